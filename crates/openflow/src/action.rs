@@ -1,11 +1,10 @@
-//! Actions on the wire, and how each is read. Their numbers, in all versions and
-//! with Nicira, are a table in `action::rows`; how they are written is in
-//! `action::encode`, and how OpenFlow 1.0's setters are told in versions that lack
-//! them in `action::legacy`.
+//! Decoding of actions. `action::numbers` has their numbers in all versions and Nicira's,
+//! `action::encode` writes them, and `action::legacy` translates OpenFlow 1.0's setters for
+//! versions without them.
 //!
-//! Nicira's actions are read in every version, as Open vSwitch does. Those that
-//! mean something else than the specification's own are in `action::extension`.
-//! Connection tracking is refused by name.
+//! The decoder accepts Nicira's actions in every version, as Open vSwitch does. Those without an
+//! equivalent in the specification are in `action::extension`. Connection tracking is refused as an
+//! unknown action.
 
 mod argument;
 mod encode;
@@ -29,19 +28,19 @@ use crate::oxm::{self, OxmHeader};
 use crate::port_no;
 use crate::version::Version;
 
-/// One entry of an action list.
+/// An entry of an action list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ActionItem {
-    /// An action proper.
+    /// An action of the `flow` crate.
     Action(Action),
-    /// Nicira's end of a queue: back to what the frame came with.
+    /// `NXAST_POP_QUEUE`: restores the queue that the packet had at the start.
     PopQueue,
-    /// OpenFlow 1.0's way to write the metadata register.
+    /// OpenFlow 1.0's write to the metadata register (`NXAST_WRITE_METADATA`).
     Metadata(MetadataWrite),
 }
 
-/// How many actions there may be to the end of `r`: none is shorter than eight bytes. Few
-/// rules have more than four, and for those there is room as they come.
+/// The capacity to reserve for the actions up to the end of `r`. An action has at least eight
+/// bytes. Few rules have more than four actions, so the capacity is at most four.
 pub(crate) const fn capacity_hint(r: &Reader<'_>) -> usize {
     match r.len() / 8 {
         few @ ..4 => few,
@@ -49,14 +48,14 @@ pub(crate) const fn capacity_hint(r: &Reader<'_>) -> usize {
     }
 }
 
-/// Reads actions to the end of `r`; what is an instruction elsewhere is refused.
+/// Decodes actions to the end of `r`. Refuses actions that later versions have as instructions.
 pub(crate) fn decode(r: &mut Reader<'_>) -> Result<Vec<Action>, Malformed> {
     let mut actions = Vec::new();
     decode_into(r, &mut actions)?;
     Ok(actions)
 }
 
-/// As [`decode`], behind these actions.
+/// Like [`decode`], but appends to `actions`.
 pub(crate) fn decode_into(r: &mut Reader<'_>, actions: &mut Vec<Action>) -> Result<(), Malformed> {
     while !r.is_empty() {
         let unknown = r.fail(Refusal::ActionBadExperimenterType);
@@ -69,8 +68,8 @@ pub(crate) fn decode_into(r: &mut Reader<'_>, actions: &mut Vec<Action>) -> Resu
     Ok(())
 }
 
-/// Folds a queue that is set for a single output, and ends with it, into
-/// [`Action::Enqueue`]. Any other end of a queue stands for itself.
+/// Handles `pop_queue`: folds `set_queue`, one output and `pop_queue` into [`Action::Enqueue`]. In
+/// any other list it appends [`Extension::PopQueue`].
 pub(crate) fn pop_queue(actions: &mut Vec<Action>) {
     let is_set = |action: &Action| matches!(action, Action::SetQueue(_));
     let folded = match actions.as_slice() {
@@ -90,12 +89,12 @@ pub(crate) fn pop_queue(actions: &mut Vec<Action>) {
     }
 }
 
-/// Reads the next action.
+/// Decodes the next action.
 pub(crate) fn decode_one(r: &mut Reader<'_>) -> Result<ActionItem, Malformed> {
     decode_with_kind(r).map(|(_, item)| item)
 }
 
-/// As [`decode_one`], and which of the actions it is whose meaning is the same.
+/// Like [`decode_one`], but also returns the action's kind on the wire.
 pub(crate) fn decode_with_kind(r: &mut Reader<'_>) -> Result<(ActionKind, ActionItem), Malformed> {
     let start = r.clone();
     let mut head = r.clone().on_short(Refusal::ActionBadLength);
@@ -128,10 +127,9 @@ pub(crate) fn decode_with_kind(r: &mut Reader<'_>) -> Result<(ActionKind, Action
     Ok((row.kind, item))
 }
 
-/// What is wrong with an action if the padding behind its arguments is not zero. The
-/// specification asks for that behind a field (OF 1.3.5, 7.2.5), and `nicira-ext.h` where a
-/// later form might use it; elsewhere nobody looks. Which error it is Open vSwitch 3.1
-/// says.
+/// The error for nonzero padding after the arguments of an action. The specification requires zeros
+/// after a field (OF 1.3.5, 7.2.5), and `nicira-ext.h` where a later form may use the bytes; other
+/// padding is not checked. The error is the one that Open vSwitch 3.1 returns.
 const fn padding_refusal(kind: ActionKind) -> Option<Refusal> {
     match kind {
         ActionKind::SetField | ActionKind::RegLoad2 => Some(Refusal::ActionBadSetArgument),
@@ -150,7 +148,7 @@ const fn padding_refusal(kind: ActionKind) -> Option<Refusal> {
     }
 }
 
-/// The action's row; `body` then stands behind its number.
+/// The row of the action. Advances `body` past the experimenter's id and number.
 fn action_row(
     number: u16,
     start: &Reader<'_>,
@@ -171,11 +169,11 @@ fn action_row(
     row.ok_or_else(|| start.fail(Refusal::ActionBadExperimenterType))
 }
 
-/// Why a body is refused.
+/// The reason to refuse the body of an action.
 enum BodyError {
-    /// For what it says.
+    /// A value that is not allowed.
     Argument(Refusal),
-    /// For how it is laid out.
+    /// A malformed layout.
     Shape(Malformed),
 }
 
@@ -191,11 +189,11 @@ impl From<Refusal> for BodyError {
     }
 }
 
-/// Reads the arguments.
+/// Decodes the arguments.
 fn decode_body(kind: ActionKind, r: &mut Reader<'_>) -> Result<ActionItem, BodyError> {
     let action = match kind {
-        // The length means nothing to ports but the controller (OF 1.3.5, 7.2.5),
-        // and is told as it was given all the same.
+        // `max_len` has a meaning only for the controller port (OF 1.3.5, 7.2.5), but is kept for
+        // every port.
         ActionKind::Output => Action::Output {
             port: port_no::decode(r)?,
             max_len: MaxLen(r.u16()?),
@@ -247,8 +245,8 @@ fn decode_body(kind: ActionKind, r: &mut Reader<'_>) -> Result<ActionItem, BodyE
     Ok(ActionItem::Action(action))
 }
 
-/// Reads a meter, if the list begins with one: then all that follows is metered, as
-/// by the instruction of 1.3 and 1.4.
+/// Decodes a meter action at the start of the list. It meters all actions after it, as the meter
+/// instruction of 1.3 and 1.4 does.
 pub(crate) fn decode_meter(r: &mut Reader<'_>) -> Result<Option<MeterId>, Malformed> {
     let mut head = r.clone();
     let row = match (head.u16(), head.u16()) {
@@ -269,8 +267,8 @@ fn decode_enqueue(r: &mut Reader<'_>) -> Result<Action, Malformed> {
     Ok(Action::Enqueue { port, queue })
 }
 
-/// `set_field`: one OXM field, padded to eight bytes (OF 1.3.5, 7.2.5), and with a
-/// mask in 1.5 only (OF 1.5.1, 7.2.6.7).
+/// `set_field`: one OXM field, padded to eight bytes (OF 1.3.5, 7.2.5). Only 1.5 allows a mask (OF
+/// 1.5.1, 7.2.6.7).
 fn decode_set_field(r: &mut Reader<'_>) -> Result<Action, BodyError> {
     let whole = r.len();
     let header = OxmHeader::decode(r)?;
@@ -285,7 +283,7 @@ fn decode_set_field(r: &mut Reader<'_>) -> Result<Action, BodyError> {
     decode_value(field, header, &mut payload)
 }
 
-/// Reads the bits to set and, if there is one, the mask.
+/// Decodes the value and the optional mask.
 fn decode_value(
     field: Field,
     header: OxmHeader,
@@ -308,7 +306,7 @@ fn decode_value(
     Ok(set(field, value, mask & field.full_mask()))
 }
 
-/// Reads the bits of a tunnel option, at least one.
+/// Decodes the value of a tunnel option, at least one bit.
 fn decode_option(
     field: Field,
     header: OxmHeader,
@@ -321,7 +319,7 @@ fn decode_option(
     Ok(Action::Extended(Extension::SetOption(Arc::new(term))))
 }
 
-/// The field of a header that an action may set.
+/// The field of a header, if an action may set it.
 fn settable(header: OxmHeader, payload: &mut Reader<'_>) -> Result<Field, BodyError> {
     match header.field(payload)? {
         Some(field) if field.info().writable => Ok(field),
@@ -329,7 +327,7 @@ fn settable(header: OxmHeader, payload: &mut Reader<'_>) -> Result<Field, BodyEr
     }
 }
 
-/// The action that writes the masked bits of `field`. The TTL has its own.
+/// The action that writes the masked bits of `field`. The TTL has an action of its own.
 fn set(field: Field, value: u128, mask: u128) -> Action {
     match (field, u8::try_from(value)) {
         (Field::IpTtl, Ok(ttl)) if mask == field.full_mask() => Action::SetIpTtl(ttl),
@@ -337,7 +335,7 @@ fn set(field: Field, value: u128, mask: u128) -> Action {
     }
 }
 
-/// `NXAST_REG_LOAD2`: a field as in a match, padded to eight bytes.
+/// `NXAST_REG_LOAD2`: a field encoded as in a match, padded to eight bytes.
 fn decode_reg_load2(r: &mut Reader<'_>) -> Result<Action, BodyError> {
     let header = OxmHeader::decode(r)?;
     let mut payload = r.sub_or(header.length, Refusal::ActionBadSetLength)?;

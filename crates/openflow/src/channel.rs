@@ -1,47 +1,42 @@
-//! The life of a channel: one end of the connection between a switch and a
-//! controller, as a state machine that does no I/O and reads no clock.
+//! An OpenFlow channel: one end of the connection between a switch and a controller, as a state
+//! machine without I/O and without a clock.
 //!
-//! # Greeting
-//! Each end begins by sending a hello and waits for the other's. The version is
-//! the newest that both bitmaps hold or, if one end sent none, the lower of the
-//! two hellos' versions, which this end must then speak (OF 1.3.5, 6.3.1). With
-//! no such version the channel says so in an error that a person can read, and
-//! is down. So it is if anything but a hello comes first, or nothing in time.
+//! # Negotiation
+//! Each end sends a hello first and waits for the peer's hello. The version is the newest one in
+//! both bitmaps. If one end sent no bitmap, it is the lower of the versions of the two hellos, and
+//! this end must support that version (OF 1.3.5, 6.3.1). Without a common version the channel sends
+//! an error with a readable text and closes. It also closes if the first message is not a hello, or
+//! if no hello arrives in time.
 //!
 //! # Up
-//! Bytes are cut into messages by the lengths in their headers. A message that
-//! can be understood, and that the other side is the one to send, becomes an
-//! event; what cannot is answered with the error that the specification gives it
-//! and becomes an event too, to be counted. The channel itself answers echo
-//! requests, keeps the Nicira switches that the controller turns, and ignores a
-//! second hello. An end that hears no message for a while asks with an echo
-//! request whether the other is there, and is down if no message comes after
-//! that either.
+//! The channel splits the stream into messages by the lengths in their headers. A message that
+//! decodes and that the peer may send becomes an event. Any other message is answered with the
+//! error of the specification and also becomes an event, so that the user can count it. The channel
+//! itself answers echo requests, applies the Nicira settings of the controller and ignores a second
+//! hello. If no message arrives for the echo interval, the channel sends an echo request; it closes
+//! if no message arrives within the echo timeout after that.
 //!
-//! A controller does not answer what it cannot understand: nobody would listen.
-//! Neither side answers an error with an error.
+//! A controller does not answer a malformed message: a switch would ignore the error. Neither side
+//! answers an error with an error.
 //!
 //! # Down
-//! There is no way back: a new connection is a new channel. What is still to be
-//! sent may be sent (it can be the error that says why), input is ignored, and
-//! so is everything that anybody asks to be sent. A length in a header that is
-//! shorter than the header ends the channel as well, for nobody can know where
-//! the next message begins.
+//! The state is final: a new connection needs a new channel. The user may still send the pending
+//! bytes, for example the error with the reason. The channel ignores input and messages to send. A
+//! length in a header that is shorter than the header also closes the channel, because the start of
+//! the next message is then unknown.
 //!
 //! # Limits
-//! Between two calls the channel keeps no more input than one unfinished
-//! message, less than 65,535 bytes. Its output has no bound of its own, since an
-//! answer may be as long as a table is large: the shell stops reading from a peer
-//! that does not read while [`Channel::is_congested`], and then one read's worth
-//! of requests is all that can still be answered. Of messages that it is given back
-//! ([`Channel::recycle`]) it keeps at most 1024.
+//! Between two calls the channel buffers at most one incomplete message, less than 65,535 bytes.
+//! Its output has no bound of its own, since a reply grows with the table. The caller stops reading
+//! from a peer while [`Channel::is_congested`], and then the channel answers at most the requests
+//! of one more read. Of the messages that are returned to it ([`Channel::recycle`]) it keeps at
+//! most 1,024.
 //!
-//! # How to drive it
-//! After [`Channel::new`] and after each `handle_*` and [`Channel::send`]: take
-//! events with [`Channel::poll_event`] until there is none, write
-//! [`Channel::pending`] to the socket and report with [`Channel::transmitted`],
-//! and call [`Channel::handle_timeout`] when [`Channel::next_timeout`] has come.
-//! When the socket closes, drop the channel.
+//! # Use
+//! After [`Channel::new`] and after each `handle_*` and [`Channel::send`]: take events with
+//! [`Channel::poll_event`] until it returns none, write [`Channel::pending`] to the socket and
+//! report the count with [`Channel::transmitted`], and call [`Channel::handle_timeout`] at
+//! [`Channel::next_timeout`]. When the socket closes, drop the channel.
 
 mod event;
 mod send_buffer;
@@ -64,7 +59,7 @@ use crate::message::hello::{self, Hello};
 use crate::message::{Message, error};
 use crate::version::{Version, VersionSet};
 
-/// Which end of the connection this is.
+/// The end of the connection that a channel represents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChannelSide {
     /// The switch.
@@ -73,18 +68,18 @@ pub enum ChannelSide {
     Controller,
 }
 
-/// How a channel is to behave.
+/// The options of a channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ChannelOptions {
-    /// The versions that it may speak.
+    /// The versions that it may negotiate.
     pub versions: VersionSet,
-    /// How long the other end may take to say hello.
+    /// The time within which the peer's hello must arrive.
     pub hello_timeout: Duration,
-    /// After how long a silence the other end is asked whether it is there.
+    /// The idle time after which the channel sends an echo request.
     pub echo_interval: Duration,
-    /// How long it may take to say anything then.
+    /// The time within which a message must follow that echo request.
     pub echo_timeout: Duration,
-    /// Bytes waiting to be sent from which on the channel is congested.
+    /// The pending bytes from which on the channel is congested.
     pub backlog_max: usize,
 }
 
@@ -92,65 +87,65 @@ impl Default for ChannelOptions {
     fn default() -> Self {
         Self {
             versions: VersionSet::ALL,
-            // Both ends send their hello at once: a round trip is enough by far.
+            // Both ends send their hello at once, so one round trip suffices.
             hello_timeout: Duration::from_secs(5),
-            // What Open vSwitch does unless it is told otherwise.
+            // Open vSwitch's default.
             echo_interval: Duration::from_secs(5),
             echo_timeout: Duration::from_secs(5),
-            // Sixteen messages of the greatest length: enough to keep any link busy
-            // while the shell looks elsewhere.
+            // Sixteen messages of the maximum length: enough to keep a link busy until the caller
+            // polls again.
             backlog_max: 1 << 20,
         }
     }
 }
 
-/// Where a channel is in its life.
+/// The state of a channel.
 #[derive(Clone, Copy, Debug)]
 enum ChannelState {
-    /// Our hello is out; the other's must be here by then.
+    /// Our hello is sent; the peer's must arrive before `deadline`.
     Negotiating { deadline: Instant },
-    /// There is agreement.
+    /// A version is negotiated.
     Up {
         dialect: Dialect,
         liveness: Liveness,
     },
-    /// It is over.
+    /// Closed.
     Down,
 }
 
-/// When the other end was last known to be there.
+/// The last sign of life of the peer.
 #[derive(Clone, Copy, Debug)]
 enum Liveness {
-    /// It sent a message then.
+    /// The time of its last message.
     Heard(Instant),
-    /// It was asked then, and has not sent one since.
+    /// The time of an echo request that no message has followed yet.
     Probed(Instant),
 }
 
-/// The number of the channel's own messages. Whoever sends echo requests of his
-/// own takes another to see the answers.
+/// The transaction id of the channel's own messages. A user that sends echo requests must use
+/// another id to receive the replies.
 const OWN_XID: Xid = Xid(0);
 
-/// Messages that were read and are kept to be written over, half a kilobyte each: more than
-/// there are flow-mods in 64 kB, so that such a burst asks for no memory.
+/// Decoded messages to keep for reuse, half a kilobyte each. 64 kB of input hold fewer flow-mods
+/// than this, so a burst of them allocates no memory.
 const SPARE_MAX: usize = 1024;
 
-/// One end of an OpenFlow channel. It does no I/O and reads no clock.
+/// One end of an OpenFlow channel, without I/O and without a clock.
 #[derive(Debug)]
 pub struct Channel {
     side: ChannelSide,
     options: ChannelOptions,
     state: ChannelState,
-    /// The beginning of a message whose end has not come yet.
+    /// The start of an incomplete message.
     input: Vec<u8>,
     output: SendBuffer,
     events: VecDeque<ChannelEvent>,
-    /// Messages that nobody needs any more: others are written over them.
+    /// Messages to overwrite with newly decoded ones.
     spare: Vec<BoxedMessage>,
 }
 
 impl Channel {
-    /// A channel on a connection that has just been made. Its hello is pending.
+    /// Creates the channel of a new connection. Its hello is pending.
     #[must_use]
     pub fn new(side: ChannelSide, options: ChannelOptions, now: Instant) -> Self {
         let mut output = SendBuffer::default();
@@ -171,7 +166,7 @@ impl Channel {
         }
     }
 
-    /// Takes bytes that the other end sent.
+    /// Processes bytes from the peer.
     pub fn handle_input(&mut self, bytes: &[u8], now: Instant) {
         let mut input = std::mem::take(&mut self.input);
         input.extend_from_slice(bytes);
@@ -198,7 +193,7 @@ impl Channel {
         }
     }
 
-    /// Does what is due, if [`Self::next_timeout`] has come.
+    /// Handles the timeouts that expired at `now`.
     pub fn handle_timeout(&mut self, now: Instant) {
         if self.next_timeout().is_none_or(|due| now < due) {
             return;
@@ -218,7 +213,7 @@ impl Channel {
         }
     }
 
-    /// When [`Self::handle_timeout`] has something to do, if nothing comes before.
+    /// The time of the next [`Self::handle_timeout`] if no message arrives before.
     #[must_use]
     pub fn next_timeout(&self) -> Option<Instant> {
         match self.state {
@@ -235,11 +230,11 @@ impl Channel {
         }
     }
 
-    /// Sends a message, as several if it is a reply too long for one. Unless the
-    /// channel is up, nothing is sent.
+    /// Sends a message; a long reply becomes several messages. Sends nothing unless the channel is
+    /// up.
     ///
     /// # Errors
-    /// The version has no words for it; then nothing is sent.
+    /// The version cannot express the message; then nothing is sent.
     pub fn send(&mut self, xid: Xid, message: &Message) -> Result<(), EncodeError> {
         let ChannelState::Up { dialect, liveness } = self.state else {
             return Ok(());
@@ -263,53 +258,53 @@ impl Channel {
         }
     }
 
-    /// What happened next, if anything did.
+    /// Returns the next event, if there is one.
     pub fn poll_event(&mut self) -> Option<ChannelEvent> {
         self.events.pop_front()
     }
 
-    /// Takes back messages that were read: it costs less to write others over them than to
-    /// free them, elsewhere perhaps, and to ask for as much memory again. They are kept until
-    /// they are needed, or [`Channel::release_spare`] is called.
+    /// Keeps decoded messages for reuse. To overwrite them costs less than to free them, possibly
+    /// on another thread, and to allocate as much memory again. The channel holds them until it
+    /// needs them or until [`Channel::release_spare`].
     pub fn recycle(&mut self, read: Vec<BoxedMessage>) {
         let room = SPARE_MAX - self.spare.len();
         let kept = read.into_iter().filter(|received| received.is_small());
         self.spare.extend(kept.take(room));
     }
 
-    /// Lets go of messages that were taken back.
+    /// Frees the messages that are kept for reuse.
     pub fn release_spare(&mut self) {
         self.spare = Vec::new();
     }
 
-    /// Bytes to be sent to the other end.
+    /// The bytes to send to the peer.
     #[must_use]
     pub fn pending(&self) -> &[u8] {
         self.output.pending()
     }
 
-    /// Takes note that so many of the pending bytes are sent.
+    /// Removes the first `count` pending bytes, which the caller has sent.
     ///
     /// # Panics
-    /// If there were not so many.
+    /// If `count` exceeds the number of pending bytes.
     pub fn transmitted(&mut self, count: usize) {
         self.output.transmitted(count);
     }
 
-    /// How many bytes are pending.
+    /// The number of pending bytes.
     #[must_use]
     pub fn backlog(&self) -> usize {
         self.output.pending().len()
     }
 
-    /// Whether so much is pending that the other end should not be read from, nor
-    /// told what it has not asked for.
+    /// Returns true if so many bytes are pending that the caller should stop reading from the peer
+    /// and stop sending unsolicited messages.
     #[must_use]
     pub fn is_congested(&self) -> bool {
         self.backlog() >= self.options.backlog_max
     }
 
-    /// The version agreed on, while the channel is up.
+    /// The negotiated version, while the channel is up.
     #[must_use]
     pub fn version(&self) -> Option<Version> {
         match self.state {
@@ -318,13 +313,13 @@ impl Channel {
         }
     }
 
-    /// Whether the channel is over.
+    /// Returns true if the channel is closed.
     #[must_use]
     pub const fn is_down(&self) -> bool {
         matches!(self.state, ChannelState::Down)
     }
 
-    /// Takes a whole message.
+    /// Processes a complete message.
     fn handle_message(&mut self, header: Header, message: &[u8], now: Instant) {
         match (self.state, header.kind) {
             (ChannelState::Negotiating { .. }, hello::NUMBER) => self.handle_hello(message, now),
@@ -343,9 +338,9 @@ impl Channel {
         }
     }
 
-    /// Takes the other end's hello.
+    /// Processes the peer's hello.
     fn handle_hello(&mut self, message: &[u8], now: Instant) {
-        // The version decides nothing about a hello.
+        // A hello has the same format in every version.
         let Ok((_, Message::Hello(hello))) = Message::decode(message, Version::V13) else {
             unreachable!("a hello is never refused");
         };
@@ -360,8 +355,7 @@ impl Channel {
         }
     }
 
-    /// Says that there is no version in common, in the oldest words that the other
-    /// end may know, and is down.
+    /// Sends the error that no version is in common, in a version that the peer reads, and closes.
     fn refuse_hello(&mut self, hello: &Hello) {
         let peer = hello.spoken();
         let text = format!(
@@ -377,7 +371,7 @@ impl Channel {
         self.close(DownReason::Incompatible(peer));
     }
 
-    /// Takes an error in place of a hello.
+    /// Processes an error that arrives instead of a hello.
     fn handle_hello_error(&mut self, header: Header, message: &[u8]) {
         let version = Version::from_number(header.version).unwrap_or(Version::V10);
         let decoded = Message::decode(message, version);
@@ -390,7 +384,7 @@ impl Channel {
         });
     }
 
-    /// Takes any message but a hello, while the channel is up.
+    /// Processes any message except a hello while the channel is up.
     fn handle_request(&mut self, header: Header, message: &[u8], dialect: Dialect) {
         let excerpt = Excerpt::of(message);
         let mut received = self.spare.pop().unwrap_or_default();
@@ -412,7 +406,7 @@ impl Channel {
         self.events.push_back(ChannelEvent::Refused(malformed));
     }
 
-    /// Whether the other end may send what such a sender sends.
+    /// Returns true if the peer may send messages of this sender.
     const fn is_valid_sender(&self, sender: MessageSender) -> bool {
         match (self.side, sender) {
             (_, MessageSender::Either)
@@ -423,7 +417,7 @@ impl Channel {
         }
     }
 
-    /// Deals with what the channel deals with, and tells of the rest.
+    /// Processes the messages of the channel itself and reports the others as events.
     #[inline]
     fn handle_decoded(&mut self, mut received: BoxedMessage) {
         let xid = received.xid;
@@ -442,7 +436,7 @@ impl Channel {
         }
     }
 
-    /// Sends what every version can say.
+    /// Sends a message that every version can encode.
     fn send_own(&mut self, xid: Xid, message: &Message) {
         self.send(xid, message)
             .expect("errors and echoes are in every version, and no longer than what they answer");
@@ -454,7 +448,7 @@ impl Channel {
     }
 }
 
-/// The version that two ends agree on (OF 1.3.5, 6.3.1).
+/// The version that both ends select (OF 1.3.5, 6.3.1).
 fn negotiate(own: VersionSet, peer: &Hello) -> Option<Version> {
     match peer.versions {
         Some(versions) => own.intersection(versions).newest(),

@@ -1,46 +1,45 @@
-//! How bytes are taken and put: a reader that cannot run past its own end, and
-//! a writer that corrects lengths afterwards.
+//! Byte-level encoding: a bounds-checked reader, and a writer that fills in lengths afterwards.
 //!
-//! Nothing here knows a message. All numbers are big-endian.
+//! This module knows no message. All numbers are big-endian.
 
 use flow::{NESTING_MAX, Refusal};
 
 use crate::dialect::Dialect;
 use crate::version::Version;
 
-/// A message that breaks the protocol, or asks in it for what we do not do.
+/// A message that violates the protocol or requests an unsupported feature.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{refusal} (at byte {at})")]
 pub struct Malformed {
-    /// What to answer.
+    /// The error to answer with.
     pub refusal: Refusal,
-    /// Where, in bytes from the start of the message.
+    /// The offset of the error, in bytes from the start of the message.
     pub at: usize,
 }
 
-/// A message for which a version has no words.
+/// A message that a version cannot express.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{version} cannot express {what}")]
 pub struct EncodeError {
-    /// What cannot be said.
+    /// The part that cannot be encoded.
     pub what: &'static str,
-    /// The version that lacks the words.
+    /// The version that lacks it.
     pub version: Version,
 }
 
-/// Reads a part of a message from front to back.
+/// Reads a part of a message sequentially.
 #[derive(Clone, Debug)]
 pub(crate) struct Reader<'a> {
     bytes: &'a [u8],
     at: usize,
     short: Refusal,
     dialect: Dialect,
-    /// How many structures of the same kind this one lies within.
+    /// The number of structures of the same kind around this one.
     depth: usize,
 }
 
 impl<'a> Reader<'a> {
-    /// A reader of a whole message.
+    /// Creates a reader of a whole message.
     pub(crate) const fn new(bytes: &'a [u8], dialect: Dialect) -> Self {
         Self {
             bytes,
@@ -51,33 +50,33 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// How the message is to be understood.
+    /// The dialect of the message.
     pub(crate) const fn dialect(&self) -> Dialect {
         self.dialect
     }
 
-    /// The message's version.
+    /// The version of the message.
     pub(crate) const fn version(&self) -> Version {
         self.dialect.version
     }
 
-    /// Bytes left.
+    /// The number of remaining bytes.
     pub(crate) const fn len(&self) -> usize {
         self.bytes.len()
     }
 
-    /// Whether nothing is left.
+    /// Returns true if no byte remains.
     pub(crate) const fn is_empty(&self) -> bool {
         self.bytes.is_empty()
     }
 
-    /// From here on, want of bytes is this fault.
+    /// Sets the error of reads past the end.
     pub(crate) const fn on_short(mut self, refusal: Refusal) -> Self {
         self.short = refusal;
         self
     }
 
-    /// `fault`, at the place that the reader has come to.
+    /// `refusal` at the current offset.
     pub(crate) const fn fail(&self, refusal: Refusal) -> Malformed {
         Malformed {
             refusal,
@@ -85,7 +84,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The next `count` bytes.
+    /// Reads the next `count` bytes.
     pub(crate) fn bytes(&mut self, count: usize) -> Result<&'a [u8], Malformed> {
         let Some((head, tail)) = self.bytes.split_at_checked(count) else {
             return Err(self.fail(self.short));
@@ -95,7 +94,7 @@ impl<'a> Reader<'a> {
         Ok(head)
     }
 
-    /// The next `N` bytes.
+    /// Reads the next `N` bytes.
     pub(crate) fn take<const N: usize>(&mut self) -> Result<[u8; N], Malformed> {
         let Some((head, _)) = self.bytes.split_first_chunk::<N>() else {
             return Err(self.fail(self.short));
@@ -105,27 +104,27 @@ impl<'a> Reader<'a> {
         Ok(head)
     }
 
-    /// The next byte.
+    /// Reads a byte.
     pub(crate) fn u8(&mut self) -> Result<u8, Malformed> {
         self.take().map(u8::from_be_bytes)
     }
 
-    /// The next two bytes.
+    /// Reads two bytes.
     pub(crate) fn u16(&mut self) -> Result<u16, Malformed> {
         self.take().map(u16::from_be_bytes)
     }
 
-    /// The next four bytes.
+    /// Reads four bytes.
     pub(crate) fn u32(&mut self) -> Result<u32, Malformed> {
         self.take().map(u32::from_be_bytes)
     }
 
-    /// The next eight bytes.
+    /// Reads eight bytes.
     pub(crate) fn u64(&mut self) -> Result<u64, Malformed> {
         self.take().map(u64::from_be_bytes)
     }
 
-    /// The next `count` bytes, sixteen at most, as one number.
+    /// Reads `count` bytes, at most sixteen, as one number.
     pub(crate) fn number(&mut self, count: usize) -> Result<u128, Malformed> {
         let bytes = self.bytes(count)?;
         Ok(bytes
@@ -133,7 +132,7 @@ impl<'a> Reader<'a> {
             .fold(0, |number, byte| number << 8 | u128::from(*byte)))
     }
 
-    /// Passes over bytes that have to be zero.
+    /// Skips bytes that must be zero.
     pub(crate) fn zeros(&mut self, count: usize, refusal: Refusal) -> Result<(), Malformed> {
         let place = self.fail(refusal);
         match self.bytes(count)?.iter().all(|byte| *byte == 0) {
@@ -142,12 +141,12 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Passes over padding, whatever is in it.
+    /// Skips padding without a check.
     pub(crate) fn skip(&mut self, count: usize) -> Result<(), Malformed> {
         self.bytes(count).map(drop)
     }
 
-    /// A reader of the next `count` bytes alone.
+    /// Splits off a reader of the next `count` bytes.
     pub(crate) fn sub(&mut self, count: usize) -> Result<Self, Malformed> {
         let at = self.at;
         let bytes = self.bytes(count)?;
@@ -160,8 +159,8 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// A reader of the next `count` bytes alone; want of bytes, now or inside, is
-    /// this fault.
+    /// Splits off a reader of the next `count` bytes. `refusal` is the error if they are missing,
+    /// and of reads past their end.
     pub(crate) fn sub_or(&mut self, count: usize, refusal: Refusal) -> Result<Self, Malformed> {
         if count > self.bytes.len() {
             return Err(self.fail(refusal));
@@ -169,8 +168,8 @@ impl<'a> Reader<'a> {
         Ok(self.sub(count)?.on_short(refusal))
     }
 
-    /// A reader of what is left as a structure within one of its kind; none if that
-    /// lies too deep.
+    /// A reader of the remaining bytes as a structure nested in one of its own kind; none if the
+    /// nesting is too deep.
     pub(crate) fn nested(&self) -> Option<Self> {
         let depth = self.depth + 1;
         (depth <= NESTING_MAX).then(|| Self {
@@ -179,13 +178,13 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// Everything that is left.
+    /// Reads all remaining bytes.
     pub(crate) fn rest(&mut self) -> &'a [u8] {
         self.at += self.bytes.len();
         std::mem::take(&mut self.bytes)
     }
 
-    /// The end; bytes left over are a wrong length.
+    /// Checks that no byte remains; remaining bytes are a length error.
     pub(crate) const fn end(&self) -> Result<(), Malformed> {
         if self.bytes.is_empty() {
             Ok(())
@@ -194,9 +193,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The text in the next `count` bytes, up to the first zero byte. Bytes that
-    /// are no UTF-8 are replaced, and what then would not fit `count` bytes with a
-    /// zero behind it is cut off.
+    /// Reads `count` bytes as text up to the first zero byte. Replaces invalid UTF-8 and truncates
+    /// the result to `count - 1` bytes, so that it fits with a terminating zero.
     pub(crate) fn text(&mut self, count: usize) -> Result<String, Malformed> {
         let bytes = self.bytes(count)?;
         let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(count);
@@ -206,7 +204,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Appends to a buffer, front to back.
+/// Appends to a buffer sequentially.
 #[derive(Debug)]
 pub(crate) struct Writer<'a> {
     out: &'a mut Vec<u8>,
@@ -215,7 +213,7 @@ pub(crate) struct Writer<'a> {
 }
 
 impl<'a> Writer<'a> {
-    /// A writer that appends to `out`.
+    /// Creates a writer that appends to `out`.
     pub(crate) const fn new(out: &'a mut Vec<u8>, dialect: Dialect) -> Self {
         let start = out.len();
         Self {
@@ -225,22 +223,22 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// How the message is to be understood.
+    /// The dialect of the message.
     pub(crate) const fn dialect(&self) -> Dialect {
         self.dialect
     }
 
-    /// The message's version.
+    /// The version of the message.
     pub(crate) const fn version(&self) -> Version {
         self.dialect.version
     }
 
-    /// Bytes written by this writer.
+    /// The number of bytes from this writer.
     pub(crate) const fn len(&self) -> usize {
         self.out.len() - self.start
     }
 
-    /// The refusal to say `what`.
+    /// The error that the version cannot encode `what`.
     pub(crate) const fn unsupported(&self, what: &'static str) -> EncodeError {
         EncodeError {
             what,
@@ -273,7 +271,7 @@ impl<'a> Writer<'a> {
         self.bytes(&number.to_be_bytes());
     }
 
-    /// Appends the lowest `count` bytes of `number`, sixteen at most.
+    /// Appends the lowest `count` bytes of `number`, at most sixteen.
     pub(crate) fn number(&mut self, count: usize, number: u128) {
         self.bytes(&number.to_be_bytes()[16 - count..]);
     }
@@ -283,21 +281,21 @@ impl<'a> Writer<'a> {
         self.out.resize(self.out.len() + count, 0);
     }
 
-    /// Appends zero bytes until this writer has written a multiple of `multiple`.
+    /// Appends zero bytes up to a multiple of `multiple`, counted from the start of this writer.
     pub(crate) fn pad_to(&mut self, multiple: usize) {
         self.zeros(self.len().next_multiple_of(multiple) - self.len());
     }
 
-    /// Appends `text` in exactly `count` bytes, cut at a character if it is too
-    /// long, with a zero byte behind it in any case.
+    /// Appends `text` in exactly `count` bytes, truncated at a character boundary and always
+    /// terminated by a zero byte.
     pub(crate) fn text(&mut self, count: usize, text: &str) {
         let cut = text.floor_char_boundary(count - 1);
         self.bytes(&text.as_bytes()[..cut]);
         self.zeros(count - cut);
     }
 
-    /// Appends a structure and writes its length, as two bytes, at `length_at`
-    /// bytes from its start. Returns the length. Every message is one: it is worth its place.
+    /// Appends a structure and writes its length, two bytes, at offset `length_at` of it. Returns
+    /// the length. Inlined, because every message is such a structure.
     #[inline]
     pub(crate) fn nested(
         &mut self,
@@ -313,8 +311,8 @@ impl<'a> Writer<'a> {
         Ok(len)
     }
 
-    /// As [`Self::nested`], with zero bytes behind the structure up to a multiple
-    /// of eight that its length does not count (as around a match).
+    /// Like [`Self::nested`], but pads with zero bytes to a multiple of eight, which the length
+    /// does not count (as after a match).
     pub(crate) fn nested_padded(
         &mut self,
         length_at: usize,
@@ -325,8 +323,8 @@ impl<'a> Writer<'a> {
         Ok(length)
     }
 
-    /// Appends a count of bytes, as two bytes, then what comes `between`, then the
-    /// bytes that are counted. Returns the count.
+    /// Appends a length of two bytes, then the output of `between`, then the bytes that the length
+    /// counts. Returns the length.
     pub(crate) fn counted(
         &mut self,
         between: impl FnOnce(&mut Writer<'_>) -> Result<(), EncodeError>,
@@ -344,7 +342,7 @@ impl<'a> Writer<'a> {
         Ok(len)
     }
 
-    /// Takes back what was written beyond the first `length` bytes.
+    /// Removes all bytes after the first `length`.
     pub(crate) fn truncate(&mut self, length: usize) {
         self.out.truncate(self.start + length);
     }

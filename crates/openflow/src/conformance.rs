@@ -1,4 +1,4 @@
-//! The parts of `docs/conformance.md` that are made from the tables of this crate.
+//! The parts of `docs/conformance.md` that are generated from the tables of this crate.
 
 pub(crate) mod files;
 mod limits;
@@ -20,10 +20,10 @@ use crate::version::Version;
 
 const DOCUMENT: &str = "docs/conformance.md";
 
-/// The first column, and one for each version.
+/// The table head: the row's name, then one column for each version.
 const BY_VERSION: [&str; 7] = ["", "1.0", "1.1", "1.2", "1.3", "1.4", "1.5"];
 
-// One test, for the parts are in one file.
+// One test, because all parts are in one file.
 #[test]
 fn conformance_document_matches_tables() {
     messages();
@@ -36,7 +36,7 @@ fn conformance_document_matches_tables() {
     errors();
 }
 
-/// A table of what has which number in which version, one row for each kind.
+/// A table of the number of each kind in each version, one row for each kind.
 fn numbers<K: Debug + PartialEq + Copy>(rows: &[(K, RangeInclusive<Version>, String)]) -> String {
     let mut kinds: Vec<K> = Vec::new();
     for (kind, ..) in rows {
@@ -63,12 +63,12 @@ fn numbers<K: Debug + PartialEq + Copy>(rows: &[(K, RangeInclusive<Version>, Str
     table(&BY_VERSION, &lines)
 }
 
-/// `FlowRemoved` as `flow removed`.
+/// Converts `FlowRemoved` to `flow removed`.
 fn words(name: &impl Debug) -> String {
     spaced(&format!("{name:?}"))
 }
 
-/// A name in lower case, with spaces between its words.
+/// Converts a name to lower case with spaces between its words.
 fn spaced(name: &str) -> String {
     let mut text = String::new();
     for letter in name.chars() {
@@ -105,7 +105,7 @@ fn statistics() {
 }
 
 fn instructions() {
-    // The numbers count from one.
+    // The numbers begin at one.
     let names = [
         "goto table",
         "write metadata",
@@ -116,7 +116,7 @@ fn instructions() {
     ];
     let line = |(number, name): (u16, &str)| {
         let cell = |version: &Version| match version {
-            // There a rule has a list of actions.
+            // A rule of 1.0 has a list of actions.
             Version::V10 => "-".to_owned(),
             version if instruction::supported_numbers(*version).any(|known| known == number) => {
                 number.to_string()

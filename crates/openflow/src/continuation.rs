@@ -1,10 +1,10 @@
-//! The bytes of a continuation: what a switch tells itself by way of a controller.
+//! The encoding of a continuation, which a switch sends to a controller and receives back in
+//! `NXT_RESUME`.
 //!
-//! They are properties, as Open vSwitch's are, so that its tools find their way
-//! through them: whose it is, and the stack, have its numbers. What is left to be done
-//! stands there as text, the one form that has words for every action in whatever
-//! version the controller speaks. It leaves out how much of a frame goes to a port
-//! that bits of a field name: if that is the controller, all of it does.
+//! It is a list of properties, as in Open vSwitch, so that its tools can print it: the bridge and
+//! the stack have Open vSwitch's numbers. The remaining instructions are encoded as text, the only
+//! form that has every action in every OpenFlow version. The text omits `max_len` of an output to a
+//! port that a field names: if that port is the controller, it receives the whole frame.
 
 use base::{Cookie, DatapathId, TableId};
 use flow::text::parse_actions;
@@ -15,21 +15,21 @@ use crate::dialect::Dialect;
 use crate::message::property;
 use crate::version::Version;
 
-/// `NXCPT_BRIDGE`: sixteen bytes, of which the datapath id is the last eight.
+/// `NXCPT_BRIDGE`: sixteen bytes, the last eight are the datapath id.
 const BRIDGE: u16 = 0x8000;
-/// `NXCPT_STACK`: one entry of the stack.
+/// `NXCPT_STACK`: an entry of the stack.
 const STACK: u16 = 0x8001;
-/// Bytes of an entry, but for one that is wider.
+/// Minimum bytes of a stack entry.
 const ENTRY_BYTES: usize = 16;
-/// Ours: a step; its table, its cookie, and what is left as text.
+/// A step: its table, its cookie and the remaining instructions as text. Not in Open vSwitch.
 const STEP: u16 = 0x8100;
-/// Ours: the action set as text, if it is executed in the end.
+/// The action set as text, if the end of the pipeline executes it. Not in Open vSwitch.
 const ACTION_SET: u16 = 0x8101;
 
-/// Properties are laid out alike in all versions.
+/// All versions encode properties in the same way.
 const DIALECT: Dialect = Dialect::new(Version::V15);
 
-/// The bytes that say how to go on at the switch `of`; none if they would be more than
+/// Encodes a continuation of the switch `of`. Returns none if the encoding would exceed
 /// [`CONTINUATION_BYTES_MAX`].
 #[must_use]
 pub fn encode(continuation: &Continuation, of: DatapathId) -> Option<Vec<u8>> {
@@ -72,10 +72,10 @@ fn put(continuation: &Continuation, of: DatapathId, w: &mut Writer<'_>) -> Resul
     })
 }
 
-/// Reads what [`encode`] has written for the switch `of`.
+/// Decodes a continuation that [`encode`] wrote for the switch `of`.
 ///
 /// # Errors
-/// It is another switch's, or nobody's.
+/// The bytes are from another switch or are no continuation.
 pub fn decode(bytes: &[u8], of: DatapathId) -> Result<Continuation, Refusal> {
     let mut r = Reader::new(bytes, DIALECT);
     let stale = |_| Refusal::ResumeStale;

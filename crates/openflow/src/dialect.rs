@@ -1,40 +1,40 @@
-//! How one connection is to be understood: its version, and the Nicira
-//! extensions that its controller has turned on.
+//! The dialect of a connection: its version and the Nicira extensions that its controller has
+//! enabled.
 //!
-//! Most switches to turn are of OpenFlow 1.0; `ovs-ofctl` does so before its first
-//! flow-mod. The form of packet-in messages is of every version.
+//! Most settings exist in OpenFlow 1.0 only; `ovs-ofctl` enables them before its first flow-mod.
+//! The packet-in format exists in every version.
 
 use crate::version::Version;
 
-/// What both ends of a connection have agreed on.
+/// The negotiated format of a connection's messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Dialect {
     /// The negotiated version.
     pub version: Version,
-    /// Flow-removed messages of OpenFlow 1.0 are Nicira's, with an NXM match
+    /// Flow-removed messages of OpenFlow 1.0 have Nicira's format with an NXM match
     /// (`NXT_SET_FLOW_FORMAT`).
     pub nxm: bool,
-    /// The upper byte of an OpenFlow 1.0 flow-mod's command is a table
+    /// The upper byte of an OpenFlow 1.0 flow-mod's command is a table id
     /// (`NXT_FLOW_MOD_TABLE_ID`).
     pub table_ids: bool,
-    /// The form of packet-in messages (`NXT_SET_PACKET_IN_FORMAT`), of any version.
+    /// The format of packet-in messages (`NXT_SET_PACKET_IN_FORMAT`), in any version.
     pub packet_in: PacketInFormat,
 }
 
-/// The form of packet-in messages.
+/// The format of packet-in messages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PacketInFormat {
-    /// As the version's specification has it.
+    /// The format of the version's specification.
     #[default]
     Standard,
-    /// With an NXM match and the rule's cookie (`NXT_PACKET_IN`).
+    /// Nicira's format with an NXM match and the rule's cookie (`NXT_PACKET_IN`).
     Nicira,
-    /// Made of properties, which tell also how to go on (`NXT_PACKET_IN2`).
+    /// A list of properties, which can include a continuation (`NXT_PACKET_IN2`).
     Nicira2,
 }
 
 impl Dialect {
-    /// A version as it is when nobody has turned anything on.
+    /// The dialect of a version before the controller enables any extension.
     #[must_use]
     pub const fn new(version: Version) -> Self {
         Self {
@@ -45,7 +45,7 @@ impl Dialect {
         }
     }
 
-    /// Whether counts are OXS fields.
+    /// Returns true if counters are OXS fields.
     pub(crate) const fn uses_oxs(self) -> bool {
         match self.version {
             Version::V10 | Version::V11 | Version::V12 | Version::V13 | Version::V14 => false,
@@ -71,25 +71,24 @@ impl From<Version> for Dialect {
     }
 }
 
-/// Whether something is written as the specification has it or as Nicira does.
+/// The format of flow statistics and flow-removed messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FlowFormat {
-    /// As the version's specification has it.
+    /// The format of the version's specification.
     Standard,
-    /// As Nicira's extension of OpenFlow 1.0 has it: NXM matches, cookies.
+    /// Nicira's extension of OpenFlow 1.0, with NXM matches and cookies.
     Nicira,
-    /// Only what tells rules apart and what they counted: `OFPMP_FLOW_STATS` of
-    /// OpenFlow 1.5.
+    /// Only the match and the counters of each rule: `OFPMP_FLOW_STATS` of OpenFlow 1.5.
     Counts,
 }
 
-/// A switch that the controller turns. The channel keeps it and nobody answers.
+/// A setting of the connection that the controller changes. The channel applies it without a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NiciraSetting {
-    /// The form of flow-removed messages.
+    /// The format of flow-removed messages.
     FlowFormat(FlowFormat),
-    /// Whether flow-mods name their table.
+    /// Enables the table id in flow-mods.
     TableIds(bool),
-    /// The form of packet-in messages.
+    /// The format of packet-in messages.
     PacketInFormat(PacketInFormat),
 }

@@ -1,17 +1,14 @@
-//! The number table of errors: which type and code a version gives a reason.
+//! The table of error numbers: the type and code of each refusal in each version.
 //!
-//! A row has two numbers: that of OpenFlow 1.0, and that of the versions behind
-//! it. The versions that do not have the second yet, or have another, are in a
-//! table of exceptions.
+//! A row has two entries: one for OpenFlow 1.0 and one for all later versions. Versions that lack
+//! the second number, or have another one, are in a table of exceptions.
 //!
-//! Where a version has no number of its own, OpenFlow 1.0 and 1.1 borrow Nicira's
-//! (as Open vSwitch does; mostly they are about Nicira's messages), and else the
-//! nearest that it has stands in. Who reads an error gets the first reason in
-//! the table whose own number it is.
+//! If a version has no number of its own, OpenFlow 1.0 and 1.1 use Nicira's (as Open vSwitch does;
+//! most of these errors concern Nicira's messages), and the others use the nearest number that they
+//! have. The decoder maps a number to the first refusal in the table with exactly this number.
 //!
-//! Sources: OF 1.0.1, 5.4.4; OF 1.1.0, A.4.4; OF 1.2, A.4.4; OF 1.3.5, 7.4.4;
-//! OF 1.4.1, 7.5.4; OF 1.5.1, 7.5.4; `openvswitch/ofp-errors.h` of Open vSwitch
-//! 3.1.
+//! Sources: OF 1.0.1, 5.4.4; OF 1.1.0, A.4.4; OF 1.2, A.4.4; OF 1.3.5, 7.4.4; OF 1.4.1, 7.5.4; OF
+//! 1.5.1, 7.5.4; `openvswitch/ofp-errors.h` of Open vSwitch 3.1.
 
 mod exceptions;
 
@@ -27,7 +24,7 @@ use exceptions::EXCEPTIONS;
 /// The numbers of an error message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ErrorCode {
-    /// The specification's type and code.
+    /// Type and code of the specification.
     Plain {
         /// `ofp_error_msg.type`.
         kind: u16,
@@ -41,23 +38,23 @@ pub enum ErrorCode {
         /// `nx_vendor_error.code`.
         code: u16,
     },
-    /// An experimenter's (`OFPET_EXPERIMENTER`, 1.2 and later).
+    /// An experimenter error (`OFPET_EXPERIMENTER`, 1.2 and later).
     Experimenter {
-        /// Whose.
+        /// The experimenter id.
         experimenter: u32,
-        /// Its own type.
+        /// The experimenter's type.
         kind: u16,
     },
 }
 
 impl ErrorCode {
-    /// The numbers that `version` gives `refusal`.
+    /// The numbers of `refusal` in `version`.
     #[must_use]
     pub fn of(refusal: Refusal, version: Version) -> Self {
         ERROR_CODES[refusal as usize].entry(version).code
     }
 
-    /// The reason that bears these numbers in `version`, if it is one we know.
+    /// The refusal that has these numbers in `version`, if there is one.
     #[must_use]
     pub fn refusal(self, version: Version) -> Option<Refusal> {
         ERROR_CODES
@@ -79,7 +76,7 @@ impl fmt::Display for ErrorCode {
     }
 }
 
-/// One version's numbers, and whether they are the reason's own there.
+/// The numbers of a refusal in one version. `is_exact` is false if they are only the nearest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct CodeEntry {
     code: ErrorCode,
@@ -104,7 +101,7 @@ impl ErrorCodeRow {
     }
 }
 
-/// The number of some versions behind 1.0 that is not their row's.
+/// The entry of a range of versions after 1.0 that differs from the row's.
 struct CodeException {
     refusal: Refusal,
     versions: RangeInclusive<Version>,
@@ -124,17 +121,17 @@ const fn exact_entry(code: ErrorCode) -> CodeEntry {
     }
 }
 
-/// The version's own number.
+/// An entry with the version's own number.
 const fn spec(kind: u16, code: u16) -> CodeEntry {
     exact_entry(ErrorCode::Plain { kind, code })
 }
 
-/// Nicira's number.
+/// An entry with Nicira's number.
 const fn nx(kind: u16, code: u16) -> CodeEntry {
     exact_entry(ErrorCode::Nicira { kind, code })
 }
 
-/// The nearest number of a version that has none.
+/// An entry with the nearest number, for a version without its own.
 const fn near(kind: u16, code: u16) -> CodeEntry {
     let code = ErrorCode::Plain { kind, code };
     CodeEntry {
@@ -143,7 +140,7 @@ const fn near(kind: u16, code: u16) -> CodeEntry {
     }
 }
 
-/// Nicira's number for something else, where even Nicira has none.
+/// An entry with the nearest of Nicira's numbers.
 const fn near_nx(kind: u16, code: u16) -> CodeEntry {
     let code = ErrorCode::Nicira { kind, code };
     CodeEntry {
@@ -152,7 +149,7 @@ const fn near_nx(kind: u16, code: u16) -> CodeEntry {
     }
 }
 
-/// The Open Networking Foundation's extension number (`OFPET_EXPERIMENTER`).
+/// An entry with an extension number of the Open Networking Foundation (`OFPET_EXPERIMENTER`).
 const fn onf(kind: u16) -> CodeEntry {
     exact_entry(ErrorCode::Experimenter {
         experimenter: ONF,
@@ -160,7 +157,7 @@ const fn onf(kind: u16) -> CodeEntry {
     })
 }
 
-/// Nicira's number in the versions that have experimenters' errors.
+/// An entry with Nicira's number in versions that have experimenter errors.
 const fn nicira(kind: u16) -> CodeEntry {
     exact_entry(ErrorCode::Experimenter {
         experimenter: NICIRA,
@@ -255,13 +252,13 @@ static ERROR_CODES: [ErrorCodeRow; Refusal::COUNT] = { use Refusal::*; [
     row(FlowModBadTable,                nx(5, 257),      spec(5, 2)),
     row(FlowModOverlap,                 spec(3, 1),      spec(5, 3)),
     row(FlowModPermission,              spec(3, 2),      spec(5, 4)),
-    // 1.0 knows a bad timeout in emergency rules only.
+    // 1.0 has this error for emergency rules only.
     row(FlowModBadTimeout,              spec(3, 3),      spec(5, 5)),
     row(FlowModBadCommand,              spec(3, 4),      spec(5, 6)),
     row(FlowModBadFlags,                nx(3, 258),      spec(5, 7)),
     row(FlowModUnsupported,             spec(3, 5),      near(5, 0)),
 
-    // OpenFlow 1.0 has no groups: there the message itself is what is unknown.
+    // OpenFlow 1.0 has no groups: the error is an unknown message type.
     row(GroupModExists,                 near(1, 1),      spec(6, 0)),
     row(GroupModInvalidGroup,           near(1, 1),      spec(6, 1)),
     row(GroupModWeightUnsupported,      near(1, 1),      spec(6, 2)),
@@ -374,7 +371,7 @@ static ERROR_CODES: [ErrorCodeRow; Refusal::COUNT] = { use Refusal::*; [
     row(IpfixNotConfigured,             nx(1, 535),      nicira(36)),
 ]};
 
-/// Every reason that there is.
+/// Every refusal.
 #[cfg(test)]
 pub(crate) fn refusals() -> impl Iterator<Item = Refusal> {
     ERROR_CODES.iter().map(|row| row.refusal)

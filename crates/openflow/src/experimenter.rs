@@ -1,4 +1,4 @@
-//! Experimenter ids that this crate reads and writes.
+//! The experimenter ids that this crate supports.
 
 /// Nicira's experimenter id, and its OpenFlow 1.0 vendor id.
 pub(crate) const NICIRA: u32 = 0x0000_2320;

@@ -1,12 +1,12 @@
-//! Whether a translation may lose something.
+//! The fidelity of an encoding.
 
-/// How true to the original a message has to be.
+/// The permitted loss of an encoding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fidelity {
-    /// It says exactly what is meant, or it is not sent: commands.
+    /// The encoding is exact or fails. For commands.
     Lossless,
-    /// It says as much as the version has words for, so that one odd rule does
-    /// not cost a controller all others: statistics and events. A match may
-    /// come out wider, and an action may be missing.
+    /// The encoding omits parts that the version cannot express: a match may become wider, and an
+    /// action may be missing. For statistics and events, so that one unusual rule does not hide all
+    /// others from a controller.
     BestEffort,
 }

@@ -1,5 +1,4 @@
-//! The eight bytes before every message, the same in all versions
-//! (OF 1.3.5, 7.1).
+//! The message header: eight bytes, the same in all versions (OF 1.3.5, 7.1).
 
 use base::Xid;
 
@@ -10,16 +9,16 @@ use crate::codec::{Malformed, Reader};
 pub(crate) struct Header {
     pub(crate) version: u8,
     pub(crate) kind: u8,
-    /// Bytes of the whole message, this header included.
+    /// The length of the message in bytes, including this header.
     pub(crate) length: u16,
     pub(crate) xid: Xid,
 }
 
 impl Header {
-    /// Bytes of a header.
+    /// The length of a header in bytes.
     pub(crate) const LENGTH: usize = 8;
 
-    /// Reads a header.
+    /// Decodes a header.
     pub(crate) fn decode(r: &mut Reader<'_>) -> Result<Self, Malformed> {
         let [version, kind] = r.take()?;
         Ok(Self {
@@ -30,7 +29,7 @@ impl Header {
         })
     }
 
-    /// The header at the front of `bytes`, if it is all there.
+    /// Decodes the header at the start of `bytes`, if it is complete.
     pub(crate) fn peek(bytes: &[u8]) -> Option<Self> {
         let [version, kind, a, b, xid @ ..] = bytes.first_chunk::<{ Self::LENGTH }>()?;
         Some(Self {

@@ -1,7 +1,6 @@
-//! What a rule does, on the wire: instructions from OpenFlow 1.1 on, a bare list
-//! of actions in 1.0 (OF 1.3.5, 7.2.4; OF 1.5.1, 7.2.5;
-//! OF 1.0.1, 5.3.3). In 1.5 a meter is an action: the first that is applied at once
-//! is what the instruction was before.
+//! The encoding of instructions: OpenFlow 1.1 and later have instructions, 1.0 has a list of
+//! actions (OF 1.3.5, 7.2.4; OF 1.5.1, 7.2.5; OF 1.0.1, 5.3.3). In 1.5 a meter is an action: the
+//! first action of `apply_actions` replaces the meter instruction.
 
 use base::{MeterId, PortNo, TableId};
 use flow::{Action, Extension, Field, Instructions, MetadataWrite, Refusal};
@@ -20,7 +19,7 @@ const METER: u16 = 6;
 const STAT_TRIGGER: u16 = 7;
 const EXPERIMENTER: u16 = 0xffff;
 
-/// The instructions that this switch knows in a version, for what a table says of itself.
+/// The instructions that this switch supports in a version, for table features.
 pub(crate) fn supported_numbers(version: Version) -> impl Iterator<Item = u16> {
     let all = [
         GOTO_TABLE,
@@ -34,14 +33,14 @@ pub(crate) fn supported_numbers(version: Version) -> impl Iterator<Item = u16> {
         .filter(move |number| *number != METER || has_meter(version))
 }
 
-/// Reads what a rule does to the end of `r`.
+/// Decodes instructions to the end of `r`.
 pub(crate) fn decode(r: &mut Reader<'_>) -> Result<Instructions, Malformed> {
     let mut read = Instructions::default();
     decode_into(r, &mut read)?;
     Ok(read)
 }
 
-/// As [`decode`], into instructions that say nothing yet.
+/// Like [`decode`], but into empty instructions.
 pub(crate) fn decode_into(r: &mut Reader<'_>, read: &mut Instructions) -> Result<(), Malformed> {
     match r.version() {
         Version::V10 => decode_list_into(r, read),
@@ -51,7 +50,7 @@ pub(crate) fn decode_into(r: &mut Reader<'_>, read: &mut Instructions) -> Result
     }
 }
 
-/// A list of actions. Nicira's forms of `write_metadata` and `goto_table` may end it.
+/// Decodes a list of actions. Nicira's forms of `write_metadata` and `goto_table` may end it.
 pub(crate) fn decode_list(r: &mut Reader<'_>) -> Result<Instructions, Malformed> {
     let mut read = Instructions::default();
     decode_list_into(r, &mut read)?;
@@ -65,7 +64,7 @@ fn decode_list_into(r: &mut Reader<'_>, read: &mut Instructions) -> Result<(), M
         let item = action::decode_one(r)?;
         let late = read.goto.is_some() || read.metadata.is_some();
         match item {
-            // `goto_table` behind `write_metadata`, as `ovs-ofctl` says it for 1.0.
+            // `goto_table` after `write_metadata`, as `ovs-ofctl` encodes it in 1.0.
             ActionItem::Action(Action::Extended(Extension::Resubmit {
                 port: PortNo::IN_PORT,
                 table: Some(table),
@@ -94,7 +93,7 @@ fn decode_instructions(r: &mut Reader<'_>, read: &mut Instructions) -> Result<()
         body.skip(4)?;
         decode_body(kind, &mut body, read)?;
         body.end()?;
-        // The six that there are fit a byte.
+        // There are six instructions, so a byte has a bit for each.
         let bit = 1 << kind;
         if seen & bit != 0 {
             return Err(start.fail(Refusal::InstructionDuplicate));
@@ -104,7 +103,7 @@ fn decode_instructions(r: &mut Reader<'_>, read: &mut Instructions) -> Result<()
     Ok(())
 }
 
-/// Whether a meter is an instruction: in 1.5 it is an action.
+/// Returns true if the version has a meter instruction. In 1.5 a meter is an action.
 const fn has_meter(version: Version) -> bool {
     match version {
         Version::V10 | Version::V11 | Version::V12 | Version::V15 => false,
@@ -112,7 +111,7 @@ const fn has_meter(version: Version) -> bool {
     }
 }
 
-/// Reads the one instruction that fills `r`.
+/// Decodes the body of one instruction.
 fn decode_body(kind: u16, r: &mut Reader<'_>, read: &mut Instructions) -> Result<(), Malformed> {
     match kind {
         GOTO_TABLE => {
@@ -151,8 +150,7 @@ fn decode_body(kind: u16, r: &mut Reader<'_>, read: &mut Instructions) -> Result
     }
 }
 
-/// Appends what a rule does. In good faith what the version has no words for is
-/// left out.
+/// Appends instructions. With [`Fidelity::BestEffort`] it omits those that the version lacks.
 pub(crate) fn encode(
     instructions: &Instructions,
     context: EncodeContext<'_>,
@@ -166,8 +164,8 @@ pub(crate) fn encode(
     }
 }
 
-/// Appends what a rule does as a list of actions. What only 1.0 has words for is left
-/// out in the others.
+/// Appends instructions as a list of actions. In versions after 1.0 it omits a metadata write that
+/// no `goto_table` follows.
 pub(crate) fn encode_list(
     instructions: &Instructions,
     context: EncodeContext<'_>,
@@ -191,8 +189,8 @@ pub(crate) fn encode_list(
         (Some(write), None) => action::encode_metadata(*write, w),
         (None, Some(table)) => action::encode_goto(*table, w),
         (Some(write), Some(table)) => {
-            // `ovs-ofctl` reads no action behind `write_metadata`, and for it this
-            // way to a later table is one. Written as a field, the register is.
+            // `ovs-ofctl` accepts no action after `write_metadata`, and `goto_table` is an action
+            // here. Therefore the register is written as a field.
             let load = Action::SetField {
                 field: Field::Metadata,
                 value: u128::from(write.value & write.mask),
@@ -263,7 +261,7 @@ fn encode_meter(meter: MeterId, fidelity: Fidelity, w: &mut Writer<'_>) -> Resul
     }
 }
 
-/// Appends one instruction, padded to eight bytes.
+/// Appends an instruction, padded to eight bytes.
 fn put(
     kind: u16,
     w: &mut Writer<'_>,

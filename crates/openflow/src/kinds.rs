@@ -1,14 +1,14 @@
-//! The number table: which message, and which kind of statistics, has which
-//! number in which version, how long it is at least, and who may send it.
+//! The table of message numbers: the number, minimum length and sender of each message and each
+//! multipart type in each version.
 //!
-//! A version more is rows here and match arms in the bodies.
+//! A new version needs rows here and match arms in the bodies.
 
 use std::ops::RangeInclusive;
 
 use crate::experimenter::{NICIRA, ONF};
 use crate::version::Version;
 
-/// Every message that the crate knows, by the shape of its body.
+/// The message types, one for each body format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MessageKind {
     Hello,
@@ -64,7 +64,7 @@ pub(crate) enum MessageKind {
     TlvTableReply,
 }
 
-/// Every kind of statistics, by its meaning.
+/// The multipart types.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MultipartKind {
     Description,
@@ -93,19 +93,19 @@ pub(crate) enum MultipartKind {
     IpfixFlow,
 }
 
-/// Where a number stands.
+/// The number of a type and the field that holds it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TypeNumber {
-    /// In the header: the specification's own.
+    /// The specification's number, in the header.
     Standard(u16),
-    /// Behind Nicira's id, in a vendor (experimenter) message.
+    /// Nicira's subtype, in a vendor (experimenter) message.
     Nicira(u32),
-    /// Behind the Open Networking Foundation's id.
+    /// The Open Networking Foundation's subtype, in an experimenter message.
     Onf(u32),
 }
 
 impl TypeNumber {
-    /// Whose number it is, and the number, if it is not the specification's own.
+    /// The experimenter id and subtype, unless the number is the specification's.
     pub(crate) const fn experimenter(self) -> Option<(u32, u32)> {
         match self {
             Self::Standard(_) => None,
@@ -114,7 +114,7 @@ impl TypeNumber {
         }
     }
 
-    /// The number of an experimenter, if we know whose it is.
+    /// The number of an experimenter's subtype, if the experimenter is known.
     pub(crate) const fn of(experimenter: u32, number: u32) -> Option<Self> {
         match experimenter {
             NICIRA => Some(Self::Nicira(number)),
@@ -124,7 +124,7 @@ impl TypeNumber {
     }
 }
 
-/// Who sends a message.
+/// The ends that may send a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MessageSender {
     Either,
@@ -132,18 +132,19 @@ pub(crate) enum MessageSender {
     Switch,
 }
 
-/// A message of some versions.
+/// A message type in a range of versions.
 #[derive(Debug)]
 pub(crate) struct MessageKindRow {
     pub(crate) kind: MessageKind,
     pub(crate) versions: RangeInclusive<Version>,
     pub(crate) number: TypeNumber,
-    /// The least bytes of its body: behind the header, or behind Nicira's number.
+    /// The minimum length of the body in bytes, after the header or after the experimenter's
+    /// subtype.
     pub(crate) body_min: usize,
     pub(crate) sender: MessageSender,
 }
 
-/// A kind of statistics of some versions.
+/// A multipart type in a range of versions.
 #[derive(Debug)]
 pub(crate) struct MultipartKindRow {
     pub(crate) kind: MultipartKind,
@@ -238,7 +239,7 @@ pub(crate) const MESSAGES: &[MessageKindRow] = {
     row(MonitorCancel,      V10, V12, Nicira(21),     4, Controller),
     row(MonitorPaused,      V10, V12, Nicira(22),     0, Switch),
     row(MonitorResumed,     V10, V12, Nicira(23),     0, Switch),
-    // In 1.3, ONF's extension 187.
+    // ONF's extension 187 to 1.3.
     row(MonitorCancel,      V13, V13, Onf(1870),      4, Controller),
     row(MonitorPaused,      V13, V13, Onf(1871),      0, Switch),
     row(MonitorResumed,     V13, V13, Onf(1872),      0, Switch),
@@ -248,7 +249,7 @@ pub(crate) const MESSAGES: &[MessageKindRow] = {
     row(TlvTableReply,      V10, V15, Nicira(26),    16, Switch),
     row(Resume,             V10, V15, Nicira(28),     0, Controller),
     row(NxPacketIn2,        V10, V15, Nicira(30),     0, Switch),
-    // In 1.3, ONF's extension 230.
+    // ONF's extension 230 to 1.3.
     row(BundleControl,      V13, V13, Onf(2300),      8, Either),
     row(BundleAdd,          V13, V13, Onf(2301),      8, Controller),
     row(BundleControl,      V14, V15, Standard(33),   8, Either),
@@ -275,8 +276,8 @@ pub(crate) const MULTIPARTS: &[MultipartKindRow] = {
     multipart(MeterConfig,      V13, V15, Standard(10)),
     multipart(MeterFeatures,    V13, V15, Standard(11)),
     multipart(TableFeatures,    V13, V15, Standard(12)),
-    // In the specification from 1.3 on; Open vSwitch and `ovs-ofctl` use it before all
-    // the same.
+    // The specification has it from 1.3 on; Open vSwitch and `ovs-ofctl` also use it in earlier
+    // versions.
     multipart(PortDesc,         V10, V15, Standard(13)),
     multipart(TableDesc,        V14, V15, Standard(14)),
     multipart(QueueDesc,        V14, V15, Standard(15)),
@@ -296,10 +297,11 @@ pub(crate) const MULTIPARTS: &[MultipartKindRow] = {
     ]
 };
 
-/// How many numbers of its own the specification has given to messages, and some.
+/// An upper bound of the specification's message numbers.
 const STANDARD_NUMBERS_MAX: usize = 40;
 
-/// The rows of those, by version: every message that comes asks for one.
+/// The rows of the specification's messages by version and number: an index, because each received
+/// message needs a lookup.
 static STANDARD: [[Option<&MessageKindRow>; STANDARD_NUMBERS_MAX]; Version::ALL.len()] = {
     let mut rows = [[None; STANDARD_NUMBERS_MAX]; Version::ALL.len()];
     let mut at = 0;
@@ -318,7 +320,7 @@ static STANDARD: [[Option<&MessageKindRow>; STANDARD_NUMBERS_MAX]; Version::ALL.
 };
 
 impl MessageKindRow {
-    /// The message with this number.
+    /// The row of this number.
     #[inline]
     pub(crate) fn by_number(number: TypeNumber, version: Version) -> Option<&'static Self> {
         if let TypeNumber::Standard(number) = number {
@@ -330,7 +332,7 @@ impl MessageKindRow {
             .find(|row| row.number == number && row.versions.contains(&version))
     }
 
-    /// How `version` numbers this message, if it has it.
+    /// The row of this message type in `version`, if it exists there.
     pub(crate) fn by_kind(kind: MessageKind, version: Version) -> Option<&'static Self> {
         MESSAGES
             .iter()
@@ -339,14 +341,14 @@ impl MessageKindRow {
 }
 
 impl MultipartKindRow {
-    /// The kind of statistics with this number.
+    /// The row of this number.
     pub(crate) fn by_number(number: TypeNumber, version: Version) -> Option<&'static Self> {
         MULTIPARTS
             .iter()
             .find(|row| row.number == number && row.versions.contains(&version))
     }
 
-    /// How `version` numbers this kind of statistics, if it has it.
+    /// The row of this multipart type in `version`, if it exists there.
     pub(crate) fn by_kind(kind: MultipartKind, version: Version) -> Option<&'static Self> {
         MULTIPARTS
             .iter()
@@ -354,10 +356,10 @@ impl MultipartKindRow {
     }
 }
 
-/// What stands in the header of a vendor (experimenter) message.
+/// The type of a vendor (experimenter) message in its header.
 pub(crate) const EXPERIMENTER_MESSAGE: u16 = 4;
 
-/// What stands in the header of vendor (experimenter) statistics.
+/// The multipart type of a vendor (experimenter) request or reply.
 pub(crate) const EXPERIMENTER_MULTIPART: u16 = 0xffff;
 
 #[cfg(test)]

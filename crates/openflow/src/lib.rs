@@ -1,15 +1,13 @@
-//! OpenFlow on the wire: bytes to messages and back, all versions side by side,
-//! and the channel between a switch and a controller as a state machine.
+//! The OpenFlow protocol: encoding and decoding of messages in all versions, and the channel
+//! between a switch and a controller as a state machine.
 //!
-//! Sans-I/O: nothing here opens a socket, reads a clock or keeps a flow. What a
-//! message means is in `flow`; what a switch does with it is in `pipeline` and
-//! `switch`.
+//! Sans-I/O: this crate opens no socket, reads no clock and stores no rules. `flow` defines the
+//! meaning of messages; `pipeline` and `switch` execute them.
 //!
-//! Layers, from the outside in: [`Channel`] cuts the stream into messages and
-//! keeps it alive; [`Message`] finds the body of a number (`kinds`); each body
-//! has a file under `message`; `oxm`, `match10`, `match11`, `oxs`, `action` and `instruction` are
-//! what bodies share; `codec` takes and puts bytes. The numbers of errors are in
-//! `faults`.
+//! Layers, from the outside in: [`Channel`] splits the stream into messages and supervises the
+//! connection; [`Message`] selects the body by its number (`kinds`); each body has a file under
+//! `message`; `oxm`, `match10`, `match11`, `oxs`, `action` and `instruction` are parts that bodies
+//! share; `codec` reads and writes bytes. `error_codes` has the numbers of errors.
 
 mod action;
 mod channel;

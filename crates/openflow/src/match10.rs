@@ -1,11 +1,10 @@
-//! The match of OpenFlow 1.0: forty bytes, every field always there, and a word
-//! of wildcard bits that says which count (OF 1.0.1, 5.2.3).
+//! The match of OpenFlow 1.0: a fixed structure of forty bytes with a word of wildcard bits (OF
+//! 1.0.1, 5.2.3).
 //!
-//! A field whose prerequisites are not given is ignored, as Open vSwitch does
-//! (`ofputil_normalize_match`): the specification leaves it open, and
-//! controllers fill in what they please. Fields have several meanings, told by
-//! the others: `nw_proto` is ARP's opcode, the transport ports are ICMP's type
-//! and code.
+//! The decoder ignores a field without its prerequisites, as Open vSwitch does
+//! (`ofputil_normalize_match`): the specification leaves this open, and controllers fill in
+//! arbitrary values. The meaning of some members depends on others: `nw_proto` is also ARP's
+//! opcode, and the transport ports are also ICMP's type and code.
 
 use flow::field::VID_PRESENT;
 use flow::{Field, Match, MatchBuilder, Refusal, Term};
@@ -24,42 +23,42 @@ pub(crate) mod wild {
     pub(crate) const NW_PROTO: u32 = 1 << 5;
     pub(crate) const TP_SRC: u32 = 1 << 6;
     pub(crate) const TP_DST: u32 = 1 << 7;
-    /// Six bits: how many low bits of the address do not count; 32 or more, all.
+    /// Six bits: the number of ignored low bits of the address; 32 or more ignore all.
     pub(crate) const NW_SRC_SHIFT: u32 = 8;
     pub(crate) const NW_DST_SHIFT: u32 = 14;
     pub(crate) const NW_BITS: u32 = 0x3f;
     pub(crate) const DL_VLAN_PCP: u32 = 1 << 20;
     pub(crate) const NW_TOS: u32 = 1 << 21;
-    /// All of them, as Open vSwitch writes it.
+    /// All wildcards, as Open vSwitch encodes them.
     pub(crate) const ALL: u32 = 0x0038_20ff;
-    /// Every bit that has a meaning.
+    /// Every defined bit.
     pub(crate) const KNOWN: u32 = (1 << 22) - 1;
 }
 
-/// `OFP_VLAN_NONE`: only frames without a tag.
+/// `OFP_VLAN_NONE`: only packets without a VLAN tag.
 pub(crate) const VLAN_NONE: u16 = 0xffff;
 
 pub(crate) const IPV4: u128 = 0x0800;
 pub(crate) const IPV6: u128 = 0x86dd;
 pub(crate) const ARP: [u128; 2] = [0x0806, 0x8035];
 
-/// Bytes of the structure.
+/// The length of the structure in bytes.
 const LENGTH: usize = 40;
 
-/// The bytes from `at` on.
+/// `N` bytes at offset `at`.
 fn part<const N: usize>(bytes: &[u8; LENGTH], at: usize) -> [u8; N] {
     *bytes[at..].first_chunk().expect("every member lies within")
 }
 
-/// A match, and whether it left nothing open: then its rule has the highest
-/// priority, whatever the message says (OF 1.0.1, 3.4).
+/// A match. `exact` is true if it has no wildcard: the rule then has the highest priority,
+/// regardless of the message's priority (OF 1.0.1, 3.4).
 #[derive(Clone, Debug)]
 pub(crate) struct Match10 {
     pub(crate) matching: Match,
     pub(crate) exact: bool,
 }
 
-/// The structure's members.
+/// The members of the structure.
 #[derive(Clone, Copy, Debug)]
 struct Raw {
     wildcards: u32,
@@ -99,7 +98,7 @@ impl Raw {
         let [wildcards, nw_src, nw_dst] =
             [0, 28, 32].map(|at| u32::from_be_bytes(part(&bytes, at)));
         let short = |at| u16::from_be_bytes(part(&bytes, at));
-        // Two bytes more than an address, before or behind it.
+        // Eight bytes: the address and two bytes before or after it.
         let long = |at| u64::from_be_bytes(part(&bytes, at));
         Ok(Self {
             wildcards,
@@ -140,18 +139,18 @@ impl Raw {
         self.wildcards & bit == 0
     }
 
-    /// The type of the packet, if it counts.
+    /// The EtherType, unless it is wildcarded.
     fn eth_type(&self) -> Option<u128> {
         self.counts(wild::DL_TYPE).then_some(self.dl_type.into())
     }
 
-    /// The protocol above IP, if it counts and the packet is of IP.
+    /// The IP protocol, unless it is wildcarded or the EtherType is not IP.
     fn ip_proto(&self) -> Option<u128> {
         let is_ip = [Some(IPV4), Some(IPV6)].contains(&self.eth_type());
         (is_ip && self.counts(wild::NW_PROTO)).then_some(self.nw_proto.into())
     }
 
-    /// Which bits of the address count whose wildcard bits begin at `shift`.
+    /// The mask of the address with the wildcard bits at `shift`.
     const fn nw_mask(&self, shift: u32) -> u32 {
         let open = self.wildcards >> shift & wild::NW_BITS;
         match u32::MAX.checked_shl(open) {
@@ -160,14 +159,14 @@ impl Raw {
         }
     }
 
-    /// Says that so many upper bits of an address count.
+    /// Sets the prefix length of an address.
     const fn set_nw_bits(&mut self, shift: u32, counting: u32) {
         self.wildcards &= !(wild::NW_BITS << shift);
         self.wildcards |= (32 - counting) << shift;
     }
 }
 
-/// Reads the structure.
+/// Decodes the structure.
 pub(crate) fn decode(r: &mut Reader<'_>) -> Result<Match10, Malformed> {
     let start = r.fail(Refusal::MatchBadValue);
     let raw = Raw::decode(r)?;
@@ -181,7 +180,7 @@ pub(crate) fn decode(r: &mut Reader<'_>) -> Result<Match10, Malformed> {
     Ok(Match10 { matching, exact })
 }
 
-/// Asks also for `field == value`, if `asked`.
+/// Adds `field == value` if `asked`.
 #[inline]
 pub(crate) fn add_if(
     asked: bool,
@@ -196,7 +195,7 @@ pub(crate) fn add_if(
     }
 }
 
-/// The fields that every frame has, and its tag.
+/// Adds the ingress port, Ethernet and VLAN fields.
 fn link(building: &mut MatchBuilder, raw: &Raw) -> Result<(), Refusal> {
     let in_port = port_no::from_u16(raw.in_port).0.into();
     let dl_type = raw.dl_type.into();
@@ -216,7 +215,7 @@ fn link(building: &mut MatchBuilder, raw: &Raw) -> Result<(), Refusal> {
     add_if(raw.counts(wild::DL_TYPE), building, Field::EthType, dl_type)?;
     match (raw.counts(wild::DL_VLAN), raw.counts(wild::DL_VLAN_PCP)) {
         (false, false) => Ok(()),
-        // A priority is of no meaning then.
+        // The priority has no meaning without a tag.
         (true, _) if raw.dl_vlan == VLAN_NONE => building.add_number(Field::VlanVid, 0),
         (true, pcp) => {
             let vid = VID_PRESENT | raw.dl_vlan & 0x0fff;
@@ -230,7 +229,7 @@ fn link(building: &mut MatchBuilder, raw: &Raw) -> Result<(), Refusal> {
     }
 }
 
-/// The fields of ARP and IP.
+/// Adds the fields of ARP and IP.
 fn network(building: &mut MatchBuilder, raw: &Raw) -> Result<(), Refusal> {
     let Some(eth_type) = raw.eth_type() else {
         return Ok(());
@@ -261,7 +260,7 @@ fn network(building: &mut MatchBuilder, raw: &Raw) -> Result<(), Refusal> {
     }
 }
 
-/// The fields of the transport protocol that the others name.
+/// Adds the fields of the transport protocol.
 fn transport(building: &mut MatchBuilder, raw: &Raw) -> Result<(), Refusal> {
     let (eth_type, ip_proto) = (raw.eth_type(), raw.ip_proto());
     let Some((src, dst)) = transport_fields(eth_type, ip_proto) else {
@@ -271,8 +270,7 @@ fn transport(building: &mut MatchBuilder, raw: &Raw) -> Result<(), Refusal> {
     add_if(raw.counts(wild::TP_DST), building, dst, raw.tp_dst.into())
 }
 
-/// What the transport ports mean where the others say what they do: those that are
-/// given in full.
+/// The fields that the transport ports mean for this EtherType and IP protocol.
 pub(crate) fn transport_fields(
     eth_type: Option<u128>,
     ip_proto: Option<u128>,
@@ -287,8 +285,8 @@ pub(crate) fn transport_fields(
     }
 }
 
-/// Appends the structure. In good faith what it has no place for is left out,
-/// so that it covers more than `matching`.
+/// Appends the structure. With [`Fidelity::BestEffort`] it omits fields that the structure lacks,
+/// so that it is wider than `matching`.
 pub(crate) fn encode(
     matching: &Match,
     fidelity: Fidelity,
@@ -299,8 +297,8 @@ pub(crate) fn encode(
     Ok(())
 }
 
-/// Whether the structure says all of `matching`, and whether by doing so it
-/// leaves nothing open; none if it cannot say it.
+/// Returns the match if the structure can express all of it; `exact` is true if the structure then
+/// has no wildcard.
 pub(crate) fn says(matching: &Match) -> Option<Match10> {
     let raw = express(matching, Fidelity::Lossless).ok()?;
     Some(Match10 {
@@ -309,7 +307,7 @@ pub(crate) fn says(matching: &Match) -> Option<Match10> {
     })
 }
 
-/// The structure for `matching`, or what it has no place for.
+/// The structure for `matching`, or the name of the part that it lacks.
 fn express(matching: &Match, fidelity: Fidelity) -> Result<Raw, &'static str> {
     let mut raw = Raw::ANY;
     let mut terms = matching.terms();
@@ -328,7 +326,8 @@ fn express(matching: &Match, fidelity: Fidelity) -> Result<Raw, &'static str> {
     Ok(raw)
 }
 
-/// Writes `term` down if it is about the link and can be said.
+/// Stores `term` in `raw` if it is an ingress port or Ethernet field that the structure can
+/// express.
 fn say_link(term: &Term, raw: &mut Raw) -> bool {
     let exact = term.is_exact();
     match term.field {
@@ -353,7 +352,7 @@ fn say_link(term: &Term, raw: &mut Raw) -> bool {
     true
 }
 
-/// Writes `term` down if it is about the tag and can be said.
+/// Stores `term` in `raw` if it is a VLAN field that the structure can express.
 fn say_tag(term: &Term, matching: &Match, fidelity: Fidelity, raw: &mut Raw) -> bool {
     let present = u128::from(VID_PRESENT);
     match term.field {
@@ -367,7 +366,7 @@ fn say_tag(term: &Term, matching: &Match, fidelity: Fidelity, raw: &mut Raw) -> 
             let vid = low16(term.value) & 0x0fff;
             (raw.dl_vlan, raw.wildcards) = (vid, raw.wildcards & !wild::DL_VLAN);
         }
-        // That there is a tag is said by its priority.
+        // The priority implies that there is a tag.
         Field::VlanVid => {
             return term.mask == present && matching.term(Field::VlanPcp).is_some();
         }
@@ -380,9 +379,9 @@ fn say_tag(term: &Term, matching: &Match, fidelity: Fidelity, raw: &mut Raw) -> 
     true
 }
 
-/// Writes `term` down if it is about ARP or IP and can be said.
+/// Stores `term` in `raw` if it is an ARP or IP field that the structure can express.
 fn say_network(term: &Term, matching: &Match, fidelity: Fidelity, raw: &mut Raw) -> bool {
-    // Only Open vSwitch reads these in a match of IPv6.
+    // Only Open vSwitch reads these members in a match on IPv6.
     let foreign = matching.exact(Field::EthType) == Some(IPV6) && fidelity == Fidelity::Lossless;
     match term.field {
         Field::Ipv4Src | Field::ArpSpa => {
@@ -411,7 +410,7 @@ fn say_network(term: &Term, matching: &Match, fidelity: Fidelity, raw: &mut Raw)
     true
 }
 
-/// Writes `term` down if it is about the transport protocol and can be said.
+/// Stores `term` in `raw` if it is a transport field that the structure can express.
 fn say_transport(term: &Term, matching: &Match, fidelity: Fidelity, raw: &mut Raw) -> bool {
     let foreign = matching.exact(Field::EthType) == Some(IPV6) && fidelity == Fidelity::Lossless;
     let exact = |field| matching.exact(field);
@@ -431,7 +430,7 @@ fn say_transport(term: &Term, matching: &Match, fidelity: Fidelity, raw: &mut Ra
     true
 }
 
-/// The part of a masked address that is a prefix, and how long that is.
+/// The prefix of a masked address and its length in bits.
 fn prefix(term: &Term) -> (u32, u32) {
     let bits = low32(term.mask).leading_ones();
     let mask = u32::MAX.checked_shl(32 - bits).unwrap_or(0);

@@ -1,9 +1,8 @@
-//! The match of OpenFlow 1.1: 88 bytes, every field always there, a word of
-//! wildcard bits for those that have no mask, and masks whose ones are what does
-//! not count (OF 1.1.0, A.2.3).
+//! The match of OpenFlow 1.1: a fixed structure of 88 bytes, with a word of wildcard bits for the
+//! fields without a mask, and with masks of which the ones are ignored bits (OF 1.1.0, A.2.3).
 //!
-//! As in 1.0 a field whose prerequisites are not given is ignored, and fields
-//! have several meanings, told by the others.
+//! As in 1.0, a field without its prerequisites is ignored, and the meaning of some members depends
+//! on others.
 
 use flow::field::VID_PRESENT;
 use flow::{Field, Match, MatchBuilder, Refusal, Term};
@@ -15,7 +14,7 @@ use crate::match10::{ARP, IPV4, IPV6, VLAN_NONE, add_if, low8, low16, transport_
 /// `OFPMT_STANDARD`.
 const STANDARD: u16 = 0;
 
-/// Bytes of the structure.
+/// The length of the structure in bytes.
 const LENGTH: usize = 88;
 
 /// `OFPFW_*`: each bit wildcards a field.
@@ -33,12 +32,12 @@ mod wild {
     pub(super) const ALL: u32 = (1 << 10) - 1;
 }
 
-/// `OFPVID_ANY`: only frames with a tag, whatever its id.
+/// `OFPVID_ANY`: packets with a VLAN tag of any id.
 const VLAN_ANY: u16 = 0xfffe;
 
 const MPLS: [u128; 2] = [0x8847, 0x8848];
 
-/// A value, and which of its bits count.
+/// A value and its mask; the ones of the mask are the matched bits.
 #[derive(Clone, Copy, Debug, Default)]
 struct Masked {
     value: u128,
@@ -46,7 +45,7 @@ struct Masked {
 }
 
 impl Masked {
-    /// Reads a value and a mask of so many bytes.
+    /// Decodes a value and a mask of `bytes` bytes each.
     fn decode(bytes: usize, r: &mut Reader<'_>) -> Result<Self, Malformed> {
         let full = u128::MAX >> (128 - 8 * bytes);
         let (value, open) = (r.number(bytes)?, r.number(bytes)?);
@@ -70,7 +69,7 @@ impl Masked {
     }
 }
 
-/// The structure's members.
+/// The members of the structure.
 #[derive(Clone, Copy, Debug)]
 struct Raw {
     in_port: u32,
@@ -155,7 +154,7 @@ impl Raw {
     }
 }
 
-/// Reads the structure, its type and length included.
+/// Decodes the structure, including its type and length.
 pub(crate) fn decode(r: &mut Reader<'_>) -> Result<Match, Malformed> {
     let start = r.clone();
     let mut head = r.clone().on_short(Refusal::MatchBadLength);
@@ -176,7 +175,7 @@ pub(crate) fn decode(r: &mut Reader<'_>) -> Result<Match, Malformed> {
     Ok(building.build())
 }
 
-/// The fields that every frame has, its tag, and metadata.
+/// Adds the ingress port, Ethernet, VLAN and metadata fields.
 fn link(building: &mut MatchBuilder, raw: &Raw) -> Result<(), Refusal> {
     let in_port = raw.in_port.into();
     add_if(raw.counts(wild::IN_PORT), building, Field::InPort, in_port)?;
@@ -190,7 +189,7 @@ fn link(building: &mut MatchBuilder, raw: &Raw) -> Result<(), Refusal> {
     }
     let present = u128::from(VID_PRESENT);
     match raw.dl_vlan {
-        // A priority is of no meaning then.
+        // The priority has no meaning without a tag.
         VLAN_NONE => return building.add_exact(Field::VlanVid, 0),
         VLAN_ANY => building.add(Field::VlanVid, present, present)?,
         vid if vid <= 0x0fff => building.add_exact(Field::VlanVid, present | u128::from(vid))?,
@@ -200,7 +199,7 @@ fn link(building: &mut MatchBuilder, raw: &Raw) -> Result<(), Refusal> {
     add_if(raw.counts(wild::DL_VLAN_PCP), building, Field::VlanPcp, pcp)
 }
 
-/// The fields of ARP, IP and MPLS.
+/// Adds the fields of ARP, IP and MPLS.
 fn network(building: &mut MatchBuilder, raw: &Raw) -> Result<(), Refusal> {
     let Some(eth_type) = building.exact(Field::EthType) else {
         return Ok(());
@@ -240,7 +239,7 @@ fn network(building: &mut MatchBuilder, raw: &Raw) -> Result<(), Refusal> {
     }
 }
 
-/// The fields of the transport protocol that the others name.
+/// Adds the fields of the transport protocol.
 fn transport(building: &mut MatchBuilder, raw: &Raw) -> Result<(), Refusal> {
     let exact = |field| building.exact(field);
     let Some((src, dst)) = transport_fields(exact(Field::EthType), exact(Field::IpProto)) else {
@@ -250,8 +249,8 @@ fn transport(building: &mut MatchBuilder, raw: &Raw) -> Result<(), Refusal> {
     add_if(raw.counts(wild::TP_DST), building, dst, raw.tp_dst.into())
 }
 
-/// Appends the structure, its type and length included. In good faith what it has
-/// no place for is left out, so that it covers more than `matching`.
+/// Appends the structure, including its type and length. With [`Fidelity::BestEffort`] it omits
+/// fields that the structure lacks, so that it is wider than `matching`.
 pub(crate) fn encode(
     matching: &Match,
     fidelity: Fidelity,
@@ -280,7 +279,7 @@ pub(crate) fn encode(
     .map(drop)
 }
 
-/// Writes `term` down if it is about the link or metadata.
+/// Stores `term` in `raw` if it is an ingress port, Ethernet or metadata field.
 fn say_link(term: &Term, raw: &mut Raw) -> bool {
     match term.field {
         Field::InPort => {
@@ -299,7 +298,7 @@ fn say_link(term: &Term, raw: &mut Raw) -> bool {
     true
 }
 
-/// Writes `term` down if it is about the tag and can be said.
+/// Stores `term` in `raw` if it is a VLAN field that the structure can express.
 fn say_tag(term: &Term, raw: &mut Raw) -> bool {
     let present = u128::from(VID_PRESENT);
     match term.field {
@@ -319,7 +318,7 @@ fn say_tag(term: &Term, raw: &mut Raw) -> bool {
     true
 }
 
-/// Writes `term` down if it is about ARP, IP or MPLS and can be said.
+/// Stores `term` in `raw` if it is an ARP, IP or MPLS field that the structure can express.
 fn say_network(term: &Term, raw: &mut Raw) -> bool {
     let said = match term.field {
         Field::Ipv4Src | Field::ArpSpa => {
@@ -356,7 +355,7 @@ fn say_network(term: &Term, raw: &mut Raw) -> bool {
     true
 }
 
-/// Writes `term` down if it is about the transport protocol and can be said.
+/// Stores `term` in `raw` if it is a transport field that the structure can express.
 fn say_transport(term: &Term, matching: &Match, raw: &mut Raw) -> bool {
     let exact = |field| matching.exact(field);
     let fields = transport_fields(exact(Field::EthType), exact(Field::IpProto));

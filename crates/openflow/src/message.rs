@@ -1,7 +1,7 @@
-//! Messages: what they are, and which body has which number.
+//! Messages and the selection of their bodies by number.
 //!
-//! One file for each body below, all versions of it side by side. The meaning of
-//! a message lives in `flow`; here it becomes bytes and bytes become it.
+//! Each body has a file below, with all versions side by side. The `flow` crate defines the meaning
+//! of messages; this module encodes and decodes them.
 
 pub(crate) mod asynchronous;
 pub(crate) mod bundle;
@@ -51,138 +51,137 @@ use queue_config::QueueConfigReply;
 use request_forward::RequestForward;
 use role::{RoleReply, RoleStatus};
 
-/// A message, of whatever version.
+/// A message of any version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Message {
-    /// Which versions the sender speaks.
+    /// The versions that the sender supports.
     Hello(Hello),
-    /// Why a request was not done.
+    /// The reason why a request failed.
     Error(ErrorMessage),
-    /// A question whether the peer is there, with anything in it.
+    /// A liveness request with arbitrary data.
     EchoRequest(Vec<u8>),
-    /// The answer, with the same in it.
+    /// The reply with the same data.
     EchoReply(Vec<u8>),
-    /// A Nicira switch that the controller turns.
+    /// A Nicira setting of the connection.
     NiciraSetting(NiciraSetting),
-    /// What are you?
+    /// Requests the features of the switch.
     FeaturesRequest,
-    /// What the switch is.
+    /// The features of the switch.
     FeaturesReply(FeaturesReply),
-    /// How are you configured?
+    /// Requests the configuration of the switch.
     GetConfigRequest,
-    /// How the switch is configured.
+    /// The configuration of the switch.
     GetConfigReply(SwitchConfig),
-    /// How the switch is to be configured.
+    /// Sets the configuration of the switch.
     SetConfig(SwitchConfig),
-    /// A frame for the controller.
+    /// A packet for the controller.
     PacketIn(PacketIn),
-    /// A frame that waited for its controller goes on (Nicira's).
+    /// Resumes a paused packet (Nicira's).
     Resume(Resume),
-    /// Which id a controller gives itself, so that rules can send to it (Nicira's).
+    /// Sets the id of the controller, to which rules can send packets (Nicira's).
     ControllerId(u16),
-    /// A change to the map of tunnel options (Nicira's).
+    /// Changes the TLV map of tunnel options (Nicira's).
     TlvTableMod(TlvTableMod),
-    /// Which field holds which tunnel option (Nicira's)?
+    /// Requests the TLV map (Nicira's).
     TlvTableRequest,
-    /// The map of tunnel options (Nicira's).
+    /// The TLV map of tunnel options (Nicira's).
     TlvTableReply(TlvTable),
-    /// A rule is gone.
+    /// The removal of a rule.
     FlowRemoved(FlowRemoved),
-    /// Something happened to a port.
+    /// A change of a port.
     PortStatus(PortStatus),
-    /// A frame to send.
+    /// A packet to send.
     PacketOut(PacketOut),
-    /// A change to the flow tables.
+    /// Changes the flow tables.
     FlowMod(FlowMod),
-    /// A change to the group table (1.1 and later).
+    /// Changes the group table (1.1 and later).
     GroupMod(GroupMod),
-    /// A change to a port's behaviour.
+    /// Changes the configuration of a port.
     PortMod(PortMod),
-    /// A change to a table's behaviour (1.1 and later).
+    /// Changes the configuration of a table (1.1 and later).
     TableMod(TableMod),
-    /// A change to the meters (1.3).
+    /// Changes the meter table (1.3 and later).
     MeterMod(MeterMod),
-    /// A question about statistics or descriptions.
+    /// Requests statistics or descriptions.
     MultipartRequest(MultipartRequest),
-    /// The beginning of a question, or a part of its middle: other messages of the same
-    /// number go on with it.
+    /// A part of a multipart request except the last: further messages with the same transaction id
+    /// continue it.
     MultipartFragment(MultipartRequest),
-    /// The answer to it, or a part of it.
+    /// The reply to a multipart request, or a part of it.
     MultipartReply {
-        /// What is told.
+        /// The contents.
         reply: MultipartReply,
-        /// Whether more of it follows in another message. Whatever is too long for
-        /// one message is split over several by itself.
+        /// Set if another message continues the reply. The encoder splits a long reply by itself.
         more: bool,
     },
-    /// Tell me when all before this is done.
+    /// Requests a reply after all earlier messages took effect.
     BarrierRequest,
-    /// All before the request is done.
+    /// All messages before the barrier request took effect.
     BarrierReply,
-    /// Which queues has this port?
+    /// Requests the queues of a port.
     QueueConfigRequest(PortNo),
     /// The queues of a port.
     QueueConfigReply(QueueConfigReply),
-    /// A controller's wish for a role.
+    /// Requests a role for the controller.
     RoleRequest(RoleRequest),
-    /// The role it has.
+    /// The role of the controller.
     RoleReply(RoleReply),
-    /// The controller has another role now, though it did not ask (1.4).
+    /// A change of the controller's role without its request (1.4 and later).
     RoleStatus(RoleStatus),
-    /// What am I told unasked? (1.3)
+    /// Requests the asynchronous configuration (1.3 and later).
     GetAsyncRequest,
-    /// What a controller is told unasked (1.3).
+    /// The asynchronous configuration of the controller (1.3 and later).
     GetAsyncReply(AsyncConfig),
-    /// What a controller wants to be told unasked.
+    /// Sets the asynchronous configuration of the controller.
     SetAsync(AsyncChange),
-    /// A step of a bundle's life: asked for by a controller, or done by a switch (1.3 on).
+    /// A step of a bundle, as a request or as a reply (1.3 and later).
     BundleControl(BundleControl),
-    /// A message for a bundle (1.3 on).
+    /// Adds a message to a bundle (1.3 and later).
     BundleAdd(BundleAdd),
-    /// News of a table (1.4).
+    /// A change of a table's state (1.4 and later).
     TableStatus(TableStatus),
-    /// News of a controller that the switch goes to (1.5).
+    /// A change of a controller's state (1.5).
     ControllerStatus(ControllerStatus),
-    /// What another controller asked, and was done (1.4).
+    /// A completed request of another controller (1.4 and later).
     RequestForward(RequestForward),
-    /// Take this flow monitor away (before 1.4).
+    /// Removes a flow monitor (before 1.4).
     MonitorCancel(MonitorId),
-    /// Monitors tell nothing for a while, since the controller does not read (before 1.4).
+    /// Flow monitor updates pause, since the controller does not read (before 1.4).
     MonitorPaused,
-    /// Monitors tell all again (before 1.4).
+    /// Flow monitor updates resume (before 1.4).
     MonitorResumed,
 }
 
-/// How one body is read and written, in every version, side by side.
+/// The encoding of a message body in every version.
 pub(crate) trait WireFormat: Sized {
-    /// Reads the whole of `r`, as its version lays it out.
+    /// Decodes all of `r` in the layout of its version.
     fn decode(r: &mut Reader<'_>) -> Result<Self, Malformed>;
 
-    /// Appends the body, or names what the version has no words for.
+    /// Appends the body, or names the part that the version cannot express.
     fn encode(&self, w: &mut Writer<'_>) -> Result<(), EncodeError>;
 }
 
 impl Message {
-    /// The answer to a request for statistics or descriptions, all of it.
+    /// A complete multipart reply.
     #[must_use]
     pub const fn reply(reply: MultipartReply) -> Self {
         Self::MultipartReply { reply, more: false }
     }
 
-    /// Reads one whole message, header included.
+    /// Decodes one whole message, including the header.
     ///
     /// # Errors
-    /// It breaks the protocol, or asks for what nobody here does; the fault is
-    /// the answer that it deserves.
+    /// The message violates the protocol or requests an unsupported feature. The refusal is the
+    /// error to answer with.
     pub fn decode(bytes: &[u8], dialect: impl Into<Dialect>) -> Result<(Xid, Self), Malformed> {
         let mut message = Self::BarrierReply;
         let (xid, _) = message.decode_into(bytes, dialect.into())?;
         Ok((xid, message))
     }
 
-    /// As [`Self::decode`], in place of this message; and who may send such a one. A flow-mod
-    /// takes over the memory of the one that was here: there may be a million, one after the
-    /// other. After an error what is here means nothing.
+    /// Like [`Self::decode`], but overwrites this message, and also returns the permitted sender. A
+    /// flow-mod reuses the memory of the previous one, since a controller may send a million in a
+    /// row. After an error the contents of this message are unspecified.
     pub(crate) fn decode_into(
         &mut self,
         bytes: &[u8],
@@ -194,7 +193,7 @@ impl Message {
         if usize::from(header.length) != bytes.len() {
             return Err(start(Refusal::RequestBadLength));
         }
-        // A hello comes before there is an agreement to break.
+        // A hello precedes the negotiation, so its version is not checked.
         if header.kind == hello::NUMBER {
             *self = Self::Hello(Hello::decode(header.version, &mut r));
             return Ok((header.xid, MessageSender::Either));
@@ -217,12 +216,12 @@ impl Message {
         Ok((header.xid, row.sender))
     }
 
-    /// Appends the message to `out`, header included. Statistics that are too long
-    /// for one message become several.
+    /// Appends the message to `out`, including the header. A reply that exceeds one message becomes
+    /// several.
     ///
     /// # Errors
-    /// The version has no words for it, or it is too long for any message; then
-    /// nothing was appended.
+    /// The version cannot express the message, or it exceeds the maximum length. Then nothing is
+    /// appended.
     pub fn encode(
         &self,
         xid: Xid,
@@ -248,7 +247,7 @@ impl Message {
         done
     }
 
-    /// Which body the message has in `dialect`.
+    /// The kind of body that the message has in `dialect`.
     fn kind(&self, dialect: Dialect) -> MessageKind {
         match self {
             Self::Hello(_) => MessageKind::Hello,
@@ -305,7 +304,7 @@ impl From<MultipartReply> for Message {
     }
 }
 
-/// The row of a message whose header has been read; `r` then stands at its body.
+/// The row of a message with a decoded header. Advances `r` to the start of the body.
 pub(crate) fn message_row(
     header: &Header,
     r: &mut Reader<'_>,
@@ -331,7 +330,7 @@ pub(crate) fn message_row(
     })
 }
 
-/// Reads the body of a message.
+/// Decodes the body of a message.
 fn decode_body(kind: MessageKind, r: &mut Reader<'_>) -> Result<Message, Malformed> {
     Ok(match kind {
         MessageKind::Hello => Message::Hello(Hello::decode(r.version().number(), r)),
@@ -458,7 +457,7 @@ fn encode_body(message: &Message, w: &mut Writer<'_>) -> Result<(), EncodeError>
     Ok(())
 }
 
-/// Appends a message: its header, the experimenter's if it is one's, and a body.
+/// Appends a message: the header, the experimenter header if there is one, and a body.
 pub(crate) fn encode_framed(
     kind: MessageKind,
     xid: Xid,

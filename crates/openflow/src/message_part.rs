@@ -1,5 +1,5 @@
-//! Parts of messages that have a text of their own: a list of actions, what a rule does, a
-//! match. A person has such bytes from a trace, or wants them for a program.
+//! Text and encoding of parts of messages: a list of actions, instructions, a match. Users have
+//! such bytes from a trace or need them for a program.
 
 use flow::{Action, Instructions, Match};
 
@@ -17,14 +17,14 @@ use crate::{instruction, oxm_text};
 pub enum MessagePart {
     /// A list of actions.
     Actions,
-    /// What a rule does: instructions; in 1.0 a list of actions.
+    /// Instructions; in 1.0 a list of actions.
     Instructions,
-    /// A match as a list of entries, OXM or NXM, without head and padding.
+    /// A match as a list of OXM or NXM fields, without its header and padding.
     Match,
 }
 
-/// The text of a part, as `ovs-ofctl` has it: of a match its entries, and in a second line
-/// what they mean. What cannot be read is said with Open vSwitch's name for it.
+/// Formats a part as `ovs-ofctl` does. A match has its fields in the first line and its meaning in
+/// the second. Malformed bytes are reported with Open vSwitch's name of the error.
 #[must_use]
 pub fn print_part(piece: MessagePart, bytes: &[u8], version: Version) -> String {
     let r = Reader::new(bytes, dialect(version));
@@ -49,20 +49,20 @@ fn match_text(r: &Reader<'_>) -> Result<String, &'static str> {
     Ok(format!("{fields}\n{meaning}"))
 }
 
-/// The bytes of a list of actions, for frames of which nothing is known.
+/// Encodes a list of actions for packets about which nothing is known.
 ///
 /// # Errors
-/// The version has no words for one of them.
+/// The version lacks one of the actions.
 pub fn encode_actions(actions: &[Action], version: Version) -> Result<Vec<u8>, EncodeError> {
     encode_with(version, |w| {
         action::encode(actions, any_frame(&Match::default()), w)
     })
 }
 
-/// The bytes of what a rule does, for frames of which nothing is known.
+/// Encodes instructions for packets about which nothing is known.
 ///
 /// # Errors
-/// The version has no words for a part of it.
+/// The version lacks a part of them.
 pub fn encode_instructions(
     instructions: &Instructions,
     version: Version,
@@ -72,10 +72,10 @@ pub fn encode_instructions(
     })
 }
 
-/// The entries of a match: OXM, or NXM in 1.0 and 1.1, which have none of their own.
+/// Encodes the fields of a match as OXM, or as NXM in 1.0 and 1.1, which have no OXM.
 ///
 /// # Errors
-/// A field has no header that a version of that number knows.
+/// A field has no header in this version.
 pub fn encode_match(matching: &Match, version: Version) -> Result<Vec<u8>, EncodeError> {
     encode_with(version, |w| match version {
         Version::V10 | Version::V11 => oxm::encode_nxm_fields(&NxmMatch::of(matching.clone()), w),
@@ -83,7 +83,7 @@ pub fn encode_match(matching: &Match, version: Version) -> Result<Vec<u8>, Encod
     })
 }
 
-/// As `ovs-ofctl` speaks 1.0.
+/// The dialect of `ovs-ofctl`, which enables table ids in 1.0 flow-mods.
 const fn dialect(version: Version) -> Dialect {
     Dialect::new(version).after(NiciraSetting::TableIds(true))
 }

@@ -1,10 +1,9 @@
-//! Matches as lists of type-length-value fields: OXM of OpenFlow 1.2 and later
-//! (OF 1.3.5, 7.2.3), and NXM, which Nicira added to 1.0 and OXM grew out of.
+//! Matches as lists of type-length-value fields: OXM of OpenFlow 1.2 and later (OF 1.3.5, 7.2.3),
+//! and NXM, Nicira's extension of 1.0 and the predecessor of OXM.
 //!
-//! Headers come from the field registry; either kind of header is read in either
-//! version. Three NXM fields have other bits than ours (a narrow `in_port`, the
-//! tag as one number, the whole ToS byte): they are views of ours, and are put
-//! together here. What 1.0 itself calls a match is in `match10`.
+//! The headers are in the field registry; the decoder accepts both kinds in every version. Three
+//! NXM fields differ in width from the registry's (a 16-bit `in_port`, the VLAN tag as one number,
+//! the whole ToS byte) and are converted here. The fixed match structure of 1.0 is in `match10`.
 
 use base::{Cookie, PortNo};
 use flow::field::{EXPERIMENTER, ONF, WireId};
@@ -17,14 +16,14 @@ use crate::match11;
 use crate::port_no;
 use crate::version::Version;
 
-/// The class of the specification's own fields.
+/// The class of the specification's fields.
 const BASIC_CLASS: u16 = 0x8000;
 
-/// The flags of TCP and the action set's output: ONF's experimenter fields until 1.4,
-/// basic ones of the same numbers in 1.5.
+/// The TCP flags and the action set's output port: ONF experimenter fields until 1.4, basic fields
+/// with the same numbers in 1.5.
 const BASIC_IN_15: [Field; 2] = [Field::TcpFlags, Field::ActsetOutput];
 
-/// The field that had ONF's header before it had this one.
+/// The field of a header that is basic in 1.5 and was ONF's before.
 fn basic_in_15(header: WireId) -> Option<Field> {
     let onf = WireId::of_experimenter(ONF, header.number);
     let fields = BASIC_IN_15.into_iter();
@@ -35,31 +34,31 @@ fn basic_in_15(header: WireId) -> Option<Field> {
 const NXM_IN_PORT: WireId = id(0x0000, 0);
 const NXM_VLAN_TCI: WireId = id(0x0000, 4);
 const NXM_IP_TOS: WireId = id(0x0000, 5);
-/// Shares its number with `mpls_ttl`, which has one byte.
+/// Has the same number as `mpls_ttl`, which has a length of one byte.
 const NXM_COOKIE: WireId = id(0x0001, 30);
 
-/// The other header of `dp_hash`, which it has had since Open vSwitch 2.4.
+/// The second header of `dp_hash`, since Open vSwitch 2.4.
 const NXOXM_ET_DP_HASH: WireId = WireId::of_experimenter(NICIRA, 0);
 
-/// A VLAN tag's control information holds the id below, then "there is a tag",
-/// then the priority.
+/// The tag control information of a VLAN tag: the id in the low bits, then the present bit, then
+/// the priority.
 const PCP_SHIFT: u32 = 13;
 
 const fn id(class: u16, number: u8) -> WireId {
     WireId::new(class, number)
 }
 
-/// What a header says about the bytes behind it.
+/// A field header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct OxmHeader {
     pub(crate) id: WireId,
     pub(crate) masked: bool,
-    /// Bytes behind it: the value, the mask, and an experimenter's number.
+    /// The payload in bytes: the value, the mask and an experimenter id.
     pub(crate) length: usize,
 }
 
 impl OxmHeader {
-    /// Reads a header.
+    /// Decodes a header.
     pub(crate) fn decode(r: &mut Reader<'_>) -> Result<Self, Malformed> {
         let class = r.u16()?;
         let [field, length] = r.take()?;
@@ -80,7 +79,7 @@ impl OxmHeader {
         }
     }
 
-    /// Appends the header, and whose field it is if it is an experimenter's.
+    /// Appends the header, and the experimenter id if there is one.
     pub(crate) fn encode(mut self, w: &mut Writer<'_>) {
         let basic = id(BASIC_CLASS, self.id.number);
         if self.id.experimenter == ONF
@@ -97,8 +96,8 @@ impl OxmHeader {
         }
     }
 
-    /// The field, if the header is one whose bits are the field's own. Reads whose
-    /// it is if it is an experimenter's.
+    /// The field of the header, unless its width differs from the field's. Reads the experimenter
+    /// id if there is one.
     pub(crate) fn field(self, r: &mut Reader<'_>) -> Result<Option<Field>, Malformed> {
         let id = match self.id.class {
             EXPERIMENTER => WireId::of_experimenter(r.u32()?, self.id.number),
@@ -112,14 +111,13 @@ impl OxmHeader {
     }
 }
 
-/// Bytes behind the header `id` of `field`, without a mask.
+/// The payload of `field` in bytes under the header `id`, without a mask.
 pub(crate) fn length_of(field: Field, id: WireId) -> usize {
     OxmHeader::new(field, id, false).length
 }
 
-/// Reads the value of a tunnel option and, if there is one, its mask: as many bytes as whoever
-/// wrote it found right. A mask of no bytes asks whether there is the option (`ovs-fields(7)`,
-/// "Tunnel Metadata").
+/// Decodes the value of a tunnel option and its optional mask; the sender chooses their length. A
+/// mask of no bytes matches the presence of the option (`ovs-fields(7)`, "Tunnel Metadata").
 pub(crate) fn decode_option(
     field: Field,
     header: OxmHeader,
@@ -175,7 +173,7 @@ pub(crate) fn encode_value(
     Ok(())
 }
 
-/// The header to write for a field, with a mask behind its value or without.
+/// The header of a field, with or without a mask.
 pub(crate) fn header_of(field: Field, family: HeaderFamily, masked: bool) -> Option<OxmHeader> {
     let row = field.info();
     let id = match family {
@@ -185,21 +183,21 @@ pub(crate) fn header_of(field: Field, family: HeaderFamily, masked: bool) -> Opt
     Some(OxmHeader::new(field, id, masked))
 }
 
-/// Which of its two headers a field should bear.
+/// The preferred header family of a field that has two headers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HeaderFamily {
     Oxm,
     Nxm,
 }
 
-/// A condition on cookies, which NXM writes as if it were a field.
+/// A condition on the cookie, which NXM encodes like a field.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct CookieFilter {
     pub(crate) cookie: Cookie,
     pub(crate) mask: u64,
 }
 
-/// A match and, beside it, what NXM may say about cookies.
+/// A match and the cookie condition of NXM.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct NxmMatch {
     pub(crate) matching: Match,
@@ -207,7 +205,7 @@ pub(crate) struct NxmMatch {
 }
 
 impl NxmMatch {
-    /// `matching`, whatever the cookie.
+    /// `matching` with any cookie.
     pub(crate) fn of(matching: Match) -> Self {
         Self {
             matching,
@@ -216,7 +214,7 @@ impl NxmMatch {
     }
 }
 
-/// Reads fields to the end of `r`. A cookie is refused as an unknown field.
+/// Decodes fields to the end of `r`. Refuses a cookie as an unknown field.
 pub(crate) fn decode(r: Reader<'_>) -> Result<Match, Malformed> {
     let at_start = r.fail(Refusal::MatchBadField);
     let nxm_match = decode_nxm_fields(r)?;
@@ -227,7 +225,7 @@ pub(crate) fn decode(r: Reader<'_>) -> Result<Match, Malformed> {
     }
 }
 
-/// Reads fields, cookies among them, to the end of `r`.
+/// Decodes fields and cookies to the end of `r`.
 pub(crate) fn decode_nxm_fields(r: Reader<'_>) -> Result<NxmMatch, Malformed> {
     let mut r = r.on_short(Refusal::MatchBadLength);
     let mut building = MatchBuilder::default();
@@ -253,7 +251,7 @@ pub(crate) fn decode_nxm_fields(r: Reader<'_>) -> Result<NxmMatch, Malformed> {
     })
 }
 
-/// Adds the one field whose header has been read.
+/// Adds the field of a decoded header.
 fn add(
     building: &mut MatchBuilder,
     header: OxmHeader,
@@ -276,7 +274,7 @@ fn add(
     building.add(field, value, mask).map_err(refused)
 }
 
-/// Whether a number is one that a port can have in the version that `r` reads.
+/// Returns true if a port can have this number in the version of `r`.
 fn is_port(number: u128, r: &Reader<'_>) -> bool {
     let port = u32::try_from(number).ok().map(PortNo);
     match r.version() {
@@ -285,8 +283,8 @@ fn is_port(number: u128, r: &Reader<'_>) -> bool {
     }
 }
 
-/// The value and the mask of a field, all ones if there is none, and nothing
-/// behind them.
+/// Decodes the value and the mask of a field up to the end of `r`. Without a mask, all bits are
+/// ones.
 fn value_and_mask<'a, T>(
     payload: &mut Reader<'a>,
     header: OxmHeader,
@@ -327,7 +325,7 @@ pub(crate) fn encode_nxm_fields(
                 w.number(1, term.value << 2);
             }
             Field::VlanVid => encode_tci(&nxm_match.matching, &term, w),
-            // Said together with the id, which it needs.
+            // Encoded together with the VLAN id, its prerequisite.
             Field::VlanPcp => {}
             _ => encode_term(&term, HeaderFamily::Nxm, w)?,
         }
@@ -360,7 +358,7 @@ fn encode_in_port(term: &Term, w: &mut Writer<'_>) -> Result<(), EncodeError> {
         None if w.version() == Version::V10 => {
             return Err(w.unsupported("a port number beyond 0xff00"));
         }
-        // Where ports have 32 bits there is a field for them.
+        // A port of 32 bits has an OXM field.
         None => return encode_term(term, HeaderFamily::Oxm, w),
     };
     OxmHeader {
@@ -379,7 +377,7 @@ fn encode_tci(matching: &Match, vid: &Term, w: &mut Writer<'_>) {
         value |= pcp.value << PCP_SHIFT;
         mask |= pcp.mask << PCP_SHIFT;
     } else if vid.is_exact() && vid.value == 0 {
-        // No tag: then no bit of it is set.
+        // No tag: all bits of the tag are zero.
         mask = 0xffff;
     }
     let masked = mask != 0xffff;
@@ -396,13 +394,13 @@ fn encode_tci(matching: &Match, vid: &Term, w: &mut Writer<'_>) {
     }
 }
 
-/// Appends one field with a header of its own bits.
+/// Appends a field under a header of the same width.
 fn encode_term(term: &Term, family: HeaderFamily, w: &mut Writer<'_>) -> Result<(), EncodeError> {
     encode_value(term.field, family, (term.value, term.mask), w)
 }
 
-/// Reads an `ofp_match` structure with its padding (OF 1.3.5, 7.2.3.1); in 1.1 it
-/// is a structure of fixed length.
+/// Decodes an `ofp_match` structure with its padding (OF 1.3.5, 7.2.3.1); in 1.1 it is a fixed
+/// structure.
 pub(crate) fn decode_structure(r: &mut Reader<'_>) -> Result<Match, Malformed> {
     if r.version() == Version::V11 {
         return match11::decode(r);
@@ -421,13 +419,13 @@ pub(crate) fn decode_structure(r: &mut Reader<'_>) -> Result<Match, Malformed> {
     decode(structure.sub(fields)?)
 }
 
-/// Appends an `ofp_match` structure with its padding, that says exactly `matching`.
+/// Appends an `ofp_match` structure with its padding, equivalent to `matching`.
 pub(crate) fn encode_structure(matching: &Match, w: &mut Writer<'_>) -> Result<(), EncodeError> {
     encode_structure_with(matching, Fidelity::Lossless, w)
 }
 
-/// Appends an `ofp_match` structure with its padding. In good faith that of 1.1 may
-/// come out wider; the others say every match.
+/// Appends an `ofp_match` structure with its padding. With [`Fidelity::BestEffort`] the structure
+/// of 1.1 may be wider than `matching`; those of later versions are exact.
 pub(crate) fn encode_structure_with(
     matching: &Match,
     fidelity: Fidelity,
@@ -444,8 +442,8 @@ pub(crate) fn encode_structure_with(
     .map(drop)
 }
 
-/// Appends the bytes of an `ofp_match` structure without its padding, as a number, then
-/// what comes `between`, then the structure and its padding.
+/// Appends the length of an `ofp_match` structure without its padding, then the output of
+/// `between`, then the structure and its padding.
 pub(crate) fn encode_structure_with_length(
     matching: &Match,
     w: &mut Writer<'_>,
@@ -463,15 +461,14 @@ pub(crate) fn encode_structure_with_length(
     Ok(())
 }
 
-/// Reads NXM fields of so many bytes, and their padding.
+/// Decodes `match_len` bytes of NXM fields and their padding.
 pub(crate) fn decode_nxm(r: &mut Reader<'_>, match_len: usize) -> Result<NxmMatch, Malformed> {
     let padded = match_len.next_multiple_of(8);
     let mut whole = r.sub_or(padded, Refusal::MatchBadLength)?;
     decode_nxm_fields(whole.sub(match_len)?)
 }
 
-/// Appends the count of bytes of NXM fields, what comes `between`, the fields, and
-/// their padding.
+/// Appends the length of NXM fields, the output of `between`, the fields and their padding.
 pub(crate) fn encode_nxm_with_length(
     nxm_match: &NxmMatch,
     w: &mut Writer<'_>,
@@ -486,7 +483,7 @@ pub(crate) fn encode_nxm_with_length(
     Ok(())
 }
 
-/// The type of match that is a list of OXM fields.
+/// The type of a match in OXM format.
 const OFPMT_OXM: u16 = 1;
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
-//! Matches entry by entry, as they lie on the wire: `NXM_OF_IN_PORT(0001),
-//! NXM_OF_IP_SRC_W(0a000000/ff000000)`. It is the text of `ovs-ofctl parse-nx-match` and
-//! `parse-oxm`: long names of headers, values in hexadecimal, `_W` for "with a mask".
+//! Text of a match, field by field as on the wire: `NXM_OF_IN_PORT(0001),
+//! NXM_OF_IP_SRC_W(0a000000/ff000000)`. This is the format of `ovs-ofctl parse-nx-match` and
+//! `parse-oxm`: the long names of the headers, values in hexadecimal, `_W` for a mask.
 //!
-//! What the entries mean is read by `oxm`; here any value of a known header has a text.
+//! `oxm` decodes the meaning of the fields; this module accepts any value of a known header.
 
 use flow::Field;
 use flow::field::WireId;
@@ -11,35 +11,35 @@ use crate::codec::{Malformed, Reader};
 use crate::experimenter::ONF;
 use crate::oxm::OxmHeader;
 
-/// The class whose fields begin with the number of whose they are.
+/// The class of experimenter fields, which begin with the experimenter id.
 const EXPERIMENTER: u16 = 0xffff;
 
-/// The class of the specification's own fields.
+/// The class of the specification's fields.
 const BASIC: u16 = 0x8000;
 
-/// A condition on cookies, which is no field; its bytes tell it from a field of the same
-/// number.
+/// A condition on the cookie, which is not a field. Its length distinguishes it from a field with
+/// the same number.
 const COOKIE: WireId = WireId::new(1, 30);
 const COOKIE_NAME: &str = "NXM_NX_COOKIE";
 const COOKIE_BYTES: usize = 8;
 
-/// What stands for no entries.
+/// The text of an empty list.
 const ANY: &str = "<any>";
 
-/// Why a text is no list of entries.
+/// The reason why a text is not a list of fields.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{entry}`: {problem}")]
 pub struct OxmTextError {
-    /// The entry, as it was written.
+    /// The field as written.
     pub entry: String,
-    /// What is wrong with it, and what would be right.
+    /// The problem and the expected form.
     pub problem: String,
 }
 
-/// The text of the entries to the end of `r`. A header that nobody gave is told as a number.
+/// Formats the fields to the end of `r`. An unknown header is printed as a number.
 ///
 /// # Errors
-/// The bytes end within an entry.
+/// The bytes end within a field.
 pub(crate) fn format(r: &Reader<'_>) -> Result<String, Malformed> {
     let mut r = r.clone();
     let mut texts = Vec::new();
@@ -64,7 +64,7 @@ pub(crate) fn format(r: &Reader<'_>) -> Result<String, Malformed> {
     })
 }
 
-/// The name of a header, without its mask. Whose it is, is known from `id`.
+/// The name of a header without its mask. `id` includes the experimenter.
 fn name(header: &OxmHeader, id: WireId) -> String {
     let cookie = COOKIE_BYTES << usize::from(header.masked);
     if header.id == COOKIE && header.length == cookie {
@@ -76,10 +76,10 @@ fn name(header: &OxmHeader, id: WireId) -> String {
     )
 }
 
-/// The field of a header, whichever of its headers that is.
+/// The field of any of its headers.
 fn field(id: WireId) -> Option<Field> {
     let onf = WireId::of_experimenter(ONF, id.number);
-    // What was ONF's became the specification's own in 1.5, under the same number.
+    // ONF's fields became basic fields in 1.5, with the same numbers.
     let moved = (id.class == BASIC).then(|| Field::from_oxm(onf)).flatten();
     Field::from_oxm(id)
         .or_else(|| Field::from_nxm(id))
@@ -90,10 +90,10 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The bytes of a list of entries; nothing, and `<any>`, are none.
+/// Parses a list of fields to bytes. An empty text and `<any>` are an empty list.
 ///
 /// # Errors
-/// The first entry that is none: a name that nobody gave, or a value of another length.
+/// Returns the first invalid field: an unknown name, or a value of another length.
 pub fn parse_oxm_text(text: &str) -> Result<Vec<u8>, OxmTextError> {
     let mut bytes = Vec::new();
     let text = text.trim();
@@ -113,7 +113,7 @@ pub fn parse_oxm_text(text: &str) -> Result<Vec<u8>, OxmTextError> {
     }
 }
 
-/// Appends an entry.
+/// Appends a field.
 fn append_entry(entry: &str, bytes: &mut Vec<u8>) -> Result<(), String> {
     let inside = entry
         .strip_suffix(')')
@@ -144,7 +144,7 @@ fn append_entry(entry: &str, bytes: &mut Vec<u8>) -> Result<(), String> {
     Ok(())
 }
 
-/// The header with this name, and the bytes of its value.
+/// The header with this name, and the length of its value in bytes.
 fn header_of(name: &str) -> Option<(WireId, usize)> {
     if name == COOKIE_NAME {
         return Some((COOKIE, COOKIE_BYTES));
@@ -158,7 +158,7 @@ fn header_of(name: &str) -> Option<(WireId, usize)> {
     })
 }
 
-/// The bytes that so many pairs of digits write.
+/// Parses `length` bytes from pairs of hexadecimal digits.
 fn digits(text: &str, length: usize) -> Result<Vec<u8>, String> {
     let text = text.trim();
     let wrong = || format!("{} hexadecimal digits are wanted", 2 * length);

@@ -1,5 +1,5 @@
-//! Counts as a list of type-length-value fields: OXS, of OpenFlow 1.5 (OF 1.5.1,
-//! 7.2.4). Fields that we do not know are another switch's own affair.
+//! Counters as a list of type-length-value fields: OXS, of OpenFlow 1.5 (OF 1.5.1, 7.2.4). The
+//! decoder skips unknown fields.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::duration;
 /// `OFPXSC_OPENFLOW_BASIC`.
 const BASIC: u16 = 0x8002;
 
-/// `OFPXST_OFB_*`, as the second byte of a header has it: above a reserved bit.
+/// `OFPXST_OFB_*`, shifted as in the second byte of a header: above a reserved bit.
 mod field {
     pub(super) const DURATION: u8 = 0 << 1;
     pub(super) const IDLE_TIME: u8 = 1 << 1;
@@ -20,7 +20,7 @@ mod field {
     pub(super) const BYTE_COUNT: u8 = 5 << 1;
 }
 
-/// What a list of fields tells.
+/// The counters of a list of fields.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct OxsCounts {
     pub(crate) duration: Option<Duration>,
@@ -30,7 +30,7 @@ pub(crate) struct OxsCounts {
     pub(crate) bytes: Option<u64>,
 }
 
-/// Reads an `ofp_stats` structure with its padding.
+/// Decodes an `ofp_stats` structure with its padding.
 pub(crate) fn decode(r: &mut Reader<'_>) -> Result<OxsCounts, Malformed> {
     let bad = r.fail(Refusal::RequestBadLength);
     let mut head = r.clone();
@@ -112,7 +112,7 @@ mod tests {
         };
         let mut out = Vec::new();
         encode(&counts, &mut Writer::new(&mut out, V15)).expect("they are short");
-        // A head, two fields of twelve bytes, one of eight, one of twelve, and padding.
+        // The header, two fields of twelve bytes, one of eight, one of twelve, and padding.
         assert_eq!(out.len(), (4 + 3 * 12 + 8_usize).next_multiple_of(8));
         assert_eq!(out[2..4], [0, 48]);
         assert_eq!(decode(&mut Reader::new(&out, V15)), Ok(counts));

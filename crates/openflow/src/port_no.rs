@@ -1,16 +1,15 @@
-//! Port numbers: sixteen bits in OpenFlow 1.0, thirty-two from 1.1 on. The
-//! reserved numbers are the highest of either.
+//! Port numbers: sixteen bits in OpenFlow 1.0, thirty-two bits in later versions. The highest
+//! numbers of either width are reserved.
 
 use base::PortNo;
 
 use crate::codec::{EncodeError, Malformed, Reader, Writer};
 use crate::version::Version;
 
-/// The first of the sixteen-bit numbers that stand for a reserved port or for
-/// none (`OFPP_MAX` of OF 1.0.1, 5.2.1).
+/// The first 16-bit number of a reserved port or of none (`OFPP_MAX` of OF 1.0.1, 5.2.1).
 const RESERVED: u16 = 0xff00;
 
-/// The port with this number in OpenFlow 1.0.
+/// Converts a port number of OpenFlow 1.0.
 pub(crate) const fn from_u16(number: u16) -> PortNo {
     if number < RESERVED {
         PortNo(number as u32)
@@ -19,7 +18,7 @@ pub(crate) const fn from_u16(number: u16) -> PortNo {
     }
 }
 
-/// The number in OpenFlow 1.0, if it has one.
+/// Converts to a port number of OpenFlow 1.0, if there is one.
 pub(crate) fn to_u16(port: PortNo) -> Option<u16> {
     match u16::try_from(port.0) {
         Ok(number) => (number < RESERVED).then_some(number),
@@ -27,7 +26,7 @@ pub(crate) fn to_u16(port: PortNo) -> Option<u16> {
     }
 }
 
-/// Reads a port number, as wide as the version has it.
+/// Decodes a port number of the version's width.
 pub(crate) fn decode(r: &mut Reader<'_>) -> Result<PortNo, Malformed> {
     match r.version() {
         Version::V10 => decode_u16(r),
@@ -37,12 +36,12 @@ pub(crate) fn decode(r: &mut Reader<'_>) -> Result<PortNo, Malformed> {
     }
 }
 
-/// Reads a port number of sixteen bits.
+/// Decodes a port number of sixteen bits.
 pub(crate) fn decode_u16(r: &mut Reader<'_>) -> Result<PortNo, Malformed> {
     r.u16().map(from_u16)
 }
 
-/// Writes a port number, as wide as the version has it.
+/// Appends a port number of the version's width.
 pub(crate) fn encode(port: PortNo, w: &mut Writer<'_>) -> Result<(), EncodeError> {
     match w.version() {
         Version::V10 => encode_u16(port, w),
@@ -53,7 +52,7 @@ pub(crate) fn encode(port: PortNo, w: &mut Writer<'_>) -> Result<(), EncodeError
     }
 }
 
-/// Writes a port number of sixteen bits.
+/// Appends a port number of sixteen bits.
 pub(crate) fn encode_u16(port: PortNo, w: &mut Writer<'_>) -> Result<(), EncodeError> {
     let number = to_u16(port).ok_or_else(|| w.unsupported("a port number beyond 0xff00"))?;
     w.u16(number);

@@ -1,13 +1,13 @@
-//! Whole messages as text, as `ovs-ofctl ofp-print` of Open vSwitch 3.1 prints
-//! them: for people, and for whoever compares two codecs.
+//! Formats whole messages as `ovs-ofctl ofp-print` of Open vSwitch 3.1 does, for users and for
+//! comparisons of two codecs.
 //!
-//! It reads the bytes, not a [`Message`](crate::Message): what lies on the wire is
-//! shown, also what a message leaves out (a kept frame's number, an unknown flag) or
-//! what a switch would refuse. Matches, actions and properties are read by the
-//! codec's own readers, so that what is printed is what is understood. A row of
-//! `rows` names the printer of each kind; each family of messages has a file.
+//! The printer reads bytes, not a [`Message`](crate::Message): it prints the wire format, including
+//! parts that a message omits (a buffer id, an unknown flag) or that a switch would refuse. It
+//! decodes matches, actions and properties with the codec's own readers, so that the text shows how
+//! the switch reads them. `messages` maps each kind to its printer; each family of messages has a
+//! file.
 //!
-//! The text of matches and actions is in `flow::text`; nothing here is read back.
+//! `flow::text` formats matches and actions. This module parses no text.
 
 mod action;
 mod bundle;
@@ -55,35 +55,35 @@ use refusal_names::DecodeErrorName;
 pub(crate) use refusal_names::refusal_name as name_of;
 use text::PrintBuffer;
 
-/// How much is printed.
+/// The verbosity of the output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Detail(
-    /// The number that `ovs-ofctl` takes: from 1 on frames and counts are printed, from
-    /// 2 on what an echo carries, from 3 on a frame's bytes, and from 5 on the message's.
+    /// The verbosity of `ovs-ofctl`: from 1 on it includes frames and counters, from 2 on the data
+    /// of an echo, from 3 on the bytes of a frame, and from 5 on the bytes of the message.
     pub u8,
 );
 
 impl Detail {
-    /// What `ovs-ofctl ofp-print` prints if nothing is said.
+    /// The default of `ovs-ofctl ofp-print`.
     pub const USUAL: Self = Self(2);
-    /// What it prints of each message in a file (`ofp-parse`), and of one in another.
+    /// The verbosity for each message in a file (`ofp-parse`), and for a nested message.
     pub const BRIEF: Self = Self(1);
-    /// And the bytes of frames.
+    /// Includes the bytes of frames.
     const FRAME_BYTES: Self = Self(3);
-    /// And the message's bytes.
+    /// Includes the bytes of the message.
     const BYTES: Self = Self(5);
 }
 
-/// Bundles hold messages, errors quote them, and both may be in each other.
+/// The maximum nesting: bundles contain messages and errors quote them, each in the other.
 const NESTING_MAX: usize = 8;
 
-/// The message in `bytes` as lines of text. What cannot be read is printed as bytes.
+/// Formats the message in `bytes` as lines of text. Undecodable bytes are dumped.
 #[must_use]
 pub fn print(bytes: &[u8], detail: Detail) -> String {
     print_named(bytes, detail, NameMap::empty())
 }
 
-/// As [`print()`]; in groups, and in what ports counted, ports are called by their names.
+/// Like [`print()`], but with port names in groups and in port statistics.
 #[must_use]
 pub fn print_named(bytes: &[u8], detail: Detail, names: &NameMap) -> String {
     print_within(
@@ -96,18 +96,18 @@ pub fn print_named(bytes: &[u8], detail: Detail, names: &NameMap) -> String {
     )
 }
 
-/// How a message is printed.
+/// The options and the nesting of a printed message.
 #[derive(Clone, Copy, Debug)]
 struct PrintContext<'a> {
     detail: Detail,
-    /// What ports are called.
+    /// The names of ports.
     names: &'a NameMap,
-    /// Within how many other messages it is.
+    /// The number of messages around this one.
     depth: usize,
 }
 
 impl PrintContext<'_> {
-    /// That of a message within.
+    /// The context of a nested message.
     const fn within(self, detail: Detail) -> Self {
         let depth = self.depth + 1;
         Self {
@@ -118,22 +118,22 @@ impl PrintContext<'_> {
     }
 }
 
-/// The text of a list of actions, or the name of what is wrong with it.
+/// Formats a list of actions, or returns the name of its error.
 pub(crate) fn actions(r: Reader<'_>) -> Result<String, &'static str> {
     action::list(r, NameMap::empty()).map_err(|DecodeErrorName(name)| name)
 }
 
-/// The text of what a rule does, or the name of what is wrong with it.
+/// Formats instructions, or returns the name of their error.
 pub(crate) fn instructions(mut r: Reader<'_>) -> Result<String, &'static str> {
     action::instructions(&mut r).map_err(|DecodeErrorName(name)| name)
 }
 
-/// Open vSwitch's name for what is wrong.
+/// Open vSwitch's name of the error.
 pub(crate) fn reason(malformed: Malformed) -> &'static str {
     DecodeErrorName::from(malformed).0
 }
 
-/// As `print`, within so many other messages.
+/// Like [`print()`], for a message at some depth.
 fn print_within(bytes: &[u8], context: PrintContext<'_>) -> String {
     if bytes.is_empty() {
         return "OpenFlow message is empty\n".to_owned();
@@ -179,7 +179,7 @@ fn print_within(bytes: &[u8], context: PrintContext<'_>) -> String {
     }
 }
 
-/// What a message is, and the reader that stands at its body.
+/// The type of a message, and a reader of its body.
 struct MessageInfo<'a> {
     kind: MessageKind,
     printer: &'static messages::MessagePrinter,
@@ -189,14 +189,14 @@ struct MessageInfo<'a> {
 }
 
 impl<'a> MessageInfo<'a> {
-    /// What the message is that begins with `header`.
+    /// The type of the message that begins with `header`.
     fn of(header: &Header, bytes: &'a [u8]) -> Result<Self, Malformed> {
         let hello = header.kind == HELLO && header.version != 0;
         let unknown = Malformed {
             refusal: Refusal::RequestBadType,
             at: 0,
         };
-        // A hello and an error are the same in versions to come.
+        // A hello and an error have the same format in future versions.
         let newest = Version::ALL[Version::ALL.len() - 1];
         let version = Version::from_number(header.version);
         let lasting = header.version > newest.number() && header.kind <= error::NUMBER;
@@ -216,7 +216,7 @@ impl<'a> MessageInfo<'a> {
         })
     }
 
-    /// Writes what the message is called, its version and its transaction.
+    /// Writes the name, the version and the transaction id.
     fn write_title(&self, header: &Header, text: &mut PrintBuffer<'_>) {
         match self.kind {
             MessageKind::MultipartRequest | MessageKind::MultipartReply => {
@@ -233,7 +233,7 @@ impl<'a> MessageInfo<'a> {
     }
 }
 
-/// Writes the whole of a message that has the length which its header says.
+/// Writes a message that has the length of its header.
 fn print_whole(
     header: &Header,
     bytes: &[u8],
@@ -276,7 +276,7 @@ mod tests {
 
     #[test]
     fn nested_messages_print_up_to_nesting_limit() {
-        // Errors of 1.3, each about the one within; a bad type of an echo request within all.
+        // Nested errors of 1.3, the innermost about an echo request with a bad type.
         let mut bytes = vec![4, 2, 0, 8, 0, 0, 0, 1];
         for _ in 0..2 * NESTING_MAX {
             let length = u16::try_from(12 + bytes.len()).expect("short");

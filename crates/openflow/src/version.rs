@@ -1,12 +1,11 @@
-//! Protocol versions and sets of them.
+//! Protocol versions and sets of versions.
 //!
-//! What a version changes in a message is said where that message is read and
-//! written, not here.
+//! The differences between versions are in the codec of each message.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// A version of the protocol that this crate speaks.
+/// A protocol version that this crate supports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Version {
     /// OpenFlow 1.0.
@@ -24,7 +23,7 @@ pub enum Version {
 }
 
 impl Version {
-    /// All of them, oldest first.
+    /// All versions, oldest first.
     pub const ALL: [Self; 6] = [
         Self::V10,
         Self::V11,
@@ -47,7 +46,7 @@ impl Version {
         }
     }
 
-    /// The version with this number in a message header, if we speak it.
+    /// The version with this number in a message header, if it is supported.
     #[must_use]
     pub fn from_number(number: u8) -> Option<Self> {
         Self::ALL
@@ -55,7 +54,7 @@ impl Version {
             .find(|version| version.number() == number)
     }
 
-    /// The name that `ovs-vsctl` and `ovs-ofctl` give it.
+    /// The version's name in `ovs-vsctl` and `ovs-ofctl`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -75,7 +74,7 @@ impl fmt::Display for Version {
     }
 }
 
-/// The text names no version that this crate speaks.
+/// The text is not the name of a supported version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not a version: OpenFlow10, OpenFlow11 and so on up to OpenFlow15 are wanted")]
 pub struct ParseVersionError;
@@ -91,14 +90,13 @@ impl FromStr for Version {
     }
 }
 
-/// A set of versions, as a hello's bitmap writes it: bit `n` stands for the
-/// version with the number `n` (OF 1.3.5, 7.5.1). Bits of versions that we do
-/// not speak survive, so that a peer's set can be shown.
+/// A set of versions in the format of a hello's bitmap: bit `n` is the version with the number `n`
+/// (OF 1.3.5, 7.5.1). Bits of unsupported versions are kept, so that a peer's set can be printed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct VersionSet(pub u32);
 
 impl VersionSet {
-    /// Every version that this crate speaks.
+    /// Every version that this crate supports.
     pub const ALL: Self = Self::only(Version::V10)
         .with(Version::V11)
         .with(Version::V12)
@@ -106,31 +104,31 @@ impl VersionSet {
         .with(Version::V14)
         .with(Version::V15);
 
-    /// The set with this one version in it.
+    /// The set of this one version.
     #[must_use]
     pub const fn only(version: Version) -> Self {
         Self(1 << version.number())
     }
 
-    /// This set and `version`.
+    /// This set with `version` added.
     #[must_use]
     pub const fn with(self, version: Version) -> Self {
         Self(self.0 | 1 << version.number())
     }
 
-    /// What both sets hold.
+    /// The intersection of both sets.
     #[must_use]
     pub const fn intersection(self, other: Self) -> Self {
         Self(self.0 & other.0)
     }
 
-    /// Whether `version` is in the set.
+    /// Returns true if `version` is in the set.
     #[must_use]
     pub const fn contains(self, version: Version) -> bool {
         self.0 >> version.number() & 1 == 1
     }
 
-    /// The newest version in the set that we speak.
+    /// The newest supported version in the set.
     #[must_use]
     pub fn newest(self) -> Option<Version> {
         Version::ALL
@@ -149,7 +147,7 @@ impl FromIterator<Version> for VersionSet {
 impl FromStr for VersionSet {
     type Err = ParseVersionError;
 
-    /// Reads names between commas, as `ovs-ofctl -O` takes them.
+    /// Parses names separated by commas, as for `ovs-ofctl -O`.
     fn from_str(text: &str) -> Result<Self, ParseVersionError> {
         text.split(',')
             .map(|name| name.trim().parse::<Version>())
@@ -174,7 +172,7 @@ mod tests {
 
     #[test]
     fn newest_common_version_is_supported() {
-        // Bit 7 is a version that nobody has thought of.
+        // Bit 7 is a version that does not exist.
         let peer = VersionSet(1 << 1 | 1 << 5 | 1 << 7);
         assert_eq!(peer.newest(), Some(Version::V14));
         assert_eq!(VersionSet(1 << 7).newest(), None);

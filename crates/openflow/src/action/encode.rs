@@ -1,4 +1,4 @@
-//! How actions are written.
+//! Encoding of actions.
 
 use base::{MeterId, PortNo, TableId};
 use flow::field::VID_PRESENT;
@@ -13,19 +13,18 @@ use crate::oxm::{self, HeaderFamily, OxmHeader};
 use crate::port_no;
 use crate::version::Version;
 
-/// Where a list of actions stands: what frames it meets, and how true its
-/// translation has to be.
+/// The context of a list of actions: the match of its packets, and the fidelity of the encoding.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct EncodeContext<'a> {
     pub(crate) matching: &'a Match,
     pub(crate) fidelity: Fidelity,
 }
 
-/// What is known at a place of a list, from the match and the actions before it.
+/// The facts known at a position of a list, from the match and from the preceding actions.
 #[derive(Clone, Copy, Debug)]
 struct ListState {
     tag: VlanTagState,
-    /// Whether later outputs have a queue to go by already.
+    /// Set if an earlier action selected a queue.
     queue_set: bool,
 }
 
@@ -38,7 +37,7 @@ impl ListState {
     }
 }
 
-/// Appends `actions`. In good faith those without words are left out.
+/// Appends `actions`. With [`Fidelity::BestEffort`] it omits those that the version lacks.
 pub(crate) fn encode(
     actions: &[Action],
     context: EncodeContext<'_>,
@@ -59,7 +58,7 @@ pub(crate) fn encode(
     Ok(())
 }
 
-/// Appends `goto_table` as an action, as OpenFlow 1.0 has to have it.
+/// Appends `goto_table` as an action, for OpenFlow 1.0.
 pub(crate) fn encode_goto(table: TableId, w: &mut Writer<'_>) -> Result<(), EncodeError> {
     put(ActionKind::ResubmitTable, w, |w| {
         port_no::encode_u16(PortNo::IN_PORT, w)?;
@@ -68,7 +67,7 @@ pub(crate) fn encode_goto(table: TableId, w: &mut Writer<'_>) -> Result<(), Enco
     })
 }
 
-/// Appends `write_metadata` as an action, as OpenFlow 1.0 has to have it.
+/// Appends `write_metadata` as an action, for OpenFlow 1.0.
 pub(crate) fn encode_metadata(write: MetadataWrite, w: &mut Writer<'_>) -> Result<(), EncodeError> {
     put(ActionKind::WriteMetadata, w, |w| {
         w.u64(write.value);
@@ -120,8 +119,7 @@ fn encode_one(
     }
 }
 
-/// Appends an action that only the oldest versions have, or what says the same
-/// elsewhere.
+/// Appends an action that exists in the oldest versions only, or its translation.
 fn encode_legacy(
     action: &Action,
     context: EncodeContext<'_>,
@@ -137,7 +135,7 @@ fn encode_legacy(
                 Ok(())
             })
         }
-        // Those of 1.1 push no tag.
+        // The setters of 1.1 add no tag.
         Action::SetVlanVid(vid) if w.version() == Version::V10 => {
             put_u16(ActionKind::SetVlanVid, vid, w)
         }
@@ -163,7 +161,7 @@ fn encode_legacy(
     }
 }
 
-/// Appends what says the same as `action`, which only older versions have.
+/// Appends the equivalent of `action`, which exists in older versions only.
 fn encode_translated(
     action: &Action,
     context: EncodeContext<'_>,
@@ -176,9 +174,9 @@ fn encode_translated(
         .iter()
         .try_for_each(|action| encode_one(action, context, before, w))?;
     match (action, before.queue_set, context.fidelity) {
-        // Back to the queue that the frame came with, as Nicira says it;
+        // Restores the original queue with Nicira's action;
         (Action::Enqueue { .. }, false, _) => put_empty(ActionKind::PopQueue, w),
-        // to another there is no way back.
+        // no action restores a queue that an earlier action set.
         (Action::Enqueue { .. }, true, Fidelity::Lossless) => {
             Err(w.unsupported("an output to a queue between outputs to another"))
         }
@@ -186,7 +184,7 @@ fn encode_translated(
     }
 }
 
-/// Appends the writing of a field, by the best means that the version has.
+/// Appends a write to a field, in the best form that the version has.
 pub(super) fn set_field(
     field: Field,
     value: u128,
@@ -214,7 +212,7 @@ pub(super) fn set_field(
     })
 }
 
-/// Appends the writing of a tunnel option. Nicira's action takes masks in all versions.
+/// Appends a write to a tunnel option. Nicira's action accepts masks in all versions.
 pub(super) fn set_option(term: &OptionTerm, w: &mut Writer<'_>) -> Result<(), EncodeError> {
     let is_standard = term.is_exact() || w.version() == Version::V15;
     let kind = match has(ActionKind::SetField, w) && is_standard {
@@ -224,8 +222,8 @@ pub(super) fn set_option(term: &OptionTerm, w: &mut Writer<'_>) -> Result<(), En
     put(kind, w, |w| oxm::encode_option(term, w))
 }
 
-/// The action of its own that OpenFlow 1.0, 1.1 or Nicira has for writing `field`, how
-/// many bytes its argument has, and the argument.
+/// The dedicated action of OpenFlow 1.0, 1.1 or Nicira that writes `field`, the length of its
+/// argument in bytes, and the argument.
 fn setter(field: Field, value: u128) -> Option<(ActionKind, usize, u128)> {
     let vid_bits = u128::from(VID_PRESENT - 1);
     Some(match field {
@@ -247,8 +245,8 @@ fn setter(field: Field, value: u128) -> Option<(ActionKind, usize, u128)> {
     })
 }
 
-/// Appends one `NXAST_REG_LOAD` for each run of ones in `mask`, 64 bits at most; or
-/// `NXAST_REG_LOAD2` for an experimenter's field, for which that has no room.
+/// Appends an `NXAST_REG_LOAD` for each run of ones in `mask`, at most 64 bits each. For an
+/// experimenter field, which does not fit there, it appends `NXAST_REG_LOAD2`.
 fn reg_loads(field: Field, value: u128, mask: u128, w: &mut Writer<'_>) -> Result<(), EncodeError> {
     let Some(header) = short_header(field) else {
         return reg_load2(field, value, mask, w);
@@ -269,13 +267,13 @@ fn reg_loads(field: Field, value: u128, mask: u128, w: &mut Writer<'_>) -> Resul
     Ok(())
 }
 
-/// The header of `field`, if nobody is named behind it.
+/// The header of `field`, unless it includes an experimenter id.
 pub(super) fn short_header(field: Field) -> Option<OxmHeader> {
     let header = oxm::header_of(field, HeaderFamily::Nxm, false);
     header.filter(|header| header.length == field.bytes())
 }
 
-/// Appends `NXAST_REG_LOAD2`, which has the field as a match has it.
+/// Appends `NXAST_REG_LOAD2`, which encodes the field as in a match.
 pub(super) fn reg_load2(
     field: Field,
     value: u128,
@@ -287,7 +285,7 @@ pub(super) fn reg_load2(
     })
 }
 
-/// Appends a meter as the action that it is in 1.5.
+/// Appends a meter as an action of 1.5.
 pub(crate) fn encode_meter(meter: MeterId, w: &mut Writer<'_>) -> Result<(), EncodeError> {
     put_u32(ActionKind::Meter, meter.0, w)
 }
@@ -321,7 +319,7 @@ fn put_u32(kind: ActionKind, argument: u32, w: &mut Writer<'_>) -> Result<(), En
     })
 }
 
-/// Appends the header of an action of this experimenter's.
+/// Appends the header of an experimenter action.
 fn experimenter(whose: u32, number: u16, w: &mut Writer<'_>) {
     w.u16(EXPERIMENTER);
     w.u16(0);
@@ -329,7 +327,7 @@ fn experimenter(whose: u32, number: u16, w: &mut Writer<'_>) {
     w.u16(number);
 }
 
-/// Appends an action by its row: header, padding, arguments, padding.
+/// Appends an action in the layout of its row: header, padding, arguments, padding.
 pub(super) fn put(
     kind: ActionKind,
     w: &mut Writer<'_>,

@@ -1,7 +1,6 @@
-//! Nicira's actions on the wire, the same in every version but for how wide a port
-//! is (`openflow/nicira-ext.h` and `ofp-actions.c` of Open vSwitch 3.1; what their
-//! numbers are stands in the table of [`super`]). Hashes are in [`hash`],
-//! `learn` is in [`learn`], and `sample` in [`sample`].
+//! The encoding of Nicira's actions, the same in every version except for the width of ports
+//! (`openflow/nicira-ext.h` and `ofp-actions.c` of Open vSwitch 3.1; their numbers are in the table
+//! of [`super`]). Hashes are in [`hash`], `learn` is in [`learn`], and `sample` in [`sample`].
 
 mod encap;
 mod hash;
@@ -23,7 +22,7 @@ use crate::oxm::{self, HeaderFamily, OxmHeader};
 use crate::port_no;
 use crate::version::Version;
 
-/// Reads the arguments of an action of Nicira's.
+/// Decodes the arguments of a Nicira action.
 pub(super) fn decode(kind: ActionKind, r: &mut Reader<'_>) -> Result<Extension, BodyError> {
     Ok(match kind {
         ActionKind::Resubmit | ActionKind::ResubmitTable => decode_resubmit(kind, r)?,
@@ -70,7 +69,7 @@ pub(super) fn decode(kind: ActionKind, r: &mut Reader<'_>) -> Result<Extension, 
     })
 }
 
-/// Appends an action of Nicira's.
+/// Appends a Nicira action.
 pub(super) fn encode(
     extension: &Extension,
     context: EncodeContext<'_>,
@@ -142,7 +141,7 @@ pub(super) fn encode(
     }
 }
 
-/// Reads the header of a field, and whose it is if it is an experimenter's.
+/// Decodes the header of a field, with the experimenter id if there is one.
 fn decode_field(r: &mut Reader<'_>) -> Result<Field, BodyError> {
     let header = OxmHeader::decode(r)?;
     let known = header.field(r)?;
@@ -152,7 +151,8 @@ fn decode_field(r: &mut Reader<'_>) -> Result<Field, BodyError> {
     }
 }
 
-/// Whether a header alone has the length of its field. A tunnel option's may have any.
+/// Returns true if a header without payload has the length of its field. A tunnel option may have
+/// any length.
 fn has_length_of(field: Field, header: OxmHeader) -> bool {
     field.option().is_some() || header.length == oxm::length_of(field, header.id)
 }
@@ -172,19 +172,19 @@ fn encode_header(
     Ok(())
 }
 
-/// Reads the field to take away, and the padding behind it.
+/// Decodes the field to delete, and the padding.
 fn decode_deleted(r: &mut Reader<'_>) -> Result<Field, BodyError> {
     let field = decode_field(r)?;
     r.rest();
     Ok(field)
 }
 
-/// The part of a field; bits that it does not have are a fault of the action.
+/// A part of a field. Bits beyond the field's width are an action error.
 fn part(field: Field, offset: u16, bits: u16) -> Result<Subfield, BodyError> {
     Ok(Subfield::new(field, offset, bits).ok_or(Refusal::ActionBadArgument)?)
 }
 
-/// The offset and the width that Nicira writes in one number.
+/// Splits Nicira's `ofs_nbits` into the offset and the width.
 fn split_ofs_nbits(ofs_nbits: u16) -> (u16, u16) {
     (ofs_nbits >> 6, (ofs_nbits & 0x3f) + 1)
 }
@@ -203,7 +203,7 @@ fn encode_u16_port(port: PortNo, w: &mut Writer<'_>) -> Result<(), EncodeError> 
     Ok(())
 }
 
-/// `NXAST_RESUBMIT` names no table, though there is room for one.
+/// `NXAST_RESUBMIT` has no table; its table byte is padding.
 fn decode_resubmit(kind: ActionKind, r: &mut Reader<'_>) -> Result<Extension, BodyError> {
     let port = port_no::from_u16(r.u16()?);
     let table = match (kind, TableId(r.u8()?)) {
@@ -213,12 +213,12 @@ fn decode_resubmit(kind: ActionKind, r: &mut Reader<'_>) -> Result<Extension, Bo
     Ok(Extension::Resubmit { port, table })
 }
 
-/// Up to 64 bits of a number into consecutive bits of a field.
+/// Decodes a load of up to 64 bits into consecutive bits of a field.
 fn decode_load(r: &mut Reader<'_>) -> Result<Extension, BodyError> {
     let (offset, bits) = split_ofs_nbits(r.u16()?);
     let header = OxmHeader::decode(r)?;
     let value = r.u64()?;
-    // An experimenter's field has no room for whose it is here.
+    // The action has no space for an experimenter id.
     let field = Field::from_oxm(header.id).or_else(|| Field::from_nxm(header.id));
     let field = match field {
         Some(field) if field.info().writable && !header.masked => field,
@@ -232,7 +232,7 @@ fn decode_load(r: &mut Reader<'_>) -> Result<Extension, BodyError> {
     Ok(Extension::Load { to, value })
 }
 
-/// 1.5 sets parts of fields.
+/// 1.5 writes parts of fields with `set_field`.
 fn encode_load(to: Subfield, value: u64, w: &mut Writer<'_>) -> Result<(), EncodeError> {
     if to.is_tunnel_option() && w.version() == Version::V15 {
         let (field, mask) = (to.field(), to.wide_mask());
@@ -261,8 +261,8 @@ fn decode_move(r: &mut Reader<'_>) -> Result<Extension, BodyError> {
     Ok(Extension::Move { from, to })
 }
 
-/// `OFPAT_COPY_FIELD` (OF 1.5.1, 7.2.6.8), and the Open Networking Foundation's
-/// extension of 1.3, `ONFACT_COPY_FIELD` (EXT-320).
+/// `OFPAT_COPY_FIELD` (OF 1.5.1, 7.2.6.8), and the Open Networking Foundation's extension of 1.3,
+/// `ONFACT_COPY_FIELD` (EXT-320).
 fn decode_copy_field(r: &mut Reader<'_>) -> Result<Extension, BodyError> {
     let (bits, from_offset, to_offset) = (r.u16()?, r.u16()?, r.u16()?);
     r.skip(2)?;
@@ -271,7 +271,7 @@ fn decode_copy_field(r: &mut Reader<'_>) -> Result<Extension, BodyError> {
     Ok(Extension::Move { from, to })
 }
 
-/// 1.5 has an action of its own for it.
+/// 1.5 has an action of its own, `copy_field`.
 fn encode_move(from: Subfield, to: Subfield, w: &mut Writer<'_>) -> Result<(), EncodeError> {
     let offsets = |w: &mut Writer<'_>| {
         w.u16(from.bits());
@@ -308,7 +308,7 @@ fn encode_stack(kind: ActionKind, part: Subfield, w: &mut Writer<'_>) -> Result<
     })
 }
 
-/// The second form has the field last, so that an experimenter's has room.
+/// The second form has the field last, so that it has space for an experimenter id.
 fn decode_output(kind: ActionKind, r: &mut Reader<'_>) -> Result<Extension, BodyError> {
     let (offset, bits) = split_ofs_nbits(r.u16()?);
     let (field, max_len) = if kind == ActionKind::OutputReg {
@@ -380,7 +380,7 @@ fn decode_controller2(r: &mut Reader<'_>) -> Result<ControllerAction, BodyError>
     Ok(to_controller)
 }
 
-/// The first form says what it can; the second says all.
+/// Prefers the first form; the second form has all parameters.
 fn encode_controller(
     to_controller: &ControllerAction,
     w: &mut Writer<'_>,
@@ -445,7 +445,7 @@ fn decode_dec_ttl(r: &mut Reader<'_>) -> Result<Extension, BodyError> {
     Ok(Extension::DecTtl(ids?.into()))
 }
 
-/// Actions within an action. How deep they are is asked before anybody walks them.
+/// Decodes nested actions. The nesting depth is checked before the recursion.
 fn decode_clone(r: &mut Reader<'_>) -> Result<Extension, BodyError> {
     let mut inner = r.nested().ok_or(Refusal::ActionTooMany)?;
     let actions = super::decode(&mut inner)?;

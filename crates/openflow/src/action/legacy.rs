@@ -1,8 +1,7 @@
-//! OpenFlow 1.0's setters, told in a version that no longer has them.
+//! OpenFlow 1.0's setters in versions that no longer have them.
 //!
-//! A setter of 1.0 acts on any frame that has the header, and sets a tag where
-//! there is none. A later version names the protocol and the tag, so the rule's
-//! own match is asked which is meant.
+//! A setter of 1.0 acts on any packet that has the header, and adds a missing VLAN tag. A later
+//! version names the protocol and the tag, so the translation depends on the rule's match.
 
 use flow::field::VID_PRESENT;
 use flow::{Action, Field, Match};
@@ -10,19 +9,19 @@ use flow::{Action, Field, Match};
 use super::encode::EncodeContext;
 use crate::fidelity::Fidelity;
 
-/// What is known of the outermost tag of the frames at some point of a list.
+/// The state of the packets' outermost VLAN tag at a position of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum VlanTagState {
-    /// There is one.
+    /// The packets have a tag.
     Present,
-    /// There is none.
+    /// The packets have no tag.
     Absent,
-    /// There may be one.
+    /// The packets may have a tag.
     Unknown,
 }
 
 impl VlanTagState {
-    /// What the match says.
+    /// The state that the match implies.
     pub(super) fn of(matching: &Match) -> Self {
         let present = u128::from(VID_PRESENT);
         match matching.term(Field::VlanVid) {
@@ -32,19 +31,18 @@ impl VlanTagState {
         }
     }
 
-    /// What is known when `action` is done.
+    /// The state after `action`.
     pub(super) const fn after(self, action: &Action) -> Self {
         match action {
             Action::SetVlanVid(_) | Action::SetVlanPcp(_) | Action::PushVlan(_) => Self::Present,
-            // There may be another below it.
+            // Another tag may follow.
             Action::PopVlan => Self::Unknown,
             _ => self,
         }
     }
 }
 
-/// The actions of a later version that mean the same as `action` in its place,
-/// or why there are none.
+/// The equivalent actions of a later version, or the reason why there are none.
 pub(super) fn translate(
     action: &Action,
     context: EncodeContext<'_>,
@@ -72,14 +70,14 @@ pub(super) fn translate(
             let fields = [Field::TcpDst, Field::UdpDst, Field::SctpDst];
             set_ports(fields, port, context.matching)
         }
-        // Whoever writes it ends the queue behind them.
+        // The caller appends `pop_queue`.
         Action::Enqueue { port, queue } => vec![Action::SetQueue(queue), Action::output(port)],
         ref action => vec![action.clone()],
     })
 }
 
-/// The push that a setter of 1.0 does by itself. Where nobody knows, good faith
-/// tells it as Open vSwitch does: with the push.
+/// The push that a setter of 1.0 implies. If the tag is unknown, [`Fidelity::BestEffort`] includes
+/// the push, as Open vSwitch does.
 fn push_if_missing(tag: VlanTagState, fidelity: Fidelity) -> Result<Vec<Action>, &'static str> {
     match (tag, fidelity) {
         (VlanTagState::Present, _) => Ok(Vec::new()),
@@ -92,8 +90,8 @@ fn push_if_missing(tag: VlanTagState, fidelity: Fidelity) -> Result<Vec<Action>,
     }
 }
 
-/// The port of the protocol that the match names; of all three if it names none,
-/// for each does nothing to the frames of the others.
+/// Sets the port of the protocol in the match. Without a protocol it sets the ports of all three,
+/// because each has no effect on packets of the others.
 fn set_ports(fields: [Field; 3], port: u16, matching: &Match) -> Vec<Action> {
     let proto = matching.exact(Field::IpProto);
     [6, 17, 132]

@@ -1,10 +1,10 @@
-//! The numbers of actions: a row for each that some versions have.
+//! The table of action numbers: a row for each action and range of versions.
 
 use std::ops::RangeInclusive;
 
 use crate::version::Version;
 
-/// What an action on the wire is, whatever its number.
+/// The actions on the wire, independent of their numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ActionKind {
     Output,
@@ -75,25 +75,25 @@ pub(crate) enum ActionKind {
     Meter,
 }
 
-/// Where an action's number stands.
+/// The number of an action and the field that holds it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ActionNumber {
-    /// In the action's header.
+    /// The specification's number, in the action's header.
     Standard(u16),
-    /// Behind Nicira's id.
+    /// Nicira's subtype, after its experimenter id.
     Nicira(u16),
-    /// Behind the id of the Open Networking Foundation.
+    /// The Open Networking Foundation's subtype, after its experimenter id.
     Onf(u16),
 }
 
-/// How long an action is, its header included.
+/// The length of an action in bytes, including the header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ActionLength {
     Exactly(usize),
     AtLeast(usize),
 }
 
-/// An action of some versions.
+/// An action in a range of versions.
 #[derive(Debug)]
 pub(crate) struct ActionRow {
     pub(crate) kind: ActionKind,
@@ -120,11 +120,11 @@ const fn row(
     }
 }
 
-/// What stands in the header of a vendor's (experimenter's) action.
+/// The type of a vendor (experimenter) action in its header.
 pub(crate) const EXPERIMENTER: u16 = 0xffff;
 
-/// All actions. Where a version has several numbers for one, the first is written.
-/// Where 1.5 has actions of its own that say as much, Nicira's end with 1.4.
+/// All actions. If a version has several numbers for one, the encoder uses the first. If 1.5 has an
+/// equivalent of its own, Nicira's action ends with 1.4.
 #[rustfmt::skip]
 pub(crate) const ACTIONS: &[ActionRow] = { use {ActionKind::*, ActionLength::*, ActionNumber::*, Version::*}; &[
     //  kind         versions   number      length        skip
@@ -220,7 +220,7 @@ impl ActionRow {
             .find(|row| row.number == number && row.versions.contains(&version))
     }
 
-    /// How `version` writes it: by its own number, if it has one.
+    /// The row with which `version` encodes the action: with its own number, if it has one.
     pub(crate) fn by_kind(kind: ActionKind, version: Version) -> Option<&'static Self> {
         ACTIONS
             .iter()
@@ -228,8 +228,7 @@ impl ActionRow {
     }
 }
 
-/// The numbers of the specification's own actions that this switch does, for what
-/// it says of itself.
+/// The numbers of the specification's actions that this switch supports, for its features.
 pub(crate) fn standard_numbers(version: Version) -> impl Iterator<Item = u16> {
     ACTIONS
         .iter()

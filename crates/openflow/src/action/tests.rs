@@ -1,4 +1,4 @@
-//! Tests of actions on the wire.
+//! Tests of the encoding of actions.
 
 use std::slice;
 
@@ -25,7 +25,7 @@ fn read(bytes: &[u8], version: Version) -> Result<Vec<Action>, Malformed> {
     decode(&mut Reader::new(bytes, Dialect::new(version)))
 }
 
-/// One of each action, of which every version has words.
+/// One of each action that every version has.
 fn common() -> Vec<Action> {
     vec![
         Action::output(PortNo(3)),
@@ -57,7 +57,7 @@ fn common() -> Vec<Action> {
     ]
 }
 
-/// A load of so many bits.
+/// A load of `bits` bits.
 fn load(field: Field, offset: u16, bits: u16, value: u64) -> Action {
     let to = Subfield::new(field, offset, bits).expect("it is within the field");
     Action::Extended(Extension::Load { to, value })
@@ -77,11 +77,12 @@ fn action_numbers_are_unique_and_lengths_are_legal() {
 
 #[test]
 fn action_in_memory_is_at_most_six_times_its_wire_size() {
-    // The shortest has eight: a message of 65,535 bytes becomes no more than 400 kB.
+    // An action has at least eight bytes on the wire: a message of 65,535 bytes decodes to at most
+    // 400 kB.
     assert!(size_of::<Action>() <= 6 * 8);
 }
 
-/// How the version says it: 1.5 has one action for all writes.
+/// The form of the action in the version: 1.5 has one action for all writes.
 fn in_version(action: Action, version: Version) -> Action {
     match action {
         Action::Extended(Extension::Load { to, value }) if version == Version::V15 => {
@@ -207,7 +208,7 @@ fn pop_queue_after_single_output_folds_into_enqueue() {
 
 #[test]
 fn reg_load2_accepts_mask() {
-    // NXAST_REG_LOAD2 of eth_src under a mask: 10 + 4 + 12 bytes, and padding.
+    // NXAST_REG_LOAD2 of a masked eth_src: 10 + 4 + 12 bytes, and padding.
     let mut bytes = vec![0xff, 0xff, 0, 32, 0, 0, 0x23, 0x20, 0, 33];
     bytes.extend([0, 0, 5, 12, 0, 0, 0, 0, 0, 5, 0, 0, 0, 0, 0, 0xff]);
     bytes.extend([0; 6]);

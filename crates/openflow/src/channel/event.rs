@@ -1,4 +1,4 @@
-//! What a channel tells its user.
+//! The events that a channel reports to its user.
 
 use std::fmt;
 
@@ -10,35 +10,35 @@ use crate::error_codes::ErrorCode;
 use crate::message::Message;
 use crate::version::{Version, VersionSet};
 
-/// What happened on the channel.
+/// An event on the channel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ChannelEvent {
-    /// Both ends agree on this version.
+    /// Both ends negotiated this version.
     Up(Version),
-    /// A message came that is for the user of the channel.
+    /// A message for the user of the channel.
     Received(BoxedMessage),
-    /// A message came that could not be understood, or that the other side may not
-    /// send. A switch has answered it.
+    /// A malformed message, or one that the peer may not send. A switch has answered it with an
+    /// error.
     Refused(Malformed),
-    /// The channel is over.
+    /// The channel is closed.
     Down(DownReason),
 }
 
-/// A message on its way to others: it is large, and a box is moved more cheaply.
+/// A boxed message: it is large, and a box is cheaper to move.
 pub type BoxedMessage = Box<ReceivedMessage>;
 
-/// A message, and what is needed to refuse it.
+/// A message with the data for an error reply.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReceivedMessage {
-    /// The number that its replies must bear.
+    /// The transaction id, which its replies repeat.
     pub xid: Xid,
     /// The message.
     pub message: Message,
-    /// Its beginning, for an error message.
+    /// The start of the message, for an error message.
     pub excerpt: Excerpt,
 }
 
-/// Nothing that anybody sent: room for a message.
+/// A placeholder to decode a message into.
 impl Default for ReceivedMessage {
     fn default() -> Self {
         Self {
@@ -50,13 +50,13 @@ impl Default for ReceivedMessage {
 }
 
 impl ReceivedMessage {
-    /// Actions of a message that it is worth to keep.
+    /// The maximum number of actions of a message to reuse.
     const ACTIONS_MAX: usize = 4;
 
-    /// Bytes of a match of such a message.
+    /// The maximum length in bytes of the match of a message to reuse.
     const MATCH_MAX: usize = 64;
 
-    /// Whether it is a flow-mod as most are, whose memory is of use to the next.
+    /// Returns true for a flow-mod of typical size, the memory of which is worth reusing.
     pub(super) fn is_small(&self) -> bool {
         let Message::FlowMod(FlowMod {
             matching,
@@ -72,25 +72,25 @@ impl ReceivedMessage {
     }
 }
 
-/// Why a channel is over.
+/// The reason why a channel closed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DownReason {
-    /// No hello came in time.
+    /// No hello arrived in time.
     HelloTimeout,
-    /// Something else came before a hello: the message type in its header.
+    /// Another message arrived before a hello; the value is the message type in its header.
     HelloExpected(u8),
-    /// No version in common: what the other end speaks.
+    /// No version in common; the value is the set of the peer's versions.
     Incompatible(VersionSet),
-    /// The other end refused our hello.
+    /// The peer refused our hello.
     HelloRefused {
         /// The numbers of its error.
         code: ErrorCode,
-        /// What it said, as far as it is text.
+        /// The text of its error, with invalid UTF-8 replaced.
         text: String,
     },
-    /// A header claims this length, which is less than its own.
+    /// A header has this length, which is less than a header's.
     BadLength(u16),
-    /// No message came, not even after an echo request.
+    /// No message arrived, even after an echo request.
     Unresponsive,
 }
 
@@ -115,8 +115,8 @@ impl fmt::Display for DownReason {
     }
 }
 
-/// The first 64 bytes of a message, or all of a shorter one: what an error message
-/// quotes (OF 1.3.5, 7.4.4).
+/// The first 64 bytes of a message, or all of a shorter one, for the data of an error message (OF
+/// 1.3.5, 7.4.4).
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Excerpt {
     length: u8,
@@ -124,10 +124,11 @@ pub struct Excerpt {
 }
 
 impl Excerpt {
-    /// Bytes that are quoted at most: no fewer must be, of a message that has them.
+    /// The maximum number of bytes, which is also the minimum that the specification requires of
+    /// longer messages.
     pub const LENGTH_MAX: usize = 64;
 
-    /// The beginning of `message`.
+    /// The start of `message`.
     #[must_use]
     pub fn of(message: &[u8]) -> Self {
         let bytes = message.first_chunk().copied().unwrap_or_else(|| {

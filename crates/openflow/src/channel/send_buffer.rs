@@ -1,42 +1,42 @@
-//! Bytes on their way out: appended behind, taken from the front.
+//! The buffer of outgoing bytes.
 
-/// A queue of bytes whose front is one slice.
+/// A byte queue with contiguous contents.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SendBuffer {
     bytes: Vec<u8>,
-    /// How many of them are sent.
+    /// The number of sent bytes at the front.
     sent: usize,
 }
 
 impl SendBuffer {
-    /// The buffer to append to. What is in it already stays as it is.
+    /// The buffer to append to. The caller must not change its present contents.
     pub(crate) fn back(&mut self) -> &mut Vec<u8> {
         &mut self.bytes
     }
 
-    /// What is not sent yet.
+    /// The unsent bytes.
     pub(crate) fn pending(&self) -> &[u8] {
         &self.bytes[self.sent..]
     }
 
-    /// Takes note that so many more are sent.
+    /// Marks `count` more bytes as sent.
     pub(crate) fn transmitted(&mut self, count: usize) {
         assert!(
             count <= self.pending().len(),
             "more was sent than was pending"
         );
         self.sent += count;
-        // Moving the rest to the front costs less than was sent since the last time.
+        // Moving the remaining bytes costs at most as much as sending the bytes before them.
         if self.sent >= self.pending().len() {
             self.bytes.drain(..self.sent);
             self.sent = 0;
-            // An answer as long as a table is rare; the next need not find room for it.
+            // A reply as long as a table is rare; do not keep its capacity.
             self.bytes.shrink_to(CAPACITY_KEPT);
         }
     }
 }
 
-/// Room kept when all is sent: two messages of the greatest length.
+/// The capacity to keep when the buffer is empty: two messages of the maximum length.
 const CAPACITY_KEPT: usize = 1 << 17;
 
 #[cfg(test)]

@@ -1,11 +1,11 @@
-//! Tests of what nobody outside sees.
+//! Tests of the channel's private state.
 
 use base::PortNo;
 use flow::{Action, FlowMod, FlowModCommand, Instructions, Match};
 
 use super::*;
 
-/// A flow-mod with so many actions, as it was read.
+/// A received flow-mod with `actions` actions.
 fn flow_mod(actions: u32) -> BoxedMessage {
     let outputs = (1..=actions).map(|port| Action::output(PortNo(port)));
     let instructions = Instructions::apply(outputs.collect());

@@ -1,10 +1,9 @@
-//! The project's own files, for tests that ask what they say.
+//! The files of the project, for tests that search them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The texts in these folders of the project and in those within them: source, cases, and
-/// vectors.
+/// The text files in these folders and their subfolders: source, test cases and vectors.
 pub(crate) fn texts(folders: &[&str]) -> Vec<(PathBuf, String)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let mut found = Vec::new();

@@ -1,5 +1,5 @@
-//! The limits of a switch, as the code has them: what a controller or a frame may use, what
-//! says that it is all, and what shows it.
+//! The limits of the switch: the resource that a controller or a packet may use, the effect of
+//! exceeding the limit, and the test that shows it.
 
 use flow::Refusal;
 use testkit::document::{check_part, table};
@@ -7,22 +7,22 @@ use testkit::document::{check_part, table};
 use super::DOCUMENT;
 use super::files::texts;
 
-/// What happens beyond a limit.
+/// The effect of exceeding a limit.
 enum LimitEffect {
-    /// Whoever asks is refused, for this reason.
+    /// The request is refused with this error.
     Refused(Refusal),
-    /// This happens.
+    /// Another effect, as text.
     Effect(&'static str),
 }
 
 /// A limit.
 struct LimitRow {
     description: &'static str,
-    /// Where its constant is, and what it is called there.
+    /// The file with the constant.
     file: &'static str,
     name: &'static str,
     beyond: LimitEffect,
-    /// What shows it: a test, or a case.
+    /// The test or test case that shows the effect.
     proof: &'static str,
 }
 
@@ -155,7 +155,7 @@ const LIMITS: &[LimitRow] = { use {LimitEffect::*, Refusal::*}; &[
         Effect("the stream restarts after the gap"), "stream_restarts_after_gap"),
 ] };
 
-/// Holds the document's table against the constants, and the proofs against the tests.
+/// Checks the document's table against the constants, and the proofs against the tests.
 pub(super) fn limits() {
     let files = texts(&["crates", "tests"]);
     let line = |limit: &LimitRow| {
@@ -188,7 +188,7 @@ pub(super) fn limits() {
     check_part(DOCUMENT, "limits", &table(&heads, &rows));
 }
 
-/// What a constant is.
+/// The value of a constant.
 fn value(text: &str, limit: &LimitRow) -> String {
     let written = written(text, limit.name);
     let written = written.unwrap_or_else(|| panic!("{} has no {}", limit.file, limit.name));
@@ -209,14 +209,14 @@ fn value(text: &str, limit: &LimitRow) -> String {
     format!("{}{unit}", grouped(number))
 }
 
-/// What stands behind the `=` of a constant.
+/// The text after the `=` of a constant.
 fn written<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     let (_, rest) = text.split_once(&format!("const {name}: "))?;
     let (_, rest) = rest.split_once(" = ")?;
     Some(rest.split_once(';')?.0)
 }
 
-/// The value of a number, a product, a power of two, or another constant of the file.
+/// Evaluates a number, a product, a power of two, or another constant of the file.
 fn number(text: &str, expression: &str) -> Option<u64> {
     if let Some((base, power)) = expression.split_once(" << ") {
         return Some(number(text, base)? << number(text, power)?);
@@ -231,7 +231,7 @@ fn number(text: &str, expression: &str) -> Option<u64> {
     }
 }
 
-/// The number in groups of three digits.
+/// Formats a number in groups of three digits.
 fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();

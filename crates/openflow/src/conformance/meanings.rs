@@ -1,12 +1,12 @@
-//! Kinds, commands, flags and reasons: what there is of each, and what shows that it means
-//! what it should. Messages, fields and actions have tables of their own.
+//! Commands, flags and reasons: all values of each type, and the tests that show their meaning.
+//! Messages, fields and actions have tables of their own.
 
 use testkit::document::{check_part, table};
 
 use super::files::texts;
 use super::{DOCUMENT, spaced};
 
-/// Where a type is, whose values each have a row.
+/// The types of which each value has a row, with their files.
 const TYPES: &[(&str, &str)] = &[
     ("FlowModCommand", "flow/src/command.rs"),
     ("FlowFlags", "flow/src/command.rs"),
@@ -32,18 +32,18 @@ const TYPES: &[(&str, &str)] = &[
     ),
 ];
 
-/// A value of a type, and what shows it.
+/// A value of a type and its evidence.
 struct ValueProof {
     of: &'static str,
     name: &'static str,
     evidence: Evidence,
 }
 
-/// What shows a value.
+/// The evidence for a value.
 enum Evidence {
-    /// A case or a test, and how the value is called in its file.
+    /// A test or test case, and the name of the value in its file.
     Test(&'static str, &'static str),
-    /// Nothing, for it is never said or does nothing, and why.
+    /// None, because the value is never sent or has no effect; with the reason.
     Unused(&'static str),
 }
 
@@ -155,7 +155,7 @@ const MEANINGS: &[ValueProof] = &[
     unused("ControllerReason", "Experimenter",  "there is no experimenter that tells of controllers"),
 ];
 
-/// Holds the rows against the types and the proofs, and the document's table against them.
+/// Checks the rows against the types and the proofs, and the document's table against the rows.
 pub(super) fn meanings() {
     let files = texts(&["crates", "tests"]);
     let text_of = |end: &str| {
@@ -188,7 +188,7 @@ pub(super) fn meanings() {
     check_part(DOCUMENT, "meanings", &table(&["of", "", "shown by"], &rows));
 }
 
-/// The variants of an enum, or the bits of a number with names, as the code has them.
+/// The variants of an enum, or the named bits of a flags type, in the source code.
 fn names<'a>(code: &'a str, of: &str) -> Vec<&'a str> {
     let body = |head: String| {
         let (_, rest) = code.split_once(&head)?;
@@ -212,7 +212,7 @@ fn names<'a>(code: &'a str, of: &str) -> Vec<&'a str> {
     bits.lines().filter_map(one).collect()
 }
 
-/// `FlowModCommand` as `flow mod command`, `CHECK_OVERLAP` as `check overlap`.
+/// Converts `FlowModCommand` to `flow mod command` and `CHECK_OVERLAP` to `check overlap`.
 fn words(name: &str) -> String {
     if name.chars().all(|c| c.is_uppercase() || c == '_') {
         return name.replace('_', " ").to_lowercase();

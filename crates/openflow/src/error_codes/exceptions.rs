@@ -1,5 +1,4 @@
-//! The versions behind 1.0 that give a reason other numbers than those behind them, or
-//! have none for it.
+//! The versions after 1.0 that have another number for a refusal than the later versions, or none.
 
 use flow::Refusal;
 
@@ -35,7 +34,7 @@ pub(super) static EXCEPTIONS: &[CodeException] = { use {Refusal::*, Version::*};
 
     except(FlowModBadFlags,                V11, V11, nx(5, 258)),
 
-    // Until 1.2 an unknown kind of group or bucket is an invalid group.
+    // Until 1.2 an unknown type of group or bucket is an invalid group.
     except(GroupModBadType,                V11, V11, near(6, 1)),
     except(GroupModBadCommand,             V11, V11, near(1, 1)),
     except(GroupModBadBucket,              V11, V11, near(6, 1)),
@@ -43,7 +42,7 @@ pub(super) static EXCEPTIONS: &[CodeException] = { use {Refusal::*, Version::*};
     except(GroupModBadWatch,               V11, V11, near(6, 6)),
     except(GroupModPermission,             V11, V11, near(1, 5)),
 
-    // Buckets have no numbers before 1.5.
+    // Before 1.5 buckets have no ids.
     except(GroupModUnknownBucket,          V11, V11, near(6, 1)),
     except(GroupModUnknownBucket,          V12, V14, near(6, 12)),
     except(GroupModBucketExists,           V11, V11, near(6, 1)),
@@ -59,7 +58,7 @@ pub(super) static EXCEPTIONS: &[CodeException] = { use {Refusal::*, Version::*};
     except(RoleIdInUse,                    V11, V11, near(1, 5)),
     except(RoleIdInUse,                    V12, V14, near(11, 1)),
 
-    // Before 1.3 there are no meters, and no table features either.
+    // Before 1.3 there are neither meters nor table features.
     except(MeterModUnknown,                V11, V12, near(1, 1)),
     except(MeterModUnknownMeter,           V11, V12, near(1, 1)),
     except(MeterModInvalidMeter,           V11, V12, near(1, 1)),
@@ -105,7 +104,7 @@ pub(super) static EXCEPTIONS: &[CodeException] = { use {Refusal::*, Version::*};
     except(AsyncInvalid,                   V11, V13, near(1, 5)),
     except(AsyncUnsupported,               V11, V13, near(1, 5)),
 
-    // In 1.3 bundles are ONF's extension 230, and have its numbers.
+    // In 1.3 bundles are ONF's extension 230, with its numbers.
     except(BundleBadId,                    V11, V12, near(1, 4)),
     except(BundleBadId,                    V13, V13, onf(2302)),
     except(BundleClosed,                   V11, V12, near(1, 4)),
@@ -135,7 +134,7 @@ pub(super) static EXCEPTIONS: &[CodeException] = { use {Refusal::*, Version::*};
     except(BundleSchedulePast,             V11, V13, near(1, 4)),
     except(BundleSchedulePast,             V14, V14, near(17, 7)),
 
-    // Before 1.4 monitors are Nicira's, in 1.3 ONF's with Nicira's numbers.
+    // Before 1.4 flow monitors are Nicira's; in 1.3 they are ONF's with Nicira's numbers.
     except(MonitorUnknown,                 V11, V13, near(1, 2)),
     except(ActionBadHeaderType,            V11, V12, near(2, 5)),
     except(ActionUnknownProperty,          V11, V12, near(2, 5)),

@@ -1,5 +1,5 @@
-//! Headers to be put around packets and to be taken off (`nx_action_encap`,
-//! `nx_action_decap` and `ofp_ed_prop_header` of Open vSwitch 3.1).
+//! Encapsulation and decapsulation (`nx_action_encap`, `nx_action_decap` and `ofp_ed_prop_header`
+//! of Open vSwitch 3.1).
 
 use flow::{Encap, Extension, NshProperty, PacketType, Refusal};
 
@@ -7,15 +7,15 @@ use super::super::encode::put;
 use super::super::{ActionKind, BodyError};
 use crate::codec::{EncodeError, Reader, Writer};
 
-/// The class of properties that are the network service header's.
+/// The property class of the network service header.
 const CLASS_NSH: u16 = 4;
-/// The type of its metadata.
+/// The property type of its metadata type.
 const NSH_MD_TYPE: u8 = 1;
-/// An option in its metadata.
+/// The property type of a metadata TLV.
 const NSH_TLV: u8 = 2;
 
-/// Reads the header to be put around: bytes of it, which nobody needs, its kind, and
-/// properties, each padded to eight bytes.
+/// Decodes the header to push: its size, which is ignored, its packet type, and properties, each
+/// padded to eight bytes.
 pub(super) fn decode(r: &mut Reader<'_>) -> Result<Extension, BodyError> {
     r.skip(2)?;
     let kind = PacketType(r.u32()?);
@@ -58,7 +58,7 @@ fn decode_property(r: &mut Reader<'_>) -> Result<NshProperty, BodyError> {
     }
 }
 
-/// Appends the header to be put around.
+/// Appends the header to push.
 pub(super) fn encode(encap: &Encap, w: &mut Writer<'_>) -> Result<(), EncodeError> {
     put(ActionKind::Encap, w, |w| {
         w.zeros(2);
@@ -94,7 +94,7 @@ fn encode_property(property: &NshProperty, w: &mut Writer<'_>) {
     }
 }
 
-/// Reads what is left when the outermost header is taken off.
+/// Decodes the packet type that remains after the outermost header is popped.
 pub(super) fn decode_decap(r: &mut Reader<'_>) -> Result<Extension, BodyError> {
     r.skip(2)?;
     let left = PacketType(r.u32()?);
@@ -102,7 +102,7 @@ pub(super) fn decode_decap(r: &mut Reader<'_>) -> Result<Extension, BodyError> {
     Ok(Extension::Decap { left })
 }
 
-/// Appends what is left when the outermost header is taken off.
+/// Appends the packet type that remains after the outermost header is popped.
 pub(super) fn encode_decap(
     left: Option<PacketType>,
     w: &mut Writer<'_>,

@@ -1,4 +1,4 @@
-//! `NXAST_MULTIPATH`, `NXAST_BUNDLE` and `NXAST_BUNDLE_LOAD`: choices by a hash.
+//! `NXAST_MULTIPATH`, `NXAST_BUNDLE` and `NXAST_BUNDLE_LOAD`: selection by a hash.
 
 use base::PortNo;
 use flow::{BundleAction, BundleAlgorithm, HashFields, Multipath, MultipathAlgorithm, Refusal};
@@ -62,7 +62,7 @@ pub(super) fn encode_multipath(
     })
 }
 
-/// The header of `NXM_OF_IN_PORT`: members are ports.
+/// The header of `NXM_OF_IN_PORT`: the members are ports.
 const MEMBERS_ARE_PORTS: u32 = 0x0000_0002;
 
 pub(super) fn decode_bundle(loads: bool, r: &mut Reader<'_>) -> Result<BundleAction, BodyError> {

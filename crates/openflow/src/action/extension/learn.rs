@@ -1,5 +1,4 @@
-//! `NXAST_LEARN` and `NXAST_LEARN2`: a rule to be learned, its lines packed into
-//! what is needed of them.
+//! `NXAST_LEARN` and `NXAST_LEARN2`: a rule to learn, with packed flow-mod specs.
 
 use base::{Cookie, TableId};
 use flow::{Learn, LearnFlags, LearnSource, LearnSpec, Refusal, Subfield, Wide};
@@ -7,17 +6,17 @@ use flow::{Learn, LearnFlags, LearnSource, LearnSpec, Refusal, Subfield, Wide};
 use super::{ActionKind, BodyError, decode_field, encode_field, part, put};
 use crate::codec::{EncodeError, Reader, Writer};
 
-/// Beside the flags of [`LearnFlags`]: the bit for the result is named.
+/// The flag, in addition to [`LearnFlags`], that a field for the result follows.
 const WRITES_RESULT: u16 = 4;
 
-/// In a line's header: the source is a number, not a part of the frame.
+/// In the header of a spec: the source is an immediate value, not a field.
 const IMMEDIATE: u16 = 1 << 13;
-/// In a line's header: what the bits are for.
+/// In the header of a spec: the destination type.
 const DESTINATION: u16 = 3 << 11;
 const MATCH: u16 = 0;
 const LOAD: u16 = 1 << 11;
 const OUTPUT: u16 = 2 << 11;
-/// In a line's header: how many bits.
+/// In the header of a spec: the number of bits.
 const BITS: u16 = 0x3ff;
 
 pub(super) fn decode(second: bool, r: &mut Reader<'_>) -> Result<Learn, BodyError> {
@@ -91,14 +90,14 @@ fn decode_part(bits: u16, r: &mut Reader<'_>) -> Result<Subfield, BodyError> {
     part(field, r.u16()?, bits)
 }
 
-/// A number in whole words of two bytes, in the lower bits.
+/// Decodes an immediate value: right-aligned in 16-bit words.
 fn decode_immediate(bits: u16, r: &mut Reader<'_>) -> Result<Wide, BodyError> {
     let value = Wide::from_be_bytes(r.bytes(immediate_bytes(bits))?);
     let value = value.filter(|value| (*value & !Wide::ones(bits.into())).is_zero());
     Ok(value.ok_or(Refusal::ActionBadArgument)?)
 }
 
-/// How many bytes a number of so many bits has.
+/// The length in bytes of an immediate value of `bits` bits.
 const fn immediate_bytes(bits: u16) -> usize {
     2 * bits.div_ceil(16) as usize
 }

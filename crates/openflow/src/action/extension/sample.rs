@@ -1,4 +1,4 @@
-//! `NXAST_SAMPLE` to `NXAST_SAMPLE3`: which frames to report to a collector.
+//! `NXAST_SAMPLE` to `NXAST_SAMPLE3`: reports sampled packets to a collector.
 
 use base::PortNo;
 use flow::{Extension, Refusal, SampleAction, SampleDirection};
@@ -7,7 +7,7 @@ use super::{ActionKind, BodyError, encode_u16_port, put};
 use crate::codec::{EncodeError, Reader, Writer};
 use crate::port_no;
 
-/// Reads any of the three forms: the second names a port, the third a direction too.
+/// Decodes any of the three forms: the second adds a port, the third also a direction.
 pub(super) fn decode(kind: ActionKind, r: &mut Reader<'_>) -> Result<Extension, BodyError> {
     let mut sample = SampleAction {
         probability: r.u16()?,
@@ -35,7 +35,7 @@ pub(super) fn decode(kind: ActionKind, r: &mut Reader<'_>) -> Result<Extension, 
     Ok(Extension::Sample(sample))
 }
 
-/// Appends the form that says all of it in the fewest words.
+/// Appends the shortest form that has all parameters.
 pub(super) fn encode(sample: &SampleAction, w: &mut Writer<'_>) -> Result<(), EncodeError> {
     let kind = match (sample.port, sample.direction) {
         (None, SampleDirection::Unspecified) => ActionKind::Sample,
