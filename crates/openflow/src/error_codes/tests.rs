@@ -1,4 +1,4 @@
-//! Tests of the number table of errors.
+//! Tests of the table of error numbers.
 
 mod coverage;
 
@@ -9,10 +9,10 @@ use crate::codec::Writer;
 use crate::message::WireFormat as _;
 use crate::message::error::ErrorMessage;
 
-/// What another program calls our numbers.
+/// The numbers of another implementation.
 const ELSEWHERE: &str = include_str!("../../vectors/errors.txt");
 
-/// The bytes behind an error's header by reason and version, as the file has them.
+/// The bytes after an error's header by refusal and version, from the file.
 fn elsewhere() -> BTreeMap<(String, Version), String> {
     let mut numbers = BTreeMap::new();
     let mut reason = "";
@@ -52,7 +52,7 @@ fn exact_code_maps_back_to_refusal() {
 
 #[test]
 fn substitute_code_uses_type_of_its_version() {
-    // The last type of each (OF 1.0.1, 5.4.4; OF 1.1.0, A.4.4; OF 1.2, A.4.4; OF 1.3.5,
+    // The last type of each version (OF 1.0.1, 5.4.4; OF 1.1.0, A.4.4; OF 1.2, A.4.4; OF 1.3.5,
     // 7.4.4; OF 1.4.1, 7.5.4; OF 1.5.1, 7.5.4).
     for version in Version::ALL {
         let last = match version {

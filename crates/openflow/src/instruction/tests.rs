@@ -1,4 +1,4 @@
-//! Tests of what a rule does, on the wire.
+//! Tests of the encoding of instructions.
 
 use base::PortNo;
 use flow::Match;
@@ -56,7 +56,7 @@ fn openflow_1_0_list_may_end_with_write_metadata() {
     assert_eq!(read(&bytes, Version::V10), Ok(list));
 }
 
-/// What 1.0 makes of `goto_table`.
+/// The encoding of `goto_table` in 1.0.
 fn resubmit(table: TableId) -> Action {
     Action::Extended(Extension::Resubmit {
         port: PortNo::IN_PORT,

@@ -1,4 +1,4 @@
-//! What a version does not have is refused in that version's own words.
+//! Tests that a version refuses messages that it lacks with its own error.
 
 use flow::Refusal;
 
@@ -11,7 +11,7 @@ use crate::experimenter::{NICIRA, ONF};
 use crate::header::Header;
 use crate::version::Version;
 
-/// Why a message with this body is refused, if it is.
+/// The refusal of a message with this body, if it is refused.
 fn refusal(version: Version, kind: u8, body: &[u8]) -> Option<Refusal> {
     let length = u16::try_from(Header::LENGTH + body.len()).expect("short");
     let mut bytes = vec![version.number(), kind];

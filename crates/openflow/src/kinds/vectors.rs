@@ -1,5 +1,5 @@
-//! Whether every message and every kind of statistics of every version has a vector
-//! that another program made. What the vectors mean is tested beside them.
+//! Tests that every message and every multipart type of every version has a vector from another
+//! program. The tests of the vectors are in `tests/vectors`.
 
 use std::fs;
 use std::path::Path;
@@ -10,10 +10,10 @@ use super::{
 };
 use crate::version::Version;
 
-/// A message on its way: a kind, and of which statistics it is.
+/// The type of a message and its multipart type.
 type VectorKind = (MessageKind, Option<MultipartKind>);
 
-/// What no program at hand writes, and why.
+/// Messages that no available program writes, with the reason.
 #[rustfmt::skip]
 const UNWRITTEN: &[(VectorKind, &[Version], &str)] = { use Version::*; &[
     ((MessageKind::RoleRequest, None), &[V11],
@@ -29,7 +29,7 @@ const UNWRITTEN: &[(VectorKind, &[Version], &str)] = { use Version::*; &[
          libofproto's has times that are none"),
 ] };
 
-/// The bytes of all vectors of a version that are read without complaint.
+/// The bytes of all valid vectors of a version.
 fn vectors(version: Version) -> Vec<Vec<u8>> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("vectors")
@@ -61,7 +61,7 @@ fn word(bytes: &[u8], at: usize) -> u32 {
     u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
 }
 
-/// What a vector is, by the tables.
+/// The type of a vector according to the tables.
 fn kind_of(bytes: &[u8], version: Version) -> VectorKind {
     let number = match u16::from(bytes[1]) {
         EXPERIMENTER_MESSAGE => {
@@ -77,7 +77,7 @@ fn kind_of(bytes: &[u8], version: Version) -> VectorKind {
         MessageKind::MultipartRequest | MessageKind::MultipartReply
     )
     .then(|| {
-        // 1.0 has no padding behind the flags.
+        // 1.0 has no padding after the flags.
         let at = if version == Version::V10 { 12 } else { 16 };
         let number = match half(bytes, 8) {
             EXPERIMENTER_MULTIPART => TypeNumber::of(word(bytes, at), word(bytes, at + 4)),
@@ -90,7 +90,7 @@ fn kind_of(bytes: &[u8], version: Version) -> VectorKind {
     (kind, part)
 }
 
-/// All that `version` has.
+/// All types of `version`.
 fn all(version: Version) -> Vec<VectorKind> {
     let rows = MESSAGES
         .iter()

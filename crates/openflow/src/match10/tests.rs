@@ -6,7 +6,7 @@ use crate::version::Version;
 
 const V10: Dialect = Dialect::new(Version::V10);
 
-/// What the structure with these members means.
+/// Decodes a structure with changed members.
 fn read(change: impl FnOnce(&mut Raw)) -> Match {
     let mut raw = Raw::ANY;
     change(&mut raw);
@@ -27,7 +27,7 @@ fn matching(terms: &[(Field, u128)]) -> Match {
         .expect("legal")
 }
 
-/// What is left of a match when it is told in good faith.
+/// The match after an encoding with [`Fidelity::BestEffort`].
 fn told(matching: &Match) -> Match {
     let mut out = Vec::new();
     encode(
@@ -195,7 +195,7 @@ fn match_without_wildcards_is_exact() {
     raw.encode(&mut Writer::new(&mut out, V10));
     let read = decode(&mut Reader::new(&out, V10)).expect("legal");
     assert!(read.exact);
-    // Said again it leaves open what has no meaning in it.
+    // The encoding wildcards a member without a meaning.
     assert!(says(&read.matching).is_some_and(|said| !said.exact));
 }
 

@@ -17,7 +17,7 @@ fn write(matching: &Match, fidelity: Fidelity) -> Option<Vec<u8>> {
         .map(|()| out)
 }
 
-/// The match that leaves everything open, with these bytes written over it.
+/// A match of wildcards only, overwritten with these bytes.
 fn patched(patches: &[(usize, &[u8])]) -> Vec<u8> {
     let mut bytes = write(&Match::any(), Fidelity::Lossless).expect("it can be said");
     for (at, patch) in patches {

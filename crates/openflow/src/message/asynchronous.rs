@@ -1,6 +1,6 @@
-//! Which messages a controller is told unasked (OF 1.3.5, 7.3.10; OF 1.4.1, 7.3.10,
-//! where each mask is a property; Nicira's `nx_async_config` before 1.3, laid out as
-//! 1.3 has it, and its form with properties before 1.4).
+//! Asynchronous configuration: the messages that a controller receives without a request (OF 1.3.5,
+//! 7.3.10; OF 1.4.1, 7.3.10, where each mask is a property; Nicira's `nx_async_config` before 1.3,
+//! in the layout of 1.3, and its form with properties before 1.4).
 
 use flow::{FlowRemovedReason, PacketInReason, PortReason, Refusal, TableReason};
 
@@ -12,8 +12,8 @@ use crate::codec::{EncodeError, Malformed, Reader, Writer};
 use crate::kinds::MessageKind;
 use crate::version::Version;
 
-/// Masks: bit `n` stands for the reason with the number `n`. As properties, nobody may ask
-/// for reasons that there are not; in a reply their bits survive, and in the older form.
+/// Masks: bit `n` enables the reason with the number `n`. A request with properties may set only
+/// bits of known reasons; a reply and the older form may have any bits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AsyncMasks {
     /// Reasons of packet-in messages.
@@ -26,73 +26,73 @@ pub struct AsyncMasks {
     pub role_status: u32,
     /// Reasons of table-status messages (1.4).
     pub table_status: u32,
-    /// Kinds of requests by others (1.4, and Nicira's form with properties).
+    /// Kinds of forwarded requests (1.4, and Nicira's form with properties).
     pub request_forward: u32,
     /// Reasons of controller-status messages (1.5).
     pub controller_status: u32,
 }
 
 impl AsyncMasks {
-    /// Whether a packet-in for this reason is wanted by a controller of this version.
+    /// Returns true if a packet-in for this reason is enabled for a controller of this version.
     #[must_use]
     pub const fn wants_packet_in(self, reason: PacketInReason, version: Version) -> bool {
         self.packet_in >> packet_in::reason_number(reason, version) & 1 == 1
     }
 
-    /// Whether a port-status for this reason is wanted.
+    /// Returns true if a port-status for this reason is enabled.
     #[must_use]
     pub const fn wants_port_status(self, reason: PortReason) -> bool {
         self.port_status >> port_status::reason_number(reason) & 1 == 1
     }
 
-    /// Whether a role-status for this reason is wanted.
+    /// Returns true if a role-status for this reason is enabled.
     #[must_use]
     pub const fn wants_role_status(self, reason: RoleReason) -> bool {
         self.role_status >> role::reason_number(reason) & 1 == 1
     }
 
-    /// Whether a table-status for this reason is wanted.
+    /// Returns true if a table-status for this reason is enabled.
     #[must_use]
     pub const fn wants_table_status(self, reason: TableReason) -> bool {
         self.table_status >> table_mod::reason_number(reason) & 1 == 1
     }
 
-    /// Whether news of a controller for this reason are wanted.
+    /// Returns true if a controller-status for this reason is enabled.
     #[must_use]
     pub const fn wants_controller_status(self, reason: ControllerReason) -> bool {
         self.controller_status >> controller_status::reason_number(reason) & 1 == 1
     }
 
-    /// Whether such a request of another controller is wanted.
+    /// Returns true if this request of another controller is to be forwarded.
     #[must_use]
     pub const fn wants_request(self, request: &ForwardedRequest) -> bool {
         self.request_forward >> request.reason_number() & 1 == 1
     }
 
-    /// Whether a flow-removed for this reason is wanted by a controller of this version.
+    /// Returns true if a flow-removed for this reason is enabled for a controller of this version.
     #[must_use]
     pub const fn wants_flow_removed(self, reason: FlowRemovedReason, version: Version) -> bool {
         self.flow_removed >> flow_removed::reason_number(reason, version) & 1 == 1
     }
 }
 
-/// What a controller is told unasked, by its role.
+/// The asynchronous configuration of a controller, by its role.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AsyncConfig {
-    /// As master or equal.
+    /// The masks of a master or equal.
     pub active: AsyncMasks,
-    /// As slave.
+    /// The masks of a slave.
     pub slave: AsyncMasks,
 }
 
 impl AsyncConfig {
-    /// What holds until a controller of this version says otherwise (OF 1.3.5, 7.3.10;
-    /// OF 1.5.1, 7.3.10): a master or equal hears of all frames but those whose TTL ran
-    /// out, of ports, and of rules that end; not of its role, and not of what others ask. A
-    /// slave hears of ports only; and both of the status of other controllers (1.5).
+    /// The initial configuration for a controller of this version (OF 1.3.5, 7.3.10; OF 1.5.1,
+    /// 7.3.10). A master or equal receives packet-ins except those for an invalid TTL, port-status
+    /// and flow-removed, but neither role-status nor forwarded requests. A slave receives
+    /// port-status only. Both receive controller-status (1.5).
     ///
-    /// Of the status of tables the specification says nothing there; a table tells of it
-    /// only when it was configured to, and so whoever did that is told.
+    /// The specification gives no initial mask of table-status. A table sends it only if a
+    /// controller enabled it in the table, so that a master or equal receives it.
     #[must_use]
     pub const fn initial(version: Version) -> Self {
         let (packet_in, flow_removed) = match version {
@@ -130,7 +130,7 @@ impl AsyncConfig {
         }
     }
 
-    /// What holds after `change`.
+    /// The configuration after `change`.
     #[must_use]
     pub fn after(self, change: &AsyncChange) -> Self {
         let mut next = self;
@@ -150,17 +150,17 @@ impl Default for AsyncConfig {
     }
 }
 
-/// What a controller wants changed of what it is told unasked. Until 1.3 it names
-/// all of it; from 1.4 on what it does not name stays as it is (OF 1.4.1, 7.3.10).
+/// A change of the asynchronous configuration. Until 1.3 it has all masks; from 1.4 on the masks
+/// that it lacks remain unchanged (OF 1.4.1, 7.3.10).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AsyncChange {
-    /// As master or equal: the masks that are named.
+    /// The new masks of a master or equal.
     pub active: MaskChange,
-    /// As slave: the masks that are named.
+    /// The new masks of a slave.
     pub slave: MaskChange,
 }
 
-/// The masks that a change names.
+/// The masks that a change sets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MaskChange {
     /// Reasons of packet-in messages.
@@ -173,14 +173,14 @@ pub struct MaskChange {
     pub role_status: Option<u32>,
     /// Reasons of table-status messages (1.4).
     pub table_status: Option<u32>,
-    /// Kinds of requests by others (1.4).
+    /// Kinds of forwarded requests (1.4).
     pub request_forward: Option<u32>,
     /// Reasons of controller-status messages (1.5).
     pub controller_status: Option<u32>,
 }
 
 impl From<AsyncConfig> for AsyncChange {
-    /// The change that names every mask which 1.3 has.
+    /// The change that sets every mask of 1.3.
     fn from(AsyncConfig { active, slave }: AsyncConfig) -> Self {
         let masks = |masks: AsyncMasks| MaskChange {
             packet_in: Some(masks.packet_in),
@@ -195,11 +195,11 @@ impl From<AsyncConfig> for AsyncChange {
     }
 }
 
-/// One of the masks, by the number of its property: `OFPACPT_*`, odd for a master.
+/// A mask, identified by its property type: `OFPACPT_*`, odd for a master.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct MaskProperty(u16);
 
-/// The masks that 1.3 has, in its order; each is that of a master, then of a slave.
+/// The masks of 1.3 in wire order; for each message, the master's and then the slave's.
 const MASKS_V13: [MaskProperty; 6] = [
     MaskProperty(1),
     MaskProperty(0),
@@ -209,8 +209,8 @@ const MASKS_V13: [MaskProperty; 6] = [
     MaskProperty(4),
 ];
 
-/// All masks. The numbers that are left out are those of a message of 1.5 that this
-/// switch never sends: of triggers by statistics.
+/// All masks. The missing types belong to a message of 1.5 that this switch never sends:
+/// flow-statistics triggers.
 const MASKS: [u16; 14] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 14, 15];
 
 impl MaskProperty {
@@ -250,7 +250,7 @@ impl MaskProperty {
 }
 
 impl AsyncChange {
-    /// Every mask, in the order of the properties' numbers.
+    /// All masks in the order of the property types.
     fn masks(&self) -> impl Iterator<Item = (MaskProperty, Option<u32>)> {
         let mut change = *self;
         MASKS
@@ -260,7 +260,7 @@ impl AsyncChange {
     }
 }
 
-/// Whether the masks are properties.
+/// Returns true if the masks are properties.
 const fn has_properties(version: Version) -> bool {
     match version {
         Version::V10 | Version::V11 | Version::V12 | Version::V13 => false,
@@ -319,8 +319,8 @@ impl WireFormat for AsyncChange {
     }
 }
 
-/// Which message says it: before 1.4 the form with properties is Nicira's, and is for
-/// what the other has no place for.
+/// The message type of a change. Before 1.4, Nicira's form with properties is used if the basic
+/// form cannot express the change.
 pub(crate) fn kind(change: &AsyncChange, version: Version) -> MessageKind {
     let is_basic =
         |(property, mask): (MaskProperty, Option<u32>)| mask.is_some() == (property.0 < 6);
@@ -330,13 +330,12 @@ pub(crate) fn kind(change: &AsyncChange, version: Version) -> MessageKind {
     }
 }
 
-/// Reads masks as properties, by which reasons are asked for.
+/// Decodes the properties of a request.
 pub(crate) fn decode_properties(r: &mut Reader<'_>) -> Result<AsyncChange, Malformed> {
     read_properties(r, known_reasons)
 }
 
-/// The reasons that there are for the messages of the property of this number: `OFPR_*`,
-/// `OFPPR_*` and so on.
+/// The mask of all reasons of the message with this property type: `OFPR_*`, `OFPPR_*` and so on.
 pub(crate) const fn known_reasons(kind: u16, version: Version) -> u32 {
     match (kind / 2, has_properties(version)) {
         (0, false) => 0b111,
@@ -376,14 +375,14 @@ fn read_properties(
             }
             *MaskProperty(property.kind).changed_mask(&mut change) = Some(mask);
         } else if mask != 0 {
-            // Messages that this switch never sends cannot be asked for.
+            // This switch never sends the message, so it cannot be enabled.
             return Err(property.fail(Refusal::AsyncUnsupported));
         }
     }
     Ok(change)
 }
 
-/// Appends the masks that are named, as properties.
+/// Appends the masks that the change sets, as properties.
 pub(crate) fn encode_properties(
     change: &AsyncChange,
     w: &mut Writer<'_>,
@@ -398,8 +397,7 @@ pub(crate) fn encode_properties(
     Ok(())
 }
 
-/// The number behind that of the last property that a version has.
-/// Before 1.4 that is of Nicira's form.
+/// One more than the last property type of the version; before 1.4, of Nicira's form.
 const fn kinds_end(version: Version) -> u16 {
     match version {
         Version::V15 => 16,

@@ -1,5 +1,5 @@
-//! Bundles: messages that are done together or not at all. OpenFlow 1.4's
-//! (OF 1.4.1, 7.3.9) in the form of ONF's extension 230 to 1.3, with the same layout.
+//! Bundles: messages that take effect together or not at all. OpenFlow 1.4's (OF 1.4.1, 7.3.9) and,
+//! with the same layout, those of ONF's extension 230 to 1.3.
 //!
 //! ```text
 //!  0        4      6       8
@@ -9,7 +9,7 @@
 //! +--------+------+-------+----
 //! ```
 //!
-//! In 1.5 a property of a commit may say when it is to be done (OF 1.5.1, 7.3.9.9).
+//! In 1.5 a property of a commit can set the time of execution (OF 1.5.1, 7.3.9.9).
 
 use std::time::Duration;
 
@@ -24,43 +24,42 @@ use crate::header::Header;
 use crate::kinds::MessageKind;
 use crate::version::Version;
 
-/// Names a bundle among those of a connection; the controller chooses.
+/// The id of a bundle within a connection, assigned by the controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BundleId(pub u32);
 
-/// How a bundle is to be done.
+/// The mode of execution of a bundle.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BundleFlags(pub u16);
 
 impl BundleFlags {
-    /// No frame sees a part of it (`OFPBF_ATOMIC`).
+    /// No packet observes a part of the bundle (`OFPBF_ATOMIC`).
     pub const ATOMIC: Self = Self(1 << 0);
-    /// In the order of its messages (`OFPBF_ORDERED`).
+    /// Executes the messages in order (`OFPBF_ORDERED`).
     pub const ORDERED: Self = Self(1 << 1);
 
-    /// At the time that the commit names (`OFPBF_TIME` of 1.5).
+    /// Executes the bundle at the time in the commit (`OFPBF_TIME` of 1.5).
     pub const TIME: Self = Self(1 << 2);
 
-    /// Whether the specification gives all its bits a meaning.
+    /// Returns true if the specification defines all set bits.
     #[must_use]
     pub const fn is_known(self) -> bool {
         self.0 & !(Self::ATOMIC.0 | Self::ORDERED.0 | Self::TIME.0) == 0
     }
 
-    /// Whether all flags of `other` are set.
+    /// Returns true if all flags of `other` are set.
     #[must_use]
     pub const fn contains(self, other: Self) -> bool {
         self.0 & other.0 == other.0
     }
 }
 
-/// A point in time as clocks on walls tell it: since the beginning of 1970, or how long
-/// something takes (`ofp_time` of 1.5).
+/// A wall-clock time since the beginning of 1970, or a duration (`ofp_time` of 1.5).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct WallTime(pub Duration);
 
 impl WallTime {
-    /// Reads sixteen bytes: seconds, nanoseconds, padding.
+    /// Decodes sixteen bytes: seconds, nanoseconds, padding.
     pub(super) fn decode(r: &mut Reader<'_>) -> Result<Self, Malformed> {
         let bad = r.fail(Refusal::PropertyBadValue);
         let (seconds, nanos) = (r.u64()?, r.u32()?);
@@ -82,29 +81,29 @@ impl WallTime {
 /// `OFPBPT_TIME`.
 const TIME: u16 = 1;
 
-/// What is to be done with a bundle, or was.
+/// The step of a bundle control message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BundleStep {
-    /// Begin it.
+    /// Opens the bundle.
     OpenRequest,
-    /// It has begun.
+    /// The bundle is open.
     OpenReply,
-    /// Take no more messages.
+    /// Closes the bundle to further messages.
     CloseRequest,
-    /// No more are taken.
+    /// The bundle is closed.
     CloseReply,
-    /// Do all of it.
+    /// Executes the bundle.
     CommitRequest,
-    /// All of it is done.
+    /// The bundle was executed.
     CommitReply,
-    /// Forget it.
+    /// Discards the bundle.
     DiscardRequest,
-    /// It is forgotten.
+    /// The bundle was discarded.
     DiscardReply,
 }
 
 impl BundleStep {
-    /// In the order of their numbers.
+    /// All steps in the order of their numbers.
     const ALL: [Self; 8] = [
         Self::OpenRequest,
         Self::OpenReply,
@@ -117,31 +116,31 @@ impl BundleStep {
     ];
 }
 
-/// A step of a bundle's life.
+/// A bundle control message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BundleControl {
     /// The bundle.
     pub bundle: BundleId,
     /// The step.
     pub step: BundleStep,
-    /// How it is to be done.
+    /// The mode of execution.
     pub flags: BundleFlags,
-    /// When it is to be done, if that is said (1.5).
+    /// The time of execution, if there is one (1.5).
     pub time: Option<WallTime>,
 }
 
-/// A message for a bundle.
+/// A bundle add message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BundleAdd {
     /// The bundle.
     pub bundle: BundleId,
-    /// How it is to be done.
+    /// The mode of execution.
     pub flags: BundleFlags,
-    /// The message. It has the transaction id of the one that it comes in.
+    /// The contained message. It has the transaction id of the bundle add message.
     pub message: Box<Message>,
-    /// Its first bytes, for the error message that it may deserve.
+    /// The start of the contained message, for an error message.
     pub excerpt: Excerpt,
-    /// Its bytes.
+    /// The length of the contained message in bytes.
     pub length: u16,
 }
 
@@ -154,7 +153,7 @@ impl WireFormat for BundleControl {
         let flags = BundleFlags(r.u16()?);
         let time = match r.version() {
             Version::V15 => decode_time(r)?,
-            // Only experimenters have properties to say.
+            // Only experimenters define properties here.
             _ => {
                 r.rest();
                 None
@@ -187,7 +186,7 @@ impl WireFormat for BundleControl {
     }
 }
 
-/// Reads the properties of a step: when it is to be done, if that is said.
+/// Decodes the properties of a step: the time of execution, if there is one.
 pub(crate) fn decode_time(r: &mut Reader<'_>) -> Result<Option<WallTime>, Malformed> {
     let mut time = None;
     while !r.is_empty() {
@@ -207,7 +206,7 @@ pub(crate) fn decode_time(r: &mut Reader<'_>) -> Result<Option<WallTime>, Malfor
     Ok(time)
 }
 
-/// Reads a message for a bundle; `xid` is that of the message that it comes in.
+/// Decodes a bundle add message with the transaction id `xid`.
 pub(super) fn decode_add(xid: Xid, r: &mut Reader<'_>) -> Result<BundleAdd, Malformed> {
     let bundle = BundleId(r.u32()?);
     r.skip(2)?;
@@ -237,8 +236,8 @@ pub(super) fn decode_add(xid: Xid, r: &mut Reader<'_>) -> Result<BundleAdd, Malf
     })
 }
 
-/// Only what changes tables and ports and what sends frames may be in a bundle; a
-/// bundle may not, so that none is in itself.
+/// Checks that a bundle may contain the message: changes of tables and ports, and packet-outs.
+/// Bundle messages are refused, so that bundles do not nest.
 fn check_kind(header: &Header, bytes: &[u8], dialect: Dialect) -> Result<(), Refusal> {
     if header.version != dialect.version.number() {
         return Err(Refusal::RequestBadVersion);
@@ -259,7 +258,7 @@ fn check_kind(header: &Header, bytes: &[u8], dialect: Dialect) -> Result<(), Ref
     }
 }
 
-/// Appends a message for a bundle, its header included.
+/// Appends a bundle add message, including its header.
 pub(super) fn encode_add(
     add: &BundleAdd,
     xid: Xid,

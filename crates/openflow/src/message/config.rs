@@ -4,7 +4,7 @@ use flow::{FragmentHandling, Refusal, SwitchConfig};
 
 use crate::codec::{Malformed, Reader, Writer};
 
-/// `OFPC_FRAG_*`, and Nicira's third.
+/// `OFPC_FRAG_*` and Nicira's fourth mode.
 const FRAGMENTS: [FragmentHandling; 4] = [
     FragmentHandling::Normal,
     FragmentHandling::Drop,
@@ -12,10 +12,10 @@ const FRAGMENTS: [FragmentHandling; 4] = [
     FragmentHandling::NxMatch,
 ];
 
-/// The bits of `flags` that say what becomes of fragments.
+/// The bits of `flags` for the handling of fragments.
 const FRAGMENT_BITS: u16 = 3;
 
-/// Reads what a switch says of itself; flags that we do not know are its own affair.
+/// Decodes the configuration in a reply. Unknown flags are ignored.
 pub(crate) fn decode_reply(r: &mut Reader<'_>) -> Result<SwitchConfig, Malformed> {
     let flags = r.u16()?;
     Ok(SwitchConfig {
@@ -24,7 +24,7 @@ pub(crate) fn decode_reply(r: &mut Reader<'_>) -> Result<SwitchConfig, Malformed
     })
 }
 
-/// Reads what a controller wants; flags that we do not know cannot be done.
+/// Decodes the configuration to set. Unknown flags are refused.
 pub(crate) fn decode_set(r: &mut Reader<'_>) -> Result<SwitchConfig, Malformed> {
     let unknown = r.fail(Refusal::ConfigBadFlags);
     if r.clone().u16()? & !FRAGMENT_BITS != 0 {

@@ -1,6 +1,5 @@
-//! How a controller is that the switch goes to: its channel, its role, and where it is
-//! met (OF 1.5.1, 7.3.5.22 and 7.4.8). One structure, told when it changes and when
-//! somebody asks.
+//! The state of a controller that the switch connects to: its channel, its role and its address (OF
+//! 1.5.1, 7.3.5.22 and 7.4.8). One structure, sent on changes and on request.
 
 use flow::{Refusal, Role, ShortId};
 
@@ -11,46 +10,46 @@ use crate::codec::{EncodeError, Malformed, Reader, Writer};
 /// `OFPCSPT_URI`.
 const URI: u16 = 0;
 
-/// Why a controller is told of.
+/// The reason for a controller-status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ControllerReason {
-    /// Somebody asked.
+    /// A multipart request.
     Request,
-    /// The channel to it came up, or went down.
+    /// The channel is up or down.
     ChannelStatus,
-    /// It has another role.
+    /// The role changed.
     Role,
-    /// The switch goes to it from now on.
+    /// The controller was configured.
     Added,
-    /// The switch goes to it no longer.
+    /// The controller was removed from the configuration.
     Removed,
-    /// It has another short id.
+    /// The short id changed.
     ShortId,
     /// An experimenter's reason.
     Experimenter,
 }
 
-/// Whether a controller can be talked to.
+/// The state of the channel to a controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ControlChannelStatus {
-    /// Both sides have said hello.
+    /// The version is negotiated.
     Up,
     /// There is no channel.
     Down,
 }
 
-/// A controller that a switch goes to.
+/// A controller that the switch connects to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ControllerStatus {
-    /// The number by which it is known to the others, if it has asked for one.
+    /// The short id, by which other controllers identify it, if it requested one.
     pub short_id: Option<ShortId>,
-    /// Its role, or the one that it had when its channel went down.
+    /// The present role; while the channel is down, the last role.
     pub role: Role,
-    /// Why it is told of.
+    /// The reason for the message.
     pub reason: ControllerReason,
-    /// Its channel.
+    /// The state of its channel.
     pub channel: ControlChannelStatus,
-    /// Where it is met, as `tcp:192.0.2.1:6653` (OF 1.5.1, 6.3.1).
+    /// The address, such as `tcp:192.0.2.1:6653` (OF 1.5.1, 6.3.1).
     pub uri: Option<String>,
 }
 
@@ -64,7 +63,7 @@ const REASONS: [ControllerReason; 7] = [
     ControllerReason::Experimenter,
 ];
 
-/// The number of a reason, also in the masks of asynchronous messages.
+/// The number of a reason, also used in the masks of asynchronous messages.
 pub(crate) const fn reason_number(reason: ControllerReason) -> u8 {
     match reason {
         ControllerReason::Request => 0,
@@ -122,7 +121,7 @@ impl WireFormat for ControllerStatus {
     }
 }
 
-/// Reads the properties. Those of experimenters are passed over.
+/// Decodes the properties. Skips those of experimenters.
 fn decode_uri(r: &mut Reader<'_>) -> Result<Option<String>, Malformed> {
     let mut uri = None;
     while !r.is_empty() {

@@ -1,5 +1,4 @@
-//! Error: why a request was not done (OF 1.0.1, 5.4.4; OF 1.3.5, 7.4.4;
-//! OF 1.5.1, 7.5.4).
+//! Error: the reason why a request failed (OF 1.0.1, 5.4.4; OF 1.3.5, 7.4.4; OF 1.5.1, 7.5.4).
 
 use flow::Refusal;
 
@@ -9,7 +8,7 @@ use crate::error_codes::ErrorCode;
 use crate::experimenter::NICIRA;
 use crate::version::Version;
 
-/// The message's type, the same in all versions.
+/// The message's type number, the same in all versions.
 pub(crate) const NUMBER: u8 = 1;
 
 /// Nicira's error in OpenFlow 1.0 and 1.1: type `NXET_VENDOR`, code `NXVC_VENDOR_ERROR`.
@@ -18,18 +17,17 @@ const NICIRA_ERROR: (u16, u16) = (0xb0c2, 0);
 /// `OFPET_EXPERIMENTER` (1.2 and later).
 const EXPERIMENTER: u16 = 0xffff;
 
-/// An error, with what it is about.
+/// An error message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ErrorMessage {
-    /// Its numbers.
+    /// The type and code.
     pub code: ErrorCode,
-    /// The beginning of the message that was refused; where no hello was accepted,
-    /// a sentence.
+    /// The start of the refused message; for a failed hello, a sentence.
     pub data: Vec<u8>,
 }
 
 impl ErrorMessage {
-    /// The error that `version` has for `refusal`.
+    /// The error of `refusal` in `version`.
     #[must_use]
     pub fn new(refusal: Refusal, version: Version, data: Vec<u8>) -> Self {
         let code = ErrorCode::of(refusal, version);
@@ -86,7 +84,7 @@ impl WireFormat for ErrorMessage {
     }
 }
 
-/// Nicira's own numbers, if they are there; else nothing is read.
+/// Decodes Nicira's numbers, if they are there; otherwise reads nothing.
 fn decode_nicira(r: &mut Reader<'_>) -> Option<ErrorCode> {
     let mut rest = r.clone();
     if rest.u32() != Ok(NICIRA) {

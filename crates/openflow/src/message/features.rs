@@ -1,5 +1,5 @@
-//! SwitchFeatures reply: what the switch is and can (OF 1.0.1, 5.3.1; OF 1.3.5,
-//! 7.3.1). Until 1.2 the ports are listed in it, and in 1.0 the actions.
+//! Features reply: the identity and capabilities of the switch (OF 1.0.1, 5.3.1; OF 1.3.5, 7.3.1).
+//! Until 1.2 it lists the ports, and in 1.0 the actions.
 
 use base::DatapathId;
 use flow::{Capabilities, PortDesc, SwitchFeatures};
@@ -9,21 +9,21 @@ use crate::action;
 use crate::codec::{EncodeError, Malformed, Reader, Writer};
 use crate::version::Version;
 
-/// How many ports one message holds.
+/// The maximum number of ports in one message.
 const PORTS_MAX_V10: usize = (u16::MAX as usize - 32) / port::LENGTH_V10;
 const PORTS_MAX_V11: usize = (u16::MAX as usize - 32) / port::LENGTH_V11;
 
-/// What the switch is, and until OpenFlow 1.2 its ports.
+/// The features of the switch and, until OpenFlow 1.2, its ports.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FeaturesReply {
-    /// What the switch is.
+    /// The identity and capabilities of the switch.
     pub features: SwitchFeatures,
-    /// Its ports; none from 1.3 on, where they are asked for apart. As many as fit
-    /// one message, some 1,360 in 1.0 and 1,020 later, are told.
+    /// The ports; none from 1.3 on, where a multipart request returns them. The encoder omits ports
+    /// that do not fit one message, which has space for about 1,360 in 1.0 and 1,020 later.
     pub ports: Vec<PortDesc>,
 }
 
-/// The capability bits that a version has.
+/// The capability bits of a version.
 const fn known_capabilities(version: Version) -> u32 {
     let common = Capabilities::FLOW_STATS
         .with(Capabilities::TABLE_STATS)
@@ -47,7 +47,7 @@ const fn known_capabilities(version: Version) -> u32 {
     }
 }
 
-/// How many ports a reply of this version can list.
+/// The maximum number of ports in a reply of this version.
 const fn ports_max(version: Version) -> usize {
     match version {
         Version::V10 => PORTS_MAX_V10,
@@ -56,7 +56,7 @@ const fn ports_max(version: Version) -> usize {
     }
 }
 
-/// Whether there may be connections beside the main one.
+/// Returns true if the version has auxiliary connections.
 const fn has_auxiliaries(version: Version) -> bool {
     match version {
         Version::V10 | Version::V11 | Version::V12 => false,
@@ -64,7 +64,7 @@ const fn has_auxiliaries(version: Version) -> bool {
     }
 }
 
-/// OpenFlow 1.0's bitmap of actions: each that the codec has a row for.
+/// OpenFlow 1.0's bitmap of actions: all that the codec has a row for.
 fn actions_v10() -> u32 {
     action::standard_numbers(Version::V10).fold(0, |bits, number| bits | 1 << number)
 }

@@ -1,5 +1,4 @@
-//! Flow-mod: a change to the flow tables (OF 1.0.1, 5.3.3; OF 1.3.5, 7.3.4.1).
-//! Wire shapes:
+//! Flow-mod: a change to the flow tables (OF 1.0.1, 5.3.3; OF 1.3.5, 7.3.4.1). Wire formats:
 //!
 //! ```text
 //! 1.0:    match(40) cookie command idle hard priority buffer out_port flags actions
@@ -9,8 +8,7 @@
 //!
 //! The importance is padding before 1.4; the match is OXM from 1.2 on.
 //!
-//! Members that a command does not look at are read as if they were not given,
-//! for controllers leave zeros there.
+//! The decoder ignores members that a command does not use, because controllers leave zeros there.
 
 use base::{Cookie, GroupId, TableId};
 use flow::{Consistency, FlowFlags, FlowMod, FlowModCommand, Match, MissingRule, Refusal};
@@ -35,13 +33,13 @@ const COMMANDS: [FlowModCommand; 5] = [
     FlowModCommand::DeleteStrict,
 ];
 
-/// `OFPFF_EMERG` of OpenFlow 1.0: a rule for times without a controller.
+/// `OFPFF_EMERG` of OpenFlow 1.0: a rule for the time without a controller.
 const EMERGENCY_V10: u16 = 1 << 2;
 
 /// The flags that 1.0 shares with later versions.
 const FLAGS_V10: u16 = FlowFlags::SEND_FLOW_REMOVED.0 | FlowFlags::CHECK_OVERLAP.0;
 
-/// The flags that a later version has; in 1.1 resetting counters goes without saying.
+/// The flags of a later version; in 1.1 an addition implies the reset of counters.
 const fn flags(version: Version) -> u16 {
     match version {
         Version::V10 | Version::V11 => FLAGS_V10,
@@ -50,10 +48,10 @@ const fn flags(version: Version) -> u16 {
     }
 }
 
-/// Nicira's cookie of a modification that leaves the cookie alone.
+/// Nicira's cookie of a modification that does not change the cookie.
 const COOKIE_UNCHANGED: u64 = u64::MAX;
 
-/// Which message says it: in 1.0 the specification's if it can, else Nicira's.
+/// The message type: in 1.0 the specification's if it can express the flow-mod, otherwise Nicira's.
 pub(crate) fn kind(flow_mod: &FlowMod, dialect: Dialect) -> MessageKind {
     match dialect.version {
         Version::V10 if !fits_standard(flow_mod) => MessageKind::NxFlowMod,
@@ -63,10 +61,10 @@ pub(crate) fn kind(flow_mod: &FlowMod, dialect: Dialect) -> MessageKind {
     }
 }
 
-/// Whether OpenFlow 1.0's own message says all of it.
+/// Returns true if OpenFlow 1.0's own message can express the flow-mod.
 fn fits_standard(flow_mod: &FlowMod) -> bool {
     let leaves_cookies = is_modify(flow_mod.command) && flow_mod.new_cookie.is_none();
-    // A match that leaves nothing open would give the rule the highest priority.
+    // A match without wildcards would give the rule the highest priority.
     let fits_match = match10::says(&flow_mod.matching)
         .is_some_and(|structure| !structure.exact || flow_mod.priority == u16::MAX);
     fits_match && flow_mod.cookie_mask == 0 && !leaves_cookies
@@ -79,14 +77,14 @@ const fn is_modify(command: FlowModCommand) -> bool {
     )
 }
 
-/// Reads the specification's message.
+/// Decodes the specification's message.
 pub(crate) fn decode(r: &mut Reader<'_>) -> Result<FlowMod, Malformed> {
     let mut read = empty();
     decode_into(&mut read, r)?;
     Ok(read)
 }
 
-/// As [`decode`], over another flow-mod, whose memory for actions it takes.
+/// Like [`decode`], but overwrites another flow-mod and reuses its memory for actions.
 pub(crate) fn decode_into(read: &mut FlowMod, r: &mut Reader<'_>) -> Result<(), Malformed> {
     let mut actions = std::mem::take(&mut read.instructions.apply);
     actions.clear();
@@ -114,7 +112,7 @@ fn decode_v10(r: &mut Reader<'_>, read: &mut FlowMod) -> Result<(), Malformed> {
     Ok(())
 }
 
-/// Reads Nicira's message.
+/// Decodes Nicira's message.
 pub(crate) fn decode_nicira(r: &mut Reader<'_>) -> Result<FlowMod, Malformed> {
     let cookie = Cookie(r.u64()?);
     let mut read = empty();
@@ -132,11 +130,11 @@ pub(crate) fn decode_nicira(r: &mut Reader<'_>) -> Result<FlowMod, Malformed> {
     Ok(read)
 }
 
-/// What 1.0's and Nicira's message share: from the command to the flags.
+/// Decodes the members that 1.0's and Nicira's message share: from the command to the flags.
 fn decode_middle(r: &mut Reader<'_>, read: &mut FlowMod) -> Result<(), Malformed> {
     (read.command, read.table) = decode_command_v10(r)?;
-    // OpenFlow 1.0 has actions beside any match; on a frame without the header that
-    // one changes, it does nothing.
+    // OpenFlow 1.0 accepts any action with any match; an action on a header that the packet lacks
+    // has no effect.
     read.consistency = Consistency::Waived;
     (read.idle_timeout_s, read.hard_timeout_s) = (r.u16()?, r.u16()?);
     read.priority = r.u16()?;
@@ -149,7 +147,7 @@ fn decode_middle(r: &mut Reader<'_>, read: &mut FlowMod) -> Result<(), Malformed
     Ok(())
 }
 
-/// The command and, above it where the controller has turned that on, the table.
+/// Decodes the command and, if the controller enabled it, the table id in the upper byte.
 fn decode_command_v10(r: &mut Reader<'_>) -> Result<(FlowModCommand, TableId), Malformed> {
     let unknown = r.fail(Refusal::FlowModBadCommand);
     let word = r.u16()?;
@@ -158,7 +156,7 @@ fn decode_command_v10(r: &mut Reader<'_>) -> Result<(FlowModCommand, TableId), M
     let number = if table_ids { low.into() } else { word };
     let command = command_of(number).ok_or(unknown)?;
     let table = match (table_ids.then_some(TableId(table)), command) {
-        // A rule has to be somewhere.
+        // An addition needs one table.
         (None | Some(TableId::ALL), FlowModCommand::Add) => TableId::FIRST,
         (Some(table), _) => table,
         (None, _) => TableId::ALL,
@@ -170,14 +168,13 @@ fn command_of(number: u16) -> Option<FlowModCommand> {
     COMMANDS.get(usize::from(number)).copied()
 }
 
-/// The flags of 1.0, with what it takes for granted: an addition starts its
-/// counters afresh.
+/// Decodes the flags of 1.0, where an addition implies the reset of counters.
 fn decode_flags_v10(r: &mut Reader<'_>, read: &FlowMod) -> Result<FlowFlags, Malformed> {
     let place = r.clone();
     let bits = r.u16()?;
     if bits & EMERGENCY_V10 != 0 {
-        // OF 1.0.1, 5.3.3 has a code for an emergency rule with a timeout only. There
-        // is no table for the others, so it is full, as Open vSwitch puts it.
+        // OF 1.0.1, 5.3.3 has a code only for an emergency rule with a timeout. The other emergency
+        // rules have no table here, so the error is a full table, as in Open vSwitch.
         let timeouts = read.idle_timeout_s != 0 || read.hard_timeout_s != 0;
         return Err(place.fail(if timeouts {
             Refusal::FlowModBadTimeout
@@ -195,7 +192,7 @@ fn decode_flags_v10(r: &mut Reader<'_>, read: &FlowMod) -> Result<FlowFlags, Mal
     })
 }
 
-/// Takes the cookie of 1.0 as the command does.
+/// Stores the cookie of 1.0 according to the command.
 fn set_cookies(read: &mut FlowMod, cookie: Cookie, nxm_match: CookieFilter) {
     if matches!(read.command, FlowModCommand::Add) {
         read.cookie = cookie;
@@ -248,7 +245,7 @@ fn decode_later(r: &mut Reader<'_>, read: &mut FlowMod) -> Result<(), Malformed>
     instruction::decode_into(r, &mut read.instructions)
 }
 
-/// Whether an addition starts its counters afresh without saying so.
+/// Returns true if an addition implies the reset of counters.
 fn implies_reset(command: FlowModCommand, version: Version) -> bool {
     command == FlowModCommand::Add && version <= Version::V11
 }
@@ -260,15 +257,14 @@ const fn has_importance(version: Version) -> bool {
     }
 }
 
-/// A flow-mod that says nothing yet. It is large: what is read of it is written where
-/// it lies.
+/// An empty flow-mod to decode into. Inlined, because the structure is large and would be moved.
 #[inline]
 fn empty() -> FlowMod {
     let nothing = flow::Instructions::default();
     FlowMod::new(FlowModCommand::Add, 0, Match::any(), nothing)
 }
 
-/// Appends the body of the message that [`kind`] names.
+/// Appends the body of the message type that [`kind`] returns.
 pub(crate) fn encode(flow_mod: &FlowMod, w: &mut Writer<'_>) -> Result<(), EncodeError> {
     let context = EncodeContext {
         matching: &flow_mod.matching,
@@ -305,7 +301,7 @@ fn encode_nicira(flow_mod: &FlowMod, w: &mut Writer<'_>) -> Result<(), EncodeErr
     oxm::encode_nxm_with_length(&nxm_match, w, |w| w.zeros(6))
 }
 
-/// What 1.0 writes where a cookie stands.
+/// The value of the cookie member in 1.0.
 fn cookie_v10(flow_mod: &FlowMod) -> Cookie {
     match flow_mod.command {
         FlowModCommand::Add => flow_mod.cookie,
@@ -316,7 +312,7 @@ fn cookie_v10(flow_mod: &FlowMod) -> Cookie {
     }
 }
 
-/// What 1.0's and Nicira's message share: from the command to the flags.
+/// Appends the members that 1.0's and Nicira's message share: from the command to the flags.
 fn encode_middle(flow_mod: &FlowMod, w: &mut Writer<'_>) -> Result<(), EncodeError> {
     let command = number_of(flow_mod.command);
     let table = match (w.dialect().table_ids, flow_mod.table, flow_mod.command) {
@@ -340,8 +336,8 @@ fn encode_middle(flow_mod: &FlowMod, w: &mut Writer<'_>) -> Result<(), EncodeErr
     Ok(())
 }
 
-/// The flags in 1.0. It cannot ask that an addition keep the old counters, but
-/// only the replacement of a rule would tell.
+/// The flags in 1.0. It has no flag for an addition that keeps the counters, but this makes a
+/// difference only if the addition replaces a rule.
 fn flags_v10(flow_mod: &FlowMod) -> Option<u16> {
     let implied = match flow_mod.command {
         FlowModCommand::Add => FlowFlags::RESET_COUNTS.0,
@@ -391,7 +387,7 @@ fn encode_later(flow_mod: &FlowMod, w: &mut Writer<'_>) -> Result<(), EncodeErro
     port_no::encode(flow_mod.out_port, w)?;
     w.u32(flow_mod.out_group.0);
     w.u16(flow_mod.flags.0 & known);
-    // Only a switch that evicts heeds it: where there is no place for it, nothing is lost.
+    // Only a switch with eviction uses the importance, so its loss in other versions is harmless.
     w.u16(if has_importance(w.version()) {
         flow_mod.importance
     } else {

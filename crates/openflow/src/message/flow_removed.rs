@@ -1,8 +1,8 @@
-//! Flow-removed: the end of a rule (OF 1.0.1, 5.4.2; OF 1.1.0, A.4.2; OF 1.3.5,
-//! 7.4.2; OF 1.5.1, 7.4.2; Nicira's `nx_flow_removed`).
+//! Flow-removed: the removal of a rule (OF 1.0.1, 5.4.2; OF 1.1.0, A.4.2; OF 1.3.5, 7.4.2; OF
+//! 1.5.1, 7.4.2; Nicira's `nx_flow_removed`).
 //!
-//! OpenFlow 1.0 tells no table and, as 1.1 and Nicira, no hard timeout: read from
-//! them, they are "every table" and none. In 1.5 the counts are statistics fields.
+//! OpenFlow 1.0 has no table and, like 1.1 and Nicira's form, no hard timeout: the decoder returns
+//! [`TableId::ALL`] and zero. In 1.5 the counters are OXS fields.
 
 use std::time::Duration;
 
@@ -28,8 +28,7 @@ const REASONS: [FlowRemovedReason; 6] = [
     FlowRemovedReason::Eviction,
 ];
 
-/// How many of the reasons a version has: 1.0 has no groups, and the last two came
-/// with 1.4.
+/// The number of reasons in a version: 1.0 has no groups, and 1.4 added the last two.
 const fn reasons(version: Version) -> usize {
     match version {
         Version::V10 => 3,
@@ -38,8 +37,8 @@ const fn reasons(version: Version) -> usize {
     }
 }
 
-/// The number of a reason, also in the masks of asynchronous messages. To a version
-/// that does not know it, it is a deletion.
+/// The number of a reason, also used in the masks of asynchronous messages. A version without the
+/// reason uses the number of a deletion.
 pub(crate) const fn reason_number(reason: FlowRemovedReason, version: Version) -> u8 {
     let number = match reason {
         FlowRemovedReason::IdleTimeout => 0,
@@ -56,12 +55,12 @@ pub(crate) const fn reason_number(reason: FlowRemovedReason, version: Version) -
     }
 }
 
-/// The reason with this number, in the version that has them all.
+/// The reason with this number, in the version that has all of them.
 pub(crate) fn reason_numbered(number: u16) -> Option<FlowRemovedReason> {
     REASONS.get(usize::from(number)).copied()
 }
 
-/// Which message tells it.
+/// The message type.
 pub(crate) const fn kind(dialect: Dialect) -> MessageKind {
     match dialect.version {
         Version::V10 if dialect.nxm => MessageKind::NxFlowRemoved,
@@ -71,13 +70,13 @@ pub(crate) const fn kind(dialect: Dialect) -> MessageKind {
     }
 }
 
-/// Reads the specification's message.
+/// Decodes the specification's message.
 pub(crate) fn decode(r: &mut Reader<'_>) -> Result<FlowRemoved, Malformed> {
     match r.version() {
         Version::V10 => {
             let matching = match10::decode(r)?.matching;
             let mut removed = decode_head(r)?;
-            // In 1.0 a byte of padding stands for the table.
+            // 1.0 has padding in place of the table.
             removed.table = TableId::ALL;
             removed.idle_timeout_s = r.u16()?;
             r.skip(2)?;
@@ -90,7 +89,7 @@ pub(crate) fn decode(r: &mut Reader<'_>) -> Result<FlowRemoved, Malformed> {
             let mut removed = decode_head(r)?;
             (removed.idle_timeout_s, removed.hard_timeout_s) = (r.u16()?, r.u16()?);
             if r.version() == Version::V11 {
-                // It is padding there.
+                // The bytes are padding there.
                 removed.hard_timeout_s = 0;
             }
             decode_counts(r, &mut removed)?;
@@ -100,10 +99,10 @@ pub(crate) fn decode(r: &mut Reader<'_>) -> Result<FlowRemoved, Malformed> {
     }
 }
 
-/// Reads Nicira's message.
+/// Decodes Nicira's message.
 pub(crate) fn decode_nicira(r: &mut Reader<'_>) -> Result<FlowRemoved, Malformed> {
     let mut removed = decode_head(r)?;
-    // One more than the table, and zero where it is not known.
+    // The table id plus one; zero if it is unknown.
     removed.table = TableId(removed.table.0.wrapping_sub(1));
     removed.idle_timeout_s = r.u16()?;
     let match_len = usize::from(r.u16()?);
@@ -112,7 +111,7 @@ pub(crate) fn decode_nicira(r: &mut Reader<'_>) -> Result<FlowRemoved, Malformed
     Ok(removed)
 }
 
-/// Cookie, priority, reason, table and duration.
+/// Decodes cookie, priority, reason, table and duration.
 fn decode_head(r: &mut Reader<'_>) -> Result<FlowRemoved, Malformed> {
     let (cookie, priority) = (Cookie(r.u64()?), r.u16()?);
     let reason = decode_reason(r)?;
@@ -131,7 +130,7 @@ fn decode_reason(r: &mut Reader<'_>) -> Result<FlowRemovedReason, Malformed> {
     known.get(usize::from(r.u8()?)).copied().ok_or(unknown)
 }
 
-/// The end of a rule of which only the reason is known yet.
+/// A flow-removed with a reason and no other members.
 const fn empty(reason: FlowRemovedReason) -> FlowRemoved {
     FlowRemoved {
         matching: Match::any(),
@@ -191,8 +190,8 @@ fn decode_counts(r: &mut Reader<'_>, removed: &mut FlowRemoved) -> Result<(), Ma
     Ok(())
 }
 
-/// Appends the message that the dialect wants. A match that 1.0 or 1.1 has no place
-/// for comes out wider.
+/// Appends the message in the dialect's format. A match that 1.0 or 1.1 cannot express becomes
+/// wider.
 pub(crate) fn encode(removed: &FlowRemoved, w: &mut Writer<'_>) -> Result<(), EncodeError> {
     match (w.version(), w.dialect().nxm) {
         (Version::V10, false) => {

@@ -1,7 +1,7 @@
-//! Group-mod: a change to the group table (OF 1.3.5, 7.3.4.2; OF 1.5.1, 7.3.4.3,
-//! where buckets have numbers and can come and go one by one).
+//! Group-mod: a change to the group table (OF 1.3.5, 7.3.4.2; OF 1.5.1, 7.3.4.3, where buckets have
+//! ids and can be inserted and removed one by one).
 //!
-//! Before 1.5 a bucket has no number on the wire: read, it bears its place.
+//! Before 1.5 a bucket has no id on the wire: the decoder assigns its position.
 
 use base::{BucketId, GroupId, PortNo};
 use flow::{Bucket, GroupKind, GroupMod, GroupModCommand, Match, Refusal};
@@ -13,11 +13,10 @@ use crate::fidelity::Fidelity;
 use crate::port_no;
 use crate::version::Version;
 
-/// Nicira's `OFPGC_ADD_OR_MOD`, which `ovs-ofctl --may-create mod-group` writes in every
-/// version.
+/// Nicira's `OFPGC_ADD_OR_MOD`, which `ovs-ofctl --may-create mod-group` uses in every version.
 const ADD_OR_MODIFY: u16 = 0x8000;
 
-/// Bytes of a bucket before its actions, and in 1.5 before those and its properties.
+/// Bytes of a bucket before its actions; in 1.5 before its actions and properties.
 const BUCKET_HEAD: usize = 16;
 const BUCKET_HEAD_V15: usize = 8;
 
@@ -28,13 +27,13 @@ mod bucket_property {
     pub(super) const WATCH_GROUP: u16 = 2;
 }
 
-/// Whether buckets have numbers and properties: in 1.5, and in Nicira's extension of
-/// 1.0, which has its form.
+/// Returns true if buckets have ids and properties: in 1.5, and in Nicira's extension of 1.0, which
+/// has the same format.
 const fn numbers_buckets(version: Version) -> bool {
     matches!(version, Version::V10 | Version::V15)
 }
 
-/// The command with this number; the last two came with numbered buckets.
+/// The command with this number. The last two need bucket ids.
 fn command_of(number: u16, version: Version) -> Option<GroupModCommand> {
     match (number, version) {
         (0, _) => Some(GroupModCommand::Add),
@@ -122,7 +121,7 @@ impl WireFormat for GroupMod {
     }
 }
 
-/// The number of a kind of group (`OFPGT_*`).
+/// The number of a group type (`OFPGT_*`).
 pub(crate) const fn kind_number(kind: GroupKind) -> u8 {
     match kind {
         GroupKind::All => 0,
@@ -132,7 +131,7 @@ pub(crate) const fn kind_number(kind: GroupKind) -> u8 {
     }
 }
 
-/// Reads what 1.5 has behind the group's number: the place, the buckets, and
+/// Decodes the members of 1.5 after the group id: the command's bucket, the buckets, and
 /// properties.
 fn decode_buckets_v15(r: &mut Reader<'_>, read: &mut GroupMod) -> Result<(), Malformed> {
     let length = usize::from(r.u16()?);
@@ -151,7 +150,7 @@ fn decode_buckets_v15(r: &mut Reader<'_>, read: &mut GroupMod) -> Result<(), Mal
     Ok(())
 }
 
-/// Whether a group-mod may say how the group chooses.
+/// Returns true if a group-mod may have a selection method.
 const fn may_have_selection(command: GroupModCommand, kind: GroupKind) -> bool {
     use GroupModCommand::{Add, AddOrModify, Modify};
     matches!(
@@ -160,7 +159,7 @@ const fn may_have_selection(command: GroupModCommand, kind: GroupKind) -> bool {
     )
 }
 
-/// A bucket that is told nothing of, with this number.
+/// An empty bucket with this id.
 const fn empty_bucket(id: BucketId) -> Bucket {
     Bucket {
         id,
@@ -171,7 +170,8 @@ const fn empty_bucket(id: BucketId) -> Bucket {
     }
 }
 
-/// The bucket at hand, of which so many bytes come before its actions.
+/// Splits off the next bucket, which has at least `head` bytes before its actions, and skips its
+/// length.
 fn next_bucket<'a>(r: &mut Reader<'a>, head: usize) -> Result<Reader<'a>, Malformed> {
     let bad = r.fail(Refusal::GroupModBadBucket);
     let length = usize::from(r.clone().on_short(bad.refusal).u16()?);
@@ -183,7 +183,7 @@ fn next_bucket<'a>(r: &mut Reader<'a>, head: usize) -> Result<Reader<'a>, Malfor
     Ok(bucket)
 }
 
-/// Reads a bucket of 1.1 to 1.4, whose number is its place.
+/// Decodes a bucket of 1.1 to 1.4; its id is its position.
 pub(crate) fn decode_bucket(r: &mut Reader<'_>, place: usize) -> Result<Bucket, Malformed> {
     let mut r = next_bucket(r, BUCKET_HEAD)?;
     let id = u32::try_from(place).expect("a message has a few thousand buckets at most");
@@ -195,7 +195,7 @@ pub(crate) fn decode_bucket(r: &mut Reader<'_>, place: usize) -> Result<Bucket, 
     Ok(bucket)
 }
 
-/// Reads a bucket as 1.5 and Nicira's extension of 1.0 have it.
+/// Decodes a bucket of 1.5 or of Nicira's extension of 1.0.
 pub(crate) fn decode_bucket_v15(r: &mut Reader<'_>) -> Result<Bucket, Malformed> {
     let mut r = next_bucket(r, BUCKET_HEAD_V15)?;
     let actions_len = usize::from(r.u16()?);
@@ -223,7 +223,7 @@ pub(crate) fn decode_bucket_v15(r: &mut Reader<'_>) -> Result<Bucket, Malformed>
     Ok(bucket)
 }
 
-/// A group meets the frames of whatever rules send there.
+/// Rules with any match can send packets to a group.
 const fn context(fidelity: Fidelity) -> EncodeContext<'static> {
     const ANY: &Match = &Match::any();
     EncodeContext {
@@ -232,7 +232,7 @@ const fn context(fidelity: Fidelity) -> EncodeContext<'static> {
     }
 }
 
-/// Appends a bucket as 1.1 to 1.4 have it.
+/// Appends a bucket of 1.1 to 1.4.
 pub(crate) fn encode_bucket(
     bucket: &Bucket,
     fidelity: Fidelity,
@@ -249,7 +249,7 @@ pub(crate) fn encode_bucket(
     .map(drop)
 }
 
-/// Appends a bucket as 1.5 and Nicira's extension of 1.0 have it.
+/// Appends a bucket of 1.5 or of Nicira's extension of 1.0.
 pub(crate) fn encode_bucket_v15(
     bucket: &Bucket,
     kind: GroupKind,

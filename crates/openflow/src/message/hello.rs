@@ -1,9 +1,8 @@
-//! Hello: which versions the sender speaks (OF 1.3.5, 7.5.1). The header's
-//! version is the highest; from 1.3.1 on a bitmap may tell the others.
+//! Hello: the versions that the sender supports (OF 1.3.5, 7.5.1). The header has the highest
+//! version; from 1.3.1 on a bitmap can list all of them.
 //!
-//! Nothing in a hello is refused: OpenFlow 1.0 says that any body must be
-//! accepted and ignored (OF 1.0.1, 5.5.1), so reading stops where it makes no
-//! sense.
+//! The decoder refuses no hello: OpenFlow 1.0 requires that any body be accepted and ignored (OF
+//! 1.0.1, 5.5.1). Therefore it stops at the first malformed element.
 
 use base::Xid;
 
@@ -11,23 +10,23 @@ use crate::codec::{EncodeError, Malformed, Reader, Writer};
 use crate::dialect::Dialect;
 use crate::version::{Version, VersionSet};
 
-/// The message's type, the same in all versions.
+/// The message's type number, the same in all versions.
 pub(crate) const NUMBER: u8 = 0;
 
 /// `OFPHET_VERSIONBITMAP`.
 const VERSION_BITMAP: u16 = 1;
 
-/// The versions that the sender of a hello speaks.
+/// The versions that the sender of a hello supports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hello {
-    /// The number of the highest.
+    /// The number of the highest version.
     pub highest: u8,
-    /// All of them, if the sender says so; else every one up to the highest.
+    /// The bitmap of versions, if there is one; otherwise all versions up to the highest.
     pub versions: Option<VersionSet>,
 }
 
 impl Hello {
-    /// The hello of one who speaks these versions.
+    /// The hello of a sender that supports these versions.
     #[must_use]
     pub fn new(versions: VersionSet) -> Self {
         Self {
@@ -36,7 +35,7 @@ impl Hello {
         }
     }
 
-    /// The versions that the sender speaks, as far as there is a bit for them.
+    /// The versions that the sender supports, as far as the bitmap has a bit for them.
     #[must_use]
     pub const fn spoken(&self) -> VersionSet {
         match self.versions {
@@ -46,10 +45,10 @@ impl Hello {
         }
     }
 
-    /// Reads the body of a hello with this version in its header.
+    /// Decodes the body of a hello with this version in its header.
     pub(crate) fn decode(highest: u8, r: &mut Reader<'_>) -> Self {
         let mut versions = None;
-        // What is left when an element makes no sense is ignored.
+        // The bytes from the first malformed element on are ignored.
         while let Ok(found) = element(r) {
             versions = versions.or(found);
         }
@@ -57,9 +56,9 @@ impl Hello {
         Self { highest, versions }
     }
 
-    /// Appends the message, header included: its version is the highest spoken.
+    /// Appends the message including the header, which has the highest version.
     pub(crate) fn encode(&self, xid: Xid, out: &mut Vec<u8>) -> Result<(), EncodeError> {
-        // The version decides nothing but the header's first byte.
+        // The version changes only the first byte of the header.
         let mut w = Writer::new(out, Dialect::new(Version::V13));
         w.nested(2, |w| {
             w.u8(self.highest);
@@ -77,7 +76,7 @@ impl Hello {
     }
 }
 
-/// Reads the next element: a bitmap, or one that nobody here knows.
+/// Decodes the next element: a bitmap, or none for an unknown element.
 fn element(r: &mut Reader<'_>) -> Result<Option<VersionSet>, Malformed> {
     let mut head = r.clone();
     let (kind, length) = (head.u16()?, usize::from(head.u16()?));
@@ -87,7 +86,7 @@ fn element(r: &mut Reader<'_>) -> Result<Option<VersionSet>, Malformed> {
     if kind != VERSION_BITMAP {
         return Ok(None);
     }
-    // Later words are for versions that nobody has thought of.
+    // Further words have bits of versions that do not exist.
     element.u32().map(|bits| Some(VersionSet(bits)))
 }
 

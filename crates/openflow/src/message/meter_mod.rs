@@ -1,4 +1,4 @@
-//! Meter-mod: a change to the meters (OF 1.3.5, 7.3.4.4).
+//! Meter-mod: a change to the meter table (OF 1.3.5, 7.3.4.4).
 
 use base::MeterId;
 use flow::{Band, BandKind, MeterFlags, MeterMod, MeterModCommand, Refusal};
@@ -12,7 +12,7 @@ const COMMANDS: [MeterModCommand; 3] = [
     MeterModCommand::Delete,
 ];
 
-/// Bytes of every kind of band.
+/// Bytes of a band, the same for every type.
 const BAND: usize = 16;
 const DROP: u16 = 1;
 const DSCP_REMARK: u16 = 2;

@@ -1,9 +1,8 @@
-//! Statistics and descriptions: requests, and replies that may take several
-//! messages (OF 1.0.1, 5.3.5; OF 1.3.5, 7.3.5; OF 1.5.1,
-//! 7.3.5).
+//! Multipart messages: requests for statistics and descriptions, and replies, which can consist of
+//! several messages (OF 1.0.1, 5.3.5; OF 1.3.5, 7.3.5; OF 1.5.1, 7.3.5).
 //!
-//! A request may take several messages where it is a list, of table features or of
-//! monitors; else it may not.
+//! A request can consist of several messages only if it is a list, of table features or of
+//! monitors.
 
 mod bundle_features;
 mod description;
@@ -45,94 +44,93 @@ use crate::version::Version;
 /// `OFPMPF_REQ_MORE` and `OFPMPF_REPLY_MORE`.
 pub(crate) const MORE: u16 = 1;
 
-/// What is asked.
+/// A multipart request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MultipartRequest {
-    /// Who made the switch?
+    /// The description of the switch.
     Description,
-    /// Which rules are there?
+    /// Rules and their counters.
     Flow(FlowFormat, FlowStatsRequest),
-    /// The sums over which rules?
+    /// The sums of rules' counters.
     Aggregate(FlowFormat, FlowStatsRequest),
-    /// The counts of all tables.
+    /// The counters of all tables.
     Table,
-    /// The counts of a port; [`PortNo::ANY`] for all.
+    /// The counters of a port; [`PortNo::ANY`] for all.
     Port(PortNo),
-    /// The counts of queues.
+    /// The counters of queues.
     Queue(QueueStatsRequest),
-    /// The counts of a group; [`GroupId::ALL`] for all.
+    /// The counters of a group; [`GroupId::ALL`] for all.
     Group(GroupId),
-    /// What is a group? [`GroupId::ALL`] for all, which is all that 1.3 can ask.
+    /// The description of a group; [`GroupId::ALL`] for all, the only request of 1.3.
     GroupDesc(GroupId),
-    /// Which kinds of group are there?
+    /// The supported group types.
     GroupFeatures,
-    /// The counts of a meter; [`MeterId::ALL`] for all (1.3).
+    /// The counters of a meter; [`MeterId::ALL`] for all (1.3).
     Meter(MeterId),
-    /// What is this meter? [`MeterId::ALL`] for all (1.3).
+    /// The configuration of a meter; [`MeterId::ALL`] for all (1.3).
     MeterConfig(MeterId),
-    /// Which kinds of meter are there? (1.3)
+    /// The supported meters (1.3).
     MeterFeatures,
-    /// What can each table do? With tables, each shall do this. (1.3)
+    /// The capabilities of tables. A list of tables changes them. (1.3)
     TableFeatures(Vec<TableFeatures>),
-    /// What is a port? [`PortNo::ANY`] for all, which is all that can be asked before
-    /// 1.5.
+    /// The description of a port; [`PortNo::ANY`] for all, the only request before 1.5.
     PortDesc(PortNo),
-    /// How is each table configured? (1.4)
+    /// The configuration of tables (1.4).
     TableDesc,
-    /// What are queues? (1.4)
+    /// The descriptions of queues (1.4).
     QueueDesc(QueueStatsRequest),
-    /// Tell me what becomes of rules.
+    /// Monitors to add, modify or remove.
     FlowMonitor(Vec<MonitorRequest>),
-    /// What can bundles do? (1.5)
+    /// The capabilities of bundles (1.5).
     BundleFeatures(BundleFeaturesRequest),
-    /// How are the controllers that the switch goes to? (1.5)
+    /// The state of the controllers that the switch connects to (1.5).
     ControllerStatus,
-    /// What has IPFIX told? (Nicira)
+    /// The statistics of IPFIX export (Nicira).
     Ipfix(IpfixScope),
 }
 
-/// What is told.
+/// A multipart reply.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MultipartReply {
-    /// Who made the switch.
+    /// The description of the switch.
     Description(SwitchDescription),
-    /// Rules.
+    /// Rules and their counters.
     Flow(FlowFormat, Vec<FlowStats>),
-    /// Sums over rules.
+    /// The sums of rules' counters.
     Aggregate(FlowFormat, AggregateStats),
-    /// The counts of tables.
+    /// The counters of tables.
     Table(Vec<TableStats>),
-    /// The counts of ports.
+    /// The counters of ports.
     Port(Vec<PortStats>),
-    /// The counts of queues.
+    /// The counters of queues.
     Queue(Vec<QueueStats>),
-    /// The counts of groups.
+    /// The counters of groups.
     Group(Vec<GroupStats>),
-    /// What groups are.
+    /// The descriptions of groups.
     GroupDesc(Vec<GroupDesc>),
-    /// Which groups there can be.
+    /// The supported group types.
     GroupFeatures(GroupFeatures),
-    /// The counts of meters (1.3).
+    /// The counters of meters (1.3).
     Meter(Vec<MeterStats>),
-    /// What meters are (1.3).
+    /// The configuration of meters (1.3).
     MeterConfig(Vec<MeterConfig>),
-    /// Which meters there can be (1.3).
+    /// The supported meters (1.3).
     MeterFeatures(MeterFeatures),
-    /// What tables can do.
+    /// The capabilities of tables.
     TableFeatures(Vec<TableFeatures>),
-    /// What ports are.
+    /// The descriptions of ports.
     PortDesc(Vec<PortDesc>),
-    /// How tables are configured.
+    /// The configuration of tables.
     TableDesc(Vec<TableDesc>),
-    /// What queues are.
+    /// The descriptions of queues.
     QueueDesc(Vec<QueueDesc>),
-    /// What became of rules.
+    /// Rule changes.
     FlowMonitor(Vec<FlowUpdate>),
-    /// What bundles can do (1.5).
+    /// The capabilities of bundles (1.5).
     BundleFeatures(BundleFeatures),
-    /// How the controllers are that the switch goes to (1.5).
+    /// The state of the controllers that the switch connects to (1.5).
     ControllerStatus(Vec<ControllerStatus>),
-    /// What IPFIX has told (Nicira); of the bridge there is one.
+    /// The statistics of IPFIX export (Nicira); the bridge has one entry.
     Ipfix(IpfixScope, Vec<IpfixStats>),
 }
 
@@ -200,7 +198,7 @@ impl MultipartRequest {
     }
 }
 
-/// Reads what kind of thing a request or reply is about, and its flags.
+/// Decodes the multipart type and the flags of a request or reply.
 pub(crate) fn decode_head(r: &mut Reader<'_>) -> Result<(MultipartKind, u16), Malformed> {
     let fail = |refusal| Malformed {
         refusal,
@@ -250,7 +248,7 @@ fn encode_head(part: MultipartKind, more: bool, w: &mut Writer<'_>) -> Result<()
             }
             w.u32(experimenter);
             w.u32(number);
-            // 1.0 pads its own, shorter header here, to the same length.
+            // 1.0 has this padding after its own, shorter header, so that the lengths are equal.
             if w.version() == Version::V10 {
                 w.zeros(4);
             }
@@ -259,7 +257,7 @@ fn encode_head(part: MultipartKind, more: bool, w: &mut Writer<'_>) -> Result<()
     Ok(())
 }
 
-/// Reads the body of a request, and whether another message goes on with it.
+/// Decodes the body of a request; the flag is true if another message continues it.
 pub(crate) fn decode_request(r: &mut Reader<'_>) -> Result<(MultipartRequest, bool), Malformed> {
     let (part, flags) = decode_head(r)?;
     let more = flags & MORE != 0;
@@ -327,7 +325,7 @@ fn decode_request_body(
     })
 }
 
-/// Appends the body of a request. `more` says whether another message goes on with it.
+/// Appends the body of a request. `more` is true if another message continues it.
 pub(crate) fn encode_request(
     request: &MultipartRequest,
     more: bool,
@@ -381,7 +379,7 @@ pub(crate) fn encode_request(
     Ok(())
 }
 
-/// Reads the body of a reply, and whether another message goes on with it.
+/// Decodes the body of a reply; the flag is true if another message continues it.
 pub(crate) fn decode_reply(r: &mut Reader<'_>) -> Result<(MultipartReply, bool), Malformed> {
     let (part, flags) = decode_head(r)?;
     let reply = match part {
@@ -436,8 +434,8 @@ pub(crate) fn decode_reply(r: &mut Reader<'_>) -> Result<(MultipartReply, bool),
     Ok((reply, flags & MORE != 0))
 }
 
-/// Whether a question after descriptions of groups names one, as Nicira's and that
-/// of 1.5 do.
+/// Returns true if a request for group descriptions has a group id, as in Nicira's extension and in
+/// 1.5.
 const fn names_group(version: Version) -> bool {
     matches!(version, Version::V10 | Version::V15)
 }
@@ -453,8 +451,7 @@ fn decode_all<T>(
     Ok(entries)
 }
 
-/// Appends a reply, in as many messages as it takes. `more` says whether other
-/// messages go on with it.
+/// Appends a reply as one or several messages. `more` is true if other messages continue it.
 pub(crate) fn encode_reply(
     reply: &MultipartReply,
     more: bool,

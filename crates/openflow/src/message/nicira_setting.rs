@@ -1,5 +1,4 @@
-//! The switches that a controller turns in Nicira's extension of OpenFlow
-//! (`nicira-ext.h` of Open vSwitch).
+//! The settings of a connection in Nicira's extension of OpenFlow (`nicira-ext.h` of Open vSwitch).
 
 use flow::Refusal;
 
@@ -17,7 +16,7 @@ const PACKET_IN_FORMATS: [(u32, PacketInFormat); 3] = [
     (2, PacketInFormat::Nicira2),
 ];
 
-/// Which message turns this switch.
+/// The message type of this setting.
 pub(crate) const fn kind(extension: NiciraSetting) -> MessageKind {
     match extension {
         NiciraSetting::FlowFormat(_) => MessageKind::FlowFormat,
@@ -26,8 +25,8 @@ pub(crate) const fn kind(extension: NiciraSetting) -> MessageKind {
     }
 }
 
-/// Reads the body of such a message. A format that is not done is refused like
-/// an unknown subtype, and `ovs-ofctl` then tries its next.
+/// Decodes the body of a setting. An unsupported format is refused like an unknown subtype, and
+/// `ovs-ofctl` then tries its next one.
 pub(crate) fn decode(kind: MessageKind, r: &mut Reader<'_>) -> Result<NiciraSetting, Malformed> {
     let unknown = r.fail(Refusal::RequestBadExperimenterType);
     match kind {
@@ -52,13 +51,13 @@ pub(crate) fn decode(kind: MessageKind, r: &mut Reader<'_>) -> Result<NiciraSett
     }
 }
 
-/// Reads the number that a controller gives itself, behind padding.
+/// Decodes the id of a controller, after padding.
 pub(crate) fn decode_controller_id(r: &mut Reader<'_>) -> Result<u16, Malformed> {
     r.skip(6)?;
     r.u16()
 }
 
-/// Appends the body of such a message.
+/// Appends the body of a setting.
 pub(crate) fn encode(extension: NiciraSetting, w: &mut Writer<'_>) {
     match extension {
         NiciraSetting::FlowFormat(FlowFormat::Standard | FlowFormat::Counts) => w.u32(0),

@@ -1,9 +1,9 @@
-//! Packet-in: a frame for the controller (OF 1.0.1, 5.4.1; OF 1.1.0, A.4.1;
-//! OF 1.3.5, 7.4.1; OF 1.4.1, 7.4.1).
+//! Packet-in: a packet for the controller (OF 1.0.1, 5.4.1; OF 1.1.0, A.4.1; OF 1.3.5, 7.4.1; OF
+//! 1.4.1, 7.4.1).
 //!
-//! OpenFlow 1.0 tells neither table nor cookie, 1.1 and 1.2 no cookie: read from
-//! them, they are "every table" and "none". Until 1.3 there is one reason for all
-//! that actions send. Nicira's own forms are in `packet_in_nicira`.
+//! OpenFlow 1.0 has neither table nor cookie, 1.1 and 1.2 have no cookie: the decoder returns
+//! [`TableId::ALL`] and no cookie. Until 1.3 all actions share one reason. Nicira's formats are in
+//! `packet_in_nicira`.
 
 use base::{BufferId, Cookie, PortNo, TableId};
 use flow::{Field, Match, PacketIn, PacketInReason, PipelineFields, Refusal};
@@ -25,8 +25,7 @@ const REASONS: [PacketInReason; 6] = [
     PacketInReason::PacketOut,
 ];
 
-/// How many of the reasons a version has. 1.0 to 1.1 have no third; Open vSwitch
-/// uses it there all the same.
+/// The number of reasons in a version. 1.0 and 1.1 lack the third, but Open vSwitch uses it there.
 const fn reasons(version: Version) -> usize {
     match version {
         Version::V10 | Version::V11 | Version::V12 | Version::V13 => 3,
@@ -34,7 +33,7 @@ const fn reasons(version: Version) -> usize {
     }
 }
 
-/// The number of a reason, also in the masks of asynchronous messages.
+/// The number of a reason, also used in the masks of asynchronous messages.
 pub(crate) const fn reason_number(reason: PacketInReason, version: Version) -> u8 {
     let number = any_reason_number(reason);
     if (number as usize) < reasons(version) {
@@ -44,7 +43,7 @@ pub(crate) const fn reason_number(reason: PacketInReason, version: Version) -> u
     }
 }
 
-/// The number of a reason where no version limits them.
+/// The number of a reason, independent of the version.
 pub(crate) const fn any_reason_number(reason: PacketInReason) -> u8 {
     match reason {
         PacketInReason::NoMatch => 0,
@@ -56,12 +55,12 @@ pub(crate) const fn any_reason_number(reason: PacketInReason) -> u8 {
     }
 }
 
-/// The reason with this number, where no version limits them.
+/// The reason with this number, independent of the version.
 pub(crate) fn reason_of(number: u8) -> Option<PacketInReason> {
     REASONS.get(usize::from(number)).copied()
 }
 
-/// Reads a reason, one of those that the version has.
+/// Decodes a reason of the version.
 pub(super) fn decode_reason(r: &mut Reader<'_>) -> Result<PacketInReason, Malformed> {
     let unknown = r.fail(Refusal::RequestBadType);
     let number = usize::from(r.u8()?);
@@ -69,7 +68,7 @@ pub(super) fn decode_reason(r: &mut Reader<'_>) -> Result<PacketInReason, Malfor
     known.get(number).copied().ok_or(unknown)
 }
 
-/// Which body a packet-in has in `dialect`.
+/// The message type of a packet-in in `dialect`.
 pub(crate) const fn kind(dialect: Dialect) -> MessageKind {
     match dialect.packet_in {
         PacketInFormat::Standard => MessageKind::PacketIn,
@@ -78,7 +77,7 @@ pub(crate) const fn kind(dialect: Dialect) -> MessageKind {
     }
 }
 
-/// Appends a packet-in, in the form that the dialect has.
+/// Appends a packet-in in the format of the dialect.
 pub(crate) fn encode(packet_in: &PacketIn, w: &mut Writer<'_>) -> Result<(), EncodeError> {
     match w.dialect().packet_in {
         PacketInFormat::Standard => encode_standard(packet_in, w),
@@ -87,9 +86,9 @@ pub(crate) fn encode(packet_in: &PacketIn, w: &mut Writer<'_>) -> Result<(), Enc
     }
 }
 
-/// Reads the specification's own form.
+/// Decodes the specification's format.
 pub(crate) fn decode(r: &mut Reader<'_>) -> Result<PacketIn, Malformed> {
-    // The frame that the switch kept: with us nobody asks for it.
+    // The buffer id; our controllers do not use buffers.
     r.skip(4)?;
     match r.version() {
         Version::V10 => {
@@ -105,7 +104,7 @@ pub(crate) fn decode(r: &mut Reader<'_>) -> Result<PacketIn, Malformed> {
         }
         Version::V11 => {
             let in_port = port_no::decode(r)?;
-            // The physical port, which is the same for ports like ours.
+            // The physical port, which equals `in_port` for our ports.
             port_no::decode(r)?;
             let total_len = r.u16()?;
             let reason = decode_reason(r)?;
@@ -153,7 +152,7 @@ fn encode_standard(packet_in: &PacketIn, w: &mut Writer<'_>) -> Result<(), Encod
     Ok(())
 }
 
-/// A packet-in of which only the reason and the port are known yet.
+/// A packet-in with a reason and a port and no other members.
 pub(super) const fn empty(reason: PacketInReason, in_port: PortNo) -> PacketIn {
     PacketIn {
         reason,
@@ -167,7 +166,7 @@ pub(super) const fn empty(reason: PacketInReason, in_port: PortNo) -> PacketIn {
     }
 }
 
-/// Reads the form of 1.2 and later, behind the buffer's number.
+/// Decodes the format of 1.2 and later, after the buffer id.
 fn decode_with_match(r: &mut Reader<'_>) -> Result<PacketIn, Malformed> {
     let total_len = r.u16()?;
     let reason = decode_reason(r)?;
@@ -191,9 +190,8 @@ fn decode_with_match(r: &mut Reader<'_>) -> Result<PacketIn, Malformed> {
     })
 }
 
-/// What surrounds a frame, as a match tells it (OF 1.3.5, 7.4.1): a register that is
-/// not told is zero, and fields that are no registers are left out. None if there is
-/// no port.
+/// The pipeline fields in a match (OF 1.3.5, 7.4.1): an omitted register is zero, and other fields
+/// are ignored. Returns none if the match has no port.
 pub(super) fn pipeline_fields(matching: &Match) -> Option<PipelineFields> {
     matching.exact(Field::InPort)?;
     let registers = PipelineFields::from_match(matching);

@@ -1,10 +1,9 @@
-//! Packet-in in Nicira's two forms, the same in every version but for the reasons
-//! that a version has; and the message by which a frame that waited goes on, which
-//! is laid out as the second form (`openflow/nicira-ext.h` and `ofp-packet.c` of
-//! Open vSwitch 3.1).
+//! Packet-in in Nicira's two formats, the same in every version except for the reasons; and the
+//! message that resumes a paused packet, which has the layout of the second format
+//! (`openflow/nicira-ext.h` and `ofp-packet.c` of Open vSwitch 3.1).
 //!
-//! The first form has an NXM match. The second is a list of properties, and alone
-//! tells what the rule sends along and how to go on.
+//! The first format has an NXM match. The second is a list of properties; only it includes the
+//! userdata of the rule and the continuation.
 
 use base::{BufferId, Cookie, PortNo, TableId};
 use flow::{Match, PacketIn, PacketInReason, PipelineFields, Refusal, Resume};
@@ -15,7 +14,7 @@ use super::property::{self, Property};
 use crate::codec::{EncodeError, Malformed, Reader, Writer};
 use crate::oxm::{self, NxmMatch};
 
-/// Reads the first form.
+/// Decodes the first format.
 pub(super) fn decode(r: &mut Reader<'_>) -> Result<PacketIn, Malformed> {
     r.skip(4)?;
     let total_len = r.u16()?;
@@ -38,7 +37,7 @@ pub(super) fn decode(r: &mut Reader<'_>) -> Result<PacketIn, Malformed> {
     })
 }
 
-/// Appends the first form.
+/// Appends the first format.
 pub(super) fn encode(packet_in: &PacketIn, w: &mut Writer<'_>) -> Result<(), EncodeError> {
     w.u32(BufferId::NONE.0);
     w.u16(packet_in.total_len);
@@ -52,7 +51,7 @@ pub(super) fn encode(packet_in: &PacketIn, w: &mut Writer<'_>) -> Result<(), Enc
     Ok(())
 }
 
-/// The properties of the second form (`NXPINT_*`).
+/// The properties of the second format (`NXPINT_*`).
 const PACKET: u16 = 0;
 const FULL_LEN: u16 = 1;
 const BUFFER_ID: u16 = 2;
@@ -63,13 +62,13 @@ const METADATA: u16 = 6;
 const USERDATA: u16 = 7;
 const CONTINUATION: u16 = 8;
 
-/// What the second form has said so far.
+/// The members decoded from the properties so far.
 struct PacketIn2Builder {
     packet_in: PacketIn,
     full_len: Option<u32>,
 }
 
-/// Reads the second form.
+/// Decodes the second format.
 pub(super) fn decode_second(r: &mut Reader<'_>) -> Result<PacketIn, Malformed> {
     let start = r.clone();
     let mut builder = PacketIn2Builder {
@@ -94,7 +93,7 @@ pub(super) fn decode_second(r: &mut Reader<'_>) -> Result<PacketIn, Malformed> {
     Ok(packet_in)
 }
 
-/// Takes in a property.
+/// Decodes a property into the builder.
 fn apply_property(builder: &mut PacketIn2Builder, property: Property<'_>) -> Result<(), Malformed> {
     let packet_in = &mut builder.packet_in;
     let short = Refusal::PropertyBadLength;
@@ -104,7 +103,7 @@ fn apply_property(builder: &mut PacketIn2Builder, property: Property<'_>) -> Res
         FULL_LEN => builder.full_len = Some(value.u32()?),
         BUFFER_ID => value.skip(4)?,
         TABLE_ID => packet_in.table = TableId(value.u8()?),
-        // Numbers of eight bytes are aligned.
+        // A number of eight bytes is aligned.
         COOKIE => {
             value.skip(4)?;
             packet_in.cookie = Cookie(value.u64()?);
@@ -130,7 +129,7 @@ fn decode_metadata(property: &Property<'_>) -> Result<PipelineFields, Malformed>
     pipeline_fields(&matching).ok_or(missing_port)
 }
 
-/// Appends the second form.
+/// Appends the second format.
 pub(super) fn encode_second(packet_in: &PacketIn, w: &mut Writer<'_>) -> Result<(), EncodeError> {
     put_bytes(PACKET, &packet_in.data, w)?;
     if usize::from(packet_in.total_len) != packet_in.data.len() {
@@ -177,7 +176,7 @@ fn put_continuation(continuation: &[u8], w: &mut Writer<'_>) -> Result<(), Encod
 }
 
 impl WireFormat for Resume {
-    /// Whatever else it tells (table, cookie, reason) is of the past.
+    /// The other properties (table, cookie, reason) describe the earlier packet-in and are ignored.
     fn decode(r: &mut Reader<'_>) -> Result<Self, Malformed> {
         let start = r.clone();
         let packet_in = decode_second(r)?;

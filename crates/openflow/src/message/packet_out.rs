@@ -1,8 +1,6 @@
-//! Packet-out: a frame to send (OF 1.0.1, 5.3.6; OF 1.3.5, 7.3.7; OF 1.5.1,
-//! 7.3.6).
+//! Packet-out: a packet to send (OF 1.0.1, 5.3.6; OF 1.3.5, 7.3.7; OF 1.5.1, 7.3.6).
 //!
-//! In 1.5 a match tells what surrounds the frame: the port it counts as having come
-//! in by, and registers.
+//! In 1.5 a match has the pipeline fields of the packet: its ingress port and registers.
 
 use base::{BufferId, PortNo};
 use flow::{Field, Match, PacketOut, PipelineFields, Refusal};
@@ -15,13 +13,13 @@ use crate::oxm;
 use crate::port_no;
 use crate::version::Version;
 
-/// Reads a buffer's number, or that there is none.
+/// Decodes a buffer id; `OFP_NO_BUFFER` is none.
 pub(crate) fn decode_buffer(r: &mut Reader<'_>) -> Result<Option<BufferId>, Malformed> {
     let buffer = BufferId(r.u32()?);
     Ok((buffer != BufferId::NONE).then_some(buffer))
 }
 
-/// Appends a buffer's number, or that there is none.
+/// Appends a buffer id; none is `OFP_NO_BUFFER`.
 pub(crate) fn encode_buffer(buffer: Option<BufferId>, w: &mut Writer<'_>) {
     w.u32(buffer.unwrap_or(BufferId::NONE).0);
 }
@@ -30,7 +28,8 @@ impl WireFormat for PacketOut {
     fn decode(r: &mut Reader<'_>) -> Result<Self, Malformed> {
         let buffer = decode_buffer(r)?;
         let (registers, actions_len) = match r.version() {
-            // 1.0 says that there is none by OFPP_NONE, later versions by OFPP_CONTROLLER.
+            // The ingress port is absent if it is OFPP_NONE in 1.0 or OFPP_CONTROLLER in later
+            // versions.
             Version::V10 => match port_no::decode(r)? {
                 PortNo::ANY => (PipelineFields::new(PortNo::CONTROLLER), r.u16()?),
                 port => (PipelineFields::new(port), r.u16()?),
@@ -105,17 +104,17 @@ impl WireFormat for PacketOut {
     }
 }
 
-/// Reads the match that tells of a frame's surroundings, which a port must be in
-/// (OF 1.5.1, 7.3.6).
+/// Decodes the match with the pipeline fields of the packet, which must have a port (OF 1.5.1,
+/// 7.3.6).
 fn decode_context(r: &mut Reader<'_>) -> Result<PipelineFields, Malformed> {
     let start = r.clone();
     let matching = oxm::decode_structure(r)?;
     for term in matching.terms() {
         match term.field {
-            // The second is the same here, and every packet is Ethernet's.
+            // The physical port equals the ingress port here, and every packet is Ethernet.
             Field::InPhyPort | Field::PacketType => {}
             field if PipelineFields::contains(field) => {}
-            // What the switch itself finds out.
+            // Only the switch sets these fields.
             Field::ActsetOutput | Field::ConjId => {
                 return Err(start.fail(Refusal::MatchBadField));
             }

@@ -1,5 +1,5 @@
-//! A port's description (OF 1.0.1, 5.2.1; OF 1.3.5, 7.2.1; OF 1.4.1, 7.2.1), in
-//! feature replies, port-status and port descriptions.
+//! The description of a port (OF 1.0.1, 5.2.1; OF 1.3.5, 7.2.1; OF 1.4.1, 7.2.1) in feature
+//! replies, port-status and port descriptions.
 
 use flow::{PortConfig, PortDesc, PortFeatures, PortState, Refusal};
 use packet::MacAddr;
@@ -15,20 +15,20 @@ pub(crate) const LENGTH_V10: usize = 48;
 /// Bytes of the structure of 1.1 to 1.3.
 pub(crate) const LENGTH_V11: usize = 64;
 
-/// Bytes of the name, the zero byte behind it included.
+/// Bytes of the name, including its terminating zero.
 const NAME: usize = 16;
 
 /// `OFPPDPT_ETHERNET`, and in port-mod and statistics `OFPPMPT_ETHERNET` and
 /// `OFPPSPT_ETHERNET`.
 pub(crate) const ETHERNET: u16 = 0;
 
-/// The lowest seven bits of features, speeds up to 10 Gbit/s, are the same in
-/// all versions; medium and negotiation moved up by four in 1.1.
+/// The lowest seven bits of features, speeds up to 10 Gbit/s, are the same in all versions. In 1.1
+/// the bits of medium and negotiation moved up by four.
 const SAME_FEATURES: u32 = 0x7f;
 const MOVED_FEATURES_V10: u32 = 0x1f << 7;
 const MOVED_FEATURES: u32 = 0x1f << 11;
 
-/// The configuration bits that a version has.
+/// The configuration bits of a version.
 pub(crate) const fn known_config(version: Version) -> PortConfig {
     match version {
         Version::V10 => PortConfig(0x7f),
@@ -41,7 +41,7 @@ pub(crate) const fn known_config(version: Version) -> PortConfig {
     }
 }
 
-/// The state bits that a version has: 1.0 has a spanning tree's.
+/// The state bits of a version: 1.0 has those of a spanning tree.
 const fn known_state(version: Version) -> u32 {
     match version {
         Version::V10 => PortState::LINK_DOWN.0 | PortState::STP_MASK.0,
@@ -51,7 +51,7 @@ const fn known_state(version: Version) -> u32 {
     }
 }
 
-/// Reads feature bits.
+/// Decodes feature bits.
 pub(crate) fn decode_features(r: &mut Reader<'_>) -> Result<PortFeatures, Malformed> {
     let bits = r.u32()?;
     Ok(PortFeatures(match r.version() {
@@ -60,7 +60,7 @@ pub(crate) fn decode_features(r: &mut Reader<'_>) -> Result<PortFeatures, Malfor
     }))
 }
 
-/// Appends feature bits; those that the version lacks are left out.
+/// Appends feature bits, without those that the version lacks.
 pub(crate) fn encode_features(PortFeatures(bits): PortFeatures, w: &mut Writer<'_>) {
     let bits = match w.version() {
         Version::V10 => bits & SAME_FEATURES | (bits & MOVED_FEATURES) >> 4,
@@ -102,8 +102,8 @@ impl WireFormat for PortDesc {
     }
 }
 
-/// What all versions begin with: the number, the address, the name, configuration
-/// and state. In 1.4 and 1.5 two bytes behind the number are the length.
+/// Decodes the members that all versions share: number, address, name, configuration and state. In
+/// 1.4 and 1.5 the length follows the number, as two bytes.
 fn decode_head(r: &mut Reader<'_>) -> Result<PortDesc, Malformed> {
     let version = r.version();
     let number = port_no::decode(r)?;
@@ -145,7 +145,7 @@ fn encode_head(port: &PortDesc, w: &mut Writer<'_>) -> Result<(), EncodeError> {
     Ok(())
 }
 
-/// What is told of an Ethernet port: features and, from 1.1 on, speeds.
+/// Decodes the members of an Ethernet port: features and, from 1.1 on, speeds.
 fn decode_ethernet(r: &mut Reader<'_>, port: &mut PortDesc) -> Result<(), Malformed> {
     port.current = decode_features(r)?;
     port.advertised = decode_features(r)?;
@@ -167,8 +167,7 @@ fn encode_ethernet(port: &PortDesc, w: &mut Writer<'_>) {
     }
 }
 
-/// Reads the structure of 1.4 and 1.5. What another switch tells of optical ports
-/// or pipelines is passed over.
+/// Decodes the structure of 1.4 and 1.5. Skips properties of optical ports and of pipelines.
 fn decode_with_properties(r: &mut Reader<'_>) -> Result<PortDesc, Malformed> {
     let mut head = r.clone();
     head.skip(4)?;

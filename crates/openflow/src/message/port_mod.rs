@@ -1,5 +1,5 @@
-//! Port-mod: a change to a port's behaviour (OF 1.0.1, 5.3.3; OF 1.3.5,
-//! 7.3.4.3; OF 1.4.1, 7.3.4.3, where what to advertise is a property).
+//! Port-mod: a change of a port's configuration (OF 1.0.1, 5.3.3; OF 1.3.5, 7.3.4.3; OF 1.4.1,
+//! 7.3.4.3, where the advertised features are a property).
 
 use flow::{PortConfig, PortMod, Refusal};
 use packet::MacAddr;
@@ -68,7 +68,7 @@ impl WireFormat for PortMod {
     }
 }
 
-/// Reads the properties; what to advertise is the only one for ports like ours.
+/// Decodes the properties. Ethernet ports have only the advertised features.
 fn decode_properties(r: &mut Reader<'_>) -> Result<u32, Malformed> {
     let mut advertise = None;
     while !r.is_empty() {

@@ -1,5 +1,5 @@
-//! Port-status: something happened to a port (OF 1.3.5, 7.4.3), in all versions
-//! a reason and the port's description.
+//! Port-status: a change of a port (OF 1.3.5, 7.4.3), in all versions a reason and the port's
+//! description.
 
 use flow::{PortDesc, PortReason, PortStatus, Refusal};
 
@@ -8,7 +8,7 @@ use crate::codec::{EncodeError, Malformed, Reader, Writer};
 
 const REASONS: [PortReason; 3] = [PortReason::Add, PortReason::Delete, PortReason::Modify];
 
-/// The number of a reason, also in the masks of asynchronous messages.
+/// The number of a reason, also used in the masks of asynchronous messages.
 pub(crate) const fn reason_number(reason: PortReason) -> u8 {
     match reason {
         PortReason::Add => 0,

@@ -1,34 +1,34 @@
-//! Properties: the lists of type-length-value that OpenFlow 1.4 put where
-//! structures had been closed (OF 1.4.1, 7.2.1; OF 1.5.1, 7.2.1). A length counts
-//! the head but not the padding, which goes up to eight bytes.
+//! Properties: type-length-value lists, with which OpenFlow 1.4 replaced fixed structures (OF
+//! 1.4.1, 7.2.1; OF 1.5.1, 7.2.1). The length includes the header but not the padding to eight
+//! bytes.
 //!
-//! Which properties a message takes is said where that message is read.
+//! The codec of each message defines its properties.
 
 use flow::Refusal;
 
 use crate::codec::{EncodeError, Malformed, Reader, Writer};
 
-/// Bytes of a property's head.
+/// Bytes of a property's header.
 const HEAD: usize = 4;
 
-/// An experimenter's property.
+/// The type of an experimenter property.
 pub(crate) const EXPERIMENTER: u16 = 0xffff;
 
-/// A property: what it is, where it starts, and its value.
+/// A property: its type, its offset and its value.
 pub(crate) struct Property<'a> {
     pub(crate) kind: u16,
-    /// For complaints about the whole of it.
+    /// The start of the property, for errors about all of it.
     start: Reader<'a>,
     pub(crate) value: Reader<'a>,
 }
 
 impl Property<'_> {
-    /// `fault`, at the place where the property starts.
+    /// `refusal` at the start of the property.
     pub(crate) const fn fail(&self, refusal: Refusal) -> Malformed {
         self.start.fail(refusal)
     }
 
-    /// The refusal of a property that nobody here knows.
+    /// The refusal of an unknown property.
     pub(crate) const fn unknown(&self) -> Malformed {
         self.fail(match self.kind {
             EXPERIMENTER => Refusal::PropertyBadExperimenter,
@@ -37,7 +37,7 @@ impl Property<'_> {
     }
 }
 
-/// Reads the property at hand; `r` then stands behind its padding.
+/// Reads the next property and its padding.
 pub(crate) fn next<'a>(r: &mut Reader<'a>) -> Result<Property<'a>, Malformed> {
     let start = r.clone();
     let mut head = r.clone().on_short(Refusal::PropertyBadLength);
@@ -68,7 +68,7 @@ pub(crate) fn put(
     .map(drop)
 }
 
-/// Appends a property of one number.
+/// Appends a property with one number.
 pub(crate) fn put_u32(kind: u16, value: u32, w: &mut Writer<'_>) -> Result<(), EncodeError> {
     put(kind, w, |w| {
         w.u32(value);

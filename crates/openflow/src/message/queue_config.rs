@@ -1,5 +1,5 @@
-//! The queues of a port (OF 1.0.1, 5.3.4; OF 1.3.5, 7.3.6). From 1.4 on they are a
-//! kind of multipart message (OF 1.4.1, 7.3.5.16), whose entries are here too.
+//! The queues of a port (OF 1.0.1, 5.3.4; OF 1.3.5, 7.3.6). From 1.4 on they are a multipart type
+//! (OF 1.4.1, 7.3.5.16); its entries are here too.
 
 use base::{PortNo, QueueId};
 use flow::Refusal;
@@ -9,21 +9,21 @@ use crate::codec::{EncodeError, Malformed, Reader, Writer};
 use crate::port_no;
 use crate::version::Version;
 
-/// `OFPQT_MIN_RATE` and `OFPQT_MAX_RATE`; 1.0 and 1.1 know the first.
+/// `OFPQT_MIN_RATE` and `OFPQT_MAX_RATE`; 1.0 and 1.1 have only the first.
 const MIN_RATE: u16 = 1;
 const MAX_RATE: u16 = 2;
 
 /// Bytes of a property before its value.
 const PROPERTY_HEAD: usize = 8;
 
-/// A queue's rates, in tenths of a percent of the port's.
+/// A queue's rates, in tenths of a percent of the port's rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QueueConfig {
     /// The queue.
     pub queue: QueueId,
-    /// What it is granted.
+    /// The guaranteed rate.
     pub min_rate: Option<u16>,
-    /// What it may not exceed (told by 1.2 and later).
+    /// The maximum rate (1.2 and later).
     pub max_rate: Option<u16>,
 }
 
@@ -32,11 +32,11 @@ pub struct QueueConfig {
 pub struct QueueConfigReply {
     /// The port.
     pub port: PortNo,
-    /// Its queues, or those of all ports; each with its port, which 1.2 and later tell.
+    /// The queues of this port or of all ports; 1.2 and later encode the port of each.
     pub queues: Vec<QueueDesc>,
 }
 
-/// Reads which port is asked about.
+/// Decodes the requested port.
 pub(crate) fn decode_request(r: &mut Reader<'_>) -> Result<PortNo, Malformed> {
     let port = port_no::decode(r)?;
     r.skip(match r.version() {
@@ -46,7 +46,7 @@ pub(crate) fn decode_request(r: &mut Reader<'_>) -> Result<PortNo, Malformed> {
     Ok(port)
 }
 
-/// Appends which port is asked about.
+/// Appends the requested port.
 pub(crate) fn encode_request(port: PortNo, w: &mut Writer<'_>) -> Result<(), EncodeError> {
     port_no::encode(port, w)?;
     w.pad_to(4);
@@ -82,12 +82,12 @@ impl WireFormat for QueueConfigReply {
     }
 }
 
-/// A queue, with the port it belongs to.
+/// A queue and its port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QueueDesc {
     /// The port.
     pub port: PortNo,
-    /// Its queue.
+    /// The queue.
     pub config: QueueConfig,
 }
 
@@ -140,7 +140,7 @@ impl WireFormat for QueueDesc {
     }
 }
 
-/// Whether an entry names its port.
+/// Returns true if an entry includes its port.
 const fn names_port(version: Version) -> bool {
     match version {
         Version::V10 | Version::V11 => false,
@@ -148,7 +148,7 @@ const fn names_port(version: Version) -> bool {
     }
 }
 
-/// Reads a queue of the port that is asked about, or of the one that it names.
+/// Decodes a queue of the requested port, or of the port in the entry.
 fn decode_queue(requested_port: PortNo, r: &mut Reader<'_>) -> Result<QueueDesc, Malformed> {
     let start = r.clone();
     let queue = QueueId(r.u32()?);
@@ -171,7 +171,7 @@ fn decode_queue(requested_port: PortNo, r: &mut Reader<'_>) -> Result<QueueDesc,
         let mut value = properties.sub(value)?;
         match kind {
             MIN_RATE => min_rate = Some(value.u16()?),
-            // Before 1.2 this is the number of nothing, as any other.
+            // Before 1.2 this type is unknown, like any other.
             MAX_RATE if named => max_rate = Some(value.u16()?),
             _ => {}
         }

@@ -1,6 +1,6 @@
-//! Request-forward: what one controller asked of groups and meters, told to others
-//! (OF 1.4.1, 7.4.6; in ONF's and Nicira's forms before, as Open vSwitch has them).
-//! Its body is the request, header and all, as the hearer's version writes it.
+//! Request-forward: a request of one controller about groups or meters, sent to the others (OF
+//! 1.4.1, 7.4.6; before 1.4 in ONF's and Nicira's formats, as in Open vSwitch). Its body is the
+//! request with its header, in the version of the receiver.
 
 use base::Xid;
 use flow::{GroupMod, MeterMod, Refusal};
@@ -11,21 +11,21 @@ use crate::dialect::Dialect;
 use crate::header::Header;
 use crate::kinds::MessageKind;
 
-/// What was asked.
+/// The forwarded request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ForwardedRequest {
-    /// A change of groups.
+    /// A change to the group table.
     GroupMod(GroupMod),
-    /// A change of meters.
+    /// A change to the meter table.
     MeterMod(MeterMod),
 }
 
-/// A request by another controller, which was done.
+/// A successful request of another controller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RequestForward {
-    /// Its transaction, among those of who sent it.
+    /// The transaction id that its sender chose.
     pub xid: Xid,
-    /// What was asked.
+    /// The request.
     pub request: ForwardedRequest,
 }
 
@@ -39,7 +39,7 @@ impl ForwardedRequest {
     }
 }
 
-/// Reads the body of such a message.
+/// Decodes the body of a request-forward.
 pub(crate) fn decode(r: &mut Reader<'_>) -> Result<RequestForward, Malformed> {
     let start = r.fail(Refusal::RequestBadLength);
     let bytes = r.rest();
@@ -60,7 +60,7 @@ pub(crate) fn decode(r: &mut Reader<'_>) -> Result<RequestForward, Malformed> {
     Ok(RequestForward { xid, request })
 }
 
-/// Appends such a message, its header included.
+/// Appends a request-forward, including its header.
 pub(super) fn encode(
     forward: &RequestForward,
     xid: Xid,

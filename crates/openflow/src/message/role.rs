@@ -1,6 +1,5 @@
-//! Roles: a controller's standing with the switch (OF 1.3.5, 7.3.9; OF 1.4.1,
-//! 7.4.4), the number by which it is known to the others (OF 1.5.1, 7.3.9), and
-//! Nicira's form of it in OpenFlow 1.0 and 1.1, which know no elections.
+//! Roles: the rights of a controller at the switch (OF 1.3.5, 7.3.9; OF 1.4.1, 7.4.4), its short id
+//! (OF 1.5.1, 7.3.9), and Nicira's form in OpenFlow 1.0 and 1.1, which has no master election.
 
 use flow::{Refusal, Role, RoleRequest, ShortId};
 
@@ -8,21 +7,21 @@ use super::WireFormat;
 use crate::codec::{EncodeError, Malformed, Reader, Writer};
 use crate::version::Version;
 
-/// The election that nobody knows of.
+/// The generation id before any master election.
 const GENERATION_NONE: u64 = u64::MAX;
 
-/// The role that a controller has.
+/// The role of a controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RoleReply {
     /// The role.
     pub role: Role,
-    /// The election that the controllers are at, if there was one.
+    /// The generation id of the last master election, if there was one.
     pub generation: Option<u64>,
-    /// The number by which it is known to the others, if it has one (1.5).
+    /// The short id, by which other controllers identify it, if it has one (1.5).
     pub short_id: Option<ShortId>,
 }
 
-/// Whether the form is Nicira's.
+/// Returns true if the version uses Nicira's form.
 const fn is_nicira(version: Version) -> bool {
     match version {
         Version::V10 | Version::V11 => true,
@@ -30,7 +29,7 @@ const fn is_nicira(version: Version) -> bool {
     }
 }
 
-/// The role with this number in the version; none for "as it is".
+/// Decodes a role; none is "no change".
 pub(super) fn decode_role(r: &mut Reader<'_>) -> Result<Option<Role>, Malformed> {
     let bad = r.fail(Refusal::RoleBad);
     match (is_nicira(r.version()), r.u32()?) {
@@ -42,7 +41,7 @@ pub(super) fn decode_role(r: &mut Reader<'_>) -> Result<Option<Role>, Malformed>
     }
 }
 
-/// Reads a short id and the padding behind it, or the padding in its place.
+/// Decodes a short id and padding; before 1.5 all of it is padding.
 fn decode_short_id(r: &mut Reader<'_>) -> Result<Option<ShortId>, Malformed> {
     let number = r.u16()?;
     r.skip(2)?;
@@ -95,7 +94,7 @@ impl WireFormat for RoleRequest {
         Ok(Self {
             role,
             short_id,
-            // The others take part in no election.
+            // The other roles take part in no election.
             generation: match role {
                 Some(Role::Master | Role::Slave) => Some(generation),
                 Some(Role::Equal) | None => None,
@@ -155,25 +154,25 @@ impl WireFormat for RoleReply {
     }
 }
 
-/// Why a controller has another role than before.
+/// The reason for a change of role.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RoleReason {
-    /// Another controller asked to be master.
+    /// Another controller requested the master role.
     MasterRequest,
-    /// The switch was configured otherwise.
+    /// The configuration of the switch changed.
     Config,
     /// An experimenter's reason.
     Experimenter,
 }
 
-/// The message that a controller has another role now (1.4 and later).
+/// Role-status: a change of the controller's role (1.4 and later).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RoleStatus {
-    /// The role it has now.
+    /// The new role.
     pub role: Role,
-    /// Why.
+    /// The reason.
     pub reason: RoleReason,
-    /// The election that the controllers are at, if there was one.
+    /// The generation id of the last master election, if there was one.
     pub generation: Option<u64>,
 }
 
@@ -183,7 +182,7 @@ const REASONS: [RoleReason; 3] = [
     RoleReason::Experimenter,
 ];
 
-/// The number of a reason, also in the masks of asynchronous messages.
+/// The number of a reason, also used in the masks of asynchronous messages.
 pub(crate) const fn reason_number(reason: RoleReason) -> u8 {
     match reason {
         RoleReason::MasterRequest => 0,
@@ -200,7 +199,7 @@ impl WireFormat for RoleStatus {
         let reason = *REASONS.get(usize::from(r.u8()?)).ok_or(unknown)?;
         r.skip(3)?;
         let generation = Some(r.u64()?).filter(|generation| *generation != GENERATION_NONE);
-        // Only experimenters have any properties here.
+        // Only experimenters define properties here.
         r.rest();
         Ok(Self {
             role,

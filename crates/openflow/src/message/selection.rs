@@ -1,5 +1,5 @@
-//! How a select group chooses: Netronome's property of groups, which Open vSwitch reads
-//! and writes where groups have properties (its `group-selection-method-property.txt`).
+//! The selection method of a select group: Netronome's group property, which Open vSwitch supports
+//! in versions with group properties (its `group-selection-method-property.txt`).
 
 use flow::{Refusal, Selection, SelectionFields, SelectionMethod};
 
@@ -8,18 +8,18 @@ use crate::codec::{EncodeError, Malformed, Reader, Writer};
 use crate::oxm::{self, HeaderFamily};
 use crate::version::Version;
 
-/// Netronome's experimenter id, and the one that it used before it had one.
+/// Netronome's experimenter id, and the id that it used before the assignment.
 const NETRONOME: u32 = 0x0000_154d;
 const NETRONOME_BEFORE: u32 = 0x0000_1540;
 
 /// `NTRT_SELECTION_METHOD`.
 const SELECTION_METHOD: u32 = 1;
 
-/// Bytes of a method's name with the zero behind it.
+/// Bytes of a method's name, including its terminating zero.
 const NAME: usize = 16;
 
-/// Reads the properties of a group, of which there is this one; `allowed` is whether it has
-/// a meaning there: where a select group is made or told of.
+/// Decodes the properties of a group, at most this one. `allowed` is true where it has a meaning:
+/// for a select group that is created or described.
 pub(crate) fn decode(r: &mut Reader<'_>, allowed: bool) -> Result<Option<Selection>, Malformed> {
     let mut read = None;
     while !r.is_empty() {
@@ -46,7 +46,7 @@ pub(crate) fn decode(r: &mut Reader<'_>, allowed: bool) -> Result<Option<Selecti
     Ok(read)
 }
 
-/// Reads what stands behind the experimenter's numbers.
+/// Decodes the members after the experimenter's numbers.
 fn selection(mut r: Reader<'_>, property: &Property<'_>) -> Result<Selection, Malformed> {
     r.skip(4)?;
     let name: [u8; NAME] = r.take()?;
@@ -61,8 +61,7 @@ fn selection(mut r: Reader<'_>, property: &Property<'_>) -> Result<Selection, Ma
     Ok(Selection { method, param })
 }
 
-/// Reads fields to the end of `r`: what is a value elsewhere is a mask here, and bears
-/// none itself.
+/// Decodes fields to the end of `r`. The value of a field is a mask here, and its header has none.
 fn fields(r: Reader<'_>) -> Result<SelectionFields, Malformed> {
     let mut r = r.on_short(Refusal::MatchBadLength);
     let mut fields = SelectionFields::default();
@@ -71,7 +70,7 @@ fn fields(r: Reader<'_>) -> Result<SelectionFields, Malformed> {
         let header = oxm::OxmHeader::decode(&mut r)?;
         let mut payload = r.sub(header.length)?;
         let field = header.field(&mut payload)?;
-        // No group chooses by a tunnel's options.
+        // A selection cannot use tunnel options.
         let field = field.filter(|field| field.option().is_none());
         let field = field.ok_or_else(|| start.fail(Refusal::MatchBadField))?;
         if header.masked {
@@ -112,7 +111,7 @@ fn encode_fields(fields: &SelectionFields, w: &mut Writer<'_>) -> Result<(), Enc
         header
             .ok_or_else(|| w.unsupported("a field without header"))?
             .encode(w);
-        // All of a field is all of its bytes.
+        // A whole field has all bytes set.
         let whole = mask == field.full_mask();
         w.number(field.bytes(), if whole { u128::MAX } else { mask });
     }

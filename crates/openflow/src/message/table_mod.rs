@@ -1,7 +1,7 @@
-//! Table-mod (OF 1.1.0, A.3.3; OF 1.3.5, 7.3.3; OF 1.4.1, 7.3.4.1). In 1.1 and 1.2
-//! two bits say what becomes of frames that match nothing; in 1.3 they are left and
-//! nobody heeds them. In 1.4 others turn eviction and vacancy events on, and
-//! properties say how: the same that describe a table and its status.
+//! Table-mod (OF 1.1.0, A.3.3; OF 1.3.5, 7.3.3; OF 1.4.1, 7.3.4.1). In 1.1 and 1.2 two bits select
+//! the handling of table misses; 1.3 keeps the bits without an effect. In 1.4 other bits enable
+//! eviction and vacancy events, and properties have their parameters. Table descriptions and
+//! table-status have the same properties.
 
 use base::TableId;
 use flow::{
@@ -17,12 +17,11 @@ use crate::version::Version;
 const EVICTION: u16 = 2;
 const VACANCY: u16 = 3;
 
-/// `OFPTR_VACANCY_DOWN` and `OFPTR_VACANCY_UP`, also in the masks of asynchronous
-/// messages.
+/// `OFPTR_VACANCY_DOWN` and `OFPTR_VACANCY_UP`, also used in the masks of asynchronous messages.
 const VACANCY_DOWN: u8 = 3;
 const VACANCY_UP: u8 = 4;
 
-/// The bits that a version has.
+/// The configuration bits of a version.
 const fn known_config(version: Version) -> u32 {
     match version {
         Version::V10 => 0,
@@ -36,7 +35,7 @@ const fn has_properties(version: Version) -> bool {
     matches!(version, Version::V14 | Version::V15)
 }
 
-/// What the properties say.
+/// The values of the properties.
 #[derive(Clone, Copy, Default)]
 struct TableProperties {
     eviction: Option<EvictionFlags>,
@@ -57,7 +56,7 @@ impl WireFormat for TableMod {
             true => decode_properties(r)?,
             false => TableProperties::default(),
         };
-        // How much is free is the switch's to say (OF 1.4.1, 7.3.4.1).
+        // Only the switch sets the present vacancy (OF 1.4.1, 7.3.4.1).
         if properties.vacancy.is_some_and(|vacancy| vacancy.now != 0) {
             return Err(start.fail(Refusal::PropertyBadValue));
         }
@@ -169,7 +168,7 @@ impl WireFormat for TableDesc {
     }
 }
 
-/// The number of a reason, also in the masks of asynchronous messages.
+/// The number of a reason, also used in the masks of asynchronous messages.
 pub(crate) const fn reason_number(reason: TableReason) -> u8 {
     match reason {
         TableReason::VacancyDown => VACANCY_DOWN,

@@ -1,5 +1,5 @@
-//! The map of the options of tunnels: Nicira's messages to change it, to ask for it, and
-//! the answer, in every version alike (`nicira-ext.h` of Open vSwitch 3.1, NXT_TLV_TABLE_*).
+//! The TLV map of tunnel options: Nicira's messages to change and request it, and the reply, the
+//! same in every version (`nicira-ext.h` of Open vSwitch 3.1, NXT_TLV_TABLE_*).
 
 use flow::{Refusal, TlvCommand, TlvMapping, TlvTable, TlvTableMod};
 
@@ -55,7 +55,7 @@ impl WireFormat for TlvTable {
     }
 }
 
-/// Reads mappings to the end of `r`, of which no half may be left.
+/// Decodes mappings to the end of `r`, which must be a whole number of them.
 pub(crate) fn decode_mappings(r: &mut Reader<'_>) -> Result<Vec<TlvMapping>, Malformed> {
     let mut mappings = Vec::new();
     while !r.is_empty() {

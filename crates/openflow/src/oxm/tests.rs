@@ -19,7 +19,7 @@ fn read(bytes: &[u8]) -> Result<Match, Refusal> {
     decode(Reader::new(bytes, V10)).map_err(|malformed| malformed.refusal)
 }
 
-/// What a `vlan_tci` under a mask means.
+/// The match of a masked `vlan_tci`.
 fn tci(value: u16, mask: u16) -> Result<Match, Refusal> {
     let [a, b] = value.to_be_bytes();
     let [c, d] = mask.to_be_bytes();
@@ -32,7 +32,7 @@ fn vid(value: u128, mask: u128) -> Match {
         .expect("legal")
 }
 
-/// A match on this field that is as short as its prerequisites allow.
+/// The shortest match on this field, with its prerequisites.
 fn least(field: Field) -> Match {
     let before: &[(Field, u128)] = match field {
         Field::InPhyPort => &[(Field::InPort, 1)],
@@ -131,7 +131,7 @@ fn vlan_tci_splits_into_vid_and_pcp() {
     assert_eq!(tci(0xb00a, 0xffff), Ok(pcp(vid(0x100a, 0x1fff), 5)));
     assert_eq!(tci(0x1000, 0xf000), Ok(pcp(vid(0x1000, 0x1000), 0)));
     assert_eq!(tci(0x000a, 0x0fff), Ok(vid(0x000a, 0x0fff)), "tag or not");
-    // Only a tag has a priority other than zero.
+    // Only a present tag has a priority other than zero.
     assert_eq!(tci(0xa000, 0xe000), Ok(pcp(vid(0x1000, 0x1000), 5)));
 }
 

@@ -1,5 +1,5 @@
-//! Actions and instructions as they lie on the wire: what has one meaning and two
-//! forms is told in the form that was sent (`mod_dl_src` of 1.0 is a `set_field`).
+//! Actions and instructions in their wire form: of two forms with one meaning, the text shows the
+//! one in the message (`mod_dl_src` of 1.0 is a `set_field`).
 
 use ::flow::{Action, Refusal};
 use packet::MacAddr;
@@ -13,20 +13,20 @@ use crate::codec::Reader;
 use crate::instruction;
 use crate::version::Version;
 
-/// Bytes of an action of Nicira's before the actions that are nested in it.
+/// Bytes of a Nicira action before its nested actions.
 const CLONE_HEAD: usize = 16;
 
-/// Bytes of an instruction before the actions in it.
+/// Bytes of an instruction before its actions.
 const INSTRUCTION_HEAD: usize = 8;
 
-/// A list of actions with commas between them; none are `drop`.
+/// Formats a list of actions, separated by commas; an empty list is `drop`.
 pub(super) fn list(r: Reader<'_>, names: &NameMap) -> Result<String, DecodeErrorName> {
     let mut texts = Vec::new();
     format_each(r, names, &mut texts)?;
     Ok(join(&texts))
 }
 
-/// Adds the text of each action.
+/// Formats each action.
 fn format_each(
     mut r: Reader<'_>,
     names: &NameMap,
@@ -58,7 +58,7 @@ fn join(texts: &[String]) -> String {
     }
 }
 
-/// The text of an action, whose bytes `whole` has.
+/// Formats an action, which consists of the bytes of `whole`.
 fn format_action(
     kind: ActionKind,
     item: &ActionItem,
@@ -78,7 +78,7 @@ fn format_action(
         .unwrap_or_else(|| WithNames(action, names).to_string()))
 }
 
-/// The text of a setter that is a set-field under another name.
+/// Formats a setter that is a set-field under another name.
 fn setter(kind: ActionKind, action: &Action, version: Version) -> Option<String> {
     if kind == ActionKind::PopVlan && version == Version::V10 {
         return Some("strip_vlan".to_owned());
@@ -115,8 +115,7 @@ fn metadata(value: u64, mask: u64) -> String {
     }
 }
 
-/// What a rule does: the actions of 1.0, or instructions in the order in which they
-/// are done.
+/// Formats the actions of 1.0, or instructions in the order of their execution.
 pub(super) fn instructions(r: &mut Reader<'_>) -> Result<String, DecodeErrorName> {
     let names = NameMap::empty();
     if r.version() == Version::V10 {

@@ -1,4 +1,4 @@
-//! Bundles: the steps of their life, and the messages in them.
+//! Bundles: control messages and contained messages.
 
 use ::flow::Refusal;
 
@@ -14,7 +14,7 @@ use crate::message::multipart::{BundleFeatures, BundleFeaturesRequest, BundleTim
 use crate::message::{WireFormat, message_row};
 use crate::version::Version;
 
-/// The steps, by number.
+/// The names of the steps by number.
 const STEPS: [&str; 8] = [
     "OPEN_REQUEST",
     "OPEN_REPLY",
@@ -28,7 +28,7 @@ const STEPS: [&str; 8] = [
 
 const FLAGS: [(u32, &str); 3] = [(1, "atomic"), (2, "ordered"), (4, "time")];
 
-/// Those that a version has.
+/// The flags of a version.
 fn flags_of(version: Version) -> &'static [(u32, &'static str)] {
     match version {
         Version::V15 => &FLAGS,
@@ -36,7 +36,7 @@ fn flags_of(version: Version) -> &'static [(u32, &'static str)] {
     }
 }
 
-/// Writes a step.
+/// Writes a bundle control message.
 pub(super) fn print_control(
     r: &mut Reader<'_>,
     text: &mut PrintBuffer<'_>,
@@ -54,13 +54,13 @@ pub(super) fn print_control(
     Ok(())
 }
 
-/// What may be asked of bundles, by the bit.
+/// The flags of a bundle features request.
 const REQUEST_FLAGS: [(u32, &str); 2] = [(1, "timestamp"), (2, "time_set_sched")];
 
-/// The flags that a bundle may have, by the bit.
+/// The flags of a bundle.
 const CAPABILITIES: [(u32, &str); 3] = [(1, "atomic"), (2, "ordered"), (4, "time")];
 
-/// Writes what is asked of bundles.
+/// Writes a bundle features request.
 pub(super) fn print_features_request(
     r: &mut Reader<'_>,
     text: &mut PrintBuffer<'_>,
@@ -72,7 +72,7 @@ pub(super) fn print_features_request(
     Ok(())
 }
 
-/// Writes what bundles can do.
+/// Writes the capabilities of bundles.
 pub(super) fn print_features(
     r: &mut Reader<'_>,
     text: &mut PrintBuffer<'_>,
@@ -101,7 +101,7 @@ fn write_time(name: &str, time: WallTime, text: &mut PrintBuffer<'_>) {
     write!(text, "\n {name}={seconds}.{nanos:09}s");
 }
 
-/// Writes a message for a bundle.
+/// Writes a bundle add message.
 pub(super) fn print_add(
     r: &mut Reader<'_>,
     text: &mut PrintBuffer<'_>,

@@ -1,5 +1,5 @@
-//! How a switch and its connections are set: configuration, roles, what is told
-//! unasked, and Nicira's switches.
+//! The configuration of a switch and of its connections: switch configuration, roles, asynchronous
+//! configuration, and Nicira's settings.
 
 use flow::Refusal;
 
@@ -9,11 +9,11 @@ use crate::codec::Reader;
 use crate::message::asynchronous;
 use crate::version::Version;
 
-/// What becomes of fragments, by number.
+/// The modes of fragment handling by number.
 const FRAGMENTS: [&str; 4] = ["normal", "drop", "reassemble", "nx-match"];
 
-/// The bit by which a switch of 1.1 and 1.2 tells controllers of expired frames; Open
-/// vSwitch takes it in every version.
+/// The flag of 1.1 and 1.2 that enables packet-ins for an invalid TTL; Open vSwitch accepts it in
+/// every version.
 const INVALID_TTL: u16 = 1 << 2;
 
 /// Writes a configuration.
@@ -27,13 +27,13 @@ pub(super) fn print(r: &mut Reader<'_>, text: &mut PrintBuffer<'_>) -> Result<()
     Ok(())
 }
 
-/// Writes a configuration that is to be.
+/// Writes a configuration to set.
 pub(super) fn print_set(
     r: &mut Reader<'_>,
     text: &mut PrintBuffer<'_>,
 ) -> Result<(), DecodeErrorName> {
     let unknown = r.fail(Refusal::ConfigBadFlags);
-    // From 1.3 on the bit is for the tables to say.
+    // From 1.3 on the flag is not part of the switch configuration.
     let known = match r.version() {
         Version::V10 | Version::V11 | Version::V12 => 3 | INVALID_TTL,
         Version::V13 | Version::V14 | Version::V15 => 3,
@@ -44,7 +44,7 @@ pub(super) fn print_set(
     print(r, text)
 }
 
-/// Writes a role that is wished for or given.
+/// Writes a role request or reply.
 pub(super) fn print_role(
     r: &mut Reader<'_>,
     text: &mut PrintBuffer<'_>,
@@ -59,7 +59,7 @@ pub(super) fn print_role(
     Ok(())
 }
 
-/// Reads a role, and whether it is none.
+/// Reads a role; the flag is true for "no change".
 pub(super) fn role(
     r: &mut Reader<'_>,
     nicira: bool,
@@ -74,7 +74,7 @@ pub(super) fn role(
     }
 }
 
-/// Writes that a role has changed.
+/// Writes a role-status.
 pub(super) fn print_role_status(
     r: &mut Reader<'_>,
     text: &mut PrintBuffer<'_>,
@@ -95,7 +95,7 @@ pub(super) fn print_role_status(
     Ok(())
 }
 
-/// What is told unasked, by the name that is printed, and its reasons.
+/// An asynchronous message: its printed name and its reasons.
 type AsyncMaskRow = (&'static str, &'static [&'static str]);
 
 const ROLE_REASONS: [&str; 3] = [
@@ -104,7 +104,7 @@ const ROLE_REASONS: [&str; 3] = [
     "experimenter_data_changed",
 ];
 
-/// In the order of the properties of 1.4.
+/// All asynchronous messages in the order of the properties of 1.4.
 const ASYNC_MASKS: [AsyncMaskRow; 6] = [
     ("PACKET_IN", &super::packet::REASONS),
     ("PORT_STATUS", &["add", "delete", "modify"]),
@@ -128,10 +128,10 @@ pub(super) fn reason_name(names: &[&str], number: u32) -> String {
     }
 }
 
-/// What is told unasked: by kind, each for primaries and for secondaries.
+/// The masks of each asynchronous message, for a primary and for a secondary controller.
 type AsyncMaskTable = [[u32; 2]; ASYNC_MASKS.len()];
 
-/// Writes what is told unasked, to a primary controller and to others.
+/// Writes the asynchronous configuration of a primary controller and of others.
 pub(super) fn print_async(
     r: &mut Reader<'_>,
     text: &mut PrintBuffer<'_>,
@@ -147,7 +147,7 @@ pub(super) fn print_async(
     print_async_properties(r, text)
 }
 
-/// Writes what is told unasked, as a reply says it: with reasons that nobody knows.
+/// Writes the asynchronous configuration in a reply, including unknown reasons.
 pub(super) fn print_async_reply(
     r: &mut Reader<'_>,
     text: &mut PrintBuffer<'_>,
@@ -161,7 +161,7 @@ pub(super) fn print_async_reply(
     Ok(())
 }
 
-/// Writes what is told unasked, where properties say it before 1.4.
+/// Writes the asynchronous configuration in the form with properties before 1.4.
 pub(super) fn print_async_properties(
     r: &mut Reader<'_>,
     text: &mut PrintBuffer<'_>,
@@ -175,8 +175,7 @@ pub(super) fn print_async_properties(
     Ok(())
 }
 
-/// Reads properties, each of which says a mask; `check` is told the bits of it that nobody
-/// knows.
+/// Reads properties with one mask each; `check` receives the unknown bits of the mask.
 fn read_masks(
     r: &mut Reader<'_>,
     masks: &mut AsyncMaskTable,
@@ -211,7 +210,7 @@ fn write_masks(masks: &AsyncMaskTable, text: &mut PrintBuffer<'_>) {
     }
 }
 
-/// Reads a property: its kind and its mask.
+/// Reads a property: its type and its mask.
 fn property(r: &mut Reader<'_>) -> Result<(u16, u32), DecodeErrorName> {
     let property = crate::message::property::next(r)?;
     if property.kind >= crate::message::property::EXPERIMENTER - 1 {
@@ -225,7 +224,7 @@ fn property(r: &mut Reader<'_>) -> Result<(u16, u32), DecodeErrorName> {
     Ok((property.kind, mask))
 }
 
-/// Writes which form of match is wished for.
+/// Writes the requested match format.
 pub(super) fn print_flow_format(
     r: &mut Reader<'_>,
     text: &mut PrintBuffer<'_>,
@@ -239,7 +238,7 @@ pub(super) fn print_flow_format(
     Ok(())
 }
 
-/// Writes whether flow-mods name their table.
+/// Writes the setting for table ids in flow-mods.
 pub(super) fn print_table_ids(
     r: &mut Reader<'_>,
     text: &mut PrintBuffer<'_>,
@@ -248,7 +247,7 @@ pub(super) fn print_table_ids(
     Ok(())
 }
 
-/// Writes by which number a connection is known to rules.
+/// Writes the id of a controller.
 pub(super) fn print_controller_id(
     r: &mut Reader<'_>,
     text: &mut PrintBuffer<'_>,
@@ -258,7 +257,7 @@ pub(super) fn print_controller_id(
     Ok(())
 }
 
-/// Writes which form of packet-in is wished for.
+/// Writes the requested packet-in format.
 pub(super) fn print_packet_in_format(
     r: &mut Reader<'_>,
     text: &mut PrintBuffer<'_>,

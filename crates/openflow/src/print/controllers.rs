@@ -1,5 +1,5 @@
-//! How the controllers are that a switch goes to. `ovs-ofctl` does not know these
-//! messages: the words are those of its other lines about controllers.
+//! The state of the controllers that a switch connects to. `ovs-ofctl` does not support these
+//! messages; the text follows its other lines about controllers.
 
 use super::config::{reason_name, role};
 use super::refusal_names::DecodeErrorName;
@@ -19,7 +19,7 @@ const REASONS: [&str; 7] = [
     "experimenter_data_changed",
 ];
 
-/// Writes news of one.
+/// Writes a controller-status.
 pub(super) fn print_status(
     r: &mut Reader<'_>,
     text: &mut PrintBuffer<'_>,
@@ -28,7 +28,7 @@ pub(super) fn print_status(
     print_entry(r, text)
 }
 
-/// Writes how all are, a line for each.
+/// Writes the state of all controllers, one line each.
 pub(super) fn print(r: &mut Reader<'_>, text: &mut PrintBuffer<'_>) -> Result<(), DecodeErrorName> {
     while !r.is_empty() {
         text.push("\n ");

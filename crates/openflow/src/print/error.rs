@@ -1,4 +1,4 @@
-//! Errors: the name of the reason, and the message that is complained of.
+//! Errors: the name of the error, and the refused message.
 
 use super::refusal_names::DecodeErrorName;
 use super::text::PrintBuffer;
@@ -7,13 +7,13 @@ use crate::codec::Reader;
 use crate::message::WireFormat;
 use crate::message::error::ErrorMessage;
 
-/// The number in the header of an error, the same in all versions.
+/// The type number of an error message, the same in all versions.
 pub(super) const NUMBER: u8 = 1;
 
-/// What Open vSwitch says of numbers that it does not know.
+/// Open vSwitch's error for unknown numbers.
 const UNKNOWN: DecodeErrorName = DecodeErrorName("OFPBRC_BAD_LEN");
 
-/// What two ends that have no version in common say in words.
+/// The error type of a failed hello, of which the data is text.
 const HELLO_FAILED: u16 = 0;
 
 /// Writes an error.
@@ -36,7 +36,7 @@ pub(super) fn print(r: &mut Reader<'_>, text: &mut PrintBuffer<'_>) -> Result<()
     Ok(())
 }
 
-/// A byte as a person reads it: what is no letter in octal.
+/// Formats a byte as a character; bytes that are not printable, in octal.
 fn letter(byte: u8) -> String {
     match byte {
         b'\\' => "\\\\".to_owned(),

@@ -1,22 +1,22 @@
-//! The names of errors by their numbers, as Open vSwitch 3.1 reads them
-//! (`openflow/ofp-errors.h`, and what `ovs-ofctl ofp-print` says of each number).
+//! The names of errors by their numbers, as Open vSwitch 3.1 decodes them (`openflow/ofp-errors.h`,
+//! and the output of `ovs-ofctl ofp-print` for each number).
 //!
-//! Wider than what this crate has reasons for, which is in `faults`.
+//! The table has more errors than the refusals of this crate, which are in `error_codes`.
 
 use crate::error_codes::ErrorCode;
 use crate::experimenter::{NICIRA, ONF};
 use crate::version::Version;
 
 impl ErrorCode {
-    /// The specification's name for these numbers in `version`, as Open vSwitch writes it,
-    /// if there is one.
+    /// The specification's name of these numbers in `version`, as Open vSwitch writes it, if there
+    /// is one.
     #[must_use]
     pub fn name(self, version: Version) -> Option<&'static str> {
         of(self, version)
     }
 }
 
-/// The name of an error that was read, if `version` has one for its numbers.
+/// The name of a decoded error, if `version` has one for its numbers.
 pub(super) fn of(code: ErrorCode, version: Version) -> Option<&'static str> {
     let found = ROWS
         .iter()

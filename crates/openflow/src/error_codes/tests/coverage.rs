@@ -1,6 +1,5 @@
-//! Whether each reason to refuse something is one that is given, and that something shows
-//! to be given: a case, a vector, or a test that names it by our name or by that of
-//! Open vSwitch. Those that are never given are listed with the reason.
+//! Checks that the switch uses each refusal, and that a test case, a vector or a test shows it by
+//! our name or by Open vSwitch's. Refusals that the switch never sends are listed with the reason.
 
 use flow::Refusal;
 
@@ -8,7 +7,7 @@ use crate::conformance::files::texts;
 use crate::error_codes::refusals;
 use crate::print::name_of;
 
-/// Numbers that the specification has and that this switch never sends.
+/// Errors of the specification that this switch never sends.
 #[rustfmt::skip]
 const UNSENT: &[(Refusal, &str)] = { use Refusal::*; &[
     (HelloPermission,                "whoever reaches a socket may speak"),
@@ -40,7 +39,7 @@ const UNSENT: &[(Refusal, &str)] = { use Refusal::*; &[
     (TableFeaturesBadMetadata,       "all bits of metadata can be matched and written"),
 ] };
 
-/// What the project's files say: what the switch does, and what shows it.
+/// The text of the project's files: the source of the switch, and the evidence.
 #[derive(Default)]
 struct SourceTexts {
     code: String,
@@ -57,7 +56,7 @@ impl SourceTexts {
     }
 
     fn take(&mut self, name: &str, text: &str) {
-        // Where names are only listed.
+        // Files that only list names.
         let lists = [
             "flow/src/refusal.rs",
             "error_codes.rs",
@@ -85,7 +84,7 @@ impl SourceTexts {
     }
 }
 
-/// Whether `text` has `word` in it, as a word.
+/// Returns true if `text` contains `word` as a whole word.
 fn has_word(text: &str, word: &str) -> bool {
     let continues = |letter: Option<char>| letter.is_some_and(|c| c.is_alphanumeric() || c == '_');
     text.match_indices(word).any(|(at, _)| {
@@ -94,7 +93,7 @@ fn has_word(text: &str, word: &str) -> bool {
     })
 }
 
-/// `RoleBad` as `role_bad`, which is how cases have it.
+/// Converts `RoleBad` to `role_bad`, the form in test cases.
 fn snake(name: &str) -> String {
     let mut text = String::new();
     for letter in name.chars() {

@@ -1,12 +1,12 @@
-//! What bundles can do (OF 1.5.1, 7.3.5.20).
+//! The capabilities of bundles (OF 1.5.1, 7.3.5.20).
 //!
 //! ```text
 //! request  flags zeros(4) [time: type length zeros(4) four times]
 //! reply    capabilities zeros(6) [time: the same]
 //! ```
 //!
-//! The four are how exactly a time is kept, how far it may lie in the future and in the
-//! past, and the present one.
+//! The four times are the accuracy, the limits of a scheduled time in the future and in the past,
+//! and the present time.
 
 use crate::codec::{EncodeError, Malformed, Reader, Writer};
 use crate::message::bundle::{BundleFlags, WallTime};
@@ -19,42 +19,41 @@ const TIMES: u16 = 1;
 /// Bytes of the value of that property.
 const TIMES_LEN: usize = 4 + 4 * 16;
 
-/// What is asked of bundles.
+/// A bundle features request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BundleFeaturesRequest {
     /// `OFPBF_TIMESTAMP` and `OFPBF_TIME_SET_SCHED`.
     pub flags: u32,
-    /// What the controller says of times.
+    /// The controller's times.
     pub times: Option<BundleTimes>,
 }
 
 impl BundleFeaturesRequest {
-    /// The present time shall be told (`OFPBF_TIMESTAMP`).
+    /// Requests the present time (`OFPBF_TIMESTAMP`).
     pub const TIMESTAMP: u32 = 1 << 0;
-    /// How far a time may lie away shall be as the controller says
-    /// (`OFPBF_TIME_SET_SCHED`).
+    /// Sets the scheduling limits to the controller's (`OFPBF_TIME_SET_SCHED`).
     pub const SET_SCHEDULE: u32 = 1 << 1;
 }
 
-/// How a switch keeps times.
+/// The scheduling of timed bundles.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BundleTimes {
-    /// How exactly.
+    /// The accuracy of execution.
     pub accuracy: WallTime,
-    /// How far a time may lie in the future.
+    /// The limit of a scheduled time in the future.
     pub future_max: WallTime,
-    /// How far in the past.
+    /// The limit of a scheduled time in the past.
     pub past_max: WallTime,
     /// The present time.
     pub now: WallTime,
 }
 
-/// What bundles can do.
+/// The capabilities of bundles.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BundleFeatures {
-    /// The flags that a bundle may have.
+    /// The supported flags.
     pub capabilities: BundleFlags,
-    /// How times are kept, if they are.
+    /// The scheduling, if timed bundles are supported.
     pub times: Option<BundleTimes>,
 }
 

@@ -1,4 +1,4 @@
-//! Who made a switch, as text (OF 1.0.1, 5.3.5; OF 1.3.5, 7.3.5.1).
+//! The description of a switch as text (OF 1.0.1, 5.3.5; OF 1.3.5, 7.3.5.1).
 
 use flow::SwitchDescription;
 

@@ -1,5 +1,5 @@
-//! Flow monitors (OF 1.4.1, 7.3.5.17; `nicira-ext.h` and, for 1.3, ONF's extension
-//! 187 as Open vSwitch 3.1 has them). Wire shapes:
+//! Flow monitors (OF 1.4.1, 7.3.5.17; `nicira-ext.h` and, for 1.3, ONF's extension 187, as in Open
+//! vSwitch 3.1). Wire formats:
 //!
 //! ```text
 //! request  Nicira:  id flags out_port match_len table zeros(5) nxm
@@ -11,10 +11,10 @@
 //!          1.4 on:  length event zeros(4)              (paused, resumed)
 //! ```
 //!
-//! Before 1.3 the match is NXM's and what a rule does is a list of actions. Why
-//! a rule went is told by 1.5's numbers in every version, as Open vSwitch does.
+//! Before 1.3 the match is NXM and the rule has a list of actions. The reason of a removal has
+//! 1.5's number in every version, as in Open vSwitch.
 //!
-//! A rule is told in good faith, as in statistics.
+//! Rules are encoded with [`Fidelity::BestEffort`], as in statistics.
 
 use base::{Cookie, GroupId, TableId, Xid};
 use flow::{
@@ -31,11 +31,10 @@ use crate::oxm::{self, NxmMatch};
 use crate::port_no;
 use crate::version::Version;
 
-/// The flags that came with 1.4. `NXFMF_OWN` is what it calls `OFPFMF_NO_ABBREV`, and
-/// has the same bit.
+/// The flags that 1.4 added. Nicira's `NXFMF_OWN` is 1.4's `OFPFMF_NO_ABBREV`, the same bit.
 const FLAGS_V14: u16 = MonitorFlags::ONLY_OWN.0;
 
-/// One of these has to be in a request before 1.4.
+/// A request before 1.4 must have one of these flags.
 const EVENT_FLAGS: u16 = MonitorFlags::ADD.0 | MonitorFlags::REMOVED.0 | MonitorFlags::MODIFY.0;
 
 /// `OFPFMC_*`.
@@ -56,7 +55,7 @@ mod event {
     pub(super) const RESUMED: u16 = 6;
 }
 
-/// How a version writes monitors.
+/// The format of monitors in a version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum MonitorFormat {
     Nicira,
@@ -95,7 +94,7 @@ fn decode_nicira(r: &mut Reader<'_>) -> Result<Monitor, Malformed> {
     let id = MonitorId(r.u32()?);
     let flags = decode_flags_before(r)?;
     let mut asked = FlowStatsRequest::all();
-    // Nicira's numbers of ports have two bytes in every version.
+    // Nicira's port numbers have two bytes in every version.
     asked.out_port = port_no::decode_u16(r)?;
     let match_len = usize::from(r.u16()?);
     asked.table = TableId(r.u8()?);
@@ -111,7 +110,7 @@ fn decode_nicira(r: &mut Reader<'_>) -> Result<Monitor, Malformed> {
 fn decode_onf(r: &mut Reader<'_>) -> Result<Monitor, Malformed> {
     let id = MonitorId(r.u32()?);
     let flags = decode_flags_before(r)?;
-    // The match tells its length itself.
+    // The match includes its length.
     r.skip(2)?;
     let mut asked = FlowStatsRequest::all();
     asked.out_port = port_no::decode(r)?;
@@ -145,8 +144,7 @@ fn decode_standard(r: &mut Reader<'_>) -> Result<MonitorRequest, Malformed> {
     let bad_command = r.fail(Refusal::MonitorBadCommand);
     let command = r.u8()?;
     if command == command::DELETE {
-        // Whatever stands behind it, a name is all that matters; `ovs-ofctl` leaves
-        // the match out.
+        // Only the id matters; `ovs-ofctl` omits the match.
         r.rest();
         return Ok(MonitorRequest::Delete(id));
     }
@@ -191,7 +189,7 @@ fn encode_onf(monitor: &Monitor, w: &mut Writer<'_>) -> Result<(), EncodeError> 
     oxm::encode_structure_with_length(&asked.matching, w, between)
 }
 
-/// The flags, where there is no word for a group either.
+/// The flags before 1.4, which has no output group either.
 fn flags_pre_v14(monitor: &Monitor, w: &Writer<'_>) -> Result<u16, EncodeError> {
     if monitor.flags.contains(MonitorFlags::ONLY_OWN) || monitor.request.out_group != GroupId::ANY {
         return Err(w.unsupported("a monitor of a group or of one's own changes"));
@@ -268,7 +266,7 @@ impl WireFormat for FlowUpdate {
     }
 }
 
-/// Reads the rest of an update that tells of a rule.
+/// Decodes the remainder of an update with a rule.
 fn decode_full(r: &mut Reader<'_>, event: FlowEvent) -> Result<FlowUpdate, Malformed> {
     let mut change = match monitor_format(r.version()) {
         MonitorFormat::Nicira | MonitorFormat::Onf => decode_pre_v14(r, event)?,
@@ -322,7 +320,7 @@ fn decode_v14(r: &mut Reader<'_>, event: FlowEvent) -> Result<FlowChange, Malfor
     })
 }
 
-/// `event`, with the reason of this number if it is one that has a reason.
+/// Sets the reason of `event` if it has one.
 fn with_reason(event: FlowEvent, start: Reader<'_>, number: u16) -> Result<FlowEvent, Malformed> {
     match event {
         FlowEvent::Removed(_) => {
@@ -334,8 +332,8 @@ fn with_reason(event: FlowEvent, start: Reader<'_>, number: u16) -> Result<FlowE
     }
 }
 
-/// Appends an update that tells of a rule. One that is too long for any message,
-/// which translation can make it, is told without what it does.
+/// Appends an update with a rule. If the translation exceeds the maximum length, it omits the
+/// instructions.
 fn encode_full(change: &FlowChange, w: &mut Writer<'_>) -> Result<(), EncodeError> {
     let before = w.len();
     let written = encode_entry(change, &change.instructions, w);

@@ -1,11 +1,10 @@
-//! Rules and their counts, one by one or summed (OF 1.0.1, 5.3.5; OF 1.3.5,
-//! 7.3.5.2 and 7.3.5.3; OF 1.5.1, 7.3.5.2 to 7.3.5.4; Nicira's `nx_flow_stats`).
-//! What OpenFlow 1.5 asks and tells otherwise is in `flow_stats_v15`.
+//! Rules and their counters, individually or summed (OF 1.0.1, 5.3.5; OF 1.3.5, 7.3.5.2 and
+//! 7.3.5.3; OF 1.5.1, 7.3.5.2 to 7.3.5.4; Nicira's `nx_flow_stats`). `flow_stats_v15` has the
+//! differing formats of OpenFlow 1.5.
 //!
-//! A rule is told in good faith: as far as the version has words for it, so that
-//! one rule never costs the controller all others. In the own forms of OpenFlow
-//! 1.0 and 1.1 the match may come out wider (an IPv6 address has no place in it) and in
-//! 1.0 an action set is not told; Nicira's form tells every match.
+//! Rules are encoded with [`Fidelity::BestEffort`], so that one unusual rule never hides all others
+//! from the controller. In the formats of OpenFlow 1.0 and 1.1 the match may become wider (they
+//! have no IPv6 addresses), and 1.0 omits an action set; Nicira's format has every match.
 
 use std::time::Duration;
 
@@ -26,8 +25,8 @@ use crate::oxs::{self, OxsCounts};
 use crate::port_no;
 use crate::version::Version;
 
-/// The longest that an entry may be: what a message holds behind the longest
-/// header of replies, Nicira's.
+/// The maximum length of an entry: the payload of a message with the longest reply header,
+/// Nicira's.
 pub(super) const ENTRY_MAX: usize = u16::MAX as usize - 24;
 
 impl WireFormat for FlowStatsRequest {
@@ -86,7 +85,7 @@ impl WireFormat for FlowStatsRequest {
     }
 }
 
-/// Reads Nicira's request.
+/// Decodes Nicira's request.
 pub(super) fn decode_nx_request(r: &mut Reader<'_>) -> Result<FlowStatsRequest, Malformed> {
     let out_port = port_no::decode(r)?;
     let match_len = usize::from(r.u16()?);
@@ -158,7 +157,7 @@ impl WireFormat for FlowStats {
     }
 }
 
-/// Reads Nicira's entry.
+/// Decodes Nicira's entry.
 pub(super) fn decode_nx(r: &mut Reader<'_>) -> Result<FlowStats, Malformed> {
     let mut r = next_entry(r)?;
     let r = &mut r;
@@ -179,18 +178,17 @@ pub(super) fn encode_nx(stats: &FlowStats, w: &mut Writer<'_>) -> Result<(), Enc
     encode_bounded(stats, FlowFormat::Nicira, w)
 }
 
-/// Reads an entry of counts alone (1.5).
+/// Decodes an entry with counters only (1.5).
 pub(super) fn decode_counts_only(r: &mut Reader<'_>) -> Result<FlowStats, Malformed> {
     flow_stats_v15::decode_counts(&mut next_entry(r)?)
 }
 
-/// Appends an entry of counts alone (1.5).
+/// Appends an entry with counters only (1.5).
 pub(super) fn encode_counts_only(stats: &FlowStats, w: &mut Writer<'_>) -> Result<(), EncodeError> {
     encode_bounded(stats, FlowFormat::Counts, w)
 }
 
-/// Appends an entry. One that is too long for any message, which translation can
-/// make it, is told without what it does.
+/// Appends an entry. If the translation exceeds the maximum length, it omits the instructions.
 fn encode_bounded(
     stats: &FlowStats,
     format: FlowFormat,
@@ -249,7 +247,7 @@ fn encode_entry(
     })
 }
 
-/// The entry at hand, behind its length.
+/// Splits off the next entry and skips its length.
 fn next_entry<'a>(r: &mut Reader<'a>) -> Result<Reader<'a>, Malformed> {
     let length = usize::from(r.clone().u16()?);
     if length < 2 {
@@ -260,7 +258,7 @@ fn next_entry<'a>(r: &mut Reader<'a>) -> Result<Reader<'a>, Malformed> {
     Ok(entry)
 }
 
-/// A rule of which nothing is known yet.
+/// An empty rule entry.
 pub(super) fn empty(table: TableId) -> FlowStats {
     FlowStats {
         table,
@@ -280,7 +278,7 @@ pub(super) fn empty(table: TableId) -> FlowStats {
     }
 }
 
-/// What all forms share: duration, priority and timeouts.
+/// Decodes the times that all formats share: duration, priority and timeouts.
 fn decode_times(r: &mut Reader<'_>, stats: &mut FlowStats) -> Result<(), Malformed> {
     stats.duration = duration::decode(r)?;
     stats.priority = r.u16()?;
@@ -295,7 +293,7 @@ fn encode_times(stats: &FlowStats, w: &mut Writer<'_>) {
     w.u16(stats.hard_timeout_s);
 }
 
-/// Flags and importance, where a version has a place for them.
+/// Decodes flags and importance, if the version has them.
 fn decode_flags(r: &mut Reader<'_>, stats: &mut FlowStats) -> Result<(), Malformed> {
     let (flags, importance) = (r.u16()?, r.u16()?);
     if r.version() >= Version::V13 {
@@ -314,7 +312,7 @@ fn encode_flags(stats: &FlowStats, w: &mut Writer<'_>) {
     w.zeros(2);
 }
 
-/// What all forms share: cookie, frames and bytes.
+/// Decodes the members that all formats share: cookie, packets and bytes.
 fn decode_counts(r: &mut Reader<'_>, stats: &mut FlowStats) -> Result<(), Malformed> {
     stats.cookie = Cookie(r.u64()?);
     (stats.packets, stats.bytes) = (r.u64()?, r.u64()?);
@@ -327,7 +325,7 @@ fn encode_counts(stats: &FlowStats, w: &mut Writer<'_>) {
     w.u64(stats.bytes);
 }
 
-/// Nicira's ages: whole seconds and one, zero where it is not known.
+/// Decodes Nicira's age: seconds plus one; zero if it is unknown.
 fn decode_age(r: &mut Reader<'_>) -> Result<Duration, Malformed> {
     r.u16()
         .map(|age| Duration::from_secs(age.saturating_sub(1).into()))

@@ -1,8 +1,8 @@
-//! Rules and their counts in OpenFlow 1.5, which tells what a rule is
-//! (`OFPMP_FLOW_DESC`) and what it counted (`OFPMP_FLOW_STATS`) apart, and both
-//! counts as OXS fields (OF 1.5.1, 7.3.5.2 and 7.3.5.3).
+//! Rules and their counters in OpenFlow 1.5, which has separate messages for descriptions
+//! (`OFPMP_FLOW_DESC`) and counters (`OFPMP_FLOW_STATS`), both with OXS fields (OF 1.5.1, 7.3.5.2
+//! and 7.3.5.3).
 //!
-//! The lengths of entries and the forms of all other versions are in `flow_stats`.
+//! `flow_stats` has the lengths of entries and the formats of all other versions.
 
 use base::{Cookie, TableId};
 use flow::{FlowFlags, FlowStats, Instructions};
@@ -15,10 +15,10 @@ use crate::instruction;
 use crate::oxm;
 use crate::oxs::{self, OxsCounts};
 
-/// `OFPFSR_STATS_REQUEST`: the counts were asked for.
+/// `OFPFSR_STATS_REQUEST`: the reply to a request.
 const STATS_REQUEST: u8 = 0;
 
-/// Reads a rule's description, behind its length.
+/// Decodes a rule's description, after its length.
 pub(super) fn decode(r: &mut Reader<'_>) -> Result<FlowStats, Malformed> {
     r.skip(2)?;
     let mut stats = empty(TableId(r.u8()?));
@@ -34,11 +34,11 @@ pub(super) fn decode(r: &mut Reader<'_>) -> Result<FlowStats, Malformed> {
     Ok(stats)
 }
 
-/// Reads a rule's counts, behind their length.
+/// Decodes a rule's counters, after their length.
 pub(super) fn decode_counts(r: &mut Reader<'_>) -> Result<FlowStats, Malformed> {
     r.skip(2)?;
     let mut stats = empty(TableId(r.u8()?));
-    // Why they are told: this end has asked.
+    // The reason of the message: a request.
     r.skip(1)?;
     stats.priority = r.u16()?;
     stats.matching = oxm::decode_structure(r)?;
@@ -54,7 +54,7 @@ fn set_counts(stats: &mut FlowStats, counts: OxsCounts) {
     stats.bytes = counts.bytes.unwrap_or(0);
 }
 
-/// Appends an entry behind its length, in full or the counts alone.
+/// Appends an entry after its length, complete or with counters only.
 pub(super) fn encode(
     stats: &FlowStats,
     instructions: &Instructions,

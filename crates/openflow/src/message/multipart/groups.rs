@@ -1,5 +1,5 @@
-//! What is told of groups (OF 1.3.5, 7.3.5.9 to 7.3.5.11; in OpenFlow 1.0 Nicira's
-//! `NXST_GROUP*`, whose descriptions are laid out as by OpenFlow 1.5.1, 7.3.5.11).
+//! Statistics and descriptions of groups (OF 1.3.5, 7.3.5.9 to 7.3.5.11; in OpenFlow 1.0 Nicira's
+//! `NXST_GROUP*`, with descriptions in the layout of OpenFlow 1.5.1, 7.3.5.11).
 
 use std::time::Duration;
 
@@ -19,31 +19,32 @@ use crate::message::group_mod::{
 use crate::message::{WireFormat, selection};
 use crate::version::Version;
 
-/// The longest that a description may be: what a message holds behind the longest
-/// header of replies, Nicira's.
+/// The maximum length of a description: the payload of a message with the longest reply header,
+/// Nicira's.
 const ENTRY_MAX: usize = u16::MAX as usize - 24;
 
-/// Bytes of the counts of a bucket.
+/// Bytes of a bucket's counters.
 const BUCKET_STATS: usize = 16;
 
-/// Whether a group's age is told: from 1.3 on, and by Nicira's extension of 1.0.
+/// Returns true if the format has a group's duration: from 1.3 on, and in Nicira's extension of
+/// 1.0.
 const fn has_duration(version: Version) -> bool {
     !matches!(version, Version::V11 | Version::V12)
 }
 
-/// Bytes of a group's counts before those of its buckets.
+/// Bytes of a group's counters before those of its buckets.
 const fn stats_head(version: Version) -> usize {
     if has_duration(version) { 40 } else { 32 }
 }
 
-/// Reads which group is asked about.
+/// Decodes the requested group.
 pub(super) fn decode_request(r: &mut Reader<'_>) -> Result<GroupId, Malformed> {
     let group = GroupId(r.u32()?);
     r.skip(4)?;
     Ok(group)
 }
 
-/// Appends which group is asked about.
+/// Appends the requested group.
 pub(super) fn encode_request(group: GroupId, w: &mut Writer<'_>) {
     w.u32(group.0);
     w.zeros(4);
@@ -128,8 +129,7 @@ impl WireFormat for GroupDesc {
         })
     }
 
-    /// A group that is too long for any message, which translation can make it, is
-    /// told without its buckets.
+    /// If the translation exceeds the maximum length, it omits the buckets.
     fn encode(&self, w: &mut Writer<'_>) -> Result<(), EncodeError> {
         let before = w.len();
         let written = encode_desc(self, &self.buckets, w);
@@ -183,7 +183,7 @@ impl WireFormat for GroupFeatures {
             let count = r.u32()?;
             *most = if kinds >> kind & 1 == 1 { count } else { 0 };
         }
-        // Which actions another switch's buckets can do is not read.
+        // The supported actions of a peer's buckets are ignored.
         r.skip(16)?;
         Ok(Self {
             capabilities,
@@ -208,7 +208,7 @@ impl WireFormat for GroupFeatures {
     }
 }
 
-/// The entry at hand, of at least so many bytes, behind its length.
+/// Splits off the next entry, of at least `least` bytes, and skips its length.
 fn next_entry<'a>(r: &mut Reader<'a>, least: usize) -> Result<Reader<'a>, Malformed> {
     let length = usize::from(r.clone().u16()?);
     if length < least {

@@ -1,5 +1,5 @@
-//! What IPFIX has told: `NXST_IPFIX_BRIDGE` and `NXST_IPFIX_FLOW` (`nicira-ext.h` of Open
-//! vSwitch 3.1, nx_ipfix_stats_reply).
+//! The statistics of IPFIX export: `NXST_IPFIX_BRIDGE` and `NXST_IPFIX_FLOW` (`nicira-ext.h` of
+//! Open vSwitch 3.1, nx_ipfix_stats_reply).
 
 use flow::{IpfixScope, IpfixStats};
 
@@ -7,7 +7,7 @@ use crate::codec::{EncodeError, Malformed, Reader, Writer};
 use crate::kinds::MultipartKind;
 use crate::message::WireFormat;
 
-/// The statistics that these are.
+/// The multipart type of these statistics.
 pub(super) const fn kind(of: IpfixScope) -> MultipartKind {
     match of {
         IpfixScope::Bridge => MultipartKind::IpfixBridge,

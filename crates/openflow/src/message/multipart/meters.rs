@@ -1,4 +1,4 @@
-//! What is asked and told of meters (OF 1.3.5, 7.3.5.12 to 7.3.5.14).
+//! Statistics, configuration and features of meters (OF 1.3.5, 7.3.5.12 to 7.3.5.14).
 
 use base::MeterId;
 use flow::{BandKinds, BandStats, MeterConfig, MeterFeatures, MeterFlags, MeterStats, Refusal};
@@ -9,15 +9,15 @@ use crate::message::WireFormat;
 use crate::message::meter_mod::{decode_band, encode_band};
 use crate::version::Version;
 
-/// Bytes of a meter's counts before those of its bands, and of those of a band.
+/// Bytes of a meter's counters before those of its bands, and of a band's counters.
 const STATS_HEAD: usize = 40;
 const BAND_STATS: usize = 16;
 
 /// Bytes of a meter's configuration before its bands.
 const CONFIG_HEAD: usize = 8;
 
-/// Bytes that 1.5 has more of features: optional ones, of which this switch has none
-/// (OF 1.5.1, 7.3.5.16).
+/// Additional bytes of the features in 1.5: optional features, of which this switch has none (OF
+/// 1.5.1, 7.3.5.16).
 const fn features_tail(version: Version) -> usize {
     match version {
         Version::V15 => 8,
@@ -25,7 +25,7 @@ const fn features_tail(version: Version) -> usize {
     }
 }
 
-/// Reads which meter is asked about.
+/// Decodes the requested meter.
 pub(super) fn decode_request(r: &mut Reader<'_>) -> Result<MeterId, Malformed> {
     let meter = MeterId(r.u32()?);
     r.skip(4)?;
@@ -116,13 +116,13 @@ impl WireFormat for MeterFeatures {
         let stats = Self {
             meters_max,
             kinds,
-            // The flags are those of meters, which are half as wide.
+            // The flags are the meters' flags, which have 16 bits.
             flags: MeterFlags(u16::try_from(flags).unwrap_or(u16::MAX)),
             bands_max: r.u8()?,
             colours_max: r.u8()?,
         };
         r.skip(2)?;
-        // Open vSwitch 3.1 leaves the tail out.
+        // Open vSwitch 3.1 omits the additional bytes.
         if !r.is_empty() {
             r.skip(features_tail(r.version()))?;
         }

@@ -1,5 +1,5 @@
-//! The counts of a port (OF 1.0.1, 5.3.5; OF 1.3.5, 7.3.5.6; OF 1.4.1,
-//! 7.3.5.7, where what an Ethernet port counts is a property).
+//! The counters of a port (OF 1.0.1, 5.3.5; OF 1.3.5, 7.3.5.6; OF 1.4.1, 7.3.5.7, where the
+//! counters of an Ethernet port are a property).
 
 use std::time::Duration;
 
@@ -13,24 +13,24 @@ use crate::message::{WireFormat, property};
 use crate::port_no;
 use crate::version::Version;
 
-/// What stands for a count that the port cannot know.
+/// The value of an unsupported counter.
 const UNKNOWN: u64 = u64::MAX;
 
-/// Reads which port is asked about.
+/// Decodes the requested port.
 pub(super) fn decode_request(r: &mut Reader<'_>) -> Result<PortNo, Malformed> {
     let port = port_no::decode(r)?;
     r.skip(padding(r.version()))?;
     Ok(port)
 }
 
-/// Appends which port is asked about.
+/// Appends the requested port.
 pub(super) fn encode_request(port: PortNo, w: &mut Writer<'_>) -> Result<(), EncodeError> {
     port_no::encode(port, w)?;
     w.zeros(padding(w.version()));
     Ok(())
 }
 
-/// Bytes of padding behind the port's number.
+/// Bytes of padding after the port number.
 const fn padding(version: Version) -> usize {
     match version {
         Version::V10 => 6,
@@ -74,7 +74,7 @@ impl WireFormat for PortStats {
     }
 }
 
-/// Reads the counts that every port has.
+/// Decodes the counters that every port has.
 fn decode_common(port: PortNo, r: &mut Reader<'_>) -> Result<PortStats, Malformed> {
     Ok(PortStats {
         port,
@@ -109,7 +109,7 @@ fn encode_common(stats: &PortStats, w: &mut Writer<'_>) {
     }
 }
 
-/// Reads the counts of an Ethernet port.
+/// Decodes the counters of an Ethernet port.
 fn decode_ethernet(r: &mut Reader<'_>, stats: &mut PortStats) -> Result<(), Malformed> {
     stats.rx_frame_errors = decode_count(r)?;
     stats.rx_over_errors = decode_count(r)?;
@@ -129,8 +129,7 @@ fn encode_ethernet(stats: &PortStats, w: &mut Writer<'_>) {
     }
 }
 
-/// Reads the form of 1.4 and 1.5. What another switch tells of optical ports is
-/// passed over.
+/// Decodes the format of 1.4 and 1.5. Skips properties of optical ports.
 fn decode_with_properties(r: &mut Reader<'_>) -> Result<PortStats, Malformed> {
     let length = usize::from(r.clone().u16()?);
     let mut r = r.sub_or(length, Refusal::RequestBadLength)?;

@@ -1,5 +1,4 @@
-//! The counts of queues (OF 1.0.1, 5.3.5; OF 1.3.5, 7.3.5.8; OF 1.4.1,
-//! 7.3.5.9).
+//! The counters of queues (OF 1.0.1, 5.3.5; OF 1.3.5, 7.3.5.8; OF 1.4.1, 7.3.5.9).
 
 use std::time::Duration;
 
@@ -12,7 +11,7 @@ use crate::message::WireFormat;
 use crate::port_no;
 use crate::version::Version;
 
-/// Which queues are asked about.
+/// The requested queues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QueueStatsRequest {
     /// The port; [`PortNo::ANY`] for every port.
@@ -23,7 +22,7 @@ pub struct QueueStatsRequest {
 
 impl WireFormat for QueueStatsRequest {
     fn decode(r: &mut Reader<'_>) -> Result<Self, Malformed> {
-        // 1.0 says "every port" by OFPP_ALL, later versions by OFPP_ANY.
+        // "Every port" is OFPP_ALL in 1.0 and OFPP_ANY in later versions.
         let port = match (r.version(), port_no::decode(r)?) {
             (Version::V10, PortNo::ALL) => PortNo::ANY,
             (_, port) => port,
@@ -56,7 +55,7 @@ impl WireFormat for QueueStats {
                 let mut r = r.sub_or(length, Refusal::RequestBadLength)?;
                 r.skip(8)?;
                 let stats = decode_plain(&mut r)?;
-                // Only experimenters have any properties here.
+                // Only experimenters define properties here.
                 r.rest();
                 Ok(stats)
             }
@@ -76,7 +75,7 @@ impl WireFormat for QueueStats {
     }
 }
 
-/// Whether a version tells how long a queue has existed.
+/// Returns true if the version has the duration of a queue.
 const fn has_duration(version: Version) -> bool {
     match version {
         Version::V10 | Version::V11 | Version::V12 => false,

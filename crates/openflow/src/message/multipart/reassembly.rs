@@ -1,13 +1,12 @@
-//! Questions and answers that come in several messages, put together.
+//! Reassembly of requests and replies that consist of several messages.
 
 use super::{MultipartReply, MultipartRequest};
 
 impl MultipartReply {
-    /// Takes in what a later message of the same answer told, or gives it back if
-    /// it tells of something else.
+    /// Appends the entries of a later message of the same reply.
     ///
     /// # Errors
-    /// `more` is about another kind of thing, or about one that has no lists.
+    /// Returns `more` if it has another type or is not a list.
     pub fn append(&mut self, more: Self) -> Result<(), Self> {
         match (self, more) {
             (Self::Flow(_, all), Self::Flow(_, mut more)) => all.append(&mut more),
@@ -36,11 +35,10 @@ impl MultipartReply {
 }
 
 impl MultipartRequest {
-    /// Takes in what a later message of the same question says, or gives it back if it
-    /// is another question.
+    /// Appends the entries of a later message of the same request.
     ///
     /// # Errors
-    /// `more` is about another kind of thing, or about one that has no lists.
+    /// Returns `more` if it has another type or is not a list.
     pub fn append(&mut self, more: Self) -> Result<(), Self> {
         match (self, more) {
             (Self::TableFeatures(all), Self::TableFeatures(mut more)) => all.append(&mut more),
@@ -50,7 +48,7 @@ impl MultipartRequest {
         Ok(())
     }
 
-    /// How many things it lists, if it is a list.
+    /// The number of entries of a list; zero for other requests.
     #[must_use]
     pub const fn entries(&self) -> usize {
         match self {

@@ -1,4 +1,4 @@
-//! A reply as several messages, where one cannot hold it.
+//! Splits a reply into several messages if one cannot hold it.
 
 use base::Xid;
 
@@ -9,24 +9,23 @@ use crate::header::Header;
 use crate::kinds::{MessageKind, MultipartKind};
 use crate::message;
 
-/// The longest message there can be.
+/// The maximum length of a message.
 const MESSAGE_MAX: usize = u16::MAX as usize;
 
-/// A reply that is being written: the message that is open, behind those that
-/// are full.
+/// A reply under construction: the complete messages and the current one.
 pub(super) struct ReplyWriter<'a> {
     kind: MultipartKind,
     xid: Xid,
     dialect: Dialect,
     out: &'a mut Vec<u8>,
-    /// Where the open message starts.
+    /// The offset of the current message.
     start: usize,
-    /// Where its body starts.
+    /// The offset of its body.
     body: usize,
 }
 
 impl<'a> ReplyWriter<'a> {
-    /// Opens the first message.
+    /// Starts the first message.
     pub(super) fn new(
         kind: MultipartKind,
         xid: Xid,
@@ -59,7 +58,7 @@ impl<'a> ReplyWriter<'a> {
         Ok(())
     }
 
-    /// Ends the open message: its length, and whether another goes on with it.
+    /// Completes the current message: its length, and the flag that another continues it.
     pub(super) fn close(&mut self, more: bool) {
         let length = self.out.len() - self.start;
         let length = u16::try_from(length).expect("no entry was left that did not fit");
@@ -70,7 +69,7 @@ impl<'a> ReplyWriter<'a> {
         message[flags..flags + 2].copy_from_slice(&bits.to_be_bytes());
     }
 
-    /// Appends each entry, in the open message or else the next.
+    /// Appends each entry to the current message or, if it is full, to a new one.
     pub(super) fn write_all<T>(
         &mut self,
         list: &[T],
@@ -80,7 +79,7 @@ impl<'a> ReplyWriter<'a> {
             .try_for_each(|entry| self.write_entry(|w| encode(entry, w)))
     }
 
-    /// Appends an entry, in the open message or else the next.
+    /// Appends an entry to the current message or, if it is full, to a new one.
     pub(super) fn write_entry(
         &mut self,
         encode: impl FnOnce(&mut Writer<'_>) -> Result<(), EncodeError>,

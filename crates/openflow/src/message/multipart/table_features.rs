@@ -1,12 +1,12 @@
-//! What each table can do (OF 1.3.5, 7.3.5.5; OF 1.5.1, 7.3.5.18). `ovs-ofctl` asks
-//! before every command that names a table, and wants an answer.
+//! The capabilities of tables (OF 1.3.5, 7.3.5.5; OF 1.5.1, 7.3.5.18). `ovs-ofctl` requests them
+//! before every command that names a table, and requires a reply.
 //!
-//! All tables can do the same, which is what the codec has words for; so the
-//! properties are made from the registries, and only which tables may follow is
-//! told apart. Of another switch's properties only that one is read.
+//! All tables have the same capabilities, those of the codec; therefore the properties are
+//! generated from the registries, and only the next tables differ. From a peer's properties the
+//! decoder keeps only the next tables.
 //!
-//! In a request they say what a table shall be able to do. What is more than it can is
-//! refused here, and what is less changes nothing (`request`).
+//! In a request the properties are the required capabilities of a table. `request` refuses a table
+//! that lacks one of them; fewer capabilities change nothing.
 
 use base::TableId;
 use flow::field::{FieldInfo, Maskable};
@@ -27,8 +27,7 @@ const NAME: usize = 32;
 /// Bytes of a property's head.
 const PROPERTY_HEAD: usize = 4;
 
-/// `OFPTFPT_*`. What holds for frames that match nothing (`.._MISS`) is the same
-/// and may be left out.
+/// `OFPTFPT_*`. The property for a table miss (`.._MISS`) equals the other and may be omitted.
 mod property {
     pub(super) const INSTRUCTIONS: u16 = 0;
     pub(super) const NEXT_TABLES: u16 = 2;
@@ -45,21 +44,21 @@ mod property {
     pub(super) const EXPERIMENTER: u16 = 0xfffe;
 }
 
-/// What is to be done with tables: `OFPTFC_*` of 1.5. Before, there is but the first.
+/// The command of a request: `OFPTFC_*` of 1.5. Earlier versions have only the first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TableFeaturesCommand {
-    /// These, and no others, are the tables.
+    /// Replaces all tables with these.
     #[default]
     Replace,
-    /// Change these.
+    /// Modifies these tables.
     Modify,
-    /// Use these again.
+    /// Enables these tables.
     Enable,
-    /// Use these no longer.
+    /// Disables these tables.
     Disable,
 }
 
-/// In the order of their numbers.
+/// All commands in the order of their numbers.
 const COMMANDS: [TableFeaturesCommand; 4] = [
     TableFeaturesCommand::Replace,
     TableFeaturesCommand::Modify,
@@ -70,24 +69,24 @@ const COMMANDS: [TableFeaturesCommand; 4] = [
 /// `OFPTFF_INGRESS_TABLE` of 1.5.
 const INGRESS: u32 = 1;
 
-/// A table, and what is particular to it.
+/// The features of a table that are particular to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TableFeatures {
     /// The table.
     pub table: TableId,
     /// Its name, at most 31 bytes on the wire.
     pub name: String,
-    /// Bits of the metadata register that it can match.
+    /// The bits of the metadata register that the table can match.
     pub metadata_match: u64,
-    /// Bits of the metadata register that it can write.
+    /// The bits of the metadata register that the table can write.
     pub metadata_write: u64,
-    /// What can be configured of it (1.4; in 1.3, how it is configured).
+    /// The supported configuration flags (1.4); in 1.3 the present configuration.
     pub capabilities: TableFlags,
-    /// Rules it may hold.
+    /// The maximum number of rules.
     pub flows_max: u32,
-    /// What is to be done with the table; only a request says so, and in 1.5 only.
+    /// The command, only in a request of 1.5.
     pub command: TableFeaturesCommand,
-    /// The tables that `goto_table` may name in it.
+    /// The tables that `goto_table` may name in this table.
     pub next: Vec<TableId>,
 }
 
@@ -111,7 +110,7 @@ impl WireFormat for TableFeatures {
 }
 
 impl TableFeatures {
-    /// Appends what comes before the properties.
+    /// Appends the members before the properties.
     fn encode_head(&self, features: u32, w: &mut Writer<'_>) -> Result<(), EncodeError> {
         let numbered = (0..).zip(COMMANDS);
         let mut numbers = numbered.filter(|(_, command)| *command == self.command);
@@ -132,8 +131,8 @@ impl TableFeatures {
     }
 }
 
-/// Appends a table as a request has it: without properties, so that what it can do stays
-/// as it is.
+/// Appends a table in a request, with the next tables as its only property, so that the other
+/// capabilities remain unchanged.
 pub(super) fn encode_request(table: &TableFeatures, w: &mut Writer<'_>) -> Result<(), EncodeError> {
     w.nested(0, |w| {
         table.encode_head(0, w)?;
@@ -144,12 +143,12 @@ pub(super) fn encode_request(table: &TableFeatures, w: &mut Writer<'_>) -> Resul
     .map(drop)
 }
 
-/// Reads a table as a request has it.
+/// Decodes a table in a request.
 pub(super) fn decode_request(r: &mut Reader<'_>) -> Result<TableFeatures, Malformed> {
     decode_entry(r, request::check)
 }
 
-/// Reads a table, and has each property checked: its kind, its value, of which table.
+/// Decodes a table and applies `check` to each property: its type, its value, its table.
 fn decode_entry(
     r: &mut Reader<'_>,
     check: impl Fn(u16, Reader<'_>, TableId) -> Result<(), Malformed>,
@@ -187,7 +186,7 @@ fn decode_entry(
     })
 }
 
-/// What is to be done with the table; in 1.3 and 1.4 a byte of padding stands there.
+/// Decodes the command, which is a byte of padding in 1.3 and 1.4.
 fn decode_command(r: &mut Reader<'_>) -> Result<TableFeaturesCommand, Malformed> {
     let bad = r.fail(Refusal::TableFeaturesBadCommand);
     let number = r.u8()?;
@@ -197,7 +196,7 @@ fn decode_command(r: &mut Reader<'_>) -> Result<TableFeaturesCommand, Malformed>
     }
 }
 
-/// The kind and the value of the property at hand; `r` then stands behind its padding.
+/// Decodes the type and the value of the next property, and skips its padding.
 fn decode_property<'a>(r: &mut Reader<'a>) -> Result<(u16, Reader<'a>), Malformed> {
     let place = r.fail(Refusal::RequestBadLength);
     let mut head = r.clone();
@@ -223,7 +222,7 @@ fn encode_properties(next: &[TableId], w: &mut Writer<'_>) -> Result<(), EncodeE
     put_fields(property::APPLY_SETFIELD, |row| row.writable, false, w)
 }
 
-/// Appends a list of instructions or actions: heads without bodies.
+/// Appends a list of instructions or actions: headers without bodies.
 fn put_ids(kind: u16, ids: &[u16], w: &mut Writer<'_>) -> Result<(), EncodeError> {
     put(kind, w, |w| {
         for id in ids {
@@ -233,8 +232,8 @@ fn put_ids(kind: u16, ids: &[u16], w: &mut Writer<'_>) -> Result<(), EncodeError
     })
 }
 
-/// Appends the headers of the fields that `can`. `masks` marks those that take a
-/// mask.
+/// Appends the headers of the fields that satisfy `can`. `masks` sets the mask bit of those that
+/// allow a mask.
 fn put_fields(
     kind: u16,
     can: impl Fn(&FieldInfo) -> bool,

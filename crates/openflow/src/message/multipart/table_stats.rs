@@ -1,7 +1,6 @@
-//! The counts of a table (OF 1.0.1, 5.3.5; OF 1.1.0, A.3.5; OF 1.2, A.3.5.3;
-//! OF 1.3.5, 7.3.5.4). Until OpenFlow 1.2 a name is told too, which ours have not,
-//! what the table can do, which is all that the codec has words for, and how many
-//! rules fit.
+//! The counters of a table (OF 1.0.1, 5.3.5; OF 1.1.0, A.3.5; OF 1.2, A.3.5.3; OF 1.3.5, 7.3.5.4).
+//! Until OpenFlow 1.2 the entry also has a name, which our tables lack, the capabilities, which are
+//! those of the codec, and the maximum number of rules.
 
 use base::TableId;
 use flow::field::FieldInfo;
@@ -19,7 +18,7 @@ const NAME: usize = 32;
 /// `OFPFW_ALL` of OpenFlow 1.0.
 const WILDCARDS_ALL: u32 = (1 << 22) - 1;
 
-/// `OFPTC_TABLE_MISS_CONTROLLER`: frames that match nothing go to the controllers.
+/// `OFPTC_TABLE_MISS_CONTROLLER`: a table miss sends the packet to the controllers.
 const CONFIG: u32 = 0;
 
 /// `OFPXMC_OPENFLOW_BASIC`.
@@ -28,7 +27,7 @@ const OXM_BASIC: u16 = 0x8000;
 /// `OFPFMF_*` of OpenFlow 1.1, all of them.
 const FIELDS_V11: u32 = 0xffff;
 
-/// Bytes of padding behind the table's number.
+/// Bytes of padding after the table id.
 const fn padding(version: Version) -> usize {
     match version {
         Version::V10 | Version::V13 | Version::V14 | Version::V15 => 3,
@@ -36,7 +35,7 @@ const fn padding(version: Version) -> usize {
     }
 }
 
-/// Bytes that tell what the table can do, where it is told here.
+/// Bytes of the capabilities, in versions that have them here.
 const fn capability_bytes(version: Version) -> Option<usize> {
     match version {
         Version::V10 => Some(4),
@@ -46,7 +45,7 @@ const fn capability_bytes(version: Version) -> Option<usize> {
     }
 }
 
-/// Appends what the table can do.
+/// Appends the capabilities of the table.
 fn encode_capabilities(w: &mut Writer<'_>) {
     let actions = action::standard_numbers(w.version()).fold(0, |bits, number| bits | 1 << number);
     let instructions =
@@ -77,7 +76,7 @@ fn encode_capabilities(w: &mut Writer<'_>) {
     }
 }
 
-/// The basic OXM fields that `can`, a bit each.
+/// The basic OXM fields that satisfy `can`, one bit each.
 fn fields(can: impl Fn(&FieldInfo) -> bool) -> u64 {
     Field::all()
         .filter(|row| can(row))

@@ -1,4 +1,4 @@
-//! Tests of replies that take several messages.
+//! Tests of replies that consist of several messages.
 
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ fn rule(priority: u16, actions: usize) -> FlowStats {
     }
 }
 
-/// The parts of a reply, and whether each says that more follows.
+/// The messages of a reply, each with its more flag.
 fn parts(message: &Message, version: Version) -> Vec<(MultipartReply, bool)> {
     let mut out = Vec::new();
     message
@@ -86,7 +86,7 @@ fn empty_reply_is_one_message() {
 
 #[test]
 fn oversized_rule_is_encoded_without_instructions() {
-    // Eight bytes an action in 1.0, sixteen in 1.3.
+    // An action has eight bytes in 1.0 and sixteen in 1.3.
     let rules = vec![rule(1, 1), rule(2, 8_000), rule(3, 1)];
     let reply = MultipartReply::Flow(FlowFormat::Standard, rules);
     let [(stats, false)] = &parts(&reply.clone().into(), Version::V10)[..] else {

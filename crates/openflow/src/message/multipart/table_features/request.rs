@@ -1,5 +1,5 @@
-//! What a request wants of a table, against what every table can do. A table that can do
-//! more than is asked of it does; one that cannot do all of it is refused.
+//! Checks the capabilities in a request against those of every table. A table that has more than
+//! the required capabilities is accepted; one that lacks any of them is refused.
 
 use base::TableId;
 use flow::field::Maskable;
@@ -12,10 +12,10 @@ use crate::instruction;
 use crate::oxm::OxmHeader;
 use crate::version::Version;
 
-/// Whether a table can do what a property of this kind and value says.
+/// Checks that a table has the capabilities in a property of this type.
 pub(super) fn check(kind: u16, mut r: Reader<'_>, table: TableId) -> Result<(), Malformed> {
     let version = r.version();
-    // What holds for frames that match nothing has the odd numbers, and is the same.
+    // The property for a table miss has the next odd number and the same check.
     match kind & !1 {
         property::INSTRUCTIONS => ids(&mut r, |number| {
             instruction::supported_numbers(version).any(|known| known == number)
@@ -48,7 +48,7 @@ pub(super) fn check(kind: u16, mut r: Reader<'_>, table: TableId) -> Result<(), 
     }
 }
 
-/// Instructions or actions: heads without bodies.
+/// Checks instructions or actions: headers without bodies.
 fn ids(r: &mut Reader<'_>, can: impl Fn(u16) -> bool) -> Result<(), Malformed> {
     while !r.is_empty() {
         let place = r.clone();
@@ -62,7 +62,7 @@ fn ids(r: &mut Reader<'_>, can: impl Fn(u16) -> bool) -> Result<(), Malformed> {
     Ok(())
 }
 
-/// Headers of fields.
+/// Checks headers of fields.
 fn fields(r: &mut Reader<'_>, can: impl Fn(Field, bool) -> bool) -> Result<(), Malformed> {
     while !r.is_empty() {
         let bad = r.fail(Refusal::TableFeaturesBadFeatures);
@@ -75,7 +75,7 @@ fn fields(r: &mut Reader<'_>, can: impl Fn(Field, bool) -> bool) -> Result<(), M
     Ok(())
 }
 
-/// Types of packets: there are Ethernet frames only.
+/// Checks packet types: only Ethernet is supported.
 fn packet_types(r: &mut Reader<'_>) -> Result<(), Malformed> {
     while !r.is_empty() {
         let bad = r.fail(Refusal::TableFeaturesBadFeatures);
