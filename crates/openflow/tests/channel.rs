@@ -1,4 +1,4 @@
-//! The life of a channel, both ends, without sockets or a clock.
+//! Tests of a channel, both ends, without sockets or a clock.
 
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ fn options_for(versions: VersionSet) -> ChannelOptions {
     }
 }
 
-/// A switch's end that is up in this version, with nothing pending.
+/// The switch end of a channel that is up in this version, with nothing pending.
 fn switch_up(version: Version) -> Channel {
     let mut channel = Channel::new(
         ChannelSide::Switch,
@@ -48,7 +48,7 @@ fn bytes(xid: Xid, message: &Message, dialect: impl Into<Dialect>) -> Vec<u8> {
     out
 }
 
-/// The messages that are pending, taken.
+/// Removes and decodes the pending messages.
 fn take_sent(channel: &mut Channel, version: Version) -> Vec<(Xid, Message)> {
     let mut rest = channel.pending();
     let mut sent = Vec::new();
@@ -61,7 +61,7 @@ fn take_sent(channel: &mut Channel, version: Version) -> Vec<(Xid, Message)> {
     sent
 }
 
-// --- greeting
+// --- negotiation
 
 #[test]
 fn channels_negotiate_newest_common_version() {
@@ -115,7 +115,7 @@ fn version_sets_negotiate_newest_common_or_fail() {
 
 #[test]
 fn hello_bitmap_overrides_header_version() {
-    // A peer of 1.0, 1.3 and a version that nobody has thought of, as its header says.
+    // A peer with 1.0, 1.3 and a version that does not exist, which its header has.
     let mut channel = Channel::new(
         ChannelSide::Switch,
         ChannelOptions::default(),
@@ -166,7 +166,7 @@ fn version_mismatch_sends_error_text_and_closes_channel() {
     let peer_versions = VersionSet::only(Version::V13);
     let down = ChannelEvent::Down(DownReason::Incompatible(peer_versions));
     assert_eq!(events(&mut pair.switch), [down]);
-    // In the version that the other end said it speaks.
+    // The error has the version in the peer's hello.
     let error = pair.switch.pending()[greeting..].to_vec();
     let Ok((_, Message::Error(ErrorMessage { code, data }))) =
         Message::decode(&error, Version::V13)
@@ -266,7 +266,7 @@ fn second_hello_is_ignored() {
     assert_eq!(channel.backlog(), 0);
 }
 
-// --- cutting the stream
+// --- splitting of the stream
 
 #[test]
 fn messages_are_independent_of_input_chunking() {
@@ -330,7 +330,7 @@ fn closed_channel_ignores_input_and_sends_nothing() {
     assert_eq!(channel.backlog(), 0);
 }
 
-// --- refusing
+// --- refusals
 
 #[test]
 fn malformed_message_is_answered_with_first_64_bytes() {
@@ -417,7 +417,7 @@ fn refuse_encodes_code_of_negotiated_version() {
     }
 }
 
-// --- staying alive
+// --- liveness
 
 #[test]
 fn silent_peer_is_probed_then_declared_unresponsive() {
@@ -524,7 +524,7 @@ fn channel_with_unread_output_is_congested() {
     assert_eq!(events(&mut pair.controller).len(), 125);
 }
 
-// --- what the channel does for its user
+// --- messages that the channel handles itself
 
 #[test]
 fn oversized_reply_is_sent_in_parts() {
@@ -622,7 +622,7 @@ fn nicira_settings_apply_to_both_ends() {
     };
     assert_eq!(received.message, message);
 
-    // And flow-removed messages now tell the table.
+    // Flow-removed messages now have the table.
     let removed = Message::FlowRemoved(flow::FlowRemoved {
         matching: Match::any(),
         cookie: Cookie(1),
@@ -666,9 +666,9 @@ fn well_formed_message_can_be_refused_with_its_excerpt() {
     assert_eq!((*xid, message), (Xid(9), &Message::Error(error)));
 }
 
-// --- messages that are given back
+// --- recycled messages
 
-/// Flow-mods that say as much as the version has words for, and as little.
+/// Flow-mods with all members that the version has, and with none.
 fn flow_mods(version: Version) -> Vec<Message> {
     let outputs = |count| (1..=count).map(|port| Action::output(PortNo(port)));
     let matching = |line: &str| line.parse::<Match>().expect(line);

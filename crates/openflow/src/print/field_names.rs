@@ -1,8 +1,8 @@
-//! Fields by the names that Open vSwitch 3.1 gives them where a table's features are
-//! told: all that it knows, also those that no rule here can have.
+//! The names of fields in table features, as Open vSwitch 3.1 prints them: all that it knows,
+//! including fields that our rules cannot match.
 //!
-//! Not the registry of fields that rules match (`flow::field`): a table of another
-//! switch may tell of any.
+//! This is not the registry of match fields (`flow::field`): a table of another switch may have any
+//! field.
 
 use std::collections::BTreeSet;
 
@@ -12,35 +12,35 @@ use crate::experimenter::ONF;
 use crate::oxm::OxmHeader;
 use ::flow::Refusal;
 
-/// A field: its row, and which of the row's it is.
+/// A field: its row, and its position in the row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct FieldIndex {
     row: usize,
     nth: u8,
 }
 
-/// Fields, in the order in which they are told.
+/// Fields in the order of the output.
 pub(super) type FieldSet = BTreeSet<FieldIndex>;
 
-/// Whose fields begin with the number of whose they are, and those numbers.
+/// The class of experimenter fields, which begin with the experimenter id, and those ids.
 const EXPERIMENTER: u16 = 0xffff;
 const NICIRA: u32 = 0x2320;
 const NSH: u32 = 0x005a_d650;
 
-/// Bytes of an experimenter's number.
+/// Bytes of an experimenter id.
 const EXPERIMENTER_BYTES: usize = 4;
 
-/// The class of the specification's own fields.
+/// The class of the specification's fields.
 const BASIC: u16 = 0x8000;
 
-/// The newest field that OpenFlow 1.2 has a bit for.
+/// The newest field that has a bit in OpenFlow 1.2.
 const NEWEST_OF_12: u8 = 35;
 
-/// How many names in a row are told by the first and the last.
+/// The minimum number of consecutive names that are printed as a range.
 const RANGE: usize = 3;
 
-/// Fields that differ in a number: their name, how many there are, their bytes, and the
-/// header that the first has, or the headers.
+/// Fields that differ only in a number: their name, their count, their length in bytes, and the
+/// header of the first, or all headers.
 struct FieldRow {
     stem: &'static str,
     count: u8,
@@ -48,7 +48,7 @@ struct FieldRow {
     headers: &'static [HeaderId],
 }
 
-/// How long a field is.
+/// The length of a field in bytes.
 #[derive(Clone, Copy)]
 enum FieldLength {
     Exactly(usize),
@@ -56,7 +56,7 @@ enum FieldLength {
 }
 
 impl FieldLength {
-    /// Whether a header may say so.
+    /// Returns true if a header may have this length.
     const fn allows(self, length: usize, masked: bool) -> bool {
         match self {
             Self::Exactly(bytes) if masked => length == 2 * bytes,
@@ -66,7 +66,7 @@ impl FieldLength {
     }
 }
 
-/// What stands in a header: the class, whose field it is, and its number.
+/// The contents of a header: the class, the experimenter and the number.
 #[derive(PartialEq, Eq)]
 struct HeaderId(u16, Option<u32>, u8);
 
@@ -104,8 +104,8 @@ const fn many(
     }
 }
 
-/// In the order in which Open vSwitch tells them. The two fields of its class `0x1000` are
-/// parts of neighbour discovery.
+/// All fields in Open vSwitch's order of output. The two fields of its class `0x1000` belong to
+/// neighbor discovery.
 #[rustfmt::skip]
 static FIELDS: &[FieldRow] = &[
     row("dp_hash",         4,  &[nx(35), ext(NICIRA, 0)]),
@@ -200,7 +200,7 @@ static FIELDS: &[FieldRow] = &[
     row("nsh_ttl",         1,  &[ext(NSH, 10)]),
 ];
 
-/// Fields by the bits of 1.0 that make them count for nothing.
+/// The fields of the wildcard bits of 1.0.
 const WILDCARDS_V10: [(u32, &str); 12] = [
     (1 << 0, "in_port"),
     (1 << 1, "vlan_vid"),
@@ -216,7 +216,7 @@ const WILDCARDS_V10: [(u32, &str); 12] = [
     (1 << 21, "nw_tos"),
 ];
 
-/// Fields by the bits of 1.1; bit 10 is of none.
+/// The fields of the bits of 1.1; bit 10 has no field.
 const BITS_V11: [(u32, &str); 15] = [
     (1 << 0, "in_port"),
     (1 << 1, "vlan_vid"),
@@ -254,15 +254,14 @@ fn by_bits(bits: u32, names: &[(u32, &str)]) -> FieldSet {
     .collect()
 }
 
-/// The fields whose bits of 1.2 are set: each has the bit of its number.
+/// The fields of the bits of 1.2: each has the bit of its number.
 pub(super) fn of_bits_v12(bits: u64) -> FieldSet {
     let set = (0..=NEWEST_OF_12).filter(|number| bits >> number & 1 == 1);
     set.filter_map(|number| find(&oxm(number)).map(|(index, _)| index))
         .collect()
 }
 
-/// Headers to the end of `r`: the fields that are told exactly, and those under masks.
-/// What nobody knows is passed over.
+/// Reads headers to the end of `r` and returns the exact and the masked fields. Skips unknown ones.
 pub(super) fn read(r: &Reader<'_>) -> Result<(FieldSet, FieldSet), DecodeErrorName> {
     let mut r = r.clone().on_short(Refusal::MatchBadLength);
     let (mut exact, mut masked) = (FieldSet::new(), FieldSet::new());
@@ -288,7 +287,7 @@ pub(super) fn read(r: &Reader<'_>) -> Result<(FieldSet, FieldSet), DecodeErrorNa
     Ok((exact, masked))
 }
 
-/// The field with this header, and how long it is.
+/// The field of this header, and its length.
 fn find(id: &HeaderId) -> Option<(FieldIndex, FieldLength)> {
     FIELDS.iter().enumerate().find_map(|(index, row)| {
         let nth = row.headers.iter().find_map(|first| {
@@ -299,7 +298,7 @@ fn find(id: &HeaderId) -> Option<(FieldIndex, FieldLength)> {
     })
 }
 
-/// The names of fields, in short.
+/// The abbreviated names of fields.
 pub(super) fn names(fields: &FieldSet) -> String {
     let names = fields.iter().map(|index| {
         let row = &FIELDS[index.row];
@@ -313,8 +312,8 @@ pub(super) fn names(fields: &FieldSet) -> String {
     abbreviate(&names).join(" ")
 }
 
-/// Names in short: those that begin alike are told together, and of those that count on
-/// the first and the last.
+/// Abbreviates names: those with a common prefix form a group, and consecutive numbers form a
+/// range.
 fn abbreviate(mut names: &[&str]) -> Vec<String> {
     let mut texts = Vec::new();
     while let [first, ..] = names {
@@ -338,7 +337,7 @@ fn abbreviate(mut names: &[&str]) -> Vec<String> {
     texts
 }
 
-/// How many names at the front have the same words before their first underscore.
+/// The number of leading names with the same prefix before the first underscore.
 fn alike(names: &[&str]) -> usize {
     let prefix = |name: &&str| name.split_once('_').map(|(prefix, _)| prefix.to_owned());
     let Some(first) = names.first().and_then(prefix) else {
@@ -348,7 +347,7 @@ fn alike(names: &[&str]) -> usize {
     names.iter().take_while(same).count()
 }
 
-/// How many names at the front are the same but for a number that counts on.
+/// The number of leading names that are equal except for a consecutive number.
 fn counting(names: &[&str]) -> usize {
     let Some(first) = names.first() else {
         return 0;
@@ -394,7 +393,7 @@ mod tests {
     fn names_of_legacy_bits_are_fields() {
         assert_eq!(of_wildcards_v10(u32::MAX).len(), WILDCARDS_V10.len());
         assert_eq!(of_bits_v11(u32::MAX).len(), BITS_V11.len());
-        // There is no field for a port below a port.
+        // The physical ingress port has no field here.
         assert_eq!(of_bits_v12(u64::MAX).len(), usize::from(NEWEST_OF_12));
     }
 }

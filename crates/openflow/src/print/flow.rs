@@ -1,5 +1,4 @@
-//! Rules: how they are changed, and how they end. How they are told of is in
-//! `flow_stats`.
+//! Changes and removals of rules. `flow_stats` prints their statistics.
 
 use ::flow::text::DEFAULT_PRIORITY;
 use ::flow::{Match, Refusal};
@@ -16,7 +15,7 @@ use crate::oxm_text;
 use crate::oxs;
 use crate::version::Version;
 
-/// Why a rule ended, by number.
+/// The reasons of a removal by number.
 pub(super) const REASONS: [&str; 6] = [
     "idle",
     "hard",
@@ -26,10 +25,10 @@ pub(super) const REASONS: [&str; 6] = [
     "eviction",
 ];
 
-/// What is done to rules, by number.
+/// The commands of a flow-mod by number.
 const COMMANDS: [&str; 5] = ["ADD", "MOD", "MOD_STRICT", "DEL", "DEL_STRICT"];
 
-/// Flags of rules, from bit 0.
+/// The flags of rules, from bit 0.
 const FLAGS: [&str; 5] = [
     "send_flow_rem",
     "check_overlap",
@@ -44,23 +43,23 @@ const ADD: u16 = 0;
 /// The number of the first deletion.
 const DELETE: u16 = 3;
 
-/// Emergency rules of 1.0, which nobody has (OF 1.0.1, 5.3.3).
+/// Emergency rules of 1.0, which are not supported (OF 1.0.1, 5.3.3).
 const EMERGENCY_V10: u16 = 1 << 2;
 
-/// A flow-mod's members beside its match and what its rule does.
+/// The members of a flow-mod except its match and instructions.
 #[derive(Default)]
 struct FlowModMembers {
     command: u16,
     table: u8,
-    /// Given to rules.
+    /// The cookie to set.
     cookie: u64,
-    /// Asked of rules.
+    /// The cookie to match.
     cookie_match: u64,
     mask: u64,
     idle_s: u16,
     hard_s: u16,
     priority: u16,
-    /// The priority, where the match is told without it.
+    /// The priority, if it is printed after the match.
     priority_last: Option<u16>,
     importance: u16,
     buffer: Option<BufferId>,
@@ -97,7 +96,7 @@ pub(super) fn print_mod(
     Ok(())
 }
 
-/// Writes a flow-mod of Nicira's.
+/// Writes a Nicira flow-mod.
 pub(super) fn print_mod_nicira(
     r: &mut Reader<'_>,
     text: &mut PrintBuffer<'_>,
@@ -127,13 +126,13 @@ pub(super) fn print_mod_nicira(
 }
 
 impl FlowModMembers {
-    /// Has the priority told behind the match, if it is not the usual one.
+    /// Prints the priority after the match, unless it is the default.
     fn print_priority_last(&mut self) {
         self.priority_last = Some(self.priority).filter(|priority| *priority != DEFAULT_PRIORITY);
     }
 }
 
-/// Reads the members that both forms of 1.0 have.
+/// Reads the members that both formats of 1.0 share.
 fn read_middle(r: &mut Reader<'_>, members: &mut FlowModMembers) -> Result<(), DecodeErrorName> {
     members.table = r.u8()?;
     members.command = command(r)?;
@@ -254,15 +253,15 @@ fn write_mod(members: &FlowModMembers, fields: &str, actions: &str, text: &mut P
     write!(text, "{}actions={actions}", flags(members.flags));
 }
 
-/// The names of flags, each with a space behind it.
+/// The names of flags, each with a trailing space.
 pub(super) fn flags(bits: u16) -> String {
     let set = FLAGS.iter().enumerate();
     let set = set.filter(|(bit, _)| bits >> bit & 1 == 1);
     set.map(|(_, name)| format!("{name} ")).collect()
 }
 
-/// A rule's priority and match. What OpenFlow 1.0 and 1.1 call no tag leaves nothing of
-/// a tag open, which later versions cannot say.
+/// Formats a rule's priority and match. In OpenFlow 1.0 and 1.1 "no tag" fixes all bits of the tag,
+/// which a match of later versions cannot express.
 pub(super) fn fields(r: &Reader<'_>, priority: u16, matching: &Match) -> String {
     let mut members = String::new();
     if priority != DEFAULT_PRIORITY {
@@ -284,7 +283,7 @@ pub(super) fn untagged(version: Version, matching: String) -> String {
     }
 }
 
-/// A rule's end.
+/// The members of a flow-removed.
 struct FlowRemovedMembers {
     cookie: u64,
     priority: u16,
@@ -324,13 +323,13 @@ pub(super) fn print_removed(
     Ok(())
 }
 
-/// Writes a flow-removed of Nicira's.
+/// Writes a Nicira flow-removed.
 pub(super) fn print_removed_nicira(
     r: &mut Reader<'_>,
     text: &mut PrintBuffer<'_>,
 ) -> Result<(), DecodeErrorName> {
     let mut members = read_removed(r)?;
-    // One more than the table, and zero where it is not known.
+    // The table id plus one; zero if it is unknown.
     members.table = members.table.wrapping_sub(1);
     members.idle_s = r.u16()?;
     let length = usize::from(r.u16()?);

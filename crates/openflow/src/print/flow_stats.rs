@@ -1,4 +1,4 @@
-//! Rules: which are asked for, what each is and counted, and their sums.
+//! Statistics of rules: requests, rules with their counters, and sums.
 
 use ::flow::{Match, Refusal};
 use base::{PortNo, TableId};
@@ -14,7 +14,7 @@ use crate::oxs::{self, OxsCounts};
 use crate::port_no;
 use crate::version::Version;
 
-/// Writes which rules are asked for, or which are to be summed.
+/// Writes a request for the statistics of rules or for their sums.
 pub(super) fn print_request(
     r: &mut Reader<'_>,
     text: &mut PrintBuffer<'_>,
@@ -35,7 +35,7 @@ pub(super) fn print_request(
     Ok(())
 }
 
-/// Writes which rules are asked for in Nicira's form.
+/// Writes a request for the statistics of rules in Nicira's format.
 pub(super) fn print_request_nicira(
     r: &mut Reader<'_>,
     text: &mut PrintBuffer<'_>,
@@ -68,7 +68,7 @@ fn write_request(
     }
 }
 
-/// A rule's statistics, as far as they are told.
+/// The statistics of a rule; members that the format lacks are none.
 struct FlowStatsEntry {
     table: u8,
     duration: Seconds,
@@ -85,7 +85,7 @@ struct FlowStatsEntry {
     fields: String,
 }
 
-/// Writes rules and their counts.
+/// Writes rules and their counters.
 pub(super) fn print_reply(
     r: &mut Reader<'_>,
     text: &mut PrintBuffer<'_>,
@@ -100,7 +100,7 @@ pub(super) fn print_reply(
     )
 }
 
-/// Writes rules and their counts in Nicira's form.
+/// Writes rules and their counters in Nicira's format.
 pub(super) fn print_reply_nicira(
     r: &mut Reader<'_>,
     text: &mut PrintBuffer<'_>,
@@ -122,7 +122,7 @@ fn entries(
     Ok(())
 }
 
-/// A reader of the next entry, which begins with its length.
+/// Splits off the next entry, which begins with its length.
 fn next_entry<'a>(r: &mut Reader<'a>) -> Result<Reader<'a>, DecodeErrorName> {
     let length = usize::from(r.clone().u16()?);
     let bad = r.fail(Refusal::RequestBadLength);
@@ -134,7 +134,7 @@ fn next_entry<'a>(r: &mut Reader<'a>) -> Result<Reader<'a>, DecodeErrorName> {
     Ok(entry)
 }
 
-/// What is told of a table, and of nothing else.
+/// An entry with a table and no other members.
 const fn empty(table: u8) -> FlowStatsEntry {
     FlowStatsEntry {
         table,
@@ -197,7 +197,7 @@ fn read_nicira(r: &mut Reader<'_>) -> Result<FlowStatsEntry, DecodeErrorName> {
     r.skip(1)?;
     read_times(r, &mut stats)?;
     let length = usize::from(r.u16()?);
-    // One more than the seconds; zero if they are not known.
+    // The seconds plus one; zero if they are unknown.
     let ages = [r.u16()?, r.u16()?].map(|age| age.checked_sub(1).map(u64::from));
     [stats.idle_age, stats.hard_age] = ages;
     read_counts(r, &mut stats)?;
@@ -263,7 +263,7 @@ fn write_entry(stats: &FlowStatsEntry, actions: &str, text: &mut PrintBuffer<'_>
     write!(text, "actions={actions}");
 }
 
-/// Writes the sums over rules.
+/// Writes the sums of rules' counters.
 pub(super) fn print_sums(
     r: &mut Reader<'_>,
     text: &mut PrintBuffer<'_>,
@@ -286,7 +286,7 @@ pub(super) fn print_sums(
     Ok(())
 }
 
-/// Writes the counts of rules alone (1.5).
+/// Writes rules with counters only (1.5).
 pub(super) fn print_counts(
     r: &mut Reader<'_>,
     text: &mut PrintBuffer<'_>,
@@ -307,7 +307,7 @@ pub(super) fn print_counts(
     Ok(())
 }
 
-/// How long a rule has been there, as 1.5 tells it.
+/// The age of a rule in the counters of 1.5.
 pub(super) fn duration(counts: &OxsCounts) -> Seconds {
     let stats = counts.duration.map(|duration| {
         let seconds = u32::try_from(duration.as_secs()).unwrap_or(u32::MAX);

@@ -1,5 +1,4 @@
-//! Messages within messages: what another controller asked. What is in bundles is in
-//! `bundle`.
+//! Forwarded requests of other controllers. `bundle` prints the messages in bundles.
 
 use ::flow::Refusal;
 
@@ -12,7 +11,7 @@ use crate::kinds::MessageKind;
 use crate::message::message_row;
 use crate::version::Version;
 
-/// The message in the rest of `r`, without what pads it.
+/// The message in the remainder of `r`, without its padding.
 pub(super) fn nested_message<'a>(
     r: &mut Reader<'a>,
 ) -> Result<(Header, &'a [u8]), DecodeErrorName> {
@@ -30,7 +29,7 @@ pub(super) fn nested_message<'a>(
     Ok((header, bytes))
 }
 
-/// Writes what another controller asked.
+/// Writes a forwarded request.
 pub(super) fn print(r: &mut Reader<'_>, text: &mut PrintBuffer<'_>) -> Result<(), DecodeErrorName> {
     let unsupported = r.fail(Refusal::BundleMessageUnsupported);
     let dialect = r.dialect();

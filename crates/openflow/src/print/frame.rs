@@ -1,4 +1,4 @@
-//! A frame in a message: its fields as a match would have them.
+//! A frame in a message: its fields in the form of a match.
 
 use ::flow::field::Depth;
 use ::flow::{Field, FlowKey, Match, PipelineFields};
@@ -9,7 +9,7 @@ use super::Detail;
 use super::text::PrintBuffer;
 use packet::Transport;
 
-/// Writes the frame's fields in a line, and its bytes if they are asked for.
+/// Writes the frame's fields in a line, and its bytes if the verbosity includes them.
 pub(super) fn print(bytes: &[u8], text: &mut PrintBuffer<'_>) {
     if text.context.detail >= Detail::BRIEF {
         text.end_line();
@@ -20,8 +20,8 @@ pub(super) fn print(bytes: &[u8], text: &mut PrintBuffer<'_>) {
     }
 }
 
-/// The fields of a frame, as deep as it can be read: as `ovs-ofctl` tells those of one that came
-/// to a controller.
+/// The fields of a frame as deep as it parses, in the format in which `ovs-ofctl` prints a
+/// packet-in.
 #[must_use]
 pub fn describe(bytes: &[u8]) -> String {
     let frame = Frame::from_bytes(bytes);
@@ -37,7 +37,7 @@ pub fn describe(bytes: &[u8]) -> String {
     let fields = fields
         .map(|row| row.field)
         .filter(|field| !is_metadata(*field));
-    // What cannot be read of a header is zero.
+    // A header field that does not parse is zero.
     let matching = fields.fold(Match::any(), |matching, field| {
         let value = key.get(field).unwrap_or(0);
         matching.clone().with(field, value).unwrap_or(matching)
@@ -47,7 +47,7 @@ pub fn describe(bytes: &[u8]) -> String {
     format!("{fields}{}", checksum(read.as_ref(), bytes))
 }
 
-/// Whether a field is not the frame's own.
+/// Returns true if a field is not part of the frame.
 fn is_metadata(field: Field) -> bool {
     use Field as F;
     field > F::Ipv6NdTll
@@ -63,7 +63,7 @@ fn is_metadata(field: Field) -> bool {
         )
 }
 
-/// The checksum of the transport header, which is told beside the fields.
+/// The checksum of the transport header, which is printed after the fields.
 fn checksum(headers: Option<&Headers>, bytes: &[u8]) -> String {
     let Some(headers) = headers else {
         return String::new();

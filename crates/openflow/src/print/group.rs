@@ -1,4 +1,4 @@
-//! Groups: how they are changed, what they are and what they counted.
+//! Groups: their changes, descriptions and counters.
 
 use ::flow::Refusal;
 use ::flow::text::{NameMap, WithNames};
@@ -12,16 +12,16 @@ use crate::message::{property, selection};
 use crate::port_no;
 use crate::version::Version;
 
-/// What is done to groups, by number.
+/// The commands of a group-mod by number.
 const COMMANDS: [&str; 6] = ["ADD", "MOD", "DEL", "INSERT_BUCKET", "", "REMOVE_BUCKET"];
 
-/// The kinds of groups, by number.
+/// The group types by number.
 const KINDS: [&str; 4] = ["all", "select", "indirect", "ff"];
 
-/// A group that shares frames out, whose buckets weigh something.
+/// The type of a select group, of which the buckets have weights.
 const SELECT: u8 = 1;
 
-/// Whether buckets have numbers and properties: as 1.5 writes them, and Nicira.
+/// Returns true if buckets have ids and properties: in 1.5 and in Nicira's extension of 1.0.
 const fn numbers_buckets(version: Version) -> bool {
     matches!(version, Version::V10 | Version::V15)
 }
@@ -67,7 +67,7 @@ pub(super) fn print_mod(
     Ok(())
 }
 
-/// Reads how a group chooses, if it says so; `allowed` is whether it may.
+/// Reads the selection method of a group; `allowed` is true if the group may have one.
 fn selection(r: &mut Reader<'_>, allowed: bool) -> Result<String, DecodeErrorName> {
     let read = selection::decode(r, allowed)?;
     Ok(read.map_or_else(String::new, |selection| format!(",{selection}")))
@@ -86,7 +86,7 @@ fn kind_name(kind: u8) -> &'static str {
     KINDS.get(usize::from(kind)).copied().unwrap_or("unknown")
 }
 
-/// A bucket beside its actions.
+/// The members of a bucket except its actions.
 struct BucketMembers {
     id: Option<u32>,
     weight: u16,
@@ -94,7 +94,7 @@ struct BucketMembers {
     watch_group: GroupId,
 }
 
-/// Reads buckets: `,bucket=` and what each is.
+/// Formats buckets: `,bucket=` and the contents of each.
 fn buckets(kind: u8, names: &NameMap, r: &mut Reader<'_>) -> Result<String, DecodeErrorName> {
     let mut text_of_buckets = String::new();
     while !r.is_empty() {
@@ -169,7 +169,7 @@ fn bucket_v15(
     Ok((bucket, actions))
 }
 
-/// Writes which group is asked for.
+/// Writes a request for the counters of a group.
 pub(super) fn print_request(
     r: &mut Reader<'_>,
     text: &mut PrintBuffer<'_>,
@@ -181,7 +181,7 @@ pub(super) fn print_request(
     Ok(())
 }
 
-/// Writes which group's description is asked for.
+/// Writes a request for the description of a group.
 pub(super) fn print_desc_request(
     r: &mut Reader<'_>,
     text: &mut PrintBuffer<'_>,
@@ -193,7 +193,7 @@ pub(super) fn print_desc_request(
     Ok(())
 }
 
-/// Writes what groups are.
+/// Writes the descriptions of groups.
 pub(super) fn print_descs(
     r: &mut Reader<'_>,
     text: &mut PrintBuffer<'_>,
@@ -228,7 +228,7 @@ pub(super) fn print_descs(
     Ok(())
 }
 
-/// Writes what groups counted.
+/// Writes the counters of groups.
 pub(super) fn print_stats(
     r: &mut Reader<'_>,
     text: &mut PrintBuffer<'_>,
@@ -242,7 +242,7 @@ pub(super) fn print_stats(
     Ok(())
 }
 
-/// A reader of the next group's counts.
+/// Splits off the next group's counters.
 fn next_entry<'a>(r: &mut Reader<'a>) -> Result<Reader<'a>, DecodeErrorName> {
     let length = usize::from(r.clone().u16()?);
     let least = match r.version() {
@@ -282,7 +282,7 @@ fn write_stats(r: &mut Reader<'_>, text: &mut PrintBuffer<'_>) -> Result<(), Dec
     Ok(())
 }
 
-/// Writes which groups there can be.
+/// Writes the supported groups.
 pub(super) fn print_features(
     r: &mut Reader<'_>,
     text: &mut PrintBuffer<'_>,

@@ -8,7 +8,7 @@ use crate::codec::Reader;
 /// The element that lists versions (`OFPHET_VERSIONBITMAP`).
 const VERSION_BITMAP: u16 = 1;
 
-/// Writes a hello: which versions it offers, and what else may be in it.
+/// Writes a hello: the versions that it offers, and a note about unknown elements.
 pub(super) fn print(r: &mut Reader<'_>, text: &mut PrintBuffer<'_>) -> Result<(), DecodeErrorName> {
     let message = text.message;
     let newest = message.first().copied().unwrap_or(0);
@@ -24,7 +24,7 @@ pub(super) fn print(r: &mut Reader<'_>, text: &mut PrintBuffer<'_>) -> Result<()
     Ok(())
 }
 
-/// The versions that a hello offers, and whether there is something strange in it.
+/// The versions that a hello offers; the flag is true if it contains unknown elements.
 fn versions(newest: u8, r: &mut Reader<'_>) -> (u32, bool) {
     let (mut versions, mut has_unknown) = (None, false);
     while !r.is_empty() {
@@ -43,7 +43,7 @@ fn versions(newest: u8, r: &mut Reader<'_>) -> (u32, bool) {
     (versions.unwrap_or(all), has_unknown)
 }
 
-/// Reads an element; none if it lists no versions.
+/// Reads an element; none if it is not a version bitmap.
 fn element(r: &mut Reader<'_>) -> Result<Option<u32>, DecodeErrorName> {
     let mut head = r.clone();
     let (kind, length) = (head.u16()?, usize::from(head.u16()?));
@@ -53,7 +53,7 @@ fn element(r: &mut Reader<'_>) -> Result<Option<u32>, DecodeErrorName> {
     if kind != VERSION_BITMAP || !length.is_multiple_of(4) {
         return Ok(None);
     }
-    // No version is numbered zero.
+    // No version has the number zero.
     let bits = element.u32()? & !1;
     Ok(Some(bits).filter(|bits| *bits != 0))
 }

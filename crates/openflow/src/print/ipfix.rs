@@ -1,4 +1,4 @@
-//! What IPFIX has told, of the bridge and of each set of collectors.
+//! The statistics of IPFIX export, of the bridge and of each collector set.
 
 use ::flow::IpfixStats;
 
@@ -7,10 +7,10 @@ use super::text::{OptionalCount, PrintBuffer};
 use crate::codec::Reader;
 use crate::message::WireFormat;
 
-/// Bytes of what is told at once.
+/// Bytes of an entry.
 pub(super) const LENGTH: usize = 88;
 
-/// Writes what was told of the bridge.
+/// Writes the statistics of the bridge's export.
 pub(super) fn print_bridge(
     r: &mut Reader<'_>,
     text: &mut PrintBuffer<'_>,
@@ -20,7 +20,7 @@ pub(super) fn print_bridge(
     Ok(())
 }
 
-/// Writes what was told to each set of collectors.
+/// Writes the statistics of each collector set.
 pub(super) fn print_collectors(
     r: &mut Reader<'_>,
     text: &mut PrintBuffer<'_>,

@@ -1,5 +1,5 @@
-//! The match of OpenFlow 1.0 as it lies on the wire, member by member; a star is for
-//! those that do not count (OF 1.0.1, 5.2.3).
+//! The match of OpenFlow 1.0 in its wire form, member by member; a wildcarded member is a star (OF
+//! 1.0.1, 5.2.3).
 
 use std::net::Ipv4Addr;
 
@@ -11,7 +11,7 @@ use crate::codec::Reader;
 use crate::match10::wild;
 use crate::port_no;
 
-/// The words for a type, and for a type and a protocol.
+/// The names of an EtherType, and of an EtherType with a protocol.
 const TYPES: [(u16, &str); 5] = [
     (0x0800, "ip"),
     (0x0806, "arp"),
@@ -25,16 +25,16 @@ const IPV4: u16 = 0x0800;
 const ARP: u16 = 0x0806;
 const ICMP: u8 = 1;
 
-/// The type and the protocol, as far as they count.
+/// The EtherType and the protocol, unless they are wildcarded.
 struct PacketProtocol {
     eth_type: Option<u16>,
     protocol: Option<u8>,
-    /// Whether the protocol is ICMP, though it may not count.
+    /// Set if the protocol is ICMP, even if it is wildcarded.
     icmp: bool,
 }
 
 impl PacketProtocol {
-    /// The word for the type.
+    /// The name of the EtherType.
     fn named_type(&self) -> Option<&'static str> {
         let found = TYPES
             .iter()
@@ -42,7 +42,7 @@ impl PacketProtocol {
         found.map(|(_, word)| *word)
     }
 
-    /// The word for the type and the protocol.
+    /// The name of the EtherType and the protocol.
     fn named_protocol(&self) -> Option<&'static str> {
         let known = PROTOCOLS.iter().filter(|_| self.eth_type == Some(IPV4));
         let mut known = known.filter(|(known, _)| Some(*known) == self.protocol);
@@ -50,7 +50,7 @@ impl PacketProtocol {
     }
 }
 
-/// Every member of the match that `r` stands at.
+/// Formats every member of the match at the start of `r`.
 pub(super) fn members(r: &mut Reader<'_>) -> Result<String, DecodeErrorName> {
     let wildcards = r.u32()?;
     let counts = |bit: u32| wildcards & bit == 0;
@@ -107,7 +107,7 @@ pub(super) fn members(r: &mut Reader<'_>) -> Result<String, DecodeErrorName> {
     Ok(texts.join(","))
 }
 
-/// An address of which so many lower bits do not count as the lower six bits of `open` say.
+/// Formats an address; the lowest six bits of `open` are the number of its ignored low bits.
 fn network(address: u32, open: u32) -> String {
     match open & wild::NW_BITS {
         0 => Ipv4Addr::from(address).to_string(),

@@ -1,5 +1,5 @@
-//! Which kind of message is printed by what, under which name, and how long it
-//! may be, as far as Open vSwitch looks at it before it looks at the message.
+//! The table of printers: for each message type its printer, its name, and the body lengths that
+//! Open vSwitch accepts before it decodes the message.
 
 use super::refusal_names::DecodeErrorName;
 use super::text::PrintBuffer;
@@ -16,19 +16,19 @@ use crate::version::Version;
 pub(super) type PrintBody =
     fn(&mut Reader<'_>, &mut PrintBuffer<'_>) -> Result<(), DecodeErrorName>;
 
-/// How many bytes may stand behind the least that a body has.
+/// The accepted length of a body in addition to its minimum.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum BodyLength {
-    /// None.
+    /// No additional bytes.
     Exactly,
-    /// Any multiple of so many.
+    /// Any multiple of this number of bytes.
     More(usize),
-    /// Ports, where the version has them.
+    /// Ports, in versions that have them here.
     Ports,
 }
 
 impl BodyLength {
-    /// Whether a body of this length is one, if it has at least `least` bytes.
+    /// Returns true if a body may have this length; `least` is its minimum.
     pub(super) const fn takes(self, least: usize, length: usize, version: Version) -> bool {
         let multiple = match self {
             Self::Exactly => return length == least,
@@ -43,7 +43,7 @@ impl BodyLength {
     }
 }
 
-/// How a kind of message is printed.
+/// The printer of a message type.
 pub(super) struct MessagePrinter {
     kind: MessageKind,
     own: &'static str,
@@ -53,11 +53,11 @@ pub(super) struct MessagePrinter {
 }
 
 impl MessagePrinter {
-    /// The least bytes of a body, where Open vSwitch leaves it to the match in it to be
-    /// long enough.
+    /// The minimum length of a body. It is less than the table's where Open vSwitch leaves the
+    /// check to the decoder of the match.
     pub(super) fn body_min(&self, table_min: usize, version: Version) -> usize {
         match (self.kind, version) {
-            // Likewise to what it tells of the table.
+            // Here the decoder of the table description checks the length.
             (MessageKind::TableStatus, _) => 8,
             (MessageKind::PacketIn, Version::V12) => 8,
             (MessageKind::PacketIn, Version::V13 | Version::V14 | Version::V15) => 16,
@@ -65,7 +65,7 @@ impl MessagePrinter {
         }
     }
 
-    /// What the message with this number is called.
+    /// The name of the message with this number.
     pub(super) fn name(&self, number: TypeNumber) -> String {
         match number {
             TypeNumber::Standard(_) => format!("OFPT_{}", self.own),
@@ -75,7 +75,7 @@ impl MessagePrinter {
     }
 }
 
-/// The row of a kind.
+/// The row of a message type.
 pub(super) fn printer(kind: MessageKind) -> &'static MessagePrinter {
     let found = PRINTERS.iter().find(|row| row.kind == kind);
     found.expect("every kind has its row")
@@ -97,7 +97,7 @@ const fn row(
     }
 }
 
-/// A message that says nothing but its name.
+/// Prints a message that consists of its name only.
 fn print_nothing(_: &mut Reader<'_>, _: &mut PrintBuffer<'_>) -> Result<(), DecodeErrorName> {
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Meters: how they are changed, what they are and what they counted.
+//! Meters: their changes, configuration and counters.
 
 use ::flow::Refusal;
 use base::MeterId;
@@ -11,10 +11,10 @@ const COMMANDS: [&str; 3] = ["ADD", "MOD", "DEL"];
 
 const FLAGS: [(u32, &str); 4] = [(1, "kbps"), (2, "pktps"), (4, "burst"), (8, "stats")];
 
-/// Bands have bursts.
+/// The flag that bands have a burst size.
 const BURST: u16 = 1 << 2;
 
-/// The kinds of bands, by the bit of their number.
+/// The types of bands by the bit of their number.
 const KINDS: [(u32, &str); 2] = [(1 << 1, "drop"), (1 << 2, "dscp_remark")];
 
 const DSCP_REMARK: u16 = 2;
@@ -22,7 +22,7 @@ const DSCP_REMARK: u16 = 2;
 /// Bytes of a band.
 const BAND: usize = 16;
 
-/// A meter's number, or its name.
+/// The number of a meter, or its name if it is virtual.
 fn name(meter: MeterId) -> String {
     match meter {
         MeterId::ALL => "all".to_owned(),
@@ -52,7 +52,7 @@ pub(super) fn print_mod(
     Ok(())
 }
 
-/// Reads bands: a line for each.
+/// Formats bands, one line each.
 fn bands(flags: u16, r: &mut Reader<'_>) -> Result<String, DecodeErrorName> {
     let mut lines = String::new();
     while !r.is_empty() {
@@ -93,7 +93,7 @@ fn write_meter(meter: MeterId, flags: u16, bands: &str, text: &mut PrintBuffer<'
     writeln!(text, "bands={bands}");
 }
 
-/// Writes which meters are asked for.
+/// Writes the requested meter.
 pub(super) fn print_request(
     r: &mut Reader<'_>,
     text: &mut PrintBuffer<'_>,
@@ -102,7 +102,7 @@ pub(super) fn print_request(
     Ok(())
 }
 
-/// A reader of the next entry, with a length of two bytes at `at`.
+/// Splits off the next entry, which has a length of two bytes at offset `at`.
 fn next_entry<'a>(
     r: &mut Reader<'a>,
     at: usize,
@@ -117,7 +117,7 @@ fn next_entry<'a>(
     Ok(r.sub_or(length, Refusal::RequestBadLength)?)
 }
 
-/// Writes what meters are.
+/// Writes the configuration of meters.
 pub(super) fn print_configs(
     r: &mut Reader<'_>,
     text: &mut PrintBuffer<'_>,
@@ -133,7 +133,7 @@ pub(super) fn print_configs(
     Ok(())
 }
 
-/// Writes what meters counted.
+/// Writes the counters of meters.
 pub(super) fn print_stats(
     r: &mut Reader<'_>,
     text: &mut PrintBuffer<'_>,
@@ -165,7 +165,7 @@ pub(super) fn print_stats(
     Ok(())
 }
 
-/// Writes which meters there can be.
+/// Writes the supported meters.
 pub(super) fn print_features(
     r: &mut Reader<'_>,
     text: &mut PrintBuffer<'_>,

@@ -1,5 +1,4 @@
-//! Flow monitors: which changes are asked for, and which there were. The layouts are
-//! told in `message::multipart::flow_monitor`.
+//! Flow monitors: requests and updates. `message::multipart::flow_monitor` documents the layouts.
 
 use ::flow::text::NameMap;
 use ::flow::{Match, Refusal};
@@ -13,10 +12,10 @@ use crate::oxm;
 use crate::port_no;
 use crate::version::Version;
 
-/// What a monitor is told of, from bit 0.
+/// The flags of a monitor, from bit 0.
 const FLAGS: [&str; 6] = ["initial", "add", "delete", "modify", "actions", "own"];
 
-/// Likewise from 1.4 on, where Open vSwitch has no name for the sixth.
+/// The same from 1.4 on. Open vSwitch has no name for the seventh.
 const FLAGS_V14: [&str; 7] = [
     "initial",
     "add",
@@ -27,15 +26,15 @@ const FLAGS_V14: [&str; 7] = [
     "own",
 ];
 
-/// The number by which a monitor is ended.
+/// The command that removes a monitor.
 const DELETE: u8 = 2;
 
-/// What may happen to rules, by the number of 1.4; Nicira's are one less.
+/// The events of rules by the number of 1.4; Nicira's are one less.
 const EVENTS: [&str; 7] = [
     "INITIAL", "ADDED", "DELETED", "MODIFIED", "ABBREV", "PAUSED", "RESUMED",
 ];
 
-/// Those of them that are told in another way than a rule is.
+/// The events with their own output format.
 const DELETED: usize = 2;
 const ABBREV: usize = 4;
 const PAUSED: usize = 5;
@@ -43,15 +42,15 @@ const PAUSED: usize = 5;
 /// Bytes of a request before its match.
 const REQUEST: usize = 16;
 
-/// Bytes of what is told of no rule.
+/// Bytes of an update without a rule.
 const SHORT: usize = 8;
 
-/// Whether a version has monitors of its own.
+/// Returns true if the specification of the version has monitors.
 const fn is_standard(version: Version) -> bool {
     matches!(version, Version::V14 | Version::V15)
 }
 
-/// Writes the number of a monitor that ends.
+/// Writes the id of a canceled monitor.
 pub(super) fn print_cancel(
     r: &mut Reader<'_>,
     text: &mut PrintBuffer<'_>,
@@ -60,7 +59,7 @@ pub(super) fn print_cancel(
     Ok(())
 }
 
-/// A monitor's members beside its number.
+/// The members of a monitor except its id.
 struct MonitorMembers {
     flags: u16,
     out_port: PortNo,
@@ -69,7 +68,7 @@ struct MonitorMembers {
     matching: Match,
 }
 
-/// Writes which changes are asked for.
+/// Writes monitor requests.
 pub(super) fn print_request(
     r: &mut Reader<'_>,
     text: &mut PrintBuffer<'_>,
@@ -108,7 +107,7 @@ fn read_nicira(r: &mut Reader<'_>) -> Result<MonitorMembers, DecodeErrorName> {
 
 fn read_onf(r: &mut Reader<'_>) -> Result<MonitorMembers, DecodeErrorName> {
     let flags = r.u16()?;
-    // The match tells its length itself.
+    // The match includes its length.
     r.skip(2)?;
     let (out_port, table) = (port::read_number(r)?, r.u8()?);
     zeros::<3>(r)?;
@@ -122,7 +121,7 @@ fn read_onf(r: &mut Reader<'_>) -> Result<MonitorMembers, DecodeErrorName> {
     })
 }
 
-/// Reads a monitor of 1.4 or later; none is one that ends, of which nothing else counts.
+/// Reads a monitor of 1.4 or later; none for a removal, the other members of which are ignored.
 fn read_standard(r: &mut Reader<'_>) -> Result<Option<MonitorMembers>, DecodeErrorName> {
     let (out_port, out_group) = (port::read_number(r)?, r.u32()?);
     let (flags, table, command) = (r.u16()?, r.u8()?, r.u8()?);
@@ -136,7 +135,7 @@ fn read_standard(r: &mut Reader<'_>) -> Result<Option<MonitorMembers>, DecodeErr
     }))
 }
 
-/// Reads bytes that have to be zero.
+/// Reads bytes that must be zero.
 fn zeros<const N: usize>(r: &mut Reader<'_>) -> Result<(), DecodeErrorName> {
     match r.take::<N>()? {
         zeros if zeros == [0; N] => Ok(()),
@@ -160,7 +159,7 @@ fn write_monitor(monitor: &MonitorMembers, version: Version, text: &mut PrintBuf
     if monitor.out_port != PortNo::ANY {
         write!(text, " out_port={}", port::name(monitor.out_port));
     }
-    // A group's number is told with its sign.
+    // A group id is printed as a signed number.
     if monitor.out_group != 0 && monitor.out_group != GroupId::ANY.0 {
         write!(text, " out_group={}", monitor.out_group.cast_signed());
     }
@@ -177,7 +176,7 @@ fn write_match(matching: &Match, text: &mut PrintBuffer<'_>) {
     }
 }
 
-/// Writes what happened to rules.
+/// Writes monitor updates.
 pub(super) fn print_reply(
     r: &mut Reader<'_>,
     text: &mut PrintBuffer<'_>,
@@ -196,7 +195,7 @@ pub(super) fn print_reply(
             return Err(bad_length.into());
         }
         let is_bare = print_update(number, &mut update, text)?;
-        // What would part the cookie from the rest stands there also without one.
+        // Open vSwitch prints the space after the cookie even if nothing follows.
         if is_bare && !r.is_empty() {
             text.push(" ");
         }
@@ -204,7 +203,7 @@ pub(super) fn print_reply(
     Ok(())
 }
 
-/// Writes an update behind its number. Tells whether it ends with a rule's cookie.
+/// Writes an update after its number. Returns true if the text ends with a rule's cookie.
 fn print_update(
     number: usize,
     r: &mut Reader<'_>,
@@ -239,7 +238,7 @@ fn print_update(
     Ok(false)
 }
 
-/// What is told of a rule beside what it does.
+/// The members of a rule change except its instructions.
 struct FlowChangeMembers {
     reason: u16,
     table: u8,
@@ -253,7 +252,7 @@ fn read_change(r: &mut Reader<'_>) -> Result<FlowChangeMembers, DecodeErrorName>
     if is_standard(r.version()) {
         let (table, reason) = (r.u8()?, r.u8()?.into());
         let (idle_s, hard_s) = (r.u16()?, r.u16()?);
-        // The priority is not told.
+        // The priority is not printed.
         r.skip(2 + 4)?;
         return Ok(FlowChangeMembers {
             reason,
@@ -283,7 +282,7 @@ fn read_change(r: &mut Reader<'_>) -> Result<FlowChangeMembers, DecodeErrorName>
     })
 }
 
-/// Writes what is told of a rule, and tells whether the cookie is the last of it.
+/// Writes a rule change. Returns true if the cookie is the last item.
 fn write_change(change: &FlowChangeMembers, actions: &str, text: &mut PrintBuffer<'_>) -> bool {
     write!(text, " table={}", change.table);
     for (name, seconds) in [
@@ -296,7 +295,7 @@ fn write_change(change: &FlowChangeMembers, actions: &str, text: &mut PrintBuffe
     }
     write!(text, " cookie={}", AlternateHex(change.cookie));
     write_match(&change.matching, text);
-    // A rule that does nothing is told like one of which that is not asked.
+    // A rule without actions is printed like a change without instructions.
     let is_idle = actions == "drop";
     if !is_idle {
         write!(text, " actions={actions}");

@@ -1,5 +1,4 @@
-//! Questions about statistics and descriptions, and the answers: which printer a
-//! kind has, and what stands before each.
+//! Multipart requests and replies: the printer of each type, and the text before the body.
 
 use ::flow::Refusal;
 
@@ -16,7 +15,7 @@ use crate::message::multipart::{MORE, decode_head};
 use crate::message::port::{LENGTH_V10, LENGTH_V11};
 use crate::version::Version;
 
-/// How a kind is printed.
+/// The printer of a multipart type.
 struct MultipartPrinter {
     kind: MultipartKind,
     name: &'static str,
@@ -24,7 +23,7 @@ struct MultipartPrinter {
     reply: (BodyLength, PrintBody),
 }
 
-/// A question that says nothing but its name.
+/// Prints a request that consists of its name only.
 fn print_nothing(r: &mut Reader<'_>, _: &mut PrintBuffer<'_>) -> Result<(), DecodeErrorName> {
     r.rest();
     Ok(())
@@ -77,14 +76,14 @@ fn printer(kind: MultipartKind) -> &'static MultipartPrinter {
     found.expect("every kind has its row")
 }
 
-/// The least bytes behind the head.
+/// The minimum bytes after the multipart header.
 fn body_min(kind: MessageKind, multipart: MultipartKind, version: Version) -> usize {
     match (kind == MessageKind::MultipartRequest, multipart) {
         (true, MultipartKind::Flow | MultipartKind::Aggregate | MultipartKind::FlowCounts) => {
             match version {
                 Version::V10 => 44,
                 Version::V11 => 120,
-                // The match behind it is judged as a match.
+                // The decoder of the match checks the length of the match.
                 _ => 32,
             }
         }
@@ -115,7 +114,7 @@ fn body_min(kind: MessageKind, multipart: MultipartKind, version: Version) -> us
     }
 }
 
-/// Refuses what has no kind that is known, or a length that its kind does not have.
+/// Refuses an unknown multipart type, and a length that the type does not allow.
 pub(super) fn check(kind: MessageKind, mut r: Reader<'_>) -> Result<(), DecodeErrorName> {
     let (multipart, _) = decode_head(&mut r)?;
     let row = printer(multipart);
@@ -132,7 +131,7 @@ pub(super) fn check(kind: MessageKind, mut r: Reader<'_>) -> Result<(), DecodeEr
     }
 }
 
-/// Bytes of an entry in an answer, where all are as long.
+/// Bytes of an entry in a reply, if all have the same length.
 const fn entry_length(multipart: MultipartKind, version: Version) -> Option<usize> {
     Some(match (multipart, version) {
         (MultipartKind::Table, Version::V10) => 64,
@@ -151,7 +150,7 @@ const fn entry_length(multipart: MultipartKind, version: Version) -> Option<usiz
     })
 }
 
-/// Writes what a question or an answer is called.
+/// Writes the name of a request or reply.
 pub(super) fn write_name(kind: MessageKind, mut r: Reader<'_>, text: &mut PrintBuffer<'_>) {
     let Ok((multipart, _)) = decode_head(&mut r) else {
         return;
@@ -170,18 +169,18 @@ pub(super) fn write_name(kind: MessageKind, mut r: Reader<'_>, text: &mut PrintB
     write!(text, "{prefix}_{} {side}", printer(multipart).name);
 }
 
-/// Writes a question.
+/// Writes a request.
 pub(super) fn print_request(
     r: &mut Reader<'_>,
     text: &mut PrintBuffer<'_>,
 ) -> Result<(), DecodeErrorName> {
-    // Before 1.3 a question was one message.
+    // Before 1.3 a request was one message.
     let known = if r.version() >= Version::V13 { MORE } else { 0 };
     let multipart = print_flags(known, r, text)?;
     (printer(multipart).request.1)(r, text)
 }
 
-/// Writes an answer.
+/// Writes a reply.
 pub(super) fn print_reply(
     r: &mut Reader<'_>,
     text: &mut PrintBuffer<'_>,
@@ -190,7 +189,7 @@ pub(super) fn print_reply(
     (printer(multipart).reply.1)(r, text)
 }
 
-/// Reads the head and writes its flags.
+/// Reads the multipart header and writes its flags.
 fn print_flags(
     known: u16,
     r: &mut Reader<'_>,
@@ -208,7 +207,7 @@ fn print_flags(
     Ok(multipart)
 }
 
-/// Writes what a switch says of itself.
+/// Writes the description of a switch.
 fn print_description(
     r: &mut Reader<'_>,
     text: &mut PrintBuffer<'_>,

@@ -1,4 +1,4 @@
-//! Frames for the controller, and frames to send.
+//! Packet-in and packet-out.
 
 use ::flow::text::NameMap;
 use ::flow::{Field, Match, PacketOut, Refusal};
@@ -12,7 +12,7 @@ use crate::message::WireFormat;
 use crate::oxm;
 use crate::version::Version;
 
-/// Why a frame comes to the controller, by number.
+/// The reasons of a packet-in by number.
 pub(super) const REASONS: [&str; 6] = [
     "no_match",
     "action",
@@ -22,12 +22,12 @@ pub(super) const REASONS: [&str; 6] = [
     "packet_out",
 ];
 
-/// What is told beside the frame.
+/// The members of a packet-in except the frame.
 pub(super) struct PacketInHead {
     pub(super) total_len: u32,
     pub(super) reason: u8,
     pub(super) table: u8,
-    /// All ones is none.
+    /// All ones if there is none.
     pub(super) cookie: u64,
     pub(super) matching: Match,
 }
@@ -45,7 +45,7 @@ pub(super) fn print_in(
     Ok(())
 }
 
-/// Writes what stands before the frame.
+/// Writes the members before the frame.
 pub(super) fn write_head(
     head: &PacketInHead,
     buffer: BufferId,
@@ -79,7 +79,7 @@ pub(super) fn write_head(
     }
 }
 
-/// Reads what stands before the frame.
+/// Reads the members before the frame.
 fn read_in(r: &mut Reader<'_>) -> Result<PacketInHead, DecodeErrorName> {
     let mut head = PacketInHead {
         total_len: 0,
@@ -112,7 +112,7 @@ fn read_in(r: &mut Reader<'_>) -> Result<PacketInHead, DecodeErrorName> {
     Ok(head)
 }
 
-/// Reads a port as the match of the frames that come in by it.
+/// Reads a port as a match on the ingress port.
 fn from_port(r: &mut Reader<'_>) -> Result<Match, DecodeErrorName> {
     let port = port::read_number(r)?;
     let any = Match::any();
@@ -138,7 +138,7 @@ pub(super) fn print_out(
             matching
         }
         (None, _) => {
-            // What no frame can have around it is refused by the codec.
+            // The codec refuses pipeline fields that a packet-out cannot have.
             PacketOut::decode(&mut whole)?;
             r.skip(2)?;
             oxm::decode_structure(r)?

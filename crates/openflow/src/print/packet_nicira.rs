@@ -1,7 +1,7 @@
-//! Frames for the controller in Nicira's two forms, and frames that go on: what the
-//! second form tells beside the frame, how to go on among it.
+//! Packet-in in Nicira's two formats, and resumed packets: the properties of the second format,
+//! including the continuation.
 //!
-//! Properties that nobody gave are passed over, as Open vSwitch's tools do.
+//! Unknown properties are skipped, as in Open vSwitch's tools.
 
 use ::flow::text::NameMap;
 use ::flow::{Match, Refusal};
@@ -15,7 +15,7 @@ use crate::codec::Reader;
 use crate::message::property::{self, Property};
 use crate::oxm;
 
-/// The properties of the second form (`NXPINT_*`).
+/// The properties of the second format (`NXPINT_*`).
 mod packet_in2 {
     pub(super) const PACKET: u16 = 0;
     pub(super) const FULL_LEN: u16 = 1;
@@ -41,10 +41,10 @@ mod continuation {
     pub(super) const PORT: u16 = 0x8008;
 }
 
-/// Bytes of an entry of the stack at most.
+/// The maximum bytes of a stack entry.
 const STACK_ENTRY_MAX: usize = 128;
 
-/// Writes a packet-in of the first form.
+/// Writes a packet-in of the first format.
 pub(super) fn print(r: &mut Reader<'_>, text: &mut PrintBuffer<'_>) -> Result<(), DecodeErrorName> {
     let buffer = BufferId(r.u32()?);
     let (total_len, reason, table) = (r.u16()?.into(), r.u8()?, r.u8()?);
@@ -65,7 +65,7 @@ pub(super) fn print(r: &mut Reader<'_>, text: &mut PrintBuffer<'_>) -> Result<()
     Ok(())
 }
 
-/// What the second form tells.
+/// The members of the second format.
 struct PacketIn2Members<'a> {
     head: PacketInHead,
     buffer: BufferId,
@@ -75,11 +75,11 @@ struct PacketIn2Members<'a> {
     continuation: ContinuationMembers,
 }
 
-/// How to go on.
+/// The members of a continuation.
 #[derive(Default)]
 struct ContinuationMembers {
     bridge: [u8; 16],
-    /// The last that was put on it first.
+    /// The top of the stack first.
     stack: Vec<String>,
     mirrors: u32,
     conntracked: bool,
@@ -90,7 +90,7 @@ struct ContinuationMembers {
     port: u32,
 }
 
-/// Writes a packet-in of the second form, or a frame that goes on.
+/// Writes a packet-in of the second format, or a resume.
 pub(super) fn print_second(
     r: &mut Reader<'_>,
     text: &mut PrintBuffer<'_>,
@@ -132,7 +132,7 @@ pub(super) fn print_second(
     Ok(())
 }
 
-/// Takes in a property of the second form.
+/// Reads a property of the second format into the members.
 fn take_property<'a>(
     read: &mut PacketIn2Members<'a>,
     property: Property<'a>,
@@ -164,7 +164,7 @@ fn aligned(value: &mut Reader<'_>) -> Result<u64, DecodeErrorName> {
     Ok(value.u64()?)
 }
 
-/// Takes in a property of a continuation.
+/// Reads a property of a continuation into the members.
 fn take_continuation_property(
     read: &mut ContinuationMembers,
     property: Property<'_>,
@@ -205,7 +205,7 @@ fn actions(mut value: Reader<'_>) -> Result<Option<String>, DecodeErrorName> {
     })
 }
 
-/// A number of any length in hexadecimal, without zeros before it.
+/// Formats a number of any length in hexadecimal, without leading zeros.
 fn number(bytes: &[u8]) -> String {
     let digits: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
     match digits.trim_start_matches('0') {
@@ -243,8 +243,8 @@ fn write_continuation(read: &ContinuationMembers, text: &mut PrintBuffer<'_>) {
     }
 }
 
-/// A bridge's name. Open vSwitch writes its four words as its processor has them, and
-/// reads them so: here the least byte comes first, as on most.
+/// Formats a bridge's UUID. Open vSwitch writes and reads its four words in host byte order; this
+/// function assumes little-endian.
 fn uuid(bytes: [u8; 16]) -> String {
     let (words, _) = bytes.as_chunks::<4>();
     let digits: String = words

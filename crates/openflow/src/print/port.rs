@@ -1,5 +1,4 @@
-//! Ports: what they are, what becomes of them, what they counted; and the switch
-//! whose ports they are.
+//! Ports: their descriptions, status and counters; and the features of their switch.
 
 use base::{DatapathId, PortNo};
 use flow::text::WithNames;
@@ -32,7 +31,7 @@ const STATE: [(u32, &str); 3] = [
     (PortState::LIVE.0, "LIVE"),
 ];
 
-/// What a spanning tree makes of a port of 1.0, by two bits of its state.
+/// The spanning tree state of a port in 1.0: two bits of its state.
 const STP_MASK: u32 = PortState::STP_MASK.0;
 const STP_STATES: [(u32, &str); 3] = [
     (PortState::STP_LEARN.0, "STP_LEARN"),
@@ -59,10 +58,10 @@ const FEATURES: [(u32, &str); 16] = [
     (1 << 15, "AUTO_PAUSE_ASYM"),
 ];
 
-/// Those that have a meaning.
+/// The defined bits.
 const KNOWN_FEATURES: u32 = 0xffff;
 
-/// What features say of the speed in Mbit/s: the first that is there counts.
+/// The speed in Mbit/s of each feature bit; the first one that is set determines the speed.
 const SPEEDS: [(u32, u32); 7] = [
     (1 << 9, 1_000_000),
     (1 << 8, 100_000),
@@ -86,7 +85,7 @@ const CAPABILITIES: [(u32, &str); 10] = [
     (1 << 10, "FLOW_MONITORING"),
 ];
 
-/// Likewise in 1.0, which has no groups.
+/// The same in 1.0, which has no groups.
 const CAPABILITIES_V10: [(u32, &str); 7] = [
     (1 << 0, "FLOW_STATS"),
     (1 << 1, "TABLE_STATS"),
@@ -97,10 +96,10 @@ const CAPABILITIES_V10: [(u32, &str); 7] = [
     (1 << 7, "ARP_MATCH_IP"),
 ];
 
-/// What became of a port, by number.
+/// The reasons of a port-status by number.
 const REASONS: [&str; 3] = ["ADD", "DEL", "MOD"];
 
-/// The capabilities that a version has.
+/// The capabilities of a version.
 const fn known_capabilities(version: Version) -> u32 {
     match version {
         Version::V10 => 0xef,
@@ -110,13 +109,13 @@ const fn known_capabilities(version: Version) -> u32 {
     }
 }
 
-/// The highest port but the reserved ones, of those sixteen bits that Open vSwitch has.
+/// The highest port below the reserved ones in Open vSwitch's sixteen bits.
 const PORT_MAX: u32 = 0xfeff;
 
 /// The lowest reserved port.
 const RESERVED: u32 = 0xffff_ff00;
 
-/// Reads a port, which Open vSwitch takes only if it has sixteen bits or is reserved.
+/// Reads a port, which Open vSwitch accepts only if it has sixteen bits or is reserved.
 pub(super) fn read_number(r: &mut Reader<'_>) -> Result<PortNo, DecodeErrorName> {
     let port = port_no::decode(r)?;
     if port.0 > PORT_MAX && port.0 < RESERVED {
@@ -125,8 +124,7 @@ pub(super) fn read_number(r: &mut Reader<'_>) -> Result<PortNo, DecodeErrorName>
     Ok(port)
 }
 
-/// A port by its name or number; reserved ones without a name are told in the sixteen
-/// bits of 1.0.
+/// The name or number of a port. Unnamed reserved ports are printed in the sixteen bits of 1.0.
 pub(super) fn name(port: PortNo) -> String {
     match port.reserved_name() {
         None if port.0 >= RESERVED => (port.0 & 0xffff).to_string(),
@@ -134,7 +132,7 @@ pub(super) fn name(port: PortNo) -> String {
     }
 }
 
-/// Writes what a switch is.
+/// Writes the features of a switch.
 pub(super) fn print_features(
     r: &mut Reader<'_>,
     text: &mut PrintBuffer<'_>,
@@ -180,14 +178,14 @@ pub(super) fn print_descriptions(
     done
 }
 
-/// Reads a port with a number that Open vSwitch takes.
+/// Reads a port with a number that Open vSwitch accepts.
 fn read_port(r: &mut Reader<'_>) -> Result<PortDesc, DecodeErrorName> {
     read_number(&mut r.clone())?;
     Ok(PortDesc::decode(r)?)
 }
 
-/// What the state bits of 1.0 say of a spanning tree: nothing of a port that listens, since
-/// that is also how a port is without one (OF 1.0.1, 5.2.1).
+/// The spanning tree state of a port in 1.0. Empty for a listening port, because a port without a
+/// spanning tree has the same bits (OF 1.0.1, 5.2.1).
 fn stp_state(state: u32) -> &'static str {
     let found = STP_STATES
         .iter()
@@ -195,8 +193,7 @@ fn stp_state(state: u32) -> &'static str {
     found.map_or("", |(_, name)| name)
 }
 
-/// Reads what follows one another: those in front of the first that cannot be read, and
-/// why that one cannot.
+/// Reads consecutive entries: returns those before the first malformed one, and its error.
 pub(super) fn read_all<'a, T>(
     r: &mut Reader<'a>,
     next: impl Fn(&mut Reader<'a>) -> Result<T, DecodeErrorName>,
@@ -211,7 +208,7 @@ pub(super) fn read_all<'a, T>(
     (entries, Ok(()))
 }
 
-/// Writes what became of a port.
+/// Writes a port-status.
 pub(super) fn print_status(
     r: &mut Reader<'_>,
     text: &mut PrintBuffer<'_>,
@@ -270,7 +267,7 @@ fn write_port(port: &PortDesc, version: Version, text: &mut PrintBuffer<'_>) {
     writeln!(text, "     speed: {now} Mbps now, {max} Mbps max");
 }
 
-/// The speed in Mbit/s that features name.
+/// The speed in Mbit/s of the features.
 fn speed(PortFeatures(bits): PortFeatures) -> u32 {
     let found = SPEEDS.iter().find(|(named, _)| bits & named != 0);
     found.map_or(0, |(_, speed)| *speed)
@@ -306,7 +303,7 @@ pub(super) fn print_mod(
     Ok(())
 }
 
-/// Reads the property that says what to advertise.
+/// Reads the property with the advertised features.
 fn advertised(r: &mut Reader<'_>) -> Result<u32, DecodeErrorName> {
     let mut advertise = 0;
     while !r.is_empty() {
@@ -320,7 +317,7 @@ fn advertised(r: &mut Reader<'_>) -> Result<u32, DecodeErrorName> {
     Ok(advertise)
 }
 
-/// Writes which port's counts are asked for.
+/// Writes a request for the counters of a port.
 pub(super) fn print_stats_request(
     r: &mut Reader<'_>,
     text: &mut PrintBuffer<'_>,
@@ -329,7 +326,7 @@ pub(super) fn print_stats_request(
     Ok(())
 }
 
-/// Writes which port's description is asked for.
+/// Writes a request for the description of a port.
 pub(super) fn print_description_request(
     r: &mut Reader<'_>,
     text: &mut PrintBuffer<'_>,
@@ -342,18 +339,18 @@ pub(super) fn print_description_request(
     Ok(())
 }
 
-/// The counts of a port, in the order of the wire.
+/// The counters of a port in wire order.
 struct PortCounts {
     port: PortNo,
-    /// Received and sent, by turns: packets, bytes, dropped, errors; and then of those
-    /// received frame errors, overruns and wrong checksums, and collisions.
+    /// Received and sent, alternating: packets, bytes, dropped, errors; then received frame errors,
+    /// overruns and CRC errors, and collisions.
     numbers: [u64; 12],
     duration: Option<Seconds>,
-    /// What is beyond these.
+    /// The counters in experimenter properties.
     experimenter: ExperimenterCounters,
 }
 
-/// Writes what ports counted.
+/// Writes the counters of ports.
 pub(super) fn print_stats(
     r: &mut Reader<'_>,
     text: &mut PrintBuffer<'_>,

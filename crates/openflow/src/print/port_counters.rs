@@ -1,5 +1,5 @@
-//! What ports count beyond OpenFlow's own counters: properties of Intel's, which Open
-//! vSwitch 3.1 tells by (`openflow/intel-ext.h`). Those of others are passed over.
+//! Port counters in addition to OpenFlow's: Intel's properties, which Open vSwitch 3.1 prints
+//! (`openflow/intel-ext.h`). Those of other experimenters are skipped.
 
 use super::refusal_names::DecodeErrorName;
 use super::text::PrintBuffer;
@@ -7,22 +7,22 @@ use crate::codec::Reader;
 use crate::message::property::Property;
 use ::flow::Refusal;
 
-/// The experimenter, and its two kinds of counters.
+/// Intel's experimenter id and its two types of counters.
 const INTEL: u32 = 0xaa01;
 const RFC2819: u32 = 1;
 const CUSTOM: u32 = 2;
 
-/// Letters of a custom counter's name that are told.
+/// The maximum number of printed characters of a custom counter's name.
 const NAME_MAX: usize = 63;
 
-/// How many custom counters stand in a line.
+/// The number of custom counters in a line.
 const LINE: usize = 3;
 
-/// A counter that is not kept.
+/// The value of an unsupported counter.
 const UNKNOWN: u64 = u64::MAX;
 
-/// The counters of RFC 2819 by their names, in the order of the wire, and whether they
-/// count what was received. Each side is told in a line.
+/// The names of the RFC 2819 counters in wire order; the flag is true for receive counters. Each
+/// direction is printed in a line.
 const COUNTERS: [(bool, &str); 21] = [
     (true, "1_to_64_packets"),
     (true, "65_to_127_packets"),
@@ -47,7 +47,7 @@ const COUNTERS: [(bool, &str); 21] = [
     (true, "rx_jabber_errors"),
 ];
 
-/// What a port counts beyond OpenFlow's own counters.
+/// The counters of a port in addition to OpenFlow's.
 #[derive(Default)]
 pub(super) struct ExperimenterCounters {
     rfc2819: Option<[u64; COUNTERS.len()]>,
@@ -103,7 +103,7 @@ fn read_custom(r: &mut Reader<'_>) -> Result<Vec<(String, u64)>, DecodeErrorName
     Ok(custom)
 }
 
-/// Writes what was received or sent, if any of it is known.
+/// Writes the receive or transmit counters, unless all are unsupported.
 fn write_side(
     side: &str,
     received: bool,
@@ -120,7 +120,7 @@ fn write_side(
     }
 }
 
-/// Writes counters by the names that the switch gives them; those without are passed over.
+/// Writes custom counters by their names; those without a name are skipped.
 fn write_custom(custom: &[(String, u64)], text: &mut PrintBuffer<'_>) {
     text.push("           CUSTOM Statistics");
     for (index, (name, count)) in custom.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Queues: what they are and what they counted.
+//! Queues: their configuration and counters.
 
 use base::{PortNo, QueueId};
 use flow::Refusal;
@@ -10,13 +10,13 @@ use crate::codec::Reader;
 use crate::message::property;
 use crate::version::Version;
 
-/// The rates of a queue, by the kind of their property.
+/// The rates of a queue by the type of their property.
 const RATES: [(u16, &str); 2] = [(1, "min_rate"), (2, "max_rate")];
 
-/// A rate beyond this is not set; it is in tenths of a percent.
+/// The maximum rate, in tenths of a percent; a higher value is "not set".
 const RATE_MAX: u16 = 1000;
 
-/// Writes of which port the queues are asked for.
+/// Writes the requested port.
 pub(super) fn print_config_request(
     r: &mut Reader<'_>,
     text: &mut PrintBuffer<'_>,
@@ -25,7 +25,7 @@ pub(super) fn print_config_request(
     Ok(())
 }
 
-/// Writes which queues are asked for.
+/// Writes the requested queues.
 pub(super) fn print_desc_request(
     r: &mut Reader<'_>,
     text: &mut PrintBuffer<'_>,
@@ -57,7 +57,7 @@ pub(super) fn print_config_reply(
 }
 
 fn read_config(r: &mut Reader<'_>) -> Result<(u32, String), DecodeErrorName> {
-    // Later versions name the port again.
+    // Later versions repeat the port in each queue.
     let (port, padding) = match r.version() {
         Version::V10 | Version::V11 => (0, 2),
         _ => (4, 6),
@@ -78,7 +78,7 @@ fn read_config(r: &mut Reader<'_>) -> Result<(u32, String), DecodeErrorName> {
     Ok((queue, rates))
 }
 
-/// Writes queues and their rates, as 1.4 describes them.
+/// Writes queues and their rates in the format of 1.4.
 pub(super) fn print_desc_reply(
     r: &mut Reader<'_>,
     text: &mut PrintBuffer<'_>,
@@ -102,7 +102,7 @@ pub(super) fn print_desc_reply(
     Ok(())
 }
 
-/// The text of a rate, if it is set.
+/// Formats a rate, if it is set.
 fn rate(kind: u16, tenths: u16) -> String {
     let known = RATES.iter().find(|(known, _)| *known == kind);
     match known {
@@ -123,13 +123,13 @@ fn write_queues(port: PortNo, mut queues: Vec<(u32, String)>, text: &mut PrintBu
     }
 }
 
-/// Writes which queues' counts are asked for.
+/// Writes a request for the counters of queues.
 pub(super) fn print_stats_request(
     r: &mut Reader<'_>,
     text: &mut PrintBuffer<'_>,
 ) -> Result<(), DecodeErrorName> {
     let port = match port::read_number(r)? {
-        // 1.0 has no number for any.
+        // 1.0 has no OFPP_ANY.
         PortNo::ALL if r.version() == Version::V10 => PortNo::ANY,
         port => port,
     };
@@ -141,7 +141,7 @@ pub(super) fn print_stats_request(
     Ok(())
 }
 
-/// The counts of a queue.
+/// The counters of a queue.
 struct QueueStatsEntry {
     port: PortNo,
     queue: QueueId,
@@ -151,7 +151,7 @@ struct QueueStatsEntry {
     duration: Option<Seconds>,
 }
 
-/// Writes what queues counted.
+/// Writes the counters of queues.
 pub(super) fn print_stats(
     r: &mut Reader<'_>,
     text: &mut PrintBuffer<'_>,
@@ -179,7 +179,7 @@ pub(super) fn print_stats(
     done
 }
 
-/// A queue's number, or the word for all.
+/// The number of a queue, or `ALL`.
 fn name(queue: QueueId) -> String {
     match queue {
         QueueId::ALL => "ALL".to_owned(),

@@ -1,11 +1,11 @@
-//! The names of the reasons that this crate gives, as Open vSwitch 3.1 has them
-//! (`openflow/ofp-errors.h`). Those of numbers that are read are in `error_names`.
+//! The names of this crate's refusals in Open vSwitch 3.1 (`openflow/ofp-errors.h`). `error_names`
+//! has the names of decoded numbers.
 
 use ::flow::Refusal;
 
 use crate::codec::Malformed;
 
-/// Why a message cannot be printed, by the name that Open vSwitch gives the reason.
+/// The reason why a message cannot be printed, by Open vSwitch's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct DecodeErrorName(pub(super) &'static str);
 
@@ -15,7 +15,7 @@ impl From<Malformed> for DecodeErrorName {
     }
 }
 
-/// The name of a reason.
+/// The name of a refusal.
 pub(crate) fn refusal_name(refusal: Refusal) -> &'static str {
     let found = NAMES.iter().find(|(known, _)| *known == refusal);
     found.map_or("OFPERR_UNKNOWN", |(_, name)| name)

@@ -1,5 +1,4 @@
-//! Tables: how they are set, and what they counted. What they can do is in
-//! `table_features`.
+//! Tables: their configuration and counters. `table_features` prints their capabilities.
 
 use base::TableId;
 
@@ -14,23 +13,23 @@ use ::flow::Refusal;
 /// Bytes of a table's name.
 const NAME: usize = 32;
 
-/// Eviction is on (1.4), and vacancy is told.
+/// The configuration flags for eviction (1.4) and for vacancy events.
 const EVICTION: u32 = 1 << 2;
 const VACANCY: u32 = 1 << 3;
 
-/// The property that says when vacancy is told (`OFPTMPT_VACANCY`).
+/// The property with the vacancy thresholds (`OFPTMPT_VACANCY`).
 const VACANCY_PROPERTY: u16 = 3;
 
-/// The property that says what is evicted (`OFPTMPT_EVICTION`).
+/// The property with the eviction criteria (`OFPTMPT_EVICTION`).
 const EVICTION_PROPERTY: u16 = 2;
 
-/// Why the news of a table come, by number.
+/// The reasons of a table-status by number.
 const STATUS_REASONS: [&str; 5] = ["", "", "", "VACANCY_DOWN", "VACANCY_UP"];
 
-/// By what is decided which rules are evicted, by the bit.
+/// The eviction criteria by the bit.
 const EVICTION_REASONS: [(u32, &str); 3] = [(1, "OTHER"), (2, "IMPORTANCE"), (4, "LIFETIME")];
 
-/// Actions by the bit of their number in 1.0, and as they are ordered in a list.
+/// Actions by the bit of their number in 1.0, in the order of the output.
 const ACTIONS_V10: [(u32, &str); 12] = [
     (1 << 0, "output"),
     (1 << 11, "enqueue"),
@@ -46,7 +45,7 @@ const ACTIONS_V10: [(u32, &str); 12] = [
     (1 << 10, "mod_tp_dst"),
 ];
 
-/// Likewise in later versions; those up to bit 14 are of 1.1 alone.
+/// The same in later versions; bits up to 14 that 1.0 lacks are of 1.1 only.
 const ACTIONS: [(u32, &str); 24] = [
     (1 << 0, "output"),
     (1 << 22, "group"),
@@ -74,7 +73,7 @@ const ACTIONS: [(u32, &str); 24] = [
     (1 << 21, "set_queue"),
 ];
 
-/// The names of the actions whose bits are set, or that there are none.
+/// The names of the actions of the set bits, or a note that there are none.
 pub(super) fn actions(bits: u32, version: Version) -> String {
     match action_names(bits, version) {
         names if names.is_empty() => "<none>".to_owned(),
@@ -82,7 +81,7 @@ pub(super) fn actions(bits: u32, version: Version) -> String {
     }
 }
 
-/// The names of the actions whose bits are set.
+/// The names of the actions of the set bits.
 pub(super) fn action_names(bits: u32, version: Version) -> String {
     let (table, known): (&[(u32, &str)], u32) = match version {
         Version::V10 => (&ACTIONS_V10, 0xfff),
@@ -94,7 +93,7 @@ pub(super) fn action_names(bits: u32, version: Version) -> String {
     names.join(" ")
 }
 
-/// Writes how a table is to be.
+/// Writes a table-mod.
 pub(super) fn print_mod(
     r: &mut Reader<'_>,
     text: &mut PrintBuffer<'_>,
@@ -121,8 +120,8 @@ pub(super) fn print_mod(
     Ok(())
 }
 
-/// Asks of a table-mod what is not asked of what a switch tells: properties that there are,
-/// and nothing of how much is free.
+/// Checks the properties of a table-mod, which are stricter than in a reply: they must be known and
+/// have no present vacancy.
 fn check_properties(mut r: Reader<'_>) -> Result<(), DecodeErrorName> {
     while !r.is_empty() {
         let mut property = property::next(&mut r)?;
@@ -141,7 +140,7 @@ fn check_properties(mut r: Reader<'_>) -> Result<(), DecodeErrorName> {
     Ok(())
 }
 
-/// Reads properties, of which one may say when vacancy is told.
+/// Reads properties and returns the vacancy thresholds, if they are there.
 fn vacancy(r: &mut Reader<'_>) -> Result<Option<[u8; 2]>, Malformed> {
     let mut limits = None;
     while !r.is_empty() {
@@ -164,7 +163,7 @@ fn write_settings(config: u32, vacancy: Option<[u8; 2]>, text: &mut PrintBuffer<
     }
 }
 
-/// Writes how tables are.
+/// Writes the configuration of tables.
 pub(super) fn print_descs(
     r: &mut Reader<'_>,
     text: &mut PrintBuffer<'_>,
@@ -175,7 +174,7 @@ pub(super) fn print_descs(
     Ok(())
 }
 
-/// Writes how a table is.
+/// Writes the configuration of a table.
 fn print_desc(r: &mut Reader<'_>, text: &mut PrintBuffer<'_>) -> Result<(), DecodeErrorName> {
     let length = usize::from(r.clone().u16()?);
     let mut r = r.sub_or(length, Refusal::RequestBadLength)?;
@@ -207,7 +206,7 @@ fn print_desc(r: &mut Reader<'_>, text: &mut PrintBuffer<'_>) -> Result<(), Deco
     Ok(())
 }
 
-/// Writes that a table has changed, and how it is now.
+/// Writes a table-status.
 pub(super) fn print_status(
     r: &mut Reader<'_>,
     text: &mut PrintBuffer<'_>,
@@ -220,7 +219,7 @@ pub(super) fn print_status(
     print_desc(r, text)
 }
 
-/// By what is decided which rules are evicted.
+/// Formats the eviction criteria.
 fn eviction_reasons(bits: u32) -> String {
     let set = EVICTION_REASONS.iter().filter(|(bit, _)| bits & bit != 0);
     let names: Vec<_> = set.map(|(_, name)| *name).collect();
@@ -231,7 +230,7 @@ fn eviction_reasons(bits: u32) -> String {
     }
 }
 
-/// Writes what tables counted, and what they can do if the version tells it here.
+/// Writes the counters of tables, and their capabilities if the version has them here.
 pub(super) fn print_stats(
     r: &mut Reader<'_>,
     text: &mut PrintBuffer<'_>,

@@ -1,5 +1,5 @@
-//! What tables can do: as OpenFlow 1.3 and later describe it, and as the versions before
-//! tell it with what tables counted. How that is written is in `told`.
+//! The capabilities of tables, in the format of OpenFlow 1.3 and later, and from the table
+//! statistics of earlier versions. `write` formats them.
 
 mod write;
 
@@ -23,22 +23,20 @@ const NAME: usize = 32;
 /// Bytes before the properties.
 const HEAD: usize = 64;
 
-/// Tables can evict rules, and tell of vacancy (1.4).
+/// The capability flags for eviction and for vacancy events (1.4).
 const EVICTION: u32 = 1 << 2;
 const VACANCY: u32 = 1 << 3;
 
-/// What becomes of a frame that no rule matches, before 1.3.
+/// The handling of a table miss before 1.3.
 pub(super) const MISS: [&str; 3] = ["controller", "continue", "drop"];
 
-/// The instructions that versions before 1.3 have, by the bits of their numbers.
+/// The instructions of versions before 1.3, by the bits of their numbers.
 const INSTRUCTIONS_V11: u32 = 0x3e;
 
-/// What is wanted of tables, by number (`OFPTFC_*`): that they be as described is said by
-/// no word.
+/// The commands of a request by number (`OFPTFC_*`). The first, replacement, is not printed.
 const COMMANDS: [&str; 4] = ["", "modify", "enable", "disable"];
 
-/// The properties, of which those with the next higher number are for frames that no
-/// rule matches (`OFPTFPT_*`).
+/// The properties; those with the next higher number are for a table miss (`OFPTFPT_*`).
 const INSTRUCTIONS_PROPERTY: u16 = 0;
 const NEXT_TABLES: u16 = 2;
 const WRITE_ACTIONS: u16 = 4;
@@ -48,7 +46,7 @@ const WILDCARDS: u16 = 10;
 const WRITE_SETFIELD: u16 = 12;
 const APPLY_SETFIELD: u16 = 14;
 
-/// Those that are there for every table.
+/// The properties that every table must have.
 const REQUIRED: [u16; 8] = [
     INSTRUCTIONS_PROPERTY,
     NEXT_TABLES,
@@ -60,7 +58,7 @@ const REQUIRED: [u16; 8] = [
     APPLY_SETFIELD,
 ];
 
-/// What actions in one place can be.
+/// The capabilities of an action list or action set.
 #[derive(Clone, Default, PartialEq, Eq)]
 struct ActionFeatures {
     names: String,
@@ -73,7 +71,7 @@ impl ActionFeatures {
     }
 }
 
-/// What instructions can be.
+/// The capabilities of instructions.
 #[derive(Clone, Default, PartialEq, Eq)]
 struct InstructionFeatures {
     next: BTreeSet<u8>,
@@ -88,14 +86,14 @@ impl InstructionFeatures {
     }
 }
 
-/// What is compared of two tables.
+/// The capabilities that are compared between tables.
 #[derive(Clone, Default, PartialEq, Eq)]
 struct TableAbilities {
-    /// Bits of the metadata that can be matched, and written.
+    /// The bits of the metadata that the table can match, and those that it can write.
     metadata: (u64, u64),
-    /// What becomes of a frame that no rule matches, where the version says so.
+    /// The handling of a table miss, if the version has it.
     miss_config: Option<&'static str>,
-    /// Whether rules are evicted, and vacancy told, where the version says so.
+    /// Eviction and vacancy events, if the version has them.
     eviction_and_vacancy: Option<(bool, bool)>,
     entries_max: u32,
     hit: InstructionFeatures,
@@ -103,7 +101,7 @@ struct TableAbilities {
     matching: FieldSet,
 }
 
-/// What a table can do.
+/// All capabilities of a table.
 #[derive(Clone, Default)]
 pub(super) struct TableFeatureSet {
     abilities: TableAbilities,
@@ -111,8 +109,8 @@ pub(super) struct TableFeatureSet {
     wildcards: FieldSet,
 }
 
-/// A table: what it is called, what it can do, and what it counted (active rules, lookups
-/// and frames that matched) if that is told.
+/// A table: its id, name and capabilities; and its counters (active rules, lookups, matched
+/// packets) if the message has them.
 pub(super) struct PrintedTable {
     pub(super) id: TableId,
     pub(super) name: String,
@@ -120,7 +118,7 @@ pub(super) struct PrintedTable {
     pub(super) features: TableFeatureSet,
 }
 
-/// Writes what tables can do; before the first what is wanted of them, if it is no question.
+/// Writes the command, if the message has tables, and then the capabilities of the tables.
 pub(super) fn print(r: &mut Reader<'_>, text: &mut PrintBuffer<'_>) -> Result<(), DecodeErrorName> {
     let command = command(r.clone())?;
     if !command.is_empty() {
@@ -129,7 +127,7 @@ pub(super) fn print(r: &mut Reader<'_>, text: &mut PrintBuffer<'_>) -> Result<()
     print_tables(r, read_table, text)
 }
 
-/// What is wanted of the tables, which 1.5 says in each description (OF 1.5.1, 7.3.5.18.1).
+/// The command, which 1.5 repeats in each table (OF 1.5.1, 7.3.5.18.1).
 fn command(mut r: Reader<'_>) -> Result<&'static str, DecodeErrorName> {
     if r.version() != Version::V15 || r.len() < HEAD {
         return Ok("");
@@ -143,7 +141,7 @@ fn command(mut r: Reader<'_>) -> Result<&'static str, DecodeErrorName> {
     COMMANDS.get(number).copied().ok_or_else(|| bad.into())
 }
 
-/// Writes tables, each by `read`: those before the first that cannot be read.
+/// Writes the tables that `read` decodes, up to the first malformed one.
 pub(super) fn print_tables(
     r: &mut Reader<'_>,
     read: impl Fn(&mut Reader<'_>) -> Result<PrintedTable, DecodeErrorName>,
@@ -163,7 +161,7 @@ pub(super) fn print_tables(
     Ok(())
 }
 
-/// Reads what a table can do, as 1.3 and later describe it (OF 1.3.5, 7.3.5.5).
+/// Reads the capabilities of a table in the format of 1.3 and later (OF 1.3.5, 7.3.5.5).
 fn read_table(r: &mut Reader<'_>) -> Result<PrintedTable, DecodeErrorName> {
     command(r.clone())?;
     let bad_length = r.fail(Refusal::PropertyBadLength);
@@ -197,7 +195,7 @@ fn read_table(r: &mut Reader<'_>) -> Result<PrintedTable, DecodeErrorName> {
 }
 
 impl TableFeatureSet {
-    /// Reads what 1.0 tells of a table with its counts.
+    /// Reads the capabilities in a table statistics entry of 1.0.
     pub(super) fn read_v10(r: &mut Reader<'_>) -> Result<Self, DecodeErrorName> {
         let mut features = Self {
             wildcards: field_names::of_wildcards_v10(r.u32()?),
@@ -208,8 +206,8 @@ impl TableFeatureSet {
         Ok(features)
     }
 
-    /// Reads what 1.1 tells of a table with its counts. What may be applied is told by what
-    /// may be written, as Open vSwitch tells it.
+    /// Reads the capabilities in a table statistics entry of 1.1. The list of write actions is also
+    /// used for apply actions, as in Open vSwitch.
     pub(super) fn read_v11(r: &mut Reader<'_>) -> Result<Self, DecodeErrorName> {
         let mut features = Self {
             wildcards: field_names::of_bits_v11(r.u32()?),
@@ -228,7 +226,7 @@ impl TableFeatureSet {
         Ok(features.with(bits, write, apply))
     }
 
-    /// Reads what 1.2 tells of a table with its counts.
+    /// Reads the capabilities in a table statistics entry of 1.2.
     pub(super) fn read_v12(r: &mut Reader<'_>) -> Result<Self, DecodeErrorName> {
         let mut features = Self::default();
         features.abilities.matching = field_names::of_bits_v12(r.u64()?);
@@ -253,8 +251,8 @@ impl TableFeatureSet {
         Ok(())
     }
 
-    /// With instructions that are the same whether a rule matches or not, and all fields
-    /// that count for nothing among those that count.
+    /// Adds instructions, the same for a hit and a miss, and adds the wildcard fields to the match
+    /// fields.
     fn with(mut self, bits: u32, write: ActionFeatures, apply: ActionFeatures) -> Self {
         let hit = InstructionFeatures {
             next: BTreeSet::new(),
@@ -268,7 +266,7 @@ impl TableFeatureSet {
         self
     }
 
-    /// Reads properties. What is not told of frames that no rule matches is as for others.
+    /// Reads properties. A missing property for a table miss equals the one for a hit.
     fn read_properties(&mut self, r: &mut Reader<'_>) -> Result<(), DecodeErrorName> {
         let bad_features = r.fail(Refusal::TableFeaturesBadFeatures);
         let mut seen = BTreeSet::new();
@@ -279,7 +277,7 @@ impl TableFeatureSet {
             }
             self.read_property(&property)?;
         }
-        // In 1.5 nothing need be said of what stays as it is.
+        // In 1.5 a request may omit all properties to leave them unchanged.
         let is_omitted = seen.is_empty() && r.version() == Version::V15;
         if !is_omitted && REQUIRED.iter().any(|kind| !seen.contains(kind)) {
             return Err(bad_features.into());
@@ -324,14 +322,14 @@ impl TableFeatureSet {
                 self.masked = masked;
             }
             WILDCARDS if property.kind == WILDCARDS => self.wildcards = exact(r)?,
-            // Of others' properties, and of those to come, nothing is told.
+            // Experimenter properties and unknown ones are not printed.
             _ => {}
         }
         Ok(())
     }
 }
 
-/// The bits of numbered things that are listed; those beyond them are passed over.
+/// The bits of the listed instructions or actions; numbers beyond the bits are skipped.
 fn bits(r: &Reader<'_>) -> Result<u32, DecodeErrorName> {
     let mut r = r.clone().on_short(Refusal::PropertyBadLength);
     let mut bits = 0;
@@ -352,7 +350,7 @@ fn next_tables(r: &Reader<'_>) -> Result<BTreeSet<u8>, DecodeErrorName> {
     Ok(next)
 }
 
-/// Fields none of which may be under a mask.
+/// Reads fields, none of which may have a mask.
 fn exact(r: &Reader<'_>) -> Result<FieldSet, DecodeErrorName> {
     let (exact, masked) = field_names::read(r)?;
     if masked.is_empty() {

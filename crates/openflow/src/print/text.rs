@@ -1,4 +1,4 @@
-//! Text while it is made, and bytes as text.
+//! The output buffer, and the formatting of bytes and numbers.
 
 use std::fmt;
 
@@ -7,15 +7,15 @@ use super::PrintContext;
 /// Bytes in a line of a dump.
 const LINE: usize = 16;
 
-/// What has been printed of a message.
+/// The output for a message.
 #[derive(Debug)]
 pub(super) struct PrintBuffer<'a> {
     out: String,
-    /// The message that is printed, all its bytes.
+    /// All bytes of the message.
     pub(super) message: &'a [u8],
-    /// How it is to be printed.
+    /// The options of the output.
     pub(super) context: PrintContext<'a>,
-    /// How much of it is the title.
+    /// The length of the title.
     title: usize,
 }
 
@@ -29,30 +29,29 @@ impl<'a> PrintBuffer<'a> {
         }
     }
 
-    /// What `write!` calls. Writing to a string cannot fail.
+    /// The function that `write!` calls. Writing to a string cannot fail.
     pub(super) fn write_fmt(&mut self, text: fmt::Arguments<'_>) {
         let _ = fmt::Write::write_fmt(&mut self.out, text);
     }
 
-    /// Appends text as it is.
+    /// Appends text.
     pub(super) fn push(&mut self, text: &str) {
         self.out.push_str(text);
     }
 
-    /// Ends the line, if one has begun.
+    /// Ends the current line, if it is not empty.
     pub(super) fn end_line(&mut self) {
         if !self.out.is_empty() && !self.out.ends_with('\n') {
             self.out.push('\n');
         }
     }
 
-    /// Remembers that what has been printed is the title.
+    /// Marks the present output as the title.
     pub(super) const fn mark_title(&mut self) {
         self.title = self.out.len();
     }
 
-    /// Parts a complaint from what has been printed: in a line of its own, or behind
-    /// the title if that is all.
+    /// Separates an error from the output: by a new line, or by a space if there is only the title.
     pub(super) fn separate_error(&mut self) {
         if self.out.len() > self.title {
             self.end_line();
@@ -61,15 +60,15 @@ impl<'a> PrintBuffer<'a> {
         }
     }
 
-    /// A space, unless there is one.
+    /// Appends a space, unless the output ends with one.
     pub(super) fn ensure_space(&mut self) {
         if !self.out.ends_with(' ') {
             self.out.push(' ');
         }
     }
 
-    /// Appends the names of the bits that are set, in order, with spaces between them.
-    /// Those that have no name follow as a number; no bits at all are a zero.
+    /// Appends the names of the set bits in order, separated by spaces. Unnamed bits follow as a
+    /// number; without any bit the output is a zero.
     pub(super) fn bits(&mut self, bits: u32, names: &[(u32, &str)]) {
         let mut list = Vec::new();
         let mut rest = bits;
@@ -84,7 +83,7 @@ impl<'a> PrintBuffer<'a> {
         self.push(if list.is_empty() { "0" } else { &list });
     }
 
-    /// Appends bytes, sixteen in a line, with the letters that they may be.
+    /// Appends a dump of bytes with their ASCII characters.
     pub(super) fn dump(&mut self, bytes: &[u8]) {
         self.end_line();
         for (index, line) in bytes.chunks(LINE).enumerate() {
@@ -94,7 +93,7 @@ impl<'a> PrintBuffer<'a> {
         }
     }
 
-    /// Appends bytes, sixteen in a line.
+    /// Appends a dump of bytes.
     pub(super) fn plain_dump(&mut self, bytes: &[u8]) {
         self.end_line();
         for (index, line) in bytes.chunks(LINE).enumerate() {
@@ -103,20 +102,20 @@ impl<'a> PrintBuffer<'a> {
         }
     }
 
-    /// The text, with the bytes of the message behind it.
+    /// Returns the text, followed by the bytes of the message.
     pub(super) fn with_dump(mut self) -> String {
         self.dump(self.message);
         self.finish()
     }
 
-    /// The text, in whole lines.
+    /// Returns the text in whole lines.
     pub(super) fn finish(mut self) -> String {
         self.end_line();
         self.out
     }
 }
 
-/// Bytes of a line in hexadecimal, each with what parts it from the next.
+/// Formats the bytes of a line in hexadecimal, with their separators.
 fn hex(line: &[u8]) -> String {
     let numbered = line.iter().enumerate();
     numbered
@@ -124,7 +123,7 @@ fn hex(line: &[u8]) -> String {
         .collect()
 }
 
-/// The letter that a byte is, or a dot.
+/// The ASCII character of a byte, or a dot.
 const fn letter(byte: u8) -> char {
     match byte {
         b' '..=b'~' => byte as char,
@@ -132,7 +131,7 @@ const fn letter(byte: u8) -> char {
     }
 }
 
-/// A number that says by all ones that it is not known.
+/// A counter; all ones is unknown.
 pub(super) struct OptionalCount(pub(super) u64);
 
 impl fmt::Display for OptionalCount {
@@ -144,8 +143,8 @@ impl fmt::Display for OptionalCount {
     }
 }
 
-/// A time in seconds and nanoseconds as the wire has them, though these be too many:
-/// with three decimals where that is exact, else with as many as it takes.
+/// A time in seconds and nanoseconds as on the wire, even if the nanoseconds exceed a second.
+/// Printed with three decimals if that is exact, otherwise with as many as necessary.
 pub(super) struct Seconds(pub(super) u32, pub(super) u32);
 
 impl fmt::Display for Seconds {
@@ -160,7 +159,7 @@ impl fmt::Display for Seconds {
     }
 }
 
-/// A number as C's `%#x` has it: no 0x before a zero.
+/// A number in C's `%#x` format: a zero has no 0x.
 pub(super) struct AlternateHex(pub(super) u64);
 
 impl fmt::Display for AlternateHex {

@@ -1,4 +1,4 @@
-//! The map of the options of tunnels.
+//! The TLV map of tunnel options.
 
 use ::flow::{Refusal, TlvCommand, TlvMapping, TlvTable, TlvTableMod};
 
@@ -7,10 +7,10 @@ use super::text::PrintBuffer;
 use crate::codec::{Malformed, Reader};
 use crate::message::WireFormat as _;
 
-/// Bytes of the longest option that Geneve has room for.
+/// The maximum length of a Geneve option in bytes.
 const LENGTH_MAX: u8 = 124;
 
-/// How many fields for options there are numbers for.
+/// The number of option fields.
 const FIELDS: u16 = 64;
 
 /// Writes a change of the map.
@@ -54,7 +54,7 @@ pub(super) fn print_reply(
     Ok(())
 }
 
-/// What no switch could have.
+/// Refuses mappings that no switch supports.
 fn check(mappings: &[TlvMapping], at: usize) -> Result<(), Malformed> {
     for mapping in mappings {
         let refusal = if !mapping.length.is_multiple_of(4) || mapping.length > LENGTH_MAX {
@@ -84,7 +84,7 @@ fn print_mappings(mappings: &[TlvMapping], text: &mut PrintBuffer<'_>) {
     }
 }
 
-/// Zero without a prefix, as C has it.
+/// Formats a number in hexadecimal; a zero has no prefix, as in C.
 fn hexadecimal(number: u16) -> String {
     match number {
         0 => "0".to_owned(),

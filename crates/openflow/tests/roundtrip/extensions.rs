@@ -1,4 +1,4 @@
-//! Any of Nicira's actions, as the wire can say them.
+//! Random Nicira actions that the wire format can express.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use proptest::option;
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
 
-/// A part of a field, of at most `bits` bits.
+/// A part of a field, at most `bits` bits wide.
 fn part_of(fields: Vec<Field>, bits: u16) -> impl Strategy<Value = Subfield> {
     (select(fields), any::<Index>(), any::<Index>()).prop_map(move |(field, a, b)| {
         let width = field.info().bits;
@@ -39,8 +39,8 @@ fn target() -> impl Strategy<Value = Subfield> {
     part_of(rows.map(|row| row.field).collect(), 64)
 }
 
-/// Whether the field is an experimenter's: where a part of it is loaded, it is written
-/// as if it were set, and comes back so.
+/// Returns true for an experimenter field: a load of a part of it is encoded as a set-field, and
+/// decodes as one.
 fn is_experimenters(row: &FieldInfo) -> bool {
     row.nxm.is_some_and(|id| id.class == EXPERIMENTER)
 }
@@ -51,7 +51,7 @@ pub(crate) fn wide() -> impl Strategy<Value = Wide> {
         .prop_map(|bytes| Wide::from_be_bytes(&bytes).expect("it is not too wide"))
 }
 
-/// What may be asked of any tunnel option.
+/// A condition on any tunnel option.
 pub(crate) fn option_term() -> impl Strategy<Value = OptionTerm> {
     let mask = prop_oneof![Just(Wide::ONES), wide()];
     let fields = Field::tunnel_options().to_vec();
@@ -62,7 +62,7 @@ pub(crate) fn option_term() -> impl Strategy<Value = OptionTerm> {
     })
 }
 
-/// A port that both 16 and 32 bits can say.
+/// A port number that fits 16 and 32 bits.
 fn port() -> impl Strategy<Value = PortNo> {
     prop_oneof![(1..0xff00_u32).prop_map(PortNo), Just(PortNo::LOCAL)]
 }
@@ -169,7 +169,7 @@ fn multipath() -> impl Strategy<Value = Multipath> {
 fn bundle() -> impl Strategy<Value = BundleAction> {
     let algorithms = BundleAlgorithm::ALL.map(|(algorithm, _)| algorithm);
     let choice = (hash_fields(), any::<u16>(), select(algorithms.to_vec()));
-    // What carries the place has no room for whose a field is.
+    // The action has no space for the experimenter id of a field.
     let to = option::of(target());
     (choice, to, vec(port(), 0..6)).prop_map(|((fields, basis, algorithm), to, members)| {
         BundleAction {
@@ -201,7 +201,7 @@ fn sample() -> impl Strategy<Value = SampleAction> {
     )
 }
 
-/// A header to be put around packets, with properties that can be.
+/// A header to push, with valid properties.
 fn encap() -> impl Strategy<Value = Encap> {
     let tlv = (any::<u16>(), any::<u8>(), vec(any::<u8>(), 0..20));
     let property = prop_oneof![
@@ -216,7 +216,7 @@ fn encap() -> impl Strategy<Value = Encap> {
     ]
 }
 
-/// One that has no other actions in it.
+/// An action without nested actions.
 fn simple() -> BoxedStrategy<Extension> {
     let resubmit = (option::of(port()), 0..=254_u8).prop_map(|(port, table)| Extension::Resubmit {
         port: port.unwrap_or(PortNo::IN_PORT),
@@ -269,7 +269,7 @@ fn simple() -> BoxedStrategy<Extension> {
     .boxed()
 }
 
-/// Any of them that the version has, clones among them.
+/// Any extension action of the version, including clones.
 pub(crate) fn extension(version: Version) -> BoxedStrategy<Extension> {
     let simple = simple().prop_map(move |extension| match extension {
         // 1.5 has one action for all writes.

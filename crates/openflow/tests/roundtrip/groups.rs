@@ -27,8 +27,8 @@ fn bucket(version: Version) -> impl Strategy<Value = Bucket> {
     })
 }
 
-/// Buckets in a row. Only 1.5 and Nicira's extension of 1.0 can tell another number
-/// than the place.
+/// A list of buckets. Only 1.5 and Nicira's extension of 1.0 can encode an id other than the
+/// position.
 fn buckets(version: Version) -> impl Strategy<Value = Vec<Bucket>> {
     (vec(bucket(version), 0..4), any::<u8>()).prop_map(move |(mut buckets, first)| {
         let first = match version {
@@ -50,7 +50,7 @@ fn band() -> impl Strategy<Value = Band> {
     })
 }
 
-/// What is told of groups. OpenFlow 1.0 tells weights of select groups only, as 1.5.
+/// Replies about groups. OpenFlow 1.0, like 1.5, encodes weights of select groups only.
 pub(crate) fn replies(version: Version) -> BoxedStrategy<Message> {
     let stats = (
         any::<(u32, u32)>(),
@@ -68,7 +68,7 @@ pub(crate) fn replies(version: Version) -> BoxedStrategy<Message> {
                 references,
                 packets,
                 bytes,
-                // A group has an age from 1.3 on, and by Nicira's extension of 1.0.
+                // A group has a duration from 1.3 on, and in Nicira's extension of 1.0.
                 duration: match version {
                     Version::V11 | Version::V12 => Duration::ZERO,
                     _ => duration,
@@ -100,7 +100,7 @@ pub(crate) fn replies(version: Version) -> BoxedStrategy<Message> {
     }
 }
 
-/// What is told of meters.
+/// Replies about meters.
 pub(crate) fn meter_replies() -> BoxedStrategy<Message> {
     let stats = (
         any::<(u32, u32)>(),
@@ -145,7 +145,7 @@ pub(crate) fn meter_replies() -> BoxedStrategy<Message> {
     .boxed()
 }
 
-/// How a select group chooses, where a version can say so.
+/// The selection method of a select group, in versions that have it.
 fn selection(version: Version) -> BoxedStrategy<Option<Selection>> {
     if !matches!(version, Version::V10 | Version::V15) {
         return Just(None).boxed();
@@ -159,7 +159,7 @@ fn selection(version: Version) -> BoxedStrategy<Option<Selection>> {
     let fields = btree_map(sample::select(every), any::<u128>(), 0..5).prop_map(|masks| {
         let mut fields = SelectionFields::default();
         for (field, mask) in masks {
-            // Whole, if it cannot be had in part.
+            // The whole field, if it cannot be masked.
             let some = fields.add(field, mask | 1);
             some.or_else(|_| fields.add(field, u128::MAX))
                 .expect("each field is named once");
@@ -171,7 +171,7 @@ fn selection(version: Version) -> BoxedStrategy<Option<Selection>> {
     option::of(selection).boxed()
 }
 
-/// Changes to groups and meters, of those that the version has.
+/// Changes to groups and meters that the version has.
 pub(crate) fn commands(version: Version) -> BoxedStrategy<Message> {
     let group = (
         buckets(version),

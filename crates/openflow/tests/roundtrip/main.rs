@@ -1,5 +1,5 @@
-//! Whatever a version can say is read as it was written, and whatever it cannot
-//! is left out where that is promised.
+//! Tests that messages decode to the values that were encoded, and that a best-effort encoding
+//! omits only parts that the version cannot express.
 
 mod extensions;
 mod groups;
@@ -14,7 +14,7 @@ use openflow::{
 };
 use proptest::prelude::*;
 
-/// The dialects that a message may be in.
+/// The dialects of a message.
 fn dialect() -> impl Strategy<Value = Dialect> {
     let plain = Dialect::new(Version::V10);
     let nicira = plain
@@ -41,7 +41,7 @@ fn write(message: &Message, xid: Xid, dialect: Dialect) -> Vec<u8> {
     out
 }
 
-/// The rules that a reply tells.
+/// Encodes and decodes the rules of a reply.
 fn reencode_rules(rules: &[FlowStats], form: FlowFormat, dialect: Dialect) -> Vec<FlowStats> {
     let message = Message::reply(MultipartReply::Flow(form, rules.to_vec()));
     match Message::decode(&write(&message, Xid(0), dialect), dialect) {
@@ -56,8 +56,8 @@ fn reencode_rules(rules: &[FlowStats], form: FlowFormat, dialect: Dialect) -> Ve
     }
 }
 
-/// Whether `decoded` leaves out nothing that `original` accepts. That there is no tag,
-/// which a rule may ask of some bits of it, 1.0 says of all.
+/// Returns true if `decoded` accepts everything that `original` accepts. A rule may match some bits
+/// of a missing tag; 1.0 then matches all of them.
 fn is_as_wide(decoded: &Match, original: &Match) -> bool {
     let untagged = |matching: &Match| {
         matching
@@ -90,7 +90,7 @@ proptest! {
     fn continuations_round_trip(continuation in packet_in::continuation_state()) {
         let of = base::DatapathId(7);
         let encoded = openflow::continuation::encode(&continuation, of);
-        // As long as the interpreter thinks that it may be, it can be told.
+        // A continuation up to the interpreter's limit can be encoded.
         prop_assert!(encoded.is_some() || continuation.bytes() > flow::CONTINUATION_BYTES_MAX);
         if let Some(encoded) = encoded {
             prop_assert!(encoded.len() <= continuation.bytes());

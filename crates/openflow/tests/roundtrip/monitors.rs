@@ -8,7 +8,7 @@ use proptest::prelude::*;
 
 use crate::strategies::{actions, matching};
 
-/// A match: before 1.3 it is NXM's, with the numbers that ports have in 1.0.
+/// A match: before 1.3 it is NXM, with the port numbers of 1.0.
 fn supported_match(version: Version) -> BoxedStrategy<Match> {
     match version {
         Version::V11 | Version::V12 => matching(Version::V10),
@@ -88,7 +88,7 @@ fn update(version: Version) -> BoxedStrategy<FlowUpdate> {
     }
 }
 
-/// What controllers ask of monitors, and what monitors tell.
+/// Monitor requests and updates.
 pub(crate) fn messages(version: Version) -> BoxedStrategy<Message> {
     let requests = vec(request(version), 0..3)
         .prop_map(|requests| Message::MultipartRequest(MultipartRequest::FlowMonitor(requests)));

@@ -1,4 +1,4 @@
-//! Any packet-in, in the form that the dialect has, and any answer to one that waits.
+//! Random packet-ins in the format of the dialect, and random resumes.
 
 use base::{Cookie, PortNo, TableId};
 use flow::{
@@ -11,7 +11,7 @@ use proptest::prelude::*;
 
 use crate::strategies::{actions, instructions, port};
 
-/// Any registers, or only a port.
+/// Random pipeline fields, or only a port.
 pub(crate) fn registers(version: Version, all: bool) -> impl Strategy<Value = PipelineFields> {
     let some = (any::<[u64; 2]>(), any::<[u32; 3]>(), any::<[u128; 2]>());
     let general = vec(prop_oneof![Just(0), any::<u32>()], 16);
@@ -48,7 +48,7 @@ fn reason(version: Version) -> impl Strategy<Value = PacketInReason> {
     prop::sample::select(reasons)
 }
 
-/// Whole words of eight bytes, as a continuation is.
+/// Whole words of eight bytes, as in a continuation.
 fn continuation() -> impl Strategy<Value = Vec<u8>> {
     vec(any::<[u8; 8]>(), 0..4).prop_map(|words| words.concat())
 }
@@ -91,7 +91,7 @@ pub(crate) fn packet_in(dialect: Dialect) -> BoxedStrategy<Message> {
         .boxed()
 }
 
-/// Anything that may be left to be done with a frame.
+/// Random state of a paused packet.
 pub(crate) fn continuation_state() -> impl Strategy<Value = Continuation> {
     let version = prop::sample::select(Version::ALL.to_vec());
     let step = version
@@ -111,8 +111,8 @@ pub(crate) fn continuation_state() -> impl Strategy<Value = Continuation> {
     })
 }
 
-/// Without what has no meaning: how much to send to a port that is no controller. Nor
-/// is it said of a port that bits of a field name: to a controller then goes all.
+/// Removes values without a meaning: `max_len` of a port other than the controller. The text also
+/// omits it for a port that a field names: the controller then receives the whole frame.
 fn normalized(instructions: Instructions) -> Instructions {
     Instructions {
         apply: normalized_actions(instructions.apply),
@@ -133,7 +133,7 @@ fn normalized_actions(actions: Vec<Action>) -> Vec<Action> {
         }
         action => action,
     };
-    // A clause of a conjunction is never done, and so never left.
+    // A conjunction clause is never executed, so it never remains.
     let is_clause =
         |action: &Action| matches!(action, Action::Extended(Extension::Conjunction { .. }));
     let done = actions.into_iter().filter(|action| !is_clause(action));

@@ -1,7 +1,7 @@
-//! Random messages, each in the one form that its version reads it back in.
+//! Random messages, each in the canonical form that its version decodes.
 //!
-//! What a version tells in good faith (a statistics entry of 1.0's own, a setter
-//! of 1.0 in 1.3) is not here: it is not meant to come back as it went.
+//! Best-effort encodings (a statistics entry in 1.0's own format, a setter of 1.0 in 1.3) are not
+//! included: they do not round-trip.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use proptest::prelude::*;
 use crate::extensions::option_term;
 use crate::{groups, monitors};
 
-/// A port number that the version can write.
+/// A port number that the version can encode.
 pub(crate) fn port(version: Version) -> BoxedStrategy<PortNo> {
     let reserved = (0xffff_ff00_u32..=u32::MAX).prop_map(PortNo);
     match version {
@@ -26,7 +26,7 @@ pub(crate) fn port(version: Version) -> BoxedStrategy<PortNo> {
     }
 }
 
-/// A match: any terms, as far as they are legal one after the other.
+/// A match of any terms that are valid after one another.
 pub(crate) fn matching(version: Version) -> BoxedStrategy<Match> {
     let protocol = prop_oneof![
         Just(vec![]),
@@ -87,7 +87,7 @@ pub(crate) fn matching(version: Version) -> BoxedStrategy<Match> {
         .boxed()
 }
 
-/// The match that asks also for these, as far as they are not there.
+/// Adds tunnel options that the match does not have yet.
 fn with_options(matching: &Match, options: Vec<OptionTerm>) -> Match {
     let mut building = MatchBuilder::from(matching);
     for OptionTerm { field, value, mask } in options {
@@ -99,7 +99,7 @@ fn with_options(matching: &Match, options: Vec<OptionTerm>) -> Match {
     building.build()
 }
 
-/// Whether the match of 1.1 has a place for the field.
+/// Returns true if the match of 1.1 has the field.
 fn has_member_in_v11(field: Field) -> bool {
     use Field::*;
     let others = [
@@ -111,15 +111,15 @@ fn has_member_in_v11(field: Field) -> bool {
     has_mask_in_v11(field) || others.contains(&field) || ports.contains(&field)
 }
 
-/// Whether it has a place for the field's mask.
+/// Returns true if the match of 1.1 has a mask for the field.
 fn has_mask_in_v11(field: Field) -> bool {
     use Field::*;
     [Metadata, EthDst, EthSrc, Ipv4Src, Ipv4Dst, ArpSpa, ArpTpa].contains(&field)
 }
 
-/// The write of all of a field, by an action of its own.
+/// A write of a whole field, by an action of its own.
 fn set_whole(version: Version) -> BoxedStrategy<Action> {
-    // All others 1.0 and 1.1 have to load, or have setters for that say less.
+    // 1.0 and 1.1 encode the other fields as loads, or with setters that express less.
     let own_before_v12 = [
         Field::EthSrc,
         Field::EthDst,
@@ -202,7 +202,7 @@ pub(crate) fn instructions(version: Version) -> BoxedStrategy<Instructions> {
         (any::<u64>(), any::<u64>()).prop_map(|(value, mask)| MetadataWrite { value, mask });
     let table = (0..=254_u8).prop_map(TableId);
     let ends = (option::of(metadata), option::of(table)).prop_map(move |ends| match ends {
-        // 1.0 resubmits.
+        // 1.0 has resubmit instead.
         (metadata, _) if version == Version::V10 => (metadata, None),
         ends => ends,
     });
@@ -231,7 +231,7 @@ pub(crate) fn instructions(version: Version) -> BoxedStrategy<Instructions> {
         .boxed()
 }
 
-/// The times and counts that many messages tell.
+/// The times and counters that many messages share.
 #[derive(Clone, Copy, Debug)]
 struct TimesAndCounts {
     duration: Duration,
@@ -308,7 +308,7 @@ fn is_delete(command: FlowModCommand) -> bool {
 /// Table, flags, group and cookies (the cookie, its mask, a new one).
 type FlowModArguments = (TableId, FlowFlags, GroupId, (u64, u64, Option<u64>));
 
-/// What of it a flow-mod of 1.0 takes.
+/// Sets the members of a flow-mod of 1.0.
 fn finish_v10(built: &mut FlowMod, dialect: Dialect, (table, flags, _, cookies): FlowModArguments) {
     built.consistency = Consistency::Waived;
     let (cookie, mask, new_cookie) = cookies;
@@ -331,7 +331,7 @@ fn finish_v10(built: &mut FlowMod, dialect: Dialect, (table, flags, _, cookies):
     }
 }
 
-/// What of it a flow-mod of a later version takes.
+/// Sets the members of a flow-mod of a later version.
 fn finish_later(built: &mut FlowMod, version: Version, arguments: FlowModArguments) {
     let (table, flags, group, (cookie, mask, _)) = arguments;
     built.flags = match version {
@@ -400,7 +400,7 @@ fn flow_stats(format: FlowFormat, version: Version) -> BoxedStrategy<FlowStats> 
         .boxed()
 }
 
-/// Rules: in 1.0 as Nicira tells them.
+/// Flow statistics; in 1.0 in Nicira's format.
 fn flow_reply(version: Version) -> BoxedStrategy<Message> {
     let format = lossless_format(version);
     vec(flow_stats(format, version), 0..6)
@@ -408,7 +408,7 @@ fn flow_reply(version: Version) -> BoxedStrategy<Message> {
         .boxed()
 }
 
-/// The counts of rules, which 1.5 tells apart.
+/// Flow statistics with counters only, of 1.5.
 fn flow_counts(version: Version) -> BoxedStrategy<Message> {
     vec(flow_stats(FlowFormat::Counts, version), 0..6)
         .prop_map(|mut rules| {
@@ -423,7 +423,7 @@ fn flow_counts(version: Version) -> BoxedStrategy<Message> {
         .boxed()
 }
 
-/// The form in which a version says all of a match.
+/// The format in which a version encodes any match exactly.
 fn lossless_format(version: Version) -> FlowFormat {
     match version {
         Version::V10 => FlowFormat::Nicira,
@@ -470,7 +470,7 @@ fn flow_removed(dialect: Dialect) -> BoxedStrategy<Message> {
         any::<(u64, u16, u8)>(),
         0..6_u8,
     )
-        // Without NXM the match of 1.0 comes out wider.
+        // Without NXM the match of 1.0 becomes wider.
         .prop_map(
             move |(matching, counts, (cookie, priority, table), reason)| {
                 let later = version > Version::V10;
@@ -547,7 +547,7 @@ fn port_desc(version: Version) -> BoxedStrategy<PortDesc> {
         .boxed()
 }
 
-/// How long a port or queue has existed, if the version tells it.
+/// The age of a port or queue, if the version has it.
 fn duration(version: Version, counts: TimesAndCounts) -> Duration {
     if version >= Version::V13 {
         counts.duration
@@ -672,7 +672,7 @@ fn simple(version: Version) -> BoxedStrategy<Message> {
         })),
         any::<([Option<u32>; 4], [Option<u32>; 4])>().prop_map(move |(active, slave)| {
             let properties = version >= Version::V14;
-            // Of the reasons that there are.
+            // Bits of known reasons only.
             let mask = |mask: Option<u32>, valid: u32| {
                 let mask = if properties { mask } else { mask.or(Some(7)) };
                 mask.map(|mask| mask & valid)
@@ -752,7 +752,7 @@ fn statistics(version: Version) -> BoxedStrategy<Message> {
     .boxed()
 }
 
-/// What 1.4 added: queues and tables by multipart, changes of roles.
+/// The additions of 1.4: queue and table descriptions, role-status.
 fn new_in_v14(version: Version) -> BoxedStrategy<Message> {
     let rate = any::<(u16, Option<u16>, Option<u16>)>();
     let queue = (port(version), rate).prop_map(|(port, (queue, min_rate, max_rate))| QueueDesc {
@@ -805,7 +805,7 @@ fn new_in_v14(version: Version) -> BoxedStrategy<Message> {
     .boxed()
 }
 
-/// What 1.5 tells of controllers.
+/// Controller-status messages of 1.5.
 fn controllers() -> BoxedStrategy<Message> {
     let roles = prop::sample::select(vec![Role::Equal, Role::Master, Role::Slave]);
     let reasons = prop::sample::select(vec![
@@ -845,7 +845,7 @@ fn controllers() -> BoxedStrategy<Message> {
     .boxed()
 }
 
-/// Any message that the dialect can say.
+/// Any message that the dialect can encode.
 pub(crate) fn message(dialect: Dialect) -> BoxedStrategy<Message> {
     let version = dialect.version;
     let port_status = port_desc(version).prop_map(|port| {
@@ -900,8 +900,7 @@ pub(crate) fn message(dialect: Dialect) -> BoxedStrategy<Message> {
     .boxed()
 }
 
-/// The map of tunnel options, and changes of it.
-/// What IPFIX has told, and questions after it.
+/// The TLV map of tunnel options and its changes, and IPFIX statistics.
 fn ipfix() -> BoxedStrategy<Message> {
     let counts = any::<([u64; 2], [u64; 3], [u64; 3], [u64; 2], u32)>();
     let stats = counts.prop_map(|(flows, sampled, failed, sent, collectors)| IpfixStats {
@@ -954,7 +953,7 @@ fn tlv_table() -> BoxedStrategy<Message> {
         .boxed()
 }
 
-/// Rules of any kind at all, to be told in good faith.
+/// Random rules, for a best-effort encoding.
 pub(crate) fn any_rules() -> BoxedStrategy<Vec<FlowStats>> {
     let rule = (
         flow_stats(FlowFormat::Standard, Version::V13),

@@ -1,5 +1,5 @@
-//! What a switch answers to every vector that is refused: the numbers of the
-//! reason in that version, and the first bytes of what it could not take.
+//! Tests the error replies of a switch to every refused vector: the numbers of the refusal in that
+//! version, and the first bytes of the refused message.
 
 use base::{Instant, Xid};
 use openflow::{
@@ -9,8 +9,7 @@ use openflow::{Version, VersionSet};
 
 use crate::{Vector, dialect, files_of, parse, setting};
 
-/// Bytes of the offending message that come back: no fewer than 64, if it has them
-/// (OF 1.3.5, 7.4.4).
+/// Bytes of the refused message in an error: at least 64 of a longer message (OF 1.3.5, 7.4.4).
 const EXCERPT: usize = 64;
 
 /// `OFPT_ERROR`.
@@ -29,7 +28,7 @@ fn refused_vectors_are_answered_with_code_and_excerpt() {
             if vector.bytes[1] == ERROR {
                 continue;
             }
-            // A stream knows no other length of a message than its header's.
+            // In a stream the length of a message is always its header's.
             if vector.bytes[2..4]
                 != u16::try_from(vector.bytes.len())
                     .expect("fits")
@@ -62,7 +61,7 @@ fn vectors(version: Version) -> Vec<Vector> {
     files.iter().flat_map(|path| parse(&text(path)).1).collect()
 }
 
-/// A switch's end that is up and has been told what the vector says, with nothing pending.
+/// The switch end of a channel that is up and has the settings of the vector, with nothing pending.
 fn switch_up(vector: &Vector, version: Version) -> Channel {
     let mut channel = Channel::new(
         ChannelSide::Switch,

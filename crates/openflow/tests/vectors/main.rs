@@ -1,5 +1,4 @@
-//! Every vector under `vectors/`: bytes that other programs made, beside what
-//! they mean.
+//! Tests of all vectors under `vectors/`: bytes from other programs with their meaning.
 //!
 //! A file is a list of vectors:
 //!
@@ -14,10 +13,9 @@
 //! ~ FlowMod(...)                they differ, and this is how we read them: other words for it
 //! ```
 //!
-//! We print them as that program does, but for what `vectors/printed.txt` explains.
-//! Bytes that are read must, when they are written again, be the same bytes
-//! unless the vector says `~`. `UPDATE=1` rewrites the last three kinds of line;
-//! the difference is reviewed as code is.
+//! Our text equals that program's, with the exceptions that `vectors/printed.txt` explains. Decoded
+//! bytes must encode to the same bytes unless the vector has a `~` line. `UPDATE=1` rewrites the
+//! last three kinds of line; the difference is reviewed like code.
 
 mod answers;
 mod printed;
@@ -29,14 +27,14 @@ use std::path::{Path, PathBuf};
 
 use openflow::{Dialect, FlowFormat, Message, NiciraSetting, PacketInFormat, Version};
 
-/// One vector, as its file has it.
+/// A vector in its file.
 #[derive(Default)]
 struct Vector {
-    /// Lines that are kept as they are.
+    /// The lines that remain unchanged.
     head: String,
     dialect: Vec<String>,
     bytes: Vec<u8>,
-    /// Lines that are compared.
+    /// The lines to compare.
     expected: String,
 }
 
@@ -92,7 +90,7 @@ fn files_of(name: &str) -> Vec<PathBuf> {
     files
 }
 
-/// What is wrong in a file, if anything is.
+/// The differences in a file, if there are any.
 fn check_file(path: &Path, version: Version) -> Option<String> {
     let text = fs::read_to_string(path).expect("the file can be read");
     let (mut actual, mut wrong) = (String::new(), String::new());
@@ -147,7 +145,7 @@ fn detail_3_prints_members_of_openflow_1_0_match() {
     assert_eq!(printed, expected);
 }
 
-/// The text before the first vector, and the vectors.
+/// Splits a file into the text before the first vector, and the vectors.
 fn parse(text: &str) -> (String, Vec<Vector>) {
     let (mut preamble, mut vectors) = (String::new(), Vec::<Vector>::new());
     for line in text.lines() {
@@ -180,13 +178,13 @@ fn parse(text: &str) -> (String, Vec<Vector>) {
     (preamble, vectors)
 }
 
-/// How the connection was to be understood when the vector came.
+/// The dialect of the connection of a vector.
 fn dialect(vector: &Vector, version: Version) -> Dialect {
     let settings = vector.dialect.iter().map(|word| setting(word));
     settings.fold(Dialect::new(version), Dialect::after)
 }
 
-/// What the controller turns on by a word of a `with` line.
+/// The setting of a word in a `with` line.
 fn setting(word: &str) -> NiciraSetting {
     match word {
         "nxm" => NiciraSetting::FlowFormat(FlowFormat::Nicira),
@@ -197,7 +195,7 @@ fn setting(word: &str) -> NiciraSetting {
     }
 }
 
-/// What we make of a vector: the lines that ought to stand below its head.
+/// The expected lines of a vector after its head.
 fn describe(vector: &Vector, version: Version) -> String {
     let dialect = dialect(vector, version);
     match Message::decode(&vector.bytes, dialect) {

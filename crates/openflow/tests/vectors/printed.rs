@@ -1,19 +1,18 @@
-//! What we print of a vector beside what `ovs-ofctl ofp-print` is recorded to print.
+//! Compares the text of a vector with the recorded output of `ovs-ofctl ofp-print`.
 
 use openflow::{Detail, print};
 
-/// Digits before a line of bytes.
+/// Digits before a line of a dump.
 const DUMP: usize = 8;
 
-/// Bytes of a line that are recorded; the rest of a longer one is not.
+/// The number of recorded bytes of a longer line.
 const RECORDED: usize = 180;
 
-/// What stands for what was not recorded.
+/// The mark of a truncated record.
 const CUT: &str = "...";
 
-/// The first line that differs, if there is one that nothing explains of the vector with this
-/// head in `file`. Blanks around lines and lines of bytes are not recorded, nor the rest of a
-/// long text.
+/// The first differing line without an explanation for the vector with this head in `file`, if
+/// there is one. Leading and trailing blanks, dumps and the end of a long text are not recorded.
 pub(crate) fn difference(file: &str, head: &str, bytes: &[u8]) -> Option<String> {
     let recorded = head.lines().filter_map(|line| line.strip_prefix(':'));
     let recorded = recorded.map(str::trim).filter(|line| is_text(line));
@@ -32,7 +31,7 @@ pub(crate) fn difference(file: &str, head: &str, bytes: &[u8]) -> Option<String>
     None
 }
 
-/// Whether `vectors/otherwise.txt` names the vector.
+/// Returns true if `vectors/otherwise.txt` lists the vector.
 fn is_listed(file: &str, head: &str) -> bool {
     let text = include_str!("../../vectors/otherwise.txt");
     let name = head.lines().find_map(|line| line.strip_prefix("-- "));
@@ -40,7 +39,7 @@ fn is_listed(file: &str, head: &str) -> bool {
     text.lines().any(|line| line == name)
 }
 
-/// Whether a row of `vectors/printed.txt` that is for vectors has pieces of both lines.
+/// Returns true if a row of `vectors/printed.txt` about vectors has parts of both lines.
 fn is_explained(recorded_line: &str, printed_line: &str) -> bool {
     let text = include_str!("../../vectors/printed.txt");
     let rows = text.lines().filter(|line| !line.starts_with(['#', '~']));
@@ -50,7 +49,7 @@ fn is_explained(recorded_line: &str, printed_line: &str) -> bool {
         })
 }
 
-/// Whether a line is neither empty nor one of bytes.
+/// Returns true for a line that is neither empty nor a dump.
 fn is_text(line: &str) -> bool {
     let digits = line.bytes().take_while(u8::is_ascii_hexdigit).count();
     let is_dump = digits == DUMP && line[DUMP..].starts_with("  ");

@@ -1,6 +1,6 @@
-//! Bytes and values as text.
+//! Parsing of bytes and formatting of values.
 
-/// The bytes that hexadecimal digits stand for; blanks are passed over.
+/// Parses hexadecimal digits and skips blanks.
 pub(crate) fn bytes(hex: &str) -> Vec<u8> {
     let digits: Vec<u32> = hex
         .chars()
@@ -14,8 +14,8 @@ pub(crate) fn bytes(hex: &str) -> Vec<u8> {
         .collect()
 }
 
-/// The debug text of a value in few lines: numbers in hexadecimal, members that
-/// are zero, empty or none left out, and structures in one line where they fit.
+/// Formats the debug text of a value in few lines: numbers in hexadecimal, without members that are
+/// zero, empty or none, and with structures in one line if they fit.
 pub(crate) fn pretty(value: &impl std::fmt::Debug) -> String {
     let text = format!("{value:#x?}");
     let lines: Vec<&str> = text.lines().collect();
@@ -24,7 +24,7 @@ pub(crate) fn pretty(value: &impl std::fmt::Debug) -> String {
 
 const WIDTH: usize = 100;
 
-/// Lines of pretty debug text, folded.
+/// Folds lines of pretty debug text.
 fn fold(lines: &[&str]) -> Vec<String> {
     let mut folded = Vec::new();
     let mut at = 0;
@@ -53,7 +53,7 @@ fn fold(lines: &[&str]) -> Vec<String> {
     folded
 }
 
-/// The last line of the structure that begins in line `at`.
+/// The index of the last line of the structure that begins in line `at`.
 fn end_of(lines: &[&str], at: usize) -> usize {
     if !lines[at].ends_with(['{', '(', '[']) {
         return at;
@@ -64,7 +64,7 @@ fn end_of(lines: &[&str], at: usize) -> usize {
         .expect("every bracket is closed")
 }
 
-/// A structure in one line.
+/// Joins a structure into one line.
 fn join(open: &str, inside: &[String], close: &str) -> String {
     let inside: Vec<&str> = inside.iter().map(|line| line.trim()).collect();
     let inside = inside.join(" ");
@@ -77,7 +77,7 @@ fn join(open: &str, inside: &[String], close: &str) -> String {
     format!("{open}{space}{inside}{space}{}", close.trim())
 }
 
-/// Whether a line is a member that is zero, empty or none, or a list of zeros.
+/// Returns true for a member that is zero, empty or none, or a list of zeros.
 fn is_default(line: &str) -> bool {
     let Some((_, value)) = line.trim_end_matches(',').split_once(": ") else {
         return false;
@@ -93,7 +93,7 @@ fn is_default(line: &str) -> bool {
     zeros || ["None", "false", "0x0", "[]", "\"\"", "0ns", "Ignore", ""].contains(&inside)
 }
 
-/// Numbers in a list, as many to a line as fit; anything else as it is.
+/// Wraps numbers of a list into full lines; returns other lines unchanged.
 fn wrap(lines: Vec<String>) -> Vec<String> {
     if !lines.iter().all(|line| line.trim_start().starts_with("0x")) {
         return lines;

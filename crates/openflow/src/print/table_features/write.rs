@@ -1,5 +1,5 @@
-//! Tables and what they can do, written: what a table has in common with the one before is
-//! told once.
+//! Formats the capabilities of tables. Capabilities that equal those of the previous table are not
+//! repeated.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use super::super::field_names;
 use super::super::text::{AlternateHex, PrintBuffer};
 use super::{ActionFeatures, InstructionFeatures, PrintedTable, TableAbilities, TableFeatureSet};
 
-/// Instructions by the bit of their number, as they are ordered in a list.
+/// Instructions by the bit of their number, in the order of the output.
 const INSTRUCTIONS: [(u32, &str); 6] = [
     (1 << 6, "meter"),
     (1 << 4, "apply_actions"),
@@ -19,11 +19,11 @@ const INSTRUCTIONS: [(u32, &str); 6] = [
     (1 << 1, "goto_table"),
 ];
 
-/// Tables as they are told one after the other.
+/// Writes tables in sequence.
 #[derive(Default)]
 pub(super) struct TablePrinter {
     last: Option<PrintedTable>,
-    /// The first and the last of those without names that are as the one before them.
+    /// The range of unnamed tables that equal the one before them.
     same: Option<(TableId, TableId)>,
 }
 
@@ -49,12 +49,12 @@ impl TablePrinter {
 }
 
 impl PrintedTable {
-    /// Whether there is nothing to tell of it that was not told of another.
+    /// Returns true if the table has nothing to print in addition to `other`.
     fn equals(&self, other: &Self) -> bool {
         self.features.abilities == other.features.abilities && self.counts == other.counts
     }
 
-    /// Writes a table, whose predecessor is `last`.
+    /// Writes a table after its predecessor `last`.
     fn write(&self, last: Option<&Self>, text: &mut PrintBuffer<'_>) {
         write!(text, "\n  table {}", self.id);
         if !self.name.is_empty() {
@@ -191,7 +191,7 @@ impl TableFeatureSet {
     }
 }
 
-/// Numbers, those that follow one another by the first and the last.
+/// Formats numbers; consecutive ones as a range.
 fn ranges(numbers: &BTreeSet<u8>) -> String {
     let mut runs: Vec<(u8, u8)> = Vec::new();
     for number in numbers {
