@@ -267,8 +267,8 @@ fn decode_enqueue(r: &mut Reader<'_>) -> Result<Action, Malformed> {
     Ok(Action::Enqueue { port, queue })
 }
 
-/// `set_field`: one OXM field, padded to eight bytes (OF 1.3.5, 7.2.5). Only 1.5 allows a mask (OF
-/// 1.5.1, 7.2.6.7).
+/// `set_field`: one OXM field, padded to eight bytes (OF 1.3.5, 7.2.5). Only 1.5 allows a mask
+/// (OF 1.5.1, 7.2.6.7).
 fn decode_set_field(r: &mut Reader<'_>) -> Result<Action, BodyError> {
     let whole = r.len();
     let header = OxmHeader::decode(r)?;
@@ -306,7 +306,7 @@ fn decode_value(
     Ok(set(field, value, mask & field.full_mask()))
 }
 
-/// Decodes the value of a tunnel option, at least one bit.
+/// Decodes the value of a tunnel option; its mask must have at least one bit.
 fn decode_option(
     field: Field,
     header: OxmHeader,

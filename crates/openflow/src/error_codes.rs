@@ -7,8 +7,8 @@
 //! most of these errors concern Nicira's messages), and the others use the nearest number that they
 //! have. The decoder maps a number to the first refusal in the table with exactly this number.
 //!
-//! Sources: OF 1.0.1, 5.4.4; OF 1.1.0, A.4.4; OF 1.2, A.4.4; OF 1.3.5, 7.4.4; OF 1.4.1, 7.5.4; OF
-//! 1.5.1, 7.5.4; `openvswitch/ofp-errors.h` of Open vSwitch 3.1.
+//! Sources: OF 1.0.1, 5.4.4; OF 1.1.0, A.4.4; OF 1.2, A.4.4; OF 1.3.5, 7.4.4; OF 1.4.1, 7.5.4;
+//! OF 1.5.1, 7.5.4; `openvswitch/ofp-errors.h` of Open vSwitch 3.1.
 
 mod exceptions;
 

@@ -1,5 +1,5 @@
-//! The match of OpenFlow 1.0: a fixed structure of forty bytes with a word of wildcard bits (OF
-//! 1.0.1, 5.2.3).
+//! The match of OpenFlow 1.0: a fixed structure of forty bytes with a word of wildcard bits
+//! (OF 1.0.1, 5.2.3).
 //!
 //! The decoder ignores a field without its prerequisites, as Open vSwitch does
 //! (`ofputil_normalize_match`): the specification leaves this open, and controllers fill in

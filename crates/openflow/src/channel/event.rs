@@ -115,8 +115,8 @@ impl fmt::Display for DownReason {
     }
 }
 
-/// The first 64 bytes of a message, or all of a shorter one, for the data of an error message (OF
-/// 1.3.5, 7.4.4).
+/// The first 64 bytes of a message, or all of a shorter one, for the data of an error message
+/// (OF 1.3.5, 7.4.4).
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Excerpt {
     length: u8,

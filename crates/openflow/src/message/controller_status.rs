@@ -1,5 +1,5 @@
-//! The state of a controller that the switch connects to: its channel, its role and its address (OF
-//! 1.5.1, 7.3.5.22 and 7.4.8). One structure, sent on changes and on request.
+//! The state of a controller that the switch connects to: its channel, its role and its address
+//! (OF 1.5.1, 7.3.5.22 and 7.4.8). One structure, sent on changes and on request.
 
 use flow::{Refusal, Role, ShortId};
 

@@ -1,5 +1,5 @@
-//! Flow-removed: the removal of a rule (OF 1.0.1, 5.4.2; OF 1.1.0, A.4.2; OF 1.3.5, 7.4.2; OF
-//! 1.5.1, 7.4.2; Nicira's `nx_flow_removed`).
+//! Flow-removed: the removal of a rule (OF 1.0.1, 5.4.2; OF 1.1.0, A.4.2; OF 1.3.5, 7.4.2;
+//! OF 1.5.1, 7.4.2; Nicira's `nx_flow_removed`).
 //!
 //! OpenFlow 1.0 has no table and, like 1.1 and Nicira's form, no hard timeout: the decoder returns
 //! [`TableId::ALL`] and zero. In 1.5 the counters are OXS fields.

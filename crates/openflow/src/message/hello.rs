@@ -1,8 +1,8 @@
 //! Hello: the versions that the sender supports (OF 1.3.5, 7.5.1). The header has the highest
 //! version; from 1.3.1 on a bitmap can list all of them.
 //!
-//! The decoder refuses no hello: OpenFlow 1.0 requires that any body be accepted and ignored (OF
-//! 1.0.1, 5.5.1). Therefore it stops at the first malformed element.
+//! The decoder refuses no hello: OpenFlow 1.0 requires that any body be accepted and ignored
+//! (OF 1.0.1, 5.5.1). Therefore it stops at the first malformed element.
 
 use base::Xid;
 

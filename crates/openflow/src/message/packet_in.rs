@@ -1,5 +1,5 @@
-//! Packet-in: a packet for the controller (OF 1.0.1, 5.4.1; OF 1.1.0, A.4.1; OF 1.3.5, 7.4.1; OF
-//! 1.4.1, 7.4.1).
+//! Packet-in: a packet for the controller (OF 1.0.1, 5.4.1; OF 1.1.0, A.4.1; OF 1.3.5, 7.4.1;
+//! OF 1.4.1, 7.4.1).
 //!
 //! OpenFlow 1.0 has neither table nor cookie, 1.1 and 1.2 have no cookie: the decoder returns
 //! [`TableId::ALL`] and no cookie. Until 1.3 all actions share one reason. Nicira's formats are in

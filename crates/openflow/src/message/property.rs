@@ -1,5 +1,5 @@
-//! Properties: type-length-value lists, with which OpenFlow 1.4 replaced fixed structures (OF
-//! 1.4.1, 7.2.1; OF 1.5.1, 7.2.1). The length includes the header but not the padding to eight
+//! Properties: type-length-value lists, with which OpenFlow 1.4 replaced fixed structures
+//! (OF 1.4.1, 7.2.1; OF 1.5.1, 7.2.1). The length includes the header but not the padding to eight
 //! bytes.
 //!
 //! The codec of each message defines its properties.

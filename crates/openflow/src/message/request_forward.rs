@@ -1,5 +1,5 @@
-//! Request-forward: a request of one controller about groups or meters, sent to the others (OF
-//! 1.4.1, 7.4.6; before 1.4 in ONF's and Nicira's formats, as in Open vSwitch). Its body is the
+//! Request-forward: a request of one controller about groups or meters, sent to the others
+//! (OF 1.4.1, 7.4.6; before 1.4 in ONF's and Nicira's formats, as in Open vSwitch). Its body is the
 //! request with its header, in the version of the receiver.
 
 use base::Xid;

@@ -68,7 +68,7 @@ fn write_request(
     }
 }
 
-/// The statistics of a rule; members that the format lacks are none.
+/// The statistics of a rule, as far as the format has them.
 struct FlowStatsEntry {
     table: u8,
     duration: Seconds,

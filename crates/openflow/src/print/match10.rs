@@ -1,5 +1,5 @@
-//! The match of OpenFlow 1.0 in its wire form, member by member; a wildcarded member is a star (OF
-//! 1.0.1, 5.2.3).
+//! The match of OpenFlow 1.0 in its wire form, member by member; a wildcarded member is a star
+//! (OF 1.0.1, 5.2.3).
 
 use std::net::Ipv4Addr;
 

@@ -45,7 +45,7 @@ const ACTIONS_V10: [(u32, &str); 12] = [
     (1 << 10, "mod_tp_dst"),
 ];
 
-/// The same in later versions; bits up to 14 that 1.0 lacks are of 1.1 only.
+/// The same in later versions; bits 1 to 14 are of 1.1 only.
 const ACTIONS: [(u32, &str); 24] = [
     (1 << 0, "output"),
     (1 << 22, "group"),

@@ -900,7 +900,7 @@ pub(crate) fn message(dialect: Dialect) -> BoxedStrategy<Message> {
     .boxed()
 }
 
-/// The TLV map of tunnel options and its changes, and IPFIX statistics.
+/// IPFIX statistics requests and replies.
 fn ipfix() -> BoxedStrategy<Message> {
     let counts = any::<([u64; 2], [u64; 3], [u64; 3], [u64; 2], u32)>();
     let stats = counts.prop_map(|(flows, sampled, failed, sent, collectors)| IpfixStats {
@@ -923,6 +923,7 @@ fn ipfix() -> BoxedStrategy<Message> {
     .boxed()
 }
 
+/// TLV map messages.
 fn tlv_table() -> BoxedStrategy<Message> {
     let mapping = (any::<u16>(), any::<u8>(), any::<u8>(), any::<u16>());
     let mapping = mapping.prop_map(|(class, kind, length, index)| TlvMapping {

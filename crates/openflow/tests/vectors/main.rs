@@ -3,14 +3,14 @@
 //! A file is a list of vectors:
 //!
 //! ```text
-//! -- what it is about
-//! with table_ids                what the controller turned on before (dialect)
+//! -- the title
+//! with table_ids                settings of the controller (dialect)
 //! | 010e0050 00000008 ...       the bytes
-//! : OFPT_FLOW_MOD ...           how `ovs-ofctl ofp-print` of Open vSwitch reads them
-//! = FlowMod(...)                how we read them, or
-//! ! ActionBadLength at 0x48     why we refuse them
-//! ~                             our own bytes for it differ (another order, other padding), or
-//! ~ FlowMod(...)                they differ, and this is how we read them: other words for it
+//! : OFPT_FLOW_MOD ...           the text of `ovs-ofctl ofp-print` of Open vSwitch
+//! = FlowMod(...)                the decoded message, or
+//! ! ActionBadLength at 0x48     the refusal
+//! ~                             our encoding differs (another order, other padding), or
+//! ~ FlowMod(...)                our encoding differs and decodes to this equivalent
 //! ```
 //!
 //! Our text equals that program's, with the exceptions that `vectors/printed.txt` explains. Decoded

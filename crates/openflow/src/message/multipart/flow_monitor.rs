@@ -5,7 +5,7 @@
 //! request  Nicira:  id flags out_port match_len table zeros(5) nxm
 //!          1.3:     id flags match_len out_port table zeros(3) match
 //!          1.4 on:  id out_port out_group flags table command match
-//! update   before:  length event reason priority idle hard match_len table pad cookie match what
+//! update   before:  length event reason priority idle hard match_len table pad cookie match instructions
 //!          1.4 on:  length event table reason idle hard priority zeros(4) cookie match instructions
 //!          abbrev:  length event xid
 //!          1.4 on:  length event zeros(4)              (paused, resumed)

@@ -16,8 +16,8 @@ const BAND_STATS: usize = 16;
 /// Bytes of a meter's configuration before its bands.
 const CONFIG_HEAD: usize = 8;
 
-/// Additional bytes of the features in 1.5: optional features, of which this switch has none (OF
-/// 1.5.1, 7.3.5.16).
+/// Additional bytes of the features in 1.5: optional features, of which this switch has none
+/// (OF 1.5.1, 7.3.5.16).
 const fn features_tail(version: Version) -> usize {
     match version {
         Version::V15 => 8,
