@@ -106,7 +106,7 @@ pub(crate) fn decode_with_kind(r: &mut Reader<'_>) -> Result<(ActionKind, Action
     body.skip(4)?;
     let row = action_row(number, &start, &mut body)?;
     let fits = match row.length {
-        ActionLength::Exactly(wanted) => length == wanted,
+        ActionLength::Exactly(required) => length == required,
         ActionLength::AtLeast(least) => length >= least,
     };
     if !fits {
@@ -159,13 +159,13 @@ fn action_row(
         let row = ActionRow::by_number(ActionNumber::Standard(number), version);
         return row.ok_or_else(|| start.fail(Refusal::ActionBadType));
     }
-    let whose = match body.u32()? {
+    let action_number = match body.u32()? {
         NICIRA => ActionNumber::Nicira,
         ONF => ActionNumber::Onf,
         _ => return Err(start.fail(Refusal::ActionBadExperimenter)),
     };
     let number = body.u16()?;
-    let row = ActionRow::by_number(whose(number), version);
+    let row = ActionRow::by_number(action_number(number), version);
     row.ok_or_else(|| start.fail(Refusal::ActionBadExperimenterType))
 }
 

@@ -152,7 +152,7 @@ impl Channel {
         let hello = Hello::new(options.versions);
         hello
             .encode(OWN_XID, output.back())
-            .expect("every version can say hello");
+            .expect("every version has a hello");
         Self {
             side,
             options,
@@ -342,7 +342,7 @@ impl Channel {
     fn handle_hello(&mut self, message: &[u8], now: Instant) {
         // A hello has the same format in every version.
         let Ok((_, Message::Hello(hello))) = Message::decode(message, Version::V13) else {
-            unreachable!("a hello is never refused");
+            unreachable!("a hello always decodes");
         };
         match negotiate(self.options.versions, &hello) {
             Some(version) => {
@@ -357,7 +357,7 @@ impl Channel {
 
     /// Sends the error that no version is in common, in a version that the peer reads, and closes.
     fn refuse_hello(&mut self, hello: &Hello) {
-        let peer = hello.spoken();
+        let peer = hello.supported();
         let text = format!(
             "no version in common: we speak {}, you speak {peer}",
             self.options.versions
@@ -438,8 +438,9 @@ impl Channel {
 
     /// Sends a message that every version can encode.
     fn send_own(&mut self, xid: Xid, message: &Message) {
-        self.send(xid, message)
-            .expect("errors and echoes are in every version, and no longer than what they answer");
+        self.send(xid, message).expect(
+            "every version has errors and echoes, which do not exceed the length of their request",
+        );
     }
 
     fn close(&mut self, reason: DownReason) {

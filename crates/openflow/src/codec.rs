@@ -19,10 +19,10 @@ pub struct Malformed {
 
 /// A message that a version cannot express.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{version} cannot express {what}")]
+#[error("{version} cannot express {part}")]
 pub struct EncodeError {
     /// The part that cannot be encoded.
-    pub what: &'static str,
+    pub part: &'static str,
     /// The version that lacks it.
     pub version: Version,
 }
@@ -238,10 +238,10 @@ impl<'a> Writer<'a> {
         self.out.len() - self.start
     }
 
-    /// The error that the version cannot encode `what`.
-    pub(crate) const fn unsupported(&self, what: &'static str) -> EncodeError {
+    /// The error that the version cannot encode `part`.
+    pub(crate) const fn unsupported(&self, part: &'static str) -> EncodeError {
         EncodeError {
-            what,
+            part,
             version: self.dialect.version,
         }
     }

@@ -47,7 +47,9 @@ const LENGTH: usize = 40;
 
 /// `N` bytes at offset `at`.
 fn part<const N: usize>(bytes: &[u8; LENGTH], at: usize) -> [u8; N] {
-    *bytes[at..].first_chunk().expect("every member lies within")
+    *bytes[at..]
+        .first_chunk()
+        .expect("every member is within the structure")
 }
 
 /// A match. `exact` is true if it has no wildcard: the rule then has the highest priority,
@@ -180,15 +182,15 @@ pub(crate) fn decode(r: &mut Reader<'_>) -> Result<Match10, Malformed> {
     Ok(Match10 { matching, exact })
 }
 
-/// Adds `field == value` if `asked`.
+/// Adds `field == value` if `is_matched`.
 #[inline]
 pub(crate) fn add_if(
-    asked: bool,
+    is_matched: bool,
     building: &mut MatchBuilder,
     field: Field,
     value: u64,
 ) -> Result<(), Refusal> {
-    if asked {
+    if is_matched {
         building.add_number(field, value)
     } else {
         Ok(())
@@ -292,15 +294,15 @@ pub(crate) fn encode(
     fidelity: Fidelity,
     w: &mut Writer<'_>,
 ) -> Result<(), EncodeError> {
-    let raw = express(matching, fidelity).map_err(|what| w.unsupported(what))?;
+    let raw = build_raw(matching, fidelity).map_err(|part| w.unsupported(part))?;
     raw.encode(w);
     Ok(())
 }
 
-/// Returns the match if the structure can express all of it; `exact` is true if the structure then
+/// Returns the match if the structure can build_raw all of it; `exact` is true if the structure then
 /// has no wildcard.
-pub(crate) fn says(matching: &Match) -> Option<Match10> {
-    let raw = express(matching, Fidelity::Lossless).ok()?;
+pub(crate) fn lossless(matching: &Match) -> Option<Match10> {
+    let raw = build_raw(matching, Fidelity::Lossless).ok()?;
     Some(Match10 {
         matching: matching.clone(),
         exact: raw.wildcards & wild::KNOWN == 0,
@@ -308,15 +310,15 @@ pub(crate) fn says(matching: &Match) -> Option<Match10> {
 }
 
 /// The structure for `matching`, or the name of the part that it lacks.
-fn express(matching: &Match, fidelity: Fidelity) -> Result<Raw, &'static str> {
+fn build_raw(matching: &Match, fidelity: Fidelity) -> Result<Raw, &'static str> {
     let mut raw = Raw::ANY;
     let mut terms = matching.terms();
     for term in terms.by_ref() {
-        let said = say_link(&term, &mut raw)
-            || say_tag(&term, matching, fidelity, &mut raw)
-            || say_network(&term, matching, fidelity, &mut raw)
-            || say_transport(&term, matching, fidelity, &mut raw);
-        if !said && fidelity == Fidelity::Lossless {
+        let stored = put_link(&term, &mut raw)
+            || put_vlan(&term, matching, fidelity, &mut raw)
+            || put_network(&term, matching, fidelity, &mut raw)
+            || put_transport(&term, matching, fidelity, &mut raw);
+        if !stored && fidelity == Fidelity::Lossless {
             return Err("this match field or mask");
         }
     }
@@ -327,8 +329,8 @@ fn express(matching: &Match, fidelity: Fidelity) -> Result<Raw, &'static str> {
 }
 
 /// Stores `term` in `raw` if it is an ingress port or Ethernet field that the structure can
-/// express.
-fn say_link(term: &Term, raw: &mut Raw) -> bool {
+/// build_raw.
+fn put_link(term: &Term, raw: &mut Raw) -> bool {
     let exact = term.is_exact();
     match term.field {
         Field::InPort => {
@@ -352,8 +354,8 @@ fn say_link(term: &Term, raw: &mut Raw) -> bool {
     true
 }
 
-/// Stores `term` in `raw` if it is a VLAN field that the structure can express.
-fn say_tag(term: &Term, matching: &Match, fidelity: Fidelity, raw: &mut Raw) -> bool {
+/// Stores `term` in `raw` if it is a VLAN field that the structure can build_raw.
+fn put_vlan(term: &Term, matching: &Match, fidelity: Fidelity, raw: &mut Raw) -> bool {
     let present = u128::from(VID_PRESENT);
     match term.field {
         Field::VlanVid if term.mask & present != 0 && term.value & present == 0 => {
@@ -379,8 +381,8 @@ fn say_tag(term: &Term, matching: &Match, fidelity: Fidelity, raw: &mut Raw) -> 
     true
 }
 
-/// Stores `term` in `raw` if it is an ARP or IP field that the structure can express.
-fn say_network(term: &Term, matching: &Match, fidelity: Fidelity, raw: &mut Raw) -> bool {
+/// Stores `term` in `raw` if it is an ARP or IP field that the structure can build_raw.
+fn put_network(term: &Term, matching: &Match, fidelity: Fidelity, raw: &mut Raw) -> bool {
     // Only Open vSwitch reads these members in a match on IPv6.
     let foreign = matching.exact(Field::EthType) == Some(IPV6) && fidelity == Fidelity::Lossless;
     match term.field {
@@ -410,8 +412,8 @@ fn say_network(term: &Term, matching: &Match, fidelity: Fidelity, raw: &mut Raw)
     true
 }
 
-/// Stores `term` in `raw` if it is a transport field that the structure can express.
-fn say_transport(term: &Term, matching: &Match, fidelity: Fidelity, raw: &mut Raw) -> bool {
+/// Stores `term` in `raw` if it is a transport field that the structure can build_raw.
+fn put_transport(term: &Term, matching: &Match, fidelity: Fidelity, raw: &mut Raw) -> bool {
     let foreign = matching.exact(Field::EthType) == Some(IPV6) && fidelity == Fidelity::Lossless;
     let exact = |field| matching.exact(field);
     let Some((src, dst)) = transport_fields(exact(Field::EthType), exact(Field::IpProto)) else {

@@ -39,12 +39,12 @@ const MPLS: [u128; 2] = [0x8847, 0x8848];
 
 /// A value and its mask; the ones of the mask are the matched bits.
 #[derive(Clone, Copy, Debug, Default)]
-struct Masked {
+struct MaskedMember {
     value: u128,
     mask: u128,
 }
 
-impl Masked {
+impl MaskedMember {
     /// Decodes a value and a mask of `bytes` bytes each.
     fn decode(bytes: usize, r: &mut Reader<'_>) -> Result<Self, Malformed> {
         let full = u128::MAX >> (128 - 8 * bytes);
@@ -74,20 +74,20 @@ impl Masked {
 struct Raw {
     in_port: u32,
     wildcards: u32,
-    dl_src: Masked,
-    dl_dst: Masked,
+    dl_src: MaskedMember,
+    dl_dst: MaskedMember,
     dl_vlan: u16,
     dl_vlan_pcp: u8,
     dl_type: u16,
     nw_tos: u8,
     nw_proto: u8,
-    nw_src: Masked,
-    nw_dst: Masked,
+    nw_src: MaskedMember,
+    nw_dst: MaskedMember,
     tp_src: u16,
     tp_dst: u16,
     mpls_label: u32,
     mpls_tc: u8,
-    metadata: Masked,
+    metadata: MaskedMember,
 }
 
 impl Raw {
@@ -95,36 +95,36 @@ impl Raw {
         Self {
             in_port: 0,
             wildcards: wild::ALL,
-            dl_src: Masked::default(),
-            dl_dst: Masked::default(),
+            dl_src: MaskedMember::default(),
+            dl_dst: MaskedMember::default(),
             dl_vlan: 0,
             dl_vlan_pcp: 0,
             dl_type: 0,
             nw_tos: 0,
             nw_proto: 0,
-            nw_src: Masked::default(),
-            nw_dst: Masked::default(),
+            nw_src: MaskedMember::default(),
+            nw_dst: MaskedMember::default(),
             tp_src: 0,
             tp_dst: 0,
             mpls_label: 0,
             mpls_tc: 0,
-            metadata: Masked::default(),
+            metadata: MaskedMember::default(),
         }
     }
 
     fn decode(r: &mut Reader<'_>) -> Result<Self, Malformed> {
         let mut raw = Self::any();
         (raw.in_port, raw.wildcards) = (r.u32()?, r.u32()?);
-        (raw.dl_src, raw.dl_dst) = (Masked::decode(6, r)?, Masked::decode(6, r)?);
+        (raw.dl_src, raw.dl_dst) = (MaskedMember::decode(6, r)?, MaskedMember::decode(6, r)?);
         (raw.dl_vlan, raw.dl_vlan_pcp) = (r.u16()?, r.u8()?);
         r.skip(1)?;
         raw.dl_type = r.u16()?;
         (raw.nw_tos, raw.nw_proto) = (r.u8()?, r.u8()?);
-        (raw.nw_src, raw.nw_dst) = (Masked::decode(4, r)?, Masked::decode(4, r)?);
+        (raw.nw_src, raw.nw_dst) = (MaskedMember::decode(4, r)?, MaskedMember::decode(4, r)?);
         (raw.tp_src, raw.tp_dst) = (r.u16()?, r.u16()?);
         (raw.mpls_label, raw.mpls_tc) = (r.u32()?, r.u8()?);
         r.skip(3)?;
-        raw.metadata = Masked::decode(8, r)?;
+        raw.metadata = MaskedMember::decode(8, r)?;
         Ok(raw)
     }
 
@@ -259,11 +259,11 @@ pub(crate) fn encode(
     let mut raw = Raw::any();
     let mut terms = matching.terms();
     for term in terms.by_ref() {
-        let said = say_link(&term, &mut raw)
-            || say_tag(&term, &mut raw)
-            || say_network(&term, &mut raw)
-            || say_transport(&term, matching, &mut raw);
-        if !said && fidelity == Fidelity::Lossless {
+        let stored = put_link(&term, &mut raw)
+            || put_vlan(&term, &mut raw)
+            || put_network(&term, &mut raw)
+            || put_transport(&term, matching, &mut raw);
+        if !stored && fidelity == Fidelity::Lossless {
             return Err(w.unsupported("this match field or mask"));
         }
     }
@@ -280,15 +280,15 @@ pub(crate) fn encode(
 }
 
 /// Stores `term` in `raw` if it is an ingress port, Ethernet or metadata field.
-fn say_link(term: &Term, raw: &mut Raw) -> bool {
+fn put_link(term: &Term, raw: &mut Raw) -> bool {
     match term.field {
         Field::InPort => {
             raw.in_port = u32::try_from(term.value).expect("a field of 32 bits");
             raw.wildcards &= !wild::IN_PORT;
         }
-        Field::Metadata => raw.metadata = Masked::of(term),
-        Field::EthDst => raw.dl_dst = Masked::of(term),
-        Field::EthSrc => raw.dl_src = Masked::of(term),
+        Field::Metadata => raw.metadata = MaskedMember::of(term),
+        Field::EthDst => raw.dl_dst = MaskedMember::of(term),
+        Field::EthSrc => raw.dl_src = MaskedMember::of(term),
         Field::EthType => {
             raw.dl_type = low16(term.value);
             raw.wildcards &= !wild::DL_TYPE;
@@ -299,7 +299,7 @@ fn say_link(term: &Term, raw: &mut Raw) -> bool {
 }
 
 /// Stores `term` in `raw` if it is a VLAN field that the structure can express.
-fn say_tag(term: &Term, raw: &mut Raw) -> bool {
+fn put_vlan(term: &Term, raw: &mut Raw) -> bool {
     let present = u128::from(VID_PRESENT);
     match term.field {
         Field::VlanVid if term.is_exact() && term.value == 0 => raw.dl_vlan = VLAN_NONE,
@@ -319,14 +319,14 @@ fn say_tag(term: &Term, raw: &mut Raw) -> bool {
 }
 
 /// Stores `term` in `raw` if it is an ARP, IP or MPLS field that the structure can express.
-fn say_network(term: &Term, raw: &mut Raw) -> bool {
-    let said = match term.field {
+fn put_network(term: &Term, raw: &mut Raw) -> bool {
+    let cleared = match term.field {
         Field::Ipv4Src | Field::ArpSpa => {
-            raw.nw_src = Masked::of(term);
+            raw.nw_src = MaskedMember::of(term);
             return true;
         }
         Field::Ipv4Dst | Field::ArpTpa => {
-            raw.nw_dst = Masked::of(term);
+            raw.nw_dst = MaskedMember::of(term);
             return true;
         }
         Field::IpDscp => {
@@ -351,12 +351,12 @@ fn say_network(term: &Term, raw: &mut Raw) -> bool {
         }
         _ => return false,
     };
-    raw.wildcards &= !said;
+    raw.wildcards &= !cleared;
     true
 }
 
 /// Stores `term` in `raw` if it is a transport field that the structure can express.
-fn say_transport(term: &Term, matching: &Match, raw: &mut Raw) -> bool {
+fn put_transport(term: &Term, matching: &Match, raw: &mut Raw) -> bool {
     let exact = |field| matching.exact(field);
     let fields = transport_fields(exact(Field::EthType), exact(Field::IpProto));
     let Some((src, dst)) = fields.filter(|_| term.is_exact()) else {

@@ -362,14 +362,8 @@ fn decode_body(kind: MessageKind, r: &mut Reader<'_>) -> Result<Message, Malform
         MessageKind::PortMod => Message::PortMod(WireFormat::decode(r)?),
         MessageKind::TableMod => Message::TableMod(WireFormat::decode(r)?),
         MessageKind::MeterMod => Message::MeterMod(WireFormat::decode(r)?),
-        MessageKind::MultipartRequest => match multipart::decode_request(r)? {
-            (request, false) => Message::MultipartRequest(request),
-            (request, true) => Message::MultipartFragment(request),
-        },
-        MessageKind::MultipartReply => {
-            let (reply, more) = multipart::decode_reply(r)?;
-            Message::MultipartReply { reply, more }
-        }
+        MessageKind::MultipartRequest => decode_multipart_request(r)?,
+        MessageKind::MultipartReply => decode_multipart_reply(r)?,
         MessageKind::BarrierRequest => Message::BarrierRequest,
         MessageKind::BarrierReply => Message::BarrierReply,
         MessageKind::QueueConfigRequest => {
@@ -388,7 +382,7 @@ fn decode_body(kind: MessageKind, r: &mut Reader<'_>) -> Result<Message, Malform
         MessageKind::RequestForward => Message::RequestForward(request_forward::decode(r)?),
         MessageKind::BundleControl => Message::BundleControl(WireFormat::decode(r)?),
         MessageKind::BundleAdd => {
-            unreachable!("its transaction id is needed, which the caller has")
+            unreachable!("the caller decodes it, with the transaction id")
         }
         MessageKind::MonitorCancel => Message::MonitorCancel(MonitorId(r.u32()?)),
         MessageKind::MonitorPaused => Message::MonitorPaused,
@@ -397,6 +391,20 @@ fn decode_body(kind: MessageKind, r: &mut Reader<'_>) -> Result<Message, Malform
             Message::NiciraSetting(nicira_setting::decode(kind, r)?)
         }
     })
+}
+
+/// Decodes a multipart request, or a part of one that another message continues.
+fn decode_multipart_request(r: &mut Reader<'_>) -> Result<Message, Malformed> {
+    Ok(match multipart::decode_request(r)? {
+        (request, false) => Message::MultipartRequest(request),
+        (request, true) => Message::MultipartFragment(request),
+    })
+}
+
+/// Decodes a multipart reply or a part of one.
+fn decode_multipart_reply(r: &mut Reader<'_>) -> Result<Message, Malformed> {
+    let (reply, more) = multipart::decode_reply(r)?;
+    Ok(Message::MultipartReply { reply, more })
 }
 
 /// Appends the body of a message.
@@ -451,7 +459,7 @@ fn encode_body(message: &Message, w: &mut Writer<'_>) -> Result<(), EncodeError>
         | Message::MultipartReply { .. }
         | Message::BundleAdd(_)
         | Message::RequestForward(_) => {
-            unreachable!("these frame themselves")
+            unreachable!("these encode their own header")
         }
     }
     Ok(())

@@ -127,18 +127,18 @@ fn append_entry(entry: &str, bytes: &mut Vec<u8>) -> Result<(), String> {
     let (value, mask) = match (value.split_once('/'), masked) {
         (Some((value, mask)), true) => (digits(value, length)?, digits(mask, length)?),
         (None, false) => (digits(value, length)?, Vec::new()),
-        (None, true) => return Err("_W wants a mask: VALUE/MASK".to_owned()),
-        (Some(_), false) => return Err("a mask wants a name that ends in _W".to_owned()),
+        (None, true) => return Err("_W requires a mask: VALUE/MASK".to_owned()),
+        (Some(_), false) => return Err("a mask requires a name that ends in _W".to_owned()),
     };
-    let whose = match id.class {
+    let experimenter = match id.class {
         EXPERIMENTER => id.experimenter.to_be_bytes().to_vec(),
         _ => Vec::new(),
     };
-    let count = whose.len() + value.len() + mask.len();
+    let count = experimenter.len() + value.len() + mask.len();
     bytes.extend(id.class.to_be_bytes());
     bytes.push(id.number << 1 | u8::from(masked));
     bytes.push(u8::try_from(count).expect("two values of a field are short"));
-    for part in [whose, value, mask] {
+    for part in [experimenter, value, mask] {
         bytes.extend(part);
     }
     Ok(())
@@ -161,7 +161,7 @@ fn header_of(name: &str) -> Option<(WireId, usize)> {
 /// Parses `length` bytes from pairs of hexadecimal digits.
 fn digits(text: &str, length: usize) -> Result<Vec<u8>, String> {
     let text = text.trim();
-    let wrong = || format!("{} hexadecimal digits are wanted", 2 * length);
+    let wrong = || format!("expected {} hexadecimal digits", 2 * length);
     if text.len() != 2 * length || !text.bytes().all(|letter| letter.is_ascii_hexdigit()) {
         return Err(wrong());
     }
@@ -180,7 +180,7 @@ mod tests {
     fn reformat(text: &str) -> Result<String, OxmTextError> {
         let bytes = parse_oxm_text(text)?;
         let read = format(&Reader::new(&bytes, Dialect::new(Version::V10)));
-        Ok(read.expect("we understand ourselves"))
+        Ok(read.expect("own encoding decodes"))
     }
 
     #[test]
@@ -206,7 +206,7 @@ mod tests {
         let expected = |text: &str| Err(text.to_owned());
         assert_eq!(
             problem("NXM_OF_IN_PORT(1)"),
-            expected("4 hexadecimal digits are wanted")
+            expected("expected 4 hexadecimal digits")
         );
         assert_eq!(
             problem("NXM_OF_NONE(1)"),
@@ -214,11 +214,11 @@ mod tests {
         );
         assert_eq!(
             problem("NXM_OF_IN_PORT(0001/0001)"),
-            expected("a mask wants a name that ends in _W")
+            expected("a mask requires a name that ends in _W")
         );
         assert_eq!(
             problem("NXM_OF_IN_PORT_W(0001)"),
-            expected("_W wants a mask: VALUE/MASK")
+            expected("_W requires a mask: VALUE/MASK")
         );
         assert_eq!(
             problem("tcp"),

@@ -269,9 +269,9 @@ mod tests {
             6, 33, 0, 40, 0, 0, 0, 0, 0, 0, 0, 7, 0, 4, 0, 6, 0, 1, 0, 24, 0, 0, 0, 0, 0, 0, 0, 0,
             0x65, 0x53, 0xf1, 0, 0, 0, 1, 0xf4, 0, 0, 0, 0,
         ];
-        let wanted = "OFPT_BUNDLE_CONTROL (OF1.5) (xid=0x0):\n bundle_id=0x7 type=COMMIT_REQUEST \
+        let expected = "OFPT_BUNDLE_CONTROL (OF1.5) (xid=0x0):\n bundle_id=0x7 type=COMMIT_REQUEST \
                       flags=ordered time\n time=1700000000.000000500s\n";
-        assert_eq!(print(&bytes, Detail::USUAL), wanted);
+        assert_eq!(print(&bytes, Detail::USUAL), expected);
     }
 
     #[test]

@@ -76,7 +76,7 @@ impl fmt::Display for Version {
 
 /// The text is not the name of a supported version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("not a version: OpenFlow10, OpenFlow11 and so on up to OpenFlow15 are wanted")]
+#[error("not a version: expected one of OpenFlow10 to OpenFlow15")]
 pub struct ParseVersionError;
 
 impl FromStr for Version {

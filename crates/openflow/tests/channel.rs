@@ -44,7 +44,7 @@ fn bytes(xid: Xid, message: &Message, dialect: impl Into<Dialect>) -> Vec<u8> {
     let mut out = Vec::new();
     message
         .encode(xid, dialect, &mut out)
-        .expect("the version has words for it");
+        .expect("the version has it");
     out
 }
 
@@ -54,7 +54,7 @@ fn take_sent(channel: &mut Channel, version: Version) -> Vec<(Xid, Message)> {
     let mut sent = Vec::new();
     while let Some(length) = rest.get(2..4) {
         let length = u16::from_be_bytes([length[0], length[1]]).into();
-        sent.push(Message::decode(&rest[..length], version).expect("we understand ourselves"));
+        sent.push(Message::decode(&rest[..length], version).expect("own encoding decodes"));
         rest = &rest[length..];
     }
     channel.transmitted(channel.backlog());
@@ -171,7 +171,7 @@ fn version_mismatch_sends_error_text_and_closes_channel() {
     let Ok((_, Message::Error(ErrorMessage { code, data }))) =
         Message::decode(&error, Version::V13)
     else {
-        panic!("it says an error");
+        panic!("not an error");
     };
     assert_eq!(code.refusal(Version::V13), Some(Refusal::HelloIncompatible));
     let text = String::from_utf8(data).expect("it is text");
@@ -280,7 +280,7 @@ fn messages_are_independent_of_input_chunking() {
             Message::BarrierRequest,
         ];
         for (xid, request) in (10..).map(Xid).zip(&requests) {
-            pair.controller.send(xid, request).expect("1.3 has words");
+            pair.controller.send(xid, request).expect("1.3 has it");
         }
         pair.drive();
         let received: Vec<_> = events(&mut pair.switch)
@@ -479,7 +479,7 @@ fn echo_reply_with_own_xid_is_reported() {
         .expect("every version has echoes");
     pair.drive();
     let [ChannelEvent::Received(received)] = &events(&mut pair.controller)[..] else {
-        panic!("it is told");
+        panic!("not one message");
     };
     let ReceivedMessage { xid, message, .. } = &**received;
     assert_eq!(
@@ -515,7 +515,7 @@ fn channel_with_unread_output_is_congested() {
     while !pair.switch.is_congested() {
         pair.switch
             .send(Xid(1), &Message::BarrierReply)
-            .expect("1.3 has words");
+            .expect("1.3 has it");
     }
     assert_eq!(pair.switch.backlog(), 1_000);
     pair.cut = false;
@@ -534,7 +534,7 @@ fn oversized_reply_is_sent_in_parts() {
         let reply = MultipartReply::PortDesc(ports.clone());
         pair.switch
             .send(Xid(5), &reply.into())
-            .expect("both versions have words");
+            .expect("both versions have it");
         pair.drive();
         let (mut collected, mut parts) = (Vec::new(), 0);
         let mut more_expected = true;
@@ -582,7 +582,7 @@ fn unsupported_message_is_not_sent() {
     let error = pair
         .controller
         .send(Xid(1), &Message::GetAsyncRequest)
-        .expect_err("1.0 has no words for it");
+        .expect_err("1.0 lacks it");
     assert_eq!(error.to_string(), "OpenFlow10 cannot express this message");
     assert_eq!(pair.controller.backlog(), 0);
 }
@@ -611,14 +611,14 @@ fn nicira_settings_apply_to_both_ends() {
     ] {
         pair.controller
             .send(Xid(2), &Message::NiciraSetting(extension))
-            .expect("1.0 has words");
+            .expect("1.0 has it");
     }
     pair.controller
         .send(Xid(3), &message)
-        .expect("there are now");
+        .expect("the settings enable it");
     pair.drive();
     let [ChannelEvent::Received(received)] = &events(&mut pair.switch)[..] else {
-        panic!("the switches themselves are not told");
+        panic!("settings cause no event");
     };
     assert_eq!(received.message, message);
 
@@ -635,10 +635,10 @@ fn nicira_settings_apply_to_both_ends() {
         packets: 4,
         bytes: 5,
     });
-    pair.switch.send(Xid(0), &removed).expect("1.0 has words");
+    pair.switch.send(Xid(0), &removed).expect("1.0 has it");
     pair.drive();
     let [ChannelEvent::Received(received)] = &events(&mut pair.controller)[..] else {
-        panic!("it is told");
+        panic!("not one message");
     };
     assert_eq!(received.message, removed);
 }
@@ -649,16 +649,16 @@ fn well_formed_message_can_be_refused_with_its_excerpt() {
     let config = SwitchConfig::default();
     pair.controller
         .send(Xid(9), &Message::SetConfig(config))
-        .expect("1.3 has words");
+        .expect("1.3 has it");
     pair.drive();
     let [ChannelEvent::Received(received)] = &events(&mut pair.switch)[..] else {
-        panic!("it is told");
+        panic!("not one message");
     };
     pair.switch
         .refuse(received.xid, Refusal::ConfigPermission, &received.excerpt);
     pair.drive();
     let [ChannelEvent::Received(collected)] = &events(&mut pair.controller)[..] else {
-        panic!("it is told");
+        panic!("not one message");
     };
     let ReceivedMessage { message, xid, .. } = &**collected;
     let request = bytes(Xid(9), &Message::SetConfig(config), Version::V15);

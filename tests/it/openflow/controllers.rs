@@ -228,7 +228,7 @@ fn connection_without_hello_is_closed(context: &TestContext) -> TestResult {
         16,
         "only a hello with a bitmap: {received:02x?}"
     );
-    wait_for_log(context, &switch, "no hello came in time")?;
+    wait_for_log(context, &switch, "no hello within the timeout")?;
     let mut controller = listener.accept(Version::V10)?;
     controller.barrier();
     Ok(())

@@ -168,9 +168,9 @@ fn encode_translated(
     before: ListState,
     w: &mut Writer<'_>,
 ) -> Result<(), EncodeError> {
-    let modern =
-        legacy::translate(action, context, before.tag).map_err(|what| w.unsupported(what))?;
-    modern
+    let translated =
+        legacy::translate(action, context, before.tag).map_err(|part| w.unsupported(part))?;
+    translated
         .iter()
         .try_for_each(|action| encode_one(action, context, before, w))?;
     match (action, before.queue_set, context.fidelity) {
@@ -178,7 +178,7 @@ fn encode_translated(
         (Action::Enqueue { .. }, false, _) => put_empty(ActionKind::PopQueue, w),
         // no action restores a queue that an earlier action set.
         (Action::Enqueue { .. }, true, Fidelity::Lossless) => {
-            Err(w.unsupported("an output to a queue between outputs to another"))
+            Err(w.unsupported("an enqueue between outputs to another queue"))
         }
         _ => Ok(()),
     }
@@ -320,10 +320,10 @@ fn put_u32(kind: ActionKind, argument: u32, w: &mut Writer<'_>) -> Result<(), En
 }
 
 /// Appends the header of an experimenter action.
-fn experimenter(whose: u32, number: u16, w: &mut Writer<'_>) {
+fn experimenter(id: u32, number: u16, w: &mut Writer<'_>) {
     w.u16(EXPERIMENTER);
     w.u16(0);
-    w.u32(whose);
+    w.u32(id);
     w.u16(number);
 }
 

@@ -2,6 +2,7 @@
 //! (`openflow/nicira-ext.h` and `ofp-actions.c` of Open vSwitch 3.1; their numbers are in the table
 //! of [`super`]). Hashes are in [`hash`], `learn` is in [`learn`], and `sample` in [`sample`].
 
+mod controller;
 mod encap;
 mod hash;
 mod learn;
@@ -9,15 +10,12 @@ mod sample;
 
 use std::sync::Arc;
 
-use base::{MeterId, PortNo, TableId};
-use flow::{
-    ControllerAction, Extension, Field, MaxLen, OptionTerm, PacketInReason, Refusal, Subfield, Wide,
-};
+use base::{PortNo, TableId};
+use flow::{Extension, Field, MaxLen, OptionTerm, Refusal, Subfield, Wide};
 
 use super::encode::{EncodeContext, put, reg_load2, set_field, set_option, short_header};
 use super::{ActionKind, BodyError};
 use crate::codec::{EncodeError, Malformed, Reader, Writer};
-use crate::message::packet_in;
 use crate::oxm::{self, HeaderFamily, OxmHeader};
 use crate::port_no;
 use crate::version::Version;
@@ -36,13 +34,10 @@ pub(super) fn decode(kind: ActionKind, r: &mut Reader<'_>) -> Result<Extension, 
             port: port_no::from_u16(r.u16()?),
             max_len: r.u32()?,
         },
-        ActionKind::Controller => Extension::Controller(Arc::new(ControllerAction {
-            max_len: MaxLen(r.u16()?),
-            controller: r.u16()?,
-            reason: decode_reason(r)?,
-            ..ControllerAction::default()
-        })),
-        ActionKind::Controller2 => Extension::Controller(Arc::new(decode_controller2(r)?)),
+        ActionKind::Controller => Extension::Controller(Arc::new(controller::decode(r)?)),
+        ActionKind::Controller2 => {
+            Extension::Controller(Arc::new(controller::decode_properties(r)?))
+        }
         ActionKind::DecTtlIds => decode_dec_ttl(r)?,
         ActionKind::Note => Extension::Note(r.rest().into()),
         ActionKind::Exit => Extension::Exit,
@@ -76,28 +71,15 @@ pub(super) fn encode(
     w: &mut Writer<'_>,
 ) -> Result<(), EncodeError> {
     match extension {
-        Extension::Resubmit { port, table } => put(ActionKind::ResubmitTable, w, |w| {
-            encode_u16_port(*port, w)?;
-            w.u8(table.unwrap_or(TableId::ALL).0);
-            Ok(())
-        }),
+        Extension::Resubmit { port, table } => encode_resubmit(*port, *table, w),
         Extension::Load { to, value } => encode_load(*to, *value, w),
         Extension::Move { from, to } => encode_move(*from, *to, w),
         Extension::Push(from) => encode_stack(ActionKind::StackPush, *from, w),
         Extension::Pop(to) => encode_stack(ActionKind::StackPop, *to, w),
         Extension::OutputReg { from, max_len } => encode_output(*from, *max_len, w),
-        Extension::OutputTruncated { port, max_len } => put(ActionKind::OutputTruncated, w, |w| {
-            encode_u16_port(*port, w)?;
-            w.u32(*max_len);
-            Ok(())
-        }),
-        Extension::Controller(to_controller) => encode_controller(to_controller, w),
-        Extension::DecTtl(ids) => put(ActionKind::DecTtlIds, w, |w| {
-            w.number(2, ids.len() as u128);
-            w.zeros(4);
-            ids.iter().for_each(|id| w.u16(*id));
-            Ok(())
-        }),
+        Extension::OutputTruncated { port, max_len } => encode_truncated(*port, *max_len, w),
+        Extension::Controller(to_controller) => controller::encode(to_controller, w),
+        Extension::DecTtl(ids) => encode_dec_ttl(ids, w),
         Extension::Note(bytes) => put(ActionKind::Note, w, |w| {
             w.bytes(bytes);
             Ok(())
@@ -108,28 +90,15 @@ pub(super) fn encode(
             put(ActionKind::Clone, w, |w| super::encode(actions, context, w))
         }
         Extension::Learn(learn) => learn::encode(learn, w),
-        Extension::FinTimeout { idle_s, hard_s } => put(ActionKind::FinTimeout, w, |w| {
-            w.u16(*idle_s);
-            w.u16(*hard_s);
-            Ok(())
-        }),
+        Extension::FinTimeout { idle_s, hard_s } => encode_fin_timeout(*idle_s, *hard_s, w),
         Extension::Multipath(multipath) => hash::encode_multipath(multipath, w),
         Extension::Bundle(bundle) => hash::encode_bundle(bundle, w),
         Extension::Conjunction {
             id,
             clause,
             clauses,
-        } => put(ActionKind::Conjunction, w, |w| {
-            w.u8(*clause);
-            w.u8(*clauses);
-            w.u32(*id);
-            Ok(())
-        }),
-        Extension::CheckPacketLarger { bytes, to } => put(ActionKind::CheckPacketLarger, w, |w| {
-            w.u16(*bytes);
-            w.u16(to.offset());
-            encode_field(to.field(), w)
-        }),
+        } => encode_conjunction(*id, (*clause, *clauses), w),
+        Extension::CheckPacketLarger { bytes, to } => encode_check_packet_larger(*bytes, *to, w),
         Extension::Encap(header) => encap::encode(header, w),
         Extension::Decap { left } => encap::encode_decap(*left, w),
         Extension::DecNshTtl => put(ActionKind::DecNshTtl, w, |_| Ok(())),
@@ -139,6 +108,68 @@ pub(super) fn encode(
         }
         Extension::Sample(sample) => sample::encode(sample, w),
     }
+}
+
+fn encode_resubmit(
+    port: PortNo,
+    table: Option<TableId>,
+    w: &mut Writer<'_>,
+) -> Result<(), EncodeError> {
+    put(ActionKind::ResubmitTable, w, |w| {
+        encode_u16_port(port, w)?;
+        w.u8(table.unwrap_or(TableId::ALL).0);
+        Ok(())
+    })
+}
+
+fn encode_truncated(port: PortNo, max_len: u32, w: &mut Writer<'_>) -> Result<(), EncodeError> {
+    put(ActionKind::OutputTruncated, w, |w| {
+        encode_u16_port(port, w)?;
+        w.u32(max_len);
+        Ok(())
+    })
+}
+
+fn encode_dec_ttl(ids: &[u16], w: &mut Writer<'_>) -> Result<(), EncodeError> {
+    put(ActionKind::DecTtlIds, w, |w| {
+        w.number(2, ids.len() as u128);
+        w.zeros(4);
+        ids.iter().for_each(|id| w.u16(*id));
+        Ok(())
+    })
+}
+
+fn encode_fin_timeout(idle_s: u16, hard_s: u16, w: &mut Writer<'_>) -> Result<(), EncodeError> {
+    put(ActionKind::FinTimeout, w, |w| {
+        w.u16(idle_s);
+        w.u16(hard_s);
+        Ok(())
+    })
+}
+
+fn encode_conjunction(
+    id: u32,
+    (clause, clauses): (u8, u8),
+    w: &mut Writer<'_>,
+) -> Result<(), EncodeError> {
+    put(ActionKind::Conjunction, w, |w| {
+        w.u8(clause);
+        w.u8(clauses);
+        w.u32(id);
+        Ok(())
+    })
+}
+
+fn encode_check_packet_larger(
+    bytes: u16,
+    to: Subfield,
+    w: &mut Writer<'_>,
+) -> Result<(), EncodeError> {
+    put(ActionKind::CheckPacketLarger, w, |w| {
+        w.u16(bytes);
+        w.u16(to.offset());
+        encode_field(to.field(), w)
+    })
 }
 
 /// Decodes the header of a field, with the experimenter id if there is one.
@@ -338,101 +369,6 @@ fn encode_output(from: Subfield, max_len: MaxLen, w: &mut Writer<'_>) -> Result<
         w.u16(max_len.0);
         encode_field(from.field(), w)
     })
-}
-
-fn decode_reason(r: &mut Reader<'_>) -> Result<PacketInReason, BodyError> {
-    let number = r.u8()?;
-    Ok(packet_in::reason_of(number).ok_or(Refusal::ActionBadArgument)?)
-}
-
-const CONTROLLER_MAX_LEN: u16 = 0;
-const CONTROLLER_ID: u16 = 1;
-const CONTROLLER_REASON: u16 = 2;
-const CONTROLLER_USERDATA: u16 = 3;
-const CONTROLLER_PAUSE: u16 = 4;
-const CONTROLLER_METER: u16 = 5;
-
-/// `NXAST_CONTROLLER2`: properties, each padded to eight bytes.
-fn decode_controller2(r: &mut Reader<'_>) -> Result<ControllerAction, BodyError> {
-    let mut to_controller = ControllerAction::default();
-    while !r.is_empty() {
-        let start = r.clone();
-        let (kind, length) = (r.u16()?, usize::from(r.u16()?));
-        let Some(inside) = length.checked_sub(4) else {
-            return Err(start.fail(Refusal::ActionBadLength).into());
-        };
-        let mut property = r.sub(inside)?;
-        r.skip(length.next_multiple_of(8) - length)?;
-        match kind {
-            CONTROLLER_MAX_LEN => to_controller.max_len = MaxLen(property.u16()?),
-            CONTROLLER_ID => to_controller.controller = property.u16()?,
-            CONTROLLER_REASON => to_controller.reason = decode_reason(&mut property)?,
-            CONTROLLER_USERDATA => to_controller.userdata = property.rest().to_vec(),
-            CONTROLLER_PAUSE => to_controller.pause = true,
-            CONTROLLER_METER => {
-                let meter = property.u32()?;
-                to_controller.meter = (meter != 0).then_some(MeterId(meter));
-            }
-            _ => return Err(Refusal::ActionBadArgument.into()),
-        }
-        property.end()?;
-    }
-    Ok(to_controller)
-}
-
-/// Prefers the first form; the second form has all parameters.
-fn encode_controller(
-    to_controller: &ControllerAction,
-    w: &mut Writer<'_>,
-) -> Result<(), EncodeError> {
-    let ControllerAction {
-        max_len,
-        controller,
-        reason,
-        userdata,
-        meter,
-        pause,
-    } = to_controller;
-    let reason = packet_in::any_reason_number(*reason);
-    if userdata.is_empty() && meter.is_none() && !pause {
-        return put(ActionKind::Controller, w, |w| {
-            w.u16(max_len.0);
-            w.u16(*controller);
-            w.u8(reason);
-            Ok(())
-        });
-    }
-    put(ActionKind::Controller2, w, |w| {
-        if *max_len != MaxLen::WHOLE {
-            property(CONTROLLER_MAX_LEN, &max_len.0.to_be_bytes(), w)?;
-        }
-        if *controller != 0 {
-            property(CONTROLLER_ID, &controller.to_be_bytes(), w)?;
-        }
-        if reason != packet_in::any_reason_number(PacketInReason::Action) {
-            property(CONTROLLER_REASON, &[reason], w)?;
-        }
-        if !userdata.is_empty() {
-            property(CONTROLLER_USERDATA, userdata, w)?;
-        }
-        if *pause {
-            property(CONTROLLER_PAUSE, &[], w)?;
-        }
-        if let Some(meter) = meter {
-            property(CONTROLLER_METER, &meter.0.to_be_bytes(), w)?;
-        }
-        Ok(())
-    })
-}
-
-fn property(kind: u16, bytes: &[u8], w: &mut Writer<'_>) -> Result<(), EncodeError> {
-    w.nested_padded(2, |w| {
-        w.u16(kind);
-        w.u16(0);
-        w.bytes(bytes);
-        Ok(())
-    })
-    .map(drop)
 }
 
 fn decode_dec_ttl(r: &mut Reader<'_>) -> Result<Extension, BodyError> {

@@ -85,7 +85,7 @@ fn push_if_missing(tag: VlanTagState, fidelity: Fidelity) -> Result<Vec<Action>,
             Ok(vec![Action::PushVlan(0x8100)])
         }
         (VlanTagState::Unknown, Fidelity::Lossless) => {
-            Err("a VLAN setter where the match does not say whether there is a tag")
+            Err("a VLAN setter without a match on the presence of a tag")
         }
     }
 }

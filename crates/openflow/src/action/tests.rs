@@ -160,7 +160,7 @@ fn best_effort_encoding_omits_unsupported_actions() {
         context,
         &mut Writer::new(&mut out, Version::V10.into()),
     )
-    .expect("good faith");
+    .expect("best effort");
     assert_eq!(
         read(&out, Version::V10),
         Ok(vec![Action::output(PortNo(1)), Action::SetVlanVid(5)])
@@ -174,7 +174,7 @@ fn masked_set_field_becomes_one_load_per_run_of_ones() {
         value: 0x0100_0000_0005,
         mask: 0xff00_0000_00ff,
     };
-    let bytes = write(&[action], &Match::any(), Version::V13).expect("Nicira has words");
+    let bytes = write(&[action], &Match::any(), Version::V13).expect("Nicira's extension has it");
     assert_eq!(bytes.len(), 2 * 24);
     let loads = vec![load(Field::EthDst, 0, 8, 5), load(Field::EthDst, 40, 8, 1)];
     assert_eq!(read(&bytes, Version::V13), Ok(loads));
@@ -186,7 +186,7 @@ fn pop_queue_after_single_output_folds_into_enqueue() {
     let out = || Action::output(PortNo(2));
     let pop = [0xff, 0xff, 0, 16, 0, 0, 0x23, 0x20, 0, 5, 0, 0, 0, 0, 0, 0];
     let with_pop = |actions: &[Action]| {
-        let mut bytes = write(actions, &Match::any(), Version::V13).expect("1.3 has words");
+        let mut bytes = write(actions, &Match::any(), Version::V13).expect("1.3 has it");
         bytes.extend(pop);
         read(&bytes, Version::V13).map_err(|malformed| malformed.refusal)
     };

@@ -97,18 +97,18 @@ pub enum DownReason {
 impl fmt::Display for DownReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::HelloTimeout => f.write_str("no hello came in time"),
+            Self::HelloTimeout => f.write_str("no hello within the timeout"),
             Self::HelloExpected(kind) => {
-                write!(f, "a message of type {kind} came in place of a hello")
+                write!(f, "message of type {kind} instead of a hello")
             }
             Self::Incompatible(versions) => {
-                write!(f, "no version in common: the peer speaks {versions}")
+                write!(f, "no version in common: the peer supports {versions}")
             }
             Self::HelloRefused { code, text } => {
                 write!(f, "the peer refused our hello ({code}): {text}")
             }
             Self::BadLength(length) => {
-                write!(f, "a header claims a length of {length} bytes")
+                write!(f, "invalid message length in a header: {length} bytes")
             }
             Self::Unresponsive => f.write_str("the peer does not answer echo requests"),
         }

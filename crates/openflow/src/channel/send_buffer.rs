@@ -23,7 +23,7 @@ impl SendBuffer {
     pub(crate) fn transmitted(&mut self, count: usize) {
         assert!(
             count <= self.pending().len(),
-            "more was sent than was pending"
+            "more bytes sent than pending"
         );
         self.sent += count;
         // Moving the remaining bytes costs at most as much as sending the bytes before them.

@@ -10,13 +10,13 @@ use crate::message::WireFormat as _;
 use crate::message::error::ErrorMessage;
 
 /// The numbers of another implementation.
-const ELSEWHERE: &str = include_str!("../../vectors/errors.txt");
+const RECORDED_CODES: &str = include_str!("../../vectors/errors.txt");
 
 /// The bytes after an error's header by refusal and version, from the file.
-fn elsewhere() -> BTreeMap<(String, Version), String> {
+fn recorded() -> BTreeMap<(String, Version), String> {
     let mut numbers = BTreeMap::new();
     let mut reason = "";
-    let lines = ELSEWHERE.lines().filter(|line| !line.starts_with('#'));
+    let lines = RECORDED_CODES.lines().filter(|line| !line.starts_with('#'));
     for line in lines.filter(|line| !line.is_empty()) {
         let Some(row) = line.strip_prefix("    ") else {
             reason = line;
@@ -107,7 +107,7 @@ fn unassigned_code_has_no_refusal() {
 
 #[test]
 fn ovs_ofctl_names_exact_codes_like_our_refusals() {
-    let mut elsewhere = elsewhere();
+    let mut recorded = recorded();
     for version in Version::ALL {
         for row in ERROR_CODES.iter().filter(|row| row.entry(version).is_exact) {
             let mut bytes = Vec::new();
@@ -116,8 +116,8 @@ fn ovs_ofctl_names_exact_codes_like_our_refusals() {
             error.encode(&mut w).expect("errors are in all versions");
             let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
             let key = (format!("{:?}", row.refusal), version);
-            assert_eq!(elsewhere.remove(&key), Some(hex), "{key:?}");
+            assert_eq!(recorded.remove(&key), Some(hex), "{key:?}");
         }
     }
-    assert_eq!(elsewhere, BTreeMap::new(), "numbers that we do not have");
+    assert_eq!(recorded, BTreeMap::new(), "numbers missing in the table");
 }

@@ -42,7 +42,7 @@ fn everything() -> Instructions {
 
 #[test]
 fn instructions_round_trip() {
-    let bytes = write(&everything(), Version::V13, Fidelity::Lossless).expect("1.3 has words");
+    let bytes = write(&everything(), Version::V13, Fidelity::Lossless).expect("1.3 has it");
     assert_eq!(read(&bytes, Version::V13), Ok(everything()));
 }
 
@@ -52,7 +52,7 @@ fn openflow_1_0_list_may_end_with_write_metadata() {
         metadata: everything().metadata,
         ..Instructions::apply(everything().apply)
     };
-    let bytes = write(&list, Version::V10, Fidelity::Lossless).expect("Nicira has words");
+    let bytes = write(&list, Version::V10, Fidelity::Lossless).expect("Nicira's extension has it");
     assert_eq!(read(&bytes, Version::V10), Ok(list));
 }
 
@@ -72,7 +72,7 @@ fn openflow_1_0_goto_table_becomes_resubmit() {
     };
     let mut expected = Instructions::apply(list.apply.clone());
     expected.apply.push(resubmit(TableId(9)));
-    let bytes = write(&list, Version::V10, Fidelity::Lossless).expect("Nicira has words");
+    let bytes = write(&list, Version::V10, Fidelity::Lossless).expect("Nicira's extension has it");
     assert_eq!(read(&bytes, Version::V10), Ok(expected));
 }
 
@@ -91,17 +91,17 @@ fn openflow_1_0_metadata_before_goto_becomes_field_load() {
         .apply
         .push(Action::Extended(Extension::Load { to, value: 5 }));
     expected.apply.push(resubmit(TableId(9)));
-    let bytes = write(&both, Version::V10, Fidelity::Lossless).expect("Nicira has words");
+    let bytes = write(&both, Version::V10, Fidelity::Lossless).expect("Nicira's extension has it");
     assert_eq!(read(&bytes, Version::V10), Ok(expected));
     assert!(write(&everything(), Version::V10, Fidelity::Lossless).is_err());
-    let encoded = write(&everything(), Version::V10, Fidelity::BestEffort).expect("good faith");
-    assert_eq!(encoded, bytes, "what it has no words for is left out");
+    let encoded = write(&everything(), Version::V10, Fidelity::BestEffort).expect("best effort");
+    assert_eq!(encoded, bytes, "unsupported instructions are omitted");
 }
 
 #[test]
 fn openflow_1_0_decodes_metadata_and_goto_of_ovs_ofctl() {
     let part = |list: Instructions| {
-        write(&list, Version::V10, Fidelity::Lossless).expect("Nicira has words")
+        write(&list, Version::V10, Fidelity::Lossless).expect("Nicira's extension has it")
     };
     let metadata = Instructions {
         metadata: everything().metadata,
@@ -132,9 +132,9 @@ fn openflow_1_0_only_goto_may_follow_write_metadata() {
         ..Instructions::default()
     };
     let bytes = |parts: Vec<&Instructions>| {
-        let encoded = parts
-            .into_iter()
-            .map(|part| write(part, Version::V10, Fidelity::Lossless).expect("Nicira has words"));
+        let encoded = parts.into_iter().map(|part| {
+            write(part, Version::V10, Fidelity::Lossless).expect("Nicira's extension has it")
+        });
         encoded.collect::<Vec<_>>().concat()
     };
     for parts in [
@@ -152,7 +152,7 @@ fn openflow_1_0_only_goto_may_follow_write_metadata() {
 
 #[test]
 fn duplicate_instruction_is_refused() {
-    let bytes = write(&everything(), Version::V13, Fidelity::Lossless).expect("1.3 has words");
+    let bytes = write(&everything(), Version::V13, Fidelity::Lossless).expect("1.3 has it");
     let twice = [bytes.clone(), bytes].concat();
     assert_eq!(
         read(&twice, Version::V13),

@@ -63,24 +63,29 @@ fn multipart_type_missing_in_version_is_refused() {
 #[test]
 fn unknown_experimenter_message_is_refused() {
     let kind = EXPERIMENTER_MESSAGE.try_into().expect("a byte");
-    let body = |whose: u32, number: u32| {
-        [&whose.to_be_bytes()[..], &number.to_be_bytes(), &[0; 64]].concat()
+    let body = |experimenter: u32, number: u32| {
+        [
+            &experimenter.to_be_bytes()[..],
+            &number.to_be_bytes(),
+            &[0; 64],
+        ]
+        .concat()
     };
     for version in Version::ALL {
-        for whose in [0, 1, NICIRA + 1, u32::MAX] {
-            let refusal = refusal(version, kind, &body(whose, 0));
+        for experimenter in [0, 1, NICIRA + 1, u32::MAX] {
+            let refusal = refusal(version, kind, &body(experimenter, 0));
             assert_eq!(refusal, Some(Refusal::RequestBadExperimenter), "{version}");
         }
-        for (whose, number) in (0..64)
+        for (experimenter, number) in (0..64)
             .map(|n| (NICIRA, n))
             .chain((2295..2320).map(|n| (ONF, n)))
         {
-            let known = TypeNumber::of(whose, number)
+            let known = TypeNumber::of(experimenter, number)
                 .and_then(|number| MessageKindRow::by_number(number, version));
             if known.is_none() {
-                let refusal = refusal(version, kind, &body(whose, number));
+                let refusal = refusal(version, kind, &body(experimenter, number));
                 let unknown = Some(Refusal::RequestBadExperimenterType);
-                assert_eq!(refusal, unknown, "{version}: {whose:#x} {number}");
+                assert_eq!(refusal, unknown, "{version}: {experimenter:#x} {number}");
             }
         }
     }

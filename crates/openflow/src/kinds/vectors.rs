@@ -17,16 +17,16 @@ type VectorKind = (MessageKind, Option<MultipartKind>);
 #[rustfmt::skip]
 const UNWRITTEN: &[(VectorKind, &[Version], &str)] = { use Version::*; &[
     ((MessageKind::RoleRequest, None), &[V11],
-        "ovs-ofctl asks for no role, and os-ken does not speak 1.1; the answer is Open vSwitch's"),
+        "ovs-ofctl requests no role, and os-ken does not support 1.1; the reply is Open vSwitch's"),
     ((MessageKind::SetAsync, None), &[V11, V12],
-        "ovs-ofctl sends it in no version, and os-ken has Nicira's in 1.0 only"),
+        "ovs-ofctl never sends it, and os-ken has Nicira's in 1.0 only"),
     ((MessageKind::ControllerId, None), &[V11, V12, V13, V14, V15],
-        "ovs-ofctl sends it in no version, and os-ken has Nicira's in 1.0 only"),
+        "ovs-ofctl never sends it, and os-ken has Nicira's in 1.0 only"),
     ((MessageKind::TlvTableMod, None), &[V11],
-        "ovs-ofctl does not send it in 1.1, and os-ken does not know it"),
+        "ovs-ofctl does not send it in 1.1, and os-ken does not support it"),
     ((MessageKind::MultipartReply, Some(MultipartKind::BundleFeatures)), &[V15],
-        "Open vSwitch refuses the request, os-ken reads the answer but does not write it, and \
-         libofproto's has times that are none"),
+        "Open vSwitch refuses the request, os-ken decodes the reply but does not encode it, and \
+         libofproto's has invalid times"),
 ] };
 
 /// The bytes of all valid vectors of a version.
@@ -123,8 +123,10 @@ fn messages_of_all_versions_have_foreign_vectors() {
                 (kind, part) == *unwritten && versions.contains(&version) && !why.is_empty()
             });
             match (there.contains(&(kind, part)), listed) {
-                (false, false) => wrong.push(format!("{version}: none of {kind:?} {part:?}")),
-                (true, true) => wrong.push(format!("{version}: there is one of {kind:?} {part:?}")),
+                (false, false) => wrong.push(format!("{version}: no vector of {kind:?} {part:?}")),
+                (true, true) => wrong.push(format!(
+                    "{version}: listed as unwritten, but present: {kind:?} {part:?}"
+                )),
                 _ => {}
             }
         }

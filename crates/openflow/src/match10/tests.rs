@@ -28,16 +28,16 @@ fn matching(terms: &[(Field, u128)]) -> Match {
 }
 
 /// The match after an encoding with [`Fidelity::BestEffort`].
-fn told(matching: &Match) -> Match {
+fn best_effort(matching: &Match) -> Match {
     let mut out = Vec::new();
     encode(
         matching,
         Fidelity::BestEffort,
         &mut Writer::new(&mut out, V10),
     )
-    .expect("good faith");
+    .expect("best effort");
     decode(&mut Reader::new(&out, V10))
-        .expect("we understand ourselves")
+        .expect("own encoding decodes")
         .matching
 }
 
@@ -82,14 +82,14 @@ fn arp_reuses_protocol_and_address_members() {
         raw.set_nw_bits(wild::NW_SRC_SHIFT, 32);
         raw.set_nw_bits(wild::NW_DST_SHIFT, 8);
     });
-    let wanted = matching(&[
+    let expected = matching(&[
         (Field::EthType, 0x0806),
         (Field::ArpOp, 2),
         (Field::ArpSpa, 0x0a00_0001),
     ])
     .with_masked(Field::ArpTpa, 0x0b00_0000, 0xff00_0000);
-    assert_eq!(Ok(arp.clone()), wanted);
-    assert_eq!(told(&arp), arp);
+    assert_eq!(Ok(arp.clone()), expected);
+    assert_eq!(best_effort(&arp), arp);
 }
 
 #[test]
@@ -103,14 +103,14 @@ fn icmp_reuses_port_members() {
             (raw.dl_type, raw.nw_proto) = (eth_type, proto);
             (raw.tp_src, raw.tp_dst) = (8, 3);
         });
-        let wanted = matching(&[
+        let expected = matching(&[
             (Field::EthType, eth_type.into()),
             (Field::IpProto, proto.into()),
             (kind, 8),
             (code, 3),
         ]);
-        assert_eq!(icmp, wanted);
-        assert_eq!(told(&icmp), icmp);
+        assert_eq!(icmp, expected);
+        assert_eq!(best_effort(&icmp), icmp);
     }
 }
 
@@ -152,29 +152,29 @@ fn vlan_members_map_to_vlan_match() {
         .expect("legal");
     assert_eq!(vlan(5, wild::DL_VLAN_PCP, 3), any_tag);
     for matching in [tagged, any_tag, matching(&[(Field::VlanVid, 0)])] {
-        assert_eq!(told(&matching), matching);
-        assert!(says(&matching).is_some());
+        assert_eq!(best_effort(&matching), matching);
+        assert!(lossless(&matching).is_some());
     }
 }
 
 #[test]
 fn unsupported_terms_are_omitted_best_effort_and_refused_lossless() {
     let ipv6 = matching(&[(Field::EthType, 0x86dd), (Field::Ipv6Src, 1)]);
-    assert_eq!(told(&ipv6), matching(&[(Field::EthType, 0x86dd)]));
-    assert!(says(&ipv6).is_none());
+    assert_eq!(best_effort(&ipv6), matching(&[(Field::EthType, 0x86dd)]));
+    assert!(lossless(&ipv6).is_none());
     let odd = matching(&[(Field::EthType, 0x0800)])
         .with_masked(Field::Ipv4Dst, 0x0a00_0001, 0xff00_00ff)
         .expect("legal");
     let prefix = matching(&[(Field::EthType, 0x0800)])
         .with_masked(Field::Ipv4Dst, 0x0a00_0000, 0xff00_0000)
         .expect("legal");
-    assert_eq!(told(&odd), prefix);
-    assert!(says(&odd).is_none());
+    assert_eq!(best_effort(&odd), prefix);
+    assert!(lossless(&odd).is_none());
     let any_tag = Match::any()
         .with_masked(Field::VlanVid, 0x1000, 0x1000)
         .expect("legal");
-    assert_eq!(told(&any_tag), Match::any());
-    assert!(says(&any_tag).is_none());
+    assert_eq!(best_effort(&any_tag), Match::any());
+    assert!(lossless(&any_tag).is_none());
     let mut out = Vec::new();
     assert!(
         encode(
@@ -196,7 +196,7 @@ fn match_without_wildcards_is_exact() {
     let read = decode(&mut Reader::new(&out, V10)).expect("legal");
     assert!(read.exact);
     // The encoding wildcards a member without a meaning.
-    assert!(says(&read.matching).is_some_and(|said| !said.exact));
+    assert!(lossless(&read.matching).is_some_and(|encoded| !encoded.exact));
 }
 
 #[test]
@@ -206,5 +206,5 @@ fn reserved_ports_are_widened() {
         raw.in_port = 0xfffe;
     });
     assert_eq!(local, matching(&[(Field::InPort, 0xffff_fffe)]));
-    assert_eq!(told(&local), local);
+    assert_eq!(best_effort(&local), local);
 }

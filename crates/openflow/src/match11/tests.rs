@@ -19,7 +19,7 @@ fn write(matching: &Match, fidelity: Fidelity) -> Option<Vec<u8>> {
 
 /// A match of wildcards only, overwritten with these bytes.
 fn patched(patches: &[(usize, &[u8])]) -> Vec<u8> {
-    let mut bytes = write(&Match::any(), Fidelity::Lossless).expect("it can be said");
+    let mut bytes = write(&Match::any(), Fidelity::Lossless).expect("1.1 has the fields");
     for (at, patch) in patches {
         bytes[*at..*at + patch.len()].copy_from_slice(patch);
     }
@@ -42,7 +42,8 @@ fn structure_has_88_bytes_and_declares_them() {
 
 #[test]
 fn mask_ones_are_wildcards() {
-    let bytes = write(&net(0x0a00_0000, 0xff00_0000), Fidelity::Lossless).expect("it can be said");
+    let bytes =
+        write(&net(0x0a00_0000, 0xff00_0000), Fidelity::Lossless).expect("1.1 has the fields");
     assert_eq!(bytes[52..60], [10, 0, 0, 0, 0, 0xff, 0xff, 0xff]);
     assert_eq!(read(&bytes), Ok(net(0x0a00_0000, 0xff00_0000)));
 }
@@ -96,6 +97,6 @@ fn unsupported_terms_are_omitted_best_effort_only() {
         .and_then(|matching| matching.with(Field::Ipv6Src, 1))
         .expect("legal");
     assert_eq!(write(&ipv6, Fidelity::Lossless), None);
-    let told = read(&write(&ipv6, Fidelity::BestEffort).expect("good faith"));
-    assert_eq!(told, Match::any().with(Field::EthType, IPV6));
+    let decoded = read(&write(&ipv6, Fidelity::BestEffort).expect("best effort"));
+    assert_eq!(decoded, Match::any().with(Field::EthType, IPV6));
 }

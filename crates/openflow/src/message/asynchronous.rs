@@ -313,7 +313,7 @@ impl WireFormat for AsyncChange {
         let mut change = *self;
         for property in MASKS_V13 {
             let mask = *property.changed_mask(&mut change);
-            w.u32(mask.ok_or_else(|| w.unsupported("a part of what is told unasked"))?);
+            w.u32(mask.ok_or_else(|| w.unsupported("a partial asynchronous configuration"))?);
         }
         Ok(())
     }
@@ -390,7 +390,7 @@ pub(crate) fn encode_properties(
     for (MaskProperty(kind), mask) in change.masks() {
         let Some(mask) = mask else { continue };
         if kind >= kinds_end(w.version()) {
-            return Err(w.unsupported("a mask of such messages"));
+            return Err(w.unsupported("the mask of this asynchronous message"));
         }
         property::put_u32(kind, mask, w)?;
     }

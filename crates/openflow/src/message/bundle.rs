@@ -181,7 +181,7 @@ impl WireFormat for BundleControl {
                 time.encode(w);
                 Ok(())
             }),
-            (Some(_), _) => Err(w.unsupported("when a bundle is to be done")),
+            (Some(_), _) => Err(w.unsupported("the time of a bundle commit")),
         }
     }
 }

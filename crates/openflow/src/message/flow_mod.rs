@@ -65,7 +65,7 @@ pub(crate) fn kind(flow_mod: &FlowMod, dialect: Dialect) -> MessageKind {
 fn fits_standard(flow_mod: &FlowMod) -> bool {
     let leaves_cookies = is_modify(flow_mod.command) && flow_mod.new_cookie.is_none();
     // A match without wildcards would give the rule the highest priority.
-    let fits_match = match10::says(&flow_mod.matching)
+    let fits_match = match10::lossless(&flow_mod.matching)
         .is_some_and(|structure| !structure.exact || flow_mod.priority == u16::MAX);
     fits_match && flow_mod.cookie_mask == 0 && !leaves_cookies
 }
@@ -323,7 +323,7 @@ fn encode_middle(flow_mod: &FlowMod, w: &mut Writer<'_>) -> Result<(), EncodeErr
         (false, _, _) => return Err(w.unsupported("a table without table ids")),
     };
     if flow_mod.out_group != GroupId::ANY {
-        return Err(w.unsupported("rules that use a group"));
+        return Err(w.unsupported("a filter by output group"));
     }
     w.u8(table);
     w.u8(command);
@@ -362,7 +362,7 @@ fn encode_later(flow_mod: &FlowMod, w: &mut Writer<'_>) -> Result<(), EncodeErro
         return Err(w.unsupported("a modification of cookies"));
     }
     if flow_mod.table == TableId::ALL && !flow_mod.command.is_deletion() {
-        return Err(w.unsupported("every table, but for a deletion"));
+        return Err(w.unsupported("all tables, except in a deletion"));
     }
     let implied = if implies_reset(flow_mod.command, w.version()) {
         FlowFlags::RESET_COUNTS.0
@@ -374,7 +374,7 @@ fn encode_later(flow_mod: &FlowMod, w: &mut Writer<'_>) -> Result<(), EncodeErro
         return Err(w.unsupported("these flags"));
     }
     if flow_mod.missing == MissingRule::Add && w.version() != Version::V11 {
-        return Err(w.unsupported("a modification that may add"));
+        return Err(w.unsupported("a modification that adds missing rules"));
     }
     w.u64(flow_mod.cookie.0);
     w.u64(flow_mod.cookie_mask);

@@ -91,7 +91,7 @@ impl WireFormat for GroupMod {
 
     fn encode(&self, w: &mut Writer<'_>) -> Result<(), EncodeError> {
         if command_of(number_of(self.command), w.version()).is_none() {
-            return Err(w.unsupported("buckets that come and go one by one"));
+            return Err(w.unsupported("the insertion or removal of buckets"));
         }
         w.u16(number_of(self.command));
         w.u8(kind_number(self.kind));
@@ -100,7 +100,7 @@ impl WireFormat for GroupMod {
         let mut buckets = self.buckets.iter();
         if !numbers_buckets(w.version()) {
             if self.selection.is_some() {
-                return Err(w.unsupported("how a select group chooses"));
+                return Err(w.unsupported("a selection method"));
             }
             return buckets.try_for_each(|bucket| encode_bucket(bucket, Fidelity::Lossless, w));
         }

@@ -37,7 +37,7 @@ impl Hello {
 
     /// The versions that the sender supports, as far as the bitmap has a bit for them.
     #[must_use]
-    pub const fn spoken(&self) -> VersionSet {
+    pub const fn supported(&self) -> VersionSet {
         match self.versions {
             Some(versions) => versions,
             None if self.highest >= 31 => VersionSet(!1),

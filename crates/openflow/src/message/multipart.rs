@@ -228,7 +228,7 @@ pub(crate) fn decode_head(r: &mut Reader<'_>) -> Result<(MultipartKind, u16), Ma
 
 fn encode_head(part: MultipartKind, more: bool, w: &mut Writer<'_>) -> Result<(), EncodeError> {
     let row = MultipartKindRow::by_kind(part, w.version())
-        .ok_or_else(|| w.unsupported("this kind of statistics"))?;
+        .ok_or_else(|| w.unsupported("this multipart type"))?;
     let flags = if more { MORE } else { 0 };
     match row.number {
         TypeNumber::Standard(number) => {
@@ -348,7 +348,7 @@ pub(crate) fn encode_request(
         MultipartRequest::PortDesc(port) => match (w.version(), *port) {
             (Version::V15, port) => port_stats::encode_request(port, w)?,
             (_, PortNo::ANY) => {}
-            (_, _) => return Err(w.unsupported("a question after one port's description")),
+            (_, _) => return Err(w.unsupported("a request for the description of one port")),
         },
         MultipartRequest::Group(group) => groups::encode_request(*group, w),
         MultipartRequest::Meter(meter) | MultipartRequest::MeterConfig(meter) => {
@@ -359,7 +359,9 @@ pub(crate) fn encode_request(
             groups::encode_request(*group, w);
         }
         MultipartRequest::GroupDesc(GroupId::ALL) => {}
-        MultipartRequest::GroupDesc(_) => return Err(w.unsupported("a question about one group")),
+        MultipartRequest::GroupDesc(_) => {
+            return Err(w.unsupported("a request for the description of one group"));
+        }
         MultipartRequest::FlowMonitor(list) => {
             list.iter().try_for_each(|request| request.encode(w))?;
         }

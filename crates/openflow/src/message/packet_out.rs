@@ -69,7 +69,7 @@ impl WireFormat for PacketOut {
         if w.version() != Version::V15
             && self.registers != PipelineFields::new(self.registers.in_port)
         {
-            return Err(w.unsupported("what comes with a frame besides its port"));
+            return Err(w.unsupported("pipeline fields of a packet other than its port"));
         }
         match w.version() {
             Version::V10 => {
@@ -145,8 +145,8 @@ mod tests {
             data: Vec::new(),
         });
         for version in Version::ALL {
-            let said = message.encode(Xid(0), Dialect::new(version), &mut Vec::new());
-            assert_eq!(said.is_ok(), version == Version::V15, "{version}");
+            let encoded = message.encode(Xid(0), Dialect::new(version), &mut Vec::new());
+            assert_eq!(encoded.is_ok(), version == Version::V15, "{version}");
         }
     }
 }

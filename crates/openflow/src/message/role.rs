@@ -104,11 +104,11 @@ impl WireFormat for RoleRequest {
 
     fn encode(&self, w: &mut Writer<'_>) -> Result<(), EncodeError> {
         match (is_nicira(w.version()), self.role) {
-            (true, None) => return Err(w.unsupported("a question after the role")),
+            (true, None) => return Err(w.unsupported("a role request of \"no change\"")),
             (true, Some(role)) => {
                 encode_role(role, w);
                 if self.generation.is_some() {
-                    return Err(w.unsupported("an election among controllers"));
+                    return Err(w.unsupported("a generation id"));
                 }
                 return encode_no_short_id(self.short_id, w);
             }
@@ -118,7 +118,7 @@ impl WireFormat for RoleRequest {
         encode_short_id(self.short_id, w)?;
         let elected = matches!(self.role, Some(Role::Master | Role::Slave));
         if elected && self.generation.is_none() {
-            return Err(w.unsupported("this role without an election"));
+            return Err(w.unsupported("this role without a generation id"));
         }
         w.u64(self.generation.unwrap_or(0));
         Ok(())

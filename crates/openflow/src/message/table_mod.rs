@@ -82,7 +82,7 @@ impl WireFormat for TableMod {
         match (has_properties(w.version()), self.eviction, self.vacancy) {
             (true, ..) => encode_properties(properties, w),
             (false, None, None) => Ok(()),
-            (false, ..) => Err(w.unsupported("how a table evicts or warns")),
+            (false, ..) => Err(w.unsupported("parameters of eviction or vacancy events")),
         }
     }
 }

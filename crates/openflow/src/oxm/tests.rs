@@ -11,7 +11,7 @@ const V13: Dialect = Dialect::new(Version::V13);
 fn nxm(matching: &Match) -> Vec<u8> {
     let mut out = Vec::new();
     let nxm_match = NxmMatch::of(matching.clone());
-    encode_nxm_fields(&nxm_match, &mut Writer::new(&mut out, V10)).expect("NXM can say it");
+    encode_nxm_fields(&nxm_match, &mut Writer::new(&mut out, V10)).expect("NXM has the fields");
     out
 }
 
@@ -104,7 +104,8 @@ fn fields_round_trip_exact_and_masked() {
                 .with_masked(row.field, full & mask, mask)
                 .unwrap_or_else(|error| panic!("{}: {error}", row.name));
             let mut out = Vec::new();
-            encode_structure(&matching, &mut Writer::new(&mut out, V13)).expect("OXM can say it");
+            encode_structure(&matching, &mut Writer::new(&mut out, V13))
+                .expect("OXM has the fields");
             let mut r = Reader::new(&out, V13);
             assert_eq!(
                 decode_structure(&mut r),
@@ -182,7 +183,7 @@ fn cookie_field_is_accepted_only_in_nxm() {
         },
     };
     let mut out = Vec::new();
-    encode_nxm_fields(&nxm_match, &mut Writer::new(&mut out, V10)).expect("NXM can say it");
+    encode_nxm_fields(&nxm_match, &mut Writer::new(&mut out, V10)).expect("NXM has the fields");
     assert_eq!(decode_nxm_fields(Reader::new(&out, V10)), Ok(nxm_match));
     assert_eq!(read(&out), Err(Refusal::MatchBadField));
 }

@@ -33,7 +33,7 @@ pub(super) fn print_collectors(
     Ok(())
 }
 
-fn write(stats: &IpfixStats, whose: &str, text: &mut PrintBuffer<'_>) {
+fn write(stats: &IpfixStats, scope: &str, text: &mut PrintBuffer<'_>) {
     let IpfixStats {
         flows,
         flows_now,
@@ -49,14 +49,14 @@ fn write(stats: &IpfixStats, whose: &str, text: &mut PrintBuffer<'_>) {
     let [failed, failed_ipv4, failed_ipv6] = failed.map(OptionalCount);
     write!(
         text,
-        "  {whose}: flows={flows}, current flows={flows_now}, "
+        "  {scope}: flows={flows}, current flows={flows_now}, "
     );
     write!(
         text,
         "sampled pkts={sampled}, ipv4 ok={sampled_ipv4}, ipv6 ok={sampled_ipv6}, "
     );
     writeln!(text, "tx pkts={sent}");
-    let indent = if whose.starts_with("id") { 10 } else { 16 };
+    let indent = if scope.starts_with("id") { 10 } else { 16 };
     write!(
         text,
         "{:indent$}pkts errs={failed}, ipv4 errs={failed_ipv4}, ",

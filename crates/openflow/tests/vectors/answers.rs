@@ -82,6 +82,6 @@ fn switch_up(vector: &Vector, version: Version) -> Channel {
 fn bytes(xid: u32, message: &Message, dialect: Dialect) -> Vec<u8> {
     let mut out = Vec::new();
     let encoded = message.encode(Xid(xid), dialect, &mut out);
-    encoded.expect("the version has words for it");
+    encoded.expect("the version has it");
     out
 }

@@ -208,7 +208,7 @@ fn describe(vector: &Vector, version: Version) -> String {
                 .unwrap_or_else(|error| panic!("{error}: {message:#?}"));
             if encoded != vector.bytes {
                 let read = Message::decode(&encoded, dialect);
-                let (_, read) = read.expect("we understand ourselves");
+                let (_, read) = read.expect("own encoding decodes");
                 if read == message {
                     described.push_str("~\n");
                 } else {

@@ -133,19 +133,19 @@ pub(super) fn encode(learn: &Learn, w: &mut Writer<'_>) -> Result<(), EncodeErro
 }
 
 fn encode_spec(spec: &LearnSpec, w: &mut Writer<'_>) -> Result<(), EncodeError> {
-    let (what, from, to) = match *spec {
+    let (kind, from, to) = match *spec {
         LearnSpec::Match { to, from } => (MATCH, from, Some(to)),
         LearnSpec::Load { to, from } => (LOAD, from, Some(to)),
         LearnSpec::Output(from) => (OUTPUT, LearnSource::Subfield(from), None),
     };
     match (from, to) {
         (LearnSource::Subfield(from), _) => {
-            w.u16(what | from.bits());
+            w.u16(kind | from.bits());
             encode_part(from, w)?;
         }
         (LearnSource::Value(value), to) => {
             let bits = to.map_or(1, Subfield::bits);
-            w.u16(what | IMMEDIATE | bits);
+            w.u16(kind | IMMEDIATE | bits);
             let bytes = value.to_be_bytes();
             w.bytes(&bytes[bytes.len() - immediate_bytes(bits)..]);
         }

@@ -10,32 +10,32 @@ use crate::print::name_of;
 /// Errors of the specification that this switch never sends.
 #[rustfmt::skip]
 const UNSENT: &[(Refusal, &str)] = { use Refusal::*; &[
-    (HelloPermission,                "whoever reaches a socket may speak"),
-    (RequestBufferEmpty,             "no frames are kept: there is no such buffer"),
-    (ActionPermission,               "who may change rules may use every action"),
-    (ActionBadQueue,                 "a queue that is not there sends as its port does"),
+    (HelloPermission,                "any peer that connects is accepted"),
+    (RequestBufferEmpty,             "packets are not buffered, so every buffer id is unknown"),
+    (ActionPermission,               "a controller that may change rules may use every action"),
+    (ActionBadQueue,                 "an unknown queue uses the port's default queue"),
     (InstructionBadMetadata,         "all bits of metadata can be written"),
     (InstructionBadMetadataMask,     "all bits of metadata can be written"),
-    (InstructionBadExperimenterType, "there is no experimenter with instructions"),
-    (InstructionPermission,          "who may change rules may use every instruction"),
-    (MatchBadTag,                    "a tag in a match of 1.0 or 1.1 is a value like others"),
+    (InstructionBadExperimenterType, "no experimenter instructions are supported"),
+    (InstructionPermission,          "a controller that may change rules may use every instruction"),
+    (MatchBadTag,                    "a tag in a match of 1.0 or 1.1 is an ordinary value"),
     (MatchBadDlAddressMask,          "all bits of Ethernet addresses can be masked"),
     (MatchBadNwAddressMask,          "all bits of network addresses can be masked"),
-    (MatchPermission,                "who may change rules may match every field"),
-    (FlowModUnknown,                 "there is always a better reason"),
-    (FlowModPermission,              "a slave is told that it is one"),
-    (FlowModUnsupported,             "an action is refused by its own reason"),
+    (MatchPermission,                "a controller that may change rules may match every field"),
+    (FlowModUnknown,                 "a more specific error always exists"),
+    (FlowModPermission,              "a slave receives the error of its role"),
+    (FlowModUnsupported,             "an action is refused with its own error"),
     (GroupModWeightUnsupported,      "buckets may have any weights"),
-    (GroupModPermission,             "a slave is told that it is one"),
-    (PortModBadAdvertise,            "what a port advertises is not ours to set, and is passed over"),
-    (PortModPermission,              "a slave is told that it is one"),
-    (TableModPermission,             "a slave is told that it is one"),
-    (QueuePermission,                "who may ask may ask after every queue"),
-    (ConfigBadLength,                "any miss_send_len can be had"),
-    (ConfigPermission,               "a slave may configure what it is sent"),
-    (RoleUnsupported,                "there are roles"),
-    (MeterModUnknown,                "there is always a better reason"),
-    (TableFeaturesPermission,        "a slave is told that it is one"),
+    (GroupModPermission,             "a slave receives the error of its role"),
+    (PortModBadAdvertise,            "the advertised features of a port are ignored"),
+    (PortModPermission,              "a slave receives the error of its role"),
+    (TableModPermission,             "a slave receives the error of its role"),
+    (QueuePermission,                "every controller may request every queue"),
+    (ConfigBadLength,                "any miss_send_len is supported"),
+    (ConfigPermission,               "a slave may set its own configuration"),
+    (RoleUnsupported,                "roles are supported"),
+    (MeterModUnknown,                "a more specific error always exists"),
+    (TableFeaturesPermission,        "a slave receives the error of its role"),
     (TableFeaturesBadMetadata,       "all bits of metadata can be matched and written"),
 ] };
 
@@ -120,9 +120,9 @@ fn refusals_are_sent_and_tested_or_listed_as_unsent() {
             .any(|name| has_word(&files.tests, name));
         match (listed, given, shown) {
             (true, false, _) | (false, true, true) => {}
-            (true, true, _) => wrong.push(format!("{name} is given, though it is listed")),
-            (false, false, _) => wrong.push(format!("{name} is never given")),
-            (false, true, false) => wrong.push(format!("nothing shows that {name} is given")),
+            (true, true, _) => wrong.push(format!("{name} is sent, but listed as unsent")),
+            (false, false, _) => wrong.push(format!("{name} is never sent")),
+            (false, true, false) => wrong.push(format!("no test shows {name}")),
         }
     }
     assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));

@@ -9,7 +9,7 @@ fn rewritten(error: &ErrorMessage, version: Version) -> ErrorMessage {
     error
         .encode(&mut Writer::new(&mut out, dialect))
         .expect("every version has errors");
-    ErrorMessage::decode(&mut Reader::new(&out, dialect)).expect("we understand ourselves")
+    ErrorMessage::decode(&mut Reader::new(&out, dialect)).expect("own encoding decodes")
 }
 
 #[test]

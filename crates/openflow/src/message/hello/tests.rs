@@ -5,7 +5,7 @@ use super::*;
 fn read(highest: u8, body: &[u8]) -> Hello {
     let mut r = Reader::new(body, Dialect::new(Version::V13));
     let hello = Hello::decode(highest, &mut r);
-    assert!(r.is_empty(), "nothing is left to complain of");
+    assert!(r.is_empty(), "all bytes are consumed");
     hello
 }
 
@@ -49,12 +49,12 @@ fn first_bitmap_word_is_used() {
 
 #[test]
 fn hello_without_bitmap_means_all_versions_up_to_highest() {
-    let spoken = |highest| {
+    let supported = |highest| {
         let versions = None;
-        Hello { highest, versions }.spoken()
+        Hello { highest, versions }.supported()
     };
-    assert_eq!(spoken(0), VersionSet(0));
-    assert_eq!(spoken(1), VersionSet(0b10));
-    assert_eq!(spoken(4), VersionSet(0b1_1110));
-    assert_eq!(spoken(0x97), VersionSet(!1));
+    assert_eq!(supported(0), VersionSet(0));
+    assert_eq!(supported(1), VersionSet(0b10));
+    assert_eq!(supported(4), VersionSet(0b1_1110));
+    assert_eq!(supported(0x97), VersionSet(!1));
 }

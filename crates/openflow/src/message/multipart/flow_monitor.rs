@@ -85,7 +85,9 @@ impl WireFormat for MonitorRequest {
             (MonitorFormat::Standard, request) => encode_standard(request, w),
             (MonitorFormat::Nicira, Self::Add(monitor)) => encode_nicira(monitor, w),
             (MonitorFormat::Onf, Self::Add(monitor)) => encode_onf(monitor, w),
-            (_, Self::Modify(_) | Self::Delete(_)) => Err(w.unsupported("a change of a monitor")),
+            (_, Self::Modify(_) | Self::Delete(_)) => {
+                Err(w.unsupported("the modification of a monitor"))
+            }
         }
     }
 }
@@ -93,17 +95,17 @@ impl WireFormat for MonitorRequest {
 fn decode_nicira(r: &mut Reader<'_>) -> Result<Monitor, Malformed> {
     let id = MonitorId(r.u32()?);
     let flags = decode_flags_before(r)?;
-    let mut asked = FlowStatsRequest::all();
+    let mut filter = FlowStatsRequest::all();
     // Nicira's port numbers have two bytes in every version.
-    asked.out_port = port_no::decode_u16(r)?;
+    filter.out_port = port_no::decode_u16(r)?;
     let match_len = usize::from(r.u16()?);
-    asked.table = TableId(r.u8()?);
+    filter.table = TableId(r.u8()?);
     r.skip(5)?;
-    asked.matching = oxm::decode_nxm(r, match_len)?.matching;
+    filter.matching = oxm::decode_nxm(r, match_len)?.matching;
     Ok(Monitor {
         id,
         flags,
-        request: asked,
+        request: filter,
     })
 }
 
@@ -112,15 +114,15 @@ fn decode_onf(r: &mut Reader<'_>) -> Result<Monitor, Malformed> {
     let flags = decode_flags_before(r)?;
     // The match includes its length.
     r.skip(2)?;
-    let mut asked = FlowStatsRequest::all();
-    asked.out_port = port_no::decode(r)?;
-    asked.table = TableId(r.u8()?);
+    let mut filter = FlowStatsRequest::all();
+    filter.out_port = port_no::decode(r)?;
+    filter.table = TableId(r.u8()?);
     r.skip(3)?;
-    asked.matching = oxm::decode_structure(r)?;
+    filter.matching = oxm::decode_structure(r)?;
     Ok(Monitor {
         id,
         flags,
-        request: asked,
+        request: filter,
     })
 }
 
@@ -136,11 +138,11 @@ fn decode_flags_before(r: &mut Reader<'_>) -> Result<MonitorFlags, Malformed> {
 
 fn decode_standard(r: &mut Reader<'_>) -> Result<MonitorRequest, Malformed> {
     let id = MonitorId(r.u32()?);
-    let mut asked = FlowStatsRequest::all();
-    (asked.out_port, asked.out_group) = (port_no::decode(r)?, GroupId(r.u32()?));
+    let mut filter = FlowStatsRequest::all();
+    (filter.out_port, filter.out_group) = (port_no::decode(r)?, GroupId(r.u32()?));
     let bad_flags = r.fail(Refusal::MonitorBadFlags);
     let flags = MonitorFlags(r.u16()?);
-    asked.table = TableId(r.u8()?);
+    filter.table = TableId(r.u8()?);
     let bad_command = r.fail(Refusal::MonitorBadCommand);
     let command = r.u8()?;
     if command == command::DELETE {
@@ -151,11 +153,11 @@ fn decode_standard(r: &mut Reader<'_>) -> Result<MonitorRequest, Malformed> {
     if flags.0 & !MonitorFlags::ALL.0 != 0 {
         return Err(bad_flags);
     }
-    asked.matching = oxm::decode_structure(r)?;
+    filter.matching = oxm::decode_structure(r)?;
     let monitor = Monitor {
         id,
         flags,
-        request: asked,
+        request: filter,
     };
     match command {
         command::ADD => Ok(MonitorRequest::Add(monitor)),
@@ -165,34 +167,34 @@ fn decode_standard(r: &mut Reader<'_>) -> Result<MonitorRequest, Malformed> {
 }
 
 fn encode_nicira(monitor: &Monitor, w: &mut Writer<'_>) -> Result<(), EncodeError> {
-    let asked = &monitor.request;
+    let filter = &monitor.request;
     w.u32(monitor.id.0);
     w.u16(flags_pre_v14(monitor, w)?);
-    port_no::encode_u16(asked.out_port, w)?;
-    let nxm_match = NxmMatch::of(asked.matching.clone());
+    port_no::encode_u16(filter.out_port, w)?;
+    let nxm_match = NxmMatch::of(filter.matching.clone());
     oxm::encode_nxm_with_length(&nxm_match, w, |w| {
-        w.u8(asked.table.0);
+        w.u8(filter.table.0);
         w.zeros(5);
     })
 }
 
 fn encode_onf(monitor: &Monitor, w: &mut Writer<'_>) -> Result<(), EncodeError> {
-    let asked = &monitor.request;
+    let filter = &monitor.request;
     w.u32(monitor.id.0);
     w.u16(flags_pre_v14(monitor, w)?);
     let between = |w: &mut Writer<'_>| {
-        port_no::encode(asked.out_port, w)?;
-        w.u8(asked.table.0);
+        port_no::encode(filter.out_port, w)?;
+        w.u8(filter.table.0);
         w.zeros(3);
         Ok(())
     };
-    oxm::encode_structure_with_length(&asked.matching, w, between)
+    oxm::encode_structure_with_length(&filter.matching, w, between)
 }
 
 /// The flags before 1.4, which has no output group either.
 fn flags_pre_v14(monitor: &Monitor, w: &Writer<'_>) -> Result<u16, EncodeError> {
     if monitor.flags.contains(MonitorFlags::ONLY_OWN) || monitor.request.out_group != GroupId::ANY {
-        return Err(w.unsupported("a monitor of a group or of one's own changes"));
+        return Err(w.unsupported("a monitor filtered by group or by own changes"));
     }
     Ok(monitor.flags.0)
 }
@@ -208,14 +210,14 @@ fn encode_standard(request: &MonitorRequest, w: &mut Writer<'_>) -> Result<(), E
             return oxm::encode_structure(&flow::Match::any(), w);
         }
     };
-    let asked = &monitor.request;
+    let filter = &monitor.request;
     w.u32(monitor.id.0);
-    port_no::encode(asked.out_port, w)?;
-    w.u32(asked.out_group.0);
+    port_no::encode(filter.out_port, w)?;
+    w.u32(filter.out_group.0);
     w.u16(monitor.flags.0);
-    w.u8(asked.table.0);
+    w.u8(filter.table.0);
     w.u8(command);
-    oxm::encode_structure(&asked.matching, w)
+    oxm::encode_structure(&filter.matching, w)
 }
 
 impl WireFormat for FlowUpdate {
@@ -257,7 +259,7 @@ impl WireFormat for FlowUpdate {
         match self {
             Self::Abbrev(xid) => short(event::ABBREV, xid.0, w),
             Self::Paused | Self::Resumed if !standard => {
-                Err(w.unsupported("a pause in this message"))
+                Err(w.unsupported("a pause in a multipart reply"))
             }
             Self::Paused => short(event::PAUSED, 0, w),
             Self::Resumed => short(event::RESUMED, 0, w),

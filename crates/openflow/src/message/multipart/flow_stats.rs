@@ -65,7 +65,7 @@ impl WireFormat for FlowStatsRequest {
             Version::V10 => {
                 match10::encode(&self.matching, Fidelity::Lossless, w)?;
                 if self.cookie_mask != 0 || self.out_group != GroupId::ANY {
-                    return Err(w.unsupported("a question by cookie or group"));
+                    return Err(w.unsupported("a request filtered by cookie or group"));
                 }
                 w.u8(self.table.0);
                 w.zeros(1);
@@ -108,7 +108,7 @@ pub(super) fn encode_nx_request(
     w: &mut Writer<'_>,
 ) -> Result<(), EncodeError> {
     if request.out_group != GroupId::ANY {
-        return Err(w.unsupported("a question by group"));
+        return Err(w.unsupported("a request filtered by group"));
     }
     port_no::encode(request.out_port, w)?;
     let nxm_match = NxmMatch {

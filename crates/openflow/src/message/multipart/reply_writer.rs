@@ -61,7 +61,7 @@ impl<'a> ReplyWriter<'a> {
     /// Completes the current message: its length, and the flag that another continues it.
     pub(super) fn close(&mut self, more: bool) {
         let length = self.out.len() - self.start;
-        let length = u16::try_from(length).expect("no entry was left that did not fit");
+        let length = u16::try_from(length).expect("every entry fits");
         let message = &mut self.out[self.start..];
         message[2..4].copy_from_slice(&length.to_be_bytes());
         let flags = Header::LENGTH + 2;
@@ -94,7 +94,7 @@ impl<'a> ReplyWriter<'a> {
         }
         if self.out.len() - self.start > MESSAGE_MAX {
             let w = Writer::new(self.out, self.dialect);
-            return Err(w.unsupported("an entry that no message can hold"));
+            return Err(w.unsupported("an entry beyond the maximum length of a message"));
         }
         Ok(())
     }

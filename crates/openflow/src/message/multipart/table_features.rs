@@ -116,7 +116,7 @@ impl TableFeatures {
         let mut numbers = numbered.filter(|(_, command)| *command == self.command);
         let (command, _) = numbers.next().expect("every command is in the list");
         if command != 0 && w.version() != Version::V15 {
-            return Err(w.unsupported("a command for tables"));
+            return Err(w.unsupported("a table features command"));
         }
         w.u16(0);
         w.u8(self.table.0);

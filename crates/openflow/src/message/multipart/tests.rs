@@ -32,7 +32,7 @@ fn parts(message: &Message, version: Version) -> Vec<(MultipartReply, bool)> {
     let mut out = Vec::new();
     message
         .encode(Xid(7), version, &mut out)
-        .expect("the version has words");
+        .expect("the version has the message");
     let mut rest = &out[..];
     let mut parts = Vec::new();
     while let Some(header) = Header::peek(rest) {
@@ -60,7 +60,7 @@ fn parts_are_full_and_carry_more_flag_except_last() {
         let mut parts = parts.into_iter().map(|(reply, _)| reply);
         let mut whole = parts.next().expect("there is one");
         for part in parts {
-            whole.append(part).expect("parts of one answer");
+            whole.append(part).expect("parts of one reply");
         }
         assert_eq!(whole, reply);
     }
@@ -137,7 +137,7 @@ fn requests_encode_in_versions_that_have_their_kind() {
         if has {
             assert_eq!(Message::decode(&out, version), Ok((Xid(1), message)));
         } else {
-            assert!(out.is_empty(), "nothing half-said is left behind");
+            assert!(out.is_empty(), "a failed encoding leaves no bytes");
         }
     }
 }
