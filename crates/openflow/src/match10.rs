@@ -299,7 +299,7 @@ pub(crate) fn encode(
     Ok(())
 }
 
-/// Returns the match if the structure can build_raw all of it; `exact` is true if the structure then
+/// Returns the match if the structure can express all of it; `exact` is true if the structure then
 /// has no wildcard.
 pub(crate) fn lossless(matching: &Match) -> Option<Match10> {
     let raw = build_raw(matching, Fidelity::Lossless).ok()?;
@@ -329,7 +329,7 @@ fn build_raw(matching: &Match, fidelity: Fidelity) -> Result<Raw, &'static str> 
 }
 
 /// Stores `term` in `raw` if it is an ingress port or Ethernet field that the structure can
-/// build_raw.
+/// express.
 fn put_link(term: &Term, raw: &mut Raw) -> bool {
     let exact = term.is_exact();
     match term.field {
@@ -354,7 +354,7 @@ fn put_link(term: &Term, raw: &mut Raw) -> bool {
     true
 }
 
-/// Stores `term` in `raw` if it is a VLAN field that the structure can build_raw.
+/// Stores `term` in `raw` if it is a VLAN field that the structure can express.
 fn put_vlan(term: &Term, matching: &Match, fidelity: Fidelity, raw: &mut Raw) -> bool {
     let present = u128::from(VID_PRESENT);
     match term.field {
@@ -381,7 +381,7 @@ fn put_vlan(term: &Term, matching: &Match, fidelity: Fidelity, raw: &mut Raw) ->
     true
 }
 
-/// Stores `term` in `raw` if it is an ARP or IP field that the structure can build_raw.
+/// Stores `term` in `raw` if it is an ARP or IP field that the structure can express.
 fn put_network(term: &Term, matching: &Match, fidelity: Fidelity, raw: &mut Raw) -> bool {
     // Only Open vSwitch reads these members in a match on IPv6.
     let foreign = matching.exact(Field::EthType) == Some(IPV6) && fidelity == Fidelity::Lossless;
@@ -412,7 +412,7 @@ fn put_network(term: &Term, matching: &Match, fidelity: Fidelity, raw: &mut Raw)
     true
 }
 
-/// Stores `term` in `raw` if it is a transport field that the structure can build_raw.
+/// Stores `term` in `raw` if it is a transport field that the structure can express.
 fn put_transport(term: &Term, matching: &Match, fidelity: Fidelity, raw: &mut Raw) -> bool {
     let foreign = matching.exact(Field::EthType) == Some(IPV6) && fidelity == Fidelity::Lossless;
     let exact = |field| matching.exact(field);

@@ -17,7 +17,7 @@ const UNSENT: &[(Refusal, &str)] = { use Refusal::*; &[
     (InstructionBadMetadata,         "all bits of metadata can be written"),
     (InstructionBadMetadataMask,     "all bits of metadata can be written"),
     (InstructionBadExperimenterType, "no experimenter instructions are supported"),
-    (InstructionPermission,          "a controller that may change rules may use every instruction"),
+    (InstructionPermission,          "a controller that may change rules may use all instructions"),
     (MatchBadTag,                    "a tag in a match of 1.0 or 1.1 is an ordinary value"),
     (MatchBadDlAddressMask,          "all bits of Ethernet addresses can be masked"),
     (MatchBadNwAddressMask,          "all bits of network addresses can be masked"),
