@@ -1,9 +1,9 @@
-//! Bonds: which of the interfaces that are one logical port carry which frames
+//! Bonds: several interfaces as one logical port, and the assignment of frames to these members
 //! (ovs-vswitchd.conf.db(5), "Bonding Configuration").
 //!
-//! Pure: carriers, what LACP has come to, loads and the time go in; who is active, who carries
-//! which frames and what is taken from whom come out. How a frame is sent or dropped is
-//! `NORMAL`'s business, what is said between the two ends is `lacp`'s.
+//! Pure: inputs are carriers, the LACP status, loads and the time; outputs are the active member,
+//! the member for each frame, and the verdict on received frames. `NORMAL` sends and drops the
+//! frames; `lacp` negotiates with the other end.
 
 mod engine;
 mod member;
@@ -20,33 +20,34 @@ use base::PortNo;
 
 pub use config::BondMode;
 
-/// Frames are told apart by so many values of a hash, as Open vSwitch has it.
+/// Number of hash buckets of a bond, as in Open vSwitch.
 pub const BUCKETS: usize = 256;
 
 /// Default interval between two rebalancings
 /// (ovs-vswitchd.conf.db(5), `other_config:bond-rebalance-interval`).
 pub const REBALANCE_INTERVAL: Duration = Duration::from_secs(10);
-/// Shortest interval between two rebalancings (the same).
+/// Shortest interval between two rebalancings (the same source).
 pub const REBALANCE_INTERVAL_MIN: Duration = Duration::from_secs(1);
 
-/// What is asked of a bond.
+/// Configuration of a bond.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BondSettings {
-    /// How frames are shared.
+    /// The balancing mode.
     pub mode: BondMode,
-    /// How long a carrier must have been there before its member is used.
+    /// Time that a carrier must be up before its member is enabled.
     pub updelay: Duration,
-    /// How long it must have been away before its member is given up.
+    /// Time that a carrier must be down before its member is disabled.
     pub downdelay: Duration,
-    /// How often frames are shared anew; never, if absent.
+    /// Interval between two rebalancings; `None` disables rebalancing.
     pub rebalance_interval: Option<Duration>,
-    /// What hashes begin with.
+    /// The seed of the hash.
     pub hash_basis: u32,
-    /// Who is active whenever it can be, where one member carries all.
+    /// The preferred active member in active-backup mode.
     pub primary: Option<PortNo>,
-    /// Whether every member takes frames to many, where the other end knows nothing of the bond.
+    /// In balance-slb, every member accepts multicast and broadcast frames, not only the active
+    /// one. The other end does not know of the bond in this mode.
     pub all_members_active: bool,
-    /// Whether one member carries all while LACP has no partner; none does, otherwise.
+    /// One member carries all frames while LACP has no partner; without this flag none does.
     pub lacp_fallback: bool,
 }
 

@@ -1,12 +1,12 @@
-//! The stations that `NORMAL` has learned: which address was last seen behind
-//! which port, by VLAN (IEEE 802.1D, 7.9).
+//! The forwarding database of `NORMAL`: the port of each learned address, per VLAN (IEEE 802.1D,
+//! 7.9).
 //!
-//! The control thread owns the table and is its only writer. Workers read a
-//! view, which costs nothing to take, and mark a station as seen through an
-//! atomic, so that refreshing an age publishes nothing.
+//! The control thread owns the table and is its only writer. Workers read a view, which is free to
+//! take, and mark a station as seen through an atomic, so that a refresh of an age publishes
+//! nothing.
 //!
-//! Who was put in by hand (`fdb/add` of ovs-vswitchd(8)) does not age, does not move with its
-//! frames and makes no room for others, but goes with its port.
+//! Static entries (`fdb/add` of ovs-vswitchd(8)) do not age, do not move with their frames and are
+//! not evicted; they are removed with their port.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -17,15 +17,15 @@ use base::{Instant, PortNo};
 use imbl::OrdMap;
 use packet::MacAddr;
 
-/// A station is marked as seen at most this often: an age of five minutes needs
-/// no more, and a cache line that every frame writes costs every worker.
+/// Minimum interval between two marks of a station. An age of five minutes needs no finer
+/// resolution, and a cache line that every frame writes costs every worker.
 const MARK_INTERVAL_NS: u64 = 1_000_000_000;
 
-/// How many stations are looked at, oldest first, before one that was seen
-/// since is given up for a new one.
+/// Number of oldest stations that an eviction examines for one that was not seen since; after that
+/// it evicts the oldest.
 const EVICTION_TRIES: usize = 8;
 
-/// An address in its VLAN; frames without a tag are in VLAN 0.
+/// An address in its VLAN; untagged frames are in VLAN 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FdbKey {
     /// The VLAN.
@@ -34,7 +34,7 @@ pub struct FdbKey {
     pub mac: MacAddr,
 }
 
-/// Where a station is, and when it was last heard.
+/// The port and the last activity of a station.
 #[derive(Debug)]
 pub struct FdbEntry {
     port: PortNo,
@@ -43,26 +43,26 @@ pub struct FdbEntry {
 }
 
 impl FdbEntry {
-    /// The port it is behind.
+    /// Returns the port of the station.
     #[must_use]
     pub fn port(&self) -> PortNo {
         self.port
     }
 
-    /// Whether it was put in by hand.
+    /// Returns whether the entry is static.
     #[must_use]
     pub fn is_static(&self) -> bool {
         self.is_static
     }
 
-    /// When it last sent a frame, to within a second.
+    /// Returns the time of the last frame, with a resolution of one second.
     #[must_use]
     pub fn last_seen(&self) -> Instant {
         Instant::from_nanos(self.last_seen_ns.load(Ordering::Relaxed))
     }
 
-    /// Notes that it sent a frame. Several workers may do so at once: whichever
-    /// time stays is right to within [`MARK_INTERVAL_NS`].
+    /// Records a frame from the station. Several workers may do so at once: whichever time remains
+    /// is accurate to within `MARK_INTERVAL_NS`.
     pub fn mark_seen(&self, now: Instant) {
         let now = now.as_nanos();
         if now.saturating_sub(self.last_seen_ns.load(Ordering::Relaxed)) >= MARK_INTERVAL_NS {
@@ -71,20 +71,20 @@ impl FdbEntry {
     }
 }
 
-/// The table at one moment.
+/// An immutable view of the table.
 #[derive(Clone, Debug, Default)]
 pub struct FdbView {
     stations: OrdMap<FdbKey, Arc<FdbEntry>>,
 }
 
 impl FdbView {
-    /// The station with this address.
+    /// Returns the station with this address.
     #[must_use]
     pub fn find(&self, address: FdbKey) -> Option<&FdbEntry> {
         self.stations.get(&address).map(AsRef::as_ref)
     }
 
-    /// All stations, by VLAN and address.
+    /// Returns all stations, by VLAN and address.
     pub fn iter(&self) -> impl Iterator<Item = (FdbKey, &FdbEntry)> {
         self.stations
             .iter()
@@ -92,16 +92,16 @@ impl FdbView {
     }
 }
 
-/// What has happened to a table since it was asked to forget that.
+/// Counters since the last [`ForwardingDatabase::clear_counts`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FdbCounts {
-    /// Stations that were not known.
+    /// Stations learned.
     pub learned: u64,
-    /// Stations that were silent for too long.
+    /// Stations removed after the ageing time.
     pub expired: u64,
-    /// Stations that were given up for want of room.
+    /// Stations removed because the table was full.
     pub evicted: u64,
-    /// Stations that were seen behind another port.
+    /// Stations that moved to another port.
     pub moved: u64,
 }
 
@@ -109,25 +109,26 @@ pub struct FdbCounts {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FdbFull;
 
-/// The table itself, bounded; a flood of new addresses costs the port that
-/// sends them its own oldest stations first.
+/// The forwarding database, bounded. A flood of new addresses evicts the oldest stations of the
+/// port with the most stations, which is normally the port that sends the flood.
 #[derive(Debug)]
 pub struct ForwardingDatabase {
     limit: usize,
     ageing: Duration,
     view: FdbView,
-    /// How many were put in by hand.
+    /// Number of static entries.
     statics: usize,
-    /// When each station that may go was last known to be heard. It lags behind
-    /// [`FdbEntry::last_seen`] and is put right when the station's turn comes.
+    /// The last known activity of each learned station. It lags behind [`FdbEntry::last_seen`] and
+    /// is corrected when the station is examined.
     known: BTreeMap<FdbKey, Instant>,
-    /// The same by port and age: the order of expiry and eviction.
+    /// Learned stations by port and age: the order of expiry and eviction.
     by_age: BTreeMap<PortNo, BTreeSet<(Instant, FdbKey)>>,
     counts: FdbCounts,
 }
 
 impl ForwardingDatabase {
-    /// An empty table for at most `limit` stations, each forgotten after `ageing` in silence.
+    /// Returns an empty table for at most `limit` stations that expire after `ageing` without
+    /// frames.
     #[must_use]
     pub fn new(limit: usize, ageing: Duration) -> Self {
         let (view, known, by_age) = Default::default();
@@ -142,8 +143,7 @@ impl ForwardingDatabase {
         }
     }
 
-    /// Holds at most `limit` stations from now on, each for `ageing`. Tells whether any was
-    /// given up for that.
+    /// Sets the limit and the ageing time. Returns whether stations were evicted.
     pub fn set_limits(&mut self, limit: usize, ageing: Duration) -> bool {
         let before = self.len();
         (self.limit, self.ageing) = (limit, ageing);
@@ -151,48 +151,48 @@ impl ForwardingDatabase {
         self.len() < before
     }
 
-    /// How many stations it holds at most.
+    /// Returns the maximum number of stations.
     #[must_use]
     pub fn limit(&self) -> usize {
         self.limit
     }
 
-    /// The table as it is now.
+    /// Returns an immutable view of the current table.
     #[must_use]
     pub fn view(&self) -> FdbView {
         self.view.clone()
     }
 
-    /// How many stations there are.
+    /// Returns the number of stations.
     #[must_use]
     pub fn len(&self) -> usize {
         self.known.len() + self.statics
     }
 
-    /// Whether there are none.
+    /// Returns whether the table is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// How many stations were put in by hand.
+    /// Returns the number of static entries.
     #[must_use]
     pub fn static_count(&self) -> usize {
         self.statics
     }
 
-    /// What has happened to stations.
+    /// Returns the counters.
     #[must_use]
     pub fn counts(&self) -> FdbCounts {
         self.counts
     }
 
-    /// Counts from zero again.
+    /// Resets the counters.
     pub fn clear_counts(&mut self) {
         self.counts = FdbCounts::default();
     }
 
-    /// Learns that `address` is behind `port`. Tells whether that was news.
+    /// Learns `address` on `port`. Returns whether the table changed.
     pub fn learn(&mut self, address: FdbKey, port: PortNo, now: Instant) -> bool {
         match self.view.stations.get(&address).cloned() {
             Some(station) if station.is_static => return false,
@@ -212,11 +212,11 @@ impl ForwardingDatabase {
         true
     }
 
-    /// Puts a station behind `port`, for good. Returns which it takes the place of, unless it
-    /// is there already.
+    /// Adds a static entry on `port`. Returns the entry that it replaces, or `None` if there was
+    /// none or if the same static entry exists.
     ///
     /// # Errors
-    /// There is no room.
+    /// The table is full of static entries.
     pub fn add_static(
         &mut self,
         address: FdbKey,
@@ -235,7 +235,7 @@ impl ForwardingDatabase {
         Ok(before)
     }
 
-    /// Takes out a station that was put in by hand. Tells whether there was one.
+    /// Removes a static entry. Returns whether it existed.
     pub fn remove_static(&mut self, address: FdbKey) -> bool {
         let station = self.view.find(address);
         let is_there = station.is_some_and(FdbEntry::is_static);
@@ -245,7 +245,7 @@ impl ForwardingDatabase {
         is_there
     }
 
-    /// Forgets the stations behind `port` that were learned. Tells whether there were any.
+    /// Removes the learned stations of `port`. Returns whether there were any.
     pub fn flush_port(&mut self, port: PortNo) -> bool {
         let Some(aged) = self.by_age.remove(&port) else {
             return false;
@@ -257,7 +257,7 @@ impl ForwardingDatabase {
         true
     }
 
-    /// Forgets all stations behind `port`. Tells whether there were any.
+    /// Removes all stations of `port`. Returns whether there were any.
     pub fn remove_port(&mut self, port: PortNo) -> bool {
         let learned = self.flush_port(port);
         let by_hand = self.addresses(|station| station.is_static && station.port == port);
@@ -265,14 +265,14 @@ impl ForwardingDatabase {
         learned || !by_hand.is_empty()
     }
 
-    /// Forgets every station that was learned. Tells whether there were any.
+    /// Removes all learned stations. Returns whether there were any.
     pub fn flush(&mut self) -> bool {
         let learned = self.addresses(|station| !station.is_static);
         learned.iter().for_each(|address| self.forget(*address));
         !learned.is_empty()
     }
 
-    /// The addresses of these stations.
+    /// Returns the addresses of the selected stations.
     fn addresses(&self, are_meant: impl Fn(&FdbEntry) -> bool) -> Vec<FdbKey> {
         let all = self.view.iter();
         let meant = all.filter(|(_, station)| are_meant(station));
@@ -288,8 +288,7 @@ impl ForwardingDatabase {
         self.view.stations.insert(address, Arc::new(station));
     }
 
-    /// Forgets the stations that have been silent for too long. Tells whether
-    /// there were any.
+    /// Removes the stations whose ageing time has passed. Returns whether there were any.
     pub fn expire(&mut self, now: Instant) -> bool {
         let before = self.len();
         for port in self.by_age.keys().copied().collect::<Vec<_>>() {
@@ -308,7 +307,7 @@ impl ForwardingDatabase {
         self.len() < before
     }
 
-    /// When [`ForwardingDatabase::expire`] may have something to do.
+    /// Returns the time at which [`ForwardingDatabase::expire`] is due.
     #[must_use]
     pub fn next_expiry(&self) -> Option<Instant> {
         let oldest = self.by_age.values().filter_map(BTreeSet::first);
@@ -334,13 +333,13 @@ impl ForwardingDatabase {
         aged.insert((seen, address));
     }
 
-    /// Tells whether there is room for one more, now at the latest.
+    /// Evicts a station if the table is full. Returns whether there is room for a new one.
     fn make_room(&mut self) -> bool {
         self.len() < self.limit || self.evict()
     }
 
-    /// Makes room at the cost of the port with most stations, oldest first. Tells whether it
-    /// could: those that were put in by hand stay.
+    /// Evicts an old station of the port with the most learned stations. Returns `false` if there
+    /// is none: static entries are not evicted.
     fn evict(&mut self) -> bool {
         let crowded = self
             .by_age

@@ -1,12 +1,12 @@
-//! LACP: with the other end of a bond's cables it is found out which of them may carry
-//! frames together (IEEE 802.1AX-2014, clause 6).
+//! LACP: negotiates with the partner which links of a bond form one aggregate (IEEE 802.1AX-2014,
+//! clause 6).
 //!
-//! One group of ports, one aggregator: all ports of a bond that have the same partner, a system
-//! and a key of its, are attached to it, others wait. Ports join as soon as they are
-//! selected (`WaitWhile` of the standard is for systems that choose among aggregators), and
-//! collecting and distributing go together.
+//! A group of ports has one aggregator. All ports with the same partner (a system and one of its
+//! keys) attach to it, others wait. Ports attach as soon as they are selected (`WaitWhile` of the
+//! standard is for systems that choose among aggregators), and collecting and distributing start
+//! together.
 //!
-//! Pure: messages and the time come in, messages and the state of ports go out.
+//! Pure: inputs are LACPDUs and the time; outputs are LACPDUs and port states.
 
 mod group;
 mod port;
@@ -20,31 +20,31 @@ use packet::wire::slow::LacpSystem;
 
 pub use config::LacpActivity;
 
-/// How often a port sends if its partner wants to hear each second, and otherwise
-/// (802.1AX-2014, 6.4.4, `Fast_Periodic_Time` and `Slow_Periodic_Time`).
+/// Transmission intervals: fast if the partner requested it, and slow (802.1AX-2014, 6.4.4,
+/// `Fast_Periodic_Time` and `Slow_Periodic_Time`).
 const FAST_PERIODIC: Duration = Duration::from_secs(1);
 const SLOW_PERIODIC: Duration = Duration::from_secs(30);
 
-/// After how long in silence a partner is given up (`Short_Timeout_Time` and
+/// Times without LACPDUs after which the partner expires (`Short_Timeout_Time` and
 /// `Long_Timeout_Time`).
 const SHORT_TIMEOUT: Duration = Duration::from_secs(3);
 const LONG_TIMEOUT: Duration = Duration::from_secs(90);
 
-/// The most that a port sends in each `FAST_PERIODIC` (6.4.16).
+/// Maximum number of LACPDUs that a port sends in each `FAST_PERIODIC` (6.4.16).
 const SENT_MAX: usize = 3;
 
-/// How a group is to speak.
+/// Configuration of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LacpSettings {
-    /// Who begins.
+    /// Active ports start the protocol, passive ones wait for the partner.
     pub activity: LacpActivity,
-    /// Whether the partner is to send each second.
+    /// Requests LACPDUs every second from the partner.
     pub is_fast: bool,
-    /// Who it is.
+    /// The identity of this system.
     pub system: LacpSystem,
-    /// Whether ports without a partner may carry frames as long as none has one.
+    /// Ports without a partner may carry frames while no port has one.
     pub lacp_fallback: bool,
-    /// Whether its ports may be one: a port that is alone is individual (802.1AX-2014, 6.4.6).
+    /// Ports may be aggregated; a single port is individual (802.1AX-2014, 6.4.6).
     pub aggregates: bool,
 }
 

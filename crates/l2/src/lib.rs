@@ -1,8 +1,8 @@
-//! Layer 2 protocols as pure state machines: the forwarding database, multicast snooping,
-//! spanning tree, LACP and bonds.
+//! Layer 2 protocols as pure state machines: the forwarding database, multicast snooping, spanning
+//! tree, LACP and bonds.
 //!
-//! Frames, messages and the time go in; messages, port states and views for workers come out.
-//! No socket, no thread, no clock.
+//! Inputs are frames, messages and the time; outputs are messages, port states and views for
+//! workers. The crate has no sockets, no threads and no clock.
 
 pub mod bond;
 pub mod fdb;

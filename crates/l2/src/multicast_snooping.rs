@@ -1,8 +1,9 @@
-//! Who listens to which multicast group, by VLAN, and where multicast routers are: what a bridge
-//! has heard hosts and routers say (RFC 4541; ovs-vswitchd.conf.db(5), "Multicast Snooping").
+//! Multicast snooping: the ports with members of each group and the ports with multicast routers,
+//! per VLAN, learned from IGMP and MLD messages (RFC 4541; ovs-vswitchd.conf.db(5), "Multicast
+//! Snooping").
 //!
-//! The control thread owns the table and is its only writer; workers read a view. Where a frame
-//! goes is `normal`'s business.
+//! The control thread owns the table and is its only writer; workers read a view. `normal` forwards
+//! the frames.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -15,7 +16,8 @@ use packet::{MembershipChange, MembershipMessage};
 
 use config::{SnoopingConfig, SwitchingConfig};
 
-/// How long a router that asks nothing is remembered: Open vSwitch's, for want of a setting.
+/// Lifetime of a router port without queries. Open vSwitch uses this value too and has no setting
+/// for it.
 const ROUTER_AGEING: Duration = Duration::from_secs(180);
 
 /// A group in a VLAN.
@@ -23,36 +25,36 @@ const ROUTER_AGEING: Duration = Duration::from_secs(180);
 pub struct MulticastGroup {
     /// The VLAN.
     pub vid: u16,
-    /// Its address.
+    /// The address of the group.
     pub address: IpAddr,
 }
 
-/// To whom a frame goes, that does not go to all.
+/// The set of receivers of a multicast frame that is not flooded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MulticastClass {
-    /// Who is in this group.
+    /// Members of this group.
     Members(MulticastGroup),
-    /// Who wants all, of a group that nobody is in.
+    /// Ports that receive frames of groups without members.
     Unregistered,
-    /// Who wants to know what hosts say.
+    /// Ports that receive membership reports.
     Reports,
 }
 
-/// The table at one moment, and what ports want whatever is said.
+/// An immutable view of the table and of the flood settings of ports.
 #[derive(Clone, Debug, Default)]
 pub struct MulticastView {
     members: OrdMap<MulticastGroup, Arc<[PortNo]>>,
     routers: OrdMap<u16, Arc<[PortNo]>>,
-    /// By which every group's frames leave.
+    /// Ports that receive the frames of every group.
     floods: Arc<[PortNo]>,
-    /// By which reports leave.
+    /// Ports that receive all reports.
     flood_reports: Arc<[PortNo]>,
-    /// Whether frames of groups that nobody is in go to all.
+    /// Frames of groups without members are flooded.
     flood_unregistered: bool,
 }
 
 impl MulticastView {
-    /// To whom frames of a group go; none if to all.
+    /// Returns the receivers of a group's frames; `None` for a flood.
     pub fn classify(&self, group: MulticastGroup) -> Option<MulticastClass> {
         match self.members.contains_key(&group) {
             true => Some(MulticastClass::Members(group)),
@@ -60,7 +62,7 @@ impl MulticastView {
         }
     }
 
-    /// The ports of an audience in a VLAN, each once.
+    /// Returns the ports of a class in a VLAN, without duplicates.
     pub fn ports(&self, audience: MulticastClass, vid: u16) -> impl Iterator<Item = PortNo> {
         let routers = self.routers.get(&vid).map_or(&[][..], AsRef::as_ref);
         let parts: [&[PortNo]; 3] = match audience {
@@ -79,21 +81,21 @@ impl MulticastView {
     }
 }
 
-/// What is in the table.
+/// A key of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum MembershipKey {
     Member(MulticastGroup, PortNo),
     Router(u16, PortNo),
 }
 
-/// The table itself, bounded: a new group costs the one of which nothing was heard for longest.
+/// The multicast group table, bounded: a new group evicts the group of the oldest membership.
 #[derive(Debug)]
 pub struct MulticastTable {
     limit: usize,
     ageing: Duration,
-    /// When each row was heard last.
+    /// The time of the last message for each key.
     heard: BTreeMap<MembershipKey, Instant>,
-    /// The same by age, members and routers apart: they age in different times.
+    /// The same keys by age, members and routers apart, since their lifetimes differ.
     by_age: [BTreeSet<(Instant, MembershipKey)>; 2],
     view: MulticastView,
 }
@@ -108,7 +110,7 @@ impl MembershipKey {
 }
 
 impl MulticastTable {
-    /// An empty table of a bridge that is told this.
+    /// Returns an empty table with this configuration.
     pub fn new(snooping: &SnoopingConfig, config: &SwitchingConfig) -> Self {
         let mut table = Self {
             limit: 0,
@@ -121,7 +123,7 @@ impl MulticastTable {
         table
     }
 
-    /// Goes by this from now on.
+    /// Replaces the configuration.
     pub fn configure(&mut self, snooping: &SnoopingConfig, config: &SwitchingConfig) {
         let ports = |wants: fn(&config::LogicalPort) -> bool| -> Arc<[PortNo]> {
             let ports = config.ports.iter().filter(|port| wants(port));
@@ -138,12 +140,12 @@ impl MulticastTable {
         }
     }
 
-    /// The table as it is now.
+    /// Returns an immutable view of the current table.
     pub fn view(&self) -> MulticastView {
         self.view.clone()
     }
 
-    /// Who is in which group, by which port, and for how long nothing was heard of that.
+    /// Returns all memberships: group, port and age.
     pub fn members(
         &self,
         now: Instant,
@@ -154,7 +156,7 @@ impl MulticastTable {
         })
     }
 
-    /// In which VLANs routers are, by which port, and for how long nothing was heard of them.
+    /// Returns all router ports: VLAN, port and age.
     pub fn routers(&self, now: Instant) -> impl Iterator<Item = (u16, PortNo, Duration)> {
         self.heard.iter().filter_map(move |(row, heard)| match row {
             MembershipKey::Router(vid, port) => Some((*vid, *port, now - *heard)),
@@ -162,14 +164,14 @@ impl MulticastTable {
         })
     }
 
-    /// Takes in what was said by a port. Tells whether that was news.
+    /// Processes a received membership message. Returns whether the table changed.
     pub fn handle_message(
         &mut self,
         (port, vid): (PortNo, u16),
         said: &MembershipMessage,
         now: Instant,
     ) -> bool {
-        // What leaves there in any case need not be asked for.
+        // This port receives all groups in any case.
         if self.view.floods.contains(&port) {
             return false;
         }
@@ -190,7 +192,7 @@ impl MulticastTable {
         let address = change.group;
         let group = MulticastGroup { vid, address };
         if !change.is_joined {
-            // There may be others behind a port that is to hear reports.
+            // A port that receives reports may have further members behind it.
             let may_leave = !self.view.flood_reports.contains(&port);
             return may_leave && self.forget(MembershipKey::Member(group, port));
         }
@@ -204,19 +206,19 @@ impl MulticastTable {
         self.refresh(MembershipKey::Member(group, port), now)
     }
 
-    /// Forgets what is behind a port. Tells whether there was anything.
+    /// Removes all entries of a port. Returns whether there were any.
     pub fn remove_port(&mut self, port: PortNo) -> bool {
         self.forget_all(|row| match row {
             MembershipKey::Member(_, at) | MembershipKey::Router(_, at) => *at == port,
         })
     }
 
-    /// Forgets everything. Tells whether there was anything.
+    /// Removes all entries. Returns whether there were any.
     pub fn flush(&mut self) -> bool {
         self.forget_all(|_| true)
     }
 
-    /// Forgets those that have been silent for too long. Tells whether there were any.
+    /// Removes entries whose lifetime has passed. Returns whether there were any.
     pub fn expire(&mut self, now: Instant) -> bool {
         let mut any = false;
         for kind in 0..self.by_age.len() {
@@ -229,7 +231,7 @@ impl MulticastTable {
         any
     }
 
-    /// When [`MulticastTable::expire`] has something to do.
+    /// Returns the time at which [`MulticastTable::expire`] is due.
     pub fn next_expiry(&self) -> Option<Instant> {
         let first = self.by_age.iter().enumerate();
         let due = first.filter_map(|(kind, rows)| Some(rows.first()?.0 + self.lives(kind)));
@@ -274,7 +276,7 @@ impl MulticastTable {
         !meant.is_empty()
     }
 
-    /// Makes room at the cost of the group of the member that was heard longest ago.
+    /// Evicts the group of the oldest membership.
     fn evict(&mut self) {
         let oldest = self.by_age[0].first().map(|(_, row)| *row);
         if let Some(MembershipKey::Member(oldest, _)) = oldest {
@@ -284,7 +286,7 @@ impl MulticastTable {
         }
     }
 
-    /// Brings the view of what a row belongs to up to date.
+    /// Updates the view of the group or VLAN of a key.
     fn show(&mut self, row: MembershipKey) {
         let (least, most) = (PortNo(0), PortNo(u32::MAX));
         let ports = |least, most| -> Arc<[PortNo]> {
@@ -388,7 +390,7 @@ mod tests {
         assert_eq!(ports(&table, members), [1, 2, 8, 4]);
         assert_eq!(ports(&table, MulticastClass::Unregistered), [8, 1, 4]);
         assert_eq!(ports(&table, MulticastClass::Reports), [9, 1, 4]);
-        // Where a router is, all goes already.
+        // A router port already receives all groups.
         assert!(!says(&mut table, 4, 1, true, 3));
     }
 

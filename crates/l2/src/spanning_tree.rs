@@ -1,9 +1,9 @@
-//! Spanning trees: which ports of a bridge forward, so that among all bridges there is one way
-//! from each to each (IEEE 802.1D-2004, clause 17, the rapid protocol; its clause 17.4 makes
-//! it the older one of 802.1D-1998 where the version is forced).
+//! Spanning trees: the selection of the ports that forward, so that exactly one path connects any
+//! two bridges (IEEE 802.1D-2004, clause 17: RSTP; clause 17.4 reduces it to the STP of 802.1D-1998
+//! if the version is forced).
 //!
-//! An engine without sockets or a clock: BPDUs and the time in, BPDUs and what ports may do
-//! out. One bridge is one [`SpanningTree`].
+//! A state machine without sockets or a clock: inputs are BPDUs and the time; outputs are BPDUs and
+//! port states. One bridge is one [`SpanningTree`].
 
 mod bpdu;
 mod machines;
@@ -23,46 +23,47 @@ use port::TreePort;
 pub use port::{TreePortInfo, TreePortState};
 pub use vector::{PriorityVector, TreeBridgeId, TreePortId, TreeTimes};
 
-/// How long a bridge waits before it takes a neighbour for one of the older protocol, in
-/// seconds (`Migrate Time`, 17.13.9).
+/// Time that a port waits before it detects a neighbour with STP, in seconds (`Migrate Time`,
+/// 17.13.9).
 const MIGRATE_TIME: u32 = 3;
 
-/// How many times a second machines may follow one another: a bound for a loop that the
-/// standard promises to end. Each port's machines take a few steps for one event.
+/// Maximum number of rounds of the state machines per event: a bound on a loop that ends according
+/// to the standard. The machines of a port take a few steps per event.
 const ROUNDS_MAX: usize = 10_000;
 
-/// Ticks that are made up for after a pause. After a longer one all that was heard has aged.
+/// Maximum number of ticks executed after a pause. After a longer pause all received information
+/// has expired.
 const TICKS_MAX: u32 = 64;
 
-/// Which protocol a bridge speaks (`Force Protocol TreeVersion`, 17.13.4).
+/// The protocol version (`Force Protocol Version`, 17.13.4).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TreeVersion {
-    /// That of 802.1D-1998.
+    /// STP, 802.1D-1998.
     Stp,
-    /// That of 802.1D-2004; the older one by ports whose neighbour speaks that.
+    /// RSTP, 802.1D-2004; ports with an STP neighbour use STP.
     #[default]
     Rstp,
 }
 
-/// What is settled for a bridge.
+/// Configuration of a bridge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TreeSettings {
-    /// Which protocol.
+    /// The protocol version.
     pub version: TreeVersion,
-    /// Its id: the priority in the upper 16 bits, its address in the lower 48.
+    /// The bridge identifier: the priority in the upper 16 bits, the address in the lower 48.
     pub id: TreeBridgeId,
-    /// How long information lives, in seconds (6 to 40).
+    /// Lifetime of received information, in seconds (6 to 40).
     pub max_age: u16,
-    /// How often it says something, in seconds (1 to 10).
+    /// Interval between BPDUs, in seconds (1 to 10).
     pub hello_time: u16,
-    /// How long a port waits in each state before it forwards, in seconds (4 to 30).
+    /// Duration of each state before a port forwards, in seconds (4 to 30).
     pub forward_delay: u16,
-    /// How many BPDUs a port sends in a second (1 to 10).
+    /// Maximum number of BPDUs that a port sends per second (1 to 10).
     pub transmit_hold_count: u32,
 }
 
 impl TreeSettings {
-    /// Those that the standard recommends (17.14, table 17-1).
+    /// Returns the recommended values of the standard (17.14, table 17-1).
     pub const fn new(version: TreeVersion, id: TreeBridgeId) -> Self {
         Self {
             version,
@@ -74,7 +75,7 @@ impl TreeSettings {
         }
     }
 
-    /// What a bridge says of times that is the root.
+    /// Returns the timer values that this bridge announces as the root.
     pub const fn times(&self) -> TreeTimes {
         TreeTimes {
             message_age: 0,
@@ -85,52 +86,52 @@ impl TreeSettings {
     }
 }
 
-/// What is settled for a port.
+/// Configuration of a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TreePortSettings {
-    /// Its id among the bridge's.
+    /// The port identifier.
     pub id: TreePortId,
-    /// What a way through it costs.
+    /// The path cost of the port.
     pub path_cost: u32,
-    /// Whether a host is taken to be behind it from the start.
+    /// The port is an edge port from the start: it connects a host.
     pub admin_edge: bool,
-    /// Whether a host is taken to be behind it where no bridge speaks.
+    /// The port becomes an edge port if no BPDU arrives.
     pub auto_edge: bool,
-    /// Whether there is one bridge at most behind it.
+    /// The link is point-to-point: at most one other bridge is connected.
     pub point_to_point: bool,
 }
 
-/// What a bridge has to do because of its tree.
+/// An output of the state machines.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TreeAction {
-    /// Send a BPDU by a port: what follows the length of an 802.3 frame.
+    /// Send a BPDU from a port. The bytes follow the length field of an 802.3 frame.
     Send(PortNo, Vec<u8>),
-    /// From now on a port may do this.
+    /// Set the state of a port.
     SetState(PortNo, TreePortState),
-    /// Forget who was learned behind a port.
+    /// Remove the learned addresses of a port.
     Flush(PortNo),
 }
 
-/// What was counted of a port's BPDUs.
+/// BPDU counters of a port.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BpduCounts {
-    /// Sent.
+    /// BPDUs sent.
     pub sent: u64,
-    /// Received and understood.
+    /// Valid BPDUs received.
     pub received: u64,
-    /// Received and not understood.
+    /// Malformed BPDUs received.
     pub malformed: u64,
 }
 
-/// The tree as one bridge sees it.
+/// The spanning tree of one bridge.
 #[derive(Debug)]
 pub struct SpanningTree {
     settings: TreeSettings,
     ports: Vec<TreePort>,
     places: BTreeMap<PortNo, usize>,
-    /// The best of what is known of the root (`rootPriority`).
+    /// The best known root priority vector (`rootPriority`).
     root: PriorityVector,
-    /// The port towards the root; none if this bridge is it.
+    /// The root port; `None` if this bridge is the root.
     root_port: Option<PortNo>,
     root_times: TreeTimes,
     next_tick: Instant,
@@ -138,7 +139,7 @@ pub struct SpanningTree {
 }
 
 impl SpanningTree {
-    /// A bridge without ports.
+    /// Returns a bridge without ports.
     pub fn new(settings: TreeSettings, now: Instant) -> Self {
         Self {
             settings,
@@ -152,7 +153,7 @@ impl SpanningTree {
         }
     }
 
-    /// Goes over to other settings. Those of the older or newer protocol begin anew.
+    /// Replaces the configuration. A change of the version restarts all ports.
     pub fn configure(&mut self, settings: TreeSettings) {
         if self.settings == settings {
             return;
@@ -168,12 +169,12 @@ impl SpanningTree {
         self.run();
     }
 
-    /// The settings.
+    /// Returns the configuration.
     pub const fn settings(&self) -> &TreeSettings {
         &self.settings
     }
 
-    /// Has a port, or has it otherwise. A new one is down until [`SpanningTree::link`] says else.
+    /// Adds or reconfigures a port. A new port is down until [`SpanningTree::set_link`].
     pub fn set_port(&mut self, number: PortNo, settings: TreePortSettings) {
         if let Some(&place) = self.places.get(&number) {
             let port = &mut self.ports[place];
@@ -192,7 +193,7 @@ impl SpanningTree {
         self.run();
     }
 
-    /// Has a port no longer.
+    /// Removes a port.
     pub fn remove_port(&mut self, number: PortNo) {
         let Some(place) = self.places.remove(&number) else {
             return;
@@ -205,7 +206,7 @@ impl SpanningTree {
         self.run();
     }
 
-    /// A port's link comes or goes (`portEnabled`).
+    /// Sets the link state of a port (`portEnabled`).
     pub fn set_link(&mut self, number: PortNo, is_up: bool) {
         if let Some(&place) = self.places.get(&number)
             && self.ports[place].enabled != is_up
@@ -215,10 +216,10 @@ impl SpanningTree {
         }
     }
 
-    /// A BPDU has come by a port: what follows the length of an 802.3 frame.
+    /// Processes a received BPDU: the bytes that follow the length field of an 802.3 frame.
     ///
     /// # Errors
-    /// It is none. It was counted.
+    /// The BPDU is malformed, and was counted.
     pub fn handle_bpdu(&mut self, number: PortNo, bytes: &[u8]) -> Result<(), MalformedBpdu> {
         let Some(&place) = self.places.get(&number) else {
             return Ok(());
@@ -236,7 +237,7 @@ impl SpanningTree {
         Ok(())
     }
 
-    /// Lets the time pass.
+    /// Executes the ticks that are due.
     pub fn handle_timeout(&mut self, now: Instant) {
         for _ in 0..TICKS_MAX {
             if now < self.next_tick {
@@ -249,12 +250,12 @@ impl SpanningTree {
         self.next_tick = now + Duration::from_secs(1);
     }
 
-    /// When [`SpanningTree::pass`] has something to do next.
+    /// Returns the time of the next [`SpanningTree::handle_timeout`].
     pub const fn next_timeout(&self) -> Instant {
         self.next_tick
     }
 
-    /// Has a port find out anew which protocol its neighbour speaks (`mcheck`, 17.19.13).
+    /// Restarts the detection of the neighbour's protocol version (`mcheck`, 17.19.13).
     pub fn check_migration(&mut self, number: PortNo) {
         if let Some(&place) = self.places.get(&number) {
             self.ports[place].mcheck = true;
@@ -262,7 +263,7 @@ impl SpanningTree {
         }
     }
 
-    /// Has all ports act as if the topology had changed there (`stp/tcn`).
+    /// Signals a topology change on all forwarding ports (`stp/tcn`).
     pub fn trigger_topology_change(&mut self) {
         for port in &mut self.ports {
             if port.forwarding {
@@ -272,39 +273,40 @@ impl SpanningTree {
         self.run();
     }
 
-    /// What there is to do since the last call, in order.
+    /// Returns the actions since the last call, in order.
     pub fn take_actions(&mut self) -> Vec<TreeAction> {
         std::mem::take(&mut self.actions)
     }
 
-    /// The root's id, the cost of the way there and who told it.
+    /// Returns the root priority vector: the root, the path cost, and the bridge and port that
+    /// announced it.
     pub const fn root(&self) -> &PriorityVector {
         &self.root
     }
 
-    /// The port towards the root; none if this bridge is it.
+    /// Returns the root port; `None` if this bridge is the root.
     pub const fn root_port(&self) -> Option<PortNo> {
         self.root_port
     }
 
-    /// The times that the root has settled.
+    /// Returns the timer values of the root.
     pub const fn root_times(&self) -> &TreeTimes {
         &self.root_times
     }
 
-    /// What is known of a port.
+    /// Returns the state of a port.
     pub fn port(&self, number: PortNo) -> Option<TreePortInfo> {
         let &place = self.places.get(&number)?;
         Some(self.ports[place].info())
     }
 
-    /// What is known of all ports, by number.
+    /// Returns the states of all ports, by number.
     pub fn ports(&self) -> impl Iterator<Item = (PortNo, TreePortInfo)> {
         let info = |(number, place): (&PortNo, &usize)| (*number, self.ports[*place].info());
         self.places.iter().map(info)
     }
 
-    /// Lets all machines run until none has anything to do, and says what came of it.
+    /// Runs all state machines until none makes a transition.
     fn run(&mut self) {
         for _ in 0..ROUNDS_MAX {
             let mut moved = roles::select(self);
@@ -318,7 +320,7 @@ impl SpanningTree {
         tracing::error!("a spanning tree did not come to rest");
     }
 
-    /// Tells whoever asks for actions what a port may do now, if that is news.
+    /// Records an action if the state of a port changed.
     fn note_state(&mut self, place: usize) {
         let port = &mut self.ports[place];
         let state = port.state();

@@ -1,4 +1,4 @@
-//! A bond: who is active, who is used, and what workers are told of it.
+//! The state machine of a bond: active member, enabled members, and the view for workers.
 
 use std::collections::BTreeMap;
 
@@ -16,20 +16,20 @@ pub struct Bond {
     lacp: LacpStatus,
     members: BTreeMap<PortNo, BondMember>,
     active: Option<PortNo>,
-    /// Who was active last.
+    /// The most recent active member.
     last_active: Option<PortNo>,
     share: Share,
     next_rebalance: Option<Instant>,
-    /// Whether members came or went, and frames are not shared among them yet.
+    /// Members were added or removed, and the buckets are not yet distributed among them.
     is_unassigned: bool,
-    /// Whether workers were not told yet how it is.
+    /// The view changed since workers received it.
     is_changed: bool,
-    /// Whether the other end is to be told where stations are now.
+    /// The active member changed, and learning packets are due.
     is_active_changed: bool,
 }
 
 impl Bond {
-    /// A bond without members.
+    /// Returns a bond without members.
     pub const fn new(settings: BondSettings) -> Self {
         Self {
             settings,
@@ -45,7 +45,7 @@ impl Bond {
         }
     }
 
-    /// Goes on with these settings and members; those that stay are as they were.
+    /// Replaces settings and members; remaining members keep their state.
     pub fn configure(&mut self, settings: BondSettings, members: &[PortNo], now: Instant) {
         self.settings = settings;
         self.members.retain(|port, _| members.contains(port));
@@ -64,37 +64,37 @@ impl Bond {
         self.update(now);
     }
 
-    /// Its members.
+    /// Returns the members.
     pub fn members(&self) -> impl Iterator<Item = (PortNo, &BondMember)> {
         self.members.iter().map(|(port, member)| (*port, member))
     }
 
-    /// Who carries what only one may carry.
+    /// Returns the active member, which carries all frames that only one member may carry.
     pub const fn active(&self) -> Option<PortNo> {
         self.active
     }
 
-    /// Who was active last: it is again if there is a choice, and nobody is.
+    /// Returns the most recent active member. It is preferred when no member is active.
     pub const fn last_active(&self) -> Option<PortNo> {
         self.last_active
     }
 
-    /// Somebody remembers who was active before this bond was there.
+    /// Restores the active member from before a restart.
     pub fn set_last_active(&mut self, port: PortNo) {
         self.last_active = self.last_active.or(Some(port));
     }
 
-    /// What LACP has come to.
+    /// Returns the LACP status.
     pub const fn lacp(&self) -> LacpStatus {
         self.lacp
     }
 
-    /// When frames are shared anew.
+    /// Returns the time of the next rebalancing.
     pub fn next_rebalance(&self) -> Option<Instant> {
         self.next_rebalance.filter(|_| self.shares())
     }
 
-    /// The carrier of a member came or went.
+    /// Sets the carrier state of a member.
     pub fn handle_carrier(&mut self, port: PortNo, carrier: bool, now: Instant) {
         if let Some(member) = self.members.get_mut(&port)
             && member.carrier != carrier
@@ -105,7 +105,7 @@ impl Bond {
         }
     }
 
-    /// What LACP has come to, and whom it lets be used.
+    /// Sets the LACP status and the members that LACP permits.
     pub fn handle_lacp(
         &mut self,
         status: LacpStatus,
@@ -120,7 +120,7 @@ impl Bond {
         self.update(now);
     }
 
-    /// Somebody says by hand that a member is to be used, or not, until its carrier changes.
+    /// Enables or disables a member by command, until its carrier changes.
     pub fn set_enabled(&mut self, port: PortNo, enabled: bool, now: Instant) {
         if let Some(member) = self.members.get_mut(&port) {
             member.admin_enabled = Some(enabled);
@@ -128,7 +128,7 @@ impl Bond {
         }
     }
 
-    /// Somebody says by hand who is to be active. Tells whether it can be.
+    /// Selects the active member by command. Returns `false` if the member is not enabled.
     pub fn set_active_member(&mut self, port: PortNo) -> bool {
         let can = self.members.get(&port).is_some_and(BondMember::is_enabled);
         if can && self.active != Some(port) {
@@ -137,7 +137,7 @@ impl Bond {
         can
     }
 
-    /// Somebody says by hand who is to carry a bucket. Tells whether it can.
+    /// Moves a bucket to a member by command. Returns `false` if the member is not enabled.
     pub fn migrate(&mut self, place: usize, port: PortNo) -> bool {
         let can = self.members.get(&port).is_some_and(BondMember::is_enabled);
         let carrier = self.share.carriers.get_mut(place).filter(|_| can);
@@ -148,14 +148,14 @@ impl Bond {
         can
     }
 
-    /// Bytes that were sent, by bucket, since this was said last.
+    /// Adds the bytes sent per bucket since the last call.
     pub fn handle_loads(&mut self, bytes: &[u64; BUCKETS]) {
         for (load, bytes) in self.share.loads.iter_mut().zip(bytes) {
             *load = load.saturating_add(*bytes);
         }
     }
 
-    /// Bytes of the buckets that a member carries, of those that have any.
+    /// Returns the non-empty buckets of a member with their bytes.
     pub fn loads_of(&self, port: PortNo) -> impl Iterator<Item = (usize, u64)> {
         let share = &self.share;
         (0..BUCKETS)
@@ -164,7 +164,7 @@ impl Bond {
             .filter(|(_, load)| *load > 0)
     }
 
-    /// Does what is due.
+    /// Executes expired timers.
     pub fn handle_timeout(&mut self, now: Instant) {
         self.update(now);
         if self.next_rebalance().is_some_and(|due| due <= now) {
@@ -175,24 +175,25 @@ impl Bond {
         }
     }
 
-    /// When [`Bond::handle_timeout`] has something to do.
+    /// Returns the time at which [`Bond::handle_timeout`] is due.
     pub fn next_timeout(&self) -> Option<Instant> {
         let members = self.members.values().filter_map(BondMember::delay_expires);
         members.chain(self.next_rebalance()).min()
     }
 
-    /// What workers are to be told, if it is news.
+    /// Returns the view for workers, if it changed.
     pub fn poll_view(&mut self) -> Option<BondView> {
         std::mem::take(&mut self.is_changed).then(|| self.view())
     }
 
-    /// Whether the other end is to be told by which member our stations are reached now, since
-    /// another is active. One that speaks LACP and is sent each flow by one member knows.
+    /// Returns whether learning packets are due: after a change of the active member they show the
+    /// other end the new member for local stations. A partner that speaks LACP with balance-tcp
+    /// does not need them.
     pub fn poll_learning_packets(&mut self) -> bool {
         std::mem::take(&mut self.is_active_changed) && self.mode() != Some(BondMode::BalanceTcp)
     }
 
-    /// How frames are shared just now; none, if none are carried.
+    /// The effective mode; `None` if the bond carries no frames.
     fn mode(&self) -> Option<BondMode> {
         match (self.lacp, self.settings.mode) {
             (LacpStatus::Configured, _) if self.settings.lacp_fallback => {
@@ -203,7 +204,7 @@ impl Bond {
         }
     }
 
-    /// Whether several members may carry frames.
+    /// Returns whether several members may carry frames.
     fn shares(&self) -> bool {
         let lacp_fallback = self.settings.lacp_fallback && self.lacp == LacpStatus::Configured;
         self.settings.mode != BondMode::ActiveBackup && !lacp_fallback
@@ -214,9 +215,9 @@ impl Bond {
         enabled.map(|(port, _)| *port).collect()
     }
 
-    /// Takes note of who is used from now on, and chooses who is active.
+    /// Updates the enabled members and selects the active one.
     fn update(&mut self, now: Instant) {
-        // The two delays are for carriers; what LACP says was thought over by both ends.
+        // Delays apply to carriers only; both ends have agreed on the state of LACP.
         let delays = match self.lacp {
             LacpStatus::Off => (self.settings.updelay, self.settings.downdelay),
             LacpStatus::Configured | LacpStatus::Negotiated => Default::default(),
@@ -233,8 +234,8 @@ impl Bond {
         }
     }
 
-    /// Who is active stays so, unless it is given up or the primary is there again. Where nobody is
-    /// used the one that would be next is, at once. Tells whether that one was taken up.
+    /// Keeps the active member until it is disabled or the primary returns. If no member is
+    /// enabled, the next candidate is enabled without its delay. Returns whether that happened.
     fn choose_active(&mut self) -> bool {
         let is_used = |port: &PortNo| self.members.get(port).is_some_and(BondMember::is_enabled);
         let primary = self.settings.primary.filter(is_used);
@@ -272,7 +273,7 @@ impl Bond {
         self.is_changed = true;
     }
 
-    /// What workers are told.
+    /// Returns the view for workers.
     pub fn view(&self) -> BondView {
         let mode = self.mode();
         let carriers = || Box::new(self.share.carriers);
@@ -291,7 +292,7 @@ impl Bond {
         }
     }
 
-    /// What becomes of frames that come by a member: of those to one station, and to many.
+    /// Verdicts on frames received from a member: unicast, multicast.
     fn verdicts(&self, port: PortNo, member: &BondMember) -> (BondVerdict, BondVerdict) {
         let either = |taken: bool| {
             if taken {
@@ -303,9 +304,9 @@ impl Bond {
         let is_active = either(self.active == Some(port));
         match (self.lacp, self.mode()) {
             (_, None) => (BondVerdict::Drop, BondVerdict::Drop),
-            // The other end sends each frame once, and by those that both ends use.
+            // The other end sends each frame once, on members that both ends have enabled.
             (LacpStatus::Negotiated, _) => (either(member.enabled), either(member.enabled)),
-            // The other end floods by all members, and knows nothing of this.
+            // The other end floods on all members: it does not know of the bond.
             (_, Some(BondMode::BalanceSlb)) => match is_active {
                 BondVerdict::Drop if !self.settings.all_members_active => {
                     (BondVerdict::DropIfMoved, BondVerdict::Drop)

@@ -1,42 +1,43 @@
-//! One interface of a bond: used or not, and when that changes.
+//! One interface of a bond: enabled or not, and the delay of a change.
 
 use std::time::Duration;
 
 use base::Instant;
 
-/// One interface.
+/// A member of a bond.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BondMember {
-    /// Whether it has a carrier.
+    /// The interface has a carrier.
     pub(super) carrier: bool,
-    /// Whether LACP lets it be used; always, where LACP is not spoken.
+    /// LACP permits the member; always `true` without LACP.
     pub(super) lacp_allows: bool,
-    /// Whether it is used.
+    /// The member is enabled.
     pub(super) enabled: bool,
-    /// When that is to change, if things stay as they are.
+    /// The time of the pending change, unless the state reverts before.
     pub(super) delay_expires: Option<Instant>,
-    /// What somebody said by hand, until its carrier comes or goes.
+    /// The state set by command, until the carrier changes.
     pub(super) admin_enabled: Option<bool>,
 }
 
 impl BondMember {
-    /// Whether it is used.
+    /// Returns whether the member is enabled.
     pub const fn is_enabled(&self) -> bool {
         self.enabled
     }
 
-    /// Whether it may be used.
+    /// Returns whether the member may be enabled.
     pub fn may_enable(&self) -> bool {
         self.admin_enabled
             .unwrap_or(self.carrier && self.lacp_allows)
     }
 
-    /// When it will be used, or given up, and no earlier.
+    /// Returns the time at which the member will be enabled or disabled.
     pub const fn delay_expires(&self) -> Option<Instant> {
         self.delay_expires
     }
 
-    /// Takes note of what is so. Tells whether it is used or given up from now on.
+    /// Applies the current state after its delay. Returns whether the member was enabled or
+    /// disabled.
     pub(super) fn update(&mut self, delays: (Duration, Duration), now: Instant) -> bool {
         let wanted = self.may_enable();
         if wanted == self.enabled {

@@ -1,4 +1,4 @@
-//! Who of a bond's members carries frames of which hash, and how they are shared anew.
+//! Assignment of hash buckets to members, and its rebalancing.
 
 use std::collections::BTreeMap;
 
@@ -6,15 +6,15 @@ use base::PortNo;
 
 use super::BUCKETS;
 
-/// A difference between two members below which nothing is moved, in bytes of an interval:
-/// a bucket that moves may have its frames overtake each other.
+/// Minimum difference of load between two members for a move, in bytes per interval. Each move of a
+/// bucket may reorder frames.
 const DIFFERENCE_MIN: u64 = 100_000;
 
-/// Who carries what.
+/// The member and the load of each bucket.
 #[derive(Clone, Debug)]
 pub(super) struct Share {
     pub(super) carriers: [Option<PortNo>; BUCKETS],
-    /// Bytes of each bucket, those of longer ago for less.
+    /// Bytes of each bucket, halved at each rebalancing.
     pub(super) loads: [u64; BUCKETS],
 }
 
@@ -26,8 +26,8 @@ impl Share {
         }
     }
 
-    /// Takes buckets from those that are not in `enabled`, and gives who has none too little:
-    /// each has a fair part of the buckets, if not of the load. The least loaded are moved.
+    /// Removes disabled members and assigns their buckets. Each member of `enabled` gets a fair
+    /// number of buckets, not of load; the least loaded buckets are moved.
     pub(super) fn settle(&mut self, enabled: &[PortNo]) {
         for carrier in &mut self.carriers {
             *carrier = carrier.filter(|port| enabled.contains(port));
@@ -58,11 +58,11 @@ impl Share {
         }
     }
 
-    /// Moves buckets from the most to the least loaded, as long as that makes them more alike.
-    /// Tells whether any was moved.
+    /// Moves buckets from the most loaded to the least loaded member while that reduces the
+    /// difference. Returns whether a bucket moved.
     pub(super) fn rebalance(&mut self, enabled: &[PortNo]) -> bool {
         let mut moved = false;
-        // Each move makes the difference smaller, so this ends; and it never takes longer.
+        // Each move reduces the difference, so the loop ends; the bound limits its duration.
         for _ in 0..BUCKETS {
             if !self.move_one(enabled) {
                 break;
@@ -84,7 +84,7 @@ impl Share {
             return false;
         };
         let difference = most - least;
-        // A thirty-second is what nobody would notice.
+        // A difference below 1/32 is not significant.
         if difference < DIFFERENCE_MIN || difference < most / 32 {
             return false;
         }
@@ -92,7 +92,7 @@ impl Share {
         let best = of_rich
             .filter(|place| (1..difference).contains(&self.loads[*place]))
             .min_by_key(|place| (difference / 2).abs_diff(self.loads[*place]));
-        // What is moved must be enough to be worth it: else it would go back and forth.
+        // A move must reduce the difference by more than 10 %; otherwise buckets would oscillate.
         let best = best.filter(|place| {
             let after = difference.abs_diff(2 * self.loads[*place]);
             after < difference - difference / 10
@@ -103,7 +103,7 @@ impl Share {
         best.is_some()
     }
 
-    /// Bytes that a member carries.
+    /// Returns the bytes that a member carries.
     pub(super) fn load_of(&self, port: PortNo) -> u64 {
         let both = self.carriers.iter().zip(&self.loads);
         let own = both.filter(|(carrier, _)| **carrier == Some(port));

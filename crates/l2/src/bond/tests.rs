@@ -1,4 +1,4 @@
-//! Bonds on simulated time.
+//! Tests of bonds on simulated time.
 
 use base::Instant;
 use packet::MacAddr;
@@ -10,7 +10,7 @@ use crate::lacp::LacpStatus;
 
 const ONE: PortNo = PortNo(1);
 const TWO: PortNo = PortNo(2);
-/// One hash of each bucket.
+/// One hash for each bucket.
 const HASHES: u32 = 256;
 const STATION: MacAddr = MacAddr([2, 0, 0, 0, 0, 7]);
 
@@ -99,7 +99,7 @@ fn delays_are_kept_but_not_while_nobody_is_there() {
         downdelay: Duration::from_millis(50),
         ..mode(BondMode::ActiveBackup)
     });
-    // The first was taken up at once, the second waits.
+    // The first member was enabled at once, the second waits for its delay.
     assert_eq!(
         (bond.active(), bond.next_timeout()),
         (Some(ONE), Some(at(100)))
@@ -113,7 +113,7 @@ fn delays_are_kept_but_not_while_nobody_is_there() {
         (bond.active(), bond.next_timeout()),
         (Some(ONE), Some(at(250)))
     );
-    // It was only a loose contact.
+    // The carrier returns within the delay.
     bond.handle_carrier(ONE, true, at(240));
     bond.handle_timeout(at(250));
     assert_eq!(bond.active(), Some(ONE));
@@ -155,7 +155,7 @@ fn flows_are_shared_only_with_a_partner() {
     assert_eq!(told.verdict(TWO, MacAddr::BROADCAST), BondVerdict::Accept);
     assert_eq!(told.verdict(ONE, STATION), BondVerdict::Drop);
     assert!(!bond.poll_learning_packets());
-    // Without one, one member carries all if that was asked for.
+    // Without a partner, one member carries all frames if the fallback is configured.
     let lacp_fallback = BondSettings {
         lacp_fallback: true,
         ..mode(BondMode::BalanceTcp)
@@ -218,7 +218,7 @@ fn loads_are_made_alike_and_stay_where_they_are_then() {
 }
 
 proptest! {
-    /// Every bucket is carried by one of those that are used, and none has too few.
+    /// Every bucket has an enabled member, and no member has fewer than its fair share.
     #[test]
     fn each_bucket_has_a_carrier(steps in proptest::collection::vec(
         (proptest::collection::btree_set(1u32..8, 1..6), 0u64..1_000_000), 1..20)) {
@@ -240,7 +240,7 @@ proptest! {
             };
             let before = spread(&share);
             share.rebalance(&used);
-            // Loads are halved at the end.
+            // Rebalancing halves the loads at its end.
             prop_assert!(spread(&share) <= before / 2 + 256);
         }
     }

@@ -1,5 +1,4 @@
-//! What workers are told of a bond: by whom a frame leaves, and whether one that came in is
-//! taken.
+//! The view of a bond for workers: egress members, and verdicts on received frames.
 
 use std::collections::BTreeMap;
 
@@ -8,44 +7,44 @@ use packet::MacAddr;
 
 use super::BUCKETS;
 
-/// What becomes of a frame that came in by a member.
+/// The verdict on a frame received from a member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BondVerdict {
-    /// It is taken.
+    /// The frame is accepted.
     Accept,
-    /// It is dropped.
+    /// The frame is dropped.
     Drop,
-    /// It is taken, unless its sender is known to be behind another port: then it is one of
-    /// ours that came back by another member.
+    /// The frame is accepted, unless its source address is known on another port: then it is one of
+    /// our own frames, returned by another member.
     DropIfMoved,
 }
 
-/// By whom frames leave.
+/// The selection of the egress member.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BondEgress {
-    /// By none.
+    /// No member.
     None,
-    /// All by this one.
+    /// This member for all frames.
     One(PortNo),
-    /// By source address and VLAN.
+    /// A member for each bucket of source address and VLAN.
     BySource(Box<[Option<PortNo>; BUCKETS]>),
-    /// By addresses and ports.
+    /// A member for each bucket of addresses and transport ports.
     ByFlow(Box<[Option<PortNo>; BUCKETS]>),
 }
 
-/// A bond at one moment.
+/// An immutable view of a bond.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BondView {
-    /// By whom frames leave.
+    /// The selection of the egress member.
     pub egress: BondEgress,
-    /// What hashes begin with.
+    /// The seed of the hash.
     pub basis: u32,
-    /// What becomes of frames to one station, and of those to many, by member.
+    /// Verdicts on unicast and on multicast frames, for each member.
     pub(super) verdicts: BTreeMap<PortNo, (BondVerdict, BondVerdict)>,
 }
 
 impl BondView {
-    /// What becomes of a frame to this address that came in by this member.
+    /// Returns the verdict on a frame to `dst` received from `member`.
     pub fn verdict(&self, member: PortNo, dst: MacAddr) -> BondVerdict {
         match self.verdicts.get(&member) {
             None => BondVerdict::Drop,
@@ -54,7 +53,7 @@ impl BondView {
         }
     }
 
-    /// By whom a frame leaves that has this hash.
+    /// Returns the egress member for a hash.
     pub fn egress_port(&self, hash: u32) -> Option<PortNo> {
         match &self.egress {
             BondEgress::None => None,
@@ -64,13 +63,13 @@ impl BondView {
     }
 }
 
-/// The bucket of a hash.
+/// Returns the bucket of a hash.
 pub const fn bucket(hash: u32) -> usize {
     hash as usize % BUCKETS
 }
 
-/// The hash of a source address and a VLAN, by which balance-slb shares: that of MurmurHash3 (x86,
-/// 32 bits) over the eight bytes of both, which is what `bond/hash` of Open vSwitch tells.
+/// Returns the hash of source address and VLAN for balance-slb: MurmurHash3 (x86, 32 bits) over the
+/// eight bytes of both, equal to `bond/hash` of Open vSwitch.
 pub fn hash_source(address: MacAddr, vid: u16, basis: u32) -> u32 {
     let [one, two] = vid.to_be_bytes();
     let [a, b, c, d, e, f] = address.0;
@@ -78,7 +77,7 @@ pub fn hash_source(address: MacAddr, vid: u16, basis: u32) -> u32 {
     hash_words(words.into_iter().map(u32::from_be_bytes), basis)
 }
 
-/// The same hash of any words.
+/// Returns MurmurHash3 of any words.
 pub fn hash_words(words: impl IntoIterator<Item = u32>, basis: u32) -> u32 {
     let (mut hash, mut len) = (basis, 0);
     for word in words {
@@ -88,7 +87,7 @@ pub fn hash_words(words: impl IntoIterator<Item = u32>, basis: u32) -> u32 {
     finish(hash ^ len)
 }
 
-/// One step of MurmurHash3.
+/// One round of MurmurHash3.
 const fn mix(hash: u32, word: u32) -> u32 {
     let word = word
         .wrapping_mul(0xcc9e_2d51)
@@ -100,7 +99,7 @@ const fn mix(hash: u32, word: u32) -> u32 {
         .wrapping_add(0xe654_6b64)
 }
 
-/// The end of MurmurHash3.
+/// The finalizer of MurmurHash3.
 const fn finish(hash: u32) -> u32 {
     let hash = (hash ^ (hash >> 16)).wrapping_mul(0x85eb_ca6b);
     let hash = (hash ^ (hash >> 13)).wrapping_mul(0xc2b2_ae35);

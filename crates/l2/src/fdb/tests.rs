@@ -1,4 +1,4 @@
-//! Stations that come, move and go, and what is remembered of them.
+//! Tests of learning, moves, expiry and eviction.
 
 use super::*;
 use config::AGEING_TIME;
@@ -85,7 +85,7 @@ fn who_was_put_in_by_hand_stays_where_they_are() {
     assert!(!table.expire(Instant::from_secs(9999)) && table.next_expiry().is_none());
     assert!(!table.flush() && !table.flush_port(PortNo(2)));
     assert_eq!((ports_of(&table), table.static_count()), (vec![(1, 2)], 1));
-    // What was learned makes room for them, and they for nobody.
+    // Learned stations are evicted for static ones; static ones are never evicted.
     table.learn(address(4), PortNo(1), start);
     table.learn(address(5), PortNo(1), start);
     for number in [2, 3] {

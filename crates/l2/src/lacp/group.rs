@@ -1,5 +1,5 @@
-//! The ports of a bond together: who of them belongs to the one aggregator (the selection
-//! logic, 802.1AX-2014, 6.4.14).
+//! The ports of a bond, and their attachment to its one aggregator (the selection logic,
+//! 802.1AX-2014, 6.4.14).
 
 use std::collections::BTreeMap;
 
@@ -9,20 +9,20 @@ use packet::wire::slow::{LacpState, LacpSystem, Lacpdu, SlowPdu};
 use super::LacpSettings;
 use super::port::{LacpPort, LacpPortSettings, ReceiveState};
 
-/// What has come of it.
+/// The result of the negotiation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LacpStatus {
-    /// LACP is not spoken.
+    /// LACP is disabled.
     #[default]
     Off,
     /// No port has a partner.
     Configured,
-    /// There is a partner.
+    /// The group has a partner.
     Negotiated,
 }
 
 impl LacpStatus {
-    /// The word of `bond/show`.
+    /// Returns the word that `bond/show` prints.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Off => "off",
@@ -32,7 +32,7 @@ impl LacpStatus {
     }
 }
 
-/// Whom frames are exchanged with: a system, a key of it, and a key of ours.
+/// The other end of an aggregate: a system, its key, and our key.
 type Partner = (LacpSystem, u16, u16);
 
 /// The ports of a bond.
@@ -44,7 +44,7 @@ pub struct LacpGroup {
 }
 
 impl LacpGroup {
-    /// A group without ports.
+    /// Returns a group without ports.
     pub const fn new(settings: LacpSettings) -> Self {
         Self {
             settings,
@@ -53,7 +53,7 @@ impl LacpGroup {
         }
     }
 
-    /// Goes on with these settings and these ports; those that stay keep what they know.
+    /// Replaces settings and ports; remaining ports keep their state.
     pub fn configure(
         &mut self,
         settings: LacpSettings,
@@ -73,22 +73,22 @@ impl LacpGroup {
         self.select();
     }
 
-    /// How it speaks.
+    /// Returns the settings.
     pub const fn settings(&self) -> &LacpSettings {
         &self.settings
     }
 
-    /// Its ports.
+    /// Returns the ports.
     pub fn ports(&self) -> impl Iterator<Item = (PortNo, &LacpPort)> {
         self.ports.iter().map(|(number, port)| (*number, port))
     }
 
-    /// One of them.
+    /// Returns one port.
     pub fn port(&self, number: PortNo) -> Option<&LacpPort> {
         self.ports.get(&number)
     }
 
-    /// What has come of it.
+    /// Returns the result of the negotiation.
     pub const fn status(&self) -> LacpStatus {
         match self.partner {
             Some(_) => LacpStatus::Negotiated,
@@ -96,7 +96,7 @@ impl LacpGroup {
         }
     }
 
-    /// Whether frames may come and go by this port.
+    /// Returns whether the port may carry frames.
     pub fn may_enable(&self, number: PortNo) -> bool {
         let Some(port) = self.ports.get(&number) else {
             return false;
@@ -105,7 +105,7 @@ impl LacpGroup {
         port.is_distributing() || (lacp_fallback && port.receive() == ReceiveState::Defaulted)
     }
 
-    /// The carrier of a port came or went.
+    /// Sets the carrier state of a port.
     pub fn handle_carrier(&mut self, number: PortNo, up: bool, now: Instant) {
         if let Some(port) = self.ports.get_mut(&number) {
             port.handle_carrier(up, now);
@@ -113,7 +113,7 @@ impl LacpGroup {
         }
     }
 
-    /// A message has come by a port. What there is to be sent back at once is returned.
+    /// Processes a received slow-protocols frame. Returns the response to send at once, if any.
     pub fn handle_frame(&mut self, number: PortNo, frame: &[u8], now: Instant) -> Option<SlowPdu> {
         let port = self.ports.get_mut(&number)?;
         match SlowPdu::parse(frame) {
@@ -126,14 +126,14 @@ impl LacpGroup {
                 marker.is_response = true;
                 return Some(SlowPdu::Marker(marker));
             }
-            // Nobody here asks with markers.
+            // This system sends no markers, so a response has no request.
             Ok(SlowPdu::Marker(_)) => {}
             Ok(SlowPdu::Other(_)) | Err(_) => port.counters.bad += 1,
         }
         None
     }
 
-    /// Does what is due.
+    /// Executes expired timers.
     pub fn handle_timeout(&mut self, now: Instant) {
         for port in self.ports.values_mut() {
             port.handle_timeout(now);
@@ -141,7 +141,7 @@ impl LacpGroup {
         self.select();
     }
 
-    /// What a port is to send now.
+    /// Returns the next LACPDU that is due, with its port.
     pub fn poll_transmit(&mut self, now: Instant) -> Option<(PortNo, Lacpdu)> {
         let settings = &self.settings;
         self.ports
@@ -149,7 +149,7 @@ impl LacpGroup {
             .find_map(|(number, port)| Some((*number, port.poll(settings, now)?)))
     }
 
-    /// When there is something to do or to send.
+    /// Returns the time of the next timer or transmission.
     pub fn next_timeout(&self) -> Option<Instant> {
         let ports = self.ports.values();
         let due =
@@ -157,11 +157,11 @@ impl LacpGroup {
         due.flatten().min()
     }
 
-    /// Chooses the partner, and attaches the ports that have it.
+    /// Selects the partner, and attaches the ports that have it.
     ///
-    /// Who was chosen stays as long as any port has it: a cable that is plugged in wrongly does
-    /// not take the others away. Of several the one at the port comes first whose priority
-    /// is best, as the better one of both systems sees it.
+    /// The current partner stays as long as any port has it, so a wrongly cabled link does not
+    /// detach the others. Among several candidates the port with the best priority decides, in the
+    /// view of the better of the two systems.
     fn select(&mut self) {
         let candidates = self
             .ports
@@ -191,8 +191,8 @@ impl LacpGroup {
         }
     }
 
-    /// Whom a port has to do with, if it may be aggregated: not with itself. One that is alone
-    /// need not be.
+    /// Returns the partner of a port that may be aggregated, unless the partner is this system. An
+    /// individual port accepts a partner that does not aggregate.
     fn partner_of(&self, port: &LacpPort) -> Option<Partner> {
         let partner = port.partner();
         let fits = port.receive() == ReceiveState::Current

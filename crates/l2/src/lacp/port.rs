@@ -1,5 +1,5 @@
-//! One port of a group: the machines for receiving, for sending now and then, and the
-//! multiplexer (802.1AX-2014, 6.4.12, 6.4.13, 6.4.15 and 6.4.16).
+//! One port of a group: the receive, periodic transmission, mux and transmit machines
+//! (802.1AX-2014, 6.4.12, 6.4.13, 6.4.15 and 6.4.16).
 
 use std::time::Duration;
 
@@ -10,32 +10,32 @@ use super::{
     FAST_PERIODIC, LONG_TIMEOUT, LacpActivity, LacpSettings, SENT_MAX, SHORT_TIMEOUT, SLOW_PERIODIC,
 };
 
-/// What is told of a port.
+/// Configuration of a port.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LacpPortSettings {
-    /// Its number in LACP.
+    /// The port number in LACP.
     pub number: u16,
-    /// Its priority.
+    /// The port priority.
     pub priority: u16,
-    /// Which ports it may be aggregated with.
+    /// The key: ports with equal keys may be aggregated.
     pub key: u16,
 }
 
-/// What is known of the partner (the states of the receive machine).
+/// State of the receive machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReceiveState {
-    /// The cable is unplugged.
+    /// The port has no carrier.
     Disabled,
-    /// It is not heard any more, or not yet.
+    /// The partner has timed out, or no LACPDU has arrived yet.
     Expired,
-    /// Nothing: it was not heard for long.
+    /// No LACPDU has arrived for a long time; the partner is unknown.
     Defaulted,
-    /// What it has told lately.
+    /// The partner information is current.
     Current,
 }
 
 impl ReceiveState {
-    /// The word of `lacp/show`, which has none for a port without a carrier.
+    /// Returns the word that `lacp/show` prints, which has none for a port without a carrier.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Disabled | Self::Expired => "expired",
@@ -45,47 +45,47 @@ impl ReceiveState {
     }
 }
 
-/// What a port counts.
+/// Counters of a port.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LacpCounters {
     /// LACPDUs sent.
     pub sent: u64,
-    /// LACPDUs heard.
+    /// LACPDUs received.
     pub heard: u64,
-    /// Messages that could not be read.
+    /// Malformed or unknown slow-protocols frames received.
     pub bad: u64,
     /// Markers answered.
     pub markers: u64,
-    /// How often the partner was not heard in time.
+    /// Timeouts of the partner.
     pub expired: u64,
-    /// How often it was given up.
+    /// Transitions to the default partner.
     pub defaulted: u64,
-    /// How often the carrier came or went.
+    /// Carrier changes.
     pub carrier_changes: u64,
 }
 
-/// One port.
+/// A port of a group.
 #[derive(Debug)]
 pub struct LacpPort {
     pub(super) settings: LacpPortSettings,
     receive: ReceiveState,
-    /// What was told of the partner.
+    /// The information that the partner sent.
     partner: LacpInfo,
-    /// Attached to the aggregator (`SYNCHRONIZATION` of our state).
+    /// The port is attached to the aggregator (`SYNCHRONIZATION` of our state).
     attached: bool,
-    /// Until when the partner is to be heard again.
+    /// The deadline of the next LACPDU from the partner.
     current_until: Option<Instant>,
-    /// When a message is due though nothing has changed.
+    /// The time of the last transmission, from which the periodic interval runs.
     periodic: Option<Instant>,
-    /// Whether the partner needs to be told (`NTT`).
+    /// The partner needs an update (`NTT`).
     needs_to_tell: bool,
-    /// When the last messages were sent, the oldest first.
+    /// Times of the last transmissions, the oldest first.
     recent: [Option<Instant>; SENT_MAX],
     pub(super) counters: LacpCounters,
 }
 
 impl LacpPort {
-    /// A port without carrier.
+    /// Returns a port without carrier.
     pub(super) fn new(settings: LacpPortSettings) -> Self {
         Self {
             settings,
@@ -100,32 +100,32 @@ impl LacpPort {
         }
     }
 
-    /// What is known of the partner.
+    /// Returns the state of the receive machine.
     pub const fn receive(&self) -> ReceiveState {
         self.receive
     }
 
-    /// What the partner has told of itself.
+    /// Returns the information that the partner sent.
     pub const fn partner(&self) -> &LacpInfo {
         &self.partner
     }
 
-    /// Whether it belongs to the aggregator.
+    /// Returns whether the port is attached to the aggregator.
     pub const fn is_attached(&self) -> bool {
         self.attached
     }
 
-    /// What it has counted.
+    /// Returns the counters.
     pub const fn counters(&self) -> LacpCounters {
         self.counters
     }
 
-    /// Whether both ends take and send frames here (`COLLECTING_DISTRIBUTING`).
+    /// Returns whether both ends collect and distribute (`COLLECTING_DISTRIBUTING`).
     pub(crate) const fn is_distributing(&self) -> bool {
         self.attached && self.partner.state.has(LacpState::SYNCHRONIZATION)
     }
 
-    /// What it tells of itself.
+    /// Returns the information that the port sends about itself.
     pub fn actor(&self, of: &LacpSettings) -> LacpInfo {
         let distributing = self.is_distributing();
         let state = LacpState::default()
@@ -153,7 +153,7 @@ impl LacpPort {
         self.needs_to_tell = true;
     }
 
-    /// The carrier came or went.
+    /// Sets the carrier state.
     pub(super) fn handle_carrier(&mut self, up: bool, now: Instant) {
         if up == (self.receive != ReceiveState::Disabled) {
             return;
@@ -168,7 +168,7 @@ impl LacpPort {
         }
     }
 
-    /// The partner has told something (`recordPDU`, `update_NTT`).
+    /// Processes a LACPDU (`recordPDU`, `update_NTT`).
     pub(super) fn handle_pdu(&mut self, of: &LacpSettings, pdu: &Lacpdu, now: Instant) {
         self.counters.heard += 1;
         if self.receive == ReceiveState::Disabled {
@@ -202,7 +202,7 @@ impl LacpPort {
         self.current_until = Some(now + patience);
     }
 
-    /// Does what is due.
+    /// Executes expired timers.
     pub(super) fn handle_timeout(&mut self, now: Instant) {
         if self.current_until.is_none_or(|until| now < until) {
             return;
@@ -216,7 +216,7 @@ impl LacpPort {
             ReceiveState::Expired => {
                 self.counters.defaulted += 1;
                 self.receive = ReceiveState::Defaulted;
-                // Who is plugged in later need not wait for half a minute.
+                // A partner connected later need not wait for half a minute.
                 self.partner = LacpInfo {
                     state: LacpState::TIMEOUT,
                     ..LacpInfo::default()
@@ -229,7 +229,7 @@ impl LacpPort {
 
     fn expire(&mut self, now: Instant) {
         self.receive = ReceiveState::Expired;
-        // Whoever is not heard is spoken to often.
+        // Request and expect fast LACPDUs from a partner that has timed out.
         self.partner.state = self
             .partner
             .state
@@ -239,7 +239,7 @@ impl LacpPort {
         self.needs_to_tell = true;
     }
 
-    /// The multiplexer: belongs to the aggregator, or no longer.
+    /// Attaches the port to the aggregator, or detaches it (the mux machine).
     pub(super) fn attach(&mut self, attached: bool) {
         if self.attached != attached {
             self.attached = attached;
@@ -247,7 +247,8 @@ impl LacpPort {
         }
     }
 
-    /// How often it sends, if at all: two that wait for each other say nothing.
+    /// Returns the transmission interval; `None` if neither end is active, since two passive ends
+    /// send nothing.
     fn interval(&self, of: &LacpSettings) -> Option<Duration> {
         let speaks =
             of.activity == LacpActivity::Active || self.partner.state.has(LacpState::ACTIVITY);
@@ -261,7 +262,7 @@ impl LacpPort {
         })
     }
 
-    /// When it sends next.
+    /// Returns the time of the next transmission.
     pub(super) fn next_transmission(&self, of: &LacpSettings) -> Option<Instant> {
         let interval = self.interval(of)?;
         let [oldest, ..] = self.recent;
@@ -269,17 +270,17 @@ impl LacpPort {
         if self.needs_to_tell {
             return Some(allowed);
         }
-        // The interval may have become shorter since the last message.
+        // The interval may be shorter than at the last LACPDU.
         let due = self.periodic.map_or(Instant::START, |last| last + interval);
         Some(due.max(allowed))
     }
 
-    /// When [`LacpPort::handle_timeout`] has something to do.
+    /// Returns the time at which [`LacpPort::handle_timeout`] is due.
     pub(super) const fn next_timeout(&self) -> Option<Instant> {
         self.current_until
     }
 
-    /// What is to be sent now, if anything.
+    /// Returns the LACPDU that is due, if any.
     pub(super) fn poll(&mut self, of: &LacpSettings, now: Instant) -> Option<Lacpdu> {
         if self.next_transmission(of).is_none_or(|due| now < due) {
             return None;

@@ -1,4 +1,4 @@
-//! Two groups at the two ends of cables, on simulated time.
+//! Tests of two groups at the two ends of links, on simulated time.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -27,7 +27,7 @@ fn settings(activity: LacpActivity, system: u64) -> LacpSettings {
     }
 }
 
-/// Two systems with cables between ports of the same number, some of which are cut.
+/// Two systems with links between ports of equal numbers; some links are cut.
 struct Pair {
     ends: [LacpGroup; 2],
     cut: Vec<PortNo>,
@@ -50,7 +50,7 @@ impl Pair {
         }
     }
 
-    /// Goes on for so long, and tells how many messages were sent.
+    /// Advances the time and returns the number of LACPDUs sent.
     fn run(&mut self, time: Duration) -> usize {
         let until = self.now + time;
         let mut sent = 0;
@@ -107,7 +107,7 @@ fn two_of_which_one_begins_agree_at_once_and_are_quiet_then() {
         assert_eq!(pair.enabled(1), [1, 2]);
         assert_eq!(pair.ends[0].status(), LacpStatus::Negotiated);
         pair.run(Duration::from_secs(60));
-        // One each half minute and port.
+        // One LACPDU for each 30 s and port.
         assert!(pair.run(Duration::from_secs(300)) <= 2 * 2 * 11);
         assert_eq!(pair.enabled(0), [1, 2]);
     }
@@ -135,7 +135,7 @@ fn a_port_that_is_alone_needs_no_partner_that_aggregates() {
     let mut cable = Pair::new(ends.map(alone), 1);
     cable.run(Duration::from_secs(2));
     assert_eq!([0, 1].map(|end| cable.enabled(end)), [[1], [1]]);
-    // One of several that may be one is none with it.
+    // An aggregatable port does not attach to an individual partner.
     let [one, other] = ends;
     let mut cables = Pair::new([one, alone(other)], 2);
     cables.run(Duration::from_secs(2));
@@ -220,7 +220,7 @@ fn a_partner_that_knows_others_only_is_not_in_sync() {
         [LacpActivity::Active; 2].map(|active| settings(active, 1)),
         1,
     );
-    // Both are the same system: a cable from a port to itself, say.
+    // Both ends are the same system, as with a cable from a port to itself.
     pair.run(Duration::from_secs(10));
     assert_eq!(pair.enabled(0), [0; 0]);
     assert_eq!(pair.ends[0].status(), LacpStatus::Configured);
@@ -272,8 +272,8 @@ fn markers_are_answered_and_damage_is_counted() {
 }
 
 proptest! {
-    /// Whatever comes, at most three messages leave a port in a second, and a port without a
-    /// partner carries nothing.
+    /// For any input, at most three LACPDUs leave a port in a second, and a port without a partner
+    /// carries nothing.
     #[test]
     fn it_never_babbles(frames in proptest::collection::vec(
         (any::<[u8; 20]>(), any::<[u8; 20]>(), 0u64..400), 0..60)) {

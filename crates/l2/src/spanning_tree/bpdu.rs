@@ -1,14 +1,14 @@
-//! BPDUs as bytes (IEEE 802.1D-2004, 9.3): what bridges say to each other.
+//! Encoding of BPDUs (IEEE 802.1D-2004, 9.3).
 
 use super::port::PortRole;
 use super::vector::{PriorityVector, TreeBridgeId, TreePortId, TreeTimes};
 
-/// What stands before a BPDU behind the length of its frame: the address of spanning trees in
-/// LLC, twice, and an unnumbered information frame (7.12.3).
+/// The LLC header before a BPDU: the spanning tree address as DSAP and SSAP, and an unnumbered
+/// information frame (7.12.3).
 pub(crate) const BPDU_LLC: [u8; 3] = [0x42, 0x42, 0x03];
 
-/// Bytes of a configuration BPDU (9.3.1), one of topology change (9.3.2) and a rapid one
-/// (9.3.3), from the protocol's identifier on.
+/// Lengths of the configuration BPDU (9.3.1), the topology change notification (9.3.2) and the
+/// rapid BPDU (9.3.3), in bytes, from the protocol identifier on.
 const CONFIGURATION_LEN: usize = 35;
 const CHANGE_LEN: usize = 4;
 const RAPID_LEN: usize = 36;
@@ -25,67 +25,67 @@ const FORWARDING: u8 = 0x20;
 const AGREEMENT: u8 = 0x40;
 const ACKNOWLEDGED: u8 = 0x80;
 
-/// Why bytes are no BPDU.
+/// A malformed BPDU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MalformedBpdu {
-    /// Not in LLC as spanning trees are.
+    /// The LLC header is not that of spanning tree.
     #[error("not to the spanning tree's address in LLC")]
     NotSpanningTree,
-    /// Too few bytes for its kind.
+    /// The BPDU is truncated.
     #[error("cut short")]
     Short,
-    /// Of another protocol, or of a kind that there is not.
+    /// The protocol identifier, version or type is unknown.
     #[error("of an unknown kind")]
     Unknown,
-    /// What it says is older than it may grow (9.3.4).
+    /// The message age exceeds the maximum age (9.3.4).
     #[error("older than its own limit")]
     TooOld,
 }
 
-/// What the flags of a rapid BPDU say beside the topology change.
+/// Flags of a rapid BPDU, other than the topology change flag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Rapid {
-    /// The sender's role; none is unknown.
+    /// The role of the sending port; `None` is unknown.
     pub(crate) role: Option<PortRole>,
-    /// It would forward, if the receiver agrees.
+    /// The sender proposes to forward.
     pub(crate) proposal: bool,
-    /// It agrees.
+    /// The sender agrees to a proposal.
     pub(crate) agreement: bool,
-    /// It learns.
+    /// The sending port learns.
     pub(crate) learning: bool,
-    /// It forwards.
+    /// The sending port forwards.
     pub(crate) forwarding: bool,
 }
 
-/// What a BPDU says that has a priority.
+/// The content of a configuration BPDU or a rapid BPDU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Said {
-    /// Of the root.
+    /// The priority vector.
     pub(crate) priority: PriorityVector,
-    /// With these times.
+    /// The timer values.
     pub(crate) times: TreeTimes,
-    /// The topology has changed.
+    /// The topology change flag.
     pub(crate) change: bool,
-    /// A topology change was heard of.
+    /// The topology change acknowledgment flag.
     pub(crate) acknowledged: bool,
-    /// Of the rapid protocol, what it says beside; none of the older one.
+    /// The flags of a rapid BPDU; `None` in a configuration BPDU.
     pub(crate) rapid: Option<Rapid>,
 }
 
 /// A BPDU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Bpdu {
-    /// With a priority: a configuration BPDU, or a rapid one.
+    /// A configuration BPDU or a rapid BPDU.
     Said(Said),
-    /// A notification that the topology has changed, of the older protocol.
+    /// A topology change notification of STP.
     Change,
 }
 
 impl Bpdu {
-    /// Reads what follows the length of an 802.3 frame.
+    /// Parses the bytes that follow the length field of an 802.3 frame.
     ///
     /// # Errors
-    /// It is none (9.3.4).
+    /// The BPDU is malformed (9.3.4).
     pub(crate) fn parse(bytes: &[u8]) -> Result<Self, MalformedBpdu> {
         let bytes = bytes
             .strip_prefix(&BPDU_LLC)
@@ -104,7 +104,7 @@ impl Bpdu {
         }
     }
 
-    /// As bytes, with the LLC header.
+    /// Returns the encoding, with the LLC header.
     pub(crate) fn bytes(&self) -> Vec<u8> {
         let mut bytes = BPDU_LLC.to_vec();
         let Self::Said(said) = self else {
@@ -127,11 +127,11 @@ impl Bpdu {
             times.hello_time,
             times.forward_delay,
         ] {
-            // In units of a 256th of a second (9.2.8).
+            // In units of 1/256 s (9.2.8).
             bytes.extend(seconds.saturating_mul(256).to_be_bytes());
         }
         if said.rapid.is_some() {
-            // There is nothing of the first version (9.3.3, 12).
+            // The version 1 length is zero (9.3.3, 12).
             bytes.push(0);
         }
         bytes
@@ -197,7 +197,8 @@ fn parse_said(bytes: &[u8], len: usize, is_rapid: bool) -> Result<Bpdu, Malforme
             forwarding: flags & FORWARDING != 0,
         }),
     };
-    // Of the older protocol only (9.3.4): a rapid one that is too old dies by its timer.
+    // In configuration BPDUs only (9.3.4): outdated information of a rapid BPDU expires by its
+    // timer.
     if !is_rapid && short(22) >= short(24) {
         return Err(MalformedBpdu::TooOld);
     }

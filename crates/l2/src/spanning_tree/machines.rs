@@ -1,5 +1,5 @@
-//! The machines of one port (IEEE 802.1D-2004, 17.22 to 17.31). Each does one step at most
-//! of what it can, and says whether it did; [`SpanningTree`] lets them run until none can.
+//! The state machines of one port (IEEE 802.1D-2004, 17.22 to 17.31). Each takes at most one step
+//! and returns whether it did; [`SpanningTree`] runs them until none does.
 
 mod change;
 mod information;
@@ -9,7 +9,7 @@ mod transmit;
 use super::port::{Migration, PortRole};
 use super::{MIGRATE_TIME, SpanningTree, TreeVersion};
 
-/// One step of each machine of the port at `place`. Returns whether any did something.
+/// Takes one step of each machine of a port. Returns whether any did something.
 pub(super) fn step(tree: &mut SpanningTree, place: usize) -> bool {
     information::step(tree, place)
         | migrate(tree, place)
@@ -20,7 +20,7 @@ pub(super) fn step(tree: &mut SpanningTree, place: usize) -> bool {
         | transmit::step(tree, place)
 }
 
-/// Whether the bridge speaks the rapid protocol at all (`rstpVersion`, 17.20.11).
+/// Returns whether the bridge uses RSTP (`rstpVersion`, 17.20.11).
 fn is_rapid(tree: &SpanningTree) -> bool {
     tree.settings.version == TreeVersion::Rstp
 }
@@ -44,7 +44,7 @@ fn migrate(tree: &mut SpanningTree, place: usize) -> bool {
         Migration::Sensing
             if !port.enabled || port.mcheck || (rapid && !port.sends_rapid && port.heard_rapid) =>
         {
-            // A port whose link is down senses nothing until it is up.
+            // A port without a link does not sense the protocol.
             if !port.enabled && !port.mcheck {
                 return false;
             }
@@ -84,7 +84,7 @@ fn obey(tree: &mut SpanningTree, place: usize) -> bool {
     moved
 }
 
-/// Whether all ports but that to the root have come to what they are to be (`allSynced`, 17.20.3).
+/// Returns whether all ports except the root port are synchronized (`allSynced`, 17.20.3).
 fn all_synced(tree: &SpanningTree) -> bool {
     tree.ports.iter().all(|port| {
         port.selected
@@ -93,7 +93,7 @@ fn all_synced(tree: &SpanningTree) -> bool {
     })
 }
 
-/// Whether no other port was that to the root a moment ago (`reRooted`, 17.20.10).
+/// Returns whether no other port was the root port recently (`reRooted`, 17.20.10).
 fn rerooted(tree: &SpanningTree, place: usize) -> bool {
     let mut others = tree.ports.iter().enumerate();
     others.all(|(other, port)| other == place || port.recent_root_while == 0)

@@ -1,5 +1,5 @@
-//! One port of a spanning tree: its variables (IEEE 802.1D-2004, 17.19) and timers (17.17),
-//! under their meaning's names.
+//! One port of a spanning tree: its variables (IEEE 802.1D-2004, 17.19) and timers (17.17), with
+//! descriptive names.
 
 use base::PortNo;
 
@@ -7,23 +7,24 @@ use super::bpdu::{Bpdu, Said};
 use super::vector::{PriorityVector, TreeTimes};
 use super::{BpduCounts, MIGRATE_TIME, TreePortSettings, TreeSettings, TreeVersion};
 
-/// What a port is in the tree (17.7).
+/// The role of a port (17.7).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PortRole {
-    /// Nothing: its link is down.
+    /// No role: the link is down.
     Disabled,
-    /// The way to the root.
+    /// The port with the best path to the root.
     Root,
-    /// The way to the root for those behind it.
+    /// The port through which the attached network reaches the root.
     Designated,
-    /// Another way to the root.
+    /// An alternate path to the root.
     Alternate,
-    /// Another way to where this bridge is the way to the root.
+    /// A redundant port to a network where this bridge already has the designated port.
     Backup,
 }
 
 impl PortRole {
-    /// As Open vSwitch calls it in the older tree, where another way is another way.
+    /// Returns the name that Open vSwitch uses for STP, which does not distinguish `Backup` from
+    /// `Alternate`.
     pub const fn stp_name(self) -> &'static str {
         match self {
             Self::Disabled => "disabled",
@@ -33,7 +34,7 @@ impl PortRole {
         }
     }
 
-    /// As Open vSwitch calls it in the newer tree.
+    /// Returns the name that Open vSwitch uses for RSTP.
     pub const fn rstp_name(self) -> &'static str {
         match self {
             Self::Disabled => "Disabled",
@@ -45,28 +46,28 @@ impl PortRole {
     }
 }
 
-/// What a port may do (17.10; `Listening` is that of 802.1D-1998, 8.4.2).
+/// The state of a port (17.10; `Listening` is defined in 802.1D-1998, 8.4.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum TreePortState {
-    /// Nothing: its link is down.
+    /// No operation: the link is down.
     Disabled,
-    /// Nothing but hear BPDUs.
+    /// The port receives BPDUs only.
     Discarding,
-    /// Nothing yet, but it is to forward.
+    /// The port neither learns nor forwards yet, and is about to.
     Listening,
-    /// Learn who is behind it.
+    /// The port learns addresses.
     Learning,
-    /// All.
+    /// The port learns and forwards.
     Forwarding,
 }
 
 impl TreePortState {
-    /// Whether stations are learned.
+    /// Returns whether the port learns addresses.
     pub const fn learns(self) -> bool {
         matches!(self, Self::Learning | Self::Forwarding)
     }
 
-    /// As Open vSwitch calls it in the older tree.
+    /// Returns the name that Open vSwitch uses for STP.
     pub const fn stp_name(self) -> &'static str {
         match self {
             Self::Disabled => "disabled",
@@ -77,7 +78,7 @@ impl TreePortState {
         }
     }
 
-    /// As Open vSwitch calls it in the newer tree.
+    /// Returns the name that Open vSwitch uses for RSTP.
     pub const fn rstp_name(self) -> &'static str {
         match self {
             Self::Disabled => "Disabled",
@@ -88,28 +89,28 @@ impl TreePortState {
     }
 }
 
-/// What others may know of a port.
+/// The published state of a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TreePortInfo {
-    /// What is settled.
+    /// The configuration.
     pub settings: TreePortSettings,
-    /// Its role.
+    /// The role.
     pub role: PortRole,
-    /// What it may do.
+    /// The state.
     pub state: TreePortState,
-    /// Since how many seconds.
+    /// The time in this state, in seconds.
     pub seconds_in_state: u32,
-    /// What is known of the root behind it.
+    /// The priority vector of the designated bridge of the attached network (`portPriority`).
     pub designated: PriorityVector,
-    /// Whether it takes a host to be behind it.
+    /// The port is an edge port.
     pub(crate) is_edge: bool,
-    /// Whether it speaks the rapid protocol.
+    /// The port sends RSTP BPDUs.
     pub(crate) is_rapid: bool,
-    /// What was counted.
+    /// The BPDU counters.
     pub counts: BpduCounts,
 }
 
-/// Where what a port knows comes from (`infoIs`, 17.19.10).
+/// The source of the information of a port (`infoIs`, 17.19.10).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Source {
     Disabled,
@@ -118,7 +119,7 @@ pub(super) enum Source {
     Received,
 }
 
-/// Whether a port finds out which protocol its neighbour speaks (17.24).
+/// The state of the port protocol migration machine (17.24).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Migration {
     Checking,
@@ -126,7 +127,7 @@ pub(super) enum Migration {
     Older,
 }
 
-/// How a port takes part in a change of the topology (17.31).
+/// The state of the topology change machine (17.31).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Change {
     Inactive,
@@ -150,7 +151,7 @@ pub(super) struct TreePort {
     /// `designatedPriority`, `designatedTimes`.
     pub(super) designated: PriorityVector,
     pub(super) designated_times: TreeTimes,
-    /// A message that was not looked at yet (`rcvdMsg`).
+    /// The received BPDU that is not yet processed (`rcvdMsg`).
     pub(super) message: Option<Said>,
     pub(super) agree: bool,
     pub(super) agreed: bool,
@@ -254,7 +255,7 @@ impl TreePort {
         port
     }
 
-    /// Begins anew (`BEGIN`): as if the port had just been made, with the link that it has.
+    /// Restarts the port (`BEGIN`); the link state remains.
     pub(super) fn begin(&mut self, bridge: &TreeSettings) {
         self.role = PortRole::Disabled;
         self.selected_role = PortRole::Disabled;
@@ -284,7 +285,7 @@ impl TreePort {
         self.reselect();
     }
 
-    /// Asks for roles to be selected anew.
+    /// Requests a new selection of roles.
     pub(super) const fn reselect(&mut self) {
         self.reselect = true;
         self.selected = false;
@@ -308,7 +309,8 @@ impl TreePort {
         self.migration = Migration::Checking;
     }
 
-    /// Takes in a BPDU (`RECEIVE` of the port receive machine, 17.23). Returns whether it matters.
+    /// Records a received BPDU (`RECEIVE` of the port receive machine, 17.23). Returns whether the
+    /// state machines must run.
     pub(super) fn handle_bpdu(&mut self, bpdu: &Bpdu) -> bool {
         self.counts.received += 1;
         if !self.enabled {
@@ -332,7 +334,7 @@ impl TreePort {
         true
     }
 
-    /// A second has passed (17.22).
+    /// Decrements the timers, once per second (17.22).
     pub(super) fn tick(&mut self) {
         for timer in [
             &mut self.edge_delay_while,
@@ -350,7 +352,7 @@ impl TreePort {
         self.seconds_in_state = self.seconds_in_state.saturating_add(1);
     }
 
-    /// How long it waits before it learns or forwards (`forwardDelay`, 17.20.5).
+    /// Returns the delay before the port learns or forwards (`forwardDelay`, 17.20.5).
     pub(super) fn delay(&self) -> u32 {
         u32::from(match self.sends_rapid {
             true => self.designated_times.hello_time,

@@ -1,17 +1,16 @@
-//! Which role each port gets (IEEE 802.1D-2004, 17.21.25 and 17.28): the root is the bridge
-//! with the lowest id that anybody has heard of, and the port with the best way there leads
-//! to it.
+//! The port role selection machine (IEEE 802.1D-2004, 17.21.25 and 17.28). The root is the bridge
+//! with the lowest known identifier; the port with the best path to it is the root port.
 
 use super::SpanningTree;
 use super::port::{PortRole, Source};
 use super::vector::{PriorityVector, TreePortId, TreeTimes};
 
-/// Gives all ports their roles, if something is known anew. Returns whether it was.
+/// Selects the roles of all ports if a port requested it. Returns whether it did.
 pub(super) fn select(tree: &mut SpanningTree) -> bool {
     if !tree.ports.iter().any(|port| port.reselect) {
         return false;
     }
-    // A link that has come up is not known to be so yet: its machine comes first.
+    // The information machine processes a new link before roles are selected again.
     for port in &mut tree.ports {
         port.reselect = false;
     }
@@ -25,7 +24,7 @@ pub(super) fn select(tree: &mut SpanningTree) -> bool {
     true
 }
 
-/// Finds the best way to the root among all that ports have heard, and that of being it.
+/// Selects the best vector among all received ones and the bridge's own.
 fn find_root(tree: &mut SpanningTree) {
     let own = tree.settings.id;
     let heard = tree.ports.iter().filter(|port| {

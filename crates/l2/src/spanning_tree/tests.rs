@@ -1,5 +1,5 @@
-//! Whole networks of bridges, in memory: whatever way they are cabled, cut and mended, a tree
-//! with the least costs comes of it.
+//! Tests of networks of bridges in memory: for any topology and any sequence of link failures, the
+//! result is a tree of minimum cost.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
@@ -10,17 +10,17 @@ use super::bpdu::{BPDU_LLC, Rapid, Said};
 use super::port::PortRole;
 use super::*;
 
-/// One end of a cable: a bridge and its port.
+/// One end of a link: a bridge and its port.
 type End = (usize, PortNo);
 
-/// Bridges, and cables between them.
+/// Bridges and the links between them.
 struct Network {
     bridges: Vec<SpanningTree>,
     cables: Vec<(End, End, bool)>,
     states: BTreeMap<End, TreePortState>,
     wire: VecDeque<(End, Vec<u8>)>,
     now: Instant,
-    /// Moments at which frames could have gone round in a circle.
+    /// Number of observations of a forwarding loop.
     circles: usize,
 }
 
@@ -61,7 +61,7 @@ impl Network {
         (bridge, PortNo(number))
     }
 
-    /// Plugs a cable in, or pulls it.
+    /// Connects or disconnects a link.
     fn plug(&mut self, cable: usize, is_up: bool) {
         let (a, b, up) = &mut self.cables[cable];
         *up = is_up;
@@ -71,7 +71,7 @@ impl Network {
         self.settle();
     }
 
-    /// Carries all BPDUs until nobody says any more.
+    /// Delivers BPDUs until no bridge sends any.
     fn settle(&mut self) {
         for _ in 0..100_000 {
             for bridge in 0..self.bridges.len() {
@@ -92,7 +92,7 @@ impl Network {
                 return;
             };
             if let Some((bridge, port)) = self.other_end(from) {
-                // What has come too far is not believed (9.3.4).
+                // A bridge rejects BPDUs that have exceeded their maximum age (9.3.4).
                 let heard = self.bridges[bridge].handle_bpdu(port, &bytes);
                 assert!(matches!(heard, Ok(()) | Err(MalformedBpdu::TooOld)));
             }
@@ -124,7 +124,7 @@ impl Network {
             .is_some_and(|state| *state == TreePortState::Forwarding)
     }
 
-    /// The cables that frames take.
+    /// Returns the links on which both ports forward.
     fn tree(&self) -> Vec<(usize, usize)> {
         let open = |(a, b, up): &&(End, End, bool)| *up && self.forwards(*a) && self.forwards(*b);
         let cables = self.cables.iter().filter(open);
@@ -145,7 +145,7 @@ impl Network {
         false
     }
 
-    /// Bridges that can reach each other by cables.
+    /// Returns the connected components of the topology.
     fn parts(&self) -> Vec<BTreeSet<usize>> {
         let mut parts: Vec<BTreeSet<usize>> = Vec::new();
         for bridge in 0..self.bridges.len() {
@@ -165,7 +165,7 @@ impl Network {
         parts
     }
 
-    /// The least costs of ways from `root`, by cables that are plugged in.
+    /// Returns the minimum path costs from `root` over connected links.
     fn costs(&self, root: usize) -> BTreeMap<usize, u32> {
         let mut costs = BTreeMap::from([(root, 0)]);
         for _ in 0..self.bridges.len() {
@@ -184,7 +184,7 @@ impl Network {
         costs
     }
 
-    /// A tree with the least costs in each part.
+    /// Checks that each component has a spanning tree of minimum cost.
     fn check(&self) {
         assert!(!self.has_circle(), "{:?}", self.tree());
         for part in self.parts() {
@@ -207,7 +207,7 @@ impl Network {
     }
 }
 
-/// Bridges by their addresses, cables with their costs, and which are pulled or plugged when.
+/// Bridge addresses, links with their costs, and a sequence of link changes.
 type Story = (Vec<u64>, Vec<(usize, usize, u32)>, Vec<(usize, bool)>);
 
 fn stories() -> impl Strategy<Value = Story> {
@@ -289,8 +289,8 @@ fn a_rapid_ring_opens_within_a_second_where_it_is_cut() {
     network.check();
 }
 
-/// A port waits for twenty seconds, since all that it may hear is younger (17.29.1), and
-/// learns for fifteen.
+/// A port listens for 20 s, since all information that it may receive is younger (17.29.1), and
+/// learns for 15 s.
 #[test]
 fn the_older_protocol_takes_its_time() {
     let mut network = Network::new(TreeVersion::Stp, &[1, 2], &[(0, 1, 1), (0, 1, 1)]);

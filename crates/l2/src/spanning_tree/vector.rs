@@ -1,33 +1,33 @@
-//! What bridges compare: ids, priority vectors and times (IEEE 802.1D-2004, 17.5 to 17.6). The
-//! lower one is the better one.
+//! Identifiers, priority vectors and timer values of bridges (IEEE 802.1D-2004, 17.5 to 17.6). The
+//! lower value is the better one.
 
 use std::fmt;
 
-/// A bridge: its priority in the upper 16 bits, its address in the lower 48 (9.2.5).
+/// A bridge identifier: the priority in the upper 16 bits, the address in the lower 48 (9.2.5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TreeBridgeId(pub(crate) u64);
 
 impl TreeBridgeId {
-    /// Of a priority and an address.
+    /// Returns the identifier with this priority and address.
     pub fn new(priority: u16, address: packet::MacAddr) -> Self {
         let [a, b, c, d, e, f] = address.0;
         Self(u64::from(priority) << 48 | u64::from_be_bytes([0, 0, a, b, c, d, e, f]))
     }
 
-    /// The priority.
+    /// Returns the priority.
     pub const fn priority(self) -> u16 {
         let [high, low, ..] = self.0.to_be_bytes();
         u16::from_be_bytes([high, low])
     }
 
-    /// The address.
+    /// Returns the address.
     pub const fn address(self) -> packet::MacAddr {
         let [_, _, a, b, c, d, e, f] = self.0.to_be_bytes();
         packet::MacAddr([a, b, c, d, e, f])
     }
 
-    /// As Open vSwitch writes it of the newer tree, in which the lower 12 bits of the priority are
-    /// a number beside it: `8.000.02aabbccddee`.
+    /// Formats the identifier as Open vSwitch does for RSTP, with the lower 12 bits of the priority
+    /// as a separate number: `8.000.02aabbccddee`.
     pub fn split(self) -> String {
         let (priority, address) = (self.priority(), self.0 & ((1 << 48) - 1));
         format!(
@@ -39,38 +39,38 @@ impl TreeBridgeId {
 }
 
 impl fmt::Display for TreeBridgeId {
-    /// As Open vSwitch writes it into its columns: `8000.02aabbccddee`.
+    /// Formats the identifier as in the columns of Open vSwitch: `8000.02aabbccddee`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let address = self.0 & ((1 << 48) - 1);
         write!(f, "{:04x}.{address:012x}", self.priority())
     }
 }
 
-/// A port of a bridge: its priority above its number (9.2.7). The older protocol has 8 bits
-/// of each, the newer one 4 and 12; whoever makes one keeps to it.
+/// A port identifier: the priority above the port number (9.2.7). STP has 8 bits of each, RSTP 4
+/// and 12; the caller chooses the layout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TreePortId(pub u16);
 
 impl TreePortId {
-    /// The number without the priority, in both protocols for numbers up to 255.
+    /// Mask of the port number, correct in both layouts for numbers up to 255.
     const NUMBER: u16 = 0x0fff;
 }
 
-/// What a bridge says of the way to the root (17.5, 17.6): compared part by part.
+/// A priority vector, compared component by component (17.5, 17.6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PriorityVector {
-    /// The root.
+    /// The root bridge.
     pub root: TreeBridgeId,
-    /// What the way there costs.
+    /// The path cost to the root.
     pub cost: u32,
-    /// Who says so.
+    /// The bridge that announces the vector.
     pub bridge: TreeBridgeId,
-    /// By which of its ports.
+    /// The port of that bridge.
     pub port: TreePortId,
 }
 
 impl PriorityVector {
-    /// That of a bridge which is the root.
+    /// Returns the vector of a bridge that is the root itself.
     pub const fn of_bridge(id: TreeBridgeId) -> Self {
         Self {
             root: id,
@@ -80,8 +80,8 @@ impl PriorityVector {
         }
     }
 
-    /// Whether this message takes the place of what is known from a port: it is better, or
-    /// newer of the same speaker (17.6).
+    /// Returns whether this message replaces the information of a port: it is better, or it is
+    /// newer information from the same bridge and port (17.6).
     pub(crate) fn supersedes(&self, known: &Self) -> bool {
         let same_speaker = self.bridge.address() == known.bridge.address()
             && (self.port.0 ^ known.port.0) & TreePortId::NUMBER == 0;
@@ -89,16 +89,16 @@ impl PriorityVector {
     }
 }
 
-/// The times that go with what is said of the root, in whole seconds (17.17.5 and others).
+/// Timer values that accompany a priority vector, in whole seconds (17.17.5 and others).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TreeTimes {
-    /// How old it is.
+    /// The age of the message.
     pub(crate) message_age: u16,
-    /// How old it may grow.
+    /// The maximum age.
     pub max_age: u16,
-    /// How often it is said.
+    /// The interval between messages.
     pub hello_time: u16,
-    /// How long ports wait before they forward.
+    /// The delay before a port forwards.
     pub forward_delay: u16,
 }
 

@@ -1,5 +1,5 @@
-//! The topology change machine (IEEE 802.1D-2004, 17.31): when a port comes to forward, all
-//! bridges forget who was behind which of theirs.
+//! The topology change machine (IEEE 802.1D-2004, 17.31): when a port starts to forward, all
+//! bridges flush the learned addresses of the affected ports.
 
 use super::super::port::{Change, PortRole};
 use super::super::{SpanningTree, TreeAction};

@@ -1,12 +1,12 @@
-//! The port information machine (IEEE 802.1D-2004, 17.27): what a port knows of the root, from
-//! whom, and for how long.
+//! The port information machine (IEEE 802.1D-2004, 17.27): the root information of a port, its
+//! source and its lifetime.
 
 use super::super::SpanningTree;
 use super::super::bpdu::Said;
 use super::super::port::{PortRole, Source, TreePort};
 use super::is_rapid;
 
-/// What a message is worth beside what is known (`rcvInfo`, 17.21.8).
+/// Rank of a received BPDU relative to the port's information (`rcvInfo`, 17.21.8).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Worth {
     SuperiorDesignated,
@@ -59,7 +59,7 @@ const fn age(port: &mut TreePort) {
     port.reselect();
 }
 
-/// `UPDATE`: the port knows what its own bridge says.
+/// `UPDATE`: the port takes over the information of its own bridge.
 fn take_mine(port: &mut TreePort) {
     port.proposing = false;
     port.proposed = false;
@@ -123,7 +123,7 @@ fn receive(port: &mut TreePort, said: &Said, rapid: bool) {
         }
         Worth::InferiorDesignated => {
             if said.rapid.is_some_and(|flags| flags.learning) {
-                // As 802.1Q has it (17.21.10 there): 802.1D's text would have it agreed.
+                // As in 802.1Q (17.21.10 there); the text of 802.1D would set `agreed`.
                 port.disputed = true;
                 port.agreed = false;
             }
@@ -154,8 +154,8 @@ const fn set_change_flags(port: &mut TreePort, said: &Said) {
     port.received_tc_ack |= said.acknowledged;
 }
 
-/// What was heard is believed for three times as long as it takes to be said again, unless it
-/// has come too far (`updtRcvdInfoWhile`, 17.21.23).
+/// Sets the lifetime of received information to three hello times, or to zero if the information
+/// exceeds its maximum age (`updtRcvdInfoWhile`, 17.21.23).
 fn live_on(port: &mut TreePort) {
     let times = &port.known_times;
     let reaches = times.message_age < times.max_age;

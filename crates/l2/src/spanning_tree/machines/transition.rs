@@ -1,6 +1,6 @@
-//! The port role transitions machine (IEEE 802.1D-2004, 17.29): when a port of each role may
-//! learn and forward. A port towards the root forwards at once if all others have stopped; one
-//! away from it when those behind it agree, or after the time that all need to hear.
+//! The port role transitions machine (IEEE 802.1D-2004, 17.29): the time at which a port of each
+//! role learns and forwards. A root port forwards at once if no recent root port forwards any more.
+//! A designated port forwards when the downstream bridge agrees, or after the forward delay.
 
 use super::super::SpanningTree;
 use super::super::port::{PortRole, TreePort};

@@ -1,5 +1,4 @@
-//! The port transmit machine (IEEE 802.1D-2004, 17.26): what a port says, when, and not too
-//! often.
+//! The port transmit machine (IEEE 802.1D-2004, 17.26): content, time and rate of BPDUs.
 
 use super::super::bpdu::{Bpdu, Rapid, Said};
 use super::super::port::{PortRole, TreePort};
@@ -32,7 +31,7 @@ pub(super) fn step(tree: &mut SpanningTree, place: usize) -> bool {
             ..said(port)
         }),
         (false, PortRole::Root) => Bpdu::Change,
-        // The older protocol has nothing to say there.
+        // STP ports of these roles send no BPDU.
         (false, PortRole::Disabled | PortRole::Alternate | PortRole::Backup) => return false,
     };
     port.new_info = false;
