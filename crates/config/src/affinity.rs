@@ -1,4 +1,4 @@
-//! Which workers take a port's frames: `PORT=CORE[,CORE]..`.
+//! The assignment of ports to workers: `PORT=CORE[,CORE]..`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,14 +7,13 @@ use serde::Deserialize;
 
 use super::ConfigError;
 
-/// The workers that a port's frames are shared out to, by the cores that they run on. All
-/// workers send by it.
+/// The workers that receive from a port, identified by their cores. All workers send to it.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
 pub struct Affinity {
-    /// The port's interface.
+    /// The name of the port's interface.
     pub port: String,
-    /// The cores, each once; not none.
+    /// The cores: at least one, without duplicates.
     pub cores: Vec<usize>,
 }
 
@@ -37,7 +36,7 @@ impl FromStr for Affinity {
     }
 }
 
-/// Reads cores between commas, each once; none if there are none, or it is something else.
+/// Parses comma-separated cores. Returns `None` for duplicates and for text of another form.
 pub fn parse_cores(text: &str) -> Option<Vec<usize>> {
     let mut cores = Vec::new();
     for word in text.split(',') {

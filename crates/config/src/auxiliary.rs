@@ -1,4 +1,4 @@
-//! How many auxiliary connections a bridge has to each of its controllers.
+//! The number of auxiliary connections to each controller of a bridge.
 
 use std::str::FromStr;
 
@@ -6,17 +6,17 @@ use serde::Deserialize;
 
 use super::ConfigError;
 
-/// A number of auxiliary connections (OF 1.3.5, 6.3), none by default.
+/// A number of auxiliary connections (OF 1.3.5, 6.3), zero by default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "u8")]
 pub struct AuxiliaryCount(u8);
 
 impl AuxiliaryCount {
-    /// The most: as many as a controller has cores to read them with. Each costs what any
-    /// connection does.
+    /// The maximum: as many as a controller has cores to read them. Each costs as much as any other
+    /// connection.
     pub const MAX: u8 = 16;
 
-    /// How many.
+    /// Returns the number.
     #[must_use]
     pub const fn count(self) -> u8 {
         self.0

@@ -1,21 +1,20 @@
-//! A port that is several interfaces: how they carry its frames together, and whether the other
-//! end is spoken to about that (ovs-vswitchd.conf.db(5), the table `Port`, "Bonding
-//! Configuration").
+//! Bonds: ports with several interfaces, their balancing modes and LACP (ovs-vswitchd.conf.db(5),
+//! the table `Port`, "Bonding Configuration").
 
 use std::time::Duration;
 
 use base::PortNo;
 use packet::MacAddr;
 
-/// How a bond's frames are shared among its members.
+/// The distribution of a bond's frames over its members.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum BondMode {
-    /// One member carries all of them.
+    /// One member carries all frames.
     #[default]
     ActiveBackup,
-    /// By source address and VLAN; the other end need not know.
+    /// By source address and VLAN; the other end needs no knowledge of the bond.
     BalanceSlb,
-    /// By addresses and ports; the other end speaks LACP.
+    /// By addresses and transport ports; the other end uses LACP.
     BalanceTcp,
 }
 
@@ -23,7 +22,7 @@ impl BondMode {
     /// All modes.
     pub const ALL: [Self; 3] = [Self::ActiveBackup, Self::BalanceSlb, Self::BalanceTcp];
 
-    /// As the database has it.
+    /// Returns the name in the database.
     pub const fn name(self) -> &'static str {
         match self {
             Self::ActiveBackup => "active-backup",
@@ -33,76 +32,77 @@ impl BondMode {
     }
 }
 
-/// What is asked of a bond.
+/// The configuration of a bond.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BondConfig {
-    /// How frames are shared.
+    /// The balancing mode.
     pub mode: BondMode,
-    /// How long a carrier must have been there before its member is used.
+    /// Time that a carrier must be up before its member is enabled.
     pub updelay: Duration,
-    /// How long it must have been away before its member is given up.
+    /// Time that a carrier must be down before its member is disabled.
     pub downdelay: Duration,
-    /// How often frames are shared anew; never, if absent.
+    /// Interval between two rebalancings; `None` disables rebalancing.
     pub rebalance_interval: Option<Duration>,
-    /// What hashes begin with.
+    /// The seed of the hash.
     pub hash_basis: u32,
-    /// Who is active whenever it can be, by name; whether there is such a member is another matter.
+    /// The name of the preferred active member, which need not exist.
     pub primary: Option<String>,
-    /// The address of who was active when the switch ran last, if the database says.
+    /// The address of the active member of the previous run, if the database records it.
     pub last_active: Option<MacAddr>,
-    /// Whether every member takes frames to many, where the other end knows nothing of the bond.
+    /// In balance-slb, every member accepts multicast and broadcast frames, not only the active
+    /// one. The other end does not know of the bond in this mode.
     pub all_members_active: bool,
-    /// How LACP is spoken, if it is.
+    /// The LACP configuration, if LACP is enabled.
     pub lacp: Option<LacpConfig>,
-    /// Whether one member carries all while LACP has no partner.
+    /// One member carries all frames while LACP has no partner.
     pub lacp_fallback: bool,
-    /// Whether it is one interface, which speaks LACP and is a port like others.
+    /// The port has a single interface, which uses LACP and is otherwise an ordinary port.
     pub is_single_member: bool,
-    /// Its members.
+    /// The members.
     pub members: Vec<BondMemberConfig>,
 }
 
-/// One of the interfaces of a bond.
+/// A member of a bond.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BondMemberConfig {
-    /// Its number.
+    /// The port number.
     pub port: PortNo,
-    /// Its name.
+    /// The name of the interface.
     pub name: String,
-    /// What it is in LACP.
+    /// The LACP settings of the member.
     pub lacp: LacpMemberConfig,
 }
 
-/// Who begins to speak LACP.
+/// The LACP mode of this end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LacpActivity {
-    /// This end.
+    /// This end starts the protocol.
     Active,
-    /// The other one.
+    /// This end waits for LACPDUs of the partner.
     Passive,
 }
 
-/// How LACP is spoken on a bond.
+/// The LACP configuration of a bond.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LacpConfig {
-    /// Who begins.
+    /// The LACP mode.
     pub activity: LacpActivity,
-    /// Whether the partner is to send each second.
+    /// Requests LACPDUs every second from the partner.
     pub is_fast: bool,
-    /// Who this end is; the bridge, if nothing is said.
+    /// The system identifier; the address of the bridge if absent.
     pub system: Option<MacAddr>,
-    /// Its priority.
+    /// The system priority.
     pub priority: u16,
 }
 
-/// What an interface is in LACP.
+/// The LACP settings of a member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LacpMemberConfig {
-    /// Its number; that of the port, if nothing is said.
+    /// The LACP port number; the OpenFlow port number if absent.
     pub number: Option<u16>,
-    /// Its priority.
+    /// The port priority.
     pub priority: u16,
-    /// Which ports it may be aggregated with; one key for the bond, if nothing is said.
+    /// The aggregation key; one key for the whole bond if absent.
     pub key: Option<u16>,
 }
 

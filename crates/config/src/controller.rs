@@ -1,5 +1,4 @@
-//! A controller that a bridge goes to, and how: where it is met, how long the pauses are
-//! while it is not there, when it is asked whether it is.
+//! A controller of a bridge: its address, reconnection, probes and limits.
 
 use std::str::FromStr;
 use std::time::Duration;
@@ -8,39 +7,39 @@ use serde::Deserialize;
 
 use super::{ConfigError, ControllerTarget, PacketRate};
 
-/// The longest pause between two tries when nobody says otherwise
-/// (ovs-vswitchd.conf.db(5), `max_backoff`).
+/// Default maximum interval between two connection attempts (ovs-vswitchd.conf.db(5),
+/// `max_backoff`).
 const BACKOFF_MAX: Duration = Duration::from_secs(8);
 
-/// After how long a silence a controller is asked when nobody says otherwise
+/// Default time without messages after which the switch sends an echo request
 /// (ovs-vswitchd.conf.db(5), `inactivity_probe`).
 const PROBE: Duration = Duration::from_secs(5);
 
-/// A controller that a bridge goes to.
+/// A controller to which a bridge connects.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(try_from = "String")]
 pub struct ControllerConfig {
-    /// Where it is met.
+    /// The address.
     pub target: ControllerTarget,
-    /// How it is spoken with.
+    /// The connection options.
     pub options: ControllerOptions,
 }
 
-/// How a controller is spoken with.
+/// Options of a controller connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ControllerOptions {
-    /// The longest pause between two tries to reach it.
+    /// Maximum interval between two connection attempts.
     pub max_backoff: Duration,
-    /// After how long a silence it is asked whether it is there; never, if absent.
+    /// Time without messages after which the switch sends an echo request; `None` disables probes.
     pub inactivity_probe: Option<Duration>,
-    /// Whether it is told unasked what happens, before it says what it wants to be told
+    /// Asynchronous messages are enabled before the controller configures them
     /// (ovs-vswitchd.conf.db(5), `enable_async_messages`).
     pub asynchronous: bool,
-    /// How many frames it is sent, if that is another number than its bridge's.
+    /// Limit of the packet-ins, if it differs from that of the bridge.
     pub rate_limit: Option<PacketRate>,
-    /// The class of service that its messages travel in (RFC 2474).
+    /// The DSCP of the connection's packets (RFC 2474).
     pub dscp: Option<u8>,
-    /// Whether the way there may lead through the bridge itself (ovs-vswitchd.conf.db(5),
+    /// The connection may pass through the bridge itself (ovs-vswitchd.conf.db(5),
     /// `connection_mode`).
     pub in_band: bool,
 }

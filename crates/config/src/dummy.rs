@@ -1,28 +1,27 @@
-//! Which interfaces are dummies: ports with nothing behind them but memory, for tests
-//! (ovs-vswitchd(8), `--enable-dummy`).
+//! Dummy ports: interfaces without a device, for tests (ovs-vswitchd(8), `--enable-dummy`).
 
 use std::str::FromStr;
 
 use super::ConfigError;
 
-/// Which are.
+/// The set of interfaces that become dummy ports.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DummyMode {
-    /// None.
+    /// No interface.
     #[default]
     None,
-    /// Those that ask for it by their type, and interfaces of a bridge of that type.
+    /// Interfaces of type `dummy`, and interfaces of a bridge of that type.
     Typed,
-    /// Those, and those of the system.
+    /// As `Typed`, and system interfaces.
     System,
-    /// Those, and all that would be a device.
+    /// As `Typed`, and all interfaces that would be devices.
     All,
 }
 
-/// The type of bridges and interfaces that ask to be dummies.
+/// The type of dummy bridges and interfaces.
 const TYPE: &str = "dummy";
 
-/// Other names of it, which Open vSwitch tells apart.
+/// Types of dummy interfaces, which Open vSwitch distinguishes.
 const TYPES: [&str; 3] = [TYPE, "dummy-internal", "dummy-pmd"];
 
 /// The types of devices.
@@ -37,18 +36,18 @@ const DEVICES: [&str; 7] = [
 ];
 
 impl DummyMode {
-    /// Whether there are any.
+    /// Returns whether dummy ports are enabled.
     #[must_use]
     pub fn is_enabled(self) -> bool {
         self != Self::None
     }
 
-    /// Whether a bridge of this type has dummies for interfaces of its own.
+    /// Returns whether the `LOCAL` interface of a bridge of this type is a dummy port.
     pub fn includes_bridge(self, kind: &str) -> bool {
         self == Self::All || (self.is_enabled() && kind == TYPE)
     }
 
-    /// Whether an interface of this type is one, of such a bridge or of another.
+    /// Returns whether an interface of this type, of a dummy bridge or another, is a dummy port.
     pub fn includes_interface(self, kind: &str, is_dummy_bridge: bool) -> bool {
         let asked = TYPES.contains(&kind) || (is_dummy_bridge && kind == "internal");
         match self {
@@ -63,7 +62,7 @@ impl DummyMode {
 impl FromStr for DummyMode {
     type Err = ConfigError;
 
-    /// Reads what stands behind `--enable-dummy=`; nothing is what the option alone means.
+    /// Parses the value of `--enable-dummy=`; the empty text is the option without a value.
     fn from_str(text: &str) -> Result<Self, ConfigError> {
         match text {
             "" => Ok(Self::Typed),

@@ -1,5 +1,5 @@
-//! To whom a bridge tells what frames it has seen (ovs-vswitchd.conf.db(5), the tables `NetFlow`, `sFlow`, `IPFIX`
-//! and `Flow_Sample_Collector_Set`).
+//! Flow export of a bridge and its collectors (ovs-vswitchd.conf.db(5), the tables `NetFlow`,
+//! `sFlow`, `IPFIX` and `Flow_Sample_Collector_Set`).
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,90 +7,89 @@ use std::net::{IpAddr, SocketAddr};
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-/// What a bridge tells of its frames, and to whom.
+/// The exporters of a bridge.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Exporters {
-    /// Samples, and counters of ports, by sFlow.
+    /// The sFlow agent: samples and port counters.
     pub sflow: Option<SflowConfig>,
-    /// Flows of samples, by IPFIX.
+    /// The IPFIX exporter of sampled flows.
     pub ipfix: Option<IpfixConfig>,
-    /// Flows of which each frame is counted, by NetFlow.
+    /// The NetFlow exporter, which counts each frame.
     pub netflow: Option<NetflowConfig>,
-    /// Sets of collectors by their numbers, to which rules tell frames, by IPFIX.
+    /// The IPFIX collector sets of `sample` actions, by their numbers.
     pub sets: BTreeMap<u32, CollectorSet>,
 }
 
-/// A set of collectors, to which rules of a bridge tell frames.
+/// A set of collectors for the `sample` actions of a bridge.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CollectorSet {
-    /// Who is told.
+    /// The collectors.
     pub targets: Vec<SocketAddr>,
-    /// How flows are kept.
+    /// The flow cache.
     pub cache: IpfixCache,
 }
 
 /// A NetFlow exporter of a bridge.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NetflowConfig {
-    /// Who is told.
+    /// The collectors.
     pub targets: Vec<SocketAddr>,
-    /// How.
+    /// The settings of the flow cache and of the records.
     pub settings: NetflowSettings,
 }
 
-/// How a NetFlow exporter tells of flows.
+/// The settings of a NetFlow exporter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NetflowSettings {
-    /// A flow is told when it is so old, whether frames of it still come or not; not for its
-    /// age, if absent.
+    /// Age at which an active flow is exported; `None` disables export by age.
     pub active: Option<Duration>,
-    /// The engine's type, and its id.
+    /// The engine type and the engine id.
     pub engine: [u8; 2],
-    /// Whether numbers of interfaces begin with the lower seven bits of the engine's id.
+    /// The lower seven bits of the engine id are the upper bits of interface numbers.
     pub add_id_to_interface: bool,
 }
 
 /// An sFlow agent of a bridge.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SflowConfig {
-    /// Who is told.
+    /// The collectors.
     pub targets: Vec<SocketAddr>,
-    /// Whose address is the agent's: an interface's; that by which the first target is reached,
-    /// if absent.
+    /// The interface with the agent's address; if absent, the interface of the route to the first
+    /// collector.
     pub agent: Option<String>,
-    /// Which of the agents at that address it is.
+    /// The sub-agent id, which distinguishes agents at the same address.
     pub sub_agent: u32,
-    /// So much of a sampled frame is told, in bytes.
+    /// Maximum length of a sampled header, in bytes.
     pub header: usize,
-    /// One of so many frames is told of.
+    /// The sampling rate: one of this many frames.
     pub sampling: NonZeroU32,
-    /// How often counters are told; never, if absent.
+    /// The interval between counter samples; `None` disables them.
     pub polling: Option<Duration>,
 }
 
 /// An IPFIX exporter of a bridge.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IpfixConfig {
-    /// Who is told.
+    /// The collectors.
     pub targets: Vec<SocketAddr>,
-    /// One of so many frames is sampled.
+    /// The sampling rate: one of this many frames.
     pub sampling: NonZeroU32,
-    /// The observation domain, and the point.
+    /// The observation domain id and the observation point id.
     pub observation: (u32, u32),
-    /// How flows are kept.
+    /// The flow cache.
     pub cache: IpfixCache,
-    /// Whether frames are sampled as they come in, and as they leave.
+    /// Sampling at ingress and at egress.
     pub directions: [bool; 2],
 }
 
-/// How flows are kept until they are told.
+/// The cache of an IPFIX exporter.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct IpfixCache {
-    /// A flow is told when it is so old.
+    /// Age at which an active flow is exported.
     pub active: Duration,
-    /// So many are kept, at most; none, if zero.
+    /// Maximum number of cached flows; zero disables the cache.
     pub flows_max: usize,
-    /// What is told of the exporter in each record, if anything.
+    /// The virtual observation id of each record, if any.
     pub name: Option<String>,
 }
 
@@ -124,11 +123,11 @@ impl fmt::Display for Exporters {
     }
 }
 
-/// Reads a collector: `ADDRESS[:PORT]`, an IPv6 address in brackets. Names are not looked up:
-/// nobody waits for that.
+/// Parses a collector: `ADDRESS[:PORT]`, an IPv6 address in brackets. Names are not resolved, since
+/// a lookup would block.
 ///
 /// # Errors
-/// The text is something else.
+/// The text has another form.
 pub fn parse_collector(text: &str, usual_port: Option<u16>) -> Result<SocketAddr, String> {
     let with_port = text.parse::<SocketAddr>().ok();
     let bare = text

@@ -1,17 +1,18 @@
-//! What passes through a bridge whatever its rules say, beside what goes to its controllers
-//! (ovs-vswitchd.conf.db(5), Manager, `connection_mode`, and Bridge, `other_config:in-band-queue`).
+//! In-band control: traffic that passes a bridge regardless of its rules, in addition to that of
+//! its controllers (ovs-vswitchd.conf.db(5), Manager, `connection_mode`, and Bridge,
+//! `other_config:in-band-queue`).
 
 use std::fmt;
 use std::net::SocketAddrV4;
 
 use base::QueueId;
 
-/// Whom the database speaks with through a bridge, and by which queue what passes so leaves.
+/// Managers that are reached through a bridge, and the queue of in-band traffic.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct InBandSettings {
-    /// Managers that may be met through it.
+    /// OVSDB managers that may be reached through the bridge.
     pub managers: Vec<SocketAddrV4>,
-    /// The queue; the usual one, if absent.
+    /// The egress queue; the default queue if absent.
     pub queue: Option<QueueId>,
 }
 

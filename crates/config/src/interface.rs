@@ -1,51 +1,49 @@
-//! What an interface is given beside its place at a bridge: an address, a length of frames, a
-//! limit to what comes by it. It is set while the port stays.
+//! Settings of an interface: address, MTU and limits. They change while the port remains.
 
 use std::fmt;
 
 use packet::MacAddr;
 use ports::shaping::{Qdisc, QosConfig};
 
-/// What an interface is given. The default leaves it as it is.
+/// The settings of an interface. The default leaves it unchanged.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct InterfaceConfig {
-    /// Its Ethernet address.
+    /// The Ethernet address.
     pub address: Option<MacAddr>,
-    /// The longest payload of its frames, in bytes.
+    /// The MTU, in bytes.
     pub mtu: Option<u32>,
-    /// How much is taken from it.
+    /// The ingress policer.
     pub ingress: IngressLimit,
-    /// How much leaves by it; all, if absent.
+    /// The egress policer; no limit if absent.
     pub egress: Option<EgressLimit>,
-    /// In which queues it leaves; as the interface has them, if absent.
+    /// The queueing discipline; unchanged if absent.
     pub shape: Option<QosConfig>,
 }
 
-/// How much leaves by a port (ovs-vswitchd.conf.db(5), "Configuration for egress-policer QoS").
+/// An egress policer (ovs-vswitchd.conf.db(5), "Configuration for egress-policer QoS").
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EgressLimit {
-    /// Bytes a second (`cir`).
+    /// The rate, in bytes per second (`cir`).
     pub rate: u64,
-    /// Bytes at once, after a pause (`cbs`).
+    /// The burst, in bytes (`cbs`).
     pub burst: u64,
 }
 
-/// How much is taken from a port; all there is, where a rate is zero
-/// (ovs-vswitchd.conf.db(5), "Ingress Policing").
+/// An ingress policer; a rate of zero is no limit (ovs-vswitchd.conf.db(5), "Ingress Policing").
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct IngressLimit {
-    /// Thousands of bits.
+    /// The limit in kbit.
     pub kilobits: PolicerRate,
-    /// Thousands of frames.
+    /// The limit in thousands of packets.
     pub kilopackets: PolicerRate,
 }
 
-/// So many thousands of something.
+/// A rate and a burst, in thousands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PolicerRate {
-    /// A second.
+    /// The rate per second.
     pub rate: u32,
-    /// At once, after a pause.
+    /// The burst.
     pub burst: u32,
 }
 
@@ -77,7 +75,7 @@ impl fmt::Display for InterfaceConfig {
     }
 }
 
-/// What Open vSwitch calls a discipline (ovs-vswitchd.conf.db(5), `QoS`).
+/// Returns the name of a queueing discipline in Open vSwitch (ovs-vswitchd.conf.db(5), `QoS`).
 #[must_use]
 pub const fn qdisc_name(discipline: Qdisc) -> &'static str {
     match discipline {

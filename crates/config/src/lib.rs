@@ -1,9 +1,9 @@
-//! What the operator wants: bridges, their ports, controllers and sockets, as a
-//! plain value. The command line and the TOML file both end here, and every
-//! string is parsed at this edge into a type that cannot be wrong.
+//! The desired configuration: bridges, their ports, controllers and sockets, as a plain value. The
+//! command line, the TOML file and the database all produce it, and every string is parsed here
+//! into a type that cannot hold an invalid value.
 //!
-//! A value only: nothing is opened and nothing is started here. How one value
-//! is turned into the next is [`reconcile`]'s business.
+//! The crate holds values only: it opens and starts nothing. [`reconcile`] computes the steps from
+//! one value to the next.
 
 mod affinity;
 mod auxiliary;
@@ -64,25 +64,25 @@ pub use tunnel::TYPES as TUNNEL_TYPES;
 pub use tunnel::{OuterField, TunnelConfig, TunnelEndpoint, TunnelKey};
 pub use vlan::{PortVlans, PriorityTags, TagType, VID_MAX, VlanLimit, VlanMode, VlanSet};
 
-/// Longest name of a Linux interface, and so of a bridge, in bytes.
+/// Maximum length of the name of a Linux interface, and so of a bridge, in bytes.
 pub const NAME_LEN_MAX: usize = 15;
 
-/// Longest name of a port that is no interface of the system, in bytes: some managers make
-/// them of two other names and more.
+/// Maximum length of the name of a port without a system interface, in bytes. Some managers join
+/// two other names and more to one.
 pub const PORT_NAME_LEN_MAX: usize = 255;
 
-/// What is wrong with a configuration, and what would be right.
+/// A configuration error: the option at fault, the problem, and the correct form.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{option}: {problem}")]
 pub struct ConfigError {
     /// The option or key at fault, as the user wrote it.
     pub option: String,
-    /// What is wrong with it and what would be right.
+    /// The problem and the correct form.
     pub problem: String,
 }
 
 impl ConfigError {
-    /// An error about `option`.
+    /// Returns an error about `option`.
     pub fn new(option: impl Into<String>, problem: impl Into<String>) -> Self {
         Self {
             option: option.into(),
@@ -91,14 +91,14 @@ impl ConfigError {
     }
 }
 
-/// What a bridge does while no controller is connected (OF 1.3.5, 6.3).
+/// The behaviour of a bridge while no controller is connected (OF 1.3.5, 6.3).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FailMode {
-    /// It forwards as an ordinary learning switch.
+    /// The bridge forwards as a learning switch.
     #[default]
     Standalone,
-    /// It does what its rules say and nothing else.
+    /// The bridge follows its rules only.
     Secure,
 }
 
@@ -126,97 +126,99 @@ impl std::str::FromStr for FailMode {
     }
 }
 
-/// What Ethernet address a bridge's own interface has, and so what datapath id the
-/// bridge has, if nobody gives it another.
+/// The source of the Ethernet address of a bridge's `LOCAL` interface, from which the default
+/// datapath id follows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum BridgeAddress {
-    /// The lowest of its ports', or one made from its name if it has none.
+    /// The lowest address of the ports, or one derived from the name of a bridge without ports.
     #[default]
     Ports,
-    /// One made from the machine's and its own name: the same whatever ports it has.
+    /// An address derived from the names of the machine and the bridge, independent of the ports.
     Name,
-    /// This one.
+    /// A configured address.
     Given(MacAddr),
 }
 
-/// One bridge.
+/// The configuration of a bridge.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct BridgeConfig {
-    /// Its name, which is also that of its `LOCAL` interface.
+    /// The name of the bridge and of its `LOCAL` interface.
     pub name: String,
-    /// Its ports, in the user's order.
+    /// The ports, in the user's order.
     #[serde(default)]
     pub ports: Vec<PortSpec>,
-    /// Controllers it connects to.
+    /// The controllers to which the bridge connects.
     #[serde(default)]
     pub controllers: Vec<ControllerConfig>,
-    /// Where it listens for controllers and tools, beside its management socket.
+    /// Addresses on which the bridge accepts controllers and tools, in addition to its management
+    /// socket.
     #[serde(default)]
     pub listen: Vec<ListenAddress>,
-    /// What it does without a controller.
+    /// The behaviour without a controller.
     #[serde(default)]
     pub fail_mode: FailMode,
-    /// Its datapath id; derived from its Ethernet addresses if absent.
+    /// The datapath id; derived from the Ethernet address if absent.
     #[serde(default, deserialize_with = "datapath_id_from_text")]
     pub datapath_id: Option<DatapathId>,
-    /// Whether its own interface is a dummy.
+    /// The `LOCAL` interface is a dummy port.
     #[serde(skip)]
     pub is_dummy: bool,
-    /// Its own interface's address.
+    /// The source of the address of the `LOCAL` interface.
     #[serde(skip)]
     pub address: BridgeAddress,
-    /// The versions of OpenFlow it speaks; all, if nobody says otherwise.
+    /// The OpenFlow versions; all versions by default.
     #[serde(default = "all_versions", deserialize_with = "protocols_from_list")]
     pub protocols: VersionSet,
-    /// How many connections it has to each controller beside the main one.
+    /// Number of auxiliary connections to each controller.
     #[serde(default)]
     pub auxiliary: AuxiliaryCount,
-    /// What interfaces are given beside, by their names; nothing, those that are not named.
+    /// Settings of interfaces, by name; other interfaces remain unchanged.
     #[serde(skip)]
     pub interfaces: BTreeMap<String, InterfaceConfig>,
-    /// What is said of tables.
+    /// Settings of tables.
     #[serde(skip)]
     pub tables: BTreeMap<TableId, TableConfig>,
-    /// Tables that may have fewer rules than others.
+    /// Limits of tables that may hold fewer rules than the maximum.
     #[serde(default)]
     pub flow_limits: Vec<FlowLimit>,
-    /// How many frames of each port go to controllers.
+    /// Limit of the packet-ins of each port.
     #[serde(default)]
     pub packet_in_rate: PacketInRate,
-    /// How many frames a second go to each controller; as many as there are, if absent.
+    /// Limit of the packet-ins to each controller, in frames per second; no limit if absent.
     #[serde(default)]
     pub controller_rate_limit: Option<u32>,
-    /// How many of them at once after a pause; a quarter of a second's, if absent.
+    /// Burst of the packet-ins to each controller, in frames; those of a quarter of a second if
+    /// absent.
     #[serde(default)]
     pub controller_burst_limit: Option<u32>,
-    /// Which workers take the frames of a port; all, of ports that are not named.
+    /// The workers that receive from a port; all workers for other ports.
     #[serde(default)]
     pub affinity: Vec<Affinity>,
-    /// What its ordinary switching is to do.
+    /// The configuration of `NORMAL`.
     #[serde(skip)]
     pub switching: SwitchingConfig,
-    /// What of its frames is copied, and where to.
+    /// The mirrors.
     #[serde(skip)]
     pub mirrors: Vec<MirrorConfig>,
-    /// Its spanning tree, if it has one.
+    /// The spanning tree, if enabled.
     #[serde(skip)]
     pub spanning: Option<SpanningTreeConfig>,
-    /// What it tells of its frames, and to whom.
+    /// Flow export and its collectors.
     #[serde(skip)]
     pub exporters: Exporters,
-    /// What passes through it whatever rules say.
+    /// In-band control: traffic that passes regardless of the rules.
     #[serde(skip)]
     pub in_band: InBandSettings,
 }
 
-/// How many rules a table may have: `TABLE=RULES`.
+/// The maximum number of rules in a table: `TABLE=RULES`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
 pub struct FlowLimit {
     /// The table.
     pub table: TableId,
-    /// The most rules.
+    /// The maximum number of rules.
     pub rules: usize,
 }
 
@@ -248,7 +250,7 @@ impl TryFrom<String> for FlowLimit {
 }
 
 impl BridgeConfig {
-    /// A bridge of this name without anything else.
+    /// Returns a bridge of this name with default settings.
     #[must_use]
     pub fn new(name: impl Into<String>) -> Self {
         Self {
@@ -277,7 +279,7 @@ impl BridgeConfig {
         }
     }
 
-    /// How many frames may go to controllers. The configuration was checked.
+    /// Returns the limits of packet-ins. The configuration must have passed [`Config::check`].
     pub fn policing(&self) -> Policing {
         Policing {
             port: self.packet_in_rate.rate(),
@@ -285,8 +287,8 @@ impl BridgeConfig {
         }
     }
 
-    /// Each port is there, and named once; the cores are workers', as far as that can be
-    /// told: without `--cores` the last core is chosen when the switch starts.
+    /// Checks that each port exists and is named once, and that workers run on the cores, if these
+    /// are known: without `--cores` the switch chooses the last core when it starts.
     fn check_affinity(&self, cores: &[usize]) -> Result<(), ConfigError> {
         let wrong = |problem| Err(ConfigError::new("--affinity", problem));
         let mut named = BTreeSet::new();
@@ -314,27 +316,27 @@ impl BridgeConfig {
     }
 }
 
-/// All that one process is to do.
+/// The configuration of a process.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Config {
-    /// Where sockets are made; `OVS_RUNDIR` or Open vSwitch's if absent.
+    /// The directory of the sockets; `OVS_RUNDIR` or Open vSwitch's default if absent.
     #[serde(default)]
     pub rundir: Option<PathBuf>,
-    /// The cores that workers run on, one worker each; the last core if empty.
+    /// The cores of the workers, one worker each; the last core if empty.
     #[serde(default)]
     pub cores: Vec<usize>,
-    /// What peers are shown that it speaks TLS with.
+    /// Keys and certificates for TLS.
     #[serde(default)]
     pub tls: Option<Tls>,
-    /// Whether rules are still to be restored: until they are, no frame is forwarded and no
-    /// controller is gone to. It has a meaning at the start only.
+    /// Rules are still to be restored: until then the switch forwards no frames and connects to no
+    /// controller. The flag has an effect at the start only.
     #[serde(skip)]
     pub flow_restore_wait: bool,
-    /// Which interfaces of the database's are dummies.
+    /// The interfaces of the database that become dummy ports.
     #[serde(skip)]
     pub dummies: DummyMode,
-    /// The directory that sockets of the database's controllers must be in, if in any.
+    /// The directory for sockets of the database's controllers; any directory if absent.
     #[serde(skip)]
     pub unix_socket_dir: Option<PathBuf>,
     /// The bridges.
@@ -343,10 +345,10 @@ pub struct Config {
 }
 
 impl Config {
-    /// Reads the TOML form.
+    /// Parses the TOML form.
     ///
     /// # Errors
-    /// The text is not TOML, or not of this shape; the error names the place.
+    /// The text is not TOML, or does not have this structure; the error names the place.
     pub fn from_toml(text: &str) -> Result<Self, ConfigError> {
         let config: Self = toml::from_str(text)
             .map_err(|error| ConfigError::new("--config", error.to_string()))?;
@@ -354,10 +356,10 @@ impl Config {
         Ok(config)
     }
 
-    /// Reads a file with the TOML form.
+    /// Reads a file in the TOML form.
     ///
     /// # Errors
-    /// It cannot be read, or as for [`Config::from_toml`].
+    /// The file cannot be read, or as for [`Config::from_toml`].
     pub fn from_file(path: &Path) -> Result<Self, ConfigError> {
         let text = std::fs::read_to_string(path).map_err(|error| {
             let problem = format!("cannot read {}: {error}", path.display());
@@ -366,10 +368,10 @@ impl Config {
         Self::from_toml(&text)
     }
 
-    /// Checks what no single option can: names and numbers that clash.
+    /// Checks the consistency of several options: duplicate names and numbers.
     ///
     /// # Errors
-    /// Names the option at fault and what would be right.
+    /// The error names the option at fault and the correct form.
     pub fn check(&self) -> Result<(), ConfigError> {
         if self.bridges.is_empty() {
             return Err(ConfigError::new(
@@ -430,7 +432,7 @@ pub fn check_name(option: &str, name: &str) -> Result<(), ConfigError> {
     Err(ConfigError::new(option, problem))
 }
 
-/// Checks the name of a port that has no interface of the system: it may be longer
+/// Checks the name of a port without a system interface, which may be longer
 /// (ovs-vswitchd.conf.db(5), `Interface:name`).
 pub(crate) fn check_inner_name(option: &str, name: &str) -> Result<(), ConfigError> {
     let legal = |c: char| c.is_ascii_graphic() && c != '/';
@@ -446,10 +448,10 @@ pub(crate) fn check_inner_name(option: &str, name: &str) -> Result<(), ConfigErr
     Err(ConfigError::new(option, format!("'{name}': {problem}")))
 }
 
-/// Reads a datapath id: sixteen hexadecimal digits, or fewer behind `0x`.
+/// Parses a datapath id: sixteen hexadecimal digits, or up to sixteen after `0x`.
 ///
 /// # Errors
-/// The text is something else, or zero.
+/// The text has another form, or is zero.
 pub fn parse_datapath_id(text: &str) -> Result<DatapathId, ConfigError> {
     let digits = match text.strip_prefix("0x") {
         Some(digits) => Some(digits).filter(|digits| (1..=16).contains(&digits.len())),
@@ -467,10 +469,10 @@ pub fn parse_datapath_id(text: &str) -> Result<DatapathId, ConfigError> {
         })
 }
 
-/// Reads names of versions between commas, as `ovs-vsctl` writes them.
+/// Parses comma-separated version names, in the notation of `ovs-vsctl`.
 ///
 /// # Errors
-/// There is none, or one is no version.
+/// The list is empty, or a name is not a version.
 pub fn parse_protocols(text: &str) -> Result<VersionSet, ConfigError> {
     text.parse().map_err(|_| {
         let problem = format!(

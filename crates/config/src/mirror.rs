@@ -1,38 +1,39 @@
-//! What of a bridge's frames is copied, and where to (ovs-vswitchd.conf.db(5), the table `MirrorConfig`).
+//! Mirrors of a bridge: the selection of frames and the output of their copies
+//! (ovs-vswitchd.conf.db(5), the table `Mirror`).
 //!
-//! Ports are named by their numbers, which are settled where the configuration is made.
+//! Ports are identified by their numbers, which are final when this configuration is built.
 
 use base::PortNo;
 
 use super::vlan::VlanSet;
 
-/// How many mirrors a bridge may have: Open vSwitch's bound.
+/// Maximum number of mirrors of a bridge, as in Open vSwitch.
 pub const MIRRORS_MAX: usize = 32;
 
-/// One mirror of a bridge.
+/// A mirror of a bridge.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MirrorConfig {
-    /// By what it is known while it changes.
+    /// The identity of the mirror across changes.
     pub key: String,
-    /// Whether it takes what comes and goes by any port.
+    /// Selects all frames, received and sent by any port.
     pub all: bool,
-    /// The ports of which it takes what comes in.
+    /// Ports of which received frames are selected.
     pub ingress_ports: Vec<PortNo>,
-    /// The ports of which it takes what leaves.
+    /// Ports of which sent frames are selected.
     pub egress_ports: Vec<PortNo>,
-    /// The VLANs of which it takes frames; none for all.
+    /// The selected VLANs; `None` for all.
     pub vlans: Option<VlanSet>,
-    /// Where the copies go.
+    /// The output of the copies.
     pub output: MirrorOutput,
-    /// The most bytes of a copy; none if each is whole.
+    /// The maximum length of a copy, in bytes; `None` for the whole frame.
     pub snaplen: Option<u16>,
 }
 
-/// Where copies go.
+/// The output of copies.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MirrorOutput {
-    /// Out of a port, by the first of its interfaces that may send. It is the mirror's alone.
+    /// A port that is reserved for the mirror; the first of its interfaces that may send is used.
     Port(Vec<PortNo>),
-    /// Out of all ports that carry this VLAN, with its tag.
+    /// All ports that carry this VLAN, with its tag.
     Vlan(u16),
 }

@@ -1,4 +1,4 @@
-//! How many frames may go to controllers: from each port, and to each controller.
+//! Limits of packet-ins: from each port, and to each controller.
 
 use std::fmt;
 use std::num::NonZeroU32;
@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use super::ConfigError;
 
-/// So many frames a second, and so many at once after a pause.
+/// A rate in frames per second and a burst in frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PacketRate {
     per_second: NonZeroU32,
@@ -16,11 +16,11 @@ pub struct PacketRate {
 }
 
 impl PacketRate {
-    /// The highest rate, in frames a second: more than one core reads.
+    /// The maximum rate, in frames per second: more than one core reads.
     pub const MAX: u32 = 10_000_000;
 
-    /// A rate; without a burst, that of a quarter of a second, as Open vSwitch has it. None
-    /// if it is zero or above [`PacketRate::MAX`], or if its burst is.
+    /// Returns a rate. The default burst is that of a quarter of a second, as in Open vSwitch.
+    /// Returns `None` if the rate or the burst is zero or above [`PacketRate::MAX`].
     #[must_use]
     pub fn new(per_second: u32, burst: Option<u32>) -> Option<Self> {
         let burst = burst.unwrap_or_else(|| (per_second / 4).max(1));
@@ -33,13 +33,13 @@ impl PacketRate {
         })
     }
 
-    /// Frames a second.
+    /// Returns the rate, in frames per second.
     #[must_use]
     pub const fn per_second(self) -> NonZeroU32 {
         self.per_second
     }
 
-    /// Frames at once, after a pause.
+    /// Returns the burst, in frames.
     #[must_use]
     pub const fn burst(self) -> NonZeroU32 {
         self.burst
@@ -52,20 +52,19 @@ impl fmt::Display for PacketRate {
     }
 }
 
-/// How many frames of each port of a bridge go to controllers: `RATE[:BURST]` or `none`.
+/// The limit of packet-ins from each port of a bridge: `RATE[:BURST]` or `none`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
 pub struct PacketInRate(Option<PacketRate>);
 
-/// What a port is allowed when nobody says otherwise, in frames a second and at once. Ten
-/// thousand are more new connections than a controller in the usual languages decides on,
-/// and cost a worker some hundredth of its time; and a ring of a worker's news holds the
-/// bursts of two ports.
+/// Default limit of a port, in frames per second and frames. Ten thousand new connections per
+/// second are more than a controller in the common languages decides on, and cost a worker about a
+/// hundredth of its time; a worker's event ring holds the bursts of two ports.
 const PER_SECOND_USUAL: u32 = 10_000;
 const BURST_USUAL: u32 = 500;
 
 impl PacketInRate {
-    /// The rate; none if there is no limit.
+    /// Returns the rate; `None` if unlimited.
     #[must_use]
     pub const fn rate(self) -> Option<PacketRate> {
         self.0
@@ -111,26 +110,25 @@ impl TryFrom<String> for PacketInRate {
     }
 }
 
-/// How many frames go to each controller, by the names and with the bounds that Open
-/// vSwitch's database has for them (`ovs-vswitchd.conf.db(5)`, Controller). No limit, if
-/// no rate is given.
+/// The limit of packet-ins to each controller, with the names and bounds of Open vSwitch's database
+/// (`ovs-vswitchd.conf.db(5)`, Controller). Without a rate there is no limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ControllerRate {
     /// Packets per second.
     pub limit: Option<u32>,
-    /// Packets at once.
+    /// The burst, in packets.
     pub burst: Option<u32>,
 }
 
-/// The least that either may be.
+/// The minimum values.
 const LIMIT_MIN: u32 = 100;
 const BURST_MIN: u32 = 25;
 
 impl ControllerRate {
-    /// The rate.
+    /// Returns the rate.
     ///
     /// # Errors
-    /// One of them is too small or too large, or there is a burst of no rate.
+    /// A value is out of bounds, or a burst is given without a rate.
     pub fn rate(self) -> Result<Option<PacketRate>, ConfigError> {
         let limit = checked("--controller-rate-limit", self.limit, LIMIT_MIN)?;
         let burst = checked("--controller-burst-limit", self.burst, BURST_MIN)?;
@@ -158,12 +156,12 @@ fn checked(option: &str, value: Option<u32>, least: u32) -> Result<Option<u32>, 
     }
 }
 
-/// Both, of one bridge.
+/// Both limits of a bridge.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Policing {
-    /// What each port may send.
+    /// The limit from each port.
     pub port: Option<PacketRate>,
-    /// What each controller is sent.
+    /// The limit to each controller.
     pub controller: Option<PacketRate>,
 }
 

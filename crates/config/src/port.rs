@@ -1,5 +1,5 @@
-//! A port as the user writes it: `eth1`, `eth2=7`, `tap:vm1=3`, `xdp:eth3,generic`,
-//! `dpdk:net_tap0=2,iface=t0`, `replay:p1,trace.pcap`, `patch:p0,p1`.
+//! Parsing of ports: `eth1`, `eth2=7`, `tap:vm1=3`, `xdp:eth3,generic`, `dpdk:net_tap0=2,iface=t0`,
+//! `replay:p1,trace.pcap`, `patch:p0,p1`.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -14,31 +14,33 @@ use serde::Deserialize;
 use super::ConfigError;
 use super::tunnel::{self, TunnelConfig};
 
-/// What lies behind a port.
+/// The kind of a port.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum PortKind {
-    /// An interface that exists already, by `AF_PACKET`.
+    /// An existing interface, by `AF_PACKET`.
     Interface,
-    /// An interface that exists already, by `AF_XDP`.
+    /// An existing interface, by `AF_XDP`.
     Xdp(XdpOptions),
-    /// A device of DPDK.
+    /// A DPDK device.
     Dpdk(Arc<dpdk::Arguments>),
-    /// A TAP interface that the switch makes and takes away again.
+    /// A TAP interface that the switch creates and removes.
     Tap,
-    /// Nothing but memory: frames of a capture file, over and over, and a count of what
-    /// is sent. Without a file nothing is received.
+    /// A port without a device that receives the frames of a capture file repeatedly and counts
+    /// sent frames. Without a file it receives nothing.
     Replay(Option<Arc<Path>>),
-    /// One end of a cable within the process: the other is the port of this name, of this or
-    /// another bridge, if it names this one.
+    /// A patch port. Its peer is the port with this name, of this bridge or another, if that names
+    /// this port as its peer.
     Patch(Arc<str>),
     /// A tunnel.
     Tunnel(Arc<TunnelConfig>),
-    /// Nothing but memory: frames that somebody hands in, and files of those that come and go.
+    /// A dummy port: frames are injected by command, and received and sent frames are captured to
+    /// files.
     Dummy(Arc<DummyFiles>),
 }
 
 impl PortKind {
-    /// Whether it is something that exists without the switch, and may come and go.
+    /// Returns whether the interface exists independently of the switch, and may appear and
+    /// disappear.
     #[must_use]
     pub const fn is_external(&self) -> bool {
         match self {
@@ -52,7 +54,7 @@ impl PortKind {
     /// Checks that a port of this kind can have this name.
     pub fn check_name(&self, option: &str, name: &str) -> Result<(), ConfigError> {
         match self {
-            // Its name was read with its arguments.
+            // The name was parsed with the device arguments.
             Self::Dpdk(_) => Ok(()),
             Self::Patch(_) | Self::Dummy(_) | Self::Tunnel(_) => {
                 super::check_inner_name(option, name)
@@ -64,19 +66,19 @@ impl PortKind {
     }
 }
 
-/// One port of a bridge.
+/// A port of a bridge.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
 pub struct PortSpec {
-    /// What lies behind it.
+    /// The kind of the port.
     pub kind: PortKind,
-    /// The interface's name.
+    /// The name of the interface.
     pub name: String,
-    /// The number that the user asked for.
+    /// The requested port number.
     pub number: Option<PortNo>,
 }
 
-/// The highest number a user may give: what OpenFlow 1.0 can say.
+/// The maximum port number: the highest that OpenFlow 1.0 can represent.
 pub const PORT_NUMBER_MAX: u32 = PortNo::MAX_V10.0 - 1;
 
 impl FromStr for PortSpec {
@@ -139,7 +141,7 @@ impl FromStr for PortSpec {
     }
 }
 
-/// The other end of the cable at the port `name`.
+/// Parses the name of the peer of the patch port `name`.
 pub fn parse_peer(name: &str, peer: &str) -> Result<Arc<str>, String> {
     if peer.is_empty() {
         return Err("a patch port needs the name of its peer".to_owned());
@@ -151,8 +153,8 @@ pub fn parse_peer(name: &str, peer: &str) -> Result<Arc<str>, String> {
     Ok(peer.into())
 }
 
-/// Reads what stands behind `vxlan:`, `geneve:` or `gre:`. The number stands behind the name,
-/// as options have the same sign in them.
+/// Parses a tunnel after `vxlan:`, `geneve:` or `gre:`. The number follows the name, since options
+/// contain the equals sign too.
 fn parse_tunnel(text: &str, of: &str, rest: &str) -> Result<PortSpec, ConfigError> {
     let (head, words) = rest.split_once(',').unwrap_or((rest, ""));
     let (name, number) = match head.split_once('=') {
@@ -170,8 +172,8 @@ fn parse_tunnel(text: &str, of: &str, rest: &str) -> Result<PortSpec, ConfigErro
     })
 }
 
-/// Reads what stands behind `dpdk:`. The number stands behind the device's name: the
-/// driver's own arguments have the same sign in them.
+/// Parses a device after `dpdk:`. The number follows the device name: driver arguments contain the
+/// equals sign too.
 fn parse_dpdk(text: &str, rest: &str) -> Result<PortSpec, ConfigError> {
     let (head, words) = match rest.split_once(',') {
         Some((head, words)) => (head, Some(words)),
@@ -195,7 +197,7 @@ fn parse_dpdk(text: &str, rest: &str) -> Result<PortSpec, ConfigError> {
     })
 }
 
-/// The words that may stand behind an interface that is opened by `AF_XDP`.
+/// The modes that may follow an `AF_XDP` interface.
 const MODES: [&str; 5] = ["native", "generic", "copy", "zero-copy", "busy-poll"];
 
 fn set_mode(options: &mut XdpOptions, word: &str, text: &str) -> Result<(), ConfigError> {
@@ -221,7 +223,7 @@ fn set_mode(options: &mut XdpOptions, word: &str, text: &str) -> Result<(), Conf
     Ok(())
 }
 
-/// The words that say these options.
+/// Returns the mode words of these options.
 fn modes(options: XdpOptions) -> impl Iterator<Item = &'static str> {
     let [native, generic, copy, zero_copy, busy_poll] = MODES;
     let hook = match options.mode {
@@ -296,12 +298,11 @@ impl fmt::Display for PortSpec {
     }
 }
 
-/// Gives every port its number: the one asked for, or else the lowest from 1
-/// that nobody asked for, in the user's order. The same list always gets the
-/// same numbers, so they outlive a restart.
+/// Assigns a number to every port: the requested one, or else the lowest unrequested number from 1,
+/// in the user's order. The same list always gets the same numbers, so they survive a restart.
 ///
 /// # Errors
-/// A number is asked for twice, or there are more ports than numbers.
+/// A number is requested twice, or there are more ports than numbers.
 pub fn number_ports(ports: &[PortSpec]) -> Result<Vec<PortNo>, ConfigError> {
     let mut taken = std::collections::BTreeSet::new();
     for number in ports.iter().filter_map(|port| port.number) {

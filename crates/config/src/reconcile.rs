@@ -1,8 +1,8 @@
-//! From what is to what is wanted: the difference of two configurations as
-//! steps that can be printed and carried out one by one.
+//! Reconciliation: the difference of two configurations as steps that can be printed and executed
+//! one by one.
 //!
-//! Pure: nothing is opened, nothing can fail. What is gone is taken away before
-//! what is new is made, so that a name or a number can change hands.
+//! Pure: nothing is opened, nothing can fail. Removals precede additions, so that a name or a
+//! number can be reused.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -16,59 +16,59 @@ use crate::{
     SwitchingConfig, TableConfig, number_ports,
 };
 
-/// A port with its number settled.
+/// A port with its final number.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct NumberedPort {
-    /// Its number.
+    /// The port number.
     pub number: PortNo,
-    /// The interface's name.
+    /// The name of the interface.
     pub name: String,
-    /// What lies behind it.
+    /// The kind of the port.
     pub kind: PortKind,
 }
 
-/// One step towards the wanted configuration; the bridge comes first in each.
+/// A step towards the desired configuration. The first value of each step is the bridge.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ConfigStep {
-    /// Take a bridge away, with all it has.
+    /// Removes a bridge with all its parts.
     RemoveBridge(String),
-    /// Make a bridge without ports, controllers or sockets.
+    /// Adds a bridge without ports, controllers or sockets.
     AddBridge(Box<BridgeConfig>),
-    /// Take a port away.
+    /// Removes a port.
     RemovePort(String, NumberedPort),
-    /// Make a port.
+    /// Adds a port.
     AddPort(String, NumberedPort),
-    /// Stop connecting to a controller.
+    /// Disconnects from a controller.
     RemoveController(String, ControllerConfig),
-    /// Connect to a controller.
+    /// Connects to a controller.
     AddController(String, ControllerConfig),
-    /// Stop listening.
+    /// Closes a listening socket.
     RemoveListener(String, ListenAddress),
-    /// Listen.
+    /// Opens a listening socket.
     AddListener(String, ListenAddress),
-    /// Have a bridge do this without controllers.
+    /// Sets the fail mode.
     SetFailMode(String, FailMode),
-    /// Have a bridge bear this id, or that of its address; controllers are met anew.
+    /// Sets the datapath id; `None` derives it from the address. Controllers reconnect.
     SetDatapathId(String, Option<DatapathId>),
-    /// Have a bridge speak these versions; peers are met anew.
+    /// Sets the protocol versions. Peers reconnect.
     SetProtocols(String, VersionSet),
-    /// Give an interface this.
+    /// Sets the settings of an interface.
     SetInterface(String, String, InterfaceConfig),
-    /// Have a table be so.
+    /// Sets the configuration of a table.
     SetTable(String, TableId, TableConfig),
-    /// Let so many frames go to controllers.
+    /// Sets the limits of packet-ins.
     SetPolicing(String, Policing),
-    /// Have the frames of ports taken by these workers, and those of others by all.
+    /// Sets the workers that receive from ports; all workers receive from other ports.
     SetAffinity(String, Vec<Affinity>),
-    /// Tell collectors this of a bridge's frames.
+    /// Sets the flow exporters.
     SetExporters(String, Box<Exporters>),
-    /// Have `NORMAL` do this with a bridge's ports.
+    /// Sets the configuration of `NORMAL`.
     SetSwitching(String, Box<SwitchingConfig>),
-    /// Have these mirrors, and no others.
+    /// Replaces all mirrors.
     SetMirrors(String, Vec<MirrorConfig>),
-    /// Let this pass through a bridge whatever its rules say.
+    /// Sets in-band control.
     SetInBand(String, InBandSettings),
-    /// Have a bridge take part in this spanning tree, or in none.
+    /// Sets or disables the spanning tree.
     SetSpanningTree(String, Option<Box<SpanningTreeConfig>>),
 }
 
@@ -128,11 +128,11 @@ impl fmt::Display for ConfigStep {
     }
 }
 
-/// The steps from `old` to `new`, of which those that take bridges and ports away come before
-/// those that make any. A bridge whose address, auxiliary connections or limits of
-/// tables change is made anew: all are part of what controllers were told.
+/// Returns the steps from `old` to `new`. All removals of bridges and ports precede all additions.
+/// A bridge is recreated if its address, auxiliary connections or table limits change, since all of
+/// them were announced to controllers.
 ///
-/// Both configurations have passed [`Config::check`].
+/// Both configurations must have passed [`Config::check`].
 #[must_use]
 pub fn reconcile(old: &Config, new: &Config) -> Vec<ConfigStep> {
     let (old, new) = (by_name(old), by_name(new));
@@ -173,8 +173,8 @@ pub fn reconcile(old: &Config, new: &Config) -> Vec<ConfigStep> {
     steps
 }
 
-/// The steps for what tables and interfaces are like. They come before ports, which are given it
-/// when they are opened.
+/// Returns the steps for tables and interfaces. They precede the addition of ports, which apply the
+/// settings when they are opened.
 fn furnish(old: Option<&BridgeConfig>, new: &BridgeConfig) -> Vec<ConfigStep> {
     let bare = BridgeConfig::new(&new.name);
     let old = old.unwrap_or(&bare);
@@ -194,7 +194,7 @@ fn furnish(old: Option<&BridgeConfig>, new: &BridgeConfig) -> Vec<ConfigStep> {
     tables.chain(ports).collect()
 }
 
-/// The steps for what of a bridge can be changed while it stays.
+/// Returns the steps for settings that can change on an existing bridge.
 fn in_place(old: &BridgeConfig, new: &BridgeConfig) -> Vec<ConfigStep> {
     let name = || new.name.clone();
     let mut steps = Vec::new();
@@ -251,7 +251,7 @@ enum Direction {
     Remove,
 }
 
-/// What of a bridge can come and go while it stays.
+/// Parts that can be added and removed on an existing bridge.
 #[derive(Default)]
 struct Parts {
     ports: Vec<NumberedPort>,
@@ -280,7 +280,7 @@ impl Parts {
     }
 
     fn without(mut self, other: &Self) -> Self {
-        // There are thousands of ports, and a handful of the others.
+        // A bridge may have thousands of ports, but only a few controllers and sockets.
         let ports: BTreeSet<_> = other.ports.iter().collect();
         self.ports.retain(|port| !ports.contains(port));
         self.controllers

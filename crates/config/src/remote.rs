@@ -1,5 +1,5 @@
-//! Where a database is met: `unix:PATH`, `tcp:HOST[:PORT]` or `ssl:HOST[:PORT]`, written
-//! as Open vSwitch writes it.
+//! The address of a database: `unix:PATH`, `tcp:HOST[:PORT]` or `ssl:HOST[:PORT]`, in the notation
+//! of Open vSwitch.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -8,27 +8,27 @@ use std::str::FromStr;
 use super::ConfigError;
 use super::target::{split_host, tell_host};
 
-/// The port that IANA gave to OVSDB (RFC 7047, 6).
+/// The IANA port of OVSDB (RFC 7047, 6).
 const OVSDB_PORT: u16 = 6640;
 
-/// A database to go to.
+/// A database to connect to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DatabaseRemote {
-    /// By TCP.
+    /// Over TCP.
     Tcp {
         /// Address or name, without brackets.
         host: String,
         /// TCP port.
         port: u16,
     },
-    /// By TLS over TCP.
+    /// Over TLS.
     Ssl {
         /// Address or name, without brackets.
         host: String,
         /// TCP port.
         port: u16,
     },
-    /// By a Unix socket; a path that does not begin at the root is in the run directory.
+    /// Over a Unix socket; a relative path is in the run directory.
     Unix(PathBuf),
 }
 

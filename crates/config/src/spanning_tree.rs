@@ -1,55 +1,55 @@
-//! The spanning tree of a bridge, and its ports in it (ovs-vswitchd.conf.db(5), the tables
-//! `Bridge` and `Port`, "Spanning Tree").
+//! The spanning tree of a bridge and its ports (ovs-vswitchd.conf.db(5), the tables `Bridge` and
+//! `Port`, "Spanning Tree").
 //!
-//! Ports are named by their numbers, which are settled where the configuration is made.
+//! Ports are identified by their numbers, which are final when this configuration is built.
 
 use std::collections::BTreeMap;
 
 use base::PortNo;
 use packet::MacAddr;
 
-/// Which tree it is, as the database tells of it.
+/// The protocol, as the database selects it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SpanningTreeProtocol {
-    /// That of 802.1D-1998.
+    /// STP, 802.1D-1998.
     Stp,
-    /// That of 802.1D-2004.
+    /// RSTP, 802.1D-2004.
     Rstp,
 }
 
 /// The spanning tree of a bridge.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SpanningTreeConfig {
-    /// Which.
+    /// The protocol.
     pub protocol: SpanningTreeProtocol,
-    /// Whether the newer one is to speak as the older one (`rstp-force-protocol-version`).
+    /// RSTP sends STP BPDUs (`rstp-force-protocol-version`).
     pub force_stp: bool,
-    /// The address that the bridge is known by; its own, if there is none.
+    /// The address in the bridge identifier; that of the bridge if absent.
     pub address: Option<MacAddr>,
-    /// How little it should be the root.
+    /// The bridge priority: the lowest value becomes the root.
     pub priority: u16,
-    /// How often it says something, in seconds.
+    /// Interval between BPDUs, in seconds.
     pub hello_time: u16,
-    /// How long what it said lives, in seconds.
+    /// Lifetime of announced information, in seconds.
     pub max_age: u16,
-    /// How long ports wait before they forward, in seconds.
+    /// Delay before a port forwards, in seconds.
     pub forward_delay: u16,
-    /// How many messages a port sends in a second.
+    /// Maximum number of BPDUs that a port sends per second.
     pub transmit_hold_count: u32,
-    /// The ports that take part.
+    /// The participating ports.
     pub ports: BTreeMap<PortNo, SpanningTreePort>,
 }
 
 /// A port of a spanning tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SpanningTreePort {
-    /// Its name: that of the row of the table `Port`.
+    /// The name in the table `Port`.
     pub name: String,
-    /// Its number in the tree.
+    /// The port number in the tree.
     pub number: u16,
-    /// How little it should be the way to the root.
+    /// The port priority: lower values are preferred.
     pub priority: u8,
-    /// What a way through it costs; what its speed says, if that is not said.
+    /// The path cost; derived from the link speed if absent.
     pub path_cost: Option<u32>,
     /// Whether a host is behind it.
     pub admin_edge: bool,
@@ -60,7 +60,7 @@ pub struct SpanningTreePort {
 }
 
 impl SpanningTreeConfig {
-    /// What the standards recommend, without ports.
+    /// Returns the recommended values of the standards, without ports.
     #[must_use]
     pub const fn new(protocol: SpanningTreeProtocol) -> Self {
         Self {
@@ -78,7 +78,7 @@ impl SpanningTreeConfig {
 }
 
 impl SpanningTreePort {
-    /// What the standards recommend of a port.
+    /// Returns the recommended values of the standards for a port.
     #[must_use]
     pub const fn new(name: String, number: u16) -> Self {
         Self {

@@ -1,8 +1,7 @@
-//! What a bridge's ordinary switching (`NORMAL`) is told beside its ports: which interfaces
-//! are one logical port, in which VLANs, and how many stations are remembered how long
+//! The configuration of `NORMAL`: bonds, VLANs, ageing, multicast snooping
 //! (ovs-vswitchd.conf.db(5), the tables `Port` and `Bridge`).
 //!
-//! Ports are named by their numbers, which are settled where the configuration is made.
+//! Ports are identified by their numbers, which are final when this configuration is built.
 
 use std::time::Duration;
 
@@ -11,45 +10,44 @@ use base::PortNo;
 use super::bond::BondConfig;
 use super::vlan::{PortVlans, VlanLimit, VlanSet};
 
-/// How long a silent station is remembered, as for Open vSwitch and 802.1D.
+/// Default ageing time of stations, as in Open vSwitch and 802.1D.
 pub const AGEING_TIME: Duration = Duration::from_secs(300);
 
-/// Stations remembered by a bridge: Open vSwitch's default.
+/// Default size of the forwarding database, as in Open vSwitch.
 pub const FDB_SIZE: usize = 8192;
 
-/// Multicast groups remembered by a bridge: Open vSwitch's default.
+/// Default number of multicast groups, as in Open vSwitch.
 const GROUPS_MAX: usize = 2048;
 
-/// What a bridge's ordinary switching is to do.
+/// The configuration of `NORMAL`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SwitchingConfig {
-    /// Ports of which more is to be said than that they are one interface that carries every
-    /// VLAN; in the order of their names.
+    /// Ports with settings other than the default (a single interface that carries all VLANs), in
+    /// the order of their names.
     pub ports: Vec<LogicalPort>,
-    /// VLANs in which no station is learned, and so every frame is flooded (`flood_vlans`).
+    /// VLANs without learning, in which every frame is flooded (`flood_vlans`).
     pub flood_vlans: VlanSet,
-    /// How many stations are remembered (`other_config:mac-table-size`).
+    /// Maximum number of learned stations (`other_config:mac-table-size`).
     pub fdb_size: usize,
-    /// How long one that is silent is remembered (`other_config:mac-aging-time`).
+    /// Ageing time of stations (`other_config:mac-aging-time`).
     pub ageing: Duration,
-    /// Whether frames that are for bridges go on (`other_config:forward-bpdu`).
+    /// Forwards frames to the reserved bridge addresses (`other_config:forward-bpdu`).
     pub forward_bpdu: bool,
-    /// How many tags of a frame are looked at (`Open_vSwitch`, `other_config:vlan-limit`).
+    /// Number of VLAN tags that `NORMAL` parses (`Open_vSwitch`, `other_config:vlan-limit`).
     pub vlan_limit: VlanLimit,
-    /// How the bridge listens in to who wants which groups' frames, if it does
-    /// (`mcast_snooping_enable`).
+    /// Multicast snooping, if enabled (`mcast_snooping_enable`).
     pub snooping: Option<SnoopingConfig>,
 }
 
-/// How a bridge listens in to who wants which multicast groups' frames.
+/// The configuration of multicast snooping.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SnoopingConfig {
-    /// How many groups are remembered (`other_config:mcast-snooping-table-size`).
+    /// Maximum number of groups (`other_config:mcast-snooping-table-size`).
     pub groups_max: usize,
-    /// How long a member that is silent is remembered (`other_config:mcast-snooping-aging-time`).
+    /// Ageing time of memberships (`other_config:mcast-snooping-aging-time`).
     pub ageing: Duration,
-    /// Whether frames of groups that nobody is in go to all
-    /// (`other_config:mcast-snooping-disable-flood-unregistered` says no).
+    /// Floods frames of groups without members
+    /// (`other_config:mcast-snooping-disable-flood-unregistered` disables it).
     pub flood_unregistered: bool,
 }
 
@@ -63,12 +61,12 @@ impl Default for SnoopingConfig {
     }
 }
 
-/// What leaves by a port of a bridge that listens in.
+/// Multicast settings of a port.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MulticastPort {
-    /// All groups' frames, whoever has joined them (`other_config:mcast-snooping-flood`).
+    /// The port receives the frames of all groups (`other_config:mcast-snooping-flood`).
     pub flood: bool,
-    /// What hosts say of groups (`other_config:mcast-snooping-flood-reports`).
+    /// The port receives all membership reports (`other_config:mcast-snooping-flood-reports`).
     pub flood_reports: bool,
 }
 
@@ -86,25 +84,25 @@ impl Default for SwitchingConfig {
     }
 }
 
-/// What a switch knows as one port: a row of the table `Port`.
+/// A logical port: a row of the table `Port`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LogicalPort {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// The interfaces behind it, by number, in order.
+    /// The numbers of its interfaces, in order.
     pub members: Vec<PortNo>,
-    /// Its VLANs.
+    /// The VLANs.
     pub vlans: PortVlans,
-    /// Whether frames do not go from it to another that is protected, too.
+    /// The port does not forward to other protected ports.
     pub is_protected: bool,
-    /// How its interfaces carry its frames together, if they are several.
+    /// The bond settings of a port with several interfaces.
     pub bond: Option<BondConfig>,
-    /// What of multicast leaves by it.
+    /// The multicast settings.
     pub multicast: MulticastPort,
 }
 
 impl LogicalPort {
-    /// Whether nothing need be said of it.
+    /// Returns whether all settings are the default.
     #[must_use]
     pub fn is_plain(&self) -> bool {
         self.members.len() < 2

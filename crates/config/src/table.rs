@@ -1,15 +1,15 @@
-//! What the operator says of a flow table (ovs-vswitchd.conf.db(5), the table `Flow_Table`).
+//! The configuration of a flow table (ovs-vswitchd.conf.db(5), the table `Flow_Table`).
 
 use std::fmt;
 
-/// One flow table. The default is what a table is that nobody speaks of.
+/// A flow table. The default is an unconfigured table.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TableConfig {
-    /// Its name; none, if empty.
+    /// The name; none if empty.
     pub name: String,
-    /// The most rules, if fewer than any table may have.
+    /// The maximum number of rules, if it is below the general maximum.
     pub limit: Option<usize>,
-    /// Whether a full table makes room for a new rule by taking one with a timeout out.
+    /// A full table evicts a rule with a timeout for a new one.
     pub eviction: bool,
 }
 

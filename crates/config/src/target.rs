@@ -1,5 +1,5 @@
-//! Where controllers are met: `tcp:`, `ssl:` and `unix:` to go to them, `ptcp:`, `pssl:` and
-//! `punix:` to wait for them, written as Open vSwitch writes them.
+//! Addresses of controllers: `tcp:`, `ssl:` and `unix:` connect, `ptcp:`, `pssl:` and `punix:`
+//! listen, in the notation of Open vSwitch.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -10,40 +10,40 @@ use serde::Deserialize;
 
 use super::ConfigError;
 
-/// The port that IANA gave to OpenFlow.
+/// The IANA port of OpenFlow.
 const OPENFLOW_PORT: u16 = 6653;
 
 /// A controller to connect to.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(try_from = "String")]
 pub enum ControllerTarget {
-    /// By TCP; the host is an address or a name.
+    /// Over TCP; the host is an address or a name.
     Tcp {
         /// Address or name, without brackets.
         host: String,
         /// TCP port.
         port: u16,
     },
-    /// By TLS over TCP.
+    /// Over TLS.
     Ssl {
         /// Address or name, without brackets.
         host: String,
         /// TCP port.
         port: u16,
     },
-    /// By a Unix socket.
+    /// Over a Unix socket.
     Unix(PathBuf),
 }
 
-/// A socket to wait at.
+/// A socket to listen on.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(try_from = "String")]
 pub enum ListenAddress {
-    /// By TCP.
+    /// Over TCP.
     Tcp(SocketAddr),
-    /// By TLS over TCP.
+    /// Over TLS.
     Ssl(SocketAddr),
-    /// By a Unix socket.
+    /// Over a Unix socket.
     Unix(PathBuf),
 }
 
@@ -77,7 +77,7 @@ impl FromStr for ControllerTarget {
     }
 }
 
-/// Splits `HOST[:PORT]`, the host perhaps in brackets.
+/// Splits `HOST[:PORT]`; the host may be in brackets.
 pub(super) fn split_host(text: &str, usual: u16) -> Option<(String, u16)> {
     let (host, port) = match text.strip_prefix('[') {
         Some(rest) => rest.split_once(']')?,
@@ -120,7 +120,7 @@ impl FromStr for ListenAddress {
     }
 }
 
-/// Reads `[PORT][:ADDRESS]`. Port 0 lets the system choose.
+/// Parses `[PORT][:ADDRESS]`. With port 0 the system chooses.
 fn listen_address(text: &str) -> Option<SocketAddr> {
     let (port, address) = text.split_once(':').unwrap_or((text, ""));
     let port = if port.is_empty() {
@@ -157,7 +157,7 @@ impl TryFrom<String> for ListenAddress {
 }
 
 impl ControllerTarget {
-    /// Whether it is gone to by TLS.
+    /// Returns whether the connection uses TLS.
     #[must_use]
     pub const fn is_secured(&self) -> bool {
         matches!(self, Self::Ssl { .. })
@@ -174,7 +174,7 @@ impl fmt::Display for ControllerTarget {
     }
 }
 
-/// Writes a host by TCP, in brackets if it has colons.
+/// Formats a TCP address, with brackets around a host that contains colons.
 pub(super) fn tell_host(
     f: &mut fmt::Formatter<'_>,
     scheme: &str,

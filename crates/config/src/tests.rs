@@ -1,4 +1,4 @@
-//! What users type, and what they are told when it makes no sense.
+//! Tests of parsing, and of the error messages for invalid input.
 
 use std::str::FromStr;
 

@@ -1,5 +1,5 @@
-//! A tunnel as the user asks for it: its protocol, its ends, its keys, and how the packets are
-//! that it makes (ovs-vswitchd.conf.db(5), "Tunnel Options").
+//! The configuration of a tunnel: protocol, endpoints, keys, and the outer header
+//! (ovs-vswitchd.conf.db(5), "Tunnel Options").
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,79 +7,78 @@ use std::net::IpAddr;
 
 use packet::tunnel::{GENEVE_PORT, TunnelProtocol, VXLAN_GPE_PORT, VXLAN_PORT, VxlanExtension};
 
-/// The time to live of packets where nobody says another (`options:ttl`).
+/// Default TTL of the outer header (`options:ttl`).
 const TTL_DEFAULT: u8 = 64;
 
-/// One end of a tunnel, or what frames themselves are to tell of it.
+/// An endpoint of a tunnel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum TunnelEndpoint {
-    /// This address.
+    /// A configured address.
     Given(IpAddr),
-    /// Any, of our own end: the one that the route to the other has.
+    /// Any local address: that of the route to the remote endpoint.
     Any,
-    /// What rules write, and what the tunnel's packets say.
+    /// Set by rules for sent packets, and matched by rules for received packets.
     Flow,
 }
 
-/// A tunnel's key.
+/// The key of a tunnel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum TunnelKey {
-    /// There is none; where a protocol always has one, it is zero.
+    /// No key; zero in protocols that always have one.
     None,
-    /// This one.
+    /// A configured key.
     Given(u32),
-    /// What rules write, and what the tunnel's packets say.
+    /// Set by rules for sent packets, and matched by rules for received packets.
     Flow,
 }
 
-/// Something of IP's header.
+/// A field of the outer IP header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum OuterField {
-    /// This.
+    /// A configured value.
     Given(u8),
-    /// What the packet within has, if it is IP, and this otherwise.
+    /// The value of the inner packet if it is IP, and this value otherwise.
     Inherit(u8),
 }
 
-/// A tunnel.
+/// The configuration of a tunnel.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TunnelConfig {
-    /// Its protocol.
+    /// The protocol.
     pub protocol: TunnelProtocol,
-    /// The UDP port that packets go to; zero of GRE.
+    /// The UDP destination port; zero for GRE.
     pub port: u16,
-    /// The other end.
+    /// The remote endpoint.
     pub remote: TunnelEndpoint,
-    /// Our end.
+    /// The local endpoint.
     pub local: TunnelEndpoint,
-    /// The key of packets that come in.
+    /// The key of received packets.
     pub in_key: TunnelKey,
-    /// The key of those that go out.
+    /// The key of sent packets.
     pub out_key: TunnelKey,
     /// DSCP and ECN.
     pub tos: OuterField,
-    /// Time to live.
+    /// The TTL.
     pub ttl: OuterField,
-    /// Whether packets of IPv4 may not be cut on their way.
+    /// The don't-fragment bit of outer IPv4 headers.
     pub dont_fragment: bool,
-    /// Whether packets have a checksum around what is within; those of IPv6 have by UDP.
+    /// Sent packets have a UDP or GRE checksum; UDP over IPv6 always has one.
     pub checksum: bool,
-    /// Whether packets of GRE are numbered.
+    /// GRE packets have sequence numbers.
     pub sequenced: bool,
-    /// Whether packets are within, not frames: the bridge sees them behind an Ethernet
-    /// header without addresses.
+    /// The payload is a packet without an Ethernet header; the bridge sees it after an Ethernet
+    /// header with zero addresses.
     pub is_layer3: bool,
 }
 
-/// Types of tunnels, as the database calls them.
+/// The tunnel types in the database.
 pub const TYPES: [&str; 3] = ["vxlan", "geneve", "gre"];
 
 impl TunnelConfig {
-    /// Reads a tunnel of this type from options, of which those are taken out that are
-    /// understood.
+    /// Parses a tunnel of this type from options, and removes the options that it understands.
     ///
     /// # Errors
-    /// One that must be there is not, or a value is none that can be.
+    /// A required option is missing, or a value is invalid.
     pub fn parse(of: &str, name: &str, options: &mut BTreeMap<&str, &str>) -> Result<Self, String> {
         let protocol = match of {
             "vxlan" => TunnelProtocol::Vxlan(extension(options.remove("exts"))?),
@@ -135,7 +134,8 @@ impl TunnelConfig {
         }
     }
 
-    /// What tells it apart from others, as the database has it.
+    /// Returns the options that distinguish the tunnel from others, in the notation of the
+    /// database.
     pub fn identity(&self) -> String {
         let key = |key: TunnelKey| match key {
             TunnelKey::Given(key) => Some(key.to_string()),
@@ -164,7 +164,7 @@ impl TunnelConfig {
         said.join(", ")
     }
 
-    /// The word that the database and the command line have for its type.
+    /// Returns the type in the database and on the command line.
     #[must_use]
     pub const fn type_name(&self) -> &'static str {
         match self.protocol {
@@ -175,7 +175,7 @@ impl TunnelConfig {
     }
 }
 
-/// Reads the words behind `vxlan:NAME,`: each a short name of an option and its value.
+/// Parses the words after `vxlan:NAME,`: short option names with values.
 pub(super) fn from_words(of: &str, name: &str, words: &str) -> Result<TunnelConfig, String> {
     let mut options = BTreeMap::new();
     for word in words.split(',').filter(|word| !word.is_empty()) {
@@ -198,7 +198,7 @@ pub(super) fn from_words(of: &str, name: &str, words: &str) -> Result<TunnelConf
 }
 
 impl fmt::Display for TunnelConfig {
-    /// As `from_words` reads it, behind the name.
+    /// Formats the words that `from_words` parses, which follow the name.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let end = |end: TunnelEndpoint| match end {
             TunnelEndpoint::Given(address) => Some(address.to_string()),

@@ -1,34 +1,34 @@
-//! Which VLANs a port carries, and how their frames look on its wire (IEEE 802.1Q;
-//! ovs-vswitchd.conf.db(5), the table `Port`, "VLAN Configuration").
+//! The VLANs of a port, and the tags of its frames (IEEE 802.1Q; ovs-vswitchd.conf.db(5), the table
+//! `Port`, "VLAN Configuration").
 
 use std::fmt;
 use std::sync::Arc;
 
-/// The highest VLAN that a port may be in or carry. 4095 is no VLAN (IEEE 802.1Q, table
-/// 9-2), but the schema allows it, and so the tables of Open vSwitch carry it.
+/// The maximum VLAN of a port. 4095 is not a VLAN (IEEE 802.1Q, table 9-2), but the schema allows
+/// it, and Open vSwitch therefore carries it.
 pub const VID_MAX: u16 = 4095;
 
-/// Words of a set with a bit for each VLAN.
+/// Number of words of a set with one bit per VLAN.
 const WORDS: usize = (VID_MAX as usize + 1) / 64;
 
-/// A set of VLANs. Zero stands for frames without a tag.
+/// A set of VLANs. Zero represents untagged frames.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct VlanSet(Option<Arc<[u64; WORDS]>>);
 
 impl VlanSet {
-    /// Without any VLAN.
+    /// Returns the empty set.
     #[must_use]
     pub fn none() -> Self {
         Self::default()
     }
 
-    /// With every VLAN.
+    /// Returns the set of all VLANs.
     #[must_use]
     pub fn all() -> Self {
         Self(Some(Arc::new([u64::MAX; WORDS])))
     }
 
-    /// Whether `vid` is in it.
+    /// Returns whether the set contains `vid`.
     #[must_use]
     pub fn has(&self, vid: u16) -> bool {
         let vid = usize::from(vid & VID_MAX);
@@ -36,7 +36,7 @@ impl VlanSet {
         words.is_some_and(|words| words[vid / 64] >> (vid % 64) & 1 != 0)
     }
 
-    /// Puts `vid` in, or takes it out.
+    /// Adds or removes `vid`.
     pub fn set(&mut self, vid: u16, is_in: bool) {
         let vid = usize::from(vid & VID_MAX);
         let words = self.0.get_or_insert_with(|| Arc::new([0; WORDS]));
@@ -45,21 +45,21 @@ impl VlanSet {
         *word = if is_in { *word | bit } else { *word & !bit };
     }
 
-    /// Whether there is no VLAN in it.
+    /// Returns whether the set is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         let words = self.0.as_deref();
         words.is_none_or(|words| words.iter().all(|word| *word == 0))
     }
 
-    /// Whether every VLAN is in it.
+    /// Returns whether the set contains every VLAN.
     #[must_use]
     pub fn is_all(&self) -> bool {
         let words = self.0.as_deref();
         words.is_some_and(|words| words.iter().all(|word| *word == u64::MAX))
     }
 
-    /// The VLANs in it, the lowest first.
+    /// Returns the VLANs in ascending order.
     pub fn iter(&self) -> impl Iterator<Item = u16> {
         (0..=VID_MAX).filter(|vid| self.has(*vid))
     }
@@ -82,77 +82,77 @@ impl fmt::Debug for VlanSet {
     }
 }
 
-/// How many of a frame's tags `NORMAL` looks at; what lies deeper is payload to it.
+/// Number of VLAN tags that `NORMAL` parses; further tags are payload.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum VlanLimit {
-    /// The outermost.
+    /// The outermost tag.
     #[default]
     One,
-    /// Two, the most that Open vSwitch looks at.
+    /// Two tags, the maximum of Open vSwitch.
     Two,
 }
 
-/// What tag announces a VLAN of a provider (`other_config:qinq-ethtype`).
+/// The EtherType of a provider tag (`other_config:qinq-ethtype`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TagType {
     /// `0x88a8`, a service tag (IEEE 802.1ad).
     #[default]
     Service,
-    /// `0x8100`, as for customers' VLANs (IEEE 802.1Q).
+    /// `0x8100`, the type of customer tags (IEEE 802.1Q).
     Customer,
 }
 
-/// Which frames without a VLAN leave with a tag for their priority (`other_config:priority-tags`).
+/// Frames without a VLAN that are sent with a priority tag (`other_config:priority-tags`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PriorityTags {
-    /// None.
+    /// No frames.
     #[default]
     No,
-    /// Those that have a priority.
+    /// Frames with a priority other than zero.
     IfNonzero,
-    /// Those that came with a tag.
+    /// Frames that were received with a tag.
     Always,
 }
 
-/// In which VLANs a port takes part, and how (the column `vlan_mode`).
+/// The VLAN mode of a port (the column `vlan_mode`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum VlanMode {
-    /// In one, without tags on the wire.
+    /// An access port: one VLAN, untagged.
     Access {
         /// The VLAN.
         tag: u16,
     },
-    /// In these, with their tags.
+    /// A trunk port: these VLANs, tagged.
     Trunk {
-        /// The VLANs; zero lets frames without a tag pass.
+        /// The VLANs; zero permits untagged frames.
         trunks: VlanSet,
     },
-    /// As a trunk, but what comes without a tag is in the native VLAN.
+    /// A trunk port whose untagged frames belong to the native VLAN.
     Native {
         /// The native VLAN.
         tag: u16,
-        /// The VLANs, with the native one.
+        /// The VLANs, including the native one.
         trunks: VlanSet,
-        /// Whether frames of the native VLAN leave with its tag.
+        /// Frames of the native VLAN are sent with its tag.
         is_tagged: bool,
     },
-    /// In one, within which customers' tags stay as they are.
+    /// A dot1q-tunnel port: one provider VLAN, which carries customer tags unchanged.
     Tunnel {
-        /// The VLAN of the provider.
+        /// The provider VLAN.
         tag: u16,
-        /// The customers' VLANs that pass; zero for frames without a tag.
+        /// The customer VLANs that pass; zero for untagged frames.
         customers: VlanSet,
-        /// What announces the provider's tag.
+        /// The EtherType of the provider tag.
         tag_type: TagType,
     },
 }
 
-/// The VLANs of a port.
+/// The VLAN configuration of a port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PortVlans {
-    /// Which, and how.
+    /// The VLAN mode.
     pub mode: VlanMode,
-    /// Frames of no VLAN that leave with a tag.
+    /// Priority tags of frames without a VLAN.
     pub priority_tags: PriorityTags,
 }
 
@@ -168,8 +168,7 @@ impl Default for PortVlans {
 }
 
 impl PortVlans {
-    /// Whether the port carries every VLAN, tags as they come, as one does of which nothing
-    /// is said.
+    /// Returns whether the configuration is the default: a trunk of all VLANs.
     #[must_use]
     pub fn is_plain(&self) -> bool {
         *self == Self::default()
@@ -177,8 +176,8 @@ impl PortVlans {
 }
 
 impl VlanMode {
-    /// A port that carries `trunks` and is in the VLAN `tag` beside. The native VLAN is
-    /// carried in any case, and what has no tag is in it.
+    /// Returns a native mode. Its trunks always include the native VLAN, to which untagged frames
+    /// belong.
     #[must_use]
     pub fn native(tag: u16, mut trunks: VlanSet, is_tagged: bool) -> Self {
         if tag != 0 {

@@ -1,5 +1,5 @@
-//! What holds of the steps between any two configurations: they lead from the one to the
-//! other, each can be taken where it stands, and what is in both is left alone.
+//! Properties of the steps between any two configurations: they transform one into the other, each
+//! is valid when it is executed, and common parts remain untouched.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
@@ -13,7 +13,7 @@ use crate::{
     TableConfig,
 };
 
-/// A bridge, as steps make it: what can be changed in place, and what comes and goes.
+/// The state of a bridge after some steps: settings, and parts that are added and removed.
 #[derive(Clone, Debug, PartialEq)]
 struct Made {
     config: BridgeConfig,
@@ -22,7 +22,7 @@ struct Made {
     listen: BTreeSet<ListenAddress>,
 }
 
-/// A bridge without what comes and goes.
+/// Returns a bridge without ports, controllers and sockets.
 fn bare(bridge: &BridgeConfig) -> BridgeConfig {
     BridgeConfig {
         ports: Vec::new(),
@@ -32,7 +32,7 @@ fn bare(bridge: &BridgeConfig) -> BridgeConfig {
     }
 }
 
-/// What a configuration asks for.
+/// Returns the bridges of a configuration.
 fn wanted(config: &Config) -> BTreeMap<String, Made> {
     let made = |bridge: &BridgeConfig| {
         let parts = Parts::of(bridge);
@@ -47,7 +47,7 @@ fn wanted(config: &Config) -> BTreeMap<String, Made> {
     config.bridges.iter().map(made).collect()
 }
 
-/// Takes a step, as the shell does; it must be one that can be taken.
+/// Executes a step, which must be valid in this state.
 fn take(made: &mut BTreeMap<String, Made>, step: &ConfigStep) {
     match step {
         ConfigStep::RemoveBridge(name) => assert!(made.remove(name).is_some(), "{step}"),
@@ -86,7 +86,7 @@ fn take(made: &mut BTreeMap<String, Made>, step: &ConfigStep) {
     }
 }
 
-/// Changes what of a bridge is changed while it stays.
+/// Executes a step that changes settings of an existing bridge.
 fn change(config: &mut BridgeConfig, step: &ConfigStep) {
     match step {
         ConfigStep::SetFailMode(_, mode) => config.fail_mode = *mode,
@@ -132,7 +132,7 @@ fn on<'a>(made: &'a mut BTreeMap<String, Made>, name: &str) -> &'a mut Made {
     made.get_mut(name).expect("a bridge that is there")
 }
 
-/// What interfaces and tables are given, by their numbers.
+/// MTUs of interfaces and limits of tables, by number.
 type Beside = (BTreeMap<u8, u32>, BTreeMap<u8, usize>);
 
 fn beside() -> impl Strategy<Value = Beside> {
@@ -142,7 +142,7 @@ fn beside() -> impl Strategy<Value = Beside> {
     )
 }
 
-/// Gives interfaces lengths, and tables limits.
+/// Sets the MTUs of interfaces and the limits of tables.
 fn give(bridge: &mut BridgeConfig, place: usize, (lengths, limits): Beside) {
     for (name, mtu) in lengths {
         let equipment = InterfaceConfig {
@@ -162,8 +162,7 @@ fn give(bridge: &mut BridgeConfig, place: usize, (lengths, limits): Beside) {
     }
 }
 
-/// A bridge of the few that there are, with ports of the few that there are: so that names
-/// and numbers change hands.
+/// Generates one of a few bridges with a few ports, so that names and numbers are reused.
 fn bridge(place: usize) -> impl Strategy<Value = BridgeConfig> {
     let kind = prop::sample::select(vec!["", "tap:"]);
     let port = (kind, 0..4_u8, prop::option::of(1..6_u8));
@@ -260,7 +259,7 @@ proptest! {
             take(&mut made, step);
         }
         let mut wanted = wanted(&new);
-        // Those that stay keep their place.
+        // The order of remaining controllers does not change.
         for bridge in made.values_mut().chain(wanted.values_mut()) {
             bridge.controllers.sort_by_key(|controller| format!("{controller:?}"));
         }
@@ -278,7 +277,7 @@ proptest! {
             let has = |made: &BTreeMap<String, Made>| {
                 made.get(name).is_some_and(|made| made.ports.contains(port))
             };
-            // Of a bridge that is made anew all ports are.
+            // A recreated bridge adds all its ports again.
             let address = |made: &BTreeMap<String, Made>| {
                 made.get(name).map(|made| made.config.address)
             };
@@ -287,7 +286,7 @@ proptest! {
         }
     }
 
-    /// Whoever takes steps may take all of those first, and at once.
+    /// An executor may run all removals first, and together.
     #[test]
     fn what_goes_goes_before_anything_comes(old in config(), new in config()) {
         let steps = reconcile(&old, &new);
