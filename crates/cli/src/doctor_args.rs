@@ -1,4 +1,4 @@
-//! The arguments of `comporta doctor`, and what is told of what it finds.
+//! The arguments of `comporta doctor`, and the output of its findings.
 
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -8,7 +8,7 @@ use doctor::{Asked, Attempt, CpuList, Finding, Host, Mend, State};
 
 use crate::dump_args::Told;
 
-/// Look for what of this host would cost a switch frames or time, and tell how to mend it.
+/// Check the host for settings that cause drops or latency, and show how to fix them.
 #[derive(Args)]
 #[command(
     after_help = "Without --fix or --undo nothing is changed. Exit code 2 says that something is to \
@@ -18,25 +18,25 @@ use crate::dump_args::Told;
     comporta doctor --undo"
 )]
 pub(crate) struct DoctorArgs {
-    /// The cores that the switch's workers are to have, as in 1,4-7 [default: none is looked at].
+    /// The cores of the switch's workers, as in 1,4-7 [default: no check of cores].
     #[arg(long, value_name = "CORES")]
     cores: Option<CpuList>,
-    /// An interface that is to be a port (may be given again).
+    /// An interface that will be a port (repeatable).
     #[arg(long = "port", value_name = "INTERFACE")]
     ports: Vec<String>,
-    /// Mend what can be mended at once and undone.
+    /// Fix the settings that can be changed at once and undone.
     #[arg(long, conflicts_with = "undo")]
     fix: bool,
-    /// Put back what --fix has found there.
+    /// Restore the settings that --fix changed.
     #[arg(long, conflicts_with_all = ["cores", "ports"])]
     undo: bool,
-    /// Where it is kept what --fix has found there.
+    /// The file with the settings before --fix.
     #[arg(long, value_name = "FILE", default_value = "/run/comporta/doctor.json")]
     journal: PathBuf,
 }
 
 impl DoctorArgs {
-    /// What is found, and done; whether something is left to be mended.
+    /// Returns the findings and the changes, and whether problems remain.
     pub(crate) fn examine(self) -> Result<Told, Box<dyn std::error::Error>> {
         let host = Host::here()?;
         if self.undo {
@@ -61,7 +61,7 @@ impl DoctorArgs {
     }
 }
 
-/// Whether a finding was not mended by what was done.
+/// Returns a filter of the findings that the changes did not fix.
 fn is_left(done: &[Attempt]) -> impl Fn(&Finding) -> bool {
     |finding| match &finding.mend {
         Mend::Write { file, .. } => {

@@ -1,5 +1,5 @@
-//! The arguments of `comporta flows`, `groups`, `meters` and `ports`: which switch is
-//! asked, and what it is to tell or to change.
+//! The arguments of `comporta flows`, `groups`, `meters` and `ports`: the switch, and the query or
+//! change.
 
 use std::error::Error;
 use std::io::IsTerminal;
@@ -12,18 +12,18 @@ use tools::{
 
 use crate::input::typed_or_read;
 
-/// Whom to ask.
+/// The bridge of a query.
 #[derive(Args)]
 struct Bridge {
     /// The bridge.
     bridge: String,
-    /// Where the switch has its sockets [default: $OVS_RUNDIR, /var/run/openvswitch].
+    /// The directory of the switch's sockets [default: $OVS_RUNDIR, /var/run/openvswitch].
     #[arg(long, value_name = "DIRECTORY")]
     rundir: Option<PathBuf>,
-    /// Call ports and tables by their names [default: on a terminal; names are always understood].
+    /// Print names of ports and tables [default: on a terminal; names are always accepted].
     #[arg(long, overrides_with = "no_names")]
     names: bool,
-    /// Know ports and tables by their numbers alone.
+    /// Print and accept numbers of ports and tables only.
     #[arg(long)]
     no_names: bool,
 }
@@ -34,7 +34,7 @@ impl Bridge {
         Client::connect(&socket, self.naming())
     }
 
-    /// As `ovs-ofctl` has it: whoever reads a terminal is told names.
+    /// Returns the naming as in `ovs-ofctl`: names are printed on a terminal.
     fn naming(&self) -> Naming {
         match (self.names, self.no_names) {
             (true, _) => Naming::Show,
@@ -45,24 +45,25 @@ impl Bridge {
     }
 }
 
-/// What is to be changed in place of being told. TEXT is in the words of ovs-ofctl; - is
-/// lines on standard input, and @FILE those of a file.
+/// A change instead of a query. TEXT is in the syntax of ovs-ofctl; - reads lines from standard
+/// input, and @FILE from a file.
 #[derive(Args)]
 #[group(multiple = false)]
 struct Change {
-    /// Add what the text says (-: lines on standard input, @FILE: lines of a file; a line may begin with a command).
+    /// Add rules or other entries (-: lines from standard input, @FILE: lines of a file; a line may
+    /// begin with a command).
     #[arg(long, value_name = "TEXT")]
     add: Option<String>,
-    /// Change what the text says (or - or @FILE).
+    /// Modify entries (or - or @FILE).
     #[arg(long, value_name = "TEXT")]
     modify: Option<String>,
-    /// Delete what the text says, or all (or - or @FILE).
+    /// Delete entries, or all of them (or - or @FILE).
     #[arg(long, value_name = "TEXT")]
     delete: Option<String>,
 }
 
 impl Change {
-    /// The command and its text, if one was given.
+    /// Returns the command and its text, if given.
     fn command(self, strict: bool) -> Option<(Command, String)> {
         let (modify, delete) = match strict {
             true => (Command::ModifyStrict, Command::DeleteStrict),
@@ -75,7 +76,7 @@ impl Change {
     }
 }
 
-/// Makes a change, of lines that stand in `text` or where it says.
+/// Executes a change with the lines in `text`, or in the file that it names.
 fn make(
     bridge: &Bridge,
     subject: LineSubject,
@@ -101,8 +102,7 @@ const fn together(bundle: bool) -> Atomicity {
     }
 }
 
-/// Does something with the lines that stand in `text`, or in the file that it names, and
-/// names that file in a complaint.
+/// Calls `act` with the lines in `text`, or in the file that it names; an error names that file.
 fn with_lines<T>(
     text: String,
     act: impl FnOnce(&str) -> Result<T, ToolError>,
@@ -113,11 +113,11 @@ fn with_lines<T>(
     Ok(act(&lines).map_err(|error| format!("{place}{error}"))?)
 }
 
-/// What a tool tells, and whether it found what it was to look for otherwise.
+/// The output of a tool, and whether it found differences.
 pub(crate) struct Told {
-    /// The text to show.
+    /// The text to print.
     pub(crate) text: String,
-    /// Whether there are differences: then the exit code says so, as that of ovs-ofctl does.
+    /// The tool found differences, which the exit code reports, as that of ovs-ofctl does.
     pub(crate) differs: bool,
 }
 
@@ -130,7 +130,7 @@ impl Told {
     }
 }
 
-/// Tell the rules of a switch that runs, in the order in which frames meet them, or change them.
+/// Print the rules of a running switch in their order of evaluation, or change them.
 #[derive(Args)]
 #[command(
     after_help = "Examples:\n  comporta flows br0 table=0 --sort=in_port\n  comporta flows br0 --add tcp,tp_dst=23,actions=drop\n  comporta flows br0 --replace rules.txt --bundle\n\n--diff ends with exit code 2 if there are differences."
@@ -138,41 +138,41 @@ impl Told {
 pub(crate) struct FlowsArgs {
     #[command(flatten)]
     bridge: Bridge,
-    /// Which rules, in the words of ovs-ofctl dump-flows [default: all].
+    /// The rules to print, in the syntax of ovs-ofctl dump-flows [default: all].
     filter: Option<String>,
-    /// With what they counted, which is how they are told.
+    /// Print counters, which is the default.
     #[arg(long, overrides_with = "no_stats")]
     stats: bool,
-    /// Without what they counted.
+    /// Print no counters.
     #[arg(long)]
     no_stats: bool,
-    /// Put them in order by a field of their matches, or by priority (may be given again).
+    /// Sort by a field of the match, or by priority (repeatable).
     #[arg(long, value_name = "FIELD", num_args = 0..=1, require_equals = true, default_missing_value = "priority")]
     sort: Vec<String>,
-    /// Likewise, the greatest first.
+    /// As --sort, in descending order.
     #[arg(long, value_name = "FIELD", num_args = 0..=1, require_equals = true, default_missing_value = "priority")]
     rsort: Vec<String>,
     #[command(flatten)]
     change: Change,
-    /// Have the switch hold the rules of a file and no others (- for standard input).
+    /// Replace all rules of the switch by those of a file (- for standard input).
     #[arg(long, value_name = "FILE", conflicts_with = "Change")]
     replace: Option<String>,
-    /// Tell what the switch has otherwise than a file (- for standard input).
+    /// Print the differences between the switch and a file (- for standard input).
     #[arg(long, value_name = "FILE", conflicts_with_all = ["Change", "replace"])]
     diff: Option<String>,
-    /// Change only rules of just this match and priority.
+    /// Change only rules with exactly this match and priority.
     #[arg(long)]
     strict: bool,
-    /// Add again also what is there as it should be.
+    /// Add rules again that exist already.
     #[arg(long, requires = "replace")]
     readd: bool,
-    /// All or nothing, and to every frame at once.
+    /// Change all or nothing, atomically for every frame.
     #[arg(long)]
     bundle: bool,
 }
 
 impl FlowsArgs {
-    /// The text to show. `matches` tell in which order `--sort` and `--rsort` were given.
+    /// Returns the output. `matches` contains the order of `--sort` and `--rsort`.
     pub(crate) fn ask(mut self, matches: &ArgMatches) -> Result<Told, Box<dyn Error>> {
         let orders = orders(&self.sort, &self.rsort, matches)?;
         if let Some(path) = self.replace.take() {
@@ -201,7 +201,7 @@ impl FlowsArgs {
     }
 }
 
-/// A file's name as it stands in place of a text.
+/// Returns the notation of a file name in place of a text.
 fn named(path: String) -> String {
     match path.as_str() {
         "-" => path,
@@ -209,7 +209,7 @@ fn named(path: String) -> String {
     }
 }
 
-/// In which orders rules are to be told: as they were given, whichever option gave them.
+/// Returns the sort orders as they were given, in the order of both options.
 fn orders(
     sort: &[String],
     rsort: &[String],
@@ -226,7 +226,7 @@ fn orders(
     Ok(given.into_iter().map(|(_, order)| order).collect())
 }
 
-/// Tell the groups of a switch that runs, or change them.
+/// Print the groups of a running switch, or change them.
 #[derive(Args)]
 #[command(
     after_help = "Example:\n  comporta groups br0 --add group_id=1,type=select,bucket=output:1,bucket=output:2"
@@ -234,16 +234,16 @@ fn orders(
 pub(crate) struct GroupsArgs {
     #[command(flatten)]
     table: TableArgs,
-    /// Put buckets into a group (or - or @FILE).
+    /// Insert buckets into a group (or - or @FILE).
     #[arg(long, value_name = "TEXT", conflicts_with = "Change")]
     insert_buckets: Option<String>,
-    /// Take buckets out of a group (or - or @FILE).
+    /// Remove buckets from a group (or - or @FILE).
     #[arg(long, value_name = "TEXT", conflicts_with_all = ["Change", "insert_buckets"])]
     remove_buckets: Option<String>,
 }
 
 impl GroupsArgs {
-    /// The text to show.
+    /// Returns the output.
     pub(crate) fn ask(self) -> Result<Told, Box<dyn Error>> {
         let inserted = self
             .insert_buckets
@@ -265,7 +265,7 @@ impl GroupsArgs {
     }
 }
 
-/// Tell the meters of a switch that runs, or change them.
+/// Print the meters of a running switch, or change them.
 #[derive(Args)]
 #[command(
     after_help = "Example:\n  comporta meters br0 --add meter=1,kbps,bands=type=drop,rate=1000"
@@ -276,7 +276,7 @@ pub(crate) struct MetersArgs {
 }
 
 impl MetersArgs {
-    /// The text to show.
+    /// Returns the output.
     pub(crate) fn ask(self) -> Result<Told, Box<dyn Error>> {
         let counts = self.table.stats;
         self.table
@@ -284,17 +284,17 @@ impl MetersArgs {
     }
 }
 
-/// What `groups` and `meters` have in common.
+/// Common arguments of `groups` and `meters`.
 #[derive(Args)]
 struct TableArgs {
     #[command(flatten)]
     bridge: Bridge,
-    /// What they counted, in place of what they are.
+    /// Print counters instead of descriptions.
     #[arg(long)]
     stats: bool,
     #[command(flatten)]
     change: Change,
-    /// All or nothing, and to every frame at once.
+    /// Change all or nothing, atomically for every frame.
     #[arg(long)]
     bundle: bool,
 }
@@ -308,19 +308,19 @@ impl TableArgs {
     }
 }
 
-/// Tell the ports of a switch that runs.
+/// Print the ports of a running switch.
 #[derive(Args)]
 #[command(after_help = "Example:\n  comporta ports br0 --stats")]
 pub(crate) struct PortsArgs {
     #[command(flatten)]
     bridge: Bridge,
-    /// What they counted, in place of what they are.
+    /// Print counters instead of descriptions.
     #[arg(long)]
     stats: bool,
 }
 
 impl PortsArgs {
-    /// The text to show.
+    /// Returns the output.
     pub(crate) fn ask(self) -> Result<Told, Box<dyn Error>> {
         let counts = self.stats;
         let told = dump(&mut self.bridge.call()?, &DumpRequest::Ports { counts })?;

@@ -1,15 +1,15 @@
-//! Where text and bytes come from that are not typed: a file, or standard input.
+//! Input from the command line, from a file, or from standard input.
 
 use std::io::{self, Read};
 use std::path::Path;
 
-/// What stands for standard input.
+/// The name of standard input.
 const STANDARD_INPUT: &str = "-";
 
-/// What stands before the name of a file in place of a text.
+/// The prefix of a file name in place of a text.
 const FILE: char = '@';
 
-/// What was typed, or all of standard input or of a file if that is named.
+/// Returns the text itself, or the content of standard input or of the named file.
 pub(crate) fn typed_or_read(text: String) -> Result<String, String> {
     if let Some(path) = text.strip_prefix(FILE) {
         return text_of(Path::new(path));
@@ -24,7 +24,7 @@ pub(crate) fn typed_or_read(text: String) -> Result<String, String> {
     Ok(read)
 }
 
-/// What is in a file.
+/// Returns the bytes of a file or of standard input.
 pub(crate) fn bytes_of(path: &Path) -> Result<Vec<u8>, String> {
     let read = if path == Path::new(STANDARD_INPUT) {
         let mut bytes = Vec::new();
@@ -35,7 +35,7 @@ pub(crate) fn bytes_of(path: &Path) -> Result<Vec<u8>, String> {
     read.map_err(|error| format!("{}: {error}", path.display()))
 }
 
-/// The text in a file.
+/// Returns the text of a file or of standard input.
 pub(crate) fn text_of(path: &Path) -> Result<String, String> {
     let text = String::from_utf8(bytes_of(path)?);
     text.map_err(|_| format!("{}: this is no text", path.display()))

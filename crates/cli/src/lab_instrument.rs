@@ -1,8 +1,9 @@
-//! The lab's instrument by hand: the arguments of `comporta lab generate`, `receive`, `reflect`, `replay`,
-//! `calibrate` and `controller`, and what comes of them. Tallies go to standard output, how it
-//! goes meanwhile to standard error; with `--json` both go to standard output, a line each.
+//! The lab's instruments as commands: the arguments of `comporta lab generate`, `receive`,
+//! `reflect`, `replay`, `calibrate` and `controller`, and their output. The summary is printed on
+//! standard output, progress on standard error; with `--json` both are lines on standard output.
 //!
-//! Exit codes: 4 the tester itself fell short, 130 the user ended it (the tally is that until then).
+//! Exit codes: 4 the tester itself fell short, 130 the user interrupted it (the summary covers the
+//! time until then).
 
 #![expect(
     clippy::print_stdout,
@@ -25,28 +26,28 @@ use lab::by_hand::{
 use lab::{Clock, INTERRUPTED, Interrupt, VersionSet};
 use send::{GenerateArgs, ReplayArgs};
 
-/// The exit code that says that what was measured does not tell.
+/// The exit code of an inconclusive measurement.
 const INCONCLUSIVE: u8 = 4;
 
-/// The instrument's commands.
+/// Commands of the instrument.
 #[derive(Subcommand)]
 pub(crate) enum InstrumentCommand {
-    /// Send frames by interfaces, and measure what comes out.
+    /// Send frames from interfaces, and measure their reception.
     Generate(Box<GenerateArgs>),
-    /// Count frames that come by an interface, and what of a generator's never came.
+    /// Count received frames, and the losses of a generator's frames.
     Receive(ReceiveArgs),
-    /// Send back whatever comes by an interface.
+    /// Return all received frames to their sender.
     Reflect(ReflectArgs),
-    /// Send the frames of a capture file again.
+    /// Send the frames of a capture file.
     Replay(ReplayArgs),
-    /// Measure the instrument itself: its highest rates, and the delays of a bare cable.
+    /// Measure the instrument itself: its maximum rates, and the delay of a bare link.
     Calibrate(CalibrateArgs),
-    /// Be an OpenFlow controller.
+    /// Run an OpenFlow controller.
     Controller(ControllerArgs),
 }
 
 impl InstrumentCommand {
-    /// Does it.
+    /// Runs the command.
     pub(crate) fn run(self) -> Result<ExitCode, Box<dyn Error>> {
         match self {
             Self::Generate(args) => args.run(),
@@ -59,16 +60,16 @@ impl InstrumentCommand {
     }
 }
 
-/// Which interfaces, by which way, and how it is told.
+/// Common arguments: interfaces, sockets and output.
 #[derive(Args)]
 struct CommonArgs {
-    /// The namespace of interfaces that name none themselves (ip-netns(8)).
+    /// The namespace of interfaces without an own one (ip-netns(8)).
     #[arg(short = 'n', long, value_name = "NAME")]
     namespace: Option<String>,
-    /// By AF_XDP sockets both ways, in place of packet sockets.
+    /// Use AF_XDP sockets instead of packet sockets in both directions.
     #[arg(long)]
     xdp: bool,
-    /// JSON: a line a second, and the tally as the last one.
+    /// Print JSON: one line per second, and the summary as the last line.
     #[arg(long)]
     json: bool,
 }
@@ -89,7 +90,7 @@ impl CommonArgs {
         }
     }
 
-    /// Tells how it goes.
+    /// Prints the progress.
     fn tell(&self, second: &Second) {
         match self.json {
             true => println!("{}", second.json()),
@@ -98,17 +99,17 @@ impl CommonArgs {
     }
 }
 
-/// What comes.
+/// Arguments of the receiver.
 #[derive(Args)]
 #[command(after_help = "Example:\n  comporta lab receive eth1 --seconds 10 --json")]
 pub(crate) struct ReceiveArgs {
     /// The interface: INTERFACE or NAMESPACE:INTERFACE.
     #[arg(value_name = "INTERFACE")]
     at: PortName,
-    /// For how many seconds [default: until Ctrl-C].
+    /// Duration in seconds [default: until Ctrl-C].
     #[arg(long, value_name = "COUNT", value_parser = seconds)]
     seconds: Option<Duration>,
-    /// How many frames are enough.
+    /// Stop after this number of frames.
     #[arg(long, value_name = "FRAMES", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
     #[command(flatten)]
@@ -131,20 +132,20 @@ impl ReceiveArgs {
     }
 }
 
-/// What is sent back.
+/// Arguments of the reflector.
 #[derive(Args)]
 #[command(after_help = "Example:\n  comporta lab reflect eth1 --swap addresses")]
 pub(crate) struct ReflectArgs {
     /// The interface: INTERFACE or NAMESPACE:INTERFACE.
     #[arg(value_name = "INTERFACE")]
     at: PortName,
-    /// What is swapped: macs, or addresses of Ethernet and IP.
+    /// Addresses to swap: macs, or addresses (Ethernet and IP).
     #[arg(long, value_name = "WHAT", default_value = "macs", value_parser = parse_reflection)]
     swap: Reflection,
-    /// For how many seconds [default: until Ctrl-C].
+    /// Duration in seconds [default: until Ctrl-C].
     #[arg(long, value_name = "COUNT", value_parser = seconds)]
     seconds: Option<Duration>,
-    /// The core that it takes, all of it [default: the last].
+    /// The core, fully used by busy polling [default: the last].
     #[arg(long, value_name = "CORE")]
     core: Option<usize>,
     #[command(flatten)]
@@ -168,26 +169,26 @@ impl ReflectArgs {
     }
 }
 
-/// What the instrument can do.
+/// Arguments of the calibration.
 #[derive(Args)]
 #[command(
     after_help = "Examples:\n  comporta lab calibrate\n  comporta lab calibrate enp3s0f0 enp3s0f1 --sweep load --size 150"
 )]
 pub(crate) struct CalibrateArgs {
-    /// The two ends of a cable [default: a cable of its own].
+    /// The two ends of a link [default: a new veth pair].
     #[arg(value_name = "INTERFACE", num_args = 2)]
     between: Vec<PortName>,
-    /// What is varied: size, load, or both.
+    /// The varied parameter: size, load, or both.
     #[arg(long, value_name = "WHAT", default_value = "both")]
     sweep: Swept,
-    /// Bytes of frames with their checksum (FCS); loads are of the first.
+    /// Frame sizes in bytes, with the checksum (FCS); loads use the first size.
     #[arg(long, value_name = "BYTES,...", value_delimiter = ',', default_values_t = [150, 64, 512, 1_518])]
     size: Vec<u16>,
-    /// Loads in per cent of the highest rate.
+    /// Loads in percent of the maximum rate.
     #[arg(long, value_name = "PERCENT,...", value_delimiter = ',', default_values_t = [1, 10, 25, 50, 75, 90, 100, 110],
           value_parser = clap::value_parser!(u32).range(1..=1000))]
     load: Vec<u32>,
-    /// Milliseconds of each trial; there are some nine for each size, and one for each load.
+    /// Milliseconds of each trial; there are about nine per size, and one per load.
     #[arg(long, value_name = "COUNT", default_value_t = 300, value_parser = clap::value_parser!(u64).range(20..=60_000))]
     millis: u64,
     /// One core to send and one to receive [default: one thread, on any core].
@@ -217,30 +218,30 @@ impl CalibrateArgs {
     }
 }
 
-/// A controller.
+/// Arguments of the controller.
 #[derive(Args)]
 #[command(
     after_help = "Examples:\n  comporta lab controller --application learning\n  \
                   comporta lab controller --listen unix:/run/br0.controller --rules flows.txt --versions OpenFlow13"
 )]
 pub(crate) struct ControllerArgs {
-    /// Where switches call: ADDRESS:PORT or unix:PATH.
+    /// The address for switches: ADDRESS:PORT or unix:PATH.
     #[arg(long, value_name = "PLACE", default_value = "127.0.0.1:6653")]
     listen: Place,
-    /// What it does by itself: silent, learning or hub.
+    /// The application: silent, learning or hub.
     #[arg(long, value_name = "NAME", default_value = "silent")]
     application: Role,
-    /// A file of rules, as `ovs-ofctl add-flows` takes them: each switch is left with these and no
-    /// others.
+    /// A file of rules in the syntax of `ovs-ofctl add-flows`, which replace all rules of each
+    /// switch.
     #[arg(long, value_name = "FILE")]
     rules: Option<PathBuf>,
-    /// The versions of OpenFlow that it may speak [default: all].
+    /// The OpenFlow versions [default: all].
     #[arg(long, value_name = "VERSION,...")]
     versions: Option<VersionSet>,
-    /// For how many seconds [default: until Ctrl-C].
+    /// Duration in seconds [default: until Ctrl-C].
     #[arg(long, value_name = "COUNT", value_parser = seconds)]
     seconds: Option<Duration>,
-    /// The tally as a line of JSON.
+    /// Print the summary as a line of JSON.
     #[arg(long)]
     json: bool,
 }
@@ -261,7 +262,7 @@ impl ControllerArgs {
     }
 }
 
-/// Prints the tally, and says by the exit code what it is worth.
+/// Prints the summary, and returns the exit code.
 fn done(
     json: bool,
     line: impl std::fmt::Display,
@@ -280,10 +281,10 @@ fn done(
     })
 }
 
-/// More is no trial any more.
+/// Maximum duration of a trial, in seconds.
 const SECONDS_MAX: f64 = 1e7;
 
-/// Seconds, which need not be whole.
+/// Parses a number of seconds, which may have a fraction.
 fn seconds(text: &str) -> Result<Duration, String> {
     let number: Option<f64> = text.parse().ok();
     let number = number.filter(|number| (0.001..=SECONDS_MAX).contains(number));

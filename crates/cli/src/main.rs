@@ -1,9 +1,9 @@
-//! `comporta`: arguments in, exit code out. What is to be done is done in the
-//! crates `runtime`, `vswitchd`, `lab`, `tools`, `watch` and `doctor`; nothing here decides anything.
+//! `comporta`: parses the arguments, calls the crates `runtime`, `vswitchd`, `lab`, `tools`,
+//! `watch` and `doctor`, and returns the exit code. It decides nothing itself.
 //!
-//! Exit codes: 0 done, 1 it could not be done (one line says why and what to do
-//! about it), 2 the arguments make no sense, or what was compared differs (as
-//! `ovs-ofctl diff-flows` says it), or `doctor` found what is to be mended, 4 what was measured does not tell, 130 interrupted (what was measured is kept).
+//! Exit codes: 0 success; 1 failure (one line states the reason and the remedy); 2 invalid
+//! arguments, or a comparison found differences (as with `ovs-ofctl diff-flows`), or `doctor` found
+//! problems; 4 inconclusive measurement; 130 interrupted (results so far are kept).
 
 mod capture_args;
 mod doctor_args;
@@ -40,7 +40,7 @@ use trace_args::TraceArgs;
 use vswitchd_args::VswitchdArgs;
 use workers_args::WorkersArgs;
 
-/// Its number, and what is in it that not every build has.
+/// The version number, and the optional features of this build.
 const VERSION: &str = match runtime::HAS_DPDK {
     true => concat!(env!("CARGO_PKG_VERSION"), ", with DPDK"),
     false => env!("CARGO_PKG_VERSION"),
@@ -51,12 +51,12 @@ fn main() -> ExitCode {
     let is_daemon = words.get(1).is_some_and(|word| word == "vswitchd");
     let matches = match manual::with_manual(command()).try_get_matches_from(words) {
         Ok(matches) => matches,
-        // Scripts of Open vSwitch know this code.
+        // Scripts of Open vSwitch expect this exit code.
         Err(error) if is_daemon && error.use_stderr() => return complain_of_usage(&error),
         Err(error) => error.exit(),
     };
     if let Some(("vswitchd", matches)) = matches.subcommand() {
-        // A daemon says where its words go.
+        // The daemon configures its own logging.
         let done = run_vswitchd(matches);
         return done.unwrap_or_else(|error| complain(error.as_ref()));
     }
@@ -88,7 +88,7 @@ fn command() -> Command {
         .after_help(AFTER_HELP)
         .arg(log().global(true))
         .subcommand(switch_args::command())
-        // It has words of its own for what it tells, those of ovs-vswitchd.
+        // It has the log options of ovs-vswitchd.
         .subcommand(vswitchd_args::command().arg(log().hide(true)))
         .subcommand(DoctorArgs::augment_args(Command::new("doctor")))
         .subcommand(TraceArgs::augment_args(Command::new("trace")))
@@ -105,7 +105,7 @@ fn command() -> Command {
         .subcommand(LabCommand::augment_subcommands(lab))
 }
 
-/// How much is told, of all commands.
+/// The log level, for all commands.
 fn log() -> Arg {
     Arg::new("log")
         .long("log")
@@ -117,10 +117,10 @@ fn log() -> Arg {
         .display_order(LAST)
 }
 
-/// The place of an option among others: behind all of a command's own.
+/// The position of an option after all options of a command.
 const LAST: usize = 900;
 
-/// Where to begin.
+/// Examples after the help text.
 const AFTER_HELP: &str = "\
 Examples:
   comporta switch --bridge br0 --port eth1 --port eth2
@@ -145,10 +145,10 @@ fn run_vswitchd(matches: &ArgMatches) -> Result<ExitCode, Box<dyn Error>> {
     VswitchdArgs::from_arg_matches(matches)?.run()
 }
 
-/// The exit code that says that there are differences, or that something is to be mended.
+/// The exit code for differences, and for problems that `doctor` found.
 const DIFFERENT: u8 = 2;
 
-/// The subcommands that ask or translate, and tell what comes of it.
+/// Subcommands that query or translate, and print the result.
 const TOOLS: [&str; 10] = [
     "doctor",
     "trace",
@@ -209,7 +209,7 @@ fn run_lab(matches: &ArgMatches) -> Result<ExitCode, Box<dyn Error>> {
     }
 }
 
-/// One line on standard error, and the exit code for what could not be done.
+/// Prints an error as one line on standard error, and returns the exit code of a failure.
 #[expect(clippy::print_stderr, reason = "this is where a person is told")]
 fn complain(error: &dyn Error) -> ExitCode {
     eprintln!("comporta: {error}");
@@ -217,7 +217,7 @@ fn complain(error: &dyn Error) -> ExitCode {
 }
 
 fn complain_of_usage(error: &clap::Error) -> ExitCode {
-    // Nobody hears what cannot be written there.
+    // A failed write to standard error has no one to report to.
     drop(error.print());
     ExitCode::from(1)
 }

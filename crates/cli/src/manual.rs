@@ -1,7 +1,7 @@
-//! Manual pages and completions, made of the commands' own definitions: what `--help` tells is
-//! what they tell. Who packages the program asks the program for them.
+//! Manual pages and completions, generated from the definitions of the commands, so that they match
+//! `--help`. Packagers run the program to generate them.
 //!
-//! Not here: what the options mean; that stands where they are defined.
+//! The meaning of options is described at their definitions.
 
 use std::fs;
 use std::io::{self, Write};
@@ -13,7 +13,7 @@ use clap_complete::Shell;
 use clap_mangen::Man;
 use clap_mangen::roff::{Inline, Roff, bold, roman};
 
-/// The section of manuals that all pages are of: what users call.
+/// The manual section of all pages: user commands.
 const SECTION: &str = "1";
 
 /// Write the completions of a shell to standard output.
@@ -30,12 +30,12 @@ struct CompletionsArgs {
 struct ManArgs {
     /// The directory.
     directory: PathBuf,
-    /// The date that they bear, as in 2030-12-31.
+    /// The date of the pages, as in 2030-12-31.
     #[arg(long, value_name = "DATE", default_value = "")]
     date: String,
 }
 
-/// The commands, and those that tell about them.
+/// Adds the commands for manual pages and completions.
 pub(crate) fn with_manual(command: Command) -> Command {
     command
         .subcommand(CompletionsArgs::augment_args(Command::new("completions")))
@@ -55,7 +55,7 @@ pub(crate) fn complete(
     Ok(ExitCode::SUCCESS)
 }
 
-/// Writes the pages of `command` and of all below it.
+/// Writes the pages of `command` and of all its subcommands.
 pub(crate) fn write(
     command: Command,
     matches: &ArgMatches,
@@ -68,7 +68,7 @@ pub(crate) fn write(
     Ok(ExitCode::SUCCESS)
 }
 
-/// The pages: the names of their files, and their texts.
+/// Returns the pages: file names and texts.
 fn pages(command: Command, date: &str) -> io::Result<Vec<(String, Vec<u8>)>> {
     let source = format!(
         "{} {}",
@@ -83,21 +83,21 @@ fn pages(command: Command, date: &str) -> io::Result<Vec<(String, Vec<u8>)>> {
     Ok(pages)
 }
 
-/// What stands at the head and the foot of each page.
+/// The header and footer of each page.
 struct Heading<'a> {
     source: String,
     date: &'a str,
 }
 
 impl Heading<'_> {
-    /// Adds the pages of `command`, which `parent` has, and of all below it.
+    /// Adds the pages of `command`, a subcommand of `parent`, and of its subcommands.
     fn collect(
         &self,
         command: &Command,
         parent: Option<&str>,
         pages: &mut Vec<(String, Vec<u8>)>,
     ) -> io::Result<()> {
-        // What a command calls itself when it is asked for its version is no matter here.
+        // The display name of a command, as in its version output, is not the title of its page.
         let title = match parent {
             Some(parent) => format!("{parent}-{}", command.get_name()),
             None => command.get_name().to_owned(),
@@ -153,14 +153,14 @@ impl Heading<'_> {
     }
 }
 
-/// How it is called, in one line: the options have a section of their own.
+/// Returns the synopsis in one line; the options have their own section.
 fn usage(command: &Command) -> String {
     let usage = command.clone().render_usage().to_string();
     let usage = usage.strip_prefix("Usage:").unwrap_or(&usage);
     usage.trim().to_owned()
 }
 
-/// The lines of examples in what is told behind the options, and the paragraphs that are none.
+/// Splits the text after the options into the lines of examples and the other paragraphs.
 fn parted(told: &str) -> (Vec<&str>, Vec<String>) {
     let (mut examples, mut rest) = (Vec::new(), Vec::new());
     for paragraph in told.split("\n\n") {
@@ -176,7 +176,7 @@ fn parted(told: &str) -> (Vec<&str>, Vec<String>) {
     (examples, rest)
 }
 
-/// What the first page tells of all commands, and where others find it.
+/// Adds the sections on all commands to the first page, and references to it to the others.
 fn add_common(page: &mut Roff, command: &Command, parent: Option<&str>) {
     if command.get_arguments().any(|arg| arg.get_id() == "rundir") {
         page.control("SH", ["ENVIRONMENT"]);
@@ -201,7 +201,7 @@ fn add_common(page: &mut Roff, command: &Command, parent: Option<&str>) {
     see_also(page, &[&format!("{parent}({SECTION})")]);
 }
 
-/// What the program's end says, of whichever command.
+/// The exit codes of all commands.
 const EXIT_STATUS: [(&str, &str); 5] = [
     ("0", "It is done."),
     (
@@ -258,7 +258,7 @@ fn see_also(page: &mut Roff, pages: &[&str]) {
 mod tests {
     use super::*;
 
-    /// A page of the program's, by the name of its file.
+    /// Returns the manual page in the file `name`.
     fn page(name: &str) -> String {
         let pages = pages(crate::command(), "2030-12-31").expect("memory takes all");
         let (_, text) = pages

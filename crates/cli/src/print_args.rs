@@ -1,5 +1,4 @@
-//! The arguments of `comporta ofp-print` and `comporta ofp-parse`: what was typed, and
-//! where the rest is.
+//! The arguments of `comporta ofp-print` and `comporta ofp-parse`.
 
 use std::error::Error;
 use std::path::PathBuf;
@@ -14,21 +13,23 @@ use crate::input::{bytes_of, text_of, typed_or_read};
 #[derive(Args)]
 #[command(after_help = "Example:\n  comporta ofp-print 0105000800000002")]
 pub(crate) struct PrintArgs {
-    /// Its bytes in hexadecimal, or - for messages on standard input, one a line (@FILE for a file of them).
+    /// The bytes of a message in hexadecimal, or - for messages on standard input, one per line
+    /// (@FILE for a file of them).
     #[arg(required_unless_present_any = ["stream", "pcap"])]
     message: Option<String>,
-    /// How much: 1 frames and counts, 2 echoes, 3 frames' bytes, 5 all [default: 2, for files 1].
+    /// Level of detail: 1 frames and counters, 2 echoes, 3 the bytes of frames, 5 all [default: 2,
+    /// for files 1].
     verbosity: Option<u8>,
-    /// A file of messages one behind the other, as bytes, in place of one typed (- for standard input).
+    /// A binary file of consecutive messages, instead of an argument (- for standard input).
     #[arg(long, value_name = "FILE", conflicts_with = "message")]
     stream: Option<PathBuf>,
-    /// A file that tcpdump or wireshark wrote (pcap), in place of a message typed.
+    /// A file of tcpdump or Wireshark (pcap), instead of an argument.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["message", "stream"])]
     pcap: Option<PathBuf>,
     /// A TCP port of OpenFlow in that file [default: 6633 and 6653].
     #[arg(long = "port", value_name = "PORT", requires = "pcap")]
     ports: Vec<u16>,
-    /// What the bytes are, if they are a part of a message.
+    /// The kind of the bytes, if they are a part of a message.
     #[arg(long = "as", value_name = "PART", requires = "version", conflicts_with_all = ["stream", "pcap"])]
     piece: Option<Part>,
     /// The version of that part, OpenFlow10 to OpenFlow15.
@@ -46,7 +47,7 @@ pub(crate) struct PrintArgs {
 enum Part {
     /// A list of actions.
     Actions,
-    /// What a rule does.
+    /// Instructions of a rule.
     Instructions,
     /// A match as a list of entries, OXM or NXM.
     Match,
@@ -63,7 +64,7 @@ impl Part {
 }
 
 impl PrintArgs {
-    /// The text to show.
+    /// Returns the output.
     pub(crate) fn print(self) -> Result<String, Box<dyn Error>> {
         if let Some(path) = self.stream {
             return Ok(print_stream(&bytes_of(&path)?, Detail::BRIEF)?);
@@ -84,48 +85,49 @@ impl PrintArgs {
     }
 }
 
-/// What a line of text is about.
+/// The kind of a line of text.
 #[derive(Clone, Copy, ValueEnum)]
 enum Kind {
-    /// A rule, or a change to rules that begins with its command.
+    /// A rule, or a change of rules that begins with its command.
     Flow,
-    /// A group, likewise.
+    /// A group, or a change of groups.
     Group,
-    /// A meter, likewise.
+    /// A meter, or a change of meters.
     Meter,
-    /// A match, told as a question after rules.
+    /// A match, encoded as a flow statistics request.
     Match,
-    /// Actions, told as a packet-out.
+    /// Actions, encoded as a packet-out.
     Actions,
-    /// What a rule does, told as instructions.
+    /// Instructions of a rule.
     Instructions,
-    /// A match in words or entry by entry, told as OXM.
+    /// A match in text form or as a list of entries, encoded as OXM.
     Oxm,
-    /// Likewise, told as NXM.
+    /// As oxm, encoded as NXM.
     NxMatch,
 }
 
-/// Tell the message that a line of text is: its bytes, and how it is printed.
+/// Print the message for a line of text: its bytes, and its text form.
 #[derive(Args)]
 #[command(
     after_help = "Example:\n  comporta ofp-parse flow tcp,tp_dst=23,actions=drop -O OpenFlow13"
 )]
 pub(crate) struct ParseArgs {
-    /// What the text is about.
+    /// The kind of the text.
     kind: Kind,
-    /// The text as ovs-ofctl takes it, or - for lines of it on standard input (@FILE for a file).
+    /// The text in the syntax of ovs-ofctl, or - for lines of it on standard input (@FILE for a
+    /// file).
     #[arg(required_unless_present = "file")]
     text: Option<String>,
-    /// A file of lines in place of a text that is typed.
+    /// A file of lines instead of an argument.
     #[arg(long, value_name = "FILE", conflicts_with = "text")]
     file: Option<PathBuf>,
-    /// The version, OpenFlow10 to OpenFlow15 [default: the oldest that has the words].
+    /// The version, OpenFlow10 to OpenFlow15 [default: the oldest that can express the text].
     #[arg(short = 'O', long = "protocol", value_name = "VERSION")]
     version: Option<Version>,
 }
 
 impl ParseArgs {
-    /// The text to show.
+    /// Returns the output.
     pub(crate) fn parse(self) -> Result<String, Box<dyn Error>> {
         let lines = match self.file {
             Some(path) => text_of(&path)?,

@@ -1,6 +1,5 @@
-//! The arguments of `comporta switch`: what was typed, and its translation into
-//! the configuration that the switch takes. Options that belong to a bridge
-//! stand behind it, so their order counts.
+//! The arguments of `comporta switch`, and their translation into a configuration. Options of a
+//! bridge follow its `--bridge`, so their order is significant.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -10,7 +9,7 @@ use config::{
     BridgeConfig, Config, ConfigError, FailMode, Tls, parse_datapath_id, parse_protocols,
 };
 
-/// Options that belong to the bridge before them.
+/// Options of the preceding bridge.
 const OF_A_BRIDGE: [&str; 12] = [
     "port",
     "controller",
@@ -26,7 +25,7 @@ const OF_A_BRIDGE: [&str; 12] = [
     "affinity",
 ];
 
-/// The subcommand, for the help and the parser.
+/// Returns the subcommand.
 pub(crate) fn command() -> Command {
     let of_a_bridge = |name: &'static str, value: &'static str, help: &'static str| {
         Arg::new(name)
@@ -91,13 +90,13 @@ fn path_arg(name: &'static str, value: &'static str, help: &'static str) -> Arg 
         .value_parser(value_parser!(PathBuf))
 }
 
-/// What was typed, translated.
+/// The translated arguments.
 pub(crate) struct SwitchArgs {
-    /// The configuration as it was at the start.
+    /// The configuration at the start.
     pub(crate) config: Config,
-    /// The file to read again on SIGHUP, if there is one.
+    /// The file to read again on SIGHUP, if any.
     pub(crate) file: Option<PathBuf>,
-    /// Where metrics are served.
+    /// The address of the metrics server.
     pub(crate) metrics: Option<SocketAddr>,
 }
 
@@ -135,7 +134,7 @@ impl SwitchArgs {
     }
 }
 
-/// What peers are shown that it speaks TLS with.
+/// Returns the keys and certificates for TLS.
 fn tls(matches: &ArgMatches) -> Result<Option<Tls>, ConfigError> {
     let file = |name: &str| matches.get_one::<PathBuf>(name).cloned();
     read_tls([
@@ -146,8 +145,8 @@ fn tls(matches: &ArgMatches) -> Result<Option<Tls>, ConfigError> {
     ])
 }
 
-/// The files of TLS, key, certificate, and one or the other form of the authority's: all
-/// or none.
+/// Returns the TLS files: the key, the certificate, and the CA certificate in one of its two forms.
+/// All or none must be given.
 pub(crate) fn read_tls(files: [Option<PathBuf>; 4]) -> Result<Option<Tls>, ConfigError> {
     let [private_key, certificate, ca_cert, bootstrap] = files;
     if ca_cert.is_some() && bootstrap.is_some() {
@@ -171,7 +170,7 @@ pub(crate) fn read_tls(files: [Option<PathBuf>; 4]) -> Result<Option<Tls>, Confi
     }
 }
 
-/// Deals the options out to the bridges they stand behind.
+/// Assigns the options to the preceding bridges.
 fn bridges(matches: &ArgMatches) -> Result<Vec<BridgeConfig>, ConfigError> {
     let mut typed: Vec<(usize, &str, &String)> = std::iter::once("bridge")
         .chain(OF_A_BRIDGE)

@@ -1,11 +1,11 @@
-//! The arguments of `comporta tables`, and whom they are for: the switch that runs.
+//! The arguments of `comporta tables`, which queries a running switch.
 
 use std::path::PathBuf;
 
 use clap::Args;
 use control_api::RequestError;
 
-/// Tell how the tables of a bridge find their rules, and what a lookup costs.
+/// Show how the tables of a bridge find rules, and the cost of a lookup.
 #[derive(Args)]
 #[command(
     after_help = "Of each table: form, rules, bytes of memory, modelled instructions of a lookup, the \
@@ -15,13 +15,13 @@ use control_api::RequestError;
 pub(crate) struct TablesArgs {
     /// The bridge, as in br0.
     bridge: String,
-    /// Where the switch has its sockets [default: $OVS_RUNDIR, /var/run/openvswitch].
+    /// The directory of the switch's sockets [default: $OVS_RUNDIR, /var/run/openvswitch].
     #[arg(long, value_name = "DIRECTORY")]
     rundir: Option<PathBuf>,
 }
 
 impl TablesArgs {
-    /// What the switch tells.
+    /// Returns the reply of the switch.
     pub(crate) fn ask(self) -> Result<String, RequestError> {
         let bridge = std::slice::from_ref(&self.bridge);
         let rundir = self.rundir.as_deref();

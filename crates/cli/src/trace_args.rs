@@ -1,27 +1,27 @@
-//! The arguments of `comporta trace`, and whom they are for: the switch that runs.
+//! The arguments of `comporta trace`, which queries a running switch.
 
 use std::path::PathBuf;
 
 use clap::Args;
 use control_api::RequestError;
 
-/// Tell what would become of a frame, table by table; nothing is sent or counted.
+/// Show the path of a frame through the tables; nothing is sent or counted.
 #[derive(Args)]
 #[command(after_help = "Example:\n  comporta trace br0 in_port=1,tcp,nw_dst=10.0.0.1,tp_dst=80")]
 pub(crate) struct TraceArgs {
-    /// The bridge that the frame comes to.
+    /// The bridge that receives the frame.
     bridge: String,
-    /// The frame, in the words of ovs-ofctl; what they do not say is zero.
+    /// The frame, in the syntax of ovs-ofctl; other fields are zero.
     flow: String,
-    /// Its bytes in hexadecimal, in place of what the flow says but for the port.
+    /// The frame in hexadecimal, which replaces all fields of the flow but the port.
     packet: Option<String>,
-    /// Where the switch has its sockets [default: $OVS_RUNDIR, /var/run/openvswitch].
+    /// The directory of the switch's sockets [default: $OVS_RUNDIR, /var/run/openvswitch].
     #[arg(long, value_name = "DIRECTORY")]
     rundir: Option<PathBuf>,
 }
 
 impl TraceArgs {
-    /// What the switch tells.
+    /// Returns the reply of the switch.
     pub(crate) fn ask(self) -> Result<String, RequestError> {
         let arguments = [self.bridge.clone(), self.flow];
         let arguments: Vec<String> = arguments.into_iter().chain(self.packet).collect();

@@ -1,5 +1,5 @@
-//! The arguments of `comporta vswitchd`, which are those of ovs-vswitchd(8), also when the
-//! program is called by that name.
+//! The arguments of `comporta vswitchd`, which are those of ovs-vswitchd(8), also when the program
+//! is called by that name.
 
 use std::env;
 use std::ffi::{OsStr, OsString};
@@ -17,16 +17,16 @@ use vswitchd::{
 
 use crate::switch_args::read_tls;
 
-/// What stands before the version in what `--version` says.
+/// Length of the prefix of the version in the output of `--version`.
 const NAME_LEN: usize = PROGRAM.len() + 1;
 
-/// The one version of TLS that is asked for by its name.
+/// The only TLS version that can be selected by name.
 const TLS: &str = "TLSv1.2";
 
-/// Where log files are when nobody says otherwise, as for Open vSwitch.
+/// The default directory of log files, as in Open vSwitch.
 const LOGDIR_USUAL: &str = "/var/log/openvswitch";
 
-/// What `comporta vswitchd` is told.
+/// The arguments of `comporta vswitchd`.
 #[derive(Args)]
 #[command(
     name = "vswitchd",
@@ -43,84 +43,86 @@ const LOGDIR_USUAL: &str = "/var/log/openvswitch";
 pub(crate) struct VswitchdArgs {
     /// The database: unix:PATH, tcp:HOST:PORT or ssl:HOST:PORT [default: unix:RUNDIR/db.sock]
     database: Option<String>,
-    /// Write the process's number to a file [default: RUNDIR/ovs-vswitchd.pid]
+    /// Write the process id to a file [default: RUNDIR/ovs-vswitchd.pid]
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true)]
     pidfile: Option<Option<PathBuf>>,
-    /// Write the pidfile even if another process that runs has written there
+    /// Overwrite the pidfile of another running process
     #[arg(long)]
     overwrite_pidfile: bool,
-    /// Go on in the background, once the database was read and done what it says
+    /// Continue in the background, after the configuration of the database is applied
     #[arg(long)]
     detach: bool,
-    /// Stay in the directory when going into the background [default: go to /]
+    /// Keep the working directory in the background [default: change to /]
     #[arg(long)]
     no_chdir: bool,
-    /// Have another process do the work, and start it again when it dies of a fault
+    /// Run the switch in a child process, and restart it when it crashes
     #[arg(long)]
     monitor: bool,
-    /// Be another user, with root's rights over the network and memory only
+    /// Run as another user, with the network and memory capabilities of root only
     #[arg(long, value_name = "USER[:GROUP]")]
     user: Option<String>,
     /// Log to a file [default: /var/log/openvswitch/ovs-vswitchd.log]
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true)]
     log_file: Option<Option<PathBuf>>,
-    /// Say more or less, as in file:dbg: of a module, or to syslog, console or file, or both:
-    /// off, emer, err, warn, info or dbg; or PATTERN:DESTINATION:PATTERN, or FACILITY:FACILITY
-    /// [default: info]
+    /// Set log levels, as in file:dbg: of a module, or of syslog, console or file, or both: off,
+    /// emer, err, warn, info or dbg; or PATTERN:DESTINATION:PATTERN, or FACILITY:FACILITY [default:
+    /// info]
     #[arg(long, value_name = "SPEC", num_args = 0..=1, require_equals = true, default_missing_value = "dbg")]
     verbose: Vec<String>,
-    /// How the system's log is told: libc, unix:FILE, udp:IP:PORT or null [default: $OVS_SYSLOG_METHOD or libc]
+    /// The transport to syslog: libc, unix:FILE, udp:IP:PORT or null [default: $OVS_SYSLOG_METHOD
+    /// or libc]
     #[arg(long, value_name = "METHOD")]
     syslog_method: Option<String>,
-    /// Tell another machine's log, too
+    /// Log to the syslog of another machine, too
     #[arg(long, value_name = "IP:PORT")]
     syslog_target: Option<String>,
-    /// The control socket; none: there is none [default: RUNDIR/ovs-vswitchd.PID.ctl]
+    /// The control socket; none disables it [default: RUNDIR/ovs-vswitchd.PID.ctl]
     #[arg(long, value_name = "SOCKET")]
     unixctl: Option<PathBuf>,
-    /// Keep all memory out of the swap
+    /// Lock all memory, so that it is not swapped
     #[arg(long)]
     mlockall: bool,
-    /// Have interfaces of type dummy for tests; =system: those of the system, too; =override: all devices
+    /// Enable interfaces of type dummy for tests; =system: replace system interfaces, too;
+    /// =override: all devices
     #[arg(long, value_name = "HOW", num_args = 0..=1, require_equals = true, default_missing_value = "")]
     enable_dummy: Option<String>,
-    /// Taken for ovs-ctl's sake: there is no data path in the kernel in any case
+    /// Accepted for ovs-ctl: there is no kernel data path in any case
     #[arg(long)]
     disable_system: bool,
-    /// Tunnels go by routes of ovs/route/add only, not by the system's
+    /// Route tunnels by ovs/route/add only, not by the system's routes
     #[arg(long)]
     disable_system_route: bool,
-    /// Let the database name sockets of controllers anywhere, not in the run directory only
+    /// Allow controller sockets outside of the run directory
     #[arg(long)]
     no_self_confinement: bool,
-    /// Where sockets are made [default: $OVS_RUNDIR or /var/run/openvswitch]
+    /// The directory of the sockets [default: $OVS_RUNDIR or /var/run/openvswitch]
     #[arg(long, value_name = "DIR")]
     rundir: Option<PathBuf>,
-    /// Serve /metrics for Prometheus there, as in 127.0.0.1:9477
+    /// Serve /metrics for Prometheus on this address, as in 127.0.0.1:9477
     #[arg(long, value_name = "ADDRESS:PORT")]
     metrics: Option<SocketAddr>,
-    /// The switch's key, for a database or controllers by TLS
+    /// The private key, for a database or controllers by TLS
     #[arg(short = 'p', long, value_name = "FILE")]
     private_key: Option<PathBuf>,
-    /// The switch's certificate
+    /// The certificate of the switch
     #[arg(short = 'c', long, value_name = "FILE")]
     certificate: Option<PathBuf>,
-    /// The certificate of those who sign peers'
+    /// The CA certificate for peers
     #[arg(short = 'C', long, value_name = "FILE")]
     ca_cert: Option<PathBuf>,
-    /// The same, written from what the first peer says if it is not there
+    /// Bootstrap: on first connection, save the peer's CA certificate to FILE
     #[arg(long, value_name = "FILE")]
     bootstrap_ca_cert: Option<PathBuf>,
-    /// Certificates to show beside the switch's, from which peers may learn an authority
+    /// A CA certificate to send to peers, from which they may bootstrap
     #[arg(long, value_name = "FILE")]
     peer_ca_cert: Option<PathBuf>,
-    /// Versions of TLS: TLSv1.2, with which TLSv1.3 is spoken, too
+    /// TLS versions: TLSv1.2, which includes TLSv1.3
     #[arg(long, value_name = "PROTOS")]
     ssl_protocols: Option<String>,
-    /// Not there: ciphers are those of rustls
+    /// Not supported: the ciphers are those of rustls
     #[arg(long, value_name = "CIPHERS")]
     ssl_ciphers: Option<String>,
-    /// Not there: DPDK is configured in the database
+    /// Not supported: DPDK is configured in the database
     #[arg(long, num_args = 0.., allow_hyphen_values = true, hide = true)]
     dpdk: Option<Vec<String>>,
     /// Cores for the workers, one each [default: the last core]
@@ -128,8 +130,8 @@ pub(crate) struct VswitchdArgs {
     cores: Vec<usize>,
 }
 
-/// The arguments as they are to be read: those of a program called ovs-vswitchd are those
-/// of the subcommand, and `-vSPEC` is written out, which would else be taken for flags.
+/// Normalizes the arguments: those of a program called ovs-vswitchd become those of the subcommand,
+/// and `-vSPEC`, which would be parsed as flags, becomes `--verbose`.
 pub(crate) fn arguments(words: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
     let mut words: Vec<_> = words.into_iter().collect();
     let called = words.first().map(Path::new).and_then(Path::file_name);
@@ -149,16 +151,16 @@ pub(crate) fn arguments(words: impl IntoIterator<Item = OsString>) -> Vec<OsStri
     words
 }
 
-/// The subcommand, whose names may be cut short as getopt_long(3) has it.
+/// Returns the subcommand, whose option names may be abbreviated as by getopt_long(3).
 pub(crate) fn command() -> Command {
     VswitchdArgs::augment_args(Command::new("vswitchd")).infer_long_args(true)
 }
 
 impl VswitchdArgs {
-    /// Runs the daemon, or has another process run it.
+    /// Runs the daemon, or another process that runs it.
     ///
     /// # Errors
-    /// It cannot be done; one line says why and what to do.
+    /// The daemon cannot run; one line states the reason and the remedy.
     pub(crate) fn run(self) -> Result<ExitCode, Box<dyn std::error::Error>> {
         let database = self.database.as_deref().map(str::parse::<DatabaseRemote>);
         let database = database.transpose()?;
@@ -222,7 +224,7 @@ impl VswitchdArgs {
         pidfile.transpose()
     }
 
-    /// What peers are shown, and known by. What cannot be had is refused.
+    /// Returns the keys and certificates. Options that are not supported are errors.
     fn tls(&self) -> Result<Option<Tls>, ConfigError> {
         if self.dpdk.is_some() {
             return Err(ConfigError::new(
@@ -256,7 +258,7 @@ impl VswitchdArgs {
         }))
     }
 
-    /// Where lines go.
+    /// Returns the destinations of log lines.
     fn outlets(&self) -> Result<Outlets, Box<dyn std::error::Error>> {
         let file = self.log_file.as_ref().map(|path| open_log(path.as_deref()));
         let file = file.transpose()?;

@@ -1,5 +1,4 @@
-//! `comporta lab` upon runs that were measured, as its users call it: what it prints, and what it
-//! returns.
+//! Tests of `comporta lab` on completed runs: output and exit codes.
 
 #![expect(
     clippy::unwrap_used,
@@ -13,11 +12,11 @@ use std::process::{Command, Output};
 /// A session and one trial of each scenario.
 const RECORDS: &str = include_str!("../../record/records/schema-1.jsonl");
 
-/// A directory with a run in it, which goes when this does.
+/// A directory with a run, removed on drop.
 struct Run(PathBuf);
 
 impl Run {
-    /// Five runs of TCP streams, each so much faster than what was recorded.
+    /// Creates five runs of TCP streams with the recorded rate times `factor`.
     fn of(name: &str, factor: f64) -> Self {
         let directory =
             std::env::temp_dir().join(format!("lab-results-{}-{name}", std::process::id()));
@@ -82,7 +81,7 @@ fn a_comparison_fails_on_a_regression_only_if_asked() {
     );
     let json = told(&["compare", fast.path(), slow.path(), "--json"], 0);
     assert!(json.contains("\"finding\": \"worse\""), "{json}");
-    // One run of each tells nothing.
+    // One run of each is inconclusive.
     fs::write(fast.0.join("records.jsonl"), RECORDS).unwrap();
     told(
         &[&["compare", fast.path(), slow.path()], &fail_on[..]].concat(),

@@ -12,9 +12,9 @@ pub enum BondMode {
     /// One member carries all frames.
     #[default]
     ActiveBackup,
-    /// By source address and VLAN; the other end needs no knowledge of the bond.
+    /// Distribution by source address and VLAN; the other end needs no knowledge of the bond.
     BalanceSlb,
-    /// By addresses and transport ports; the other end uses LACP.
+    /// Distribution by addresses and transport ports; the other end uses LACP.
     BalanceTcp,
 }
 

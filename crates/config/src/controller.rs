@@ -45,8 +45,8 @@ pub struct ControllerOptions {
 }
 
 impl ControllerOptions {
-    /// For tools on this machine, which may be busy for long and whose end is heard of at
-    /// once: they are not asked whether they are there, as by Open vSwitch.
+    /// Returns the options for tools on this machine, without probes, as in Open vSwitch: a tool
+    /// may be busy for long, and the end of its connection is detected at once.
     pub fn for_tools() -> Self {
         Self {
             inactivity_probe: None,

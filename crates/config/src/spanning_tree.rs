@@ -51,11 +51,11 @@ pub struct SpanningTreePort {
     pub priority: u8,
     /// The path cost; derived from the link speed if absent.
     pub path_cost: Option<u32>,
-    /// Whether a host is behind it.
+    /// The port is an edge port from the start: it connects a host.
     pub admin_edge: bool,
-    /// Whether a host is taken to be behind it where no bridge speaks.
+    /// The port becomes an edge port if no BPDU arrives.
     pub auto_edge: bool,
-    /// Whether it is to find out anew which protocol its neighbour speaks (`rstp-port-mcheck`).
+    /// Restarts the detection of the neighbour's protocol version (`rstp-port-mcheck`).
     pub mcheck: bool,
 }
 

@@ -1,4 +1,4 @@
-//! What a controller does by itself: nothing, fixed rules, a hub, or learning.
+//! Applications of a controller: none, fixed rules, a hub, or learning.
 
 use base::{PortNo, TableId};
 use flow::{Action, FlowMod, FlowModCommand, Instructions, Match, PacketIn, SwitchConfig};
@@ -7,28 +7,28 @@ use openflow::{Message, Version};
 use super::ask::packet_out;
 use super::learning::Learning;
 
-/// What a controller does by itself.
+/// The application of a controller.
 #[derive(Clone, Debug, Default)]
 pub enum Application {
-    /// Nothing.
+    /// No application.
     #[default]
     Silent,
-    /// Installs these rules when the device calls, and then nothing.
+    /// Installs these rules when the device connects, and nothing later.
     Rules(Vec<FlowMod>),
-    /// Has every frame that comes up leave by all ports but its own.
+    /// Floods every packet-in.
     Hub,
-    /// Learns where stations are, and installs a rule for each conversation.
+    /// Learns the ports of stations, and installs a rule for each conversation.
     Learning(Learning),
 }
 
 impl Application {
-    /// Whether packet-ins are nothing to it.
+    /// Returns whether the application ignores packet-ins.
     #[must_use]
     pub const fn is_silent(&self) -> bool {
         matches!(self, Self::Silent | Self::Rules(_))
     }
 
-    /// What is said to a device that has called.
+    /// Returns the messages for a newly connected device.
     #[must_use]
     pub fn begin(&self, version: Version) -> Vec<Message> {
         match self {
@@ -38,7 +38,7 @@ impl Application {
         }
     }
 
-    /// What is said about a frame that came up.
+    /// Returns the messages that answer a packet-in.
     pub fn packet_in(&mut self, frame: &PacketIn, version: Version) -> Vec<Message> {
         match self {
             Self::Silent | Self::Rules(_) => Vec::new(),
@@ -48,8 +48,9 @@ impl Application {
     }
 }
 
-/// Has whatever matches no rule come up whole. In 1.0 it comes up by itself, cut to what the
-/// configuration says; from 1.3 on a rule that matches all has to say so (OF 1.3.5, 5.4).
+/// Returns the messages after which a table miss sends the whole frame to the controller. In 1.0 a
+/// miss does so by itself, truncated to the configured length; from 1.3 on a table-miss rule is
+/// necessary (OF 1.3.5, 5.4).
 fn reactive(version: Version) -> Vec<Message> {
     let config = SwitchConfig {
         miss_send_len: u16::MAX,
@@ -62,7 +63,7 @@ fn reactive(version: Version) -> Vec<Message> {
     messages
 }
 
-/// The rule by which frames without another come up whole.
+/// Returns the table-miss rule, which sends whole frames to the controller.
 #[must_use]
 pub fn table_miss() -> FlowMod {
     let up = Action::output(PortNo::CONTROLLER);
@@ -76,12 +77,12 @@ pub fn table_miss() -> FlowMod {
     rule
 }
 
-/// The frame leaves by all ports but its own; none of it if it did not come up whole.
+/// Returns a packet-out that floods the frame; `None` if the packet-in is truncated.
 pub(super) fn flood(frame: &PacketIn) -> Option<Message> {
     forward(frame, PortNo::FLOOD)
 }
 
-/// The frame leaves by this port; none of it if it did not come up whole.
+/// Returns a packet-out to this port; `None` if the packet-in is truncated.
 pub(super) fn forward(frame: &PacketIn, port: PortNo) -> Option<Message> {
     let is_whole = frame.data.len() >= usize::from(frame.total_len);
     let in_port = frame.registers.in_port;

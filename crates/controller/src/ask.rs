@@ -1,5 +1,5 @@
-//! What can be asked of a device: one method a question, the same for a [`Link`] and a
-//! [`Controller`](super::Controller), in every version that has words for it.
+//! Requests to a device: one method for each kind, the same for a [`Link`] and a
+//! [`Controller`](super::Controller), in every version that can express them.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -20,7 +20,7 @@ use super::conversation::Kind;
 use super::exchange::Done;
 use super::link::Link;
 
-/// The deletion of all rules of all tables.
+/// Returns the deletion of all rules of all tables.
 pub(super) fn delete_all() -> FlowMod {
     let command = FlowModCommand::Delete;
     FlowMod {
@@ -29,7 +29,7 @@ pub(super) fn delete_all() -> FlowMod {
     }
 }
 
-/// The frame `data` for these actions.
+/// Returns a packet-out of `data` with these actions.
 #[must_use]
 pub fn packet_out(data: Vec<u8>, in_port: PortNo, actions: Vec<Action>) -> Message {
     Message::PacketOut(PacketOut {
@@ -41,10 +41,10 @@ pub fn packet_out(data: Vec<u8>, in_port: PortNo, actions: Vec<Action>) -> Messa
 }
 
 impl Done {
-    /// The same, if nothing was refused.
+    /// Returns the result if no message was refused.
     ///
     /// # Errors
-    /// Something was.
+    /// A message was refused.
     pub fn all_done(mut self, request: &'static str) -> Result<Self, ControllerError> {
         if self.refusals.is_empty() {
             return Ok(self);
@@ -54,22 +54,21 @@ impl Done {
     }
 }
 
-/// Somebody who can say messages to a device and wait for the barrier behind them.
+/// A connection that can send messages to a device and wait for a barrier.
 pub trait Ask {
-    /// The version agreed on.
+    /// Returns the negotiated version.
     fn version(&self) -> Version;
 
-    /// Has all of `messages` done, and waits for the barrier behind them. What the device
-    /// would not do is in what comes of it.
+    /// Sends `messages` and a barrier, and waits for its reply. The result contains the refusals.
     ///
     /// # Errors
-    /// The connection is over, or the device is silent for longer than it may be.
+    /// The connection is closed, or the device does not answer in time.
     fn request(&mut self, messages: Vec<Message>) -> Result<Done, ControllerError>;
 
-    /// The first answer to `message` that `of` accepts.
+    /// Returns the first answer to `message` that `of` accepts.
     ///
     /// # Errors
-    /// The device refuses, or answers something else, or is silent or gone.
+    /// The device refuses, answers with another message, does not answer, or is disconnected.
     fn answer<T>(
         &mut self,
         request: &'static str,
@@ -84,7 +83,7 @@ pub trait Ask {
             .ok_or(ControllerError::Unanswered(request))
     }
 
-    /// The statistics that answer a question.
+    /// Returns the statistics that answer a request.
     ///
     /// # Errors
     /// As [`Self::answer`].
@@ -104,7 +103,7 @@ pub trait Ask {
         )
     }
 
-    /// What the device is.
+    /// Returns the features of the device.
     ///
     /// # Errors
     /// As [`Self::answer`].
@@ -112,7 +111,7 @@ pub trait Ask {
         Ok(features_and_ports(self)?.features)
     }
 
-    /// Its ports, by their names; one without a name by its number.
+    /// Returns the ports by name; a port without a name by its number.
     ///
     /// # Errors
     /// As [`Self::answer`].
@@ -134,7 +133,7 @@ pub trait Ask {
         Ok(named.collect())
     }
 
-    /// Who made it.
+    /// Returns the description of the device: manufacturer, hardware and software.
     ///
     /// # Errors
     /// As [`Self::answer`].
@@ -149,7 +148,7 @@ pub trait Ask {
         )
     }
 
-    /// How it is configured.
+    /// Returns the switch configuration.
     ///
     /// # Errors
     /// As [`Self::answer`].
@@ -161,7 +160,7 @@ pub trait Ask {
         })
     }
 
-    /// Has packet-ins by table-miss carry so many bytes of a frame (OpenFlow 1.0).
+    /// Sets the number of bytes of a frame in packet-ins by table-miss (OpenFlow 1.0).
     ///
     /// # Errors
     /// As [`Self::answer`].
@@ -174,7 +173,7 @@ pub trait Ask {
         done.all_done("a configuration").map(drop)
     }
 
-    /// Has it forget all rules.
+    /// Deletes all rules.
     ///
     /// # Errors
     /// As [`Self::answer`].
@@ -183,7 +182,7 @@ pub trait Ask {
         done.all_done("the deletion of all rules").map(drop)
     }
 
-    /// The rules that are asked after, with their counts.
+    /// Returns the selected rules with their counters.
     ///
     /// # Errors
     /// As [`Self::answer`].
@@ -195,7 +194,7 @@ pub trait Ask {
         })
     }
 
-    /// The sums over the rules that are asked after.
+    /// Returns the sums over the selected rules.
     ///
     /// # Errors
     /// As [`Self::answer`].
@@ -207,7 +206,7 @@ pub trait Ask {
         })
     }
 
-    /// What its tables have counted.
+    /// Returns the table counters.
     ///
     /// # Errors
     /// As [`Self::answer`].
@@ -219,7 +218,7 @@ pub trait Ask {
         })
     }
 
-    /// What a port has counted; [`PortNo::ANY`] for all of them.
+    /// Returns the counters of a port, or of all ports with [`PortNo::ANY`].
     ///
     /// # Errors
     /// As [`Self::answer`].
@@ -231,7 +230,7 @@ pub trait Ask {
         })
     }
 
-    /// What all queues of all ports have counted.
+    /// Returns the counters of all queues of all ports.
     ///
     /// # Errors
     /// As [`Self::answer`].
@@ -247,7 +246,7 @@ pub trait Ask {
         })
     }
 
-    /// What all groups have counted (1.1).
+    /// Returns the counters of all groups (1.1).
     ///
     /// # Errors
     /// As [`Self::answer`].
@@ -259,7 +258,7 @@ pub trait Ask {
         })
     }
 
-    /// What all groups are (1.1).
+    /// Returns the descriptions of all groups (1.1).
     ///
     /// # Errors
     /// As [`Self::answer`].
@@ -271,7 +270,7 @@ pub trait Ask {
         })
     }
 
-    /// What all meters have counted (1.3).
+    /// Returns the counters of all meters (1.3).
     ///
     /// # Errors
     /// As [`Self::answer`].
@@ -283,7 +282,7 @@ pub trait Ask {
         })
     }
 
-    /// What all meters are (1.3).
+    /// Returns the configurations of all meters (1.3).
     ///
     /// # Errors
     /// As [`Self::answer`].
@@ -295,7 +294,8 @@ pub trait Ask {
         })
     }
 
-    /// How long an echo of this takes: from handing over the request until the answer came.
+    /// Returns the round-trip time of an echo with this payload: from the hand-over of the request
+    /// to the system until the arrival of the reply.
     ///
     /// # Errors
     /// As [`Self::answer`].
@@ -319,7 +319,7 @@ impl Ask for Link {
         Self::request(self, messages)
     }
 
-    /// As said, with no barrier behind it.
+    /// Measures an echo without a barrier after it.
     fn echo(&mut self, data: Vec<u8>) -> Result<Duration, ControllerError> {
         let xid = self.say(&Message::EchoRequest(data))?;
         let mut took = None;

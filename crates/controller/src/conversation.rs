@@ -1,15 +1,15 @@
-//! One end of a connection with a device, as bytes in and bytes out: no socket, no clock,
-//! no thread.
+//! One end of a connection with a device, without a socket, a clock or a thread: bytes are its
+//! inputs and outputs.
 //!
-//! The channel of crate `openflow` greets. From then on messages are cut out of the stream
-//! here and handed out as bytes, each with its number, for a controller that measures must
-//! look at no more of what it is told than it has to: a million flows that are told would
-//! else take longer to understand than to send. Whoever wants a message has it decoded.
+//! The channel of crate `openflow` negotiates the version. After that this module splits the stream
+//! into messages and returns them as bytes, each with its transaction id. Callers decode only the
+//! messages that they need: a measuring controller would otherwise spend more time on the decoding
+//! of a million flow statistics than on their transmission.
 //!
 //! # Limits
-//! Input is kept of one unfinished message, less than 65,536 bytes. What is said is kept
-//! until it is handed to the system: whoever says much asks [`Conversation::has_room`]. The
-//! times of the last 65,536 messages are known, no more.
+//! The input buffer holds one incomplete message, less than 65,536 bytes. Output is buffered until
+//! it is handed to the system; callers check [`Conversation::has_room`] first. The times of the
+//! last 65,536 messages are stored.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -26,58 +26,58 @@ use super::ControllerError;
 use super::refusal::{Reason, Refusal};
 use super::tally::Tally;
 
-/// Bytes of a message's header (OF 1.0.1, 5.1; OF 1.3.5, 7.1).
+/// Length of a message header, in bytes (OF 1.0.1, 5.1; OF 1.3.5, 7.1).
 const HEADER: usize = 8;
 
-/// Bytes that may wait to be handed to the system before more is said.
+/// Maximum number of buffered output bytes before callers must wait.
 pub const BACKLOG_MAX: usize = 256 * 1024;
 
-/// Messages whose times are known.
+/// Number of messages whose times are stored.
 const TIMES_MAX: usize = 65_536;
 
-/// How long a device may take to say hello.
+/// Timeout of a device's hello.
 pub(super) const HELLO: Duration = Duration::from_secs(5);
 
-/// Messages of types that mean the same in all versions (OF 1.0.1, 5.1; OF 1.3.5, 7.1).
+/// Message types that are equal in all versions (OF 1.0.1, 5.1; OF 1.3.5, 7.1).
 mod number {
     pub(super) const ECHO_REQUEST: u8 = 2;
     pub(super) const HELLO: u8 = 0;
 }
 
-/// What a device may begin with: a hello, or an error in place of one.
+/// Valid types of a device's first message: a hello, or an error instead.
 const GREETINGS: [u8; 2] = [number::HELLO, 1];
 
-/// What a message is, as far as its header and first bytes say.
+/// The kind of a message, according to its header and first bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
     /// An error.
     Error,
-    /// The answer to an echo request of ours.
+    /// The reply to an echo request of the controller.
     EchoReply,
-    /// What the device is.
+    /// A features reply.
     Features,
-    /// How it is configured.
+    /// A switch configuration reply.
     Config,
-    /// A frame for the controller.
+    /// A packet-in.
     PacketIn,
-    /// A rule is gone.
+    /// A flow-removed message.
     FlowRemoved,
-    /// News of a port.
+    /// A port-status message.
     PortStatus,
-    /// A part of statistics or descriptions that another follows.
+    /// A part of a multipart reply, with more parts to follow.
     StatisticsPart,
-    /// Statistics or descriptions, or the last part of them.
+    /// A statistics or multipart reply, or the last part of one.
     Statistics,
-    /// All before a barrier is done.
+    /// A barrier reply.
     Barrier,
-    /// Something else, of this number.
+    /// Another message, with its type number.
     Other(u8),
 }
 
 impl Kind {
-    /// The kind of `message`, which has a header at least.
+    /// Returns the kind of `message`, which has at least a header.
     fn of(message: &[u8], version: Version) -> Self {
-        // From 1.1 on there are groups and tables, and later numbers are two higher.
+        // Version 1.1 added groups and tables, which shifted later types by two.
         let (statistics, barrier) = match version {
             Version::V10 => (17, 19),
             _ => (19, 21),
@@ -90,7 +90,7 @@ impl Kind {
             10 => Self::PacketIn,
             11 => Self::FlowRemoved,
             12 => Self::PortStatus,
-            // The lowest bit of the flags says that more follows, in all versions.
+            // The lowest bit of the flags announces further parts, in all versions.
             kind if kind == statistics => match message.get(11) {
                 Some(flags) if flags & 1 == 1 => Self::StatisticsPart,
                 _ => Self::Statistics,
@@ -100,7 +100,7 @@ impl Kind {
         }
     }
 
-    /// What it is called.
+    /// Returns the name of the kind.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -118,43 +118,43 @@ impl Kind {
         }
     }
 
-    /// Whether devices send it unasked.
+    /// Returns whether devices send the message unsolicited.
     #[must_use]
     pub const fn is_unasked(self) -> bool {
         matches!(self, Self::PacketIn | Self::FlowRemoved | Self::PortStatus)
     }
 }
 
-/// A message that came.
+/// A received message.
 #[derive(Clone, Copy, Debug)]
 pub struct Heard<'a> {
-    /// What it is.
+    /// The kind of the message.
     pub kind: Kind,
-    /// Its number.
+    /// The transaction id.
     pub xid: Xid,
-    /// When its last byte came.
+    /// The arrival time of the last byte.
     pub arrival: Arrival,
-    /// When the message of ours that bears this number was handed to the system, if there
-    /// is one and that is known.
+    /// The time at which the request with the same transaction id was handed to the system, if
+    /// known.
     pub handed: Option<Instant>,
-    /// All of it, header included.
+    /// The whole message, with its header.
     pub bytes: &'a [u8],
     version: Version,
 }
 
 impl Heard<'_> {
-    /// The message, understood.
+    /// Decodes the message.
     ///
     /// # Errors
-    /// It breaks the protocol.
+    /// The message violates the protocol.
     pub fn message(&self) -> Result<Message, Malformed> {
         Message::decode(self.bytes, self.version).map(|(_, message)| message)
     }
 
-    /// Checks that it is no error.
+    /// Checks that the message is not an error.
     ///
     /// # Errors
-    /// It is one, about this request.
+    /// The message is an error about this request.
     pub fn expect_no_error(&self, request: &'static str) -> Result<(), ControllerError> {
         if self.kind != Kind::Error {
             return Ok(());
@@ -177,37 +177,37 @@ impl Heard<'_> {
         Err(ControllerError::Refused { request, fault })
     }
 
-    /// The version that it is of.
+    /// Returns the version of the message.
     #[must_use]
     pub const fn version(&self) -> Version {
         self.version
     }
 }
 
-/// Why nothing more can be understood.
+/// A protocol violation that ends the connection.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Broken {
-    /// They did not come to an agreement.
+    /// The version negotiation failed.
     #[error("{0}")]
     Greeting(String),
-    /// A message claims to be shorter than its header.
+    /// The length of a message is smaller than its header.
     #[error("a header claims a length of {0} bytes")]
     Length(usize),
-    /// A message is of another version than was agreed on.
+    /// The message has another version than the negotiated one.
     #[error("a message of wire version {found:#04x} came where {agreed} was agreed on")]
     Version {
-        /// The number in its header.
+        /// The version in the header.
         found: u8,
-        /// What was agreed on.
+        /// The negotiated version.
         agreed: Version,
     },
 }
 
-/// When a message was handed to the system, if it was.
+/// A sent message and the time at which it was handed to the system.
 #[derive(Clone, Copy, Debug)]
 struct Said {
     xid: u32,
-    /// Its end, in bytes from the start of all that was said.
+    /// The end of the message, in bytes since the start of all output.
     end: u64,
     handed: Option<Instant>,
 }
@@ -218,15 +218,15 @@ pub struct Conversation {
     channel: Channel,
     version: Option<Version>,
     input: Vec<u8>,
-    /// Bytes of the input that are dealt with.
+    /// Number of processed bytes of `input`.
     done: usize,
     output: Vec<u8>,
-    /// Bytes of the output that are handed to the system.
+    /// Number of bytes of `output` that were handed to the system.
     gone: usize,
     said: u64,
     handed: u64,
     times: VecDeque<Said>,
-    /// Of these, how many are handed over.
+    /// Number of `times` that were handed to the system.
     times_handed: usize,
     last_xid: u32,
     arrival: Arrival,
@@ -234,7 +234,7 @@ pub struct Conversation {
 }
 
 impl Conversation {
-    /// The controller's end of a new connection. Its hello is pending.
+    /// Returns the controller's end of a new connection. Its hello is pending.
     #[must_use]
     pub fn new(versions: VersionSet, now: Instant) -> Self {
         let options = ChannelOptions {
@@ -264,19 +264,19 @@ impl Conversation {
         }
     }
 
-    /// The version agreed on, if there is one yet.
+    /// Returns the negotiated version, if any.
     #[must_use]
     pub const fn version(&self) -> Option<Version> {
         self.version
     }
 
-    /// What came and went so far.
+    /// Returns the message counters.
     #[must_use]
     pub const fn tally(&self) -> &Tally {
         &self.tally
     }
 
-    /// Takes bytes that came. Whoever brings more first takes all that these made whole.
+    /// Appends received bytes. Callers must have taken all complete messages before.
     pub fn handle_input(&mut self, bytes: &[u8], arrival: Arrival) {
         self.input.drain(..self.done);
         self.done = 0;
@@ -284,10 +284,10 @@ impl Conversation {
         self.arrival = arrival;
     }
 
-    /// The next message that came. Hellos and echo requests are dealt with here.
+    /// Returns the next received message. Hellos and echo requests are processed internally.
     ///
     /// # Errors
-    /// What came is no OpenFlow; nothing more can be heard.
+    /// The input violates the protocol; the connection is unusable.
     pub fn hear(&mut self) -> Result<Option<Heard<'_>>, Broken> {
         let (place, version) = loop {
             let Some(place) = self.cut()? else {
@@ -326,13 +326,14 @@ impl Conversation {
         }))
     }
 
-    /// Where the next whole message is.
+    /// Returns the range of the next complete message.
     fn cut(&mut self) -> Result<Option<Range<usize>>, Broken> {
         let rest = &self.input[self.done..];
         let Some([_, kind, a, b, ..]) = rest.first_chunk::<HEADER>() else {
             return Ok(None);
         };
-        // Who begins with something else is no device: its length means nothing.
+        // Another first message proves that the peer is not a device, so its length field has no
+        // meaning.
         if self.version.is_none() && !GREETINGS.contains(kind) {
             let reason = DownReason::HelloExpected(*kind);
             return Err(Broken::Greeting(reason.to_string()));
@@ -353,7 +354,7 @@ impl Conversation {
         self.channel.transmitted(self.channel.backlog());
         self.channel
             .handle_input(&self.input[place], self.arrival.at);
-        // Where there is no agreement, an error says so to the other end.
+        // If there is no common version, the channel sends an error to the other end.
         let answer = self.channel.pending().to_vec();
         self.append(&answer);
         while let Some(event) = self.channel.poll_event() {
@@ -377,14 +378,14 @@ impl Conversation {
         self.said += (self.output.len() - before) as u64;
     }
 
-    /// Says something, and answers its number, by which [`Self::handed_at`] knows it. What
-    /// cannot be said takes a number too.
+    /// Sends a message and returns its transaction id, for [`Self::handed_at`]. A message that
+    /// cannot be encoded consumes an id too.
     ///
     /// # Errors
-    /// The version has no words for it.
+    /// The version cannot express the message.
     ///
     /// # Panics
-    /// If no version is agreed on yet.
+    /// If no version is negotiated yet.
     pub fn say(&mut self, message: &Message) -> Result<Xid, EncodeError> {
         let version = self.version.expect("an agreement comes before messages");
         self.last_xid = self.last_xid.wrapping_add(1);
@@ -405,34 +406,34 @@ impl Conversation {
         outcome.map(|()| xid)
     }
 
-    /// The number of what was said last.
+    /// Returns the transaction id of the last message.
     #[must_use]
     pub const fn last_xid(&self) -> Xid {
         Xid(self.last_xid)
     }
 
-    /// Says messages that were encoded before, whose times are not kept.
+    /// Sends encoded messages, whose times are not stored.
     pub fn append(&mut self, messages: &[u8]) {
         self.output.extend_from_slice(messages);
         self.said += messages.len() as u64;
     }
 
-    /// What is to be handed to the system.
+    /// Returns the bytes to be handed to the system.
     #[must_use]
     pub fn pending(&self) -> &[u8] {
         &self.output[self.gone..]
     }
 
-    /// Whether more may be said without much waiting.
+    /// Returns whether the output buffer is below its limit.
     #[must_use]
     pub fn has_room(&self) -> bool {
         self.pending().len() < BACKLOG_MAX
     }
 
-    /// Takes note that the system has so many of the pending bytes since `now`.
+    /// Records that the system accepted `count` pending bytes at `now`.
     ///
     /// # Panics
-    /// If there were not so many.
+    /// If there were fewer pending bytes.
     pub fn transmitted(&mut self, count: usize, now: Instant) {
         assert!(count <= self.pending().len(), "no more than there was");
         self.gone += count;
@@ -456,8 +457,8 @@ impl Conversation {
         }
     }
 
-    /// When the last byte of a message was handed to the system, if it was and if that is
-    /// not too long ago to be known.
+    /// Returns the time at which the last byte of a message was handed to the system, if that
+    /// happened and is still stored.
     #[must_use]
     pub fn handed_at(&self, xid: Xid) -> Option<Instant> {
         let first = self.times.front()?.xid;
@@ -466,7 +467,7 @@ impl Conversation {
     }
 }
 
-/// The number of a message, which has a header at least.
+/// Returns the transaction id of a message, which has at least a header.
 fn xid(message: &[u8]) -> Xid {
     Xid(u32::from_be_bytes([
         message[4], message[5], message[6], message[7],

@@ -1,5 +1,5 @@
-//! Why a device is silent, in words: whether it is connected, by which version, what it
-//! said last, what it complained of, and which counter moved last.
+//! Diagnosis of a silent device in words: connection state, version, last message, errors, and the
+//! counter that changed last.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,31 +11,31 @@ use openflow::Version;
 use super::link::Backlog;
 use super::tally::Tally;
 
-/// What each says of the last message.
+/// Introduces the last message in each diagnosis.
 const LAST: &str = "; its last message: ";
-/// See there.
+/// Replaces `LAST` if there is no message.
 const NONE: &str = "; it has sent no message";
 
-/// How a connection is.
+/// The state of a connection.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Diagnosis {
-    /// The version agreed on, if there is one.
+    /// The negotiated version, if any.
     pub version: Option<Version>,
-    /// Who the device is, if it has said so.
+    /// The datapath id of the device, if known.
     pub datapath: Option<DatapathId>,
-    /// How long ago it was connected.
+    /// The time since the connection was opened.
     pub age: Duration,
-    /// Messages that were said to it.
+    /// Number of messages sent to the device.
     pub said: u64,
-    /// What is on its way to it.
+    /// Bytes that the device has not received yet.
     pub backlog: Backlog,
-    /// What it said last, and how long ago.
+    /// The last received message and its age.
     pub last: Option<(&'static str, Duration)>,
-    /// Its latest errors, the last one first.
+    /// The latest errors, the newest first.
     pub errors: Vec<String>,
-    /// Which counter moved last, what it stands at, and how long ago that was.
+    /// The counter that changed last, its value, and the time since.
     pub moved: Option<(String, u64, Duration)>,
-    /// Why the connection is over, if it is.
+    /// The reason for the end of the connection, if it is closed.
     pub over: Option<String>,
 }
 
@@ -63,14 +63,13 @@ impl Diagnosis {
         }
     }
 
-    /// True if `text` contains a diagnosis in words.
+    /// Returns whether `text` contains a diagnosis.
     #[must_use]
     pub fn is_in(text: &str) -> bool {
         [LAST, NONE].iter().any(|words| text.contains(words))
     }
 
-    /// The same, with what other counters say: the device's ports', its rules', the
-    /// tester's own.
+    /// Adds other counters: of the device's ports and rules, and of the tester.
     #[must_use]
     pub fn with(mut self, movements: &Movements, now: Instant) -> Self {
         let theirs = movements.last(now);
@@ -122,15 +121,14 @@ impl fmt::Display for Diagnosis {
     }
 }
 
-/// Counters by name, and when each was last seen to move.
+/// Counters by name, and the time of their last change.
 #[derive(Clone, Debug, Default)]
 pub struct Movements {
     counters: BTreeMap<String, (u64, Option<Instant>)>,
 }
 
 impl Movements {
-    /// Takes note of a counter's value. The first that is seen is no movement, unless it is
-    /// more than nothing.
+    /// Records the value of a counter. The first value counts as a change only if it is not zero.
     pub fn note(&mut self, name: &str, value: u64, now: Instant) {
         match self.counters.get_mut(name) {
             Some((before, moved)) if *before != value => {
@@ -145,7 +143,7 @@ impl Movements {
         }
     }
 
-    /// The counter that moved last, its value, and how long ago.
+    /// Returns the counter that changed last, its value, and the time since.
     #[must_use]
     pub fn last(&self, now: Instant) -> Option<(String, u64, Duration)> {
         let moved = self.counters.iter();

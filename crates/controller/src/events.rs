@@ -1,5 +1,5 @@
-//! What a device tells unasked, each with the time at which it came, until somebody wants
-//! to know. There is a bound, and what comes beyond it is counted.
+//! Bounded storage of unsolicited messages with their arrival times. Messages beyond the bound are
+//! counted.
 
 use std::collections::VecDeque;
 
@@ -8,23 +8,22 @@ use testbed::Arrival;
 
 use super::conversation::{Heard, Kind};
 
-/// Messages that are kept.
+/// Maximum number of stored messages.
 const COUNT_MAX: usize = 65_536;
 
-/// Bytes of messages that are kept.
+/// Maximum size of stored messages, in bytes.
 const BYTES_MAX: usize = 32 << 20;
 
-/// Something that the device told unasked.
+/// An unsolicited message.
 #[derive(Clone, Debug)]
 pub struct Event {
-    /// When it came.
+    /// The arrival time.
     pub arrival: Arrival,
-    /// What it is: a packet-in, flow-removed, port-status, or an error about nothing that
-    /// was asked.
+    /// The message: a packet-in, flow-removed or port-status, or an error that answers no request.
     pub message: Message,
 }
 
-/// What was told and nobody has taken yet.
+/// Unsolicited messages that are not yet taken.
 #[derive(Debug, Default)]
 pub(super) struct Events {
     queue: VecDeque<(Event, usize)>,
@@ -34,7 +33,7 @@ pub(super) struct Events {
 }
 
 impl Events {
-    /// Keeps a message that was told unasked, if there is room.
+    /// Stores an unsolicited message, if there is room.
     pub(super) fn keep(&mut self, heard: &Heard<'_>) {
         let wanted = heard.kind.is_unasked() || heard.kind == Kind::Error;
         if !wanted {
@@ -55,18 +54,18 @@ impl Events {
         }
     }
 
-    /// Hands out all that are kept, the oldest first.
+    /// Returns and removes all stored messages, the oldest first.
     pub(super) fn take(&mut self) -> Vec<Event> {
         self.bytes = 0;
         self.queue.drain(..).map(|(event, _)| event).collect()
     }
 
-    /// How many there was no room for.
+    /// Returns the number of messages without room.
     pub(super) const fn lost(&self) -> u64 {
         self.lost
     }
 
-    /// How many broke the protocol.
+    /// Returns the number of messages that violate the protocol.
     pub(super) const fn unread(&self) -> u64 {
         self.unread
     }

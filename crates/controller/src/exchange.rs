@@ -1,5 +1,5 @@
-//! A request: messages, a barrier behind them, and what comes of them, told apart by their
-//! numbers. No socket here, and no clock.
+//! A request: messages, a barrier after them, and their answers, matched by transaction id. This
+//! module has no socket and no clock.
 
 use std::vec::IntoIter;
 
@@ -10,43 +10,44 @@ use testbed::Arrival;
 use super::conversation::{Conversation, Heard, Kind};
 use super::refusal::{Reason, Refusal, name_of};
 
-/// Bytes of answers to one request that are kept: some three million flows.
+/// Maximum size of the answers to one request, in bytes: about three million flows.
 const ANSWERS_MAX: usize = 512 << 20;
 
-/// Refusals of one request that are kept; the rest is counted.
+/// Maximum number of stored refusals of one request; further ones are counted.
 const REFUSALS_MAX: usize = 1024;
 
-/// An answer to one of the messages. Statistics in several parts are one answer.
+/// An answer to one of the messages. The parts of a multipart reply are one answer.
 #[derive(Clone, Debug)]
 pub struct Answer {
-    /// The message's number, and the answer's.
+    /// The transaction id of the message and the answer.
     pub xid: Xid,
-    /// When the message was handed to the system, if that is known.
+    /// The time at which the message was handed to the system, if known.
     pub handed: Option<Instant>,
-    /// When the last of the answer came.
+    /// The arrival time of the last byte of the answer.
     pub arrival: Arrival,
-    /// What it says.
+    /// The content.
     pub message: Message,
 }
 
-/// What came of a request, when its barrier was answered.
+/// The result of a request, complete with the reply to its barrier.
 #[derive(Clone, Debug)]
 pub struct Done {
-    /// When the first message was handed to the system (the barrier, if there was none).
+    /// The time at which the first message was handed to the system (the barrier, if there was
+    /// none).
     pub began: Option<Instant>,
-    /// When the barrier was handed to the system.
+    /// The time at which the barrier was handed to the system.
     pub handed: Option<Instant>,
-    /// When its reply came.
+    /// The arrival time of the barrier reply.
     pub answered: Arrival,
-    /// The answers, in the order in which they were complete.
+    /// The answers, in the order of their completion.
     pub answers: Vec<Answer>,
-    /// What was not done; the first 1,024.
+    /// The refused messages; the first 1,024.
     pub refusals: Vec<Refusal>,
-    /// How many messages were not done.
+    /// Number of refused messages.
     pub refused: u64,
 }
 
-/// A request under way.
+/// A request in progress.
 #[derive(Debug)]
 pub(super) struct Exchange {
     rest: IntoIter<Message>,
@@ -62,16 +63,16 @@ pub(super) struct Exchange {
     refused: u64,
 }
 
-/// What a message was to an exchange.
+/// The relation of a received message to an exchange.
 #[derive(Debug)]
 pub(super) enum Taken {
-    /// None of its.
+    /// The message belongs to another exchange.
     Foreign,
-    /// One of its answers.
+    /// The message is an answer of this exchange.
     Mine,
-    /// The last one.
+    /// The message is the barrier reply, which ends the exchange.
     Last(Arrival),
-    /// One that breaks the protocol, or more than is kept.
+    /// The message violates the protocol, or exceeds the storage limit.
     Broken(String),
 }
 
@@ -92,7 +93,7 @@ impl Exchange {
         }
     }
 
-    /// Says what there is room for. Whether all is said.
+    /// Sends messages while there is room. Returns whether all are sent.
     pub(super) fn say(&mut self, conversation: &mut Conversation) -> bool {
         while self.barrier.is_none() && conversation.has_room() {
             let Some(message) = self.rest.next() else {
@@ -113,7 +114,7 @@ impl Exchange {
         self.barrier.is_some()
     }
 
-    /// Takes a message, if it is about one of the request's.
+    /// Processes a message, if it answers this request.
     pub(super) fn take(&mut self, heard: &Heard<'_>) -> Taken {
         if heard.kind.is_unasked() || self.place(heard.xid).is_none() {
             return Taken::Foreign;
@@ -154,14 +155,14 @@ impl Exchange {
         }
     }
 
-    /// Takes note of when its first message was handed to the system, while that is known.
+    /// Records the time at which the first message was handed to the system, while it is stored.
     pub(super) fn note(&mut self, conversation: &Conversation) {
         if let (None, Some(first)) = (self.began, self.first) {
             self.began = conversation.handed_at(Xid(first));
         }
     }
 
-    /// Where among the request's messages one of this number is.
+    /// Returns the position of a transaction id among the messages of the request.
     fn place(&self, xid: Xid) -> Option<usize> {
         let place = usize::try_from(xid.0.wrapping_sub(self.first?)).ok()?;
         let all = self.said + usize::from(self.barrier.is_some());
@@ -181,7 +182,7 @@ impl Exchange {
         }
     }
 
-    /// Puts a part of statistics with those that came before it.
+    /// Appends a part of a multipart reply to the earlier parts.
     fn gather(&mut self, heard: &Heard<'_>, reply: MultipartReply, more: bool) -> Taken {
         let before = self.parts.iter().position(|(xid, _)| *xid == heard.xid);
         let whole = match before {
@@ -211,7 +212,7 @@ impl Exchange {
         });
     }
 
-    /// What came of it, when the barrier's reply has.
+    /// Returns the result after the barrier reply.
     pub(super) fn finish(self, answered: Arrival, conversation: &Conversation) -> Done {
         Done {
             began: self.began,

@@ -1,9 +1,8 @@
-//! The learning controller of experiment B, NOX's `pyswitch`: it learns behind which port
-//! each address is, floods frames for addresses that it does not know, and installs a rule
-//! for each conversation in one direction. A rule matches all that the frame says and goes
-//! after sixty idle seconds.
+//! The learning controller of experiment B, NOX's `pyswitch`: it learns the port of each address,
+//! floods frames to unknown addresses, and installs a rule for each conversation in one direction.
+//! A rule matches all header fields of the frame and expires after sixty idle seconds.
 //!
-//! Not here: spanning trees, or links between switches.
+//! Not supported: spanning trees, or links between switches.
 
 use std::collections::BTreeMap;
 
@@ -13,13 +12,13 @@ use openflow::{Message, Version};
 
 use super::application::{flood, forward};
 
-/// Stations that are known; more are not learned.
+/// Maximum number of learned stations.
 const STATIONS_MAX: usize = 65_536;
 
-/// Where `ovs-ofctl` and NOX put a rule of which nothing else is said.
+/// The default priority of `ovs-ofctl` and NOX.
 const PRIORITY: u16 = 0x8000;
 
-/// Types of Ethernet frames (IEEE 802 numbers).
+/// EtherTypes (IEEE 802 numbers).
 mod ethernet {
     pub(super) const IPV4: u16 = 0x0800;
     pub(super) const ARP: u16 = 0x0806;
@@ -27,18 +26,18 @@ mod ethernet {
     pub(super) const LLDP: u16 = 0x88cc;
 }
 
-/// Protocols over IP (IANA).
+/// IP protocol numbers (IANA).
 mod protocol {
     pub(super) const ICMP: u8 = 1;
     pub(super) const TCP: u8 = 6;
     pub(super) const UDP: u8 = 17;
 }
 
-/// What is known of stations.
+/// The learned stations.
 #[derive(Clone, Debug)]
 pub struct Learning {
     stations: BTreeMap<[u8; 6], PortNo>,
-    /// Seconds without a frame after which a rule goes.
+    /// Idle timeout of rules, in seconds.
     idle_timeout_s: u16,
 }
 
@@ -49,7 +48,7 @@ impl Default for Learning {
 }
 
 impl Learning {
-    /// One whose rules go after so many seconds without a frame.
+    /// Returns a learner whose rules expire after this idle time.
     #[must_use]
     pub const fn with_idle_timeout(seconds: u16) -> Self {
         Self {
@@ -58,13 +57,13 @@ impl Learning {
         }
     }
 
-    /// Behind which port a station is, if that is known.
+    /// Returns the port of a station, if it is known.
     #[must_use]
     pub fn port_of(&self, station: [u8; 6]) -> Option<PortNo> {
         self.stations.get(&station).copied()
     }
 
-    /// Learns from a frame that came up, and answers what is to be said about it.
+    /// Learns from a packet-in, and returns the messages that answer it.
     pub fn packet_in(&mut self, frame: &PacketIn, version: Version) -> Vec<Message> {
         let in_port = frame.registers.in_port;
         let Some(headers) = Headers::of(&frame.data) else {
@@ -99,7 +98,7 @@ impl Learning {
     fn rule(&self, headers: &Headers, in_port: PortNo, port: PortNo, version: Version) -> FlowMod {
         let actions = Instructions::apply(vec![Action::output(port)]);
         let matching = headers.exact(in_port);
-        // In 1.0 what matches all fields has the highest priority anyhow (OF 1.0.1, 3.4).
+        // In 1.0 a match on all fields has the highest priority in any case (OF 1.0.1, 3.4).
         let priority = match version {
             Version::V10 => u16::MAX,
             _ => PRIORITY,
@@ -110,37 +109,37 @@ impl Learning {
     }
 }
 
-/// Whether an address is one of several stations.
+/// Returns whether an address is a group address.
 const fn is_group(station: [u8; 6]) -> bool {
     station[0] & 1 == 1
 }
 
-/// What a frame says in the fields of OpenFlow 1.0 (OF 1.0.1, 5.2.3). It is read here, by
-/// what no device under test reads by.
+/// The header fields of OpenFlow 1.0 (OF 1.0.1, 5.2.3). The parser here is independent of that of
+/// every device under test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Headers {
     destination: [u8; 6],
     source: [u8; 6],
-    /// The tag's priority and VLAN, if there is one.
+    /// Priority and VLAN of the tag, if present.
     tag: Option<(u8, u16)>,
     kind: u16,
     network: Option<Network>,
 }
 
-/// What an IPv4 or ARP packet says.
+/// The fields of an IPv4 or ARP packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Network {
     dscp: u8,
-    /// Of ARP the operation.
+    /// The operation, for ARP.
     protocol: u8,
     source: u32,
     destination: u32,
-    /// Ports, or of ICMP type and code; none of a later fragment.
+    /// The ports, or type and code of ICMP; `None` for later fragments.
     transport: Option<(u16, u16)>,
 }
 
 impl Headers {
-    /// What a frame says; none if it is no Ethernet frame.
+    /// Parses a frame; `None` if it is not an Ethernet frame.
     fn of(frame: &[u8]) -> Option<Self> {
         let (destination, rest) = frame.split_first_chunk()?;
         let (source, rest) = rest.split_first_chunk()?;
@@ -168,7 +167,7 @@ impl Headers {
         })
     }
 
-    /// The match of all that the frame says.
+    /// Returns the match of all fields of the frame.
     fn exact(&self, in_port: PortNo) -> Match {
         let mut fields = vec![
             (Field::InPort, in_port.0.into()),
@@ -177,7 +176,7 @@ impl Headers {
             (Field::EthType, self.kind.into()),
         ];
         match self.tag {
-            // The bit above twelve says that there is a tag (OF 1.3.5, 7.2.3.7).
+            // Bit 12 marks the presence of a tag (OF 1.3.5, 7.2.3.7).
             Some((priority, vlan)) => fields.extend([
                 (Field::VlanVid, (0x1000 | vlan).into()),
                 (Field::VlanPcp, priority.into()),
@@ -223,7 +222,7 @@ impl Network {
     }
 }
 
-/// RFC 791; RFC 9293, 3.1; RFC 768; RFC 792.
+/// Parses an IPv4 packet (RFC 791; RFC 9293, 3.1; RFC 768; RFC 792).
 fn ipv4(packet: &[u8]) -> Option<Network> {
     let header = packet.first_chunk::<20>()?;
     let length = usize::from(header[0] & 0x0f) * 4;
@@ -253,7 +252,7 @@ fn ipv4(packet: &[u8]) -> Option<Network> {
     })
 }
 
-/// RFC 826, for IPv4 over Ethernet.
+/// Parses an ARP packet for IPv4 over Ethernet (RFC 826).
 fn arp(packet: &[u8]) -> Option<Network> {
     let packet = packet.first_chunk::<28>()?;
     if packet[..6] != [0, 1, 0x08, 0x00, 6, 4] || packet[6] != 0 {

@@ -3,15 +3,15 @@
 //!
 //! It installs rules, waits for barriers and requests statistics. While a test runs it sends
 //! nothing by itself unless it has an [`Application`]: a thread waits on the socket, answers echo
-//! requests, and stores unsolicited messages with their times. A measurement that must not wait
-//! for a thread holds the connection itself ([`Link`]).
+//! requests, and stores unsolicited messages with their times. A measurement that must not wait for
+//! a thread holds the connection itself ([`Link`]).
 //!
 //! For every message the time is recorded at which its last byte was handed to the system, and for
 //! every answer the time at which its last byte arrived: by TCP as the kernel received it, by a
-//! Unix socket as it was read ([`testbed::Stamp`] says which). An error message is a value
+//! Unix socket as it was read ([`testbed::Stamp`] distinguishes them). An error message is a value
 //! ([`Refusal`]).
 //!
-//! Not here: what is measured with it.
+//! The crate contains no measurements.
 
 pub mod application;
 mod ask;
@@ -52,53 +52,53 @@ pub use tally::Tally;
 
 use session::{Board, Order, Request, Session};
 
-/// How long a device may take over a request and the barrier behind it.
+/// Timeout of a request and the barrier after it.
 const ANSWER: Duration = Duration::from_secs(10);
 
-/// Orders that may wait for a session: whoever gives more waits.
+/// Capacity of the order queue of a session; further callers wait.
 const ORDERS_MAX: usize = 16;
 
-/// What a device's rules have counted: frames, by the rule's mark.
+/// Packet counts of a device's rules, with the cookies of the rules.
 pub type Counts = Vec<(Cookie, u64)>;
 
-/// Why a device could not be controlled.
+/// A failure to control a device.
 #[derive(Debug, thiserror::Error)]
 pub enum ControllerError {
-    /// The system refused.
+    /// A system call failed.
     #[error(transparent)]
     Failure(#[from] Failure),
-    /// The connection is over.
+    /// The connection is closed.
     #[error("the device's OpenFlow connection is down: {0}")]
     Down(String),
     /// The device refused a request.
     #[error("the device refused {request}: {fault}")]
     Refused {
-        /// What was asked.
+        /// The request.
         request: &'static str,
-        /// What was not done, and why.
+        /// The message that was refused, and the reason.
         fault: Box<Refusal>,
     },
-    /// The version that was agreed on has no words for it.
+    /// The negotiated version cannot express the message.
     #[error(transparent)]
     EncodeError(#[from] EncodeError),
-    /// The device answers, and not what it was asked.
+    /// The device answered the barrier, but not the request.
     #[error("the device did not answer {0}, but answered the barrier behind it")]
     Unanswered(&'static str),
-    /// Two devices say that they are the same.
+    /// Two devices have the same datapath id.
     #[error("two devices called with the same datapath id, {:016x}", .0.0)]
     SameDatapath(DatapathId),
-    /// It does not call, or not as a device does.
+    /// The device did not connect, or the negotiation failed.
     #[error(
         "not connected: of the calls to {at} in {waited:.1?} none led to a version; {last}; {program}"
     )]
     NeverCalled {
-        /// Where it was to call.
+        /// The address of the controller.
         at: String,
-        /// How long it was waited for.
+        /// The time waited.
         waited: Duration,
-        /// What came of its last call, in words.
+        /// The result of the last connection, in words.
         last: String,
-        /// How its program is, in words.
+        /// The state of the device's program, in words.
         program: String,
     },
     /// The device does not answer.
@@ -106,17 +106,17 @@ pub enum ControllerError {
     Silent(Box<Diagnosis>),
 }
 
-/// How a controller is to be with its devices.
+/// The behaviour of a controller towards its devices.
 #[derive(Clone, Debug)]
 pub struct Manner {
-    /// The versions that it may speak.
+    /// The versions offered.
     pub versions: VersionSet,
-    /// What it does by itself.
+    /// The application, which reacts to packet-ins.
     pub application: Application,
 }
 
 impl Manner {
-    /// One that speaks this version only, and does nothing by itself.
+    /// Returns a configuration with this version only and without an application.
     #[must_use]
     pub const fn silent(version: Version) -> Self {
         Self {
@@ -130,7 +130,7 @@ impl Manner {
 #[derive(Debug)]
 pub struct Controller {
     orders: SyncSender<Order>,
-    /// A byte written here wakes the session.
+    /// A byte written to this socket wakes the session.
     bell: UnixStream,
     board: Arc<Board>,
     features: SwitchFeatures,
@@ -139,18 +139,18 @@ pub struct Controller {
 }
 
 impl Controller {
-    /// Calls a device that listens at this path.
+    /// Connects to a device that listens at this path.
     ///
     /// # Errors
-    /// Nobody listens, or there is no agreement.
+    /// The connection is refused, or the negotiation fails.
     pub fn call(path: &Path, manner: Manner, clock: &Clock) -> Result<Self, ControllerError> {
         Self::start(ControlStream::call(path)?, manner, clock)
     }
 
-    /// Agrees with the device at the other end, and asks who it is.
+    /// Negotiates the version with the device at the other end, and requests its features.
     ///
     /// # Errors
-    /// There is no agreement, or no answer.
+    /// The negotiation fails, or the device does not answer.
     pub fn start(
         stream: ControlStream,
         manner: Manner,
@@ -183,17 +183,17 @@ impl Controller {
         })
     }
 
-    /// Who the device is.
+    /// Returns the datapath id of the device.
     #[must_use]
     pub const fn datapath_id(&self) -> DatapathId {
         self.features.datapath_id
     }
 
-    /// Leaves the device with `rules` and no others, their counters at zero, in
-    /// force when this returns as far as its barrier can be trusted.
+    /// Replaces all rules of the device by `rules`, with counters at zero. They are in effect on
+    /// return, as far as the device's barrier is reliable.
     ///
     /// # Errors
-    /// The device refuses one of them, or is silent or gone.
+    /// The device refuses a rule, does not answer, or is disconnected.
     pub fn install(&self, rules: &[FlowMod]) -> Result<(), ControllerError> {
         let clear = ask::delete_all();
         let messages = [&clear].into_iter().chain(rules);
@@ -201,18 +201,18 @@ impl Controller {
         self.transact("a rule", messages).map(drop)
     }
 
-    /// Waits for a barrier: that the connection is up.
+    /// Waits for a barrier, which proves that the connection is up.
     ///
     /// # Errors
-    /// The device is silent or gone.
+    /// The device does not answer, or is disconnected.
     pub fn is_there(&self) -> Result<(), ControllerError> {
         self.attempt(Vec::new()).map(drop)
     }
 
-    /// What the rules have counted.
+    /// Returns the packet counts of the rules.
     ///
     /// # Errors
-    /// The device does not tell, or is silent or gone.
+    /// The device refuses, does not answer, or is disconnected.
     pub fn counts(&self) -> Result<Counts, ControllerError> {
         let flows = (&mut &*self).flows(flow::FlowStatsRequest::all())?;
         Ok(flows
@@ -221,43 +221,43 @@ impl Controller {
             .collect())
     }
 
-    /// How many frames the device has sent up since it called.
+    /// Returns the number of packet-ins since the device connected.
     #[must_use]
     pub fn packet_ins(&self) -> u64 {
         self.board.tally().heard(Kind::PacketIn)
     }
 
-    /// What came and went so far.
+    /// Returns the message counters of the connection.
     #[must_use]
     pub fn tally(&self) -> Tally {
         self.board.tally()
     }
 
-    /// What the device told unasked since this was asked last, the oldest first.
+    /// Returns the unsolicited messages since the last call, the oldest first.
     #[must_use]
     pub fn events(&self) -> Vec<Event> {
         self.board.events()
     }
 
-    /// What the device told unasked and there was no room for.
+    /// Returns the number of unsolicited messages that were not stored.
     #[must_use]
     pub fn events_lost(&self) -> u64 {
         self.board.events_lost()
     }
 
-    /// What is on its way to the device.
+    /// Returns the bytes that the device has not received yet.
     #[must_use]
     pub fn backlog(&self) -> Backlog {
         self.board.backlog()
     }
 
-    /// How the device is, in words.
+    /// Returns the state of the connection in words.
     #[must_use]
     pub fn diagnosis(&self) -> Diagnosis {
         self.board.diagnosis(self.version, self.clock.now())
     }
 
-    /// Sends `messages` and a barrier, and hands back what came before its reply.
+    /// Sends `messages` and a barrier, and returns the answers received before its reply.
     pub(crate) fn transact(
         &self,
         request: &'static str,
@@ -267,18 +267,18 @@ impl Controller {
         Ok(done.answers.into_iter().map(|one| one.message).collect())
     }
 
-    /// Sends `messages` and a barrier, and tells what came of them.
+    /// Sends `messages` and a barrier, and returns the result.
     fn attempt(&self, messages: Vec<Message>) -> Result<Done, ControllerError> {
         let (reply, answer) = mpsc::channel();
         self.order(Order::Request(Request { messages, reply }))?;
         self.await_answer(&answer)?
     }
 
-    /// Hands out the connection to whoever must not wait for another thread. Until it is
-    /// given back, which it is when it is dropped, all other requests wait.
+    /// Lends the connection to a caller that must not wait for another thread. All other requests
+    /// wait until the loan is dropped.
     ///
     /// # Errors
-    /// The connection is over, or somebody has it for longer than ten seconds.
+    /// The connection is closed, or another caller holds it for longer than ten seconds.
     pub fn lend(&self) -> Result<Lent, ControllerError> {
         let (reply, answer) = mpsc::channel();
         self.order(Order::Lend(reply))?;
@@ -292,7 +292,7 @@ impl Controller {
     fn order(&self, order: Order) -> Result<(), ControllerError> {
         self.orders.send(order).map_err(|_| self.over())?;
         match (&self.bell).write_all(&[0]) {
-            // A bell that is rung so often will be heard.
+            // The socket is full of wake-ups: the session will wake.
             Err(error) if error.kind() != io::ErrorKind::WouldBlock => Err(self.over()),
             _ => Ok(()),
         }

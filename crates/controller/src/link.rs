@@ -1,6 +1,5 @@
-//! A connection with a device in the hands of one thread, which decides itself when to
-//! look at it: an instrument that sends frames and messages and receives both must not
-//! wait for another thread to wake.
+//! A connection with a device that one thread owns and polls: an instrument that sends and receives
+//! both frames and messages must not wait for another thread to wake.
 //!
 //! [`Link::turn`] never waits; [`Link::request`] waits for a barrier.
 
@@ -21,16 +20,17 @@ use super::events::{Event, Events};
 use super::exchange::{Done, Exchange, Taken};
 use super::tally::Tally;
 
-/// Bytes that are looked at in one turn, so that a long answer keeps nobody for long.
+/// Maximum number of bytes read in one turn, so that a long answer does not block the thread for
+/// long.
 const READ_LEN: usize = 64 * 1024;
 
-/// What is on its way to the device.
+/// Bytes that the device has not received yet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Backlog {
-    /// Bytes that the system has not taken.
+    /// Bytes that the system has not accepted.
     pub waiting: usize,
-    /// What the system has taken and holds: of TCP bytes that are not acknowledged, of a
-    /// Unix socket the memory of what is not read.
+    /// Bytes that the system holds: unacknowledged bytes of TCP, or the memory of unread data in a
+    /// Unix socket.
     pub held: usize,
 }
 
@@ -46,18 +46,18 @@ pub struct Link {
 }
 
 impl Link {
-    /// Calls a device that listens at this path, and agrees with it on one of `versions`.
+    /// Connects to a device that listens at this path, and negotiates one of `versions`.
     ///
     /// # Errors
-    /// Nobody listens, or there is no agreement.
+    /// The connection is refused, or the negotiation fails.
     pub fn call(path: &Path, versions: VersionSet, clock: &Clock) -> Result<Self, ControllerError> {
         Self::over(ControlStream::call(path)?, versions, clock)
     }
 
-    /// Agrees on one of `versions` with the device at the other end.
+    /// Negotiates one of `versions` with the device at the other end.
     ///
     /// # Errors
-    /// There is no agreement within five seconds.
+    /// The negotiation does not complete within five seconds.
     pub fn over(
         stream: ControlStream,
         versions: VersionSet,
@@ -80,7 +80,7 @@ impl Link {
         Ok(link)
     }
 
-    /// A connection on which nothing is agreed yet.
+    /// Returns a connection before the negotiation.
     pub(super) fn new(stream: ControlStream, versions: VersionSet, clock: &Clock) -> Self {
         Self {
             stream,
@@ -92,24 +92,24 @@ impl Link {
         }
     }
 
-    /// Waits for an answer for so long, in place of ten seconds.
+    /// Sets the timeout of answers, which is ten seconds by default.
     #[must_use]
     pub const fn with_patience(mut self, patience: Duration) -> Self {
         self.patience = patience;
         self
     }
 
-    /// The version agreed on.
+    /// Returns the negotiated version.
     #[must_use]
     pub const fn version(&self) -> Option<Version> {
         self.conversation.version()
     }
 
-    /// Writes what waits, as far as there is room, and reads some of what has come. Whether
-    /// anything has. All that came before must have been heard.
+    /// Writes pending output as far as there is room, and reads some input. Returns whether input
+    /// arrived. Callers must have taken all earlier messages with [`Self::hear`].
     ///
     /// # Errors
-    /// The connection is over.
+    /// The connection is closed.
     pub fn turn(&mut self) -> Result<bool, ControllerError> {
         self.write()?;
         let chunk = self
@@ -123,11 +123,11 @@ impl Link {
         Ok(chunk.is_some())
     }
 
-    /// Hands what waits to the system, as far as there is room.
+    /// Hands pending output to the system, as far as there is room.
     fn hand_over(&mut self) -> io::Result<()> {
         while !self.conversation.pending().is_empty() {
             let count = self.stream.write(self.conversation.pending())?;
-            // Handed over when the call is done: until then it may have waited its turn.
+            // The time after the call counts: until then the data may have waited.
             self.conversation.transmitted(count, self.clock.now());
             if count == 0 {
                 break;
@@ -136,59 +136,59 @@ impl Link {
         Ok(())
     }
 
-    /// The next message that came, if one is whole. Echo requests are answered here.
+    /// Returns the next complete message. Echo requests are answered internally.
     ///
     /// # Errors
-    /// What came is no OpenFlow.
+    /// The input violates the protocol.
     pub fn hear(&mut self) -> Result<Option<Heard<'_>>, ControllerError> {
         self.conversation.hear().map_err(broken)
     }
 
-    /// Says something, and hands it to the system if there is room. Ask [`Self::has_room`]
-    /// before.
+    /// Sends a message, and hands it to the system if there is room. Callers check
+    /// [`Self::has_room`] first.
     ///
     /// # Errors
-    /// The version has no words for it, or the connection is over.
+    /// The version cannot express the message, or the connection is closed.
     pub fn say(&mut self, message: &Message) -> Result<Xid, ControllerError> {
         let xid = self.queue(message)?;
         self.write()?;
         Ok(xid)
     }
 
-    /// Says something, which is handed to the system by [`Self::flush`] or by the next turn:
-    /// many are handed over together at less cost.
+    /// Queues a message, which [`Self::flush`] or the next turn hands to the system: many messages
+    /// cost less together.
     ///
     /// # Errors
-    /// The version has no words for it.
+    /// The version cannot express the message.
     pub fn queue(&mut self, message: &Message) -> Result<Xid, ControllerError> {
         Ok(self.conversation.say(message)?)
     }
 
-    /// Hands what is said to the system, as far as there is room.
+    /// Hands queued output to the system, as far as there is room.
     ///
     /// # Errors
-    /// The connection is over.
+    /// The connection is closed.
     pub fn flush(&mut self) -> Result<(), ControllerError> {
         self.write()
     }
 
-    /// Says messages that were encoded before. Their times are not kept.
+    /// Sends encoded messages. Their times are not stored.
     ///
     /// # Errors
-    /// The connection is over.
+    /// The connection is closed.
     pub fn say_encoded(&mut self, messages: &[u8]) -> Result<(), ControllerError> {
         self.conversation.append(messages);
         self.write()
     }
 
-    /// Whether the device, and the system before it, take what is said: if not, nothing more
-    /// should be.
+    /// Returns whether the device and the system keep up with the output. If not, callers should
+    /// not send more.
     #[must_use]
     pub fn has_room(&self) -> bool {
         self.conversation.has_room()
     }
 
-    /// What is on its way to the device.
+    /// Returns the bytes that the device has not received yet.
     ///
     /// # Errors
     /// Those of ioctl(2).
@@ -199,16 +199,16 @@ impl Link {
         })
     }
 
-    /// When the last byte of a message was handed to the system.
+    /// Returns the time at which the last byte of a message was handed to the system.
     #[must_use]
     pub fn handed_at(&self, xid: Xid) -> Option<Instant> {
         self.conversation.handed_at(xid)
     }
 
-    /// Sleeps until something comes, or there is room for what waits.
+    /// Sleeps until input arrives, or until there is room for pending output.
     ///
     /// # Errors
-    /// The deadline has come, or the system refuses.
+    /// The deadline has passed, or a system call fails.
     pub fn wait(&mut self, deadline: Instant) -> Result<(), ControllerError> {
         let now = self.clock.now();
         if now >= deadline {
@@ -220,7 +220,7 @@ impl Link {
             .map_err(down)
     }
 
-    /// What the connection waits for.
+    /// Returns the events for which the connection waits.
     pub(super) fn wanted(&self) -> Wanted {
         match self.conversation.pending().is_empty() {
             true => Wanted::Bytes,
@@ -228,12 +228,11 @@ impl Link {
         }
     }
 
-    /// Has all of `messages` done, and waits for the barrier behind them. What the device
-    /// would not do is in what comes of it; what it tells unasked is kept
-    /// ([`Self::events`]).
+    /// Sends `messages` and a barrier, and waits for its reply. The result contains the refusals;
+    /// unsolicited messages are stored ([`Self::events`]).
     ///
     /// # Errors
-    /// The connection is over, or the device is silent for longer than it may be.
+    /// The connection is closed, or the device does not answer in time.
     pub fn request(&mut self, messages: Vec<Message>) -> Result<Done, ControllerError> {
         let mut exchange = Exchange::new(messages);
         let mut deadline = self.clock.now() + self.patience;
@@ -253,10 +252,10 @@ impl Link {
         }
     }
 
-    /// Says messages that were encoded before, and waits for the barrier behind them.
+    /// Sends encoded messages, and waits for a barrier after them.
     ///
     /// # Errors
-    /// As [`Self::request`]; and the device refuses one of them.
+    /// As [`Self::request`]; also if the device refuses a message.
     pub fn request_encoded(&mut self, messages: &[u8]) -> Result<(), ControllerError> {
         let mut rest = messages;
         while !rest.is_empty() {
@@ -267,7 +266,7 @@ impl Link {
             }
             self.write()?;
             if !self.has_room() {
-                // Who is told much may tell much, and wait for it to be taken.
+                // Many messages may cause many replies, which the device must be able to send.
                 self.hear_refusals()?;
             }
         }
@@ -278,7 +277,7 @@ impl Link {
         })
     }
 
-    /// Waits for room, and takes what comes meanwhile.
+    /// Waits for room, and processes input meanwhile.
     fn hear_refusals(&mut self) -> Result<(), ControllerError> {
         let deadline = self.clock.now() + self.patience;
         self.wait(deadline)?;
@@ -289,11 +288,10 @@ impl Link {
         Ok(())
     }
 
-    /// Has `look` see all that comes until it has seen enough.
+    /// Passes all input to `look` until it returns `true`.
     ///
     /// # Errors
-    /// Those of `look`; the connection is over, or the device is silent for longer than it
-    /// may be.
+    /// Those of `look`; the connection is closed, or the device does not answer in time.
     pub fn listen_until(
         &mut self,
         mut look: impl FnMut(&Heard<'_>) -> Result<bool, ControllerError>,
@@ -311,7 +309,8 @@ impl Link {
         }
     }
 
-    /// Gives an exchange what has come; when its barrier was answered, if it was.
+    /// Passes received messages to an exchange. Returns the arrival of the barrier reply, if
+    /// received.
     fn take(
         &mut self,
         exchange: &mut Exchange,
@@ -329,12 +328,12 @@ impl Link {
         }
     }
 
-    /// What the device told unasked while requests were under way, the oldest first.
+    /// Returns the unsolicited messages received during requests, the oldest first.
     pub fn events(&mut self) -> Vec<Event> {
         self.events.take()
     }
 
-    /// How the connection is.
+    /// Returns the state of the connection.
     #[must_use]
     pub fn diagnosis(&self) -> Diagnosis {
         let backlog = self.backlog().unwrap_or_default();
@@ -346,7 +345,7 @@ impl Link {
         )
     }
 
-    /// What came and went so far.
+    /// Returns the message counters.
     #[must_use]
     pub const fn tally(&self) -> &Tally {
         self.conversation.tally()
@@ -365,7 +364,7 @@ impl Link {
     }
 }
 
-/// A connection that a controller has lent, and that is given back when this is dropped.
+/// A connection on loan from a controller; dropping this returns it.
 #[derive(Debug)]
 pub struct Lent {
     link: Option<Link>,
@@ -396,18 +395,18 @@ impl DerefMut for Lent {
 impl Drop for Lent {
     fn drop(&mut self) {
         if let Some(link) = self.link.take() {
-            // A session that has ended needs it no more.
+            // A closed session does not need the connection any more.
             let _ = self.back.send(link);
         }
     }
 }
 
-/// What came is no OpenFlow.
+/// Converts a protocol violation.
 pub(super) fn broken(broken: Broken) -> ControllerError {
     ControllerError::Down(format!("it does not speak OpenFlow as agreed: {broken}"))
 }
 
-/// The connection is over.
+/// Converts an I/O error.
 fn down(error: io::Error) -> ControllerError {
     let words = match error.kind() {
         io::ErrorKind::UnexpectedEof => "the device closed it".to_owned(),

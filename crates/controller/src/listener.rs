@@ -1,5 +1,5 @@
-//! A socket where devices may call, by a path or by TCP. Several devices, or several
-//! bridges of one, may call the same: their datapath ids tell them apart.
+//! A socket for connections from devices, by a path or by TCP. Several devices, or several bridges
+//! of one device, may connect to it: their datapath ids distinguish them.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,7 +15,7 @@ use testbed::{Clock, ControlStream, Failure};
 
 use super::{Controller, ControllerError, Manner};
 
-/// A socket where devices may call.
+/// A socket for connections from devices.
 #[derive(Debug)]
 pub struct Listener {
     socket: Socket,
@@ -28,10 +28,10 @@ enum Socket {
 }
 
 impl Listener {
-    /// Listens at `path`, in place of whatever an earlier run left there.
+    /// Listens at `path`, and replaces a socket of an earlier run.
     ///
     /// # Errors
-    /// The directory is missing, or may not be written to.
+    /// The directory is missing or not writable.
     pub fn bind(path: &Path) -> Result<Self, ControllerError> {
         let failure = || Failure::to(format!("listen at {}", path.display()));
         match fs::remove_file(path) {
@@ -46,20 +46,20 @@ impl Listener {
         Ok(Self { socket })
     }
 
-    /// Listens for TCP at an address of this namespace.
+    /// Listens on a TCP address of this namespace.
     ///
     /// # Errors
-    /// The address is taken, or not this machine's.
+    /// The address is in use, or does not belong to this machine.
     pub fn bind_tcp(address: SocketAddr) -> Result<Self, ControllerError> {
         let failure = || Failure::to(format!("listen at {address}"));
         let socket = TcpListener::bind(address).map_err(failure())?;
         Self::over(socket).map_err(failure()).map_err(Into::into)
     }
 
-    /// Listens by a socket that was made elsewhere, such as in another namespace.
+    /// Listens on an existing socket, for example of another namespace.
     ///
     /// # Errors
-    /// The system refuses to make it non-blocking, or to note when bytes come.
+    /// The system refuses to make it non-blocking, or to timestamp received bytes.
     pub fn over(socket: TcpListener) -> io::Result<Self> {
         socket.set_nonblocking(true)?;
         testbed::enable_timestamps(&socket)?;
@@ -67,7 +67,7 @@ impl Listener {
         Ok(Self { socket })
     }
 
-    /// Where devices are to call by TCP, if they are.
+    /// Returns the TCP address for devices, if this is a TCP socket.
     #[must_use]
     pub fn address(&self) -> Option<SocketAddr> {
         match &self.socket {
@@ -76,7 +76,7 @@ impl Listener {
         }
     }
 
-    /// Where devices are to call, as one would write it.
+    /// Returns the address for devices in words.
     #[must_use]
     pub fn place(&self) -> String {
         match &self.socket {
@@ -87,11 +87,11 @@ impl Listener {
         }
     }
 
-    /// Waits for the device's call and agrees with it on OpenFlow 1.0. `alive` says
-    /// whether it is worth waiting.
+    /// Accepts a device and negotiates OpenFlow 1.0. `alive` reports whether the wait is
+    /// worthwhile.
     ///
     /// # Errors
-    /// Nobody calls, there is no agreement, or `alive` says so.
+    /// No device connects, the negotiation fails, or `alive` returns an error.
     pub fn accept(
         &self,
         clock: &Clock,
@@ -101,10 +101,10 @@ impl Listener {
         self.accept_as(Manner::silent(Version::V10), clock, limit, alive)
     }
 
-    /// Waits for a device's call. `alive` says whether it is worth waiting.
+    /// Accepts a device. `alive` reports whether the wait is worthwhile.
     ///
     /// # Errors
-    /// Nobody calls, there is no agreement, or `alive` says so.
+    /// No device connects, the negotiation fails, or `alive` returns an error.
     pub fn accept_as(
         &self,
         manner: Manner,
@@ -123,12 +123,12 @@ impl Listener {
         Controller::start(stream, manner, clock)
     }
 
-    /// Waits until `count` devices have called, each to be treated alike. One with which
-    /// there is no agreement is hung up on, and another waited for.
+    /// Accepts `count` devices with the same configuration. A device whose negotiation fails is
+    /// disconnected and does not count.
     ///
     /// # Errors
-    /// Not as many call in time: then why the last one that called is not among them, if one
-    /// is not. Two say that they are the same. `alive` says that it is not worth waiting.
+    /// Fewer devices connect in time: then the error of the last failed negotiation, if any. Two
+    /// devices have the same datapath id. `alive` returns an error.
     pub fn gather(
         &self,
         count: usize,
@@ -170,7 +170,7 @@ impl Listener {
 impl Drop for Listener {
     fn drop(&mut self) {
         if let Socket::Unix(_, path) = &self.socket {
-            // Somebody else may have tidied up.
+            // The file may have been removed already.
             let _ = fs::remove_file(path);
         }
     }

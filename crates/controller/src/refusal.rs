@@ -1,5 +1,5 @@
-//! What a device would not do, as a value: which message it was about, and the error in
-//! the protocol's own words, so that a table can say why a cell of it is empty.
+//! A refused message as a value: the message, and the error in the protocol's terms, so that a
+//! table can explain an empty cell.
 
 use std::fmt;
 
@@ -8,37 +8,37 @@ use flow::FlowModCommand;
 use openflow::{EncodeError, ErrorCode, Message, MultipartRequest, Version};
 use testbed::Arrival;
 
-/// A message that was not done.
+/// A refused message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
-    /// Its place among the messages of its request.
+    /// The position among the messages of the request.
     pub place: usize,
-    /// Its number.
+    /// The transaction id.
     pub xid: Xid,
-    /// What it was.
+    /// The name of the message.
     pub message: &'static str,
-    /// Why it was not done.
+    /// The reason.
     pub reason: Reason,
 }
 
-/// Why a message was not done.
+/// The reason for a refusal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reason {
     /// The device answered with an error.
     Error {
-        /// Its numbers.
+        /// The error type and code.
         fault: ErrorCode,
-        /// The version by which they are to be understood.
+        /// The version that defines them.
         version: Version,
-        /// When it came.
+        /// The arrival time.
         arrival: Arrival,
     },
-    /// The version has no words for it, so it was not said.
+    /// The version cannot express the message, so it was not sent.
     Unsaid(EncodeError),
 }
 
 impl Refusal {
-    /// The specification's name of the error, if there is one.
+    /// Returns the specification's name of the error, if it has one.
     #[must_use]
     pub fn name(&self) -> Option<&'static str> {
         match &self.reason {
@@ -47,7 +47,7 @@ impl Refusal {
         }
     }
 
-    /// Whether the device says that it has no room for another rule.
+    /// Returns whether the device reports a full table.
     #[must_use]
     pub fn is_table_full(&self) -> bool {
         self.name().is_some_and(|name| name == "OFPFMFC_TABLE_FULL")
@@ -68,7 +68,7 @@ impl fmt::Display for Refusal {
     }
 }
 
-/// An error's name and numbers.
+/// Returns the name and the numbers of an error.
 pub(super) fn fault_in_words(fault: ErrorCode, version: Version) -> String {
     match fault.name(version) {
         Some(name) => format!("{name} ({fault})"),
@@ -76,7 +76,7 @@ pub(super) fn fault_in_words(fault: ErrorCode, version: Version) -> String {
     }
 }
 
-/// What a message is called.
+/// Returns the name of a message.
 pub(super) const fn name_of(message: &Message) -> &'static str {
     match message {
         Message::FlowMod(change) => match change.command {

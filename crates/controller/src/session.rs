@@ -1,5 +1,5 @@
-//! The thread behind a controller: it sleeps on the device's socket and on the bell that
-//! announces orders, and deals with what comes.
+//! The thread of a controller: it sleeps on the device's socket and on the wake-up socket of the
+//! order queue, and processes both.
 
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Read};
@@ -20,25 +20,25 @@ use super::exchange::{Done, Exchange, Taken};
 use super::link::{Backlog, Lent, Link, broken};
 use super::tally::Tally;
 
-/// Something that a session is to do.
+/// An order to a session.
 #[derive(Debug)]
 pub(super) enum Order {
-    /// Have the device do something.
+    /// Send a request to the device.
     Request(Request),
-    /// Hand out the connection, and wait until it is given back.
+    /// Lend the connection, and wait until it is returned.
     Lend(Sender<Lent>),
 }
 
-/// Something that the device is to do.
+/// A request to the device.
 #[derive(Debug)]
 pub(super) struct Request {
-    /// The messages; a barrier is sent behind them.
+    /// The messages; a barrier follows them.
     pub(super) messages: Vec<Message>,
-    /// Where it is told what came of them, when the barrier's answer has come.
+    /// Receives the result after the barrier reply.
     pub(super) reply: Sender<Result<Done, ControllerError>>,
 }
 
-/// What a session shows to others.
+/// The published state of a session.
 #[derive(Debug)]
 pub(super) struct Board {
     shown: Mutex<Shown>,
@@ -85,7 +85,7 @@ impl Board {
         self.shown().backlog
     }
 
-    /// Why the session is over, as far as is known.
+    /// Returns the reason for the end of the session, if known.
     pub(super) fn end(&self) -> String {
         let end = self.shown().end.clone();
         end.unwrap_or_else(|| "its session has ended".to_owned())
@@ -101,14 +101,14 @@ impl Board {
     }
 }
 
-/// An order under way.
+/// A request in progress.
 struct Pending {
     exchange: Exchange,
     reply: Sender<Result<Done, ControllerError>>,
     is_said: bool,
 }
 
-/// One connection with a device.
+/// A connection with a device.
 pub(super) struct Session {
     link: Link,
     rung: UnixStream,
@@ -116,13 +116,13 @@ pub(super) struct Session {
     board: Arc<Board>,
     application: Application,
     pending: Vec<Pending>,
-    /// Who waits for the connection.
+    /// The caller that waits for the connection.
     borrower: Option<Sender<Lent>>,
-    /// What the application says and there was no room for yet.
+    /// Messages of the application that wait for room.
     unsaid: VecDeque<Message>,
 }
 
-/// Messages of an application that may wait; what it would say beyond them is not said.
+/// Maximum number of waiting messages of an application; further ones are discarded.
 const UNSAID_MAX: usize = 4096;
 
 impl Session {
@@ -145,7 +145,7 @@ impl Session {
         }
     }
 
-    /// Goes on until the connection is over or nobody gives orders any more.
+    /// Runs until the connection is closed or all order senders are dropped.
     pub(super) fn run(mut self) {
         let version = self.link.version().expect("it was agreed on");
         self.unsaid.extend(self.application.begin(version));
@@ -164,13 +164,13 @@ impl Session {
         };
         self.show(Some(reason.clone()));
         for pending in self.pending {
-            // Whoever does not wait any more need not know.
+            // The caller may have stopped waiting.
             let _ = pending
                 .reply
                 .send(Err(ControllerError::Down(reason.clone())));
         }
         for order in self.inbox {
-            // Who wants to borrow sees that nobody is there.
+            // A borrower detects the end by its closed channel.
             if let Order::Request(request) = order {
                 let over = ControllerError::Down(reason.clone());
                 let _ = request.reply.send(Err(over));
@@ -178,17 +178,19 @@ impl Session {
         }
     }
 
-    /// Hands out the connection, and goes on when it is given back.
+    /// Lends the connection, and continues when it is returned.
     fn lend(self, borrower: Sender<Lent>) -> Self {
         let Self { link, .. } = self;
         let (back, returned) = mpsc::channel();
-        // What nobody takes comes back at once, as all that is lent does when it is dropped.
+        // If the borrower has disappeared, the loan is dropped, which returns the connection at
+        // once.
         drop(borrower.send(Lent::new(link, back)));
         let link = returned.recv().expect("what is lent is given back");
         Self { link, ..self }
     }
 
-    /// Deals with what there is, and waits for more. False when nobody gives orders any more.
+    /// Processes orders and input, and waits for more. Returns `false` when all order senders are
+    /// dropped.
     fn turn(&mut self, version: Version) -> Result<bool, ControllerError> {
         if !self.take_orders()? {
             return Ok(false);
@@ -207,8 +209,8 @@ impl Session {
         Ok(true)
     }
 
-    /// Takes orders in, unless one waits for room already. False if there will be none any
-    /// more.
+    /// Takes orders, unless a request already waits for room. Returns `false` when all order
+    /// senders are dropped.
     fn take_orders(&mut self) -> Result<bool, ControllerError> {
         let mut bytes = [0; 64];
         match self.rung.read(&mut bytes) {
@@ -236,13 +238,13 @@ impl Session {
         Ok(true)
     }
 
-    /// Says what is to be said, as far as there is room.
+    /// Sends pending messages, as far as there is room.
     fn say(&mut self) -> Result<(), ControllerError> {
         let conversation = self.link.conversation();
         while conversation.has_room()
             && let Some(message) = self.unsaid.pop_front()
         {
-            // What the version has no words for is not said.
+            // A message that the version cannot express is discarded.
             let _ = conversation.say(&message);
         }
         for pending in &mut self.pending {
@@ -256,7 +258,7 @@ impl Session {
         Ok(())
     }
 
-    /// Deals with all messages that are whole.
+    /// Processes all complete messages.
     fn hear(&mut self, version: Version) -> Result<(), ControllerError> {
         loop {
             let Some(heard) = self.link.conversation().hear().map_err(broken)? else {
@@ -288,7 +290,7 @@ impl Session {
                     let done = self.pending.remove(place);
                     let outcome = done.exchange.finish(answered, self.link.conversation());
                     self.show(None);
-                    // Whoever does not wait any more need not know.
+                    // The caller may have stopped waiting.
                     let _ = done.reply.send(Ok(outcome));
                 }
                 Taken::Broken(what) => return Err(ControllerError::Down(what)),
@@ -296,7 +298,7 @@ impl Session {
         }
     }
 
-    /// Lets others see how the connection is.
+    /// Publishes the state of the connection.
     fn show(&self, end: Option<String>) {
         let backlog = self.link.backlog().unwrap_or_default();
         let tally = self.link.tally().clone();

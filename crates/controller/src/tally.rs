@@ -1,5 +1,4 @@
-//! What came and went on a connection, counted, for whoever has to say why a device is
-//! silent.
+//! Message counters of a connection, for the diagnosis of a silent device.
 
 use std::collections::BTreeMap;
 
@@ -9,10 +8,10 @@ use openflow::{Message, Version};
 use super::conversation::Kind;
 use super::refusal::fault_in_words;
 
-/// Errors that are kept, the latest.
+/// Number of stored errors, the latest ones.
 const ERRORS_MAX: usize = 8;
 
-/// Counts of a connection.
+/// Message counters of a connection.
 #[derive(Clone, Debug)]
 pub struct Tally {
     began: Instant,
@@ -26,7 +25,7 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// Nothing yet.
+    /// Returns counters at zero.
     pub(super) const fn new(now: Instant) -> Self {
         Self {
             began: now,
@@ -69,50 +68,50 @@ impl Tally {
         self.last_handed = Some(now);
     }
 
-    /// When the connection began.
+    /// Returns the time at which the connection was opened.
     #[must_use]
     pub const fn began(&self) -> Instant {
         self.began
     }
 
-    /// Messages that were said to the device.
+    /// Returns the number of messages sent to the device.
     #[must_use]
     pub const fn said(&self) -> u64 {
         self.said
     }
 
-    /// Bytes that were handed to the system, and when the last were.
+    /// Returns the number of bytes handed to the system, and the time of the last hand-over.
     #[must_use]
     pub const fn handed(&self) -> (u64, Option<Instant>) {
         (self.bytes, self.last_handed)
     }
 
-    /// How many messages of a kind came.
+    /// Returns the number of received messages of a kind.
     #[must_use]
     pub fn heard(&self, kind: Kind) -> u64 {
         self.heard.get(&kind).map_or(0, |(count, _)| *count)
     }
 
-    /// The kinds of messages that came, how many of each, and when the last.
+    /// Returns the kinds of received messages, with their counts and the times of the last ones.
     pub fn kinds(&self) -> impl Iterator<Item = (Kind, u64, Instant)> {
         self.heard
             .iter()
             .map(|(kind, (count, last))| (*kind, *count, *last))
     }
 
-    /// How often the device asked whether anybody is there.
+    /// Returns the number of echo requests from the device.
     #[must_use]
     pub const fn echo_requests(&self) -> u64 {
         self.echo_requests
     }
 
-    /// What came last, and when.
+    /// Returns the last received message and its time.
     #[must_use]
     pub const fn last(&self) -> Option<(&'static str, Instant)> {
         self.last
     }
 
-    /// The latest errors, in words, the last one first.
+    /// Returns the latest errors in words, the newest first.
     #[must_use]
     pub fn errors(&self) -> &[String] {
         &self.errors

@@ -1,4 +1,4 @@
-//! The lab's controller against devices that the test plays.
+//! Tests of the controller against simulated devices.
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -20,8 +20,8 @@ use super::*;
 
 const ID: DatapathId = DatapathId(0x2a);
 
-/// A device of a few lines at the far end of the socket: it has no tables, tells who
-/// it is, and answers the rest as `react` says.
+/// A minimal device at the far end of the socket: it has no tables, answers the features request,
+/// and leaves other messages to `react`.
 fn device(
     mut stream: impl Read + Write + Send + 'static,
     id: DatapathId,
@@ -72,7 +72,7 @@ fn tell_features(channel: &mut Channel, xid: Xid, id: DatapathId) {
     );
 }
 
-/// Answers barriers, and hands the rest to `react`.
+/// Answers barriers, and leaves other messages to `react`.
 fn barriers(
     mut react: impl FnMut(&mut Channel, ReceivedMessage),
 ) -> impl FnMut(&mut Channel, ReceivedMessage) {
@@ -238,7 +238,7 @@ fn frames_for_the_controller_are_counted_and_kept_with_their_times() {
 
 #[test]
 fn frames_beyond_the_room_for_them_are_counted() {
-    // Each of 64,000 bytes: some five hundred are kept.
+    // Each packet-in has 64,000 bytes: about five hundred are stored.
     let sent = 700;
     let controller = connected(move |channel, _| {
         for _ in 0..sent {
@@ -288,7 +288,7 @@ fn statistics_are_told_of_what_is_asked_after() {
                 MultipartReply::PortDesc(vec![port, PortDesc::new(PortNo(9))])
             }
             MultipartRequest::Table => MultipartReply::Table(Vec::new()),
-            // The wrong answer.
+            // A wrong answer, on purpose.
             _ => MultipartReply::Group(Vec::new()),
         };
         say(channel, received.xid, &Message::reply(reply));
@@ -370,7 +370,7 @@ fn a_device_that_does_not_read_has_an_order_wait_and_memory_does_not_grow() {
     assert!(backlog.waiting >= BACKLOG_MAX && backlog.waiting < BACKLOG_MAX + 1_000);
     assert!(backlog.held > 0);
     assert!(link.diagnosis().to_string().contains("it does not read"));
-    // It reads on, and there is room.
+    // The device reads again, and there is room.
     let mut room = vec![0; 1 << 20];
     while !link.has_room() {
         assert!(far.read(&mut room).unwrap() > 0);
@@ -392,7 +392,7 @@ fn devices_that_call_by_tcp_are_told_apart_and_stamped_by_the_kernel() {
     let clock = Clock::start();
     let listener = Listener::bind_tcp(local()).unwrap();
     let address = listener.address().unwrap();
-    // Somebody who is no device calls too.
+    // A client that is not a device connects too.
     let mut stranger = TcpStream::connect(address).unwrap();
     stranger.write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();
     for id in [7, 3, 5] {
@@ -406,7 +406,7 @@ fn devices_that_call_by_tcp_are_told_apart_and_stamped_by_the_kernel() {
     let ids: Vec<_> = devices.keys().map(|id| id.0).collect();
     assert_eq!(ids, [3, 5, 7]);
     for device in devices.values() {
-        // The kernel begins to note a moment after it was asked, if nobody had asked before.
+        // The kernel starts to timestamp a moment after it is enabled, if it was disabled before.
         let stamped = (0..100_000).any(|_| {
             let done = { device }.request(Vec::new()).unwrap();
             assert!(done.answered.at >= device.tally().began());

@@ -15,14 +15,14 @@ use lab::{Clock, Interrupt};
 
 use super::{CommonArgs, done, seconds};
 
-/// Where frames come out.
+/// The receivers of frames.
 #[derive(Args)]
 pub(super) struct TargetArgs {
-    /// Where they come out, and are measured: one interface, or one for each that sends.
+    /// The receiving interfaces: one, or one for each sender.
     #[arg(long, value_name = "INTERFACE,...", value_delimiter = ',')]
     pub(super) to: Vec<PortName>,
-    /// They come back to where they went in, sent by `comporta lab reflect` or its like, which
-    /// swaps macs or addresses.
+    /// Receive on the sending interfaces: `comporta lab reflect` or a similar tool returns the
+    /// frames with swapped macs or addresses.
     #[arg(long, value_name = "WHAT", conflicts_with = "to", num_args = 0..=1, default_missing_value = "macs", value_parser = parse_reflection)]
     reflected: Option<Reflection>,
 }
@@ -37,7 +37,7 @@ impl TargetArgs {
     }
 }
 
-/// Frames that are made.
+/// Arguments of the generator.
 #[derive(Args)]
 #[command(
     after_help = "Examples:\n  comporta lab generate eth0 --to eth1 --rate 100kpps --size 64,512,imix\n  \
@@ -49,8 +49,8 @@ pub(crate) struct GenerateArgs {
     pub(super) from: Vec<PortName>,
     #[command(flatten)]
     pub(super) target: TargetArgs,
-    /// How fast each of them does, several one after the other: 10kpps, 1.5Mpps, 100Mbit (of the
-    /// line, with preambles and gaps), flat-out.
+    /// Rates of each interface, measured in turn: 10kpps, 1.5Mpps, 100Mbit (on the line, with
+    /// preambles and gaps), flat-out.
     #[arg(
         long,
         value_name = "RATE,...",
@@ -58,8 +58,8 @@ pub(crate) struct GenerateArgs {
         default_value = "10kpps"
     )]
     pub(super) rate: Vec<Speed>,
-    /// Bytes of frames with their checksum (FCS), several one after the other; imix is 7 of 64, 4 of
-    /// 570, 1 of 1518.
+    /// Frame sizes in bytes, with the checksum (FCS), measured in turn; imix is 7 of 64, 4 of 570,
+    /// 1 of 1518.
     #[arg(
         long,
         value_name = "BYTES,...",
@@ -67,17 +67,17 @@ pub(crate) struct GenerateArgs {
         default_value = "64"
     )]
     pub(super) size: Vec<Size>,
-    /// How frames follow each other: constant, poisson, burst or burst:FRAMES.
+    /// Spacing of frames: constant, poisson, burst or burst:FRAMES.
     #[arg(long, value_name = "PATTERN", default_value = "constant")]
     pub(super) pattern: Pattern,
     /// Seconds of each trial.
     #[arg(long, value_name = "COUNT", default_value = "10", value_parser = seconds)]
     pub(super) seconds: Duration,
-    /// Frames of each trial, in place of seconds.
+    /// Frames of each trial, instead of seconds.
     #[arg(long, value_name = "FRAMES", conflicts_with = "seconds", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
-    /// The cores for the instrument: one for both, or one to send and one to receive [default: one
-    /// thread, on any core].
+    /// Cores of the instrument: one for both directions, or one to send and one to receive
+    /// [default: one thread, on any core].
     #[arg(long, value_name = "CORE,...", value_delimiter = ',')]
     cores: Vec<usize>,
     #[command(flatten)]
@@ -86,50 +86,50 @@ pub(crate) struct GenerateArgs {
     pub(super) common: CommonArgs,
 }
 
-/// What frames look like.
+/// Template of the frames.
 #[derive(Args)]
 pub(super) struct LooksArgs {
-    /// What they carry (udp, udp6, tcp, icmp), what is around it (vlan, qinq, mpls, vxlan, gre,
-    /// geneve), or both: vlan+tcp.
+    /// Payload (udp, udp6, tcp, icmp), encapsulation (vlan, qinq, mpls, vxlan, gre, geneve), or
+    /// both: vlan+tcp.
     #[arg(long, value_name = "KIND", default_value = "udp")]
     frames: Shape,
-    /// How many flows they are of: their sources' IP addresses differ.
+    /// Number of flows, which differ in their IP source address.
     #[arg(long, value_name = "COUNT", default_value_t = 1)]
     flows: u32,
-    /// Flows come by lot, and not one after the other.
+    /// Pick flows at random instead of round-robin.
     #[arg(long)]
     random: bool,
-    /// What determines lots.
+    /// Seed of the random selection.
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     seed: u64,
-    /// Ethernet address that they are from.
+    /// Source MAC address.
     #[arg(long, value_name = "MAC")]
     source_mac: Option<Mac>,
-    /// Ethernet address that they are for.
+    /// Destination MAC address.
     #[arg(long, value_name = "MAC")]
     destination_mac: Option<Mac>,
-    /// IPv4 address that they are from.
+    /// Source IPv4 address.
     #[arg(long, value_name = "ADDRESS")]
     source_address: Option<Ipv4Addr>,
-    /// IPv4 address that they are for.
+    /// Destination IPv4 address.
     #[arg(long, value_name = "ADDRESS")]
     destination_address: Option<Ipv4Addr>,
-    /// UDP or TCP port that they are from.
+    /// UDP or TCP source port.
     #[arg(long, value_name = "PORT")]
     source_port: Option<u16>,
-    /// UDP or TCP port that they are for.
+    /// UDP or TCP destination port.
     #[arg(long, value_name = "PORT")]
     destination_port: Option<u16>,
-    /// Their VLAN, where they have one.
+    /// VLAN, of tagged frames.
     #[arg(long, value_name = "NUMBER", default_value_t = 10)]
     vid: u16,
-    /// Their MPLS label, where they have one.
+    /// MPLS label, of MPLS frames.
     #[arg(long, value_name = "NUMBER", default_value_t = 16)]
     label: u32,
-    /// The network of a tunnel, where they are in one.
+    /// Network identifier (VNI), of tunnelled frames.
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     vni: u32,
-    /// Their class (DSCP).
+    /// DSCP.
     #[arg(long, value_name = "NUMBER", default_value_t = 0)]
     dscp: u8,
 }
@@ -180,30 +180,30 @@ impl GenerateArgs {
     }
 }
 
-/// Frames of a file.
+/// Arguments of the replay.
 #[derive(Args)]
 #[command(
     after_help = "Examples:\n  comporta lab replay trace.pcap eth0 --speed 2\n  \
                   comporta lab replay trace.pcap eth0 --to eth1 --rate 50kpps --loop 10"
 )]
 pub(crate) struct ReplayArgs {
-    /// The file, as libpcap (pcap) or Wireshark (pcapng) writes it.
+    /// The capture file, in the format of libpcap (pcap) or Wireshark (pcapng).
     file: PathBuf,
     /// The interface that sends: INTERFACE or NAMESPACE:INTERFACE.
     #[arg(value_name = "INTERFACE")]
     from: PortName,
     #[command(flatten)]
     pub(super) target: TargetArgs,
-    /// How much faster than they were recorded: 0.5 is half as fast.
+    /// Speed relative to the recording: 0.5 is half as fast.
     #[arg(long, value_name = "FACTOR", default_value = "1", value_parser = percent, conflicts_with = "rate")]
     speed: u32,
-    /// How fast, in place of as they were recorded: as for `generate`.
+    /// Rate instead of the recorded times, as for `generate`.
     #[arg(long, value_name = "RATE")]
     rate: Option<Speed>,
-    /// How often the file is sent; 0 is without end.
+    /// Number of repetitions of the file; 0 is endless.
     #[arg(long = "loop", value_name = "COUNT", default_value_t = 1)]
     loops: u32,
-    /// The cores for the instrument, as for `generate`.
+    /// Cores of the instrument, as for `generate`.
     #[arg(long, value_name = "CORE,...", value_delimiter = ',')]
     cores: Vec<usize>,
     #[command(flatten)]
@@ -230,7 +230,7 @@ impl ReplayArgs {
     }
 }
 
-/// A factor as per cent.
+/// Parses a factor, and returns it in percent.
 fn percent(text: &str) -> Result<u32, String> {
     let number: Option<f64> = text.parse().ok();
     let percent = number.map(|number| (number * 100.0).round());

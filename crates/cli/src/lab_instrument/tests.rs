@@ -1,4 +1,4 @@
-//! Arguments as they are typed, and what is said of those that make no sense. Not what comes of them.
+//! Tests of arguments, and of the error messages for invalid ones.
 
 use clap::{Command, FromArgMatches};
 
@@ -6,7 +6,7 @@ use lab::by_hand::{Pattern, Speed, Target};
 
 use super::*;
 
-/// The command that these words are, or what is said of them.
+/// Parses a command; an error is its message.
 fn read(words: &str) -> Result<InstrumentCommand, String> {
     let command = InstrumentCommand::augment_subcommands(Command::new("lab"));
     let words = ["lab"].into_iter().chain(words.split_whitespace());

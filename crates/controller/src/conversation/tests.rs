@@ -1,4 +1,4 @@
-//! Bytes in, bytes out.
+//! Tests with bytes as input and output.
 
 use testbed::Stamp;
 
@@ -11,7 +11,7 @@ fn at(micros: u64) -> Arrival {
     }
 }
 
-/// A device's end that has said hello.
+/// Returns the end of a device that has sent its hello.
 fn device(version: Version) -> Channel {
     let options = ChannelOptions {
         versions: VersionSet::only(version),

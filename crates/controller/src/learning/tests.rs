@@ -1,4 +1,4 @@
-//! What is learned from which frame, and said about it.
+//! Tests of learning, and of the answers to packet-ins.
 
 use flow::{FlowMod, PacketInReason, PipelineFields};
 
@@ -8,7 +8,7 @@ const ONE: [u8; 6] = [2, 0, 0, 0, 0, 1];
 const OTHER: [u8; 6] = [2, 0, 0, 0, 0, 2];
 const ALL: [u8; 6] = [0xff; 6];
 
-/// A UDP frame of 60 bytes.
+/// Returns a UDP frame of 64 bytes.
 fn udp(from: [u8; 6], to: [u8; 6], tag: Option<u16>) -> Vec<u8> {
     let mut frame = [to, from].concat();
     if let Some(control) = tag {
@@ -159,7 +159,7 @@ fn no_more_stations_are_learned_than_there_is_room_for() {
         learning.packet_in(&up(udp(station, ALL, None), 1), Version::V10);
     }
     assert_eq!(learning.stations.len(), STATIONS_MAX);
-    // Who is known may move.
+    // A known station may move.
     learning.packet_in(&up(udp([2, 1, 0, 0, 0, 0], ALL, None), 2), Version::V10);
     assert_eq!(learning.port_of([2, 1, 0, 0, 0, 0]), Some(PortNo(2)));
 }
