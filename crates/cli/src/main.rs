@@ -237,7 +237,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn vswitchd_says_how_it_is_told_what_to_log() {
+    fn vswitchd_refuses_the_log_option() {
         for words in ["--log debug vswitchd", "vswitchd --log debug"] {
             let words = std::iter::once("comporta").chain(words.split(' '));
             let matches = command().try_get_matches_from(words).expect("known words");

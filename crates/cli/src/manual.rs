@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn each_command_has_a_page_and_is_found_from_the_one_above() {
+    fn manual_pages_exist_for_all_commands_and_link_to_each_other() {
         let mut count = 0;
         for (name, text) in pages(crate::command(), "").expect("memory takes all") {
             let text = String::from_utf8(text).expect("text");
@@ -286,14 +286,14 @@ mod tests {
     }
 
     #[test]
-    fn a_page_bears_its_own_name_and_the_versions() {
+    fn manual_page_header_has_command_name_and_version() {
         let text = page("comporta-vswitchd.1");
         assert!(text.contains(".TH COMPORTA-VSWITCHD 1 2030-12-31 \"comporta "));
         assert!(text.contains("comporta\\-vswitchd \\- Run"), "{text}");
     }
 
     #[test]
-    fn examples_stand_apart_from_what_else_is_told() {
+    fn help_text_splits_into_examples_and_paragraphs() {
         let told = "Codes are told.\nAll of them.\n\nExamples:\n  one\n  two\n\nThe end.";
         assert_eq!(
             parted(told),
@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn each_shell_is_told_of_each_command() {
+    fn completions_of_all_shells_contain_all_commands() {
         for shell in [Shell::Bash, Shell::Zsh, Shell::Fish] {
             let mut text = Vec::new();
             let mut command = crate::command();

@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bridge_speaks_all_versions_or_those_that_are_named() {
+    fn protocols_option_defaults_to_all_versions() {
         let config = parse("--bridge br0 --protocols OpenFlow10,OpenFlow14 --bridge br1");
         let [named, all] = &config.expect("legal").bridges[..] else {
             panic!("two bridges were typed");
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn an_option_without_its_bridge_says_so() {
+    fn bridge_option_before_its_bridge_is_an_error() {
         assert_eq!(
             parse("--port eth1 --bridge br0").expect_err("no bridge yet"),
             "--port: name its bridge first, as in --bridge br0 --port eth1"

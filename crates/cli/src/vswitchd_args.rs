@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn called_by_the_other_name_it_is_the_other_program() {
+    fn program_called_ovs_vswitchd_takes_its_arguments() {
         let wanted = "comporta vswitchd unix:db.sock --verbose=console:emer --verbose --detach";
         let typed = "/usr/sbin/ovs-vswitchd unix:db.sock -vconsole:emer -v --detach";
         assert_eq!(read(typed), wanted);

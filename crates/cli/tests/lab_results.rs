@@ -65,7 +65,7 @@ fn told(words: &[&str], code: i32) -> String {
 }
 
 #[test]
-fn a_comparison_fails_on_a_regression_only_if_asked() {
+fn comparison_fails_on_a_regression_only_with_fail_on() {
     let (fast, slow) = (Run::of("fast", 1.0), Run::of("slow", 0.8));
     let worse = told(&["compare", fast.path(), slow.path()], 0);
     assert!(worse.starts_with("**1 worse, 0 better**"), "{worse}");
@@ -125,7 +125,7 @@ fn thresholds_decide_the_exit_code() {
 }
 
 #[test]
-fn a_run_is_exported_to_where_it_is_wanted() {
+fn export_writes_to_the_selected_directory() {
     let run = Run::of("export", 1.0);
     let files = told(&["export", run.path()], 0);
     for file in files.lines() {

@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_port_has_one_core_or_several_each_once() {
+    fn affinity_is_a_list_of_distinct_cores() {
         for text in ["eth1=0", "tap-1=3,1", "p=63"] {
             assert_eq!(text.parse::<Affinity>().expect(text).to_string(), text);
         }

@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_a_dummy_depends_on_how_they_are_enabled() {
+    fn dummy_mode_selects_interfaces_and_bridges() {
         let taken = |how: DummyMode| {
             let kinds = ["dummy", "", "internal", "tap", "patch", "vxlan"];
             kinds.map(|kind| how.includes_interface(kind, false))

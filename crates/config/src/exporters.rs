@@ -153,7 +153,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_collector_is_an_address_and_perhaps_a_port() {
+    fn collector_is_an_address_with_an_optional_port() {
         let read = |text, usual| parse_collector(text, usual).ok().map(|to| to.to_string());
         let some = |text: &str| Some(text.to_owned());
         assert_eq!(read("10.0.0.1:1", Some(6343)), some("10.0.0.1:1"));

@@ -180,7 +180,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_rate_is_read_with_its_burst_or_without() {
+    fn packet_in_rate_parses_with_and_without_burst() {
         let read = |text: &str| {
             text.parse::<PacketInRate>()
                 .ok()
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn a_controllers_rate_has_the_bounds_of_open_vswitch() {
+    fn controller_rate_has_the_bounds_of_open_vswitch() {
         let rate = |limit, burst| ControllerRate { limit, burst }.rate();
         assert_eq!(rate(None, None), Ok(None));
         assert_eq!(rate(Some(100), None), Ok(PacketRate::new(100, Some(25))));

@@ -363,7 +363,7 @@ mod tests {
         "[[bridge]]\nname='br0'\nports=['a','b']\ncontrollers=['tcp:10.0.0.1']\nlisten=['ptcp:1']";
 
     #[test]
-    fn a_bridge_is_made_with_its_ports_first_and_its_controllers_last() {
+    fn bridge_creation_adds_ports_first_and_controllers_last() {
         let wanted = [
             "add bridge br0",
             "br0: add port a (1)",
@@ -377,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_changed_is_touched_and_removals_come_first() {
+    fn steps_cover_only_changes_and_begin_with_removals() {
         let after = "[[bridge]]\nname='br0'\nports=['b=2','c']\ncontrollers=['tcp:10.0.0.2']\nlisten=['ptcp:1']";
         let wanted = [
             "br0: leave controller tcp:10.0.0.1:6653",
@@ -389,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn other_rates_are_set_and_nothing_else_is_touched() {
+    fn rate_change_sets_only_the_policing() {
         let after = format!("{BEFORE}\npacket-in-rate='100:5'\ncontroller-rate-limit=200");
         let wanted = ["br0: packet-ins by port 100:5, by controller 200:50"];
         assert_eq!(steps(BEFORE, &after), wanted);
@@ -398,14 +398,14 @@ mod tests {
     }
 
     #[test]
-    fn ports_are_given_to_other_workers_while_they_stay() {
+    fn affinity_changes_on_existing_ports() {
         let after = format!("{BEFORE}\naffinity=['a=1','b=0,1']");
         assert_eq!(steps(BEFORE, &after), ["br0: cores of ports [a=1 b=0,1]"]);
         assert_eq!(steps(&after, BEFORE), ["br0: cores of ports []"]);
     }
 
     #[test]
-    fn fail_mode_id_and_versions_change_while_the_bridge_stays() {
+    fn fail_mode_id_and_versions_change_on_an_existing_bridge() {
         let after = format!(
             "{BEFORE}\nfail-mode='secure'\ndatapath-id='00000000000000cd'\nprotocols=['OpenFlow13']"
         );
@@ -427,7 +427,7 @@ mod tests {
     }
 
     #[test]
-    fn what_normal_does_changes_while_ports_stay() {
+    fn switching_changes_on_existing_ports() {
         let plain = config(BEFORE);
         let mut other = plain.clone();
         other.bridges[0].switching.ports.push(LogicalPort {
@@ -445,7 +445,7 @@ mod tests {
     }
 
     #[test]
-    fn other_auxiliary_connections_make_the_bridge_anew() {
+    fn auxiliary_count_change_recreates_the_bridge() {
         let after = "[[bridge]]\nname='br0'\nauxiliary=1";
         assert_eq!(
             steps(BEFORE, after),

@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn databases_are_read_as_open_vswitch_writes_them() {
+    fn databases_parse_in_the_notation_of_open_vswitch() {
         for (text, told) in [
             ("unix:/run/db.sock", "unix:/run/db.sock"),
             ("unix:db.sock", "unix:db.sock"),

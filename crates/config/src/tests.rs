@@ -9,7 +9,7 @@ fn error_of<T: FromStr<Err = ConfigError> + std::fmt::Debug>(text: &str) -> Stri
 }
 
 #[test]
-fn a_port_is_an_interface_or_a_tap_with_or_without_a_number() {
+fn port_text_round_trips_with_and_without_a_number() {
     for text in [
         "eth1",
         "eth2=7",
@@ -55,7 +55,7 @@ fn a_port_is_an_interface_or_a_tap_with_or_without_a_number() {
 }
 
 #[test]
-fn numbers_asked_for_are_kept_and_the_rest_are_given_in_order() {
+fn port_numbers_are_the_requested_ones_or_the_lowest_free() {
     let ports = |texts: &[&str]| {
         texts
             .iter()
@@ -75,7 +75,7 @@ fn numbers_asked_for_are_kept_and_the_rest_are_given_in_order() {
 }
 
 #[test]
-fn targets_read_and_print_as_open_vswitch_does() {
+fn targets_parse_and_print_as_in_open_vswitch() {
     for (text, printed) in [
         ("tcp:127.0.0.1:6653", "tcp:127.0.0.1:6653"),
         ("tcp:127.0.0.1", "tcp:127.0.0.1:6653"),
@@ -105,7 +105,7 @@ fn targets_read_and_print_as_open_vswitch_does() {
 }
 
 #[test]
-fn a_wrong_target_says_what_would_be_right() {
+fn target_errors_name_the_correct_form() {
     assert!(error_of::<ControllerTarget>("127.0.0.1:6653").contains("use tcp:HOST[:PORT]"));
     assert!(error_of::<ControllerTarget>("tcp:127.0.0.1:0").contains("no usable host and port"));
     assert!(error_of::<ControllerTarget>("ptcp:6653").contains("that is --listen ptcp:6653"));
@@ -116,7 +116,7 @@ fn a_wrong_target_says_what_would_be_right() {
 }
 
 #[test]
-fn a_datapath_id_is_sixteen_digits_and_not_zero() {
+fn datapath_id_is_sixteen_digits_and_not_zero() {
     assert_eq!(parse_datapath_id("00000000000000ff"), Ok(DatapathId(255)));
     assert_eq!(parse_datapath_id("0xff"), Ok(DatapathId(255)));
     for text in ["ff", "0000000000000000", "0x", "00000000000000fg", ""] {
@@ -142,7 +142,7 @@ name = "br1"
 "#;
 
 #[test]
-fn the_file_says_the_same_as_the_command_line() {
+fn toml_file_has_the_meaning_of_the_command_line() {
     let config = Config::from_toml(TOML).expect("legal");
     assert_eq!(
         (config.rundir, config.cores),
@@ -161,7 +161,7 @@ fn the_file_says_the_same_as_the_command_line() {
 }
 
 #[test]
-fn what_clashes_is_named() {
+fn conflicts_are_named_in_the_error() {
     let error = |text: &str| Config::from_toml(text).expect_err(text).to_string();
     assert!(error("").contains("--bridge: give at least one bridge"));
     assert!(error("[[bridge]]\nname='br0'\nports=['a','a']").contains("--port: 'a' is used twice"));
@@ -181,7 +181,7 @@ fn what_clashes_is_named() {
 }
 
 #[test]
-fn a_number_of_auxiliary_connections_has_a_limit() {
+fn auxiliary_count_has_a_limit() {
     let read = |count: u8| {
         let text = format!("[[bridge]]\nname='br0'\nauxiliary={count}");
         Config::from_toml(&text).map(|config| config.bridges[0].auxiliary.count())

@@ -372,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tunnel_is_read_as_it_is_written() {
+    fn tunnel_text_round_trips() {
         for (of, words) in [
             ("vxlan", ",remote=10.0.0.1,in_key=7,out_key=7"),
             (
@@ -402,7 +402,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_a_tunnel_is_told_why() {
+    fn invalid_tunnels_get_a_reason() {
         for (of, words, why) in [
             (
                 "vxlan",

@@ -197,7 +197,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sets_hold_what_was_put_in() {
+    fn vlan_sets_contain_the_added_vlans() {
         let mut set: VlanSet = [0, 10, VID_MAX].into_iter().collect();
         assert!(set.iter().eq([0, 10, VID_MAX]) && !set.has(11) && !set.is_all());
         set.set(10, false);
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn the_native_vlan_is_carried_and_stands_for_what_has_no_tag() {
+    fn native_vlan_is_a_trunk_and_replaces_untagged() {
         let VlanMode::Native { trunks, .. } =
             VlanMode::native(5, [0, 7].into_iter().collect(), true)
         else {

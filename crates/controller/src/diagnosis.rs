@@ -158,7 +158,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_counter_that_moved_last_is_told() {
+    fn last_changed_counter_is_reported() {
         let mut movements = Movements::default();
         assert_eq!(movements.last(Instant::START), None);
         movements.note("frames into port 1", 5, Instant::from_secs(1));
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn a_silent_device_is_diagnosed_in_words() {
+    fn silent_device_is_diagnosed_in_words() {
         let mut diagnosis = Diagnosis {
             version: Some(Version::V13),
             datapath: Some(DatapathId(0x2a)),

@@ -108,7 +108,7 @@ fn rule(cookie: u64) -> FlowMod {
 }
 
 #[test]
-fn rules_are_installed_after_the_old_ones_are_gone() {
+fn rules_are_installed_after_the_deletion_of_old_ones() {
     let (heard, hearing) = mpsc::channel();
     let controller = connected(move |_, ReceivedMessage { message, .. }| match message {
         Message::FlowMod(change) => heard.send((change.command, change.cookie)).unwrap(),
@@ -126,7 +126,7 @@ fn rules_are_installed_after_the_old_ones_are_gone() {
 }
 
 #[test]
-fn a_refused_rule_is_told_by_its_place_and_in_the_protocols_words() {
+fn refused_rule_is_reported_by_position_and_error_name() {
     for version in [Version::V10, Version::V13, Version::V15] {
         let controller = connected_by(Manner::silent(version), |channel, received| {
             let Message::FlowMod(change) = &received.message else {
@@ -152,7 +152,7 @@ fn a_refused_rule_is_told_by_its_place_and_in_the_protocols_words() {
 }
 
 #[test]
-fn what_a_version_has_no_words_for_is_a_refusal_too() {
+fn inexpressible_messages_are_refusals() {
     let controller = connected(|_, _| {});
     let mut elsewhere = rule(1);
     elsewhere.table = TableId(3);
@@ -168,7 +168,7 @@ fn what_a_version_has_no_words_for_is_a_refusal_too() {
 }
 
 #[test]
-fn counts_are_those_of_every_part_of_the_answer() {
+fn counts_cover_all_parts_of_a_multipart_reply() {
     let controller = connected(
         |channel, ReceivedMessage { xid, message, .. }| match message {
             Message::MultipartRequest(_) => {
@@ -218,7 +218,7 @@ fn packet_in(length: u16) -> PacketIn {
 }
 
 #[test]
-fn frames_for_the_controller_are_counted_and_kept_with_their_times() {
+fn packet_ins_are_counted_and_stored_with_their_times() {
     let controller = connected(|channel, _| {
         for _ in 0..3 {
             say(channel, Xid(0), &Message::PacketIn(packet_in(60)));
@@ -237,7 +237,7 @@ fn frames_for_the_controller_are_counted_and_kept_with_their_times() {
 }
 
 #[test]
-fn frames_beyond_the_room_for_them_are_counted() {
+fn packet_ins_beyond_the_storage_limit_are_counted() {
     // Each packet-in has 64,000 bytes: about five hundred are stored.
     let sent = 700;
     let controller = connected(move |channel, _| {
@@ -255,7 +255,7 @@ fn frames_beyond_the_room_for_them_are_counted() {
 }
 
 #[test]
-fn a_message_is_handed_over_before_its_answer_comes() {
+fn hand_over_times_precede_answers() {
     let controller = connected(|_, _| {});
     let messages = (0..1_000).map(|n| Message::FlowMod(rule(n))).collect();
     let done = (&controller).request(messages).unwrap();
@@ -265,7 +265,7 @@ fn a_message_is_handed_over_before_its_answer_comes() {
 }
 
 #[test]
-fn statistics_are_told_of_what_is_asked_after() {
+fn statistics_requests_return_the_matching_reply() {
     let controller = connected_by(Manner::silent(Version::V13), |channel, received| {
         let Message::MultipartRequest(request) = received.message else {
             return;
@@ -309,14 +309,14 @@ fn statistics_are_told_of_what_is_asked_after() {
 }
 
 #[test]
-fn in_openflow_10_ports_are_among_the_features() {
+fn ports_are_part_of_the_features_in_openflow_10() {
     let controller = connected(|_, _| {});
     let ports = (&mut &controller).ports().unwrap();
     assert_eq!(ports["p1"].number, PortNo(1));
 }
 
 #[test]
-fn a_device_that_hangs_up_is_told_of_with_the_reason() {
+fn disconnected_device_is_reported_with_the_reason() {
     let controller = connected(|_, received| {
         assert!(
             !matches!(received.message, Message::FlowMod(_)),
@@ -335,7 +335,7 @@ fn a_device_that_hangs_up_is_told_of_with_the_reason() {
 }
 
 #[test]
-fn who_talks_nonsense_is_told_of() {
+fn peer_without_openflow_is_reported() {
     let (near, mut far) = UnixStream::pair().unwrap();
     far.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n").unwrap();
     let stream = ControlStream::unix(near).unwrap();
@@ -346,7 +346,7 @@ fn who_talks_nonsense_is_told_of() {
 }
 
 #[test]
-fn a_device_that_does_not_read_has_an_order_wait_and_memory_does_not_grow() {
+fn output_to_a_device_that_does_not_read_is_bounded() {
     let (near, mut far) = UnixStream::pair().unwrap();
     let clock = Clock::start();
     let greeting = thread::spawn(move || {
@@ -388,7 +388,7 @@ fn local() -> std::net::SocketAddr {
 }
 
 #[test]
-fn devices_that_call_by_tcp_are_told_apart_and_stamped_by_the_kernel() {
+fn tcp_devices_are_distinguished_and_timestamped_by_the_kernel() {
     let clock = Clock::start();
     let listener = Listener::bind_tcp(local()).unwrap();
     let address = listener.address().unwrap();
@@ -417,7 +417,7 @@ fn devices_that_call_by_tcp_are_told_apart_and_stamped_by_the_kernel() {
 }
 
 #[test]
-fn two_devices_cannot_be_the_same() {
+fn duplicate_datapath_ids_are_an_error() {
     let clock = Clock::start();
     let listener = Listener::bind_tcp(local()).unwrap();
     let address = listener.address().unwrap();
@@ -433,7 +433,7 @@ fn two_devices_cannot_be_the_same() {
 }
 
 #[test]
-fn nobody_waits_for_a_device_that_has_ended() {
+fn accept_fails_at_once_for_a_dead_device() {
     let path = std::env::temp_dir().join(format!("lab-controller-{}", std::process::id()));
     let listener = Listener::bind(&path).unwrap();
     let ended = || {
@@ -450,7 +450,7 @@ fn nobody_waits_for_a_device_that_has_ended() {
 }
 
 #[test]
-fn a_learning_controller_answers_frames_by_itself() {
+fn hub_application_answers_packet_ins() {
     let manner = Manner {
         versions: VersionSet::only(Version::V13),
         application: Application::Hub,
@@ -473,7 +473,7 @@ fn a_learning_controller_answers_frames_by_itself() {
 }
 
 #[test]
-fn a_connection_is_lent_and_comes_back() {
+fn loan_returns_its_connection_on_drop() {
     let controller = connected(|_, _| {});
     for _ in 0..3 {
         let mut lent = controller.lend().unwrap();

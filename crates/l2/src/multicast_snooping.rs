@@ -378,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_go_to_members_to_who_wants_all_and_to_routers_each_once() {
+    fn frames_reach_members_flood_ports_and_routers_once() {
         let mut table = table(4);
         assert!(says(&mut table, 2, 1, true, 0) && says(&mut table, 1, 1, true, 0));
         assert!(!says(&mut table, 1, 1, true, 1), "that is known");
@@ -395,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn who_leaves_or_is_silent_is_forgotten() {
+    fn members_expire_or_leave() {
         let mut table = table(4);
         says(&mut table, 1, 1, true, 0);
         says(&mut table, 9, 1, true, 100);
@@ -412,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_group_costs_the_one_that_was_silent_for_longest() {
+    fn new_group_evicts_the_oldest_group() {
         let mut table = table(2);
         for (last, at) in [(1, 0), (2, 1), (1, 2), (3, 3)] {
             says(&mut table, 1, last, true, at);

@@ -23,12 +23,12 @@ fn refused(words: &str) -> String {
 }
 
 #[test]
-fn the_arguments_are_consistent() {
+fn instrument_arguments_are_consistent() {
     InstrumentCommand::augment_subcommands(Command::new("lab")).debug_assert();
 }
 
 #[test]
-fn frames_are_asked_for_as_users_of_other_generators_do() {
+fn generate_arguments_select_templates_rates_and_sizes() {
     let Ok(InstrumentCommand::Generate(args)) = read(
         "generate a ns:b --to c,d --rate 10kpps,100Mbit,flat-out --size 64,imix \
          --frames vlan+tcp --flows 1000 --random --pattern burst:64 --seconds 2.5 --xdp --json",
@@ -47,7 +47,7 @@ fn frames_are_asked_for_as_users_of_other_generators_do() {
 }
 
 #[test]
-fn a_slip_is_answered_with_what_is_meant() {
+fn invalid_arguments_get_a_suggestion() {
     let told = |words: &str, wanted: &str| {
         let told = refused(words);
         assert!(told.contains(wanted), "{told}");
@@ -75,7 +75,7 @@ fn a_slip_is_answered_with_what_is_meant() {
 }
 
 #[test]
-fn a_namespace_is_said_once_for_all() {
+fn namespace_option_applies_to_unqualified_interfaces() {
     let Ok(InstrumentCommand::Generate(args)) = read("generate a other:b --to c -n lab") else {
         panic!("these are good words");
     };
@@ -99,7 +99,7 @@ fn a_namespace_is_said_once_for_all() {
 }
 
 #[test]
-fn what_comes_back_is_awaited_where_it_went_in() {
+fn reflected_frames_are_received_on_the_sending_interface() {
     let target = |words: &str| match read(words) {
         Ok(InstrumentCommand::Generate(args)) => {
             let GenerateArgs { target, common, .. } = *args;

@@ -252,7 +252,7 @@ fn config() -> impl Strategy<Value = Config> {
 
 proptest! {
     #[test]
-    fn steps_lead_from_any_configuration_to_any_other(old in config(), new in config()) {
+    fn steps_transform_any_configuration_into_any_other(old in config(), new in config()) {
         let mut made = wanted(&old);
         let steps = reconcile(&old, &new);
         for step in &steps {
@@ -268,7 +268,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_in_both_is_left_alone(old in config(), new in config()) {
+    fn common_ports_remain_untouched(old in config(), new in config()) {
         let (before, after) = (wanted(&old), wanted(&new));
         for step in reconcile(&old, &new) {
             let (ConfigStep::AddPort(name, port) | ConfigStep::RemovePort(name, port)) = &step else {
@@ -288,7 +288,7 @@ proptest! {
 
     /// An executor may run all removals first, and together.
     #[test]
-    fn what_goes_goes_before_anything_comes(old in config(), new in config()) {
+    fn removals_precede_additions(old in config(), new in config()) {
         let steps = reconcile(&old, &new);
         let takes_away = |step: &ConfigStep| matches!(step, ConfigStep::RemoveBridge(_) | ConfigStep::RemovePort(..));
         let makes = |step: &ConfigStep| matches!(step, ConfigStep::AddBridge(_) | ConfigStep::AddPort(..));

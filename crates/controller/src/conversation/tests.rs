@@ -39,7 +39,7 @@ fn agreed(version: Version) -> (Conversation, Channel) {
 }
 
 #[test]
-fn messages_are_heard_whole_however_the_stream_is_cut() {
+fn messages_are_reassembled_from_any_fragmentation() {
     for version in Version::ALL {
         let (mut conversation, mut device) = agreed(version);
         device
@@ -64,7 +64,7 @@ fn messages_are_heard_whole_however_the_stream_is_cut() {
 }
 
 #[test]
-fn a_message_is_handed_over_when_its_last_byte_is() {
+fn message_counts_as_handed_over_with_its_last_byte() {
     let (mut conversation, _) = agreed(Version::V13);
     let first = conversation.say(&Message::BarrierRequest).unwrap();
     let second = conversation.say(&Message::BarrierRequest).unwrap();
@@ -78,7 +78,7 @@ fn a_message_is_handed_over_when_its_last_byte_is() {
 }
 
 #[test]
-fn times_are_kept_of_so_many_messages_and_no_more() {
+fn times_are_stored_for_a_bounded_number_of_messages() {
     let (mut conversation, _) = agreed(Version::V10);
     let first = conversation.say(&Message::BarrierRequest).unwrap();
     for _ in 0..TIMES_MAX {
@@ -94,7 +94,7 @@ fn times_are_kept_of_so_many_messages_and_no_more() {
 }
 
 #[test]
-fn who_asks_whether_anybody_is_there_is_answered() {
+fn echo_requests_are_answered_internally() {
     let (mut conversation, mut device) = agreed(Version::V13);
     device
         .send(Xid(5), &Message::EchoRequest(b"there?".to_vec()))
@@ -112,7 +112,7 @@ fn who_asks_whether_anybody_is_there_is_answered() {
 }
 
 #[test]
-fn statistics_tell_whether_more_of_them_follow_in_every_version() {
+fn statistics_parts_are_recognized_in_every_version() {
     for version in Version::ALL {
         let (mut conversation, mut device) = agreed(version);
         for more in [true, false] {
@@ -130,7 +130,7 @@ fn statistics_tell_whether_more_of_them_follow_in_every_version() {
 }
 
 #[test]
-fn what_is_no_openflow_ends_the_conversation_and_is_told() {
+fn protocol_violations_end_the_connection_with_a_reason() {
     let (mut conversation, _) = agreed(Version::V13);
     conversation.handle_input(&[4, 21, 0, 7, 0, 0, 0, 0], at(1));
     assert_eq!(conversation.hear().unwrap_err(), Broken::Length(7));
@@ -145,7 +145,7 @@ fn what_is_no_openflow_ends_the_conversation_and_is_told() {
 }
 
 #[test]
-fn without_a_common_version_both_are_told() {
+fn version_mismatch_is_reported_to_both_ends() {
     let mut conversation = Conversation::new(VersionSet::only(Version::V13), Instant::START);
     let mut device = device(Version::V10);
     conversation.handle_input(&carry(&mut device), at(1));
@@ -156,7 +156,7 @@ fn without_a_common_version_both_are_told() {
 }
 
 #[test]
-fn whatever_bytes_come_nothing_but_a_message_is_kept() {
+fn input_buffer_is_bounded_for_random_bytes() {
     let mut random = base::SplitMix64::new(7);
     for _ in 0..2_000 {
         let (mut conversation, _) = agreed(Version::V10);

@@ -54,7 +54,7 @@ fn rule(message: &Message) -> &FlowMod {
 }
 
 #[test]
-fn an_unknown_station_is_flooded_to_and_a_known_one_gets_a_rule() {
+fn unknown_stations_are_flooded_and_known_ones_get_a_rule() {
     for version in [Version::V10, Version::V13] {
         let mut learning = Learning::default();
         let says = learning.packet_in(&up(udp(ONE, ALL, None), 1), version);
@@ -83,7 +83,7 @@ fn an_unknown_station_is_flooded_to_and_a_known_one_gets_a_rule() {
 }
 
 #[test]
-fn a_station_that_moves_is_followed_and_its_own_port_gets_no_rule() {
+fn moved_station_is_relearned_and_its_own_port_gets_no_rule() {
     let mut learning = Learning::default();
     learning.packet_in(&up(udp(ONE, ALL, None), 1), Version::V10);
     assert_eq!(learning.port_of(ONE), Some(PortNo(1)));
@@ -97,7 +97,7 @@ fn a_station_that_moves_is_followed_and_its_own_port_gets_no_rule() {
 }
 
 #[test]
-fn tags_and_arp_are_matched_as_they_are() {
+fn tags_and_arp_fields_are_matched_exactly() {
     let tagged = Headers::of(&udp(ONE, OTHER, Some(0x6005))).unwrap();
     assert_eq!((tagged.tag, tagged.kind), (Some((3, 5)), 0x0800));
     let matching = tagged.exact(PortNo(1)).to_string();
@@ -115,7 +115,7 @@ fn tags_and_arp_are_matched_as_they_are() {
 }
 
 #[test]
-fn of_a_later_fragment_nothing_is_taken_for_ports() {
+fn later_fragments_have_no_ports() {
     let mut frame = udp(ONE, OTHER, None);
     frame[14 + 7] = 1;
     let network = Headers::of(&frame).unwrap().network.unwrap();
@@ -123,7 +123,7 @@ fn of_a_later_fragment_nothing_is_taken_for_ports() {
 }
 
 #[test]
-fn what_did_not_come_up_whole_is_not_sent_on() {
+fn truncated_packet_ins_are_not_forwarded() {
     let mut frame = up(udp(ONE, ALL, None), 1);
     frame.total_len += 1;
     let says = Learning::default().packet_in(&frame, Version::V10);
@@ -131,7 +131,7 @@ fn what_did_not_come_up_whole_is_not_sent_on() {
 }
 
 #[test]
-fn link_discovery_and_rubbish_are_passed_over_and_no_bytes_panic() {
+fn lldp_and_malformed_frames_are_ignored_without_panic() {
     let mut lldp = udp(ONE, ALL, None);
     lldp[12..14].copy_from_slice(&[0x88, 0xcc]);
     let mut learning = Learning::default();
@@ -151,7 +151,7 @@ fn link_discovery_and_rubbish_are_passed_over_and_no_bytes_panic() {
 }
 
 #[test]
-fn no_more_stations_are_learned_than_there_is_room_for() {
+fn learned_stations_are_bounded() {
     let mut learning = Learning::default();
     for number in 0..u32::try_from(STATIONS_MAX).unwrap() + 10 {
         let [_, a, b, c] = number.to_be_bytes();

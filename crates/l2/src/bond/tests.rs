@@ -44,7 +44,7 @@ fn view(bond: &mut Bond) -> BondView {
 }
 
 #[test]
-fn one_carries_all_until_it_is_gone_and_the_other_stays_then() {
+fn active_member_changes_only_on_failure() {
     let mut bond = bond(mode(BondMode::ActiveBackup));
     assert_eq!(view(&mut bond).egress, BondEgress::One(ONE));
     assert!(bond.poll_learning_packets() && !bond.poll_learning_packets());
@@ -65,7 +65,7 @@ fn one_carries_all_until_it_is_gone_and_the_other_stays_then() {
 }
 
 #[test]
-fn the_primary_is_active_whenever_it_can_be() {
+fn primary_is_active_if_enabled() {
     let mut bond = bond(BondSettings {
         primary: Some(TWO),
         ..mode(BondMode::ActiveBackup)
@@ -78,7 +78,7 @@ fn the_primary_is_active_whenever_it_can_be() {
 }
 
 #[test]
-fn frames_to_many_may_be_taken_from_all() {
+fn multicast_is_accepted_from_all_members_if_configured() {
     for (all_members_active, other) in
         [(false, BondVerdict::Drop), (true, BondVerdict::DropIfMoved)]
     {
@@ -93,7 +93,7 @@ fn frames_to_many_may_be_taken_from_all() {
 }
 
 #[test]
-fn delays_are_kept_but_not_while_nobody_is_there() {
+fn delays_apply_unless_no_member_is_enabled() {
     let mut bond = bond(BondSettings {
         updelay: Duration::from_millis(100),
         downdelay: Duration::from_millis(50),
@@ -123,7 +123,7 @@ fn delays_are_kept_but_not_while_nobody_is_there() {
 }
 
 #[test]
-fn sources_are_shared_and_what_comes_back_is_not_taken() {
+fn balance_slb_distributes_sources_and_drops_returned_frames() {
     let mut bond = bond(mode(BondMode::BalanceSlb));
     let told = view(&mut bond);
     let count = |told: &BondView, port| {
@@ -143,7 +143,7 @@ fn sources_are_shared_and_what_comes_back_is_not_taken() {
 }
 
 #[test]
-fn flows_are_shared_only_with_a_partner() {
+fn balance_tcp_distributes_flows_only_with_a_partner() {
     let mut bond = bond(mode(BondMode::BalanceTcp));
     assert_eq!(view(&mut bond).egress, BondEgress::None);
     bond.handle_lacp(LacpStatus::Configured, |_| false, at(10));
@@ -166,7 +166,7 @@ fn flows_are_shared_only_with_a_partner() {
 }
 
 #[test]
-fn what_is_said_by_hand_holds_until_the_carrier_changes() {
+fn admin_state_holds_until_the_carrier_changes() {
     let mut bond = bond(mode(BondMode::ActiveBackup));
     bond.set_enabled(ONE, false, at(10));
     assert_eq!(bond.active(), Some(TWO));
@@ -179,7 +179,7 @@ fn what_is_said_by_hand_holds_until_the_carrier_changes() {
 }
 
 #[test]
-fn what_is_moved_by_hand_stays_there() {
+fn migrated_bucket_stays_on_its_member() {
     let mut bond = bond(mode(BondMode::BalanceSlb));
     let told = view(&mut bond);
     let mut hashes = (0..HASHES).filter(|hash| told.egress_port(*hash) == Some(TWO));
@@ -190,14 +190,14 @@ fn what_is_moved_by_hand_stays_there() {
 }
 
 #[test]
-fn hashes_of_sources_are_those_of_open_vswitch() {
+fn source_hashes_equal_those_of_open_vswitch() {
     let address = MacAddr::from_u64(1);
     assert_eq!(bucket(hash_source(address, 0, 0)), 68);
     assert_eq!(bucket(hash_source(address, 1, 1)), 46);
 }
 
 #[test]
-fn loads_are_made_alike_and_stay_where_they_are_then() {
+fn loads_are_balanced_once_and_then_stable() {
     let mut bond = bond(BondSettings {
         rebalance_interval: Some(REBALANCE_INTERVAL),
         ..mode(BondMode::BalanceSlb)
@@ -220,7 +220,7 @@ fn loads_are_made_alike_and_stay_where_they_are_then() {
 proptest! {
     /// Every bucket has an enabled member, and no member has fewer than its fair share.
     #[test]
-    fn each_bucket_has_a_carrier(steps in proptest::collection::vec(
+    fn buckets_have_enabled_members_and_fair_counts(steps in proptest::collection::vec(
         (proptest::collection::btree_set(1u32..8, 1..6), 0u64..1_000_000), 1..20)) {
         let mut share = Share::new();
         for (used, load) in steps {

@@ -18,7 +18,7 @@ fn ports_of(table: &ForwardingDatabase) -> Vec<(u64, u32)> {
 }
 
 #[test]
-fn a_station_moves_with_its_frames_and_only_news_is_news() {
+fn station_moves_with_its_frames_and_only_changes_are_reported() {
     let mut table = ForwardingDatabase::new(4, AGEING_TIME);
     assert!(table.learn(address(1), PortNo(1), Instant::START));
     assert!(!table.learn(address(1), PortNo(1), Instant::from_secs(5)));
@@ -29,7 +29,7 @@ fn a_station_moves_with_its_frames_and_only_news_is_news() {
 }
 
 #[test]
-fn the_same_address_in_two_vlans_is_two_stations() {
+fn address_in_two_vlans_is_two_stations() {
     let mut table = ForwardingDatabase::new(4, AGEING_TIME);
     table.learn(address(1), PortNo(1), Instant::START);
     table.learn(
@@ -44,7 +44,7 @@ fn the_same_address_in_two_vlans_is_two_stations() {
 }
 
 #[test]
-fn silence_ages_and_a_mark_from_a_worker_keeps() {
+fn stations_expire_unless_a_worker_marks_them() {
     let mut table = ForwardingDatabase::new(4, AGEING_TIME);
     table.learn(address(1), PortNo(1), Instant::START);
     table.learn(address(2), PortNo(1), Instant::START);
@@ -62,7 +62,7 @@ fn silence_ages_and_a_mark_from_a_worker_keeps() {
 }
 
 #[test]
-fn a_flood_of_addresses_costs_the_port_that_sends_it() {
+fn address_flood_evicts_stations_of_its_own_port() {
     let mut table = ForwardingDatabase::new(4, AGEING_TIME);
     table.learn(address(100), PortNo(1), Instant::START);
     for number in 1..=50 {
@@ -73,7 +73,7 @@ fn a_flood_of_addresses_costs_the_port_that_sends_it() {
 }
 
 #[test]
-fn who_was_put_in_by_hand_stays_where_they_are() {
+fn static_entries_do_not_move_age_or_get_evicted() {
     let (mut table, start) = (ForwardingDatabase::new(3, AGEING_TIME), Instant::START);
     table.learn(address(1), PortNo(1), start);
     let before = table.add_static(address(1), PortNo(2), start);
@@ -110,7 +110,7 @@ fn who_was_put_in_by_hand_stays_where_they_are() {
 }
 
 #[test]
-fn the_view_of_a_worker_does_not_change_under_it() {
+fn view_of_a_worker_is_immutable() {
     let mut table = ForwardingDatabase::new(4, AGEING_TIME);
     table.learn(address(1), PortNo(1), Instant::START);
     let view = table.view();

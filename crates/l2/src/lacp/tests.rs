@@ -98,7 +98,7 @@ fn ports(count: u32) -> BTreeMap<PortNo, LacpPortSettings> {
 }
 
 #[test]
-fn two_of_which_one_begins_agree_at_once_and_are_quiet_then() {
+fn active_and_passive_ends_agree_at_once_and_send_rarely() {
     use LacpActivity::{Active, Passive};
     for (a, b) in [(Active, Active), (Active, Passive), (Passive, Active)] {
         let mut pair = Pair::new([settings(a, 1), settings(b, 2)], 2);
@@ -114,7 +114,7 @@ fn two_of_which_one_begins_agree_at_once_and_are_quiet_then() {
 }
 
 #[test]
-fn two_that_wait_for_each_other_say_nothing() {
+fn passive_ends_send_nothing() {
     let passive = LacpActivity::Passive;
     let mut pair = Pair::new([settings(passive, 1), settings(passive, 2)], 2);
     assert_eq!(pair.run(Duration::from_secs(100)), 0);
@@ -123,7 +123,7 @@ fn two_that_wait_for_each_other_say_nothing() {
 }
 
 #[test]
-fn a_port_that_is_alone_needs_no_partner_that_aggregates() {
+fn individual_port_accepts_a_partner_without_aggregation() {
     let alone = |settings| LacpSettings {
         aggregates: false,
         ..settings
@@ -143,7 +143,7 @@ fn a_port_that_is_alone_needs_no_partner_that_aggregates() {
 }
 
 #[test]
-fn who_is_not_heard_is_let_go_and_comes_back() {
+fn silent_partner_expires_and_recovers() {
     let fast = LacpSettings {
         is_fast: true,
         ..settings(LacpActivity::Active, 1)
@@ -166,7 +166,7 @@ fn who_is_not_heard_is_let_go_and_comes_back() {
 }
 
 #[test]
-fn a_port_without_carrier_is_let_go_at_once() {
+fn port_without_carrier_is_detached_at_once() {
     let active = LacpActivity::Active;
     let mut pair = Pair::new([settings(active, 1), settings(active, 2)], 2);
     pair.run(Duration::from_secs(3));
@@ -182,7 +182,7 @@ fn a_port_without_carrier_is_let_go_at_once() {
 }
 
 #[test]
-fn a_cable_to_another_system_is_left_out() {
+fn link_to_another_system_is_not_attached() {
     let mut group = LacpGroup::new(settings(LacpActivity::Active, 1));
     group.configure(settings(LacpActivity::Active, 1), &ports(3));
     let mut others: Vec<_> = [2, 2, 3]
@@ -215,7 +215,7 @@ fn a_cable_to_another_system_is_left_out() {
 }
 
 #[test]
-fn a_partner_that_knows_others_only_is_not_in_sync() {
+fn own_system_as_partner_is_not_in_sync() {
     let mut pair = Pair::new(
         [LacpActivity::Active; 2].map(|active| settings(active, 1)),
         1,
@@ -227,7 +227,7 @@ fn a_partner_that_knows_others_only_is_not_in_sync() {
 }
 
 #[test]
-fn without_any_partner_a_group_may_fall_back() {
+fn fallback_enables_ports_without_a_partner() {
     let mut pair = Pair::new(
         [
             LacpSettings {
@@ -249,7 +249,7 @@ fn without_any_partner_a_group_may_fall_back() {
 }
 
 #[test]
-fn markers_are_answered_and_damage_is_counted() {
+fn markers_are_answered_and_malformed_frames_are_counted() {
     let mut group = LacpGroup::new(settings(LacpActivity::Active, 1));
     group.configure(settings(LacpActivity::Active, 1), &ports(1));
     let asked = Marker {
@@ -275,7 +275,7 @@ proptest! {
     /// For any input, at most three LACPDUs leave a port in a second, and a port without a partner
     /// carries nothing.
     #[test]
-    fn it_never_babbles(frames in proptest::collection::vec(
+    fn transmission_rate_is_bounded_for_any_input(frames in proptest::collection::vec(
         (any::<[u8; 20]>(), any::<[u8; 20]>(), 0u64..400), 0..60)) {
         let mut group = LacpGroup::new(settings(LacpActivity::Active, 1));
         group.configure(settings(LacpActivity::Active, 1), &ports(1));

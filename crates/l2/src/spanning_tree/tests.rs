@@ -245,23 +245,23 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn rapid_bridges_come_to_a_tree_of_least_costs_whatever_is_cut(story in stories()) {
+    fn rstp_converges_to_a_minimum_cost_tree_after_any_failure(story in stories()) {
         play(TreeVersion::Rstp, 60, story);
     }
 
     #[test]
-    fn older_bridges_come_to_a_tree_of_least_costs_whatever_is_cut(story in stories()) {
+    fn stp_converges_to_a_minimum_cost_tree_after_any_failure(story in stories()) {
         play(TreeVersion::Stp, 110, story);
     }
 
     #[test]
-    fn bytes_that_anybody_sends_are_refused_or_read(bytes in prop::collection::vec(any::<u8>(), 0..60)) {
+    fn random_bytes_are_parsed_or_rejected(bytes in prop::collection::vec(any::<u8>(), 0..60)) {
         let _ = Bpdu::parse(&bytes);
         let _ = Bpdu::parse(&[&BPDU_LLC, &[0, 0, 2, 2][..], &bytes].concat());
     }
 
     #[test]
-    fn what_is_said_is_read(root: u64, cost: u32, bridge: u64, port: u16, bits: [bool; 5], role in 1_u8..4) {
+    fn bpdu_encoding_round_trips(root: u64, cost: u32, bridge: u64, port: u16, bits: [bool; 5], role in 1_u8..4) {
         let role = match role {
             1 => PortRole::Alternate,
             2 => PortRole::Root,
@@ -278,7 +278,7 @@ proptest! {
 }
 
 #[test]
-fn a_rapid_ring_opens_within_a_second_where_it_is_cut() {
+fn rstp_ring_recovers_from_a_failure_within_a_second() {
     let ring = [(0, 1, 1), (1, 2, 1), (2, 3, 1), (3, 0, 1)];
     let mut network = Network::new(TreeVersion::Rstp, &[1, 2, 3, 4], &ring);
     (0..4).for_each(|cable| network.plug(cable, true));
@@ -292,7 +292,7 @@ fn a_rapid_ring_opens_within_a_second_where_it_is_cut() {
 /// A port listens for 20 s, since all information that it may receive is younger (17.29.1), and
 /// learns for 15 s.
 #[test]
-fn the_older_protocol_takes_its_time() {
+fn stp_port_listens_and_learns_before_it_forwards() {
     let mut network = Network::new(TreeVersion::Stp, &[1, 2], &[(0, 1, 1), (0, 1, 1)]);
     network.plug(0, true);
     network.plug(1, true);
@@ -311,7 +311,7 @@ fn the_older_protocol_takes_its_time() {
 }
 
 #[test]
-fn a_bridge_of_the_older_protocol_is_met_in_its_own() {
+fn stp_neighbour_is_detected_and_gets_stp() {
     let mut network = Network::new(
         TreeVersion::Rstp,
         &[1, 2, 3],
@@ -328,7 +328,7 @@ fn a_bridge_of_the_older_protocol_is_met_in_its_own() {
 }
 
 #[test]
-fn a_host_is_taken_for_one_after_three_seconds() {
+fn edge_port_is_detected_after_three_seconds() {
     let mut network = Network::new(TreeVersion::Rstp, &[1], &[]);
     let (bridge, port) = network.add_port(0, 1);
     network.bridges[bridge].set_link(port, true);
@@ -341,7 +341,7 @@ fn a_host_is_taken_for_one_after_three_seconds() {
 }
 
 #[test]
-fn what_is_no_bpdu_is_counted_and_changes_nothing() {
+fn malformed_bpdus_are_counted_and_ignored() {
     let mut network = Network::new(TreeVersion::Rstp, &[1, 2], &[(0, 1, 1)]);
     network.plug(0, true);
     network.wait(5);

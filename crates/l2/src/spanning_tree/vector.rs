@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_lower_one_is_better_and_the_same_speaker_is_believed() {
+    fn lower_vector_or_same_sender_supersedes() {
         let id = |priority| TreeBridgeId::new(priority, MacAddr([2, 0, 0, 0, 0, 1]));
         assert_eq!(id(0x8000).to_string(), "8000.020000000001");
         assert_eq!(id(0x8000).priority(), 0x8000);
