@@ -12,7 +12,7 @@ use crate::top_args::seconds;
 /// a file for Wireshark.
 #[derive(Args)]
 #[command(
-    after_help = "Examples:\n  comporta capture br0\n  comporta capture br0 icmp,nw_dst=10.0.0.1 -c 10\n  comporta capture br0 in_port=eth1,tcp -w web.pcapng --seconds 30\n\nWhat the tool asks for is done in the data plane, and ends with it: frames that are not watched are\nnot slowed but for a look at them, and none when no capture runs."
+    after_help = "Examples:\n  comporta capture br0\n  comporta capture br0 icmp,nw_dst=10.0.0.1 -c 10\n  comporta capture br0 in_port=eth1,tcp -w web.pcapng --seconds 30\n\nThe capture runs in the data plane and ends with the tool: other frames are delayed only by the\nfilter, and no frame is delayed when no capture runs."
 )]
 pub(crate) struct CaptureArgs {
     /// The bridge.
@@ -59,7 +59,7 @@ impl CaptureArgs {
         let (frames, missed) = (summary.frames, summary.missed);
         match missed {
             0 => tracing::info!("{frames} frames captured"),
-            _ => tracing::warn!("{frames} frames captured, {missed} missed: there was no room"),
+            _ => tracing::warn!("{frames} frames captured, {missed} missed: the buffer was full"),
         }
         Ok(())
     }

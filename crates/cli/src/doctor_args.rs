@@ -11,8 +11,8 @@ use crate::dump_args::Told;
 /// Check the host for settings that cause drops or latency, and show how to fix them.
 #[derive(Args)]
 #[command(
-    after_help = "Without --fix or --undo nothing is changed. Exit code 2 says that something is to \
-                  be mended.\n\nExamples:\n  \
+    after_help = "Without --fix or --undo nothing is changed. Exit code 2: problems were \
+                  found.\n\nExamples:\n  \
     comporta doctor --cores 1,2 --port eth1 --port eth2\n  \
     comporta doctor --cores 1 --fix\n  \
     comporta doctor --undo"
@@ -79,8 +79,8 @@ fn tell(findings: &[Finding], mut text: String) -> Told {
         .filter(|finding| finding.state != State::Fine);
     let left = left.count();
     let _ = match left {
-        0 => writeln!(text, "nothing is to be mended"),
-        _ => writeln!(text, "{left} to be mended"),
+        0 => writeln!(text, "no problems found"),
+        _ => writeln!(text, "problems found: {left}"),
     };
     Told {
         text,
@@ -94,7 +94,7 @@ fn told(done: &[Attempt]) -> String {
         let _ = match done {
             Ok(done) => writeln!(
                 text,
-                "wrote  {}: {} in place of {}",
+                "wrote  {}: {} instead of {}",
                 done.file.display(),
                 done.after,
                 done.before

@@ -38,5 +38,5 @@ pub(crate) fn bytes_of(path: &Path) -> Result<Vec<u8>, String> {
 /// Returns the text of a file or of standard input.
 pub(crate) fn text_of(path: &Path) -> Result<String, String> {
     let text = String::from_utf8(bytes_of(path)?);
-    text.map_err(|_| format!("{}: this is no text", path.display()))
+    text.map_err(|_| format!("{}: not UTF-8 text", path.display()))
 }

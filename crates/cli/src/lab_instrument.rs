@@ -8,7 +8,7 @@
 #![expect(
     clippy::print_stdout,
     clippy::print_stderr,
-    reason = "standard output is where results go, and a person watches meanwhile"
+    reason = "results go to standard output, progress to standard error"
 )]
 
 mod send;
@@ -175,7 +175,7 @@ impl ReflectArgs {
     after_help = "Examples:\n  comporta lab calibrate\n  comporta lab calibrate enp3s0f0 enp3s0f1 --sweep load --size 150"
 )]
 pub(crate) struct CalibrateArgs {
-    /// The two ends of a link [default: a new veth pair].
+    /// The two ends of a link [default: a new link between two namespaces].
     #[arg(value_name = "INTERFACE", num_args = 2)]
     between: Vec<PortName>,
     /// The varied parameter: size, load, or both.
@@ -288,7 +288,7 @@ const SECONDS_MAX: f64 = 1e7;
 fn seconds(text: &str) -> Result<Duration, String> {
     let number: Option<f64> = text.parse().ok();
     let number = number.filter(|number| (0.001..=SECONDS_MAX).contains(number));
-    let wanted = || format!("'{text}' is no time: seconds from 0.001 to {SECONDS_MAX} are wanted");
+    let wanted = || format!("'{text}' is not a time: expected seconds from 0.001 to {SECONDS_MAX}");
     number.map(Duration::from_secs_f64).ok_or_else(wanted)
 }
 

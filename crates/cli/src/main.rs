@@ -110,7 +110,7 @@ fn log() -> Arg {
     Arg::new("log")
         .long("log")
         .value_name("LEVEL")
-        .help("How much is told on standard error: error, warn, info, debug or trace")
+        .help("Log level on standard error: error, warn, info, debug or trace")
         .value_parser(["error", "warn", "info", "debug", "trace"])
         .hide_possible_values(true)
         .default_value("info")
@@ -128,7 +128,7 @@ Examples:
   comporta flows br0 --add tcp,tp_dst=23,actions=drop
   comporta lab run echo --device comporta,ovs --quick
 
-`comporta COMMAND --help` tells of a command; ovs-ofctl, too, works with the bridges of a switch.";
+`comporta COMMAND --help` describes a command; ovs-ofctl works with the bridges of a switch, too.";
 
 fn run_switch(matches: &ArgMatches) -> Result<ExitCode, Box<dyn Error>> {
     let args = SwitchArgs::from_matches(matches)?;
@@ -138,9 +138,7 @@ fn run_switch(matches: &ArgMatches) -> Result<ExitCode, Box<dyn Error>> {
 
 fn run_vswitchd(matches: &ArgMatches) -> Result<ExitCode, Box<dyn Error>> {
     if matches.value_source("log") == Some(ValueSource::CommandLine) {
-        return Err(
-            "--log: how much vswitchd tells is said as to ovs-vswitchd, as in -vdbg".into(),
-        );
+        return Err("--log: vswitchd takes the log options of ovs-vswitchd, as in -vdbg".into());
     }
     VswitchdArgs::from_arg_matches(matches)?.run()
 }
@@ -162,7 +160,7 @@ const TOOLS: [&str; 10] = [
     "ofp-parse",
 ];
 
-#[expect(clippy::print_stdout, reason = "what was asked for is the product")]
+#[expect(clippy::print_stdout, reason = "the output is the product")]
 fn tell(name: &str, matches: &ArgMatches) -> Result<ExitCode, Box<dyn Error>> {
     let Told { text, differs } = match name {
         "doctor" => DoctorArgs::from_arg_matches(matches)?.examine()?,
@@ -210,7 +208,7 @@ fn run_lab(matches: &ArgMatches) -> Result<ExitCode, Box<dyn Error>> {
 }
 
 /// Prints an error as one line on standard error, and returns the exit code of a failure.
-#[expect(clippy::print_stderr, reason = "this is where a person is told")]
+#[expect(clippy::print_stderr, reason = "errors are printed on standard error")]
 fn complain(error: &dyn Error) -> ExitCode {
     eprintln!("comporta: {error}");
     ExitCode::from(1)
@@ -240,9 +238,11 @@ mod tests {
     fn vswitchd_refuses_the_log_option() {
         for words in ["--log debug vswitchd", "vswitchd --log debug"] {
             let words = std::iter::once("comporta").chain(words.split(' '));
-            let matches = command().try_get_matches_from(words).expect("known words");
+            let matches = command()
+                .try_get_matches_from(words)
+                .expect("valid arguments");
             let (_, matches) = matches.subcommand().expect("one is given");
-            let refused = run_vswitchd(matches).expect_err("it has words of its own");
+            let refused = run_vswitchd(matches).expect_err("it has log options of its own");
             assert!(refused.to_string().contains("-vdbg"), "{refused}");
         }
     }

@@ -183,7 +183,7 @@ fn add_common(page: &mut Roff, command: &Command, parent: Option<&str>) {
         define(
             page,
             "OVS_RUNDIR",
-            "Where sockets are, unless --rundir says so.",
+            "The directory of the sockets; --rundir has precedence.",
         );
     }
     let Some(parent) = parent else {
@@ -203,31 +203,28 @@ fn add_common(page: &mut Roff, command: &Command, parent: Option<&str>) {
 
 /// The exit codes of all commands.
 const EXIT_STATUS: [(&str, &str); 5] = [
-    ("0", "It is done."),
+    ("0", "Success."),
     (
         "1",
-        "It could not be done: a line on standard error says why, and what to do about it.",
+        "Failure: a line on standard error states the reason and the remedy.",
     ),
     (
         "2",
-        "The arguments make no sense; what was compared differs; or doctor found what is to be mended.",
+        "The arguments are invalid, a comparison found differences, or doctor found problems.",
     ),
-    ("4", "What was measured does not tell."),
-    (
-        "130",
-        "It was interrupted. What was measured until then is kept.",
-    ),
+    ("4", "The measurement is inconclusive."),
+    ("130", "Interrupted. Results so far are kept."),
 ];
 
 /// The files that commands share.
 const FILES: [(&str, &str); 4] = [
     (
         "/var/run/openvswitch/BRIDGE.mgmt",
-        "Where ovs-ofctl and its like find a bridge.",
+        "The management socket of a bridge, for ovs-ofctl and similar tools.",
     ),
     (
         "/var/run/openvswitch/BRIDGE.ctl",
-        "Where ovs-appctl -t finds a bridge of comporta switch.",
+        "The control socket of a bridge of comporta switch, for ovs-appctl -t.",
     ),
     (
         "/etc/comporta/comporta.toml",
@@ -235,7 +232,7 @@ const FILES: [(&str, &str); 4] = [
     ),
     (
         "/run/comporta/doctor.json",
-        "What comporta doctor --fix found and changed.",
+        "The settings that comporta doctor --fix changed.",
     ),
 ];
 
@@ -260,7 +257,7 @@ mod tests {
 
     /// Returns the manual page in the file `name`.
     fn page(name: &str) -> String {
-        let pages = pages(crate::command(), "2030-12-31").expect("memory takes all");
+        let pages = pages(crate::command(), "2030-12-31").expect("writing to memory succeeds");
         let (_, text) = pages
             .into_iter()
             .find(|(found, _)| found == name)
@@ -271,7 +268,7 @@ mod tests {
     #[test]
     fn manual_pages_exist_for_all_commands_and_link_to_each_other() {
         let mut count = 0;
-        for (name, text) in pages(crate::command(), "").expect("memory takes all") {
+        for (name, text) in pages(crate::command(), "").expect("writing to memory succeeds") {
             let text = String::from_utf8(text).expect("text");
             for section in [".SH NAME", ".SH SYNOPSIS", ".SH DESCRIPTION", ".SH OPTIONS"] {
                 assert!(text.contains(section), "{name} has no {section}");
@@ -294,13 +291,13 @@ mod tests {
 
     #[test]
     fn help_text_splits_into_examples_and_paragraphs() {
-        let told = "Codes are told.\nAll of them.\n\nExamples:\n  one\n  two\n\nThe end.";
+        let told = "Codes are listed.\nAll of them.\n\nExamples:\n  one\n  two\n\nThe end.";
         assert_eq!(
             parted(told),
             (
                 vec!["one", "two"],
                 vec![
-                    "Codes are told. All of them.".to_owned(),
+                    "Codes are listed. All of them.".to_owned(),
                     "The end.".to_owned()
                 ]
             )

@@ -37,9 +37,9 @@ pub(crate) fn command() -> Command {
     Command::new("switch")
         .about("Run an OpenFlow switch on this machine's interfaces")
         .after_help(
-            "Options of a bridge stand behind its --bridge, and its ports, controllers and sockets may be \
-             given again.\n\n\
-             SIGTERM and SIGINT end the switch; SIGHUP reads the --config file again. Ports want root or \
+            "Options of a bridge follow its --bridge; --port, --controller and --listen are \
+             repeatable.\n\n\
+             SIGTERM and SIGINT end the switch; SIGHUP reads the --config file again. Ports require root or \
              CAP_NET_ADMIN and CAP_NET_RAW.\n\n\
              Examples:\n  \
              comporta switch --bridge br0 --port eth1 --port eth2=7\n  \
@@ -47,18 +47,18 @@ pub(crate) fn command() -> Command {
              comporta switch --cores 2,3 --config /etc/comporta/comporta.toml",
         )
         .arg(of_a_bridge("bridge", "NAME", "A bridge; its LOCAL port is an interface of this name"))
-        .arg(of_a_bridge("port", "PORT", "INTERFACE[=NUMBER], xdp:INTERFACE[,MODE..][=NUMBER] by AF_XDP, dpdk:DEVICE[=NUMBER][,ARGUMENT..] for a device of DPDK, tap:NAME[=NUMBER] to have a TAP made, or replay:NAME[,FILE][=NUMBER] to measure"))
-        .arg(of_a_bridge("controller", "TARGET", "Connect to a controller: tcp:HOST[:PORT], ssl:HOST[:PORT] or unix:PATH; the usual port is 6653"))
+        .arg(of_a_bridge("port", "PORT", "INTERFACE[=NUMBER], xdp:INTERFACE[,MODE..][=NUMBER] by AF_XDP, dpdk:DEVICE[=NUMBER][,ARGUMENT..] for a device of DPDK, tap:NAME[=NUMBER] for a new TAP interface, or replay:NAME[,FILE][=NUMBER] to measure"))
+        .arg(of_a_bridge("controller", "TARGET", "Connect to a controller: tcp:HOST[:PORT], ssl:HOST[:PORT] or unix:PATH; the default port is 6653"))
         .arg(of_a_bridge("auxiliary", "COUNT", "Further connections to each controller, 0 to 16 [default: 0]"))
-        .arg(of_a_bridge("listen", "SOCKET", "Wait for tools and controllers: ptcp:[PORT][:ADDRESS], pssl:[PORT][:ADDRESS] or punix:PATH; at port 6653 of all addresses, if none is given"))
-        .arg(of_a_bridge("fail-mode", "MODE", "Without a controller: standalone (learn addresses and forward) or secure (only what rules say) [default: standalone]"))
+        .arg(of_a_bridge("listen", "SOCKET", "Listen for tools and controllers: ptcp:[PORT][:ADDRESS], pssl:[PORT][:ADDRESS] or punix:PATH; the default is port 6653 of all addresses"))
+        .arg(of_a_bridge("fail-mode", "MODE", "Without a controller: standalone (forward as a learning switch) or secure (follow the rules only) [default: standalone]"))
         .arg(of_a_bridge("datapath-id", "ID", "Sixteen hexadecimal digits [default: from the MAC addresses]"))
-        .arg(of_a_bridge("protocols", "VERSION,...", "Versions to speak, OpenFlow10 to OpenFlow15 [default: all]"))
-        .arg(of_a_bridge("flow-limit", "TABLE=RULES", "The most rules that a table may have [default: 1048576]"))
-        .arg(of_a_bridge("affinity", "PORT=CORE,...", "Which workers take a port's frames [default: all]"))
-        .arg(of_a_bridge("packet-in-rate", "RATE[:BURST]", "Frames a second of each port that go to controllers, and how many at once; or none, for no limit [default: 10000:500]"))
-        .arg(of_a_bridge("controller-rate-limit", "RATE", "Frames a second that each controller is sent [default: no limit]"))
-        .arg(of_a_bridge("controller-burst-limit", "FRAMES", "Of these, at once after a pause [default: a quarter of a second's]"))
+        .arg(of_a_bridge("protocols", "VERSION,...", "OpenFlow versions, OpenFlow10 to OpenFlow15 [default: all]"))
+        .arg(of_a_bridge("flow-limit", "TABLE=RULES", "Maximum number of rules in a table [default: 1048576]"))
+        .arg(of_a_bridge("affinity", "PORT=CORE,...", "Cores of the workers that receive from a port [default: all]"))
+        .arg(of_a_bridge("packet-in-rate", "RATE[:BURST]", "Limit of packet-ins from each port, in frames per second and burst; or none [default: 10000:500]"))
+        .arg(of_a_bridge("controller-rate-limit", "RATE", "Limit of packet-ins to each controller, in frames per second [default: no limit]"))
+        .arg(of_a_bridge("controller-burst-limit", "FRAMES", "Burst of that limit, in frames [default: a quarter of the rate]"))
         .arg(
             Arg::new("cores")
                 .long("cores")
@@ -71,15 +71,15 @@ pub(crate) fn command() -> Command {
             Arg::new("metrics")
                 .long("metrics")
                 .value_name("ADDRESS:PORT")
-                .help("Serve /metrics for Prometheus there, as in 127.0.0.1:9477")
+                .help("Serve /metrics for Prometheus on this address, as in 127.0.0.1:9477")
                 .value_parser(value_parser!(SocketAddr)),
         )
-        .arg(path_arg("private-key", "FILE", "The switch's key, for controllers by ssl: and pssl:"))
+        .arg(path_arg("private-key", "FILE", "The switch's private key, for controllers by ssl: and pssl:"))
         .arg(path_arg("certificate", "FILE", "The switch's certificate"))
-        .arg(path_arg("ca-cert", "FILE", "The certificate of those who sign controllers'"))
-        .arg(path_arg("bootstrap-ca-cert", "FILE", "The same, written from what the first controller says if it is not there"))
+        .arg(path_arg("ca-cert", "FILE", "The CA certificate for controllers"))
+        .arg(path_arg("bootstrap-ca-cert", "FILE", "Bootstrap: on first connection, save the controller's CA certificate to FILE"))
         .arg(path_arg("config", "FILE", "Read bridges from a TOML file instead"))
-        .arg(path_arg("rundir", "DIR", "Where sockets are made [default: $OVS_RUNDIR or /var/run/openvswitch]"))
+        .arg(path_arg("rundir", "DIR", "The directory of the sockets [default: $OVS_RUNDIR or /var/run/openvswitch]"))
 }
 
 fn path_arg(name: &'static str, value: &'static str, help: &'static str) -> Arg {
@@ -106,7 +106,7 @@ impl SwitchArgs {
         let file = matches.get_one::<PathBuf>("config").cloned();
         let mut config = match &file {
             Some(_) if !bridges.is_empty() => {
-                let problem = "the file names the bridges: leave --bridge out, or --config";
+                let problem = "the file defines the bridges: omit --bridge or --config";
                 return Err(ConfigError::new("--config", problem));
             }
             Some(file) => Config::from_file(file)?,
@@ -150,7 +150,7 @@ fn tls(matches: &ArgMatches) -> Result<Option<Tls>, ConfigError> {
 pub(crate) fn read_tls(files: [Option<PathBuf>; 4]) -> Result<Option<Tls>, ConfigError> {
     let [private_key, certificate, ca_cert, bootstrap] = files;
     if ca_cert.is_some() && bootstrap.is_some() {
-        let problem = "is given with --ca-cert: the authority is known, or learned";
+        let problem = "conflicts with --ca-cert: give one of them";
         return Err(ConfigError::new("--bootstrap-ca-cert", problem));
     }
     let is_learned = bootstrap.is_some();
@@ -165,7 +165,7 @@ pub(crate) fn read_tls(files: [Option<PathBuf>; 4]) -> Result<Option<Tls>, Confi
         })),
         _ => Err(ConfigError::new(
             "--private-key",
-            "TLS needs --private-key, --certificate and --ca-cert (or --bootstrap-ca-cert), all three",
+            "TLS requires --private-key, --certificate and --ca-cert (or --bootstrap-ca-cert), all three",
         )),
     }
 }
@@ -242,7 +242,7 @@ fn number(option: &str, value: &str) -> Result<u32, ConfigError> {
     let wrong = |_| {
         ConfigError::new(
             format!("--{option}"),
-            format!("'{value}' is no number of frames"),
+            format!("'{value}' is not a number of frames"),
         )
     };
     value.parse().map_err(wrong)
@@ -290,7 +290,7 @@ mod tests {
     fn protocols_option_defaults_to_all_versions() {
         let config = parse("--bridge br0 --protocols OpenFlow10,OpenFlow14 --bridge br1");
         let [named, all] = &config.expect("legal").bridges[..] else {
-            panic!("two bridges were typed");
+            panic!("two bridges were given");
         };
         let wanted = "OpenFlow10,OpenFlow14".parse();
         assert_eq!(Ok(named.protocols), wanted);

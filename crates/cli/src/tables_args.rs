@@ -8,8 +8,8 @@ use control_api::RequestError;
 /// Show how the tables of a bridge find rules, and the cost of a lookup.
 #[derive(Args)]
 #[command(
-    after_help = "Of each table: form, rules, bytes of memory, modelled instructions of a lookup, the \
-                  nanoseconds that it really takes, and why it has that form.\n\n\
+    after_help = "For each table: form, rules, bytes of memory, modelled instructions of a lookup, its \
+                  measured nanoseconds, and the reason for the form.\n\n\
                   Example:\n  comporta tables br0"
 )]
 pub(crate) struct TablesArgs {

@@ -30,11 +30,11 @@ const LOGDIR_USUAL: &str = "/var/log/openvswitch";
 #[derive(Args)]
 #[command(
     name = "vswitchd",
-    about = "Run the switch in the place of ovs-vswitchd: as its database tells it",
+    about = "Run the switch in place of ovs-vswitchd, configured by its database",
     version = SAYS_IT_IS.split_at(NAME_LEN).1,
     display_name = PROGRAM,
     after_help = "The options are those of ovs-vswitchd(8). Interfaces, bridges and controllers are \
-                  ovs-vsctl's. A program called ovs-vswitchd that is this one takes the same \
+                  configured with ovs-vsctl. If this program is called ovs-vswitchd, it takes the same \
                   arguments.\n\n\
                   Examples:\n  \
                   comporta vswitchd --pidfile --log-file --detach\n  \
@@ -195,7 +195,7 @@ impl VswitchdArgs {
         let chdir = !self.no_chdir;
         let ready = move || {
             if in_background && let Err(error) = vswitchd::settle(chdir) {
-                tracing::warn!(%error, "the terminal is not let go");
+                tracing::warn!(%error, "cannot detach from the terminal");
             }
         };
         vswitchd::manage(Managed {
@@ -233,13 +233,13 @@ impl VswitchdArgs {
             ));
         }
         if self.ssl_ciphers.is_some() {
-            let problem = "the ciphers are those of rustls, all of them good: leave the option out";
+            let problem = "not supported: the ciphers are those of rustls; omit the option";
             return Err(ConfigError::new("--ssl-ciphers", problem));
         }
         let protocols = self.ssl_protocols.iter();
         let mut protocols = protocols.flat_map(|list| list.split([' ', ',', '\t']));
         if let Some(strange) = protocols.find(|name| !name.is_empty() && *name != TLS) {
-            let problem = format!("{strange} is not spoken: use {TLS}, with which TLSv1.3 is, too");
+            let problem = format!("{strange} is not supported: use {TLS}, which includes TLSv1.3");
             return Err(ConfigError::new("--ssl-protocols", problem));
         }
         let tls = read_tls([
@@ -249,7 +249,7 @@ impl VswitchdArgs {
             self.bootstrap_ca_cert.clone(),
         ])?;
         if self.peer_ca_cert.is_some() && tls.is_none() {
-            let problem = "TLS needs --private-key, --certificate and --ca-cert, too";
+            let problem = "TLS requires --private-key, --certificate and --ca-cert, too";
             return Err(ConfigError::new("--peer-ca-cert", problem));
         }
         Ok(tls.map(|tls| Tls {

@@ -8,7 +8,7 @@ use control_api::RequestError;
 /// Show which worker receives from which port, with the numbers of received and sent frames.
 #[derive(Args)]
 #[command(
-    after_help = "Any bridge answers for all that the switch has.\n\nExample:\n  comporta workers br0"
+    after_help = "Any bridge answers for the whole switch.\n\nExample:\n  comporta workers br0"
 )]
 pub(crate) struct WorkersArgs {
     /// A bridge of the switch, as in br0.

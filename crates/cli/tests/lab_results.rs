@@ -107,7 +107,7 @@ fn thresholds_decide_the_exit_code() {
         slip.contains("did you mean 'bit_s'?") && slip.contains("\n                 ^"),
         "{slip}"
     );
-    assert!(told(&["check", run.path()], 1).contains("no thresholds: expected --threshold or --slo"));
+    assert!(told(&["check", run.path()], 1).contains("expected --threshold or --slo"));
     let rules = run.0.join("slo.toml");
     fs::write(
         &rules,

@@ -28,7 +28,7 @@ impl FromStr for Affinity {
         });
         parsed.ok_or_else(|| {
             let problem = format!(
-                "'{text}' does not say which cores take a port's frames: use PORT=CORE[,CORE].., \
+                "'{text}' is not an affinity: use PORT=CORE[,CORE].., \
                  each core once, as in eth1=1 or eth2=2,3"
             );
             ConfigError::new("--affinity", problem)

@@ -46,7 +46,7 @@ impl TryFrom<u8> for AuxiliaryCount {
 
 fn wrong(text: &str) -> ConfigError {
     let problem = format!(
-        "'{text}' is no number of auxiliary connections: use 0 to {}",
+        "'{text}' is not a number of auxiliary connections: use 0 to {}",
         AuxiliaryCount::MAX
     );
     ConfigError::new("--auxiliary", problem)

@@ -142,7 +142,7 @@ pub fn parse_collector(text: &str, usual_port: Option<u16>) -> Result<SocketAddr
             Some(_) => "ADDRESS[:PORT]",
             None => "ADDRESS:PORT",
         };
-        format!("'{text}' is no collector: use {form}, as in 10.0.0.1:6343")
+        format!("'{text}' is not a collector: use {form}, as in 10.0.0.1:6343")
     };
     let read = with_port.or_else(alone).filter(|to| to.port() != 0);
     read.ok_or_else(wrong)

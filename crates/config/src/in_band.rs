@@ -19,9 +19,9 @@ pub struct InBandSettings {
 impl fmt::Display for InBandSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let words: Vec<_> = self.managers.iter().map(ToString::to_string).collect();
-        write!(f, "managers in band [{}]", words.join(" "))?;
+        write!(f, "in-band managers [{}]", words.join(" "))?;
         match self.queue {
-            Some(QueueId(queue)) => write!(f, " by queue {queue}"),
+            Some(QueueId(queue)) => write!(f, ", queue {queue}"),
             None => Ok(()),
         }
     }

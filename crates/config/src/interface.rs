@@ -58,18 +58,18 @@ impl fmt::Display for InterfaceConfig {
         ] {
             let PolicerRate { rate, burst } = allowance;
             if rate > 0 {
-                words.push(format!("ingress {rate} {unit}/s, {burst} {unit} at once"));
+                words.push(format!("ingress {rate} {unit}/s, burst {burst} {unit}"));
             }
         }
         if let Some(EgressLimit { rate, burst }) = self.egress {
-            words.push(format!("egress {rate} bytes/s, {burst} bytes at once"));
+            words.push(format!("egress {rate} bytes/s, burst {burst} bytes"));
         }
         if let Some(shape) = &self.shape {
             let kind = qdisc_name(shape.qdisc);
-            words.push(format!("{kind} of {} queues", shape.queues.len()));
+            words.push(format!("{kind} with {} queues", shape.queues.len()));
         }
         match words.is_empty() {
-            true => f.write_str("as it is"),
+            true => f.write_str("unchanged"),
             false => f.write_str(&words.join(", ")),
         }
     }

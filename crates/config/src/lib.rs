@@ -233,7 +233,7 @@ impl std::str::FromStr for FlowLimit {
         });
         parsed.ok_or_else(|| {
             let problem = format!(
-                "'{text}' is no limit of a table: use TABLE=RULES with a table from 0 to {}, as in 0=1000",
+                "'{text}' is not a table limit: use TABLE=RULES with a table from 0 to {}, as in 0=1000",
                 TableId::LAST
             );
             ConfigError::new("--flow-limit", problem)
@@ -425,7 +425,7 @@ pub fn check_name(option: &str, name: &str) -> Result<(), ConfigError> {
     } else if name.len() > NAME_LEN_MAX {
         format!("'{name}' is longer than the {NAME_LEN_MAX} bytes that Linux allows")
     } else if !name.chars().all(legal) || name == "." || name == ".." {
-        format!("'{name}' is no interface name: no spaces, slashes or colons are allowed")
+        format!("'{name}' is not an interface name: spaces, slashes and colons are not allowed")
     } else {
         return Ok(());
     };
@@ -439,9 +439,9 @@ pub(crate) fn check_inner_name(option: &str, name: &str) -> Result<(), ConfigErr
     let problem = if name.is_empty() {
         "a port needs a name"
     } else if name.len() > PORT_NAME_LEN_MAX {
-        "the name is longer than any port's"
+        "the name is too long for a port"
     } else if !name.chars().all(legal) {
-        "no spaces and slashes are allowed in a port's name"
+        "spaces and slashes are not allowed in a port's name"
     } else {
         return Ok(());
     };

@@ -92,7 +92,7 @@ impl FromStr for PacketInRate {
         let rate = rate.and_then(|(rate, burst)| PacketRate::new(rate, burst));
         let wrong = || {
             let problem = format!(
-                "'{text}' is no rate: use RATE[:BURST] in frames a second and at once, \
+                "'{text}' is not a rate: use RATE[:BURST] in frames per second and frames, \
                  each 1 to {}, as in 1000:250, or none",
                 PacketRate::MAX
             );
@@ -135,7 +135,7 @@ impl ControllerRate {
         match (limit, burst) {
             (None, Some(_)) => Err(ConfigError::new(
                 "--controller-burst-limit",
-                "a burst is of a rate: give --controller-rate-limit too",
+                "a burst requires a rate: give --controller-rate-limit too",
             )),
             (None, None) => Ok(None),
             (Some(limit), burst) => Ok(PacketRate::new(limit, burst)),
@@ -171,7 +171,10 @@ impl fmt::Display for Policing {
             rate.map_or_else(|| "none".to_owned(), |rate| rate.to_string())
         };
         let (port, controller) = (words(self.port), words(self.controller));
-        write!(f, "packet-ins by port {port}, by controller {controller}")
+        write!(
+            f,
+            "packet-in limit per port {port}, per controller {controller}"
+        )
     }
 }
 

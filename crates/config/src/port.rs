@@ -95,7 +95,7 @@ impl FromStr for PortSpec {
             Some(("patch", rest)) => (PortKind::Patch("".into()), rest),
             Some((other, _)) => {
                 let problem = format!(
-                    "'{other}:' is no kind of port: use INTERFACE[=NUMBER], \
+                    "'{other}:' is not a kind of port: use INTERFACE[=NUMBER], \
                      xdp:INTERFACE[,MODE..][=NUMBER], dpdk:DEVICE[=NUMBER][,ARGUMENT..], \
                      tap:NAME[=NUMBER], patch:NAME,PEER[=NUMBER], replay:NAME[,FILE][=NUMBER], \
                      vxlan:NAME[=NUMBER],remote=ADDRESS[,key=KEY..], geneve:.. or gre:.."
@@ -214,8 +214,8 @@ fn set_mode(options: &mut XdpOptions, word: &str, text: &str) -> Result<(), Conf
         "busy-poll" if !options.busy_poll => options.busy_poll = true,
         _ => {
             let problem = match MODES.contains(&word) {
-                true => format!("'{text}': '{word}' contradicts or repeats what stands before it"),
-                false => format!("'{text}': '{word}' is no mode: use {}", MODES.join(", ")),
+                true => format!("'{text}': '{word}' contradicts or repeats an earlier mode"),
+                false => format!("'{text}': '{word}' is not a mode: use {}", MODES.join(", ")),
             };
             return Err(ConfigError::new("--port", problem));
         }
@@ -307,7 +307,7 @@ pub fn number_ports(ports: &[PortSpec]) -> Result<Vec<PortNo>, ConfigError> {
     let mut taken = std::collections::BTreeSet::new();
     for number in ports.iter().filter_map(|port| port.number) {
         if !taken.insert(number) {
-            let problem = format!("number {number} is asked for twice: give each port its own");
+            let problem = format!("number {number} is requested twice: give each port its own");
             return Err(ConfigError::new("--port", problem));
         }
     }

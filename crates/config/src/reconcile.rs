@@ -84,21 +84,23 @@ impl fmt::Display for ConfigStep {
                 write!(f, "{bridge}: add port {} ({})", port.name, port.number)
             }
             Self::RemoveController(bridge, target) => {
-                write!(f, "{bridge}: leave controller {target}")
+                write!(f, "{bridge}: disconnect from controller {target}")
             }
             Self::AddController(bridge, target) => {
                 write!(f, "{bridge}: connect to controller {target}")
             }
             Self::RemoveListener(bridge, listen) => {
-                write!(f, "{bridge}: stop listening at {listen}")
+                write!(f, "{bridge}: stop listening on {listen}")
             }
-            Self::AddListener(bridge, listen) => write!(f, "{bridge}: listen at {listen}"),
+            Self::AddListener(bridge, listen) => write!(f, "{bridge}: listen on {listen}"),
             Self::SetFailMode(bridge, mode) => write!(f, "{bridge}: fail mode {mode}"),
             Self::SetDatapathId(bridge, Some(DatapathId(id))) => {
                 write!(f, "{bridge}: datapath id {id:016x}")
             }
-            Self::SetDatapathId(bridge, None) => write!(f, "{bridge}: datapath id by its address"),
-            Self::SetProtocols(bridge, versions) => write!(f, "{bridge}: speak {versions}"),
+            Self::SetDatapathId(bridge, None) => {
+                write!(f, "{bridge}: datapath id from its address")
+            }
+            Self::SetProtocols(bridge, versions) => write!(f, "{bridge}: protocols {versions}"),
             Self::SetInterface(bridge, port, equipment) => {
                 write!(f, "{bridge}: {port}: {equipment}")
             }
@@ -108,7 +110,7 @@ impl fmt::Display for ConfigStep {
             Self::SetPolicing(bridge, policing) => write!(f, "{bridge}: {policing}"),
             Self::SetAffinity(bridge, affinity) => {
                 let words: Vec<_> = affinity.iter().map(ToString::to_string).collect();
-                write!(f, "{bridge}: cores of ports [{}]", words.join(" "))
+                write!(f, "{bridge}: affinity of ports [{}]", words.join(" "))
             }
             Self::SetExporters(bridge, exporters) => write!(f, "{bridge}: {exporters}"),
             Self::SetSwitching(bridge, switching) => {
@@ -368,7 +370,7 @@ mod tests {
             "add bridge br0",
             "br0: add port a (1)",
             "br0: add port b (2)",
-            "br0: listen at ptcp:1:0.0.0.0",
+            "br0: listen on ptcp:1:0.0.0.0",
             "br0: connect to controller tcp:10.0.0.1:6653",
         ];
         assert_eq!(steps("", BEFORE), wanted);
@@ -380,7 +382,7 @@ mod tests {
     fn steps_cover_only_changes_and_begin_with_removals() {
         let after = "[[bridge]]\nname='br0'\nports=['b=2','c']\ncontrollers=['tcp:10.0.0.2']\nlisten=['ptcp:1']";
         let wanted = [
-            "br0: leave controller tcp:10.0.0.1:6653",
+            "br0: disconnect from controller tcp:10.0.0.1:6653",
             "br0: remove port a (1)",
             "br0: add port c (1)",
             "br0: connect to controller tcp:10.0.0.2:6653",
@@ -391,17 +393,20 @@ mod tests {
     #[test]
     fn rate_change_sets_only_the_policing() {
         let after = format!("{BEFORE}\npacket-in-rate='100:5'\ncontroller-rate-limit=200");
-        let wanted = ["br0: packet-ins by port 100:5, by controller 200:50"];
+        let wanted = ["br0: packet-in limit per port 100:5, per controller 200:50"];
         assert_eq!(steps(BEFORE, &after), wanted);
-        let wanted = ["br0: packet-ins by port 10000:500, by controller none"];
+        let wanted = ["br0: packet-in limit per port 10000:500, per controller none"];
         assert_eq!(steps(&after, BEFORE), wanted);
     }
 
     #[test]
     fn affinity_changes_on_existing_ports() {
         let after = format!("{BEFORE}\naffinity=['a=1','b=0,1']");
-        assert_eq!(steps(BEFORE, &after), ["br0: cores of ports [a=1 b=0,1]"]);
-        assert_eq!(steps(&after, BEFORE), ["br0: cores of ports []"]);
+        assert_eq!(
+            steps(BEFORE, &after),
+            ["br0: affinity of ports [a=1 b=0,1]"]
+        );
+        assert_eq!(steps(&after, BEFORE), ["br0: affinity of ports []"]);
     }
 
     #[test]
@@ -412,7 +417,7 @@ mod tests {
         let wanted = [
             "br0: fail mode secure",
             "br0: datapath id 00000000000000cd",
-            "br0: speak 0x04",
+            "br0: protocols 0x04",
         ];
         assert_eq!(steps(BEFORE, &after), wanted);
         let back = steps(&after, BEFORE);
@@ -420,10 +425,10 @@ mod tests {
             back[..2],
             [
                 "br0: fail mode standalone",
-                "br0: datapath id by its address"
+                "br0: datapath id from its address"
             ]
         );
-        assert!(back[2].starts_with("br0: speak 0x01"), "{back:?}");
+        assert!(back[2].starts_with("br0: protocols 0x01"), "{back:?}");
     }
 
     #[test]

@@ -49,8 +49,10 @@ impl FromStr for DatabaseRemote {
                     _ => Self::Tcp { host, port },
                 })
             }
-            Some(("ptcp" | "punix" | "pssl", _)) => Err(wrong("waits for a database")),
-            _ => Err(wrong("is no database")),
+            Some(("ptcp" | "punix" | "pssl", _)) => {
+                Err(wrong("listens for a database instead of connecting"))
+            }
+            _ => Err(wrong("is not a database address")),
         }
     }
 }
@@ -82,10 +84,10 @@ mod tests {
             assert_eq!(remote.to_string(), told);
         }
         for (text, part) in [
-            ("pssl:6640", "waits"),
-            ("punix:db.sock", "waits"),
-            ("unix:", "no database"),
-            ("db.sock", "no database"),
+            ("pssl:6640", "listens"),
+            ("punix:db.sock", "listens"),
+            ("unix:", "not a database"),
+            ("db.sock", "not a database"),
             ("tcp:", "host"),
         ] {
             let error = text.parse::<DatabaseRemote>().expect_err(text);

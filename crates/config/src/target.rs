@@ -57,7 +57,7 @@ impl FromStr for ControllerTarget {
             |what: &str| ConfigError::new("--controller", format!("'{text}' {what}: {RIGHT}"));
         let (scheme, rest) = text
             .split_once(':')
-            .ok_or_else(|| wrong("is no controller"))?;
+            .ok_or_else(|| wrong("is not a controller address"))?;
         match scheme {
             "tcp" | "ssl" => {
                 let (host, port) = split_host(rest, OPENFLOW_PORT)
@@ -69,10 +69,10 @@ impl FromStr for ControllerTarget {
             }
             "unix" if !rest.is_empty() => Ok(Self::Unix(rest.into())),
             "ptcp" | "punix" | "pssl" => {
-                let problem = format!("'{text}' waits for a controller: that is --listen {text}");
+                let problem = format!("'{text}' listens for controllers: use --listen {text}");
                 Err(ConfigError::new("--controller", problem))
             }
-            _ => Err(wrong("is no controller")),
+            _ => Err(wrong("is not a controller address")),
         }
     }
 }
@@ -103,7 +103,7 @@ impl FromStr for ListenAddress {
         let wrong = || {
             ConfigError::new(
                 "--listen",
-                format!("'{text}' is no place to listen: {RIGHT}"),
+                format!("'{text}' is not a listening address: {RIGHT}"),
             )
         };
         let (scheme, rest) = text.split_once(':').ok_or_else(wrong)?;
@@ -112,7 +112,7 @@ impl FromStr for ListenAddress {
             "pssl" => listen_address(rest).map(Self::Ssl).ok_or_else(wrong),
             "punix" if !rest.is_empty() => Ok(Self::Unix(rest.into())),
             "tcp" | "ssl" | "unix" => {
-                let problem = format!("'{text}' goes to a controller: that is --controller {text}");
+                let problem = format!("'{text}' connects to a controller: use --controller {text}");
                 Err(ConfigError::new("--listen", problem))
             }
             _ => Err(wrong()),

@@ -30,11 +30,11 @@ fn port_text_round_trips_with_and_without_a_number() {
     }
     assert_eq!(
         error_of::<PortSpec>("xdp:eth1,fast"),
-        "--port: 'xdp:eth1,fast': 'fast' is no mode: use native, generic, copy, zero-copy, busy-poll"
+        "--port: 'xdp:eth1,fast': 'fast' is not a mode: use native, generic, copy, zero-copy, busy-poll"
     );
     assert_eq!(
         error_of::<PortSpec>("xdp:eth1,native,generic"),
-        "--port: 'xdp:eth1,native,generic': 'generic' contradicts or repeats what stands before it"
+        "--port: 'xdp:eth1,native,generic': 'generic' contradicts or repeats an earlier mode"
     );
     for words in ["copy,zero-copy", "zero-copy,generic", "generic,zero-copy"] {
         let said = error_of::<PortSpec>(&format!("xdp:eth1,{words}"));
@@ -44,7 +44,7 @@ fn port_text_round_trips_with_and_without_a_number() {
         error_of::<PortSpec>("eth1=0"),
         "--port: 'eth1=0': '0' is not a port number: use 1 to 65279, as in eth1=7"
     );
-    assert!(error_of::<PortSpec>("pcap:x").contains("no kind of port"));
+    assert!(error_of::<PortSpec>("pcap:x").contains("is not a kind of port"));
     assert!(error_of::<PortSpec>("dpdk:x=0,y=1").contains("'0' is not a port number"));
     assert_eq!(
         error_of::<PortSpec>("dpdk:net_null0,mtu=1"),
@@ -70,7 +70,7 @@ fn port_numbers_are_the_requested_ones_or_the_lowest_free() {
     let clash = number_ports(&ports(&["a=2", "b=2"])).expect_err("a clash");
     assert_eq!(
         clash.to_string(),
-        "--port: number 2 is asked for twice: give each port its own"
+        "--port: number 2 is requested twice: give each port its own"
     );
 }
 
@@ -108,10 +108,8 @@ fn targets_parse_and_print_as_in_open_vswitch() {
 fn target_errors_name_the_correct_form() {
     assert!(error_of::<ControllerTarget>("127.0.0.1:6653").contains("use tcp:HOST[:PORT]"));
     assert!(error_of::<ControllerTarget>("tcp:127.0.0.1:0").contains("no usable host and port"));
-    assert!(error_of::<ControllerTarget>("ptcp:6653").contains("that is --listen ptcp:6653"));
-    assert!(
-        error_of::<ListenAddress>("tcp:127.0.0.1").contains("that is --controller tcp:127.0.0.1")
-    );
+    assert!(error_of::<ControllerTarget>("ptcp:6653").contains("use --listen ptcp:6653"));
+    assert!(error_of::<ListenAddress>("tcp:127.0.0.1").contains("use --controller tcp:127.0.0.1"));
     assert!(error_of::<ListenAddress>("ptcp:what").contains("use ptcp:[PORT][:ADDRESS]"));
 }
 
@@ -190,6 +188,6 @@ fn auxiliary_count_has_a_limit() {
     let error = read(AuxiliaryCount::MAX + 1)
         .expect_err("too many")
         .to_string();
-    assert!(error.contains("'17' is no number of auxiliary connections: use 0 to 16"));
+    assert!(error.contains("'17' is not a number of auxiliary connections: use 0 to 16"));
     assert!("one".parse::<AuxiliaryCount>().is_err());
 }

@@ -123,7 +123,7 @@ impl TunnelConfig {
             && local.is_ipv4() != remote.is_ipv4()
         {
             return Err(format!(
-                "{name}: the ends of a tunnel have addresses of one version of IP"
+                "{name}: local_ip and remote_ip must have the same IP version"
             ));
         }
         match self.remote {
@@ -179,9 +179,9 @@ impl TunnelConfig {
 pub(super) fn from_words(of: &str, name: &str, words: &str) -> Result<TunnelConfig, String> {
     let mut options = BTreeMap::new();
     for word in words.split(',').filter(|word| !word.is_empty()) {
-        let (option, value) = word
-            .split_once('=')
-            .ok_or_else(|| format!("'{word}' is no option: use remote=ADDRESS, key=NUMBER.."))?;
+        let (option, value) = word.split_once('=').ok_or_else(|| {
+            format!("'{word}' is not an option: use remote=ADDRESS, key=NUMBER..")
+        })?;
         let option = match option {
             "remote" => "remote_ip",
             "local" => "local_ip",
@@ -294,7 +294,7 @@ fn key(
     };
     let number = number.filter(|number| *number <= most);
     let wrong =
-        || format!("options:{option}: '{text}' is no key: use flow, or a number up to {most}");
+        || format!("options:{option}: '{text}' is not a key: use flow, or a number up to {most}");
     number.map(TunnelKey::Given).ok_or_else(wrong)
 }
 
@@ -312,7 +312,7 @@ fn udp_port(text: Option<&str>, protocol: TunnelProtocol) -> Result<u16, String>
         return Ok(usual_port(protocol));
     };
     let port = text.parse().ok().filter(|port| *port > 0);
-    port.ok_or_else(|| format!("options:dst_port: '{text}' is no UDP port"))
+    port.ok_or_else(|| format!("options:dst_port: '{text}' is not a UDP port"))
 }
 
 fn inherited(
@@ -352,9 +352,9 @@ fn packet_type(text: Option<&str>, protocol: TunnelProtocol) -> Result<bool, Str
     match text {
         None | Some("legacy_l2") => Ok(false),
         Some("legacy_l3") if may_be_bare => Ok(true),
-        Some("legacy_l3") => Err("options:packet_type: frames are all that it carries".to_owned()),
+        Some("legacy_l3") => Err("options:packet_type: the tunnel carries Ethernet frames only".to_owned()),
         Some("ptap") => Err(
-            "options:packet_type: ptap is not there: bridges know Ethernet frames only; use legacy_l2 or legacy_l3"
+            "options:packet_type: ptap is not supported: bridges process Ethernet frames only; use legacy_l2 or legacy_l3"
                 .to_owned(),
         ),
         Some(other) => Err(format!(
@@ -411,25 +411,25 @@ mod tests {
             ),
             ("vxlan", "remote=here", "bad address 'here'"),
             ("vxlan", "remote=224.0.0.1", "multicast"),
-            ("vxlan", "remote=10.0.0.1,local=fd00::1", "one version"),
+            ("vxlan", "remote=10.0.0.1,local=fd00::1", "same IP version"),
             (
                 "vxlan",
                 "remote=10.0.0.1,local=flow",
                 "requires remote_ip=flow",
             ),
-            ("vxlan", "remote=10.0.0.1,key=16777216", "is no key"),
+            ("vxlan", "remote=10.0.0.1,key=16777216", "is not a key"),
             (
                 "vxlan",
                 "remote=10.0.0.1,packet_type=legacy_l3",
-                "frames are all",
+                "carries Ethernet frames only",
             ),
             (
                 "gre",
                 "remote=10.0.0.1,packet_type=ptap",
-                "ptap is not there",
+                "ptap is not supported",
             ),
             ("gre", "remote=10.0.0.1,ttl=256", "use inherit"),
-            ("geneve", "remote=10.0.0.1,port=0", "is no UDP port"),
+            ("geneve", "remote=10.0.0.1,port=0", "is not a UDP port"),
             ("geneve", "remote=10.0.0.1,colour=red", "no option 'colour'"),
             ("geneve", "remote=10.0.0.1,csum=x", "use true or false"),
         ] {

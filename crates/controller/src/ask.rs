@@ -312,7 +312,7 @@ pub trait Ask {
 
 impl Ask for Link {
     fn version(&self) -> Version {
-        Self::version(self).expect("a link is agreed on before it is handed out")
+        Self::version(self).expect("a link is negotiated before it is returned")
     }
 
     fn request(&mut self, messages: Vec<Message>) -> Result<Done, ControllerError> {

@@ -161,7 +161,7 @@ impl Heard<'_> {
         }
         let Ok(Message::Error(error)) = self.message() else {
             return Err(ControllerError::Down(
-                "an error that cannot be read".to_owned(),
+                "a malformed error message".to_owned(),
             ));
         };
         let fault = Box::new(Refusal {
@@ -194,7 +194,7 @@ pub enum Broken {
     #[error("a header claims a length of {0} bytes")]
     Length(usize),
     /// The message has another version than the negotiated one.
-    #[error("a message of wire version {found:#04x} came where {agreed} was agreed on")]
+    #[error("received a message of wire version {found:#04x} after negotiation of {agreed}")]
     Version {
         /// The version in the header.
         found: u8,
@@ -387,7 +387,9 @@ impl Conversation {
     /// # Panics
     /// If no version is negotiated yet.
     pub fn say(&mut self, message: &Message) -> Result<Xid, EncodeError> {
-        let version = self.version.expect("an agreement comes before messages");
+        let version = self
+            .version
+            .expect("the version is negotiated before messages");
         self.last_xid = self.last_xid.wrapping_add(1);
         let xid = Xid(self.last_xid);
         let before = self.output.len();
@@ -435,7 +437,7 @@ impl Conversation {
     /// # Panics
     /// If there were fewer pending bytes.
     pub fn transmitted(&mut self, count: usize, now: Instant) {
-        assert!(count <= self.pending().len(), "no more than there was");
+        assert!(count <= self.pending().len(), "no more than was pending");
         self.gone += count;
         self.handed += count as u64;
         if self.gone == self.output.len() {

@@ -125,13 +125,13 @@ impl Exchange {
         }
         self.bytes += heard.bytes.len();
         if self.bytes > ANSWERS_MAX {
-            return Taken::Broken(format!("it told more than {ANSWERS_MAX} bytes"));
+            return Taken::Broken(format!("its answers exceed {ANSWERS_MAX} bytes"));
         }
         let message = match heard.message() {
             Ok(message) => message,
             Err(malformed) => {
-                let what = heard.kind.name();
-                return Taken::Broken(format!("its {what} is no OpenFlow: {malformed}"));
+                let kind = heard.kind.name();
+                return Taken::Broken(format!("its {kind} is malformed: {malformed}"));
             }
         };
         match message {
@@ -190,7 +190,7 @@ impl Exchange {
             Some(index) => {
                 let (_, mut whole) = self.parts.swap_remove(index);
                 if whole.append(reply).is_err() {
-                    return Taken::Broken("parts of its statistics do not fit".to_owned());
+                    return Taken::Broken("the parts of its statistics do not match".to_owned());
                 }
                 whole
             }

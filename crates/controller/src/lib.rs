@@ -82,14 +82,14 @@ pub enum ControllerError {
     #[error(transparent)]
     EncodeError(#[from] EncodeError),
     /// The device answered the barrier, but not the request.
-    #[error("the device did not answer {0}, but answered the barrier behind it")]
+    #[error("the device did not answer {0}, but answered the barrier after it")]
     Unanswered(&'static str),
     /// Two devices have the same datapath id.
-    #[error("two devices called with the same datapath id, {:016x}", .0.0)]
+    #[error("two devices connected with the same datapath id, {:016x}", .0.0)]
     SameDatapath(DatapathId),
     /// The device did not connect, or the negotiation failed.
     #[error(
-        "not connected: of the calls to {at} in {waited:.1?} none led to a version; {last}; {program}"
+        "not connected: no connection to {at} agreed on a version within {waited:.1?}; {last}; {program}"
     )]
     NeverCalled {
         /// The address of the controller.
@@ -158,7 +158,7 @@ impl Controller {
     ) -> Result<Self, ControllerError> {
         let mut link = Link::over(stream, manner.versions, clock)?;
         let features = link.features()?;
-        let version = link.version().expect("it was agreed on");
+        let version = link.version().expect("the version is negotiated");
         let board = Arc::new(Board::new(&link, features.datapath_id));
         let (orders, inbox) = mpsc::sync_channel(ORDERS_MAX);
         let start = || -> io::Result<UnixStream> {
@@ -172,7 +172,7 @@ impl Controller {
                 .spawn(move || session.run())?;
             Ok(bell)
         };
-        let bell = start().map_err(Failure::to("start a controller's session"))?;
+        let bell = start().map_err(Failure::to("start a controller session"))?;
         Ok(Self {
             orders,
             bell,

@@ -382,13 +382,17 @@ impl Deref for Lent {
     type Target = Link;
 
     fn deref(&self) -> &Link {
-        self.link.as_ref().expect("it is there until it is dropped")
+        self.link
+            .as_ref()
+            .expect("the link is present until the drop")
     }
 }
 
 impl DerefMut for Lent {
     fn deref_mut(&mut self) -> &mut Link {
-        self.link.as_mut().expect("it is there until it is dropped")
+        self.link
+            .as_mut()
+            .expect("the link is present until the drop")
     }
 }
 

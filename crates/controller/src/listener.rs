@@ -83,7 +83,7 @@ impl Listener {
             Socket::Unix(_, path) => path.display().to_string(),
             Socket::Tcp(_) => self
                 .address()
-                .map_or_else(|| "its port".to_owned(), |address| address.to_string()),
+                .map_or_else(|| "its TCP port".to_owned(), |address| address.to_string()),
         }
     }
 
@@ -112,12 +112,12 @@ impl Listener {
         limit: Duration,
         mut alive: impl FnMut() -> Result<(), Failure>,
     ) -> Result<Controller, ControllerError> {
-        let stream = clock.wait_for("the device to call its controller", limit, || {
+        let stream = clock.wait_for("the device to connect to its controller", limit, || {
             alive()?;
             match self.caller() {
                 Ok(stream) => Ok(Some(stream)),
                 Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(None),
-                Err(error) => Err(Failure::to("accept the device's call")(error)),
+                Err(error) => Err(Failure::to("accept the device's connection")(error)),
             }
         })?;
         Controller::start(stream, manner, clock)

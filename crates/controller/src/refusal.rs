@@ -90,24 +90,20 @@ pub(super) const fn name_of(message: &Message) -> &'static str {
         Message::TableMod(_) => "a change to a table",
         Message::PacketOut(_) => "a packet-out",
         Message::SetConfig(_) => "a configuration",
-        Message::FeaturesRequest => "the question after features",
-        Message::GetConfigRequest => "the question after the configuration",
+        Message::FeaturesRequest => "the features request",
+        Message::GetConfigRequest => "the configuration request",
         Message::EchoRequest(_) => "an echo request",
         Message::BarrierRequest => "a barrier",
         Message::MultipartRequest(request) => match request {
-            MultipartRequest::Flow(..) => "the question after flow statistics",
-            MultipartRequest::Aggregate(..) => "the question after aggregate statistics",
-            MultipartRequest::Table => "the question after table statistics",
-            MultipartRequest::Port(_) => "the question after port statistics",
-            MultipartRequest::PortDesc(_) => "the question after ports",
-            MultipartRequest::Queue(_) => "the question after queue statistics",
-            MultipartRequest::Group(_) | MultipartRequest::GroupDesc(_) => {
-                "the question after groups"
-            }
-            MultipartRequest::Meter(_) | MultipartRequest::MeterConfig(_) => {
-                "the question after meters"
-            }
-            _ => "a question",
+            MultipartRequest::Flow(..) => "the flow statistics request",
+            MultipartRequest::Aggregate(..) => "the aggregate statistics request",
+            MultipartRequest::Table => "the table statistics request",
+            MultipartRequest::Port(_) => "the port statistics request",
+            MultipartRequest::PortDesc(_) => "the ports request",
+            MultipartRequest::Queue(_) => "the queue statistics request",
+            MultipartRequest::Group(_) | MultipartRequest::GroupDesc(_) => "the groups request",
+            MultipartRequest::Meter(_) | MultipartRequest::MeterConfig(_) => "the meters request",
+            _ => "a multipart request",
         },
         _ => "a message",
     }

@@ -147,7 +147,7 @@ impl Session {
 
     /// Runs until the connection is closed or all order senders are dropped.
     pub(super) fn run(mut self) {
-        let version = self.link.version().expect("it was agreed on");
+        let version = self.link.version().expect("the version is negotiated");
         self.unsaid.extend(self.application.begin(version));
         let reason = loop {
             if self.pending.is_empty()
@@ -185,7 +185,7 @@ impl Session {
         // If the borrower has disappeared, the loan is dropped, which returns the connection at
         // once.
         drop(borrower.send(Lent::new(link, back)));
-        let link = returned.recv().expect("what is lent is given back");
+        let link = returned.recv().expect("a loan always returns its link");
         Self { link, ..self }
     }
 

@@ -47,7 +47,7 @@ impl Tally {
         if kind == Kind::Error {
             let words = match Message::decode(bytes, version) {
                 Ok((_, Message::Error(error))) => fault_in_words(error.code, version),
-                _ => "an error that cannot be read".to_owned(),
+                _ => "a malformed error message".to_owned(),
             };
             self.errors.truncate(ERRORS_MAX - 1);
             self.errors.insert(0, words);

@@ -320,7 +320,7 @@ fn disconnected_device_is_reported_with_the_reason() {
     let controller = connected(|_, received| {
         assert!(
             !matches!(received.message, Message::FlowMod(_)),
-            "as wanted: it dies"
+            "intended: the device fails"
         );
     });
     let error = controller.install(&[rule(1)]).unwrap_err();
@@ -485,7 +485,7 @@ fn loan_returns_its_connection_on_drop() {
     }
     let (near, far) = UnixStream::pair().unwrap();
     device(far, ID, |channel, received| match received.message {
-        Message::FlowMod(_) => panic!("as wanted: it dies"),
+        Message::FlowMod(_) => panic!("intended: the device fails"),
         _ => say(channel, received.xid, &Message::BarrierReply),
     });
     let stream = ControlStream::unix(near).unwrap();

@@ -321,7 +321,7 @@ impl ForwardingDatabase {
     fn last_seen(&self, address: FdbKey) -> Instant {
         self.view
             .find(address)
-            .expect("what has an age is in the table")
+            .expect("every aged entry is in the table")
             .last_seen()
     }
 

@@ -381,12 +381,15 @@ mod tests {
     fn frames_reach_members_flood_ports_and_routers_once() {
         let mut table = table(4);
         assert!(says(&mut table, 2, 1, true, 0) && says(&mut table, 1, 1, true, 0));
-        assert!(!says(&mut table, 1, 1, true, 1), "that is known");
-        assert!(!says(&mut table, 8, 1, true, 1), "it has all");
+        assert!(!says(&mut table, 1, 1, true, 1), "already a member");
+        assert!(
+            !says(&mut table, 8, 1, true, 1),
+            "already receives all groups"
+        );
         assert!(asks(&mut table, 1, 2) && asks(&mut table, 4, 2) && !asks(&mut table, 8, 2));
         let members = MulticastClass::Members(group(1));
         assert_eq!(table.view().classify(group(1)), Some(members));
-        assert_eq!(table.view().classify(group(2)), None, "all have it");
+        assert_eq!(table.view().classify(group(2)), None, "flooded");
         assert_eq!(ports(&table, members), [1, 2, 8, 4]);
         assert_eq!(ports(&table, MulticastClass::Unregistered), [8, 1, 4]);
         assert_eq!(ports(&table, MulticastClass::Reports), [9, 1, 4]);
@@ -400,7 +403,10 @@ mod tests {
         says(&mut table, 1, 1, true, 0);
         says(&mut table, 9, 1, true, 100);
         assert!(says(&mut table, 1, 1, false, 100) && !says(&mut table, 1, 1, false, 100));
-        assert!(!says(&mut table, 9, 1, false, 100), "there may be others");
+        assert!(
+            !says(&mut table, 9, 1, false, 100),
+            "other members may remain"
+        );
         asks(&mut table, 2, 250);
         assert_eq!(table.next_expiry(), Some(Instant::from_secs(400)));
         assert!(!table.expire(Instant::from_secs(399)) && table.expire(Instant::from_secs(400)));

@@ -317,7 +317,7 @@ impl SpanningTree {
                 return;
             }
         }
-        tracing::error!("a spanning tree did not come to rest");
+        tracing::error!("spanning tree state machines did not converge");
     }
 
     /// Records an action if the state of a port changed.

@@ -141,7 +141,7 @@ const INVALID_ARGUMENTS: [(&str, i32, &[&str]); 19] = [
     ("--bridge br0 --port p1 --bridge br1 --port p1", 1, &["--port", "'p1' is used twice"]),
     ("--bridge br0 --port br0",                   1, &["--port", "'br0' is used twice"]),
     ("--bridge br0 --bridge br0",                 1, &["--bridge", "'br0' is used twice"]),
-    ("--bridge br0 --port p1=5 --port p2=5",      1, &["--port", "number 5 is asked for twice"]),
+    ("--bridge br0 --port p1=5 --port p2=5",      1, &["--port", "number 5 is requested twice"]),
     ("--bridge br0 --port p1=70000",              1, &["--port", "'70000' is not a port number", "use 1 to"]),
     ("--bridge br0 --port tap:p1",                1, &["bridge br0: port p1", "this name exists"]),
     ("--bridge p1",                               1, &["bridge p1: port p1", "this name exists"]),

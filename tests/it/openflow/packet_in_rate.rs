@@ -133,7 +133,7 @@ fn controller_rate_limit_is_enforced_and_can_be_changed(context: &TestContext) -
     assert_eq!(packet_ins + limited + dropped, sent_packet_ins);
     configure("")?;
     switch.process.hang_up()?;
-    let expected = "br0: packet-ins by port none, by controller none";
+    let expected = "br0: packet-in limit per port none, per controller none";
     switch.wait_until("the new configuration", |switch| {
         Ok(switch.log()?.contains(expected))
     })?;

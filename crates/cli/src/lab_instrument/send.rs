@@ -238,8 +238,8 @@ fn percent(text: &str) -> Result<u32, String> {
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
-        reason = "it is from 1 to a million"
+        reason = "the value is from 1 to a million"
     )]
     let percent = percent.map(|percent| percent as u32);
-    percent.ok_or_else(|| format!("'{text}' is no speed: 0.01 to 10000 is wanted"))
+    percent.ok_or_else(|| format!("'{text}' is not a speed: expected 0.01 to 10000"))
 }

@@ -19,7 +19,7 @@ fn read(words: &str) -> Result<InstrumentCommand, String> {
 fn refused(words: &str) -> String {
     read(words)
         .err()
-        .unwrap_or_else(|| panic!("{words} was taken"))
+        .unwrap_or_else(|| panic!("{words} was accepted"))
 }
 
 #[test]
@@ -33,7 +33,7 @@ fn generate_arguments_select_templates_rates_and_sizes() {
         "generate a ns:b --to c,d --rate 10kpps,100Mbit,flat-out --size 64,imix \
          --frames vlan+tcp --flows 1000 --random --pattern burst:64 --seconds 2.5 --xdp --json",
     ) else {
-        panic!("these are good words");
+        panic!("valid arguments");
     };
     assert_eq!((args.from.len(), args.target.to.len()), (2, 2));
     assert_eq!((args.rate.len(), args.size.len()), (3, 2));
@@ -71,13 +71,13 @@ fn invalid_arguments_get_a_suggestion() {
         "replay x.pcap a --speed 2 --rate 1kpps",
         "cannot be used with",
     );
-    told("replay x.pcap a --speed fast", "no speed");
+    told("replay x.pcap a --speed fast", "not a speed");
 }
 
 #[test]
 fn namespace_option_applies_to_unqualified_interfaces() {
     let Ok(InstrumentCommand::Generate(args)) = read("generate a other:b --to c -n lab") else {
-        panic!("these are good words");
+        panic!("valid arguments");
     };
     let GenerateArgs {
         from,

@@ -71,7 +71,7 @@ fn take(made: &mut BTreeMap<String, Made>, step: &ConfigStep) {
         ConfigStep::RemoveController(name, controller) => {
             let controllers = &mut on(made, name).controllers;
             let place = controllers.iter().position(|other| other == controller);
-            controllers.remove(place.expect("a controller that is there"));
+            controllers.remove(place.expect("an existing controller"));
         }
         ConfigStep::AddController(name, controller) => {
             on(made, name).controllers.push(controller.clone());
@@ -109,7 +109,7 @@ fn change(config: &mut BridgeConfig, step: &ConfigStep) {
                 config.tables.insert(*table, furniture.clone());
             }
         }
-        other => panic!("{other}: no such step is to be had of these configurations"),
+        other => panic!("{other}: unexpected step for these configurations"),
     }
 }
 
@@ -124,12 +124,12 @@ fn bridge_of(step: &ConfigStep) -> &str {
         | ConfigStep::SetExporters(name, _)
         | ConfigStep::SetSwitching(name, _)
         | ConfigStep::SetMirrors(name, _) => name,
-        other => panic!("{other}: no such step is to be had of these configurations"),
+        other => panic!("{other}: unexpected step for these configurations"),
     }
 }
 
 fn on<'a>(made: &'a mut BTreeMap<String, Made>, name: &str) -> &'a mut Made {
-    made.get_mut(name).expect("a bridge that is there")
+    made.get_mut(name).expect("an existing bridge")
 }
 
 /// MTUs of interfaces and limits of tables, by number.
@@ -197,7 +197,7 @@ fn bridge(place: usize) -> impl Strategy<Value = BridgeConfig> {
             if peers.1 & 1 << bit != 0 {
                 bridge
                     .listen
-                    .push(format!("ptcp:{}", bit + 1).parse().expect("a place"));
+                    .push(format!("ptcp:{}", bit + 1).parse().expect("an address"));
             }
         }
         give(&mut bridge, place, beside);
@@ -216,10 +216,10 @@ fn bridge(place: usize) -> impl Strategy<Value = BridgeConfig> {
             };
         }
         if address == 1 {
-            bridge.in_band.managers = vec!["192.0.2.1:6640".parse().expect("a place")];
+            bridge.in_band.managers = vec!["192.0.2.1:6640".parse().expect("an address")];
         }
         bridge.exporters.sflow = sampling.and_then(sflow);
-        bridge.affinity = vec!["p0=0".parse::<Affinity>().expect("a place"); affinity];
+        bridge.affinity = vec!["p0=0".parse::<Affinity>().expect("an address"); affinity];
         bridge
     })
 }

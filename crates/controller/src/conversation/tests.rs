@@ -140,7 +140,7 @@ fn protocol_violations_end_the_connection_with_a_reason() {
     let told = conversation.hear().unwrap_err().to_string();
     assert_eq!(
         told,
-        "a message of wire version 0x01 came where OpenFlow13 was agreed on"
+        "received a message of wire version 0x01 after negotiation of OpenFlow13"
     );
 }
 

@@ -40,7 +40,7 @@ fn is_enabled(bond: &Bond, wanted: PortNo) -> bool {
 }
 
 fn view(bond: &mut Bond) -> BondView {
-    bond.poll_view().expect("there is news")
+    bond.poll_view().expect("the view has changed")
 }
 
 #[test]
@@ -183,7 +183,7 @@ fn migrated_bucket_stays_on_its_member() {
     let mut bond = bond(mode(BondMode::BalanceSlb));
     let told = view(&mut bond);
     let mut hashes = (0..HASHES).filter(|hash| told.egress_port(*hash) == Some(TWO));
-    let hash = hashes.next().expect("each carries some");
+    let hash = hashes.next().expect("each member has buckets");
     assert!(bond.migrate(bucket(hash), ONE));
     bond.handle_timeout(at(10));
     assert_eq!(view(&mut bond).egress_port(hash), Some(ONE));
@@ -208,7 +208,7 @@ fn loads_are_balanced_once_and_then_stable() {
     let of_one = hashes.filter(|(hash, _)| told.egress_port(*hash) == Some(ONE));
     of_one.take(4).for_each(|(_, bytes)| *bytes = 1_000_000);
     bond.handle_loads(&bytes);
-    let due = bond.next_timeout().expect("sharing anew is due");
+    let due = bond.next_timeout().expect("a rebalancing is due");
     bond.handle_timeout(due);
     assert!(bond.poll_view().is_some());
     assert_eq!([ONE, TWO].map(|port| bond.loads_of(port).count()), [2, 2]);
@@ -236,7 +236,7 @@ proptest! {
             }
             let spread = |share: &Share| {
                 let loads: Vec<_> = used.iter().map(|port| share.load_of(*port)).collect();
-                loads.iter().max().expect("one is used") - loads.iter().min().expect("one is used")
+                loads.iter().max().expect("one is enabled") - loads.iter().min().expect("one is enabled")
             };
             let before = spread(&share);
             share.rebalance(&used);

@@ -154,10 +154,10 @@ fn silent_partner_expires_and_recovers() {
     pair.cut.push(PortNo(2));
     pair.run(Duration::from_secs(4));
     assert_eq!(pair.enabled(0), [1]);
-    let port = pair.ends[0].port(PortNo(2)).expect("it is there");
+    let port = pair.ends[0].port(PortNo(2)).expect("port exists");
     assert_eq!(port.receive(), ReceiveState::Expired);
     pair.run(Duration::from_secs(4));
-    let port = pair.ends[0].port(PortNo(2)).expect("it is there");
+    let port = pair.ends[0].port(PortNo(2)).expect("port exists");
     assert_eq!(port.receive(), ReceiveState::Defaulted);
     assert_eq!((port.counters().expired, port.counters().defaulted), (1, 1));
     pair.cut.clear();
@@ -267,7 +267,7 @@ fn markers_are_answered_and_malformed_frames_are_counted() {
     assert_eq!(answer, Some(SlowPdu::Marker(expected)));
     frame[16] = 7;
     group.handle_frame(PortNo(1), &frame, Instant::START);
-    let counters = group.port(PortNo(1)).expect("it is there").counters();
+    let counters = group.port(PortNo(1)).expect("port exists").counters();
     assert_eq!((counters.markers, counters.bad), (1, 1));
 }
 

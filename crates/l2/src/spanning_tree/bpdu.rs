@@ -29,16 +29,16 @@ const ACKNOWLEDGED: u8 = 0x80;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MalformedBpdu {
     /// The LLC header is not that of spanning tree.
-    #[error("not to the spanning tree's address in LLC")]
+    #[error("the LLC header is not that of spanning tree")]
     NotSpanningTree,
     /// The BPDU is truncated.
-    #[error("cut short")]
+    #[error("truncated")]
     Short,
     /// The protocol identifier, version or type is unknown.
-    #[error("of an unknown kind")]
+    #[error("unknown protocol, version or type")]
     Unknown,
     /// The message age exceeds the maximum age (9.3.4).
-    #[error("older than its own limit")]
+    #[error("the message age exceeds the maximum age")]
     TooOld,
 }
 
@@ -164,7 +164,7 @@ fn parse_said(bytes: &[u8], len: usize, is_rapid: bool) -> Result<Bpdu, Malforme
     let bytes = bytes.get(..len).ok_or(MalformedBpdu::Short)?;
     let (flags, body) = (bytes[4], &bytes[5..]);
     let long = |at: usize| {
-        let part = body[at..].first_chunk().expect("the length was looked at");
+        let part = body[at..].first_chunk().expect("the length was checked");
         u64::from_be_bytes(*part)
     };
     let short = |at: usize| u16::from_be_bytes([body[at], body[at + 1]]);

@@ -97,7 +97,7 @@ impl Network {
                 assert!(matches!(heard, Ok(()) | Err(MalformedBpdu::TooOld)));
             }
         }
-        panic!("bridges talk without end");
+        panic!("bridges send without end");
     }
 
     fn other_end(&self, end: End) -> Option<End> {
@@ -233,7 +233,7 @@ fn play(version: TreeVersion, wait: u32, (ids, cables, pulls): Story) {
     }
     network.wait(wait);
     network.check();
-    assert_eq!(network.circles, 0, "no circle while bridges come together");
+    assert_eq!(network.circles, 0, "no loop while the network converges");
     for (cable, is_up) in pulls {
         network.plug(cable % cables.len(), is_up);
         network.wait(wait);

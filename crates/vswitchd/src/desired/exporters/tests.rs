@@ -56,7 +56,7 @@ fn what_cannot_be_told_by_sflow_is_said() {
         (told, notes.get("sflow").cloned().unwrap_or_default())
     };
     let (told, why) = said(json!({"targets": targets(&["collector.example", "10.0.0.1"])}));
-    assert!(told && why.contains("'collector.example' is no collector"));
+    assert!(told && why.contains("'collector.example' is not a collector"));
     let (told, why) = said(json!({"targets": targets(&["10.0.0.1"]), "sampling": 0}));
     assert!(!told && why.contains("sampling"), "{why}");
     let (told, why) = said(json!({"targets": targets(&["10.0.0.1"]), "header": 9000}));
@@ -106,7 +106,7 @@ fn what_is_told_by_netflow_is_read_with_what_the_manual_says_of_the_rest() {
     let active = told.and_then(|it| it.settings.active);
     assert_eq!(active, Some(Duration::from_secs(5)));
     let (told, why) = read(json!({"targets": targets(&["collector.example:7", "10.0.0.1"])}));
-    assert!(told.is_none() && why.contains("'10.0.0.1' is no collector: use ADDRESS:PORT"));
+    assert!(told.is_none() && why.contains("'10.0.0.1' is not a collector: use ADDRESS:PORT"));
 }
 
 #[test]
