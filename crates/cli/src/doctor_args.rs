@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 use doctor::{Asked, Attempt, CpuList, Finding, Host, Mend, State};
 
-use crate::dump_args::Told;
+use crate::dump_args::ToolOutput;
 
 /// Check the host for settings that cause drops or latency, and show how to fix them.
 #[derive(Args)]
@@ -37,13 +37,13 @@ pub(crate) struct DoctorArgs {
 
 impl DoctorArgs {
     /// Returns the findings and the changes, and whether problems remain.
-    pub(crate) fn examine(self) -> Result<Told, Box<dyn std::error::Error>> {
+    pub(crate) fn examine(self) -> Result<ToolOutput, Box<dyn std::error::Error>> {
         let host = Host::here()?;
         if self.undo {
             let done = doctor::undo(&host, &self.journal)?;
             let differs = done.iter().any(Result::is_err);
-            return Ok(Told {
-                text: told(&done),
+            return Ok(ToolOutput {
+                text: changes_text(&done),
                 differs,
             });
         }
@@ -53,11 +53,11 @@ impl DoctorArgs {
         };
         let findings = doctor::examine(&host, &asked);
         if !self.fix {
-            return Ok(tell(&findings, String::new()));
+            return Ok(report(&findings, String::new()));
         }
         let done = doctor::mend(&host, &findings, &self.journal)?;
         let rest: Vec<_> = findings.into_iter().filter(is_left(&done)).collect();
-        Ok(tell(&rest, told(&done)))
+        Ok(report(&rest, changes_text(&done)))
     }
 }
 
@@ -65,14 +65,14 @@ impl DoctorArgs {
 fn is_left(done: &[Attempt]) -> impl Fn(&Finding) -> bool {
     |finding| match &finding.mend {
         Mend::Write { file, .. } => {
-            let mended = |done: &Attempt| done.as_ref().is_ok_and(|done| done.file == *file);
-            !done.iter().any(mended)
+            let fixed = |done: &Attempt| done.as_ref().is_ok_and(|done| done.file == *file);
+            !done.iter().any(fixed)
         }
         _ => true,
     }
 }
 
-fn tell(findings: &[Finding], mut text: String) -> Told {
+fn report(findings: &[Finding], mut text: String) -> ToolOutput {
     text.push_str(&doctor::table(findings));
     let left = findings
         .iter()
@@ -82,13 +82,13 @@ fn tell(findings: &[Finding], mut text: String) -> Told {
         0 => writeln!(text, "no problems found"),
         _ => writeln!(text, "problems found: {left}"),
     };
-    Told {
+    ToolOutput {
         text,
         differs: left > 0,
     }
 }
 
-fn told(done: &[Attempt]) -> String {
+fn changes_text(done: &[Attempt]) -> String {
     let mut text = String::new();
     for done in done {
         let _ = match done {

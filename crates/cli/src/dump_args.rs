@@ -49,7 +49,7 @@ impl Bridge {
 /// input, and @FILE from a file.
 #[derive(Args)]
 #[group(multiple = false)]
-struct Change {
+struct ChangeArgs {
     /// Add rules or other entries (-: lines from standard input, @FILE: lines of a file; a line may
     /// begin with a command).
     #[arg(long, value_name = "TEXT")]
@@ -62,7 +62,7 @@ struct Change {
     delete: Option<String>,
 }
 
-impl Change {
+impl ChangeArgs {
     /// Returns the command and its text, if given.
     fn command(self, strict: bool) -> Option<(Command, String)> {
         let (modify, delete) = match strict {
@@ -77,24 +77,24 @@ impl Change {
 }
 
 /// Executes a change with the lines in `text`, or in the file that it names.
-fn make(
+fn execute(
     bridge: &Bridge,
     subject: LineSubject,
     (command, text): (Command, String),
     bundle: bool,
-) -> Result<Told, Box<dyn Error>> {
+) -> Result<ToolOutput, Box<dyn Error>> {
     let change = tools::ChangeRequest {
         subject,
         command,
-        atomicity: together(bundle),
+        atomicity: atomicity(bundle),
     };
     with_lines(text, |lines| {
         tools::change(&mut bridge.call()?, change, lines)
     })?;
-    Ok(Told::same(String::new()))
+    Ok(ToolOutput::same(String::new()))
 }
 
-const fn together(bundle: bool) -> Atomicity {
+const fn atomicity(bundle: bool) -> Atomicity {
     if bundle {
         Atomicity::AllOrNothing
     } else {
@@ -114,14 +114,14 @@ fn with_lines<T>(
 }
 
 /// The output of a tool, and whether it found differences.
-pub(crate) struct Told {
+pub(crate) struct ToolOutput {
     /// The text to print.
     pub(crate) text: String,
     /// The tool found differences, which the exit code reports, as that of ovs-ofctl does.
     pub(crate) differs: bool,
 }
 
-impl Told {
+impl ToolOutput {
     pub(crate) const fn same(text: String) -> Self {
         Self {
             text,
@@ -153,12 +153,12 @@ pub(crate) struct FlowsArgs {
     #[arg(long, value_name = "FIELD", num_args = 0..=1, require_equals = true, default_missing_value = "priority")]
     rsort: Vec<String>,
     #[command(flatten)]
-    change: Change,
+    change: ChangeArgs,
     /// Replace all rules of the switch by those of a file (- for standard input).
-    #[arg(long, value_name = "FILE", conflicts_with = "Change")]
+    #[arg(long, value_name = "FILE", conflicts_with = "ChangeArgs")]
     replace: Option<String>,
     /// Print the differences between the switch and a file (- for standard input).
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["Change", "replace"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["ChangeArgs", "replace"])]
     diff: Option<String>,
     /// Change only rules with exactly this match and priority.
     #[arg(long)]
@@ -173,36 +173,36 @@ pub(crate) struct FlowsArgs {
 
 impl FlowsArgs {
     /// Returns the output. `matches` contains the order of `--sort` and `--rsort`.
-    pub(crate) fn ask(mut self, matches: &ArgMatches) -> Result<Told, Box<dyn Error>> {
+    pub(crate) fn query(mut self, matches: &ArgMatches) -> Result<ToolOutput, Box<dyn Error>> {
         let orders = orders(&self.sort, &self.rsort, matches)?;
         if let Some(path) = self.replace.take() {
-            let (again, together) = (self.readd, together(self.bundle));
-            with_lines(named(path), |lines| {
-                tools::replace(&mut self.bridge.call()?, lines, again, together)
+            let (again, atomicity) = (self.readd, atomicity(self.bundle));
+            with_lines(file_argument(path), |lines| {
+                tools::replace(&mut self.bridge.call()?, lines, again, atomicity)
             })?;
-            return Ok(Told::same(String::new()));
+            return Ok(ToolOutput::same(String::new()));
         }
         if let Some(path) = self.diff.take() {
-            let text = with_lines(named(path), |lines| {
+            let text = with_lines(file_argument(path), |lines| {
                 tools::difference(&mut self.bridge.call()?, lines)
             })?;
             let differs = !text.is_empty();
-            return Ok(Told { text, differs });
+            return Ok(ToolOutput { text, differs });
         }
         if let Some(command) = self.change.command(self.strict) {
-            return make(&self.bridge, LineSubject::Flow, command, self.bundle);
+            return execute(&self.bridge, LineSubject::Flow, command, self.bundle);
         }
         let what = DumpRequest::Flows {
             filter: self.filter.unwrap_or_default(),
             counts: self.stats || !self.no_stats,
             orders,
         };
-        Ok(Told::same(dump(&mut self.bridge.call()?, &what)?))
+        Ok(ToolOutput::same(dump(&mut self.bridge.call()?, &what)?))
     }
 }
 
 /// Returns the notation of a file name in place of a text.
-fn named(path: String) -> String {
+fn file_argument(path: String) -> String {
     match path.as_str() {
         "-" => path,
         path => format!("@{path}"),
@@ -235,16 +235,16 @@ pub(crate) struct GroupsArgs {
     #[command(flatten)]
     table: TableArgs,
     /// Insert buckets into a group (or - or @FILE).
-    #[arg(long, value_name = "TEXT", conflicts_with = "Change")]
+    #[arg(long, value_name = "TEXT", conflicts_with = "ChangeArgs")]
     insert_buckets: Option<String>,
     /// Remove buckets from a group (or - or @FILE).
-    #[arg(long, value_name = "TEXT", conflicts_with_all = ["Change", "insert_buckets"])]
+    #[arg(long, value_name = "TEXT", conflicts_with_all = ["ChangeArgs", "insert_buckets"])]
     remove_buckets: Option<String>,
 }
 
 impl GroupsArgs {
     /// Returns the output.
-    pub(crate) fn ask(self) -> Result<Told, Box<dyn Error>> {
+    pub(crate) fn query(self) -> Result<ToolOutput, Box<dyn Error>> {
         let inserted = self
             .insert_buckets
             .map(|text| (Command::InsertBuckets, text));
@@ -252,7 +252,7 @@ impl GroupsArgs {
             .remove_buckets
             .map(|text| (Command::RemoveBuckets, text));
         if let Some(command) = inserted.or(removed) {
-            return make(
+            return execute(
                 &self.table.bridge,
                 LineSubject::Group,
                 command,
@@ -261,7 +261,7 @@ impl GroupsArgs {
         }
         let counts = self.table.stats;
         self.table
-            .ask(LineSubject::Group, &DumpRequest::Groups { counts })
+            .query(LineSubject::Group, &DumpRequest::Groups { counts })
     }
 }
 
@@ -277,10 +277,10 @@ pub(crate) struct MetersArgs {
 
 impl MetersArgs {
     /// Returns the output.
-    pub(crate) fn ask(self) -> Result<Told, Box<dyn Error>> {
+    pub(crate) fn query(self) -> Result<ToolOutput, Box<dyn Error>> {
         let counts = self.table.stats;
         self.table
-            .ask(LineSubject::Meter, &DumpRequest::Meters { counts })
+            .query(LineSubject::Meter, &DumpRequest::Meters { counts })
     }
 }
 
@@ -293,18 +293,18 @@ struct TableArgs {
     #[arg(long)]
     stats: bool,
     #[command(flatten)]
-    change: Change,
+    change: ChangeArgs,
     /// Change all or nothing, atomically for every frame.
     #[arg(long)]
     bundle: bool,
 }
 
 impl TableArgs {
-    fn ask(self, subject: LineSubject, what: &DumpRequest) -> Result<Told, Box<dyn Error>> {
+    fn query(self, subject: LineSubject, what: &DumpRequest) -> Result<ToolOutput, Box<dyn Error>> {
         if let Some(command) = self.change.command(false) {
-            return make(&self.bridge, subject, command, self.bundle);
+            return execute(&self.bridge, subject, command, self.bundle);
         }
-        Ok(Told::same(dump(&mut self.bridge.call()?, what)?))
+        Ok(ToolOutput::same(dump(&mut self.bridge.call()?, what)?))
     }
 }
 
@@ -321,9 +321,9 @@ pub(crate) struct PortsArgs {
 
 impl PortsArgs {
     /// Returns the output.
-    pub(crate) fn ask(self) -> Result<Told, Box<dyn Error>> {
+    pub(crate) fn query(self) -> Result<ToolOutput, Box<dyn Error>> {
         let counts = self.stats;
-        let told = dump(&mut self.bridge.call()?, &DumpRequest::Ports { counts })?;
-        Ok(Told::same(told))
+        let text = dump(&mut self.bridge.call()?, &DumpRequest::Ports { counts })?;
+        Ok(ToolOutput::same(text))
     }
 }

@@ -75,12 +75,15 @@ struct CommonArgs {
 }
 
 impl CommonArgs {
-    fn place(&self, name: PortName) -> Result<PortName, Box<dyn Error>> {
+    fn in_namespace(&self, name: PortName) -> Result<PortName, Box<dyn Error>> {
         Ok(inside(name, self.namespace.as_deref())?)
     }
 
-    fn places(&self, names: Vec<PortName>) -> Result<Vec<PortName>, Box<dyn Error>> {
-        names.into_iter().map(|name| self.place(name)).collect()
+    fn in_namespaces(&self, names: Vec<PortName>) -> Result<Vec<PortName>, Box<dyn Error>> {
+        names
+            .into_iter()
+            .map(|name| self.in_namespace(name))
+            .collect()
     }
 
     const fn by(&self) -> By {
@@ -91,7 +94,7 @@ impl CommonArgs {
     }
 
     /// Prints the progress.
-    fn tell(&self, second: &Second) {
+    fn report(&self, second: &Second) {
         match self.json {
             true => println!("{}", second.json()),
             false => eprintln!("{}", second.line()),
@@ -120,13 +123,13 @@ impl ReceiveArgs {
     fn run(self) -> Result<ExitCode, Box<dyn Error>> {
         let common = self.common;
         let reception = Reception {
-            at: common.place(self.at)?,
+            at: common.in_namespace(self.at)?,
             time: self.seconds,
             frames: self.count,
             by: common.by(),
         };
         let (clock, interrupt) = (Clock::start(), Interrupt::on_signals()?);
-        let tally = reception.run(&clock, &interrupt, &mut |second| common.tell(second))?;
+        let tally = reception.run(&clock, &interrupt, &mut |second| common.report(second))?;
         let (valid, ended) = (tally.is_valid(), tally.is_interrupted());
         Ok(done(common.json, tally.json(), &tally.text(), valid, ended))
     }
@@ -156,14 +159,14 @@ impl ReflectArgs {
     fn run(self) -> Result<ExitCode, Box<dyn Error>> {
         let common = self.common;
         let turning = Turning {
-            at: common.place(self.at)?,
+            at: common.in_namespace(self.at)?,
             reflection: self.swap,
             time: self.seconds,
             core: self.core,
             by: common.by(),
         };
         let (clock, interrupt) = (Clock::start(), Interrupt::on_signals()?);
-        let tally = turning.run(&clock, &interrupt, &mut |second| common.tell(second))?;
+        let tally = turning.run(&clock, &interrupt, &mut |second| common.report(second))?;
         let (valid, ended) = (tally.is_valid(), tally.is_interrupted());
         Ok(done(common.json, tally.json(), &tally.text(), valid, ended))
     }
@@ -201,7 +204,7 @@ pub(crate) struct CalibrateArgs {
 impl CalibrateArgs {
     fn run(self) -> Result<ExitCode, Box<dyn Error>> {
         let common = self.common;
-        let between = common.places(self.between)?;
+        let between = common.in_namespaces(self.between)?;
         let calibrator = Calibrator {
             between: between.try_into().ok(),
             swept: self.sweep,
@@ -288,8 +291,9 @@ const SECONDS_MAX: f64 = 1e7;
 fn seconds(text: &str) -> Result<Duration, String> {
     let number: Option<f64> = text.parse().ok();
     let number = number.filter(|number| (0.001..=SECONDS_MAX).contains(number));
-    let wanted = || format!("'{text}' is not a time: expected seconds from 0.001 to {SECONDS_MAX}");
-    number.map(Duration::from_secs_f64).ok_or_else(wanted)
+    let invalid =
+        || format!("'{text}' is not a time: expected seconds from 0.001 to {SECONDS_MAX}");
+    number.map(Duration::from_secs_f64).ok_or_else(invalid)
 }
 
 #[cfg(test)]

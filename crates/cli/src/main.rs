@@ -30,7 +30,7 @@ use capture_args::CaptureArgs;
 use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches, Subcommand};
 use doctor_args::DoctorArgs;
-use dump_args::{FlowsArgs, GroupsArgs, MetersArgs, PortsArgs, Told};
+use dump_args::{FlowsArgs, GroupsArgs, MetersArgs, PortsArgs, ToolOutput};
 use lab_args::LabCommand;
 use print_args::{ParseArgs, PrintArgs};
 use switch_args::SwitchArgs;
@@ -64,7 +64,7 @@ fn main() -> ExitCode {
     log_to_stderr(level.map_or("info", String::as_str));
     let done = match matches.subcommand() {
         Some(("switch", matches)) => run_switch(matches),
-        Some((name, matches)) if TOOLS.contains(&name) => tell(name, matches),
+        Some((name, matches)) if TOOLS.contains(&name) => print_output(name, matches),
         Some(("lab", matches)) => run_lab(matches),
         Some(("top", matches)) => run_top(matches),
         Some(("capture", matches)) => run_capture(matches),
@@ -114,11 +114,11 @@ fn log() -> Arg {
         .value_parser(["error", "warn", "info", "debug", "trace"])
         .hide_possible_values(true)
         .default_value("info")
-        .display_order(LAST)
+        .display_order(DISPLAY_LAST)
 }
 
 /// The position of an option after all options of a command.
-const LAST: usize = 900;
+const DISPLAY_LAST: usize = 900;
 
 /// Examples after the help text.
 const AFTER_HELP: &str = "\
@@ -161,18 +161,18 @@ const TOOLS: [&str; 10] = [
 ];
 
 #[expect(clippy::print_stdout, reason = "the output is the product")]
-fn tell(name: &str, matches: &ArgMatches) -> Result<ExitCode, Box<dyn Error>> {
-    let Told { text, differs } = match name {
+fn print_output(name: &str, matches: &ArgMatches) -> Result<ExitCode, Box<dyn Error>> {
+    let ToolOutput { text, differs } = match name {
         "doctor" => DoctorArgs::from_arg_matches(matches)?.examine()?,
-        "flows" => FlowsArgs::from_arg_matches(matches)?.ask(matches)?,
-        "groups" => GroupsArgs::from_arg_matches(matches)?.ask()?,
-        "meters" => MetersArgs::from_arg_matches(matches)?.ask()?,
-        "ports" => PortsArgs::from_arg_matches(matches)?.ask()?,
-        "trace" => Told::same(TraceArgs::from_arg_matches(matches)?.ask()?),
-        "workers" => Told::same(WorkersArgs::from_arg_matches(matches)?.ask()?),
-        "tables" => Told::same(TablesArgs::from_arg_matches(matches)?.ask()?),
-        "ofp-print" => Told::same(PrintArgs::from_arg_matches(matches)?.print()?),
-        _ => Told::same(ParseArgs::from_arg_matches(matches)?.parse()?),
+        "flows" => FlowsArgs::from_arg_matches(matches)?.query(matches)?,
+        "groups" => GroupsArgs::from_arg_matches(matches)?.query()?,
+        "meters" => MetersArgs::from_arg_matches(matches)?.query()?,
+        "ports" => PortsArgs::from_arg_matches(matches)?.query()?,
+        "trace" => ToolOutput::same(TraceArgs::from_arg_matches(matches)?.query()?),
+        "workers" => ToolOutput::same(WorkersArgs::from_arg_matches(matches)?.query()?),
+        "tables" => ToolOutput::same(TablesArgs::from_arg_matches(matches)?.query()?),
+        "ofp-print" => ToolOutput::same(PrintArgs::from_arg_matches(matches)?.print()?),
+        _ => ToolOutput::same(ParseArgs::from_arg_matches(matches)?.parse()?),
     };
     print!("{text}");
     Ok(ExitCode::from(if differs { DIFFERENT } else { 0 }))
@@ -242,8 +242,8 @@ mod tests {
                 .try_get_matches_from(words)
                 .expect("valid arguments");
             let (_, matches) = matches.subcommand().expect("one is given");
-            let refused = run_vswitchd(matches).expect_err("it has log options of its own");
-            assert!(refused.to_string().contains("-vdbg"), "{refused}");
+            let error = run_vswitchd(matches).expect_err("it has log options of its own");
+            assert!(error.to_string().contains("-vdbg"), "{error}");
         }
     }
 }

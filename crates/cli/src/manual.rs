@@ -126,29 +126,30 @@ impl Heading<'_> {
         page.render_name_section(&mut text)?;
         page.render_synopsis_section(&mut text)?;
         let about = command.get_about().map(ToString::to_string);
-        let told = command.get_after_help().map(ToString::to_string);
-        let (examples, rest) = parted(told.as_deref().unwrap_or_default());
-        let mut more = Roff::new();
-        more.control("SH", ["DESCRIPTION"])
+        let text_after = command.get_after_help().map(ToString::to_string);
+        let (examples, rest) = split_examples(text_after.as_deref().unwrap_or_default());
+        let mut section = Roff::new();
+        section
+            .control("SH", ["DESCRIPTION"])
             .text([roman(format!("{}.", about.unwrap_or_default()))]);
         for paragraph in rest {
-            more.control("PP", []).text([roman(paragraph)]);
+            section.control("PP", []).text([roman(paragraph)]);
         }
-        more.to_writer(&mut text)?;
+        section.to_writer(&mut text)?;
         page.render_options_section(&mut text)?;
         if command.has_subcommands() {
             page.render_subcommands_section(&mut text)?;
         }
-        let mut more = Roff::new();
+        let mut section = Roff::new();
         if !examples.is_empty() {
-            more.control("SH", ["EXAMPLES"]).control("EX", []);
+            section.control("SH", ["EXAMPLES"]).control("EX", []);
             for line in examples {
-                more.text([roman(line)]);
+                section.text([roman(line)]);
             }
-            more.control("EE", []);
+            section.control("EE", []);
         }
-        add_common(&mut more, command, parent);
-        more.to_writer(&mut text)?;
+        add_common(&mut section, command, parent);
+        section.to_writer(&mut text)?;
         Ok(text)
     }
 }
@@ -161,9 +162,9 @@ fn usage(command: &Command) -> String {
 }
 
 /// Splits the text after the options into the lines of examples and the other paragraphs.
-fn parted(told: &str) -> (Vec<&str>, Vec<String>) {
+fn split_examples(text_after: &str) -> (Vec<&str>, Vec<String>) {
     let (mut examples, mut rest) = (Vec::new(), Vec::new());
-    for paragraph in told.split("\n\n") {
+    for paragraph in text_after.split("\n\n") {
         let mut lines = paragraph.lines();
         match lines.next() {
             Some("Example:" | "Examples:") => {
@@ -291,9 +292,9 @@ mod tests {
 
     #[test]
     fn help_text_splits_into_examples_and_paragraphs() {
-        let told = "Codes are listed.\nAll of them.\n\nExamples:\n  one\n  two\n\nThe end.";
+        let text_after = "Codes are listed.\nAll of them.\n\nExamples:\n  one\n  two\n\nThe end.";
         assert_eq!(
-            parted(told),
+            split_examples(text_after),
             (
                 vec!["one", "two"],
                 vec![

@@ -72,8 +72,8 @@ impl PrintArgs {
         if let Some(path) = self.pcap {
             let ports = Some(self.ports).filter(|ports| !ports.is_empty());
             let ports = ports.unwrap_or_else(|| PORTS.to_vec());
-            let told = print_capture(&bytes_of(&path)?, &ports, Detail::BRIEF);
-            return Ok(told.map_err(|error| format!("{}: {error}", path.display()))?);
+            let text = print_capture(&bytes_of(&path)?, &ports, Detail::BRIEF);
+            return Ok(text.map_err(|error| format!("{}: {error}", path.display()))?);
         }
         if let (Some(part), Some(version)) = (self.piece, self.version) {
             let bytes = typed_or_read(self.message.unwrap_or_default())?;
@@ -87,7 +87,7 @@ impl PrintArgs {
 
 /// The kind of a line of text.
 #[derive(Clone, Copy, ValueEnum)]
-enum Kind {
+enum TextKind {
     /// A rule, or a change of rules that begins with its command.
     Flow,
     /// A group, or a change of groups.
@@ -113,7 +113,7 @@ enum Kind {
 )]
 pub(crate) struct ParseArgs {
     /// The kind of the text.
-    kind: Kind,
+    kind: TextKind,
     /// The text in the syntax of ovs-ofctl, or - for lines of it on standard input (@FILE for a
     /// file).
     #[arg(required_unless_present = "file")]
@@ -134,20 +134,20 @@ impl ParseArgs {
             None => typed_or_read(self.text.unwrap_or_default())?,
         };
         let subject = match self.kind {
-            Kind::Flow => LineSubject::Flow,
-            Kind::Group => LineSubject::Group,
-            Kind::Meter => LineSubject::Meter,
-            Kind::Match => LineSubject::Match,
-            Kind::Actions => LineSubject::Actions,
-            Kind::Instructions => {
+            TextKind::Flow => LineSubject::Flow,
+            TextKind::Group => LineSubject::Group,
+            TextKind::Meter => LineSubject::Meter,
+            TextKind::Match => LineSubject::Match,
+            TextKind::Actions => LineSubject::Actions,
+            TextKind::Instructions => {
                 let version = self.version.unwrap_or(Version::V13);
                 return Ok(parse_parts(MessagePart::Instructions, &lines, version)?);
             }
-            Kind::Oxm => {
+            TextKind::Oxm => {
                 let version = self.version.unwrap_or(Version::V12);
                 return Ok(parse_parts(MessagePart::Match, &lines, version)?);
             }
-            Kind::NxMatch => return Ok(parse_parts(MessagePart::Match, &lines, Version::V10)?),
+            TextKind::NxMatch => return Ok(parse_parts(MessagePart::Match, &lines, Version::V10)?),
         };
         Ok(parse_lines(subject, &lines, self.version)?)
     }

@@ -153,14 +153,14 @@ pub(crate) fn read_tls(files: [Option<PathBuf>; 4]) -> Result<Option<Tls>, Confi
         let problem = "conflicts with --ca-cert: give one of them";
         return Err(ConfigError::new("--bootstrap-ca-cert", problem));
     }
-    let is_learned = bootstrap.is_some();
+    let is_bootstrap = bootstrap.is_some();
     match (private_key, certificate, ca_cert.or(bootstrap)) {
         (None, None, None) => Ok(None),
         (Some(private_key), Some(certificate), Some(ca_cert)) => Ok(Some(Tls {
             private_key,
             certificate,
             ca_cert,
-            bootstrap: is_learned,
+            bootstrap: is_bootstrap,
             peer_ca_cert: None,
         })),
         _ => Err(ConfigError::new(
@@ -172,7 +172,7 @@ pub(crate) fn read_tls(files: [Option<PathBuf>; 4]) -> Result<Option<Tls>, Confi
 
 /// Assigns the options to the preceding bridges.
 fn bridges(matches: &ArgMatches) -> Result<Vec<BridgeConfig>, ConfigError> {
-    let mut typed: Vec<(usize, &str, &String)> = std::iter::once("bridge")
+    let mut options: Vec<(usize, &str, &String)> = std::iter::once("bridge")
         .chain(OF_A_BRIDGE)
         .flat_map(|option| {
             let places = matches.indices_of(option).into_iter().flatten();
@@ -182,20 +182,20 @@ fn bridges(matches: &ArgMatches) -> Result<Vec<BridgeConfig>, ConfigError> {
                 .map(move |(place, value)| (place, option, value))
         })
         .collect();
-    typed.sort_unstable();
+    options.sort_unstable();
     let mut bridges: Vec<BridgeConfig> = Vec::new();
-    let mut given = Vec::new();
-    for (_, option, value) in typed {
+    let mut seen = Vec::new();
+    for (_, option, value) in options {
         if option == "bridge" {
             bridges.push(BridgeConfig::new(value));
-            given.clear();
+            seen.clear();
             continue;
         }
         let Some(bridge) = bridges.last_mut() else {
             let problem = format!("name its bridge first, as in --bridge br0 --{option} {value}");
             return Err(ConfigError::new(format!("--{option}"), problem));
         };
-        apply(bridge, option, value, &mut given)?;
+        apply(bridge, option, value, &mut seen)?;
     }
     Ok(bridges)
 }
@@ -204,7 +204,7 @@ fn apply<'a>(
     bridge: &mut BridgeConfig,
     option: &'a str,
     value: &str,
-    given: &mut Vec<&'a str>,
+    seen: &mut Vec<&'a str>,
 ) -> Result<(), ConfigError> {
     let once = matches!(
         option,
@@ -216,11 +216,11 @@ fn apply<'a>(
             | "controller-rate-limit"
             | "controller-burst-limit"
     );
-    if once && given.contains(&option) {
+    if once && seen.contains(&option) {
         let problem = format!("given twice for bridge {}: give it once", bridge.name);
         return Err(ConfigError::new(format!("--{option}"), problem));
     }
-    given.push(option);
+    seen.push(option);
     match option {
         "port" => bridge.ports.push(value.parse()?),
         "controller" => bridge.controllers.push(value.parse()?),
@@ -239,13 +239,13 @@ fn apply<'a>(
 }
 
 fn number(option: &str, value: &str) -> Result<u32, ConfigError> {
-    let wrong = |_| {
+    let invalid = |_| {
         ConfigError::new(
             format!("--{option}"),
             format!("'{value}' is not a number of frames"),
         )
     };
-    value.parse().map_err(wrong)
+    value.parse().map_err(invalid)
 }
 
 #[cfg(test)]
@@ -292,11 +292,11 @@ mod tests {
         let [named, all] = &config.expect("legal").bridges[..] else {
             panic!("two bridges were given");
         };
-        let wanted = "OpenFlow10,OpenFlow14".parse();
-        assert_eq!(Ok(named.protocols), wanted);
+        let expected = "OpenFlow10,OpenFlow14".parse();
+        assert_eq!(Ok(named.protocols), expected);
         assert_eq!(all.protocols, BridgeConfig::new("br1").protocols);
-        let refused = parse("--bridge br0 --protocols OpenFlow16").expect_err("no such version");
-        assert!(refused.starts_with("--protocols: 'OpenFlow16' is not a list of versions"));
+        let error = parse("--bridge br0 --protocols OpenFlow16").expect_err("no such version");
+        assert!(error.starts_with("--protocols: 'OpenFlow16' is not a list of versions"));
     }
 
     #[test]

@@ -22,7 +22,7 @@ pub(crate) struct TablesArgs {
 
 impl TablesArgs {
     /// Returns the reply of the switch.
-    pub(crate) fn ask(self) -> Result<String, RequestError> {
+    pub(crate) fn query(self) -> Result<String, RequestError> {
         let bridge = std::slice::from_ref(&self.bridge);
         let rundir = self.rundir.as_deref();
         control_api::request(rundir, &self.bridge, "comporta/tables", bridge)

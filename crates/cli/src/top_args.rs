@@ -67,8 +67,10 @@ impl TopArgs {
 
 /// Parses a number of seconds, which may have a fraction.
 pub(crate) fn seconds(text: &str) -> Result<Duration, String> {
-    let wrong = || "expected seconds, as in 2 or 0.5".to_owned();
-    let seconds: f64 = text.parse().map_err(|_| wrong())?;
-    let time = Duration::try_from_secs_f64(seconds).map_err(|_| wrong())?;
-    Some(time).filter(|time| !time.is_zero()).ok_or_else(wrong)
+    let invalid = || "expected seconds, as in 2 or 0.5".to_owned();
+    let seconds: f64 = text.parse().map_err(|_| invalid())?;
+    let time = Duration::try_from_secs_f64(seconds).map_err(|_| invalid())?;
+    Some(time)
+        .filter(|time| !time.is_zero())
+        .ok_or_else(invalid)
 }

@@ -22,7 +22,7 @@ pub(crate) struct TraceArgs {
 
 impl TraceArgs {
     /// Returns the reply of the switch.
-    pub(crate) fn ask(self) -> Result<String, RequestError> {
+    pub(crate) fn query(self) -> Result<String, RequestError> {
         let arguments = [self.bridge.clone(), self.flow];
         let arguments: Vec<String> = arguments.into_iter().chain(self.packet).collect();
         control_api::request(

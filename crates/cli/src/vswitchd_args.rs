@@ -134,8 +134,8 @@ pub(crate) struct VswitchdArgs {
 /// and `-vSPEC`, which would be parsed as flags, becomes `--verbose`.
 pub(crate) fn arguments(words: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
     let mut words: Vec<_> = words.into_iter().collect();
-    let called = words.first().map(Path::new).and_then(Path::file_name);
-    if called == Some(OsStr::new(PROGRAM)) {
+    let program_name = words.first().map(Path::new).and_then(Path::file_name);
+    if program_name == Some(OsStr::new(PROGRAM)) {
         words.splice(..1, ["comporta".into(), "vswitchd".into()]);
     }
     if words.get(1).is_some_and(|word| word == "vswitchd") {
@@ -174,10 +174,10 @@ impl VswitchdArgs {
             Some(Detached::Background) => true,
             None => false,
         };
-        let watches = self.monitor && !vswitchd::is_monitored();
-        let role = watches.then_some("monitor");
+        let is_monitor = self.monitor && !vswitchd::is_monitored();
+        let role = is_monitor.then_some("monitor");
         let logging = vswitchd::start_logging(&self.verbose, outlets, role)?;
-        if watches {
+        if is_monitor {
             let status = vswitchd::monitor(&logging, in_background)?;
             let code = status.code().and_then(|code| u8::try_from(code).ok());
             return Ok(ExitCode::from(code.unwrap_or_default()));
@@ -215,9 +215,9 @@ impl VswitchdArgs {
     }
 
     fn make_pidfile(&self) -> Result<Option<Pidfile>, DaemonError> {
-        let usual = || PathBuf::from(format!("{PROGRAM}.pid"));
+        let default = || PathBuf::from(format!("{PROGRAM}.pid"));
         let pidfile = self.pidfile.as_ref().map(|path| {
-            let path = path.clone().unwrap_or_else(usual);
+            let path = path.clone().unwrap_or_else(default);
             let path = rundir_file(self.rundir.as_deref(), &path)?;
             Pidfile::create(&path, self.overwrite_pidfile)
         });
@@ -238,8 +238,8 @@ impl VswitchdArgs {
         }
         let protocols = self.ssl_protocols.iter();
         let mut protocols = protocols.flat_map(|list| list.split([' ', ',', '\t']));
-        if let Some(strange) = protocols.find(|name| !name.is_empty() && *name != TLS) {
-            let problem = format!("{strange} is not supported: use {TLS}, which includes TLSv1.3");
+        if let Some(unknown) = protocols.find(|name| !name.is_empty() && *name != TLS) {
+            let problem = format!("{unknown} is not supported: use {TLS}, which includes TLSv1.3");
             return Err(ConfigError::new("--ssl-protocols", problem));
         }
         let tls = read_tls([
@@ -266,24 +266,24 @@ impl VswitchdArgs {
         let method = method.or_else(|| env::var("OVS_SYSLOG_METHOD").ok());
         let method = method.filter(|method| !method.is_empty());
         let syslog = method.as_deref().map(Syslog::read).transpose();
-        let syslog = syslog.map_err(|why| ConfigError::new("--syslog-method", why))?;
+        let syslog = syslog.map_err(|error| ConfigError::new("--syslog-method", error))?;
         let target = self.syslog_target.as_deref().map(SyslogTarget::read);
         let target = target.transpose();
         Ok(Outlets {
             file,
             syslog: syslog.unwrap_or_default(),
-            target: target.map_err(|why| ConfigError::new("--syslog-target", why))?,
+            target: target.map_err(|error| ConfigError::new("--syslog-target", error))?,
         })
     }
 }
 
 fn open_log(path: Option<&Path>) -> Result<LogFile, DaemonError> {
-    let usual = || {
+    let default = || {
         let directory =
             env::var_os("OVS_LOGDIR").map_or_else(|| LOGDIR_USUAL.into(), PathBuf::from);
         directory.join(format!("{PROGRAM}.log"))
     };
-    LogFile::open(&path.map_or_else(usual, Path::to_owned))
+    LogFile::open(&path.map_or_else(default, Path::to_owned))
 }
 
 #[cfg(test)]
@@ -301,9 +301,9 @@ mod tests {
 
     #[test]
     fn program_called_ovs_vswitchd_takes_its_arguments() {
-        let wanted = "comporta vswitchd unix:db.sock --verbose=console:emer --verbose --detach";
-        let typed = "/usr/sbin/ovs-vswitchd unix:db.sock -vconsole:emer -v --detach";
-        assert_eq!(read(typed), wanted);
+        let expected = "comporta vswitchd unix:db.sock --verbose=console:emer --verbose --detach";
+        let input = "/usr/sbin/ovs-vswitchd unix:db.sock -vconsole:emer -v --detach";
+        assert_eq!(read(input), expected);
         assert_eq!(
             read("comporta vswitchd -vfile:info"),
             "comporta vswitchd --verbose=file:info"

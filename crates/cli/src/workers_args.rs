@@ -20,7 +20,7 @@ pub(crate) struct WorkersArgs {
 
 impl WorkersArgs {
     /// Returns the reply of the switch.
-    pub(crate) fn ask(self) -> Result<String, RequestError> {
+    pub(crate) fn query(self) -> Result<String, RequestError> {
         let rundir = self.rundir.as_deref();
         control_api::request(rundir, &self.bridge, "comporta/workers", &[])
     }

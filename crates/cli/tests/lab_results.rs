@@ -56,7 +56,7 @@ fn lab(words: &[&str]) -> Output {
     command.arg("lab").args(words).output().unwrap()
 }
 
-fn told(words: &[&str], code: i32) -> String {
+fn output_of(words: &[&str], code: i32) -> String {
     let output = lab(words);
     let text =
         String::from_utf8(output.stdout).unwrap() + &String::from_utf8(output.stderr).unwrap();
@@ -67,35 +67,35 @@ fn told(words: &[&str], code: i32) -> String {
 #[test]
 fn comparison_fails_on_a_regression_only_with_fail_on() {
     let (fast, slow) = (Run::of("fast", 1.0), Run::of("slow", 0.8));
-    let worse = told(&["compare", fast.path(), slow.path()], 0);
+    let worse = output_of(&["compare", fast.path(), slow.path()], 0);
     assert!(worse.starts_with("**1 worse, 0 better**"), "{worse}");
     assert!(worse.contains("−20.0 %"), "{worse}");
     let fail_on = ["--fail-on", "regression"];
-    told(
+    output_of(
         &[&["compare", fast.path(), slow.path()], &fail_on[..]].concat(),
         1,
     );
-    told(
+    output_of(
         &[&["compare", slow.path(), fast.path()], &fail_on[..]].concat(),
         0,
     );
-    let json = told(&["compare", fast.path(), slow.path(), "--json"], 0);
+    let json = output_of(&["compare", fast.path(), slow.path(), "--json"], 0);
     assert!(json.contains("\"finding\": \"worse\""), "{json}");
     // One run of each is inconclusive.
     fs::write(fast.0.join("records.jsonl"), RECORDS).unwrap();
-    told(
+    output_of(
         &[&["compare", fast.path(), slow.path()], &fail_on[..]].concat(),
         4,
     );
-    told(&["compare", fast.path(), slow.path(), "--margin", "2"], 2);
-    assert!(told(&["compare", "/nonexistent", slow.path()], 1).contains("/nonexistent"));
+    output_of(&["compare", fast.path(), slow.path(), "--margin", "2"], 2);
+    assert!(output_of(&["compare", "/nonexistent", slow.path()], 1).contains("/nonexistent"));
 }
 
 #[test]
 fn thresholds_decide_the_exit_code() {
     let run = Run::of("check", 1.0);
     let check =
-        |threshold: &str, code| told(&["check", run.path(), "--threshold", threshold], code);
+        |threshold: &str, code| output_of(&["check", run.path(), "--threshold", threshold], code);
     assert!(
         check("tcp-throughput.bit_s > 9e9", 0).starts_with("**0 not met**, 0 inconclusive, 1 met.")
     );
@@ -107,7 +107,7 @@ fn thresholds_decide_the_exit_code() {
         slip.contains("did you mean 'bit_s'?") && slip.contains("\n                 ^"),
         "{slip}"
     );
-    assert!(told(&["check", run.path()], 1).contains("expected --threshold or --slo"));
+    assert!(output_of(&["check", run.path()], 1).contains("expected --threshold or --slo"));
     let rules = run.0.join("slo.toml");
     fs::write(
         &rules,
@@ -116,7 +116,7 @@ fn thresholds_decide_the_exit_code() {
     .unwrap();
     let junit = run.0.join("junit.xml");
     let [rules, junit] = [&rules, &junit].map(|path| path.to_str().unwrap());
-    told(&["check", run.path(), "--slo", rules, "--junit", junit], 1);
+    output_of(&["check", run.path(), "--slo", rules, "--junit", junit], 1);
     assert!(
         fs::read_to_string(junit)
             .unwrap()
@@ -127,7 +127,7 @@ fn thresholds_decide_the_exit_code() {
 #[test]
 fn export_writes_to_the_selected_directory() {
     let run = Run::of("export", 1.0);
-    let files = told(&["export", run.path()], 0);
+    let files = output_of(&["export", run.path()], 0);
     for file in files.lines() {
         assert!(Path::new(file).exists(), "{file}");
     }
@@ -137,7 +137,7 @@ fn export_writes_to_the_selected_directory() {
     );
     let out = run.0.join("elsewhere");
     let out = out.to_str().unwrap();
-    let page = told(&["export", run.path(), "--markdown", "--out", out], 0);
+    let page = output_of(&["export", run.path(), "--markdown", "--out", out], 0);
     assert_eq!(page.trim(), format!("{out}/report.md"));
     assert!(!Path::new(&format!("{out}/tcp-throughput.csv")).exists());
 }

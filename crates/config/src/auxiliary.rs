@@ -29,7 +29,7 @@ impl FromStr for AuxiliaryCount {
     fn from_str(text: &str) -> Result<Self, ConfigError> {
         let count = text.parse::<u8>().ok();
         let count = count.and_then(|count| Self::try_from(count).ok());
-        count.ok_or_else(|| wrong(text))
+        count.ok_or_else(|| invalid(text))
     }
 }
 
@@ -38,13 +38,13 @@ impl TryFrom<u8> for AuxiliaryCount {
 
     fn try_from(count: u8) -> Result<Self, ConfigError> {
         if count > Self::MAX {
-            return Err(wrong(&count.to_string()));
+            return Err(invalid(&count.to_string()));
         }
         Ok(Self(count))
     }
 }
 
-fn wrong(text: &str) -> ConfigError {
+fn invalid(text: &str) -> ConfigError {
     let problem = format!(
         "'{text}' is not a number of auxiliary connections: use 0 to {}",
         AuxiliaryCount::MAX

@@ -49,12 +49,12 @@ impl DummyMode {
 
     /// Returns whether an interface of this type, of a dummy bridge or another, is a dummy port.
     pub fn includes_interface(self, kind: &str, is_dummy_bridge: bool) -> bool {
-        let asked = TYPES.contains(&kind) || (is_dummy_bridge && kind == "internal");
+        let is_typed = TYPES.contains(&kind) || (is_dummy_bridge && kind == "internal");
         match self {
             Self::None => false,
-            Self::Typed => asked,
-            Self::System => asked || matches!(kind, "" | "system"),
-            Self::All => asked || DEVICES.contains(&kind),
+            Self::Typed => is_typed,
+            Self::System => is_typed || matches!(kind, "" | "system"),
+            Self::All => is_typed || DEVICES.contains(&kind),
         }
     }
 }
@@ -82,19 +82,19 @@ mod tests {
 
     #[test]
     fn dummy_mode_selects_interfaces_and_bridges() {
-        let taken = |how: DummyMode| {
+        let included = |mode: DummyMode| {
             let kinds = ["dummy", "", "internal", "tap", "patch", "vxlan"];
-            kinds.map(|kind| how.includes_interface(kind, false))
+            kinds.map(|kind| mode.includes_interface(kind, false))
         };
-        assert_eq!(taken(DummyMode::None), [false; 6]);
+        assert_eq!(included(DummyMode::None), [false; 6]);
         let typed: DummyMode = "".parse().expect("known");
-        assert_eq!(taken(typed), [true, false, false, false, false, false]);
+        assert_eq!(included(typed), [true, false, false, false, false, false]);
         assert!(typed.includes_bridge("dummy") && !typed.includes_bridge("netdev"));
         assert!(typed.includes_interface("internal", true));
         let system = "system".parse().expect("known");
-        assert_eq!(taken(system), [true, true, false, false, false, false]);
+        assert_eq!(included(system), [true, true, false, false, false, false]);
         let all: DummyMode = "override".parse().expect("known");
-        assert_eq!(taken(all), [true, true, true, true, false, false]);
+        assert_eq!(included(all), [true, true, true, true, false, false]);
         assert!(all.includes_bridge("") && "some".parse::<DummyMode>().is_err());
     }
 }

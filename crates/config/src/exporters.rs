@@ -100,8 +100,8 @@ impl fmt::Display for Exporters {
         let ipfix = self.ipfix.as_ref();
         let ipfix = ipfix.map(|ipfix| ("IPFIX", ipfix.sampling, &ipfix.targets));
         let mut others = "";
-        for (what, sampling, targets) in [sflow, ipfix].into_iter().flatten() {
-            write!(f, "{others}{what} of one in {sampling} to")?;
+        for (protocol, sampling, targets) in [sflow, ipfix].into_iter().flatten() {
+            write!(f, "{others}{protocol} of one in {sampling} to")?;
             targets.iter().try_for_each(|to| write!(f, " {to}"))?;
             others = ", ";
         }
@@ -128,24 +128,24 @@ impl fmt::Display for Exporters {
 ///
 /// # Errors
 /// The text has another form.
-pub fn parse_collector(text: &str, usual_port: Option<u16>) -> Result<SocketAddr, String> {
+pub fn parse_collector(text: &str, default_port: Option<u16>) -> Result<SocketAddr, String> {
     let with_port = text.parse::<SocketAddr>().ok();
     let bare = text
         .strip_prefix('[')
         .and_then(|rest| rest.strip_suffix(']'));
     let alone = || {
         let address: IpAddr = bare.unwrap_or(text).parse().ok()?;
-        Some(SocketAddr::new(address, usual_port?))
+        Some(SocketAddr::new(address, default_port?))
     };
-    let wrong = || {
-        let form = match usual_port {
+    let invalid = || {
+        let form = match default_port {
             Some(_) => "ADDRESS[:PORT]",
             None => "ADDRESS:PORT",
         };
         format!("'{text}' is not a collector: use {form}, as in 10.0.0.1:6343")
     };
     let read = with_port.or_else(alone).filter(|to| to.port() != 0);
-    read.ok_or_else(wrong)
+    read.ok_or_else(invalid)
 }
 
 #[cfg(test)]
@@ -154,20 +154,20 @@ mod tests {
 
     #[test]
     fn collector_is_an_address_with_an_optional_port() {
-        let read = |text, usual| parse_collector(text, usual).ok().map(|to| to.to_string());
-        let some = |text: &str| Some(text.to_owned());
-        assert_eq!(read("10.0.0.1:1", Some(6343)), some("10.0.0.1:1"));
-        assert_eq!(read("10.0.0.1", Some(6343)), some("10.0.0.1:6343"));
-        assert_eq!(read("[::1]:7", None), some("[::1]:7"));
-        assert_eq!(read("[::1]", Some(6343)), some("[::1]:6343"));
-        for (text, usual) in [
+        let read = |text, default| parse_collector(text, default).ok().map(|to| to.to_string());
+        let expected = |text: &str| Some(text.to_owned());
+        assert_eq!(read("10.0.0.1:1", Some(6343)), expected("10.0.0.1:1"));
+        assert_eq!(read("10.0.0.1", Some(6343)), expected("10.0.0.1:6343"));
+        assert_eq!(read("[::1]:7", None), expected("[::1]:7"));
+        assert_eq!(read("[::1]", Some(6343)), expected("[::1]:6343"));
+        for (text, default) in [
             ("10.0.0.1", None),
             ("10.0.0.1:0", None),
             ("collector.example:6343", Some(6343)),
             ("", Some(6343)),
         ] {
-            let why = parse_collector(text, usual).expect_err(text);
-            assert!(why.contains("ADDRESS"), "{why}");
+            let error = parse_collector(text, default).expect_err(text);
+            assert!(error.contains("ADDRESS"), "{error}");
         }
     }
 }

@@ -290,19 +290,19 @@ impl BridgeConfig {
     /// Checks that each port exists and is named once, and that workers run on the cores, if these
     /// are known: without `--cores` the switch chooses the last core when it starts.
     fn check_affinity(&self, cores: &[usize]) -> Result<(), ConfigError> {
-        let wrong = |problem| Err(ConfigError::new("--affinity", problem));
+        let invalid = |problem| Err(ConfigError::new("--affinity", problem));
         let mut named = BTreeSet::new();
         for affinity in &self.affinity {
             let name = &affinity.port;
             if !self.ports.iter().any(|port| port.name == *name) {
-                return wrong(format!("'{affinity}': {} has no port {name}", self.name));
+                return invalid(format!("'{affinity}': {} has no port {name}", self.name));
             }
             if !named.insert(name) {
-                return wrong(format!("'{affinity}': the port is named twice"));
+                return invalid(format!("'{affinity}': the port is named twice"));
             }
-            let strange = affinity.cores.iter().find(|core| !cores.contains(core));
-            if let (Some(core), false) = (strange, cores.is_empty()) {
-                return wrong(format!(
+            let unknown = affinity.cores.iter().find(|core| !cores.contains(core));
+            if let (Some(core), false) = (unknown, cores.is_empty()) {
+                return invalid(format!(
                     "'{affinity}': no worker runs on core {core}: add it to --cores"
                 ));
             }

@@ -60,8 +60,8 @@ pub struct PacketInRate(Option<PacketRate>);
 /// Default limit of a port, in frames per second and frames. Ten thousand new connections per
 /// second are more than a controller in the common languages decides on, and cost a worker about a
 /// hundredth of its time; a worker's event ring holds the bursts of two ports.
-const PER_SECOND_USUAL: u32 = 10_000;
-const BURST_USUAL: u32 = 500;
+const PER_SECOND_DEFAULT: u32 = 10_000;
+const BURST_DEFAULT: u32 = 500;
 
 impl PacketInRate {
     /// Returns the rate; `None` if unlimited.
@@ -73,7 +73,7 @@ impl PacketInRate {
 
 impl Default for PacketInRate {
     fn default() -> Self {
-        Self(PacketRate::new(PER_SECOND_USUAL, Some(BURST_USUAL)))
+        Self(PacketRate::new(PER_SECOND_DEFAULT, Some(BURST_DEFAULT)))
     }
 }
 
@@ -90,7 +90,7 @@ impl FromStr for PacketInRate {
         };
         let rate = rate.parse().ok().zip(burst.transpose().ok());
         let rate = rate.and_then(|(rate, burst)| PacketRate::new(rate, burst));
-        let wrong = || {
+        let invalid = || {
             let problem = format!(
                 "'{text}' is not a rate: use RATE[:BURST] in frames per second and frames, \
                  each 1 to {}, as in 1000:250, or none",
@@ -98,7 +98,7 @@ impl FromStr for PacketInRate {
             );
             ConfigError::new("--packet-in-rate", problem)
         };
-        rate.map(|rate| Self(Some(rate))).ok_or_else(wrong)
+        rate.map(|rate| Self(Some(rate))).ok_or_else(invalid)
     }
 }
 
@@ -143,12 +143,12 @@ impl ControllerRate {
     }
 }
 
-fn checked(option: &str, value: Option<u32>, least: u32) -> Result<Option<u32>, ConfigError> {
+fn checked(option: &str, value: Option<u32>, minimum: u32) -> Result<Option<u32>, ConfigError> {
     match value {
-        Some(value) if !(least..=PacketRate::MAX).contains(&value) => Err(ConfigError::new(
+        Some(value) if !(minimum..=PacketRate::MAX).contains(&value) => Err(ConfigError::new(
             option,
             format!(
-                "'{value}' is out of bounds: use {least} to {}",
+                "'{value}' is out of bounds: use {minimum} to {}",
                 PacketRate::MAX
             ),
         )),
@@ -193,7 +193,7 @@ mod tests {
         assert_eq!(read("1000"), PacketRate::new(1000, Some(250)));
         assert_eq!(read("1"), PacketRate::new(1, Some(1)));
         assert_eq!("none".parse(), Ok(PacketInRate(None)));
-        for wrong in [
+        for invalid in [
             "",
             "0",
             "1:0",
@@ -203,7 +203,7 @@ mod tests {
             "1:2:3",
             "many",
         ] {
-            let error = wrong.parse::<PacketInRate>().expect_err(wrong);
+            let error = invalid.parse::<PacketInRate>().expect_err(invalid);
             assert!(error.to_string().contains("--packet-in-rate"), "{error}");
         }
     }

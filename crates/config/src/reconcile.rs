@@ -101,8 +101,8 @@ impl fmt::Display for ConfigStep {
                 write!(f, "{bridge}: datapath id from its address")
             }
             Self::SetProtocols(bridge, versions) => write!(f, "{bridge}: protocols {versions}"),
-            Self::SetInterface(bridge, port, equipment) => {
-                write!(f, "{bridge}: {port}: {equipment}")
+            Self::SetInterface(bridge, port, settings) => {
+                write!(f, "{bridge}: {port}: {settings}")
             }
             Self::SetTable(bridge, table, config) => {
                 write!(f, "{bridge}: table {}: {config}", table.0)
@@ -138,7 +138,7 @@ impl fmt::Display for ConfigStep {
 #[must_use]
 pub fn reconcile(old: &Config, new: &Config) -> Vec<ConfigStep> {
     let (old, new) = (by_name(old), by_name(new));
-    let kept = |name: &str| match (old.get(name), new.get(name)) {
+    let is_kept = |name: &str| match (old.get(name), new.get(name)) {
         (Some(old), Some(new)) => {
             old.address == new.address
                 && old.is_dummy == new.is_dummy
@@ -149,25 +149,25 @@ pub fn reconcile(old: &Config, new: &Config) -> Vec<ConfigStep> {
     };
     let mut steps: Vec<ConfigStep> = old
         .keys()
-        .filter(|name| !kept(name))
+        .filter(|name| !is_kept(name))
         .map(|name| ConfigStep::RemoveBridge((*name).to_owned()))
         .collect();
-    for (name, bridge) in old.iter().filter(|(name, _)| kept(name)) {
-        let wanted = Parts::of(new[name]);
+    for (name, bridge) in old.iter().filter(|(name, _)| is_kept(name)) {
+        let desired = Parts::of(new[name]);
         Parts::of(bridge)
-            .without(&wanted)
+            .without(&desired)
             .into_steps(name, &mut steps, Direction::Remove);
     }
     for (name, bridge) in &new {
-        let present = if kept(name) {
+        let present = if is_kept(name) {
             steps.extend(in_place(old[name], bridge));
             Parts::of(old[name])
         } else {
             steps.push(ConfigStep::AddBridge(Box::new((*bridge).clone())));
             Parts::default()
         };
-        let before = old.get(name).filter(|_| kept(name));
-        steps.extend(furnish(before.copied(), bridge));
+        let before = old.get(name).filter(|_| is_kept(name));
+        steps.extend(table_and_interface_steps(before.copied(), bridge));
         Parts::of(bridge)
             .without(&present)
             .into_steps(name, &mut steps, Direction::Add);
@@ -177,21 +177,21 @@ pub fn reconcile(old: &Config, new: &Config) -> Vec<ConfigStep> {
 
 /// Returns the steps for tables and interfaces. They precede the addition of ports, which apply the
 /// settings when they are opened.
-fn furnish(old: Option<&BridgeConfig>, new: &BridgeConfig) -> Vec<ConfigStep> {
+fn table_and_interface_steps(old: Option<&BridgeConfig>, new: &BridgeConfig) -> Vec<ConfigStep> {
     let bare = BridgeConfig::new(&new.name);
     let old = old.unwrap_or(&bare);
     let name = || new.name.clone();
     let tables: BTreeSet<_> = old.tables.keys().chain(new.tables.keys()).collect();
     let tables = tables.into_iter().filter_map(|table| {
-        let wanted = new.tables.get(table).cloned().unwrap_or_default();
-        let changed = old.tables.get(table).cloned().unwrap_or_default() != wanted;
-        changed.then(|| ConfigStep::SetTable(name(), *table, wanted))
+        let desired = new.tables.get(table).cloned().unwrap_or_default();
+        let changed = old.tables.get(table).cloned().unwrap_or_default() != desired;
+        changed.then(|| ConfigStep::SetTable(name(), *table, desired))
     });
     let ports: BTreeSet<_> = old.interfaces.keys().chain(new.interfaces.keys()).collect();
     let ports = ports.into_iter().filter_map(|port| {
-        let wanted = new.interfaces.get(port).cloned().unwrap_or_default();
-        let changed = old.interfaces.get(port).cloned().unwrap_or_default() != wanted;
-        changed.then(|| ConfigStep::SetInterface(name(), port.clone(), wanted))
+        let desired = new.interfaces.get(port).cloned().unwrap_or_default();
+        let changed = old.interfaces.get(port).cloned().unwrap_or_default() != desired;
+        changed.then(|| ConfigStep::SetInterface(name(), port.clone(), desired))
     });
     tables.chain(ports).collect()
 }
@@ -366,14 +366,14 @@ mod tests {
 
     #[test]
     fn bridge_creation_adds_ports_first_and_controllers_last() {
-        let wanted = [
+        let expected = [
             "add bridge br0",
             "br0: add port a (1)",
             "br0: add port b (2)",
             "br0: listen on ptcp:1:0.0.0.0",
             "br0: connect to controller tcp:10.0.0.1:6653",
         ];
-        assert_eq!(steps("", BEFORE), wanted);
+        assert_eq!(steps("", BEFORE), expected);
         assert_eq!(steps(BEFORE, BEFORE), [""; 0]);
         assert_eq!(steps(BEFORE, ""), ["remove bridge br0"]);
     }
@@ -381,22 +381,22 @@ mod tests {
     #[test]
     fn steps_cover_only_changes_and_begin_with_removals() {
         let after = "[[bridge]]\nname='br0'\nports=['b=2','c']\ncontrollers=['tcp:10.0.0.2']\nlisten=['ptcp:1']";
-        let wanted = [
+        let expected = [
             "br0: disconnect from controller tcp:10.0.0.1:6653",
             "br0: remove port a (1)",
             "br0: add port c (1)",
             "br0: connect to controller tcp:10.0.0.2:6653",
         ];
-        assert_eq!(steps(BEFORE, after), wanted);
+        assert_eq!(steps(BEFORE, after), expected);
     }
 
     #[test]
     fn rate_change_sets_only_the_policing() {
         let after = format!("{BEFORE}\npacket-in-rate='100:5'\ncontroller-rate-limit=200");
-        let wanted = ["br0: packet-in limit per port 100:5, per controller 200:50"];
-        assert_eq!(steps(BEFORE, &after), wanted);
-        let wanted = ["br0: packet-in limit per port 10000:500, per controller none"];
-        assert_eq!(steps(&after, BEFORE), wanted);
+        let expected = ["br0: packet-in limit per port 100:5, per controller 200:50"];
+        assert_eq!(steps(BEFORE, &after), expected);
+        let expected = ["br0: packet-in limit per port 10000:500, per controller none"];
+        assert_eq!(steps(&after, BEFORE), expected);
     }
 
     #[test]
@@ -414,12 +414,12 @@ mod tests {
         let after = format!(
             "{BEFORE}\nfail-mode='secure'\ndatapath-id='00000000000000cd'\nprotocols=['OpenFlow13']"
         );
-        let wanted = [
+        let expected = [
             "br0: fail mode secure",
             "br0: datapath id 00000000000000cd",
             "br0: protocols 0x04",
         ];
-        assert_eq!(steps(BEFORE, &after), wanted);
+        assert_eq!(steps(BEFORE, &after), expected);
         let back = steps(&after, BEFORE);
         assert_eq!(
             back[..2],

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use super::ConfigError;
-use super::target::{split_host, tell_host};
+use super::target::{format_host, split_host};
 
 /// The IANA port of OVSDB (RFC 7047, 6).
 const OVSDB_PORT: u16 = 6640;
@@ -36,23 +36,24 @@ impl FromStr for DatabaseRemote {
     type Err = ConfigError;
 
     fn from_str(text: &str) -> Result<Self, ConfigError> {
-        const RIGHT: &str =
+        const SYNTAX: &str =
             "use unix:PATH, tcp:HOST[:PORT] or ssl:HOST[:PORT], as in tcp:127.0.0.1:6640";
-        let wrong = |what: &str| ConfigError::new("DATABASE", format!("'{text}' {what}: {RIGHT}"));
+        let invalid =
+            |problem: &str| ConfigError::new("DATABASE", format!("'{text}' {problem}: {SYNTAX}"));
         match text.split_once(':') {
             Some(("unix", path)) if !path.is_empty() => Ok(Self::Unix(path.into())),
             Some((scheme @ ("tcp" | "ssl"), rest)) => {
-                let place = split_host(rest, OVSDB_PORT);
-                let (host, port) = place.ok_or_else(|| wrong("has no usable host and port"))?;
+                let address = split_host(rest, OVSDB_PORT);
+                let (host, port) = address.ok_or_else(|| invalid("has no usable host and port"))?;
                 Ok(match scheme {
                     "ssl" => Self::Ssl { host, port },
                     _ => Self::Tcp { host, port },
                 })
             }
             Some(("ptcp" | "punix" | "pssl", _)) => {
-                Err(wrong("listens for a database instead of connecting"))
+                Err(invalid("listens for a database instead of connecting"))
             }
-            _ => Err(wrong("is not a database address")),
+            _ => Err(invalid("is not a database address")),
         }
     }
 }
@@ -60,8 +61,8 @@ impl FromStr for DatabaseRemote {
 impl fmt::Display for DatabaseRemote {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Tcp { host, port } => tell_host(f, "tcp", host, *port),
-            Self::Ssl { host, port } => tell_host(f, "ssl", host, *port),
+            Self::Tcp { host, port } => format_host(f, "tcp", host, *port),
+            Self::Ssl { host, port } => format_host(f, "ssl", host, *port),
             Self::Unix(path) => write!(f, "unix:{}", path.display()),
         }
     }
@@ -73,7 +74,7 @@ mod tests {
 
     #[test]
     fn databases_parse_in_the_notation_of_open_vswitch() {
-        for (text, told) in [
+        for (text, printed) in [
             ("unix:/run/db.sock", "unix:/run/db.sock"),
             ("unix:db.sock", "unix:db.sock"),
             ("tcp:127.0.0.1:6641", "tcp:127.0.0.1:6641"),
@@ -81,7 +82,7 @@ mod tests {
             ("ssl:ovsdb.example", "ssl:ovsdb.example:6640"),
         ] {
             let remote: DatabaseRemote = text.parse().expect(text);
-            assert_eq!(remote.to_string(), told);
+            assert_eq!(remote.to_string(), printed);
         }
         for (text, part) in [
             ("pssl:6640", "listens"),

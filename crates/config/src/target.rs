@@ -51,17 +51,18 @@ impl FromStr for ControllerTarget {
     type Err = ConfigError;
 
     fn from_str(text: &str) -> Result<Self, ConfigError> {
-        const RIGHT: &str =
+        const SYNTAX: &str =
             "use tcp:HOST[:PORT] or ssl:HOST[:PORT], as in tcp:127.0.0.1:6653, or unix:PATH";
-        let wrong =
-            |what: &str| ConfigError::new("--controller", format!("'{text}' {what}: {RIGHT}"));
+        let invalid = |problem: &str| {
+            ConfigError::new("--controller", format!("'{text}' {problem}: {SYNTAX}"))
+        };
         let (scheme, rest) = text
             .split_once(':')
-            .ok_or_else(|| wrong("is not a controller address"))?;
+            .ok_or_else(|| invalid("is not a controller address"))?;
         match scheme {
             "tcp" | "ssl" => {
                 let (host, port) = split_host(rest, OPENFLOW_PORT)
-                    .ok_or_else(|| wrong("has no usable host and port"))?;
+                    .ok_or_else(|| invalid("has no usable host and port"))?;
                 Ok(match scheme {
                     "ssl" => Self::Ssl { host, port },
                     _ => Self::Tcp { host, port },
@@ -72,13 +73,13 @@ impl FromStr for ControllerTarget {
                 let problem = format!("'{text}' listens for controllers: use --listen {text}");
                 Err(ConfigError::new("--controller", problem))
             }
-            _ => Err(wrong("is not a controller address")),
+            _ => Err(invalid("is not a controller address")),
         }
     }
 }
 
 /// Splits `HOST[:PORT]`; the host may be in brackets.
-pub(super) fn split_host(text: &str, usual: u16) -> Option<(String, u16)> {
+pub(super) fn split_host(text: &str, default_port: u16) -> Option<(String, u16)> {
     let (host, port) = match text.strip_prefix('[') {
         Some(rest) => rest.split_once(']')?,
         None => text
@@ -86,7 +87,7 @@ pub(super) fn split_host(text: &str, usual: u16) -> Option<(String, u16)> {
             .map_or((text, ""), |colon| text.split_at(colon)),
     };
     let port = match port.strip_prefix(':') {
-        None if port.is_empty() => usual,
+        None if port.is_empty() => default_port,
         None => return None,
         Some(port) => port.parse().ok().filter(|port| *port != 0)?,
     };
@@ -98,24 +99,24 @@ impl FromStr for ListenAddress {
     type Err = ConfigError;
 
     fn from_str(text: &str) -> Result<Self, ConfigError> {
-        const RIGHT: &str =
+        const SYNTAX: &str =
             "use ptcp:[PORT][:ADDRESS] or pssl:[PORT][:ADDRESS], as in ptcp:6654, or punix:PATH";
-        let wrong = || {
+        let invalid = || {
             ConfigError::new(
                 "--listen",
-                format!("'{text}' is not a listening address: {RIGHT}"),
+                format!("'{text}' is not a listening address: {SYNTAX}"),
             )
         };
-        let (scheme, rest) = text.split_once(':').ok_or_else(wrong)?;
+        let (scheme, rest) = text.split_once(':').ok_or_else(invalid)?;
         match scheme {
-            "ptcp" => listen_address(rest).map(Self::Tcp).ok_or_else(wrong),
-            "pssl" => listen_address(rest).map(Self::Ssl).ok_or_else(wrong),
+            "ptcp" => listen_address(rest).map(Self::Tcp).ok_or_else(invalid),
+            "pssl" => listen_address(rest).map(Self::Ssl).ok_or_else(invalid),
             "punix" if !rest.is_empty() => Ok(Self::Unix(rest.into())),
             "tcp" | "ssl" | "unix" => {
                 let problem = format!("'{text}' connects to a controller: use --controller {text}");
                 Err(ConfigError::new("--listen", problem))
             }
-            _ => Err(wrong()),
+            _ => Err(invalid()),
         }
     }
 }
@@ -167,15 +168,15 @@ impl ControllerTarget {
 impl fmt::Display for ControllerTarget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Tcp { host, port } => tell_host(f, "tcp", host, *port),
-            Self::Ssl { host, port } => tell_host(f, "ssl", host, *port),
+            Self::Tcp { host, port } => format_host(f, "tcp", host, *port),
+            Self::Ssl { host, port } => format_host(f, "ssl", host, *port),
             Self::Unix(path) => write!(f, "unix:{}", path.display()),
         }
     }
 }
 
 /// Formats a TCP address, with brackets around a host that contains colons.
-pub(super) fn tell_host(
+pub(super) fn format_host(
     f: &mut fmt::Formatter<'_>,
     scheme: &str,
     host: &str,

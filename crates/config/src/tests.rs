@@ -37,8 +37,8 @@ fn port_text_round_trips_with_and_without_a_number() {
         "--port: 'xdp:eth1,native,generic': 'generic' contradicts or repeats an earlier mode"
     );
     for words in ["copy,zero-copy", "zero-copy,generic", "generic,zero-copy"] {
-        let said = error_of::<PortSpec>(&format!("xdp:eth1,{words}"));
-        assert!(said.contains("contradicts or repeats"), "{said}");
+        let error = error_of::<PortSpec>(&format!("xdp:eth1,{words}"));
+        assert!(error.contains("contradicts or repeats"), "{error}");
     }
     assert_eq!(
         error_of::<PortSpec>("eth1=0"),
@@ -146,16 +146,16 @@ fn toml_file_has_the_meaning_of_the_command_line() {
         (config.rundir, config.cores),
         (Some("/tmp/run".into()), vec![1])
     );
-    let mut wanted = BridgeConfig::new("br0");
-    wanted.ports = ["eth1", "eth2=7", "tap:vm1"]
+    let mut expected = BridgeConfig::new("br0");
+    expected.ports = ["eth1", "eth2=7", "tap:vm1"]
         .map(|text| text.parse().expect("legal"))
         .into();
-    wanted.controllers = vec!["tcp:127.0.0.1:6653".parse().expect("legal")];
-    wanted.listen = vec!["ptcp:6654".parse().expect("legal")];
-    wanted.fail_mode = FailMode::Secure;
-    wanted.datapath_id = Some(DatapathId(1));
-    wanted.protocols = "OpenFlow10,OpenFlow13".parse().expect("legal");
-    assert_eq!(config.bridges, [wanted, BridgeConfig::new("br1")]);
+    expected.controllers = vec!["tcp:127.0.0.1:6653".parse().expect("legal")];
+    expected.listen = vec!["ptcp:6654".parse().expect("legal")];
+    expected.fail_mode = FailMode::Secure;
+    expected.datapath_id = Some(DatapathId(1));
+    expected.protocols = "OpenFlow10,OpenFlow13".parse().expect("legal");
+    assert_eq!(config.bridges, [expected, BridgeConfig::new("br1")]);
 }
 
 #[test]

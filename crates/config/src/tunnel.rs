@@ -79,35 +79,39 @@ impl TunnelConfig {
     ///
     /// # Errors
     /// A required option is missing, or a value is invalid.
-    pub fn parse(of: &str, name: &str, options: &mut BTreeMap<&str, &str>) -> Result<Self, String> {
-        let protocol = match of {
+    pub fn parse(
+        kind: &str,
+        name: &str,
+        options: &mut BTreeMap<&str, &str>,
+    ) -> Result<Self, String> {
+        let protocol = match kind {
             "vxlan" => TunnelProtocol::Vxlan(extension(options.remove("exts"))?),
             "geneve" => TunnelProtocol::Geneve,
             _ => TunnelProtocol::Gre,
         };
         let is_gre = protocol == TunnelProtocol::Gre;
         let key = key(options, "key", protocol, TunnelKey::None)?;
-        let ends = (options.remove("remote_ip"), options.remove("local_ip"));
-        let remote = ends
+        let endpoints = (options.remove("remote_ip"), options.remove("local_ip"));
+        let remote = endpoints
             .0
-            .ok_or_else(|| format!("{name}: {of} type requires valid 'remote_ip' argument"))?;
+            .ok_or_else(|| format!("{name}: {kind} type requires valid 'remote_ip' argument"))?;
         let tunnel = Self {
             protocol,
             port: match is_gre {
                 true => 0,
                 false => udp_port(options.remove("dst_port"), protocol)?,
             },
-            remote: end("remote_ip", remote)?,
-            local: ends
+            remote: endpoint("remote_ip", remote)?,
+            local: endpoints
                 .1
-                .map_or(Ok(TunnelEndpoint::Any), |local| end("local_ip", local))?,
+                .map_or(Ok(TunnelEndpoint::Any), |local| endpoint("local_ip", local))?,
             in_key: self::key(options, "in_key", protocol, key)?,
             out_key: self::key(options, "out_key", protocol, key)?,
             tos: inherited(options, "tos", 0)?,
             ttl: inherited(options, "ttl", TTL_DEFAULT)?,
-            dont_fragment: truth(options, "df_default", true)?,
-            checksum: truth(options, "csum", false)?,
-            sequenced: is_gre && truth(options, "seq", false)?,
+            dont_fragment: boolean(options, "df_default", true)?,
+            checksum: boolean(options, "csum", false)?,
+            sequenced: is_gre && boolean(options, "seq", false)?,
             is_layer3: packet_type(options.remove("packet_type"), protocol)?,
         };
         tunnel.check(name)?;
@@ -142,26 +146,26 @@ impl TunnelConfig {
             TunnelKey::Flow => Some("flow".to_owned()),
             TunnelKey::None => None,
         };
-        let end = |end: TunnelEndpoint| match end {
+        let endpoint = |endpoint: TunnelEndpoint| match endpoint {
             TunnelEndpoint::Given(address) => Some(address.to_string()),
             TunnelEndpoint::Flow => Some("flow".to_owned()),
             TunnelEndpoint::Any => None,
         };
         let is_one = self.in_key == self.out_key;
-        let port = (self.port != usual_port(self.protocol)).then(|| self.port.to_string());
+        let port = (self.port != default_port(self.protocol)).then(|| self.port.to_string());
         let words = [
             ("dst_port", port),
             ("in_key", key(self.in_key).filter(|_| !is_one)),
             ("key", key(self.in_key).filter(|_| is_one)),
-            ("local_ip", end(self.local)),
+            ("local_ip", endpoint(self.local)),
             ("out_key", key(self.out_key).filter(|_| !is_one)),
-            ("remote_ip", end(self.remote)),
+            ("remote_ip", endpoint(self.remote)),
         ];
         let words = words.into_iter();
-        let said: Vec<_> = words
+        let words: Vec<_> = words
             .filter_map(|(word, value)| Some(format!("{word}={}", value?)))
             .collect();
-        said.join(", ")
+        words.join(", ")
     }
 
     /// Returns the type in the database and on the command line.
@@ -176,7 +180,7 @@ impl TunnelConfig {
 }
 
 /// Parses the words after `vxlan:NAME,`: short option names with values.
-pub(super) fn from_words(of: &str, name: &str, words: &str) -> Result<TunnelConfig, String> {
+pub(super) fn from_words(kind: &str, name: &str, words: &str) -> Result<TunnelConfig, String> {
     let mut options = BTreeMap::new();
     for word in words.split(',').filter(|word| !word.is_empty()) {
         let (option, value) = word.split_once('=').ok_or_else(|| {
@@ -190,17 +194,17 @@ pub(super) fn from_words(of: &str, name: &str, words: &str) -> Result<TunnelConf
         };
         options.insert(option, value);
     }
-    let tunnel = TunnelConfig::parse(of, name, &mut options)?;
+    let tunnel = TunnelConfig::parse(kind, name, &mut options)?;
     match options.into_keys().next() {
         None => Ok(tunnel),
-        Some(unknown) => Err(format!("{of} has no option '{unknown}'")),
+        Some(unknown) => Err(format!("{kind} has no option '{unknown}'")),
     }
 }
 
 impl fmt::Display for TunnelConfig {
     /// Formats the words that `from_words` parses, which follow the name.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let end = |end: TunnelEndpoint| match end {
+        let endpoint = |endpoint: TunnelEndpoint| match endpoint {
             TunnelEndpoint::Given(address) => Some(address.to_string()),
             TunnelEndpoint::Flow => Some("flow".to_owned()),
             TunnelEndpoint::Any => None,
@@ -210,8 +214,8 @@ impl fmt::Display for TunnelConfig {
             TunnelKey::Flow => Some("flow".to_owned()),
             TunnelKey::None => None,
         };
-        let inherited = |value: OuterField, usual: u8| match value {
-            OuterField::Given(value) if value == usual => None,
+        let inherited = |value: OuterField, default: u8| match value {
+            OuterField::Given(value) if value == default => None,
             OuterField::Given(value) => Some(value.to_string()),
             OuterField::Inherit(_) => Some("inherit".to_owned()),
         };
@@ -221,10 +225,10 @@ impl fmt::Display for TunnelConfig {
             TunnelProtocol::Vxlan(VxlanExtension::Gpe) => Some("gpe".to_owned()),
             _ => None,
         };
-        let port = (self.port != usual_port(self.protocol)).then(|| self.port.to_string());
+        let port = (self.port != default_port(self.protocol)).then(|| self.port.to_string());
         let words = [
-            ("remote", end(self.remote)),
-            ("local", end(self.local)),
+            ("remote", endpoint(self.remote)),
+            ("local", endpoint(self.local)),
             ("in_key", key(self.in_key)),
             ("out_key", key(self.out_key)),
             ("exts", extension),
@@ -242,10 +246,11 @@ impl fmt::Display for TunnelConfig {
                 self.is_layer3.then(|| "legacy_l3".to_owned()),
             ),
         ];
-        let said = words
+        let words = words
             .into_iter()
             .filter_map(|(word, value)| Some((word, value?)));
-        said.into_iter()
+        words
+            .into_iter()
             .try_for_each(|(word, value)| write!(f, ",{word}={value}"))
     }
 }
@@ -259,15 +264,15 @@ fn extension(text: Option<&str>) -> Result<VxlanExtension, String> {
     }
 }
 
-fn end(option: &str, text: &str) -> Result<TunnelEndpoint, String> {
+fn endpoint(option: &str, text: &str) -> Result<TunnelEndpoint, String> {
     match text {
         "flow" => Ok(TunnelEndpoint::Flow),
         _ => {
             let address: Option<IpAddr> = text.parse().ok();
             let usable = address.filter(|address| !address.is_unspecified());
-            let wrong =
+            let invalid =
                 || format!("options:{option}: bad address '{text}': use an IP address or flow");
-            usable.map(TunnelEndpoint::Given).ok_or_else(wrong)
+            usable.map(TunnelEndpoint::Given).ok_or_else(invalid)
         }
     }
 }
@@ -276,10 +281,10 @@ fn key(
     options: &mut BTreeMap<&str, &str>,
     option: &str,
     protocol: TunnelProtocol,
-    otherwise: TunnelKey,
+    default_key: TunnelKey,
 ) -> Result<TunnelKey, String> {
     let Some(text) = options.remove(option) else {
-        return Ok(otherwise);
+        return Ok(default_key);
     };
     if text == "flow" {
         return Ok(TunnelKey::Flow);
@@ -288,17 +293,18 @@ fn key(
         Some(digits) => u32::from_str_radix(digits, 16).ok(),
         None => text.parse().ok(),
     };
-    let most = match protocol {
+    let maximum = match protocol {
         TunnelProtocol::Gre => u32::MAX,
         TunnelProtocol::Vxlan(_) | TunnelProtocol::Geneve => 0x00ff_ffff,
     };
-    let number = number.filter(|number| *number <= most);
-    let wrong =
-        || format!("options:{option}: '{text}' is not a key: use flow, or a number up to {most}");
-    number.map(TunnelKey::Given).ok_or_else(wrong)
+    let number = number.filter(|number| *number <= maximum);
+    let invalid = || {
+        format!("options:{option}: '{text}' is not a key: use flow, or a number up to {maximum}")
+    };
+    number.map(TunnelKey::Given).ok_or_else(invalid)
 }
 
-const fn usual_port(protocol: TunnelProtocol) -> u16 {
+const fn default_port(protocol: TunnelProtocol) -> u16 {
     match protocol {
         TunnelProtocol::Vxlan(VxlanExtension::Gpe) => VXLAN_GPE_PORT,
         TunnelProtocol::Vxlan(_) => VXLAN_PORT,
@@ -309,7 +315,7 @@ const fn usual_port(protocol: TunnelProtocol) -> u16 {
 
 fn udp_port(text: Option<&str>, protocol: TunnelProtocol) -> Result<u16, String> {
     let Some(text) = text else {
-        return Ok(usual_port(protocol));
+        return Ok(default_port(protocol));
     };
     let port = text.parse().ok().filter(|port| *port > 0);
     port.ok_or_else(|| format!("options:dst_port: '{text}' is not a UDP port"))
@@ -318,26 +324,30 @@ fn udp_port(text: Option<&str>, protocol: TunnelProtocol) -> Result<u16, String>
 fn inherited(
     options: &mut BTreeMap<&str, &str>,
     option: &str,
-    usual: u8,
+    default: u8,
 ) -> Result<OuterField, String> {
     match options.remove(option) {
-        None => Ok(OuterField::Given(usual)),
-        Some("inherit") => Ok(OuterField::Inherit(usual)),
+        None => Ok(OuterField::Given(default)),
+        Some("inherit") => Ok(OuterField::Inherit(default)),
         Some(text) => {
             let number = match text.strip_prefix("0x") {
                 Some(digits) => u8::from_str_radix(digits, 16).ok(),
                 None => text.parse().ok(),
             };
-            let wrong =
+            let invalid =
                 || format!("options:{option}: '{text}': use inherit, or a number up to 255");
-            number.map(OuterField::Given).ok_or_else(wrong)
+            number.map(OuterField::Given).ok_or_else(invalid)
         }
     }
 }
 
-fn truth(options: &mut BTreeMap<&str, &str>, option: &str, usual: bool) -> Result<bool, String> {
+fn boolean(
+    options: &mut BTreeMap<&str, &str>,
+    option: &str,
+    default: bool,
+) -> Result<bool, String> {
     match options.remove(option) {
-        None => Ok(usual),
+        None => Ok(default),
         Some("true") => Ok(true),
         Some("false") => Ok(false),
         Some(other) => Err(format!("options:{option}: '{other}': use true or false")),
@@ -367,13 +377,13 @@ fn packet_type(text: Option<&str>, protocol: TunnelProtocol) -> Result<bool, Str
 mod tests {
     use super::*;
 
-    fn read(of: &str, words: &str) -> Result<TunnelConfig, String> {
-        from_words(of, "t", words)
+    fn read(kind: &str, words: &str) -> Result<TunnelConfig, String> {
+        from_words(kind, "t", words)
     }
 
     #[test]
     fn tunnel_text_round_trips() {
-        for (of, words) in [
+        for (kind, words) in [
             ("vxlan", ",remote=10.0.0.1,in_key=7,out_key=7"),
             (
                 "vxlan",
@@ -392,9 +402,9 @@ mod tests {
                 ",remote=1.2.3.4,df_default=false,seq=true,packet_type=legacy_l3",
             ),
         ] {
-            let tunnel = read(of, words).expect(words);
+            let tunnel = read(kind, words).expect(words);
             assert_eq!(tunnel.to_string(), words);
-            assert_eq!(tunnel.type_name(), of);
+            assert_eq!(tunnel.type_name(), kind);
         }
         let short = read("vxlan", "remote=10.0.0.1,key=0x12").expect("legal");
         assert_eq!(short.in_key, TunnelKey::Given(18));
@@ -403,7 +413,7 @@ mod tests {
 
     #[test]
     fn invalid_tunnels_get_a_reason() {
-        for (of, words, why) in [
+        for (kind, words, reason) in [
             (
                 "vxlan",
                 "",
@@ -433,8 +443,8 @@ mod tests {
             ("geneve", "remote=10.0.0.1,colour=red", "no option 'colour'"),
             ("geneve", "remote=10.0.0.1,csum=x", "use true or false"),
         ] {
-            let said = read(of, words).expect_err(words);
-            assert!(said.contains(why), "{said}");
+            let error = read(kind, words).expect_err(words);
+            assert!(error.contains(reason), "{error}");
         }
     }
 }

@@ -4,8 +4,8 @@ use base::{PortNo, TableId};
 use flow::{Action, FlowMod, FlowModCommand, Instructions, Match, PacketIn, SwitchConfig};
 use openflow::{Message, Version};
 
-use super::ask::packet_out;
 use super::learning::Learning;
+use super::requests::packet_out;
 
 /// The application of a controller.
 #[derive(Clone, Debug, Default)]

@@ -49,7 +49,7 @@ const GREETINGS: [u8; 2] = [number::HELLO, 1];
 
 /// The kind of a message, according to its header and first bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Kind {
+pub enum IncomingKind {
     /// An error.
     Error,
     /// The reply to an echo request of the controller.
@@ -74,7 +74,7 @@ pub enum Kind {
     Other(u8),
 }
 
-impl Kind {
+impl IncomingKind {
     /// Returns the kind of `message`, which has at least a header.
     fn of(message: &[u8], version: Version) -> Self {
         // Version 1.1 added groups and tables, which shifted later types by two.
@@ -120,16 +120,16 @@ impl Kind {
 
     /// Returns whether devices send the message unsolicited.
     #[must_use]
-    pub const fn is_unasked(self) -> bool {
+    pub const fn is_unsolicited(self) -> bool {
         matches!(self, Self::PacketIn | Self::FlowRemoved | Self::PortStatus)
     }
 }
 
 /// A received message.
 #[derive(Clone, Copy, Debug)]
-pub struct Heard<'a> {
+pub struct IncomingMessage<'a> {
     /// The kind of the message.
-    pub kind: Kind,
+    pub kind: IncomingKind,
     /// The transaction id.
     pub xid: Xid,
     /// The arrival time of the last byte.
@@ -142,7 +142,7 @@ pub struct Heard<'a> {
     version: Version,
 }
 
-impl Heard<'_> {
+impl IncomingMessage<'_> {
     /// Decodes the message.
     ///
     /// # Errors
@@ -156,7 +156,7 @@ impl Heard<'_> {
     /// # Errors
     /// The message is an error about this request.
     pub fn expect_no_error(&self, request: &'static str) -> Result<(), ControllerError> {
-        if self.kind != Kind::Error {
+        if self.kind != IncomingKind::Error {
             return Ok(());
         }
         let Ok(Message::Error(error)) = self.message() else {
@@ -186,7 +186,7 @@ impl Heard<'_> {
 
 /// A protocol violation that ends the connection.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Broken {
+pub enum ProtocolViolation {
     /// The version negotiation failed.
     #[error("{0}")]
     Greeting(String),
@@ -205,7 +205,7 @@ pub enum Broken {
 
 /// A sent message and the time at which it was handed to the system.
 #[derive(Clone, Copy, Debug)]
-struct Said {
+struct SentMessage {
     xid: u32,
     /// The end of the message, in bytes since the start of all output.
     end: u64,
@@ -222,10 +222,10 @@ pub struct Conversation {
     done: usize,
     output: Vec<u8>,
     /// Number of bytes of `output` that were handed to the system.
-    gone: usize,
+    written: usize,
     said: u64,
     handed: u64,
-    times: VecDeque<Said>,
+    times: VecDeque<SentMessage>,
     /// Number of `times` that were handed to the system.
     times_handed: usize,
     last_xid: u32,
@@ -251,7 +251,7 @@ impl Conversation {
             input: Vec::new(),
             done: 0,
             output,
-            gone: 0,
+            written: 0,
             handed: 0,
             times: VecDeque::new(),
             times_handed: 0,
@@ -288,20 +288,20 @@ impl Conversation {
     ///
     /// # Errors
     /// The input violates the protocol; the connection is unusable.
-    pub fn hear(&mut self) -> Result<Option<Heard<'_>>, Broken> {
+    pub fn hear(&mut self) -> Result<Option<IncomingMessage<'_>>, ProtocolViolation> {
         let (place, version) = loop {
-            let Some(place) = self.cut()? else {
+            let Some(place) = self.next_range()? else {
                 return Ok(None);
             };
             let Some(version) = self.version else {
-                self.greet(place)?;
+                self.negotiate(place)?;
                 continue;
             };
             let message = &self.input[place.clone()];
             if message[0] != version.number() && message[1] != number::HELLO {
                 let found = message[0];
                 let agreed = version;
-                return Err(Broken::Version { found, agreed });
+                return Err(ProtocolViolation::Version { found, agreed });
             }
             match message[1] {
                 number::HELLO => {}
@@ -313,10 +313,10 @@ impl Conversation {
             }
         };
         let bytes = &self.input[place];
-        let kind = Kind::of(bytes, version);
+        let kind = IncomingKind::of(bytes, version);
         let xid = xid(bytes);
         self.tally.note(kind, bytes, version, self.arrival.at);
-        Ok(Some(Heard {
+        Ok(Some(IncomingMessage {
             kind,
             xid,
             arrival: self.arrival,
@@ -327,7 +327,7 @@ impl Conversation {
     }
 
     /// Returns the range of the next complete message.
-    fn cut(&mut self) -> Result<Option<Range<usize>>, Broken> {
+    fn next_range(&mut self) -> Result<Option<Range<usize>>, ProtocolViolation> {
         let rest = &self.input[self.done..];
         let Some([_, kind, a, b, ..]) = rest.first_chunk::<HEADER>() else {
             return Ok(None);
@@ -336,11 +336,11 @@ impl Conversation {
         // meaning.
         if self.version.is_none() && !GREETINGS.contains(kind) {
             let reason = DownReason::HelloExpected(*kind);
-            return Err(Broken::Greeting(reason.to_string()));
+            return Err(ProtocolViolation::Greeting(reason.to_string()));
         }
         let length = usize::from(u16::from_be_bytes([*a, *b]));
         if length < HEADER {
-            return Err(Broken::Length(length));
+            return Err(ProtocolViolation::Length(length));
         }
         if rest.len() < length {
             return Ok(None);
@@ -350,7 +350,7 @@ impl Conversation {
         Ok(Some(start..self.done))
     }
 
-    fn greet(&mut self, place: Range<usize>) -> Result<(), Broken> {
+    fn negotiate(&mut self, place: Range<usize>) -> Result<(), ProtocolViolation> {
         self.channel.transmitted(self.channel.backlog());
         self.channel
             .handle_input(&self.input[place], self.arrival.at);
@@ -360,7 +360,9 @@ impl Conversation {
         while let Some(event) = self.channel.poll_event() {
             match event {
                 ChannelEvent::Up(version) => self.version = Some(version),
-                ChannelEvent::Down(reason) => return Err(Broken::Greeting(reason.to_string())),
+                ChannelEvent::Down(reason) => {
+                    return Err(ProtocolViolation::Greeting(reason.to_string()));
+                }
                 ChannelEvent::Received(_) | ChannelEvent::Refused(_) => {}
             }
         }
@@ -400,7 +402,7 @@ impl Conversation {
             self.times.pop_front();
             self.times_handed = self.times_handed.saturating_sub(1);
         }
-        self.times.push_back(Said {
+        self.times.push_back(SentMessage {
             xid: xid.0,
             end: self.said,
             handed: None,
@@ -423,7 +425,7 @@ impl Conversation {
     /// Returns the bytes to be handed to the system.
     #[must_use]
     pub fn pending(&self) -> &[u8] {
-        &self.output[self.gone..]
+        &self.output[self.written..]
     }
 
     /// Returns whether the output buffer is below its limit.
@@ -438,14 +440,14 @@ impl Conversation {
     /// If there were fewer pending bytes.
     pub fn transmitted(&mut self, count: usize, now: Instant) {
         assert!(count <= self.pending().len(), "no more than was pending");
-        self.gone += count;
+        self.written += count;
         self.handed += count as u64;
-        if self.gone == self.output.len() {
+        if self.written == self.output.len() {
             self.output.clear();
-            self.gone = 0;
-        } else if self.gone > BACKLOG_MAX {
-            self.output.drain(..self.gone);
-            self.gone = 0;
+            self.written = 0;
+        } else if self.written > BACKLOG_MAX {
+            self.output.drain(..self.written);
+            self.written = 0;
         }
         if count > 0 {
             self.tally.note_handed(count, now);

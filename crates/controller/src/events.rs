@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use openflow::Message;
 use testbed::Arrival;
 
-use super::conversation::{Heard, Kind};
+use super::conversation::{IncomingKind, IncomingMessage};
 
 /// Maximum number of stored messages.
 const COUNT_MAX: usize = 65_536;
@@ -34,8 +34,8 @@ pub(super) struct Events {
 
 impl Events {
     /// Stores an unsolicited message, if there is room.
-    pub(super) fn keep(&mut self, heard: &Heard<'_>) {
-        let wanted = heard.kind.is_unasked() || heard.kind == Kind::Error;
+    pub(super) fn keep(&mut self, heard: &IncomingMessage<'_>) {
+        let wanted = heard.kind.is_unsolicited() || heard.kind == IncomingKind::Error;
         if !wanted {
             return;
         }

@@ -7,8 +7,8 @@ use base::{Instant, Xid};
 use openflow::{Message, MultipartReply};
 use testbed::Arrival;
 
-use super::conversation::{Conversation, Heard, Kind};
-use super::refusal::{Reason, Refusal, name_of};
+use super::conversation::{Conversation, IncomingKind, IncomingMessage};
+use super::refusal::{Reason, Refusal, message_name};
 
 /// Maximum size of the answers to one request, in bytes: about three million flows.
 const ANSWERS_MAX: usize = 512 << 20;
@@ -31,7 +31,7 @@ pub struct Answer {
 
 /// The result of a request, complete with the reply to its barrier.
 #[derive(Clone, Debug)]
-pub struct Done {
+pub struct RequestOutcome {
     /// The time at which the first message was handed to the system (the barrier, if there was
     /// none).
     pub began: Option<Instant>,
@@ -65,7 +65,7 @@ pub(super) struct Exchange {
 
 /// The relation of a received message to an exchange.
 #[derive(Debug)]
-pub(super) enum Taken {
+pub(super) enum AnswerMatch {
     /// The message belongs to another exchange.
     Foreign,
     /// The message is an answer of this exchange.
@@ -79,7 +79,7 @@ pub(super) enum Taken {
 impl Exchange {
     pub(super) fn new(messages: Vec<Message>) -> Self {
         Self {
-            names: messages.iter().map(name_of).collect(),
+            names: messages.iter().map(message_name).collect(),
             rest: messages.into_iter(),
             first: None,
             said: 0,
@@ -107,31 +107,31 @@ impl Exchange {
             let xid = conversation.last_xid();
             self.first.get_or_insert(xid.0);
             self.said += 1;
-            if let Err(inexpressible) = said {
-                self.refuse(xid, Reason::Unsaid(inexpressible));
+            if let Err(error) = said {
+                self.refuse(xid, Reason::NotSent(error));
             }
         }
         self.barrier.is_some()
     }
 
     /// Processes a message, if it answers this request.
-    pub(super) fn take(&mut self, heard: &Heard<'_>) -> Taken {
-        if heard.kind.is_unasked() || self.place(heard.xid).is_none() {
-            return Taken::Foreign;
+    pub(super) fn take(&mut self, heard: &IncomingMessage<'_>) -> AnswerMatch {
+        if heard.kind.is_unsolicited() || self.place(heard.xid).is_none() {
+            return AnswerMatch::Foreign;
         }
         let is_barrier = self.barrier == Some(heard.xid);
-        if heard.kind == Kind::Barrier && is_barrier {
-            return Taken::Last(heard.arrival);
+        if heard.kind == IncomingKind::Barrier && is_barrier {
+            return AnswerMatch::Last(heard.arrival);
         }
         self.bytes += heard.bytes.len();
         if self.bytes > ANSWERS_MAX {
-            return Taken::Broken(format!("its answers exceed {ANSWERS_MAX} bytes"));
+            return AnswerMatch::Broken(format!("its answers exceed {ANSWERS_MAX} bytes"));
         }
         let message = match heard.message() {
             Ok(message) => message,
             Err(malformed) => {
                 let kind = heard.kind.name();
-                return Taken::Broken(format!("its {kind} is malformed: {malformed}"));
+                return AnswerMatch::Broken(format!("its {kind} is malformed: {malformed}"));
             }
         };
         match message {
@@ -143,14 +143,14 @@ impl Exchange {
                 };
                 self.refuse(heard.xid, reason);
                 match is_barrier {
-                    true => Taken::Last(heard.arrival),
-                    false => Taken::Mine,
+                    true => AnswerMatch::Last(heard.arrival),
+                    false => AnswerMatch::Mine,
                 }
             }
-            Message::MultipartReply { reply, more } => self.gather(heard, reply, more),
+            Message::MultipartReply { reply, more } => self.append_part(heard, reply, more),
             message => {
                 self.answer(heard, message);
-                Taken::Mine
+                AnswerMatch::Mine
             }
         }
     }
@@ -183,14 +183,21 @@ impl Exchange {
     }
 
     /// Appends a part of a multipart reply to the earlier parts.
-    fn gather(&mut self, heard: &Heard<'_>, reply: MultipartReply, more: bool) -> Taken {
+    fn append_part(
+        &mut self,
+        heard: &IncomingMessage<'_>,
+        reply: MultipartReply,
+        more: bool,
+    ) -> AnswerMatch {
         let before = self.parts.iter().position(|(xid, _)| *xid == heard.xid);
         let whole = match before {
             None => reply,
             Some(index) => {
                 let (_, mut whole) = self.parts.swap_remove(index);
                 if whole.append(reply).is_err() {
-                    return Taken::Broken("the parts of its statistics do not match".to_owned());
+                    return AnswerMatch::Broken(
+                        "the parts of its statistics do not match".to_owned(),
+                    );
                 }
                 whole
             }
@@ -200,10 +207,10 @@ impl Exchange {
         } else {
             self.answer(heard, Message::reply(whole));
         }
-        Taken::Mine
+        AnswerMatch::Mine
     }
 
-    fn answer(&mut self, heard: &Heard<'_>, message: Message) {
+    fn answer(&mut self, heard: &IncomingMessage<'_>, message: Message) {
         self.answers.push(Answer {
             xid: heard.xid,
             handed: heard.handed,
@@ -213,8 +220,8 @@ impl Exchange {
     }
 
     /// Returns the result after the barrier reply.
-    pub(super) fn finish(self, answered: Arrival, conversation: &Conversation) -> Done {
-        Done {
+    pub(super) fn finish(self, answered: Arrival, conversation: &Conversation) -> RequestOutcome {
+        RequestOutcome {
             began: self.began,
             handed: self.barrier.and_then(|xid| conversation.handed_at(xid)),
             answered,

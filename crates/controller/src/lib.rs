@@ -14,7 +14,6 @@
 //! The crate contains no measurements.
 
 pub mod application;
-mod ask;
 mod conversation;
 mod diagnosis;
 mod events;
@@ -23,6 +22,7 @@ pub mod learning;
 mod link;
 mod listener;
 mod refusal;
+mod requests;
 mod session;
 mod tally;
 
@@ -40,14 +40,16 @@ use openflow::{EncodeError, Message, Version, VersionSet};
 use testbed::{Clock, ControlStream, Failure};
 
 pub use application::Application;
-pub use ask::{Ask, packet_out};
-pub use conversation::{BACKLOG_MAX, Broken, Conversation, Heard, Kind};
+pub use conversation::{
+    BACKLOG_MAX, Conversation, IncomingKind, IncomingMessage, ProtocolViolation,
+};
 pub use diagnosis::{Diagnosis, Movements};
 pub use events::Event;
-pub use exchange::{Answer, Done};
-pub use link::{Backlog, Lent, Link};
+pub use exchange::{Answer, RequestOutcome};
+pub use link::{Backlog, Link, LinkLoan};
 pub use listener::Listener;
 pub use refusal::{Reason, Refusal};
+pub use requests::{DeviceRequests, packet_out};
 pub use tally::Tally;
 
 use session::{Board, Order, Request, Session};
@@ -108,14 +110,14 @@ pub enum ControllerError {
 
 /// The behaviour of a controller towards its devices.
 #[derive(Clone, Debug)]
-pub struct Manner {
+pub struct ControllerSettings {
     /// The versions offered.
     pub versions: VersionSet,
     /// The application, which reacts to packet-ins.
     pub application: Application,
 }
 
-impl Manner {
+impl ControllerSettings {
     /// Returns a configuration with this version only and without an application.
     #[must_use]
     pub const fn silent(version: Version) -> Self {
@@ -131,7 +133,7 @@ impl Manner {
 pub struct Controller {
     orders: SyncSender<Order>,
     /// A byte written to this socket wakes the session.
-    bell: UnixStream,
+    waker: UnixStream,
     board: Arc<Board>,
     features: SwitchFeatures,
     version: Version,
@@ -143,8 +145,12 @@ impl Controller {
     ///
     /// # Errors
     /// The connection is refused, or the negotiation fails.
-    pub fn call(path: &Path, manner: Manner, clock: &Clock) -> Result<Self, ControllerError> {
-        Self::start(ControlStream::call(path)?, manner, clock)
+    pub fn call(
+        path: &Path,
+        settings: ControllerSettings,
+        clock: &Clock,
+    ) -> Result<Self, ControllerError> {
+        Self::start(ControlStream::call(path)?, settings, clock)
     }
 
     /// Negotiates the version with the device at the other end, and requests its features.
@@ -153,29 +159,29 @@ impl Controller {
     /// The negotiation fails, or the device does not answer.
     pub fn start(
         stream: ControlStream,
-        manner: Manner,
+        settings: ControllerSettings,
         clock: &Clock,
     ) -> Result<Self, ControllerError> {
-        let mut link = Link::over(stream, manner.versions, clock)?;
+        let mut link = Link::over(stream, settings.versions, clock)?;
         let features = link.features()?;
         let version = link.version().expect("the version is negotiated");
         let board = Arc::new(Board::new(&link, features.datapath_id));
         let (orders, inbox) = mpsc::sync_channel(ORDERS_MAX);
         let start = || -> io::Result<UnixStream> {
-            let (bell, rung) = UnixStream::pair()?;
-            bell.set_nonblocking(true)?;
-            rung.set_nonblocking(true)?;
+            let (waker, wakeup) = UnixStream::pair()?;
+            waker.set_nonblocking(true)?;
+            wakeup.set_nonblocking(true)?;
             let board = Arc::clone(&board);
-            let session = Session::new(link, rung, inbox, board, manner.application);
+            let session = Session::new(link, wakeup, inbox, board, settings.application);
             thread::Builder::new()
                 .name("controller".to_owned())
                 .spawn(move || session.run())?;
-            Ok(bell)
+            Ok(waker)
         };
-        let bell = start().map_err(Failure::to("start a controller session"))?;
+        let waker = start().map_err(Failure::to("start a controller session"))?;
         Ok(Self {
             orders,
-            bell,
+            waker,
             board,
             features,
             version,
@@ -195,7 +201,7 @@ impl Controller {
     /// # Errors
     /// The device refuses a rule, does not answer, or is disconnected.
     pub fn install(&self, rules: &[FlowMod]) -> Result<(), ControllerError> {
-        let clear = ask::delete_all();
+        let clear = requests::delete_all();
         let messages = [&clear].into_iter().chain(rules);
         let messages = messages.cloned().map(Message::FlowMod).collect();
         self.transact("a rule", messages).map(drop)
@@ -224,7 +230,7 @@ impl Controller {
     /// Returns the number of packet-ins since the device connected.
     #[must_use]
     pub fn packet_ins(&self) -> u64 {
-        self.board.tally().heard(Kind::PacketIn)
+        self.board.tally().heard(IncomingKind::PacketIn)
     }
 
     /// Returns the message counters of the connection.
@@ -268,7 +274,7 @@ impl Controller {
     }
 
     /// Sends `messages` and a barrier, and returns the result.
-    fn attempt(&self, messages: Vec<Message>) -> Result<Done, ControllerError> {
+    fn attempt(&self, messages: Vec<Message>) -> Result<RequestOutcome, ControllerError> {
         let (reply, answer) = mpsc::channel();
         self.order(Order::Request(Request { messages, reply }))?;
         self.await_answer(&answer)?
@@ -279,7 +285,7 @@ impl Controller {
     ///
     /// # Errors
     /// The connection is closed, or another caller holds it for longer than ten seconds.
-    pub fn lend(&self) -> Result<Lent, ControllerError> {
+    pub fn lend(&self) -> Result<LinkLoan, ControllerError> {
         let (reply, answer) = mpsc::channel();
         self.order(Order::Lend(reply))?;
         self.await_answer(&answer)
@@ -291,7 +297,7 @@ impl Controller {
 
     fn order(&self, order: Order) -> Result<(), ControllerError> {
         self.orders.send(order).map_err(|_| self.over())?;
-        match (&self.bell).write_all(&[0]) {
+        match (&self.waker).write_all(&[0]) {
             // The socket is full of wake-ups: the session will wake.
             Err(error) if error.kind() != io::ErrorKind::WouldBlock => Err(self.over()),
             _ => Ok(()),
@@ -309,12 +315,12 @@ impl Controller {
     }
 }
 
-impl Ask for &Controller {
+impl DeviceRequests for &Controller {
     fn version(&self) -> Version {
         self.version
     }
 
-    fn request(&mut self, messages: Vec<Message>) -> Result<Done, ControllerError> {
+    fn request(&mut self, messages: Vec<Message>) -> Result<RequestOutcome, ControllerError> {
         self.attempt(messages)
     }
 }

@@ -14,10 +14,12 @@ use openflow::{Message, Version, VersionSet};
 use testbed::{Clock, ControlStream, Wanted};
 
 use super::ControllerError;
-use super::conversation::{BACKLOG_MAX, Broken, Conversation, HELLO, Heard, Kind};
+use super::conversation::{
+    BACKLOG_MAX, Conversation, HELLO, IncomingKind, IncomingMessage, ProtocolViolation,
+};
 use super::diagnosis::Diagnosis;
 use super::events::{Event, Events};
-use super::exchange::{Done, Exchange, Taken};
+use super::exchange::{AnswerMatch, Exchange, RequestOutcome};
 use super::tally::Tally;
 
 /// Maximum number of bytes read in one turn, so that a long answer does not block the thread for
@@ -66,14 +68,14 @@ impl Link {
         let mut link = Self::new(stream, versions, clock);
         let deadline = clock.now() + HELLO;
         loop {
-            let came = link.turn()?;
+            let received = link.turn()?;
             if let Some(heard) = link.conversation.hear().map_err(broken)? {
                 link.events.keep(&heard);
             }
             if link.version().is_some() {
                 break;
             }
-            if !came {
+            if !received {
                 link.wait(deadline)?;
             }
         }
@@ -124,7 +126,7 @@ impl Link {
     }
 
     /// Hands pending output to the system, as far as there is room.
-    fn hand_over(&mut self) -> io::Result<()> {
+    fn write_pending(&mut self) -> io::Result<()> {
         while !self.conversation.pending().is_empty() {
             let count = self.stream.write(self.conversation.pending())?;
             // The time after the call counts: until then the data may have waited.
@@ -140,7 +142,7 @@ impl Link {
     ///
     /// # Errors
     /// The input violates the protocol.
-    pub fn hear(&mut self) -> Result<Option<Heard<'_>>, ControllerError> {
+    pub fn hear(&mut self) -> Result<Option<IncomingMessage<'_>>, ControllerError> {
         self.conversation.hear().map_err(broken)
     }
 
@@ -233,20 +235,20 @@ impl Link {
     ///
     /// # Errors
     /// The connection is closed, or the device does not answer in time.
-    pub fn request(&mut self, messages: Vec<Message>) -> Result<Done, ControllerError> {
+    pub fn request(&mut self, messages: Vec<Message>) -> Result<RequestOutcome, ControllerError> {
         let mut exchange = Exchange::new(messages);
         let mut deadline = self.clock.now() + self.patience;
         loop {
             exchange.say(&mut self.conversation);
-            let came = self.turn()?;
+            let received = self.turn()?;
             exchange.note(&self.conversation);
-            if came {
+            if received {
                 deadline = self.clock.now() + self.patience;
             }
             if let Some(answered) = self.take(&mut exchange)? {
                 return Ok(exchange.finish(answered, &self.conversation));
             }
-            if !came {
+            if !received {
                 self.wait(deadline)?;
             }
         }
@@ -267,18 +269,18 @@ impl Link {
             self.write()?;
             if !self.has_room() {
                 // Many messages may cause many replies, which the device must be able to send.
-                self.hear_refusals()?;
+                self.process_refusals()?;
             }
         }
         let barrier = self.say(&Message::BarrierRequest)?;
         self.listen_until(|heard| {
             heard.expect_no_error("a message")?;
-            Ok(heard.kind == Kind::Barrier && heard.xid == barrier)
+            Ok(heard.kind == IncomingKind::Barrier && heard.xid == barrier)
         })
     }
 
     /// Waits for room, and processes input meanwhile.
-    fn hear_refusals(&mut self) -> Result<(), ControllerError> {
+    fn process_refusals(&mut self) -> Result<(), ControllerError> {
         let deadline = self.clock.now() + self.patience;
         self.wait(deadline)?;
         self.turn()?;
@@ -294,16 +296,16 @@ impl Link {
     /// Those of `look`; the connection is closed, or the device does not answer in time.
     pub fn listen_until(
         &mut self,
-        mut look: impl FnMut(&Heard<'_>) -> Result<bool, ControllerError>,
+        mut look: impl FnMut(&IncomingMessage<'_>) -> Result<bool, ControllerError>,
     ) -> Result<(), ControllerError> {
         loop {
-            let came = self.turn()?;
+            let received = self.turn()?;
             while let Some(heard) = self.hear()? {
                 if look(&heard)? {
                     return Ok(());
                 }
             }
-            if !came {
+            if !received {
                 self.wait(self.clock.now() + self.patience)?;
             }
         }
@@ -320,10 +322,10 @@ impl Link {
                 return Ok(None);
             };
             match exchange.take(&heard) {
-                Taken::Foreign => self.events.keep(&heard),
-                Taken::Mine => {}
-                Taken::Last(answered) => return Ok(Some(answered)),
-                Taken::Broken(what) => return Err(ControllerError::Down(what)),
+                AnswerMatch::Foreign => self.events.keep(&heard),
+                AnswerMatch::Mine => {}
+                AnswerMatch::Last(answered) => return Ok(Some(answered)),
+                AnswerMatch::Broken(what) => return Err(ControllerError::Down(what)),
             }
         }
     }
@@ -352,7 +354,7 @@ impl Link {
     }
 
     pub(super) fn write(&mut self) -> Result<(), ControllerError> {
-        self.hand_over().map_err(down)
+        self.write_pending().map_err(down)
     }
 
     pub(super) const fn conversation(&mut self) -> &mut Conversation {
@@ -366,19 +368,19 @@ impl Link {
 
 /// A connection on loan from a controller; dropping this returns it.
 #[derive(Debug)]
-pub struct Lent {
+pub struct LinkLoan {
     link: Option<Link>,
     back: Sender<Link>,
 }
 
-impl Lent {
+impl LinkLoan {
     pub(super) const fn new(link: Link, back: Sender<Link>) -> Self {
         let link = Some(link);
         Self { link, back }
     }
 }
 
-impl Deref for Lent {
+impl Deref for LinkLoan {
     type Target = Link;
 
     fn deref(&self) -> &Link {
@@ -388,7 +390,7 @@ impl Deref for Lent {
     }
 }
 
-impl DerefMut for Lent {
+impl DerefMut for LinkLoan {
     fn deref_mut(&mut self) -> &mut Link {
         self.link
             .as_mut()
@@ -396,7 +398,7 @@ impl DerefMut for Lent {
     }
 }
 
-impl Drop for Lent {
+impl Drop for LinkLoan {
     fn drop(&mut self) {
         if let Some(link) = self.link.take() {
             // A closed session does not need the connection any more.
@@ -406,7 +408,7 @@ impl Drop for Lent {
 }
 
 /// Converts a protocol violation.
-pub(super) fn broken(broken: Broken) -> ControllerError {
+pub(super) fn broken(broken: ProtocolViolation) -> ControllerError {
     ControllerError::Down(format!("it does not speak OpenFlow as agreed: {broken}"))
 }
 

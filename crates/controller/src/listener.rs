@@ -13,7 +13,7 @@ use base::DatapathId;
 use openflow::Version;
 use testbed::{Clock, ControlStream, Failure};
 
-use super::{Controller, ControllerError, Manner};
+use super::{Controller, ControllerError, ControllerSettings};
 
 /// A socket for connections from devices.
 #[derive(Debug)]
@@ -98,7 +98,12 @@ impl Listener {
         limit: Duration,
         alive: impl FnMut() -> Result<(), Failure>,
     ) -> Result<Controller, ControllerError> {
-        self.accept_as(Manner::silent(Version::V10), clock, limit, alive)
+        self.accept_as(
+            ControllerSettings::silent(Version::V10),
+            clock,
+            limit,
+            alive,
+        )
     }
 
     /// Accepts a device. `alive` reports whether the wait is worthwhile.
@@ -107,7 +112,7 @@ impl Listener {
     /// No device connects, the negotiation fails, or `alive` returns an error.
     pub fn accept_as(
         &self,
-        manner: Manner,
+        settings: ControllerSettings,
         clock: &Clock,
         limit: Duration,
         mut alive: impl FnMut() -> Result<(), Failure>,
@@ -120,7 +125,7 @@ impl Listener {
                 Err(error) => Err(Failure::to("accept the device's connection")(error)),
             }
         })?;
-        Controller::start(stream, manner, clock)
+        Controller::start(stream, settings, clock)
     }
 
     /// Accepts `count` devices with the same configuration. A device whose negotiation fails is
@@ -132,7 +137,7 @@ impl Listener {
     pub fn gather(
         &self,
         count: usize,
-        manner: &Manner,
+        settings: &ControllerSettings,
         clock: &Clock,
         limit: Duration,
         mut alive: impl FnMut() -> Result<(), Failure>,
@@ -142,7 +147,7 @@ impl Listener {
         let mut failed = None;
         while devices.len() < count {
             let rest = deadline.since(clock.now());
-            match self.accept_as(manner.clone(), clock, rest, &mut alive) {
+            match self.accept_as(settings.clone(), clock, rest, &mut alive) {
                 Ok(device) => {
                     let id = device.datapath_id();
                     if devices.insert(id, device).is_some() {

@@ -34,7 +34,7 @@ pub enum Reason {
         arrival: Arrival,
     },
     /// The version cannot express the message, so it was not sent.
-    Unsaid(EncodeError),
+    NotSent(EncodeError),
 }
 
 impl Refusal {
@@ -43,7 +43,7 @@ impl Refusal {
     pub fn name(&self) -> Option<&'static str> {
         match &self.reason {
             Reason::Error { fault, version, .. } => fault.name(*version),
-            Reason::Unsaid(_) => None,
+            Reason::NotSent(_) => None,
         }
     }
 
@@ -58,18 +58,18 @@ impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.reason {
             Reason::Error { fault, version, .. } => {
-                let words = fault_in_words(*fault, *version);
+                let words = describe_fault(*fault, *version);
                 write!(f, "{}: {words}", self.message)
             }
-            Reason::Unsaid(inexpressible) => {
-                write!(f, "{}, which was not sent: {inexpressible}", self.message)
+            Reason::NotSent(error) => {
+                write!(f, "{}, which was not sent: {error}", self.message)
             }
         }
     }
 }
 
 /// Returns the name and the numbers of an error.
-pub(super) fn fault_in_words(fault: ErrorCode, version: Version) -> String {
+pub(super) fn describe_fault(fault: ErrorCode, version: Version) -> String {
     match fault.name(version) {
         Some(name) => format!("{name} ({fault})"),
         None => fault.to_string(),
@@ -77,7 +77,7 @@ pub(super) fn fault_in_words(fault: ErrorCode, version: Version) -> String {
 }
 
 /// Returns the name of a message.
-pub(super) const fn name_of(message: &Message) -> &'static str {
+pub(super) const fn message_name(message: &Message) -> &'static str {
     match message {
         Message::FlowMod(change) => match change.command {
             FlowModCommand::Add => "the addition of a rule",

@@ -13,11 +13,11 @@ use openflow::{Message, Version};
 
 use super::ControllerError;
 use super::application::Application;
-use super::conversation::Kind;
+use super::conversation::IncomingKind;
 use super::diagnosis::Diagnosis;
 use super::events::{Event, Events};
-use super::exchange::{Done, Exchange, Taken};
-use super::link::{Backlog, Lent, Link, broken};
+use super::exchange::{AnswerMatch, Exchange, RequestOutcome};
+use super::link::{Backlog, Link, LinkLoan, broken};
 use super::tally::Tally;
 
 /// An order to a session.
@@ -26,7 +26,7 @@ pub(super) enum Order {
     /// Send a request to the device.
     Request(Request),
     /// Lend the connection, and wait until it is returned.
-    Lend(Sender<Lent>),
+    Lend(Sender<LinkLoan>),
 }
 
 /// A request to the device.
@@ -35,18 +35,18 @@ pub(super) struct Request {
     /// The messages; a barrier follows them.
     pub(super) messages: Vec<Message>,
     /// Receives the result after the barrier reply.
-    pub(super) reply: Sender<Result<Done, ControllerError>>,
+    pub(super) reply: Sender<Result<RequestOutcome, ControllerError>>,
 }
 
 /// The published state of a session.
 #[derive(Debug)]
 pub(super) struct Board {
-    shown: Mutex<Shown>,
+    status: Mutex<SessionStatus>,
     datapath: DatapathId,
 }
 
 #[derive(Debug)]
-struct Shown {
+struct SessionStatus {
     tally: Tally,
     backlog: Backlog,
     events: Events,
@@ -55,48 +55,48 @@ struct Shown {
 
 impl Board {
     pub(super) fn new(link: &Link, datapath: DatapathId) -> Self {
-        let shown = Mutex::new(Shown {
+        let status = Mutex::new(SessionStatus {
             tally: link.tally().clone(),
             backlog: Backlog::default(),
             events: Events::default(),
             end: None,
         });
-        Self { shown, datapath }
+        Self { status, datapath }
     }
 
-    fn shown(&self) -> MutexGuard<'_, Shown> {
-        self.shown.lock().unwrap_or_else(PoisonError::into_inner)
+    fn status(&self) -> MutexGuard<'_, SessionStatus> {
+        self.status.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn tally(&self) -> Tally {
-        self.shown().tally.clone()
+        self.status().tally.clone()
     }
 
     pub(super) fn events(&self) -> Vec<Event> {
-        self.shown().events.take()
+        self.status().events.take()
     }
 
     pub(super) fn events_lost(&self) -> u64 {
-        let shown = self.shown();
-        shown.events.lost() + shown.events.unread()
+        let status = self.status();
+        status.events.lost() + status.events.unread()
     }
 
     pub(super) fn backlog(&self) -> Backlog {
-        self.shown().backlog
+        self.status().backlog
     }
 
     /// Returns the reason for the end of the session, if known.
     pub(super) fn end(&self) -> String {
-        let end = self.shown().end.clone();
+        let end = self.status().end.clone();
         end.unwrap_or_else(|| "its session has ended".to_owned())
     }
 
     pub(super) fn diagnosis(&self, version: Version, now: Instant) -> Diagnosis {
-        let shown = self.shown();
+        let status = self.status();
         Diagnosis {
             datapath: Some(self.datapath),
-            over: shown.end.clone(),
-            ..Diagnosis::of(&shown.tally, Some(version), shown.backlog, now)
+            over: status.end.clone(),
+            ..Diagnosis::of(&status.tally, Some(version), status.backlog, now)
         }
     }
 }
@@ -104,56 +104,56 @@ impl Board {
 /// A request in progress.
 struct Pending {
     exchange: Exchange,
-    reply: Sender<Result<Done, ControllerError>>,
-    is_said: bool,
+    reply: Sender<Result<RequestOutcome, ControllerError>>,
+    is_sent: bool,
 }
 
 /// A connection with a device.
 pub(super) struct Session {
     link: Link,
-    rung: UnixStream,
+    wakeup: UnixStream,
     inbox: Receiver<Order>,
     board: Arc<Board>,
     application: Application,
     pending: Vec<Pending>,
     /// The caller that waits for the connection.
-    borrower: Option<Sender<Lent>>,
+    loan_request: Option<Sender<LinkLoan>>,
     /// Messages of the application that wait for room.
-    unsaid: VecDeque<Message>,
+    queued_messages: VecDeque<Message>,
 }
 
 /// Maximum number of waiting messages of an application; further ones are discarded.
-const UNSAID_MAX: usize = 4096;
+const QUEUED_MESSAGES_MAX: usize = 4096;
 
 impl Session {
     pub(super) const fn new(
         link: Link,
-        rung: UnixStream,
+        wakeup: UnixStream,
         inbox: Receiver<Order>,
         board: Arc<Board>,
         application: Application,
     ) -> Self {
         Self {
             link,
-            rung,
+            wakeup,
             inbox,
             board,
             application,
             pending: Vec::new(),
-            borrower: None,
-            unsaid: VecDeque::new(),
+            loan_request: None,
+            queued_messages: VecDeque::new(),
         }
     }
 
     /// Runs until the connection is closed or all order senders are dropped.
     pub(super) fn run(mut self) {
         let version = self.link.version().expect("the version is negotiated");
-        self.unsaid.extend(self.application.begin(version));
+        self.queued_messages.extend(self.application.begin(version));
         let reason = loop {
             if self.pending.is_empty()
-                && let Some(borrower) = self.borrower.take()
+                && let Some(loan_request) = self.loan_request.take()
             {
-                self = self.lend(borrower);
+                self = self.lend(loan_request);
             }
             match self.turn(version) {
                 Ok(true) => {}
@@ -162,7 +162,7 @@ impl Session {
                 Err(error) => break error.to_string(),
             }
         };
-        self.show(Some(reason.clone()));
+        self.publish(Some(reason.clone()));
         for pending in self.pending {
             // The caller may have stopped waiting.
             let _ = pending
@@ -179,12 +179,12 @@ impl Session {
     }
 
     /// Lends the connection, and continues when it is returned.
-    fn lend(self, borrower: Sender<Lent>) -> Self {
+    fn lend(self, loan_request: Sender<LinkLoan>) -> Self {
         let Self { link, .. } = self;
         let (back, returned) = mpsc::channel();
         // If the borrower has disappeared, the loan is dropped, which returns the connection at
         // once.
-        drop(borrower.send(Lent::new(link, back)));
+        drop(loan_request.send(LinkLoan::new(link, back)));
         let link = returned.recv().expect("a loan always returns its link");
         Self { link, ..self }
     }
@@ -192,17 +192,17 @@ impl Session {
     /// Processes orders and input, and waits for more. Returns `false` when all order senders are
     /// dropped.
     fn turn(&mut self, version: Version) -> Result<bool, ControllerError> {
-        if !self.take_orders()? {
+        if !self.process_orders()? {
             return Ok(false);
         }
         self.say()?;
-        let came = self.link.turn()?;
+        let received = self.link.turn()?;
         self.hear(version)?;
         self.say()?;
-        self.show(None);
-        let lends = self.borrower.is_some() && self.pending.is_empty();
-        if !came && !lends {
-            let also = Some(self.rung.as_fd());
+        self.publish(None);
+        let lends = self.loan_request.is_some() && self.pending.is_empty();
+        if !received && !lends {
+            let also = Some(self.wakeup.as_fd());
             let waited = self.link.stream().wait_also(self.link.wanted(), also, None);
             waited.map_err(|error| ControllerError::Down(error.to_string()))?;
         }
@@ -211,24 +211,24 @@ impl Session {
 
     /// Takes orders, unless a request already waits for room. Returns `false` when all order
     /// senders are dropped.
-    fn take_orders(&mut self) -> Result<bool, ControllerError> {
+    fn process_orders(&mut self) -> Result<bool, ControllerError> {
         let mut bytes = [0; 64];
-        match self.rung.read(&mut bytes) {
+        match self.wakeup.read(&mut bytes) {
             Ok(0) => return Ok(false),
             Err(error) if error.kind() != ErrorKind::WouldBlock => {
                 return Err(down(&error));
             }
             _ => {}
         }
-        while self.borrower.is_none() && self.pending.iter().all(|pending| pending.is_said) {
+        while self.loan_request.is_none() && self.pending.iter().all(|pending| pending.is_sent) {
             match self.inbox.try_recv() {
                 Ok(Order::Request(request)) => self.pending.push(Pending {
                     exchange: Exchange::new(request.messages),
                     reply: request.reply,
-                    is_said: false,
+                    is_sent: false,
                 }),
-                Ok(Order::Lend(borrower)) => {
-                    self.borrower = Some(borrower);
+                Ok(Order::Lend(loan_request)) => {
+                    self.loan_request = Some(loan_request);
                     break;
                 }
                 Err(TryRecvError::Empty | TryRecvError::Disconnected) => break,
@@ -242,13 +242,13 @@ impl Session {
     fn say(&mut self) -> Result<(), ControllerError> {
         let conversation = self.link.conversation();
         while conversation.has_room()
-            && let Some(message) = self.unsaid.pop_front()
+            && let Some(message) = self.queued_messages.pop_front()
         {
             // A message that the version cannot express is discarded.
             let _ = conversation.say(&message);
         }
         for pending in &mut self.pending {
-            pending.is_said = pending.exchange.say(conversation);
+            pending.is_sent = pending.exchange.say(conversation);
         }
         self.link.write()?;
         let conversation = self.link.conversation();
@@ -264,48 +264,49 @@ impl Session {
             let Some(heard) = self.link.conversation().hear().map_err(broken)? else {
                 return Ok(());
             };
-            let mut taken = Taken::Foreign;
+            let mut taken = AnswerMatch::Foreign;
             let mut place = 0;
             for (index, pending) in self.pending.iter_mut().enumerate() {
                 taken = pending.exchange.take(&heard);
                 place = index;
-                if !matches!(taken, Taken::Foreign) {
+                if !matches!(taken, AnswerMatch::Foreign) {
                     break;
                 }
             }
             match taken {
-                Taken::Foreign => {
-                    if heard.kind == Kind::PacketIn && !self.application.is_silent() {
+                AnswerMatch::Foreign => {
+                    if heard.kind == IncomingKind::PacketIn && !self.application.is_silent() {
                         if let Ok(Message::PacketIn(frame)) = heard.message() {
-                            let room = UNSAID_MAX.saturating_sub(self.unsaid.len());
+                            let room =
+                                QUEUED_MESSAGES_MAX.saturating_sub(self.queued_messages.len());
                             let says = self.application.packet_in(&frame, version);
-                            self.unsaid.extend(says.into_iter().take(room));
+                            self.queued_messages.extend(says.into_iter().take(room));
                         }
                     } else {
-                        self.board.shown().events.keep(&heard);
+                        self.board.status().events.keep(&heard);
                     }
                 }
-                Taken::Mine => {}
-                Taken::Last(answered) => {
+                AnswerMatch::Mine => {}
+                AnswerMatch::Last(answered) => {
                     let done = self.pending.remove(place);
                     let outcome = done.exchange.finish(answered, self.link.conversation());
-                    self.show(None);
+                    self.publish(None);
                     // The caller may have stopped waiting.
                     let _ = done.reply.send(Ok(outcome));
                 }
-                Taken::Broken(what) => return Err(ControllerError::Down(what)),
+                AnswerMatch::Broken(what) => return Err(ControllerError::Down(what)),
             }
         }
     }
 
     /// Publishes the state of the connection.
-    fn show(&self, end: Option<String>) {
+    fn publish(&self, end: Option<String>) {
         let backlog = self.link.backlog().unwrap_or_default();
         let tally = self.link.tally().clone();
-        let mut shown = self.board.shown();
-        shown.tally = tally;
-        shown.backlog = backlog;
-        shown.end = end;
+        let mut status = self.board.status();
+        status.tally = tally;
+        status.backlog = backlog;
+        status.end = end;
     }
 }
 

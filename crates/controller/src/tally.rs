@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use base::Instant;
 use openflow::{Message, Version};
 
-use super::conversation::Kind;
-use super::refusal::fault_in_words;
+use super::conversation::IncomingKind;
+use super::refusal::describe_fault;
 
 /// Number of stored errors, the latest ones.
 const ERRORS_MAX: usize = 8;
@@ -18,7 +18,7 @@ pub struct Tally {
     said: u64,
     bytes: u64,
     last_handed: Option<Instant>,
-    heard: BTreeMap<Kind, (u64, Instant)>,
+    heard: BTreeMap<IncomingKind, (u64, Instant)>,
     echo_requests: u64,
     last: Option<(&'static str, Instant)>,
     errors: Vec<String>,
@@ -39,14 +39,20 @@ impl Tally {
         }
     }
 
-    pub(super) fn note(&mut self, kind: Kind, bytes: &[u8], version: Version, now: Instant) {
+    pub(super) fn note(
+        &mut self,
+        kind: IncomingKind,
+        bytes: &[u8],
+        version: Version,
+        now: Instant,
+    ) {
         let (count, last) = self.heard.entry(kind).or_insert((0, now));
         *count += 1;
         *last = now;
         self.last = Some((kind.name(), now));
-        if kind == Kind::Error {
+        if kind == IncomingKind::Error {
             let words = match Message::decode(bytes, version) {
-                Ok((_, Message::Error(error))) => fault_in_words(error.code, version),
+                Ok((_, Message::Error(error))) => describe_fault(error.code, version),
                 _ => "a malformed error message".to_owned(),
             };
             self.errors.truncate(ERRORS_MAX - 1);
@@ -88,12 +94,12 @@ impl Tally {
 
     /// Returns the number of received messages of a kind.
     #[must_use]
-    pub fn heard(&self, kind: Kind) -> u64 {
+    pub fn heard(&self, kind: IncomingKind) -> u64 {
         self.heard.get(&kind).map_or(0, |(count, _)| *count)
     }
 
     /// Returns the kinds of received messages, with their counts and the times of the last ones.
-    pub fn kinds(&self) -> impl Iterator<Item = (Kind, u64, Instant)> {
+    pub fn kinds(&self) -> impl Iterator<Item = (IncomingKind, u64, Instant)> {
         self.heard
             .iter()
             .map(|(kind, (count, last))| (*kind, *count, *last))

@@ -83,17 +83,17 @@ fn barriers(
 }
 
 fn connected(react: impl FnMut(&mut Channel, ReceivedMessage) + Send + 'static) -> Controller {
-    connected_by(Manner::silent(Version::V10), react)
+    connected_by(ControllerSettings::silent(Version::V10), react)
 }
 
 fn connected_by(
-    manner: Manner,
+    settings: ControllerSettings,
     react: impl FnMut(&mut Channel, ReceivedMessage) + Send + 'static,
 ) -> Controller {
     let (near, far) = UnixStream::pair().unwrap();
     device(far, ID, barriers(react));
     let stream = ControlStream::unix(near).unwrap();
-    Controller::start(stream, manner, &Clock::start()).unwrap()
+    Controller::start(stream, settings, &Clock::start()).unwrap()
 }
 
 fn say(channel: &mut Channel, xid: Xid, message: &Message) {
@@ -128,7 +128,7 @@ fn rules_are_installed_after_the_deletion_of_old_ones() {
 #[test]
 fn refused_rule_is_reported_by_position_and_error_name() {
     for version in [Version::V10, Version::V13, Version::V15] {
-        let controller = connected_by(Manner::silent(version), |channel, received| {
+        let controller = connected_by(ControllerSettings::silent(version), |channel, received| {
             let Message::FlowMod(change) = &received.message else {
                 return;
             };
@@ -138,10 +138,10 @@ fn refused_rule_is_reported_by_position_and_error_name() {
             }
         });
         let error = controller.install(&[rule(1), rule(2)]).unwrap_err();
-        let told = error.to_string();
+        let text = error.to_string();
         let start = "the device refused a rule: the addition of a rule: \
                      OFPFMFC_TABLE_FULL (type ";
-        assert!(told.starts_with(start), "{told}");
+        assert!(text.starts_with(start), "{text}");
         let messages = (1..4).map(|n| Message::FlowMod(rule(n))).collect();
         let done = (&controller).request(messages).unwrap();
         assert_eq!((done.refused, done.refusals.len()), (1, 1));
@@ -160,10 +160,10 @@ fn inexpressible_messages_are_refusals() {
     let done = (&controller).request(messages).unwrap();
     assert_eq!(done.refused, 1);
     assert_eq!(done.refusals[0].place, 0);
-    let told = done.refusals[0].to_string();
+    let text = done.refusals[0].to_string();
     assert!(
-        told.contains("not sent: OpenFlow10 cannot express"),
-        "{told}"
+        text.contains("not sent: OpenFlow10 cannot express"),
+        "{text}"
     );
 }
 
@@ -266,33 +266,36 @@ fn hand_over_times_precede_answers() {
 
 #[test]
 fn statistics_requests_return_the_matching_reply() {
-    let controller = connected_by(Manner::silent(Version::V13), |channel, received| {
-        let Message::MultipartRequest(request) = received.message else {
-            return;
-        };
-        let reply = match request {
-            MultipartRequest::Flow(form, _) => {
-                MultipartReply::Flow(form, vec![flow_stats(3, 4), flow_stats(5, 6)])
-            }
-            MultipartRequest::Aggregate(form, _) => {
-                let sums = flow::AggregateStats {
-                    packets: 10,
-                    bytes: 600,
-                    flows: 2,
-                };
-                MultipartReply::Aggregate(form, sums)
-            }
-            MultipartRequest::PortDesc(_) => {
-                let mut port = PortDesc::new(PortNo(7));
-                port.name = "eth7".to_owned();
-                MultipartReply::PortDesc(vec![port, PortDesc::new(PortNo(9))])
-            }
-            MultipartRequest::Table => MultipartReply::Table(Vec::new()),
-            // A wrong answer, on purpose.
-            _ => MultipartReply::Group(Vec::new()),
-        };
-        say(channel, received.xid, &Message::reply(reply));
-    });
+    let controller = connected_by(
+        ControllerSettings::silent(Version::V13),
+        |channel, received| {
+            let Message::MultipartRequest(request) = received.message else {
+                return;
+            };
+            let reply = match request {
+                MultipartRequest::Flow(form, _) => {
+                    MultipartReply::Flow(form, vec![flow_stats(3, 4), flow_stats(5, 6)])
+                }
+                MultipartRequest::Aggregate(form, _) => {
+                    let sums = flow::AggregateStats {
+                        packets: 10,
+                        bytes: 600,
+                        flows: 2,
+                    };
+                    MultipartReply::Aggregate(form, sums)
+                }
+                MultipartRequest::PortDesc(_) => {
+                    let mut port = PortDesc::new(PortNo(7));
+                    port.name = "eth7".to_owned();
+                    MultipartReply::PortDesc(vec![port, PortDesc::new(PortNo(9))])
+                }
+                MultipartRequest::Table => MultipartReply::Table(Vec::new()),
+                // A wrong answer, on purpose.
+                _ => MultipartReply::Group(Vec::new()),
+            };
+            say(channel, received.xid, &Message::reply(reply));
+        },
+    );
     let mut device = &controller;
     let all = FlowStatsRequest::all;
     assert_eq!(device.flows(all()).unwrap().len(), 2);
@@ -339,10 +342,10 @@ fn peer_without_openflow_is_reported() {
     let (near, mut far) = UnixStream::pair().unwrap();
     far.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n").unwrap();
     let stream = ControlStream::unix(near).unwrap();
-    let manner = Manner::silent(Version::V13);
-    let error = Controller::start(stream, manner, &Clock::start()).unwrap_err();
-    let told = error.to_string();
-    assert!(told.contains("does not speak OpenFlow"), "{told}");
+    let settings = ControllerSettings::silent(Version::V13);
+    let error = Controller::start(stream, settings, &Clock::start()).unwrap_err();
+    let text = error.to_string();
+    assert!(text.contains("does not speak OpenFlow"), "{text}");
 }
 
 #[test]
@@ -398,10 +401,10 @@ fn tcp_devices_are_distinguished_and_timestamped_by_the_kernel() {
     for id in [7, 3, 5] {
         tcp_device(address, DatapathId(id));
     }
-    let manner = Manner::silent(Version::V13);
+    let settings = ControllerSettings::silent(Version::V13);
     let limit = Duration::from_secs(60);
     let devices = listener
-        .gather(3, &manner, &clock, limit, || Ok(()))
+        .gather(3, &settings, &clock, limit, || Ok(()))
         .unwrap();
     let ids: Vec<_> = devices.keys().map(|id| id.0).collect();
     assert_eq!(ids, [3, 5, 7]);
@@ -423,13 +426,13 @@ fn duplicate_datapath_ids_are_an_error() {
     let address = listener.address().unwrap();
     tcp_device(address, ID);
     tcp_device(address, ID);
-    let manner = Manner::silent(Version::V10);
+    let settings = ControllerSettings::silent(Version::V10);
     let limit = Duration::from_secs(60);
     let error = listener
-        .gather(2, &manner, &clock, limit, || Ok(()))
+        .gather(2, &settings, &clock, limit, || Ok(()))
         .unwrap_err();
-    let told = error.to_string();
-    assert!(told.ends_with("000000000000002a"), "{told}");
+    let text = error.to_string();
+    assert!(text.ends_with("000000000000002a"), "{text}");
 }
 
 #[test]
@@ -451,12 +454,12 @@ fn accept_fails_at_once_for_a_dead_device() {
 
 #[test]
 fn hub_application_answers_packet_ins() {
-    let manner = Manner {
+    let settings = ControllerSettings {
         versions: VersionSet::only(Version::V13),
         application: Application::Hub,
     };
     let (heard, hearing) = mpsc::channel();
-    let controller = connected_by(manner, move |channel, received| match received.message {
+    let controller = connected_by(settings, move |channel, received| match received.message {
         Message::FlowMod(rule) => {
             assert_eq!((rule.priority, &rule.matching), (0, &Match::any()));
             say(channel, Xid(0), &Message::PacketIn(packet_in(60)));
@@ -489,7 +492,11 @@ fn loan_returns_its_connection_on_drop() {
         _ => say(channel, received.xid, &Message::BarrierReply),
     });
     let stream = ControlStream::unix(near).unwrap();
-    let controller = Controller::start(stream, Manner::silent(Version::V10), &Clock::start());
+    let controller = Controller::start(
+        stream,
+        ControllerSettings::silent(Version::V10),
+        &Clock::start(),
+    );
     let controller = controller.unwrap();
     let mut lent = controller.lend().unwrap();
     assert!(lent.request(vec![Message::FlowMod(rule(1))]).is_err());

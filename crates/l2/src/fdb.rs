@@ -117,10 +117,10 @@ pub struct ForwardingDatabase {
     ageing: Duration,
     view: FdbView,
     /// Number of static entries.
-    statics: usize,
+    static_entries: usize,
     /// The last known activity of each learned station. It lags behind [`FdbEntry::last_seen`] and
     /// is corrected when the station is examined.
-    known: BTreeMap<FdbKey, Instant>,
+    last_activity: BTreeMap<FdbKey, Instant>,
     /// Learned stations by port and age: the order of expiry and eviction.
     by_age: BTreeMap<PortNo, BTreeSet<(Instant, FdbKey)>>,
     counts: FdbCounts,
@@ -131,13 +131,13 @@ impl ForwardingDatabase {
     /// frames.
     #[must_use]
     pub fn new(limit: usize, ageing: Duration) -> Self {
-        let (view, known, by_age) = Default::default();
+        let (view, last_activity, by_age) = Default::default();
         Self {
             limit,
             ageing,
             view,
-            statics: 0,
-            known,
+            static_entries: 0,
+            last_activity,
             by_age,
             counts: FdbCounts::default(),
         }
@@ -166,7 +166,7 @@ impl ForwardingDatabase {
     /// Returns the number of stations.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.known.len() + self.statics
+        self.last_activity.len() + self.static_entries
     }
 
     /// Returns whether the table is empty.
@@ -178,7 +178,7 @@ impl ForwardingDatabase {
     /// Returns the number of static entries.
     #[must_use]
     pub fn static_count(&self) -> usize {
-        self.statics
+        self.static_entries
     }
 
     /// Returns the counters.
@@ -201,14 +201,14 @@ impl ForwardingDatabase {
                 return false;
             }
             Some(_) => {
-                self.forget(address);
+                self.remove_entry(address);
                 self.counts.moved += 1;
             }
             None if !self.make_room() => return false,
             None => self.counts.learned += 1,
         }
-        self.put(address, port, false, now);
-        self.note_age(port, address, now);
+        self.insert_entry(address, port, false, now);
+        self.record_age(port, address, now);
         true
     }
 
@@ -226,33 +226,33 @@ impl ForwardingDatabase {
         let before = self.view.stations.get(&address).cloned();
         match &before {
             Some(station) if station.is_static && station.port == port => return Ok(None),
-            Some(_) => self.forget(address),
+            Some(_) => self.remove_entry(address),
             None if !self.make_room() => return Err(FdbFull),
             None => {}
         }
-        self.put(address, port, true, now);
-        self.statics += 1;
+        self.insert_entry(address, port, true, now);
+        self.static_entries += 1;
         Ok(before)
     }
 
     /// Removes a static entry. Returns whether it existed.
     pub fn remove_static(&mut self, address: FdbKey) -> bool {
         let station = self.view.find(address);
-        let is_there = station.is_some_and(FdbEntry::is_static);
-        if is_there {
-            self.forget(address);
+        let exists = station.is_some_and(FdbEntry::is_static);
+        if exists {
+            self.remove_entry(address);
         }
-        is_there
+        exists
     }
 
     /// Removes the learned stations of `port`. Returns whether there were any.
     pub fn flush_port(&mut self, port: PortNo) -> bool {
-        let Some(aged) = self.by_age.remove(&port) else {
+        let Some(entries) = self.by_age.remove(&port) else {
             return false;
         };
-        for (_, address) in &aged {
+        for (_, address) in &entries {
             self.view.stations.remove(address);
-            self.known.remove(address);
+            self.last_activity.remove(address);
         }
         true
     }
@@ -260,26 +260,30 @@ impl ForwardingDatabase {
     /// Removes all stations of `port`. Returns whether there were any.
     pub fn remove_port(&mut self, port: PortNo) -> bool {
         let learned = self.flush_port(port);
-        let by_hand = self.addresses(|station| station.is_static && station.port == port);
-        by_hand.iter().for_each(|address| self.forget(*address));
-        learned || !by_hand.is_empty()
+        let static_keys = self.addresses(|station| station.is_static && station.port == port);
+        static_keys
+            .iter()
+            .for_each(|address| self.remove_entry(*address));
+        learned || !static_keys.is_empty()
     }
 
     /// Removes all learned stations. Returns whether there were any.
     pub fn flush(&mut self) -> bool {
         let learned = self.addresses(|station| !station.is_static);
-        learned.iter().for_each(|address| self.forget(*address));
+        learned
+            .iter()
+            .for_each(|address| self.remove_entry(*address));
         !learned.is_empty()
     }
 
     /// Returns the addresses of the selected stations.
-    fn addresses(&self, are_meant: impl Fn(&FdbEntry) -> bool) -> Vec<FdbKey> {
+    fn addresses(&self, is_selected: impl Fn(&FdbEntry) -> bool) -> Vec<FdbKey> {
         let all = self.view.iter();
-        let meant = all.filter(|(_, station)| are_meant(station));
-        meant.map(|(address, _)| address).collect()
+        let selected = all.filter(|(_, station)| is_selected(station));
+        selected.map(|(address, _)| address).collect()
     }
 
-    fn put(&mut self, address: FdbKey, port: PortNo, is_static: bool, now: Instant) {
+    fn insert_entry(&mut self, address: FdbKey, port: PortNo, is_static: bool, now: Instant) {
         let station = FdbEntry {
             port,
             is_static,
@@ -292,15 +296,15 @@ impl ForwardingDatabase {
     pub fn expire(&mut self, now: Instant) -> bool {
         let before = self.len();
         for port in self.by_age.keys().copied().collect::<Vec<_>>() {
-            while let Some((known, address)) = self.oldest(port)
-                && known + self.ageing <= now
+            while let Some((last_activity, address)) = self.oldest(port)
+                && last_activity + self.ageing <= now
             {
                 let seen = self.last_seen(address);
                 if seen + self.ageing <= now {
-                    self.forget(address);
+                    self.remove_entry(address);
                     self.counts.expired += 1;
                 } else {
-                    self.note_age(port, address, seen);
+                    self.record_age(port, address, seen);
                 }
             }
         }
@@ -311,7 +315,9 @@ impl ForwardingDatabase {
     #[must_use]
     pub fn next_expiry(&self) -> Option<Instant> {
         let oldest = self.by_age.values().filter_map(BTreeSet::first);
-        oldest.map(|(known, _)| *known + self.ageing).min()
+        oldest
+            .map(|(last_activity, _)| *last_activity + self.ageing)
+            .min()
     }
 
     fn oldest(&self, port: PortNo) -> Option<(Instant, FdbKey)> {
@@ -325,12 +331,12 @@ impl ForwardingDatabase {
             .last_seen()
     }
 
-    fn note_age(&mut self, port: PortNo, address: FdbKey, seen: Instant) {
-        let aged = self.by_age.entry(port).or_default();
-        if let Some(known) = self.known.insert(address, seen) {
-            aged.remove(&(known, address));
+    fn record_age(&mut self, port: PortNo, address: FdbKey, seen: Instant) {
+        let entries = self.by_age.entry(port).or_default();
+        if let Some(last_activity) = self.last_activity.insert(address, seen) {
+            entries.remove(&(last_activity, address));
         }
-        aged.insert((seen, address));
+        entries.insert((seen, address));
     }
 
     /// Evicts a station if the table is full. Returns whether there is room for a new one.
@@ -341,41 +347,41 @@ impl ForwardingDatabase {
     /// Evicts an old station of the port with the most learned stations. Returns `false` if there
     /// is none: static entries are not evicted.
     fn evict(&mut self) -> bool {
-        let crowded = self
+        let largest = self
             .by_age
             .iter()
-            .max_by_key(|(_, aged)| aged.len())
+            .max_by_key(|(_, entries)| entries.len())
             .map(|(port, _)| *port);
-        let Some(port) = crowded else { return false };
+        let Some(port) = largest else { return false };
         for _ in 0..EVICTION_TRIES {
-            let Some((known, address)) = self.oldest(port) else {
+            let Some((last_activity, address)) = self.oldest(port) else {
                 return false;
             };
             let seen = self.last_seen(address);
-            if seen <= known {
+            if seen <= last_activity {
                 break;
             }
-            self.note_age(port, address, seen);
+            self.record_age(port, address, seen);
         }
         let oldest = self.oldest(port);
         if let Some((_, address)) = oldest {
-            self.forget(address);
+            self.remove_entry(address);
             self.counts.evicted += 1;
         }
         oldest.is_some()
     }
 
-    fn forget(&mut self, address: FdbKey) {
+    fn remove_entry(&mut self, address: FdbKey) {
         let Some(station) = self.view.stations.remove(&address) else {
             return;
         };
-        let Some(known) = self.known.remove(&address) else {
-            self.statics -= 1;
+        let Some(last_activity) = self.last_activity.remove(&address) else {
+            self.static_entries -= 1;
             return;
         };
-        if let Some(aged) = self.by_age.get_mut(&station.port) {
-            aged.remove(&(known, address));
-            if aged.is_empty() {
+        if let Some(entries) = self.by_age.get_mut(&station.port) {
+            entries.remove(&(last_activity, address));
+            if entries.is_empty() {
                 self.by_age.remove(&station.port);
             }
         }

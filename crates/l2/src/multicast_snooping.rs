@@ -63,9 +63,9 @@ impl MulticastView {
     }
 
     /// Returns the ports of a class in a VLAN, without duplicates.
-    pub fn ports(&self, audience: MulticastClass, vid: u16) -> impl Iterator<Item = PortNo> {
+    pub fn ports(&self, class: MulticastClass, vid: u16) -> impl Iterator<Item = PortNo> {
         let routers = self.routers.get(&vid).map_or(&[][..], AsRef::as_ref);
-        let parts: [&[PortNo]; 3] = match audience {
+        let parts: [&[PortNo]; 3] = match class {
             MulticastClass::Members(group) => {
                 let members = self.members.get(&group);
                 [members.map_or(&[], AsRef::as_ref), &self.floods, routers]
@@ -94,7 +94,7 @@ pub struct MulticastTable {
     limit: usize,
     ageing: Duration,
     /// The time of the last message for each key.
-    heard: BTreeMap<MembershipKey, Instant>,
+    last_report: BTreeMap<MembershipKey, Instant>,
     /// The same keys by age, members and routers apart, since their lifetimes differ.
     by_age: [BTreeSet<(Instant, MembershipKey)>; 2],
     view: MulticastView,
@@ -115,7 +115,7 @@ impl MulticastTable {
         let mut table = Self {
             limit: 0,
             ageing: Duration::ZERO,
-            heard: BTreeMap::new(),
+            last_report: BTreeMap::new(),
             by_age: Default::default(),
             view: MulticastView::default(),
         };
@@ -125,8 +125,8 @@ impl MulticastTable {
 
     /// Replaces the configuration.
     pub fn configure(&mut self, snooping: &SnoopingConfig, config: &SwitchingConfig) {
-        let ports = |wants: fn(&config::LogicalPort) -> bool| -> Arc<[PortNo]> {
-            let ports = config.ports.iter().filter(|port| wants(port));
+        let ports = |is_selected: fn(&config::LogicalPort) -> bool| -> Arc<[PortNo]> {
+            let ports = config.ports.iter().filter(|port| is_selected(port));
             ports
                 .filter_map(|port| port.members.first().copied())
                 .collect()
@@ -150,32 +150,36 @@ impl MulticastTable {
         &self,
         now: Instant,
     ) -> impl Iterator<Item = (MulticastGroup, PortNo, Duration)> {
-        self.heard.iter().filter_map(move |(row, heard)| match row {
-            MembershipKey::Member(group, port) => Some((*group, *port, now - *heard)),
-            MembershipKey::Router(..) => None,
-        })
+        self.last_report
+            .iter()
+            .filter_map(move |(key, last_report)| match key {
+                MembershipKey::Member(group, port) => Some((*group, *port, now - *last_report)),
+                MembershipKey::Router(..) => None,
+            })
     }
 
     /// Returns all router ports: VLAN, port and age.
     pub fn routers(&self, now: Instant) -> impl Iterator<Item = (u16, PortNo, Duration)> {
-        self.heard.iter().filter_map(move |(row, heard)| match row {
-            MembershipKey::Router(vid, port) => Some((*vid, *port, now - *heard)),
-            MembershipKey::Member(..) => None,
-        })
+        self.last_report
+            .iter()
+            .filter_map(move |(key, last_report)| match key {
+                MembershipKey::Router(vid, port) => Some((*vid, *port, now - *last_report)),
+                MembershipKey::Member(..) => None,
+            })
     }
 
     /// Processes a received membership message. Returns whether the table changed.
     pub fn handle_message(
         &mut self,
         (port, vid): (PortNo, u16),
-        said: &MembershipMessage,
+        message: &MembershipMessage,
         now: Instant,
     ) -> bool {
         // This port receives all groups in any case.
         if self.view.floods.contains(&port) {
             return false;
         }
-        match said {
+        match message {
             MembershipMessage::Query => self.refresh(MembershipKey::Router(vid, port), now),
             MembershipMessage::Report(changes) => changes.iter().fold(false, |news, change| {
                 self.handle_change((port, vid), change, now) | news
@@ -194,9 +198,11 @@ impl MulticastTable {
         if !change.is_joined {
             // A port that receives reports may have further members behind it.
             let may_leave = !self.view.flood_reports.contains(&port);
-            return may_leave && self.forget(MembershipKey::Member(group, port));
+            return may_leave && self.remove_key(MembershipKey::Member(group, port));
         }
-        let has_router = self.heard.contains_key(&MembershipKey::Router(vid, port));
+        let has_router = self
+            .last_report
+            .contains_key(&MembershipKey::Router(vid, port));
         if has_router || !address.is_multicast() {
             return false;
         }
@@ -208,24 +214,24 @@ impl MulticastTable {
 
     /// Removes all entries of a port. Returns whether there were any.
     pub fn remove_port(&mut self, port: PortNo) -> bool {
-        self.forget_all(|row| match row {
+        self.remove_matching(|key| match key {
             MembershipKey::Member(_, at) | MembershipKey::Router(_, at) => *at == port,
         })
     }
 
     /// Removes all entries. Returns whether there were any.
     pub fn flush(&mut self) -> bool {
-        self.forget_all(|_| true)
+        self.remove_matching(|_| true)
     }
 
     /// Removes entries whose lifetime has passed. Returns whether there were any.
     pub fn expire(&mut self, now: Instant) -> bool {
         let mut any = false;
         for kind in 0..self.by_age.len() {
-            while let Some((heard, row)) = self.by_age[kind].first().copied()
-                && heard + self.lives(kind) <= now
+            while let Some((last_report, key)) = self.by_age[kind].first().copied()
+                && last_report + self.lifetime(kind) <= now
             {
-                any |= self.forget(row);
+                any |= self.remove_key(key);
             }
         }
         any
@@ -234,88 +240,88 @@ impl MulticastTable {
     /// Returns the time at which [`MulticastTable::expire`] is due.
     pub fn next_expiry(&self) -> Option<Instant> {
         let first = self.by_age.iter().enumerate();
-        let due = first.filter_map(|(kind, rows)| Some(rows.first()?.0 + self.lives(kind)));
+        let due = first.filter_map(|(kind, keys)| Some(keys.first()?.0 + self.lifetime(kind)));
         due.min()
     }
 
-    const fn lives(&self, kind: usize) -> Duration {
+    const fn lifetime(&self, kind: usize) -> Duration {
         match kind {
             0 => self.ageing,
             _ => ROUTER_AGEING,
         }
     }
 
-    fn refresh(&mut self, row: MembershipKey, now: Instant) -> bool {
-        let before = self.heard.insert(row, now);
-        let rows = &mut self.by_age[row.kind()];
+    fn refresh(&mut self, key: MembershipKey, now: Instant) -> bool {
+        let before = self.last_report.insert(key, now);
+        let keys = &mut self.by_age[key.kind()];
         if let Some(before) = before {
-            rows.remove(&(before, row));
+            keys.remove(&(before, key));
         }
-        rows.insert((now, row));
+        keys.insert((now, key));
         if before.is_none() {
-            self.show(row);
+            self.update_view(key);
         }
         before.is_none()
     }
 
-    fn forget(&mut self, row: MembershipKey) -> bool {
-        let Some(heard) = self.heard.remove(&row) else {
+    fn remove_key(&mut self, key: MembershipKey) -> bool {
+        let Some(last_report) = self.last_report.remove(&key) else {
             return false;
         };
-        self.by_age[row.kind()].remove(&(heard, row));
-        self.show(row);
+        self.by_age[key.kind()].remove(&(last_report, key));
+        self.update_view(key);
         true
     }
 
-    fn forget_all(&mut self, is_meant: impl Fn(&MembershipKey) -> bool) -> bool {
-        let meant = self.heard.keys().filter(|row| is_meant(row));
-        let meant: Vec<_> = meant.copied().collect();
-        for row in &meant {
-            self.forget(*row);
+    fn remove_matching(&mut self, is_selected: impl Fn(&MembershipKey) -> bool) -> bool {
+        let selected = self.last_report.keys().filter(|key| is_selected(key));
+        let selected: Vec<_> = selected.copied().collect();
+        for key in &selected {
+            self.remove_key(*key);
         }
-        !meant.is_empty()
+        !selected.is_empty()
     }
 
     /// Evicts the group of the oldest membership.
     fn evict(&mut self) {
-        let oldest = self.by_age[0].first().map(|(_, row)| *row);
+        let oldest = self.by_age[0].first().map(|(_, key)| *key);
         if let Some(MembershipKey::Member(oldest, _)) = oldest {
-            self.forget_all(
-                |row| matches!(row, MembershipKey::Member(group, _) if *group == oldest),
+            self.remove_matching(
+                |key| matches!(key, MembershipKey::Member(group, _) if *group == oldest),
             );
         }
     }
 
     /// Updates the view of the group or VLAN of a key.
-    fn show(&mut self, row: MembershipKey) {
+    fn update_view(&mut self, key: MembershipKey) {
         let (least, most) = (PortNo(0), PortNo(u32::MAX));
         let ports = |least, most| -> Arc<[PortNo]> {
-            let rows = self.heard.range(least..=most);
-            rows.map(|(row, _)| match row {
+            let keys = self.last_report.range(least..=most);
+            keys.map(|(key, _)| match key {
                 MembershipKey::Member(_, port) | MembershipKey::Router(_, port) => *port,
             })
             .collect()
         };
-        match row {
+        match key {
             MembershipKey::Member(group, _) => {
                 let ports = ports(
                     MembershipKey::Member(group, least),
                     MembershipKey::Member(group, most),
                 );
-                put(&mut self.view.members, group, ports);
+                set_ports(&mut self.view.members, group, ports);
             }
             MembershipKey::Router(vid, _) => {
                 let ports = ports(
                     MembershipKey::Router(vid, least),
                     MembershipKey::Router(vid, most),
                 );
-                put(&mut self.view.routers, vid, ports);
+                set_ports(&mut self.view.routers, vid, ports);
             }
         }
     }
 }
 
-fn put<K: Ord + Clone>(map: &mut OrdMap<K, Arc<[PortNo]>>, key: K, ports: Arc<[PortNo]>) {
+fn set_ports<K: Ord + Clone>(map: &mut OrdMap<K, Arc<[PortNo]>>, key: K, ports: Arc<[PortNo]>) {
     match ports.is_empty() {
         true => drop(map.remove(&key)),
         false => drop(map.insert(key, ports)),
@@ -354,16 +360,16 @@ mod tests {
         }
     }
 
-    fn says(table: &mut MulticastTable, port: u32, last: u8, is_joined: bool, at: u64) -> bool {
+    fn report(table: &mut MulticastTable, port: u32, last: u8, is_joined: bool, at: u64) -> bool {
         let change = MembershipChange {
             group: group(last).address,
             is_joined,
         };
-        let said = MembershipMessage::Report(vec![change]);
-        table.handle_message((PortNo(port), 0), &said, Instant::from_secs(at))
+        let message = MembershipMessage::Report(vec![change]);
+        table.handle_message((PortNo(port), 0), &message, Instant::from_secs(at))
     }
 
-    fn asks(table: &mut MulticastTable, port: u32, at: u64) -> bool {
+    fn query(table: &mut MulticastTable, port: u32, at: u64) -> bool {
         table.handle_message(
             (PortNo(port), 0),
             &MembershipMessage::Query,
@@ -371,22 +377,22 @@ mod tests {
         )
     }
 
-    fn ports(table: &MulticastTable, audience: MulticastClass) -> Vec<u32> {
+    fn ports(table: &MulticastTable, class: MulticastClass) -> Vec<u32> {
         let view = table.view();
-        let ports = view.ports(audience, 0).map(|port| port.0);
+        let ports = view.ports(class, 0).map(|port| port.0);
         ports.collect()
     }
 
     #[test]
     fn frames_reach_members_flood_ports_and_routers_once() {
         let mut table = table(4);
-        assert!(says(&mut table, 2, 1, true, 0) && says(&mut table, 1, 1, true, 0));
-        assert!(!says(&mut table, 1, 1, true, 1), "already a member");
+        assert!(report(&mut table, 2, 1, true, 0) && report(&mut table, 1, 1, true, 0));
+        assert!(!report(&mut table, 1, 1, true, 1), "already a member");
         assert!(
-            !says(&mut table, 8, 1, true, 1),
+            !report(&mut table, 8, 1, true, 1),
             "already receives all groups"
         );
-        assert!(asks(&mut table, 1, 2) && asks(&mut table, 4, 2) && !asks(&mut table, 8, 2));
+        assert!(query(&mut table, 1, 2) && query(&mut table, 4, 2) && !query(&mut table, 8, 2));
         let members = MulticastClass::Members(group(1));
         assert_eq!(table.view().classify(group(1)), Some(members));
         assert_eq!(table.view().classify(group(2)), None, "flooded");
@@ -394,20 +400,20 @@ mod tests {
         assert_eq!(ports(&table, MulticastClass::Unregistered), [8, 1, 4]);
         assert_eq!(ports(&table, MulticastClass::Reports), [9, 1, 4]);
         // A router port already receives all groups.
-        assert!(!says(&mut table, 4, 1, true, 3));
+        assert!(!report(&mut table, 4, 1, true, 3));
     }
 
     #[test]
     fn members_expire_or_leave() {
         let mut table = table(4);
-        says(&mut table, 1, 1, true, 0);
-        says(&mut table, 9, 1, true, 100);
-        assert!(says(&mut table, 1, 1, false, 100) && !says(&mut table, 1, 1, false, 100));
+        report(&mut table, 1, 1, true, 0);
+        report(&mut table, 9, 1, true, 100);
+        assert!(report(&mut table, 1, 1, false, 100) && !report(&mut table, 1, 1, false, 100));
         assert!(
-            !says(&mut table, 9, 1, false, 100),
+            !report(&mut table, 9, 1, false, 100),
             "other members may remain"
         );
-        asks(&mut table, 2, 250);
+        query(&mut table, 2, 250);
         assert_eq!(table.next_expiry(), Some(Instant::from_secs(400)));
         assert!(!table.expire(Instant::from_secs(399)) && table.expire(Instant::from_secs(400)));
         assert_eq!(table.view().classify(group(1)), None);
@@ -421,7 +427,7 @@ mod tests {
     fn new_group_evicts_the_oldest_group() {
         let mut table = table(2);
         for (last, at) in [(1, 0), (2, 1), (1, 2), (3, 3)] {
-            says(&mut table, 1, last, true, at);
+            report(&mut table, 1, last, true, at);
         }
         let now = Instant::from_secs(3);
         let held: Vec<_> = table.members(now).map(|(group, ..)| group).collect();

@@ -128,7 +128,7 @@ pub struct BpduCounts {
 pub struct SpanningTree {
     settings: TreeSettings,
     ports: Vec<TreePort>,
-    places: BTreeMap<PortNo, usize>,
+    port_indices: BTreeMap<PortNo, usize>,
     /// The best known root priority vector (`rootPriority`).
     root: PriorityVector,
     /// The root port; `None` if this bridge is the root.
@@ -144,7 +144,7 @@ impl SpanningTree {
         Self {
             settings,
             ports: Vec::new(),
-            places: BTreeMap::new(),
+            port_indices: BTreeMap::new(),
             root: PriorityVector::of_bridge(settings.id),
             root_port: None,
             root_times: settings.times(),
@@ -158,13 +158,13 @@ impl SpanningTree {
         if self.settings == settings {
             return;
         }
-        let anew = self.settings.version != settings.version;
+        let restarts = self.settings.version != settings.version;
         self.settings = settings;
-        for place in 0..self.ports.len() {
-            if anew {
-                self.ports[place].begin(&self.settings);
+        for index in 0..self.ports.len() {
+            if restarts {
+                self.ports[index].begin(&self.settings);
             }
-            self.ports[place].reselect();
+            self.ports[index].reselect();
         }
         self.run();
     }
@@ -176,15 +176,15 @@ impl SpanningTree {
 
     /// Adds or reconfigures a port. A new port is down until [`SpanningTree::set_link`].
     pub fn set_port(&mut self, number: PortNo, settings: TreePortSettings) {
-        if let Some(&place) = self.places.get(&number) {
-            let port = &mut self.ports[place];
+        if let Some(&index) = self.port_indices.get(&number) {
+            let port = &mut self.ports[index];
             if port.settings == settings {
                 return;
             }
             port.settings = settings;
             port.reselect();
         } else {
-            self.places.insert(number, self.ports.len());
+            self.port_indices.insert(number, self.ports.len());
             self.ports
                 .push(TreePort::new(number, settings, &self.settings));
             self.actions
@@ -195,11 +195,15 @@ impl SpanningTree {
 
     /// Removes a port.
     pub fn remove_port(&mut self, number: PortNo) {
-        let Some(place) = self.places.remove(&number) else {
+        let Some(index) = self.port_indices.remove(&number) else {
             return;
         };
-        self.ports.remove(place);
-        for other in self.places.values_mut().filter(|other| **other > place) {
+        self.ports.remove(index);
+        for other in self
+            .port_indices
+            .values_mut()
+            .filter(|other| **other > index)
+        {
             *other -= 1;
         }
         self.ports.iter_mut().for_each(TreePort::reselect);
@@ -208,10 +212,10 @@ impl SpanningTree {
 
     /// Sets the link state of a port (`portEnabled`).
     pub fn set_link(&mut self, number: PortNo, is_up: bool) {
-        if let Some(&place) = self.places.get(&number)
-            && self.ports[place].enabled != is_up
+        if let Some(&index) = self.port_indices.get(&number)
+            && self.ports[index].enabled != is_up
         {
-            self.ports[place].set_enabled(is_up, &self.settings);
+            self.ports[index].set_enabled(is_up, &self.settings);
             self.run();
         }
     }
@@ -221,17 +225,17 @@ impl SpanningTree {
     /// # Errors
     /// The BPDU is malformed, and was counted.
     pub fn handle_bpdu(&mut self, number: PortNo, bytes: &[u8]) -> Result<(), MalformedBpdu> {
-        let Some(&place) = self.places.get(&number) else {
+        let Some(&index) = self.port_indices.get(&number) else {
             return Ok(());
         };
         let bpdu = match Bpdu::parse(bytes) {
             Ok(bpdu) => bpdu,
             Err(malformed) => {
-                self.ports[place].counts.malformed += 1;
+                self.ports[index].counts.malformed += 1;
                 return Err(malformed);
             }
         };
-        if self.ports[place].handle_bpdu(&bpdu) {
+        if self.ports[index].handle_bpdu(&bpdu) {
             self.run();
         }
         Ok(())
@@ -257,8 +261,8 @@ impl SpanningTree {
 
     /// Restarts the detection of the neighbour's protocol version (`mcheck`, 17.19.13).
     pub fn check_migration(&mut self, number: PortNo) {
-        if let Some(&place) = self.places.get(&number) {
-            self.ports[place].mcheck = true;
+        if let Some(&index) = self.port_indices.get(&number) {
+            self.ports[index].mcheck = true;
             self.run();
         }
     }
@@ -296,22 +300,22 @@ impl SpanningTree {
 
     /// Returns the state of a port.
     pub fn port(&self, number: PortNo) -> Option<TreePortInfo> {
-        let &place = self.places.get(&number)?;
-        Some(self.ports[place].info())
+        let &index = self.port_indices.get(&number)?;
+        Some(self.ports[index].info())
     }
 
     /// Returns the states of all ports, by number.
     pub fn ports(&self) -> impl Iterator<Item = (PortNo, TreePortInfo)> {
-        let info = |(number, place): (&PortNo, &usize)| (*number, self.ports[*place].info());
-        self.places.iter().map(info)
+        let info = |(number, index): (&PortNo, &usize)| (*number, self.ports[*index].info());
+        self.port_indices.iter().map(info)
     }
 
     /// Runs all state machines until none makes a transition.
     fn run(&mut self) {
         for _ in 0..ROUNDS_MAX {
             let mut moved = roles::select(self);
-            for place in 0..self.ports.len() {
-                moved |= machines::step(self, place);
+            for index in 0..self.ports.len() {
+                moved |= machines::step(self, index);
             }
             if !moved {
                 return;
@@ -321,11 +325,11 @@ impl SpanningTree {
     }
 
     /// Records an action if the state of a port changed.
-    fn note_state(&mut self, place: usize) {
-        let port = &mut self.ports[place];
+    fn note_state(&mut self, index: usize) {
+        let port = &mut self.ports[index];
         let state = port.state();
-        if port.told != state {
-            port.told = state;
+        if port.published_state != state {
+            port.published_state = state;
             port.seconds_in_state = 0;
             self.actions.push(TreeAction::SetState(port.number, state));
         }

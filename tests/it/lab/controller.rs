@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use base::{PortNo, TableId};
 use controller::learning::Learning;
-use controller::{Application, Ask, Controller, Listener, Manner};
+use controller::{Application, Controller, ControllerSettings, DeviceRequests, Listener};
 use flow::{Action, FlowMod, FlowModCommand, FlowStats, FlowStatsRequest, Instructions, Match};
 use openflow::{Message, Version, VersionSet};
 use testbed::{Bench, DeviceKind, DeviceOptions, Failure, Program};
@@ -48,7 +48,7 @@ fn lab_controller_learns_with_open_vswitch(context: &TestContext) -> TestResult 
 fn connect_device(
     context: &TestContext,
     kind: DeviceKind,
-    manner: Manner,
+    manner: ControllerSettings,
 ) -> Result<(Bench, Controller, DeviceOptions), TestError> {
     if let Err(missing) = testbed::check(&kind.requirements(&comporta_binary())) {
         return Err(TestError::Skip(missing.to_string()));
@@ -70,7 +70,8 @@ fn connect_device(
 }
 
 fn check_requests(context: &TestContext, kind: DeviceKind, versions: &[Version]) -> TestResult {
-    let (_bench, connected, options) = connect_device(context, kind, Manner::silent(Version::V10))?;
+    let (_bench, connected, options) =
+        connect_device(context, kind, ControllerSettings::silent(Version::V10))?;
     let socket = options.directory.join("br0.mgmt");
     for version in versions {
         let controller = send_all_requests(context, &socket, *version)?;
@@ -88,7 +89,7 @@ fn send_all_requests(
     socket: &Path,
     version: Version,
 ) -> Result<Controller, TestError> {
-    let manner = Manner::silent(version);
+    let manner = ControllerSettings::silent(version);
     let controller = Controller::call(socket, manner, &context.clock)?;
     let mut device = &controller;
     let ports = device.ports()?;
@@ -129,7 +130,7 @@ fn send_all_requests(
 
 fn check_learning(context: &TestContext, kind: DeviceKind) -> TestResult {
     for version in [Version::V10, Version::V13] {
-        let manner = Manner {
+        let manner = ControllerSettings {
             versions: VersionSet::only(version),
             application: Application::Learning(Learning::default()),
         };

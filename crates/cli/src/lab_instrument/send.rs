@@ -32,7 +32,7 @@ impl TargetArgs {
         Ok(match self.reflected {
             Some(reflection) => Target::Back(reflection),
             None if self.to.is_empty() => Target::Nobody,
-            None => Target::Interfaces(common.places(self.to)?),
+            None => Target::Interfaces(common.in_namespaces(self.to)?),
         })
     }
 }
@@ -163,7 +163,7 @@ impl GenerateArgs {
     pub(super) fn run(self) -> Result<ExitCode, Box<dyn Error>> {
         let common = self.common;
         let generation = Generation {
-            from: common.places(self.from)?,
+            from: common.in_namespaces(self.from)?,
             target: self.target.target(&common)?,
             looks: self.looks.looks(),
             sizes: self.size,
@@ -174,7 +174,7 @@ impl GenerateArgs {
             cores: self.cores,
         };
         let (clock, interrupt) = (Clock::start(), Interrupt::on_signals()?);
-        let tally = generation.run(&clock, &interrupt, &mut |second| common.tell(second))?;
+        let tally = generation.run(&clock, &interrupt, &mut |second| common.report(second))?;
         let (valid, ended) = (tally.is_valid(), tally.is_interrupted());
         Ok(done(common.json, tally.json(), &tally.text(), valid, ended))
     }
@@ -215,7 +215,7 @@ impl ReplayArgs {
         let common = self.common;
         let replay = Replay {
             file: self.file,
-            from: common.place(self.from)?,
+            from: common.in_namespace(self.from)?,
             target: self.target.target(&common)?,
             speed: self.rate,
             percent: self.speed,
@@ -224,7 +224,7 @@ impl ReplayArgs {
             cores: self.cores,
         };
         let (clock, interrupt) = (Clock::start(), Interrupt::on_signals()?);
-        let tally = replay.run(&clock, &interrupt, &mut |second| common.tell(second))?;
+        let tally = replay.run(&clock, &interrupt, &mut |second| common.report(second))?;
         let (valid, ended) = (tally.is_valid(), tally.is_interrupted());
         Ok(done(common.json, tally.json(), &tally.text(), valid, ended))
     }

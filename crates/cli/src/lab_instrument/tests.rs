@@ -48,30 +48,30 @@ fn generate_arguments_select_templates_rates_and_sizes() {
 
 #[test]
 fn invalid_arguments_get_a_suggestion() {
-    let told = |words: &str, wanted: &str| {
-        let told = refused(words);
-        assert!(told.contains(wanted), "{told}");
+    let expect_error = |words: &str, expected: &str| {
+        let error = refused(words);
+        assert!(error.contains(expected), "{error}");
     };
-    told("generate a --rate 10kpp", "did you mean 'kpps'?");
-    told("generate a --frames vxlam", "did you mean 'vxlan'?");
-    told("generate a --pattern poison", "did you mean 'poisson'?");
-    told("generate a --size 63", "64 to 9000 bytes");
-    told("generate a --count 0", "0");
-    told("generate a --seconds 5 --count 7", "cannot be used with");
-    told("generate a --to b --reflected", "cannot be used with");
-    told("generate a:b:c/d", "names no interface");
-    told("calibrate one-end", "2 values required");
-    told("calibrate --sweep sise", "did you mean 'size'?");
-    told(
+    expect_error("generate a --rate 10kpp", "did you mean 'kpps'?");
+    expect_error("generate a --frames vxlam", "did you mean 'vxlan'?");
+    expect_error("generate a --pattern poison", "did you mean 'poisson'?");
+    expect_error("generate a --size 63", "64 to 9000 bytes");
+    expect_error("generate a --count 0", "0");
+    expect_error("generate a --seconds 5 --count 7", "cannot be used with");
+    expect_error("generate a --to b --reflected", "cannot be used with");
+    expect_error("generate a:b:c/d", "names no interface");
+    expect_error("calibrate one-end", "2 values required");
+    expect_error("calibrate --sweep sise", "did you mean 'size'?");
+    expect_error(
         "controller --application learnin",
         "did you mean 'learning'?",
     );
-    told("controller --listen nowhere", "ADDRESS:PORT");
-    told(
+    expect_error("controller --listen nowhere", "ADDRESS:PORT");
+    expect_error(
         "replay x.pcap a --speed 2 --rate 1kpps",
         "cannot be used with",
     );
-    told("replay x.pcap a --speed fast", "not a speed");
+    expect_error("replay x.pcap a --speed fast", "not a speed");
 }
 
 #[test]
@@ -86,7 +86,7 @@ fn namespace_option_applies_to_unqualified_interfaces() {
         ..
     } = *args;
     let names: Vec<String> = common
-        .places(from)
+        .in_namespaces(from)
         .unwrap_or_default()
         .iter()
         .map(ToString::to_string)

@@ -15,7 +15,7 @@ use crate::{
 
 /// The state of a bridge after some steps: settings, and parts that are added and removed.
 #[derive(Clone, Debug, PartialEq)]
-struct Made {
+struct AppliedBridge {
     config: BridgeConfig,
     ports: BTreeSet<NumberedPort>,
     controllers: Vec<ControllerConfig>,
@@ -33,56 +33,66 @@ fn bare(bridge: &BridgeConfig) -> BridgeConfig {
 }
 
 /// Returns the bridges of a configuration.
-fn wanted(config: &Config) -> BTreeMap<String, Made> {
-    let made = |bridge: &BridgeConfig| {
+fn desired(config: &Config) -> BTreeMap<String, AppliedBridge> {
+    let applied = |bridge: &BridgeConfig| {
         let parts = Parts::of(bridge);
-        let made = Made {
+        let applied = AppliedBridge {
             config: bare(bridge),
             ports: parts.ports.into_iter().collect(),
             controllers: bridge.controllers.clone(),
             listen: parts.listen.into_iter().collect(),
         };
-        (bridge.name.clone(), made)
+        (bridge.name.clone(), applied)
     };
-    config.bridges.iter().map(made).collect()
+    config.bridges.iter().map(applied).collect()
 }
 
 /// Executes a step, which must be valid in this state.
-fn take(made: &mut BTreeMap<String, Made>, step: &ConfigStep) {
+fn apply(applied: &mut BTreeMap<String, AppliedBridge>, step: &ConfigStep) {
     match step {
-        ConfigStep::RemoveBridge(name) => assert!(made.remove(name).is_some(), "{step}"),
+        ConfigStep::RemoveBridge(name) => assert!(applied.remove(name).is_some(), "{step}"),
         ConfigStep::AddBridge(bridge) => {
-            let new = Made {
+            let new = AppliedBridge {
                 config: bare(bridge),
                 ports: BTreeSet::new(),
                 controllers: Vec::new(),
                 listen: BTreeSet::new(),
             };
-            assert!(made.insert(bridge.name.clone(), new).is_none(), "{step}");
+            assert!(applied.insert(bridge.name.clone(), new).is_none(), "{step}");
         }
-        ConfigStep::RemovePort(name, port) => assert!(on(made, name).ports.remove(port), "{step}"),
+        ConfigStep::RemovePort(name, port) => {
+            assert!(bridge_mut(applied, name).ports.remove(port), "{step}")
+        }
         ConfigStep::AddPort(name, port) => {
-            let ports = &mut on(made, name).ports;
-            let is_taken =
+            let ports = &mut bridge_mut(applied, name).ports;
+            let conflicts =
                 |other: &NumberedPort| other.number == port.number || other.name == port.name;
-            assert!(!ports.iter().any(is_taken), "{step}");
+            assert!(!ports.iter().any(conflicts), "{step}");
             ports.insert(port.clone());
         }
         ConfigStep::RemoveController(name, controller) => {
-            let controllers = &mut on(made, name).controllers;
-            let place = controllers.iter().position(|other| other == controller);
-            controllers.remove(place.expect("an existing controller"));
+            let controllers = &mut bridge_mut(applied, name).controllers;
+            let index = controllers.iter().position(|other| other == controller);
+            controllers.remove(index.expect("an existing controller"));
         }
         ConfigStep::AddController(name, controller) => {
-            on(made, name).controllers.push(controller.clone());
+            bridge_mut(applied, name)
+                .controllers
+                .push(controller.clone());
         }
         ConfigStep::RemoveListener(name, listen) => {
-            assert!(on(made, name).listen.remove(listen), "{step}");
+            assert!(bridge_mut(applied, name).listen.remove(listen), "{step}");
         }
         ConfigStep::AddListener(name, listen) => {
-            assert!(on(made, name).listen.insert(listen.clone()), "{step}");
+            assert!(
+                bridge_mut(applied, name).listen.insert(listen.clone()),
+                "{step}"
+            );
         }
-        in_place => change(&mut on(made, bridge_of(in_place)).config, in_place),
+        in_place => change(
+            &mut bridge_mut(applied, bridge_of(in_place)).config,
+            in_place,
+        ),
     }
 }
 
@@ -97,16 +107,16 @@ fn change(config: &mut BridgeConfig, step: &ConfigStep) {
         ConfigStep::SetSwitching(_, switching) => config.switching.clone_from(switching),
         ConfigStep::SetMirrors(_, mirrors) => config.mirrors.clone_from(mirrors),
         ConfigStep::SetInBand(_, in_band) => config.in_band.clone_from(in_band),
-        ConfigStep::SetInterface(_, port, equipment) => {
+        ConfigStep::SetInterface(_, port, settings) => {
             config.interfaces.remove(port);
-            if *equipment != InterfaceConfig::default() {
-                config.interfaces.insert(port.clone(), equipment.clone());
+            if *settings != InterfaceConfig::default() {
+                config.interfaces.insert(port.clone(), settings.clone());
             }
         }
-        ConfigStep::SetTable(_, table, furniture) => {
+        ConfigStep::SetTable(_, table, table_config) => {
             config.tables.remove(table);
-            if *furniture != TableConfig::default() {
-                config.tables.insert(*table, furniture.clone());
+            if *table_config != TableConfig::default() {
+                config.tables.insert(*table, table_config.clone());
             }
         }
         other => panic!("{other}: unexpected step for these configurations"),
@@ -128,14 +138,17 @@ fn bridge_of(step: &ConfigStep) -> &str {
     }
 }
 
-fn on<'a>(made: &'a mut BTreeMap<String, Made>, name: &str) -> &'a mut Made {
-    made.get_mut(name).expect("an existing bridge")
+fn bridge_mut<'a>(
+    applied: &'a mut BTreeMap<String, AppliedBridge>,
+    name: &str,
+) -> &'a mut AppliedBridge {
+    applied.get_mut(name).expect("an existing bridge")
 }
 
 /// MTUs of interfaces and limits of tables, by number.
-type Beside = (BTreeMap<u8, u32>, BTreeMap<u8, usize>);
+type ExtraSettings = (BTreeMap<u8, u32>, BTreeMap<u8, usize>);
 
-fn beside() -> impl Strategy<Value = Beside> {
+fn extra_settings() -> impl Strategy<Value = ExtraSettings> {
     (
         prop::collection::btree_map(0..4_u8, 1400..1403_u32, 0..3),
         prop::collection::btree_map(0..3_u8, 1..3_usize, 0..2),
@@ -143,27 +156,27 @@ fn beside() -> impl Strategy<Value = Beside> {
 }
 
 /// Sets the MTUs of interfaces and the limits of tables.
-fn give(bridge: &mut BridgeConfig, place: usize, (lengths, limits): Beside) {
+fn apply_extra_settings(bridge: &mut BridgeConfig, index: usize, (lengths, limits): ExtraSettings) {
     for (name, mtu) in lengths {
-        let equipment = InterfaceConfig {
+        let settings = InterfaceConfig {
             mtu: Some(mtu),
             ..InterfaceConfig::default()
         };
         bridge
             .interfaces
-            .insert(format!("p{place}{name}"), equipment);
+            .insert(format!("p{index}{name}"), settings);
     }
     for (table, limit) in limits {
-        let furniture = TableConfig {
+        let table_config = TableConfig {
             limit: Some(limit),
             ..TableConfig::default()
         };
-        bridge.tables.insert(base::TableId(table), furniture);
+        bridge.tables.insert(base::TableId(table), table_config);
     }
 }
 
 /// Generates one of a few bridges with a few ports, so that names and numbers are reused.
-fn bridge(place: usize) -> impl Strategy<Value = BridgeConfig> {
+fn bridge(index: usize) -> impl Strategy<Value = BridgeConfig> {
     let kind = prop::sample::select(vec!["", "tap:"]);
     let port = (kind, 0..4_u8, prop::option::of(1..6_u8));
     let ports = prop::collection::vec(port, 0..4);
@@ -176,52 +189,54 @@ fn bridge(place: usize) -> impl Strategy<Value = BridgeConfig> {
         0..2_usize,
         prop::option::of(1..3_u32),
     );
-    (ports, peers, inner, beside()).prop_map(move |(ports, peers, inner, beside)| {
-        let mut bridge = BridgeConfig::new(format!("br{place}"));
-        let (mut names, mut numbers) = (BTreeSet::new(), BTreeSet::new());
-        for (kind, name, number) in ports {
-            let number = number.filter(|number| numbers.insert(*number));
-            if names.insert(name) {
-                let number = number.map(|number| format!("={number}"));
-                // An interface belongs to one bridge.
-                let text = format!("{kind}p{place}{name}{}", number.unwrap_or_default());
-                bridge.ports.push(text.parse().expect("a port"));
+    (ports, peers, inner, extra_settings()).prop_map(
+        move |(ports, peers, inner, extra_settings)| {
+            let mut bridge = BridgeConfig::new(format!("br{index}"));
+            let (mut names, mut numbers) = (BTreeSet::new(), BTreeSet::new());
+            for (kind, name, number) in ports {
+                let number = number.filter(|number| numbers.insert(*number));
+                if names.insert(name) {
+                    let number = number.map(|number| format!("={number}"));
+                    // An interface belongs to one bridge.
+                    let text = format!("{kind}p{index}{name}{}", number.unwrap_or_default());
+                    bridge.ports.push(text.parse().expect("a port"));
+                }
             }
-        }
-        for bit in 0..2 {
-            if peers.0 & 1 << bit != 0 {
-                let text = format!("tcp:10.0.0.{bit}");
-                let target: ControllerConfig = controller(&text);
-                bridge.controllers.push(target);
+            for bit in 0..2 {
+                if peers.0 & 1 << bit != 0 {
+                    let text = format!("tcp:10.0.0.{bit}");
+                    let target: ControllerConfig = controller(&text);
+                    bridge.controllers.push(target);
+                }
+                if peers.1 & 1 << bit != 0 {
+                    bridge
+                        .listen
+                        .push(format!("ptcp:{}", bit + 1).parse().expect("an address"));
+                }
             }
-            if peers.1 & 1 << bit != 0 {
-                bridge
-                    .listen
-                    .push(format!("ptcp:{}", bit + 1).parse().expect("an address"));
+            apply_extra_settings(&mut bridge, index, extra_settings);
+            let (mode, id, address, forwards_bpdus, affinity, sampling) = inner;
+            if mode == 0 {
+                bridge.fail_mode = FailMode::Secure;
             }
-        }
-        give(&mut bridge, place, beside);
-        let (mode, id, address, is_protecting, affinity, sampling) = inner;
-        if mode == 0 {
-            bridge.fail_mode = FailMode::Secure;
-        }
-        bridge.datapath_id = id.map(base::DatapathId);
-        if address == 1 {
-            bridge.address = BridgeAddress::Name;
-        }
-        if is_protecting {
-            bridge.switching = SwitchingConfig {
-                forward_bpdu: true,
-                ..SwitchingConfig::default()
-            };
-        }
-        if address == 1 {
-            bridge.in_band.managers = vec!["192.0.2.1:6640".parse().expect("an address")];
-        }
-        bridge.exporters.sflow = sampling.and_then(sflow);
-        bridge.affinity = vec!["p0=0".parse::<Affinity>().expect("an address"); affinity];
-        bridge
-    })
+            bridge.datapath_id = id.map(base::DatapathId);
+            if address == 1 {
+                bridge.address = BridgeAddress::Name;
+            }
+            if forwards_bpdus {
+                bridge.switching = SwitchingConfig {
+                    forward_bpdu: true,
+                    ..SwitchingConfig::default()
+                };
+            }
+            if address == 1 {
+                bridge.in_band.managers = vec!["192.0.2.1:6640".parse().expect("an address")];
+            }
+            bridge.exporters.sflow = sampling.and_then(sflow);
+            bridge.affinity = vec!["p0=0".parse::<Affinity>().expect("an address"); affinity];
+            bridge
+        },
+    )
 }
 
 fn sflow(sampling: u32) -> Option<SflowConfig> {
@@ -243,7 +258,7 @@ fn controller(text: &str) -> ControllerConfig {
 }
 
 fn config() -> impl Strategy<Value = Config> {
-    let bridges = (0..3).map(|place| prop::option::of(bridge(place)));
+    let bridges = (0..3).map(|index| prop::option::of(bridge(index)));
     bridges.collect::<Vec<_>>().prop_map(|bridges| Config {
         bridges: bridges.into_iter().flatten().collect(),
         ..Config::default()
@@ -253,33 +268,33 @@ fn config() -> impl Strategy<Value = Config> {
 proptest! {
     #[test]
     fn steps_transform_any_configuration_into_any_other(old in config(), new in config()) {
-        let mut made = wanted(&old);
+        let mut applied = desired(&old);
         let steps = reconcile(&old, &new);
         for step in &steps {
-            take(&mut made, step);
+            apply(&mut applied, step);
         }
-        let mut wanted = wanted(&new);
+        let mut desired = desired(&new);
         // The order of remaining controllers does not change.
-        for bridge in made.values_mut().chain(wanted.values_mut()) {
+        for bridge in applied.values_mut().chain(desired.values_mut()) {
             bridge.controllers.sort_by_key(|controller| format!("{controller:?}"));
         }
-        prop_assert_eq!(made, wanted);
+        prop_assert_eq!(applied, desired);
         prop_assert_eq!(reconcile(&new, &new), []);
     }
 
     #[test]
     fn common_ports_remain_untouched(old in config(), new in config()) {
-        let (before, after) = (wanted(&old), wanted(&new));
+        let (before, after) = (desired(&old), desired(&new));
         for step in reconcile(&old, &new) {
             let (ConfigStep::AddPort(name, port) | ConfigStep::RemovePort(name, port)) = &step else {
                 continue;
             };
-            let has = |made: &BTreeMap<String, Made>| {
-                made.get(name).is_some_and(|made| made.ports.contains(port))
+            let has = |applied: &BTreeMap<String, AppliedBridge>| {
+                applied.get(name).is_some_and(|applied| applied.ports.contains(port))
             };
             // A recreated bridge adds all its ports again.
-            let address = |made: &BTreeMap<String, Made>| {
-                made.get(name).map(|made| made.config.address)
+            let address = |applied: &BTreeMap<String, AppliedBridge>| {
+                applied.get(name).map(|applied| applied.config.address)
             };
             let is_kept = address(&before) == address(&after);
             prop_assert!(!(is_kept && has(&before) && has(&after)), "{}", step);
@@ -290,10 +305,10 @@ proptest! {
     #[test]
     fn removals_precede_additions(old in config(), new in config()) {
         let steps = reconcile(&old, &new);
-        let takes_away = |step: &ConfigStep| matches!(step, ConfigStep::RemoveBridge(_) | ConfigStep::RemovePort(..));
-        let makes = |step: &ConfigStep| matches!(step, ConfigStep::AddBridge(_) | ConfigStep::AddPort(..));
-        let last = steps.iter().rposition(takes_away);
-        let first = steps.iter().position(makes);
+        let is_removal = |step: &ConfigStep| matches!(step, ConfigStep::RemoveBridge(_) | ConfigStep::RemovePort(..));
+        let is_addition = |step: &ConfigStep| matches!(step, ConfigStep::AddBridge(_) | ConfigStep::AddPort(..));
+        let last = steps.iter().rposition(is_removal);
+        let first = steps.iter().position(is_addition);
         if let (Some(last), Some(first)) = (last, first) {
             prop_assert!(last < first);
         }

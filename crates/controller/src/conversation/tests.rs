@@ -56,8 +56,8 @@ fn messages_are_reassembled_from_any_fragmentation() {
         }
         let last = |end: usize| at(end as u64 - 1).at;
         let expected = [
-            (Kind::EchoReply, Xid(7), last(11)),
-            (Kind::Barrier, Xid(8), last(19)),
+            (IncomingKind::EchoReply, Xid(7), last(11)),
+            (IncomingKind::Barrier, Xid(8), last(19)),
         ];
         assert_eq!(heard, expected, "{version}");
     }
@@ -125,7 +125,11 @@ fn statistics_parts_are_recognized_in_every_version() {
         while let Some(heard) = conversation.hear().unwrap() {
             kinds.push(heard.kind);
         }
-        assert_eq!(kinds, [Kind::StatisticsPart, Kind::Statistics], "{version}");
+        assert_eq!(
+            kinds,
+            [IncomingKind::StatisticsPart, IncomingKind::Statistics],
+            "{version}"
+        );
     }
 }
 
@@ -133,13 +137,16 @@ fn statistics_parts_are_recognized_in_every_version() {
 fn protocol_violations_end_the_connection_with_a_reason() {
     let (mut conversation, _) = agreed(Version::V13);
     conversation.handle_input(&[4, 21, 0, 7, 0, 0, 0, 0], at(1));
-    assert_eq!(conversation.hear().unwrap_err(), Broken::Length(7));
+    assert_eq!(
+        conversation.hear().unwrap_err(),
+        ProtocolViolation::Length(7)
+    );
 
     let (mut conversation, _) = agreed(Version::V13);
     conversation.handle_input(&[1, 19, 0, 8, 0, 0, 0, 0], at(1));
-    let told = conversation.hear().unwrap_err().to_string();
+    let text = conversation.hear().unwrap_err().to_string();
     assert_eq!(
-        told,
+        text,
         "received a message of wire version 0x01 after negotiation of OpenFlow13"
     );
 }
@@ -149,8 +156,8 @@ fn version_mismatch_is_reported_to_both_ends() {
     let mut conversation = Conversation::new(VersionSet::only(Version::V13), Instant::START);
     let mut device = device(Version::V10);
     conversation.handle_input(&carry(&mut device), at(1));
-    let told = conversation.hear().unwrap_err().to_string();
-    assert!(told.starts_with("no version in common"), "{told}");
+    let text = conversation.hear().unwrap_err().to_string();
+    assert!(text.starts_with("no version in common"), "{text}");
     device.handle_input(conversation.pending(), Instant::START);
     assert!(device.is_down());
 }

@@ -138,11 +138,11 @@ impl Bond {
     }
 
     /// Moves a bucket to a member by command. Returns `false` if the member is not enabled.
-    pub fn migrate(&mut self, place: usize, port: PortNo) -> bool {
+    pub fn migrate(&mut self, index: usize, port: PortNo) -> bool {
         let can = self.members.get(&port).is_some_and(BondMember::is_enabled);
-        let carrier = self.share.carriers.get_mut(place).filter(|_| can);
-        if let Some(carrier) = carrier {
-            *carrier = Some(port);
+        let member = self.share.bucket_members.get_mut(index).filter(|_| can);
+        if let Some(member) = member {
+            *member = Some(port);
             self.is_changed = true;
         }
         can
@@ -159,8 +159,8 @@ impl Bond {
     pub fn loads_of(&self, port: PortNo) -> impl Iterator<Item = (usize, u64)> {
         let share = &self.share;
         (0..BUCKETS)
-            .filter(move |place| share.carriers[*place] == Some(port))
-            .map(move |place| (place, share.loads[place]))
+            .filter(move |index| share.bucket_members[*index] == Some(port))
+            .map(move |index| (index, share.loads[index]))
             .filter(|(_, load)| *load > 0)
     }
 
@@ -229,7 +229,7 @@ impl Bond {
         changed |= self.choose_active();
         if changed || std::mem::take(&mut self.is_unassigned) {
             let enabled = self.enabled();
-            self.share.settle(&enabled);
+            self.share.redistribute(&enabled);
             self.is_changed = true;
         }
     }
@@ -255,15 +255,15 @@ impl Bond {
             soonest.map(|(port, _)| *port)
         };
         let chosen = primary.or(stays).or_else(used);
-        let hurried = if chosen.is_none() { next() } else { None };
-        if let Some(member) = hurried.and_then(|port| self.members.get_mut(&port)) {
+        let immediate = if chosen.is_none() { next() } else { None };
+        if let Some(member) = immediate.and_then(|port| self.members.get_mut(&port)) {
             member.set_enabled(true);
         }
-        let chosen = chosen.or(hurried);
+        let chosen = chosen.or(immediate);
         if chosen != self.active {
             self.change_active(chosen);
         }
-        hurried.is_some()
+        immediate.is_some()
     }
 
     fn change_active(&mut self, active: Option<PortNo>) {
@@ -276,12 +276,12 @@ impl Bond {
     /// Returns the view for workers.
     pub fn view(&self) -> BondView {
         let mode = self.mode();
-        let carriers = || Box::new(self.share.carriers);
+        let bucket_members = || Box::new(self.share.bucket_members);
         let egress = match (mode, self.active) {
             (None, _) | (_, None) => BondEgress::None,
             (Some(BondMode::ActiveBackup), Some(active)) => BondEgress::One(active),
-            (Some(BondMode::BalanceSlb), _) => BondEgress::BySource(carriers()),
-            (Some(BondMode::BalanceTcp), _) => BondEgress::ByFlow(carriers()),
+            (Some(BondMode::BalanceSlb), _) => BondEgress::BySource(bucket_members()),
+            (Some(BondMode::BalanceTcp), _) => BondEgress::ByFlow(bucket_members()),
         };
         let members = self.members.iter();
         let verdicts = members.map(|(port, member)| (*port, self.verdicts(*port, member)));
@@ -294,18 +294,18 @@ impl Bond {
 
     /// Verdicts on frames received from a member: unicast, multicast.
     fn verdicts(&self, port: PortNo, member: &BondMember) -> (BondVerdict, BondVerdict) {
-        let either = |taken: bool| {
-            if taken {
+        let accept_if = |accepts: bool| {
+            if accepts {
                 BondVerdict::Accept
             } else {
                 BondVerdict::Drop
             }
         };
-        let is_active = either(self.active == Some(port));
+        let is_active = accept_if(self.active == Some(port));
         match (self.lacp, self.mode()) {
             (_, None) => (BondVerdict::Drop, BondVerdict::Drop),
             // The other end sends each frame once, on members that both ends have enabled.
-            (LacpStatus::Negotiated, _) => (either(member.enabled), either(member.enabled)),
+            (LacpStatus::Negotiated, _) => (accept_if(member.enabled), accept_if(member.enabled)),
             // The other end floods on all members: it does not know of the bond.
             (_, Some(BondMode::BalanceSlb)) => match is_active {
                 BondVerdict::Drop if !self.settings.all_members_active => {

@@ -39,13 +39,13 @@ impl BondMember {
     /// Applies the current state after its delay. Returns whether the member was enabled or
     /// disabled.
     pub(super) fn update(&mut self, delays: (Duration, Duration), now: Instant) -> bool {
-        let wanted = self.may_enable();
-        if wanted == self.enabled {
+        let desired = self.may_enable();
+        if desired == self.enabled {
             self.delay_expires = None;
             return false;
         }
         let (updelay, downdelay) = delays;
-        let delay = match (self.admin_enabled, wanted) {
+        let delay = match (self.admin_enabled, desired) {
             (Some(_), _) => Duration::ZERO,
             (None, true) => updelay,
             (None, false) => downdelay,
@@ -53,7 +53,7 @@ impl BondMember {
         let due = *self.delay_expires.get_or_insert(now + delay);
         let changes = due <= now;
         if changes {
-            self.set_enabled(wanted);
+            self.set_enabled(desired);
         }
         changes
     }

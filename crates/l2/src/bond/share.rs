@@ -13,7 +13,7 @@ const DIFFERENCE_MIN: u64 = 100_000;
 /// The member and the load of each bucket.
 #[derive(Clone, Debug)]
 pub(super) struct Share {
-    pub(super) carriers: [Option<PortNo>; BUCKETS],
+    pub(super) bucket_members: [Option<PortNo>; BUCKETS],
     /// Bytes of each bucket, halved at each rebalancing.
     pub(super) loads: [u64; BUCKETS],
 }
@@ -21,40 +21,40 @@ pub(super) struct Share {
 impl Share {
     pub(super) const fn new() -> Self {
         Self {
-            carriers: [None; BUCKETS],
+            bucket_members: [None; BUCKETS],
             loads: [0; BUCKETS],
         }
     }
 
     /// Removes disabled members and assigns their buckets. Each member of `enabled` gets a fair
     /// number of buckets, not of load; the least loaded buckets are moved.
-    pub(super) fn settle(&mut self, enabled: &[PortNo]) {
-        for carrier in &mut self.carriers {
-            *carrier = carrier.filter(|port| enabled.contains(port));
+    pub(super) fn redistribute(&mut self, enabled: &[PortNo]) {
+        for member in &mut self.bucket_members {
+            *member = member.filter(|port| enabled.contains(port));
         }
         if enabled.is_empty() {
             return;
         }
         let fair = BUCKETS / enabled.len();
         let mut counts: BTreeMap<_, _> = enabled.iter().map(|port| (*port, 0)).collect();
-        for carrier in self.carriers.iter().flatten() {
-            *counts.entry(*carrier).or_insert(0) += 1;
+        for member in self.bucket_members.iter().flatten() {
+            *counts.entry(*member).or_insert(0) += 1;
         }
-        let mut places: Vec<_> = (0..BUCKETS).collect();
-        places.sort_by_key(|place| (self.carriers[*place].is_some(), self.loads[*place]));
-        for place in places {
+        let mut indices: Vec<_> = (0..BUCKETS).collect();
+        indices.sort_by_key(|index| (self.bucket_members[*index].is_some(), self.loads[*index]));
+        for index in indices {
             let fewest = counts.iter().min_by_key(|(port, count)| (**count, **port));
-            let Some((poor, count)) = fewest.map(|(port, count)| (*port, *count)) else {
+            let Some((target, count)) = fewest.map(|(port, count)| (*port, *count)) else {
                 return;
             };
-            match self.carriers[place] {
+            match self.bucket_members[index] {
                 Some(_) if count >= fair => return,
-                Some(rich) if counts.get(&rich).is_some_and(|count| *count <= fair) => continue,
-                Some(rich) => *counts.entry(rich).or_insert(1) -= 1,
+                Some(source) if counts.get(&source).is_some_and(|count| *count <= fair) => continue,
+                Some(source) => *counts.entry(source).or_insert(1) -= 1,
                 None => {}
             }
-            self.carriers[place] = Some(poor);
-            *counts.entry(poor).or_insert(0) += 1;
+            self.bucket_members[index] = Some(target);
+            *counts.entry(target).or_insert(0) += 1;
         }
     }
 
@@ -77,7 +77,7 @@ impl Share {
 
     fn move_one(&mut self, enabled: &[PortNo]) -> bool {
         let load = |port: &PortNo| (self.load_of(*port), *port);
-        let (Some((most, rich)), Some((least, poor))) = (
+        let (Some((most, source)), Some((least, target))) = (
             enabled.iter().map(load).max(),
             enabled.iter().map(load).min(),
         ) else {
@@ -88,25 +88,25 @@ impl Share {
         if difference < DIFFERENCE_MIN || difference < most / 32 {
             return false;
         }
-        let of_rich = (0..BUCKETS).filter(|place| self.carriers[*place] == Some(rich));
-        let best = of_rich
-            .filter(|place| (1..difference).contains(&self.loads[*place]))
-            .min_by_key(|place| (difference / 2).abs_diff(self.loads[*place]));
+        let of_source = (0..BUCKETS).filter(|index| self.bucket_members[*index] == Some(source));
+        let best = of_source
+            .filter(|index| (1..difference).contains(&self.loads[*index]))
+            .min_by_key(|index| (difference / 2).abs_diff(self.loads[*index]));
         // A move must reduce the difference by more than 10 %; otherwise buckets would oscillate.
-        let best = best.filter(|place| {
-            let after = difference.abs_diff(2 * self.loads[*place]);
+        let best = best.filter(|index| {
+            let after = difference.abs_diff(2 * self.loads[*index]);
             after < difference - difference / 10
         });
-        if let Some(place) = best {
-            self.carriers[place] = Some(poor);
+        if let Some(index) = best {
+            self.bucket_members[index] = Some(target);
         }
         best.is_some()
     }
 
     /// Returns the bytes that a member carries.
     pub(super) fn load_of(&self, port: PortNo) -> u64 {
-        let both = self.carriers.iter().zip(&self.loads);
-        let own = both.filter(|(carrier, _)| **carrier == Some(port));
+        let both = self.bucket_members.iter().zip(&self.loads);
+        let own = both.filter(|(member, _)| **member == Some(port));
         own.map(|(_, load)| load).sum()
     }
 }

@@ -34,9 +34,9 @@ fn mode(mode: BondMode) -> BondSettings {
     }
 }
 
-fn is_enabled(bond: &Bond, wanted: PortNo) -> bool {
+fn is_enabled(bond: &Bond, desired: PortNo) -> bool {
     let mut members = bond.members();
-    members.any(|(port, member)| port == wanted && member.is_enabled())
+    members.any(|(port, member)| port == desired && member.is_enabled())
 }
 
 fn view(bond: &mut Bond) -> BondView {
@@ -49,12 +49,12 @@ fn active_member_changes_only_on_failure() {
     assert_eq!(view(&mut bond).egress, BondEgress::One(ONE));
     assert!(bond.poll_learning_packets() && !bond.poll_learning_packets());
     bond.handle_carrier(ONE, false, at(10));
-    let told = view(&mut bond);
-    assert_eq!(told.egress, BondEgress::One(TWO));
+    let published = view(&mut bond);
+    assert_eq!(published.egress, BondEgress::One(TWO));
     assert!(bond.poll_learning_packets());
     for to in [STATION, MacAddr::BROADCAST] {
-        assert_eq!(told.verdict(ONE, to), BondVerdict::Drop);
-        assert_eq!(told.verdict(TWO, to), BondVerdict::Accept);
+        assert_eq!(published.verdict(ONE, to), BondVerdict::Drop);
+        assert_eq!(published.verdict(TWO, to), BondVerdict::Accept);
     }
     bond.handle_carrier(ONE, true, at(20));
     assert_eq!(view(&mut bond).egress, BondEgress::One(TWO));
@@ -86,8 +86,8 @@ fn multicast_is_accepted_from_all_members_if_configured() {
             all_members_active,
             ..mode(BondMode::BalanceSlb)
         });
-        let told = view(&mut bond);
-        let many = [ONE, TWO].map(|port| told.verdict(port, MacAddr::BROADCAST));
+        let published = view(&mut bond);
+        let many = [ONE, TWO].map(|port| published.verdict(port, MacAddr::BROADCAST));
         assert_eq!(many, [BondVerdict::DropIfMoved, other]);
     }
 }
@@ -125,16 +125,16 @@ fn delays_apply_unless_no_member_is_enabled() {
 #[test]
 fn balance_slb_distributes_sources_and_drops_returned_frames() {
     let mut bond = bond(mode(BondMode::BalanceSlb));
-    let told = view(&mut bond);
-    let count = |told: &BondView, port| {
-        let exits = (0..HASHES).filter(|hash| told.egress_port(*hash) == Some(port));
+    let published = view(&mut bond);
+    let count = |published: &BondView, port| {
+        let exits = (0..HASHES).filter(|hash| published.egress_port(*hash) == Some(port));
         exits.count()
     };
-    assert_eq!((count(&told, ONE), count(&told, TWO)), (128, 128));
+    assert_eq!((count(&published, ONE), count(&published, TWO)), (128, 128));
     let both = [ONE, TWO];
-    let taken = |to| both.map(|port| told.verdict(port, to));
-    assert_eq!(taken(STATION), [BondVerdict::DropIfMoved; 2]);
-    let many = taken(MacAddr::BROADCAST);
+    let verdicts = |to| both.map(|port| published.verdict(port, to));
+    assert_eq!(verdicts(STATION), [BondVerdict::DropIfMoved; 2]);
+    let many = verdicts(MacAddr::BROADCAST);
     assert_eq!(many, [BondVerdict::DropIfMoved, BondVerdict::Drop]);
     bond.handle_carrier(ONE, false, at(10));
     assert_eq!(count(&view(&mut bond), TWO), BUCKETS);
@@ -147,13 +147,16 @@ fn balance_tcp_distributes_flows_only_with_a_partner() {
     let mut bond = bond(mode(BondMode::BalanceTcp));
     assert_eq!(view(&mut bond).egress, BondEgress::None);
     bond.handle_lacp(LacpStatus::Configured, |_| false, at(10));
-    let told = view(&mut bond);
-    assert_eq!(told.verdict(ONE, STATION), BondVerdict::Drop);
+    let published = view(&mut bond);
+    assert_eq!(published.verdict(ONE, STATION), BondVerdict::Drop);
     bond.handle_lacp(LacpStatus::Negotiated, |port| port == TWO, at(20));
-    let told = view(&mut bond);
-    assert!((0..HASHES).all(|hash| told.egress_port(hash) == Some(TWO)));
-    assert_eq!(told.verdict(TWO, MacAddr::BROADCAST), BondVerdict::Accept);
-    assert_eq!(told.verdict(ONE, STATION), BondVerdict::Drop);
+    let published = view(&mut bond);
+    assert!((0..HASHES).all(|hash| published.egress_port(hash) == Some(TWO)));
+    assert_eq!(
+        published.verdict(TWO, MacAddr::BROADCAST),
+        BondVerdict::Accept
+    );
+    assert_eq!(published.verdict(ONE, STATION), BondVerdict::Drop);
     assert!(!bond.poll_learning_packets());
     // Without a partner, one member carries all frames if the fallback is configured.
     let lacp_fallback = BondSettings {
@@ -181,8 +184,8 @@ fn admin_state_holds_until_the_carrier_changes() {
 #[test]
 fn migrated_bucket_stays_on_its_member() {
     let mut bond = bond(mode(BondMode::BalanceSlb));
-    let told = view(&mut bond);
-    let mut hashes = (0..HASHES).filter(|hash| told.egress_port(*hash) == Some(TWO));
+    let published = view(&mut bond);
+    let mut hashes = (0..HASHES).filter(|hash| published.egress_port(*hash) == Some(TWO));
     let hash = hashes.next().expect("each member has buckets");
     assert!(bond.migrate(bucket(hash), ONE));
     bond.handle_timeout(at(10));
@@ -202,10 +205,10 @@ fn loads_are_balanced_once_and_then_stable() {
         rebalance_interval: Some(REBALANCE_INTERVAL),
         ..mode(BondMode::BalanceSlb)
     });
-    let told = view(&mut bond);
+    let published = view(&mut bond);
     let mut bytes = [0; BUCKETS];
     let hashes = (0..HASHES).zip(&mut bytes);
-    let of_one = hashes.filter(|(hash, _)| told.egress_port(*hash) == Some(ONE));
+    let of_one = hashes.filter(|(hash, _)| published.egress_port(*hash) == Some(ONE));
     of_one.take(4).for_each(|(_, bytes)| *bytes = 1_000_000);
     bond.handle_loads(&bytes);
     let due = bond.next_timeout().expect("a rebalancing is due");
@@ -225,14 +228,14 @@ proptest! {
         let mut share = Share::new();
         for (used, load) in steps {
             let used: Vec<_> = used.into_iter().map(PortNo).collect();
-            share.settle(&used);
+            share.redistribute(&used);
             for port in &used {
-                let own = share.carriers.iter().filter(|carrier| **carrier == Some(*port));
+                let own = share.bucket_members.iter().filter(|member| **member == Some(*port));
                 prop_assert!(own.count() >= BUCKETS / used.len());
             }
-            prop_assert!(share.carriers.iter().all(|carrier| carrier.is_some_and(|port| used.contains(&port))));
-            for (place, bytes) in (0..).zip(&mut share.loads) {
-                *bytes = load * (place % 17);
+            prop_assert!(share.bucket_members.iter().all(|member| member.is_some_and(|port| used.contains(&port))));
+            for (index, bytes) in (0..).zip(&mut share.loads) {
+                *bytes = load * (index % 17);
             }
             let spread = |share: &Share| {
                 let loads: Vec<_> = used.iter().map(|port| share.load_of(*port)).collect();

@@ -58,7 +58,9 @@ impl BondView {
         match &self.egress {
             BondEgress::None => None,
             BondEgress::One(port) => Some(*port),
-            BondEgress::BySource(carriers) | BondEgress::ByFlow(carriers) => carriers[bucket(hash)],
+            BondEgress::BySource(bucket_members) | BondEgress::ByFlow(bucket_members) => {
+                bucket_members[bucket(hash)]
+            }
         }
     }
 }

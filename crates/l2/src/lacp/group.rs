@@ -67,7 +67,7 @@ impl LacpGroup {
             let port = port.or_insert_with(|| LacpPort::new(*settings));
             if changed || port.settings != *settings {
                 port.settings = *settings;
-                port.need_to_tell();
+                port.request_transmission();
             }
         }
         self.select();

@@ -78,9 +78,9 @@ pub struct LacpPort {
     /// The time of the last transmission, from which the periodic interval runs.
     periodic: Option<Instant>,
     /// The partner needs an update (`NTT`).
-    needs_to_tell: bool,
+    needs_transmission: bool,
     /// Times of the last transmissions, the oldest first.
-    recent: [Option<Instant>; SENT_MAX],
+    sent_times: [Option<Instant>; SENT_MAX],
     pub(super) counters: LacpCounters,
 }
 
@@ -94,8 +94,8 @@ impl LacpPort {
             attached: false,
             current_until: None,
             periodic: None,
-            needs_to_tell: false,
-            recent: [None; SENT_MAX],
+            needs_transmission: false,
+            sent_times: [None; SENT_MAX],
             counters: LacpCounters::default(),
         }
     }
@@ -149,8 +149,8 @@ impl LacpPort {
         }
     }
 
-    pub(super) fn need_to_tell(&mut self) {
-        self.needs_to_tell = true;
+    pub(super) fn request_transmission(&mut self) {
+        self.needs_transmission = true;
     }
 
     /// Sets the carrier state.
@@ -164,7 +164,7 @@ impl LacpPort {
         } else {
             self.receive = ReceiveState::Disabled;
             self.partner.state = self.partner.state.with(LacpState::SYNCHRONIZATION, false);
-            (self.current_until, self.periodic, self.needs_to_tell) = (None, None, false);
+            (self.current_until, self.periodic, self.needs_transmission) = (None, None, false);
         }
     }
 
@@ -175,31 +175,31 @@ impl LacpPort {
             return;
         }
         let actor = self.actor(of);
-        let told = &pdu.partner;
-        let same = |bits: u8| (told.state.0 ^ actor.state.0) & bits == 0;
-        let knows_us = told.system == actor.system
-            && (told.port, told.port_priority, told.key)
+        let reported = &pdu.partner;
+        let same = |bits: u8| (reported.state.0 ^ actor.state.0) & bits == 0;
+        let matches_actor = reported.system == actor.system
+            && (reported.port, reported.port_priority, reported.key)
                 == (actor.port, actor.port_priority, actor.key)
             && same(LacpState::AGGREGATION.0);
         let theirs = pdu.actor.state;
-        let talks = theirs.has(LacpState::ACTIVITY)
-            || (of.activity == LacpActivity::Active && told.state.has(LacpState::ACTIVITY));
+        let is_active = theirs.has(LacpState::ACTIVITY)
+            || (of.activity == LacpActivity::Active && reported.state.has(LacpState::ACTIVITY));
         let in_sync = theirs.has(LacpState::SYNCHRONIZATION)
-            && (knows_us || !theirs.has(LacpState::AGGREGATION))
-            && talks;
+            && (matches_actor || !theirs.has(LacpState::AGGREGATION))
+            && is_active;
         let others = LacpState::ACTIVITY.0 | LacpState::TIMEOUT.0 | LacpState::SYNCHRONIZATION.0;
-        if !knows_us || !same(others) {
-            self.needs_to_tell = true;
+        if !matches_actor || !same(others) {
+            self.needs_transmission = true;
         }
         self.partner = pdu.actor;
         self.partner.state = theirs.with(LacpState::SYNCHRONIZATION, in_sync);
         self.receive = ReceiveState::Current;
-        let patience = if of.is_fast {
+        let timeout = if of.is_fast {
             SHORT_TIMEOUT
         } else {
             LONG_TIMEOUT
         };
-        self.current_until = Some(now + patience);
+        self.current_until = Some(now + timeout);
     }
 
     /// Executes expired timers.
@@ -221,7 +221,7 @@ impl LacpPort {
                     state: LacpState::TIMEOUT,
                     ..LacpInfo::default()
                 };
-                self.needs_to_tell = true;
+                self.needs_transmission = true;
             }
             ReceiveState::Disabled | ReceiveState::Defaulted => {}
         }
@@ -236,23 +236,23 @@ impl LacpPort {
             .with(LacpState::SYNCHRONIZATION, false)
             .with(LacpState::TIMEOUT, true);
         self.current_until = Some(now + SHORT_TIMEOUT);
-        self.needs_to_tell = true;
+        self.needs_transmission = true;
     }
 
     /// Attaches the port to the aggregator, or detaches it (the mux machine).
     pub(super) fn attach(&mut self, attached: bool) {
         if self.attached != attached {
             self.attached = attached;
-            self.needs_to_tell = self.receive != ReceiveState::Disabled;
+            self.needs_transmission = self.receive != ReceiveState::Disabled;
         }
     }
 
     /// Returns the transmission interval; `None` if neither end is active, since two passive ends
     /// send nothing.
     fn interval(&self, of: &LacpSettings) -> Option<Duration> {
-        let speaks =
+        let is_active =
             of.activity == LacpActivity::Active || self.partner.state.has(LacpState::ACTIVITY);
-        if self.receive == ReceiveState::Disabled || !speaks {
+        if self.receive == ReceiveState::Disabled || !is_active {
             return None;
         }
         Some(if self.partner.state.has(LacpState::TIMEOUT) {
@@ -265,9 +265,9 @@ impl LacpPort {
     /// Returns the time of the next transmission.
     pub(super) fn next_transmission(&self, of: &LacpSettings) -> Option<Instant> {
         let interval = self.interval(of)?;
-        let [oldest, ..] = self.recent;
+        let [oldest, ..] = self.sent_times;
         let allowed = oldest.map_or(Instant::START, |sent| sent + FAST_PERIODIC);
-        if self.needs_to_tell {
+        if self.needs_transmission {
             return Some(allowed);
         }
         // The interval may be shorter than at the last LACPDU.
@@ -285,10 +285,10 @@ impl LacpPort {
         if self.next_transmission(of).is_none_or(|due| now < due) {
             return None;
         }
-        self.recent.rotate_left(1);
-        self.recent[SENT_MAX - 1] = Some(now);
+        self.sent_times.rotate_left(1);
+        self.sent_times[SENT_MAX - 1] = Some(now);
         self.periodic = Some(now);
-        self.needs_to_tell = false;
+        self.needs_transmission = false;
         self.counters.sent += 1;
         Some(Lacpdu {
             actor: self.actor(of),

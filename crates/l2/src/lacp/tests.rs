@@ -252,17 +252,17 @@ fn fallback_enables_ports_without_a_partner() {
 fn markers_are_answered_and_malformed_frames_are_counted() {
     let mut group = LacpGroup::new(settings(LacpActivity::Active, 1));
     group.configure(settings(LacpActivity::Active, 1), &ports(1));
-    let asked = Marker {
+    let request = Marker {
         is_response: false,
         system: ADDRESS,
         port: 4,
         transaction: 9,
     };
-    let mut frame = asked.emit(ADDRESS);
+    let mut frame = request.emit(ADDRESS);
     let answer = group.handle_frame(PortNo(1), &frame, Instant::START);
     let expected = Marker {
         is_response: true,
-        ..asked
+        ..request
     };
     assert_eq!(answer, Some(SlowPdu::Marker(expected)));
     frame[16] = 7;

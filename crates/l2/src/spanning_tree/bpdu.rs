@@ -44,7 +44,7 @@ pub enum MalformedBpdu {
 
 /// Flags of a rapid BPDU, other than the topology change flag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Rapid {
+pub(crate) struct RapidFlags {
     /// The role of the sending port; `None` is unknown.
     pub(crate) role: Option<PortRole>,
     /// The sender proposes to forward.
@@ -59,7 +59,7 @@ pub(crate) struct Rapid {
 
 /// The content of a configuration BPDU or a rapid BPDU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Said {
+pub(crate) struct ConfigBpdu {
     /// The priority vector.
     pub(crate) priority: PriorityVector,
     /// The timer values.
@@ -69,16 +69,16 @@ pub(crate) struct Said {
     /// The topology change acknowledgment flag.
     pub(crate) acknowledged: bool,
     /// The flags of a rapid BPDU; `None` in a configuration BPDU.
-    pub(crate) rapid: Option<Rapid>,
+    pub(crate) rapid: Option<RapidFlags>,
 }
 
 /// A BPDU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Bpdu {
     /// A configuration BPDU or a rapid BPDU.
-    Said(Said),
+    Config(ConfigBpdu),
     /// A topology change notification of STP.
-    Change,
+    TopologyChange,
 }
 
 impl Bpdu {
@@ -97,9 +97,9 @@ impl Bpdu {
             return Err(MalformedBpdu::Unknown);
         }
         match (bytes[2], bytes[3]) {
-            (_, CHANGE) => Ok(Self::Change),
-            (_, CONFIGURATION) => parse_said(bytes, CONFIGURATION_LEN, false),
-            (version, RAPID) if version >= 2 => parse_said(bytes, RAPID_LEN, true),
+            (_, CHANGE) => Ok(Self::TopologyChange),
+            (_, CONFIGURATION) => parse_config(bytes, CONFIGURATION_LEN, false),
+            (version, RAPID) if version >= 2 => parse_config(bytes, RAPID_LEN, true),
             _ => Err(MalformedBpdu::Unknown),
         }
     }
@@ -107,20 +107,20 @@ impl Bpdu {
     /// Returns the encoding, with the LLC header.
     pub(crate) fn bytes(&self) -> Vec<u8> {
         let mut bytes = BPDU_LLC.to_vec();
-        let Self::Said(said) = self else {
+        let Self::Config(config) = self else {
             bytes.extend([0, 0, 0, CHANGE]);
             return bytes;
         };
-        let (version, kind) = match said.rapid {
+        let (version, kind) = match config.rapid {
             None => (0, CONFIGURATION),
             Some(_) => (2, RAPID),
         };
-        bytes.extend([0, 0, version, kind, flags(said)]);
-        bytes.extend(said.priority.root.0.to_be_bytes());
-        bytes.extend(said.priority.cost.to_be_bytes());
-        bytes.extend(said.priority.bridge.0.to_be_bytes());
-        bytes.extend(said.priority.port.0.to_be_bytes());
-        let times = &said.times;
+        bytes.extend([0, 0, version, kind, flags(config)]);
+        bytes.extend(config.priority.root.0.to_be_bytes());
+        bytes.extend(config.priority.cost.to_be_bytes());
+        bytes.extend(config.priority.bridge.0.to_be_bytes());
+        bytes.extend(config.priority.port.0.to_be_bytes());
+        let times = &config.times;
         for seconds in [
             times.message_age,
             times.max_age,
@@ -130,7 +130,7 @@ impl Bpdu {
             // In units of 1/256 s (9.2.8).
             bytes.extend(seconds.saturating_mul(256).to_be_bytes());
         }
-        if said.rapid.is_some() {
+        if config.rapid.is_some() {
             // The version 1 length is zero (9.3.3, 12).
             bytes.push(0);
         }
@@ -138,11 +138,11 @@ impl Bpdu {
     }
 }
 
-fn flags(said: &Said) -> u8 {
+fn flags(config: &ConfigBpdu) -> u8 {
     let bit = |set: bool, bit: u8| if set { bit } else { 0 };
-    let mut flags = bit(said.change, TOPOLOGY_CHANGE);
-    match said.rapid {
-        None => flags |= bit(said.acknowledged, ACKNOWLEDGED),
+    let mut flags = bit(config.change, TOPOLOGY_CHANGE);
+    match config.rapid {
+        None => flags |= bit(config.acknowledged, ACKNOWLEDGED),
         Some(rapid) => {
             let role = match rapid.role {
                 None | Some(PortRole::Disabled) => 0,
@@ -160,7 +160,7 @@ fn flags(said: &Said) -> u8 {
     flags
 }
 
-fn parse_said(bytes: &[u8], len: usize, is_rapid: bool) -> Result<Bpdu, MalformedBpdu> {
+fn parse_config(bytes: &[u8], len: usize, is_rapid: bool) -> Result<Bpdu, MalformedBpdu> {
     let bytes = bytes.get(..len).ok_or(MalformedBpdu::Short)?;
     let (flags, body) = (bytes[4], &bytes[5..]);
     let long = |at: usize| {
@@ -169,7 +169,7 @@ fn parse_said(bytes: &[u8], len: usize, is_rapid: bool) -> Result<Bpdu, Malforme
     };
     let short = |at: usize| u16::from_be_bytes([body[at], body[at + 1]]);
     let seconds = |at: usize| short(at).div_ceil(256);
-    let said = Said {
+    let config = ConfigBpdu {
         priority: PriorityVector {
             root: TreeBridgeId(long(0)),
             cost: u32::from_be_bytes([body[8], body[9], body[10], body[11]]),
@@ -184,7 +184,7 @@ fn parse_said(bytes: &[u8], len: usize, is_rapid: bool) -> Result<Bpdu, Malforme
         },
         change: flags & TOPOLOGY_CHANGE != 0,
         acknowledged: !is_rapid && flags & ACKNOWLEDGED != 0,
-        rapid: is_rapid.then_some(Rapid {
+        rapid: is_rapid.then_some(RapidFlags {
             role: match flags >> ROLE_SHIFT & 3 {
                 1 => Some(PortRole::Alternate),
                 2 => Some(PortRole::Root),
@@ -202,5 +202,5 @@ fn parse_said(bytes: &[u8], len: usize, is_rapid: bool) -> Result<Bpdu, Malforme
     if !is_rapid && short(22) >= short(24) {
         return Err(MalformedBpdu::TooOld);
     }
-    Ok(Bpdu::Said(said))
+    Ok(Bpdu::Config(config))
 }

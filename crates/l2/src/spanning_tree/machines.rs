@@ -10,14 +10,14 @@ use super::port::{Migration, PortRole};
 use super::{MIGRATE_TIME, SpanningTree, TreeVersion};
 
 /// Takes one step of each machine of a port. Returns whether any did something.
-pub(super) fn step(tree: &mut SpanningTree, place: usize) -> bool {
-    information::step(tree, place)
-        | migrate(tree, place)
-        | detect_edge(tree, place)
-        | transition::step(tree, place)
-        | obey(tree, place)
-        | change::step(tree, place)
-        | transmit::step(tree, place)
+pub(super) fn step(tree: &mut SpanningTree, index: usize) -> bool {
+    information::step(tree, index)
+        | migrate(tree, index)
+        | detect_edge(tree, index)
+        | transition::step(tree, index)
+        | update_state(tree, index)
+        | change::step(tree, index)
+        | transmit::step(tree, index)
 }
 
 /// Returns whether the bridge uses RSTP (`rstpVersion`, 17.20.11).
@@ -26,23 +26,23 @@ fn is_rapid(tree: &SpanningTree) -> bool {
 }
 
 /// The port protocol migration machine (17.24).
-fn migrate(tree: &mut SpanningTree, place: usize) -> bool {
+fn migrate(tree: &mut SpanningTree, index: usize) -> bool {
     let version = tree.settings.version;
     let rapid = is_rapid(tree);
-    let port = &mut tree.ports[place];
+    let port = &mut tree.ports[index];
     match port.migration {
         Migration::Checking if port.migration_delay_while == 0 => {
             port.migration = Migration::Sensing;
-            (port.heard_rapid, port.heard_older) = (false, false);
+            (port.received_rstp, port.received_stp) = (false, false);
         }
         Migration::Checking => return false,
         Migration::Older if port.migration_delay_while == 0 || !port.enabled || port.mcheck => {
             port.migration = Migration::Sensing;
-            (port.heard_rapid, port.heard_older) = (false, false);
+            (port.received_rstp, port.received_stp) = (false, false);
         }
         Migration::Older => return false,
         Migration::Sensing
-            if !port.enabled || port.mcheck || (rapid && !port.sends_rapid && port.heard_rapid) =>
+            if !port.enabled || port.mcheck || (rapid && !port.send_rstp && port.received_rstp) =>
         {
             // A port without a link does not sense the protocol.
             if !port.enabled && !port.mcheck {
@@ -50,9 +50,9 @@ fn migrate(tree: &mut SpanningTree, place: usize) -> bool {
             }
             port.check_migration(version);
         }
-        Migration::Sensing if port.sends_rapid && port.heard_older => {
+        Migration::Sensing if port.send_rstp && port.received_stp => {
             port.migration = Migration::Older;
-            port.sends_rapid = false;
+            port.send_rstp = false;
             port.migration_delay_while = MIGRATE_TIME;
         }
         Migration::Sensing => return false,
@@ -61,18 +61,18 @@ fn migrate(tree: &mut SpanningTree, place: usize) -> bool {
 }
 
 /// The bridge detection machine (17.25).
-fn detect_edge(tree: &mut SpanningTree, place: usize) -> bool {
-    let port = &mut tree.ports[place];
+fn detect_edge(tree: &mut SpanningTree, index: usize) -> bool {
+    let port = &mut tree.ports[index];
     let silent =
-        port.edge_delay_while == 0 && port.settings.auto_edge && port.sends_rapid && port.proposing;
+        port.edge_delay_while == 0 && port.settings.auto_edge && port.send_rstp && port.proposing;
     let becomes = !port.edge && ((!port.enabled && port.settings.admin_edge) || silent);
     port.edge |= becomes;
     becomes
 }
 
 /// The port state transition machine (17.30).
-fn obey(tree: &mut SpanningTree, place: usize) -> bool {
-    let port = &mut tree.ports[place];
+fn update_state(tree: &mut SpanningTree, index: usize) -> bool {
+    let port = &mut tree.ports[index];
     let (learning, forwarding) = match (port.learning, port.forwarding) {
         (false, _) => (port.learn, false),
         (true, false) => (port.learn, port.learn && port.forward),
@@ -80,7 +80,7 @@ fn obey(tree: &mut SpanningTree, place: usize) -> bool {
     };
     let moved = (learning, forwarding) != (port.learning, port.forwarding);
     (port.learning, port.forwarding) = (learning, forwarding);
-    tree.note_state(place);
+    tree.note_state(index);
     moved
 }
 
@@ -94,7 +94,7 @@ fn all_synced(tree: &SpanningTree) -> bool {
 }
 
 /// Returns whether no other port was the root port recently (`reRooted`, 17.20.10).
-fn rerooted(tree: &SpanningTree, place: usize) -> bool {
+fn rerooted(tree: &SpanningTree, index: usize) -> bool {
     let mut others = tree.ports.iter().enumerate();
-    others.all(|(other, port)| other == place || port.recent_root_while == 0)
+    others.all(|(other, port)| other == index || port.recent_root_while == 0)
 }

@@ -3,7 +3,7 @@
 
 use base::PortNo;
 
-use super::bpdu::{Bpdu, Said};
+use super::bpdu::{Bpdu, ConfigBpdu};
 use super::vector::{PriorityVector, TreeTimes};
 use super::{BpduCounts, MIGRATE_TIME, TreePortSettings, TreeSettings, TreeVersion};
 
@@ -129,7 +129,7 @@ pub(super) enum Migration {
 
 /// The state of the topology change machine (17.31).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Change {
+pub(super) enum TopologyChangeState {
     Inactive,
     Learning,
     Active,
@@ -146,13 +146,13 @@ pub(super) struct TreePort {
     pub(super) selected_role: PortRole,
     pub(super) source: Source,
     /// `portPriority`, `portTimes`.
-    pub(super) known: PriorityVector,
-    pub(super) known_times: TreeTimes,
+    pub(super) port_priority: PriorityVector,
+    pub(super) port_times: TreeTimes,
     /// `designatedPriority`, `designatedTimes`.
     pub(super) designated: PriorityVector,
     pub(super) designated_times: TreeTimes,
     /// The received BPDU that is not yet processed (`rcvdMsg`).
-    pub(super) message: Option<Said>,
+    pub(super) message: Option<ConfigBpdu>,
     pub(super) agree: bool,
     pub(super) agreed: bool,
     pub(super) proposed: bool,
@@ -171,16 +171,16 @@ pub(super) struct TreePort {
     pub(super) edge: bool,
     pub(super) new_info: bool,
     pub(super) mcheck: bool,
-    pub(super) sends_rapid: bool,
-    pub(super) heard_rapid: bool,
-    pub(super) heard_older: bool,
+    pub(super) send_rstp: bool,
+    pub(super) received_rstp: bool,
+    pub(super) received_stp: bool,
     pub(super) received_tc: bool,
     pub(super) received_tcn: bool,
     pub(super) received_tc_ack: bool,
     pub(super) tc_ack: bool,
     pub(super) tc_propagate: bool,
     pub(super) migration: Migration,
-    pub(super) change: Change,
+    pub(super) change: TopologyChangeState,
     pub(super) edge_delay_while: u32,
     pub(super) forward_delay_while: u32,
     pub(super) hello_when: u32,
@@ -189,8 +189,8 @@ pub(super) struct TreePort {
     pub(super) received_info_while: u32,
     pub(super) recent_root_while: u32,
     pub(super) tc_while: u32,
-    pub(super) sent_lately: u32,
-    pub(super) told: TreePortState,
+    pub(super) transmit_count: u32,
+    pub(super) published_state: TreePortState,
     pub(super) seconds_in_state: u32,
     pub(super) counts: BpduCounts,
 }
@@ -205,8 +205,8 @@ impl TreePort {
             role: PortRole::Disabled,
             selected_role: PortRole::Disabled,
             source: Source::Disabled,
-            known: own,
-            known_times: bridge.times(),
+            port_priority: own,
+            port_times: bridge.times(),
             designated: own,
             designated_times: bridge.times(),
             message: None,
@@ -228,16 +228,16 @@ impl TreePort {
             edge: settings.admin_edge,
             new_info: true,
             mcheck: false,
-            sends_rapid: bridge.version == TreeVersion::Rstp,
-            heard_rapid: false,
-            heard_older: false,
+            send_rstp: bridge.version == TreeVersion::Rstp,
+            received_rstp: false,
+            received_stp: false,
             received_tc: false,
             received_tcn: false,
             received_tc_ack: false,
             tc_ack: false,
             tc_propagate: false,
             migration: Migration::Checking,
-            change: Change::Inactive,
+            change: TopologyChangeState::Inactive,
             edge_delay_while: MIGRATE_TIME,
             forward_delay_while: 0,
             hello_when: 0,
@@ -246,8 +246,8 @@ impl TreePort {
             received_info_while: 0,
             recent_root_while: 0,
             tc_while: 0,
-            sent_lately: 0,
-            told: TreePortState::Disabled,
+            transmit_count: 0,
+            published_state: TreePortState::Disabled,
             seconds_in_state: 0,
             counts: BpduCounts::default(),
         };
@@ -267,9 +267,9 @@ impl TreePort {
         self.check_migration(bridge.version);
         self.edge = self.settings.admin_edge;
         self.edge_delay_while = MIGRATE_TIME;
-        self.change = Change::Inactive;
+        self.change = TopologyChangeState::Inactive;
         self.new_info = true;
-        self.sent_lately = 0;
+        self.transmit_count = 0;
     }
 
     /// `DISABLED` of the port information machine (17.27).
@@ -304,7 +304,7 @@ impl TreePort {
     /// `CHECKING_RSTP` of the port protocol migration machine (17.24).
     pub(super) fn check_migration(&mut self, version: TreeVersion) {
         self.mcheck = false;
-        self.sends_rapid = version == TreeVersion::Rstp;
+        self.send_rstp = version == TreeVersion::Rstp;
         self.migration_delay_while = MIGRATE_TIME;
         self.migration = Migration::Checking;
     }
@@ -319,16 +319,16 @@ impl TreePort {
         self.edge = false;
         self.edge_delay_while = MIGRATE_TIME;
         match bpdu {
-            Bpdu::Change => {
-                self.heard_older = true;
+            Bpdu::TopologyChange => {
+                self.received_stp = true;
                 self.received_tcn = true;
             }
-            Bpdu::Said(said) => {
-                match said.rapid {
-                    Some(_) => self.heard_rapid = true,
-                    None => self.heard_older = true,
+            Bpdu::Config(config) => {
+                match config.rapid {
+                    Some(_) => self.received_rstp = true,
+                    None => self.received_stp = true,
                 }
-                self.message = Some(*said);
+                self.message = Some(*config);
             }
         }
         true
@@ -345,7 +345,7 @@ impl TreePort {
             &mut self.received_info_while,
             &mut self.recent_root_while,
             &mut self.tc_while,
-            &mut self.sent_lately,
+            &mut self.transmit_count,
         ] {
             *timer = timer.saturating_sub(1);
         }
@@ -354,7 +354,7 @@ impl TreePort {
 
     /// Returns the delay before the port learns or forwards (`forwardDelay`, 17.20.5).
     pub(super) fn delay(&self) -> u32 {
-        u32::from(match self.sends_rapid {
+        u32::from(match self.send_rstp {
             true => self.designated_times.hello_time,
             false => self.designated_times.forward_delay,
         })
@@ -365,7 +365,7 @@ impl TreePort {
             (PortRole::Disabled, ..) => TreePortState::Disabled,
             (_, _, true) => TreePortState::Forwarding,
             (_, true, false) => TreePortState::Learning,
-            (PortRole::Root | PortRole::Designated, ..) if !self.sends_rapid => {
+            (PortRole::Root | PortRole::Designated, ..) if !self.send_rstp => {
                 TreePortState::Listening
             }
             _ => TreePortState::Discarding,
@@ -378,9 +378,9 @@ impl TreePort {
             role: self.role,
             state: self.state(),
             seconds_in_state: self.seconds_in_state,
-            designated: self.known,
+            designated: self.port_priority,
             is_edge: self.edge,
-            is_rapid: self.sends_rapid,
+            is_rapid: self.send_rstp,
             counts: self.counts,
         }
     }

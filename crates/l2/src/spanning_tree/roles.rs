@@ -15,8 +15,8 @@ pub(super) fn select(tree: &mut SpanningTree) -> bool {
         port.reselect = false;
     }
     find_root(tree);
-    for place in 0..tree.ports.len() {
-        give_role(tree, place);
+    for index in 0..tree.ports.len() {
+        select_role(tree, index);
     }
     for port in &mut tree.ports {
         port.selected = true;
@@ -27,39 +27,45 @@ pub(super) fn select(tree: &mut SpanningTree) -> bool {
 /// Selects the best vector among all received ones and the bridge's own.
 fn find_root(tree: &mut SpanningTree) {
     let own = tree.settings.id;
-    let heard = tree.ports.iter().filter(|port| {
-        port.source == Source::Received && port.known.bridge.address() != own.address()
+    let received = tree.ports.iter().filter(|port| {
+        port.source == Source::Received && port.port_priority.bridge.address() != own.address()
     });
-    let ways = heard.map(|port| {
-        let cost = port.known.cost.saturating_add(port.settings.path_cost);
-        let way = PriorityVector { cost, ..port.known };
-        (way, port.settings.id, port)
+    let paths = received.map(|port| {
+        let cost = port
+            .port_priority
+            .cost
+            .saturating_add(port.settings.path_cost);
+        let path = PriorityVector {
+            cost,
+            ..port.port_priority
+        };
+        (path, port.settings.id, port)
     });
-    let best = ways.min_by_key(|(way, id, _)| (*way, *id));
-    let here = PriorityVector::of_bridge(own);
+    let best = paths.min_by_key(|(path, id, _)| (*path, *id));
+    let own_vector = PriorityVector::of_bridge(own);
     match best {
-        Some((way, _, port)) if way < here => {
-            tree.root = way;
+        Some((path, _, port)) if path < own_vector => {
+            tree.root = path;
             tree.root_port = Some(port.number);
             tree.root_times = TreeTimes {
-                message_age: port.known_times.message_age.saturating_add(1),
-                ..port.known_times
+                message_age: port.port_times.message_age.saturating_add(1),
+                ..port.port_times
             };
         }
         _ => {
-            tree.root = here;
+            tree.root = own_vector;
             tree.root_port = None;
             tree.root_times = tree.settings.times();
         }
     }
 }
 
-fn give_role(tree: &mut SpanningTree, place: usize) {
+fn select_role(tree: &mut SpanningTree, index: usize) {
     let own = tree.settings.id;
     let (root, root_times) = (tree.root, tree.root_times);
     let hello_time = tree.settings.hello_time;
-    let is_root_port = tree.root_port == Some(tree.ports[place].number);
-    let port = &mut tree.ports[place];
+    let is_root_port = tree.root_port == Some(tree.ports[index].number);
+    let port = &mut tree.ports[index];
     port.designated = PriorityVector {
         root: root.root,
         cost: root.cost,
@@ -77,7 +83,8 @@ fn give_role(tree: &mut SpanningTree, place: usize) {
             PortRole::Designated
         }
         Source::Mine => {
-            let news = port.known != port.designated || port.known_times != port.designated_times;
+            let news =
+                port.port_priority != port.designated || port.port_times != port.designated_times;
             port.update |= news;
             PortRole::Designated
         }
@@ -85,14 +92,14 @@ fn give_role(tree: &mut SpanningTree, place: usize) {
             port.update = false;
             PortRole::Root
         }
-        Source::Received if port.designated < port.known => {
+        Source::Received if port.designated < port.port_priority => {
             port.update = true;
             PortRole::Designated
         }
         Source::Received => {
             port.update = false;
-            let ours = port.known.bridge.address() == own.address();
-            match ours && port.known.port != TreePortId(0) {
+            let ours = port.port_priority.bridge.address() == own.address();
+            match ours && port.port_priority.port != TreePortId(0) {
                 true => PortRole::Backup,
                 false => PortRole::Alternate,
             }

@@ -6,46 +6,46 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 
-use super::bpdu::{BPDU_LLC, Rapid, Said};
+use super::bpdu::{BPDU_LLC, ConfigBpdu, RapidFlags};
 use super::port::PortRole;
 use super::*;
 
 /// One end of a link: a bridge and its port.
-type End = (usize, PortNo);
+type LinkEnd = (usize, PortNo);
 
 /// Bridges and the links between them.
 struct Network {
     bridges: Vec<SpanningTree>,
-    cables: Vec<(End, End, bool)>,
-    states: BTreeMap<End, TreePortState>,
-    wire: VecDeque<(End, Vec<u8>)>,
+    links: Vec<(LinkEnd, LinkEnd, bool)>,
+    states: BTreeMap<LinkEnd, TreePortState>,
+    wire: VecDeque<(LinkEnd, Vec<u8>)>,
     now: Instant,
     /// Number of observations of a forwarding loop.
-    circles: usize,
+    loops: usize,
 }
 
 impl Network {
-    fn new(version: TreeVersion, ids: &[u64], cables: &[(usize, usize, u32)]) -> Self {
+    fn new(version: TreeVersion, ids: &[u64], links: &[(usize, usize, u32)]) -> Self {
         let bridge = |id: &u64| {
             let id = TreeBridgeId(0x8000 << 48 | id);
             SpanningTree::new(TreeSettings::new(version, id), Instant::START)
         };
         let mut network = Self {
             bridges: ids.iter().map(bridge).collect(),
-            cables: Vec::new(),
+            links: Vec::new(),
             states: BTreeMap::new(),
             wire: VecDeque::new(),
             now: Instant::START,
-            circles: 0,
+            loops: 0,
         };
-        for (from, to, cost) in cables {
+        for (from, to, cost) in links {
             let ends = [*from, *to].map(|bridge| network.add_port(bridge, *cost));
-            network.cables.push((ends[0], ends[1], false));
+            network.links.push((ends[0], ends[1], false));
         }
         network
     }
 
-    fn add_port(&mut self, bridge: usize, path_cost: u32) -> End {
+    fn add_port(&mut self, bridge: usize, path_cost: u32) -> LinkEnd {
         let tree = &mut self.bridges[bridge];
         let number = u32::try_from(tree.ports().count() + 1).expect("few");
         tree.set_port(
@@ -62,8 +62,8 @@ impl Network {
     }
 
     /// Connects or disconnects a link.
-    fn plug(&mut self, cable: usize, is_up: bool) {
-        let (a, b, up) = &mut self.cables[cable];
+    fn set_link_state(&mut self, link: usize, is_up: bool) {
+        let (a, b, up) = &mut self.links[link];
         *up = is_up;
         for (bridge, port) in [*a, *b] {
             self.bridges[bridge].set_link(port, is_up);
@@ -87,7 +87,7 @@ impl Network {
                     }
                 }
             }
-            self.circles += usize::from(self.has_circle());
+            self.loops += usize::from(self.has_loop());
             let Some((from, bytes)) = self.wire.pop_front() else {
                 return;
             };
@@ -100,12 +100,12 @@ impl Network {
         panic!("bridges send without end");
     }
 
-    fn other_end(&self, end: End) -> Option<End> {
-        let cable = self
-            .cables
+    fn other_end(&self, end: LinkEnd) -> Option<LinkEnd> {
+        let link = self
+            .links
             .iter()
             .find(|(a, b, up)| *up && (*a == end || *b == end))?;
-        Some(if cable.0 == end { cable.1 } else { cable.0 })
+        Some(if link.0 == end { link.1 } else { link.0 })
     }
 
     fn wait(&mut self, seconds: u32) {
@@ -118,7 +118,7 @@ impl Network {
         }
     }
 
-    fn forwards(&self, end: End) -> bool {
+    fn forwards(&self, end: LinkEnd) -> bool {
         self.states
             .get(&end)
             .is_some_and(|state| *state == TreePortState::Forwarding)
@@ -126,12 +126,13 @@ impl Network {
 
     /// Returns the links on which both ports forward.
     fn tree(&self) -> Vec<(usize, usize)> {
-        let open = |(a, b, up): &&(End, End, bool)| *up && self.forwards(*a) && self.forwards(*b);
-        let cables = self.cables.iter().filter(open);
-        cables.map(|(a, b, _)| (a.0, b.0)).collect()
+        let open =
+            |(a, b, up): &&(LinkEnd, LinkEnd, bool)| *up && self.forwards(*a) && self.forwards(*b);
+        let links = self.links.iter().filter(open);
+        links.map(|(a, b, _)| (a.0, b.0)).collect()
     }
 
-    fn has_circle(&self) -> bool {
+    fn has_loop(&self) -> bool {
         let mut group: Vec<usize> = (0..self.bridges.len()).collect();
         for (a, b) in self.tree() {
             let (from, to) = (group[a], group[b]);
@@ -146,30 +147,33 @@ impl Network {
     }
 
     /// Returns the connected components of the topology.
-    fn parts(&self) -> Vec<BTreeSet<usize>> {
-        let mut parts: Vec<BTreeSet<usize>> = Vec::new();
+    fn components(&self) -> Vec<BTreeSet<usize>> {
+        let mut components: Vec<BTreeSet<usize>> = Vec::new();
         for bridge in 0..self.bridges.len() {
-            parts.push([bridge].into());
+            components.push([bridge].into());
         }
-        for (a, b, _) in self.cables.iter().filter(|(_, _, up)| *up) {
-            let one = parts
+        for (a, b, _) in self.links.iter().filter(|(_, _, up)| *up) {
+            let one = components
                 .iter()
-                .position(|part| part.contains(&a.0))
+                .position(|component| component.contains(&a.0))
                 .expect("in one");
-            let taken = parts.remove(one);
-            match parts.iter_mut().find(|part| part.contains(&b.0)) {
+            let taken = components.remove(one);
+            match components
+                .iter_mut()
+                .find(|component| component.contains(&b.0))
+            {
                 Some(other) => other.extend(taken),
-                None => parts.push(taken),
+                None => components.push(taken),
             }
         }
-        parts
+        components
     }
 
     /// Returns the minimum path costs from `root` over connected links.
     fn costs(&self, root: usize) -> BTreeMap<usize, u32> {
         let mut costs = BTreeMap::from([(root, 0)]);
         for _ in 0..self.bridges.len() {
-            for (a, b, _) in self.cables.iter().filter(|(_, _, up)| *up) {
+            for (a, b, _) in self.links.iter().filter(|(_, _, up)| *up) {
                 for (from, to) in [(a, b), (b, a)] {
                     let Some(way) = costs.get(&from.0).copied() else {
                         continue;
@@ -186,21 +190,24 @@ impl Network {
 
     /// Checks that each component has a spanning tree of minimum cost.
     fn check(&self) {
-        assert!(!self.has_circle(), "{:?}", self.tree());
-        for part in self.parts() {
+        assert!(!self.has_loop(), "{:?}", self.tree());
+        for component in self.components() {
             let id = |bridge: &usize| self.bridges[*bridge].settings().id;
-            let root = part.iter().copied().min_by_key(id).expect("not empty");
+            let root = component.iter().copied().min_by_key(id).expect("not empty");
             let costs = self.costs(root);
-            for bridge in &part {
+            for bridge in &component {
                 let known = self.bridges[*bridge].root();
                 assert_eq!(known.root, id(&root), "bridge {bridge}");
                 assert_eq!(known.cost, costs[bridge], "bridge {bridge}");
             }
-            let cables = self.tree().into_iter().filter(|(a, _)| part.contains(a));
+            let links = self
+                .tree()
+                .into_iter()
+                .filter(|(a, _)| component.contains(a));
             assert_eq!(
-                cables.count(),
-                part.len() - 1,
-                "{part:?}: {:?}",
+                links.count(),
+                component.len() - 1,
+                "{component:?}: {:?}",
                 self.states
             );
         }
@@ -208,34 +215,34 @@ impl Network {
 }
 
 /// Bridge addresses, links with their costs, and a sequence of link changes.
-type Story = (Vec<u64>, Vec<(usize, usize, u32)>, Vec<(usize, bool)>);
+type NetworkHistory = (Vec<u64>, Vec<(usize, usize, u32)>, Vec<(usize, bool)>);
 
-fn stories() -> impl Strategy<Value = Story> {
+fn histories() -> impl Strategy<Value = NetworkHistory> {
     (2_usize..7).prop_flat_map(|bridges| {
         let ids =
             Just((1..=u64::try_from(bridges).expect("few")).collect::<Vec<_>>()).prop_shuffle();
-        let cable = (0..bridges, 1..bridges, 1_u32..5);
-        let cables = prop::collection::vec(cable, 1..10);
-        let cables = cables.prop_map(move |cables| {
+        let link = (0..bridges, 1..bridges, 1_u32..5);
+        let links = prop::collection::vec(link, 1..10);
+        let links = links.prop_map(move |links| {
             let ends = |(a, step, cost)| (a, (a + step) % bridges, cost);
-            cables.into_iter().map(ends).collect::<Vec<_>>()
+            links.into_iter().map(ends).collect::<Vec<_>>()
         });
         let pulls = prop::collection::vec((0_usize..10, any::<bool>()), 0..6);
-        (ids, cables, pulls)
+        (ids, links, pulls)
     })
 }
 
-fn play(version: TreeVersion, wait: u32, (ids, cables, pulls): Story) {
-    let mut network = Network::new(version, &ids, &cables);
-    for cable in 0..cables.len() {
-        network.plug(cable, true);
-        network.wait(u32::try_from(cable % 3).expect("few"));
+fn run_history(version: TreeVersion, wait: u32, (ids, links, pulls): NetworkHistory) {
+    let mut network = Network::new(version, &ids, &links);
+    for link in 0..links.len() {
+        network.set_link_state(link, true);
+        network.wait(u32::try_from(link % 3).expect("few"));
     }
     network.wait(wait);
     network.check();
-    assert_eq!(network.circles, 0, "no loop while the network converges");
-    for (cable, is_up) in pulls {
-        network.plug(cable % cables.len(), is_up);
+    assert_eq!(network.loops, 0, "no loop while the network converges");
+    for (link, is_up) in pulls {
+        network.set_link_state(link % links.len(), is_up);
         network.wait(wait);
         network.check();
     }
@@ -245,13 +252,13 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn rstp_converges_to_a_minimum_cost_tree_after_any_failure(story in stories()) {
-        play(TreeVersion::Rstp, 60, story);
+    fn rstp_converges_to_a_minimum_cost_tree_after_any_failure(history in histories()) {
+        run_history(TreeVersion::Rstp, 60, history);
     }
 
     #[test]
-    fn stp_converges_to_a_minimum_cost_tree_after_any_failure(story in stories()) {
-        play(TreeVersion::Stp, 110, story);
+    fn stp_converges_to_a_minimum_cost_tree_after_any_failure(history in histories()) {
+        run_history(TreeVersion::Stp, 110, history);
     }
 
     #[test]
@@ -267,12 +274,12 @@ proptest! {
             2 => PortRole::Root,
             _ => PortRole::Designated,
         };
-        let rapid = Rapid { role: Some(role), proposal: bits[0], agreement: bits[1], learning: bits[2], forwarding: bits[3] };
+        let rapid = RapidFlags { role: Some(role), proposal: bits[0], agreement: bits[1], learning: bits[2], forwarding: bits[3] };
         let times = TreeTimes { message_age: 1, max_age: 20, hello_time: 2, forward_delay: 15 };
         let priority = PriorityVector { root: TreeBridgeId(root), cost, bridge: TreeBridgeId(bridge), port: TreePortId(port) };
-        let said = Said { priority, times, change: bits[4], acknowledged: false, rapid: Some(rapid) };
-        for said in [said, Said { rapid: None, acknowledged: bits[0], ..said }] {
-            prop_assert_eq!(Bpdu::parse(&Bpdu::Said(said).bytes()), Ok(Bpdu::Said(said)));
+        let config = ConfigBpdu { priority, times, change: bits[4], acknowledged: false, rapid: Some(rapid) };
+        for config in [config, ConfigBpdu { rapid: None, acknowledged: bits[0], ..config }] {
+            prop_assert_eq!(Bpdu::parse(&Bpdu::Config(config).bytes()), Ok(Bpdu::Config(config)));
         }
     }
 }
@@ -281,10 +288,10 @@ proptest! {
 fn rstp_ring_recovers_from_a_failure_within_a_second() {
     let ring = [(0, 1, 1), (1, 2, 1), (2, 3, 1), (3, 0, 1)];
     let mut network = Network::new(TreeVersion::Rstp, &[1, 2, 3, 4], &ring);
-    (0..4).for_each(|cable| network.plug(cable, true));
+    (0..4).for_each(|link| network.set_link_state(link, true));
     network.wait(5);
     network.check();
-    network.plug(0, false);
+    network.set_link_state(0, false);
     network.wait(1);
     network.check();
 }
@@ -294,8 +301,8 @@ fn rstp_ring_recovers_from_a_failure_within_a_second() {
 #[test]
 fn stp_port_listens_and_learns_before_it_forwards() {
     let mut network = Network::new(TreeVersion::Stp, &[1, 2], &[(0, 1, 1), (0, 1, 1)]);
-    network.plug(0, true);
-    network.plug(1, true);
+    network.set_link_state(0, true);
+    network.set_link_state(1, true);
     network.wait(14);
     assert_eq!(network.states[&(0, PortNo(1))], TreePortState::Listening);
     network.wait(10);
@@ -319,7 +326,7 @@ fn stp_neighbour_is_detected_and_gets_stp() {
     );
     let older = TreeSettings::new(TreeVersion::Stp, network.bridges[1].settings().id);
     network.bridges[1].configure(older);
-    (0..3).for_each(|cable| network.plug(cable, true));
+    (0..3).for_each(|link| network.set_link_state(link, true));
     network.wait(60);
     network.check();
     let towards_it = network.bridges[0].port(PortNo(1)).expect("there");
@@ -343,7 +350,7 @@ fn edge_port_is_detected_after_three_seconds() {
 #[test]
 fn malformed_bpdus_are_counted_and_ignored() {
     let mut network = Network::new(TreeVersion::Rstp, &[1, 2], &[(0, 1, 1)]);
-    network.plug(0, true);
+    network.set_link_state(0, true);
     network.wait(5);
     let bad: [(&[u8], MalformedBpdu); 4] = [
         (&[0xaa, 0xaa, 3], MalformedBpdu::NotSpanningTree),
@@ -351,8 +358,11 @@ fn malformed_bpdus_are_counted_and_ignored() {
         (&[0x42, 0x42, 3, 0, 1, 0, 0, 9], MalformedBpdu::Unknown),
         (&[0x42, 0x42, 3, 0, 0, 2, 2, 0], MalformedBpdu::Short),
     ];
-    for (bytes, why) in bad {
-        assert_eq!(network.bridges[0].handle_bpdu(PortNo(1), bytes), Err(why));
+    for (bytes, malformed) in bad {
+        assert_eq!(
+            network.bridges[0].handle_bpdu(PortNo(1), bytes),
+            Err(malformed)
+        );
     }
     let info = network.bridges[0].port(PortNo(1)).expect("there");
     assert_eq!(info.counts.malformed, 4);

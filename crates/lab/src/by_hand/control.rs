@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use base::DatapathId;
 use controller::learning::Learning;
-use controller::{Application, Controller, ControllerError, Listener, Manner};
+use controller::{Application, Controller, ControllerError, ControllerSettings, Listener};
 use flow::FlowMod;
 use openflow::VersionSet;
 use record::nearest;
@@ -137,7 +137,7 @@ impl Listening {
             tell(&format!("listening at {address}"));
         }
         let mut desk = Desk {
-            manner: Manner {
+            manner: ControllerSettings {
                 versions: self.versions,
                 application: self.application(),
             },
@@ -201,7 +201,7 @@ fn rules(text: &str) -> Result<Vec<FlowMod>, (usize, String)> {
 
 /// Who is connected, and what is to be said to them.
 struct Desk {
-    manner: Manner,
+    manner: ControllerSettings,
     rules: Vec<FlowMod>,
     switches: Vec<Controller>,
     tally: ControlTally,

@@ -4,7 +4,7 @@
 use std::net::TcpListener;
 use std::time::Duration;
 
-use controller::{Application, Controller, ControllerError, Listener, Manner};
+use controller::{Application, Controller, ControllerError, ControllerSettings, Listener};
 use openflow::{Version, VersionSet};
 use testbed::{Bench, Clock, DeviceOptions, Failure, Namespace, Setup};
 
@@ -21,7 +21,7 @@ const CONNECTIONS_MAX: usize = 8;
 /// Listening sockets, in the order of bridges.
 pub(super) struct Listeners {
     device: String,
-    manner: Manner,
+    manner: ControllerSettings,
     listeners: Vec<Listener>,
 }
 
@@ -40,7 +40,7 @@ impl Listeners {
         };
         if let Some(callee) = description.and_then(|described| described.controller.as_ref()) {
             let listener = listen(callee).map_err(failed)?;
-            let manner = Manner {
+            let manner = ControllerSettings {
                 versions: VersionSet::only(Version::V10).with(Version::V13),
                 application,
             };
@@ -61,9 +61,9 @@ impl Listeners {
         let listeners = listeners.collect::<Result<_, _>>()?;
         Ok(Self {
             device: name,
-            manner: Manner {
+            manner: ControllerSettings {
                 application,
-                ..Manner::silent(Version::V10)
+                ..ControllerSettings::silent(Version::V10)
             },
             listeners,
         })

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use base::PortNo;
-use controller::{Ask, Controller};
+use controller::{Controller, DeviceRequests};
 use flow::PortStats;
 use record::{FrameCounts, PathCounters};
 use testbed::{Bench, Failure, InterfaceCounters, backlog_drops};

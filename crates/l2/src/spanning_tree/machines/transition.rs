@@ -6,26 +6,26 @@ use super::super::SpanningTree;
 use super::super::port::{PortRole, TreePort};
 use super::{all_synced, is_rapid, rerooted};
 
-pub(super) fn step(tree: &mut SpanningTree, place: usize) -> bool {
-    let port = &tree.ports[place];
+pub(super) fn step(tree: &mut SpanningTree, index: usize) -> bool {
+    let port = &tree.ports[index];
     if !port.selected || port.update {
         return false;
     }
     if port.role != port.selected_role {
-        take_role(tree, place);
+        adopt_role(tree, index);
         return true;
     }
     match port.role {
-        PortRole::Disabled => rest_disabled(tree, place),
-        PortRole::Root => step_root(tree, place),
-        PortRole::Designated => step_designated(tree, place),
-        PortRole::Alternate | PortRole::Backup => step_alternate(tree, place),
+        PortRole::Disabled => step_disabled(tree, index),
+        PortRole::Root => step_root(tree, index),
+        PortRole::Designated => step_designated(tree, index),
+        PortRole::Alternate | PortRole::Backup => step_alternate(tree, index),
     }
 }
 
-fn take_role(tree: &mut SpanningTree, place: usize) {
+fn adopt_role(tree: &mut SpanningTree, index: usize) {
     let forward_delay = u32::from(tree.root_times.forward_delay);
-    let port = &mut tree.ports[place];
+    let port = &mut tree.ports[index];
     port.role = port.selected_role;
     match port.role {
         PortRole::Disabled | PortRole::Alternate | PortRole::Backup => {
@@ -35,12 +35,12 @@ fn take_role(tree: &mut SpanningTree, place: usize) {
         PortRole::Root => port.recent_root_while = forward_delay,
         PortRole::Designated => {}
     }
-    tree.note_state(place);
+    tree.note_state(index);
 }
 
-fn rest_disabled(tree: &mut SpanningTree, place: usize) -> bool {
+fn step_disabled(tree: &mut SpanningTree, index: usize) -> bool {
     let max_age = u32::from(tree.root_times.max_age);
-    let port = &mut tree.ports[place];
+    let port = &mut tree.ports[index];
     let moved = (port.learning || port.forwarding)
         || port.sync
         || port.reroot
@@ -57,12 +57,12 @@ fn rest_disabled(tree: &mut SpanningTree, place: usize) -> bool {
     false
 }
 
-fn step_root(tree: &mut SpanningTree, place: usize) -> bool {
+fn step_root(tree: &mut SpanningTree, index: usize) -> bool {
     let synced = all_synced(tree);
-    let free = rerooted(tree, place) && is_rapid(tree);
+    let free = rerooted(tree, index) && is_rapid(tree);
     let forward_delay = u32::from(tree.root_times.forward_delay);
-    let delay = tree.ports[place].delay();
-    let port = &mut tree.ports[place];
+    let delay = tree.ports[index].delay();
+    let port = &mut tree.ports[index];
     let may = port.forward_delay_while == 0 || (free && port.recent_backup_while == 0);
     if port.proposed && !port.agree {
         port.proposed = false;
@@ -88,9 +88,9 @@ fn step_root(tree: &mut SpanningTree, place: usize) -> bool {
     true
 }
 
-fn step_designated(tree: &mut SpanningTree, place: usize) -> bool {
+fn step_designated(tree: &mut SpanningTree, index: usize) -> bool {
     let max_age = u32::from(tree.root_times.max_age);
-    let port = &mut tree.ports[place];
+    let port = &mut tree.ports[index];
     let delay = port.delay();
     let stops = (port.sync && !port.synced)
         || (port.reroot && port.recent_root_while != 0)
@@ -126,21 +126,21 @@ fn step_designated(tree: &mut SpanningTree, place: usize) -> bool {
     } else if may && !port.forward {
         port.forward = true;
         port.forward_delay_while = 0;
-        port.agreed = port.sends_rapid;
+        port.agreed = port.send_rstp;
     } else {
         return false;
     }
     true
 }
 
-fn step_alternate(tree: &mut SpanningTree, place: usize) -> bool {
+fn step_alternate(tree: &mut SpanningTree, index: usize) -> bool {
     let synced = all_synced(tree);
-    let port = &mut tree.ports[place];
+    let port = &mut tree.ports[index];
     if port.learning || port.forwarding {
         return false;
     }
     let delay = port.delay();
-    let backup_while = 2 * u32::from(port.known_times.hello_time);
+    let backup_while = 2 * u32::from(port.port_times.hello_time);
     if port.proposed && !port.agree {
         port.proposed = false;
         set_sync(tree);

@@ -12,7 +12,7 @@ use std::thread;
 use std::time::Duration;
 
 use base::Instant;
-use controller::{Ask, ControllerError, Link};
+use controller::{ControllerError, DeviceRequests, Link};
 use record::Conditions;
 use testbed::Clock;
 

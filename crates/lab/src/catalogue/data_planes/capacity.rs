@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use base::SplitMix64;
-use controller::Ask;
+use controller::DeviceRequests;
 use flow::FlowStatsRequest;
 
 use super::echo;

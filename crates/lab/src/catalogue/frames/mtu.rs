@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use base::PortNo;
-use controller::Ask;
+use controller::DeviceRequests;
 use testbed::{DeviceKind, Host, Topology};
 use trafficgen::{
     End, EndNo, Length, MeasureError, Measurement, Pace, Rate, Request, Stream, Template, Threads,

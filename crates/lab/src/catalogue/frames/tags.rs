@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use base::PortNo;
-use controller::{Ask, Link};
+use controller::{DeviceRequests, Link};
 use flow::{Action, Field, FlowMod, FlowModCommand, Instructions, Match, Refusal};
 use openflow::{Message, Version, VersionSet};
 use record::Conditions;

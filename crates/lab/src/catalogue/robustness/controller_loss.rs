@@ -4,7 +4,7 @@ use std::thread;
 use std::time::Duration;
 
 use base::PortNo;
-use controller::{Ask, Controller, ControllerError, Listener, Manner};
+use controller::{Controller, ControllerError, ControllerSettings, DeviceRequests, Listener};
 use flow::{Action, Field, FlowMod, FlowModCommand, FlowStatsRequest, Instructions, Match};
 use openflow::Version;
 use testbed::{Clock, DeviceKind, FailMode, Failure};
@@ -201,7 +201,7 @@ fn leave(
     };
     let listener = Listener::bind(socket)?;
     let began = clock.now();
-    let manner = Manner::silent(Version::V10);
+    let manner = ControllerSettings::silent(Version::V10);
     let (controllers, called) = match listener.accept_as(manner, clock, PATIENCE, || Ok(())) {
         Ok(controller) => (vec![controller], Some(clock.now().since(began))),
         // It has not noticed, and the connection is still there.

@@ -4,7 +4,7 @@
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
-use controller::{Application, Ask, learning::Learning};
+use controller::{Application, DeviceRequests, learning::Learning};
 use flow::{Field, FlowStats, FlowStatsRequest};
 use record::Conditions;
 use testbed::{Program, Topology};

@@ -16,8 +16,8 @@ use openflow::{
 };
 
 use super::ControllerError;
-use super::conversation::Kind;
-use super::exchange::Done;
+use super::conversation::IncomingKind;
+use super::exchange::RequestOutcome;
 use super::link::Link;
 
 /// Returns the deletion of all rules of all tables.
@@ -40,7 +40,7 @@ pub fn packet_out(data: Vec<u8>, in_port: PortNo, actions: Vec<Action>) -> Messa
     })
 }
 
-impl Done {
+impl RequestOutcome {
     /// Returns the result if no message was refused.
     ///
     /// # Errors
@@ -55,7 +55,7 @@ impl Done {
 }
 
 /// A connection that can send messages to a device and wait for a barrier.
-pub trait Ask {
+pub trait DeviceRequests {
     /// Returns the negotiated version.
     fn version(&self) -> Version;
 
@@ -63,7 +63,7 @@ pub trait Ask {
     ///
     /// # Errors
     /// The connection is closed, or the device does not answer in time.
-    fn request(&mut self, messages: Vec<Message>) -> Result<Done, ControllerError>;
+    fn request(&mut self, messages: Vec<Message>) -> Result<RequestOutcome, ControllerError>;
 
     /// Returns the first answer to `message` that `of` accepts.
     ///
@@ -310,12 +310,12 @@ pub trait Ask {
     }
 }
 
-impl Ask for Link {
+impl DeviceRequests for Link {
     fn version(&self) -> Version {
         Self::version(self).expect("a link is negotiated before it is returned")
     }
 
-    fn request(&mut self, messages: Vec<Message>) -> Result<Done, ControllerError> {
+    fn request(&mut self, messages: Vec<Message>) -> Result<RequestOutcome, ControllerError> {
         Self::request(self, messages)
     }
 
@@ -324,7 +324,7 @@ impl Ask for Link {
         let xid = self.say(&Message::EchoRequest(data))?;
         let mut took = None;
         self.listen_until(|heard| {
-            if (heard.kind, heard.xid) != (Kind::EchoReply, xid) {
+            if (heard.kind, heard.xid) != (IncomingKind::EchoReply, xid) {
                 return Ok(false);
             }
             took = heard.handed.map(|handed| heard.arrival.at.since(handed));
@@ -334,7 +334,9 @@ impl Ask for Link {
     }
 }
 
-fn features_and_ports<A: Ask + ?Sized>(device: &mut A) -> Result<FeaturesReply, ControllerError> {
+fn features_and_ports<A: DeviceRequests + ?Sized>(
+    device: &mut A,
+) -> Result<FeaturesReply, ControllerError> {
     let message = Message::FeaturesRequest;
     device.answer("its features", message, |message| match message {
         Message::FeaturesReply(reply) => Some(reply),
