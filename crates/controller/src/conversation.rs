@@ -165,7 +165,7 @@ impl IncomingMessage<'_> {
             ));
         };
         let fault = Box::new(Refusal {
-            place: 0,
+            position: 0,
             xid: self.xid,
             message: request,
             reason: Reason::Error {
@@ -223,8 +223,8 @@ pub struct Conversation {
     output: Vec<u8>,
     /// Number of bytes of `output` that were handed to the system.
     written: usize,
-    said: u64,
-    handed: u64,
+    queued_bytes: u64,
+    written_bytes: u64,
     times: VecDeque<SentMessage>,
     /// Number of `times` that were handed to the system.
     times_handed: usize,
@@ -245,14 +245,14 @@ impl Conversation {
         let channel = Channel::new(ChannelSide::Controller, options, now);
         let output = channel.pending().to_vec();
         Self {
-            said: output.len() as u64,
+            queued_bytes: output.len() as u64,
             channel,
             version: None,
             input: Vec::new(),
             done: 0,
             output,
             written: 0,
-            handed: 0,
+            written_bytes: 0,
             times: VecDeque::new(),
             times_handed: 0,
             last_xid: 0,
@@ -288,16 +288,16 @@ impl Conversation {
     ///
     /// # Errors
     /// The input violates the protocol; the connection is unusable.
-    pub fn hear(&mut self) -> Result<Option<IncomingMessage<'_>>, ProtocolViolation> {
-        let (place, version) = loop {
-            let Some(place) = self.next_range()? else {
+    pub fn next_message(&mut self) -> Result<Option<IncomingMessage<'_>>, ProtocolViolation> {
+        let (range, version) = loop {
+            let Some(range) = self.next_range()? else {
                 return Ok(None);
             };
             let Some(version) = self.version else {
-                self.negotiate(place)?;
+                self.negotiate(range)?;
                 continue;
             };
-            let message = &self.input[place.clone()];
+            let message = &self.input[range.clone()];
             if message[0] != version.number() && message[1] != number::HELLO {
                 let found = message[0];
                 let agreed = version;
@@ -307,12 +307,12 @@ impl Conversation {
                 number::HELLO => {}
                 number::ECHO_REQUEST => {
                     self.tally.note_echo_request(self.arrival.at);
-                    self.echo(place, version);
+                    self.echo(range, version);
                 }
-                _ => break (place, version),
+                _ => break (range, version),
             }
         };
-        let bytes = &self.input[place];
+        let bytes = &self.input[range];
         let kind = IncomingKind::of(bytes, version);
         let xid = xid(bytes);
         self.tally.note(kind, bytes, version, self.arrival.at);
@@ -350,10 +350,10 @@ impl Conversation {
         Ok(Some(start..self.done))
     }
 
-    fn negotiate(&mut self, place: Range<usize>) -> Result<(), ProtocolViolation> {
+    fn negotiate(&mut self, range: Range<usize>) -> Result<(), ProtocolViolation> {
         self.channel.transmitted(self.channel.backlog());
         self.channel
-            .handle_input(&self.input[place], self.arrival.at);
+            .handle_input(&self.input[range], self.arrival.at);
         // If there is no common version, the channel sends an error to the other end.
         let answer = self.channel.pending().to_vec();
         self.append(&answer);
@@ -369,15 +369,15 @@ impl Conversation {
         Ok(())
     }
 
-    fn echo(&mut self, place: Range<usize>, version: Version) {
-        let request = &self.input[place];
+    fn echo(&mut self, range: Range<usize>, version: Version) {
+        let request = &self.input[range];
         let xid = xid(request);
         let reply = Message::EchoReply(request[HEADER..].to_vec());
         let before = self.output.len();
         reply
             .encode(xid, version, &mut self.output)
             .expect("an echo is no longer than what it answers");
-        self.said += (self.output.len() - before) as u64;
+        self.queued_bytes += (self.output.len() - before) as u64;
     }
 
     /// Sends a message and returns its transaction id, for [`Self::handed_at`]. A message that
@@ -388,7 +388,7 @@ impl Conversation {
     ///
     /// # Panics
     /// If no version is negotiated yet.
-    pub fn say(&mut self, message: &Message) -> Result<Xid, EncodeError> {
+    pub fn send(&mut self, message: &Message) -> Result<Xid, EncodeError> {
         let version = self
             .version
             .expect("the version is negotiated before messages");
@@ -396,15 +396,15 @@ impl Conversation {
         let xid = Xid(self.last_xid);
         let before = self.output.len();
         let outcome = message.encode(xid, version, &mut self.output);
-        self.said += (self.output.len() - before) as u64;
-        self.tally.note_said();
+        self.queued_bytes += (self.output.len() - before) as u64;
+        self.tally.note_sent();
         if self.times.len() == TIMES_MAX {
             self.times.pop_front();
             self.times_handed = self.times_handed.saturating_sub(1);
         }
         self.times.push_back(SentMessage {
             xid: xid.0,
-            end: self.said,
+            end: self.queued_bytes,
             handed: None,
         });
         outcome.map(|()| xid)
@@ -419,7 +419,7 @@ impl Conversation {
     /// Sends encoded messages, whose times are not stored.
     pub fn append(&mut self, messages: &[u8]) {
         self.output.extend_from_slice(messages);
-        self.said += messages.len() as u64;
+        self.queued_bytes += messages.len() as u64;
     }
 
     /// Returns the bytes to be handed to the system.
@@ -441,7 +441,7 @@ impl Conversation {
     pub fn transmitted(&mut self, count: usize, now: Instant) {
         assert!(count <= self.pending().len(), "no more than was pending");
         self.written += count;
-        self.handed += count as u64;
+        self.written_bytes += count as u64;
         if self.written == self.output.len() {
             self.output.clear();
             self.written = 0;
@@ -452,11 +452,11 @@ impl Conversation {
         if count > 0 {
             self.tally.note_handed(count, now);
         }
-        while let Some(said) = self.times.get_mut(self.times_handed) {
-            if said.end > self.handed {
+        while let Some(sent) = self.times.get_mut(self.times_handed) {
+            if sent.end > self.written_bytes {
                 break;
             }
-            said.handed = Some(now);
+            sent.handed = Some(now);
             self.times_handed += 1;
         }
     }
@@ -466,8 +466,8 @@ impl Conversation {
     #[must_use]
     pub fn handed_at(&self, xid: Xid) -> Option<Instant> {
         let first = self.times.front()?.xid;
-        let place = usize::try_from(xid.0.wrapping_sub(first)).ok()?;
-        self.times.get(place)?.handed
+        let index = usize::try_from(xid.0.wrapping_sub(first)).ok()?;
+        self.times.get(index)?.handed
     }
 }
 

@@ -26,7 +26,7 @@ pub struct Diagnosis {
     /// The time since the connection was opened.
     pub age: Duration,
     /// Number of messages sent to the device.
-    pub said: u64,
+    pub sent: u64,
     /// Bytes that the device has not received yet.
     pub backlog: Backlog,
     /// The last received message and its age.
@@ -54,9 +54,9 @@ impl Diagnosis {
             version,
             datapath: None,
             age: now.since(tally.began()),
-            said: tally.said(),
+            sent: tally.sent(),
             backlog,
-            last: tally.last().map(|(what, at)| (what, now.since(at))),
+            last: tally.last().map(|(name, at)| (name, now.since(at))),
             errors: tally.errors().to_vec(),
             moved: movements.last(now),
             over: None,
@@ -100,7 +100,7 @@ impl fmt::Display for Diagnosis {
             write!(f, ", datapath {id:016x}")?;
         }
         match &self.last {
-            Some((what, ago)) => write!(f, "{LAST}{what}, {} ago", seconds(ago))?,
+            Some((name, ago)) => write!(f, "{LAST}{name}, {} ago", seconds(ago))?,
             None => f.write_str(NONE)?,
         }
         if self.backlog.waiting > 0 {
@@ -177,7 +177,7 @@ mod tests {
             version: Some(Version::V13),
             datapath: Some(DatapathId(0x2a)),
             age: Duration::from_millis(12_340),
-            said: 7,
+            sent: 7,
             backlog: Backlog {
                 waiting: 300,
                 held: 4_000,

@@ -34,19 +34,19 @@ pub(super) struct Events {
 
 impl Events {
     /// Stores an unsolicited message, if there is room.
-    pub(super) fn keep(&mut self, heard: &IncomingMessage<'_>) {
-        let wanted = heard.kind.is_unsolicited() || heard.kind == IncomingKind::Error;
-        if !wanted {
+    pub(super) fn store(&mut self, incoming: &IncomingMessage<'_>) {
+        let is_relevant = incoming.kind.is_unsolicited() || incoming.kind == IncomingKind::Error;
+        if !is_relevant {
             return;
         }
-        let bytes = heard.bytes.len();
+        let bytes = incoming.bytes.len();
         if self.queue.len() == COUNT_MAX || self.bytes + bytes > BYTES_MAX {
             self.lost += 1;
             return;
         }
-        match heard.message() {
+        match incoming.message() {
             Ok(message) => {
-                let arrival = heard.arrival;
+                let arrival = incoming.arrival;
                 self.bytes += bytes;
                 self.queue.push_back((Event { arrival, message }, bytes));
             }

@@ -53,7 +53,7 @@ pub(super) struct Exchange {
     rest: IntoIter<Message>,
     names: Vec<&'static str>,
     first: Option<u32>,
-    said: usize,
+    sent: usize,
     barrier: Option<Xid>,
     began: Option<Instant>,
     bytes: usize,
@@ -82,7 +82,7 @@ impl Exchange {
             names: messages.iter().map(message_name).collect(),
             rest: messages.into_iter(),
             first: None,
-            said: 0,
+            sent: 0,
             barrier: None,
             began: None,
             bytes: 0,
@@ -94,20 +94,20 @@ impl Exchange {
     }
 
     /// Sends messages while there is room. Returns whether all are sent.
-    pub(super) fn say(&mut self, conversation: &mut Conversation) -> bool {
+    pub(super) fn send_pending(&mut self, conversation: &mut Conversation) -> bool {
         while self.barrier.is_none() && conversation.has_room() {
             let Some(message) = self.rest.next() else {
-                let said = conversation.say(&Message::BarrierRequest);
-                let xid = said.expect("every version has barriers");
+                let sent = conversation.send(&Message::BarrierRequest);
+                let xid = sent.expect("every version has barriers");
                 self.first.get_or_insert(xid.0);
                 self.barrier = Some(xid);
                 break;
             };
-            let said = conversation.say(&message);
+            let sent = conversation.send(&message);
             let xid = conversation.last_xid();
             self.first.get_or_insert(xid.0);
-            self.said += 1;
-            if let Err(error) = said {
+            self.sent += 1;
+            if let Err(error) = sent {
                 self.refuse(xid, Reason::NotSent(error));
             }
         }
@@ -115,22 +115,22 @@ impl Exchange {
     }
 
     /// Processes a message, if it answers this request.
-    pub(super) fn take(&mut self, heard: &IncomingMessage<'_>) -> AnswerMatch {
-        if heard.kind.is_unsolicited() || self.place(heard.xid).is_none() {
+    pub(super) fn take(&mut self, incoming: &IncomingMessage<'_>) -> AnswerMatch {
+        if incoming.kind.is_unsolicited() || self.position(incoming.xid).is_none() {
             return AnswerMatch::Foreign;
         }
-        let is_barrier = self.barrier == Some(heard.xid);
-        if heard.kind == IncomingKind::Barrier && is_barrier {
-            return AnswerMatch::Last(heard.arrival);
+        let is_barrier = self.barrier == Some(incoming.xid);
+        if incoming.kind == IncomingKind::Barrier && is_barrier {
+            return AnswerMatch::Last(incoming.arrival);
         }
-        self.bytes += heard.bytes.len();
+        self.bytes += incoming.bytes.len();
         if self.bytes > ANSWERS_MAX {
             return AnswerMatch::Broken(format!("its answers exceed {ANSWERS_MAX} bytes"));
         }
-        let message = match heard.message() {
+        let message = match incoming.message() {
             Ok(message) => message,
             Err(malformed) => {
-                let kind = heard.kind.name();
+                let kind = incoming.kind.name();
                 return AnswerMatch::Broken(format!("its {kind} is malformed: {malformed}"));
             }
         };
@@ -138,18 +138,18 @@ impl Exchange {
             Message::Error(error) => {
                 let reason = Reason::Error {
                     fault: error.code,
-                    version: heard.version(),
-                    arrival: heard.arrival,
+                    version: incoming.version(),
+                    arrival: incoming.arrival,
                 };
-                self.refuse(heard.xid, reason);
+                self.refuse(incoming.xid, reason);
                 match is_barrier {
-                    true => AnswerMatch::Last(heard.arrival),
+                    true => AnswerMatch::Last(incoming.arrival),
                     false => AnswerMatch::Mine,
                 }
             }
-            Message::MultipartReply { reply, more } => self.append_part(heard, reply, more),
+            Message::MultipartReply { reply, more } => self.append_part(incoming, reply, more),
             message => {
-                self.answer(heard, message);
+                self.answer(incoming, message);
                 AnswerMatch::Mine
             }
         }
@@ -163,20 +163,20 @@ impl Exchange {
     }
 
     /// Returns the position of a transaction id among the messages of the request.
-    fn place(&self, xid: Xid) -> Option<usize> {
-        let place = usize::try_from(xid.0.wrapping_sub(self.first?)).ok()?;
-        let all = self.said + usize::from(self.barrier.is_some());
-        (place < all).then_some(place)
+    fn position(&self, xid: Xid) -> Option<usize> {
+        let position = usize::try_from(xid.0.wrapping_sub(self.first?)).ok()?;
+        let all = self.sent + usize::from(self.barrier.is_some());
+        (position < all).then_some(position)
     }
 
     fn refuse(&mut self, xid: Xid, reason: Reason) {
         self.refused += 1;
-        let place = self.place(xid).unwrap_or(self.said);
+        let position = self.position(xid).unwrap_or(self.sent);
         if self.refusals.len() < REFUSALS_MAX {
             self.refusals.push(Refusal {
-                place,
+                position,
                 xid,
-                message: self.names.get(place).copied().unwrap_or("a barrier"),
+                message: self.names.get(position).copied().unwrap_or("a barrier"),
                 reason,
             });
         }
@@ -185,11 +185,11 @@ impl Exchange {
     /// Appends a part of a multipart reply to the earlier parts.
     fn append_part(
         &mut self,
-        heard: &IncomingMessage<'_>,
+        incoming: &IncomingMessage<'_>,
         reply: MultipartReply,
         more: bool,
     ) -> AnswerMatch {
-        let before = self.parts.iter().position(|(xid, _)| *xid == heard.xid);
+        let before = self.parts.iter().position(|(xid, _)| *xid == incoming.xid);
         let whole = match before {
             None => reply,
             Some(index) => {
@@ -203,18 +203,18 @@ impl Exchange {
             }
         };
         if more {
-            self.parts.push((heard.xid, whole));
+            self.parts.push((incoming.xid, whole));
         } else {
-            self.answer(heard, Message::reply(whole));
+            self.answer(incoming, Message::reply(whole));
         }
         AnswerMatch::Mine
     }
 
-    fn answer(&mut self, heard: &IncomingMessage<'_>, message: Message) {
+    fn answer(&mut self, incoming: &IncomingMessage<'_>, message: Message) {
         self.answers.push(Answer {
-            xid: heard.xid,
-            handed: heard.handed,
-            arrival: heard.arrival,
+            xid: incoming.xid,
+            handed: incoming.handed,
+            arrival: incoming.arrival,
             message,
         });
     }

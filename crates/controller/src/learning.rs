@@ -73,16 +73,16 @@ impl Learning {
             return Vec::new();
         }
         self.learn(headers.source, in_port);
-        let known = match is_group(headers.destination) {
+        let destination_port = match is_group(headers.destination) {
             true => None,
             false => self.port_of(headers.destination),
         };
-        match known {
+        match destination_port {
             Some(port) if port != in_port => {
                 let rule = self.rule(&headers, in_port, port, version);
-                let mut says = vec![Message::FlowMod(rule)];
-                says.extend(forward(frame, port));
-                says
+                let mut replies = vec![Message::FlowMod(rule)];
+                replies.extend(forward(frame, port));
+                replies
             }
             _ => flood(frame).into_iter().collect(),
         }
@@ -211,13 +211,16 @@ impl Network {
             (Field::Ipv4Src, self.source.into()),
             (Field::Ipv4Dst, self.destination.into()),
         ]);
-        let places = match self.protocol {
+        let port_fields = match self.protocol {
             protocol::ICMP => (Field::Icmpv4Type, Field::Icmpv4Code),
             protocol::TCP => (Field::TcpSrc, Field::TcpDst),
             _ => (Field::UdpSrc, Field::UdpDst),
         };
         if let Some((source, destination)) = self.transport {
-            fields.extend([(places.0, source.into()), (places.1, destination.into())]);
+            fields.extend([
+                (port_fields.0, source.into()),
+                (port_fields.1, destination.into()),
+            ]);
         }
     }
 }

@@ -211,7 +211,7 @@ impl Controller {
     ///
     /// # Errors
     /// The device does not answer, or is disconnected.
-    pub fn is_there(&self) -> Result<(), ControllerError> {
+    pub fn check_connection(&self) -> Result<(), ControllerError> {
         self.attempt(Vec::new()).map(drop)
     }
 
@@ -230,7 +230,7 @@ impl Controller {
     /// Returns the number of packet-ins since the device connected.
     #[must_use]
     pub fn packet_ins(&self) -> u64 {
-        self.board.tally().heard(IncomingKind::PacketIn)
+        self.board.tally().received(IncomingKind::PacketIn)
     }
 
     /// Returns the message counters of the connection.

@@ -44,7 +44,7 @@ pub struct Link {
     clock: Clock,
     room: Vec<u8>,
     events: Events,
-    patience: Duration,
+    timeout: Duration,
 }
 
 impl Link {
@@ -69,8 +69,8 @@ impl Link {
         let deadline = clock.now() + HELLO;
         loop {
             let received = link.turn()?;
-            if let Some(heard) = link.conversation.hear().map_err(broken)? {
-                link.events.keep(&heard);
+            if let Some(incoming) = link.conversation.next_message().map_err(broken)? {
+                link.events.store(&incoming);
             }
             if link.version().is_some() {
                 break;
@@ -90,14 +90,14 @@ impl Link {
             clock: *clock,
             room: vec![0; READ_LEN],
             events: Events::default(),
-            patience: super::ANSWER,
+            timeout: super::ANSWER,
         }
     }
 
     /// Sets the timeout of answers, which is ten seconds by default.
     #[must_use]
-    pub const fn with_patience(mut self, patience: Duration) -> Self {
-        self.patience = patience;
+    pub const fn with_timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout;
         self
     }
 
@@ -108,7 +108,7 @@ impl Link {
     }
 
     /// Writes pending output as far as there is room, and reads some input. Returns whether input
-    /// arrived. Callers must have taken all earlier messages with [`Self::hear`].
+    /// arrived. Callers must have taken all earlier messages with [`Self::next_message`].
     ///
     /// # Errors
     /// The connection is closed.
@@ -142,8 +142,8 @@ impl Link {
     ///
     /// # Errors
     /// The input violates the protocol.
-    pub fn hear(&mut self) -> Result<Option<IncomingMessage<'_>>, ControllerError> {
-        self.conversation.hear().map_err(broken)
+    pub fn next_message(&mut self) -> Result<Option<IncomingMessage<'_>>, ControllerError> {
+        self.conversation.next_message().map_err(broken)
     }
 
     /// Sends a message, and hands it to the system if there is room. Callers check
@@ -151,7 +151,7 @@ impl Link {
     ///
     /// # Errors
     /// The version cannot express the message, or the connection is closed.
-    pub fn say(&mut self, message: &Message) -> Result<Xid, ControllerError> {
+    pub fn send(&mut self, message: &Message) -> Result<Xid, ControllerError> {
         let xid = self.queue(message)?;
         self.write()?;
         Ok(xid)
@@ -163,7 +163,7 @@ impl Link {
     /// # Errors
     /// The version cannot express the message.
     pub fn queue(&mut self, message: &Message) -> Result<Xid, ControllerError> {
-        Ok(self.conversation.say(message)?)
+        Ok(self.conversation.send(message)?)
     }
 
     /// Hands queued output to the system, as far as there is room.
@@ -178,7 +178,7 @@ impl Link {
     ///
     /// # Errors
     /// The connection is closed.
-    pub fn say_encoded(&mut self, messages: &[u8]) -> Result<(), ControllerError> {
+    pub fn send_encoded(&mut self, messages: &[u8]) -> Result<(), ControllerError> {
         self.conversation.append(messages);
         self.write()
     }
@@ -216,14 +216,14 @@ impl Link {
         if now >= deadline {
             return Err(ControllerError::Silent(Box::new(self.diagnosis())));
         }
-        let wanted = self.wanted();
+        let wait_events = self.wait_events();
         self.stream
-            .wait(wanted, Some(deadline.since(now)))
+            .wait(wait_events, Some(deadline.since(now)))
             .map_err(down)
     }
 
     /// Returns the events for which the connection waits.
-    pub(super) fn wanted(&self) -> Wanted {
+    pub(super) fn wait_events(&self) -> Wanted {
         match self.conversation.pending().is_empty() {
             true => Wanted::Bytes,
             false => Wanted::BytesOrRoom,
@@ -237,13 +237,13 @@ impl Link {
     /// The connection is closed, or the device does not answer in time.
     pub fn request(&mut self, messages: Vec<Message>) -> Result<RequestOutcome, ControllerError> {
         let mut exchange = Exchange::new(messages);
-        let mut deadline = self.clock.now() + self.patience;
+        let mut deadline = self.clock.now() + self.timeout;
         loop {
-            exchange.say(&mut self.conversation);
+            exchange.send_pending(&mut self.conversation);
             let received = self.turn()?;
             exchange.note(&self.conversation);
             if received {
-                deadline = self.clock.now() + self.patience;
+                deadline = self.clock.now() + self.timeout;
             }
             if let Some(answered) = self.take(&mut exchange)? {
                 return Ok(exchange.finish(answered, &self.conversation));
@@ -272,20 +272,20 @@ impl Link {
                 self.process_refusals()?;
             }
         }
-        let barrier = self.say(&Message::BarrierRequest)?;
-        self.listen_until(|heard| {
-            heard.expect_no_error("a message")?;
-            Ok(heard.kind == IncomingKind::Barrier && heard.xid == barrier)
+        let barrier = self.send(&Message::BarrierRequest)?;
+        self.listen_until(|incoming| {
+            incoming.expect_no_error("a message")?;
+            Ok(incoming.kind == IncomingKind::Barrier && incoming.xid == barrier)
         })
     }
 
     /// Waits for room, and processes input meanwhile.
     fn process_refusals(&mut self) -> Result<(), ControllerError> {
-        let deadline = self.clock.now() + self.patience;
+        let deadline = self.clock.now() + self.timeout;
         self.wait(deadline)?;
         self.turn()?;
-        while let Some(heard) = self.hear()? {
-            heard.expect_no_error("a message")?;
+        while let Some(incoming) = self.next_message()? {
+            incoming.expect_no_error("a message")?;
         }
         Ok(())
     }
@@ -300,13 +300,13 @@ impl Link {
     ) -> Result<(), ControllerError> {
         loop {
             let received = self.turn()?;
-            while let Some(heard) = self.hear()? {
-                if look(&heard)? {
+            while let Some(incoming) = self.next_message()? {
+                if look(&incoming)? {
                     return Ok(());
                 }
             }
             if !received {
-                self.wait(self.clock.now() + self.patience)?;
+                self.wait(self.clock.now() + self.timeout)?;
             }
         }
     }
@@ -318,14 +318,14 @@ impl Link {
         exchange: &mut Exchange,
     ) -> Result<Option<testbed::Arrival>, ControllerError> {
         loop {
-            let Some(heard) = self.conversation.hear().map_err(broken)? else {
+            let Some(incoming) = self.conversation.next_message().map_err(broken)? else {
                 return Ok(None);
             };
-            match exchange.take(&heard) {
-                AnswerMatch::Foreign => self.events.keep(&heard),
+            match exchange.take(&incoming) {
+                AnswerMatch::Foreign => self.events.store(&incoming),
                 AnswerMatch::Mine => {}
                 AnswerMatch::Last(answered) => return Ok(Some(answered)),
-                AnswerMatch::Broken(what) => return Err(ControllerError::Down(what)),
+                AnswerMatch::Broken(reason) => return Err(ControllerError::Down(reason)),
             }
         }
     }

@@ -78,7 +78,7 @@ impl Listener {
 
     /// Returns the address for devices in words.
     #[must_use]
-    pub fn place(&self) -> String {
+    pub fn address_text(&self) -> String {
         match &self.socket {
             Socket::Unix(_, path) => path.display().to_string(),
             Socket::Tcp(_) => self

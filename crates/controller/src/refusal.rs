@@ -12,7 +12,7 @@ use testbed::Arrival;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
     /// The position among the messages of the request.
-    pub place: usize,
+    pub position: usize,
     /// The transaction id.
     pub xid: Xid,
     /// The name of the message.

@@ -90,12 +90,12 @@ pub trait DeviceRequests {
     fn statistics<T>(
         &mut self,
         request: &'static str,
-        question: MultipartRequest,
+        multipart: MultipartRequest,
         mut of: impl FnMut(MultipartReply) -> Option<T>,
     ) -> Result<T, ControllerError> {
         self.answer(
             request,
-            Message::MultipartRequest(question),
+            Message::MultipartRequest(multipart),
             |message| match message {
                 Message::MultipartReply { reply, .. } => of(reply),
                 _ => None,
@@ -119,8 +119,8 @@ pub trait DeviceRequests {
         let ports = match self.version() {
             Version::V10 | Version::V11 | Version::V12 => features_and_ports(self)?.ports,
             Version::V13 | Version::V14 | Version::V15 => {
-                let question = MultipartRequest::PortDesc(PortNo::ANY);
-                self.statistics("its ports", question, |reply| match reply {
+                let multipart = MultipartRequest::PortDesc(PortNo::ANY);
+                self.statistics("its ports", multipart, |reply| match reply {
                     MultipartReply::PortDesc(ports) => Some(ports),
                     _ => None,
                 })?
@@ -186,9 +186,9 @@ pub trait DeviceRequests {
     ///
     /// # Errors
     /// As [`Self::answer`].
-    fn flows(&mut self, asked: FlowStatsRequest) -> Result<Vec<FlowStats>, ControllerError> {
-        let question = MultipartRequest::Flow(FlowFormat::Standard, asked);
-        self.statistics("flow statistics", question, |reply| match reply {
+    fn flows(&mut self, selection: FlowStatsRequest) -> Result<Vec<FlowStats>, ControllerError> {
+        let multipart = MultipartRequest::Flow(FlowFormat::Standard, selection);
+        self.statistics("flow statistics", multipart, |reply| match reply {
             MultipartReply::Flow(_, flows) => Some(flows),
             _ => None,
         })
@@ -198,9 +198,12 @@ pub trait DeviceRequests {
     ///
     /// # Errors
     /// As [`Self::answer`].
-    fn aggregate(&mut self, asked: FlowStatsRequest) -> Result<AggregateStats, ControllerError> {
-        let question = MultipartRequest::Aggregate(FlowFormat::Standard, asked);
-        self.statistics("aggregate statistics", question, |reply| match reply {
+    fn aggregate(
+        &mut self,
+        selection: FlowStatsRequest,
+    ) -> Result<AggregateStats, ControllerError> {
+        let multipart = MultipartRequest::Aggregate(FlowFormat::Standard, selection);
+        self.statistics("aggregate statistics", multipart, |reply| match reply {
             MultipartReply::Aggregate(_, sums) => Some(sums),
             _ => None,
         })
@@ -211,8 +214,8 @@ pub trait DeviceRequests {
     /// # Errors
     /// As [`Self::answer`].
     fn tables(&mut self) -> Result<Vec<TableStats>, ControllerError> {
-        let question = MultipartRequest::Table;
-        self.statistics("table statistics", question, |reply| match reply {
+        let multipart = MultipartRequest::Table;
+        self.statistics("table statistics", multipart, |reply| match reply {
             MultipartReply::Table(tables) => Some(tables),
             _ => None,
         })
@@ -223,8 +226,8 @@ pub trait DeviceRequests {
     /// # Errors
     /// As [`Self::answer`].
     fn port_counts(&mut self, port: PortNo) -> Result<Vec<PortStats>, ControllerError> {
-        let question = MultipartRequest::Port(port);
-        self.statistics("port statistics", question, |reply| match reply {
+        let multipart = MultipartRequest::Port(port);
+        self.statistics("port statistics", multipart, |reply| match reply {
             MultipartReply::Port(ports) => Some(ports),
             _ => None,
         })
@@ -239,8 +242,8 @@ pub trait DeviceRequests {
             port: PortNo::ANY,
             queue: QueueId::ALL,
         };
-        let question = MultipartRequest::Queue(all);
-        self.statistics("queue statistics", question, |reply| match reply {
+        let multipart = MultipartRequest::Queue(all);
+        self.statistics("queue statistics", multipart, |reply| match reply {
             MultipartReply::Queue(queues) => Some(queues),
             _ => None,
         })
@@ -251,8 +254,8 @@ pub trait DeviceRequests {
     /// # Errors
     /// As [`Self::answer`].
     fn groups(&mut self) -> Result<Vec<GroupStats>, ControllerError> {
-        let question = MultipartRequest::Group(GroupId::ALL);
-        self.statistics("group statistics", question, |reply| match reply {
+        let multipart = MultipartRequest::Group(GroupId::ALL);
+        self.statistics("group statistics", multipart, |reply| match reply {
             MultipartReply::Group(groups) => Some(groups),
             _ => None,
         })
@@ -263,8 +266,8 @@ pub trait DeviceRequests {
     /// # Errors
     /// As [`Self::answer`].
     fn group_descriptions(&mut self) -> Result<Vec<GroupDesc>, ControllerError> {
-        let question = MultipartRequest::GroupDesc(GroupId::ALL);
-        self.statistics("its groups", question, |reply| match reply {
+        let multipart = MultipartRequest::GroupDesc(GroupId::ALL);
+        self.statistics("its groups", multipart, |reply| match reply {
             MultipartReply::GroupDesc(groups) => Some(groups),
             _ => None,
         })
@@ -275,8 +278,8 @@ pub trait DeviceRequests {
     /// # Errors
     /// As [`Self::answer`].
     fn meters(&mut self) -> Result<Vec<MeterStats>, ControllerError> {
-        let question = MultipartRequest::Meter(MeterId::ALL);
-        self.statistics("meter statistics", question, |reply| match reply {
+        let multipart = MultipartRequest::Meter(MeterId::ALL);
+        self.statistics("meter statistics", multipart, |reply| match reply {
             MultipartReply::Meter(meters) => Some(meters),
             _ => None,
         })
@@ -287,8 +290,8 @@ pub trait DeviceRequests {
     /// # Errors
     /// As [`Self::answer`].
     fn meter_configs(&mut self) -> Result<Vec<MeterConfig>, ControllerError> {
-        let question = MultipartRequest::MeterConfig(MeterId::ALL);
-        self.statistics("its meters", question, |reply| match reply {
+        let multipart = MultipartRequest::MeterConfig(MeterId::ALL);
+        self.statistics("its meters", multipart, |reply| match reply {
             MultipartReply::MeterConfig(meters) => Some(meters),
             _ => None,
         })
@@ -321,13 +324,15 @@ impl DeviceRequests for Link {
 
     /// Measures an echo without a barrier after it.
     fn echo(&mut self, data: Vec<u8>) -> Result<Duration, ControllerError> {
-        let xid = self.say(&Message::EchoRequest(data))?;
+        let xid = self.send(&Message::EchoRequest(data))?;
         let mut took = None;
-        self.listen_until(|heard| {
-            if (heard.kind, heard.xid) != (IncomingKind::EchoReply, xid) {
+        self.listen_until(|incoming| {
+            if (incoming.kind, incoming.xid) != (IncomingKind::EchoReply, xid) {
                 return Ok(false);
             }
-            took = heard.handed.map(|handed| heard.arrival.at.since(handed));
+            took = incoming
+                .handed
+                .map(|handed| incoming.arrival.at.since(handed));
             Ok(true)
         })?;
         took.ok_or(ControllerError::Unanswered("an echo"))

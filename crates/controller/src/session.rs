@@ -195,15 +195,18 @@ impl Session {
         if !self.process_orders()? {
             return Ok(false);
         }
-        self.say()?;
+        self.send_pending()?;
         let received = self.link.turn()?;
-        self.hear(version)?;
-        self.say()?;
+        self.process_input(version)?;
+        self.send_pending()?;
         self.publish(None);
         let lends = self.loan_request.is_some() && self.pending.is_empty();
         if !received && !lends {
             let also = Some(self.wakeup.as_fd());
-            let waited = self.link.stream().wait_also(self.link.wanted(), also, None);
+            let waited = self
+                .link
+                .stream()
+                .wait_also(self.link.wait_events(), also, None);
             waited.map_err(|error| ControllerError::Down(error.to_string()))?;
         }
         Ok(true)
@@ -233,22 +236,22 @@ impl Session {
                 }
                 Err(TryRecvError::Empty | TryRecvError::Disconnected) => break,
             }
-            self.say()?;
+            self.send_pending()?;
         }
         Ok(true)
     }
 
     /// Sends pending messages, as far as there is room.
-    fn say(&mut self) -> Result<(), ControllerError> {
+    fn send_pending(&mut self) -> Result<(), ControllerError> {
         let conversation = self.link.conversation();
         while conversation.has_room()
             && let Some(message) = self.queued_messages.pop_front()
         {
             // A message that the version cannot express is discarded.
-            let _ = conversation.say(&message);
+            let _ = conversation.send(&message);
         }
         for pending in &mut self.pending {
-            pending.is_sent = pending.exchange.say(conversation);
+            pending.is_sent = pending.exchange.send_pending(conversation);
         }
         self.link.write()?;
         let conversation = self.link.conversation();
@@ -259,42 +262,42 @@ impl Session {
     }
 
     /// Processes all complete messages.
-    fn hear(&mut self, version: Version) -> Result<(), ControllerError> {
+    fn process_input(&mut self, version: Version) -> Result<(), ControllerError> {
         loop {
-            let Some(heard) = self.link.conversation().hear().map_err(broken)? else {
+            let Some(incoming) = self.link.conversation().next_message().map_err(broken)? else {
                 return Ok(());
             };
-            let mut taken = AnswerMatch::Foreign;
-            let mut place = 0;
+            let mut answer_match = AnswerMatch::Foreign;
+            let mut position = 0;
             for (index, pending) in self.pending.iter_mut().enumerate() {
-                taken = pending.exchange.take(&heard);
-                place = index;
-                if !matches!(taken, AnswerMatch::Foreign) {
+                answer_match = pending.exchange.take(&incoming);
+                position = index;
+                if !matches!(answer_match, AnswerMatch::Foreign) {
                     break;
                 }
             }
-            match taken {
+            match answer_match {
                 AnswerMatch::Foreign => {
-                    if heard.kind == IncomingKind::PacketIn && !self.application.is_silent() {
-                        if let Ok(Message::PacketIn(frame)) = heard.message() {
+                    if incoming.kind == IncomingKind::PacketIn && !self.application.is_silent() {
+                        if let Ok(Message::PacketIn(frame)) = incoming.message() {
                             let room =
                                 QUEUED_MESSAGES_MAX.saturating_sub(self.queued_messages.len());
-                            let says = self.application.packet_in(&frame, version);
-                            self.queued_messages.extend(says.into_iter().take(room));
+                            let replies = self.application.packet_in(&frame, version);
+                            self.queued_messages.extend(replies.into_iter().take(room));
                         }
                     } else {
-                        self.board.status().events.keep(&heard);
+                        self.board.status().events.store(&incoming);
                     }
                 }
                 AnswerMatch::Mine => {}
                 AnswerMatch::Last(answered) => {
-                    let done = self.pending.remove(place);
+                    let done = self.pending.remove(position);
                     let outcome = done.exchange.finish(answered, self.link.conversation());
                     self.publish(None);
                     // The caller may have stopped waiting.
                     let _ = done.reply.send(Ok(outcome));
                 }
-                AnswerMatch::Broken(what) => return Err(ControllerError::Down(what)),
+                AnswerMatch::Broken(reason) => return Err(ControllerError::Down(reason)),
             }
         }
     }

@@ -15,10 +15,10 @@ const ERRORS_MAX: usize = 8;
 #[derive(Clone, Debug)]
 pub struct Tally {
     began: Instant,
-    said: u64,
+    sent: u64,
     bytes: u64,
     last_handed: Option<Instant>,
-    heard: BTreeMap<IncomingKind, (u64, Instant)>,
+    received: BTreeMap<IncomingKind, (u64, Instant)>,
     echo_requests: u64,
     last: Option<(&'static str, Instant)>,
     errors: Vec<String>,
@@ -29,10 +29,10 @@ impl Tally {
     pub(super) const fn new(now: Instant) -> Self {
         Self {
             began: now,
-            said: 0,
+            sent: 0,
             bytes: 0,
             last_handed: None,
-            heard: BTreeMap::new(),
+            received: BTreeMap::new(),
             echo_requests: 0,
             last: None,
             errors: Vec::new(),
@@ -46,7 +46,7 @@ impl Tally {
         version: Version,
         now: Instant,
     ) {
-        let (count, last) = self.heard.entry(kind).or_insert((0, now));
+        let (count, last) = self.received.entry(kind).or_insert((0, now));
         *count += 1;
         *last = now;
         self.last = Some((kind.name(), now));
@@ -65,8 +65,8 @@ impl Tally {
         self.last = Some(("echo request", now));
     }
 
-    pub(super) const fn note_said(&mut self) {
-        self.said += 1;
+    pub(super) const fn note_sent(&mut self) {
+        self.sent += 1;
     }
 
     pub(super) const fn note_handed(&mut self, count: usize, now: Instant) {
@@ -82,8 +82,8 @@ impl Tally {
 
     /// Returns the number of messages sent to the device.
     #[must_use]
-    pub const fn said(&self) -> u64 {
-        self.said
+    pub const fn sent(&self) -> u64 {
+        self.sent
     }
 
     /// Returns the number of bytes handed to the system, and the time of the last hand-over.
@@ -94,13 +94,13 @@ impl Tally {
 
     /// Returns the number of received messages of a kind.
     #[must_use]
-    pub fn heard(&self, kind: IncomingKind) -> u64 {
-        self.heard.get(&kind).map_or(0, |(count, _)| *count)
+    pub fn received(&self, kind: IncomingKind) -> u64 {
+        self.received.get(&kind).map_or(0, |(count, _)| *count)
     }
 
     /// Returns the kinds of received messages, with their counts and the times of the last ones.
     pub fn kinds(&self) -> impl Iterator<Item = (IncomingKind, u64, Instant)> {
-        self.heard
+        self.received
             .iter()
             .map(|(kind, (count, last))| (*kind, *count, *last))
     }

@@ -46,7 +46,7 @@ fn device(
                     continue;
                 };
                 match received.message {
-                    Message::FeaturesRequest => tell_features(&mut channel, received.xid, id),
+                    Message::FeaturesRequest => send_features(&mut channel, received.xid, id),
                     _ => react(&mut channel, *received),
                 }
             }
@@ -54,7 +54,7 @@ fn device(
     });
 }
 
-fn tell_features(channel: &mut Channel, xid: Xid, id: DatapathId) {
+fn send_features(channel: &mut Channel, xid: Xid, id: DatapathId) {
     let mut port = PortDesc::new(PortNo(1));
     port.name = "p1".to_owned();
     let features = SwitchFeatures {
@@ -65,7 +65,7 @@ fn tell_features(channel: &mut Channel, xid: Xid, id: DatapathId) {
         capabilities: Capabilities(0),
     };
     let ports = vec![port];
-    say(
+    send_message(
         channel,
         xid,
         &Message::FeaturesReply(FeaturesReply { features, ports }),
@@ -77,7 +77,7 @@ fn barriers(
     mut react: impl FnMut(&mut Channel, ReceivedMessage),
 ) -> impl FnMut(&mut Channel, ReceivedMessage) {
     move |channel, received| match received.message {
-        Message::BarrierRequest => say(channel, received.xid, &Message::BarrierReply),
+        Message::BarrierRequest => send_message(channel, received.xid, &Message::BarrierReply),
         _ => react(channel, received),
     }
 }
@@ -96,7 +96,7 @@ fn connected_by(
     Controller::start(stream, settings, &Clock::start()).unwrap()
 }
 
-fn say(channel: &mut Channel, xid: Xid, message: &Message) {
+fn send_message(channel: &mut Channel, xid: Xid, message: &Message) {
     channel.send(xid, message).unwrap();
 }
 
@@ -109,9 +109,9 @@ fn rule(cookie: u64) -> FlowMod {
 
 #[test]
 fn rules_are_installed_after_the_deletion_of_old_ones() {
-    let (heard, hearing) = mpsc::channel();
+    let (incoming, hearing) = mpsc::channel();
     let controller = connected(move |_, ReceivedMessage { message, .. }| match message {
-        Message::FlowMod(change) => heard.send((change.command, change.cookie)).unwrap(),
+        Message::FlowMod(change) => incoming.send((change.command, change.cookie)).unwrap(),
         other => panic!("{other:?}"),
     });
     controller.install(&[rule(1), rule(2)]).unwrap();
@@ -146,7 +146,7 @@ fn refused_rule_is_reported_by_position_and_error_name() {
         let done = (&controller).request(messages).unwrap();
         assert_eq!((done.refused, done.refusals.len()), (1, 1));
         assert!(done.refusals[0].is_table_full());
-        assert_eq!(done.refusals[0].place, 1);
+        assert_eq!(done.refusals[0].position, 1);
         assert_eq!(controller.tally().errors().len(), 2);
     }
 }
@@ -159,7 +159,7 @@ fn inexpressible_messages_are_refusals() {
     let messages = vec![Message::FlowMod(elsewhere), Message::FlowMod(rule(2))];
     let done = (&controller).request(messages).unwrap();
     assert_eq!(done.refused, 1);
-    assert_eq!(done.refusals[0].place, 0);
+    assert_eq!(done.refusals[0].position, 0);
     let text = done.refusals[0].to_string();
     assert!(
         text.contains("not sent: OpenFlow10 cannot express"),
@@ -175,7 +175,7 @@ fn counts_cover_all_parts_of_a_multipart_reply() {
                 for (cookie, more) in [(1, true), (2, false)] {
                     let stats = flow_stats(cookie, cookie * 100);
                     let reply = MultipartReply::Flow(FlowFormat::Standard, vec![stats]);
-                    say(channel, xid, &Message::MultipartReply { reply, more });
+                    send_message(channel, xid, &Message::MultipartReply { reply, more });
                 }
             }
             other => panic!("{other:?}"),
@@ -221,7 +221,7 @@ fn packet_in(length: u16) -> PacketIn {
 fn packet_ins_are_counted_and_stored_with_their_times() {
     let controller = connected(|channel, _| {
         for _ in 0..3 {
-            say(channel, Xid(0), &Message::PacketIn(packet_in(60)));
+            send_message(channel, Xid(0), &Message::PacketIn(packet_in(60)));
         }
     });
     let echo = vec![Message::EchoRequest(Vec::new()), Message::FlowMod(rule(1))];
@@ -242,15 +242,15 @@ fn packet_ins_beyond_the_storage_limit_are_counted() {
     let sent = 700;
     let controller = connected(move |channel, _| {
         for _ in 0..sent {
-            say(channel, Xid(0), &Message::PacketIn(packet_in(64_000)));
+            send_message(channel, Xid(0), &Message::PacketIn(packet_in(64_000)));
         }
     });
     (&controller)
         .request(vec![Message::FlowMod(rule(1))])
         .unwrap();
-    let kept = controller.events().len() as u64;
-    assert!(kept * 64_000 <= 32 << 20, "{kept}");
-    assert_eq!(kept + controller.events_lost(), sent);
+    let stored_count = controller.events().len() as u64;
+    assert!(stored_count * 64_000 <= 32 << 20, "{stored_count}");
+    assert_eq!(stored_count + controller.events_lost(), sent);
     assert_eq!(controller.packet_ins(), sent);
 }
 
@@ -293,7 +293,7 @@ fn statistics_requests_return_the_matching_reply() {
                 // A wrong answer, on purpose.
                 _ => MultipartReply::Group(Vec::new()),
             };
-            say(channel, received.xid, &Message::reply(reply));
+            send_message(channel, received.xid, &Message::reply(reply));
         },
     );
     let mut device = &controller;
@@ -364,10 +364,10 @@ fn output_to_a_device_that_does_not_read_is_bounded() {
     let stream = ControlStream::unix(near).unwrap();
     let mut link = Link::over(stream, VersionSet::only(Version::V10), &clock).unwrap();
     let mut far = greeting.join().unwrap();
-    let mut said = 0_u64;
+    let mut sent = 0_u64;
     while link.has_room() {
-        link.say(&Message::FlowMod(rule(said))).unwrap();
-        said += 1;
+        link.send(&Message::FlowMod(rule(sent))).unwrap();
+        sent += 1;
     }
     let backlog = link.backlog().unwrap();
     assert!(backlog.waiting >= BACKLOG_MAX && backlog.waiting < BACKLOG_MAX + 1_000);
@@ -458,13 +458,13 @@ fn hub_application_answers_packet_ins() {
         versions: VersionSet::only(Version::V13),
         application: Application::Hub,
     };
-    let (heard, hearing) = mpsc::channel();
+    let (incoming, hearing) = mpsc::channel();
     let controller = connected_by(settings, move |channel, received| match received.message {
         Message::FlowMod(rule) => {
             assert_eq!((rule.priority, &rule.matching), (0, &Match::any()));
-            say(channel, Xid(0), &Message::PacketIn(packet_in(60)));
+            send_message(channel, Xid(0), &Message::PacketIn(packet_in(60)));
         }
-        Message::PacketOut(out) => heard.send(out).unwrap(),
+        Message::PacketOut(out) => incoming.send(out).unwrap(),
         _ => {}
     });
     let out = hearing.recv_timeout(Duration::from_secs(60)).unwrap();
@@ -479,17 +479,17 @@ fn hub_application_answers_packet_ins() {
 fn loan_returns_its_connection_on_drop() {
     let controller = connected(|_, _| {});
     for _ in 0..3 {
-        let mut lent = controller.lend().unwrap();
-        assert_eq!(lent.version(), Some(Version::V10));
-        let done = lent.request(vec![Message::FlowMod(rule(1))]).unwrap();
+        let mut loan = controller.lend().unwrap();
+        assert_eq!(loan.version(), Some(Version::V10));
+        let done = loan.request(vec![Message::FlowMod(rule(1))]).unwrap();
         assert_eq!(done.refused, 0);
-        drop(lent);
+        drop(loan);
         controller.install(&[rule(2)]).unwrap();
     }
     let (near, far) = UnixStream::pair().unwrap();
     device(far, ID, |channel, received| match received.message {
         Message::FlowMod(_) => panic!("intended: the device fails"),
-        _ => say(channel, received.xid, &Message::BarrierReply),
+        _ => send_message(channel, received.xid, &Message::BarrierReply),
     });
     let stream = ControlStream::unix(near).unwrap();
     let controller = Controller::start(
@@ -498,9 +498,9 @@ fn loan_returns_its_connection_on_drop() {
         &Clock::start(),
     );
     let controller = controller.unwrap();
-    let mut lent = controller.lend().unwrap();
-    assert!(lent.request(vec![Message::FlowMod(rule(1))]).is_err());
-    drop(lent);
+    let mut loan = controller.lend().unwrap();
+    assert!(loan.request(vec![Message::FlowMod(rule(1))]).is_err());
+    drop(loan);
     assert!(controller.install(&[rule(2)]).is_err());
     assert!(controller.lend().is_err());
 }

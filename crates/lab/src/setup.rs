@@ -198,7 +198,7 @@ impl TestSetup {
         }
         for controller in &self.controllers {
             if let Err(error @ (ControllerError::Down(_) | ControllerError::Silent(_))) =
-                controller.is_there()
+                controller.check_connection()
             {
                 return Err(error.to_string());
             }

@@ -120,7 +120,7 @@ fn send_all_requests(
     let bad = FlowMod::new(FlowModCommand::Add, 8, Match::any(), invalid_output);
     let good = Message::BarrierRequest;
     let reply = device.request(vec![good, Message::FlowMod(bad)])?;
-    let refused = reply.refusals.iter().map(|one| (one.place, one.name()));
+    let refused = reply.refusals.iter().map(|one| (one.position, one.name()));
     let expected = vec![(1, Some("OFPBAC_BAD_OUT_PORT"))];
     assert_eq!(refused.collect::<Vec<_>>(), expected, "{version}");
     device.clear()?;

@@ -32,7 +32,7 @@ fn agreed(version: Version) -> (Conversation, Channel) {
     device.handle_input(conversation.pending(), Instant::START);
     conversation.transmitted(conversation.pending().len(), Instant::START);
     conversation.handle_input(&carry(&mut device), at(0));
-    assert!(conversation.hear().unwrap().is_none());
+    assert!(conversation.next_message().unwrap().is_none());
     assert_eq!(conversation.version(), Some(version));
     assert_eq!(device.version(), Some(version));
     (conversation, device)
@@ -47,11 +47,11 @@ fn messages_are_reassembled_from_any_fragmentation() {
             .unwrap();
         device.send(Xid(8), &Message::BarrierReply).unwrap();
         let bytes = carry(&mut device);
-        let mut heard = Vec::new();
-        for (place, byte) in bytes.iter().enumerate() {
-            conversation.handle_input(&[*byte], at(place as u64));
-            while let Some(message) = conversation.hear().unwrap() {
-                heard.push((message.kind, message.xid, message.arrival.at));
+        let mut incoming = Vec::new();
+        for (position, byte) in bytes.iter().enumerate() {
+            conversation.handle_input(&[*byte], at(position as u64));
+            while let Some(message) = conversation.next_message().unwrap() {
+                incoming.push((message.kind, message.xid, message.arrival.at));
             }
         }
         let last = |end: usize| at(end as u64 - 1).at;
@@ -59,15 +59,15 @@ fn messages_are_reassembled_from_any_fragmentation() {
             (IncomingKind::EchoReply, Xid(7), last(11)),
             (IncomingKind::Barrier, Xid(8), last(19)),
         ];
-        assert_eq!(heard, expected, "{version}");
+        assert_eq!(incoming, expected, "{version}");
     }
 }
 
 #[test]
 fn message_counts_as_handed_over_with_its_last_byte() {
     let (mut conversation, _) = agreed(Version::V13);
-    let first = conversation.say(&Message::BarrierRequest).unwrap();
-    let second = conversation.say(&Message::BarrierRequest).unwrap();
+    let first = conversation.send(&Message::BarrierRequest).unwrap();
+    let second = conversation.send(&Message::BarrierRequest).unwrap();
     assert_eq!(conversation.handed_at(first), None);
     conversation.transmitted(9, Instant::from_secs(1));
     assert_eq!(conversation.handed_at(first), Some(Instant::from_secs(1)));
@@ -80,9 +80,9 @@ fn message_counts_as_handed_over_with_its_last_byte() {
 #[test]
 fn times_are_stored_for_a_bounded_number_of_messages() {
     let (mut conversation, _) = agreed(Version::V10);
-    let first = conversation.say(&Message::BarrierRequest).unwrap();
+    let first = conversation.send(&Message::BarrierRequest).unwrap();
     for _ in 0..TIMES_MAX {
-        conversation.say(&Message::BarrierRequest).unwrap();
+        conversation.send(&Message::BarrierRequest).unwrap();
         let pending = conversation.pending().len();
         conversation.transmitted(pending, Instant::from_secs(1));
     }
@@ -100,7 +100,7 @@ fn echo_requests_are_answered_internally() {
         .send(Xid(5), &Message::EchoRequest(b"there?".to_vec()))
         .unwrap();
     conversation.handle_input(&carry(&mut device), at(1));
-    assert!(conversation.hear().unwrap().is_none());
+    assert!(conversation.next_message().unwrap().is_none());
     device.handle_input(conversation.pending(), Instant::START);
     assert!(matches!(device.poll_event(), Some(ChannelEvent::Up(_))));
     let Some(ChannelEvent::Received(reply)) = device.poll_event() else {
@@ -122,8 +122,8 @@ fn statistics_parts_are_recognized_in_every_version() {
         }
         conversation.handle_input(&carry(&mut device), at(1));
         let mut kinds = Vec::new();
-        while let Some(heard) = conversation.hear().unwrap() {
-            kinds.push(heard.kind);
+        while let Some(incoming) = conversation.next_message().unwrap() {
+            kinds.push(incoming.kind);
         }
         assert_eq!(
             kinds,
@@ -138,13 +138,13 @@ fn protocol_violations_end_the_connection_with_a_reason() {
     let (mut conversation, _) = agreed(Version::V13);
     conversation.handle_input(&[4, 21, 0, 7, 0, 0, 0, 0], at(1));
     assert_eq!(
-        conversation.hear().unwrap_err(),
+        conversation.next_message().unwrap_err(),
         ProtocolViolation::Length(7)
     );
 
     let (mut conversation, _) = agreed(Version::V13);
     conversation.handle_input(&[1, 19, 0, 8, 0, 0, 0, 0], at(1));
-    let text = conversation.hear().unwrap_err().to_string();
+    let text = conversation.next_message().unwrap_err().to_string();
     assert_eq!(
         text,
         "received a message of wire version 0x01 after negotiation of OpenFlow13"
@@ -156,7 +156,7 @@ fn version_mismatch_is_reported_to_both_ends() {
     let mut conversation = Conversation::new(VersionSet::only(Version::V13), Instant::START);
     let mut device = device(Version::V10);
     conversation.handle_input(&carry(&mut device), at(1));
-    let text = conversation.hear().unwrap_err().to_string();
+    let text = conversation.next_message().unwrap_err().to_string();
     assert!(text.starts_with("no version in common"), "{text}");
     device.handle_input(conversation.pending(), Instant::START);
     assert!(device.is_down());
@@ -173,8 +173,8 @@ fn input_buffer_is_bounded_for_random_bytes() {
                 .collect();
             conversation.handle_input(&bytes, at(1));
             let outcome = loop {
-                match conversation.hear() {
-                    Ok(Some(heard)) => drop(heard.message()),
+                match conversation.next_message() {
+                    Ok(Some(incoming)) => drop(incoming.message()),
                     Ok(None) => break true,
                     Err(_) => break false,
                 }

@@ -57,14 +57,14 @@ fn rule(message: &Message) -> &FlowMod {
 fn unknown_stations_are_flooded_and_known_ones_get_a_rule() {
     for version in [Version::V10, Version::V13] {
         let mut learning = Learning::default();
-        let says = learning.packet_in(&up(udp(ONE, ALL, None), 1), version);
+        let replies = learning.packet_in(&up(udp(ONE, ALL, None), 1), version);
         assert_eq!(
-            says.iter().map(outputs).collect::<Vec<_>>(),
+            replies.iter().map(outputs).collect::<Vec<_>>(),
             [PortNo::FLOOD]
         );
-        let says = learning.packet_in(&up(udp(OTHER, ONE, None), 2), version);
-        let [first, second] = &says[..] else {
-            panic!("{says:?}");
+        let replies = learning.packet_in(&up(udp(OTHER, ONE, None), 2), version);
+        let [first, second] = &replies[..] else {
+            panic!("{replies:?}");
         };
         let rule = rule(first);
         assert_eq!((rule.idle_timeout_s, rule.hard_timeout_s), (60, 0));
@@ -74,7 +74,7 @@ fn unknown_stations_are_flooded_and_known_ones_get_a_rule() {
              nw_src=10.0.0.1,nw_dst=10.0.0.2,nw_tos=36,tp_src=1000,tp_dst=2000"
         );
         assert_eq!(outputs(second), PortNo(1));
-        for message in &says {
+        for message in &replies {
             message
                 .encode(base::Xid(1), version, &mut Vec::new())
                 .unwrap();
@@ -89,9 +89,9 @@ fn moved_station_is_relearned_and_its_own_port_gets_no_rule() {
     assert_eq!(learning.port_of(ONE), Some(PortNo(1)));
     learning.packet_in(&up(udp(ONE, ALL, None), 3), Version::V10);
     assert_eq!(learning.port_of(ONE), Some(PortNo(3)));
-    let says = learning.packet_in(&up(udp(OTHER, ONE, None), 3), Version::V10);
+    let replies = learning.packet_in(&up(udp(OTHER, ONE, None), 3), Version::V10);
     assert_eq!(
-        says.iter().map(outputs).collect::<Vec<_>>(),
+        replies.iter().map(outputs).collect::<Vec<_>>(),
         [PortNo::FLOOD]
     );
 }
@@ -126,8 +126,8 @@ fn later_fragments_have_no_ports() {
 fn truncated_packet_ins_are_not_forwarded() {
     let mut frame = up(udp(ONE, ALL, None), 1);
     frame.total_len += 1;
-    let says = Learning::default().packet_in(&frame, Version::V10);
-    assert!(says.is_empty());
+    let replies = Learning::default().packet_in(&frame, Version::V10);
+    assert!(replies.is_empty());
 }
 
 #[test]
@@ -144,8 +144,8 @@ fn lldp_and_malformed_frames_are_ignored_without_panic() {
     let mut random = base::SplitMix64::new(1);
     for _ in 0..20_000 {
         let mut frame = whole.clone();
-        let place = usize::try_from(random.next_u64() % frame.len() as u64).unwrap();
-        frame[place] = random.next_u64().to_be_bytes()[0];
+        let position = usize::try_from(random.next_u64() % frame.len() as u64).unwrap();
+        frame[position] = random.next_u64().to_be_bytes()[0];
         learning.packet_in(&up(frame, 1), Version::V13);
     }
 }

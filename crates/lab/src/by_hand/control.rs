@@ -269,7 +269,7 @@ impl SwitchTally {
         Self {
             datapath,
             version: diagnosis.version.map_or("", openflow::Version::name),
-            said: tally.said(),
+            said: tally.sent(),
             heard,
             errors: tally.errors().to_vec(),
             over: diagnosis.over,

@@ -80,7 +80,7 @@ impl Listeners {
         let accepted = self.accept_all(bench, clock, limit).and_then(|mut all| {
             // While a device's other bridges are configured, this one may reconnect.
             for (controller, listener) in all.iter_mut().zip(&self.listeners) {
-                while let Err(error) = controller.is_there() {
+                while let Err(error) = controller.check_connection() {
                     if !is_down(&error) || clock.now() >= deadline {
                         return Err(error);
                     }
@@ -127,7 +127,7 @@ impl Listeners {
             }
             if clock.now() >= deadline || ended.len() >= CONNECTIONS_MAX {
                 return Err(ControllerError::NeverCalled {
-                    at: listener.place(),
+                    at: listener.address_text(),
                     waited: clock.now().since(began),
                     last: match ended.last() {
                         Some(reason) => {
