@@ -47,11 +47,11 @@ impl DoctorArgs {
                 differs,
             });
         }
-        let asked = Asked {
+        let request = Asked {
             cores: self.cores.unwrap_or_default(),
             ports: self.ports,
         };
-        let findings = doctor::examine(&host, &asked);
+        let findings = doctor::examine(&host, &request);
         if !self.fix {
             return Ok(report(&findings, String::new()));
         }

@@ -107,10 +107,10 @@ fn with_lines<T>(
     text: String,
     act: impl FnOnce(&str) -> Result<T, ToolError>,
 ) -> Result<T, Box<dyn Error>> {
-    let place = text.strip_prefix('@').map(|path| format!("{path}: "));
+    let prefix = text.strip_prefix('@').map(|path| format!("{path}: "));
     let lines = typed_or_read(text)?;
-    let place = place.unwrap_or_default();
-    Ok(act(&lines).map_err(|error| format!("{place}{error}"))?)
+    let prefix = prefix.unwrap_or_default();
+    Ok(act(&lines).map_err(|error| format!("{prefix}{error}"))?)
 }
 
 /// The output of a tool, and whether it found differences.
@@ -192,12 +192,12 @@ impl FlowsArgs {
         if let Some(command) = self.change.command(self.strict) {
             return execute(&self.bridge, LineSubject::Flow, command, self.bundle);
         }
-        let what = DumpRequest::Flows {
+        let request = DumpRequest::Flows {
             filter: self.filter.unwrap_or_default(),
             counts: self.stats || !self.no_stats,
             orders,
         };
-        Ok(ToolOutput::same(dump(&mut self.bridge.call()?, &what)?))
+        Ok(ToolOutput::same(dump(&mut self.bridge.call()?, &request)?))
     }
 }
 
@@ -217,12 +217,12 @@ fn orders(
 ) -> Result<Vec<SortOrder>, ToolError> {
     let mut given = Vec::new();
     for (name, fields, descending) in [("sort", sort, false), ("rsort", rsort, true)] {
-        let places = matches.indices_of(name).into_iter().flatten();
-        for (place, field) in places.zip(fields) {
-            given.push((place, SortOrder::by(field, descending)?));
+        let positions = matches.indices_of(name).into_iter().flatten();
+        for (position, field) in positions.zip(fields) {
+            given.push((position, SortOrder::by(field, descending)?));
         }
     }
-    given.sort_by_key(|(place, _)| *place);
+    given.sort_by_key(|(position, _)| *position);
     Ok(given.into_iter().map(|(_, order)| order).collect())
 }
 
@@ -300,11 +300,15 @@ struct TableArgs {
 }
 
 impl TableArgs {
-    fn query(self, subject: LineSubject, what: &DumpRequest) -> Result<ToolOutput, Box<dyn Error>> {
+    fn query(
+        self,
+        subject: LineSubject,
+        request: &DumpRequest,
+    ) -> Result<ToolOutput, Box<dyn Error>> {
         if let Some(command) = self.change.command(false) {
             return execute(&self.bridge, subject, command, self.bundle);
         }
-        Ok(ToolOutput::same(dump(&mut self.bridge.call()?, what)?))
+        Ok(ToolOutput::same(dump(&mut self.bridge.call()?, request)?))
     }
 }
 

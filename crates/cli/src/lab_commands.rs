@@ -91,8 +91,8 @@ pub(crate) fn plan(args: RunArgs) -> Result<ExitCode, Box<dyn Error>> {
 fn command_line() -> String {
     let words: Vec<_> = std::env::args()
         .enumerate()
-        .map(|(place, word)| {
-            if place == 0 {
+        .map(|(index, word)| {
+            if index == 0 {
                 "comporta".to_owned()
             } else {
                 word

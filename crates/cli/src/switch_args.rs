@@ -175,11 +175,11 @@ fn bridges(matches: &ArgMatches) -> Result<Vec<BridgeConfig>, ConfigError> {
     let mut options: Vec<(usize, &str, &String)> = std::iter::once("bridge")
         .chain(OF_A_BRIDGE)
         .flat_map(|option| {
-            let places = matches.indices_of(option).into_iter().flatten();
+            let positions = matches.indices_of(option).into_iter().flatten();
             let values = matches.get_many::<String>(option).into_iter().flatten();
-            places
+            positions
                 .zip(values)
-                .map(move |(place, value)| (place, option, value))
+                .map(move |(position, value)| (position, option, value))
         })
         .collect();
     options.sort_unstable();

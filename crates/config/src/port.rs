@@ -304,16 +304,16 @@ impl fmt::Display for PortSpec {
 /// # Errors
 /// A number is requested twice, or there are more ports than numbers.
 pub fn number_ports(ports: &[PortSpec]) -> Result<Vec<PortNo>, ConfigError> {
-    let mut taken = std::collections::BTreeSet::new();
+    let mut requested = std::collections::BTreeSet::new();
     for number in ports.iter().filter_map(|port| port.number) {
-        if !taken.insert(number) {
+        if !requested.insert(number) {
             let problem = format!("number {number} is requested twice: give each port its own");
             return Err(ConfigError::new("--port", problem));
         }
     }
     let mut free = (1..=PORT_NUMBER_MAX)
         .map(PortNo)
-        .filter(|number| !taken.contains(number));
+        .filter(|number| !requested.contains(number));
     ports
         .iter()
         .map(|port| port.number.or_else(|| free.next()))

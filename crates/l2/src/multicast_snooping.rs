@@ -73,10 +73,10 @@ impl MulticastView {
             MulticastClass::Unregistered => [&[], &self.floods, routers],
             MulticastClass::Reports => [&[], &self.flood_reports, routers],
         };
-        (0..parts.len()).flat_map(move |place| {
+        (0..parts.len()).flat_map(move |index| {
             let is_new =
-                move |port: &&PortNo| !parts[..place].iter().any(|part| part.contains(port));
-            parts[place].iter().filter(is_new).copied()
+                move |port: &&PortNo| !parts[..index].iter().any(|part| part.contains(port));
+            parts[index].iter().filter(is_new).copied()
         })
     }
 }

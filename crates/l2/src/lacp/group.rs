@@ -128,7 +128,7 @@ impl LacpGroup {
             }
             // This system sends no markers, so a response has no request.
             Ok(SlowPdu::Marker(_)) => {}
-            Ok(SlowPdu::Other(_)) | Err(_) => port.counters.bad += 1,
+            Ok(SlowPdu::Other(_)) | Err(_) => port.counters.malformed += 1,
         }
         None
     }

@@ -51,9 +51,9 @@ pub struct LacpCounters {
     /// LACPDUs sent.
     pub sent: u64,
     /// LACPDUs received.
-    pub heard: u64,
+    pub received: u64,
     /// Malformed or unknown slow-protocols frames received.
-    pub bad: u64,
+    pub malformed: u64,
     /// Markers answered.
     pub markers: u64,
     /// Timeouts of the partner.
@@ -170,7 +170,7 @@ impl LacpPort {
 
     /// Processes a LACPDU (`recordPDU`, `update_NTT`).
     pub(super) fn handle_pdu(&mut self, of: &LacpSettings, pdu: &Lacpdu, now: Instant) {
-        self.counters.heard += 1;
+        self.counters.received += 1;
         if self.receive == ReceiveState::Disabled {
             return;
         }

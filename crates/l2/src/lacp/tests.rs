@@ -268,7 +268,7 @@ fn markers_are_answered_and_malformed_frames_are_counted() {
     frame[16] = 7;
     group.handle_frame(PortNo(1), &frame, Instant::START);
     let counters = group.port(PortNo(1)).expect("port exists").counters();
-    assert_eq!((counters.markers, counters.bad), (1, 1));
+    assert_eq!((counters.markers, counters.malformed), (1, 1));
 }
 
 proptest! {

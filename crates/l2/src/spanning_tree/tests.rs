@@ -93,8 +93,8 @@ impl Network {
             };
             if let Some((bridge, port)) = self.other_end(from) {
                 // A bridge rejects BPDUs that have exceeded their maximum age (9.3.4).
-                let heard = self.bridges[bridge].handle_bpdu(port, &bytes);
-                assert!(matches!(heard, Ok(()) | Err(MalformedBpdu::TooOld)));
+                let result = self.bridges[bridge].handle_bpdu(port, &bytes);
+                assert!(matches!(result, Ok(()) | Err(MalformedBpdu::TooOld)));
             }
         }
         panic!("bridges send without end");
@@ -157,13 +157,13 @@ impl Network {
                 .iter()
                 .position(|component| component.contains(&a.0))
                 .expect("in one");
-            let taken = components.remove(one);
+            let removed = components.remove(one);
             match components
                 .iter_mut()
                 .find(|component| component.contains(&b.0))
             {
-                Some(other) => other.extend(taken),
-                None => components.push(taken),
+                Some(other) => other.extend(removed),
+                None => components.push(removed),
             }
         }
         components
@@ -175,13 +175,13 @@ impl Network {
         for _ in 0..self.bridges.len() {
             for (a, b, _) in self.links.iter().filter(|(_, _, up)| *up) {
                 for (from, to) in [(a, b), (b, a)] {
-                    let Some(way) = costs.get(&from.0).copied() else {
+                    let Some(cost_so_far) = costs.get(&from.0).copied() else {
                         continue;
                     };
                     let port = self.bridges[to.0].port(to.1).expect("there");
-                    let cost = way + port.settings.path_cost;
-                    let known = costs.entry(to.0).or_insert(cost);
-                    *known = cost.min(*known);
+                    let cost = cost_so_far + port.settings.path_cost;
+                    let stored = costs.entry(to.0).or_insert(cost);
+                    *stored = cost.min(*stored);
                 }
             }
         }
@@ -196,9 +196,9 @@ impl Network {
             let root = component.iter().copied().min_by_key(id).expect("not empty");
             let costs = self.costs(root);
             for bridge in &component {
-                let known = self.bridges[*bridge].root();
-                assert_eq!(known.root, id(&root), "bridge {bridge}");
-                assert_eq!(known.cost, costs[bridge], "bridge {bridge}");
+                let stored = self.bridges[*bridge].root();
+                assert_eq!(stored.root, id(&root), "bridge {bridge}");
+                assert_eq!(stored.cost, costs[bridge], "bridge {bridge}");
             }
             let links = self
                 .tree()

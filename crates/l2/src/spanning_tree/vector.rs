@@ -82,10 +82,10 @@ impl PriorityVector {
 
     /// Returns whether this message replaces the information of a port: it is better, or it is
     /// newer information from the same bridge and port (17.6).
-    pub(crate) fn supersedes(&self, known: &Self) -> bool {
-        let same_speaker = self.bridge.address() == known.bridge.address()
-            && (self.port.0 ^ known.port.0) & TreePortId::NUMBER == 0;
-        self < known || (self != known && same_speaker)
+    pub(crate) fn supersedes(&self, stored: &Self) -> bool {
+        let same_sender = self.bridge.address() == stored.bridge.address()
+            && (self.port.0 ^ stored.port.0) & TreePortId::NUMBER == 0;
+        self < stored || (self != stored && same_sender)
     }
 }
 
