@@ -12,7 +12,7 @@ use std::thread;
 use std::time::Duration;
 
 use base::Instant;
-use controller::{Ask, Controller, ControllerError, Done};
+use controller::{Controller, ControllerError, DeviceRequests, RequestOutcome};
 use flow::FlowMod;
 use openflow::{Message, Version};
 use record::{Conditions, OpenFlowEvidence};
@@ -52,7 +52,7 @@ pub(super) trait Plane {
     ///
     /// # Errors
     /// The device does not reply or has no connection.
-    fn request(&mut self, messages: Vec<Message>) -> Result<Done, ControllerError>;
+    fn request(&mut self, messages: Vec<Message>) -> Result<RequestOutcome, ControllerError>;
 
     /// Returns the counters of the rules since their installation; none without OpenFlow. Waits a
     /// while for counters that are `enough`.
@@ -108,13 +108,13 @@ pub(super) trait Plane {
     fn conditions(&mut self) -> Result<Conditions, TrialError>;
 }
 
-impl Ask for dyn Plane + '_ {
+impl DeviceRequests for dyn Plane + '_ {
     /// All test setups use the same version.
     fn version(&self) -> Version {
         Version::V10
     }
 
-    fn request(&mut self, messages: Vec<Message>) -> Result<Done, ControllerError> {
+    fn request(&mut self, messages: Vec<Message>) -> Result<RequestOutcome, ControllerError> {
         Plane::request(self, messages)
     }
 }
@@ -157,7 +157,7 @@ impl Plane for LivePlane<'_> {
         self.setup.install(rules)
     }
 
-    fn request(&mut self, messages: Vec<Message>) -> Result<Done, ControllerError> {
+    fn request(&mut self, messages: Vec<Message>) -> Result<RequestOutcome, ControllerError> {
         let mut controller = self.controller()?;
         controller.request(messages)
     }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use base::{Instant, Xid};
-use controller::Kind;
+use controller::IncomingKind;
 use openflow::{Message, MultipartReply};
 
 use super::figures::ns;
@@ -79,8 +79,8 @@ impl Poll {
             return false;
         };
         match message.kind {
-            Kind::StatisticsPart => self.bytes += message.length as u64,
-            Kind::Error => {
+            IncomingKind::StatisticsPart => self.bytes += message.length as u64,
+            IncomingKind::Error => {
                 self.refused = message.refusal(rig.version());
                 self.open.swap_remove(index);
             }

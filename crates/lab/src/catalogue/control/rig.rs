@@ -6,7 +6,7 @@ use std::ops::{Deref, DerefMut};
 use std::time::Duration;
 
 use base::{Instant, Xid};
-use controller::{Ask, Kind, Lent, Link};
+use controller::{DeviceRequests, IncomingKind, Link, LinkLoan};
 use openflow::{Message, Version, VersionSet};
 use testbed::{Clock, Failure, RawSocket};
 
@@ -27,7 +27,7 @@ const FRAME_MAX: usize = 2048;
 /// A message from the device.
 #[derive(Clone, Debug)]
 pub(super) struct SwitchMessage {
-    pub(super) kind: Kind,
+    pub(super) kind: IncomingKind,
     /// The transaction number.
     pub(super) xid: Xid,
     /// Arrival of its last byte.
@@ -164,7 +164,7 @@ impl MessageBatch {
 
     /// Processes a message of the device. Returns true if it belongs to this batch.
     pub(super) fn process(&mut self, message: &SwitchMessage, version: Version) -> bool {
-        if message.kind == Kind::Barrier && self.barrier == Some(message.xid) {
+        if message.kind == IncomingKind::Barrier && self.barrier == Some(message.xid) {
             self.answered = Some((message.at, message.written));
             return true;
         }
@@ -271,7 +271,7 @@ enum RigConnection {
     /// A connection that the experiment opened to a listening device.
     Own(Link),
     /// The connection that the device opened to the controller.
-    Lent(Lent),
+    Lent(LinkLoan),
 }
 
 impl RigConnection {
@@ -355,7 +355,7 @@ impl<'a> LiveSwitch<'a> {
 
 impl ControlRig for LiveSwitch<'_> {
     fn version(&self) -> Version {
-        Ask::version(&*self.link)
+        DeviceRequests::version(&*self.link)
     }
 
     fn now(&self) -> Instant {
@@ -412,12 +412,17 @@ impl ControlRig for LiveSwitch<'_> {
 /// Returns the next message of a link. Only kinds that experiments read are decoded, and no long
 /// statistics.
 fn next(link: &mut Link) -> Result<Option<SwitchMessage>, TrialError> {
-    let Some(received) = link.hear()? else {
+    let Some(received) = link.next_message()? else {
         return Ok(None);
     };
     let wanted = match received.kind {
-        Kind::Error | Kind::PacketIn | Kind::FlowRemoved | Kind::PortStatus => true,
-        Kind::Statistics | Kind::StatisticsPart => received.bytes.len() <= STATISTICS_MAX,
+        IncomingKind::Error
+        | IncomingKind::PacketIn
+        | IncomingKind::FlowRemoved
+        | IncomingKind::PortStatus => true,
+        IncomingKind::Statistics | IncomingKind::StatisticsPart => {
+            received.bytes.len() <= STATISTICS_MAX
+        }
         _ => false,
     };
     let message = match wanted {

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use base::{Instant, TableId, Xid};
-use controller::Kind;
+use controller::IncomingKind;
 use flow::{
     AggregateStats, FlowFlags, FlowKey, FlowMod, FlowModCommand, FlowRemoved, FlowRemovedReason,
     Refusal,
@@ -114,7 +114,7 @@ impl SimulatedSwitch {
         EMPTY_BYTES + self.faults.rule_bytes * rules + self.faults.kept_bytes * freed
     }
 
-    fn reply(&mut self, at: Instant, kind: Kind, xid: Xid, body: Option<Message>) {
+    fn reply(&mut self, at: Instant, kind: IncomingKind, xid: Xid, body: Option<Message>) {
         if self.count > self.faults.silent_after {
             return;
         }
@@ -156,7 +156,7 @@ impl SimulatedSwitch {
                 if present >= self.faults.capacity {
                     let full = Refusal::FlowModTableFull;
                     let error = ErrorMessage::new(full, self.version, Vec::new());
-                    self.reply(done, Kind::Error, xid, Some(Message::Error(error)));
+                    self.reply(done, IncomingKind::Error, xid, Some(Message::Error(error)));
                     return;
                 }
                 self.has_timeouts |= rule.hard_timeout_s + rule.idle_timeout_s > 0;
@@ -211,11 +211,16 @@ impl SimulatedSwitch {
             }
             MultipartRequest::Port(_) => MultipartReply::Port(Vec::new()),
             _ => {
-                self.reply(at, Kind::StatisticsPart, xid, None);
+                self.reply(at, IncomingKind::StatisticsPart, xid, None);
                 MultipartReply::Flow(FlowFormat::Standard, Vec::new())
             }
         };
-        self.reply(at, Kind::Statistics, xid, Some(Message::reply(reply)));
+        self.reply(
+            at,
+            IncomingKind::Statistics,
+            xid,
+            Some(Message::reply(reply)),
+        );
     }
 
     /// Removes rules with an expired timeout and sends flow-removed messages.
@@ -259,7 +264,7 @@ impl SimulatedSwitch {
         for removed in ended {
             self.count += 1;
             let message = Some(Message::FlowRemoved(removed));
-            self.reply(now, Kind::FlowRemoved, Xid(0), message);
+            self.reply(now, IncomingKind::FlowRemoved, Xid(0), message);
         }
     }
 }
@@ -289,10 +294,10 @@ impl ControlRig for SimulatedSwitch {
                     true => done,
                     false => done.max(self.last_apply),
                 };
-                self.reply(at, Kind::Barrier, xid, None);
+                self.reply(at, IncomingKind::Barrier, xid, None);
             }
             Message::EchoRequest(_) => {
-                self.reply(done + self.faults.echo, Kind::EchoReply, xid, None);
+                self.reply(done + self.faults.echo, IncomingKind::EchoReply, xid, None);
             }
             Message::MultipartRequest(request) => self.statistics(request, xid, done),
             Message::PacketOut(out) => self.packet_out(out, done),

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use base::{Instant, Xid};
-use controller::{Answer, ControllerError, Done as Requested, Reason, Refusal};
+use controller::{Answer, ControllerError, Reason, Refusal, RequestOutcome};
 use flow::{
     AggregateStats, FlowMod, FlowModCommand, Instructions, Match, Refusal as PipelineRefusal,
 };
@@ -256,7 +256,7 @@ impl Plane for SimulatedPlane {
         done.all_done("a rule").map(drop)
     }
 
-    fn request(&mut self, messages: Vec<Message>) -> Result<Requested, ControllerError> {
+    fn request(&mut self, messages: Vec<Message>) -> Result<RequestOutcome, ControllerError> {
         let (mut answers, mut refusals) = (Vec::new(), Vec::new());
         for (place, message) in messages.iter().enumerate() {
             let outcome = self.execute(message);
@@ -271,7 +271,7 @@ impl Plane for SimulatedPlane {
                     message,
                 }),
                 Err(refusal) => refusals.push(Refusal {
-                    place,
+                    position,
                     xid,
                     message: "the addition of a rule",
                     reason: Reason::Error {
@@ -282,7 +282,7 @@ impl Plane for SimulatedPlane {
                 }),
             }
         }
-        Ok(Requested {
+        Ok(RequestOutcome {
             began: None,
             handed: None,
             answered: arrival(self.now()),

@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use controller::{ControllerError, Kind, Link};
+use controller::{ControllerError, IncomingKind, Link};
 use openflow::{FlowFormat, Message, MultipartRequest, Version, VersionSet};
 use testbed::Clock;
 
@@ -29,7 +29,7 @@ pub(super) struct Listing {
 /// Connects to a device by OpenFlow 1.0.
 pub(super) fn connect(socket: &Path, clock: &Clock) -> Result<Link, TrialError> {
     let link = Link::call(socket, VersionSet::only(Version::V10), clock)?;
-    Ok(link.with_patience(TIMEOUT))
+    Ok(link.with_timeout(TIMEOUT))
 }
 
 /// Lists all flows.
@@ -39,7 +39,7 @@ pub(super) fn list(link: &mut Link) -> Result<Listing, ControllerError> {
     let mut listing = Listing::default();
     link.listen_until(|received| {
         match received.kind {
-            Kind::StatisticsPart | Kind::Statistics => {
+            IncomingKind::StatisticsPart | IncomingKind::Statistics => {
                 listing.bytes += received.bytes.len() as u64;
                 let flows = count_flows(received.bytes);
                 let malformed = || ControllerError::Down("malformed flow statistics".to_owned());
@@ -47,7 +47,7 @@ pub(super) fn list(link: &mut Link) -> Result<Listing, ControllerError> {
             }
             _ => received.expect_no_error("flow statistics")?,
         }
-        Ok(received.kind == Kind::Statistics)
+        Ok(received.kind == IncomingKind::Statistics)
     })?;
     Ok(listing)
 }

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use controller::Kind;
+use controller::IncomingKind;
 use flow::PortDesc;
 
 use super::super::simulated::{SimulatedSwitch, SwitchFaults, assert_near, point, why_not};
@@ -111,7 +111,7 @@ impl ControlRig for FlappingLink {
                 let reason = PortReason::Modify;
                 let status = PortStatus { reason, port };
                 Ok(Some(SwitchMessage {
-                    kind: Kind::PortStatus,
+                    kind: IncomingKind::PortStatus,
                     xid: Xid(0),
                     at,
                     written: None,

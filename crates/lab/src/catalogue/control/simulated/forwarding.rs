@@ -3,7 +3,7 @@
 use std::mem;
 
 use base::{Cookie, Instant, PortNo, TableId, Xid};
-use controller::Kind;
+use controller::IncomingKind;
 use flow::{Action, Field, PacketIn, PacketInReason, PacketOut, PipelineFields};
 use openflow::{Message, Version};
 use packet::{Depth, Frame, Headers};
@@ -87,7 +87,7 @@ impl SimulatedSwitch {
         });
         let at = self.now + self.faults.packet_in_delay;
         self.count += 1;
-        self.reply(at, Kind::PacketIn, Xid(0), Some(message));
+        self.reply(at, IncomingKind::PacketIn, Xid(0), Some(message));
     }
 
     /// Executes a packet-out at the time `done`.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use base::{Cookie, Instant, PortNo, SplitMix64, TableId, Xid};
-use controller::Kind;
+use controller::IncomingKind;
 use flow::{Action, Field, FlowMod, FlowModCommand, FlowStatsRequest, Instructions, MatchBuilder};
 use openflow::{FlowFormat, Message, MultipartRequest, Version};
 use record::Reading;
@@ -30,7 +30,7 @@ const OTHERS: u64 = 5_000;
 /// Flows that are added between two barriers while the table is filled.
 const BATCH: u32 = 10_000;
 
-/// Kind of control load.
+/// IncomingKind of control load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ControlTest {
     /// None, for comparison.
@@ -149,8 +149,10 @@ impl ControlLoad {
             return Err(TrialError::Impossible(reason));
         }
         match (self, message.kind) {
-            (Self::Effect(changes), Kind::Barrier) => changes.answered(message),
-            (Self::Dump { open, count }, Kind::Statistics) if *open == Some(message.xid) => {
+            (Self::Effect(changes), IncomingKind::Barrier) => changes.answered(message),
+            (Self::Dump { open, count }, IncomingKind::Statistics)
+                if *open == Some(message.xid) =>
+            {
                 *open = None;
                 *count += 1;
             }
