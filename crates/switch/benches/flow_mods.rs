@@ -1,8 +1,7 @@
-//! What a flow-mod costs from its bytes to a compiled table, without sockets and
-//! threads: nanoseconds each of reading it, of the tables and of compiling, and the
-//! memory that a rule takes. Flows are those of the lab's experiment `flow-table`.
-//! `cargo bench -p switch --bench flow_mods -- 1000000`; for counts of instructions, run
-//! what that builds under `valgrind --tool=callgrind`.
+//! The cost of a flow-mod from its bytes to a compiled table, without sockets and threads:
+//! nanoseconds of decoding, of the tables and of compiling, and the memory of a rule. Flows are
+//! those of the lab's experiment `flow-table`. `cargo bench -p switch --bench flow_mods --
+//! 1000000`; for instruction counts, run the built binary under `valgrind --tool=callgrind`.
 #![expect(
     clippy::print_stdout,
     clippy::unwrap_used,
@@ -20,16 +19,16 @@ use openflow::{
 };
 use pipeline::{Changes, Limits, Pipeline};
 
-/// Flows, unless another number is given.
+/// The default number of flows.
 const FLOWS: u32 = 200_000;
 
-/// Bytes that a connection reads at once while its peer does not pause.
+/// Bytes of one socket read while the peer does not pause.
 const READ_LEN: usize = 64 * 1024;
 
-/// Flow-mods that are foreseen together, as the control thread does it.
+/// Flow-mods that are prefetched together, as in the control thread.
 const TOGETHER: usize = 16;
 
-/// What a part of the flows took.
+/// The durations of the stages.
 #[derive(Clone, Copy, Default)]
 struct Took {
     reading: Duration,
@@ -50,7 +49,7 @@ impl Took {
     }
 }
 
-/// What a switch has of it: without its threads.
+/// The bridge under test, without threads.
 struct Bench {
     channel: Channel,
     pipeline: Pipeline,
@@ -78,7 +77,7 @@ impl Bench {
         }
     }
 
-    /// One read from the socket, and a publication.
+    /// Processes one socket read and a publication.
     fn read(&mut self, bytes: &[u8], took: &mut Took) {
         let began = processor_time();
         self.channel.handle_input(bytes, Instant::START);
@@ -147,7 +146,7 @@ fn command(message: &BoxedMessage) -> &FlowMod {
     }
 }
 
-/// The messages that add the flows of these numbers.
+/// Encodes the messages that add the flows of these numbers.
 fn messages(numbers: std::ops::Range<u32>) -> Vec<u8> {
     let mut bytes = Vec::new();
     for number in numbers {
@@ -182,15 +181,14 @@ fn matching(number: u32) -> Match {
     building.build()
 }
 
-/// What this thread has had of processors: a machine that does other things too
-/// disturbs it less than a clock.
+/// Returns the processor time of this thread, which other load disturbs less than a clock.
 fn processor_time() -> Duration {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
     let nanos = text.split(' ').next().unwrap();
     Duration::from_nanos(nanos.parse().unwrap())
 }
 
-/// Bytes of this process that are in memory.
+/// Returns the resident memory of this process in bytes.
 fn resident() -> f64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let mut lines = status.lines();

@@ -1,10 +1,10 @@
-//! One bridge: its tables, stations, ports and peers, and what each message to
-//! it means. Pure: it is told what happened and when, and returns what is to be
-//! done about it. Only here are its tables changed.
+//! One bridge: its tables, forwarding database, ports and connections, and the handling of every
+//! message. Sans-I/O: the inputs are events with their time, the outputs are [`Effect`]s. No other
+//! module changes the tables of a bridge.
 //!
-//! Changes reach the workers by publication. What must not happen before the
-//! workers have taken a change (barrier replies, the final counts of a rule
-//! that is gone) waits here for the publication's generation to be passed.
+//! Changes reach the workers by publication. Effects that must not happen before the workers have
+//! taken a change (barrier replies, the final counters of a removed rule) wait here until every
+//! worker has passed the generation of that publication.
 
 mod bonds;
 mod commit;
@@ -67,47 +67,48 @@ use schedule::Scheduled;
 pub use spanning::Spanning;
 use tidying::Tidying;
 
-/// Buffers for frames that the control thread sends: a packet-out makes at most
-/// one copy of its frame for each port.
+/// Buffers for frames that the control thread sends: a packet-out makes at most one copy of its
+/// frame for each port.
 const PACKET_OUT_BUFFERS: usize = 1024;
 
-/// What is to be done about a message or an event.
+/// An operation that the caller performs after a message or an event.
 #[derive(Debug)]
 pub enum Effect {
-    /// Answer a request.
+    /// Send a reply to a request.
     Reply(ConnectionId, Xid, Box<Message>),
-    /// Refuse a request.
+    /// Refuse a request with an error message.
     Refuse(ConnectionId, Xid, Refusal, Excerpt),
-    /// Answer a request with rules, as fast as the peer reads them.
+    /// Reply to a request with rules, at the speed at which the peer reads.
     Dump(ConnectionId, Xid, Box<Dump>),
-    /// Tell a peer what its monitors watch for, as fast as it reads.
+    /// Send flow monitor updates, at the speed at which the peer reads.
     Update(ConnectionId, Box<Dump>),
-    /// Tell a peer that its monitors are paused, and the bridge when it has read that.
+    /// Send a peer the message that its flow monitors are paused, and call
+    /// [`Bridge::handle_drained`] once the peer has read it.
     Pause(ConnectionId, Box<Message>),
-    /// End the connection of a peer that does not read, while too many do not.
+    /// Close the connection of a peer that does not read, because too many other peers do not.
     Leave(ConnectionId),
-    /// Tell a peer something it did not ask for.
+    /// Send a peer an asynchronous message.
     Tell(ConnectionId, Arc<Message>),
-    /// Send a frame out of a port; what goes with it counts if that is a tunnel's.
+    /// Send a frame to a port; the pipeline fields matter if the port is a tunnel.
     Transmit(PortNo, Frame, Option<Box<PipelineFields>>),
-    /// Take an interface administratively up or down.
+    /// Set an interface administratively up or down.
     SetPortUp(PortNo, bool),
-    /// Send collectors this datagram.
+    /// Send this datagram to collectors.
     Export(Arc<[SocketAddr]>, Vec<u8>),
-    /// Let go of rules that are gone, and that everybody was told of.
+    /// Free removed rules after all their flow-removed messages are sent.
     Free(Vec<Removal>),
 }
 
-/// What a bridge is made of.
+/// The identity and the fixed settings of a bridge.
 #[derive(Clone, Debug)]
 pub struct Identity {
     /// Its name.
     pub name: String,
     /// Its datapath id.
     pub datapath_id: DatapathId,
-    /// What it does while no controller is connected.
+    /// The behaviour while no controller is connected.
     pub fail_mode: FailMode,
-    /// What the clock on the wall showed at [`Instant::START`].
+    /// The wall-clock time at [`Instant::START`].
     pub started: WallTime,
 }
 
@@ -115,69 +116,69 @@ pub struct Identity {
 pub struct Bridge {
     identity: Identity,
     pipeline: Pipeline,
-    /// The tables of `pipeline`, compiled.
+    /// The compiled tables of `pipeline`.
     compiled: Classifier,
-    /// When they may be made tidy.
+    /// The pending compaction of the compiled tables.
     tidying: Option<Tidying>,
     stations: ForwardingDatabase,
-    /// Who is in which multicast group, if the bridge listens in.
+    /// The members of multicast groups, if the bridge snoops.
     multicast: Option<MulticastTable>,
-    /// What its ports are to `NORMAL`; none if all are plain.
+    /// Settings of `NORMAL` for the ports; none if all have defaults.
     switching: Option<Arc<SwitchingView>>,
-    /// What its ports take of what switches say to each other; none if nothing.
+    /// Control protocols that ports punt; none if no port punts.
     punts: Option<Arc<PuntTable>>,
-    /// What of its frames is copied, and where to; none if nothing.
+    /// Mirrors; none if the bridge has none.
     mirrors: Option<Arc<Mirrors>>,
-    /// Its spanning tree, if it has one.
+    /// The spanning tree, if it is enabled.
     spanning: Option<Spanning>,
-    /// Ports that the tree keeps out; none if it keeps out none.
+    /// Ports that the spanning tree blocks; none if no port is blocked.
     stp_filter: Option<Arc<StpFilter>>,
     bonds: Bonds,
-    /// The way to its controllers through itself; none if there is none.
+    /// The in-band control path to the controllers; none if it is disabled.
     in_band: Option<Arc<InBand>>,
-    /// What it tells collectors.
+    /// The flow exporters.
     exporting: Exporting,
     ports: BTreeMap<PortNo, PortEntry>,
     connections: Connections,
-    /// Whether controllers are configured, connected or not.
+    /// True if controllers are configured, connected or not.
     has_controllers: bool,
-    /// Where they are met, each once.
+    /// The URIs of the configured controllers.
     controllers: BTreeSet<Arc<str>>,
     config: SwitchConfig,
     interpreter: Interpreter,
     scratch: LookupScratch,
     pool: Pool,
     verdict: Verdict,
-    /// Whether workers do not know the latest yet.
+    /// True if the workers lack the latest state.
     unpublished: bool,
-    /// What the next flow-mod comes to, once it is known.
+    /// A buffer for the changes of the next flow-mod.
     changes: Option<Box<Changes>>,
-    /// How many rules are gone since the last publication.
+    /// Number of rules removed since the last publication.
     removed: usize,
     published: Generation,
     passed: Generation,
     waiting: VecDeque<Waiting>,
-    /// Whether somebody has monitors.
+    /// True if any connection has flow monitors.
     is_watched: bool,
-    /// What happened to rules, still to be told to who watches.
+    /// Rule events that flow monitors have not reported yet.
     recorded: Vec<Recorded>,
-    /// News of tables, still to be told.
+    /// Vacancy events that are not sent yet.
     vacancies: Vec<TableStatus>,
-    /// Rules that frames were to make and could not.
+    /// Number of learn requests that were refused.
     learn_refused: u64,
-    /// How many frames go to each controller that the bridge goes to; all, if there is no limit.
+    /// Packet-ins that each controller may receive per second; none for no limit.
     packet_in_limit: Option<PacketRate>,
-    /// Frames that were not sent to a controller since it had as many as it may have.
+    /// Number of packet-ins that the rate limit dropped.
     packet_ins_limited: u64,
-    /// Bundles that wait for their time.
+    /// Bundles that wait for their execution time.
     scheduled: Vec<Scheduled>,
-    /// What is still to be done: about bundles whose time has come, and news of controllers.
+    /// Effects that wait for the next event: of scheduled bundles and controller status.
     late: Vec<Effect>,
 }
 
 impl Bridge {
-    /// A bridge without ports and peers. `writers` is how many count in its
-    /// tables, itself last.
+    /// Returns a bridge without ports and connections. `writers` is the number of threads that
+    /// count in its tables, the control thread last.
     pub fn new(identity: Identity, has_controllers: bool, writers: usize, now: Instant) -> Self {
         let mut bridge = Self {
             identity,
@@ -222,12 +223,12 @@ impl Bridge {
         bridge
     }
 
-    /// Its name.
+    /// Returns the name.
     pub fn name(&self) -> &str {
         &self.identity.name
     }
 
-    /// Takes note that a peer has said hello.
+    /// Handles a peer that has sent its hello.
     pub fn handle_up(&mut self, id: ConnectionId, connection: Connection) {
         if connection.kind == Kind::Primary {
             let rate = connection.rate_limit.or(self.packet_in_limit);
@@ -238,7 +239,7 @@ impl Bridge {
         self.settle_mode();
     }
 
-    /// Takes note that a peer is gone.
+    /// Handles a closed connection.
     pub fn handle_down(&mut self, id: ConnectionId) {
         self.note_channel(id, ControlChannelStatus::Down);
         self.connections.remove(id);
@@ -251,8 +252,8 @@ impl Bridge {
         self.settle_mode();
     }
 
-    /// Takes note that controllers are configured, or no longer. The rules of one
-    /// regime are not those of the other, so the tables start over, as with Open vSwitch.
+    /// Handles a change of whether any controllers are configured. Rules of a standalone switch are
+    /// useless under a controller and vice versa, so the tables start over, as in Open vSwitch.
     pub fn handle_controllers(&mut self, any: bool, now: Instant) {
         if any != self.has_controllers {
             self.has_controllers = any;
@@ -260,19 +261,19 @@ impl Bridge {
         }
     }
 
-    /// Takes note that frames come from now on.
+    /// Handles the end of the wait for controllers: ports receive frames from now on.
     pub const fn handle_wait_over(&mut self) {
         self.unpublished = true;
     }
 
-    /// Does what a frame wants of the tables. What cannot be is not done, and nobody
-    /// asked for it who could be told.
+    /// Installs the rule that a frame learned. An error is only counted and logged, because no peer
+    /// requested the rule.
     pub fn handle_learned(&mut self, learned: &LearnRequest, now: Instant) {
         match self.pipeline.learn(learned, now) {
             Ok(mut changes) => self.note(&mut changes, None),
             Err(refusal) => {
                 self.learn_refused += 1;
-                // Frames may come by the million: each doubling is a line.
+                // Frames may fail by the million, so only each doubling is logged.
                 if self.learn_refused.is_power_of_two() {
                     let (bridge, refused) = (self.name(), self.learn_refused);
                     tracing::warn!(bridge, refused, %refusal, "not learned");
@@ -281,12 +282,13 @@ impl Bridge {
         }
     }
 
-    /// How many rules frames were to make and could not, since a table was full, say.
+    /// Returns the number of rules that frames could not learn, for example because a table was
+    /// full.
     pub const fn learn_refused(&self) -> u64 {
         self.learn_refused
     }
 
-    /// Sends each controller that the bridge goes to so many frames from now on.
+    /// Limits the packet-ins to each configured controller.
     pub fn limit_packet_ins(&mut self, rate: Option<PacketRate>) {
         self.packet_in_limit = rate;
         let peers = self.connections.iter().map(|(_, peer)| peer);
@@ -294,12 +296,12 @@ impl Bridge {
         controllers.for_each(|peer| peer.policer.set(peer.rate_limit.or(rate)));
     }
 
-    /// How many frames were not sent to a controller since it had as many as it may have.
+    /// Returns the number of packet-ins that the rate limit dropped.
     pub const fn packet_ins_limited(&self) -> u64 {
         self.packet_ins_limited
     }
 
-    /// Does what is due: rules and stations whose time is over.
+    /// Expires rules and forwarding database entries, and runs the other due timers.
     pub fn handle_timeout(&mut self, now: Instant) {
         if self.pipeline.next_expiry().is_some_and(|due| due <= now) {
             let mut changes = self.pipeline.expire(now);
@@ -313,7 +315,7 @@ impl Bridge {
         }
     }
 
-    /// When [`Bridge::handle_timeout`] has something to do.
+    /// Returns the time of the next call of [`Bridge::handle_timeout`].
     pub fn next_timeout(&self) -> Option<Instant> {
         let expiries = [
             self.pipeline.next_expiry(),
@@ -330,13 +332,13 @@ impl Bridge {
         expiries.into_iter().flatten().min()
     }
 
-    /// How the tables find their rules, as workers have them.
+    /// Describes the lookup form of each table, as the workers have it.
     pub fn describe_tables(&self) -> Vec<TableDescription> {
         self.compiled.describe()
     }
 
-    /// Does this without controllers from now on. Where none are configured, the rules of
-    /// one mode are not those of the other, so the tables start over, as with Open vSwitch.
+    /// Sets the fail mode. Without configured controllers the tables start over, as in Open
+    /// vSwitch, because the rules of one mode are useless in the other.
     pub fn set_fail_mode(&mut self, mode: FailMode, now: Instant) {
         self.identity.fail_mode = mode;
         if self.has_controllers {
@@ -346,18 +348,18 @@ impl Bridge {
         }
     }
 
-    /// Bears this id from now on. Who was told of another is to be met anew.
+    /// Sets the datapath id. The caller reconnects peers that know the old one.
     pub fn set_datapath_id(&mut self, id: DatapathId) {
         self.identity.datapath_id = id;
     }
 
-    /// Its datapath id.
+    /// Returns the datapath id.
     pub const fn datapath_id(&self) -> DatapathId {
         self.identity.datapath_id
     }
 
-    /// Empties the tables, and lets a bridge that nobody is to control forward as
-    /// an ordinary switch: by a rule, so that a tool can see it and replace it.
+    /// Empties the tables. A standalone bridge without configured controllers receives one rule
+    /// that forwards as a learning switch does: a rule, because tools can see and replace it.
     fn start_over(&mut self, now: Instant) {
         let everything = FlowMod {
             table: TableId::ALL,
@@ -395,7 +397,7 @@ impl Bridge {
         done
     }
 
-    /// Takes note of changes to the tables, and of whose they are.
+    /// Processes changes of the tables and their author.
     fn note(&mut self, changes: &mut Changes, by: Option<Author>) {
         self.unpublished = true;
         self.record(changes, by);
@@ -411,7 +413,7 @@ impl Bridge {
         }
     }
 
-    /// Goes over to the fail mode, or back, and settles who is told of misses.
+    /// Enters or leaves the fail mode, and updates the table-miss policy.
     fn settle_mode(&mut self) {
         let standalone = self.identity.fail_mode == FailMode::Standalone
             && self.has_controllers

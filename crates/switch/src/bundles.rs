@@ -1,8 +1,7 @@
-//! The bundles of one connection: messages that wait to be done together
-//! (OF 1.4.1, 6.9 and 7.3.9). They go with the connection.
+//! The bundles of one connection: messages to be executed together (OF 1.4.1, 6.9 and 7.3.9). They
+//! end with the connection.
 //!
-//! Not here: what the messages mean, and how they are done or undone; that is the
-//! bridge's.
+//! Not here: the execution and the undo of the messages, which the bridge does.
 
 use std::collections::BTreeMap;
 
@@ -10,24 +9,24 @@ use base::Xid;
 use flow::Refusal;
 use openflow::{BundleAdd, BundleFlags, BundleId, Excerpt, Message};
 
-/// The most bundles of a connection. Controllers have one at a time, or a few.
+/// The maximum number of bundles of a connection. Controllers use one at a time, or a few.
 const BUNDLES_MAX: usize = 64;
 
-/// The most bytes of messages, as they came, in all bundles of a connection: a
-/// quarter of a million rules. In memory a message takes a small multiple.
+/// The maximum number of message bytes, as received, in all bundles of a connection: a quarter of a
+/// million rules. In memory a message takes a small multiple.
 const BYTES_MAX: usize = 32 * 1024 * 1024;
 
-/// What every message costs besides its own bytes, so that many small ones are not free.
+/// The cost of every message besides its own bytes, so that small ones are not free.
 const OVERHEAD: usize = 64;
 
-/// A message, and what is needed to refuse it.
+/// A message of a bundle, and the data to refuse it.
 #[derive(Clone, Debug)]
 pub(crate) struct Held {
-    /// Its transaction.
+    /// The transaction id.
     pub(crate) xid: Xid,
-    /// What it says.
+    /// The message.
     pub(crate) message: Message,
-    /// How it begins.
+    /// The first bytes of the message, for an error.
     pub(crate) excerpt: Excerpt,
 }
 
@@ -55,15 +54,15 @@ impl Bundle {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Bundles {
     bundles: BTreeMap<BundleId, Bundle>,
-    /// Of all messages.
+    /// The bytes of all messages.
     bytes: usize,
 }
 
 impl Bundles {
-    /// Begins a bundle.
+    /// Opens a bundle.
     ///
     /// # Errors
-    /// There is one of this number, there are too many, or its flags are unknown.
+    /// The id is in use, there are too many bundles, or the flags are unknown.
     pub(crate) fn open(&mut self, id: BundleId, flags: BundleFlags) -> Result<(), Refusal> {
         if self.bundles.contains_key(&id) {
             return Err(Refusal::BundleBadId);
@@ -71,11 +70,10 @@ impl Bundles {
         self.begin(id, flags).map(drop)
     }
 
-    /// Adds a message. A bundle that was not opened begins with its first message
-    /// (OF 1.4.1, 7.3.9.6).
+    /// Adds a message. The first message opens a bundle that was not opened (OF 1.4.1, 7.3.9.6).
     ///
     /// # Errors
-    /// The bundle is closed, has other flags or cannot begin, or there is no room.
+    /// The bundle is closed, has other flags or cannot be opened, or there is no room.
     pub(crate) fn add(&mut self, xid: Xid, add: BundleAdd) -> Result<(), Refusal> {
         let cost = usize::from(add.length) + OVERHEAD;
         if self.bytes + cost > BYTES_MAX {
@@ -102,6 +100,9 @@ impl Bundles {
     ///
     /// # Errors
     /// There is none of this number, it has other flags, or it is closed.
+    ///
+    /// # Errors
+    /// There is no bundle of this id, it has other flags, or it is closed.
     pub(crate) fn close(&mut self, id: BundleId, flags: BundleFlags) -> Result<(), Refusal> {
         let bundle = self.find(id, flags)?;
         if std::mem::replace(&mut bundle.is_closed, true) {
@@ -110,10 +111,10 @@ impl Bundles {
         Ok(())
     }
 
-    /// Takes a bundle's messages out to be done; the bundle is gone then.
+    /// Removes a bundle and returns its messages for execution.
     ///
     /// # Errors
-    /// There is none of this number, or it has other flags.
+    /// There is no bundle of this id, or it has other flags.
     pub(crate) fn commit(
         &mut self,
         id: BundleId,
@@ -123,10 +124,10 @@ impl Bundles {
         self.take(id)
     }
 
-    /// Forgets a bundle.
+    /// Discards a bundle.
     ///
     /// # Errors
-    /// There is none of this number.
+    /// There is no bundle of this id.
     pub(crate) fn discard(&mut self, id: BundleId) -> Result<(), Refusal> {
         self.take(id).map(drop)
     }
@@ -144,7 +145,7 @@ impl Bundles {
 
     fn find(&mut self, id: BundleId, flags: BundleFlags) -> Result<&mut Bundle, Refusal> {
         let bundle = self.bundles.get_mut(&id).ok_or(Refusal::BundleBadId)?;
-        // When it is done, its commit may say first.
+        // Only the commit has to carry the flag for an execution time.
         let kept = |flags: BundleFlags| flags.0 & !BundleFlags::TIME.0;
         match kept(bundle.flags) == kept(flags) {
             true => Ok(bundle),

@@ -1,5 +1,5 @@
-//! What a bridge knows of one peer: what it is, its role, and what it wants to
-//! be told unasked. Roles among all peers of a bridge are settled here too.
+//! The state of one connection: its kind, role and asynchronous configuration; and the roles among
+//! all connections of a bridge.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,34 +17,35 @@ use super::monitors::Monitors;
 use config::PacketRate;
 use dataplane::policer::Policer;
 
-/// Names one connection for as long as the process lives.
+/// The identifier of one connection for the lifetime of the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ConnectionId(pub u64);
 
-/// What a peer is to a bridge.
+/// The kind of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// A controller that the bridge went to. While there is one, the bridge is under control.
+    /// The main connection to a configured controller. While there is one, the bridge is under
+    /// control.
     Primary,
-    /// A tool, or a controller that came by itself. It is told nothing unasked until
-    /// it sets a miss_send_len, as with Open vSwitch, and the fail mode ignores it.
+    /// A tool, or a controller that connected to a listener. It receives no asynchronous messages
+    /// until it sets a miss_send_len, as in Open vSwitch, and the fail mode ignores it.
     Service,
-    /// Another connection to a controller that the bridge went to. What is asked by it,
-    /// the controller asks; of what it is told unasked, frames come this way.
+    /// An auxiliary connection to a configured controller. Its requests count as the controller's;
+    /// of the asynchronous messages it carries packet-ins.
     Auxiliary(Auxiliary),
 }
 
-/// Which auxiliary connection it is (OF 1.3.5, 6.3; OF 1.5.1, 6.3).
+/// The identity of an auxiliary connection (OF 1.3.5, 6.3; OF 1.5.1, 6.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Auxiliary {
     /// The controller's main connection.
     pub main: ConnectionId,
-    /// Its number among those of the controller, from one.
+    /// The auxiliary id, from one.
     pub number: u8,
 }
 
 impl Kind {
-    /// Which auxiliary connection it is; none if it is a main one.
+    /// Returns the identity of an auxiliary connection; none for other kinds.
     #[must_use]
     pub const fn auxiliary(self) -> Option<Auxiliary> {
         match self {
@@ -54,46 +55,46 @@ impl Kind {
     }
 }
 
-/// Bytes of a missed frame that a service connection wants before it says so.
+/// The default miss_send_len of a service connection, in bytes.
 const MISS_SEND_LEN_SERVICE: u16 = 0;
 
-/// Bytes of a missed frame that a controller wants before it says so (OF 1.3.5, 7.3.2).
+/// The default miss_send_len of a controller, in bytes (OF 1.3.5, 7.3.2).
 const MISS_SEND_LEN_PRIMARY: u16 = 128;
 
-/// One peer.
+/// One connection.
 #[derive(Clone, Debug)]
 pub struct Connection {
-    /// What it is to the bridge.
+    /// The kind.
     pub kind: Kind,
-    /// Where it is met, if the bridge was told to go there (OF 1.5.1, 6.3.1).
+    /// The URI of a configured controller (OF 1.5.1, 6.3.1).
     pub uri: Option<Arc<str>>,
-    /// What it speaks.
+    /// The OpenFlow version.
     pub version: Version,
-    /// Its role.
+    /// The role.
     pub role: Role,
-    /// The number by which it is known to the others, if it asked for one (1.5).
+    /// The short id by which other controllers know it, if it requested one (1.5).
     pub(crate) short_id: Option<ShortId>,
-    /// Bytes of a missed frame that it wants.
+    /// The number of bytes of a missed frame that a packet-in carries.
     pub(crate) miss_send_len: u16,
-    /// What it wants to be told.
+    /// The asynchronous configuration.
     pub wants: AsyncConfig,
-    /// How many frames it is sent.
+    /// The packet-in rate limiter.
     pub policer: Arc<Policer>,
-    /// The rate of that, if it has one of its own.
+    /// The packet-in rate, if it differs from the bridge's.
     pub rate_limit: Option<PacketRate>,
-    /// The id that it gave itself: frames that rules send to this id come to it, and
-    /// no others (`NXT_SET_CONTROLLER_ID`).
+    /// The controller id: frames that rules send to this id reach the connection, and no others
+    /// (`NXT_SET_CONTROLLER_ID`).
     pub controller: u16,
-    /// What it collects to be done together.
+    /// The uncommitted bundles.
     pub(crate) bundles: Bundles,
-    /// What it watches.
+    /// The flow monitors.
     pub(crate) monitors: Monitors,
-    /// Questions of which a part has come.
+    /// Incomplete multipart requests.
     pub(crate) fragments: BTreeMap<Xid, MultipartRequest>,
 }
 
 impl Connection {
-    /// A peer that has said hello and nothing else.
+    /// Returns a connection with the defaults of its kind and version.
     #[must_use]
     pub fn new(kind: Kind, version: Version) -> Self {
         Self {
@@ -116,10 +117,10 @@ impl Connection {
         }
     }
 
-    /// Whether it may change anything (OF 1.3.5, 6.3).
+    /// Checks that the role permits changes (OF 1.3.5, 6.3).
     ///
     /// # Errors
-    /// It is a slave.
+    /// The role is slave.
     pub(crate) fn check_may_change(&self) -> Result<(), Refusal> {
         match self.role {
             Role::Equal | Role::Master => Ok(()),
@@ -127,8 +128,8 @@ impl Connection {
         }
     }
 
-    /// Whether frames that match nothing go to it by themselves: before OpenFlow
-    /// 1.3 they do, later they go where a table-miss rule says (OF 1.3.5, 5.4).
+    /// Returns whether the connection receives frames without a matching rule by default: before
+    /// OpenFlow 1.3 it does, later the table-miss rule decides (OF 1.3.5, 5.4).
     #[must_use]
     pub(crate) fn takes_misses(&self) -> bool {
         self.version < Version::V13
@@ -136,38 +137,38 @@ impl Connection {
             && self.wants_packet_in(PacketInReason::NoMatch)
     }
 
-    /// Whether it is told of a frame for this reason.
+    /// Returns whether the connection receives packet-ins of this reason.
     #[must_use]
     pub(crate) fn wants_packet_in(&self, reason: PacketInReason) -> bool {
         self.listens() && self.masks().wants_packet_in(reason, self.version)
     }
 
-    /// Whether it is told that something happened to a port.
+    /// Returns whether the connection receives port-status messages of this reason.
     #[must_use]
     pub(crate) fn wants_port_status(&self, reason: PortReason) -> bool {
         self.listens() && self.masks().wants_port_status(reason)
     }
 
-    /// Whether it is told that a rule is gone.
+    /// Returns whether the connection receives flow-removed messages of this reason.
     #[must_use]
     pub(crate) fn wants_flow_removed(&self, reason: FlowRemovedReason) -> bool {
         self.listens() && self.masks().wants_flow_removed(reason, self.version)
     }
 
-    /// Whether it is told that a table runs full, or does so no longer.
+    /// Returns whether the connection receives table-status messages of this reason.
     #[must_use]
     pub(crate) fn wants_table_status(&self, reason: TableReason) -> bool {
         self.listens() && self.masks().wants_table_status(reason)
     }
 
-    /// Whether it is told how other controllers are.
+    /// Returns whether the connection receives the status of other controllers.
     #[must_use]
     pub(crate) fn wants_controller_status(&self, reason: ControllerReason) -> bool {
         let has_words = self.version >= Version::V15;
         has_words && self.listens() && self.masks().wants_controller_status(reason)
     }
 
-    /// Whether it is told what another controller asked. Before 1.3 there are no meters.
+    /// Returns whether the connection receives forwarded requests. Before 1.3 there are no meters.
     #[must_use]
     pub(crate) fn wants_request(&self, request: &ForwardedRequest) -> bool {
         let has_words = match request {
@@ -177,8 +178,8 @@ impl Connection {
         has_words && self.listens() && self.masks().wants_request(request)
     }
 
-    /// Whether it is told that another has become master in its place: what it wanted to
-    /// be told as the master that it was counts (OF 1.4.1, 7.4.4).
+    /// Returns whether the connection is notified that another became master in its place. The
+    /// configuration that it had as the master counts (OF 1.4.1, 7.4.4).
     #[must_use]
     pub(crate) fn wants_role_lost(&self) -> bool {
         let wanted = self
@@ -188,7 +189,7 @@ impl Connection {
         self.version >= Version::V14 && wanted
     }
 
-    /// Which auxiliary connection it is; none if it is a main one.
+    /// Returns the identity of an auxiliary connection; none for other kinds.
     #[must_use]
     pub const fn auxiliary(&self) -> Option<Auxiliary> {
         self.kind.auxiliary()
@@ -206,42 +207,41 @@ impl Connection {
     }
 }
 
-/// All peers of a bridge.
+/// All connections of a bridge.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Connections {
     peers: BTreeMap<ConnectionId, Connection>,
-    /// The newest election that a master or slave named (OF 1.3.5, 6.3).
+    /// The newest generation id that a role request named (OF 1.3.5, 6.3).
     generation: Option<u64>,
 }
 
 impl Connections {
-    /// Adds a peer.
+    /// Adds a connection.
     pub(crate) fn insert(&mut self, id: ConnectionId, connection: Connection) {
         self.peers.insert(id, connection);
     }
 
-    /// Takes a peer out. Tells whether it was there.
+    /// Removes a connection. Returns whether it existed.
     pub(crate) fn remove(&mut self, id: ConnectionId) -> bool {
         self.peers.remove(&id).is_some()
     }
 
-    /// A peer.
+    /// Returns a connection.
     pub(crate) fn find(&mut self, id: ConnectionId) -> Option<&mut Connection> {
         self.peers.get_mut(&id)
     }
 
-    /// The main connection of the controller that this one leads to: itself, or that of
-    /// which it is an auxiliary. All of a controller's connections have one role, and
-    /// what is set by one of them holds for all.
+    /// Returns the main connection of a controller: `id` itself, or the one to which `id` is
+    /// auxiliary. All connections of a controller share its role and settings.
     #[must_use]
     pub(crate) fn main_of(&self, id: ConnectionId) -> ConnectionId {
         let auxiliary = self.peers.get(&id).and_then(Connection::auxiliary);
         auxiliary.map_or(id, |auxiliary| auxiliary.main)
     }
 
-    /// By which connection a frame of a flow with this hash goes to a controller: always
-    /// the same of the auxiliary ones, and without any the main one
-    /// (OF 1.3.5, 6.3).
+    /// Returns the connection that carries packet-ins of a flow with this hash to a controller:
+    /// always the same auxiliary connection, or the main connection if there is none (OF 1.3.5,
+    /// 6.3).
     #[must_use]
     pub(crate) fn carrier(&self, main: ConnectionId, hash: u64) -> ConnectionId {
         let auxiliaries = || {
@@ -256,30 +256,30 @@ impl Connections {
         carrier.map_or(main, |(id, _)| id)
     }
 
-    /// Whether any controller has more than one connection.
+    /// Returns whether any controller has more than one connection.
     #[must_use]
     pub(crate) fn any_auxiliary(&self) -> bool {
         self.peers.values().any(|peer| peer.auxiliary().is_some())
     }
 
-    /// All peers, oldest first.
+    /// Returns all connections, oldest first.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (ConnectionId, &Connection)> {
         self.peers.iter().map(|(id, connection)| (*id, connection))
     }
 
-    /// Whether a controller that the bridge went to is there.
+    /// Returns whether a configured controller is connected.
     #[must_use]
     pub(crate) fn any_primary(&self) -> bool {
         self.peers.values().any(|peer| peer.kind == Kind::Primary)
     }
 
-    /// Whether any peer takes frames that match nothing.
+    /// Returns whether any connection takes frames without a matching rule.
     #[must_use]
     pub(crate) fn any_takes_misses(&self) -> bool {
         self.peers.values().any(Connection::takes_misses)
     }
 
-    /// The master, if there is one.
+    /// Returns the master, if there is one.
     #[must_use]
     pub(crate) fn master(&self) -> Option<ConnectionId> {
         let mut peers = self.iter();
@@ -287,18 +287,16 @@ impl Connections {
         master.map(|(id, _)| id)
     }
 
-    /// The newest election known.
+    /// Returns the newest generation id.
     #[must_use]
     pub(crate) fn generation(&self) -> Option<u64> {
         self.generation
     }
 
-    /// Gives a peer the role and the short id it asks for; a new master makes the old one
-    /// a slave. Returns the role it then has.
+    /// Executes a role request: a new master makes the old one a slave. Returns the resulting role.
     ///
     /// # Errors
-    /// Another peer has the short id, or the election it names is older than the newest
-    /// known.
+    /// Another connection has the short id, or the generation id is older than the newest known.
     pub(crate) fn take_role(
         &mut self,
         id: ConnectionId,
@@ -308,7 +306,7 @@ impl Connections {
             return Err(Refusal::RoleIdInUse);
         }
         if let Some(named) = request.generation {
-            // A serial number: what is less than half a turn behind is older.
+            // Serial number arithmetic: a value less than half the range behind is older.
             if self
                 .generation
                 .is_some_and(|newest| newest.wrapping_sub(named).cast_signed() > 0)
@@ -334,7 +332,7 @@ impl Connections {
         Ok(peer.role)
     }
 
-    /// Whether a peer other than `but` has this short id.
+    /// Returns whether a connection other than `but` has this short id.
     fn has(&self, short_id: ShortId, but: ConnectionId) -> bool {
         self.iter()
             .any(|(id, peer)| id != but && peer.short_id == Some(short_id))

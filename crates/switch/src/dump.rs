@@ -1,6 +1,6 @@
-//! Long answers, told in parts, each when there is room for it: the rules, groups and
-//! meters of a bridge as they were when somebody asked, and what monitors tell. The snapshot costs the
-//! bridge nothing; counts are those of the moment in which a part is told.
+//! Long replies in parts, each encoded when the peer has room for it: rules, groups and meters of a
+//! bridge at the time of a request, and flow monitor updates. The snapshot costs the bridge
+//! nothing; counters are those at the time a part is encoded.
 
 use std::sync::Arc;
 
@@ -11,21 +11,21 @@ use pipeline::{Pipeline, Rule};
 
 use super::monitors::{Comparison, Updates};
 
-/// What is told in parts.
+/// A reply or update in several parts.
 #[derive(Debug)]
 pub enum Dump {
-    /// Rules and their counts.
+    /// Rules and their counters.
     Flows(Box<FlowDump>),
     /// Groups or meters.
     Objects(Box<ObjectDump>),
-    /// What monitors tell of changes, as they are made.
+    /// Flow monitor updates about recorded changes.
     Updates(Updates),
-    /// What monitors tell of the rules between two moments.
+    /// Flow monitor updates about the difference between two snapshots.
     Comparison(Box<Comparison>),
 }
 
 impl Dump {
-    /// The next part; none after the last.
+    /// Returns the next part; none after the last.
     pub fn next_part(&mut self, now: Instant) -> Option<Message> {
         match self {
             Self::Flows(dump) => dump.next_part(now),
@@ -46,7 +46,7 @@ impl Dump {
         }
     }
 
-    /// How many changes of rules it holds back until it is told.
+    /// Returns the number of rule changes that the dump keeps in memory.
     pub fn changes(&self) -> usize {
         match self {
             Self::Updates(updates) => updates.len(),
@@ -55,25 +55,25 @@ impl Dump {
     }
 }
 
-/// Rules in one part: some tens of KB, so that a part is never long in the way.
+/// Rules in one part: some tens of KB, so that a part delays other messages little.
 const RULES_PER_PART: usize = 256;
 
-/// Rules still to be told.
+/// A reply to a flow statistics request.
 #[derive(Debug)]
 pub struct FlowDump {
     pipeline: Pipeline,
     form: FlowFormat,
     request: FlowStatsRequest,
-    /// The last rule looked at; the next part goes on behind it.
+    /// The last rule visited; the next part continues after it.
     last: Option<Arc<Rule>>,
     told: bool,
 }
 
 impl FlowDump {
-    /// The answer to `request`.
+    /// Returns the reply to `request`.
     ///
     /// # Errors
-    /// It names a table that does not exist.
+    /// The table does not exist.
     pub(crate) fn new(
         pipeline: Pipeline,
         form: FlowFormat,
@@ -89,12 +89,12 @@ impl FlowDump {
         })
     }
 
-    /// How many rules it holds.
+    /// Returns the number of rules in the snapshot.
     const fn len(&self) -> usize {
         self.pipeline.len()
     }
 
-    /// The next part; none after the last.
+    /// Returns the next part; none after the last.
     fn next_part(&mut self, now: Instant) -> Option<Message> {
         if self.told {
             return None;
@@ -115,38 +115,37 @@ impl FlowDump {
     }
 }
 
-/// What groups and meters are told as.
+/// The kind of a group or meter request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Objects {
-    /// The counts of groups.
+    /// Counters of groups.
     GroupStats,
-    /// What groups are.
+    /// Descriptions of groups.
     GroupDescs,
-    /// The counts of meters.
+    /// Counters of meters.
     MeterStats,
-    /// What meters are.
+    /// Configurations of meters.
     MeterConfigs,
 }
 
-/// Groups or meters still to be told: those that were there when somebody asked.
+/// A reply about the groups or meters that existed at the time of the request.
 #[derive(Debug)]
 pub struct ObjectDump {
     pipeline: Pipeline,
     what: Objects,
-    /// The numbers of those that are left.
+    /// The ids that are not sent yet.
     left: std::vec::IntoIter<u32>,
     told: bool,
 }
 
 impl ObjectDump {
-    /// Groups and meters in one part, with their buckets and bands: as long as one of
-    /// rules.
+    /// Groups and meters in one part, counted with their buckets and bands: as many as rules.
     const PER_PART: usize = 256;
 
-    /// So many are told at once: most tables are short.
+    /// The maximum number of objects in an undivided reply: most tables are short.
     const AT_ONCE_MAX: usize = 64;
 
-    /// All of them, if they are too many for one part.
+    /// Returns a dump of all objects, if they are too many for one message.
     pub(crate) fn of(pipeline: &Pipeline, what: Objects) -> Option<Self> {
         let left: Vec<u32> = match what {
             Objects::GroupStats | Objects::GroupDescs => {
@@ -164,7 +163,7 @@ impl ObjectDump {
         })
     }
 
-    /// The next part; none after the last.
+    /// Returns the next part; none after the last.
     fn next_part(&mut self, now: Instant) -> Option<Message> {
         if self.told {
             return None;
@@ -194,7 +193,7 @@ impl ObjectDump {
         })
     }
 
-    /// Takes the next from the front, as many as make a part.
+    /// Takes the objects of one part.
     fn take<T>(
         &mut self,
         find: impl Fn(&Pipeline, u32) -> Vec<T>,

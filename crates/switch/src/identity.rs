@@ -1,12 +1,11 @@
-//! Names for a bridge that the user has not named: its Ethernet address and its
-//! datapath id. The same ports, or else the same machine and name, always give
-//! the same ones, so they outlive a restart.
+//! Defaults for the Ethernet address and the datapath id of a bridge. They depend only on the
+//! ports, or else on the names of the machine and the bridge, and so survive a restart.
 
 use base::DatapathId;
 use packet::MacAddr;
 
-/// The bridge's address: the lowest of its ports', as for Open vSwitch, or one
-/// made from the machine's and the bridge's names.
+/// Returns the bridge's address: the lowest of its ports', as in Open vSwitch, or a hash of the
+/// names of the machine and the bridge.
 pub fn bridge_address(
     ports: impl IntoIterator<Item = MacAddr>,
     machine: &str,
@@ -17,14 +16,13 @@ pub fn bridge_address(
     lowest.unwrap_or_else(|| address_from_names(machine, bridge))
 }
 
-/// The datapath id that goes with an address: its 48 bits below sixteen zero
-/// ones (OF 1.3.5, 7.3.1).
+/// Returns the datapath id of an address: its 48 bits below sixteen zero bits (OF 1.3.5, 7.3.1).
 pub fn datapath_id(address: MacAddr) -> DatapathId {
     DatapathId(address.to_u64())
 }
 
-/// A locally administered address from a hash of the names (FNV-1a, which is the
-/// same in every build, unlike the standard library's).
+/// Returns a locally administered address from a hash of the names (FNV-1a, which is stable across
+/// builds, unlike the standard library's hash).
 fn address_from_names(machine: &str, bridge: &str) -> MacAddr {
     const OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
     const PRIME: u64 = 0x0000_0100_0000_01b3;

@@ -1,5 +1,5 @@
-//! A bridge: its tables, ports, connections and layer 2 protocols, and the effect of each event
-//! on them. No threads, sockets or clocks: messages and the time go in, effects come out.
+//! A bridge: its tables, ports, connections and layer 2 protocols, and the effects of each event.
+//! No threads, sockets or clocks: messages and the time are inputs, effects are outputs.
 
 pub mod bridge;
 pub(crate) mod bundles;

@@ -1,32 +1,32 @@
-//! What the system says of an interface.
+//! The state of network interfaces as the kernel reports it.
 
 use packet::MacAddr;
 
-/// An interface as it is now.
+/// The present state of an interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Link {
-    /// The system's number for it; another interface of the same name has another.
+    /// The kernel's interface index; a new interface of the same name has another.
     pub index: u32,
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// Whether it is administratively up.
+    /// True if it is administratively up.
     pub up: bool,
-    /// Whether there is a carrier.
+    /// True if there is a carrier.
     pub carrier: bool,
-    /// Its Ethernet address, if it has one.
+    /// The Ethernet address, if the interface has one.
     pub hw_addr: Option<MacAddr>,
 }
 
-/// News of interfaces.
+/// A change of the interfaces.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LinkEvent {
-    /// The interface is there, new or changed.
+    /// An interface is new or changed.
     Present(Link),
-    /// The interface is gone.
+    /// An interface was removed.
     Gone {
-        /// The number it had.
+        /// The index it had.
         index: u32,
     },
-    /// All interfaces that there are: others are gone.
+    /// All present interfaces; the others were removed.
     All(Vec<Link>),
 }

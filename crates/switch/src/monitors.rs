@@ -1,11 +1,10 @@
-//! Flow monitors (OF 1.4.1, 7.3.5.17): those of one connection, and what they tell.
+//! Flow monitors of one connection (OF 1.4.1, 7.3.5.17) and their updates.
 //!
-//! What happened to rules is recorded once, and shared by all who are to hear of it.
-//! It is put into words where it is told, as the peer reads. A peer that does not
-//! read has its monitors paused: nothing more is recorded for it, and instead the
-//! tables are kept as it knows them, which costs a few pointers and those rules that
-//! are no longer there. When it has read what was on its way, it is told the
-//! difference. So what it costs is bounded by what the tables may hold.
+//! Rule events are recorded once and shared by all connections with monitors. They are encoded as
+//! the peer reads. If a peer does not read, its monitors are paused: no event is recorded for it,
+//! and instead a snapshot of the tables as the peer knows them is kept, which costs a few pointers
+//! and the rules that were removed since. When the peer has read everything sent, it receives the
+//! difference. The memory for a slow peer is thus bounded by the size of the tables.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,29 +19,29 @@ use pipeline::{Pipeline, RuleEvent};
 
 use super::connection::ConnectionId;
 
-/// The most monitors of a connection: each is asked about every change.
+/// The maximum number of monitors of a connection: every change is compared with each.
 pub(crate) const MONITORS_MAX: usize = 64;
 
-/// Changes that may wait for a connection before its monitors are paused. Each keeps
-/// a rule, a kilobyte or two.
+/// Unread changes of a connection at which its monitors are paused. Each change keeps a rule in
+/// memory, one or two KB.
 pub const WAITING_MAX: usize = 4096;
 
-/// Connections of a bridge whose monitors may be paused at once. Each may keep as many
-/// rules that are gone as the tables hold.
+/// The maximum number of connections of a bridge with paused monitors. Each may keep as many
+/// removed rules in memory as the tables hold.
 pub(crate) const PAUSED_MAX: usize = 16;
 
-/// Changes in one part of what is told.
+/// Changes in one part of an update.
 const PART: usize = 256;
 
 /// The monitors of one connection.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Monitors {
     monitors: Arc<BTreeMap<MonitorId, Monitor>>,
-    /// The tables as the peer knows them, while it is told nothing.
+    /// The tables as the peer knows them, while the monitors are paused.
     paused: Option<Pipeline>,
 }
 
-/// What happened to a rule, and who asked for it, in which message.
+/// A rule event with the message that caused it.
 #[derive(Clone, Debug)]
 pub(crate) struct Recorded {
     pub(crate) happening: RuleEvent,
@@ -53,15 +52,15 @@ pub(crate) struct Recorded {
 pub(crate) type Author = (ConnectionId, Xid);
 
 impl Monitors {
-    /// Whether there are none.
+    /// Returns whether there are no monitors.
     pub(crate) fn is_empty(&self) -> bool {
         self.monitors.is_empty()
     }
 
-    /// Does all of `requests`, or none. Returns those monitors that are new.
+    /// Executes all of `requests`, or none. Returns the added and modified monitors.
     ///
     /// # Errors
-    /// A number is taken, or is none; or there are too many.
+    /// An id is in use or unknown, or there are too many monitors.
     pub(crate) fn apply(&mut self, requests: Vec<MonitorRequest>) -> Result<Vec<Monitor>, Refusal> {
         let mut monitors = (*self.monitors).clone();
         let mut new = Vec::new();
@@ -90,12 +89,12 @@ impl Monitors {
         Ok(new)
     }
 
-    /// Whether they tell nothing for a while.
+    /// Returns whether the monitors are paused.
     pub(crate) const fn are_paused(&self) -> bool {
         self.paused.is_some()
     }
 
-    /// What is to be told of `changes`, if anything is told at present.
+    /// Returns the updates about `changes`, unless there are no monitors or they are paused.
     pub(crate) fn updates(
         &self,
         changes: &Arc<Vec<Recorded>>,
@@ -110,16 +109,15 @@ impl Monitors {
         })
     }
 
-    /// Tells nothing for a while: the peer knows the tables as they are now. Tells
-    /// whether that is new.
+    /// Pauses the monitors; `now` are the tables as the peer knows them. Returns whether they were
+    /// not paused before.
     pub(crate) fn pause(&mut self, now: &Pipeline) -> bool {
         let is_new = self.paused.is_none();
         self.paused.get_or_insert_with(|| now.clone());
         is_new
     }
 
-    /// Tells all again, first of all what became of the rules meanwhile; nothing if it
-    /// was not paused.
+    /// Resumes the monitors. Returns the difference since the pause; none if they were not paused.
     pub(crate) fn resume(&mut self, now: &Pipeline, version: Version) -> Option<Comparison> {
         let before = self.paused.take()?;
         Some(Comparison {
@@ -133,7 +131,7 @@ impl Monitors {
     }
 }
 
-/// The message that monitors are paused.
+/// Returns the message that monitors are paused.
 pub(crate) fn paused(version: Version) -> Message {
     match version {
         Version::V10 | Version::V11 | Version::V12 | Version::V13 => Message::MonitorPaused,
@@ -152,24 +150,24 @@ fn one(update: FlowUpdate) -> Message {
     Message::reply(MultipartReply::FlowMonitor(vec![update]))
 }
 
-/// Changes that are still to be told.
+/// Recorded changes that are not sent yet.
 #[derive(Debug)]
 pub struct Updates {
     changes: Arc<Vec<Recorded>>,
     monitors: Arc<BTreeMap<MonitorId, Monitor>>,
     to: ConnectionId,
     next: usize,
-    /// The message that was told last by nothing but its number.
+    /// The transaction of the last abbreviated update.
     abbreviated: Option<Xid>,
 }
 
 impl Updates {
-    /// How many changes there are.
+    /// Returns the number of changes.
     pub(crate) fn len(&self) -> usize {
         self.changes.len()
     }
 
-    /// The next part, which is a message of its own; none after the last.
+    /// Returns the next part, which is a message of its own; none after the last.
     pub(crate) fn next_part(&mut self) -> Option<Message> {
         while self.next < self.changes.len() {
             let changes = Arc::clone(&self.changes);
@@ -183,8 +181,8 @@ impl Updates {
         None
     }
 
-    /// What the peer is told of one change. One that it asked for itself is told once
-    /// a message, unless it wants to be told all of it.
+    /// Returns the update about one change. A change by the peer itself is abbreviated to one
+    /// update a message, unless the monitor has the flag for full updates.
     fn told(&mut self, change: &Recorded) -> Option<FlowUpdate> {
         let own = change.by.filter(|(id, _)| *id == self.to);
         let wants = |flags: MonitorFlags| own.is_some() || flags.reports_others();
@@ -199,18 +197,18 @@ impl Updates {
     }
 }
 
-/// The rules between two moments that are still to be told. Who changed them is not
-/// known, and so all are told in full.
+/// The difference between two snapshots, as updates. The author of each change is unknown, so all
+/// updates are full.
 #[derive(Debug)]
 pub struct Comparison {
-    /// None if the rules of `now` are to be told as those that were there at first.
+    /// The older snapshot; none for the initial rules of a new monitor.
     before: Option<Pipeline>,
     now: Pipeline,
     monitors: Arc<BTreeMap<MonitorId, Monitor>>,
-    /// The last rule looked at; the next part goes on behind it.
+    /// The last rule visited; the next part continues after it.
     last: Option<Arc<pipeline::Rule>>,
     next: Next,
-    /// What is said at the end.
+    /// The final message.
     resumed: Option<Message>,
 }
 
@@ -222,7 +220,7 @@ enum Next {
 }
 
 impl Comparison {
-    /// The rules that there are, for monitors that are new.
+    /// Returns the present rules for new monitors.
     pub(crate) fn initial(now: &Pipeline, new: Vec<Monitor>) -> Self {
         let monitors = new.into_iter().map(|monitor| (monitor.id, monitor));
         Self {
@@ -235,13 +233,13 @@ impl Comparison {
         }
     }
 
-    /// How many rules it holds.
+    /// Returns an upper bound of the number of rules in memory.
     pub(crate) fn len(&self) -> usize {
         let before = self.before.as_ref().map_or(0, Pipeline::len);
         before + self.now.len()
     }
 
-    /// The next part; none after the last. The answer to a request has one at least.
+    /// Returns the next part; none after the last. The reply to a request has at least one.
     pub(crate) fn next_part(&mut self) -> Option<Message> {
         while self.next == Next::Rules {
             let told = self.next_rules();
@@ -254,7 +252,7 @@ impl Comparison {
                 }
                 None => return Some(Message::MultipartReply { reply, more }),
                 Some(_) if reply == MultipartReply::FlowMonitor(Vec::new()) => {}
-                // Nobody asked, and so every part is a message of its own.
+                // Without a request every part is a message of its own.
                 Some(_) => return Some(Message::reply(reply)),
             }
         }
@@ -278,7 +276,7 @@ impl Comparison {
     }
 }
 
-/// The flags of all monitors that tell of this; none if none does.
+/// Returns the union of the flags of all monitors that report this event; none if no monitor does.
 fn flags_for(
     monitors: &BTreeMap<MonitorId, Monitor>,
     happening: &RuleEvent,
@@ -290,7 +288,7 @@ fn flags_for(
         FlowEvent::Removed(_) => MonitorFlags::REMOVED,
         FlowEvent::Modified => MonitorFlags::MODIFY,
     };
-    // A rule that sends to a port no longer is told to who watches the port.
+    // A monitor of a port also reports a rule that no longer outputs to the port.
     let both = || [Some(&happening.rule), happening.old.as_ref()].into_iter();
     let telling = monitors.values().filter(|monitor| {
         let asked = |rule: &Arc<pipeline::Rule>| rule.is_selected_by(&monitor.request);

@@ -1,8 +1,8 @@
-//! The language in which Open vSwitch speaks of flows of a data path (ovs-dpctl(8), "datapath
-//! flow syntax"): `in_port(1),eth(dst=02:00:00:00:00:01),eth_type(0x0800),ipv4(frag=no)`.
+//! Open vSwitch's datapath flow syntax (ovs-dpctl(8)):
+//! `in_port(1),eth(dst=02:00:00:00:00:01),eth_type(0x0800),ipv4(frag=no)`.
 //!
-//! A data path of that kind is not there. Tools read and write the language nevertheless, so
-//! matches are put into it, and frames that are given in it are understood.
+//! There is no such datapath here. Tools still read and write the syntax, so matches can be printed
+//! in it and frames can be given in it.
 
 mod change;
 mod read;
@@ -18,13 +18,13 @@ pub(crate) use change::tag_changes;
 pub use read::parse;
 use value::Form;
 
-/// The type of a frame with a VLAN tag.
+/// The EtherType of a VLAN tag.
 const TYPE_VLAN: u128 = 0x8100;
 
-/// The type of a frame of IPv6, whose fields stand in a group of their own.
+/// The EtherType of IPv6, whose fields have their own groups.
 const TYPE_IPV6: u128 = 0x86dd;
 
-/// A key of the language: a group, and a part of it, of which some groups have none.
+/// A key of the syntax: a group and an attribute in it, which some groups do not have.
 struct Key {
     group: &'static str,
     part: &'static str,
@@ -32,7 +32,7 @@ struct Key {
     form: Form,
 }
 
-/// The keys in the order of writing, which is one that has what a field needs before it.
+/// The keys in the order of output; prerequisites precede the fields that need them.
 #[rustfmt::skip]
 const KEYS: [Key; 46] = {
     use Field as F;
@@ -93,14 +93,14 @@ const KEYS: [Key; 46] = {
 /// The bits of a byte `tos` or `tclass` below the DSCP (RFC 3168).
 const ECN_BITS: u32 = 2;
 
-/// A group while it is written.
+/// A group under construction.
 struct Group {
     name: &'static str,
     parts: Vec<String>,
 }
 
-/// Writes a match. `port` is how the data path calls a port of the bridge. What the language
-/// has no word for (registers, metadata, fields of tunnels) is written as `ovs-ofctl` does.
+/// Writes a match. `port` returns the datapath's name of a port. Fields that the syntax lacks
+/// (registers, metadata, tunnel fields) are written as `ovs-ofctl` does.
 pub fn write(matching: &Match, port: impl Fn(PortNo) -> String) -> String {
     let mut text = String::new();
     let mut list = |item: String| {
@@ -168,7 +168,7 @@ fn groups(matching: &Match) -> Vec<Group> {
     groups
 }
 
-/// Puts a part into its group, which is the last one if it has begun.
+/// Adds an attribute to its group, which is the last one if it exists.
 fn add_part(groups: &mut Vec<Group>, key: &Key, part: String) {
     let part = match key.part {
         "" => part,

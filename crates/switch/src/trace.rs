@@ -1,8 +1,9 @@
-//! What would become of a frame, told and not done: no port sends and nothing is counted. What
-//! would be learned is told to who asked. The story of the reference interpreter, in the manner of Open vSwitch's
-//! `ofproto/trace`, through patch ports from bridge to bridge.
+//! `ofproto/trace`: the path of a frame through the tables, without side effects. No port sends, no
+//! counter changes, and learned rules and addresses are returned to the caller. The text is that of
+//! the reference interpreter, in the format of Open vSwitch, and follows patch ports from bridge to
+//! bridge.
 //!
-//! It has a copy of all it asks, so it can be told beside a switch that runs.
+//! A trace runs on snapshots, so it can run beside an active switch.
 
 mod looks;
 mod mirroring;
@@ -33,37 +34,38 @@ use looks::Looks;
 /// Buffers for the frame and its copies: one for every port of a large bridge.
 const BUFFERS: usize = 1024;
 
-/// Bridges that a frame is followed through: as deep as Open vSwitch goes.
+/// The maximum number of bridges that a frame passes, as in Open vSwitch.
 const BRIDGES_MAX: usize = 64;
 
-/// What the story says where an ordinary switch would forward; what it does is told instead.
+/// The interpreter's line for `NORMAL`, which the details of `NORMAL` replace.
 const NORMAL_LINE: &str = "     >> normal forwarding\n";
 
-/// A frame that is asked about.
+/// The frame to trace.
 pub struct Asked {
     /// The frame.
     pub frame: Frame,
-    /// The port it comes in by.
+    /// The ingress port.
     pub from: PortNo,
-    /// What is to be done with it, if it is one of a controller's (a packet-out).
+    /// The actions of a packet-out; none for a received frame.
     pub actions: Option<Vec<Action>>,
-    /// Whether what it teaches is to be learned.
+    /// True if the caller installs the learned rules and addresses.
     pub teaches: bool,
 }
 
-/// What a frame teaches.
+/// A side effect of a frame on the bridge.
 pub enum Lesson {
-    /// Its sender is behind a port.
+    /// An address learned on a port.
     Station(FdbKey, PortNo),
-    /// A rule.
+    /// A learned rule.
     Rule(LearnRequest),
 }
 
 impl Asked {
-    /// The frame, or one that `matching` accepts; both together if only the port is of the match.
+    /// Returns `frame`, or a frame that `matching` accepts; with `frame`, only the port of the
+    /// match counts.
     ///
     /// # Errors
-    /// There is no such frame; the reason is for a person.
+    /// There is no such frame; the error is a message for a person.
     pub fn new(matching: &Match, frame: Option<Frame>) -> Result<Self, String> {
         let composed = flow::compose(matching);
         let (composed, registers) = composed.ok_or_else(|| {
@@ -86,7 +88,7 @@ impl Asked {
 }
 
 impl Asked {
-    /// The frame as a controller's.
+    /// Returns the frame as a packet-out.
     fn message(&self) -> PacketOut {
         PacketOut {
             buffer: None,
@@ -97,69 +99,69 @@ impl Asked {
     }
 }
 
-/// A bridge as it is at one moment.
+/// A snapshot of a bridge.
 pub struct Traced {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// Its tables.
+    /// The tables.
     pub pipeline: Pipeline,
-    /// What it has learned.
+    /// The forwarding database.
     pub stations: FdbView,
-    /// Who is in which multicast group, if the bridge listens in.
+    /// The members of multicast groups, if the bridge snoops.
     pub multicast: Option<MulticastView>,
-    /// What its ports are to `NORMAL`.
+    /// Settings of `NORMAL` for the ports.
     pub switching: Option<Arc<SwitchingView>>,
-    /// Its mirrors.
+    /// The mirrors.
     pub mirrors: Option<Arc<Mirrors>>,
-    /// What its spanning tree is called, if it has one.
+    /// The name of the spanning tree protocol, if it is enabled.
     pub tree: Option<&'static str>,
-    /// Whether collectors are told of what rules sample.
+    /// True if `sample` actions have collectors.
     pub samples: bool,
-    /// Ports that the tree keeps out.
+    /// Ports that the spanning tree blocks.
     pub stp_filter: Option<Arc<StpFilter>>,
-    /// Its ports: what the data path calls them, and their names.
+    /// The ports: their datapath numbers and their names.
     pub ports: BTreeMap<PortNo, (String, String)>,
 }
 
-/// All bridges at one moment.
+/// A snapshot of all bridges.
 pub struct Tracer {
     /// The bridges.
     pub bridges: BTreeMap<BridgeId, Traced>,
-    /// What is behind ports within the process.
+    /// The peers of virtual ports.
     pub virtual_links: VirtualLinks,
-    /// When.
+    /// The time of the snapshot.
     pub now: Instant,
 }
 
-/// A frame on its way out.
+/// A frame on egress.
 struct Departure {
     port: PortNo,
     frame: Frame,
-    /// How many bytes of it leave at most.
+    /// The maximum number of bytes sent, if the frame is truncated.
     snaplen: Option<u16>,
 }
 
-/// What comes of a frame, while it is told.
+/// The output of a trace under construction.
 #[derive(Default)]
 struct Told {
     text: String,
-    /// What is done to it and where it goes, in the data path's words.
+    /// The datapath actions.
     done: Vec<String>,
-    /// How the frame was left by what is in `done`.
+    /// The headers of the frame after the actions in `done`.
     left_as: Option<(FlowKey, Vec<VlanTag>)>,
-    /// For which queue it was left.
+    /// The egress queue after the actions in `done`.
     queue: Priority,
-    /// What was looked at in the bridge it came to first.
+    /// The megaflow of the first bridge.
     megaflow: String,
     lessons: Vec<(BridgeId, Lesson)>,
     bridges: usize,
 }
 
 impl Tracer {
-    /// Whether the actions of a frame of a controller's can be done.
+    /// Checks the actions of a packet-out.
     ///
     /// # Errors
-    /// Why not.
+    /// The bridge refuses the actions.
     pub fn check(&self, bridge: BridgeId, asked: &Asked) -> Result<(), String> {
         let Some(bridge) = self.bridges.get(&bridge) else {
             return Ok(());
@@ -168,7 +170,7 @@ impl Tracer {
         checked.map_err(|refusal| format!("the actions cannot be done: {refusal:?}"))
     }
 
-    /// Tells the way of a frame, and what bridges are to learn of it.
+    /// Traces a frame. Returns the text and the side effects for each bridge.
     pub fn tell(&self, bridge: BridgeId, asked: Asked) -> (String, Vec<(BridgeId, Lesson)>) {
         let mut told = Told::default();
         self.follow(bridge, asked, &mut told);
@@ -212,7 +214,7 @@ impl Tracer {
             return;
         }
         if passage == Some(BlockedPort::DropAll) {
-            // A spanning tree keeps it out: Open vSwitch has no words for that.
+            // The spanning tree blocks the port: Open vSwitch prints no reason.
             told.text += &mirroring::first_table(looks.text());
             told.text += "\nFinal flow: unchanged\n";
             return;
@@ -238,7 +240,7 @@ impl Tracer {
         told.text += &last;
     }
 
-    /// Has the tables tell what becomes of a frame.
+    /// Runs a frame through the interpreter.
     fn run(&self, bridge: &Traced, asked: Asked, looks: &mut Looks, verdict: &mut Verdict) {
         let mut pool = Pool::new(BUFFERS);
         let mut interpreter = Interpreter::observer();
@@ -259,7 +261,7 @@ impl Tracer {
         }
     }
 
-    /// Notes where copies go, and follows those that go to another bridge.
+    /// Adds the outputs of a verdict, and follows those to another bridge.
     fn leave(
         &self,
         id: BridgeId,
@@ -303,7 +305,7 @@ impl Tracer {
         }
     }
 
-    /// Notes where a copy goes, or follows it into another bridge.
+    /// Adds one output, or follows it into another bridge.
     fn depart(&self, id: BridgeId, leaving: Departure, teaches: bool, told: &mut Told) {
         let Departure {
             port,
@@ -333,7 +335,7 @@ impl Tracer {
 }
 
 impl Told {
-    /// Notes what must be done for the frame to be so.
+    /// Adds the actions that change the present headers to those of `frame`.
     fn change_to(&mut self, frame: &Frame) {
         let Some(after) = looks::key_of(frame, &PipelineFields::new(PortNo::ANY)) else {
             return;
@@ -346,7 +348,7 @@ impl Told {
         self.left_as = Some((after, tags));
         if frame.priority != self.queue {
             self.queue = frame.priority;
-            // As Open vSwitch's data path in userspace calls it: by the queue's number.
+            // The queue number, as in Open vSwitch's userspace datapath.
             let queue = self.queue.queue().map_or(0, |queue| queue.0);
             self.done.push(match queue {
                 0 => "set(skb_priority(0))".to_owned(),
@@ -357,8 +359,8 @@ impl Told {
 }
 
 impl Traced {
-    /// The story, with what `NORMAL` does in place of that it is done; and its last line apart,
-    /// before which other bridges are told of.
+    /// Inserts the details of `NORMAL` into the text. Returns the last line separately, because the
+    /// text of other bridges precedes it.
     fn with_normal(
         &self,
         story: &str,
@@ -384,7 +386,7 @@ impl Traced {
         let end = text.rfind("\nFinal flow: ").unwrap_or(text.len());
         let last = text.split_off(end);
         if !text.starts_with("Flow: ") {
-            // It was not let in, and is told of all the same.
+            // A frame that is dropped on arrival has a trace all the same.
             let flow = last.trim_start_matches("\nFinal flow: ").trim_end();
             let title = format!("bridge(\"{}\")", self.name);
             let line = "-".repeat(title.len());
@@ -394,7 +396,7 @@ impl Traced {
         (text, last)
     }
 
-    /// Who `NORMAL` learns of, if it meets the frame.
+    /// Returns the address that `NORMAL` learns, if the frame reaches it.
     fn news(&self, verdict: &Verdict, from: PortNo) -> Option<Lesson> {
         let mut normals = verdict.egress.iter();
         let normal = normals.find(|egress| egress.to == Destination::Normal)?;

@@ -1,4 +1,4 @@
-//! What the kernel knows of ways to other hosts, as it tells it. Values only.
+//! Routes, addresses and neighbours as the kernel reports them. Values only.
 
 use std::net::IpAddr;
 
@@ -7,47 +7,47 @@ use packet::MacAddr;
 /// A route of the main table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KernelRoute {
-    /// To addresses that begin so ...
+    /// The destination prefix.
     pub to: IpAddr,
-    /// ... in so many bits.
+    /// The prefix length in bits.
     pub len: u8,
-    /// By this router, if by any.
+    /// The next hop, if there is one.
     pub gateway: Option<IpAddr>,
-    /// From this address, if it is said.
+    /// The preferred source address, if there is one.
     pub source: Option<IpAddr>,
-    /// By the interface of this number.
+    /// The index of the egress interface.
     pub index: u32,
-    /// The less, the better.
+    /// The metric; the lowest wins.
     pub metric: u32,
 }
 
 /// An interface's address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KernelAddress {
-    /// The number of the interface.
+    /// The index of the interface.
     pub index: u32,
     /// The address.
     pub address: IpAddr,
 }
 
-/// Where a host is.
+/// An entry of the neighbour table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KernelNeighbour {
-    /// Behind the interface of this number.
+    /// The index of the interface.
     pub index: u32,
-    /// The host.
+    /// The network address.
     pub address: IpAddr,
-    /// Its station.
+    /// The Ethernet address.
     pub mac: MacAddr,
 }
 
-/// All of it at one moment.
+/// A snapshot of the kernel's tables.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KernelTables {
     /// Routes.
     pub routes: Vec<KernelRoute>,
     /// The host's addresses.
     pub addresses: Vec<KernelAddress>,
-    /// Other hosts that are directly behind an interface.
+    /// Directly connected hosts.
     pub neighbours: Vec<KernelNeighbour>,
 }

@@ -1,6 +1,5 @@
-//! The bonds of a bridge: what is asked of each, how its members are, and what becomes of both
-//! (`bond`, `lacp`). Members are asked how they are, and bonds what is due, each time the control
-//! thread goes round.
+//! The bonds of a bridge: their configuration, the state of their members, and LACP (`bond`,
+//! `lacp`). The control thread polls carriers and timers of all bonds once an iteration.
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -21,15 +20,15 @@ use dataplane::vlans::FrameVlans;
 use l2::bond::{self, BUCKETS, Bond};
 use l2::lacp::{self, LacpGroup, LacpStatus, ReceiveState};
 
-/// What RARP asks of the network by the frames that tell it where a station is (RFC 903).
+/// The RARP opcode "request reverse", which makes switches learn the sender's address (RFC 903).
 const REVERSE_REQUEST: u16 = 3;
 
 /// All bonds of a bridge, by the names of their ports.
 pub(crate) struct Bonds {
     bonds: BTreeMap<String, Bonded>,
-    /// How many send, the control thread last.
+    /// Number of threads that send, the control thread last.
     writers: usize,
-    /// Who was active, and which members have heard their partners, when that was told last.
+    /// The active member and the LACP state of the members at the last [`Bridge::poll_bonds`].
     told: Vec<(Option<PortNo>, Vec<bool>)>,
 }
 
@@ -39,12 +38,12 @@ pub struct Bonded {
     bond: Bond,
     lacp: Option<LacpGroup>,
     state: BondState,
-    /// What of its loads the bond knows.
+    /// Bytes of each hash bucket that the bond has already taken into account.
     counted: Box<[u64; BUCKETS]>,
 }
 
 impl Bonds {
-    /// None, of a bridge whose frames are sent by so many.
+    /// Returns an empty set for a bridge with this number of sending threads.
     pub(super) const fn new(writers: usize) -> Self {
         Self {
             bonds: BTreeMap::new(),
@@ -53,7 +52,7 @@ impl Bonds {
         }
     }
 
-    /// The control thread's place among those who send.
+    /// Returns the index of the control thread among the sending threads.
     pub(super) const fn writer(&self) -> usize {
         self.writers - 1
     }
@@ -84,22 +83,22 @@ impl Bonded {
         }
     }
 
-    /// What is asked of it.
+    /// Returns the configuration.
     pub const fn config(&self) -> &BondConfig {
         &self.config
     }
 
-    /// Who carries its frames.
+    /// Returns the state machine of the bond.
     pub const fn bond(&self) -> &Bond {
         &self.bond
     }
 
-    /// The same, to be told something by hand.
+    /// Returns the state machine for operator commands.
     pub const fn bond_mut(&mut self) -> &mut Bond {
         &mut self.bond
     }
 
-    /// What LACP has come to, where it is spoken.
+    /// Returns the LACP state, if LACP is enabled.
     pub const fn lacp(&self) -> Option<&LacpGroup> {
         self.lacp.as_ref()
     }
@@ -108,7 +107,7 @@ impl Bonded {
         self.config.members.iter().any(|of| of.port == member)
     }
 
-    /// Goes on with what is asked of it now.
+    /// Applies a configuration.
     fn configure(&mut self, config: &BondConfig, now: Instant) {
         if self.config != *config {
             self.config = config.clone();
@@ -117,7 +116,7 @@ impl Bonded {
         }
     }
 
-    /// Speaks LACP as it is asked to, in the name of `address`.
+    /// Starts, updates or stops LACP by the configuration. `address` is the default system address.
     fn speak(&mut self, address: MacAddr) {
         let Some(asked) = self.config.lacp else {
             self.lacp = None;
@@ -150,7 +149,7 @@ impl Bonded {
         group.configure(settings, &ports);
     }
 
-    /// Has the bond know who was active when the switch ran last, once that is a port.
+    /// Restores the member that was active before a restart, once it is a port.
     fn recall(&mut self, has: impl Fn(PortNo, MacAddr) -> bool) {
         let Some(address) = self
             .config
@@ -165,8 +164,8 @@ impl Bonded {
             .for_each(|member| self.bond.set_last_active(member.port));
     }
 
-    /// Takes note of how its members are, and does what is due. Who was active last is looked at
-    /// first: whoever has a carrier while nobody is active is taken up at once.
+    /// Updates carriers and runs due timers. The last active member is first, because the bond
+    /// activates the first member with a carrier at once while none is active.
     fn look(&mut self, has_carrier: impl Fn(PortNo) -> bool, now: Instant) {
         let last = self.bond.last_active();
         let (first, others): (Vec<_>, Vec<_>) = self
@@ -198,7 +197,7 @@ impl Bonded {
         }
     }
 
-    /// Has the bond know what has left by it.
+    /// Passes the bytes sent since the last call to the bond.
     fn take_loads(&mut self) {
         let sent = self.state.loads.read();
         let new = std::array::from_fn(|place| sent[place] - self.counted[place]);
@@ -206,7 +205,7 @@ impl Bonded {
         *self.counted = sent;
     }
 
-    /// Whether a member has heard its partner; none, if LACP is not spoken.
+    /// Returns whether a member's LACP receive machine is current; none without LACP.
     pub(crate) fn is_current(&self, member: PortNo) -> Option<bool> {
         let port = self.lacp.as_ref()?.port(member)?;
         Some(port.receive() == ReceiveState::Current)
@@ -217,7 +216,7 @@ impl Bonded {
         [self.bond.next_timeout(), lacp].into_iter().flatten().min()
     }
 
-    /// How it is, as far as others are told by the database.
+    /// Returns the state that the database shows.
     fn standing(&self) -> (Option<PortNo>, Vec<bool>) {
         let members = self.config.members.iter();
         let heard = members.filter_map(|member| self.is_current(member.port));
@@ -226,7 +225,7 @@ impl Bonded {
 }
 
 impl Bridge {
-    /// Has these bonds from now on; those that stay are as they were.
+    /// Sets the bonds; bonds that remain keep their state.
     pub(super) fn set_bonds(&mut self, ports: &[LogicalPort], now: Instant) {
         let wanted = |name: &String| {
             ports
@@ -245,30 +244,30 @@ impl Bridge {
         self.update_punts();
     }
 
-    /// The bonds, by the names of their ports.
+    /// Returns the bonds, by the names of their ports.
     pub fn bonds(&self) -> impl Iterator<Item = (&str, &Bonded)> {
         let bonds = self.bonds.bonds.iter();
         let bonds = bonds.filter(|(_, bonded)| !bonded.config.is_single_member);
         bonds.map(|(name, bonded)| (name.as_str(), bonded))
     }
 
-    /// Has all of them know what has left by them.
+    /// Passes the bytes sent to all bonds.
     pub fn take_loads(&mut self) {
         self.bonds.bonds.values_mut().for_each(Bonded::take_loads);
     }
 
-    /// The ports that speak LACP, bonds or not, by name.
+    /// Returns the ports that run LACP, bonds or not, by name.
     pub fn lacp_ports(&self) -> impl Iterator<Item = (&str, &Bonded, &LacpGroup)> {
         let all = self.bonds.bonds.iter();
         all.filter_map(|(name, bonded)| Some((name.as_str(), bonded, bonded.lacp()?)))
     }
 
-    /// Whether a port has heard its partner, if it speaks LACP.
+    /// Returns whether a port's LACP receive machine is current; none without LACP.
     pub fn is_lacp_current(&self, port: PortNo) -> Option<bool> {
         self.bonds.of(port)?.is_current(port)
     }
 
-    /// The addresses of the members that are active, by the names of their bonds' ports.
+    /// Returns the addresses of the active members, by the names of the bonds' ports.
     pub fn active_members(&self) -> BTreeMap<String, MacAddr> {
         let active = self.bonds().filter_map(|(name, bonded)| {
             let entry = self.ports.get(&bonded.bond.active()?)?;
@@ -277,13 +276,13 @@ impl Bridge {
         active.collect()
     }
 
-    /// One of them.
+    /// Returns a bond by the name of its port.
     pub fn bond_mut(&mut self, name: &str) -> Option<&mut Bonded> {
         let bonded = self.bonds.bonds.get_mut(name);
         bonded.filter(|bonded| !bonded.config.is_single_member)
     }
 
-    /// Whether others are to be told of them: somebody else is active, or is heard.
+    /// Returns whether an active member or an LACP state changed since the last call.
     pub fn poll_bonds(&mut self) -> bool {
         let bonds = || self.bonds.bonds.values().map(Bonded::standing);
         if self.bonds.told.iter().cloned().eq(bonds()) {
@@ -293,7 +292,7 @@ impl Bridge {
         true
     }
 
-    /// Does what is due for bonds, and says what is to be said to their other ends.
+    /// Runs the bonds: carriers, timers and LACP. Pushes the frames to send.
     pub(super) fn look_after_bonds(&mut self, now: Instant, effects: &mut Vec<Effect>) {
         if self.bonds.bonds.is_empty() {
             return;
@@ -333,20 +332,20 @@ impl Bridge {
         }
     }
 
-    /// When there is something to do for bonds.
+    /// Returns the time of the next bond timer.
     pub(super) fn next_of_bonds(&self) -> Option<Instant> {
         let bonds = self.bonds.bonds.values();
         bonds.filter_map(Bonded::next_timeout).min()
     }
 
-    /// Under which number the stations behind a port are known.
+    /// Returns the port under which the forwarding database knows addresses behind `port`.
     pub(super) fn home(&self, port: PortNo) -> PortNo {
         let bonded = self.bonds.of(port);
         bonded.map_or(port, |bonded| bonded.state.home)
     }
 
-    /// Under which number stations are known that are not reached any more, now that this port
-    /// leads nowhere; none, if another member of its bond leads to them.
+    /// Returns the port of forwarding database entries that lose their path with `port`; none if
+    /// another member of its bond still has a carrier.
     pub(super) fn lost_home(&self, port: PortNo) -> Option<PortNo> {
         let leads = |port: PortNo| self.ports.get(&port).is_some_and(has_carrier);
         let bonded = self.bonds.of(port);
@@ -356,7 +355,7 @@ impl Bridge {
         (!is_reached).then(|| self.home(port))
     }
 
-    /// Takes a message of a slow protocol, and answers it if that is to be done at once.
+    /// Handles a slow protocol frame and sends the immediate reply to a marker.
     pub(super) fn handle_slow_protocol(
         &mut self,
         from: PortNo,
@@ -376,14 +375,14 @@ impl Bridge {
         }
     }
 
-    /// The ports that take messages of slow protocols.
+    /// Returns the ports that punt slow protocols.
     pub(super) fn speakers_of_lacp(&self) -> Vec<PortNo> {
         let bonds = self.bonds.bonds.values();
         let speak = bonds.filter(|bonded| bonded.config.lacp.is_some());
         speak.flat_map(|bonded| numbers(&bonded.config)).collect()
     }
 
-    /// Has workers know how bonds are now.
+    /// Publishes the state of the bonds to the workers.
     fn publish_bonds(&mut self) {
         let bonds = &self.bonds.bonds;
         let state = |name: &str| {
@@ -397,8 +396,8 @@ impl Bridge {
         self.unpublished = true;
     }
 
-    /// Has the other end of a bond know by which member the stations of other ports are reached
-    /// now: each seems to say something, as Open vSwitch has it.
+    /// Sends gratuitous learning packets, as Open vSwitch does: one for each address behind other
+    /// ports, so that the switch at the other end learns the new active member.
     fn announce(&self, name: &str, effects: &mut Vec<Effect>) {
         let Some(Bonded { state, .. }) = self.bonds.bonds.get(name) else {
             return;
@@ -438,13 +437,13 @@ impl Bridge {
     }
 }
 
-/// Whether frames can come and go by a port.
+/// Returns whether a port can send and receive.
 fn has_carrier(entry: &PortEntry) -> bool {
     let is_live = entry.desc.state.contains(PortState::LIVE);
     is_live && !entry.desc.config.contains(PortConfig::DOWN)
 }
 
-/// A frame of a station that says no more than where it is: it asks by RARP for its own address.
+/// Builds a gratuitous learning packet: a RARP request of a host for its own address.
 fn announcement(station: MacAddr) -> Vec<u8> {
     let addresses = ArpAddresses {
         sha: station,
@@ -482,7 +481,7 @@ fn numbers(config: &BondConfig) -> Vec<PortNo> {
     config.members.iter().map(|member| member.port).collect()
 }
 
-/// The lowest number of its members.
+/// Returns the lowest port number of the members.
 fn home(config: &BondConfig) -> PortNo {
     let numbers = config.members.iter().map(|member| member.port);
     numbers.min().unwrap_or(PortNo::ANY)

@@ -1,7 +1,7 @@
-//! Bundles, step by step; and doing one: all of its messages, or none.
+//! Bundle control messages, and the commit of a bundle: all of its messages or none.
 //!
-//! All of it happens between two publications, so that workers, and every frame,
-//! see a bundle whole or not at all, whether it asks for that or not.
+//! A commit runs between two publications. Workers, and so every frame, see a bundle whole or not
+//! at all, with or without the flag for it.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use pipeline::Pipeline;
 use super::{Awaited, Bridge, ConnectionId, Effect, Waiting};
 use crate::bundles::Held;
 
-/// All that the messages of a bundle can change.
+/// The state that the messages of a bundle can change.
 struct Before {
     pipeline: Pipeline,
     compiled: Savepoint,
@@ -26,7 +26,7 @@ struct Before {
 }
 
 impl Bridge {
-    /// Does a step of a bundle's life, and answers it.
+    /// Handles a bundle control message.
     pub(super) fn bundle_step(
         &mut self,
         id: ConnectionId,
@@ -81,7 +81,7 @@ impl Bridge {
         })))
     }
 
-    /// Puts a message into a bundle.
+    /// Adds a message to a bundle.
     pub(super) fn bundle_add(
         &mut self,
         id: ConnectionId,
@@ -93,7 +93,8 @@ impl Bridge {
         peer.bundles.add(xid, add)
     }
 
-    /// Answers a commit. It is done when no frame meets the old rules, as with a barrier.
+    /// Queues the reply to a commit. As for a barrier, the reply waits until no frame meets the old
+    /// rules.
     pub(super) fn answer_commit(&mut self, id: ConnectionId, xid: Xid, control: BundleControl) {
         let reply = Message::BundleControl(BundleControl {
             step: BundleStep::CommitReply,
@@ -106,9 +107,8 @@ impl Bridge {
         });
     }
 
-    /// Does all messages, in order; or none, and refuses the first that cannot be done.
-    /// Frames are sent last, through the tables as the bundle leaves them: none of them
-    /// meets a part of it.
+    /// Executes all messages in order; if one fails, undoes all and refuses that one. Packet-outs
+    /// are sent last, through the tables after the bundle, so that no frame meets a partial bundle.
     pub(super) fn commit(
         &mut self,
         id: ConnectionId,
@@ -177,7 +177,7 @@ impl Bridge {
     }
 }
 
-/// Whether a version gives all flags of a bundle a meaning.
+/// Checks that the version defines all flags of a bundle.
 fn check_flags(flags: BundleFlags, version: Version) -> Result<(), Refusal> {
     let has_time = version == Version::V15 || !flags.contains(BundleFlags::TIME);
     let is_known = flags.is_known() && has_time;

@@ -1,6 +1,5 @@
-//! How the controllers are that a bridge was told to go to, for the others to know
-//! (OF 1.5.1, 7.3.5.22 and 7.4.8). Tools, and controllers that came by themselves, are
-//! told of them but are not among them.
+//! Controller status messages about the configured controllers (OF 1.5.1, 7.3.5.22 and 7.4.8).
+//! Tools and controllers that connect to a listener receive the messages, but are not reported.
 
 use std::sync::Arc;
 
@@ -10,7 +9,7 @@ use openflow::{ControlChannelStatus, ControllerReason, ControllerStatus, Message
 use super::{Bridge, ConnectionId, Effect};
 use crate::connection::Connection;
 
-/// A controller's standing, before something happens to it.
+/// The role and the short id of a connection before a request.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Standing {
     id: ConnectionId,
@@ -19,35 +18,35 @@ pub(super) struct Standing {
 }
 
 impl Bridge {
-    /// Takes note that the bridge goes to the controller at `uri` from now on.
+    /// Handles the configuration of a controller at `uri`.
     pub fn handle_controller_added(&mut self, uri: &str) {
         if self.controllers.insert(uri.into()) {
             self.note_configured(uri, ControllerReason::Added);
         }
     }
 
-    /// Takes note that the bridge goes to the controller at `uri` no longer.
+    /// Handles the removal of the controller at `uri` from the configuration.
     pub fn handle_controller_removed(&mut self, uri: &str) {
         if self.controllers.remove(uri) {
             self.note_configured(uri, ControllerReason::Removed);
         }
     }
 
-    /// The role of the controller at `uri`, if it is there.
+    /// Returns the role of the controller at `uri`, if it is connected.
     pub fn role_of(&self, uri: &str) -> Option<Role> {
         let mut peers = self.connections.iter().map(|(_, peer)| peer);
         let peer = peers.find(|peer| peer.uri.as_deref() == Some(uri));
         peer.map(|peer| peer.role)
     }
 
-    /// Where this peer is met, if the bridge was told to go there.
+    /// Returns the URI of a connection, if it belongs to a configured controller.
     pub fn uri_of(&self, id: ConnectionId) -> Option<Arc<str>> {
         let mut peers = self.connections.iter();
         let (_, peer) = peers.find(|(of, _)| *of == id)?;
         peer.uri.clone()
     }
 
-    /// How all controllers are that the bridge goes to.
+    /// Returns the status of all configured controllers.
     pub(super) fn controller_statuses(&self) -> Vec<ControllerStatus> {
         let status = |uri: &Arc<str>| {
             let mut peers = self.connections.iter().map(|(_, peer)| peer);
@@ -59,7 +58,7 @@ impl Bridge {
         self.controllers.iter().map(status).collect()
     }
 
-    /// How the controllers stand, to be compared later.
+    /// Returns the roles and short ids of all connections, for a later comparison.
     pub(super) fn standings(&self) -> Vec<Standing> {
         let standing = |(id, peer): (ConnectionId, &Connection)| Standing {
             id,
@@ -69,7 +68,7 @@ impl Bridge {
         self.connections.iter().map(standing).collect()
     }
 
-    /// Tells the others of controllers that stand otherwise than before.
+    /// Reports changes of roles and short ids since `before` to the other controllers.
     pub(super) fn tell_standings(&self, before: &[Standing], effects: &mut Vec<Effect>) {
         for standing in before {
             let mut peers = self.connections.iter();
@@ -92,7 +91,7 @@ impl Bridge {
         }
     }
 
-    /// Takes note that the channel to a controller came up, or is about to go.
+    /// Records that a controller's channel is up, or is about to close.
     pub(super) fn note_channel(&mut self, id: ConnectionId, channel: ControlChannelStatus) {
         let mut effects = Vec::new();
         let mut peers = self.connections.iter();
@@ -109,17 +108,17 @@ impl Bridge {
         let mut effects = Vec::new();
         self.tell_status(None, away(uri, reason), &mut effects);
         self.late.append(&mut effects);
-        // What is late is told with the next publication.
+        // The next publication sends the late effects.
         self.unpublished = true;
     }
 
-    /// Whether the bridge was told to go to this peer, and still is.
+    /// Returns whether a connection belongs to a configured controller.
     fn goes_to(&self, peer: &Connection) -> bool {
         let mut uris = peer.uri.iter();
         uris.any(|uri| self.controllers.contains(uri))
     }
 
-    /// Tells those who want to know, but not the one whom it is about: it knows.
+    /// Sends a status to all subscribed connections except the one it describes.
     fn tell_status(
         &self,
         about: Option<ConnectionId>,
@@ -149,8 +148,8 @@ fn status_of(
     }
 }
 
-/// The status of a controller that is not there: when it comes, it is any controller's
-/// equal, and has no id (OF 1.3.5, 6.3).
+/// Returns the status of a disconnected controller: its role on connection is equal, without a
+/// short id (OF 1.3.5, 6.3).
 fn away(uri: &str, reason: ControllerReason) -> ControllerStatus {
     ControllerStatus {
         short_id: None,

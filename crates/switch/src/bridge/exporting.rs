@@ -1,5 +1,4 @@
-//! What a bridge tells collectors: samples of its frames, flows of them, and counters of its
-//! ports.
+//! Export to collectors: sFlow samples and port counters, IPFIX and NetFlow records.
 
 mod flows;
 mod netflow;
@@ -23,10 +22,10 @@ use flows::Flows;
 use netflow::Accounting;
 use sets::Sets;
 
-/// How often ports are looked at whose counters may be due.
+/// The interval at which due port counters are sought.
 const TICK: Duration = Duration::from_secs(1);
 
-/// What a bridge has for this.
+/// The exporters of a bridge.
 #[derive(Default)]
 pub(super) struct Exporting {
     config: Exporters,
@@ -34,24 +33,23 @@ pub(super) struct Exporting {
     ipfix: Option<Flows>,
     netflow: Option<Accounting>,
     sets: Sets,
-    /// What workers are to sample; none if nothing.
+    /// The sampling settings of the workers; none if nothing is sampled.
     view: Option<Arc<SamplingView>>,
 }
 
-/// An sFlow agent at work.
+/// A running sFlow agent.
 struct Telling {
     agent: SflowAgent,
     targets: Arc<[SocketAddr]>,
     polling: Option<Duration>,
-    /// When ports are looked at next, and how often they were so far.
+    /// The next poll of the ports, and the number of polls so far.
     next_tick: Instant,
     ticks: u64,
 }
 
 impl Bridge {
-    /// Tells these collectors from now on. The agent of sFlow has this address; without one there
-    /// is no agent, and nobody is told. What is kept of flows that are not told as they were is
-    /// told now.
+    /// Sets the exporters. `agent` is the address of the sFlow agent; without one sFlow is
+    /// disabled. Records of an exporter with another configuration are exported now.
     pub fn set_exporters(
         &mut self,
         config: &Exporters,
@@ -106,17 +104,17 @@ impl Bridge {
         self.unpublished = true;
     }
 
-    /// What it is to tell.
+    /// Returns the configuration of the exporters.
     pub const fn exporters(&self) -> &Exporters {
         &self.exporting.config
     }
 
-    /// What workers are to sample of its frames; none if nothing.
+    /// Returns the sampling settings of the workers; none if nothing is sampled.
     pub const fn sampling(&self) -> Option<&Arc<SamplingView>> {
         self.exporting.view.as_ref()
     }
 
-    /// Takes a sample.
+    /// Handles a sample.
     pub fn handle_sampled(
         &mut self,
         sampled: &FrameSample,
@@ -132,19 +130,19 @@ impl Bridge {
         }
     }
 
-    /// Takes what a worker has counted of its flows.
+    /// Handles flow counts of a worker.
     pub fn handle_flows(&mut self, flows: &[Ipv4Flow], now: Instant, effects: &mut Vec<Effect>) {
         if let Some(accounting) = self.exporting.netflow.as_mut() {
             accounting.handle_flows(flows, now, effects);
         }
     }
 
-    /// Whether collectors are told of its frames, or are yet to be.
+    /// Returns whether any exporter runs, or still has records to send.
     pub const fn exports(&self) -> bool {
         self.exporting.view.is_some() || self.exporting.netflow.is_some()
     }
 
-    /// Tells collectors all that is kept for them, since the bridge is about to go.
+    /// Exports all records before the bridge ends.
     pub fn end_exports(&mut self, now: Instant, effects: &mut Vec<Effect>) {
         if let Some(flows) = self.exporting.ipfix.as_mut() {
             flows.end(now, effects);
@@ -161,7 +159,7 @@ impl Bridge {
         }
     }
 
-    /// Tells collectors what is due.
+    /// Exports due records.
     pub fn export_due(&mut self, now: Instant, effects: &mut Vec<Effect>) {
         if let Some(flows) = self.exporting.ipfix.as_mut() {
             flows.handle_timeout(now, effects);
@@ -182,7 +180,7 @@ impl Bridge {
                 let datapath = self.identity.datapath_id;
                 let ports = self.ports.values();
                 telling.poll(ports, datapath, now, effects);
-                // What was counted at one time is told at one time.
+                // Counters of one time leave in one datagram.
                 telling.agent.flush(now)
             }
             false => telling.agent.handle_timeout(now),
@@ -190,7 +188,7 @@ impl Bridge {
         telling.send(waited, effects);
     }
 
-    /// When [`Bridge::export_due`] has something to do.
+    /// Returns the time of the next call of [`Bridge::export_due`].
     pub(super) fn next_export(&self) -> Option<Instant> {
         let telling = self.exporting.sflow.as_ref();
         let tick = telling.filter(|telling| telling.polling.is_some());
@@ -208,7 +206,7 @@ impl Bridge {
         due.into_iter().flatten().chain(of_sets).min()
     }
 
-    /// Takes note that a datagram to these was not sent to so many of them.
+    /// Counts a datagram that could not be sent to `count` of these targets.
     pub fn handle_unsent(&mut self, targets: &Arc<[SocketAddr]>, count: u64) {
         let exporting = &mut self.exporting;
         let of_sets = exporting.sets.flows.values_mut();
@@ -217,14 +215,14 @@ impl Bridge {
         }
     }
 
-    /// What IPFIX has told of its frames; none, if it tells nobody.
+    /// Returns the statistics of the bridge's IPFIX exporter, if it is configured.
     pub(super) fn ipfix_statistics(&self) -> Option<flow::IpfixStats> {
         self.exporting.ipfix.as_ref().map(Flows::statistics)
     }
 }
 
 impl Exporting {
-    /// What workers are to sample.
+    /// Returns the sampling settings of the workers.
     fn sampled(&self) -> Option<Arc<SamplingView>> {
         let sflow = self.sflow.as_ref().and(self.config.sflow.as_ref());
         let ipfix = self.config.ipfix.as_ref();
@@ -291,7 +289,7 @@ impl Telling {
         self.send(full, effects);
     }
 
-    /// Takes the counters of those ports that it is time for.
+    /// Exports the counters of the ports that are due.
     fn poll<'a>(
         &mut self,
         ports: impl Iterator<Item = &'a PortEntry> + Clone,
@@ -306,7 +304,7 @@ impl Telling {
         let there: BTreeSet<u32> = indices.collect();
         self.agent.retain_interfaces(|index| there.contains(&index));
         for entry in ports {
-            // Each has its own tick, so that not all are told at once.
+            // Each port has its own tick, so that the exports are spread.
             let tick = self.ticks + u64::from(entry.desc.number.0);
             let is_due = tick.is_multiple_of(polling.as_secs().max(1));
             if let Some(index) = entry.index.filter(|_| is_due) {
@@ -324,7 +322,7 @@ impl Telling {
 }
 
 impl PortEntry {
-    /// What an agent tells of it.
+    /// Returns the counters of a port as an sFlow counter sample.
     fn sample(&self, index: u32, datapath: DatapathId) -> CountersSample {
         let counts = self.counts();
         let lost = counts[Counter::RxOverrun] + counts[Counter::RxTruncated];

@@ -1,5 +1,4 @@
-//! Frames that pass a bridge by way of its controllers: out by packet-out, in
-//! by packet-in.
+//! Frames between a bridge and its controllers: packet-outs and packet-ins.
 
 use base::{Instant, PortNo};
 use fastpath::ViewLookup;
@@ -16,7 +15,7 @@ use dataplane::normal::NormalContext;
 use dataplane::vlans::TagRewrite;
 
 impl Bridge {
-    /// Has the fate of a controller's frame told and turns it into effects.
+    /// Runs a packet-out through the interpreter and turns the verdict into effects.
     pub(super) fn send_out(
         &mut self,
         message: &PacketOut,
@@ -49,7 +48,7 @@ impl Bridge {
         self.verdict = verdict;
     }
 
-    /// Lets a frame that a controller has made wait go on, if it is one.
+    /// Resumes a paused packet, if the continuation is valid.
     pub(super) fn resume(
         &mut self,
         message: &Resume,
@@ -166,8 +165,8 @@ impl Bridge {
         exits
     }
 
-    /// Takes a frame for the controllers. The switch keeps no frames, so all of it
-    /// goes with the message (OF 1.3.5, 6.1.2), unless none of it was asked for.
+    /// Sends a packet-in to the controllers. The switch buffers no frames, so the message carries
+    /// the whole frame (OF 1.3.5, 6.1.2), unless zero bytes were requested.
     pub fn handle_packet_in(
         &mut self,
         meta: PacketInMeta,
@@ -176,11 +175,11 @@ impl Bridge {
         effects: &mut Vec<Effect>,
     ) {
         if !meta.registers.packet_type.is_ethernet() {
-            // A bare packet is kept behind a header that it does not have.
+            // A bare packet is stored behind an Ethernet header that is not part of it.
             data.drain(..ethernet::LEN.min(data.len()));
         }
         let total_len = u16::try_from(data.len()).unwrap_or(u16::MAX);
-        // A frame that waits has to come back whole.
+        // A paused packet has to return whole.
         if meta.max_len == Some(MaxLen(0)) && meta.continuation.is_none() {
             data.clear();
         }
@@ -201,7 +200,7 @@ impl Bridge {
     }
 }
 
-/// The tables, and who looks into them: the compiled ones, if they can be read.
+/// Returns the tables with the compiled lookup, if a view is readable.
 fn tables<'a>(pipeline: &'a Pipeline, looker: Option<&'a ViewLookup<'a>>) -> LookupTables<'a> {
     match looker {
         Some(lookup) => LookupTables { pipeline, lookup },

@@ -1,4 +1,4 @@
-//! The way to a bridge's controllers, where it leads through the bridge itself.
+//! In-band control: OpenFlow connections through the bridge's own ports.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use super::Bridge;
 use dataplane::in_band::{InBand, InBandConfig};
 
 impl Bridge {
-    /// Lets frames go that way from now on, whatever its tables say.
+    /// Sets the in-band flows, which precede the tables.
     pub fn set_in_band(&mut self, config: InBandConfig, now: Instant) {
         let before = self.in_band.as_deref();
         let is_same = match before {
@@ -21,7 +21,7 @@ impl Bridge {
         }
     }
 
-    /// That way; none if there is none.
+    /// Returns the in-band flows; none if there are none.
     pub const fn in_band(&self) -> Option<&Arc<InBand>> {
         self.in_band.as_ref()
     }

@@ -1,4 +1,4 @@
-//! What switches say to each other, as far as a bridge understands it.
+//! Punted control frames of other switches: BPDUs and slow protocols.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,13 +10,13 @@ use super::{Bridge, Effect};
 use dataplane::punt::{PuntTable, PuntedProtocols, is_bpdu};
 
 impl Bridge {
-    /// What its ports take of that; none if nothing.
+    /// Returns the protocols that ports punt; none if no port punts.
     pub const fn punts(&self) -> Option<&Arc<PuntTable>> {
         self.punts.as_ref()
     }
 
-    /// Settles anew what its ports take. Where there is a spanning tree, no port passes on
-    /// BPDUs, whether it takes part or not.
+    /// Recomputes the punted protocols. With a spanning tree no port forwards BPDUs, whether it
+    /// takes part in the tree or not.
     pub(super) fn update_punts(&mut self) {
         let mut ports: BTreeMap<PortNo, PuntedProtocols> = BTreeMap::new();
         let all = self.ports.keys().filter(|_| self.spanning.is_some());
@@ -30,7 +30,7 @@ impl Bridge {
         self.unpublished = true;
     }
 
-    /// Takes a message that came by one of these ports.
+    /// Handles a punted frame.
     pub fn handle_punted(
         &mut self,
         from: PortNo,
@@ -46,7 +46,7 @@ impl Bridge {
         }
     }
 
-    /// Does what is due between this switch and others, and says what it has to say to them.
+    /// Runs the bonds and the spanning tree, and pushes the frames they send.
     pub fn speak_to_others(&mut self, now: Instant, effects: &mut Vec<Effect>) {
         self.look_after_bonds(now, effects);
         self.look_after_tree(now, effects);

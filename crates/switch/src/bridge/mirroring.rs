@@ -1,5 +1,4 @@
-//! A bridge's mirrors on the control thread: what they are told while it runs, and copies of
-//! frames that controllers send.
+//! Mirrors on the control thread: their configuration, and copies of packet-outs.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,7 +10,7 @@ use super::{Bridge, Effect};
 use config::MirrorConfig;
 use dataplane::mirrors::{MirrorContext, MirrorDirection, MirrorSet, MirrorSink, Mirrors};
 
-/// Sends copies as frames of the bridge's own.
+/// A mirror sink that sends copies as effects.
 struct Copying<'a>(&'a mut Vec<Effect>);
 
 impl MirrorSink for Copying<'_> {
@@ -31,8 +30,8 @@ impl MirrorSink for Copying<'_> {
 }
 
 impl Bridge {
-    /// Has these mirrors from now on. Nobody is behind their ports any more: those take no part
-    /// in switching.
+    /// Sets the mirrors. Entries of the forwarding database on their output ports are removed,
+    /// because those ports take no part in switching.
     pub fn set_mirrors(&mut self, mirrors: &[MirrorConfig]) {
         self.mirrors = Mirrors::compile(mirrors, self.mirrors.as_deref());
         for port in self.mirrors.iter().flat_map(|mirrors| mirrors.outputs()) {
@@ -41,12 +40,12 @@ impl Bridge {
         self.unpublished = true;
     }
 
-    /// Its mirrors; none if there are none.
+    /// Returns the mirrors; none if there are none.
     pub const fn mirrors(&self) -> Option<&Arc<Mirrors>> {
         self.mirrors.as_ref()
     }
 
-    /// How many frames each has copied, by its key, and how many bytes they had.
+    /// Returns the copied frames and bytes of each mirror, by its key.
     pub fn mirrored(&self) -> BTreeMap<String, (u64, u64)> {
         let mirrors = self.mirrors.iter().flat_map(|mirrors| mirrors.counts());
         mirrors
@@ -54,13 +53,13 @@ impl Bridge {
             .collect()
     }
 
-    /// Whether what comes in by a port goes nowhere, since it is a mirror's alone.
+    /// Returns whether a port is reserved for mirror output, so that its input is dropped.
     pub(super) fn is_mirrors_own(&self, port: PortNo) -> bool {
         let mirrors = self.mirrors.as_ref();
         mirrors.is_some_and(|mirrors| mirrors.is_output(port))
     }
 
-    /// Copies a frame that passes a port, for the mirrors that have not `had` it.
+    /// Copies a frame at a port to the mirrors that are not in `had`.
     pub(super) fn mirror(
         &self,
         frame: &Frame,
@@ -79,7 +78,7 @@ impl Bridge {
         }
     }
 
-    /// The mirrors that have had a frame which came in by `from` and waited since.
+    /// Returns the mirrors that have already copied a paused frame received on `from`.
     pub(super) fn mirrors_had(&self, from: PortNo) -> MirrorSet {
         let mirrors = self.mirrors.as_ref();
         mirrors.map(|mirrors| mirrors.had(from)).unwrap_or_default()

@@ -1,4 +1,4 @@
-//! What a bridge has heard hosts and routers say of multicast groups.
+//! Multicast snooping: group memberships and multicast routers of a bridge.
 
 use base::{Instant, PortNo};
 use packet::MembershipMessage;
@@ -8,7 +8,7 @@ use config::SwitchingConfig;
 use l2::multicast_snooping::{MulticastTable, MulticastView};
 
 impl Bridge {
-    /// Listens in as it is told from now on, or no longer.
+    /// Enables, configures or disables multicast snooping.
     pub(super) fn set_snooping(&mut self, config: &SwitchingConfig) {
         match (&config.snooping, &mut self.multicast) {
             (None, _) => self.multicast = None,
@@ -19,17 +19,17 @@ impl Bridge {
         }
     }
 
-    /// Who is in which group, if the bridge listens in.
+    /// Returns the multicast table, if the bridge snoops.
     pub const fn multicast(&self) -> Option<&MulticastTable> {
         self.multicast.as_ref()
     }
 
-    /// The same for workers.
+    /// Returns the workers' view of the multicast table.
     pub fn multicast_view(&self) -> Option<MulticastView> {
         self.multicast.as_ref().map(MulticastTable::view)
     }
 
-    /// Takes in what a host or a router said in a VLAN, by a port.
+    /// Handles a membership message that was received on a port in a VLAN.
     pub fn handle_membership(&mut self, (port, vid): (PortNo, u16), frame: &[u8], now: Instant) {
         let home = self.home(port);
         let Some(table) = &mut self.multicast else {
@@ -43,7 +43,7 @@ impl Bridge {
         }
     }
 
-    /// Forgets who is in which group. Tells whether the bridge listens in.
+    /// Flushes the multicast table. Returns whether the bridge snoops.
     pub fn flush_multicast(&mut self) -> bool {
         let Some(table) = &mut self.multicast else {
             return false;
@@ -52,14 +52,14 @@ impl Bridge {
         true
     }
 
-    /// Forgets what is behind a port.
+    /// Removes all memberships of a port.
     pub(super) fn forget_multicast(&mut self, port: PortNo) {
         if let Some(table) = &mut self.multicast {
             self.unpublished |= table.remove_port(port);
         }
     }
 
-    /// Forgets who was silent for too long.
+    /// Removes expired memberships.
     pub(super) fn expire_multicast(&mut self, now: Instant) {
         if let Some(table) = &mut self.multicast {
             self.unpublished |= table.expire(now);

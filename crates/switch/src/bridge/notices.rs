@@ -1,4 +1,4 @@
-//! What a bridge tells its peers unasked, and whom.
+//! Asynchronous messages and their recipients.
 
 use std::sync::Arc;
 
@@ -14,8 +14,9 @@ use super::{Bridge, ConnectionId, Effect};
 use crate::connection::Connection;
 
 impl Bridge {
-    /// Tells the controllers of this id of a frame. One that met no rule goes only to those who take such; before
-    /// OpenFlow 1.3 there is no table-miss rule, and an action is told.
+    /// Sends a packet-in to the controllers with this controller id. A packet without a matching
+    /// rule is only for peers that take misses. Before OpenFlow 1.3 there is no table-miss rule, so
+    /// its packet-ins have the reason "action".
     pub(super) fn tell_packet_in(
         &mut self,
         message: PacketIn,
@@ -52,8 +53,8 @@ impl Bridge {
         }
     }
 
-    /// Tells those who want to know of a frame and may, each by that of its connections by
-    /// which frames of this flow go. Returns how many may not.
+    /// Sends a packet-in to subscribed peers within their rate limit, on the connection that
+    /// carries this flow. Returns the number of peers over their limit.
     fn tell_frame(
         &self,
         message: PacketIn,
@@ -79,7 +80,7 @@ impl Bridge {
         limited
     }
 
-    /// Tells of the end of rules that asked for it.
+    /// Sends flow-removed messages of rules that have the flag for it.
     pub(super) fn tell_removals(&self, removals: &[Removal], effects: &mut Vec<Effect>) {
         for event in removals.iter().filter_map(|removal| removal.flow_removed()) {
             let reason = event.reason;
@@ -88,7 +89,7 @@ impl Bridge {
         }
     }
 
-    /// Tells a peer that another has become master in its place.
+    /// Reports to a peer that another has become master in its place.
     pub(super) fn tell_role_lost(&self, id: ConnectionId, effects: &mut Vec<Effect>) {
         let lost = |(peer, connection): &(ConnectionId, &Connection)| {
             *peer == id && connection.wants_role_lost()
@@ -103,21 +104,21 @@ impl Bridge {
         }
     }
 
-    /// Tells that a port changed.
+    /// Reports a modified port.
     pub(super) fn tell_port_changed(&self, port: PortNo, effects: &mut Vec<Effect>) {
         if let Some(entry) = self.ports.get(&port) {
             self.tell_port(PortReason::Modify, entry.desc.clone(), effects);
         }
     }
 
-    /// Tells that something happened to a port.
+    /// Sends a port-status message.
     pub(super) fn tell_port(&self, reason: PortReason, port: PortDesc, effects: &mut Vec<Effect>) {
         let wants = |peer: &Connection| peer.wants_port_status(reason);
         let message = Message::PortStatus(PortStatus { reason, port });
         self.tell(message, wants, effects);
     }
 
-    /// Tells all but one who want to be told.
+    /// Sends a message to all subscribed peers except one.
     pub(super) fn tell_others(
         &self,
         but: ConnectionId,
@@ -143,8 +144,8 @@ impl Bridge {
     }
 }
 
-/// A number for the flow of a frame: that by which a select group keeps it together. All
-/// frames that are damaged are one flow.
+/// Returns the symmetric hash of a frame's flow, as select groups use it. All malformed frames are
+/// one flow.
 fn flow_hash(frame: &[u8]) -> u64 {
     let headers = Headers::parse(&Frame::from_bytes(frame), Depth::Transport);
     headers.map_or(0, |headers| {

@@ -1,4 +1,4 @@
-//! The ports of a bridge: how they are described, counted and changed.
+//! The ports of a bridge: descriptions, counters and port-mods.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use super::spanning::with_link;
 use super::{Bridge, Effect};
 use crate::link::Link;
 
-/// What may be changed of a port: OpenFlow 1.3's bits, and those of 1.0.
+/// The configuration bits that a port-mod may change: OpenFlow 1.3's, and those of 1.0.
 const CHANGEABLE: PortConfig = PortConfig(
     PortConfig::DOWN.0
         | PortConfig::NO_STP.0
@@ -27,30 +27,30 @@ const CHANGEABLE: PortConfig = PortConfig(
 
 /// One port.
 pub struct PortEntry {
-    /// How it is described.
+    /// The OpenFlow description.
     pub desc: PortDesc,
-    /// What its queues count.
+    /// The counters of its receive and transmit queues.
     pub counters: Vec<Arc<QueueCounters>>,
-    /// The kernel's number for its interface, if it has one.
+    /// The kernel's index of its interface, if it has one.
     pub index: Option<u32>,
-    /// Whether both its ends may send at once, if that is known.
+    /// True if the link is full duplex, if that is known.
     pub full_duplex: Option<bool>,
-    /// Since when it is there.
+    /// The time at which the port was added.
     pub since: Instant,
-    /// By what frames leave, if not all by one way.
+    /// The egress queues; empty without QoS.
     pub(super) queues: BTreeMap<QueueId, QueueEntry>,
 }
 
-/// What a port-mod comes to.
+/// The result of a port-mod.
 pub(super) struct PortChange {
-    /// Whether the interface is to be taken up or down.
+    /// The new administrative state of the interface, if it changes.
     pub(super) set_up: Option<bool>,
-    /// Whether the configuration is another one now.
+    /// True if the configuration changed.
     pub(super) config_changed: bool,
 }
 
 impl Bridge {
-    /// Takes in a port. `status` is what the interface says.
+    /// Adds a port. `status` is the state that the interface reports.
     pub fn handle_port_added(
         &mut self,
         number: PortNo,
@@ -77,20 +77,20 @@ impl Bridge {
         self.update_punts();
     }
 
-    /// Takes note whether a port is the end of a tunnel.
+    /// Sets whether a port is a tunnel endpoint.
     pub fn set_tunnel(&mut self, number: PortNo, is_one: bool) {
         self.pipeline.set_tunnel(number, is_one);
         self.unpublished = true;
     }
 
-    /// Takes in a further queue of a port, which counts here.
+    /// Adds the counters of a further queue of a port.
     pub fn handle_queue_added(&mut self, number: PortNo, counters: Arc<QueueCounters>) {
         if let Some(entry) = self.ports.get_mut(&number) {
             entry.counters.push(counters);
         }
     }
 
-    /// Takes a port out: its interface is gone, or it is no longer wanted.
+    /// Removes a port: its interface disappeared, or its configuration was deleted.
     pub fn handle_port_removed(&mut self, number: PortNo, effects: &mut Vec<Effect>) {
         let Some(entry) = self.ports.remove(&number) else {
             return;
@@ -107,7 +107,7 @@ impl Bridge {
         self.update_punts();
     }
 
-    /// Takes note of how a port's interface is now.
+    /// Updates a port from the state of its interface.
     pub fn handle_port_link(&mut self, number: PortNo, link: &Link, effects: &mut Vec<Effect>) {
         let Some(entry) = self.ports.get_mut(&number) else {
             return;
@@ -130,7 +130,7 @@ impl Bridge {
         self.settle_spanning();
     }
 
-    /// All ports.
+    /// Returns all ports.
     pub fn ports(&self) -> impl Iterator<Item = (PortNo, &PortEntry)> {
         self.ports.iter().map(|(number, entry)| (*number, entry))
     }
@@ -172,7 +172,7 @@ impl Bridge {
 }
 
 impl PortEntry {
-    /// What all its queues have counted.
+    /// Returns the sum of the counters of all its queues.
     pub fn counts(&self) -> QueueCounts {
         let counts = self.counters.iter().map(|counters| counters.read());
         counts.fold(QueueCounts::default(), |sum, counts| sum + counts)
@@ -200,7 +200,7 @@ impl PortEntry {
     }
 }
 
-/// A port as OpenFlow describes it, from what its interface says.
+/// Returns the OpenFlow description of an interface.
 fn describe(number: PortNo, status: &Status) -> PortDesc {
     let (current, speed_kbps) = speed(status.speed_mbps);
     PortDesc {
@@ -223,7 +223,8 @@ fn state(carrier: bool) -> PortState {
     }
 }
 
-/// The configuration with the one bit that the system can also change.
+/// Returns the configuration with the administrative state, the one bit that the system can also
+/// change.
 fn admin_config(config: PortConfig, up: bool) -> PortConfig {
     let down = if up {
         PortConfig::default()
@@ -233,7 +234,7 @@ fn admin_config(config: PortConfig, up: bool) -> PortConfig {
     config.changed(down, PortConfig::DOWN)
 }
 
-/// A speed as OpenFlow's bits, and in kbit/s.
+/// Returns a speed as OpenFlow's feature bits, and in kbit/s.
 fn speed(mbps: Option<u32>) -> (PortFeatures, u32) {
     const KNOWN: [(u32, PortFeatures); 6] = [
         (10, PortFeatures::FD_10M),

@@ -1,4 +1,4 @@
-//! What workers are given to run, and what waits until they do.
+//! Publication of a bridge's state to the workers, and effects that wait for it.
 
 use base::Xid;
 use fastpath::View;
@@ -9,54 +9,54 @@ use super::{Bridge, ConnectionId, Effect};
 use dataplane::program::Generation;
 use l2::fdb::FdbView;
 
-/// Something that waits for the workers.
+/// An effect that waits for the workers.
 #[derive(Debug)]
 pub(super) struct Waiting {
-    /// The publication that they must have passed; none if it is still to come.
+    /// The generation that every worker must have passed; none before the publication.
     pub(super) generation: Option<Generation>,
     pub(super) what: Awaited,
 }
 
-/// What waits for them.
+/// The kind of effect that waits.
 #[derive(Debug)]
 pub(super) enum Awaited {
     /// A barrier reply.
     Barrier(ConnectionId, Xid),
-    /// The answer to a bundle's commit.
+    /// The reply to a bundle's commit.
     Committed(ConnectionId, Xid, Box<Message>),
-    /// The end of rules.
+    /// The flow-removed messages of rules, and their deallocation.
     Removals(Vec<Removal>),
 }
 
 impl Bridge {
-    /// What workers are to run for it.
+    /// Returns the state that the workers run.
     pub fn snapshot(&mut self) -> (Pipeline, View, FdbView) {
         let compiled = self.compiled.publish(&self.pipeline);
         (self.pipeline.clone(), compiled, self.stations.view())
     }
 
-    /// Its tables as they are now.
+    /// Returns a snapshot of the tables.
     pub fn rules(&self) -> Pipeline {
         self.pipeline.clone()
     }
 
-    /// Whether there is something to publish.
+    /// Returns whether there is unpublished state.
     pub fn is_unpublished(&self) -> bool {
         self.unpublished
     }
 
-    /// How many rules are gone since the last publication.
+    /// Returns the number of rules removed since the last publication.
     pub const fn removed(&self) -> usize {
         self.removed
     }
 
-    /// Whether somebody waits for the present state to be published.
+    /// Returns whether an effect waits for the publication of the present state.
     pub fn is_publication_awaited(&self) -> bool {
         let mut waiting = self.waiting.iter();
         waiting.any(|waiting| waiting.generation.is_none())
     }
 
-    /// Takes note that the present state was published under this number.
+    /// Records the publication of the present state under this generation.
     pub fn handle_published(&mut self, generation: Generation) {
         self.unpublished = false;
         self.removed = 0;
@@ -70,14 +70,14 @@ impl Bridge {
         }
     }
 
-    /// Takes note that every worker has passed `generation`.
+    /// Handles that every worker has passed `generation`.
     pub fn handle_passed(&mut self, generation: Generation, effects: &mut Vec<Effect>) {
         self.passed = generation;
         self.tell_news(effects);
         self.settle_waiting(effects);
     }
 
-    /// Does what need not wait any longer.
+    /// Pushes the effects whose generation has passed.
     pub(super) fn settle_waiting(&mut self, effects: &mut Vec<Effect>) {
         let newest = self.passed;
         let passed = |waiting: &Waiting| waiting.generation.is_some_and(|after| after <= newest);
@@ -97,15 +97,16 @@ impl Bridge {
         }
     }
 
-    /// Whether a peer waits for a barrier; its further messages must wait too
-    /// (OF 1.3.5, 6.2).
+    /// Returns whether a peer waits for a barrier; its further messages must wait too (OF 1.3.5,
+    /// 6.2).
     pub fn is_at_barrier(&self, id: ConnectionId) -> bool {
         self.waiting
             .iter()
             .any(|waiting| matches!(waiting.what, Awaited::Barrier(at, _) if at == id))
     }
 
-    /// Lets a barrier wait for what came before it, if that is not done already.
+    /// Queues a barrier reply behind all earlier messages; sends it at once if these have taken
+    /// effect.
     pub(super) fn hold_barrier(&mut self, id: ConnectionId, xid: Xid, effects: &mut Vec<Effect>) {
         let generation = (!self.unpublished).then_some(self.published);
         self.waiting.push_back(Waiting {

@@ -1,6 +1,6 @@
-//! The queues of a bridge's ports: what is told of them, and what they have sent.
+//! The egress queues of a bridge's ports: their configuration and statistics.
 //!
-//! Who makes them is the shell, and it tells their counts before they are asked for.
+//! The runtime creates the queues and reports their counters before a request reads them.
 
 use std::collections::BTreeMap;
 
@@ -18,12 +18,12 @@ use super::Bridge;
 pub(crate) struct QueueEntry {
     config: QueueConfig,
     counts: ClassCounts,
-    /// Since when it is there.
+    /// The time at which the queue was added.
     since: Instant,
 }
 
 impl Bridge {
-    /// Has a port have these queues, which were made of that; or none.
+    /// Sets the queues of a port: their configuration, and the rates that are in effect.
     pub fn set_queues(
         &mut self,
         number: PortNo,
@@ -55,14 +55,14 @@ impl Bridge {
         }
     }
 
-    /// Ports that have queues.
+    /// Returns the ports that have queues.
     pub fn ports_with_queues(&self) -> Vec<PortNo> {
         let ports = self.ports.iter();
         let ports = ports.filter(|(_, port)| !port.queues.is_empty());
         ports.map(|(number, _)| *number).collect()
     }
 
-    /// Takes note of what a port's queues have sent.
+    /// Sets the counters of a port's queues.
     pub fn count_queues(&mut self, number: PortNo, counts: &BTreeMap<QueueId, ClassCounts>) {
         let Some(port) = self.ports.get_mut(&number) else {
             return;
@@ -72,7 +72,7 @@ impl Bridge {
         }
     }
 
-    /// What queues a port has, or each of them (OF 1.3.5, 7.3.6).
+    /// Returns the queue configuration of one port or all (OF 1.3.5, 7.3.6).
     pub(super) fn queues(&self, port: PortNo) -> Result<Message, Refusal> {
         let request = QueueStatsRequest {
             port,
@@ -82,7 +82,7 @@ impl Bridge {
         Ok(Message::QueueConfigReply(QueueConfigReply { port, queues }))
     }
 
-    /// The same (OF 1.4.1, 7.3.5.16).
+    /// Returns queue descriptions (OF 1.4.1, 7.3.5.16).
     pub(super) fn queue_descs(
         &self,
         request: QueueStatsRequest,
@@ -99,7 +99,7 @@ impl Bridge {
         Ok(queues.collect())
     }
 
-    /// What queues have sent (OF 1.3.5, 7.3.5.8).
+    /// Returns queue statistics (OF 1.3.5, 7.3.5.8).
     pub(super) fn queue_stats(
         &self,
         request: QueueStatsRequest,
@@ -117,7 +117,7 @@ impl Bridge {
         Ok(MultipartReply::Queue(queues.collect()))
     }
 
-    /// The queues that are asked about.
+    /// Returns the queues that a request selects.
     fn queues_meant(
         &self,
         request: QueueStatsRequest,
@@ -140,7 +140,7 @@ impl Bridge {
     }
 }
 
-/// A rate in tenths of a percent of what all queues of the port have together.
+/// Returns a rate in tenths of a percent of the port's total rate.
 fn share(rate: u64, of: u64) -> u16 {
     let share = u128::from(rate) * 1000 / u128::from(of.max(1));
     u16::try_from(share.min(1000)).unwrap_or(u16::MAX)

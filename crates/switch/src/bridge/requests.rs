@@ -1,4 +1,4 @@
-//! What a bridge does with each message: one `match`, a row for each kind.
+//! Dispatch of OpenFlow messages: one `match` with a row for each kind.
 
 use base::{Instant, Xid};
 use flow::{
@@ -15,7 +15,8 @@ use crate::connection::Connection;
 use crate::monitors::Author;
 
 impl Bridge {
-    /// Has near what the flow-mods among these will need. They come to the same without it.
+    /// Prefetches the memory that the flow-mods among these messages will need. It has no effect on
+    /// their results.
     pub fn foresee(&mut self, coming: &[BoxedMessage]) {
         let flow_mods = coming
             .iter()
@@ -26,8 +27,8 @@ impl Bridge {
         self.pipeline.prefetch(flow_mods);
     }
 
-    /// Does what a peer asks, or refuses it. A peer that has gone meanwhile is ignored. What is
-    /// left of the message means nothing.
+    /// Executes or refuses a request. A message of a closed connection is ignored. The call leaves
+    /// `received` in an unspecified state.
     pub fn handle_message(
         &mut self,
         id: ConnectionId,
@@ -38,9 +39,9 @@ impl Bridge {
         if self.connections.find(id).is_none() {
             return;
         }
-        // What happened before is told before.
+        // Earlier events are reported before the effects of this message.
         self.tell_news(effects);
-        // The most frequent, by far, is done where it lies: it is large.
+        // A flow-mod, by far the most frequent message, is executed in place, because it is large.
         if let Message::FlowMod(command) = &received.message {
             if let Err(refusal) = self.flow_mod(id, received.xid, command, now) {
                 effects.push(Effect::Refuse(id, received.xid, refusal, received.excerpt));
@@ -90,7 +91,7 @@ impl Bridge {
         now: Instant,
         effects: &mut Vec<Effect>,
     ) -> Result<Option<Message>, Refusal> {
-        // Whose request it is, by whichever connection it came.
+        // The main connection of the controller that sent the request.
         let main = self.connections.main_of(id);
         if changes_something(&message) {
             self.peer(main)?.check_may_change()?;
@@ -126,7 +127,7 @@ impl Bridge {
                 tracing::debug!(bridge = self.name(), ?error, "a peer refused a message");
                 Ok(None)
             }
-            // The answer to an echo request that nobody here has sent.
+            // The channel handles replies to its own echo requests; this one is unsolicited.
             Message::EchoReply(_) => Ok(None),
             Message::Hello(_)
             | Message::EchoRequest(_)
@@ -268,8 +269,8 @@ impl Bridge {
     }
 }
 
-/// From OpenFlow 1.1 on, what a port does not receive includes the spanning tree's
-/// frames, for which 1.0 has a bit apart (OF 1.0.1, 5.2.1; OF 1.3.5, 7.2.1).
+/// Adds `NO_RECV_STP` to `NO_RECV`: from OpenFlow 1.1 on, `NO_RECV` includes the spanning tree's
+/// frames, for which 1.0 has a separate bit (OF 1.0.1, 5.2.1; OF 1.3.5, 7.2.1).
 fn widen_no_recv(mut command: PortMod) -> PortMod {
     for bits in [&mut command.config, &mut command.mask] {
         if bits.contains(PortConfig::NO_RECV) {
@@ -279,7 +280,7 @@ fn widen_no_recv(mut command: PortMod) -> PortMod {
     command
 }
 
-/// Whether a message changes the switch, which a slave may not (OF 1.3.5, 6.3).
+/// Returns whether a message changes the switch, which a slave may not do (OF 1.3.5, 6.3).
 fn changes_something(message: &Message) -> bool {
     matches!(
         message,

@@ -1,6 +1,5 @@
-//! Bundles that are done at a time which their commit names (OF 1.5.1, 6.9 and
-//! 7.3.9.9). The controller's clock and the switch's are the same if both are right;
-//! nobody here sets them.
+//! Scheduled bundles: commits with an execution time (OF 1.5.1, 6.9 and 7.3.9.9). The clocks of the
+//! controller and the switch have to be synchronized by other means; this code does not set them.
 
 use std::time::Duration;
 
@@ -14,20 +13,20 @@ use openflow::{
 use super::{Bridge, ConnectionId, Effect};
 use crate::bundles::Held;
 
-/// How exactly a time is kept: what it takes the control thread to wake up and to get to
-/// its work on a machine that is not overloaded.
+/// The accuracy of an execution time: the wake-up latency of the control thread and its work before
+/// the commit, on a machine that is not overloaded.
 const ACCURACY: Duration = Duration::from_millis(1);
 
-/// How far a time may lie in the future: a plan for an hour outlives most connections.
+/// The maximum distance of an execution time in the future: an hour outlives most connections.
 const FUTURE_MAX: Duration = Duration::from_secs(3600);
 
-/// How far a time may lie in the past: what a message may be late on its way.
+/// The maximum distance of an execution time in the past: an allowance for network delay.
 const PAST_MAX: Duration = Duration::from_millis(500);
 
-/// The most bundles of a bridge that wait for their time.
+/// The maximum number of scheduled bundles of a bridge.
 const SCHEDULED_MAX: usize = 64;
 
-/// A bundle that waits for its time.
+/// A bundle that waits for its execution time.
 #[derive(Debug)]
 pub(super) struct Scheduled {
     at: Instant,
@@ -38,20 +37,20 @@ pub(super) struct Scheduled {
 }
 
 impl Scheduled {
-    /// Whether it is of this connection.
+    /// Returns whether the bundle belongs to this connection.
     pub(super) fn is_of(&self, id: ConnectionId) -> bool {
         self.id == id
     }
 }
 
 impl Bridge {
-    /// What bundles can do.
+    /// Returns the features of bundles.
     pub(super) fn bundle_features(
         &self,
         asked: BundleFeaturesRequest,
         now: Instant,
     ) -> Result<BundleFeatures, Refusal> {
-        // How far a time may lie away cannot be set.
+        // A request cannot change the limits of the execution time.
         if asked.flags & BundleFeaturesRequest::SET_SCHEDULE != 0 {
             return Err(Refusal::BundleScheduleUnsupported);
         }
@@ -73,7 +72,7 @@ impl Bridge {
         })
     }
 
-    /// When a commit is to be done; none for at once.
+    /// Returns the execution time of a commit; none for an immediate commit.
     pub(super) fn commit_time(
         &self,
         control: &BundleControl,
@@ -95,7 +94,7 @@ impl Bridge {
         Ok((!ahead.is_zero()).then(|| now + ahead))
     }
 
-    /// Keeps a bundle until its time.
+    /// Stores a bundle until its execution time.
     pub(super) fn schedule(
         &mut self,
         at: Instant,
@@ -119,7 +118,7 @@ impl Bridge {
         Ok(())
     }
 
-    /// Forgets a bundle that waits for its time. Tells whether there was one.
+    /// Discards a scheduled bundle. Returns whether there was one.
     pub(super) fn unschedule(&mut self, id: ConnectionId, control: &BundleControl) -> bool {
         let before = self.scheduled.len();
         self.scheduled
@@ -127,10 +126,10 @@ impl Bridge {
         self.scheduled.len() < before
     }
 
-    /// Does the bundles whose time has come, in the order of their times. Only then are their
-    /// commits answered: the reply, or the error, tells what became of a commit (OF 1.5.1,
-    /// 7.3.9), and before its time nothing has. The authors of the extension that became this
-    /// (EXT-340) did so in their switch.
+    /// Commits due bundles in the order of their execution times. The reply or the error is sent
+    /// only then, because it reports the result of the commit (OF 1.5.1, 7.3.9), and there is none
+    /// earlier. The switch of the authors of EXT-340, the extension that became this section, did
+    /// so too.
     pub(super) fn commit_scheduled(&mut self, now: Instant) {
         self.scheduled.sort_by_key(|waiting| waiting.at);
         let count = self.scheduled.partition_point(|waiting| waiting.at <= now);
@@ -150,7 +149,7 @@ impl Bridge {
         }
     }
 
-    /// When the next bundle is to be done.
+    /// Returns the execution time of the next scheduled bundle.
     pub(super) fn next_commit(&self) -> Option<Instant> {
         self.scheduled.iter().map(|waiting| waiting.at).min()
     }
@@ -161,7 +160,7 @@ impl Bridge {
     }
 }
 
-/// How a commit began that is refused after its time.
+/// Returns the first bytes of a commit request that is refused at its execution time.
 fn excerpt(xid: Xid, control: BundleControl) -> Excerpt {
     let mut bytes = Vec::new();
     let commit = BundleControl {

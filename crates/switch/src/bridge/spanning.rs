@@ -1,5 +1,5 @@
-//! The spanning tree of a bridge: what its ports' links, the BPDUs of others and the time come
-//! to, and what its ports may do because of it. What a tree is, `spanning` knows.
+//! The spanning tree of a bridge. Port links, received BPDUs and timers are its inputs; port states
+//! and BPDUs to send are its outputs. The protocol itself is in `spanning`.
 
 use base::{Instant, PortNo};
 use flow::{PortConfig, PortDesc, PortState};
@@ -14,11 +14,10 @@ use l2::spanning_tree::{
     TreeSettings, TreeVersion,
 };
 
-/// What a port of unknown speed is taken to carry, in Mbit/s, as by Open vSwitch.
+/// The assumed speed of a port of unknown speed, in Mbit/s, as in Open vSwitch.
 const SPEED_UNKNOWN: u32 = 10_000;
 
-/// What the way through a port costs that carries so many Mbit/s, by the older protocol (IEEE
-/// 802.1D-1998, table 8-5, and Open vSwitch for what is faster).
+/// STP path costs by speed in Mbit/s (IEEE 802.1D-1998, table 8-5; Open vSwitch for faster ports).
 const COSTS: [(u32, u32); 6] = [
     (10_000, 2),
     (1_000, 4),
@@ -28,37 +27,37 @@ const COSTS: [(u32, u32); 6] = [
     (4, 250),
 ];
 
-/// The same of slower ones.
+/// The STP path cost of slower ports.
 const COST_SLOW: u32 = 19;
 
-/// The cost of one Mbit/s by the newer protocol; of n of them it is the n-th part (IEEE
-/// 802.1D-2004, table 17-3).
+/// The RSTP path cost of 1 Mbit/s; the cost of n Mbit/s is the n-th part (IEEE 802.1D-2004, table
+/// 17-3).
 const COST_RAPID: u32 = 20_000_000;
 
-/// The shortest frame, without its checksum (IEEE 802.3, 4.4.2).
+/// The minimum frame length, without the frame check sequence (IEEE 802.3, 4.4.2).
 const FRAME_LEN_MIN: usize = 60;
 
-/// The tree of a bridge.
+/// The spanning tree of a bridge.
 pub struct Spanning {
     config: SpanningTreeConfig,
-    /// The address of the bridge's own interface.
+    /// The address of the bridge's local interface.
     address: MacAddr,
     tree: SpanningTree,
-    /// Since when there is one.
+    /// The time at which the tree was enabled.
     since: Instant,
-    /// What is to be sent.
+    /// Frames to send.
     outbox: Vec<Effect>,
-    /// Whether it is not as it was when that was asked last.
+    /// True if the tree changed since the last [`Bridge::poll_tree`].
     has_news: bool,
 }
 
 impl Spanning {
-    /// What is settled.
+    /// Returns the configuration.
     pub const fn config(&self) -> &SpanningTreeConfig {
         &self.config
     }
 
-    /// What Open vSwitch calls it.
+    /// Returns Open vSwitch's name of the protocol.
     pub const fn name(&self) -> &'static str {
         match self.config.protocol {
             SpanningTreeProtocol::Stp => "STP",
@@ -66,12 +65,12 @@ impl Spanning {
         }
     }
 
-    /// The tree.
+    /// Returns the protocol state.
     pub const fn tree(&self) -> &SpanningTree {
         &self.tree
     }
 
-    /// Since when there is one.
+    /// Returns the time at which the tree was enabled.
     pub const fn since(&self) -> Instant {
         self.since
     }
@@ -82,7 +81,7 @@ impl Spanning {
 }
 
 impl Bridge {
-    /// Has this spanning tree from now on, or none. `address` is that of the bridge's own
+    /// Enables, configures or disables the spanning tree. `address` is that of the bridge's local
     /// interface.
     pub fn set_spanning(
         &mut self,
@@ -125,17 +124,17 @@ impl Bridge {
         self.update_punts();
     }
 
-    /// The tree, if there is one.
+    /// Returns the spanning tree, if it is enabled.
     pub const fn spanning(&self) -> Option<&Spanning> {
         self.spanning.as_ref()
     }
 
-    /// What its ports let in, where it is not all; none if it is.
+    /// Returns the port state filter; none if no port is blocked.
     pub const fn stp_filter(&self) -> Option<&std::sync::Arc<StpFilter>> {
         self.stp_filter.as_ref()
     }
 
-    /// Tells the tree of the ports as they are now.
+    /// Updates the tree from the present ports.
     pub(super) fn settle_spanning(&mut self) {
         let Some(spanning) = &mut self.spanning else {
             return;
@@ -168,7 +167,7 @@ impl Bridge {
         self.take_states();
     }
 
-    /// Takes in a BPDU, unless the port is to receive none (OF 1.0.1, 5.2.1).
+    /// Handles a BPDU, unless the port may receive none (OF 1.0.1, 5.2.1).
     pub(super) fn hear_bpdu(&mut self, from: PortNo, frame: &[u8]) {
         let Some(spanning) = &mut self.spanning else {
             return;
@@ -190,7 +189,7 @@ impl Bridge {
         self.heed_tree();
     }
 
-    /// Lets the tree do what is due, and says what it has to say to others.
+    /// Runs the timers of the tree, and pushes the frames it sends.
     pub(super) fn look_after_tree(&mut self, now: Instant, effects: &mut Vec<Effect>) {
         let Some(spanning) = &mut self.spanning else {
             return;
@@ -202,14 +201,14 @@ impl Bridge {
         }
     }
 
-    /// When the tree has something to do next.
+    /// Returns the time of the next timer of the tree.
     pub(super) fn next_of_tree(&self) -> Option<Instant> {
         self.spanning
             .as_ref()
             .map(|spanning| spanning.tree.next_timeout())
     }
 
-    /// Has the tree act as if the topology had changed.
+    /// Triggers a topology change.
     pub fn change_topology(&mut self) {
         if let Some(spanning) = &mut self.spanning {
             spanning.tree.trigger_topology_change();
@@ -217,13 +216,13 @@ impl Bridge {
         self.heed_tree();
     }
 
-    /// Whether the tree is not as it was when this was asked last.
+    /// Returns whether the tree changed since the last call.
     pub fn poll_tree(&mut self) -> bool {
         let spanning = self.spanning.as_mut();
         spanning.is_some_and(|spanning| std::mem::take(&mut spanning.has_news))
     }
 
-    /// Does what the tree asks for.
+    /// Executes the actions that the tree requests.
     fn heed_tree(&mut self) {
         let Some(spanning) = &mut self.spanning else {
             return;
@@ -257,8 +256,8 @@ impl Bridge {
         }
     }
 
-    /// Lets ports do what the tree says, and those that are not in it all, and tells
-    /// controllers of it.
+    /// Applies the port states of the tree to the ports, and reports changes to controllers. A port
+    /// outside the tree forwards.
     fn take_states(&mut self) {
         let tree = self.spanning.as_ref().map(|spanning| &spanning.tree);
         let state = |number| Some(tree?.port(number)?.state);
@@ -292,11 +291,11 @@ impl Bridge {
     }
 }
 
-/// The bits of a port's state that are the tree's.
+/// The bits of a port state that the tree determines.
 const TOLD: PortState = PortState(PortState::BLOCKED.0 | PortState::STP_MASK.0);
 
-/// What OpenFlow calls a port that a tree has brought into this state (OF 1.0.1, 5.2.1; OF
-/// 1.3.5, 7.2.1). One without a link has nothing to be blocked.
+/// Returns the OpenFlow state of a port in this tree state (OF 1.0.1, 5.2.1; OF 1.3.5, 7.2.1). A
+/// port without a link is not reported as blocked.
 const fn told(state: Option<TreePortState>) -> PortState {
     match state {
         None | Some(TreePortState::Disabled) => PortState(0),
@@ -307,7 +306,7 @@ const fn told(state: Option<TreePortState>) -> PortState {
     }
 }
 
-/// How a port is whose link is so, whatever a tree makes of it.
+/// Replaces the link bits of a port state, and keeps the bits of the tree.
 pub(super) const fn with_link(before: PortState, link: PortState) -> PortState {
     PortState(before.0 & TOLD.0 | link.0)
 }
@@ -342,7 +341,7 @@ fn port_settings(
             known.map_or(COST_SLOW, |(_, cost)| *cost)
         }
         SpanningTreeProtocol::Rstp => {
-            // Powers of ten only.
+            // The cost depends on the power of ten only.
             let speed = 10_u32.pow(mbps.ilog10());
             (COST_RAPID / speed).max(1)
         }
@@ -356,7 +355,7 @@ fn port_settings(
     }
 }
 
-/// The frame of a BPDU.
+/// Returns the frame of a BPDU.
 fn bpdu_frame(from: MacAddr, bytes: &[u8]) -> Frame {
     let length = u16::try_from(bytes.len()).expect("a BPDU is short");
     let header = [

@@ -1,4 +1,4 @@
-//! The stations of a bridge: learned from its frames, and put in by hand.
+//! The forwarding database of a bridge: learned and static entries.
 
 use std::sync::Arc;
 
@@ -8,23 +8,22 @@ use super::Bridge;
 use l2::fdb::{FdbEntry, FdbFull, FdbKey, ForwardingDatabase};
 
 impl Bridge {
-    /// The stations, for those who want to see them.
+    /// Returns the forwarding database.
     pub const fn stations(&self) -> &ForwardingDatabase {
         &self.stations
     }
 
-    /// Learns what a worker saw: a station behind a port.
+    /// Learns an address that a worker saw on a port.
     pub fn handle_station(&mut self, address: FdbKey, port: PortNo, now: Instant) {
         if self.ports.contains_key(&port) && self.stations.learn(address, self.home(port), now) {
             self.unpublished = true;
         }
     }
 
-    /// Puts a station behind a port, for good. Returns which it takes the place of, unless
-    /// it is there already.
+    /// Adds a static entry. Returns the entry that it replaces, unless the two are equal.
     ///
     /// # Errors
-    /// There is no room.
+    /// The forwarding database is full.
     pub fn add_station(
         &mut self,
         address: FdbKey,
@@ -35,24 +34,24 @@ impl Bridge {
         self.stations.add_static(address, self.home(port), now)
     }
 
-    /// Takes out a station that was put in by hand. Tells whether there was one.
+    /// Removes a static entry. Returns whether there was one.
     pub fn remove_station(&mut self, address: FdbKey) -> bool {
         let was_there = self.stations.remove_static(address);
         self.unpublished |= was_there;
         was_there
     }
 
-    /// Forgets all stations that were learned.
+    /// Removes all learned entries.
     pub fn flush_stations(&mut self) {
         self.unpublished |= self.stations.flush();
     }
 
-    /// Counts what happens to stations from zero again.
+    /// Resets the counters of the forwarding database.
     pub fn clear_station_counts(&mut self) {
         self.stations.clear_counts();
     }
 
-    /// The port whose interface has this name.
+    /// Returns the port whose interface has this name.
     pub fn port_named(&self, name: &str) -> Option<PortNo> {
         let mut ports = self.ports.iter();
         let found = ports.find(|(_, entry)| entry.desc.name == name);

@@ -1,4 +1,4 @@
-//! What a bridge tells of itself when asked.
+//! Features, descriptions and multipart replies of a bridge.
 
 use base::{GroupId, Instant, MeterId, PortNo, TableId, Xid};
 use flow::{
@@ -10,10 +10,10 @@ use openflow::{FeaturesReply, FlowFormat, Message, MultipartReply, MultipartRequ
 use super::{Bridge, ConnectionId, Effect};
 use crate::dump::{Dump, FlowDump, ObjectDump, Objects};
 
-/// Frames kept for controllers: none, so every packet-in bears the whole frame.
+/// Packet buffers: none, so every packet-in carries the whole frame.
 const BUFFERS: u32 = 0;
 
-/// What the switch can tell of.
+/// The capabilities of the switch.
 const CAPABILITIES: Capabilities = Capabilities::FLOW_STATS
     .with(Capabilities::TABLE_STATS)
     .with(Capabilities::PORT_STATS)
@@ -38,8 +38,8 @@ impl Bridge {
         Ok(Message::FeaturesReply(FeaturesReply { features, ports }))
     }
 
-    /// Answers a request for statistics: rules, and many groups or meters, by a dump,
-    /// everything else at once.
+    /// Executes a multipart request: rules, and many groups or meters, as a dump, everything else
+    /// in one reply.
     pub(super) fn multipart(
         &mut self,
         id: ConnectionId,
@@ -108,7 +108,7 @@ impl Bridge {
         Ok(Some(Message::reply(reply)))
     }
 
-    /// What IPFIX has told of all frames, or of those that rules tell to sets of collectors.
+    /// Returns the IPFIX statistics of the bridge, or of its collector sets.
     fn ipfix_stats(&self, of: IpfixScope) -> Result<MultipartReply, Refusal> {
         let told: Vec<_> = match of {
             IpfixScope::Bridge => self.ipfix_statistics().into_iter().collect(),
@@ -155,7 +155,7 @@ impl Bridge {
     }
 }
 
-/// What of all groups or meters is asked, if it is.
+/// Returns the kind of objects that a request for all groups or meters reads.
 fn objects(request: &MultipartRequest) -> Option<Objects> {
     match request {
         MultipartRequest::Group(GroupId::ALL) => Some(Objects::GroupStats),

@@ -1,4 +1,4 @@
-//! What a bridge's ordinary switching is told while it runs.
+//! The configuration of `NORMAL`.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -10,8 +10,8 @@ use config::{LogicalPort, SwitchingConfig};
 use dataplane::switching::SwitchingView;
 
 impl Bridge {
-    /// Does this in `NORMAL` from now on. Stations behind ports that are another thing now are
-    /// forgotten: they may be in another VLAN.
+    /// Configures `NORMAL`. Forwarding database entries of changed ports are removed, because their
+    /// hosts may be in another VLAN.
     pub fn set_switching(&mut self, config: &SwitchingConfig, now: Instant) {
         let view = SwitchingView::compile(config);
         for port in changed(self.switching.as_deref(), view.as_deref()) {
@@ -25,7 +25,7 @@ impl Bridge {
         self.set_bonds(&config.ports, now);
     }
 
-    /// Keeps frames from going between ports that are protected, whoever sends them.
+    /// Applies port protection: no frame passes between protected ports, not even a packet-out.
     pub(super) fn settle_protected(&mut self) {
         let switching = self.switching.as_deref();
         for number in self.ports.keys() {
@@ -36,18 +36,18 @@ impl Bridge {
         self.unpublished = true;
     }
 
-    /// What its ports are to `NORMAL`; none if all are plain.
+    /// Returns the settings of `NORMAL` for the ports; none if all have defaults.
     pub const fn switching(&self) -> Option<&Arc<SwitchingView>> {
         self.switching.as_ref()
     }
 }
 
-/// The ports that are not to one what they are to the other.
+/// Returns the ports whose settings differ.
 fn changed(before: Option<&SwitchingView>, after: Option<&SwitchingView>) -> BTreeSet<PortNo> {
     let ports = |view: Option<&SwitchingView>| -> Vec<LogicalPort> {
         let ports = view.map(|view| view.config().ports.clone());
         let mut ports = ports.unwrap_or_default();
-        // How members share frames is no matter of where stations are.
+        // The distribution of frames over members has no effect on learned addresses.
         ports.iter_mut().for_each(|port| port.bond = None);
         ports
     };

@@ -1,4 +1,4 @@
-//! How tables are configured, and what is told of them.
+//! Table configuration and features, and vacancy events.
 
 use base::{Instant, TableId, Xid};
 use flow::{Refusal, TableFlags, TableMod};
@@ -11,17 +11,17 @@ use super::{Bridge, ConnectionId, Effect};
 use crate::monitors::Author;
 use config::TableConfig;
 
-/// Questions in several messages that a connection may have under way.
+/// The maximum number of incomplete multipart requests of a connection.
 const FRAGMENTED_MAX: usize = 4;
 
-/// The most things that such a question may list: every table four times, or more
-/// monitors than a connection may have.
+/// The maximum number of entries of such a request: every table four times, or more monitors than a
+/// connection may have.
 const ENTRIES_MAX: usize = 1024;
 
 impl Bridge {
-    /// Changes how tables behave. Before 1.4 nothing of it has an effect: what becomes of
-    /// frames that match nothing is not for a table to say (OF 1.3.5, 7.3.4.2), and in 1.1
-    /// and 1.2, where it would be, goes to the controllers or nowhere.
+    /// Executes a table-mod. Before 1.4 it has no effect: in 1.3 the table does not decide about
+    /// frames without a matching rule (OF 1.3.5, 7.3.4.2), and in 1.1 and 1.2, where it would,
+    /// those frames are sent to the controllers or dropped.
     pub(super) fn table_mod(
         &mut self,
         id: ConnectionId,
@@ -47,13 +47,13 @@ impl Bridge {
         Ok(())
     }
 
-    /// Takes note of tables that have run full, or are no longer.
+    /// Records the vacancy events of the tables.
     pub(super) fn note_vacancies(&mut self) {
         let events = self.pipeline.take_vacancy_events();
         self.vacancies.extend(events);
     }
 
-    /// Tells those who want to hear of them the news of tables.
+    /// Sends vacancy events to subscribed peers.
     pub(super) fn tell_vacancies(&mut self, effects: &mut Vec<Effect>) {
         for status in std::mem::take(&mut self.vacancies) {
             let wants = |peer: &crate::connection::Connection| {
@@ -63,7 +63,7 @@ impl Bridge {
         }
     }
 
-    /// Tells others what a controller asked of groups or meters.
+    /// Forwards a group-mod or meter-mod to other subscribed controllers.
     pub(super) fn forward(
         &self,
         request: ForwardedRequest,
@@ -84,7 +84,7 @@ impl Bridge {
         }
     }
 
-    /// Keeps a part of a question until the rest has come.
+    /// Stores a part of a multipart request until the last part arrives.
     pub(super) fn fragment(
         &mut self,
         id: ConnectionId,
@@ -101,7 +101,7 @@ impl Bridge {
         Ok(())
     }
 
-    /// A question, with its parts that have come before.
+    /// Returns a multipart request with its earlier parts.
     pub(super) fn whole(
         &mut self,
         id: ConnectionId,
@@ -112,9 +112,8 @@ impl Bridge {
         join(known, part)
     }
 
-    /// Gives tables the features that are asked for: all, or none if one cannot be. That
-    /// is their names; what they can do and hold is given, and a table that can do more
-    /// than is asked goes on to.
+    /// Sets table features: all, or none if one is invalid. Only the names can change; capabilities
+    /// and sizes are fixed. A table that can do more than the request lists continues to.
     pub(super) fn set_table_features(
         &mut self,
         id: ConnectionId,
@@ -148,7 +147,7 @@ impl Bridge {
         if wanted.capabilities.0 & !capabilities.0 != 0 {
             return Err(Refusal::TableFeaturesBadCapabilities);
         }
-        // Until 1.4 whoever sets features leaves it alone (OF 1.3.5, 7.3.5.5.1).
+        // Until 1.4 a request leaves the size alone (OF 1.3.5, 7.3.5.5.1).
         let size = self.table_features(wanted.table, version).flows_max;
         if version == Version::V15 && wanted.flows_max != size {
             return Err(Refusal::TableFeaturesBadSize);
@@ -156,7 +155,7 @@ impl Bridge {
         Ok(())
     }
 
-    /// What all tables can do.
+    /// Returns the features of all tables.
     pub(super) fn all_table_features(
         &mut self,
         id: ConnectionId,
@@ -184,12 +183,12 @@ impl Bridge {
         }
     }
 
-    /// Says how many rules a table may have.
+    /// Limits the number of rules of a table.
     pub fn limit_flows(&mut self, table: TableId, rules: usize) {
         self.pipeline.set_flows_max(table, rules);
     }
 
-    /// Has a table be as the operator says, all of it.
+    /// Applies the operator's whole configuration of a table.
     pub fn furnish(&mut self, table: TableId, config: &TableConfig) {
         self.pipeline.name_table(table, &config.name);
         let limit = config.limit.unwrap_or(usize::MAX);
@@ -204,13 +203,13 @@ impl Bridge {
             eviction: None,
             vacancy: None,
         };
-        // That a table of this number is there was seen to when the operator's words were read.
+        // The parser of the configuration has checked the table number.
         let done = self.pipeline.table_mod(&command);
         debug_assert!(done.is_ok(), "{done:?}");
         self.unpublished = true;
     }
 
-    /// Does what is due at this time besides the rules' ends.
+    /// Commits due bundles.
     pub(super) fn handle_due(&mut self, now: Instant) {
         if self.next_commit().is_some_and(|due| due <= now) {
             self.commit_scheduled(now);
@@ -218,7 +217,7 @@ impl Bridge {
     }
 }
 
-/// Puts a part of a question behind those that have come before.
+/// Appends a part of a multipart request to the earlier ones.
 fn join(
     known: Option<MultipartRequest>,
     part: MultipartRequest,

@@ -1,4 +1,4 @@
-//! A bridge under two peers, with the workers played by the test.
+//! Tests of a bridge with two connections; the test takes the part of the workers.
 
 use ::ports::Status;
 use base::{Cookie, GroupId, MeterId, QueueId};
@@ -29,7 +29,7 @@ mod tidying;
 const OLD: ConnectionId = ConnectionId(10);
 const NEW: ConnectionId = ConnectionId(13);
 
-/// What the clock on the wall showed first.
+/// The wall-clock time at the start.
 const STARTED: std::time::Duration = std::time::Duration::from_secs(1_000_000);
 
 struct Rig {
@@ -57,7 +57,7 @@ impl Rig {
         rig
     }
 
-    /// A bridge in secure mode under an OpenFlow 1.0 and an OpenFlow 1.3 controller.
+    /// Returns a bridge in secure mode under an OpenFlow 1.0 and an OpenFlow 1.3 controller.
     fn controlled() -> Self {
         let mut rig = Self::new(FailMode::Secure, true);
         for (id, version) in [(OLD, Version::V10), (NEW, Version::V13)] {
@@ -95,7 +95,7 @@ impl Rig {
         self.effects(|bridge, now, effects| bridge.handle_message(id, &mut received, now, effects))
     }
 
-    /// Publishes, and lets the workers pass it.
+    /// Publishes, and reports that the workers have passed the generation.
     fn pass(&mut self) -> Vec<Effect> {
         self.generation += 1;
         let generation = Generation(self.generation);
@@ -118,7 +118,7 @@ impl Rig {
     }
 }
 
-/// What happened, one word a thing.
+/// Formats effects, one word each.
 fn told(effects: &[Effect]) -> Vec<String> {
     let name = |message: &Message| {
         let text = format!("{message:?}");
@@ -136,7 +136,7 @@ fn told(effects: &[Effect]) -> Vec<String> {
         Effect::Tell(id, message) => Some(format!("{} told {}", id.0, name(message))),
         Effect::Leave(id) => Some(format!("{} left", id.0)),
         Effect::Transmit(port, frame, _) => Some(format!("out of {port}: {} bytes", frame.len())),
-        // What is freed, nobody sees.
+        // Deallocation is invisible to peers.
         Effect::Free(_) => None,
         Effect::Export(to, datagram) => Some(format!("{to:?}: {} bytes", datagram.len())),
         Effect::SetPortUp(port, up) => Some(format!("port {port} up: {up}")),
@@ -289,7 +289,7 @@ fn a_frame_that_matched_nothing_goes_to_openflow_1_0_only() {
         (10, PacketInReason::Action, 60),
     ];
     assert_eq!(send(&mut rig, Cause::MissRule), by_rule);
-    // What a rule says itself is told as it says it, where there is a word for it.
+    // The packet-in of a rule's action has the rule's reason, if the version defines it.
     let said = [
         (10, PacketInReason::NoMatch, 60),
         (13, PacketInReason::NoMatch, 60),
@@ -582,7 +582,7 @@ fn a_master_that_another_replaces_is_told_from_1_4_on_if_it_wants_to_be() {
             rig.send(OLD, Message::SetAsync(change));
         }
         assert_eq!(told(&rig.send(OLD, wish(1))), ["10 RoleReply"]);
-        // To ask again is no change.
+        // A repeated request changes nothing.
         assert_eq!(told(&rig.send(OLD, wish(2))), ["10 RoleReply"]);
         let effects = rig.send(NEW, wish(3));
         assert_eq!(&told(&effects), told_of, "{version}");

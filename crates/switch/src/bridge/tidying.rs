@@ -1,5 +1,5 @@
-//! Compiled tables are made tidy when rules have not changed for a while: what came bit by
-//! bit is compiled together then, and lookups cost less.
+//! Compaction of compiled tables after a quiet period: rules that were added one by one are
+//! compiled together, so that lookups cost less.
 
 use std::time::Duration;
 
@@ -7,30 +7,30 @@ use base::Instant;
 
 use super::Bridge;
 
-/// How long nothing must have changed at least: longer than it takes until somebody who sends
-/// flow-mods, and waits for each, sends the next.
+/// The minimum quiet period: longer than the pause of a sender that waits for the reply to each
+/// flow-mod.
 const QUIET_MIN: Duration = Duration::from_millis(100);
 
-/// And for each rule of tables that are made tidy: several times as long as that takes, since
-/// the control thread does it, and a flow-mod would wait.
+/// The quiet period for each rule to compact: several times the duration of the compaction, because
+/// the control thread does it and a flow-mod would wait.
 const QUIET_A_RULE: Duration = Duration::from_micros(20);
 
-/// When it is next asked whether all is quiet.
+/// The next check for a quiet period.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Tidying {
     due: Instant,
-    /// How often tables had changed when this was written.
+    /// The change count of the tables when the period began.
     changes: u64,
 }
 
-/// How long it is waited before tables of so many rules are made tidy.
+/// Returns the quiet period before the compaction of this number of rules.
 pub(super) fn quiet(rules: usize) -> Duration {
     let rules = u32::try_from(rules).unwrap_or(u32::MAX);
     QUIET_MIN.max(QUIET_A_RULE.saturating_mul(rules))
 }
 
 impl Bridge {
-    /// Has tables made tidy if nothing has changed since this was asked a while ago.
+    /// Requests a compaction if nothing has changed during the quiet period.
     pub(super) fn tidy_when_quiet(&mut self, now: Instant) {
         let rules = self.compiled.rules_to_compact();
         if rules == 0 {
@@ -50,7 +50,7 @@ impl Bridge {
         }
     }
 
-    /// When it is to be asked again.
+    /// Returns the time of the next check.
     pub(super) fn next_tidying(&self) -> Option<Instant> {
         self.tidying.map(|tidying| tidying.due)
     }

@@ -1,4 +1,4 @@
-//! Who watches the tables, and what is recorded for them.
+//! Flow monitors of a bridge: requests, and the record of rule events.
 
 use std::sync::Arc;
 
@@ -12,8 +12,7 @@ use crate::dump::Dump;
 use crate::monitors::{self, Author, Comparison, Recorded};
 
 impl Bridge {
-    /// Sets monitors up, changes them or takes them away: all that a message asks for,
-    /// or none of it.
+    /// Adds, modifies or deletes monitors: all requests of a message or none.
     pub(super) fn monitor(
         &mut self,
         id: ConnectionId,
@@ -35,7 +34,7 @@ impl Bridge {
         Ok(None)
     }
 
-    /// Takes a monitor away, by the message that versions before 1.4 have for it.
+    /// Deletes a monitor, by the Nicira message of versions before 1.4.
     pub(super) fn cancel_monitor(
         &mut self,
         id: ConnectionId,
@@ -47,13 +46,13 @@ impl Bridge {
         Ok(())
     }
 
-    /// Takes note of whether anybody watches.
+    /// Updates whether any connection has monitors.
     pub(super) fn count_watchers(&mut self) {
         let mut peers = self.connections.iter();
         self.is_watched = peers.any(|(_, peer)| !peer.monitors.is_empty());
     }
 
-    /// Records what a change of the tables did to rules.
+    /// Records the rule events of a change, if there are monitors.
     pub(super) fn record(&mut self, changes: &Changes, by: Option<Author>) {
         if self.is_watched {
             let recorded = changes
@@ -63,7 +62,7 @@ impl Bridge {
         }
     }
 
-    /// Tells what has happened since this was done last.
+    /// Sends pending effects, vacancy events and flow monitor updates.
     #[inline]
     pub(super) fn tell_news(&mut self, effects: &mut Vec<Effect>) {
         if self.late.is_empty() && self.vacancies.is_empty() && self.recorded.is_empty() {
@@ -74,7 +73,7 @@ impl Bridge {
         self.tell_watchers(effects);
     }
 
-    /// Tells those who watch what was recorded.
+    /// Sends the recorded rule events to connections with monitors.
     fn tell_watchers(&mut self, effects: &mut Vec<Effect>) {
         if self.recorded.is_empty() {
             return;
@@ -88,8 +87,8 @@ impl Bridge {
         }
     }
 
-    /// Takes note that more than [`monitors::WAITING_MAX`] changes wait for a peer to
-    /// read them, and pauses its monitors; or leaves it, if too many are paused.
+    /// Handles a peer with more than [`monitors::WAITING_MAX`] unread changes: pauses its monitors,
+    /// or closes the connection if too many are paused.
     pub fn handle_slow(&mut self, id: ConnectionId, effects: &mut Vec<Effect>) {
         self.tell_watchers(effects);
         let peers = self.connections.iter().map(|(_, peer)| peer);
@@ -108,7 +107,7 @@ impl Bridge {
         }
     }
 
-    /// Takes note that a peer has read that its monitors are paused, and lets them go on.
+    /// Resumes the monitors of a peer that has read the pause message.
     pub fn handle_drained(&mut self, id: ConnectionId, effects: &mut Vec<Effect>) {
         self.tell_watchers(effects);
         if let Some(peer) = self.connections.find(id)
@@ -122,7 +121,7 @@ impl Bridge {
     }
 }
 
-/// Whether there can be such a monitor.
+/// Checks the table, port and group of a monitor.
 fn check(request: &MonitorRequest) -> Result<(), Refusal> {
     let (MonitorRequest::Add(Monitor { request: asked, .. })
     | MonitorRequest::Modify(Monitor { request: asked, .. })) = request

@@ -1,4 +1,4 @@
-//! What turns a frame into another, as actions of a data path: `set(ipv4(ttl=63))`.
+//! Differences between two frames as datapath actions: `set(ipv4(ttl=63))`.
 
 use flow::{Field, FlowKey};
 use packet::wire::vlan::VlanTag;
@@ -6,10 +6,10 @@ use packet::wire::vlan::VlanTag;
 use super::value::Form;
 use super::{ECN_BITS, Group, KEYS, TYPE_IPV6, add_part};
 
-/// What announces a tag of which that need not be said.
+/// The tag protocol identifier that need not be written.
 const CUSTOMER: u16 = 0x8100;
 
-/// The actions that turn tags into others, the outermost first of both.
+/// Returns the actions between two lists of tags, outermost first.
 pub(crate) fn tag_changes(before: &[VlanTag], after: &[VlanTag]) -> Vec<String> {
     let both = before.iter().rev().zip(after.iter().rev());
     let same = both.take_while(|(before, after)| before == after).count();
@@ -24,7 +24,7 @@ pub(crate) fn tag_changes(before: &[VlanTag], after: &[VlanTag]) -> Vec<String> 
     pops.into_iter().chain(pushes).collect()
 }
 
-/// The actions that turn the one into the other, but for tags.
+/// Returns the actions between two flow keys, without tags.
 pub fn changes(before: &FlowKey, after: &FlowKey) -> Vec<String> {
     let mut actions = Vec::new();
     let labels = |key: &FlowKey| key.get(Field::MplsLabel);
@@ -49,7 +49,7 @@ pub fn changes(before: &FlowKey, after: &FlowKey) -> Vec<String> {
     actions
 }
 
-/// Those that write fields of headers which both have.
+/// Returns the `set` actions for fields of headers that both keys have.
 fn sets(before: &FlowKey, after: &FlowKey) -> Vec<String> {
     let ipv6 = after.get(Field::EthType) == Some(TYPE_IPV6);
     let mut groups: Vec<Group> = Vec::new();

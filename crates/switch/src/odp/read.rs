@@ -1,4 +1,4 @@
-//! Reading a flow.
+//! The parser of datapath flows.
 
 use base::PortNo;
 use flow::{Field, Match, MatchBuilder};
@@ -6,7 +6,7 @@ use flow::{Field, Match, MatchBuilder};
 use super::value::Form;
 use super::{ECN_BITS, KEYS, TYPE_VLAN};
 
-/// Groups that say what no frame that arrives here has: they may be there with zero only.
+/// Groups of metadata that no frame has on arrival: only zero is accepted.
 const EMPTY: [&str; 8] = [
     "skb_priority",
     "skb_mark",
@@ -18,13 +18,13 @@ const EMPTY: [&str; 8] = [
     "ct_label",
 ];
 
-/// Packets within packets within packets: a frame has two tags at most.
+/// The maximum nesting of `encap()`: a frame has at most two tags.
 const DEPTH_MAX: usize = 3;
 
-/// Reads a flow. `port` finds the port that the data path calls so, by number or name.
+/// Parses a flow. `port` finds the port with this datapath number or name.
 ///
 /// # Errors
-/// It is none; the reason is for a person.
+/// The text is malformed; the error is a message for a person.
 pub fn parse(text: &str, port: impl Fn(&str) -> Option<PortNo>) -> Result<Match, String> {
     let mut reader = Reader {
         found: Vec::new(),
@@ -47,7 +47,7 @@ pub fn parse(text: &str, port: impl Fn(&str) -> Option<PortNo>) -> Result<Match,
 }
 
 struct Reader {
-    /// What was read: a place in [`KEYS`], a value and a mask.
+    /// The parsed terms: an index into [`KEYS`], a value and a mask.
     found: Vec<(usize, u128, u128)>,
     in_port: Option<PortNo>,
 }
@@ -70,7 +70,7 @@ impl Reader {
                 }
                 "packet_type" => {}
                 "encap" if depth < DEPTH_MAX => self.read(inner, port, depth + 1)?,
-                // What is in the tag is the type that matters.
+                // The type that matters is the one inside the tag.
                 "eth_type" if tagged && is_vlan(inner) => {}
                 name if EMPTY.contains(&name) => check_empty(name, inner)?,
                 name => self.read_group(name, inner)?,
@@ -89,7 +89,7 @@ impl Reader {
             let mut keys = KEYS.iter().enumerate();
             let found = keys.find(|(_, key)| key.group == name && key.part == part);
             let Some((place, key)) = found else {
-                // The tag's CFI is always there in what others write.
+                // Open vSwitch always writes the CFI of a tag.
                 if (name, part) == ("vlan", "cfi") {
                     continue;
                 }
@@ -105,12 +105,12 @@ impl Reader {
         Ok(())
     }
 
-    /// The byte of which DSCP and ECN are parts.
+    /// Parses the byte that holds DSCP and ECN.
     fn read_tos(&mut self, place: usize, text: &str) -> Option<()> {
         let (value, mask) = Form::Hex.read(text, Field::IpTtl)?;
         self.add(place, value >> ECN_BITS, mask >> ECN_BITS);
         let low = (1 << ECN_BITS) - 1;
-        // The row of the ECN is the next one.
+        // The ECN is the next row of the table.
         self.add(place + 1, value & low, mask & low);
         Some(())
     }
@@ -141,7 +141,7 @@ fn check_empty(name: &str, inner: &str) -> Result<(), String> {
     }
 }
 
-/// The groups of a text, each with what is in its parentheses.
+/// Splits a text into groups and the contents of their parentheses.
 fn split(text: &str) -> Option<Vec<(&str, &str)>> {
     let mut items = Vec::new();
     let mut rest = text.trim();

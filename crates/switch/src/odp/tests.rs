@@ -1,4 +1,4 @@
-//! Flows as Open vSwitch writes them, read and written.
+//! Tests with flows as Open vSwitch writes them.
 
 use proptest::prelude::*;
 

@@ -1,4 +1,4 @@
-//! How values are written.
+//! The text formats of field values.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -6,26 +6,26 @@ use flow::field::{VID_PRESENT, frag};
 use flow::{Field, Term};
 use packet::MacAddr;
 
-/// How the values of a key are written.
+/// The text format of a key's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {
-    /// In decimal figures.
+    /// Decimal.
     Decimal,
-    /// In hexadecimal figures.
+    /// Hexadecimal.
     Hex,
     /// An Ethernet address.
     Mac,
-    /// An address of IPv4.
+    /// An IPv4 address.
     Ipv4,
-    /// An address of IPv6.
+    /// An IPv6 address.
     Ipv6,
     /// `no`, `first` or `later`.
     Frag,
-    /// The number of a VLAN; that there is one is said by its being there.
+    /// A VLAN id; the attribute itself implies the presence bit.
     Vid,
 }
 
-/// The words for fragments, and what they are.
+/// The fragment words and their values.
 const FRAGMENTS: [(&str, u8); 3] = [
     ("no", 0),
     ("first", frag::ANY),
@@ -33,7 +33,7 @@ const FRAGMENTS: [(&str, u8); 3] = [
 ];
 
 impl Form {
-    /// Writes what a term asks for.
+    /// Writes the value and the mask of a term.
     pub(super) fn write_term(self, term: &Term) -> String {
         match (self, term.field) {
             (Self::Hex, Field::EthType) => format!("{:#06x}", term.value),
@@ -41,7 +41,7 @@ impl Form {
         }
     }
 
-    /// Writes a value, and the mask if it has one.
+    /// Writes a value, and the mask if there is one.
     pub(super) fn write(self, value: u128, mask: Option<u128>) -> String {
         if self == Self::Frag {
             let word = FRAGMENTS
@@ -52,7 +52,7 @@ impl Form {
         }
         let present = u128::from(VID_PRESENT);
         let (value, mask) = match (self, mask) {
-            // The bit that says that there is a tag is not written.
+            // The presence bit of the tag is not written.
             (Self::Vid, None) => (value & !present, None),
             (Self::Vid, Some(mask)) => (value & !present, Some(mask & !present)),
             _ => (value, mask),
@@ -63,7 +63,7 @@ impl Form {
         }
     }
 
-    /// Masks of numbers are told by their bits.
+    /// Returns the format of masks: hexadecimal for numbers.
     const fn mask_form(self) -> Self {
         match self {
             Self::Decimal | Self::Vid => Self::Hex,
@@ -83,7 +83,7 @@ impl Form {
         }
     }
 
-    /// Reads a value with its mask; none if it is no such value.
+    /// Parses a value and its mask; none if the text is invalid.
     pub(super) fn read(self, text: &str, field: Field) -> Option<(u128, u128)> {
         let full = full_mask(field);
         let (value, mask) = match text.split_once('/') {
@@ -134,7 +134,7 @@ impl Form {
     }
 }
 
-/// All bits of a field.
+/// Returns all bits of a field.
 fn full_mask(field: Field) -> u128 {
     u128::MAX >> (128 - u32::from(field.info().bits))
 }

@@ -1,6 +1,6 @@
-//! What is looked at of a frame on its way, beside the story of it: that is what Open vSwitch
-//! calls its megaflow. A table looks at all that its rules ask for down to the one that it
-//! finds; actions look at what they read.
+//! The megaflow of a trace, in Open vSwitch's sense: the bits of the frame that decided its path. A
+//! table examines all fields of its rules down to the one that matches; actions examine the fields
+//! that they read.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,24 +11,24 @@ use packet::wire::vlan::{self, VlanTag};
 use packet::{Depth, Frame, Link};
 use pipeline::{Destination, DropReason, Pipeline, Rule, Trace, TracePrinter};
 
-/// A table that was asked: the priority of the rule that it found, if it found one.
+/// A table lookup and the priority of the rule that matched.
 type Visit = (TableId, Option<u16>);
 
-/// A story, and what was looked at.
+/// A trace that also records the examined bits.
 pub(super) struct Looks {
     story: TracePrinter,
     first: Option<FlowKey>,
     visits: BTreeSet<Visit>,
     /// Bits that actions read.
     read: BTreeMap<Field, u128>,
-    /// Fields that hold what was written on the way.
+    /// Fields that actions have overwritten.
     written: BTreeSet<Field>,
-    /// The port that the action names which is done now.
+    /// The port that the current action names.
     named: Option<PortNo>,
 }
 
 impl Looks {
-    /// Of a frame that comes to the bridge of this name, whose spanning tree is called that.
+    /// Returns a recorder for the bridge of this name and its spanning tree protocol.
     pub(super) fn new(bridge: &str, tree: Option<&'static str>) -> Self {
         let story = TracePrinter::for_bridge(bridge);
         Self {
@@ -44,23 +44,23 @@ impl Looks {
         }
     }
 
-    /// The story.
+    /// Returns the text of the trace.
     pub(super) fn text(&self) -> &str {
         self.story.text()
     }
 
-    /// The frame as it came.
+    /// Returns the flow key of the frame on arrival.
     pub(super) const fn first(&self) -> Option<&FlowKey> {
         self.first.as_ref()
     }
 
-    /// The bits that were looked at, as they were.
+    /// Returns the examined bits with their original values.
     pub(super) fn megaflow(&self, pipeline: &Pipeline) -> String {
         let Some(key) = &self.first else {
             return "recirc_id=0".to_owned();
         };
         let mut masks = self.read.clone();
-        // To find the headers, and to know the port, these are read in any case.
+        // The parser and the ingress check always read these.
         for field in [Field::InPort, Field::EthType, Field::IpFrag] {
             masks.insert(field, u128::MAX);
         }
@@ -77,7 +77,7 @@ impl Looks {
         for (field, mask) in masks {
             let mask = mask & (u128::MAX >> (128 - u32::from(field.info().bits)));
             if let Some(value) = key.get(field) {
-                // What cannot stand there by itself is not told: it says nothing alone.
+                // A field without its prerequisite is omitted: it has no meaning alone.
                 let _ = builder.add(field, value & mask, mask);
             }
         }
@@ -93,13 +93,13 @@ impl Looks {
     }
 }
 
-/// The fields of a frame, as deep as it can be read.
+/// Returns the flow key of a frame, down to the last readable header.
 pub(super) fn key_of(frame: &Frame, registers: &PipelineFields) -> Option<FlowKey> {
     let mut key = FlowKey::new();
     key.read(frame, Depth::Transport, registers).then_some(key)
 }
 
-/// All tags of a frame, the outermost first.
+/// Returns all tags of a frame, outermost first.
 pub(super) fn tags_of(frame: &Frame) -> Vec<VlanTag> {
     let tags = Link::parse(frame.bytes()).map_or(0, |link| link.tags());
     let bytes = frame.bytes().get(ethernet::TYPE..).unwrap_or_default();
@@ -173,7 +173,7 @@ impl Trace for Looks {
                 self.reads(field, u128::MAX);
             }
         }
-        // Where an action names the port or the collectors, there is no more to tell.
+        // The line of the action already names the port or the collectors.
         if !to.is_sample() && self.named.is_none_or(|port| *to != Destination::Port(port)) {
             self.story.on_output(to);
         }

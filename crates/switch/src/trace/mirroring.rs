@@ -1,4 +1,4 @@
-//! What a bridge's mirrors take of a frame, in the story of its way.
+//! Mirrors in a trace.
 
 use base::PortNo;
 use packet::Frame;
@@ -6,7 +6,7 @@ use packet::Frame;
 use super::{Departure, Traced};
 use dataplane::mirrors::{MirrorContext, MirrorDirection, MirrorSet, MirrorSink};
 
-/// Copies that would be sent.
+/// A mirror sink that collects the copies.
 #[derive(Default)]
 struct Copies(Vec<Departure>);
 
@@ -27,7 +27,7 @@ impl MirrorSink for Copies {
 }
 
 impl Traced {
-    /// The copies of a frame that passes a port, for the mirrors that have not `had` it.
+    /// Returns the copies of a frame at a port for the mirrors that are not in `had`.
     pub(super) fn copies(
         &self,
         frame: &Frame,
@@ -47,8 +47,8 @@ impl Traced {
         copies.0
     }
 
-    /// The story of a frame that came in by a port which is a mirror's alone, if it did: of its
-    /// way only the first table is told, as Open vSwitch has it.
+    /// Returns the text for a frame received on a port that is reserved for mirror output: as in
+    /// Open vSwitch, only the first table and the reason.
     pub(super) fn barred(&self, story: &str, from: PortNo) -> Option<String> {
         let mirrors = self.mirrors.as_deref();
         mirrors.filter(|mirrors| mirrors.is_output(from))?;
@@ -62,7 +62,7 @@ impl Traced {
     }
 }
 
-/// A story as far as the first table.
+/// Returns the text up to the first table.
 pub(super) fn first_table(story: &str) -> String {
     let mut lines = story.split_inclusive('\n');
     let mut text = String::new();

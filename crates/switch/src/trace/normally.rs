@@ -1,4 +1,4 @@
-//! What `NORMAL` does with a frame, in the story of its way.
+//! `NORMAL` in a trace.
 
 use std::fmt::Write;
 
@@ -15,7 +15,7 @@ use l2::fdb::FdbKey;
 use l2::multicast_snooping::MulticastClass;
 
 impl Traced {
-    /// What `NORMAL` learns and does, in Open vSwitch's words.
+    /// Returns the lines about learning and forwarding, in Open vSwitch's words.
     pub(super) fn normal_lines(&self, frame: &Frame, from: PortNo, lessons: &[Lesson]) -> String {
         let Ok(link) = Link::parse(frame.bytes()) else {
             return "     >> dropped: normal_unreadable\n".to_owned();
@@ -52,7 +52,7 @@ impl Traced {
         text
     }
 
-    /// Why a frame of a VLAN may not come in by a port.
+    /// Returns the reason why a port does not accept frames of a VLAN.
     fn refusal(&self, vid: u16, from: PortNo) -> String {
         let logical = self.switching.as_ref().and_then(|view| view.port(from));
         let Some(LogicalPort { name, vlans, .. }) = logical else {
@@ -74,7 +74,7 @@ impl Traced {
         format!("     >>>> dropping VLAN {vid} {why} <<<<\n")
     }
 
-    /// A line for each port that a frame would go to, and may not.
+    /// Returns a line for each port that an egress check excludes.
     fn left_out(&self, forward: NormalTarget, from: PortNo, within: &FrameVlans) -> String {
         let knowledge = self.knowledge();
         let home = knowledge.home(from);
@@ -109,7 +109,7 @@ impl Traced {
         words.map(|words| format!("     >> {words}\n")).collect()
     }
 
-    /// The ports by which `NORMAL` would send a frame, and what would become of its tag.
+    /// Returns the egress ports of `NORMAL` and the change of the tag for each.
     pub(super) fn normal_exits(&self, frame: &Frame, from: PortNo) -> Vec<(PortNo, TagRewrite)> {
         let Ok(link) = Link::parse(frame.bytes()) else {
             return Vec::new();
@@ -125,7 +125,7 @@ impl Traced {
         knowledge.exits(&self.pipeline, leaving, from, forward)
     }
 
-    /// What the port is called behind which stations are learned: its bond, if it is of one.
+    /// Returns the name of the port that learns addresses: the bond, or the port itself.
     fn name_of(&self, port: PortNo) -> String {
         let logical = self.switching.as_ref().and_then(|view| view.port(port));
         let bond = logical.filter(|logical| logical.bond.is_some());

@@ -1,15 +1,15 @@
-//! What rules tell to sets of collectors, in the data path's words.
+//! `sample` actions in a trace, as datapath actions.
 
 use base::PortNo;
 use flow::{SampleAction, SampleDirection};
 
 use super::Traced;
 
-/// What stands in the place of a port's number where there is none.
+/// The number that is printed without a port.
 const NO_PORT: &str = "4294967295";
 
 impl Traced {
-    /// What a rule samples of a frame that came in here; none, if nobody is told anything.
+    /// Returns the datapath action of a sample; none without collectors.
     pub(super) fn sampled(&self, sample: &SampleAction, from: PortNo) -> Option<String> {
         if !self.samples {
             return None;

@@ -1,4 +1,4 @@
-//! An IPFIX exporter at work: samples as they come in and as they leave become flows.
+//! An IPFIX exporter: turns ingress and egress samples into flow records.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use config::IpfixCache;
 use dataplane::sampling::{ActionSample, FrameSample};
 use flow_export::ipfix::{IpfixExporter, IpfixObservation};
 
-/// An exporter and those whom it tells.
+/// An IPFIX exporter and its collectors.
 pub(super) struct Flows {
     exporter: IpfixExporter,
     targets: Arc<[SocketAddr]>,
@@ -23,7 +23,7 @@ pub(super) struct Flows {
 }
 
 impl Flows {
-    /// One that tells these, of this observation domain and point if nothing else is said.
+    /// Returns an exporter to `targets`, with a default observation domain and point.
     pub(super) fn new(
         targets: &[SocketAddr],
         cache: &IpfixCache,
@@ -72,8 +72,9 @@ impl Flows {
         self.send(messages, effects);
     }
 
-    /// Takes a frame that a rule has told here. It is about a port if the rule says so: then
-    /// the frame leaves there, unless it is the one that it came by, or the rule says otherwise.
+    /// Handles a frame of a `sample` action. If the action names an output port other than the
+    /// ingress port, the observation is on egress of that port, unless the action names a
+    /// direction.
     pub(super) fn handle_sampled_by_rule(
         &mut self,
         sampled: &ActionSample,
@@ -110,7 +111,7 @@ impl Flows {
         self.exporter.next_timeout()
     }
 
-    /// Tells all that it keeps.
+    /// Exports all records.
     pub(super) fn end(&mut self, now: Instant, effects: &mut Vec<Effect>) {
         let mut messages = Vec::new();
         self.exporter.flush(now, &mut messages);
@@ -123,7 +124,7 @@ impl Flows {
         }
     }
 
-    /// What it has told. Each collector counts.
+    /// Returns the statistics. A message to several collectors counts for each.
     pub(super) fn statistics(&self) -> IpfixStats {
         let told = self.exporter.statistics();
         IpfixStats {

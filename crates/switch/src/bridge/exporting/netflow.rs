@@ -1,4 +1,4 @@
-//! A NetFlow exporter at work: what workers count of flows is told to collectors.
+//! A NetFlow exporter: turns the flow counts of the workers into datagrams.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -12,14 +12,14 @@ use config::NetflowConfig;
 use flow_export::flows::Ipv4Flow;
 use flow_export::netflow::NetflowExporter;
 
-/// One that ends waits so long for what workers have counted: they tell it once a second.
+/// The wait of an ending exporter for the last counts: workers report them once a second.
 const LINGER: Duration = Duration::from_secs(3);
 
-/// An exporter and those whom it tells.
+/// A NetFlow exporter and its collectors.
 pub(super) struct Accounting {
     exporter: NetflowExporter,
     targets: Arc<[SocketAddr]>,
-    /// When it ends, if it does.
+    /// The end of the exporter, if it was disabled.
     ends: Option<Instant>,
 }
 
@@ -32,7 +32,7 @@ impl Accounting {
         }
     }
 
-    /// Tells these in this way from now on; what is kept, too. None: it ends soon.
+    /// Configures the exporter, which keeps its records; without a configuration it ends soon.
     pub(super) fn set(&mut self, netflow: Option<&NetflowConfig>, now: Instant) {
         let Some(netflow) = netflow else {
             self.ends = Some(now + LINGER);
@@ -54,7 +54,7 @@ impl Accounting {
         self.send(datagrams, effects);
     }
 
-    /// Tells what is due; answers whether it goes on.
+    /// Exports due records. Returns whether the exporter continues.
     pub(super) fn handle_timeout(&mut self, now: Instant, effects: &mut Vec<Effect>) -> bool {
         if self.ends.is_some_and(|ends| ends <= now) {
             self.end(now, effects);
@@ -71,7 +71,7 @@ impl Accounting {
         due.into_iter().flatten().min()
     }
 
-    /// Tells all that it keeps.
+    /// Exports all records.
     pub(super) fn end(&mut self, now: Instant, effects: &mut Vec<Effect>) {
         let mut datagrams = Vec::new();
         self.exporter.flush(now, &mut datagrams);

@@ -1,4 +1,4 @@
-//! Sets of collectors, to which rules tell frames.
+//! Collector sets, the targets of `sample` actions.
 
 use std::collections::BTreeMap;
 
@@ -14,16 +14,16 @@ use dataplane::program::BridgeId;
 use dataplane::sampling::ActionSample;
 use dataplane::slots::PortKey;
 
-/// The sets of a bridge, by their numbers.
+/// The collector sets of a bridge, by id.
 #[derive(Default)]
 pub(super) struct Sets {
     pub(super) flows: BTreeMap<u32, Flows>,
-    /// What is left of probabilities of frames that controllers sent.
+    /// The accumulated probability of packet-outs, in units of 1/65535.
     left: u32,
 }
 
 impl Sets {
-    /// Tells these from now on, where it was those. What is kept for others is told now.
+    /// Replaces the collector sets. Records of changed or removed sets are exported now.
     pub(super) fn set(
         &mut self,
         [old, new]: [&BTreeMap<u32, CollectorSet>; 2],
@@ -46,7 +46,7 @@ impl Sets {
 }
 
 impl Bridge {
-    /// Takes a frame that a rule has told to a set of collectors.
+    /// Handles a frame that a `sample` action sends to a collector set.
     pub fn handle_sampled_by_rule(
         &mut self,
         sampled: &ActionSample,
@@ -64,7 +64,7 @@ impl Bridge {
         }
     }
 
-    /// The same of a frame that a controller sent: as often as the rule says, evenly apart.
+    /// Samples a packet-out with the probability of the action, at even distances.
     pub(in crate::bridge) fn sample_by_rule(
         &mut self,
         sample: flow::SampleAction,
@@ -86,7 +86,7 @@ impl Bridge {
         }
     }
 
-    /// What was told to sets of collectors, by set.
+    /// Returns the IPFIX statistics of the collector sets.
     pub(in crate::bridge) fn ipfix_statistics_of_sets(&self) -> Vec<IpfixStats> {
         let sets = self.exporting.sets.flows.iter();
         let statistics = sets.map(|(id, flows)| IpfixStats {

@@ -1,4 +1,4 @@
-//! Bonds of a bridge: who carries its frames, and what the other end is told.
+//! Tests of bonds: the active member, and the frames to the other end.
 
 use std::time::Duration;
 
@@ -41,7 +41,7 @@ fn switching(mode: BondMode, lacp: Option<LacpConfig>) -> SwitchingConfig {
     }
 }
 
-/// A bridge whose ports 2 and 3 are one.
+/// Returns a bridge whose ports 2 and 3 are a bond.
 fn bonded(mode: BondMode, lacp: Option<LacpConfig>) -> Rig {
     let mut rig = Rig::new(FailMode::Standalone, false);
     rig.bridge.set_switching(&switching(mode, lacp), rig.now);
@@ -65,7 +65,7 @@ impl Rig {
     }
 }
 
-/// What is sent, and by which port.
+/// Returns the sent frames and their ports.
 fn sent(effects: &[Effect]) -> Vec<(PortNo, &[u8])> {
     let mut sent = Vec::new();
     for effect in effects {
@@ -85,7 +85,7 @@ fn another_member_takes_over_and_says_where_stations_are() {
         ..STATION
     };
     rig.bridge.handle_station(STATION, PortNo(1), rig.now);
-    // Whichever member it came by, it is known at the bond.
+    // An address received on any member is learned on the bond.
     rig.bridge.handle_station(behind, PortNo(3), rig.now);
     let place = |rig: &Rig| {
         let view = rig.bridge.stations().view();
@@ -109,7 +109,7 @@ fn another_member_takes_over_and_says_where_stations_are() {
     rig.look();
     assert_eq!(place(&rig), None);
     assert!(rig.bridge.active_members().is_empty());
-    // Without the bond nothing is left of it.
+    // The removal of the bond removes its state.
     rig.bridge
         .set_switching(&SwitchingConfig::default(), rig.now);
     assert_eq!(rig.bridge.bonds().count(), 0);
@@ -124,7 +124,7 @@ fn who_was_active_when_the_switch_ran_last_is_again() {
     rig.bridge.set_switching(&asked, rig.now);
     rig.look();
     assert_eq!(rig.bridge.active_members()["bond0"], MacAddr::from_u64(3));
-    // Another took over since: that one stays.
+    // Another member has become active since: it remains active.
     rig.set_carrier(PortNo(3), false);
     rig.look();
     rig.set_carrier(PortNo(3), true);
@@ -195,7 +195,7 @@ fn lacp_is_spoken_and_heard_by_members_only() {
         (pdu.actor.system.priority, pdu.actor.port, pdu.actor.key),
         (7, 3, 2)
     );
-    // The other end has it so, too.
+    // The partner agrees.
     std::mem::swap(&mut pdu.actor, &mut pdu.partner);
     pdu.actor.state = LacpState::default()
         .with(LacpState::AGGREGATION, true)
@@ -211,7 +211,7 @@ fn lacp_is_spoken_and_heard_by_members_only() {
         [Some(false), Some(true)]
     );
     assert_eq!(rig.bridge.active_members()["bond0"], MacAddr::from_u64(3));
-    // It is not heard any more.
+    // The partner's information has expired.
     assert!(
         rig.bridge
             .next_timeout()

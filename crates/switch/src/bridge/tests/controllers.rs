@@ -1,4 +1,4 @@
-//! What controllers of 1.5 hear of each other.
+//! Tests of controller status messages.
 
 use flow::ShortId;
 use openflow::{AsyncChange, ControlChannelStatus, ControllerReason, ControllerStatus, MaskChange};
@@ -13,8 +13,8 @@ const TOOL: ConnectionId = ConnectionId(23);
 const A: &str = "tcp:192.0.2.1:6653";
 const B: &str = "tcp:192.0.2.2:6653";
 
-/// A bridge that was told to go to two controllers, of which the first has come, and a
-/// tool that listens.
+/// Returns a bridge with two configured controllers, of which the first is connected, and a
+/// connected tool that receives asynchronous messages.
 fn rig() -> Rig {
     let mut rig = Rig::new(FailMode::Secure, true);
     rig.bridge.handle_controller_added(A);
@@ -35,7 +35,7 @@ fn come(rig: &mut Rig, id: ConnectionId, uri: &str) {
     rig.bridge.handle_up(id, connection);
 }
 
-/// Who is told what of whom.
+/// Formats controller status messages with their recipients.
 fn news(effects: &[Effect]) -> Vec<String> {
     let one = |effect: &Effect| match effect {
         Effect::Tell(id, message) => match &**message {
@@ -109,7 +109,7 @@ fn controllers_hear_who_comes_and_goes_and_where_the_switch_goes() {
     ];
     assert_eq!(told, wanted);
 
-    // One that the switch no longer goes to is none of them, nor is a tool.
+    // A controller that is no longer configured is not reported, nor is a tool.
     rig.bridge.handle_controller_removed(A);
     rig.pass();
     rig.bridge.handle_down(FIRST);
@@ -142,7 +142,7 @@ fn controllers_hear_of_roles_and_short_ids_and_a_short_id_is_ones_own() {
         "nothing of it was done"
     );
 
-    // Of a new master both are news, to each but itself.
+    // A new master changes two roles; each is reported to all but the connection itself.
     let told = news(&rig.send(SECOND, role(Some(Role::Master), 2, 8)));
     let wanted = [
         format!("22 {A} 7 Slave Up Role"),
@@ -154,7 +154,7 @@ fn controllers_hear_of_roles_and_short_ids_and_a_short_id_is_ones_own() {
     ];
     assert_eq!(told, wanted);
 
-    // Who asks for no id keeps the one it has; one that is gone leaves it to others.
+    // A request without a short id keeps the present one; a closed connection frees it.
     rig.send(SECOND, role(None, 2, 0));
     rig.bridge.handle_down(FIRST);
     rig.pass();
@@ -196,7 +196,7 @@ fn who_does_not_want_news_of_controllers_is_not_told() {
     assert_eq!(super::told(&sent), ["23 refused: RequestBadType"]);
 }
 
-/// A bridge under a controller with two auxiliary connections.
+/// Returns a bridge under a controller with two auxiliary connections.
 fn rig_with_auxiliaries() -> (Rig, [ConnectionId; 2]) {
     let mut rig = Rig::new(FailMode::Secure, true);
     rig.bridge
@@ -215,7 +215,7 @@ fn rig_with_auxiliaries() -> (Rig, [ConnectionId; 2]) {
     (rig, auxiliaries)
 }
 
-/// By which connections the frames of these UDP ports come.
+/// Returns the connections that carry frames with these UDP ports.
 fn carriers(rig: &mut Rig, ports: std::ops::Range<u16>) -> Vec<u64> {
     let told = ports.map(|port| {
         let text = format!("eth / ipv4 / udp(src={port})");
@@ -265,7 +265,7 @@ fn all_connections_of_a_controller_are_one_controller() {
         let wanted = format!("{} refused: RequestIsSlave", id.0);
         assert_eq!(told(&refused), [wanted]);
     }
-    // One whose main connection is gone is about to go, and does nothing any more.
+    // An auxiliary connection without its main connection has no effect.
     rig.bridge.handle_down(FIRST);
     let refused = rig.send(one, rule(FlowModCommand::Add, FlowFlags(0)));
     assert_eq!(told(&refused), ["122 refused: RequestPermission"]);

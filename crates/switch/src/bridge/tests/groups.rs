@@ -1,4 +1,4 @@
-//! Groups and meters under two peers.
+//! Tests of groups and meters with two connections.
 
 use flow::FlowRemoved;
 use flow::text::{parse_actions, parse_flow_line, parse_group_line, parse_meter_line};
@@ -17,7 +17,7 @@ fn flow(line: &str) -> Message {
     Message::FlowMod(parse_flow_line(line).expect(line))
 }
 
-/// The reasons that were told to `peer`.
+/// Returns the reasons of flow-removed messages to `peer`.
 fn reasons(effects: &[Effect], peer: ConnectionId) -> Vec<FlowRemovedReason> {
     let reason = |effect: &Effect| match effect {
         Effect::Tell(id, message) if *id == peer => match &**message {
@@ -172,7 +172,7 @@ fn many_groups_and_meters_are_told_in_parts_and_each_once() {
         assert!(ids.iter().copied().eq(1..=300), "{ids:?}");
         ends
     };
-    // A group weighs three, with its buckets, and a meter two, with its band.
+    // A group with its buckets counts three, and a meter with its band two.
     for request in [
         MultipartRequest::Group(GroupId::ALL),
         MultipartRequest::GroupDesc(GroupId::ALL),

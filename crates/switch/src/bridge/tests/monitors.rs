@@ -1,4 +1,4 @@
-//! What monitors tell, and whom, with the socket played by the test.
+//! Tests of flow monitors; the test takes the part of the socket.
 
 use flow::{
     FlowEvent, FlowRemovedReason, FlowUpdate, Monitor, MonitorFlags, MonitorId, MonitorRequest,
@@ -10,7 +10,7 @@ use crate::monitors::{MONITORS_MAX, PAUSED_MAX, WAITING_MAX};
 
 const THIRD: ConnectionId = ConnectionId(15);
 
-/// Everything, as `ovs-ofctl` asks for it.
+/// All events, as `ovs-ofctl` requests them.
 const ALL: MonitorFlags = MonitorFlags(0x1f | MonitorFlags::NO_ABBREV.0);
 
 fn monitor(id: u32, flags: MonitorFlags, asked: &str) -> Monitor {
@@ -37,14 +37,14 @@ impl Rig {
         self.heard(id, effects)
     }
 
-    /// What a flow-mod of one peer tells another.
+    /// Returns the updates to one peer about a flow-mod of another.
     fn changed(&mut self, by: ConnectionId, line: &str, to: ConnectionId) -> Vec<String> {
         let command = text::parse_flow_line(line).expect(line);
         let effects = self.send(by, Message::FlowMod(command));
         self.heard(to, effects)
     }
 
-    /// What reaches a peer that reads everything.
+    /// Returns the updates to a peer that reads everything.
     fn heard(&self, to: ConnectionId, effects: Vec<Effect>) -> Vec<String> {
         let now = self.now;
         let mut heard = Vec::new();
@@ -68,7 +68,7 @@ impl Rig {
     }
 }
 
-/// A message, a word for each thing told.
+/// Formats a message with one word for each update.
 fn words(message: &Message) -> Vec<String> {
     let Message::MultipartReply {
         reply: MultipartReply::FlowMonitor(updates),
@@ -130,7 +130,7 @@ fn a_monitor_tells_only_what_it_was_asked_for() {
             "table=1,priority=9,tcp,actions=output:2",
             &["Added 9 does 0"],
         ),
-        // It sent to the port until now.
+        // The rule sent to the port until now.
         (
             "table=1,priority=9,tcp,actions=output:1",
             &["Added 9 does 0"],
@@ -160,7 +160,7 @@ fn ones_own_changes_are_abbreviated_once_a_message() {
     );
     let only = flags.with(MonitorFlags::ONLY_OWN);
     let modify = |flags| MonitorRequest::Modify(monitor(1, flags, ""));
-    // As Open vSwitch and its tools write "in full".
+    // Open vSwitch and its tools encode "in full" in this way.
     rig.send(NEW, request(vec![modify(only)]));
     assert_eq!(rig.changed(OLD, two, NEW), ["Added 2 does 0"]);
     assert_eq!(rig.changed(NEW, two, NEW), ["Added 2 does 0"]);
@@ -313,7 +313,7 @@ fn when_too_many_are_paused_the_next_slow_reader_is_left() {
     let last = ids[PAUSED_MAX];
     assert_eq!(slow(last), [format!("{} left", last.0)]);
     assert_eq!(slow(ids[0]), [""; 0], "it is paused already");
-    // When one has read, there is room again.
+    // A peer that has read makes room for another pause.
     rig.effects(|bridge, _, effects| bridge.handle_drained(ids[0], effects));
     let effects = rig.effects(|bridge, _, effects| bridge.handle_slow(last, effects));
     assert_eq!(told(&effects), [format!("{} MultipartReply", last.0)]);

@@ -1,5 +1,4 @@
-//! A bridge and its spanning tree: two of its ports are joined by a cable, of which one is to be
-//! kept out.
+//! Tests of the spanning tree: a cable joins two ports of the bridge, of which one must block.
 
 use flow::PortState;
 
@@ -27,7 +26,7 @@ impl Rig {
         self.bridge.set_spanning(config, address, self.now);
     }
 
-    /// Lets seconds pass, and carries what is said by one end of the cable to the other.
+    /// Advances the clock by seconds, and carries BPDUs between the ends of the cable.
     fn talk(&mut self, seconds: u64) {
         for _ in 0..seconds {
             self.now += std::time::Duration::from_secs(1);

@@ -1,4 +1,4 @@
-//! Tables that run full, what one controller hears of another, and bundles of 1.5.
+//! Tests of vacancy events, request forwarding, and bundles of 1.5.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use super::*;
 const V14: ConnectionId = ConnectionId(14);
 const V15: ConnectionId = ConnectionId(15);
 
-/// A bridge under controllers of 1.0, 1.3, 1.4 and 1.5.
+/// Returns a bridge under controllers of 1.0, 1.3, 1.4 and 1.5.
 fn rig() -> Rig {
     let mut rig = Rig::controlled();
     for (id, version) in [(V14, Version::V14), (V15, Version::V15)] {
@@ -263,7 +263,7 @@ fn a_bundle_waits_for_its_time() {
     rig.bridge.handle_timeout(now);
     assert_eq!(rig.rules().len(), 1);
     assert_eq!(told(&rig.pass()), ["15 BundleControl"]);
-    // One that fails then is refused then.
+    // A bundle that fails at its execution time is refused at that time.
     rig.send(V15, add(flow("table=9,actions=goto_table:9"), flags));
     rig.send(V15, commit(second * 2));
     rig.bridge.handle_timeout(now + second);
@@ -306,7 +306,7 @@ fn a_time_that_cannot_be_kept_is_refused_and_one_that_waits_can_be_given_up() {
         ["14 refused: BundleBadFlags"],
         "1.4 has no times"
     );
-    // A bundle whose connection ends is forgotten.
+    // The end of a connection discards its scheduled bundles.
     rig.send(V15, add(flow("actions=output:2"), timed));
     rig.send(V15, commit(timed, Some(present + second)));
     rig.bridge.handle_down(V15);

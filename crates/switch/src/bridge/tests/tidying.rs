@@ -1,4 +1,4 @@
-//! Tables that are compiled anew when nothing has changed for a while.
+//! Tests of compaction after a quiet period.
 
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ fn tables_are_made_tidy_when_nothing_has_changed_for_a_while() {
     let (quiet, start) = (quiet(100), Instant::START);
     rig.bridge.handle_timeout(start);
     assert_eq!(rig.bridge.next_timeout(), Some(start + quiet));
-    // Something changes, and so it waits as long again.
+    // A change restarts the quiet period.
     add(&mut rig, rules.next().expect("there is no end"));
     rig.bridge.handle_timeout(start + quiet);
     assert!(!rig.bridge.is_unpublished());
@@ -42,7 +42,7 @@ fn tables_are_made_tidy_when_nothing_has_changed_for_a_while() {
     assert_eq!(rig.bridge.next_timeout(), None);
 }
 
-/// Large tables wait longer, and so cost a small part of the control thread's time.
+/// Larger tables wait longer, so compaction costs a small part of the control thread's time.
 #[test]
 fn the_larger_tables_are_the_longer_must_all_be_quiet() {
     assert_eq!(quiet(1), Duration::from_millis(100));
