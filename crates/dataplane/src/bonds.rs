@@ -1,8 +1,9 @@
-//! Bonds in `NORMAL`: several interfaces are one port. Stations behind it are known under the
-//! lowest of their numbers, a frame leaves by one of them, and is taken only where the other end
-//! does not send it twice.
+//! Bonds in `NORMAL`: several interfaces are one port. The forwarding database knows addresses
+//! behind a bond under the lowest port number of its members. A frame leaves by one member, and is
+//! accepted only from the member on which the other end does not send a duplicate.
 //!
-//! Which member carries what, the control thread says (`bond`); here that is looked up.
+//! The control thread decides which member carries which hash bucket (`bond`); workers look it up
+//! here.
 
 mod recent_sources;
 
@@ -24,42 +25,42 @@ use super::vlans::FrameVlans;
 use l2::bond::{self, BUCKETS, BondEgress, BondVerdict, BondView};
 use l2::fdb::FdbKey;
 
-/// What an ARP packet is (RFC 826).
+/// ARP opcodes (RFC 826).
 const ARP_REQUEST: u16 = 1;
 const ARP_ANSWER: u16 = 2;
 
-/// A bond, as workers know it.
+/// The state of a bond for the workers.
 #[derive(Clone, Debug)]
 pub struct BondState {
-    /// Under which number its stations are known.
+    /// The port number under which the forwarding database knows addresses behind the bond.
     pub home: PortNo,
-    /// By whom frames leave, and which are taken.
+    /// The egress members and the ingress rules.
     pub view: BondView,
-    /// What has left by it.
+    /// Bytes sent by the bond.
     pub loads: Arc<BondLoads>,
-    /// Who spoke at other ports a moment ago.
+    /// Sources that sent on other ports within the last second.
     pub recent_sources: Arc<RecentSources>,
-    /// Who announced itself at other ports: that such news comes by the bond, too, says nothing.
+    /// Sources that sent a gratuitous ARP on other ports: the same ARP from the bond is an echo.
     pub announced: Arc<RecentSources>,
 }
 
-/// What has left by a bond.
+/// Bytes sent by a bond, by hash bucket.
 #[derive(Debug)]
 pub struct BondLoads(Vec<WorkerLoads>);
 
-/// Bytes by bucket, of one worker, in cache lines that no other writes to.
+/// The bytes of one worker, by bucket, in cache lines that no other worker writes to.
 #[derive(Debug)]
 #[repr(align(64))]
 struct WorkerLoads([AtomicU64; BUCKETS]);
 
 impl BondLoads {
-    /// Nothing yet, of so many who send.
+    /// Returns zero counters for this number of sending threads.
     pub fn new(writers: usize) -> Arc<Self> {
         let row = || WorkerLoads(std::array::from_fn(|_| AtomicU64::new(0)));
         Arc::new(Self((0..writers).map(|_| row()).collect()))
     }
 
-    /// The one who sends: so many bytes more. Nobody else writes there.
+    /// Adds bytes. Called by the thread `writer` only.
     fn add(&self, writer: usize, hash: u32, bytes: usize) {
         if let Some(WorkerLoads(cells)) = self.0.get(writer) {
             let cell = &cells[bond::bucket(hash)];
@@ -70,7 +71,7 @@ impl BondLoads {
         }
     }
 
-    /// All of it, by bucket.
+    /// Returns the bytes of all threads, by bucket.
     pub fn read(&self) -> [u64; BUCKETS] {
         std::array::from_fn(|place| {
             let cells = self.0.iter().map(|WorkerLoads(cells)| &cells[place]);
@@ -79,16 +80,16 @@ impl BondLoads {
     }
 }
 
-/// A frame that is to leave, as bonds look at it.
+/// A frame on egress with the inputs of the member selection.
 #[derive(Clone, Copy)]
 pub struct EgressFrame<'a> {
     /// The frame.
     pub frame: &'a Frame,
     /// Its link layer.
     pub link: &'a Link,
-    /// The VLANs it is in.
+    /// The VLANs of the frame.
     pub within: FrameVlans,
-    /// Who sends it, and counts that; nobody, if it is only asked about.
+    /// The thread that sends the frame and counts its bytes; none for a trace.
     pub writer: Option<usize>,
 }
 
@@ -107,13 +108,13 @@ impl EgressFrame<'_> {
 }
 
 impl BondState {
-    /// By which of its members a frame leaves, and its hash.
+    /// Returns the egress member of a frame, and its hash.
     fn choose(&self, leaving: &EgressFrame<'_>) -> Option<(PortNo, u32)> {
         let hash = leaving.hash(&self.view);
         Some((self.view.egress_port(hash)?, hash))
     }
 
-    /// The same, of one that does leave: it is counted.
+    /// Returns the egress member of a frame, and counts its bytes.
     pub fn exit(&self, leaving: &EgressFrame<'_>) -> Option<PortNo> {
         let (exit, hash) = self.choose(leaving)?;
         self.count(leaving, hash);
@@ -128,17 +129,17 @@ impl BondState {
 }
 
 impl<'a> NormalContext<'a> {
-    /// The bond that an interface belongs to, if it does.
+    /// Returns the bond of an interface, if it is a member of one.
     fn bond(&self, port: PortNo) -> Option<&'a BondState> {
         self.switching.and_then(|switching| switching.bond(port))
     }
 
-    /// Under which number the stations behind an interface are known.
+    /// Returns the port under which the forwarding database knows addresses behind an interface.
     pub fn home(&self, port: PortNo) -> PortNo {
         self.bond(port).map_or(port, |bond| bond.home)
     }
 
-    /// Has bonds know of a station that the table does not know behind `from` yet.
+    /// Records a source on `from` for all other bonds, before the forwarding database learns it.
     pub(super) fn note_heard(&self, station: FdbKey, from: PortNo, now: Instant) {
         let home = self.home(from);
         let bonds = self.switching.into_iter().flat_map(SwitchingView::bonds);
@@ -147,7 +148,7 @@ impl<'a> NormalContext<'a> {
         }
     }
 
-    /// Has bonds know of a station that announces itself by a port that is no bond.
+    /// Records a gratuitous ARP that was received on a port outside any bond.
     pub(super) fn note_announced(
         &self,
         (link, bytes): (&Link, &[u8]),
@@ -165,8 +166,8 @@ impl<'a> NormalContext<'a> {
         }
     }
 
-    /// Why a frame of the VLAN `vid` that came in by `from` is not taken, if it is not. `now` is
-    /// none of one that is only asked about.
+    /// Returns the reason why the bond of `from` drops a frame of the VLAN `vid`, if it does. `now`
+    /// is none for a trace.
     pub(super) fn bar(
         &self,
         (link, bytes): (&Link, &[u8]),
@@ -187,7 +188,8 @@ impl<'a> NormalContext<'a> {
                 if !is_heard_elsewhere && !is_known_elsewhere {
                     return None;
                 }
-                // One that says that it has moved is believed, unless it said so elsewhere just now.
+                // A gratuitous ARP proves a move, unless another port received the same within the
+                // last seconds.
                 let is_echo = || now.is_some_and(|now| bond.announced.has(sender, now));
                 let is_believed = announces(link, bytes) && !is_echo();
                 (!is_believed).then_some(NormalTarget::Looped)
@@ -195,7 +197,7 @@ impl<'a> NormalContext<'a> {
         }
     }
 
-    /// By which interface a frame leaves that goes to the station behind `port`.
+    /// Returns the egress interface for an address behind `port`.
     pub fn exit(&self, port: PortNo, leaving: &EgressFrame<'_>) -> Option<PortNo> {
         match self.bond(port) {
             None => Some(port),
@@ -203,15 +205,16 @@ impl<'a> NormalContext<'a> {
         }
     }
 
-    /// The interfaces by which a frame leaves of those that flood it: one of each bond, but none of
-    /// that by which it came.
+    /// Returns a filter over the interfaces of a flood: one member of each bond, but none of the
+    /// bond that received the frame.
     pub(super) fn one_of_each(
         &self,
         from: PortNo,
         leaving: EgressFrame<'_>,
     ) -> impl FnMut(&PortNo) -> bool {
         let home = self.home(from);
-        // The bond that was met last, and its exit: members stand near together.
+        // A cache of the last bond and its egress member: the numbers of members are often
+        // adjacent.
         let mut last = None;
         move |port| {
             let Some(bond) = self.bond(*port) else {
@@ -236,8 +239,8 @@ impl<'a> NormalContext<'a> {
     }
 }
 
-/// Whether a frame says to all where its sender is now: an ARP request for its own address or, as
-/// some systems have it, an answer to nobody (RFC 5227, 3).
+/// Returns whether a frame is a gratuitous ARP: a broadcast ARP request for the sender's own
+/// address or, from some systems, a broadcast reply (RFC 5227, 3).
 fn announces(link: &Link, bytes: &[u8]) -> bool {
     if link.eth_type != EtherType::ARP || !link.dst.is_broadcast() {
         return false;
@@ -253,7 +256,7 @@ fn announces(link: &Link, bytes: &[u8]) -> bool {
     op == ARP_ANSWER || (op == ARP_REQUEST && addresses.spa == addresses.tpa)
 }
 
-/// A hash of a flow: of addresses and ports, as far as all frames of the flow have them.
+/// Returns the hash of a flow: of the addresses and ports that all frames of the flow have.
 fn hash_of_flow(frame: &Frame, link: &Link, vid: u16, basis: u32) -> u32 {
     let hash = bond::hash_source(link.src, vid, basis);
     let hash = bond::hash_source(link.dst, link.eth_type.0, hash);
@@ -268,7 +271,7 @@ fn hash_of_flow(frame: &Frame, link: &Link, vid: u16, basis: u32) -> u32 {
         Network::Ipv6(ip) => ([IpAddr::V6(ip.src), IpAddr::V6(ip.dst)], ip.fragment),
         _ => return hash,
     };
-    // Only the first of several fragments has ports.
+    // Only the first fragment has ports.
     let (src, dst) = match &headers.transport {
         _ if fragment != Fragment::No => (0, 0),
         Transport::Tcp(tcp) => (tcp.src, tcp.dst),
@@ -307,7 +310,7 @@ mod tests {
     const BOND: [PortNo; 2] = [PortNo(2), PortNo(3)];
     const HOST: PortNo = PortNo(1);
 
-    /// Ports 2 and 3 as one, beside others.
+    /// Returns a configuration with ports 2 and 3 as a bond, beside others.
     fn switching(mode: BondMode) -> Arc<SwitchingView> {
         let settings = BondSettings {
             mode,
@@ -338,7 +341,7 @@ mod tests {
         view.with_bonds(|name| (name == "bond0").then(|| state.clone()))
     }
 
-    /// A station behind the host's port, and one behind the bond.
+    /// Returns a forwarding database with one entry on the host port and one on the bond.
     fn stations() -> FdbView {
         let mut table = ForwardingDatabase::new(8, AGEING_TIME);
         for (number, port) in [(1, HOST), (2, BOND[0])] {
@@ -353,7 +356,7 @@ mod tests {
         Frame::from_bytes(&[&dst[..], &src, &[0x88, 0xb5], &[0; 46]].concat())
     }
 
-    /// By which of ports 1 to 4 a frame leaves that is flooded.
+    /// Returns those of ports 1 to 4 that send a flooded frame.
     fn flooded(view: &SwitchingView, from: PortNo, frame: &Frame) -> Vec<u32> {
         let (stations, link) = (stations(), Link::parse(frame.bytes()).expect("well formed"));
         let knowledge = NormalContext {
@@ -410,7 +413,8 @@ mod tests {
                 knowledge.bar((&link, frame.bytes()), port, 0, Some(Instant::START))
             };
             assert_eq!(BOND.map(|port| bar(port, many, 2)), [first, second]);
-            // One of ours that came back, be it before it is known.
+            // A frame of a local source that returns, even before the forwarding database has the
+            // source.
             assert_eq!(bar(BOND[0], many, 9), None);
             let station = FdbKey {
                 vid: 0,
@@ -463,7 +467,7 @@ mod tests {
         for (frame, wanted) in &cases {
             assert_eq!(bar(frame, now), *wanted, "{:?}", frame.bytes());
         }
-        // What it says at the host's port comes back; what others say there is no news of it.
+        // An announcement on the host port returns by the bond; frames of other kinds are none.
         let [(request, _), (answer, _), (question, _), ..] = &cases;
         let note = |frame: &Frame, from, now| {
             let link = Link::parse(frame.bytes()).expect("well formed");

@@ -1,7 +1,7 @@
-//! Frames that somebody watches on their way through a bridge: which they are, and what is told
-//! of each. A bridge that nobody watches has none of this.
+//! Packet capture in a bridge: filters, and the record of each captured frame. A bridge without
+//! captures has none of this.
 //!
-//! Who watches, and for how long, is the control thread's business.
+//! The control thread owns the captures and their lifetimes.
 
 use std::sync::Arc;
 
@@ -14,26 +14,26 @@ use pipeline::{Destination, DropReason, Rule, Trace};
 
 use super::slots::PortKey;
 
-/// A capture's number. Not used again while the process lives.
+/// The number of a capture, unique for the lifetime of the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct CaptureId(pub u64);
 
-/// Which frames somebody watches.
+/// A capture: a filter on arriving frames.
 #[derive(Debug)]
 pub struct Capture {
-    /// Its number.
+    /// The number.
     pub id: CaptureId,
     filter: Match,
-    /// How deep a frame must be read to tell.
+    /// The parse depth that the filter needs.
     depth: Depth,
-    /// How many bytes of each frame are told.
+    /// The maximum number of bytes recorded of each frame.
     pub snaplen: usize,
-    /// Frames that it was not told of, since the control thread had more to do than it could.
+    /// Frames that were not recorded because the event ring was full.
     missed: AtomicU64,
 }
 
 impl Capture {
-    /// Those that the filter accepts as they come in.
+    /// Returns a capture of the arriving frames that the filter accepts.
     pub fn new(id: CaptureId, filter: Match, snaplen: usize) -> Self {
         let depths = filter.terms().map(|term| term.field.depth());
         Self {
@@ -45,35 +45,36 @@ impl Capture {
         }
     }
 
-    /// A worker: it was not told of a frame.
+    /// Counts a lost record. Called by workers.
     pub(crate) fn miss(&self) {
         self.missed.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// How many it was not told of.
+    /// Returns the number of lost records.
     pub fn missed(&self) -> u64 {
         self.missed.load(Ordering::Relaxed)
     }
 }
 
-/// The captures of a bridge, one at least.
+/// The captures of a bridge, at least one.
 #[derive(Clone, Debug)]
 pub struct Captures(Vec<Arc<Capture>>);
 
 impl Captures {
-    /// These; none if there are none.
+    /// Returns the set of these captures; none if there are none.
     pub fn of(captures: impl IntoIterator<Item = Arc<Capture>>) -> Option<Arc<Self>> {
         let captures: Vec<_> = captures.into_iter().collect();
         (!captures.is_empty()).then(|| Arc::new(Self(captures)))
     }
 
-    /// How deep frames must be read to tell whether they are watched.
+    /// Returns the parse depth that the filters need.
     pub(crate) fn depth(&self) -> Depth {
         let depths = self.0.iter().map(|capture| capture.depth);
         depths.max().unwrap_or_default()
     }
 
-    /// Who watches the frame with these fields; of one that cannot be read, who watches all.
+    /// Returns the captures that select this flow key; for an unreadable frame those without a
+    /// filter.
     pub(crate) fn of_frame(&self, key: Option<&FlowKey>) -> Vec<Arc<Capture>> {
         let watches = |capture: &&Arc<Capture>| match key {
             Some(key) => capture.filter.accepts(key),
@@ -83,19 +84,19 @@ impl Captures {
     }
 }
 
-/// A frame as it was at one moment.
+/// A copy of a frame at one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FrameSnapshot {
-    /// Its first bytes. A checksum that a device was to finish is not finished.
+    /// The first bytes. A checksum that was left to the device is incomplete.
     pub bytes: Vec<u8>,
-    /// How many there were.
+    /// The length of the frame in bytes.
     pub length: usize,
-    /// For how many frames on the wire it stands.
+    /// The number of frames on the wire after segmentation.
     pub segments: u64,
 }
 
 impl FrameSnapshot {
-    /// The frame as it is now.
+    /// Copies a frame.
     pub(crate) fn of(frame: &Frame, snaplen: usize) -> Self {
         let bytes = frame.bytes();
         Self {
@@ -106,70 +107,70 @@ impl FrameSnapshot {
     }
 }
 
-/// A table that a frame came to, and what it found there.
+/// A table lookup and its result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TableVisit {
     /// The table.
     pub table: TableId,
-    /// The rule; none if there was none for it.
+    /// The rule that matched; none for a miss.
     pub rule: Option<VisitedRule>,
 }
 
-/// A rule that took a frame.
+/// A rule that matched.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VisitedRule {
-    /// Its priority.
+    /// The priority.
     pub priority: u16,
-    /// Its cookie.
+    /// The cookie.
     pub cookie: Cookie,
-    /// Its match.
+    /// The match.
     pub matching: Match,
 }
 
-/// A frame that left.
+/// An output of a captured frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CapturedOutput {
-    /// By this port; [`PortNo::CONTROLLER`] if it went to the controllers.
+    /// The port; [`PortNo::CONTROLLER`] for a packet-in.
     pub port: PortNo,
-    /// As it left.
+    /// The frame on egress.
     pub frame: FrameSnapshot,
-    /// How many tables it had come to until then.
+    /// The number of table lookups before the output.
     pub met: usize,
 }
 
-/// What is told of a frame.
+/// The record of a captured frame.
 #[derive(Debug)]
 pub struct CaptureRecord {
-    /// Who is told.
+    /// The captures that selected it.
     pub captures: Vec<Arc<Capture>>,
-    /// When the worker took it.
+    /// The time at which the worker received it.
     pub at: Instant,
-    /// Where it came in.
+    /// The ingress port.
     pub from: PortKey,
-    /// As it came.
+    /// The frame on ingress.
     pub came: FrameSnapshot,
-    /// The tables that it came to, one after the other.
+    /// The table lookups, in order.
     pub met: Vec<TableVisit>,
-    /// What left.
+    /// The outputs.
     pub left: Vec<CapturedOutput>,
-    /// What was not done.
+    /// The drop reasons.
     pub drops: Vec<DropReason>,
 }
 
 impl CaptureRecord {
-    /// As much of each frame as the one who wants most wants.
+    /// Returns the largest snapshot length of the captures.
     pub fn snaplen(&self) -> usize {
         let wanted = self.captures.iter().map(|capture| capture.snaplen);
         wanted.max().unwrap_or_default()
     }
 }
 
-/// What is noted on a frame's way.
+/// A trace that records lookups and outputs.
 #[derive(Debug, Default)]
 pub(crate) struct CaptureTrace {
-    /// The tables that it came to.
+    /// The table lookups.
     pub(crate) met: Vec<TableVisit>,
-    /// For each exit, how many tables it had come to.
+    /// The number of lookups before each output.
     pub(crate) sent: Vec<usize>,
 }
 

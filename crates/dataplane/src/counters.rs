@@ -1,5 +1,5 @@
-//! What a worker does, what it drops, and what it leaves to the interpreter, by reason: plain
-//! loads and stores in cells of its own, summed by whoever reads.
+//! The counters of a worker: received frames, drops by reason, and slow-path packets by reason.
+//! Plain loads and stores in cells that only the worker writes to; readers add up the workers.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,14 +8,14 @@ use std::time::Duration;
 use fastpath::SlowPathReason;
 use pipeline::DropReason;
 
-/// Why a worker dropped a frame, or an event, beside the reasons that the
-/// interpreter gives.
+/// The reason why a worker dropped a frame or an event, in addition to the drop reasons of the
+/// interpreter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum WorkerDrop {
-    /// The port's bridge is not in the program yet, or any more.
+    /// The program does not contain the port's bridge (not yet, or no longer).
     NoBridge,
-    /// The egress port has no queue yet, or any more.
+    /// The egress port has no queue (not yet, or no longer).
     NoPort,
     /// The egress queue was full.
     PortFull,
@@ -23,62 +23,63 @@ pub enum WorkerDrop {
     NoBuffer,
     /// `NORMAL` could not read the frame's addresses.
     NormalUnreadable,
-    /// `NORMAL` keeps frames for bridges, and those whose destination is where they came from.
+    /// `NORMAL` filtered the frame: its destination is reserved for bridges or behind its ingress
+    /// port.
     NormalFiltered,
-    /// The station's port forwards nothing now.
+    /// The port of the destination does not forward at present.
     NormalPortDown,
-    /// The port that it came in by is not in its VLAN.
+    /// The ingress port does not carry the frame's VLAN.
     NormalVlan,
-    /// The bond that it came in by does not take it there: the other end sends it twice, or it is
-    /// one of ours that came back.
+    /// The ingress bond dropped the frame: a duplicate on an inactive member, or a frame of a local
+    /// source that the other end sent back.
     NormalBond,
-    /// There was no room for a tag, or the tag hid damage.
+    /// A tag could not be changed: no room, or malformed headers behind the tag.
     Tag,
-    /// A station was not learned: the control thread had more to do than it could.
+    /// A learn request was lost because the event ring was full.
     LearnQueueFull,
-    /// A packet-in was not sent: the control thread had more to do than it could.
+    /// A packet-in was lost because the event ring was full.
     PacketInQueueFull,
-    /// A message between switches was not taken: the control thread had more to do than it could.
+    /// A punted frame was lost because the event ring was full.
     PuntQueueFull,
-    /// It came in by a port that is a mirror's alone.
+    /// The ingress port is reserved for mirror output.
     MirrorOutput,
-    /// A spanning tree keeps out the port that it came in by.
+    /// The spanning tree blocks the ingress port.
     SpanningTree,
-    /// Who watches was not told of a frame: the control thread had more to do than it could.
+    /// A capture record was lost because the event ring was full.
     CaptureQueueFull,
-    /// What was said of multicast groups was not taken: the control thread had more to do.
+    /// A multicast membership message was lost because the event ring was full.
     MembershipQueueFull,
-    /// A sample was not taken: the control thread had more to do than it could.
+    /// A sample was lost because the event ring was full.
     SampleQueueFull,
-    /// A frame was not counted by its flow: there were more flows than there is room for.
+    /// A frame was not counted by flow, because the flow table was full.
     FlowsLost,
-    /// The port within the process has nothing at its other end.
+    /// The virtual port has no peer.
     NoPeer,
-    /// More came by the port than may.
+    /// The ingress policer of the port dropped the frame.
     IngressPoliced,
-    /// More was to leave by the port than may.
+    /// The egress policer of the port dropped the frame.
     EgressPoliced,
-    /// It has come to as many bridges as a frame may, or its batch to as many as a batch may.
+    /// The frame or its batch reached the recirculation limit.
     TooManyHops,
-    /// Nothing says where the tunnel's other end is.
+    /// The tunnel has no remote address.
     TunnelNoRemote,
-    /// The tunnel's other end would be this host.
+    /// The remote address of the tunnel belongs to this host.
     TunnelToSelf,
-    /// No bridge has a route to the tunnel's other end.
+    /// No bridge has a route to the tunnel's remote address.
     TunnelNoRoute,
-    /// The station is not known yet that the tunnel's packet goes to next.
+    /// The Ethernet address of the tunnel packet's next hop is not known yet.
     TunnelNoNeighbour,
-    /// The tunnel's packet would be longer than IP can say.
+    /// The tunnel packet would exceed the maximum IP length.
     TunnelTooLong,
-    /// The tunnel does not carry such a frame.
+    /// The tunnel does not carry this kind of frame.
     TunnelPayload,
-    /// A tunnel's packet is damaged, or of an unknown kind.
+    /// A tunnel packet is malformed or of an unknown kind.
     TunnelMalformed,
-    /// A tunnel's packet is of no tunnel that there is.
+    /// A tunnel packet matches no tunnel port.
     TunnelNoPort,
-    /// A tunnel's packet has an option that must be known, and is not.
+    /// A tunnel packet has an unknown critical option.
     TunnelOption,
-    /// A tunnel's packet has met congestion, and its frame cannot be told of it.
+    /// A tunnel packet is marked as congested, and the inner packet cannot carry the mark.
     TunnelCongested,
 }
 
@@ -118,14 +119,14 @@ const DROPS: &[(WorkerDrop, &str)] = &[
     (WorkerDrop::TunnelCongested, "tunnel_congested"),
 ];
 
-/// What a worker has done.
+/// The work of a worker.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WorkerUsage {
-    /// Frames that came.
+    /// Received frames.
     pub frames: u64,
-    /// Batches in which they came.
+    /// Received batches.
     pub batches: u64,
-    /// The time of the turns in which any came.
+    /// The duration of all turns that received frames.
     pub busy: Duration,
 }
 
@@ -133,7 +134,7 @@ pub struct WorkerUsage {
 #[derive(Debug)]
 #[repr(align(64))]
 pub struct WorkerCounters {
-    /// Frames that came, batches of them, and the nanoseconds that they took.
+    /// Received frames, received batches, and the time spent on them in nanoseconds.
     frames: AtomicU64,
     batches: AtomicU64,
     busy_ns: AtomicU64,
@@ -143,7 +144,7 @@ pub struct WorkerCounters {
 }
 
 impl WorkerCounters {
-    /// Counters at zero.
+    /// Returns counters at zero.
     #[must_use]
     pub fn new() -> Arc<Self> {
         let zeros = || AtomicU64::new(0);
@@ -157,22 +158,22 @@ impl WorkerCounters {
         })
     }
 
-    /// The worker: one more of these.
+    /// Adds one drop. Called by the worker only.
     pub fn count(&self, drop: WorkerDrop) {
         self.add(drop, 1);
     }
 
-    /// The worker: so many more of these.
+    /// Adds drops. Called by the worker only.
     pub fn add(&self, drop: WorkerDrop, count: usize) {
         bump(&self.drops[drop as usize], count as u64);
     }
 
-    /// The worker: the interpreter dropped a frame.
+    /// Adds a drop by the interpreter. Called by the worker only.
     pub(crate) fn count_reason(&self, reason: DropReason) {
         bump(&self.reasons[reason.index()], 1);
     }
 
-    /// The worker: so many frames were handed to the interpreter, for each reason.
+    /// Adds slow-path packets by reason. Called by the worker only.
     pub(crate) fn add_handed(&self, counts: [u64; SlowPathReason::ALL.len()]) {
         for (cell, count) in self.handed.iter().zip(counts) {
             if count > 0 {
@@ -181,13 +182,13 @@ impl WorkerCounters {
         }
     }
 
-    /// The worker: a batch of so many frames has come.
+    /// Adds a received batch. Called by the worker only.
     pub(crate) fn add_batch(&self, frames: usize) {
         bump(&self.batches, 1);
         bump(&self.frames, frames as u64);
     }
 
-    /// The worker: a turn in which frames came took so long.
+    /// Adds the duration of a turn that received frames. Called by the worker only.
     pub(crate) fn add_busy(&self, took: Duration) {
         bump(
             &self.busy_ns,
@@ -195,7 +196,7 @@ impl WorkerCounters {
         );
     }
 
-    /// What it has done.
+    /// Returns the work so far.
     pub fn work(&self) -> WorkerUsage {
         let read = |cell: &AtomicU64| cell.load(Ordering::Relaxed);
         WorkerUsage {
@@ -205,29 +206,29 @@ impl WorkerCounters {
         }
     }
 
-    /// How many frames were handed to the interpreter.
+    /// Returns the number of slow-path packets.
     pub fn handed(&self) -> u64 {
         let cells = self.handed.iter();
         cells.map(|cell| cell.load(Ordering::Relaxed)).sum()
     }
 
-    /// How many of these.
+    /// Returns the number of drops of this reason.
     pub fn dropped(&self, drop: WorkerDrop) -> u64 {
         self.drops[drop as usize].load(Ordering::Relaxed)
     }
 
-    /// Every counter by name.
+    /// Returns all counters by name.
     pub fn read(&self) -> impl Iterator<Item = (&'static str, u64)> {
         self.drops().chain(self.interpreted())
     }
 
-    /// What was handed to the interpreter, by reason.
+    /// Returns the slow-path packets by reason.
     pub fn interpreted(&self) -> impl Iterator<Item = (&'static str, u64)> {
         let rows = SlowPathReason::ALL.iter().zip(&self.handed);
         rows.map(|((_, name), cell)| (*name, cell.load(Ordering::Relaxed)))
     }
 
-    /// What was dropped, by reason.
+    /// Returns the drops by reason.
     pub fn drops(&self) -> impl Iterator<Item = (&'static str, u64)> {
         let drops = DROPS
             .iter()

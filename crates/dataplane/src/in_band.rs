@@ -1,10 +1,10 @@
-//! InBandPayload of a bridge's frames is forwarded by `NORMAL` whatever its tables say: the way to its
-//! controllers, where that leads through the bridge itself (ovs-vswitchd.conf.db(5), Controller,
-//! `connection_mode`; Open vSwitch's "Design Decisions", in-band control).
+//! In-band control: `NORMAL` forwards frames between a bridge and its controllers independently of
+//! the tables, if that traffic passes through the bridge itself (ovs-vswitchd.conf.db(5),
+//! Controller, `connection_mode`; Open vSwitch's "Design Decisions", in-band control).
 //!
-//! They are rules above all others that controllers neither see nor can delete. They are looked at
-//! before the tables and not in them: rules of tables have priorities of 16 bits, are counted, and
-//! take part in all that OpenFlow says about rules, and these do not.
+//! The rules rank above all others, and controllers can neither see nor delete them. They precede
+//! the tables instead of being part of them: rules of tables have priorities of 16 bits, are
+//! counted, and are subject to all that OpenFlow specifies for rules, and these are not.
 
 use std::fmt;
 use std::net::{Ipv4Addr, SocketAddrV4};
@@ -14,20 +14,20 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use base::{Instant, PortNo, QueueId};
 use packet::MacAddr;
 
-/// InBandPayload is known of the way to a bridge's controllers.
+/// The addresses of in-band control.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct InBandConfig {
-    /// The address of the bridge's own interface.
+    /// The address of the bridge's local interface.
     pub local: MacAddr,
-    /// The stations that are next on the way.
+    /// The Ethernet addresses of the next hops to the controllers.
     pub next_hops: Vec<MacAddr>,
-    /// The controllers. Without any nothing is forwarded so.
+    /// The controllers. Without any, in-band control is disabled.
     pub remotes: Vec<SocketAddrV4>,
-    /// The queue by which what is forwarded so leaves; the usual one, if absent.
+    /// The egress queue of in-band frames; the default queue, if absent.
     pub queue: Option<QueueId>,
 }
 
-/// Frames of one kind.
+/// The match of an in-band rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum InBandKind {
     DhcpOfLocal(MacAddr),
@@ -60,7 +60,7 @@ impl InBandKind {
             }
     }
 
-    /// Whether a frame is of this kind.
+    /// Returns whether a frame is of this kind.
     fn has(self, from: PortNo, seen: &InBandFields) -> bool {
         match (self, seen.what) {
             (Self::DhcpOfLocal(local), InBandPayload::Udp(ports)) => {
@@ -107,17 +107,17 @@ impl fmt::Display for InBandKind {
     }
 }
 
-/// InBandPayload becomes of a frame whatever the tables say.
+/// The in-band treatment of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InBandPath {
-    /// It is forwarded by `NORMAL`, and met by no rule.
+    /// `NORMAL` forwards it, and no table sees it.
     Normal,
-    /// It goes by the tables, and to the bridge's own interface in any case: a DHCP server answers
-    /// somebody, and that may be the bridge.
+    /// The tables process it, and the bridge's local interface receives it in any case: it is a
+    /// reply of a DHCP server, possibly to the bridge.
     AlsoLocal,
 }
 
-/// Frames of one kind, and how many there were.
+/// An in-band rule and its counters.
 #[derive(Debug)]
 struct InBandRule {
     kind: InBandKind,
@@ -126,17 +126,17 @@ struct InBandRule {
     bytes: AtomicU64,
 }
 
-/// See the top of this file.
+/// The in-band rules of a bridge.
 #[derive(Debug)]
 pub struct InBand {
     config: InBandConfig,
-    /// The highest first.
+    /// Highest priority first.
     rules: Vec<Arc<InBandRule>>,
 }
 
 impl InBand {
-    /// InBandPayload is to be forwarded so; none if nothing. InBandPayload `before` forwarded, too, goes on being
-    /// counted.
+    /// Compiles the rules; none without controllers. Rules that `before` had too keep their
+    /// counters.
     pub fn compile(config: InBandConfig, before: Option<&Self>, now: Instant) -> Option<Arc<Self>> {
         if config.remotes.is_empty() {
             return None;
@@ -182,12 +182,13 @@ impl InBand {
         Some(Arc::new(Self { config, rules }))
     }
 
-    /// InBandPayload it was made of.
+    /// Returns the configuration.
     pub const fn config(&self) -> &InBandConfig {
         &self.config
     }
 
-    /// InBandPayload becomes of a frame that came in by `from`; none if that is the tables' business alone.
+    /// Returns the in-band treatment of a frame that was received on `from`; none if only the
+    /// tables process it.
     #[inline]
     pub fn way(&self, from: PortNo, frame: &[u8]) -> Option<InBandPath> {
         let seen = see(frame)?;
@@ -199,7 +200,7 @@ impl InBand {
         is_found.then_some(InBandPath::Normal)
     }
 
-    /// Counts a frame that is.
+    /// Counts an in-band frame.
     pub fn count(&self, from: PortNo, frame: &[u8]) {
         if let Some(rule) = self.find(from, frame) {
             rule.packets.fetch_add(1, Ordering::Relaxed);
@@ -214,7 +215,7 @@ impl InBand {
         rules.next().map(Arc::as_ref)
     }
 
-    /// Its rules as `bridge/dump-flows` shows them; `between` stands behind the counts.
+    /// Formats the rules as `bridge/dump-flows` does; `between` follows the counters.
     pub fn tell(&self, now: Instant, between: &str) -> String {
         let by = self
             .config
@@ -236,15 +237,15 @@ impl InBand {
     }
 }
 
-/// The ports of a DHCP client and of a server (RFC 2131, 4.1).
+/// The UDP ports of a DHCP client and of a server (RFC 2131, 4.1).
 const DHCP: (u16, u16) = (68, 67);
 const DHCP_ANSWER: (u16, u16) = (67, 68);
 
-/// InBandPayload is done by ARP (RFC 826).
+/// ARP opcodes (RFC 826).
 const REQUEST: u16 = 1;
 const REPLY: u16 = 2;
 
-/// As much of a frame as matters here.
+/// The fields of a frame that the rules match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct InBandFields {
     src: MacAddr,
@@ -263,13 +264,13 @@ enum InBandPayload {
         of: SocketAddrV4,
         to: SocketAddrV4,
     },
-    /// By the ports it goes from and to.
+    /// Source and destination ports.
     Udp((u16, u16)),
 }
 
-/// Looks at a frame; none if it can be of no kind.
+/// Parses a frame; none if no rule can match it.
 fn see(frame: &[u8]) -> Option<InBandFields> {
-    /// Tags that stand between addresses and type (IEEE 802.1Q, 9.5), at most.
+    /// The maximum number of tags between addresses and type (IEEE 802.1Q, 9.5).
     const TAGS_MAX: usize = 2;
     let (dst, rest) = frame.split_first_chunk::<6>()?;
     let (src, mut rest) = rest.split_first_chunk::<6>()?;
@@ -293,7 +294,7 @@ fn see(frame: &[u8]) -> Option<InBandFields> {
     })
 }
 
-/// ARP of Ethernet and IPv4 (RFC 826).
+/// Parses ARP over Ethernet and IPv4 (RFC 826).
 fn see_arp(bytes: &[u8]) -> Option<InBandPayload> {
     const ETHERNET_AND_IPV4: [u8; 6] = [0, 1, 8, 0, 6, 4];
     bytes.starts_with(&ETHERNET_AND_IPV4).then_some(())?;
@@ -304,7 +305,7 @@ fn see_arp(bytes: &[u8]) -> Option<InBandPayload> {
     })
 }
 
-/// TCP and UDP over IPv4, but for fragments behind the first (RFC 791, 3.1).
+/// Parses TCP and UDP over IPv4, except later fragments (RFC 791, 3.1).
 fn see_ip(bytes: &[u8]) -> Option<InBandPayload> {
     let length = usize::from(bytes.first()? & 0x0f) * 4;
     if number(bytes, 6)? & 0x1fff != 0 {

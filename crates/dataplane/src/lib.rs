@@ -1,5 +1,5 @@
-//! The data plane's side of the daemon: workers, and what they share with the
-//! control thread. No threads, sockets or clocks: those are the shell's.
+//! The data plane: workers, and the state that they share with the control thread. No threads,
+//! sockets or clocks: those belong to the runtime.
 
 pub mod bonds;
 pub mod capture;

@@ -1,4 +1,4 @@
-//! What the control thread and a worker tell each other, by a ring each way.
+//! Messages between the control thread and a worker, on one ring for each direction.
 
 use std::io;
 use std::net::IpAddr;
@@ -17,86 +17,86 @@ use crate::policer::PortPolicing;
 use flow_export::flows::Ipv4Flow;
 use l2::fdb::FdbKey;
 
-/// What the control thread tells a worker, in order.
+/// A command of the control thread to a worker; executed in order.
 pub enum WorkerCommand {
     /// Serve this queue.
     AddPort(PortKey, Box<dyn Queue>, PortPolicing),
-    /// Serve it no more, and give it back: to close a packet socket takes the kernel some
-    /// milliseconds, in which a worker would lose the frames of other ports. Where nobody
-    /// sends any more, all have let go of it.
+    /// Stop serving the port, and return its queue: to close a packet socket takes the kernel some
+    /// milliseconds, in which a worker would lose frames of other ports. When all senders of the
+    /// channel are dropped, every worker has released the port.
     RemovePort(PortKey, Sender<Box<dyn Queue>>),
-    /// Serve it by this queue, and give back the one by which it was served.
+    /// Serve the port by this queue, and return the present one.
     Exchange(Box<QueueExchange>),
-    /// Send this frame: the fate of a packet-out, decided already. What goes with it counts
-    /// if it leaves by a tunnel.
+    /// Send this frame, an output of a packet-out that the control thread has executed. The
+    /// pipeline fields matter if the port is a tunnel.
     Transmit(PortKey, Frame, Option<Box<PipelineFields>>),
     /// End.
     Stop,
 }
 
-/// A queue in place of another, and the way back for that one. What has come by it and was
-/// not taken yet stays in it.
+/// A replacement of a port's queue, and the channel for the old queue. Received frames that no
+/// worker has taken remain in the old queue.
 pub struct QueueExchange {
     /// The port.
     pub key: PortKey,
-    /// Its queue from now on.
+    /// The new queue.
     pub queue: Box<dyn Queue>,
-    /// Where to the other goes.
+    /// The channel for the old queue.
     pub back: Sender<ReturnedQueue>,
-    /// What it is to be there.
+    /// The purpose of the old queue.
     pub purpose: QueuePurpose,
 }
 
-/// A queue that a worker has given back.
+/// A queue that a worker has returned.
 pub struct ReturnedQueue {
     /// The port's queue.
     pub queue: Box<dyn Queue>,
-    /// What it is to be now.
+    /// The new purpose of the queue.
     pub purpose: QueuePurpose,
 }
 
-/// What a queue is given back for.
+/// The purpose of a returned queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QueuePurpose {
-    /// To be served by this worker.
+    /// This worker serves it.
     Serve(usize),
-    /// To be kept until a worker wants one that only sends.
+    /// The control thread keeps it until a worker needs a transmit-only queue.
     Keep,
 }
 
-/// What a worker tells the control thread. Events that find no room are dropped
-/// and counted: a storm of them must not slow forwarding.
+/// An event of a worker for the control thread. Events that find the ring full are dropped and
+/// counted: a storm of them must not slow forwarding.
 pub enum WorkerEvent {
-    /// A frame for the controllers.
+    /// A packet-in.
     PacketIn(Box<PacketInEvent>),
-    /// A station was seen where it was not known to be.
+    /// A source address on a port other than the learned one.
     Learn(PortKey, FdbKey),
-    /// A frame that came in here wants this of the tables.
+    /// A rule that a frame received on this port learned.
     LearnRule(PortKey, Box<LearnRequest>),
-    /// A message of a protocol between switches came in here, which the port is to understand.
+    /// A frame that this port punts.
     Punted(PortKey, Box<[u8]>),
-    /// What became of a frame that somebody watches.
+    /// The record of a captured frame.
     Captured(Box<CaptureRecord>),
-    /// A frame with what was said of multicast groups came in here, in this VLAN.
+    /// A multicast membership message that was received on this port in this VLAN.
     Membership(PortKey, u16, Box<[u8]>),
-    /// A frame that collectors are told of.
+    /// A sample for the exporters.
     Sampled(Box<FrameSample>),
-    /// A frame that a rule has told to a set of collectors.
+    /// A sample of a `sample` action.
     SampledByRule(Box<ActionSample>),
-    /// What was counted of a bridge's flows.
+    /// Flow counts of a bridge.
     Flows(BridgeId, Vec<Ipv4Flow>),
-    /// A tunnel's packet is to go to this host by this port, and where it is, nobody knows.
+    /// A tunnel packet needs the Ethernet address of this next hop on this port.
     Resolve(PortKey, IpAddr),
-    /// A queue's device is gone; the queue is no longer served.
+    /// The device of a queue disappeared; the worker serves the queue no longer.
     QueueGone(PortKey, io::Error),
 }
 
 /// A frame for the controllers.
 pub struct PacketInEvent {
-    /// Where it came in.
+    /// The ingress port.
     pub from: PortKey,
-    /// Why it is sent, and what was known of it.
+    /// The reason and the metadata of the packet-in.
     pub meta: PacketInMeta,
-    /// Its bytes, as they would be on the wire.
+    /// The bytes as they would be on the wire.
     pub data: Vec<u8>,
 }

@@ -1,9 +1,9 @@
-//! A bridge's mirrors, as workers read them: which frames are copied, and where the copies go
-//! (ovs-vswitchd.conf.db(5), the table `MirrorConfig`). Compiled once by the control thread; a bridge
+//! A bridge's mirrors, as workers read them: the selection of frames, and the output of copies
+//! (ovs-vswitchd.conf.db(5), the table `Mirror`). Compiled once by the control thread; a bridge
 //! without mirrors has none of it.
 //!
-//! A frame may be copied when it comes in, as it came, and each time when it leaves, as it
-//! leaves; but to one place once only. Who copies and sends is the caller's business.
+//! A mirror may copy a frame on ingress, unmodified, and on each egress, as it leaves; but one
+//! output receives only one copy of a frame. The caller makes and sends the copies.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use config::{LogicalPort, MIRRORS_MAX, MirrorConfig, MirrorOutput};
 #[cfg(test)]
 mod tests;
 
-/// Some of a bridge's mirrors, a bit for each.
+/// A set of a bridge's mirrors, one bit for each.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MirrorSet(u32);
 
@@ -46,23 +46,23 @@ impl MirrorSet {
     }
 }
 
-/// How much a mirror has copied. Written to by all workers: who copies a frame may as well.
+/// The counters of a mirror. All workers write to them: the cost is small beside that of a copy.
 #[derive(Debug, Default)]
 struct MirrorCounts {
     packets: AtomicU64,
     bytes: AtomicU64,
 }
 
-/// A mirror, ready to be asked.
+/// A compiled mirror.
 #[derive(Debug)]
 struct CompiledMirror {
     config: MirrorConfig,
-    /// Those with the same output, itself among them.
+    /// The mirrors with the same output, including itself.
     twins: MirrorSet,
     counts: Arc<MirrorCounts>,
 }
 
-/// What a port is to mirrors.
+/// The roles of a port in mirrors.
 #[derive(Clone, Copy, Debug, Default)]
 struct PortMirrors {
     arriving: MirrorSet,
@@ -70,26 +70,27 @@ struct PortMirrors {
     is_output: bool,
 }
 
-/// Which way a frame goes at a port.
+/// The direction of a frame at a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MirrorDirection {
-    /// It comes in.
+    /// Ingress.
     In,
-    /// It leaves.
+    /// Egress.
     Out,
 }
 
-/// See the top of this file.
+/// The mirrors of a bridge.
 #[derive(Debug)]
 pub struct Mirrors {
     plans: Vec<CompiledMirror>,
-    /// Those that take what passes any port.
+    /// The mirrors that select all ports.
     everywhere: MirrorSet,
     ports: BTreeMap<PortNo, PortMirrors>,
 }
 
 impl Mirrors {
-    /// Those that are asked for; none if there are none. One that was there `before` counts on.
+    /// Compiles the mirrors; none if there are none. Mirrors that `before` had too keep their
+    /// counters.
     pub fn compile(configs: &[MirrorConfig], before: Option<&Self>) -> Option<Arc<Self>> {
         let configs = &configs[..configs.len().min(MIRRORS_MAX)];
         let mut ports: BTreeMap<PortNo, PortMirrors> = BTreeMap::new();
@@ -137,7 +138,7 @@ impl Mirrors {
         self.plans.iter().find(|plan| plan.config.key == key)
     }
 
-    /// How many frames each has copied, by its key, and how many bytes they had.
+    /// Returns the copied frames and bytes of each mirror, by its key.
     pub fn counts(&self) -> impl Iterator<Item = (&str, (u64, u64))> {
         let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
         self.plans
@@ -148,18 +149,18 @@ impl Mirrors {
             })
     }
 
-    /// The ports that are mirrors' alone.
+    /// Returns the ports that are reserved for mirror output.
     pub fn outputs(&self) -> impl Iterator<Item = PortNo> {
         let outputs = self.ports.iter().filter(|(_, roles)| roles.is_output);
         outputs.map(|(port, _)| *port)
     }
 
-    /// Whether a port is a mirror's alone.
+    /// Returns whether a port is reserved for mirror output.
     pub fn is_output(&self, port: PortNo) -> bool {
         self.ports.get(&port).is_some_and(|roles| roles.is_output)
     }
 
-    /// Those that take what passes a port.
+    /// Returns the mirrors that select frames of a port in this direction.
     fn at(&self, port: PortNo, passing: MirrorDirection) -> MirrorSet {
         let roles = self.ports.get(&port).copied().unwrap_or_default();
         self.everywhere.with(match passing {
@@ -168,7 +169,7 @@ impl Mirrors {
         })
     }
 
-    /// Those that have had a frame, of which nothing is known but where it came in.
+    /// Returns the mirrors that have copied a frame, of which only the ingress port is known.
     pub fn had(&self, from: PortNo) -> MirrorSet {
         let taken = self.at(from, MirrorDirection::In);
         let plans = self.plans.iter().enumerate();
@@ -190,40 +191,40 @@ impl CompiledMirror {
     }
 }
 
-/// Who makes copies and sends them.
+/// The maker and sender of copies.
 pub trait MirrorSink {
-    /// A copy of a frame; none if there is no room for one.
+    /// Copies a frame; none if there is no buffer.
     fn copy(&mut self, frame: &Frame) -> Option<Frame>;
 
-    /// Sends a copy out of a port, of which this many bytes at most are to leave.
+    /// Sends a copy to a port, truncated to `snaplen` bytes.
     fn send(&mut self, port: PortNo, copy: Frame, snaplen: Option<u16>);
 
-    /// Takes back a copy that cannot have the tag that it was to have.
+    /// Releases a copy that cannot take its tag.
     fn give_up(&mut self, copy: Frame);
 }
 
-/// What says where copies go.
+/// The inputs of mirroring for one frame.
 #[derive(Clone, Copy)]
 pub struct MirrorContext<'a> {
     /// The mirrors.
     pub mirrors: &'a Mirrors,
     /// The bridge's ports.
     pub pipeline: &'a Pipeline,
-    /// What they are to `NORMAL`; none if all are plain.
+    /// Settings of `NORMAL` for the ports; none if all have defaults.
     pub switching: Option<&'a SwitchingView>,
-    /// By which the frame came in that copies are of.
+    /// The ingress port of the frame.
     pub from: PortNo,
 }
 
 impl MirrorContext<'_> {
-    /// Whether there is a mirror that takes what passes a port, of those that have not `had` it.
+    /// Returns whether any mirror that is not in `had` selects frames of a port in this direction.
     #[inline]
     pub fn is_watched(&self, port: PortNo, passing: MirrorDirection, had: MirrorSet) -> bool {
         !self.mirrors.at(port, passing).without(had).is_none()
     }
 
-    /// Has a frame that passes a port copied for the mirrors that take it, but for those that
-    /// have `had` it. The copy is another frame that leaves, of which others may take copies.
+    /// Copies a frame at a port to the mirrors that select it and are not in `had`. A copy is a
+    /// frame on egress too, which other mirrors may copy.
     pub fn mirror(
         &self,
         frame: &Frame,
@@ -269,7 +270,7 @@ impl MirrorContext<'_> {
         }
     }
 
-    /// The ports by which copies of a frame of these VLANs leave, and the VLANs that they are in.
+    /// Returns the ports of copies of a frame in these VLANs, and the VLANs of the copies.
     fn exits(
         &self,
         output: &MirrorOutput,
@@ -292,8 +293,8 @@ impl MirrorContext<'_> {
         }
     }
 
-    /// Whether copies in these VLANs leave by `port`: of several interfaces that are one
-    /// port, by one.
+    /// Returns whether `port` sends copies in these VLANs; of a bond only the first usable member
+    /// does.
     fn takes(&self, port: PortNo, within: &FrameVlans) -> bool {
         let sends = |port: &PortNo| self.sends(*port);
         let logical = self.logical(port);
@@ -304,7 +305,7 @@ impl MirrorContext<'_> {
         is_first && carries(logical, within) && !self.mirrors.is_output(port)
     }
 
-    /// Whether a port is there, may send, and is not kept apart from that of the frame.
+    /// Returns whether a port exists, may send, and is not protected from the ingress port.
     fn sends(&self, port: PortNo) -> bool {
         self.pipeline.check_egress(self.from, port).is_ok()
     }

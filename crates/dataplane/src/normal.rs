@@ -1,6 +1,6 @@
-//! `NORMAL`: what an ordinary, VLAN-aware learning switch would do with a frame
-//! (OF 1.3.5, 5.1; IEEE 802.1D, 7.7). Ports of which nothing is said carry every VLAN, tags as
-//! they come; of others `vlans` knows what they carry.
+//! `NORMAL`: the forwarding of a VLAN-aware learning switch (OF 1.3.5, 5.1; IEEE 802.1D, 7.7).
+//! Ports without a configuration carry every VLAN with unchanged tags; `vlans` decides about the
+//! others.
 //!
 //! Decisions only: the worker moves the frame, and the control thread learns.
 
@@ -15,53 +15,53 @@ use super::vlans::{ArrivalTags, FrameVlans, TagRewrite, admit, carries, leave};
 use l2::fdb::{FdbKey, FdbView};
 use l2::multicast_snooping::{MulticastClass, MulticastGroup, MulticastView};
 
-/// Where the frame goes.
+/// The destination of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NormalTarget {
-    /// Out of one port.
+    /// One port.
     Port(PortNo),
-    /// Out of all ports that take part in flooding, but not where it came from.
+    /// All ports that take part in flooding, except the ingress port.
     Flood,
-    /// Out of the ports of those who want it, but not where it came from.
+    /// The ports of a multicast group's members, except the ingress port.
     Group(MulticastClass),
-    /// Nowhere: it is for bridges only, or its destination is where it came from.
+    /// None: the frame is reserved for bridges, or its destination is behind the ingress port.
     Nowhere,
-    /// Nowhere: the port it came in by is not in its VLAN.
+    /// None: the ingress port does not carry the frame's VLAN.
     Refused,
-    /// Nowhere: the member of a bond that it came in by takes none such.
+    /// None: the ingress member of a bond does not accept such frames.
     Surplus,
-    /// Nowhere: it is one of ours that came back by a bond.
+    /// None: a frame of a local source returned by a bond.
     Looped,
 }
 
-/// What decides beside the frame.
+/// The inputs of a decision besides the frame.
 #[derive(Clone, Copy)]
 pub struct NormalContext<'a> {
-    /// Who is behind which port.
+    /// The forwarding database.
     pub stations: &'a FdbView,
-    /// Who is in which multicast group; none if all have every group's frames.
+    /// The members of multicast groups; none if all groups are flooded.
     pub multicast: Option<&'a MulticastView>,
-    /// What the ports are to `NORMAL`; none if all are plain.
+    /// Settings of `NORMAL` for the ports; none if all have defaults.
     pub switching: Option<&'a SwitchingView>,
-    /// Which ports are mirrors' alone; none if there are no mirrors.
+    /// The mirrors, whose output ports take no part; none if there are none.
     pub mirrors: Option<&'a Mirrors>,
 }
 
-/// What is to be done with a frame.
+/// The decision about a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NormalDecision {
-    /// Where it goes.
+    /// The destination.
     pub forward: NormalTarget,
-    /// What it teaches, if that is news: its sender is behind the port it came in by.
+    /// The source address to learn on the ingress port, if the forwarding database lacks it.
     pub learn: Option<FdbKey>,
-    /// The VLANs it is in.
+    /// The VLANs of the frame.
     pub within: FrameVlans,
-    /// Whether it says something of multicast groups that is to be heard.
+    /// True if multicast snooping needs the frame.
     pub is_membership: bool,
 }
 
 impl NormalContext<'_> {
-    /// The VLANs of a frame that came in by `from`; none if it may not.
+    /// Returns the VLANs of a frame that was received on `from`; none if the port refuses it.
     fn vlans(&self, (link, bytes): (&Link, &[u8]), from: PortNo) -> Option<FrameVlans> {
         match self.switching {
             None => admit(None, ArrivalTags::outermost(link)),
@@ -72,13 +72,13 @@ impl NormalContext<'_> {
         }
     }
 
-    /// Whether stations of a VLAN are learned.
+    /// Returns whether addresses of a VLAN are learned.
     fn learns_in(&self, vid: u16) -> bool {
         self.switching
             .is_none_or(|switching| !switching.config().flood_vlans.has(vid))
     }
 
-    /// Whether a frame is for bridges, and ends here.
+    /// Returns whether a frame is reserved for bridges and not forwarded.
     fn stops(&self, link: &Link) -> bool {
         let passes = || {
             self.switching
@@ -87,7 +87,7 @@ impl NormalContext<'_> {
         link.dst.is_bridge_reserved() && !passes()
     }
 
-    /// Who a frame teaches, that is not known where it came in by `from`.
+    /// Returns the source address of a frame, unless the forwarding database has it on `from`.
     pub fn news(
         &self,
         (link, bytes): (&Link, &[u8]),
@@ -120,7 +120,7 @@ impl NormalContext<'_> {
         }
     }
 
-    /// Decides for a frame that came in by `from`, and notes that its sender is alive.
+    /// Decides about a frame that was received on `from`, and refreshes the entry of its source.
     pub fn decide(
         &self,
         (link, bytes): (&Link, &[u8]),
@@ -161,7 +161,8 @@ impl NormalContext<'_> {
         }
     }
 
-    /// Where a frame goes that came in by `from`, and in which VLANs.
+    /// Returns the destination and the VLANs of a frame that was received on `from`, without side
+    /// effects.
     pub fn forward(
         &self,
         (link, bytes): (&Link, &[u8]),
@@ -178,7 +179,7 @@ impl NormalContext<'_> {
         }
     }
 
-    /// Where a frame goes, and whether it says something of multicast groups.
+    /// Returns the destination of a frame, and whether multicast snooping needs it.
     fn forward_in(
         &self,
         (link, bytes): (&Link, &[u8]),
@@ -205,8 +206,8 @@ impl NormalContext<'_> {
         (forward, false)
     }
 
-    /// Whether a frame of these VLANs that came in by `from` may leave by `to`, as far as
-    /// their settings go.
+    /// Returns whether the settings of the ports let a frame in these VLANs pass from `from` to
+    /// `to`.
     pub fn joins(&self, from: PortNo, to: PortNo, within: &FrameVlans) -> bool {
         let is_protected = |port| {
             let port = self.switching.and_then(|switching| switching.port(port));
@@ -215,20 +216,20 @@ impl NormalContext<'_> {
         self.reaches(to, within) && !(is_protected(from) && is_protected(to))
     }
 
-    /// Whether frames of these VLANs leave by `to`, wherever they come in.
+    /// Returns whether frames in these VLANs may leave by `to`, independently of the ingress port.
     pub fn reaches(&self, to: PortNo, within: &FrameVlans) -> bool {
         let is_mirrors_own = self.mirrors.is_some_and(|mirrors| mirrors.is_output(to));
         let carries = |switching: &SwitchingView| carries(switching.port(to), within);
         !is_mirrors_own && self.switching.is_none_or(carries)
     }
 
-    /// What becomes of the tags of a frame of these VLANs that leaves by `to`.
+    /// Returns the change of the tags of a frame in these VLANs that leaves by `to`.
     pub fn retag(&self, to: PortNo, within: &FrameVlans) -> TagRewrite {
         let port = self.switching.and_then(|switching| switching.port(to));
         leave(port, within)
     }
 
-    /// The ports by which a frame leaves, each with what becomes of its tags.
+    /// Returns the egress ports of a frame, each with the change of its tags.
     pub fn exits(
         &self,
         pipeline: &Pipeline,
@@ -257,8 +258,7 @@ impl NormalContext<'_> {
         }
     }
 
-    /// The ports by which a frame of the VLAN `vid` comes to those who want it, but not where it
-    /// came from.
+    /// Returns the egress ports to the members of a multicast group, except the ingress port.
     pub(crate) fn among(
         &self,
         pipeline: &Pipeline,
@@ -276,7 +276,7 @@ impl NormalContext<'_> {
             .filter(|port| forwards(pipeline, *port))
     }
 
-    /// The ports that a flooded frame leaves by, but not where it came from.
+    /// Returns the egress ports of a flooded frame, except the ingress port.
     pub(crate) fn flood(
         &self,
         pipeline: &Pipeline,
@@ -289,7 +289,8 @@ impl NormalContext<'_> {
     }
 }
 
-/// To whom a frame to many goes, and whether it says something of groups (RFC 4541, 2.1 and 3).
+/// Returns the destination of a multicast frame, and whether snooping needs it (RFC 4541, 2.1 and
+/// 3).
 fn among(view: &MulticastView, (link, bytes): (&Link, &[u8]), vid: u16) -> (NormalTarget, bool) {
     match Multicast::classify(bytes, link) {
         Some(Multicast::Query) => (NormalTarget::Flood, true),
@@ -305,12 +306,12 @@ fn among(view: &MulticastView, (link, bytes): (&Link, &[u8]), vid: u16) -> (Norm
     }
 }
 
-/// Whether `port` is there and may send.
+/// Returns whether `port` exists and may send.
 pub fn forwards(pipeline: &Pipeline, port: PortNo) -> bool {
     pipeline.port(port).is_some_and(|view| view.forwards())
 }
 
-/// The ports that take part in flooding, but not where a frame came from.
+/// Returns the ports that take part in flooding, except the ingress port.
 fn flood(pipeline: &Pipeline, from: PortNo) -> impl Iterator<Item = PortNo> {
     let floods = move |(port, view): &(PortNo, PortView)| *port != from && view.floods();
     pipeline.ports().filter(floods).map(|(port, _)| port)

@@ -1,9 +1,10 @@
-//! Which frames may come in by a port, and go to controllers: of these, a bucket of tokens for those that met no rule, and
-//! one for those that a rule sent, so that a storm of the ones leaves the others their way.
+//! Policers: rate limits of a port's ingress and egress, and of packet-ins. Packet-ins have one
+//! token bucket for frames without a matching rule and one for frames that a rule sends, so that a
+//! storm of one kind does not block the other.
 //!
-//! A bucket is the time at which it will be full again, a single number, as a meter's is
-//! (`pipeline`). Whoever has a share in it, workers and the control thread, changes it by
-//! compare-and-exchange; to find it empty is to read it.
+//! A bucket is the time at which it will be full again, a single number, as for meters
+//! (`pipeline`). Workers and the control thread change it by compare-and-exchange; a check of an
+//! empty bucket only reads.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,26 +20,26 @@ use config::{EgressLimit, IngressLimit, PacketRate, PolicerRate};
 
 const NANOS_PER_SEC: u64 = 1_000_000_000;
 
-/// What lets frames through, those of one port or those to one controller.
+/// The rate limits of one port, or of packet-ins to one controller.
 #[derive(Debug)]
 pub struct Policer {
     misses: PacketBucket,
     others: PacketBucket,
-    /// How much comes by the port at all.
+    /// Ingress in bits and in packets.
     kilobits: SizeBucket,
     kilopackets: SizeBucket,
-    /// How much leaves by it.
+    /// Egress in bytes.
     egress: SizeBucket,
-    /// What is marked of it, and whether anything is.
+    /// The DSCP marks on egress, and whether there are any.
     marks: ArcSwap<DscpMarks>,
     has_marks: AtomicBool,
 }
 
-/// With what IP packets are marked that leave by a port, by their queues.
+/// DSCP marks of IP packets on egress, by queue.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct DscpMarks {
     of: BTreeMap<Priority, Option<u8>>,
-    /// Those of queue 0, by which all leave that are for none of these.
+    /// The mark of queue 0, which carries the frames of unconfigured queues.
     otherwise: Option<u8>,
 }
 
@@ -59,7 +60,7 @@ impl DscpMarks {
 }
 
 impl Policer {
-    /// One that lets frames through at `rate`, of either kind; all of them, if there is none.
+    /// Returns a policer that admits packet-ins of either kind at `rate`; without a rate, all.
     pub fn new(rate: Option<PacketRate>) -> Arc<Self> {
         let policer = Self {
             misses: PacketBucket::default(),
@@ -74,13 +75,13 @@ impl Policer {
         Arc::new(policer)
     }
 
-    /// Goes over to another rate.
+    /// Sets the packet-in rate.
     pub fn set(&self, rate: Option<PacketRate>) {
         self.misses.set(rate);
         self.others.set(rate);
     }
 
-    /// Takes so much from the port from now on.
+    /// Limits the ingress of the port.
     pub fn limit_ingress(&self, limit: IngressLimit) {
         let thousands = |allowance: PolicerRate| EgressLimit {
             rate: u64::from(allowance.rate) * 1000,
@@ -90,22 +91,23 @@ impl Policer {
         self.kilopackets.set(thousands(limit.kilopackets));
     }
 
-    /// Whether not all may be taken from the port.
+    /// Returns whether there is an ingress limit.
     pub(crate) fn limits_ingress(&self) -> bool {
         self.kilobits.is_set() || self.kilopackets.is_set()
     }
 
-    /// Whether a frame that stands for so many, of so many bytes, may come in.
+    /// Returns whether a frame is within the ingress limit. Its size is given in frames and bytes
+    /// on the wire.
     pub(crate) fn admits(&self, (frames, bytes): (u64, u64), now: Instant) -> bool {
         self.kilobits.takes(bytes * 8, now) && self.kilopackets.takes(frames, now)
     }
 
-    /// Lets so many bytes leave by the port from now on; all, if there is no limit.
+    /// Limits the egress of the port; none removes the limit.
     pub fn limit_egress(&self, limit: Option<EgressLimit>) {
         self.egress.set(limit.unwrap_or_default());
     }
 
-    /// Has what leaves by the port marked as its queues say from now on, or not at all.
+    /// Sets the DSCP marks on egress by queue; none removes them.
     pub fn mark(&self, shape: Option<&QosConfig>) {
         let marks = shape.map(DscpMarks::new).unwrap_or_default();
         let has_any = marks.has_any();
@@ -113,12 +115,12 @@ impl Policer {
         self.has_marks.store(has_any, Ordering::Relaxed);
     }
 
-    /// Whether not all may leave by the port, or not as it is.
+    /// Returns whether there is an egress limit or a mark.
     pub(crate) fn touches_egress(&self) -> bool {
         self.egress.is_set() || self.has_marks.load(Ordering::Relaxed)
     }
 
-    /// DscpMarks a frame as its queue says, if it is an IP packet.
+    /// Sets the DSCP of an IP packet to the mark of its queue.
     pub(crate) fn mark_out(&self, frame: &mut Frame) {
         if !self.has_marks.load(Ordering::Relaxed) {
             return;
@@ -132,12 +134,12 @@ impl Policer {
         }
     }
 
-    /// Whether a frame of so many bytes may leave.
+    /// Returns whether a frame of this number of bytes is within the egress limit.
     pub(crate) fn lets_out(&self, (_, bytes): (u64, u64), now: Instant) -> bool {
         self.egress.takes(bytes, now)
     }
 
-    /// Whether a frame that is sent for this cause may pass.
+    /// Returns whether a packet-in of this cause is within the limit.
     pub fn takes(&self, cause: Cause, now: Instant) -> bool {
         let bucket = match cause {
             Cause::Miss | Cause::MissRule => &self.misses,
@@ -152,14 +154,14 @@ impl Policer {
     }
 }
 
-/// A bucket of which a frame takes what it is large.
+/// A token bucket from which a frame takes tokens by its size.
 #[derive(Debug, Default)]
 struct SizeBucket {
-    /// Tokens a second; zero if there is no limit.
+    /// Tokens per second; zero for no limit.
     rate: AtomicU64,
-    /// Nanoseconds that an empty bucket takes to fill.
+    /// Nanoseconds in which an empty bucket fills.
     burst: AtomicU64,
-    /// When it is full, in nanoseconds since the start; in the past if it is.
+    /// The time at which it is full, in nanoseconds since the start; in the past if it is full.
     full_at: AtomicU64,
 }
 
@@ -190,7 +192,7 @@ impl SizeBucket {
     }
 }
 
-/// Nanoseconds that so many tokens take at a rate; none without a rate.
+/// Returns the nanoseconds of this number of tokens at a rate; none without a rate.
 fn time_for(tokens: u64, rate: u64) -> Option<u64> {
     let nanos = u128::from(tokens) * u128::from(NANOS_PER_SEC);
     let time = nanos.checked_div(rate.into())?;
@@ -199,11 +201,11 @@ fn time_for(tokens: u64, rate: u64) -> Option<u64> {
 
 #[derive(Debug, Default)]
 struct PacketBucket {
-    /// Nanoseconds that a frame's token takes to come back; zero if there is no limit.
+    /// Nanoseconds for one token; zero for no limit.
     cost: AtomicU64,
-    /// Nanoseconds that an empty bucket takes to fill.
+    /// Nanoseconds in which an empty bucket fills.
     burst: AtomicU64,
-    /// When it is full, in nanoseconds since the start; in the past if it is.
+    /// The time at which it is full, in nanoseconds since the start; in the past if it is full.
     full_at: AtomicU64,
 }
 
@@ -211,7 +213,7 @@ impl PacketBucket {
     fn set(&self, rate: Option<PacketRate>) {
         let cost = rate.map_or(0, |rate| NANOS_PER_SEC / u64::from(rate.per_second().get()));
         let burst = rate.map_or(0, |rate| cost * u64::from(rate.burst().get()));
-        // Who reads the one before the other is changed judges a frame by something between.
+        // A reader between the two stores applies a mixture of the old and the new rate.
         self.burst.store(burst, Ordering::Relaxed);
         self.cost.store(cost, Ordering::Relaxed);
     }
@@ -231,8 +233,8 @@ impl PacketBucket {
     }
 }
 
-/// What came of a port's frames for controllers, as far as one worker took them: plain
-/// loads and stores of its own, summed by whoever reads.
+/// Packet-in counters of a port on one worker: plain loads and stores of the worker, added up by
+/// readers.
 #[derive(Debug, Default)]
 pub struct PacketInCounters {
     told: AtomicU64,
@@ -240,17 +242,17 @@ pub struct PacketInCounters {
 }
 
 impl PacketInCounters {
-    /// The worker: so many more were handed on.
+    /// Adds sent packet-ins. Called by the worker only.
     pub(crate) fn add_told(&self, count: u64) {
         add(&self.told, count);
     }
 
-    /// The worker: so many more came too fast.
+    /// Adds packet-ins above the rate. Called by the worker only.
     pub(crate) fn add_policed(&self, count: u64) {
         add(&self.policed, count);
     }
 
-    /// Both by name.
+    /// Returns both counters by name.
     pub fn read(&self) -> [(&'static str, u64); 2] {
         [
             ("packet_in_sent", self.told.load(Ordering::Relaxed)),
@@ -263,12 +265,12 @@ fn add(cell: &AtomicU64, count: u64) {
     cell.store(cell.load(Ordering::Relaxed) + count, Ordering::Relaxed);
 }
 
-/// A port's way to the controllers, as a worker has it.
+/// The policer of a port and the packet-in counters of one worker.
 #[derive(Clone, Debug)]
 pub struct PortPolicing {
     /// Shared by all workers that serve the port.
     pub policer: Arc<Policer>,
-    /// The worker's own.
+    /// The worker's own counters.
     pub counters: Arc<PacketInCounters>,
 }
 
@@ -318,7 +320,7 @@ mod tests {
         });
         assert_eq!(admitted(1500, 10_000, 9000), 2000);
         assert_eq!(admitted(64, 10_000, 9005), 5);
-        // What leaves is another matter: 3000 bytes are two such frames.
+        // Egress has its own limit: 3000 bytes are two such frames.
         assert!(!policer.touches_egress());
         let limit = EgressLimit {
             rate: 1500,
@@ -348,7 +350,7 @@ mod tests {
                 .collect(),
         };
         let tos = |id: Option<u32>| {
-            // An IPv4 header of no options behind an Ethernet header.
+            // An IPv4 header without options behind an Ethernet header.
             let mut bytes = [0; 34];
             bytes[12..16].copy_from_slice(&[8, 0, 0x45, 1]);
             bytes[17] = 20;
@@ -365,7 +367,7 @@ mod tests {
         policer.mark(Some(&shape(&[(1, None), (7, Some(10))])));
         assert!(policer.touches_egress());
         assert_eq!(all(), [1, 1, 1, 41, 1]);
-        // Who is for a queue that is not there leaves by queue 0.
+        // Frames of an unconfigured queue leave by queue 0.
         policer.mark(Some(&shape(&[(0, Some(8)), (1, None), (7, Some(10))])));
         assert_eq!(all(), [33, 33, 1, 41, 33]);
         policer.mark(None);

@@ -1,5 +1,5 @@
-//! What workers run: a snapshot of every bridge's tables and stations, with a
-//! number. Published whole, so a frame sees a change whole or not at all.
+//! The program of the workers: a snapshot of every bridge's tables and forwarding database, with a
+//! generation. It is published whole, so a frame sees a change whole or not at all.
 
 use std::sync::Arc;
 
@@ -24,51 +24,51 @@ use super::virtual_links::VirtualLinks;
 use l2::fdb::FdbView;
 use l2::multicast_snooping::MulticastView;
 
-/// A bridge's place in a program. Not used again while the process lives.
+/// The identifier of a bridge, unique for the lifetime of the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BridgeId(pub u32);
 
 impl BridgeId {
-    /// None: the host's own interfaces, by their numbers, which tunnels' packets go by.
+    /// The pseudo-bridge of the host's own interfaces, by their indices, for tunnel packets.
     pub const HOST: Self = Self(u32::MAX);
 }
 
-/// The number of a publication. Barriers and final counts wait for the workers
-/// to have passed it.
+/// The number of a publication. Barrier replies and final counters wait until all workers have
+/// passed it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Generation(pub u64);
 
 /// One bridge of a program.
 #[derive(Clone)]
 pub struct BridgeProgram {
-    /// Which bridge.
+    /// The bridge.
     pub id: BridgeId,
-    /// Its tables.
+    /// The tables.
     pub pipeline: Pipeline,
-    /// The same tables, compiled.
+    /// The compiled tables.
     pub compiled: View,
-    /// Its stations.
+    /// The forwarding database.
     pub stations: FdbView,
-    /// Who is in which multicast group, if the bridge listens in.
+    /// The members of multicast groups, if the bridge snoops.
     pub multicast: Option<MulticastView>,
-    /// What its ports are to `NORMAL`; none if all are plain.
+    /// Settings of `NORMAL` for the ports; none if all have defaults.
     pub switching: Option<Arc<SwitchingView>>,
-    /// What its ports take of what switches say to each other; none if nothing.
+    /// Control protocols that ports punt; none if no port punts.
     pub punts: Option<Arc<PuntTable>>,
-    /// What of its frames is copied, and where to; none if nothing.
+    /// Mirrors; none if there are none.
     pub mirrors: Option<Arc<Mirrors>>,
-    /// Ports that a spanning tree keeps out; none if there are none.
+    /// Ports that the spanning tree blocks; none if no port is blocked.
     pub stp_filter: Option<Arc<StpFilter>>,
-    /// Who watches its frames; none if nobody does.
+    /// Captures; none if there are none.
     pub captures: Option<Arc<Captures>>,
-    /// The way to its controllers through itself; none if there is none.
+    /// In-band rules; none if in-band control is disabled.
     pub in_band: Option<Arc<InBand>>,
-    /// Which of its frames are told of to collectors; none if none are.
+    /// Sampling settings; none if nothing is sampled.
     pub sampling: Option<Arc<SamplingView>>,
 }
 
 impl BridgeProgram {
-    /// What frames are run on that came in by a port now.
+    /// Returns the batch context of frames received on `from`.
     #[inline]
     pub(crate) fn ground(&self, from: PortNo, now: Instant) -> BatchContext<'_> {
         BatchContext {
@@ -79,7 +79,7 @@ impl BridgeProgram {
         }
     }
 
-    /// What decides for `NORMAL`.
+    /// Returns the inputs of `NORMAL`.
     pub fn knowledge(&self) -> NormalContext<'_> {
         NormalContext {
             stations: &self.stations,
@@ -90,21 +90,21 @@ impl BridgeProgram {
     }
 }
 
-/// All bridges at one moment.
+/// A snapshot of all bridges.
 #[derive(Clone, Default)]
 pub struct Program {
-    /// The publication's number.
+    /// The generation.
     pub generation: Generation,
     /// The bridges, by id.
     pub bridges: Vec<BridgeProgram>,
-    /// What is behind ports within the process.
+    /// The peers of virtual ports.
     pub virtual_links: Arc<VirtualLinks>,
-    /// What tunnels' packets go by.
+    /// The underlay of tunnels.
     pub underlay: Arc<Underlay>,
 }
 
 impl Program {
-    /// The ports at which tunnels' packets come in.
+    /// Returns the ports that terminate tunnel packets.
     pub(crate) fn terminating(&self) -> Vec<PortKey> {
         match self.underlay.terminates() {
             true => {
@@ -117,7 +117,7 @@ impl Program {
         }
     }
 
-    /// The bridge with this id, if it is still there.
+    /// Returns the bridge with this id, if it exists.
     pub fn bridge(&self, id: BridgeId) -> Option<&BridgeProgram> {
         let place = self
             .bridges
@@ -127,45 +127,45 @@ impl Program {
     }
 }
 
-/// Where the control thread puts programs and workers find them.
+/// The shared pointer through which the control thread publishes programs.
 #[derive(Default)]
 pub struct Publication(ArcSwap<Program>);
 
 impl Publication {
-    /// The newest program, for a moment.
+    /// Returns the newest program, for a short use.
     #[inline]
     pub fn load(&self) -> Guard<Arc<Program>> {
         scheduling_point();
         self.0.load()
     }
 
-    /// The newest program.
+    /// Returns the newest program.
     pub fn load_full(&self) -> Arc<Program> {
         scheduling_point();
         self.0.load_full()
     }
 
-    /// The control thread: a newer one. Returns the one before.
+    /// Publishes a program and returns the previous one. Called by the control thread only.
     pub(crate) fn swap(&self, program: Arc<Program>) -> Arc<Program> {
         scheduling_point();
         self.0.swap(program)
     }
 }
 
-/// What a worker is doing, as far as others have to know.
+/// The activity of a worker, as far as other threads depend on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum WorkerActivity {
     /// It may be within a batch.
     Busy,
-    /// Between two batches, it has left its core to others for a moment.
+    /// Between two batches, it has yielded its core for a moment.
     Yielding,
-    /// Between two batches, it sleeps until it is woken.
+    /// Between two batches, it sleeps until another thread wakes it.
     Asleep,
 }
 
-/// What one worker and the control thread say to each other outside the rings. Its cache line
-/// is not written to by other workers.
+/// State that one worker and the control thread share outside the rings. No other worker writes to
+/// its cache line.
 #[derive(Debug)]
 #[repr(align(64))]
 pub struct WorkerProgress {
@@ -175,7 +175,7 @@ pub struct WorkerProgress {
 }
 
 impl WorkerProgress {
-    /// A worker that has passed no generation and is busy.
+    /// Returns the state of a busy worker that has passed no generation.
     #[must_use]
     pub fn new() -> Arc<Self> {
         Arc::new(Self {
@@ -184,31 +184,33 @@ impl WorkerProgress {
         })
     }
 
-    /// The worker: no frame will meet a program older than `generation` any more.
+    /// Records that no frame will meet a program older than `generation`. Called by the worker
+    /// only.
     pub fn pass(&self, generation: Generation) {
         self.passed.store(generation.0, Ordering::Release);
     }
 
-    /// The control thread: how far the worker is.
+    /// Returns the last generation that the worker passed.
     pub fn passed(&self) -> Generation {
         Generation(self.passed.load(Ordering::Acquire))
     }
 
-    /// The worker: about to rest, or busy again. When it is about to rest it must look for
-    /// news once more before it does: either it sees the news, or whoever brought them
-    /// sees it resting. When it is busy again it must look for news before its next batch.
+    /// Announces an activity. Called by the worker only. Before it rests, the worker must announce
+    /// the rest and then check for news once more: either it sees the news, or their sender sees it
+    /// at rest. After it announces that it is busy, it must check for news before its next batch.
     pub(super) fn take(&self, posture: WorkerActivity) {
         self.posture.store(posture as u8, Ordering::SeqCst);
         fence(Ordering::SeqCst);
     }
 
-    /// The control thread, after bringing news: whether the worker must be woken.
+    /// Returns whether the worker must be woken. Called by the control thread after it has sent
+    /// news.
     pub(crate) fn is_asleep(&self) -> bool {
         self.posture() == WorkerActivity::Asleep as u8
     }
 
-    /// The control thread, after bringing news: whether the worker is between two batches,
-    /// and will look for them before its next.
+    /// Returns whether the worker is between two batches, and will check for news before its next.
+    /// Called by the control thread after it has sent news.
     pub(crate) fn is_resting(&self) -> bool {
         self.posture() != WorkerActivity::Busy as u8
     }

@@ -1,8 +1,8 @@
-//! The writer's end of the publication: the numbers of programs, how far all workers are, and
-//! programs that another has taken the place of, until no worker holds them.
+//! The writer's end of the publication: generations, the progress of all workers, and replaced
+//! programs until no worker holds them.
 //!
-//! When it is time to publish, and what waits until workers have passed a program, is the
-//! control thread's.
+//! The control thread decides about the time of a publication and about the effects that wait for
+//! it.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -12,36 +12,35 @@ use super::underlay::Underlay;
 use super::virtual_links::VirtualLinks;
 use super::worker_handle::{WakeWorker, WorkerHandle};
 
-/// Programs that wait to be freed until the workers are woken to let go of them. They
-/// share what did not change between them, so a few cost little; asleep, a worker
-/// would keep all of a second's.
+/// The number of replaced programs above which workers are woken to release them. Programs share
+/// unchanged state, so a few cost little; an asleep worker would keep all programs of a second.
 const RETIRED_MAX: usize = 64;
 
-/// A program that another has taken the place of.
+/// A program that a newer one has replaced.
 pub struct RetiredProgram {
-    /// The program; nobody else has it.
+    /// The program; this is the last reference.
     pub program: Arc<Program>,
-    /// Whether it may be the last that holds so many rules that to free it takes long.
+    /// True if it may hold the last references to so many rules that its deallocation takes long.
     pub is_large: bool,
 }
 
-/// See the top of this file.
+/// The publisher of programs.
 pub struct Publisher {
     publication: Arc<Publication>,
-    /// The newest program's.
+    /// The newest generation.
     generation: Generation,
-    /// How far all workers were when they were asked last.
+    /// The generation that all workers had passed at the last check.
     passed: Generation,
-    /// Programs that workers may still run, the oldest first. They are freed here, never by a worker.
+    /// Replaced programs that workers may still run, oldest first. Never a worker frees them.
     retired: VecDeque<RetiredProgram>,
-    /// What is behind ports within the process, from the next publication on.
+    /// The peers of virtual ports from the next publication on.
     virtual_links: Arc<VirtualLinks>,
-    /// What tunnels' packets go by, from then on.
+    /// The underlay of tunnels from the next publication on.
     underlay: Arc<Underlay>,
 }
 
 impl Publisher {
-    /// Nothing published yet.
+    /// Returns a publisher that has published nothing.
     pub fn new(publication: Arc<Publication>) -> Self {
         Self {
             publication,
@@ -53,28 +52,27 @@ impl Publisher {
         }
     }
 
-    /// What tunnels' packets go by.
+    /// Returns the underlay of tunnels.
     pub fn underlay(&self) -> &Underlay {
         &self.underlay
     }
 
-    /// Has tunnels' packets go by this from the next publication on.
+    /// Sets the underlay of tunnels for the next publication.
     pub fn set_underlay(&mut self, underlay: Underlay) {
         self.underlay = Arc::new(underlay);
     }
 
-    /// What is behind ports within the process.
+    /// Returns the peers of virtual ports.
     pub fn virtual_links(&self) -> &VirtualLinks {
         &self.virtual_links
     }
 
-    /// Has this be behind ports within the process from the next publication on.
+    /// Sets the peers of virtual ports for the next publication.
     pub fn set_virtual_links(&mut self, virtual_links: VirtualLinks) {
         self.virtual_links = Arc::new(virtual_links);
     }
 
-    /// Publishes the bridges as they are now; `is_large` is of the program that is published
-    /// until then.
+    /// Publishes the present bridges; `is_large` describes the program that this one replaces.
     pub fn publish<'a, W: WakeWorker + 'a>(
         &mut self,
         bridges: Vec<BridgeProgram>,
@@ -90,15 +88,14 @@ impl Publisher {
         };
         let program = self.publication.swap(Arc::new(program));
         self.retired.push_back(RetiredProgram { program, is_large });
-        // One that is asleep need not be woken for a new program, only to let go of old ones.
+        // An asleep worker need not be woken for a new program, only to release old ones.
         if is_large || self.retired.len() > RETIRED_MAX {
             workers.for_each(WorkerHandle::wake_if_asleep);
         }
         self.generation
     }
 
-    /// How far all workers are, if that is farther than when they were asked last: no frame
-    /// will meet what was before.
+    /// Returns the generation that all workers have passed, if it has advanced since the last call.
     pub fn advance<'a, W: WakeWorker + 'a>(
         &mut self,
         workers: impl Iterator<Item = &'a WorkerHandle<W>>,
@@ -109,7 +106,7 @@ impl Publisher {
         Some(passed)
     }
 
-    /// The programs that no worker holds any more.
+    /// Removes and returns the programs that no worker holds.
     pub fn let_go<'a, W: WakeWorker + 'a>(
         &mut self,
         workers: impl Iterator<Item = &'a WorkerHandle<W>>,

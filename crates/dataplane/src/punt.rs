@@ -1,8 +1,6 @@
-//! What a bridge takes out of the frames that come in by its ports, before its tables see them:
-//! what switches say to each other, by ports that are to understand it.
+//! Punt: control frames of other switches that a port takes out of the data path before the tables.
 //!
-//! Who understands it is the bridge's business, on the control thread. A bridge none of whose
-//! ports understands any has none of this.
+//! The bridge handles them on the control thread. A bridge without such ports has none of this.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,27 +8,27 @@ use std::sync::Arc;
 use base::PortNo;
 use packet::wire::{ethernet, slow};
 
-/// Where bridges send what is for the next bridge (IEEE 802.1D, table 7-10).
+/// The destination address of BPDUs (IEEE 802.1D, table 7-10).
 pub const BRIDGE_GROUP_ADDRESS: [u8; 6] = [0x01, 0x80, 0xc2, 0, 0, 0];
 
-/// The service access point of spanning trees, as it begins a frame's LLC header, twice, with
-/// the byte that says that it is a datagram (IEEE 802.1D, 9.2).
+/// The LLC header of spanning tree frames: both service access points, and the control byte for
+/// unnumbered information (IEEE 802.1D, 9.2).
 const SPANNING: [u8; 3] = [0x42, 0x42, 0x03];
 
-/// A length in place of an EtherType is not above this (IEEE 802.3, 3.2.6).
+/// The maximum value of a length field in place of an EtherType (IEEE 802.3, 3.2.6).
 const LENGTH_MAX: u16 = 1500;
 
-/// The protocols of which a port takes the messages.
+/// The protocols that a port punts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PuntedProtocols {
-    /// The slow ones of 802.3, among them LACP.
+    /// The slow protocols of IEEE 802.3, among them LACP.
     pub slow: bool,
-    /// Spanning trees.
+    /// STP and RSTP.
     pub spanning: bool,
 }
 
 impl PuntedProtocols {
-    /// Whether it takes this frame.
+    /// Returns whether the port punts this frame.
     #[inline]
     pub fn takes(self, frame: &[u8]) -> bool {
         (self.slow && slow::is_slow_protocol(frame)) || (self.spanning && is_bpdu(frame))
@@ -41,15 +39,14 @@ impl PuntedProtocols {
     }
 }
 
-/// Whether this is a BPDU, whose bytes are [`bpdu`].
+/// Returns whether a frame is a BPDU; [`bpdu`] returns its bytes.
 #[inline]
 pub fn is_bpdu(frame: &[u8]) -> bool {
     let begins = frame.first_chunk() == Some(&BRIDGE_GROUP_ADDRESS);
     begins && bpdu(frame).is_some()
 }
 
-/// What follows the length of a frame that has an LLC header of spanning trees, as long as that
-/// says.
+/// Returns the LLC header and the BPDU of a spanning tree frame, by its length field.
 pub fn bpdu(frame: &[u8]) -> Option<&[u8]> {
     let (header, rest) = frame.split_first_chunk::<{ ethernet::LEN }>()?;
     let length = u16::from_be_bytes([header[12], header[13]]);
@@ -57,12 +54,12 @@ pub fn bpdu(frame: &[u8]) -> Option<&[u8]> {
     (length <= LENGTH_MAX && rest.starts_with(&SPANNING)).then_some(rest)
 }
 
-/// What each port of a bridge takes.
+/// The punted protocols of each port of a bridge.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PuntTable(BTreeMap<PortNo, PuntedProtocols>);
 
 impl PuntTable {
-    /// Those of these ports; none if they take nothing.
+    /// Compiles the table; none if no port punts.
     pub fn compile(
         ports: impl IntoIterator<Item = (PortNo, PuntedProtocols)>,
     ) -> Option<Arc<Self>> {
@@ -71,7 +68,7 @@ impl PuntTable {
         (!some.is_empty()).then(|| Arc::new(Self(some)))
     }
 
-    /// What a port takes; none if nothing.
+    /// Returns the protocols that a port punts; none if it punts none.
     pub fn of(&self, port: PortNo) -> Option<PuntedProtocols> {
         self.0.get(&port).copied()
     }

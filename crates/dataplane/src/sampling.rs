@@ -1,7 +1,7 @@
-//! Which of a bridge's frames are told of to collectors: one of so many, at random.
+//! Random sampling of a bridge's frames: one of N on average.
 //!
-//! For each purpose frames are passed over, a number drawn anew each time. One of every so many
-//! would always be the same of a pattern that recurs (sFlow version 5, section 3.1).
+//! For each purpose a random number of frames is skipped before the next sample. A sample of every
+//! N-th frame would always hit the same frame of a periodic pattern (sFlow version 5, section 3.1).
 
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -13,74 +13,74 @@ use packet::Frame;
 
 use super::slots::PortKey;
 
-/// What samples of a bridge are taken for, and how many; workers take them.
+/// The sampling settings of a bridge for the workers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SamplingView {
-    /// For sFlow, one of so many.
+    /// The sFlow rate: one of N frames.
     pub sflow: Option<NonZeroU32>,
-    /// For IPFIX, of those that come in, and of those that leave.
+    /// The IPFIX rates on ingress and on egress.
     pub ipfix: [Option<NonZeroU32>; 2],
-    /// So much of a frame is told, in bytes.
+    /// The maximum number of bytes of a sample.
     pub snap: usize,
-    /// Whether all are counted by flows.
+    /// True if NetFlow counts all frames by flow.
     pub flows: bool,
-    /// The sets of collectors that rules may have frames told to, in order.
+    /// The ids of configured collector sets for `sample` actions, sorted.
     pub sets: Vec<u32>,
 }
 
 impl SamplingView {
-    /// Whether any are sampled.
+    /// Returns whether any frames are sampled.
     pub const fn samples(&self) -> bool {
         !matches!((self.sflow, self.ipfix), (None, [None, None]))
     }
 }
 
-/// What a frame is sampled for.
+/// The purposes for which a frame is sampled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SampleChoice {
-    /// sFlow; and how many frames it stands for, those that were passed over among them.
+    /// sFlow: the number of frames that the sample represents, including the skipped ones.
     pub sflow: Option<u64>,
-    /// IPFIX, as it comes in, and as it leaves; likewise.
+    /// IPFIX on ingress and on egress, likewise.
     pub ipfix: [Option<u64>; 2],
 }
 
 impl SampleChoice {
-    /// Whether it is sampled for nothing.
+    /// Returns whether there is no purpose.
     pub(crate) const fn is_nothing(self) -> bool {
         matches!((self.sflow, self.ipfix), (None, [None, None]))
     }
 }
 
-/// A frame that was sampled, as far as is told of it.
+/// A sampled frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FrameSample {
-    /// Where it came in.
+    /// The ingress port.
     pub from: PortKey,
-    /// What it is for.
+    /// The purposes.
     pub chosen: SampleChoice,
-    /// How many samples for sFlow were lost since the last that the control thread had room for.
+    /// sFlow samples that were lost since the last one that the event ring had room for.
     pub missed: u32,
-    /// How it came.
+    /// The frame on ingress.
     pub arrived: FrameExcerpt,
-    /// How it left, wherever it did.
+    /// The frame on each egress.
     pub departed: Vec<SampledOutput>,
 }
 
-/// A frame that a rule has told to a set of collectors, as it was then.
+/// A frame that a `sample` action selected, at that point of the pipeline.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ActionSample {
-    /// Where it came in.
+    /// The ingress port.
     pub from: PortKey,
-    /// What the rule says.
+    /// The action.
     pub sample: flow::SampleAction,
-    /// For how many frames it stands.
+    /// The number of frames that the sample represents.
     pub stands_for: u64,
-    /// What it was.
+    /// The frame.
     pub frame: FrameExcerpt,
 }
 
 impl ActionSample {
-    /// The frame; it stands for as many as a rule's samples are apart.
+    /// Returns a sample; the reciprocal of the probability is the number of frames it represents.
     pub fn of(frame: &Frame, from: PortKey, sample: flow::SampleAction) -> Self {
         let apart = u16::MAX.checked_div(sample.probability).unwrap_or(1);
         Self {
@@ -92,27 +92,27 @@ impl ActionSample {
     }
 }
 
-/// A frame that leaves by a port.
+/// A sampled frame on egress.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SampledOutput {
     /// The port.
     pub port: PortNo,
-    /// How it leaves.
+    /// The frame.
     pub frame: FrameExcerpt,
 }
 
-/// Chooses the frames of one bridge for one worker.
+/// The sampler of one bridge in one worker.
 pub(crate) struct FrameSampler {
     random: SampleRandom,
     view: Arc<SamplingView>,
     sflow: Option<SampleSkip>,
     ipfix: [Option<SampleSkip>; 2],
-    /// Samples for sFlow that were lost and not told of.
+    /// Lost sFlow samples that no sample has reported yet.
     missed: u32,
 }
 
 impl FrameSampler {
-    /// One that draws by this seed.
+    /// Returns a sampler with this seed.
     pub(crate) fn new(view: &Arc<SamplingView>, seed: u64) -> Self {
         let mut random = SampleRandom::new(seed);
         let mut skip =
@@ -126,12 +126,13 @@ impl FrameSampler {
         }
     }
 
-    /// Whether it chooses by this view.
+    /// Returns whether the sampler uses these settings.
     pub(crate) fn is_by(&self, view: &Arc<SamplingView>) -> bool {
         Arc::ptr_eq(&self.view, view)
     }
 
-    /// What a frame is to be sampled for that stands for so many.
+    /// Returns the purposes for which a frame is sampled. `frames` is its number of frames on the
+    /// wire.
     #[inline]
     pub(crate) fn choose(&mut self, frames: u64) -> SampleChoice {
         let random = &mut self.random;
@@ -142,7 +143,7 @@ impl FrameSampler {
         }
     }
 
-    /// How many samples are to be told of as lost with one for these purposes.
+    /// Returns the number of lost samples that a sample for these purposes reports.
     pub(crate) const fn missed(&self, chosen: SampleChoice) -> u32 {
         match chosen.sflow {
             None => 0,
@@ -150,8 +151,8 @@ impl FrameSampler {
         }
     }
 
-    /// Takes note that a sample for these purposes was told, or lost: then the next stands for
-    /// its frames, too.
+    /// Records that a sample for these purposes was sent or lost. After a loss the next sample also
+    /// represents its frames.
     pub(crate) fn settle(&mut self, chosen: SampleChoice, told: bool) {
         if told {
             self.missed -= self.missed(chosen);
@@ -168,12 +169,12 @@ impl FrameSampler {
     }
 }
 
-/// The way to the next sample.
+/// The distance to the next sample.
 struct SampleSkip {
     rate: NonZeroU32,
-    /// The next sample is the frame of this number, counted from one.
+    /// The number of the frame that is the next sample, counted from one.
     left: u64,
-    /// How many were passed over.
+    /// The number of skipped frames.
     passed: u64,
 }
 
@@ -186,8 +187,8 @@ impl SampleSkip {
         }
     }
 
-    /// Passes a frame that stands for so many; answers for how many it does as a sample, if it
-    /// is one.
+    /// Counts a frame of `frames` frames on the wire. Returns the number of frames that it
+    /// represents, if it is a sample.
     #[inline]
     fn pass(&mut self, frames: u64, random: &mut SampleRandom) -> Option<u64> {
         self.passed += frames;
@@ -195,24 +196,23 @@ impl SampleSkip {
             self.left -= frames;
             return None;
         }
-        // One that stands for many can be chosen once.
+        // A frame with several segments can be sampled once.
         let beyond = frames - self.left;
         self.left = random.draw(self.rate).saturating_sub(beyond).max(1);
         Some(std::mem::take(&mut self.passed))
     }
 }
 
-/// Numbers that look as if they came by chance (xorshift64, G. Marsaglia, 2003). Nobody's
-/// secrets depend on them.
+/// Pseudorandom numbers (xorshift64, G. Marsaglia, 2003). No secrets depend on them.
 pub(crate) struct SampleRandom(u64);
 
 impl SampleRandom {
-    /// Those that begin so.
+    /// Returns a generator with this seed.
     pub(crate) const fn new(seed: u64) -> Self {
         Self(seed | 1)
     }
 
-    /// Whether something happens that happens so many times of 65,535.
+    /// Returns true with this probability in units of 1/65535.
     pub(crate) fn happens(&mut self, probability: u16) -> bool {
         (self.next() >> 16) % u64::from(u16::MAX) < probability.into()
     }
@@ -224,15 +224,15 @@ impl SampleRandom {
         self.0
     }
 
-    /// A number from 1 on, `mean` on average.
+    /// Returns a number of at least 1, `mean` on average.
     fn draw(&mut self, mean: NonZeroU32) -> u64 {
         let span = 2 * u64::from(mean.get()) - 1;
-        // The upper bits are the better ones.
+        // The upper bits are more random.
         (self.next() >> 16) % span + 1
     }
 }
 
-/// A seed for a worker's sampler of a bridge.
+/// Returns the seed of a worker's sampler of a bridge.
 pub(crate) fn seed(worker: u64, bridge: u32, now: Instant) -> u64 {
     let mixed = now.as_nanos() ^ (worker << 56) ^ (u64::from(bridge) << 40);
     mixed.wrapping_mul(0x9e37_79b9_7f4a_7c15)

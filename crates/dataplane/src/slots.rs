@@ -1,5 +1,4 @@
-//! A worker's queues, found by bridge and port number, and the frames that wait
-//! to leave by each.
+//! A worker's queues by bridge and port number, and the frames that wait for egress on each.
 
 use std::sync::Arc;
 
@@ -18,37 +17,37 @@ pub struct PortKey {
     pub port: PortNo,
 }
 
-/// One queue and what is about to leave by it.
+/// One queue and its pending frames.
 pub(crate) struct PortSlot {
     /// The queue.
     pub(crate) queue: Box<dyn Queue>,
-    /// Frames to be sent when the batch is done.
+    /// Frames to send at the end of the batch.
     pub(crate) out: Batch,
-    /// Turns in which it is not looked for frames, if other queues are looked into.
+    /// Turns in which the queue is not polled, if other queues are.
     pub(crate) spared: u8,
-    /// Its way to the controllers.
+    /// The policers and packet-in counters.
     pub(crate) policing: PortPolicing,
-    /// What is counted of frames that go on within the process, if that is what they do here.
+    /// The counters of a virtual port; none for other ports.
     pub(crate) inner: Option<Arc<QueueCounters>>,
-    /// Whether tunnels' packets come to the host by it.
+    /// True if the port terminates tunnel packets to the host.
     pub(crate) terminates: bool,
 }
 
-/// Ports are noted by the last byte of their numbers, so that most are found without a
-/// search: of several that end alike, one is.
+/// The size of an index by the last byte of port numbers, which finds most ports without a search.
+/// Of several ports with the same byte it holds one.
 const NOTES: usize = 256;
 
-/// The queues of a worker, in the order of their keys.
+/// The queues of a worker, sorted by key.
 pub(crate) struct PortSlots {
     keys: Vec<PortKey>,
     slots: Vec<PortSlot>,
-    /// Where a port that ends so may be, which is to be looked at.
+    /// The index: a position to check for each last byte of a port number.
     notes: Box<[u8; NOTES]>,
-    /// Whether a look into one of them costs next to nothing.
+    /// True if any queue is cheap to poll.
     has_cheap: bool,
-    /// Those whose frames are looked at before they leave, or go on within the process.
+    /// Virtual ports, and ports that terminate tunnel packets.
     inner: Vec<PortKey>,
-    /// Those of them at which tunnels' packets come in.
+    /// Ports that terminate tunnel packets.
     terminating: Vec<PortKey>,
 }
 
@@ -66,7 +65,7 @@ impl Default for PortSlots {
 }
 
 impl PortSlots {
-    /// Adds a port; one of the same key is replaced.
+    /// Adds a port; replaces one with the same key.
     pub(crate) fn insert(&mut self, key: PortKey, queue: Box<dyn Queue>, policing: PortPolicing) {
         let inner = queue.is_virtual().then(|| queue.counters());
         let slot = PortSlot {
@@ -87,7 +86,7 @@ impl PortSlots {
         self.note();
     }
 
-    /// Gives a port another queue, and answers the one that it had.
+    /// Replaces the queue of a port, and returns the old one.
     pub(crate) fn exchange(
         &mut self,
         key: PortKey,
@@ -100,7 +99,7 @@ impl PortSlots {
         Some(before)
     }
 
-    /// Takes a port out.
+    /// Removes a port.
     pub(crate) fn remove(&mut self, key: PortKey) -> Option<PortSlot> {
         let place = self.keys.binary_search(&key).ok()?;
         self.keys.remove(place);
@@ -109,7 +108,7 @@ impl PortSlots {
         Some(slot)
     }
 
-    /// Notes where ports are, and what their queues are like.
+    /// Rebuilds the index and the properties of the queues.
     fn note(&mut self) {
         self.has_cheap = self
             .slots
@@ -123,17 +122,17 @@ impl PortSlots {
         }
     }
 
-    /// How many ports there are.
+    /// Returns the number of ports.
     pub(crate) fn len(&self) -> usize {
         self.keys.len()
     }
 
-    /// The port at `place`, below [`PortSlots::len`].
+    /// Returns the port at position `place`, below [`PortSlots::len`].
     pub(crate) fn at(&mut self, place: usize) -> (PortKey, &mut PortSlot) {
         (self.keys[place], &mut self.slots[place])
     }
 
-    /// The port with this key.
+    /// Returns the port with this key.
     #[inline]
     pub(crate) fn find(&mut self, key: PortKey) -> Option<&mut PortSlot> {
         let noted = usize::from(self.notes[note_of(key)]);
@@ -144,18 +143,18 @@ impl PortSlots {
         Some(&mut self.slots[place])
     }
 
-    /// Whether there is a queue that costs next to nothing to look into.
+    /// Returns whether any queue is cheap to poll.
     pub(crate) const fn have_cheap(&self) -> bool {
         self.has_cheap
     }
 
-    /// Whether there are ports within the process.
+    /// Returns whether there are virtual or terminating ports.
     #[inline]
     pub(crate) const fn have_inner(&self) -> bool {
         !self.inner.is_empty()
     }
 
-    /// Has tunnels' packets come in at these ports.
+    /// Sets the ports that terminate tunnel packets.
     pub(crate) fn set_terminating(&mut self, ports: Vec<PortKey>) {
         if self.terminating == ports {
             return;
@@ -167,23 +166,23 @@ impl PortSlots {
         self.note();
     }
 
-    /// The ports whose frames are looked at before they leave, or go on within the process.
+    /// Returns the virtual and terminating ports.
     pub(crate) fn inner(&self) -> &[PortKey] {
         &self.inner
     }
 
-    /// Has every queue looked into again.
+    /// Polls every queue in the next turn.
     pub(crate) fn spare_none(&mut self) {
         self.slots.iter_mut().for_each(|slot| slot.spared = 0);
     }
 
-    /// All ports.
+    /// Returns all ports.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (PortKey, &PortSlot)> {
         self.keys.iter().copied().zip(&self.slots)
     }
 }
 
-/// Where a port is noted.
+/// Returns the index position of a port.
 #[inline]
 const fn note_of(key: PortKey) -> usize {
     key.port.0 as usize % NOTES
@@ -204,7 +203,7 @@ mod tests {
         }
     }
 
-    /// A queue whose peer tells which it is by the frame that is sent.
+    /// Returns a queue and its peer, which receives the sent frames.
     fn queue() -> (Box<dyn Queue>, Box<dyn Queue>) {
         let [a, b] = memory::pair(["a", "b"], 4).map(|mut port| port.take_queue().unwrap());
         (Box::new(a), Box::new(b))

@@ -1,32 +1,32 @@
-//! Ports whose frames go nowhere, since a spanning tree keeps them out: what comes in by them is
-//! dropped before the tables, or looked at for whom it teaches and dropped then.
+//! The port state filter: drops frames that are received on ports which the spanning tree blocks,
+//! before the tables or after learning.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use base::PortNo;
 
-/// What becomes of a frame that comes in.
+/// The treatment of frames received on a blocked port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BlockedPort {
-    /// It teaches where its sender is, and goes nowhere.
+    /// Learn the source address, then drop.
     LearnOnly,
-    /// Nothing.
+    /// Drop.
     DropAll,
 }
 
-/// The ports of a bridge that do not let frames in.
+/// The blocked ports of a bridge.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StpFilter(BTreeMap<PortNo, BlockedPort>);
 
 impl StpFilter {
-    /// Those of these ports; none if there are none.
+    /// Compiles the filter; none if no port is blocked.
     pub fn compile(held: impl IntoIterator<Item = (PortNo, BlockedPort)>) -> Option<Arc<Self>> {
         let held: BTreeMap<_, _> = held.into_iter().collect();
         (!held.is_empty()).then(|| Arc::new(Self(held)))
     }
 
-    /// What becomes of the frames of a port; none if they go on.
+    /// Returns the treatment of a blocked port; none for other ports.
     pub fn of(&self, port: PortNo) -> Option<BlockedPort> {
         self.0.get(&port).copied()
     }

@@ -1,8 +1,7 @@
-//! What a bridge's ports are to `NORMAL`, as workers read it: to which logical port an
-//! interface belongs, and what is to be known of that. Compiled once by the control thread.
+//! Settings of `NORMAL` for the ports, as workers read them: the logical port of each interface,
+//! and its bond. Compiled once by the control thread.
 //!
-//! A bridge whose ports all are plain has none of it. What becomes of a frame is `normal`'s
-//! business.
+//! A bridge with default settings for all ports has none of it. `normal` decides about frames.
 
 use std::sync::Arc;
 
@@ -11,27 +10,27 @@ use base::PortNo;
 use super::bonds::BondState;
 use config::{LogicalPort, SwitchingConfig};
 
-/// Ports with a number below this are found without a search; it is that of most.
+/// Port numbers below this are looked up in an array; most ports are.
 const NUMBERS: usize = 256;
 
-/// No logical port: the port is plain.
+/// The marker of an interface without a logical port.
 const PLAIN: u16 = u16::MAX;
 
-/// See the top of this file.
+/// The compiled settings of a bridge.
 #[derive(Clone, Debug)]
 pub struct SwitchingView {
-    /// What was asked for.
+    /// The configuration.
     config: SwitchingConfig,
-    /// The logical port of each number below [`NUMBERS`].
+    /// The logical port of each port number below [`NUMBERS`].
     low: Vec<u16>,
-    /// Those of others, in order.
+    /// The logical ports of other numbers, sorted.
     high: Vec<(PortNo, u16)>,
-    /// How the bonds among them are, by the places of all; nothing, without bonds.
+    /// The states of bonds, by logical port; empty without bonds.
     bonds: Vec<Option<BondState>>,
 }
 
 impl SwitchingView {
-    /// What is asked for, if there is more to it than plain ports.
+    /// Compiles a configuration; none if all settings are defaults.
     pub fn compile(config: &SwitchingConfig) -> Option<Arc<Self>> {
         let is_plain = config.ports.iter().all(LogicalPort::is_plain)
             && config.flood_vlans.is_empty()
@@ -59,7 +58,7 @@ impl SwitchingView {
         }))
     }
 
-    /// The same with bonds that are so now, by the names of their ports.
+    /// Returns a copy with these states of bonds, by the names of their ports.
     pub fn with_bonds(&self, bonds: impl Fn(&str) -> Option<BondState>) -> Arc<Self> {
         let ports = self.config.ports.iter();
         Arc::new(Self {
@@ -68,12 +67,12 @@ impl SwitchingView {
         })
     }
 
-    /// All bonds.
+    /// Returns all bonds.
     pub fn bonds(&self) -> impl Iterator<Item = &BondState> {
         self.bonds.iter().flatten()
     }
 
-    /// The bond that an interface belongs to.
+    /// Returns the bond of an interface.
     #[inline]
     pub fn bond(&self, number: PortNo) -> Option<&BondState> {
         if self.bonds.is_empty() {
@@ -82,7 +81,7 @@ impl SwitchingView {
         self.bonds.get(self.place(number)?)?.as_ref()
     }
 
-    /// The logical port that an interface belongs to; none if it is a plain port of its own.
+    /// Returns the logical port of an interface; none if its settings are defaults.
     #[inline]
     pub fn port(&self, number: PortNo) -> Option<&LogicalPort> {
         self.config.ports.get(self.place(number)?)
@@ -100,7 +99,7 @@ impl SwitchingView {
         Some(usize::from(place))
     }
 
-    /// What was asked for.
+    /// Returns the configuration.
     pub const fn config(&self) -> &SwitchingConfig {
         &self.config
     }

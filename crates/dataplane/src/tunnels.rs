@@ -1,5 +1,5 @@
-//! What stands around and before a frame in a tunnel, from what the tunnel and the frame ask
-//! for; and what a tunnel's packet tells of the frame that came out of it. Pure.
+//! Tunnel headers: those of a frame on egress, from the tunnel's configuration and the frame's
+//! pipeline fields; and the pipeline fields of a decapsulated frame. No I/O.
 
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
@@ -16,26 +16,27 @@ use pipeline::Pipeline;
 
 use config::{OuterField, TunnelConfig, TunnelEndpoint, TunnelKey};
 
-/// The flag of `tun_flags`: the packet is for the tunnel's ends alone (`ovs-fields(7)`).
+/// The flag of `tun_flags` for packets of the tunnel endpoints themselves (`ovs-fields(7)`).
 const OAM: u8 = 1;
 
 /// ECN, the lowest bits of the octet (RFC 3168, 5).
 const ECN: u8 = 3;
-/// What a router marks that is congested.
+/// ECN codepoint CE: congestion experienced.
 const CONGESTED: u8 = 3;
-/// Congestion can be marked.
+/// ECN codepoint ECT(0): ECN-capable transport.
 const CAPABLE: u8 = 2;
 
-/// Which ends a packet has.
+/// The endpoints of a tunnel packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TunnelEndpoints {
-    /// To which.
+    /// The destination.
     pub(crate) remote: IpAddr,
-    /// From which; none if the route says.
+    /// The source; none if the route determines it.
     pub(crate) local: Option<IpAddr>,
 }
 
-/// The ends of a tunnel's packet with a frame with which this goes; none if it has no other end.
+/// Returns the endpoints of a tunnel packet for a frame with these pipeline fields; none if there
+/// is no remote address.
 pub fn ends(tunnel: &TunnelConfig, words: &PipelineFields) -> Option<TunnelEndpoints> {
     let told = |v4: u32, v6: u128| match (v4, v6) {
         (0, 0) => None,
@@ -51,12 +52,12 @@ pub fn ends(tunnel: &TunnelConfig, words: &PipelineFields) -> Option<TunnelEndpo
         TunnelEndpoint::Any => None,
         TunnelEndpoint::Flow => told(words.tunnel_v4[0], words.tunnel_v6[0]),
     };
-    // Those of the other version are left from where the frame came.
+    // A local address of the other IP version remains from the tunnel that delivered the frame.
     let local = local.filter(|local| local.is_ipv4() == remote.is_ipv4());
     Some(TunnelEndpoints { remote, local })
 }
 
-/// A tunnel's own header before frames with which this goes.
+/// Returns the tunnel header for frames with these pipeline fields.
 pub(crate) fn shim(
     tunnel: &TunnelConfig,
     words: &PipelineFields,
@@ -85,7 +86,7 @@ pub(crate) fn shim(
     shim
 }
 
-/// The options that are known, with the values that go with a frame.
+/// Returns the mapped options with their values in the pipeline fields.
 fn options(words: &PipelineFields, pipeline: &Pipeline) -> Vec<TunnelOption> {
     let known = pipeline.tunnel_options();
     known
@@ -105,20 +106,20 @@ fn options(words: &PipelineFields, pipeline: &Pipeline) -> Vec<TunnelOption> {
         .collect()
 }
 
-/// What of a frame's own headers counts around it.
+/// The inner headers that determine outer ones.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct InnerHeaders {
-    /// Its type.
+    /// The EtherType.
     pub(crate) eth_type: u16,
-    /// Where its payload begins; none if it is no frame.
+    /// The offset of the payload; none if the frame is malformed.
     pub(crate) payload_at: Option<usize>,
-    /// Whether it has a tag.
+    /// True if the frame has a VLAN tag.
     pub(crate) tagged: bool,
-    /// DSCP and ECN, and TTL, if it is IP.
+    /// The octet of DSCP and ECN, and the TTL, of an IP packet.
     ip: Option<(u8, u8)>,
 }
 
-/// Reads it.
+/// Parses the inner headers.
 pub fn within(frame: &[u8]) -> InnerHeaders {
     let Ok(link) = Link::parse(frame) else {
         return InnerHeaders::default();
@@ -139,8 +140,8 @@ pub fn within(frame: &[u8]) -> InnerHeaders {
     }
 }
 
-/// DSCP, ECN and TTL around a frame. Congestion that it has met is told within already (RFC
-/// 6040, 4.1).
+/// Returns the outer DSCP and ECN, and the TTL. The outer ECN of a congested packet is ECT(0),
+/// because the inner packet already carries the mark (RFC 6040, 4.1).
 pub(crate) fn around(tunnel: &TunnelConfig, within: &InnerHeaders) -> (u8, u8) {
     let dscp = match (tunnel.tos, within.ip) {
         (OuterField::Inherit(_), Some((tos, _))) => tos & !ECN,
@@ -160,16 +161,16 @@ pub(crate) fn around(tunnel: &TunnelConfig, within: &InnerHeaders) -> (u8, u8) {
     (dscp | ecn, ttl)
 }
 
-/// The UDP source port for a frame: one for each flow (RFC 7348, 5).
+/// Returns the UDP source port for a frame: one for each flow (RFC 7348, 5).
 pub(crate) fn source_port(frame: &[u8], within: &InnerHeaders, range: (u16, u16)) -> u16 {
-    // The same in every process: who restarts goes the same ways.
+    // The hash is the same in every process: flows keep their path across a restart.
     let mut hasher = DefaultHasher::new();
     let link = frame.get(..ethernet::LEN).unwrap_or_default();
     let packet = within.payload_at.and_then(|at| frame.get(at..));
     match (EtherType(within.eth_type), packet) {
         (EtherType::IPV4, Some(packet)) if packet.len() >= 24 => {
             let header = 4 * usize::from(packet[0] & 15);
-            // A fragment has no ports to tell.
+            // Later fragments have no ports.
             let is_whole = packet[6] & 0x3f == 0 && packet[7] == 0;
             packet[12..20].hash(&mut hasher);
             packet[9].hash(&mut hasher);
@@ -191,21 +192,21 @@ pub(crate) fn source_port(frame: &[u8], within: &InnerHeaders, range: (u16, u16)
     first + u16::try_from(hasher.finish() % count).unwrap_or(0)
 }
 
-/// What the upper part of a tunnel's packets is.
+/// Returns the outer transport header of a tunnel's packets.
 pub(crate) fn upper(tunnel: &TunnelConfig, source: u16, is_v6: bool) -> OuterTransport {
     match tunnel.protocol {
         TunnelProtocol::Gre => OuterTransport::Gre,
         TunnelProtocol::Vxlan(_) | TunnelProtocol::Geneve => OuterTransport::Udp {
             src: source,
             dst: tunnel.port,
-            // IPv6 itself sums nothing (RFC 8200, 8.1).
+            // IPv6 itself has no checksum (RFC 8200, 8.1).
             summed: tunnel.checksum || is_v6,
         },
     }
 }
 
-/// What a packet tells of the frame that came out of it: what goes with it then. None if it has
-/// an option that nobody here knows, and who does not know it must drop it (RFC 8926, 3.5).
+/// Returns the pipeline fields of a decapsulated frame. None if the packet has an unknown critical
+/// option: a receiver must drop it (RFC 8926, 3.5).
 pub fn told(
     outer: &OuterHeaders,
     shim: &TunnelHeader,
@@ -243,7 +244,7 @@ pub fn told(
     Some(words)
 }
 
-/// The type of packets that a tunnel without frames carries, if it does.
+/// Returns the EtherType of a packet that a layer 3 tunnel carries, if it does.
 pub(crate) fn bare_payload(eth_type: u16, protocol: TunnelProtocol) -> Option<EtherType> {
     let known = match EtherType(eth_type) {
         EtherType::IPV4 | EtherType::IPV6 | EtherType::MPLS => true,
@@ -253,8 +254,8 @@ pub(crate) fn bare_payload(eth_type: u16, protocol: TunnelProtocol) -> Option<Et
     known.then_some(EtherType(eth_type))
 }
 
-/// Puts an Ethernet header without addresses before a packet, as bridges see it that know
-/// frames only. False if there is no room.
+/// Prepends an Ethernet header without addresses to a bare packet, because bridges process frames
+/// only. Returns false if there is no room.
 pub(crate) fn dress(frame: &mut Frame, payload: TunnelPayload) -> bool {
     let TunnelPayload::Packet(EtherType(number)) = payload else {
         return true;
@@ -266,8 +267,8 @@ pub(crate) fn dress(frame: &mut Frame, payload: TunnelPayload) -> bool {
     true
 }
 
-/// Tells a frame of the congestion that its packet has met (RFC 6040, 4.2). False if it must be
-/// dropped: nobody would hear of it.
+/// Copies the congestion mark of the outer header to the inner packet (RFC 6040, 4.2). Returns
+/// false if the frame must be dropped because its transport ignores ECN.
 pub(crate) fn tell_congestion(frame: &mut Frame, outer: &OuterHeaders) -> bool {
     if outer.tos & ECN != CONGESTED {
         return true;
@@ -303,7 +304,7 @@ fn mark_congested(packet: &mut [u8], eth_type: u16) {
     packet[10..12].copy_from_slice(&sum.to_be_bytes());
 }
 
-/// What stands around a frame; what is of each frame is filled in later.
+/// Returns the outer headers; fields that depend on the frame are set later.
 pub fn outer(
     tunnel: &TunnelConfig,
     macs: (MacAddr, MacAddr),

@@ -1,7 +1,7 @@
-//! What tunnels' packets go by: ports that the host has addresses at, its routes by them and
-//! the stations behind them; and which tunnel an arriving packet is of. Published with the tables.
+//! The underlay of tunnels: host ports with their addresses, routes and neighbours, and the
+//! demultiplexing of received packets to tunnel ports. Published with the tables.
 //!
-//! Where this comes from, the control thread knows: the kernel, and who says more by hand.
+//! The control thread fills it in: from the kernel, and from commands of the operator.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -12,52 +12,52 @@ use packet::tunnel::{OuterTransport, TunnelHeader, TunnelPacket, TunnelPayload, 
 use super::slots::PortKey;
 use config::{TunnelConfig, TunnelEndpoint, TunnelKey};
 
-/// The range of UDP source ports by which flows are told apart on their way, where nobody says
-/// another: the one of Open vSwitch, and Linux' for programs.
+/// The default range of UDP source ports, by which networks distinguish flows: that of Open vSwitch
+/// and of Linux for ephemeral ports.
 pub const EGRESS_PORTS: (u16, u16) = (32_768, 61_000);
 
-/// A port that the host has addresses at: a bridge's own, or an internal one.
+/// A host port: a bridge's local port, or an internal one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UnderlayPort {
-    /// Its interface's name.
+    /// The name of the interface.
     pub name: String,
-    /// Its Ethernet address.
+    /// The Ethernet address.
     pub mac: MacAddr,
-    /// The host's addresses.
+    /// The host's addresses on it.
     pub addresses: Vec<IpAddr>,
 }
 
 /// A route.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnderlayRoute {
-    /// To addresses that begin so ...
+    /// The destination prefix.
     pub to: IpAddr,
-    /// ... in so many bits.
+    /// The prefix length in bits.
     pub len: u8,
-    /// By this router, if by any.
+    /// The next hop, if there is one.
     pub gateway: Option<IpAddr>,
-    /// From this address.
+    /// The preferred source address, if there is one.
     pub source: Option<IpAddr>,
-    /// By this port; none if by an interface that is no bridge's.
+    /// The egress port; none for an interface that belongs to no bridge.
     pub by: Option<PortKey>,
-    /// The less, the better.
+    /// The metric; the lowest wins.
     pub metric: u32,
 }
 
-/// What a packet goes by.
+/// The next hop of a tunnel packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NextHop {
-    /// The port that it comes in by, as if the host had sent it.
+    /// The port that receives the packet, as if the host had sent it.
     pub by: PortKey,
-    /// From which station.
+    /// The source Ethernet address.
     pub(crate) mac: MacAddr,
-    /// To which host next.
+    /// The network address of the next hop.
     pub next: IpAddr,
-    /// From which address, if nobody says another.
+    /// The default source address.
     pub source: IpAddr,
 }
 
-/// By what a tunnel is known: what does not count is `None`.
+/// The match of a tunnel port; `None` is a wildcard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct TunnelMatch {
     protocol: OuterProtocol,
@@ -68,14 +68,14 @@ struct TunnelMatch {
     local: Option<LocalEnd>,
 }
 
-/// Our end.
+/// The match on the local address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum LocalEnd {
     Given(IpAddr),
     Any,
 }
 
-/// The protocols, whatever is added to their headers.
+/// The outer protocol, independent of header extensions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum OuterProtocol {
     Udp,
@@ -91,22 +91,22 @@ impl OuterProtocol {
     }
 }
 
-/// All that tunnels' packets go by.
+/// The underlay at one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Underlay {
-    /// The ports that the host has addresses at.
+    /// The host ports.
     pub ports_of_host: BTreeMap<PortKey, UnderlayPort>,
-    /// The routes, the longest first.
+    /// The routes, longest prefix first.
     routes: Vec<UnderlayRoute>,
-    /// Where hosts are.
+    /// The Ethernet addresses of neighbours.
     pub neighbours: BTreeMap<(PortKey, IpAddr), MacAddr>,
-    /// The tunnels' ends.
+    /// The tunnel ports.
     ends: BTreeMap<TunnelMatch, PortKey>,
-    /// The protocol at each UDP port that tunnels have.
+    /// The protocol of each UDP port of a tunnel.
     listens: BTreeMap<u16, TunnelProtocol>,
-    /// Whether there are tunnels of GRE.
+    /// True if there are GRE tunnels.
     has_gre: bool,
-    /// UDP source ports, the first and the last.
+    /// The range of UDP source ports: first and last.
     pub egress_ports: (u16, u16),
 }
 
@@ -124,17 +124,17 @@ impl Default for Underlay {
     }
 }
 
-/// A tunnel's packet without a tunnel, or why it is left to the host.
+/// The recipient of a packet to the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HostPacket {
-    /// It is no tunnel's: the host's own.
+    /// The host itself.
     Host,
-    /// It is one of this protocol.
+    /// A tunnel of this protocol.
     Tunnel(TunnelProtocol),
 }
 
 impl Underlay {
-    /// Takes in a tunnel's end. Of two that are alike the first has all packets.
+    /// Adds a tunnel port. Of two with equal matches the first receives all packets.
     pub fn add_end(&mut self, port: PortKey, tunnel: &TunnelConfig) {
         let family = OuterProtocol::of(tunnel.protocol);
         let end = |end: TunnelEndpoint| match end {
@@ -166,47 +166,47 @@ impl Underlay {
         }
     }
 
-    /// Has these be the routes.
+    /// Sets the routes.
     pub fn set_routes(&mut self, mut routes: Vec<UnderlayRoute>) {
         routes.sort_by_key(|route| (std::cmp::Reverse(route.len), route.metric));
         self.routes = routes;
     }
 
-    /// The routes, the longest first.
+    /// Returns the routes, longest prefix first.
     pub fn routes(&self) -> &[UnderlayRoute] {
         &self.routes
     }
 
-    /// The UDP ports that tunnels have, each with its protocol.
+    /// Returns the UDP ports of tunnels and their protocols.
     pub fn listening(&self) -> impl Iterator<Item = (u16, TunnelProtocol)> {
         self.listens
             .iter()
             .map(|(port, protocol)| (*port, *protocol))
     }
 
-    /// How many tunnels have a UDP port; with none, how many are of GRE.
+    /// Returns the number of tunnels with this UDP port; for port 0, of GRE tunnels.
     pub fn ends_at(&self, port: u16) -> usize {
         self.ends.keys().filter(|mark| mark.port == port).count()
     }
 
-    /// Whether there are tunnels of GRE.
+    /// Returns whether there are GRE tunnels.
     pub const fn has_gre(&self) -> bool {
         self.has_gre
     }
 
-    /// Whether tunnels' packets come in anywhere.
+    /// Returns whether any tunnel ports exist.
     pub(crate) fn terminates(&self) -> bool {
         !self.ends.is_empty()
     }
 
-    /// By what route a packet to an address goes.
+    /// Returns the route to an address.
     pub fn route(&self, to: IpAddr) -> Option<&UnderlayRoute> {
         self.routes
             .iter()
             .find(|route| is_within(to, route.to, route.len))
     }
 
-    /// By what a packet to an address goes; none if by no port of a bridge.
+    /// Returns the next hop to an address; none if the route leaves by no port of a bridge.
     pub fn hop(&self, to: IpAddr) -> Option<NextHop> {
         let route = self.route(to)?;
         let by = route.by?;
@@ -226,7 +226,7 @@ impl Underlay {
         })
     }
 
-    /// Whose a packet is that goes to the host by this port.
+    /// Returns the recipient of a packet to a host port.
     pub(crate) fn judge(&self, ground: &UnderlayPort, found: &TunnelPacket) -> HostPacket {
         if !ground.addresses.contains(&found.outer.dst) {
             return HostPacket::Host;
@@ -241,8 +241,8 @@ impl Underlay {
         }
     }
 
-    /// The tunnel that a packet is of: the one that says most of it (`ovs-vswitchd.conf.db(5)`,
-    /// "Tunnel Options").
+    /// Returns the tunnel port of a packet: the one with the most specific match
+    /// (`ovs-vswitchd.conf.db(5)`, "Tunnel Options").
     pub fn find(&self, found: &TunnelPacket, shim: &TunnelHeader) -> Option<PortKey> {
         let outer = found.outer;
         let port = match outer.upper {
@@ -270,7 +270,7 @@ impl Underlay {
     }
 }
 
-/// An address that is good on one link only.
+/// Returns whether an address is valid on one link only.
 fn is_link_local(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(_) => false,
@@ -278,7 +278,7 @@ fn is_link_local(address: IpAddr) -> bool {
     }
 }
 
-/// Whether an address begins as another in so many bits.
+/// Returns whether an address is within a prefix of `len` bits.
 pub fn is_within(address: IpAddr, prefix: IpAddr, len: u8) -> bool {
     match (address, prefix) {
         (IpAddr::V4(address), IpAddr::V4(prefix)) => {
@@ -366,7 +366,7 @@ mod tests {
         assert_eq!(find("10.0.0.1", "10.0.0.8", 7), Some(3));
         assert_eq!(find("10.0.0.1", "10.0.0.9", 7), Some(4));
         assert_eq!(find("10.0.0.2", "10.0.0.9", 9), Some(5));
-        // Who asks for a key has it before who asks for an end.
+        // A match on the key precedes a match on an endpoint.
         assert_eq!(find("10.0.0.1", "10.0.0.9", 9), Some(5));
     }
 

@@ -1,29 +1,29 @@
-//! Where frames go on that leave by a port within the process: what stands behind such ports
-//! at one moment. Published with the tables, so a frame sees a change whole or not at all.
+//! The peers of virtual ports: patch ports and tunnels. Published with the tables, so a frame sees
+//! a change whole or not at all.
 
 use std::sync::Arc;
 
 use super::slots::PortKey;
 use config::TunnelConfig;
 
-/// What is behind a port within the process.
+/// The peer of a virtual port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum VirtualLink {
-    /// Another port, by which frames come in.
+    /// Another patch port, which receives the frames.
     Patch(PortKey),
     /// A tunnel.
     Tunnel(Arc<TunnelConfig>),
 }
 
-/// All of them, by port.
+/// The peers of all virtual ports.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct VirtualLinks {
-    /// In the order of the keys.
+    /// Sorted by key.
     virtual_links: Vec<(PortKey, VirtualLink)>,
 }
 
 impl VirtualLinks {
-    /// What is behind a port, if there is anything now.
+    /// Returns the peer of a port, if it has one.
     pub fn find(&self, port: PortKey) -> Option<&VirtualLink> {
         let place = self
             .virtual_links

@@ -1,7 +1,7 @@
-//! In which VLAN a frame is within a bridge, by which ports it may leave, and what its tags are
-//! there (IEEE 802.1Q, 6.9 and 8.6; ovs-vswitchd.conf.db(5), the table `Port`, `vlan_mode`).
+//! VLANs of a frame within a bridge: ingress classification, egress filtering and tags on egress
+//! (IEEE 802.1Q, 6.9 and 8.6; ovs-vswitchd.conf.db(5), the table `Port`, `vlan_mode`).
 //!
-//! Decisions, and what of a frame's tags follows (`retag`). Where it goes is `normal`'s business.
+//! Decisions, and the resulting change of tags (`retag`). `normal` chooses the egress ports.
 
 mod retag;
 
@@ -12,18 +12,18 @@ use config::{LogicalPort, PriorityTags, TagType, VlanLimit, VlanMode};
 pub use retag::TagRewrite;
 use retag::TagStack;
 
-/// What announces a tag that is put before a frame (IEEE 802.1Q, table 9-1).
+/// The tag protocol identifier of a C-tag (IEEE 802.1Q, table 9-1).
 const CUSTOMER: u16 = 0x8100;
 
-/// The same of a provider's tag (IEEE 802.1Q, table 9-1).
+/// The tag protocol identifier of an S-tag (IEEE 802.1Q, table 9-1).
 const SERVICE: u16 = 0x88a8;
 
-/// The tags of a frame that are looked at, the outermost first.
+/// The examined tags of a frame on ingress, outermost first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ArrivalTags(Option<VlanTag>, Option<VlanTag>);
 
 impl ArrivalTags {
-    /// Those of a frame. What lies deeper is its payload.
+    /// Returns the tags of a frame; deeper tags are payload.
     pub(crate) fn of(link: &Link, bytes: &[u8], seen: VlanLimit) -> Self {
         match seen {
             VlanLimit::Two if link.tags() > 1 => Self(link.tag, link.inner_tag(bytes)),
@@ -31,24 +31,25 @@ impl ArrivalTags {
         }
     }
 
-    /// Only the first.
+    /// Returns only the outermost tag.
     pub(crate) const fn outermost(link: &Link) -> Self {
         Self(link.tag, None)
     }
 }
 
-/// The VLANs that a frame is in, within a bridge.
+/// The VLANs of a frame within a bridge.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FrameVlans {
-    /// The one that ports carry, and in which stations are known; zero is none.
+    /// The VLAN of egress filtering and of the forwarding database; zero for none.
     pub vid: u16,
     came: ArrivalTags,
-    /// What announces its tag, if it is a provider's, around the tags that the frame came with.
+    /// The tag protocol identifier of the service tag that a dot1q-tunnel port adds around the tags
+    /// of the frame.
     around: Option<u16>,
 }
 
 impl FrameVlans {
-    /// A VLAN, of a frame without tags that the bridge itself sends.
+    /// Returns the VLAN of an untagged frame that the bridge itself sends.
     pub const fn of_vlan(vid: u16) -> Self {
         Self {
             vid,
@@ -57,12 +58,12 @@ impl FrameVlans {
         }
     }
 
-    /// The same frame in another VLAN.
+    /// Returns the same frame in another VLAN.
     pub const fn moved(self, vid: u16) -> Self {
         Self { vid, ..self }
     }
 
-    /// The VLAN within the one that ports carry; zero if none is seen.
+    /// Returns the customer VLAN; zero if there is none.
     fn customer(&self) -> u16 {
         let tag = match self.around {
             Some(_) => self.came.0,
@@ -72,8 +73,8 @@ impl FrameVlans {
     }
 }
 
-/// The VLANs of a frame that came in by `port` with these tags; none if it may not come in. A
-/// port of which nothing is said takes all.
+/// Returns the VLANs of a frame with these tags that was received on `port`; none if the port
+/// refuses it. A port without a configuration accepts all.
 pub(crate) fn admit(port: Option<&LogicalPort>, came: ArrivalTags) -> Option<FrameVlans> {
     let vid = came.0.map_or(0, |tag| tag.vid);
     let plain = FrameVlans {
@@ -87,7 +88,7 @@ pub(crate) fn admit(port: Option<&LogicalPort>, came: ArrivalTags) -> Option<Fra
     match &port.vlans.mode {
         VlanMode::Access { tag } => (vid == 0).then_some(FrameVlans {
             vid: *tag,
-            // What is behind a tag for a priority only is nothing to such a port.
+            // An access port ignores tags behind a priority tag.
             came: ArrivalTags(came.0, None),
             around: None,
         }),
@@ -111,7 +112,7 @@ pub(crate) fn admit(port: Option<&LogicalPort>, came: ArrivalTags) -> Option<Fra
     }
 }
 
-/// Whether frames of these VLANs leave by `port`.
+/// Returns whether frames in these VLANs may leave by `port`.
 pub(crate) fn carries(port: Option<&LogicalPort>, within: &FrameVlans) -> bool {
     port.is_none_or(|port| match &port.vlans.mode {
         VlanMode::Access { tag } => *tag == within.vid && within.customer() == 0,
@@ -122,12 +123,12 @@ pub(crate) fn carries(port: Option<&LogicalPort>, within: &FrameVlans) -> bool {
     })
 }
 
-/// What becomes of the tags of a frame that leaves by `port`.
+/// Returns the change of the tags of a frame that leaves by `port`.
 pub fn leave(port: Option<&LogicalPort>, within: &FrameVlans) -> TagRewrite {
     let FrameVlans { vid, came, around } = *within;
     let vlans = port.map(|port| &port.vlans);
     let wanted = vlans.map_or(PriorityTags::No, |vlans| vlans.priority_tags);
-    // Most frames.
+    // The shortcut for most frames.
     if let (None, ArrivalTags(tag, None), PriorityTags::No) = (around, came, wanted)
         && is_trunk(port)
         && tag.map_or(vid == 0, |tag| vid != 0 && tag.vid == vid)
@@ -159,7 +160,7 @@ pub fn leave(port: Option<&LogicalPort>, within: &FrameVlans) -> TagRewrite {
     TagRewrite::between(TagStack::of([came.0, came.1]), tags)
 }
 
-/// Whether tags are by `port` as they are within.
+/// Returns whether tags on `port` are those within the bridge.
 fn is_trunk(port: Option<&LogicalPort>) -> bool {
     port.is_none_or(|port| matches!(port.vlans.mode, VlanMode::Trunk { .. }))
 }

@@ -1,10 +1,8 @@
-//! One worker: takes batches from its queues, has each frame's fate told, and
-//! sends. It runs to completion, takes no lock, and shares nothing but the
-//! published program, its counters and two rings.
+//! One worker: receives batches from its queues, runs them through the compiled tables, and sends.
+//! It runs to completion, takes no lock, and shares only the published program, its counters and
+//! two rings.
 //!
-//! No threads and no clock here: `turn` is given the time and is called by
-//! whoever owns the thread, a test included. The frames' fates are told by compiled
-//! tables, a batch at a time.
+//! No threads and no clock here: the owner of the thread, or a test, calls `turn` with the time.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -47,79 +45,79 @@ mod stp_filter;
 mod transmit;
 mod tunnel;
 
-/// Buffers of a worker: one batch in flight, what waits for each of the ports,
-/// and copies of it, with room to spare.
+/// Buffers of a worker: one batch in flight, the pending frames of each port, and copies, with room
+/// to spare.
 const BUFFERS_MAX: usize = 4096;
 
-/// After a look in vain into a queue that wants a system call for it, so many turns pass
-/// without another, while other queues have frames, or can be looked into for less: a turn of
-/// full batches takes some microseconds, one in vain some hundredths of one, and a system call
-/// some tenths, for which a frame that comes by the others would wait.
+/// The number of turns without a poll after an empty poll of a queue that needs a system call,
+/// while other queues have frames or are cheaper to poll. A turn of full batches takes some
+/// microseconds, an empty turn some hundredths of one, and a system call some tenths, for which
+/// frames of other queues would wait.
 const SPARED: u8 = 7;
 
-/// The ends that a worker holds of what it shares.
+/// The worker's ends of the shared state.
 pub struct WorkerLinks {
-    /// Programs come from here.
+    /// The publication of programs.
     pub publication: Arc<Publication>,
-    /// How far this worker is.
+    /// The progress of this worker.
     pub progress: Arc<WorkerProgress>,
-    /// What it drops.
+    /// The counters.
     pub counters: Arc<WorkerCounters>,
-    /// What it is told.
+    /// Commands of the control thread.
     pub commands: Consumer<WorkerCommand>,
-    /// What it tells.
+    /// Events for the control thread.
     pub events: Producer<WorkerEvent>,
 }
 
-/// What a turn did.
+/// The result of a turn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Turn {
     /// Frames received.
     pub frames: usize,
-    /// Whether the control thread has news to read: events, or a generation passed.
+    /// True if the control thread has news to read: events, or a passed generation.
     pub news: bool,
-    /// Whether the set of queues changed.
+    /// True if the set of queues changed.
     pub ports_changed: bool,
-    /// Whether the worker is to end.
+    /// True if the worker must end.
     pub stopped: bool,
 }
 
 /// A worker.
 pub struct Worker {
     shared: WorkerLinks,
-    /// Which of the counting cells of others' is its own.
+    /// The index of the worker among the writers of shared counters.
     writer: usize,
-    /// None while it runs a batch: to count one more holder would have all workers write to
-    /// one place, twice a batch.
+    /// None while the worker runs a batch: a reference count for each batch would have all workers
+    /// write to one cache line, twice a batch.
     program: Option<Arc<Program>>,
     passed: Generation,
-    /// None while it runs a batch.
+    /// None while the worker runs a batch.
     runner: Option<Box<Runner>>,
     pool: Pool,
     slots: PortSlots,
     batch: Batch,
     exits: Vec<PortOutput>,
-    /// What is told of the frame at hand, if somebody watches it.
+    /// The record of the current frame, if it is captured.
     recording: Option<FrameRecording>,
     onward: Recirculation,
     mirrored: MirrorState,
-    /// What a frame was cut into, on its way into a tunnel or to a mirror.
+    /// Segments of a frame for a tunnel or a mirror.
     segments: Vec<Frame>,
-    /// The next numbers of packets, of tunnels that have them numbered.
+    /// The next sequence numbers of tunnels with sequence numbers.
     numbers: BTreeMap<PortKey, u32>,
-    /// What chooses the frames of bridges that are sampled.
+    /// The samplers of bridges with sampling.
     samplers: BTreeMap<BridgeId, FrameSampler>,
-    /// Where a sampled frame went.
+    /// The outputs of a sampled frame.
     watch: OutputObserver,
-    /// What is counted by flows.
+    /// The NetFlow counts.
     accounts: FlowMeters,
     turn: Turn,
-    /// When the turn began.
+    /// The start of the turn.
     now: Instant,
 }
 
 impl Worker {
-    /// A worker without ports; `writer` is which of the pipelines' counting cells is its own.
+    /// Returns a worker without ports; `writer` is its index among the writers of shared counters.
     pub fn new(writer: usize, shared: WorkerLinks) -> Self {
         Self {
             program: Some(shared.publication.load_full()),
@@ -144,12 +142,12 @@ impl Worker {
         }
     }
 
-    /// The queues, for whoever waits until one has something.
+    /// Returns the queues, so that the caller can wait for input.
     pub fn queues(&self) -> impl Iterator<Item = &dyn Queue> {
         self.slots.iter().map(|(_, slot)| slot.queue.as_ref())
     }
 
-    /// Takes up news, then serves every queue once.
+    /// Processes news, then serves every queue once.
     pub fn turn(&mut self, now: Instant) -> Turn {
         let before = std::mem::take(&mut self.turn);
         self.now = now;
@@ -171,7 +169,7 @@ impl Worker {
         self.turn
     }
 
-    /// Lets every queue do what must be done now and then.
+    /// Runs the periodic maintenance of every queue.
     pub fn tend(&mut self) {
         for place in (0..self.slots.len()).rev() {
             let (key, slot) = self.slots.at(place);
@@ -181,8 +179,8 @@ impl Worker {
         }
     }
 
-    /// Does what it was told, then goes over to the newest program. What was told
-    /// before a publication is done before that publication counts as passed.
+    /// Executes commands, then switches to the newest program. Commands before a publication are
+    /// executed before that publication counts as passed.
     fn catch_up(&mut self, now: Instant) {
         let newest = self.shared.publication.load();
         let newer = newest.generation != self.passed;
@@ -217,10 +215,10 @@ impl Worker {
                 self.turn.ports_changed = true;
             }
             WorkerCommand::RemovePort(key, back) => {
-                // Its bridge may be about to go.
+                // The bridge may be removed next.
                 self.report_flows(now);
                 if let Some(queue) = self.discard(key) {
-                    // Who does not listen does not mind.
+                    // A closed channel is no error.
                     drop(back.send(queue));
                 }
             }
@@ -237,8 +235,8 @@ impl Worker {
         }
     }
 
-    /// Nothing waits to leave by the old queue: it is flushed at the end of each batch. Of a
-    /// port that is gone here nothing is given back.
+    /// Replaces the queue of a port. No frame is pending on the old queue, because it is flushed at
+    /// the end of each batch. If the worker no longer has the port, nothing is returned.
     fn exchange(&mut self, exchange: QueueExchange) {
         let QueueExchange {
             key,
@@ -247,7 +245,7 @@ impl Worker {
             purpose,
         } = exchange;
         if let Some(queue) = self.slots.exchange(key, queue) {
-            // Who does not listen any more has closed the port.
+            // A closed channel means that the control thread has closed the port.
             drop(back.send(ReturnedQueue { queue, purpose }));
             self.turn.ports_changed = true;
             self.turn.news = true;
@@ -291,7 +289,7 @@ impl Worker {
         }
     }
 
-    /// Has the frames' fates told and carries them out.
+    /// Runs a batch through a bridge: punt, port state filter, in-band rules, then the tables.
     fn forward(&mut self, bridge: &BridgeProgram, from: PortKey, batch: &mut Batch, now: Instant) {
         if let Some(punts) = &bridge.punts {
             self.punt(punts, from, batch);
@@ -309,7 +307,8 @@ impl Worker {
         }
     }
 
-    /// The same of frames that nobody captures.
+    /// Runs a batch of frames that no capture selects through the compiled tables, and sends the
+    /// results. `NOTED` enables the record of outputs for samples and flow counts.
     fn tell_fates<const NOTED: bool>(
         &mut self,
         bridge: &BridgeProgram,
@@ -325,10 +324,10 @@ impl Worker {
         let mut runner = runner.expect("it is put back at the end of each batch");
         let ground = bridge.ground(from.port, now);
         batch.iter_mut().for_each(finish_if_sctp);
-        // Only where more come than it takes at a time are counts worth putting off.
+        // Statistics are deferred only after a full batch, when more frames are likely to wait.
         let puts_off = batch.remaining_capacity() == 0;
         let words = self.onward.words();
-        // The run is large: whoever handed it to `drop` would copy it.
+        // The scope ends the run in place: the run is large, and a call of `drop` would copy it.
         let all_leave = {
             let mut run = runner.begin_with_fields(ground, words.as_deref(), batch);
             let all_leave = match bridge.mirrors.as_deref() {
@@ -429,13 +428,13 @@ impl Worker {
         }
     }
 
-    /// Serves a queue no more, its device being gone.
+    /// Removes a port whose device disappeared, and reports it.
     fn retire(&mut self, key: PortKey, error: io::Error) {
         self.discard(key);
         self.tell(WorkerEvent::QueueGone(key, error), WorkerDrop::NoPort);
     }
 
-    /// Takes a port out, and returns its queue.
+    /// Removes a port, and returns its queue.
     fn discard(&mut self, key: PortKey) -> Option<Box<dyn Queue>> {
         let mut slot = self.slots.remove(key)?;
         let left = slot.out.len();
@@ -450,10 +449,10 @@ impl Worker {
     }
 }
 
-/// Finishes a checksum that is not the Internet's. A virtio-net header cannot say
-/// that it is SCTP's CRC, and whoever finished it later would do it wrongly.
+/// Completes an SCTP checksum. A virtio-net header cannot express SCTP's CRC32c, so a later
+/// completion would compute the Internet checksum instead.
 fn finish_if_sctp(frame: &mut Frame) {
-    /// Where SCTP's checksum is in its header (RFC 9260, 3); nobody else's is there.
+    /// The offset of the checksum in SCTP's header (RFC 9260, 3); no other protocol has it there.
     const SCTP: u16 = 8;
     if let Checksum::Partial { offset: SCTP, .. } = frame.offload.checksum {
         frame.complete_checksum();

@@ -1,7 +1,7 @@
-//! The control thread's end of what it shares with a worker: what it tells it, how far the
-//! worker is, and how it is woken. The worker's end is in `worker`.
+//! The control thread's handle of a worker: its command ring, its progress, and its wake-up. The
+//! worker's end is in `worker`.
 //!
-//! No threads here; how a worker sleeps is told by whoever owns its thread.
+//! No threads here; the owner of the thread implements sleep and wake-up.
 
 use std::sync::Arc;
 
@@ -11,13 +11,13 @@ use rtrb::{Producer, PushError};
 use super::messages::WorkerCommand;
 use super::program::{Generation, WorkerProgress};
 
-/// Wakes one that sleeps.
+/// The wake-up of a worker.
 pub trait WakeWorker {
-    /// It sleeps no more; if it is only about to, it does not begin.
+    /// Ends the sleep of the worker, or prevents it if it is about to begin.
     fn wake(&self);
 }
 
-/// See the top of this file.
+/// The handle of a worker.
 pub struct WorkerHandle<W> {
     commands: Producer<WorkerCommand>,
     progress: Arc<WorkerProgress>,
@@ -25,7 +25,7 @@ pub struct WorkerHandle<W> {
 }
 
 impl<W: WakeWorker> WorkerHandle<W> {
-    /// The other end of a worker's.
+    /// Returns the handle of the worker at the other end.
     pub const fn new(
         commands: Producer<WorkerCommand>,
         progress: Arc<WorkerProgress>,
@@ -38,7 +38,7 @@ impl<W: WakeWorker> WorkerHandle<W> {
         }
     }
 
-    /// Tells the worker something; it comes back if there is no room.
+    /// Sends a command; returns it if the ring is full.
     pub fn tell(&mut self, command: WorkerCommand) -> Result<(), WorkerCommand> {
         scheduling_point();
         let told = self.commands.push(command);
@@ -46,8 +46,8 @@ impl<W: WakeWorker> WorkerHandle<W> {
         told.map_err(|PushError::Full(command)| command)
     }
 
-    /// Tells the worker something that must not be lost, and waits for room if need
-    /// be: the worker makes some at its next turn.
+    /// Sends a command that must not be lost, and waits for room if necessary: the worker makes
+    /// some in its next turn.
     pub fn tell_surely(&mut self, mut command: WorkerCommand) {
         while let Err(back) = self.tell(command) {
             command = back;
@@ -55,16 +55,15 @@ impl<W: WakeWorker> WorkerHandle<W> {
         }
     }
 
-    /// Wakes the worker if it sleeps: there is news.
+    /// Wakes the worker if it sleeps.
     pub(crate) fn wake_if_asleep(&self) {
         if self.progress.is_asleep() {
             self.wake.wake();
         }
     }
 
-    /// How far the worker is, when `newest` was published: of that, no frame can miss anything
-    /// while it is between two batches with nothing left to do, since the first thing that
-    /// it does when it goes on is to look for the newest program.
+    /// Returns the generation that the worker has passed; `newest` if it is between two batches
+    /// with nothing left to do, because the first thing it does next is to load the newest program.
     pub(crate) fn reached(&self, newest: Generation) -> Generation {
         match self.rests() {
             true => newest,
@@ -72,15 +71,15 @@ impl<W: WakeWorker> WorkerHandle<W> {
         }
     }
 
-    /// The oldest program that the worker may still have.
+    /// Returns the oldest program that the worker may still hold.
     pub fn held(&self) -> Generation {
         self.progress.passed()
     }
 
-    /// Whether the worker is between two batches, off its core, and has nothing left to do.
+    /// Returns whether the worker is between two batches, off its core, with nothing left to do.
     fn rests(&self) -> bool {
         scheduling_point();
-        // In this order: what it took out of the ring before it began to rest is done.
+        // The order matters: a command that left the ring before the rest began is executed.
         let nothing_left = self.commands.slots() == self.commands.buffer().capacity();
         nothing_left && self.progress.is_resting()
     }

@@ -1,6 +1,7 @@
-//! Stations that spoke at other ports a moment ago. The control thread learns them, and a frame
-//! that balance-slb floods may be back by another member before it has: it would be taken for one
-//! of a station behind the bond. So the worker that tells of a station notes it here first.
+//! Sources that sent on other ports within the last second. The control thread learns an address
+//! with a delay. A frame that balance-slb floods may return by another member before that, and
+//! would look like a frame of a host behind the bond. So the worker that reports an address records
+//! it here first.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -10,19 +11,19 @@ use base::Instant;
 use l2::bond;
 use l2::fdb::FdbKey;
 
-/// For how long a station that spoke is known here. The table has it long before that.
+/// The lifetime of an entry. The forwarding database has the address long before its end.
 const MOMENT: Duration = Duration::from_secs(1);
 
-/// For how long one that announced itself is, as Open vSwitch has it (`MAC_GRAT_ARP_LOCK_TIME`).
+/// The lifetime of an announcement, as in Open vSwitch (`MAC_GRAT_ARP_LOCK_TIME`).
 const LOCK: Duration = Duration::from_secs(5);
 
-/// How many shelves there are for stations, by hash.
+/// The number of hash buckets.
 const SHELVES: usize = 1024;
 
-/// How many stations have room in one; a newer one takes the place of the oldest.
+/// The number of entries of a bucket; a new entry replaces the oldest.
 const PLACES: usize = 4;
 
-/// See the top of this file.
+/// A hash table of recent sources.
 #[derive(Debug)]
 pub struct RecentSources {
     shelves: Box<[SourceBucket]>,
@@ -31,8 +32,8 @@ pub struct RecentSources {
 
 type SourceBucket = [SourceEntry; PLACES];
 
-/// A station, and until when it is known. Of two workers that write at once, one may have the
-/// time of the other: both are of the same moment.
+/// A source and the end of its lifetime. If two workers write at once, an entry may have the time
+/// of the other: both times are about the same.
 #[derive(Debug, Default)]
 struct SourceEntry {
     station: AtomicU64,
@@ -49,7 +50,8 @@ impl Default for RecentSources {
 }
 
 impl RecentSources {
-    /// For stations that announce themselves: what says the same by a bond is an echo for longer.
+    /// Returns a table of announcements, whose entries live longer: the same announcement from a
+    /// bond is an echo.
     pub fn announced() -> Self {
         Self {
             lasts: LOCK,
@@ -57,7 +59,7 @@ impl RecentSources {
         }
     }
 
-    /// Notes that a station spoke elsewhere.
+    /// Records a source.
     pub(super) fn note(&self, station: FdbKey, now: Instant) {
         let shelf = self.shelf(station);
         let same = shelf.iter().find(|place| place.holds(station));
@@ -72,7 +74,7 @@ impl RecentSources {
         }
     }
 
-    /// Whether a station spoke elsewhere within the last moment.
+    /// Returns whether the table has a live entry of a source.
     pub(super) fn has(&self, station: FdbKey, now: Instant) -> bool {
         let mut places = self.shelf(station).iter();
         let place = places.find(|place| place.holds(station));
@@ -91,7 +93,7 @@ impl SourceEntry {
     }
 }
 
-/// A station in one word: its VLAN before its address.
+/// Returns a source as one word: its VLAN above its address.
 fn word(station: FdbKey) -> u64 {
     u64::from(station.vid) << 48 | station.mac.to_u64()
 }

@@ -1,4 +1,4 @@
-//! What mirrors copy of frames that come and leave, by what selects them.
+//! Tests of mirrors: selection and output of copies.
 
 use flow::{PortDesc, PortState};
 use pipeline::Limits;
@@ -6,7 +6,7 @@ use pipeline::Limits;
 use super::*;
 use config::{PortVlans, SwitchingConfig, VlanMode};
 
-/// What was sent: by which port, in which VLAN by its tag, at most how long.
+/// The sent copies: port, VLAN of the tag, maximum length.
 #[derive(Default)]
 struct SentCopies(Vec<(u32, Option<u16>, Option<u16>)>);
 
@@ -52,7 +52,7 @@ fn frame(dst: [u8; 6], tag: &[u8]) -> Frame {
 
 const HOST: [u8; 6] = [2, 0, 0, 0, 0, 2];
 
-/// Five ports: all plain, but for 4, which is in VLAN 10.
+/// A bridge of five ports with defaults, except port 4, which is in VLAN 10.
 struct MirroredBridge {
     pipeline: Pipeline,
     switching: Option<Arc<SwitchingView>>,
@@ -86,7 +86,7 @@ impl MirroredBridge {
         }
     }
 
-    /// What is sent of a frame that passes these ports, one after the other.
+    /// Returns the copies of a frame that passes these ports in turn.
     fn sent(
         &self,
         frame: &Frame,
@@ -125,7 +125,7 @@ fn what_comes_and_what_leaves_is_taken_where_it_is_asked_for() {
         (5, MirrorDirection::In),
     ];
     assert_eq!(bridge.sent(&frame, &others), []);
-    // Once, however often it is asked for.
+    // One copy, however many selections match.
     let both = [
         (1, MirrorDirection::In),
         (2, MirrorDirection::Out),
@@ -134,7 +134,7 @@ fn what_comes_and_what_leaves_is_taken_where_it_is_asked_for() {
     assert_eq!(bridge.sent(&frame, &both), taken);
     let counted: Vec<_> = bridge.mirrors.counts().collect();
     assert_eq!(counted, [("m", (3, 180))]);
-    // What it has counted, it has counted.
+    // A new configuration keeps the counters.
     let again = Mirrors::compile(&[mirror("m", to(5))], Some(&bridge.mirrors));
     let again = again.expect("there is one");
     assert_eq!(again.counts().next(), Some(("m", (3, 180))));
@@ -153,7 +153,7 @@ fn two_mirrors_with_one_output_are_one_and_copies_may_be_copied() {
         twins.sent(&frame, &[(1, MirrorDirection::In)]),
         [(3, None, None)]
     );
-    // The second takes what the first sends.
+    // The second mirror copies the output of the first.
     let chained = MirroredBridge::new(&[
         MirrorConfig {
             ingress_ports: ports(&[1]),
@@ -167,7 +167,7 @@ fn two_mirrors_with_one_output_are_one_and_copies_may_be_copied() {
     let mut sent = chained.sent(&frame, &[(1, MirrorDirection::In)]);
     sent.sort_unstable();
     assert_eq!(sent, [(3, None, None), (5, None, None)]);
-    // Each has it once, and none from the other.
+    // Each mirror has one copy, and none of the other's.
     let mut sent = MirroredBridge::new(&[every("a", 3), every("b", 5)])
         .sent(&frame, &[(1, MirrorDirection::In)]);
     sent.sort_unstable();
@@ -186,7 +186,7 @@ fn frames_are_taken_by_the_vlan_they_are_in() {
     let taken = [(3, Some(10), None)];
     assert_eq!(bridge.sent(&tagged, &[(1, MirrorDirection::In)]), taken);
     assert_eq!(bridge.sent(&plain, &[(1, MirrorDirection::In)]), []);
-    // Port 4 is in the VLAN, and bars tags.
+    // Port 4 is in the VLAN, and refuses tags.
     assert_eq!(bridge.sent(&plain, &[(4, MirrorDirection::In)]), taken);
     assert_eq!(bridge.sent(&tagged, &[(4, MirrorDirection::In)]), []);
 }

@@ -1,4 +1,4 @@
-//! What tunnels and frames ask for becomes headers, and headers what rules see.
+//! Tests of tunnel headers on egress and of pipeline fields on ingress.
 
 use base::PortNo;
 use flow::{TlvCommand, TlvMapping, TlvTableMod};
@@ -69,7 +69,7 @@ fn options_go_by_the_map_and_back() {
     words.tunnel_v4 = [1, 2];
     words.tunnel_id = 9;
     words.options.set(Field::TunMetadata5, 0xabcd_u128.into());
-    // One that no mapping has goes nowhere.
+    // A field without a mapping is not sent.
     let geneve = tunnel("geneve:t,remote=flow,key=flow");
     let mut header = shim(&geneve, &words, &pipeline);
     let option = TunnelOption {
@@ -82,7 +82,7 @@ fn options_go_by_the_map_and_back() {
     let macs = (MacAddr::default(), MacAddr::default());
     let around = outer(&geneve, macs, (Ipv4Addr::from_bits(1).into(), there.remote));
     assert_eq!(told(&around, &header, &pipeline), Some(words));
-    // One that is not known is passed over, unless it says that it must be known.
+    // An unknown option is ignored, unless it is critical.
     header.options[0].class = 1;
     assert!(told(&around, &header, &pipeline).is_some_and(|words| words.options.is_empty()));
     header.options[0].kind = 0x83;
@@ -96,7 +96,7 @@ fn what_is_inherited_is_that_of_the_packet_within() {
     let arp = within(&frame("eth() / arp()"));
     let plain = tunnel("vxlan:t,remote=1.1.1.1");
     let inherits = tunnel("vxlan:t,remote=1.1.1.1,tos=inherit,ttl=inherit");
-    // ECN always goes along.
+    // ECN is always inherited.
     assert_eq!(around(&plain, &v4), (1, 64));
     assert_eq!(around(&inherits, &v4), (0xb9, 9));
     assert_eq!(around(&inherits, &arp), (0, 64));

@@ -1,14 +1,14 @@
-//! What is to be done to a frame for its tags to be other ones.
+//! Changes of a frame's VLAN tags.
 
 use packet::wire::vlan::VlanTag;
 use packet::{Depth, Frame, Packet};
 
 use super::CUSTOMER;
 
-/// TagStack of a frame at most that are put together here: two that it came with, and a provider's.
+/// The maximum number of tags of a stack: two received ones, and a service tag.
 const TAGS_MAX: usize = 3;
 
-/// No tag: the frame has none that could be changed.
+/// A placeholder for no tag.
 const NONE: VlanTag = VlanTag {
     tpid: 0,
     pcp: 0,
@@ -16,7 +16,7 @@ const NONE: VlanTag = VlanTag {
     vid: 0,
 };
 
-/// TagStack one behind the other, the outermost last.
+/// A stack of tags, the outermost last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct TagStack {
     tags: [VlanTag; TAGS_MAX],
@@ -24,7 +24,7 @@ pub(super) struct TagStack {
 }
 
 impl TagStack {
-    /// These, the outermost first.
+    /// Returns a stack of these tags, given outermost first.
     pub(super) fn of(tags: [Option<VlanTag>; 2]) -> Self {
         let mut all = Self {
             tags: [NONE; TAGS_MAX],
@@ -40,18 +40,18 @@ impl TagStack {
         &self.tags[..self.len]
     }
 
-    /// Puts one before all.
+    /// Pushes an outermost tag.
     pub(super) const fn push(&mut self, tag: VlanTag) {
         self.tags[self.len] = tag;
         self.len += 1;
     }
 
-    /// Takes the outermost off.
+    /// Pops the outermost tag.
     pub(super) const fn pop(&mut self) {
         self.len = self.len.saturating_sub(1);
     }
 
-    /// Takes the outermost off, and one behind it that says no VLAN.
+    /// Pops the outermost tag, and a priority tag behind it.
     pub(super) fn pop_with_empty(&mut self) {
         self.pop();
         if self.as_slice().last().is_some_and(|tag| tag.vid == 0) {
@@ -59,13 +59,13 @@ impl TagStack {
         }
     }
 
-    /// Has the outermost be this one.
+    /// Replaces the outermost tag.
     pub(super) fn set_first(&mut self, tag: VlanTag) {
         self.pop();
         self.push(tag);
     }
 
-    /// Gives the outermost this priority; if there is none, one that is there for it.
+    /// Sets the priority of the outermost tag; pushes a priority tag if there is none.
     pub(super) fn give_priority(&mut self, pcp: u8) {
         match self.as_slice().last() {
             Some(tag) => self.set_first(VlanTag { pcp, ..*tag }),
@@ -78,8 +78,8 @@ impl TagStack {
         }
     }
 
-    /// Leaves out what says neither a VLAN nor a priority, of the two that are outermost, unless
-    /// such tags are wanted.
+    /// Removes tags with neither a VLAN nor a priority from the two outermost, unless such tags are
+    /// wanted.
     pub(super) fn drop_empty(&mut self, are_wanted: bool) {
         if are_wanted {
             return;
@@ -97,26 +97,26 @@ impl TagStack {
     }
 }
 
-/// What becomes of a frame's tags at a port.
+/// The change of a frame's tags at a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TagRewrite {
-    /// How many are taken off.
+    /// The number of tags to pop.
     off: u8,
-    /// How many are put on.
+    /// The number of tags to push.
     on: u8,
-    /// Those, the outermost last.
+    /// The tags to push, the outermost last.
     tags: [VlanTag; 2],
 }
 
 impl TagRewrite {
-    /// They stay as they are.
+    /// No change.
     pub const KEEP: Self = Self {
         off: 0,
         on: 0,
         tags: [NONE; 2],
     };
 
-    /// What has a frame's tags be others: what both have innermost stays as it is.
+    /// Returns the change between two stacks; common innermost tags stay.
     pub(super) fn between(before: TagStack, after: TagStack) -> Self {
         let (before, after) = (before.as_slice(), after.as_slice());
         let both = before.iter().zip(after);
@@ -130,7 +130,7 @@ impl TagRewrite {
         change
     }
 
-    /// Does it. Returns whether that could be done: there may be no room for a tag.
+    /// Changes a frame. Returns whether it succeeded: there may be no room for a tag.
     pub fn change(self, frame: &mut Frame) -> bool {
         if self == Self::KEEP {
             return true;

@@ -1,4 +1,4 @@
-//! Frames between ports of all modes, by the words of the manual.
+//! Tests of frames between ports of all VLAN modes, by the text of the manual.
 
 use packet::Frame;
 use proptest::prelude::*;
@@ -25,7 +25,7 @@ fn tag(vid: u16, pcp: u8) -> Option<VlanTag> {
     })
 }
 
-/// What a tunnel announces its tag by.
+/// Returns the tag protocol identifier of a dot1q-tunnel port.
 const fn announced(tag_type: TagType) -> u16 {
     match tag_type {
         TagType::Service => SERVICE,
@@ -55,8 +55,8 @@ fn modes() -> impl Strategy<Value = VlanMode> {
     ]
 }
 
-/// TagStack that a frame comes with, the outermost first: none says neither a VLAN nor a priority, and
-/// one that has others behind it says a VLAN.
+/// Generates the tags of a frame, outermost first: no tag has neither a VLAN nor a priority, and a
+/// tag before others has a VLAN.
 fn stacks() -> impl Strategy<Value = Vec<VlanTag>> {
     let tpid = prop::sample::select(vec![CUSTOMER, SERVICE]);
     let one = (tpid, 0_u8..8, 1_u16..7).prop_map(|(tpid, pcp, vid)| VlanTag {
@@ -75,8 +75,8 @@ fn stacks() -> impl Strategy<Value = Vec<VlanTag>> {
     })
 }
 
-/// The manual's own words, one after the other: the tags with which a frame leaves that came with
-/// these, of which so many are looked at; nothing if it does not leave.
+/// The manual's text, sentence by sentence: returns the tags on egress of a frame received with
+/// these tags, of which `seen` are examined; none if it does not leave.
 fn by_the_book(
     from: &VlanMode,
     to: &VlanMode,
@@ -140,7 +140,7 @@ fn by_the_book(
     if pops && !tags.is_empty() {
         tags.remove(0);
     }
-    // Without a VLAN there is no tag, by such a port.
+    // Without a VLAN there is no tag on such a port.
     if matches!(to, VlanMode::Access { .. }) && tags.first().is_some_and(|tag| tag.vid == 0) {
         tags.remove(0);
     }
@@ -155,7 +155,7 @@ fn frame(tags: &[VlanTag]) -> Frame {
     Frame::from_bytes(&bytes)
 }
 
-/// All tags of a frame, the outermost first.
+/// Returns all tags of a frame, outermost first.
 fn tags_of(frame: &Frame) -> Vec<VlanTag> {
     let link = Link::parse(frame.bytes()).expect("whole");
     let bytes = &frame.bytes()[12..12 + 4 * link.tags()];
@@ -253,8 +253,8 @@ fn a_port_of_which_nothing_is_said_takes_frames_as_they_are() {
     assert_eq!(admit(Some(&none), ArrivalTags::default()), None);
 }
 
-/// What came of these with Open vSwitch 3.1, that was asked for tags of priorities, too: a letter
-/// for what announces a tag, its VLAN, its priority.
+/// Results of Open vSwitch 3.1 for these frames, with priority tags enabled too: a letter for the
+/// tag protocol identifier, the VLAN, the priority.
 #[rustfmt::skip]
 const BESIDE: [(&str, VlanLimit, &str, &str, Option<&str>); 14] = {
     use VlanLimit::{One, Two};

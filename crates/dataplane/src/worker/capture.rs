@@ -1,5 +1,5 @@
-//! Frames that somebody watches: their fates are told by the interpreter, one by one and step by
-//! step, in their order among the others; what came of each goes to the control thread.
+//! Captured frames: the interpreter runs them one by one, in their order among the others, and
+//! records each step; the records are sent to the control thread.
 
 use std::sync::Arc;
 
@@ -15,15 +15,15 @@ use crate::capture::{
 };
 use crate::program::BridgeProgram;
 
-/// What is told of the frame at hand.
+/// The record of the current frame.
 pub(super) struct FrameRecording {
     record: Box<CaptureRecord>,
-    /// For each exit, how many tables it had come to.
+    /// The number of table lookups before each output.
     sent: Vec<usize>,
 }
 
 impl Worker {
-    /// The same of frames of which is noted where they go, or of none.
+    /// Runs a batch through the tables, with captures if the bridge has any.
     pub(super) fn forward_all<const NOTED: bool>(
         &mut self,
         bridge: &BridgeProgram,
@@ -37,7 +37,7 @@ impl Worker {
         }
     }
 
-    /// Has the fates of a batch told in which somebody may watch some.
+    /// Runs a batch of which captures may select some frames.
     fn forward_watched<const NOTED: bool>(
         &mut self,
         (bridge, captures): (&BridgeProgram, &Captures),
@@ -69,7 +69,7 @@ impl Worker {
         self.onward.give_back(others);
     }
 
-    /// Has one frame's fate told step by step, carries it out, and tells of it.
+    /// Runs one captured frame through the interpreter, sends the results, and reports the record.
     fn interpret<const NOTED: bool>(
         &mut self,
         bridge: &BridgeProgram,
@@ -116,7 +116,7 @@ impl Worker {
         }
     }
 
-    /// CaptureTrace the exits of a frame, from the first of these on, if it is one that is watched.
+    /// Records the outputs of a captured frame, from the output `first` on.
     pub(super) fn record_exits(
         &mut self,
         place: usize,
@@ -151,7 +151,7 @@ impl Worker {
         self.recording = Some(recording);
     }
 
-    /// Tells of a frame, unless the room is all taken that other news do not need.
+    /// Sends a record, unless the remaining room is reserved for other events.
     fn tell_of_captured(&mut self, record: Box<CaptureRecord>) {
         let captures = record.captures.clone();
         if !self.tell_if_roomy(WorkerEvent::Captured(record), WorkerDrop::CaptureQueueFull) {

@@ -1,5 +1,5 @@
-//! Frames that a worker tells controllers of: as many as their port may send, by a ring
-//! that keeps some room for other news.
+//! Packet-ins of a worker: within the rate of their port, on a ring that reserves some room for
+//! other events.
 
 use base::Instant;
 use packet::Frame;
@@ -9,13 +9,13 @@ use super::{PortKey, Worker, WorkerDrop, WorkerEvent};
 use crate::messages::PacketInEvent;
 use crate::slots::PortSlot;
 
-/// Of the room for news, this part is kept for others than frames for controllers: where
-/// stations are, rules to be learned, queues that are gone.
+/// The reciprocal of the part of the event ring that is reserved for events other than packet-ins:
+/// addresses, learned rules, removed queues.
 const OTHER_NEWS: usize = 8;
 
 impl Worker {
-    /// Hands a copy of the frame to the control thread, as it would be on the wire, as far
-    /// as its port may send more.
+    /// Sends a copy of the frame, as it would be on the wire, to the control thread, within the
+    /// rate of its port.
     pub(super) fn tell_controllers(
         &mut self,
         from: PortKey,
@@ -40,7 +40,7 @@ impl Worker {
         }
     }
 
-    /// Tells of the first `count` of the frame's segments. Returns of how many.
+    /// Sends packet-ins for the first `count` of the frame's segments. Returns the number sent.
     fn tell_of(&mut self, from: PortKey, meta: &PacketInMeta, frame: &Frame, count: u64) -> u64 {
         let mut segments = Vec::new();
         if packet::segment(frame, &mut self.pool, &mut segments).is_err() {
@@ -60,7 +60,7 @@ impl Worker {
         told
     }
 
-    /// Tells of a frame, unless the room is all taken that other news do not need.
+    /// Sends an event, unless the remaining room is reserved for other events.
     pub(super) fn tell_if_roomy(&mut self, event: WorkerEvent, otherwise: WorkerDrop) -> bool {
         let events = &mut self.shared.events;
         let spare = events.buffer().capacity() / OTHER_NEWS;

@@ -1,5 +1,5 @@
-//! Frames that are counted by flows: read as they come, counted when it is known where they
-//! go. The batch stays together. What was counted goes to the control thread once a second.
+//! NetFlow counts: frames are parsed on ingress, and counted when their outputs are known. The
+//! batch stays together. The counts are sent to the control thread once a second.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,35 +14,35 @@ use crate::program::{BridgeId, Program};
 use crate::slots::PortKey;
 use flow_export::flows::{self, FlowOutput, Ipv4Flow, Ipv4FlowTable};
 
-/// How often the control thread is told.
+/// The interval of reports to the control thread.
 const REPORT: Duration = Duration::from_secs(1);
 
-/// How often at most, if there is no room for more flows: so what waits for a control thread
-/// that has other things to do stays some tens of megabytes.
+/// The minimum interval, if a flow table is full. It limits the unread reports of a busy control
+/// thread to some tens of megabytes.
 const REPORT_FULL: Duration = Duration::from_millis(100);
 
-/// What a worker keeps of flows.
+/// The flow tables of a worker.
 #[derive(Default)]
 pub(super) struct FlowMeters {
     bridges: BTreeMap<BridgeId, Ipv4FlowTable>,
-    /// When the control thread was told last.
+    /// The time of the last report.
     told: Instant,
-    /// The frames at hand, in order; none of those that are of no flow.
+    /// The flows of the current frames, in order; none for frames without a flow.
     frames: Vec<Option<Ipv4Flow>>,
-    /// How many of them have gone their way.
+    /// The number of current frames with known outputs.
     gone: usize,
-    /// Where the one goes that is about to.
+    /// The output of the current frame.
     output: FlowOutput,
 }
 
 impl FlowMeters {
-    /// Whether the control thread is to be told.
+    /// Returns whether a report is due.
     #[inline]
     pub(super) fn is_due(&self, now: Instant) -> bool {
         !self.bridges.is_empty() && self.told + REPORT <= now
     }
 
-    /// So many frames leave by this port, and that is all.
+    /// Records that the next `count` frames have this port as their only output.
     pub(super) fn leave(&mut self, port: PortNo, count: usize) {
         let frames = self.frames.iter_mut().skip(self.gone).take(count);
         for (key, _) in frames.flatten() {
@@ -51,17 +51,17 @@ impl FlowMeters {
         self.gone += count;
     }
 
-    /// The frame at hand leaves by so many exits, the last of which is by this port.
+    /// Records `count` outputs of the current frame, the last of them to this port.
     pub(super) fn add_exits(&mut self, count: usize, last: PortNo) {
         self.output = self.output.and(count, last);
     }
 
-    /// The frame at hand is flooded.
+    /// Records that the current frame is flooded.
     pub(super) const fn flood(&mut self) {
         self.output = FlowOutput::Flood;
     }
 
-    /// All of the frame's exits are known.
+    /// Ends the current frame: all its outputs are known.
     pub(super) fn go(&mut self) {
         let output = std::mem::take(&mut self.output);
         if let Some(Some((key, _))) = self.frames.get_mut(self.gone) {
@@ -72,7 +72,7 @@ impl FlowMeters {
 }
 
 impl Worker {
-    /// Reads frames of which each is to be counted.
+    /// Parses the flows of frames, if they are to be counted.
     pub(super) fn read_flows(&mut self, from: PortKey, frames: &[Frame], now: Instant) {
         let accounts = &mut self.accounts;
         accounts.frames.clear();
@@ -85,7 +85,7 @@ impl Worker {
         }
     }
 
-    /// Counts those that have gone their way.
+    /// Counts the frames with known outputs.
     pub(super) fn count_flows(&mut self, bridge: BridgeId, now: Instant) {
         if !self.watch.counts {
             return;
@@ -106,7 +106,7 @@ impl Worker {
         }
     }
 
-    /// Tells the control thread of all flows. They stay where it has no room for them.
+    /// Sends all flows to the control thread. Flows stay here if the ring is full.
     pub(super) fn report_flows(&mut self, now: Instant) {
         self.accounts.told = now;
         for (bridge, flows) in &mut self.accounts.bridges {
@@ -117,7 +117,7 @@ impl Worker {
         }
     }
 
-    /// Keeps flows of bridges that count them, and tells of others for the last time.
+    /// Keeps the flow tables of bridges that count, and reports the others for the last time.
     pub(super) fn keep_flows(&mut self, program: &Program, now: Instant) {
         let counts = |id: BridgeId| {
             let view = program

@@ -1,5 +1,5 @@
-//! What a worker does before others rely on it: that its counts are final, or that it looks for
-//! news before its next frame.
+//! The rest of a worker. Before it, the worker makes its counters final; after it, the worker
+//! checks for news before its next frame.
 
 use std::time::Duration;
 
@@ -9,13 +9,13 @@ use super::Worker;
 use crate::program::WorkerActivity;
 
 impl Worker {
-    /// Takes note of how long the turn took, if frames came.
+    /// Records the duration of a turn that received frames.
     pub fn note_busy(&self, took: Duration) {
         self.shared.counters.add_busy(took);
     }
 
-    /// Rests as `how` does, unless there are news. Nobody waits for the worker meanwhile: it
-    /// holds no frame, and all that it has counted is written down.
+    /// Rests by calling `how`, unless there is news. No thread waits for the worker meanwhile: it
+    /// holds no frame, and its counters are final.
     pub fn rest<T>(&mut self, posture: WorkerActivity, how: impl FnOnce(&Self) -> T) -> Option<T> {
         self.settle();
         self.slots.spare_none();
@@ -25,8 +25,8 @@ impl Worker {
         rested
     }
 
-    /// Leaves its core to others as `how` does, for a moment. Where it `pays`, nobody waits for
-    /// it meanwhile; else what it has counted need not be written down for that.
+    /// Yields the core for a moment by calling `how`. If that `pays`, no thread waits for the
+    /// worker meanwhile; otherwise its counters may stay deferred.
     pub fn give_way(&mut self, pays: bool, how: impl FnOnce()) {
         if pays || self.has_settled() {
             self.rest(WorkerActivity::Yielding, |_| how());
@@ -35,7 +35,7 @@ impl Worker {
         }
     }
 
-    /// Writes down what it has counted.
+    /// Writes the deferred counters.
     pub(super) fn settle(&mut self) {
         if let Some(runner) = &mut self.runner {
             runner.flush_stats();
@@ -48,7 +48,7 @@ impl Worker {
             .is_none_or(|runner| !runner.has_pending_stats())
     }
 
-    /// Whether there is a newer program or a command.
+    /// Returns whether there is a newer program or a command.
     pub(super) fn has_news(&self) -> bool {
         let newest = self.shared.publication.load().generation;
         scheduling_point();

@@ -1,4 +1,4 @@
-//! The way to controllers through the bridge itself.
+//! In-band control in a worker.
 
 use base::{Instant, PortNo, Priority};
 use packet::Frame;
@@ -13,8 +13,8 @@ use crate::slots::PortKey;
 use crate::vlans::TagRewrite;
 
 impl Worker {
-    /// Forwards by `NORMAL` what is on that way, and has the bridge's own interface hear what may be
-    /// for it. Most batches have nothing of it.
+    /// Takes in-band frames out of a batch and forwards them by `NORMAL`, or also to the bridge's
+    /// local interface. Most batches have none.
     pub(super) fn forward_in_band(
         &mut self,
         (bridge, in_band): (&BridgeProgram, &InBand),
@@ -49,7 +49,8 @@ impl Worker {
         *batch = others;
     }
 
-    /// Has a frame go by the tables and, unless they send it there, to the bridge's own interface.
+    /// Runs a frame through the tables, and sends a copy to the bridge's local interface unless the
+    /// tables did.
     fn forward_here_too(
         &mut self,
         bridge: &BridgeProgram,

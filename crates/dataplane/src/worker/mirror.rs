@@ -1,5 +1,4 @@
-//! Copies of frames for a bridge's mirrors. Where there are mirrors, frames that leave together
-//! are looked at one by one.
+//! Mirrors in a worker. With mirrors, frames that leave together are examined one by one.
 
 use base::{Instant, PortNo};
 use fastpath::FrameOutcome;
@@ -12,16 +11,16 @@ use crate::mirrors::{MirrorContext, MirrorDirection, MirrorSet, MirrorSink};
 use crate::program::BridgeProgram;
 use crate::slots::PortKey;
 
-/// What mirrors have had of the frames at hand.
+/// The mirrors that have copied the current frames.
 #[derive(Default)]
 pub(super) struct MirrorState {
-    /// Of each frame of the batch.
+    /// One set for each frame of the batch.
     batch: Vec<MirrorSet>,
-    /// Of the one whose verdict is carried out.
+    /// The set for the frame of the current verdict.
     verdict: MirrorSet,
 }
 
-/// A worker that copies for the mirrors of a port's bridge.
+/// A mirror sink that sends copies by the worker's queues.
 struct WorkerMirrorSink<'a> {
     worker: &'a mut Worker,
     from: PortKey,
@@ -49,7 +48,7 @@ impl MirrorSink for WorkerMirrorSink<'_> {
     }
 }
 
-/// What says where a bridge's copies go; none if it has no mirrors.
+/// Returns the inputs of mirroring; none if the bridge has no mirrors.
 fn scene(bridge: &BridgeProgram, from: PortKey) -> Option<MirrorContext<'_>> {
     Some(MirrorContext {
         mirrors: bridge.mirrors.as_deref()?,
@@ -60,8 +59,8 @@ fn scene(bridge: &BridgeProgram, from: PortKey) -> Option<MirrorContext<'_>> {
 }
 
 impl Worker {
-    /// Copies what comes in, as it came. What comes in by a port that is a mirror's alone goes
-    /// no further.
+    /// Copies arriving frames, unmodified, to the mirrors. Drops frames received on a port that is
+    /// reserved for mirror output.
     #[inline]
     pub(super) fn mirror_arriving(
         &mut self,
@@ -87,7 +86,8 @@ impl Worker {
         self.mirrored.batch = taken;
     }
 
-    /// The same of a frame whose verdict is carried out alone. None, if it goes no further.
+    /// Copies an arriving frame outside a batch to the mirrors. Returns none if the frame is
+    /// dropped.
     pub(super) fn mirror_alone(
         &mut self,
         bridge: &BridgeProgram,
@@ -105,7 +105,8 @@ impl Worker {
         Some(frame)
     }
 
-    /// Copies a frame that comes in, if its port lets it: the mirrors that have had it.
+    /// Copies an arriving frame to the mirrors, if its port receives it. Returns the mirrors that
+    /// have copied it.
     fn take_arriving(
         &mut self,
         scene: &MirrorContext<'_>,
@@ -130,7 +131,8 @@ impl Worker {
         had
     }
 
-    /// Carries out what becomes of frames, and copies those that leave. None leave together.
+    /// Sends the results of a batch, and copies frames on egress. Returns none: the batch never
+    /// leaves as a whole.
     #[inline(never)]
     pub(super) fn carry_out_mirrored<const NOTED: bool>(
         &mut self,
@@ -164,7 +166,7 @@ impl Worker {
         None
     }
 
-    /// Copies a frame that leaves by these of its exits, from `first` on.
+    /// Copies a frame on egress to the mirrors, for its outputs from `first` on.
     pub(super) fn mirror_leaving(
         &mut self,
         bridge: &BridgeProgram,

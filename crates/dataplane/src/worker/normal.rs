@@ -1,5 +1,4 @@
-//! A worker's part of `NORMAL`: it asks where a frame goes, tells whom it teaches, and counts
-//! what goes nowhere.
+//! `NORMAL` in a worker: looks up the outputs, reports addresses to learn, and counts drops.
 
 use base::{Instant, Priority};
 use packet::{Frame, Link};

@@ -1,4 +1,4 @@
-//! The exits of a verdict's frames: the last of each takes the frame, the others copies.
+//! The outputs of a verdict's frames: the last output of each takes the frame, the others copies.
 
 use base::{PortNo, Priority};
 use packet::Frame;
@@ -9,7 +9,7 @@ use crate::counters::WorkerDrop;
 use crate::slots::PortKey;
 use crate::vlans::TagRewrite;
 
-/// A frame of the verdict on its way to a port.
+/// An output of a frame of the verdict.
 #[derive(Clone, Copy)]
 pub(super) struct PortOutput {
     pub(super) frame: usize,
@@ -19,8 +19,8 @@ pub(super) struct PortOutput {
 }
 
 impl Worker {
-    /// A copy of a frame as it leaves by an exit; none if it finds no memory, or no room for a
-    /// tag, and does not leave.
+    /// Returns a copy of a frame as it leaves by an output; none if there is no buffer or no room
+    /// for a tag, so that it does not leave.
     pub(super) fn as_it_leaves(&mut self, frame: &Frame, exit: PortOutput) -> Option<Frame> {
         let mut leaving = self.pool.duplicate(frame)?;
         if exit.retag.change(&mut leaving) {
@@ -30,7 +30,7 @@ impl Worker {
         None
     }
 
-    /// Sends each frame out of each of its exits; the last takes the frame, the others copies.
+    /// Sends each frame to each of its outputs; the last takes the frame, the others copies.
     pub(super) fn send_all(&mut self, from: PortKey, verdict: &mut Verdict) {
         let exits = std::mem::take(&mut self.exits);
         for (index, frame) in verdict.frames.drain(..).enumerate() {
@@ -44,7 +44,7 @@ impl Worker {
         self.exits = exits;
     }
 
-    /// Sends the frame out of each of these exits.
+    /// Sends the frame to each of these outputs.
     pub(super) fn send_copies(
         &mut self,
         from: PortKey,

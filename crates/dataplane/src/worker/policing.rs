@@ -1,4 +1,4 @@
-//! Limits of what comes and goes by a port, where there are any.
+//! Ingress and egress policing in a worker.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::counters::WorkerDrop;
 use crate::slots::PortKey;
 
 impl Worker {
-    /// Drops what comes too fast.
+    /// Drops frames above the ingress limit.
     pub(super) fn limit(&mut self, place: usize, batch: &mut Batch, now: Instant) {
         let (_, slot) = self.slots.at(place);
         let policer = Arc::clone(&slot.policing.policer);
@@ -24,7 +24,7 @@ impl Worker {
         *batch = admitted;
     }
 
-    /// Drops what is to leave too fast, and marks the rest as its queues say.
+    /// Drops frames above the egress limit, and sets the DSCP of the others by their queues.
     pub(super) fn limit_out(&mut self, key: PortKey) {
         let Some(slot) = self.slots.find(key) else {
             return;

@@ -1,4 +1,4 @@
-//! Messages between switches on their way to the control thread.
+//! Punted frames in a worker.
 
 use ports::Batch;
 
@@ -9,7 +9,7 @@ use crate::punt::PuntTable;
 use crate::slots::PortKey;
 
 impl Worker {
-    /// Takes out what the port is to understand. Most batches have nothing of that.
+    /// Takes punted frames out of a batch. Most batches have none.
     pub(super) fn punt(&mut self, punts: &PuntTable, from: PortKey, batch: &mut Batch) {
         let Some(protocols) = punts.of(from.port) else {
             return;

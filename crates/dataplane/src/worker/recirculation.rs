@@ -1,10 +1,10 @@
-//! Frames that leave by a port within the process go on in another bridge, in the same turn
-//! and by the same worker: whole batches, of which no frame is touched between two bridges.
-//! Those that go into a tunnel, or come out of one, go on likewise.
+//! Recirculation: frames that leave by a virtual port continue in another bridge, in the same turn
+//! and in the same worker, as whole batches; no frame is copied between two bridges. Frames into
+//! and out of tunnels do likewise.
 //!
-//! Bridges can be joined in a ring, in which a flooded frame goes round for ever, and comes
-//! back as two where there are two rings: how often a frame goes on is bounded, and how much
-//! comes of one batch.
+//! Bridges can be joined in a ring, in which a flooded frame circulates forever, and doubles with
+//! each round if there are two rings. So the hops of a frame and the batches that result from one
+//! are limited.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -20,55 +20,56 @@ use crate::program::{BridgeId, Program};
 use crate::slots::PortKey;
 use crate::virtual_links::VirtualLink;
 
-/// How many bridges a frame may come to one after the other. Open vSwitch, too, ends a frame's
-/// way when translations lie 64 deep in one another.
+/// The maximum number of bridges that a frame passes in succession. Open vSwitch also stops at a
+/// translation depth of 64.
 const HOPS_MAX: u8 = 64;
 
-/// Batches that may go on of one that was received: enough for a frame of each to go to a
-/// thousand bridges, and over in a millisecond or so, for which no other port is served.
+/// The maximum number of recirculated batches that result from one received batch: enough for a
+/// frame of each to pass a thousand bridges, and over within about a millisecond, in which no other
+/// port is served.
 const BATCHES_MAX: usize = 1024;
 
-/// What goes with frames.
+/// The pipeline fields that accompany frames.
 pub(super) type FrameFields = Option<Arc<PipelineFields>>;
 
-/// Where frames are.
+/// The stage of recirculated frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum RecirculationStage {
     /// They have left by the port.
     Left,
-    /// They are about to come in by it.
+    /// They arrive on the port next.
     Arriving,
 }
 
-/// Frames on their way from one bridge to another.
+/// Frames between two bridges.
 pub(super) struct RecirculatedBatch {
     at: PortKey,
     stage: RecirculationStage,
     pub(super) words: FrameFields,
     pub(super) frames: Batch,
-    /// How many bridges they have come to so far, but for the first.
+    /// The number of bridges passed so far, without the first.
     hops: u8,
 }
 
-/// What is still to go on.
+/// The pending recirculated batches.
 #[derive(Default)]
 pub(super) struct Recirculation {
     waiting: VecDeque<RecirculatedBatch>,
-    /// Batches to be used again.
+    /// Empty batches for reuse.
     spare: Vec<Batch>,
-    /// How many bridges those at hand have come to, but for the first.
+    /// The number of bridges that the current frames have passed, without the first.
     hops: u8,
-    /// What goes with those at hand.
+    /// The pipeline fields of the current frames.
     words: FrameFields,
 }
 
 impl Recirculation {
-    /// What goes with the frames at hand as they come in.
+    /// Returns the pipeline fields of the current frames on arrival.
     pub(super) fn words(&self) -> FrameFields {
         self.words.clone()
     }
 
-    /// A batch without frames.
+    /// Returns an empty batch.
     pub(super) fn spare(&mut self) -> Batch {
         match self.spare.pop() {
             Some(spare) => spare,
@@ -76,13 +77,13 @@ impl Recirculation {
         }
     }
 
-    /// Takes it back.
+    /// Returns an empty batch to the spares.
     pub(super) fn give_back(&mut self, batch: Batch) {
         debug_assert!(batch.is_empty(), "what is left in it would be sent again");
         self.spare.push(batch);
     }
 
-    /// Has a frame come in by a port within the process, with these words.
+    /// Queues a frame for arrival on a virtual port, with these pipeline fields.
     pub(super) fn enter(&mut self, at: PortKey, words: &FrameFields, frame: Frame) {
         let hops = self.hops;
         if let Some(last) = self.waiting.back_mut()
@@ -106,7 +107,7 @@ impl Recirculation {
 }
 
 impl Worker {
-    /// Takes all frames on that have left by ports within the process, until none is left.
+    /// Recirculates frames that have left by virtual ports, until none is left.
     #[inline]
     pub(super) fn pass_on(&mut self, program: &Program, now: Instant) {
         if self.slots.have_inner() {
@@ -157,20 +158,20 @@ impl Worker {
         }
     }
 
-    /// Has frames come in by a port.
+    /// Runs frames that arrive on a port through its bridge.
     fn arrive(&mut self, program: &Program, at: PortKey, frames: &mut Batch, now: Instant) {
         match program.bridge(at.bridge) {
             Some(bridge) => self.forward(bridge, at, frames, now),
             None if at.bridge == BridgeId::HOST => {
                 self.send_together(at, frames);
-                // Of those that were taken there is nothing left.
+                // Sent frames leave empty ones behind.
                 frames.clear();
             }
             None => self.give_up(frames, WorkerDrop::NoBridge),
         }
     }
 
-    /// Counts frames that pass a port within the process.
+    /// Counts frames that pass a virtual port.
     pub(super) fn count(&mut self, port: PortKey, counters: [Counter; 2], frames: &[Frame]) {
         let [of_packets, of_bytes] = counters;
         if let Some(counts) = self.slots.find(port).and_then(|slot| slot.inner.as_ref()) {
@@ -179,7 +180,7 @@ impl Worker {
         }
     }
 
-    /// Takes up what waits at the ports within the process.
+    /// Queues the pending frames of all virtual ports.
     fn gather(&mut self) {
         for place in 0..self.slots.inner().len() {
             let key = self.slots.inner()[place];
@@ -187,7 +188,7 @@ impl Worker {
         }
     }
 
-    /// Has what waits at a port within the process leave by it.
+    /// Queues the pending frames of a virtual port.
     pub(super) fn depart(&mut self, exit: PortKey) {
         let Some(slot) = self.slots.find(exit) else {
             return;
@@ -213,8 +214,8 @@ impl Worker {
         });
     }
 
-    /// Has those exits of a frame that are within the process, of those from `first` on, be
-    /// left by at once, and with these words.
+    /// Executes the outputs to virtual ports at once, of those from `first` on, with these pipeline
+    /// fields.
     pub(super) fn depart_with(
         &mut self,
         from: PortKey,
@@ -250,7 +251,7 @@ impl Worker {
         self.leave(at, frames, words);
     }
 
-    /// Sends a controller's frame.
+    /// Sends a frame of a packet-out.
     pub(super) fn transmit(
         &mut self,
         key: PortKey,

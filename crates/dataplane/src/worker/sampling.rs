@@ -1,6 +1,5 @@
-//! Frames that collectors are told of: each goes its way alone, so that it is known where it
-//! went. Those before and behind it stay together, and in order; where all are counted by flows,
-//! it is noted of them, too, where they go.
+//! Sampled frames in a worker: each runs alone, so that its outputs are known. The frames before
+//! and after it stay together and in order; with NetFlow their outputs are recorded too.
 
 use std::sync::Arc;
 
@@ -22,20 +21,20 @@ use crate::slots::PortKey;
 
 const BATCH: usize = Batch::FRAMES_MAX;
 
-/// What is noted of how frames leave.
+/// The recorder of outputs.
 pub(super) struct OutputObserver {
-    /// What draws those that rules sample.
+    /// The random numbers of `sample` actions.
     random: SampleRandom,
-    /// Whether frames are counted by flows.
+    /// True if frames are counted by flow.
     pub(super) counts: bool,
-    /// Whether the frame at hand is sampled.
+    /// True if the current frame is sampled.
     samples: bool,
     snap: usize,
     departed: Vec<SampledOutput>,
 }
 
 impl OutputObserver {
-    /// Nothing yet; what draws begins with this seed.
+    /// Returns a recorder with this random seed.
     pub(super) const fn new(seed: u64) -> Self {
         Self {
             random: SampleRandom::new(seed),
@@ -48,7 +47,7 @@ impl OutputObserver {
 }
 
 impl Worker {
-    /// Has the frames' fates told and carried out, and tells of those that are sampled.
+    /// Runs a batch through the tables, and reports the sampled frames.
     pub(super) fn forward_sampling(
         &mut self,
         bridge: &BridgeProgram,
@@ -98,7 +97,7 @@ impl Worker {
         self.onward.give_back(together);
     }
 
-    /// Has the fate of one frame told and carried out, and answers whether it left by a port.
+    /// Runs one frame through the tables. Returns whether it left by a port.
     pub(super) fn leaves_by(
         &mut self,
         bridge: &BridgeProgram,
@@ -117,7 +116,7 @@ impl Worker {
         departed.iter().any(|departure| departure.port == port)
     }
 
-    /// The same of frames that are not sampled.
+    /// Runs frames that are not sampled through the tables.
     fn forward_passed_over(
         &mut self,
         bridge: &BridgeProgram,
@@ -131,7 +130,7 @@ impl Worker {
         }
     }
 
-    /// Has a frame told to a set of collectors, as often as the rule says.
+    /// Executes a `sample` action, with the probability of the action.
     pub(super) fn sample_by_rule(
         &mut self,
         bridge: &BridgeProgram,
@@ -149,7 +148,7 @@ impl Worker {
         }
     }
 
-    /// Chooses frames; tells whether any is.
+    /// Chooses the frames to sample. Returns whether there are any.
     fn choose(
         &mut self,
         bridge: &BridgeProgram,
@@ -171,7 +170,7 @@ impl Worker {
         any
     }
 
-    /// Notes that frames leave as they are, and that is all.
+    /// Records that frames leave unmodified, by this port only.
     pub(super) fn note_leaving(&mut self, port: PortNo, frames: &[Frame]) {
         self.accounts.leave(port, frames.len());
         self.note_departures(port, frames);
@@ -189,7 +188,7 @@ impl Worker {
         self.watch.departed.extend(departed);
     }
 
-    /// Notes by which exits a frame leaves, and with which tag.
+    /// Records the outputs of a frame, and its tag on each.
     pub(super) fn note_exits(&mut self, frame: &Frame, first: usize) {
         if let [.., last] = self.exits[first..] {
             self.accounts.add_exits(self.exits.len() - first, last.port);

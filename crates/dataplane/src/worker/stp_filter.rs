@@ -1,4 +1,4 @@
-//! Frames of ports that a spanning tree keeps out.
+//! The port state filter in a worker.
 
 use base::Instant;
 use fastpath::FrameOutcome;
@@ -14,7 +14,7 @@ use crate::slots::PortKey;
 use crate::stp_filter::BlockedPort;
 
 impl Worker {
-    /// Lets frames teach what they may, and go nowhere.
+    /// Drops frames of a blocked port, after learning if its state permits.
     pub(super) fn hold_back(
         &mut self,
         bridge: &BridgeProgram,
@@ -63,7 +63,7 @@ impl Worker {
         self.runner = Some(runner);
     }
 
-    /// What a frame teaches by `NORMAL` and by rules; then it is dropped.
+    /// Reports the addresses and rules to learn from a frame, then drops it.
     fn learn_of(
         &mut self,
         bridge: &BridgeProgram,

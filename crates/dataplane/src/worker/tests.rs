@@ -1,4 +1,4 @@
-//! A worker between memory ports, turned by hand.
+//! Tests of a worker between memory ports, with explicit turns.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -43,11 +43,11 @@ struct WorkerRig {
     captures: Option<Arc<Captures>>,
     in_band: Option<Arc<InBand>>,
     sampling: Option<Arc<SamplingView>>,
-    /// What is at the other end of ports 1, 2 and 3.
+    /// The other ends of ports 1, 2 and 3.
     hosts: Vec<MemoryQueue>,
     pool: Pool,
     generation: u64,
-    /// The way of all ports to the controllers.
+    /// The policing of all ports.
     policing: PortPolicing,
 }
 
@@ -151,8 +151,7 @@ impl WorkerRig {
         }));
     }
 
-    /// Sends a frame from host `from` to `dst`, turns the worker, and tells at which
-    /// hosts it comes out.
+    /// Sends a frame from host `from` to `dst`, runs a turn, and returns the hosts that receive it.
     fn pass(&mut self, from: usize, dst: u64) -> Vec<usize> {
         self.pass_frame(from, &frame_to(dst, from as u64))
     }
@@ -197,7 +196,7 @@ fn frame_to(dst: u64, src: u64) -> Vec<u8> {
     [&dst.0[..], &src.0[..], &[0x88, 0xb5], &[0; 46]].concat()
 }
 
-/// A queue that wants a system call for each look, and counts them. Nothing comes by it.
+/// A queue that is expensive to poll and counts its polls. It never receives a frame.
 struct ExpensiveQueue(Arc<AtomicUsize>);
 
 impl Queue for ExpensiveQueue {
@@ -234,12 +233,12 @@ fn a_queue_that_is_dear_to_look_into_is_spared_while_others_are_looked_into() {
         assert_eq!(rig.pass(1, 9), [2]);
     }
     assert_eq!(looks.swap(0, Ordering::Relaxed), 3);
-    // Who has slept looks everywhere: it may have been woken for this one.
+    // After a sleep every queue is polled: this one may have caused the wake-up.
     rig.worker.turn(Instant::START);
     rig.worker.rest(WorkerActivity::Asleep, |_| ());
     rig.worker.turn(Instant::START);
     assert_eq!(looks.swap(0, Ordering::Relaxed), 2);
-    // Where all are dear, none is spared.
+    // If all queues are expensive, none is spared.
     (1..=3).for_each(|port| rig.remove_queue(port));
     for _ in 0..5 {
         rig.worker.turn(Instant::START);
@@ -361,8 +360,8 @@ fn a_program_is_passed_when_no_frame_can_meet_the_older_one_any_more() {
     assert!(!rig.worker.has_news());
 }
 
-/// Frames that the only rule has counted of a batch of so many, most of which go the way of the
-/// first; then, and when that has happened.
+/// Returns the packet count of the only rule after a batch of `count` frames, most of which hit the
+/// flow cache, before and after `what`.
 fn counted_of(count: usize, what: impl FnOnce(&mut WorkerRig)) -> [u64; 2] {
     let mut rig = WorkerRig::new(&[]);
     let matching = Match::any().with(flow::Field::EthDst, 9).expect("legal");
@@ -397,7 +396,7 @@ fn counted_of(count: usize, what: impl FnOnce(&mut WorkerRig)) -> [u64; 2] {
 #[test]
 fn counts_are_written_down_before_anybody_relies_on_them() {
     let all = Batch::FRAMES_MAX;
-    // Of a batch that is not full, before its frames leave.
+    // A batch that is not full is counted before its frames leave.
     assert_eq!(counted_of(all - 1, |_| ()), [63, 63]);
     let [later, still_later] = counted_of(all, |_| ());
     assert!(later < 64 && later == still_later, "it is put off");
@@ -411,7 +410,7 @@ fn counts_are_written_down_before_anybody_relies_on_them() {
     let rest =
         |rig: &mut WorkerRig| assert!(rig.worker.rest(WorkerActivity::Asleep, |_| ()).is_some());
     assert_eq!(counted_of(all, rest), [later, 64]);
-    // Who is waited for need not have written anything down.
+    // A worker that others wait for may keep its counters deferred.
     let gives_way = |pays: bool, rig: &mut WorkerRig| {
         let progress = Arc::clone(&rig.worker.shared.progress);
         rig.worker
@@ -541,7 +540,7 @@ fn what_passes_mirrored_ports_is_copied_whichever_way_it_goes() {
     rig.publish();
     assert_eq!(rig.pass(1, 0xb), [2, 4]);
     assert_eq!(rig.pass(2, 0xa), [1, 3, 4]);
-    // The port of a mirror is nobody else's.
+    // An output port of a mirror is reserved.
     assert_eq!(rig.pass(4, 0xa), [0; 0]);
     assert_eq!(rig.drops(), [("mirror_output", 1)]);
     rig.mirrors = None;

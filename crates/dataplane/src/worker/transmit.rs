@@ -1,5 +1,5 @@
-//! Frames on their way out: they wait with others of their port until the batch is done, or there
-//! are as many as leave at once.
+//! Egress: frames wait with others of their port until the end of the batch, or until a full
+//! transmit batch is pending.
 
 use packet::Frame;
 use ports::Batch;
@@ -9,7 +9,7 @@ use crate::counters::WorkerDrop;
 use crate::slots::PortKey;
 
 impl Worker {
-    /// Sends all frames of a batch by one port. Where nothing waits for the port, none is moved.
+    /// Sends all frames of a batch to one port. If none are pending there, no frame is moved.
     pub(super) fn send_batch(&mut self, key: PortKey, batch: &mut Batch) {
         match self.slots.find(key) {
             Some(slot) if slot.out.is_empty() => std::mem::swap(&mut slot.out, batch),
@@ -17,12 +17,12 @@ impl Worker {
         }
     }
 
-    /// Puts frames with those that leave by their port.
+    /// Adds frames to the pending ones of their port.
     #[inline]
     pub(super) fn send_together(&mut self, key: PortKey, frames: &mut [Frame]) {
         match (self.slots.find(key), &mut *frames) {
-            // Where frames leave by several ports, most come one by one. Each is built where it
-            // is put: one that goes through another place costs several times as much.
+            // If frames leave by several ports, most arrive here one by one. Each is built in
+            // place: a move through a temporary costs several times as much.
             (Some(slot), [frame]) if slot.out.remaining_capacity() > 0 => {
                 slot.out.put(std::mem::take(frame))
             }
@@ -35,7 +35,7 @@ impl Worker {
         }
     }
 
-    /// Puts the frame with those that leave by its port; a full batch leaves at once.
+    /// Adds a frame to the pending ones of its port; a full batch leaves at once.
     pub(super) fn send(&mut self, key: PortKey, frame: Frame) {
         let Some(slot) = self.slots.find(key) else {
             self.drop_frame(frame, WorkerDrop::NoPort);
@@ -44,7 +44,7 @@ impl Worker {
         let Err(frame) = slot.out.push(frame) else {
             return;
         };
-        // After that there is room, unless the port has just turned out to be gone.
+        // The flush makes room, unless it finds that the port's device disappeared.
         self.flush_port(key);
         let again = match self.slots.find(key) {
             Some(slot) => slot.out.push(frame),
@@ -64,8 +64,8 @@ impl Worker {
         }
     }
 
-    /// Sends what waits for a port. What its queue has no room for is dropped and
-    /// counted: a full port never holds up the others.
+    /// Sends the pending frames of a port. Frames that the queue has no room for are dropped and
+    /// counted: a full port never delays the others.
     pub(super) fn flush_port(&mut self, key: PortKey) {
         let Some(slot) = self.slots.find(key) else {
             return;

@@ -1,6 +1,6 @@
-//! Frames go into tunnels, and come out of packets that come to the host at a port which it has
-//! addresses at. What stands around them is made here, segment by segment: no device is asked
-//! to cut or to sum within a tunnel.
+//! Tunnels in a worker: encapsulation, and decapsulation of packets that reach the host on a port
+//! with its addresses. Software builds the outer headers for each segment: no device segments or
+//! computes checksums within a tunnel.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ use crate::tunnels;
 use crate::underlay::{HostPacket, NextHop, UnderlayPort};
 use config::TunnelConfig;
 
-/// What all packets of a batch have in common.
+/// The common headers of all packets of a batch.
 struct Encapsulation<'a> {
     tunnel: &'a TunnelConfig,
     outer: OuterHeaders,
@@ -34,7 +34,7 @@ struct Encapsulation<'a> {
 }
 
 impl Worker {
-    /// Has frames that have left by a tunnel go on as its packets.
+    /// Encapsulates frames that have left by a tunnel, and recirculates the packets.
     pub(super) fn encapsulate(
         &mut self,
         program: &Program,
@@ -56,7 +56,7 @@ impl Worker {
         }
     }
 
-    /// What is to stand around frames with which these words go.
+    /// Returns the outer headers of frames with these pipeline fields.
     fn prepare<'a>(
         &mut self,
         program: &Program,
@@ -93,7 +93,7 @@ impl Worker {
         })
     }
 
-    /// Wraps a frame, or its segments.
+    /// Encapsulates a frame, or its segments.
     fn wrap_all(&mut self, exit: PortKey, wrapping: &mut Encapsulation<'_>, mut frame: Frame) {
         if frame.offload.segmentation.is_none() {
             frame.complete_checksum();
@@ -133,7 +133,8 @@ impl Worker {
         }
     }
 
-    /// Has the frames of tunnels' packets come in by those; all others go to the host.
+    /// Decapsulates tunnel packets, and recirculates their frames; sends all other packets to the
+    /// host.
     pub(super) fn terminate(
         &mut self,
         program: &Program,
@@ -154,8 +155,8 @@ impl Worker {
         self.onward.give_back(hosts);
     }
 
-    /// Has the frames of tunnels' packets come in that an interface of the host has received. All
-    /// others are copies of what the host has.
+    /// Decapsulates tunnel packets that an interface of the host received, and recirculates their
+    /// frames. All other packets are copies of packets that the host has, and are dropped.
     pub(super) fn take_from_host(&mut self, program: &Program, at: PortKey, frames: &mut Batch) {
         let Some(ground) = program.underlay.ports_of_host.get(&at) else {
             let count = frames.len();
@@ -198,7 +199,7 @@ impl Worker {
     }
 }
 
-/// Of which protocol a tunnel's packet is, if it is one that comes to the host there.
+/// Parses a tunnel packet to the host, and returns its protocol; none for other packets.
 fn judge(
     program: &Program,
     ground: &UnderlayPort,
@@ -214,8 +215,7 @@ fn judge(
     }
 }
 
-/// Takes the frame out of a packet, and answers of which tunnel it is and what the packet
-/// tells of it.
+/// Decapsulates a packet. Returns the tunnel port and the pipeline fields of the frame.
 fn open(
     program: &Program,
     found: &TunnelPacket,
@@ -243,7 +243,8 @@ fn open(
     }
 }
 
-/// How many bytes of a frame the tunnel does not carry; none if it does not carry the frame.
+/// Returns the number of leading bytes that the tunnel does not carry; none if it does not carry
+/// the frame.
 fn dress_down(wrapping: &mut Encapsulation<'_>, within: &tunnels::InnerHeaders) -> Option<u16> {
     if !wrapping.tunnel.is_layer3 {
         return within.payload_at.map(|_| 0);

@@ -1,4 +1,4 @@
-//! Frames that somebody watches.
+//! Tests of captured frames.
 
 use flow::Field;
 use packet::Frame;
@@ -8,7 +8,7 @@ use super::*;
 use crate::capture::{Capture, CaptureId, CaptureRecord};
 
 impl WorkerRig {
-    /// Has frames watched that go to this address, and that much told of each.
+    /// Captures frames to this address, with this snapshot length.
     fn watch(&mut self, dst: u128, snaplen: usize) -> Arc<Capture> {
         let filter = Match::any().with(Field::EthDst, dst).expect("legal");
         let capture = Arc::new(Capture::new(CaptureId(5), filter, snaplen));
@@ -17,7 +17,7 @@ impl WorkerRig {
         capture
     }
 
-    /// What is told of the next frame that is watched.
+    /// Returns the next capture record.
     fn captured(&mut self) -> Option<CaptureRecord> {
         match self.events.pop() {
             Ok(WorkerEvent::Captured(record)) => Some(*record),

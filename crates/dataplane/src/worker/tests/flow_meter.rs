@@ -1,4 +1,4 @@
-//! Frames that are counted by flows.
+//! Tests of NetFlow counts.
 
 use std::net::Ipv4Addr;
 use std::num::NonZeroU32;
@@ -6,7 +6,7 @@ use std::num::NonZeroU32;
 use super::*;
 use flow_export::flows::{FLOWS_MAX, FlowOutput, Ipv4Flow};
 
-/// Counts all frames by flows, and samples one of so many.
+/// Counts all frames by flow, and samples one of `sampled`.
 fn count(rig: &mut WorkerRig, sampled: u32) {
     rig.sampling = Some(Arc::new(SamplingView {
         sflow: NonZeroU32::new(sampled),
@@ -25,7 +25,7 @@ fn packet(src: u32, port: u16) -> Vec<u8> {
     stack.build().bytes().to_vec()
 }
 
-/// What the worker tells of flows when a second is over; samples are passed over.
+/// Returns the flows that the worker reports after a second, without samples.
 fn told(rig: &mut WorkerRig) -> Vec<Ipv4Flow> {
     while rig.events.pop().is_ok() {}
     rig.worker.turn(Instant::from_secs(3));
@@ -119,7 +119,7 @@ fn what_was_counted_is_told_before_its_port_or_its_wish_goes() {
 fn what_finds_no_room_is_counted_and_what_the_control_thread_has_none_for_stays() {
     let mut rig = WorkerRig::new(&[]);
     count(&mut rig, 0);
-    // Of a flow a second there is always something to tell, until nobody reads it.
+    // Each second has a new flow to report, until the ring is full.
     for second in 1..=5_u64 {
         assert_eq!(rig.pass_frame(1, &packet(0, 1)), [0; 0]);
         rig.worker.turn(Instant::from_secs(10 * second));

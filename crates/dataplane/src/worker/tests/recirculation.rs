@@ -1,4 +1,4 @@
-//! Bridges that are joined within the process.
+//! Tests of bridges that patch ports join.
 
 use std::num::NonZeroUsize;
 
@@ -8,7 +8,7 @@ use ports::vport::VirtualPort;
 use super::*;
 use crate::virtual_links::{VirtualLink, VirtualLinks};
 
-/// Bridges beside the first of a rig, each with ports of its own.
+/// Bridges beside the first of a rig, each with its own ports.
 struct BridgeChain {
     rig: WorkerRig,
     others: Vec<(BridgeId, Pipeline, Classifier)>,
@@ -35,7 +35,7 @@ impl BridgeChain {
         }
     }
 
-    /// Joins two ports, neither of which is there yet.
+    /// Joins two new ports.
     fn join(&mut self, one: (u32, u32), other: (u32, u32)) {
         for (here, there) in [(one, other), (other, one)] {
             let key = port(here.0, here.1);
@@ -64,7 +64,7 @@ impl BridgeChain {
         }
     }
 
-    /// Has all frames of a bridge, whatever they are, meet these actions.
+    /// Adds a rule with these actions for all frames of a bridge.
     fn rule(&mut self, bridge: u32, actions: &[Action]) {
         let instructions = Instructions::apply(actions.to_vec());
         let rule = FlowMod::new(FlowModCommand::Add, 0, Match::any(), instructions);
@@ -104,7 +104,7 @@ fn a_frame_goes_through_ten_bridges_in_one_turn() {
         chain.join((bridge, 100), (bridge + 1, 101));
         chain.rule(bridge + 1, &[Action::output(PortNo(100))]);
     }
-    // The first has it back by another way.
+    // The frame returns to the first bridge by another port.
     chain.join((9, 100), (0, 102));
     chain.rule(0, &[Action::output(PortNo(3))]);
     chain.publish();

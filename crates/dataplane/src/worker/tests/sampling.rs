@@ -1,4 +1,4 @@
-//! Frames that collectors are told of, and where they went.
+//! Tests of sampled frames and their outputs.
 
 use std::num::NonZeroU32;
 
