@@ -377,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_flooded_leaves_by_one_member_and_never_by_its_own_bond() {
+    fn flood_uses_one_member_and_never_the_ingress_bond() {
         let view = switching(BondMode::BalanceSlb);
         let exits = (0..64).map(|src| flooded(&view, HOST, &frame(99, src)));
         let mut seen: Vec<_> = exits.collect();
@@ -393,7 +393,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_is_known_at_the_bond_and_taken_once() {
+    fn bond_learns_addresses_and_accepts_a_frame_once() {
         let many = MacAddr::BROADCAST.to_u64();
         let stations = stations();
         for (mode, [first, second]) in [
@@ -430,7 +430,7 @@ mod tests {
     }
 
     #[test]
-    fn who_announces_itself_behind_the_bond_is_believed_unless_that_is_an_echo() {
+    fn gratuitous_arp_on_a_bond_moves_the_address_unless_it_is_an_echo() {
         let stations = stations();
         let view = switching(BondMode::BalanceSlb);
         let knowledge = NormalContext {
@@ -483,7 +483,7 @@ mod tests {
     }
 
     #[test]
-    fn datagrams_of_a_flow_go_one_way_and_flows_many() {
+    fn flow_hash_is_constant_per_flow_and_spreads_flows() {
         let hash = |port: u16, text: &str| {
             let stack = format!(
                 "eth(dst=02:00:00:00:00:02,src=02:00:00:00:00:01)/ipv4(src=10.0.0.1,dst=10.0.0.2{text})/udp(src={port},dst=9)"

@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_is_told_to_all_who_watch_it() {
+    fn frame_is_selected_by_all_matching_captures() {
         let capture = |id, filter| Arc::new(Capture::new(CaptureId(id), filter, 64));
         let arp = Match::any().with(Field::EthType, 0x806).expect("legal");
         let other = Match::any().with(Field::InPort, 4).expect("legal");
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_are_read_as_deep_as_filters_ask() {
+    fn capture_parse_depth_follows_the_filters() {
         let of = |text: &str| {
             let read = flow::text::NameMap::default().parse_flow_stats_request(text);
             Capture::new(CaptureId(0), read.expect("it is a match").matching, 64).depth
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_frame_is_cut_and_says_how_long_it_was() {
+    fn snapshot_truncates_and_keeps_the_length() {
         let snap = FrameSnapshot::of(&Frame::from_bytes(&[7; 100]), 10);
         assert_eq!(
             (snap.bytes, snap.length, snap.segments),

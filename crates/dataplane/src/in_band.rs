@@ -365,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn the_way_to_a_controller_is_taken_and_nothing_else() {
+    fn in_band_rules_match_controller_traffic_only() {
         let in_band = in_band();
         let (local, one) = (PortNo::LOCAL, PortNo(1));
         let mut tagged = arp([255; 6], LOCAL, 1, STRANGER, REMOTE);
@@ -417,7 +417,7 @@ mod tests {
     }
 
     #[test]
-    fn without_controllers_there_is_nothing_and_counts_outlast_a_change() {
+    fn in_band_rules_need_controllers_and_keep_counters() {
         let nobody = InBandConfig::default();
         assert!(InBand::compile(nobody, None, Instant::START).is_none());
         let before = in_band();

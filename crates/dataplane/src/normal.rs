@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn a_known_station_is_met_at_its_port_in_its_vlan() {
+    fn known_address_is_forwarded_to_its_port_in_its_vlan() {
         assert_eq!(
             check(B, A, &[], 1),
             NormalDecision {
@@ -378,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn the_unknown_the_many_and_the_moved() {
+    fn unknown_and_broadcast_addresses_are_flooded_and_moves_learned() {
         assert_eq!(check([2; 6], A, &[], 1).forward, NormalTarget::Flood);
         assert_eq!(check([0xff; 6], A, &[], 1).forward, NormalTarget::Flood);
         assert_eq!(check(A, B, &[], 1).forward, NormalTarget::Nowhere);
@@ -392,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn bridges_keep_their_own_frames_and_groups_send_nothing() {
+    fn reserved_addresses_are_filtered_and_group_sources_are_not_learned() {
         for dst in [[1, 0x80, 0xc2, 0, 0, 0], [1, 0, 0x0c, 0xcc, 0xcc, 0xcd]] {
             assert_eq!(check(dst, A, &[], 1).forward, NormalTarget::Nowhere);
         }

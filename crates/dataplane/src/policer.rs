@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn a_burst_passes_and_then_what_the_rate_brings() {
+    fn policer_admits_a_burst_and_then_the_rate() {
         let policer = Policer::new(PacketRate::new(1000, Some(20)));
         assert_eq!(passed(&policer, Cause::Miss, 100, 5000), 20);
         assert_eq!(passed(&policer, Cause::Miss, 100, 5000), 0);
@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn so_many_bits_and_frames_come_in_and_no_more() {
+    fn ingress_policer_limits_bits_and_frames() {
         let policer = Policer::new(None);
         let admitted = |bytes: u64, count: usize, at_millis: u64| {
             let now = Instant::from_millis(at_millis);
@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn packets_are_marked_by_their_queues_and_others_are_left() {
+    fn dscp_marks_follow_the_queue_and_skip_other_frames() {
         let policer = Policer::new(None);
         let queue = |dscp| QosQueue {
             dscp,
@@ -376,14 +376,14 @@ mod tests {
     }
 
     #[test]
-    fn misses_leave_what_rules_send_its_way() {
+    fn packet_in_misses_do_not_consume_the_rate_of_rules() {
         let policer = Policer::new(PacketRate::new(1000, Some(20)));
         assert_eq!(passed(&policer, Cause::MissRule, 100, 1), 20);
         assert_eq!(passed(&policer, Cause::Action, 100, 1), 20);
     }
 
     #[test]
-    fn without_a_rate_all_pass_and_a_rate_can_be_set() {
+    fn policer_without_rate_admits_all_and_accepts_a_rate() {
         let policer = Policer::new(None);
         assert_eq!(passed(&policer, Cause::Miss, 100_000, 1), 100_000);
         policer.set(PacketRate::new(1, Some(3)));

@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn a_port_takes_what_it_understands_and_nothing_else() {
+    fn punt_takes_configured_protocols_only() {
         let bpdu_frame = frame(BRIDGE_GROUP_ADDRESS, &[0, 7, 0x42, 0x42, 3, 1, 2, 3, 4]);
         let slow_frame = frame([0x01, 0x80, 0xc2, 0, 0, 2], &[0x88, 0x09, 1]);
         let others = [
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn ports_that_take_nothing_come_to_nothing() {
+    fn punt_table_without_protocols_compiles_to_none() {
         let nothing = PuntedProtocols::default();
         assert_eq!(PuntTable::compile([(PortNo(1), nothing)]), None);
         let slow = PuntedProtocols {

@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn one_of_one_is_each() {
+    fn sampling_rate_one_selects_every_frame() {
         let mut sampler = sampler(1, 7);
         for _ in 0..100 {
             assert_eq!(sampler.choose(1).sflow, Some(1));
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn samples_stand_for_all_and_are_as_many_as_asked_for_and_not_evenly_apart() {
+    fn samples_represent_all_frames_at_the_rate_with_random_distances() {
         for seed in 1..20_u64 {
             let mut sampler = sampler(100, seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
             let chosen: Vec<u64> = (0..100_000)
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn the_next_sample_stands_for_one_that_was_lost_and_tells_of_it() {
+    fn sample_after_a_loss_represents_and_reports_it() {
         let mut sampler = sampler(1, 7);
         let mut chosen = [1, 2, 1].map(|frames| sampler.choose(frames));
         sampler.settle(chosen[0], false);
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_rule_samples_happens_as_often_as_it_says() {
+    fn sample_action_follows_its_probability() {
         let mut random = SampleRandom::new(0x9e37_79b9_7f4a_7c15);
         assert!((0..1000).all(|_| random.happens(u16::MAX)));
         let half = (0..10_000).filter(|_| random.happens(1 << 15)).count();
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_chosen_for_nothing() {
+    fn sampler_without_purposes_selects_nothing() {
         let mut sampler = sampler(0, 3);
         assert!((0..1000).all(|_| sampler.choose(1).is_nothing()));
     }

@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn ports_that_end_alike_are_found_each() {
+    fn slots_find_ports_with_equal_last_bytes() {
         let keys = [key(0, 1), key(0, 257), key(1, 1), key(0, 2), key(7, 513)];
         let mut slots = PortSlots::default();
         let mut peers = Vec::new();

@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn each_interface_finds_its_logical_port() {
+    fn interface_maps_to_its_logical_port() {
         let config = SwitchingConfig {
             ports: vec![
                 port("a", &[1]),
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn plain_ports_compile_to_nothing() {
+    fn ports_with_defaults_compile_to_none() {
         let mut plain = port("a", &[1]);
         plain.is_protected = false;
         let mut config = SwitchingConfig {

@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn a_packet_is_of_the_tunnel_that_says_most_of_it() {
+    fn tunnel_lookup_prefers_the_most_specific_match() {
         let mut underlay = Underlay::default();
         let ends = [
             "remote=flow,key=flow",
@@ -371,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_route_is_taken_and_one_by_no_bridge_leads_nowhere() {
+    fn underlay_route_lookup_takes_the_longest_prefix() {
         let mut underlay = Underlay::default();
         let ground = UnderlayPort {
             name: "br-phy".to_owned(),

@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bundle_begins_once_and_by_its_first_message_too() {
+    fn bundle_opens_once_or_by_its_first_message() {
         let mut bundles = Bundles::default();
         assert_eq!(bundles.add(Xid(7), message(1, 8)), Ok(()));
         assert_eq!(bundles.open(ID, FLAGS), Err(Refusal::BundleBadId));
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn a_closed_bundle_takes_no_more_but_can_be_committed() {
+    fn closed_bundle_refuses_messages_and_can_be_committed() {
         let mut bundles = Bundles::default();
         assert_eq!(bundles.close(ID, FLAGS), Err(Refusal::BundleBadId));
         assert_eq!(bundles.open(ID, FLAGS), Ok(()));
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn bundles_and_their_bytes_are_bounded_and_given_back() {
+    fn bundles_are_limited_in_number_and_bytes() {
         let mut bundles = Bundles::default();
         for id in 0..64 {
             assert_eq!(bundles.open(BundleId(id), FLAGS), Ok(()));

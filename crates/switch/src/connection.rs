@@ -363,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn there_is_one_master_at_most() {
+    fn connections_have_at_most_one_master() {
         let mut peers = pair();
         assert_eq!(peers.take_role(A, wish(Role::Master, 1)), Ok(Role::Master));
         assert_eq!(peers.take_role(B, wish(Role::Master, 2)), Ok(Role::Master));
@@ -378,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn an_older_election_is_stale_also_across_the_wrap() {
+    fn role_request_with_older_generation_is_stale_across_the_wrap() {
         let mut peers = pair();
         assert_eq!(
             peers.take_role(A, wish(Role::Master, u64::MAX)),
@@ -396,7 +396,7 @@ mod tests {
     }
 
     #[test]
-    fn a_service_is_told_nothing_until_it_sets_a_miss_send_len() {
+    fn service_connection_receives_no_async_messages_before_miss_send_len() {
         let mut tool = Connection::new(Kind::Service, Version::V10);
         assert!(!tool.takes_misses() && !tool.wants_port_status(PortReason::Add));
         tool.miss_send_len = 128;

@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_lowest_usable_address_of_the_ports_is_the_bridges() {
+    fn bridge_address_is_the_lowest_usable_address_of_the_ports() {
         let address = |number| MacAddr::from_u64(number);
         let ports = [address(0), MacAddr::BROADCAST, address(9), address(7)];
         assert_eq!(bridge_address(ports, "m", "br0"), address(7));
@@ -48,7 +48,7 @@ mod tests {
     }
 
     #[test]
-    fn without_ports_the_names_decide_and_always_alike() {
+    fn bridge_address_without_ports_is_a_stable_hash_of_the_names() {
         let made = |bridge| bridge_address([], "machine", bridge);
         assert_eq!(made("br0"), made("br0"));
         assert_ne!(made("br0"), made("br1"));

@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_station_is_known_for_a_moment_and_in_its_vlan() {
+    fn recent_source_expires_and_is_per_vlan() {
         let heard = RecentSources::default();
         let station = |vid| FdbKey {
             vid,
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn a_burst_of_stations_has_room() {
+    fn recent_sources_hold_a_burst() {
         let heard = RecentSources::default();
         let station = |number| FdbKey {
             vid: 0,

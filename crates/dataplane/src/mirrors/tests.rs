@@ -108,7 +108,7 @@ impl MirroredBridge {
 }
 
 #[test]
-fn what_comes_and_what_leaves_is_taken_where_it_is_asked_for() {
+fn mirror_copies_selected_ingress_and_egress() {
     let bridge = MirroredBridge::new(&[MirrorConfig {
         ingress_ports: ports(&[1]),
         egress_ports: ports(&[2]),
@@ -142,7 +142,7 @@ fn what_comes_and_what_leaves_is_taken_where_it_is_asked_for() {
 }
 
 #[test]
-fn two_mirrors_with_one_output_are_one_and_copies_may_be_copied() {
+fn mirrors_with_one_output_copy_once_and_copies_can_be_mirrored() {
     let every = |key: &str, port| MirrorConfig {
         all: true,
         ..mirror(key, to(port))
@@ -175,7 +175,7 @@ fn two_mirrors_with_one_output_are_one_and_copies_may_be_copied() {
 }
 
 #[test]
-fn frames_are_taken_by_the_vlan_they_are_in() {
+fn mirror_selects_frames_by_vlan() {
     let bridge = MirroredBridge::new(&[MirrorConfig {
         all: true,
         vlans: Some([10].into_iter().collect()),
@@ -192,7 +192,7 @@ fn frames_are_taken_by_the_vlan_they_are_in() {
 }
 
 #[test]
-fn a_vlan_of_copies_goes_to_all_that_carry_it() {
+fn mirror_output_vlan_reaches_all_ports_of_the_vlan() {
     let into = |vid| {
         MirroredBridge::new(&[
             MirrorConfig {

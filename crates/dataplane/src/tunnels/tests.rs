@@ -36,7 +36,7 @@ fn frame(stack: &str) -> Vec<u8> {
 }
 
 #[test]
-fn ends_are_given_or_told_by_rules() {
+fn tunnel_endpoints_are_configured_or_set_by_rules() {
     let mut words = PipelineFields::new(PortNo(1));
     let flow = tunnel("vxlan:t,remote=flow,local=flow,key=flow");
     assert_eq!(ends(&flow, &words), None);
@@ -63,7 +63,7 @@ fn ends_are_given_or_told_by_rules() {
 }
 
 #[test]
-fn options_go_by_the_map_and_back() {
+fn tunnel_options_survive_encode_and_decode_by_the_tlv_map() {
     let pipeline = pipeline();
     let mut words = PipelineFields::new(PortNo::ANY);
     words.tunnel_v4 = [1, 2];
@@ -90,7 +90,7 @@ fn options_go_by_the_map_and_back() {
 }
 
 #[test]
-fn what_is_inherited_is_that_of_the_packet_within() {
+fn tunnel_headers_inherit_from_the_inner_packet() {
     let v4 = frame("eth() / ipv4(tos=0xb9,ttl=9) / udp(src=1,dst=2)");
     let v4 = within(&v4);
     let arp = within(&frame("eth() / arp()"));
@@ -105,7 +105,7 @@ fn what_is_inherited_is_that_of_the_packet_within() {
 }
 
 #[test]
-fn congestion_is_told_to_the_packet_within_or_drops_it() {
+fn congestion_mark_is_copied_to_the_inner_packet_or_drops_it() {
     let geneve = tunnel("geneve:t,remote=1.1.1.1");
     let macs = (MacAddr::default(), MacAddr::default());
     let ends = (Ipv4Addr::from_bits(1).into(), Ipv4Addr::from_bits(2).into());
@@ -129,7 +129,7 @@ fn congestion_is_told_to_the_packet_within_or_drops_it() {
 }
 
 #[test]
-fn a_flow_has_one_source_port_and_flows_have_many() {
+fn tunnel_source_port_is_constant_per_flow_and_spreads_flows() {
     let range = (40_000, 40_099);
     let port = |number: u16| {
         let bytes = frame(&format!("eth() / ipv4() / tcp(src={number})"));

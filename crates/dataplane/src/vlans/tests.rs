@@ -185,7 +185,7 @@ fn left(port: Option<&LogicalPort>, tag: Option<VlanTag>, vid: u16) -> Vec<VlanT
 
 proptest! {
     #[test]
-    fn frames_pass_between_ports_of_all_modes_as_the_manual_has_it(
+    fn vlan_modes_follow_the_manual(
         from in modes(), to in modes(), tags in stacks(), sees_two: bool,
     ) {
         let (seen, count) = match sees_two {
@@ -206,7 +206,7 @@ proptest! {
 }
 
 #[test]
-fn tags_for_priorities_are_kept_where_they_are_wanted() {
+fn priority_tags_are_kept_if_configured() {
     let access = |priority| port(VlanMode::Access { tag: 5 }, priority);
     let cases = [
         (PriorityTags::No, 3, None),
@@ -237,7 +237,7 @@ fn tags_for_priorities_are_kept_where_they_are_wanted() {
 }
 
 #[test]
-fn a_port_of_which_nothing_is_said_takes_frames_as_they_are() {
+fn port_without_vlan_configuration_keeps_tags() {
     let plain = admit(None, ArrivalTags(tag(9, 0), None)).expect("all are taken");
     assert_eq!(plain.vid, 9);
     assert!(carries(None, &plain));
@@ -277,7 +277,7 @@ const BESIDE: [(&str, VlanLimit, &str, &str, Option<&str>); 14] = {
 };
 
 #[test]
-fn tunnels_do_as_open_vswitch_does_with_priorities_and_empty_tags() {
+fn dot1q_tunnel_ports_match_open_vswitch_for_priority_tags() {
     let read = |text: &str| -> Vec<VlanTag> {
         let tags = text.split_whitespace().map(|word| {
             let (vid, pcp) = word[1..]

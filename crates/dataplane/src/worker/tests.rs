@@ -220,7 +220,7 @@ impl Queue for ExpensiveQueue {
 }
 
 #[test]
-fn a_queue_that_is_dear_to_look_into_is_spared_while_others_are_looked_into() {
+fn expensive_queue_is_polled_less_while_others_are_polled() {
     let mut rig = WorkerRig::new(&[(1, &[Action::output(PortNo(2))])]);
     let looks = Arc::new(AtomicUsize::new(0));
     rig.add_queue(4, Box::new(ExpensiveQueue(Arc::clone(&looks))));
@@ -247,7 +247,7 @@ fn a_queue_that_is_dear_to_look_into_is_spared_while_others_are_looked_into() {
 }
 
 #[test]
-fn a_frame_leaves_where_its_rule_says_in_as_many_copies() {
+fn frame_leaves_by_all_outputs_of_its_rule() {
     let both = [Action::output(PortNo(2)), Action::output(PortNo(3))];
     let mut rig = WorkerRig::new(&[(1, &both), (2, &[Action::output(PortNo::IN_PORT)])]);
     assert_eq!(rig.pass(1, 9), [2, 3]);
@@ -257,7 +257,7 @@ fn a_frame_leaves_where_its_rule_says_in_as_many_copies() {
 }
 
 #[test]
-fn normal_floods_the_unknown_tells_what_it_saw_and_meets_the_known() {
+fn normal_floods_unknown_and_forwards_known_addresses() {
     let normal = [Action::output(PortNo::NORMAL)];
     let mut rig = WorkerRig::new(&[(1, &normal), (2, &normal)]);
     assert_eq!(rig.pass(1, 2), [2, 3]);
@@ -273,7 +273,7 @@ fn normal_floods_the_unknown_tells_what_it_saw_and_meets_the_known() {
 }
 
 #[test]
-fn the_way_to_a_controller_is_open_whatever_the_tables_say() {
+fn in_band_frames_bypass_the_tables() {
     let mut rig = WorkerRig::new(&[(2, &[Action::output(PortNo(3))])]);
     let config = InBandConfig {
         local: MacAddr::from_u64(9),
@@ -293,7 +293,7 @@ fn the_way_to_a_controller_is_open_whatever_the_tables_say() {
 }
 
 #[test]
-fn a_message_between_switches_is_for_the_bridge_where_the_port_understands_it() {
+fn control_frames_are_punted_on_configured_ports() {
     let to_second = [Action::output(PortNo(2))];
     let mut rig = WorkerRig::new(&[(1, &to_second), (3, &to_second)]);
     let slow = true;
@@ -315,7 +315,7 @@ fn a_message_between_switches_is_for_the_bridge_where_the_port_understands_it() 
 }
 
 #[test]
-fn what_comes_by_a_port_that_a_tree_keeps_out_goes_nowhere_and_may_teach() {
+fn blocked_port_drops_frames_and_may_learn() {
     let normal: &[Action] = &[Action::output(PortNo::NORMAL)];
     let mut rig = WorkerRig::new(&[(1, normal), (2, &[Action::output(PortNo(3))]), (3, normal)]);
     let passages = [
@@ -343,7 +343,7 @@ fn what_comes_by_a_port_that_a_tree_keeps_out_goes_nowhere_and_may_teach() {
 }
 
 #[test]
-fn a_program_is_passed_when_no_frame_can_meet_the_older_one_any_more() {
+fn program_is_passed_when_no_frame_can_meet_the_older_one() {
     let mut rig = WorkerRig::new(&[]);
     let progress = Arc::clone(&rig.worker.shared.progress);
     assert_eq!(progress.passed(), Generation(1));
@@ -394,7 +394,7 @@ fn counted_of(count: usize, what: impl FnOnce(&mut WorkerRig)) -> [u64; 2] {
 }
 
 #[test]
-fn counts_are_written_down_before_anybody_relies_on_them() {
+fn deferred_counters_are_flushed_before_a_rest() {
     let all = Batch::FRAMES_MAX;
     // A batch that is not full is counted before its frames leave.
     assert_eq!(counted_of(all - 1, |_| ()), [63, 63]);
@@ -422,7 +422,7 @@ fn counts_are_written_down_before_anybody_relies_on_them() {
 }
 
 #[test]
-fn a_packet_out_is_sent_before_the_publication_behind_it_is_passed() {
+fn packet_out_is_sent_before_the_next_publication_is_passed() {
     let mut rig = WorkerRig::new(&[]);
     let frame = Frame::from_bytes(&frame_to(9, 8));
     let command = WorkerCommand::Transmit(key(3), frame, None);
@@ -438,7 +438,7 @@ fn a_packet_out_is_sent_before_the_publication_behind_it_is_passed() {
 }
 
 #[test]
-fn more_packet_ins_than_the_ring_holds_are_counted_and_cost_nothing_else() {
+fn packet_ins_beyond_the_ring_are_counted_only() {
     let both = [
         Action::output(PortNo::CONTROLLER),
         Action::output(PortNo(2)),
@@ -455,7 +455,7 @@ fn more_packet_ins_than_the_ring_holds_are_counted_and_cost_nothing_else() {
 }
 
 #[test]
-fn frames_that_a_port_sends_too_fast_are_counted_and_cost_nothing_else() {
+fn packet_ins_above_the_rate_are_counted_only() {
     let both = [
         Action::output(PortNo::CONTROLLER),
         Action::output(PortNo(2)),
@@ -472,7 +472,7 @@ fn frames_that_a_port_sends_too_fast_are_counted_and_cost_nothing_else() {
 }
 
 #[test]
-fn a_port_is_served_by_another_queue_and_the_old_one_comes_back() {
+fn queue_exchange_returns_the_old_queue() {
     let mut rig = WorkerRig::new(&[(1, &[Action::output(PortNo(2))])]);
     let [mut ours, mut theirs] = memory::pair(["switch", "host"], 64);
     let (back, returned) = channel();
@@ -494,7 +494,7 @@ fn a_port_is_served_by_another_queue_and_the_old_one_comes_back() {
 }
 
 #[test]
-fn a_port_whose_device_is_gone_is_retired_and_the_others_go_on() {
+fn failed_port_is_retired_and_others_continue() {
     let mut rig = WorkerRig::new(&[(1, &[Action::output(PortNo::ALL)])]);
     rig.hosts.remove(1);
     let turn = rig.worker.turn(Instant::START);
@@ -505,7 +505,7 @@ fn a_port_whose_device_is_gone_is_retired_and_the_others_go_on() {
 }
 
 #[test]
-fn the_end_is_an_order_like_any_other() {
+fn stop_command_ends_the_worker() {
     let mut rig = WorkerRig::new(&[]);
     assert!(
         rig.commands.push(WorkerCommand::Stop).is_ok(),
@@ -518,7 +518,7 @@ mod capture;
 mod recirculation;
 
 #[test]
-fn what_passes_mirrored_ports_is_copied_whichever_way_it_goes() {
+fn mirrored_ports_copy_frames_in_both_directions() {
     let out = |port| Action::output(PortNo(port));
     let rules: [(u128, &[Action]); 2] = [(1, &[out(2)]), (2, &[out(1), out(3)])];
     let mut rig = WorkerRig::new(&rules);

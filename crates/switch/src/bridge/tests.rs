@@ -167,7 +167,7 @@ fn miss(cause: Cause) -> PacketInMeta {
 }
 
 #[test]
-fn a_barrier_reply_and_final_counts_wait_for_the_workers() {
+fn barrier_reply_and_final_counters_wait_for_the_workers() {
     let mut rig = Rig::controlled();
     rig.send(NEW, rule(FlowModCommand::Add, FlowFlags::SEND_FLOW_REMOVED));
     rig.pass();
@@ -187,7 +187,7 @@ fn a_barrier_reply_and_final_counts_wait_for_the_workers() {
 }
 
 #[test]
-fn a_barrier_behind_nothing_new_waits_for_what_is_published() {
+fn barrier_without_changes_waits_for_the_last_publication() {
     let mut rig = Rig::controlled();
     rig.bridge.handle_published(Generation(1));
     rig.send(NEW, Message::BarrierRequest);
@@ -199,7 +199,7 @@ fn a_barrier_behind_nothing_new_waits_for_what_is_published() {
 }
 
 #[test]
-fn a_barrier_behind_nothing_at_all_is_answered_at_once() {
+fn barrier_reply_is_immediate_after_all_workers_have_passed() {
     let mut rig = Rig::controlled();
     rig.pass();
     assert_eq!(
@@ -209,7 +209,7 @@ fn a_barrier_behind_nothing_at_all_is_answered_at_once() {
 }
 
 #[test]
-fn a_slave_looks_and_does_not_touch() {
+fn slave_reads_and_cannot_modify() {
     let mut rig = Rig::controlled();
     let slave = RoleRequest {
         role: Some(Role::Slave),
@@ -237,7 +237,7 @@ fn a_slave_looks_and_does_not_touch() {
 }
 
 #[test]
-fn a_controller_is_sent_no_more_frames_than_it_is_to_have() {
+fn packet_ins_to_a_controller_respect_the_rate_limit() {
     let mut rig = Rig::controlled();
     let send = |rig: &mut Rig, count: usize| {
         let send = |_| {
@@ -265,7 +265,7 @@ fn a_controller_is_sent_no_more_frames_than_it_is_to_have() {
 }
 
 #[test]
-fn a_frame_that_matched_nothing_goes_to_openflow_1_0_only() {
+fn missed_frame_reaches_openflow_1_0_only() {
     let mut rig = Rig::controlled();
     let send = |rig: &mut Rig, cause| {
         let effects = rig.effects(|bridge, now, effects| {
@@ -301,7 +301,7 @@ fn a_frame_that_matched_nothing_goes_to_openflow_1_0_only() {
 }
 
 #[test]
-fn without_controllers_a_rule_forwards_and_under_control_nothing_does() {
+fn standalone_bridge_forwards_by_a_rule_and_controlled_bridge_does_not() {
     let rig = Rig::new(FailMode::Standalone, false);
     assert_eq!(rig.rules(), ["priority=0 actions=NORMAL"]);
     assert!(!rig.bridge.pipeline.is_standalone());
@@ -310,7 +310,7 @@ fn without_controllers_a_rule_forwards_and_under_control_nothing_does() {
 }
 
 #[test]
-fn a_standalone_switch_is_on_its_own_until_a_controller_comes_and_when_it_goes() {
+fn standalone_mode_ends_and_begins_with_the_controller_connection() {
     let mut rig = Rig::new(FailMode::Standalone, true);
     assert!(rig.bridge.pipeline.is_standalone());
     let tool = Connection::new(Kind::Service, Version::V13);
@@ -332,7 +332,7 @@ fn a_standalone_switch_is_on_its_own_until_a_controller_comes_and_when_it_goes()
 }
 
 #[test]
-fn a_port_that_goes_takes_its_stations_along() {
+fn port_removal_flushes_its_addresses() {
     let mut rig = Rig::controlled();
     let address = FdbKey {
         vid: 0,
@@ -346,7 +346,7 @@ fn a_port_that_goes_takes_its_stations_along() {
 }
 
 #[test]
-fn what_happens_to_a_port_is_told_with_its_reason() {
+fn port_status_has_the_reason_of_the_change() {
     let mut rig = Rig::controlled();
     let news = |effects: Vec<Effect>| -> Vec<_> {
         let status = effects.into_iter().filter_map(|effect| match effect {
@@ -373,7 +373,7 @@ fn what_happens_to_a_port_is_told_with_its_reason() {
 }
 
 #[test]
-fn a_port_mod_names_the_port_and_its_address() {
+fn port_mod_requires_the_port_and_its_address() {
     let mut rig = Rig::controlled();
     let command = |port, address: u64| {
         Message::PortMod(PortMod {
@@ -406,7 +406,7 @@ fn a_port_mod_names_the_port_and_its_address() {
 }
 
 #[test]
-fn a_packet_out_floods_and_learns_as_a_frame_from_its_port_would() {
+fn packet_out_floods_and_learns_like_a_received_frame() {
     let mut rig = Rig::controlled();
     let mut data = vec![0; 60];
     data[..12].copy_from_slice(&[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2, 0, 0, 0, 0, 1]);
@@ -430,7 +430,7 @@ fn a_packet_out_floods_and_learns_as_a_frame_from_its_port_would() {
 }
 
 #[test]
-fn rules_time_out_and_their_end_is_told() {
+fn rules_expire_and_send_flow_removed() {
     let mut rig = Rig::controlled();
     let Message::FlowMod(command) = rule(FlowModCommand::Add, FlowFlags::SEND_FLOW_REMOVED) else {
         panic!("a flow-mod")
@@ -459,7 +459,7 @@ fn rules_time_out_and_their_end_is_told() {
 }
 
 #[test]
-fn a_dump_comes_in_parts_and_tells_each_rule_once() {
+fn dump_sends_each_rule_once_in_parts() {
     let mut rig = Rig::controlled();
     for port in 0..600_u32 {
         let matching = Match::any().with(flow::Field::InPort, (port + 1).into());
@@ -510,7 +510,7 @@ fn a_dump_comes_in_parts_and_tells_each_rule_once() {
 }
 
 #[test]
-fn what_is_not_there_is_refused_or_empty_by_the_letter() {
+fn requests_for_missing_objects_are_refused_or_empty() {
     let mut rig = Rig::controlled();
     let mut ask = |request| told(&rig.send(NEW, Message::MultipartRequest(request)));
     assert_eq!(
@@ -549,7 +549,7 @@ fn what_is_not_there_is_refused_or_empty_by_the_letter() {
 }
 
 #[test]
-fn a_master_that_another_replaces_is_told_from_1_4_on_if_it_wants_to_be() {
+fn replaced_master_receives_role_status_from_1_4_on() {
     let wish = |generation| {
         Message::RoleRequest(RoleRequest {
             role: Some(Role::Master),
@@ -629,7 +629,7 @@ fn no_flood(rig: &Rig) -> Message {
 }
 
 #[test]
-fn a_bundle_is_done_at_its_commit_and_answered_when_workers_have_it() {
+fn bundle_executes_at_commit_and_replies_after_the_workers() {
     let mut rig = Rig::controlled();
     let opened = rig.send(NEW, bundle(BundleStep::OpenRequest));
     assert_eq!(told(&opened), ["13 BundleControl"]);
@@ -648,7 +648,7 @@ fn a_bundle_is_done_at_its_commit_and_answered_when_workers_have_it() {
 }
 
 #[test]
-fn of_a_bundle_that_fails_nothing_is_done_or_told() {
+fn failed_bundle_has_no_effects() {
     let mut rig = Rig::controlled();
     rig.send(NEW, rule(FlowModCommand::Add, FlowFlags::SEND_FLOW_REMOVED));
     rig.pass();
@@ -684,7 +684,7 @@ fn of_a_bundle_that_fails_nothing_is_done_or_told() {
 }
 
 #[test]
-fn a_bundle_goes_with_its_connection_and_is_not_for_slaves() {
+fn bundle_ends_with_its_connection_and_refuses_slaves() {
     let mut rig = Rig::controlled();
     rig.send(NEW, bundled(rule(FlowModCommand::Add, FlowFlags(0))));
     rig.bridge.handle_down(NEW);

@@ -16,7 +16,7 @@ fn named(text: &str) -> Option<PortNo> {
 }
 
 #[test]
-fn flows_are_written_and_read_in_the_language() {
+fn odp_flows_survive_write_and_parse() {
     let both = [
         ("", ""),
         ("in_port=1", "in_port(1)"),
@@ -50,7 +50,7 @@ fn flows_are_written_and_read_in_the_language() {
 }
 
 #[test]
-fn what_open_vswitch_prints_of_a_flow_is_read() {
+fn odp_parser_accepts_output_of_open_vswitch() {
     let printed = "skb_priority(0/0),skb_mark(0/0),ct_state(0/0),recirc_id(0),dp_hash(0/0),in_port(p1),\
         packet_type(ns=0,id=0),eth(src=02:00:00:00:00:01/00:00:00:00:00:00,dst=02:00:00:00:00:02),\
         eth_type(0x0800),ipv4(src=10.0.0.9/0.0.0.0,dst=10.0.0.1/255.0.0.0,proto=6,tos=0/0,ttl=64,frag=no),\
@@ -63,7 +63,7 @@ fn what_open_vswitch_prints_of_a_flow_is_read() {
 }
 
 #[test]
-fn what_is_no_flow_is_refused_with_its_place() {
+fn odp_parser_reports_the_position_of_an_error() {
     let refused = [
         ("in_port(9", "syntax error at in_port(9"),
         ("br0", "syntax error at br0"),
@@ -88,7 +88,7 @@ fn what_is_no_flow_is_refused_with_its_place() {
 
 proptest! {
     #[test]
-    fn nothing_that_is_read_panics(text in "[a-z0-9_(),=/:.]{0,60}") {
+    fn odp_parser_never_panics(text in "[a-z0-9_(),=/:.]{0,60}") {
         let _ = parse(&text, named);
     }
 }

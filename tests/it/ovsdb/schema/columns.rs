@@ -47,7 +47,7 @@ pub(super) const COLUMNS: &[(&str, &str, &str)] = &[
     ("Interface", "type options", "what_an_interface_asks_in_vain_is_said patch_ports_connect_ten_bridges_of_the_database"),
     ("Interface", "ofport_request", "bridges_ports_and_controllers_follow_the_database who_runs_keeps_its_number_and_who_asks_gets_a_free_one"),
     ("Interface", "mac mac_in_use mtu mtu_request", "interface_mtu_and_mac_are_configured"),
-    ("Interface", "ingress_policing_rate ingress_policing_burst ingress_policing_kpkts_rate ingress_policing_kpkts_burst", "ingress_policer_drops_frames_above_its_rate so_many_bits_and_frames_come_in_and_no_more"),
+    ("Interface", "ingress_policing_rate ingress_policing_burst ingress_policing_kpkts_rate ingress_policing_kpkts_burst", "ingress_policer_drops_frames_above_its_rate ingress_policer_limits_bits_and_frames"),
     ("Interface", "link_state link_resets link_speed duplex status", "interface_link_state_is_reported"),
     ("Interface", "admin_state ifindex statistics", "ovs_vsctl_waits_and_reports_errors how_things_are_is_written_once_and_then_only_what_is_new ovsdb_client_monitors_ports"),
     ("Interface", "lacp_current", "balance_tcp_with_lacp_shares_flows"),

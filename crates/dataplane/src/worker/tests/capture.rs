@@ -27,7 +27,7 @@ impl WorkerRig {
 }
 
 #[test]
-fn a_frame_that_is_watched_is_told_as_it_came_and_as_it_left_by_each_port() {
+fn captured_frame_is_recorded_on_ingress_and_each_egress() {
     let actions = [
         Action::output(PortNo(2)),
         Action::SetField {
@@ -62,7 +62,7 @@ fn a_frame_that_is_watched_is_told_as_it_came_and_as_it_left_by_each_port() {
 }
 
 #[test]
-fn what_is_watched_is_counted_and_dropped_as_ever_and_says_why() {
+fn captured_frame_is_counted_and_records_drop_reasons() {
     let mut rig = WorkerRig::new(&[(1, &[Action::output(PortNo(2))])]);
     rig.watch(9, 20);
     assert_eq!(rig.pass(3, 9), [0; 0]);
@@ -77,7 +77,7 @@ fn what_is_watched_is_counted_and_dropped_as_ever_and_says_why() {
 }
 
 #[test]
-fn what_normal_floods_is_told_of_each_port() {
+fn captured_flood_is_recorded_for_each_port() {
     let mut rig = WorkerRig::new(&[(1, &[Action::output(PortNo::NORMAL)])]);
     rig.watch(9, 64);
     assert_eq!(rig.pass(1, 9), [2, 3]);
@@ -88,7 +88,7 @@ fn what_normal_floods_is_told_of_each_port() {
 }
 
 #[test]
-fn who_is_not_told_for_want_of_room_is_told_how_often_and_frames_go_on() {
+fn capture_counts_lost_records_and_frames_continue() {
     let mut rig = WorkerRig::new(&[(1, &[Action::output(PortNo(2))])]);
     let capture = rig.watch(9, 64);
     for _ in 0..5 {
@@ -102,7 +102,7 @@ fn who_is_not_told_for_want_of_room_is_told_how_often_and_frames_go_on() {
 }
 
 #[test]
-fn frames_of_a_batch_stay_in_order_whoever_watches_some() {
+fn frames_stay_in_order_with_captures() {
     let mut rig = WorkerRig::new(&[(1, &[Action::output(PortNo(2))])]);
     rig.watch(9, 64);
     let mut batch = Batch::new();

@@ -37,7 +37,7 @@ fn told(rig: &mut WorkerRig) -> Vec<Ipv4Flow> {
 }
 
 #[test]
-fn flows_tell_where_their_frames_went() {
+fn flow_counts_have_the_output() {
     let one = [Action::output(PortNo(2))];
     let several = [1, 3].map(|port| Action::output(PortNo(port)));
     let flood = [Action::output(PortNo::NORMAL)];
@@ -65,7 +65,7 @@ fn flows_tell_where_their_frames_went() {
 }
 
 #[test]
-fn each_frame_is_counted_once_whether_it_is_sampled_or_not_and_goes_together_or_not() {
+fn flow_meter_counts_each_frame_once_with_and_without_samples() {
     for sampled in [0, 1, 3] {
         let tagged = [Action::PushVlan(0x8100), Action::output(PortNo(1))];
         let mut rig = WorkerRig::new(&[(1, &[Action::output(PortNo(2))]), (2, &tagged)]);
@@ -98,7 +98,7 @@ fn each_frame_is_counted_once_whether_it_is_sampled_or_not_and_goes_together_or_
 }
 
 #[test]
-fn what_was_counted_is_told_before_its_port_or_its_wish_goes() {
+fn flow_counts_are_reported_before_port_or_exporter_removal() {
     let mut rig = WorkerRig::new(&[]);
     count(&mut rig, 0);
     assert_eq!(rig.pass_frame(1, &packet(1, 1)), [0; 0]);
@@ -116,7 +116,7 @@ fn what_was_counted_is_told_before_its_port_or_its_wish_goes() {
 }
 
 #[test]
-fn what_finds_no_room_is_counted_and_what_the_control_thread_has_none_for_stays() {
+fn flow_counts_stay_while_the_ring_is_full_and_losses_are_counted() {
     let mut rig = WorkerRig::new(&[]);
     count(&mut rig, 0);
     // Each second has a new flow to report, until the ring is full.

@@ -98,7 +98,7 @@ impl BridgeChain {
 }
 
 #[test]
-fn a_frame_goes_through_ten_bridges_in_one_turn() {
+fn frame_passes_ten_bridges_in_one_turn() {
     let mut chain = BridgeChain::new(&[(1, &[Action::output(PortNo(100))])], 10);
     for bridge in 0..9 {
         chain.join((bridge, 100), (bridge + 1, 101));
@@ -115,7 +115,7 @@ fn a_frame_goes_through_ten_bridges_in_one_turn() {
 }
 
 #[test]
-fn what_a_controller_sends_by_a_patch_goes_on_too() {
+fn packet_out_to_a_patch_port_is_recirculated() {
     let mut chain = BridgeChain::new(&[], 2);
     chain.join((0, 100), (1, 101));
     chain.rule(1, &[Action::output(PortNo::IN_PORT)]);
@@ -133,7 +133,7 @@ fn what_a_controller_sends_by_a_patch_goes_on_too() {
 }
 
 #[test]
-fn a_frame_in_a_ring_ends_and_two_rings_do_not_take_all_time() {
+fn recirculation_in_rings_is_limited() {
     for (rings, at_least) in [(1, 1), (2, 1000)] {
         let all: Vec<_> = (0..rings)
             .map(|ring| Action::output(PortNo(100 + ring)))
@@ -157,7 +157,7 @@ fn a_frame_in_a_ring_ends_and_two_rings_do_not_take_all_time() {
 }
 
 #[test]
-fn a_port_whose_peer_is_gone_drops_by_name() {
+fn patch_port_without_peer_drops_with_a_reason() {
     let mut chain = BridgeChain::new(&[(1, &[Action::output(PortNo(100))])], 2);
     chain.join((0, 100), (1, 101));
     chain.virtual_links.clear();

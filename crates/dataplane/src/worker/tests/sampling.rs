@@ -29,7 +29,7 @@ fn exits(sampled: &FrameSample) -> Vec<u32> {
 }
 
 #[test]
-fn a_sample_tells_how_a_frame_came_and_where_it_went() {
+fn sample_records_ingress_and_outputs() {
     let tagged = [
         Action::PushVlan(0x8100),
         Action::set(flow::Field::VlanVid, 0x1000 | 10),
@@ -54,7 +54,7 @@ fn a_sample_tells_how_a_frame_came_and_where_it_went() {
 }
 
 #[test]
-fn frames_stay_in_order_whether_they_are_sampled_or_not() {
+fn frames_stay_in_order_with_samples() {
     let mut rig = WorkerRig::new(&[(1, &[Action::output(PortNo(2))])]);
     sampling(&mut rig, 3);
     let (mut out, mut pool) = (Batch::new(), Pool::new(64));
@@ -78,7 +78,7 @@ fn frames_stay_in_order_whether_they_are_sampled_or_not() {
 }
 
 #[test]
-fn a_frame_that_goes_nowhere_is_told_of_as_well() {
+fn dropped_frame_is_sampled_too() {
     let mut rig = WorkerRig::new(&[]);
     sampling(&mut rig, 1);
     assert_eq!(rig.pass(1, 9), [0; 0]);

@@ -77,7 +77,7 @@ fn sent(effects: &[Effect]) -> Vec<(PortNo, &[u8])> {
 }
 
 #[test]
-fn another_member_takes_over_and_says_where_stations_are() {
+fn bond_failover_sends_learning_packets() {
     let mut rig = bonded(BondMode::ActiveBackup, None);
     rig.look();
     let behind = FdbKey {
@@ -116,7 +116,7 @@ fn another_member_takes_over_and_says_where_stations_are() {
 }
 
 #[test]
-fn who_was_active_when_the_switch_ran_last_is_again() {
+fn bond_restores_active_member_after_restart() {
     let mut rig = Rig::new(FailMode::Standalone, false);
     let mut asked = switching(BondMode::ActiveBackup, None);
     let bond = asked.ports[0].bond.as_mut().expect("a bond");
@@ -142,7 +142,7 @@ fn who_was_active_when_the_switch_ran_last_is_again() {
 }
 
 #[test]
-fn an_interface_that_speaks_lacp_alone_is_a_port_like_others() {
+fn single_interface_with_lacp_is_an_ordinary_port() {
     let lacp = LacpConfig {
         activity: LacpActivity::Active,
         is_fast: true,
@@ -167,7 +167,7 @@ fn an_interface_that_speaks_lacp_alone_is_a_port_like_others() {
 }
 
 #[test]
-fn lacp_is_spoken_and_heard_by_members_only() {
+fn lacp_runs_on_members_only() {
     let lacp = LacpConfig {
         activity: LacpActivity::Active,
         is_fast: true,

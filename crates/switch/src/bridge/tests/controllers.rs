@@ -84,7 +84,7 @@ fn list(rig: &mut Rig) -> Vec<String> {
 }
 
 #[test]
-fn controllers_hear_who_comes_and_goes_and_where_the_switch_goes() {
+fn controller_status_reports_connections_and_configuration() {
     let mut rig = rig();
     come(&mut rig, SECOND, B);
     let up = format!("{B} 0 Equal Up ChannelStatus");
@@ -118,7 +118,7 @@ fn controllers_hear_who_comes_and_goes_and_where_the_switch_goes() {
 }
 
 #[test]
-fn controllers_hear_of_roles_and_short_ids_and_a_short_id_is_ones_own() {
+fn controller_status_reports_roles_and_unique_short_ids() {
     let mut rig = rig();
     come(&mut rig, SECOND, B);
     rig.pass();
@@ -170,7 +170,7 @@ fn controllers_hear_of_roles_and_short_ids_and_a_short_id_is_ones_own() {
 }
 
 #[test]
-fn who_does_not_want_news_of_controllers_is_not_told() {
+fn controller_status_respects_the_async_configuration() {
     let mut rig = rig();
     let change = AsyncChange {
         active: MaskChange {
@@ -233,7 +233,7 @@ fn carriers(rig: &mut Rig, ports: std::ops::Range<u16>) -> Vec<u64> {
 }
 
 #[test]
-fn frames_come_by_auxiliary_connections_each_flow_by_one() {
+fn packet_ins_of_a_flow_use_one_auxiliary_connection() {
     let (mut rig, [one, two]) = rig_with_auxiliaries();
     let first = carriers(&mut rig, 1..64);
     assert!(first.contains(&one.0) && first.contains(&two.0));
@@ -246,7 +246,7 @@ fn frames_come_by_auxiliary_connections_each_flow_by_one() {
 }
 
 #[test]
-fn all_connections_of_a_controller_are_one_controller() {
+fn auxiliary_connections_share_role_and_settings() {
     let (mut rig, [one, two]) = rig_with_auxiliaries();
     let port = rig.add_port(4);
     assert_eq!(told(&port), ["21 told PortStatus"]);

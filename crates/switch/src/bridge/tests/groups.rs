@@ -30,7 +30,7 @@ fn reasons(effects: &[Effect], peer: ConnectionId) -> Vec<FlowRemovedReason> {
 }
 
 #[test]
-fn a_barrier_behind_a_group_mod_or_a_meter_mod_waits_for_the_workers() {
+fn barrier_after_group_mod_or_meter_mod_waits_for_the_workers() {
     let mut rig = Rig::controlled();
     for change in [
         group("group_id=1,type=all,bucket=output:2"),
@@ -44,7 +44,7 @@ fn a_barrier_behind_a_group_mod_or_a_meter_mod_waits_for_the_workers() {
 }
 
 #[test]
-fn the_rules_of_a_deleted_group_or_meter_are_told_of_with_their_final_counts() {
+fn rules_of_a_deleted_group_or_meter_report_final_counters() {
     let mut rig = Rig::controlled();
     rig.send(NEW, group("group_id=1,type=all,bucket=output:2"));
     rig.send(NEW, meter("meter=1,pktps,bands=type=drop,rate=10"));
@@ -67,7 +67,7 @@ fn the_rules_of_a_deleted_group_or_meter_are_told_of_with_their_final_counts() {
 }
 
 #[test]
-fn a_slave_changes_no_group_and_no_meter() {
+fn slave_cannot_modify_groups_and_meters() {
     let mut rig = Rig::controlled();
     let slave = RoleRequest {
         role: Some(Role::Slave),
@@ -85,7 +85,7 @@ fn a_slave_changes_no_group_and_no_meter() {
 }
 
 #[test]
-fn a_packet_out_goes_through_a_group_and_its_packet_in_through_the_meter() {
+fn packet_out_passes_a_group_and_its_packet_in_a_meter() {
     let mut rig = Rig::controlled();
     rig.send(
         NEW,
@@ -108,7 +108,7 @@ fn a_packet_out_goes_through_a_group_and_its_packet_in_through_the_meter() {
 }
 
 #[test]
-fn what_is_asked_about_groups_and_meters_is_answered() {
+fn group_and_meter_requests_have_replies() {
     let mut rig = Rig::controlled();
     rig.send(NEW, group("group_id=1,type=all,bucket=output:2"));
     rig.send(NEW, meter("meter=1,pktps,bands=type=drop,rate=10"));
@@ -144,7 +144,7 @@ fn what_is_asked_about_groups_and_meters_is_answered() {
 }
 
 #[test]
-fn many_groups_and_meters_are_told_in_parts_and_each_once() {
+fn group_and_meter_dumps_send_each_object_once_in_parts() {
     let mut rig = Rig::controlled();
     for number in 1..=300 {
         let line = format!("group_id={number},type=all,bucket=output:1,bucket=output:2");

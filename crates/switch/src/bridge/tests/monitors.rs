@@ -93,7 +93,7 @@ fn words(message: &Message) -> Vec<String> {
 }
 
 #[test]
-fn a_monitor_tells_what_is_there_and_what_happens() {
+fn monitor_reports_initial_rules_and_changes() {
     let mut rig = Rig::controlled();
     rig.changed(OLD, "priority=1,actions=output:1", NEW);
     assert_eq!(rig.watch(NEW, monitor(1, ALL, "")), ["Initial 1 does 1"]);
@@ -115,7 +115,7 @@ fn a_monitor_tells_what_is_there_and_what_happens() {
 }
 
 #[test]
-fn a_monitor_tells_only_what_it_was_asked_for() {
+fn monitor_reports_only_selected_events() {
     let mut rig = Rig::controlled();
     let flags = MonitorFlags::ADD.with(MonitorFlags::REMOVED);
     assert_eq!(
@@ -146,7 +146,7 @@ fn a_monitor_tells_only_what_it_was_asked_for() {
 }
 
 #[test]
-fn ones_own_changes_are_abbreviated_once_a_message() {
+fn monitor_abbreviates_own_changes_once_per_message() {
     let mut rig = Rig::controlled();
     let flags = MonitorFlags::ADD.with(MonitorFlags::REMOVED);
     rig.watch(NEW, monitor(1, flags, ""));
@@ -173,7 +173,7 @@ fn ones_own_changes_are_abbreviated_once_a_message() {
 }
 
 #[test]
-fn monitors_are_set_up_all_or_none_and_there_are_so_many_at_most() {
+fn monitor_requests_are_atomic_and_limited() {
     let mut rig = Rig::controlled();
     let quiet = |id| monitor(id, MonitorFlags::ADD, "");
     let ask = |rig: &mut Rig, requests| {
@@ -209,7 +209,7 @@ fn monitors_are_set_up_all_or_none_and_there_are_so_many_at_most() {
 }
 
 #[test]
-fn updates_come_before_the_barrier_reply_and_nothing_of_a_failed_bundle_does() {
+fn monitor_updates_precede_the_barrier_reply_and_omit_failed_bundles() {
     let mut rig = Rig::controlled();
     rig.watch(NEW, monitor(1, ALL, ""));
     rig.pass();
@@ -246,7 +246,7 @@ fn updates_come_before_the_barrier_reply_and_nothing_of_a_failed_bundle_does() {
 }
 
 #[test]
-fn what_ends_by_itself_is_told_with_its_reason() {
+fn monitor_reports_the_reason_of_a_removal() {
     let mut rig = Rig::controlled();
     rig.watch(NEW, monitor(1, ALL, ""));
     rig.changed(OLD, "priority=1,hard_timeout=1,actions=drop", NEW);
@@ -258,7 +258,7 @@ fn what_ends_by_itself_is_told_with_its_reason() {
 }
 
 #[test]
-fn a_slow_reader_is_told_the_difference_when_it_has_read() {
+fn slow_reader_receives_the_difference_after_it_has_read() {
     let mut rig = Rig::controlled();
     let later = Connection::new(Kind::Primary, Version::V14);
     rig.bridge.handle_up(THIRD, later);
@@ -295,7 +295,7 @@ fn a_slow_reader_is_told_the_difference_when_it_has_read() {
 }
 
 #[test]
-fn when_too_many_are_paused_the_next_slow_reader_is_left() {
+fn slow_reader_is_disconnected_if_too_many_are_paused() {
     let mut rig = Rig::controlled();
     let ids: Vec<_> = (100..).take(PAUSED_MAX + 1).map(ConnectionId).collect();
     for id in &ids {

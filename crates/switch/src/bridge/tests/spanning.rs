@@ -65,7 +65,7 @@ impl Rig {
 }
 
 #[test]
-fn of_two_ends_of_a_cable_one_is_kept_out_and_controllers_hear_of_it() {
+fn spanning_tree_blocks_one_end_of_a_cable_and_reports_port_status() {
     let mut rig = Rig::controlled();
     rig.span(Some(&tree(SpanningTreeProtocol::Stp, &[1, 2])));
     assert!(rig.is_shut(1) && rig.is_shut(2) && !rig.is_shut(3));
@@ -93,7 +93,7 @@ fn of_two_ends_of_a_cable_one_is_kept_out_and_controllers_hear_of_it() {
 }
 
 #[test]
-fn a_port_that_is_to_be_in_no_tree_is_in_none() {
+fn port_with_no_stp_stays_outside_the_tree() {
     let mut rig = Rig::controlled();
     rig.span(Some(&tree(SpanningTreeProtocol::Rstp, &[1, 2])));
     rig.talk(40);
@@ -118,7 +118,7 @@ fn a_port_that_is_to_be_in_no_tree_is_in_none() {
 }
 
 #[test]
-fn who_is_to_hear_no_bpdus_hears_none_and_what_a_link_does_is_heeded() {
+fn port_with_no_recv_stp_ignores_bpdus_and_link_changes_reach_the_tree() {
     let mut rig = Rig::controlled();
     let deaf = |port: u32| {
         Message::PortMod(PortMod {
@@ -155,7 +155,7 @@ fn who_is_to_hear_no_bpdus_hears_none_and_what_a_link_does_is_heeded() {
 }
 
 #[test]
-fn stations_are_forgotten_behind_ports_that_do_not_learn() {
+fn addresses_are_flushed_on_ports_that_do_not_learn() {
     let mut rig = Rig::controlled();
     let station = FdbKey {
         vid: 0,
@@ -168,7 +168,7 @@ fn stations_are_forgotten_behind_ports_that_do_not_learn() {
 }
 
 #[test]
-fn ports_cost_what_their_speed_says() {
+fn port_path_cost_follows_the_speed() {
     let cost = |protocol, mbps: u32, asked| {
         let mut rig = Rig::new(FailMode::Secure, false);
         let entry = rig.bridge.ports.get_mut(&PortNo(1)).expect("it is there");

@@ -35,7 +35,7 @@ fn table_mod(config: TableFlags) -> Message {
 }
 
 #[test]
-fn who_may_be_told_hears_that_a_table_runs_full_and_whose_rules_had_to_go() {
+fn table_status_and_evictions_reach_subscribed_controllers() {
     let mut rig = rig();
     rig.bridge.limit_flows(TableId(1), 4);
     let config = TableFlags::EVICTION.with(TableFlags::VACANCY_EVENTS);
@@ -65,7 +65,7 @@ fn who_may_be_told_hears_that_a_table_runs_full_and_whose_rules_had_to_go() {
 }
 
 #[test]
-fn what_one_controller_asks_of_groups_is_told_to_those_who_want_it() {
+fn group_requests_are_forwarded_to_subscribed_controllers() {
     let mut rig = rig();
     let group = Message::GroupMod(GroupMod {
         command: GroupModCommand::Add,
@@ -113,7 +113,7 @@ fn set(tables: Vec<TableFeatures>) -> Message {
 }
 
 #[test]
-fn a_table_takes_a_name_and_what_it_cannot_do_is_refused() {
+fn table_features_accept_a_name_and_refuse_other_changes() {
     let mut rig = rig();
     let replied = ["15 MultipartReply"];
     assert_eq!(
@@ -169,7 +169,7 @@ fn a_table_takes_a_name_and_what_it_cannot_do_is_refused() {
 }
 
 #[test]
-fn a_question_comes_in_parts_and_is_bounded() {
+fn multipart_requests_are_joined_and_limited() {
     let mut rig = rig();
     let part = |table, name: &str| {
         Message::MultipartFragment(MultipartRequest::TableFeatures(vec![features(table, name)]))
@@ -231,7 +231,7 @@ fn packet_out(port: u32) -> Message {
 }
 
 #[test]
-fn frames_of_a_bundle_meet_all_of_it_and_none_leaves_if_it_fails() {
+fn bundle_packet_outs_run_after_all_other_messages_or_not_at_all() {
     let mut rig = rig();
     let flags = BundleFlags::ATOMIC;
     let commit = || step(BundleStep::CommitRequest, flags, None);
@@ -249,7 +249,7 @@ fn frames_of_a_bundle_meet_all_of_it_and_none_leaves_if_it_fails() {
 }
 
 #[test]
-fn a_bundle_waits_for_its_time() {
+fn scheduled_bundle_waits_for_its_execution_time() {
     let mut rig = rig();
     let flags = BundleFlags::TIME;
     let second = Duration::from_secs(1);
@@ -275,7 +275,7 @@ fn a_bundle_waits_for_its_time() {
 }
 
 #[test]
-fn a_time_that_cannot_be_kept_is_refused_and_one_that_waits_can_be_given_up() {
+fn scheduled_bundle_refuses_bad_times_and_can_be_discarded() {
     let mut rig = rig();
     let second = Duration::from_secs(1);
     rig.now = Instant::START + second * 10;
@@ -315,7 +315,7 @@ fn a_time_that_cannot_be_kept_is_refused_and_one_that_waits_can_be_given_up() {
 }
 
 #[test]
-fn bundles_that_wait_are_bounded_and_what_they_can_do_is_told() {
+fn scheduled_bundles_are_limited_and_report_features() {
     let mut rig = rig();
     let flags = BundleFlags::TIME;
     let commit = || {
@@ -355,7 +355,7 @@ fn bundles_that_wait_are_bounded_and_what_they_can_do_is_told() {
 }
 
 #[test]
-fn what_cannot_be_learned_is_counted() {
+fn refused_learn_requests_are_counted() {
     let mut rig = rig();
     rig.bridge.limit_flows(TableId(1), 1);
     let learn = "actions=learn(table=1,NXM_OF_ETH_DST[]=NXM_OF_ETH_SRC[])";

@@ -6,7 +6,7 @@ use super::super::tidying::quiet;
 use super::*;
 
 #[test]
-fn tables_are_made_tidy_when_nothing_has_changed_for_a_while() {
+fn tables_are_compacted_after_a_quiet_period() {
     let mut rig = Rig::new(FailMode::Secure, false);
     let add = |rig: &mut Rig, number: u32| {
         let bits = 8 + number % 20;
@@ -44,7 +44,7 @@ fn tables_are_made_tidy_when_nothing_has_changed_for_a_while() {
 
 /// Larger tables wait longer, so compaction costs a small part of the control thread's time.
 #[test]
-fn the_larger_tables_are_the_longer_must_all_be_quiet() {
+fn quiet_period_grows_with_the_tables() {
     assert_eq!(quiet(1), Duration::from_millis(100));
     assert_eq!(quiet(10_000), Duration::from_millis(200));
     assert_eq!(quiet(1_000_000), Duration::from_secs(20));
