@@ -89,7 +89,7 @@ fn program(actions: &[Action]) -> BridgeProgram {
         id: BridgeId(0),
         compiled: classifier.publish(&pipeline),
         pipeline,
-        stations: stations(),
+        fdb: stations(),
         multicast: None,
         switching: None,
         punts: None,

@@ -33,7 +33,7 @@ const ARP_ANSWER: u16 = 2;
 #[derive(Clone, Debug)]
 pub struct BondState {
     /// The port number under which the forwarding database knows addresses behind the bond.
-    pub home: PortNo,
+    pub fdb_port: PortNo,
     /// The egress members and the ingress rules.
     pub view: BondView,
     /// Bytes sent by the bond.
@@ -135,21 +135,21 @@ impl<'a> NormalContext<'a> {
     }
 
     /// Returns the port under which the forwarding database knows addresses behind an interface.
-    pub fn home(&self, port: PortNo) -> PortNo {
-        self.bond(port).map_or(port, |bond| bond.home)
+    pub fn fdb_port(&self, port: PortNo) -> PortNo {
+        self.bond(port).map_or(port, |bond| bond.fdb_port)
     }
 
     /// Records a source on `from` for all other bonds, before the forwarding database learns it.
-    pub(super) fn note_heard(&self, station: FdbKey, from: PortNo, now: Instant) {
-        let home = self.home(from);
+    pub(super) fn record_source(&self, station: FdbKey, from: PortNo, now: Instant) {
+        let fdb_port = self.fdb_port(from);
         let bonds = self.switching.into_iter().flat_map(SwitchingView::bonds);
-        for bond in bonds.filter(|bond| bond.home != home) {
+        for bond in bonds.filter(|bond| bond.fdb_port != fdb_port) {
             bond.recent_sources.note(station, now);
         }
     }
 
     /// Records a gratuitous ARP that was received on a port outside any bond.
-    pub(super) fn note_announced(
+    pub(super) fn record_announcement(
         &self,
         (link, bytes): (&Link, &[u8]),
         from: PortNo,
@@ -168,7 +168,7 @@ impl<'a> NormalContext<'a> {
 
     /// Returns the reason why the bond of `from` drops a frame of the VLAN `vid`, if it does. `now`
     /// is none for a trace.
-    pub(super) fn bar(
+    pub(super) fn ingress_drop(
         &self,
         (link, bytes): (&Link, &[u8]),
         from: PortNo,
@@ -183,8 +183,9 @@ impl<'a> NormalContext<'a> {
                 let sender = FdbKey { vid, mac: link.src };
                 let is_heard_elsewhere =
                     now.is_some_and(|now| bond.recent_sources.has(sender, now));
-                let station = self.stations.find(sender);
-                let is_known_elsewhere = station.is_some_and(|station| station.port() != bond.home);
+                let station = self.fdb.find(sender);
+                let is_known_elsewhere =
+                    station.is_some_and(|station| station.port() != bond.fdb_port);
                 if !is_heard_elsewhere && !is_known_elsewhere {
                     return None;
                 }
@@ -207,12 +208,12 @@ impl<'a> NormalContext<'a> {
 
     /// Returns a filter over the interfaces of a flood: one member of each bond, but none of the
     /// bond that received the frame.
-    pub(super) fn one_of_each(
+    pub(super) fn one_per_bond(
         &self,
         from: PortNo,
         leaving: EgressFrame<'_>,
     ) -> impl FnMut(&PortNo) -> bool {
-        let home = self.home(from);
+        let fdb_port = self.fdb_port(from);
         // A cache of the last bond and its egress member: the numbers of members are often
         // adjacent.
         let mut last = None;
@@ -220,14 +221,14 @@ impl<'a> NormalContext<'a> {
             let Some(bond) = self.bond(*port) else {
                 return true;
             };
-            if bond.home == home {
+            if bond.fdb_port == fdb_port {
                 return false;
             }
             let chosen = match last {
-                Some((of, chosen)) if of == bond.home => chosen,
+                Some((of, chosen)) if of == bond.fdb_port => chosen,
                 _ => bond.choose(&leaving),
             };
-            last = Some((bond.home, chosen));
+            last = Some((bond.fdb_port, chosen));
             match chosen {
                 Some((exit, hash)) if exit == *port => {
                     bond.count(&leaving, hash);
@@ -332,7 +333,7 @@ mod tests {
         };
         let view = SwitchingView::compile(&config).expect("a bond is more than a plain port");
         let state = BondState {
-            home: BOND[0],
+            fdb_port: BOND[0],
             view: bond.view(),
             loads: BondLoads::new(1),
             recent_sources: Arc::default(),
@@ -342,7 +343,7 @@ mod tests {
     }
 
     /// Returns a forwarding database with one entry on the host port and one on the bond.
-    fn stations() -> FdbView {
+    fn fdb() -> FdbView {
         let mut table = ForwardingDatabase::new(8, AGEING_TIME);
         for (number, port) in [(1, HOST), (2, BOND[0])] {
             let mac = MacAddr::from_u64(number);
@@ -358,10 +359,10 @@ mod tests {
 
     /// Returns those of ports 1 to 4 that send a flooded frame.
     fn flooded(view: &SwitchingView, from: PortNo, frame: &Frame) -> Vec<u32> {
-        let (stations, link) = (stations(), Link::parse(frame.bytes()).expect("well formed"));
-        let knowledge = NormalContext {
+        let (fdb, link) = (fdb(), Link::parse(frame.bytes()).expect("well formed"));
+        let normal_context = NormalContext {
             mirrors: None,
-            stations: &stations,
+            fdb: &fdb,
             switching: Some(view),
             multicast: None,
         };
@@ -372,7 +373,7 @@ mod tests {
             writer: Some(0),
         };
         let ports = (1..=4).map(PortNo).filter(|port| *port != from);
-        let exits = ports.filter(knowledge.one_of_each(from, leaving));
+        let exits = ports.filter(normal_context.one_per_bond(from, leaving));
         exits.map(|port| port.0).collect()
     }
 
@@ -395,22 +396,22 @@ mod tests {
     #[test]
     fn bond_learns_addresses_and_accepts_a_frame_once() {
         let many = MacAddr::BROADCAST.to_u64();
-        let stations = stations();
+        let fdb = fdb();
         for (mode, [first, second]) in [
             (BondMode::ActiveBackup, [None, Some(NormalTarget::Surplus)]),
             (BondMode::BalanceSlb, [None, Some(NormalTarget::Surplus)]),
         ] {
             let view = switching(mode);
-            let knowledge = NormalContext {
+            let normal_context = NormalContext {
                 mirrors: None,
-                stations: &stations,
+                fdb: &fdb,
                 switching: Some(&view),
                 multicast: None,
             };
             let bar = |port, dst, src| {
                 let frame = frame(dst, src);
                 let link = Link::parse(frame.bytes()).expect("well formed");
-                knowledge.bar((&link, frame.bytes()), port, 0, Some(Instant::START))
+                normal_context.ingress_drop((&link, frame.bytes()), port, 0, Some(Instant::START))
             };
             assert_eq!(BOND.map(|port| bar(port, many, 2)), [first, second]);
             // A frame of a local source that returns, even before the forwarding database has the
@@ -420,22 +421,22 @@ mod tests {
                 vid: 0,
                 mac: MacAddr::from_u64(9),
             };
-            knowledge.note_heard(station, HOST, Instant::START);
+            normal_context.record_source(station, HOST, Instant::START);
             let looped = (mode == BondMode::BalanceSlb).then_some(NormalTarget::Looped);
             assert_eq!(bar(BOND[0], 2, 1), looped);
             assert_eq!(bar(BOND[0], many, 9), looped);
             assert_eq!(bar(HOST, many, 1), None);
-            assert_eq!(BOND.map(|port| knowledge.home(port)), [BOND[0]; 2]);
+            assert_eq!(BOND.map(|port| normal_context.fdb_port(port)), [BOND[0]; 2]);
         }
     }
 
     #[test]
     fn gratuitous_arp_on_a_bond_moves_the_address_unless_it_is_an_echo() {
-        let stations = stations();
+        let fdb = fdb();
         let view = switching(BondMode::BalanceSlb);
-        let knowledge = NormalContext {
+        let normal_context = NormalContext {
             mirrors: None,
-            stations: &stations,
+            fdb: &fdb,
             switching: Some(&view),
             multicast: None,
         };
@@ -451,7 +452,7 @@ mod tests {
         };
         let bar = |frame: &Frame, now| {
             let link = Link::parse(frame.bytes()).expect("well formed");
-            knowledge.bar((&link, frame.bytes()), BOND[0], 0, Some(now))
+            normal_context.ingress_drop((&link, frame.bytes()), BOND[0], 0, Some(now))
         };
         let many = MacAddr::BROADCAST.to_u64();
         let now = Instant::from_secs(9);
@@ -471,7 +472,7 @@ mod tests {
         let [(request, _), (answer, _), (question, _), ..] = &cases;
         let note = |frame: &Frame, from, now| {
             let link = Link::parse(frame.bytes()).expect("well formed");
-            knowledge.note_announced((&link, frame.bytes()), from, 0, now);
+            normal_context.record_announcement((&link, frame.bytes()), from, 0, now);
         };
         note(request, BOND[1], now);
         note(question, HOST, now);

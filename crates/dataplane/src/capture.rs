@@ -135,7 +135,7 @@ pub struct CapturedOutput {
     /// The frame on egress.
     pub frame: FrameSnapshot,
     /// The number of table lookups before the output.
-    pub met: usize,
+    pub lookups: usize,
 }
 
 /// The record of a captured frame.
@@ -148,11 +148,11 @@ pub struct CaptureRecord {
     /// The ingress port.
     pub from: PortKey,
     /// The frame on ingress.
-    pub came: FrameSnapshot,
+    pub ingress: FrameSnapshot,
     /// The table lookups, in order.
-    pub met: Vec<TableVisit>,
+    pub lookups: Vec<TableVisit>,
     /// The outputs.
-    pub left: Vec<CapturedOutput>,
+    pub outputs: Vec<CapturedOutput>,
     /// The drop reasons.
     pub drops: Vec<DropReason>,
 }
@@ -169,7 +169,7 @@ impl CaptureRecord {
 #[derive(Debug, Default)]
 pub(crate) struct CaptureTrace {
     /// The table lookups.
-    pub(crate) met: Vec<TableVisit>,
+    pub(crate) lookups: Vec<TableVisit>,
     /// The number of lookups before each output.
     pub(crate) sent: Vec<usize>,
 }
@@ -181,11 +181,11 @@ impl Trace for CaptureTrace {
             cookie: rule.cookie,
             matching: rule.matching().clone(),
         });
-        self.met.push(TableVisit { table, rule });
+        self.lookups.push(TableVisit { table, rule });
     }
 
     fn on_output(&mut self, _: &Destination) {
-        self.sent.push(self.met.len());
+        self.sent.push(self.lookups.len());
     }
 }
 

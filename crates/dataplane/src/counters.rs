@@ -140,7 +140,7 @@ pub struct WorkerCounters {
     busy_ns: AtomicU64,
     drops: [AtomicU64; DROPS.len()],
     reasons: [AtomicU64; DropReason::COUNT],
-    handed: [AtomicU64; SlowPathReason::ALL.len()],
+    slow_path: [AtomicU64; SlowPathReason::ALL.len()],
 }
 
 impl WorkerCounters {
@@ -154,7 +154,7 @@ impl WorkerCounters {
             busy_ns: zeros(),
             drops: std::array::from_fn(|_| zeros()),
             reasons: std::array::from_fn(|_| zeros()),
-            handed: std::array::from_fn(|_| zeros()),
+            slow_path: std::array::from_fn(|_| zeros()),
         })
     }
 
@@ -174,8 +174,8 @@ impl WorkerCounters {
     }
 
     /// Adds slow-path packets by reason. Called by the worker only.
-    pub(crate) fn add_handed(&self, counts: [u64; SlowPathReason::ALL.len()]) {
-        for (cell, count) in self.handed.iter().zip(counts) {
+    pub(crate) fn add_slow_path(&self, counts: [u64; SlowPathReason::ALL.len()]) {
+        for (cell, count) in self.slow_path.iter().zip(counts) {
             if count > 0 {
                 bump(cell, count);
             }
@@ -197,7 +197,7 @@ impl WorkerCounters {
     }
 
     /// Returns the work so far.
-    pub fn work(&self) -> WorkerUsage {
+    pub fn usage(&self) -> WorkerUsage {
         let read = |cell: &AtomicU64| cell.load(Ordering::Relaxed);
         WorkerUsage {
             frames: read(&self.frames),
@@ -207,8 +207,8 @@ impl WorkerCounters {
     }
 
     /// Returns the number of slow-path packets.
-    pub fn handed(&self) -> u64 {
-        let cells = self.handed.iter();
+    pub fn slow_path_packets(&self) -> u64 {
+        let cells = self.slow_path.iter();
         cells.map(|cell| cell.load(Ordering::Relaxed)).sum()
     }
 
@@ -219,12 +219,12 @@ impl WorkerCounters {
 
     /// Returns all counters by name.
     pub fn read(&self) -> impl Iterator<Item = (&'static str, u64)> {
-        self.drops().chain(self.interpreted())
+        self.drops().chain(self.slow_path_by_reason())
     }
 
     /// Returns the slow-path packets by reason.
-    pub fn interpreted(&self) -> impl Iterator<Item = (&'static str, u64)> {
-        let rows = SlowPathReason::ALL.iter().zip(&self.handed);
+    pub fn slow_path_by_reason(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        let rows = SlowPathReason::ALL.iter().zip(&self.slow_path);
         rows.map(|((_, name), cell)| (*name, cell.load(Ordering::Relaxed)))
     }
 

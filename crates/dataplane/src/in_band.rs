@@ -61,19 +61,19 @@ impl InBandKind {
     }
 
     /// Returns whether a frame is of this kind.
-    fn has(self, from: PortNo, seen: &InBandFields) -> bool {
-        match (self, seen.what) {
+    fn matches(self, from: PortNo, fields: &InBandFields) -> bool {
+        match (self, fields.payload) {
             (Self::DhcpOfLocal(local), InBandPayload::Udp(ports)) => {
-                from == PortNo::LOCAL && seen.src == local && ports == DHCP
+                from == PortNo::LOCAL && fields.src == local && ports == DHCP
             }
             (
                 Self::ReplyToLocal(mac) | Self::ReplyToNextHop(mac),
                 InBandPayload::Arp { op, .. },
-            ) => op == REPLY && seen.dst == mac,
+            ) => op == REPLY && fields.dst == mac,
             (
                 Self::RequestOfLocal(mac) | Self::RequestOfNextHop(mac),
                 InBandPayload::Arp { op, .. },
-            ) => op == REQUEST && seen.src == mac,
+            ) => op == REQUEST && fields.src == mac,
             (Self::ReplyToRemote(host), InBandPayload::Arp { op, target, .. }) => {
                 op == REPLY && target == host
             }
@@ -163,9 +163,9 @@ impl InBand {
             .flat_map(|host| of_host.map(|kind| kind(host)));
         let remotes = config.remotes.iter();
         let remotes = remotes.flat_map(|remote| of_remote.map(|kind| kind(*remote)));
-        let known = |kind: InBandKind| {
-            let mut known = before.iter().flat_map(|before| &before.rules);
-            known.find(|rule| rule.kind == kind).cloned()
+        let previous = |kind: InBandKind| {
+            let mut previous = before.iter().flat_map(|before| &before.rules);
+            previous.find(|rule| rule.kind == kind).cloned()
         };
         let new = |kind| {
             Arc::new(InBandRule {
@@ -176,7 +176,7 @@ impl InBand {
             })
         };
         let kinds = local.chain(hops).chain(hosts).chain(remotes);
-        let rules = kinds.map(|kind| known(kind).unwrap_or_else(|| new(kind)));
+        let rules = kinds.map(|kind| previous(kind).unwrap_or_else(|| new(kind)));
         let mut rules: Vec<_> = rules.collect();
         rules.sort_by_key(|rule| std::cmp::Reverse(rule.kind.priority()));
         Some(Arc::new(Self { config, rules }))
@@ -190,13 +190,13 @@ impl InBand {
     /// Returns the in-band treatment of a frame that was received on `from`; none if only the
     /// tables process it.
     #[inline]
-    pub fn way(&self, from: PortNo, frame: &[u8]) -> Option<InBandPath> {
-        let seen = see(frame)?;
-        if from != PortNo::LOCAL && seen.what == InBandPayload::Udp(DHCP_ANSWER) {
+    pub fn path(&self, from: PortNo, frame: &[u8]) -> Option<InBandPath> {
+        let fields = parse(frame)?;
+        if from != PortNo::LOCAL && fields.payload == InBandPayload::Udp(DHCP_ANSWER) {
             return Some(InBandPath::AlsoLocal);
         }
         let mut rules = self.rules.iter();
-        let is_found = rules.any(|rule| rule.kind.has(from, &seen));
+        let is_found = rules.any(|rule| rule.kind.matches(from, &fields));
         is_found.then_some(InBandPath::Normal)
     }
 
@@ -209,14 +209,14 @@ impl InBand {
     }
 
     fn find(&self, from: PortNo, frame: &[u8]) -> Option<&InBandRule> {
-        let seen = see(frame)?;
+        let fields = parse(frame)?;
         let rules = self.rules.iter();
-        let mut rules = rules.filter(|rule| rule.kind.has(from, &seen));
+        let mut rules = rules.filter(|rule| rule.kind.matches(from, &fields));
         rules.next().map(Arc::as_ref)
     }
 
     /// Formats the rules as `bridge/dump-flows` does; `between` follows the counters.
-    pub fn tell(&self, now: Instant, between: &str) -> String {
+    pub fn format_rules(&self, now: Instant, between: &str) -> String {
         let by = self
             .config
             .queue
@@ -250,7 +250,7 @@ const REPLY: u16 = 2;
 struct InBandFields {
     src: MacAddr,
     dst: MacAddr,
-    what: InBandPayload,
+    payload: InBandPayload,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -269,7 +269,7 @@ enum InBandPayload {
 }
 
 /// Parses a frame; none if no rule can match it.
-fn see(frame: &[u8]) -> Option<InBandFields> {
+fn parse(frame: &[u8]) -> Option<InBandFields> {
     /// The maximum number of tags between addresses and type (IEEE 802.1Q, 9.5).
     const TAGS_MAX: usize = 2;
     let (dst, rest) = frame.split_first_chunk::<6>()?;
@@ -282,20 +282,20 @@ fn see(frame: &[u8]) -> Option<InBandFields> {
         }
     }
     let rest = rest.get(2..)?;
-    let what = match kind {
-        0x0806 => see_arp(rest)?,
-        0x0800 => see_ip(rest)?,
+    let payload = match kind {
+        0x0806 => parse_arp(rest)?,
+        0x0800 => parse_ipv4(rest)?,
         _ => return None,
     };
     Some(InBandFields {
         src: MacAddr(*src),
         dst: MacAddr(*dst),
-        what,
+        payload,
     })
 }
 
 /// Parses ARP over Ethernet and IPv4 (RFC 826).
-fn see_arp(bytes: &[u8]) -> Option<InBandPayload> {
+fn parse_arp(bytes: &[u8]) -> Option<InBandPayload> {
     const ETHERNET_AND_IPV4: [u8; 6] = [0, 1, 8, 0, 6, 4];
     bytes.starts_with(&ETHERNET_AND_IPV4).then_some(())?;
     Some(InBandPayload::Arp {
@@ -306,7 +306,7 @@ fn see_arp(bytes: &[u8]) -> Option<InBandPayload> {
 }
 
 /// Parses TCP and UDP over IPv4, except later fragments (RFC 791, 3.1).
-fn see_ip(bytes: &[u8]) -> Option<InBandPayload> {
+fn parse_ipv4(bytes: &[u8]) -> Option<InBandPayload> {
     let length = usize::from(bytes.first()? & 0x0f) * 4;
     if number(bytes, 6)? & 0x1fff != 0 {
         return None;
@@ -384,7 +384,7 @@ mod tests {
         ];
         for (from, frame) in &taken {
             assert_eq!(
-                in_band.way(*from, frame),
+                in_band.path(*from, frame),
                 Some(InBandPath::Normal),
                 "{frame:x?}"
             );
@@ -406,33 +406,33 @@ mod tests {
             (one, Vec::new()),
         ];
         for (from, frame) in left {
-            assert_eq!(in_band.way(from, &frame), None, "{frame:x?}");
+            assert_eq!(in_band.path(from, &frame), None, "{frame:x?}");
         }
         let answer = ip(17, REMOTE, [255; 4], (67, 68));
-        assert_eq!(in_band.way(one, &answer), Some(InBandPath::AlsoLocal));
-        let told = in_band.tell(Instant::START, "");
-        assert_eq!(told.lines().count(), 9);
+        assert_eq!(in_band.path(one, &answer), Some(InBandPath::AlsoLocal));
+        let rules = in_band.format_rules(Instant::START, "");
+        assert_eq!(rules.lines().count(), 9);
         let wanted = "duration=0s, n_packets=1, n_bytes=54, priority=180007,tcp,nw_dst=10.0.0.9,tp_dst=6653,actions=NORMAL";
-        assert!(told.lines().any(|line| line == wanted), "{told}");
+        assert!(rules.lines().any(|line| line == wanted), "{rules}");
     }
 
     #[test]
     fn in_band_rules_need_controllers_and_keep_counters() {
-        let nobody = InBandConfig::default();
-        assert!(InBand::compile(nobody, None, Instant::START).is_none());
+        let no_controllers = InBandConfig::default();
+        assert!(InBand::compile(no_controllers, None, Instant::START).is_none());
         let before = in_band();
         let frame = ip(6, STRANGER, REMOTE, (4000, 6653));
         before.count(PortNo(1), &frame);
         let mut config = before.config().clone();
         config.next_hops.clear();
         let after = InBand::compile(config, Some(&before), Instant::START);
-        let told = after
+        let rules = after
             .expect("there is a controller")
-            .tell(Instant::START, "");
-        assert_eq!(told.lines().count(), 7);
+            .format_rules(Instant::START, "");
+        assert_eq!(rules.lines().count(), 7);
         assert!(
-            told.contains("n_packets=1, n_bytes=54, priority=180007,"),
-            "{told}"
+            rules.contains("n_packets=1, n_bytes=54, priority=180007,"),
+            "{rules}"
         );
     }
 }

@@ -170,11 +170,13 @@ impl Mirrors {
     }
 
     /// Returns the mirrors that have copied a frame, of which only the ingress port is known.
-    pub fn had(&self, from: PortNo) -> MirrorSet {
+    pub fn copied(&self, from: PortNo) -> MirrorSet {
         let taken = self.at(from, MirrorDirection::In);
         let plans = self.plans.iter().enumerate();
         let taken = plans.filter(|(place, _)| taken.has(*place));
-        taken.fold(MirrorSet::default(), |had, (_, plan)| had.with(plan.twins))
+        taken.fold(MirrorSet::default(), |copied, (_, plan)| {
+            copied.with(plan.twins)
+        })
     }
 }
 
@@ -200,7 +202,7 @@ pub trait MirrorSink {
     fn send(&mut self, port: PortNo, copy: Frame, snaplen: Option<u16>);
 
     /// Releases a copy that cannot take its tag.
-    fn give_up(&mut self, copy: Frame);
+    fn release(&mut self, copy: Frame);
 }
 
 /// The inputs of mirroring for one frame.
@@ -219,8 +221,8 @@ pub struct MirrorContext<'a> {
 impl MirrorContext<'_> {
     /// Returns whether any mirror that is not in `had` selects frames of a port in this direction.
     #[inline]
-    pub fn is_watched(&self, port: PortNo, passing: MirrorDirection, had: MirrorSet) -> bool {
-        !self.mirrors.at(port, passing).without(had).is_none()
+    pub fn is_watched(&self, port: PortNo, passing: MirrorDirection, copied: MirrorSet) -> bool {
+        !self.mirrors.at(port, passing).without(copied).is_none()
     }
 
     /// Copies a frame at a port to the mirrors that select it and are not in `had`. A copy is a
@@ -229,10 +231,10 @@ impl MirrorContext<'_> {
         &self,
         frame: &Frame,
         (at, passing): (PortNo, MirrorDirection),
-        had: &mut MirrorSet,
-        copier: &mut impl MirrorSink,
+        copied: &mut MirrorSet,
+        sink: &mut impl MirrorSink,
     ) {
-        let due = self.mirrors.at(at, passing).without(*had);
+        let due = self.mirrors.at(at, passing).without(*copied);
         if due.is_none() {
             return;
         }
@@ -242,30 +244,30 @@ impl MirrorContext<'_> {
         let seen = self
             .switching
             .map(|switching| switching.config().vlan_limit);
-        let came = ArrivalTags::of(&link, frame.bytes(), seen.unwrap_or_default());
-        let Some(within) = admit(self.logical(at), came) else {
+        let ingress_tags = ArrivalTags::of(&link, frame.bytes(), seen.unwrap_or_default());
+        let Some(within) = admit(self.logical(at), ingress_tags) else {
             return;
         };
         for (place, plan) in self.mirrors.plans.iter().enumerate() {
-            if !due.has(place) || had.has(place) || !plan.selects(within.vid) {
+            if !due.has(place) || copied.has(place) || !plan.selects(within.vid) {
                 continue;
             }
-            *had = had.with(plan.twins);
+            *copied = copied.with(plan.twins);
             let (exits, within) = self.exits(&plan.config.output, &link, within);
             if !exits.is_empty() {
                 plan.count(frame);
             }
             for port in exits {
-                let Some(mut copy) = copier.copy(frame) else {
+                let Some(mut copy) = sink.copy(frame) else {
                     continue;
                 };
                 let retag = leave(self.logical(port), &within);
                 if !retag.change(&mut copy) {
-                    copier.give_up(copy);
+                    sink.release(copy);
                     continue;
                 }
-                self.mirror(&copy, (port, MirrorDirection::Out), had, copier);
-                copier.send(port, copy, plan.config.snaplen);
+                self.mirror(&copy, (port, MirrorDirection::Out), copied, sink);
+                sink.send(port, copy, plan.config.snaplen);
             }
         }
     }

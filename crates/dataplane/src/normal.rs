@@ -38,7 +38,7 @@ pub enum NormalTarget {
 #[derive(Clone, Copy)]
 pub struct NormalContext<'a> {
     /// The forwarding database.
-    pub stations: &'a FdbView,
+    pub fdb: &'a FdbView,
     /// The members of multicast groups; none if all groups are flooded.
     pub multicast: Option<&'a MulticastView>,
     /// Settings of `NORMAL` for the ports; none if all have defaults.
@@ -66,8 +66,8 @@ impl NormalContext<'_> {
         match self.switching {
             None => admit(None, ArrivalTags::outermost(link)),
             Some(switching) => {
-                let came = ArrivalTags::of(link, bytes, switching.config().vlan_limit);
-                admit(switching.port(from), came)
+                let ingress_tags = ArrivalTags::of(link, bytes, switching.config().vlan_limit);
+                admit(switching.port(from), ingress_tags)
             }
         }
     }
@@ -79,7 +79,7 @@ impl NormalContext<'_> {
     }
 
     /// Returns whether a frame is reserved for bridges and not forwarded.
-    fn stops(&self, link: &Link) -> bool {
+    fn is_reserved(&self, link: &Link) -> bool {
         let passes = || {
             self.switching
                 .is_some_and(|switching| switching.config().forward_bpdu)
@@ -88,14 +88,14 @@ impl NormalContext<'_> {
     }
 
     /// Returns the source address of a frame, unless the forwarding database has it on `from`.
-    pub fn news(
+    pub fn address_to_learn(
         &self,
         (link, bytes): (&Link, &[u8]),
         from: PortNo,
         now: Option<Instant>,
     ) -> Option<FdbKey> {
         let vid = self.vlans((link, bytes), from)?.vid;
-        match self.stops(link) || self.bar((link, bytes), from, vid, now).is_some() {
+        match self.is_reserved(link) || self.ingress_drop((link, bytes), from, vid, now).is_some() {
             true => None,
             false => self.decide_to_learn(link, from, vid, None),
         }
@@ -109,10 +109,10 @@ impl NormalContext<'_> {
         now: Option<Instant>,
     ) -> Option<FdbKey> {
         let sender = FdbKey { vid, mac: link.src };
-        match self.stations.find(sender) {
+        match self.fdb.find(sender) {
             _ if link.src.is_multicast() || !from.is_assignable() => None,
             Some(station) if station.is_static() => None,
-            Some(station) if station.port() == self.home(from) => {
+            Some(station) if station.port() == self.fdb_port(from) => {
                 now.into_iter().for_each(|now| station.mark_seen(now));
                 None
             }
@@ -136,7 +136,7 @@ impl NormalContext<'_> {
             };
         };
         let vid = within.vid;
-        if let Some(forward) = self.bar((link, bytes), from, vid, Some(now)) {
+        if let Some(forward) = self.ingress_drop((link, bytes), from, vid, Some(now)) {
             return NormalDecision {
                 forward,
                 learn: None,
@@ -144,14 +144,14 @@ impl NormalContext<'_> {
                 is_membership: false,
             };
         }
-        let learn = match self.stops(link) {
+        let learn = match self.is_reserved(link) {
             true => None,
             false => self.decide_to_learn(link, from, vid, Some(now)),
         };
         if let Some(station) = learn {
-            self.note_heard(station, from, now);
+            self.record_source(station, from, now);
         }
-        self.note_announced((link, bytes), from, vid, now);
+        self.record_announcement((link, bytes), from, vid, now);
         let (forward, is_membership) = self.forward_in((link, bytes), from, vid);
         NormalDecision {
             forward,
@@ -172,7 +172,7 @@ impl NormalContext<'_> {
             None => (NormalTarget::Refused, FrameVlans::default()),
             Some(within) => {
                 let vid = within.vid;
-                let barred = self.bar((link, bytes), from, vid, None);
+                let barred = self.ingress_drop((link, bytes), from, vid, None);
                 let forward = barred.unwrap_or_else(|| self.forward_in((link, bytes), from, vid).0);
                 (forward, within)
             }
@@ -186,7 +186,7 @@ impl NormalContext<'_> {
         from: PortNo,
         vid: u16,
     ) -> (NormalTarget, bool) {
-        if self.stops(link) {
+        if self.is_reserved(link) {
             return (NormalTarget::Nowhere, false);
         }
         if link.dst.is_multicast() {
@@ -198,8 +198,8 @@ impl NormalContext<'_> {
         if !self.learns_in(vid) {
             return (NormalTarget::Flood, false);
         }
-        let forward = match self.stations.find(FdbKey { vid, mac: link.dst }) {
-            Some(station) if station.port() == self.home(from) => NormalTarget::Nowhere,
+        let forward = match self.fdb.find(FdbKey { vid, mac: link.dst }) {
+            Some(station) if station.port() == self.fdb_port(from) => NormalTarget::Nowhere,
             Some(station) => NormalTarget::Port(station.port()),
             None => NormalTarget::Flood,
         };
@@ -208,19 +208,19 @@ impl NormalContext<'_> {
 
     /// Returns whether the settings of the ports let a frame in these VLANs pass from `from` to
     /// `to`.
-    pub fn joins(&self, from: PortNo, to: PortNo, within: &FrameVlans) -> bool {
+    pub fn may_pass(&self, from: PortNo, to: PortNo, within: &FrameVlans) -> bool {
         let is_protected = |port| {
             let port = self.switching.and_then(|switching| switching.port(port));
             port.is_some_and(|port| port.is_protected)
         };
-        self.reaches(to, within) && !(is_protected(from) && is_protected(to))
+        self.may_leave(to, within) && !(is_protected(from) && is_protected(to))
     }
 
     /// Returns whether frames in these VLANs may leave by `to`, independently of the ingress port.
-    pub fn reaches(&self, to: PortNo, within: &FrameVlans) -> bool {
-        let is_mirrors_own = self.mirrors.is_some_and(|mirrors| mirrors.is_output(to));
+    pub fn may_leave(&self, to: PortNo, within: &FrameVlans) -> bool {
+        let is_mirror_output = self.mirrors.is_some_and(|mirrors| mirrors.is_output(to));
         let carries = |switching: &SwitchingView| carries(switching.port(to), within);
-        !is_mirrors_own && self.switching.is_none_or(carries)
+        !is_mirror_output && self.switching.is_none_or(carries)
     }
 
     /// Returns the change of the tags of a frame in these VLANs that leaves by `to`.
@@ -240,14 +240,14 @@ impl NormalContext<'_> {
         let EgressFrame { within, .. } = leaving;
         let exit = |port| (port, self.retag(port, &within));
         match forward {
-            NormalTarget::Port(port) if self.joins(from, port, &within) => {
+            NormalTarget::Port(port) if self.may_pass(from, port, &within) => {
                 let port = self.exit(port, &leaving);
                 let port = port.filter(|port| forwards(pipeline, *port));
                 port.map(exit).into_iter().collect()
             }
             NormalTarget::Flood => self.flood(pipeline, from, leaving).map(exit).collect(),
-            NormalTarget::Group(audience) => {
-                let ports = self.among(pipeline, from, audience, leaving);
+            NormalTarget::Group(class) => {
+                let ports = self.among(pipeline, from, class, leaving);
                 ports.map(exit).collect()
             }
             NormalTarget::Port(_)
@@ -263,15 +263,15 @@ impl NormalContext<'_> {
         &self,
         pipeline: &Pipeline,
         from: PortNo,
-        audience: MulticastClass,
+        class: MulticastClass,
         leaving: EgressFrame<'_>,
     ) -> impl Iterator<Item = PortNo> {
-        let (home, vid) = (self.home(from), leaving.within.vid);
+        let (fdb_port, vid) = (self.fdb_port(from), leaving.within.vid);
         let ports = self.multicast.into_iter();
-        let ports = ports.flat_map(move |view| view.ports(audience, vid));
+        let ports = ports.flat_map(move |view| view.ports(class, vid));
         ports
-            .filter(move |port| self.home(*port) == *port && *port != home)
-            .filter(move |port| self.joins(from, *port, &leaving.within))
+            .filter(move |port| self.fdb_port(*port) == *port && *port != fdb_port)
+            .filter(move |port| self.may_pass(from, *port, &leaving.within))
             .filter_map(move |port| self.exit(port, &leaving))
             .filter(|port| forwards(pipeline, *port))
     }
@@ -284,8 +284,8 @@ impl NormalContext<'_> {
         leaving: EgressFrame<'_>,
     ) -> impl Iterator<Item = PortNo> {
         flood(pipeline, from)
-            .filter(move |port| self.joins(from, *port, &leaving.within))
-            .filter(self.one_of_each(from, leaving))
+            .filter(move |port| self.may_pass(from, *port, &leaving.within))
+            .filter(self.one_per_bond(from, leaving))
     }
 }
 
@@ -296,9 +296,9 @@ fn among(view: &MulticastView, (link, bytes): (&Link, &[u8]), vid: u16) -> (Norm
         Some(Multicast::Query) => (NormalTarget::Flood, true),
         Some(Multicast::Report) => (NormalTarget::Group(MulticastClass::Reports), true),
         Some(Multicast::To(address)) => {
-            let audience = view.classify(MulticastGroup { vid, address });
+            let class = view.classify(MulticastGroup { vid, address });
             (
-                audience.map_or(NormalTarget::Flood, NormalTarget::Group),
+                class.map_or(NormalTarget::Flood, NormalTarget::Group),
                 false,
             )
         }
@@ -346,13 +346,13 @@ mod tests {
     fn check(dst: [u8; 6], src: [u8; 6], tag: &[u8], from: u32) -> NormalDecision {
         let bytes = [&dst[..], &src[..], tag, &[0x08, 0x06], &[0; 46]].concat();
         let link = Link::parse(&bytes).expect("well formed");
-        let knowledge = NormalContext {
-            stations: &table(),
+        let normal_context = NormalContext {
+            fdb: &table(),
             multicast: None,
             switching: None,
             mirrors: None,
         };
-        knowledge.decide((&link, &bytes), PortNo(from), Instant::from_secs(1))
+        normal_context.decide((&link, &bytes), PortNo(from), Instant::from_secs(1))
     }
 
     #[test]

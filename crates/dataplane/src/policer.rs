@@ -99,7 +99,7 @@ impl Policer {
     /// Returns whether a frame is within the ingress limit. Its size is given in frames and bytes
     /// on the wire.
     pub(crate) fn admits(&self, (frames, bytes): (u64, u64), now: Instant) -> bool {
-        self.kilobits.takes(bytes * 8, now) && self.kilopackets.takes(frames, now)
+        self.kilobits.take(bytes * 8, now) && self.kilopackets.take(frames, now)
     }
 
     /// Limits the egress of the port; none removes the limit.
@@ -116,7 +116,7 @@ impl Policer {
     }
 
     /// Returns whether there is an egress limit or a mark.
-    pub(crate) fn touches_egress(&self) -> bool {
+    pub(crate) fn has_egress_policy(&self) -> bool {
         self.egress.is_set() || self.has_marks.load(Ordering::Relaxed)
     }
 
@@ -135,12 +135,12 @@ impl Policer {
     }
 
     /// Returns whether a frame of this number of bytes is within the egress limit.
-    pub(crate) fn lets_out(&self, (_, bytes): (u64, u64), now: Instant) -> bool {
-        self.egress.takes(bytes, now)
+    pub(crate) fn admits_egress(&self, (_, bytes): (u64, u64), now: Instant) -> bool {
+        self.egress.take(bytes, now)
     }
 
     /// Returns whether a packet-in of this cause is within the limit.
-    pub fn takes(&self, cause: Cause, now: Instant) -> bool {
+    pub fn admits_packet_in(&self, cause: Cause, now: Instant) -> bool {
         let bucket = match cause {
             Cause::Miss | Cause::MissRule => &self.misses,
             Cause::Action
@@ -150,7 +150,7 @@ impl Policer {
             | Cause::InvalidTtl
             | Cause::Explicit(_) => &self.others,
         };
-        bucket.takes(now)
+        bucket.take(now)
     }
 }
 
@@ -176,7 +176,7 @@ impl SizeBucket {
         self.rate.load(Ordering::Relaxed) > 0
     }
 
-    fn takes(&self, tokens: u64, now: Instant) -> bool {
+    fn take(&self, tokens: u64, now: Instant) -> bool {
         let rate = self.rate.load(Ordering::Relaxed);
         let Some(cost) = time_for(tokens, rate) else {
             return true;
@@ -218,7 +218,7 @@ impl PacketBucket {
         self.cost.store(cost, Ordering::Relaxed);
     }
 
-    fn takes(&self, now: Instant) -> bool {
+    fn take(&self, now: Instant) -> bool {
         let cost = self.cost.load(Ordering::Relaxed);
         if cost == 0 {
             return true;
@@ -237,14 +237,14 @@ impl PacketBucket {
 /// readers.
 #[derive(Debug, Default)]
 pub struct PacketInCounters {
-    told: AtomicU64,
+    sent: AtomicU64,
     policed: AtomicU64,
 }
 
 impl PacketInCounters {
     /// Adds sent packet-ins. Called by the worker only.
-    pub(crate) fn add_told(&self, count: u64) {
-        add(&self.told, count);
+    pub(crate) fn add_sent(&self, count: u64) {
+        add(&self.sent, count);
     }
 
     /// Adds packet-ins above the rate. Called by the worker only.
@@ -255,7 +255,7 @@ impl PacketInCounters {
     /// Returns both counters by name.
     pub fn read(&self) -> [(&'static str, u64); 2] {
         [
-            ("packet_in_sent", self.told.load(Ordering::Relaxed)),
+            ("packet_in_sent", self.sent.load(Ordering::Relaxed)),
             ("packet_in_policed", self.policed.load(Ordering::Relaxed)),
         ]
     }
@@ -282,7 +282,9 @@ mod tests {
 
     fn passed(policer: &Policer, cause: Cause, count: usize, at_millis: u64) -> usize {
         let now = Instant::from_nanos(at_millis * 1_000_000);
-        (0..count).filter(|_| policer.takes(cause, now)).count()
+        (0..count)
+            .filter(|_| policer.admits_packet_in(cause, now))
+            .count()
     }
 
     #[test]
@@ -321,13 +323,13 @@ mod tests {
         assert_eq!(admitted(1500, 10_000, 9000), 2000);
         assert_eq!(admitted(64, 10_000, 9005), 5);
         // Egress has its own limit: 3000 bytes are two such frames.
-        assert!(!policer.touches_egress());
+        assert!(!policer.has_egress_policy());
         let limit = EgressLimit {
             rate: 1500,
             burst: 3000,
         };
         policer.limit_egress(Some(limit));
-        let out = |at_millis| policer.lets_out((1, 1500), Instant::from_millis(at_millis));
+        let out = |at_millis| policer.admits_egress((1, 1500), Instant::from_millis(at_millis));
         assert_eq!(
             [out(1), out(1), out(1), out(1001), out(1001)],
             [true, true, false, true, false]
@@ -363,15 +365,15 @@ mod tests {
         };
         let all = || [None, Some(0), Some(1), Some(7), Some(9)].map(tos);
         policer.mark(Some(&shape(&[(1, None), (7, None)])));
-        assert!(!policer.touches_egress());
+        assert!(!policer.has_egress_policy());
         policer.mark(Some(&shape(&[(1, None), (7, Some(10))])));
-        assert!(policer.touches_egress());
+        assert!(policer.has_egress_policy());
         assert_eq!(all(), [1, 1, 1, 41, 1]);
         // Frames of an unconfigured queue leave by queue 0.
         policer.mark(Some(&shape(&[(0, Some(8)), (1, None), (7, Some(10))])));
         assert_eq!(all(), [33, 33, 1, 41, 33]);
         policer.mark(None);
-        assert!(!policer.touches_egress());
+        assert!(!policer.has_egress_policy());
         assert_eq!(all(), [1; 5]);
     }
 

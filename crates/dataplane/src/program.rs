@@ -48,7 +48,7 @@ pub struct BridgeProgram {
     /// The compiled tables.
     pub compiled: View,
     /// The forwarding database.
-    pub stations: FdbView,
+    pub fdb: FdbView,
     /// The members of multicast groups, if the bridge snoops.
     pub multicast: Option<MulticastView>,
     /// Settings of `NORMAL` for the ports; none if all have defaults.
@@ -70,7 +70,7 @@ pub struct BridgeProgram {
 impl BridgeProgram {
     /// Returns the batch context of frames received on `from`.
     #[inline]
-    pub(crate) fn ground(&self, from: PortNo, now: Instant) -> BatchContext<'_> {
+    pub(crate) fn batch_context(&self, from: PortNo, now: Instant) -> BatchContext<'_> {
         BatchContext {
             pipeline: &self.pipeline,
             view: &self.compiled,
@@ -80,9 +80,9 @@ impl BridgeProgram {
     }
 
     /// Returns the inputs of `NORMAL`.
-    pub fn knowledge(&self) -> NormalContext<'_> {
+    pub fn normal_context(&self) -> NormalContext<'_> {
         NormalContext {
-            stations: &self.stations,
+            fdb: &self.fdb,
             multicast: self.multicast.as_ref(),
             switching: self.switching.as_deref(),
             mirrors: self.mirrors.as_deref(),
@@ -171,7 +171,7 @@ pub enum WorkerActivity {
 pub struct WorkerProgress {
     passed: AtomicU64,
     /// A [`WorkerActivity`].
-    posture: AtomicU8,
+    activity: AtomicU8,
 }
 
 impl WorkerProgress {
@@ -180,7 +180,7 @@ impl WorkerProgress {
     pub fn new() -> Arc<Self> {
         Arc::new(Self {
             passed: AtomicU64::new(0),
-            posture: AtomicU8::new(WorkerActivity::Busy as u8),
+            activity: AtomicU8::new(WorkerActivity::Busy as u8),
         })
     }
 
@@ -198,25 +198,25 @@ impl WorkerProgress {
     /// Announces an activity. Called by the worker only. Before it rests, the worker must announce
     /// the rest and then check for news once more: either it sees the news, or their sender sees it
     /// at rest. After it announces that it is busy, it must check for news before its next batch.
-    pub(super) fn take(&self, posture: WorkerActivity) {
-        self.posture.store(posture as u8, Ordering::SeqCst);
+    pub(super) fn announce(&self, activity: WorkerActivity) {
+        self.activity.store(activity as u8, Ordering::SeqCst);
         fence(Ordering::SeqCst);
     }
 
     /// Returns whether the worker must be woken. Called by the control thread after it has sent
     /// news.
     pub(crate) fn is_asleep(&self) -> bool {
-        self.posture() == WorkerActivity::Asleep as u8
+        self.activity() == WorkerActivity::Asleep as u8
     }
 
     /// Returns whether the worker is between two batches, and will check for news before its next.
     /// Called by the control thread after it has sent news.
     pub(crate) fn is_resting(&self) -> bool {
-        self.posture() != WorkerActivity::Busy as u8
+        self.activity() != WorkerActivity::Busy as u8
     }
 
-    fn posture(&self) -> u8 {
+    fn activity(&self) -> u8 {
         fence(Ordering::SeqCst);
-        self.posture.load(Ordering::SeqCst)
+        self.activity.load(Ordering::SeqCst)
     }
 }

@@ -107,7 +107,7 @@ impl Publisher {
     }
 
     /// Removes and returns the programs that no worker holds.
-    pub fn let_go<'a, W: WakeWorker + 'a>(
+    pub fn take_unused<'a, W: WakeWorker + 'a>(
         &mut self,
         workers: impl Iterator<Item = &'a WorkerHandle<W>>,
     ) -> impl Iterator<Item = RetiredProgram> {

@@ -61,9 +61,9 @@ pub struct FrameSample {
     /// sFlow samples that were lost since the last one that the event ring had room for.
     pub missed: u32,
     /// The frame on ingress.
-    pub arrived: FrameExcerpt,
+    pub ingress: FrameExcerpt,
     /// The frame on each egress.
-    pub departed: Vec<SampledOutput>,
+    pub outputs: Vec<SampledOutput>,
 }
 
 /// A frame that a `sample` action selected, at that point of the pipeline.
@@ -127,7 +127,7 @@ impl FrameSampler {
     }
 
     /// Returns whether the sampler uses these settings.
-    pub(crate) fn is_by(&self, view: &Arc<SamplingView>) -> bool {
+    pub(crate) fn uses(&self, view: &Arc<SamplingView>) -> bool {
         Arc::ptr_eq(&self.view, view)
     }
 
@@ -153,8 +153,8 @@ impl FrameSampler {
 
     /// Records that a sample for these purposes was sent or lost. After a loss the next sample also
     /// represents its frames.
-    pub(crate) fn settle(&mut self, chosen: SampleChoice, told: bool) {
-        if told {
+    pub(crate) fn record_result(&mut self, chosen: SampleChoice, was_sent: bool) {
+        if was_sent {
             self.missed -= self.missed(chosen);
             return;
         }
@@ -283,10 +283,10 @@ mod tests {
     fn sample_after_a_loss_represents_and_reports_it() {
         let mut sampler = sampler(1, 7);
         let mut chosen = [1, 2, 1].map(|frames| sampler.choose(frames));
-        sampler.settle(chosen[0], false);
-        sampler.settle(chosen[1], false);
+        sampler.record_result(chosen[0], false);
+        sampler.record_result(chosen[1], false);
         assert_eq!(sampler.missed(chosen[2]), 2);
-        sampler.settle(chosen[2], true);
+        sampler.record_result(chosen[2], true);
         chosen[0] = sampler.choose(1);
         assert_eq!((chosen[0].sflow, sampler.missed(chosen[0])), (Some(4), 0));
     }

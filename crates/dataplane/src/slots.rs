@@ -24,7 +24,7 @@ pub(crate) struct PortSlot {
     /// Frames to send at the end of the batch.
     pub(crate) out: Batch,
     /// Turns in which the queue is not polled, if other queues are.
-    pub(crate) spared: u8,
+    pub(crate) skip_turns: u8,
     /// The policers and packet-in counters.
     pub(crate) policing: PortPolicing,
     /// The counters of a virtual port; none for other ports.
@@ -35,14 +35,14 @@ pub(crate) struct PortSlot {
 
 /// The size of an index by the last byte of port numbers, which finds most ports without a search.
 /// Of several ports with the same byte it holds one.
-const NOTES: usize = 256;
+const INDEX_LEN: usize = 256;
 
 /// The queues of a worker, sorted by key.
 pub(crate) struct PortSlots {
     keys: Vec<PortKey>,
     slots: Vec<PortSlot>,
     /// The index: a position to check for each last byte of a port number.
-    notes: Box<[u8; NOTES]>,
+    index: Box<[u8; INDEX_LEN]>,
     /// True if any queue is cheap to poll.
     has_cheap: bool,
     /// Virtual ports, and ports that terminate tunnel packets.
@@ -56,7 +56,7 @@ impl Default for PortSlots {
         Self {
             keys: Vec::new(),
             slots: Vec::new(),
-            notes: Box::new([0; NOTES]),
+            index: Box::new([0; INDEX_LEN]),
             has_cheap: false,
             inner: Vec::new(),
             terminating: Vec::new(),
@@ -71,7 +71,7 @@ impl PortSlots {
         let slot = PortSlot {
             queue,
             out: Batch::new(),
-            spared: 0,
+            skip_turns: 0,
             policing,
             inner,
             terminates: self.terminating.contains(&key),
@@ -83,7 +83,7 @@ impl PortSlots {
                 self.slots.insert(place, slot);
             }
         }
-        self.note();
+        self.rebuild_index();
     }
 
     /// Replaces the queue of a port, and returns the old one.
@@ -95,7 +95,7 @@ impl PortSlots {
         let slot = self.find(key)?;
         let before = std::mem::replace(&mut slot.queue, queue);
         slot.inner = slot.queue.is_virtual().then(|| slot.queue.counters());
-        self.note();
+        self.rebuild_index();
         Some(before)
     }
 
@@ -104,12 +104,12 @@ impl PortSlots {
         let place = self.keys.binary_search(&key).ok()?;
         self.keys.remove(place);
         let slot = self.slots.remove(place);
-        self.note();
+        self.rebuild_index();
         Some(slot)
     }
 
     /// Rebuilds the index and the properties of the queues.
-    fn note(&mut self) {
+    fn rebuild_index(&mut self) {
         self.has_cheap = self
             .slots
             .iter()
@@ -118,7 +118,7 @@ impl PortSlots {
         let inner = slots.filter(|(_, slot)| slot.inner.is_some() || slot.terminates);
         self.inner = inner.map(|(key, _)| *key).collect();
         for (key, place) in self.keys.iter().zip(0..=u8::MAX) {
-            self.notes[note_of(*key)] = place;
+            self.index[index_of(*key)] = place;
         }
     }
 
@@ -135,9 +135,9 @@ impl PortSlots {
     /// Returns the port with this key.
     #[inline]
     pub(crate) fn find(&mut self, key: PortKey) -> Option<&mut PortSlot> {
-        let noted = usize::from(self.notes[note_of(key)]);
-        let place = match self.keys.get(noted) {
-            Some(found) if *found == key => noted,
+        let indexed = usize::from(self.index[index_of(key)]);
+        let place = match self.keys.get(indexed) {
+            Some(found) if *found == key => indexed,
             _ => self.keys.binary_search(&key).ok()?,
         };
         Some(&mut self.slots[place])
@@ -163,7 +163,7 @@ impl PortSlots {
         for (key, slot) in self.keys.iter().zip(&mut self.slots) {
             slot.terminates = self.terminating.contains(key);
         }
-        self.note();
+        self.rebuild_index();
     }
 
     /// Returns the virtual and terminating ports.
@@ -172,8 +172,8 @@ impl PortSlots {
     }
 
     /// Polls every queue in the next turn.
-    pub(crate) fn spare_none(&mut self) {
-        self.slots.iter_mut().for_each(|slot| slot.spared = 0);
+    pub(crate) fn poll_all(&mut self) {
+        self.slots.iter_mut().for_each(|slot| slot.skip_turns = 0);
     }
 
     /// Returns all ports.
@@ -184,8 +184,8 @@ impl PortSlots {
 
 /// Returns the index position of a port.
 #[inline]
-const fn note_of(key: PortKey) -> usize {
-    key.port.0 as usize % NOTES
+const fn index_of(key: PortKey) -> usize {
+    key.port.0 as usize % INDEX_LEN
 }
 
 #[cfg(test)]

@@ -37,20 +37,22 @@ pub struct TunnelEndpoints {
 
 /// Returns the endpoints of a tunnel packet for a frame with these pipeline fields; none if there
 /// is no remote address.
-pub fn ends(tunnel: &TunnelConfig, words: &PipelineFields) -> Option<TunnelEndpoints> {
-    let told = |v4: u32, v6: u128| match (v4, v6) {
+pub fn endpoints(tunnel: &TunnelConfig, fields: &PipelineFields) -> Option<TunnelEndpoints> {
+    let address = |v4: u32, v6: u128| match (v4, v6) {
         (0, 0) => None,
         (0, v6) => Some(IpAddr::V6(Ipv6Addr::from_bits(v6))),
         (v4, _) => Some(IpAddr::V4(Ipv4Addr::from_bits(v4))),
     };
     let remote = match tunnel.remote {
         TunnelEndpoint::Given(remote) => remote,
-        TunnelEndpoint::Flow | TunnelEndpoint::Any => told(words.tunnel_v4[1], words.tunnel_v6[1])?,
+        TunnelEndpoint::Flow | TunnelEndpoint::Any => {
+            address(fields.tunnel_v4[1], fields.tunnel_v6[1])?
+        }
     };
     let local = match tunnel.local {
         TunnelEndpoint::Given(local) => Some(local),
         TunnelEndpoint::Any => None,
-        TunnelEndpoint::Flow => told(words.tunnel_v4[0], words.tunnel_v6[0]),
+        TunnelEndpoint::Flow => address(fields.tunnel_v4[0], fields.tunnel_v6[0]),
     };
     // A local address of the other IP version remains from the tunnel that delivered the frame.
     let local = local.filter(|local| local.is_ipv4() == remote.is_ipv4());
@@ -58,43 +60,43 @@ pub fn ends(tunnel: &TunnelConfig, words: &PipelineFields) -> Option<TunnelEndpo
 }
 
 /// Returns the tunnel header for frames with these pipeline fields.
-pub(crate) fn shim(
+pub(crate) fn tunnel_header(
     tunnel: &TunnelConfig,
-    words: &PipelineFields,
+    fields: &PipelineFields,
     pipeline: &Pipeline,
 ) -> TunnelHeader {
-    let mut shim = TunnelHeader::new(tunnel.protocol);
+    let mut tunnel_header = TunnelHeader::new(tunnel.protocol);
     let low = |key: u64| u32::try_from(key & u64::from(u32::MAX)).unwrap_or(0);
-    shim.key = match tunnel.out_key {
+    tunnel_header.key = match tunnel.out_key {
         TunnelKey::None => None,
         TunnelKey::Given(key) => Some(key),
-        TunnelKey::Flow => Some(low(words.tunnel_id)),
+        TunnelKey::Flow => Some(low(fields.tunnel_id)),
     };
-    shim.oam = words.tunnel_flags & OAM != 0;
-    shim.summed = tunnel.checksum;
+    tunnel_header.oam = fields.tunnel_flags & OAM != 0;
+    tunnel_header.summed = tunnel.checksum;
     if tunnel.protocol == TunnelProtocol::Vxlan(VxlanExtension::Gbp)
-        && (words.gbp_id, words.gbp_flags) != (0, 0)
+        && (fields.gbp_id, fields.gbp_flags) != (0, 0)
     {
-        shim.policy = Some(GroupPolicy {
-            id: words.gbp_id,
-            flags: words.gbp_flags,
+        tunnel_header.policy = Some(GroupPolicy {
+            id: fields.gbp_id,
+            flags: fields.gbp_flags,
         });
     }
-    if tunnel.protocol == TunnelProtocol::Geneve && !words.options.is_empty() {
-        shim.options = options(words, pipeline);
+    if tunnel.protocol == TunnelProtocol::Geneve && !fields.options.is_empty() {
+        tunnel_header.options = options(fields, pipeline);
     }
-    shim
+    tunnel_header
 }
 
 /// Returns the mapped options with their values in the pipeline fields.
-fn options(words: &PipelineFields, pipeline: &Pipeline) -> Vec<TunnelOption> {
+fn options(fields: &PipelineFields, pipeline: &Pipeline) -> Vec<TunnelOption> {
     let known = pipeline.tunnel_options();
     known
         .filter_map(|mapping| {
             let field = Field::tunnel_options()
                 .get(usize::from(mapping.index))
                 .copied()?;
-            let value = words.options.value(field)?;
+            let value = fields.options.value(field)?;
             let bytes = value.to_be_bytes();
             let first = bytes.len().checked_sub(mapping.length.into())?;
             Some(TunnelOption {
@@ -120,7 +122,7 @@ pub struct InnerHeaders {
 }
 
 /// Parses the inner headers.
-pub fn within(frame: &[u8]) -> InnerHeaders {
+pub fn inner_headers(frame: &[u8]) -> InnerHeaders {
     let Ok(link) = Link::parse(frame) else {
         return InnerHeaders::default();
     };
@@ -142,7 +144,7 @@ pub fn within(frame: &[u8]) -> InnerHeaders {
 
 /// Returns the outer DSCP and ECN, and the TTL. The outer ECN of a congested packet is ECT(0),
 /// because the inner packet already carries the mark (RFC 6040, 4.1).
-pub(crate) fn around(tunnel: &TunnelConfig, within: &InnerHeaders) -> (u8, u8) {
+pub(crate) fn outer_tos_ttl(tunnel: &TunnelConfig, within: &InnerHeaders) -> (u8, u8) {
     let dscp = match (tunnel.tos, within.ip) {
         (OuterField::Inherit(_), Some((tos, _))) => tos & !ECN,
         (OuterField::Inherit(usual), None) => usual,
@@ -207,23 +209,23 @@ pub(crate) fn upper(tunnel: &TunnelConfig, source: u16, is_v6: bool) -> OuterTra
 
 /// Returns the pipeline fields of a decapsulated frame. None if the packet has an unknown critical
 /// option: a receiver must drop it (RFC 8926, 3.5).
-pub fn told(
+pub fn decapsulated_fields(
     outer: &OuterHeaders,
-    shim: &TunnelHeader,
+    tunnel_header: &TunnelHeader,
     pipeline: &Pipeline,
 ) -> Option<PipelineFields> {
-    let mut words = PipelineFields::new(base::PortNo::ANY);
-    words.tunnel_id = shim.key.unwrap_or(0).into();
+    let mut fields = PipelineFields::new(base::PortNo::ANY);
+    fields.tunnel_id = tunnel_header.key.unwrap_or(0).into();
     match (outer.src, outer.dst) {
-        (IpAddr::V4(src), IpAddr::V4(dst)) => words.tunnel_v4 = [src.to_bits(), dst.to_bits()],
-        (IpAddr::V6(src), IpAddr::V6(dst)) => words.tunnel_v6 = [src.to_bits(), dst.to_bits()],
+        (IpAddr::V4(src), IpAddr::V4(dst)) => fields.tunnel_v4 = [src.to_bits(), dst.to_bits()],
+        (IpAddr::V6(src), IpAddr::V6(dst)) => fields.tunnel_v6 = [src.to_bits(), dst.to_bits()],
         _ => return None,
     }
-    words.tunnel_flags = if shim.oam { OAM } else { 0 };
-    if let Some(policy) = shim.policy {
-        (words.gbp_id, words.gbp_flags) = (policy.id, policy.flags);
+    fields.tunnel_flags = if tunnel_header.oam { OAM } else { 0 };
+    if let Some(policy) = tunnel_header.policy {
+        (fields.gbp_id, fields.gbp_flags) = (policy.id, policy.flags);
     }
-    for option in &shim.options {
+    for option in &tunnel_header.options {
         let known = pipeline.tunnel_options().find(|mapping| {
             (mapping.class, mapping.kind) == (option.class, option.kind)
                 && usize::from(mapping.length) == option.value.len()
@@ -233,7 +235,7 @@ pub fn told(
                 .get(usize::from(mapping.index))
                 .copied()
         }) {
-            Some(field) => words.options.set(
+            Some(field) => fields.options.set(
                 field,
                 Wide::from_be_bytes(&option.value).unwrap_or(Wide::ZERO),
             ),
@@ -241,7 +243,7 @@ pub fn told(
             None => {}
         }
     }
-    Some(words)
+    Some(fields)
 }
 
 /// Returns the EtherType of a packet that a layer 3 tunnel carries, if it does.
@@ -256,7 +258,7 @@ pub(crate) fn bare_payload(eth_type: u16, protocol: TunnelProtocol) -> Option<Et
 
 /// Prepends an Ethernet header without addresses to a bare packet, because bridges process frames
 /// only. Returns false if there is no room.
-pub(crate) fn dress(frame: &mut Frame, payload: TunnelPayload) -> bool {
+pub(crate) fn add_ethernet_header(frame: &mut Frame, payload: TunnelPayload) -> bool {
     let TunnelPayload::Packet(EtherType(number)) = payload else {
         return true;
     };
@@ -269,11 +271,11 @@ pub(crate) fn dress(frame: &mut Frame, payload: TunnelPayload) -> bool {
 
 /// Copies the congestion mark of the outer header to the inner packet (RFC 6040, 4.2). Returns
 /// false if the frame must be dropped because its transport ignores ECN.
-pub(crate) fn tell_congestion(frame: &mut Frame, outer: &OuterHeaders) -> bool {
+pub(crate) fn copy_congestion_mark(frame: &mut Frame, outer: &OuterHeaders) -> bool {
     if outer.tos & ECN != CONGESTED {
         return true;
     }
-    let within = within(frame.bytes());
+    let within = inner_headers(frame.bytes());
     let Some(((tos, _), at)) = within.ip.zip(within.payload_at) else {
         return true;
     };

@@ -185,7 +185,7 @@ impl Underlay {
     }
 
     /// Returns the number of tunnels with this UDP port; for port 0, of GRE tunnels.
-    pub fn ends_at(&self, port: u16) -> usize {
+    pub fn tunnels_with_port(&self, port: u16) -> usize {
         self.ends.keys().filter(|mark| mark.port == port).count()
     }
 
@@ -227,7 +227,7 @@ impl Underlay {
     }
 
     /// Returns the recipient of a packet to a host port.
-    pub(crate) fn judge(&self, ground: &UnderlayPort, found: &TunnelPacket) -> HostPacket {
+    pub(crate) fn classify(&self, ground: &UnderlayPort, found: &TunnelPacket) -> HostPacket {
         if !ground.addresses.contains(&found.outer.dst) {
             return HostPacket::Host;
         }
@@ -243,19 +243,19 @@ impl Underlay {
 
     /// Returns the tunnel port of a packet: the one with the most specific match
     /// (`ovs-vswitchd.conf.db(5)`, "Tunnel Options").
-    pub fn find(&self, found: &TunnelPacket, shim: &TunnelHeader) -> Option<PortKey> {
+    pub fn find(&self, found: &TunnelPacket, tunnel_header: &TunnelHeader) -> Option<PortKey> {
         let outer = found.outer;
         let port = match outer.upper {
             OuterTransport::Udp { dst, .. } => dst,
             OuterTransport::Gre => 0,
         };
-        for key in [Some(shim.key.unwrap_or(0)), None] {
+        for key in [Some(tunnel_header.key.unwrap_or(0)), None] {
             for remote in [Some(outer.src), None] {
                 for local in [Some(LocalEnd::Given(outer.dst)), Some(LocalEnd::Any), None] {
                     let mark = TunnelMatch {
-                        protocol: OuterProtocol::of(shim.protocol),
+                        protocol: OuterProtocol::of(tunnel_header.protocol),
                         port,
-                        bare: shim.payload != TunnelPayload::Ethernet,
+                        bare: tunnel_header.payload != TunnelPayload::Ethernet,
                         key,
                         remote,
                         local,
@@ -334,9 +334,10 @@ mod tests {
         };
         let mut pool = packet::Pool::new(2);
         let mut frame = packet::Frame::from_bytes(&[0; 60]);
-        let mut shim = TunnelHeader::new(TunnelProtocol::Vxlan(VxlanExtension::None));
-        shim.key = Some(0);
-        packet::tunnel::encapsulate(&mut frame, 0, &outer, &shim, &mut pool).expect("short");
+        let mut tunnel_header = TunnelHeader::new(TunnelProtocol::Vxlan(VxlanExtension::None));
+        tunnel_header.key = Some(0);
+        packet::tunnel::encapsulate(&mut frame, 0, &outer, &tunnel_header, &mut pool)
+            .expect("short");
         packet::tunnel::parse_outer(frame.bytes()).expect("a packet")
     }
 
@@ -355,10 +356,10 @@ mod tests {
             underlay.add_end(key(port), &tunnel(words));
         }
         let find = |src, dst, number| {
-            let mut shim = TunnelHeader::new(TunnelProtocol::Vxlan(VxlanExtension::None));
-            shim.key = Some(number);
+            let mut tunnel_header = TunnelHeader::new(TunnelProtocol::Vxlan(VxlanExtension::None));
+            tunnel_header.key = Some(number);
             underlay
-                .find(&arrival(src, dst), &shim)
+                .find(&arrival(src, dst), &tunnel_header)
                 .map(|key| key.port.0)
         };
         assert_eq!(find("10.0.0.2", "10.0.0.8", 7), Some(1));

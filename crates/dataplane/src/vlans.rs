@@ -42,10 +42,10 @@ impl ArrivalTags {
 pub struct FrameVlans {
     /// The VLAN of egress filtering and of the forwarding database; zero for none.
     pub vid: u16,
-    came: ArrivalTags,
+    ingress_tags: ArrivalTags,
     /// The tag protocol identifier of the service tag that a dot1q-tunnel port adds around the tags
     /// of the frame.
-    around: Option<u16>,
+    service_tpid: Option<u16>,
 }
 
 impl FrameVlans {
@@ -53,8 +53,8 @@ impl FrameVlans {
     pub const fn of_vlan(vid: u16) -> Self {
         Self {
             vid,
-            came: ArrivalTags(None, None),
-            around: None,
+            ingress_tags: ArrivalTags(None, None),
+            service_tpid: None,
         }
     }
 
@@ -65,9 +65,9 @@ impl FrameVlans {
 
     /// Returns the customer VLAN; zero if there is none.
     fn customer(&self) -> u16 {
-        let tag = match self.around {
-            Some(_) => self.came.0,
-            None => self.came.1,
+        let tag = match self.service_tpid {
+            Some(_) => self.ingress_tags.0,
+            None => self.ingress_tags.1,
         };
         tag.map_or(0, |tag| tag.vid)
     }
@@ -75,12 +75,12 @@ impl FrameVlans {
 
 /// Returns the VLANs of a frame with these tags that was received on `port`; none if the port
 /// refuses it. A port without a configuration accepts all.
-pub(crate) fn admit(port: Option<&LogicalPort>, came: ArrivalTags) -> Option<FrameVlans> {
-    let vid = came.0.map_or(0, |tag| tag.vid);
+pub(crate) fn admit(port: Option<&LogicalPort>, ingress_tags: ArrivalTags) -> Option<FrameVlans> {
+    let vid = ingress_tags.0.map_or(0, |tag| tag.vid);
     let plain = FrameVlans {
         vid,
-        came,
-        around: None,
+        ingress_tags,
+        service_tpid: None,
     };
     let Some(port) = port else {
         return Some(plain);
@@ -89,8 +89,8 @@ pub(crate) fn admit(port: Option<&LogicalPort>, came: ArrivalTags) -> Option<Fra
         VlanMode::Access { tag } => (vid == 0).then_some(FrameVlans {
             vid: *tag,
             // An access port ignores tags behind a priority tag.
-            came: ArrivalTags(came.0, None),
-            around: None,
+            ingress_tags: ArrivalTags(ingress_tags.0, None),
+            service_tpid: None,
         }),
         VlanMode::Trunk { trunks } => trunks.has(vid).then_some(plain),
         VlanMode::Native { tag, trunks, .. } => {
@@ -103,8 +103,8 @@ pub(crate) fn admit(port: Option<&LogicalPort>, came: ArrivalTags) -> Option<Fra
             tag_type,
         } => customers.has(vid).then_some(FrameVlans {
             vid: *tag,
-            came,
-            around: Some(match tag_type {
+            ingress_tags,
+            service_tpid: Some(match tag_type {
                 TagType::Service => SERVICE,
                 TagType::Customer => CUSTOMER,
             }),
@@ -125,18 +125,22 @@ pub(crate) fn carries(port: Option<&LogicalPort>, within: &FrameVlans) -> bool {
 
 /// Returns the change of the tags of a frame that leaves by `port`.
 pub fn leave(port: Option<&LogicalPort>, within: &FrameVlans) -> TagRewrite {
-    let FrameVlans { vid, came, around } = *within;
+    let FrameVlans {
+        vid,
+        ingress_tags,
+        service_tpid,
+    } = *within;
     let vlans = port.map(|port| &port.vlans);
     let wanted = vlans.map_or(PriorityTags::No, |vlans| vlans.priority_tags);
     // The shortcut for most frames.
-    if let (None, ArrivalTags(tag, None), PriorityTags::No) = (around, came, wanted)
+    if let (None, ArrivalTags(tag, None), PriorityTags::No) = (service_tpid, ingress_tags, wanted)
         && is_trunk(port)
         && tag.map_or(vid == 0, |tag| vid != 0 && tag.vid == vid)
     {
         return TagRewrite::KEEP;
     }
-    let mut tags = TagStack::of([came.0, came.1]);
-    match (around, came.0) {
+    let mut tags = TagStack::of([ingress_tags.0, ingress_tags.1]);
+    match (service_tpid, ingress_tags.0) {
         (Some(tpid), _) => tags.push(new_tag(tpid, vid)),
         (None, Some(tag)) => tags.set_first(VlanTag { vid, ..tag }),
         (None, None) if vid != 0 => tags.push(new_tag(CUSTOMER, vid)),
@@ -153,11 +157,11 @@ pub fn leave(port: Option<&LogicalPort>, within: &FrameVlans) -> TagRewrite {
         }
     }
     if wanted != PriorityTags::No {
-        let pcp = came.0.map_or(0, |tag| tag.pcp);
+        let pcp = ingress_tags.0.map_or(0, |tag| tag.pcp);
         tags.give_priority(pcp);
     }
     tags.drop_empty(wanted == PriorityTags::Always);
-    TagRewrite::between(TagStack::of([came.0, came.1]), tags)
+    TagRewrite::between(TagStack::of([ingress_tags.0, ingress_tags.1]), tags)
 }
 
 /// Returns whether tags on `port` are those within the bridge.

@@ -53,7 +53,7 @@ const BUFFERS_MAX: usize = 4096;
 /// while other queues have frames or are cheaper to poll. A turn of full batches takes some
 /// microseconds, an empty turn some hundredths of one, and a system call some tenths, for which
 /// frames of other queues would wait.
-const SPARED: u8 = 7;
+const SKIP_TURNS: u8 = 7;
 
 /// The worker's ends of the shared state.
 pub struct WorkerLinks {
@@ -99,7 +99,7 @@ pub struct Worker {
     exits: Vec<PortOutput>,
     /// The record of the current frame, if it is captured.
     recording: Option<FrameRecording>,
-    onward: Recirculation,
+    recirculation: Recirculation,
     mirrored: MirrorState,
     /// Segments of a frame for a tunnel or a mirror.
     segments: Vec<Frame>,
@@ -108,9 +108,9 @@ pub struct Worker {
     /// The samplers of bridges with sampling.
     samplers: BTreeMap<BridgeId, FrameSampler>,
     /// The outputs of a sampled frame.
-    watch: OutputObserver,
+    observer: OutputObserver,
     /// The NetFlow counts.
-    accounts: FlowMeters,
+    flow_meters: FlowMeters,
     turn: Turn,
     /// The start of the turn.
     now: Instant,
@@ -130,13 +130,13 @@ impl Worker {
             batch: Batch::new(),
             exits: Vec::new(),
             recording: None,
-            onward: Recirculation::default(),
+            recirculation: Recirculation::default(),
             mirrored: MirrorState::default(),
             segments: Vec::new(),
             numbers: BTreeMap::new(),
             samplers: BTreeMap::new(),
-            watch: OutputObserver::new(seed(writer as u64, 0, Instant::START)),
-            accounts: FlowMeters::default(),
+            observer: OutputObserver::new(seed(writer as u64, 0, Instant::START)),
+            flow_meters: FlowMeters::default(),
             turn: Turn::default(),
             now: Instant::START,
         }
@@ -151,26 +151,26 @@ impl Worker {
     pub fn turn(&mut self, now: Instant) -> Turn {
         let before = std::mem::take(&mut self.turn);
         self.now = now;
-        self.catch_up(now);
-        if self.accounts.is_due(now) {
+        self.process_news(now);
+        if self.flow_meters.is_due(now) {
             self.report_flows(now);
         }
         let spares = before.frames > 0 || self.slots.have_cheap();
         for place in (0..self.slots.len()).rev() {
             let (_, slot) = self.slots.at(place);
-            match slot.spared.checked_sub(1) {
-                Some(left) if spares => slot.spared = left,
+            match slot.skip_turns.checked_sub(1) {
+                Some(left) if spares => slot.skip_turns = left,
                 _ => self.serve(place, now),
             }
         }
         if self.turn.frames == 0 {
-            self.settle();
+            self.flush_stats();
         }
         self.turn
     }
 
     /// Runs the periodic maintenance of every queue.
-    pub fn tend(&mut self) {
+    pub fn maintain_queues(&mut self) {
         for place in (0..self.slots.len()).rev() {
             let (key, slot) = self.slots.at(place);
             if let Err(error) = slot.queue.maintain() {
@@ -181,7 +181,7 @@ impl Worker {
 
     /// Executes commands, then switches to the newest program. Commands before a publication are
     /// executed before that publication counts as passed.
-    fn catch_up(&mut self, now: Instant) {
+    fn process_news(&mut self, now: Instant) {
         let newest = self.shared.publication.load();
         let newer = newest.generation != self.passed;
         if newer {
@@ -191,24 +191,24 @@ impl Worker {
                 bridge.is_some_and(|bridge| bridge.sampling.is_some())
             });
             self.program = Some(Arc::clone(&newest));
-            self.keep_flows(&newest, now);
+            self.retain_flows(&newest, now);
         }
         let generation = newest.generation;
         drop(newest);
         scheduling_point();
         while let Ok(command) = self.shared.commands.pop() {
             scheduling_point();
-            self.obey(command, now);
+            self.execute(command, now);
         }
         if newer {
-            self.settle();
+            self.flush_stats();
             self.passed = generation;
             self.shared.progress.pass(self.passed);
             self.turn.news = true;
         }
     }
 
-    fn obey(&mut self, command: WorkerCommand, now: Instant) {
+    fn execute(&mut self, command: WorkerCommand, now: Instant) {
         match command {
             WorkerCommand::AddPort(key, queue, policing) => {
                 self.slots.insert(key, queue, policing);
@@ -223,11 +223,11 @@ impl Worker {
                 }
             }
             WorkerCommand::Exchange(exchange) => self.exchange(*exchange),
-            WorkerCommand::Transmit(key, frame, words) => {
-                self.transmit(key, frame, words);
+            WorkerCommand::Transmit(key, frame, fields) => {
+                self.transmit(key, frame, fields);
                 let program = self.program.take();
                 let program = program.expect("it is put back at the end of each batch");
-                self.pass_on(&program, now);
+                self.recirculate(&program, now);
                 self.program = Some(program);
                 self.flush();
             }
@@ -257,8 +257,8 @@ impl Worker {
         let (from, slot) = self.slots.at(place);
         let received = slot.queue.receive(&mut self.pool, &mut batch);
         if batch.is_empty() {
-            slot.spared = if slot.queue.is_expensive_to_poll() {
-                SPARED
+            slot.skip_turns = if slot.queue.is_expensive_to_poll() {
+                SKIP_TURNS
             } else {
                 0
             };
@@ -273,13 +273,13 @@ impl Worker {
             match program.bridge(from.bridge) {
                 Some(bridge) => self.forward(bridge, from, &mut batch, now),
                 None if from.bridge == BridgeId::HOST => {
-                    self.take_from_host(&program, from, &mut batch);
+                    self.receive_from_host(&program, from, &mut batch);
                 }
                 None => batch
                     .drain()
                     .for_each(|frame| self.drop_frame(frame, WorkerDrop::NoBridge)),
             }
-            self.pass_on(&program, now);
+            self.recirculate(&program, now);
             self.program = Some(program);
             self.flush();
         }
@@ -295,8 +295,8 @@ impl Worker {
             self.punt(punts, from, batch);
         }
         let stp_filter = bridge.stp_filter.as_deref();
-        if let Some(passage) = stp_filter.and_then(|stp_filter| stp_filter.of(from.port)) {
-            return self.hold_back(bridge, (from, passage), batch, now);
+        if let Some(blocked) = stp_filter.and_then(|stp_filter| stp_filter.of(from.port)) {
+            return self.filter_blocked(bridge, (from, blocked), batch, now);
         }
         if let Some(in_band) = &bridge.in_band {
             self.forward_in_band((bridge, in_band), from, batch, now);
@@ -309,33 +309,33 @@ impl Worker {
 
     /// Runs a batch of frames that no capture selects through the compiled tables, and sends the
     /// results. `NOTED` enables the record of outputs for samples and flow counts.
-    fn tell_fates<const NOTED: bool>(
+    fn forward_compiled<const NOTED: bool>(
         &mut self,
         bridge: &BridgeProgram,
         from: PortKey,
         batch: &mut Batch,
         now: Instant,
     ) {
-        self.mirror_arriving(bridge, from, batch);
+        self.mirror_ingress(bridge, from, batch);
         if NOTED {
             self.read_flows(from, batch, now);
         }
         let runner = self.runner.take();
         let mut runner = runner.expect("it is put back at the end of each batch");
-        let ground = bridge.ground(from.port, now);
+        let batch_context = bridge.batch_context(from.port, now);
         batch.iter_mut().for_each(finish_if_sctp);
         // Statistics are deferred only after a full batch, when more frames are likely to wait.
         let puts_off = batch.remaining_capacity() == 0;
-        let words = self.onward.words();
+        let fields = self.recirculation.fields();
         // The scope ends the run in place: the run is large, and a call of `drop` would copy it.
         let all_leave = {
-            let mut run = runner.begin_with_fields(ground, words.as_deref(), batch);
+            let mut run = runner.begin_with_fields(batch_context, fields.as_deref(), batch);
             let all_leave = match bridge.mirrors.as_deref() {
                 None => run.forward_all(),
-                Some(_) => self.carry_out_mirrored::<NOTED>(bridge, from, &mut run, now),
+                Some(_) => self.apply_mirrored::<NOTED>(bridge, from, &mut run, now),
             };
-            while let Some(fate) = run.next(&mut self.pool) {
-                match fate {
+            while let Some(outcome) = run.next(&mut self.pool) {
+                match outcome {
                     FrameOutcome::Forward(frames, port) => {
                         if NOTED {
                             self.note_leaving(port, frames);
@@ -343,7 +343,7 @@ impl Worker {
                         self.send_together(PortKey { port, ..from }, frames);
                     }
                     FrameOutcome::Verdict(verdict) => {
-                        self.carry_out::<NOTED>(bridge, from, verdict, now)
+                        self.apply_verdict::<NOTED>(bridge, from, verdict, now)
                     }
                 }
             }
@@ -361,14 +361,14 @@ impl Worker {
         batch.clear();
         self.shared
             .counters
-            .add_handed(runner.take_slow_path_packets());
+            .add_slow_path(runner.take_slow_path_packets());
         self.runner = Some(runner);
         if NOTED {
             self.count_flows(bridge.id, now);
         }
     }
 
-    fn carry_out<const NOTED: bool>(
+    fn apply_verdict<const NOTED: bool>(
         &mut self,
         bridge: &BridgeProgram,
         from: PortKey,
@@ -393,27 +393,27 @@ impl Worker {
                     let index = (egress.frame, egress.priority);
                     self.normal(bridge, from, index, frame, now);
                 }
-                Destination::Controller(meta) => self.tell_controllers(from, meta, frame, now),
+                Destination::Controller(meta) => self.send_packet_ins(from, meta, frame, now),
                 Destination::Collectors(sample) => {
                     self.sample_by_rule(bridge, from, **sample, frame);
                 }
             }
-            self.mirror_leaving(bridge, from, (frame, before));
+            self.mirror_egress(bridge, from, (frame, before));
             if self.recording.is_some() {
                 self.record_exits(place, frame, &egress.to, before);
             }
             if NOTED {
                 self.note_exits(frame, before);
             }
-            if let Some(words) = &egress.registers {
-                self.depart_with(from, frame, before, words);
+            if let Some(fields) = &egress.registers {
+                self.depart_with(from, frame, before, fields);
             }
         }
         if NOTED {
-            self.accounts.go();
+            self.flow_meters.end_frame();
         }
         for learned in verdict.learn_requests.drain(..) {
-            self.tell(
+            self.report(
                 WorkerEvent::LearnRule(from, Box::new(learned)),
                 WorkerDrop::LearnQueueFull,
             );
@@ -421,7 +421,7 @@ impl Worker {
         self.send_all(from, verdict);
     }
 
-    fn tell(&mut self, event: WorkerEvent, otherwise: WorkerDrop) {
+    fn report(&mut self, event: WorkerEvent, otherwise: WorkerDrop) {
         match self.shared.events.push(event) {
             Ok(()) => self.turn.news = true,
             Err(_) => self.shared.counters.count(otherwise),
@@ -431,7 +431,7 @@ impl Worker {
     /// Removes a port whose device disappeared, and reports it.
     fn retire(&mut self, key: PortKey, error: io::Error) {
         self.discard(key);
-        self.tell(WorkerEvent::QueueGone(key, error), WorkerDrop::NoPort);
+        self.report(WorkerEvent::QueueGone(key, error), WorkerDrop::NoPort);
     }
 
     /// Removes a port, and returns its queue.

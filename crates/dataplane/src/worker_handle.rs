@@ -39,18 +39,18 @@ impl<W: WakeWorker> WorkerHandle<W> {
     }
 
     /// Sends a command; returns it if the ring is full.
-    pub fn tell(&mut self, command: WorkerCommand) -> Result<(), WorkerCommand> {
+    pub fn send(&mut self, command: WorkerCommand) -> Result<(), WorkerCommand> {
         scheduling_point();
-        let told = self.commands.push(command);
+        let result = self.commands.push(command);
         self.wake_if_asleep();
-        told.map_err(|PushError::Full(command)| command)
+        result.map_err(|PushError::Full(command)| command)
     }
 
     /// Sends a command that must not be lost, and waits for room if necessary: the worker makes
     /// some in its next turn.
-    pub fn tell_surely(&mut self, mut command: WorkerCommand) {
-        while let Err(back) = self.tell(command) {
-            command = back;
+    pub fn send_reliably(&mut self, mut command: WorkerCommand) {
+        while let Err(returned) = self.send(command) {
+            command = returned;
             thread::yield_now();
         }
     }
@@ -65,7 +65,7 @@ impl<W: WakeWorker> WorkerHandle<W> {
     /// Returns the generation that the worker has passed; `newest` if it is between two batches
     /// with nothing left to do, because the first thing it does next is to load the newest program.
     pub(crate) fn reached(&self, newest: Generation) -> Generation {
-        match self.rests() {
+        match self.is_at_rest() {
             true => newest,
             false => self.progress.passed(),
         }
@@ -77,7 +77,7 @@ impl<W: WakeWorker> WorkerHandle<W> {
     }
 
     /// Returns whether the worker is between two batches, off its core, with nothing left to do.
-    fn rests(&self) -> bool {
+    fn is_at_rest(&self) -> bool {
         scheduling_point();
         // The order matters: a command that left the ring before the rest began is executed.
         let nothing_left = self.commands.slots() == self.commands.buffer().capacity();

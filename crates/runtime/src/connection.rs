@@ -30,7 +30,7 @@ use super::snoop::Ear;
 use super::streams::push;
 use kept::{Buffer, READ_LEN, Spent};
 pub(crate) use purpose::{Purpose, Speaking};
-use switch::connection::{ConnectionId, Kind};
+use switch::connection::{ConnectionId, ConnectionKind};
 use switch::dump::Dump;
 use switch::monitors;
 
@@ -375,7 +375,7 @@ impl Connection {
             let _ = up.send(version);
         }
         if let Some(outbox) = self.outbox.take() {
-            if self.purpose.kind == Kind::Primary {
+            if self.purpose.kind == ConnectionKind::Primary {
                 let (bridge, target) = (&*self.purpose.bridge, self.purpose.uri.as_deref());
                 tracing::info!(bridge, target, %version, "controller connected");
             }

@@ -92,7 +92,7 @@ pub(crate) const BRIDGE_COUNTERS: [&str; 3] = ["fdb_evicted", "learn_refused", "
 /// Returns the counters of a bridge, by name.
 fn bridge_counters(bridge: &Bridge) -> impl Iterator<Item = (&'static str, u64)> {
     BRIDGE_COUNTERS.into_iter().zip([
-        bridge.stations().counts().evicted,
+        bridge.fdb().counts().evicted,
         bridge.learn_refused(),
         bridge.packet_ins_limited(),
     ])
@@ -364,7 +364,7 @@ impl Control {
         for together in messages.chunks_mut(FORESEEN) {
             let bridge = self.peers.get(&id).map(|peer| peer.bridge);
             if let Some(site) = bridge.and_then(|bridge| self.sites.get_mut(&bridge)) {
-                site.bridge.foresee(together);
+                site.bridge.prefetch(together);
             }
             for received in together {
                 self.handle_message(id, received, &mut room, now);
@@ -435,12 +435,12 @@ impl Control {
                 Effect::Pause(id, message) => {
                     self.answer(id, Outgoing::Paused(message), &mut None);
                 }
-                Effect::Leave(id) => {
+                Effect::Disconnect(id) => {
                     if let Some(peer) = self.peers.get(&id) {
                         peer.outbox.leave();
                     }
                 }
-                Effect::Tell(id, message) => {
+                Effect::Notify(id, message) => {
                     if let Some(peer) = self.peers.get(&id)
                         && !peer.outbox.tell(&message)
                     {
@@ -449,7 +449,7 @@ impl Control {
                 }
                 Effect::Transmit(port, frame, words) => {
                     let command = WorkerCommand::Transmit(PortKey { bridge, port }, frame, words);
-                    if self.tools.workers[0].handle.tell(command).is_err() {
+                    if self.tools.workers[0].handle.send(command).is_err() {
                         self.counters.transmit_dropped += 1;
                     }
                 }

@@ -280,7 +280,7 @@ mod tests {
         let reasons = DropReason::all().map(DropReason::name);
         let of_tables = [&TABLE[..], &MALFORMED].into_iter().flat_map(names);
         assert_eq!(of_tables.collect::<BTreeSet<_>>(), reasons.collect());
-        let slow_path = counters.interpreted().map(|(name, _)| name);
+        let slow_path = counters.slow_path_by_reason().map(|(name, _)| name);
         assert_eq!(names(&SLOW_PATH), slow_path.collect());
     }
 

@@ -18,7 +18,7 @@ use config::Config;
 use dataplane::program::BridgeId;
 use switch::connection::ConnectionId;
 use switch::link::LinkEvent;
-use switch::trace::Lesson;
+use switch::trace::TraceSideEffect;
 use switch::underlay::KernelTables;
 
 /// What the control thread is told.
@@ -60,7 +60,7 @@ pub(crate) enum Input {
     /// A question at the control socket.
     Question(Question),
     /// What a bridge is to learn of a frame that somebody had told, and meant to have it learned.
-    Learned(BridgeId, Lesson),
+    Learned(BridgeId, TraceSideEffect),
     /// Go over to this configuration as far as that can be done, and say when it is.
     Configure(Box<Config>, oneshot::Sender<()>),
     /// Say how things are.

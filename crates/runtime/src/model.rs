@@ -119,7 +119,7 @@ impl Rig {
             id: BridgeId(0),
             pipeline: self.pipeline.clone(),
             compiled: self.compiled.publish(&self.pipeline),
-            stations: FdbView::default(),
+            fdb: FdbView::default(),
             multicast: None,
             switching: None,
             punts: None,
@@ -149,7 +149,7 @@ impl Rig {
     /// Frees what no worker holds any more, and tells how many programs that were.
     fn free(&mut self) -> usize {
         let workers = self.hands.iter().map(|hand| &hand.handle);
-        let gone = self.publisher.let_go(workers);
+        let gone = self.publisher.take_unused(workers);
         let gone = gone.inspect(|old| {
             let holders = Arc::strong_count(&old.program);
             assert_eq!(holders, 1, "no worker frees a program");
@@ -205,7 +205,7 @@ impl Rig {
 
     fn stop(&mut self) {
         for hand in &mut self.hands {
-            hand.handle.tell_surely(WorkerCommand::Stop);
+            hand.handle.send_reliably(WorkerCommand::Stop);
         }
         for thread in self.hands.iter_mut().filter_map(|hand| hand.thread.take()) {
             thread.join().expect("a worker ends well");
@@ -257,7 +257,7 @@ fn start(writer: usize, publication: &Arc<Publication>, inbox: &Inbox) -> Hand {
             policer: Policer::new(None),
             counters: Arc::default(),
         };
-        handle.tell_surely(WorkerCommand::AddPort(key(port), Box::new(ours), policing));
+        handle.send_reliably(WorkerCommand::AddPort(key(port), Box::new(ours), policing));
         Some(theirs)
     });
     let mut end = |place: usize| ends[place].take().expect("it is taken once");
@@ -321,7 +321,7 @@ fn a_barrier_waits_for_all_frames_under_the_old_rules() {
         let before = rig.counters();
         let sent_by_controller = frame(&mut rig.pool, 99);
         let transmit = WorkerCommand::Transmit(key(OLD), sent_by_controller, None);
-        rig.hands[0].handle.tell_surely(transmit);
+        rig.hands[0].handle.send_reliably(transmit);
         rig.change(FlowModCommand::DeleteStrict, "priority=1,in_port=1");
         rig.change(FlowModCommand::Add, "priority=2,in_port=1,actions=output:3");
         let generation = rig.publish(false);
@@ -397,13 +397,13 @@ fn a_port_goes_from_worker_to_worker_with_all_its_frames() {
         rig.send(0);
         rig.hands[0]
             .handle
-            .tell_surely(exchange(Box::new(spare), QueuePurpose::Serve(1)));
+            .send_reliably(exchange(Box::new(spare), QueuePurpose::Serve(1)));
         rig.send(0);
         let moved = wait(&returned);
         assert_eq!(moved.purpose, QueuePurpose::Serve(1));
         rig.hands[1]
             .handle
-            .tell_surely(exchange(moved.queue, QueuePurpose::Keep));
+            .send_reliably(exchange(moved.queue, QueuePurpose::Keep));
         rig.send(0);
         rig.hands[1].nudge.wake();
         assert_eq!(wait(&returned).purpose, QueuePurpose::Keep);

@@ -123,7 +123,7 @@ impl WorkerThread {
 
     /// Ends the worker and waits until it has.
     pub(crate) fn stop(mut self) {
-        self.handle.tell_surely(WorkerCommand::Stop);
+        self.handle.send_reliably(WorkerCommand::Stop);
         if self.thread.join().is_err() {
             tracing::error!("a worker had died before its end");
         }
@@ -176,7 +176,7 @@ fn run(mut worker: Worker, mut sleeper: Sleeper, inbox: &Inbox, clock: Clock) {
         }
         let rests = turn.frames == 0 && now - last_busy >= patience.span();
         if now - last_tended >= TEND_AWAKE || rests && woken {
-            worker.tend();
+            worker.maintain_queues();
             last_tended = now;
         }
         if rests {
@@ -189,7 +189,7 @@ fn run(mut worker: Worker, mut sleeper: Sleeper, inbox: &Inbox, clock: Clock) {
         } else if now - last_rest >= GIVE_WAY {
             // Lets others have the core that have waited for it longer.
             let before = clock.now();
-            worker.give_way(is_shared, std::thread::yield_now);
+            worker.yield_core(is_shared, std::thread::yield_now);
             last_rest = clock.now();
             is_shared = last_rest - before >= SHARED;
         } else if turn.frames == 0 {

@@ -6,28 +6,28 @@
 //! taken a change (barrier replies, the final counters of a removed rule) wait here until every
 //! worker has passed the generation of that publication.
 
+mod async_messages;
 mod bonds;
 mod commit;
+mod compaction;
 mod controllers;
-mod exporting;
+mod exporters;
+mod flow_monitors;
+mod forwarding_db;
 mod frames;
 mod in_band;
-mod intercepted;
 mod mirroring;
 mod multicast;
-mod notices;
 mod ports;
 mod publication;
+mod punt;
 mod queues;
 mod requests;
 mod schedule;
 mod spanning;
-mod stations;
 mod statistics;
 mod switching;
 mod tables;
-mod tidying;
-mod watching;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::SocketAddr;
@@ -45,9 +45,9 @@ use pipeline::{
     Changes, Interpreter, LearnRequest, Limits, MissPolicy, Pipeline, Removal, Verdict,
 };
 
-use super::connection::{Connection, ConnectionId, Connections, Kind};
+use super::connection::{Connection, ConnectionId, ConnectionKind, Connections};
 use super::dump::Dump;
-use super::monitors::{Author, Recorded};
+use super::monitors::{Author, RuleEventRecord};
 use config::{AGEING_TIME, FDB_SIZE, FailMode, PacketRate};
 use dataplane::in_band::InBand;
 use dataplane::mirrors::Mirrors;
@@ -58,14 +58,14 @@ use dataplane::switching::SwitchingView;
 use l2::fdb::ForwardingDatabase;
 use l2::multicast_snooping::MulticastTable;
 
-pub use bonds::Bonded;
 use bonds::Bonds;
-use exporting::Exporting;
+pub use bonds::BridgeBond;
+use compaction::CompactionTimer;
+use exporters::BridgeExporters;
 pub use ports::PortEntry;
-use publication::{Awaited, Waiting};
-use schedule::Scheduled;
-pub use spanning::Spanning;
-use tidying::Tidying;
+use publication::{PendingEffect, PendingEffectKind};
+use schedule::ScheduledBundle;
+pub use spanning::BridgeSpanningTree;
 
 /// Buffers for frames that the control thread sends: a packet-out makes at most one copy of its
 /// frame for each port.
@@ -86,9 +86,9 @@ pub enum Effect {
     /// [`Bridge::handle_drained`] once the peer has read it.
     Pause(ConnectionId, Box<Message>),
     /// Close the connection of a peer that does not read, because too many other peers do not.
-    Leave(ConnectionId),
+    Disconnect(ConnectionId),
     /// Send a peer an asynchronous message.
-    Tell(ConnectionId, Arc<Message>),
+    Notify(ConnectionId, Arc<Message>),
     /// Send a frame to a port; the pipeline fields matter if the port is a tunnel.
     Transmit(PortNo, Frame, Option<Box<PipelineFields>>),
     /// Set an interface administratively up or down.
@@ -119,8 +119,8 @@ pub struct Bridge {
     /// The compiled tables of `pipeline`.
     compiled: Classifier,
     /// The pending compaction of the compiled tables.
-    tidying: Option<Tidying>,
-    stations: ForwardingDatabase,
+    compaction: Option<CompactionTimer>,
+    fdb: ForwardingDatabase,
     /// The members of multicast groups, if the bridge snoops.
     multicast: Option<MulticastTable>,
     /// Settings of `NORMAL` for the ports; none if all have defaults.
@@ -130,14 +130,14 @@ pub struct Bridge {
     /// Mirrors; none if the bridge has none.
     mirrors: Option<Arc<Mirrors>>,
     /// The spanning tree, if it is enabled.
-    spanning: Option<Spanning>,
+    spanning: Option<BridgeSpanningTree>,
     /// Ports that the spanning tree blocks; none if no port is blocked.
     stp_filter: Option<Arc<StpFilter>>,
     bonds: Bonds,
     /// The in-band control path to the controllers; none if it is disabled.
     in_band: Option<Arc<InBand>>,
     /// The flow exporters.
-    exporting: Exporting,
+    exporters: BridgeExporters,
     ports: BTreeMap<PortNo, PortEntry>,
     connections: Connections,
     /// True if controllers are configured, connected or not.
@@ -157,13 +157,13 @@ pub struct Bridge {
     removed: usize,
     published: Generation,
     passed: Generation,
-    waiting: VecDeque<Waiting>,
+    waiting: VecDeque<PendingEffect>,
     /// True if any connection has flow monitors.
-    is_watched: bool,
+    has_monitors: bool,
     /// Rule events that flow monitors have not reported yet.
-    recorded: Vec<Recorded>,
+    rule_events: Vec<RuleEventRecord>,
     /// Vacancy events that are not sent yet.
-    vacancies: Vec<TableStatus>,
+    vacancy_events: Vec<TableStatus>,
     /// Number of learn requests that were refused.
     learn_refused: u64,
     /// Packet-ins that each controller may receive per second; none for no limit.
@@ -171,9 +171,9 @@ pub struct Bridge {
     /// Number of packet-ins that the rate limit dropped.
     packet_ins_limited: u64,
     /// Bundles that wait for their execution time.
-    scheduled: Vec<Scheduled>,
+    scheduled: Vec<ScheduledBundle>,
     /// Effects that wait for the next event: of scheduled bundles and controller status.
-    late: Vec<Effect>,
+    deferred_effects: Vec<Effect>,
 }
 
 impl Bridge {
@@ -184,8 +184,8 @@ impl Bridge {
             identity,
             pipeline: Pipeline::new(Limits::default(), writers),
             compiled: Classifier::new(),
-            tidying: None,
-            stations: ForwardingDatabase::new(FDB_SIZE, AGEING_TIME),
+            compaction: None,
+            fdb: ForwardingDatabase::new(FDB_SIZE, AGEING_TIME),
             multicast: None,
             switching: None,
             punts: None,
@@ -194,7 +194,7 @@ impl Bridge {
             stp_filter: None,
             bonds: Bonds::new(writers),
             in_band: None,
-            exporting: Exporting::default(),
+            exporters: BridgeExporters::default(),
             ports: BTreeMap::new(),
             connections: Connections::default(),
             has_controllers,
@@ -210,16 +210,16 @@ impl Bridge {
             published: Generation::default(),
             passed: Generation::default(),
             waiting: VecDeque::new(),
-            is_watched: false,
-            recorded: Vec::new(),
-            vacancies: Vec::new(),
+            has_monitors: false,
+            rule_events: Vec::new(),
+            vacancy_events: Vec::new(),
             learn_refused: 0,
             packet_in_limit: None,
             packet_ins_limited: 0,
             scheduled: Vec::new(),
-            late: Vec::new(),
+            deferred_effects: Vec::new(),
         };
-        bridge.start_over(now);
+        bridge.reset_tables(now);
         bridge
     }
 
@@ -230,26 +230,26 @@ impl Bridge {
 
     /// Handles a peer that has sent its hello.
     pub fn handle_up(&mut self, id: ConnectionId, connection: Connection) {
-        if connection.kind == Kind::Primary {
+        if connection.kind == ConnectionKind::Primary {
             let rate = connection.rate_limit.or(self.packet_in_limit);
             connection.policer.set(rate);
         }
         self.connections.insert(id, connection);
-        self.note_channel(id, ControlChannelStatus::Up);
-        self.settle_mode();
+        self.report_channel(id, ControlChannelStatus::Up);
+        self.update_mode();
     }
 
     /// Handles a closed connection.
     pub fn handle_down(&mut self, id: ConnectionId) {
-        self.note_channel(id, ControlChannelStatus::Down);
+        self.report_channel(id, ControlChannelStatus::Down);
         self.connections.remove(id);
-        self.count_watchers();
-        self.scheduled.retain(|waiting| !waiting.is_of(id));
-        self.waiting.retain(|waiting| match waiting.what {
-            Awaited::Barrier(at, _) | Awaited::Committed(at, ..) => at != id,
-            Awaited::Removals(_) => true,
+        self.update_has_monitors();
+        self.scheduled.retain(|waiting| !waiting.belongs_to(id));
+        self.waiting.retain(|waiting| match waiting.kind {
+            PendingEffectKind::Barrier(at, _) | PendingEffectKind::Committed(at, ..) => at != id,
+            PendingEffectKind::Removals(_) => true,
         });
-        self.settle_mode();
+        self.update_mode();
     }
 
     /// Handles a change of whether any controllers are configured. Rules of a standalone switch are
@@ -257,7 +257,7 @@ impl Bridge {
     pub fn handle_controllers(&mut self, any: bool, now: Instant) {
         if any != self.has_controllers {
             self.has_controllers = any;
-            self.start_over(now);
+            self.reset_tables(now);
         }
     }
 
@@ -292,7 +292,7 @@ impl Bridge {
     pub fn limit_packet_ins(&mut self, rate: Option<PacketRate>) {
         self.packet_in_limit = rate;
         let peers = self.connections.iter().map(|(_, peer)| peer);
-        let controllers = peers.filter(|peer| peer.kind == Kind::Primary);
+        let controllers = peers.filter(|peer| peer.kind == ConnectionKind::Primary);
         controllers.for_each(|peer| peer.policer.set(peer.rate_limit.or(rate)));
     }
 
@@ -308,9 +308,9 @@ impl Bridge {
             self.note(&mut changes, None);
         }
         self.handle_due(now);
-        self.tidy_when_quiet(now);
+        self.compact_when_quiet(now);
         self.expire_multicast(now);
-        if self.stations.next_expiry().is_some_and(|due| due <= now) && self.stations.expire(now) {
+        if self.fdb.next_expiry().is_some_and(|due| due <= now) && self.fdb.expire(now) {
             self.unpublished = true;
         }
     }
@@ -319,14 +319,14 @@ impl Bridge {
     pub fn next_timeout(&self) -> Option<Instant> {
         let expiries = [
             self.pipeline.next_expiry(),
-            self.stations.next_expiry(),
+            self.fdb.next_expiry(),
             self.multicast
                 .as_ref()
                 .and_then(MulticastTable::next_expiry),
             self.next_commit(),
-            self.next_tidying(),
-            self.next_of_tree(),
-            self.next_of_bonds(),
+            self.next_compaction(),
+            self.next_tree_timeout(),
+            self.next_bond_timeout(),
             self.next_export(),
         ];
         expiries.into_iter().flatten().min()
@@ -342,9 +342,9 @@ impl Bridge {
     pub fn set_fail_mode(&mut self, mode: FailMode, now: Instant) {
         self.identity.fail_mode = mode;
         if self.has_controllers {
-            self.settle_mode();
+            self.update_mode();
         } else {
-            self.start_over(now);
+            self.reset_tables(now);
         }
     }
 
@@ -360,7 +360,7 @@ impl Bridge {
 
     /// Empties the tables. A standalone bridge without configured controllers receives one rule
     /// that forwards as a learning switch does: a rule, because tools can see and replace it.
-    fn start_over(&mut self, now: Instant) {
+    fn reset_tables(&mut self, now: Instant) {
         let everything = FlowMod {
             table: TableId::ALL,
             ..FlowMod::new(
@@ -378,7 +378,7 @@ impl Bridge {
             self.do_flow_mod(&rule, None, now)
                 .expect("an empty table has room for one rule");
         }
-        self.settle_mode();
+        self.update_mode();
     }
 
     fn do_flow_mod(
@@ -401,20 +401,20 @@ impl Bridge {
     fn note(&mut self, changes: &mut Changes, by: Option<Author>) {
         self.unpublished = true;
         self.record(changes, by);
-        self.note_vacancies();
+        self.record_vacancy_events();
         self.compiled.take_changes(changes);
         if !changes.removed.is_empty() {
             self.removed += changes.removed.len();
-            let what = Awaited::Removals(std::mem::take(&mut changes.removed));
-            self.waiting.push_back(Waiting {
+            let kind = PendingEffectKind::Removals(std::mem::take(&mut changes.removed));
+            self.waiting.push_back(PendingEffect {
                 generation: None,
-                what,
+                kind,
             });
         }
     }
 
     /// Enters or leaves the fail mode, and updates the table-miss policy.
-    fn settle_mode(&mut self) {
+    fn update_mode(&mut self) {
         let standalone = self.identity.fail_mode == FailMode::Standalone
             && self.has_controllers
             && !self.connections.any_primary();

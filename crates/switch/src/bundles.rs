@@ -21,7 +21,7 @@ const OVERHEAD: usize = 64;
 
 /// A message of a bundle, and the data to refuse it.
 #[derive(Clone, Debug)]
-pub(crate) struct Held {
+pub(crate) struct BundleMessage {
     /// The transaction id.
     pub(crate) xid: Xid,
     /// The message.
@@ -35,7 +35,7 @@ pub(crate) struct Held {
 struct Bundle {
     flags: BundleFlags,
     is_closed: bool,
-    messages: Vec<Held>,
+    messages: Vec<BundleMessage>,
     bytes: usize,
 }
 
@@ -87,7 +87,7 @@ impl Bundles {
             return Err(Refusal::BundleClosed);
         }
         bundle.bytes += cost;
-        bundle.messages.push(Held {
+        bundle.messages.push(BundleMessage {
             xid,
             message: *add.message,
             excerpt: add.excerpt,
@@ -119,7 +119,7 @@ impl Bundles {
         &mut self,
         id: BundleId,
         flags: BundleFlags,
-    ) -> Result<Vec<Held>, Refusal> {
+    ) -> Result<Vec<BundleMessage>, Refusal> {
         self.find(id, flags)?;
         self.take(id)
     }
@@ -153,7 +153,7 @@ impl Bundles {
         }
     }
 
-    fn take(&mut self, id: BundleId) -> Result<Vec<Held>, Refusal> {
+    fn take(&mut self, id: BundleId) -> Result<Vec<BundleMessage>, Refusal> {
         let bundle = self.bundles.remove(&id).ok_or(Refusal::BundleBadId)?;
         self.bytes -= bundle.bytes;
         Ok(bundle.messages)

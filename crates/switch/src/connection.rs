@@ -23,7 +23,7 @@ pub struct ConnectionId(pub u64);
 
 /// The kind of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum ConnectionKind {
     /// The main connection to a configured controller. While there is one, the bridge is under
     /// control.
     Primary,
@@ -44,7 +44,7 @@ pub struct Auxiliary {
     pub number: u8,
 }
 
-impl Kind {
+impl ConnectionKind {
     /// Returns the identity of an auxiliary connection; none for other kinds.
     #[must_use]
     pub const fn auxiliary(self) -> Option<Auxiliary> {
@@ -65,7 +65,7 @@ const MISS_SEND_LEN_PRIMARY: u16 = 128;
 #[derive(Clone, Debug)]
 pub struct Connection {
     /// The kind.
-    pub kind: Kind,
+    pub kind: ConnectionKind,
     /// The URI of a configured controller (OF 1.5.1, 6.3.1).
     pub uri: Option<Arc<str>>,
     /// The OpenFlow version.
@@ -96,7 +96,7 @@ pub struct Connection {
 impl Connection {
     /// Returns a connection with the defaults of its kind and version.
     #[must_use]
-    pub fn new(kind: Kind, version: Version) -> Self {
+    pub fn new(kind: ConnectionKind, version: Version) -> Self {
         Self {
             kind,
             uri: None,
@@ -104,8 +104,8 @@ impl Connection {
             role: Role::Equal,
             short_id: None,
             miss_send_len: match kind {
-                Kind::Primary => MISS_SEND_LEN_PRIMARY,
-                Kind::Service | Kind::Auxiliary(_) => MISS_SEND_LEN_SERVICE,
+                ConnectionKind::Primary => MISS_SEND_LEN_PRIMARY,
+                ConnectionKind::Service | ConnectionKind::Auxiliary(_) => MISS_SEND_LEN_SERVICE,
             },
             wants: AsyncConfig::initial(version),
             policer: Policer::new(None),
@@ -164,18 +164,18 @@ impl Connection {
     /// Returns whether the connection receives the status of other controllers.
     #[must_use]
     pub(crate) fn wants_controller_status(&self, reason: ControllerReason) -> bool {
-        let has_words = self.version >= Version::V15;
-        has_words && self.listens() && self.masks().wants_controller_status(reason)
+        let is_supported = self.version >= Version::V15;
+        is_supported && self.listens() && self.masks().wants_controller_status(reason)
     }
 
     /// Returns whether the connection receives forwarded requests. Before 1.3 there are no meters.
     #[must_use]
     pub(crate) fn wants_request(&self, request: &ForwardedRequest) -> bool {
-        let has_words = match request {
+        let is_supported = match request {
             ForwardedRequest::GroupMod(_) => true,
             ForwardedRequest::MeterMod(_) => self.version >= Version::V13,
         };
-        has_words && self.listens() && self.masks().wants_request(request)
+        is_supported && self.listens() && self.masks().wants_request(request)
     }
 
     /// Returns whether the connection is notified that another became master in its place. The
@@ -196,7 +196,7 @@ impl Connection {
     }
 
     fn listens(&self) -> bool {
-        self.kind == Kind::Primary || self.miss_send_len != 0
+        self.kind == ConnectionKind::Primary || self.miss_send_len != 0
     }
 
     fn masks(&self) -> openflow::AsyncMasks {
@@ -270,7 +270,9 @@ impl Connections {
     /// Returns whether a configured controller is connected.
     #[must_use]
     pub(crate) fn any_primary(&self) -> bool {
-        self.peers.values().any(|peer| peer.kind == Kind::Primary)
+        self.peers
+            .values()
+            .any(|peer| peer.kind == ConnectionKind::Primary)
     }
 
     /// Returns whether any connection takes frames without a matching rule.
@@ -349,7 +351,7 @@ mod tests {
     fn pair() -> Connections {
         let mut peers = Connections::default();
         for id in [A, B] {
-            peers.insert(id, Connection::new(Kind::Primary, Version::V13));
+            peers.insert(id, Connection::new(ConnectionKind::Primary, Version::V13));
         }
         peers
     }
@@ -397,10 +399,10 @@ mod tests {
 
     #[test]
     fn service_connection_receives_no_async_messages_before_miss_send_len() {
-        let mut tool = Connection::new(Kind::Service, Version::V10);
+        let mut tool = Connection::new(ConnectionKind::Service, Version::V10);
         assert!(!tool.takes_misses() && !tool.wants_port_status(PortReason::Add));
         tool.miss_send_len = 128;
         assert!(tool.takes_misses() && tool.wants_port_status(PortReason::Add));
-        assert!(!Connection::new(Kind::Primary, Version::V13).takes_misses());
+        assert!(!Connection::new(ConnectionKind::Primary, Version::V13).takes_misses());
     }
 }

@@ -66,7 +66,7 @@ pub struct FlowDump {
     request: FlowStatsRequest,
     /// The last rule visited; the next part continues after it.
     last: Option<Arc<Rule>>,
-    told: bool,
+    is_done: bool,
 }
 
 impl FlowDump {
@@ -85,7 +85,7 @@ impl FlowDump {
             form,
             request,
             last: None,
-            told: false,
+            is_done: false,
         })
     }
 
@@ -96,21 +96,21 @@ impl FlowDump {
 
     /// Returns the next part; none after the last.
     fn next_part(&mut self, now: Instant) -> Option<Message> {
-        if self.told {
+        if self.is_done {
             return None;
         }
-        let asked = self
+        let selected = self
             .pipeline
             .rules_selected(&self.request, self.last.as_deref());
-        let mut rules = asked.ok()?;
+        let mut rules = selected.ok()?;
         let part: Vec<_> = rules.by_ref().take(RULES_PER_PART).cloned().collect();
-        self.told = rules.next().is_none();
+        self.is_done = rules.next().is_none();
         drop(rules);
-        let told = part.iter().map(|rule| rule.statistics(now)).collect();
+        let stats = part.iter().map(|rule| rule.statistics(now)).collect();
         self.last = part.last().cloned();
         Some(Message::MultipartReply {
-            reply: MultipartReply::Flow(self.form, told),
-            more: !self.told,
+            reply: MultipartReply::Flow(self.form, stats),
+            more: !self.is_done,
         })
     }
 }
@@ -132,10 +132,10 @@ pub(crate) enum Objects {
 #[derive(Debug)]
 pub struct ObjectDump {
     pipeline: Pipeline,
-    what: Objects,
+    kind: Objects,
     /// The ids that are not sent yet.
-    left: std::vec::IntoIter<u32>,
-    told: bool,
+    remaining: std::vec::IntoIter<u32>,
+    is_done: bool,
 }
 
 impl ObjectDump {
@@ -146,8 +146,8 @@ impl ObjectDump {
     const AT_ONCE_MAX: usize = 64;
 
     /// Returns a dump of all objects, if they are too many for one message.
-    pub(crate) fn of(pipeline: &Pipeline, what: Objects) -> Option<Self> {
-        let left: Vec<u32> = match what {
+    pub(crate) fn of(pipeline: &Pipeline, kind: Objects) -> Option<Self> {
+        let remaining: Vec<u32> = match kind {
             Objects::GroupStats | Objects::GroupDescs => {
                 pipeline.group_ids().map(|group| group.0).collect()
             }
@@ -155,20 +155,20 @@ impl ObjectDump {
                 pipeline.meter_ids().map(|meter| meter.0).collect()
             }
         };
-        (left.len() > Self::AT_ONCE_MAX).then(|| Self {
+        (remaining.len() > Self::AT_ONCE_MAX).then(|| Self {
             pipeline: pipeline.clone(),
-            what,
-            left: left.into_iter(),
-            told: false,
+            kind,
+            remaining: remaining.into_iter(),
+            is_done: false,
         })
     }
 
     /// Returns the next part; none after the last.
     fn next_part(&mut self, now: Instant) -> Option<Message> {
-        if self.told {
+        if self.is_done {
             return None;
         }
-        let reply = match self.what {
+        let reply = match self.kind {
             Objects::GroupStats => MultipartReply::Group(self.take(
                 |pipeline, id| pipeline.group_stats(GroupId(id), now).collect(),
                 |group| group.buckets.len(),
@@ -186,10 +186,10 @@ impl ObjectDump {
                 |meter| meter.bands.len(),
             )),
         };
-        self.told = self.left.len() == 0;
+        self.is_done = self.remaining.len() == 0;
         Some(Message::MultipartReply {
             reply,
-            more: !self.told,
+            more: !self.is_done,
         })
     }
 
@@ -201,7 +201,7 @@ impl ObjectDump {
     ) -> Vec<T> {
         let (mut part, mut weight) = (Vec::new(), 0);
         while weight < Self::PER_PART
-            && let Some(id) = self.left.next()
+            && let Some(id) = self.remaining.next()
         {
             for object in find(&self.pipeline, id) {
                 weight += 1 + inside(&object);

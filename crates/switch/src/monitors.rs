@@ -43,8 +43,8 @@ pub(crate) struct Monitors {
 
 /// A rule event with the message that caused it.
 #[derive(Clone, Debug)]
-pub(crate) struct Recorded {
-    pub(crate) happening: RuleEvent,
+pub(crate) struct RuleEventRecord {
+    pub(crate) rule_event: RuleEvent,
     pub(crate) by: Option<Author>,
 }
 
@@ -80,8 +80,8 @@ impl Monitors {
                     new.push(monitor);
                 }
                 MonitorRequest::Delete(id) => {
-                    let gone = monitors.remove(&id);
-                    gone.ok_or(Refusal::MonitorUnknownMonitor)?;
+                    let removed = monitors.remove(&id);
+                    removed.ok_or(Refusal::MonitorUnknownMonitor)?;
                 }
             }
         }
@@ -97,7 +97,7 @@ impl Monitors {
     /// Returns the updates about `changes`, unless there are no monitors or they are paused.
     pub(crate) fn updates(
         &self,
-        changes: &Arc<Vec<Recorded>>,
+        changes: &Arc<Vec<RuleEventRecord>>,
         to: ConnectionId,
     ) -> Option<Updates> {
         (!self.is_empty() && self.paused.is_none()).then(|| Updates {
@@ -125,7 +125,7 @@ impl Monitors {
             now: now.clone(),
             monitors: Arc::clone(&self.monitors),
             last: None,
-            next: Next::Rules,
+            next: NextPart::Rules,
             resumed: Some(resumed(version)),
         })
     }
@@ -153,7 +153,7 @@ fn one(update: FlowUpdate) -> Message {
 /// Recorded changes that are not sent yet.
 #[derive(Debug)]
 pub struct Updates {
-    changes: Arc<Vec<Recorded>>,
+    changes: Arc<Vec<RuleEventRecord>>,
     monitors: Arc<BTreeMap<MonitorId, Monitor>>,
     to: ConnectionId,
     next: usize,
@@ -173,9 +173,9 @@ impl Updates {
             let changes = Arc::clone(&self.changes);
             let part = changes.iter().skip(self.next).take(PART);
             self.next += part.len();
-            let told: Vec<_> = part.filter_map(|change| self.told(change)).collect();
-            if !told.is_empty() {
-                return Some(Message::reply(MultipartReply::FlowMonitor(told)));
+            let updates: Vec<_> = part.filter_map(|change| self.update_for(change)).collect();
+            if !updates.is_empty() {
+                return Some(Message::reply(MultipartReply::FlowMonitor(updates)));
             }
         }
         None
@@ -183,16 +183,16 @@ impl Updates {
 
     /// Returns the update about one change. A change by the peer itself is abbreviated to one
     /// update a message, unless the monitor has the flag for full updates.
-    fn told(&mut self, change: &Recorded) -> Option<FlowUpdate> {
+    fn update_for(&mut self, change: &RuleEventRecord) -> Option<FlowUpdate> {
         let own = change.by.filter(|(id, _)| *id == self.to);
         let wants = |flags: MonitorFlags| own.is_some() || flags.reports_others();
-        let flags = flags_for(&self.monitors, &change.happening, wants)?;
+        let flags = flags_for(&self.monitors, &change.rule_event, wants)?;
         match own {
             Some((_, xid)) if !flags.reports_own_in_full() => {
-                let is_told = self.abbreviated.replace(xid) == Some(xid);
-                (!is_told).then_some(FlowUpdate::Abbrev(xid))
+                let is_repeated = self.abbreviated.replace(xid) == Some(xid);
+                (!is_repeated).then_some(FlowUpdate::Abbrev(xid))
             }
-            _ => Some(full(&change.happening, flags)),
+            _ => Some(full(&change.rule_event, flags)),
         }
     }
 }
@@ -207,13 +207,13 @@ pub struct Comparison {
     monitors: Arc<BTreeMap<MonitorId, Monitor>>,
     /// The last rule visited; the next part continues after it.
     last: Option<Arc<pipeline::Rule>>,
-    next: Next,
+    next: NextPart,
     /// The final message.
     resumed: Option<Message>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Next {
+enum NextPart {
     Rules,
     End,
     Nothing,
@@ -228,7 +228,7 @@ impl Comparison {
             now: now.clone(),
             monitors: Arc::new(monitors.collect()),
             last: None,
-            next: Next::Rules,
+            next: NextPart::Rules,
             resumed: None,
         }
     }
@@ -241,13 +241,13 @@ impl Comparison {
 
     /// Returns the next part; none after the last. The reply to a request has at least one.
     pub(crate) fn next_part(&mut self) -> Option<Message> {
-        while self.next == Next::Rules {
-            let told = self.next_rules();
-            let more = self.next == Next::Rules;
-            let reply = MultipartReply::FlowMonitor(told);
+        while self.next == NextPart::Rules {
+            let updates = self.next_rules();
+            let more = self.next == NextPart::Rules;
+            let reply = MultipartReply::FlowMonitor(updates);
             match &self.resumed {
                 None if !more => {
-                    self.next = Next::Nothing;
+                    self.next = NextPart::Nothing;
                     return Some(Message::MultipartReply { reply, more });
                 }
                 None => return Some(Message::MultipartReply { reply, more }),
@@ -256,7 +256,7 @@ impl Comparison {
                 Some(_) => return Some(Message::reply(reply)),
             }
         }
-        (self.next == Next::End).then(|| self.next = Next::Nothing)?;
+        (self.next == NextPart::End).then(|| self.next = NextPart::Nothing)?;
         self.resumed.take()
     }
 
@@ -265,44 +265,44 @@ impl Comparison {
         let changes = self.now.diff_since(self.before.as_ref(), last.as_deref());
         let part: Vec<_> = changes.take(PART).collect();
         if part.len() < PART {
-            self.next = Next::End;
+            self.next = NextPart::End;
         }
-        self.last = part.last().map(|happening| Arc::clone(&happening.rule));
-        let told = part.iter().filter_map(|happening| {
-            let flags = flags_for(&self.monitors, happening, |_| true)?;
-            Some(full(happening, flags))
+        self.last = part.last().map(|rule_event| Arc::clone(&rule_event.rule));
+        let updates = part.iter().filter_map(|rule_event| {
+            let flags = flags_for(&self.monitors, rule_event, |_| true)?;
+            Some(full(rule_event, flags))
         });
-        told.collect()
+        updates.collect()
     }
 }
 
 /// Returns the union of the flags of all monitors that report this event; none if no monitor does.
 fn flags_for(
     monitors: &BTreeMap<MonitorId, Monitor>,
-    happening: &RuleEvent,
+    rule_event: &RuleEvent,
     wants: impl Fn(MonitorFlags) -> bool,
 ) -> Option<MonitorFlags> {
-    let occasion = match happening.event {
+    let event_flag = match rule_event.event {
         FlowEvent::Initial => MonitorFlags::INITIAL,
         FlowEvent::Added => MonitorFlags::ADD,
         FlowEvent::Removed(_) => MonitorFlags::REMOVED,
         FlowEvent::Modified => MonitorFlags::MODIFY,
     };
     // A monitor of a port also reports a rule that no longer outputs to the port.
-    let both = || [Some(&happening.rule), happening.old.as_ref()].into_iter();
-    let telling = monitors.values().filter(|monitor| {
-        let asked = |rule: &Arc<pipeline::Rule>| rule.is_selected_by(&monitor.request);
-        monitor.flags.contains(occasion) && wants(monitor.flags) && both().flatten().any(asked)
+    let both = || [Some(&rule_event.rule), rule_event.old.as_ref()].into_iter();
+    let reporting = monitors.values().filter(|monitor| {
+        let matches = |rule: &Arc<pipeline::Rule>| rule.is_selected_by(&monitor.request);
+        monitor.flags.contains(event_flag) && wants(monitor.flags) && both().flatten().any(matches)
     });
-    telling
+    reporting
         .map(|monitor| monitor.flags)
         .reduce(MonitorFlags::with)
 }
 
-fn full(happening: &RuleEvent, flags: MonitorFlags) -> FlowUpdate {
-    let rule = &happening.rule;
+fn full(rule_event: &RuleEvent, flags: MonitorFlags) -> FlowUpdate {
+    let rule = &rule_event.rule;
     FlowUpdate::Full(Box::new(FlowChange {
-        event: happening.event,
+        event: rule_event.event,
         table: rule.table(),
         priority: rule.priority(),
         idle_timeout_s: rule.idle_timeout_s,

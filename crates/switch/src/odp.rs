@@ -16,7 +16,7 @@ use flow::{Field, Match};
 pub use change::changes;
 pub(crate) use change::tag_changes;
 pub use read::parse;
-use value::Form;
+use value::OdpFormat;
 
 /// The EtherType of a VLAN tag.
 const TYPE_VLAN: u128 = 0x8100;
@@ -25,20 +25,20 @@ const TYPE_VLAN: u128 = 0x8100;
 const TYPE_IPV6: u128 = 0x86dd;
 
 /// A key of the syntax: a group and an attribute in it, which some groups do not have.
-struct Key {
+struct OdpKey {
     group: &'static str,
-    part: &'static str,
+    attribute: &'static str,
     field: Field,
-    form: Form,
+    form: OdpFormat,
 }
 
 /// The keys in the order of output; prerequisites precede the fields that need them.
 #[rustfmt::skip]
-const KEYS: [Key; 46] = {
+const KEYS: [OdpKey; 46] = {
     use Field as F;
-    use Form::{Decimal, Frag, Hex, Ipv4, Ipv6, Mac, Vid};
-    const fn key(group: &'static str, part: &'static str, field: Field, form: Form) -> Key {
-        Key { group, part, field, form }
+    use OdpFormat::{Decimal, Frag, Hex, Ipv4, Ipv6, Mac, Vid};
+    const fn key(group: &'static str, attribute: &'static str, field: Field, form: OdpFormat) -> OdpKey {
+        OdpKey { group, attribute, field, form }
     }
     [
         key("skb_mark", "",       F::PktMark,      Hex),
@@ -94,7 +94,7 @@ const KEYS: [Key; 46] = {
 const ECN_BITS: u32 = 2;
 
 /// A group under construction.
-struct Group {
+struct OdpGroup {
     name: &'static str,
     parts: Vec<String>,
 }
@@ -124,14 +124,15 @@ pub fn write(matching: &Match, port: impl Fn(PortNo) -> String) -> String {
         }
         list(group.text());
     }
-    let inner: Vec<_> = inner.iter().map(Group::text).collect();
+    let inner: Vec<_> = inner.iter().map(OdpGroup::text).collect();
     if tagged && !inner.is_empty() {
         list(format!("encap({})", inner.join(",")));
     } else {
         inner.into_iter().for_each(&mut list);
     }
-    let told = |field: Field| field == Field::InPort || KEYS.iter().any(|key| key.field == field);
-    for term in matching.terms().filter(|term| !told(term.field)) {
+    let has_key =
+        |field: Field| field == Field::InPort || KEYS.iter().any(|key| key.field == field);
+    for term in matching.terms().filter(|term| !has_key(term.field)) {
         let (name, value, mask) = (term.field.info().ofctl, term.value, term.mask);
         list(match term.is_exact() {
             true => format!("{name}({value:#x})"),
@@ -141,49 +142,49 @@ pub fn write(matching: &Match, port: impl Fn(PortNo) -> String) -> String {
     text
 }
 
-fn groups(matching: &Match) -> Vec<Group> {
+fn groups(matching: &Match) -> Vec<OdpGroup> {
     let ipv6 = matching.exact(Field::EthType) == Some(TYPE_IPV6);
-    let mut groups: Vec<Group> = Vec::new();
+    let mut groups: Vec<OdpGroup> = Vec::new();
     for key in &KEYS {
-        let strange = (key.group == "ipv4" && ipv6) || (key.group == "ipv6" && !ipv6);
-        let part = match matching.term(key.field) {
-            Some(_) if strange || key.part == "ecn" => None,
+        let other_version = (key.group == "ipv4" && ipv6) || (key.group == "ipv6" && !ipv6);
+        let attribute = match matching.term(key.field) {
+            Some(_) if other_version || key.attribute == "ecn" => None,
             Some(term) if key.field == Field::IpDscp => {
                 let ecn = matching.term(Field::IpEcn);
                 let (low, low_mask) = ecn.map_or((0, 0), |ecn| (ecn.value, ecn.mask));
                 let value = term.value << ECN_BITS | low;
                 let mask = term.mask << ECN_BITS | low_mask;
-                Some(Form::Hex.write(value, (mask != 0xff).then_some(mask)))
+                Some(OdpFormat::Hex.write(value, (mask != 0xff).then_some(mask)))
             }
             Some(term) => Some(key.form.write_term(&term)),
-            None if key.field == Field::IpDscp && !strange => {
+            None if key.field == Field::IpDscp && !other_version => {
                 let ecn = matching.term(Field::IpEcn);
-                ecn.map(|ecn| Form::Hex.write(ecn.value, Some(ecn.mask)))
+                ecn.map(|ecn| OdpFormat::Hex.write(ecn.value, Some(ecn.mask)))
             }
             None => None,
         };
-        let Some(part) = part else { continue };
-        add_part(&mut groups, key, part);
+        let Some(attribute) = attribute else { continue };
+        add_part(&mut groups, key, attribute);
     }
     groups
 }
 
 /// Adds an attribute to its group, which is the last one if it exists.
-fn add_part(groups: &mut Vec<Group>, key: &Key, part: String) {
-    let part = match key.part {
-        "" => part,
-        name => format!("{name}={part}"),
+fn add_part(groups: &mut Vec<OdpGroup>, key: &OdpKey, attribute: String) {
+    let attribute = match key.attribute {
+        "" => attribute,
+        name => format!("{name}={attribute}"),
     };
     match groups.last_mut().filter(|group| group.name == key.group) {
-        Some(group) => group.parts.push(part),
-        None => groups.push(Group {
+        Some(group) => group.parts.push(attribute),
+        None => groups.push(OdpGroup {
             name: key.group,
-            parts: vec![part],
+            parts: vec![attribute],
         }),
     }
 }
 
-impl Group {
+impl OdpGroup {
     fn text(&self) -> String {
         format!("{}({})", self.name, self.parts.join(","))
     }

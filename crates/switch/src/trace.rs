@@ -5,9 +5,9 @@
 //!
 //! A trace runs on snapshots, so it can run beside an active switch.
 
-mod looks;
+mod megaflow;
 mod mirroring;
-mod normally;
+mod normal;
 mod sampling;
 
 use std::collections::BTreeMap;
@@ -29,7 +29,7 @@ use dataplane::virtual_links::{VirtualLink, VirtualLinks};
 use dataplane::vlans::TagRewrite;
 use l2::fdb::{FdbKey, FdbView};
 use l2::multicast_snooping::MulticastView;
-use looks::Looks;
+use megaflow::MegaflowTrace;
 
 /// Buffers for the frame and its copies: one for every port of a large bridge.
 const BUFFERS: usize = 1024;
@@ -41,7 +41,7 @@ const BRIDGES_MAX: usize = 64;
 const NORMAL_LINE: &str = "     >> normal forwarding\n";
 
 /// The frame to trace.
-pub struct Asked {
+pub struct TraceRequest {
     /// The frame.
     pub frame: Frame,
     /// The ingress port.
@@ -49,18 +49,18 @@ pub struct Asked {
     /// The actions of a packet-out; none for a received frame.
     pub actions: Option<Vec<Action>>,
     /// True if the caller installs the learned rules and addresses.
-    pub teaches: bool,
+    pub learns: bool,
 }
 
 /// A side effect of a frame on the bridge.
-pub enum Lesson {
+pub enum TraceSideEffect {
     /// An address learned on a port.
-    Station(FdbKey, PortNo),
+    Address(FdbKey, PortNo),
     /// A learned rule.
     Rule(LearnRequest),
 }
 
-impl Asked {
+impl TraceRequest {
     /// Returns `frame`, or a frame that `matching` accepts; with `frame`, only the port of the
     /// match counts.
     ///
@@ -82,12 +82,12 @@ impl Asked {
             frame: frame.unwrap_or(composed),
             from,
             actions: None,
-            teaches: false,
+            learns: false,
         })
     }
 }
 
-impl Asked {
+impl TraceRequest {
     /// Returns the frame as a packet-out.
     fn message(&self) -> PacketOut {
         PacketOut {
@@ -100,13 +100,13 @@ impl Asked {
 }
 
 /// A snapshot of a bridge.
-pub struct Traced {
+pub struct TracedBridge {
     /// The name.
     pub name: String,
     /// The tables.
     pub pipeline: Pipeline,
     /// The forwarding database.
-    pub stations: FdbView,
+    pub fdb: FdbView,
     /// The members of multicast groups, if the bridge snoops.
     pub multicast: Option<MulticastView>,
     /// Settings of `NORMAL` for the ports.
@@ -126,7 +126,7 @@ pub struct Traced {
 /// A snapshot of all bridges.
 pub struct Tracer {
     /// The bridges.
-    pub bridges: BTreeMap<BridgeId, Traced>,
+    pub bridges: BTreeMap<BridgeId, TracedBridge>,
     /// The peers of virtual ports.
     pub virtual_links: VirtualLinks,
     /// The time of the snapshot.
@@ -134,7 +134,7 @@ pub struct Tracer {
 }
 
 /// A frame on egress.
-struct Departure {
+struct TraceEgress {
     port: PortNo,
     frame: Frame,
     /// The maximum number of bytes sent, if the frame is truncated.
@@ -143,17 +143,17 @@ struct Departure {
 
 /// The output of a trace under construction.
 #[derive(Default)]
-struct Told {
+struct TraceOutput {
     text: String,
     /// The datapath actions.
-    done: Vec<String>,
+    actions: Vec<String>,
     /// The headers of the frame after the actions in `done`.
-    left_as: Option<(FlowKey, Vec<VlanTag>)>,
+    headers: Option<(FlowKey, Vec<VlanTag>)>,
     /// The egress queue after the actions in `done`.
     queue: Priority,
     /// The megaflow of the first bridge.
     megaflow: String,
-    lessons: Vec<(BridgeId, Lesson)>,
+    side_effects: Vec<(BridgeId, TraceSideEffect)>,
     bridges: usize,
 }
 
@@ -162,101 +162,121 @@ impl Tracer {
     ///
     /// # Errors
     /// The bridge refuses the actions.
-    pub fn check(&self, bridge: BridgeId, asked: &Asked) -> Result<(), String> {
+    pub fn check(&self, bridge: BridgeId, request: &TraceRequest) -> Result<(), String> {
         let Some(bridge) = self.bridges.get(&bridge) else {
             return Ok(());
         };
-        let checked = bridge.pipeline.check_packet_out(&asked.message());
+        let checked = bridge.pipeline.check_packet_out(&request.message());
         checked.map_err(|refusal| format!("the actions cannot be done: {refusal:?}"))
     }
 
     /// Traces a frame. Returns the text and the side effects for each bridge.
-    pub fn tell(&self, bridge: BridgeId, asked: Asked) -> (String, Vec<(BridgeId, Lesson)>) {
-        let mut told = Told::default();
-        self.follow(bridge, asked, &mut told);
-        let done = match told.done.is_empty() {
+    pub fn trace(
+        &self,
+        bridge: BridgeId,
+        request: TraceRequest,
+    ) -> (String, Vec<(BridgeId, TraceSideEffect)>) {
+        let mut output = TraceOutput::default();
+        self.follow(bridge, request, &mut output);
+        let done = match output.actions.is_empty() {
             true => "drop".to_owned(),
-            false => told.done.join(","),
+            false => output.actions.join(","),
         };
-        let (story, megaflow) = (told.text, told.megaflow);
-        let text = format!("{story}Megaflow: {megaflow}\nDatapath actions: {done}\n");
-        (text, told.lessons)
+        let (trace_text, megaflow) = (output.text, output.megaflow);
+        let text = format!("{trace_text}Megaflow: {megaflow}\nDatapath actions: {done}\n");
+        (text, output.side_effects)
     }
 
-    fn follow(&self, id: BridgeId, asked: Asked, told: &mut Told) {
+    fn follow(&self, id: BridgeId, request: TraceRequest, output: &mut TraceOutput) {
         let Some(bridge) = self.bridges.get(&id) else {
             return;
         };
-        told.bridges += 1;
-        if told.bridges > BRIDGES_MAX {
-            told.text += "     >> dropped: the frame has been in too many bridges\n";
+        output.bridges += 1;
+        if output.bridges > BRIDGES_MAX {
+            output.text += "     >> dropped: the frame has been in too many bridges\n";
             return;
         }
-        let (from, teaches) = (asked.from, asked.teaches);
+        let (from, learns) = (request.from, request.learns);
         let stp_filter = bridge
             .stp_filter
             .as_ref()
-            .filter(|_| asked.actions.is_none());
-        let passage = stp_filter.and_then(|stp_filter| stp_filter.of(from));
-        let came = asked.frame.clone();
+            .filter(|_| request.actions.is_none());
+        let blocked = stp_filter.and_then(|stp_filter| stp_filter.of(from));
+        let arrived = request.frame.clone();
         let mut verdict = Verdict::new();
-        let mut looks = Looks::new(&bridge.name, bridge.tree);
-        self.run(bridge, asked, &mut looks, &mut verdict);
-        if told.bridges == 1 {
-            told.megaflow = looks.megaflow(&bridge.pipeline);
-            told.left_as = looks
+        let mut recorder = MegaflowTrace::new(&bridge.name, bridge.tree);
+        self.run(bridge, request, &mut recorder, &mut verdict);
+        if output.bridges == 1 {
+            output.megaflow = recorder.megaflow(&bridge.pipeline);
+            output.headers = recorder
                 .first()
                 .cloned()
-                .map(|key| (key, looks::tags_of(&came)));
+                .map(|key| (key, megaflow::tags_of(&arrived)));
         }
-        if let Some(text) = bridge.barred(looks.text(), from) {
-            told.text += &text;
+        if let Some(text) = bridge.mirror_output_text(recorder.text(), from) {
+            output.text += &text;
             return;
         }
-        if passage == Some(BlockedPort::DropAll) {
+        if blocked == Some(BlockedPort::DropAll) {
             // The spanning tree blocks the port: Open vSwitch prints no reason.
-            told.text += &mirroring::first_table(looks.text());
-            told.text += "\nFinal flow: unchanged\n";
+            output.text += &mirroring::first_table(recorder.text());
+            output.text += "\nFinal flow: unchanged\n";
             return;
         }
-        let mut lessons = Vec::new();
-        if teaches {
-            lessons.extend(verdict.learn_requests.drain(..).map(Lesson::Rule));
-            lessons.extend(bridge.news(&verdict, from));
+        let mut side_effects = Vec::new();
+        if learns {
+            side_effects.extend(verdict.learn_requests.drain(..).map(TraceSideEffect::Rule));
+            side_effects.extend(bridge.address_to_learn(&verdict, from));
         }
-        let (text, last) = bridge.with_normal(looks.text(), &verdict, from, &lessons);
-        told.lessons
-            .extend(lessons.into_iter().map(|lesson| (id, lesson)));
-        told.text += &text;
-        if passage == Some(BlockedPort::LearnOnly) {
-            told.text += &last;
+        let (text, last) = bridge.with_normal(recorder.text(), &verdict, from, &side_effects);
+        output.side_effects.extend(
+            side_effects
+                .into_iter()
+                .map(|side_effect| (id, side_effect)),
+        );
+        output.text += &text;
+        if blocked == Some(BlockedPort::LearnOnly) {
+            output.text += &last;
             return;
         }
-        let mut had = MirrorSet::default();
-        for copy in bridge.copies(&came, (from, (from, MirrorDirection::In)), &mut had) {
-            self.depart(id, copy, teaches, told);
+        let mut copied = MirrorSet::default();
+        for copy in bridge.copies(&arrived, (from, (from, MirrorDirection::In)), &mut copied) {
+            self.depart(id, copy, learns, output);
         }
-        self.leave(id, &verdict, (from, teaches, had), told);
-        told.text += &last;
+        self.leave(id, &verdict, (from, learns, copied), output);
+        output.text += &last;
     }
 
     /// Runs a frame through the interpreter.
-    fn run(&self, bridge: &Traced, asked: Asked, looks: &mut Looks, verdict: &mut Verdict) {
+    fn run(
+        &self,
+        bridge: &TracedBridge,
+        request: TraceRequest,
+        recorder: &mut MegaflowTrace,
+        verdict: &mut Verdict,
+    ) {
         let mut pool = Pool::new(BUFFERS);
         let mut interpreter = Interpreter::observer();
-        let from = asked.from;
-        match &asked.actions {
+        let from = request.from;
+        match &request.actions {
             None => {
                 let arrival = InputFrame {
-                    frame: asked.frame,
+                    frame: request.frame,
                     in_port: from,
                     now: self.now,
                 };
-                interpreter.run(&bridge.pipeline, arrival, &mut pool, looks, verdict);
+                interpreter.run(&bridge.pipeline, arrival, &mut pool, recorder, verdict);
             }
             Some(_) => {
-                let (message, now) = (asked.message(), self.now);
-                interpreter.packet_out(&bridge.pipeline, &message, now, &mut pool, looks, verdict);
+                let (message, now) = (request.message(), self.now);
+                interpreter.packet_out(
+                    &bridge.pipeline,
+                    &message,
+                    now,
+                    &mut pool,
+                    recorder,
+                    verdict,
+                );
             }
         }
     }
@@ -266,8 +286,8 @@ impl Tracer {
         &self,
         id: BridgeId,
         verdict: &Verdict,
-        (from, teaches, mut had): (PortNo, bool, MirrorSet),
-        told: &mut Told,
+        (from, learns, mut copied): (PortNo, bool, MirrorSet),
+        output: &mut TraceOutput,
     ) {
         let Some(bridge) = self.bridges.get(&id) else {
             return;
@@ -280,11 +300,11 @@ impl Tracer {
                 Destination::Port(port) => vec![(*port, TagRewrite::KEEP)],
                 Destination::Normal => bridge.normal_exits(frame, from),
                 Destination::Collectors(sample) => {
-                    told.done.extend(bridge.sampled(sample, from));
+                    output.actions.extend(bridge.sampled(sample, from));
                     continue;
                 }
                 Destination::Controller(_) => {
-                    told.done.push("userspace(controller)".to_owned());
+                    output.actions.push("userspace(controller)".to_owned());
                     continue;
                 }
             };
@@ -292,65 +312,68 @@ impl Tracer {
                 let mut frame = frame.clone();
                 frame.priority = egress.priority;
                 retag.change(&mut frame);
-                let copies = bridge.copies(&frame, (from, (port, MirrorDirection::Out)), &mut had);
-                let itself = Departure {
+                let copies =
+                    bridge.copies(&frame, (from, (port, MirrorDirection::Out)), &mut copied);
+                let itself = TraceEgress {
                     port,
                     frame,
                     snaplen: None,
                 };
                 for leaving in std::iter::once(itself).chain(copies) {
-                    self.depart(id, leaving, teaches, told);
+                    self.depart(id, leaving, learns, output);
                 }
             }
         }
     }
 
     /// Adds one output, or follows it into another bridge.
-    fn depart(&self, id: BridgeId, leaving: Departure, teaches: bool, told: &mut Told) {
-        let Departure {
+    fn depart(&self, id: BridgeId, leaving: TraceEgress, learns: bool, output: &mut TraceOutput) {
+        let TraceEgress {
             port,
             frame,
             snaplen,
         } = leaving;
         let key = PortKey { bridge: id, port };
         if let Some(VirtualLink::Patch(peer)) = self.virtual_links.find(key) {
-            let asked = Asked {
+            let request = TraceRequest {
                 frame,
                 from: peer.port,
                 actions: None,
-                teaches,
+                learns,
             };
-            told.text += "\n";
-            return self.follow(peer.bridge, asked, told);
+            output.text += "\n";
+            return self.follow(peer.bridge, request, output);
         }
-        told.change_to(&frame);
+        output.change_to(&frame);
         let called = self
             .bridges
             .get(&id)
             .and_then(|bridge| bridge.ports.get(&port));
         let called = called.map_or_else(|| port.to_string(), |(number, _)| number.clone());
-        told.done.extend(snaplen.map(|len| format!("trunc({len})")));
-        told.done.push(called);
+        output
+            .actions
+            .extend(snaplen.map(|len| format!("trunc({len})")));
+        output.actions.push(called);
     }
 }
 
-impl Told {
+impl TraceOutput {
     /// Adds the actions that change the present headers to those of `frame`.
     fn change_to(&mut self, frame: &Frame) {
-        let Some(after) = looks::key_of(frame, &PipelineFields::new(PortNo::ANY)) else {
+        let Some(after) = megaflow::key_of(frame, &PipelineFields::new(PortNo::ANY)) else {
             return;
         };
-        let tags = looks::tags_of(frame);
-        if let Some((before, tags_before)) = &self.left_as {
-            self.done.extend(odp::tag_changes(tags_before, &tags));
-            self.done.extend(odp::changes(before, &after));
+        let tags = megaflow::tags_of(frame);
+        if let Some((before, tags_before)) = &self.headers {
+            self.actions.extend(odp::tag_changes(tags_before, &tags));
+            self.actions.extend(odp::changes(before, &after));
         }
-        self.left_as = Some((after, tags));
+        self.headers = Some((after, tags));
         if frame.priority != self.queue {
             self.queue = frame.priority;
             // The queue number, as in Open vSwitch's userspace datapath.
             let queue = self.queue.queue().map_or(0, |queue| queue.0);
-            self.done.push(match queue {
+            self.actions.push(match queue {
                 0 => "set(skb_priority(0))".to_owned(),
                 queue => format!("set(skb_priority({queue:#x}))"),
             });
@@ -358,29 +381,30 @@ impl Told {
     }
 }
 
-impl Traced {
+impl TracedBridge {
     /// Inserts the details of `NORMAL` into the text. Returns the last line separately, because the
     /// text of other bridges precedes it.
     fn with_normal(
         &self,
-        story: &str,
+        trace_text: &str,
         verdict: &Verdict,
         from: PortNo,
-        lessons: &[Lesson],
+        side_effects: &[TraceSideEffect],
     ) -> (String, String) {
         let mut normals = verdict
             .egress
             .iter()
             .filter(|egress| egress.to == Destination::Normal);
         let mut text = String::new();
-        let mut parts = story.split(NORMAL_LINE);
+        let mut parts = trace_text.split(NORMAL_LINE);
         text += parts.next().unwrap_or_default();
         for part in parts {
             let frame = normals
                 .next()
                 .and_then(|egress| verdict.frames.get(egress.frame));
-            text +=
-                &frame.map_or_else(String::new, |frame| self.normal_lines(frame, from, lessons));
+            text += &frame.map_or_else(String::new, |frame| {
+                self.normal_lines(frame, from, side_effects)
+            });
             text += part;
         }
         let end = text.rfind("\nFinal flow: ").unwrap_or(text.len());
@@ -397,12 +421,14 @@ impl Traced {
     }
 
     /// Returns the address that `NORMAL` learns, if the frame reaches it.
-    fn news(&self, verdict: &Verdict, from: PortNo) -> Option<Lesson> {
+    fn address_to_learn(&self, verdict: &Verdict, from: PortNo) -> Option<TraceSideEffect> {
         let mut normals = verdict.egress.iter();
         let normal = normals.find(|egress| egress.to == Destination::Normal)?;
         let bytes = verdict.frames.get(normal.frame)?.bytes();
         let link = Link::parse(bytes).ok()?;
-        let address = self.knowledge().news((&link, bytes), from, None)?;
-        Some(Lesson::Station(address, from))
+        let address = self
+            .normal_context()
+            .address_to_learn((&link, bytes), from, None)?;
+        Some(TraceSideEffect::Address(address, from))
     }
 }

@@ -12,25 +12,25 @@ use l2::bond;
 use l2::fdb::FdbKey;
 
 /// The lifetime of an entry. The forwarding database has the address long before its end.
-const MOMENT: Duration = Duration::from_secs(1);
+const LIFETIME: Duration = Duration::from_secs(1);
 
 /// The lifetime of an announcement, as in Open vSwitch (`MAC_GRAT_ARP_LOCK_TIME`).
-const LOCK: Duration = Duration::from_secs(5);
+const ANNOUNCEMENT_LIFETIME: Duration = Duration::from_secs(5);
 
 /// The number of hash buckets.
-const SHELVES: usize = 1024;
+const BUCKET_COUNT: usize = 1024;
 
 /// The number of entries of a bucket; a new entry replaces the oldest.
-const PLACES: usize = 4;
+const BUCKET_ENTRIES: usize = 4;
 
 /// A hash table of recent sources.
 #[derive(Debug)]
 pub struct RecentSources {
-    shelves: Box<[SourceBucket]>,
-    lasts: Duration,
+    buckets: Box<[SourceBucket]>,
+    lifetime: Duration,
 }
 
-type SourceBucket = [SourceEntry; PLACES];
+type SourceBucket = [SourceEntry; BUCKET_ENTRIES];
 
 /// A source and the end of its lifetime. If two workers write at once, an entry may have the time
 /// of the other: both times are about the same.
@@ -43,8 +43,8 @@ struct SourceEntry {
 impl Default for RecentSources {
     fn default() -> Self {
         Self {
-            shelves: (0..SHELVES).map(|_| SourceBucket::default()).collect(),
-            lasts: MOMENT,
+            buckets: (0..BUCKET_COUNT).map(|_| SourceBucket::default()).collect(),
+            lifetime: LIFETIME,
         }
     }
 }
@@ -54,21 +54,21 @@ impl RecentSources {
     /// bond is an echo.
     pub fn announced() -> Self {
         Self {
-            lasts: LOCK,
+            lifetime: ANNOUNCEMENT_LIFETIME,
             ..Self::default()
         }
     }
 
     /// Records a source.
     pub(super) fn note(&self, station: FdbKey, now: Instant) {
-        let shelf = self.shelf(station);
-        let same = shelf.iter().find(|place| place.holds(station));
+        let bucket = self.bucket(station);
+        let same = bucket.iter().find(|place| place.holds(station));
         let oldest = || {
             let until = |place: &&SourceEntry| place.until_ns.load(Ordering::Relaxed);
-            shelf.iter().min_by_key(until)
+            bucket.iter().min_by_key(until)
         };
         if let Some(place) = same.or_else(oldest) {
-            let until = (now + self.lasts).as_nanos();
+            let until = (now + self.lifetime).as_nanos();
             place.until_ns.store(until, Ordering::Relaxed);
             place.station.store(word(station), Ordering::Release);
         }
@@ -76,14 +76,14 @@ impl RecentSources {
 
     /// Returns whether the table has a live entry of a source.
     pub(super) fn has(&self, station: FdbKey, now: Instant) -> bool {
-        let mut places = self.shelf(station).iter();
+        let mut places = self.bucket(station).iter();
         let place = places.find(|place| place.holds(station));
         place.is_some_and(|place| now.as_nanos() < place.until_ns.load(Ordering::Relaxed))
     }
 
-    fn shelf(&self, station: FdbKey) -> &SourceBucket {
+    fn bucket(&self, station: FdbKey) -> &SourceBucket {
         let hash = bond::hash_source(station.mac, station.vid, 0);
-        &self.shelves[hash as usize % SHELVES]
+        &self.buckets[hash as usize % BUCKET_COUNT]
     }
 }
 
@@ -116,7 +116,7 @@ mod tests {
         heard.note(station(0), start);
         assert!(heard.has(station(0), start));
         assert!(!heard.has(station(1), start));
-        assert!(!heard.has(station(0), start + MOMENT));
+        assert!(!heard.has(station(0), start + LIFETIME));
     }
 
     #[test]

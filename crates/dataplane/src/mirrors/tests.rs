@@ -20,7 +20,7 @@ impl MirrorSink for SentCopies {
         self.0.push((port.0, link.tag.map(|tag| tag.vid), snaplen));
     }
 
-    fn give_up(&mut self, _: Frame) {
+    fn release(&mut self, _: Frame) {
         panic!("there is room for a tag");
     }
 }
@@ -93,15 +93,15 @@ impl MirroredBridge {
         way: &[(u32, MirrorDirection)],
     ) -> Vec<(u32, Option<u16>, Option<u16>)> {
         let from = PortNo(way[0].0);
-        let (mut had, mut sent) = (MirrorSet::default(), SentCopies::default());
-        let scene = MirrorContext {
+        let (mut copied, mut sent) = (MirrorSet::default(), SentCopies::default());
+        let context = MirrorContext {
             mirrors: &self.mirrors,
             pipeline: &self.pipeline,
             switching: self.switching.as_deref(),
             from,
         };
         for (port, passing) in way {
-            scene.mirror(frame, (PortNo(*port), *passing), &mut had, &mut sent);
+            context.mirror(frame, (PortNo(*port), *passing), &mut copied, &mut sent);
         }
         sent.0
     }

@@ -37,27 +37,27 @@ fn frame(stack: &str) -> Vec<u8> {
 
 #[test]
 fn tunnel_endpoints_are_configured_or_set_by_rules() {
-    let mut words = PipelineFields::new(PortNo(1));
+    let mut fields = PipelineFields::new(PortNo(1));
     let flow = tunnel("vxlan:t,remote=flow,local=flow,key=flow");
-    assert_eq!(ends(&flow, &words), None);
-    words.tunnel_v4 = [0x0a00_0001, 0x0a00_0002];
-    let both = ends(&flow, &words).expect("an end");
+    assert_eq!(endpoints(&flow, &fields), None);
+    fields.tunnel_v4 = [0x0a00_0001, 0x0a00_0002];
+    let both = endpoints(&flow, &fields).expect("an end");
     assert_eq!(both.remote.to_string(), "10.0.0.2");
     assert_eq!(
         both.local.map(|end| end.to_string()).as_deref(),
         Some("10.0.0.1")
     );
     let given = tunnel("vxlan:t,remote=fd00::1,key=3");
-    let one = ends(&given, &words).expect("an end");
+    let one = endpoints(&given, &fields).expect("an end");
     assert_eq!(
         (one.remote.to_string().as_str(), one.local),
         ("fd00::1", None)
     );
-    words.tunnel_id = 77;
-    assert_eq!(shim(&flow, &words, &pipeline()).key, Some(77));
-    assert_eq!(shim(&given, &words, &pipeline()).key, Some(3));
+    fields.tunnel_id = 77;
+    assert_eq!(tunnel_header(&flow, &fields, &pipeline()).key, Some(77));
+    assert_eq!(tunnel_header(&given, &fields, &pipeline()).key, Some(3));
     assert_eq!(
-        shim(&tunnel("gre:t,remote=1.1.1.1"), &words, &pipeline()).key,
+        tunnel_header(&tunnel("gre:t,remote=1.1.1.1"), &fields, &pipeline()).key,
         None
     );
 }
@@ -65,43 +65,49 @@ fn tunnel_endpoints_are_configured_or_set_by_rules() {
 #[test]
 fn tunnel_options_survive_encode_and_decode_by_the_tlv_map() {
     let pipeline = pipeline();
-    let mut words = PipelineFields::new(PortNo::ANY);
-    words.tunnel_v4 = [1, 2];
-    words.tunnel_id = 9;
-    words.options.set(Field::TunMetadata5, 0xabcd_u128.into());
+    let mut fields = PipelineFields::new(PortNo::ANY);
+    fields.tunnel_v4 = [1, 2];
+    fields.tunnel_id = 9;
+    fields.options.set(Field::TunMetadata5, 0xabcd_u128.into());
     // A field without a mapping is not sent.
     let geneve = tunnel("geneve:t,remote=flow,key=flow");
-    let mut header = shim(&geneve, &words, &pipeline);
+    let mut header = tunnel_header(&geneve, &fields, &pipeline);
     let option = TunnelOption {
         class: 0x102,
         kind: 3,
         value: vec![0, 0, 0xab, 0xcd],
     };
     assert_eq!(header.options, [option]);
-    let there = ends(&geneve, &words).expect("an end");
+    let there = endpoints(&geneve, &fields).expect("an end");
     let macs = (MacAddr::default(), MacAddr::default());
-    let around = outer(&geneve, macs, (Ipv4Addr::from_bits(1).into(), there.remote));
-    assert_eq!(told(&around, &header, &pipeline), Some(words));
+    let headers = outer(&geneve, macs, (Ipv4Addr::from_bits(1).into(), there.remote));
+    assert_eq!(
+        decapsulated_fields(&headers, &header, &pipeline),
+        Some(fields)
+    );
     // An unknown option is ignored, unless it is critical.
     header.options[0].class = 1;
-    assert!(told(&around, &header, &pipeline).is_some_and(|words| words.options.is_empty()));
+    assert!(
+        decapsulated_fields(&headers, &header, &pipeline)
+            .is_some_and(|fields| fields.options.is_empty())
+    );
     header.options[0].kind = 0x83;
-    assert_eq!(told(&around, &header, &pipeline), None);
+    assert_eq!(decapsulated_fields(&headers, &header, &pipeline), None);
 }
 
 #[test]
 fn tunnel_headers_inherit_from_the_inner_packet() {
     let v4 = frame("eth() / ipv4(tos=0xb9,ttl=9) / udp(src=1,dst=2)");
-    let v4 = within(&v4);
-    let arp = within(&frame("eth() / arp()"));
+    let v4 = inner_headers(&v4);
+    let arp = inner_headers(&frame("eth() / arp()"));
     let plain = tunnel("vxlan:t,remote=1.1.1.1");
     let inherits = tunnel("vxlan:t,remote=1.1.1.1,tos=inherit,ttl=inherit");
     // ECN is always inherited.
-    assert_eq!(around(&plain, &v4), (1, 64));
-    assert_eq!(around(&inherits, &v4), (0xb9, 9));
-    assert_eq!(around(&inherits, &arp), (0, 64));
-    let congested = within(&frame("eth() / ipv4(tos=3) / udp()"));
-    assert_eq!(around(&plain, &congested).0, 2);
+    assert_eq!(outer_tos_ttl(&plain, &v4), (1, 64));
+    assert_eq!(outer_tos_ttl(&inherits, &v4), (0xb9, 9));
+    assert_eq!(outer_tos_ttl(&inherits, &arp), (0, 64));
+    let congested = inner_headers(&frame("eth() / ipv4(tos=3) / udp()"));
+    assert_eq!(outer_tos_ttl(&plain, &congested).0, 2);
 }
 
 #[test]
@@ -109,11 +115,11 @@ fn congestion_mark_is_copied_to_the_inner_packet_or_drops_it() {
     let geneve = tunnel("geneve:t,remote=1.1.1.1");
     let macs = (MacAddr::default(), MacAddr::default());
     let ends = (Ipv4Addr::from_bits(1).into(), Ipv4Addr::from_bits(2).into());
-    let mut around = outer(&geneve, macs, ends);
-    around.tos = 3;
+    let mut headers = outer(&geneve, macs, ends);
+    headers.tos = 3;
     let tell = |stack: &str| {
         let mut frame = Frame::from_bytes(&frame(stack));
-        tell_congestion(&mut frame, &around).then_some(frame)
+        copy_congestion_mark(&mut frame, &headers).then_some(frame)
     };
     let wanted = |stack: &str| Some(Frame::from_bytes(&frame(stack)));
     assert_eq!(
@@ -133,7 +139,7 @@ fn tunnel_source_port_is_constant_per_flow_and_spreads_flows() {
     let range = (40_000, 40_099);
     let port = |number: u16| {
         let bytes = frame(&format!("eth() / ipv4() / tcp(src={number})"));
-        source_port(&bytes, &within(&bytes), range)
+        source_port(&bytes, &inner_headers(&bytes), range)
     };
     assert_eq!(port(1), port(1));
     let all: std::collections::BTreeSet<_> = (1..200).map(port).collect();

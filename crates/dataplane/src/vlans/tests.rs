@@ -80,15 +80,15 @@ fn stacks() -> impl Strategy<Value = Vec<VlanTag>> {
 fn by_the_book(
     from: &VlanMode,
     to: &VlanMode,
-    came: &[VlanTag],
+    ingress_tags: &[VlanTag],
     seen: usize,
 ) -> Option<Vec<VlanTag>> {
     let vid_of = |tags: &[VlanTag], place: usize| {
         let tag = tags.get(place).filter(|_| place < seen);
         tag.map_or(0, |tag| tag.vid)
     };
-    let vid = vid_of(came, 0);
-    let mut tags = came.to_vec();
+    let vid = vid_of(ingress_tags, 0);
+    let mut tags = ingress_tags.to_vec();
     let put_in = |tags: &mut Vec<VlanTag>, vid: u16| match tags.first_mut() {
         Some(tag) => tag.vid = vid,
         None if vid != 0 => tags.push(new_tag(CUSTOMER, vid)),
@@ -103,14 +103,14 @@ fn by_the_book(
         }
         // "A packet that ingresses on a trunk port is in the VLAN specified in its header,
         // or VLAN 0 if it has no 802.1Q header."
-        VlanMode::Trunk { .. } => (vid, vid_of(came, 1)),
+        VlanMode::Trunk { .. } => (vid, vid_of(ingress_tags, 1)),
         // "A packet without an 802.1Q header that ingresses on a native port is in the
         // native VLAN."
         VlanMode::Native { tag, .. } if vid == 0 => {
             put_in(&mut tags, *tag);
             (*tag, 0)
         }
-        VlanMode::Native { .. } => (vid, vid_of(came, 1)),
+        VlanMode::Native { .. } => (vid, vid_of(ingress_tags, 1)),
         // "A dot1q-tunnel port treats these as double-tagged with the outer service VLAN tag
         // and the inner customer VLAN taken from the 802.1Q header." "If cvlans is set, only
         // allows packets in the specified customer VLANs."
@@ -166,7 +166,7 @@ fn tags_of(frame: &Frame) -> Vec<VlanTag> {
     tags.collect()
 }
 
-fn came(tags: &[VlanTag], seen: VlanLimit) -> ArrivalTags {
+fn ingress_tags(tags: &[VlanTag], seen: VlanLimit) -> ArrivalTags {
     let frame = frame(tags);
     let link = Link::parse(frame.bytes()).expect("whole");
     ArrivalTags::of(&link, frame.bytes(), seen)
@@ -176,8 +176,8 @@ fn left(port: Option<&LogicalPort>, tag: Option<VlanTag>, vid: u16) -> Vec<VlanT
     let mut frame = frame(tag.as_slice());
     let within = FrameVlans {
         vid,
-        came: ArrivalTags(tag, None),
-        around: None,
+        ingress_tags: ArrivalTags(tag, None),
+        service_tpid: None,
     };
     assert!(leave(port, &within).change(&mut frame));
     tags_of(&frame)
@@ -194,7 +194,7 @@ proptest! {
         };
         let expected = by_the_book(&from, &to, &tags, count);
         let (from, to) = (port(from, PriorityTags::No), port(to, PriorityTags::No));
-        let inside = admit(Some(&from), came(&tags, seen));
+        let inside = admit(Some(&from), ingress_tags(&tags, seen));
         let inside = inside.filter(|within| carries(Some(&to), within));
         let left = inside.map(|within| {
             let mut frame = frame(&tags);
@@ -316,7 +316,7 @@ fn dot1q_tunnel_ports_match_open_vswitch_for_priority_tags() {
     };
     for (from, seen, to, tags, expected) in BESIDE {
         let (from, to, tags) = (named(from), named(to), read(tags));
-        let within = admit(Some(&from), came(&tags, seen)).expect("it may come in");
+        let within = admit(Some(&from), ingress_tags(&tags, seen)).expect("it may come in");
         let left = carries(Some(&to), &within).then(|| {
             let mut frame = frame(&tags);
             assert!(leave(Some(&to), &within).change(&mut frame));

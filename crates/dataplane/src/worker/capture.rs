@@ -32,29 +32,29 @@ impl Worker {
         now: Instant,
     ) {
         match &bridge.captures {
-            None => self.tell_fates::<NOTED>(bridge, from, batch, now),
-            Some(captures) => self.forward_watched::<NOTED>((bridge, captures), from, batch, now),
+            None => self.forward_compiled::<NOTED>(bridge, from, batch, now),
+            Some(captures) => self.forward_captured::<NOTED>((bridge, captures), from, batch, now),
         }
     }
 
     /// Runs a batch of which captures may select some frames.
-    fn forward_watched<const NOTED: bool>(
+    fn forward_captured<const NOTED: bool>(
         &mut self,
         (bridge, captures): (&BridgeProgram, &Captures),
         from: PortKey,
         batch: &mut Batch,
         now: Instant,
     ) {
-        let words = self.onward.words();
-        let registers = match &words {
+        let fields = self.recirculation.fields();
+        let registers = match &fields {
             None => PipelineFields::new(from.port),
-            Some(words) => PipelineFields {
+            Some(fields) => PipelineFields {
                 in_port: from.port,
-                ..PipelineFields::clone(words)
+                ..PipelineFields::clone(fields)
             },
         };
         let (mut key, depth) = (FlowKey::new(), captures.depth());
-        let mut others = self.onward.spare();
+        let mut others = self.recirculation.spare();
         for frame in batch.drain() {
             let is_read = key.read(&frame, depth, &registers);
             let watchers = captures.of_frame(is_read.then_some(&key));
@@ -62,11 +62,11 @@ impl Worker {
                 others.put(frame);
                 continue;
             }
-            self.tell_fates::<NOTED>(bridge, from, &mut others, now);
+            self.forward_compiled::<NOTED>(bridge, from, &mut others, now);
             self.interpret::<NOTED>(bridge, from, (frame, watchers), &registers, now);
         }
-        self.tell_fates::<NOTED>(bridge, from, &mut others, now);
-        self.onward.give_back(others);
+        self.forward_compiled::<NOTED>(bridge, from, &mut others, now);
+        self.recirculation.give_back(others);
     }
 
     /// Runs one captured frame through the interpreter, sends the results, and reports the record.
@@ -78,41 +78,42 @@ impl Worker {
         registers: &PipelineFields,
         now: Instant,
     ) {
-        let Some(frame) = self.mirror_alone(bridge, from, frame) else {
+        let Some(frame) = self.mirror_single(bridge, from, frame) else {
             return;
         };
         let mut record = Box::new(CaptureRecord {
             captures,
             at: now,
             from,
-            came: FrameSnapshot::of(&frame, 0),
-            met: Vec::new(),
-            left: Vec::new(),
+            ingress: FrameSnapshot::of(&frame, 0),
+            lookups: Vec::new(),
+            outputs: Vec::new(),
             drops: Vec::new(),
         });
-        record.came = FrameSnapshot::of(&frame, record.snaplen());
+        record.ingress = FrameSnapshot::of(&frame, record.snaplen());
         if NOTED {
             self.read_flows(from, std::slice::from_ref(&frame), now);
         }
-        let ground = bridge.ground(from.port, now);
+        let batch_context = bridge.batch_context(from.port, now);
         let runner = self.runner.take();
         let mut runner = runner.expect("it is put back at the end of each batch");
         let mut notes = CaptureTrace::default();
-        let verdict = runner.run_traced(ground, registers, frame, &mut self.pool, &mut notes);
-        record.met = notes.met;
+        let verdict =
+            runner.run_traced(batch_context, registers, frame, &mut self.pool, &mut notes);
+        record.lookups = notes.lookups;
         record.drops.clone_from(&verdict.drops);
         let sent = notes.sent;
         self.recording = Some(FrameRecording { record, sent });
-        self.carry_out::<NOTED>(bridge, from, verdict, now);
+        self.apply_verdict::<NOTED>(bridge, from, verdict, now);
         if NOTED {
             self.count_flows(bridge.id, now);
         }
         self.shared
             .counters
-            .add_handed(runner.take_slow_path_packets());
+            .add_slow_path(runner.take_slow_path_packets());
         self.runner = Some(runner);
         if let Some(FrameRecording { record, .. }) = self.recording.take() {
-            self.tell_of_captured(record);
+            self.report_capture(record);
         }
     }
 
@@ -128,22 +129,22 @@ impl Worker {
             return;
         };
         let record = &mut recording.record;
-        let (snaplen, all) = (record.snaplen(), record.met.len());
-        let met = recording.sent.get(place).copied().unwrap_or(all);
+        let (snaplen, all) = (record.snaplen(), record.lookups.len());
+        let lookups = recording.sent.get(place).copied().unwrap_or(all);
         if matches!(to, Destination::Controller(_)) {
-            record.left.push(CapturedOutput {
+            record.outputs.push(CapturedOutput {
                 port: PortNo::CONTROLLER,
                 frame: FrameSnapshot::of(frame, snaplen),
-                met,
+                lookups,
             });
         }
         for place in first..self.exits.len() {
             let exit = self.exits[place];
-            if let Some(leaving) = self.as_it_leaves(frame, exit) {
-                record.left.push(CapturedOutput {
+            if let Some(leaving) = self.egress_copy(frame, exit) {
+                record.outputs.push(CapturedOutput {
                     port: exit.port,
                     frame: FrameSnapshot::of(&leaving, snaplen),
-                    met,
+                    lookups,
                 });
                 self.pool.put(leaving);
             }
@@ -152,9 +153,9 @@ impl Worker {
     }
 
     /// Sends a record, unless the remaining room is reserved for other events.
-    fn tell_of_captured(&mut self, record: Box<CaptureRecord>) {
+    fn report_capture(&mut self, record: Box<CaptureRecord>) {
         let captures = record.captures.clone();
-        if !self.tell_if_roomy(WorkerEvent::Captured(record), WorkerDrop::CaptureQueueFull) {
+        if !self.report_if_room(WorkerEvent::Captured(record), WorkerDrop::CaptureQueueFull) {
             captures.iter().for_each(|capture| capture.miss());
         }
     }

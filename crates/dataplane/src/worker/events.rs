@@ -16,7 +16,7 @@ const OTHER_NEWS: usize = 8;
 impl Worker {
     /// Sends a copy of the frame, as it would be on the wire, to the control thread, within the
     /// rate of its port.
-    pub(super) fn tell_controllers(
+    pub(super) fn send_packet_ins(
         &mut self,
         from: PortKey,
         meta: &PacketInMeta,
@@ -28,47 +28,53 @@ impl Worker {
             return;
         };
         let count = frame.wire_frames();
-        let passed = (0..count).take_while(|_| policing.policer.takes(meta.cause, now));
+        let passed = (0..count).take_while(|_| policing.policer.admits_packet_in(meta.cause, now));
         let passed = passed.count() as u64;
         policing.counters.add_policed(count - passed);
         if passed == 0 {
             return;
         }
-        let told = self.tell_of(from, meta, frame, passed);
+        let sent = self.send_segments(from, meta, frame, passed);
         if let Some(slot) = self.slots.find(from) {
-            slot.policing.counters.add_told(told);
+            slot.policing.counters.add_sent(sent);
         }
     }
 
     /// Sends packet-ins for the first `count` of the frame's segments. Returns the number sent.
-    fn tell_of(&mut self, from: PortKey, meta: &PacketInMeta, frame: &Frame, count: u64) -> u64 {
+    fn send_segments(
+        &mut self,
+        from: PortKey,
+        meta: &PacketInMeta,
+        frame: &Frame,
+        count: u64,
+    ) -> u64 {
         let mut segments = Vec::new();
         if packet::segment(frame, &mut self.pool, &mut segments).is_err() {
             let lost = usize::try_from(count).unwrap_or(usize::MAX);
             self.shared.counters.add(WorkerDrop::NoBuffer, lost);
             return 0;
         }
-        let mut told = 0;
+        let mut sent = 0;
         for (segment, place) in segments.into_iter().zip(0..) {
             if place < count {
                 let (data, meta) = (segment.bytes().to_vec(), meta.clone());
                 let event = WorkerEvent::PacketIn(Box::new(PacketInEvent { from, meta, data }));
-                told += u64::from(self.tell_if_roomy(event, WorkerDrop::PacketInQueueFull));
+                sent += u64::from(self.report_if_room(event, WorkerDrop::PacketInQueueFull));
             }
             self.pool.put(segment);
         }
-        told
+        sent
     }
 
     /// Sends an event, unless the remaining room is reserved for other events.
-    pub(super) fn tell_if_roomy(&mut self, event: WorkerEvent, otherwise: WorkerDrop) -> bool {
+    pub(super) fn report_if_room(&mut self, event: WorkerEvent, otherwise: WorkerDrop) -> bool {
         let events = &mut self.shared.events;
         let spare = events.buffer().capacity() / OTHER_NEWS;
-        let told = events.slots() > spare && events.push(event).is_ok();
-        match told {
+        let sent = events.slots() > spare && events.push(event).is_ok();
+        match sent {
             true => self.turn.news = true,
             false => self.shared.counters.count(otherwise),
         }
-        told
+        sent
     }
 }

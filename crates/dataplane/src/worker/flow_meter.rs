@@ -26,11 +26,11 @@ const REPORT_FULL: Duration = Duration::from_millis(100);
 pub(super) struct FlowMeters {
     bridges: BTreeMap<BridgeId, Ipv4FlowTable>,
     /// The time of the last report.
-    told: Instant,
+    reported: Instant,
     /// The flows of the current frames, in order; none for frames without a flow.
     frames: Vec<Option<Ipv4Flow>>,
     /// The number of current frames with known outputs.
-    gone: usize,
+    done: usize,
     /// The output of the current frame.
     output: FlowOutput,
 }
@@ -39,16 +39,16 @@ impl FlowMeters {
     /// Returns whether a report is due.
     #[inline]
     pub(super) fn is_due(&self, now: Instant) -> bool {
-        !self.bridges.is_empty() && self.told + REPORT <= now
+        !self.bridges.is_empty() && self.reported + REPORT <= now
     }
 
     /// Records that the next `count` frames have this port as their only output.
-    pub(super) fn leave(&mut self, port: PortNo, count: usize) {
-        let frames = self.frames.iter_mut().skip(self.gone).take(count);
+    pub(super) fn set_output(&mut self, port: PortNo, count: usize) {
+        let frames = self.frames.iter_mut().skip(self.done).take(count);
         for (key, _) in frames.flatten() {
             key.output = FlowOutput::Port(port);
         }
-        self.gone += count;
+        self.done += count;
     }
 
     /// Records `count` outputs of the current frame, the last of them to this port.
@@ -62,54 +62,54 @@ impl FlowMeters {
     }
 
     /// Ends the current frame: all its outputs are known.
-    pub(super) fn go(&mut self) {
+    pub(super) fn end_frame(&mut self) {
         let output = std::mem::take(&mut self.output);
-        if let Some(Some((key, _))) = self.frames.get_mut(self.gone) {
+        if let Some(Some((key, _))) = self.frames.get_mut(self.done) {
             key.output = output;
         }
-        self.gone += 1;
+        self.done += 1;
     }
 }
 
 impl Worker {
     /// Parses the flows of frames, if they are to be counted.
     pub(super) fn read_flows(&mut self, from: PortKey, frames: &[Frame], now: Instant) {
-        let accounts = &mut self.accounts;
-        accounts.frames.clear();
-        (accounts.gone, accounts.output) = (0, FlowOutput::Nowhere);
-        if self.watch.counts {
+        let flow_meters = &mut self.flow_meters;
+        flow_meters.frames.clear();
+        (flow_meters.done, flow_meters.output) = (0, FlowOutput::Nowhere);
+        if self.observer.counts {
             let read = frames
                 .iter()
                 .map(|frame| flows::flow_of_frame(frame, from.port, now));
-            accounts.frames.extend(read);
+            flow_meters.frames.extend(read);
         }
     }
 
     /// Counts the frames with known outputs.
     pub(super) fn count_flows(&mut self, bridge: BridgeId, now: Instant) {
-        if !self.watch.counts {
+        if !self.observer.counts {
             return;
         }
-        let accounts = &mut self.accounts;
-        if accounts.bridges.is_empty() {
-            accounts.told = now;
+        let flow_meters = &mut self.flow_meters;
+        if flow_meters.bridges.is_empty() {
+            flow_meters.reported = now;
         }
-        let flows = accounts.bridges.entry(bridge).or_default();
-        for flow in accounts.frames.drain(..).flatten() {
+        let flows = flow_meters.bridges.entry(bridge).or_default();
+        for flow in flow_meters.frames.drain(..).flatten() {
             if !flows.count(&flow) {
                 let lost = usize::try_from(flow.1.packets).unwrap_or(usize::MAX);
                 self.shared.counters.add(WorkerDrop::FlowsLost, lost);
             }
         }
-        if flows.is_full() && accounts.told + REPORT_FULL <= now {
+        if flows.is_full() && flow_meters.reported + REPORT_FULL <= now {
             self.report_flows(now);
         }
     }
 
     /// Sends all flows to the control thread. Flows stay here if the ring is full.
     pub(super) fn report_flows(&mut self, now: Instant) {
-        self.accounts.told = now;
-        for (bridge, flows) in &mut self.accounts.bridges {
+        self.flow_meters.reported = now;
+        for (bridge, flows) in &mut self.flow_meters.bridges {
             if !flows.is_empty() && !self.shared.events.is_full() {
                 let event = WorkerEvent::Flows(*bridge, flows.drain());
                 self.turn.news |= self.shared.events.push(event).is_ok();
@@ -118,19 +118,19 @@ impl Worker {
     }
 
     /// Keeps the flow tables of bridges that count, and reports the others for the last time.
-    pub(super) fn keep_flows(&mut self, program: &Program, now: Instant) {
+    pub(super) fn retain_flows(&mut self, program: &Program, now: Instant) {
         let counts = |id: BridgeId| {
             let view = program
                 .bridge(id)
                 .and_then(|bridge| bridge.sampling.as_ref());
             view.is_some_and(|view| view.flows)
         };
-        if self.accounts.bridges.keys().all(|id| counts(*id)) {
+        if self.flow_meters.bridges.keys().all(|id| counts(*id)) {
             return;
         }
         self.report_flows(now);
         let counters = &self.shared.counters;
-        self.accounts.bridges.retain(|id, flows| {
+        self.flow_meters.bridges.retain(|id, flows| {
             let stays = counts(*id);
             if !stays {
                 let left = flows.drain();

@@ -16,19 +16,19 @@ impl Worker {
 
     /// Rests by calling `how`, unless there is news. No thread waits for the worker meanwhile: it
     /// holds no frame, and its counters are final.
-    pub fn rest<T>(&mut self, posture: WorkerActivity, how: impl FnOnce(&Self) -> T) -> Option<T> {
-        self.settle();
-        self.slots.spare_none();
-        self.shared.progress.take(posture);
+    pub fn rest<T>(&mut self, activity: WorkerActivity, how: impl FnOnce(&Self) -> T) -> Option<T> {
+        self.flush_stats();
+        self.slots.poll_all();
+        self.shared.progress.announce(activity);
         let rested = (!self.has_news()).then(|| how(self));
-        self.shared.progress.take(WorkerActivity::Busy);
+        self.shared.progress.announce(WorkerActivity::Busy);
         rested
     }
 
     /// Yields the core for a moment by calling `how`. If that `pays`, no thread waits for the
     /// worker meanwhile; otherwise its counters may stay deferred.
-    pub fn give_way(&mut self, pays: bool, how: impl FnOnce()) {
-        if pays || self.has_settled() {
+    pub fn yield_core(&mut self, pays: bool, how: impl FnOnce()) {
+        if pays || self.has_flushed_stats() {
             self.rest(WorkerActivity::Yielding, |_| how());
         } else {
             how();
@@ -36,13 +36,13 @@ impl Worker {
     }
 
     /// Writes the deferred counters.
-    pub(super) fn settle(&mut self) {
+    pub(super) fn flush_stats(&mut self) {
         if let Some(runner) = &mut self.runner {
             runner.flush_stats();
         }
     }
 
-    fn has_settled(&self) -> bool {
+    fn has_flushed_stats(&self) -> bool {
         self.runner
             .as_ref()
             .is_none_or(|runner| !runner.has_pending_stats())

@@ -22,17 +22,19 @@ impl Worker {
         batch: &mut Batch,
         now: Instant,
     ) {
-        let way = |frame: &Frame| in_band.way(from.port, frame.bytes());
-        if !batch.iter().any(|frame| way(frame).is_some()) {
+        let path = |frame: &Frame| in_band.path(from.port, frame.bytes());
+        if !batch.iter().any(|frame| path(frame).is_some()) {
             return;
         }
         let mut others = Batch::new();
         let queue = in_band.config().queue;
         let priority = queue.and_then(Priority::for_queue).unwrap_or_default();
         for frame in batch.drain() {
-            match way(&frame) {
+            match path(&frame) {
                 None => others.put(frame),
-                Some(InBandPath::AlsoLocal) => self.forward_here_too(bridge, from, frame, now),
+                Some(InBandPath::AlsoLocal) => {
+                    self.forward_and_copy_to_local(bridge, from, frame, now)
+                }
                 Some(InBandPath::Normal) => {
                     in_band.count(from.port, frame.bytes());
                     self.exits.clear();
@@ -51,7 +53,7 @@ impl Worker {
 
     /// Runs a frame through the tables, and sends a copy to the bridge's local interface unless the
     /// tables did.
-    fn forward_here_too(
+    fn forward_and_copy_to_local(
         &mut self,
         bridge: &BridgeProgram,
         from: PortKey,

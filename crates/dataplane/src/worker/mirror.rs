@@ -38,18 +38,18 @@ impl MirrorSink for WorkerMirrorSink<'_> {
     fn send(&mut self, port: PortNo, copy: Frame, snaplen: Option<u16>) {
         let exit = PortKey { port, ..self.from };
         match snaplen {
-            Some(snaplen) => self.worker.send_short(exit, copy, usize::from(snaplen)),
+            Some(snaplen) => self.worker.send_truncated(exit, copy, usize::from(snaplen)),
             None => self.worker.send(exit, copy),
         }
     }
 
-    fn give_up(&mut self, copy: Frame) {
+    fn release(&mut self, copy: Frame) {
         self.worker.drop_frame(copy, WorkerDrop::Tag);
     }
 }
 
 /// Returns the inputs of mirroring; none if the bridge has no mirrors.
-fn scene(bridge: &BridgeProgram, from: PortKey) -> Option<MirrorContext<'_>> {
+fn context(bridge: &BridgeProgram, from: PortKey) -> Option<MirrorContext<'_>> {
     Some(MirrorContext {
         mirrors: bridge.mirrors.as_deref()?,
         pipeline: &bridge.pipeline,
@@ -62,94 +62,94 @@ impl Worker {
     /// Copies arriving frames, unmodified, to the mirrors. Drops frames received on a port that is
     /// reserved for mirror output.
     #[inline]
-    pub(super) fn mirror_arriving(
+    pub(super) fn mirror_ingress(
         &mut self,
         bridge: &BridgeProgram,
         from: PortKey,
         batch: &mut Batch,
     ) {
-        if let Some(scene) = scene(bridge, from) {
-            self.mirror_all(&scene, from, batch);
+        if let Some(context) = context(bridge, from) {
+            self.mirror_all(&context, from, batch);
         }
     }
 
     #[inline(never)]
-    fn mirror_all(&mut self, scene: &MirrorContext<'_>, from: PortKey, batch: &mut Batch) {
-        if scene.mirrors.is_output(from.port) {
-            self.give_up(batch, WorkerDrop::MirrorOutput);
+    fn mirror_all(&mut self, context: &MirrorContext<'_>, from: PortKey, batch: &mut Batch) {
+        if context.mirrors.is_output(from.port) {
+            self.drop_batch(batch, WorkerDrop::MirrorOutput);
         }
         let mut taken = std::mem::take(&mut self.mirrored.batch);
         taken.clear();
         for frame in batch.iter() {
-            taken.push(self.take_arriving(scene, from, frame));
+            taken.push(self.copy_ingress(context, from, frame));
         }
         self.mirrored.batch = taken;
     }
 
     /// Copies an arriving frame outside a batch to the mirrors. Returns none if the frame is
     /// dropped.
-    pub(super) fn mirror_alone(
+    pub(super) fn mirror_single(
         &mut self,
         bridge: &BridgeProgram,
         from: PortKey,
         frame: Frame,
     ) -> Option<Frame> {
-        let Some(scene) = scene(bridge, from) else {
+        let Some(context) = context(bridge, from) else {
             return Some(frame);
         };
-        if scene.mirrors.is_output(from.port) {
+        if context.mirrors.is_output(from.port) {
             self.drop_frame(frame, WorkerDrop::MirrorOutput);
             return None;
         }
-        self.mirrored.verdict = self.take_arriving(&scene, from, &frame);
+        self.mirrored.verdict = self.copy_ingress(&context, from, &frame);
         Some(frame)
     }
 
     /// Copies an arriving frame to the mirrors, if its port receives it. Returns the mirrors that
     /// have copied it.
-    fn take_arriving(
+    fn copy_ingress(
         &mut self,
-        scene: &MirrorContext<'_>,
+        context: &MirrorContext<'_>,
         from: PortKey,
         frame: &Frame,
     ) -> MirrorSet {
-        let mut had = MirrorSet::default();
-        if scene.is_watched(from.port, MirrorDirection::In, had) {
-            let way = scene.pipeline.port(from.port);
-            let comes_in = Link::parse(frame.bytes())
-                .is_ok_and(|link| way.is_none_or(|way| way.receives(link.dst)));
-            if comes_in {
-                let mut copying = WorkerMirrorSink { worker: self, from };
-                scene.mirror(
+        let mut copied = MirrorSet::default();
+        if context.is_watched(from.port, MirrorDirection::In, copied) {
+            let port_view = context.pipeline.port(from.port);
+            let is_received = Link::parse(frame.bytes())
+                .is_ok_and(|link| port_view.is_none_or(|port_view| port_view.receives(link.dst)));
+            if is_received {
+                let mut sink = WorkerMirrorSink { worker: self, from };
+                context.mirror(
                     frame,
                     (from.port, MirrorDirection::In),
-                    &mut had,
-                    &mut copying,
+                    &mut copied,
+                    &mut sink,
                 );
             }
         }
-        had
+        copied
     }
 
     /// Sends the results of a batch, and copies frames on egress. Returns none: the batch never
     /// leaves as a whole.
     #[inline(never)]
-    pub(super) fn carry_out_mirrored<const NOTED: bool>(
+    pub(super) fn apply_mirrored<const NOTED: bool>(
         &mut self,
         bridge: &BridgeProgram,
         from: PortKey,
         run: &mut fastpath::BatchRun<'_>,
         now: Instant,
     ) -> Option<PortNo> {
-        let scene = scene(bridge, from)?;
+        let context = context(bridge, from)?;
         let taken = std::mem::take(&mut self.mirrored.batch);
         let mut taken_by = taken.iter().copied();
-        while let Some(fate) = run.next(&mut self.pool) {
-            match fate {
+        while let Some(outcome) = run.next(&mut self.pool) {
+            match outcome {
                 FrameOutcome::Forward(frames, port) => {
-                    let mut copying = WorkerMirrorSink { worker: self, from };
-                    for (frame, mut had) in frames.iter().zip(&mut taken_by) {
-                        scene.mirror(frame, (port, MirrorDirection::Out), &mut had, &mut copying);
+                    let mut sink = WorkerMirrorSink { worker: self, from };
+                    for (frame, mut copied) in frames.iter().zip(&mut taken_by) {
+                        context.mirror(frame, (port, MirrorDirection::Out), &mut copied, &mut sink);
                     }
                     if NOTED {
                         self.note_leaving(port, frames);
@@ -158,7 +158,7 @@ impl Worker {
                 }
                 FrameOutcome::Verdict(verdict) => {
                     self.mirrored.verdict = taken_by.next().unwrap_or_default();
-                    self.carry_out::<NOTED>(bridge, from, verdict, now);
+                    self.apply_verdict::<NOTED>(bridge, from, verdict, now);
                 }
             }
         }
@@ -167,38 +167,38 @@ impl Worker {
     }
 
     /// Copies a frame on egress to the mirrors, for its outputs from `first` on.
-    pub(super) fn mirror_leaving(
+    pub(super) fn mirror_egress(
         &mut self,
         bridge: &BridgeProgram,
         from: PortKey,
         (frame, first): (&Frame, usize),
     ) {
-        let Some(scene) = scene(bridge, from) else {
+        let Some(context) = context(bridge, from) else {
             return;
         };
-        let mut had = self.mirrored.verdict;
+        let mut copied = self.mirrored.verdict;
         for place in first..self.exits.len() {
             let exit = self.exits[place];
-            if !scene.is_watched(exit.port, MirrorDirection::Out, had) {
+            if !context.is_watched(exit.port, MirrorDirection::Out, copied) {
                 continue;
             }
-            let Some(leaving) = self.as_it_leaves(frame, exit) else {
+            let Some(leaving) = self.egress_copy(frame, exit) else {
                 continue;
             };
-            let mut copying = WorkerMirrorSink { worker: self, from };
-            scene.mirror(
+            let mut sink = WorkerMirrorSink { worker: self, from };
+            context.mirror(
                 &leaving,
                 (exit.port, MirrorDirection::Out),
-                &mut had,
-                &mut copying,
+                &mut copied,
+                &mut sink,
             );
             self.pool.put(leaving);
         }
-        self.mirrored.verdict = had;
+        self.mirrored.verdict = copied;
     }
 
     /// Sends the first bytes of a frame, or of each of its segments.
-    fn send_short(&mut self, exit: PortKey, mut frame: Frame, len: usize) {
+    fn send_truncated(&mut self, exit: PortKey, mut frame: Frame, len: usize) {
         if frame.offload.segmentation.is_none() {
             frame.complete_checksum();
             frame.truncate(len);

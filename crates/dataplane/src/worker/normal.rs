@@ -24,17 +24,17 @@ impl Worker {
             self.shared.counters.count(WorkerDrop::NormalUnreadable);
             return;
         };
-        let knowledge = bridge.knowledge();
-        let decision = knowledge.decide((&link, frame.bytes()), from.port, now);
+        let normal_context = bridge.normal_context();
+        let decision = normal_context.decide((&link, frame.bytes()), from.port, now);
         if let Some(address) = decision.learn {
-            self.tell(
+            self.report(
                 WorkerEvent::Learn(from, address),
                 WorkerDrop::LearnQueueFull,
             );
         }
         if decision.is_membership {
-            let told = WorkerEvent::Membership(from, decision.within.vid, frame.bytes().into());
-            self.tell(told, WorkerDrop::MembershipQueueFull);
+            let sent = WorkerEvent::Membership(from, decision.within.vid, frame.bytes().into());
+            self.report(sent, WorkerDrop::MembershipQueueFull);
         }
         let leaving = EgressFrame {
             frame,
@@ -45,26 +45,28 @@ impl Worker {
         let exit = |port| PortOutput {
             frame: index,
             port,
-            retag: knowledge.retag(port, &leaving.within),
+            retag: normal_context.retag(port, &leaving.within),
             priority,
         };
         match decision.forward {
-            NormalTarget::Port(port) if !knowledge.joins(from.port, port, &leaving.within) => {
+            NormalTarget::Port(port)
+                if !normal_context.may_pass(from.port, port, &leaving.within) =>
+            {
                 self.shared.counters.count(WorkerDrop::NormalFiltered);
             }
-            NormalTarget::Port(port) => match knowledge.exit(port, &leaving) {
+            NormalTarget::Port(port) => match normal_context.exit(port, &leaving) {
                 Some(port) if normal::forwards(&bridge.pipeline, port) => {
                     self.exits.push(exit(port));
                 }
                 _ => self.shared.counters.count(WorkerDrop::NormalPortDown),
             },
             NormalTarget::Flood => {
-                self.accounts.flood();
-                let ports = knowledge.flood(&bridge.pipeline, from.port, leaving);
+                self.flow_meters.flood();
+                let ports = normal_context.flood(&bridge.pipeline, from.port, leaving);
                 self.exits.extend(ports.map(exit));
             }
-            NormalTarget::Group(audience) => {
-                let ports = knowledge.among(&bridge.pipeline, from.port, audience, leaving);
+            NormalTarget::Group(class) => {
+                let ports = normal_context.among(&bridge.pipeline, from.port, class, leaving);
                 self.exits.extend(ports.map(exit));
             }
             NormalTarget::Nowhere => self.shared.counters.count(WorkerDrop::NormalFiltered),

@@ -21,7 +21,7 @@ pub(super) struct PortOutput {
 impl Worker {
     /// Returns a copy of a frame as it leaves by an output; none if there is no buffer or no room
     /// for a tag, so that it does not leave.
-    pub(super) fn as_it_leaves(&mut self, frame: &Frame, exit: PortOutput) -> Option<Frame> {
+    pub(super) fn egress_copy(&mut self, frame: &Frame, exit: PortOutput) -> Option<Frame> {
         let mut leaving = self.pool.duplicate(frame)?;
         if exit.retag.change(&mut leaving) {
             return Some(leaving);

@@ -33,7 +33,7 @@ impl Worker {
         let mut leaving = std::mem::take(&mut slot.out);
         let mut admitted = Batch::new();
         for mut frame in leaving.drain() {
-            match policer.lets_out(wire_size(&frame), self.now) {
+            match policer.admits_egress(wire_size(&frame), self.now) {
                 true => {
                     policer.mark_out(&mut frame);
                     admitted.put(frame);

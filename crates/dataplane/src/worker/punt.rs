@@ -21,8 +21,8 @@ impl Worker {
         for frame in batch.drain() {
             match protocols.takes(frame.bytes()) {
                 true => {
-                    let told = WorkerEvent::Punted(from, frame.bytes().into());
-                    self.tell(told, WorkerDrop::PuntQueueFull);
+                    let sent = WorkerEvent::Punted(from, frame.bytes().into());
+                    self.report(sent, WorkerDrop::PuntQueueFull);
                     self.pool.put(frame);
                 }
                 false => others.put(frame),

@@ -45,7 +45,7 @@ enum RecirculationStage {
 pub(super) struct RecirculatedBatch {
     at: PortKey,
     stage: RecirculationStage,
-    pub(super) words: FrameFields,
+    pub(super) fields: FrameFields,
     pub(super) frames: Batch,
     /// The number of bridges passed so far, without the first.
     hops: u8,
@@ -60,13 +60,13 @@ pub(super) struct Recirculation {
     /// The number of bridges that the current frames have passed, without the first.
     hops: u8,
     /// The pipeline fields of the current frames.
-    words: FrameFields,
+    fields: FrameFields,
 }
 
 impl Recirculation {
     /// Returns the pipeline fields of the current frames on arrival.
-    pub(super) fn words(&self) -> FrameFields {
-        self.words.clone()
+    pub(super) fn fields(&self) -> FrameFields {
+        self.fields.clone()
     }
 
     /// Returns an empty batch.
@@ -84,11 +84,11 @@ impl Recirculation {
     }
 
     /// Queues a frame for arrival on a virtual port, with these pipeline fields.
-    pub(super) fn enter(&mut self, at: PortKey, words: &FrameFields, frame: Frame) {
+    pub(super) fn enter(&mut self, at: PortKey, fields: &FrameFields, frame: Frame) {
         let hops = self.hops;
         if let Some(last) = self.waiting.back_mut()
             && (last.at, last.stage, last.hops) == (at, RecirculationStage::Arriving, hops)
-            && last.words == *words
+            && last.fields == *fields
             && last.frames.remaining_capacity() > 0
         {
             last.frames.put(frame);
@@ -99,7 +99,7 @@ impl Recirculation {
         self.waiting.push_back(RecirculatedBatch {
             at,
             stage: RecirculationStage::Arriving,
-            words: words.clone(),
+            fields: fields.clone(),
             frames,
             hops,
         });
@@ -109,51 +109,51 @@ impl Recirculation {
 impl Worker {
     /// Recirculates frames that have left by virtual ports, until none is left.
     #[inline]
-    pub(super) fn pass_on(&mut self, program: &Program, now: Instant) {
+    pub(super) fn recirculate(&mut self, program: &Program, now: Instant) {
         if self.slots.have_inner() {
-            self.pass_all_on(program, now);
+            self.recirculate_all(program, now);
         }
     }
 
     #[inline(never)]
-    fn pass_all_on(&mut self, program: &Program, now: Instant) {
+    fn recirculate_all(&mut self, program: &Program, now: Instant) {
         self.gather();
         let mut left = BATCHES_MAX;
-        while let Some(mut passage) = self.onward.waiting.pop_front() {
-            if passage.hops >= HOPS_MAX || left == 0 {
-                self.give_up(&mut passage.frames, WorkerDrop::TooManyHops);
+        while let Some(mut transit) = self.recirculation.waiting.pop_front() {
+            if transit.hops >= HOPS_MAX || left == 0 {
+                self.drop_batch(&mut transit.frames, WorkerDrop::TooManyHops);
             } else {
                 left -= 1;
-                self.onward.hops = passage.hops + 1;
-                self.go_on(program, &mut passage, now);
+                self.recirculation.hops = transit.hops + 1;
+                self.continue_batch(program, &mut transit, now);
                 self.gather();
-                self.onward.words = None;
+                self.recirculation.fields = None;
             }
-            self.onward.give_back(passage.frames);
+            self.recirculation.give_back(transit.frames);
         }
-        self.onward.hops = 0;
+        self.recirculation.hops = 0;
     }
 
-    fn go_on(&mut self, program: &Program, passage: &mut RecirculatedBatch, now: Instant) {
-        let at = passage.at;
-        if passage.stage == RecirculationStage::Arriving {
-            self.onward.words = passage.words.take();
-            return self.arrive(program, at, &mut passage.frames, now);
+    fn continue_batch(&mut self, program: &Program, transit: &mut RecirculatedBatch, now: Instant) {
+        let at = transit.at;
+        if transit.stage == RecirculationStage::Arriving {
+            self.recirculation.fields = transit.fields.take();
+            return self.arrive(program, at, &mut transit.frames, now);
         }
         match program.virtual_links.find(at) {
             Some(VirtualLink::Patch(entry)) => {
-                self.count(at, [Counter::TxPackets, Counter::TxBytes], &passage.frames);
+                self.count(at, [Counter::TxPackets, Counter::TxBytes], &transit.frames);
                 self.count(
                     *entry,
                     [Counter::RxPackets, Counter::RxBytes],
-                    &passage.frames,
+                    &transit.frames,
                 );
-                self.arrive(program, *entry, &mut passage.frames, now);
+                self.arrive(program, *entry, &mut transit.frames, now);
             }
-            Some(VirtualLink::Tunnel(tunnel)) => self.encapsulate(program, at, tunnel, passage),
+            Some(VirtualLink::Tunnel(tunnel)) => self.encapsulate(program, at, tunnel, transit),
             None => match program.underlay.ports_of_host.get(&at) {
-                Some(ground) => self.terminate(program, at, ground, &mut passage.frames),
-                None => self.give_up(&mut passage.frames, WorkerDrop::NoPeer),
+                Some(host_port) => self.terminate(program, at, host_port, &mut transit.frames),
+                None => self.drop_batch(&mut transit.frames, WorkerDrop::NoPeer),
             },
         }
     }
@@ -167,7 +167,7 @@ impl Worker {
                 // Sent frames leave empty ones behind.
                 frames.clear();
             }
-            None => self.give_up(frames, WorkerDrop::NoBridge),
+            None => self.drop_batch(frames, WorkerDrop::NoBridge),
         }
     }
 
@@ -196,19 +196,19 @@ impl Worker {
         if slot.out.is_empty() {
             return;
         }
-        let spare = self.onward.spare();
+        let spare = self.recirculation.spare();
         if let Some(slot) = self.slots.find(exit) {
             let frames = std::mem::replace(&mut slot.out, spare);
-            self.leave(exit, frames, self.onward.words());
+            self.leave(exit, frames, self.recirculation.fields());
         }
     }
 
-    fn leave(&mut self, at: PortKey, frames: Batch, words: FrameFields) {
-        let hops = self.onward.hops;
-        self.onward.waiting.push_back(RecirculatedBatch {
+    fn leave(&mut self, at: PortKey, frames: Batch, fields: FrameFields) {
+        let hops = self.recirculation.hops;
+        self.recirculation.waiting.push_back(RecirculatedBatch {
             at,
             stage: RecirculationStage::Left,
-            words,
+            fields,
             frames,
             hops,
         });
@@ -221,9 +221,9 @@ impl Worker {
         from: PortKey,
         frame: &Frame,
         first: usize,
-        words: &PipelineFields,
+        fields: &PipelineFields,
     ) {
-        let words = Some(Arc::new(words.clone()));
+        let fields = Some(Arc::new(fields.clone()));
         let mut place = first;
         while let Some(exit) = self.exits.get(place).copied() {
             let at = PortKey {
@@ -238,17 +238,17 @@ impl Worker {
             match self.pool.duplicate(frame) {
                 Some(mut copy) => {
                     copy.priority = exit.priority;
-                    self.leave_alone(at, copy, words.clone());
+                    self.leave_alone(at, copy, fields.clone());
                 }
                 None => self.shared.counters.count(WorkerDrop::NoBuffer),
             }
         }
     }
 
-    fn leave_alone(&mut self, at: PortKey, frame: Frame, words: FrameFields) {
-        let mut frames = self.onward.spare();
+    fn leave_alone(&mut self, at: PortKey, frame: Frame, fields: FrameFields) {
+        let mut frames = self.recirculation.spare();
         frames.put(frame);
-        self.leave(at, frames, words);
+        self.leave(at, frames, fields);
     }
 
     /// Sends a frame of a packet-out.
@@ -256,19 +256,19 @@ impl Worker {
         &mut self,
         key: PortKey,
         frame: Frame,
-        words: Option<Box<PipelineFields>>,
+        fields: Option<Box<PipelineFields>>,
     ) {
         let is_inner = self
             .slots
             .find(key)
             .is_some_and(|slot| slot.inner.is_some());
-        match words {
-            Some(words) if is_inner => self.leave_alone(key, frame, Some(Arc::from(words))),
+        match fields {
+            Some(fields) if is_inner => self.leave_alone(key, frame, Some(Arc::from(fields))),
             _ => self.send(key, frame),
         }
     }
 
-    pub(super) fn give_up(&mut self, frames: &mut Batch, reason: WorkerDrop) {
+    pub(super) fn drop_batch(&mut self, frames: &mut Batch, reason: WorkerDrop) {
         let count = frames.len();
         frames.release(count, &mut self.pool);
         self.shared.counters.add(reason, count);

@@ -30,7 +30,7 @@ pub(super) struct OutputObserver {
     /// True if the current frame is sampled.
     samples: bool,
     snap: usize,
-    departed: Vec<SampledOutput>,
+    outputs: Vec<SampledOutput>,
 }
 
 impl OutputObserver {
@@ -41,7 +41,7 @@ impl OutputObserver {
             counts: false,
             samples: false,
             snap: 0,
-            departed: Vec::new(),
+            outputs: Vec::new(),
         }
     }
 }
@@ -56,26 +56,26 @@ impl Worker {
         batch: &mut Batch,
         now: Instant,
     ) {
-        self.watch.counts = view.flows;
+        self.observer.counts = view.flows;
         let mut chosen = [SampleChoice::default(); BATCH];
         let any = view.samples() && self.choose(bridge, view, batch, &mut chosen, now);
         if !any {
-            return self.forward_passed_over(bridge, from, batch, now);
+            return self.forward_unsampled(bridge, from, batch, now);
         }
-        let mut together = self.onward.spare();
+        let mut unsampled = self.recirculation.spare();
         for (frame, chosen) in batch.drain().zip(chosen) {
             if chosen.is_nothing() {
-                together.put(frame);
+                unsampled.put(frame);
                 continue;
             }
-            if !together.is_empty() {
-                self.forward_passed_over(bridge, from, &mut together, now);
+            if !unsampled.is_empty() {
+                self.forward_unsampled(bridge, from, &mut unsampled, now);
             }
-            let arrived = FrameExcerpt::of(&frame, view.snap);
-            (self.watch.samples, self.watch.snap) = (true, view.snap);
-            together.put(frame);
-            self.forward_all::<true>(bridge, from, &mut together, now);
-            self.watch.samples = false;
+            let ingress = FrameExcerpt::of(&frame, view.snap);
+            (self.observer.samples, self.observer.snap) = (true, view.snap);
+            unsampled.put(frame);
+            self.forward_all::<true>(bridge, from, &mut unsampled, now);
+            self.observer.samples = false;
             let event = WorkerEvent::Sampled(Box::new(FrameSample {
                 from,
                 chosen,
@@ -83,18 +83,18 @@ impl Worker {
                     .samplers
                     .get(&bridge.id)
                     .map_or(0, |it| it.missed(chosen)),
-                arrived,
-                departed: std::mem::take(&mut self.watch.departed),
+                ingress,
+                outputs: std::mem::take(&mut self.observer.outputs),
             }));
-            let told = self.tell_if_roomy(event, WorkerDrop::SampleQueueFull);
+            let was_sent = self.report_if_room(event, WorkerDrop::SampleQueueFull);
             if let Some(sampler) = self.samplers.get_mut(&bridge.id) {
-                sampler.settle(chosen, told);
+                sampler.record_result(chosen, was_sent);
             }
         }
-        if !together.is_empty() {
-            self.forward_passed_over(bridge, from, &mut together, now);
+        if !unsampled.is_empty() {
+            self.forward_unsampled(bridge, from, &mut unsampled, now);
         }
-        self.onward.give_back(together);
+        self.recirculation.give_back(unsampled);
     }
 
     /// Runs one frame through the tables. Returns whether it left by a port.
@@ -105,26 +105,26 @@ impl Worker {
         frame: Frame,
         now: Instant,
     ) -> bool {
-        self.watch.counts = bridge.sampling.as_ref().is_some_and(|view| view.flows);
-        (self.watch.samples, self.watch.snap) = (true, 0);
-        let mut alone = self.onward.spare();
+        self.observer.counts = bridge.sampling.as_ref().is_some_and(|view| view.flows);
+        (self.observer.samples, self.observer.snap) = (true, 0);
+        let mut alone = self.recirculation.spare();
         alone.put(frame);
         self.forward_all::<true>(bridge, from, &mut alone, now);
-        self.onward.give_back(alone);
-        self.watch.samples = false;
-        let departed = std::mem::take(&mut self.watch.departed);
-        departed.iter().any(|departure| departure.port == port)
+        self.recirculation.give_back(alone);
+        self.observer.samples = false;
+        let outputs = std::mem::take(&mut self.observer.outputs);
+        outputs.iter().any(|departure| departure.port == port)
     }
 
     /// Runs frames that are not sampled through the tables.
-    fn forward_passed_over(
+    fn forward_unsampled(
         &mut self,
         bridge: &BridgeProgram,
         from: PortKey,
         batch: &mut Batch,
         now: Instant,
     ) {
-        match self.watch.counts {
+        match self.observer.counts {
             false => self.forward_all::<false>(bridge, from, batch, now),
             true => self.forward_all::<true>(bridge, from, batch, now),
         }
@@ -141,10 +141,10 @@ impl Worker {
         let sets = bridge.sampling.as_ref().map(|view| view.sets.as_slice());
         if sets.is_none_or(|sets| sets.binary_search(&sample.collectors).is_err()) {
             self.shared.counters.count_reason(DropReason::NoCollector);
-        } else if self.watch.random.happens(sample.probability) {
+        } else if self.observer.random.happens(sample.probability) {
             let sampled = ActionSample::of(frame, from, sample);
             let event = WorkerEvent::SampledByRule(Box::new(sampled));
-            self.tell_if_roomy(event, WorkerDrop::SampleQueueFull);
+            self.report_if_room(event, WorkerDrop::SampleQueueFull);
         }
     }
 
@@ -159,7 +159,7 @@ impl Worker {
     ) -> bool {
         let fresh = || FrameSampler::new(view, seed(self.writer as u64, bridge.id.0, now));
         let sampler = self.samplers.entry(bridge.id).or_insert_with(fresh);
-        if !sampler.is_by(view) {
+        if !sampler.uses(view) {
             *sampler = FrameSampler::new(view, seed(self.writer as u64, bridge.id.0, now));
         }
         let mut any = false;
@@ -172,33 +172,34 @@ impl Worker {
 
     /// Records that frames leave unmodified, by this port only.
     pub(super) fn note_leaving(&mut self, port: PortNo, frames: &[Frame]) {
-        self.accounts.leave(port, frames.len());
+        self.flow_meters.set_output(port, frames.len());
         self.note_departures(port, frames);
     }
 
     fn note_departures(&mut self, port: PortNo, frames: &[Frame]) {
-        if !self.watch.samples {
+        if !self.observer.samples {
             return;
         }
-        let snap = self.watch.snap;
-        let departed = frames.iter().map(|frame| SampledOutput {
+        let snap = self.observer.snap;
+        let outputs = frames.iter().map(|frame| SampledOutput {
             port,
             frame: FrameExcerpt::of(frame, snap),
         });
-        self.watch.departed.extend(departed);
+        self.observer.outputs.extend(outputs);
     }
 
     /// Records the outputs of a frame, and its tag on each.
     pub(super) fn note_exits(&mut self, frame: &Frame, first: usize) {
         if let [.., last] = self.exits[first..] {
-            self.accounts.add_exits(self.exits.len() - first, last.port);
+            self.flow_meters
+                .add_exits(self.exits.len() - first, last.port);
         }
-        if !self.watch.samples {
+        if !self.observer.samples {
             return;
         }
         for place in first..self.exits.len() {
             let exit = self.exits[place];
-            if let Some(leaving) = self.as_it_leaves(frame, exit) {
+            if let Some(leaving) = self.egress_copy(frame, exit) {
                 self.note_departures(exit.port, std::slice::from_ref(&leaving));
                 self.pool.put(leaving);
             }

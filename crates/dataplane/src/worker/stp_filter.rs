@@ -15,15 +15,15 @@ use crate::stp_filter::BlockedPort;
 
 impl Worker {
     /// Drops frames of a blocked port, after learning if its state permits.
-    pub(super) fn hold_back(
+    pub(super) fn filter_blocked(
         &mut self,
         bridge: &BridgeProgram,
-        (from, passage): (PortKey, BlockedPort),
+        (from, blocked): (PortKey, BlockedPort),
         batch: &mut Batch,
         now: Instant,
     ) {
-        match passage {
-            BlockedPort::LearnOnly => self.learn_from(bridge, from, batch, now),
+        match blocked {
+            BlockedPort::LearnOnly => self.learn_and_drop(bridge, from, batch, now),
             BlockedPort::DropAll => {
                 for frame in batch.drain() {
                     self.drop_frame(frame, WorkerDrop::SpanningTree);
@@ -32,7 +32,7 @@ impl Worker {
         }
     }
 
-    fn learn_from(
+    fn learn_and_drop(
         &mut self,
         bridge: &BridgeProgram,
         from: PortKey,
@@ -41,17 +41,19 @@ impl Worker {
     ) {
         let runner = self.runner.take();
         let mut runner = runner.expect("it is put back at the end of each batch");
-        let ground = bridge.ground(from.port, now);
-        let words = self.onward.words();
+        let batch_context = bridge.batch_context(from.port, now);
+        let fields = self.recirculation.fields();
         {
-            let mut run = runner.begin_with_fields(ground, words.as_deref(), batch);
-            while let Some(fate) = run.next(&mut self.pool) {
-                match fate {
+            let mut run = runner.begin_with_fields(batch_context, fields.as_deref(), batch);
+            while let Some(outcome) = run.next(&mut self.pool) {
+                match outcome {
                     FrameOutcome::Forward(frames, _) => {
                         let frames = frames.iter_mut().map(std::mem::take);
                         frames.for_each(|frame| self.drop_frame(frame, WorkerDrop::SpanningTree));
                     }
-                    FrameOutcome::Verdict(verdict) => self.learn_of(bridge, from, verdict, now),
+                    FrameOutcome::Verdict(verdict) => {
+                        self.learn_from_verdict(bridge, from, verdict, now)
+                    }
                 }
             }
         }
@@ -59,36 +61,38 @@ impl Worker {
         batch.clear();
         self.shared
             .counters
-            .add_handed(runner.take_slow_path_packets());
+            .add_slow_path(runner.take_slow_path_packets());
         self.runner = Some(runner);
     }
 
     /// Reports the addresses and rules to learn from a frame, then drops it.
-    fn learn_of(
+    fn learn_from_verdict(
         &mut self,
         bridge: &BridgeProgram,
         from: PortKey,
         verdict: &mut Verdict,
         now: Instant,
     ) {
-        let knowledge = bridge.knowledge();
+        let normal_context = bridge.normal_context();
         let normal = verdict.egress.iter();
         let normal = normal.filter(|egress| matches!(egress.to, Destination::Normal));
         let links = normal.filter_map(|egress| {
             let bytes = verdict.frames[egress.frame].bytes();
             Some((Link::parse(bytes).ok()?, bytes))
         });
-        let news: Vec<_> = links
-            .filter_map(|(link, bytes)| knowledge.news((&link, bytes), from.port, Some(now)))
+        let addresses: Vec<_> = links
+            .filter_map(|(link, bytes)| {
+                normal_context.address_to_learn((&link, bytes), from.port, Some(now))
+            })
             .collect();
-        for address in news {
-            self.tell(
+        for address in addresses {
+            self.report(
                 WorkerEvent::Learn(from, address),
                 WorkerDrop::LearnQueueFull,
             );
         }
         for learned in verdict.learn_requests.drain(..) {
-            self.tell(
+            self.report(
                 WorkerEvent::LearnRule(from, Box::new(learned)),
                 WorkerDrop::LearnQueueFull,
             );

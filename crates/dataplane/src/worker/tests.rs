@@ -36,7 +36,7 @@ struct WorkerRig {
     publication: Arc<Publication>,
     pipeline: Pipeline,
     compiled: Classifier,
-    stations: FdbView,
+    fdb: FdbView,
     punts: Option<Arc<PuntTable>>,
     mirrors: Option<Arc<Mirrors>>,
     stp_filter: Option<Arc<StpFilter>>,
@@ -70,7 +70,7 @@ impl WorkerRig {
             publication,
             pipeline: Pipeline::new(Limits::default(), 1),
             compiled: Classifier::new(),
-            stations: FdbView::default(),
+            fdb: FdbView::default(),
             punts: None,
             mirrors: None,
             stp_filter: None,
@@ -133,7 +133,7 @@ impl WorkerRig {
             id: BRIDGE,
             pipeline: self.pipeline.clone(),
             compiled: self.compiled.publish(&self.pipeline),
-            stations: self.stations.clone(),
+            fdb: self.fdb.clone(),
             multicast: None,
             switching: None,
             punts: self.punts.clone(),
@@ -224,7 +224,7 @@ fn expensive_queue_is_polled_less_while_others_are_polled() {
     let mut rig = WorkerRig::new(&[(1, &[Action::output(PortNo(2))])]);
     let looks = Arc::new(AtomicUsize::new(0));
     rig.add_queue(4, Box::new(ExpensiveQueue(Arc::clone(&looks))));
-    let turns = 3 * (usize::from(SPARED) + 1);
+    let turns = 3 * (usize::from(SKIP_TURNS) + 1);
     for _ in 0..turns {
         rig.worker.turn(Instant::START);
     }
@@ -267,7 +267,7 @@ fn normal_floods_unknown_and_forwards_known_addresses() {
     assert_eq!((from, address.mac), (key(1), MacAddr::from_u64(1)));
     let mut table = ForwardingDatabase::new(8, AGEING_TIME);
     table.learn(address, from.port, Instant::START);
-    rig.stations = table.view();
+    rig.fdb = table.view();
     rig.publish();
     assert_eq!(rig.pass(2, 1), [1]);
 }
@@ -404,7 +404,7 @@ fn deferred_counters_are_flushed_before_a_rest() {
     assert_eq!(counted_of(all, no_frames), [later, 64]);
     let newer = |rig: &mut WorkerRig| {
         rig.publish();
-        rig.worker.catch_up(Instant::START);
+        rig.worker.process_news(Instant::START);
     };
     assert_eq!(counted_of(all, newer), [later, 64]);
     let rest =
@@ -414,7 +414,7 @@ fn deferred_counters_are_flushed_before_a_rest() {
     let gives_way = |pays: bool, rig: &mut WorkerRig| {
         let progress = Arc::clone(&rig.worker.shared.progress);
         rig.worker
-            .give_way(pays, || assert_eq!(progress.is_resting(), pays));
+            .yield_core(pays, || assert_eq!(progress.is_resting(), pays));
     };
     assert_eq!(counted_of(all, |rig| gives_way(true, rig)), [later, 64]);
     assert_eq!(counted_of(all, |rig| gives_way(false, rig)), [later, later]);
@@ -465,8 +465,8 @@ fn packet_ins_above_the_rate_are_counted_only() {
     for _ in 0..5 {
         assert_eq!(rig.pass(1, 9), [2]);
     }
-    let told = [("packet_in_sent", 2), ("packet_in_policed", 3)];
-    assert_eq!(rig.policing.counters.read(), told);
+    let sent = [("packet_in_sent", 2), ("packet_in_policed", 3)];
+    assert_eq!(rig.policing.counters.read(), sent);
     assert_eq!(rig.drops(), []);
     assert_eq!(std::iter::from_fn(|| rig.events.pop().ok()).count(), 2);
 }

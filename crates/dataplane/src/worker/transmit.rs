@@ -73,7 +73,7 @@ impl Worker {
         if slot.inner.is_some() || slot.terminates {
             return self.depart(key);
         }
-        if slot.policing.policer.touches_egress() {
+        if slot.policing.policer.has_egress_policy() {
             self.limit_out(key);
         }
         let Some(slot) = self.slots.find(key) else {

@@ -28,7 +28,7 @@ use config::TunnelConfig;
 struct Encapsulation<'a> {
     tunnel: &'a TunnelConfig,
     outer: OuterHeaders,
-    shim: TunnelHeader,
+    tunnel_header: TunnelHeader,
     egress_ports: (u16, u16),
     by: PortKey,
 }
@@ -40,17 +40,17 @@ impl Worker {
         program: &Program,
         exit: PortKey,
         tunnel: &TunnelConfig,
-        passage: &mut RecirculatedBatch,
+        transit: &mut RecirculatedBatch,
     ) {
         let none = PipelineFields::new(PortNo::ANY);
-        let words = passage.words.as_deref().unwrap_or(&none);
-        match self.prepare(program, exit, tunnel, words) {
-            Err(reason) => self.give_up(&mut passage.frames, reason),
-            Ok(mut wrapping) => {
+        let fields = transit.fields.as_deref().unwrap_or(&none);
+        match self.prepare(program, exit, tunnel, fields) {
+            Err(reason) => self.drop_batch(&mut transit.frames, reason),
+            Ok(mut encapsulation) => {
                 let counted = [Counter::TxPackets, Counter::TxBytes];
-                self.count(exit, counted, &passage.frames);
-                for frame in passage.frames.drain() {
-                    self.wrap_all(exit, &mut wrapping, frame);
+                self.count(exit, counted, &transit.frames);
+                for frame in transit.frames.drain() {
+                    self.encapsulate_segments(exit, &mut encapsulation, frame);
                 }
             }
         }
@@ -62,13 +62,13 @@ impl Worker {
         program: &Program,
         exit: PortKey,
         tunnel: &'a TunnelConfig,
-        words: &PipelineFields,
+        fields: &PipelineFields,
     ) -> Result<Encapsulation<'a>, WorkerDrop> {
         let underlay = &program.underlay;
         let bridge = program.bridge(exit.bridge).ok_or(WorkerDrop::NoBridge)?;
-        let ends = tunnels::ends(tunnel, words).ok_or(WorkerDrop::TunnelNoRemote)?;
+        let ends = tunnels::endpoints(tunnel, fields).ok_or(WorkerDrop::TunnelNoRemote)?;
         let ports_of_host = underlay.ports_of_host.values();
-        let mut own = ports_of_host.flat_map(|ground| &ground.addresses);
+        let mut own = ports_of_host.flat_map(|host_port| &host_port.addresses);
         if own.any(|address| *address == ends.remote) {
             return Err(WorkerDrop::TunnelToSelf);
         }
@@ -80,24 +80,29 @@ impl Worker {
             source,
         } = hop;
         let Some(station) = underlay.neighbours.get(&(by, next)) else {
-            self.tell(WorkerEvent::Resolve(by, next), WorkerDrop::LearnQueueFull);
+            self.report(WorkerEvent::Resolve(by, next), WorkerDrop::LearnQueueFull);
             return Err(WorkerDrop::TunnelNoNeighbour);
         };
         let local: IpAddr = ends.local.unwrap_or(source);
         Ok(Encapsulation {
             tunnel,
             outer: tunnels::outer(tunnel, (mac, *station), (local, ends.remote)),
-            shim: tunnels::shim(tunnel, words, &bridge.pipeline),
+            tunnel_header: tunnels::tunnel_header(tunnel, fields, &bridge.pipeline),
             egress_ports: underlay.egress_ports,
             by,
         })
     }
 
     /// Encapsulates a frame, or its segments.
-    fn wrap_all(&mut self, exit: PortKey, wrapping: &mut Encapsulation<'_>, mut frame: Frame) {
+    fn encapsulate_segments(
+        &mut self,
+        exit: PortKey,
+        encapsulation: &mut Encapsulation<'_>,
+        mut frame: Frame,
+    ) {
         if frame.offload.segmentation.is_none() {
             frame.complete_checksum();
-            return self.wrap(exit, wrapping, frame);
+            return self.encapsulate_frame(exit, encapsulation, frame);
         }
         let mut segments = std::mem::take(&mut self.segments);
         let cut = segment(&frame, &mut self.pool, &mut segments);
@@ -106,29 +111,40 @@ impl Worker {
             self.shared.counters.count(WorkerDrop::NoBuffer);
         }
         for segment in segments.drain(..) {
-            self.wrap(exit, wrapping, segment);
+            self.encapsulate_frame(exit, encapsulation, segment);
         }
         self.segments = segments;
     }
 
-    fn wrap(&mut self, exit: PortKey, wrapping: &mut Encapsulation<'_>, mut frame: Frame) {
-        let within = tunnels::within(frame.bytes());
-        let Some(skip) = dress_down(wrapping, &within) else {
+    fn encapsulate_frame(
+        &mut self,
+        exit: PortKey,
+        encapsulation: &mut Encapsulation<'_>,
+        mut frame: Frame,
+    ) {
+        let within = tunnels::inner_headers(frame.bytes());
+        let Some(skip) = payload_offset(encapsulation, &within) else {
             return self.drop_frame(frame, WorkerDrop::TunnelPayload);
         };
-        let outer = &mut wrapping.outer;
-        (outer.tos, outer.ttl) = tunnels::around(wrapping.tunnel, &within);
+        let outer = &mut encapsulation.outer;
+        (outer.tos, outer.ttl) = tunnels::outer_tos_ttl(encapsulation.tunnel, &within);
         if let OuterTransport::Udp { src, .. } = &mut outer.upper {
-            *src = tunnels::source_port(frame.bytes(), &within, wrapping.egress_ports);
+            *src = tunnels::source_port(frame.bytes(), &within, encapsulation.egress_ports);
         }
-        if wrapping.tunnel.sequenced {
+        if encapsulation.tunnel.sequenced {
             let number = self.numbers.entry(exit).or_default();
-            wrapping.shim.sequence = Some(*number);
+            encapsulation.tunnel_header.sequence = Some(*number);
             *number = number.wrapping_add(1);
         }
-        let done = tunnel::encapsulate(&mut frame, skip, outer, &wrapping.shim, &mut self.pool);
+        let done = tunnel::encapsulate(
+            &mut frame,
+            skip,
+            outer,
+            &encapsulation.tunnel_header,
+            &mut self.pool,
+        );
         match done {
-            Ok(()) => self.onward.enter(wrapping.by, &None, frame),
+            Ok(()) => self.recirculation.enter(encapsulation.by, &None, frame),
             Err(_) => self.drop_frame(frame, WorkerDrop::TunnelTooLong),
         }
     }
@@ -139,32 +155,32 @@ impl Worker {
         &mut self,
         program: &Program,
         at: PortKey,
-        ground: &UnderlayPort,
+        host_port: &UnderlayPort,
         frames: &mut Batch,
     ) {
-        let mut hosts = self.onward.spare();
+        let mut to_host = self.recirculation.spare();
         for frame in frames.drain() {
-            match judge(program, ground, &frame) {
-                Some((protocol, found)) => self.unwrap_from(program, &found, protocol, frame),
-                None => hosts.put(frame),
+            match classify(program, host_port, &frame) {
+                Some((protocol, packet)) => self.deliver_inner(program, &packet, protocol, frame),
+                None => to_host.put(frame),
             }
         }
-        if !hosts.is_empty() {
-            self.send_to_host(at, &mut hosts);
+        if !to_host.is_empty() {
+            self.send_to_host(at, &mut to_host);
         }
-        self.onward.give_back(hosts);
+        self.recirculation.give_back(to_host);
     }
 
     /// Decapsulates tunnel packets that an interface of the host received, and recirculates their
     /// frames. All other packets are copies of packets that the host has, and are dropped.
-    pub(super) fn take_from_host(&mut self, program: &Program, at: PortKey, frames: &mut Batch) {
-        let Some(ground) = program.underlay.ports_of_host.get(&at) else {
+    pub(super) fn receive_from_host(&mut self, program: &Program, at: PortKey, frames: &mut Batch) {
+        let Some(host_port) = program.underlay.ports_of_host.get(&at) else {
             let count = frames.len();
             return frames.release(count, &mut self.pool);
         };
         for frame in frames.drain() {
-            match judge(program, ground, &frame) {
-                Some((protocol, found)) => self.unwrap_from(program, &found, protocol, frame),
+            match classify(program, host_port, &frame) {
+                Some((protocol, packet)) => self.deliver_inner(program, &packet, protocol, frame),
                 None => self.pool.put(frame),
             }
         }
@@ -172,87 +188,91 @@ impl Worker {
 
     fn send_to_host(&mut self, at: PortKey, frames: &mut Batch) {
         let Some(slot) = self.slots.find(at) else {
-            return self.give_up(frames, WorkerDrop::NoPort);
+            return self.drop_batch(frames, WorkerDrop::NoPort);
         };
         let sent = slot.queue.send(frames, &mut self.pool);
-        self.give_up(frames, WorkerDrop::PortFull);
+        self.drop_batch(frames, WorkerDrop::PortFull);
         if let Err(error) = sent {
             self.retire(at, error);
         }
     }
 
-    fn unwrap_from(
+    fn deliver_inner(
         &mut self,
         program: &Program,
-        found: &TunnelPacket,
+        packet: &TunnelPacket,
         protocol: TunnelProtocol,
         mut frame: Frame,
     ) {
-        match open(program, found, protocol, &mut frame) {
+        match decapsulate(program, packet, protocol, &mut frame) {
             Err(reason) => self.drop_frame(frame, reason),
-            Ok((port, words)) => {
+            Ok((port, fields)) => {
                 let counted = [Counter::RxPackets, Counter::RxBytes];
                 self.count(port, counted, std::slice::from_ref(&frame));
-                self.onward.enter(port, &Some(words), frame);
+                self.recirculation.enter(port, &Some(fields), frame);
             }
         }
     }
 }
 
 /// Parses a tunnel packet to the host, and returns its protocol; none for other packets.
-fn judge(
+fn classify(
     program: &Program,
-    ground: &UnderlayPort,
+    host_port: &UnderlayPort,
     frame: &Frame,
 ) -> Option<(TunnelProtocol, TunnelPacket)> {
-    let found = tunnel::parse_outer(frame.bytes())?;
-    if found.outer.eth_dst != ground.mac {
+    let packet = tunnel::parse_outer(frame.bytes())?;
+    if packet.outer.eth_dst != host_port.mac {
         return None;
     }
-    match program.underlay.judge(ground, &found) {
-        HostPacket::Tunnel(protocol) => Some((protocol, found)),
+    match program.underlay.classify(host_port, &packet) {
+        HostPacket::Tunnel(protocol) => Some((protocol, packet)),
         HostPacket::Host => None,
     }
 }
 
 /// Decapsulates a packet. Returns the tunnel port and the pipeline fields of the frame.
-fn open(
+fn decapsulate(
     program: &Program,
-    found: &TunnelPacket,
+    packet: &TunnelPacket,
     protocol: TunnelProtocol,
     frame: &mut Frame,
 ) -> Result<(PortKey, Arc<PipelineFields>), WorkerDrop> {
-    let shim = tunnel::decapsulate(frame, found, protocol).map_err(|error| match error {
-        TunnelError::Payload => WorkerDrop::TunnelPayload,
-        TunnelError::TooLong => WorkerDrop::TunnelTooLong,
-        TunnelError::Truncated | TunnelError::Unknown | TunnelError::Checksum => {
-            WorkerDrop::TunnelMalformed
-        }
-    })?;
-    let port = program.underlay.find(found, &shim);
+    let tunnel_header =
+        tunnel::decapsulate(frame, packet, protocol).map_err(|error| match error {
+            TunnelError::Payload => WorkerDrop::TunnelPayload,
+            TunnelError::TooLong => WorkerDrop::TunnelTooLong,
+            TunnelError::Truncated | TunnelError::Unknown | TunnelError::Checksum => {
+                WorkerDrop::TunnelMalformed
+            }
+        })?;
+    let port = program.underlay.find(packet, &tunnel_header);
     let port = port.ok_or(WorkerDrop::TunnelNoPort)?;
     let bridge = program.bridge(port.bridge).ok_or(WorkerDrop::NoBridge)?;
-    let words = tunnels::told(&found.outer, &shim, &bridge.pipeline);
-    let words = words.ok_or(WorkerDrop::TunnelOption)?;
-    if !tunnels::dress(frame, shim.payload) {
+    let fields = tunnels::decapsulated_fields(&packet.outer, &tunnel_header, &bridge.pipeline);
+    let fields = fields.ok_or(WorkerDrop::TunnelOption)?;
+    if !tunnels::add_ethernet_header(frame, tunnel_header.payload) {
         return Err(WorkerDrop::TunnelTooLong);
     }
-    match tunnels::tell_congestion(frame, &found.outer) {
-        true => Ok((port, Arc::new(words))),
+    match tunnels::copy_congestion_mark(frame, &packet.outer) {
+        true => Ok((port, Arc::new(fields))),
         false => Err(WorkerDrop::TunnelCongested),
     }
 }
 
 /// Returns the number of leading bytes that the tunnel does not carry; none if it does not carry
 /// the frame.
-fn dress_down(wrapping: &mut Encapsulation<'_>, within: &tunnels::InnerHeaders) -> Option<u16> {
-    if !wrapping.tunnel.is_layer3 {
+fn payload_offset(
+    encapsulation: &mut Encapsulation<'_>,
+    within: &tunnels::InnerHeaders,
+) -> Option<u16> {
+    if !encapsulation.tunnel.is_layer3 {
         return within.payload_at.map(|_| 0);
     }
     if within.tagged {
         return None;
     }
-    let payload = tunnels::bare_payload(within.eth_type, wrapping.tunnel.protocol)?;
-    wrapping.shim.payload = TunnelPayload::Packet(payload);
+    let payload = tunnels::bare_payload(within.eth_type, encapsulation.tunnel.protocol)?;
+    encapsulation.tunnel_header.payload = TunnelPayload::Packet(payload);
     u16::try_from(within.payload_at?).ok()
 }

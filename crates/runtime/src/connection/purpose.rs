@@ -8,7 +8,7 @@ use openflow::{ChannelOptions, VersionSet};
 
 use crate::snoop::{Ear, Talk};
 use config::ControllerOptions;
-use switch::connection::Kind;
+use switch::connection::ConnectionKind;
 
 /// Longer than any switch runs: a peer that is never asked whether it is there.
 const NEVER: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
@@ -64,7 +64,7 @@ pub(crate) struct Purpose {
     /// Its bridge, by name.
     pub(crate) bridge: Arc<str>,
     /// What the peer is to the bridge.
-    pub(crate) kind: Kind,
+    pub(crate) kind: ConnectionKind,
     /// Where the peer is met, if the bridge goes there.
     pub(crate) uri: Option<Arc<str>>,
     /// How the bridge speaks with it.
@@ -86,6 +86,6 @@ impl Purpose {
 
     /// Who listens in on one way of the connection: on controllers, not on tools.
     pub(super) fn ear(&self) -> Option<Ear> {
-        (self.kind == Kind::Primary).then(|| Ear::new(self.speaking.talk()))
+        (self.kind == ConnectionKind::Primary).then(|| Ear::new(self.speaking.talk()))
     }
 }

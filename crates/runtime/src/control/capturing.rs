@@ -163,8 +163,8 @@ impl Session {
 }
 
 fn size(record: &CaptureRecord) -> usize {
-    let left = record.left.iter().map(|left| left.frame.bytes.len());
-    RECORD_COST + record.came.bytes.len() + left.sum::<usize>()
+    let outputs = record.outputs.iter().map(|output| output.frame.bytes.len());
+    RECORD_COST + record.ingress.bytes.len() + outputs.sum::<usize>()
 }
 
 impl Control {
@@ -218,24 +218,24 @@ fn told(record: &CaptureRecord, started: Duration, snaplen: usize) -> Captured {
         let bytes = &snap.bytes[..snap.bytes.len().min(snaplen)];
         Snapped::new(bytes, snap.length, snap.segments)
     };
-    let rules = record.met.iter().map(|met| RuleTaken {
-        table: met.table.0,
-        rule: met.rule.as_ref().map(|rule| RuleName {
+    let rules = record.lookups.iter().map(|lookup| RuleTaken {
+        table: lookup.table.0,
+        rule: lookup.rule.as_ref().map(|rule| RuleName {
             priority: rule.priority,
             cookie: rule.cookie.0,
             matching: rule.matching.to_string(),
         }),
     });
-    let exits = record.left.iter().map(|left| Exit {
-        port: left.port.to_string(),
-        frame: snap(&left.frame),
-        rules: left.met,
+    let exits = record.outputs.iter().map(|output| Exit {
+        port: output.port.to_string(),
+        frame: snap(&output.frame),
+        rules: output.lookups,
     });
     let at = started + record.at.since(Instant::START);
     Captured {
         time_ns: u64::try_from(at.as_nanos()).unwrap_or(u64::MAX),
         port: record.from.port.to_string(),
-        frame: snap(&record.came),
+        frame: snap(&record.ingress),
         rules: rules.collect(),
         exits: exits.collect(),
         drops: record
@@ -264,13 +264,13 @@ mod tests {
                 bridge: BRIDGE,
                 port: PortNo(1),
             },
-            came: FrameSnapshot {
+            ingress: FrameSnapshot {
                 bytes: vec![0; bytes],
                 length: bytes,
                 segments: 1,
             },
-            met: Vec::new(),
-            left: Vec::new(),
+            lookups: Vec::new(),
+            outputs: Vec::new(),
             drops: Vec::new(),
         }
     }

@@ -50,7 +50,7 @@ impl Control {
             };
             for worker in &mut self.tools.workers {
                 let command = WorkerCommand::RemovePort(*key, back.clone());
-                worker.handle.tell_surely(command);
+                worker.handle.send_reliably(command);
             }
             self.carry_out(key.bridge, effects, &mut None);
         }

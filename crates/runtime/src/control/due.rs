@@ -12,7 +12,7 @@ impl Control {
         for (id, site) in &mut self.sites {
             let mut effects = Vec::new();
             site.bridge.handle_timeout(now);
-            site.bridge.speak_to_others(now, &mut effects);
+            site.bridge.run_protocols(now, &mut effects);
             if site.bridge.poll_bonds() | site.bridge.poll_tree() {
                 self.tools.news.notify_one();
             }

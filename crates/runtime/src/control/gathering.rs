@@ -48,7 +48,7 @@ impl Control {
         let counts = self.counters.read().into_iter();
         let mut sites: Vec<_> = self.sites.values().collect();
         sites.sort_by_key(|site| site.bridge.name());
-        let snapshot = |site: &&Site| (site.bridge.rules(), site.bridge.stations().view());
+        let snapshot = |site: &&Site| (site.bridge.rules(), site.bridge.fdb().view());
         let workers = self.tools.workers.iter();
         Gathered {
             telemetry: Telemetry {
@@ -100,14 +100,14 @@ impl Gathered {
 }
 
 fn worker((core, counters): &(usize, Arc<WorkerCounters>)) -> WorkerTelemetry {
-    let work = counters.work();
+    let work = counters.usage();
     WorkerTelemetry {
         core: *core,
         busy_ns: u64::try_from(work.busy.as_nanos()).unwrap_or(u64::MAX),
         batches: work.batches,
         frames: work.frames,
         drops: not_zero(counters.drops()),
-        interpreted: not_zero(counters.interpreted()),
+        interpreted: not_zero(counters.slow_path_by_reason()),
     }
 }
 

@@ -140,7 +140,7 @@ impl Control {
                 counters: std::sync::Arc::default(),
             };
             let command = WorkerCommand::AddPort(key_of(index), queue, policing);
-            worker.handle.tell_surely(command);
+            worker.handle.send_reliably(command);
         }
         let name = name.to_string();
         let port = HostPort {
@@ -156,7 +156,7 @@ impl Control {
         let (back, returned) = channel();
         for worker in &mut self.tools.workers {
             let command = WorkerCommand::RemovePort(key_of(index), back.clone());
-            worker.handle.tell_surely(command);
+            worker.handle.send_reliably(command);
         }
         drop(back);
         let mut queues = Vec::new();

@@ -11,7 +11,7 @@ use crate::facts::{BridgeFacts, ControllerFacts, Facts, PortFacts, TreeFacts};
 use crate::handle::ControlHandle;
 use config::ControllerConfig;
 use control_api::RunDir;
-use switch::bridge::Spanning;
+use switch::bridge::BridgeSpanningTree;
 
 impl Control {
     /// Where sockets are made.
@@ -88,7 +88,7 @@ fn facts_of(site: &Site, now: Instant) -> BridgeFacts {
     }
 }
 
-fn tree_facts(site: &Site, spanning: &Spanning, now: Instant) -> TreeFacts {
+fn tree_facts(site: &Site, spanning: &BridgeSpanningTree, now: Instant) -> TreeFacts {
     let (config, tree) = (spanning.config(), spanning.tree());
     let entries: BTreeMap<_, _> = site.bridge.ports().collect();
     let ports = config.ports.iter().filter_map(|(number, port)| {

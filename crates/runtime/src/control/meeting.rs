@@ -15,7 +15,7 @@ use crate::peers::{Listener, connect, listen};
 use crate::rundir::SocketFile;
 use crate::{snoop, unixctl};
 use config::{ControllerConfig, ControllerOptions, ListenAddress};
-use switch::connection::Kind;
+use switch::connection::ConnectionKind;
 
 impl Control {
     /// Goes to a controller, again and again; not yet, while rules are to be restored.
@@ -28,7 +28,7 @@ impl Control {
         let uri = controller.target.to_string();
         let purpose = Purpose {
             bridge: Arc::from(bridge),
-            kind: Kind::Primary,
+            kind: ConnectionKind::Primary,
             uri: Some(uri.as_str().into()),
             speaking: site.speaking.clone(),
             tuning: controller.options,
@@ -230,7 +230,7 @@ impl Control {
     ) -> ListenSite {
         let purpose = Purpose {
             bridge: Arc::from(bridge),
-            kind: Kind::Service,
+            kind: ConnectionKind::Service,
             uri: None,
             speaking: speaking.clone(),
             tuning,

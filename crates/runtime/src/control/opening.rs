@@ -200,7 +200,7 @@ impl Control {
         for (worker, queue) in self.tools.workers.iter_mut().zip(queues) {
             worker
                 .handle
-                .tell_surely(WorkerCommand::AddPort(key, queue, port.add_policing()));
+                .send_reliably(WorkerCommand::AddPort(key, queue, port.add_policing()));
         }
         site.tell_queues(key.port, now);
         self.carry_out(key.bridge, effects, &mut None);

@@ -27,13 +27,13 @@ impl Control {
         // Frames meet no bridge until its rules are there.
         let sites = sites.filter(|_| !self.flow_restore_wait);
         let bridges = sites.map(|(id, site)| {
-            let (pipeline, compiled, stations) = site.bridge.snapshot();
+            let (pipeline, compiled, fdb) = site.bridge.snapshot();
             let switching = site.bridge.switching().cloned();
             BridgeProgram {
                 id: *id,
                 pipeline,
                 compiled,
-                stations,
+                fdb,
                 multicast: site.bridge.multicast_view(),
                 switching,
                 punts: site.bridge.punts().cloned(),
@@ -78,7 +78,7 @@ impl Control {
 
     /// Does what waited for the workers, as far as they are.
     pub(super) fn settle_passed(&mut self) {
-        for old in self.publisher.let_go(handles(&self.tools.workers)) {
+        for old in self.publisher.take_unused(handles(&self.tools.workers)) {
             if old.is_large {
                 self.tools.reaper.free(Box::new(old.program));
             }

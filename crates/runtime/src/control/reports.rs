@@ -35,7 +35,7 @@ impl Control {
             }
             WorkerEvent::Learn(key, address) => {
                 if let Some(site) = self.sites.get_mut(&key.bridge) {
-                    site.bridge.handle_station(address, key.port, now);
+                    site.bridge.handle_address(address, key.port, now);
                 }
             }
             WorkerEvent::LearnRule(key, learned) => {

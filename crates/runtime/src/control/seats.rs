@@ -183,7 +183,7 @@ impl Control {
             purpose,
         };
         let command = WorkerCommand::Exchange(Box::new(exchange));
-        self.tools.workers[worker].handle.tell_surely(command);
+        self.tools.workers[worker].handle.send_reliably(command);
     }
 
     /// Does what queues are for that workers have given back.

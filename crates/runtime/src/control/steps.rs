@@ -148,7 +148,7 @@ impl Control {
                 self.equip(&bridge, port, equipment)
             }
             ConfigStep::SetTable(bridge, table, config) => {
-                self.at(&bridge, |site| site.bridge.furnish(table, &config));
+                self.at(&bridge, |site| site.bridge.configure_table(table, &config));
             }
             ConfigStep::SetPolicing(bridge, policing) => {
                 self.at(&bridge, |site| site.set_policing(policing))

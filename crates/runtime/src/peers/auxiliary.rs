@@ -15,7 +15,7 @@ use tokio::task::JoinSet;
 
 use super::{Exchange, Peer, Visits, in_time};
 use crate::connection::{Ending, Purpose, Speaking};
-use switch::connection::{Auxiliary, ConnectionId, Kind};
+use switch::connection::{Auxiliary, ConnectionId, ConnectionKind};
 
 /// How a controller was reached, so that it can be in the same way again.
 #[derive(Clone)]
@@ -58,7 +58,7 @@ async fn attend(
     if let (Ok(way), Ok(version @ (Version::V13 | Version::V14 | Version::V15))) = (way, up.await) {
         for number in 1..=count {
             let purpose = Purpose {
-                kind: Kind::Auxiliary(Auxiliary { main, number }),
+                kind: ConnectionKind::Auxiliary(Auxiliary { main, number }),
                 uri: None,
                 speaking: Speaking::like(ChannelOptions {
                     versions: VersionSet::only(version),

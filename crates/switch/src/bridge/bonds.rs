@@ -25,15 +25,15 @@ const REVERSE_REQUEST: u16 = 3;
 
 /// All bonds of a bridge, by the names of their ports.
 pub(crate) struct Bonds {
-    bonds: BTreeMap<String, Bonded>,
+    bonds: BTreeMap<String, BridgeBond>,
     /// Number of threads that send, the control thread last.
     writers: usize,
     /// The active member and the LACP state of the members at the last [`Bridge::poll_bonds`].
-    told: Vec<(Option<PortNo>, Vec<bool>)>,
+    reported: Vec<(Option<PortNo>, Vec<bool>)>,
 }
 
 /// A bond.
-pub struct Bonded {
+pub struct BridgeBond {
     config: BondConfig,
     bond: Bond,
     lacp: Option<LacpGroup>,
@@ -48,7 +48,7 @@ impl Bonds {
         Self {
             bonds: BTreeMap::new(),
             writers,
-            told: Vec::new(),
+            reported: Vec::new(),
         }
     }
 
@@ -57,18 +57,18 @@ impl Bonds {
         self.writers - 1
     }
 
-    fn of(&self, member: PortNo) -> Option<&Bonded> {
+    fn of(&self, member: PortNo) -> Option<&BridgeBond> {
         let mut bonds = self.bonds.values();
         bonds.find(|bonded| bonded.has(member))
     }
 }
 
-impl Bonded {
+impl BridgeBond {
     fn new(config: BondConfig, writers: usize, now: Instant) -> Self {
         let mut bond = Bond::new(settings(&config));
         bond.configure(settings(&config), &numbers(&config), now);
         let state = BondState {
-            home: home(&config),
+            fdb_port: fdb_port(&config),
             view: bond.view(),
             loads: BondLoads::new(writers),
             recent_sources: Arc::default(),
@@ -111,31 +111,31 @@ impl Bonded {
     fn configure(&mut self, config: &BondConfig, now: Instant) {
         if self.config != *config {
             self.config = config.clone();
-            self.state.home = home(config);
+            self.state.fdb_port = fdb_port(config);
             self.bond.configure(settings(config), &numbers(config), now);
         }
     }
 
     /// Starts, updates or stops LACP by the configuration. `address` is the default system address.
-    fn speak(&mut self, address: MacAddr) {
-        let Some(asked) = self.config.lacp else {
+    fn configure_lacp(&mut self, address: MacAddr) {
+        let Some(lacp) = self.config.lacp else {
             self.lacp = None;
             return;
         };
         let system = LacpSystem {
-            priority: asked.priority,
-            address: asked.system.unwrap_or(address),
+            priority: lacp.priority,
+            address: lacp.system.unwrap_or(address),
         };
         let settings = lacp::LacpSettings {
-            activity: asked.activity,
-            is_fast: asked.is_fast,
+            activity: lacp.activity,
+            is_fast: lacp.is_fast,
             system,
             lacp_fallback: self.config.lacp_fallback,
             aggregates: self.config.members.len() > 1,
         };
         let members = &self.config.members;
         let number = |port: PortNo| u16::try_from(port.0).unwrap_or(u16::MAX);
-        let key = number(self.state.home);
+        let key = number(self.state.fdb_port);
         let ports = members.iter().map(|member| {
             let settings = lacp::LacpPortSettings {
                 number: member.lacp.number.unwrap_or_else(|| number(member.port)),
@@ -150,7 +150,7 @@ impl Bonded {
     }
 
     /// Restores the member that was active before a restart, once it is a port.
-    fn recall(&mut self, has: impl Fn(PortNo, MacAddr) -> bool) {
+    fn restore_active(&mut self, has: impl Fn(PortNo, MacAddr) -> bool) {
         let Some(address) = self
             .config
             .last_active
@@ -166,7 +166,7 @@ impl Bonded {
 
     /// Updates carriers and runs due timers. The last active member is first, because the bond
     /// activates the first member with a carrier at once while none is active.
-    fn look(&mut self, has_carrier: impl Fn(PortNo) -> bool, now: Instant) {
+    fn poll(&mut self, has_carrier: impl Fn(PortNo) -> bool, now: Instant) {
         let last = self.bond.last_active();
         let (first, others): (Vec<_>, Vec<_>) = self
             .config
@@ -217,7 +217,7 @@ impl Bonded {
     }
 
     /// Returns the state that the database shows.
-    fn standing(&self) -> (Option<PortNo>, Vec<bool>) {
+    fn reported_state(&self) -> (Option<PortNo>, Vec<bool>) {
         let members = self.config.members.iter();
         let heard = members.filter_map(|member| self.is_current(member.port));
         (self.bond.active(), heard.collect())
@@ -237,7 +237,7 @@ impl Bridge {
         for port in ports {
             let Some(config) = &port.bond else { continue };
             let bonded = self.bonds.bonds.entry(port.name.clone());
-            let bonded = bonded.or_insert_with(|| Bonded::new(config.clone(), writers, now));
+            let bonded = bonded.or_insert_with(|| BridgeBond::new(config.clone(), writers, now));
             bonded.configure(config, now);
         }
         self.publish_bonds();
@@ -245,7 +245,7 @@ impl Bridge {
     }
 
     /// Returns the bonds, by the names of their ports.
-    pub fn bonds(&self) -> impl Iterator<Item = (&str, &Bonded)> {
+    pub fn bonds(&self) -> impl Iterator<Item = (&str, &BridgeBond)> {
         let bonds = self.bonds.bonds.iter();
         let bonds = bonds.filter(|(_, bonded)| !bonded.config.is_single_member);
         bonds.map(|(name, bonded)| (name.as_str(), bonded))
@@ -253,11 +253,14 @@ impl Bridge {
 
     /// Passes the bytes sent to all bonds.
     pub fn take_loads(&mut self) {
-        self.bonds.bonds.values_mut().for_each(Bonded::take_loads);
+        self.bonds
+            .bonds
+            .values_mut()
+            .for_each(BridgeBond::take_loads);
     }
 
     /// Returns the ports that run LACP, bonds or not, by name.
-    pub fn lacp_ports(&self) -> impl Iterator<Item = (&str, &Bonded, &LacpGroup)> {
+    pub fn lacp_ports(&self) -> impl Iterator<Item = (&str, &BridgeBond, &LacpGroup)> {
         let all = self.bonds.bonds.iter();
         all.filter_map(|(name, bonded)| Some((name.as_str(), bonded, bonded.lacp()?)))
     }
@@ -277,43 +280,43 @@ impl Bridge {
     }
 
     /// Returns a bond by the name of its port.
-    pub fn bond_mut(&mut self, name: &str) -> Option<&mut Bonded> {
+    pub fn bond_mut(&mut self, name: &str) -> Option<&mut BridgeBond> {
         let bonded = self.bonds.bonds.get_mut(name);
         bonded.filter(|bonded| !bonded.config.is_single_member)
     }
 
     /// Returns whether an active member or an LACP state changed since the last call.
     pub fn poll_bonds(&mut self) -> bool {
-        let bonds = || self.bonds.bonds.values().map(Bonded::standing);
-        if self.bonds.told.iter().cloned().eq(bonds()) {
+        let bonds = || self.bonds.bonds.values().map(BridgeBond::reported_state);
+        if self.bonds.reported.iter().cloned().eq(bonds()) {
             return false;
         }
-        self.bonds.told = bonds().collect();
+        self.bonds.reported = bonds().collect();
         true
     }
 
     /// Runs the bonds: carriers, timers and LACP. Pushes the frames to send.
-    pub(super) fn look_after_bonds(&mut self, now: Instant, effects: &mut Vec<Effect>) {
+    pub(super) fn run_bonds(&mut self, now: Instant, effects: &mut Vec<Effect>) {
         if self.bonds.bonds.is_empty() {
             return;
         }
         let local = self.ports.get(&PortNo::LOCAL);
         let address = local.map_or_else(MacAddr::default, |local| local.desc.hw_addr);
         let ports = &self.ports;
-        let (mut is_news, mut moved) = (false, Vec::new());
+        let (mut view_changed, mut failed_over) = (false, Vec::new());
         for (name, bonded) in &mut self.bonds.bonds {
-            bonded.speak(address);
-            bonded.recall(|port, address| {
+            bonded.configure_lacp(address);
+            bonded.restore_active(|port, address| {
                 let entry = ports.get(&port);
                 entry.is_some_and(|entry| entry.desc.hw_addr == address)
             });
-            bonded.look(|port| ports.get(&port).is_some_and(has_carrier), now);
+            bonded.poll(|port| ports.get(&port).is_some_and(has_carrier), now);
             if let Some(view) = bonded.bond.poll_view() {
                 bonded.state.view = view;
-                is_news = true;
+                view_changed = true;
             }
             if bonded.bond.poll_learning_packets() && !bonded.config.is_single_member {
-                moved.push(name.clone());
+                failed_over.push(name.clone());
             }
             let Some(group) = &mut bonded.lacp else {
                 continue;
@@ -324,35 +327,35 @@ impl Bridge {
                 effects.extend(frame.map(|frame| Effect::Transmit(port, frame, None)));
             }
         }
-        if is_news {
+        if view_changed {
             self.publish_bonds();
         }
-        for name in moved {
-            self.announce(&name, effects);
+        for name in failed_over {
+            self.send_learning_packets(&name, effects);
         }
     }
 
     /// Returns the time of the next bond timer.
-    pub(super) fn next_of_bonds(&self) -> Option<Instant> {
+    pub(super) fn next_bond_timeout(&self) -> Option<Instant> {
         let bonds = self.bonds.bonds.values();
-        bonds.filter_map(Bonded::next_timeout).min()
+        bonds.filter_map(BridgeBond::next_timeout).min()
     }
 
     /// Returns the port under which the forwarding database knows addresses behind `port`.
-    pub(super) fn home(&self, port: PortNo) -> PortNo {
+    pub(super) fn fdb_port(&self, port: PortNo) -> PortNo {
         let bonded = self.bonds.of(port);
-        bonded.map_or(port, |bonded| bonded.state.home)
+        bonded.map_or(port, |bonded| bonded.state.fdb_port)
     }
 
     /// Returns the port of forwarding database entries that lose their path with `port`; none if
     /// another member of its bond still has a carrier.
-    pub(super) fn lost_home(&self, port: PortNo) -> Option<PortNo> {
+    pub(super) fn lost_fdb_port(&self, port: PortNo) -> Option<PortNo> {
         let leads = |port: PortNo| self.ports.get(&port).is_some_and(has_carrier);
         let bonded = self.bonds.of(port);
         let members = bonded.into_iter().flat_map(|bonded| &bonded.config.members);
         let mut others = members.filter(|other| other.port != port);
         let is_reached = others.any(|other| leads(other.port));
-        (!is_reached).then(|| self.home(port))
+        (!is_reached).then(|| self.fdb_port(port))
     }
 
     /// Handles a slow protocol frame and sends the immediate reply to a marker.
@@ -376,7 +379,7 @@ impl Bridge {
     }
 
     /// Returns the ports that punt slow protocols.
-    pub(super) fn speakers_of_lacp(&self) -> Vec<PortNo> {
+    pub(super) fn lacp_members(&self) -> Vec<PortNo> {
         let bonds = self.bonds.bonds.values();
         let speak = bonds.filter(|bonded| bonded.config.lacp.is_some());
         speak.flat_map(|bonded| numbers(&bonded.config)).collect()
@@ -398,26 +401,26 @@ impl Bridge {
 
     /// Sends gratuitous learning packets, as Open vSwitch does: one for each address behind other
     /// ports, so that the switch at the other end learns the new active member.
-    fn announce(&self, name: &str, effects: &mut Vec<Effect>) {
-        let Some(Bonded { state, .. }) = self.bonds.bonds.get(name) else {
+    fn send_learning_packets(&self, name: &str, effects: &mut Vec<Effect>) {
+        let Some(BridgeBond { state, .. }) = self.bonds.bonds.get(name) else {
             return;
         };
-        let stations = self.stations.view();
-        let knowledge = NormalContext {
+        let fdb = self.fdb.view();
+        let context = NormalContext {
             mirrors: self.mirrors.as_deref(),
-            stations: &stations,
+            fdb: &fdb,
             switching: self.switching.as_deref(),
             multicast: None,
         };
-        let others = stations
+        let others = fdb
             .iter()
-            .filter(|(_, station)| station.port() != state.home);
+            .filter(|(_, station)| station.port() != state.fdb_port);
         for (address, station) in others {
             let within = FrameVlans::of_vlan(address.vid);
-            if !knowledge.joins(station.port(), state.home, &within) {
+            if !context.may_pass(station.port(), state.fdb_port, &within) {
                 continue;
             }
-            let mut frame = Frame::from_bytes(&announcement(address.mac));
+            let mut frame = Frame::from_bytes(&learning_packet(address.mac));
             let Ok(link) = Link::parse(frame.bytes()) else {
                 continue;
             };
@@ -430,7 +433,7 @@ impl Bridge {
             let Some(exit) = state.exit(&leaving) else {
                 continue;
             };
-            if knowledge.retag(exit, &within).change(&mut frame) {
+            if context.retag(exit, &within).change(&mut frame) {
                 effects.push(Effect::Transmit(exit, frame, None));
             }
         }
@@ -444,7 +447,7 @@ fn has_carrier(entry: &PortEntry) -> bool {
 }
 
 /// Builds a gratuitous learning packet: a RARP request of a host for its own address.
-fn announcement(station: MacAddr) -> Vec<u8> {
+fn learning_packet(station: MacAddr) -> Vec<u8> {
     let addresses = ArpAddresses {
         sha: station,
         spa: Ipv4Addr::UNSPECIFIED,
@@ -482,7 +485,7 @@ fn numbers(config: &BondConfig) -> Vec<PortNo> {
 }
 
 /// Returns the lowest port number of the members.
-fn home(config: &BondConfig) -> PortNo {
+fn fdb_port(config: &BondConfig) -> PortNo {
     let numbers = config.members.iter().map(|member| member.port);
     numbers.min().unwrap_or(PortNo::ANY)
 }

@@ -11,18 +11,18 @@ use flow::{PortConfig, Refusal};
 use openflow::{BundleAdd, BundleControl, BundleFlags, BundleStep, Message, Version};
 use pipeline::Pipeline;
 
-use super::{Awaited, Bridge, ConnectionId, Effect, Waiting};
-use crate::bundles::Held;
+use super::{Bridge, ConnectionId, Effect, PendingEffect, PendingEffectKind};
+use crate::bundles::BundleMessage;
 
 /// The state that the messages of a bundle can change.
-struct Before {
+struct CommitSavepoint {
     pipeline: Pipeline,
     compiled: Savepoint,
     ports: BTreeMap<PortNo, PortConfig>,
     waiting: usize,
     effects: usize,
-    recorded: usize,
-    vacancies: usize,
+    rule_events: usize,
+    vacancy_events: usize,
 }
 
 impl Bridge {
@@ -65,7 +65,7 @@ impl Bridge {
                     None => {
                         let messages = self.peer(id)?.bundles.commit(bundle, flags)?;
                         self.commit(id, messages, now, effects)?;
-                        self.answer_commit(id, xid, control);
+                        self.queue_commit_reply(id, xid, control);
                     }
                 }
                 return Ok(None);
@@ -95,15 +95,20 @@ impl Bridge {
 
     /// Queues the reply to a commit. As for a barrier, the reply waits until no frame meets the old
     /// rules.
-    pub(super) fn answer_commit(&mut self, id: ConnectionId, xid: Xid, control: BundleControl) {
+    pub(super) fn queue_commit_reply(
+        &mut self,
+        id: ConnectionId,
+        xid: Xid,
+        control: BundleControl,
+    ) {
         let reply = Message::BundleControl(BundleControl {
             step: BundleStep::CommitReply,
             time: None,
             ..control
         });
-        self.waiting.push_back(Waiting {
+        self.waiting.push_back(PendingEffect {
             generation: None,
-            what: Awaited::Committed(id, xid, Box::new(reply)),
+            kind: PendingEffectKind::Committed(id, xid, Box::new(reply)),
         });
     }
 
@@ -112,31 +117,31 @@ impl Bridge {
     pub(super) fn commit(
         &mut self,
         id: ConnectionId,
-        messages: Vec<Held>,
+        messages: Vec<BundleMessage>,
         now: Instant,
         effects: &mut Vec<Effect>,
     ) -> Result<(), Refusal> {
-        let before = self.before(effects);
+        let savepoint = self.savepoint(effects);
         let mut frames = Vec::new();
-        for held in messages {
-            let Held {
+        for bundle_message in messages {
+            let BundleMessage {
                 xid,
                 message,
                 excerpt,
-            } = held;
+            } = bundle_message;
             let done = match message {
                 Message::PacketOut(frame) => {
                     let checked = self.pipeline.check_packet_out(&frame);
                     frames.push(frame);
                     checked.map(|()| None)
                 }
-                message => self.answer(id, xid, message, now, effects),
+                message => self.execute(id, xid, message, now, effects),
             };
             match done {
                 Ok(None) => {}
                 Ok(Some(reply)) => effects.push(Effect::Reply(id, xid, Box::new(reply))),
                 Err(refusal) => {
-                    self.undo(before, effects);
+                    self.undo(savepoint, effects);
                     effects.push(Effect::Refuse(id, xid, refusal, excerpt));
                     return Err(Refusal::BundleMessageFailed);
                 }
@@ -149,31 +154,31 @@ impl Bridge {
         Ok(())
     }
 
-    fn before(&self, effects: &[Effect]) -> Before {
+    fn savepoint(&self, effects: &[Effect]) -> CommitSavepoint {
         let config = |(port, entry): (&PortNo, &super::PortEntry)| (*port, entry.desc.config);
-        Before {
+        CommitSavepoint {
             pipeline: self.pipeline.clone(),
             compiled: self.compiled.savepoint(),
             ports: self.ports.iter().map(config).collect(),
             waiting: self.waiting.len(),
             effects: effects.len(),
-            recorded: self.recorded.len(),
-            vacancies: self.vacancies.len(),
+            rule_events: self.rule_events.len(),
+            vacancy_events: self.vacancy_events.len(),
         }
     }
 
-    fn undo(&mut self, before: Before, effects: &mut Vec<Effect>) {
-        self.pipeline = before.pipeline;
-        self.compiled.roll_back(before.compiled);
+    fn undo(&mut self, savepoint: CommitSavepoint, effects: &mut Vec<Effect>) {
+        self.pipeline = savepoint.pipeline;
+        self.compiled.roll_back(savepoint.compiled);
         for (port, entry) in &mut self.ports {
-            if let Some(config) = before.ports.get(port) {
+            if let Some(config) = savepoint.ports.get(port) {
                 entry.desc.config = *config;
             }
         }
-        self.waiting.truncate(before.waiting);
-        effects.truncate(before.effects);
-        self.recorded.truncate(before.recorded);
-        self.vacancies.truncate(before.vacancies);
+        self.waiting.truncate(savepoint.waiting);
+        effects.truncate(savepoint.effects);
+        self.rule_events.truncate(savepoint.rule_events);
+        self.vacancy_events.truncate(savepoint.vacancy_events);
     }
 }
 

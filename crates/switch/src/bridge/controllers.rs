@@ -11,7 +11,7 @@ use crate::connection::Connection;
 
 /// The role and the short id of a connection before a request.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Standing {
+pub(super) struct RoleSnapshot {
     id: ConnectionId,
     role: Role,
     short_id: Option<ShortId>,
@@ -21,14 +21,14 @@ impl Bridge {
     /// Handles the configuration of a controller at `uri`.
     pub fn handle_controller_added(&mut self, uri: &str) {
         if self.controllers.insert(uri.into()) {
-            self.note_configured(uri, ControllerReason::Added);
+            self.report_configuration(uri, ControllerReason::Added);
         }
     }
 
     /// Handles the removal of the controller at `uri` from the configuration.
     pub fn handle_controller_removed(&mut self, uri: &str) {
         if self.controllers.remove(uri) {
-            self.note_configured(uri, ControllerReason::Removed);
+            self.report_configuration(uri, ControllerReason::Removed);
         }
     }
 
@@ -52,74 +52,74 @@ impl Bridge {
             let mut peers = self.connections.iter().map(|(_, peer)| peer);
             match peers.find(|peer| peer.uri.as_ref() == Some(uri)) {
                 Some(peer) => status_of(peer, ControllerReason::Request, ControlChannelStatus::Up),
-                None => away(uri, ControllerReason::Request),
+                None => disconnected_status(uri, ControllerReason::Request),
             }
         };
         self.controllers.iter().map(status).collect()
     }
 
     /// Returns the roles and short ids of all connections, for a later comparison.
-    pub(super) fn standings(&self) -> Vec<Standing> {
-        let standing = |(id, peer): (ConnectionId, &Connection)| Standing {
+    pub(super) fn role_snapshots(&self) -> Vec<RoleSnapshot> {
+        let snapshot = |(id, peer): (ConnectionId, &Connection)| RoleSnapshot {
             id,
             role: peer.role,
             short_id: peer.short_id,
         };
-        self.connections.iter().map(standing).collect()
+        self.connections.iter().map(snapshot).collect()
     }
 
     /// Reports changes of roles and short ids since `before` to the other controllers.
-    pub(super) fn tell_standings(&self, before: &[Standing], effects: &mut Vec<Effect>) {
-        for standing in before {
+    pub(super) fn report_role_changes(&self, before: &[RoleSnapshot], effects: &mut Vec<Effect>) {
+        for snapshot in before {
             let mut peers = self.connections.iter();
-            let Some((id, peer)) = peers.find(|(id, _)| *id == standing.id) else {
+            let Some((id, peer)) = peers.find(|(id, _)| *id == snapshot.id) else {
                 continue;
             };
             let changes = [
-                (peer.role != standing.role, ControllerReason::Role),
+                (peer.role != snapshot.role, ControllerReason::Role),
                 (
-                    peer.short_id != standing.short_id,
+                    peer.short_id != snapshot.short_id,
                     ControllerReason::ShortId,
                 ),
             ];
             for (_, reason) in changes.into_iter().filter(|(changed, _)| *changed) {
-                if self.goes_to(peer) {
+                if self.is_configured(peer) {
                     let status = status_of(peer, reason, ControlChannelStatus::Up);
-                    self.tell_status(Some(id), status, effects);
+                    self.report_status(Some(id), status, effects);
                 }
             }
         }
     }
 
     /// Records that a controller's channel is up, or is about to close.
-    pub(super) fn note_channel(&mut self, id: ConnectionId, channel: ControlChannelStatus) {
+    pub(super) fn report_channel(&mut self, id: ConnectionId, channel: ControlChannelStatus) {
         let mut effects = Vec::new();
         let mut peers = self.connections.iter();
         if let Some((_, peer)) = peers.find(|(of, _)| *of == id)
-            && self.goes_to(peer)
+            && self.is_configured(peer)
         {
             let status = status_of(peer, ControllerReason::ChannelStatus, channel);
-            self.tell_status(Some(id), status, &mut effects);
+            self.report_status(Some(id), status, &mut effects);
         }
-        self.late.append(&mut effects);
+        self.deferred_effects.append(&mut effects);
     }
 
-    fn note_configured(&mut self, uri: &str, reason: ControllerReason) {
+    fn report_configuration(&mut self, uri: &str, reason: ControllerReason) {
         let mut effects = Vec::new();
-        self.tell_status(None, away(uri, reason), &mut effects);
-        self.late.append(&mut effects);
+        self.report_status(None, disconnected_status(uri, reason), &mut effects);
+        self.deferred_effects.append(&mut effects);
         // The next publication sends the late effects.
         self.unpublished = true;
     }
 
     /// Returns whether a connection belongs to a configured controller.
-    fn goes_to(&self, peer: &Connection) -> bool {
+    fn is_configured(&self, peer: &Connection) -> bool {
         let mut uris = peer.uri.iter();
         uris.any(|uri| self.controllers.contains(uri))
     }
 
     /// Sends a status to all subscribed connections except the one it describes.
-    fn tell_status(
+    fn report_status(
         &self,
         about: Option<ConnectionId>,
         status: ControllerStatus,
@@ -130,7 +130,7 @@ impl Bridge {
         let message = Arc::new(Message::ControllerStatus(status));
         let others = self.connections.iter().filter(|(id, _)| Some(*id) != about);
         let listeners = others.filter(|(_, peer)| wants(peer));
-        effects.extend(listeners.map(|(id, _)| Effect::Tell(id, Arc::clone(&message))));
+        effects.extend(listeners.map(|(id, _)| Effect::Notify(id, Arc::clone(&message))));
     }
 }
 
@@ -150,7 +150,7 @@ fn status_of(
 
 /// Returns the status of a disconnected controller: its role on connection is equal, without a
 /// short id (OF 1.3.5, 6.3).
-fn away(uri: &str, reason: ControllerReason) -> ControllerStatus {
+fn disconnected_status(uri: &str, reason: ControllerReason) -> ControllerStatus {
     ControllerStatus {
         short_id: None,
         role: Role::default(),

@@ -23,28 +23,28 @@ impl Bridge {
         effects: &mut Vec<Effect>,
     ) {
         let from = message.registers.in_port;
-        if self.is_mirrors_own(from) {
+        if self.is_mirror_output(from) {
             return;
         }
-        let mut had = MirrorSet::default();
+        let mut copied = MirrorSet::default();
         if self.mirrors.is_some() && message.registers.packet_type.is_ethernet() {
             let frame = Frame::from_bytes(&message.data);
             self.mirror(
                 &frame,
                 (from, (from, MirrorDirection::In)),
-                &mut had,
+                &mut copied,
                 effects,
             );
         }
         let mut verdict = std::mem::take(&mut self.verdict);
         let compiled = self.compiled.current();
-        let looker = compiled.as_ref();
-        let looker = looker.map(|view| ViewLookup::new(view, &self.scratch));
-        let tables = tables(&self.pipeline, looker.as_ref());
+        let lookup = compiled.as_ref();
+        let lookup = lookup.map(|view| ViewLookup::new(view, &self.scratch));
+        let tables = tables(&self.pipeline, lookup.as_ref());
         let (pool, quiet) = (&mut self.pool, &mut ());
         self.interpreter
             .packet_out(tables, message, now, pool, quiet, &mut verdict);
-        self.carry_out(&mut verdict, (from, had), now, effects);
+        self.apply_verdict(&mut verdict, (from, copied), now, effects);
         self.verdict = verdict;
     }
 
@@ -66,23 +66,23 @@ impl Bridge {
         };
         let mut verdict = std::mem::take(&mut self.verdict);
         let compiled = self.compiled.current();
-        let looker = compiled.as_ref();
-        let looker = looker.map(|view| ViewLookup::new(view, &self.scratch));
-        let tables = tables(&self.pipeline, looker.as_ref());
+        let lookup = compiled.as_ref();
+        let lookup = lookup.map(|view| ViewLookup::new(view, &self.scratch));
+        let tables = tables(&self.pipeline, lookup.as_ref());
         let (pool, quiet) = (&mut self.pool, &mut ());
         self.interpreter
             .resume_paused(tables, waiting, pool, quiet, &mut verdict);
         let from = message.registers.in_port;
-        let had = self.mirrors_had(from);
-        self.carry_out(&mut verdict, (from, had), now, effects);
+        let copied = self.mirrors_copied(from);
+        self.apply_verdict(&mut verdict, (from, copied), now, effects);
         self.verdict = verdict;
         Ok(())
     }
 
-    fn carry_out(
+    fn apply_verdict(
         &mut self,
         verdict: &mut Verdict,
-        (from, mut had): (PortNo, MirrorSet),
+        (from, mut copied): (PortNo, MirrorSet),
         now: Instant,
         effects: &mut Vec<Effect>,
     ) {
@@ -96,7 +96,7 @@ impl Bridge {
                     self.mirror(
                         frame,
                         (from, (port, MirrorDirection::Out)),
-                        &mut had,
+                        &mut copied,
                         effects,
                     );
                     let mut leaving = frame.clone();
@@ -111,7 +111,7 @@ impl Bridge {
                             self.mirror(
                                 &leaving,
                                 (from, (port, MirrorDirection::Out)),
-                                &mut had,
+                                &mut copied,
                                 effects,
                             );
                             let words = egress.registers.clone();
@@ -140,24 +140,24 @@ impl Bridge {
         let Ok(link) = Link::parse(frame.bytes()) else {
             return Vec::new();
         };
-        let stations = self.stations.view();
+        let fdb = self.fdb.view();
         let multicast = self.multicast_view();
-        let knowledge = NormalContext {
-            stations: &stations,
+        let context = NormalContext {
+            fdb: &fdb,
             multicast: multicast.as_ref(),
             switching: self.switching.as_deref(),
             mirrors: self.mirrors.as_deref(),
         };
-        let decision = knowledge.decide((&link, frame.bytes()), from, now);
+        let decision = context.decide((&link, frame.bytes()), from, now);
         let leaving = EgressFrame {
             frame,
             link: &link,
             within: decision.within,
             writer: Some(self.bonds.writer()),
         };
-        let exits = knowledge.exits(&self.pipeline, leaving, from, decision.forward);
+        let exits = context.exits(&self.pipeline, leaving, from, decision.forward);
         if let Some(address) = decision.learn {
-            self.handle_station(address, from, now);
+            self.handle_address(address, from, now);
         }
         if decision.is_membership {
             self.handle_membership((from, decision.within.vid), frame.bytes(), now);
@@ -196,13 +196,13 @@ impl Bridge {
             userdata: meta.userdata,
             continuation: continuation.unwrap_or_default(),
         };
-        self.tell_packet_in(message, (meta.cause, meta.controller), now, effects);
+        self.send_packet_in(message, (meta.cause, meta.controller), now, effects);
     }
 }
 
 /// Returns the tables with the compiled lookup, if a view is readable.
-fn tables<'a>(pipeline: &'a Pipeline, looker: Option<&'a ViewLookup<'a>>) -> LookupTables<'a> {
-    match looker {
+fn tables<'a>(pipeline: &'a Pipeline, lookup: Option<&'a ViewLookup<'a>>) -> LookupTables<'a> {
+    match lookup {
         Some(lookup) => LookupTables { pipeline, lookup },
         None => pipeline.into(),
     }

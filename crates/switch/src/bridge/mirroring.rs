@@ -11,9 +11,9 @@ use config::MirrorConfig;
 use dataplane::mirrors::{MirrorContext, MirrorDirection, MirrorSet, MirrorSink, Mirrors};
 
 /// A mirror sink that sends copies as effects.
-struct Copying<'a>(&'a mut Vec<Effect>);
+struct EffectSink<'a>(&'a mut Vec<Effect>);
 
-impl MirrorSink for Copying<'_> {
+impl MirrorSink for EffectSink<'_> {
     fn copy(&mut self, frame: &Frame) -> Option<Frame> {
         Some(frame.clone())
     }
@@ -26,7 +26,7 @@ impl MirrorSink for Copying<'_> {
         self.0.push(Effect::Transmit(port, copy, None));
     }
 
-    fn give_up(&mut self, _: Frame) {}
+    fn release(&mut self, _: Frame) {}
 }
 
 impl Bridge {
@@ -35,7 +35,7 @@ impl Bridge {
     pub fn set_mirrors(&mut self, mirrors: &[MirrorConfig]) {
         self.mirrors = Mirrors::compile(mirrors, self.mirrors.as_deref());
         for port in self.mirrors.iter().flat_map(|mirrors| mirrors.outputs()) {
-            self.stations.remove_port(port);
+            self.fdb.remove_port(port);
         }
         self.unpublished = true;
     }
@@ -54,7 +54,7 @@ impl Bridge {
     }
 
     /// Returns whether a port is reserved for mirror output, so that its input is dropped.
-    pub(super) fn is_mirrors_own(&self, port: PortNo) -> bool {
+    pub(super) fn is_mirror_output(&self, port: PortNo) -> bool {
         let mirrors = self.mirrors.as_ref();
         mirrors.is_some_and(|mirrors| mirrors.is_output(port))
     }
@@ -64,23 +64,25 @@ impl Bridge {
         &self,
         frame: &Frame,
         (from, passing): (PortNo, (PortNo, MirrorDirection)),
-        had: &mut MirrorSet,
+        copied: &mut MirrorSet,
         effects: &mut Vec<Effect>,
     ) {
         if let Some(mirrors) = self.mirrors.as_deref() {
-            let scene = MirrorContext {
+            let context = MirrorContext {
                 mirrors,
                 pipeline: &self.pipeline,
                 switching: self.switching.as_deref(),
                 from,
             };
-            scene.mirror(frame, passing, had, &mut Copying(effects));
+            context.mirror(frame, passing, copied, &mut EffectSink(effects));
         }
     }
 
     /// Returns the mirrors that have already copied a paused frame received on `from`.
-    pub(super) fn mirrors_had(&self, from: PortNo) -> MirrorSet {
+    pub(super) fn mirrors_copied(&self, from: PortNo) -> MirrorSet {
         let mirrors = self.mirrors.as_ref();
-        mirrors.map(|mirrors| mirrors.had(from)).unwrap_or_default()
+        mirrors
+            .map(|mirrors| mirrors.copied(from))
+            .unwrap_or_default()
     }
 }

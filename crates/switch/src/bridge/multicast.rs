@@ -31,13 +31,13 @@ impl Bridge {
 
     /// Handles a membership message that was received on a port in a VLAN.
     pub fn handle_membership(&mut self, (port, vid): (PortNo, u16), frame: &[u8], now: Instant) {
-        let home = self.home(port);
+        let fdb_port = self.fdb_port(port);
         let Some(table) = &mut self.multicast else {
             return;
         };
-        let said = MembershipMessage::parse(frame);
+        let message = MembershipMessage::parse(frame);
         if self.ports.contains_key(&port)
-            && said.is_some_and(|said| table.handle_message((home, vid), &said, now))
+            && message.is_some_and(|message| table.handle_message((fdb_port, vid), &message, now))
         {
             self.unpublished = true;
         }

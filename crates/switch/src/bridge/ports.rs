@@ -71,9 +71,9 @@ impl Bridge {
             queues: BTreeMap::new(),
         };
         self.ports.insert(number, entry);
-        self.settle_protected();
-        self.tell_port(PortReason::Add, desc, effects);
-        self.settle_spanning();
+        self.update_protected();
+        self.send_port_status(PortReason::Add, desc, effects);
+        self.update_spanning();
         self.update_punts();
     }
 
@@ -97,13 +97,13 @@ impl Bridge {
         };
         self.pipeline.remove_port(number);
         self.pipeline.set_tunnel(number, false);
-        if let Some(home) = self.lost_home(number) {
-            self.stations.remove_port(home);
-            self.forget_multicast(home);
+        if let Some(fdb_port) = self.lost_fdb_port(number) {
+            self.fdb.remove_port(fdb_port);
+            self.forget_multicast(fdb_port);
         }
         self.unpublished = true;
-        self.tell_port(PortReason::Delete, entry.desc, effects);
-        self.settle_spanning();
+        self.send_port_status(PortReason::Delete, entry.desc, effects);
+        self.update_spanning();
         self.update_punts();
     }
 
@@ -121,13 +121,13 @@ impl Bridge {
         }
         self.pipeline.set_port(&entry.desc);
         if !link.carrier
-            && let Some(home) = self.lost_home(number)
+            && let Some(fdb_port) = self.lost_fdb_port(number)
         {
-            self.stations.flush_port(home);
+            self.fdb.flush_port(fdb_port);
         }
         self.unpublished = true;
-        self.tell_port_changed(number, effects);
-        self.settle_spanning();
+        self.send_port_modified(number, effects);
+        self.update_spanning();
     }
 
     /// Returns all ports.
@@ -152,7 +152,7 @@ impl Bridge {
         };
         self.pipeline.set_port(&entry.desc);
         self.unpublished = true;
-        self.settle_spanning();
+        self.update_spanning();
         Ok(change)
     }
 

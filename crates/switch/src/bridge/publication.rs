@@ -11,15 +11,15 @@ use l2::fdb::FdbView;
 
 /// An effect that waits for the workers.
 #[derive(Debug)]
-pub(super) struct Waiting {
+pub(super) struct PendingEffect {
     /// The generation that every worker must have passed; none before the publication.
     pub(super) generation: Option<Generation>,
-    pub(super) what: Awaited,
+    pub(super) kind: PendingEffectKind,
 }
 
 /// The kind of effect that waits.
 #[derive(Debug)]
-pub(super) enum Awaited {
+pub(super) enum PendingEffectKind {
     /// A barrier reply.
     Barrier(ConnectionId, Xid),
     /// The reply to a bundle's commit.
@@ -32,7 +32,7 @@ impl Bridge {
     /// Returns the state that the workers run.
     pub fn snapshot(&mut self) -> (Pipeline, View, FdbView) {
         let compiled = self.compiled.publish(&self.pipeline);
-        (self.pipeline.clone(), compiled, self.stations.view())
+        (self.pipeline.clone(), compiled, self.fdb.view())
     }
 
     /// Returns a snapshot of the tables.
@@ -73,24 +73,25 @@ impl Bridge {
     /// Handles that every worker has passed `generation`.
     pub fn handle_passed(&mut self, generation: Generation, effects: &mut Vec<Effect>) {
         self.passed = generation;
-        self.tell_news(effects);
-        self.settle_waiting(effects);
+        self.flush_notifications(effects);
+        self.complete_pending(effects);
     }
 
     /// Pushes the effects whose generation has passed.
-    pub(super) fn settle_waiting(&mut self, effects: &mut Vec<Effect>) {
+    pub(super) fn complete_pending(&mut self, effects: &mut Vec<Effect>) {
         let newest = self.passed;
-        let passed = |waiting: &Waiting| waiting.generation.is_some_and(|after| after <= newest);
+        let passed =
+            |waiting: &PendingEffect| waiting.generation.is_some_and(|after| after <= newest);
         while let Some(waiting) = self.waiting.pop_front_if(|waiting| passed(waiting)) {
-            match waiting.what {
-                Awaited::Barrier(id, xid) => {
+            match waiting.kind {
+                PendingEffectKind::Barrier(id, xid) => {
                     effects.push(Effect::Reply(id, xid, Box::new(Message::BarrierReply)));
                 }
-                Awaited::Committed(id, xid, reply) => {
+                PendingEffectKind::Committed(id, xid, reply) => {
                     effects.push(Effect::Reply(id, xid, reply));
                 }
-                Awaited::Removals(removals) => {
-                    self.tell_removals(&removals, effects);
+                PendingEffectKind::Removals(removals) => {
+                    self.send_flow_removed(&removals, effects);
                     effects.push(Effect::Free(removals));
                 }
             }
@@ -102,17 +103,17 @@ impl Bridge {
     pub fn is_at_barrier(&self, id: ConnectionId) -> bool {
         self.waiting
             .iter()
-            .any(|waiting| matches!(waiting.what, Awaited::Barrier(at, _) if at == id))
+            .any(|waiting| matches!(waiting.kind, PendingEffectKind::Barrier(at, _) if at == id))
     }
 
     /// Queues a barrier reply behind all earlier messages; sends it at once if these have taken
     /// effect.
-    pub(super) fn hold_barrier(&mut self, id: ConnectionId, xid: Xid, effects: &mut Vec<Effect>) {
+    pub(super) fn queue_barrier(&mut self, id: ConnectionId, xid: Xid, effects: &mut Vec<Effect>) {
         let generation = (!self.unpublished).then_some(self.published);
-        self.waiting.push_back(Waiting {
+        self.waiting.push_back(PendingEffect {
             generation,
-            what: Awaited::Barrier(id, xid),
+            kind: PendingEffectKind::Barrier(id, xid),
         });
-        self.settle_waiting(effects);
+        self.complete_pending(effects);
     }
 }

@@ -27,21 +27,21 @@ impl Bridge {
     pub fn set_queues(
         &mut self,
         number: PortNo,
-        made: Option<(&QosConfig, &EffectiveQos)>,
+        qos: Option<(&QosConfig, &EffectiveQos)>,
         now: Instant,
     ) {
         let Some(port) = self.ports.get_mut(&number) else {
             return;
         };
         let before = std::mem::take(&mut port.queues);
-        let Some((shape, shaped)) = made else {
+        let Some((shape, shaped)) = qos else {
             return;
         };
         for (id, service) in &shaped.queues {
-            let asked = shape.queues.get(id);
+            let configured = shape.queues.get(id);
             let share = |rate: u64| share(rate, shaped.total.max);
-            let min = asked.and_then(|queue| queue.min_rate);
-            let max = asked.and_then(|queue| queue.max_rate);
+            let min = configured.and_then(|queue| queue.min_rate);
+            let max = configured.and_then(|queue| queue.max_rate);
             let entry = QueueEntry {
                 config: QueueConfig {
                     queue: *id,
@@ -91,7 +91,7 @@ impl Bridge {
     }
 
     fn queue_list(&self, request: QueueStatsRequest) -> Result<Vec<QueueDesc>, Refusal> {
-        let queues = self.queues_meant(request)?.into_iter();
+        let queues = self.selected_queues(request)?.into_iter();
         let queues = queues.map(|(port, entry)| QueueDesc {
             port,
             config: entry.config,
@@ -105,7 +105,7 @@ impl Bridge {
         request: QueueStatsRequest,
         now: Instant,
     ) -> Result<MultipartReply, Refusal> {
-        let queues = self.queues_meant(request)?.into_iter();
+        let queues = self.selected_queues(request)?.into_iter();
         let queues = queues.map(|(port, entry)| QueueStats {
             port,
             queue: entry.config.queue,
@@ -118,7 +118,7 @@ impl Bridge {
     }
 
     /// Returns the queues that a request selects.
-    fn queues_meant(
+    fn selected_queues(
         &self,
         request: QueueStatsRequest,
     ) -> Result<Vec<(PortNo, &QueueEntry)>, Refusal> {

@@ -17,8 +17,8 @@ use crate::monitors::Author;
 impl Bridge {
     /// Prefetches the memory that the flow-mods among these messages will need. It has no effect on
     /// their results.
-    pub fn foresee(&mut self, coming: &[BoxedMessage]) {
-        let flow_mods = coming
+    pub fn prefetch(&mut self, messages: &[BoxedMessage]) {
+        let flow_mods = messages
             .iter()
             .filter_map(|received| match &received.message {
                 Message::FlowMod(command) => Some(command),
@@ -40,7 +40,7 @@ impl Bridge {
             return;
         }
         // Earlier events are reported before the effects of this message.
-        self.tell_news(effects);
+        self.flush_notifications(effects);
         // A flow-mod, by far the most frequent message, is executed in place, because it is large.
         if let Message::FlowMod(command) = &received.message {
             if let Err(refusal) = self.flow_mod(id, received.xid, command, now) {
@@ -49,7 +49,7 @@ impl Bridge {
         } else {
             self.handle_other(id, std::mem::take(received), now, effects);
         }
-        self.tell_news(effects);
+        self.flush_notifications(effects);
     }
 
     fn handle_other(
@@ -64,7 +64,7 @@ impl Bridge {
             message,
             excerpt,
         } = received;
-        match self.answer(id, xid, message, now, effects) {
+        match self.execute(id, xid, message, now, effects) {
             Ok(None) => {}
             Ok(Some(reply)) => effects.push(Effect::Reply(id, xid, Box::new(reply))),
             Err(refusal) => effects.push(Effect::Refuse(id, xid, refusal, excerpt)),
@@ -83,7 +83,7 @@ impl Bridge {
         self.do_flow_mod(command, Some((main, xid)), now)
     }
 
-    pub(super) fn answer(
+    pub(super) fn execute(
         &mut self,
         id: ConnectionId,
         xid: Xid,
@@ -93,7 +93,7 @@ impl Bridge {
     ) -> Result<Option<Message>, Refusal> {
         // The main connection of the controller that sent the request.
         let main = self.connections.main_of(id);
-        if changes_something(&message) {
+        if modifies_switch(&message) {
             self.peer(main)?.check_may_change()?;
         }
         match message {
@@ -103,7 +103,9 @@ impl Bridge {
             Message::PacketOut(message) => self.packet_out(&message, now, effects).map(|()| None),
             Message::FlowMod(command) => self.flow_mod(id, xid, &command, now).map(|()| None),
             Message::Resume(message) => self.resume(&message, now, effects).map(|()| None),
-            Message::ControllerId(controller) => self.name_peer(main, controller).map(|()| None),
+            Message::ControllerId(controller) => {
+                self.set_controller_id(main, controller).map(|()| None)
+            }
             Message::TlvTableMod(change) => self.tlv_table_mod(&change).map(|()| None),
             Message::TlvTableRequest => Ok(Some(Message::TlvTableReply(self.pipeline.tlv_table()))),
             Message::PortMod(command) => self.port_mod(id, command, effects).map(|()| None),
@@ -116,7 +118,7 @@ impl Bridge {
             Message::BundleAdd(add) => self.bundle_add(id, xid, add).map(|()| None),
             Message::MonitorCancel(monitor) => self.cancel_monitor(id, monitor).map(|()| None),
             Message::BarrierRequest => {
-                self.hold_barrier(id, xid, effects);
+                self.queue_barrier(id, xid, effects);
                 Ok(None)
             }
             Message::QueueConfigRequest(port) => self.queues(port).map(Some),
@@ -188,16 +190,16 @@ impl Bridge {
         Ok(())
     }
 
-    fn name_peer(&mut self, id: ConnectionId, controller: u16) -> Result<(), Refusal> {
+    fn set_controller_id(&mut self, id: ConnectionId, controller: u16) -> Result<(), Refusal> {
         self.peer(id)?.controller = controller;
-        self.settle_mode();
+        self.update_mode();
         Ok(())
     }
 
     fn set_async(&mut self, id: ConnectionId, change: &AsyncChange) -> Result<(), Refusal> {
         let peer = self.peer(id)?;
         peer.wants = peer.wants.after(change);
-        self.settle_mode();
+        self.update_mode();
         Ok(())
     }
 
@@ -213,7 +215,7 @@ impl Bridge {
         self.pipeline.set_fragments(wanted.fragments)?;
         self.peer(id)?.miss_send_len = wanted.miss_send_len;
         self.config.fragments = wanted.fragments;
-        self.settle_mode();
+        self.update_mode();
         Ok(())
     }
 
@@ -224,13 +226,13 @@ impl Bridge {
         effects: &mut Vec<Effect>,
     ) -> Result<Message, Refusal> {
         let before = self.connections.master();
-        let standings = self.standings();
+        let role_snapshots = self.role_snapshots();
         let role = self.connections.take_role(id, request)?;
         if let Some(old) = before.filter(|old| *old != id && role == Role::Master) {
-            self.tell_role_lost(old, effects);
+            self.send_role_status(old, effects);
         }
-        self.tell_standings(&standings, effects);
-        self.settle_mode();
+        self.report_role_changes(&role_snapshots, effects);
+        self.update_mode();
         Ok(Message::RoleReply(RoleReply {
             role,
             generation: self.connections.generation(),
@@ -252,7 +254,7 @@ impl Bridge {
             effects.push(Effect::SetPortUp(command.port, up));
         }
         if change.config_changed {
-            self.tell_port_changed(command.port, effects);
+            self.send_port_modified(command.port, effects);
         }
         Ok(())
     }
@@ -281,7 +283,7 @@ fn widen_no_recv(mut command: PortMod) -> PortMod {
 }
 
 /// Returns whether a message changes the switch, which a slave may not do (OF 1.3.5, 6.3).
-fn changes_something(message: &Message) -> bool {
+fn modifies_switch(message: &Message) -> bool {
     matches!(
         message,
         Message::FlowMod(_)

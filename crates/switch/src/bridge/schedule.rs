@@ -11,7 +11,7 @@ use openflow::{
 };
 
 use super::{Bridge, ConnectionId, Effect};
-use crate::bundles::Held;
+use crate::bundles::BundleMessage;
 
 /// The accuracy of an execution time: the wake-up latency of the control thread and its work before
 /// the commit, on a machine that is not overloaded.
@@ -28,17 +28,17 @@ const SCHEDULED_MAX: usize = 64;
 
 /// A bundle that waits for its execution time.
 #[derive(Debug)]
-pub(super) struct Scheduled {
+pub(super) struct ScheduledBundle {
     at: Instant,
     id: ConnectionId,
     xid: Xid,
     control: BundleControl,
-    messages: Vec<Held>,
+    messages: Vec<BundleMessage>,
 }
 
-impl Scheduled {
+impl ScheduledBundle {
     /// Returns whether the bundle belongs to this connection.
-    pub(super) fn is_of(&self, id: ConnectionId) -> bool {
+    pub(super) fn belongs_to(&self, id: ConnectionId) -> bool {
         self.id == id
     }
 }
@@ -47,14 +47,14 @@ impl Bridge {
     /// Returns the features of bundles.
     pub(super) fn bundle_features(
         &self,
-        asked: BundleFeaturesRequest,
+        request: BundleFeaturesRequest,
         now: Instant,
     ) -> Result<BundleFeatures, Refusal> {
         // A request cannot change the limits of the execution time.
-        if asked.flags & BundleFeaturesRequest::SET_SCHEDULE != 0 {
+        if request.flags & BundleFeaturesRequest::SET_SCHEDULE != 0 {
             return Err(Refusal::BundleScheduleUnsupported);
         }
-        let told = asked.flags & BundleFeaturesRequest::TIMESTAMP != 0;
+        let wants_time = request.flags & BundleFeaturesRequest::TIMESTAMP != 0;
         Ok(BundleFeatures {
             capabilities: BundleFlags(
                 BundleFlags::ATOMIC.0 | BundleFlags::ORDERED.0 | BundleFlags::TIME.0,
@@ -63,7 +63,7 @@ impl Bridge {
                 accuracy: WallTime(ACCURACY),
                 future_max: WallTime(FUTURE_MAX),
                 past_max: WallTime(PAST_MAX),
-                now: if told {
+                now: if wants_time {
                     self.wall_time(now)
                 } else {
                     WallTime::default()
@@ -108,7 +108,7 @@ impl Bridge {
             .peer(id)?
             .bundles
             .commit(control.bundle, control.flags)?;
-        self.scheduled.push(Scheduled {
+        self.scheduled.push(ScheduledBundle {
             at,
             id,
             xid,
@@ -136,16 +136,16 @@ impl Bridge {
         let due: Vec<_> = self.scheduled.drain(..count).collect();
         for waiting in due {
             let mut effects = Vec::new();
-            let Scheduled {
+            let ScheduledBundle {
                 id, xid, control, ..
             } = waiting;
             match self.commit(id, waiting.messages, now, &mut effects) {
-                Ok(()) => self.answer_commit(id, xid, control),
+                Ok(()) => self.queue_commit_reply(id, xid, control),
                 Err(refusal) => {
                     effects.push(Effect::Refuse(id, xid, refusal, excerpt(xid, control)))
                 }
             }
-            self.late.extend(effects);
+            self.deferred_effects.extend(effects);
         }
     }
 

@@ -38,7 +38,7 @@ const COST_RAPID: u32 = 20_000_000;
 const FRAME_LEN_MIN: usize = 60;
 
 /// The spanning tree of a bridge.
-pub struct Spanning {
+pub struct BridgeSpanningTree {
     config: SpanningTreeConfig,
     /// The address of the bridge's local interface.
     address: MacAddr,
@@ -48,10 +48,10 @@ pub struct Spanning {
     /// Frames to send.
     outbox: Vec<Effect>,
     /// True if the tree changed since the last [`Bridge::poll_tree`].
-    has_news: bool,
+    has_changed: bool,
 }
 
-impl Spanning {
+impl BridgeSpanningTree {
     /// Returns the configuration.
     pub const fn config(&self) -> &SpanningTreeConfig {
         &self.config
@@ -91,41 +91,41 @@ impl Bridge {
     ) {
         let before = self.spanning.take();
         if let Some(config) = config {
-            let is_same = |before: &Spanning| before.config.protocol == config.protocol;
-            let kept = before.filter(is_same);
-            let asked: Vec<_> = config
+            let is_same = |before: &BridgeSpanningTree| before.config.protocol == config.protocol;
+            let retained = before.filter(is_same);
+            let mchecks: Vec<_> = config
                 .ports
                 .iter()
                 .filter(|(number, port)| {
-                    let before = kept.as_ref().and_then(|of| of.config.ports.get(number));
+                    let before = retained.as_ref().and_then(|of| of.config.ports.get(number));
                     port.mcheck && !before.is_some_and(|before| before.mcheck)
                 })
                 .map(|(number, _)| *number)
                 .collect();
-            let mut spanning = kept.unwrap_or_else(|| Spanning {
+            let mut spanning = retained.unwrap_or_else(|| BridgeSpanningTree {
                 tree: SpanningTree::new(settings(config, address), now),
                 config: config.clone(),
                 address,
                 since: now,
                 outbox: Vec::new(),
-                has_news: true,
+                has_changed: true,
             });
             spanning.config = config.clone();
             self.spanning = Some(spanning);
-            self.settle_spanning();
+            self.update_spanning();
             if let Some(spanning) = &mut self.spanning {
-                asked
+                mchecks
                     .into_iter()
                     .for_each(|number| spanning.tree.check_migration(number));
             }
         }
-        self.heed_tree();
-        self.take_states();
+        self.apply_tree_actions();
+        self.apply_port_states();
         self.update_punts();
     }
 
     /// Returns the spanning tree, if it is enabled.
-    pub const fn spanning(&self) -> Option<&Spanning> {
+    pub const fn spanning(&self) -> Option<&BridgeSpanningTree> {
         self.spanning.as_ref()
     }
 
@@ -135,7 +135,7 @@ impl Bridge {
     }
 
     /// Updates the tree from the present ports.
-    pub(super) fn settle_spanning(&mut self) {
+    pub(super) fn update_spanning(&mut self) {
         let Some(spanning) = &mut self.spanning else {
             return;
         };
@@ -150,8 +150,8 @@ impl Bridge {
             entry.is_some()
         };
         let present: Vec<_> = spanning.tree.ports().map(|(number, _)| number).collect();
-        let gone = present.into_iter().filter(|number| !takes_part(number));
-        gone.for_each(|number| spanning.tree.remove_port(number));
+        let removed = present.into_iter().filter(|number| !takes_part(number));
+        removed.for_each(|number| spanning.tree.remove_port(number));
         let members = config.ports.iter().filter(|(number, _)| takes_part(number));
         for (number, port) in members {
             if let Some(entry) = ports.get(number) {
@@ -163,12 +163,12 @@ impl Bridge {
                 spanning.tree.set_link(*number, is_up);
             }
         }
-        self.heed_tree();
-        self.take_states();
+        self.apply_tree_actions();
+        self.apply_port_states();
     }
 
     /// Handles a BPDU, unless the port may receive none (OF 1.0.1, 5.2.1).
-    pub(super) fn hear_bpdu(&mut self, from: PortNo, frame: &[u8]) {
+    pub(super) fn handle_bpdu(&mut self, from: PortNo, frame: &[u8]) {
         let Some(spanning) = &mut self.spanning else {
             return;
         };
@@ -186,23 +186,23 @@ impl Bridge {
         if let Err(malformed) = spanning.tree.handle_bpdu(from, bytes) {
             tracing::debug!(%malformed, "no BPDU");
         }
-        self.heed_tree();
+        self.apply_tree_actions();
     }
 
     /// Runs the timers of the tree, and pushes the frames it sends.
-    pub(super) fn look_after_tree(&mut self, now: Instant, effects: &mut Vec<Effect>) {
+    pub(super) fn run_spanning_tree(&mut self, now: Instant, effects: &mut Vec<Effect>) {
         let Some(spanning) = &mut self.spanning else {
             return;
         };
         spanning.tree.handle_timeout(now);
-        self.heed_tree();
+        self.apply_tree_actions();
         if let Some(spanning) = &mut self.spanning {
             effects.append(&mut spanning.outbox);
         }
     }
 
     /// Returns the time of the next timer of the tree.
-    pub(super) fn next_of_tree(&self) -> Option<Instant> {
+    pub(super) fn next_tree_timeout(&self) -> Option<Instant> {
         self.spanning
             .as_ref()
             .map(|spanning| spanning.tree.next_timeout())
@@ -213,21 +213,21 @@ impl Bridge {
         if let Some(spanning) = &mut self.spanning {
             spanning.tree.trigger_topology_change();
         }
-        self.heed_tree();
+        self.apply_tree_actions();
     }
 
     /// Returns whether the tree changed since the last call.
     pub fn poll_tree(&mut self) -> bool {
         let spanning = self.spanning.as_mut();
-        spanning.is_some_and(|spanning| std::mem::take(&mut spanning.has_news))
+        spanning.is_some_and(|spanning| std::mem::take(&mut spanning.has_changed))
     }
 
     /// Executes the actions that the tree requests.
-    fn heed_tree(&mut self) {
+    fn apply_tree_actions(&mut self) {
         let Some(spanning) = &mut self.spanning else {
             return;
         };
-        let mut is_other = false;
+        let mut state_changed = false;
         for action in spanning.tree.take_actions() {
             match action {
                 TreeAction::Send(number, bytes) => {
@@ -238,65 +238,66 @@ impl Bridge {
                     }
                 }
                 TreeAction::SetState(number, state) => {
-                    is_other = true;
+                    state_changed = true;
                     if !state.learns() {
-                        self.stations.remove_port(number);
+                        self.fdb.remove_port(number);
                         self.unpublished = true;
                     }
                 }
                 TreeAction::Flush(number) => {
-                    self.stations.remove_port(number);
+                    self.fdb.remove_port(number);
                     self.unpublished = true;
                 }
             }
         }
-        if is_other {
-            spanning.has_news = true;
-            self.take_states();
+        if state_changed {
+            spanning.has_changed = true;
+            self.apply_port_states();
         }
     }
 
     /// Applies the port states of the tree to the ports, and reports changes to controllers. A port
     /// outside the tree forwards.
-    fn take_states(&mut self) {
+    fn apply_port_states(&mut self) {
         let tree = self.spanning.as_ref().map(|spanning| &spanning.tree);
         let state = |number| Some(tree?.port(number)?.state);
-        let mut held = Vec::new();
+        let mut blocked_ports = Vec::new();
         let mut changed = Vec::new();
         for (number, entry) in &mut self.ports {
             let state = state(*number);
-            let told = PortState(entry.desc.state.0 & !TOLD.0 | told(state).0);
-            if told != entry.desc.state {
-                entry.desc.state = told;
+            let new_state =
+                PortState(entry.desc.state.0 & !TREE_STATE_BITS.0 | openflow_state(state).0);
+            if new_state != entry.desc.state {
+                entry.desc.state = new_state;
                 self.pipeline.set_port(&entry.desc);
                 changed.push(*number);
             }
-            let passage = match state {
+            let blocked = match state {
                 None | Some(TreePortState::Forwarding) => None,
                 Some(TreePortState::Learning) => Some(BlockedPort::LearnOnly),
                 Some(
                     TreePortState::Disabled | TreePortState::Discarding | TreePortState::Listening,
                 ) => Some(BlockedPort::DropAll),
             };
-            self.pipeline.set_stp_blocked(*number, passage.is_some());
-            held.extend(passage.map(|passage| (*number, passage)));
+            self.pipeline.set_stp_blocked(*number, blocked.is_some());
+            blocked_ports.extend(blocked.map(|blocked| (*number, blocked)));
         }
-        self.stp_filter = StpFilter::compile(held);
+        self.stp_filter = StpFilter::compile(blocked_ports);
         self.unpublished = true;
-        let mut late = std::mem::take(&mut self.late);
+        let mut deferred_effects = std::mem::take(&mut self.deferred_effects);
         for number in changed {
-            self.tell_port_changed(number, &mut late);
+            self.send_port_modified(number, &mut deferred_effects);
         }
-        self.late = late;
+        self.deferred_effects = deferred_effects;
     }
 }
 
 /// The bits of a port state that the tree determines.
-const TOLD: PortState = PortState(PortState::BLOCKED.0 | PortState::STP_MASK.0);
+const TREE_STATE_BITS: PortState = PortState(PortState::BLOCKED.0 | PortState::STP_MASK.0);
 
 /// Returns the OpenFlow state of a port in this tree state (OF 1.0.1, 5.2.1; OF 1.3.5, 7.2.1). A
 /// port without a link is not reported as blocked.
-const fn told(state: Option<TreePortState>) -> PortState {
+const fn openflow_state(state: Option<TreePortState>) -> PortState {
     match state {
         None | Some(TreePortState::Disabled) => PortState(0),
         Some(TreePortState::Listening) => PortState::BLOCKED,
@@ -308,7 +309,7 @@ const fn told(state: Option<TreePortState>) -> PortState {
 
 /// Replaces the link bits of a port state, and keeps the bits of the tree.
 pub(super) const fn with_link(before: PortState, link: PortState) -> PortState {
-    PortState(before.0 & TOLD.0 | link.0)
+    PortState(before.0 & TREE_STATE_BITS.0 | link.0)
 }
 
 fn settings(config: &SpanningTreeConfig, own: MacAddr) -> TreeSettings {

@@ -48,8 +48,8 @@ impl Bridge {
         now: Instant,
         effects: &mut Vec<Effect>,
     ) -> Result<Option<Message>, Refusal> {
-        let request = self.whole(id, xid, request)?;
-        if let Some(dump) = objects(&request).and_then(|what| ObjectDump::of(&self.pipeline, what))
+        let request = self.complete_request(id, xid, request)?;
+        if let Some(dump) = objects(&request).and_then(|kind| ObjectDump::of(&self.pipeline, kind))
         {
             effects.push(Effect::Dump(
                 id,
@@ -100,23 +100,23 @@ impl Bridge {
             MultipartRequest::ControllerStatus => {
                 MultipartReply::ControllerStatus(self.controller_statuses())
             }
-            MultipartRequest::Ipfix(of) => self.ipfix_stats(of)?,
-            MultipartRequest::BundleFeatures(asked) => {
-                MultipartReply::BundleFeatures(self.bundle_features(asked, now)?)
+            MultipartRequest::Ipfix(scope) => self.ipfix_stats(scope)?,
+            MultipartRequest::BundleFeatures(request) => {
+                MultipartReply::BundleFeatures(self.bundle_features(request, now)?)
             }
         };
         Ok(Some(Message::reply(reply)))
     }
 
     /// Returns the IPFIX statistics of the bridge, or of its collector sets.
-    fn ipfix_stats(&self, of: IpfixScope) -> Result<MultipartReply, Refusal> {
-        let told: Vec<_> = match of {
+    fn ipfix_stats(&self, scope: IpfixScope) -> Result<MultipartReply, Refusal> {
+        let stats: Vec<_> = match scope {
             IpfixScope::Bridge => self.ipfix_statistics().into_iter().collect(),
             IpfixScope::Collectors => self.ipfix_statistics_of_sets(),
         };
-        match told.is_empty() {
+        match stats.is_empty() {
             true => Err(Refusal::IpfixNotConfigured),
-            false => Ok(MultipartReply::Ipfix(of, told)),
+            false => Ok(MultipartReply::Ipfix(scope, stats)),
         }
     }
 

@@ -15,18 +15,18 @@ impl Bridge {
     pub fn set_switching(&mut self, config: &SwitchingConfig, now: Instant) {
         let view = SwitchingView::compile(config);
         for port in changed(self.switching.as_deref(), view.as_deref()) {
-            self.stations.remove_port(port);
+            self.fdb.remove_port(port);
             self.forget_multicast(port);
         }
-        self.stations.set_limits(config.fdb_size, config.ageing);
+        self.fdb.set_limits(config.fdb_size, config.ageing);
         self.set_snooping(config);
         self.switching = view;
-        self.settle_protected();
+        self.update_protected();
         self.set_bonds(&config.ports, now);
     }
 
     /// Applies port protection: no frame passes between protected ports, not even a packet-out.
-    pub(super) fn settle_protected(&mut self) {
+    pub(super) fn update_protected(&mut self) {
         let switching = self.switching.as_deref();
         for number in self.ports.keys() {
             let logical = switching.and_then(|switching| switching.port(*number));

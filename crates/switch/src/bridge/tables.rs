@@ -28,7 +28,7 @@ impl Bridge {
         command: &TableMod,
     ) -> Result<(), Refusal> {
         let version = self.peer(id)?.version;
-        let known = match version {
+        let earlier = match version {
             Version::V10 | Version::V11 | Version::V12 => TableFlags::default(),
             Version::V13 | Version::V14 | Version::V15 => TableFlags::DEPRECATED
                 .with(TableFlags::EVICTION)
@@ -37,29 +37,29 @@ impl Bridge {
         if command.table > TableId::LAST && command.table != TableId::ALL {
             return Err(Refusal::TableModBadTable);
         }
-        if command.config.0 & !known.0 != 0 {
+        if command.config.0 & !earlier.0 != 0 {
             return Err(Refusal::TableModBadConfig);
         }
         if version >= Version::V14 {
             self.pipeline.table_mod(command)?;
-            self.note_vacancies();
+            self.record_vacancy_events();
         }
         Ok(())
     }
 
     /// Records the vacancy events of the tables.
-    pub(super) fn note_vacancies(&mut self) {
+    pub(super) fn record_vacancy_events(&mut self) {
         let events = self.pipeline.take_vacancy_events();
-        self.vacancies.extend(events);
+        self.vacancy_events.extend(events);
     }
 
     /// Sends vacancy events to subscribed peers.
-    pub(super) fn tell_vacancies(&mut self, effects: &mut Vec<Effect>) {
-        for status in std::mem::take(&mut self.vacancies) {
+    pub(super) fn send_table_status(&mut self, effects: &mut Vec<Effect>) {
+        for status in std::mem::take(&mut self.vacancy_events) {
             let wants = |peer: &crate::connection::Connection| {
                 peer.version >= Version::V14 && peer.wants_table_status(status.reason)
             };
-            self.tell(Message::TableStatus(status), wants, effects);
+            self.notify(Message::TableStatus(status), wants, effects);
         }
     }
 
@@ -76,11 +76,11 @@ impl Bridge {
             .iter()
             .any(|(id, peer)| wants(id) && peer.wants_request(&request));
         if wanted {
-            let told = Message::RequestForward(RequestForward {
+            let message = Message::RequestForward(RequestForward {
                 xid,
                 request: request.clone(),
             });
-            self.tell_others(by, told, |peer| peer.wants_request(&request), effects);
+            self.notify_others(by, message, |peer| peer.wants_request(&request), effects);
         }
     }
 
@@ -92,24 +92,24 @@ impl Bridge {
         part: MultipartRequest,
     ) -> Result<(), Refusal> {
         let fragments = &mut self.peer(id)?.fragments;
-        let known = fragments.remove(&xid);
-        if known.is_none() && fragments.len() >= FRAGMENTED_MAX {
+        let earlier = fragments.remove(&xid);
+        if earlier.is_none() && fragments.len() >= FRAGMENTED_MAX {
             return Err(Refusal::RequestMultipartOverflow);
         }
-        let question = join(known, part)?;
-        fragments.insert(xid, question);
+        let request = append_part(earlier, part)?;
+        fragments.insert(xid, request);
         Ok(())
     }
 
     /// Returns a multipart request with its earlier parts.
-    pub(super) fn whole(
+    pub(super) fn complete_request(
         &mut self,
         id: ConnectionId,
         xid: Xid,
         part: MultipartRequest,
     ) -> Result<MultipartRequest, Refusal> {
-        let known = self.peer(id)?.fragments.remove(&xid);
-        join(known, part)
+        let earlier = self.peer(id)?.fragments.remove(&xid);
+        append_part(earlier, part)
     }
 
     /// Sets table features: all, or none if one is invalid. Only the names can change; capabilities
@@ -189,7 +189,7 @@ impl Bridge {
     }
 
     /// Applies the operator's whole configuration of a table.
-    pub fn furnish(&mut self, table: TableId, config: &TableConfig) {
+    pub fn configure_table(&mut self, table: TableId, config: &TableConfig) {
         self.pipeline.name_table(table, &config.name);
         let limit = config.limit.unwrap_or(usize::MAX);
         self.pipeline.set_flows_max(table, limit);
@@ -218,17 +218,17 @@ impl Bridge {
 }
 
 /// Appends a part of a multipart request to the earlier ones.
-fn join(
-    known: Option<MultipartRequest>,
+fn append_part(
+    earlier: Option<MultipartRequest>,
     part: MultipartRequest,
 ) -> Result<MultipartRequest, Refusal> {
-    let Some(mut question) = known else {
+    let Some(mut request) = earlier else {
         return Ok(part);
     };
-    if question.entries() + part.entries() > ENTRIES_MAX {
+    if request.entries() + part.entries() > ENTRIES_MAX {
         return Err(Refusal::RequestMultipartOverflow);
     }
-    let joined = question.append(part);
+    let joined = request.append(part);
     joined.map_err(|_| Refusal::RequestBadMultipart)?;
-    Ok(question)
+    Ok(request)
 }

@@ -15,16 +15,16 @@ use packet::MacAddr;
 use pipeline::{Cause, PacketInMeta};
 
 use super::*;
-use crate::connection::Kind;
+use crate::connection::ConnectionKind;
 use l2::fdb::FdbKey;
 
 mod bonds;
+mod compaction;
 mod controllers;
 mod groups;
 mod monitors;
 mod spanning;
 mod tables;
-mod tidying;
 
 const OLD: ConnectionId = ConnectionId(10);
 const NEW: ConnectionId = ConnectionId(13);
@@ -62,7 +62,7 @@ impl Rig {
         let mut rig = Self::new(FailMode::Secure, true);
         for (id, version) in [(OLD, Version::V10), (NEW, Version::V13)] {
             rig.bridge
-                .handle_up(id, Connection::new(Kind::Primary, version));
+                .handle_up(id, Connection::new(ConnectionKind::Primary, version));
         }
         rig
     }
@@ -119,7 +119,7 @@ impl Rig {
 }
 
 /// Formats effects, one word each.
-fn told(effects: &[Effect]) -> Vec<String> {
+fn summary(effects: &[Effect]) -> Vec<String> {
     let name = |message: &Message| {
         let text = format!("{message:?}");
         text.split(['(', ' ', '{'])
@@ -133,8 +133,8 @@ fn told(effects: &[Effect]) -> Vec<String> {
         Effect::Dump(id, ..) => Some(format!("{} dump", id.0)),
         Effect::Update(id, _) => Some(format!("{} update", id.0)),
         Effect::Pause(id, message) => Some(format!("{} {}", id.0, name(message))),
-        Effect::Tell(id, message) => Some(format!("{} told {}", id.0, name(message))),
-        Effect::Leave(id) => Some(format!("{} left", id.0)),
+        Effect::Notify(id, message) => Some(format!("{} told {}", id.0, name(message))),
+        Effect::Disconnect(id) => Some(format!("{} left", id.0)),
         Effect::Transmit(port, frame, _) => Some(format!("out of {port}: {} bytes", frame.len())),
         // Deallocation is invisible to peers.
         Effect::Free(_) => None,
@@ -172,17 +172,17 @@ fn barrier_reply_and_final_counters_wait_for_the_workers() {
     rig.send(NEW, rule(FlowModCommand::Add, FlowFlags::SEND_FLOW_REMOVED));
     rig.pass();
     assert_eq!(
-        told(&rig.send(NEW, rule(FlowModCommand::Delete, FlowFlags(0)))),
+        summary(&rig.send(NEW, rule(FlowModCommand::Delete, FlowFlags(0)))),
         [""; 0]
     );
-    assert_eq!(told(&rig.send(NEW, Message::BarrierRequest)), [""; 0]);
+    assert_eq!(summary(&rig.send(NEW, Message::BarrierRequest)), [""; 0]);
     assert!(rig.bridge.is_at_barrier(NEW) && !rig.bridge.is_at_barrier(OLD));
     let after = [
         "10 told FlowRemoved",
         "13 told FlowRemoved",
         "13 BarrierReply",
     ];
-    assert_eq!(told(&rig.pass()), after);
+    assert_eq!(summary(&rig.pass()), after);
     assert!(!rig.bridge.is_at_barrier(NEW));
 }
 
@@ -195,7 +195,7 @@ fn barrier_without_changes_waits_for_the_last_publication() {
     rig.bridge.handle_passed(Generation(0), &mut effects);
     assert!(effects.is_empty());
     rig.bridge.handle_passed(Generation(1), &mut effects);
-    assert_eq!(told(&effects), ["13 BarrierReply"]);
+    assert_eq!(summary(&effects), ["13 BarrierReply"]);
 }
 
 #[test]
@@ -203,7 +203,7 @@ fn barrier_reply_is_immediate_after_all_workers_have_passed() {
     let mut rig = Rig::controlled();
     rig.pass();
     assert_eq!(
-        told(&rig.send(NEW, Message::BarrierRequest)),
+        summary(&rig.send(NEW, Message::BarrierRequest)),
         ["13 BarrierReply"]
     );
 }
@@ -217,21 +217,21 @@ fn slave_reads_and_cannot_modify() {
         ..RoleRequest::default()
     };
     assert_eq!(
-        told(&rig.send(NEW, Message::RoleRequest(slave))),
+        summary(&rig.send(NEW, Message::RoleRequest(slave))),
         ["13 RoleReply"]
     );
     let refused = ["13 refused: RequestIsSlave"];
     assert_eq!(
-        told(&rig.send(NEW, rule(FlowModCommand::Add, FlowFlags(0)))),
+        summary(&rig.send(NEW, rule(FlowModCommand::Add, FlowFlags(0)))),
         refused
     );
     let request = MultipartRequest::Flow(FlowFormat::Standard, FlowStatsRequest::all());
     assert_eq!(
-        told(&rig.send(NEW, Message::MultipartRequest(request))),
+        summary(&rig.send(NEW, Message::MultipartRequest(request))),
         ["13 dump"]
     );
     assert_eq!(
-        told(&rig.add_port(4)),
+        summary(&rig.add_port(4)),
         ["10 told PortStatus", "13 told PortStatus"]
     );
 }
@@ -272,7 +272,7 @@ fn missed_frame_reaches_openflow_1_0_only() {
             bridge.handle_packet_in(miss(cause), vec![0; 60], now, effects);
         });
         let reason = |effect: &Effect| match effect {
-            Effect::Tell(id, message) => match &**message {
+            Effect::Notify(id, message) => match &**message {
                 Message::PacketIn(message) => (id.0, message.reason, message.data.len()),
                 other => panic!("{other:?}"),
             },
@@ -290,13 +290,13 @@ fn missed_frame_reaches_openflow_1_0_only() {
     ];
     assert_eq!(send(&mut rig, Cause::MissRule), by_rule);
     // The packet-in of a rule's action has the rule's reason, if the version defines it.
-    let said = [
+    let by_action = [
         (10, PacketInReason::NoMatch, 60),
         (13, PacketInReason::NoMatch, 60),
     ];
     assert_eq!(
         send(&mut rig, Cause::Explicit(PacketInReason::NoMatch)),
-        said
+        by_action
     );
 }
 
@@ -313,14 +313,14 @@ fn standalone_bridge_forwards_by_a_rule_and_controlled_bridge_does_not() {
 fn standalone_mode_ends_and_begins_with_the_controller_connection() {
     let mut rig = Rig::new(FailMode::Standalone, true);
     assert!(rig.bridge.pipeline.is_standalone());
-    let tool = Connection::new(Kind::Service, Version::V13);
+    let tool = Connection::new(ConnectionKind::Service, Version::V13);
     rig.bridge.handle_up(OLD, tool);
     assert!(
         rig.bridge.pipeline.is_standalone(),
         "a tool does not control"
     );
     rig.bridge
-        .handle_up(NEW, Connection::new(Kind::Primary, Version::V13));
+        .handle_up(NEW, Connection::new(ConnectionKind::Primary, Version::V13));
     assert!(!rig.bridge.pipeline.is_standalone());
     rig.send(NEW, rule(FlowModCommand::Add, FlowFlags(0)));
     rig.bridge.handle_down(NEW);
@@ -338,11 +338,11 @@ fn port_removal_flushes_its_addresses() {
         vid: 0,
         mac: MacAddr::from_u64(0xaa),
     };
-    rig.bridge.handle_station(address, PortNo(1), rig.now);
-    rig.bridge.handle_station(address, PortNo(9), rig.now);
-    assert_eq!(rig.bridge.stations().len(), 1);
+    rig.bridge.handle_address(address, PortNo(1), rig.now);
+    rig.bridge.handle_address(address, PortNo(9), rig.now);
+    assert_eq!(rig.bridge.fdb().len(), 1);
     rig.effects(|bridge, _, effects| bridge.handle_port_removed(PortNo(1), effects));
-    assert!(rig.bridge.stations().is_empty() && rig.bridge.ports().count() == 2);
+    assert!(rig.bridge.fdb().is_empty() && rig.bridge.ports().count() == 2);
 }
 
 #[test]
@@ -350,7 +350,7 @@ fn port_status_has_the_reason_of_the_change() {
     let mut rig = Rig::controlled();
     let news = |effects: Vec<Effect>| -> Vec<_> {
         let status = effects.into_iter().filter_map(|effect| match effect {
-            Effect::Tell(NEW, message) => Some(message),
+            Effect::Notify(NEW, message) => Some(message),
             _ => None,
         });
         let one = |message: Arc<Message>| match &*message {
@@ -385,11 +385,11 @@ fn port_mod_requires_the_port_and_its_address() {
         })
     };
     assert_eq!(
-        told(&rig.send(NEW, command(9, 9))),
+        summary(&rig.send(NEW, command(9, 9))),
         ["13 refused: PortModBadPort"]
     );
     assert_eq!(
-        told(&rig.send(NEW, command(1, 9))),
+        summary(&rig.send(NEW, command(1, 9))),
         ["13 refused: PortModBadHwAddr"]
     );
     let done = [
@@ -397,9 +397,9 @@ fn port_mod_requires_the_port_and_its_address() {
         "10 told PortStatus",
         "13 told PortStatus",
     ];
-    assert_eq!(told(&rig.send(NEW, command(1, 1))), done);
+    assert_eq!(summary(&rig.send(NEW, command(1, 1))), done);
     assert_eq!(
-        told(&rig.send(NEW, command(1, 1))),
+        summary(&rig.send(NEW, command(1, 1))),
         [""; 0],
         "nothing changes twice"
     );
@@ -419,12 +419,12 @@ fn packet_out_floods_and_learns_like_a_received_frame() {
         })
     };
     let flooded = ["out of 2: 60 bytes", "out of 3: 60 bytes"];
-    assert_eq!(told(&rig.send(NEW, message(PortNo::FLOOD))), flooded);
-    assert!(rig.bridge.stations().is_empty());
-    assert_eq!(told(&rig.send(NEW, message(PortNo::NORMAL))), flooded);
-    assert_eq!(rig.bridge.stations().len(), 1);
+    assert_eq!(summary(&rig.send(NEW, message(PortNo::FLOOD))), flooded);
+    assert!(rig.bridge.fdb().is_empty());
+    assert_eq!(summary(&rig.send(NEW, message(PortNo::NORMAL))), flooded);
+    assert_eq!(rig.bridge.fdb().len(), 1);
     assert_eq!(
-        told(&rig.send(NEW, message(PortNo::IN_PORT))),
+        summary(&rig.send(NEW, message(PortNo::IN_PORT))),
         ["out of 1: 60 bytes"]
     );
 }
@@ -447,7 +447,7 @@ fn rules_expire_and_send_flow_removed() {
     rig.now = Instant::from_secs(5);
     rig.bridge.handle_timeout(rig.now);
     let effects = rig.pass();
-    let Effect::Tell(OLD, message) = &effects[0] else {
+    let Effect::Notify(OLD, message) = &effects[0] else {
         panic!("{effects:?}")
     };
     let Message::FlowRemoved(removed) = &**message else {
@@ -472,7 +472,7 @@ fn dump_sends_each_rule_once_in_parts() {
                 Instructions::default(),
             )
         };
-        assert_eq!(told(&rig.send(NEW, Message::FlowMod(command))), [""; 0]);
+        assert_eq!(summary(&rig.send(NEW, Message::FlowMod(command))), [""; 0]);
     }
     let dump = |rig: &mut Rig, request: FlowStatsRequest| {
         let request =
@@ -481,18 +481,18 @@ fn dump_sends_each_rule_once_in_parts() {
         let Some(Effect::Dump(NEW, _, mut dump)) = effects.pop() else {
             panic!("{effects:?}")
         };
-        let (mut parts, mut told) = (Vec::new(), Vec::new());
+        let (mut parts, mut summary) = (Vec::new(), Vec::new());
         while let Some(Message::MultipartReply { reply, more }) = dump.next_part(Instant::START) {
             let MultipartReply::Flow(FlowFormat::Standard, rules) = reply else {
                 panic!("{reply:?}")
             };
             parts.push((rules.len(), more));
-            told.extend(rules.iter().map(|rule| (rule.table, rule.matching.clone())));
+            summary.extend(rules.iter().map(|rule| (rule.table, rule.matching.clone())));
         }
-        let all = told.len();
-        told.sort();
-        told.dedup();
-        assert_eq!(told.len(), all);
+        let all = summary.len();
+        summary.sort();
+        summary.dedup();
+        assert_eq!(summary.len(), all);
         parts
     };
     let all = dump(&mut rig, FlowStatsRequest::all());
@@ -512,7 +512,7 @@ fn dump_sends_each_rule_once_in_parts() {
 #[test]
 fn requests_for_missing_objects_are_refused_or_empty() {
     let mut rig = Rig::controlled();
-    let mut ask = |request| told(&rig.send(NEW, Message::MultipartRequest(request)));
+    let mut ask = |request| summary(&rig.send(NEW, Message::MultipartRequest(request)));
     assert_eq!(
         ask(MultipartRequest::Port(PortNo(9))),
         ["13 refused: RequestBadPort"]
@@ -543,9 +543,15 @@ fn requests_for_missing_objects_are_refused_or_empty() {
         assert_eq!(ask(request), ["13 MultipartReply"]);
     }
     let queues = Message::QueueConfigRequest(PortNo(9));
-    assert_eq!(told(&rig.send(NEW, queues)), ["13 refused: QueueBadPort"]);
+    assert_eq!(
+        summary(&rig.send(NEW, queues)),
+        ["13 refused: QueueBadPort"]
+    );
     let reply = Message::BarrierReply;
-    assert_eq!(told(&rig.send(NEW, reply)), ["13 refused: RequestBadType"]);
+    assert_eq!(
+        summary(&rig.send(NEW, reply)),
+        ["13 refused: RequestBadType"]
+    );
 }
 
 #[test]
@@ -567,7 +573,7 @@ fn replaced_master_receives_role_status_from_1_4_on() {
     ] {
         let mut rig = Rig::new(FailMode::Secure, true);
         for id in [OLD, NEW] {
-            let peer = Connection::new(Kind::Primary, version);
+            let peer = Connection::new(ConnectionKind::Primary, version);
             rig.bridge.handle_up(id, peer);
         }
         if wants {
@@ -581,13 +587,13 @@ fn replaced_master_receives_role_status_from_1_4_on() {
             };
             rig.send(OLD, Message::SetAsync(change));
         }
-        assert_eq!(told(&rig.send(OLD, wish(1))), ["10 RoleReply"]);
+        assert_eq!(summary(&rig.send(OLD, wish(1))), ["10 RoleReply"]);
         // A repeated request changes nothing.
-        assert_eq!(told(&rig.send(OLD, wish(2))), ["10 RoleReply"]);
+        assert_eq!(summary(&rig.send(OLD, wish(2))), ["10 RoleReply"]);
         let effects = rig.send(NEW, wish(3));
-        assert_eq!(&told(&effects), told_of, "{version}");
+        assert_eq!(&summary(&effects), told_of, "{version}");
         for effect in &effects {
-            if let Effect::Tell(_, message) = effect {
+            if let Effect::Notify(_, message) = effect {
                 let lost = Message::RoleStatus(RoleStatus {
                     role: Role::Slave,
                     reason: RoleReason::MasterRequest,
@@ -632,19 +638,19 @@ fn no_flood(rig: &Rig) -> Message {
 fn bundle_executes_at_commit_and_replies_after_the_workers() {
     let mut rig = Rig::controlled();
     let opened = rig.send(NEW, bundle(BundleStep::OpenRequest));
-    assert_eq!(told(&opened), ["13 BundleControl"]);
+    assert_eq!(summary(&opened), ["13 BundleControl"]);
     let add = bundled(rule(FlowModCommand::Add, FlowFlags(0)));
-    assert_eq!(told(&rig.send(NEW, add)), [""; 0]);
+    assert_eq!(summary(&rig.send(NEW, add)), [""; 0]);
     rig.pass();
     assert_eq!(rig.rules(), [""; 0]);
     assert_eq!(
-        told(&rig.send(NEW, bundle(BundleStep::CommitRequest))),
+        summary(&rig.send(NEW, bundle(BundleStep::CommitRequest))),
         [""; 0]
     );
     assert_eq!(rig.rules().len(), 1);
-    assert_eq!(told(&rig.pass()), ["13 BundleControl"]);
+    assert_eq!(summary(&rig.pass()), ["13 BundleControl"]);
     let again = rig.send(NEW, bundle(BundleStep::CommitRequest));
-    assert_eq!(told(&again), ["13 refused: BundleBadId"]);
+    assert_eq!(summary(&again), ["13 refused: BundleBadId"]);
 }
 
 #[test]
@@ -668,17 +674,17 @@ fn failed_bundle_has_no_effects() {
             )
         }),
     ] {
-        assert_eq!(told(&rig.send(NEW, bundled(message))), [""; 0]);
+        assert_eq!(summary(&rig.send(NEW, bundled(message))), [""; 0]);
     }
     let refused = [
         "13 refused: FlowModBadTable",
         "13 refused: BundleMessageFailed",
     ];
     assert_eq!(
-        told(&rig.send(NEW, bundle(BundleStep::CommitRequest))),
+        summary(&rig.send(NEW, bundle(BundleStep::CommitRequest))),
         refused
     );
-    assert_eq!(told(&rig.pass()), [""; 0]);
+    assert_eq!(summary(&rig.pass()), [""; 0]);
     assert_eq!(rig.rules(), before);
     assert_eq!(rig.bridge.ports[&PortNo(1)].desc.config, config);
 }
@@ -689,9 +695,9 @@ fn bundle_ends_with_its_connection_and_refuses_slaves() {
     rig.send(NEW, bundled(rule(FlowModCommand::Add, FlowFlags(0))));
     rig.bridge.handle_down(NEW);
     rig.bridge
-        .handle_up(NEW, Connection::new(Kind::Primary, Version::V13));
+        .handle_up(NEW, Connection::new(ConnectionKind::Primary, Version::V13));
     let unknown = rig.send(NEW, bundle(BundleStep::CommitRequest));
-    assert_eq!(told(&unknown), ["13 refused: BundleBadId"]);
+    assert_eq!(summary(&unknown), ["13 refused: BundleBadId"]);
     let slave = RoleRequest {
         role: Some(Role::Slave),
         generation: Some(1),
@@ -699,5 +705,5 @@ fn bundle_ends_with_its_connection_and_refuses_slaves() {
     };
     rig.send(NEW, Message::RoleRequest(slave));
     let denied = rig.send(NEW, bundle(BundleStep::OpenRequest));
-    assert_eq!(told(&denied), ["13 refused: RequestIsSlave"]);
+    assert_eq!(summary(&denied), ["13 refused: RequestIsSlave"]);
 }

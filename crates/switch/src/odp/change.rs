@@ -3,8 +3,8 @@
 use flow::{Field, FlowKey};
 use packet::wire::vlan::VlanTag;
 
-use super::value::Form;
-use super::{ECN_BITS, Group, KEYS, TYPE_IPV6, add_part};
+use super::value::OdpFormat;
+use super::{ECN_BITS, KEYS, OdpGroup, TYPE_IPV6, add_part};
 
 /// The tag protocol identifier that need not be written.
 const CUSTOMER: u16 = 0x8100;
@@ -30,13 +30,13 @@ pub fn changes(before: &FlowKey, after: &FlowKey) -> Vec<String> {
     let labels = |key: &FlowKey| key.get(Field::MplsLabel);
     match (labels(before), labels(after)) {
         (None, Some(label)) => {
-            let part = |field| after.get(field).unwrap_or_default();
-            let eth_type = Form::Hex.write(part(Field::EthType), None);
+            let attribute = |field| after.get(field).unwrap_or_default();
+            let eth_type = OdpFormat::Hex.write(attribute(Field::EthType), None);
             actions.push(format!(
                 "push_mpls(label={label},tc={},ttl={},bos={},eth_type={eth_type})",
-                part(Field::MplsTc),
-                part(Field::MplsTtl),
-                part(Field::MplsBos)
+                attribute(Field::MplsTc),
+                attribute(Field::MplsTtl),
+                attribute(Field::MplsBos)
             ));
         }
         (Some(_), None) => {
@@ -52,10 +52,10 @@ pub fn changes(before: &FlowKey, after: &FlowKey) -> Vec<String> {
 /// Returns the `set` actions for fields of headers that both keys have.
 fn sets(before: &FlowKey, after: &FlowKey) -> Vec<String> {
     let ipv6 = after.get(Field::EthType) == Some(TYPE_IPV6);
-    let mut groups: Vec<Group> = Vec::new();
+    let mut groups: Vec<OdpGroup> = Vec::new();
     for key in &KEYS {
-        let strange = (key.group == "ipv4" && ipv6) || (key.group == "ipv6" && !ipv6);
-        if strange
+        let other_version = (key.group == "ipv4" && ipv6) || (key.group == "ipv6" && !ipv6);
+        if other_version
             || matches!(
                 key.group,
                 "vlan" | "eth_type" | "skb_mark" | "recirc_id" | "dp_hash"
@@ -65,19 +65,19 @@ fn sets(before: &FlowKey, after: &FlowKey) -> Vec<String> {
         }
         let values = |field| (before.get(field), after.get(field));
         let differs = |field| matches!(values(field), (Some(old), Some(new)) if old != new);
-        let part = match key.field {
+        let attribute = match key.field {
             Field::IpEcn => None,
             Field::IpDscp if differs(Field::IpDscp) || differs(Field::IpEcn) => {
                 let high = after.get(Field::IpDscp).unwrap_or_default();
                 let low = after.get(Field::IpEcn).unwrap_or_default();
-                Some(Form::Hex.write(high << ECN_BITS | low, None))
+                Some(OdpFormat::Hex.write(high << ECN_BITS | low, None))
             }
             Field::IpDscp => None,
             field if differs(field) => after.get(field).map(|new| key.form.write(new, None)),
             _ => None,
         };
-        if let Some(part) = part {
-            add_part(&mut groups, key, part);
+        if let Some(attribute) = attribute {
+            add_part(&mut groups, key, attribute);
         }
     }
     let sets = groups.iter().map(|group| format!("set({})", group.text()));

@@ -3,7 +3,7 @@
 use base::PortNo;
 use flow::{Field, Match, MatchBuilder};
 
-use super::value::Form;
+use super::value::OdpFormat;
 use super::{ECN_BITS, KEYS, TYPE_VLAN};
 
 /// Groups of metadata that no frame has on arrival: only zero is accepted.
@@ -26,7 +26,7 @@ const DEPTH_MAX: usize = 3;
 /// # Errors
 /// The text is malformed; the error is a message for a person.
 pub fn parse(text: &str, port: impl Fn(&str) -> Option<PortNo>) -> Result<Match, String> {
-    let mut reader = Reader {
+    let mut reader = OdpParser {
         found: Vec::new(),
         in_port: None,
     };
@@ -46,13 +46,13 @@ pub fn parse(text: &str, port: impl Fn(&str) -> Option<PortNo>) -> Result<Match,
     Ok(builder.build())
 }
 
-struct Reader {
+struct OdpParser {
     /// The parsed terms: an index into [`KEYS`], a value and a mask.
     found: Vec<(usize, u128, u128)>,
     in_port: Option<PortNo>,
 }
 
-impl Reader {
+impl OdpParser {
     fn read(
         &mut self,
         text: &str,
@@ -85,17 +85,17 @@ impl Reader {
             return Err(wrong());
         }
         for item in inner.split(',').filter(|item| !item.is_empty()) {
-            let (part, value) = item.split_once('=').unwrap_or(("", item));
+            let (attribute, value) = item.split_once('=').unwrap_or(("", item));
             let mut keys = KEYS.iter().enumerate();
-            let found = keys.find(|(_, key)| key.group == name && key.part == part);
+            let found = keys.find(|(_, key)| key.group == name && key.attribute == attribute);
             let Some((place, key)) = found else {
                 // Open vSwitch always writes the CFI of a tag.
-                if (name, part) == ("vlan", "cfi") {
+                if (name, attribute) == ("vlan", "cfi") {
                     continue;
                 }
                 return Err(wrong());
             };
-            if matches!(part, "tos" | "tclass") {
+            if matches!(attribute, "tos" | "tclass") {
                 self.read_tos(place, value).ok_or_else(wrong)?;
                 continue;
             }
@@ -107,7 +107,7 @@ impl Reader {
 
     /// Parses the byte that holds DSCP and ECN.
     fn read_tos(&mut self, place: usize, text: &str) -> Option<()> {
-        let (value, mask) = Form::Hex.read(text, Field::IpTtl)?;
+        let (value, mask) = OdpFormat::Hex.read(text, Field::IpTtl)?;
         self.add(place, value >> ECN_BITS, mask >> ECN_BITS);
         let low = (1 << ECN_BITS) - 1;
         // The ECN is the next row of the table.
@@ -123,7 +123,7 @@ impl Reader {
 }
 
 fn is_vlan(text: &str) -> bool {
-    Form::Hex
+    OdpFormat::Hex
         .read(text, Field::EthType)
         .is_some_and(|(value, _)| value == TYPE_VLAN)
 }

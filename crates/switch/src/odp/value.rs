@@ -8,7 +8,7 @@ use packet::MacAddr;
 
 /// The text format of a key's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Form {
+pub(super) enum OdpFormat {
     /// Decimal.
     Decimal,
     /// Hexadecimal.
@@ -32,7 +32,7 @@ const FRAGMENTS: [(&str, u8); 3] = [
     ("later", frag::ANY | frag::LATER),
 ];
 
-impl Form {
+impl OdpFormat {
     /// Writes the value and the mask of a term.
     pub(super) fn write_term(self, term: &Term) -> String {
         match (self, term.field) {

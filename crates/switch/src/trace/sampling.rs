@@ -3,12 +3,12 @@
 use base::PortNo;
 use flow::{SampleAction, SampleDirection};
 
-use super::Traced;
+use super::TracedBridge;
 
 /// The number that is printed without a port.
 const NO_PORT: &str = "4294967295";
 
-impl Traced {
+impl TracedBridge {
     /// Returns the datapath action of a sample; none without collectors.
     pub(super) fn sampled(&self, sample: &SampleAction, from: PortNo) -> Option<String> {
         if !self.samples {
@@ -29,14 +29,14 @@ impl Traced {
             SampleDirection::Ingress => ",ingress",
             SampleDirection::Egress => ",egress",
         };
-        let told = format!(
+        let action = format!(
             "userspace(pid=0,flow_sample(probability={probability},collector_set_id={collectors},\
              obs_domain_id={domain},obs_point_id={point},output_port={port}{direction}))"
         );
         let percent = f64::from(probability) * 100.0 / f64::from(u16::MAX);
         Some(match probability {
-            u16::MAX => told,
-            _ => format!("sample(sample={percent:.1}%,actions({told}))"),
+            u16::MAX => action,
+            _ => format!("sample(sample={percent:.1}%,actions({action}))"),
         })
     }
 }

@@ -43,17 +43,17 @@ fn captured_frame_is_recorded_on_ingress_and_each_egress() {
     assert_eq!(rig.pass(1, 8), [2, 3]);
     let record = rig.captured().expect("it is watched");
     assert_eq!((record.from, record.at), (key(1), Instant::from_secs(1)));
-    assert_eq!(record.came.bytes, frame_to(9, 1));
-    let rule = record.met[0].rule.as_ref().expect("a rule took it");
+    assert_eq!(record.ingress.bytes, frame_to(9, 1));
+    let rule = record.lookups[0].rule.as_ref().expect("a rule took it");
     assert_eq!(
         (rule.priority, rule.matching.to_string().as_str()),
         (1, "in_port=1")
     );
-    let left: Vec<_> = record.left.iter().collect();
-    let [second, third] = left[..] else {
-        panic!("it left twice: {left:?}")
+    let outputs: Vec<_> = record.outputs.iter().collect();
+    let [second, third] = outputs[..] else {
+        panic!("it left twice: {outputs:?}")
     };
-    assert_eq!((second.port, second.met), (PortNo(2), 1));
+    assert_eq!((second.port, second.lookups), (PortNo(2), 1));
     assert_eq!(second.frame.bytes, frame_to(9, 1));
     assert_eq!(third.port, PortNo(3));
     assert_eq!(third.frame.bytes, frame_to(9, 7));
@@ -68,11 +68,14 @@ fn captured_frame_is_counted_and_records_drop_reasons() {
     assert_eq!(rig.pass(3, 9), [0; 0]);
     let record = rig.captured().expect("it is watched");
     assert_eq!(record.drops, [DropReason::NoMatch]);
-    assert!(record.left.is_empty() && record.met[0].rule.is_none());
-    assert_eq!((record.came.bytes.len(), record.came.length), (20, 60));
+    assert!(record.outputs.is_empty() && record.lookups[0].rule.is_none());
+    assert_eq!(
+        (record.ingress.bytes.len(), record.ingress.length),
+        (20, 60)
+    );
     assert_eq!(rig.pass(1, 9), [2]);
-    let told: Vec<_> = rig.pipeline.table_stats().take(1).collect();
-    assert_eq!((told[0].lookups, told[0].matched), (2, 1));
+    let sent: Vec<_> = rig.pipeline.table_stats().take(1).collect();
+    assert_eq!((sent[0].lookups, sent[0].matched), (2, 1));
     assert_eq!(rig.drops(), [("no_match", 1), ("slow_path_capture", 2)]);
 }
 
@@ -83,7 +86,7 @@ fn captured_flood_is_recorded_for_each_port() {
     assert_eq!(rig.pass(1, 9), [2, 3]);
     assert!(matches!(rig.events.pop(), Ok(WorkerEvent::Learn(..))));
     let record = rig.captured().expect("it is watched");
-    let ports: Vec<_> = record.left.iter().map(|left| left.port.0).collect();
+    let ports: Vec<_> = record.outputs.iter().map(|left| left.port.0).collect();
     assert_eq!(ports, [2, 3]);
 }
 

@@ -26,7 +26,7 @@ fn packet(src: u32, port: u16) -> Vec<u8> {
 }
 
 /// Returns the flows that the worker reports after a second, without samples.
-fn told(rig: &mut WorkerRig) -> Vec<Ipv4Flow> {
+fn reported_flows(rig: &mut WorkerRig) -> Vec<Ipv4Flow> {
     while rig.events.pop().is_ok() {}
     rig.worker.turn(Instant::from_secs(3));
     match rig.events.pop() {
@@ -48,8 +48,8 @@ fn flow_counts_have_the_output() {
         rig.pass_frame(from, &packet(number, 7));
     }
     assert_eq!(rig.pass(1, 9), [2], "what is of no flow goes all the same");
-    let flows = told(&mut rig);
-    let told: Vec<_> = flows
+    let flows = reported_flows(&mut rig);
+    let reported_flows: Vec<_> = flows
         .iter()
         .map(|(key, counts)| (key.input.0, key.output, counts.packets))
         .collect();
@@ -58,10 +58,10 @@ fn flow_counts_have_the_output() {
         (2, FlowOutput::Several, 1),
         (3, FlowOutput::Flood, 1),
     ];
-    assert_eq!(told, wanted);
+    assert_eq!(reported_flows, wanted);
     assert_eq!(flows[0].1.bytes, 2 * packet(1, 7).len() as u64);
     assert_eq!(flows[0].0.ports, [7, 53]);
-    assert_eq!(self::told(&mut rig), [], "it is told once");
+    assert_eq!(self::reported_flows(&mut rig), [], "it is told once");
 }
 
 #[test]
@@ -82,7 +82,7 @@ fn flow_meter_counts_each_frame_once_with_and_without_samples() {
                 .expect("a wire");
             rig.worker.turn(Instant::from_secs(1));
         }
-        let flows = told(&mut rig);
+        let flows = reported_flows(&mut rig);
         assert_eq!(flows.len(), 3 * 7, "{sampled}");
         for (port, output) in [
             (1, FlowOutput::Port(PortNo(2))),
@@ -107,7 +107,7 @@ fn flow_counts_are_reported_before_port_or_exporter_removal() {
     rig.worker.turn(Instant::from_secs(1));
     assert!(matches!(rig.events.pop(), Ok(WorkerEvent::Flows(_, flows)) if flows.len() == 1));
     assert_eq!(rig.pass_frame(1, &packet(1, 1)), [0; 0]);
-    assert_eq!(told(&mut rig), []);
+    assert_eq!(reported_flows(&mut rig), []);
     count(&mut rig, 0);
     assert_eq!(rig.pass_frame(1, &packet(1, 1)), [0; 0]);
     rig.remove_queue(1);
@@ -133,8 +133,8 @@ fn flow_counts_stay_while_the_ring_is_full_and_losses_are_counted() {
     assert_eq!(lost, 1);
     while rig.events.pop().is_ok() {}
     rig.worker.turn(Instant::from_secs(100));
-    let told = rig.events.pop();
-    let Ok(WorkerEvent::Flows(_, flows)) = told else {
+    let reported_flows = rig.events.pop();
+    let Ok(WorkerEvent::Flows(_, flows)) = reported_flows else {
         panic!("flows are told when there is room again");
     };
     assert_eq!((flows.len(), flows[0].1.packets), (FLOWS_MAX, 3));

@@ -24,7 +24,7 @@ fn sample(rig: &mut WorkerRig) -> FrameSample {
 }
 
 fn exits(sampled: &FrameSample) -> Vec<u32> {
-    let exits = sampled.departed.iter();
+    let exits = sampled.outputs.iter();
     exits.map(|departure| departure.port.0).collect()
 }
 
@@ -42,12 +42,12 @@ fn sample_records_ingress_and_outputs() {
     let sampled = sample(&mut rig);
     assert_eq!(sampled.from, key(1));
     assert_eq!(sampled.chosen.sflow, Some(1));
-    assert_eq!(sampled.arrived.bytes[..], frame_to(9, 1)[..20]);
-    assert_eq!(sampled.arrived.length, 60);
-    assert_eq!((exits(&sampled), sampled.arrived.tag()), (vec![2], None));
+    assert_eq!(sampled.ingress.bytes[..], frame_to(9, 1)[..20]);
+    assert_eq!(sampled.ingress.length, 60);
+    assert_eq!((exits(&sampled), sampled.ingress.tag()), (vec![2], None));
     assert_eq!(rig.pass(2, 9), [1]);
     let sampled = sample(&mut rig);
-    let left = sampled.departed[0].frame.tag().expect("one was pushed");
+    let left = sampled.outputs[0].frame.tag().expect("one was pushed");
     assert_eq!((exits(&sampled), left.vid), (vec![1], 10));
     assert_eq!(rig.pass(3, 9), [1, 2]);
     assert_eq!(exits(&sample(&mut rig)), [1, 2]);

@@ -13,7 +13,7 @@ use crate::control::Control;
 use config::BondMemberConfig;
 use l2::bond::{BondMember, BondMode, bucket, hash_source};
 use l2::lacp::LacpStatus;
-use switch::bridge::{Bonded, Bridge};
+use switch::bridge::{Bridge, BridgeBond};
 
 #[rustfmt::skip]
 pub(super) const COMMANDS: [Command; 7] = [
@@ -64,7 +64,7 @@ fn show(control: &mut Control, arguments: &[String]) -> Result<String, String> {
 }
 
 /// All bonds, by name, with their bridges.
-fn bonds(control: &Control) -> Vec<(&str, &Bonded, &Bridge)> {
+fn bonds(control: &Control) -> Vec<(&str, &BridgeBond, &Bridge)> {
     let bridges = control.sites.values().map(|site| &site.bridge);
     let all = bridges.flat_map(|bridge| {
         let bonds = bridge.bonds();
@@ -76,7 +76,7 @@ fn bonds(control: &Control) -> Vec<(&str, &Bonded, &Bridge)> {
 }
 
 /// How a bond is.
-fn describe(name: &str, bonded: &Bonded, bridge: &Bridge, now: Instant) -> String {
+fn describe(name: &str, bonded: &BridgeBond, bridge: &Bridge, now: Instant) -> String {
     let (bond, config) = (bonded.bond(), bonded.config());
     let mut lines = vec![
         format!("---- {name} ----"),
@@ -109,7 +109,7 @@ fn describe(name: &str, bonded: &Bonded, bridge: &Bridge, now: Instant) -> Strin
 }
 
 fn by_name<'a>(
-    bonded: &'a Bonded,
+    bonded: &'a BridgeBond,
     members: &'a BTreeMap<PortNo, &'a BondMember>,
 ) -> impl Iterator<Item = (&'a BondMemberConfig, &'a BondMember)> {
     let mut all: Vec<_> = bonded.config().members.iter().collect();
@@ -118,7 +118,7 @@ fn by_name<'a>(
         .filter_map(|of| Some((of, *members.get(&of.port)?)))
 }
 
-fn primary(bonded: &Bonded) -> String {
+fn primary(bonded: &BridgeBond) -> String {
     let config = bonded.config();
     let is_member = |name: &String| config.members.iter().any(|of| of.name == *name);
     match &config.primary {
@@ -128,7 +128,7 @@ fn primary(bonded: &Bonded) -> String {
     }
 }
 
-fn active(bonded: &Bonded, bridge: &Bridge) -> String {
+fn active(bonded: &BridgeBond, bridge: &Bridge) -> String {
     let active = bonded.bond().active();
     let mut ports = bridge.ports();
     match ports.find(|(number, _)| Some(*number) == active) {
@@ -138,7 +138,7 @@ fn active(bonded: &Bonded, bridge: &Bridge) -> String {
 }
 
 fn describe_member(
-    bonded: &Bonded,
+    bonded: &BridgeBond,
     of: &BondMemberConfig,
     member: &BondMember,
     now: Instant,
@@ -174,13 +174,13 @@ fn describe_member(
 }
 
 /// The bond and the member that the arguments name first and last.
-fn find<'a>(control: &'a mut Control, name: &str) -> Result<&'a mut Bonded, String> {
+fn find<'a>(control: &'a mut Control, name: &str) -> Result<&'a mut BridgeBond, String> {
     let mut sites = control.sites.values_mut();
     let bonded = sites.find_map(|site| site.bridge.bond_mut(name));
     bonded.ok_or_else(|| NO_BOND.to_owned())
 }
 
-fn member(bonded: &Bonded, name: &str) -> Result<PortNo, String> {
+fn member(bonded: &BridgeBond, name: &str) -> Result<PortNo, String> {
     let mut members = bonded.config().members.iter();
     let member = members.find(|of| of.name == name);
     member.map(|of| of.port).ok_or_else(|| NO_MEMBER.to_owned())

@@ -43,7 +43,7 @@ fn dump_flows(control: &mut Control, arguments: &[String]) -> Result<Told, Strin
     let (pipeline, in_band) = (bridge.rules(), bridge.in_band().cloned());
     Ok(Box::new(move || {
         let between = if offload { OFFLOADED } else { "" };
-        let hidden = in_band.map(|in_band| in_band.tell(now, between));
+        let hidden = in_band.map(|in_band| in_band.format_rules(now, between));
         let mut text = hidden.unwrap_or_default();
         for table in (0..=TableId::LAST.0).map(TableId) {
             for rule in pipeline.rules(table) {

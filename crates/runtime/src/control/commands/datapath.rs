@@ -53,7 +53,10 @@ pub(super) struct Lookups {
 /// Counted since the start.
 pub(super) fn lookups(control: &Control) -> Lookups {
     let workers = &control.tools.workers;
-    let missed = workers.iter().map(|worker| worker.counters.handed()).sum();
+    let missed = workers
+        .iter()
+        .map(|worker| worker.counters.slow_path_packets())
+        .sum();
     let lost = workers.iter();
     let lost = lost
         .map(|worker| worker.counters.dropped(WorkerDrop::PacketInQueueFull))

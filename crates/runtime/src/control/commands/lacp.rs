@@ -9,7 +9,7 @@ use super::Command;
 use crate::control::Control;
 use config::BondMemberConfig;
 use l2::lacp::{LacpActivity, LacpGroup, LacpPort, LacpStatus};
-use switch::bridge::Bonded;
+use switch::bridge::BridgeBond;
 
 #[rustfmt::skip]
 pub(super) const COMMANDS: [Command; 2] = [
@@ -29,7 +29,7 @@ fn statistics(control: &mut Control, arguments: &[String]) -> Result<String, Str
 fn tell(
     control: &Control,
     arguments: &[String],
-    told: fn(&str, &Bonded, &LacpGroup) -> String,
+    told: fn(&str, &BridgeBond, &LacpGroup) -> String,
 ) -> Result<String, String> {
     let bridges = control.sites.values().map(|site| &site.bridge);
     let mut groups: Vec<_> = bridges.flat_map(|bridge| bridge.lacp_ports()).collect();
@@ -48,7 +48,7 @@ fn tell(
 
 /// The members that there are, by their names.
 fn members<'a>(
-    bonded: &'a Bonded,
+    bonded: &'a BridgeBond,
     group: &'a LacpGroup,
 ) -> impl Iterator<Item = (&'a BondMemberConfig, &'a LacpPort)> {
     let mut members: Vec<_> = bonded.config().members.iter().collect();
@@ -57,7 +57,7 @@ fn members<'a>(
     members.into_iter().filter_map(port)
 }
 
-fn describe(name: &str, bonded: &Bonded, group: &LacpGroup) -> String {
+fn describe(name: &str, bonded: &BridgeBond, group: &LacpGroup) -> String {
     let settings = group.settings();
     let activity = match settings.activity {
         LacpActivity::Active => "active",
@@ -110,7 +110,7 @@ fn end(who: &str, info: &LacpInfo) -> String {
     )
 }
 
-fn count(name: &str, bonded: &Bonded, group: &LacpGroup) -> String {
+fn count(name: &str, bonded: &BridgeBond, group: &LacpGroup) -> String {
     let mut text = format!("---- {name} statistics ----\n");
     for (of, port) in members(bonded, group) {
         let counts = port.counters();

@@ -41,7 +41,7 @@ fn fdb_add(control: &mut Control, arguments: &[String]) -> Result<String, String
         let mac = address.mac;
         return Err(format!("{mac} is a group's address: say that of a station"));
     }
-    match site.bridge.add_station(address, port, now) {
+    match site.bridge.add_static_entry(address, port, now) {
         Ok(None) => Ok(String::new()),
         Ok(Some(before)) => {
             let (port, kind) = (before.port(), kind(before.is_static()));
@@ -68,7 +68,7 @@ fn fdb_del(control: &mut Control, arguments: &[String]) -> Result<String, String
     let [_, vlan, mac] = arguments else {
         return Ok(String::new());
     };
-    match site.bridge.remove_station(address(vlan, mac)?) {
+    match site.bridge.remove_static_entry(address(vlan, mac)?) {
         true => Ok(String::new()),
         false => Err("could not find static mac entry".to_owned()),
     }
@@ -85,7 +85,7 @@ fn address(vlan: &str, mac: &str) -> Result<FdbKey, String> {
 
 fn fdb_show(control: &mut Control, arguments: &[String]) -> Result<String, String> {
     let now = control.now();
-    let view = named(control, arguments)?.bridge.stations().view();
+    let view = named(control, arguments)?.bridge.fdb().view();
     let mut text = " port  VLAN  MAC                Age\n".to_owned();
     for (address, station) in view.iter() {
         let age = match station.is_static() {
@@ -108,9 +108,7 @@ fn meant<'a>(control: &'a mut Control, arguments: &[String]) -> Result<Vec<&'a m
 
 fn fdb_flush(control: &mut Control, arguments: &[String]) -> Result<String, String> {
     let sites = meant(control, arguments)?;
-    sites
-        .into_iter()
-        .for_each(|site| site.bridge.flush_stations());
+    sites.into_iter().for_each(|site| site.bridge.flush_fdb());
     Ok("table successfully flushed\n".to_owned())
 }
 
@@ -118,14 +116,14 @@ fn stats_clear(control: &mut Control, arguments: &[String]) -> Result<String, St
     let sites = meant(control, arguments)?;
     sites
         .into_iter()
-        .for_each(|site| site.bridge.clear_station_counts());
+        .for_each(|site| site.bridge.clear_fdb_counters());
     Ok("statistics successfully cleared\n".to_owned())
 }
 
 /// What the table of stations of a bridge holds, and what has happened to them.
 fn stats_show(control: &mut Control, arguments: &[String]) -> Result<String, String> {
     let site = named(control, arguments)?;
-    let stations = site.bridge.stations();
+    let stations = site.bridge.fdb();
     let (name, counts) = (site.bridge.name(), stations.counts());
     let (present, limit) = (stations.len(), stations.limit());
     let rows = [

@@ -16,7 +16,7 @@ use crate::control::Control;
 use crate::inbox::Input;
 use dataplane::program::BridgeId;
 use switch::odp;
-use switch::trace::{Asked, Lesson, Traced, Tracer};
+use switch::trace::{TraceRequest, TraceSideEffect, TracedBridge, Tracer};
 
 #[rustfmt::skip]
 pub(super) const COMMANDS: [Command; 2] = [
@@ -39,21 +39,21 @@ fn trace(control: &mut Control, arguments: &[String]) -> Result<Told, String> {
     Ok(answer(control, bridge, asked))
 }
 
-fn ask(control: &mut Control, arguments: &[String]) -> Result<(BridgeId, Asked), String> {
+fn ask(control: &mut Control, arguments: &[String]) -> Result<(BridgeId, TraceRequest), String> {
     let words = plain(arguments)?;
     let question = read(control, &words)?;
-    let teaches = words.len() < arguments.len() || question.frame.is_some();
-    let mut asked = Asked::new(&question.matching, question.frame)?;
-    asked.teaches = teaches;
+    let learns = words.len() < arguments.len() || question.frame.is_some();
+    let mut asked = TraceRequest::new(&question.matching, question.frame)?;
+    asked.learns = learns;
     Ok((question.bridge, asked))
 }
 
 /// Tells it on another thread, and has bridges learn what they are to.
-fn answer(control: &mut Control, bridge: BridgeId, asked: Asked) -> Told {
+fn answer(control: &mut Control, bridge: BridgeId, asked: TraceRequest) -> Told {
     let tracer = tracer(control);
     let inbox = control.tools.inbox.clone();
     Box::new(move || {
-        let (text, lessons) = tracer.tell(bridge, asked);
+        let (text, lessons) = tracer.trace(bridge, asked);
         for (bridge, lesson) in lessons {
             inbox.send(Input::Learned(bridge, lesson));
         }
@@ -63,14 +63,16 @@ fn answer(control: &mut Control, bridge: BridgeId, asked: Asked) -> Told {
 
 impl Control {
     /// Has a bridge learn it.
-    pub(in crate::control) fn handle_lesson(&mut self, bridge: BridgeId, lesson: &Lesson) {
+    pub(in crate::control) fn handle_lesson(&mut self, bridge: BridgeId, lesson: &TraceSideEffect) {
         let now = self.now();
         let Some(site) = self.sites.get_mut(&bridge) else {
             return;
         };
         match lesson {
-            Lesson::Station(address, port) => site.bridge.handle_station(*address, *port, now),
-            Lesson::Rule(learned) => site.bridge.handle_learned(learned, now),
+            TraceSideEffect::Address(address, port) => {
+                site.bridge.handle_address(*address, *port, now)
+            }
+            TraceSideEffect::Rule(learned) => site.bridge.handle_learned(learned, now),
         }
     }
 }
@@ -209,11 +211,11 @@ fn tracer(control: &mut Control) -> Tracer {
             (*number, (of_path, port.wanted.name.clone()))
         });
         let sampling = site.bridge.sampling();
-        let traced = Traced {
+        let traced = TracedBridge {
             samples: sampling.is_some_and(|view| !view.sets.is_empty()),
             name: site.bridge.name().to_owned(),
             pipeline: site.bridge.rules(),
-            stations: site.bridge.stations().view(),
+            fdb: site.bridge.fdb().view(),
             multicast: site.bridge.multicast_view(),
             switching: site.bridge.switching().cloned(),
             mirrors: site.bridge.mirrors().cloned(),

@@ -9,7 +9,7 @@ use super::{Command, site_of};
 use crate::control::Control;
 use config::SpanningTreeProtocol;
 use l2::spanning_tree::{TreeBridgeId, TreePortInfo, TreePortState, TreeTimes};
-use switch::bridge::{Bridge, Spanning};
+use switch::bridge::{Bridge, BridgeSpanningTree};
 
 #[rustfmt::skip]
 pub(super) const COMMANDS: [Command; 4] = [
@@ -106,7 +106,7 @@ fn show(control: &mut Control, arguments: &[String], layout: &Layout) -> Result<
 fn tell(
     text: &mut String,
     bridge: &Bridge,
-    spanning: &Spanning,
+    spanning: &BridgeSpanningTree,
     layout: &Layout,
 ) -> std::fmt::Result {
     let tree = spanning.tree();

@@ -281,11 +281,11 @@ fn ports(control: &mut Control, arguments: &[String]) -> Result<String, String> 
             TunnelProtocol::Geneve => "genev_sys",
             TunnelProtocol::Vxlan(_) | TunnelProtocol::Gre => "vxlan_sys",
         };
-        let count = underlay.ends_at(port);
+        let count = underlay.tunnels_with_port(port);
         writeln!(text, "{of}_{port} ({port}) ref_cnt={count}").expect(ROOM);
     }
     if underlay.has_gre() {
-        let count = underlay.ends_at(0);
+        let count = underlay.tunnels_with_port(0);
         writeln!(text, "gre_sys (3) ref_cnt={count}").expect(ROOM);
     }
     if arguments.first().is_some_and(|word| word == "-v") {

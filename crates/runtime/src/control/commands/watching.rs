@@ -39,7 +39,7 @@ fn counters(control: &Control) -> BTreeMap<String, u64> {
     }
     let mut add = |name: &str, count| *counters.entry(name.to_owned()).or_default() += count;
     for site in control.sites.values() {
-        add("stations_evicted", site.bridge.stations().counts().evicted);
+        add("stations_evicted", site.bridge.fdb().counts().evicted);
         add("learn_refused", site.bridge.learn_refused());
         add("packet_in_limited", site.bridge.packet_ins_limited());
         for port in site.ports.values() {

@@ -82,7 +82,7 @@ fn done(control: &Control) -> Vec<Done> {
         Done {
             came: counts[Counter::RxPackets],
             left: counts[Counter::TxPackets],
-            handed: worker.counters.handed(),
+            handed: worker.counters.slow_path_packets(),
         }
     });
     done.collect()

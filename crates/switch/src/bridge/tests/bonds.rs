@@ -50,7 +50,7 @@ fn bonded(mode: BondMode, lacp: Option<LacpConfig>) -> Rig {
 
 impl Rig {
     fn look(&mut self) -> Vec<Effect> {
-        self.effects(|bridge, now, effects| bridge.speak_to_others(now, effects))
+        self.effects(|bridge, now, effects| bridge.run_protocols(now, effects))
     }
 
     fn set_carrier(&mut self, port: PortNo, carrier: bool) {
@@ -84,11 +84,11 @@ fn bond_failover_sends_learning_packets() {
         mac: MacAddr([2, 0, 0, 0, 0, 0x20]),
         ..STATION
     };
-    rig.bridge.handle_station(STATION, PortNo(1), rig.now);
+    rig.bridge.handle_address(STATION, PortNo(1), rig.now);
     // An address received on any member is learned on the bond.
-    rig.bridge.handle_station(behind, PortNo(3), rig.now);
+    rig.bridge.handle_address(behind, PortNo(3), rig.now);
     let place = |rig: &Rig| {
-        let view = rig.bridge.stations().view();
+        let view = rig.bridge.fdb().view();
         view.find(behind).map(|station| station.port())
     };
     assert_eq!(place(&rig), Some(PortNo(2)));
@@ -183,13 +183,13 @@ fn lacp_runs_on_members_only() {
     assert_eq!(punts.of(PortNo(1)), None);
     assert_eq!(punts.of(PortNo(3)), Some(slow));
     let effects = rig.look();
-    let told = sent(&effects);
+    let summary = sent(&effects);
     assert_eq!(
-        told.iter().map(|(port, _)| *port).collect::<Vec<_>>(),
+        summary.iter().map(|(port, _)| *port).collect::<Vec<_>>(),
         MEMBERS
     );
-    let Ok(SlowPdu::Lacp(mut pdu)) = SlowPdu::parse(told[1].1) else {
-        panic!("{told:?}");
+    let Ok(SlowPdu::Lacp(mut pdu)) = SlowPdu::parse(summary[1].1) else {
+        panic!("{summary:?}");
     };
     assert_eq!(
         (pdu.actor.system.priority, pdu.actor.port, pdu.actor.key),

@@ -19,26 +19,26 @@ fn rig() -> Rig {
     let mut rig = Rig::new(FailMode::Secure, true);
     rig.bridge.handle_controller_added(A);
     rig.bridge.handle_controller_added(B);
-    come(&mut rig, FIRST, A);
-    let mut tool = Connection::new(Kind::Service, Version::V15);
+    connect(&mut rig, FIRST, A);
+    let mut tool = Connection::new(ConnectionKind::Service, Version::V15);
     tool.miss_send_len = 128;
     rig.bridge.handle_up(TOOL, tool);
-    assert_eq!(news(&rig.pass()), [""; 0], "nobody was there to hear");
+    assert_eq!(statuses(&rig.pass()), [""; 0], "nobody was there to hear");
     rig
 }
 
-fn come(rig: &mut Rig, id: ConnectionId, uri: &str) {
+fn connect(rig: &mut Rig, id: ConnectionId, uri: &str) {
     let connection = Connection {
         uri: Some(uri.into()),
-        ..Connection::new(Kind::Primary, Version::V15)
+        ..Connection::new(ConnectionKind::Primary, Version::V15)
     };
     rig.bridge.handle_up(id, connection);
 }
 
 /// Formats controller status messages with their recipients.
-fn news(effects: &[Effect]) -> Vec<String> {
+fn statuses(effects: &[Effect]) -> Vec<String> {
     let one = |effect: &Effect| match effect {
-        Effect::Tell(id, message) => match &**message {
+        Effect::Notify(id, message) => match &**message {
             Message::ControllerStatus(status) => Some(format!("{} {}", id.0, words(status))),
             _ => None,
         },
@@ -86,53 +86,56 @@ fn list(rig: &mut Rig) -> Vec<String> {
 #[test]
 fn controller_status_reports_connections_and_configuration() {
     let mut rig = rig();
-    come(&mut rig, SECOND, B);
+    connect(&mut rig, SECOND, B);
     let up = format!("{B} 0 Equal Up ChannelStatus");
-    assert_eq!(news(&rig.pass()), [format!("21 {up}"), format!("23 {up}")]);
+    assert_eq!(
+        statuses(&rig.pass()),
+        [format!("21 {up}"), format!("23 {up}")]
+    );
 
     rig.send(SECOND, role(Some(Role::Slave), 1, 0));
     rig.bridge.handle_down(SECOND);
     let down = format!("{B} 0 Slave Down ChannelStatus");
-    let told = news(&rig.pass());
-    assert_eq!(told, [format!("21 {down}"), format!("23 {down}")]);
+    let summary = statuses(&rig.pass());
+    assert_eq!(summary, [format!("21 {down}"), format!("23 {down}")]);
 
     rig.bridge.handle_controller_removed(B);
     rig.bridge.handle_controller_added("unix:c");
     let removed = format!("{B} 0 Equal Down Removed");
     let added = "unix:c 0 Equal Down Added";
-    let told = news(&rig.pass());
+    let summary = statuses(&rig.pass());
     let wanted = [
         format!("21 {removed}"),
         format!("23 {removed}"),
         format!("21 {added}"),
         format!("23 {added}"),
     ];
-    assert_eq!(told, wanted);
+    assert_eq!(summary, wanted);
 
     // A controller that is no longer configured is not reported, nor is a tool.
     rig.bridge.handle_controller_removed(A);
     rig.pass();
     rig.bridge.handle_down(FIRST);
     rig.bridge.handle_down(TOOL);
-    assert_eq!(news(&rig.pass()), [""; 0]);
+    assert_eq!(statuses(&rig.pass()), [""; 0]);
 }
 
 #[test]
 fn controller_status_reports_roles_and_unique_short_ids() {
     let mut rig = rig();
-    come(&mut rig, SECOND, B);
+    connect(&mut rig, SECOND, B);
     rig.pass();
-    let told = news(&rig.send(FIRST, role(Some(Role::Master), 1, 7)));
+    let summary = statuses(&rig.send(FIRST, role(Some(Role::Master), 1, 7)));
     let wanted = [
         format!("22 {A} 7 Master Up Role"),
         format!("23 {A} 7 Master Up Role"),
         format!("22 {A} 7 Master Up ShortId"),
         format!("23 {A} 7 Master Up ShortId"),
     ];
-    assert_eq!(told, wanted);
+    assert_eq!(summary, wanted);
 
     let refused = rig.send(SECOND, role(Some(Role::Master), 2, 7));
-    assert_eq!(super::told(&refused), ["22 refused: RoleIdInUse"]);
+    assert_eq!(super::summary(&refused), ["22 refused: RoleIdInUse"]);
     assert_eq!(
         list(&mut rig),
         [
@@ -143,7 +146,7 @@ fn controller_status_reports_roles_and_unique_short_ids() {
     );
 
     // A new master changes two roles; each is reported to all but the connection itself.
-    let told = news(&rig.send(SECOND, role(Some(Role::Master), 2, 8)));
+    let summary = statuses(&rig.send(SECOND, role(Some(Role::Master), 2, 8)));
     let wanted = [
         format!("22 {A} 7 Slave Up Role"),
         format!("23 {A} 7 Slave Up Role"),
@@ -152,7 +155,7 @@ fn controller_status_reports_roles_and_unique_short_ids() {
         format!("21 {B} 8 Master Up ShortId"),
         format!("23 {B} 8 Master Up ShortId"),
     ];
-    assert_eq!(told, wanted);
+    assert_eq!(summary, wanted);
 
     // A request without a short id keeps the present one; a closed connection frees it.
     rig.send(SECOND, role(None, 2, 0));
@@ -166,7 +169,7 @@ fn controller_status_reports_roles_and_unique_short_ids() {
         ]
     );
     let taken = rig.send(SECOND, role(None, 2, 7));
-    assert_eq!(news(&taken), [format!("23 {B} 7 Master Up ShortId")]);
+    assert_eq!(statuses(&taken), [format!("23 {B} 7 Master Up ShortId")]);
 }
 
 #[test]
@@ -180,11 +183,11 @@ fn controller_status_respects_the_async_configuration() {
         ..AsyncChange::default()
     };
     rig.send(TOOL, Message::SetAsync(change));
-    come(&mut rig, SECOND, B);
-    assert_eq!(news(&rig.pass()).len(), 1, "the first controller alone");
-    let told = news(&rig.send(SECOND, role(Some(Role::Slave), 1, 9)));
-    let roles = told.iter().filter(|line| line.starts_with("23"));
-    assert_eq!(roles.count(), 1, "its role but not its id: {told:?}");
+    connect(&mut rig, SECOND, B);
+    assert_eq!(statuses(&rig.pass()).len(), 1, "the first controller alone");
+    let summary = statuses(&rig.send(SECOND, role(Some(Role::Slave), 1, 9)));
+    let roles = summary.iter().filter(|line| line.starts_with("23"));
+    assert_eq!(roles.count(), 1, "its role but not its id: {summary:?}");
     let status = ControllerStatus {
         short_id: None,
         role: Role::Equal,
@@ -193,16 +196,18 @@ fn controller_status_respects_the_async_configuration() {
         uri: None,
     };
     let sent = rig.send(TOOL, Message::ControllerStatus(status));
-    assert_eq!(super::told(&sent), ["23 refused: RequestBadType"]);
+    assert_eq!(super::summary(&sent), ["23 refused: RequestBadType"]);
 }
 
 /// Returns a bridge under a controller with two auxiliary connections.
 fn rig_with_auxiliaries() -> (Rig, [ConnectionId; 2]) {
     let mut rig = Rig::new(FailMode::Secure, true);
-    rig.bridge
-        .handle_up(FIRST, Connection::new(Kind::Primary, Version::V13));
+    rig.bridge.handle_up(
+        FIRST,
+        Connection::new(ConnectionKind::Primary, Version::V13),
+    );
     let auxiliaries = [1, 2].map(|number| {
-        let kind = Kind::Auxiliary(Auxiliary {
+        let kind = ConnectionKind::Auxiliary(Auxiliary {
             main: FIRST,
             number,
         });
@@ -217,7 +222,7 @@ fn rig_with_auxiliaries() -> (Rig, [ConnectionId; 2]) {
 
 /// Returns the connections that carry frames with these UDP ports.
 fn carriers(rig: &mut Rig, ports: std::ops::Range<u16>) -> Vec<u64> {
-    let told = ports.map(|port| {
+    let summary = ports.map(|port| {
         let text = format!("eth / ipv4 / udp(src={port})");
         let stack: packet::build::Stack = text.parse().expect("legal");
         let frame = stack.build().bytes().to_vec();
@@ -225,11 +230,11 @@ fn carriers(rig: &mut Rig, ports: std::ops::Range<u16>) -> Vec<u64> {
             bridge.handle_packet_in(miss(Cause::MissRule), frame, now, effects);
         });
         match &effects[..] {
-            [Effect::Tell(id, _)] => id.0,
+            [Effect::Notify(id, _)] => id.0,
             other => panic!("told otherwise than once: {other:?}"),
         }
     });
-    told.collect()
+    summary.collect()
 }
 
 #[test]
@@ -249,7 +254,7 @@ fn packet_ins_of_a_flow_use_one_auxiliary_connection() {
 fn auxiliary_connections_share_role_and_settings() {
     let (mut rig, [one, two]) = rig_with_auxiliaries();
     let port = rig.add_port(4);
-    assert_eq!(told(&port), ["21 told PortStatus"]);
+    assert_eq!(summary(&port), ["21 told PortStatus"]);
     let effects = rig.send(two, Message::FeaturesRequest);
     let Effect::Reply(to, _, reply) = &effects[0] else {
         panic!("{effects:?}")
@@ -259,14 +264,14 @@ fn auxiliary_connections_share_role_and_settings() {
     };
     assert_eq!((*to, reply.features.auxiliary_id), (two, 2));
     let asked = rig.send(one, role(Some(Role::Slave), 1, 0));
-    assert_eq!(told(&asked), ["122 RoleReply"]);
+    assert_eq!(summary(&asked), ["122 RoleReply"]);
     for id in [FIRST, one, two] {
         let refused = rig.send(id, rule(FlowModCommand::Add, FlowFlags(0)));
         let wanted = format!("{} refused: RequestIsSlave", id.0);
-        assert_eq!(told(&refused), [wanted]);
+        assert_eq!(summary(&refused), [wanted]);
     }
     // An auxiliary connection without its main connection has no effect.
     rig.bridge.handle_down(FIRST);
     let refused = rig.send(one, rule(FlowModCommand::Add, FlowFlags(0)));
-    assert_eq!(told(&refused), ["122 refused: RequestPermission"]);
+    assert_eq!(summary(&refused), ["122 refused: RequestPermission"]);
 }

@@ -20,7 +20,7 @@ fn flow(line: &str) -> Message {
 /// Returns the reasons of flow-removed messages to `peer`.
 fn reasons(effects: &[Effect], peer: ConnectionId) -> Vec<FlowRemovedReason> {
     let reason = |effect: &Effect| match effect {
-        Effect::Tell(id, message) if *id == peer => match &**message {
+        Effect::Notify(id, message) if *id == peer => match &**message {
             Message::FlowRemoved(FlowRemoved { reason, .. }) => Some(*reason),
             _ => None,
         },
@@ -39,7 +39,7 @@ fn barrier_after_group_mod_or_meter_mod_waits_for_the_workers() {
         rig.pass();
         assert!(rig.send(NEW, change).is_empty());
         assert!(rig.send(NEW, Message::BarrierRequest).is_empty());
-        assert_eq!(told(&rig.pass()), ["13 BarrierReply"]);
+        assert_eq!(summary(&rig.pass()), ["13 BarrierReply"]);
     }
 }
 
@@ -79,7 +79,10 @@ fn slave_cannot_modify_groups_and_meters() {
         group("group_id=1,type=all"),
         meter("meter=1,pktps,bands=type=drop,rate=10"),
     ] {
-        assert_eq!(told(&rig.send(NEW, change)), ["13 refused: RequestIsSlave"]);
+        assert_eq!(
+            summary(&rig.send(NEW, change)),
+            ["13 refused: RequestIsSlave"]
+        );
     }
     assert_eq!(rig.bridge.pipeline.group_descs(GroupId::ALL).count(), 0);
 }
@@ -101,10 +104,10 @@ fn packet_out_passes_a_group_and_its_packet_in_a_meter() {
             data: vec![0; 60],
         })
     };
-    let effects = told(&rig.send(NEW, message()));
+    let effects = summary(&rig.send(NEW, message()));
     let reports = ["10 told PacketIn", "13 told PacketIn"];
     assert_eq!(effects, ["out of 2: 60 bytes", reports[0], reports[1]]);
-    assert_eq!(told(&rig.send(NEW, message())), ["out of 2: 60 bytes"]);
+    assert_eq!(summary(&rig.send(NEW, message())), ["out of 2: 60 bytes"]);
 }
 
 #[test]
@@ -116,10 +119,10 @@ fn group_and_meter_requests_have_replies() {
     let count = |effects: Vec<Effect>| match &effects[..] {
         [Effect::Reply(_, _, message)] => match &**message {
             Message::MultipartReply { reply, .. } => match reply {
-                MultipartReply::Group(told) => told.len(),
-                MultipartReply::GroupDesc(told) => told.len(),
-                MultipartReply::Meter(told) => told.len(),
-                MultipartReply::MeterConfig(told) => told.len(),
+                MultipartReply::Group(summary) => summary.len(),
+                MultipartReply::GroupDesc(summary) => summary.len(),
+                MultipartReply::Meter(summary) => summary.len(),
+                MultipartReply::MeterConfig(summary) => summary.len(),
                 other => panic!("{other:?}"),
             },
             other => panic!("{other:?}"),
@@ -139,7 +142,7 @@ fn group_and_meter_requests_have_replies() {
         MultipartRequest::MeterConfig(MeterId(2)),
     ] {
         let refused = ["13 refused: MeterModUnknownMeter"];
-        assert_eq!(told(&ask(request)), refused);
+        assert_eq!(summary(&ask(request)), refused);
     }
 }
 
@@ -160,14 +163,18 @@ fn group_and_meter_dumps_send_each_object_once_in_parts() {
         let (mut ids, mut ends) = (Vec::new(), Vec::new());
         while let Some(Message::MultipartReply { reply, more }) = dump.next_part(Instant::START) {
             ends.push(more);
-            let told: Vec<u32> = match reply {
-                MultipartReply::Group(told) => told.iter().map(|one| one.group.0).collect(),
-                MultipartReply::GroupDesc(told) => told.iter().map(|one| one.group.0).collect(),
-                MultipartReply::Meter(told) => told.iter().map(|one| one.meter.0).collect(),
-                MultipartReply::MeterConfig(told) => told.iter().map(|one| one.meter.0).collect(),
+            let summary: Vec<u32> = match reply {
+                MultipartReply::Group(summary) => summary.iter().map(|one| one.group.0).collect(),
+                MultipartReply::GroupDesc(summary) => {
+                    summary.iter().map(|one| one.group.0).collect()
+                }
+                MultipartReply::Meter(summary) => summary.iter().map(|one| one.meter.0).collect(),
+                MultipartReply::MeterConfig(summary) => {
+                    summary.iter().map(|one| one.meter.0).collect()
+                }
                 other => panic!("{other:?}"),
             };
-            ids.extend(told);
+            ids.extend(summary);
         }
         assert!(ids.iter().copied().eq(1..=300), "{ids:?}");
         ends

@@ -13,8 +13,8 @@ const THIRD: ConnectionId = ConnectionId(15);
 /// All events, as `ovs-ofctl` requests them.
 const ALL: MonitorFlags = MonitorFlags(0x1f | MonitorFlags::NO_ABBREV.0);
 
-fn monitor(id: u32, flags: MonitorFlags, asked: &str) -> Monitor {
-    let flow = text::parse_flow(FlowModCommand::Delete, asked).expect(asked);
+fn monitor(id: u32, flags: MonitorFlags, selection: &str) -> Monitor {
+    let flow = text::parse_flow(FlowModCommand::Delete, selection).expect(selection);
     Monitor {
         id: MonitorId(id),
         flags,
@@ -32,39 +32,39 @@ fn request(requests: Vec<MonitorRequest>) -> Message {
 }
 
 impl Rig {
-    fn watch(&mut self, id: ConnectionId, monitor: Monitor) -> Vec<String> {
+    fn add_monitor(&mut self, id: ConnectionId, monitor: Monitor) -> Vec<String> {
         let effects = self.send(id, request(vec![MonitorRequest::Add(monitor)]));
-        self.heard(id, effects)
+        self.updates(id, effects)
     }
 
     /// Returns the updates to one peer about a flow-mod of another.
-    fn changed(&mut self, by: ConnectionId, line: &str, to: ConnectionId) -> Vec<String> {
+    fn updates_about(&mut self, by: ConnectionId, line: &str, to: ConnectionId) -> Vec<String> {
         let command = text::parse_flow_line(line).expect(line);
         let effects = self.send(by, Message::FlowMod(command));
-        self.heard(to, effects)
+        self.updates(to, effects)
     }
 
     /// Returns the updates to a peer that reads everything.
-    fn heard(&self, to: ConnectionId, effects: Vec<Effect>) -> Vec<String> {
+    fn updates(&self, to: ConnectionId, effects: Vec<Effect>) -> Vec<String> {
         let now = self.now;
-        let mut heard = Vec::new();
+        let mut updates = Vec::new();
         for effect in effects {
             match effect {
                 Effect::Dump(id, _, mut dump) | Effect::Update(id, mut dump) if id == to => {
                     while let Some(part) = dump.next_part(now) {
-                        heard.extend(words(&part));
+                        updates.extend(words(&part));
                     }
                 }
                 Effect::Reply(id, _, message) | Effect::Pause(id, message) if id == to => {
-                    heard.extend(words(&message));
+                    updates.extend(words(&message));
                 }
                 Effect::Refuse(id, _, refusal, _) if id == to => {
-                    heard.push(format!("{refusal:?}"));
+                    updates.push(format!("{refusal:?}"));
                 }
                 _ => {}
             }
         }
-        heard
+        updates
     }
 }
 
@@ -95,20 +95,23 @@ fn words(message: &Message) -> Vec<String> {
 #[test]
 fn monitor_reports_initial_rules_and_changes() {
     let mut rig = Rig::controlled();
-    rig.changed(OLD, "priority=1,actions=output:1", NEW);
-    assert_eq!(rig.watch(NEW, monitor(1, ALL, "")), ["Initial 1 does 1"]);
-    let add = "priority=2,in_port=1,actions=output:2";
-    assert_eq!(rig.changed(OLD, add, NEW), ["Added 2 does 1"]);
+    rig.updates_about(OLD, "priority=1,actions=output:1", NEW);
     assert_eq!(
-        rig.changed(NEW, "modify actions=drop", NEW),
+        rig.add_monitor(NEW, monitor(1, ALL, "")),
+        ["Initial 1 does 1"]
+    );
+    let add = "priority=2,in_port=1,actions=output:2";
+    assert_eq!(rig.updates_about(OLD, add, NEW), ["Added 2 does 1"]);
+    assert_eq!(
+        rig.updates_about(NEW, "modify actions=drop", NEW),
         ["Modified 2 does 0", "Modified 1 does 0"]
     );
     assert_eq!(
-        rig.changed(OLD, "delete in_port=1", NEW),
+        rig.updates_about(OLD, "delete in_port=1", NEW),
         ["Removed 2 does 0"]
     );
     assert_eq!(
-        rig.changed(OLD, "delete", OLD),
+        rig.updates_about(OLD, "delete", OLD),
         [""; 0],
         "it watches nothing"
     );
@@ -119,10 +122,10 @@ fn monitor_reports_only_selected_events() {
     let mut rig = Rig::controlled();
     let flags = MonitorFlags::ADD.with(MonitorFlags::REMOVED);
     assert_eq!(
-        rig.watch(NEW, monitor(1, flags, "table=1,out_port=2,tcp")),
+        rig.add_monitor(NEW, monitor(1, flags, "table=1,out_port=2,tcp")),
         [""; 0]
     );
-    for (line, heard) in [
+    for (line, updates) in [
         ("table=0,tcp,actions=output:2", &[][..]),
         ("table=1,udp,actions=output:2", &[]),
         ("table=1,tcp,actions=output:1", &[]),
@@ -141,7 +144,7 @@ fn monitor_reports_only_selected_events() {
             &["Removed 32768 does 0", "Removed 9 does 0"],
         ),
     ] {
-        assert_eq!(rig.changed(OLD, line, NEW), heard, "{line}");
+        assert_eq!(rig.updates_about(OLD, line, NEW), updates, "{line}");
     }
 }
 
@@ -149,12 +152,12 @@ fn monitor_reports_only_selected_events() {
 fn monitor_abbreviates_own_changes_once_per_message() {
     let mut rig = Rig::controlled();
     let flags = MonitorFlags::ADD.with(MonitorFlags::REMOVED);
-    rig.watch(NEW, monitor(1, flags, ""));
-    rig.changed(OLD, "priority=1,actions=drop", NEW);
+    rig.add_monitor(NEW, monitor(1, flags, ""));
+    rig.updates_about(OLD, "priority=1,actions=drop", NEW);
     let two = "priority=2,actions=drop";
-    assert_eq!(rig.changed(NEW, two, NEW), ["Abbrev 7"]);
+    assert_eq!(rig.updates_about(NEW, two, NEW), ["Abbrev 7"]);
     assert_eq!(
-        rig.changed(NEW, "delete", NEW),
+        rig.updates_about(NEW, "delete", NEW),
         ["Abbrev 7"],
         "two rules are gone"
     );
@@ -162,14 +165,14 @@ fn monitor_abbreviates_own_changes_once_per_message() {
     let modify = |flags| MonitorRequest::Modify(monitor(1, flags, ""));
     // Open vSwitch and its tools encode "in full" in this way.
     rig.send(NEW, request(vec![modify(only)]));
-    assert_eq!(rig.changed(OLD, two, NEW), ["Added 2 does 0"]);
-    assert_eq!(rig.changed(NEW, two, NEW), ["Added 2 does 0"]);
+    assert_eq!(rig.updates_about(OLD, two, NEW), ["Added 2 does 0"]);
+    assert_eq!(rig.updates_about(NEW, two, NEW), ["Added 2 does 0"]);
     rig.send(
         NEW,
         request(vec![modify(only.with(MonitorFlags::NO_ABBREV))]),
     );
-    assert_eq!(rig.changed(OLD, two, NEW), [""; 0]);
-    assert_eq!(rig.changed(NEW, two, NEW), ["Added 2 does 0"]);
+    assert_eq!(rig.updates_about(OLD, two, NEW), [""; 0]);
+    assert_eq!(rig.updates_about(NEW, two, NEW), ["Added 2 does 0"]);
 }
 
 #[test]
@@ -178,7 +181,7 @@ fn monitor_requests_are_atomic_and_limited() {
     let quiet = |id| monitor(id, MonitorFlags::ADD, "");
     let ask = |rig: &mut Rig, requests| {
         let effects = rig.send(NEW, request(requests));
-        rig.heard(NEW, effects)
+        rig.updates(NEW, effects)
     };
     use MonitorRequest::{Add, Delete, Modify};
     let twice = vec![Add(quiet(1)), Add(quiet(1))];
@@ -202,7 +205,7 @@ fn monitor_requests_are_atomic_and_limited() {
     assert_eq!(MONITORS_MAX, 64);
     assert_eq!(ask(&mut rig, vec![Add(quiet(64))]), ["MonitorUnknown"]);
     assert_eq!(
-        told(&rig.send(NEW, Message::MonitorCancel(MonitorId(3)))),
+        summary(&rig.send(NEW, Message::MonitorCancel(MonitorId(3)))),
         [""; 0]
     );
     assert_eq!(ask(&mut rig, vec![Add(quiet(64))]), [""; 0]);
@@ -211,13 +214,13 @@ fn monitor_requests_are_atomic_and_limited() {
 #[test]
 fn monitor_updates_precede_the_barrier_reply_and_omit_failed_bundles() {
     let mut rig = Rig::controlled();
-    rig.watch(NEW, monitor(1, ALL, ""));
+    rig.add_monitor(NEW, monitor(1, ALL, ""));
     rig.pass();
     let rule = text::parse_flow_line("actions=drop").expect("a flow");
     let mut effects = rig.send(OLD, Message::FlowMod(rule.clone()));
     effects.extend(rig.send(NEW, Message::BarrierRequest));
     effects.extend(rig.pass());
-    assert_eq!(told(&effects), ["13 update", "13 BarrierReply"]);
+    assert_eq!(summary(&effects), ["13 update", "13 BarrierReply"]);
     let bad = FlowMod {
         table: TableId(254),
         ..rule.clone()
@@ -240,34 +243,34 @@ fn monitor_updates_precede_the_barrier_reply_and_omit_failed_bundles() {
     };
     let effects = rig.send(NEW, Message::BundleControl(commit));
     let failed = ["FlowModBadTable", "BundleMessageFailed"];
-    assert_eq!(rig.heard(NEW, effects), failed);
+    assert_eq!(rig.updates(NEW, effects), failed);
     let effects = rig.pass();
-    assert_eq!(rig.heard(NEW, effects), [""; 0]);
+    assert_eq!(rig.updates(NEW, effects), [""; 0]);
 }
 
 #[test]
 fn monitor_reports_the_reason_of_a_removal() {
     let mut rig = Rig::controlled();
-    rig.watch(NEW, monitor(1, ALL, ""));
-    rig.changed(OLD, "priority=1,hard_timeout=1,actions=drop", NEW);
+    rig.add_monitor(NEW, monitor(1, ALL, ""));
+    rig.updates_about(OLD, "priority=1,hard_timeout=1,actions=drop", NEW);
     rig.now += std::time::Duration::from_secs(2);
     let now = rig.now;
     rig.bridge.handle_timeout(now);
     let effects = rig.pass();
-    assert_eq!(rig.heard(NEW, effects), ["Removed(HardTimeout) 1 does 0"]);
+    assert_eq!(rig.updates(NEW, effects), ["Removed(HardTimeout) 1 does 0"]);
 }
 
 #[test]
 fn slow_reader_receives_the_difference_after_it_has_read() {
     let mut rig = Rig::controlled();
-    let later = Connection::new(Kind::Primary, Version::V14);
+    let later = Connection::new(ConnectionKind::Primary, Version::V14);
     rig.bridge.handle_up(THIRD, later);
     for id in [NEW, THIRD] {
-        rig.changed(OLD, "priority=1,actions=drop", NEW);
-        rig.changed(OLD, "priority=2,in_port=1,actions=drop", NEW);
-        rig.watch(id, monitor(1, ALL, ""));
+        rig.updates_about(OLD, "priority=1,actions=drop", NEW);
+        rig.updates_about(OLD, "priority=2,in_port=1,actions=drop", NEW);
+        rig.add_monitor(id, monitor(1, ALL, ""));
         let effects = rig.effects(|bridge, _, effects| bridge.handle_slow(id, effects));
-        let paused = rig.heard(id, effects);
+        let paused = rig.updates(id, effects);
         let again = rig.effects(|bridge, _, effects| bridge.handle_slow(id, effects));
         assert!(again.is_empty(), "it is paused already");
         for line in [
@@ -277,10 +280,10 @@ fn slow_reader_receives_the_difference_after_it_has_read() {
             "priority=4,in_port=3,actions=output:1",
             "modify_strict priority=1,actions=output:1",
         ] {
-            assert_eq!(rig.changed(OLD, line, id), [""; 0], "{line}");
+            assert_eq!(rig.updates_about(OLD, line, id), [""; 0], "{line}");
         }
         let effects = rig.effects(|bridge, _, effects| bridge.handle_drained(id, effects));
-        let resumed = rig.heard(id, effects);
+        let resumed = rig.updates(id, effects);
         let changes = ["Added 4 does 1", "Removed 2 does 0", "Modified 1 does 1"];
         assert_eq!(resumed[..3], changes);
         let words = match id {
@@ -288,7 +291,11 @@ fn slow_reader_receives_the_difference_after_it_has_read() {
             _ => ("MonitorPaused", "MonitorResumed"),
         };
         assert_eq!((paused[0].as_str(), resumed[3].as_str()), words);
-        assert_eq!(rig.changed(OLD, "delete", id).len(), 2, "all is told again");
+        assert_eq!(
+            rig.updates_about(OLD, "delete", id).len(),
+            2,
+            "all is told again"
+        );
         rig.bridge.handle_down(id);
     }
     assert_eq!(WAITING_MAX, 4096);
@@ -299,13 +306,13 @@ fn slow_reader_is_disconnected_if_too_many_are_paused() {
     let mut rig = Rig::controlled();
     let ids: Vec<_> = (100..).take(PAUSED_MAX + 1).map(ConnectionId).collect();
     for id in &ids {
-        let connection = Connection::new(Kind::Primary, Version::V14);
+        let connection = Connection::new(ConnectionKind::Primary, Version::V14);
         rig.bridge.handle_up(*id, connection);
-        rig.watch(*id, monitor(1, ALL, ""));
+        rig.add_monitor(*id, monitor(1, ALL, ""));
     }
     let mut slow = |id: ConnectionId| {
         let effects = rig.effects(|bridge, _, effects| bridge.handle_slow(id, effects));
-        told(&effects)
+        summary(&effects)
     };
     for id in &ids[..PAUSED_MAX] {
         assert_eq!(slow(*id), [format!("{} MultipartReply", id.0)]);
@@ -316,5 +323,5 @@ fn slow_reader_is_disconnected_if_too_many_are_paused() {
     // A peer that has read makes room for another pause.
     rig.effects(|bridge, _, effects| bridge.handle_drained(ids[0], effects));
     let effects = rig.effects(|bridge, _, effects| bridge.handle_slow(last, effects));
-    assert_eq!(told(&effects), [format!("{} MultipartReply", last.0)]);
+    assert_eq!(summary(&effects), [format!("{} MultipartReply", last.0)]);
 }

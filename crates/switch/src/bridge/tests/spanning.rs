@@ -27,15 +27,15 @@ impl Rig {
     }
 
     /// Advances the clock by seconds, and carries BPDUs between the ends of the cable.
-    fn talk(&mut self, seconds: u64) {
+    fn exchange_bpdus(&mut self, seconds: u64) {
         for _ in 0..seconds {
             self.now += std::time::Duration::from_secs(1);
             loop {
-                let said = self.effects(Bridge::speak_to_others);
-                if said.is_empty() {
+                let by_action = self.effects(Bridge::run_protocols);
+                if by_action.is_empty() {
                     break;
                 }
-                for effect in said {
+                for effect in by_action {
                     let Effect::Transmit(port, frame, None) = effect else {
                         panic!("{effect:?} is no BPDU");
                     };
@@ -54,7 +54,7 @@ impl Rig {
         self.bridge.ports[&PortNo(port)].desc.state
     }
 
-    fn passage(&self, port: u32) -> Option<BlockedPort> {
+    fn blocked(&self, port: u32) -> Option<BlockedPort> {
         self.bridge.stp_filter()?.of(PortNo(port))
     }
 
@@ -69,34 +69,38 @@ fn spanning_tree_blocks_one_end_of_a_cable_and_reports_port_status() {
     let mut rig = Rig::controlled();
     rig.span(Some(&tree(SpanningTreeProtocol::Stp, &[1, 2])));
     assert!(rig.is_shut(1) && rig.is_shut(2) && !rig.is_shut(3));
-    assert_eq!(rig.passage(1), Some(BlockedPort::DropAll));
-    assert_eq!(rig.passage(3), None, "it is not in the tree");
+    assert_eq!(rig.blocked(1), Some(BlockedPort::DropAll));
+    assert_eq!(rig.blocked(3), None, "it is not in the tree");
     let punts = rig.bridge.punts().expect("BPDUs are the bridge's");
     assert!(
         punts.of(PortNo(3)).is_some_and(|of| of.spanning),
         "no port passes them on"
     );
-    assert_eq!(told(&rig.pass()).len(), 4, "each controller of two ports");
-    rig.talk(20);
-    assert_eq!(rig.passage(1), Some(BlockedPort::LearnOnly));
+    assert_eq!(
+        summary(&rig.pass()).len(),
+        4,
+        "each controller of two ports"
+    );
+    rig.exchange_bpdus(20);
+    assert_eq!(rig.blocked(1), Some(BlockedPort::LearnOnly));
     assert!(rig.is_shut(1), "it learns only");
     let bits = rig.state(1).0 & PortState::STP_MASK.0;
     assert_eq!(PortState(bits), PortState::STP_LEARN);
-    rig.talk(20);
-    assert_eq!(rig.passage(1), None);
+    rig.exchange_bpdus(20);
+    assert_eq!(rig.blocked(1), None);
     assert!(!rig.is_shut(1) && rig.is_shut(2));
-    let told = [1, 2, 3].map(|port| rig.state(port));
+    let summary = [1, 2, 3].map(|port| rig.state(port));
     let live = PortState::LIVE.0;
     let blocked = PortState::BLOCKED.0 | PortState::STP_BLOCK.0;
     let wanted = [live | PortState::STP_FORWARD.0, live | blocked, live].map(PortState);
-    assert_eq!(told, wanted);
+    assert_eq!(summary, wanted);
 }
 
 #[test]
 fn port_with_no_stp_stays_outside_the_tree() {
     let mut rig = Rig::controlled();
     rig.span(Some(&tree(SpanningTreeProtocol::Rstp, &[1, 2])));
-    rig.talk(40);
+    rig.exchange_bpdus(40);
     assert!(!rig.is_shut(1) && rig.is_shut(2));
     let port_mod = |config| {
         Message::PortMod(PortMod {
@@ -108,7 +112,7 @@ fn port_with_no_stp_stays_outside_the_tree() {
         })
     };
     rig.send(OLD, port_mod(PortConfig::NO_STP));
-    assert!(!rig.is_shut(2) && rig.passage(2).is_none());
+    assert!(!rig.is_shut(2) && rig.blocked(2).is_none());
     assert_eq!(rig.state(2), PortState::LIVE);
     rig.send(OLD, port_mod(PortConfig::default()));
     assert!(rig.is_shut(2), "it begins anew");
@@ -131,7 +135,7 @@ fn port_with_no_recv_stp_ignores_bpdus_and_link_changes_reach_the_tree() {
     };
     rig.span(Some(&tree(SpanningTreeProtocol::Stp, &[1, 2])));
     rig.send(OLD, deaf(2));
-    rig.talk(40);
+    rig.exchange_bpdus(40);
     assert!(
         !rig.is_shut(1) && !rig.is_shut(2),
         "it has heard of no other way"
@@ -161,10 +165,10 @@ fn addresses_are_flushed_on_ports_that_do_not_learn() {
         vid: 0,
         mac: MacAddr::from_u64(9),
     };
-    rig.bridge.handle_station(station, PortNo(1), rig.now);
-    assert_eq!(rig.bridge.stations().view().iter().count(), 1);
+    rig.bridge.handle_address(station, PortNo(1), rig.now);
+    assert_eq!(rig.bridge.fdb().view().iter().count(), 1);
     rig.span(Some(&tree(SpanningTreeProtocol::Stp, &[1])));
-    assert_eq!(rig.bridge.stations().view().iter().count(), 0);
+    assert_eq!(rig.bridge.fdb().view().iter().count(), 0);
 }
 
 #[test]

@@ -16,7 +16,7 @@ const V15: ConnectionId = ConnectionId(15);
 fn rig() -> Rig {
     let mut rig = Rig::controlled();
     for (id, version) in [(V14, Version::V14), (V15, Version::V15)] {
-        let connection = Connection::new(Kind::Primary, version);
+        let connection = Connection::new(ConnectionKind::Primary, version);
         rig.bridge.handle_up(id, connection);
     }
     rig.pass();
@@ -39,21 +39,25 @@ fn table_status_and_evictions_reach_subscribed_controllers() {
     let mut rig = rig();
     rig.bridge.limit_flows(TableId(1), 4);
     let config = TableFlags::EVICTION.with(TableFlags::VACANCY_EVENTS);
-    assert_eq!(told(&rig.send(V14, table_mod(config))), [""; 0]);
+    assert_eq!(summary(&rig.send(V14, table_mod(config))), [""; 0]);
     let rule = |priority: u32| {
         let line = "table=1,hard_timeout=9,send_flow_rem,actions=drop";
         flow(&format!("priority={priority},{line}"))
     };
     for priority in 1..=2 {
-        assert_eq!(told(&rig.send(V15, rule(priority))), [""; 0]);
+        assert_eq!(summary(&rig.send(V15, rule(priority))), [""; 0]);
     }
     let full = ["14 told TableStatus", "15 told TableStatus"];
-    assert_eq!(told(&rig.send(V15, rule(3))), full);
+    assert_eq!(summary(&rig.send(V15, rule(3))), full);
     rig.send(V15, rule(4));
-    assert_eq!(told(&rig.send(V15, rule(5))), [""; 0]);
+    assert_eq!(summary(&rig.send(V15, rule(5))), [""; 0]);
     let gone = rig.pass();
-    assert_eq!(told(&gone).len(), 4, "every controller is told: {gone:?}");
-    let Effect::Tell(_, message) = &gone[3] else {
+    assert_eq!(
+        summary(&gone).len(),
+        4,
+        "every controller is told: {gone:?}"
+    );
+    let Effect::Notify(_, message) = &gone[3] else {
         panic!("{gone:?}")
     };
     let Message::FlowRemoved(removed) = &**message else {
@@ -61,7 +65,7 @@ fn table_status_and_evictions_reach_subscribed_controllers() {
     };
     assert_eq!(removed.reason, FlowRemovedReason::Eviction);
     let empty = rig.send(V15, flow("delete table=1"));
-    assert_eq!(told(&empty), full);
+    assert_eq!(summary(&empty), full);
 }
 
 #[test]
@@ -86,10 +90,10 @@ fn group_requests_are_forwarded_to_subscribed_controllers() {
         rig.send(id, wish.clone());
     }
     let told_others = ["10 told RequestForward", "15 told RequestForward"];
-    assert_eq!(told(&rig.send(V14, group.clone())), told_others);
+    assert_eq!(summary(&rig.send(V14, group.clone())), told_others);
     let refused = ["14 refused: GroupModExists"];
     assert_eq!(
-        told(&rig.send(V14, group)),
+        summary(&rig.send(V14, group)),
         refused,
         "only what was done is told"
     );
@@ -117,7 +121,7 @@ fn table_features_accept_a_name_and_refuse_other_changes() {
     let mut rig = rig();
     let replied = ["15 MultipartReply"];
     assert_eq!(
-        told(&rig.send(V15, set(vec![features(3, "edge")]))),
+        summary(&rig.send(V15, set(vec![features(3, "edge")]))),
         replied
     );
     assert_eq!(rig.bridge.pipeline.table_name(TableId(3)), "edge");
@@ -147,11 +151,11 @@ fn table_features_accept_a_name_and_refuse_other_changes() {
     ] {
         let refused = [format!("15 refused: {refusal}")];
         let tables = set(vec![features(2, "two"), wrong]);
-        assert_eq!(told(&rig.send(V15, tables)), refused);
+        assert_eq!(summary(&rig.send(V15, tables)), refused);
     }
     let too_many = set((0..=254).map(|_| features(1, "x")).collect());
     let refused = ["15 refused: TableFeaturesTooMany"];
-    assert_eq!(told(&rig.send(V15, too_many)), refused);
+    assert_eq!(summary(&rig.send(V15, too_many)), refused);
     assert_eq!(rig.bridge.pipeline.table_name(TableId(2)), "");
     let slave = RoleRequest {
         role: Some(Role::Slave),
@@ -160,9 +164,12 @@ fn table_features_accept_a_name_and_refuse_other_changes() {
     };
     rig.send(V15, Message::RoleRequest(slave));
     let denied = ["15 refused: RequestIsSlave"];
-    assert_eq!(told(&rig.send(V15, set(vec![features(2, "two")]))), denied);
     assert_eq!(
-        told(&rig.send(V15, set(Vec::new()))),
+        summary(&rig.send(V15, set(vec![features(2, "two")]))),
+        denied
+    );
+    assert_eq!(
+        summary(&rig.send(V15, set(Vec::new()))),
         replied,
         "a slave may look"
     );
@@ -174,8 +181,8 @@ fn multipart_requests_are_joined_and_limited() {
     let part = |table, name: &str| {
         Message::MultipartFragment(MultipartRequest::TableFeatures(vec![features(table, name)]))
     };
-    assert_eq!(told(&rig.send(V15, part(1, "one"))), [""; 0]);
-    assert_eq!(told(&rig.send(V15, part(2, "two"))), [""; 0]);
+    assert_eq!(summary(&rig.send(V15, part(1, "one"))), [""; 0]);
+    assert_eq!(summary(&rig.send(V15, part(2, "two"))), [""; 0]);
     assert_eq!(rig.bridge.pipeline.table_name(TableId(1)), "");
     rig.send(V15, set(vec![features(3, "three")]));
     let name = |rig: &Rig, table| rig.bridge.pipeline.table_name(TableId(table));
@@ -186,8 +193,8 @@ fn multipart_requests_are_joined_and_limited() {
     let overflow = ["15 refused: RequestMultipartOverflow"];
     let many = vec![features(1, "x"); 1024];
     let many = Message::MultipartFragment(MultipartRequest::TableFeatures(many));
-    assert_eq!(told(&rig.send(V15, many)), [""; 0]);
-    assert_eq!(told(&rig.send(V15, part(1, "x"))), overflow);
+    assert_eq!(summary(&rig.send(V15, many)), [""; 0]);
+    assert_eq!(summary(&rig.send(V15, part(1, "x"))), overflow);
     for xid in 1..=5_u32 {
         let mut received = ReceivedMessage {
             xid: Xid(xid),
@@ -198,7 +205,7 @@ fn multipart_requests_are_joined_and_limited() {
             bridge.handle_message(V15, &mut received, now, effects);
         });
         let expected = if xid <= 4 { &[][..] } else { &overflow };
-        assert_eq!(told(&effects), expected);
+        assert_eq!(summary(&effects), expected);
     }
 }
 
@@ -237,15 +244,15 @@ fn bundle_packet_outs_run_after_all_other_messages_or_not_at_all() {
     let commit = || step(BundleStep::CommitRequest, flags, None);
     rig.send(V14, add(packet_out(PortNo::TABLE.0), flags));
     rig.send(V14, add(flow("actions=output:2"), flags));
-    assert_eq!(told(&rig.send(V14, commit())), ["out of 2: 60 bytes"]);
-    assert_eq!(told(&rig.pass()), ["14 BundleControl"]);
+    assert_eq!(summary(&rig.send(V14, commit())), ["out of 2: 60 bytes"]);
+    assert_eq!(summary(&rig.pass()), ["14 BundleControl"]);
     rig.send(V14, add(packet_out(1), flags));
     rig.send(V14, add(flow("table=9,actions=goto_table:9"), flags));
     let failed = [
         "14 refused: InstructionBadTable",
         "14 refused: BundleMessageFailed",
     ];
-    assert_eq!(told(&rig.send(V14, commit())), failed);
+    assert_eq!(summary(&rig.send(V14, commit())), failed);
 }
 
 #[test]
@@ -255,14 +262,14 @@ fn scheduled_bundle_waits_for_its_execution_time() {
     let second = Duration::from_secs(1);
     rig.send(V15, add(flow("actions=output:2"), flags));
     let commit = |after| step(BundleStep::CommitRequest, flags, Some(STARTED + after));
-    assert_eq!(told(&rig.send(V15, commit(second))), [""; 0]);
+    assert_eq!(summary(&rig.send(V15, commit(second))), [""; 0]);
     assert_eq!(rig.bridge.next_timeout(), Some(Instant::START + second));
     rig.now = Instant::START + second;
     assert!(rig.rules().is_empty(), "it is not time yet");
     let now = rig.now;
     rig.bridge.handle_timeout(now);
     assert_eq!(rig.rules().len(), 1);
-    assert_eq!(told(&rig.pass()), ["15 BundleControl"]);
+    assert_eq!(summary(&rig.pass()), ["15 BundleControl"]);
     // A bundle that fails at its execution time is refused at that time.
     rig.send(V15, add(flow("table=9,actions=goto_table:9"), flags));
     rig.send(V15, commit(second * 2));
@@ -271,7 +278,7 @@ fn scheduled_bundle_waits_for_its_execution_time() {
         "15 refused: InstructionBadTable",
         "15 refused: BundleMessageFailed",
     ];
-    assert_eq!(told(&rig.pass()), failed);
+    assert_eq!(summary(&rig.pass()), failed);
 }
 
 #[test]
@@ -282,7 +289,7 @@ fn scheduled_bundle_refuses_bad_times_and_can_be_discarded() {
     let commit = |flags, time| step(BundleStep::CommitRequest, flags, time);
     let time = |rig: &mut Rig, flags, time| {
         rig.send(V15, add(flow("actions=output:2"), flags));
-        let answer = told(&rig.send(V15, commit(flags, time)));
+        let answer = summary(&rig.send(V15, commit(flags, time)));
         rig.send(V15, step(BundleStep::DiscardRequest, flags, None));
         answer
     };
@@ -294,15 +301,18 @@ fn scheduled_bundle_refuses_bad_times_and_can_be_discarded() {
     assert_eq!(time(&mut rig, plain, Some(present)), bad_flags);
     let far = Some(present + second * 3601);
     assert_eq!(time(&mut rig, timed, far), refused("BundleScheduleFuture"));
-    let late = Some(present.saturating_sub(second));
-    assert_eq!(time(&mut rig, timed, late), refused("BundleSchedulePast"));
+    let deferred_effects = Some(present.saturating_sub(second));
+    assert_eq!(
+        time(&mut rig, timed, deferred_effects),
+        refused("BundleSchedulePast")
+    );
     assert_eq!(time(&mut rig, timed, Some(present + second)), [""; 0]);
     let end = rig.now + second * 5;
     rig.bridge.handle_timeout(end);
     assert!(rig.rules().is_empty(), "it was given up");
     let unknown = rig.send(V14, add(flow("actions=drop"), timed));
     assert_eq!(
-        told(&unknown),
+        summary(&unknown),
         ["14 refused: BundleBadFlags"],
         "1.4 has no times"
     );
@@ -324,11 +334,11 @@ fn scheduled_bundles_are_limited_and_report_features() {
     };
     for _ in 0..64 {
         rig.send(V15, add(flow("actions=output:2"), flags));
-        assert_eq!(told(&rig.send(V15, commit())), [""; 0]);
+        assert_eq!(summary(&rig.send(V15, commit())), [""; 0]);
     }
     rig.send(V15, add(flow("actions=output:2"), flags));
     let full = ["15 refused: BundleOutOfBundles"];
-    assert_eq!(told(&rig.send(V15, commit())), full);
+    assert_eq!(summary(&rig.send(V15, commit())), full);
     let ask = |flags| {
         let asked = BundleFeaturesRequest { flags, times: None };
         Message::MultipartRequest(MultipartRequest::BundleFeatures(asked))
@@ -351,7 +361,7 @@ fn scheduled_bundles_are_limited_and_report_features() {
     );
     let refused = ["15 refused: BundleScheduleUnsupported"];
     let set = rig.send(V15, ask(BundleFeaturesRequest::SET_SCHEDULE));
-    assert_eq!(told(&set), refused);
+    assert_eq!(summary(&set), refused);
 }
 
 #[test]
@@ -360,7 +370,7 @@ fn refused_learn_requests_are_counted() {
     rig.bridge.limit_flows(TableId(1), 1);
     let learn = "actions=learn(table=1,NXM_OF_ETH_DST[]=NXM_OF_ETH_SRC[])";
     rig.send(V15, flow(learn));
-    let mut come = |source: u8| {
+    let mut learn = |source: u8| {
         let mut data = vec![0; 60];
         data[11] = source;
         let message = Message::PacketOut(PacketOut {
@@ -372,7 +382,7 @@ fn refused_learn_requests_are_counted() {
         rig.send(V15, message);
         (rig.rules().len(), rig.bridge.learn_refused())
     };
-    assert_eq!(come(1), (2, 0));
-    assert_eq!(come(2), (2, 1), "the table is full");
-    assert_eq!(come(1), (2, 1), "what is there already needs no room");
+    assert_eq!(learn(1), (2, 0));
+    assert_eq!(learn(2), (2, 1), "the table is full");
+    assert_eq!(learn(1), (2, 1), "what is there already needs no room");
 }

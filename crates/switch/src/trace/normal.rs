@@ -6,7 +6,7 @@ use base::PortNo;
 use packet::{Frame, Link};
 use pipeline::TracePrinter;
 
-use super::{Lesson, Traced};
+use super::{TraceSideEffect, TracedBridge};
 use config::{LogicalPort, VlanMode};
 use dataplane::bonds::EgressFrame;
 use dataplane::normal::{NormalContext, NormalTarget};
@@ -14,22 +14,27 @@ use dataplane::vlans::{FrameVlans, TagRewrite};
 use l2::fdb::FdbKey;
 use l2::multicast_snooping::MulticastClass;
 
-impl Traced {
+impl TracedBridge {
     /// Returns the lines about learning and forwarding, in Open vSwitch's words.
-    pub(super) fn normal_lines(&self, frame: &Frame, from: PortNo, lessons: &[Lesson]) -> String {
+    pub(super) fn normal_lines(
+        &self,
+        frame: &Frame,
+        from: PortNo,
+        side_effects: &[TraceSideEffect],
+    ) -> String {
         let Ok(link) = Link::parse(frame.bytes()) else {
             return "     >> dropped: normal_unreadable\n".to_owned();
         };
         let mut text = String::new();
-        for lesson in lessons {
-            if let Lesson::Station(FdbKey { vid, mac }, port) = lesson {
+        for side_effect in side_effects {
+            if let TraceSideEffect::Address(FdbKey { vid, mac }, port) = side_effect {
                 let name = self.name_of(*port);
                 let line = "     -> learned that";
                 // Writing to a string cannot fail.
                 let _ = writeln!(text, "{line} {mac} is on port {name} in VLAN {vid}");
             }
         }
-        let (forward, within) = self.knowledge().forward((&link, frame.bytes()), from);
+        let (forward, within) = self.normal_context().forward((&link, frame.bytes()), from);
         if forward == NormalTarget::Refused {
             text += &self.refusal(link.tag.map_or(0, |tag| tag.vid), from);
         }
@@ -76,8 +81,8 @@ impl Traced {
 
     /// Returns a line for each port that an egress check excludes.
     fn left_out(&self, forward: NormalTarget, from: PortNo, within: &FrameVlans) -> String {
-        let knowledge = self.knowledge();
-        let home = knowledge.home(from);
+        let normal_context = self.normal_context();
+        let fdb_port = normal_context.fdb_port(from);
         let floods = |port: &PortNo| {
             let view = self.pipeline.port(*port);
             view.is_some_and(|view| view.without_stp_block().floods())
@@ -88,10 +93,10 @@ impl Traced {
                 let ports = self.pipeline.ports().map(|(port, _)| port);
                 ports.filter(floods).collect()
             }
-            NormalTarget::Group(audience) => {
+            NormalTarget::Group(class) => {
                 let views = self.multicast.iter();
                 views
-                    .flat_map(|view| view.ports(audience, within.vid))
+                    .flat_map(|view| view.ports(class, within.vid))
                     .collect()
             }
             NormalTarget::Nowhere
@@ -99,11 +104,12 @@ impl Traced {
             | NormalTarget::Surplus
             | NormalTarget::Looped => Vec::new(),
         };
-        let one_of_each = |port: &PortNo| *port != home && knowledge.home(*port) == *port;
+        let one_per_bond =
+            |port: &PortNo| *port != fdb_port && normal_context.fdb_port(*port) == *port;
         let wanted = ports
             .into_iter()
-            .filter(one_of_each)
-            .filter(|port| knowledge.reaches(*port, within));
+            .filter(one_per_bond)
+            .filter(|port| normal_context.may_leave(*port, within));
         let reasons = wanted.filter_map(|port| self.pipeline.check_egress(from, port).err());
         let words = reasons.filter_map(|reason| TracePrinter::skip_text(reason, self.tree));
         words.map(|words| format!("     >> {words}\n")).collect()
@@ -114,15 +120,15 @@ impl Traced {
         let Ok(link) = Link::parse(frame.bytes()) else {
             return Vec::new();
         };
-        let knowledge = self.knowledge();
-        let (forward, within) = knowledge.forward((&link, frame.bytes()), from);
+        let normal_context = self.normal_context();
+        let (forward, within) = normal_context.forward((&link, frame.bytes()), from);
         let leaving = EgressFrame {
             frame,
             link: &link,
             within,
             writer: None,
         };
-        knowledge.exits(&self.pipeline, leaving, from, forward)
+        normal_context.exits(&self.pipeline, leaving, from, forward)
     }
 
     /// Returns the name of the port that learns addresses: the bond, or the port itself.
@@ -136,9 +142,9 @@ impl Traced {
         }
     }
 
-    pub(super) fn knowledge(&self) -> NormalContext<'_> {
+    pub(super) fn normal_context(&self) -> NormalContext<'_> {
         NormalContext {
-            stations: &self.stations,
+            fdb: &self.fdb,
             multicast: self.multicast.as_ref(),
             switching: self.switching.as_deref(),
             mirrors: self.mirrors.as_deref(),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::super::tidying::quiet;
+use super::super::compaction::quiet_period;
 use super::*;
 
 #[test]
@@ -25,28 +25,28 @@ fn tables_are_compacted_after_a_quiet_period() {
     }
     let form = |rig: &Rig| rig.bridge.describe_tables()[0].form.clone();
     assert!(form(&rig).contains('+'), "{}", form(&rig));
-    let (quiet, start) = (quiet(100), Instant::START);
+    let (quiet_period, start) = (quiet_period(100), Instant::START);
     rig.bridge.handle_timeout(start);
-    assert_eq!(rig.bridge.next_timeout(), Some(start + quiet));
+    assert_eq!(rig.bridge.next_timeout(), Some(start + quiet_period));
     // A change restarts the quiet period.
     add(&mut rig, rules.next().expect("there is no end"));
-    rig.bridge.handle_timeout(start + quiet);
+    rig.bridge.handle_timeout(start + quiet_period);
     assert!(!rig.bridge.is_unpublished());
-    assert_eq!(rig.bridge.next_timeout(), Some(start + quiet * 2));
-    rig.bridge.handle_timeout(start + quiet * 2);
+    assert_eq!(rig.bridge.next_timeout(), Some(start + quiet_period * 2));
+    rig.bridge.handle_timeout(start + quiet_period * 2);
     assert!(rig.bridge.is_unpublished());
     drop(rig.bridge.snapshot());
     rig.pass();
     assert_eq!(form(&rig), "bits");
-    rig.bridge.handle_timeout(start + quiet * 3);
+    rig.bridge.handle_timeout(start + quiet_period * 3);
     assert_eq!(rig.bridge.next_timeout(), None);
 }
 
 /// Larger tables wait longer, so compaction costs a small part of the control thread's time.
 #[test]
 fn quiet_period_grows_with_the_tables() {
-    assert_eq!(quiet(1), Duration::from_millis(100));
-    assert_eq!(quiet(10_000), Duration::from_millis(200));
-    assert_eq!(quiet(1_000_000), Duration::from_secs(20));
-    assert!(quiet(usize::MAX) > quiet(1_000_000));
+    assert_eq!(quiet_period(1), Duration::from_millis(100));
+    assert_eq!(quiet_period(10_000), Duration::from_millis(200));
+    assert_eq!(quiet_period(1_000_000), Duration::from_secs(20));
+    assert!(quiet_period(usize::MAX) > quiet_period(1_000_000));
 }

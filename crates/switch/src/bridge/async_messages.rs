@@ -17,14 +17,14 @@ impl Bridge {
     /// Sends a packet-in to the controllers with this controller id. A packet without a matching
     /// rule is only for peers that take misses. Before OpenFlow 1.3 there is no table-miss rule, so
     /// its packet-ins have the reason "action".
-    pub(super) fn tell_packet_in(
+    pub(super) fn send_packet_in(
         &mut self,
         message: PacketIn,
         (cause, controller): (Cause, u16),
         now: Instant,
         effects: &mut Vec<Effect>,
     ) {
-        let told = |peer: &Connection| match (cause, peer.version) {
+        let reason_for = |peer: &Connection| match (cause, peer.version) {
             (Cause::MissRule, Version::V10 | Version::V11 | Version::V12) => PacketInReason::Action,
             _ => cause.reason(),
         };
@@ -38,7 +38,7 @@ impl Bridge {
         ] {
             let wants = |peer: &Connection| {
                 peer.controller == controller
-                    && told(peer) == reason
+                    && reason_for(peer) == reason
                     && peer.wants_packet_in(reason)
                     && (cause != Cause::Miss || peer.takes_misses())
             };
@@ -47,15 +47,15 @@ impl Bridge {
                     reason,
                     ..message.clone()
                 };
-                let may = |peer: &Connection| peer.policer.takes(cause, now);
-                self.packet_ins_limited += self.tell_frame(message, wants, may, effects);
+                let may = |peer: &Connection| peer.policer.admits_packet_in(cause, now);
+                self.packet_ins_limited += self.send_to_peers(message, wants, may, effects);
             }
         }
     }
 
     /// Sends a packet-in to subscribed peers within their rate limit, on the connection that
     /// carries this flow. Returns the number of peers over their limit.
-    fn tell_frame(
+    fn send_to_peers(
         &self,
         message: PacketIn,
         wants: impl Fn(&Connection) -> bool,
@@ -72,7 +72,7 @@ impl Bridge {
         for (id, peer) in listeners {
             if may(peer) {
                 let carrier = self.connections.carrier(id, hash);
-                effects.push(Effect::Tell(carrier, Arc::clone(&message)));
+                effects.push(Effect::Notify(carrier, Arc::clone(&message)));
             } else {
                 limited += 1;
             }
@@ -81,16 +81,16 @@ impl Bridge {
     }
 
     /// Sends flow-removed messages of rules that have the flag for it.
-    pub(super) fn tell_removals(&self, removals: &[Removal], effects: &mut Vec<Effect>) {
+    pub(super) fn send_flow_removed(&self, removals: &[Removal], effects: &mut Vec<Effect>) {
         for event in removals.iter().filter_map(|removal| removal.flow_removed()) {
             let reason = event.reason;
             let wants = |peer: &Connection| peer.wants_flow_removed(reason);
-            self.tell(Message::FlowRemoved(event), wants, effects);
+            self.notify(Message::FlowRemoved(event), wants, effects);
         }
     }
 
     /// Reports to a peer that another has become master in its place.
-    pub(super) fn tell_role_lost(&self, id: ConnectionId, effects: &mut Vec<Effect>) {
+    pub(super) fn send_role_status(&self, id: ConnectionId, effects: &mut Vec<Effect>) {
         let lost = |(peer, connection): &(ConnectionId, &Connection)| {
             *peer == id && connection.wants_role_lost()
         };
@@ -100,26 +100,31 @@ impl Bridge {
                 reason: RoleReason::MasterRequest,
                 generation: self.connections.generation(),
             });
-            effects.push(Effect::Tell(id, Arc::new(message)));
+            effects.push(Effect::Notify(id, Arc::new(message)));
         }
     }
 
     /// Reports a modified port.
-    pub(super) fn tell_port_changed(&self, port: PortNo, effects: &mut Vec<Effect>) {
+    pub(super) fn send_port_modified(&self, port: PortNo, effects: &mut Vec<Effect>) {
         if let Some(entry) = self.ports.get(&port) {
-            self.tell_port(PortReason::Modify, entry.desc.clone(), effects);
+            self.send_port_status(PortReason::Modify, entry.desc.clone(), effects);
         }
     }
 
     /// Sends a port-status message.
-    pub(super) fn tell_port(&self, reason: PortReason, port: PortDesc, effects: &mut Vec<Effect>) {
+    pub(super) fn send_port_status(
+        &self,
+        reason: PortReason,
+        port: PortDesc,
+        effects: &mut Vec<Effect>,
+    ) {
         let wants = |peer: &Connection| peer.wants_port_status(reason);
         let message = Message::PortStatus(PortStatus { reason, port });
-        self.tell(message, wants, effects);
+        self.notify(message, wants, effects);
     }
 
     /// Sends a message to all subscribed peers except one.
-    pub(super) fn tell_others(
+    pub(super) fn notify_others(
         &self,
         but: ConnectionId,
         message: Message,
@@ -129,10 +134,10 @@ impl Bridge {
         let message = Arc::new(message);
         let others = self.connections.iter().filter(|(id, _)| *id != but);
         let listeners = others.filter(|(_, peer)| wants(peer));
-        effects.extend(listeners.map(|(id, _)| Effect::Tell(id, Arc::clone(&message))));
+        effects.extend(listeners.map(|(id, _)| Effect::Notify(id, Arc::clone(&message))));
     }
 
-    pub(super) fn tell(
+    pub(super) fn notify(
         &self,
         message: Message,
         wants: impl Fn(&Connection) -> bool,
@@ -140,7 +145,7 @@ impl Bridge {
     ) {
         let message = Arc::new(message);
         let listeners = self.connections.iter().filter(|(_, peer)| wants(peer));
-        effects.extend(listeners.map(|(id, _)| Effect::Tell(id, Arc::clone(&message))));
+        effects.extend(listeners.map(|(id, _)| Effect::Notify(id, Arc::clone(&message))));
     }
 }
 

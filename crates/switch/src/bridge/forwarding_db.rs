@@ -9,13 +9,13 @@ use l2::fdb::{FdbEntry, FdbFull, FdbKey, ForwardingDatabase};
 
 impl Bridge {
     /// Returns the forwarding database.
-    pub const fn stations(&self) -> &ForwardingDatabase {
-        &self.stations
+    pub const fn fdb(&self) -> &ForwardingDatabase {
+        &self.fdb
     }
 
     /// Learns an address that a worker saw on a port.
-    pub fn handle_station(&mut self, address: FdbKey, port: PortNo, now: Instant) {
-        if self.ports.contains_key(&port) && self.stations.learn(address, self.home(port), now) {
+    pub fn handle_address(&mut self, address: FdbKey, port: PortNo, now: Instant) {
+        if self.ports.contains_key(&port) && self.fdb.learn(address, self.fdb_port(port), now) {
             self.unpublished = true;
         }
     }
@@ -24,31 +24,31 @@ impl Bridge {
     ///
     /// # Errors
     /// The forwarding database is full.
-    pub fn add_station(
+    pub fn add_static_entry(
         &mut self,
         address: FdbKey,
         port: PortNo,
         now: Instant,
     ) -> Result<Option<Arc<FdbEntry>>, FdbFull> {
         self.unpublished = true;
-        self.stations.add_static(address, self.home(port), now)
+        self.fdb.add_static(address, self.fdb_port(port), now)
     }
 
     /// Removes a static entry. Returns whether there was one.
-    pub fn remove_station(&mut self, address: FdbKey) -> bool {
-        let was_there = self.stations.remove_static(address);
+    pub fn remove_static_entry(&mut self, address: FdbKey) -> bool {
+        let was_there = self.fdb.remove_static(address);
         self.unpublished |= was_there;
         was_there
     }
 
     /// Removes all learned entries.
-    pub fn flush_stations(&mut self) {
-        self.unpublished |= self.stations.flush();
+    pub fn flush_fdb(&mut self) {
+        self.unpublished |= self.fdb.flush();
     }
 
     /// Resets the counters of the forwarding database.
-    pub fn clear_station_counts(&mut self) {
-        self.stations.clear_counts();
+    pub fn clear_fdb_counters(&mut self) {
+        self.fdb.clear_counts();
     }
 
     /// Returns the port whose interface has this name.

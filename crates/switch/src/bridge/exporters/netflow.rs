@@ -16,14 +16,14 @@ use flow_export::netflow::NetflowExporter;
 const LINGER: Duration = Duration::from_secs(3);
 
 /// A NetFlow exporter and its collectors.
-pub(super) struct Accounting {
+pub(super) struct NetflowExport {
     exporter: NetflowExporter,
     targets: Arc<[SocketAddr]>,
     /// The end of the exporter, if it was disabled.
     ends: Option<Instant>,
 }
 
-impl Accounting {
+impl NetflowExport {
     pub(super) fn new(netflow: &NetflowConfig, started: WallTime) -> Self {
         Self {
             exporter: NetflowExporter::new(netflow.settings.clone(), started.0),

@@ -18,27 +18,27 @@ use config::{Exporters, IpfixConfig, SflowConfig};
 use dataplane::sampling::{FrameSample, SamplingView};
 use flow_export::flows::Ipv4Flow;
 use flow_export::sflow::{AgentIdentity, CountersSample, FlowSample, SampleOutput, SflowAgent};
-use flows::Flows;
-use netflow::Accounting;
-use sets::Sets;
+use flows::IpfixExport;
+use netflow::NetflowExport;
+use sets::CollectorSets;
 
 /// The interval at which due port counters are sought.
 const TICK: Duration = Duration::from_secs(1);
 
 /// The exporters of a bridge.
 #[derive(Default)]
-pub(super) struct Exporting {
+pub(super) struct BridgeExporters {
     config: Exporters,
-    sflow: Option<Telling>,
-    ipfix: Option<Flows>,
-    netflow: Option<Accounting>,
-    sets: Sets,
+    sflow: Option<SflowExport>,
+    ipfix: Option<IpfixExport>,
+    netflow: Option<NetflowExport>,
+    sets: CollectorSets,
     /// The sampling settings of the workers; none if nothing is sampled.
     view: Option<Arc<SamplingView>>,
 }
 
 /// A running sFlow agent.
-struct Telling {
+struct SflowExport {
     agent: SflowAgent,
     targets: Arc<[SocketAddr]>,
     polling: Option<Duration>,
@@ -57,61 +57,62 @@ impl Bridge {
         now: Instant,
         effects: &mut Vec<Effect>,
     ) {
-        let exporting = &mut self.exporting;
-        let present = exporting.sflow.as_ref();
-        let address = present.map(|telling| telling.agent.identity().address);
+        let exporters = &mut self.exporters;
+        let present = exporters.sflow.as_ref();
+        let address = present.map(|sflow| sflow.agent.identity().address);
         let wanted = agent.filter(|_| config.sflow.is_some());
-        if exporting.config == *config && address == wanted {
+        if exporters.config == *config && address == wanted {
             return;
         }
-        if exporting.config.sflow != config.sflow || address != wanted {
+        if exporters.config.sflow != config.sflow || address != wanted {
             let sflow = config.sflow.as_ref().zip(agent);
-            exporting.sflow = sflow.map(|(sflow, address)| Telling::new(sflow, address, now));
+            exporters.sflow = sflow.map(|(sflow, address)| SflowExport::new(sflow, address, now));
         }
-        if exporting.config.ipfix != config.ipfix {
-            if let Some(flows) = &mut exporting.ipfix {
+        if exporters.config.ipfix != config.ipfix {
+            if let Some(flows) = &mut exporters.ipfix {
                 flows.end(now, effects);
             }
             let started = self.identity.started;
             let ipfix = config.ipfix.as_ref();
-            exporting.ipfix = ipfix.map(|ipfix| {
+            exporters.ipfix = ipfix.map(|ipfix| {
                 let IpfixConfig {
                     targets,
                     cache,
                     observation,
                     ..
                 } = ipfix;
-                Flows::new(targets, cache, *observation, started)
+                IpfixExport::new(targets, cache, *observation, started)
             });
         }
-        let sets = [&exporting.config.sets, &config.sets];
-        exporting
+        let sets = [&exporters.config.sets, &config.sets];
+        exporters
             .sets
             .set(sets, self.identity.started, now, effects);
-        if exporting.config.netflow != config.netflow {
+        if exporters.config.netflow != config.netflow {
             let netflow = config.netflow.as_ref();
-            match &mut exporting.netflow {
-                Some(accounting) => accounting.set(netflow, now),
+            match &mut exporters.netflow {
+                Some(netflow_export) => netflow_export.set(netflow, now),
                 None => {
                     let started = self.identity.started;
-                    let accounting = netflow.map(|netflow| Accounting::new(netflow, started));
-                    exporting.netflow = accounting;
+                    let netflow_export =
+                        netflow.map(|netflow| NetflowExport::new(netflow, started));
+                    exporters.netflow = netflow_export;
                 }
             }
         }
-        exporting.config = config.clone();
-        exporting.view = exporting.sampled();
+        exporters.config = config.clone();
+        exporters.view = exporters.sampled();
         self.unpublished = true;
     }
 
     /// Returns the configuration of the exporters.
     pub const fn exporters(&self) -> &Exporters {
-        &self.exporting.config
+        &self.exporters.config
     }
 
     /// Returns the sampling settings of the workers; none if nothing is sampled.
     pub const fn sampling(&self) -> Option<&Arc<SamplingView>> {
-        self.exporting.view.as_ref()
+        self.exporters.view.as_ref()
     }
 
     /// Handles a sample.
@@ -122,106 +123,111 @@ impl Bridge {
         effects: &mut Vec<Effect>,
     ) {
         let index = |port: PortNo| self.ports.get(&port).and_then(|entry| entry.index);
-        if let Some(flows) = self.exporting.ipfix.as_mut() {
+        if let Some(flows) = self.exporters.ipfix.as_mut() {
             flows.handle_sampled(sampled, index, now, effects);
         }
-        if let Some(telling) = self.exporting.sflow.as_mut() {
-            telling.handle_sampled(sampled, index, now, effects);
+        if let Some(sflow) = self.exporters.sflow.as_mut() {
+            sflow.handle_sampled(sampled, index, now, effects);
         }
     }
 
     /// Handles flow counts of a worker.
     pub fn handle_flows(&mut self, flows: &[Ipv4Flow], now: Instant, effects: &mut Vec<Effect>) {
-        if let Some(accounting) = self.exporting.netflow.as_mut() {
-            accounting.handle_flows(flows, now, effects);
+        if let Some(netflow_export) = self.exporters.netflow.as_mut() {
+            netflow_export.handle_flows(flows, now, effects);
         }
     }
 
     /// Returns whether any exporter runs, or still has records to send.
     pub const fn exports(&self) -> bool {
-        self.exporting.view.is_some() || self.exporting.netflow.is_some()
+        self.exporters.view.is_some() || self.exporters.netflow.is_some()
     }
 
     /// Exports all records before the bridge ends.
     pub fn end_exports(&mut self, now: Instant, effects: &mut Vec<Effect>) {
-        if let Some(flows) = self.exporting.ipfix.as_mut() {
+        if let Some(flows) = self.exporters.ipfix.as_mut() {
             flows.end(now, effects);
         }
-        for flows in self.exporting.sets.flows.values_mut() {
+        for flows in self.exporters.sets.flows.values_mut() {
             flows.end(now, effects);
         }
-        if let Some(accounting) = self.exporting.netflow.as_mut() {
-            accounting.end(now, effects);
+        if let Some(netflow_export) = self.exporters.netflow.as_mut() {
+            netflow_export.end(now, effects);
         }
-        if let Some(telling) = self.exporting.sflow.as_mut() {
-            let waited = telling.agent.flush(now);
-            telling.send(waited, effects);
+        if let Some(sflow) = self.exporters.sflow.as_mut() {
+            let pending = sflow.agent.flush(now);
+            sflow.send(pending, effects);
         }
     }
 
     /// Exports due records.
     pub fn export_due(&mut self, now: Instant, effects: &mut Vec<Effect>) {
-        if let Some(flows) = self.exporting.ipfix.as_mut() {
+        if let Some(flows) = self.exporters.ipfix.as_mut() {
             flows.handle_timeout(now, effects);
         }
-        let exporting = &mut self.exporting;
-        for flows in exporting.sets.flows.values_mut() {
+        let exporters = &mut self.exporters;
+        for flows in exporters.sets.flows.values_mut() {
             flows.handle_timeout(now, effects);
         }
-        let mut goes_on = |it: &mut Accounting| it.handle_timeout(now, effects);
-        exporting.netflow.take_if(|accounting| !goes_on(accounting));
-        let Some(telling) = self.exporting.sflow.as_mut() else {
+        let mut continues = |it: &mut NetflowExport| it.handle_timeout(now, effects);
+        exporters
+            .netflow
+            .take_if(|netflow_export| !continues(netflow_export));
+        let Some(sflow) = self.exporters.sflow.as_mut() else {
             return;
         };
-        let waited = match telling.next_tick <= now {
+        let pending = match sflow.next_tick <= now {
             true => {
-                telling.next_tick = now + TICK;
-                telling.ticks += 1;
+                sflow.next_tick = now + TICK;
+                sflow.ticks += 1;
                 let datapath = self.identity.datapath_id;
                 let ports = self.ports.values();
-                telling.poll(ports, datapath, now, effects);
+                sflow.poll(ports, datapath, now, effects);
                 // Counters of one time leave in one datagram.
-                telling.agent.flush(now)
+                sflow.agent.flush(now)
             }
-            false => telling.agent.handle_timeout(now),
+            false => sflow.agent.handle_timeout(now),
         };
-        telling.send(waited, effects);
+        sflow.send(pending, effects);
     }
 
     /// Returns the time of the next call of [`Bridge::export_due`].
     pub(super) fn next_export(&self) -> Option<Instant> {
-        let telling = self.exporting.sflow.as_ref();
-        let tick = telling.filter(|telling| telling.polling.is_some());
+        let sflow = self.exporters.sflow.as_ref();
+        let tick = sflow.filter(|sflow| sflow.polling.is_some());
         let due = [
-            tick.map(|telling| telling.next_tick),
-            telling.and_then(|telling| telling.agent.next_timeout()),
-            self.exporting.ipfix.as_ref().and_then(Flows::next_timeout),
-            self.exporting
+            tick.map(|sflow| sflow.next_tick),
+            sflow.and_then(|sflow| sflow.agent.next_timeout()),
+            self.exporters
+                .ipfix
+                .as_ref()
+                .and_then(IpfixExport::next_timeout),
+            self.exporters
                 .netflow
                 .as_ref()
-                .and_then(Accounting::next_timeout),
+                .and_then(NetflowExport::next_timeout),
         ];
-        let sets = self.exporting.sets.flows.values();
-        let of_sets = sets.filter_map(Flows::next_timeout);
+        let sets = self.exporters.sets.flows.values();
+        let of_sets = sets.filter_map(IpfixExport::next_timeout);
         due.into_iter().flatten().chain(of_sets).min()
     }
 
     /// Counts a datagram that could not be sent to `count` of these targets.
     pub fn handle_unsent(&mut self, targets: &Arc<[SocketAddr]>, count: u64) {
-        let exporting = &mut self.exporting;
-        let of_sets = exporting.sets.flows.values_mut();
-        for flows in exporting.ipfix.iter_mut().chain(of_sets) {
+        let exporters = &mut self.exporters;
+        let of_sets = exporters.sets.flows.values_mut();
+        for flows in exporters.ipfix.iter_mut().chain(of_sets) {
             flows.handle_unsent(targets, count);
         }
     }
 
     /// Returns the statistics of the bridge's IPFIX exporter, if it is configured.
     pub(super) fn ipfix_statistics(&self) -> Option<flow::IpfixStats> {
-        self.exporting.ipfix.as_ref().map(Flows::statistics)
+        self.exporters.ipfix.as_ref().map(IpfixExport::statistics)
     }
 }
 
-impl Exporting {
+impl BridgeExporters {
     /// Returns the sampling settings of the workers.
     fn sampled(&self) -> Option<Arc<SamplingView>> {
         let sflow = self.sflow.as_ref().and(self.config.sflow.as_ref());
@@ -244,7 +250,7 @@ impl Exporting {
     }
 }
 
-impl Telling {
+impl SflowExport {
     fn new(sflow: &SflowConfig, address: IpAddr, now: Instant) -> Self {
         let identity = AgentIdentity {
             address,
@@ -270,20 +276,20 @@ impl Telling {
         let Some(stands_for) = sampled.chosen.sflow else {
             return;
         };
-        let departed = sampled.departed.as_slice();
-        let output = match departed {
+        let outputs = sampled.outputs.as_slice();
+        let output = match outputs {
             [] => SampleOutput::Nowhere,
             [only] => index(only.port).map_or(SampleOutput::Ports(1), SampleOutput::Interface),
-            [..] => SampleOutput::Ports(u32::try_from(departed.len()).unwrap_or(u32::MAX)),
+            [..] => SampleOutput::Ports(u32::try_from(outputs.len()).unwrap_or(u32::MAX)),
         };
-        let tag = sampled.arrived.tag();
+        let tag = sampled.ingress.tag();
         let sample = FlowSample {
             stands_for,
             input: index(sampled.from.port).unwrap_or(0),
             output,
-            frame: &sampled.arrived,
+            frame: &sampled.ingress,
             missed: sampled.missed,
-            tags: [tag, departed.last().map_or(tag, |last| last.frame.tag())],
+            tags: [tag, outputs.last().map_or(tag, |last| last.frame.tag())],
         };
         let full = self.agent.handle_sample(&sample, now);
         self.send(full, effects);
@@ -301,8 +307,9 @@ impl Telling {
             return;
         };
         let indices = ports.clone().filter_map(|entry| entry.index);
-        let there: BTreeSet<u32> = indices.collect();
-        self.agent.retain_interfaces(|index| there.contains(&index));
+        let present: BTreeSet<u32> = indices.collect();
+        self.agent
+            .retain_interfaces(|index| present.contains(&index));
         for entry in ports {
             // Each port has its own tick, so that the exports are spread.
             let tick = self.ticks + u64::from(entry.desc.number.0);

@@ -13,7 +13,7 @@ use dataplane::sampling::{ActionSample, FrameSample};
 use flow_export::ipfix::{IpfixExporter, IpfixObservation};
 
 /// An IPFIX exporter and its collectors.
-pub(super) struct Flows {
+pub(super) struct IpfixExport {
     exporter: IpfixExporter,
     targets: Arc<[SocketAddr]>,
     domain: u32,
@@ -22,7 +22,7 @@ pub(super) struct Flows {
     unsent: u64,
 }
 
-impl Flows {
+impl IpfixExport {
     /// Returns an exporter to `targets`, with a default observation domain and point.
     pub(super) fn new(
         targets: &[SocketAddr],
@@ -57,12 +57,12 @@ impl Flows {
         let [arriving, leaving] = sampled.chosen.ipfix;
         if let Some(stands_for) = arriving {
             let seen = observation(false, 0);
-            let frame = &sampled.arrived;
+            let frame = &sampled.ingress;
             self.exporter
                 .handle_sample(seen, frame, stands_for, now, &mut messages);
         }
         if let Some(stands_for) = leaving {
-            for departure in &sampled.departed {
+            for departure in &sampled.outputs {
                 let seen = observation(true, index(departure.port).unwrap_or(0));
                 let frame = &departure.frame;
                 self.exporter
@@ -126,11 +126,11 @@ impl Flows {
 
     /// Returns the statistics. A message to several collectors counts for each.
     pub(super) fn statistics(&self) -> IpfixStats {
-        let told = self.exporter.statistics();
+        let stats = self.exporter.statistics();
         IpfixStats {
-            sent: told.sent.saturating_sub(self.unsent),
+            sent: stats.sent.saturating_sub(self.unsent),
             send_failed: self.unsent,
-            ..told
+            ..stats
         }
     }
 

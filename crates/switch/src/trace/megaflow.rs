@@ -15,8 +15,8 @@ use pipeline::{Destination, DropReason, Pipeline, Rule, Trace, TracePrinter};
 type Visit = (TableId, Option<u16>);
 
 /// A trace that also records the examined bits.
-pub(super) struct Looks {
-    story: TracePrinter,
+pub(super) struct MegaflowTrace {
+    printer: TracePrinter,
     first: Option<FlowKey>,
     visits: BTreeSet<Visit>,
     /// Bits that actions read.
@@ -27,14 +27,14 @@ pub(super) struct Looks {
     named: Option<PortNo>,
 }
 
-impl Looks {
+impl MegaflowTrace {
     /// Returns a recorder for the bridge of this name and its spanning tree protocol.
     pub(super) fn new(bridge: &str, tree: Option<&'static str>) -> Self {
-        let story = TracePrinter::for_bridge(bridge);
+        let printer = TracePrinter::for_bridge(bridge);
         Self {
-            story: match tree {
-                Some(tree) => story.with_spanning_tree(tree),
-                None => story,
+            printer: match tree {
+                Some(tree) => printer.with_spanning_tree(tree),
+                None => printer,
             },
             first: None,
             visits: BTreeSet::new(),
@@ -46,7 +46,7 @@ impl Looks {
 
     /// Returns the text of the trace.
     pub(super) fn text(&self) -> &str {
-        self.story.text()
+        self.printer.text()
     }
 
     /// Returns the flow key of the frame on arrival.
@@ -64,9 +64,10 @@ impl Looks {
         for field in [Field::InPort, Field::EthType, Field::IpFrag] {
             masks.insert(field, u128::MAX);
         }
-        for (table, found) in &self.visits {
+        for (table, matched) in &self.visits {
             let rules = pipeline.rules(*table);
-            let tried = rules.take_while(|rule| found.is_none_or(|found| rule.priority() >= found));
+            let tried =
+                rules.take_while(|rule| matched.is_none_or(|matched| rule.priority() >= matched));
             for term in tried.flat_map(|rule| rule.matching().terms()) {
                 if !self.written.contains(&term.field) {
                     *masks.entry(term.field).or_default() |= term.mask;
@@ -81,9 +82,9 @@ impl Looks {
                 let _ = builder.add(field, value & mask, mask);
             }
         }
-        let told = builder.build().to_string();
-        let comma = if told.is_empty() { "" } else { "," };
-        format!("recirc_id=0,eth{comma}{told}")
+        let text = builder.build().to_string();
+        let comma = if text.is_empty() { "" } else { "," };
+        format!("recirc_id=0,eth{comma}{text}")
     }
 
     fn reads(&mut self, field: Field, mask: u128) {
@@ -108,15 +109,15 @@ pub(super) fn tags_of(frame: &Frame) -> Vec<VlanTag> {
     tags.map(|bytes| VlanTag::parse(*bytes)).collect()
 }
 
-impl Trace for Looks {
+impl Trace for MegaflowTrace {
     fn on_arrival(&mut self, frame: &Frame, registers: &PipelineFields) {
         self.first = key_of(frame, registers);
-        self.story.on_arrival(frame, registers);
+        self.printer.on_arrival(frame, registers);
     }
 
-    fn on_lookup(&mut self, table: TableId, found: Option<&Rule>) {
-        self.visits.insert((table, found.map(Rule::priority)));
-        self.story.on_lookup(table, found);
+    fn on_lookup(&mut self, table: TableId, matched: Option<&Rule>) {
+        self.visits.insert((table, matched.map(Rule::priority)));
+        self.printer.on_lookup(table, matched);
     }
 
     fn on_action(&mut self, action: &Action) {
@@ -148,23 +149,23 @@ impl Trace for Looks {
             Action::Output { port, .. } | Action::Enqueue { port, .. } => Some(*port),
             _ => None,
         };
-        self.story.on_action(action);
+        self.printer.on_action(action);
     }
 
     fn on_bucket(&mut self, group: GroupId, bucket: usize) {
-        self.story.on_bucket(group, bucket);
+        self.printer.on_bucket(group, bucket);
     }
 
     fn on_meter(&mut self, meter: MeterId, exceeds: bool) {
-        self.story.on_meter(meter, exceeds);
+        self.printer.on_meter(meter, exceeds);
     }
 
     fn on_instructions(&mut self, instructions: &Instructions) {
-        self.story.on_instructions(instructions);
+        self.printer.on_instructions(instructions);
     }
 
     fn on_action_set(&mut self, actions: &[Action]) {
-        self.story.on_action_set(actions);
+        self.printer.on_action_set(actions);
     }
 
     fn on_output(&mut self, to: &Destination) {
@@ -175,19 +176,19 @@ impl Trace for Looks {
         }
         // The line of the action already names the port or the collectors.
         if !to.is_sample() && self.named.is_none_or(|port| *to != Destination::Port(port)) {
-            self.story.on_output(to);
+            self.printer.on_output(to);
         }
     }
 
     fn on_drop(&mut self, reason: DropReason) {
-        self.story.on_drop(reason);
+        self.printer.on_drop(reason);
     }
 
     fn on_skip(&mut self, reason: DropReason) {
-        self.story.on_skip(reason);
+        self.printer.on_skip(reason);
     }
 
     fn on_end(&mut self, frame: &Frame, registers: &PipelineFields) {
-        self.story.on_end(frame, registers);
+        self.printer.on_end(frame, registers);
     }
 }

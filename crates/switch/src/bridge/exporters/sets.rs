@@ -8,7 +8,7 @@ use openflow::WallTime;
 use packet::Frame;
 
 use super::super::{Bridge, Effect};
-use super::flows::Flows;
+use super::flows::IpfixExport;
 use config::CollectorSet;
 use dataplane::program::BridgeId;
 use dataplane::sampling::ActionSample;
@@ -16,13 +16,13 @@ use dataplane::slots::PortKey;
 
 /// The collector sets of a bridge, by id.
 #[derive(Default)]
-pub(super) struct Sets {
-    pub(super) flows: BTreeMap<u32, Flows>,
+pub(super) struct CollectorSets {
+    pub(super) flows: BTreeMap<u32, IpfixExport>,
     /// The accumulated probability of packet-outs, in units of 1/65535.
     left: u32,
 }
 
-impl Sets {
+impl CollectorSets {
     /// Replaces the collector sets. Records of changed or removed sets are exported now.
     pub(super) fn set(
         &mut self,
@@ -39,7 +39,7 @@ impl Sets {
             stays
         });
         for (id, set) in new {
-            let flows = || Flows::new(&set.targets, &set.cache, (0, 0), started);
+            let flows = || IpfixExport::new(&set.targets, &set.cache, (0, 0), started);
             self.flows.entry(*id).or_insert_with(flows);
         }
     }
@@ -55,7 +55,7 @@ impl Bridge {
     ) {
         let index = |port: PortNo| self.ports.get(&port).and_then(|entry| entry.index);
         let set = self
-            .exporting
+            .exporters
             .sets
             .flows
             .get_mut(&sampled.sample.collectors);
@@ -73,7 +73,7 @@ impl Bridge {
         now: Instant,
         effects: &mut Vec<Effect>,
     ) {
-        let left = &mut self.exporting.sets.left;
+        let left = &mut self.exporters.sets.left;
         *left += u32::from(sample.probability);
         if let Some(less) = left.checked_sub(u16::MAX.into()) {
             *left = less;
@@ -88,7 +88,7 @@ impl Bridge {
 
     /// Returns the IPFIX statistics of the collector sets.
     pub(in crate::bridge) fn ipfix_statistics_of_sets(&self) -> Vec<IpfixStats> {
-        let sets = self.exporting.sets.flows.iter();
+        let sets = self.exporters.sets.flows.iter();
         let statistics = sets.map(|(id, flows)| IpfixStats {
             collectors: *id,
             ..flows.statistics()

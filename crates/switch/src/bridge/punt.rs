@@ -23,7 +23,7 @@ impl Bridge {
         for port in all {
             ports.entry(*port).or_default().spanning = true;
         }
-        for port in self.speakers_of_lacp() {
+        for port in self.lacp_members() {
             ports.entry(port).or_default().slow = true;
         }
         self.punts = PuntTable::compile(ports);
@@ -42,13 +42,13 @@ impl Bridge {
             self.handle_slow_protocol(from, frame, now, effects);
         }
         if is_bpdu(frame) {
-            self.hear_bpdu(from, frame);
+            self.handle_bpdu(from, frame);
         }
     }
 
     /// Runs the bonds and the spanning tree, and pushes the frames they send.
-    pub fn speak_to_others(&mut self, now: Instant, effects: &mut Vec<Effect>) {
-        self.look_after_bonds(now, effects);
-        self.look_after_tree(now, effects);
+    pub fn run_protocols(&mut self, now: Instant, effects: &mut Vec<Effect>) {
+        self.run_bonds(now, effects);
+        self.run_spanning_tree(now, effects);
     }
 }

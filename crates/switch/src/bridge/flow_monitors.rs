@@ -9,7 +9,7 @@ use pipeline::Changes;
 
 use super::{Bridge, ConnectionId, Effect};
 use crate::dump::Dump;
-use crate::monitors::{self, Author, Comparison, Recorded};
+use crate::monitors::{self, Author, Comparison, RuleEventRecord};
 
 impl Bridge {
     /// Adds, modifies or deletes monitors: all requests of a message or none.
@@ -22,9 +22,9 @@ impl Bridge {
     ) -> Result<Option<Message>, Refusal> {
         requests.iter().try_for_each(check)?;
         let new = self.peer(id)?.monitors.apply(requests)?;
-        self.count_watchers();
-        let asks = |monitor: &Monitor| monitor.flags.contains(MonitorFlags::INITIAL);
-        let new: Vec<_> = new.into_iter().filter(asks).collect();
+        self.update_has_monitors();
+        let wants_initial = |monitor: &Monitor| monitor.flags.contains(MonitorFlags::INITIAL);
+        let new: Vec<_> = new.into_iter().filter(wants_initial).collect();
         if new.is_empty() {
             let reply = MultipartReply::FlowMonitor(Vec::new());
             return Ok(Some(Message::reply(reply)));
@@ -42,43 +42,46 @@ impl Bridge {
     ) -> Result<(), Refusal> {
         let request = MonitorRequest::Delete(monitor);
         self.peer(id)?.monitors.apply(vec![request])?;
-        self.count_watchers();
+        self.update_has_monitors();
         Ok(())
     }
 
     /// Updates whether any connection has monitors.
-    pub(super) fn count_watchers(&mut self) {
+    pub(super) fn update_has_monitors(&mut self) {
         let mut peers = self.connections.iter();
-        self.is_watched = peers.any(|(_, peer)| !peer.monitors.is_empty());
+        self.has_monitors = peers.any(|(_, peer)| !peer.monitors.is_empty());
     }
 
     /// Records the rule events of a change, if there are monitors.
     pub(super) fn record(&mut self, changes: &Changes, by: Option<Author>) {
-        if self.is_watched {
-            let recorded = changes
+        if self.has_monitors {
+            let rule_events = changes
                 .rule_events()
-                .map(|happening| Recorded { happening, by });
-            self.recorded.extend(recorded);
+                .map(|rule_event| RuleEventRecord { rule_event, by });
+            self.rule_events.extend(rule_events);
         }
     }
 
     /// Sends pending effects, vacancy events and flow monitor updates.
     #[inline]
-    pub(super) fn tell_news(&mut self, effects: &mut Vec<Effect>) {
-        if self.late.is_empty() && self.vacancies.is_empty() && self.recorded.is_empty() {
+    pub(super) fn flush_notifications(&mut self, effects: &mut Vec<Effect>) {
+        if self.deferred_effects.is_empty()
+            && self.vacancy_events.is_empty()
+            && self.rule_events.is_empty()
+        {
             return;
         }
-        effects.append(&mut self.late);
-        self.tell_vacancies(effects);
-        self.tell_watchers(effects);
+        effects.append(&mut self.deferred_effects);
+        self.send_table_status(effects);
+        self.send_monitor_updates(effects);
     }
 
     /// Sends the recorded rule events to connections with monitors.
-    fn tell_watchers(&mut self, effects: &mut Vec<Effect>) {
-        if self.recorded.is_empty() {
+    fn send_monitor_updates(&mut self, effects: &mut Vec<Effect>) {
+        if self.rule_events.is_empty() {
             return;
         }
-        let changes = Arc::new(std::mem::take(&mut self.recorded));
+        let changes = Arc::new(std::mem::take(&mut self.rule_events));
         for (id, peer) in self.connections.iter() {
             let own = self.connections.main_of(id);
             if let Some(updates) = peer.monitors.updates(&changes, own) {
@@ -90,7 +93,7 @@ impl Bridge {
     /// Handles a peer with more than [`monitors::WAITING_MAX`] unread changes: pauses its monitors,
     /// or closes the connection if too many are paused.
     pub fn handle_slow(&mut self, id: ConnectionId, effects: &mut Vec<Effect>) {
-        self.tell_watchers(effects);
+        self.send_monitor_updates(effects);
         let peers = self.connections.iter().map(|(_, peer)| peer);
         let paused = peers.filter(|peer| peer.monitors.are_paused()).count();
         let Some(peer) = self.connections.find(id) else {
@@ -100,7 +103,7 @@ impl Bridge {
             return;
         }
         if paused >= monitors::PAUSED_MAX {
-            effects.push(Effect::Leave(id));
+            effects.push(Effect::Disconnect(id));
         } else if peer.monitors.pause(&self.pipeline) {
             let message = monitors::paused(peer.version);
             effects.push(Effect::Pause(id, Box::new(message)));
@@ -109,7 +112,7 @@ impl Bridge {
 
     /// Resumes the monitors of a peer that has read the pause message.
     pub fn handle_drained(&mut self, id: ConnectionId, effects: &mut Vec<Effect>) {
-        self.tell_watchers(effects);
+        self.send_monitor_updates(effects);
         if let Some(peer) = self.connections.find(id)
             && let Some(rules) = peer.monitors.resume(&self.pipeline, peer.version)
         {
@@ -123,16 +126,20 @@ impl Bridge {
 
 /// Checks the table, port and group of a monitor.
 fn check(request: &MonitorRequest) -> Result<(), Refusal> {
-    let (MonitorRequest::Add(Monitor { request: asked, .. })
-    | MonitorRequest::Modify(Monitor { request: asked, .. })) = request
+    let (MonitorRequest::Add(Monitor {
+        request: selection, ..
+    })
+    | MonitorRequest::Modify(Monitor {
+        request: selection, ..
+    })) = request
     else {
         return Ok(());
     };
-    if asked.table > TableId::LAST && asked.table != TableId::ALL {
+    if selection.table > TableId::LAST && selection.table != TableId::ALL {
         return Err(Refusal::MonitorBadTable);
     }
-    let is_port = asked.out_port != PortNo(0);
-    let is_group = asked.out_group <= GroupId::MAX || asked.out_group == GroupId::ANY;
+    let is_port = selection.out_port != PortNo(0);
+    let is_group = selection.out_group <= GroupId::MAX || selection.out_group == GroupId::ANY;
     (is_port && is_group)
         .then_some(())
         .ok_or(Refusal::MonitorBadOut)

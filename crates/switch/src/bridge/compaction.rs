@@ -17,41 +17,41 @@ const QUIET_A_RULE: Duration = Duration::from_micros(20);
 
 /// The next check for a quiet period.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Tidying {
+pub(super) struct CompactionTimer {
     due: Instant,
     /// The change count of the tables when the period began.
     changes: u64,
 }
 
 /// Returns the quiet period before the compaction of this number of rules.
-pub(super) fn quiet(rules: usize) -> Duration {
+pub(super) fn quiet_period(rules: usize) -> Duration {
     let rules = u32::try_from(rules).unwrap_or(u32::MAX);
     QUIET_MIN.max(QUIET_A_RULE.saturating_mul(rules))
 }
 
 impl Bridge {
     /// Requests a compaction if nothing has changed during the quiet period.
-    pub(super) fn tidy_when_quiet(&mut self, now: Instant) {
+    pub(super) fn compact_when_quiet(&mut self, now: Instant) {
         let rules = self.compiled.rules_to_compact();
         if rules == 0 {
-            self.tidying = None;
+            self.compaction = None;
             return;
         }
         let changes = self.compiled.change_count();
-        let due = now + quiet(rules);
-        match self.tidying {
-            Some(tidying) if now < tidying.due => {}
-            Some(tidying) if tidying.changes == changes => {
+        let due = now + quiet_period(rules);
+        match self.compaction {
+            Some(compaction) if now < compaction.due => {}
+            Some(compaction) if compaction.changes == changes => {
                 self.compiled.request_compaction();
                 self.unpublished = true;
-                self.tidying = None;
+                self.compaction = None;
             }
-            _ => self.tidying = Some(Tidying { due, changes }),
+            _ => self.compaction = Some(CompactionTimer { due, changes }),
         }
     }
 
     /// Returns the time of the next check.
-    pub(super) fn next_tidying(&self) -> Option<Instant> {
-        self.tidying.map(|tidying| tidying.due)
+    pub(super) fn next_compaction(&self) -> Option<Instant> {
+        self.compaction.map(|compaction| compaction.due)
     }
 }
