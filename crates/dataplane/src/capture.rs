@@ -210,13 +210,13 @@ mod tests {
         let other = Match::any().with(Field::InPort, 4).expect("legal");
         let captures = Captures::of([capture(1, arp), capture(2, Match::any()), capture(3, other)]);
         let captures = captures.expect("there are some");
-        let told = |key: Option<&FlowKey>| -> Vec<_> {
-            let told = captures.of_frame(key).into_iter();
-            told.map(|capture| capture.id.0).collect()
+        let selected = |key: Option<&FlowKey>| -> Vec<_> {
+            let selected = captures.of_frame(key).into_iter();
+            selected.map(|capture| capture.id.0).collect()
         };
-        assert_eq!(told(Some(&key_of([8, 6]))), [1, 2]);
-        assert_eq!(told(Some(&key_of([8, 7]))), [2]);
-        assert_eq!(told(None), [2]);
+        assert_eq!(selected(Some(&key_of([8, 6]))), [1, 2]);
+        assert_eq!(selected(Some(&key_of([8, 7]))), [2]);
+        assert_eq!(selected(None), [2]);
         assert!(Captures::of([]).is_none());
     }
 

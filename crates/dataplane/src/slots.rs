@@ -234,9 +234,11 @@ mod tests {
             let slot = slots.find(keys[place]).expect("it is there");
             slot.out.push(pool.take().expect("a frame")).expect("room");
             slot.queue.send(&mut slot.out, &mut pool).expect("a peer");
-            let mut came = Batch::new();
-            peers[place].receive(&mut pool, &mut came).expect("a peer");
-            assert_eq!(came.len(), 1);
+            let mut received = Batch::new();
+            peers[place]
+                .receive(&mut pool, &mut received)
+                .expect("a peer");
+            assert_eq!(received.len(), 1);
         }
     }
 }

@@ -21,9 +21,9 @@ pub struct StpFilter(BTreeMap<PortNo, BlockedPort>);
 
 impl StpFilter {
     /// Compiles the filter; none if no port is blocked.
-    pub fn compile(held: impl IntoIterator<Item = (PortNo, BlockedPort)>) -> Option<Arc<Self>> {
-        let held: BTreeMap<_, _> = held.into_iter().collect();
-        (!held.is_empty()).then(|| Arc::new(Self(held)))
+    pub fn compile(ports: impl IntoIterator<Item = (PortNo, BlockedPort)>) -> Option<Arc<Self>> {
+        let ports: BTreeMap<_, _> = ports.into_iter().collect();
+        (!ports.is_empty()).then(|| Arc::new(Self(ports)))
     }
 
     /// Returns the treatment of a blocked port; none for other ports.

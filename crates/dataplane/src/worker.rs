@@ -226,7 +226,7 @@ impl Worker {
             WorkerCommand::Transmit(key, frame, fields) => {
                 self.transmit(key, frame, fields);
                 let program = self.program.take();
-                let program = program.expect("it is put back at the end of each batch");
+                let program = program.expect("returned at the end of each batch");
                 self.recirculate(&program, now);
                 self.program = Some(program);
                 self.flush();
@@ -269,7 +269,7 @@ impl Worker {
                 self.limit(place, &mut batch, now);
             }
             let program = self.program.take();
-            let program = program.expect("it is put back at the end of each batch");
+            let program = program.expect("returned at the end of each batch");
             match program.bridge(from.bridge) {
                 Some(bridge) => self.forward(bridge, from, &mut batch, now),
                 None if from.bridge == BridgeId::HOST => {
@@ -321,7 +321,7 @@ impl Worker {
             self.read_flows(from, batch, now);
         }
         let runner = self.runner.take();
-        let mut runner = runner.expect("it is put back at the end of each batch");
+        let mut runner = runner.expect("returned at the end of each batch");
         let batch_context = bridge.batch_context(from.port, now);
         batch.iter_mut().for_each(finish_if_sctp);
         // Statistics are deferred only after a full batch, when more frames are likely to wait.

@@ -276,7 +276,7 @@ impl Bridge {
                 // Frames may fail by the million, so only each doubling is logged.
                 if self.learn_refused.is_power_of_two() {
                     let (bridge, refused) = (self.name(), self.learn_refused);
-                    tracing::warn!(bridge, refused, %refusal, "not learned");
+                    tracing::warn!(bridge, refused, %refusal, "cannot install a learned rule");
                 }
             }
         }

@@ -146,8 +146,8 @@ impl Bundles {
     fn find(&mut self, id: BundleId, flags: BundleFlags) -> Result<&mut Bundle, Refusal> {
         let bundle = self.bundles.get_mut(&id).ok_or(Refusal::BundleBadId)?;
         // Only the commit has to carry the flag for an execution time.
-        let kept = |flags: BundleFlags| flags.0 & !BundleFlags::TIME.0;
-        match kept(bundle.flags) == kept(flags) {
+        let without_time = |flags: BundleFlags| flags.0 & !BundleFlags::TIME.0;
+        match without_time(bundle.flags) == without_time(flags) {
             true => Ok(bundle),
             false => Err(Refusal::BundleBadFlags),
         }

@@ -69,13 +69,12 @@ impl TraceRequest {
     pub fn new(matching: &Match, frame: Option<Frame>) -> Result<Self, String> {
         let composed = flow::compose(matching);
         let (composed, registers) = composed.ok_or_else(|| {
-            format!("no frame can be put together that has all of \"{matching}\": give its bytes")
+            format!("cannot compose a frame that matches \"{matching}\": give its bytes")
         })?;
         let from = registers.in_port;
         if registers != PipelineFields::new(from) {
             return Err(
-                "a frame arrives without metadata, tunnel, mark and registers: leave them out"
-                    .to_owned(),
+                "a received frame has no metadata, tunnel, mark or registers: omit them".to_owned(),
             );
         }
         Ok(Self {
@@ -167,7 +166,7 @@ impl Tracer {
             return Ok(());
         };
         let checked = bridge.pipeline.check_packet_out(&request.message());
-        checked.map_err(|refusal| format!("the actions cannot be done: {refusal:?}"))
+        checked.map_err(|refusal| format!("invalid actions: {refusal:?}"))
     }
 
     /// Traces a frame. Returns the text and the side effects for each bridge.
@@ -193,7 +192,7 @@ impl Tracer {
         };
         output.bridges += 1;
         if output.bridges > BRIDGES_MAX {
-            output.text += "     >> dropped: the frame has been in too many bridges\n";
+            output.text += "     >> dropped: too many bridges\n";
             return;
         }
         let (from, learns) = (request.from, request.learns);

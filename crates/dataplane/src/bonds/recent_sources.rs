@@ -106,28 +106,28 @@ mod tests {
 
     #[test]
     fn recent_source_expires_and_is_per_vlan() {
-        let heard = RecentSources::default();
+        let sources = RecentSources::default();
         let station = |vid| FdbKey {
             vid,
             mac: MacAddr([2, 0, 0, 0, 0, 1]),
         };
         let start = Instant::from_secs(5);
-        assert!(!heard.has(station(0), start));
-        heard.note(station(0), start);
-        assert!(heard.has(station(0), start));
-        assert!(!heard.has(station(1), start));
-        assert!(!heard.has(station(0), start + LIFETIME));
+        assert!(!sources.has(station(0), start));
+        sources.note(station(0), start);
+        assert!(sources.has(station(0), start));
+        assert!(!sources.has(station(1), start));
+        assert!(!sources.has(station(0), start + LIFETIME));
     }
 
     #[test]
     fn recent_sources_hold_a_burst() {
-        let heard = RecentSources::default();
+        let sources = RecentSources::default();
         let station = |number| FdbKey {
             vid: 0,
             mac: MacAddr::from_u64(number),
         };
         let now = Instant::from_secs(5);
-        (0..512).for_each(|number| heard.note(station(number), now));
-        assert!((0..512).all(|number| heard.has(station(number), now)));
+        (0..512).for_each(|number| sources.note(station(number), now));
+        assert!((0..512).all(|number| sources.has(station(number), now)));
     }
 }

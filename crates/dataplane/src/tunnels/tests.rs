@@ -117,21 +117,21 @@ fn congestion_mark_is_copied_to_the_inner_packet_or_drops_it() {
     let ends = (Ipv4Addr::from_bits(1).into(), Ipv4Addr::from_bits(2).into());
     let mut headers = outer(&geneve, macs, ends);
     headers.tos = 3;
-    let tell = |stack: &str| {
+    let mark = |stack: &str| {
         let mut frame = Frame::from_bytes(&frame(stack));
         copy_congestion_mark(&mut frame, &headers).then_some(frame)
     };
-    let wanted = |stack: &str| Some(Frame::from_bytes(&frame(stack)));
+    let expected = |stack: &str| Some(Frame::from_bytes(&frame(stack)));
     assert_eq!(
-        tell("eth() / ipv4(tos=0x29) / udp()"),
-        wanted("eth() / ipv4(tos=0x2b) / udp()")
+        mark("eth() / ipv4(tos=0x29) / udp()"),
+        expected("eth() / ipv4(tos=0x2b) / udp()")
     );
     assert_eq!(
-        tell("eth() / ipv4(tos=3) / udp()"),
-        wanted("eth() / ipv4(tos=3) / udp()")
+        mark("eth() / ipv4(tos=3) / udp()"),
+        expected("eth() / ipv4(tos=3) / udp()")
     );
-    assert_eq!(tell("eth() / ipv4(tos=4) / udp()"), None);
-    assert!(tell("eth() / arp()").is_some());
+    assert_eq!(mark("eth() / ipv4(tos=4) / udp()"), None);
+    assert!(mark("eth() / arp()").is_some());
 }
 
 #[test]

@@ -172,7 +172,7 @@ fn ingress_tags(tags: &[VlanTag], seen: VlanLimit) -> ArrivalTags {
     ArrivalTags::of(&link, frame.bytes(), seen)
 }
 
-fn left(port: Option<&LogicalPort>, tag: Option<VlanTag>, vid: u16) -> Vec<VlanTag> {
+fn tags_on_egress(port: Option<&LogicalPort>, tag: Option<VlanTag>, vid: u16) -> Vec<VlanTag> {
     let mut frame = frame(tag.as_slice());
     let within = FrameVlans {
         vid,
@@ -216,7 +216,7 @@ fn priority_tags_are_kept_if_configured() {
         (PriorityTags::Always, 0, None),
     ];
     for (priority, pcp, expected) in cases {
-        let left = left(Some(&access(priority)), tag(5, pcp), 5);
+        let left = tags_on_egress(Some(&access(priority)), tag(5, pcp), 5);
         assert_eq!(left, expected.as_slice());
     }
     let trunk = |priority| {
@@ -230,10 +230,10 @@ fn priority_tags_are_kept_if_configured() {
         (PriorityTags::Always, 0, tag(0, 0)),
     ];
     for (priority, pcp, expected) in cases {
-        let left = left(Some(&trunk(priority)), tag(0, pcp), 0);
+        let left = tags_on_egress(Some(&trunk(priority)), tag(0, pcp), 0);
         assert_eq!(left, expected.as_slice());
     }
-    assert!(left(Some(&access(PriorityTags::Always)), None, 5).is_empty());
+    assert!(tags_on_egress(Some(&access(PriorityTags::Always)), None, 5).is_empty());
 }
 
 #[test]
@@ -241,9 +241,12 @@ fn port_without_vlan_configuration_keeps_tags() {
     let plain = admit(None, ArrivalTags(tag(9, 0), None)).expect("all are taken");
     assert_eq!(plain.vid, 9);
     assert!(carries(None, &plain));
-    assert_eq!(left(None, tag(0, 3), 0), tag(0, 3).as_slice());
-    assert!(left(None, tag(0, 0), 0).is_empty(), "it says nothing");
-    assert_eq!(left(None, None, 9), tag(9, 0).as_slice());
+    assert_eq!(tags_on_egress(None, tag(0, 3), 0), tag(0, 3).as_slice());
+    assert!(
+        tags_on_egress(None, tag(0, 0), 0).is_empty(),
+        "an empty tag"
+    );
+    assert_eq!(tags_on_egress(None, None, 9), tag(9, 0).as_slice());
     let none = port(
         VlanMode::Trunk {
             trunks: VlanSet::none(),

@@ -96,7 +96,7 @@ impl Worker {
         }
         let batch_context = bridge.batch_context(from.port, now);
         let runner = self.runner.take();
-        let mut runner = runner.expect("it is put back at the end of each batch");
+        let mut runner = runner.expect("returned at the end of each batch");
         let mut notes = CaptureTrace::default();
         let verdict =
             runner.run_traced(batch_context, registers, frame, &mut self.pool, &mut notes);

@@ -79,7 +79,7 @@ impl Recirculation {
 
     /// Returns an empty batch to the spares.
     pub(super) fn give_back(&mut self, batch: Batch) {
-        debug_assert!(batch.is_empty(), "what is left in it would be sent again");
+        debug_assert!(batch.is_empty(), "remaining frames would be sent again");
         self.spare.push(batch);
     }
 

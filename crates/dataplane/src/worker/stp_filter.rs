@@ -40,7 +40,7 @@ impl Worker {
         now: Instant,
     ) {
         let runner = self.runner.take();
-        let mut runner = runner.expect("it is put back at the end of each batch");
+        let mut runner = runner.expect("returned at the end of each batch");
         let batch_context = bridge.batch_context(from.port, now);
         let fields = self.recirculation.fields();
         {

@@ -262,7 +262,7 @@ fn normal_floods_unknown_and_forwards_known_addresses() {
     let mut rig = WorkerRig::new(&[(1, &normal), (2, &normal)]);
     assert_eq!(rig.pass(1, 2), [2, 3]);
     let Ok(WorkerEvent::Learn(from, address)) = rig.events.pop() else {
-        panic!("a station was seen")
+        panic!("an address was learned")
     };
     assert_eq!((from, address.mac), (key(1), MacAddr::from_u64(1)));
     let mut table = ForwardingDatabase::new(8, AGEING_TIME);
@@ -289,7 +289,7 @@ fn in_band_frames_bypass_the_tables() {
     assert_eq!(rig.pass_frame(1, &request), [2, 3], "by NORMAL");
     assert_eq!(rig.pass_frame(2, &request), [1, 3], "and by no rule");
     assert_eq!(rig.pass(1, 9), [0; 0]);
-    assert_eq!(rig.pass(2, 9), [3], "others go by the tables");
+    assert_eq!(rig.pass(2, 9), [3], "the tables process others");
 }
 
 #[test]
@@ -311,7 +311,7 @@ fn control_frames_are_punted_on_configured_ports() {
     };
     assert_eq!((from, &*bytes), (key(1), &message[..]));
     assert_eq!(rig.pass_frame(3, &message), [2], "port 3 understands none");
-    assert_eq!(rig.pass(1, 9), [2], "others go on");
+    assert_eq!(rig.pass(1, 9), [2], "others are forwarded");
 }
 
 #[test]
@@ -333,10 +333,10 @@ fn blocked_port_drops_frames_and_may_learn() {
     }
     assert_eq!(rig.drops(), [("spanning_tree", 3)]);
     let Ok(WorkerEvent::Learn(from, address)) = rig.events.pop() else {
-        panic!("by NORMAL it teaches");
+        panic!("NORMAL learns");
     };
     assert_eq!((from, address.mac), (key(1), MacAddr::from_u64(1)));
-    assert!(rig.events.pop().is_err(), "and by nothing else");
+    assert!(rig.events.pop().is_err(), "and no other action does");
     rig.stp_filter = StpFilter::compile([]);
     rig.publish();
     assert_eq!(rig.pass(2, 9), [3]);
@@ -487,7 +487,7 @@ fn queue_exchange_returns_the_old_queue() {
     assert!(rig.commands.push(command).is_ok(), "the ring has room");
     let turn = rig.worker.turn(Instant::START);
     assert!(turn.ports_changed && turn.news);
-    let old = returned.try_recv().expect("it came back");
+    let old = returned.try_recv().expect("the old queue returns");
     assert_eq!(old.purpose, QueuePurpose::Keep);
     rig.hosts[1] = theirs.take_queue().expect("not taken yet");
     assert_eq!(rig.pass(1, 9), [2], "it leaves by the new one");

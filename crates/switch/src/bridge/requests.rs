@@ -126,7 +126,7 @@ impl Bridge {
             Message::GetAsyncRequest => Ok(Some(Message::GetAsyncReply(self.peer(main)?.wants))),
             Message::SetAsync(change) => self.set_async(main, &change).map(|()| None),
             Message::Error(error) => {
-                tracing::debug!(bridge = self.name(), ?error, "a peer refused a message");
+                tracing::debug!(bridge = self.name(), ?error, "the peer sent an error");
                 Ok(None)
             }
             // The channel handles replies to its own echo requests; this one is unsolicited.

@@ -184,7 +184,7 @@ impl Bridge {
             return;
         };
         if let Err(malformed) = spanning.tree.handle_bpdu(from, bytes) {
-            tracing::debug!(%malformed, "no BPDU");
+            tracing::debug!(%malformed, "ignoring a malformed BPDU");
         }
         self.apply_tree_actions();
     }

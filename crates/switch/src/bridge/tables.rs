@@ -28,7 +28,7 @@ impl Bridge {
         command: &TableMod,
     ) -> Result<(), Refusal> {
         let version = self.peer(id)?.version;
-        let earlier = match version {
+        let supported = match version {
             Version::V10 | Version::V11 | Version::V12 => TableFlags::default(),
             Version::V13 | Version::V14 | Version::V15 => TableFlags::DEPRECATED
                 .with(TableFlags::EVICTION)
@@ -37,7 +37,7 @@ impl Bridge {
         if command.table > TableId::LAST && command.table != TableId::ALL {
             return Err(Refusal::TableModBadTable);
         }
-        if command.config.0 & !earlier.0 != 0 {
+        if command.config.0 & !supported.0 != 0 {
             return Err(Refusal::TableModBadConfig);
         }
         if version >= Version::V14 {
@@ -71,11 +71,11 @@ impl Bridge {
         effects: &mut Vec<Effect>,
     ) {
         let wants = |id: ConnectionId| id != by;
-        let wanted = self
+        let is_subscribed = self
             .connections
             .iter()
             .any(|(id, peer)| wants(id) && peer.wants_request(&request));
-        if wanted {
+        if is_subscribed {
             let message = Message::RequestForward(RequestForward {
                 xid,
                 request: request.clone(),
@@ -117,16 +117,16 @@ impl Bridge {
     pub(super) fn set_table_features(
         &mut self,
         id: ConnectionId,
-        wanted: &[TableFeatures],
+        requested: &[TableFeatures],
     ) -> Result<(), Refusal> {
         let version = self.peer(id)?.version;
-        if wanted.len() > usize::from(TableId::LAST.0) + 1 {
+        if requested.len() > usize::from(TableId::LAST.0) + 1 {
             return Err(Refusal::TableFeaturesTooMany);
         }
-        wanted
+        requested
             .iter()
             .try_for_each(|table| self.check_features(table, version))?;
-        for TableFeatures { table, name, .. } in wanted {
+        for TableFeatures { table, name, .. } in requested {
             let is_default = *name == format!("table{table}");
             let name = if is_default { "" } else { name };
             self.pipeline.name_table(*table, name);
@@ -134,22 +134,22 @@ impl Bridge {
         Ok(())
     }
 
-    fn check_features(&self, wanted: &TableFeatures, version: Version) -> Result<(), Refusal> {
+    fn check_features(&self, requested: &TableFeatures, version: Version) -> Result<(), Refusal> {
         let capabilities = TableFlags::DEPRECATED
             .with(TableFlags::EVICTION)
             .with(TableFlags::VACANCY_EVENTS);
-        if wanted.table > TableId::LAST {
+        if requested.table > TableId::LAST {
             return Err(Refusal::TableFeaturesBadTable);
         }
-        if wanted.command == TableFeaturesCommand::Disable {
+        if requested.command == TableFeaturesCommand::Disable {
             return Err(Refusal::TableFeaturesBadCommand);
         }
-        if wanted.capabilities.0 & !capabilities.0 != 0 {
+        if requested.capabilities.0 & !capabilities.0 != 0 {
             return Err(Refusal::TableFeaturesBadCapabilities);
         }
         // Until 1.4 a request leaves the size alone (OF 1.3.5, 7.3.5.5.1).
-        let size = self.table_features(wanted.table, version).flows_max;
-        if version == Version::V15 && wanted.flows_max != size {
+        let size = self.table_features(requested.table, version).flows_max;
+        if version == Version::V15 && requested.flows_max != size {
             return Err(Refusal::TableFeaturesBadSize);
         }
         Ok(())

@@ -35,7 +35,12 @@ pub fn parse(text: &str, port: impl Fn(&str) -> Option<PortNo>) -> Result<Match,
     let mut builder = MatchBuilder::default();
     let mut add = |field: Field, value, mask| {
         let added = builder.add(field, value, mask);
-        added.map_err(|_| format!("{text}: {} does not go with the rest", field.info().ofctl))
+        added.map_err(|_| {
+            format!(
+                "{text}: {} contradicts the other fields or lacks a prerequisite",
+                field.info().ofctl
+            )
+        })
     };
     if let Some(PortNo(port)) = reader.in_port {
         add(Field::InPort, port.into(), u32::MAX.into())?;
@@ -137,7 +142,7 @@ fn check_empty(name: &str, inner: &str) -> Result<(), String> {
     };
     match zero(value) || zero(mask) {
         true => Ok(()),
-        false => Err(format!("{name}({inner}): no frame arrives here with that")),
+        false => Err(format!("{name}({inner}): received frames do not have this")),
     }
 }
 

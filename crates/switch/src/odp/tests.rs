@@ -72,17 +72,20 @@ fn odp_parser_reports_the_position_of_an_error() {
         ("dance(1)", "syntax error at dance(1)"),
         (
             "recirc_id(3)",
-            "recirc_id(3): no frame arrives here with that",
+            "recirc_id(3): received frames do not have this",
         ),
-        ("tcp(src=9)", "tcp(src=9): tp_src does not go with the rest"),
+        (
+            "tcp(src=9)",
+            "tcp(src=9): tp_src contradicts the other fields or lacks a prerequisite",
+        ),
         (
             "eth_type(0x0800),ipv4(tos=0x100)",
             "syntax error at ipv4(tos=0x100)",
         ),
     ];
     for (text, why) in refused {
-        let said = parse(text, named).expect_err(text);
-        assert_eq!(said.replace("tcp_src", "tp_src"), why);
+        let error = parse(text, named).expect_err(text);
+        assert_eq!(error.replace("tcp_src", "tp_src"), why);
     }
 }
 

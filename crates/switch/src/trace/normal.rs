@@ -46,7 +46,7 @@ impl TracedBridge {
             NormalTarget::Group(_) => "     -> forwarding to mcast router port\n",
             NormalTarget::Flood => "     -> no learned MAC for destination, flooding\n",
             NormalTarget::Nowhere if link.dst.is_bridge_reserved() => {
-                "     >> dropped: for bridges only\n"
+                "     >> dropped: reserved destination address\n"
             }
             NormalTarget::Nowhere => "     >> destination port is input port, dropping\n",
             NormalTarget::Surplus => "     -> bonding refused admissibility, dropping\n",

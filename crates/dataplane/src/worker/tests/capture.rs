@@ -57,7 +57,7 @@ fn captured_frame_is_recorded_on_ingress_and_each_egress() {
     assert_eq!(second.frame.bytes, frame_to(9, 1));
     assert_eq!(third.port, PortNo(3));
     assert_eq!(third.frame.bytes, frame_to(9, 7));
-    assert!(rig.captured().is_none(), "the other is watched by nobody");
+    assert!(rig.captured().is_none(), "no capture selects the other");
     assert_eq!(rig.drops(), [("slow_path_capture", 1)]);
 }
 
@@ -120,11 +120,11 @@ fn frames_stay_in_order_with_captures() {
         .send(&mut batch, &mut pool)
         .expect("the wire is there");
     rig.worker.turn(Instant::START);
-    let mut came = Batch::new();
+    let mut received = Batch::new();
     rig.hosts[1]
-        .receive(&mut pool, &mut came)
+        .receive(&mut pool, &mut received)
         .expect("the wire is there");
-    let order: Vec<_> = came
+    let order: Vec<_> = received
         .iter()
         .map(|frame| u64::from(frame.bytes()[5]))
         .collect();

@@ -47,7 +47,7 @@ fn flow_counts_have_the_output() {
     for (from, number) in sent {
         rig.pass_frame(from, &packet(number, 7));
     }
-    assert_eq!(rig.pass(1, 9), [2], "what is of no flow goes all the same");
+    assert_eq!(rig.pass(1, 9), [2], "frames without a flow are forwarded");
     let flows = reported_flows(&mut rig);
     let reported_flows: Vec<_> = flows
         .iter()
@@ -61,7 +61,7 @@ fn flow_counts_have_the_output() {
     assert_eq!(reported_flows, wanted);
     assert_eq!(flows[0].1.bytes, 2 * packet(1, 7).len() as u64);
     assert_eq!(flows[0].0.ports, [7, 53]);
-    assert_eq!(self::reported_flows(&mut rig), [], "it is told once");
+    assert_eq!(self::reported_flows(&mut rig), [], "it is reported once");
 }
 
 #[test]
@@ -135,7 +135,7 @@ fn flow_counts_stay_while_the_ring_is_full_and_losses_are_counted() {
     rig.worker.turn(Instant::from_secs(100));
     let reported_flows = rig.events.pop();
     let Ok(WorkerEvent::Flows(_, flows)) = reported_flows else {
-        panic!("flows are told when there is room again");
+        panic!("flows are reported when there is room again");
     };
     assert_eq!((flows.len(), flows[0].1.packets), (FLOWS_MAX, 3));
 }

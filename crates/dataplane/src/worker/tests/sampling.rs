@@ -67,9 +67,11 @@ fn frames_stay_in_order_with_samples() {
     }
     rig.hosts[0].send(&mut out, &mut pool).expect("a wire");
     rig.worker.turn(Instant::from_secs(1));
-    let mut came = Batch::new();
-    rig.hosts[1].receive(&mut pool, &mut came).expect("a wire");
-    let numbers: Vec<u8> = came.iter().map(|frame| frame.bytes()[20]).collect();
+    let mut received = Batch::new();
+    rig.hosts[1]
+        .receive(&mut pool, &mut received)
+        .expect("a wire");
+    let numbers: Vec<u8> = received.iter().map(|frame| frame.bytes()[20]).collect();
     assert_eq!(numbers, (0..32).collect::<Vec<u8>>());
     assert!(matches!(rig.events.pop(), Ok(WorkerEvent::Sampled(_))));
     // The ring has room for two.

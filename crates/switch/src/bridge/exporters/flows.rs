@@ -56,17 +56,17 @@ impl IpfixExport {
         };
         let [arriving, leaving] = sampled.chosen.ipfix;
         if let Some(stands_for) = arriving {
-            let seen = observation(false, 0);
+            let observed = observation(false, 0);
             let frame = &sampled.ingress;
             self.exporter
-                .handle_sample(seen, frame, stands_for, now, &mut messages);
+                .handle_sample(observed, frame, stands_for, now, &mut messages);
         }
         if let Some(stands_for) = leaving {
             for departure in &sampled.outputs {
-                let seen = observation(true, index(departure.port).unwrap_or(0));
+                let observed = observation(true, index(departure.port).unwrap_or(0));
                 let frame = &departure.frame;
                 self.exporter
-                    .handle_sample(seen, frame, stands_for, now, &mut messages);
+                    .handle_sample(observed, frame, stands_for, now, &mut messages);
             }
         }
         self.send(messages, effects);

@@ -118,10 +118,10 @@ fn bond_failover_sends_learning_packets() {
 #[test]
 fn bond_restores_active_member_after_restart() {
     let mut rig = Rig::new(FailMode::Standalone, false);
-    let mut asked = switching(BondMode::ActiveBackup, None);
-    let bond = asked.ports[0].bond.as_mut().expect("a bond");
+    let mut config = switching(BondMode::ActiveBackup, None);
+    let bond = config.ports[0].bond.as_mut().expect("a bond");
     bond.last_active = Some(MacAddr::from_u64(3));
-    rig.bridge.set_switching(&asked, rig.now);
+    rig.bridge.set_switching(&config, rig.now);
     rig.look();
     assert_eq!(rig.bridge.active_members()["bond0"], MacAddr::from_u64(3));
     // Another member has become active since: it remains active.
@@ -149,15 +149,15 @@ fn single_interface_with_lacp_is_an_ordinary_port() {
         system: None,
         priority: 7,
     };
-    let mut asked = switching(BondMode::ActiveBackup, Some(lacp));
-    asked.ports[0].members.truncate(1);
-    let bond = asked.ports[0].bond.as_mut().expect("a bond");
+    let mut config = switching(BondMode::ActiveBackup, Some(lacp));
+    config.ports[0].members.truncate(1);
+    let bond = config.ports[0].bond.as_mut().expect("a bond");
     bond.members.truncate(1);
     bond.is_single_member = true;
     let mut rig = Rig::new(FailMode::Standalone, false);
-    rig.bridge.set_switching(&asked, rig.now);
+    rig.bridge.set_switching(&config, rig.now);
     let effects = rig.look();
-    assert_eq!(sent(&effects).len(), 1, "it speaks");
+    assert_eq!(sent(&effects).len(), 1, "it runs LACP");
     assert_eq!(rig.bridge.is_lacp_current(PortNo(2)), Some(false));
     assert_eq!(rig.bridge.lacp_ports().count(), 1);
     assert_eq!(rig.bridge.bonds().count(), 0);

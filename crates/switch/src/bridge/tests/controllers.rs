@@ -23,7 +23,7 @@ fn rig() -> Rig {
     let mut tool = Connection::new(ConnectionKind::Service, Version::V15);
     tool.miss_send_len = 128;
     rig.bridge.handle_up(TOOL, tool);
-    assert_eq!(statuses(&rig.pass()), [""; 0], "nobody was there to hear");
+    assert_eq!(statuses(&rig.pass()), [""; 0], "no controller is connected");
     rig
 }
 
@@ -56,7 +56,7 @@ fn words(status: &ControllerStatus) -> String {
         uri,
     } = status;
     let id = short_id.map_or(0, ShortId::number);
-    let uri = uri.as_deref().expect("it is always told");
+    let uri = uri.as_deref().expect("always present");
     format!("{uri} {id} {role:?} {channel:?} {reason:?}")
 }
 
@@ -231,7 +231,7 @@ fn carriers(rig: &mut Rig, ports: std::ops::Range<u16>) -> Vec<u64> {
         });
         match &effects[..] {
             [Effect::Notify(id, _)] => id.0,
-            other => panic!("told otherwise than once: {other:?}"),
+            other => panic!("not exactly one packet-in: {other:?}"),
         }
     });
     summary.collect()
@@ -243,7 +243,11 @@ fn packet_ins_of_a_flow_use_one_auxiliary_connection() {
     let first = carriers(&mut rig, 1..64);
     assert!(first.contains(&one.0) && first.contains(&two.0));
     assert!(!first.contains(&FIRST.0), "the main one is for the rest");
-    assert_eq!(carriers(&mut rig, 1..64), first, "a flow keeps its way");
+    assert_eq!(
+        carriers(&mut rig, 1..64),
+        first,
+        "a flow keeps its connection"
+    );
     rig.bridge.handle_down(one);
     assert!(carriers(&mut rig, 1..64).iter().all(|id| *id == two.0));
     rig.bridge.handle_down(two);

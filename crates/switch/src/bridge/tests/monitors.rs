@@ -113,7 +113,7 @@ fn monitor_reports_initial_rules_and_changes() {
     assert_eq!(
         rig.updates_about(OLD, "delete", OLD),
         [""; 0],
-        "it watches nothing"
+        "it has no monitors"
     );
 }
 
@@ -159,7 +159,7 @@ fn monitor_abbreviates_own_changes_once_per_message() {
     assert_eq!(
         rig.updates_about(NEW, "delete", NEW),
         ["Abbrev 7"],
-        "two rules are gone"
+        "two rules were removed"
     );
     let only = flags.with(MonitorFlags::ONLY_OWN);
     let modify = |flags| MonitorRequest::Modify(monitor(1, flags, ""));
@@ -294,7 +294,7 @@ fn slow_reader_receives_the_difference_after_it_has_read() {
         assert_eq!(
             rig.updates_about(OLD, "delete", id).len(),
             2,
-            "all is told again"
+            "all updates are sent again"
         );
         rig.bridge.handle_down(id);
     }

@@ -136,10 +136,7 @@ fn port_with_no_recv_stp_ignores_bpdus_and_link_changes_reach_the_tree() {
     rig.span(Some(&tree(SpanningTreeProtocol::Stp, &[1, 2])));
     rig.send(OLD, deaf(2));
     rig.exchange_bpdus(40);
-    assert!(
-        !rig.is_shut(1) && !rig.is_shut(2),
-        "it has heard of no other way"
-    );
+    assert!(!rig.is_shut(1) && !rig.is_shut(2), "it knows no other path");
     let link = crate::link::Link {
         index: 1,
         name: "eth1".to_owned(),

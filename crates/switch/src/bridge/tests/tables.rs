@@ -55,7 +55,7 @@ fn table_status_and_evictions_reach_subscribed_controllers() {
     assert_eq!(
         summary(&gone).len(),
         4,
-        "every controller is told: {gone:?}"
+        "every controller is notified: {gone:?}"
     );
     let Effect::Notify(_, message) = &gone[3] else {
         panic!("{gone:?}")
@@ -95,7 +95,7 @@ fn group_requests_are_forwarded_to_subscribed_controllers() {
     assert_eq!(
         summary(&rig.send(V14, group)),
         refused,
-        "only what was done is told"
+        "only executed requests are forwarded"
     );
 }
 
@@ -171,7 +171,7 @@ fn table_features_accept_a_name_and_refuse_other_changes() {
     assert_eq!(
         summary(&rig.send(V15, set(Vec::new()))),
         replied,
-        "a slave may look"
+        "a slave may read"
     );
 }
 
@@ -265,7 +265,7 @@ fn scheduled_bundle_waits_for_its_execution_time() {
     assert_eq!(summary(&rig.send(V15, commit(second))), [""; 0]);
     assert_eq!(rig.bridge.next_timeout(), Some(Instant::START + second));
     rig.now = Instant::START + second;
-    assert!(rig.rules().is_empty(), "it is not time yet");
+    assert!(rig.rules().is_empty(), "before the execution time");
     let now = rig.now;
     rig.bridge.handle_timeout(now);
     assert_eq!(rig.rules().len(), 1);
@@ -309,7 +309,7 @@ fn scheduled_bundle_refuses_bad_times_and_can_be_discarded() {
     assert_eq!(time(&mut rig, timed, Some(present + second)), [""; 0]);
     let end = rig.now + second * 5;
     rig.bridge.handle_timeout(end);
-    assert!(rig.rules().is_empty(), "it was given up");
+    assert!(rig.rules().is_empty(), "it was discarded");
     let unknown = rig.send(V14, add(flow("actions=drop"), timed));
     assert_eq!(
         summary(&unknown),
@@ -384,5 +384,5 @@ fn refused_learn_requests_are_counted() {
     };
     assert_eq!(learn(1), (2, 0));
     assert_eq!(learn(2), (2, 1), "the table is full");
-    assert_eq!(learn(1), (2, 1), "what is there already needs no room");
+    assert_eq!(learn(1), (2, 1), "an existing rule needs no room");
 }
