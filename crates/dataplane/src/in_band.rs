@@ -365,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn in_band_rules_match_controller_traffic_only() {
+    fn rules_in_band_match_controller_traffic_only() {
         let in_band = in_band();
         let (local, one) = (PortNo::LOCAL, PortNo(1));
         let mut tagged = arp([255; 6], LOCAL, 1, STRANGER, REMOTE);
@@ -417,7 +417,7 @@ mod tests {
     }
 
     #[test]
-    fn in_band_rules_need_controllers_and_keep_counters() {
+    fn rules_in_band_need_controllers_and_keep_counters() {
         let no_controllers = InBandConfig::default();
         assert!(InBand::compile(no_controllers, None, Instant::START).is_none());
         let before = in_band();

@@ -273,7 +273,7 @@ fn normal_floods_unknown_and_forwards_known_addresses() {
 }
 
 #[test]
-fn in_band_frames_bypass_the_tables() {
+fn controller_traffic_bypasses_the_tables() {
     let mut rig = WorkerRig::new(&[(2, &[Action::output(PortNo(3))])]);
     let config = InBandConfig {
         local: MacAddr::from_u64(9),
