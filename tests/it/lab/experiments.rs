@@ -158,7 +158,7 @@ fn catalogue_experiments_yield_figures_of_comporta(context: &TestContext) -> Tes
     assert_eq!(figure(learning, "answered"), Some(10.0), "{learning}");
     let report = fs::read_to_string(out.join("report.html"))?;
     assert!(
-        report.contains("Rewriting header fields"),
+        report.contains("Header rewriting"),
         "the report has a section about rewriting"
     );
     Ok(())

@@ -96,7 +96,7 @@ fn device_that_dies_in_a_trial_is_restarted_for_the_next(context: &TestContext) 
     assert!(!is_completed(failed), "{failed}");
     let reasons = flaws(failed);
     assert!(
-        reasons.contains("the device ended in mid-trial") && reasons.contains("signal: 9"),
+        reasons.contains("the device ended during the trial") && reasons.contains("signal: 9"),
         "{reasons}"
     );
     // The next trial runs with a new process.
@@ -107,7 +107,7 @@ fn device_that_dies_in_a_trial_is_restarted_for_the_next(context: &TestContext) 
     let status = run.stop()?;
     assert_eq!(status.code(), Some(130), "{}", run.last_words());
     let report = fs::read_to_string(out.join("report.html"))?;
-    assert!(report.contains("the device ended in mid-trial"));
+    assert!(report.contains("the device ended during the trial"));
     Ok(())
 }
 
@@ -215,7 +215,7 @@ fn completed_trials_survive_a_full_disk(context: &TestContext) -> TestResult {
         "{output}"
     );
     assert!(
-        output.contains("No space left") && output.contains("go on with --resume"),
+        output.contains("No space left") && output.contains("continue with --resume"),
         "{output}"
     );
     let first = fs::read_to_string(saved.join("first.jsonl"))?;
@@ -251,7 +251,7 @@ fn completed_trials_survive_a_killed_lab(context: &TestContext) -> TestResult {
     assert!(after.iter().all(is_completed));
     let report = fs::read_to_string(out.join("report.html"))?;
     assert!(
-        report.contains("tests count"),
+        report.contains("trials are valid"),
         "the report covers all trials"
     );
     Ok(())

@@ -154,7 +154,7 @@ fn report_is_complete_without_scripts(context: &TestContext) -> TestResult {
     assert!(
         browser
             .text(title)?
-            .starts_with("OpenFlow against legacy mode: ")
+            .starts_with("OpenFlow mode and legacy mode: ")
     );
     browser.devtools("Emulation.setEmulatedMedia", &json!({"media": "print"}))?;
     let hidden = browser.number(

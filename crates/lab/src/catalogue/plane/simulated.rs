@@ -271,7 +271,7 @@ impl Plane for SimulatedPlane {
                     message,
                 }),
                 Err(refusal) => refusals.push(Refusal {
-                    position,
+                    position: place,
                     xid,
                     message: "the addition of a rule",
                     reason: Reason::Error {
