@@ -1,9 +1,10 @@
-//! The generator beside its peers, for `cargo xtask bench generator`: how many frames a second it puts into
-//! a pair of veth interfaces that nobody reads, beside a plain loop of sendmmsg(2) over the same bytes and beside
-//! DPDK's `testpmd`, which does nothing but send; all on one core, turn and turn about. And how far its rate is
-//! off from the one that it was asked for.
+//! The generator compared with its peers, for `cargo xtask bench generator`: frames a second into a
+//! pair of veth interfaces without a reader. The peers are a plain loop of sendmmsg(2) over the
+//! same bytes and DPDK's `testpmd` in transmit-only mode. All run on one core, interleaved. The
+//! deviation of the generator's rate from the requested one is measured too.
 //!
-//! A line of JSON for each sample. Not a judge: it knows no bars.
+//! Prints one line of JSON for each sample. The program does not judge: `cargo xtask bench` holds
+//! the limits.
 
 #![allow(
     clippy::print_stdout,
@@ -22,11 +23,11 @@ use trafficgen::{
 
 type Failure = Box<dyn Error + Send + Sync>;
 
-/// The core that sends, and the one for everything else.
+/// The core of the sender, and the core of everything else.
 const SENDING: usize = 1;
 const OTHERS: usize = 0;
 
-/// What is compared, by size of frames; and the rates that are asked for.
+/// The compared frame sizes, and the requested rates.
 const SIZES: [(&str, u16); 2] = [("veth-64", 64), ("veth-1518", 1518)];
 const RATES: [(&str, u64); 5] = [
     ("rate-1k", 1_000),
@@ -36,11 +37,11 @@ const RATES: [(&str, u64); 5] = [
     ("rate-1m", 1_000_000),
 ];
 
-/// The most that is both sent and received, and how exactly nine tenths of that is kept.
+/// The highest rate that is both sent and received, and the rate error at 90 % of it.
 const LIMIT: &str = "limit";
 const RATE_LIMIT: &str = "rate-limit";
 
-/// The columns.
+/// Column names.
 const OURS: &str = "Comporta";
 const LOOP: &str = "sendmmsg";
 const PEER: &str = "testpmd";
@@ -71,7 +72,7 @@ fn main() -> Result<(), Failure> {
     Ok(())
 }
 
-/// What is asked for: `[generator] [--runs N] [--millis N] [ROW...]`.
+/// The command line: `[generator] [--runs N] [--millis N] [ROW...]`.
 struct Asked {
     runs: u32,
     millis: u64,
@@ -106,14 +107,14 @@ fn print(row: &str, column: &str, value: f64) {
     println!("{{\"row\":\"{row}\",\"column\":\"{column}\",\"value\":{value}}}");
 }
 
-/// Where it is measured.
+/// The test setup of this program.
 struct Bed {
     clock: Clock,
     spawner: Spawner,
     duration: Duration,
 }
 
-/// A pair of interfaces that are up, in namespaces of their own.
+/// A pair of veth interfaces, both up, each in its own namespace.
 struct Cable {
     near: Namespace,
     far: Namespace,
@@ -131,7 +132,7 @@ impl Bed {
         Ok(Cable { near, far })
     }
 
-    /// Frames a second that come out at the far end while `send` runs.
+    /// Frames a second that arrive at the far interface while `send` runs.
     fn rate(
         &self,
         cable: &Cable,
@@ -148,7 +149,7 @@ impl Bed {
         Ok((after - before) as f64 / seconds)
     }
 
-    /// Our generator, stamps, books and all, with nothing to receive.
+    /// Measures our generator, with signatures and statistics, without a receiver.
     fn ours(&self, bytes: u16) -> Result<f64, Failure> {
         let cable = self.lay()?;
         let near = End::packet(&cable.near, "eth0", bytes, self.clock)?;
@@ -164,7 +165,7 @@ impl Bed {
         Ok((after - before) as f64 / seconds)
     }
 
-    /// A loop that sends the same bytes again and again.
+    /// Measures a loop that sends the same bytes repeatedly.
     fn plain(&self, bytes: u16) -> Result<f64, Failure> {
         let cable = self.lay()?;
         let mut sender = cable.near.frame_sender("eth0")?;
@@ -175,7 +176,7 @@ impl Bed {
         })
     }
 
-    /// DPDK's test program.
+    /// Measures DPDK's `testpmd`.
     fn testpmd(&self, bytes: u16) -> Result<f64, Failure> {
         let cable = self.lay()?;
         let cores = format!("{OTHERS},{SENDING}");
@@ -209,8 +210,8 @@ impl Bed {
         self.rate(&cable, sleep)
     }
 
-    /// The most frames of 64 bytes a second that one thread sends, less than a thousandth short, and
-    /// receives without loss.
+    /// The highest rate of 64-byte frames, in frames a second, that one thread sends with less than
+    /// 0.1 % shortfall and receives without loss.
     fn limit(&self) -> Result<u64, Failure> {
         let cable = self.lay()?;
         let side = |namespace| End::packet(namespace, "eth0", 64, self.clock);
@@ -230,8 +231,8 @@ impl Bed {
         }
     }
 
-    /// By how many per cent the rate at the far end is off, by the kernel's times of the first and the last
-    /// frame that came there.
+    /// The deviation of the rate at the far interface in per cent, from the kernel's timestamps of
+    /// the first and the last frame received there.
     fn error(&self, pps: u64) -> Result<f64, Failure> {
         let cable = self.lay()?;
         let side = |namespace| End::packet(namespace, "eth0", 64, self.clock);

@@ -1,9 +1,9 @@
-//! The instrument held against a known truth, for `cargo xtask bench impaired`: a forwarder between two
-//! hosts that delays, loses, doubles and reorders frames as it was told, and counts what it did. What the
-//! instrument makes of that stands beside, after what it makes of a bare cable is taken off.
+//! The generator validated against a known truth, for `cargo xtask bench impaired`: a forwarder
+//! between two hosts delays, loses, duplicates and reorders frames as configured, and counts each
+//! fault. The program prints the measured value after the value of a bare cable is subtracted.
 //!
-//! A line of JSON for each sample; what is said of all runs together comes last. Not a judge: it knows no
-//! bars.
+//! Prints one line of JSON for each sample, then the figures over all runs. The program does not
+//! judge: `cargo xtask bench` holds the limits.
 
 #![allow(
     clippy::print_stdout,
@@ -26,21 +26,21 @@ use trafficgen::{
 
 type Failure = Box<dyn Error + Send + Sync>;
 
-/// The instrument's core, and the forwarder's, which never sleeps.
+/// The tester's core, and the core of the forwarder, which busy-polls.
 const TESTER: usize = 0;
 const FORWARDER: usize = 1;
 
-/// Size of frames with their checksum: that of the published experiments.
+/// Frame size with FCS, as in the published experiments.
 const FRAME_BYTES: u16 = 150;
 
-/// What is held against what was set.
+/// The configured fault that a row compares with its measurement.
 #[derive(Clone, Copy)]
 enum Truth {
     /// The median delay, in microseconds.
     Delay(u64),
-    /// How far delays are apart, from the least hundredth to the greatest, in microseconds.
+    /// The range of delays, from the 1st to the 99th percentile, in microseconds.
     Jitter(u64),
-    /// The share that is lost, doubled, or overtaken, in per cent.
+    /// The share of frames that is lost, duplicated or reordered, in per cent.
     Loss(f64),
     Copies(f64),
     Reordering(f64),
@@ -61,7 +61,7 @@ const ROWS: [(&str, Truth); 11] = [
 ];
 
 impl Truth {
-    /// The faults that it is to come of; `seed` decides which frames are struck.
+    /// The faults to configure; `seed` selects the affected frames.
     fn impairments(self, seed: u64) -> Impairments {
         let share = |percent: f64| Chance::Share(percent / 100.0);
         let none = Faults::default();
@@ -95,16 +95,17 @@ impl Truth {
         }
     }
 
-    /// The share of frames that is struck, each by itself.
+    /// The share of affected frames, if each frame is affected independently.
     fn share(self) -> Option<f64> {
         match self {
             Self::Loss(percent) | Self::Copies(percent) => Some(percent / 100.0),
-            // Of those that are held back not all are overtaken.
+            // Not all of the delayed frames are overtaken.
             Self::Reordering(_) | Self::Delay(_) | Self::Jitter(_) => None,
         }
     }
 
-    /// Frames a second: for times so few that each is alone, for shares enough to count.
+    /// Frames a second: for delays a rate so low that frames do not queue, for shares a rate that
+    /// gives enough frames to count.
     const fn pps(self) -> u64 {
         match self {
             Self::Delay(_) | Self::Jitter(_) => 2_000,
@@ -129,7 +130,7 @@ fn main() -> Result<(), Failure> {
     measured
 }
 
-/// What is asked for: `[impaired] [--runs N] [--millis N] [ROW...]`.
+/// The command line: `[impaired] [--runs N] [--millis N] [ROW...]`.
 struct Asked {
     runs: u32,
     millis: u64,
@@ -164,17 +165,17 @@ fn print(row: &str, column: &str, value: f64) {
     println!("{{\"row\":\"{row}\",\"column\":\"{column}\",\"value\":{value}}}");
 }
 
-/// What all runs of a row come to.
+/// Sums over all runs of a row.
 #[derive(Clone, Copy, Default)]
 struct Sums {
     frames: u64,
     struck: u64,
     miscounted: u64,
-    /// Runs in whose interval what was set is not.
+    /// Runs with a confidence interval that excludes the configured value.
     outside: u32,
 }
 
-/// Where it is measured.
+/// The test setup of this program.
 struct Bed {
     clock: Clock,
     spawner: Spawner,
@@ -210,8 +211,8 @@ impl Bed {
         Ok(())
     }
 
-    /// The median of a delay, less that of a bare cable, and less that of the forwarder when it is to delay
-    /// nothing.
+    /// Measures the median delay, less that of a bare cable; prints it also less that of the
+    /// forwarder without a configured delay.
     fn delay(&self, row: &str, set: f64, truth: Truth) -> Result<(), Failure> {
         let median = |stream: &StreamOutcome| stream.delay_from_sent.value_at_quantile(0.5) as f64;
         let cable = median(&self.cable(truth.pps())?) / 1e3;
@@ -230,7 +231,7 @@ impl Bed {
         Ok(())
     }
 
-    /// How far the fastest and the slowest hundredth are apart, less the same of a bare cable.
+    /// Measures the difference of the 99th and the 1st percentile, less that of a bare cable.
     fn jitter(&self, row: &str, set: f64, truth: Truth) -> Result<(), Failure> {
         let apart = |stream: &StreamOutcome| {
             let at = |share| stream.delay_from_sent.value_at_quantile(share) as f64 / 1e3;
@@ -241,16 +242,16 @@ impl Bed {
         let measured = apart(&stream) - cable;
         print(row, "cable", cable);
         print(row, "measured", measured);
-        // Each length is as likely as the other, so that 98 in a hundred are within 98 hundredths.
+        // The delay is uniform, so 98 % of the frames lie within 98 % of its range.
         print(row, "off", (measured - 0.98 * set).abs());
         Ok(())
     }
 
-    /// Frames that were struck, as a share of those that came to the forwarder; what it says itself stands
-    /// against it, frame by frame.
+    /// Measures the affected frames as a share of the frames that reached the forwarder, and
+    /// compares the count with the forwarder's own.
     fn share(&self, row: &str, truth: Truth, seed: u64, sums: &mut Sums) -> Result<(), Failure> {
         let (stream, did) = self.forwarded(truth, seed)?;
-        // What never came to it is nobody's fault that is measured here.
+        // Frames lost before the forwarder do not count: they are not its faults.
         let before = stream.achieved.frames.saturating_sub(did.received);
         let (found, done) = match truth {
             Truth::Copies(_) => (stream.duplicated, did.duplicated),
@@ -273,13 +274,13 @@ impl Bed {
         Ok(())
     }
 
-    /// Frames over a bare cable.
+    /// Measures a bare cable.
     fn cable(&self, pps: u64) -> Result<StreamOutcome, Failure> {
         let bench = self.build(DeviceKind::Direct, Settings::None)?;
         self.offer(&bench, pps)
     }
 
-    /// Frames through the forwarder, and what it did to them.
+    /// Measures the forwarder; returns also its fault counters.
     fn forwarded(&self, truth: Truth, seed: u64) -> Result<(StreamOutcome, FaultCounts), Failure> {
         let settings = Settings::Impairments(Box::new(truth.impairments(seed)));
         let bench = self.build(DeviceKind::Impaired(None), settings)?;
@@ -325,7 +326,7 @@ impl Bed {
 }
 
 impl Sums {
-    /// By how many standard deviations of a binomial count it is off from what was set.
+    /// The deviation from the configured share, in standard deviations of a binomial count.
     fn deviations(&self, share: f64) -> f64 {
         let frames = self.frames as f64;
         let deviation = (frames * share * (1.0 - share)).sqrt();

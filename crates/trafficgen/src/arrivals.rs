@@ -1,20 +1,21 @@
-//! Frames that have come, copied together: memory that is made once and used again.
+//! Received frames, copied together into memory that is allocated once and reused.
 
-/// Frames that one call receives at most.
+/// The most frames that one call receives.
 const FRAMES: usize = 64;
-/// Room for a frame of the largest size, its tags, and what a device put around it.
+/// Bytes reserved for a frame: the largest size, its tags, and an encapsulation that a device
+/// added.
 const FRAME_ROOM: usize = 9_216;
 
-/// A frame that has come.
+/// A received frame.
 #[derive(Clone, Copy, Debug)]
 pub struct Arrival<'a> {
-    /// Its bytes, without its checksum.
+    /// The bytes without FCS.
     pub bytes: &'a [u8],
-    /// When it came.
+    /// The receive timestamp.
     pub at_ns: u64,
 }
 
-/// Up to 64 frames that have come, in their order.
+/// Up to 64 received frames, in order of arrival.
 #[derive(Debug)]
 pub struct Arrivals {
     bytes: Vec<u8>,
@@ -28,7 +29,7 @@ impl Default for Arrivals {
 }
 
 impl Arrivals {
-    /// None yet.
+    /// Returns an empty list.
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -37,22 +38,22 @@ impl Arrivals {
         }
     }
 
-    /// How many more find room.
+    /// The number of frames that can still be added.
     #[must_use]
     #[inline]
     pub fn room(&self) -> usize {
         FRAMES - self.frames.len()
     }
 
-    /// Whether there are none.
+    /// Returns true if there are no frames.
     #[must_use]
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.frames.is_empty()
     }
 
-    /// Adds a frame made of these parts one behind the other; what of it is longer than any that was
-    /// sent is cut off. Nothing is added when there is no room.
+    /// Adds a frame that consists of these parts in order, truncated to the largest size. Adds
+    /// nothing if the list is full.
     #[inline]
     pub fn push(&mut self, at_ns: u64, parts: &[&[u8]]) {
         if self.room() == 0 {
@@ -66,7 +67,7 @@ impl Arrivals {
         self.frames.push((self.bytes.len(), at_ns));
     }
 
-    /// All of them.
+    /// Iterates over the frames.
     #[inline]
     pub fn iter(&self) -> impl Iterator<Item = Arrival<'_>> {
         let mut start = 0;
@@ -77,7 +78,7 @@ impl Arrivals {
         })
     }
 
-    /// Forgets them.
+    /// Removes all frames.
     #[inline]
     pub fn clear(&mut self) {
         self.bytes.clear();

@@ -1,5 +1,6 @@
-//! What the instrument itself can do, on a cable without a device: the highest rate by size of frames, and what
-//! delays look like there by load. What a device does near these limits is not known.
+//! Calibration: the tester's own limits over a cable without a device. It measures the highest rate
+//! by frame size, and the delays by load. Near these limits a measurement says nothing about a
+//! device.
 
 use std::time::Duration;
 
@@ -11,77 +12,78 @@ use super::{
     Threads, Time, measure,
 };
 
-/// What is to be found out.
+/// The parameters of a calibration.
 #[derive(Clone, Debug)]
 pub struct Sweep {
-    /// What frames look like, but for their sizes.
+    /// The template of the frames, except for their size.
     pub template: Template,
-    /// Sizes of which the highest rate is searched.
+    /// Frame sizes with FCS, each with its own search for the highest rate.
     pub sizes: Vec<u16>,
-    /// Shares of the highest rate of the first size, in per cent, at which delays are looked at.
+    /// Loads for the delay measurement, in per cent of the highest rate of the first size.
     pub loads: Vec<u32>,
-    /// How long one trial is.
+    /// The duration of one trial.
     pub trial: Duration,
-    /// How often the search halves what it does not know, from what can be sent at all: seven halves
-    /// leave less than a hundredth.
+    /// The number of bisection steps. The first interval ends at the rate of an unpaced sender;
+    /// seven steps leave less than 1 % of it.
     pub halves: u32,
-    /// Who sends and who receives.
+    /// The threads that send and receive.
     pub threads: Threads,
 }
 
-/// What was found out.
+/// The result of a calibration.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Calibration {
-    /// By size, in the order asked for.
+    /// The limits by frame size, in the order of the request.
     pub sizes: Vec<SizeLimit>,
-    /// By load, in the order asked for.
+    /// The delays by load, in the order of the request.
     pub loads: Vec<LoadPoint>,
 }
 
-/// The limit for frames of a size.
+/// The tester's limit for one frame size.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SizeLimit {
-    /// With their checksums.
+    /// The frame size with FCS.
     pub frame_bytes: u16,
-    /// The most frames a second that were sent with less than a thousandth of shortfall and all came;
-    /// none if not even the least that was tried did.
+    /// The highest rate that was sent with less than 0.1 % shortfall and received without loss, in
+    /// frames a second; 0 if even the lowest tried rate failed.
     pub pps: u64,
-    /// The most that were sent as fast as could be, whatever came of them.
+    /// The rate of the unpaced sender, whether or not the frames were received.
     pub sent_pps: f64,
-    /// Delays at a tenth of the limit.
+    /// The delays at 10 % of the limit.
     pub floor: Floor,
 }
 
-/// Delays of a cable in nanoseconds: less than that nobody sees of a device.
+/// Delays of a bare cable in nanoseconds: the smallest delay that the tester can attribute to a
+/// device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Floor {
-    /// Half of all frames take no longer.
+    /// The median.
     pub p50_ns: u64,
-    /// 999 of a thousand.
+    /// The 99.9th percentile.
     pub p999_ns: u64,
-    /// All.
+    /// The maximum.
     pub max_ns: u64,
 }
 
-/// What came at one load.
+/// The result at one load.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LoadPoint {
-    /// Per cent of the limit.
+    /// The load in per cent of the limit.
     pub percent: u32,
-    /// Frames a second that were to be sent.
+    /// The intended rate in frames a second.
     pub intended_pps: f64,
-    /// Frames a second that were.
+    /// The achieved rate in frames a second.
     pub achieved_pps: f64,
-    /// The share of these that did not come.
+    /// The share of the sent frames that was lost.
     pub loss_ratio: f64,
-    /// Delays from when a frame was sent.
+    /// Delays from the send timestamp.
     pub floor: Floor,
-    /// Whether a measurement at this load would be refused.
+    /// True if a measurement at this load would be refused.
     pub refused: bool,
 }
 
-/// Measures between two ends with nothing but a cable between them. Who is interrupted gets what was found
-/// until then.
+/// Measures the tester between two test ports with only a cable between them. After an
+/// interruption, the result contains the points measured until then.
 ///
 /// # Errors
 /// See [`MeasureError`].
@@ -115,7 +117,7 @@ pub fn calibrate(
     Ok(Calibration { sizes, loads })
 }
 
-/// What comes before the interruption, if there is one.
+/// Collects the results before an interruption, or all of them.
 fn until_interrupted<T>(
     all: impl Iterator<Item = Result<T, MeasureError>>,
 ) -> Result<Vec<T>, MeasureError> {
@@ -130,11 +132,11 @@ struct Bed<'a> {
     interrupt: &'a Interrupt,
 }
 
-/// How long stragglers are waited for on a cable.
+/// The wait for late frames over a cable.
 const DRAIN: Duration = Duration::from_millis(100);
 
 impl Bed<'_> {
-    /// One trial; says too whether it would be refused.
+    /// Runs one trial; the flag is true if the measurement would be refused.
     fn trial(
         &mut self,
         frame_bytes: u16,
@@ -160,7 +162,7 @@ impl Bed<'_> {
         Ok((measured.streams.remove(0), refused))
     }
 
-    /// Searches the highest good rate between nothing and what can be sent at all.
+    /// Bisects for the highest clean rate, between 0 and the rate of the unpaced sender.
     fn limit(&mut self, frame_bytes: u16) -> Result<SizeLimit, MeasureError> {
         let (flat_out, refused) = self.trial(frame_bytes, Pace::FlatOut)?;
         let sent_pps = flat_out.achieved.pps();
@@ -172,7 +174,8 @@ impl Bed<'_> {
         let most = sent_pps as u64;
         let (mut good, mut bad) = (0, most);
         if !refused && flat_out.lost == 0 {
-            // What was sent flat out may still be too much to be paced.
+            // A paced sender may not reach the rate of the unpaced one, so the upper bound starts
+            // above it.
             bad = most + most / 16;
         }
         for _ in 0..self.sweep.halves {
@@ -264,7 +267,8 @@ mod tests {
             sender_gap_ns: 900,
             ..Path::default()
         });
-        // 200,000 a second pass, and in 20 ms the queue of eight hides as much as 400 a second more.
+        // The device forwards 200,000 a second, and in 20 ms its queue of eight absorbs up to 400 a
+        // second more.
         for size in &found.sizes {
             let step = size.sent_pps / 256.0;
             let off = (size.pps as f64 - 200_000.0).abs();
@@ -306,7 +310,7 @@ mod tests {
         });
         let size = &found.sizes[0];
         let off = (size.pps as f64 - 250_000.0).abs();
-        // The clock goes on by steps of 100 ns, so a gap is some steps longer than the least.
+        // The clock advances in steps of 100 ns, so a gap is some steps longer than the minimum.
         assert!(off <= 25_000.0, "{size:?}");
         assert!(found.loads[2].refused);
     }

@@ -1,8 +1,9 @@
-//! The Internet's checksum (RFC 1071): sums of 16-bit words that are folded at last.
+//! The Internet checksum (RFC 1071): sums of 16-bit words, folded at the end.
 //!
-//! Its own, and not that of the crate `packet`: the switch's frames are judged by it.
+//! This is a separate implementation from the crate `packet`, because it verifies the switch's
+//! frames.
 
-/// The sum of the 16-bit words of `bytes`, with a zero byte behind if their number is odd.
+/// The sum of the 16-bit words of `bytes`, padded with a zero byte if their number is odd.
 pub fn sum(bytes: &[u8]) -> u64 {
     let (words, rest) = bytes.as_chunks::<4>();
     let mut last = [0; 4];
@@ -10,11 +11,12 @@ pub fn sum(bytes: &[u8]) -> u64 {
     let total = words.iter().chain([&last]).fold(0_u64, |total, word| {
         total + u64::from(u32::from_ne_bytes(*word))
     });
-    // A sum does not care for the order of bytes, as long as all words have the same.
+    // The sum is independent of byte order (RFC 1071, section 2), so native words are added and the
+    // result is swapped once.
     u64::from(u16::from_be_bytes(fold(total).to_ne_bytes()))
 }
 
-/// Adds the carries back in until there are none.
+/// Adds the carries to the lower 16 bits until there are none.
 pub fn fold(mut total: u64) -> u16 {
     while total > 0xffff {
         total = (total >> 16) + (total & 0xffff);
@@ -22,7 +24,7 @@ pub fn fold(mut total: u64) -> u16 {
     u16::try_from(total).expect("no carry is left")
 }
 
-/// The checksum over words of this sum.
+/// The checksum of a sum of words: its folded complement.
 pub fn checksum(total: u64) -> u16 {
     !fold(total)
 }

@@ -1,31 +1,31 @@
-//! How long frames of a stream were under way, and how that varies.
+//! Delays of the frames of a stream, and their variation.
 
 use hdrhistogram::Histogram;
 
-/// The longest time that is told apart, a minute; what takes longer counts as that.
+/// The largest delay that the histogram resolves, one minute; longer delays are recorded as this.
 const LONGEST_NS: u64 = 60_000_000_000;
 
-/// A histogram of nanoseconds, to a thousandth of each value.
+/// A histogram of nanoseconds with a precision of 0.1 %.
 pub(super) fn nanoseconds() -> Histogram<u64> {
     Histogram::new_with_bounds(1, LONGEST_NS, 3).expect("the bounds are good")
 }
 
-/// One stream's times.
+/// The delays of one stream.
 #[derive(Debug)]
 pub(super) struct Delays {
     pub(super) from_sent: Histogram<u64>,
     pub(super) from_intended: Histogram<u64>,
-    /// RFC 5481, 4.1: the difference to the frame sent before, its sign left out.
+    /// RFC 5481, 4.1: the absolute difference to the delay of the frame sent before.
     pub(super) ipdv: Histogram<u64>,
-    /// RFC 3550, 6.4.1, in nanoseconds.
+    /// The jitter of RFC 3550, 6.4.1, in nanoseconds.
     pub(super) jitter_ns: f64,
-    /// Frames that came before they were sent, by clocks that are not the same.
+    /// Frames with a receive timestamp before the send timestamp, from unsynchronized clocks.
     pub(super) negative: u64,
     last: Option<(u64, u64)>,
-    /// All of `from_sent` together, and the longest, for whoever looks while frames still come.
+    /// The sum of the values in `from_sent`, and the maximum, for readers of a running measurement.
     pub(super) sum_ns: u64,
     pub(super) max_ns: u64,
-    /// When the first and the last frame came.
+    /// The receive timestamps of the first and the last frame.
     pub(super) came_ns: Option<(u64, u64)>,
 }
 
@@ -44,14 +44,15 @@ impl Delays {
         }
     }
 
-    /// Notes when a frame came.
+    /// Records a receive timestamp.
     #[inline]
     pub(super) fn note(&mut self, at_ns: u64) {
         let (first, last) = self.came_ns.unwrap_or((at_ns, at_ns));
         self.came_ns = Some((first.min(at_ns), last.max(at_ns)));
     }
 
-    /// Books the frame of this number: how long ago it was sent, and how much later than it was due.
+    /// Records the frame `number`: its delay since the send timestamp, and the lateness of its
+    /// transmission.
     #[inline]
     pub(super) fn book(&mut self, number: u64, age_ns: Option<u64>, lateness_ns: u64) {
         if age_ns.is_none() {
@@ -84,9 +85,9 @@ mod tests {
         for (number, age) in [(0, 1_000), (1, 1_500), (3, 900), (4, 900)] {
             delays.book(number, Some(age), 100);
         }
-        // 500 from 0 to 1 and 0 from 3 to 4; 2 has not come.
+        // 500 from 0 to 1 and 0 from 3 to 4; frame 2 is missing.
         assert_eq!((delays.ipdv.len(), delays.ipdv.max()), (2, 500));
-        // RFC 3550 goes by what came: 500, 600 and 0, a sixteenth of the way each.
+        // RFC 3550 uses the order of arrival: 500, 600 and 0, each weighted with 1/16.
         let expected = ((500.0 / 16.0) * 15.0 / 16.0 + 600.0 / 16.0) * 15.0 / 16.0;
         assert!((delays.jitter_ns - expected).abs() < 1e-9);
         let mean = |histogram: &Histogram<u64>| histogram.mean();

@@ -1,4 +1,5 @@
-//! The sending side of one stream: frames that are due, stamped and handed over.
+//! The sender of one stream: takes due frames from the schedule, signs them and hands them to the
+//! test port.
 
 use std::io;
 
@@ -12,14 +13,15 @@ use super::source::Prepared;
 use super::template::{BadTemplate, Stamp};
 use super::{Pace, Schedule, Stream, Time, Transmit};
 
-/// Frames that are handed over by one call.
+/// The most frames that one call hands over.
 const BURST: usize = 64;
-/// A stream that has fallen behind at its end is given that share of its time to catch up, and no more.
+/// A stream that is late at its end may continue for 1/50 of its duration.
 const GRACE: u64 = 50;
-/// A stream of a number of frames, of which none was taken for so long, ends.
+/// The idle time after which a stream with a fixed number of frames ends because the test port
+/// accepts none.
 const STALL_NS: u64 = 1_000_000_000;
 
-/// A stream being sent.
+/// The state of a stream during transmission.
 pub(super) struct Emitter<'a> {
     number: u8,
     shared: &'a Shared,
@@ -27,27 +29,27 @@ pub(super) struct Emitter<'a> {
     schedule: Schedule,
     flat_out: bool,
     limit: Limit,
-    /// Bytes of frames under way, each slot long enough for the longest.
+    /// Frame buffers, each slot as long as the longest frame.
     slots: Vec<u8>,
     stride: usize,
-    /// Which pattern each slot holds.
+    /// The index of the pattern in each slot.
     holds: [usize; BURST],
     lengths: [usize; BURST],
-    /// The frames that are due and not sent.
+    /// The frames that are due but not yet sent.
     dues: [Due; BURST],
     pending: usize,
-    /// The next signed frame's number, and the next frame's place in the round.
+    /// The number of the next signed frame, and the position of the next frame in the round.
     next: u64,
     place: usize,
-    /// How many frames had been scheduled when they began to count.
+    /// The number of frames scheduled before the end of the warm-up.
     first: Option<u64>,
-    /// Frames whose time has been taken off the schedule.
+    /// Frames taken from the schedule.
     scheduled: u64,
     exhausted: bool,
     book: Book,
 }
 
-/// When a stream ends, in nanoseconds and frames from its start.
+/// The end of a stream, in nanoseconds or frames from its start.
 #[derive(Clone, Copy, Debug)]
 struct Limit {
     warm_up_ns: u64,
@@ -59,24 +61,24 @@ struct Limit {
 struct Due {
     at_ns: u64,
     part: usize,
-    /// None of one that has no room for a signature.
+    /// `None` for a frame without space for a signature.
     number: Option<u64>,
-    /// Whether it is behind the warm-up.
+    /// True after the warm-up.
     counts: bool,
 }
 
-/// What was sent behind the warm-up.
+/// Transmit statistics after the warm-up.
 #[derive(Debug)]
 struct Book {
     frames: u64,
     unsigned: u64,
     bytes: u64,
     lateness: Histogram<u64>,
-    /// When the first frame that counts was due, and when the one behind the last would have been.
+    /// The due time of the first counted frame, and the due time of the frame after the last.
     first_due_ns: u64,
     end_due_ns: u64,
     intended: u64,
-    /// When the last was sent.
+    /// The send time of the last frame.
     last_sent_ns: u64,
 }
 
@@ -122,12 +124,12 @@ impl<'a> Emitter<'a> {
         })
     }
 
-    /// Whether everything has been sent, or given up.
+    /// Returns true if all frames have been sent or abandoned.
     pub(super) const fn is_done(&self) -> bool {
         self.exhausted && self.pending == 0
     }
 
-    /// Sends what is due, in one call. All times are counted from `start_ns`.
+    /// Sends the due frames in one call. All times are relative to `start_ns`.
     #[inline]
     pub(super) fn pump(
         &mut self,
@@ -155,7 +157,7 @@ impl<'a> Emitter<'a> {
         Ok(())
     }
 
-    /// Ends the stream now, as if it had been asked for no longer.
+    /// Ends the stream now, as if the request had this duration.
     pub(super) fn end(&mut self, elapsed: u64) {
         if self.exhausted {
             return;
@@ -169,16 +171,16 @@ impl<'a> Emitter<'a> {
             true => elapsed,
             false => self.schedule.due_ns(),
         };
-        // What was due before and is not sent yet still goes out.
+        // Frames that were due before and are still pending are sent.
         self.is_over(due);
     }
 
-    /// Frames that were sent behind the warm-up, and their bytes.
+    /// The frames sent after the warm-up, and their bytes.
     pub(super) const fn so_far(&self) -> (u64, u64) {
         (self.book.frames, self.book.bytes)
     }
 
-    /// Takes off the schedule what is due.
+    /// Takes the due frames from the schedule.
     #[inline]
     fn collect(&mut self, elapsed: u64) {
         while self.pending < BURST && !self.exhausted {
@@ -213,7 +215,7 @@ impl<'a> Emitter<'a> {
         }
     }
 
-    /// Whether a frame that is due then is behind the last.
+    /// Returns true if a frame due at `due` lies after the end of the stream.
     #[inline]
     fn is_over(&mut self, due: u64) -> bool {
         let Limit { warm_up_ns, length } = self.limit;
@@ -236,7 +238,7 @@ impl<'a> Emitter<'a> {
         over
     }
 
-    /// Ends a stream that cannot keep its time.
+    /// Ends a stream that cannot keep its schedule.
     fn give_up(&mut self, elapsed: u64) {
         let behind = match self.limit.length {
             Length::Nanoseconds(length) => {
@@ -261,13 +263,13 @@ impl<'a> Emitter<'a> {
                 self.schedule.advance();
             }
         }
-        // Their numbers have not been seen by anybody.
+        // These numbers were never sent, so they are returned.
         let first = self.dues[..self.pending].iter().find_map(|due| due.number);
         self.next = first.unwrap_or(self.next);
         self.pending = 0;
     }
 
-    /// Writes the frames that are due, and publishes what of them others must know.
+    /// Writes the due frames, and publishes their numbers to the receiver.
     #[inline]
     fn stamp(&mut self, now: u64, elapsed: u64) {
         for (slot, due) in self.dues[..self.pending].iter().enumerate() {
@@ -293,13 +295,13 @@ impl<'a> Emitter<'a> {
         self.shared.publish(self.next);
     }
 
-    /// Books the first `taken` of the frames that were due.
+    /// Records the first `taken` of the due frames as sent.
     #[inline]
     fn book(&mut self, taken: usize, elapsed: u64) {
         if taken == 0 {
             return;
         }
-        // Frames that were due together are equally late, and booked together.
+        // Frames with the same due time have the same lateness and are recorded together.
         let mut alike = 0;
         for (slot, due) in self.dues[..taken].iter().enumerate() {
             if !due.counts {
@@ -320,22 +322,22 @@ impl<'a> Emitter<'a> {
         self.book.last_sent_ns = elapsed;
     }
 
-    /// Behind the last number that was sent, once all are sent or given up.
+    /// The number after the last sent one, once all frames are sent or abandoned.
     pub(super) const fn sent(&self) -> u64 {
         self.next
     }
 
-    /// How many frames with numbers were sent behind the warm-up.
+    /// The signed frames sent after the warm-up.
     pub(super) const fn counted(&self) -> u64 {
         self.book.frames - self.book.unsigned
     }
 
-    /// How many without.
+    /// The unsigned frames sent after the warm-up.
     pub(super) const fn unsigned(&self) -> u64 {
         self.book.unsigned
     }
 
-    /// What was intended and what was done, and how late frames were.
+    /// Returns the intended rate, the achieved rate and the lateness of frames.
     pub(super) fn finish(self, mean_bytes: f64) -> (Rates, Rates, Histogram<u64>) {
         let book = self.book;
         let seconds = |ns: u64| ns as f64 / 1e9;

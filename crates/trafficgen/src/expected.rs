@@ -1,4 +1,4 @@
-//! What frames of a stream should look like where they come out.
+//! The frames of a stream as they should arrive at the destination port.
 
 use std::ops::Range;
 
@@ -7,18 +7,18 @@ use super::source::Prepared;
 use super::template::{BadTemplate, Pattern};
 use super::{Expectation, Source, Stream, Verification};
 
-/// What came of looking at a frame.
+/// The result of the verification of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Look {
-    /// It is as it should be.
+    /// The frame is as expected.
     Good,
-    /// Its headers are not those that were expected.
+    /// The headers differ from the expected ones.
     Changed,
-    /// A checksum does not hold.
+    /// A checksum is wrong.
     Damaged,
 }
 
-/// Headers that are expected, with the fields of the flow that was looked at last.
+/// The expected headers, with the fields of the flow that was verified last.
 #[derive(Debug)]
 pub(super) struct Expected {
     parts: Vec<Part>,
@@ -29,7 +29,7 @@ pub(super) struct Expected {
 #[derive(Debug)]
 struct Part {
     pattern: Pattern,
-    /// The frame, of which the first `mask.len()` bytes are compared where the mask has ones.
+    /// The expected frame; its first `mask.len()` bytes are compared under the mask.
     scratch: Vec<u8>,
     mask: Vec<u8>,
 }
@@ -46,7 +46,7 @@ impl Expected {
         let Prepared {
             patterns, round, ..
         } = source.prepare()?;
-        // Numbers are those of signed frames.
+        // Frame numbers count signed frames only.
         let signed = round.into_iter().filter(|&part| patterns[part].is_signed());
         Ok(Self {
             round: signed.collect(),
@@ -55,7 +55,7 @@ impl Expected {
         })
     }
 
-    /// Looks at the frame of this number.
+    /// Verifies the frame `number`.
     #[inline]
     pub(super) fn look(&mut self, number: u64, frame: &[u8]) -> Look {
         if self.verification == Verification::Signature {
@@ -88,7 +88,8 @@ impl Expected {
     }
 }
 
-/// What is compared of a frame: its headers but for checksums, which are verified, and what is ignored.
+/// The mask of compared bytes: the headers, except for checksums, which are verified separately,
+/// and ignored ranges.
 fn part(pattern: Pattern, ignored: &[Range<usize>]) -> Part {
     let mut mask = vec![0xff; pattern.headers()];
     let checksums = pattern.checksums().map(|at| at..at + 2);

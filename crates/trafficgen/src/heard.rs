@@ -1,49 +1,52 @@
-//! A stream that another instrument sends: what its frames' numbers tell, without knowing what was sent.
+//! A stream from another tester, evaluated from its sequence numbers alone, without knowledge of
+//! the frames sent.
 
 use super::Signature;
 use super::sequence::{Seen, Sequence};
 
-/// So many frames in a row that are older than anything that is kept: the stream has begun anew.
+/// The number of consecutive frames older than the window after which the stream counts as
+/// restarted.
 const ANEW: u32 = 64;
-/// Numbers are reckoned from here, so that those before the first that came have room.
+/// The base of extended sequence numbers, so that numbers before the first received one stay
+/// positive.
 const START: u64 = 1 << 32;
 
-/// A stream as it was heard.
+/// The receive statistics of a stream.
 #[derive(Debug, Default)]
 pub struct Heard {
     book: Option<Book>,
-    /// What was found of streams of the same number before.
+    /// The results of earlier streams with the same number.
     before: Found,
 }
 
 #[derive(Debug)]
 struct Book {
     sequence: Sequence,
-    /// The highest number so far.
+    /// The highest number received.
     highest: u64,
     strays: u32,
-    /// The last frame's age by a clock that is not ours: only differences mean something.
+    /// The delay of the last frame by an unsynchronized clock: only differences are meaningful.
     age_ns: u64,
     jitter_ns: f64,
 }
 
-/// What there is to say of a stream.
+/// The results of one stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Found {
-    /// Different frames that came.
+    /// Distinct frames received.
     pub received: u64,
-    /// Frames that did not, between the first that came and the last.
+    /// Frames missing between the first and the last received number.
     pub lost: u64,
-    /// Frames that came again.
+    /// Duplicate frames.
     pub duplicated: u64,
-    /// Frames that came after one sent later (RFC 4737).
+    /// Frames that arrived after one sent later (RFC 4737).
     pub reordered: u64,
-    /// Smoothed jitter at the end (RFC 3550, 6.4.1), in nanoseconds.
+    /// The final smoothed jitter (RFC 3550, 6.4.1), in nanoseconds.
     pub jitter_ns: f64,
 }
 
 impl Heard {
-    /// Books a frame that came at `at_ns`.
+    /// Records a frame that arrived at `at_ns`.
     pub fn book(&mut self, signature: Signature, at_ns: u64) {
         let age_ns = at_ns.wrapping_sub(signature.time_ns);
         let book = self
@@ -57,7 +60,7 @@ impl Heard {
         }
     }
 
-    /// What there is to say of it so far.
+    /// Returns the results so far.
     #[must_use]
     pub fn found(&self) -> Found {
         let now = self.book.as_ref().map(Book::found).unwrap_or_default();
@@ -83,7 +86,7 @@ impl Book {
         }
     }
 
-    /// Books a frame; false if it is one of a stream that has begun anew.
+    /// Records a frame; returns false if the stream has restarted.
     fn take(&mut self, signature: Signature, age_ns: u64) -> bool {
         let [.., a, b, c, d] = self.highest.to_be_bytes();
         let ahead = signature
@@ -157,7 +160,7 @@ mod tests {
             hear(&mut heard, sequence, 0);
         }
         let found = heard.found();
-        // The first of the new ones are taken for late ones of the old.
+        // The first frames after the restart count as late frames of the old stream.
         assert_eq!(found.received, 500_000 + 1_000 - u64::from(ANEW) + 1);
         assert_eq!(found.lost, 0);
     }

@@ -1,16 +1,16 @@
-//! The headers of a frame that comes back, as far as an instrument must know them: where its IP packet
-//! lies, and whether all checksums hold, those of packets in tunnels too.
+//! Header parsing of received frames, as far as a tester needs it: the position of the IP packet,
+//! and the verification of all checksums, including those of packets in tunnels.
 //!
-//! Whatever comes in: there is an answer, and every walk ends.
+//! The parser returns a result for any input, and every loop is bounded.
 
 use super::checksum::{fold, pseudo, sum};
 
-/// Tags, labels and Ethernet headers before an IP packet at most.
+/// The most tags, labels and Ethernet headers before an IP packet.
 const HEADERS_MAX: usize = 16;
-/// Tunnels within tunnels at most.
+/// The most nested tunnels.
 const TUNNELS_MAX: usize = 4;
 
-/// UDP ports of tunnels: RFC 7348 and RFC 8926.
+/// UDP ports of tunnels (RFC 7348, RFC 8926).
 pub(super) const VXLAN: u16 = 4789;
 pub(super) const GENEVE: u16 = 6081;
 /// Ethernet in GRE (RFC 1701's "transparent Ethernet bridging"), and in GENEVE.
@@ -30,17 +30,17 @@ pub(super) const UDP: u8 = 17;
 pub(super) const GRE: u8 = 47;
 const ICMPV6: u8 = 58;
 
-/// Where an IP packet lies in a frame.
+/// The extent of an IP packet in a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Place {
-    /// Where it begins.
+    /// The offset of its first byte.
     pub(super) start: usize,
-    /// Behind its last byte; padding may follow, or the frame be cut before.
+    /// The offset after its last byte. Padding may follow, or the frame may be truncated before it.
     pub(super) end: usize,
 }
 
-/// The first IP packet, behind tags (IEEE 802.1Q, 802.1ad), labels (RFC 3032) and a backbone's
-/// header (IEEE 802.1ah).
+/// The outermost IP packet, after VLAN tags (IEEE 802.1Q, 802.1ad), MPLS labels (RFC 3032) and a
+/// provider backbone header (IEEE 802.1ah).
 pub(super) fn outermost_ip(frame: &[u8]) -> Option<Place> {
     let mut at = 12;
     let mut kind = word(frame, at)?;
@@ -55,7 +55,7 @@ pub(super) fn outermost_ip(frame: &[u8]) -> Option<Place> {
                 let is_last = frame.get(at + 2)? & 1 == 1;
                 at += 4;
                 if is_last {
-                    // What follows a stack of labels is not said: its first half byte tells.
+                    // MPLS does not name its payload; the version nibble of the IP header does.
                     kind = match frame.get(at)? >> 4 {
                         4 => IPV4,
                         6 => IPV6,
@@ -74,7 +74,7 @@ pub(super) fn outermost_ip(frame: &[u8]) -> Option<Place> {
     None
 }
 
-/// The IP packet that begins here.
+/// The extent of the IP packet that begins at `start`.
 fn place(frame: &[u8], start: usize) -> Option<Place> {
     let length = match frame.get(start)? >> 4 {
         4 => usize::from(word(frame, start + 2)?),
@@ -87,13 +87,13 @@ fn place(frame: &[u8], start: usize) -> Option<Place> {
     })
 }
 
-/// Whether all checksums of the frame hold: of IPv4 headers, and of UDP, TCP and ICMP, in tunnels
-/// too. No UDP checksum holds over IPv4 (RFC 768), and over IPv6 in tunnels (RFC 6935) only.
+/// Returns true if all checksums are correct: IPv4 headers, UDP, TCP and ICMP, also in tunnels. A
+/// UDP checksum of zero is allowed over IPv4 (RFC 768), and over IPv6 only for tunnels (RFC 6935).
 pub(super) fn checksums_hold(frame: &[u8]) -> bool {
     hold(frame, TUNNELS_MAX).unwrap_or(false)
 }
 
-/// None: headers contradict themselves, or the frame ends in their middle.
+/// Verifies the checksums; `None` if headers are inconsistent or truncated.
 fn hold(frame: &[u8], depth: usize) -> Option<bool> {
     let Some(place) = outermost_ip(frame) else {
         return Some(true);
@@ -106,7 +106,7 @@ fn hold(frame: &[u8], depth: usize) -> Option<bool> {
             if fold(sum(header)) != 0xffff {
                 return Some(false);
             }
-            // Of a fragment there is no more to say (RFC 791).
+            // A fragment does not carry a verifiable transport checksum (RFC 791).
             if word(packet, 6)? & 0x3fff != 0 {
                 return Some(true);
             }
@@ -138,7 +138,7 @@ fn hold(frame: &[u8], depth: usize) -> Option<bool> {
     }
 }
 
-/// The same of the frame in a UDP tunnel, if it is one.
+/// Verifies the frame inside a UDP tunnel, if the datagram is one.
 fn inside(datagram: &[u8], depth: usize) -> Option<bool> {
     let start = match word(datagram, 2)? {
         VXLAN => 8 + 8,
@@ -150,11 +150,11 @@ fn inside(datagram: &[u8], depth: usize) -> Option<bool> {
     hold(datagram.get(start..)?, depth.checked_sub(1)?)
 }
 
-/// A packet whose payload ends with room for a signature.
+/// A packet with space for a signature at the end of its payload.
 pub(super) struct Room {
     pub(super) transport: usize,
     pub(super) end: usize,
-    /// Where the checksum is, whether there is one, and whether it must not be zero.
+    /// The offset of the checksum, its presence, and whether it must not be zero.
     pub(super) checksum: usize,
     pub(super) has_checksum: bool,
     pub(super) never_zero: bool,
@@ -162,7 +162,7 @@ pub(super) struct Room {
     pub(super) pseudo: u64,
 }
 
-/// The room for a signature in a frame that somebody else made.
+/// Finds the space for a signature in a frame from a capture file.
 pub(super) fn room(frame: &[u8]) -> Option<Room> {
     let Place { start, end } = outermost_ip(frame)?;
     let packet = frame.get(start..end)?;
@@ -199,7 +199,8 @@ pub(super) fn room(frame: &[u8]) -> Option<Room> {
     })
 }
 
-/// Where the Ethernet frame in a GRE packet begins (RFC 2784, RFC 2890); its end if it has none.
+/// The offset of the Ethernet frame in a GRE packet (RFC 2784, RFC 2890), or the packet's length if
+/// it carries none.
 fn ethernet_in_gre(packet: &[u8]) -> Option<usize> {
     if word(packet, 2)? != ETHERNET_INSIDE {
         return Some(packet.len());
@@ -208,7 +209,7 @@ fn ethernet_in_gre(packet: &[u8]) -> Option<usize> {
     Some(4 + 4 * optional)
 }
 
-/// The 16 bits at `at`.
+/// The 16-bit word at `at`.
 fn word(bytes: &[u8], at: usize) -> Option<u16> {
     let bytes = bytes.get(at..)?.first_chunk::<2>()?;
     Some(u16::from_be_bytes(*bytes))

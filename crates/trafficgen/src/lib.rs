@@ -4,8 +4,8 @@
 //! The offered traffic is a set of [`Stream`]s: a [`Mix`] of frames, each built from a [`Template`];
 //! a [`Pace`] that gives the due time of each; and the test ports between which they travel. Each
 //! frame carries a [`Signature`] of 12 bytes at its very end: stream, sequence number, time of
-//! sending. The receiver identifies every frame by it, whatever headers a device pushed, popped or
-//! rewrote.
+//! sending. The receiver identifies every frame by it, even if a device pushed, popped or
+//! rewrote headers.
 //!
 //! [`measure()`] runs the streams between [`End`]s: packet sockets ([`End::packet`]), AF_XDP, memory
 //! ([`memory`], for tests with simulated time), or one of these whose far end reflects

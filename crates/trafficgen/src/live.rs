@@ -1,8 +1,8 @@
-//! A measurement that another thread looks at while it goes on, and may end before its time.
+//! A running measurement that another thread observes and may end early.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// What a measurement shows while it goes on.
+/// The shared state of a running measurement.
 #[derive(Debug, Default)]
 pub struct Live {
     is_enough: AtomicBool,
@@ -13,30 +13,29 @@ pub struct Live {
     delay_max_ns: AtomicU64,
 }
 
-/// What has come of all streams so far, warm-up left out.
+/// Totals of all streams so far, without the warm-up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Glance {
-    /// Frames that were sent.
+    /// Frames sent.
     pub sent: u64,
-    /// Their bytes, with their checksums.
+    /// Bytes sent, with FCS.
     pub sent_bytes: u64,
-    /// Different frames that came out where they should.
+    /// Distinct frames received at their destination port.
     pub received: u64,
-    /// Nanoseconds that these took, summed up.
+    /// The sum of their delays in nanoseconds.
     pub delays_ns: u64,
-    /// The longest that one took, in nanoseconds.
+    /// The maximum of their delays in nanoseconds.
     pub delay_max_ns: u64,
 }
 
 impl Live {
-    /// Ends the measurement: nothing more is sent, stragglers are waited for, and the books are
-    /// closed as if it had been asked for no longer.
+    /// Ends the measurement: transmission stops, the receiver waits for late frames, and the
+    /// results are computed as if the request had this duration.
     pub fn end(&self) {
         self.is_enough.store(true, Ordering::Relaxed);
     }
 
-    /// What has come of it so far. Numbers are those of a few microseconds ago, and not all of one
-    /// moment.
+    /// Returns the totals so far. The values are a few microseconds old and not from one instant.
     #[must_use]
     pub fn glance(&self) -> Glance {
         let read = |number: &AtomicU64| number.load(Ordering::Relaxed);
@@ -49,18 +48,18 @@ impl Live {
         }
     }
 
-    /// Whether it is to end.
+    /// Returns true if the measurement should end.
     pub(super) fn is_enough(&self) -> bool {
         self.is_enough.load(Ordering::Relaxed)
     }
 
-    /// Shows what was sent: frames and bytes.
+    /// Publishes the sent frames and bytes.
     pub(super) fn show_sent(&self, (frames, bytes): (u64, u64)) {
         self.sent.store(frames, Ordering::Relaxed);
         self.sent_bytes.store(bytes, Ordering::Relaxed);
     }
 
-    /// Shows what came: frames, the sum of their delays, and the longest.
+    /// Publishes the received frames, the sum of their delays and the maximum.
     pub(super) fn show_received(&self, (frames, delays_ns, delay_max_ns): (u64, u64, u64)) {
         self.received.store(frames, Ordering::Relaxed);
         self.delays_ns.store(delays_ns, Ordering::Relaxed);

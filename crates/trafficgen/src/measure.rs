@@ -1,4 +1,4 @@
-//! One measurement, from the first frame to the books closed.
+//! One measurement, from the first frame to the results.
 
 mod pair;
 mod solo;
@@ -18,38 +18,38 @@ use super::sequence::Sequence;
 use super::shared::Shared;
 use super::{BadTemplate, End, EndNo, Live, Pace, Source, Stamps, Stream, Time};
 
-/// What is to be measured.
+/// The parameters of a measurement.
 #[derive(Clone, Debug)]
 pub struct Request {
-    /// What is offered, all at the same time.
+    /// The offered streams, all at the same time.
     pub streams: Vec<Stream>,
-    /// For how long, behind the warm-up.
+    /// The length after the warm-up.
     pub length: Length,
-    /// Streams are offered for so long before anything counts.
+    /// The time for which streams are offered before frames count.
     pub warm_up: Duration,
-    /// How long to wait for stragglers behind the last frame, 2 s by RFC 2544, 24. When all have come
-    /// it is enough that nothing comes again for a twentieth of a second.
+    /// The wait for late frames after the last frame was sent, 2 s in RFC 2544, 24. Once all frames
+    /// have arrived, the wait ends after 50 ms without a duplicate.
     pub drain: Duration,
-    /// Who does it.
+    /// The threads that send and receive.
     pub threads: Threads,
-    /// Which frames are kept one by one, with their times; none, if nothing is said.
+    /// The frames to record one by one, with their timestamps; `None` records none.
     pub keep: Option<Keep>,
 }
 
-/// Which frames of each stream are kept one by one.
+/// The frames of each stream to record one by one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Keep {
-    /// Those of this number and of higher ones.
+    /// The lowest recorded number.
     pub from: u64,
-    /// So many at most: the first that come. They take memory from the beginning.
+    /// The most recorded frames, in order of arrival. Their memory is allocated at the start.
     pub most: usize,
 }
 
 impl Request {
-    /// How long stragglers are waited for (RFC 2544, 24).
+    /// The wait for late frames (RFC 2544, 24).
     pub const DRAIN: Duration = Duration::from_secs(2);
 
-    /// These streams for so long, without a warm-up, by one thread.
+    /// A request for these streams, without a warm-up, by one thread.
     #[must_use]
     pub fn new(streams: Vec<Stream>, length: Length) -> Self {
         Self {
@@ -63,12 +63,12 @@ impl Request {
     }
 }
 
-/// How long streams are.
+/// The length of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Length {
-    /// All frames that are due within so many nanoseconds.
+    /// All frames that are due within this many nanoseconds.
     Nanoseconds(u64),
-    /// So many frames of each stream.
+    /// This many frames of each stream.
     Frames(u64),
 }
 
@@ -80,39 +80,40 @@ impl Length {
     }
 }
 
-/// Who sends and who receives. Either way nobody sleeps: whoever waits looks again.
+/// The threads that send and receive. They busy-poll and never sleep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Threads {
-    /// The calling thread does both, in turns. It leaves other cores to the device, and measures
-    /// the shortest times.
+    /// The calling thread alternates between sending and receiving. This leaves other cores to the
+    /// device, and measures the shortest delays.
     Solo,
-    /// Two threads on these cores: more frames, where a tester has cores to spare.
+    /// Two threads on these cores: a higher rate, on testers with spare cores.
     Pair {
-        /// The core that sends.
+        /// The sender's core.
         send: usize,
-        /// The core that receives.
+        /// The receiver's core.
         receive: usize,
     },
 }
 
-/// Why there is no measurement.
+/// The reason why a measurement did not complete.
 #[derive(Debug, thiserror::Error)]
 pub enum MeasureError {
-    /// The user wants no more.
+    /// The user interrupted it.
     #[error("interrupted")]
     Interrupted,
-    /// There can be no such frames.
+    /// A template describes an impossible frame.
     #[error(transparent)]
     Template(#[from] BadTemplate),
-    /// A stream begins or ends where there is no end, or there are too many.
+    /// The request is invalid: a stream names a test port that does not exist, or there are too
+    /// many streams.
     #[error("{0}")]
     Request(&'static str),
-    /// An end failed.
+    /// A test port failed.
     #[error("end {}: {cause}", .end.0)]
     End {
-        /// Which one.
+        /// The test port.
         end: EndNo,
-        /// Why.
+        /// The error.
         cause: io::Error,
     },
     /// A thread could not be started or pinned.
@@ -120,17 +121,18 @@ pub enum MeasureError {
     Thread(io::Error),
 }
 
-/// A larger share of frames that were not sent makes a measurement void.
+/// The largest shortfall of a valid measurement, as a share of the intended frames.
 pub(super) const SHORTFALL_MAX: f64 = 0.001;
-/// When all frames have come, copies of them are waited for so long.
+/// The wait for duplicates after all frames have arrived.
 const QUIET_NS: u64 = 50_000_000;
-/// The number of a stream has eight bits.
+/// The most streams: the signature has eight bits for the stream.
 const STREAMS_MAX: usize = 256;
 
-/// Offers what is asked for to `ends`, and books what comes of it.
+/// Offers the requested streams to `ends` and returns the results.
 ///
 /// # Errors
-/// See [`MeasureError`]. What makes a measurement void is no error: [`Measurement::refusals`].
+/// See [`MeasureError`]. Reasons that make a measurement void are not errors: see
+/// [`Measurement::refusals`].
 pub fn measure(
     ends: &mut [End],
     request: &Request,
@@ -140,8 +142,8 @@ pub fn measure(
     measure_live(ends, request, time, interrupt, &Live::default())
 }
 
-/// The same, shown to whoever looks at `live`, and ended when that says so. What was measured until then
-/// counts, as it does not when it is interrupted.
+/// Like [`measure()`], with totals published in `live`, which can also end the measurement. Results
+/// up to that moment are valid, in contrast to an interruption.
 ///
 /// # Errors
 /// See [`MeasureError`].
@@ -168,7 +170,7 @@ pub fn measure_live(
         live,
     };
     for (number, end) in ends.iter_mut().enumerate() {
-        // What was lost before is another's loss.
+        // Earlier drops do not belong to this measurement.
         end.receive.take_drops().map_err(at(number))?;
         end.transmit.take_drops();
     }
@@ -179,7 +181,7 @@ pub fn measure_live(
     session.finish(ends, began_ns)
 }
 
-/// A measurement under way.
+/// A running measurement.
 struct Session<'a> {
     request: &'a Request,
     emitters: Vec<Emitter<'a>>,
@@ -230,7 +232,7 @@ fn check(ends: &[End], request: &Request) -> Result<(), MeasureError> {
 }
 
 impl Session<'_> {
-    /// Closes the books.
+    /// Computes the results.
     fn finish(self, ends: &mut [End], began_ns: u64) -> Result<Measurement, MeasureError> {
         let (books, mut outcomes) = self.receiver.finish();
         let mut refusals = Vec::new();
@@ -283,7 +285,7 @@ fn of_end(end: EndNo, outcome: &EndOutcome) -> Vec<Refusal> {
     refusals
 }
 
-/// What came of one stream.
+/// Computes the results of one stream.
 fn outcome(emitter: Emitter<'_>, book: Book<'_>, stream: &Stream) -> StreamOutcome {
     let sent = emitter.sent();
     let first = sent.saturating_sub(emitter.counted());
@@ -326,7 +328,7 @@ fn outcome(emitter: Emitter<'_>, book: Book<'_>, stream: &Stream) -> StreamOutco
     }
 }
 
-/// An error of the end of this number.
+/// Attributes an I/O error to the test port of this number.
 fn at(number: usize) -> impl Fn(io::Error) -> MeasureError {
     move |cause| MeasureError::End {
         end: EndNo(number),

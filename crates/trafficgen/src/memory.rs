@@ -1,8 +1,8 @@
-//! Cables and devices in memory, on simulated time, that treat frames as they are told and say exactly what they
-//! did: what a measurement reports must be that.
+//! Cables and devices in memory, on simulated time. They apply configured impairments to frames and
+//! count each one, so that tests can compare a measurement with the exact truth.
 //!
-//! For tests of whatever is built on the instrument: nothing here takes real time, and the same seeds give
-//! the same frames.
+//! For tests of code that uses the tester: nothing here takes real time, and equal seeds give equal
+//! frames.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -15,7 +15,7 @@ use base::SplitMix64;
 
 use super::{Arrivals, End, Receive, Stamps, Time, Transmit, wire};
 
-/// A clock that goes on by the same step each time that it is read.
+/// A clock that advances by a fixed step with each reading.
 #[derive(Debug)]
 pub struct SimulatedTime {
     now_ns: AtomicU64,
@@ -23,7 +23,7 @@ pub struct SimulatedTime {
 }
 
 impl SimulatedTime {
-    /// A clock at a second, so that nothing lies before its beginning.
+    /// A clock that starts at one second, so that earlier times can be represented.
     #[must_use]
     pub fn new(step_ns: u64) -> Arc<Self> {
         Arc::new(Self {
@@ -32,18 +32,18 @@ impl SimulatedTime {
         })
     }
 
-    /// From now on it goes on by so much.
+    /// Sets the step of later readings.
     pub fn set_step(&self, ns: u64) {
         self.step_ns.store(ns, Ordering::Relaxed);
     }
 
-    /// The time, without going on.
+    /// The time, without a step.
     #[must_use]
     pub fn look_ns(&self) -> u64 {
         self.now_ns.load(Ordering::Relaxed)
     }
 
-    /// Lets time pass.
+    /// Advances the clock.
     pub fn pass(&self, ns: u64) {
         self.now_ns.fetch_add(ns, Ordering::Relaxed);
     }
@@ -56,77 +56,78 @@ impl Time for SimulatedTime {
     }
 }
 
-/// How frames are treated that go one way. By default they come out at once and unharmed.
+/// The impairments of one direction. The default forwards frames immediately and unmodified.
 #[derive(Clone, Debug, Default)]
 pub struct Path {
-    /// Each is under way for so long.
+    /// The delay of each frame.
     pub delay_ns: u64,
-    /// And up to so much longer, by lot.
+    /// The upper bound of a random additional delay.
     pub jitter_ns: u64,
-    /// Every how manieth is lost.
+    /// Every nth frame is lost.
     pub lose_every: Option<u64>,
-    /// The share that is lost by lot.
+    /// The share of randomly lost frames.
     pub lose_share: f64,
-    /// Every how manieth comes twice.
+    /// Every nth frame is duplicated.
     pub repeat_every: Option<u64>,
-    /// Every how manieth is held back, and for how long.
+    /// Every nth frame is delayed by an additional time.
     pub hold_every: Option<(u64, u64)>,
-    /// A device that takes so long for each frame, and keeps so many that wait.
+    /// The capacity of a device with a queue.
     pub service: Option<Service>,
-    /// What is done to each frame's bytes: the frame, and its number from one.
+    /// A function that modifies the bytes of each frame, given the frame and its number, from 1.
     pub rewrite: Option<fn(&mut Vec<u8>, u64)>,
-    /// The sender takes a frame no sooner than so long after the one before.
+    /// The shortest time between two frames that the sender accepts.
     pub sender_gap_ns: u64,
-    /// Every how manieth comes, and is lost by the tester.
+    /// Every nth frame arrives and is dropped by the tester.
     pub drop_every: Option<u64>,
-    /// Nothing comes through within these times.
+    /// A time range in which all frames are lost.
     pub dark_ns: Range<u64>,
-    /// Whether the sender sees that, and counts what it could not send.
+    /// True if the sender detects the loss of carrier, and counts the frames that it could not
+    /// send.
     pub without_carrier: bool,
-    /// Determines the lots.
+    /// The seed of the random decisions.
     pub seed: u64,
 }
 
 /// A device of limited capacity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Service {
-    /// How long it takes for a frame.
+    /// The service time of a frame.
     pub frame_ns: u64,
-    /// How many may wait; others are lost.
+    /// The queue length in frames; further frames are lost.
     pub queue: u64,
 }
 
-/// What was done to frames on a path.
+/// Counters of the impairments on a path.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Done {
-    /// How many were sent.
+    /// Frames sent.
     pub sent: u64,
-    /// How many of them were lost on the path.
+    /// Frames lost on the path.
     pub lost: u64,
-    /// How many came twice.
+    /// Frames duplicated.
     pub repeated: u64,
-    /// How many were held back.
+    /// Frames delayed by [`Path::hold_every`].
     pub held: u64,
-    /// How many the tester lost.
+    /// Frames dropped by the tester.
     pub dropped: u64,
 }
 
-/// A frame at a port, by the port's number, and when it is there.
+/// A frame at a port, with its time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct At {
-    /// The port.
+    /// The port's number.
     pub port: usize,
-    /// When.
+    /// The time in nanoseconds.
     pub ns: u64,
-    /// The frame.
+    /// The bytes.
     pub frame: Vec<u8>,
 }
 
-/// What becomes of a frame that is through with the path of the port by which it came in: where each copy of it
-/// leaves, and when.
+/// The forwarding function of a device: takes a frame after the path of its ingress port, and
+/// returns its copies with egress port and time.
 pub type Forward = Box<dyn FnMut(At) -> Vec<At> + Send>;
 
-/// A port of a device: frames are sent into it, and come out of it.
+/// A port of a device.
 #[derive(Clone)]
 pub struct Way {
     port: usize,
@@ -140,21 +141,21 @@ struct Device {
     order: u64,
 }
 
-/// A port, and the path of frames that come in there.
+/// A port, and the path of its ingress frames.
 struct State {
     path: Path,
     random: SplitMix64,
     done: Done,
     busy_until_ns: u64,
     sender_free_ns: u64,
-    /// Frames that are to leave here: when each comes, in which order it was sent, what it is.
+    /// Frames in transit to this port: time of arrival, order of transmission, bytes.
     under_way: BinaryHeap<Reverse<(u64, u64, Vec<u8>)>>,
     drops: u64,
-    /// Frames that were taken and not sent.
+    /// Frames accepted but not sent.
     unsent: u64,
 }
 
-/// A cable with these two ways, and what was done on each of them.
+/// A cable with an impairment for each direction, and handles for its counters.
 #[must_use]
 pub fn cable(time: &Arc<SimulatedTime>, forth: Path, back: Path) -> ([End; 2], [Way; 2]) {
     let across = |at: At| {
@@ -166,7 +167,7 @@ pub fn cable(time: &Arc<SimulatedTime>, forth: Path, back: Path) -> ([End; 2], [
     (ways.each_ref().map(Way::end), ways)
 }
 
-/// A device with a port for each of `paths`, which is the way of what comes in there.
+/// A device with one port for each of `paths`, the impairment of its ingress frames.
 #[must_use]
 pub fn device(time: &Arc<SimulatedTime>, paths: Vec<Path>, forward: Forward) -> Vec<Way> {
     let count = paths.len();
@@ -185,7 +186,7 @@ pub fn device(time: &Arc<SimulatedTime>, paths: Vec<Path>, forward: Forward) -> 
 }
 
 impl Way {
-    /// An instrument's end at this port.
+    /// The test port that is connected here.
     #[must_use]
     pub fn end(&self) -> End {
         End {
@@ -194,20 +195,20 @@ impl Way {
         }
     }
 
-    /// What was done so far to frames that came in here.
+    /// The counters of ingress frames so far.
     #[must_use]
     pub fn done(&self) -> Done {
         self.device().ports[self.port].done
     }
 
-    /// The next frame that has come out here, and when; none if there is none yet.
+    /// The next frame that has arrived here, and its time of arrival.
     #[must_use]
     pub fn take(&self) -> Option<(u64, Vec<u8>)> {
         let now = self.time.look_ns();
         self.device().ports[self.port].come_out(now)
     }
 
-    /// When the next frame comes out here; none if none is under way.
+    /// The arrival time of the next frame in transit.
     #[must_use]
     pub fn next_ns(&self) -> Option<u64> {
         let device = self.device();
@@ -266,12 +267,12 @@ impl Receive for Way {
     }
 }
 
-/// What became of a frame on a port's path.
+/// The result of a port's path for one frame.
 enum Fate {
     Lost,
-    /// It is through, then, so many times.
+    /// Passed at this time, in this many copies.
     Through(u64, usize),
-    /// It is through, and lost by the tester.
+    /// Passed at this time, and dropped by the tester.
     Dropped(u64),
 }
 
@@ -358,7 +359,7 @@ impl State {
         Fate::Through(at, 1)
     }
 
-    /// When the device is done with a frame that comes now; none if it has no room for it.
+    /// The end of service for a frame that arrives now; `None` if the queue is full.
     fn served(&mut self, now: u64) -> Option<u64> {
         let Some(Service { frame_ns, queue }) = self.path.service else {
             return Some(now);
@@ -374,7 +375,7 @@ impl State {
         Some(self.busy_until_ns)
     }
 
-    /// The next frame to leave here, if it has come by now.
+    /// The next frame to leave here, if its time has been reached.
     fn come_out(&mut self, now: u64) -> Option<(u64, Vec<u8>)> {
         let has_come = matches!(self.under_way.peek(), Some(Reverse((at, ..))) if *at <= now);
         let next = if has_come { self.under_way.pop() } else { None };

@@ -1,4 +1,5 @@
-//! What a measurement says: counts, rates, distributions, and why it must not be used.
+//! The results of a measurement: counts, rates, distributions, and the reasons why it must not be
+//! used.
 
 use std::time::Duration;
 
@@ -6,37 +7,38 @@ use hdrhistogram::Histogram;
 
 use super::{EndNo, OVERHEAD_BYTES, Stamps, Way};
 
-/// How many numbers in a row were lost, run by run (RFC 3357): its length is the number of runs.
+/// The lengths of runs of consecutive losses (RFC 3357); the number of entries is the number of
+/// runs.
 pub type LossRuns = Histogram<u64>;
-/// By how many frames late ones had been overtaken (RFC 4737, 4.2).
+/// The reordering extent of late frames (RFC 4737, 4.2).
 pub type Extent = Histogram<u64>;
 
-/// What came of all streams.
+/// The results of all streams.
 #[derive(Clone, Debug)]
 pub struct Measurement {
-    /// When streams began, by the clock of the measurement.
+    /// The start of the streams, by the clock of the measurement.
     pub began_ns: u64,
-    /// In the order of the request.
+    /// The results by stream, in the order of the request.
     pub streams: Vec<StreamOutcome>,
-    /// In the order of the ends.
+    /// The results by test port.
     pub ends: Vec<EndOutcome>,
-    /// Why it must not be used; good if there is nothing.
+    /// The reasons why the measurement must not be used; empty if it is valid.
     pub refusals: Vec<Refusal>,
 }
 
 /// Frames over a time.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Rates {
-    /// How many.
+    /// The number of frames.
     pub frames: u64,
-    /// Their bytes, with their checksums.
+    /// The number of bytes, with FCS.
     pub bytes: u64,
-    /// Over how many seconds.
+    /// The time in seconds.
     pub seconds: f64,
 }
 
 impl Rates {
-    /// Frames a second; none over no time.
+    /// Frames a second; 0 over no time.
     #[must_use]
     pub fn pps(&self) -> f64 {
         self.a_second(self.frames as f64)
@@ -64,68 +66,70 @@ impl Rates {
     }
 }
 
-/// What came of one stream, warm-up left out.
+/// The results of one stream, without the warm-up.
 #[derive(Clone, Debug)]
 pub struct StreamOutcome {
-    /// What the schedule wanted.
+    /// The load that the schedule demanded.
     pub intended: Rates,
-    /// What was sent.
+    /// The load that was sent.
     pub achieved: Rates,
-    /// How many of them had no room for a signature: nothing else is known of these.
+    /// Sent frames without space for a signature: nothing else is known about them.
     pub unsigned: u64,
-    /// Different frames that came out where they should.
+    /// Distinct frames received at the destination port.
     pub received: u64,
-    /// Nanoseconds from the first of these to the last.
+    /// The time from the first to the last of these, in nanoseconds.
     pub received_over_ns: u64,
-    /// Frames that did not.
+    /// Frames not received there.
     pub lost: u64,
-    /// The highest number among these, counted from the stream's first frame, warm-up and all.
+    /// The highest lost number, counted from the stream's first frame, including the warm-up.
     pub last_lost: Option<u64>,
-    /// Frames that came again.
+    /// Duplicate frames.
     pub duplicated: u64,
-    /// Frames that came after one sent later (RFC 4737).
+    /// Frames that arrived after one sent later (RFC 4737).
     pub reordered: u64,
-    /// How far these had been overtaken.
+    /// The reordering extent of these.
     pub extent: Extent,
-    /// Lengths of losses.
+    /// The lengths of runs of losses.
     pub loss_runs: LossRuns,
-    /// Frames that came so late that they had been counted as lost.
+    /// Frames that arrived so late that they already counted as lost.
     pub too_late: u64,
-    /// Frames that came out at an end that they were not for; those may have been received too.
+    /// Misdelivered frames: frames that arrived at another test port. They may also have been
+    /// received at the right one.
     pub misdirected: u64,
-    /// Received frames whose headers are not those expected.
+    /// Received frames with unexpected headers.
     pub changed: u64,
-    /// Received frames with a checksum that does not hold.
+    /// Received frames with a wrong checksum.
     pub damaged: u64,
-    /// Nanoseconds from when a frame was sent.
+    /// Delays from the send timestamp, in nanoseconds.
     pub delay_from_sent: Histogram<u64>,
-    /// Nanoseconds from when a frame was due.
+    /// Delays from the due time, in nanoseconds.
     pub delay_from_intended: Histogram<u64>,
-    /// Nanoseconds that neighbours' delays differ by (RFC 5481, 4.1).
+    /// Delay differences of consecutive frames, in nanoseconds (RFC 5481, 4.1).
     pub ipdv: Histogram<u64>,
-    /// Smoothed jitter at the end (RFC 3550, 6.4.1).
+    /// The final smoothed jitter, in nanoseconds (RFC 3550, 6.4.1).
     pub jitter_ns: f64,
-    /// Frames that came before they were sent, by clocks that are not the same; their delay counts as none.
+    /// Frames with a receive timestamp before the send timestamp, from unsynchronized clocks; their
+    /// delay counts as 0.
     pub negative_delays: u64,
-    /// Nanoseconds that frames were sent later than they were due.
+    /// The lateness of transmission: nanoseconds from the due time to the send timestamp.
     pub lateness: Histogram<u64>,
-    /// The frames that were to be kept, in the order in which they came.
+    /// The individually recorded frames, in order of arrival.
     pub kept: Vec<Kept>,
 }
 
-/// A frame that came, by the clock of the measurement.
+/// A received frame, by the clock of the measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Kept {
-    /// Its number in its stream, from 0.
+    /// The number in its stream, from 0.
     pub number: u64,
-    /// When it was sent.
+    /// The send timestamp.
     pub sent_ns: u64,
-    /// When it came.
+    /// The receive timestamp.
     pub came_ns: u64,
 }
 
 impl StreamOutcome {
-    /// The share of what was sent and signed that did not come; none if nothing was.
+    /// The lost share of the signed frames that were sent; 0 if none was sent.
     #[must_use]
     pub fn loss_ratio(&self) -> f64 {
         match self.achieved.frames - self.unsigned {
@@ -134,7 +138,8 @@ impl StreamOutcome {
         }
     }
 
-    /// Frames a second that came out, by the times of the first and the last; none of fewer than two.
+    /// The received rate in frames a second, from the first and the last timestamp; 0 for fewer
+    /// than two frames.
     #[must_use]
     pub fn received_pps(&self) -> f64 {
         match self.received_over_ns {
@@ -143,7 +148,7 @@ impl StreamOutcome {
         }
     }
 
-    /// The share of the intended rate that was not achieved.
+    /// The shortfall: the share of the intended rate that was not achieved.
     #[must_use]
     pub fn shortfall(&self) -> f64 {
         let intended = self.intended.pps();
@@ -155,54 +160,57 @@ impl StreamOutcome {
     }
 }
 
-/// What came at one end beside the streams.
+/// The results of one test port, apart from the streams.
 #[derive(Clone, Debug)]
 pub struct EndOutcome {
-    /// Frames without a signature, or with that of no stream: a device's own, perhaps.
+    /// Foreign frames: without a signature, or with that of an unknown stream. A device may have
+    /// sent them itself.
     pub unknown: u64,
-    /// The first bytes of the first few of them.
+    /// The first bytes of the first few foreign frames.
     pub samples: Vec<Vec<u8>>,
-    /// Frames that came and that the tester was too slow for, and frames that it took and could not send.
+    /// Frames lost by the tester: it was too slow to receive them, or accepted them and could not
+    /// send them.
     pub dropped: u64,
-    /// By which way frames were sent.
+    /// The send method.
     pub way: Way,
-    /// By which clock arrivals were stamped.
+    /// The source of receive timestamps.
     pub stamps: Stamps,
 }
 
-/// Why a measurement must not be used.
+/// The reason why a measurement must not be used.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum Refusal {
-    /// Less was sent than was to be: what came of it says nothing of the rate that was asked for.
+    /// The achieved load is below the intended one, so the results say nothing about the requested
+    /// rate.
     #[error("stream {stream} was sent at {achieved:.0} frames/s, and {intended:.0} were intended")]
     Shortfall {
-        /// Which stream.
+        /// The stream's index.
         stream: usize,
-        /// Frames a second that were intended.
+        /// The intended rate in frames a second.
         intended: f64,
-        /// Frames a second that were sent.
+        /// The achieved rate in frames a second.
         achieved: f64,
     },
     /// The tester itself lost frames.
     #[error("the tester lost {frames} frames at end {}", .end.0)]
     Dropped {
-        /// Where.
+        /// The test port.
         end: EndNo,
-        /// How many.
+        /// The number of frames.
         frames: u64,
     },
-    /// The kernel's clock stepped against ours, so times of arrival are not those of one clock.
+    /// The kernel's clock stepped against the tester's, so timestamps are not comparable.
     #[error("the clocks of end {} stepped by {step:?}", .end.0)]
     ClockStepped {
-        /// Where.
+        /// The test port.
         end: EndNo,
-        /// By how much.
+        /// The size of the step.
         step: Duration,
     },
 }
 
 impl Measurement {
-    /// By which ways frames were sent, and by which clock they were stamped, in words.
+    /// Describes the send methods and the sources of timestamps in words.
     #[must_use]
     pub fn means(&self) -> String {
         let mut ways: Vec<&str> = self.ends.iter().map(|end| end.way.name()).collect();
@@ -212,10 +220,10 @@ impl Measurement {
         format!("sent {}, {}", ways.join(" and "), stamps.join(" and "))
     }
 
-    /// The measurement, if it may be used.
+    /// Returns the measurement if it may be used.
     ///
     /// # Errors
-    /// The first reason why not.
+    /// The first reason against it.
     pub fn valid(self) -> Result<Self, Refusal> {
         match self.refusals.first() {
             None => Ok(self),

@@ -1,71 +1,72 @@
-//! When frames are due: on an absolute schedule, so that no lateness adds up.
+//! Schedules: the due times of frames. They are absolute, so that lateness does not accumulate.
 
 use base::SplitMix64;
 
 use super::Rate;
 use super::rate::Gap;
 
-/// How frames follow each other.
+/// The distribution of the gaps between frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pace {
-    /// One after the other in equal gaps.
+    /// Equal gaps.
     Constant(Rate),
-    /// By gaps that are exponentially distributed about that rate: arrivals that know nothing of
-    /// each other, and lock to no period of a device.
+    /// Exponentially distributed gaps with this mean rate: independent arrivals, which do not
+    /// synchronize with a period of the device.
     Poisson {
-        /// On average.
+        /// The mean rate.
         rate: Rate,
-        /// Determines the gaps.
+        /// The seed of the gaps.
         seed: u64,
     },
-    /// So many at a time, then a pause.
+    /// Bursts of frames, separated by pauses.
     Bursts {
-        /// How many.
+        /// Frames in a burst.
         frames: u32,
-        /// How fast they follow each other within a burst; at once if there is none.
+        /// The rate within a burst; back to back if `None`.
         within: Option<Rate>,
-        /// On average, pauses and all.
+        /// The mean rate, pauses included.
         rate: Rate,
     },
-    /// One after the other in equal gaps, by one rate until some time, and by another from then on.
+    /// Equal gaps at one rate until a given time, then at another rate.
     Stepped {
-        /// The rate at first.
+        /// The first rate.
         before: Rate,
-        /// Nanoseconds from the stream's start: the first frame of the other rate is due then.
+        /// The due time of the first frame at the second rate, in nanoseconds from the stream's
+        /// start.
         at_ns: u64,
-        /// The rate from then on.
+        /// The second rate.
         after: Rate,
     },
-    /// As a recording was made, at so many per cent of its speed: 200 is twice as fast.
+    /// The gaps of a recording, scaled: 200 % is twice as fast.
     Recorded {
-        /// Of the speed.
+        /// The speed in per cent of the recording's.
         percent: u32,
     },
-    /// Always the next one: as fast as the sender can.
+    /// No gaps: as fast as the sender can.
     FlatOut,
 }
 
-/// The times at which a stream's frames are due, one after the other, in nanoseconds from its start.
+/// The due times of a stream's frames in order, in nanoseconds from its start.
 #[derive(Clone, Debug)]
 pub struct Schedule {
     pace: Pace,
-    /// The size of each frame of a round, with its checksum.
+    /// The size of each frame of a round, with FCS.
     sizes: Vec<u16>,
-    /// The gap behind each of them by the average rate.
+    /// The gap after each of them at the mean rate.
     gaps: Vec<Gap>,
-    /// The same in nanoseconds, for gaps by lot.
+    /// The gaps in nanoseconds, for random gaps.
     means: Vec<f64>,
     place: usize,
     main: Sum,
-    /// Within a burst: how many are left of it, and when the next is due.
+    /// The remaining frames of a burst, and the due time of the next.
     left: u32,
     inner: Sum,
-    /// Whether the rate is still to change.
+    /// True until the rate has changed.
     changes: bool,
     random: SplitMix64,
 }
 
-/// Nanoseconds and a remainder, which never drift.
+/// Nanoseconds with an exact remainder, which never drift.
 #[derive(Clone, Copy, Debug)]
 struct Sum {
     ns: u64,
@@ -93,11 +94,11 @@ impl Sum {
     }
 }
 
-/// Parts of a nanosecond that gaps by lot are kept in.
+/// The resolution of random gaps, in fractions of a nanosecond.
 const FRACTIONS: u64 = 1 << 16;
 
 impl Schedule {
-    /// The schedule of frames of these sizes, one after the other and again from the first.
+    /// The schedule of frames of these sizes, repeated in order.
     ///
     /// # Panics
     /// If there are no sizes.
@@ -137,8 +138,7 @@ impl Schedule {
         schedule
     }
 
-    /// The schedule of frames that followed each other by these gaps, in nanoseconds, at so many per
-    /// cent of that speed.
+    /// The schedule of a recording with these gaps in nanoseconds, at this speed in per cent.
     ///
     /// # Panics
     /// If there are no gaps.
@@ -159,7 +159,7 @@ impl Schedule {
         }
     }
 
-    /// When the next frame is due.
+    /// The due time of the next frame.
     #[must_use]
     #[inline]
     pub const fn due_ns(&self) -> u64 {
@@ -170,7 +170,7 @@ impl Schedule {
         }
     }
 
-    /// Goes on to the frame behind that.
+    /// Advances to the next frame.
     #[inline]
     pub fn advance(&mut self) {
         let place = self.place;
@@ -191,7 +191,7 @@ impl Schedule {
         }
     }
 
-    /// When the frame of this number is due, counted from 0: all before it are gone through.
+    /// The due time of the frame `number`, counted from 0. Steps through all frames before it.
     #[must_use]
     pub fn nth_ns(mut self, number: u64) -> u64 {
         for _ in 0..number {
@@ -200,7 +200,7 @@ impl Schedule {
         self.due_ns()
     }
 
-    /// Goes over to the other rate, once its time has come.
+    /// Switches to the second rate when its time is reached.
     fn step(&mut self) {
         let Pace::Stepped { at_ns, after, .. } = self.pace else {
             return;
@@ -216,7 +216,7 @@ impl Schedule {
     }
 
     fn by_lot(&mut self, place: usize) {
-        // Uniform in (0, 1], so that its logarithm is a number.
+        // Uniform in (0, 1], so that the logarithm is finite.
         let uniform = ((self.random.next_u64() >> 11) + 1) as f64 / (1_u64 << 53) as f64;
         let gap = -uniform.ln() * self.means[place];
         #[expect(
@@ -231,7 +231,7 @@ impl Schedule {
         });
     }
 
-    /// The average goes on with each frame; it says when the next burst begins.
+    /// Advances the mean schedule with each frame; it determines the start of the next burst.
     fn burst(&mut self, frames: u32, within: Option<Rate>, place: usize) {
         if self.left == 0 {
             self.left = frames.max(1);
@@ -335,7 +335,7 @@ mod tests {
             dues(stepped(2_500), &[64], 6),
             [0, 1_000, 2_000, 2_500, 5_833, 9_166]
         );
-        // At the very time that a frame of the old rate would be due, it is one of the new.
+        // A frame due exactly at the change belongs to the second rate.
         assert_eq!(dues(stepped(2_000), &[64], 4), [0, 1_000, 2_000, 5_333]);
         assert_eq!(dues(stepped(0), &[64], 3), [0, 3_333, 6_666]);
         let schedule = Schedule::new(stepped(2_500), vec![64]);

@@ -1,4 +1,4 @@
-//! Ends at any Linux interface, stamped by the kernel as frames come in.
+//! Test ports at any Linux interface, with receive timestamps from the kernel.
 
 use std::io;
 
@@ -6,17 +6,17 @@ use testbed::{Clock, Failure, FrameReceiver, FrameSender, Namespace, SwiftSender
 
 use super::{Arrivals, End, Receive, Stamps, Transmit, Way};
 
-/// What a frame may be longer than those sent: tags and tunnels that a device puts around it.
+/// The headroom for tags and encapsulations that a device adds to a frame.
 const HEADROOM: usize = 128;
 
 impl End {
-    /// An end at `interface` of `namespace` that receives by a ring of packet sockets, and sends by AF_XDP
-    /// where the interface's first queue is free for that and frames are not longer than a page, by packet
-    /// sockets else: [`Transmit::way`] tells. It is for frames of up to `frame_bytes` with their checksums; its
-    /// times are those of `clock`.
+    /// A test port at `interface` of `namespace`. It receives with a packet socket ring. It sends
+    /// with AF_XDP if the interface's first queue is free and frames fit into a page, otherwise
+    /// with packet sockets; [`Transmit::way`] reports which. Frames have up to `frame_bytes` with
+    /// FCS; timestamps are those of `clock`.
     ///
     /// # Errors
-    /// There is no such interface there, or this process may not.
+    /// The interface does not exist there, or the process lacks the privilege.
     pub fn packet(
         namespace: &Namespace,
         interface: &str,
@@ -30,10 +30,10 @@ impl End {
         })
     }
 
-    /// The same end, which only sends: what comes is nobody's.
+    /// A test port like [`End::packet`] that only sends and ignores received frames.
     ///
     /// # Errors
-    /// There is no such interface there, or this process may not.
+    /// The interface does not exist there, or the process lacks the privilege.
     pub fn sending(
         namespace: &Namespace,
         interface: &str,
@@ -46,7 +46,7 @@ impl End {
     }
 }
 
-/// Sends by AF_XDP, if it can.
+/// Opens a sender with AF_XDP if possible, otherwise with packet sockets.
 fn sender(
     namespace: &Namespace,
     interface: &str,
@@ -62,7 +62,7 @@ fn sender(
     })
 }
 
-/// Nothing comes here.
+/// A receiver that receives nothing.
 struct Deaf;
 
 impl Receive for Deaf {

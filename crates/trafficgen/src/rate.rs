@@ -1,20 +1,21 @@
-//! How many frames a second, as a ratio of integers: nothing is rounded before it is a nanosecond.
+//! Frame rates as ratios of integers, without rounding before the nanosecond.
 
-/// What a frame takes of a line beside its bytes: preamble, delimiter and the gap before the next.
+/// The line overhead of a frame: preamble, start delimiter and interframe gap.
 pub const OVERHEAD_BYTES: u16 = 20;
 
-/// How fast.
+/// A frame rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rate {
     /// Frames a second.
     Frames(u64),
-    /// Bits a second of a line, with preambles and gaps: so 1 Gbit/s of frames of 64 bytes are
-    /// 1,488,095.24 a second. Where frames are of several sizes each takes its own time.
+    /// Bits a second of a line, with preambles and gaps: 1 Gbit/s of 64-byte frames are
+    /// 1,488,095.24 frames a second. In a mix of sizes, each frame takes its own time.
     Line(u64),
 }
 
 impl Rate {
-    /// How long a frame of this size has, as nanoseconds and a remainder of [`Rate::denominator`].
+    /// The time of a frame of this size, in nanoseconds and a remainder in units of
+    /// 1/[`Rate::denominator`].
     pub(super) fn gap(self, frame_bytes: u16) -> Gap {
         let numerator = match self {
             Self::Frames(_) => NANOS,
@@ -27,14 +28,14 @@ impl Rate {
         }
     }
 
-    /// What remainders are parts of. A rate of nothing is taken for one of one: the schedule then has
-    /// its second frame a second later.
+    /// The denominator of remainders. A rate of 0 is treated as 1: the second frame is due one
+    /// second after the first.
     pub(super) fn denominator(self) -> u64 {
         let (Self::Frames(value) | Self::Line(value)) = self;
         value.max(1)
     }
 
-    /// Frames a second, if frames have this mean size with their checksums.
+    /// Frames a second, for frames of this mean size with FCS.
     #[must_use]
     pub fn frames_per_second(self, mean_bytes: f64) -> f64 {
         match self {

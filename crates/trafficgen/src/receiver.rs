@@ -1,4 +1,4 @@
-//! The receiving side of all streams: which frame is which, and what of it is booked.
+//! The receive side of all streams: identifies frames by their signature and records them.
 
 use super::delays::Delays;
 use super::expected::{Expected, Look};
@@ -9,24 +9,24 @@ use super::shared::Shared;
 use super::template::BadTemplate;
 use super::{Arrival, Arrivals, EndNo, Signature, Stamps, Stream, Way};
 
-/// Strange frames of which the beginning is kept, and how much of it.
+/// The number of foreign frames with a recorded beginning, and its length in bytes.
 const SAMPLES: usize = 8;
 const SAMPLE_BYTES: usize = 128;
 
-/// The books of all streams and ends.
+/// The receive statistics of all streams and test ports.
 pub(super) struct Receiver<'a> {
     streams: Vec<Book<'a>>,
     ends: Vec<EndOutcome>,
 }
 
-/// The book of one stream.
+/// The receive statistics of one stream.
 pub(super) struct Book<'a> {
     shared: &'a Shared,
     to: EndNo,
     expected: Expected,
     keep: Keep,
     pub(super) kept: Vec<Kept>,
-    /// None before the first frame that counts.
+    /// `None` before the first counted frame.
     pub(super) sequence: Option<Sequence>,
     pub(super) delays: Delays,
     pub(super) misdirected: u64,
@@ -70,7 +70,7 @@ impl<'a> Receiver<'a> {
         })
     }
 
-    /// Books what has come at an end.
+    /// Records the frames received at a test port.
     #[inline]
     pub(super) fn handle_arrivals(&mut self, end: EndNo, arrivals: &Arrivals) {
         for arrival in arrivals.iter() {
@@ -82,7 +82,7 @@ impl<'a> Receiver<'a> {
         }
     }
 
-    /// Books a frame; says whether it was one that was sent.
+    /// Records a frame; returns true if this tester sent it.
     #[inline]
     fn book(&mut self, end: EndNo, arrival: Arrival<'_>, signature: Signature) -> bool {
         let Some(book) = self.streams.get_mut(usize::from(signature.stream)) else {
@@ -125,7 +125,7 @@ impl<'a> Receiver<'a> {
         true
     }
 
-    /// Counts a frame that nobody knows.
+    /// Counts a foreign frame.
     #[cold]
     fn keep(&mut self, end: EndNo, bytes: &[u8]) {
         let end = &mut self.ends[end.0];
@@ -136,7 +136,7 @@ impl<'a> Receiver<'a> {
         }
     }
 
-    /// Frames that have come of all streams, copies and all: whether something moves shows by it.
+    /// The frames received by all streams, duplicates included: a measure of activity.
     pub(super) fn seen(&self) -> u64 {
         let seen = |book: &Book<'_>| {
             let sequence = book.sequence.as_ref();
@@ -145,7 +145,8 @@ impl<'a> Receiver<'a> {
         self.streams.iter().map(seen).sum()
     }
 
-    /// Different frames that came where they should, the sum of their delays, and the longest.
+    /// The distinct frames received at their destination port, the sum of their delays and the
+    /// maximum.
     pub(super) fn so_far(&self) -> (u64, u64, u64) {
         let of = |book: &Book<'_>| {
             let received = book.sequence.as_ref().map_or(0, |one| one.received);
@@ -157,7 +158,7 @@ impl<'a> Receiver<'a> {
         })
     }
 
-    /// Whether all numbers below `sent` of each stream have come.
+    /// Returns true if all numbers below `sent` of each stream have arrived.
     pub(super) fn has_all(&self, sent: impl Iterator<Item = u64>) -> bool {
         self.streams.iter().zip(sent).all(|(book, sent)| {
             let sequence = book.sequence.as_ref();

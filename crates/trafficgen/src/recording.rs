@@ -1,4 +1,4 @@
-//! Frames of a capture file, to be sent again.
+//! Frames of a capture file, for replay.
 
 mod file;
 #[cfg(test)]
@@ -11,13 +11,14 @@ use std::sync::Arc;
 
 use super::template::{FCS, FRAME_BYTES};
 
-/// The longest file that is read, and the most frames: each is kept three times while it is sent.
+/// The longest accepted file, and the most frames: each exists three times in memory during
+/// transmission.
 const FILE_BYTES_MAX: u64 = 64 << 20;
 const FRAMES_MAX: usize = 200_000;
-/// The shortest frame: its Ethernet header.
+/// The shortest frame: an Ethernet header.
 const FRAME_MIN: usize = 14;
 
-/// Frames that were recorded, and when.
+/// Recorded frames with their timestamps.
 #[derive(Clone, Debug)]
 pub struct Recording {
     frames: Arc<[Recorded]>,
@@ -27,42 +28,42 @@ pub struct Recording {
 /// A frame of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Recorded {
-    /// Nanoseconds of whatever clock.
+    /// Nanoseconds of an arbitrary clock.
     at_ns: u64,
     bytes: Vec<u8>,
 }
 
-/// Why a file cannot be sent.
+/// The reason why a file cannot be replayed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadRecording {
-    /// It is neither pcap nor pcapng.
+    /// The format is neither pcap nor pcapng.
     #[error("it is no capture file of libpcap or Wireshark")]
     Unknown,
-    /// It is cut, or contradicts itself.
+    /// The file is truncated or inconsistent.
     #[error("it ends in the middle of something, or says what cannot be")]
     Broken,
-    /// Its frames are those of other links.
+    /// The link type is not Ethernet.
     #[error("its frames are not those of Ethernet")]
     NotEthernet,
-    /// A frame was not captured whole.
+    /// A frame was truncated at capture.
     #[error("its frames were cut short when they were captured")]
     Cut,
-    /// A frame is shorter than a header or longer than is offered.
+    /// A frame is shorter than an Ethernet header or longer than the largest frame.
     #[error("a frame has {0} bytes")]
     Length(usize),
-    /// There is nothing in it.
+    /// The file contains no frames.
     #[error("it has no frames")]
     Empty,
-    /// There is too much in it.
+    /// The file contains too many frames.
     #[error("it has more than {FRAMES_MAX} frames")]
     TooMany,
 }
 
 impl Recording {
-    /// Reads a file as libpcap or Wireshark writes it.
+    /// Reads a file in the format of libpcap or Wireshark.
     ///
     /// # Errors
-    /// It cannot be read, or is longer than 64 MiB, or see [`BadRecording`].
+    /// The file cannot be read or is longer than 64 MiB, or see [`BadRecording`].
     pub fn read(file: &Path) -> io::Result<Self> {
         let mut bytes = Vec::new();
         let file = File::open(file)?;
@@ -73,7 +74,7 @@ impl Recording {
         Self::parse(&bytes).map_err(io::Error::other)
     }
 
-    /// Finds the frames in a file's bytes.
+    /// Parses the bytes of a file.
     ///
     /// # Errors
     /// See [`BadRecording`].
@@ -91,8 +92,8 @@ impl Recording {
         }
     }
 
-    /// The same frames, to be sent byte for byte as they were recorded: nothing is known of those that
-    /// come.
+    /// The same frames without signatures, sent byte for byte as recorded. The receiver cannot
+    /// identify them.
     #[must_use]
     pub fn untouched(self) -> Self {
         Self {
@@ -101,24 +102,24 @@ impl Recording {
         }
     }
 
-    /// Whether the end of a frame's payload, where there is room, becomes its signature.
+    /// Returns true if a signature replaces the end of each payload that has space for it.
     pub(super) const fn is_signed(&self) -> bool {
         self.is_signed
     }
 
-    /// The longest frame, with its checksum.
+    /// The longest frame, with FCS.
     #[must_use]
     pub fn longest(&self) -> u16 {
         self.sizes().max().unwrap_or(0)
     }
 
-    /// How many frames there are.
+    /// The number of frames.
     #[must_use]
     pub fn frame_count(&self) -> u64 {
         self.frames.len() as u64
     }
 
-    /// The mean size of frames, with their checksums.
+    /// The mean frame size, with FCS.
     #[must_use]
     pub fn mean_bytes(&self) -> f64 {
         let total: f64 = self.sizes().map(f64::from).sum();
@@ -129,7 +130,7 @@ impl Recording {
         self.frames.iter().map(|frame| frame.bytes.as_slice())
     }
 
-    /// Sizes with checksums.
+    /// Frame sizes with FCS.
     pub(super) fn sizes(&self) -> impl Iterator<Item = u16> {
         let size = |frame: &Recorded| u16::try_from(frame.bytes.len()).map(|bytes| bytes + FCS);
         self.frames
@@ -137,8 +138,8 @@ impl Recording {
             .map(move |frame| size(frame).unwrap_or(u16::MAX))
     }
 
-    /// Nanoseconds from each frame to the next, none where clocks went back; from the last to the first
-    /// as much as on average.
+    /// The gap after each frame in nanoseconds, 0 if timestamps decrease; the gap after the last
+    /// frame is the mean.
     pub(super) fn gaps(&self) -> Vec<u64> {
         let pairs = self.frames.windows(2);
         let mut gaps: Vec<u64> = pairs

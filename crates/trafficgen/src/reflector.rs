@@ -1,7 +1,7 @@
-//! A far end that sends everything back: round trips through a device, measured at one end.
+//! A far end that reflects all frames, for round-trip measurements at one test port.
 //!
-//! By the thread that measures ([`End::reflected`]), which takes turns, or by one of its own
-//! ([`Reflector`]), which leaves the measuring end alone.
+//! It runs either in the measuring thread ([`End::reflected`]), which alternates, or in its own
+//! thread ([`Reflector`]), which leaves the measuring thread alone.
 
 use std::io;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use super::template::Reflection;
 use super::{Arrivals, End, Receive, Stamps};
 
 impl End {
-    /// This end, with everything that comes to `far` sent back there whenever this one is looked at.
+    /// This test port, which at each receive call also reflects the frames that arrived at `far`.
     #[must_use]
     pub fn reflected(self, far: Self, reflection: Reflection) -> Self {
         Self {
@@ -28,7 +28,7 @@ impl End {
     }
 }
 
-/// An end whose other side sends back.
+/// The receiver of a test port with a reflector at its far end.
 struct Reflected {
     near: Box<dyn Receive>,
     mirror: Mirror,
@@ -50,21 +50,21 @@ impl Receive for Reflected {
     }
 }
 
-/// Sends back what comes.
+/// Reflects frames.
 struct Mirror {
     far: End,
     reflection: Reflection,
     arrivals: Arrivals,
-    /// What has come and is not sent yet.
+    /// Frames received but not yet sent.
     frames: Vec<Vec<u8>>,
     waiting: usize,
-    /// What was given up, for want of room.
+    /// Frames dropped because the interface accepted none.
     dropped: u64,
 }
 
-/// Frames that are sent back together.
+/// The most frames reflected together.
 const BURST: usize = 64;
-/// How often a frame that finds no room is tried again.
+/// The number of attempts before a frame is dropped.
 const TRIES: u32 = 1_000;
 
 impl Mirror {
@@ -79,7 +79,7 @@ impl Mirror {
         }
     }
 
-    /// Sends back what has come, and returns how many frames that were.
+    /// Reflects the received frames and returns their number.
     fn turn(&mut self) -> io::Result<usize> {
         self.arrivals.clear();
         self.far.receive.receive(&mut self.arrivals)?;
@@ -114,7 +114,7 @@ impl Mirror {
     }
 }
 
-/// Swaps the addresses of a frame. Checksums stay right: they are sums.
+/// Swaps the addresses of a frame. Checksums stay correct, because sums are commutative.
 fn reflect(frame: &mut [u8], reflection: Reflection) {
     let place = outermost_ip(frame);
     if let Some((destination, source)) = frame
@@ -136,7 +136,8 @@ fn reflect(frame: &mut [u8], reflection: Reflection) {
     }
 }
 
-/// A far end that sends everything back, on a thread of its own that never sleeps. Dropping it ends it.
+/// A far end that reflects all frames, in its own busy-polling thread. Dropping it stops the
+/// thread.
 pub struct Reflector {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<io::Result<End>>>,
@@ -148,14 +149,14 @@ struct Shared {
     dropped: AtomicU64,
 }
 
-/// Turns between two looks at what was dropped.
+/// Rounds between two readings of the drop counters.
 const TURNS: u32 = 1 << 16;
 
 impl Reflector {
-    /// Begins to send back what comes to `far`, on this core.
+    /// Starts the reflection of frames that arrive at `far`, on this core.
     ///
     /// # Errors
-    /// There is no room for a thread.
+    /// The thread cannot be created.
     pub fn start(far: End, reflection: Reflection, core: usize) -> io::Result<Self> {
         let shared = Arc::new(Shared {
             stop: AtomicBool::new(false),
@@ -176,23 +177,23 @@ impl Reflector {
         })
     }
 
-    /// How many frames it has sent back.
+    /// The number of reflected frames.
     #[must_use]
     pub fn reflected(&self) -> u64 {
         self.shared.reflected.load(Ordering::Relaxed)
     }
 
-    /// Whether it has ended by itself: [`Reflector::stop`] says why.
+    /// Returns true if the thread has ended on its own; [`Reflector::stop`] returns the reason.
     #[must_use]
     pub fn has_ended(&self) -> bool {
         self.thread.as_ref().is_none_or(JoinHandle::is_finished)
     }
 
-    /// Ends it, and returns its end, how many frames it has sent back, and how many it has dropped: with any
-    /// of these, what was measured is void.
+    /// Stops the thread. Returns its test port, the number of reflected frames and the number of
+    /// drops; any drop makes the measurement void.
     ///
     /// # Errors
-    /// The end had failed.
+    /// The test port failed.
     pub fn stop(mut self) -> io::Result<(End, u64, u64)> {
         self.shared.stop.store(true, Ordering::Relaxed);
         let gone = || io::Error::other("the reflector has ended");
@@ -207,7 +208,7 @@ impl Drop for Reflector {
     fn drop(&mut self) {
         self.shared.stop.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
-            // Why it ended is told to who stops it.
+            // `Reflector::stop` reports the error; here it has no receiver.
             let _ = thread.join();
         }
     }
@@ -294,7 +295,7 @@ mod tests {
                 let stream = round_trip(&template, reflection);
                 let counts = (stream.received, stream.lost, stream.changed, stream.damaged);
                 assert_eq!(counts, (2_000, 0, 0, 0), "{template:?} {reflection:?}");
-                // The far end is looked at once a round of the one thread.
+                // The single thread serves the far end once a round.
                 let delay = stream.delay_from_sent.value_at_quantile(0.5);
                 assert!((18_000..19_000).contains(&delay), "{delay}");
             }

@@ -1,57 +1,59 @@
-//! Which numbers of a stream have come: each once, some twice, some late, some never.
+//! The sequence numbers of a stream: received, duplicate, reordered, late, lost.
 //!
-//! A window of bits slides over the numbers, so memory is bounded whatever comes in. What slides out of
-//! it unset is lost.
+//! A sliding window of bits records the received numbers, so memory is bounded for any input. Bits
+//! that leave the window unset count as lost.
 
 use hdrhistogram::Histogram;
 
-/// Numbers that are kept: a quarter of a second of a million frames a second.
+/// The window in numbers: 0.26 s at a million frames a second.
 pub(super) const WINDOW: u64 = 1 << 18;
-/// Steps of the highest number that are kept, to tell how far a late frame is behind.
+/// The retained advances of the highest number, from which the reordering extent is computed.
 const STEPS: usize = 4096;
 
-/// What a frame turned out to be.
+/// The classification of a received frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Seen {
-    /// The first of its number.
+    /// The first frame of this number.
     First,
-    /// The number has come before.
+    /// A duplicate.
     Again,
-    /// The number is so old that nothing is known of it any more; it counts as lost.
+    /// A number before the window; it counts as lost.
     TooLate,
 }
 
-/// The book of one stream's numbers, from a first one on.
+/// The sequence statistics of one stream, from a first number on.
 #[derive(Debug)]
 pub(super) struct Sequence {
     bits: Box<[u64]>,
     first: u64,
-    /// Below are the numbers that are settled; a multiple of 64.
+    /// The start of the window, a multiple of 64; lower numbers are settled.
     base: u64,
-    /// Behind the highest number that has come.
+    /// The number after the highest received one.
     next: u64,
     pub(super) received: u64,
     pub(super) duplicates: u64,
     pub(super) reordered: u64,
     pub(super) too_late: u64,
-    /// RFC 4737, 4.2.2: how many frames came between a late one and the earliest that overtook it.
+    /// The reordering extent (RFC 4737, 4.2.2): frames received between a late frame and the
+    /// earliest one that overtook it.
     pub(super) extent: Histogram<u64>,
-    /// How many in a row were lost (RFC 3357), settled so far.
+    /// The lengths of settled runs of losses (RFC 3357).
     pub(super) runs: Histogram<u64>,
     run: u64,
-    /// The highest number that was lost, settled so far.
+    /// The highest settled lost number.
     pub(super) last_lost: Option<u64>,
-    /// The last steps of the highest number: to which, and by which frame that came.
+    /// The last advances of the highest number: the number, and the count of frames received
+    /// before.
     steps: Box<[(u64, u64)]>,
     taken: usize,
 }
 
 impl Sequence {
-    /// A book that begins with this number.
+    /// Statistics that begin with this number.
     pub(super) fn new(first: u64) -> Self {
         let mut bits = vec![0; usize::try_from(WINDOW / 64).expect("it is small")];
         let base = first & !63;
-        // What is before the first number is no loss.
+        // Numbers before the first do not count as lost.
         bits[place(base)] = (1 << (first - base)) - 1;
         Self {
             bits: bits.into_boxed_slice(),
@@ -71,12 +73,12 @@ impl Sequence {
         }
     }
 
-    /// The number that the book begins with.
+    /// The first number.
     pub(super) const fn first(&self) -> u64 {
         self.first
     }
 
-    /// Books a frame that has come, of a number that is not below the first.
+    /// Records a received frame. Its number must not be below the first.
     #[inline]
     pub(super) fn book(&mut self, number: u64) -> Seen {
         if number < self.base {
@@ -105,8 +107,8 @@ impl Sequence {
         Seen::First
     }
 
-    /// How many frames have come since the first that has a higher number than this one. One that is
-    /// further behind than steps are kept is as far behind as the oldest.
+    /// The number of frames received since the first one with a higher number. If that is older
+    /// than the retained advances, the oldest of these counts.
     fn extent_of(&self, number: u64) -> u64 {
         let kept = self.taken.min(STEPS);
         let oldest = self.taken - kept;
@@ -152,8 +154,8 @@ impl Sequence {
         }
     }
 
-    /// Settles all numbers, of which `end` is the first that was never sent, and returns how many of
-    /// them have not come.
+    /// Settles all numbers below `end`, the first number that was never sent, and returns the
+    /// number of losses.
     pub(super) fn finish(&mut self, end: u64) -> u64 {
         self.settle(end & !63);
         let rest = end.saturating_sub(self.base);
@@ -169,12 +171,12 @@ impl Sequence {
     }
 }
 
-/// Where the word of a number is.
+/// The index of a number's word.
 const fn place(number: u64) -> usize {
     (number / 64 % (WINDOW / 64)) as usize
 }
 
-/// Of numbers of frames.
+/// A histogram of frame counts.
 fn counts() -> Histogram<u64> {
     Histogram::new_with_max(1 << 32, 3).expect("the bounds are good")
 }
@@ -246,7 +248,7 @@ mod tests {
 
     #[test]
     fn late_frames_have_the_extent_of_the_rfc() {
-        // RFC 4737, 7.2 has 1 2 3 4 7 5 6 8: 5 is one behind, 6 is two behind.
+        // RFC 4737, 7.2: in 1 2 3 4 7 5 6 8, the extent of 5 is 1 and that of 6 is 2.
         let sequence = booked(1, [1, 2, 3, 4, 7, 5, 6, 8]);
         assert_eq!(sequence.reordered, 2);
         let extents = [sequence.extent.min(), sequence.extent.max()];

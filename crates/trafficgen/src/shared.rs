@@ -1,22 +1,22 @@
-//! What the sender of a stream tells its receiver, on the same thread or another.
+//! State that the sender of a stream shares with its receiver, in the same thread or another.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use super::sequence::WINDOW;
 
-/// A stream, as far as both ends must know it. A frame is on its way only after what is to be known of it
-/// is written here; the device, or the kernel, stands between.
+/// The shared state of a stream. The sender writes it before it sends the frame. The path through
+/// the kernel and the device orders the write before the receiver's read.
 #[derive(Debug)]
 pub(super) struct Shared {
-    /// Behind the last number that was sent.
+    /// The number after the last sent one.
     next: AtomicU64,
-    /// The first number behind the warm-up.
+    /// The first number after the warm-up.
     first: AtomicU64,
-    /// By how many nanoseconds each frame was sent later than it was due, by its number.
+    /// The lateness of each frame's transmission in nanoseconds, by its number.
     lateness: Box<[AtomicU32]>,
 }
 
-/// There is no first number yet.
+/// The value of `first` during the warm-up.
 const NOT_YET: u64 = u64::MAX;
 
 impl Shared {
@@ -28,36 +28,37 @@ impl Shared {
         }
     }
 
-    /// From this number on frames count.
+    /// Sets the first counted number.
     pub(super) fn begin(&self, number: u64) {
         self.first.store(number, Ordering::Release);
     }
 
-    /// The number from which on frames count, if that has been reached.
+    /// The first counted number, if the warm-up has ended.
     pub(super) fn first(&self) -> Option<u64> {
         let first = self.first.load(Ordering::Acquire);
         (first != NOT_YET).then_some(first)
     }
 
-    /// Notes how late a frame is, which is about to be sent.
+    /// Stores the lateness of a frame before it is sent.
     #[inline]
     pub(super) fn note(&self, number: u64, lateness_ns: u64) {
         let lateness = u32::try_from(lateness_ns).unwrap_or(u32::MAX);
         self.lateness[place(number)].store(lateness, Ordering::Relaxed);
     }
 
-    /// How late a frame was sent; of one that is older than the window, another was.
+    /// The lateness of a frame. For a number before the window, the result belongs to another
+    /// frame.
     #[inline]
     pub(super) fn lateness_ns(&self, number: u64) -> u64 {
         u64::from(self.lateness[place(number)].load(Ordering::Relaxed))
     }
 
-    /// All numbers below `next` may be on their way.
+    /// Publishes that all numbers below `next` may have been sent.
     pub(super) fn publish(&self, next: u64) {
         self.next.store(next, Ordering::Release);
     }
 
-    /// The number of a frame, of which the lower 32 bits are known; none if no such frame was sent.
+    /// Extends the lower 32 bits of a number; `None` if no such frame was sent.
     #[inline]
     pub(super) fn number(&self, sequence: u32) -> Option<u64> {
         let last = self.next.load(Ordering::Acquire).checked_sub(1)?;

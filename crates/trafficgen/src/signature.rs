@@ -1,35 +1,36 @@
-//! What each frame carries: twelve bytes at the end of its payload, which is the end of the IP packet.
+//! The signature of each frame: twelve bytes at the end of its payload, which is the end of the IP
+//! packet.
 //!
-//! So few because the shortest frame with a tag has no more room: 64 bytes with its checksum, of which
-//! an IPv4/UDP header and a tag leave 14.
+//! It is this short because the shortest tagged frame has no more space: 64 bytes with FCS, of
+//! which the IPv4/UDP headers and a tag leave 14.
 //!
 //! ```text
 //!  0       2               6                       12
 //!  | magic | sequence      | time                   |     all of them big-endian
 //! ```
 
-/// What is exclusive-ored with the stream's number.
+/// A constant that is exclusive-ored with the stream's number.
 const MAGIC: u16 = 0x9e4d;
 
-/// The bits of time that are sent: nanoseconds come round after 78 hours.
+/// The transmitted bits of the time: nanoseconds wrap after 78 hours.
 const TIME: u64 = (1 << 48) - 1;
 
-/// What a frame says of itself.
+/// The content of a signature.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Signature {
     /// The stream's number within its measurement.
     pub stream: u8,
     /// The lower 32 bits of the frame's number within its stream, from zero.
     pub sequence: u32,
-    /// When it was sent: the lower 48 bits of nanoseconds of the sender's clock.
+    /// The send timestamp: the lower 48 bits of nanoseconds of the sender's clock.
     pub time_ns: u64,
 }
 
 impl Signature {
-    /// Its length in bytes.
+    /// The length in bytes.
     pub const LEN: usize = 12;
 
-    /// The end of a payload, as words of which the highest byte comes first.
+    /// The encoding as big-endian words.
     #[must_use]
     #[inline]
     pub(super) fn to_words(self) -> [u32; 3] {
@@ -43,7 +44,7 @@ impl Signature {
         ]
     }
 
-    /// Reads the last bytes of a payload; none if they are no signature.
+    /// Parses the last bytes of a payload; `None` if they are not a signature.
     #[must_use]
     pub fn from_bytes(bytes: &[u8; Self::LEN]) -> Option<Self> {
         let [m0, m1, s0, s1, s2, s3, time @ ..] = *bytes;
@@ -56,7 +57,7 @@ impl Signature {
         })
     }
 
-    /// The signature of a frame, under whatever headers stand before its IP packet.
+    /// The signature of a frame, independent of the headers before its IP packet.
     #[must_use]
     pub fn of(frame: &[u8]) -> Option<Self> {
         let end = super::layers::outermost_ip(frame)?.end;
@@ -64,8 +65,8 @@ impl Signature {
         Self::from_bytes(bytes)
     }
 
-    /// How long before `at_ns` it was sent; none if that is not before it, which clocks that
-    /// are not the same make possible.
+    /// The delay from the send timestamp to `at_ns`; `None` if it is negative, which unsynchronized
+    /// clocks make possible.
     #[must_use]
     pub const fn age_ns(self, at_ns: u64) -> Option<u64> {
         let age = at_ns.wrapping_sub(self.time_ns) & TIME;

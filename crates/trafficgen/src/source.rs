@@ -1,29 +1,29 @@
-//! Where the frames of a stream come from: templates, or a recording.
+//! The source of a stream's frames: templates or a recording.
 
 use super::template::{BadTemplate, Pattern};
 use super::{Mix, Pace, Recording, Schedule, Template};
 
-/// Frames that come again and again in the same order.
+/// Frames that repeat in a fixed order.
 #[derive(Clone, Debug)]
 pub enum Source {
-    /// Made after templates.
+    /// Frames built from templates.
     Mix(Mix),
-    /// Read from a file.
+    /// Frames read from a file.
     Recording(Recording),
 }
 
-/// Frames as they are sent but for what changes.
+/// Prebuilt frames, complete except for the fields that change.
 #[derive(Debug)]
 pub(super) struct Prepared {
     pub(super) patterns: Vec<Pattern>,
-    /// Their sizes with their checksums.
+    /// The frame sizes with FCS.
     pub(super) sizes: Vec<u16>,
-    /// Of each frame of a round the number of its pattern.
+    /// The pattern's index for each frame of a round.
     pub(super) round: Vec<usize>,
 }
 
 impl Source {
-    /// The mean size of frames, with their checksums.
+    /// The mean frame size, with FCS.
     #[must_use]
     pub fn mean_bytes(&self) -> f64 {
         match self {
@@ -58,8 +58,8 @@ impl Source {
         }
     }
 
-    /// When frames are due. A mix has no pace of its own: one that is asked for it goes flat out, which
-    /// a request is refused for.
+    /// The schedule of the frames. A mix has no recorded gaps, and `measure` refuses
+    /// `Pace::Recorded` for it; here it is unpaced.
     pub(super) fn schedule(&self, pace: Pace, frames: &Prepared) -> Schedule {
         let sizes = frames
             .round

@@ -1,30 +1,30 @@
-//! What is offered: which frames, when, from which end, to which.
+//! Streams: frames, their schedule, and the test ports between which they travel.
 
 use std::ops::Range;
 
 use super::{Mix, Pace, Source};
 
-/// An end of the device, by its number in the list that is given to a measurement.
+/// A test port, by its index in the list of the measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct EndNo(pub usize);
 
-/// Frames of one description that take one way.
+/// Frames of one description between two test ports.
 #[derive(Clone, Debug)]
 pub struct Stream {
-    /// The frames.
+    /// The source of the frames.
     pub source: Source,
-    /// When they are sent.
+    /// The distribution of the gaps.
     pub pace: Pace,
-    /// Where they go in.
+    /// The port that sends.
     pub from: EndNo,
-    /// Where they should come out. The same end, where something beyond reflects them.
+    /// The port that should receive. It is the same port if the far end reflects frames.
     pub to: EndNo,
-    /// What they should look like there.
+    /// The expected frames at the receiving port.
     pub expectation: Expectation,
 }
 
 impl Stream {
-    /// Frames that should come out as they went in.
+    /// A stream of frames that should arrive unmodified.
     #[must_use]
     pub fn new(source: impl Into<Source>, pace: Pace, from: EndNo, to: EndNo) -> Self {
         Self {
@@ -37,26 +37,26 @@ impl Stream {
     }
 }
 
-/// What frames should look like where they come out.
+/// The expected frames at the receiving port.
 #[derive(Clone, Debug, Default)]
 pub struct Expectation {
-    /// Made after these templates, which a device's rules turn those of the stream into, part by part; as
-    /// they were sent if there are none. Flows count as they do in the stream.
+    /// The templates that the device's rules rewrite the stream's templates to, part by part;
+    /// unmodified frames if `None`. Flow numbers are those of the stream.
     pub rewritten: Option<Mix>,
-    /// Bytes of the header that may be anything.
+    /// Ranges of header bytes that are not compared.
     pub ignored: Vec<Range<usize>>,
-    /// How closely each frame is looked at.
+    /// The depth of verification.
     pub verification: Verification,
 }
 
-/// How closely each frame is looked at.
+/// The depth of verification of each frame.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Verification {
-    /// Its headers are compared, and all checksums are verified over all of its bytes.
+    /// Compares the headers, and verifies all checksums over all bytes.
     #[default]
     Whole,
-    /// Its headers are compared.
+    /// Compares the headers.
     Headers,
-    /// Its signature is enough.
+    /// Checks the signature only.
     Signature,
 }

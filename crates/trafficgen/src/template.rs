@@ -1,7 +1,8 @@
-//! What frames look like: sizes, protocols, encapsulations, addresses, and how many flows they belong to.
+//! Templates: the size, protocol, encapsulation, addresses and flows of generated frames.
 //!
-//! A [`Template`] is a description. A pattern is what is made of it once, so that each frame costs
-//! little more than a copy of what changes: the flow's fields, the signature, the checksum.
+//! A [`Template`] is a description. A pattern is prebuilt from it once, so that each frame costs
+//! little more than a copy of the fields that change: the flow's fields, the signature, the
+//! checksum.
 
 mod build;
 mod flows;
@@ -20,181 +21,181 @@ pub use numbered::{NUMBER, Numbered};
 pub(super) use pattern::{Pattern, Stamp};
 pub use reflected::Reflection;
 
-/// The checksum at the end of a frame (FCS), which interfaces add and packet sockets never see. Sizes
-/// of frames count it, as RFC 2544 does.
+/// The length of the frame check sequence (FCS), which interfaces add and packet sockets never see.
+/// Frame sizes include it, as in RFC 2544.
 pub const FCS: u16 = 4;
-/// The shortest frame of Ethernet, and the longest that is offered.
+/// The shortest Ethernet frame, and the longest supported one.
 pub const FRAME_BYTES: std::ops::RangeInclusive<u16> = 64..=9_000;
-/// The most flows.
+/// The most flows of a template.
 pub const FLOWS_MAX: u32 = 1_000_000;
 
-/// A frame to be sent many times.
+/// A description of frames.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Template {
-    /// Its size with its checksum.
+    /// The size with FCS.
     pub frame_bytes: u16,
-    /// What it carries.
+    /// The innermost protocol.
     pub protocol: Protocol,
-    /// What stands before that.
+    /// The headers before or around it.
     pub encapsulation: Encapsulation,
-    /// Who sends it.
+    /// The source addresses.
     pub source: Party,
-    /// Whom it is for.
+    /// The destination addresses.
     pub destination: Party,
-    /// Its class (RFC 2474), six bits.
+    /// The differentiated services codepoint (RFC 2474), six bits.
     pub dscp: u8,
-    /// How many routers it may pass.
+    /// The IPv4 time to live or IPv6 hop limit.
     pub ttl: u8,
-    /// Whether UDP over IPv4 has a checksum.
+    /// The UDP checksum over IPv4.
     pub udp_checksum: UdpChecksum,
-    /// Which flows its frames belong to.
+    /// The flows of the frames.
     pub flows: Flows,
 }
 
-/// The innermost protocols.
+/// The innermost protocol of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Protocol {
     /// UDP over IPv4.
     Udp,
     /// UDP over IPv6.
     Udp6,
-    /// TCP over IPv4: segments of a connection that nobody has.
+    /// TCP over IPv4: segments without an established connection.
     Tcp,
     /// ICMP over IPv4: echo requests.
     Icmp,
 }
 
-/// An address in each layer.
+/// Addresses of each layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Party {
-    /// Of Ethernet.
+    /// The Ethernet address.
     pub mac: [u8; 6],
-    /// Of IPv4.
+    /// The IPv4 address.
     pub ipv4: Ipv4Addr,
-    /// Of IPv6.
+    /// The IPv6 address.
     pub ipv6: Ipv6Addr,
-    /// Of UDP or TCP.
+    /// The UDP or TCP port.
     pub port: u16,
 }
 
-/// What stands before the packet, or around its frame.
+/// The headers before the IP packet, or around the frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Encapsulation {
     /// Nothing.
     Plain,
-    /// A tag of IEEE 802.1Q.
+    /// An IEEE 802.1Q tag.
     Vlan(Tag),
     /// Two tags, the outer one of IEEE 802.1ad.
     QinQ {
-        /// Of the service's provider.
+        /// The service tag.
         outer: Tag,
-        /// Of the customer.
+        /// The customer tag.
         inner: Tag,
     },
-    /// A label (RFC 3032), the last of its stack.
+    /// One MPLS label (RFC 3032), at the bottom of the stack.
     Mpls(Label),
-    /// The whole frame in UDP (RFC 7348).
+    /// VXLAN: the frame in UDP (RFC 7348).
     Vxlan(Tunnel),
-    /// The whole frame in GRE (RFC 2784).
+    /// GRE: the frame in IPv4 (RFC 2784).
     Gre(Tunnel),
-    /// The whole frame in UDP (RFC 8926), without options.
+    /// Geneve: the frame in UDP (RFC 8926), without options.
     Geneve(Tunnel),
 }
 
 /// A VLAN tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tag {
-    /// Twelve bits: which network.
+    /// The VLAN identifier, 12 bits.
     pub vid: u16,
-    /// Three bits: how urgent.
+    /// The priority code point, three bits.
     pub pcp: u8,
 }
 
 /// An MPLS label.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Label {
-    /// Twenty bits.
+    /// The label, 20 bits.
     pub value: u32,
-    /// Three bits: how urgent.
+    /// The traffic class, three bits.
     pub class: u8,
-    /// How many routers it may pass.
+    /// The time to live.
     pub ttl: u8,
 }
 
-/// The ends of a tunnel; their ports are the tunnel's own.
+/// The endpoints of a tunnel. The UDP ports are those of the tunnel protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tunnel {
-    /// Who sends.
+    /// The source endpoint.
     pub source: Party,
-    /// Who receives.
+    /// The destination endpoint.
     pub destination: Party,
-    /// 24 bits: which network. GRE has no place for it.
+    /// The virtual network identifier, 24 bits. GRE does not carry it.
     pub vni: u32,
 }
 
-/// Whether there is a checksum where the protocol may do without (RFC 768).
+/// The presence of a UDP checksum, which is optional over IPv4 (RFC 768).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UdpChecksum {
-    /// There is, as nearly everywhere.
+    /// Present, the usual case.
     Computed,
-    /// The field is zero. IPv4 only.
+    /// Absent: the field is zero. IPv4 only.
     Absent,
 }
 
-/// Why there can be no such frame.
+/// The reason why a template is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadTemplate {
-    /// Headers and the signature need more, or nobody takes as much.
+    /// The size is smaller than headers and signature, or larger than the largest frame.
     #[error("such a frame has {least} to {most} bytes with its checksum, not {asked}")]
     Size {
-        /// What was asked for.
+        /// The requested size.
         asked: u16,
-        /// The smallest possible.
+        /// The smallest possible size.
         least: u16,
-        /// The largest possible.
+        /// The largest possible size.
         most: u16,
     },
     /// A number does not fit into its field.
     #[error("{field} is {limit} at most, not {asked}")]
     TooLarge {
-        /// Which one.
+        /// The field.
         field: &'static str,
-        /// What was asked for.
+        /// The requested value.
         asked: u32,
-        /// The most.
+        /// The largest value.
         limit: u32,
     },
-    /// A flow more than nothing must differ in something.
+    /// More than one flow needs a field that differs.
     #[error("{count} flows must differ in one field at least")]
     NoField {
-        /// How many flows were asked for.
+        /// The requested number of flows.
         count: u32,
     },
-    /// The fields that flows are to differ in have too few values.
+    /// The fields that distinguish flows have too few values.
     #[error("{count} flows want {bits} bits of each field, and {field:?} has {room}")]
     TooManyFlows {
-        /// How many flows were asked for.
+        /// The requested number of flows.
         count: u32,
-        /// Bits that fall to a field.
+        /// The bits needed of each field.
         bits: u32,
-        /// The field that has fewer.
+        /// The field with fewer bits.
         field: FlowField,
-        /// What it has.
+        /// The bits that it has.
         room: u32,
     },
     /// ICMP has no ports.
     #[error("flows of ICMP cannot differ in {0:?}")]
     NoPorts(FlowField),
-    /// UDP over IPv6 must have a checksum (RFC 8200, section 8.1).
+    /// UDP over IPv6 requires a checksum (RFC 8200, section 8.1).
     #[error("UDP over IPv6 cannot do without its checksum")]
     NoChecksum,
-    /// A mix of nothing.
+    /// A mix is empty, or one of its templates has no frames.
     #[error("a mix has one template at least, and none of them no frames")]
     EmptyMix,
 }
 
 impl Template {
-    /// A frame of UDP over IPv4, of this size, of one flow, between stations that belong to nobody.
+    /// A UDP/IPv4 frame of this size, of one flow, between unused stations.
     #[must_use]
     pub fn udp(frame_bytes: u16) -> Self {
         Self {
@@ -210,7 +211,7 @@ impl Template {
         }
     }
 
-    /// The smallest frame of this kind, with its checksum.
+    /// The smallest frame of this description, with FCS.
     #[must_use]
     pub fn least_bytes(&self) -> u16 {
         let payload = super::Signature::LEN;
@@ -219,23 +220,23 @@ impl Template {
         bytes.max(*FRAME_BYTES.start())
     }
 
-    /// Looks whether there can be such a frame, and makes what it takes to send many.
+    /// Validates the template and prebuilds the pattern for transmission.
     pub(super) fn pattern(&self) -> Result<Pattern, BadTemplate> {
         self.check()?;
         Ok(Pattern::new(self))
     }
 
-    /// Its bytes without its checksum (FCS) and without a signature, its payload filled. That of UDP, TCP or
-    /// ICMP is zero: for UDP over IPv4, "none" (RFC 768).
+    /// The bytes without FCS and signature, with a filled payload. The checksum of UDP, TCP or ICMP
+    /// is zero, which for UDP over IPv4 means "none" (RFC 768).
     pub fn unsummed(&self) -> Vec<u8> {
         let (bytes, _) = build::frame(self);
         bytes
     }
 
-    /// Whether there can be such a frame.
+    /// Validates the template.
     ///
     /// # Errors
-    /// Why not.
+    /// The reason why it is invalid.
     pub fn check(&self) -> Result<(), BadTemplate> {
         let (least, most) = (self.least_bytes(), *FRAME_BYTES.end());
         if !(least..=most).contains(&self.frame_bytes) {
@@ -255,8 +256,9 @@ impl Template {
 }
 
 impl Party {
-    /// A station by its number: of a locally administered address, of the network for benchmarks
-    /// (198.18.0.0/15 of RFC 2544, 2001:2::/48 of RFC 5180), and of a port that nothing else has.
+    /// The addresses of a station, by number: a locally administered MAC address, addresses of the
+    /// benchmarking networks (198.18.0.0/15 of RFC 2544, 2001:2::/48 of RFC 5180), and an otherwise
+    /// unused port.
     #[must_use]
     pub const fn numbered(number: u8) -> Self {
         Self {

@@ -1,10 +1,10 @@
-//! What an instrument asks for the time: the machine's clock, or in tests one that is simulated.
+//! The tester's source of time: the machine's clock, or a simulated one in tests.
 
 use testbed::Clock;
 
-/// A clock, read in hot loops.
+/// A clock for hot loops.
 pub trait Time: Sync {
-    /// Nanoseconds since some start, never fewer than before.
+    /// Nanoseconds since an arbitrary start; never decreases.
     fn now_ns(&self) -> u64;
 }
 

@@ -2,11 +2,11 @@
 
 use hdrhistogram::Histogram;
 
-/// By how many nanoseconds more than the least so large a share of frames are delayed at most:
-/// RFC 8219 takes 0.999.
+/// The delay at a quantile less the minimum delay, in nanoseconds. RFC 8219 uses the quantile
+/// 0.999.
 #[must_use]
 pub fn pdv_ns(delays: &Histogram<u64>, quantile: f64) -> u64 {
-    // Both as the lower bound of what a histogram takes for the same.
+    // Both values are the lower bounds of their histogram buckets.
     let value = delays.lowest_equivalent(delays.value_at_quantile(quantile));
     value.saturating_sub(delays.min())
 }

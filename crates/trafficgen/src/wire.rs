@@ -1,41 +1,41 @@
-//! An end of the device: where frames go in, and where they come out.
+//! A test port: sends frames into the device and receives its frames.
 
 use std::io;
 
 use super::Arrivals;
 
-/// Where frames go in. Nothing waits.
+/// The sending half of a test port. It never blocks.
 pub trait Transmit: Send {
-    /// Sends from the front of `frames` and says how many were taken: none where there is no room now. It
-    /// is done with all that it took before it returns.
+    /// Sends from the front of `frames` and returns the number accepted: 0 if there is no space
+    /// now. Accepted frames are no longer referenced after the return.
     ///
     /// # Errors
-    /// The interface is gone or down, or refuses such a frame.
+    /// The interface has disappeared, is down, or rejects the frame.
     fn send(&mut self, frames: &[&[u8]]) -> io::Result<usize>;
 
-    /// How many frames were taken since this was last asked and could not be sent. A measurement with
-    /// any of these is void.
+    /// Returns and resets the number of frames that were accepted and could not be sent. Any such
+    /// frame makes the measurement void.
     fn take_drops(&mut self) -> u64 {
         0
     }
 
-    /// By which way they go.
+    /// The send method.
     fn way(&self) -> Way;
 }
 
-/// By which way frames are sent.
+/// The method by which frames are sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
-    /// Packet sockets, by sendmmsg(2).
+    /// Packet sockets, with sendmmsg(2).
     Packet,
-    /// An AF_XDP socket, by copies.
+    /// An AF_XDP socket in copy mode.
     Xdp,
     /// Memory, in a test.
     Memory,
 }
 
 impl Way {
-    /// What it is, as records and people are told.
+    /// The name in records and messages.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -46,44 +46,44 @@ impl Way {
     }
 }
 
-/// Where frames come out. Nothing waits.
+/// The receiving half of a test port. It never blocks.
 pub trait Receive: Send {
-    /// Adds what has come to `arrivals`, as far as there is room.
+    /// Adds received frames to `arrivals`, up to its capacity.
     ///
     /// # Errors
-    /// The interface is gone or down.
+    /// The interface has disappeared or is down.
     fn receive(&mut self, arrivals: &mut Arrivals) -> io::Result<()>;
 
-    /// How many frames the tester itself has lost here since this was last asked: they came, and it
-    /// was too slow. A measurement with any of these is void.
+    /// Returns and resets the number of frames that arrived and that the tester lost because it was
+    /// too slow. Any such frame makes the measurement void.
     ///
     /// # Errors
-    /// The interface is gone.
+    /// The interface has disappeared.
     fn take_drops(&mut self) -> io::Result<u64> {
         Ok(0)
     }
 
-    /// By which clock arrivals are stamped, and how far it was off at most.
+    /// The source of receive timestamps, and their largest error.
     fn stamps(&self) -> Stamps;
 }
 
-/// Where the time of an arrival comes from.
+/// The source of receive timestamps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stamps {
-    /// The kernel took it when the frame came to the interface. Its clock is another, and was set
-    /// against ours again and again.
+    /// The kernel, when the frame arrived at the interface. Its clock differs from the tester's and
+    /// is aligned with it repeatedly.
     Kernel {
-        /// The largest step between two settings, beyond what the clocks drift.
+        /// The largest step between two alignments beyond the clocks' drift.
         step_ns_max: u64,
     },
-    /// The program took it when it looked: later by how long it had not looked.
+    /// The program, when it polled: late by up to a polling interval.
     Program,
-    /// The test's own.
+    /// The test's own clock.
     Simulated,
 }
 
 impl Stamps {
-    /// Where they come from, as records and people are told.
+    /// The name in records and messages.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -94,10 +94,10 @@ impl Stamps {
     }
 }
 
-/// An end of the device.
+/// A test port.
 pub struct End {
-    /// Where frames go in.
+    /// The sending half.
     pub transmit: Box<dyn Transmit>,
-    /// Where frames come out.
+    /// The receiving half.
     pub receive: Box<dyn Receive>,
 }

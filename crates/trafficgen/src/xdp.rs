@@ -1,5 +1,5 @@
-//! Ends by AF_XDP, by copies: frames that never meet the kernel's own protocols. Arrivals are stamped when the
-//! program looks, since AF_XDP says nothing of when they came.
+//! Test ports with AF_XDP in copy mode: frames bypass the kernel's protocol stack. The program
+//! stamps frames when it polls, because AF_XDP reports no receive time.
 
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,10 +11,10 @@ use testbed::{Clock, Failure, Namespace};
 
 use super::{Arrivals, End, Receive, Stamps, Time, Transmit, Way};
 
-/// A queue wants to be tended so often.
+/// The maintenance interval of a queue.
 const TEND_NS: u64 = 10_000_000;
 
-/// What says that frames came and were lost.
+/// The counters of frames that arrived and were lost.
 const LOST: [Counter; 6] = [
     Counter::RxOverrun,
     Counter::RxTruncated,
@@ -23,7 +23,7 @@ const LOST: [Counter; 6] = [
     Counter::RxRingReset,
     Counter::RxErrors,
 ];
-/// What says that frames were taken and not sent.
+/// The counters of frames that were accepted and not sent.
 const REFUSED: [Counter; 4] = [
     Counter::TxDown,
     Counter::TxTooLong,
@@ -32,11 +32,12 @@ const REFUSED: [Counter; 4] = [
 ];
 
 impl End {
-    /// An end by AF_XDP at `interface` of `namespace`; its times are those of `clock`. Sending and
-    /// receiving share a socket: two threads wait for each other.
+    /// A test port with AF_XDP at `interface` of `namespace`; timestamps are those of `clock`. Both
+    /// halves share a socket behind a lock, so two threads wait for each other.
     ///
     /// # Errors
-    /// There is no such interface there, its MTU is more than 3818 bytes, or this process may not.
+    /// The interface does not exist there, its MTU exceeds 3818 bytes, or the process lacks the
+    /// privilege.
     pub fn xdp(namespace: &Namespace, interface: &str, clock: Clock) -> Result<Self, Failure> {
         let failed = |error: io::Error| Failure::to(format!("open AF_XDP on {interface}"))(error);
         let name: InterfaceName = interface
@@ -68,7 +69,7 @@ impl End {
     }
 }
 
-/// Both halves of an end.
+/// Both halves of a test port.
 #[derive(Clone)]
 struct Shared(Arc<Mutex<Socket>>);
 

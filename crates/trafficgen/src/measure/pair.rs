@@ -1,4 +1,4 @@
-//! Two threads: one sends, one receives. Neither sleeps.
+//! Two threads, one that sends and one that receives. Both busy-poll.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -13,16 +13,16 @@ use crate::emitter::Emitter;
 use crate::receiver::Receiver;
 use crate::{Arrivals, End, EndNo, Live, Receive, Stream, Time, Transmit};
 
-/// What the threads tell each other.
+/// The state shared by both threads.
 struct State {
-    /// Behind the last number of each stream, once all are sent.
+    /// The number after the last one of each stream, once all are sent.
     sent: Vec<AtomicU64>,
     is_sent: AtomicBool,
-    /// One of them has failed.
+    /// True if one thread has failed.
     is_over: AtomicBool,
 }
 
-/// Does all of it, and tells when streams began.
+/// Runs the measurement and returns the start time of the streams.
 pub(super) fn run(
     session: &mut Session<'_>,
     ends: &mut [End],
@@ -80,7 +80,7 @@ pub(super) fn run(
     })
 }
 
-/// Does something on a core.
+/// Runs a function on a core.
 fn pinned<T>(
     core: usize,
     body: impl FnOnce() -> Result<T, MeasureError>,
@@ -91,7 +91,7 @@ fn pinned<T>(
 }
 
 impl State {
-    /// Tells the other thread of a failure.
+    /// Signals a failure to the other thread.
     fn tell<T>(&self, outcome: Result<T, MeasureError>) -> Result<T, MeasureError> {
         if outcome.is_err() {
             self.is_over.store(true, Ordering::Relaxed);
@@ -138,7 +138,7 @@ impl Sender<'_, '_, '_> {
         Ok(start)
     }
 
-    /// Lets others see how far it is, and ends what they want no more of.
+    /// Publishes the totals, and ends the streams on request.
     fn look(&mut self, start: u64) {
         self.live.show_sent(sent_so_far(self.emitters));
         if self.live.is_enough() {

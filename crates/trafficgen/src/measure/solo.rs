@@ -1,13 +1,13 @@
-//! One thread that owns all ends, and never sleeps.
+//! One thread that serves all test ports and busy-polls.
 
 use super::{MeasureError, QUIET_NS, Session, at, nanos};
 use crate::emitter::Emitter;
 use crate::{Arrivals, End, EndNo};
 
-/// Rounds between two looks at the user's wish.
+/// Rounds between two checks for an interruption.
 pub(super) const ROUNDS: u32 = 64;
 
-/// Does all of it, and tells when streams began.
+/// Runs the measurement and returns the start time of the streams.
 pub(super) fn run(session: &mut Session<'_>, ends: &mut [End]) -> Result<u64, MeasureError> {
     let mut arrivals = Arrivals::new();
     let start = session.time.now_ns();
@@ -40,7 +40,7 @@ pub(super) fn run(session: &mut Session<'_>, ends: &mut [End]) -> Result<u64, Me
     Ok(start)
 }
 
-/// Lets others see how far it is, and ends what they want no more of.
+/// Publishes the totals, and ends the streams on request.
 fn look(session: &mut Session<'_>, start: u64) {
     show(session);
     if session.live.is_enough() {
@@ -56,13 +56,13 @@ fn show(session: &Session<'_>) {
     session.live.show_received(session.receiver.so_far());
 }
 
-/// Frames of all streams that were sent, and their bytes.
+/// The frames that all streams have sent, and their bytes.
 pub(super) fn sent_so_far(emitters: &[Emitter<'_>]) -> (u64, u64) {
     let each = emitters.iter().map(Emitter::so_far);
     each.fold((0, 0), |all, one| (all.0 + one.0, all.1 + one.1))
 }
 
-/// Sends what is due of all streams.
+/// Sends the due frames of all streams.
 fn send(session: &mut Session<'_>, ends: &mut [End], start: u64) -> Result<(), MeasureError> {
     let streams = session.request.streams.iter();
     for (emitter, stream) in session.emitters.iter_mut().zip(streams) {
@@ -75,11 +75,11 @@ fn send(session: &mut Session<'_>, ends: &mut [End], start: u64) -> Result<(), M
     Ok(())
 }
 
-/// The wait behind the last frame.
+/// The wait after the last frame was sent.
 pub(super) struct Drain {
     limit_ns: u64,
     since_ns: Option<u64>,
-    /// How many frames had come, and when the last did.
+    /// The number of frames received, and the time of the last change.
     seen: u64,
     moved_ns: u64,
 }
@@ -94,7 +94,7 @@ impl Drain {
         }
     }
 
-    /// Whether nothing is to be waited for any more, everything having been sent.
+    /// Returns true if the wait is over, after everything has been sent.
     pub(super) fn is_over(&mut self, now: u64, seen: u64, has_all: bool) -> bool {
         let since = *self.since_ns.get_or_insert(now);
         if seen != self.seen || self.moved_ns == 0 {

@@ -1,4 +1,5 @@
-//! What was put in is what is reported: counts exactly, times within a histogram's precision.
+//! Measurements over simulated paths report the configured impairments: counts exactly, times
+//! within a histogram's precision.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +13,7 @@ const ONE: EndNo = EndNo(0);
 const OTHER: EndNo = EndNo(1);
 const PPS: u64 = 100_000;
 
-/// Frames of a stream forth, at a set rate, for a tenth of a second.
+/// A request for one stream of 100 ms.
 fn request(stream: Stream) -> Request {
     Request {
         drain: Duration::from_millis(60),
@@ -31,7 +32,7 @@ fn over(forth: Path, request: &Request) -> (Measurement, Done) {
     (measured.unwrap(), way.done())
 }
 
-/// The one stream over a path.
+/// Measures one stream over a path.
 fn one(path: Path) -> (StreamOutcome, Done) {
     let (mut measured, done) = over(path, &request(forth(Template::udp(64))));
     assert_eq!(measured.refusals, []);
@@ -86,7 +87,7 @@ fn frames_that_are_to_be_kept_have_their_times_and_the_last_loss_its_number() {
     };
     let (measured, _) = over(path, &request);
     let stream = &measured.streams[0];
-    // The eight thousandth has the number before.
+    // The 8000th frame has the number 7999.
     assert_eq!(stream.last_lost, Some(7_999));
     let numbers: Vec<u64> = stream.kept.iter().map(|kept| kept.number).collect();
     assert_eq!(numbers, (9_000..9_500).collect::<Vec<u64>>());
@@ -146,13 +147,13 @@ fn losses_copies_and_overtaking_are_counted_exactly() {
         hold_every: Some((700, 45_000)),
         ..Path::default()
     });
-    // 7000 is lost and not held.
+    // Frame 7000 is lost and therefore not delayed.
     assert_eq!((done.lost, done.repeated, done.held), (10, 30, 13));
     assert_eq!((stream.lost, stream.received), (10, 9_990));
     assert_eq!(stream.duplicated, done.repeated);
     assert_eq!(stream.loss_runs.len(), 10);
     assert_eq!(stream.loss_runs.max(), 1);
-    // Frames follow each other by 10 us: of 45 us of holding four others come before.
+    // The gap is 10 us: four frames overtake one that is delayed by 45 us.
     assert_eq!(
         (stream.reordered, stream.extent.min(), stream.extent.max()),
         (13, 4, 4)
@@ -179,7 +180,8 @@ fn jitter_is_seen_as_variation() {
         seed: 1,
         ..Path::default()
     });
-    // Uniform over 8 us: all of it is variation, the mean difference a third of it.
+    // Delays are uniform over 8 us: the variation is the full range, the mean difference a third of
+    // it.
     assert!(pdv_ns(&stream.delay_from_sent, 0.999).abs_diff(8_000) < 200);
     assert!((stream.ipdv.mean() - 8_000.0 / 3.0).abs() < 150.0);
     assert_eq!(stream.reordered, 0);
@@ -197,7 +199,7 @@ fn a_device_of_half_the_capacity_lets_half_pass() {
     });
     assert_eq!(stream.lost, done.lost);
     assert!(stream.received.abs_diff(5_000) < 20, "{}", stream.received);
-    // What passes has waited behind ten others.
+    // A forwarded frame has waited for ten others.
     assert!(stream.delay_from_sent.value_at_quantile(0.9) > 190_000);
 }
 
@@ -221,7 +223,7 @@ fn a_sender_that_is_too_slow_is_refused() {
     let stream = &measured.streams[0];
     assert_eq!((stream.achieved.frames, stream.lost), (done.sent, 0));
     assert!(measured.clone().valid().is_err());
-    // From when they were due frames waited longer and longer.
+    // The delay from the due time grows steadily.
     assert!(stream.delay_from_intended.max() > 15_000_000);
     assert!(stream.delay_from_sent.max() < 1_000);
 }
@@ -351,7 +353,7 @@ fn a_warm_up_is_sent_and_not_counted() {
         (stream.intended.frames, stream.achieved.frames),
         (10_000, 10_000)
     );
-    // What is lost is not sent twice.
+    // A lost frame is not duplicated.
     assert_eq!((stream.lost, stream.duplicated), (100, 100));
     assert_eq!(stream.achieved.pps(), 100_000.0);
 }
@@ -385,7 +387,7 @@ fn the_line_rate_of_a_mix_is_that_of_the_line() {
         &request(Stream::new(mix, pace, ONE, OTHER)),
     );
     let stream = &measured.streams[0];
-    // A frame of the longest size more or less in a tenth of a second.
+    // The tolerance is one frame of the largest size in 100 ms.
     let step = 10.0 * f64::from(1538 * 8);
     assert!((stream.achieved.l1_bits() - 1e8).abs() <= step);
     assert_eq!(stream.intended.frames, stream.received);
@@ -451,7 +453,7 @@ fn what_cannot_be_is_refused_before_anything_is_sent() {
     assert_eq!(time.look_ns(), before);
 }
 
-/// A clock that ends a measurement when its time has come.
+/// A clock that ends a measurement at a given time.
 struct Ending<'a> {
     time: Arc<SimulatedTime>,
     live: &'a Live,
@@ -468,7 +470,7 @@ impl Time for Ending<'_> {
     }
 }
 
-/// What comes of streams that were to be longer, ended after 30 ms.
+/// Measures longer streams that are ended after 30 ms.
 fn ended(forth: Path, pace: Pace, length: Length, threads: Threads) -> (StreamOutcome, Glance) {
     let live = Live::default();
     let time = SimulatedTime::new(100);
@@ -522,7 +524,7 @@ fn what_is_ended_early_counts_until_then() {
         hour,
         Threads::Solo,
     );
-    // 3000 in 30 ms, and those of the 64 rounds until it was seen.
+    // 3000 frames in 30 ms, and those of the 64 rounds until the end was noticed.
     assert!((3_000..3_010).contains(&paced.achieved.frames), "{paced:?}");
 }
 

@@ -1,4 +1,4 @@
-//! Real frames over a real pair of interfaces.
+//! Measurements over a real pair of interfaces.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::{EndNo, Length, Mix, Pace, Rate, Request, Stream, Template, measure};
 
 const MTU: u32 = 9_100;
 
-/// Two namespaces with a cable between them, which is up.
+/// Two namespaces with a veth cable between them, up.
 pub(crate) struct Cable {
     pub(crate) near: Namespace,
     pub(crate) far: Namespace,
@@ -46,7 +46,7 @@ pub(crate) fn short(streams: Vec<Stream>) -> Request {
     }
 }
 
-/// Templates of all kinds, of their smallest sizes.
+/// Templates of all kinds, each of its smallest size.
 fn shapes() -> Vec<Template> {
     let tag = |vid| Tag { vid, pcp: 3 };
     let tunnel = Tunnel {
@@ -90,7 +90,7 @@ fn frames_of_all_shapes_cross_a_cable_unchanged() {
                 frame_bytes,
                 ..template.clone()
             };
-            // What is not longer than a page goes by AF_XDP.
+            // Frames up to a page are sent with AF_XDP.
             cross(&cable, &mut ends, &template, Way::Xdp);
         }
     }
@@ -109,7 +109,7 @@ fn the_longest_frames_cross_a_cable_unchanged() {
     }
 }
 
-/// Has frames cross both ways, and looks at what came of them.
+/// Sends frames in both directions and checks the results.
 fn cross(cable: &Cable, ends: &mut [End; 2], template: &Template, way: Way) {
     let pace = Pace::Constant(Rate::Frames(20_000));
     let stream = |from, to| Stream::new(template.clone(), pace, EndNo(from), EndNo(to));

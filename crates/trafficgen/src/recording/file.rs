@@ -1,25 +1,26 @@
-//! The two forms of capture files: draft-ietf-opsawg-pcap and draft-ietf-opsawg-pcapng.
+//! The two capture file formats: pcap (draft-ietf-opsawg-pcap) and pcapng
+//! (draft-ietf-opsawg-pcapng).
 
 use super::{BadRecording, FRAMES_MAX, Recorded};
 
-/// The type of links whose frames begin with an Ethernet header.
+/// The link type of frames with an Ethernet header.
 const ETHERNET: u32 = 1;
 
-/// How a file of libpcap begins that counts microseconds, and one that counts nanoseconds.
+/// The magic numbers of pcap files with microseconds and with nanoseconds.
 const MICROS: u32 = 0xa1b2_c3d4;
 const NANOS: u32 = 0xa1b2_3c4d;
 
-/// Blocks of the other form.
+/// Block types of pcapng.
 const SECTION: u32 = 0x0a0d_0d0a;
 const INTERFACE: u32 = 1;
 const SIMPLE: u32 = 3;
 const PACKET: u32 = 6;
 const BYTE_ORDER: u32 = 0x1a2b_3c4d;
 const RESOLUTION: u16 = 9;
-/// Interfaces of a section at most.
+/// The most interfaces of a section.
 const INTERFACES_MAX: usize = 1024;
 
-/// All frames of a file.
+/// Parses all frames of a file.
 pub(super) fn frames(bytes: &[u8]) -> Result<Vec<Recorded>, BadRecording> {
     let little = Reader {
         bytes,
@@ -39,7 +40,7 @@ pub(super) fn frames(bytes: &[u8]) -> Result<Vec<Recorded>, BadRecording> {
     }
 }
 
-/// Numbers in the order of bytes that a file has.
+/// Reads numbers in the byte order of the file.
 #[derive(Clone, Copy)]
 struct Reader<'a> {
     bytes: &'a [u8],
@@ -69,10 +70,10 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// A file of libpcap; its fractions of seconds are so many nanoseconds.
+/// Parses a pcap file with this unit of second fractions, in nanoseconds.
 fn pcap(reader: Reader<'_>, fraction_ns: u64) -> Result<Vec<Recorded>, BadRecording> {
     let link = reader.word(20).ok_or(BadRecording::Broken)?;
-    // The upper half says how long checksums are.
+    // The upper half holds the FCS length.
     if link & 0xffff != ETHERNET {
         return Err(BadRecording::NotEthernet);
     }
@@ -108,14 +109,14 @@ fn push(
     Ok(())
 }
 
-/// A link of a section.
+/// An interface of a section.
 struct Link {
     is_ethernet: bool,
-    /// What units of time are parts of: how many there are in a second.
+    /// Time units in a second.
     units: u128,
 }
 
-/// A file of blocks.
+/// Parses a pcapng file.
 fn blocks(bytes: &[u8]) -> Result<Vec<Recorded>, BadRecording> {
     let mut reader = Reader {
         bytes,
@@ -147,7 +148,7 @@ fn blocks(bytes: &[u8]) -> Result<Vec<Recorded>, BadRecording> {
     Ok(frames)
 }
 
-/// Reads one block; others than these three are passed over.
+/// Parses one block; block types other than these three are skipped.
 fn read(
     block: Reader<'_>,
     links: &mut Vec<Link>,
@@ -189,7 +190,7 @@ fn read(
     Ok(())
 }
 
-/// The units of time of an interface, if its block says (`if_tsresol`).
+/// The time units in a second of an interface, if its block has `if_tsresol`.
 fn units(block: Reader<'_>) -> Option<u128> {
     let mut at = 16;
     loop {
@@ -202,7 +203,7 @@ fn units(block: Reader<'_>) -> Option<u128> {
                     0 => (10_u128, *power),
                     _ => (2, power & 0x7f),
                 };
-                // Finer than anybody counts.
+                // A finer resolution is not used in practice.
                 return base.checked_pow(u32::from(power).min(30));
             }
             _ => at += 4 + usize::from(length).next_multiple_of(4),

@@ -1,4 +1,4 @@
-//! What is read of files, and how it is sent.
+//! Tests of the parser and of the replay.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::memory::{Path as Cable, SimulatedTime, cable};
 use crate::template::{Pattern, Stamp};
 use crate::{EndNo, Length, Measurement, Pace, Request, Signature, Stream, Template, measure};
 
-/// A file of libpcap, of frames a millisecond apart.
+/// A pcap file with one frame a millisecond.
 fn pcap(number: fn(u32) -> [u8; 4], magic: u32, frames: &[&[u8]]) -> Vec<u8> {
     let head = [magic, 0x0004_0002, 0, 0, 65_535, 1];
     let mut bytes: Vec<u8> = head.into_iter().flat_map(number).collect();
@@ -41,7 +41,7 @@ fn pcapng(frames: &[&[u8]]) -> Vec<u8> {
     file
 }
 
-/// A frame of UDP, made by somebody else.
+/// A UDP frame built with another library.
 fn datagram(payload: usize) -> Vec<u8> {
     let builder = etherparse::PacketBuilder::ethernet2([2; 6], [4; 6])
         .ipv4([10, 0, 0, 1], [10, 0, 0, 2], 64)
@@ -111,7 +111,7 @@ proptest! {
     #[test]
     fn a_signature_leaves_checksums_right(payload in 12..60_usize, number in any::<u64>()) {
         let mut frame = datagram(payload);
-        // An interface pads what is short.
+        // An interface pads short frames.
         frame.resize(frame.len().max(60), 0);
         let pattern = Pattern::of_frame(&frame);
         prop_assert!(pattern.is_signed());
@@ -122,7 +122,7 @@ proptest! {
     }
 }
 
-/// Sends a recording over a path, once.
+/// Replays a recording once over a path.
 fn sent(frames: &[&[u8]], pace: Pace, path: Cable) -> Measurement {
     let recording = Recording::parse(&pcapng(frames)).unwrap();
     offered(recording, pace, path)
@@ -154,7 +154,7 @@ fn what_has_room_is_signed_and_the_rest_is_counted() {
     assert_eq!((stream.received, stream.lost), (2, 1));
     assert_eq!((stream.changed, stream.damaged), (0, 0));
     assert_eq!(measured.ends[1].unknown, 2);
-    // Five frames a millisecond apart.
+    // Five frames at intervals of one millisecond.
     assert_eq!(stream.intended.seconds, 0.005);
     assert_eq!(measured.refusals, []);
 }

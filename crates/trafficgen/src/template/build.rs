@@ -1,5 +1,5 @@
-//! The bytes of a template, headers first: what is the same in all of its frames. Checksums that
-//! depend on what changes are left to [`super::pattern`].
+//! The bytes that all frames of a template have in common, headers first. Checksums over changing
+//! fields are computed in [`super::pattern`].
 
 use base::SplitMix64;
 
@@ -9,24 +9,24 @@ use crate::layers::{
     ETHERNET_INSIDE, GENEVE, GRE, ICMP, IPV4, IPV6, MPLS, QINQ, TCP, UDP, VLAN, VXLAN,
 };
 
-/// What is reserved beside a header: an Ethernet header and an IPv4 header without options.
+/// The lengths of an Ethernet header and of an IPv4 header without options.
 const ETHERNET: usize = 14;
 const IPV4_LEN: usize = 20;
 
-/// Where what changes lies, in bytes from the frame's beginning.
+/// Offsets of changing fields from the start of the frame.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Places {
-    /// The Ethernet header of the frame itself, which a tunnel is not.
+    /// The innermost Ethernet header, inside any tunnel.
     pub(super) ethernet: usize,
     /// The IP header.
     pub(super) ip: usize,
-    /// What follows it.
+    /// The transport header.
     pub(super) transport: usize,
-    /// The source port of a tunnel in UDP.
+    /// The UDP source port of a tunnel.
     pub(super) tunnel_port: Option<usize>,
 }
 
-/// Bytes before the payload.
+/// The number of bytes before the payload.
 pub(super) fn headers_length(template: &Template) -> usize {
     let around = match template.encapsulation {
         Encapsulation::Plain => 0,
@@ -46,7 +46,7 @@ pub(super) fn headers_length(template: &Template) -> usize {
     around + ETHERNET + ip + transport
 }
 
-/// The frame without its checksum (FCS), with its payload filled but for the signature.
+/// Builds the frame without FCS, with a filled payload but no signature.
 pub(super) fn frame(template: &Template) -> (Vec<u8>, Places) {
     let length = usize::from(template.frame_bytes - FCS);
     let mut frame = Vec::with_capacity(length);
@@ -63,7 +63,7 @@ pub(super) fn frame(template: &Template) -> (Vec<u8>, Places) {
     ip_header(&mut frame, template, length - ip);
     let transport = frame.len();
     transport_header(&mut frame, template, length - transport);
-    // What no device could guess, so that a changed byte shows.
+    // A device cannot reproduce random bytes, so a modified byte is detected.
     let mut random = SplitMix64::new(u64::from(template.frame_bytes));
     frame.resize_with(length, || random.next_u64().to_be_bytes()[0]);
     let places = Places {
@@ -75,7 +75,8 @@ pub(super) fn frame(template: &Template) -> (Vec<u8>, Places) {
     (frame, places)
 }
 
-/// The headers of a tunnel around a frame of `length` bytes with them; says where its port is.
+/// Writes the headers of a tunnel around a frame, `length` bytes in all; returns the offset of its
+/// source port.
 fn tunnel(frame: &mut Vec<u8>, template: &Template, length: usize) -> Option<usize> {
     let (tunnel, protocol) = match template.encapsulation {
         Encapsulation::Vxlan(tunnel) | Encapsulation::Geneve(tunnel) => (tunnel, UDP),
@@ -126,7 +127,7 @@ fn tunnel(frame: &mut Vec<u8>, template: &Template, length: usize) -> Option<usi
     (protocol == UDP).then_some(port)
 }
 
-/// Tags or a label, and the type of what follows.
+/// Writes tags or a label, and the EtherType of the payload.
 fn tags(frame: &mut Vec<u8>, encapsulation: Encapsulation, kind: u16) {
     let mut tag = |tpid: u16, tag: Tag| {
         frame.extend(tpid.to_be_bytes());
@@ -155,7 +156,7 @@ fn tags(frame: &mut Vec<u8>, encapsulation: Encapsulation, kind: u16) {
     frame.extend(kind.to_be_bytes());
 }
 
-/// The header of a packet of `length` bytes.
+/// Writes the IP header of a packet of `length` bytes.
 fn ip_header(frame: &mut Vec<u8>, template: &Template, length: usize) {
     let (source, destination) = (&template.source, &template.destination);
     let class = Class {
@@ -177,14 +178,14 @@ fn ip_header(frame: &mut Vec<u8>, template: &Template, length: usize) {
     frame.extend(destination.ipv6.octets());
 }
 
-/// How a packet is to be treated.
+/// The DSCP and TTL of a packet.
 #[derive(Clone, Copy)]
 struct Class {
     dscp: u8,
     ttl: u8,
 }
 
-/// An IPv4 header (RFC 791) with its checksum, of a packet of `length` bytes.
+/// Writes an IPv4 header (RFC 791) with its checksum, for a packet of `length` bytes.
 fn ipv4(
     frame: &mut Vec<u8>,
     (source, destination): (&Party, &Party),
@@ -203,7 +204,7 @@ fn ipv4(
     frame.extend(header);
 }
 
-/// The header of a segment, datagram or message of `length` bytes, without its checksum.
+/// Writes the header of a segment, datagram or message of `length` bytes, without its checksum.
 fn transport_header(frame: &mut Vec<u8>, template: &Template, length: usize) {
     let ports = [template.source.port, template.destination.port].map(u16::to_be_bytes);
     match template.protocol {

@@ -1,34 +1,35 @@
-//! Which flow a frame belongs to, and what is different about it.
+//! Flows: the flow of each frame, and the fields that distinguish flows.
 
 use base::SplitMix64;
 
 use super::{BadTemplate, FLOWS_MAX, Protocol};
 
-/// How many flows, in which order, and what they differ in.
+/// The number of flows, their order, and the fields that distinguish them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Flows {
-    /// How many: up to a million.
+    /// The number of flows, up to a million.
     pub count: u32,
-    /// In which order frames are of them.
+    /// The order of flows.
     pub order: FlowOrder,
-    /// What they differ in. The bits of a flow's number are dealt out to these in equal parts, the
-    /// lowest to the first, and are exclusive-ored with the lowest bits of the field.
+    /// The fields that distinguish flows. The bits of a flow's number are distributed to them in
+    /// equal parts, the lowest to the first, and are exclusive-ored with the lowest bits of the
+    /// field.
     pub fields: Vec<FlowField>,
 }
 
-/// In which order frames are of flows.
+/// The order in which frames belong to flows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FlowOrder {
-    /// One after the other, and again from the first.
+    /// Round robin.
     Sequential,
-    /// By lot, the same lots for the same seed.
+    /// Random, reproducible by the seed.
     Random {
-        /// Determines the lots.
+        /// The seed of the order.
         seed: u64,
     },
 }
 
-/// What flows may differ in.
+/// A field that distinguishes flows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FlowField {
     /// The Ethernet source address.
@@ -46,7 +47,7 @@ pub enum FlowField {
 }
 
 impl FlowField {
-    /// How many bits of it may differ: of addresses as many as the largest number of flows takes.
+    /// The number of bits that may differ; 20 bits of an address suffice for the most flows.
     const fn bits(self) -> u32 {
         match self {
             Self::SourceMac | Self::DestinationMac => 20,
@@ -64,7 +65,7 @@ impl Flows {
         fields: Vec::new(),
     };
 
-    /// So many flows in order that differ in these fields.
+    /// This many flows in round robin that differ in these fields.
     #[must_use]
     pub fn sequential(count: u32, fields: &[FlowField]) -> Self {
         Self {
@@ -74,7 +75,7 @@ impl Flows {
         }
     }
 
-    /// So many flows by lot that differ in these fields.
+    /// This many flows in random order that differ in these fields.
     #[must_use]
     pub fn random(count: u32, seed: u64, fields: &[FlowField]) -> Self {
         Self {
@@ -84,7 +85,7 @@ impl Flows {
         }
     }
 
-    /// The flow of the frame of this number.
+    /// The flow of the frame `number`.
     #[must_use]
     pub fn of(&self, number: u64) -> u32 {
         let count = u64::from(self.count);
@@ -94,14 +95,15 @@ impl Flows {
             FlowOrder::Random { seed } => {
                 let lot =
                     SplitMix64::new(seed ^ number.wrapping_mul(0x9e37_79b9_7f4a_7c15)).next_u64();
-                // The high half of a product: as good as the lot, and no division.
+                // The high half of the product: as uniform as the random number, without a
+                // division.
                 u64::try_from((u128::from(lot) * u128::from(count)) >> 64).expect("less than count")
             }
         };
         u32::try_from(flow).expect("less than count")
     }
 
-    /// Bits of a flow's number that fall to each field.
+    /// The bits of a flow's number for each field.
     pub(super) fn bits_each(&self) -> u32 {
         let bits = (self.count - 1).checked_ilog2().map_or(0, |bits| bits + 1);
         let fields = u32::try_from(self.fields.len()).unwrap_or(u32::MAX);

@@ -1,21 +1,21 @@
-//! Frames of several kinds in one stream, in a fixed order that comes again and again.
+//! Mixes: frames of several templates in one stream, in a fixed order that repeats.
 
 use super::{BadTemplate, Template};
 
-/// Templates, and how many frames of each come in a round.
+/// Templates, each with its number of frames in a round.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mix {
     parts: Vec<(Template, u32)>,
 }
 
-/// Frames in a round at most: the order is kept in memory.
+/// The most frames in a round: their order is stored.
 const ROUND_MAX: u32 = 4096;
 
 impl Mix {
-    /// So many frames of each in a round.
+    /// A mix with this many frames of each template in a round.
     ///
     /// # Errors
-    /// There is nothing in it, a round is longer than 4096 frames, or a template is a bad one.
+    /// The mix is empty, a round is longer than 4096 frames, or a template is invalid.
     pub fn new(parts: Vec<(Template, u32)>) -> Result<Self, BadTemplate> {
         let round = parts
             .iter()
@@ -30,19 +30,19 @@ impl Mix {
         Ok(Self { parts })
     }
 
-    /// The simple Internet mix, as testers have it: 7 frames of 64 bytes, 4 of 570, 1 of 1518. What
-    /// else is to be said of the frames is taken from `template`, which may make the shortest longer.
+    /// The simple Internet mix (IMIX): 7 frames of 64 bytes, 4 of 570, 1 of 1518. All other
+    /// properties are those of `template`, which may require a longer shortest frame.
     ///
     /// # Errors
-    /// The template is a bad one.
+    /// The template is invalid.
     pub fn imix(template: &Template) -> Result<Self, BadTemplate> {
         Self::sizes(template, &[(64, 7), (570, 4), (1518, 1)])
     }
 
-    /// The same with the shares of FD.io CSIT: 28 frames of 64 bytes, 16 of 570, 4 of 1518.
+    /// The Internet mix of FD.io CSIT: 28 frames of 64 bytes, 16 of 570, 4 of 1518.
     ///
     /// # Errors
-    /// The template is a bad one.
+    /// The template is invalid.
     pub fn imix_csit(template: &Template) -> Result<Self, BadTemplate> {
         Self::sizes(template, &[(64, 28), (570, 16), (1518, 4)])
     }
@@ -61,13 +61,13 @@ impl Mix {
         Self::new(sizes.iter().map(of).collect())
     }
 
-    /// The templates, and how many frames of each come in a round.
+    /// The templates, each with its number of frames in a round.
     #[must_use]
     pub fn parts(&self) -> &[(Template, u32)] {
         &self.parts
     }
 
-    /// The mean size of frames, with their checksums.
+    /// The mean frame size, with FCS.
     #[must_use]
     pub fn mean_bytes(&self) -> f64 {
         let frames: f64 = self.parts.iter().map(|(_, count)| f64::from(*count)).sum();
@@ -77,8 +77,8 @@ impl Mix {
         self.parts.iter().map(bytes).sum::<f64>() / frames
     }
 
-    /// Of each frame of a round the number of its template. The kinds are spread evenly: always the one
-    /// that is furthest behind its share.
+    /// The template's index for each frame of a round. Templates are interleaved evenly: the next
+    /// frame belongs to the one furthest behind its share.
     pub(crate) fn round(&self) -> Vec<usize> {
         let total: u64 = self.parts.iter().map(|(_, count)| u64::from(*count)).sum();
         let mut given = vec![0_u64; self.parts.len()];
@@ -98,7 +98,7 @@ impl Mix {
 }
 
 impl From<Template> for Mix {
-    /// Frames of one kind. Whether the template is a good one shows when it is sent.
+    /// A mix of one template, which is validated when it is sent.
     fn from(template: Template) -> Self {
         Self {
             parts: vec![(template, 1)],

@@ -1,24 +1,24 @@
-//! Frames of UDP over IPv4 without a signature: their last four bytes number them.
+//! UDP/IPv4 frames without a signature: their last four bytes hold a number.
 
 use super::build::{self, Places};
 use super::{Encapsulation, Protocol, Template};
 use crate::checksum::{checksum, pseudo, sum};
 use crate::layers::UDP;
 
-/// Bytes at the end of a frame that number it.
+/// The length of the number at the end of a frame.
 pub const NUMBER: usize = 4;
 
-/// A frame that is sent many times, each time with another number.
+/// A frame that is sent repeatedly with different numbers.
 #[derive(Clone, Debug)]
 pub struct Numbered {
     bytes: Vec<u8>,
     udp: usize,
-    /// The sum of what counts in the checksum and is not in the datagram (RFC 768).
+    /// The sum of the pseudo-header (RFC 768).
     pseudo: u64,
 }
 
 impl Numbered {
-    /// Frames after `template`, whose flows are none of theirs.
+    /// Frames built from `template`, without its flows.
     pub fn new(template: &Template) -> Self {
         let is_plain = matches!(
             template.encapsulation,
@@ -34,13 +34,13 @@ impl Numbered {
         }
     }
 
-    /// The frame of this number, without its FCS, its checksums right.
+    /// The frame with this number and correct checksums, without FCS.
     pub fn with(&mut self, number: u32) -> &[u8] {
         let end = self.bytes.len() - NUMBER;
         self.bytes[end..].copy_from_slice(&number.to_be_bytes());
         let datagram = &mut self.bytes[self.udp..];
         datagram[6..8].copy_from_slice(&[0, 0]);
-        // None is told from one that happens to be zero (RFC 768).
+        // Zero means "no checksum", so a computed zero is sent as 0xffff (RFC 768).
         let right = match checksum(self.pseudo + sum(datagram)) {
             0 => 0xffff,
             right => right,
@@ -49,7 +49,7 @@ impl Numbered {
         &self.bytes
     }
 
-    /// Its length without its FCS.
+    /// The length without FCS.
     pub fn len(&self) -> usize {
         self.bytes.len()
     }

@@ -1,4 +1,4 @@
-//! A template's bytes, and the few of them that are different in each frame.
+//! Patterns: a template's prebuilt bytes, and the fields that differ in each frame.
 
 use super::build::{self, Places};
 use super::{FlowField, Flows, Protocol, Template, UdpChecksum};
@@ -6,51 +6,51 @@ use crate::Signature;
 use crate::checksum::{checksum, fold, pseudo, sum};
 use crate::layers::{ICMP, TCP, UDP, room};
 
-/// What is different in a frame.
+/// The values that differ in each frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Stamp {
     /// The stream's number.
     pub(crate) stream: u8,
     /// The frame's number within its stream.
     pub(crate) number: u64,
-    /// When it is sent.
+    /// The send timestamp.
     pub(crate) time_ns: u64,
 }
 
-/// What frames of a template have in common.
+/// The prebuilt bytes of a template.
 #[derive(Clone, Debug)]
 pub(crate) struct Pattern {
     bytes: Vec<u8>,
     places: Places,
-    /// How many bytes are compared where frames come out.
+    /// The number of bytes that the receiver compares.
     headers: usize,
-    /// Where the signature is; none in a frame that has no room for it.
+    /// The offset of the signature; `None` in a frame without space for it.
     signature: Option<usize>,
     flows: Flows,
     bits_each: u32,
     edits: Vec<Edit>,
-    /// Where the IPv4 header's checksum is, and the sum of what never changes in that.
+    /// The offset of the IPv4 header checksum, and the sum of its constant words.
     header: Option<(usize, u64)>,
-    /// The same of the checksum behind.
+    /// The same for the transport checksum.
     transport: Option<(usize, u64)>,
-    /// Whether that must not be zero (RFC 768).
+    /// True if the transport checksum must not be zero (RFC 768).
     never_zero: bool,
 }
 
-/// A field that differs from flow to flow: the bytes that hold its lowest bits.
+/// A field that differs between flows: the bytes that hold its lowest bits.
 #[derive(Clone, Copy, Debug)]
 struct Edit {
     at: usize,
     width: Width,
     value: u32,
-    /// Which bits of the flow's number it takes.
+    /// The position of its bits in the flow's number.
     shift: u32,
-    /// Whether the IPv4 header's checksum covers it, and the one behind.
+    /// The checksums that cover it: IPv4 header, transport.
     in_header: bool,
     in_transport: bool,
 }
 
-/// How many bytes are written.
+/// The number of bytes written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Width {
     Two,
@@ -69,7 +69,7 @@ impl Edit {
 }
 
 impl Pattern {
-    /// Of a template that has been checked.
+    /// The pattern of a validated template.
     pub(super) fn new(template: &Template) -> Self {
         let (bytes, places) = build::frame(template);
         let flows = template.flows.clone();
@@ -93,7 +93,7 @@ impl Pattern {
         pattern
     }
 
-    /// Of any frame, of which nothing changes.
+    /// The pattern of any frame, without changing fields.
     pub(crate) fn untouched(bytes: &[u8]) -> Self {
         Self {
             bytes: bytes.to_vec(),
@@ -109,8 +109,9 @@ impl Pattern {
         }
     }
 
-    /// Of any frame, of which nothing changes but the signature: where an IP packet ends, if it carries
-    /// enough of UDP, TCP or ICMP that is neither a fragment nor a tunnel.
+    /// The pattern of any frame, in which only the signature changes. It is at the end of the IP
+    /// packet, if that carries enough UDP, TCP or ICMP payload and is neither a fragment nor a
+    /// tunnel.
     pub(crate) fn of_frame(bytes: &[u8]) -> Self {
         let mut pattern = Self::untouched(bytes);
         if let Some(room) = room(bytes) {
@@ -128,19 +129,19 @@ impl Pattern {
         pattern
     }
 
-    /// Whether frames say which they are.
+    /// Returns true if frames carry a signature.
     #[inline]
     pub(crate) const fn is_signed(&self) -> bool {
         self.signature.is_some()
     }
 
-    /// How many bytes of a frame are compared: those before the payload, or of a frame that somebody else
-    /// made, before the signature.
+    /// The number of compared bytes: those before the payload or, in a recorded frame, before the
+    /// signature.
     pub(crate) const fn headers(&self) -> usize {
         self.headers
     }
 
-    /// Sums up what never changes, with zeros in the place of what does.
+    /// Computes the sums of the constant words, with zeros in place of the changing fields.
     fn sum_up(&mut self, template: &Template) {
         let mut still = self.bytes.clone();
         let end = still.len();
@@ -172,12 +173,12 @@ impl Pattern {
         }
     }
 
-    /// The frame, of which everything that changes is still to be written.
+    /// The frame before the changing fields are written.
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// Where the checksums are that change with a frame.
+    /// The offsets of the checksums that change with each frame.
     pub(crate) fn checksums(&self) -> impl Iterator<Item = usize> {
         [self.header, self.transport]
             .into_iter()
@@ -185,7 +186,7 @@ impl Pattern {
             .map(|(at, _)| at)
     }
 
-    /// Writes what is different in a frame over `frame`, which holds this pattern's bytes.
+    /// Writes the changing fields to `frame`, which holds this pattern's bytes.
     #[inline]
     pub(crate) fn write(&self, frame: &mut [u8], stamp: Stamp) {
         let Stamp {
@@ -204,7 +205,7 @@ impl Pattern {
         let Some(start) = self.signature else {
             return;
         };
-        // Word by word: what is stored in pieces and read as one has to wait for itself.
+        // Stores full words: a wide load after narrower stores would miss store-to-load forwarding.
         for (place, word) in frame[start..].as_chunks_mut().0.iter_mut().zip(words) {
             *place = word.to_be_bytes();
         }
@@ -214,7 +215,7 @@ impl Pattern {
         if let Some((at, still)) = self.transport {
             let halves = words.map(|word| u64::from(word >> 16) + u64::from(word & 0xffff));
             let mut signed = u64::from(fold(halves.iter().sum()));
-            // Words that begin at odd places have their bytes the other way round.
+            // Words at odd offsets contribute with swapped bytes.
             if !(start - self.places.transport).is_multiple_of(2) {
                 signed = (signed & 0xff) << 8 | signed >> 8;
             }
@@ -224,8 +225,8 @@ impl Pattern {
         }
     }
 
-    /// Writes what is different in the flow of a frame, and returns what that adds to the sums of the IPv4
-    /// header and of what is behind.
+    /// Writes the fields of the frame's flow, and returns their contribution to the sums of the
+    /// IPv4 header and the transport.
     #[inline]
     pub(crate) fn write_flow(&self, frame: &mut [u8], number: u64) -> (u64, u64) {
         let (mut header, mut transport) = (0, 0);
@@ -234,7 +235,7 @@ impl Pattern {
         }
         let flow = self.flows.of(number);
         if let Some(at) = self.places.tunnel_port {
-            // Of the dynamic ports, as RFC 7348 would have it.
+            // From the dynamic ports, as RFC 7348 recommends.
             let port = 0xc000 | u16::try_from(flow & 0x3fff).expect("fourteen bits");
             put(frame, at, port);
         }
@@ -251,7 +252,7 @@ impl Pattern {
     }
 }
 
-/// Where a field is, and what it is in the template.
+/// The offset of a field, and its value in the template.
 fn edit(template: &Template, bytes: &[u8], places: &Places, field: FlowField, shift: u32) -> Edit {
     let Places {
         ethernet,

@@ -1,18 +1,18 @@
-//! A template as it comes back from a far end that swaps addresses.
+//! Templates after reflection by a far end that swaps addresses.
 
 use super::{Encapsulation, FlowField, Template, Tunnel};
 
-/// What a far end swaps before it sends a frame back, in its outermost headers.
+/// The addresses in the outermost headers that a far end swaps before it reflects a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reflection {
-    /// The addresses of Ethernet: enough for a device that switches.
+    /// Ethernet addresses: enough for a device that bridges.
     Macs,
-    /// Those of IP too: for one that routes.
+    /// Ethernet and IP addresses: for a device that routes.
     Addresses,
 }
 
 impl Template {
-    /// Its frames, sent back.
+    /// The template of the reflected frames.
     #[must_use]
     pub fn reflected(&self, reflection: Reflection) -> Self {
         let mut back = self.clone();
@@ -49,7 +49,7 @@ impl Template {
 }
 
 impl FlowField {
-    /// Where its bits are then.
+    /// The field that holds its bits after reflection.
     const fn reflected(self, reflection: Reflection) -> Self {
         match (self, reflection) {
             (Self::SourceMac, _) => Self::DestinationMac,

@@ -1,4 +1,4 @@
-//! What is built, as another library reads it.
+//! Tests of built frames, parsed with another library.
 
 use etherparse::{NetSlice, SlicedPacket, TransportSlice};
 use proptest::prelude::*;
@@ -88,7 +88,7 @@ prop_compose! {
     }
 }
 
-/// The frame inside of a tunnel, by lengths that another library reads.
+/// The frame inside a tunnel, by header lengths from another library.
 fn inside<'a>(template: &Template, frame: &'a [u8]) -> &'a [u8] {
     let around = match template.encapsulation {
         Encapsulation::Vxlan(_) | Encapsulation::Geneve(_) => 14 + 20 + 8 + 8,
@@ -113,7 +113,7 @@ fn inside<'a>(template: &Template, frame: &'a [u8]) -> &'a [u8] {
     &frame[around..]
 }
 
-/// Verifies one frame by the other library.
+/// Verifies one frame with the other library.
 fn verify(template: &Template, frame: &[u8]) {
     assert_eq!(frame.len() + 4, usize::from(template.frame_bytes));
     let mut frame = inside(template, frame).to_vec();
@@ -195,7 +195,7 @@ proptest! {
         prop_assert_eq!(u64::from(signature.sequence), number & 0xffff_ffff);
         prop_assert_eq!(signature.time_ns, time_ns & 0xffff_ffff_ffff);
         prop_assert_eq!(signature.stream, stream);
-        // Padding that an interface adds behind the packet hides nothing.
+        // Padding after the packet does not affect the verification.
         let padded: Vec<u8> = frame.iter().copied().chain([0; 9]).collect();
         prop_assert_eq!(Signature::of(&padded), Some(signature));
     }
