@@ -1,42 +1,42 @@
-//! What there is to know of the machine that a result depends on.
+//! Properties of the machine that a result depends on.
 
 use std::time::Duration;
 use std::{fs, io};
 
 use crate::usage::ticks;
 
-/// How a core has spent its time since the machine started.
+/// The times of a core since boot.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CoreTimes {
-    /// At work, interrupts included.
+    /// Busy time, interrupts included.
     pub busy: Duration,
-    /// Of that, in soft interrupts, where the kernel moves frames.
+    /// Part of the busy time: soft interrupts, in which the kernel forwards frames.
     pub softirq: Duration,
-    /// Idle, or waiting for a disk.
+    /// Idle time, including waits for a disk.
     pub idle: Duration,
-    /// Ready, while the hypervisor ran somebody else.
+    /// Time in which the core was ready and the hypervisor ran another guest.
     pub steal: Duration,
 }
 
-/// What the machine is.
+/// A description of the machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Machine {
     /// The kernel's release.
     pub kernel: String,
     /// The processor's name.
     pub processor: String,
-    /// How many cores this process may use.
+    /// The number of cores that this process may use.
     pub cores: usize,
     /// Memory, in bytes.
     pub memory_bytes: u64,
-    /// What the kernel tells the time by; empty if it does not say.
+    /// The kernel's clock source; empty if unknown.
     pub clock_source: String,
-    /// Whether the processor says that it is a hypervisor's.
+    /// True if the processor reports a hypervisor.
     pub virtual_machine: bool,
 }
 
 impl Machine {
-    /// This machine. What it does not tell stays empty.
+    /// Reads the description of this machine. Unknown properties stay empty.
     #[must_use]
     pub fn this() -> Self {
         let processor = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
@@ -64,7 +64,7 @@ impl Machine {
     }
 }
 
-/// How each core has spent its time, in the order of their numbers.
+/// Reads the times of all cores, in the order of their numbers.
 ///
 /// # Errors
 /// Those of reading `/proc/stat`.
@@ -73,24 +73,24 @@ pub fn core_times() -> io::Result<Vec<CoreTimes>> {
     Ok(text.lines().filter_map(parse_core).collect())
 }
 
-/// For how long, since the machine started, something that was ready to run had to
-/// wait for a core; none if the kernel does not keep that (Documentation/accounting/psi.rst).
+/// The time since boot in which some runnable task waited for a core; `None` if the kernel does not
+/// record it (Documentation/accounting/psi.rst).
 #[must_use]
 pub fn core_pressure() -> Option<Duration> {
     let text = fs::read_to_string("/proc/pressure/cpu").ok()?;
     parse_pressure(&text)
 }
 
-/// Frames that came to a core of the machine, from whichever cable, and found its backlog full,
-/// since the machine started; none if the kernel does not tell
-/// (Documentation/networking/scaling.rst).
+/// Frames dropped since boot because the backlog of a core was full, over all interfaces; `None` if
+/// the kernel does not report it (Documentation/networking/scaling.rst).
 #[must_use]
 pub fn backlog_drops() -> Option<u64> {
     let text = fs::read_to_string("/proc/net/softnet_stat").ok()?;
     parse_backlog(&text)
 }
 
-/// A line of hexadecimal numbers for each core, of which the second is what was dropped.
+/// Parses `/proc/net/softnet_stat`: a line of hexadecimal numbers for each core, the second of
+/// which counts drops.
 fn parse_backlog(text: &str) -> Option<u64> {
     let of_core = |line: &str| {
         let dropped = line.split_whitespace().nth(1)?;
@@ -99,14 +99,14 @@ fn parse_backlog(text: &str) -> Option<u64> {
     text.lines().map(of_core).sum()
 }
 
-/// `some avg10=.. avg60=.. avg300=.. total=microseconds`.
+/// Parses `some avg10=.. avg60=.. avg300=.. total=microseconds`.
 fn parse_pressure(text: &str) -> Option<Duration> {
     let line = text.lines().find(|line| line.starts_with("some "))?;
     let (_, total) = line.split_once("total=")?;
     total.trim().parse().ok().map(Duration::from_micros)
 }
 
-/// The value of the first `key : value` line.
+/// The value of the first line `key : value`.
 fn value<'a>(text: &'a str, key: &str) -> Option<&'a str> {
     text.lines().find_map(|line| {
         let (name, value) = line.split_once(':')?;
@@ -114,7 +114,7 @@ fn value<'a>(text: &'a str, key: &str) -> Option<&'a str> {
     })
 }
 
-/// proc(5): `cpuN user nice system idle iowait irq softirq steal ...`.
+/// Parses a line of proc(5): `cpuN user nice system idle iowait irq softirq steal ...`.
 fn parse_core(line: &str) -> Option<CoreTimes> {
     let (name, rest) = line.split_once(' ')?;
     name.strip_prefix("cpu")?.parse::<u32>().ok()?;

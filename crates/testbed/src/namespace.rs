@@ -1,7 +1,7 @@
-//! A network namespace as a place: run code there, read and set its switches.
+//! Network namespaces: running code inside, and sysctl settings.
 //!
-//! What lies in it (links, addresses) is in [`crate::link`], and what its
-//! interfaces count and can in [`crate::interface`].
+//! Links and addresses are in [`crate::link`], counters and offloads of interfaces in
+//! [`crate::interface`].
 
 use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -12,19 +12,19 @@ use sys::interface::Interfaces;
 
 use crate::Failure;
 
-/// An anonymous network namespace. It vanishes, with all links in it, when this
-/// value, the sockets opened in it and the processes that run in it are gone.
+/// An anonymous network namespace. It is deleted, with all its links, once this value is dropped,
+/// the sockets opened in it are closed and the processes in it have ended.
 pub struct Namespace {
     fd: OwnedFd,
     interfaces: Interfaces,
 }
 
 impl Namespace {
-    /// Makes a namespace with nothing in it but its loopback interface, which is
-    /// up, and with IPv6 off, so that nothing is sent in it unasked.
+    /// Creates a namespace with only a loopback interface, which is up, and without IPv6, so that
+    /// the kernel sends nothing in it by itself.
     ///
     /// # Errors
-    /// No right to make one (root is needed), or no such thing in this kernel.
+    /// The process lacks the privilege (root), or the kernel does not support namespaces.
     pub fn new() -> Result<Self, Failure> {
         let failure = || Failure::to("make a network namespace");
         let fd = sys::namespace::create().map_err(failure())?;
@@ -32,7 +32,7 @@ impl Namespace {
         for scope in ["all", "default"] {
             namespace.set_sysctl(&format!("net/ipv6/conf/{scope}/disable_ipv6"), "1")?;
         }
-        // Present only where br_netfilter is loaded; then each bridged frame would visit iptables.
+        // Present only if br_netfilter is loaded; each bridged frame would then pass iptables.
         for family in ["iptables", "ip6tables", "arptables"] {
             namespace.set_sysctl(&format!("net/bridge/bridge-nf-call-{family}"), "0")?;
         }
@@ -40,29 +40,29 @@ impl Namespace {
         Ok(namespace)
     }
 
-    /// The namespace that the calling thread is in.
+    /// The namespace of the calling thread.
     ///
     /// # Errors
-    /// The process has no descriptor left.
+    /// The process has no file descriptor left.
     pub fn current() -> Result<Self, Failure> {
         let failure = || Failure::to("find the network namespace of this process");
         Self::of(sys::namespace::current().map_err(failure())?).map_err(failure())
     }
 
-    /// The namespace that a file stands for: one of `/run/netns`, or `/proc/PID/ns/net`.
+    /// Opens the namespace behind a file: one of `/run/netns`, or `/proc/PID/ns/net`.
     ///
     /// # Errors
-    /// There is no such file, or it is no network namespace, or root is needed.
+    /// The file does not exist or is not a network namespace, or root is required.
     pub fn open(path: &Path) -> Result<Self, Failure> {
         let failure = || Failure::to(format!("open the network namespace {}", path.display()));
         let file = File::open(path).map_err(failure())?;
         Self::of(file.into()).map_err(failure())
     }
 
-    /// The same namespace, kept alive once more.
+    /// Another handle of the same namespace.
     ///
     /// # Errors
-    /// The process has no descriptor left.
+    /// The process has no file descriptor left.
     pub fn again(&self) -> Result<Self, Failure> {
         let fd = self.fd.try_clone();
         fd.and_then(Self::of)
@@ -74,8 +74,8 @@ impl Namespace {
         Ok(Self { fd, interfaces })
     }
 
-    /// Runs `body` inside, on a thread of its own, and waits for it. Sockets that
-    /// it opens stay in the namespace, whoever uses them later.
+    /// Runs `body` inside the namespace, in a separate thread, and waits for it. Sockets that it
+    /// opens remain in the namespace, also if other threads use them later.
     ///
     /// # Errors
     /// The thread could not be started or moved.
@@ -83,11 +83,11 @@ impl Namespace {
         sys::namespace::run(self.fd.as_fd(), body).map_err(Failure::to("enter a network namespace"))
     }
 
-    /// Writes a switch such as `net/ipv4/ip_forward`. One that this kernel does
-    /// not have is passed over: it cannot be on.
+    /// Writes a sysctl such as `net/ipv4/ip_forward`. One that this kernel does not have is
+    /// ignored: it cannot be on.
     ///
     /// # Errors
-    /// It is there and cannot be written.
+    /// It exists and cannot be written.
     pub fn set_sysctl(&self, name: &str, value: &str) -> Result<(), Failure> {
         let path = PathBuf::from("/proc/sys").join(name);
         match self.run(|| fs::write(&path, value))? {
@@ -104,7 +104,7 @@ impl Namespace {
         self.fd.as_fd()
     }
 
-    /// Its interfaces, by system calls that need no thread inside.
+    /// The interfaces of the namespace, for system calls that need no thread inside.
     pub(crate) const fn interfaces(&self) -> &Interfaces {
         &self.interfaces
     }

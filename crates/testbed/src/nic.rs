@@ -1,8 +1,8 @@
-//! Network cards of the machine, lent to a bench: taken out of the namespace that they are
-//! in, and given back as they were.
+//! Network cards of the machine, borrowed for a test setup: moved out of their namespace, and
+//! returned in their original state.
 //!
-//! A card whose namespace ends falls back to the first one, down, by the kernel's doing;
-//! [`NicState::put_back`] does the rest from what was written down before.
+//! When a namespace is deleted, the kernel moves its cards to the initial namespace, down.
+//! [`NicState::put_back`] restores the rest from a recorded state.
 
 use std::fmt;
 use std::fs;
@@ -12,19 +12,19 @@ use std::str::FromStr;
 
 use crate::{DeviceOffload, Failure, Namespace};
 
-/// Where named namespaces are (ip-netns(8)).
+/// The directory of named namespaces (ip-netns(8)).
 const NAMED: &str = "/run/netns";
 
-/// A card, as its user names it: `INTERFACE`, `NAMESPACE:INTERFACE` or `/PATH:INTERFACE`.
+/// A card as the user writes it: `INTERFACE`, `NAMESPACE:INTERFACE` or `/PATH:INTERFACE`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct NicName {
-    /// The file of the namespace it is in; this process's, if there is none.
+    /// The file of its namespace; `None` for that of this process.
     pub namespace: Option<PathBuf>,
     /// The interface there.
     pub interface: String,
 }
 
-/// The text names no card.
+/// The text is not the name of a card.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("'{0}' names no interface: INTERFACE or NAMESPACE:INTERFACE is wanted")]
 pub struct BadNicName(String);
@@ -62,37 +62,37 @@ impl fmt::Display for NicName {
     }
 }
 
-/// A card as it was before it was taken.
+/// The state of a card before it was borrowed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NicState {
-    /// Which, and where it belongs.
+    /// Name and namespace.
     pub name: NicName,
-    /// Its hardware address, by which it is found again.
+    /// The MAC address, which identifies the card.
     pub mac: [u8; 6],
     /// Its MTU, in bytes above Ethernet.
     pub mtu: u32,
-    /// Whether it was up.
+    /// True if it was up.
     pub up: bool,
-    /// Whether it summed what it sent.
+    /// True if transmit checksum offload was on.
     pub sums: bool,
 }
 
-/// What came of looking for a card that an ended run had.
+/// The result of restoring a card that an earlier run borrowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PutBack {
-    /// It is where it belongs, as it was.
+    /// The card was in its namespace and state.
     Untouched,
-    /// It was elsewhere, or otherwise, and is as it was.
+    /// The card's namespace or state was restored.
     Restored,
-    /// There is none of its address, here or where it belongs.
+    /// No card has this MAC address, in this namespace or the original one.
     Gone,
 }
 
 impl NicState {
-    /// The card as it is now.
+    /// Reads the current state of a card.
     ///
     /// # Errors
-    /// There is none of this name.
+    /// There is no card of this name.
     pub fn of(name: &NicName) -> Result<Self, Failure> {
         Self::read(name, &home(name)?)
     }
@@ -108,15 +108,15 @@ impl NicState {
         })
     }
 
-    /// Finds the card where it belongs or in this process's namespace, and leaves it where
-    /// and as it was.
+    /// Finds the card in its original namespace or in that of this process, and restores namespace
+    /// and state.
     ///
     /// # Errors
-    /// It is there and cannot be moved or set.
+    /// The card exists and cannot be moved or configured.
     pub fn put_back(&self) -> Result<PutBack, Failure> {
         let home = match home(&self.name) {
             Ok(home) => home,
-            // Where it belonged is no more: the kernel has brought it here, if it is real.
+            // The original namespace has been deleted; the kernel has moved a physical card here.
             Err(_) => Namespace::current()?,
         };
         let interface = &self.name.interface;
@@ -134,7 +134,7 @@ impl NicState {
         let Some(found) = names.into_iter().find(is_it) else {
             return Ok(PutBack::Gone);
         };
-        // Its name may be another's here, so it gets that back where it belongs.
+        // Another interface may have its name here, so it is renamed in its original namespace.
         here.hand_over(&found, &home)?;
         if found != *interface {
             home.set_down(&found)?;
@@ -144,7 +144,7 @@ impl NicState {
         Ok(PutBack::Restored)
     }
 
-    /// Sets what may have been changed.
+    /// Restores the settings that may have changed.
     fn restore(&self, place: &Namespace) -> Result<(), Failure> {
         let interface = &self.name.interface;
         place.set_mtu(interface, self.mtu)?;
@@ -158,7 +158,7 @@ impl NicState {
     }
 }
 
-/// A card that is lent. Dropping it gives it back.
+/// A borrowed card. Dropping it returns the card.
 #[derive(Debug)]
 pub(crate) struct Nic {
     state: NicState,
@@ -167,7 +167,7 @@ pub(crate) struct Nic {
 }
 
 impl Nic {
-    /// Takes a card out of where it is, into `to`, where it keeps its name.
+    /// Moves a card to the namespace `to`, with the same name.
     pub(crate) fn lend(name: &NicName, to: &Namespace) -> Result<Self, Failure> {
         let home = home(name)?;
         let state = NicState::read(name, &home)?;
@@ -184,7 +184,7 @@ impl Nic {
         })
     }
 
-    /// The card as it was.
+    /// The original state of the card.
     pub(crate) const fn state(&self) -> &NicState {
         &self.state
     }
@@ -193,7 +193,7 @@ impl Nic {
 impl Drop for Nic {
     fn drop(&mut self) {
         let interface = &self.state.name.interface;
-        // What cannot be done here is left to `NicState::put_back`: nobody hears of it now.
+        // A drop cannot report an error; `NicState::put_back` can repair the state later.
         let _ = self
             .lent_to
             .hand_over(interface, &self.home)
@@ -201,7 +201,7 @@ impl Drop for Nic {
     }
 }
 
-/// The namespace where a card belongs.
+/// Opens the original namespace of a card.
 fn home(name: &NicName) -> Result<Namespace, Failure> {
     match &name.namespace {
         None => Namespace::current(),
@@ -210,7 +210,7 @@ fn home(name: &NicName) -> Result<Namespace, Failure> {
 }
 
 impl Namespace {
-    /// Whether packets are routed by `interface`: it has an address.
+    /// Returns true if the interface has an address and thus routes.
     fn has_routes(&self, interface: &str) -> Result<bool, Failure> {
         let text = self
             .run(|| fs::read_to_string("/proc/thread-self/net/route"))?
@@ -219,7 +219,7 @@ impl Namespace {
         Ok(text.lines().skip(1).any(of_it))
     }
 
-    /// The names of all its interfaces.
+    /// The names of all interfaces in the namespace.
     fn interfaces_here(&self) -> Result<Vec<String>, Failure> {
         let text = self
             .run(|| fs::read_to_string("/proc/thread-self/net/dev"))?

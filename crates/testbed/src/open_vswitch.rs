@@ -1,54 +1,52 @@
-//! Open vSwitch as Debian packages it, with its userspace data path: its own
-//! database and daemon in a directory, beside whatever else runs.
+//! Open vSwitch as packaged by Debian, with its userspace data path: a separate database and daemon
+//! in a directory, independent of other instances on the machine.
 //!
-//! Not here: bridges and ports; whoever wants some says so to `ovs-vsctl`.
+//! Not here: bridges and ports, which callers configure with `ovs-vsctl`.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::{Clock, Failure, Namespace, Process, Program, Requirement, Spawner, Usage, sockets};
 
-/// Where Debian keeps the schema of the database.
+/// Debian's path of the database schema.
 const SCHEMA: &str = "/usr/share/openvswitch/vswitch.ovsschema";
 
-/// The daemon, and the one that Debian builds with DPDK beside it: which of them the
-/// first name stands for is the machine's choice.
+/// The daemon, and Debian's build with DPDK. The first name may be an alternative link to either.
 pub(crate) const DAEMON: &str = "ovs-vswitchd";
 pub(crate) const DAEMON_WITH_DPDK: &str = "/usr/lib/openvswitch-switch-dpdk/ovs-vswitchd-dpdk";
 
-/// Memory of an Open vSwitch with DPDK: what it makes for the frames of ordinary devices
-/// is in it.
+/// Memory of an Open vSwitch with DPDK in MiB; it includes the packet buffers of non-DPDK ports.
 const DPDK_MEMORY_MB: u64 = 1024;
 
-/// How long it may take to come up, and a tool of its to end.
+/// Maximum time of its start, and of one of its tools.
 const START: Duration = Duration::from_secs(20);
 
-/// Where an Open vSwitch is to run.
+/// The environment of an Open vSwitch.
 #[derive(Clone, Copy, Debug)]
 pub struct Site<'a> {
-    /// Starts its programs.
+    /// The spawner of its programs.
     pub spawner: &'a Spawner,
     /// The namespace of its ports.
     pub inside: &'a Namespace,
     /// An existing directory for its sockets, files and logs.
     pub directory: &'a Path,
-    /// The cores that its daemon may use; any, if there are none.
+    /// The cores that its daemon may use; all if empty.
     pub cores: &'a [usize],
 }
 
-/// Where DPDK's threads run in an Open vSwitch.
+/// The cores of an Open vSwitch with DPDK.
 #[derive(Clone, Copy, Debug)]
 pub struct DpdkCores<'a> {
-    /// The daemon's own.
+    /// Cores of the main thread.
     pub main: &'a [usize],
-    /// Those that forward, and never sleep.
+    /// Cores of the PMD threads, which busy-poll.
     pub polling: &'a [usize],
 }
 
 /// A running Open vSwitch.
 #[derive(Debug)]
 pub struct OpenVswitch {
-    // Dropped in this order: what forwards goes before what it depends on.
+    // Dropped in this order: the data path before its dependencies.
     pub(crate) daemon: Process,
     pub(crate) database: Process,
     pub(crate) commands: Vec<String>,
@@ -57,7 +55,7 @@ pub struct OpenVswitch {
 }
 
 impl OpenVswitch {
-    /// What must be there for it.
+    /// Returns its requirements.
     #[must_use]
     pub fn requirements() -> Vec<Requirement> {
         let program = |program| Requirement::Program {
@@ -73,8 +71,8 @@ impl OpenVswitch {
         ]
     }
 
-    /// Starts database and daemon. `settings` are those that the daemon reads only
-    /// when it starts, as `ovs-vsctl set Open_vSwitch .` takes them.
+    /// Starts database and daemon. `settings` are those that the daemon reads only at its start, in
+    /// the syntax of `ovs-vsctl set Open_vSwitch .`.
     ///
     /// # Errors
     /// A program is missing or fails.
@@ -82,7 +80,7 @@ impl OpenVswitch {
         Self::start_as(site, clock, settings, (DAEMON, &[]))
     }
 
-    /// What must be there for [`OpenVswitch::start_with_dpdk`], beside that.
+    /// Returns the requirements of [`OpenVswitch::start_with_dpdk`].
     #[must_use]
     pub fn requirements_with_dpdk() -> Vec<Requirement> {
         let mut all = Self::requirements();
@@ -93,8 +91,7 @@ impl OpenVswitch {
         all
     }
 
-    /// As [`OpenVswitch::start`], with DPDK, whose memory is of huge pages if there are free
-    /// ones.
+    /// Like [`OpenVswitch::start`], with DPDK. Its memory is in huge pages if enough are free.
     ///
     /// # Errors
     /// A program is missing or fails.
@@ -106,7 +103,8 @@ impl OpenVswitch {
     ) -> Result<Self, Failure> {
         let (memory, pages) = match huge_pages_are_free() {
             true => ("socket", ""),
-            // It adds `--in-memory` unless it is told of older ways, and that wants huge pages.
+            // Open vSwitch adds `--in-memory`, which requires huge pages, unless legacy options are
+            // given.
             false => ("alloc", "--no-huge --no-shconf --legacy-mem"),
         };
         let own = [
@@ -121,8 +119,8 @@ impl OpenVswitch {
         Self::start_as(site, clock, &settings, (DAEMON_WITH_DPDK, &[]))
     }
 
-    /// As [`OpenVswitch::start`], with a data path, ports and a clock that
-    /// `ovs-appctl` drives: types `dummy`, `netdev-dummy/receive`, `time/warp`.
+    /// Like [`OpenVswitch::start`], with a data path, ports and a clock that `ovs-appctl` controls:
+    /// type `dummy`, `netdev-dummy/receive`, `time/warp`.
     ///
     /// # Errors
     /// A program is missing or fails.
@@ -147,7 +145,7 @@ impl OpenVswitch {
         clock.wait_for("ovsdb-server's socket", START, || {
             Ok(socket.exists().then_some(()))
         })?;
-        // Its socket is there a moment before anybody listens.
+        // The socket file exists a moment before the server listens, so `ovs-vsctl` retries.
         let mut words = vec!["--retry", "--timeout=20", "--no-wait", "init"];
         if !settings.is_empty() {
             words.extend(["--", "set", "Open_vSwitch", "."]);
@@ -164,7 +162,7 @@ impl OpenVswitch {
         })
     }
 
-    /// Runs `ovs-vsctl` with these words, and waits until the daemon has done what they say.
+    /// Runs `ovs-vsctl` with these arguments, and waits until the daemon has applied them.
     ///
     /// # Errors
     /// `ovs-vsctl` fails, or the daemon takes longer than twenty seconds.
@@ -176,19 +174,18 @@ impl OpenVswitch {
         vsctl(&self.spawner, &self.directory, &words, &mut self.commands)
     }
 
-    /// What the daemon has used, its data path among it.
+    /// Returns the resource usage of the daemon, including its data path.
     ///
     /// # Errors
-    /// It is gone.
+    /// The daemon has ended.
     pub fn usage(&self) -> Result<Usage, Failure> {
         let usage = self.daemon.usage();
         usage.map_err(Failure::to("read what ovs-vswitchd uses"))
     }
 
-    /// Lets the daemon be late for what comes in at its ports, `bytes` at each (with
-    /// what the kernel needs to keep them). It leaves its sockets at the kernel's
-    /// default, 212,992 bytes: of frames of 1,500 bytes some ninety, which a second of
-    /// twenty thousand brings in five milliseconds.
+    /// Sets the receive buffer of each port's socket to `bytes`, including the kernel's overhead,
+    /// so that a slow daemon drops no frames. The kernel's default of 212,992 bytes holds some
+    /// ninety frames of 1,500 bytes, which arrive in 5 ms at 20,000 frames a second.
     ///
     /// # Errors
     /// The system refuses it, or there are no such ports.
@@ -204,7 +201,7 @@ impl OpenVswitch {
 impl<'a> Site<'a> {
     fn start_database(self, commands: &mut Vec<String>) -> Result<Process, Failure> {
         let file = self.directory.join("conf.db");
-        // What an interrupted run left here would be refused by ovsdb-tool.
+        // ovsdb-tool refuses to overwrite the file of an interrupted run.
         let _ = std::fs::remove_file(&file);
         let create = Program::new("ovsdb-tool")
             .args(["create".as_ref(), file.as_path(), Path::new(SCHEMA)])
@@ -220,7 +217,7 @@ impl<'a> Site<'a> {
         self.spawner.start(serve)
     }
 
-    /// Starts the daemon, whose database is there already.
+    /// Starts the daemon with an existing database.
     pub(crate) fn start_daemon(
         self,
         (path, options): (&str, &[&str]),
@@ -251,7 +248,7 @@ impl<'a> Site<'a> {
     }
 }
 
-/// The setting that has threads that poll run on these cores.
+/// The setting that pins PMD threads to these cores.
 pub(crate) fn polling_on(cores: &[usize]) -> String {
     format!("other_config:pmd-cpu-mask={:#x}", mask(cores))
 }
@@ -260,7 +257,7 @@ fn mask(cores: &[usize]) -> u128 {
     cores.iter().fold(0, |mask, core| mask | 1 << core)
 }
 
-/// Whether there are huge pages that nobody has taken, enough for an Open vSwitch with DPDK.
+/// Returns true if enough huge pages are free for an Open vSwitch with DPDK.
 #[must_use]
 pub fn huge_pages_are_free() -> bool {
     const FREE: &str = "/sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages";

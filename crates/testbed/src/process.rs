@@ -1,7 +1,7 @@
-//! Programs as children that cannot outlive their parent, in the namespace and on
-//! the cores they were given, with their output in files.
+//! Child processes that cannot outlive their parent, in a given namespace, on given cores, with
+//! their output in files.
 //!
-//! Not here: which programs make up a device.
+//! Not here: the programs of a device.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
@@ -19,13 +19,13 @@ use sys::process::Confinement;
 
 use crate::{Failure, Namespace, Usage};
 
-/// How long a child may take over SIGTERM before SIGKILL.
+/// Time from SIGTERM to SIGKILL.
 const GRACE: Duration = Duration::from_secs(3);
 
-/// How much of a child's last words goes into a failure, in bytes.
+/// Length of the log excerpt in a failure, in bytes.
 const LAST_WORDS: usize = 600;
 
-/// A program to be started.
+/// A program to start.
 #[derive(Debug)]
 pub struct Program<'a> {
     path: PathBuf,
@@ -39,7 +39,7 @@ pub struct Program<'a> {
 }
 
 impl<'a> Program<'a> {
-    /// The program at `path`, or of that name in `PATH`.
+    /// The program at `path`, or of this name in `PATH`.
     pub fn new(path: impl Into<PathBuf>) -> Self {
         Self {
             path: path.into(),
@@ -53,63 +53,63 @@ impl<'a> Program<'a> {
         }
     }
 
-    /// One more argument.
+    /// Adds an argument.
     #[must_use]
     pub fn arg(mut self, argument: impl Into<OsString>) -> Self {
         self.arguments.push(argument.into());
         self
     }
 
-    /// More arguments.
+    /// Adds arguments.
     #[must_use]
     pub fn args<S: Into<OsString>>(mut self, arguments: impl IntoIterator<Item = S>) -> Self {
         self.arguments.extend(arguments.into_iter().map(Into::into));
         self
     }
 
-    /// A variable of its environment, beside the parent's.
+    /// Adds an environment variable to the inherited ones.
     #[must_use]
     pub fn env(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
         self.environment.push((name.into(), value.into()));
         self
     }
 
-    /// Where it is started, in the sense of `cd`.
+    /// Sets the working directory.
     #[must_use]
     pub fn directory(mut self, directory: impl Into<PathBuf>) -> Self {
         self.directory = Some(directory.into());
         self
     }
 
-    /// Which network namespace it runs in.
+    /// Sets the network namespace.
     #[must_use]
     pub const fn inside(mut self, namespace: &'a Namespace) -> Self {
         self.namespace = Some(namespace);
         self
     }
 
-    /// Which cores it may run on.
+    /// Sets the cores on which it may run.
     #[must_use]
     pub fn on_cores(mut self, cores: &[usize]) -> Self {
         self.cores = cores.to_vec();
         self
     }
 
-    /// The file that is made of what it says: errors, and output if that has no file of its own.
+    /// Sets the file for standard error, and for standard output unless that has its own file.
     #[must_use]
     pub fn log(mut self, file: impl Into<PathBuf>) -> Self {
         self.log = Some(file.into());
         self
     }
 
-    /// The file that is made of its standard output.
+    /// Sets the file for standard output.
     #[must_use]
     pub fn output(mut self, file: impl Into<PathBuf>) -> Self {
         self.output = Some(file.into());
         self
     }
 
-    /// The command as one would type it.
+    /// Returns the command line as a user would type it.
     #[must_use]
     pub fn command_line(&self) -> String {
         let words = self.arguments.iter().map(OsString::as_os_str);
@@ -156,12 +156,12 @@ impl<'a> Program<'a> {
     }
 }
 
-/// A command to start, and where to send the child.
+/// A command to start, and the channel for the child.
 type Order = (Command, Sender<io::Result<Child>>);
 
-/// Starts programs from one thread that lives as long as this value and all that
-/// it started: a child is bound to the *thread* that forked it, and would be
-/// killed with one that ends early.
+/// Starts programs from one thread that lives as long as this value and its children. With
+/// `PR_SET_PDEATHSIG` a child is bound to the *thread* that forked it, and would be killed with a
+/// thread that ends early.
 #[derive(Clone, Debug)]
 pub struct Spawner {
     orders: Sender<Order>,
@@ -171,14 +171,15 @@ impl Spawner {
     /// Starts the thread.
     ///
     /// # Errors
-    /// The system has no room for a thread.
+    /// The system cannot create a thread.
     pub fn new() -> Result<Self, Failure> {
         let (orders, inbox) = mpsc::channel::<Order>();
         thread::Builder::new()
             .name("spawner".to_owned())
             .spawn(move || {
                 for (mut command, reply) in inbox {
-                    // Nobody waits any more: the child is not wanted, and `Child` does not end it.
+                    // The requester has given up. Dropping `Child` does not end the process, so it
+                    // is killed here.
                     if let Err(mpsc::SendError(Ok(mut child))) = reply.send(command.spawn()) {
                         let _ = child.kill();
                     }
@@ -191,8 +192,8 @@ impl Spawner {
     /// Starts `program`.
     ///
     /// # Errors
-    /// It is not there or may not be run, its files cannot be made, or it cannot
-    /// be put into its namespace or on its cores.
+    /// The program does not exist or is not executable, its files cannot be created, or it cannot
+    /// be moved to its namespace or cores.
     pub fn start(&self, program: Program<'_>) -> Result<Process, Failure> {
         let name = program.name();
         let command_line = program.command_line();
@@ -224,7 +225,7 @@ impl Spawner {
     /// Runs `program` to its end.
     ///
     /// # Errors
-    /// As for [`Spawner::start`]; it does not end within `limit`; it fails.
+    /// Those of [`Spawner::start`]; it does not end within `limit`; it fails.
     pub fn run(&self, program: Program<'_>, limit: Duration) -> Result<(), Failure> {
         let mut process = self.start(program)?;
         let status = process.wait(limit)?;
@@ -235,7 +236,7 @@ impl Spawner {
     }
 }
 
-/// A started program. Dropping it stops it.
+/// A started program. Dropping it stops the program.
 #[derive(Debug)]
 pub struct Process {
     child: Child,
@@ -247,35 +248,35 @@ pub struct Process {
 }
 
 impl Process {
-    /// Its number.
+    /// The process id.
     #[must_use]
     pub fn id(&self) -> u32 {
         self.child.id()
     }
 
-    /// The command as one would type it.
+    /// The command line as a user would type it.
     #[must_use]
     pub fn command_line(&self) -> &str {
         &self.command_line
     }
 
-    /// Whether it still runs.
+    /// Returns true if the process is running.
     pub fn is_running(&mut self) -> bool {
         matches!(self.child.try_wait(), Ok(None))
     }
 
-    /// What it has used so far.
+    /// Returns its resource usage so far.
     ///
     /// # Errors
-    /// It is gone.
+    /// The process has ended.
     pub fn usage(&self) -> io::Result<Usage> {
         crate::usage(self.id())
     }
 
-    /// Waits for its end.
+    /// Waits for the end of the process.
     ///
     /// # Errors
-    /// It goes on for longer than `limit`.
+    /// It runs longer than `limit`.
     pub fn wait(&mut self, limit: Duration) -> Result<ExitStatus, Failure> {
         let waiting = Failure::to(format!("wait for {}", self.name));
         match self.wait_quietly(limit) {
@@ -288,37 +289,37 @@ impl Process {
         }
     }
 
-    /// Tells it by SIGHUP that something of its settings has changed.
+    /// Sends SIGHUP, so that the program reloads its settings.
     ///
     /// # Errors
-    /// The system does not let it be signalled.
+    /// The system does not permit the signal.
     pub fn hang_up(&self) -> Result<(), Failure> {
         rustix::process::kill_process(self.pid(), Signal::HUP)
             .map_err(Failure::to(format!("signal {}", self.name)))
     }
 
-    /// Ends it: SIGTERM, and SIGKILL if it has not ended within three seconds.
+    /// Stops the process with SIGTERM, and with SIGKILL after three seconds.
     ///
     /// # Errors
-    /// The system does not let it be signalled.
+    /// The system does not permit the signal.
     pub fn stop(&mut self) -> Result<ExitStatus, Failure> {
         self.end(GRACE)
             .map_err(Failure::to(format!("stop {}", self.name)))
     }
 
-    /// As [`Process::stop`], of one that may take so long to end.
+    /// Like [`Process::stop`], with another limit before SIGKILL.
     ///
     /// # Errors
-    /// The system does not let it be signalled.
+    /// The system does not permit the signal.
     pub fn stop_within(&mut self, limit: Duration) -> Result<ExitStatus, Failure> {
         self.end(limit)
             .map_err(Failure::to(format!("stop {}", self.name)))
     }
 
-    /// Kills it, as `kill -9` does, and waits for it to be gone.
+    /// Sends SIGKILL, and waits for the end of the process.
     ///
     /// # Errors
-    /// The system does not let it be signalled.
+    /// The system does not permit the signal.
     pub fn kill(&mut self) -> Result<ExitStatus, Failure> {
         self.child
             .kill()
@@ -326,10 +327,10 @@ impl Process {
             .map_err(Failure::to(format!("kill {}", self.name)))
     }
 
-    /// What it wrote to its output file so far.
+    /// Reads its output file.
     ///
     /// # Errors
-    /// It was given none, or the file is gone.
+    /// It has no output file, or the file has been deleted.
     pub fn written(&self) -> Result<String, Failure> {
         let path = self.output.as_deref().or(self.log.as_deref());
         path.ok_or_else(|| io::ErrorKind::NotFound.into())
@@ -337,7 +338,7 @@ impl Process {
             .map_err(Failure::to(format!("read the output of {}", self.name)))
     }
 
-    /// The failure that `status` is, with the program's last words.
+    /// Returns a failure with `status` and the end of the program's log.
     #[must_use]
     pub fn failed(&self, status: ExitStatus) -> Failure {
         Failure::Program {
@@ -347,7 +348,7 @@ impl Process {
         }
     }
 
-    /// The end of its log; empty if it has none.
+    /// Returns the end of its log; empty if it has none.
     #[must_use]
     pub fn last_words(&self) -> String {
         let path = self.log.as_deref().or(self.output.as_deref());
@@ -377,7 +378,7 @@ impl Process {
         }
     }
 
-    /// Waits on a descriptor of the process, so that its end is known at once.
+    /// Waits on a pidfd, so that the end of the process is noticed immediately.
     fn wait_quietly(&mut self, limit: Duration) -> io::Result<Option<ExitStatus>> {
         if let Some(status) = self.child.try_wait()? {
             return Ok(Some(status));
@@ -403,7 +404,7 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // Whoever cares how it ends calls `stop`.
+        // Callers that need the exit status call `stop`.
         let _ = self.end(GRACE);
     }
 }
@@ -414,10 +415,10 @@ impl fmt::Display for Process {
     }
 }
 
-/// Keeps the calling thread on `cores`; an empty slice leaves it where it may be now.
+/// Pins the calling thread to `cores`; an empty slice keeps the current affinity.
 ///
 /// # Errors
-/// A core that does not exist or may not be used.
+/// A core does not exist or is not allowed.
 pub fn pin_current_thread(cores: &[usize]) -> Result<(), Failure> {
     sys::process::pin_current_thread(cores)
         .map_err(Failure::to(format!("run on the cores {cores:?}")))
@@ -433,15 +434,15 @@ fn quoted(word: &OsStr) -> String {
     }
 }
 
-/// Where a program called by its bare name is; elsewhere, and if it is nowhere, as it was called.
+/// Resolves a bare program name; other paths, and names that are not found, are returned unchanged.
 fn located(path: &Path) -> PathBuf {
     let bare = path.components().count() == 1;
     let found = path.to_str().filter(|_| bare).and_then(find);
     found.unwrap_or_else(|| path.to_owned())
 }
 
-/// Finds `program` in `PATH`, or where system programs are on Debian even if
-/// `PATH` does not say so.
+/// Finds `program` in `PATH` or in Debian's directories of system programs, even if `PATH` does not
+/// contain those.
 pub(crate) fn find(program: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let usual = ["/usr/sbin", "/sbin", "/usr/bin"].map(PathBuf::from);

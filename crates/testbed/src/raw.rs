@@ -1,8 +1,8 @@
-//! Whole frames, out of and into an interface of a namespace, past the host's own
-//! protocols: for generators, and for tests that look at what comes out.
+//! Raw Ethernet frames at an interface of a namespace, bypassing the protocol stack: for
+//! generators, and for tests that inspect a device's output.
 //!
-//! Not a port of a switch: no ring, no offloads; what is slow here is the
-//! generator's own limit, and is measured as such.
+//! Unlike a switch port, it has no ring and no offloads; its limit is the tester's own and is
+//! measured as such.
 
 use std::array;
 use std::io::{self, IoSlice};
@@ -12,20 +12,20 @@ use sys::packet_socket::{PacketSocket, ReceiveFilter};
 
 use crate::{Failure, Namespace};
 
-/// How many frames go out in one system call at most.
+/// Maximum number of frames of a system call.
 const BURST: usize = 64;
 
-/// Room for frames on their way, in bytes: some 20,000 small ones, as the kernel counts.
+/// Send and receive buffer in bytes: some 20,000 small frames by the kernel's accounting.
 const BUFFER: usize = 16 << 20;
 
-/// A socket for whole Ethernet frames, without their checksum. It never blocks.
+/// A non-blocking socket for Ethernet frames without FCS.
 pub struct RawSocket {
     socket: PacketSocket,
 }
 
 impl Namespace {
-    /// Opens a socket that sends out of `interface` past its queueing discipline,
-    /// and reception nothing.
+    /// Opens a socket that sends from `interface`, bypassing its queueing discipline, and receives
+    /// nothing.
     ///
     /// # Errors
     /// There is no such interface here.
@@ -33,7 +33,7 @@ impl Namespace {
         self.raw_socket(interface, ReceiveFilter::None)
     }
 
-    /// Opens a socket that also reception what comes in by `interface`, whomever it is for.
+    /// Opens a socket that also receives all frames of `interface`, in promiscuous mode.
     ///
     /// # Errors
     /// There is no such interface here.
@@ -61,11 +61,11 @@ impl Namespace {
 }
 
 impl RawSocket {
-    /// Sends the first 64 of `frames` at most, and says how many the kernel took.
-    /// It is done with all of them before it returns.
+    /// Sends up to 64 of `frames` and returns the number accepted. The kernel no longer references
+    /// them after the return.
     ///
     /// # Errors
-    /// The kernel refuses the first: `ENOBUFS` and `EAGAIN` where there is no room.
+    /// The kernel refuses the first frame: `ENOBUFS` or `EAGAIN` if its buffer is full.
     pub fn send<F: AsRef<[u8]>>(&self, frames: &[F]) -> io::Result<usize> {
         let count = frames.len().min(BURST);
         let parts: [_; BURST] =
@@ -80,11 +80,11 @@ impl RawSocket {
         Ok(sent)
     }
 
-    /// Receives what has come by one system call, up to 64 frames, each into a room of its
-    /// own and cut to its size; writes down their lengths and says how many there are.
+    /// Receives up to 64 frames with one system call, each into its own buffer and truncated to
+    /// that; stores their lengths and returns their number.
     ///
     /// # Errors
-    /// The interface is gone or down.
+    /// The interface has disappeared or is down.
     pub(crate) fn receive_burst(
         &self,
         rooms: &mut [Vec<u8>],
@@ -96,10 +96,11 @@ impl RawSocket {
         }
     }
 
-    /// Receives a frame into `room`, cut to its size, and returns its length; none if there is none.
+    /// Receives a frame into `room`, truncated to it, and returns its length; `None` if no frame is
+    /// available.
     ///
     /// # Errors
-    /// The interface is gone or down.
+    /// The interface has disappeared or is down.
     pub fn receive(&self, room: &mut [u8]) -> io::Result<Option<usize>> {
         match recv(&self.socket, room, RecvFlags::DONTWAIT) {
             Ok((length, _)) => Ok(Some(length)),
@@ -109,7 +110,7 @@ impl RawSocket {
     }
 }
 
-/// Whether there was no room for a frame, which passes.
+/// Returns true if the send buffer was full, a temporary condition.
 pub(crate) fn is_full(error: &io::Error) -> bool {
     let full = [rustix::io::Errno::NOBUFS, rustix::io::Errno::AGAIN];
     let errno = rustix::io::Errno::from_io_error(error);

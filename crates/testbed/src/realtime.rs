@@ -1,23 +1,24 @@
-//! The kernel's stamps in our time: it stamps frames by `CLOCK_REALTIME`, which is slewed and set, and we
-//! count by `CLOCK_MONOTONIC_RAW`. So the two are laid side by side again and again.
+//! Conversion of kernel timestamps to the tester's clock. The kernel stamps frames with
+//! `CLOCK_REALTIME`, which is slewed and set; the tester uses `CLOCK_MONOTONIC_RAW`. The two are
+//! therefore compared repeatedly.
 
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::Clock;
 use crate::clock::SLEW_PART;
 
-/// How long a comparison holds.
+/// The validity of a comparison.
 const HOLDS_NS: u64 = 10_000_000;
-/// Tries of a comparison, and how long one may take to be believed: the reading of a clock takes some
-/// 25 ns, and what takes longer was interrupted.
+/// The attempts of a comparison, and the longest accepted one: reading a clock takes some 25 ns,
+/// and a longer reading was interrupted.
 const TRIES: u32 = 5;
 const SPAN_NS_MAX: u64 = 1_000;
 
-/// How far the two clocks are apart.
+/// The offset between the two clocks.
 #[derive(Clone, Debug)]
 pub(crate) struct Realtime {
     clock: Clock,
-    /// What is to be taken from a stamp, and until which stamp that holds.
+    /// The offset to subtract from a timestamp, and the last timestamp for which it is valid.
     ahead_ns: u64,
     until_ns: u64,
     step_ns_max: u64,
@@ -34,10 +35,10 @@ impl Realtime {
         }
     }
 
-    /// When in our time the kernel took a stamp.
+    /// Converts a kernel timestamp to the tester's clock.
     #[inline]
     pub(crate) fn instant_ns(&mut self, stamp_ns: u64) -> u64 {
-        // Before the last comparison by more than it holds: the clock was set back.
+        // A timestamp long before the last comparison means that the clock was set back.
         if stamp_ns > self.until_ns || stamp_ns + 4 * HOLDS_NS < self.until_ns {
             self.compare_again(stamp_ns);
         }
@@ -62,7 +63,7 @@ impl Realtime {
     }
 }
 
-/// By how much the kernel's clock is ahead, what it shows, and how long the reading took.
+/// The offset of the kernel's clock, its time, and the duration of the reading.
 fn compare(clock: &Clock) -> (u64, u64, u64) {
     let once = || {
         let before = clock.now().as_nanos();
@@ -90,7 +91,7 @@ mod tests {
         let seconds = u64::try_from(real.tv_sec).unwrap();
         let stamp = seconds * 1_000_000_000 + u64::try_from(real.tv_nsec).unwrap();
         let at = realtime.instant_ns(stamp);
-        // Off by half of a reading that was believed, and by what the clocks drift meanwhile.
+        // The error is at most half of an accepted reading, plus the drift since.
         let slack = SPAN_NS_MAX + (after - before) / 1_000;
         assert!(
             before <= at + slack && at <= after + slack,

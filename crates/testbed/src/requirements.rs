@@ -1,5 +1,5 @@
-//! What a bench needs of the machine, checked before anything is built, so that
-//! what is missing is named once, with its remedy.
+//! Requirements of a test setup, checked before its construction, so that a missing one is reported
+//! once, with its remedy.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -7,20 +7,20 @@ use std::process::Command;
 use crate::process::find;
 use crate::{Failure, Namespace};
 
-/// Something that must be there.
+/// A requirement on the machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Requirement {
-    /// The right to make network namespaces, and a kernel that has them.
+    /// The privilege to create network namespaces, and a kernel that supports them.
     Namespaces,
     /// Virtual Ethernet pairs.
     Veth,
     /// The kernel's bridge.
     Bridge,
-    /// `/dev/net/tun`, from which switches make their local port.
+    /// `/dev/net/tun`, from which switches create their local port.
     Tun,
-    /// This program `comporta`, built with DPDK.
+    /// This `comporta` program, built with DPDK.
     WithDpdk(PathBuf),
-    /// A program, and the Debian package that brings it.
+    /// A program, and the Debian package that contains it.
     Program {
         /// Its name.
         program: &'static str,
@@ -29,7 +29,7 @@ pub enum Requirement {
     },
 }
 
-/// Something that is not there, and what to do about it.
+/// A requirement that is not met, and its remedy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Missing(pub String);
@@ -37,7 +37,7 @@ pub struct Missing(pub String);
 /// Checks `requirements` in their order.
 ///
 /// # Errors
-/// The first that is not met, in one line that says what to do.
+/// The first one that is not met, in one line with its remedy.
 pub fn check(requirements: &[Requirement]) -> Result<(), Missing> {
     requirements
         .iter()
@@ -77,7 +77,7 @@ fn namespaces() -> Result<(), Missing> {
     })
 }
 
-/// It tells so itself.
+/// Runs the program, which reports its DPDK support.
 fn with_dpdk(comporta: &Path) -> Result<(), Missing> {
     let told = Command::new(comporta).arg("--version").output();
     let told = told.map(|told| String::from_utf8_lossy(&told.stdout).into_owned());

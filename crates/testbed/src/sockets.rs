@@ -1,6 +1,5 @@
-//! Packet sockets that another process has open, changed from outside: a program under
-//! observation is run as it is packaged, and none of its options says how long a
-//! queue its sockets have.
+//! Changes to the packet sockets of another process. A device runs as packaged, and Open vSwitch
+//! has no option for the receive buffer of its sockets.
 
 use std::os::fd::AsFd;
 use std::{fs, io};
@@ -8,8 +7,8 @@ use std::{fs, io};
 use rustix::net::{AddressFamily, sockopt};
 use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
 
-/// Lets each packet socket of the process hold `bytes` of what it has not yet been
-/// read of, and says how many there are. Needs the right to trace the process.
+/// Sets the receive buffer of each packet socket of the process to `bytes`, and returns the number
+/// of sockets. Requires the privilege to trace the process.
 pub(crate) fn widen(pid: Pid, bytes: usize) -> io::Result<usize> {
     let process = pidfd_open(pid, PidfdFlags::empty())?;
     let mut widened = 0;
@@ -18,7 +17,7 @@ pub(crate) fn widen(pid: Pid, bytes: usize) -> io::Result<usize> {
         let Some(number) = name.to_str().and_then(|name| name.parse().ok()) else {
             continue;
         };
-        // What was closed meanwhile is none of its sockets.
+        // The descriptor was closed after it was listed.
         let Ok(descriptor) = pidfd_getfd(process.as_fd(), number, PidfdGetfdFlags::empty()) else {
             continue;
         };
@@ -50,7 +49,7 @@ mod tests {
         let own = i32::try_from(process::id()).ok().and_then(Pid::from_raw);
         let widened = widen(own.expect("a process id"), 1 << 24).expect("it is ours to change");
         assert!(widened >= 1);
-        // The kernel doubles what it is told, for its own needs (socket(7)).
+        // The kernel doubles the value for its own overhead (socket(7)).
         let size = sockopt::socket_recv_buffer_size(&packets);
         assert_eq!(size, Ok(2 << 24));
         assert_eq!(sockopt::socket_recv_buffer_size(&stream), Ok(before));

@@ -1,8 +1,8 @@
-//! Whole frames in great number, out of and into an interface of a namespace, with the time at which the
-//! kernel took each that came in: the ends of cables that an instrument measures at.
+//! Ethernet frames at high rates, at an interface of a namespace, with the kernel's receive
+//! timestamps: the basis of the tester's ports.
 //!
-//! Frames go out by sendmmsg(2), past the queueing discipline. They come in by a ring in shared memory,
-//! and looking into an empty one is a memory read.
+//! Frames are sent with sendmmsg(2), bypassing the queueing discipline. They are received from a
+//! ring in shared memory; polling an empty ring is a memory read.
 
 use std::io;
 use std::num::NonZeroU32;
@@ -15,35 +15,35 @@ use crate::raw::is_full;
 use crate::realtime::Realtime;
 use crate::{Clock, Failure, Namespace};
 
-/// Room for frames on their way, in bytes as the kernel counts: it must never be what holds up.
+/// Send buffer in bytes, by the kernel's accounting: large enough never to be the bottleneck.
 const SEND_BUFFER: usize = 16 << 20;
-/// Memory of a ring: some 16,000 frames of the usual size, a hundredth of a second of more than a
-/// million a second.
+/// Memory of a ring: some 16,000 frames of the usual size, more than 10 ms at a million frames a
+/// second.
 const RING_BYTES: u32 = 32 << 20;
 const BLOCK_BYTES: u32 = 64 << 10;
-/// What the kernel writes before a frame in its slot, at most.
+/// The longest header that the kernel writes before a frame in its slot.
 const SLOT_HEADER: usize = 128;
-/// The longest frame that finds room in a slot.
+/// The longest frame that fits into a slot.
 const LONGEST: usize = 32 << 10;
 
-/// Sends frames by an interface. It never blocks.
+/// Sends frames from an interface. It never blocks.
 pub struct FrameSender {
     socket: PacketSocket,
     vector: SendVector,
 }
 
-/// Receives all frames that come by an interface, to whomever they are, but those that this machine
-/// sends by it. It never blocks.
+/// Receives all frames of an interface in promiscuous mode, except those that this machine sends.
+/// It never blocks.
 pub struct FrameReceiver {
     ring: PacketRing,
     realtime: Realtime,
 }
 
 impl Namespace {
-    /// Opens a sender by `interface`.
+    /// Opens a sender on `interface`.
     ///
     /// # Errors
-    /// There is no such interface here, or this process may not.
+    /// The interface does not exist here, or the process lacks the privilege.
     pub fn frame_sender(&self, interface: &str) -> Result<FrameSender, Failure> {
         let index = self.index(interface)?;
         let open = || -> io::Result<FrameSender> {
@@ -60,12 +60,12 @@ impl Namespace {
             .map_err(Failure::to(format!("open a sender on {interface}")))
     }
 
-    /// Opens a receiver by `interface` of frames of up to `longest` bytes; longer ones are cut. The
-    /// shorter that is, the more frames may wait and the fewer caches they take. Times are those of
-    /// `clock`.
+    /// Opens a receiver on `interface` for frames of up to `longest` bytes; longer ones are
+    /// truncated. A small value allows more frames to wait and uses less of the caches. Timestamps
+    /// are those of `clock`.
     ///
     /// # Errors
-    /// There is no such interface here, or this process may not, or there is no memory.
+    /// The interface does not exist here, the process lacks the privilege, or memory is exhausted.
     pub fn frame_receiver(
         &self,
         interface: &str,
@@ -89,29 +89,30 @@ impl Namespace {
     }
 }
 
-/// A ring for frames of this length.
+/// The layout of a ring for frames of this length.
 fn layout(longest: usize) -> PacketRingLayout {
-    // An odd number of cache lines, so that the slots' first lines spread over all sets of the caches.
+    // An odd number of cache lines spreads the first lines of slots over all sets of the caches.
     let lines = (longest.min(LONGEST) + SLOT_HEADER).div_ceil(64) | 1;
     let slot = u32::try_from(lines * 64).unwrap_or(BLOCK_BYTES);
     let not_zero = |number: u32| NonZeroU32::new(number).unwrap_or(NonZeroU32::MIN);
     PacketRingLayout {
         block_len: not_zero(BLOCK_BYTES),
-        // Where slots are short, no more of them than are of use: short rings stay in the caches.
+        // For short slots the ring is smaller, so that it stays in the caches.
         blocks: not_zero((RING_BYTES / BLOCK_BYTES).min(slot * SLOTS_MAX / BLOCK_BYTES)),
         slot_len: not_zero(slot),
     }
 }
 
-/// The most slots.
+/// The most slots of a ring.
 const SLOTS_MAX: u32 = 16 << 10;
 
 impl FrameSender {
-    /// Sends from the front of `frames`, 64 at most, and returns how many the kernel took: none where
-    /// it has no room now. It is done with all of them before it returns.
+    /// Sends from the front of `frames`, at most 64, and returns the number that the kernel
+    /// accepted: 0 if there is no space now. Accepted frames are no longer referenced after the
+    /// return.
     ///
     /// # Errors
-    /// The interface is gone or down, or a frame is longer than it takes.
+    /// The interface has disappeared or is down, or a frame exceeds its MTU.
     pub fn send(&mut self, frames: &[&[u8]]) -> io::Result<usize> {
         match self.vector.send(&self.socket, frames.iter().copied()) {
             Err(error) if is_full(&error) => Ok(0),
@@ -121,11 +122,12 @@ impl FrameSender {
 }
 
 impl FrameReceiver {
-    /// Hands up to `limit` frames that have come to `take`, in their order: when, in nanoseconds of the
-    /// clock, and the parts that a frame is made of, since a tag that the kernel has taken out is put back.
+    /// Passes up to `limit` received frames to `take`, in order: the timestamp in nanoseconds of
+    /// the clock, and the parts of the frame. A VLAN tag that the kernel stripped is one of the
+    /// parts.
     ///
     /// # Errors
-    /// The interface is gone or down.
+    /// The interface has disappeared or is down.
     #[inline]
     pub fn receive(
         &mut self,
@@ -150,11 +152,11 @@ impl FrameReceiver {
         Ok(limit)
     }
 
-    /// How many frames the kernel has dropped since the last call, the ring being full; and clears an
-    /// error that waits.
+    /// Returns the number of frames that the kernel has dropped since the last call because the
+    /// ring was full. It also clears a pending socket error.
     ///
     /// # Errors
-    /// The interface is gone.
+    /// The interface has disappeared.
     pub fn take_drops(&mut self) -> io::Result<u64> {
         let socket = self.ring.socket();
         socket.take_error()?;
@@ -164,7 +166,7 @@ impl FrameReceiver {
         socket.take_drops()
     }
 
-    /// By how much the kernel's clock has stepped against ours at most, beyond what it may drift.
+    /// The largest step of the kernel's clock against the tester's, beyond the permitted drift.
     #[must_use]
     pub const fn step_ns_max(&self) -> u64 {
         self.realtime.step_ns_max()

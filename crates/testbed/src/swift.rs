@@ -1,6 +1,6 @@
-//! The fastest way out of an interface that needs nothing of it: an AF_XDP socket that only sends. No program
-//! is attached and no frame that comes in is touched; the kernel copies what is sent, and is spared what
-//! sendmmsg(2) costs beside.
+//! The fastest sender that works with any interface: a send-only AF_XDP socket in copy mode. It
+//! attaches no program and does not affect received frames. The kernel copies each frame and skips
+//! the other costs of sendmmsg(2).
 
 use std::io;
 use std::num::NonZeroU32;
@@ -12,34 +12,35 @@ use sys::xsk::{DeviceQueue, Transfer, Umem, UmemLayout, XskSocket};
 
 use crate::{Clock, Failure, Namespace};
 
-/// Chunks of the largest length that there is, few enough to stay in a cache.
+/// Chunks of the largest length, few enough to stay in a cache.
 const LAYOUT: UmemLayout = UmemLayout {
     chunk_len: NonZeroU32::new(4096).expect("not zero"),
     rx_chunks: NonZeroU32::new(1).expect("not zero"),
     tx_chunks: NonZeroU32::new(128).expect("not zero"),
 };
-/// Room for frames under way, in bytes as the kernel counts.
+/// Send buffer in bytes, by the kernel's accounting.
 const SEND_BUFFER: usize = 16 << 20;
-/// Frames that are handed over by one call.
+/// Maximum number of frames of a call.
 const BURST: usize = 64;
-/// How often the kernel is called in vain before frames are given up that it has not taken up.
+/// The number of system calls before `push` fails with frames that the kernel has not accepted.
 const TRIES: u32 = 10_000;
 
-/// How often, and how long apart, a queue that is in use is tried.
+/// The attempts to bind a busy queue, and the pause between them.
 const BUSY_TRIES: u32 = 20;
 const BUSY_PAUSE: Duration = Duration::from_millis(5);
 
-/// Sends frames of up to [`SwiftSender::LONGEST`] bytes by an interface. It never sleeps.
+/// Sends frames of up to [`SwiftSender::LONGEST`] bytes from an interface. It never sleeps.
 pub struct SwiftSender {
     socket: XskSocket,
     dropped: u64,
 }
 
 impl Namespace {
-    /// Opens such a sender by the first queue of `interface`.
+    /// Opens a sender on the first queue of `interface`.
     ///
     /// # Errors
-    /// There is no such interface here, another socket has its queue, or this process may not.
+    /// The interface does not exist here, another socket uses its queue, or the process lacks the
+    /// privilege.
     pub fn swift_sender(&self, interface: &str) -> Result<SwiftSender, Failure> {
         let device = DeviceQueue {
             interface: self.index(interface)?,
@@ -58,7 +59,8 @@ impl Namespace {
     }
 }
 
-/// Binds; the kernel needs some milliseconds to let go of a queue that another socket has just had.
+/// Binds the socket. The kernel needs some milliseconds to release a queue that another socket has
+/// just closed.
 fn bind(socket: &mut XskSocket) -> io::Result<()> {
     let clock = Clock::start();
     for _ in 1..BUSY_TRIES {
@@ -76,11 +78,11 @@ impl SwiftSender {
     /// The longest frame.
     pub const LONGEST: usize = LAYOUT.chunk_len.get() as usize;
 
-    /// Sends from the front of `frames`, 64 at most, and returns how many were taken. The kernel is
-    /// done with them when this returns.
+    /// Sends from the front of `frames`, at most 64, and returns the number accepted. The kernel no
+    /// longer references them after the return.
     ///
     /// # Errors
-    /// The interface is gone or down, or a frame is longer than it takes.
+    /// The interface has disappeared or is down, or a frame exceeds its MTU.
     pub fn send(&mut self, frames: &[&[u8]]) -> io::Result<usize> {
         let mut placed = 0;
         for frame in frames.iter().take(BURST) {
@@ -96,7 +98,8 @@ impl SwiftSender {
         Ok(placed)
     }
 
-    /// Calls the kernel until it has taken up all that is placed: it takes some of it a call.
+    /// Calls the kernel until it has accepted all queued frames: each call accepts only some of
+    /// them.
     fn push(&mut self) -> io::Result<()> {
         for _ in 0..TRIES {
             match self.socket.send() {
@@ -112,7 +115,8 @@ impl SwiftSender {
         Err(io::ErrorKind::TimedOut.into())
     }
 
-    /// How many frames the interface has dropped since the last call, having no room for them.
+    /// Returns the number of frames that the interface has dropped since the last call because it
+    /// had no space.
     pub const fn take_drops(&mut self) -> u64 {
         let dropped = self.dropped;
         self.dropped = 0;

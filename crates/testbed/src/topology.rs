@@ -1,52 +1,52 @@
-//! How hosts and bridges are joined: a star around one bridge, several bridges side by
-//! side in one device, or a chain of bridges between two hosts.
+//! Topologies of hosts and bridges: a star around one bridge, several parallel bridges in one
+//! device, or a chain of bridges between two hosts.
 //!
-//! Only the plan: names and who is joined to whom. [`Bench`](crate::Bench) lays the cables.
+//! This is only the plan: names and links. [`Bench`](crate::Bench) creates them.
 
 use std::fmt;
 
-/// Where a device's ports are, in the order of hosts.
+/// A device's ports, in the order of hosts.
 pub(crate) const PORTS: [&str; HOSTS_MAX] = [
     "p1", "p2", "p3", "p4", "p5", "p6", "p7", "p8", "p9", "p10", "p11", "p12", "p13", "p14", "p15",
     "p16",
 ];
 
-/// Hosts of a bench: each is a namespace, and the addresses of all are told to each.
+/// The most hosts of a test setup: each is a namespace, and each has the addresses of all others.
 pub const HOSTS_MAX: usize = 16;
 
-/// Bridges of a device: of as many, a chain still fits the memory of small machines.
+/// The most bridges of a device: a chain of this length still fits into the memory of small
+/// machines.
 pub const BRIDGES_MAX: usize = 16;
 
-/// Bytes above Ethernet that each of the kernel's own devices can carry (`ETH_MIN_MTU`,
-/// `ETH_MAX_MTU` of veth).
+/// The MTUs that all of the kernel's own devices support (`ETH_MIN_MTU`, `ETH_MAX_MTU` of veth).
 const MTU: std::ops::RangeInclusive<u32> = 68..=65_535;
 
 /// The MTU of Ethernet, in bytes above its header (IEEE 802.3, 3.2.7).
 pub const MTU_ETHERNET: u32 = 1_500;
 
-/// How bridges and hosts are joined.
+/// The arrangement of bridges and hosts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Shape {
     /// One bridge between all hosts.
     Star { hosts: usize },
-    /// Bridges of one device, each between two hosts of its own.
+    /// Bridges of one device, each between two separate hosts.
     Parallel { bridges: usize },
     /// Bridges in a row between two hosts.
     Chain { bridges: usize },
 }
 
-/// What a device has for ports, where it does not make them itself.
+/// The kind of a device's ports, unless it creates them itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum PortKind {
-    /// The far end of the cable to each host.
+    /// The far end of the link to each host.
     #[default]
     Veth,
-    /// The VLAN interface `vlanN` of a Linux bridge in front, which has each host's cable as
-    /// an access port of a VLAN of its own.
+    /// The VLAN interface `vlanN` of a Linux bridge in front of the device. Each host's link is an
+    /// access port of a separate VLAN there.
     Vlan,
 }
 
-/// A plan of hosts, bridges and what joins them.
+/// A plan of hosts, bridges and links.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Topology {
     shape: Shape,
@@ -54,32 +54,31 @@ pub struct Topology {
     mtu: u32,
 }
 
-/// No bench can be built so.
+/// A topology that cannot be built.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct BadTopology(String);
 
-/// A bridge of the device: its name, and its ports in the order of their OpenFlow numbers,
-/// from 1.
+/// A bridge of the device: its name, and its ports in the order of their OpenFlow numbers, from 1.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BridgePlan {
-    /// `br0` and on.
+    /// `br0`, `br1` and so on.
     pub name: String,
     /// Interfaces in the device's namespace.
     pub ports: Vec<String>,
 }
 
-/// Where a host's cable ends.
+/// The port at which a host is connected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// Which bridge, from 0.
+    /// The bridge's index, from 0.
     pub bridge: usize,
-    /// The OpenFlow number of its port there.
+    /// The port's OpenFlow number.
     pub port: u32,
 }
 
 impl Default for Topology {
-    /// One bridge between two hosts, by veth pairs with the MTU of Ethernet.
+    /// One bridge between two hosts, with veth pairs of Ethernet's MTU.
     fn default() -> Self {
         Self::of(Shape::Star { hosts: 2 })
     }
@@ -103,10 +102,10 @@ impl Topology {
         Ok(Self::of(Shape::Star { hosts }))
     }
 
-    /// `bridges` bridges of one device, each between two hosts of its own.
+    /// `bridges` bridges of one device, each between two separate hosts.
     ///
     /// # Errors
-    /// None, or more than half of [`HOSTS_MAX`].
+    /// Zero bridges, or more than half of [`HOSTS_MAX`].
     pub fn parallel(bridges: usize) -> Result<Self, BadTopology> {
         within(bridges, 1, HOSTS_MAX / 2, "bridges side by side")?;
         Ok(Self::of(Shape::Parallel { bridges }))
@@ -115,13 +114,13 @@ impl Topology {
     /// `bridges` bridges in a row between two hosts.
     ///
     /// # Errors
-    /// None, or more than [`BRIDGES_MAX`].
+    /// Zero bridges, or more than [`BRIDGES_MAX`].
     pub fn chain(bridges: usize) -> Result<Self, BadTopology> {
         within(bridges, 1, BRIDGES_MAX, "bridges in a row")?;
         Ok(Self::of(Shape::Chain { bridges }))
     }
 
-    /// The same with an MTU of so many bytes above Ethernet, on all cables.
+    /// The same topology with this MTU on all links, in bytes above Ethernet.
     ///
     /// # Errors
     /// Fewer than 68 bytes, or more than 65,535.
@@ -135,25 +134,25 @@ impl Topology {
         Ok(Self { mtu: bytes, ..self })
     }
 
-    /// The same with ports of another kind towards the hosts.
+    /// The same topology with another kind of ports towards the hosts.
     #[must_use]
     pub const fn with_ports(self, ports: PortKind) -> Self {
         Self { ports, ..self }
     }
 
-    /// What the ports towards the hosts are.
+    /// The kind of the ports towards the hosts.
     #[must_use]
     pub const fn ports(&self) -> PortKind {
         self.ports
     }
 
-    /// The MTU of all cables, in bytes above Ethernet.
+    /// The MTU of all links, in bytes above Ethernet.
     #[must_use]
     pub const fn mtu(&self) -> u32 {
         self.mtu
     }
 
-    /// How many hosts there are.
+    /// The number of hosts.
     #[must_use]
     pub const fn hosts(&self) -> usize {
         match self.shape {
@@ -163,19 +162,19 @@ impl Topology {
         }
     }
 
-    /// Whether frames cross more than one bridge.
+    /// Returns true if frames pass more than one bridge.
     #[must_use]
     pub const fn is_chain(&self) -> bool {
         matches!(self.shape, Shape::Chain { bridges } if bridges > 1)
     }
 
-    /// Whether each host has one other that it can reach.
+    /// Returns true if each host can reach exactly one other.
     #[must_use]
     pub const fn is_of_pairs(&self) -> bool {
         !matches!(self.shape, Shape::Star { hosts } if hosts > 2)
     }
 
-    /// Whose cable ends where, in the order of hosts.
+    /// The port of each host, in the order of hosts.
     #[must_use]
     pub fn places(&self) -> Vec<Place> {
         let place = |bridge, port| Place { bridge, port };
@@ -188,7 +187,7 @@ impl Topology {
         }
     }
 
-    /// Every bridge of the device, with its ports.
+    /// All bridges of the device, with their ports.
     #[must_use]
     pub fn bridges(&self) -> Vec<BridgePlan> {
         let name = |bridge: usize| format!("br{bridge}");
@@ -218,7 +217,7 @@ impl Topology {
         }
     }
 
-    /// The cables from bridge to bridge, both ends in the device's namespace.
+    /// The links between bridges, both ends in the device's namespace.
     #[must_use]
     pub fn links(&self) -> Vec<(String, String)> {
         match self.shape {
@@ -229,12 +228,12 @@ impl Topology {
         }
     }
 
-    /// The interface at the far end of each host's cable.
+    /// The interface at the far end of each host's link.
     pub(crate) fn cable_ends(&self) -> &'static [&'static str] {
         &PORTS[..self.hosts()]
     }
 
-    /// The VLAN of a host's access port, where there are such.
+    /// The VLAN of a host's access port, with [`PortKind::Vlan`].
     pub(crate) fn vlan(host: usize) -> u16 {
         u16::try_from(10 * (host + 1)).expect("a bench has few hosts")
     }

@@ -1,20 +1,20 @@
-//! What a process has used, from `/proc`.
+//! Resource usage of a process, from `/proc`.
 
 use std::time::Duration;
 use std::{fs, io};
 
-/// What a process, all its threads together, has used so far.
+/// The resource usage of a process so far, over all its threads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
-    /// Processor time in user code. The kernel tells it in ticks of 10 ms.
+    /// Processor time in user code. The kernel reports it in ticks of 10 ms.
     pub user: Duration,
     /// Processor time in the kernel on its behalf, in the same ticks.
     pub system: Duration,
-    /// Memory it holds now, in bytes.
+    /// Resident memory now, in bytes.
     pub resident_bytes: u64,
 }
 
-/// What process `pid` has used.
+/// Reads the resource usage of process `pid`.
 ///
 /// # Errors
 /// There is no such process.
@@ -23,23 +23,23 @@ pub fn usage(pid: u32) -> io::Result<Usage> {
     parse_process(&text).ok_or_else(|| io::ErrorKind::InvalidData.into())
 }
 
-/// How often threads of a process gave up a core, all of them together that live now.
+/// Context switches of a process, over its current threads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Switches {
-    /// Because they had nothing to do.
+    /// Switches because a thread had no work.
     pub voluntary: u64,
-    /// Because the kernel wanted the core for something else.
+    /// Switches because the kernel needed the core for another thread.
     pub involuntary: u64,
 }
 
-/// How often the threads of process `pid` gave up a core.
+/// Reads the context switches of process `pid`.
 ///
 /// # Errors
 /// There is no such process.
 pub fn switches(pid: u32) -> io::Result<Switches> {
     let mut all = Switches::default();
     for thread in fs::read_dir(format!("/proc/{pid}/task"))? {
-        // A thread that has ended meanwhile counts no more, as those that ended before.
+        // A thread that has ended no longer counts, like those that ended before.
         let Ok(text) = fs::read_to_string(thread?.path().join("status")) else {
             continue;
         };
@@ -50,7 +50,7 @@ pub fn switches(pid: u32) -> io::Result<Switches> {
     Ok(all)
 }
 
-/// proc(5): `voluntary_ctxt_switches:` and `nonvoluntary_ctxt_switches:`.
+/// Parses the lines of proc(5) `voluntary_ctxt_switches:` and `nonvoluntary_ctxt_switches:`.
 fn parse_switches(text: &str) -> Option<Switches> {
     let value = |wanted: &str| {
         let mut lines = text.lines().filter_map(|line| line.split_once(':'));
@@ -63,27 +63,26 @@ fn parse_switches(text: &str) -> Option<Switches> {
     })
 }
 
-/// What the scheduler did with a process, all its threads together that live now. It counts in
-/// nanoseconds, where [`Usage`] is told in ticks.
+/// Scheduler times of a process, over its current threads, in nanoseconds; [`Usage`] has ticks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RunTimes {
-    /// For how long they ran.
+    /// The time on a core.
     pub ran: Duration,
-    /// For how long they were ready and waited for a core.
+    /// The time runnable without a core.
     pub waited: Duration,
 }
 
-/// How long the threads of process `pid` ran and waited (Documentation/scheduler/sched-stats.rst).
+/// Reads the scheduler times of process `pid` (Documentation/scheduler/sched-stats.rst).
 ///
 /// # Errors
-/// There is no such process, or the kernel does not keep that.
+/// There is no such process, or the kernel does not record them.
 pub fn run_times(pid: u32) -> io::Result<RunTimes> {
     let mut all = RunTimes::default();
     for thread in fs::read_dir(format!("/proc/{pid}/task"))? {
         let file = thread?.path().join("schedstat");
         let text = match fs::read_to_string(file) {
             Ok(text) => text,
-            // A thread that has ended meanwhile counts no more; its directory goes with it.
+            // A thread that has ended no longer counts; its directory has disappeared.
             Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
             Err(error) => return Err(error),
         };
@@ -92,13 +91,13 @@ pub fn run_times(pid: u32) -> io::Result<RunTimes> {
         all.waited += of_thread.waited;
     }
     match all.ran.is_zero() {
-        // Whoever lives has run: the kernel does not count.
+        // A live process has run, so zero means that the kernel does not count.
         true => Err(io::ErrorKind::Unsupported.into()),
         false => Ok(all),
     }
 }
 
-/// Nanoseconds run, nanoseconds waited, and how often it ran.
+/// Parses nanoseconds on a core, nanoseconds runnable, and the number of time slices.
 fn parse_run_times(text: &str) -> Option<RunTimes> {
     let mut fields = text.split_whitespace().map(str::parse);
     let mut next = || fields.next()?.ok().map(Duration::from_nanos);
@@ -108,21 +107,21 @@ fn parse_run_times(text: &str) -> Option<RunTimes> {
     })
 }
 
-/// When process `pid` was started, in ticks since the machine was: with its number, this tells
-/// it from all others.
+/// Reads the start time of process `pid` in ticks since boot. Id and start time identify a process
+/// uniquely.
 ///
 /// # Errors
 /// There is no such process.
 pub fn process_start(pid: u32) -> io::Result<u64> {
     let text = fs::read_to_string(format!("/proc/{pid}/stat"))?;
     let (_, rest) = text.rsplit_once(')').unwrap_or_default();
-    // The third field is the first of the rest, and this is the twenty-second.
+    // The rest begins with the third field; the start time is the 22nd.
     let field = rest.split_whitespace().nth(22 - 3);
     let started = field.and_then(|field| field.parse().ok());
     started.ok_or_else(|| io::ErrorKind::InvalidData.into())
 }
 
-/// proc(5): after the name, which may hold anything, the fields from the third on.
+/// Parses proc(5): after the name, which may contain any character, the fields from the third on.
 fn parse_process(text: &str) -> Option<Usage> {
     let (_, rest) = text.rsplit_once(')')?;
     let fields: Vec<&str> = rest.split_whitespace().collect();
@@ -165,7 +164,7 @@ mod tests {
         assert_eq!(parse_switches(text), Some(expected));
         assert_eq!(parse_switches("Name:\tx\n"), None);
         assert!(switches(std::process::id()).is_ok());
-        // Above the kernel's largest number of a process.
+        // This is above the kernel's largest process id.
         assert!(switches(4_194_305).is_err() && process_start(4_194_305).is_err());
     }
 

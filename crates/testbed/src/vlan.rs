@@ -1,9 +1,9 @@
-//! A Linux bridge with VLANs: each of its ports an access port, and interfaces `vlanN` of the
-//! bridge itself (SVIs) that hear what comes by the ports of VLAN N.
+//! A Linux bridge with VLANs: its ports are access ports, and the interfaces `vlanN` of the bridge
+//! itself (SVIs) receive the frames of VLAN N.
 //!
-//! A kernel may have no VLANs (`CONFIG_VLAN_8021Q`, `CONFIG_BRIDGE_VLAN_FILTERING`). There each
-//! VLAN is a bridge of its own, called `vlanN`, which is what a VLAN is (IEEE 802.1Q, 8.1):
-//! frames bear no tag on any cable here, and take the same way.
+//! A kernel may lack VLANs (`CONFIG_VLAN_8021Q`, `CONFIG_BRIDGE_VLAN_FILTERING`). There each VLAN
+//! is a separate bridge called `vlanN`, which is the definition of a VLAN (IEEE 802.1Q, 8.1):
+//! frames have no tag on any link here, and pass the same ports.
 
 use rtnetlink::packet_route::link::BridgeVlanInfoFlags;
 use rtnetlink::{LinkBridge, LinkBridgeVlan, LinkVlan};
@@ -13,19 +13,19 @@ use crate::{Failure, Namespace};
 /// The bridge of all VLANs.
 const FRONT: &str = "front";
 
-/// Access ports of VLANs, to be.
+/// Access ports of VLANs, for a bridge.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AccessPorts<'a> {
     /// Each port with its VLAN.
     pub(crate) members: &'a [(&'a str, u16)],
-    /// Whether there are to be interfaces `vlanN`.
+    /// True to create interfaces `vlanN`.
     pub(crate) interfaces: bool,
     /// The MTU of bridge and interfaces, in bytes above Ethernet.
     pub(crate) mtu: u32,
 }
 
 impl Namespace {
-    /// Makes access ports, by one bridge that filters, or by a bridge for each VLAN.
+    /// Creates access ports, with one VLAN-filtering bridge or with a bridge for each VLAN.
     pub(crate) fn access_ports(&self, ports: AccessPorts<'_>) -> Result<(), Failure> {
         let mut vlans: Vec<u16> = ports.members.iter().map(|(_, vlan)| *vlan).collect();
         vlans.dedup();
@@ -49,10 +49,10 @@ impl Namespace {
         Ok(())
     }
 
-    /// Makes a bridge that filters by VLAN, up. `ports` become access ports: frames without
-    /// a tag belong to the VLAN beside each, and leave without one.
+    /// Creates a VLAN-filtering bridge, up. `ports` become access ports: untagged frames belong to
+    /// the given VLAN, and leave untagged.
     fn vlan_bridge(&self, name: &str, ports: &[(&str, u16)]) -> Result<(), Failure> {
-        // No VLAN unless it is said: the default would join all ports by VLAN 1.
+        // No default VLAN: it would join all ports in VLAN 1.
         let message = LinkBridge::new(name)
             .vlan_filtering(true)
             .vlan_default_pvid(0)
@@ -73,7 +73,7 @@ impl Namespace {
         Ok(())
     }
 
-    /// Makes the interface `vlanN` of the VLAN N of a bridge, up.
+    /// Creates the interface `vlanN` of VLAN N of a bridge, up.
     fn vlan_interface(&self, bridge: &str, vlan: u16) -> Result<(), Failure> {
         let index = self.index(bridge)?.0;
         let member = LinkBridgeVlan::new(index)
@@ -92,7 +92,7 @@ impl Namespace {
     }
 }
 
-/// Whether the kernel has VLANs, found by trying.
+/// Returns true if the kernel supports VLANs, found by trying.
 fn has_vlans() -> Result<bool, Failure> {
     let scratch = Namespace::new()?;
     let tried = scratch.vlan_bridge(FRONT, &[]);
@@ -101,7 +101,7 @@ fn has_vlans() -> Result<bool, Failure> {
         .is_ok())
 }
 
-/// How VLANs are made here, in words.
+/// Describes the implementation of VLANs on this machine.
 pub(crate) fn how() -> &'static str {
     match has_vlans() {
         Ok(true) => "VLANs of one bridge that filters",

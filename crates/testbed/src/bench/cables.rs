@@ -1,4 +1,4 @@
-//! Cables between hosts and a device, and who is told what of whom.
+//! Links between hosts and a device, and the hosts' addresses.
 
 use std::net::Ipv4Addr;
 
@@ -10,12 +10,12 @@ use crate::{
     Clock, DeviceKind, DeviceOffload, External, Failure, Mode, Namespace, PortKind, Settings, Setup,
 };
 
-/// Whether the lab lays cables that end in the device's namespace.
+/// True if the test setup creates links that end in the device's namespace.
 pub(super) fn are_laid(kind: DeviceKind) -> bool {
     !matches!(kind, DeviceKind::Direct | DeviceKind::External(_)) && !kind.makes_taps()
 }
 
-/// What is to be laid, to where.
+/// The links to create, and their namespace.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cables<'a> {
     pub(super) kind: DeviceKind,
@@ -35,18 +35,18 @@ impl Cables<'_> {
         }
     }
 
-    /// Whether hosts may leave checksums and segmentation to what is behind their cables.
+    /// True if hosts may send frames with pending checksums and segmentation.
     fn bears_offloads(&self) -> bool {
         if let Some(external) = self.external() {
             return external.offloads;
         }
-        // A bridge hands frames to AF_XDP as they are, and not what is still to be done to them.
+        // A bridge passes frames to AF_XDP without their offload metadata.
         let is_told =
             self.kind != DeviceKind::ComportaXdp || self.setup.topology.ports() != PortKind::Vlan;
         is_told && self.kind.bears_offloads()
     }
 
-    /// The hosts, with nothing in them yet.
+    /// Creates the hosts, with empty namespaces.
     pub(super) fn hosts(&self) -> Result<Vec<Host>, Failure> {
         let count = self.topology().hosts();
         let names: Vec<&'static str> = match self.external() {
@@ -57,7 +57,7 @@ impl Cables<'_> {
                     self.kind
                 )));
             }
-            // As many as files that describe devices have, and for as long as those are used.
+            // The leak is bounded by the number of cards in description files.
             Some(external) => external.ports[..count]
                 .iter()
                 .map(|port| &*Box::leak(port.interface.clone().into_boxed_str()))
@@ -79,7 +79,7 @@ impl Cables<'_> {
             .collect()
     }
 
-    /// Lays the cables, or takes the cards that lead to a switch of its own.
+    /// Creates the links, or borrows the cards that are connected to an external switch.
     pub(super) fn lay(&self, hosts: &mut [Host]) -> Result<Vec<Nic>, Failure> {
         if let Some(external) = self.external() {
             return take_nics(external, hosts);
@@ -109,7 +109,7 @@ impl Cables<'_> {
         Ok(Vec::new())
     }
 
-    /// Sets the device's end of a cable up.
+    /// Configures the device's end of a link and sets it up.
     fn make_ready(&self, port: &str) -> Result<(), Failure> {
         self.inside.set_mtu(port, self.topology().mtu())?;
         self.inside.set_up(port)?;
@@ -120,9 +120,8 @@ impl Cables<'_> {
         Ok(())
     }
 
-    /// Gives each port a VLAN of its own, and the device its interface. In legacy mode the
-    /// bridge in front is all there is of the device, and hosts that reach each other share a
-    /// VLAN.
+    /// Gives each port a separate VLAN, and the device its VLAN interface. In legacy mode the
+    /// device consists only of the bridge in front, and hosts that reach each other share a VLAN.
     fn put_bridge_in_front(&self) -> Result<(), Failure> {
         let ports = self.topology().cable_ends();
         let is_alone = self.setup.mode == Some(Mode::Legacy)
@@ -143,7 +142,7 @@ impl Cables<'_> {
         })
     }
 
-    /// Waits for the TAP interfaces that the device makes, and gives each host its own.
+    /// Waits for the TAP interfaces that the device creates, and moves each to its host.
     pub(super) fn hand_out_taps(&self, hosts: &[Host], clock: &Clock) -> Result<(), Failure> {
         for host in hosts {
             let port = host.interface;
@@ -155,7 +154,7 @@ impl Cables<'_> {
         Ok(())
     }
 
-    /// Gives each host its addresses, and tells it where the others are.
+    /// Adds the addresses of each host, and its neighbour entries for the others.
     pub(super) fn settle(&self, hosts: &[Host]) -> Result<(), Failure> {
         for host in hosts {
             let (namespace, interface) = (&host.namespace, host.interface);
@@ -176,7 +175,7 @@ impl Cables<'_> {
     }
 }
 
-/// Gives each host its card, whose own address it takes over.
+/// Moves each card to its host, which adopts the card's MAC address.
 fn take_nics(external: &External, hosts: &mut [Host]) -> Result<Vec<Nic>, Failure> {
     let ports = external.ports.iter();
     ports

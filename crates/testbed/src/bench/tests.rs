@@ -1,4 +1,4 @@
-//! Benches with real namespaces, and what is left of them: nothing.
+//! Test setups with real namespaces, and their complete removal.
 
 use super::*;
 use std::net::UdpSocket;
@@ -8,20 +8,21 @@ use std::time::Duration;
 
 use crate::{Mode, check};
 
-/// A bench of `kind`, or none where nobody but root may have one.
+/// A test setup of `kind`, or `None` without root.
 fn bench(kind: DeviceKind) -> Option<Bench> {
     bench_as(kind, &Setup::default())
 }
 
-/// The same as `setup` says. What is missing for root is a fault: nothing is left out there.
+/// A test setup as `setup` describes. As root, a missing requirement fails the test instead of
+/// skipping it.
 fn bench_as(kind: DeviceKind, setup: &Setup) -> Option<Bench> {
     let (bench, directory) = kept_bench(kind, setup)?;
-    // What is open stays open; nobody asks for more of it.
+    // Open files remain usable, and no new ones are needed.
     std::fs::remove_dir_all(directory).unwrap();
     Some(bench)
 }
 
-/// The same with its directory, for whoever starts something there again.
+/// A test setup with its directory, for tests that start a program there again.
 fn kept_bench(kind: DeviceKind, setup: &Setup) -> Option<(Bench, PathBuf)> {
     let checked = check(&kind.requirements("comporta".as_ref()));
     if !rustix::process::geteuid().is_root() {
@@ -56,8 +57,8 @@ fn hello_passes(bench: &Bench) {
     assert!(arrives(bench, (0, 1), 5, patience), "hello does not pass");
 }
 
-/// Whether a datagram of `length` bytes comes from one host to the other: it is sent again
-/// and again for a while, since a switch may be late to forward.
+/// True if a datagram of `length` bytes passes from one host to the other. It is sent repeatedly
+/// for a while, since a switch may start to forward late.
 fn greets(bench: &Bench, from: usize, to: usize, length: usize) -> bool {
     let patience = Duration::from_millis(500);
     (0..40).any(|_| arrives(bench, (from, to), length, patience))
@@ -106,7 +107,7 @@ fn hosts_talk_through_the_kernels_bridge() {
     hello_passes(&bench);
     let [first, second] = bench.port_counters().unwrap().unwrap();
     assert_eq!(first.rx_packets, 1);
-    // A bridge also tells of groups that it joined (224.0.0.106, all snoopers).
+    // A bridge also reports groups that it joined (224.0.0.106, all snoopers).
     assert!(second.tx_packets >= 1);
 }
 
@@ -239,7 +240,7 @@ fn large_frames_pass_where_the_mtu_says_so() {
         let Some(bench) = bench_as(kind, &setup(jumbo)) else {
             return;
         };
-        // An IPv4 header of 20 bytes and one of UDP of 8 fill it.
+        // With an IPv4 header of 20 bytes and a UDP header of 8 it fills the MTU.
         assert!(greets(&bench, 0, 1, 9_188), "{kind}");
     }
 }

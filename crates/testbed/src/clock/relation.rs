@@ -1,37 +1,37 @@
-//! The kernel stamps frames by `CLOCK_REALTIME`, which NTP moves; the lab measures by
-//! `CLOCK_MONOTONIC_RAW`, which nobody does. Here the one is told in terms of the other.
+//! Conversion between `CLOCK_REALTIME`, with which the kernel timestamps frames and which NTP
+//! adjusts, and `CLOCK_MONOTONIC_RAW`, the lab's clock, which is never adjusted.
 
 use base::Instant;
 
-/// By how many nanoseconds something may set `CLOCK_REALTIME` while a test is under way, before
-/// that must be said: times by the kernel's stamps are wrong by as much.
+/// The largest step of `CLOCK_REALTIME` during a test that needs no warning, in nanoseconds: kernel
+/// timestamps are wrong by as much.
 pub const MOVED_NS_MAX: u64 = 1_000;
 
-/// The kernel slews its clock by one part in so many at most: 500 in a million (adjtimex(2)).
+/// The reciprocal of the kernel's largest slew rate, 500 ppm (adjtimex(2)).
 pub(crate) const SLEW_PART: u64 = 2_000;
 
-/// What `CLOCK_REALTIME` said at a moment of the lab's clock.
+/// A simultaneous reading of `CLOCK_REALTIME` and the lab's clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Relation {
-    /// The moment.
+    /// The lab's clock.
     pub at: Instant,
-    /// Nanoseconds since 1970-01-01 00:00 UTC then.
+    /// `CLOCK_REALTIME`, in nanoseconds since 1970-01-01 00:00 UTC.
     pub real_ns: u64,
-    /// By how many nanoseconds, at most, either may be wrong against the other.
+    /// The largest error of one against the other, in nanoseconds.
     pub uncertainty_ns: u64,
 }
 
-/// How both clocks went while something was measured.
+/// The readings of both clocks before and after a measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Drift {
-    /// Before.
+    /// The reading before.
     pub before: Relation,
-    /// After.
+    /// The reading after.
     pub after: Relation,
 }
 
 impl Drift {
-    /// By how many nanoseconds `CLOCK_REALTIME` went ahead of the lab's clock.
+    /// The drift of `CLOCK_REALTIME` against the lab's clock, in nanoseconds.
     #[must_use]
     pub const fn moved_ns(&self) -> i64 {
         let (before, after) = (&self.before, &self.after);
@@ -40,7 +40,7 @@ impl Drift {
         real - lab
     }
 
-    /// By how many nanoseconds it moved beyond what the kernel slews it by at most: it was set.
+    /// The part of the drift beyond the kernel's largest slew, in nanoseconds: the clock was set.
     #[must_use]
     pub const fn step_ns(&self) -> u64 {
         let passed = self
@@ -53,14 +53,14 @@ impl Drift {
         moved.saturating_sub(passed / SLEW_PART + unsure)
     }
 
-    /// When it was, by the lab's clock, that `CLOCK_REALTIME` said `real_ns`: as if both had
-    /// gone evenly between the two moments. What was before the lab's start counts as that.
+    /// Converts `real_ns` of `CLOCK_REALTIME` to the lab's clock, by linear interpolation between
+    /// the two readings. Times before the start of the lab's clock are converted to the start.
     #[must_use]
     pub fn instant_of(&self, real_ns: u64) -> Instant {
         let since = i128::from(real_ns) - i128::from(self.before.real_ns);
         let real = i128::from(self.after.real_ns) - i128::from(self.before.real_ns);
         let moved = match real {
-            // A clock that was set back, or not read twice, tells nothing of its rate.
+            // A clock that was set back, or read only once, has no measurable rate.
             ..=0 => 0,
             _ => i128::from(self.moved_ns()) * since / real,
         };
@@ -95,14 +95,14 @@ mod tests {
 
     #[test]
     fn a_clock_that_is_slewed_is_told_of_and_taken_as_even() {
-        // 20 us in 2 ms, ten thousand ppm.
+        // 20 us in 2 ms are 10,000 ppm.
         let drift = Drift {
             before: relation(0, 1_000_000_000),
             after: relation(2_000_000, 1_002_020_000),
         };
         assert_eq!(drift.moved_ns(), 20_000);
         assert_eq!(drift.instant_of(1_001_010_000).as_nanos(), 1_000_000);
-        // Of those a slew is one at most.
+        // A slew explains at most 1 us of that.
         assert_eq!(drift.step_ns(), 20_000 - 1_000 - 100);
         let back = Drift {
             before: relation(0, 1_000_000_000),

@@ -1,5 +1,5 @@
-//! This project's switch, as a process: numbered ports, nothing but the controller's rules,
-//! or without a controller what it has learned.
+//! This project's switch, as a process: numbered ports and only the controller's rules, or, without
+//! a controller, MAC learning.
 
 use super::{Device, Mode, Plan, Port, version};
 use crate::topology::BridgePlan;
@@ -36,7 +36,7 @@ pub(super) fn launch(spawner: &Spawner, plan: Plan<'_>) -> Result<Process, Failu
     spawner.start(program)
 }
 
-/// The options of a bridge.
+/// The options of a bridge, as command-line arguments.
 fn words(plan: Plan<'_>, bridge: &BridgePlan) -> Vec<String> {
     let mut words = vec!["--bridge".to_owned(), bridge.name.clone()];
     for place in plan.ports(bridge) {
@@ -54,7 +54,7 @@ fn words(plan: Plan<'_>, bridge: &BridgePlan) -> Vec<String> {
     words
 }
 
-/// A port as its user asks for it.
+/// A port in the syntax of the command line.
 fn port(kind: DeviceKind, port: Port<'_>) -> String {
     let Port {
         name,

@@ -1,9 +1,9 @@
-//! Devices that a file describes, and names that are nearly right.
+//! Devices from description files, and suggestions for misspelled names.
 
 use std::path::Path;
 
-/// A file that describes a device, as its user names it. It lives as long as the process,
-/// so that a kind of device can be copied: there are as many as a command line has room for.
+/// A device's description file. The path is leaked, so that `DeviceKind` is `Copy`; a command line
+/// bounds their number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Described {
     name: &'static str,
@@ -11,8 +11,8 @@ pub struct Described {
 }
 
 impl Described {
-    /// The file at `path`; the device is called as that is, without what follows the last
-    /// dot. None if that leaves nothing.
+    /// The file at `path`. The device's name is the file name without extension; `None` if that is
+    /// empty.
     #[must_use]
     pub fn by(path: &str) -> Option<Self> {
         Path::new(path).file_stem()?;
@@ -21,21 +21,20 @@ impl Described {
         Some(Self { name, path })
     }
 
-    /// What the device is called.
+    /// The name of the device.
     #[must_use]
     pub const fn name(self) -> &'static str {
         self.name
     }
 
-    /// The file.
+    /// The path of the file.
     #[must_use]
     pub fn path(self) -> &'static Path {
         Path::new(self.path)
     }
 }
 
-/// Of `known`, the one that `text` is most likely meant to be: with at most a third of its
-/// letters wrong, missing, too many or changed in place.
+/// The most similar of `known` to `text`, if their edit distance is at most a third of its length.
 #[must_use]
 pub fn near<'a>(text: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let far = |name: &str| distance(text, name);
@@ -48,8 +47,8 @@ pub fn near<'a>(text: &str, known: impl IntoIterator<Item = &'a str>) -> Option<
     (far(nearest) <= most).then_some(nearest)
 }
 
-/// How many letters must be put in, taken out or replaced to make `one` of `other`
-/// (Levenshtein's distance).
+/// The Levenshtein distance: insertions, deletions and replacements of letters between `one` and
+/// `other`.
 fn distance(one: &str, other: &str) -> usize {
     let other: Vec<char> = other.chars().collect();
     let mut row: Vec<usize> = (0..=other.len()).collect();

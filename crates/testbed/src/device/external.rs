@@ -1,5 +1,5 @@
-//! A switch that is there already, at network cards of this machine: nothing is started,
-//! but its user may have commands that put it into a mode.
+//! An external switch, connected to network cards of this machine. It is not started, but its user
+//! may define commands that set its mode.
 
 use std::time::Duration;
 
@@ -7,27 +7,27 @@ use super::{Device, Mode, Plan, Settings};
 use crate::nic::NicName;
 use crate::{Failure, Program, Spawner};
 
-/// How long a command may take that puts the switch into a mode: some switches start anew.
+/// Maximum time of a command that sets the mode: some switches reboot.
 const SWITCHING: Duration = Duration::from_secs(300);
 
-/// What a file says of a switch, as far as a bench needs it.
+/// The description of an external switch, as far as a test setup needs it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct External {
-    /// What it is: brand, model, firmware.
+    /// Brand, model and firmware.
     pub version: String,
-    /// The cards that lead to its ports, in the order of their OpenFlow numbers.
+    /// The cards connected to its ports, in the order of their OpenFlow numbers.
     pub ports: Vec<NicName>,
-    /// Whether the cards may be left checksums and segmentation.
+    /// True if the cards may compute checksums and segment.
     pub offloads: bool,
-    /// The command that makes it ask its controller, if one is needed: a program and its
+    /// The command that connects it to its controller, if one is needed: a program and its
     /// arguments.
     pub to_openflow: Vec<String>,
-    /// The command that makes it forward by itself, if one is needed.
+    /// The command that makes it forward without a controller, if one is needed.
     pub to_legacy: Vec<String>,
 }
 
 impl External {
-    /// The command for `mode`; empty if none is needed.
+    /// The command that sets `mode`; empty if none is needed.
     fn command(&self, mode: Mode) -> &[String] {
         match mode {
             Mode::OpenFlow => &self.to_openflow,
@@ -36,7 +36,7 @@ impl External {
     }
 }
 
-/// Puts the switch into its mode.
+/// Sets the mode of the switch.
 pub(super) fn start(spawner: &Spawner, plan: Plan<'_>) -> Result<Device, Failure> {
     let Settings::External(external) = plan.settings else {
         return Ok(Device::bare(plan, ""));

@@ -1,4 +1,4 @@
-//! The smallest forwarder, between the two ports.
+//! The minimal forwarder, between the two ports.
 
 use super::{Device, Plan, Worker};
 use crate::Failure;

@@ -1,4 +1,4 @@
-//! The kinds of devices: their names, what each can do, and what must be there for it.
+//! The kinds of devices: names, capabilities and requirements.
 
 use std::fmt;
 use std::path::Path;
@@ -13,40 +13,40 @@ use crate::{Missing, OpenVswitch, Requirement, Topology};
 pub enum DeviceKind {
     /// This project's switch.
     Comporta,
-    /// The same with ports of AF_XDP.
+    /// This project's switch with AF_XDP ports.
     ComportaXdp,
-    /// The same with ports of DPDK, by packet sockets.
+    /// This project's switch with DPDK ports on packet sockets.
     ComportaDpdk,
-    /// The same with TAP interfaces, which its hosts have as theirs.
+    /// This project's switch with TAP interfaces, which are the interfaces of the hosts.
     ComportaTap,
-    /// The kernel's bridge, which learns addresses and knows no OpenFlow.
+    /// The Linux bridge, which learns MAC addresses and has no OpenFlow.
     LinuxBridge,
-    /// Open vSwitch with its userspace data path on ordinary ports, as it comes.
+    /// Open vSwitch with its userspace data path on system ports, in its default configuration.
     Ovs,
-    /// The same with `userspace-tso-enable=true`, which is off unless asked for.
+    /// Open vSwitch with `userspace-tso-enable=true`, which is off by default.
     OvsTso,
-    /// The same with AF_XDP ports (`type=afxdp`), which poll without sleeping.
+    /// Open vSwitch with AF_XDP ports (`type=afxdp`), which busy-poll.
     OvsAfxdp,
-    /// The same with ports of DPDK, by packet sockets, which poll without sleeping.
+    /// Open vSwitch with DPDK ports on packet sockets, which busy-poll.
     OvsDpdk,
-    /// The same with TAP interfaces, which its hosts have as theirs.
+    /// Open vSwitch with TAP interfaces, which are the interfaces of the hosts.
     OvsTap,
-    /// The smallest forwarder on packet sockets: no switch at all.
+    /// The minimal forwarder on packet sockets, not a switch.
     Forwarder,
-    /// This project's switch behind a Linux bridge that gives each port a VLAN of its own.
+    /// This project's switch behind a Linux bridge with a separate VLAN for each port.
     VlanBridge,
-    /// Open vSwitch behind the same.
+    /// Open vSwitch behind such a bridge.
     OvsVlanBridge,
-    /// No device: one cable between the hosts, for calibration.
+    /// No device: one link between the hosts, for calibration.
     Direct,
-    /// A forwarder with known faults, to check the tester with; by a file, if there is one.
+    /// A forwarder with known faults, to validate the tester; with a description file, if any.
     Impaired(Option<Described>),
-    /// Any switch at network cards of this machine, as a file describes it.
+    /// An external switch at network cards of this machine, from a description file.
     External(Described),
 }
 
 impl DeviceKind {
-    /// Every kind that compares, in the order of reports: none that a file describes.
+    /// All comparable kinds in the order of reports, without those that a file describes.
     pub const ALL: [Self; 14] = [
         Self::Comporta,
         Self::ComportaXdp,
@@ -64,7 +64,7 @@ impl DeviceKind {
         Self::Direct,
     ];
 
-    /// The name it is asked for by.
+    /// The name on the command line.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -87,7 +87,7 @@ impl DeviceKind {
         }
     }
 
-    /// What it is, in a line.
+    /// A description in one line.
     #[must_use]
     pub const fn about(self) -> &'static str {
         match self {
@@ -111,8 +111,7 @@ impl DeviceKind {
         }
     }
 
-    /// What must still be done before it can be used here, if anything; `comporta` is the
-    /// program that would be started.
+    /// Checks that it can be used here; `comporta` is the program to start.
     ///
     /// # Errors
     /// The first requirement that is not met, with its remedy.
@@ -120,13 +119,13 @@ impl DeviceKind {
         crate::check(&self.requirements(comporta))
     }
 
-    /// Whether it calls a controller, unless it is told otherwise.
+    /// Returns true if it connects to a controller in its default mode.
     #[must_use]
     pub const fn speaks_openflow(self) -> bool {
         matches!(self.modes(), [Mode::OpenFlow, ..])
     }
 
-    /// The modes it can be in, the usual one first. What a file describes may have fewer.
+    /// The supported modes, the default first. A described device may support fewer.
     #[must_use]
     pub const fn modes(self) -> &'static [Mode] {
         match self {
@@ -148,7 +147,7 @@ impl DeviceKind {
         }
     }
 
-    /// What its ports are, in a few words.
+    /// The type of its ports, in a few words.
     #[must_use]
     pub const fn port_kind(self) -> &'static str {
         match self {
@@ -165,10 +164,10 @@ impl DeviceKind {
         }
     }
 
-    /// Whether it can be a part of `topology`.
+    /// Checks that it supports `topology`.
     ///
     /// # Errors
-    /// Why not.
+    /// The reason why not.
     pub fn check_topology(self, topology: &Topology) -> Result<(), String> {
         let unfit = match self {
             Self::Direct => {
@@ -198,8 +197,7 @@ impl DeviceKind {
         }
     }
 
-    /// Whether it looks for frames without ever sleeping, and so takes a core from whatever
-    /// else is on it.
+    /// Returns true if it busy-polls, and thus occupies a core.
     #[must_use]
     pub const fn polls(self) -> bool {
         match self {
@@ -222,16 +220,15 @@ impl DeviceKind {
         }
     }
 
-    /// Whether its ports are TAP interfaces: it makes them, and there are no cables.
+    /// Returns true if its ports are TAP interfaces: it creates them, and there are no links.
     #[must_use]
     pub const fn makes_taps(self) -> bool {
         matches!(self, Self::ComportaTap | Self::OvsTap)
     }
 
-    /// Whether its hosts may leave checksums and segmentation to the device.
-    /// Open vSwitch's userspace ports pass frames on without the metadata that
-    /// says so, unless TSO is enabled: the receiver would drop them. DPDK's packet sockets
-    /// have no place for it.
+    /// Returns true if its hosts may leave checksums and segmentation to the device. Open vSwitch's
+    /// userspace ports forward frames without the offload metadata unless TSO is enabled, and the
+    /// receiver would drop them. DPDK's packet sockets do not carry the metadata.
     #[must_use]
     pub const fn bears_offloads(self) -> bool {
         match self {
@@ -254,8 +251,7 @@ impl DeviceKind {
         }
     }
 
-    /// What must be there for it to be set up; `comporta` is the program that would be
-    /// started.
+    /// Returns the requirements of its setup; `comporta` is the program to start.
     #[must_use]
     pub fn requirements(self, comporta: &Path) -> Vec<Requirement> {
         let mut all = vec![Requirement::Namespaces, Requirement::Veth];
@@ -288,10 +284,10 @@ impl fmt::Display for DeviceKind {
     }
 }
 
-/// What [`DeviceKind::Impaired`] is called.
+/// The name of [`DeviceKind::Impaired`].
 const IMPAIRED: &str = "impaired";
 
-/// The text names no kind of device.
+/// The text is not the name of a device kind.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("there is no device '{text}': {hint}one of {all} is wanted, or external:FILE", all = names())]
 pub struct UnknownDevice {
@@ -317,11 +313,12 @@ fn names() -> String {
 impl FromStr for DeviceKind {
     type Err = UnknownDevice;
 
-    /// Reads a name, or `external:FILE`, `impaired`, `impaired:FILE`.
+    /// Parses a name, or `external:FILE`, `impaired`, `impaired:FILE`.
     fn from_str(text: &str) -> Result<Self, UnknownDevice> {
         let unknown = || UnknownDevice::new(text);
         let is_known = |name: &str| Self::ALL.iter().any(|kind| kind.name() == name);
-        // In records and reports devices are told apart by their names.
+        // Records and reports identify devices by their names, so a file may not use a built-in
+        // one.
         let described = |path: &str| {
             let described = Described::by(path).filter(|file| !is_known(file.name()));
             described.ok_or_else(unknown)

@@ -1,4 +1,4 @@
-//! The kernel's bridge with its defaults: learning, no spanning tree, no filter.
+//! The Linux bridge with its defaults: learning, no spanning tree, no filter.
 
 use super::{Device, Plan};
 use crate::{Failure, Machine};
@@ -10,7 +10,7 @@ pub(super) fn start(plan: Plan<'_>) -> Result<Device, Failure> {
     })
 }
 
-/// Makes its bridges, and tells the commands that one would type for it.
+/// Creates the bridges, and returns the equivalent commands.
 pub(super) fn make(plan: Plan<'_>) -> Result<Vec<String>, Failure> {
     let mut commands = Vec::new();
     for bridge in plan.bridges {
@@ -24,7 +24,7 @@ pub(super) fn make(plan: Plan<'_>) -> Result<Vec<String>, Failure> {
     Ok(commands)
 }
 
-/// A device of which nothing is left but a bridge of the kernel's that is there already.
+/// A device that consists only of an existing Linux bridge.
 pub(super) fn behind(plan: Plan<'_>) -> Device {
     Device::bare(plan, format!("Linux {}", Machine::this().kernel))
 }

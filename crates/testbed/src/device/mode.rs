@@ -1,18 +1,18 @@
-//! The ways in which a device decides where frames go.
+//! The forwarding modes of devices.
 
 use std::fmt;
 
-/// How a device decides where frames go.
+/// The source of a device's forwarding decisions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Mode {
-    /// By the rules of its controller, and by nothing else.
+    /// Only the rules of its controller.
     OpenFlow,
-    /// By itself, without a controller: by the addresses that it has learned, if it is a switch.
+    /// The device itself, without a controller: by learned MAC addresses, if it is a switch.
     Legacy,
 }
 
 impl Mode {
-    /// Both.
+    /// All modes.
     pub const ALL: [Self; 2] = [Self::OpenFlow, Self::Legacy];
 
     /// Its name.
@@ -31,10 +31,10 @@ impl fmt::Display for Mode {
     }
 }
 
-/// What a device that has a controller does while that is gone (OF 1.3.5, 6.3.2).
+/// The behaviour of a device while its controller is disconnected (OF 1.3.5, 6.3.2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum FailMode {
-    /// It goes on by the rules that it has.
+    /// It continues with its rules.
     #[default]
     Secure,
     /// It forwards by itself, as in [`Mode::Legacy`].
@@ -42,7 +42,7 @@ pub enum FailMode {
 }
 
 impl FailMode {
-    /// Its name, as Open vSwitch has it too.
+    /// Its name, as in Open vSwitch.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {

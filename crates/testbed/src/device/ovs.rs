@@ -1,8 +1,8 @@
 //! Open vSwitch as a device under test.
 //!
-//! Everything is left at its default but what the experiment is about: the data
-//! path's type, the ports' numbers, the controller, no forwarding without it; in
-//! legacy mode no controller, and the forwarding that it then does by itself.
+//! All settings keep their defaults except for the subject of the experiment: the type of the data
+//! path, the numbers of ports, the controller, and secure fail mode; in legacy mode no controller
+//! and standalone forwarding.
 
 use super::{Device, DeviceOptions, Mode, Plan, Port, version};
 use crate::open_vswitch::{DAEMON, DAEMON_WITH_DPDK, DpdkCores, Site, polling_on};
@@ -24,8 +24,7 @@ pub(super) fn start(spawner: &Spawner, clock: &Clock, plan: Plan<'_>) -> Result<
     })
 }
 
-/// Starts its daemon beside the database, which tells it what it was: bridges, ports and where
-/// it calls.
+/// Starts the daemon with the existing database, which holds its bridges, ports and controllers.
 pub(super) fn start_again(spawner: &Spawner, plan: Plan<'_>) -> Result<Process, Failure> {
     let daemon = daemon(plan.options.kind);
     site(spawner, plan).start_daemon((daemon, &[]), &mut Vec::new())
@@ -40,7 +39,7 @@ fn site<'a>(spawner: &'a Spawner, plan: Plan<'a>) -> Site<'a> {
     }
 }
 
-/// Starts it with the settings that it reads only then.
+/// Starts Open vSwitch with the settings that it reads only at its start.
 fn launch(site: Site<'_>, clock: &Clock, options: &DeviceOptions) -> Result<OpenVswitch, Failure> {
     let tso = options.kind == DeviceKind::OvsTso;
     let tso = format!("other_config:userspace-tso-enable={tso}");
@@ -59,7 +58,7 @@ fn launch(site: Site<'_>, clock: &Clock, options: &DeviceOptions) -> Result<Open
     OpenVswitch::start(site, clock, settings)
 }
 
-/// The daemon's program.
+/// The name of the daemon's program.
 fn daemon(kind: DeviceKind) -> &'static str {
     match kind {
         DeviceKind::OvsDpdk => DAEMON_WITH_DPDK,
@@ -73,8 +72,8 @@ fn bridge(plan: Plan<'_>, bridge: &BridgePlan) -> String {
         Mode::OpenFlow => plan.fail_mode.name(),
         Mode::Legacy => "standalone",
     };
-    // Without a number of its own a bridge takes that of a port, and calls again when there is
-    // another: connections that are up would be lost.
+    // Without an explicit datapath id a bridge derives it from a port, and reconnects when a port
+    // is added: established connections would be lost.
     let id = bridge_id(name);
     let mut words = vec![format!(
         "add-br {name} -- set bridge {name} datapath_type=netdev fail-mode={fail_mode} protocols=OpenFlow10,OpenFlow13 other-config:datapath-id={id:016x}"
@@ -93,13 +92,13 @@ fn bridge(plan: Plan<'_>, bridge: &BridgePlan) -> String {
     words.join(" ")
 }
 
-/// A number for the bridge `brN`: N + 1.
+/// The datapath id of the bridge `brN`: N + 1.
 fn bridge_id(name: &str) -> u64 {
     let number = name.trim_start_matches(|letter: char| !letter.is_ascii_digit());
     number.parse::<u64>().map_or(1, |number| number + 1)
 }
 
-/// The name of a port's interface, and the settings that say what it is.
+/// The name of a port's interface, and its type settings.
 fn interface(kind: DeviceKind, port: Port<'_>) -> (String, String) {
     let Port { name, unique, .. } = port;
     match kind {

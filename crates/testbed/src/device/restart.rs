@@ -1,20 +1,20 @@
-//! A device that is ended and started again, among cables that stay where they are.
+//! Devices that are stopped and restarted while their links remain.
 
 use super::{Device, DeviceKind, Mode, Plan, comporta, linux_bridge, ovs};
 use crate::{Failure, Spawner};
 
-/// How a device is ended.
+/// The method of stopping a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
-    /// It is asked to end (SIGTERM), and has the time for it.
+    /// SIGTERM, with time to end.
     Asked,
-    /// It is killed (SIGKILL), amid whatever it does.
+    /// SIGKILL, in the middle of its work.
     Killed,
 }
 
 impl DeviceKind {
-    /// Whether it can be ended and started again while its cables lie. TAP interfaces go with
-    /// the process that made them, and a switch of its user's is not the lab's to end.
+    /// Returns true if it can be stopped and restarted while its links remain. TAP interfaces
+    /// disappear with the process that created them, and an external switch belongs to its user.
     #[must_use]
     pub const fn can_restart(self) -> bool {
         match self {
@@ -37,7 +37,7 @@ impl DeviceKind {
         }
     }
 
-    /// Whether it is the kernel's, which nobody can kill: its bridge is taken away.
+    /// Returns true if it runs in the kernel and cannot be killed: its bridge is deleted instead.
     #[must_use]
     pub const fn is_in_kernel(self) -> bool {
         matches!(self, Self::LinuxBridge)
@@ -45,8 +45,8 @@ impl DeviceKind {
 }
 
 impl Device {
-    /// Ends what forwards, and returns when it is gone. What it depends on goes on, such as the
-    /// database in which an Open vSwitch keeps its settings.
+    /// Stops the data path and waits for its end. Its dependencies continue, for example the
+    /// database with the settings of an Open vSwitch.
     pub(crate) fn end(&mut self, ending: Ending, plan: Plan<'_>) -> Result<(), Failure> {
         if self.kind.is_in_kernel() {
             let mut bridges = plan.bridges.iter();
@@ -59,7 +59,7 @@ impl Device {
         }
     }
 
-    /// Starts what forwards again, as it was.
+    /// Restarts the data path with the same settings.
     pub(crate) fn start_again(&mut self, spawner: &Spawner, plan: Plan<'_>) -> Result<(), Failure> {
         self.forwarding = match self.kind {
             DeviceKind::LinuxBridge => return linux_bridge::make(plan).map(drop),

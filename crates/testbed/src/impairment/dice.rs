@@ -1,11 +1,11 @@
-//! Chance by a seed: the same seed throws the same dice everywhere.
+//! Random decisions from a seed: the same seed gives the same decisions everywhere.
 
 use base::SplitMix64;
 
 use super::Chance;
 
-/// A die for one kind of fault. It is thrown once a frame, whatever else becomes of that, so
-/// that one kind's faults do not depend on another's.
+/// The random decisions for one kind of fault. There is one decision for each frame, independent of
+/// other faults, so that the kinds of faults are independent.
 #[derive(Clone, Debug)]
 pub(super) struct Die {
     chance: Chance,
@@ -22,7 +22,7 @@ impl Die {
         }
     }
 
-    /// Whether this frame is struck.
+    /// Returns true if this frame is affected.
     pub(super) fn throw(&mut self) -> bool {
         self.thrown += 1;
         match self.chance {

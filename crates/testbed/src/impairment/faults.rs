@@ -1,4 +1,4 @@
-//! Which faults there are to be, and how they are said.
+//! Faults and their parameters.
 
 use std::fmt;
 use std::num::NonZeroU64;
@@ -6,56 +6,54 @@ use std::time::Duration;
 
 use super::line::Line;
 
-/// Which frames a fault strikes.
+/// The selection of the frames that a fault affects.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Chance {
-    /// None.
+    /// No frame.
     #[default]
     Never,
-    /// Each with this probability, from 0 to 1.
+    /// Each frame with this probability, from 0 to 1.
     Share(f64),
-    /// Each so manieth.
+    /// Every nth frame.
     Every(NonZeroU64),
 }
 
-/// What is done to frames that go one way. The default does nothing.
+/// The faults of one direction. The default has none.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Faults {
-    /// How long each frame is held, after its turn came where there is a rate.
+    /// The delay of each frame, after the rate limit, if there is one.
     pub delay: Duration,
-    /// Up to how much longer, each length as likely as the other. Frames stay in order.
+    /// The upper bound of an additional delay, uniformly distributed. Frames stay in order.
     pub jitter: Duration,
-    /// Which are lost.
+    /// Frames that are lost.
     pub loss: Chance,
-    /// Which are sent twice, one copy behind the other.
+    /// Frames that are sent twice, one copy directly after the other.
     pub duplication: Chance,
-    /// Which have their last byte changed.
+    /// Frames with a modified last byte.
     pub change: Chance,
-    /// Which are held for `reordering_by` longer, and may be overtaken meanwhile.
+    /// Frames that are delayed by `reordering_by`, so that others may overtake them.
     pub reordering: Chance,
-    /// How much longer those are held.
+    /// The additional delay of reordered frames.
     pub reordering_by: Duration,
-    /// How many bits a second may pass, of frames with their checksum (FCS); all, if none is
-    /// given.
+    /// The rate limit in bits a second of frames with FCS; `None` for no limit.
     pub rate_bits: Option<NonZeroU64>,
-    /// Of what waits for that, how many frames find room; what comes when there is none is
-    /// dropped.
+    /// The queue length of the rate limit in frames; further frames are dropped.
     pub queue_frames: usize,
 }
 
-/// The faults of both ways.
+/// The faults of both directions.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Impairments {
     /// From the first port to the second.
     pub forth: Faults,
     /// From the second port to the first.
     pub back: Faults,
-    /// What decides which frames are struck.
+    /// The seed that selects the affected frames.
     pub seed: u64,
 }
 
 impl Default for Impairments {
-    /// A delay of 200 us either way, and no other fault.
+    /// A delay of 200 us in each direction, and no other fault.
     fn default() -> Self {
         let faults = Faults {
             delay: Duration::from_micros(200),
@@ -70,7 +68,7 @@ impl Default for Impairments {
 }
 
 impl Impairments {
-    /// Both ways as they are at the beginning.
+    /// The initial state of both directions.
     pub(super) fn lines(&self) -> [Line; 2] {
         [(self.forth, 0), (self.back, 1)]
             .map(|(faults, way)| Line::new(faults, self.seed ^ (way << 32)))

@@ -1,4 +1,4 @@
-//! One way through the forwarder with faults: what becomes of each frame, and when it leaves.
+//! One direction of the forwarder with faults: the fate of each frame, and its departure time.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BinaryHeap, VecDeque};
@@ -10,60 +10,60 @@ use base::{Instant, SplitMix64};
 use super::Faults;
 use super::dice::Die;
 
-/// Bytes that are held at once: a quarter of a second of 1 Gbit/s, four seconds of 10,000
-/// small frames a second, as they are counted here.
+/// The largest amount of delayed data: 0.25 s at 1 Gbit/s, or 4 s of 10,000 small frames a second
+/// with their overhead.
 const HELD_BYTES_MAX: usize = 32 << 20;
 
-/// What a held frame takes beside its own bytes.
+/// The overhead of a delayed frame.
 const HELD_FRAME_BYTES: usize = 128;
 
-/// Room of frames that were sent, kept for the next.
+/// The most buffers of sent frames that are kept for reuse.
 const SPARE_MAX: usize = 256;
 
-/// The checksum of a frame, which is not among the bytes that are seen here.
+/// The length of the FCS, which the forwarder does not see.
 const FCS_BYTES: u64 = 4;
 
-/// What was done to frames that go one way. Times are in nanoseconds.
+/// Counters of the faults of one direction. Times are in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FaultCounts {
-    /// Frames that came.
+    /// Frames received.
     pub received: u64,
-    /// Frames that were lost on purpose.
+    /// Frames deliberately lost.
     pub lost: u64,
-    /// Frames that were changed.
+    /// Frames modified.
     pub changed: u64,
-    /// Frames that were sent twice.
+    /// Frames duplicated.
     pub duplicated: u64,
-    /// Frames that were held longer, to be overtaken.
+    /// Frames delayed for reordering.
     pub held_back: u64,
-    /// Frames that left after one that had come later (RFC 4737, 3.3).
+    /// Frames that left after a frame that arrived later (RFC 4737, 3.3).
     pub reordered: u64,
-    /// Frames that found no room in the queue before the rate.
+    /// Frames dropped because the queue of the rate limit was full.
     pub queue_dropped: u64,
-    /// Frames for which there was no memory.
+    /// Frames dropped because too much data was delayed.
     pub no_room: u64,
-    /// Frames that left, copies among them.
+    /// Frames sent, including duplicates.
     pub sent: u64,
-    /// Frames that the interface did not take.
+    /// Frames refused by the interface.
     pub refused: u64,
-    /// How long all that left were held, summed up.
+    /// The sum of the residence times of sent frames.
     pub held_ns_sum: u64,
-    /// The longest that one was.
+    /// The longest residence time.
     pub held_ns_max: u64,
-    /// By how much frames left later than they should have, summed up.
+    /// The sum of the lateness of sent frames.
     pub late_ns_sum: u64,
-    /// The most that one did.
+    /// The largest lateness.
     pub late_ns_max: u64,
 }
 
 impl FaultCounts {
-    /// Frames that came and will never leave.
+    /// Frames that were received and will never leave.
     #[must_use]
     pub const fn gone(&self) -> u64 {
         self.lost + self.queue_dropped + self.no_room + self.refused
     }
 
-    /// How long a frame was held on average, in nanoseconds; none if none left.
+    /// The mean residence time in nanoseconds; 0 if no frame left.
     #[must_use]
     pub fn held_ns_mean(&self) -> Option<f64> {
         (self.sent > 0).then(|| self.held_ns_sum as f64 / self.sent as f64)
@@ -102,18 +102,18 @@ impl fmt::Display for FaultCounts {
     }
 }
 
-/// A frame that waits for its time.
+/// A delayed frame.
 #[derive(Debug)]
 struct Held {
     due: Instant,
-    /// Frames that are due at once leave in this order.
+    /// The order of frames with the same departure time.
     place: u64,
     number: u64,
     came: Instant,
     bytes: Vec<u8>,
 }
 
-/// One way.
+/// The state of one direction.
 #[derive(Debug)]
 pub(super) struct Line {
     faults: Faults,
@@ -122,11 +122,11 @@ pub(super) struct Line {
     change: Die,
     reordering: Die,
     jitter: SplitMix64,
-    /// When what has been let pass has passed, by the rate.
+    /// The time at which the rate limit will have sent the last accepted frame.
     free_at: Instant,
-    /// When each frame that waits for the rate will have passed.
+    /// The end of transmission of each frame in the queue of the rate limit.
     queue: VecDeque<Instant>,
-    /// Frames in order leave no earlier than the one before.
+    /// The departure time of the last frame in order; later ones do not leave before it.
     latest: Instant,
     held: BinaryHeap<Reverse<Held>>,
     held_bytes: usize,
@@ -159,12 +159,12 @@ impl Line {
         }
     }
 
-    /// What was done so far.
+    /// Returns the counters.
     pub(super) const fn counts(&self) -> &FaultCounts {
         &self.counts
     }
 
-    /// Takes in a frame that comes at `now`.
+    /// Accepts a frame that arrives at `now`.
     pub(super) fn handle_frame(&mut self, frame: &[u8], now: Instant) {
         self.counts.received += 1;
         let number = self.counts.received;
@@ -189,7 +189,8 @@ impl Line {
         }
     }
 
-    /// A frame whose time has come by `now`; to be handed back by [`Line::handle_sent`].
+    /// Returns a frame that is due by `now`; the caller returns its buffer to
+    /// [`Line::handle_sent`].
     pub(super) fn poll_frame(&mut self, now: Instant) -> Option<Vec<u8>> {
         if self.held.peek()?.0.due > now {
             return None;
@@ -207,7 +208,7 @@ impl Line {
         Some(held.bytes)
     }
 
-    /// Takes back the room of a frame that was sent, or refused by the interface.
+    /// Takes the buffer of a frame that was sent, or refused by the interface.
     pub(super) fn handle_sent(&mut self, frame: Vec<u8>, refused: bool) {
         match refused {
             true => self.counts.refused += 1,
@@ -218,7 +219,8 @@ impl Line {
         }
     }
 
-    /// When a frame of `length` bytes has passed the rate; none if it finds no room before it.
+    /// The time at which a frame of `length` bytes has passed the rate limit; `None` if the queue
+    /// is full.
     fn pass(&mut self, length: usize, now: Instant) -> Option<Instant> {
         let Some(rate) = self.faults.rate_bits else {
             return Some(now);
@@ -227,7 +229,7 @@ impl Line {
             self.queue.pop_front();
         }
         if self.queue.len() > self.faults.queue_frames {
-            // The first of the queue is being sent, and waits no more.
+            // The first frame of the queue is in transmission and does not count.
             return None;
         }
         let bits = (length as u64 + FCS_BYTES) * 8;
@@ -237,7 +239,7 @@ impl Line {
         Some(self.free_at)
     }
 
-    /// When a frame leaves that has passed the rate at `passed`.
+    /// The departure time of a frame that passed the rate limit at `passed`.
     fn due(&mut self, passed: Instant, is_back: bool) -> Instant {
         let jitter = self.faults.jitter.mul_f64(self.jitter.unit());
         let due = (passed + self.faults.delay + jitter).max(self.latest);

@@ -1,4 +1,4 @@
-//! Faults on a real path: what is told must be what came of it.
+//! Faults on a real path: the measured faults equal the counters.
 
 use std::num::NonZeroU64;
 use std::path::PathBuf;
@@ -7,8 +7,8 @@ use std::time::Duration;
 use super::*;
 use crate::{Bench, DeviceKind, DeviceOptions, Settings, Setup, Spawner};
 
-/// Sends `count` frames from the client, one every 100 us, and lists the numbers that come to
-/// the server, with the time that each took.
+/// Sends `count` frames from the client, one every 100 us, and returns the numbers that arrive at
+/// the server, with their delays.
 fn through(forth: Faults, count: u32) -> Option<(Vec<(u32, Duration)>, FaultCounts)> {
     if !rustix::process::geteuid().is_root() {
         println!("skipped: only root makes namespaces");
@@ -91,7 +91,7 @@ fn what_comes_out_is_what_the_forwarder_tells() {
 #[test]
 fn a_rate_lets_no_more_pass() {
     let faults = Faults {
-        // 5,000 frames of 64 bytes a second, of 10,000 that come.
+        // 5,000 frames of 64 bytes a second, for an offered load of 10,000.
         rate_bits: NonZeroU64::new(5_000 * 512),
         queue_frames: 10,
         ..Faults::default()
@@ -105,7 +105,7 @@ fn a_rate_lets_no_more_pass() {
         counts.queue_dropped > 0 && counts.no_room == 0,
         "{counts:?}"
     );
-    // Each waits for at most those before it, and for itself: eleven of 200 us.
+    // A frame waits at most for eleven transmissions of 200 us, including its own.
     let longest = Duration::from_nanos(counts.held_ns_max.saturating_sub(counts.late_ns_max));
     assert!(longest <= Duration::from_micros(2_200), "{counts:?}");
 }

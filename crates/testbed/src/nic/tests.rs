@@ -1,16 +1,16 @@
-//! Cards, for which ends of veth pairs stand.
+//! Borrowed cards, simulated by ends of veth pairs.
 
 use super::*;
 use std::os::fd::AsRawFd;
 
-/// Where a card belongs, with what is at its other end, and the card's name.
+/// A card's namespace, the peer of the card, and its name.
 struct Shelf {
     home: Namespace,
     name: NicName,
     _far: Namespace,
 }
 
-/// A card that is up, with an MTU of its own; none where nobody but root may make one.
+/// A card that is up, with a distinct MTU; `None` without root.
 fn shelf() -> Option<Shelf> {
     if !rustix::process::geteuid().is_root() {
         println!("skipped: only root makes namespaces");
@@ -88,7 +88,7 @@ fn a_card_that_the_machine_needs_is_not_taken() {
 fn a_card_that_fell_back_to_the_first_namespace_is_put_back() {
     let Some(shelf) = shelf() else { return };
     let before = NicState::of(&shelf.name).unwrap();
-    // The kernel would move it so, down, and under another name if its own is taken there.
+    // The kernel would also move the card down, and rename it if its name exists there.
     let first = Namespace::new().unwrap();
     first.join("nic0", &first, "another").unwrap();
     shelf.home.set_down("nic0").unwrap();

@@ -1,4 +1,4 @@
-//! Children: where they run, what they say, how they end.
+//! Child processes: location, output and end.
 
 use super::*;
 

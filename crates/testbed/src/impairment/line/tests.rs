@@ -1,4 +1,4 @@
-//! Faults by a clock that a test turns.
+//! Faults by a simulated clock.
 
 use super::*;
 use crate::Chance;
@@ -14,8 +14,8 @@ fn every(count: u64) -> Chance {
     Chance::Every(NonZeroU64::new(count).unwrap())
 }
 
-/// Sends `count` frames through, one each `gap` microseconds, and lists which left when: the
-/// number that each bears, and microseconds.
+/// Sends `count` frames, one every `gap` microseconds, and lists the departures: number and time in
+/// microseconds.
 fn through(faults: Faults, count: u8, gap: u64) -> (Vec<(u8, u64)>, FaultCounts) {
     let mut line = Line::new(faults, 1);
     let mut out = Vec::new();
@@ -76,7 +76,7 @@ fn what_is_struck_is_struck_and_counted() {
     };
     let (out, counts) = through(faults, 20, 10);
     let numbers: Vec<u8> = out.iter().map(|(number, _)| *number).collect();
-    // The 20th is lost, so it is not doubled.
+    // The 20th is lost, so it is not duplicated.
     let expected = [0, 1, 2, 4, 4, 5, 6, 8, 9, 9, 10, 12, 13, 14, 14, 16, 17, 18];
     assert_eq!(numbers, expected);
     assert_eq!(
@@ -100,14 +100,14 @@ fn a_frame_that_is_held_back_is_overtaken() {
     let (out, counts) = through(faults, 7, 10);
     let numbers: Vec<u8> = out.iter().map(|(number, _)| *number).collect();
     assert_eq!(numbers, [0, 1, 3, 4, 2, 6, 5]);
-    // The last of those held back is the sixth, which one more overtakes.
+    // The last delayed frame is the sixth; one more frame overtakes it.
     assert_eq!((counts.held_back, counts.reordered), (2, 2));
 }
 
 #[test]
 fn a_rate_spaces_frames_and_its_queue_overflows() {
     let faults = Faults {
-        // A frame of 64 bytes with its checksum takes 10 us.
+        // A frame of 64 bytes with FCS takes 10 us.
         rate_bits: NonZeroU64::new(51_200_000),
         queue_frames: 4,
         ..Faults::default()
@@ -118,7 +118,7 @@ fn a_rate_spaces_frames_and_its_queue_overflows() {
         "{out:?}"
     );
     assert_eq!(counts.sent + counts.queue_dropped, 100);
-    // Offered at twice the rate: half of it, and what the queue holds in the end.
+    // At twice the rate, half of the frames pass, and the queue drains at the end.
     assert_eq!(counts.sent, 54);
     let (out, counts) = through(faults, 10, 10);
     assert_eq!((out.len(), counts.queue_dropped), (10, 0));
