@@ -1,9 +1,9 @@
-//! Rows by their names.
+//! Selection of rows by name.
 
-/// The row of this name.
+/// Returns the row of this name.
 ///
 /// # Errors
-/// There is none, in a sentence that names those that there are.
+/// There is none; the error lists the existing names.
 pub(crate) fn find<'a, T>(
     name: &str,
     rows: &'a [T],
@@ -17,10 +17,10 @@ pub(crate) fn find<'a, T>(
     })
 }
 
-/// The rows of these names, in that order; all of them if none is named.
+/// Returns the rows of these names, in that order; all of them if `names` is empty.
 ///
 /// # Errors
-/// As [`find`].
+/// Those of [`find`].
 pub(crate) fn chosen<'a, T>(
     names: &[String],
     rows: &'a [T],

@@ -1,8 +1,8 @@
-//! The one place where this program reads the clock.
+//! The only module of this program that reads the clock.
 
 use std::time::Instant;
 
-/// The time.
+/// The current time.
 #[expect(clippy::disallowed_methods, reason = "a measurement reads the clock")]
 pub(crate) fn now() -> Instant {
     Instant::now()

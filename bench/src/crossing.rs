@@ -1,8 +1,8 @@
-//! What a frame costs that crosses bridges which are joined by patch ports: one bridge between
-//! two cables, and ten, each with a rule. Open vSwitch beside it, with its userspace data path.
+//! Cost of a frame through bridges joined by patch ports: one bridge between two links, and a chain
+//! of ten, each with one rule. Open vSwitch with its userspace data path is measured too.
 //!
-//! Told is the processor time of the daemon, all of it, by the frames that came out: it is the same
-//! however busy the machine is with other things.
+//! The result is the processor time of the whole daemon, divided by the frames received: it does
+//! not depend on other load of the machine.
 
 use std::time::Duration;
 
@@ -13,19 +13,19 @@ use crate::sample::Sample;
 use crate::switch::Site;
 use crate::{Failure, Programs, Rounds};
 
-/// Rows, and how many bridges each has.
+/// Rows, and the number of bridges in each.
 const CHAINS: [(&str, usize); 2] = [("one", 1), ("ten", 10)];
 
-/// Frames that are sent together, and waited for.
+/// Frames of a burst, which is received completely before the next.
 const TOGETHER: usize = 64;
 
-/// Bursts before time counts: whoever learns has learned then.
+/// Bursts before the measurement, during which MAC addresses are learned and caches fill.
 const WARM_UP: usize = 200;
 
-/// Bytes of a frame.
+/// Frame length in bytes.
 const FRAME_LEN: usize = 60;
 
-/// Takes `rounds` of samples, each of one switch and then of the other.
+/// Takes `rounds` of samples, alternating between the switches.
 pub(crate) fn measure(programs: &Programs, rounds: Rounds) -> Result<(), Failure> {
     let site = Site::new(programs)?;
     for _ in 0..rounds.runs {
@@ -43,7 +43,7 @@ pub(crate) fn measure(programs: &Programs, rounds: Rounds) -> Result<(), Failure
     Ok(())
 }
 
-/// A chain of so many bridges between `p1` and `p2`.
+/// Configures a chain of `bridges` bridges between `p1` and `p2`.
 fn chain(managed: &Managed<'_>, cables: &Cables, bridges: usize) -> Result<Process, Failure> {
     let daemon = managed.daemon(&cables.near)?;
     for place in 1..=bridges {
@@ -69,7 +69,7 @@ fn chain(managed: &Managed<'_>, cables: &Cables, bridges: usize) -> Result<Proce
     Ok(daemon)
 }
 
-/// A port and its interface, as far as its number.
+/// The `ovs-vsctl` arguments for a port and its interface, up to the port number.
 fn end(name: &str, peer: Option<String>) -> String {
     let peer = peer.map_or(String::new(), |peer| {
         format!("type=patch options:peer={peer}")
@@ -77,7 +77,7 @@ fn end(name: &str, peer: Option<String>) -> String {
     format!("{name} -- set Interface {name} {peer}")
 }
 
-/// Nanoseconds of processor time that the daemon takes for a frame.
+/// Measures the daemon's processor time per frame, in nanoseconds.
 fn cost(site: &Site, cables: &Cables, daemon: &Process, rounds: Rounds) -> Result<f64, Failure> {
     let sender = cables.far.raw_sender(&port(1))?;
     let receiver = cables.far.raw_receiver(&port(2))?;
@@ -95,7 +95,7 @@ fn cost(site: &Site, cables: &Cables, daemon: &Process, rounds: Rounds) -> Resul
     Ok(busy.as_secs_f64() * 1e9 / f64::from(frames.max(1)))
 }
 
-/// Sends frames and waits for all of them; says how many there are.
+/// Sends a burst and waits for all of its frames; returns their number.
 fn burst(site: &Site, sender: &RawSocket, receiver: &RawSocket) -> Result<u32, Failure> {
     let mut frame = [0; FRAME_LEN];
     frame[..6].copy_from_slice(&[2, 0, 0, 0, 0, 2]);
@@ -107,7 +107,7 @@ fn burst(site: &Site, sender: &RawSocket, receiver: &RawSocket) -> Result<u32, F
     let deadline = site.clock.now() + PATIENCE;
     while came < TOGETHER {
         if sent < TOGETHER {
-            // Those that find no room are sent later.
+            // Frames that do not fit into the send buffer are sent in a later round.
             sent += sender.send(&frames[sent..]).unwrap_or(0);
         }
         while let Some(length) = receiver.receive(&mut room)? {

@@ -22,14 +22,14 @@ use crate::{Failure, Programs, Rounds};
 use feed::Trace;
 use tables::{Start, TABLES};
 
-/// The core that forwards, and the one for everything else.
+/// The core of the data path, and the core of everything else.
 const FORWARDING: usize = 1;
 const OTHERS: usize = 0;
 
 /// Frame buffers in addition to those that a device keeps.
 const BUFFERS: usize = 8192;
 
-/// The columns.
+/// Column names.
 const OURS: &str = "Comporta";
 const PEER: &str = "OVS-DPDK";
 const CEILING: &str = "testpmd";

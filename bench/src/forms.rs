@@ -1,5 +1,5 @@
-//! What a frame costs by the form that its table has: nanoseconds by the clock, and
-//! instructions for whoever runs this under callgrind.
+//! Cost of a frame by the lookup form of its table: nanoseconds by the clock, or instructions under
+//! callgrind.
 
 use testkit::workload::{TrafficPattern, Workload};
 
@@ -8,11 +8,10 @@ use crate::sample::Sample;
 use crate::trace::Trace;
 use crate::{Failure, Rounds};
 
-/// Frames of a trace of many flows: more than the branch predictor and the first cache
-/// remember.
+/// Frames of a trace with many flows: more than the branch predictor and the L1 cache can hold.
 pub(crate) const FRAMES: u64 = 16_384;
 
-/// Tables by the name that they are asked for.
+/// Tables by name.
 struct Form {
     name: &'static str,
     workload: fn() -> Workload,
@@ -39,7 +38,7 @@ const FORMS: [Form; 12] = {
     ]
 };
 
-/// Takes `rounds` of samples of each, turn and turn about.
+/// Takes `rounds` of samples of each table, interleaved.
 pub(crate) fn measure(names: &[String], rounds: Rounds) -> Result<(), Failure> {
     let chosen = chosen(names, &FORMS, |form| form.name)?;
     let load = |form: &&Form| (form.name, Trace::load(&(form.workload)()));
@@ -57,7 +56,7 @@ pub(crate) fn measure(names: &[String], rounds: Rounds) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Runs frames by the tables of this name, and prints how many.
+/// Runs frames through the tables of this name, and prints their number.
 pub(crate) fn count(name: &str) -> Result<(), Failure> {
     let mut trace = Trace::load(&(find(name, &FORMS, |form| form.name)?.workload)());
     counted(&mut trace);
@@ -70,7 +69,7 @@ pub(crate) fn count(name: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What is counted: callgrind is told to begin where this begins and to end where it ends.
+/// The function whose instructions are counted: callgrind toggles collection at its entry and exit.
 #[inline(never)]
 fn counted(trace: &mut Trace) {
     trace.run_each();

@@ -1,5 +1,5 @@
-//! What a switch takes of a core when nothing moves at its four ports. Open vSwitch beside
-//! it, with its userspace data path.
+//! Processor load of an idle switch with four ports. Open vSwitch with its userspace data path is
+//! measured too.
 
 use std::time::Duration;
 
@@ -9,13 +9,12 @@ use crate::sample::Sample;
 use crate::switch::{Site, Switch};
 use crate::{Failure, Programs, Rounds};
 
-/// How long a switch is left alone before it is watched: neighbours are found, and memory
-/// given back.
+/// Idle time before the measurement, for neighbour discovery and the release of memory.
 const SETTLE: Duration = Duration::from_secs(2);
 
 const PORTS: u32 = 4;
 
-/// Takes `rounds` of samples, each of one switch and then of the other.
+/// Takes `rounds` of samples, alternating between the switches.
 pub(crate) fn measure(programs: &Programs, rounds: Rounds) -> Result<(), Failure> {
     let site = Site::new(programs)?;
     for _ in 0..rounds.runs {
@@ -32,10 +31,10 @@ pub(crate) fn measure(programs: &Programs, rounds: Rounds) -> Result<(), Failure
     Ok(())
 }
 
-/// A namespace with the ports, and the one with the other ends of their cables. All are up.
+/// Creates a namespace with the ports, and one with their peers. All are up.
 fn ports() -> Result<(Namespace, Namespace), Failure> {
     let (near, far) = (Namespace::new()?, Namespace::new()?);
-    // Of itself the kernel would look for routers.
+    // Otherwise the kernel would send IPv6 router solicitations.
     for end in [&near, &far] {
         end.set_sysctl("net/ipv6/conf/all/disable_ipv6", "1")?;
         end.set_sysctl("net/ipv6/conf/default/disable_ipv6", "1")?;
@@ -51,7 +50,7 @@ fn ports() -> Result<(Namespace, Namespace), Failure> {
 
 fn open_vswitch(site: &Site, inside: &Namespace) -> Result<OpenVswitch, Failure> {
     let directory = site.directory.join("idle-ovs");
-    // A database of a run before would have its bridges.
+    // The database of an earlier run has that run's bridges.
     if directory.exists() {
         std::fs::remove_dir_all(&directory)?;
     }
@@ -72,7 +71,7 @@ fn open_vswitch(site: &Site, inside: &Namespace) -> Result<OpenVswitch, Failure>
     Ok(peer)
 }
 
-/// Prints how much of a core a process takes, in per cent.
+/// Prints the processor load of a process, in per cent of a core.
 fn watch(
     site: &Site,
     column: &str,

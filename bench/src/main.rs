@@ -1,9 +1,9 @@
-//! What frames cost where there is no device: tables and traffic of `testkit::workload`, run in
-//! batches as workers run them, or by the switch itself from memory; and what the switch
-//! takes when nothing moves. `cargo xtask bench` calls it and makes a table of what it
-//! prints: a line of JSON for each sample.
+//! Benchmarks without network devices: the tables and traffic of `testkit::workload`, in batches as
+//! workers run them, or in the whole switch with ports in memory; and the resources of an idle
+//! switch. `cargo xtask bench` calls this program and makes a table from its output, one line of
+//! JSON for each sample.
 //!
-//! Not a judge: it knows neither bars nor what else stands in the table.
+//! The program does not judge its results: `cargo xtask bench` holds the limits.
 
 #![allow(
     clippy::print_stdout,
@@ -34,7 +34,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Parser};
 
-/// Measures what frames cost where there is no device.
+/// Measures the cost of frames without network devices.
 #[derive(Parser)]
 #[command(name = "bench")]
 enum Command {
@@ -45,16 +45,16 @@ enum Command {
         #[command(flatten)]
         rounds: Rounds,
     },
-    /// Nanoseconds a frame by each kind of traffic for these lists of rules, or for all, and
-    /// the slowest kind's rate beside the fastest's.
+    /// Nanoseconds a frame by each kind of traffic for these rule lists, or for all, and the
+    /// slowest kind's rate relative to the fastest's.
     Traffic {
-        /// Lists.
+        /// Rule lists.
         names: Vec<String>,
         #[command(flatten)]
         rounds: Rounds,
     },
-    /// Frames a second that the switch forwards between ports in memory, with one worker and
-    /// with two, and the memory that the second takes.
+    /// Frames a second that the switch forwards between ports in memory, with one worker and with
+    /// two, and the memory that the second worker requires.
     Workers {
         /// Tables.
         names: Vec<String>,
@@ -63,8 +63,8 @@ enum Command {
         #[command(flatten)]
         rounds: Rounds,
     },
-    /// By how much the worst second of meters is off, in per cent of their rate, with frames
-    /// that come from memory as fast as they can.
+    /// Largest rate error of meters within a second, in per cent, at the highest rate of frames
+    /// from memory.
     Meters {
         /// Rates.
         names: Vec<String>,
@@ -73,9 +73,8 @@ enum Command {
         #[command(flatten)]
         rounds: Rounds,
     },
-    /// Frames a second from a file to nowhere by devices of DPDK, on one core: of this
-    /// switch, of Open vSwitch with DPDK, and of DPDK's own test program, which looks
-    /// nothing up.
+    /// Frames a second from a file to a null device with DPDK, on one core: this switch, Open
+    /// vSwitch with DPDK, and `testpmd`, which forwards without a lookup.
     Dpdk {
         /// Tables.
         names: Vec<String>,
@@ -84,61 +83,62 @@ enum Command {
         #[command(flatten)]
         rounds: Rounds,
     },
-    /// Writes frames into a FIFO as fast as they are read, addresses and ports made anew.
+    /// Writes frames into a FIFO as fast as the reader accepts them, with random addresses and
+    /// ports.
     Stream(stream::Stream),
-    /// What the switch, and Open vSwitch, take of a core when nothing moves at four ports.
+    /// Processor load of this switch and of Open vSwitch, idle with four ports.
     Idle {
         #[command(flatten)]
         programs: Programs,
         #[command(flatten)]
         rounds: Rounds,
     },
-    /// Seconds that the switch, and Open vSwitch, take to be there with a thousand ports and a
-    /// hundred thousand flows of a database, and what they take of memory.
+    /// Seconds until this switch and Open vSwitch are ready with a thousand ports and a hundred
+    /// thousand flows, and their memory.
     Startup {
         #[command(flatten)]
         programs: Programs,
         #[command(flatten)]
         rounds: Rounds,
     },
-    /// Frames a second that cross one bridge, and ten that are joined by patch ports, of the
-    /// switch and of Open vSwitch.
+    /// Processor time a frame through one bridge, and through ten that are joined by patch ports,
+    /// of this switch and of Open vSwitch.
     Crossing {
         #[command(flatten)]
         programs: Programs,
         #[command(flatten)]
         rounds: Rounds,
     },
-    /// Runs frames by a table once, for whoever counts the instructions of `counted`.
+    /// Runs frames through a table once, to count the instructions of `counted`.
     Counted {
         /// The table.
         name: String,
     },
 }
 
-/// What is started, and where it keeps its files.
+/// The program to start, and the directory for its files.
 #[derive(Args)]
 struct Programs {
     /// The program `comporta`.
     #[arg(long)]
     comporta: PathBuf,
-    /// A directory for sockets, files and logs; made if it is not there.
+    /// A directory for sockets, files and logs; created if it does not exist.
     #[arg(long)]
     directory: PathBuf,
 }
 
-/// How often, and how long.
+/// Number and duration of samples.
 #[derive(Args, Clone, Copy)]
 struct Rounds {
-    /// Samples of each, taken turn and turn about.
+    /// Samples of each row, interleaved.
     #[arg(long, default_value_t = 5)]
     runs: u32,
-    /// How long one takes, at least.
+    /// Minimum duration of a sample, in milliseconds.
     #[arg(long, default_value_t = 200)]
     millis: u32,
 }
 
-/// Why something could not be measured.
+/// The reason why a measurement failed.
 type Failure = Box<dyn Error>;
 
 fn main() -> ExitCode {

@@ -1,5 +1,5 @@
-//! A switch that is told what to do by a database: this one, or Open vSwitch with its
-//! userspace data path, with a real `ovsdb-server` and what belongs to it in one directory.
+//! A switch that is configured by a database: this one, or Open vSwitch with its userspace data
+//! path, with a real `ovsdb-server` and all files in one directory.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,13 +10,13 @@ use testbed::{Namespace, Process, Program};
 use crate::Failure;
 use crate::switch::Site;
 
-/// Where Debian keeps the schema of the database.
+/// Debian's path of the database schema.
 const SCHEMA: &str = "/usr/share/openvswitch/vswitch.ovsschema";
 
-/// How long a step may take: much longer than it should.
+/// Maximum time of a step, much longer than expected.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Which switch.
+/// The kind of switch.
 #[derive(Clone, Copy)]
 pub(crate) enum Kind {
     Comporta,
@@ -24,10 +24,10 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    /// Both, in the order of their turns.
+    /// Both kinds, in the order of measurement.
     pub(crate) const ALL: [Self; 2] = [Self::Comporta, Self::OpenVswitch];
 
-    /// The column of its figures.
+    /// The column of its results.
     pub(crate) const fn column(self) -> &'static str {
         match self {
             Self::Comporta => "Comporta",
@@ -35,7 +35,7 @@ impl Kind {
         }
     }
 
-    /// Its program, without arguments of ours.
+    /// Its program, without arguments for the instance.
     fn program(self, site: &Site) -> Program<'static> {
         match self {
             Self::Comporta => Program::new(&site.comporta).arg("vswitchd"),
@@ -44,7 +44,7 @@ impl Kind {
     }
 }
 
-/// A database that is there, and a daemon that may come.
+/// A running database, with an optional daemon.
 pub(crate) struct Managed<'a> {
     site: &'a Site,
     pub(crate) kind: Kind,
@@ -53,10 +53,10 @@ pub(crate) struct Managed<'a> {
 }
 
 impl<'a> Managed<'a> {
-    /// A database without rows, in a directory of this name.
+    /// Starts an empty database in a directory of this name.
     pub(crate) fn new(site: &'a Site, name: &str, kind: Kind) -> Result<Self, Failure> {
         let directory = site.directory.join(name);
-        // A run before has left its own.
+        // An earlier run may have left its files.
         if directory.exists() {
             fs::remove_dir_all(&directory)?;
         }
@@ -94,7 +94,7 @@ impl<'a> Managed<'a> {
         Ok(self.site.spawner.start(program)?)
     }
 
-    /// Tells the database, and waits until the daemon has done what that says.
+    /// Runs `ovs-vsctl`, and waits until the daemon has applied the change.
     pub(crate) fn vsctl(&self, words: &str) -> Result<(), Failure> {
         let words = words.split_whitespace();
         self.run(Program::new("ovs-vsctl").arg("--timeout=120").args(words))
@@ -106,13 +106,13 @@ impl<'a> Managed<'a> {
         Ok(self.site.spawner.run(program, PATIENCE)?)
     }
 
-    /// A file of it.
+    /// The path of a file in its directory.
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.directory.join(name)
     }
 }
 
-/// A program that has its files in `directory`.
+/// Configures a program to keep its files in `directory`.
 fn at_home<'p>(program: Program<'p>, directory: &Path) -> Program<'p> {
     let variables = ["OVS_RUNDIR", "OVS_LOGDIR", "OVS_DBDIR", "OVS_SYSCONFDIR"];
     let program = program.directory(directory);
@@ -121,19 +121,19 @@ fn at_home<'p>(program: Program<'p>, directory: &Path) -> Program<'p> {
     })
 }
 
-/// Two namespaces with cables between interfaces of the same names, all up.
+/// Two namespaces joined by veth pairs with the same names at both ends, all up.
 pub(crate) struct Cables {
-    /// Where the switch is.
+    /// The namespace of the switch.
     pub(crate) near: Namespace,
-    /// The other ends.
+    /// The namespace of the peers.
     pub(crate) far: Namespace,
 }
 
 impl Cables {
-    /// Lays so many.
+    /// Creates `count` links.
     pub(crate) fn lay(count: usize) -> Result<Self, Failure> {
         let (near, far) = (Namespace::new()?, Namespace::new()?);
-        // Of itself the kernel would look for routers.
+        // Otherwise the kernel would send IPv6 router solicitations.
         for end in [&near, &far] {
             end.set_sysctl("net/ipv6/conf/all/disable_ipv6", "1")?;
             end.set_sysctl("net/ipv6/conf/default/disable_ipv6", "1")?;

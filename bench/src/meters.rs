@@ -1,5 +1,4 @@
-//! How near to its rate a meter lets frames pass while frames come as fast as memory gives
-//! them.
+//! Rate error of meters, with frames offered from memory at the highest rate.
 
 use std::time::Duration;
 
@@ -11,10 +10,10 @@ use crate::sample::Sample;
 use crate::switch::{Bridge, Site, Switch, word};
 use crate::{Failure, Programs, Rounds, pcap};
 
-/// A rate by the name that it is asked for.
+/// A meter rate by name.
 struct Rate {
     name: &'static str,
-    /// In frames a second.
+    /// The rate in frames a second.
     frames: u32,
 }
 
@@ -30,21 +29,22 @@ const RATES: [Rate; 4] = {
     ]
 };
 
-/// The frames.
+/// The file with the frames.
 const FILE: &str = "frames.pcap";
 
-/// Seconds of a run, of which the worst counts.
+/// Seconds of a run; the worst one is the result.
 const SECONDS: u32 = 3;
 
-/// A second in which fewer frames come than this many times the rate, since something else
-/// had the core, tries no meter; so many are waited for.
+/// The minimum offered load of a valid second, as a multiple of the rate: below it, because another
+/// process had the core, the second does not test the meter. The run ends after `SECONDS_MAX`
+/// seconds.
 const OVERLOAD: f64 = 1.5;
 const SECONDS_MAX: u32 = 10;
 
-/// How long frames meet a meter before they are counted: what may come at once has come.
+/// Time before the measurement, in which the meter's initial burst is used up.
 const WARM_UP: Duration = Duration::from_millis(500);
 
-/// Takes `rounds` of samples of each rate; a second of it takes `rounds.millis`.
+/// Takes `rounds` of samples of each rate; `rounds.millis` is the length of a second of the run.
 pub(crate) fn measure(
     names: &[String],
     programs: &Programs,
@@ -58,7 +58,7 @@ pub(crate) fn measure(
     pcap::write(&site.directory.join(FILE), &frames[..1])?;
     for _ in 0..rounds.runs {
         for rate in &chosen {
-            // Both of them as their bands are written: frames, and kilobits.
+            // The rate in the units of the bands: frames and kilobits a second.
             let (packets, kilobits) = (rate.frames, rate.frames * length / 125);
             let kinds = [
                 ("packets", format!("pktps,bands=type=drop,rate={packets}")),
@@ -78,8 +78,8 @@ pub(crate) fn measure(
     Ok(())
 }
 
-/// By how much the worst second is off, in per cent of the rate: what passes, or what is
-/// left as it was.
+/// Measures the largest error of a second, in per cent of the rate: of the frames that pass, or
+/// that keep their DSCP.
 fn run(site: &Site, bands: &str, rate: u32, millis: u32) -> Result<f64, Failure> {
     let file = word(&site.directory.join(FILE));
     let ports = [format!("replay:p1,{file}=1"), "replay:p2=2".to_owned()];
@@ -108,13 +108,13 @@ fn run(site: &Site, bands: &str, rate: u32, millis: u32) -> Result<f64, Failure>
     Err(format!("too few frames came to try a meter of {rate} a second").into())
 }
 
-/// What a meter was given and let pass, in frames a second.
+/// The frames a second that were offered to a meter and that passed it.
 struct Second {
     offered: f64,
     passed: f64,
 }
 
-/// Lets `millis` go by, and says what the meter has told then.
+/// Measures the meter for `millis` milliseconds.
 fn second(bridge: &Bridge<'_>, millis: u32) -> Result<Second, Failure> {
     let clock = &bridge.site.clock;
     let before = bridge.metered(1)?;

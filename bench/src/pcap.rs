@@ -1,14 +1,12 @@
-//! Frames as libpcap writes them to a file (draft-ietf-opsawg-pcap), in this machine's order
-//! of bytes.
+//! Frames in pcap files (draft-ietf-opsawg-pcap), in native byte order.
 //!
-//! What is read is what was written here: no other order of bytes, and no other units.
+//! The reader only accepts files of this writer: no other byte order, and no other units.
 
 use std::fs;
 use std::io;
 use std::path::Path;
 
-/// What a file begins with: magic number, version 2.4, no corrections, the longest frame,
-/// Ethernet.
+/// The file header: magic number, version 2.4, no corrections, the snapshot length, Ethernet.
 pub(crate) fn file_header() -> Vec<u8> {
     let mut bytes = Vec::new();
     bytes.extend(0xa1b2_c3d4_u32.to_ne_bytes());
@@ -20,10 +18,10 @@ pub(crate) fn file_header() -> Vec<u8> {
     bytes
 }
 
-/// How long what stands before a frame is: a time, and twice its length.
+/// The length of a record header: a time, and the frame's length twice.
 pub(crate) const FRAME_HEADER: usize = 16;
 
-/// A frame with its header.
+/// A frame with its record header.
 pub(crate) fn record(frame: &[u8]) -> io::Result<Vec<u8>> {
     let len = u32::try_from(frame.len()).map_err(io::Error::other)?;
     let header = [0, 0, len, len].into_iter().flat_map(u32::to_ne_bytes);

@@ -1,20 +1,20 @@
-//! What is printed: one value of one column of one row.
+//! The output: one value of one column of one row.
 
 use serde::Serialize;
 
 /// A value.
 #[derive(Serialize)]
 pub(crate) struct Sample<'a> {
-    /// The row, by the name that it was asked for.
+    /// The name of the row.
     pub(crate) row: &'a str,
-    /// The column.
+    /// The name of the column.
     pub(crate) column: &'a str,
-    /// In the row's unit.
+    /// The value in the row's unit.
     pub(crate) value: f64,
 }
 
 impl Sample<'_> {
-    /// Prints it, as a line of JSON.
+    /// Prints the sample as a line of JSON.
     pub(crate) fn print(&self) {
         println!(
             "{}",

@@ -1,6 +1,6 @@
-//! How long a switch takes with a large configuration: a database of a thousand ports, and a
-//! hundred thousand flows that are put back as `ovs-save` does; until a frame takes the last
-//! of them. Open vSwitch beside it, with its userspace data path and the same database.
+//! Startup time of a switch with a large configuration: a database of a thousand ports, and a
+//! hundred thousand flows that are restored as `ovs-save` does, until the last flow forwards a
+//! frame. Open vSwitch with its userspace data path and the same database is measured too.
 
 use std::fs;
 
@@ -11,22 +11,22 @@ use crate::sample::Sample;
 use crate::switch::Site;
 use crate::{Failure, Programs, Rounds};
 
-/// Ports of the one bridge. The last flow leads from the first to the last.
+/// Ports of the bridge. The last flow forwards from the first to the last.
 const PORTS: usize = 1_000;
 
-/// Flows.
+/// The number of flows.
 const FLOWS: usize = 100_000;
 
-/// Bridges that are added to it.
+/// Bridges that are added afterwards.
 const BRIDGES: usize = 100;
 
-/// The frame that only the last flow takes: UDP from 10.255.255.255.
+/// The source address of the frame that only the last flow matches: UDP from 10.255.255.255.
 const SOURCE: [u8; 4] = [10, 255, 255, 255];
 
 /// A MiB.
 const MIB: f64 = (1 << 20) as f64;
 
-/// Takes `rounds` of samples, each of one switch and then of the other.
+/// Takes `rounds` of samples, alternating between the switches.
 pub(crate) fn measure(programs: &Programs, rounds: Rounds) -> Result<(), Failure> {
     let site = Site::new(programs)?;
     let cables = Cables::lay(PORTS)?;
@@ -38,7 +38,7 @@ pub(crate) fn measure(programs: &Programs, rounds: Rounds) -> Result<(), Failure
     Ok(())
 }
 
-/// A database with ports, a file with flows, and a daemon that is to come.
+/// A database with ports, a file with flows, and a daemon to start.
 struct Start<'a> {
     site: &'a Site,
     cables: &'a Cables,
@@ -98,13 +98,13 @@ impl<'a> Start<'a> {
         Ok(())
     }
 
-    /// Sends frames into the first port until one comes out of the last.
+    /// Sends frames into the first port until one leaves the last.
     fn cross(&self) -> Result<(), Failure> {
         let sender = self.cables.far.raw_sender(&port(1))?;
         let receiver = self.cables.far.raw_receiver(&port(PORTS))?;
         let frame = frame();
         let came = || {
-            // One that finds no room is sent again.
+            // A frame that does not fit into the send buffer is sent again.
             let _ = sender.send(&[frame]);
             Ok(receive(&receiver, &frame)?.then_some(()))
         };
@@ -113,7 +113,7 @@ impl<'a> Start<'a> {
     }
 }
 
-/// Flows of TCP by addresses, and last the one that the frame takes.
+/// The flows: TCP by addresses, and last the one that matches the frame.
 fn flows() -> String {
     let flow = |number: usize| {
         let [_, high, mid, low] = u32::try_from(number)
@@ -130,7 +130,7 @@ fn flows() -> String {
     format!("{many}priority=1,udp,in_port=1,nw_src={a}.{b}.{c}.{d},actions=output:{PORTS}\n")
 }
 
-/// UDP without content.
+/// A UDP frame without payload.
 fn frame() -> [u8; 60] {
     let mut frame = [0; 60];
     frame[..6].copy_from_slice(&[2, 0, 0, 0, 0, 2]);
@@ -144,7 +144,7 @@ fn frame() -> [u8; 60] {
     frame
 }
 
-/// Whether the frame has come.
+/// Returns true if the frame has arrived.
 fn receive(receiver: &RawSocket, frame: &[u8]) -> Result<bool, testbed::Failure> {
     let mut room = [0; 256];
     let failure = || testbed::Failure::to("receive a frame");

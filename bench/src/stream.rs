@@ -1,8 +1,7 @@
-//! A stream of frames, as libpcap writes them, into a FIFO: what a device of `net_pcap`
-//! reads for as long as it likes, since it takes a FIFO for a file. A file that is repeated
-//! has so few flows that a cache remembers them all.
+//! A pcap stream of frames into a FIFO, which a `net_pcap` device reads as a file of unlimited
+//! length. A file that the device repeats has so few flows that a cache holds all of them.
 //!
-//! Not a device, and no clock: frames go as fast as they are read.
+//! It is not a device and has no schedule: frames are written as fast as they are read.
 
 mod anew;
 #[cfg(test)]
@@ -23,37 +22,37 @@ pub(crate) use anew::{Field, Source};
 
 use crate::{Failure, pcap};
 
-/// What is written where.
+/// Content and destination of a stream.
 #[derive(Args)]
 pub(crate) struct Stream {
     /// The FIFO.
     fifo: PathBuf,
-    /// A file of frames, all of IPv4 without options, that are sent in turn.
+    /// A file of frames that are sent in turn, all of IPv4 without options.
     frames: PathBuf,
-    /// What of each frame is made anew by chance; checksums follow. Ports are of TCP and UDP
-    /// alone.
+    /// Fields that are random in each frame; checksums are updated. Ports are those of TCP and UDP
+    /// only.
     #[arg(long, value_delimiter = ',')]
     anew: Vec<Field>,
-    /// After how many frames the same ones come again; without it they never do.
+    /// The number of frames after which the sequence repeats; it never does by default.
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
     cycle: Option<u64>,
-    /// How long it goes on at most, and waits for a reader.
+    /// Longest duration of the stream, and of the wait for a reader, in seconds.
     #[arg(long, default_value_t = 60)]
     seconds: u64,
 }
 
-/// What is written at once, in bytes: a pipe's pages then are full ones.
+/// Bytes of a write: the pages of a pipe are then full.
 const CHUNK: usize = 1 << 16;
 
-/// How much of the stream lies ready for the reader, in bytes: as much as the kernel gives
-/// to everybody (pipe(7), `pipe-max-size`), a millisecond and more of it.
+/// Size of the pipe's buffer in bytes, more than a millisecond of the stream: the kernel's limit
+/// for unprivileged processes (pipe(7), `pipe-max-size`).
 const READY: usize = 1 << 20;
 
-/// How long a full pipe is left alone. The writer does not wait in the pipe itself, or each
-/// page that is read would wake it, and the reader would pay for that.
+/// Pause when the pipe is full. The writer does not block on the pipe: each page that is read would
+/// wake it, at the cost of the reader.
 const PAUSE: Duration = Duration::from_micros(100);
 
-/// Writes until nobody reads any more, or the time is over.
+/// Writes until the reader closes the FIFO or the time is over.
 pub(crate) fn run(stream: &Stream) -> Result<(), Failure> {
     let frames = pcap::read(&stream.frames)?;
     let mut source = Source::new(&frames, &stream.anew, stream.cycle)?;
@@ -77,7 +76,7 @@ pub(crate) fn run(stream: &Stream) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The FIFO, as soon as somebody reads from it; it never makes the writer wait.
+/// Opens the FIFO non-blocking; `None` until it has a reader.
 fn opened(fifo: &Path) -> Option<io::Result<File>> {
     let flags = OFlags::WRONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
     match open(fifo, flags, Mode::empty()) {

@@ -1,4 +1,4 @@
-//! The switch as a process in a namespace of its own, told what to do by `ovs-ofctl`.
+//! The switch as a process in a separate namespace, configured with `ovs-ofctl`.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -7,31 +7,30 @@ use testbed::{Clock, Namespace, Process, Program, Spawner, Usage};
 
 use crate::{Failure, Programs};
 
-/// How long it may take to come up.
+/// Maximum time of its start.
 const START: Duration = Duration::from_secs(20);
 
-/// How long a tool may take: a hundred thousand flows are a matter of seconds where nothing
-/// else has the core.
+/// Maximum time of a tool: a hundred thousand flows take seconds on an idle core.
 const TOOL: Duration = Duration::from_secs(120);
 
-/// Where things are started.
+/// The environment of the started programs.
 pub(crate) struct Site {
     pub(crate) spawner: Spawner,
     pub(crate) clock: Clock,
     /// The program `comporta`.
     pub(crate) comporta: PathBuf,
-    /// For sockets and files.
+    /// The directory for sockets and files.
     pub(crate) directory: PathBuf,
 }
 
 impl Site {
-    /// Makes the directory, if it is not there.
+    /// Creates the directory if it does not exist.
     pub(crate) fn new(programs: &Programs) -> Result<Self, Failure> {
         std::fs::create_dir_all(&programs.directory)?;
         Ok(Self {
             spawner: Spawner::new()?,
             clock: Clock::start(),
-            // Not by where we are: it is started elsewhere.
+            // Absolute, because the program is started in another directory.
             comporta: programs.comporta.canonicalize()?,
             directory: programs.directory.canonicalize()?,
         })
@@ -43,42 +42,42 @@ pub(crate) struct Switch<'a> {
     process: Process,
     /// The bridge.
     pub(crate) bridge: Bridge<'a>,
-    /// Where it and its ports are.
+    /// The namespace of the switch and its ports.
     _inside: Namespace,
 }
 
-/// A bridge `br0`, as `ovs-ofctl` reaches it in the directory of its switch.
+/// A bridge `br0`, which `ovs-ofctl` reaches through a socket in the switch's directory.
 pub(crate) struct Bridge<'a> {
     pub(crate) site: &'a Site,
     pub(crate) directory: PathBuf,
 }
 
-/// What a port has sent, and when it was asked, by the switch's own clock.
+/// The transmit counter of a port, and its age, by the switch's own clock.
 #[derive(Clone, Copy)]
 struct Sent {
     frames: f64,
     seconds: f64,
 }
 
-/// What a meter has counted, and for how long, by the switch's own clock.
+/// The counters of a meter, and its age, by the switch's own clock.
 #[derive(Clone, Copy)]
 pub(crate) struct Metered {
-    /// All frames that were submitted.
+    /// All frames that the meter received.
     pub(crate) frames: f64,
-    /// Those that its one band acted on.
+    /// The frames to which its one band applied.
     exceeding: f64,
     pub(crate) seconds: f64,
 }
 
 impl Metered {
-    /// The frames that its band left alone.
+    /// The frames to which no band applied.
     pub(crate) fn passed(self) -> f64 {
         self.frames - self.exceeding
     }
 }
 
 impl<'a> Switch<'a> {
-    /// Starts it in `inside` with these arguments behind the bridge's, and waits until it answers.
+    /// Starts the switch in `inside` with these additional arguments, and waits until it responds.
     pub(crate) fn start(
         site: &'a Site,
         name: &str,
@@ -116,7 +115,7 @@ impl<'a> Switch<'a> {
         })
     }
 
-    /// What the process has used.
+    /// Returns the resource usage of the process.
     pub(crate) fn usage(&self) -> Result<Usage, Failure> {
         Ok(self.process.usage()?)
     }
@@ -131,7 +130,7 @@ impl Bridge<'_> {
             .map(drop)
     }
 
-    /// Takes a port `up` or `down`.
+    /// Sets a port `up` or `down`.
     pub(crate) fn set_port(&self, port: u32, to: &str) -> Result<(), Failure> {
         self.ofctl("mod-port", &[&port.to_string(), to]).map(drop)
     }
@@ -154,7 +153,7 @@ impl Bridge<'_> {
         Ok(rates.sum())
     }
 
-    /// What the port of this number has sent.
+    /// Reads the transmit counter of a port.
     fn sent(&self, port: u32) -> Result<Sent, Failure> {
         let told = self.ofctl("dump-ports", &[&port.to_string()])?;
         let sent = number_behind("tx pkts=", &told).zip(number_behind("duration=", &told));
@@ -162,12 +161,12 @@ impl Bridge<'_> {
         Ok(Sent { frames, seconds })
     }
 
-    /// Adds a meter, as `ovs-ofctl` writes it.
+    /// Adds a meter, in the syntax of `ovs-ofctl`.
     pub(crate) fn add_meter(&self, meter: &str) -> Result<(), Failure> {
         self.ofctl("add-meter", &[meter]).map(drop)
     }
 
-    /// What the meter of this number, which has one band, has counted.
+    /// Reads the counters of a meter with one band.
     pub(crate) fn metered(&self, meter: u32) -> Result<Metered, Failure> {
         let told = self.ofctl("meter-stats", &[&format!("meter={meter}")])?;
         let counted = || -> Option<Metered> {
@@ -214,14 +213,14 @@ impl Bridge<'_> {
     }
 }
 
-/// The number that stands behind `key`.
+/// Parses the number after `key`.
 fn number_behind(key: &str, told: &str) -> Option<f64> {
     let (_, rest) = told.split_once(key)?;
     let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.');
     rest[..end.unwrap_or(rest.len())].parse().ok()
 }
 
-/// A path as an argument.
+/// Converts a path to an argument.
 pub(crate) fn word(path: &Path) -> String {
     path.display().to_string()
 }

@@ -1,4 +1,4 @@
-//! Tables with a trace that is run through them.
+//! Tables with a trace of frames to run through them.
 
 use std::hint::black_box;
 use std::time::Duration;
@@ -9,22 +9,22 @@ use testkit::workload::{BatchRunner, FrameStream, Workload};
 
 use crate::clock::now;
 
-/// Batches between two looks at the clock: it would cost a lone one too much.
+/// Batches between two readings of the clock, which would be too expensive for a single batch.
 const BATCHES: usize = 64;
 
-/// Batches in which workers learn: three windows of 512 looks at half a batch, and what is left
-/// of one that has begun.
+/// Batches until a worker has decided about its flow cache: three windows of 512 samples of half a
+/// batch, and the rest of a window that has begun.
 const LEARNING: usize = 4 * 512 / 2;
 
-/// Tables, and the frames that meet them.
+/// Tables and their frames.
 pub(crate) struct Trace {
     pipeline: Pipeline,
     stream: FrameStream,
 }
 
 impl Trace {
-    /// Lays the workload and runs all its frames, and as many batches as it takes until a worker
-    /// has seen of what use it is to remember the ways of frames.
+    /// Installs the workload, runs all its frames, and runs batches until a worker has decided
+    /// about the use of its flow cache.
     pub(crate) fn load(workload: &Workload) -> Self {
         let loaded = workload.load();
         let mut classifier = Classifier::new();
@@ -41,26 +41,26 @@ impl Trace {
         trace
     }
 
-    /// Runs so many batches.
+    /// Runs `batches` batches.
     pub(crate) fn run(&mut self, batches: usize) {
         for _ in 0..batches {
             black_box(self.stream.run(&self.pipeline));
         }
     }
 
-    /// Runs every frame once, or [`BATCHES`] if there are more.
+    /// Runs every frame once, or [`BATCHES`] batches if those are more.
     pub(crate) fn run_each(&mut self) {
         self.run(self.stream.batches().min(BATCHES));
     }
 
-    /// Frames that [`Trace::run_each`] runs.
+    /// The number of frames that [`Trace::run_each`] runs.
     pub(crate) fn each(&self) -> usize {
         self.stream.batches().min(BATCHES) * BatchRunner::BATCH
     }
 
-    /// Nanoseconds a frame, over `millis` at least.
+    /// Measures nanoseconds a frame, for at least `millis` milliseconds.
     pub(crate) fn time(&mut self, millis: u32) -> f64 {
-        // What others have left of the caches is not this one's cost.
+        // Refills the caches, which other rows have evicted.
         self.run(self.stream.batches().max(BATCHES));
         let least = Duration::from_millis(millis.into());
         let (start, mut batches) = (now(), 0);

@@ -1,5 +1,4 @@
-//! What lists of rules cost, met with traffic of several kinds: the cost should depend on
-//! the rules alone.
+//! Cost of rule lists under several kinds of traffic: the cost should depend on the rules alone.
 
 use testkit::workload::{TrafficPattern, Workload};
 
@@ -9,7 +8,7 @@ use crate::sample::Sample;
 use crate::trace::Trace;
 use crate::{Failure, Rounds};
 
-/// A list of rules by the name that it is asked for.
+/// A rule list by name.
 struct List {
     name: &'static str,
     workload: fn(TrafficPattern) -> Workload,
@@ -28,7 +27,7 @@ const LISTS: [List; 4] = {
     ]
 };
 
-/// Takes `rounds` of samples of each kind of traffic, turn and turn about.
+/// Takes `rounds` of samples of each kind of traffic, interleaved.
 pub(crate) fn measure(names: &[String], rounds: Rounds) -> Result<(), Failure> {
     for list in chosen(names, &LISTS, |list| list.name)? {
         let mut traces = TrafficPattern::ALL.map(|traffic| Trace::load(&(list.workload)(traffic)));

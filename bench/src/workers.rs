@@ -1,5 +1,5 @@
-//! The switch with one worker and with two, forwarding frames from memory to memory: what
-//! the second adds, and what it takes.
+//! The switch with one worker and with two, forwarding frames between ports in memory: the rate
+//! that the second worker adds, and the memory that it requires.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::sample::Sample;
 use crate::switch::{Site, Switch, word};
 use crate::{Failure, Programs, Rounds, pcap};
 
-/// Tables by the name that they are asked for.
+/// Tables by name.
 struct Table {
     name: &'static str,
     workload: fn() -> Workload,
@@ -30,19 +30,19 @@ const TABLES: [Table; 3] = {
     ]
 };
 
-/// The cores of so many workers.
+/// The cores, by number of workers.
 const CORES: [&str; 2] = ["0", "0,1"];
 
-/// The columns of so many workers.
+/// The columns, by number of workers.
 const COLUMNS: [&str; 2] = ["one worker", "two workers"];
 
-/// The row of memory.
+/// The row with the memory.
 const MEMORY: &str = "memory";
 
-/// How long frames move before they are counted.
+/// Time with traffic before the measurement.
 const WARM_UP: Duration = Duration::from_millis(300);
 
-/// Takes `rounds` of samples with one worker and with two, turn and turn about.
+/// Takes `rounds` of samples, alternating between one worker and two.
 pub(crate) fn measure(
     names: &[String],
     programs: &Programs,
@@ -69,20 +69,20 @@ pub(crate) fn measure(
     Ok(())
 }
 
-/// The frames.
+/// The file with the frames.
 const FILE: &str = "frames.pcap";
 
-/// What came of a switch.
+/// The result of one switch.
 struct Outcome {
     frames_a_second: f64,
-    /// Memory that it holds.
+    /// Resident memory in bytes.
     bytes: f64,
 }
 
-/// Starts the switch with the workers of `cores`, lets frames move, and ends it.
+/// Starts the switch with the workers of `cores`, measures it, and stops it.
 fn run(site: &Site, workload: &Workload, cores: usize, millis: u32) -> Result<Outcome, Failure> {
     let file = word(&site.directory.join(FILE));
-    // What comes in by the first port leaves by one of the others.
+    // Frames received on the first port leave by one of the others.
     let ports = (2..=4).map(|number| format!("replay:p{number}={number}"));
     let ports = [format!("replay:p1,{file}=1")].into_iter().chain(ports);
     let mut arguments: Vec<String> = ports.flat_map(|port| ["--port".to_owned(), port]).collect();

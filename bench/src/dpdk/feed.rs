@@ -1,5 +1,5 @@
-//! What a device of `net_pcap` is fed with: a file that it repeats, or a stream by a process
-//! of its own, one for each device.
+//! The input of a `net_pcap` device: a file that it repeats, or a stream from a separate process,
+//! one for each device.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -17,34 +17,33 @@ use crate::stream::{Field, Source};
 use crate::switch::{Site, word};
 use crate::{Failure, pcap};
 
-/// The frames, and the way by which they come if each is made anew.
+/// The file with the frames, and the FIFO of a stream.
 const FILE: &str = "frames.pcap";
 const FIFO: &str = "frames.fifo";
 
-/// Longest time of a stream: the warm-ups of all settings of a slow peer.
+/// Longest duration of a stream in seconds: the warm-ups of all settings of a slow peer.
 const SECONDS: &str = "600";
 
-/// Frames of a table, ready to be taken in.
+/// The prepared frames of a table.
 pub(super) struct Trace<'a> {
     site: &'a Site,
     coming: Coming,
-    /// How many frames the device keeps in its memory.
+    /// The number of frames that the device keeps in its memory.
     pub(super) kept: usize,
-    /// The length of a frame with its header in a stream, in bytes.
+    /// The mean length of a frame with its record header in a stream, in bytes.
     mean_len: f64,
 }
 
-/// What a device takes frames from, for as long as this is kept.
+/// The input of a device; dropping it ends the stream.
 pub(super) struct Feed {
-    /// What the device is told of it.
+    /// The device arguments.
     pub(super) words: String,
-    /// Who writes the stream, if there is one.
+    /// The process that writes the stream, if there is one.
     _writer: Option<Process>,
 }
 
 impl<'a> Trace<'a> {
-    /// Writes these frames of `table` to where devices, or who makes streams of them, find
-    /// them.
+    /// Writes the frames of `table` to the file that devices and stream processes read.
     pub(super) fn write(
         site: &'a Site,
         table: &Table,
@@ -65,12 +64,12 @@ impl<'a> Trace<'a> {
         })
     }
 
-    /// Whether frames come in a stream.
+    /// Returns true if the frames are streamed.
     pub(super) const fn is_streamed(&self) -> bool {
         matches!(self.coming, Coming::Streamed { .. })
     }
 
-    /// Feeds a device.
+    /// Prepares the input of a device.
     pub(super) fn feed(&self) -> Result<Feed, Failure> {
         match self.coming {
             Coming::Repeated => Ok(Feed {
@@ -87,8 +86,8 @@ impl<'a> Trace<'a> {
         }
     }
 
-    /// Frames a second that the stream brings to a reader who does nothing with them, taken
-    /// for so many milliseconds; none where there is no stream.
+    /// Measures for `millis` milliseconds the frames a second that a stream delivers to a reader
+    /// that discards them; `None` without a stream.
     pub(super) fn limit(&self, millis: u32) -> Result<Option<f64>, Failure> {
         if !self.is_streamed() {
             return Ok(None);
@@ -110,7 +109,7 @@ impl<'a> Trace<'a> {
         Ok(Some(bytes_a_second / self.mean_len))
     }
 
-    /// Starts who writes the stream into a new FIFO.
+    /// Starts the process that writes the stream into a new FIFO.
     fn stream(&self, fields: &[Field], cycle: Option<u64>) -> Result<Process, Failure> {
         let fifo = self.site.directory.join(FIFO);
         match fs::remove_file(&fifo) {

@@ -1,11 +1,11 @@
-//! What is measured: tables by name, the frames that meet them, and how these come.
+//! The measured tables: name, frames, and the source of the frames.
 
 use testkit::workload::{TrafficPattern, Workload};
 
 use crate::forms::FRAMES;
 use crate::stream::Field;
 
-/// Tables by the name that they are asked for.
+/// A table by name.
 pub(super) struct Table {
     pub(super) name: &'static str,
     pub(super) workload: fn() -> Workload,
@@ -22,21 +22,21 @@ pub(super) enum Start {
     Steady,
 }
 
-/// How frames come.
+/// The source of frames.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Coming {
-    /// Of a file, which the device repeats.
+    /// A file that the device repeats.
     Repeated,
-    /// In a stream, with `fields` made anew for each frame; after `cycle` of them all come
-    /// again, if it is given.
+    /// A stream in which `fields` are random in each frame; it repeats after `cycle` frames, if
+    /// given.
     Streamed {
         fields: &'static [Field],
         cycle: Option<u64>,
     },
 }
 
-/// Each frame is of another flow: by all of a flow, and by its target alone, where rules
-/// ask for the rest.
+/// Each frame belongs to a new flow: all fields of the flow are random, or only the destination if
+/// rules match the others.
 const NEW: Coming = Coming::Streamed {
     fields: &Field::ALL,
     cycle: None,
@@ -46,7 +46,7 @@ const NEW_TARGETS: Coming = Coming::Streamed {
     cycle: None,
 };
 
-/// A million flows, told apart by what of them no rule asks for.
+/// A million flows that differ in fields that no rule matches.
 const fn million(fields: &'static [Field]) -> Coming {
     Coming::Streamed {
         fields,
@@ -54,11 +54,11 @@ const fn million(fields: &'static [Field]) -> Coming {
     }
 }
 
-/// Frames of a trace in which hardly any flow comes twice before all have come.
+/// Frames of a trace in which hardly any flow repeats before the end.
 const MANY: u64 = 100_000;
 
-/// Frames among whose attacks there is hardly a combination of bits that is missing: of the
-/// 8,192 some 150.
+/// Frames of an attack trace that contains nearly all of the 8,192 combinations of bits: some 150
+/// are missing.
 const ATTACKS: u64 = 32_768;
 
 #[rustfmt::skip]
@@ -138,7 +138,7 @@ mod tests {
         }
     }
 
-    /// Protocol, addresses and ports of frames that have ports.
+    /// The protocol, addresses and ports of frames that have ports.
     fn flow(frame: &[u8]) -> Option<[u8; 15]> {
         frame[23..]
             .first_chunk()
@@ -148,7 +148,7 @@ mod tests {
 
     const ICMP: u8 = 1;
 
-    /// But for frames of ICMP, which an access list lets come again with the same addresses.
+    /// Except for ICMP frames, which an access list may repeat with the same addresses.
     #[test]
     fn a_million_flows_are_a_million() {
         for Table {

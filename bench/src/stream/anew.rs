@@ -1,28 +1,27 @@
-//! Frames whose addresses and ports are made anew by chance each time that they come, so
-//! that hardly one is of a flow that was there before.
+//! Frames with random addresses and ports, so that hardly any belongs to an earlier flow.
 //!
-//! Of IPv4 without options and without tags only; checksums are those of what is written.
+//! Only untagged IPv4 without options; checksums are those of the written frames.
 
 use clap::ValueEnum;
 use testkit::workload::splitmix64;
 
 use crate::{Failure, pcap};
 
-/// What is made anew.
+/// A field that is randomized.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Field {
-    /// The address of IPv4 that a frame comes from.
+    /// The IPv4 source address.
     Source,
-    /// The one that it goes to.
+    /// The IPv4 destination address.
     Target,
-    /// The port of TCP or UDP that it comes from.
+    /// The TCP or UDP source port.
     SourcePort,
-    /// The one that it goes to.
+    /// The TCP or UDP destination port.
     TargetPort,
 }
 
 impl Field {
-    /// All four.
+    /// All fields.
     pub(crate) const ALL: [Self; 4] = [
         Self::Source,
         Self::Target,
@@ -30,7 +29,7 @@ impl Field {
         Self::TargetPort,
     ];
 
-    /// Its bits, where the four lie one behind the other.
+    /// The bits of the field in the concatenation of all four.
     const fn bits(self) -> u128 {
         match self {
             Self::Source => 0xffff_ffff << 64,
@@ -40,43 +39,43 @@ impl Field {
         }
     }
 
-    /// Whether ICMP has it not.
+    /// Returns true if ICMP lacks the field.
     const fn is_port(self) -> bool {
         matches!(self, Self::SourcePort | Self::TargetPort)
     }
 }
 
-/// Where the four lie in a frame, and how many bytes they are.
+/// The offset of the four fields in a frame, and their total length in bytes.
 const FLOW: usize = 26;
 const FLOW_LEN: usize = 12;
 
-/// Where checksums lie: those of IPv4, of TCP and of UDP.
+/// The offsets of the IPv4, TCP and UDP checksums.
 const OF_IPV4: usize = 24;
 const OF_TCP: usize = 34 + 16;
 const OF_UDP: usize = 34 + 6;
 
-/// A checksum in a frame, and what it is of without the four.
+/// A checksum in a frame, and its sum without the four fields.
 #[derive(Clone, Copy)]
 struct Checksum {
     at: usize,
     rest: u64,
 }
 
-/// A frame to be made anew.
+/// A frame with fields to randomize.
 struct Model {
-    /// The frame behind its header.
+    /// The frame after its record header.
     record: Vec<u8>,
-    /// The four, but for what is made anew.
+    /// The four fields, with zeros in the randomized bits.
     kept: u128,
-    /// The bits that are.
+    /// The mask of the randomized bits.
     anew: u128,
-    /// Where bits of addresses count, and where those of ports do, too.
+    /// The checksum over the addresses, and the one over addresses and ports.
     ipv4: Checksum,
     transport: Option<Checksum>,
 }
 
 impl Model {
-    /// Of these bytes.
+    /// Prepares a frame.
     fn new(frame: &[u8], fields: &[Field]) -> Result<Self, Failure> {
         let refused = || "only frames of IPv4 without options can be made anew".to_owned();
         let is_ipv4 = frame.get(12..15) == Some(&[0x08, 0x00, 0x45]);
@@ -90,8 +89,8 @@ impl Model {
         };
         let fields = fields.iter().filter(|field| has_ports || !field.is_port());
         let anew = fields.fold(0, |bits, field| bits | field.bits());
-        // Of a checksum the words that change are taken away (RFC 1624): what is negated is
-        // subtracted in this arithmetic.
+        // Subtracts the changing words from a checksum (RFC 1624): adding the complement subtracts
+        // in one's complement arithmetic.
         let checksum = |at: usize, places: &[u32]| -> Option<Checksum> {
             let sum = number(frame.get(at..at + 2)?);
             let words = places.iter().map(|place| !word(flow, *place) & 0xffff);
@@ -109,7 +108,7 @@ impl Model {
         })
     }
 
-    /// Appends the frame as `random` has it.
+    /// Appends the frame with fields from `random`.
     fn write(&self, random: u128, bytes: &mut Vec<u8>) {
         let start = bytes.len();
         bytes.extend_from_slice(&self.record);
@@ -124,28 +123,28 @@ impl Model {
     }
 }
 
-/// The words of the four, from the last on.
+/// The indices of the words of the four fields, from the last one on.
 const ALL_WORDS: [u32; 6] = [0, 1, 2, 3, 4, 5];
 const ADDRESSES: [u32; 4] = [2, 3, 4, 5];
 
-/// A word of the four.
+/// A 16-bit word of the four fields.
 const fn word(flow: u128, place: u32) -> u64 {
     low(flow >> (16 * place)) & 0xffff
 }
 
-/// The lower half.
+/// The lower half of a number.
 #[expect(clippy::cast_possible_truncation, reason = "the rest is not wanted")]
 const fn low(number: u128) -> u64 {
     number as u64
 }
 
-/// The number that these bytes are.
+/// Reads big-endian bytes as a number.
 fn number(bytes: &[u8]) -> u128 {
     let shifted = |number: u128, byte: &u8| number << 8 | u128::from(*byte);
     bytes.iter().fold(0, shifted)
 }
 
-/// Writes a checksum, once the words that were made anew come to `sum`.
+/// Writes a checksum, given the `sum` of the randomized words.
 fn put(frame: &mut [u8], checksum: Checksum, sum: u64) {
     let mut sum = checksum.rest + sum;
     sum = (sum & 0xffff) + (sum >> 16);
@@ -154,20 +153,20 @@ fn put(frame: &mut [u8], checksum: Checksum, sum: u64) {
     frame[checksum.at..checksum.at + 2].copy_from_slice(&[upper, lower]);
 }
 
-/// Frames without end.
+/// An endless source of frames.
 pub(crate) struct Source {
     models: Vec<Model>,
-    /// After so many all come again.
+    /// The number of frames after which the sequence repeats.
     cycle: u64,
-    /// The next.
+    /// The number of the next frame.
     next: u64,
-    /// The frame that it is made of.
+    /// The index of its model.
     model: usize,
 }
 
 impl Source {
-    /// Of these frames in turn, with `fields` made anew, and after `cycle` of them the same
-    /// again; without it they never do.
+    /// A source of these frames in turn, with random `fields`. The sequence repeats after `cycle`
+    /// frames, if given.
     pub(crate) fn new(
         frames: &[Vec<u8>],
         fields: &[Field],
@@ -185,7 +184,7 @@ impl Source {
         })
     }
 
-    /// Appends as many frames with their headers as begin within `len` bytes.
+    /// Appends all frames, with record headers, that begin within `len` bytes.
     pub(crate) fn fill(&mut self, len: usize, bytes: &mut Vec<u8>) {
         while bytes.len() < len {
             let [upper, lower] = [0, 1].map(|half| splitmix64(2 * self.next + half));
@@ -201,7 +200,7 @@ impl Source {
         }
     }
 
-    /// How long a frame is with its header, on the average, in bytes.
+    /// The mean length of a frame with its record header, in bytes.
     pub(crate) fn mean_len(&self) -> f64 {
         let sum: usize = self.models.iter().map(|model| model.record.len()).sum();
         sum as f64 / self.models.len() as f64

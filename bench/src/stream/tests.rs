@@ -1,4 +1,4 @@
-//! What a stream's frames are, once they are read as any capture file is.
+//! Tests of a stream's frames, read as from a capture file.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -14,7 +14,7 @@ use testkit::workload::{TrafficPattern, Workload, frame};
 
 use super::*;
 
-/// A directory that goes with this value.
+/// A directory that is removed when this value is dropped.
 struct Directory(PathBuf);
 
 impl Directory {
@@ -42,7 +42,7 @@ impl Drop for Directory {
     }
 }
 
-/// The first `count` frames behind the start of a file, as ports read them.
+/// The first `count` frames after the file header, read as ports do.
 fn frames_in(directory: &Directory, bytes: &[u8], count: usize) -> Vec<Vec<u8>> {
     let file = directory.0.join("read.pcap");
     fs::write(&file, bytes).unwrap();
@@ -60,7 +60,7 @@ fn frames_in(directory: &Directory, bytes: &[u8], count: usize) -> Vec<Vec<u8>> 
     frames
 }
 
-/// So many frames of a source, without their headers.
+/// The next `count` frames of a source, without record headers.
 fn made(source: &mut Source, count: usize) -> Vec<Vec<u8>> {
     let (mut frames, mut bytes) = (Vec::new(), Vec::new());
     for _ in 0..count {
@@ -71,14 +71,14 @@ fn made(source: &mut Source, count: usize) -> Vec<Vec<u8>> {
     frames
 }
 
-/// The four numbers of a frame of TCP or UDP.
+/// The addresses and ports of a TCP or UDP frame.
 fn flow(frame: &[u8]) -> ([u8; 4], [u8; 4], u16, u16) {
     let four = |at: usize| *frame[at..].first_chunk::<4>().unwrap();
     let two = |at: usize| u16::from_be_bytes(*frame[at..].first_chunk::<2>().unwrap());
     (four(26), four(30), two(34), two(36))
 }
 
-/// What [`frame`] makes of a flow of this kind, checksums and all.
+/// The frame that [`frame`] builds for the flow of `like`, with its checksums.
 fn built(like: &[u8]) -> Vec<u8> {
     let (source, target, source_port, target_port) = flow(like);
     let dotted = |address: [u8; 4]| std::net::Ipv4Addr::from(address);
@@ -100,7 +100,7 @@ fn what_is_read_from_a_stream_is_new_flows_with_good_checksums() {
     mkfifoat(CWD, &stream.fifo, Mode::RUSR | Mode::WUSR).unwrap();
     let fifo = stream.fifo.clone();
     let writer = thread::spawn(move || run(&stream).map_err(|failure| failure.to_string()));
-    // More than lies ready: the writer finds the pipe full, and then nobody who reads.
+    // More than the pipe holds: the writer finds the pipe full, and then a closed reader.
     let mut bytes = vec![0; 2 * READY];
     File::open(fifo).unwrap().read_exact(&mut bytes).unwrap();
     assert_eq!(writer.join().unwrap(), Ok(()));
@@ -175,7 +175,7 @@ fn each_tenth_frame_attacks_and_no_two_are_alike() {
     assert_eq!(attacks.len(), 10_000);
     let flows: BTreeSet<_> = attacks.iter().map(|frame| flow(frame)).collect();
     assert_eq!(flows.len(), attacks.len());
-    // Each differs from what the rules want by one bit of each of the three.
+    // Each frame differs from the rules in one bit of each of the three fields.
     for (source, _, source_port, target_port) in flows {
         let of_source = u32::from_be_bytes(source) ^ 0x0a00_0001;
         let bits = [of_source.count_ones(), (source_port ^ 12345).count_ones()];

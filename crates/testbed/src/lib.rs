@@ -2,7 +2,7 @@
 //! processes, started as a user starts them.
 //!
 //! Everything is anonymous: namespaces have no names, and children end with the thread that started
-//! them. Nothing remains after the process, whatever ends it.
+//! them. Nothing remains after the process, however it ends.
 //!
 //! ```no_run
 //! use testbed::{Clock, Namespace, Program, Spawner};
