@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn shuffle_keeps_all_frames_in_another_order() {
+    fn shuffle_permutes_the_frames() {
         let frames: Vec<Vec<u8>> = (0..=255).map(|byte| vec![byte]).collect();
         let mut mixed = shuffled(frames.clone());
         assert_ne!(mixed[..256], frames[..]);

@@ -123,7 +123,7 @@ mod tests {
     use crate::{pcap, stream};
 
     #[test]
-    fn frames_of_each_stream_can_be_made_anew() {
+    fn streams_of_all_tables_can_be_randomized() {
         for Table {
             name,
             workload,
@@ -150,7 +150,7 @@ mod tests {
 
     /// Except for ICMP frames, which an access list may repeat with the same addresses.
     #[test]
-    fn a_million_flows_are_a_million() {
+    fn million_flows_are_distinct() {
         for Table {
             name,
             workload,

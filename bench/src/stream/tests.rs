@@ -91,7 +91,7 @@ fn built(like: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn what_is_read_from_a_stream_is_new_flows_with_good_checksums() {
+fn stream_delivers_new_flows_with_good_checksums() {
     const COUNT: usize = 5000;
     let directory = Directory::new("stream");
     let workload = Workload::three_rules_with_frames("a list of 3", TrafficPattern::Random, 64);
@@ -121,7 +121,7 @@ fn what_is_read_from_a_stream_is_new_flows_with_good_checksums() {
 }
 
 #[test]
-fn only_what_is_asked_for_is_made_anew() {
+fn random_fields_change_and_other_fields_do_not() {
     let stack = "eth / ipv4(src=10.0.0.1,dst=10.0.0.2) / tcp(src=7,dst=80)";
     let mut source = Source::new(&[frame(stack)], &[Field::Target], None).unwrap();
     let frames = made(&mut source, 1000);
@@ -135,7 +135,7 @@ fn only_what_is_asked_for_is_made_anew() {
 }
 
 #[test]
-fn what_has_no_ports_keeps_the_bytes_that_lie_there() {
+fn frames_without_ports_keep_the_bytes_in_their_place() {
     let stack = "eth / ipv4(src=10.0.0.1) / icmp / data(40)";
     let mut source = Source::new(&[frame(stack)], &Field::ALL, None).unwrap();
     for made in made(&mut source, 100) {
@@ -147,7 +147,7 @@ fn what_has_no_ports_keeps_the_bytes_that_lie_there() {
 }
 
 #[test]
-fn a_cycle_comes_again_and_nothing_else_does() {
+fn cycle_repeats_and_other_streams_do_not() {
     let stacks = [
         "eth / ipv4 / tcp",
         "eth / ipv4 / udp",
@@ -162,7 +162,7 @@ fn a_cycle_comes_again_and_nothing_else_does() {
 }
 
 #[test]
-fn each_tenth_frame_attacks_and_no_two_are_alike() {
+fn attack_frames_are_one_in_ten_and_distinct() {
     let three = |traffic| Workload::three_rules_with_frames("a list of 3", traffic, 4096);
     let mixed = three(TrafficPattern::Fitting).mixed_nine_to_one(three(TrafficPattern::Attack));
     let mut source = Source::new(&mixed.frames(), &[Field::Target], None).unwrap();
@@ -184,7 +184,7 @@ fn each_tenth_frame_attacks_and_no_two_are_alike() {
 }
 
 #[test]
-fn what_cannot_be_made_anew_is_refused() {
+fn frames_without_plain_ipv4_are_refused() {
     let refused = |frames: &[Vec<u8>]| Source::new(frames, &Field::ALL, None).is_err();
     assert!(refused(&[]));
     for stack in [
@@ -201,7 +201,7 @@ fn what_cannot_be_made_anew_is_refused() {
 }
 
 #[test]
-fn without_a_reader_a_stream_ends() {
+fn stream_ends_without_a_reader() {
     let directory = Directory::new("nobody");
     let stream = Stream {
         seconds: 0,
@@ -214,7 +214,7 @@ fn without_a_reader_a_stream_ends() {
 }
 
 #[test]
-fn a_file_that_was_cut_is_refused() {
+fn truncated_file_is_refused() {
     let directory = Directory::new("cut");
     let path = directory.0.join("frames.pcap");
     let frames = [frame("eth / ipv4 / tcp"), frame("eth / arp")];

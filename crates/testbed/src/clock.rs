@@ -130,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_condition_that_never_comes_ends_at_the_limit() {
+    fn wait_for_a_false_condition_ends_at_the_limit() {
         let clock = Clock::start();
         let limit = Duration::from_millis(20);
         let outcome: Result<(), _> = clock.wait_for("the moon", limit, || Ok(None));
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn both_clocks_are_read_at_one_moment() {
+    fn clocks_are_read_simultaneously() {
         let clock = Clock::start();
         let (earliest, real) = (clock.now(), clock.calendar());
         let relation = clock.relate();
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn a_condition_that_holds_is_found_at_once() {
+    fn wait_for_a_true_condition_returns_immediately() {
         assert_eq!(
             Clock::start()
                 .wait_for("seven", Duration::ZERO, || Ok(Some(7)))

@@ -247,7 +247,7 @@ mod tests {
     const TRIES: u32 = 1_000_000;
 
     #[test]
-    fn the_kernels_time_is_told_by_the_testers_clock() {
+    fn kernel_timestamps_convert_to_the_testers_clock() {
         let now = Instant::from_millis(5_000);
         let today = Duration::from_secs(1_000_000);
         let then = today - Duration::from_millis(3);
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn a_calendar_that_was_set_is_not_believed() {
+    fn timestamps_after_a_calendar_change_are_rejected() {
         let now = Instant::from_millis(90_000);
         let today = Duration::from_secs(1_000_000);
         let read = Arrival {
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_of_tcp_are_stamped_by_the_kernel_before_they_are_read() {
+    fn tcp_bytes_have_kernel_timestamps_before_the_read() {
         let clock = Clock::start();
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let far = TcpStream::connect(listener.local_addr().unwrap()).unwrap();

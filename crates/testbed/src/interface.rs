@@ -201,7 +201,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn counters_are_found_by_name_and_column() {
+    fn counters_are_parsed_by_name_and_column() {
         let text = "Inter-|   Receive | Transmit\n face |bytes packets errs drop fifo frame compressed multicast|bytes packets errs drop fifo colls carrier compressed\n    lo: 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16\n  eth0:21 22 23 24 25 26 27 28 29 30 31 32 33 34 35 36\n";
         let expected = InterfaceCounters {
             rx_bytes: 21,

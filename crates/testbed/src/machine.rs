@@ -138,7 +138,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cores_are_told_from_their_sum() {
+    fn core_times_are_parsed_without_their_sum() {
         assert_eq!(parse_core("cpu  1 2 3 4 5 6 7 8 9 10"), None);
         let core = parse_core("cpu1 1 2 3 4 5 6 7 8 9 10").unwrap();
         assert_eq!(core.busy, ticks(1 + 2 + 3 + 6 + 7));
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn waiting_for_a_core_is_told_in_microseconds() {
+    fn core_pressure_is_parsed_in_microseconds() {
         let text = "some avg10=60.92 avg60=85.20 avg300=78.13 total=1525511550\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=0\n";
         assert_eq!(
             parse_pressure(text),
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_backlog_is_told_by_all_cores_together() {
+    fn backlog_drops_are_summed_over_cores() {
         let text = "0000ffff 0000000a 00000000 0\n000000ff 00000010 00000001 0\n";
         assert_eq!(parse_backlog(text), Some(26));
         assert_eq!(parse_backlog("0000ffff\n"), None);
@@ -167,14 +167,14 @@ mod tests {
     }
 
     #[test]
-    fn this_machine_has_a_kernel_and_a_core() {
+    fn machine_description_has_a_kernel_and_a_core() {
         let machine = Machine::this();
         assert!(!machine.kernel.is_empty() && machine.cores > 0 && machine.memory_bytes > 0);
         assert!(!core_times().unwrap().is_empty());
     }
 
     #[test]
-    fn keys_are_found_whole() {
+    fn keys_are_matched_as_a_whole() {
         assert_eq!(
             value("model : 1\nmodel name\t: a b\n", "model name"),
             Some("a b")

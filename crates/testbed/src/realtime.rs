@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_stamp_lies_between_what_was_read_before_and_after() {
+    fn timestamp_lies_between_the_surrounding_readings() {
         let clock = Clock::start();
         let mut realtime = Realtime::new(clock);
         let before = clock.now().as_nanos();

@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_missing_is_named_with_its_remedy() {
+    fn missing_requirement_is_named_with_its_remedy() {
         let wanted = [Requirement::Program {
             program: "nonesuch",
             package: "nonesuch-tools",

@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_packet_socket_is_widened_from_outside_and_no_other() {
+    fn packet_sockets_of_a_process_are_enlarged_and_others_are_not() {
         let Ok(packets) = socket(AddressFamily::PACKET, SocketType::RAW, None) else {
             assert!(!rustix::process::geteuid().is_root(), "root may open one");
             println!("skipped: packet sockets need root");

@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn a_star_has_a_port_for_each_host() {
+    fn star_has_a_port_for_each_host() {
         let star = Topology::star(4).unwrap();
         assert_eq!(ports(star), [["p1", "p2", "p3", "p4"]]);
         assert_eq!(star.places()[3], Place { bridge: 0, port: 4 });
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn bridges_side_by_side_have_two_hosts_each() {
+    fn parallel_bridges_have_two_hosts_each() {
         let three = Topology::parallel(3).unwrap();
         assert_eq!(ports(three), [["p1", "p2"], ["p3", "p4"], ["p5", "p6"]]);
         assert_eq!((three.hosts(), three.places().len()), (6, 6));
@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn a_chain_leads_from_host_to_host() {
+    fn chain_connects_its_two_hosts() {
         let chain = Topology::chain(3).unwrap();
         let expected = [["p1", "l1a"], ["l1b", "l2a"], ["l2b", "p2"]];
         assert_eq!(ports(chain), expected);
@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_refused_with_what_can() {
+    fn impossible_topologies_are_refused_with_the_possible_range() {
         let error = Topology::star(1).unwrap_err().to_string();
         assert_eq!(
             error,

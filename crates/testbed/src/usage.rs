@@ -143,7 +143,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_process_may_have_any_name() {
+    fn process_name_may_contain_any_character() {
         let text = "77 (a (b) 1 2) S 1 77 77 0 -1 4194560 100 0 0 0 250 125 0 0 20 0 1 0 100 1000 3 18446744073709551615";
         let usage = parse_process(text).unwrap();
         assert_eq!(usage.user, ticks(250));
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn switches_are_told_apart() {
+    fn context_switches_are_counted_by_kind() {
         let text = "Name:\tx\nvoluntary_ctxt_switches:\t150\nnonvoluntary_ctxt_switches:\t545\n";
         let expected = Switches {
             voluntary: 150,
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn the_scheduler_counts_in_nanoseconds() {
+    fn scheduler_times_are_in_nanoseconds() {
         let expected = RunTimes {
             ran: Duration::from_nanos(683_200),
             waited: Duration::from_nanos(1_942_048),
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn this_process_uses_memory() {
+    fn process_usage_includes_memory() {
         assert!(usage(std::process::id()).unwrap().resident_bytes > 0);
     }
 }

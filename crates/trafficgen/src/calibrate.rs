@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn the_limit_of_a_receiver_is_found() {
+    fn receiver_limit_is_found() {
         let service = Service {
             frame_ns: 5_000,
             queue: 8,
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_interrupted_keeps_what_was_found() {
+    fn interrupted_calibration_keeps_its_results() {
         let time = SimulatedTime::new(100);
         let (mut ends, _) = cable(&time, Path::default(), Path::default());
         let sweep = Sweep {
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn the_limit_of_a_sender_is_found() {
+    fn sender_limit_is_found() {
         let found = calibrated(Path {
             sender_gap_ns: 4_000,
             ..Path::default()

@@ -39,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_sum_is_that_of_the_rfc() {
+    fn checksum_equals_the_example_of_the_rfc() {
         // RFC 1071, section 3.
         let bytes = [0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7];
         assert_eq!(sum(&bytes), 0xddf2);

@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn variation_is_that_between_neighbours() {
+    fn variation_is_between_consecutive_frames() {
         let mut delays = Delays::new();
         for (number, age) in [(0, 1_000), (1, 1_500), (3, 900), (4, 900)] {
             delays.book(number, Some(age), 100);

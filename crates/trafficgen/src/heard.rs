@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn losses_copies_and_overtaking_are_told_by_numbers_alone() {
+    fn losses_duplicates_and_reordering_are_found_by_number_alone() {
         let mut heard = Heard::default();
         let start = u32::MAX - 2;
         for step in [0, 1, 2, 4, 3, 3, 5, 8_u32] {
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stream_that_begins_anew_is_another_of_the_same_number() {
+    fn restarted_stream_counts_as_another_of_the_same_number() {
         let mut heard = Heard::default();
         for sequence in 0..500_000 {
             hear(&mut heard, sequence, 0);
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_heard_is_nothing_found() {
+    fn counts_are_zero_without_frames() {
         assert_eq!(Heard::default().found(), Found::default());
     }
 }

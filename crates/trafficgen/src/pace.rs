@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_has_its_published_rate() {
+    fn line_rate_equals_the_published_value() {
         // Frames of 64 bytes on 1 Gbit/s: 1,488,095.24 a second.
         let pace = Pace::Constant(Rate::Line(1_000_000_000));
         let dues = dues(pace, &[64], 1_488_097);
@@ -286,13 +286,13 @@ mod tests {
     }
 
     #[test]
-    fn each_frame_of_a_mix_takes_its_own_time_of_the_line() {
+    fn frames_of_a_mix_take_their_own_line_time() {
         let pace = Pace::Constant(Rate::Line(1_000_000_000));
         assert_eq!(dues(pace, &[64, 1518], 4), [0, 672, 12_976, 13_648]);
     }
 
     #[test]
-    fn gaps_by_lot_have_the_mean_and_the_deviation_that_they_should() {
+    fn poisson_gaps_have_the_expected_mean_and_deviation() {
         let rate = Rate::Frames(1_000_000);
         let dues = dues(Pace::Poisson { rate, seed: 1 }, &[64], 100_001);
         let gaps: Vec<f64> = dues
@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_recorded_comes_by_its_own_gaps_or_faster() {
+    fn recorded_gaps_are_kept_or_scaled() {
         let dues = |percent| {
             let mut schedule = Schedule::recorded(&[1_000, 10, 7], percent);
             let mut next = || {
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_changes_at_its_time_and_no_frame_too_many_is_due_before() {
+    fn rate_changes_exactly_at_its_time() {
         let stepped = |at_ns| Pace::Stepped {
             before: Rate::Frames(1_000_000),
             at_ns,
@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn bursts_come_at_the_average_rate() {
+    fn bursts_are_due_at_the_mean_rate() {
         let rate = Rate::Frames(1_000);
         let at_once = Pace::Bursts {
             frames: 3,

@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn round_trips_take_both_ways_and_come_back_with_addresses_swapped() {
+    fn round_trips_pass_both_directions_with_swapped_addresses() {
         let tunnel = Tunnel {
             source: Party::numbered(5),
             destination: Party::numbered(6),
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_of_its_own_does_the_same() {
+    fn reflector_thread_reflects_like_the_measuring_thread() {
         let time = SimulatedTime::new(100);
         let ([near, far], [forth, back]) = cable(&time, Path::default(), Path::default());
         let reflector = Reflector::start(far, Reflection::Macs, 0).unwrap();
@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_comes_is_sent_back() {
+    fn reflector_accepts_any_frame() {
         let mut short = [1, 2, 3];
         reflect(&mut short, Reflection::Addresses);
         assert_eq!(short, [1, 2, 3]);

@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_in_order_is_all_there() {
+    fn frames_in_order_are_all_received() {
         let mut sequence = booked(7, 7..1_000_000);
         assert_eq!(sequence.finish(1_000_000), 0);
         assert_eq!(sequence.received, 1_000_000 - 7);
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_loss_is_told_by_its_number() {
+    fn last_loss_has_its_number() {
         for lost in [1, 63, 64, 65, 199_999] {
             let mut sequence = booked(0, (0..200_000).filter(|n| *n != lost && *n != 1));
             sequence.finish(200_000);
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn a_loss_longer_than_the_window_is_one_run() {
+    fn loss_longer_than_the_window_is_one_run() {
         let mut sequence = booked(0, [0, 5_000_000]);
         assert_eq!(sequence.finish(5_000_001), 4_999_999);
         assert_eq!(sequence.runs.len(), 1);
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_twice_is_a_duplicate_and_no_loss() {
+    fn duplicate_frame_is_no_loss() {
         let mut sequence = booked(0, [0, 1, 1, 2, 0]);
         assert_eq!(sequence.finish(3), 0);
         assert_eq!((sequence.received, sequence.duplicates), (3, 2));
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn late_frames_have_the_extent_of_the_rfc() {
+    fn late_frames_have_the_reordering_extent_of_the_rfc() {
         // RFC 4737, 7.2: in 1 2 3 4 7 5 6 8, the extent of 5 is 1 and that of 6 is 2.
         let sequence = booked(1, [1, 2, 3, 4, 7, 5, 6, 8]);
         assert_eq!(sequence.reordered, 2);
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_after_the_window_is_too_late() {
+    fn frame_before_the_window_is_too_late() {
         let mut sequence = booked(0, (1..=2 * WINDOW).chain([0]));
         assert_eq!(sequence.too_late, 1);
         assert_eq!(sequence.finish(2 * WINDOW + 1), 1);

@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_go_on_beyond_32_bits() {
+    fn numbers_continue_beyond_32_bits() {
         let shared = Shared::new();
         assert_eq!(shared.number(0), None);
         shared.publish((1 << 32) + 10);

@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_is_read() {
+    fn signature_parses_as_written() {
         let signature = Signature {
             stream: 7,
             sequence: 0xfedc_ba98,
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn time_comes_round() {
+    fn signature_time_wraps() {
         let signature = Signature {
             stream: 0,
             sequence: 0,

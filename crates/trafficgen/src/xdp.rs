@@ -168,7 +168,7 @@ mod tests {
     use testbed::Interrupt;
 
     #[test]
-    fn frames_cross_a_cable_by_af_xdp() {
+    fn frames_arrive_over_a_cable_with_af_xdp() {
         let cable = Cable::lay(1_600);
         let ends = [&cable.near, &cable.far];
         let mut ends = ends.map(|side| End::xdp(side, "eth0", cable.clock).unwrap());
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_longer_than_the_interface_takes_is_an_error() {
+    fn frame_longer_than_the_mtu_is_an_error() {
         let cable = Cable::lay(1_500);
         let mut end = End::xdp(&cable.near, "eth0", cable.clock).unwrap();
         assert!(end.transmit.send(&[&[0; 2_000]]).is_err());

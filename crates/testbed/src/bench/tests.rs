@@ -88,7 +88,7 @@ fn arrives(bench: &Bench, (from, to): (usize, usize), length: usize, patience: D
 }
 
 #[test]
-fn hosts_talk_over_a_cable_and_count_it() {
+fn hosts_exchange_frames_over_a_link_and_count_them() {
     let Some(bench) = bench(DeviceKind::Direct) else {
         return;
     };
@@ -100,7 +100,7 @@ fn hosts_talk_over_a_cable_and_count_it() {
 }
 
 #[test]
-fn hosts_talk_through_the_kernels_bridge() {
+fn hosts_exchange_frames_through_the_linux_bridge() {
     let Some(bench) = bench(DeviceKind::LinuxBridge) else {
         return;
     };
@@ -112,7 +112,7 @@ fn hosts_talk_through_the_kernels_bridge() {
 }
 
 #[test]
-fn whole_frames_cross_a_cable_and_only_what_came_in_is_heard() {
+fn raw_socket_receives_frames_but_not_its_own() {
     let Some(bench) = bench(DeviceKind::Direct) else {
         return;
     };
@@ -135,7 +135,7 @@ fn whole_frames_cross_a_cable_and_only_what_came_in_is_heard() {
 }
 
 #[test]
-fn an_interface_can_be_handed_over() {
+fn interface_moves_to_another_namespace() {
     let Some(bench) = bench(DeviceKind::Direct) else {
         return;
     };
@@ -168,7 +168,7 @@ fn offloads_are_on_until_switched_off() {
 }
 
 #[test]
-fn what_is_refused_is_told_with_its_reason() {
+fn refused_requests_report_their_reason() {
     if check(&DeviceKind::Direct.requirements("comporta".as_ref())).is_err() {
         return;
     }
@@ -201,7 +201,7 @@ fn six_hosts_reach_each_other_around_one_bridge() {
 }
 
 #[test]
-fn bridges_side_by_side_know_nothing_of_each_other() {
+fn parallel_bridges_are_isolated() {
     for kind in [DeviceKind::LinuxBridge, DeviceKind::Direct] {
         let Some(bench) = bench_as(kind, &setup(Topology::parallel(3).unwrap())) else {
             return;
@@ -217,7 +217,7 @@ fn bridges_side_by_side_know_nothing_of_each_other() {
 }
 
 #[test]
-fn a_chain_of_bridges_carries_from_host_to_host() {
+fn chain_of_bridges_forwards_between_its_hosts() {
     for length in [1, 2, 4, 8] {
         let setup = setup(Topology::chain(length).unwrap());
         let Some(bench) = bench_as(DeviceKind::LinuxBridge, &setup) else {
@@ -234,7 +234,7 @@ fn a_chain_of_bridges_carries_from_host_to_host() {
 }
 
 #[test]
-fn large_frames_pass_where_the_mtu_says_so() {
+fn large_frames_pass_if_the_mtu_allows_them() {
     let jumbo = Topology::default().with_mtu(9_216).unwrap();
     for kind in [DeviceKind::LinuxBridge, DeviceKind::Forwarder] {
         let Some(bench) = bench_as(kind, &setup(jumbo)) else {
@@ -246,7 +246,7 @@ fn large_frames_pass_where_the_mtu_says_so() {
 }
 
 #[test]
-fn each_port_of_open_vswitch_can_be_a_vlan_of_a_bridge_in_front() {
+fn open_vswitch_ports_can_be_vlans_of_a_front_bridge() {
     let legacy = Setup {
         mode: Some(Mode::Legacy),
         ..Setup::default()
@@ -272,7 +272,7 @@ fn each_port_of_open_vswitch_can_be_a_vlan_of_a_bridge_in_front() {
 }
 
 #[test]
-fn open_vswitch_forwards_by_itself_alone_and_in_chains() {
+fn open_vswitch_forwards_standalone_and_in_chains() {
     for topology in [Topology::star(4), Topology::parallel(3), Topology::chain(4)] {
         let setup = Setup {
             mode: Some(Mode::Legacy),
@@ -293,7 +293,7 @@ fn open_vswitch_forwards_by_itself_alone_and_in_chains() {
 }
 
 #[test]
-fn a_device_that_was_ended_forwards_again_by_the_same_cables() {
+fn restarted_device_forwards_over_the_same_links() {
     let kinds = [
         (DeviceKind::LinuxBridge, Ending::Asked),
         (DeviceKind::Ovs, Ending::Asked),
@@ -321,7 +321,7 @@ fn a_device_that_was_ended_forwards_again_by_the_same_cables() {
 }
 
 #[test]
-fn a_device_that_cannot_be_started_again_says_so() {
+fn device_without_restart_support_refuses_a_restart() {
     let Some(mut bench) = bench(DeviceKind::Forwarder) else {
         return;
     };
@@ -333,7 +333,7 @@ fn a_device_that_cannot_be_started_again_says_so() {
 }
 
 #[test]
-fn what_a_device_cannot_be_is_refused_before_anything_is_built() {
+fn unsupported_setup_is_refused_before_construction() {
     if !rustix::process::geteuid().is_root() {
         println!("skipped: only root makes namespaces");
         return;

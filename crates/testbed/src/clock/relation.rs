@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn stamps_are_found_on_the_labs_clock() {
+    fn timestamps_convert_to_the_labs_clock() {
         let drift = Drift {
             before: relation(1_000, 5_000_000),
             after: relation(2_001_000, 7_000_000),
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_is_slewed_is_told_of_and_taken_as_even() {
+    fn slewed_clock_is_reported_and_interpolated() {
         // 20 us in 2 ms are 10,000 ppm.
         let drift = Drift {
             before: relation(0, 1_000_000_000),

@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_device_is_called_as_its_file() {
+    fn described_device_has_the_name_of_its_file() {
         let described = Described::by("switches/hp-2920.toml").unwrap();
         assert_eq!(described.name(), "hp-2920");
         assert_eq!(described.path(), Path::new("switches/hp-2920.toml"));
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_nearly_right_is_found() {
+    fn misspelled_names_are_suggested() {
         let known = ["brand", "model", "firmware"];
         assert_eq!(near("modle", known), Some("model"));
         assert_eq!(near("firm", known), None);
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn distances_are_those_of_the_textbooks() {
+    fn distances_equal_the_textbook_values() {
         assert_eq!(distance("kitten", "sitting"), 3);
         assert_eq!((distance("", "abc"), distance("abc", "")), (3, 3));
         assert_eq!(distance("same", "same"), 0);

@@ -340,7 +340,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn devices_are_read_by_the_name_they_print() {
+    fn device_kinds_parse_the_name_that_they_print() {
         for kind in DeviceKind::ALL {
             assert_eq!(kind.to_string().parse(), Ok(kind));
         }
@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_file_describes_is_called_as_the_file() {
+    fn device_kind_of_a_file_has_the_name_of_the_file() {
         let external: DeviceKind = "external:lab/hp-2920.toml".parse().unwrap();
         assert_eq!(external.to_string(), "hp-2920");
         let impaired: DeviceKind = "impaired:slow.toml".parse().unwrap();
@@ -367,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn devices_are_asked_only_what_they_can_be() {
+    fn device_kinds_refuse_unsupported_topologies() {
         let chain = Topology::chain(4).unwrap();
         assert!(DeviceKind::Ovs.check_topology(&chain).is_ok());
         assert_eq!(

@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_share_is_met_within_what_chance_allows() {
+    fn fault_share_is_within_five_standard_deviations() {
         let mut die = Die::new(Chance::Share(0.1), 7);
         let struck = (0..100_000).filter(|_| die.throw()).count();
         // Five standard deviations, sqrt(100000 * 0.1 * 0.9) = 95.

@@ -57,7 +57,7 @@ fn through(forth: Faults, count: u32) -> Option<(Vec<(u32, Duration)>, FaultCoun
 }
 
 #[test]
-fn what_comes_out_is_what_the_forwarder_tells() {
+fn forwarder_counts_equal_the_received_frames() {
     let faults = Faults {
         delay: Duration::from_millis(2),
         jitter: Duration::from_micros(500),
@@ -89,7 +89,7 @@ fn what_comes_out_is_what_the_forwarder_tells() {
 }
 
 #[test]
-fn a_rate_lets_no_more_pass() {
+fn rate_limit_bounds_the_received_frames() {
     let faults = Faults {
         // 5,000 frames of 64 bytes a second, for an offered load of 10,000.
         rate_bits: NonZeroU64::new(5_000 * 512),

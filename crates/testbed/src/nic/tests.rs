@@ -31,7 +31,7 @@ fn shelf() -> Option<Shelf> {
 }
 
 #[test]
-fn a_card_is_named_with_its_namespace_or_without() {
+fn card_names_parse_with_and_without_a_namespace() {
     let name: NicName = "enp3s0f0".parse().unwrap();
     assert_eq!(
         (name.namespace.clone(), name.to_string()),
@@ -53,7 +53,7 @@ fn a_card_is_named_with_its_namespace_or_without() {
 }
 
 #[test]
-fn a_card_is_given_back_as_it_was() {
+fn card_is_returned_in_its_original_state() {
     let Some(shelf) = shelf() else { return };
     let before = NicState::of(&shelf.name).unwrap();
     assert_eq!((before.mtu, before.up, before.sums), (1_400, true, true));
@@ -71,7 +71,7 @@ fn a_card_is_given_back_as_it_was() {
 }
 
 #[test]
-fn a_card_that_the_machine_needs_is_not_taken() {
+fn card_with_an_address_is_not_borrowed() {
     let Some(shelf) = shelf() else { return };
     let address = [192, 0, 2, 7].into();
     shelf._far.set_up("port0").unwrap();
@@ -85,7 +85,7 @@ fn a_card_that_the_machine_needs_is_not_taken() {
 }
 
 #[test]
-fn a_card_that_fell_back_to_the_first_namespace_is_put_back() {
+fn card_in_the_initial_namespace_is_restored() {
     let Some(shelf) = shelf() else { return };
     let before = NicState::of(&shelf.name).unwrap();
     // The kernel would also move the card down, and rename it if its name exists there.

@@ -15,7 +15,7 @@ fn scratch(name: &str) -> PathBuf {
 const SOON: Duration = Duration::from_secs(10);
 
 #[test]
-fn output_and_errors_go_to_their_files() {
+fn output_and_errors_are_written_to_their_files() {
     let directory = scratch("files");
     let program = Program::new("sh")
         .args(["-c", "echo out; echo err >&2; exit 3"])
@@ -33,7 +33,7 @@ fn output_and_errors_go_to_their_files() {
 }
 
 #[test]
-fn a_child_that_ignores_sigterm_is_killed() {
+fn child_that_ignores_sigterm_is_killed() {
     let directory = scratch("stubborn");
     let program = Program::new("sh")
         .args([
@@ -55,7 +55,7 @@ fn a_child_that_ignores_sigterm_is_killed() {
 }
 
 #[test]
-fn a_child_is_told_that_its_settings_changed() {
+fn child_receives_sighup() {
     let directory = scratch("told");
     let program = Program::new("sh")
         .args(["-c", "trap 'echo again' HUP; echo ready; sleep 9 & wait"])
@@ -74,13 +74,13 @@ fn a_child_is_told_that_its_settings_changed() {
 }
 
 #[test]
-fn a_program_that_is_not_there_is_named() {
+fn missing_program_is_named_in_the_failure() {
     let error = spawner().start(Program::new("nonesuch")).unwrap_err();
     assert!(error.to_string().starts_with("cannot start nonesuch: "));
 }
 
 #[test]
-fn a_command_line_can_be_pasted_into_a_shell() {
+fn command_line_can_be_pasted_into_a_shell() {
     let program = Program::new("/bin/echo").args(["plain-word", "two words", "it's", ""]);
     assert_eq!(
         program.command_line(),
@@ -89,7 +89,7 @@ fn a_command_line_can_be_pasted_into_a_shell() {
 }
 
 #[test]
-fn programs_are_found_where_debian_puts_them() {
+fn programs_are_found_in_debians_directories() {
     assert!(find("sh").is_some());
     assert_eq!(find("nonesuch"), None);
 }

@@ -40,7 +40,7 @@ fn one(path: Path) -> (StreamOutcome, Done) {
 }
 
 #[test]
-fn a_good_path_loses_nothing_and_the_rate_is_exact() {
+fn clean_path_loses_nothing_at_the_exact_rate() {
     let (stream, done) = one(Path {
         delay_ns: 30_000,
         ..Path::default()
@@ -71,7 +71,7 @@ fn a_good_path_loses_nothing_and_the_rate_is_exact() {
 }
 
 #[test]
-fn frames_that_are_to_be_kept_have_their_times_and_the_last_loss_its_number() {
+fn frame_records_have_timestamps_and_the_last_loss_its_number() {
     let keep = Keep {
         from: 9_000,
         most: 500,
@@ -99,7 +99,7 @@ fn frames_that_are_to_be_kept_have_their_times_and_the_last_loss_its_number() {
 }
 
 #[test]
-fn a_rate_that_changes_is_sent_as_it_was_meant() {
+fn stepped_rate_is_sent_as_scheduled() {
     let stepped = Pace::Stepped {
         before: Rate::Frames(100_000),
         at_ns: 40_000_000,
@@ -127,7 +127,7 @@ fn a_rate_that_changes_is_sent_as_it_was_meant() {
 }
 
 #[test]
-fn delay_from_when_a_frame_was_due_has_its_lateness_in_it() {
+fn delay_from_the_due_time_includes_the_lateness() {
     let (stream, _) = one(Path {
         delay_ns: 10_000,
         ..Path::default()
@@ -139,7 +139,7 @@ fn delay_from_when_a_frame_was_due_has_its_lateness_in_it() {
 }
 
 #[test]
-fn losses_copies_and_overtaking_are_counted_exactly() {
+fn losses_duplicates_and_reordering_are_counted_exactly() {
     let (stream, done) = one(Path {
         delay_ns: 5_000,
         lose_every: Some(1_000),
@@ -161,7 +161,7 @@ fn losses_copies_and_overtaking_are_counted_exactly() {
 }
 
 #[test]
-fn loss_by_lot_is_what_was_lost() {
+fn random_losses_are_counted_exactly() {
     let (stream, done) = one(Path {
         lose_share: 0.2,
         seed: 3,
@@ -173,7 +173,7 @@ fn loss_by_lot_is_what_was_lost() {
 }
 
 #[test]
-fn jitter_is_seen_as_variation() {
+fn jitter_appears_as_delay_variation() {
     let (stream, _) = one(Path {
         delay_ns: 100_000,
         jitter_ns: 8_000,
@@ -188,7 +188,7 @@ fn jitter_is_seen_as_variation() {
 }
 
 #[test]
-fn a_device_of_half_the_capacity_lets_half_pass() {
+fn device_of_half_the_capacity_forwards_half() {
     let service = Service {
         frame_ns: 20_000,
         queue: 10,
@@ -204,7 +204,7 @@ fn a_device_of_half_the_capacity_lets_half_pass() {
 }
 
 #[test]
-fn a_sender_that_is_too_slow_is_refused() {
+fn slow_sender_makes_the_measurement_void() {
     let path = Path {
         sender_gap_ns: 12_500,
         ..Path::default()
@@ -241,7 +241,7 @@ fn frames_that_the_tester_loses_void_the_measurement() {
 }
 
 #[test]
-fn what_is_changed_damaged_or_unknown_is_told_apart() {
+fn modified_corrupt_and_foreign_frames_are_distinguished() {
     fn harm(frame: &mut Vec<u8>, nth: u64) {
         match nth % 1_000 {
             1 => frame[0] ^= 1,  // the destination
@@ -265,7 +265,7 @@ fn what_is_changed_damaged_or_unknown_is_told_apart() {
 }
 
 #[test]
-fn a_rule_that_pushes_a_tag_is_expected_or_not() {
+fn pushed_tag_is_modified_unless_expected() {
     fn push(frame: &mut Vec<u8>, _: u64) {
         frame.splice(12..12, [0x81, 0, 0x60, 5]);
     }
@@ -303,7 +303,7 @@ fn a_rule_that_pushes_a_tag_is_expected_or_not() {
 }
 
 #[test]
-fn both_directions_and_a_wrong_end_are_booked_apart() {
+fn directions_and_misdelivered_frames_are_counted_separately() {
     let time = SimulatedTime::new(200);
     let back = Path {
         lose_every: Some(10),
@@ -336,7 +336,7 @@ fn both_directions_and_a_wrong_end_are_booked_apart() {
 }
 
 #[test]
-fn a_warm_up_is_sent_and_not_counted() {
+fn warm_up_is_sent_and_not_counted() {
     let warm = Request {
         warm_up: Duration::from_millis(50),
         ..request(forth(Template::udp(64)))
@@ -359,7 +359,7 @@ fn a_warm_up_is_sent_and_not_counted() {
 }
 
 #[test]
-fn a_number_of_frames_is_that_number() {
+fn frame_count_of_a_request_is_exact() {
     let time = SimulatedTime::new(200);
     let (mut ends, [way, _]) = cable(&time, Path::default(), Path::default());
     for pace in [Pace::FlatOut, Pace::Constant(Rate::Line(1_000_000_000))] {
@@ -379,7 +379,7 @@ fn a_number_of_frames_is_that_number() {
 }
 
 #[test]
-fn the_line_rate_of_a_mix_is_that_of_the_line() {
+fn line_rate_of_a_mix_is_exact() {
     let mix = Mix::imix_csit(&Template::udp(64)).unwrap();
     let pace = Pace::Constant(Rate::Line(100_000_000));
     let (measured, _) = over(
@@ -394,7 +394,7 @@ fn the_line_rate_of_a_mix_is_that_of_the_line() {
 }
 
 #[test]
-fn who_is_interrupted_stops() {
+fn measurement_stops_on_an_interruption() {
     let time = SimulatedTime::new(200);
     let (mut ends, _) = cable(&time, Path::default(), Path::default());
     let interrupt = Interrupt::never();
@@ -409,7 +409,7 @@ fn who_is_interrupted_stops() {
 }
 
 #[test]
-fn two_threads_count_what_one_does() {
+fn thread_pair_counts_like_one_thread() {
     let time = SimulatedTime::new(50);
     let path = Path {
         lose_every: Some(1_000),
@@ -434,7 +434,7 @@ fn two_threads_count_what_one_does() {
 }
 
 #[test]
-fn what_cannot_be_is_refused_before_anything_is_sent() {
+fn invalid_requests_are_refused_before_transmission() {
     let time: Arc<SimulatedTime> = SimulatedTime::new(200);
     let before = time.look_ns();
     let (mut ends, _) = cable(&time, Path::default(), Path::default());
@@ -492,7 +492,7 @@ fn ended(forth: Path, pace: Pace, length: Length, threads: Threads) -> (StreamOu
 }
 
 #[test]
-fn what_is_ended_early_counts_until_then() {
+fn early_end_keeps_the_results_until_then() {
     let forth = || Path {
         delay_ns: 20_000,
         ..Path::default()
@@ -529,7 +529,7 @@ fn what_is_ended_early_counts_until_then() {
 }
 
 #[test]
-fn one_that_is_behind_ends_too() {
+fn late_stream_ends_early_too() {
     let slow = Path {
         sender_gap_ns: 50_000,
         ..Path::default()

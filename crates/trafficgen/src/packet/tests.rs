@@ -81,7 +81,7 @@ fn shapes() -> Vec<Template> {
 }
 
 #[test]
-fn frames_of_all_shapes_cross_a_cable_unchanged() {
+fn frames_of_all_kinds_arrive_unmodified() {
     let cable = Cable::lay(MTU);
     let mut ends = cable.ends(1_518);
     for template in shapes() {
@@ -97,7 +97,7 @@ fn frames_of_all_shapes_cross_a_cable_unchanged() {
 }
 
 #[test]
-fn the_longest_frames_cross_a_cable_unchanged() {
+fn longest_frames_arrive_unmodified() {
     let cable = Cable::lay(MTU);
     let mut ends = cable.ends(9_000);
     for template in shapes() {
@@ -134,7 +134,7 @@ fn cross(cable: &Cable, ends: &mut [End; 2], template: &Template, way: Way) {
 }
 
 #[test]
-fn a_mix_and_two_threads_lose_nothing_on_a_cable() {
+fn mix_with_two_threads_loses_nothing_on_a_cable() {
     let cable = Cable::lay(MTU);
     let mix = Mix::imix(&Template::udp(64)).unwrap();
     let stream = Stream::new(
@@ -161,7 +161,7 @@ fn a_mix_and_two_threads_lose_nothing_on_a_cable() {
 }
 
 #[test]
-fn an_interface_that_goes_away_is_an_error() {
+fn removed_interface_is_an_error() {
     let cable = Cable::lay(MTU);
     let mut ends = cable.ends(1_518);
     cable.near.remove("eth0").unwrap();

@@ -52,7 +52,7 @@ fn datagram(payload: usize) -> Vec<u8> {
 }
 
 #[test]
-fn both_forms_say_the_same() {
+fn pcap_and_pcapng_parse_alike() {
     let frames: [&[u8]; 3] = [&[1; 60], &[2; 14], &[3; 61]];
     let files = [
         pcap(u32::to_le_bytes, 0xa1b2_c3d4, &frames),
@@ -73,7 +73,7 @@ fn both_forms_say_the_same() {
 }
 
 #[test]
-fn what_cannot_be_sent_is_refused_with_the_reason() {
+fn unusable_recordings_are_refused_with_the_reason() {
     let bad = |bytes: &[u8]| Recording::parse(bytes).unwrap_err();
     let good = pcap(u32::to_le_bytes, 0xa1b2_c3d4, &[&[1; 60]]);
     let changed = |at: usize, value: u8| {
@@ -92,7 +92,7 @@ fn what_cannot_be_sent_is_refused_with_the_reason() {
 
 proptest! {
     #[test]
-    fn whatever_a_file_says_has_an_answer(
+    fn parser_accepts_or_refuses_any_input(
         mut file in prop_oneof![
             Just(pcapng(&[&[1; 60], &[2; 77]])),
             Just(pcap(u32::to_be_bytes, 0xa1b2_c3d4, &[&[1; 60], &[2; 77]])),
@@ -109,7 +109,7 @@ proptest! {
     }
 
     #[test]
-    fn a_signature_leaves_checksums_right(payload in 12..60_usize, number in any::<u64>()) {
+    fn signatures_keep_checksums_correct(payload in 12..60_usize, number in any::<u64>()) {
         let mut frame = datagram(payload);
         // An interface pads short frames.
         frame.resize(frame.len().max(60), 0);
@@ -141,7 +141,7 @@ fn offered(recording: Recording, pace: Pace, path: Cable) -> Measurement {
 }
 
 #[test]
-fn what_has_room_is_signed_and_the_rest_is_counted() {
+fn recorded_frames_are_signed_if_they_fit_and_counted_otherwise() {
     let (long, short, arp) = (datagram(30), datagram(5), [0x42; 60]);
     let frames = [long.as_slice(), &short, &long, &arp, &long];
     let path = Cable {
@@ -160,7 +160,7 @@ fn what_has_room_is_signed_and_the_rest_is_counted() {
 }
 
 #[test]
-fn an_untouched_recording_is_sent_byte_for_byte() {
+fn untouched_recording_is_sent_byte_for_byte() {
     let (long, arp) = (datagram(30), [0x42; 60]);
     let frames = [long.as_slice(), &arp];
     let recording = Recording::parse(&pcapng(&frames)).unwrap().untouched();
@@ -172,7 +172,7 @@ fn an_untouched_recording_is_sent_byte_for_byte() {
 }
 
 #[test]
-fn a_recording_goes_faster_and_flat_out() {
+fn recording_is_sent_faster_and_unpaced() {
     let frame = datagram(40);
     let frames = [frame.as_slice(); 100];
     let of = |pace| sent(&frames, pace, Cable::default()).streams.remove(0);
@@ -184,7 +184,7 @@ fn a_recording_goes_faster_and_flat_out() {
 }
 
 #[test]
-fn only_recordings_have_a_pace_of_their_own() {
+fn recorded_pace_requires_a_recording() {
     let time = SimulatedTime::new(500);
     let (mut ends, _) = cable(&time, Cable::default(), Cable::default());
     let pace = Pace::Recorded { percent: 100 };

@@ -182,7 +182,7 @@ fn verify_transport(template: &Template, sliced: SlicedPacket<'_>) {
 
 proptest! {
     #[test]
-    fn another_library_finds_every_frame_right(
+    fn built_frames_are_valid_for_another_library(
         template in templates(),
         number in any::<u64>(),
         time_ns in any::<u64>(),
@@ -201,7 +201,7 @@ proptest! {
     }
 
     #[test]
-    fn a_changed_byte_breaks_a_checksum(
+    fn modified_byte_invalidates_a_checksum(
         template in templates(),
         at in any::<prop::sample::Index>(),
         bit in 0..8_u32,
@@ -221,19 +221,19 @@ proptest! {
     }
 
     #[test]
-    fn whatever_comes_has_an_answer(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+    fn header_parser_accepts_any_input(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         let _ = Signature::of(&bytes);
         let _ = checksums_hold(&bytes);
     }
 
     #[test]
-    fn a_frame_that_is_cut_has_no_signature(template in templates(), cut in 1..60_usize) {
+    fn truncated_frame_has_no_signature(template in templates(), cut in 1..60_usize) {
         let frame = built(&template, Stamp { stream: 0, number: 1, time_ns: 2 });
         prop_assert_eq!(Signature::of(&frame[..frame.len() - cut]), None);
     }
 
     #[test]
-    fn flows_are_as_many_as_asked_for(template in templates(), fields in fields(Protocol::Udp)) {
+    fn flows_have_the_requested_number(template in templates(), fields in fields(Protocol::Udp)) {
         let count = template.flows.count.min(300);
         let flows = Flows::sequential(count, &fields);
         let template = Template { flows, ..Template::udp(64) };
@@ -251,7 +251,7 @@ proptest! {
 }
 
 #[test]
-fn the_smallest_frames_are_as_small_as_can_be() {
+fn smallest_frames_have_no_spare_byte() {
     let of = |protocol, encapsulation| {
         Template {
             protocol,
@@ -275,7 +275,7 @@ fn the_smallest_frames_are_as_small_as_can_be() {
 }
 
 #[test]
-fn what_cannot_be_is_refused_by_name() {
+fn invalid_templates_are_refused_by_name() {
     let check = |change: fn(&mut Template)| {
         let mut template = Template::udp(64);
         change(&mut template);
@@ -312,7 +312,7 @@ fn what_cannot_be_is_refused_by_name() {
 }
 
 #[test]
-fn a_million_flows_are_a_million_addresses() {
+fn million_flows_have_a_million_addresses() {
     let flows = Flows::sequential(1_000_000, &[FlowField::SourceAddress]);
     let template = Template {
         flows,
@@ -330,7 +330,7 @@ fn a_million_flows_are_a_million_addresses() {
 }
 
 #[test]
-fn a_mix_has_its_shares_in_every_part_of_a_round() {
+fn mix_is_interleaved_evenly() {
     let mix = Mix::imix(&Template::udp(64)).unwrap();
     let round = mix.round();
     let of = |part| round.iter().filter(|&&one| one == part).count();

@@ -34,7 +34,7 @@ fn through(faults: Faults, count: u8, gap: u64) -> (Vec<(u8, u64)>, FaultCounts)
 }
 
 #[test]
-fn frames_are_held_for_the_delay_and_stay_in_order() {
+fn frames_are_delayed_and_stay_in_order() {
     let faults = Faults {
         delay: 100 * MICRO,
         ..Faults::default()
@@ -47,7 +47,7 @@ fn frames_are_held_for_the_delay_and_stay_in_order() {
 }
 
 #[test]
-fn jitter_adds_what_it_may_and_reorders_nothing() {
+fn jitter_stays_in_its_range_and_does_not_reorder() {
     let faults = Faults {
         delay: 100 * MICRO,
         jitter: 500 * MICRO,
@@ -68,7 +68,7 @@ fn jitter_adds_what_it_may_and_reorders_nothing() {
 }
 
 #[test]
-fn what_is_struck_is_struck_and_counted() {
+fn faults_affect_their_frames_and_are_counted() {
     let faults = Faults {
         loss: every(4),
         duplication: every(5),
@@ -90,7 +90,7 @@ fn what_is_struck_is_struck_and_counted() {
 }
 
 #[test]
-fn a_frame_that_is_held_back_is_overtaken() {
+fn delayed_frame_is_overtaken() {
     let faults = Faults {
         delay: 50 * MICRO,
         reordering: every(3),
@@ -105,7 +105,7 @@ fn a_frame_that_is_held_back_is_overtaken() {
 }
 
 #[test]
-fn a_rate_spaces_frames_and_its_queue_overflows() {
+fn rate_limit_spaces_frames_and_its_queue_overflows() {
     let faults = Faults {
         // A frame of 64 bytes with FCS takes 10 us.
         rate_bits: NonZeroU64::new(51_200_000),
@@ -125,7 +125,7 @@ fn a_rate_spaces_frames_and_its_queue_overflows() {
 }
 
 #[test]
-fn the_same_seed_strikes_the_same_frames() {
+fn equal_seeds_affect_the_same_frames() {
     let faults = Faults {
         loss: Chance::Share(0.3),
         jitter: 30 * MICRO,
@@ -137,7 +137,7 @@ fn the_same_seed_strikes_the_same_frames() {
 }
 
 #[test]
-fn memory_has_an_end_and_what_finds_none_is_counted() {
+fn memory_is_bounded_and_excess_frames_are_counted() {
     let faults = Faults {
         delay: Duration::from_secs(3_600),
         ..Faults::default()
