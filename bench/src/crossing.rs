@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use testbed::{Process, Program, RawSocket};
 
-use crate::managed::{Cables, Kind, Managed, PATIENCE, port};
+use crate::managed::{Cables, ManagedSwitch, PATIENCE, SwitchKind, port};
 use crate::sample::Sample;
 use crate::switch::Site;
 use crate::{Failure, Programs, Rounds};
@@ -29,10 +29,10 @@ const FRAME_LEN: usize = 60;
 pub(crate) fn measure(programs: &Programs, rounds: Rounds) -> Result<(), Failure> {
     let site = Site::new(programs)?;
     for _ in 0..rounds.runs {
-        for kind in Kind::ALL {
+        for kind in SwitchKind::ALL {
             for (row, bridges) in CHAINS {
-                let cables = Cables::lay(2)?;
-                let managed = Managed::new(&site, "crossing", kind)?;
+                let cables = Cables::create(2)?;
+                let managed = ManagedSwitch::new(&site, "crossing", kind)?;
                 let daemon = chain(&managed, &cables, bridges)?;
                 let value = cost(&site, &cables, &daemon, rounds)?;
                 let column = kind.column();
@@ -44,7 +44,7 @@ pub(crate) fn measure(programs: &Programs, rounds: Rounds) -> Result<(), Failure
 }
 
 /// Configures a chain of `bridges` bridges between `p1` and `p2`.
-fn chain(managed: &Managed<'_>, cables: &Cables, bridges: usize) -> Result<Process, Failure> {
+fn chain(managed: &ManagedSwitch<'_>, cables: &Cables, bridges: usize) -> Result<Process, Failure> {
     let daemon = managed.daemon(&cables.near)?;
     for place in 1..=bridges {
         let left = match place {

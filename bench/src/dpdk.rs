@@ -14,8 +14,8 @@ use std::time::Duration;
 use testbed::{DpdkCores, Namespace, OpenVswitch, Program, huge_pages_are_free};
 use testkit::workload::Workload;
 
-use crate::chosen::chosen;
 use crate::sample::Sample;
+use crate::select::select;
 use crate::steady::warm_up;
 use crate::switch::{Bridge, Site, Switch};
 use crate::{Failure, Programs, Rounds};
@@ -48,7 +48,7 @@ pub(crate) fn measure(
     programs: &Programs,
     rounds: Rounds,
 ) -> Result<(), Failure> {
-    let chosen = chosen(names, &TABLES, |table| table.name)?;
+    let chosen = select(names, &TABLES, |table| table.name)?;
     let site = Site::new(programs)?;
     for table in chosen {
         let workload = (table.workload)();

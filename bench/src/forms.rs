@@ -3,8 +3,8 @@
 
 use testkit::workload::{TrafficPattern, Workload};
 
-use crate::chosen::{chosen, find};
 use crate::sample::Sample;
+use crate::select::{find, select};
 use crate::trace::Trace;
 use crate::{Failure, Rounds};
 
@@ -12,15 +12,15 @@ use crate::{Failure, Rounds};
 pub(crate) const FRAMES: u64 = 16_384;
 
 /// Tables by name.
-struct Form {
+struct FormTable {
     name: &'static str,
     workload: fn() -> Workload,
 }
 
 #[rustfmt::skip]
-const FORMS: [Form; 12] = {
-    const fn row(name: &'static str, workload: fn() -> Workload) -> Form {
-        Form { name, workload }
+const FORMS: [FormTable; 12] = {
+    const fn row(name: &'static str, workload: fn() -> Workload) -> FormTable {
+        FormTable { name, workload }
     }
     [
         row("one-port",       Workload::one_rule),
@@ -40,8 +40,8 @@ const FORMS: [Form; 12] = {
 
 /// Takes `rounds` of samples of each table, interleaved.
 pub(crate) fn measure(names: &[String], rounds: Rounds) -> Result<(), Failure> {
-    let chosen = chosen(names, &FORMS, |form| form.name)?;
-    let load = |form: &&Form| (form.name, Trace::load(&(form.workload)()));
+    let chosen = select(names, &FORMS, |form| form.name)?;
+    let load = |form: &&FormTable| (form.name, Trace::load(&(form.workload)()));
     let mut traces: Vec<(&str, Trace)> = chosen.iter().map(load).collect();
     for _ in 0..rounds.runs {
         for (row, trace) in &mut traces {

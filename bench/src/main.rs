@@ -10,7 +10,6 @@
     reason = "samples are what this program is for, and they go to standard output"
 )]
 
-mod chosen;
 mod clock;
 mod crossing;
 mod dpdk;
@@ -20,6 +19,7 @@ mod managed;
 mod meters;
 mod pcap;
 mod sample;
+mod select;
 mod startup;
 mod steady;
 mod stream;

@@ -18,12 +18,12 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 
 /// The kind of switch.
 #[derive(Clone, Copy)]
-pub(crate) enum Kind {
+pub(crate) enum SwitchKind {
     Comporta,
     OpenVswitch,
 }
 
-impl Kind {
+impl SwitchKind {
     /// Both kinds, in the order of measurement.
     pub(crate) const ALL: [Self; 2] = [Self::Comporta, Self::OpenVswitch];
 
@@ -45,16 +45,16 @@ impl Kind {
 }
 
 /// A running database, with an optional daemon.
-pub(crate) struct Managed<'a> {
+pub(crate) struct ManagedSwitch<'a> {
     site: &'a Site,
-    pub(crate) kind: Kind,
+    pub(crate) kind: SwitchKind,
     directory: PathBuf,
     _database: Process,
 }
 
-impl<'a> Managed<'a> {
+impl<'a> ManagedSwitch<'a> {
     /// Starts an empty database in a directory of this name.
-    pub(crate) fn new(site: &'a Site, name: &str, kind: Kind) -> Result<Self, Failure> {
+    pub(crate) fn new(site: &'a Site, name: &str, kind: SwitchKind) -> Result<Self, Failure> {
         let directory = site.directory.join(name);
         // An earlier run may have left its files.
         if directory.exists() {
@@ -62,12 +62,12 @@ impl<'a> Managed<'a> {
         }
         fs::create_dir_all(&directory)?;
         let create = Program::new("ovsdb-tool").args(["create", "conf.db", SCHEMA]);
-        let create = at_home(create, &directory).log(directory.join("tool.log"));
+        let create = in_directory(create, &directory).log(directory.join("tool.log"));
         site.spawner.run(create, PATIENCE)?;
         let serve = Program::new("ovsdb-server")
             .arg("conf.db")
             .args(["--remote=punix:db.sock", "--unixctl=db.ctl"]);
-        let serve = at_home(serve, &directory).log(directory.join("ovsdb-server.log"));
+        let serve = in_directory(serve, &directory).log(directory.join("ovsdb-server.log"));
         let database = site.spawner.start(serve)?;
         let socket = directory.join("db.sock");
         let there = || Ok(socket.exists().then_some(()));
@@ -89,7 +89,7 @@ impl<'a> Managed<'a> {
         let program = program
             .arg(format!("unix:{}", self.path("db.sock").display()))
             .arg(format!("--unixctl={}", self.path("daemon.ctl").display()));
-        let program = at_home(program, &self.directory).inside(inside);
+        let program = in_directory(program, &self.directory).inside(inside);
         let program = program.log(self.path("daemon.log"));
         Ok(self.site.spawner.start(program)?)
     }
@@ -102,7 +102,7 @@ impl<'a> Managed<'a> {
 
     /// Runs a tool.
     pub(crate) fn run(&self, program: Program<'_>) -> Result<(), Failure> {
-        let program = at_home(program, &self.directory).log(self.path("tool.log"));
+        let program = in_directory(program, &self.directory).log(self.path("tool.log"));
         Ok(self.site.spawner.run(program, PATIENCE)?)
     }
 
@@ -113,7 +113,7 @@ impl<'a> Managed<'a> {
 }
 
 /// Configures a program to keep its files in `directory`.
-fn at_home<'p>(program: Program<'p>, directory: &Path) -> Program<'p> {
+fn in_directory<'p>(program: Program<'p>, directory: &Path) -> Program<'p> {
     let variables = ["OVS_RUNDIR", "OVS_LOGDIR", "OVS_DBDIR", "OVS_SYSCONFDIR"];
     let program = program.directory(directory);
     variables.into_iter().fold(program, |program, variable| {
@@ -131,7 +131,7 @@ pub(crate) struct Cables {
 
 impl Cables {
     /// Creates `count` links.
-    pub(crate) fn lay(count: usize) -> Result<Self, Failure> {
+    pub(crate) fn create(count: usize) -> Result<Self, Failure> {
         let (near, far) = (Namespace::new()?, Namespace::new()?);
         // Otherwise the kernel would send IPv6 router solicitations.
         for end in [&near, &far] {

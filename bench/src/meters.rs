@@ -5,8 +5,8 @@ use std::time::Duration;
 use testbed::Namespace;
 use testkit::workload::Workload;
 
-use crate::chosen::chosen;
 use crate::sample::Sample;
+use crate::select::select;
 use crate::switch::{Bridge, Site, Switch, word};
 use crate::{Failure, Programs, Rounds, pcap};
 
@@ -50,7 +50,7 @@ pub(crate) fn measure(
     programs: &Programs,
     rounds: Rounds,
 ) -> Result<(), Failure> {
-    let chosen = chosen(names, &RATES, |rate| rate.name)?;
+    let chosen = select(names, &RATES, |rate| rate.name)?;
     let site = Site::new(programs)?;
     let frames = Workload::one_rule().frames();
     let frame = frames.first().ok_or("the workload has no frame")?;
@@ -117,9 +117,9 @@ struct Second {
 /// Measures the meter for `millis` milliseconds.
 fn second(bridge: &Bridge<'_>, millis: u32) -> Result<Second, Failure> {
     let clock = &bridge.site.clock;
-    let before = bridge.metered(1)?;
+    let before = bridge.meter_sample(1)?;
     clock.sleep_until(clock.now() + Duration::from_millis(millis.into()));
-    let after = bridge.metered(1)?;
+    let after = bridge.meter_sample(1)?;
     let seconds = after.seconds - before.seconds;
     Ok(Second {
         offered: (after.frames - before.frames) / seconds,

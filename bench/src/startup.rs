@@ -6,7 +6,7 @@ use std::fs;
 
 use testbed::{Program, RawSocket};
 
-use crate::managed::{Cables, Kind, Managed, PATIENCE, port};
+use crate::managed::{Cables, ManagedSwitch, PATIENCE, SwitchKind, port};
 use crate::sample::Sample;
 use crate::switch::Site;
 use crate::{Failure, Programs, Rounds};
@@ -29,9 +29,9 @@ const MIB: f64 = (1 << 20) as f64;
 /// Takes `rounds` of samples, alternating between the switches.
 pub(crate) fn measure(programs: &Programs, rounds: Rounds) -> Result<(), Failure> {
     let site = Site::new(programs)?;
-    let cables = Cables::lay(PORTS)?;
+    let cables = Cables::create(PORTS)?;
     for _ in 0..rounds.runs {
-        for kind in Kind::ALL {
+        for kind in SwitchKind::ALL {
             Start::prepare(&site, &cables, kind)?.measure()?;
         }
     }
@@ -42,12 +42,12 @@ pub(crate) fn measure(programs: &Programs, rounds: Rounds) -> Result<(), Failure
 struct Start<'a> {
     site: &'a Site,
     cables: &'a Cables,
-    managed: Managed<'a>,
+    managed: ManagedSwitch<'a>,
 }
 
 impl<'a> Start<'a> {
-    fn prepare(site: &'a Site, cables: &'a Cables, kind: Kind) -> Result<Self, Failure> {
-        let managed = Managed::new(site, "startup", kind)?;
+    fn prepare(site: &'a Site, cables: &'a Cables, kind: SwitchKind) -> Result<Self, Failure> {
+        let managed = ManagedSwitch::new(site, "startup", kind)?;
         fs::write(managed.path("flows.txt"), flows())?;
         let ports = (1..=PORTS).map(|number| {
             let name = port(number);

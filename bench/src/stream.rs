@@ -3,7 +3,7 @@
 //!
 //! It is not a device and has no schedule: frames are written as fast as they are read.
 
-mod anew;
+mod randomize;
 #[cfg(test)]
 mod tests;
 
@@ -18,7 +18,7 @@ use rustix::io::Errno;
 use rustix::pipe::fcntl_setpipe_size;
 use testbed::Clock;
 
-pub(crate) use anew::{Field, Source};
+pub(crate) use randomize::{Field, RandomStream};
 
 use crate::{Failure, pcap};
 
@@ -55,7 +55,7 @@ const PAUSE: Duration = Duration::from_micros(100);
 /// Writes until the reader closes the FIFO or the time is over.
 pub(crate) fn run(stream: &Stream) -> Result<(), Failure> {
     let frames = pcap::read(&stream.frames)?;
-    let mut source = Source::new(&frames, &stream.anew, stream.cycle)?;
+    let mut source = RandomStream::new(&frames, &stream.anew, stream.cycle)?;
     let (clock, limit) = (Clock::start(), Duration::from_secs(stream.seconds));
     let end = clock.now() + limit;
     let mut pipe = clock.wait_for("a reader", limit, || Ok(opened(&stream.fifo)))??;

@@ -54,14 +54,14 @@ pub(crate) struct Bridge<'a> {
 
 /// The transmit counter of a port, and its age, by the switch's own clock.
 #[derive(Clone, Copy)]
-struct Sent {
+struct PortSample {
     frames: f64,
     seconds: f64,
 }
 
 /// The counters of a meter, and its age, by the switch's own clock.
 #[derive(Clone, Copy)]
-pub(crate) struct Metered {
+pub(crate) struct MeterSample {
     /// All frames that the meter received.
     pub(crate) frames: f64,
     /// The frames to which its one band applied.
@@ -69,7 +69,7 @@ pub(crate) struct Metered {
     pub(crate) seconds: f64,
 }
 
-impl Metered {
+impl MeterSample {
     /// The frames to which no band applied.
     pub(crate) fn passed(self) -> f64 {
         self.frames - self.exceeding
@@ -140,8 +140,9 @@ impl Bridge<'_> {
     pub(crate) fn rate(&self, pause: Duration, time: Duration) -> Result<f64, Failure> {
         let clock = &self.site.clock;
         let sleep = |time| clock.sleep_until(clock.now() + time);
-        let sent =
-            || -> Result<Vec<Sent>, Failure> { (2..=4).map(|port| self.sent(port)).collect() };
+        let sent = || -> Result<Vec<PortSample>, Failure> {
+            (2..=4).map(|port| self.sent(port)).collect()
+        };
         sleep(pause);
         let before = sent()?;
         sleep(time);
@@ -154,11 +155,11 @@ impl Bridge<'_> {
     }
 
     /// Reads the transmit counter of a port.
-    fn sent(&self, port: u32) -> Result<Sent, Failure> {
-        let told = self.ofctl("dump-ports", &[&port.to_string()])?;
-        let sent = number_behind("tx pkts=", &told).zip(number_behind("duration=", &told));
-        let (frames, seconds) = sent.ok_or_else(|| format!("these are no counts: {told}"))?;
-        Ok(Sent { frames, seconds })
+    fn sent(&self, port: u32) -> Result<PortSample, Failure> {
+        let output = self.ofctl("dump-ports", &[&port.to_string()])?;
+        let sent = number_after("tx pkts=", &output).zip(number_after("duration=", &output));
+        let (frames, seconds) = sent.ok_or_else(|| format!("cannot parse counters: {output}"))?;
+        Ok(PortSample { frames, seconds })
     }
 
     /// Adds a meter, in the syntax of `ovs-ofctl`.
@@ -167,17 +168,17 @@ impl Bridge<'_> {
     }
 
     /// Reads the counters of a meter with one band.
-    pub(crate) fn metered(&self, meter: u32) -> Result<Metered, Failure> {
-        let told = self.ofctl("meter-stats", &[&format!("meter={meter}")])?;
-        let counted = || -> Option<Metered> {
-            let (meter, band) = told.split_once("bands:")?;
-            Some(Metered {
-                frames: number_behind("packet_in_count:", meter)?,
-                exceeding: number_behind("packet_count:", band)?,
-                seconds: number_behind("duration:", meter)?,
+    pub(crate) fn meter_sample(&self, meter: u32) -> Result<MeterSample, Failure> {
+        let output = self.ofctl("meter-stats", &[&format!("meter={meter}")])?;
+        let counted = || -> Option<MeterSample> {
+            let (meter, band) = output.split_once("bands:")?;
+            Some(MeterSample {
+                frames: number_after("packet_in_count:", meter)?,
+                exceeding: number_after("packet_count:", band)?,
+                seconds: number_after("duration:", meter)?,
             })
         };
-        Ok(counted().ok_or_else(|| format!("these are no counts: {told}"))?)
+        Ok(counted().ok_or_else(|| format!("cannot parse counters: {output}"))?)
     }
 
     /// Returns the number of flows in the data path of the Open vSwitch that this bridge
@@ -193,7 +194,7 @@ impl Bridge<'_> {
         if !status.success() {
             return Err(process.failed(status).into());
         }
-        Ok(number_behind("(current ", &process.written()?))
+        Ok(number_after("(current ", &process.written()?))
     }
 
     fn ofctl(&self, command: &str, arguments: &[&str]) -> Result<String, Failure> {
@@ -214,8 +215,8 @@ impl Bridge<'_> {
 }
 
 /// Parses the number after `key`.
-fn number_behind(key: &str, told: &str) -> Option<f64> {
-    let (_, rest) = told.split_once(key)?;
+fn number_after(key: &str, output: &str) -> Option<f64> {
+    let (_, rest) = output.split_once(key)?;
     let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.');
     rest[..end.unwrap_or(rest.len())].parse().ok()
 }

@@ -2,9 +2,9 @@
 
 use testkit::workload::{TrafficPattern, Workload};
 
-use crate::chosen::chosen;
 use crate::forms::FRAMES;
 use crate::sample::Sample;
+use crate::select::select;
 use crate::trace::Trace;
 use crate::{Failure, Rounds};
 
@@ -29,7 +29,7 @@ const LISTS: [List; 4] = {
 
 /// Takes `rounds` of samples of each kind of traffic, interleaved.
 pub(crate) fn measure(names: &[String], rounds: Rounds) -> Result<(), Failure> {
-    for list in chosen(names, &LISTS, |list| list.name)? {
+    for list in select(names, &LISTS, |list| list.name)? {
         let mut traces = TrafficPattern::ALL.map(|traffic| Trace::load(&(list.workload)(traffic)));
         for _ in 0..rounds.runs {
             let times = traces.each_mut().map(|trace| trace.time(rounds.millis));

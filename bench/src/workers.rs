@@ -6,9 +6,9 @@ use std::time::Duration;
 use testbed::Namespace;
 use testkit::workload::{TrafficPattern, Workload};
 
-use crate::chosen::chosen;
 use crate::forms::FRAMES;
 use crate::sample::Sample;
+use crate::select::select;
 use crate::switch::{Site, Switch, word};
 use crate::{Failure, Programs, Rounds, pcap};
 
@@ -48,7 +48,7 @@ pub(crate) fn measure(
     programs: &Programs,
     rounds: Rounds,
 ) -> Result<(), Failure> {
-    let chosen = chosen(names, &TABLES, |table| table.name)?;
+    let chosen = select(names, &TABLES, |table| table.name)?;
     let site = Site::new(programs)?;
     for table in chosen {
         let workload = (table.workload)();

@@ -152,7 +152,7 @@ fn start_tester(
          -- add-port tester t3 -- set interface t3 ofport_request=3 \
          -- set-controller tester tcp:127.0.0.1:6653",
     )?;
-    tester.widen_sockets(LATE)?;
+    tester.enlarge_receive_buffers(LATE)?;
     Ok(tester)
 }
 

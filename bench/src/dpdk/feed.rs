@@ -11,9 +11,9 @@ use clap::ValueEnum;
 use rustix::fs::{CWD, Mode, mkfifoat};
 use testbed::{Process, Program, pin_current_thread};
 
-use super::tables::{Coming, Table};
+use super::tables::{FrameSource, Table};
 use super::{FORWARDING, OTHERS};
-use crate::stream::{Field, Source};
+use crate::stream::{Field, RandomStream};
 use crate::switch::{Site, word};
 use crate::{Failure, pcap};
 
@@ -27,7 +27,7 @@ const SECONDS: &str = "600";
 /// The prepared frames of a table.
 pub(super) struct Trace<'a> {
     site: &'a Site,
-    coming: Coming,
+    source: FrameSource,
     /// The number of frames that the device keeps in its memory.
     pub(super) kept: usize,
     /// The mean length of a frame with its record header in a stream, in bytes.
@@ -50,15 +50,15 @@ impl<'a> Trace<'a> {
         frames: &[Vec<u8>],
     ) -> Result<Self, Failure> {
         pcap::write(&site.directory.join(FILE), frames)?;
-        let (kept, mean_len) = match table.coming {
-            Coming::Repeated => (frames.len(), 0.0),
-            Coming::Streamed { fields, cycle } => {
-                (0, Source::new(frames, fields, cycle)?.mean_len())
+        let (kept, mean_len) = match table.source {
+            FrameSource::Repeated => (frames.len(), 0.0),
+            FrameSource::Streamed { fields, cycle } => {
+                (0, RandomStream::new(frames, fields, cycle)?.mean_len())
             }
         };
         Ok(Self {
             site,
-            coming: table.coming,
+            source: table.source,
             kept,
             mean_len,
         })
@@ -66,17 +66,17 @@ impl<'a> Trace<'a> {
 
     /// Returns true if the frames are streamed.
     pub(super) const fn is_streamed(&self) -> bool {
-        matches!(self.coming, Coming::Streamed { .. })
+        matches!(self.source, FrameSource::Streamed { .. })
     }
 
     /// Prepares the input of a device.
     pub(super) fn feed(&self) -> Result<Feed, Failure> {
-        match self.coming {
-            Coming::Repeated => Ok(Feed {
+        match self.source {
+            FrameSource::Repeated => Ok(Feed {
                 words: format!("rx_pcap={},infinite_rx=1", self.path(FILE)),
                 _writer: None,
             }),
-            Coming::Streamed { fields, cycle } => {
+            FrameSource::Streamed { fields, cycle } => {
                 let writer = self.stream(fields, cycle)?;
                 Ok(Feed {
                     words: format!("rx_pcap={}", self.path(FIFO)),

@@ -9,7 +9,7 @@ use crate::stream::Field;
 pub(super) struct Table {
     pub(super) name: &'static str,
     pub(super) workload: fn() -> Workload,
-    pub(super) coming: Coming,
+    pub(super) source: FrameSource,
     pub(super) start: Start,
 }
 
@@ -24,7 +24,7 @@ pub(super) enum Start {
 
 /// The source of frames.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Coming {
+pub(super) enum FrameSource {
     /// A file that the device repeats.
     Repeated,
     /// A stream in which `fields` are random in each frame; it repeats after `cycle` frames, if
@@ -37,18 +37,18 @@ pub(super) enum Coming {
 
 /// Each frame belongs to a new flow: all fields of the flow are random, or only the destination if
 /// rules match the others.
-const NEW: Coming = Coming::Streamed {
+const NEW: FrameSource = FrameSource::Streamed {
     fields: &Field::ALL,
     cycle: None,
 };
-const NEW_TARGETS: Coming = Coming::Streamed {
+const NEW_TARGETS: FrameSource = FrameSource::Streamed {
     fields: &[Field::Target],
     cycle: None,
 };
 
 /// A million flows that differ in fields that no rule matches.
-const fn million(fields: &'static [Field]) -> Coming {
-    Coming::Streamed {
+const fn million(fields: &'static [Field]) -> FrameSource {
+    FrameSource::Streamed {
         fields,
         cycle: Some(1_000_000),
     }
@@ -63,11 +63,11 @@ const ATTACKS: u64 = 32_768;
 
 #[rustfmt::skip]
 pub(super) const TABLES: [Table; 23] = {
-    use Coming::Repeated;
+    use FrameSource::Repeated;
     use Field::{Source, SourcePort, Target};
     use TrafficPattern::{Attack, Fitting, Random};
-    const fn row(name: &'static str, workload: fn() -> Workload, coming: Coming) -> Table {
-        Table { name, workload, coming, start: Start::Steady }
+    const fn row(name: &'static str, workload: fn() -> Workload, source: FrameSource) -> Table {
+        Table { name, workload, source, start: Start::Steady }
     }
     const fn cold(row: Table) -> Table {
         Table { start: Start::Cold, ..row }
@@ -127,12 +127,12 @@ mod tests {
         for Table {
             name,
             workload,
-            coming,
+            source,
             ..
         } in TABLES
         {
-            if let Coming::Streamed { fields, cycle } = coming {
-                let source = stream::Source::new(&workload().frames(), fields, cycle);
+            if let FrameSource::Streamed { fields, cycle } = source {
+                let source = stream::RandomStream::new(&workload().frames(), fields, cycle);
                 assert!(source.is_ok(), "{name}");
             }
         }
@@ -154,16 +154,17 @@ mod tests {
         for Table {
             name,
             workload,
-            coming,
+            source,
             ..
         } in TABLES
         {
-            if let Coming::Streamed {
+            if let FrameSource::Streamed {
                 fields,
                 cycle: Some(cycle),
-            } = coming
+            } = source
             {
-                let mut source = stream::Source::new(&workload().frames(), fields, None).unwrap();
+                let mut source =
+                    stream::RandomStream::new(&workload().frames(), fields, None).unwrap();
                 let (mut flows, mut bytes) = (Vec::new(), Vec::new());
                 for _ in 0..cycle {
                     bytes.clear();

@@ -61,7 +61,7 @@ fn frames_in(directory: &Directory, bytes: &[u8], count: usize) -> Vec<Vec<u8>> 
 }
 
 /// The next `count` frames of a source, without record headers.
-fn made(source: &mut Source, count: usize) -> Vec<Vec<u8>> {
+fn next_frames(source: &mut RandomStream, count: usize) -> Vec<Vec<u8>> {
     let (mut frames, mut bytes) = (Vec::new(), Vec::new());
     for _ in 0..count {
         bytes.clear();
@@ -123,8 +123,8 @@ fn stream_delivers_new_flows_with_good_checksums() {
 #[test]
 fn random_fields_change_and_other_fields_do_not() {
     let stack = "eth / ipv4(src=10.0.0.1,dst=10.0.0.2) / tcp(src=7,dst=80)";
-    let mut source = Source::new(&[frame(stack)], &[Field::Target], None).unwrap();
-    let frames = made(&mut source, 1000);
+    let mut source = RandomStream::new(&[frame(stack)], &[Field::Target], None).unwrap();
+    let frames = next_frames(&mut source, 1000);
     for made in &frames {
         let (source, _, source_port, target_port) = flow(made);
         assert_eq!((source, source_port, target_port), ([10, 0, 0, 1], 7, 80));
@@ -137,8 +137,8 @@ fn random_fields_change_and_other_fields_do_not() {
 #[test]
 fn frames_without_ports_keep_the_bytes_in_their_place() {
     let stack = "eth / ipv4(src=10.0.0.1) / icmp / data(40)";
-    let mut source = Source::new(&[frame(stack)], &Field::ALL, None).unwrap();
-    for made in made(&mut source, 100) {
+    let mut source = RandomStream::new(&[frame(stack)], &Field::ALL, None).unwrap();
+    for made in next_frames(&mut source, 100) {
         let (source, target, ..) = flow(&made);
         let [source, target] = [source, target].map(std::net::Ipv4Addr::from);
         let stack = format!("eth / ipv4(src={source},dst={target}) / icmp / data(40)");
@@ -153,8 +153,8 @@ fn cycle_repeats_and_other_streams_do_not() {
         "eth / ipv4 / udp",
         "eth / ipv4 / udp(dst=53)",
     ];
-    let mut source = Source::new(&stacks.map(frame), &Field::ALL, Some(1000)).unwrap();
-    let frames = made(&mut source, 3000);
+    let mut source = RandomStream::new(&stacks.map(frame), &Field::ALL, Some(1000)).unwrap();
+    let frames = next_frames(&mut source, 3000);
     assert_eq!(frames[..1000], frames[1000..2000]);
     assert_eq!(frames[..1000], frames[2000..]);
     let flows: BTreeSet<_> = frames.iter().map(|frame| flow(frame)).collect();
@@ -165,8 +165,8 @@ fn cycle_repeats_and_other_streams_do_not() {
 fn attack_frames_are_one_in_ten_and_distinct() {
     let three = |traffic| Workload::three_rules_with_frames("a list of 3", traffic, 4096);
     let mixed = three(TrafficPattern::Fitting).mixed_nine_to_one(three(TrafficPattern::Attack));
-    let mut source = Source::new(&mixed.frames(), &[Field::Target], None).unwrap();
-    let frames = made(&mut source, 100_000);
+    let mut source = RandomStream::new(&mixed.frames(), &[Field::Target], None).unwrap();
+    let frames = next_frames(&mut source, 100_000);
     let fits = |frame: &Vec<u8>| {
         let (source, _, source_port, target_port) = flow(frame);
         source == [10, 0, 0, 1] || source_port == 12345 || target_port == 80
@@ -185,7 +185,7 @@ fn attack_frames_are_one_in_ten_and_distinct() {
 
 #[test]
 fn frames_without_plain_ipv4_are_refused() {
-    let refused = |frames: &[Vec<u8>]| Source::new(frames, &Field::ALL, None).is_err();
+    let refused = |frames: &[Vec<u8>]| RandomStream::new(frames, &Field::ALL, None).is_err();
     assert!(refused(&[]));
     for stack in [
         "eth / arp",

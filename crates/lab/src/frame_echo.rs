@@ -10,7 +10,7 @@ use std::time::Duration;
 use testbed::Interrupt;
 use testbed::{Bench, Clock, Failure, FrameReceiver, Host, RawSocket, pin_current_thread};
 use trafficgen::Time;
-use trafficgen::template::Numbered;
+use trafficgen::template::NumberedFrame;
 
 use crate::frames::{UdpFrame, number};
 use crate::probe::ProbeError;
@@ -228,8 +228,8 @@ struct Prober<'a, W, T> {
     server: W,
     echo: FrameEcho,
     /// Frames as they are sent, and as they should come out.
-    request: [Numbered; 2],
-    answer: [Numbered; 2],
+    request: [NumberedFrame; 2],
+    answer: [NumberedFrame; 2],
     time: &'a T,
 }
 
@@ -324,7 +324,7 @@ impl<W: Wire, T: Time> Prober<'_, W, T> {
 /// it was sent. It is looked at after its time was taken, by what is left of the caller's turn.
 fn awaits<W: Wire, T: Time>(
     end: &mut W,
-    expected: &mut Numbered,
+    expected: &mut NumberedFrame,
     wanted: u32,
     (sent, time): (u64, &T),
     echoes: &mut FrameEchoes,

@@ -4,7 +4,7 @@
 use std::net::Ipv4Addr;
 
 use trafficgen::Template;
-use trafficgen::template::{Encapsulation, NUMBER, Numbered, Party};
+use trafficgen::template::{Encapsulation, NUMBER, NumberedFrame, Party};
 pub(crate) use trafficgen::template::{FCS, Tag};
 
 /// A UDP/IPv4 frame.
@@ -56,7 +56,7 @@ impl UdpFrame {
     }
 
     /// Frames of it, each with a number of its own.
-    pub(crate) fn numbered(&self) -> Numbered {
+    pub(crate) fn numbered(&self) -> NumberedFrame {
         let party = |mac, ipv4, port| Party {
             mac,
             ipv4,
@@ -65,7 +65,7 @@ impl UdpFrame {
         };
         let bytes = self.headers() + self.payload + usize::from(FCS);
         let frame_bytes = u16::try_from(bytes).expect("a frame is short");
-        Numbered::new(&Template {
+        NumberedFrame::new(&Template {
             encapsulation: self.tag.map_or(Encapsulation::Plain, Encapsulation::Vlan),
             source: party(self.eth_src, self.ip_src, self.udp_src),
             destination: party(self.eth_dst, self.ip_dst, self.udp_dst),

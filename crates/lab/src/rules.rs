@@ -8,7 +8,7 @@ use base::{Cookie, PortNo};
 use flow::{Action, Field, FlowMod, FlowModCommand, Instructions, Match, Refusal};
 use packet::MacAddr;
 use record::UnknownName;
-use testbed::{Bench, Host, Place};
+use testbed::{Bench, Host, HostAttachment};
 
 use crate::probe::{CLIENT_PORT, SERVER_PORT};
 
@@ -76,14 +76,14 @@ struct Side<'a> {
 /// hosts.
 pub(crate) fn rules_of_bridges(bench: &Bench, set: MatchSet) -> Vec<Vec<FlowMod>> {
     let topology = bench.topology();
-    let hosts: Vec<_> = bench.hosts().iter().zip(topology.places()).collect();
+    let hosts: Vec<_> = bench.hosts().iter().zip(topology.attachments()).collect();
     let between = |bridge: usize| -> Vec<FlowMod> {
         if topology.is_chain() {
             return rules_between([(bench.client(), 1), (bench.server(), 2)], set).to_vec();
         }
         let here: Vec<_> = hosts.iter().filter(|(_, at)| at.bridge == bridge).collect();
         let pairs = here.chunks_exact(2);
-        let of_pair = |pair: &[&(&Host, Place)]| {
+        let of_pair = |pair: &[&(&Host, HostAttachment)]| {
             rules_between([pair[0], pair[1]].map(|(host, at)| (*host, at.port)), set)
         };
         pairs.flat_map(of_pair).collect()

@@ -13,11 +13,11 @@ use std::time::Duration;
 
 use base::Instant;
 
-use crate::device::Plan;
+use crate::device::DevicePlan;
 use crate::nic::Nic;
 use crate::{
-    Clock, Device, DeviceKind, DeviceOffload, DeviceOptions, Ending, Failure, InterfaceCounters,
-    Namespace, NicState, PortKind, Setup, Spawner, Topology,
+    Clock, Device, DeviceKind, DeviceOffload, DeviceOptions, Failure, InterfaceCounters, Namespace,
+    NicState, PortKind, Setup, Spawner, StopSignal, Topology,
 };
 use cables::Cables;
 
@@ -84,11 +84,11 @@ pub struct Bench {
 
 /// The times of a device's end.
 #[derive(Clone, Copy, Debug)]
-pub struct Stopped {
+pub struct StopTimes {
     /// Time of the signal.
-    pub told: Instant,
+    pub signalled: Instant,
     /// Time at which the device had ended.
-    pub gone: Instant,
+    pub ended: Instant,
 }
 
 impl Bench {
@@ -128,11 +128,11 @@ impl Bench {
         let device = if kind.makes_taps() {
             let device = Device::start(spawner, clock, &inside, options, setup)?;
             cables.hand_out_taps(&hosts, clock)?;
-            cables.settle(&hosts)?;
+            cables.add_addresses(&hosts)?;
             device
         } else {
-            nics = cables.lay(&mut hosts)?;
-            cables.settle(&hosts)?;
+            nics = cables.create(&mut hosts)?;
+            cables.add_addresses(&hosts)?;
             Device::start(spawner, clock, &inside, options, setup)?
         };
         let bench = Self {
@@ -164,7 +164,7 @@ impl Bench {
 
     /// Returns the device's ends of its links.
     fn cable_ends(&self) -> &'static [&'static str] {
-        match cables::are_laid(self.device.kind()) {
+        match cables::have_device_ends(self.device.kind()) {
             true => self.setup.topology.cable_ends(),
             false => &[],
         }
@@ -182,7 +182,7 @@ impl Bench {
         &self.hosts[1]
     }
 
-    /// Returns all hosts, in the order of [`Topology::places`].
+    /// Returns all hosts, in the order of [`Topology::attachments`].
     #[must_use]
     pub fn hosts(&self) -> &[Host] {
         &self.hosts
@@ -221,23 +221,23 @@ impl Bench {
     ///
     /// # Errors
     /// The device cannot be restarted ([`DeviceKind::can_restart`]), or does not end.
-    pub fn end_device(&mut self, clock: &Clock, ending: Ending) -> Result<Stopped, Failure> {
+    pub fn end_device(&mut self, clock: &Clock, signal: StopSignal) -> Result<StopTimes, Failure> {
         let bridges = self.setup.topology.bridges();
-        let plan = Plan::of(&self.options, &self.setup, &self.inside, &bridges);
-        let told = clock.now();
-        self.device.end(ending, plan)?;
-        let gone = clock.now();
-        Ok(Stopped { told, gone })
+        let plan = DevicePlan::of(&self.options, &self.setup, &self.inside, &bridges);
+        let signalled = clock.now();
+        self.device.end(signal, plan)?;
+        let ended = clock.now();
+        Ok(StopTimes { signalled, ended })
     }
 
     /// Starts a stopped device again, at the same links and with the same settings.
     ///
     /// # Errors
     /// The device cannot be restarted, or its start fails.
-    pub fn start_device_again(&mut self, spawner: &Spawner) -> Result<(), Failure> {
+    pub fn restart_device(&mut self, spawner: &Spawner) -> Result<(), Failure> {
         let bridges = self.setup.topology.bridges();
-        let plan = Plan::of(&self.options, &self.setup, &self.inside, &bridges);
-        self.device.start_again(spawner, plan)
+        let plan = DevicePlan::of(&self.options, &self.setup, &self.inside, &bridges);
+        self.device.restart(spawner, plan)
     }
 
     /// Returns the borrowed network cards in their original state.

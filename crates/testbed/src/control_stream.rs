@@ -77,7 +77,7 @@ impl ControlStream {
     ///
     /// # Errors
     /// There is no listener.
-    pub fn call(path: &Path) -> Result<Self, Failure> {
+    pub fn connect(path: &Path) -> Result<Self, Failure> {
         UnixStream::connect(path)
             .and_then(Self::unix)
             .map_err(Failure::to(format!("call {}", path.display())))
@@ -151,7 +151,7 @@ impl ControlStream {
     ///
     /// # Errors
     /// Those of poll(2).
-    pub fn wait(&self, wanted: Wanted, limit: Option<Duration>) -> io::Result<()> {
+    pub fn wait(&self, wanted: Readiness, limit: Option<Duration>) -> io::Result<()> {
         self.wait_also(wanted, None, limit)
     }
 
@@ -161,13 +161,13 @@ impl ControlStream {
     /// Those of poll(2).
     pub fn wait_also(
         &self,
-        wanted: Wanted,
+        wanted: Readiness,
         also: Option<BorrowedFd<'_>>,
         limit: Option<Duration>,
     ) -> io::Result<()> {
         let flags = match wanted {
-            Wanted::Bytes => PollFlags::IN,
-            Wanted::BytesOrRoom => PollFlags::IN | PollFlags::OUT,
+            Readiness::Readable => PollFlags::IN,
+            Readiness::ReadableOrWritable => PollFlags::IN | PollFlags::OUT,
         };
         let own = PollFd::from_borrowed_fd(self.as_fd(), flags);
         let limit = limit.and_then(|limit| Timespec::try_from(limit).ok());
@@ -187,11 +187,11 @@ impl ControlStream {
 
 /// The readiness to wait for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wanted {
+pub enum Readiness {
     /// Readable.
-    Bytes,
+    Readable,
     /// Readable or writable.
-    BytesOrRoom,
+    ReadableOrWritable,
 }
 
 impl AsFd for ControlStream {
@@ -290,7 +290,7 @@ mod tests {
         // The kernel begins a moment after the request, if it is the first.
         let stamped = (0..TRIES).any(|_| {
             assert_eq!(far.write(b"seven").unwrap(), 5);
-            near.wait(Wanted::Bytes, None).unwrap();
+            near.wait(Readiness::Readable, None).unwrap();
             let chunk = near.read(&mut room, &clock).unwrap().unwrap();
             assert_eq!(chunk.length, 5);
             assert!(chunk.arrival.at <= clock.now());
@@ -298,7 +298,7 @@ mod tests {
         });
         assert!(stamped);
         drop(far);
-        near.wait(Wanted::Bytes, None).unwrap();
+        near.wait(Readiness::Readable, None).unwrap();
         let over = near.read(&mut room, &clock).unwrap_err();
         assert_eq!(over.kind(), ErrorKind::UnexpectedEof);
     }

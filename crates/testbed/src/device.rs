@@ -5,7 +5,7 @@
 //! comparison. Rules and traffic are the caller's.
 
 mod comporta;
-mod described;
+mod description_file;
 mod external;
 mod forwarder;
 mod impaired;
@@ -26,11 +26,11 @@ use crate::{
     vlan,
 };
 
-pub use described::{Described, near};
+pub use description_file::{DescriptionFile, near};
 pub use external::External;
 pub use kind::{DeviceKind, UnknownDevice};
 pub use mode::{FailMode, Mode};
-pub use restart::Ending;
+pub use restart::StopSignal;
 
 /// Maximum time of a device's start, and of a tool.
 const START: Duration = Duration::from_secs(20);
@@ -75,7 +75,7 @@ pub enum Settings {
 
 /// A device to start, and its links.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Plan<'a> {
+pub(crate) struct DevicePlan<'a> {
     options: &'a DeviceOptions,
     settings: &'a Settings,
     inside: &'a Namespace,
@@ -85,7 +85,7 @@ pub(crate) struct Plan<'a> {
     mtu: u32,
 }
 
-impl<'p> Plan<'p> {
+impl<'p> DevicePlan<'p> {
     pub(crate) fn of(
         options: &'p DeviceOptions,
         setup: &'p Setup,
@@ -183,7 +183,7 @@ pub struct Device {
 
 impl Device {
     /// Creates a device without processes.
-    fn bare(plan: Plan<'_>, version: impl Into<String>) -> Self {
+    fn bare(plan: DevicePlan<'_>, version: impl Into<String>) -> Self {
         Self {
             kind: plan.options.kind,
             mode: plan.mode,
@@ -196,7 +196,7 @@ impl Device {
     }
 
     /// Adds a note about its setup.
-    fn noting(mut self, note: Option<&str>) -> Self {
+    fn with_note(mut self, note: Option<&str>) -> Self {
         self.commands.extend(note.map(|note| format!("# {note}")));
         self
     }
@@ -210,13 +210,13 @@ impl Device {
         setup: &Setup,
     ) -> Result<Self, Failure> {
         let bridges = setup.topology.bridges();
-        let plan = Plan::of(options, setup, inside, &bridges);
+        let plan = DevicePlan::of(options, setup, inside, &bridges);
         let vlans = setup.topology.ports() == PortKind::Vlan;
         let device = Self::start_as(spawner, clock, plan)?;
-        Ok(device.noting(vlans.then(vlan::how)))
+        Ok(device.with_note(vlans.then(vlan::implementation)))
     }
 
-    fn start_as(spawner: &Spawner, clock: &Clock, plan: Plan<'_>) -> Result<Self, Failure> {
+    fn start_as(spawner: &Spawner, clock: &Clock, plan: DevicePlan<'_>) -> Result<Self, Failure> {
         match plan.options.kind {
             DeviceKind::VlanBridge | DeviceKind::OvsVlanBridge if plan.mode == Mode::Legacy => {
                 Ok(linux_bridge::behind(plan))

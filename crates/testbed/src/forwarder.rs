@@ -38,7 +38,7 @@ impl Forwarder {
         let [first, second] = interfaces;
         let ends = [inside.raw_receiver(first)?, inside.raw_receiver(second)?];
         let stop = Arc::new(AtomicBool::new(false));
-        let (told, cores) = (Arc::clone(&stop), cores.to_vec());
+        let (thread_stop, cores) = (Arc::clone(&stop), cores.to_vec());
         let room = HEADER + usize::try_from(mtu).unwrap_or(usize::MAX - HEADER);
         let thread = thread::Builder::new()
             .name("forwarder".to_owned())
@@ -46,7 +46,7 @@ impl Forwarder {
                 if let Err(failure) = crate::pin_current_thread(&cores) {
                     return io::Error::other(failure.to_string());
                 }
-                forward(&ends, room, &told)
+                forward(&ends, room, &thread_stop)
             })
             .map_err(Failure::to("start a thread"))?;
         Ok(Self {

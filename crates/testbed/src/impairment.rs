@@ -7,12 +7,12 @@
 //!                                                            (+ hold: reordering)
 //! ```
 //!
-//! It reads nothing of a frame. [`Line`] decides the fate of each, without a clock; this module is
+//! It reads nothing of a frame. [`ImpairedDirection`] decides the fate of each, without a clock; this module is
 //! the thread that owns both ends and never sleeps.
 
-mod dice;
+mod direction;
 mod faults;
-mod line;
+mod sampler;
 
 use std::io::{self, ErrorKind};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,12 +21,12 @@ use std::thread::{self, JoinHandle};
 
 use rustix::io::Errno;
 
+pub use direction::FaultCounts;
 pub use faults::{Chance, Faults, Impairments};
-pub use line::FaultCounts;
 
 use crate::forwarder::HEADER;
 use crate::{Clock, Failure, Namespace, RawSocket};
-use line::Line;
+use direction::ImpairedDirection;
 
 /// Maximum number of frames from one end before the other is served.
 const BURST: usize = 64;
@@ -60,7 +60,7 @@ impl Impairment {
         let lines = impairments.lines();
         let stop = Arc::new(AtomicBool::new(false));
         let counts = Arc::new(Mutex::new([FaultCounts::default(); 2]));
-        let (told, shown) = (Arc::clone(&stop), Arc::clone(&counts));
+        let (thread_stop, shown) = (Arc::clone(&stop), Arc::clone(&counts));
         let (clock, cores) = (*clock, cores.to_vec());
         let thread = thread::Builder::new()
             .name("impairment".to_owned())
@@ -68,7 +68,7 @@ impl Impairment {
                 if let Err(failure) = crate::pin_current_thread(&cores) {
                     return io::Error::other(failure.to_string());
                 }
-                forward(&ends, lines, &clock, &told, &shown)
+                forward(&ends, lines, &clock, &thread_stop, &shown)
             })
             .map_err(Failure::to("start a thread"))?;
         Ok(Self {
@@ -112,7 +112,7 @@ impl Drop for Impairment {
 /// Forwards until it is stopped or fails.
 fn forward(
     ends: &[RawSocket; 2],
-    mut lines: [Line; 2],
+    mut lines: [ImpairedDirection; 2],
     clock: &Clock,
     stop: &AtomicBool,
     shown: &Mutex<[FaultCounts; 2]>,
@@ -139,7 +139,7 @@ fn forward(
 fn shift(
     from: &RawSocket,
     to: &RawSocket,
-    line: &mut Line,
+    line: &mut ImpairedDirection,
     clock: &Clock,
     room: &mut [u8],
 ) -> io::Result<bool> {

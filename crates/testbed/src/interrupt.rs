@@ -16,7 +16,7 @@ pub const INTERRUPTED: u8 = 130;
 /// The request to stop, if there is one.
 #[derive(Clone, Debug)]
 pub struct Interrupt {
-    asked: Arc<AtomicBool>,
+    requested: Arc<AtomicBool>,
 }
 
 impl Interrupt {
@@ -24,7 +24,7 @@ impl Interrupt {
     #[must_use]
     pub fn never() -> Self {
         Self {
-            asked: Arc::new(AtomicBool::new(false)),
+            requested: Arc::new(AtomicBool::new(false)),
         }
     }
 
@@ -34,7 +34,7 @@ impl Interrupt {
     /// The system cannot start a thread or install a handler.
     pub fn on_signals() -> io::Result<Self> {
         let interrupt = Self::never();
-        let asked = Arc::clone(&interrupt.asked);
+        let requested = Arc::clone(&interrupt.requested);
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_io()
             .build()?;
@@ -48,19 +48,19 @@ impl Interrupt {
         };
         thread::Builder::new()
             .name("signals".to_owned())
-            .spawn(move || runtime.block_on(listen(signals, &asked)))?;
+            .spawn(move || runtime.block_on(listen(signals, &requested)))?;
         Ok(interrupt)
     }
 
     /// Requests to stop, as the first signal does.
-    pub fn ask(&self) {
-        self.asked.store(true, Ordering::Relaxed);
+    pub fn request(&self) {
+        self.requested.store(true, Ordering::Relaxed);
     }
 
     /// True if a stop was requested.
     #[must_use]
     pub fn is_set(&self) -> bool {
-        self.asked.load(Ordering::Relaxed)
+        self.requested.load(Ordering::Relaxed)
     }
 }
 
@@ -78,9 +78,9 @@ impl Signals {
     }
 }
 
-async fn listen(mut signals: Signals, asked: &AtomicBool) {
+async fn listen(mut signals: Signals, requested: &AtomicBool) {
     signals.next().await;
-    asked.store(true, Ordering::Relaxed);
+    requested.store(true, Ordering::Relaxed);
     signals.next().await;
     leave();
 }

@@ -38,17 +38,17 @@ mod realtime;
 mod requirements;
 mod sockets;
 mod stamped;
-mod swift;
 mod topology;
 mod usage;
 mod vlan;
+mod xdp_sender;
 
-pub use bench::{Bench, Host, Stopped};
+pub use bench::{Bench, Host, StopTimes};
 pub use clock::{Clock, Drift, MOVED_NS_MAX, Relation};
-pub use control_stream::{Arrival, Chunk, ControlStream, Stamp, Wanted, enable_timestamps};
+pub use control_stream::{Arrival, Chunk, ControlStream, Readiness, Stamp, enable_timestamps};
 pub use device::{
-    Described, Device, DeviceKind, DeviceOptions, Ending, External, FailMode, Mode, Settings,
-    Setup, UnknownDevice, near,
+    DescriptionFile, Device, DeviceKind, DeviceOptions, External, FailMode, Mode, Settings, Setup,
+    StopSignal, UnknownDevice, near,
 };
 pub use failure::Failure;
 pub use impairment::{Chance, FaultCounts, Faults, Impairment, Impairments};
@@ -56,14 +56,15 @@ pub use interface::{DeviceOffload, InterfaceCounters};
 pub use interrupt::{INTERRUPTED, Interrupt};
 pub use machine::{CoreTimes, Machine, backlog_drops, core_pressure, core_times};
 pub use namespace::Namespace;
-pub use nic::{BadNicName, NicName, NicState, PutBack};
+pub use nic::{BadNicName, NicName, NicRecovery, NicState};
 pub use open_vswitch::{DpdkCores, OpenVswitch, Site, huge_pages_are_free};
 pub use process::{Process, Program, Spawner, pin_current_thread};
 pub use raw::RawSocket;
 pub use requirements::{Missing, Requirement, check};
 pub use stamped::{FrameReceiver, FrameSender};
-pub use swift::SwiftSender;
 pub use topology::{
-    BRIDGES_MAX, BadTopology, BridgePlan, HOSTS_MAX, MTU_ETHERNET, Place, PortKind, Topology,
+    BRIDGES_MAX, BadTopology, BridgePlan, HOSTS_MAX, HostAttachment, MTU_ETHERNET, PortKind,
+    Topology,
 };
 pub use usage::{RunTimes, Switches, Usage, process_start, run_times, switches, usage};
+pub use xdp_sender::XdpSender;

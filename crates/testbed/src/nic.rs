@@ -2,7 +2,7 @@
 //! returned in their original state.
 //!
 //! When a namespace is deleted, the kernel moves its cards to the initial namespace, down.
-//! [`NicState::put_back`] restores the rest from a recorded state.
+//! [`NicState::recover`] restores the rest from a recorded state.
 
 use std::fmt;
 use std::fs;
@@ -79,13 +79,13 @@ pub struct NicState {
 
 /// The result of restoring a card that an earlier run borrowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PutBack {
+pub enum NicRecovery {
     /// The card was in its namespace and state.
     Untouched,
     /// The card's namespace or state was restored.
     Restored,
     /// No card has this MAC address, in this namespace or the original one.
-    Gone,
+    Missing,
 }
 
 impl NicState {
@@ -94,7 +94,7 @@ impl NicState {
     /// # Errors
     /// There is no card of this name.
     pub fn of(name: &NicName) -> Result<Self, Failure> {
-        Self::read(name, &home(name)?)
+        Self::read(name, &original_namespace(name)?)
     }
 
     fn read(name: &NicName, place: &Namespace) -> Result<Self, Failure> {
@@ -113,35 +113,38 @@ impl NicState {
     ///
     /// # Errors
     /// The card exists and cannot be moved or configured.
-    pub fn put_back(&self) -> Result<PutBack, Failure> {
-        let home = match home(&self.name) {
-            Ok(home) => home,
+    pub fn recover(&self) -> Result<NicRecovery, Failure> {
+        let original_namespace = match original_namespace(&self.name) {
+            Ok(original_namespace) => original_namespace,
             // The original namespace has been deleted; the kernel has moved a physical card here.
             Err(_) => Namespace::current()?,
         };
         let interface = &self.name.interface;
-        if home.mac(interface).is_ok_and(|mac| mac == self.mac) {
-            let now = Self::read(&self.name, &home)?;
+        if original_namespace
+            .mac(interface)
+            .is_ok_and(|mac| mac == self.mac)
+        {
+            let now = Self::read(&self.name, &original_namespace)?;
             if now == *self {
-                return Ok(PutBack::Untouched);
+                return Ok(NicRecovery::Untouched);
             }
-            self.restore(&home)?;
-            return Ok(PutBack::Restored);
+            self.restore(&original_namespace)?;
+            return Ok(NicRecovery::Restored);
         }
         let here = Namespace::current()?;
         let names = here.interfaces_here()?;
         let is_it = |name: &String| here.mac(name).is_ok_and(|mac| mac == self.mac);
         let Some(found) = names.into_iter().find(is_it) else {
-            return Ok(PutBack::Gone);
+            return Ok(NicRecovery::Missing);
         };
         // Another interface may have its name here, so it is renamed in its original namespace.
-        here.hand_over(&found, &home)?;
+        here.hand_over(&found, &original_namespace)?;
         if found != *interface {
-            home.set_down(&found)?;
-            home.rename(&found, interface)?;
+            original_namespace.set_down(&found)?;
+            original_namespace.rename(&found, interface)?;
         }
-        self.restore(&home)?;
-        Ok(PutBack::Restored)
+        self.restore(&original_namespace)?;
+        Ok(NicRecovery::Restored)
     }
 
     /// Restores the settings that may have changed.
@@ -162,24 +165,24 @@ impl NicState {
 #[derive(Debug)]
 pub(crate) struct Nic {
     state: NicState,
-    home: Namespace,
+    original_namespace: Namespace,
     lent_to: Namespace,
 }
 
 impl Nic {
     /// Moves a card to the namespace `to`, with the same name.
     pub(crate) fn lend(name: &NicName, to: &Namespace) -> Result<Self, Failure> {
-        let home = home(name)?;
-        let state = NicState::read(name, &home)?;
-        if home.has_routes(&name.interface)? {
+        let original_namespace = original_namespace(name)?;
+        let state = NicState::read(name, &original_namespace)?;
+        if original_namespace.has_routes(&name.interface)? {
             let text = "the machine has routes by it: a card for the lab must have no address";
             return Err(Failure::to(format!("take {name}"))(io::Error::other(text)));
         }
         let lent_to = to.again()?;
-        home.hand_over(&name.interface, to)?;
+        original_namespace.hand_over(&name.interface, to)?;
         Ok(Self {
             state,
-            home,
+            original_namespace,
             lent_to,
         })
     }
@@ -193,16 +196,16 @@ impl Nic {
 impl Drop for Nic {
     fn drop(&mut self) {
         let interface = &self.state.name.interface;
-        // A drop cannot report an error; `NicState::put_back` can repair the state later.
+        // A drop cannot report an error; `NicState::recover` can repair the state later.
         let _ = self
             .lent_to
-            .hand_over(interface, &self.home)
-            .and_then(|()| self.state.restore(&self.home));
+            .hand_over(interface, &self.original_namespace)
+            .and_then(|()| self.state.restore(&self.original_namespace));
     }
 }
 
 /// Opens the original namespace of a card.
-fn home(name: &NicName) -> Result<Namespace, Failure> {
+fn original_namespace(name: &NicName) -> Result<Namespace, Failure> {
     match &name.namespace {
         None => Namespace::current(),
         Some(path) => Namespace::open(path),

@@ -189,9 +189,9 @@ impl OpenVswitch {
     ///
     /// # Errors
     /// The system refuses it, or there are no such ports.
-    pub fn widen_sockets(&self, bytes: usize) -> Result<(), Failure> {
+    pub fn enlarge_receive_buffers(&self, bytes: usize) -> Result<(), Failure> {
         let failure = || Failure::to("widen the sockets of ovs-vswitchd");
-        match sockets::widen(self.daemon.pid(), bytes).map_err(failure())? {
+        match sockets::enlarge_receive_buffers(self.daemon.pid(), bytes).map_err(failure())? {
             0 => Err(failure()(std::io::Error::other("it has none"))),
             _ => Ok(()),
         }

@@ -126,7 +126,7 @@ impl<'a> Program<'a> {
     }
 
     fn into_command(self) -> io::Result<Command> {
-        let mut command = Command::new(located(&self.path));
+        let mut command = Command::new(resolve(&self.path));
         command
             .args(&self.arguments)
             .envs(self.environment)
@@ -435,7 +435,7 @@ fn quoted(word: &OsStr) -> String {
 }
 
 /// Resolves a bare program name; other paths, and names that are not found, are returned unchanged.
-fn located(path: &Path) -> PathBuf {
+fn resolve(path: &Path) -> PathBuf {
     let bare = path.components().count() == 1;
     let found = path.to_str().filter(|_| bare).and_then(find);
     found.unwrap_or_else(|| path.to_owned())

@@ -9,9 +9,9 @@ use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open}
 
 /// Sets the receive buffer of each packet socket of the process to `bytes`, and returns the number
 /// of sockets. Requires the privilege to trace the process.
-pub(crate) fn widen(pid: Pid, bytes: usize) -> io::Result<usize> {
+pub(crate) fn enlarge_receive_buffers(pid: Pid, bytes: usize) -> io::Result<usize> {
     let process = pidfd_open(pid, PidfdFlags::empty())?;
-    let mut widened = 0;
+    let mut enlarged = 0;
     for entry in fs::read_dir(format!("/proc/{}/fd", pid.as_raw_nonzero()))? {
         let name = entry?.file_name();
         let Some(number) = name.to_str().and_then(|name| name.parse().ok()) else {
@@ -23,10 +23,10 @@ pub(crate) fn widen(pid: Pid, bytes: usize) -> io::Result<usize> {
         };
         if sockopt::socket_domain(&descriptor) == Ok(AddressFamily::PACKET) {
             sockopt::set_socket_recv_buffer_size_force(&descriptor, bytes)?;
-            widened += 1;
+            enlarged += 1;
         }
     }
-    Ok(widened)
+    Ok(enlarged)
 }
 
 #[cfg(test)]
@@ -47,8 +47,9 @@ mod tests {
         let stream = socket(AddressFamily::INET, SocketType::STREAM, None).expect("a socket");
         let before = sockopt::socket_recv_buffer_size(&stream).expect("its size");
         let own = i32::try_from(process::id()).ok().and_then(Pid::from_raw);
-        let widened = widen(own.expect("a process id"), 1 << 24).expect("it is ours to change");
-        assert!(widened >= 1);
+        let enlarged = enlarge_receive_buffers(own.expect("a process id"), 1 << 24)
+            .expect("it is ours to change");
+        assert!(enlarged >= 1);
         // The kernel doubles the value for its own overhead (socket(7)).
         let size = sockopt::socket_recv_buffer_size(&packets);
         assert_eq!(size, Ok(2 << 24));

@@ -26,7 +26,7 @@ pub const MTU_ETHERNET: u32 = 1_500;
 
 /// The arrangement of bridges and hosts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-enum Shape {
+enum Arrangement {
     /// One bridge between all hosts.
     Star { hosts: usize },
     /// Bridges of one device, each between two separate hosts.
@@ -49,7 +49,7 @@ pub enum PortKind {
 /// A plan of hosts, bridges and links.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Topology {
-    shape: Shape,
+    shape: Arrangement,
     ports: PortKind,
     mtu: u32,
 }
@@ -70,7 +70,7 @@ pub struct BridgePlan {
 
 /// The port at which a host is connected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct HostAttachment {
     /// The bridge's index, from 0.
     pub bridge: usize,
     /// The port's OpenFlow number.
@@ -80,12 +80,12 @@ pub struct Place {
 impl Default for Topology {
     /// One bridge between two hosts, with veth pairs of Ethernet's MTU.
     fn default() -> Self {
-        Self::of(Shape::Star { hosts: 2 })
+        Self::of(Arrangement::Star { hosts: 2 })
     }
 }
 
 impl Topology {
-    const fn of(shape: Shape) -> Self {
+    const fn of(shape: Arrangement) -> Self {
         Self {
             shape,
             ports: PortKind::Veth,
@@ -99,7 +99,7 @@ impl Topology {
     /// Fewer than two hosts, or more than [`HOSTS_MAX`].
     pub fn star(hosts: usize) -> Result<Self, BadTopology> {
         within(hosts, 2, HOSTS_MAX, "hosts around one bridge")?;
-        Ok(Self::of(Shape::Star { hosts }))
+        Ok(Self::of(Arrangement::Star { hosts }))
     }
 
     /// `bridges` bridges of one device, each between two separate hosts.
@@ -108,7 +108,7 @@ impl Topology {
     /// Zero bridges, or more than half of [`HOSTS_MAX`].
     pub fn parallel(bridges: usize) -> Result<Self, BadTopology> {
         within(bridges, 1, HOSTS_MAX / 2, "bridges side by side")?;
-        Ok(Self::of(Shape::Parallel { bridges }))
+        Ok(Self::of(Arrangement::Parallel { bridges }))
     }
 
     /// `bridges` bridges in a row between two hosts.
@@ -117,7 +117,7 @@ impl Topology {
     /// Zero bridges, or more than [`BRIDGES_MAX`].
     pub fn chain(bridges: usize) -> Result<Self, BadTopology> {
         within(bridges, 1, BRIDGES_MAX, "bridges in a row")?;
-        Ok(Self::of(Shape::Chain { bridges }))
+        Ok(Self::of(Arrangement::Chain { bridges }))
     }
 
     /// The same topology with this MTU on all links, in bytes above Ethernet.
@@ -156,34 +156,34 @@ impl Topology {
     #[must_use]
     pub const fn hosts(&self) -> usize {
         match self.shape {
-            Shape::Star { hosts } => hosts,
-            Shape::Parallel { bridges } => 2 * bridges,
-            Shape::Chain { .. } => 2,
+            Arrangement::Star { hosts } => hosts,
+            Arrangement::Parallel { bridges } => 2 * bridges,
+            Arrangement::Chain { .. } => 2,
         }
     }
 
     /// Returns true if frames pass more than one bridge.
     #[must_use]
     pub const fn is_chain(&self) -> bool {
-        matches!(self.shape, Shape::Chain { bridges } if bridges > 1)
+        matches!(self.shape, Arrangement::Chain { bridges } if bridges > 1)
     }
 
     /// Returns true if each host can reach exactly one other.
     #[must_use]
     pub const fn is_of_pairs(&self) -> bool {
-        !matches!(self.shape, Shape::Star { hosts } if hosts > 2)
+        !matches!(self.shape, Arrangement::Star { hosts } if hosts > 2)
     }
 
     /// The port of each host, in the order of hosts.
     #[must_use]
-    pub fn places(&self) -> Vec<Place> {
-        let place = |bridge, port| Place { bridge, port };
+    pub fn attachments(&self) -> Vec<HostAttachment> {
+        let place = |bridge, port| HostAttachment { bridge, port };
         match self.shape {
-            Shape::Star { hosts } => (1..).take(hosts).map(|port| place(0, port)).collect(),
-            Shape::Parallel { bridges } => (0..bridges)
+            Arrangement::Star { hosts } => (1..).take(hosts).map(|port| place(0, port)).collect(),
+            Arrangement::Parallel { bridges } => (0..bridges)
                 .flat_map(|bridge| [place(bridge, 1), place(bridge, 2)])
                 .collect(),
-            Shape::Chain { bridges } => vec![place(0, 1), place(bridges - 1, 2)],
+            Arrangement::Chain { bridges } => vec![place(0, 1), place(bridges - 1, 2)],
         }
     }
 
@@ -197,13 +197,13 @@ impl Topology {
             ports: ports.to_vec(),
         };
         match self.shape {
-            Shape::Star { .. } => vec![plan(0, &outside)],
-            Shape::Parallel { .. } => outside
+            Arrangement::Star { .. } => vec![plan(0, &outside)],
+            Arrangement::Parallel { .. } => outside
                 .chunks(2)
                 .enumerate()
                 .map(|(bridge, pair)| plan(bridge, pair))
                 .collect(),
-            Shape::Chain { bridges } => {
+            Arrangement::Chain { bridges } => {
                 let links = self.links();
                 let far = links.iter().map(|(_, far)| far.clone());
                 let near = links.iter().map(|(near, _)| near.clone());
@@ -221,10 +221,10 @@ impl Topology {
     #[must_use]
     pub fn links(&self) -> Vec<(String, String)> {
         match self.shape {
-            Shape::Chain { bridges } => (1..bridges)
+            Arrangement::Chain { bridges } => (1..bridges)
                 .map(|link| (format!("l{link}a"), format!("l{link}b")))
                 .collect(),
-            Shape::Star { .. } | Shape::Parallel { .. } => Vec::new(),
+            Arrangement::Star { .. } | Arrangement::Parallel { .. } => Vec::new(),
         }
     }
 
@@ -258,9 +258,9 @@ fn within(count: usize, least: usize, most: usize, what: &str) -> Result<(), Bad
 impl fmt::Display for Topology {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.shape {
-            Shape::Star { hosts } => write!(f, "star-{hosts}")?,
-            Shape::Parallel { bridges } => write!(f, "parallel-{bridges}")?,
-            Shape::Chain { bridges } => write!(f, "chain-{bridges}")?,
+            Arrangement::Star { hosts } => write!(f, "star-{hosts}")?,
+            Arrangement::Parallel { bridges } => write!(f, "parallel-{bridges}")?,
+            Arrangement::Chain { bridges } => write!(f, "chain-{bridges}")?,
         }
         if self.ports == PortKind::Vlan {
             f.write_str("-vlan")?;
@@ -285,7 +285,7 @@ mod tests {
     fn star_has_a_port_for_each_host() {
         let star = Topology::star(4).unwrap();
         assert_eq!(ports(star), [["p1", "p2", "p3", "p4"]]);
-        assert_eq!(star.places()[3], Place { bridge: 0, port: 4 });
+        assert_eq!(star.attachments()[3], HostAttachment { bridge: 0, port: 4 });
         assert_eq!(Topology::default(), Topology::star(2).unwrap());
     }
 
@@ -293,8 +293,11 @@ mod tests {
     fn parallel_bridges_have_two_hosts_each() {
         let three = Topology::parallel(3).unwrap();
         assert_eq!(ports(three), [["p1", "p2"], ["p3", "p4"], ["p5", "p6"]]);
-        assert_eq!((three.hosts(), three.places().len()), (6, 6));
-        assert_eq!(three.places()[5], Place { bridge: 2, port: 2 });
+        assert_eq!((three.hosts(), three.attachments().len()), (6, 6));
+        assert_eq!(
+            three.attachments()[5],
+            HostAttachment { bridge: 2, port: 2 }
+        );
     }
 
     #[test]
@@ -305,11 +308,14 @@ mod tests {
         assert_eq!(ports(Topology::chain(1).unwrap()), [["p1", "p2"]]);
         for length in [1, 2, 4, 8] {
             let chain = Topology::chain(length).unwrap();
-            let last = Place {
+            let last = HostAttachment {
                 bridge: length - 1,
                 port: 2,
             };
-            assert_eq!(chain.places(), [Place { bridge: 0, port: 1 }, last]);
+            assert_eq!(
+                chain.attachments(),
+                [HostAttachment { bridge: 0, port: 1 }, last]
+            );
             assert_eq!(chain.links().len() + 1, chain.bridges().len());
         }
     }

@@ -102,7 +102,7 @@ fn has_vlans() -> Result<bool, Failure> {
 }
 
 /// Describes the implementation of VLANs on this machine.
-pub(crate) fn how() -> &'static str {
+pub(crate) fn implementation() -> &'static str {
     match has_vlans() {
         Ok(true) => "VLANs of one bridge that filters",
         _ => "a bridge for each VLAN: this kernel has no VLANs",

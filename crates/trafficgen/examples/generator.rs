@@ -17,8 +17,8 @@ use std::time::Duration;
 use testbed::Interrupt;
 use testbed::{Clock, Namespace, Program, Spawner, pin_current_thread};
 use trafficgen::{
-    End, EndNo, Length, Pace, Rate, Request, Stream, Sweep, Template, Threads, Transmit, calibrate,
-    measure,
+    Length, Pace, Rate, Request, Stream, Sweep, Template, TestPort, TestPortNo, Threads, Transmit,
+    calibrate, measure,
 };
 
 type Failure = Box<dyn Error + Send + Sync>;
@@ -47,41 +47,41 @@ const LOOP: &str = "sendmmsg";
 const PEER: &str = "testpmd";
 
 fn main() -> Result<(), Failure> {
-    let asked = Asked::read(std::env::args().skip(1))?;
-    let bed = Bed {
+    let args = GeneratorArgs::read(std::env::args().skip(1))?;
+    let setup = GeneratorSetup {
         clock: Clock::start(),
         spawner: Spawner::new()?,
-        duration: Duration::from_millis(asked.millis),
+        duration: Duration::from_millis(args.millis),
     };
     pin_current_thread(&[SENDING])?;
-    for _ in 0..asked.runs {
-        for (row, bytes) in SIZES.into_iter().filter(|(row, _)| asked.wants(row)) {
-            print(row, OURS, bed.ours(bytes)?);
-            print(row, LOOP, bed.plain(bytes)?);
-            print(row, PEER, bed.testpmd(bytes)?);
+    for _ in 0..args.runs {
+        for (row, bytes) in SIZES.into_iter().filter(|(row, _)| args.selects(row)) {
+            print(row, OURS, setup.ours(bytes)?);
+            print(row, LOOP, setup.plain(bytes)?);
+            print(row, PEER, setup.testpmd(bytes)?);
         }
-        for (row, pps) in RATES.into_iter().filter(|(row, _)| asked.wants(row)) {
-            print(row, OURS, bed.error(pps)?);
+        for (row, pps) in RATES.into_iter().filter(|(row, _)| args.selects(row)) {
+            print(row, OURS, setup.error(pps)?);
         }
-        if asked.wants(LIMIT) || asked.wants(RATE_LIMIT) {
-            let most = bed.limit()?;
+        if args.selects(LIMIT) || args.selects(RATE_LIMIT) {
+            let most = setup.limit()?;
             print(LIMIT, OURS, most as f64);
-            print(RATE_LIMIT, OURS, bed.error(most * 9 / 10)?);
+            print(RATE_LIMIT, OURS, setup.error(most * 9 / 10)?);
         }
     }
     Ok(())
 }
 
 /// The command line: `[generator] [--runs N] [--millis N] [ROW...]`.
-struct Asked {
+struct GeneratorArgs {
     runs: u32,
     millis: u64,
     rows: Vec<String>,
 }
 
-impl Asked {
+impl GeneratorArgs {
     fn read(words: impl Iterator<Item = String>) -> Result<Self, Failure> {
-        let mut asked = Self {
+        let mut args = Self {
             runs: 1,
             millis: 1_000,
             rows: Vec::new(),
@@ -90,16 +90,16 @@ impl Asked {
         while let Some(word) = words.next() {
             let mut number = || words.next().ok_or("a number is missing");
             match word.as_str() {
-                "--runs" => asked.runs = number()?.parse()?,
-                "--millis" => asked.millis = number()?.parse()?,
-                row => asked.rows.push(row.to_owned()),
+                "--runs" => args.runs = number()?.parse()?,
+                "--millis" => args.millis = number()?.parse()?,
+                row => args.rows.push(row.to_owned()),
             }
         }
-        Ok(asked)
+        Ok(args)
     }
 
-    fn wants(&self, row: &str) -> bool {
-        self.rows.is_empty() || self.rows.iter().any(|asked| asked == row)
+    fn selects(&self, row: &str) -> bool {
+        self.rows.is_empty() || self.rows.iter().any(|args| args == row)
     }
 }
 
@@ -108,7 +108,7 @@ fn print(row: &str, column: &str, value: f64) {
 }
 
 /// The test setup of this program.
-struct Bed {
+struct GeneratorSetup {
     clock: Clock,
     spawner: Spawner,
     duration: Duration,
@@ -120,7 +120,7 @@ struct Cable {
     far: Namespace,
 }
 
-impl Bed {
+impl GeneratorSetup {
     fn lay(&self) -> Result<Cable, Failure> {
         let (near, far) = (Namespace::new()?, Namespace::new()?);
         near.join("eth0", &far, "eth0")?;
@@ -152,8 +152,13 @@ impl Bed {
     /// Measures our generator, with signatures and statistics, without a receiver.
     fn ours(&self, bytes: u16) -> Result<f64, Failure> {
         let cable = self.lay()?;
-        let near = End::packet(&cable.near, "eth0", bytes, self.clock)?;
-        let stream = Stream::new(Template::udp(bytes), Pace::FlatOut, EndNo(0), EndNo(0));
+        let near = TestPort::packet(&cable.near, "eth0", bytes, self.clock)?;
+        let stream = Stream::new(
+            Template::udp(bytes),
+            Pace::FlatOut,
+            TestPortNo(0),
+            TestPortNo(0),
+        );
         let request = Request {
             drain: Duration::ZERO,
             ..Request::new(vec![stream], Length::of(self.duration))
@@ -214,7 +219,7 @@ impl Bed {
     /// 0.1 % shortfall and receives without loss.
     fn limit(&self) -> Result<u64, Failure> {
         let cable = self.lay()?;
-        let side = |namespace| End::packet(namespace, "eth0", 64, self.clock);
+        let side = |namespace| TestPort::packet(namespace, "eth0", 64, self.clock);
         let mut ends = [side(&cable.near)?, side(&cable.far)?];
         let sweep = Sweep {
             template: Template::udp(64),
@@ -235,10 +240,10 @@ impl Bed {
     /// the first and the last frame received there.
     fn error(&self, pps: u64) -> Result<f64, Failure> {
         let cable = self.lay()?;
-        let side = |namespace| End::packet(namespace, "eth0", 64, self.clock);
+        let side = |namespace| TestPort::packet(namespace, "eth0", 64, self.clock);
         let mut ends = [side(&cable.near)?, side(&cable.far)?];
         let pace = Pace::Constant(Rate::Frames(pps));
-        let stream = Stream::new(Template::udp(64), pace, EndNo(0), EndNo(1));
+        let stream = Stream::new(Template::udp(64), pace, TestPortNo(0), TestPortNo(1));
         let request = Request::new(vec![stream], Length::of(self.duration));
         let measured = measure(&mut ends, &request, &self.clock, &Interrupt::never())?;
         let stream = &measured.streams[0];

@@ -21,7 +21,7 @@ use testbed::{
     Settings, Setup, Spawner, pin_current_thread,
 };
 use trafficgen::{
-    End, EndNo, Length, Pace, Rate, Request, Stream, StreamOutcome, Template, measure,
+    Length, Pace, Rate, Request, Stream, StreamOutcome, Template, TestPort, TestPortNo, measure,
 };
 
 type Failure = Box<dyn Error + Send + Sync>;
@@ -115,31 +115,31 @@ impl Truth {
 }
 
 fn main() -> Result<(), Failure> {
-    let asked = Asked::read(std::env::args().skip(1))?;
+    let args = ImpairedArgs::read(std::env::args().skip(1))?;
     let directory = std::env::temp_dir().join(format!("impaired-{}", std::process::id()));
     std::fs::create_dir_all(&directory)?;
-    let bed = Bed {
+    let bed = ImpairedSetup {
         clock: Clock::start(),
         spawner: Spawner::new()?,
-        duration: Duration::from_millis(asked.millis),
+        duration: Duration::from_millis(args.millis),
         directory: directory.clone(),
     };
     pin_current_thread(&[TESTER])?;
-    let measured = bed.measure(&asked);
+    let measured = bed.measure(&args);
     std::fs::remove_dir_all(&directory)?;
     measured
 }
 
 /// The command line: `[impaired] [--runs N] [--millis N] [ROW...]`.
-struct Asked {
+struct ImpairedArgs {
     runs: u32,
     millis: u64,
     rows: Vec<String>,
 }
 
-impl Asked {
+impl ImpairedArgs {
     fn read(words: impl Iterator<Item = String>) -> Result<Self, Failure> {
-        let mut asked = Self {
+        let mut args = Self {
             runs: 1,
             millis: 1_000,
             rows: Vec::new(),
@@ -148,16 +148,16 @@ impl Asked {
         while let Some(word) = words.next() {
             let mut number = || words.next().ok_or("a number is missing");
             match word.as_str() {
-                "--runs" => asked.runs = number()?.parse()?,
-                "--millis" => asked.millis = number()?.parse()?,
-                row => asked.rows.push(row.to_owned()),
+                "--runs" => args.runs = number()?.parse()?,
+                "--millis" => args.millis = number()?.parse()?,
+                row => args.rows.push(row.to_owned()),
             }
         }
-        Ok(asked)
+        Ok(args)
     }
 
-    fn wants(&self, row: &str) -> bool {
-        self.rows.is_empty() || self.rows.iter().any(|asked| asked == row)
+    fn selects(&self, row: &str) -> bool {
+        self.rows.is_empty() || self.rows.iter().any(|args| args == row)
     }
 }
 
@@ -169,28 +169,28 @@ fn print(row: &str, column: &str, value: f64) {
 #[derive(Clone, Copy, Default)]
 struct Sums {
     frames: u64,
-    struck: u64,
+    affected: u64,
     miscounted: u64,
     /// Runs with a confidence interval that excludes the configured value.
     outside: u32,
 }
 
 /// The test setup of this program.
-struct Bed {
+struct ImpairedSetup {
     clock: Clock,
     spawner: Spawner,
     duration: Duration,
     directory: PathBuf,
 }
 
-impl Bed {
-    fn measure(&self, asked: &Asked) -> Result<(), Failure> {
+impl ImpairedSetup {
+    fn measure(&self, args: &ImpairedArgs) -> Result<(), Failure> {
         let rows: Vec<_> = ROWS
             .into_iter()
-            .filter(|(row, _)| asked.wants(row))
+            .filter(|(row, _)| args.selects(row))
             .collect();
         let mut sums = vec![Sums::default(); rows.len()];
-        for run in 0..u64::from(asked.runs) {
+        for run in 0..u64::from(args.runs) {
             for ((row, truth), sums) in rows.iter().zip(&mut sums) {
                 match truth {
                     Truth::Delay(us) => self.delay(row, *us as f64, *truth)?,
@@ -250,24 +250,24 @@ impl Bed {
     /// Measures the affected frames as a share of the frames that reached the forwarder, and
     /// compares the count with the forwarder's own.
     fn share(&self, row: &str, truth: Truth, seed: u64, sums: &mut Sums) -> Result<(), Failure> {
-        let (stream, did) = self.forwarded(truth, seed)?;
+        let (stream, counts) = self.forwarded(truth, seed)?;
         // Frames lost before the forwarder do not count: they are not its faults.
-        let before = stream.achieved.frames.saturating_sub(did.received);
+        let before = stream.achieved.frames.saturating_sub(counts.received);
         let (found, done) = match truth {
-            Truth::Copies(_) => (stream.duplicated, did.duplicated),
-            Truth::Reordering(_) => (stream.reordered, did.reordered),
-            _ => (stream.lost - before.min(stream.lost), did.gone()),
+            Truth::Copies(_) => (stream.duplicated, counts.duplicated),
+            Truth::Reordering(_) => (stream.reordered, counts.reordered),
+            _ => (stream.lost - before.min(stream.lost), counts.gone()),
         };
         print(
             row,
             "measured",
-            100.0 * found as f64 / did.received.max(1) as f64,
+            100.0 * found as f64 / counts.received.max(1) as f64,
         );
-        sums.frames += did.received;
-        sums.struck += found;
+        sums.frames += counts.received;
+        sums.affected += found;
         sums.miscounted += found.abs_diff(done);
         if let Some(set) = truth.share() {
-            let interval = proportion_interval(found, did.received, CONFIDENCE);
+            let interval = proportion_interval(found, counts.received, CONFIDENCE);
             let holds = |within: Proportion| (within.low..=within.high).contains(&set);
             sums.outside += u32::from(!interval.is_some_and(holds));
         }
@@ -310,12 +310,18 @@ impl Bed {
     }
 
     fn offer(&self, bench: &Bench, pps: u64) -> Result<StreamOutcome, Failure> {
-        let open =
-            |host: &Host| End::packet(&host.namespace, host.interface, FRAME_BYTES, self.clock);
+        let open = |host: &Host| {
+            TestPort::packet(&host.namespace, host.interface, FRAME_BYTES, self.clock)
+        };
         let hosts = bench.hosts().iter().take(2).map(open);
-        let mut ends: Vec<End> = hosts.collect::<Result<_, _>>()?;
+        let mut ends: Vec<TestPort> = hosts.collect::<Result<_, _>>()?;
         let pace = Pace::Constant(Rate::Frames(pps));
-        let stream = Stream::new(Template::udp(FRAME_BYTES), pace, EndNo(0), EndNo(1));
+        let stream = Stream::new(
+            Template::udp(FRAME_BYTES),
+            pace,
+            TestPortNo(0),
+            TestPortNo(1),
+        );
         let request = Request {
             drain: Duration::from_millis(200),
             ..Request::new(vec![stream], Length::of(self.duration))
@@ -330,6 +336,6 @@ impl Sums {
     fn deviations(&self, share: f64) -> f64 {
         let frames = self.frames as f64;
         let deviation = (frames * share * (1.0 - share)).sqrt();
-        (self.struck as f64 - frames * share).abs() / deviation
+        (self.affected as f64 - frames * share).abs() / deviation
     }
 }

@@ -8,8 +8,8 @@ use testbed::Interrupt;
 
 use super::measure::SHORTFALL_MAX;
 use super::{
-    End, EndNo, Length, MeasureError, Pace, Rate, Request, Stream, StreamOutcome, Template,
-    Threads, Time, measure,
+    Length, MeasureError, Pace, Rate, Request, Stream, StreamOutcome, Template, TestPort,
+    TestPortNo, Threads, Time, measure,
 };
 
 /// The parameters of a calibration.
@@ -88,12 +88,12 @@ pub struct LoadPoint {
 /// # Errors
 /// See [`MeasureError`].
 pub fn calibrate(
-    ends: &mut [End; 2],
+    ends: &mut [TestPort; 2],
     sweep: &Sweep,
     time: &dyn Time,
     interrupt: &Interrupt,
 ) -> Result<Calibration, MeasureError> {
-    let mut bed = Bed {
+    let mut calibrator = Calibrator {
         ends,
         sweep,
         time,
@@ -105,11 +105,14 @@ pub fn calibrate(
     let sizes = sweep
         .sizes
         .iter()
-        .map(|&frame_bytes| bed.limit(frame_bytes));
+        .map(|&frame_bytes| calibrator.limit(frame_bytes));
     let sizes = until_interrupted(sizes)?;
     let loads = match sizes.first() {
         Some(&first) => {
-            let loads = sweep.loads.iter().map(|&percent| bed.load(first, percent));
+            let loads = sweep
+                .loads
+                .iter()
+                .map(|&percent| calibrator.load(first, percent));
             until_interrupted(loads)?
         }
         None => Vec::new(),
@@ -121,12 +124,13 @@ pub fn calibrate(
 fn until_interrupted<T>(
     all: impl Iterator<Item = Result<T, MeasureError>>,
 ) -> Result<Vec<T>, MeasureError> {
-    let is_meant = |one: &Result<T, MeasureError>| !matches!(one, Err(MeasureError::Interrupted));
-    all.take_while(is_meant).collect()
+    let is_complete =
+        |one: &Result<T, MeasureError>| !matches!(one, Err(MeasureError::Interrupted));
+    all.take_while(is_complete).collect()
 }
 
-struct Bed<'a> {
-    ends: &'a mut [End; 2],
+struct Calibrator<'a> {
+    ends: &'a mut [TestPort; 2],
     sweep: &'a Sweep,
     time: &'a dyn Time,
     interrupt: &'a Interrupt,
@@ -135,7 +139,7 @@ struct Bed<'a> {
 /// The wait for late frames over a cable.
 const DRAIN: Duration = Duration::from_millis(100);
 
-impl Bed<'_> {
+impl Calibrator<'_> {
     /// Runs one trial; the flag is true if the measurement would be refused.
     fn trial(
         &mut self,
@@ -146,7 +150,7 @@ impl Bed<'_> {
             frame_bytes,
             ..self.sweep.template.clone()
         };
-        let stream = Stream::new(template, pace, EndNo(0), EndNo(1));
+        let stream = Stream::new(template, pace, TestPortNo(0), TestPortNo(1));
         let request = Request {
             drain: DRAIN,
             threads: self.sweep.threads,
@@ -297,7 +301,7 @@ mod tests {
             threads: Threads::Solo,
         };
         let interrupt = Interrupt::never();
-        interrupt.ask();
+        interrupt.request();
         let found = calibrate(&mut ends, &sweep, &*time, &interrupt).unwrap();
         assert_eq!((found.sizes, found.loads), (Vec::new(), Vec::new()));
     }

@@ -26,7 +26,7 @@ pub(super) struct Delays {
     pub(super) sum_ns: u64,
     pub(super) max_ns: u64,
     /// The receive timestamps of the first and the last frame.
-    pub(super) came_ns: Option<(u64, u64)>,
+    pub(super) received_ns: Option<(u64, u64)>,
 }
 
 impl Delays {
@@ -40,21 +40,21 @@ impl Delays {
             last: None,
             sum_ns: 0,
             max_ns: 0,
-            came_ns: None,
+            received_ns: None,
         }
     }
 
     /// Records a receive timestamp.
     #[inline]
-    pub(super) fn note(&mut self, at_ns: u64) {
-        let (first, last) = self.came_ns.unwrap_or((at_ns, at_ns));
-        self.came_ns = Some((first.min(at_ns), last.max(at_ns)));
+    pub(super) fn record_arrival(&mut self, at_ns: u64) {
+        let (first, last) = self.received_ns.unwrap_or((at_ns, at_ns));
+        self.received_ns = Some((first.min(at_ns), last.max(at_ns)));
     }
 
     /// Records the frame `number`: its delay since the send timestamp, and the lateness of its
     /// transmission.
     #[inline]
-    pub(super) fn book(&mut self, number: u64, age_ns: Option<u64>, lateness_ns: u64) {
+    pub(super) fn record(&mut self, number: u64, age_ns: Option<u64>, lateness_ns: u64) {
         if age_ns.is_none() {
             self.negative += 1;
         }
@@ -83,7 +83,7 @@ mod tests {
     fn variation_is_between_consecutive_frames() {
         let mut delays = Delays::new();
         for (number, age) in [(0, 1_000), (1, 1_500), (3, 900), (4, 900)] {
-            delays.book(number, Some(age), 100);
+            delays.record(number, Some(age), 100);
         }
         // 500 from 0 to 1 and 0 from 3 to 4; frame 2 is missing.
         assert_eq!((delays.ipdv.len(), delays.ipdv.max()), (2, 500));

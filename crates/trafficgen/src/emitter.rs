@@ -8,8 +8,8 @@ use hdrhistogram::Histogram;
 use super::delays::nanoseconds;
 use super::measure::Length;
 use super::outcome::Rates;
-use super::shared::Shared;
-use super::source::Prepared;
+use super::source::PrebuiltFrames;
+use super::stream_state::StreamState;
 use super::template::{BadTemplate, Stamp};
 use super::{Pace, Schedule, Stream, Time, Transmit};
 
@@ -24,8 +24,8 @@ const STALL_NS: u64 = 1_000_000_000;
 /// The state of a stream during transmission.
 pub(super) struct Emitter<'a> {
     number: u8,
-    shared: &'a Shared,
-    frames: Prepared,
+    shared: &'a StreamState,
+    frames: PrebuiltFrames,
     schedule: Schedule,
     flat_out: bool,
     limit: Limit,
@@ -33,7 +33,7 @@ pub(super) struct Emitter<'a> {
     slots: Vec<u8>,
     stride: usize,
     /// The index of the pattern in each slot.
-    holds: [usize; BURST],
+    patterns_held: [usize; BURST],
     lengths: [usize; BURST],
     /// The frames that are due but not yet sent.
     dues: [Due; BURST],
@@ -46,7 +46,7 @@ pub(super) struct Emitter<'a> {
     /// Frames taken from the schedule.
     scheduled: u64,
     exhausted: bool,
-    book: Book,
+    stats: TransmitStats,
 }
 
 /// The end of a stream, in nanoseconds or frames from its start.
@@ -69,7 +69,7 @@ struct Due {
 
 /// Transmit statistics after the warm-up.
 #[derive(Debug)]
-struct Book {
+struct TransmitStats {
     frames: u64,
     unsigned: u64,
     bytes: u64,
@@ -88,7 +88,7 @@ impl<'a> Emitter<'a> {
         stream: &Stream,
         length: Length,
         warm_up_ns: u64,
-        shared: &'a Shared,
+        shared: &'a StreamState,
     ) -> Result<Self, BadTemplate> {
         let frames = stream.source.prepare()?;
         let longest = frames.patterns.iter().map(|one| one.bytes().len()).max();
@@ -101,7 +101,7 @@ impl<'a> Emitter<'a> {
             limit: Limit { warm_up_ns, length },
             slots: vec![0; stride * BURST],
             stride,
-            holds: [usize::MAX; BURST],
+            patterns_held: [usize::MAX; BURST],
             lengths: [0; BURST],
             dues: [Due::default(); BURST],
             pending: 0,
@@ -110,7 +110,7 @@ impl<'a> Emitter<'a> {
             first: None,
             scheduled: 0,
             exhausted: false,
-            book: Book {
+            stats: TransmitStats {
                 frames: 0,
                 unsigned: 0,
                 bytes: 0,
@@ -153,7 +153,7 @@ impl<'a> Emitter<'a> {
             &self.slots[start..start + self.lengths[slot]]
         });
         let taken = transmit.send(&frames[..self.pending])?.min(self.pending);
-        self.book(taken, elapsed);
+        self.record_sent(taken, elapsed);
         Ok(())
     }
 
@@ -177,7 +177,7 @@ impl<'a> Emitter<'a> {
 
     /// The frames sent after the warm-up, and their bytes.
     pub(super) const fn so_far(&self) -> (u64, u64) {
-        (self.book.frames, self.book.bytes)
+        (self.stats.frames, self.stats.bytes)
     }
 
     /// Takes the due frames from the schedule.
@@ -222,7 +222,7 @@ impl<'a> Emitter<'a> {
         if self.first.is_none() && due >= warm_up_ns {
             self.first = Some(self.scheduled);
             self.shared.begin(self.next);
-            self.book.first_due_ns = due;
+            self.stats.first_due_ns = due;
         }
         let over = match length {
             Length::Nanoseconds(length) => due >= warm_up_ns + length,
@@ -232,8 +232,8 @@ impl<'a> Emitter<'a> {
         };
         if over {
             self.exhausted = true;
-            self.book.end_due_ns = due;
-            self.book.intended = self.scheduled - self.first.unwrap_or(self.scheduled);
+            self.stats.end_due_ns = due;
+            self.stats.intended = self.scheduled - self.first.unwrap_or(self.scheduled);
         }
         over
     }
@@ -246,7 +246,7 @@ impl<'a> Emitter<'a> {
                 elapsed >= end + length / GRACE
             }
             Length::Frames(_) => {
-                elapsed.saturating_sub(self.book.last_sent_ns) > STALL_NS
+                elapsed.saturating_sub(self.stats.last_sent_ns) > STALL_NS
                     && elapsed.saturating_sub(self.dues[0].at_ns) > STALL_NS
             }
         };
@@ -276,9 +276,9 @@ impl<'a> Emitter<'a> {
             let pattern = &self.frames.patterns[due.part];
             let length = pattern.bytes().len();
             let frame = &mut self.slots[slot * self.stride..][..length];
-            if self.holds[slot] != due.part {
+            if self.patterns_held[slot] != due.part {
                 frame.copy_from_slice(pattern.bytes());
-                self.holds[slot] = due.part;
+                self.patterns_held[slot] = due.part;
                 self.lengths[slot] = length;
             }
             let Some(number) = due.number else {
@@ -297,29 +297,29 @@ impl<'a> Emitter<'a> {
 
     /// Records the first `taken` of the due frames as sent.
     #[inline]
-    fn book(&mut self, taken: usize, elapsed: u64) {
+    fn record_sent(&mut self, taken: usize, elapsed: u64) {
         if taken == 0 {
             return;
         }
         // Frames with the same due time have the same lateness and are recorded together.
-        let mut alike = 0;
+        let mut same_due = 0;
         for (slot, due) in self.dues[..taken].iter().enumerate() {
             if !due.counts {
                 continue;
             }
-            self.book.frames += 1;
-            self.book.unsigned += u64::from(due.number.is_none());
-            self.book.bytes += u64::from(self.frames.sizes[due.part]);
-            alike += 1;
+            self.stats.frames += 1;
+            self.stats.unsigned += u64::from(due.number.is_none());
+            self.stats.bytes += u64::from(self.frames.sizes[due.part]);
+            same_due += 1;
             if slot + 1 == taken || self.dues[slot + 1].at_ns != due.at_ns {
                 let lateness = elapsed.saturating_sub(due.at_ns);
-                self.book.lateness.saturating_record_n(lateness, alike);
-                alike = 0;
+                self.stats.lateness.saturating_record_n(lateness, same_due);
+                same_due = 0;
             }
         }
         self.dues.copy_within(taken..self.pending, 0);
         self.pending -= taken;
-        self.book.last_sent_ns = elapsed;
+        self.stats.last_sent_ns = elapsed;
     }
 
     /// The number after the last sent one, once all frames are sent or abandoned.
@@ -329,17 +329,17 @@ impl<'a> Emitter<'a> {
 
     /// The signed frames sent after the warm-up.
     pub(super) const fn counted(&self) -> u64 {
-        self.book.frames - self.book.unsigned
+        self.stats.frames - self.stats.unsigned
     }
 
     /// The unsigned frames sent after the warm-up.
     pub(super) const fn unsigned(&self) -> u64 {
-        self.book.unsigned
+        self.stats.unsigned
     }
 
     /// Returns the intended rate, the achieved rate and the lateness of frames.
     pub(super) fn finish(self, mean_bytes: f64) -> (Rates, Rates, Histogram<u64>) {
-        let book = self.book;
+        let book = self.stats;
         let seconds = |ns: u64| ns as f64 / 1e9;
         let due_ns = match self.limit.length {
             Length::Nanoseconds(length) => length,

@@ -3,24 +3,24 @@
 use std::ops::Range;
 
 use super::layers::checksums_hold;
-use super::source::Prepared;
+use super::source::PrebuiltFrames;
 use super::template::{BadTemplate, Pattern};
 use super::{Expectation, Source, Stream, Verification};
 
 /// The result of the verification of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Look {
+pub(super) enum FrameCheck {
     /// The frame is as expected.
     Good,
     /// The headers differ from the expected ones.
-    Changed,
+    Modified,
     /// A checksum is wrong.
-    Damaged,
+    Corrupt,
 }
 
 /// The expected headers, with the fields of the flow that was verified last.
 #[derive(Debug)]
-pub(super) struct Expected {
+pub(super) struct ExpectedFrames {
     parts: Vec<Part>,
     round: Vec<usize>,
     verification: Verification,
@@ -34,7 +34,7 @@ struct Part {
     mask: Vec<u8>,
 }
 
-impl Expected {
+impl ExpectedFrames {
     pub(super) fn new(stream: &Stream) -> Result<Self, BadTemplate> {
         let Expectation {
             rewritten,
@@ -43,7 +43,7 @@ impl Expected {
         } = &stream.expectation;
         let rewritten = rewritten.clone().map(Source::Mix);
         let source = rewritten.as_ref().unwrap_or(&stream.source);
-        let Prepared {
+        let PrebuiltFrames {
             patterns, round, ..
         } = source.prepare()?;
         // Frame numbers count signed frames only.
@@ -57,12 +57,12 @@ impl Expected {
 
     /// Verifies the frame `number`.
     #[inline]
-    pub(super) fn look(&mut self, number: u64, frame: &[u8]) -> Look {
+    pub(super) fn check(&mut self, number: u64, frame: &[u8]) -> FrameCheck {
         if self.verification == Verification::Signature {
-            return Look::Good;
+            return FrameCheck::Good;
         }
         let place = match self.round.len() {
-            0 => return Look::Good,
+            0 => return FrameCheck::Good,
             1 => 0,
             frames => usize::try_from(number % frames as u64).expect("rounds are short"),
         };
@@ -79,11 +79,11 @@ impl Expected {
             }) == 0
         });
         if !is_same {
-            Look::Changed
+            FrameCheck::Modified
         } else if self.verification == Verification::Whole && !checksums_hold(frame) {
-            Look::Damaged
+            FrameCheck::Corrupt
         } else {
-            Look::Good
+            FrameCheck::Good
         }
     }
 }

@@ -32,7 +32,7 @@ const ICMPV6: u8 = 58;
 
 /// The extent of an IP packet in a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct IpExtent {
     /// The offset of its first byte.
     pub(super) start: usize,
     /// The offset after its last byte. Padding may follow, or the frame may be truncated before it.
@@ -41,7 +41,7 @@ pub(super) struct Place {
 
 /// The outermost IP packet, after VLAN tags (IEEE 802.1Q, 802.1ad), MPLS labels (RFC 3032) and a
 /// provider backbone header (IEEE 802.1ah).
-pub(super) fn outermost_ip(frame: &[u8]) -> Option<Place> {
+pub(super) fn outermost_ip(frame: &[u8]) -> Option<IpExtent> {
     let mut at = 12;
     let mut kind = word(frame, at)?;
     at += 2;
@@ -67,7 +67,7 @@ pub(super) fn outermost_ip(frame: &[u8]) -> Option<Place> {
                 kind = word(frame, at + 4 + 12)?;
                 at += 4 + 14;
             }
-            IPV4 | IPV6 => return place(frame, at),
+            IPV4 | IPV6 => return ip_extent(frame, at),
             _ => return None,
         }
     }
@@ -75,13 +75,13 @@ pub(super) fn outermost_ip(frame: &[u8]) -> Option<Place> {
 }
 
 /// The extent of the IP packet that begins at `start`.
-fn place(frame: &[u8], start: usize) -> Option<Place> {
+fn ip_extent(frame: &[u8], start: usize) -> Option<IpExtent> {
     let length = match frame.get(start)? >> 4 {
         4 => usize::from(word(frame, start + 2)?),
         6 => 40 + usize::from(word(frame, start + 4)?),
         _ => return None,
     };
-    Some(Place {
+    Some(IpExtent {
         start,
         end: start + length,
     })
@@ -151,7 +151,7 @@ fn inside(datagram: &[u8], depth: usize) -> Option<bool> {
 }
 
 /// A packet with space for a signature at the end of its payload.
-pub(super) struct Room {
+pub(super) struct SignatureSpace {
     pub(super) transport: usize,
     pub(super) end: usize,
     /// The offset of the checksum, its presence, and whether it must not be zero.
@@ -163,8 +163,8 @@ pub(super) struct Room {
 }
 
 /// Finds the space for a signature in a frame from a capture file.
-pub(super) fn room(frame: &[u8]) -> Option<Room> {
-    let Place { start, end } = outermost_ip(frame)?;
+pub(super) fn signature_space(frame: &[u8]) -> Option<SignatureSpace> {
+    let IpExtent { start, end } = outermost_ip(frame)?;
     let packet = frame.get(start..end)?;
     let (protocol, header, addresses) = match packet.first()? >> 4 {
         4 => {
@@ -186,7 +186,7 @@ pub(super) fn room(frame: &[u8]) -> Option<Room> {
     };
     let is_long = payload.len() >= length.max(checksum + 2) + super::Signature::LEN;
     let has_checksum = protocol != UDP || word(payload, checksum)? != 0;
-    is_long.then(|| Room {
+    is_long.then(|| SignatureSpace {
         transport: start + header,
         end,
         checksum: start + header + checksum,

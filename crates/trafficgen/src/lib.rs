@@ -7,9 +7,9 @@
 //! sending. The receiver identifies every frame by it, even if a device pushed, popped or
 //! rewrote headers.
 //!
-//! [`measure()`] runs the streams between [`End`]s: packet sockets ([`End::packet`]), AF_XDP, memory
+//! [`measure()`] runs the streams between [`TestPort`]s: packet sockets ([`TestPort::packet`]), AF_XDP, memory
 //! ([`memory`], for tests with simulated time), or one of these whose far end reflects
-//! ([`End::reflected`]).
+//! ([`TestPort::reflected`]).
 //!
 //! Intended and achieved rates are both recorded, and a [`Refusal`] gives the reason why a
 //! measurement must not be used.
@@ -22,7 +22,6 @@ pub mod checksum;
 mod delays;
 mod emitter;
 mod expected;
-mod heard;
 mod layers;
 mod live;
 mod measure;
@@ -35,10 +34,11 @@ mod receiver;
 mod recording;
 mod reflector;
 mod sequence;
-mod shared;
 mod signature;
 mod source;
 mod stream;
+mod stream_monitor;
+mod stream_state;
 pub mod template;
 mod time;
 mod variation;
@@ -47,18 +47,20 @@ mod xdp;
 
 pub use arrivals::{Arrival, Arrivals};
 pub use calibrate::{Calibration, Floor, LoadPoint, SizeLimit, Sweep, calibrate};
-pub use heard::{Found, Heard};
-pub use live::{Glance, Live};
+pub use live::{Live, LiveTotals};
 pub use measure::{Keep, Length, MeasureError, Request, Threads, measure, measure_live};
-pub use outcome::{EndOutcome, Extent, Kept, LossRuns, Measurement, Rates, Refusal, StreamOutcome};
+pub use outcome::{
+    Extent, FrameRecord, LossRuns, Measurement, Rates, Refusal, StreamOutcome, TestPortOutcome,
+};
 pub use pace::{Pace, Schedule};
 pub use rate::{OVERHEAD_BYTES, Rate};
 pub use recording::{BadRecording, Recording};
 pub use reflector::Reflector;
 pub use signature::Signature;
 pub use source::Source;
-pub use stream::{EndNo, Expectation, Stream, Verification};
+pub use stream::{Expectation, Stream, TestPortNo, Verification};
+pub use stream_monitor::{StreamCounts, StreamMonitor};
 pub use template::{BadTemplate, Mix, Template};
 pub use time::Time;
 pub use variation::pdv_ns;
-pub use wire::{End, Receive, Stamps, Transmit, Way};
+pub use wire::{Receive, SendMethod, Stamps, TestPort, Transmit};

@@ -15,7 +15,7 @@ pub struct Live {
 
 /// Totals of all streams so far, without the warm-up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Glance {
+pub struct LiveTotals {
     /// Frames sent.
     pub sent: u64,
     /// Bytes sent, with FCS.
@@ -37,9 +37,9 @@ impl Live {
 
     /// Returns the totals so far. The values are a few microseconds old and not from one instant.
     #[must_use]
-    pub fn glance(&self) -> Glance {
+    pub fn glance(&self) -> LiveTotals {
         let read = |number: &AtomicU64| number.load(Ordering::Relaxed);
-        Glance {
+        LiveTotals {
             sent: read(&self.sent),
             sent_bytes: read(&self.sent_bytes),
             received: read(&self.received),

@@ -12,11 +12,11 @@ use testbed::Interrupt;
 
 use super::delays::Delays;
 use super::emitter::Emitter;
-use super::outcome::{EndOutcome, Measurement, Refusal, StreamOutcome};
-use super::receiver::{Book, Receiver};
+use super::outcome::{Measurement, Refusal, StreamOutcome, TestPortOutcome};
+use super::receiver::{Receiver, StreamStats};
 use super::sequence::Sequence;
-use super::shared::Shared;
-use super::{BadTemplate, End, EndNo, Live, Pace, Source, Stamps, Stream, Time};
+use super::stream_state::StreamState;
+use super::{BadTemplate, Live, Pace, Source, Stamps, Stream, TestPort, TestPortNo, Time};
 
 /// The parameters of a measurement.
 #[derive(Clone, Debug)]
@@ -110,9 +110,9 @@ pub enum MeasureError {
     Request(&'static str),
     /// A test port failed.
     #[error("end {}: {cause}", .end.0)]
-    End {
+    TestPort {
         /// The test port.
-        end: EndNo,
+        end: TestPortNo,
         /// The error.
         cause: io::Error,
     },
@@ -134,7 +134,7 @@ const STREAMS_MAX: usize = 256;
 /// See [`MeasureError`]. Reasons that make a measurement void are not errors: see
 /// [`Measurement::refusals`].
 pub fn measure(
-    ends: &mut [End],
+    ends: &mut [TestPort],
     request: &Request,
     time: &dyn Time,
     interrupt: &Interrupt,
@@ -148,14 +148,14 @@ pub fn measure(
 /// # Errors
 /// See [`MeasureError`].
 pub fn measure_live(
-    ends: &mut [End],
+    ends: &mut [TestPort],
     request: &Request,
     time: &dyn Time,
     interrupt: &Interrupt,
     live: &Live,
 ) -> Result<Measurement, MeasureError> {
     check(ends, request)?;
-    let shared: Vec<Shared> = request.streams.iter().map(|_| Shared::new()).collect();
+    let shared: Vec<StreamState> = request.streams.iter().map(|_| StreamState::new()).collect();
     let numbered = (0..=u8::MAX).zip(&request.streams).zip(&shared);
     let warm_up = nanos(request.warm_up);
     let emitter =
@@ -191,8 +191,8 @@ struct Session<'a> {
     live: &'a Live,
 }
 
-fn check(ends: &[End], request: &Request) -> Result<(), MeasureError> {
-    let is_there = |end: EndNo| end.0 < ends.len();
+fn check(ends: &[TestPort], request: &Request) -> Result<(), MeasureError> {
+    let is_there = |end: TestPortNo| end.0 < ends.len();
     let streams = &request.streams;
     if !streams
         .iter()
@@ -233,16 +233,16 @@ fn check(ends: &[End], request: &Request) -> Result<(), MeasureError> {
 
 impl Session<'_> {
     /// Computes the results.
-    fn finish(self, ends: &mut [End], began_ns: u64) -> Result<Measurement, MeasureError> {
+    fn finish(self, ends: &mut [TestPort], began_ns: u64) -> Result<Measurement, MeasureError> {
         let (books, mut outcomes) = self.receiver.finish();
         let mut refusals = Vec::new();
         for (number, (end, outcome)) in ends.iter_mut().zip(&mut outcomes).enumerate() {
             let receive = &mut end.receive;
             outcome.dropped = receive.take_drops().map_err(at(number))?;
             outcome.dropped += end.transmit.take_drops();
-            outcome.way = end.transmit.way();
+            outcome.send_method = end.transmit.send_method();
             outcome.stamps = receive.stamps();
-            refusals.extend(of_end(EndNo(number), outcome));
+            refusals.extend(of_end(TestPortNo(number), outcome));
         }
         let streams = self
             .emitters
@@ -250,7 +250,7 @@ impl Session<'_> {
             .zip(books)
             .zip(&self.request.streams);
         let streams: Vec<StreamOutcome> = streams
-            .map(|((emitter, book), stream)| outcome(emitter, book, stream))
+            .map(|((emitter, stats), stream)| outcome(emitter, stats, stream))
             .collect();
         for (number, stream) in streams.iter().enumerate() {
             if stream.shortfall() > SHORTFALL_MAX {
@@ -270,7 +270,7 @@ impl Session<'_> {
     }
 }
 
-fn of_end(end: EndNo, outcome: &EndOutcome) -> Vec<Refusal> {
+fn of_end(end: TestPortNo, outcome: &TestPortOutcome) -> Vec<Refusal> {
     let mut refusals = Vec::new();
     if outcome.dropped > 0 {
         let frames = outcome.dropped;
@@ -286,10 +286,10 @@ fn of_end(end: EndNo, outcome: &EndOutcome) -> Vec<Refusal> {
 }
 
 /// Computes the results of one stream.
-fn outcome(emitter: Emitter<'_>, book: Book<'_>, stream: &Stream) -> StreamOutcome {
+fn outcome(emitter: Emitter<'_>, stats: StreamStats<'_>, stream: &Stream) -> StreamOutcome {
     let sent = emitter.sent();
     let first = sent.saturating_sub(emitter.counted());
-    let mut sequence = book.sequence.unwrap_or_else(|| Sequence::new(first));
+    let mut sequence = stats.sequence.unwrap_or_else(|| Sequence::new(first));
     let lost = sequence.finish(sent);
     let unsigned = emitter.unsigned();
     let (intended, achieved, lateness) = emitter.finish(stream.source.mean_bytes());
@@ -299,15 +299,15 @@ fn outcome(emitter: Emitter<'_>, book: Book<'_>, stream: &Stream) -> StreamOutco
         ipdv,
         jitter_ns,
         negative,
-        came_ns,
+        received_ns,
         ..
-    } = book.delays;
+    } = stats.delays;
     StreamOutcome {
         intended,
         achieved,
         unsigned,
         received: sequence.received,
-        received_over_ns: came_ns.map_or(0, |(first, last)| last - first),
+        received_over_ns: received_ns.map_or(0, |(first, last)| last - first),
         lost,
         last_lost: sequence.last_lost,
         duplicated: sequence.duplicates,
@@ -315,23 +315,23 @@ fn outcome(emitter: Emitter<'_>, book: Book<'_>, stream: &Stream) -> StreamOutco
         extent: sequence.extent,
         loss_runs: sequence.runs,
         too_late: sequence.too_late,
-        misdirected: book.misdirected,
-        changed: book.changed,
-        damaged: book.damaged,
+        misdirected: stats.misdirected,
+        changed: stats.changed,
+        damaged: stats.damaged,
         delay_from_sent: from_sent,
         delay_from_intended: from_intended,
         ipdv,
         jitter_ns,
         negative_delays: negative,
         lateness,
-        kept: book.kept,
+        kept: stats.kept,
     }
 }
 
 /// Attributes an I/O error to the test port of this number.
 fn at(number: usize) -> impl Fn(io::Error) -> MeasureError {
-    move |cause| MeasureError::End {
-        end: EndNo(number),
+    move |cause| MeasureError::TestPort {
+        end: TestPortNo(number),
         cause,
     }
 }

@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use base::SplitMix64;
 
-use super::{Arrivals, End, Receive, Stamps, Time, Transmit, wire};
+use super::{Arrivals, Receive, Stamps, TestPort, Time, Transmit, wire};
 
 /// A clock that advances by a fixed step with each reading.
 #[derive(Debug)]
@@ -99,7 +99,7 @@ pub struct Service {
 
 /// Counters of the impairments on a path.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Done {
+pub struct PathCounts {
     /// Frames sent.
     pub sent: u64,
     /// Frames lost on the path.
@@ -114,7 +114,7 @@ pub struct Done {
 
 /// A frame at a port, with its time.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct At {
+pub struct PortFrame {
     /// The port's number.
     pub port: usize,
     /// The time in nanoseconds.
@@ -125,27 +125,27 @@ pub struct At {
 
 /// The forwarding function of a device: takes a frame after the path of its ingress port, and
 /// returns its copies with egress port and time.
-pub type Forward = Box<dyn FnMut(At) -> Vec<At> + Send>;
+pub type Forward = Box<dyn FnMut(PortFrame) -> Vec<PortFrame> + Send>;
 
 /// A port of a device.
 #[derive(Clone)]
-pub struct Way {
+pub struct MemoryPort {
     port: usize,
     device: Arc<Mutex<Device>>,
     time: Arc<SimulatedTime>,
 }
 
 struct Device {
-    ports: Vec<State>,
+    ports: Vec<DevicePort>,
     forward: Forward,
     order: u64,
 }
 
 /// A port, and the path of its ingress frames.
-struct State {
+struct DevicePort {
     path: Path,
     random: SplitMix64,
-    done: Done,
+    done: PathCounts,
     busy_until_ns: u64,
     sender_free_ns: u64,
     /// Frames in transit to this port: time of arrival, order of transmission, bytes.
@@ -157,27 +157,31 @@ struct State {
 
 /// A cable with an impairment for each direction, and handles for its counters.
 #[must_use]
-pub fn cable(time: &Arc<SimulatedTime>, forth: Path, back: Path) -> ([End; 2], [Way; 2]) {
-    let across = |at: At| {
+pub fn cable(
+    time: &Arc<SimulatedTime>,
+    forth: Path,
+    back: Path,
+) -> ([TestPort; 2], [MemoryPort; 2]) {
+    let across = |at: PortFrame| {
         let port = 1 - at.port;
-        vec![At { port, ..at }]
+        vec![PortFrame { port, ..at }]
     };
     let ways = device(time, vec![forth, back], Box::new(across));
-    let ways: [Way; 2] = ways.try_into().unwrap_or_else(|_| panic!("there are two"));
-    (ways.each_ref().map(Way::end), ways)
+    let ways: [MemoryPort; 2] = ways.try_into().unwrap_or_else(|_| panic!("there are two"));
+    (ways.each_ref().map(MemoryPort::end), ways)
 }
 
 /// A device with one port for each of `paths`, the impairment of its ingress frames.
 #[must_use]
-pub fn device(time: &Arc<SimulatedTime>, paths: Vec<Path>, forward: Forward) -> Vec<Way> {
+pub fn device(time: &Arc<SimulatedTime>, paths: Vec<Path>, forward: Forward) -> Vec<MemoryPort> {
     let count = paths.len();
     let device = Device {
-        ports: paths.into_iter().map(State::new).collect(),
+        ports: paths.into_iter().map(DevicePort::new).collect(),
         forward,
         order: 0,
     };
     let device = Arc::new(Mutex::new(device));
-    let way = |port| Way {
+    let way = |port| MemoryPort {
         port,
         device: Arc::clone(&device),
         time: Arc::clone(time),
@@ -185,11 +189,11 @@ pub fn device(time: &Arc<SimulatedTime>, paths: Vec<Path>, forward: Forward) -> 
     (0..count).map(way).collect()
 }
 
-impl Way {
+impl MemoryPort {
     /// The test port that is connected here.
     #[must_use]
-    pub fn end(&self) -> End {
-        End {
+    pub fn end(&self) -> TestPort {
+        TestPort {
             transmit: Box::new(self.clone()),
             receive: Box::new(self.clone()),
         }
@@ -197,7 +201,7 @@ impl Way {
 
     /// The counters of ingress frames so far.
     #[must_use]
-    pub fn done(&self) -> Done {
+    pub fn done(&self) -> PathCounts {
         self.device().ports[self.port].done
     }
 
@@ -205,7 +209,7 @@ impl Way {
     #[must_use]
     pub fn take(&self) -> Option<(u64, Vec<u8>)> {
         let now = self.time.look_ns();
-        self.device().ports[self.port].come_out(now)
+        self.device().ports[self.port].pop_arrived(now)
     }
 
     /// The arrival time of the next frame in transit.
@@ -221,7 +225,7 @@ impl Way {
     }
 }
 
-impl Transmit for Way {
+impl Transmit for MemoryPort {
     fn send(&mut self, frames: &[&[u8]]) -> io::Result<usize> {
         let now = self.time.look_ns();
         let mut device = self.device();
@@ -240,17 +244,17 @@ impl Transmit for Way {
         std::mem::take(&mut self.device().ports[self.port].unsent)
     }
 
-    fn way(&self) -> wire::Way {
-        wire::Way::Memory
+    fn send_method(&self) -> wire::SendMethod {
+        wire::SendMethod::Memory
     }
 }
 
-impl Receive for Way {
+impl Receive for MemoryPort {
     fn receive(&mut self, arrivals: &mut Arrivals) -> io::Result<()> {
         let now = self.time.look_ns();
         let mut device = self.device();
         while arrivals.room() > 0 {
-            let Some((at, frame)) = device.ports[self.port].come_out(now) else {
+            let Some((at, frame)) = device.ports[self.port].pop_arrived(now) else {
                 break;
             };
             arrivals.push(at, &[&frame]);
@@ -284,12 +288,12 @@ impl Device {
             Fate::Through(at, copies) => (at, copies),
             Fate::Dropped(at) => (at, 0),
         };
-        let through = At {
+        let through = PortFrame {
             port,
             ns: at,
             frame: bytes,
         };
-        for At { port, ns, frame } in (self.forward)(through) {
+        for PortFrame { port, ns, frame } in (self.forward)(through) {
             let Some(out) = self.ports.get_mut(port) else {
                 continue;
             };
@@ -304,12 +308,12 @@ impl Device {
     }
 }
 
-impl State {
+impl DevicePort {
     fn new(path: Path) -> Self {
         Self {
             random: SplitMix64::new(path.seed),
             path,
-            done: Done::default(),
+            done: PathCounts::default(),
             busy_until_ns: 0,
             sender_free_ns: 0,
             under_way: BinaryHeap::new(),
@@ -376,7 +380,7 @@ impl State {
     }
 
     /// The next frame to leave here, if its time has been reached.
-    fn come_out(&mut self, now: u64) -> Option<(u64, Vec<u8>)> {
+    fn pop_arrived(&mut self, now: u64) -> Option<(u64, Vec<u8>)> {
         let has_come = matches!(self.under_way.peek(), Some(Reverse((at, ..))) if *at <= now);
         let next = if has_come { self.under_way.pop() } else { None };
         next.map(|Reverse((at, _, bytes))| (at, bytes))

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use hdrhistogram::Histogram;
 
-use super::{EndNo, OVERHEAD_BYTES, Stamps, Way};
+use super::{OVERHEAD_BYTES, SendMethod, Stamps, TestPortNo};
 
 /// The lengths of runs of consecutive losses (RFC 3357); the number of entries is the number of
 /// runs.
@@ -21,7 +21,7 @@ pub struct Measurement {
     /// The results by stream, in the order of the request.
     pub streams: Vec<StreamOutcome>,
     /// The results by test port.
-    pub ends: Vec<EndOutcome>,
+    pub ends: Vec<TestPortOutcome>,
     /// The reasons why the measurement must not be used; empty if it is valid.
     pub refusals: Vec<Refusal>,
 }
@@ -114,18 +114,18 @@ pub struct StreamOutcome {
     /// The lateness of transmission: nanoseconds from the due time to the send timestamp.
     pub lateness: Histogram<u64>,
     /// The individually recorded frames, in order of arrival.
-    pub kept: Vec<Kept>,
+    pub kept: Vec<FrameRecord>,
 }
 
 /// A received frame, by the clock of the measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Kept {
+pub struct FrameRecord {
     /// The number in its stream, from 0.
     pub number: u64,
     /// The send timestamp.
     pub sent_ns: u64,
     /// The receive timestamp.
-    pub came_ns: u64,
+    pub received_ns: u64,
 }
 
 impl StreamOutcome {
@@ -162,7 +162,7 @@ impl StreamOutcome {
 
 /// The results of one test port, apart from the streams.
 #[derive(Clone, Debug)]
-pub struct EndOutcome {
+pub struct TestPortOutcome {
     /// Foreign frames: without a signature, or with that of an unknown stream. A device may have
     /// sent them itself.
     pub unknown: u64,
@@ -172,7 +172,7 @@ pub struct EndOutcome {
     /// send them.
     pub dropped: u64,
     /// The send method.
-    pub way: Way,
+    pub send_method: SendMethod,
     /// The source of receive timestamps.
     pub stamps: Stamps,
 }
@@ -195,7 +195,7 @@ pub enum Refusal {
     #[error("the tester lost {frames} frames at end {}", .end.0)]
     Dropped {
         /// The test port.
-        end: EndNo,
+        end: TestPortNo,
         /// The number of frames.
         frames: u64,
     },
@@ -203,7 +203,7 @@ pub enum Refusal {
     #[error("the clocks of end {} stepped by {step:?}", .end.0)]
     ClockStepped {
         /// The test port.
-        end: EndNo,
+        end: TestPortNo,
         /// The size of the step.
         step: Duration,
     },
@@ -213,11 +213,11 @@ impl Measurement {
     /// Describes the send methods and the sources of timestamps in words.
     #[must_use]
     pub fn means(&self) -> String {
-        let mut ways: Vec<&str> = self.ends.iter().map(|end| end.way.name()).collect();
+        let mut methods: Vec<&str> = self.ends.iter().map(|end| end.send_method.name()).collect();
         let mut stamps: Vec<&str> = self.ends.iter().map(|end| end.stamps.name()).collect();
-        ways.dedup();
+        methods.dedup();
         stamps.dedup();
-        format!("sent {}, {}", ways.join(" and "), stamps.join(" and "))
+        format!("sent {}, {}", methods.join(" and "), stamps.join(" and "))
     }
 
     /// Returns the measurement if it may be used.

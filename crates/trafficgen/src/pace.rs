@@ -185,7 +185,7 @@ impl Schedule {
                 self.main.add(self.gaps[place]);
                 self.step();
             }
-            Pace::Poisson { .. } => self.by_lot(place),
+            Pace::Poisson { .. } => self.advance_poisson(place),
             Pace::Bursts { frames, within, .. } => self.burst(frames, within, place),
             Pace::FlatOut => {}
         }
@@ -215,7 +215,7 @@ impl Schedule {
         }
     }
 
-    fn by_lot(&mut self, place: usize) {
+    fn advance_poisson(&mut self, place: usize) {
         // Uniform in (0, 1], so that the logarithm is finite.
         let uniform = ((self.random.next_u64() >> 11) + 1) as f64 / (1_u64 << 53) as f64;
         let gap = -uniform.ln() * self.means[place];

@@ -2,17 +2,17 @@
 
 use std::io;
 
-use testbed::{Clock, Failure, FrameReceiver, FrameSender, Namespace, SwiftSender};
+use testbed::{Clock, Failure, FrameReceiver, FrameSender, Namespace, XdpSender};
 
-use super::{Arrivals, End, Receive, Stamps, Transmit, Way};
+use super::{Arrivals, Receive, SendMethod, Stamps, TestPort, Transmit};
 
 /// The headroom for tags and encapsulations that a device adds to a frame.
 const HEADROOM: usize = 128;
 
-impl End {
+impl TestPort {
     /// A test port at `interface` of `namespace`. It receives with a packet socket ring. It sends
     /// with AF_XDP if the interface's first queue is free and frames fit into a page, otherwise
-    /// with packet sockets; [`Transmit::way`] reports which. Frames have up to `frame_bytes` with
+    /// with packet sockets; [`Transmit::send_method`] reports which. Frames have up to `frame_bytes` with
     /// FCS; timestamps are those of `clock`.
     ///
     /// # Errors
@@ -30,7 +30,7 @@ impl End {
         })
     }
 
-    /// A test port like [`End::packet`] that only sends and ignores received frames.
+    /// A test port like [`TestPort::packet`] that only sends and ignores received frames.
     ///
     /// # Errors
     /// The interface does not exist there, or the process lacks the privilege.
@@ -41,7 +41,7 @@ impl End {
     ) -> Result<Self, Failure> {
         Ok(Self {
             transmit: sender(namespace, interface, frame_bytes)?,
-            receive: Box::new(Deaf),
+            receive: Box::new(NullReceiver),
         })
     }
 }
@@ -52,20 +52,20 @@ fn sender(
     interface: &str,
     frame_bytes: u16,
 ) -> Result<Box<dyn Transmit>, Failure> {
-    let swift = match usize::from(frame_bytes) <= SwiftSender::LONGEST {
-        true => namespace.swift_sender(interface).ok(),
+    let xdp = match usize::from(frame_bytes) <= XdpSender::LONGEST {
+        true => namespace.xdp_sender(interface).ok(),
         false => None,
     };
-    Ok(match swift {
+    Ok(match xdp {
         Some(sender) => Box::new(sender),
         None => Box::new(namespace.frame_sender(interface)?),
     })
 }
 
 /// A receiver that receives nothing.
-struct Deaf;
+struct NullReceiver;
 
-impl Receive for Deaf {
+impl Receive for NullReceiver {
     fn receive(&mut self, _: &mut Arrivals) -> io::Result<()> {
         Ok(())
     }
@@ -80,12 +80,12 @@ impl Transmit for FrameSender {
         Self::send(self, frames)
     }
 
-    fn way(&self) -> Way {
-        Way::Packet
+    fn send_method(&self) -> SendMethod {
+        SendMethod::Packet
     }
 }
 
-impl Transmit for SwiftSender {
+impl Transmit for XdpSender {
     fn send(&mut self, frames: &[&[u8]]) -> io::Result<usize> {
         Self::send(self, frames)
     }
@@ -94,8 +94,8 @@ impl Transmit for SwiftSender {
         Self::take_drops(self)
     }
 
-    fn way(&self) -> Way {
-        Way::Xdp
+    fn send_method(&self) -> SendMethod {
+        SendMethod::Xdp
     }
 }
 

@@ -1,13 +1,13 @@
 //! The receive side of all streams: identifies frames by their signature and records them.
 
 use super::delays::Delays;
-use super::expected::{Expected, Look};
+use super::expected::{ExpectedFrames, FrameCheck};
 use super::measure::Keep;
-use super::outcome::{EndOutcome, Kept};
-use super::sequence::{Seen, Sequence};
-use super::shared::Shared;
+use super::outcome::{FrameRecord, TestPortOutcome};
+use super::sequence::{Sequence, SequenceClass};
+use super::stream_state::StreamState;
 use super::template::BadTemplate;
-use super::{Arrival, Arrivals, EndNo, Signature, Stamps, Stream, Way};
+use super::{Arrival, Arrivals, SendMethod, Signature, Stamps, Stream, TestPortNo};
 
 /// The number of foreign frames with a recorded beginning, and its length in bytes.
 const SAMPLES: usize = 8;
@@ -15,17 +15,17 @@ const SAMPLE_BYTES: usize = 128;
 
 /// The receive statistics of all streams and test ports.
 pub(super) struct Receiver<'a> {
-    streams: Vec<Book<'a>>,
-    ends: Vec<EndOutcome>,
+    streams: Vec<StreamStats<'a>>,
+    ends: Vec<TestPortOutcome>,
 }
 
 /// The receive statistics of one stream.
-pub(super) struct Book<'a> {
-    shared: &'a Shared,
-    to: EndNo,
-    expected: Expected,
+pub(super) struct StreamStats<'a> {
+    shared: &'a StreamState,
+    to: TestPortNo,
+    expected: ExpectedFrames,
     keep: Keep,
-    pub(super) kept: Vec<Kept>,
+    pub(super) kept: Vec<FrameRecord>,
     /// `None` before the first counted frame.
     pub(super) sequence: Option<Sequence>,
     pub(super) delays: Delays,
@@ -37,31 +37,32 @@ pub(super) struct Book<'a> {
 impl<'a> Receiver<'a> {
     pub(super) fn new(
         streams: &[Stream],
-        shared: &'a [Shared],
+        shared: &'a [StreamState],
         ends: usize,
         keep: Option<Keep>,
     ) -> Result<Self, BadTemplate> {
         let keep = keep.unwrap_or(Keep { from: 0, most: 0 });
-        let book = |(stream, shared): (&Stream, &'a Shared)| -> Result<Book<'a>, BadTemplate> {
-            Ok(Book {
-                shared,
-                to: stream.to,
-                expected: Expected::new(stream)?,
-                keep,
-                kept: Vec::with_capacity(keep.most),
-                sequence: None,
-                delays: Delays::new(),
-                misdirected: 0,
-                changed: 0,
-                damaged: 0,
-            })
-        };
+        let book =
+            |(stream, shared): (&Stream, &'a StreamState)| -> Result<StreamStats<'a>, BadTemplate> {
+                Ok(StreamStats {
+                    shared,
+                    to: stream.to,
+                    expected: ExpectedFrames::new(stream)?,
+                    keep,
+                    kept: Vec::with_capacity(keep.most),
+                    sequence: None,
+                    delays: Delays::new(),
+                    misdirected: 0,
+                    changed: 0,
+                    damaged: 0,
+                })
+            };
         let streams: Result<Vec<_>, _> = streams.iter().zip(shared).map(book).collect();
-        let end = || EndOutcome {
+        let end = || TestPortOutcome {
             unknown: 0,
             samples: Vec::new(),
             dropped: 0,
-            way: Way::Packet,
+            send_method: SendMethod::Packet,
             stamps: Stamps::Program,
         };
         Ok(Self {
@@ -72,19 +73,19 @@ impl<'a> Receiver<'a> {
 
     /// Records the frames received at a test port.
     #[inline]
-    pub(super) fn handle_arrivals(&mut self, end: EndNo, arrivals: &Arrivals) {
+    pub(super) fn handle_arrivals(&mut self, end: TestPortNo, arrivals: &Arrivals) {
         for arrival in arrivals.iter() {
             let signature = Signature::of(arrival.bytes);
-            let known = signature.is_some_and(|signature| self.book(end, arrival, signature));
+            let known = signature.is_some_and(|signature| self.record(end, arrival, signature));
             if !known {
-                self.keep(end, arrival.bytes);
+                self.count_foreign(end, arrival.bytes);
             }
         }
     }
 
     /// Records a frame; returns true if this tester sent it.
     #[inline]
-    fn book(&mut self, end: EndNo, arrival: Arrival<'_>, signature: Signature) -> bool {
+    fn record(&mut self, end: TestPortNo, arrival: Arrival<'_>, signature: Signature) -> bool {
         let Some(book) = self.streams.get_mut(usize::from(signature.stream)) else {
             return false;
         };
@@ -104,22 +105,22 @@ impl<'a> Receiver<'a> {
             book.misdirected += 1;
             return true;
         }
-        if sequence.book(number) == Seen::First {
-            book.delays.note(arrival.at_ns);
+        if sequence.record(number) == SequenceClass::First {
+            book.delays.record_arrival(arrival.at_ns);
             let lateness = book.shared.lateness_ns(number);
             let age = signature.age_ns(arrival.at_ns);
-            book.delays.book(number, age, lateness);
+            book.delays.record(number, age, lateness);
             if number >= book.keep.from && book.kept.len() < book.keep.most {
-                book.kept.push(Kept {
+                book.kept.push(FrameRecord {
                     number,
                     sent_ns: arrival.at_ns.saturating_sub(age.unwrap_or(0)),
-                    came_ns: arrival.at_ns,
+                    received_ns: arrival.at_ns,
                 });
             }
-            match book.expected.look(number, arrival.bytes) {
-                Look::Good => {}
-                Look::Changed => book.changed += 1,
-                Look::Damaged => book.damaged += 1,
+            match book.expected.check(number, arrival.bytes) {
+                FrameCheck::Good => {}
+                FrameCheck::Modified => book.changed += 1,
+                FrameCheck::Corrupt => book.damaged += 1,
             }
         }
         true
@@ -127,7 +128,7 @@ impl<'a> Receiver<'a> {
 
     /// Counts a foreign frame.
     #[cold]
-    fn keep(&mut self, end: EndNo, bytes: &[u8]) {
+    fn count_foreign(&mut self, end: TestPortNo, bytes: &[u8]) {
         let end = &mut self.ends[end.0];
         end.unknown += 1;
         if end.samples.len() < SAMPLES {
@@ -138,7 +139,7 @@ impl<'a> Receiver<'a> {
 
     /// The frames received by all streams, duplicates included: a measure of activity.
     pub(super) fn seen(&self) -> u64 {
-        let seen = |book: &Book<'_>| {
+        let seen = |book: &StreamStats<'_>| {
             let sequence = book.sequence.as_ref();
             sequence.map_or(0, |one| one.received + one.duplicates + one.too_late)
         };
@@ -148,7 +149,7 @@ impl<'a> Receiver<'a> {
     /// The distinct frames received at their destination port, the sum of their delays and the
     /// maximum.
     pub(super) fn so_far(&self) -> (u64, u64, u64) {
-        let of = |book: &Book<'_>| {
+        let of = |book: &StreamStats<'_>| {
             let received = book.sequence.as_ref().map_or(0, |one| one.received);
             (received, book.delays.sum_ns, book.delays.max_ns)
         };
@@ -166,7 +167,7 @@ impl<'a> Receiver<'a> {
         })
     }
 
-    pub(super) fn finish(self) -> (Vec<Book<'a>>, Vec<EndOutcome>) {
+    pub(super) fn finish(self) -> (Vec<StreamStats<'a>>, Vec<TestPortOutcome>) {
         (self.streams, self.ends)
     }
 }

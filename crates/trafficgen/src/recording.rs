@@ -21,13 +21,13 @@ const FRAME_MIN: usize = 14;
 /// Recorded frames with their timestamps.
 #[derive(Clone, Debug)]
 pub struct Recording {
-    frames: Arc<[Recorded]>,
+    frames: Arc<[RecordedFrame]>,
     is_signed: bool,
 }
 
 /// A frame of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Recorded {
+struct RecordedFrame {
     /// Nanoseconds of an arbitrary clock.
     at_ns: u64,
     bytes: Vec<u8>,
@@ -132,7 +132,8 @@ impl Recording {
 
     /// Frame sizes with FCS.
     pub(super) fn sizes(&self) -> impl Iterator<Item = u16> {
-        let size = |frame: &Recorded| u16::try_from(frame.bytes.len()).map(|bytes| bytes + FCS);
+        let size =
+            |frame: &RecordedFrame| u16::try_from(frame.bytes.len()).map(|bytes| bytes + FCS);
         self.frames
             .iter()
             .map(move |frame| size(frame).unwrap_or(u16::MAX))

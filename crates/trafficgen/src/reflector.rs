@@ -1,6 +1,6 @@
 //! A far end that reflects all frames, for round-trip measurements at one test port.
 //!
-//! It runs either in the measuring thread ([`End::reflected`]), which alternates, or in its own
+//! It runs either in the measuring thread ([`TestPort::reflected`]), which alternates, or in its own
 //! thread ([`Reflector`]), which leaves the measuring thread alone.
 
 use std::io;
@@ -12,15 +12,15 @@ use testbed::pin_current_thread;
 
 use super::layers::outermost_ip;
 use super::template::Reflection;
-use super::{Arrivals, End, Receive, Stamps};
+use super::{Arrivals, Receive, Stamps, TestPort};
 
-impl End {
+impl TestPort {
     /// This test port, which at each receive call also reflects the frames that arrived at `far`.
     #[must_use]
     pub fn reflected(self, far: Self, reflection: Reflection) -> Self {
         Self {
             transmit: self.transmit,
-            receive: Box::new(Reflected {
+            receive: Box::new(ReflectedReceiver {
                 near: self.receive,
                 mirror: Mirror::new(far, reflection),
             }),
@@ -29,14 +29,14 @@ impl End {
 }
 
 /// The receiver of a test port with a reflector at its far end.
-struct Reflected {
+struct ReflectedReceiver {
     near: Box<dyn Receive>,
     mirror: Mirror,
 }
 
-impl Receive for Reflected {
+impl Receive for ReflectedReceiver {
     fn receive(&mut self, arrivals: &mut Arrivals) -> io::Result<()> {
-        self.mirror.turn()?;
+        self.mirror.reflect_pending()?;
         self.near.receive(arrivals)
     }
 
@@ -52,7 +52,7 @@ impl Receive for Reflected {
 
 /// Reflects frames.
 struct Mirror {
-    far: End,
+    far: TestPort,
     reflection: Reflection,
     arrivals: Arrivals,
     /// Frames received but not yet sent.
@@ -68,7 +68,7 @@ const BURST: usize = 64;
 const TRIES: u32 = 1_000;
 
 impl Mirror {
-    fn new(far: End, reflection: Reflection) -> Self {
+    fn new(far: TestPort, reflection: Reflection) -> Self {
         Self {
             far,
             reflection,
@@ -80,7 +80,7 @@ impl Mirror {
     }
 
     /// Reflects the received frames and returns their number.
-    fn turn(&mut self) -> io::Result<usize> {
+    fn reflect_pending(&mut self) -> io::Result<usize> {
         self.arrivals.clear();
         self.far.receive.receive(&mut self.arrivals)?;
         if self.arrivals.is_empty() {
@@ -139,11 +139,11 @@ fn reflect(frame: &mut [u8], reflection: Reflection) {
 /// A far end that reflects all frames, in its own busy-polling thread. Dropping it stops the
 /// thread.
 pub struct Reflector {
-    shared: Arc<Shared>,
-    thread: Option<JoinHandle<io::Result<End>>>,
+    shared: Arc<ReflectorState>,
+    thread: Option<JoinHandle<io::Result<TestPort>>>,
 }
 
-struct Shared {
+struct ReflectorState {
     stop: AtomicBool,
     reflected: AtomicU64,
     dropped: AtomicU64,
@@ -157,19 +157,19 @@ impl Reflector {
     ///
     /// # Errors
     /// The thread cannot be created.
-    pub fn start(far: End, reflection: Reflection, core: usize) -> io::Result<Self> {
-        let shared = Arc::new(Shared {
+    pub fn start(far: TestPort, reflection: Reflection, core: usize) -> io::Result<Self> {
+        let shared = Arc::new(ReflectorState {
             stop: AtomicBool::new(false),
             reflected: AtomicU64::new(0),
             dropped: AtomicU64::new(0),
         });
-        let told = Arc::clone(&shared);
+        let thread_state = Arc::clone(&shared);
         let thread = thread::Builder::new()
             .name("reflector".to_owned())
             .spawn(move || {
                 pin_current_thread(&[core])
                     .map_err(|failure| io::Error::other(failure.to_string()))?;
-                run(Mirror::new(far, reflection), &told)
+                run(Mirror::new(far, reflection), &thread_state)
             })?;
         Ok(Self {
             shared,
@@ -194,7 +194,7 @@ impl Reflector {
     ///
     /// # Errors
     /// The test port failed.
-    pub fn stop(mut self) -> io::Result<(End, u64, u64)> {
+    pub fn stop(mut self) -> io::Result<(TestPort, u64, u64)> {
         self.shared.stop.store(true, Ordering::Relaxed);
         let gone = || io::Error::other("the reflector has ended");
         let thread = self.thread.take().ok_or_else(gone)?;
@@ -214,15 +214,15 @@ impl Drop for Reflector {
     }
 }
 
-fn run(mut mirror: Mirror, shared: &Shared) -> io::Result<End> {
+fn run(mut mirror: Mirror, shared: &ReflectorState) -> io::Result<TestPort> {
     mirror.take_drops()?;
-    let mut turn = 0_u32;
+    let mut reflect_pending = 0_u32;
     loop {
-        turn = turn.wrapping_add(1);
-        let count = mirror.turn()?;
+        reflect_pending = reflect_pending.wrapping_add(1);
+        let count = mirror.reflect_pending()?;
         shared.reflected.fetch_add(count as u64, Ordering::Relaxed);
         let is_over = shared.stop.load(Ordering::Relaxed);
-        if is_over || turn.is_multiple_of(TURNS) {
+        if is_over || reflect_pending.is_multiple_of(TURNS) {
             let dropped = mirror.take_drops()?;
             shared.dropped.fetch_add(dropped, Ordering::Relaxed);
         }
@@ -240,11 +240,12 @@ mod tests {
     use crate::memory::{Path, SimulatedTime, cable};
     use crate::template::{Encapsulation, FlowField, Flows, Party, Protocol, Tunnel};
     use crate::{
-        EndNo, Expectation, Length, Pace, Rate, Request, Stream, StreamOutcome, Template, measure,
+        Expectation, Length, Pace, Rate, Request, Stream, StreamOutcome, Template, TestPortNo,
+        measure,
     };
     use testbed::Interrupt;
 
-    const HERE: EndNo = EndNo(0);
+    const HERE: TestPortNo = TestPortNo(0);
 
     fn stream(template: &Template, reflection: Reflection) -> Stream {
         let pace = Pace::Constant(Rate::Frames(100_000));

@@ -12,11 +12,11 @@ const STEPS: usize = 4096;
 
 /// The classification of a received frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Seen {
+pub(super) enum SequenceClass {
     /// The first frame of this number.
     First,
     /// A duplicate.
-    Again,
+    Duplicate,
     /// A number before the window; it counts as lost.
     TooLate,
 }
@@ -54,7 +54,7 @@ impl Sequence {
         let mut bits = vec![0; usize::try_from(WINDOW / 64).expect("it is small")];
         let base = first & !63;
         // Numbers before the first do not count as lost.
-        bits[place(base)] = (1 << (first - base)) - 1;
+        bits[word_index(base)] = (1 << (first - base)) - 1;
         Self {
             bits: bits.into_boxed_slice(),
             first,
@@ -80,18 +80,18 @@ impl Sequence {
 
     /// Records a received frame. Its number must not be below the first.
     #[inline]
-    pub(super) fn book(&mut self, number: u64) -> Seen {
+    pub(super) fn record(&mut self, number: u64) -> SequenceClass {
         if number < self.base {
             self.too_late += 1;
-            return Seen::TooLate;
+            return SequenceClass::TooLate;
         }
         if number >= self.base + WINDOW {
             self.settle(number + 1 - WINDOW);
         }
-        let (word, bit) = (place(number), 1 << (number & 63));
+        let (word, bit) = (word_index(number), 1 << (number & 63));
         if self.bits[word] & bit != 0 {
             self.duplicates += 1;
-            return Seen::Again;
+            return SequenceClass::Duplicate;
         }
         self.bits[word] |= bit;
         if number >= self.next {
@@ -104,7 +104,7 @@ impl Sequence {
             self.extent.saturating_record(extent);
         }
         self.received += 1;
-        Seen::First
+        SequenceClass::First
     }
 
     /// The number of frames received since the first one with a higher number. If that is older
@@ -127,7 +127,7 @@ impl Sequence {
     /// Settles at least all numbers below `limit`.
     fn settle(&mut self, limit: u64) {
         while self.base < limit {
-            let word = std::mem::take(&mut self.bits[place(self.base)]);
+            let word = std::mem::take(&mut self.bits[word_index(self.base)]);
             self.settle_word(word, 64);
             self.base += 64;
         }
@@ -144,13 +144,13 @@ impl Sequence {
             }
             word = word.checked_shr(lost).unwrap_or(0);
             count -= lost;
-            let came = word.trailing_ones().min(count);
-            if came > 0 && self.run > 0 {
+            let received = word.trailing_ones().min(count);
+            if received > 0 && self.run > 0 {
                 self.runs.saturating_record(self.run);
                 self.run = 0;
             }
-            word = word.checked_shr(came).unwrap_or(0);
-            count -= came;
+            word = word.checked_shr(received).unwrap_or(0);
+            count -= received;
         }
     }
 
@@ -160,7 +160,7 @@ impl Sequence {
         self.settle(end & !63);
         let rest = end.saturating_sub(self.base);
         if rest > 0 {
-            let word = self.bits[place(self.base)];
+            let word = self.bits[word_index(self.base)];
             self.settle_word(word, u32::try_from(rest).expect("less than a word"));
         }
         if self.run > 0 {
@@ -172,7 +172,7 @@ impl Sequence {
 }
 
 /// The index of a number's word.
-const fn place(number: u64) -> usize {
+const fn word_index(number: u64) -> usize {
     (number / 64 % (WINDOW / 64)) as usize
 }
 
@@ -185,10 +185,10 @@ fn counts() -> Histogram<u64> {
 mod tests {
     use super::*;
 
-    fn booked(first: u64, numbers: impl IntoIterator<Item = u64>) -> Sequence {
+    fn recorded(first: u64, numbers: impl IntoIterator<Item = u64>) -> Sequence {
         let mut sequence = Sequence::new(first);
         for number in numbers {
-            sequence.book(number);
+            sequence.record(number);
         }
         sequence
     }
@@ -202,7 +202,7 @@ mod tests {
 
     #[test]
     fn frames_in_order_are_all_received() {
-        let mut sequence = booked(7, 7..1_000_000);
+        let mut sequence = recorded(7, 7..1_000_000);
         assert_eq!(sequence.finish(1_000_000), 0);
         assert_eq!(sequence.received, 1_000_000 - 7);
         assert_eq!((sequence.duplicates, sequence.reordered), (0, 0));
@@ -212,7 +212,7 @@ mod tests {
     #[test]
     fn losses_are_found_with_the_length_of_their_runs() {
         let is_lost = |n: &u64| n.is_multiple_of(1_000) || (100_000..100_200).contains(n);
-        let mut sequence = booked(1, (1..700_000).filter(|n| !is_lost(n)));
+        let mut sequence = recorded(1, (1..700_000).filter(|n| !is_lost(n)));
         assert_eq!(sequence.finish(700_010), 699 - 1 + 200 + 10);
         assert_eq!(runs(&sequence), [(1, 698), (10, 1), (200, 1)]);
         assert_eq!(sequence.last_lost, Some(700_009));
@@ -221,18 +221,18 @@ mod tests {
     #[test]
     fn last_loss_has_its_number() {
         for lost in [1, 63, 64, 65, 199_999] {
-            let mut sequence = booked(0, (0..200_000).filter(|n| *n != lost && *n != 1));
+            let mut sequence = recorded(0, (0..200_000).filter(|n| *n != lost && *n != 1));
             sequence.finish(200_000);
             assert_eq!(sequence.last_lost, Some(lost));
         }
-        let mut sequence = booked(70, 70..90);
+        let mut sequence = recorded(70, 70..90);
         sequence.finish(90);
         assert_eq!(sequence.last_lost, None);
     }
 
     #[test]
     fn loss_longer_than_the_window_is_one_run() {
-        let mut sequence = booked(0, [0, 5_000_000]);
+        let mut sequence = recorded(0, [0, 5_000_000]);
         assert_eq!(sequence.finish(5_000_001), 4_999_999);
         assert_eq!(sequence.runs.len(), 1);
         assert!(sequence.runs.max() >= 4_995_000);
@@ -240,7 +240,7 @@ mod tests {
 
     #[test]
     fn duplicate_frame_is_no_loss() {
-        let mut sequence = booked(0, [0, 1, 1, 2, 0]);
+        let mut sequence = recorded(0, [0, 1, 1, 2, 0]);
         assert_eq!(sequence.finish(3), 0);
         assert_eq!((sequence.received, sequence.duplicates), (3, 2));
         assert_eq!(sequence.reordered, 0);
@@ -249,18 +249,18 @@ mod tests {
     #[test]
     fn late_frames_have_the_reordering_extent_of_the_rfc() {
         // RFC 4737, 7.2: in 1 2 3 4 7 5 6 8, the extent of 5 is 1 and that of 6 is 2.
-        let sequence = booked(1, [1, 2, 3, 4, 7, 5, 6, 8]);
+        let sequence = recorded(1, [1, 2, 3, 4, 7, 5, 6, 8]);
         assert_eq!(sequence.reordered, 2);
         let extents = [sequence.extent.min(), sequence.extent.max()];
         assert_eq!(extents, [1, 2]);
         // The same section: 1 2 3 7 8 9 10 4 5 6 11, with extents of 4, 5 and 6.
-        let sequence = booked(1, [1, 2, 3, 7, 8, 9, 10, 4, 5, 6, 11]);
+        let sequence = recorded(1, [1, 2, 3, 7, 8, 9, 10, 4, 5, 6, 11]);
         assert_eq!((sequence.extent.min(), sequence.extent.max()), (4, 6));
     }
 
     #[test]
     fn frame_before_the_window_is_too_late() {
-        let mut sequence = booked(0, (1..=2 * WINDOW).chain([0]));
+        let mut sequence = recorded(0, (1..=2 * WINDOW).chain([0]));
         assert_eq!(sequence.too_late, 1);
         assert_eq!(sequence.finish(2 * WINDOW + 1), 1);
     }

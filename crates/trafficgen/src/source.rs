@@ -14,7 +14,7 @@ pub enum Source {
 
 /// Prebuilt frames, complete except for the fields that change.
 #[derive(Debug)]
-pub(super) struct Prepared {
+pub(super) struct PrebuiltFrames {
     pub(super) patterns: Vec<Pattern>,
     /// The frame sizes with FCS.
     pub(super) sizes: Vec<u16>,
@@ -32,12 +32,12 @@ impl Source {
         }
     }
 
-    pub(super) fn prepare(&self) -> Result<Prepared, BadTemplate> {
+    pub(super) fn prepare(&self) -> Result<PrebuiltFrames, BadTemplate> {
         match self {
             Self::Mix(mix) => {
                 let parts = mix.parts().iter();
                 let patterns: Result<_, _> = parts.clone().map(|(one, _)| one.pattern()).collect();
-                Ok(Prepared {
+                Ok(PrebuiltFrames {
                     patterns: patterns?,
                     sizes: parts.map(|(one, _)| one.frame_bytes).collect(),
                     round: mix.round(),
@@ -49,7 +49,7 @@ impl Source {
                     false => Pattern::untouched,
                 };
                 let patterns: Vec<Pattern> = recording.frames().map(pattern).collect();
-                Ok(Prepared {
+                Ok(PrebuiltFrames {
                     sizes: recording.sizes().collect(),
                     round: (0..patterns.len()).collect(),
                     patterns,
@@ -60,7 +60,7 @@ impl Source {
 
     /// The schedule of the frames. A mix has no recorded gaps, and `measure` refuses
     /// `Pace::Recorded` for it; here it is unpaced.
-    pub(super) fn schedule(&self, pace: Pace, frames: &Prepared) -> Schedule {
+    pub(super) fn schedule(&self, pace: Pace, frames: &PrebuiltFrames) -> Schedule {
         let sizes = frames
             .round
             .iter()

@@ -6,7 +6,7 @@ use super::{Mix, Pace, Source};
 
 /// A test port, by its index in the list of the measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct EndNo(pub usize);
+pub struct TestPortNo(pub usize);
 
 /// Frames of one description between two test ports.
 #[derive(Clone, Debug)]
@@ -16,9 +16,9 @@ pub struct Stream {
     /// The distribution of the gaps.
     pub pace: Pace,
     /// The port that sends.
-    pub from: EndNo,
+    pub from: TestPortNo,
     /// The port that should receive. It is the same port if the far end reflects frames.
-    pub to: EndNo,
+    pub to: TestPortNo,
     /// The expected frames at the receiving port.
     pub expectation: Expectation,
 }
@@ -26,7 +26,7 @@ pub struct Stream {
 impl Stream {
     /// A stream of frames that should arrive unmodified.
     #[must_use]
-    pub fn new(source: impl Into<Source>, pace: Pace, from: EndNo, to: EndNo) -> Self {
+    pub fn new(source: impl Into<Source>, pace: Pace, from: TestPortNo, to: TestPortNo) -> Self {
         Self {
             source: source.into(),
             pace,

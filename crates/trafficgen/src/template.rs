@@ -17,7 +17,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 
 pub use flows::{FlowField, FlowOrder, Flows};
 pub use mix::Mix;
-pub use numbered::{NUMBER, Numbered};
+pub use numbered::{NUMBER, NumberedFrame};
 pub(super) use pattern::{Pattern, Stamp};
 pub use reflected::Reflection;
 

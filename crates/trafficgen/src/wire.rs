@@ -20,12 +20,12 @@ pub trait Transmit: Send {
     }
 
     /// The send method.
-    fn way(&self) -> Way;
+    fn send_method(&self) -> SendMethod;
 }
 
 /// The method by which frames are sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
+pub enum SendMethod {
     /// Packet sockets, with sendmmsg(2).
     Packet,
     /// An AF_XDP socket in copy mode.
@@ -34,7 +34,7 @@ pub enum Way {
     Memory,
 }
 
-impl Way {
+impl SendMethod {
     /// The name in records and messages.
     #[must_use]
     pub const fn name(self) -> &'static str {
@@ -95,7 +95,7 @@ impl Stamps {
 }
 
 /// A test port.
-pub struct End {
+pub struct TestPort {
     /// The sending half.
     pub transmit: Box<dyn Transmit>,
     /// The receiving half.

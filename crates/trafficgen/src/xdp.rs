@@ -9,10 +9,10 @@ use ports::xdp::{TransferChoice, UmemPools, Xdp, XdpOptions};
 use ports::{Batch, Counter, InterfaceName, Port, Queue, QueueCounters, QueueCounts};
 use testbed::{Clock, Failure, Namespace};
 
-use super::{Arrivals, End, Receive, Stamps, Time, Transmit, Way};
+use super::{Arrivals, Receive, SendMethod, Stamps, TestPort, Time, Transmit};
 
 /// The maintenance interval of a queue.
-const TEND_NS: u64 = 10_000_000;
+const MAINTAIN_NS: u64 = 10_000_000;
 
 /// The counters of frames that arrived and were lost.
 const LOST: [Counter; 6] = [
@@ -31,7 +31,7 @@ const REFUSED: [Counter; 4] = [
     Counter::TxErrors,
 ];
 
-impl End {
+impl TestPort {
     /// A test port with AF_XDP at `interface` of `namespace`; timestamps are those of `clock`. Both
     /// halves share a socket behind a lock, so two threads wait for each other.
     ///
@@ -53,14 +53,14 @@ impl End {
             .map_err(|error| failed(io::Error::other(error)))?;
         let queue = port.take_queues().pop();
         let queue = queue.ok_or_else(|| failed(io::Error::other("it has no queue")))?;
-        let shared = Shared(Arc::new(Mutex::new(Socket {
+        let shared = SharedSocket(Arc::new(Mutex::new(Socket {
             counters: queue.counters(),
             counted: queue.counters().read(),
             queue,
             pool: Pool::new(4 * Batch::FRAMES_MAX),
             batch: Batch::new(),
             clock,
-            tended_ns: 0,
+            maintained_ns: 0,
         })));
         Ok(Self {
             transmit: Box::new(shared.clone()),
@@ -71,7 +71,7 @@ impl End {
 
 /// Both halves of a test port.
 #[derive(Clone)]
-struct Shared(Arc<Mutex<Socket>>);
+struct SharedSocket(Arc<Mutex<Socket>>);
 
 struct Socket {
     queue: Box<dyn Queue>,
@@ -80,26 +80,26 @@ struct Socket {
     pool: Pool,
     batch: Batch,
     clock: Clock,
-    tended_ns: u64,
+    maintained_ns: u64,
 }
 
-impl Shared {
+impl SharedSocket {
     fn socket(&self) -> MutexGuard<'_, Socket> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Transmit for Shared {
+impl Transmit for SharedSocket {
     fn send(&mut self, frames: &[&[u8]]) -> io::Result<usize> {
         self.socket().send(frames)
     }
 
-    fn way(&self) -> Way {
-        Way::Xdp
+    fn send_method(&self) -> SendMethod {
+        SendMethod::Xdp
     }
 }
 
-impl Receive for Shared {
+impl Receive for SharedSocket {
     fn receive(&mut self, arrivals: &mut Arrivals) -> io::Result<()> {
         self.socket().receive(arrivals)
     }
@@ -148,8 +148,8 @@ impl Socket {
             arrivals.push(now, &[frame.bytes()]);
             self.pool.put(frame);
         }
-        if now.saturating_sub(self.tended_ns) > TEND_NS {
-            self.tended_ns = now;
+        if now.saturating_sub(self.maintained_ns) > MAINTAIN_NS {
+            self.maintained_ns = now;
             self.queue.maintain()?;
         }
         Ok(())
@@ -164,17 +164,17 @@ fn sum(counts: &QueueCounts, of: &[Counter]) -> u64 {
 mod tests {
     use super::*;
     use crate::packet::tests::{Cable, short};
-    use crate::{EndNo, Mix, Pace, Rate, Stream, Template, measure};
+    use crate::{Mix, Pace, Rate, Stream, Template, TestPortNo, measure};
     use testbed::Interrupt;
 
     #[test]
     fn frames_arrive_over_a_cable_with_af_xdp() {
-        let cable = Cable::lay(1_600);
+        let cable = Cable::create(1_600);
         let ends = [&cable.near, &cable.far];
-        let mut ends = ends.map(|side| End::xdp(side, "eth0", cable.clock).unwrap());
+        let mut ends = ends.map(|side| TestPort::xdp(side, "eth0", cable.clock).unwrap());
         let mix = Mix::imix(&Template::udp(64)).unwrap();
         let pace = Pace::Constant(Rate::Frames(20_000));
-        let stream = |from, to| Stream::new(mix.clone(), pace, EndNo(from), EndNo(to));
+        let stream = |from, to| Stream::new(mix.clone(), pace, TestPortNo(from), TestPortNo(to));
         let request = short(vec![stream(0, 1), stream(1, 0)]);
         let measured = measure(&mut ends, &request, &cable.clock, &Interrupt::never()).unwrap();
         for stream in &measured.streams {
@@ -187,8 +187,8 @@ mod tests {
 
     #[test]
     fn frame_longer_than_the_mtu_is_an_error() {
-        let cable = Cable::lay(1_500);
-        let mut end = End::xdp(&cable.near, "eth0", cable.clock).unwrap();
+        let cable = Cable::create(1_500);
+        let mut end = TestPort::xdp(&cable.near, "eth0", cable.clock).unwrap();
         assert!(end.transmit.send(&[&[0; 2_000]]).is_err());
     }
 }

@@ -13,7 +13,7 @@ use testbed::{
     Namespace, Process, Program, Settings, Setup,
 };
 use trafficgen::{
-    End, EndNo, Length, Pace, Rate, Request, Stream, StreamOutcome, Template, measure,
+    Length, Pace, Rate, Request, Stream, StreamOutcome, Template, TestPort, TestPortNo, measure,
 };
 
 use crate::support::command::{CommandOutput, comporta_binary, comporta_program};
@@ -216,10 +216,10 @@ fn send_through_impairment(
         ..Setup::default()
     };
     let bench = Bench::build_as(&context.spawner, &context.clock, &options, &setup)?;
-    let open = |host: &Host| End::packet(&host.namespace, host.interface, 64, context.clock);
-    let ends: Result<Vec<End>, Failure> = bench.hosts().iter().map(open).collect();
+    let open = |host: &Host| TestPort::packet(&host.namespace, host.interface, 64, context.clock);
+    let ends: Result<Vec<TestPort>, Failure> = bench.hosts().iter().map(open).collect();
     let pace = Pace::Constant(Rate::Frames(5_000));
-    let stream = |from, to| Stream::new(Template::udp(64), pace, EndNo(from), EndNo(to));
+    let stream = |from, to| Stream::new(Template::udp(64), pace, TestPortNo(from), TestPortNo(to));
     let streams = vec![stream(0, 1), stream(1, 0)];
     let request = Request::new(streams, Length::Frames(2_000));
     let measured = measure(&mut ends?, &request, &context.clock, &Interrupt::never());

@@ -9,7 +9,7 @@ use report::format::{micros, percent};
 use serde_json::{Value, json};
 use testbed::Interrupt;
 use testbed::{Clock, Namespace};
-use trafficgen::{Calibration, End, Floor, Sweep, Template, Threads, calibrate};
+use trafficgen::{Calibration, Floor, Sweep, Template, TestPort, Threads, calibrate};
 
 use super::ends::open;
 use super::second::pps;
@@ -94,11 +94,17 @@ impl Cable {
         Ok(Self { sides })
     }
 
-    fn end(&self, side: usize, by: By, longest: u16, clock: &Clock) -> Result<End, ByHandError> {
+    fn end(
+        &self,
+        side: usize,
+        by: By,
+        longest: u16,
+        clock: &Clock,
+    ) -> Result<TestPort, ByHandError> {
         let side = &self.sides[side];
         Ok(match by {
-            By::PacketSockets => End::packet(side, "eth0", longest, *clock)?,
-            By::Xdp => End::xdp(side, "eth0", *clock)?,
+            By::PacketSockets => TestPort::packet(side, "eth0", longest, *clock)?,
+            By::Xdp => TestPort::xdp(side, "eth0", *clock)?,
         })
     }
 }

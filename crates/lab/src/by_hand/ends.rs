@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use testbed::{BadNicName, Clock, Namespace, NicName};
-use trafficgen::{End, EndNo};
+use trafficgen::{TestPort, TestPortNo};
 
 use super::ByHandError;
 
@@ -38,9 +38,9 @@ impl Ends {
     }
 
     /// The number of the end at an interface that is among them.
-    pub(super) fn number(&self, name: &PortName) -> EndNo {
+    pub(super) fn number(&self, name: &PortName) -> TestPortNo {
         let place = self.names.iter().position(|one| one == name);
-        EndNo(place.expect("it is among them"))
+        TestPortNo(place.expect("it is among them"))
     }
 
     pub(super) fn names(&self) -> &[PortName] {
@@ -54,14 +54,14 @@ impl Ends {
         longest: u16,
         hears: &[PortName],
         clock: &Clock,
-    ) -> Result<Vec<End>, ByHandError> {
+    ) -> Result<Vec<TestPort>, ByHandError> {
         let open = |name: &PortName| match hears.contains(name) {
             true => open(name, by, longest, clock),
             false => {
                 let (namespace, interface) = enter(name)?;
                 Ok(match by {
-                    By::PacketSockets => End::sending(&namespace, interface, longest)?,
-                    By::Xdp => End::xdp(&namespace, interface, *clock)?,
+                    By::PacketSockets => TestPort::sending(&namespace, interface, longest)?,
+                    By::Xdp => TestPort::xdp(&namespace, interface, *clock)?,
                 })
             }
         };
@@ -75,11 +75,11 @@ pub(super) fn open(
     by: By,
     longest: u16,
     clock: &Clock,
-) -> Result<End, ByHandError> {
+) -> Result<TestPort, ByHandError> {
     let (namespace, interface) = enter(name)?;
     Ok(match by {
-        By::PacketSockets => End::packet(&namespace, interface, longest, *clock)?,
-        By::Xdp => End::xdp(&namespace, interface, *clock)?,
+        By::PacketSockets => TestPort::packet(&namespace, interface, longest, *clock)?,
+        By::Xdp => TestPort::xdp(&namespace, interface, *clock)?,
     })
 }
 
@@ -131,6 +131,6 @@ mod tests {
         let names: Vec<PortName> = ["a", "b", "a"].map(|one| one.parse().unwrap()).to_vec();
         let ends = Ends::new(&names);
         assert_eq!(ends.names().len(), 2);
-        assert_eq!(ends.number(&names[2]), EndNo(0));
+        assert_eq!(ends.number(&names[2]), TestPortNo(0));
     }
 }

@@ -8,8 +8,8 @@ use testbed::Interrupt;
 use testbed::{Clock, pin_current_thread};
 use trafficgen::template::Reflection;
 use trafficgen::{
-    End, Expectation, Glance, Length, Live, MeasureError, Measurement, Mix, Pace, Recording,
-    Request, Source, Stream, Threads, measure_live,
+    Expectation, Length, Live, LiveTotals, MeasureError, Measurement, Mix, Pace, Recording,
+    Request, Source, Stream, TestPort, Threads, measure_live,
 };
 
 use super::ends::Ends;
@@ -247,7 +247,7 @@ impl<'a> Bench<'a> {
         })
     }
 
-    fn open(&self, longest: u16, clock: &Clock) -> Result<Vec<End>, ByHandError> {
+    fn open(&self, longest: u16, clock: &Clock) -> Result<Vec<TestPort>, ByHandError> {
         let hears: Vec<PortName> = self.ways.iter().filter_map(|(_, to)| to.cloned()).collect();
         self.ends.open(self.by, longest, &hears, clock)
     }
@@ -283,7 +283,7 @@ impl<'a> Bench<'a> {
     fn offer(
         &self,
         load: &Load,
-        ends: &mut [End],
+        ends: &mut [TestPort],
         clock: &Clock,
         interrupt: &Interrupt,
         tell: &mut Listener<'_>,
@@ -340,7 +340,7 @@ impl Watch<'_> {
     /// Measures on a thread of its own, and tells meanwhile how it goes.
     fn measure(
         &self,
-        ends: &mut [End],
+        ends: &mut [TestPort],
         request: &Request,
         tell: &mut Listener<'_>,
     ) -> Result<Measurement, ByHandError> {
@@ -365,7 +365,7 @@ impl Watch<'_> {
 
     fn look_after(&self, live: &Live, is_over: impl Fn() -> bool, tell: &mut Listener<'_>) {
         let began = self.clock.now();
-        let (mut last, mut before) = (began, Glance::default());
+        let (mut last, mut before) = (began, LiveTotals::default());
         while !is_over() {
             if self.interrupt.is_set() {
                 live.end();

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use testbed::Clock;
 use testbed::Interrupt;
 use trafficgen::template::{FCS, FRAME_BYTES};
-use trafficgen::{Arrival, Arrivals, End, Heard, Signature};
+use trafficgen::{Arrival, Arrivals, Signature, StreamMonitor, TestPort};
 
 use super::ends::open;
 use super::second::{bits, pps};
@@ -41,7 +41,7 @@ pub struct ReceptionTally {
     first_ns: u64,
     last_ns: u64,
     dropped: u64,
-    streams: BTreeMap<u8, Heard>,
+    streams: BTreeMap<u8, StreamMonitor>,
     is_interrupted: bool,
 }
 
@@ -86,7 +86,7 @@ impl Reception {
 
     fn listen(
         &self,
-        end: &mut End,
+        end: &mut TestPort,
         tally: &mut ReceptionTally,
         clock: &Clock,
         interrupt: &Interrupt,
@@ -140,7 +140,7 @@ impl ReceptionTally {
         match Signature::of(arrival.bytes) {
             Some(signature) => {
                 let heard = self.streams.entry(signature.stream).or_default();
-                heard.book(signature, arrival.at_ns);
+                heard.record(signature, arrival.at_ns);
             }
             None => self.unsigned += 1,
         }
@@ -192,7 +192,7 @@ impl ReceptionTally {
             let _ = writeln!(text, "  sizes      {}", self.sizes_in_words());
         }
         for (number, heard) in &self.streams {
-            let found = heard.found();
+            let found = heard.counts();
             let _ = writeln!(
                 text,
                 "  stream {number:<3} {} received, {} lost between them, {} duplicated, {} reordered; jitter {} µs",
@@ -232,8 +232,8 @@ impl ReceptionTally {
     /// As a line for programs.
     #[must_use]
     pub fn json(&self) -> Value {
-        let stream = |(number, heard): (&u8, &Heard)| {
-            let found = heard.found();
+        let stream = |(number, heard): (&u8, &StreamMonitor)| {
+            let found = heard.counts();
             json!({
                 "stream": number,
                 "received": found.received,

@@ -2,7 +2,7 @@
 
 use report::format::{decimal, decimals, micros};
 use serde_json::{Value, json};
-use trafficgen::Glance;
+use trafficgen::LiveTotals;
 
 /// What has happened within about a second.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -24,7 +24,7 @@ pub struct Second {
 impl Second {
     /// The difference of two looks at a measurement.
     pub(super) fn between(
-        (before, after): (&Glance, &Glance),
+        (before, after): (&LiveTotals, &LiveTotals),
         at_seconds: f64,
         seconds: f64,
         hears: bool,
@@ -110,14 +110,14 @@ mod tests {
 
     #[test]
     fn a_second_is_the_difference_of_two_looks() {
-        let before = Glance {
+        let before = LiveTotals {
             sent: 1_000,
             sent_bytes: 64_000,
             received: 900,
             delays_ns: 1_800_000,
             delay_max_ns: 9_000,
         };
-        let after = Glance {
+        let after = LiveTotals {
             sent: 3_000,
             sent_bytes: 192_000,
             received: 1_900,

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use hdrhistogram::Histogram;
 use report::format::{count, micros, percent};
 use serde_json::{Value, json};
-use trafficgen::{EndOutcome, Refusal, StreamOutcome};
+use trafficgen::{Refusal, StreamOutcome, TestPortOutcome};
 
 use super::PortName;
 use super::second::{bits, pps};
@@ -27,7 +27,7 @@ pub(super) struct TrialTally {
     /// How fast it was to be.
     pub(super) asked: String,
     pub(super) streams: Vec<StreamTally>,
-    pub(super) ends: Vec<(PortName, EndOutcome)>,
+    pub(super) ends: Vec<(PortName, TestPortOutcome)>,
     pub(super) refusals: Vec<Refusal>,
 }
 
@@ -96,11 +96,11 @@ impl TrialTally {
     }
 
     /// By which ways an end works, and what it lost.
-    fn end(&self, name: &PortName, end: &EndOutcome) -> String {
+    fn end(&self, name: &PortName, end: &TestPortOutcome) -> String {
         let name = name.to_string();
         let mut parts = Vec::new();
         if self.streams.iter().any(|stream| stream.from == name) {
-            parts.push(format!("sends {}", end.way.name()));
+            parts.push(format!("sends {}", end.send_method.name()));
         }
         if self.hears_at(&name) {
             parts.push(end.stamps.name().to_owned());
@@ -115,11 +115,11 @@ impl TrialTally {
     }
 
     fn json(&self) -> Value {
-        let end = |(name, end): &(PortName, EndOutcome)| {
+        let end = |(name, end): &(PortName, TestPortOutcome)| {
             let hears = self.hears_at(&name.to_string());
             json!({
                 "interface": name.to_string(),
-                "way": end.way.name(),
+                "way": end.send_method.name(),
                 "stamps": hears.then(|| end.stamps.name()),
                 "tester_dropped": end.dropped,
                 "unknown": hears.then_some(end.unknown),

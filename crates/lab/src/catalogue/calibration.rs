@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use record::Reading;
 use testbed::{DeviceKind, Host};
-use trafficgen::{End, Measurement, Refusal};
+use trafficgen::{Measurement, Refusal, TestPort};
 
 use super::offered::{FIGURES, Load, Offered, figure, offer_by};
 use crate::catalogue::prelude::*;
@@ -76,8 +76,8 @@ fn calibrate(
 ) -> Result<Measured, TrialError> {
     let by_xdp = point.word("way") == "xdp";
     let open = |host: &Host| match by_xdp {
-        true => End::xdp(&host.namespace, host.interface, *tools.clock),
-        false => End::packet(
+        true => TestPort::xdp(&host.namespace, host.interface, *tools.clock),
+        false => TestPort::packet(
             &host.namespace,
             host.interface,
             load.longest(),

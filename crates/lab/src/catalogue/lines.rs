@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use testbed::{Bench, Host};
 use trafficgen::template::Party;
-use trafficgen::{Arrivals, End, MeasureError, Measurement, Refusal, Request, Threads, measure};
+use trafficgen::{
+    Arrivals, MeasureError, Measurement, Refusal, Request, TestPort, Threads, measure,
+};
 
 use super::offered::on_tester;
 use crate::tools::Tools;
@@ -61,7 +63,7 @@ pub(super) fn is_void(measured: &Measurement) -> Option<String> {
 
 /// The ends at all hosts of a bench, in their order.
 pub(super) struct Lines<'a> {
-    ends: Vec<End>,
+    ends: Vec<TestPort>,
     tools: &'a Tools<'a>,
 }
 
@@ -72,8 +74,9 @@ impl<'a> Lines<'a> {
         frame_bytes: u16,
         tools: &'a Tools<'a>,
     ) -> Result<Self, TrialError> {
-        let open =
-            |host: &Host| End::packet(&host.namespace, host.interface, frame_bytes, *tools.clock);
+        let open = |host: &Host| {
+            TestPort::packet(&host.namespace, host.interface, frame_bytes, *tools.clock)
+        };
         let ends: Result<_, _> = bench.hosts().iter().map(open).collect();
         Ok(Self { ends: ends?, tools })
     }
@@ -97,7 +100,7 @@ impl Offer for Lines<'_> {
 }
 
 /// Forgets what has come so far.
-fn empty(ends: &mut [End]) -> Result<(), TrialError> {
+fn empty(ends: &mut [TestPort]) -> Result<(), TrialError> {
     let mut arrivals = Arrivals::new();
     for end in ends {
         for _ in 0..ROUNDS {
@@ -146,15 +149,15 @@ pub(super) mod memory {
 
     use super::{Measurement, Offer, Request, TrialError, measure, refused};
     use testbed::Interrupt;
-    use trafficgen::memory::{Path, SimulatedTime, Way, cable};
-    use trafficgen::{End, Transmit, Way as Kind};
+    use trafficgen::memory::{MemoryPort, Path, SimulatedTime, cable};
+    use trafficgen::{SendMethod, TestPort, Transmit};
 
     /// What a step of the simulated clock takes.
     pub(in crate::catalogue) const STEP_NS: u64 = 1_000;
 
     /// Offers loads to ends in memory.
     pub(in crate::catalogue) struct Simulated {
-        pub(in crate::catalogue) ends: Vec<End>,
+        pub(in crate::catalogue) ends: Vec<TestPort>,
         pub(in crate::catalogue) time: Arc<SimulatedTime>,
     }
 
@@ -184,7 +187,7 @@ pub(super) mod memory {
 
     /// A way that swallows frames for some time.
     struct Dying {
-        way: Way,
+        way: MemoryPort,
         time: Arc<SimulatedTime>,
         dead: Range<u64>,
     }
@@ -197,8 +200,8 @@ pub(super) mod memory {
             }
         }
 
-        fn way(&self) -> Kind {
-            Kind::Memory
+        fn send_method(&self) -> SendMethod {
+            SendMethod::Memory
         }
     }
 }

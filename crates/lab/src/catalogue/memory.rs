@@ -14,7 +14,8 @@ use record::Profile;
 use testbed::Interrupt;
 use trafficgen::memory::SimulatedTime;
 use trafficgen::{
-    Arrivals, End, EndNo, Length, Receive, Request, Stamps, Stream, Transmit, Way, measure,
+    Arrivals, Length, Receive, Request, SendMethod, Stamps, Stream, TestPort, TestPortNo, Transmit,
+    measure,
 };
 
 use crate::catalogue::offered::{Load, Offered};
@@ -58,8 +59,8 @@ impl Transmit for Through {
         Ok(frames.len())
     }
 
-    fn way(&self) -> Way {
-        Way::Memory
+    fn send_method(&self) -> SendMethod {
+        SendMethod::Memory
     }
 }
 
@@ -100,12 +101,19 @@ pub(super) fn offer_both(load: &Load, forth: Decide, back: Decide) -> Offered {
         }
     };
     let (forth, back) = (through(forth), through(back));
-    let end = |out: &Through, into: &Through| End {
+    let end = |out: &Through, into: &Through| TestPort {
         transmit: Box::new(out.clone()),
         receive: Box::new(into.clone()),
     };
     let mut ends = [end(&forth, &back), end(&back, &forth)];
-    let stream = |from, to| Stream::new(load.frames.clone(), load.pace, EndNo(from), EndNo(to));
+    let stream = |from, to| {
+        Stream::new(
+            load.frames.clone(),
+            load.pace,
+            TestPortNo(from),
+            TestPortNo(to),
+        )
+    };
     let mut streams = vec![stream(0, 1)];
     let rewritten = &mut streams[0].expectation.rewritten;
     rewritten.clone_from(&load.rewritten);

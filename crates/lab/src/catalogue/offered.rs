@@ -6,8 +6,8 @@ use record::{Conditions, Reading};
 use stats::Histogram;
 use testbed::{Bench, Failure, Host};
 use trafficgen::{
-    End, EndNo, Length, MeasureError, Measurement, Mix, Pace, Refusal, Request, Stream,
-    StreamOutcome, Template, Threads, measure,
+    Length, MeasureError, Measurement, Mix, Pace, Refusal, Request, Stream, StreamOutcome,
+    Template, TestPort, TestPortNo, Threads, measure,
 };
 
 use crate::catalogue::prelude::*;
@@ -104,7 +104,7 @@ impl Load {
     fn streams(&self) -> Vec<Stream> {
         let back = reversed(&self.frames);
         let of_pair = |pair: usize| {
-            let [client, server] = [EndNo(2 * pair), EndNo(2 * pair + 1)];
+            let [client, server] = [TestPortNo(2 * pair), TestPortNo(2 * pair + 1)];
             let mut forth = Stream::new(self.frames.clone(), self.pace, client, server);
             forth.expectation.rewritten.clone_from(&self.rewritten);
             let back = Stream::new(back.clone(), self.pace, server, client);
@@ -173,7 +173,7 @@ pub(super) fn offer_once(
     tools: &Tools<'_>,
 ) -> Result<Offered, TrialError> {
     offer_by(load, setup, tools, &|host| {
-        End::packet(
+        TestPort::packet(
             &host.namespace,
             host.interface,
             load.longest(),
@@ -187,13 +187,13 @@ pub(super) fn offer_by(
     load: &Load,
     setup: &TestSetup,
     tools: &Tools<'_>,
-    open: &dyn Fn(&Host) -> Result<End, Failure>,
+    open: &dyn Fn(&Host) -> Result<TestPort, Failure>,
 ) -> Result<Offered, TrialError> {
     let bench = &setup.bench;
     introduce(bench, load)?;
     let hosts = &bench.hosts()[..2 * load.pairs];
     let ends = hosts.iter().map(open);
-    let mut ends: Vec<End> = ends.collect::<Result<_, _>>()?;
+    let mut ends: Vec<TestPort> = ends.collect::<Result<_, _>>()?;
     let mut request = load.request();
     if let [send, receive, ..] = *tools.cores.tester.as_slice() {
         request.threads = Threads::Pair { send, receive };

@@ -13,7 +13,7 @@ use std::time::Duration;
 use testbed::{DeviceKind, Mode, Topology};
 use trafficgen::template::Party;
 use trafficgen::{
-    EndNo, Length, Measurement, OVERHEAD_BYTES, Pace, Rate, Request, Stream, Template,
+    Length, Measurement, OVERHEAD_BYTES, Pace, Rate, Request, Stream, Template, TestPortNo,
 };
 
 use super::bisection::Bisection;
@@ -87,7 +87,12 @@ const REACHED: f64 = 0.9;
 /// A stream of frames of this size between the instrument's stations at two hosts, by their
 /// numbers from 0.
 fn between(size: u64, pace: Pace, from: usize, to: usize) -> Stream {
-    Stream::new(template(size, from, to), pace, EndNo(from), EndNo(to))
+    Stream::new(
+        template(size, from, to),
+        pace,
+        TestPortNo(from),
+        TestPortNo(to),
+    )
 }
 
 /// A frame of this size between the instrument's stations at two hosts.

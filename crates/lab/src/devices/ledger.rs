@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use serde::{Deserialize, Serialize};
-use testbed::{Failure, NicName, NicState, PutBack, process_start};
+use testbed::{Failure, NicName, NicRecovery, NicState, process_start};
 
 /// Where runs write down what they take; nothing else is in it.
 pub const STATE: &str = "/run/comporta-lab";
@@ -226,10 +226,12 @@ fn read(file: &Path) -> io::Result<Entry> {
 
 fn put_back(nic: &NicState) -> Left {
     let what = format!("the card {}", nic.name);
-    match nic.put_back() {
-        Ok(PutBack::Untouched) => Left::new(what, "is as it was"),
-        Ok(PutBack::Restored) => Left::new(what, "put back as it was"),
-        Ok(PutBack::Gone) => Left::new(what, "is gone: a virtual one ends with its namespace"),
+    match nic.recover() {
+        Ok(NicRecovery::Untouched) => Left::new(what, "is as it was"),
+        Ok(NicRecovery::Restored) => Left::new(what, "put back as it was"),
+        Ok(NicRecovery::Missing) => {
+            Left::new(what, "is gone: a virtual one ends with its namespace")
+        }
         Err(failure) => Left::failed(what, failure.to_string()),
     }
 }

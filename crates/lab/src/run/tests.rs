@@ -119,7 +119,7 @@ impl Progress for StopsAtSecond {
     fn test(&mut self, _: &str, _: Duration) {
         self.begun += 1;
         if self.begun == 2 {
-            self.interrupt.ask();
+            self.interrupt.request();
         }
     }
     fn result(&mut self, _: &str) {}

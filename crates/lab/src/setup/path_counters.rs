@@ -102,7 +102,7 @@ fn ports(setup: &TestSetup) -> Result<Vec<FrameCounts>, String> {
     if bridges.is_empty() {
         return Ok(Vec::new());
     }
-    let places = setup.bench.topology().places();
+    let places = setup.bench.topology().attachments();
     let found = places.iter().map(|place| {
         let bridge = bridges.get(place.bridge);
         let counts = bridge.and_then(|ports| ports.get(&PortNo(place.port)));

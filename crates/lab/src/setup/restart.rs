@@ -1,7 +1,7 @@
 //! Restart of a device in its test setup, and the times of its progress.
 
 use base::Instant;
-use testbed::{Ending, Mode, Stopped};
+use testbed::{Mode, StopSignal, StopTimes};
 
 use super::{CONNECT_LIMIT, Listeners, TestSetup};
 use crate::LabError;
@@ -12,7 +12,7 @@ use crate::tools::Tools;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Restarted {
     /// Request to end, and end of the process.
-    pub(crate) stopped: Stopped,
+    pub(crate) stopped: StopTimes,
     /// Connection of all bridges to their controllers, to within the polling interval of five
     /// milliseconds; `None` in legacy mode.
     pub(crate) connected: Option<Instant>,
@@ -25,7 +25,7 @@ impl TestSetup {
     /// of `set`. Hosts and links remain.
     pub(crate) fn restart(
         &mut self,
-        ending: Ending,
+        ending: StopSignal,
         set: MatchSet,
         tools: &Tools<'_>,
     ) -> Result<Restarted, LabError> {
@@ -41,7 +41,7 @@ impl TestSetup {
         };
         let stopped = self.bench.end_device(clock, ending)?;
         self.controllers.clear();
-        self.bench.start_device_again(tools.spawner)?;
+        self.bench.restart_device(tools.spawner)?;
         let Some(listeners) = listeners else {
             return Ok(Restarted {
                 stopped,

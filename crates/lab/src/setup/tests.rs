@@ -105,11 +105,11 @@ fn restarted_device_connects_and_has_its_rules() {
     let lab = Lab::new("killed");
     let mut setup = lab.build(SetupRequest::of(DeviceKind::Ovs)).unwrap();
     let before = setup.bench.device().processes();
-    let restarted = setup.restart(testbed::Ending::Killed, MatchSet::Port, &lab.tools());
+    let restarted = setup.restart(testbed::StopSignal::Kill, MatchSet::Port, &lab.tools());
     let restarted = restarted.unwrap();
     let connected = restarted.connected.unwrap();
     let rules_installed = restarted.rules_installed.unwrap();
-    assert!(restarted.stopped.gone <= connected && connected <= rules_installed);
+    assert!(restarted.stopped.ended <= connected && connected <= rules_installed);
     assert_ne!(setup.bench.device().processes(), before);
     let (replies, evidence) = lab.echoes(&mut setup);
     assert!(replies > 0 && evidence.unwrap().towards_server > 0);

@@ -11,7 +11,7 @@ use crate::{
 };
 
 /// True if the test setup creates links that end in the device's namespace.
-pub(super) fn are_laid(kind: DeviceKind) -> bool {
+pub(super) fn have_device_ends(kind: DeviceKind) -> bool {
     !matches!(kind, DeviceKind::Direct | DeviceKind::External(_)) && !kind.makes_taps()
 }
 
@@ -36,14 +36,14 @@ impl Cables<'_> {
     }
 
     /// True if hosts may send frames with pending checksums and segmentation.
-    fn bears_offloads(&self) -> bool {
+    fn supports_offloads(&self) -> bool {
         if let Some(external) = self.external() {
             return external.offloads;
         }
         // A bridge passes frames to AF_XDP without their offload metadata.
-        let is_told =
+        let passes_metadata =
             self.kind != DeviceKind::ComportaXdp || self.setup.topology.ports() != PortKind::Vlan;
-        is_told && self.kind.bears_offloads()
+        passes_metadata && self.kind.supports_offloads()
     }
 
     /// Creates the hosts, with empty namespaces.
@@ -80,7 +80,7 @@ impl Cables<'_> {
     }
 
     /// Creates the links, or borrows the cards that are connected to an external switch.
-    pub(super) fn lay(&self, hosts: &mut [Host]) -> Result<Vec<Nic>, Failure> {
+    pub(super) fn create(&self, hosts: &mut [Host]) -> Result<Vec<Nic>, Failure> {
         if let Some(external) = self.external() {
             return take_nics(external, hosts);
         }
@@ -104,7 +104,7 @@ impl Cables<'_> {
             self.make_ready(&far)?;
         }
         if self.topology().ports() == PortKind::Vlan {
-            self.put_bridge_in_front()?;
+            self.add_front_bridge()?;
         }
         Ok(Vec::new())
     }
@@ -113,7 +113,7 @@ impl Cables<'_> {
     fn make_ready(&self, port: &str) -> Result<(), Failure> {
         self.inside.set_mtu(port, self.topology().mtu())?;
         self.inside.set_up(port)?;
-        if !self.bears_offloads() {
+        if !self.supports_offloads() {
             self.inside
                 .set_offload(port, DeviceOffload::TxChecksum, false)?;
         }
@@ -122,16 +122,19 @@ impl Cables<'_> {
 
     /// Gives each port a separate VLAN, and the device its VLAN interface. In legacy mode the
     /// device consists only of the bridge in front, and hosts that reach each other share a VLAN.
-    fn put_bridge_in_front(&self) -> Result<(), Failure> {
+    fn add_front_bridge(&self) -> Result<(), Failure> {
         let ports = self.topology().cable_ends();
         let is_alone = self.setup.mode == Some(Mode::Legacy)
             && matches!(
                 self.kind,
                 DeviceKind::VlanBridge | DeviceKind::OvsVlanBridge
             );
-        let places = self.topology().places();
+        let attachments = self.topology().attachments();
         let vlans: Vec<u16> = match is_alone {
-            true => places.iter().map(|at| Topology::vlan(at.bridge)).collect(),
+            true => attachments
+                .iter()
+                .map(|at| Topology::vlan(at.bridge))
+                .collect(),
             false => (0..ports.len()).map(Topology::vlan).collect(),
         };
         let members: Vec<_> = ports.iter().copied().zip(vlans.iter().copied()).collect();
@@ -155,7 +158,7 @@ impl Cables<'_> {
     }
 
     /// Adds the addresses of each host, and its neighbour entries for the others.
-    pub(super) fn settle(&self, hosts: &[Host]) -> Result<(), Failure> {
+    pub(super) fn add_addresses(&self, hosts: &[Host]) -> Result<(), Failure> {
         for host in hosts {
             let (namespace, interface) = (&host.namespace, host.interface);
             if self.external().is_none() {
@@ -167,7 +170,7 @@ impl Cables<'_> {
             for other in hosts.iter().filter(|other| other.mac != host.mac) {
                 namespace.add_neighbour(interface, other.address, other.mac)?;
             }
-            if !self.bears_offloads() {
+            if !self.supports_offloads() {
                 namespace.set_offload(interface, DeviceOffload::TxChecksum, false)?;
             }
         }

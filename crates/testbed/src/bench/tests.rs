@@ -16,14 +16,14 @@ fn bench(kind: DeviceKind) -> Option<Bench> {
 /// A test setup as `setup` describes. As root, a missing requirement fails the test instead of
 /// skipping it.
 fn bench_as(kind: DeviceKind, setup: &Setup) -> Option<Bench> {
-    let (bench, directory) = kept_bench(kind, setup)?;
+    let (bench, directory) = bench_with_directory(kind, setup)?;
     // Open files remain usable, and no new ones are needed.
     std::fs::remove_dir_all(directory).unwrap();
     Some(bench)
 }
 
 /// A test setup with its directory, for tests that start a program there again.
-fn kept_bench(kind: DeviceKind, setup: &Setup) -> Option<(Bench, PathBuf)> {
+fn bench_with_directory(kind: DeviceKind, setup: &Setup) -> Option<(Bench, PathBuf)> {
     let checked = check(&kind.requirements("comporta".as_ref()));
     if !rustix::process::geteuid().is_root() {
         println!("skipped: {checked:?}");
@@ -59,7 +59,7 @@ fn hello_passes(bench: &Bench) {
 
 /// True if a datagram of `length` bytes passes from one host to the other. It is sent repeatedly
 /// for a while, since a switch may start to forward late.
-fn greets(bench: &Bench, from: usize, to: usize, length: usize) -> bool {
+fn datagram_passes(bench: &Bench, from: usize, to: usize, length: usize) -> bool {
     let patience = Duration::from_millis(500);
     (0..40).any(|_| arrives(bench, (from, to), length, patience))
 }
@@ -195,7 +195,7 @@ fn six_hosts_reach_each_other_around_one_bridge() {
         return;
     };
     for (from, to) in [(0, 1), (2, 5), (5, 0), (3, 4)] {
-        assert!(greets(&bench, from, to, 5), "{from} to {to}");
+        assert!(datagram_passes(&bench, from, to, 5), "{from} to {to}");
     }
     assert_eq!(bench.counters_of_ports().unwrap().len(), 6);
 }
@@ -207,7 +207,10 @@ fn parallel_bridges_are_isolated() {
             return;
         };
         for first in [0, 2, 4] {
-            assert!(greets(&bench, first, first + 1, 5), "{kind} {first}");
+            assert!(
+                datagram_passes(&bench, first, first + 1, 5),
+                "{kind} {first}"
+            );
         }
         let patience = Duration::from_millis(200);
         for strangers in [(0, 2), (3, 4)] {
@@ -241,7 +244,7 @@ fn large_frames_pass_if_the_mtu_allows_them() {
             return;
         };
         // With an IPv4 header of 20 bytes and a UDP header of 8 it fills the MTU.
-        assert!(greets(&bench, 0, 1, 9_188), "{kind}");
+        assert!(datagram_passes(&bench, 0, 1, 9_188), "{kind}");
     }
 }
 
@@ -255,7 +258,7 @@ fn open_vswitch_ports_can_be_vlans_of_a_front_bridge() {
         let Some(bench) = bench_as(kind, &legacy) else {
             return;
         };
-        assert!(greets(&bench, 0, 1, 5), "{kind}");
+        assert!(datagram_passes(&bench, 0, 1, 5), "{kind}");
         assert!(bench.device().processes().is_empty(), "the kernel forwards");
     }
     let vlans = Setup {
@@ -265,7 +268,7 @@ fn open_vswitch_ports_can_be_vlans_of_a_front_bridge() {
     let Some(bench) = bench_as(DeviceKind::Ovs, &vlans) else {
         return;
     };
-    assert!(greets(&bench, 0, 1, 5));
+    assert!(datagram_passes(&bench, 0, 1, 5));
     let switch = bench.device_namespace();
     assert!(switch.counters("vlan10").unwrap().rx_packets >= 1);
     assert!(switch.counters("vlan20").unwrap().tx_packets >= 1);
@@ -282,12 +285,12 @@ fn open_vswitch_forwards_standalone_and_in_chains() {
             return;
         };
         assert!(
-            greets(&bench, 0, 1, 5),
+            datagram_passes(&bench, 0, 1, 5),
             "{topology}",
             topology = bench.topology()
         );
         let last = bench.hosts().len() - 1;
-        assert!(greets(&bench, last, last - 1, 5));
+        assert!(datagram_passes(&bench, last, last - 1, 5));
         assert_eq!(bench.device().mode(), Mode::Legacy);
     }
 }
@@ -295,9 +298,9 @@ fn open_vswitch_forwards_standalone_and_in_chains() {
 #[test]
 fn restarted_device_forwards_over_the_same_links() {
     let kinds = [
-        (DeviceKind::LinuxBridge, Ending::Asked),
-        (DeviceKind::Ovs, Ending::Asked),
-        (DeviceKind::Ovs, Ending::Killed),
+        (DeviceKind::LinuxBridge, StopSignal::Term),
+        (DeviceKind::Ovs, StopSignal::Term),
+        (DeviceKind::Ovs, StopSignal::Kill),
     ];
     for (kind, ending) in kinds {
         let legacy = Setup {
@@ -305,15 +308,15 @@ fn restarted_device_forwards_over_the_same_links() {
             ..Setup::default()
         };
         let (spawner, clock) = (Spawner::new().unwrap(), Clock::start());
-        let Some((mut bench, directory)) = kept_bench(kind, &legacy) else {
+        let Some((mut bench, directory)) = bench_with_directory(kind, &legacy) else {
             return;
         };
-        assert!(greets(&bench, 0, 1, 5), "{kind}");
+        assert!(datagram_passes(&bench, 0, 1, 5), "{kind}");
         let stopped = bench.end_device(&clock, ending).unwrap();
-        assert!(stopped.gone >= stopped.told);
+        assert!(stopped.ended >= stopped.signalled);
         assert!(!arrives(&bench, (0, 1), 5, Duration::from_millis(100)));
-        bench.start_device_again(&spawner).unwrap();
-        assert!(greets(&bench, 1, 0, 5), "{kind} after {ending:?}");
+        bench.restart_device(&spawner).unwrap();
+        assert!(datagram_passes(&bench, 1, 0, 5), "{kind} after {ending:?}");
         bench.device_mut().check().unwrap();
         drop(bench);
         std::fs::remove_dir_all(directory).unwrap();
@@ -325,7 +328,7 @@ fn device_without_restart_support_refuses_a_restart() {
     let Some(mut bench) = bench(DeviceKind::Forwarder) else {
         return;
     };
-    let refused = bench.end_device(&Clock::start(), Ending::Asked);
+    let refused = bench.end_device(&Clock::start(), StopSignal::Term);
     assert_eq!(
         refused.unwrap_err().to_string(),
         "forwarder cannot be started again in the mode legacy"

@@ -1,11 +1,11 @@
 //! This project's switch, as a process: numbered ports and only the controller's rules, or, without
 //! a controller, MAC learning.
 
-use super::{Device, Mode, Plan, Port, version};
+use super::{Device, DevicePlan, Mode, Port, version};
 use crate::topology::BridgePlan;
 use crate::{DeviceKind, Failure, Process, Program, Spawner};
 
-pub(super) fn start(spawner: &Spawner, plan: Plan<'_>) -> Result<Device, Failure> {
+pub(super) fn start(spawner: &Spawner, plan: DevicePlan<'_>) -> Result<Device, Failure> {
     let options = plan.options;
     let process = launch(spawner, plan)?;
     let version = version(spawner, &options.comporta.to_string_lossy(), options)?;
@@ -17,7 +17,7 @@ pub(super) fn start(spawner: &Spawner, plan: Plan<'_>) -> Result<Device, Failure
 }
 
 /// Starts its process.
-pub(super) fn launch(spawner: &Spawner, plan: Plan<'_>) -> Result<Process, Failure> {
+pub(super) fn launch(spawner: &Spawner, plan: DevicePlan<'_>) -> Result<Process, Failure> {
     let options = plan.options;
     let cores: Vec<String> = options.cores.iter().map(usize::to_string).collect();
     let bridges = plan.bridges.iter();
@@ -37,7 +37,7 @@ pub(super) fn launch(spawner: &Spawner, plan: Plan<'_>) -> Result<Process, Failu
 }
 
 /// The options of a bridge, as command-line arguments.
-fn words(plan: Plan<'_>, bridge: &BridgePlan) -> Vec<String> {
+fn words(plan: DevicePlan<'_>, bridge: &BridgePlan) -> Vec<String> {
     let mut words = vec!["--bridge".to_owned(), bridge.name.clone()];
     for place in plan.ports(bridge) {
         words.extend(["--port".to_owned(), port(plan.options.kind, place)]);

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use super::{Device, Mode, Plan, Settings};
+use super::{Device, DevicePlan, Mode, Settings};
 use crate::nic::NicName;
 use crate::{Failure, Program, Spawner};
 
@@ -37,7 +37,7 @@ impl External {
 }
 
 /// Sets the mode of the switch.
-pub(super) fn start(spawner: &Spawner, plan: Plan<'_>) -> Result<Device, Failure> {
+pub(super) fn start(spawner: &Spawner, plan: DevicePlan<'_>) -> Result<Device, Failure> {
     let Settings::External(external) = plan.settings else {
         return Ok(Device::bare(plan, ""));
     };

@@ -1,10 +1,10 @@
 //! The minimal forwarder, between the two ports.
 
-use super::{Device, Plan, Worker};
+use super::{Device, DevicePlan, Worker};
 use crate::Failure;
 use crate::forwarder::Forwarder;
 
-pub(super) fn start(plan: Plan<'_>) -> Result<Device, Failure> {
+pub(super) fn start(plan: DevicePlan<'_>) -> Result<Device, Failure> {
     let [first, second] = &plan.bridges[0].ports[..] else {
         unreachable!("its topology has two ports");
     };

@@ -1,10 +1,10 @@
 //! The forwarder with known faults, between the two ports.
 
-use super::{Device, Plan, Settings, Worker};
+use super::{Device, DevicePlan, Settings, Worker};
 use crate::impairment::Impairment;
 use crate::{Clock, Failure, Impairments};
 
-pub(super) fn start(clock: &Clock, plan: Plan<'_>) -> Result<Device, Failure> {
+pub(super) fn start(clock: &Clock, plan: DevicePlan<'_>) -> Result<Device, Failure> {
     let [first, second] = &plan.bridges[0].ports[..] else {
         unreachable!("its topology has two ports");
     };

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::str::FromStr;
 
 use super::Mode;
-use super::described::{Described, near};
+use super::description_file::{DescriptionFile, near};
 use crate::{Missing, OpenVswitch, Requirement, Topology};
 
 /// A kind of device.
@@ -40,9 +40,9 @@ pub enum DeviceKind {
     /// No device: one link between the hosts, for calibration.
     Direct,
     /// A forwarder with known faults, to validate the tester; with a description file, if any.
-    Impaired(Option<Described>),
+    Impaired(Option<DescriptionFile>),
     /// An external switch at network cards of this machine, from a description file.
-    External(Described),
+    External(DescriptionFile),
 }
 
 impl DeviceKind {
@@ -230,7 +230,7 @@ impl DeviceKind {
     /// userspace ports forward frames without the offload metadata unless TSO is enabled, and the
     /// receiver would drop them. DPDK's packet sockets do not carry the metadata.
     #[must_use]
-    pub const fn bears_offloads(self) -> bool {
+    pub const fn supports_offloads(self) -> bool {
         match self {
             Self::ComportaDpdk
             | Self::Ovs
@@ -319,13 +319,13 @@ impl FromStr for DeviceKind {
         let is_known = |name: &str| Self::ALL.iter().any(|kind| kind.name() == name);
         // Records and reports identify devices by their names, so a file may not use a built-in
         // one.
-        let described = |path: &str| {
-            let described = Described::by(path).filter(|file| !is_known(file.name()));
-            described.ok_or_else(unknown)
+        let description_file = |path: &str| {
+            let description_file = DescriptionFile::new(path).filter(|file| !is_known(file.name()));
+            description_file.ok_or_else(unknown)
         };
         match text.split_once(':') {
-            Some(("external", path)) => Ok(Self::External(described(path)?)),
-            Some((IMPAIRED, path)) => Ok(Self::Impaired(Some(described(path)?))),
+            Some(("external", path)) => Ok(Self::External(description_file(path)?)),
+            Some((IMPAIRED, path)) => Ok(Self::Impaired(Some(description_file(path)?))),
             _ if text == IMPAIRED => Ok(Self::Impaired(None)),
             _ => Self::ALL
                 .into_iter()

@@ -1,9 +1,9 @@
 //! The Linux bridge with its defaults: learning, no spanning tree, no filter.
 
-use super::{Device, Plan};
+use super::{Device, DevicePlan};
 use crate::{Failure, Machine};
 
-pub(super) fn start(plan: Plan<'_>) -> Result<Device, Failure> {
+pub(super) fn start(plan: DevicePlan<'_>) -> Result<Device, Failure> {
     Ok(Device {
         commands: make(plan)?,
         ..behind(plan)
@@ -11,7 +11,7 @@ pub(super) fn start(plan: Plan<'_>) -> Result<Device, Failure> {
 }
 
 /// Creates the bridges, and returns the equivalent commands.
-pub(super) fn make(plan: Plan<'_>) -> Result<Vec<String>, Failure> {
+pub(super) fn make(plan: DevicePlan<'_>) -> Result<Vec<String>, Failure> {
     let mut commands = Vec::new();
     for bridge in plan.bridges {
         let name = &bridge.name;
@@ -25,6 +25,6 @@ pub(super) fn make(plan: Plan<'_>) -> Result<Vec<String>, Failure> {
 }
 
 /// A device that consists only of an existing Linux bridge.
-pub(super) fn behind(plan: Plan<'_>) -> Device {
+pub(super) fn behind(plan: DevicePlan<'_>) -> Device {
     Device::bare(plan, format!("Linux {}", Machine::this().kernel))
 }

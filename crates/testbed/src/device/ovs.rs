@@ -4,12 +4,16 @@
 //! path, the numbers of ports, the controller, and secure fail mode; in legacy mode no controller
 //! and standalone forwarding.
 
-use super::{Device, DeviceOptions, Mode, Plan, Port, version};
+use super::{Device, DeviceOptions, DevicePlan, Mode, Port, version};
 use crate::open_vswitch::{DAEMON, DAEMON_WITH_DPDK, DpdkCores, Site, polling_on};
 use crate::topology::BridgePlan;
 use crate::{Clock, DeviceKind, Failure, OpenVswitch, Process, Spawner};
 
-pub(super) fn start(spawner: &Spawner, clock: &Clock, plan: Plan<'_>) -> Result<Device, Failure> {
+pub(super) fn start(
+    spawner: &Spawner,
+    clock: &Clock,
+    plan: DevicePlan<'_>,
+) -> Result<Device, Failure> {
     let options = plan.options;
     let mut running = launch(site(spawner, plan), clock, options)?;
     for one in plan.bridges {
@@ -25,12 +29,12 @@ pub(super) fn start(spawner: &Spawner, clock: &Clock, plan: Plan<'_>) -> Result<
 }
 
 /// Starts the daemon with the existing database, which holds its bridges, ports and controllers.
-pub(super) fn start_again(spawner: &Spawner, plan: Plan<'_>) -> Result<Process, Failure> {
+pub(super) fn restart(spawner: &Spawner, plan: DevicePlan<'_>) -> Result<Process, Failure> {
     let daemon = daemon(plan.options.kind);
     site(spawner, plan).start_daemon((daemon, &[]), &mut Vec::new())
 }
 
-fn site<'a>(spawner: &'a Spawner, plan: Plan<'a>) -> Site<'a> {
+fn site<'a>(spawner: &'a Spawner, plan: DevicePlan<'a>) -> Site<'a> {
     Site {
         spawner,
         inside: plan.inside,
@@ -66,7 +70,7 @@ fn daemon(kind: DeviceKind) -> &'static str {
     }
 }
 
-fn bridge(plan: Plan<'_>, bridge: &BridgePlan) -> String {
+fn bridge(plan: DevicePlan<'_>, bridge: &BridgePlan) -> String {
     let name = &bridge.name;
     let fail_mode = match plan.mode {
         Mode::OpenFlow => plan.fail_mode.name(),

@@ -1,15 +1,15 @@
 //! Devices that are stopped and restarted while their links remain.
 
-use super::{Device, DeviceKind, Mode, Plan, comporta, linux_bridge, ovs};
+use super::{Device, DeviceKind, DevicePlan, Mode, comporta, linux_bridge, ovs};
 use crate::{Failure, Spawner};
 
 /// The method of stopping a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ending {
+pub enum StopSignal {
     /// SIGTERM, with time to end.
-    Asked,
+    Term,
     /// SIGKILL, in the middle of its work.
-    Killed,
+    Kill,
 }
 
 impl DeviceKind {
@@ -47,20 +47,24 @@ impl DeviceKind {
 impl Device {
     /// Stops the data path and waits for its end. Its dependencies continue, for example the
     /// database with the settings of an Open vSwitch.
-    pub(crate) fn end(&mut self, ending: Ending, plan: Plan<'_>) -> Result<(), Failure> {
+    pub(crate) fn end(&mut self, signal: StopSignal, plan: DevicePlan<'_>) -> Result<(), Failure> {
         if self.kind.is_in_kernel() {
             let mut bridges = plan.bridges.iter();
             return bridges.try_for_each(|bridge| plan.inside.remove(&bridge.name));
         }
-        match (&mut self.forwarding, ending) {
-            (Some(process), Ending::Asked) => process.stop().map(drop),
-            (Some(process), Ending::Killed) => process.kill().map(drop),
+        match (&mut self.forwarding, signal) {
+            (Some(process), StopSignal::Term) => process.stop().map(drop),
+            (Some(process), StopSignal::Kill) => process.kill().map(drop),
             (None, _) => Err(unfit(self.kind, self.mode)),
         }
     }
 
     /// Restarts the data path with the same settings.
-    pub(crate) fn start_again(&mut self, spawner: &Spawner, plan: Plan<'_>) -> Result<(), Failure> {
+    pub(crate) fn restart(
+        &mut self,
+        spawner: &Spawner,
+        plan: DevicePlan<'_>,
+    ) -> Result<(), Failure> {
         self.forwarding = match self.kind {
             DeviceKind::LinuxBridge => return linux_bridge::make(plan).map(drop),
             DeviceKind::Comporta
@@ -71,7 +75,7 @@ impl Device {
             | DeviceKind::OvsTso
             | DeviceKind::OvsAfxdp
             | DeviceKind::OvsDpdk
-            | DeviceKind::OvsVlanBridge => Some(ovs::start_again(spawner, plan)?),
+            | DeviceKind::OvsVlanBridge => Some(ovs::restart(spawner, plan)?),
             DeviceKind::ComportaTap
             | DeviceKind::OvsTap
             | DeviceKind::Forwarder

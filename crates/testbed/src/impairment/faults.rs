@@ -4,7 +4,7 @@ use std::fmt;
 use std::num::NonZeroU64;
 use std::time::Duration;
 
-use super::line::Line;
+use super::direction::ImpairedDirection;
 
 /// The selection of the frames that a fault affects.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -69,9 +69,9 @@ impl Default for Impairments {
 
 impl Impairments {
     /// The initial state of both directions.
-    pub(super) fn lines(&self) -> [Line; 2] {
+    pub(super) fn lines(&self) -> [ImpairedDirection; 2] {
         [(self.forth, 0), (self.back, 1)]
-            .map(|(faults, way)| Line::new(faults, self.seed ^ (way << 32)))
+            .map(|(faults, way)| ImpairedDirection::new(faults, self.seed ^ (way << 32)))
     }
 }
 
@@ -91,12 +91,12 @@ impl fmt::Display for Faults {
         if !self.jitter.is_zero() {
             write!(f, ", jitter {:?}", self.jitter)?;
         }
-        let struck = [
+        let affected = [
             ("loss", self.loss),
             ("duplication", self.duplication),
             ("change", self.change),
         ];
-        for (name, chance) in struck {
+        for (name, chance) in affected {
             if chance != Chance::Never {
                 write!(f, ", {name} {chance}")?;
             }

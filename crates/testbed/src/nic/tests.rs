@@ -4,14 +4,14 @@ use super::*;
 use std::os::fd::AsRawFd;
 
 /// A card's namespace, the peer of the card, and its name.
-struct Shelf {
+struct CardFixture {
     home: Namespace,
     name: NicName,
     _far: Namespace,
 }
 
 /// A card that is up, with a distinct MTU; `None` without root.
-fn shelf() -> Option<Shelf> {
+fn card_fixture() -> Option<CardFixture> {
     if !rustix::process::geteuid().is_root() {
         println!("skipped: only root makes namespaces");
         return None;
@@ -23,7 +23,7 @@ fn shelf() -> Option<Shelf> {
     home.set_up("nic0").unwrap();
     let path = format!("/proc/self/fd/{}", home.as_fd().as_raw_fd());
     let name = format!("{path}:nic0").parse().unwrap();
-    Some(Shelf {
+    Some(CardFixture {
         home,
         name,
         _far: far,
@@ -54,56 +54,62 @@ fn card_names_parse_with_and_without_a_namespace() {
 
 #[test]
 fn card_is_returned_in_its_original_state() {
-    let Some(shelf) = shelf() else { return };
-    let before = NicState::of(&shelf.name).unwrap();
+    let Some(card_fixture) = card_fixture() else {
+        return;
+    };
+    let before = NicState::of(&card_fixture.name).unwrap();
     assert_eq!((before.mtu, before.up, before.sums), (1_400, true, true));
     let host = Namespace::new().unwrap();
-    let nic = Nic::lend(&shelf.name, &host).unwrap();
-    assert!(shelf.home.mac("nic0").is_err(), "it is lent");
+    let nic = Nic::lend(&card_fixture.name, &host).unwrap();
+    assert!(card_fixture.home.mac("nic0").is_err(), "it is lent");
     host.set_mtu("nic0", 9_000).unwrap();
     host.set_offload("nic0", DeviceOffload::TxChecksum, false)
         .unwrap();
     host.set_up("nic0").unwrap();
     drop(nic);
-    assert_eq!(NicState::of(&shelf.name).unwrap(), before);
+    assert_eq!(NicState::of(&card_fixture.name).unwrap(), before);
     assert!(host.mac("nic0").is_err());
-    assert_eq!(before.put_back().unwrap(), PutBack::Untouched);
+    assert_eq!(before.recover().unwrap(), NicRecovery::Untouched);
 }
 
 #[test]
 fn card_with_an_address_is_not_borrowed() {
-    let Some(shelf) = shelf() else { return };
+    let Some(card_fixture) = card_fixture() else {
+        return;
+    };
     let address = [192, 0, 2, 7].into();
-    shelf._far.set_up("port0").unwrap();
-    shelf.home.add_address("nic0", address, 24).unwrap();
-    let refused = Nic::lend(&shelf.name, &Namespace::new().unwrap()).unwrap_err();
+    card_fixture._far.set_up("port0").unwrap();
+    card_fixture.home.add_address("nic0", address, 24).unwrap();
+    let refused = Nic::lend(&card_fixture.name, &Namespace::new().unwrap()).unwrap_err();
     assert!(
         refused.to_string().contains("must have no address"),
         "{refused}"
     );
-    assert!(shelf.home.mac("nic0").is_ok());
+    assert!(card_fixture.home.mac("nic0").is_ok());
 }
 
 #[test]
 fn card_in_the_initial_namespace_is_restored() {
-    let Some(shelf) = shelf() else { return };
-    let before = NicState::of(&shelf.name).unwrap();
+    let Some(card_fixture) = card_fixture() else {
+        return;
+    };
+    let before = NicState::of(&card_fixture.name).unwrap();
     // The kernel would also move the card down, and rename it if its name exists there.
     let first = Namespace::new().unwrap();
     first.join("nic0", &first, "another").unwrap();
-    shelf.home.set_down("nic0").unwrap();
-    shelf.home.rename("nic0", "dev7").unwrap();
-    shelf.home.hand_over("dev7", &first).unwrap();
-    let found = first.run(|| before.put_back()).unwrap().unwrap();
-    assert_eq!(found, PutBack::Restored);
-    assert_eq!(NicState::of(&shelf.name).unwrap(), before);
+    card_fixture.home.set_down("nic0").unwrap();
+    card_fixture.home.rename("nic0", "dev7").unwrap();
+    card_fixture.home.hand_over("dev7", &first).unwrap();
+    let found = first.run(|| before.recover()).unwrap().unwrap();
+    assert_eq!(found, NicRecovery::Restored);
+    assert_eq!(NicState::of(&card_fixture.name).unwrap(), before);
     assert!(first.mac("nic0").is_ok(), "who has its name is not it");
 
-    shelf.home.set_mtu("nic0", 1_500).unwrap();
-    assert_eq!(before.put_back().unwrap(), PutBack::Restored);
-    shelf.home.remove("nic0").unwrap();
+    card_fixture.home.set_mtu("nic0", 1_500).unwrap();
+    assert_eq!(before.recover().unwrap(), NicRecovery::Restored);
+    card_fixture.home.remove("nic0").unwrap();
     assert_eq!(
-        first.run(|| before.put_back()).unwrap().unwrap(),
-        PutBack::Gone
+        first.run(|| before.recover()).unwrap().unwrap(),
+        NicRecovery::Missing
     );
 }

@@ -11,10 +11,10 @@ use super::solo::{Drain, ROUNDS, sent_so_far};
 use super::{MeasureError, Session, at, nanos};
 use crate::emitter::Emitter;
 use crate::receiver::Receiver;
-use crate::{Arrivals, End, EndNo, Live, Receive, Stream, Time, Transmit};
+use crate::{Arrivals, Live, Receive, Stream, TestPort, TestPortNo, Time, Transmit};
 
 /// The state shared by both threads.
-struct State {
+struct PairState {
     /// The number after the last one of each stream, once all are sent.
     sent: Vec<AtomicU64>,
     is_sent: AtomicBool,
@@ -25,7 +25,7 @@ struct State {
 /// Runs the measurement and returns the start time of the streams.
 pub(super) fn run(
     session: &mut Session<'_>,
-    ends: &mut [End],
+    ends: &mut [TestPort],
     [send_on, receive_on]: [usize; 2],
 ) -> Result<u64, MeasureError> {
     let mut transmits = Vec::new();
@@ -34,7 +34,7 @@ pub(super) fn run(
         transmits.push(&mut end.transmit);
         receives.push(&mut end.receive);
     }
-    let state = State {
+    let state = PairState {
         sent: session.emitters.iter().map(|_| AtomicU64::new(0)).collect(),
         is_sent: AtomicBool::new(false),
         is_over: AtomicBool::new(false),
@@ -60,14 +60,14 @@ pub(super) fn run(
             };
             sender.run()
         });
-        state.tell(sent)
+        state.signal_failure(sent)
     };
     let receiving = || {
         let drain = Drain::new(nanos(request.drain));
         let received = pinned(receive_on, || {
             receive(receiver, receives, drain, time, state, interrupt, live)
         });
-        state.tell(received)
+        state.signal_failure(received)
     };
     let panicked = || MeasureError::Thread(io::Error::other("it ended early"));
     thread::scope(|scope| {
@@ -90,9 +90,9 @@ fn pinned<T>(
     body()
 }
 
-impl State {
+impl PairState {
     /// Signals a failure to the other thread.
-    fn tell<T>(&self, outcome: Result<T, MeasureError>) -> Result<T, MeasureError> {
+    fn signal_failure<T>(&self, outcome: Result<T, MeasureError>) -> Result<T, MeasureError> {
         if outcome.is_err() {
             self.is_over.store(true, Ordering::Relaxed);
         }
@@ -106,7 +106,7 @@ struct Sender<'t, 'a, 'w> {
     transmits: Vec<&'w mut Box<dyn Transmit>>,
     streams: &'t [Stream],
     time: &'t dyn Time,
-    state: &'t State,
+    state: &'t PairState,
     live: &'t Live,
 }
 
@@ -127,7 +127,7 @@ impl Sender<'_, '_, '_> {
             }
             round = round.wrapping_add(1);
             if round.is_multiple_of(ROUNDS) {
-                self.look(start);
+                self.poll_live(start);
             }
         }
         self.live.show_sent(sent_so_far(self.emitters));
@@ -139,7 +139,7 @@ impl Sender<'_, '_, '_> {
     }
 
     /// Publishes the totals, and ends the streams on request.
-    fn look(&mut self, start: u64) {
+    fn poll_live(&mut self, start: u64) {
         self.live.show_sent(sent_so_far(self.emitters));
         if self.live.is_enough() {
             let elapsed = self.time.now_ns().saturating_sub(start);
@@ -156,7 +156,7 @@ fn receive(
     mut receives: Vec<&mut Box<dyn Receive>>,
     mut drain: Drain,
     time: &dyn Time,
-    state: &State,
+    state: &PairState,
     interrupt: &Interrupt,
     live: &Live,
 ) -> Result<(), MeasureError> {
@@ -166,7 +166,7 @@ fn receive(
         for (number, receive) in receives.iter_mut().enumerate() {
             arrivals.clear();
             receive.receive(&mut arrivals).map_err(at(number))?;
-            receiver.handle_arrivals(EndNo(number), &arrivals);
+            receiver.handle_arrivals(TestPortNo(number), &arrivals);
         }
         if interrupt.is_set() {
             return Err(MeasureError::Interrupted);

@@ -2,13 +2,13 @@
 
 use super::{MeasureError, QUIET_NS, Session, at, nanos};
 use crate::emitter::Emitter;
-use crate::{Arrivals, End, EndNo};
+use crate::{Arrivals, TestPort, TestPortNo};
 
 /// Rounds between two checks for an interruption.
 pub(super) const ROUNDS: u32 = 64;
 
 /// Runs the measurement and returns the start time of the streams.
-pub(super) fn run(session: &mut Session<'_>, ends: &mut [End]) -> Result<u64, MeasureError> {
+pub(super) fn run(session: &mut Session<'_>, ends: &mut [TestPort]) -> Result<u64, MeasureError> {
     let mut arrivals = Arrivals::new();
     let start = session.time.now_ns();
     let mut drain = Drain::new(nanos(session.request.drain));
@@ -18,7 +18,9 @@ pub(super) fn run(session: &mut Session<'_>, ends: &mut [End]) -> Result<u64, Me
         for (number, end) in ends.iter_mut().enumerate() {
             arrivals.clear();
             end.receive.receive(&mut arrivals).map_err(at(number))?;
-            session.receiver.handle_arrivals(EndNo(number), &arrivals);
+            session
+                .receiver
+                .handle_arrivals(TestPortNo(number), &arrivals);
         }
         if session.emitters.iter().all(|emitter| emitter.is_done()) {
             let now = session.time.now_ns();
@@ -32,7 +34,7 @@ pub(super) fn run(session: &mut Session<'_>, ends: &mut [End]) -> Result<u64, Me
             if session.interrupt.is_set() {
                 return Err(MeasureError::Interrupted);
             }
-            look(session, start);
+            poll_live(session, start);
         }
         round = round.wrapping_add(1);
     }
@@ -41,7 +43,7 @@ pub(super) fn run(session: &mut Session<'_>, ends: &mut [End]) -> Result<u64, Me
 }
 
 /// Publishes the totals, and ends the streams on request.
-fn look(session: &mut Session<'_>, start: u64) {
+fn poll_live(session: &mut Session<'_>, start: u64) {
     show(session);
     if session.live.is_enough() {
         let elapsed = session.time.now_ns().saturating_sub(start);
@@ -63,7 +65,7 @@ pub(super) fn sent_so_far(emitters: &[Emitter<'_>]) -> (u64, u64) {
 }
 
 /// Sends the due frames of all streams.
-fn send(session: &mut Session<'_>, ends: &mut [End], start: u64) -> Result<(), MeasureError> {
+fn send(session: &mut Session<'_>, ends: &mut [TestPort], start: u64) -> Result<(), MeasureError> {
     let streams = session.request.streams.iter();
     for (emitter, stream) in session.emitters.iter_mut().zip(streams) {
         if !emitter.is_done() {

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::*;
-use crate::memory::{Done, Path, Service, SimulatedTime, cable};
+use crate::memory::{Path, PathCounts, Service, SimulatedTime, cable};
 use crate::template::{Encapsulation, FlowField, Flows, Tag};
-use crate::{Expectation, Glance, Mix, Pace, Rate, Template, Time, pdv_ns};
+use crate::{Expectation, LiveTotals, Mix, Pace, Rate, Template, Time, pdv_ns};
 
-const ONE: EndNo = EndNo(0);
-const OTHER: EndNo = EndNo(1);
+const ONE: TestPortNo = TestPortNo(0);
+const OTHER: TestPortNo = TestPortNo(1);
 const PPS: u64 = 100_000;
 
 /// A request for one stream of 100 ms.
@@ -25,7 +25,7 @@ fn forth(template: Template) -> Stream {
     Stream::new(template, Pace::Constant(Rate::Frames(PPS)), ONE, OTHER)
 }
 
-fn over(forth: Path, request: &Request) -> (Measurement, Done) {
+fn over(forth: Path, request: &Request) -> (Measurement, PathCounts) {
     let time = SimulatedTime::new(200);
     let (mut ends, [way, _]) = cable(&time, forth, Path::default());
     let measured = measure(&mut ends, request, &*time, &Interrupt::never());
@@ -33,7 +33,7 @@ fn over(forth: Path, request: &Request) -> (Measurement, Done) {
 }
 
 /// Measures one stream over a path.
-fn one(path: Path) -> (StreamOutcome, Done) {
+fn one(path: Path) -> (StreamOutcome, PathCounts) {
     let (mut measured, done) = over(path, &request(forth(Template::udp(64))));
     assert_eq!(measured.refusals, []);
     (measured.streams.remove(0), done)
@@ -93,7 +93,7 @@ fn frame_records_have_timestamps_and_the_last_loss_its_number() {
     assert_eq!(numbers, (9_000..9_500).collect::<Vec<u64>>());
     for kept in &stream.kept {
         let due = measured.began_ns + kept.number * 10_000;
-        assert_eq!(kept.came_ns - kept.sent_ns, 30_000);
+        assert_eq!(kept.received_ns - kept.sent_ns, 30_000);
         assert!((due..due + 1_000).contains(&kept.sent_ns));
     }
 }
@@ -398,7 +398,7 @@ fn measurement_stops_on_an_interruption() {
     let time = SimulatedTime::new(200);
     let (mut ends, _) = cable(&time, Path::default(), Path::default());
     let interrupt = Interrupt::never();
-    interrupt.ask();
+    interrupt.request();
     let outcome = measure(
         &mut ends,
         &request(forth(Template::udp(64))),
@@ -443,7 +443,7 @@ fn invalid_requests_are_refused_before_transmission() {
         measure(&mut ends, &request(stream), clock, &Interrupt::never()).unwrap_err()
     };
     let nowhere = Stream {
-        to: EndNo(2),
+        to: TestPortNo(2),
         ..forth(Template::udp(64))
     };
     assert!(matches!(refused(nowhere), MeasureError::Request(_)));
@@ -471,7 +471,7 @@ impl Time for Ending<'_> {
 }
 
 /// Measures longer streams that are ended after 30 ms.
-fn ended(forth: Path, pace: Pace, length: Length, threads: Threads) -> (StreamOutcome, Glance) {
+fn ended(forth: Path, pace: Pace, length: Length, threads: Threads) -> (StreamOutcome, LiveTotals) {
     let live = Live::default();
     let time = SimulatedTime::new(100);
     let (mut ends, _) = cable(&time, forth, Path::default());

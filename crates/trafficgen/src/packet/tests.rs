@@ -6,7 +6,7 @@ use testbed::Interrupt;
 
 use super::*;
 use crate::template::{Encapsulation, FlowField, Flows, Party, Protocol, Tag, Tunnel};
-use crate::{EndNo, Length, Mix, Pace, Rate, Request, Stream, Template, measure};
+use crate::{Length, Mix, Pace, Rate, Request, Stream, Template, TestPortNo, measure};
 
 const MTU: u32 = 9_100;
 
@@ -18,7 +18,7 @@ pub(crate) struct Cable {
 }
 
 impl Cable {
-    pub(crate) fn lay(mtu: u32) -> Self {
+    pub(crate) fn create(mtu: u32) -> Self {
         let (near, far) = (Namespace::new().unwrap(), Namespace::new().unwrap());
         near.join("eth0", &far, "eth0").unwrap();
         let clock = Clock::start();
@@ -33,9 +33,9 @@ impl Cable {
         Self { near, far, clock }
     }
 
-    fn ends(&self, frame_bytes: u16) -> [End; 2] {
+    fn ends(&self, frame_bytes: u16) -> [TestPort; 2] {
         [&self.near, &self.far]
-            .map(|side| End::packet(side, "eth0", frame_bytes, self.clock).unwrap())
+            .map(|side| TestPort::packet(side, "eth0", frame_bytes, self.clock).unwrap())
     }
 }
 
@@ -82,7 +82,7 @@ fn shapes() -> Vec<Template> {
 
 #[test]
 fn frames_of_all_kinds_arrive_unmodified() {
-    let cable = Cable::lay(MTU);
+    let cable = Cable::create(MTU);
     let mut ends = cable.ends(1_518);
     for template in shapes() {
         for frame_bytes in [template.frame_bytes, 1_518] {
@@ -91,28 +91,28 @@ fn frames_of_all_kinds_arrive_unmodified() {
                 ..template.clone()
             };
             // Frames up to a page are sent with AF_XDP.
-            cross(&cable, &mut ends, &template, Way::Xdp);
+            cross(&cable, &mut ends, &template, SendMethod::Xdp);
         }
     }
 }
 
 #[test]
 fn longest_frames_arrive_unmodified() {
-    let cable = Cable::lay(MTU);
+    let cable = Cable::create(MTU);
     let mut ends = cable.ends(9_000);
     for template in shapes() {
         let template = Template {
             frame_bytes: 9_000,
             ..template
         };
-        cross(&cable, &mut ends, &template, Way::Packet);
+        cross(&cable, &mut ends, &template, SendMethod::Packet);
     }
 }
 
 /// Sends frames in both directions and checks the results.
-fn cross(cable: &Cable, ends: &mut [End; 2], template: &Template, way: Way) {
+fn cross(cable: &Cable, ends: &mut [TestPort; 2], template: &Template, method: SendMethod) {
     let pace = Pace::Constant(Rate::Frames(20_000));
-    let stream = |from, to| Stream::new(template.clone(), pace, EndNo(from), EndNo(to));
+    let stream = |from, to| Stream::new(template.clone(), pace, TestPortNo(from), TestPortNo(to));
     let request = short(vec![stream(0, 1), stream(1, 0)]);
     let measured = measure(ends, &request, &cable.clock, &Interrupt::never()).unwrap();
     for stream in &measured.streams {
@@ -129,19 +129,19 @@ fn cross(cable: &Cable, ends: &mut [End; 2], template: &Template, way: Way) {
     }
     for end in &measured.ends {
         assert!(matches!(end.stamps, Stamps::Kernel { .. }));
-        assert_eq!((end.way, end.dropped), (way, 0));
+        assert_eq!((end.send_method, end.dropped), (method, 0));
     }
 }
 
 #[test]
 fn mix_with_two_threads_loses_nothing_on_a_cable() {
-    let cable = Cable::lay(MTU);
+    let cable = Cable::create(MTU);
     let mix = Mix::imix(&Template::udp(64)).unwrap();
     let stream = Stream::new(
         mix,
         Pace::Constant(Rate::Frames(10_000)),
-        EndNo(0),
-        EndNo(1),
+        TestPortNo(0),
+        TestPortNo(1),
     );
     let request = Request {
         threads: crate::Threads::Pair {
@@ -162,15 +162,20 @@ fn mix_with_two_threads_loses_nothing_on_a_cable() {
 
 #[test]
 fn removed_interface_is_an_error() {
-    let cable = Cable::lay(MTU);
+    let cable = Cable::create(MTU);
     let mut ends = cable.ends(1_518);
     cable.near.remove("eth0").unwrap();
-    let stream = Stream::new(Template::udp(64), Pace::FlatOut, EndNo(0), EndNo(1));
+    let stream = Stream::new(
+        Template::udp(64),
+        Pace::FlatOut,
+        TestPortNo(0),
+        TestPortNo(1),
+    );
     let outcome = measure(
         &mut ends,
         &short(vec![stream]),
         &cable.clock,
         &Interrupt::never(),
     );
-    assert!(matches!(outcome, Err(crate::MeasureError::End { .. })));
+    assert!(matches!(outcome, Err(crate::MeasureError::TestPort { .. })));
 }

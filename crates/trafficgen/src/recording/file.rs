@@ -1,7 +1,7 @@
 //! The two capture file formats: pcap (draft-ietf-opsawg-pcap) and pcapng
 //! (draft-ietf-opsawg-pcapng).
 
-use super::{BadRecording, FRAMES_MAX, Recorded};
+use super::{BadRecording, FRAMES_MAX, RecordedFrame};
 
 /// The link type of frames with an Ethernet header.
 const ETHERNET: u32 = 1;
@@ -21,7 +21,7 @@ const RESOLUTION: u16 = 9;
 const INTERFACES_MAX: usize = 1024;
 
 /// Parses all frames of a file.
-pub(super) fn frames(bytes: &[u8]) -> Result<Vec<Recorded>, BadRecording> {
+pub(super) fn frames(bytes: &[u8]) -> Result<Vec<RecordedFrame>, BadRecording> {
     let little = Reader {
         bytes,
         is_little: true,
@@ -71,7 +71,7 @@ impl<'a> Reader<'a> {
 }
 
 /// Parses a pcap file with this unit of second fractions, in nanoseconds.
-fn pcap(reader: Reader<'_>, fraction_ns: u64) -> Result<Vec<Recorded>, BadRecording> {
+fn pcap(reader: Reader<'_>, fraction_ns: u64) -> Result<Vec<RecordedFrame>, BadRecording> {
     let link = reader.word(20).ok_or(BadRecording::Broken)?;
     // The upper half holds the FCS length.
     if link & 0xffff != ETHERNET {
@@ -93,7 +93,7 @@ fn pcap(reader: Reader<'_>, fraction_ns: u64) -> Result<Vec<Recorded>, BadRecord
 }
 
 fn push(
-    frames: &mut Vec<Recorded>,
+    frames: &mut Vec<RecordedFrame>,
     at_ns: u64,
     bytes: &[u8],
     whole: u32,
@@ -105,7 +105,7 @@ fn push(
         return Err(BadRecording::TooMany);
     }
     let bytes = bytes.to_vec();
-    frames.push(Recorded { at_ns, bytes });
+    frames.push(RecordedFrame { at_ns, bytes });
     Ok(())
 }
 
@@ -117,7 +117,7 @@ struct Link {
 }
 
 /// Parses a pcapng file.
-fn blocks(bytes: &[u8]) -> Result<Vec<Recorded>, BadRecording> {
+fn blocks(bytes: &[u8]) -> Result<Vec<RecordedFrame>, BadRecording> {
     let mut reader = Reader {
         bytes,
         is_little: true,
@@ -152,7 +152,7 @@ fn blocks(bytes: &[u8]) -> Result<Vec<Recorded>, BadRecording> {
 fn read(
     block: Reader<'_>,
     links: &mut Vec<Link>,
-    frames: &mut Vec<Recorded>,
+    frames: &mut Vec<RecordedFrame>,
 ) -> Result<(), BadRecording> {
     let word = |at| block.word(at).ok_or(BadRecording::Broken);
     let link = |links: &[Link], number: u32| -> Result<u128, BadRecording> {

@@ -11,7 +11,7 @@ use super::*;
 use crate::layers::checksums_hold;
 use crate::memory::{Path as Cable, SimulatedTime, cable};
 use crate::template::{Pattern, Stamp};
-use crate::{EndNo, Length, Measurement, Pace, Request, Signature, Stream, Template, measure};
+use crate::{Length, Measurement, Pace, Request, Signature, Stream, Template, TestPortNo, measure};
 
 /// A pcap file with one frame a millisecond.
 fn pcap(number: fn(u32) -> [u8; 4], magic: u32, frames: &[&[u8]]) -> Vec<u8> {
@@ -132,7 +132,7 @@ fn offered(recording: Recording, pace: Pace, path: Cable) -> Measurement {
     let time = SimulatedTime::new(500);
     let (mut ends, _) = cable(&time, path, Cable::default());
     let length = Length::Frames(recording.frame_count());
-    let stream = Stream::new(recording, pace, EndNo(0), EndNo(1));
+    let stream = Stream::new(recording, pace, TestPortNo(0), TestPortNo(1));
     let request = Request {
         drain: Duration::from_millis(60),
         ..Request::new(vec![stream], length)
@@ -188,7 +188,7 @@ fn recorded_pace_requires_a_recording() {
     let time = SimulatedTime::new(500);
     let (mut ends, _) = cable(&time, Cable::default(), Cable::default());
     let pace = Pace::Recorded { percent: 100 };
-    let stream = Stream::new(Template::udp(64), pace, EndNo(0), EndNo(1));
+    let stream = Stream::new(Template::udp(64), pace, TestPortNo(0), TestPortNo(1));
     let request = Request::new(vec![stream], Length::Frames(1));
     assert!(measure(&mut ends, &request, &*time, &Interrupt::never()).is_err());
 }

@@ -10,14 +10,14 @@ pub const NUMBER: usize = 4;
 
 /// A frame that is sent repeatedly with different numbers.
 #[derive(Clone, Debug)]
-pub struct Numbered {
+pub struct NumberedFrame {
     bytes: Vec<u8>,
     udp: usize,
     /// The sum of the pseudo-header (RFC 768).
     pseudo: u64,
 }
 
-impl Numbered {
+impl NumberedFrame {
     /// Frames built from `template`, without its flows.
     pub fn new(template: &Template) -> Self {
         let is_plain = matches!(

@@ -4,7 +4,7 @@ use super::build::{self, Places};
 use super::{FlowField, Flows, Protocol, Template, UdpChecksum};
 use crate::Signature;
 use crate::checksum::{checksum, fold, pseudo, sum};
-use crate::layers::{ICMP, TCP, UDP, room};
+use crate::layers::{ICMP, TCP, UDP, signature_space};
 
 /// The values that differ in each frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -114,17 +114,17 @@ impl Pattern {
     /// tunnel.
     pub(crate) fn of_frame(bytes: &[u8]) -> Self {
         let mut pattern = Self::untouched(bytes);
-        if let Some(room) = room(bytes) {
-            let start = room.end - Signature::LEN;
-            let mut still = bytes[..room.end].to_vec();
-            still[start..].fill(0);
-            still[room.checksum..room.checksum + 2].fill(0);
-            let total = room.pseudo + sum(&still[room.transport..]);
+        if let Some(space) = signature_space(bytes) {
+            let start = space.end - Signature::LEN;
+            let mut constant = bytes[..space.end].to_vec();
+            constant[start..].fill(0);
+            constant[space.checksum..space.checksum + 2].fill(0);
+            let total = space.pseudo + sum(&constant[space.transport..]);
             pattern.headers = start;
             pattern.signature = Some(start);
-            pattern.places.transport = room.transport;
-            pattern.never_zero = room.never_zero;
-            pattern.transport = room.has_checksum.then_some((room.checksum, total));
+            pattern.places.transport = space.transport;
+            pattern.never_zero = space.never_zero;
+            pattern.transport = space.has_checksum.then_some((space.checksum, total));
         }
         pattern
     }
@@ -143,11 +143,11 @@ impl Pattern {
 
     /// Computes the sums of the constant words, with zeros in place of the changing fields.
     fn sum_up(&mut self, template: &Template) {
-        let mut still = self.bytes.clone();
-        let end = still.len();
-        still[end - Signature::LEN..].fill(0);
+        let mut constant = self.bytes.clone();
+        let end = constant.len();
+        constant[end - Signature::LEN..].fill(0);
         for edit in &self.edits {
-            edit.write(&mut still, 0);
+            edit.write(&mut constant, 0);
         }
         let Places { ip, transport, .. } = self.places;
         let (at, protocol) = match template.protocol {
@@ -160,16 +160,16 @@ impl Pattern {
             true => ip + 12..ip + 20,
             false => ip + 8..ip + 40,
         };
-        let mut total = sum(&still[transport..]);
+        let mut total = sum(&constant[transport..]);
         if template.protocol != Protocol::Icmp {
-            total += pseudo(&still[addresses], protocol, end - transport);
+            total += pseudo(&constant[addresses], protocol, end - transport);
         }
         if template.udp_checksum == UdpChecksum::Computed || !self.never_zero {
             self.transport = Some((at, total));
         }
         if is_v4 {
-            still[ip + 10..ip + 12].fill(0);
-            self.header = Some((ip + 10, sum(&still[ip..ip + 20])));
+            constant[ip + 10..ip + 12].fill(0);
+            self.header = Some((ip + 10, sum(&constant[ip..ip + 20])));
         }
     }
 
@@ -209,17 +209,17 @@ impl Pattern {
         for (place, word) in frame[start..].as_chunks_mut().0.iter_mut().zip(words) {
             *place = word.to_be_bytes();
         }
-        if let Some((at, still)) = self.header {
-            put(frame, at, checksum(still + header));
+        if let Some((at, constant)) = self.header {
+            put(frame, at, checksum(constant + header));
         }
-        if let Some((at, still)) = self.transport {
+        if let Some((at, constant)) = self.transport {
             let halves = words.map(|word| u64::from(word >> 16) + u64::from(word & 0xffff));
             let mut signed = u64::from(fold(halves.iter().sum()));
             // Words at odd offsets contribute with swapped bytes.
             if !(start - self.places.transport).is_multiple_of(2) {
                 signed = (signed & 0xff) << 8 | signed >> 8;
             }
-            let checksum = checksum(still + transport + signed);
+            let checksum = checksum(constant + transport + signed);
             let is_zero = checksum == 0 && self.never_zero;
             put(frame, at, if is_zero { 0xffff } else { checksum });
         }

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use trafficgen::{
-    EndNo, Keep, Kept, Length, Pace, Rate, Request, Schedule, Stream, StreamOutcome, Template,
+    FrameRecord, Keep, Length, Pace, Rate, Request, Schedule, Stream, StreamOutcome, Template,
+    TestPortNo,
 };
 
 use super::{LINE, RATE_MIN, SIZE, line_rate};
@@ -201,7 +202,12 @@ fn point_size(point: &Point) -> u16 {
 
 /// Frames from the client to the server.
 fn request(frame_bytes: u16, pace: Pace, length: Duration) -> Request {
-    let stream = Stream::new(Template::udp(frame_bytes), pace, EndNo(0), EndNo(1));
+    let stream = Stream::new(
+        Template::udp(frame_bytes),
+        pace,
+        TestPortNo(0),
+        TestPortNo(1),
+    );
     let mut request = Request::new(vec![stream], Length::of(length));
     request.drain = DRAIN;
     request
@@ -391,7 +397,7 @@ fn recovery_ns(plan: &Plan, stream: &StreamOutcome) -> Result<u64, &'static str>
 
 /// How long after the step frames were sent whose median delay is no more than a tenth above
 /// that at rest: of those of two milliseconds, the first.
-fn settled_ns(kept: &[Kept], step_ns: u64, rest_ns: u64) -> Option<u64> {
+fn settled_ns(kept: &[FrameRecord], step_ns: u64, rest_ns: u64) -> Option<u64> {
     let most = SETTLED * rest_ns as f64;
     let mut windows: Vec<Vec<u64>> = Vec::new();
     for one in kept {
@@ -400,7 +406,7 @@ fn settled_ns(kept: &[Kept], step_ns: u64, rest_ns: u64) -> Option<u64> {
         if windows.len() <= place {
             windows.resize_with(place + 1, Vec::new);
         }
-        windows[place].push(one.came_ns.saturating_sub(one.sent_ns));
+        windows[place].push(one.received_ns.saturating_sub(one.sent_ns));
     }
     let is_settled = |window: &mut Vec<u64>| {
         let middle = window.len() / 2;

@@ -5,8 +5,10 @@ use std::time::Duration;
 
 use crate::rules::MatchSet;
 use base::Instant;
-use testbed::Ending;
-use trafficgen::{EndNo, Keep, Kept, Length, Measurement, Pace, Rate, Request, Stream, Template};
+use testbed::StopSignal;
+use trafficgen::{
+    FrameRecord, Keep, Length, Measurement, Pace, Rate, Request, Stream, Template, TestPortNo,
+};
 
 use crate::catalogue::lines::{DRAIN, Lines, Offer, greet, is_void};
 use crate::catalogue::offered::figure;
@@ -107,8 +109,8 @@ fn measure(
     tools: &Tools<'_>,
 ) -> Result<Measured, TrialError> {
     let ending = match point.word("ending") {
-        "asked" => Ending::Asked,
-        _ => Ending::Killed,
+        "asked" => StopSignal::Term,
+        _ => StopSignal::Kill,
     };
     let length = BEFORE + Duration::from_millis(point.number("millis"));
     let request = request(point.number("pps"), length);
@@ -158,7 +160,7 @@ fn forwards(pps: u64, lines: &mut dyn Offer) -> Result<(), TrialError> {
 /// Frames at equal gaps from the client to the server, each one kept.
 fn request(pps: u64, length: Duration) -> Request {
     let pace = Pace::Constant(Rate::Frames(pps));
-    let stream = Stream::new(Template::udp(64), pace, EndNo(0), EndNo(1));
+    let stream = Stream::new(Template::udp(64), pace, TestPortNo(0), TestPortNo(1));
     let mut request = Request::new(vec![stream], Length::of(length));
     request.drain = DRAIN;
     let most = pps as u128 * length.as_millis() / 1_000;
@@ -171,12 +173,12 @@ fn request(pps: u64, length: Duration) -> Request {
 
 /// Puts down when what had happened.
 fn tell(measurement: &Measurement, restarted: &Restarted, pps: u64, reading: &mut Reading) {
-    let told = restarted.stopped.told;
+    let told = restarted.stopped.signalled;
     let since = |then: Instant| then.since(told).as_secs_f64() * 1e3;
     let stream = &measurement.streams[0];
     reading.put("lost", stream.lost as f64);
     reading.put("loss_outage_ms", stream.lost as f64 / pps as f64 * 1e3);
-    reading.put("ended_ms", since(restarted.stopped.gone));
+    reading.put("ended_ms", since(restarted.stopped.ended));
     for (name, when) in [
         ("called_ms", restarted.connected),
         ("ruled_ms", restarted.rules_installed),
@@ -216,8 +218,8 @@ impl Silence {
 }
 
 /// The longest silence that ended after the device was told to end, or why there is none.
-fn silence(kept: &[Kept], told_ns: u64) -> Result<Silence, &'static str> {
-    let mut came: Vec<u64> = kept.iter().map(|one| one.came_ns).collect();
+fn silence(kept: &[FrameRecord], told_ns: u64) -> Result<Silence, &'static str> {
+    let mut came: Vec<u64> = kept.iter().map(|one| one.received_ns).collect();
     came.sort_unstable();
     let before = came.partition_point(|&ns| ns < told_ns);
     if before == 0 {

@@ -2,7 +2,7 @@
 
 use testbed::Interrupt;
 use trafficgen::memory::{Path, SimulatedTime, cable};
-use trafficgen::{EndNo, Length, Pace, Rate, Request, Stream, Template, measure};
+use trafficgen::{Length, Pace, Rate, Request, Stream, Template, TestPortNo, measure};
 
 use super::*;
 use crate::catalogue::Experiment;
@@ -17,7 +17,7 @@ fn told(pps: u64) -> Reading {
     };
     let (mut ends, _) = cable(&time, slow, Path::default());
     let pace = Pace::Constant(Rate::Frames(pps));
-    let stream = Stream::new(Template::udp(64), pace, EndNo(0), EndNo(1));
+    let stream = Stream::new(Template::udp(64), pace, TestPortNo(0), TestPortNo(1));
     let length = Length::of(Duration::from_millis(50));
     let request = Request::new(vec![stream], length);
     let measured = measure(&mut ends, &request, &*time, &Interrupt::never()).unwrap();

@@ -6,8 +6,8 @@ use base::PortNo;
 use controller::DeviceRequests;
 use testbed::{DeviceKind, Host, Topology};
 use trafficgen::{
-    End, EndNo, Length, MeasureError, Measurement, Pace, Rate, Request, Stream, Template, Threads,
-    measure as measure_streams,
+    Length, MeasureError, Measurement, Pace, Rate, Request, Stream, Template, TestPort, TestPortNo,
+    Threads, measure as measure_streams,
 };
 
 use crate::catalogue::offered::figure;
@@ -149,7 +149,7 @@ fn sizes(mtu: u64) -> [u16; 4] {
 /// The streams from the client to the server, all at the same time.
 fn request(point: &Point, tools: &Tools<'_>) -> Request {
     let pace = Pace::Constant(Rate::Frames(point.number("pps")));
-    let stream = |size| Stream::new(Template::udp(size), pace, EndNo(0), EndNo(1));
+    let stream = |size| Stream::new(Template::udp(size), pace, TestPortNo(0), TestPortNo(1));
     let streams = sizes(point.number("mtu")).map(stream).to_vec();
     let length = Duration::from_millis(point.number("millis"));
     let mut request = Request::new(streams, Length::of(length));
@@ -167,9 +167,10 @@ fn offer(
     tools: &Tools<'_>,
 ) -> Result<Measurement, TrialError> {
     let longest = u16::try_from(CABLE).expect("it is a frame's size");
-    let open = |host: &Host| End::packet(&host.namespace, host.interface, longest, *tools.clock);
+    let open =
+        |host: &Host| TestPort::packet(&host.namespace, host.interface, longest, *tools.clock);
     let hosts = setup.bench.hosts()[..2].iter();
-    let mut ends: Vec<End> = hosts.map(open).collect::<Result<_, _>>()?;
+    let mut ends: Vec<TestPort> = hosts.map(open).collect::<Result<_, _>>()?;
     let measured = std::thread::scope(|scope| {
         let measuring = scope.spawn(|| {
             let cores = &tools.cores.tester;

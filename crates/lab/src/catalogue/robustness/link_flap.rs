@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use trafficgen::{EndNo, Pace, Rate, Refusal};
+use trafficgen::{Pace, Rate, Refusal, TestPortNo};
 
 use crate::catalogue::offered::{Doubts, Load, figure};
 use crate::catalogue::plane::{Plane, Pull, on_setup};
@@ -73,7 +73,7 @@ fn measure(point: &Point, plane: &mut dyn Plane) -> Result<Measured, TrialError>
     // Where no device stands between the hosts, the client's interface has no carrier while the
     // cable is out: what it could not send then is the outage.
     doubts.forgive(|refusal| {
-        matches!(refusal, Refusal::Dropped { end: EndNo(0), frames } if *frames <= longest)
+        matches!(refusal, Refusal::Dropped { end: TestPortNo(0), frames } if *frames <= longest)
     });
     // Frames that were sent late were not lost when they were due: an outage is known no better.
     let late_ms = stream.lateness.max() as f64 / 1e6;

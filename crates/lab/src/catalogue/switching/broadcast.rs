@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use trafficgen::{EndNo, Length, Measurement, Pace, Rate, Stream};
+use trafficgen::{Length, Measurement, Pace, Rate, Stream, TestPortNo};
 
 use super::{
     LINE, NOTHING, RATE_MIN, SIZE, TRIAL_MILLIS, WIDTH_PERCENT, is_switch, legacy, megabits,
@@ -100,7 +100,7 @@ fn point_size(point: &Point) -> u16 {
 fn frames(size: u64, pace: Pace, to: usize) -> Stream {
     let mut template = template(size, 0, to);
     template.destination.mac = [0xff; 6];
-    Stream::new(template, pace, EndNo(0), EndNo(to))
+    Stream::new(template, pace, TestPortNo(0), TestPortNo(to))
 }
 
 /// Copies that came out nowhere.

@@ -7,7 +7,7 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use trafficgen::memory::SimulatedTime;
-use trafficgen::{Arrivals, End, Receive, Stamps, Transmit, Way};
+use trafficgen::{Arrivals, Receive, SendMethod, Stamps, TestPort, Transmit};
 
 use super::station;
 use crate::catalogue::lines::memory::{STEP_NS, Simulated};
@@ -74,7 +74,7 @@ pub(super) fn switch(ports: usize, known: Range<usize>, faults: Faults) -> Simul
         let age = state.stations.len() as u64;
         state.stations.insert(station(host).mac, (host, age));
     }
-    let end = |number| End {
+    let end = |number| TestPort {
         transmit: Box::new(port(number)),
         receive: Box::new(port(number)),
     };
@@ -123,8 +123,8 @@ impl Transmit for Port {
         Ok(frames.len())
     }
 
-    fn way(&self) -> Way {
-        Way::Memory
+    fn send_method(&self) -> SendMethod {
+        SendMethod::Memory
     }
 }
 

@@ -2,7 +2,7 @@
 //! port. What comes out at the third was flooded: its station was not known.
 
 use trafficgen::template::{FlowField, Flows};
-use trafficgen::{EndNo, Length, Pace, Rate, Stream, Template};
+use trafficgen::{Length, Pace, Rate, Stream, Template, TestPortNo};
 
 use super::{request, station};
 use crate::catalogue::lines::{Offer, fell_short, is_void};
@@ -74,7 +74,7 @@ impl Stations {
         template.destination = station(TESTING);
         template.flows = self.flows(FlowField::SourceMac);
         let pace = Pace::Constant(Rate::Frames(pps));
-        let stream = Stream::new(template, pace, EndNo(LEARNING), EndNo(TESTING));
+        let stream = Stream::new(template, pace, TestPortNo(LEARNING), TestPortNo(TESTING));
         let measured = lines.offer(&request(vec![stream], self.length()))?;
         match is_void(&measured) {
             Some(reason) => Err(TrialError::Impossible(reason)),
@@ -110,7 +110,7 @@ impl Stations {
         template.destination.mac = address(self.set);
         template.flows = self.flows(FlowField::DestinationMac);
         let pace = Pace::Constant(Rate::Frames(pps));
-        let stream = Stream::new(template, pace, EndNo(TESTING), EndNo(LEARNING));
+        let stream = Stream::new(template, pace, TestPortNo(TESTING), TestPortNo(LEARNING));
         let measured = lines.offer(&request(vec![stream], self.length()))?;
         match is_void(&measured) {
             Some(reason) => Err(TrialError::Impossible(reason)),

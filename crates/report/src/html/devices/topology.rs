@@ -238,7 +238,7 @@ fn hosts(layout: Layout, drawing: &mut Drawing) {
     let topology = layout.topology;
     let vlan = topology.ports() == PortKind::Vlan;
     let cable = if layout.external { "cable" } else { "veth" };
-    for (host, place) in topology.places().into_iter().enumerate() {
+    for (host, place) in topology.attachments().into_iter().enumerate() {
         let (row, right) = match topology.is_chain() {
             true => (0, host > 0),
             false => (host / 2, host % 2 == 1),
@@ -303,7 +303,7 @@ fn bridges(topology: Topology) -> Drawing {
     for bridge in 0..count {
         let y = TOP + bridge as f64 * ROW * rows as f64;
         let ports: Vec<String> = topology
-            .places()
+            .attachments()
             .iter()
             .filter(|place| place.bridge == bridge)
             .map(|place| place.port.to_string())

@@ -1,6 +1,6 @@
 //! The outage is that which was put in, and so is whatever it is made of.
 
-use testbed::Stopped;
+use testbed::StopTimes;
 use trafficgen::memory::Path;
 
 use super::*;
@@ -21,9 +21,9 @@ fn told(dead: std::ops::Range<u64>, controller: bool) -> Reading {
     let began = device.time.look_ns();
     let at = |millis: u64| Instant::from_nanos(began + millis * ms);
     let restarted = Restarted {
-        stopped: Stopped {
-            told: at(dead.start),
-            gone: at(dead.start + 5),
+        stopped: StopTimes {
+            signalled: at(dead.start),
+            ended: at(dead.start + 5),
         },
         connected: controller.then_some(at(dead.start + 120)),
         rules_installed: controller.then_some(at(dead.start + 130)),

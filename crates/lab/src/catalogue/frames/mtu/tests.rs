@@ -18,7 +18,7 @@ fn over(rewrite: fn(&mut Vec<u8>, u64)) -> Measurement {
     };
     let (mut ends, _) = cable(&Arc::clone(&time), path, Path::default());
     let pace = Pace::Constant(Rate::Frames(10_000));
-    let stream = |size| Stream::new(Template::udp(size), pace, EndNo(0), EndNo(1));
+    let stream = |size| Stream::new(Template::udp(size), pace, TestPortNo(0), TestPortNo(1));
     let streams = sizes(1_500).map(stream).to_vec();
     let mut request = Request::new(streams, Length::of(Duration::from_millis(10)));
     request.drain = Duration::from_millis(60);

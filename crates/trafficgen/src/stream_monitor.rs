@@ -2,25 +2,25 @@
 //! the frames sent.
 
 use super::Signature;
-use super::sequence::{Seen, Sequence};
+use super::sequence::{Sequence, SequenceClass};
 
 /// The number of consecutive frames older than the window after which the stream counts as
 /// restarted.
-const ANEW: u32 = 64;
+const RESTART: u32 = 64;
 /// The base of extended sequence numbers, so that numbers before the first received one stay
 /// positive.
-const START: u64 = 1 << 32;
+const NUMBER_BASE: u64 = 1 << 32;
 
 /// The receive statistics of a stream.
 #[derive(Debug, Default)]
-pub struct Heard {
-    book: Option<Book>,
+pub struct StreamMonitor {
+    book: Option<SequenceRun>,
     /// The results of earlier streams with the same number.
-    before: Found,
+    before: StreamCounts,
 }
 
 #[derive(Debug)]
-struct Book {
+struct SequenceRun {
     sequence: Sequence,
     /// The highest number received.
     highest: u64,
@@ -32,7 +32,7 @@ struct Book {
 
 /// The results of one stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Found {
+pub struct StreamCounts {
     /// Distinct frames received.
     pub received: u64,
     /// Frames missing between the first and the last received number.
@@ -45,16 +45,16 @@ pub struct Found {
     pub jitter_ns: f64,
 }
 
-impl Heard {
+impl StreamMonitor {
     /// Records a frame that arrived at `at_ns`.
-    pub fn book(&mut self, signature: Signature, at_ns: u64) {
+    pub fn record(&mut self, signature: Signature, at_ns: u64) {
         let age_ns = at_ns.wrapping_sub(signature.time_ns);
         let book = self
             .book
-            .get_or_insert_with(|| Book::from(signature, age_ns));
+            .get_or_insert_with(|| SequenceRun::from(signature, age_ns));
         if !book.take(signature, age_ns) {
-            self.before = self.found();
-            let mut book = Book::from(signature, age_ns);
+            self.before = self.counts();
+            let mut book = SequenceRun::from(signature, age_ns);
             book.take(signature, age_ns);
             self.book = Some(book);
         }
@@ -62,9 +62,13 @@ impl Heard {
 
     /// Returns the results so far.
     #[must_use]
-    pub fn found(&self) -> Found {
-        let now = self.book.as_ref().map(Book::found).unwrap_or_default();
-        Found {
+    pub fn counts(&self) -> StreamCounts {
+        let now = self
+            .book
+            .as_ref()
+            .map(SequenceRun::counts)
+            .unwrap_or_default();
+        StreamCounts {
             received: self.before.received + now.received,
             lost: self.before.lost + now.lost,
             duplicated: self.before.duplicated + now.duplicated,
@@ -74,9 +78,9 @@ impl Heard {
     }
 }
 
-impl Book {
+impl SequenceRun {
     fn from(signature: Signature, age_ns: u64) -> Self {
-        let first = START + u64::from(signature.sequence);
+        let first = NUMBER_BASE + u64::from(signature.sequence);
         Self {
             sequence: Sequence::new(first),
             highest: first,
@@ -95,9 +99,10 @@ impl Book {
         let number = self
             .highest
             .wrapping_add_signed(i64::from(ahead.cast_signed()));
-        if number < self.sequence.first() || self.sequence.book(number) == Seen::TooLate {
+        if number < self.sequence.first() || self.sequence.record(number) == SequenceClass::TooLate
+        {
             self.strays += 1;
-            return self.strays < ANEW;
+            return self.strays < RESTART;
         }
         self.strays = 0;
         self.highest = self.highest.max(number);
@@ -110,10 +115,10 @@ impl Book {
         true
     }
 
-    fn found(&self) -> Found {
+    fn counts(&self) -> StreamCounts {
         let sequence = &self.sequence;
         let span = self.highest + 1 - sequence.first();
-        Found {
+        StreamCounts {
             received: sequence.received,
             lost: span.saturating_sub(sequence.received),
             duplicated: sequence.duplicates,
@@ -127,46 +132,50 @@ impl Book {
 mod tests {
     use super::*;
 
-    fn hear(heard: &mut Heard, sequence: u32, at_ns: u64) {
+    fn receive(stream_monitor: &mut StreamMonitor, sequence: u32, at_ns: u64) {
         let signature = Signature {
             stream: 0,
             sequence,
             time_ns: 1_000 * u64::from(sequence),
         };
-        heard.book(signature, at_ns);
+        stream_monitor.record(signature, at_ns);
     }
 
     #[test]
     fn losses_duplicates_and_reordering_are_found_by_number_alone() {
-        let mut heard = Heard::default();
+        let mut stream_monitor = StreamMonitor::default();
         let start = u32::MAX - 2;
         for step in [0, 1, 2, 4, 3, 3, 5, 8_u32] {
             let sequence = start.wrapping_add(step);
-            hear(&mut heard, sequence, 7_000 + 1_000 * u64::from(sequence));
+            receive(
+                &mut stream_monitor,
+                sequence,
+                7_000 + 1_000 * u64::from(sequence),
+            );
         }
-        let found = heard.found();
-        assert_eq!((found.received, found.lost), (7, 2));
-        assert_eq!((found.duplicated, found.reordered), (1, 1));
-        assert_eq!(found.jitter_ns, 0.0);
+        let counts = stream_monitor.counts();
+        assert_eq!((counts.received, counts.lost), (7, 2));
+        assert_eq!((counts.duplicated, counts.reordered), (1, 1));
+        assert_eq!(counts.jitter_ns, 0.0);
     }
 
     #[test]
     fn restarted_stream_counts_as_another_of_the_same_number() {
-        let mut heard = Heard::default();
+        let mut stream_monitor = StreamMonitor::default();
         for sequence in 0..500_000 {
-            hear(&mut heard, sequence, 0);
+            receive(&mut stream_monitor, sequence, 0);
         }
         for sequence in 0..1_000 {
-            hear(&mut heard, sequence, 0);
+            receive(&mut stream_monitor, sequence, 0);
         }
-        let found = heard.found();
+        let counts = stream_monitor.counts();
         // The first frames after the restart count as late frames of the old stream.
-        assert_eq!(found.received, 500_000 + 1_000 - u64::from(ANEW) + 1);
-        assert_eq!(found.lost, 0);
+        assert_eq!(counts.received, 500_000 + 1_000 - u64::from(RESTART) + 1);
+        assert_eq!(counts.lost, 0);
     }
 
     #[test]
     fn counts_are_zero_without_frames() {
-        assert_eq!(Heard::default().found(), Found::default());
+        assert_eq!(StreamMonitor::default().counts(), StreamCounts::default());
     }
 }

@@ -7,28 +7,28 @@ use super::Chance;
 /// The random decisions for one kind of fault. There is one decision for each frame, independent of
 /// other faults, so that the kinds of faults are independent.
 #[derive(Clone, Debug)]
-pub(super) struct Die {
+pub(super) struct FaultSampler {
     chance: Chance,
     random: SplitMix64,
-    thrown: u64,
+    sampled: u64,
 }
 
-impl Die {
+impl FaultSampler {
     pub(super) const fn new(chance: Chance, seed: u64) -> Self {
         Self {
             chance,
             random: SplitMix64::new(seed),
-            thrown: 0,
+            sampled: 0,
         }
     }
 
     /// Returns true if this frame is affected.
-    pub(super) fn throw(&mut self) -> bool {
-        self.thrown += 1;
+    pub(super) fn sample(&mut self) -> bool {
+        self.sampled += 1;
         match self.chance {
             Chance::Never => false,
             Chance::Share(share) => self.random.unit() < share,
-            Chance::Every(count) => self.thrown.is_multiple_of(count.get()),
+            Chance::Every(count) => self.sampled.is_multiple_of(count.get()),
         }
     }
 }
@@ -39,12 +39,12 @@ mod tests {
 
     #[test]
     fn fault_share_is_within_five_standard_deviations() {
-        let mut die = Die::new(Chance::Share(0.1), 7);
-        let struck = (0..100_000).filter(|_| die.throw()).count();
+        let mut sampler = FaultSampler::new(Chance::Share(0.1), 7);
+        let affected = (0..100_000).filter(|_| sampler.sample()).count();
         // Five standard deviations, sqrt(100000 * 0.1 * 0.9) = 95.
-        assert!(struck.abs_diff(10_000) < 475, "{struck}");
-        let mut never = Die::new(Chance::Share(0.0), 7);
-        let mut always = Die::new(Chance::Share(1.0), 7);
-        assert!((0..1_000).all(|_| !never.throw() && always.throw()));
+        assert!(affected.abs_diff(10_000) < 475, "{affected}");
+        let mut never = FaultSampler::new(Chance::Share(0.0), 7);
+        let mut always = FaultSampler::new(Chance::Share(1.0), 7);
+        assert!((0..1_000).all(|_| !never.sample() && always.sample()));
     }
 }

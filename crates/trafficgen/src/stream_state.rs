@@ -7,7 +7,7 @@ use super::sequence::WINDOW;
 /// The shared state of a stream. The sender writes it before it sends the frame. The path through
 /// the kernel and the device orders the write before the receiver's read.
 #[derive(Debug)]
-pub(super) struct Shared {
+pub(super) struct StreamState {
     /// The number after the last sent one.
     next: AtomicU64,
     /// The first number after the warm-up.
@@ -19,7 +19,7 @@ pub(super) struct Shared {
 /// The value of `first` during the warm-up.
 const NOT_YET: u64 = u64::MAX;
 
-impl Shared {
+impl StreamState {
     pub(super) fn new() -> Self {
         Self {
             next: AtomicU64::new(0),
@@ -43,14 +43,14 @@ impl Shared {
     #[inline]
     pub(super) fn note(&self, number: u64, lateness_ns: u64) {
         let lateness = u32::try_from(lateness_ns).unwrap_or(u32::MAX);
-        self.lateness[place(number)].store(lateness, Ordering::Relaxed);
+        self.lateness[slot(number)].store(lateness, Ordering::Relaxed);
     }
 
     /// The lateness of a frame. For a number before the window, the result belongs to another
     /// frame.
     #[inline]
     pub(super) fn lateness_ns(&self, number: u64) -> u64 {
-        u64::from(self.lateness[place(number)].load(Ordering::Relaxed))
+        u64::from(self.lateness[slot(number)].load(Ordering::Relaxed))
     }
 
     /// Publishes that all numbers below `next` may have been sent.
@@ -68,7 +68,7 @@ impl Shared {
     }
 }
 
-const fn place(number: u64) -> usize {
+const fn slot(number: u64) -> usize {
     (number % WINDOW) as usize
 }
 
@@ -78,7 +78,7 @@ mod tests {
 
     #[test]
     fn numbers_continue_beyond_32_bits() {
-        let shared = Shared::new();
+        let shared = StreamState::new();
         assert_eq!(shared.number(0), None);
         shared.publish((1 << 32) + 10);
         assert_eq!(shared.number(9), Some((1 << 32) + 9));

@@ -21,7 +21,7 @@ pub(crate) fn find<'a, T>(
 ///
 /// # Errors
 /// Those of [`find`].
-pub(crate) fn chosen<'a, T>(
+pub(crate) fn select<'a, T>(
     names: &[String],
     rows: &'a [T],
     name_of: impl Fn(&'a T) -> &'a str,

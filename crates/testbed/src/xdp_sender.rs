@@ -29,8 +29,8 @@ const TRIES: u32 = 10_000;
 const BUSY_TRIES: u32 = 20;
 const BUSY_PAUSE: Duration = Duration::from_millis(5);
 
-/// Sends frames of up to [`SwiftSender::LONGEST`] bytes from an interface. It never sleeps.
-pub struct SwiftSender {
+/// Sends frames of up to [`XdpSender::LONGEST`] bytes from an interface. It never sleeps.
+pub struct XdpSender {
     socket: XskSocket,
     dropped: u64,
 }
@@ -41,18 +41,18 @@ impl Namespace {
     /// # Errors
     /// The interface does not exist here, another socket uses its queue, or the process lacks the
     /// privilege.
-    pub fn swift_sender(&self, interface: &str) -> Result<SwiftSender, Failure> {
+    pub fn xdp_sender(&self, interface: &str) -> Result<XdpSender, Failure> {
         let device = DeviceQueue {
             interface: self.index(interface)?,
             queue: 0,
         };
-        let open = || -> io::Result<SwiftSender> {
+        let open = || -> io::Result<XdpSender> {
             let memory = Umem::new(LAYOUT, NonZeroU32::MIN)?;
             let mut socket = XskSocket::open(&memory, device)?;
             let forced = sockopt::set_socket_send_buffer_size_force(&socket, SEND_BUFFER);
             forced.or_else(|_| sockopt::set_socket_send_buffer_size(&socket, SEND_BUFFER))?;
             bind(&mut socket)?;
-            Ok(SwiftSender { socket, dropped: 0 })
+            Ok(XdpSender { socket, dropped: 0 })
         };
         self.run(open)?
             .map_err(Failure::to(format!("open an AF_XDP sender on {interface}")))
@@ -74,7 +74,7 @@ fn bind(socket: &mut XskSocket) -> io::Result<()> {
     socket.bind(Transfer::Copy)
 }
 
-impl SwiftSender {
+impl XdpSender {
     /// The longest frame.
     pub const LONGEST: usize = LAYOUT.chunk_len.get() as usize;
 

@@ -5,16 +5,16 @@ use std::path::Path;
 /// A device's description file. The path is leaked, so that `DeviceKind` is `Copy`; a command line
 /// bounds their number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Described {
+pub struct DescriptionFile {
     name: &'static str,
     path: &'static str,
 }
 
-impl Described {
+impl DescriptionFile {
     /// The file at `path`. The device's name is the file name without extension; `None` if that is
     /// empty.
     #[must_use]
-    pub fn by(path: &str) -> Option<Self> {
+    pub fn new(path: &str) -> Option<Self> {
         Path::new(path).file_stem()?;
         let path: &'static str = Box::leak(path.to_owned().into_boxed_str());
         let name = Path::new(path).file_stem()?.to_str()?;
@@ -70,10 +70,13 @@ mod tests {
 
     #[test]
     fn described_device_has_the_name_of_its_file() {
-        let described = Described::by("switches/hp-2920.toml").unwrap();
-        assert_eq!(described.name(), "hp-2920");
-        assert_eq!(described.path(), Path::new("switches/hp-2920.toml"));
-        assert_eq!((Described::by(""), Described::by("/")), (None, None));
+        let description_file = DescriptionFile::new("switches/hp-2920.toml").unwrap();
+        assert_eq!(description_file.name(), "hp-2920");
+        assert_eq!(description_file.path(), Path::new("switches/hp-2920.toml"));
+        assert_eq!(
+            (DescriptionFile::new(""), DescriptionFile::new("/")),
+            (None, None)
+        );
     }
 
     #[test]

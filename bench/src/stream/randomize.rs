@@ -66,9 +66,9 @@ struct Model {
     /// The frame after its record header.
     record: Vec<u8>,
     /// The four fields, with zeros in the randomized bits.
-    kept: u128,
+    fixed_bits: u128,
     /// The mask of the randomized bits.
-    anew: u128,
+    random_bits: u128,
     /// The checksum over the addresses, and the one over addresses and ports.
     ipv4: Checksum,
     transport: Option<Checksum>,
@@ -88,7 +88,7 @@ impl Model {
             _ => (None, false),
         };
         let fields = fields.iter().filter(|field| has_ports || !field.is_port());
-        let anew = fields.fold(0, |bits, field| bits | field.bits());
+        let random_bits = fields.fold(0, |bits, field| bits | field.bits());
         // Subtracts the changing words from a checksum (RFC 1624): adding the complement subtracts
         // in one's complement arithmetic.
         let checksum = |at: usize, places: &[u32]| -> Option<Checksum> {
@@ -99,8 +99,8 @@ impl Model {
         };
         Ok(Self {
             record: pcap::record(frame)?,
-            kept: flow & !anew,
-            anew,
+            fixed_bits: flow & !random_bits,
+            random_bits,
             ipv4: checksum(OF_IPV4, &ADDRESSES).ok_or_else(refused)?,
             transport: at
                 .map(|at| checksum(at, &ALL_WORDS).ok_or_else(refused))
@@ -113,7 +113,7 @@ impl Model {
         let start = bytes.len();
         bytes.extend_from_slice(&self.record);
         let frame = &mut bytes[start + pcap::FRAME_HEADER..];
-        let flow = self.kept | random & self.anew;
+        let flow = self.fixed_bits | random & self.random_bits;
         frame[FLOW..FLOW + FLOW_LEN].copy_from_slice(&flow.to_be_bytes()[4..]);
         let addresses: u64 = ADDRESSES.iter().map(|place| word(flow, *place)).sum();
         put(frame, self.ipv4, addresses);
@@ -154,7 +154,7 @@ fn put(frame: &mut [u8], checksum: Checksum, sum: u64) {
 }
 
 /// An endless source of frames.
-pub(crate) struct Source {
+pub(crate) struct RandomStream {
     models: Vec<Model>,
     /// The number of frames after which the sequence repeats.
     cycle: u64,
@@ -164,7 +164,7 @@ pub(crate) struct Source {
     model: usize,
 }
 
-impl Source {
+impl RandomStream {
     /// A source of these frames in turn, with random `fields`. The sequence repeats after `cycle`
     /// frames, if given.
     pub(crate) fn new(

@@ -8,7 +8,7 @@ use std::time::Duration;
 use base::{Instant, SplitMix64};
 
 use super::Faults;
-use super::dice::Die;
+use super::sampler::FaultSampler;
 
 /// The largest amount of delayed data: 0.25 s at 1 Gbit/s, or 4 s of 10,000 small frames a second
 /// with their overhead.
@@ -104,7 +104,7 @@ impl fmt::Display for FaultCounts {
 
 /// A delayed frame.
 #[derive(Debug)]
-struct Held {
+struct DelayedFrame {
     due: Instant,
     /// The order of frames with the same departure time.
     place: u64,
@@ -115,12 +115,12 @@ struct Held {
 
 /// The state of one direction.
 #[derive(Debug)]
-pub(super) struct Line {
+pub(super) struct ImpairedDirection {
     faults: Faults,
-    loss: Die,
-    duplication: Die,
-    change: Die,
-    reordering: Die,
+    loss: FaultSampler,
+    duplication: FaultSampler,
+    change: FaultSampler,
+    reordering: FaultSampler,
     jitter: SplitMix64,
     /// The time at which the rate limit will have sent the last accepted frame.
     free_at: Instant,
@@ -128,7 +128,7 @@ pub(super) struct Line {
     queue: VecDeque<Instant>,
     /// The departure time of the last frame in order; later ones do not leave before it.
     latest: Instant,
-    held: BinaryHeap<Reverse<Held>>,
+    held: BinaryHeap<Reverse<DelayedFrame>>,
     held_bytes: usize,
     placed: u64,
     /// The highest number that has left.
@@ -137,14 +137,14 @@ pub(super) struct Line {
     counts: FaultCounts,
 }
 
-impl Line {
+impl ImpairedDirection {
     pub(super) fn new(faults: Faults, seed: u64) -> Self {
         let mut seeds = SplitMix64::new(seed);
         Self {
-            loss: Die::new(faults.loss, seeds.next_u64()),
-            duplication: Die::new(faults.duplication, seeds.next_u64()),
-            change: Die::new(faults.change, seeds.next_u64()),
-            reordering: Die::new(faults.reordering, seeds.next_u64()),
+            loss: FaultSampler::new(faults.loss, seeds.next_u64()),
+            duplication: FaultSampler::new(faults.duplication, seeds.next_u64()),
+            change: FaultSampler::new(faults.change, seeds.next_u64()),
+            reordering: FaultSampler::new(faults.reordering, seeds.next_u64()),
             jitter: SplitMix64::new(seeds.next_u64()),
             faults,
             free_at: Instant::START,
@@ -168,29 +168,29 @@ impl Line {
     pub(super) fn handle_frame(&mut self, frame: &[u8], now: Instant) {
         self.counts.received += 1;
         let number = self.counts.received;
-        let is_lost = self.loss.throw();
-        let is_changed = self.change.throw();
-        let is_doubled = self.duplication.throw();
-        let is_back = self.reordering.throw();
+        let is_lost = self.loss.sample();
+        let is_changed = self.change.sample();
+        let is_duplicated = self.duplication.sample();
+        let is_delayed = self.reordering.sample();
         if is_lost {
             self.counts.lost += 1;
             return;
         }
         self.counts.changed += u64::from(is_changed);
-        self.counts.duplicated += u64::from(is_doubled);
-        self.counts.held_back += u64::from(is_back);
-        for _ in 0..=u8::from(is_doubled) {
+        self.counts.duplicated += u64::from(is_duplicated);
+        self.counts.held_back += u64::from(is_delayed);
+        for _ in 0..=u8::from(is_duplicated) {
             let Some(passed) = self.pass(frame.len(), now) else {
                 self.counts.queue_dropped += 1;
                 continue;
             };
-            let due = self.due(passed, is_back);
+            let due = self.due(passed, is_delayed);
             self.hold(frame, is_changed, (number, now, due));
         }
     }
 
     /// Returns a frame that is due by `now`; the caller returns its buffer to
-    /// [`Line::handle_sent`].
+    /// [`ImpairedDirection::handle_sent`].
     pub(super) fn poll_frame(&mut self, now: Instant) -> Option<Vec<u8>> {
         if self.held.peek()?.0.due > now {
             return None;
@@ -240,10 +240,10 @@ impl Line {
     }
 
     /// The departure time of a frame that passed the rate limit at `passed`.
-    fn due(&mut self, passed: Instant, is_back: bool) -> Instant {
+    fn due(&mut self, passed: Instant, is_delayed: bool) -> Instant {
         let jitter = self.faults.jitter.mul_f64(self.jitter.unit());
         let due = (passed + self.faults.delay + jitter).max(self.latest);
-        if is_back {
+        if is_delayed {
             return due + self.faults.reordering_by;
         }
         self.latest = due;
@@ -265,7 +265,7 @@ impl Line {
         }
         self.held_bytes += size;
         self.placed += 1;
-        self.held.push(Reverse(Held {
+        self.held.push(Reverse(DelayedFrame {
             due,
             place: self.placed,
             number,
@@ -279,31 +279,31 @@ fn nanos(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
-impl Held {
+impl DelayedFrame {
     const fn key(&self) -> (Instant, u64) {
         (self.due, self.place)
     }
 }
 
-impl Ord for Held {
+impl Ord for DelayedFrame {
     fn cmp(&self, other: &Self) -> Ordering {
         self.key().cmp(&other.key())
     }
 }
 
-impl PartialOrd for Held {
+impl PartialOrd for DelayedFrame {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl PartialEq for Held {
+impl PartialEq for DelayedFrame {
     fn eq(&self, other: &Self) -> bool {
         self.key() == other.key()
     }
 }
 
-impl Eq for Held {}
+impl Eq for DelayedFrame {}
 
 #[cfg(test)]
 mod tests;

@@ -17,7 +17,7 @@ fn every(count: u64) -> Chance {
 /// Sends `count` frames, one every `gap` microseconds, and lists the departures: number and time in
 /// microseconds.
 fn through(faults: Faults, count: u8, gap: u64) -> (Vec<(u8, u64)>, FaultCounts) {
-    let mut line = Line::new(faults, 1);
+    let mut line = ImpairedDirection::new(faults, 1);
     let mut out = Vec::new();
     for tick in 0..100_000 {
         let now = at(tick);
@@ -142,7 +142,7 @@ fn memory_is_bounded_and_excess_frames_are_counted() {
         delay: Duration::from_secs(3_600),
         ..Faults::default()
     };
-    let mut line = Line::new(faults, 1);
+    let mut line = ImpairedDirection::new(faults, 1);
     for _ in 0..1_000 {
         line.handle_frame(&[0; 65_000], Instant::START);
     }
