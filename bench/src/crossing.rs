@@ -102,20 +102,20 @@ fn burst(site: &Site, sender: &RawSocket, receiver: &RawSocket) -> Result<u32, F
     frame[6..12].copy_from_slice(&[2, 0, 0, 0, 0, 1]);
     frame[12..14].copy_from_slice(&[0x88, 0xb5]);
     let frames = [frame; TOGETHER];
-    let (mut sent, mut came) = (0, 0);
+    let (mut sent, mut received) = (0, 0);
     let mut room = [0; 256];
     let deadline = site.clock.now() + PATIENCE;
-    while came < TOGETHER {
+    while received < TOGETHER {
         if sent < TOGETHER {
             // Frames that do not fit into the send buffer are sent in a later round.
             sent += sender.send(&frames[sent..]).unwrap_or(0);
         }
         while let Some(length) = receiver.receive(&mut room)? {
-            came += usize::from(room[..length] == frame);
+            received += usize::from(room[..length] == frame);
         }
         if site.clock.now() > deadline {
-            return Err(format!("of {sent} frames {came} came").into());
+            return Err(format!("received {received} of {sent} frames").into());
         }
     }
-    Ok(u32::try_from(came)?)
+    Ok(u32::try_from(received)?)
 }

@@ -40,9 +40,9 @@ const FORMS: [FormTable; 12] = {
 
 /// Takes `rounds` of samples of each table, interleaved.
 pub(crate) fn measure(names: &[String], rounds: Rounds) -> Result<(), Failure> {
-    let chosen = select(names, &FORMS, |form| form.name)?;
+    let selected = select(names, &FORMS, |form| form.name)?;
     let load = |form: &&FormTable| (form.name, Trace::load(&(form.workload)()));
-    let mut traces: Vec<(&str, Trace)> = chosen.iter().map(load).collect();
+    let mut traces: Vec<(&str, Trace)> = selected.iter().map(load).collect();
     for _ in 0..rounds.runs {
         for (row, trace) in &mut traces {
             Sample {

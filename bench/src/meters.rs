@@ -50,14 +50,14 @@ pub(crate) fn measure(
     programs: &Programs,
     rounds: Rounds,
 ) -> Result<(), Failure> {
-    let chosen = select(names, &RATES, |rate| rate.name)?;
+    let selected = select(names, &RATES, |rate| rate.name)?;
     let site = Site::new(programs)?;
     let frames = Workload::one_rule().frames();
     let frame = frames.first().ok_or("the workload has no frame")?;
     let length = u32::try_from(frame.len())?;
     pcap::write(&site.directory.join(FILE), &frames[..1])?;
     for _ in 0..rounds.runs {
-        for rate in &chosen {
+        for rate in &selected {
             // The rate in the units of the bands: frames and kilobits a second.
             let (packets, kilobits) = (rate.frames, rate.frames * length / 125);
             let kinds = [
@@ -105,7 +105,7 @@ fn run(site: &Site, bands: &str, rate: u32, millis: u32) -> Result<f64, Failure>
             return Ok(worst);
         }
     }
-    Err(format!("too few frames came to try a meter of {rate} a second").into())
+    Err(format!("offered load too low to test a meter of {rate} frames/s").into())
 }
 
 /// The frames a second that were offered to a meter and that passed it.

@@ -40,7 +40,7 @@ pub(crate) fn write(path: &Path, frames: &[Vec<u8>]) -> io::Result<()> {
 /// Reads the frames that were written to `path`.
 pub(crate) fn read(path: &Path) -> io::Result<Vec<Vec<u8>>> {
     let bytes = fs::read(path)?;
-    let broken = || io::Error::other("it is no file of frames that was written here");
+    let broken = || io::Error::other("not a pcap file of this program");
     let mut rest = bytes.strip_prefix(&*file_header()).ok_or_else(broken)?;
     let mut frames = Vec::new();
     while !rest.is_empty() {

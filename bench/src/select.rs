@@ -13,7 +13,7 @@ pub(crate) fn find<'a, T>(
     row.ok_or_else(|| {
         let known: Vec<&str> = rows.iter().map(name_of).collect();
         let known = known.join(", ");
-        format!("there is no '{name}': one of {known} is wanted")
+        format!("unknown name '{name}': expected one of {known}")
     })
 }
 

@@ -103,12 +103,12 @@ impl<'a> Start<'a> {
         let sender = self.cables.far.raw_sender(&port(1))?;
         let receiver = self.cables.far.raw_receiver(&port(PORTS))?;
         let frame = frame();
-        let came = || {
+        let arrived = || {
             // A frame that does not fit into the send buffer is sent again.
             let _ = sender.send(&[frame]);
             Ok(receive(&receiver, &frame)?.then_some(()))
         };
-        self.site.clock.wait_for("a frame", PATIENCE, came)?;
+        self.site.clock.wait_for("a frame", PATIENCE, arrived)?;
         Ok(())
     }
 }

@@ -48,9 +48,9 @@ pub(crate) fn measure(
     programs: &Programs,
     rounds: Rounds,
 ) -> Result<(), Failure> {
-    let chosen = select(names, &TABLES, |table| table.name)?;
+    let selected = select(names, &TABLES, |table| table.name)?;
     let site = Site::new(programs)?;
-    for table in chosen {
+    for table in selected {
         let workload = (table.workload)();
         pcap::write(&site.directory.join(FILE), &workload.frames())?;
         for _ in 0..rounds.runs {

@@ -77,7 +77,7 @@ struct Model {
 impl Model {
     /// Prepares a frame.
     fn new(frame: &[u8], fields: &[Field]) -> Result<Self, Failure> {
-        let refused = || "only frames of IPv4 without options can be made anew".to_owned();
+        let refused = || "only IPv4 frames without options can be randomized".to_owned();
         let is_ipv4 = frame.get(12..15) == Some(&[0x08, 0x00, 0x45]);
         let flow = frame.get(FLOW..FLOW + FLOW_LEN).filter(|_| is_ipv4);
         let flow = number(flow.ok_or_else(refused)?);
@@ -173,7 +173,7 @@ impl RandomStream {
         cycle: Option<u64>,
     ) -> Result<Self, Failure> {
         if frames.is_empty() {
-            return Err("there is no frame to be made anew".into());
+            return Err("no frame to randomize".into());
         }
         let models = frames.iter().map(|frame| Model::new(frame, fields));
         Ok(Self {

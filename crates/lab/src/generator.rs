@@ -73,7 +73,7 @@ impl Frames {
         };
         // There is no UDP checksum, since the number differs from frame to frame.
         Self {
-            frames: vec![frame.unsummed(); BURST],
+            frames: vec![frame.without_checksum(); BURST],
             next: 0,
         }
     }

@@ -2,7 +2,7 @@
 //! NTP does not slew it, and the calendar for headings.
 #![expect(
     clippy::disallowed_methods,
-    reason = "this module is the clock that everything else takes its time from"
+    reason = "this module is the only source of time"
 )]
 
 mod relation;
@@ -136,7 +136,7 @@ mod tests {
         let outcome: Result<(), _> = clock.wait_for("the moon", limit, || Ok(None));
         assert_eq!(
             outcome.unwrap_err().to_string(),
-            "waited 20ms for the moon in vain"
+            "timed out after 20ms waiting for the moon"
         );
         assert!(clock.now() >= Instant::START + limit);
     }

@@ -80,7 +80,7 @@ impl ControlStream {
     pub fn connect(path: &Path) -> Result<Self, Failure> {
         UnixStream::connect(path)
             .and_then(Self::unix)
-            .map_err(Failure::to(format!("call {}", path.display())))
+            .map_err(Failure::to(format!("connect to {}", path.display())))
     }
 
     /// Wraps a Unix socket.
@@ -147,12 +147,12 @@ impl ControlStream {
         sys::stream_socket::send_queue_len(self)
     }
 
-    /// Sleeps until the socket is ready as `wanted` says, at most for `limit`.
+    /// Sleeps until the socket is ready as `readiness` says, at most for `limit`.
     ///
     /// # Errors
     /// Those of poll(2).
-    pub fn wait(&self, wanted: Readiness, limit: Option<Duration>) -> io::Result<()> {
-        self.wait_also(wanted, None, limit)
+    pub fn wait(&self, readiness: Readiness, limit: Option<Duration>) -> io::Result<()> {
+        self.wait_also(readiness, None, limit)
     }
 
     /// Does the same as [`Self::wait`], and also returns if `also` is readable.
@@ -161,11 +161,11 @@ impl ControlStream {
     /// Those of poll(2).
     pub fn wait_also(
         &self,
-        wanted: Readiness,
+        readiness: Readiness,
         also: Option<BorrowedFd<'_>>,
         limit: Option<Duration>,
     ) -> io::Result<()> {
-        let flags = match wanted {
+        let flags = match readiness {
             Readiness::Readable => PollFlags::IN,
             Readiness::ReadableOrWritable => PollFlags::IN | PollFlags::OUT,
         };
@@ -251,12 +251,12 @@ mod tests {
         let now = Instant::from_millis(5_000);
         let today = Duration::from_secs(1_000_000);
         let then = today - Duration::from_millis(3);
-        let told = arrival(Some(then), now, today);
+        let converted = arrival(Some(then), now, today);
         let expected = Arrival {
             at: Instant::from_millis(4_997),
             by: Stamp::Kernel,
         };
-        assert_eq!(told, expected);
+        assert_eq!(converted, expected);
     }
 
     #[test]
@@ -273,8 +273,8 @@ mod tests {
         assert_eq!(arrival(None, now, today), read);
         // Nothing arrived before the clock started.
         let early = Instant::from_millis(1);
-        let told = arrival(Some(today - Duration::from_secs(1)), early, today);
-        assert_eq!(told.by, Stamp::Read);
+        let converted = arrival(Some(today - Duration::from_secs(1)), early, today);
+        assert_eq!(converted.by, Stamp::Read);
     }
 
     #[test]

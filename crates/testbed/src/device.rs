@@ -312,15 +312,18 @@ impl Device {
             .as_ref()
             .map(Process::usage)
             .transpose()
-            .map_err(Failure::to(format!("read what {} uses", self.kind)))
+            .map_err(Failure::to(format!(
+                "read the resource usage of {}",
+                self.kind
+            )))
     }
 }
 
 /// Returns the first line of `program --version`.
 fn version(spawner: &Spawner, program: &str, options: &DeviceOptions) -> Result<String, Failure> {
     let file = options.file("version.txt");
-    let asked = Program::new(program).arg("--version").output(&file);
-    let mut process = spawner.start(asked)?;
+    let command = Program::new(program).arg("--version").output(&file);
+    let mut process = spawner.start(command)?;
     let status = process.wait(START)?;
     if !status.success() {
         return Err(process.failed(status));

@@ -28,7 +28,7 @@ pub enum Failure {
     #[error("{0}")]
     Unfit(String),
     /// A condition did not become true.
-    #[error("waited {limit:?} for {what} in vain")]
+    #[error("timed out after {limit:?} waiting for {what}")]
     Timeout {
         /// The condition.
         what: String,

@@ -59,8 +59,8 @@ impl Forwarder {
     pub(crate) fn check(&self) -> Result<(), Failure> {
         match &self.thread {
             Some(thread) if thread.is_finished() => {
-                let gone = io::Error::from(ErrorKind::BrokenPipe);
-                Err(Failure::to("forward frames")(gone))
+                let ended = io::Error::from(ErrorKind::BrokenPipe);
+                Err(Failure::to("forward frames")(ended))
             }
             _ => Ok(()),
         }

@@ -91,8 +91,8 @@ impl Impairment {
     pub fn check(&self) -> Result<(), Failure> {
         match &self.thread {
             Some(thread) if thread.is_finished() => {
-                let gone = io::Error::from(ErrorKind::BrokenPipe);
-                Err(Failure::to("forward frames with faults")(gone))
+                let ended = io::Error::from(ErrorKind::BrokenPipe);
+                Err(Failure::to("forward frames with faults")(ended))
             }
             _ => Ok(()),
         }

@@ -85,10 +85,7 @@ async fn listen(mut signals: Signals, requested: &AtomicBool) {
     leave();
 }
 
-#[expect(
-    clippy::exit,
-    reason = "the user asked twice, and nothing must be waited for"
-)]
+#[expect(clippy::exit, reason = "the second signal ends the program at once")]
 fn leave() -> ! {
     std::process::exit(i32::from(INTERRUPTED))
 }

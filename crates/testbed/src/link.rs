@@ -27,7 +27,7 @@ impl Namespace {
             .set_info_data(InfoData::Veth(InfoVeth::Peer(far_end)))
             .build();
         self.request(
-            format!("make the veth pair {interface} and {peer}"),
+            format!("create the veth pair {interface} and {peer}"),
             async move |handle| handle.link().add(message).execute().await,
         )
     }
@@ -39,7 +39,7 @@ impl Namespace {
     /// A name exists, a port does not, or the kernel has no bridge.
     pub fn bridge(&self, name: &str, ports: &[&str]) -> Result<(), Failure> {
         let message = LinkBridge::new(name).build();
-        self.request(format!("make the bridge {name}"), async move |handle| {
+        self.request(format!("create the bridge {name}"), async move |handle| {
             handle.link().add(message).execute().await
         })?;
         ports.iter().try_for_each(|port| self.enslave(port, name))
@@ -79,9 +79,11 @@ impl Namespace {
     /// # Errors
     /// There is no such interface here, or the name exists.
     pub(crate) fn rename(&self, interface: &str, name: &str) -> Result<(), Failure> {
-        self.change(interface, &format!("call {interface} {name}"), |link| {
-            link.name(name)
-        })
+        self.change(
+            interface,
+            &format!("rename {interface} to {name}"),
+            |link| link.name(name),
+        )
     }
 
     /// Moves `interface` to another namespace. It keeps its name, and is down there.
@@ -89,7 +91,7 @@ impl Namespace {
     /// # Errors
     /// There is no such interface here, or its name exists there.
     pub fn hand_over(&self, interface: &str, to: &Self) -> Result<(), Failure> {
-        self.change(interface, &format!("hand {interface} over"), |link| {
+        self.change(interface, &format!("move {interface}"), |link| {
             link.setns_by_fd(to.as_fd().as_raw_fd())
         })
     }
@@ -106,7 +108,7 @@ impl Namespace {
     ) -> Result<(), Failure> {
         let index = self.index(interface)?.0;
         self.request(
-            format!("give {interface} the address {address}/{prefix}"),
+            format!("add to {interface} the address {address}/{prefix}"),
             async move |handle| {
                 let address = IpAddr::V4(address);
                 handle.address().add(index, address, prefix).execute().await
@@ -126,7 +128,7 @@ impl Namespace {
     ) -> Result<(), Failure> {
         let index = self.index(interface)?.0;
         self.request(
-            format!("tell {interface} where {address} is"),
+            format!("add the neighbour {address} to {interface}"),
             async move |handle| {
                 let neighbours = handle.neighbours();
                 let request = neighbours.add(index, IpAddr::V4(address));

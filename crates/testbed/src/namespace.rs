@@ -26,7 +26,7 @@ impl Namespace {
     /// # Errors
     /// The process lacks the privilege (root), or the kernel does not support namespaces.
     pub fn new() -> Result<Self, Failure> {
-        let failure = || Failure::to("make a network namespace");
+        let failure = || Failure::to("create a network namespace");
         let fd = sys::namespace::create().map_err(failure())?;
         let namespace = Self::of(fd).map_err(failure())?;
         for scope in ["all", "default"] {

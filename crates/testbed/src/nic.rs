@@ -26,7 +26,7 @@ pub struct NicName {
 
 /// The text is not the name of a card.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("'{0}' names no interface: INTERFACE or NAMESPACE:INTERFACE is wanted")]
+#[error("'{0}' is not an interface name: expected INTERFACE or NAMESPACE:INTERFACE")]
 pub struct BadNicName(String);
 
 impl FromStr for NicName {
@@ -176,7 +176,9 @@ impl Nic {
         let state = NicState::read(name, &original_namespace)?;
         if original_namespace.has_routes(&name.interface)? {
             let text = "the machine has routes by it: a card for the lab must have no address";
-            return Err(Failure::to(format!("take {name}"))(io::Error::other(text)));
+            return Err(Failure::to(format!("borrow {name}"))(io::Error::other(
+                text,
+            )));
         }
         let lent_to = to.again()?;
         original_namespace.hand_over(&name.interface, to)?;

@@ -180,7 +180,7 @@ impl OpenVswitch {
     /// The daemon has ended.
     pub fn usage(&self) -> Result<Usage, Failure> {
         let usage = self.daemon.usage();
-        usage.map_err(Failure::to("read what ovs-vswitchd uses"))
+        usage.map_err(Failure::to("read the resource usage of ovs-vswitchd"))
     }
 
     /// Sets the receive buffer of each port's socket to `bytes`, including the kernel's overhead,
@@ -190,7 +190,7 @@ impl OpenVswitch {
     /// # Errors
     /// The system refuses it, or there are no such ports.
     pub fn enlarge_receive_buffers(&self, bytes: usize) -> Result<(), Failure> {
-        let failure = || Failure::to("widen the sockets of ovs-vswitchd");
+        let failure = || Failure::to("enlarge the receive buffers of ovs-vswitchd");
         match sockets::enlarge_receive_buffers(self.daemon.pid(), bytes).map_err(failure())? {
             0 => Err(failure()(std::io::Error::other("it has none"))),
             _ => Ok(()),

@@ -202,14 +202,14 @@ impl Spawner {
         let failure = || Failure::to(format!("start {name}"));
         let command = program.into_command().map_err(failure())?;
         let (reply, answer) = mpsc::channel();
-        let gone = |_| io::Error::other("the thread that starts programs is gone");
+        let thread_ended = |_| io::Error::other("the thread that starts programs has ended");
         self.orders
             .send((command, reply))
-            .map_err(|_| gone(()))
+            .map_err(|_| thread_ended(()))
             .map_err(failure())?;
         let child = answer
             .recv()
-            .map_err(|_| gone(()))
+            .map_err(|_| thread_ended(()))
             .and_then(|child| child)
             .map_err(failure())?;
         Ok(Process {

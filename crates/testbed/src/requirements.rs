@@ -52,7 +52,7 @@ impl Requirement {
             Self::Bridge => kernel("bridge", |namespace| namespace.bridge("a", &[])),
             Self::Tun if Path::new("/dev/net/tun").exists() => Ok(()),
             Self::Tun => Err(Missing(
-                "there is no /dev/net/tun: load the kernel module tun (modprobe tun)".to_owned(),
+                "/dev/net/tun does not exist: load the kernel module tun (modprobe tun)".to_owned(),
             )),
             Self::WithDpdk(comporta) => with_dpdk(comporta),
             Self::Program { program, .. } if find(program).is_some() => Ok(()),
@@ -66,7 +66,7 @@ impl Requirement {
 fn namespaces() -> Result<(), Missing> {
     if !rustix::process::geteuid().is_root() {
         return Err(Missing(
-            "network namespaces can be made by root only: run this as root, for example with sudo"
+            "creating network namespaces requires root: run this as root, for example with sudo"
                 .to_owned(),
         ));
     }
@@ -79,9 +79,9 @@ fn namespaces() -> Result<(), Missing> {
 
 /// Runs the program, which reports its DPDK support.
 fn with_dpdk(comporta: &Path) -> Result<(), Missing> {
-    let told = Command::new(comporta).arg("--version").output();
-    let told = told.map(|told| String::from_utf8_lossy(&told.stdout).into_owned());
-    match told.is_ok_and(|told| told.contains("DPDK")) {
+    let output = Command::new(comporta).arg("--version").output();
+    let output = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
+    match output.is_ok_and(|output| output.contains("DPDK")) {
         true => Ok(()),
         false => Err(Missing(format!(
             "{} is built without DPDK: install libdpdk-dev, and build it with \

@@ -128,7 +128,7 @@ impl Topology {
         if !MTU.contains(&bytes) {
             let (least, most) = (MTU.start(), MTU.end());
             return Err(BadTopology(format!(
-                "an MTU of {bytes} bytes cannot be: {least} to {most} are possible"
+                "invalid MTU of {bytes} bytes: expected {least} to {most}"
             )));
         }
         Ok(Self { mtu: bytes, ..self })
@@ -250,7 +250,7 @@ fn within(count: usize, least: usize, most: usize, what: &str) -> Result<(), Bad
     match (least..=most).contains(&count) {
         true => Ok(()),
         false => Err(BadTopology(format!(
-            "{count} {what} cannot be: {least} to {most} are possible"
+            "invalid number of {what}: {count}; expected {least} to {most}"
         ))),
     }
 }
@@ -332,7 +332,7 @@ mod tests {
         let error = Topology::star(1).unwrap_err().to_string();
         assert_eq!(
             error,
-            "1 hosts around one bridge cannot be: 2 to 16 are possible"
+            "invalid number of hosts around one bridge: 1; expected 2 to 16"
         );
         assert!(Topology::parallel(9).is_err() && Topology::chain(17).is_err());
         let mtu = Topology::default().with_mtu(9_216).unwrap();

@@ -57,7 +57,7 @@ impl Namespace {
             .vlan_filtering(true)
             .vlan_default_pvid(0)
             .build();
-        self.request(format!("make the bridge {name}"), async move |handle| {
+        self.request(format!("create the bridge {name}"), async move |handle| {
             handle.link().add(message).execute().await
         })?;
         for (port, vlan) in ports {
@@ -86,9 +86,10 @@ impl Namespace {
         )?;
         let name = format!("vlan{vlan}");
         let message = LinkVlan::new(&name, index, vlan).up().build();
-        self.request(format!("make the interface {name}"), async move |handle| {
-            handle.link().add(message).execute().await
-        })
+        self.request(
+            format!("create the interface {name}"),
+            async move |handle| handle.link().add(message).execute().await,
+        )
     }
 }
 

@@ -121,7 +121,7 @@ struct Cable {
 }
 
 impl GeneratorSetup {
-    fn lay(&self) -> Result<Cable, Failure> {
+    fn create(&self) -> Result<Cable, Failure> {
         let (near, far) = (Namespace::new()?, Namespace::new()?);
         near.join("eth0", &far, "eth0")?;
         near.set_up("eth0")?;
@@ -151,7 +151,7 @@ impl GeneratorSetup {
 
     /// Measures our generator, with signatures and statistics, without a receiver.
     fn ours(&self, bytes: u16) -> Result<f64, Failure> {
-        let cable = self.lay()?;
+        let cable = self.create()?;
         let near = TestPort::packet(&cable.near, "eth0", bytes, self.clock)?;
         let stream = Stream::new(
             Template::udp(bytes),
@@ -172,7 +172,7 @@ impl GeneratorSetup {
 
     /// Measures a loop that sends the same bytes repeatedly.
     fn plain(&self, bytes: u16) -> Result<f64, Failure> {
-        let cable = self.lay()?;
+        let cable = self.create()?;
         let mut sender = cable.near.frame_sender("eth0")?;
         let frame = vec![0x5a; usize::from(bytes) - 4];
         let frames = [frame.as_slice(); 64];
@@ -183,7 +183,7 @@ impl GeneratorSetup {
 
     /// Measures DPDK's `testpmd`.
     fn testpmd(&self, bytes: u16) -> Result<f64, Failure> {
-        let cable = self.lay()?;
+        let cable = self.create()?;
         let cores = format!("{OTHERS},{SENDING}");
         let length = format!("--txpkts={}", bytes - 4);
         let program = Program::new("dpdk-testpmd")
@@ -218,7 +218,7 @@ impl GeneratorSetup {
     /// The highest rate of 64-byte frames, in frames a second, that one thread sends with less than
     /// 0.1 % shortfall and receives without loss.
     fn limit(&self) -> Result<u64, Failure> {
-        let cable = self.lay()?;
+        let cable = self.create()?;
         let side = |namespace| TestPort::packet(namespace, "eth0", 64, self.clock);
         let mut ends = [side(&cable.near)?, side(&cable.far)?];
         let sweep = Sweep {
@@ -239,7 +239,7 @@ impl GeneratorSetup {
     /// The deviation of the rate at the far interface in per cent, from the kernel's timestamps of
     /// the first and the last frame received there.
     fn error(&self, pps: u64) -> Result<f64, Failure> {
-        let cable = self.lay()?;
+        let cable = self.create()?;
         let side = |namespace| TestPort::packet(namespace, "eth0", 64, self.clock);
         let mut ends = [side(&cable.near)?, side(&cable.far)?];
         let pace = Pace::Constant(Rate::Frames(pps));

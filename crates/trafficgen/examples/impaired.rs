@@ -256,7 +256,7 @@ impl ImpairedSetup {
         let (found, done) = match truth {
             Truth::Copies(_) => (stream.duplicated, counts.duplicated),
             Truth::Reordering(_) => (stream.reordered, counts.reordered),
-            _ => (stream.lost - before.min(stream.lost), counts.gone()),
+            _ => (stream.lost - before.min(stream.lost), counts.discarded()),
         };
         print(
             row,

@@ -100,7 +100,9 @@ pub fn calibrate(
         interrupt,
     };
     if sweep.sizes.is_empty() {
-        return Err(MeasureError::Request("a sweep has one size at least"));
+        return Err(MeasureError::Request(
+            "a calibration needs at least one frame size",
+        ));
     }
     let sizes = sweep
         .sizes
@@ -280,7 +282,7 @@ mod tests {
             assert!(size.floor.p50_ns.abs_diff(7_000) < 20, "{size:?}");
         }
         let [half, whole, more] = &found.loads[..] else {
-            panic!("three loads were asked for");
+            panic!("three loads were requested");
         };
         assert_eq!((half.loss_ratio, half.refused), (0.0, false));
         assert_eq!(whole.loss_ratio, 0.0);

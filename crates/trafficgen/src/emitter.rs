@@ -339,17 +339,17 @@ impl<'a> Emitter<'a> {
 
     /// Returns the intended rate, the achieved rate and the lateness of frames.
     pub(super) fn finish(self, mean_bytes: f64) -> (Rates, Rates, Histogram<u64>) {
-        let book = self.stats;
+        let stats = self.stats;
         let seconds = |ns: u64| ns as f64 / 1e9;
         let due_ns = match self.limit.length {
             Length::Nanoseconds(length) => length,
-            Length::Frames(_) => book.end_due_ns.saturating_sub(book.first_due_ns),
+            Length::Frames(_) => stats.end_due_ns.saturating_sub(stats.first_due_ns),
         };
         let began = match self.limit.length {
             Length::Nanoseconds(_) => self.limit.warm_up_ns,
-            Length::Frames(_) => book.first_due_ns,
+            Length::Frames(_) => stats.first_due_ns,
         };
-        let took_ns = book
+        let took_ns = stats
             .last_sent_ns
             .saturating_sub(began)
             .max(match self.flat_out {
@@ -357,24 +357,24 @@ impl<'a> Emitter<'a> {
                 false => due_ns,
             });
         let achieved = Rates {
-            frames: book.frames,
-            bytes: book.bytes,
+            frames: stats.frames,
+            bytes: stats.bytes,
             seconds: seconds(took_ns),
         };
         if self.flat_out {
-            return (achieved, achieved, book.lateness);
+            return (achieved, achieved, stats.lateness);
         }
         #[expect(
             clippy::cast_possible_truncation,
             clippy::cast_sign_loss,
             reason = "bytes of frames are positive and fewer than 2^52"
         )]
-        let bytes = (book.intended as f64 * mean_bytes).round() as u64;
+        let bytes = (stats.intended as f64 * mean_bytes).round() as u64;
         let intended = Rates {
-            frames: book.intended,
+            frames: stats.intended,
             bytes,
             seconds: seconds(due_ns),
         };
-        (intended, achieved, book.lateness)
+        (intended, achieved, stats.lateness)
     }
 }

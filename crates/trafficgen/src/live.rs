@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 /// The shared state of a running measurement.
 #[derive(Debug, Default)]
 pub struct Live {
-    is_enough: AtomicBool,
+    should_end: AtomicBool,
     sent: AtomicU64,
     sent_bytes: AtomicU64,
     received: AtomicU64,
@@ -32,12 +32,12 @@ impl Live {
     /// Ends the measurement: transmission stops, the receiver waits for late frames, and the
     /// results are computed as if the request had this duration.
     pub fn end(&self) {
-        self.is_enough.store(true, Ordering::Relaxed);
+        self.should_end.store(true, Ordering::Relaxed);
     }
 
     /// Returns the totals so far. The values are a few microseconds old and not from one instant.
     #[must_use]
-    pub fn glance(&self) -> LiveTotals {
+    pub fn totals(&self) -> LiveTotals {
         let read = |number: &AtomicU64| number.load(Ordering::Relaxed);
         LiveTotals {
             sent: read(&self.sent),
@@ -49,18 +49,18 @@ impl Live {
     }
 
     /// Returns true if the measurement should end.
-    pub(super) fn is_enough(&self) -> bool {
-        self.is_enough.load(Ordering::Relaxed)
+    pub(super) fn should_end(&self) -> bool {
+        self.should_end.load(Ordering::Relaxed)
     }
 
     /// Publishes the sent frames and bytes.
-    pub(super) fn show_sent(&self, (frames, bytes): (u64, u64)) {
+    pub(super) fn publish_sent(&self, (frames, bytes): (u64, u64)) {
         self.sent.store(frames, Ordering::Relaxed);
         self.sent_bytes.store(bytes, Ordering::Relaxed);
     }
 
     /// Publishes the received frames, the sum of their delays and the maximum.
-    pub(super) fn show_received(&self, (frames, delays_ns, delay_max_ns): (u64, u64, u64)) {
+    pub(super) fn publish_received(&self, (frames, delays_ns, delay_max_ns): (u64, u64, u64)) {
         self.received.store(frames, Ordering::Relaxed);
         self.delays_ns.store(delays_ns, Ordering::Relaxed);
         self.delay_max_ns.store(delay_max_ns, Ordering::Relaxed);

@@ -109,7 +109,7 @@ pub enum MeasureError {
     #[error("{0}")]
     Request(&'static str),
     /// A test port failed.
-    #[error("end {}: {cause}", .end.0)]
+    #[error("test port {}: {cause}", .end.0)]
     TestPort {
         /// The test port.
         end: TestPortNo,
@@ -117,7 +117,7 @@ pub enum MeasureError {
         cause: io::Error,
     },
     /// A thread could not be started or pinned.
-    #[error("a thread: {0}")]
+    #[error("cannot start a thread: {0}")]
     Thread(io::Error),
 }
 
@@ -199,11 +199,13 @@ fn check(ends: &[TestPort], request: &Request) -> Result<(), MeasureError> {
         .all(|one| is_there(one.from) && is_there(one.to))
     {
         return Err(MeasureError::Request(
-            "a stream wants an end that is not there",
+            "a stream names a test port that does not exist",
         ));
     }
     if streams.is_empty() || streams.len() > STREAMS_MAX {
-        return Err(MeasureError::Request("there are one to 256 streams"));
+        return Err(MeasureError::Request(
+            "the number of streams must be 1 to 256",
+        ));
     }
     let same = |stream: &Stream| {
         let rewritten = stream.expectation.rewritten.as_ref();
@@ -220,13 +222,13 @@ fn check(ends: &[TestPort], request: &Request) -> Result<(), MeasureError> {
     };
     if !streams.iter().all(is_paced) {
         return Err(MeasureError::Request(
-            "only what was recorded has a pace of its own",
+            "a recorded pace requires a recording",
         ));
     }
     match streams.iter().all(same) {
         true => Ok(()),
         false => Err(MeasureError::Request(
-            "what is expected has other parts than what is sent",
+            "the expected mix must have the same parts as the sent mix",
         )),
     }
 }
@@ -234,7 +236,7 @@ fn check(ends: &[TestPort], request: &Request) -> Result<(), MeasureError> {
 impl Session<'_> {
     /// Computes the results.
     fn finish(self, ends: &mut [TestPort], began_ns: u64) -> Result<Measurement, MeasureError> {
-        let (books, mut outcomes) = self.receiver.finish();
+        let (stats, mut outcomes) = self.receiver.finish();
         let mut refusals = Vec::new();
         for (number, (end, outcome)) in ends.iter_mut().zip(&mut outcomes).enumerate() {
             let receive = &mut end.receive;
@@ -247,7 +249,7 @@ impl Session<'_> {
         let streams = self
             .emitters
             .into_iter()
-            .zip(books)
+            .zip(stats)
             .zip(&self.request.streams);
         let streams: Vec<StreamOutcome> = streams
             .map(|((emitter, stats), stream)| outcome(emitter, stats, stream))
@@ -315,16 +317,16 @@ fn outcome(emitter: Emitter<'_>, stats: StreamStats<'_>, stream: &Stream) -> Str
         extent: sequence.extent,
         loss_runs: sequence.runs,
         too_late: sequence.too_late,
-        misdirected: stats.misdirected,
-        changed: stats.changed,
-        damaged: stats.damaged,
+        misdelivered: stats.misdelivered,
+        modified: stats.modified,
+        corrupt: stats.corrupt,
         delay_from_sent: from_sent,
         delay_from_intended: from_intended,
         ipdv,
         jitter_ns,
         negative_delays: negative,
         lateness,
-        kept: stats.kept,
+        records: stats.records,
     }
 }
 

@@ -381,8 +381,12 @@ impl DevicePort {
 
     /// The next frame to leave here, if its time has been reached.
     fn pop_arrived(&mut self, now: u64) -> Option<(u64, Vec<u8>)> {
-        let has_come = matches!(self.under_way.peek(), Some(Reverse((at, ..))) if *at <= now);
-        let next = if has_come { self.under_way.pop() } else { None };
+        let has_arrived = matches!(self.under_way.peek(), Some(Reverse((at, ..))) if *at <= now);
+        let next = if has_arrived {
+            self.under_way.pop()
+        } else {
+            None
+        };
         next.map(|Reverse((at, _, bytes))| (at, bytes))
     }
 }

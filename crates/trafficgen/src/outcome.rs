@@ -95,11 +95,11 @@ pub struct StreamOutcome {
     pub too_late: u64,
     /// Misdelivered frames: frames that arrived at another test port. They may also have been
     /// received at the right one.
-    pub misdirected: u64,
+    pub misdelivered: u64,
     /// Received frames with unexpected headers.
-    pub changed: u64,
+    pub modified: u64,
     /// Received frames with a wrong checksum.
-    pub damaged: u64,
+    pub corrupt: u64,
     /// Delays from the send timestamp, in nanoseconds.
     pub delay_from_sent: Histogram<u64>,
     /// Delays from the due time, in nanoseconds.
@@ -114,7 +114,7 @@ pub struct StreamOutcome {
     /// The lateness of transmission: nanoseconds from the due time to the send timestamp.
     pub lateness: Histogram<u64>,
     /// The individually recorded frames, in order of arrival.
-    pub kept: Vec<FrameRecord>,
+    pub records: Vec<FrameRecord>,
 }
 
 /// A received frame, by the clock of the measurement.
@@ -165,7 +165,7 @@ impl StreamOutcome {
 pub struct TestPortOutcome {
     /// Foreign frames: without a signature, or with that of an unknown stream. A device may have
     /// sent them itself.
-    pub unknown: u64,
+    pub foreign: u64,
     /// The first bytes of the first few foreign frames.
     pub samples: Vec<Vec<u8>>,
     /// Frames lost by the tester: it was too slow to receive them, or accepted them and could not
@@ -182,7 +182,7 @@ pub struct TestPortOutcome {
 pub enum Refusal {
     /// The achieved load is below the intended one, so the results say nothing about the requested
     /// rate.
-    #[error("stream {stream} was sent at {achieved:.0} frames/s, and {intended:.0} were intended")]
+    #[error("stream {stream} was sent at {achieved:.0} frames/s instead of {intended:.0}")]
     Shortfall {
         /// The stream's index.
         stream: usize,
@@ -192,7 +192,7 @@ pub enum Refusal {
         achieved: f64,
     },
     /// The tester itself lost frames.
-    #[error("the tester lost {frames} frames at end {}", .end.0)]
+    #[error("the tester lost {frames} frames at test port {}", .end.0)]
     Dropped {
         /// The test port.
         end: TestPortNo,
@@ -200,7 +200,7 @@ pub enum Refusal {
         frames: u64,
     },
     /// The kernel's clock stepped against the tester's, so timestamps are not comparable.
-    #[error("the clocks of end {} stepped by {step:?}", .end.0)]
+    #[error("the clocks of test port {} stepped by {step:?}", .end.0)]
     ClockStepped {
         /// The test port.
         end: TestPortNo,

@@ -25,13 +25,13 @@ pub(super) struct StreamStats<'a> {
     to: TestPortNo,
     expected: ExpectedFrames,
     keep: Keep,
-    pub(super) kept: Vec<FrameRecord>,
+    pub(super) records: Vec<FrameRecord>,
     /// `None` before the first counted frame.
     pub(super) sequence: Option<Sequence>,
     pub(super) delays: Delays,
-    pub(super) misdirected: u64,
-    pub(super) changed: u64,
-    pub(super) damaged: u64,
+    pub(super) misdelivered: u64,
+    pub(super) modified: u64,
+    pub(super) corrupt: u64,
 }
 
 impl<'a> Receiver<'a> {
@@ -42,24 +42,24 @@ impl<'a> Receiver<'a> {
         keep: Option<Keep>,
     ) -> Result<Self, BadTemplate> {
         let keep = keep.unwrap_or(Keep { from: 0, most: 0 });
-        let book =
+        let stats =
             |(stream, shared): (&Stream, &'a StreamState)| -> Result<StreamStats<'a>, BadTemplate> {
                 Ok(StreamStats {
                     shared,
                     to: stream.to,
                     expected: ExpectedFrames::new(stream)?,
                     keep,
-                    kept: Vec::with_capacity(keep.most),
+                    records: Vec::with_capacity(keep.most),
                     sequence: None,
                     delays: Delays::new(),
-                    misdirected: 0,
-                    changed: 0,
-                    damaged: 0,
+                    misdelivered: 0,
+                    modified: 0,
+                    corrupt: 0,
                 })
             };
-        let streams: Result<Vec<_>, _> = streams.iter().zip(shared).map(book).collect();
+        let streams: Result<Vec<_>, _> = streams.iter().zip(shared).map(stats).collect();
         let end = || TestPortOutcome {
-            unknown: 0,
+            foreign: 0,
             samples: Vec::new(),
             dropped: 0,
             send_method: SendMethod::Packet,
@@ -86,41 +86,41 @@ impl<'a> Receiver<'a> {
     /// Records a frame; returns true if this tester sent it.
     #[inline]
     fn record(&mut self, end: TestPortNo, arrival: Arrival<'_>, signature: Signature) -> bool {
-        let Some(book) = self.streams.get_mut(usize::from(signature.stream)) else {
+        let Some(stats) = self.streams.get_mut(usize::from(signature.stream)) else {
             return false;
         };
-        let Some(number) = book.shared.number(signature.sequence) else {
+        let Some(number) = stats.shared.number(signature.sequence) else {
             return false;
         };
-        if book.sequence.is_none() {
-            book.sequence = book.shared.first().map(Sequence::new);
+        if stats.sequence.is_none() {
+            stats.sequence = stats.shared.first().map(Sequence::new);
         }
-        let Some(sequence) = book.sequence.as_mut() else {
+        let Some(sequence) = stats.sequence.as_mut() else {
             return true; // of the warm-up
         };
         if number < sequence.first() {
             return true;
         }
-        if end != book.to {
-            book.misdirected += 1;
+        if end != stats.to {
+            stats.misdelivered += 1;
             return true;
         }
         if sequence.record(number) == SequenceClass::First {
-            book.delays.record_arrival(arrival.at_ns);
-            let lateness = book.shared.lateness_ns(number);
+            stats.delays.record_arrival(arrival.at_ns);
+            let lateness = stats.shared.lateness_ns(number);
             let age = signature.age_ns(arrival.at_ns);
-            book.delays.record(number, age, lateness);
-            if number >= book.keep.from && book.kept.len() < book.keep.most {
-                book.kept.push(FrameRecord {
+            stats.delays.record(number, age, lateness);
+            if number >= stats.keep.from && stats.records.len() < stats.keep.most {
+                stats.records.push(FrameRecord {
                     number,
                     sent_ns: arrival.at_ns.saturating_sub(age.unwrap_or(0)),
                     received_ns: arrival.at_ns,
                 });
             }
-            match book.expected.check(number, arrival.bytes) {
+            match stats.expected.check(number, arrival.bytes) {
                 FrameCheck::Good => {}
-                FrameCheck::Modified => book.changed += 1,
-                FrameCheck::Corrupt => book.damaged += 1,
+                FrameCheck::Modified => stats.modified += 1,
+                FrameCheck::Corrupt => stats.corrupt += 1,
             }
         }
         true
@@ -130,7 +130,7 @@ impl<'a> Receiver<'a> {
     #[cold]
     fn count_foreign(&mut self, end: TestPortNo, bytes: &[u8]) {
         let end = &mut self.ends[end.0];
-        end.unknown += 1;
+        end.foreign += 1;
         if end.samples.len() < SAMPLES {
             end.samples
                 .push(bytes[..bytes.len().min(SAMPLE_BYTES)].to_vec());
@@ -139,8 +139,8 @@ impl<'a> Receiver<'a> {
 
     /// The frames received by all streams, duplicates included: a measure of activity.
     pub(super) fn seen(&self) -> u64 {
-        let seen = |book: &StreamStats<'_>| {
-            let sequence = book.sequence.as_ref();
+        let seen = |stats: &StreamStats<'_>| {
+            let sequence = stats.sequence.as_ref();
             sequence.map_or(0, |one| one.received + one.duplicates + one.too_late)
         };
         self.streams.iter().map(seen).sum()
@@ -149,9 +149,9 @@ impl<'a> Receiver<'a> {
     /// The distinct frames received at their destination port, the sum of their delays and the
     /// maximum.
     pub(super) fn so_far(&self) -> (u64, u64, u64) {
-        let of = |book: &StreamStats<'_>| {
-            let received = book.sequence.as_ref().map_or(0, |one| one.received);
-            (received, book.delays.sum_ns, book.delays.max_ns)
+        let of = |stats: &StreamStats<'_>| {
+            let received = stats.sequence.as_ref().map_or(0, |one| one.received);
+            (received, stats.delays.sum_ns, stats.delays.max_ns)
         };
         let all = self.streams.iter().map(of);
         all.fold((0, 0, 0), |sum, one| {
@@ -161,8 +161,8 @@ impl<'a> Receiver<'a> {
 
     /// Returns true if all numbers below `sent` of each stream have arrived.
     pub(super) fn has_all(&self, sent: impl Iterator<Item = u64>) -> bool {
-        self.streams.iter().zip(sent).all(|(book, sent)| {
-            let sequence = book.sequence.as_ref();
+        self.streams.iter().zip(sent).all(|(stats, sent)| {
+            let sequence = stats.sequence.as_ref();
             sequence.is_some_and(|one| one.first() + one.received >= sent)
         })
     }

@@ -37,25 +37,25 @@ struct RecordedFrame {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadRecording {
     /// The format is neither pcap nor pcapng.
-    #[error("it is no capture file of libpcap or Wireshark")]
+    #[error("not a pcap or pcapng file")]
     Unknown,
     /// The file is truncated or inconsistent.
-    #[error("it ends in the middle of something, or says what cannot be")]
+    #[error("truncated or corrupt capture file")]
     Broken,
     /// The link type is not Ethernet.
-    #[error("its frames are not those of Ethernet")]
+    #[error("the link type is not Ethernet")]
     NotEthernet,
     /// A frame was truncated at capture.
-    #[error("its frames were cut short when they were captured")]
+    #[error("frames were truncated at capture")]
     Cut,
     /// A frame is shorter than an Ethernet header or longer than the largest frame.
-    #[error("a frame has {0} bytes")]
+    #[error("unsupported frame length of {0} bytes")]
     Length(usize),
     /// The file contains no frames.
-    #[error("it has no frames")]
+    #[error("the file contains no frames")]
     Empty,
     /// The file contains too many frames.
-    #[error("it has more than {FRAMES_MAX} frames")]
+    #[error("more than {FRAMES_MAX} frames")]
     TooMany,
 }
 
@@ -69,7 +69,7 @@ impl Recording {
         let file = File::open(file)?;
         file.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes)?;
         if bytes.len() as u64 > FILE_BYTES_MAX {
-            return Err(io::Error::other("it is longer than 64 MiB"));
+            return Err(io::Error::other("longer than 64 MiB"));
         }
         Self::parse(&bytes).map_err(io::Error::other)
     }

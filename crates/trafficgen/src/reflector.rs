@@ -196,9 +196,9 @@ impl Reflector {
     /// The test port failed.
     pub fn stop(mut self) -> io::Result<(TestPort, u64, u64)> {
         self.shared.stop.store(true, Ordering::Relaxed);
-        let gone = || io::Error::other("the reflector has ended");
-        let thread = self.thread.take().ok_or_else(gone)?;
-        let end = thread.join().map_err(|_| gone())??;
+        let ended = || io::Error::other("the reflector has ended");
+        let thread = self.thread.take().ok_or_else(ended)?;
+        let end = thread.join().map_err(|_| ended())??;
         let dropped = self.shared.dropped.load(Ordering::Relaxed);
         Ok((end, self.reflected(), dropped))
     }
@@ -294,7 +294,12 @@ mod tests {
                     ..Template::udp(256)
                 };
                 let stream = round_trip(&template, reflection);
-                let counts = (stream.received, stream.lost, stream.changed, stream.damaged);
+                let counts = (
+                    stream.received,
+                    stream.lost,
+                    stream.modified,
+                    stream.corrupt,
+                );
                 assert_eq!(counts, (2_000, 0, 0, 0), "{template:?} {reflection:?}");
                 // The single thread serves the far end once a round.
                 let delay = stream.delay_from_sent.value_at_quantile(0.5);

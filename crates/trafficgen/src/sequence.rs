@@ -110,10 +110,10 @@ impl Sequence {
     /// The number of frames received since the first one with a higher number. If that is older
     /// than the retained advances, the oldest of these counts.
     fn extent_of(&self, number: u64) -> u64 {
-        let kept = self.taken.min(STEPS);
-        let oldest = self.taken - kept;
+        let retained = self.taken.min(STEPS);
+        let oldest = self.taken - retained;
         let step = |nth: usize| self.steps[(oldest + nth) % STEPS];
-        let (mut low, mut high) = (0, kept);
+        let (mut low, mut high) = (0, retained);
         while low < high {
             let middle = usize::midpoint(low, high);
             match step(middle).0 > number {
@@ -121,7 +121,7 @@ impl Sequence {
                 false => low = middle + 1,
             }
         }
-        self.received - step(low.min(kept - 1)).1
+        self.received - step(low.min(retained - 1)).1
     }
 
     /// Settles at least all numbers below `limit`.

@@ -14,7 +14,7 @@ const NUMBER_BASE: u64 = 1 << 32;
 /// The receive statistics of a stream.
 #[derive(Debug, Default)]
 pub struct StreamMonitor {
-    book: Option<SequenceRun>,
+    run: Option<SequenceRun>,
     /// The results of earlier streams with the same number.
     before: StreamCounts,
 }
@@ -49,14 +49,14 @@ impl StreamMonitor {
     /// Records a frame that arrived at `at_ns`.
     pub fn record(&mut self, signature: Signature, at_ns: u64) {
         let age_ns = at_ns.wrapping_sub(signature.time_ns);
-        let book = self
-            .book
+        let run = self
+            .run
             .get_or_insert_with(|| SequenceRun::from(signature, age_ns));
-        if !book.take(signature, age_ns) {
+        if !run.take(signature, age_ns) {
             self.before = self.counts();
-            let mut book = SequenceRun::from(signature, age_ns);
-            book.take(signature, age_ns);
-            self.book = Some(book);
+            let mut run = SequenceRun::from(signature, age_ns);
+            run.take(signature, age_ns);
+            self.run = Some(run);
         }
     }
 
@@ -64,7 +64,7 @@ impl StreamMonitor {
     #[must_use]
     pub fn counts(&self) -> StreamCounts {
         let now = self
-            .book
+            .run
             .as_ref()
             .map(SequenceRun::counts)
             .unwrap_or_default();

@@ -146,33 +146,33 @@ pub enum UdpChecksum {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadTemplate {
     /// The size is smaller than headers and signature, or larger than the largest frame.
-    #[error("such a frame has {least} to {most} bytes with its checksum, not {asked}")]
+    #[error("frame size {requested} out of range: {least} to {most} bytes with FCS")]
     Size {
         /// The requested size.
-        asked: u16,
+        requested: u16,
         /// The smallest possible size.
         least: u16,
         /// The largest possible size.
         most: u16,
     },
     /// A number does not fit into its field.
-    #[error("{field} is {limit} at most, not {asked}")]
+    #[error("{field} must be at most {limit}, not {requested}")]
     TooLarge {
         /// The field.
         field: &'static str,
         /// The requested value.
-        asked: u32,
+        requested: u32,
         /// The largest value.
         limit: u32,
     },
     /// More than one flow needs a field that differs.
-    #[error("{count} flows must differ in one field at least")]
+    #[error("{count} flows must differ in at least one field")]
     NoField {
         /// The requested number of flows.
         count: u32,
     },
     /// The fields that distinguish flows have too few values.
-    #[error("{count} flows want {bits} bits of each field, and {field:?} has {room}")]
+    #[error("{count} flows need {bits} bits of each field, and {field:?} has {room}")]
     TooManyFlows {
         /// The requested number of flows.
         count: u32,
@@ -184,13 +184,13 @@ pub enum BadTemplate {
         room: u32,
     },
     /// ICMP has no ports.
-    #[error("flows of ICMP cannot differ in {0:?}")]
+    #[error("ICMP flows cannot differ in {0:?}")]
     NoPorts(FlowField),
     /// UDP over IPv6 requires a checksum (RFC 8200, section 8.1).
-    #[error("UDP over IPv6 cannot do without its checksum")]
+    #[error("UDP over IPv6 requires a checksum")]
     NoChecksum,
     /// A mix is empty, or one of its templates has no frames.
-    #[error("a mix has one template at least, and none of them no frames")]
+    #[error("a mix needs at least one template, and at least one frame of each")]
     EmptyMix,
 }
 
@@ -228,7 +228,7 @@ impl Template {
 
     /// The bytes without FCS and signature, with a filled payload. The checksum of UDP, TCP or ICMP
     /// is zero, which for UDP over IPv4 means "none" (RFC 768).
-    pub fn unsummed(&self) -> Vec<u8> {
+    pub fn without_checksum(&self) -> Vec<u8> {
         let (bytes, _) = build::frame(self);
         bytes
     }
@@ -241,7 +241,7 @@ impl Template {
         let (least, most) = (self.least_bytes(), *FRAME_BYTES.end());
         if !(least..=most).contains(&self.frame_bytes) {
             return Err(BadTemplate::Size {
-                asked: self.frame_bytes,
+                requested: self.frame_bytes,
                 least,
                 most,
             });
@@ -292,12 +292,12 @@ impl Tag {
     }
 }
 
-fn fits(field: &'static str, asked: u32, limit: u32) -> Result<(), BadTemplate> {
-    match asked <= limit {
+fn fits(field: &'static str, requested: u32, limit: u32) -> Result<(), BadTemplate> {
+    match requested <= limit {
         true => Ok(()),
         false => Err(BadTemplate::TooLarge {
             field,
-            asked,
+            requested,
             limit,
         }),
     }

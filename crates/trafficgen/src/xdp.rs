@@ -178,7 +178,12 @@ mod tests {
         let request = short(vec![stream(0, 1), stream(1, 0)]);
         let measured = measure(&mut ends, &request, &cable.clock, &Interrupt::never()).unwrap();
         for stream in &measured.streams {
-            let counts = (stream.received, stream.lost, stream.changed, stream.damaged);
+            let counts = (
+                stream.received,
+                stream.lost,
+                stream.modified,
+                stream.corrupt,
+            );
             assert_eq!(counts, (2_000, 0, 0, 0));
         }
         assert!(measured.ends.iter().all(|end| end.dropped == 0));

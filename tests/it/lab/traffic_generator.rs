@@ -233,10 +233,10 @@ fn generator_counts_the_faults_of_an_impaired_forwarder(context: &TestContext) -
     let [forth, back] = [&streams[0], &streams[1]];
     for (stream, counts) in [(forth, &counts[0]), (back, &counts[1])] {
         assert_eq!((stream.achieved.frames, counts.received), (2_000, 2_000));
-        assert_eq!(stream.lost, counts.gone(), "{counts}");
+        assert_eq!(stream.lost, counts.discarded(), "{counts}");
         assert_eq!(stream.duplicated, counts.duplicated, "{counts}");
         assert_eq!(stream.reordered, counts.reordered, "{counts}");
-        assert_eq!((stream.changed, stream.damaged), (0, 0));
+        assert_eq!((stream.modified, stream.corrupt), (0, 0));
         let minimum = u128::from(stream.delay_from_sent.min());
         // The histogram has a resolution of one thousandth.
         assert!(minimum * 1_001 >= DELAY.as_nanos() * 1_000, "{minimum}");

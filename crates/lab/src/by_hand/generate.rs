@@ -372,7 +372,7 @@ impl Watch<'_> {
             }
             let now = self.clock.now();
             if now.since(last) >= TELL {
-                let after = live.glance();
+                let after = live.totals();
                 let times = [now.since(began), now.since(last)].map(|time| time.as_secs_f64());
                 let [at, length] = times;
                 tell(&Second::between((&before, &after), at, length, self.hears));

@@ -78,7 +78,7 @@ impl TrialTally {
         for stream in &self.streams {
             stream.write(&mut text);
         }
-        let known: u64 = self.ends.iter().map(|(_, end)| end.unknown).sum();
+        let known: u64 = self.ends.iter().map(|(_, end)| end.foreign).sum();
         if known > 0 && self.hears() {
             let _ = writeln!(text, "  strangers  {} other frames came", count(known));
         }
@@ -122,7 +122,7 @@ impl TrialTally {
                 "way": end.send_method.name(),
                 "stamps": hears.then(|| end.stamps.name()),
                 "tester_dropped": end.dropped,
-                "unknown": hears.then_some(end.unknown),
+                "unknown": hears.then_some(end.foreign),
             })
         };
         json!({
@@ -168,9 +168,9 @@ impl StreamTally {
             percent(one.loss_ratio()),
             count(one.duplicated),
             count(one.reordered),
-            count(one.misdirected),
-            count(one.changed),
-            count(one.damaged),
+            count(one.misdelivered),
+            count(one.modified),
+            count(one.corrupt),
         );
         if one.unsigned > 0 {
             let unsigned = count(one.unsigned);
@@ -206,9 +206,9 @@ impl StreamTally {
                 "duplicated": one.duplicated,
                 "reordered": one.reordered,
                 "too_late": one.too_late,
-                "astray": one.misdirected,
-                "changed": one.changed,
-                "damaged": one.damaged,
+                "astray": one.misdelivered,
+                "changed": one.modified,
+                "damaged": one.corrupt,
                 "delay_ns": distribution(&one.delay_from_sent),
                 "delay_from_due_ns": distribution(&one.delay_from_intended),
                 "ipdv_ns": distribution(&one.ipdv),

@@ -31,8 +31,8 @@ fn measured(offered: &Offered, mut reading: Reading) -> Measured {
         reading = without(&reading, &format!("the tester is too slow: {short}"));
     }
     // What became of frames is known at whatever rate they came.
-    reading.put("changed", offered.sum(|one| one.changed) as f64);
-    reading.put("damaged", offered.sum(|one| one.damaged) as f64);
+    reading.put("changed", offered.sum(|one| one.modified) as f64);
+    reading.put("damaged", offered.sum(|one| one.corrupt) as f64);
     let mut measured = Measured::new(reading, offered.conditions.clone());
     for refusal in refusals.iter().filter(|one| !is_short(one)) {
         measured.void(refusal.to_string());

@@ -416,9 +416,9 @@ impl Doubts {
 
     /// What speaks against counts alone: the tester's own losses are taken off these.
     pub(super) fn add_frames(&mut self, offered: &Offered) {
-        self.changed += offered.sum(|one| one.changed);
-        self.damaged += offered.sum(|one| one.damaged);
-        self.astray += offered.sum(|one| one.misdirected);
+        self.changed += offered.sum(|one| one.modified);
+        self.damaged += offered.sum(|one| one.corrupt);
+        self.astray += offered.sum(|one| one.misdelivered);
     }
 
     /// Says it.

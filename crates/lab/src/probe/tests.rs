@@ -139,7 +139,7 @@ fn the_losses_and_the_delay_that_a_device_has_are_found() {
     let impairment = bench.device().impairment().unwrap();
     let [forth, back] = impairment.counts();
     assert_eq!((forth.received, forth.lost, forth.sent), (200, 5, 195));
-    assert_eq!((back.received, back.gone()), (195, 0));
+    assert_eq!((back.received, back.discarded()), (195, 0));
 }
 
 /// An end of a cable in memory, whose time leaps to when something comes.

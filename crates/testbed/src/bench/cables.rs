@@ -149,7 +149,7 @@ impl Cables<'_> {
     pub(super) fn hand_out_taps(&self, hosts: &[Host], clock: &Clock) -> Result<(), Failure> {
         for host in hosts {
             let port = host.interface;
-            clock.wait_for("the device to make its ports", READY, || {
+            clock.wait_for("the device to create its ports", READY, || {
                 Ok(self.inside.counters(port).is_ok().then_some(()))
             })?;
             self.inside.hand_over(port, &host.namespace)?;

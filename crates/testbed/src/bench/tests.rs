@@ -77,11 +77,11 @@ fn arrives(bench: &Bench, (from, to): (usize, usize), length: usize, patience: D
     let sent = vec![b'h'; length];
     sender.send_to(&sent, (server.address, 7)).unwrap();
     let mut buffer = vec![0; length + 1];
-    let Ok((came, who)) = listener.recv_from(&mut buffer) else {
+    let Ok((length, who)) = listener.recv_from(&mut buffer) else {
         return false;
     };
     assert_eq!(
-        (&buffer[..came], who),
+        (&buffer[..length], who),
         (&sent[..], sender.local_addr().unwrap())
     );
     true
@@ -183,7 +183,7 @@ fn refused_requests_report_their_reason() {
             .join("a", &namespace, "c")
             .unwrap_err()
             .to_string(),
-        "cannot make the veth pair a and c: File exists (os error 17)"
+        "cannot create the veth pair a and c: File exists (os error 17)"
     );
     namespace.remove("b").unwrap();
     assert!(namespace.counters("a").is_err(), "a cable has two ends");

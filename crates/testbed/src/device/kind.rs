@@ -91,23 +91,25 @@ impl DeviceKind {
     #[must_use]
     pub const fn about(self) -> &'static str {
         match self {
-            Self::Comporta => "this project's switch, as a process of its own",
-            Self::ComportaXdp => "the same with ports of AF_XDP",
-            Self::ComportaDpdk => "the same with ports of DPDK, by packet sockets (net_af_packet)",
+            Self::Comporta => "this project's switch, as a separate process",
+            Self::ComportaXdp => "the same with AF_XDP ports",
+            Self::ComportaDpdk => "the same with DPDK ports on packet sockets (net_af_packet)",
             Self::ComportaTap | Self::OvsTap => {
-                "the same with TAP interfaces, which the hosts have as theirs"
+                "the same with TAP interfaces, which belong to the hosts"
             }
-            Self::Ovs => "Open vSwitch's userspace data path on ordinary ports, as it comes",
+            Self::Ovs => "Open vSwitch's userspace data path on system ports, with its defaults",
             Self::OvsTso => "the same with userspace-tso-enable=true",
-            Self::OvsAfxdp => "the same with ports of AF_XDP",
-            Self::OvsDpdk => "the same with ports of DPDK, by packet sockets (net_af_packet)",
-            Self::Forwarder => "the smallest forwarder on packet sockets, which reads no frame",
-            Self::LinuxBridge => "the kernel's bridge, which knows no OpenFlow",
-            Self::VlanBridge => "this project's switch on VLANs of a Linux bridge, one a port",
-            Self::OvsVlanBridge => "Open vSwitch on VLANs of a Linux bridge, one a port",
+            Self::OvsAfxdp => "the same with AF_XDP ports",
+            Self::OvsDpdk => "the same with DPDK ports on packet sockets (net_af_packet)",
+            Self::Forwarder => "a minimal forwarder on packet sockets, which parses no frame",
+            Self::LinuxBridge => "the Linux bridge, without OpenFlow",
+            Self::VlanBridge => {
+                "this project's switch behind a Linux bridge, with a VLAN for each port"
+            }
+            Self::OvsVlanBridge => "Open vSwitch behind a Linux bridge, with a VLAN for each port",
             Self::Direct => "no device: one cable between the hosts, for calibration",
-            Self::Impaired(_) => "a forwarder with known faults, to check the tester with",
-            Self::External(_) => "a switch at this machine's network cards, as a file tells",
+            Self::Impaired(_) => "a forwarder with known faults, to validate the tester",
+            Self::External(_) => "a switch at this machine's network cards, described by a file",
         }
     }
 
@@ -179,15 +181,13 @@ impl DeviceKind {
             Self::ComportaTap | Self::OvsTap => topology
                 .is_chain()
                 .then_some("its bridges would have to share TAP interfaces"),
-            Self::External(_) => {
-                (topology.bridges().len() > 1).then_some("it is one switch, whatever is in it")
-            }
+            Self::External(_) => (topology.bridges().len() > 1).then_some("it is one switch"),
             _ => None,
         };
         let vlans = topology.ports() == crate::PortKind::Vlan;
         let unfit = unfit.or_else(|| {
             let has_none = self.makes_taps() || matches!(self, Self::Direct | Self::External(_));
-            (vlans && has_none).then_some("no bridge of the lab's is before it")
+            (vlans && has_none).then_some("it has no front bridge of the lab")
         });
         match unfit {
             Some(why) => Err(format!(
@@ -289,7 +289,7 @@ const IMPAIRED: &str = "impaired";
 
 /// The text is not the name of a device kind.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("there is no device '{text}': {hint}one of {all} is wanted, or external:FILE", all = names())]
+#[error("unknown device '{text}': {hint}expected one of {all}, or external:FILE", all = names())]
 pub struct UnknownDevice {
     text: String,
     hint: String,
@@ -301,7 +301,7 @@ impl UnknownDevice {
         let hint = near(text, names.into_iter().chain([IMPAIRED]));
         Self {
             text: text.to_owned(),
-            hint: hint.map_or_else(String::new, |name| format!("is {name} meant? ")),
+            hint: hint.map_or_else(String::new, |name| format!("did you mean {name}? ")),
         }
     }
 }
@@ -346,11 +346,11 @@ mod tests {
         }
         assert_eq!(
             "bridge".parse::<DeviceKind>().unwrap_err().to_string(),
-            "there is no device 'bridge': one of comporta, comporta-xdp, comporta-dpdk, comporta-tap, ovs, ovs-tso, ovs-afxdp, ovs-dpdk, ovs-tap, linux-bridge, vlan-bridge, ovs-vlan-bridge, forwarder, direct is wanted, or external:FILE"
+            "unknown device 'bridge': expected one of comporta, comporta-xdp, comporta-dpdk, comporta-tap, ovs, ovs-tso, ovs-afxdp, ovs-dpdk, ovs-tap, linux-bridge, vlan-bridge, ovs-vlan-bridge, forwarder, direct, or external:FILE"
         );
         let error = "linux-brigde".parse::<DeviceKind>().unwrap_err();
         assert!(
-            error.to_string().contains("is linux-bridge meant?"),
+            error.to_string().contains("did you mean linux-bridge?"),
             "{error}"
         );
     }

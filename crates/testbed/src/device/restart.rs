@@ -88,5 +88,5 @@ impl Device {
 }
 
 fn unfit(kind: DeviceKind, mode: Mode) -> Failure {
-    Failure::Unfit(format!("{kind} cannot be started again in the mode {mode}"))
+    Failure::Unfit(format!("{kind} cannot be restarted in mode {mode}"))
 }

@@ -59,7 +59,7 @@ pub struct FaultCounts {
 impl FaultCounts {
     /// Frames that were received and will never leave.
     #[must_use]
-    pub const fn gone(&self) -> u64 {
+    pub const fn discarded(&self) -> u64 {
         self.lost + self.queue_dropped + self.no_room + self.refused
     }
 
@@ -109,7 +109,7 @@ struct DelayedFrame {
     /// The order of frames with the same departure time.
     place: u64,
     number: u64,
-    came: Instant,
+    received_at: Instant,
     bytes: Vec<u8>,
 }
 
@@ -197,7 +197,10 @@ impl ImpairedDirection {
         }
         let Reverse(held) = self.held.pop()?;
         let counts = &mut self.counts;
-        let (whole, late) = (nanos(now.since(held.came)), nanos(now.since(held.due)));
+        let (whole, late) = (
+            nanos(now.since(held.received_at)),
+            nanos(now.since(held.due)),
+        );
         counts.held_ns_sum += whole;
         counts.held_ns_max = counts.held_ns_max.max(whole);
         counts.late_ns_sum += late;
@@ -251,7 +254,7 @@ impl ImpairedDirection {
     }
 
     fn hold(&mut self, frame: &[u8], is_changed: bool, times: (u64, Instant, Instant)) {
-        let (number, came, due) = times;
+        let (number, received_at, due) = times;
         let size = frame.len() + HELD_FRAME_BYTES;
         if self.held_bytes + size > HELD_BYTES_MAX {
             self.counts.no_room += 1;
@@ -269,7 +272,7 @@ impl ImpairedDirection {
             due,
             place: self.placed,
             number,
-            came,
+            received_at,
             bytes,
         }));
     }

@@ -33,7 +33,7 @@ fn through(forth: Faults, count: u32) -> Option<(Vec<(u32, Duration)>, FaultCoun
     let (client, server) = (bench.client(), bench.server());
     let sender = client.namespace.raw_sender(client.interface).unwrap();
     let receiver = server.namespace.raw_receiver(server.interface).unwrap();
-    let (mut came, mut sent_at) = (Vec::new(), Vec::new());
+    let (mut received, mut sent_at) = (Vec::new(), Vec::new());
     let mut room = [0; 128];
     let start = clock.now();
     let end = start + Duration::from_micros(100) * count + Duration::from_millis(300);
@@ -48,12 +48,12 @@ fn through(forth: Faults, count: u32) -> Option<(Vec<(u32, Duration)>, FaultCoun
         while receiver.receive(&mut room).unwrap().is_some() {
             let number = u32::from_be_bytes(room[14..18].try_into().unwrap());
             let place = usize::try_from(number).unwrap();
-            came.push((number, clock.now().since(sent_at[place])));
+            received.push((number, clock.now().since(sent_at[place])));
         }
     }
     let impairment = bench.device().impairment().unwrap();
     impairment.check().unwrap();
-    Some((came, impairment.counts()[0]))
+    Some((received, impairment.counts()[0]))
 }
 
 #[test]
@@ -67,13 +67,13 @@ fn forwarder_counts_equal_the_received_frames() {
         reordering_by: Duration::from_millis(1),
         ..Faults::default()
     };
-    let Some((came, counts)) = through(faults, 2_000) else {
+    let Some((received, counts)) = through(faults, 2_000) else {
         return;
     };
     assert_eq!(counts.received, 2_000, "{counts:?}");
-    assert_eq!(came.len() as u64, counts.sent, "{counts:?}");
-    assert_eq!(counts.sent + counts.gone(), 2_000 + counts.duplicated);
-    let mut distinct: Vec<u32> = came.iter().map(|(number, _)| *number).collect();
+    assert_eq!(received.len() as u64, counts.sent, "{counts:?}");
+    assert_eq!(counts.sent + counts.discarded(), 2_000 + counts.duplicated);
+    let mut distinct: Vec<u32> = received.iter().map(|(number, _)| *number).collect();
     let mut highest = 0;
     let late = distinct.iter().filter(|number| {
         let is_late = **number < highest;
@@ -84,7 +84,7 @@ fn forwarder_counts_equal_the_received_frames() {
     distinct.sort_unstable();
     distinct.dedup();
     assert_eq!(distinct.len() as u64, 2_000 - counts.lost);
-    let earliest = came.iter().map(|(_, took)| *took).min().unwrap();
+    let earliest = received.iter().map(|(_, took)| *took).min().unwrap();
     assert!(earliest >= Duration::from_millis(2), "{earliest:?}");
 }
 
@@ -96,10 +96,10 @@ fn rate_limit_bounds_the_received_frames() {
         queue_frames: 10,
         ..Faults::default()
     };
-    let Some((came, counts)) = through(faults, 1_000) else {
+    let Some((received, counts)) = through(faults, 1_000) else {
         return;
     };
-    assert_eq!(came.len() as u64, counts.sent);
+    assert_eq!(received.len() as u64, counts.sent);
     assert_eq!(counts.sent + counts.queue_dropped, 1_000, "{counts:?}");
     assert!(
         counts.queue_dropped > 0 && counts.no_room == 0,

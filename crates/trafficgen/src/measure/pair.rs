@@ -130,7 +130,7 @@ impl Sender<'_, '_, '_> {
                 self.poll_live(start);
             }
         }
-        self.live.show_sent(sent_so_far(self.emitters));
+        self.live.publish_sent(sent_so_far(self.emitters));
         for (emitter, sent) in self.emitters.iter().zip(&self.state.sent) {
             sent.store(emitter.sent(), Ordering::Relaxed);
         }
@@ -140,8 +140,8 @@ impl Sender<'_, '_, '_> {
 
     /// Publishes the totals, and ends the streams on request.
     fn poll_live(&mut self, start: u64) {
-        self.live.show_sent(sent_so_far(self.emitters));
-        if self.live.is_enough() {
+        self.live.publish_sent(sent_so_far(self.emitters));
+        if self.live.should_end() {
             let elapsed = self.time.now_ns().saturating_sub(start);
             for emitter in self.emitters.iter_mut() {
                 emitter.end(elapsed);
@@ -173,7 +173,7 @@ fn receive(
         }
         round = round.wrapping_add(1);
         if round.is_multiple_of(ROUNDS) {
-            live.show_received(receiver.so_far());
+            live.publish_received(receiver.so_far());
         }
         if state.is_sent.load(Ordering::Acquire) {
             let sent = state.sent.iter().map(|sent| sent.load(Ordering::Relaxed));
@@ -183,6 +183,6 @@ fn receive(
             }
         }
     }
-    live.show_received(receiver.so_far());
+    live.publish_received(receiver.so_far());
     Ok(())
 }

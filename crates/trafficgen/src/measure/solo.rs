@@ -45,7 +45,7 @@ pub(super) fn run(session: &mut Session<'_>, ends: &mut [TestPort]) -> Result<u6
 /// Publishes the totals, and ends the streams on request.
 fn poll_live(session: &mut Session<'_>, start: u64) {
     show(session);
-    if session.live.is_enough() {
+    if session.live.should_end() {
         let elapsed = session.time.now_ns().saturating_sub(start);
         for emitter in &mut session.emitters {
             emitter.end(elapsed);
@@ -54,8 +54,8 @@ fn poll_live(session: &mut Session<'_>, start: u64) {
 }
 
 fn show(session: &Session<'_>) {
-    session.live.show_sent(sent_so_far(&session.emitters));
-    session.live.show_received(session.receiver.so_far());
+    session.live.publish_sent(sent_so_far(&session.emitters));
+    session.live.publish_received(session.receiver.so_far());
 }
 
 /// The frames that all streams have sent, and their bytes.

@@ -58,7 +58,7 @@ fn clean_path_loses_nothing_at_the_exact_rate() {
         (10_000, 0, 0)
     );
     assert_eq!(
-        (stream.reordered, stream.changed, stream.damaged),
+        (stream.reordered, stream.modified, stream.corrupt),
         (0, 0, 0)
     );
     assert!((stream.received_pps() / 100_000.0 - 1.0).abs() < 1e-4);
@@ -89,12 +89,16 @@ fn frame_records_have_timestamps_and_the_last_loss_its_number() {
     let stream = &measured.streams[0];
     // The 8000th frame has the number 7999.
     assert_eq!(stream.last_lost, Some(7_999));
-    let numbers: Vec<u64> = stream.kept.iter().map(|kept| kept.number).collect();
+    let numbers: Vec<u64> = stream
+        .records
+        .iter()
+        .map(|records| records.number)
+        .collect();
     assert_eq!(numbers, (9_000..9_500).collect::<Vec<u64>>());
-    for kept in &stream.kept {
-        let due = measured.began_ns + kept.number * 10_000;
-        assert_eq!(kept.received_ns - kept.sent_ns, 30_000);
-        assert!((due..due + 1_000).contains(&kept.sent_ns));
+    for records in &stream.records {
+        let due = measured.began_ns + records.number * 10_000;
+        assert_eq!(records.received_ns - records.sent_ns, 30_000);
+        assert!((due..due + 1_000).contains(&records.sent_ns));
     }
 }
 
@@ -119,9 +123,9 @@ fn stepped_rate_is_sent_as_scheduled() {
     assert_eq!(measured.refusals, []);
     let since = |ns: u64| (ns - measured.began_ns) / 1_000 * 1_000;
     let sent: Vec<u64> = measured.streams[0]
-        .kept
+        .records
         .iter()
-        .map(|kept| since(kept.sent_ns))
+        .map(|records| since(records.sent_ns))
         .collect();
     assert_eq!(sent, [39_980_000, 39_990_000, 40_000_000, 40_020_000]);
 }
@@ -257,9 +261,9 @@ fn modified_corrupt_and_foreign_frames_are_distinguished() {
     };
     let (measured, _) = over(path, &request(forth(Template::udp(64))));
     let stream = &measured.streams[0];
-    assert_eq!((stream.changed, stream.damaged), (10, 20));
+    assert_eq!((stream.modified, stream.corrupt), (10, 20));
     assert_eq!((stream.received, stream.lost), (9_990, 10));
-    assert_eq!(measured.ends[1].unknown, 10);
+    assert_eq!(measured.ends[1].foreign, 10);
     assert_eq!(measured.ends[1].samples.len(), 8);
     assert_eq!(measured.ends[1].samples[0].len(), 30);
 }
@@ -280,7 +284,7 @@ fn pushed_tag_is_modified_unless_expected() {
     };
     let unaware = forth(sent.clone());
     let (measured, _) = over(path.clone(), &request(unaware.clone()));
-    assert_eq!(measured.streams[0].changed, 10_000);
+    assert_eq!(measured.streams[0].modified, 10_000);
     let tagged = Template {
         frame_bytes: 68,
         encapsulation: Encapsulation::Vlan(Tag { vid: 5, pcp: 3 }),
@@ -297,7 +301,7 @@ fn pushed_tag_is_modified_unless_expected() {
     let (measured, _) = over(path, &request(aware));
     let stream = &measured.streams[0];
     assert_eq!(
-        (stream.received, stream.changed, stream.damaged),
+        (stream.received, stream.modified, stream.corrupt),
         (10_000, 0, 0)
     );
 }
@@ -327,11 +331,14 @@ fn directions_and_misdelivered_frames_are_counted_separately() {
     };
     let measured = measure(&mut ends, &request, &*time, &Interrupt::never()).unwrap();
     let [forth, back, lost] = &measured.streams[..] else {
-        panic!("three streams were asked for");
+        panic!("three streams were requested");
     };
-    assert_eq!((forth.lost, forth.misdirected), (0, 0));
+    assert_eq!((forth.lost, forth.misdelivered), (0, 0));
     assert_eq!(back.lost, back.achieved.frames / 10);
-    assert_eq!((lost.received, lost.misdirected), (0, lost.achieved.frames));
+    assert_eq!(
+        (lost.received, lost.misdelivered),
+        (0, lost.achieved.frames)
+    );
     assert!(forth.achieved.frames.abs_diff(10_000) < 500);
 }
 
@@ -371,7 +378,7 @@ fn frame_count_of_a_request_is_exact() {
         let stream = &measured.streams[0];
         assert_eq!(way.done().sent - before, 12_000);
         assert_eq!(
-            (stream.received, stream.changed, stream.lost),
+            (stream.received, stream.modified, stream.lost),
             (12_000, 0, 0)
         );
         assert_eq!(stream.achieved.bytes, 1_000 * (7 * 64 + 4 * 570 + 1518));
@@ -448,7 +455,7 @@ fn invalid_requests_are_refused_before_transmission() {
     };
     assert!(matches!(refused(nowhere), MeasureError::Request(_)));
     let short = refused(forth(Template::udp(63)));
-    let text = "such a frame has 64 to 9000 bytes with its checksum, not 63";
+    let text = "frame size 63 out of range: 64 to 9000 bytes with FCS";
     assert_eq!(short.to_string(), text);
     assert_eq!(time.look_ns(), before);
 }
@@ -488,7 +495,7 @@ fn ended(forth: Path, pace: Pace, length: Length, threads: Threads) -> (StreamOu
     let measured = measure_live(&mut ends, &request, &ending, &Interrupt::never(), &live);
     let mut measured = measured.unwrap();
     assert_eq!(measured.refusals, []);
-    (measured.streams.remove(0), live.glance())
+    (measured.streams.remove(0), live.totals())
 }
 
 #[test]
@@ -508,14 +515,14 @@ fn early_end_keeps_the_results_until_then() {
         (pair, hour),
     ] {
         for pace in [Pace::Constant(Rate::Frames(PPS)), Pace::FlatOut] {
-            let (stream, glance) = ended(forth(), pace, length, threads);
+            let (stream, totals) = ended(forth(), pace, length, threads);
             let sent = stream.achieved.frames;
             assert_eq!((stream.received, stream.lost), (sent, 0), "{pace:?}");
             assert!(stream.shortfall().abs() < 0.001, "{stream:?}");
-            assert_eq!((glance.sent, glance.received), (sent, sent));
-            assert_eq!(glance.sent_bytes, 64 * sent);
-            let mean = glance.delays_ns / sent.max(1);
-            assert!(mean >= 20_000 && glance.delay_max_ns >= mean, "{glance:?}");
+            assert_eq!((totals.sent, totals.received), (sent, sent));
+            assert_eq!(totals.sent_bytes, 64 * sent);
+            let mean = totals.delays_ns / sent.max(1);
+            assert!(mean >= 20_000 && totals.delay_max_ns >= mean, "{totals:?}");
         }
     }
     let (paced, _) = ended(

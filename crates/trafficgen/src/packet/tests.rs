@@ -123,7 +123,7 @@ fn cross(cable: &Cable, ends: &mut [TestPort; 2], template: &Template, method: S
             stream.reordered,
         );
         assert_eq!(counts, (2_000, 0, 0, 0), "{template:?}");
-        assert_eq!((stream.changed, stream.damaged), (0, 0), "{template:?}");
+        assert_eq!((stream.modified, stream.corrupt), (0, 0), "{template:?}");
         assert_eq!(stream.achieved.frames, 2_000);
         assert_eq!(stream.delay_from_sent.len(), 2_000);
     }
@@ -154,7 +154,7 @@ fn mix_with_two_threads_loses_nothing_on_a_cable() {
     let measured = measure(&mut ends, &request, &cable.clock, &Interrupt::never()).unwrap();
     let stream = &measured.streams[0];
     assert_eq!(
-        (stream.received, stream.lost, stream.changed),
+        (stream.received, stream.lost, stream.modified),
         (2_000, 0, 0)
     );
     assert_eq!(measured.ends[1].dropped, 0);

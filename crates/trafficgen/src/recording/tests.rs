@@ -76,7 +76,7 @@ fn pcap_and_pcapng_parse_alike() {
 fn unusable_recordings_are_refused_with_the_reason() {
     let bad = |bytes: &[u8]| Recording::parse(bytes).unwrap_err();
     let good = pcap(u32::to_le_bytes, 0xa1b2_c3d4, &[&[1; 60]]);
-    let changed = |at: usize, value: u8| {
+    let modified = |at: usize, value: u8| {
         let mut bytes = good.clone();
         bytes[at] = value;
         bad(&bytes)
@@ -84,8 +84,8 @@ fn unusable_recordings_are_refused_with_the_reason() {
     assert_eq!(bad(b"hello"), BadRecording::Unknown);
     assert_eq!(bad(&good[..24]), BadRecording::Empty);
     assert_eq!(bad(&good[..90]), BadRecording::Broken);
-    assert_eq!(changed(20, 101), BadRecording::NotEthernet);
-    assert_eq!(changed(36, 61), BadRecording::Cut);
+    assert_eq!(modified(20, 101), BadRecording::NotEthernet);
+    assert_eq!(modified(36, 61), BadRecording::Cut);
     let runt = pcap(u32::to_le_bytes, 0xa1b2_c3d4, &[&[1; 13]]);
     assert_eq!(bad(&runt), BadRecording::Length(13));
 }
@@ -152,8 +152,8 @@ fn recorded_frames_are_signed_if_they_fit_and_counted_otherwise() {
     let stream = &measured.streams[0];
     assert_eq!((stream.achieved.frames, stream.unsigned), (5, 2));
     assert_eq!((stream.received, stream.lost), (2, 1));
-    assert_eq!((stream.changed, stream.damaged), (0, 0));
-    assert_eq!(measured.ends[1].unknown, 2);
+    assert_eq!((stream.modified, stream.corrupt), (0, 0));
+    assert_eq!(measured.ends[1].foreign, 2);
     // Five frames at intervals of one millisecond.
     assert_eq!(stream.intended.seconds, 0.005);
     assert_eq!(measured.refusals, []);

@@ -93,11 +93,12 @@ impl Flows {
             _ if count == 1 => 0,
             FlowOrder::Sequential => number % count,
             FlowOrder::Random { seed } => {
-                let lot =
+                let random =
                     SplitMix64::new(seed ^ number.wrapping_mul(0x9e37_79b9_7f4a_7c15)).next_u64();
                 // The high half of the product: as uniform as the random number, without a
                 // division.
-                u64::try_from((u128::from(lot) * u128::from(count)) >> 64).expect("less than count")
+                u64::try_from((u128::from(random) * u128::from(count)) >> 64)
+                    .expect("less than count")
             }
         };
         u32::try_from(flow).expect("less than count")
@@ -114,8 +115,8 @@ impl Flows {
         let count = self.count;
         if !(1..=FLOWS_MAX).contains(&count) {
             return Err(BadTemplate::TooLarge {
-                field: "the number of flows, which is one at least,",
-                asked: count,
+                field: "the number of flows, at least 1,",
+                requested: count,
                 limit: FLOWS_MAX,
             });
         }

@@ -282,14 +282,11 @@ fn invalid_templates_are_refused_by_name() {
         template.check().unwrap_err().to_string()
     };
     let tcp = check(|template| template.protocol = Protocol::Tcp);
-    assert_eq!(
-        tcp,
-        "such a frame has 70 to 9000 bytes with its checksum, not 64"
-    );
+    assert_eq!(tcp, "frame size 64 out of range: 70 to 9000 bytes with FCS");
     let vid = check(|template| {
         template.encapsulation = Encapsulation::Vlan(Tag { vid: 4096, pcp: 0 });
     });
-    assert_eq!(vid, "a VLAN is 4095 at most, not 4096");
+    assert_eq!(vid, "a VLAN must be at most 4095, not 4096");
     let port = [FlowField::SourcePort];
     let flows = Flows::sequential(1_000_000, &port);
     let bad = Template {

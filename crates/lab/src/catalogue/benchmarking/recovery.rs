@@ -364,7 +364,7 @@ fn recover(
         Err(reason) => reading.lack("recovery_ms", reason),
     }
     let step_ns = measured.began_ns + plan.step_ns();
-    match settled_ns(&stream.kept, step_ns, rest_ns) {
+    match settled_ns(&stream.records, step_ns, rest_ns) {
         Some(ns) => reading.put("settled_ms", ns as f64 / 1e6),
         None => reading.lack(
             "settled_ms",

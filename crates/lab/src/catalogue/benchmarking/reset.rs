@@ -188,7 +188,7 @@ fn tell(measurement: &Measurement, restarted: &Restarted, pps: u64, reading: &mu
             None => reading.lack(name, "it has no controller in this mode"),
         }
     }
-    match silence(&stream.kept, told.as_nanos()) {
+    match silence(&stream.records, told.as_nanos()) {
         Ok(silence) => {
             reading.put("outage_ms", silence.outage_ms());
             let first = Instant::from_nanos(silence.first_ns);

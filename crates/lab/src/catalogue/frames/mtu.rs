@@ -262,9 +262,9 @@ fn reading(point: &Point, measurement: &Measurement, counted: Option<Counted>) -
         }
     }
     let ends = &measurement.ends;
-    reading.put("told", ends[0].unknown as f64);
-    reading.put("fragments", ends[1].unknown as f64);
-    let changed: u64 = measurement.streams.iter().map(|one| one.changed).sum();
+    reading.put("told", ends[0].foreign as f64);
+    reading.put("fragments", ends[1].foreign as f64);
+    let changed: u64 = measurement.streams.iter().map(|one| one.modified).sum();
     reading.put("changed", changed as f64);
     match counted {
         None => reading.lack("counted_percent", "it has no controller to tell"),

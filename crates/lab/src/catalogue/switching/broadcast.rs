@@ -106,7 +106,7 @@ fn frames(size: u64, pace: Pace, to: usize) -> Stream {
 /// Copies that came out nowhere.
 fn lost(measured: &Measurement) -> u64 {
     let stream = &measured.streams[0];
-    let came = stream.received + stream.misdirected;
+    let came = stream.received + stream.misdelivered;
     (COPIES * stream.achieved.frames).saturating_sub(came)
 }
 

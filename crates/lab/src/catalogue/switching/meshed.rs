@@ -98,7 +98,7 @@ fn search(
         let sum = |of: fn(&trafficgen::StreamOutcome) -> u64| -> u64 {
             measured.streams.iter().map(of).sum()
         };
-        flooded.set(flooded.get() + sum(|one| one.misdirected));
+        flooded.set(flooded.get() + sum(|one| one.misdelivered));
         sum(|one| one.lost)
     };
     let found = throughput(point, lines, &|pace| streams(size, pace), &lost)?;

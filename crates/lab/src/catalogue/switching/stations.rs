@@ -115,7 +115,7 @@ impl Stations {
         match is_void(&measured) {
             Some(reason) => Err(TrialError::Impossible(reason)),
             None => Ok(Tested {
-                flooded: measured.streams[0].misdirected,
+                flooded: measured.streams[0].misdelivered,
                 lost: measured.streams[0].lost,
             }),
         }

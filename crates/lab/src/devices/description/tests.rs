@@ -74,7 +74,7 @@ fn what_makes_no_sense_is_told_with_what_would() {
     let with = |from: &str, to: &str| told(&WHOLE.replace(from, to));
     assert!(with("\"enp3s0f0\", ", "").contains("1 cards cannot be: 2 to 16"));
     assert!(with("enp3s0f0", "lab:enp3s0f1").contains("is there twice"));
-    assert!(with("enp3s0f0", "a b").contains("names no interface"));
+    assert!(with("enp3s0f0", "a b").contains("is not an interface name"));
     assert!(with("currency = \"USD\"", "").contains("price and currency go together"));
     assert!(with("499.0", "-1.0").contains("a number from 0 on"));
     assert!(with("499.0", "nan").contains("a number from 0 on"));

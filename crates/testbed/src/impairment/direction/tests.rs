@@ -41,7 +41,7 @@ fn frames_are_delayed_and_stay_in_order() {
     };
     let (out, counts) = through(faults, 5, 10);
     assert_eq!(out, [(0, 100), (1, 110), (2, 120), (3, 130), (4, 140)]);
-    assert_eq!((counts.sent, counts.gone()), (5, 0));
+    assert_eq!((counts.sent, counts.discarded()), (5, 0));
     assert_eq!(counts.held_ns_mean(), Some(100_000.0));
     assert_eq!((counts.held_ns_max, counts.late_ns_max), (100_000, 0));
 }
@@ -85,7 +85,7 @@ fn faults_affect_their_frames_and_are_counted() {
     );
     assert_eq!(
         counts.received + counts.duplicated,
-        counts.sent + counts.gone()
+        counts.sent + counts.discarded()
     );
 }
 

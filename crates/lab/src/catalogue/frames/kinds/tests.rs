@@ -21,7 +21,7 @@ fn sent(kind: &str) -> Vec<Vec<u8>> {
     let offered = offer(&load(kind), decide);
     let stream = &offered.measurement.streams[0];
     assert_eq!(
-        (stream.lost, stream.changed, stream.damaged),
+        (stream.lost, stream.modified, stream.corrupt),
         (0, 0, 0),
         "{kind}"
     );

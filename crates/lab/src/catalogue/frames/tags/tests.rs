@@ -37,7 +37,7 @@ fn what_is_done_right_is_found_right() {
         });
         let offered = offer(&load(&case), decide);
         let stream = &offered.measurement.streams[0];
-        let found = (stream.received, stream.changed, stream.damaged);
+        let found = (stream.received, stream.modified, stream.corrupt);
         assert_eq!(found, (100, 0, 0), "{name}");
     }
 }
@@ -47,7 +47,7 @@ fn a_device_that_only_forwards_is_found_out() {
     for name in NAMES.iter().filter(|name| **name != "none") {
         let case = Case::of(name, 150);
         let offered = offer(&load(&case), Box::new(|_| Some(10_000)));
-        assert_eq!(offered.measurement.streams[0].changed, 100, "{name}");
+        assert_eq!(offered.measurement.streams[0].modified, 100, "{name}");
     }
 }
 

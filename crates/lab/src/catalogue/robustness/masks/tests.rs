@@ -38,7 +38,7 @@ fn every_frame_meets_its_rule_and_no_other() {
     assert_eq!(different.len(), 1_000);
     assert!(!first.is_sorted());
     let stream = &offered.measurement.streams[0];
-    assert_eq!((stream.lost, stream.changed), (0, 0));
+    assert_eq!((stream.lost, stream.modified), (0, 0));
 }
 
 #[test]
