@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use testbed::{Process, Program, RawSocket};
 
-use crate::managed::{Cables, ManagedSwitch, PATIENCE, SwitchKind, port};
+use crate::managed::{ManagedSwitch, PATIENCE, PortLinks, SwitchKind, port};
 use crate::sample::Sample;
 use crate::switch::Site;
 use crate::{Failure, Programs, Rounds};
@@ -31,7 +31,7 @@ pub(crate) fn measure(programs: &Programs, rounds: Rounds) -> Result<(), Failure
     for _ in 0..rounds.runs {
         for kind in SwitchKind::ALL {
             for (row, bridges) in CHAINS {
-                let cables = Cables::create(2)?;
+                let cables = PortLinks::create(2)?;
                 let managed = ManagedSwitch::new(&site, "crossing", kind)?;
                 let daemon = chain(&managed, &cables, bridges)?;
                 let value = cost(&site, &cables, &daemon, rounds)?;
@@ -44,7 +44,11 @@ pub(crate) fn measure(programs: &Programs, rounds: Rounds) -> Result<(), Failure
 }
 
 /// Configures a chain of `bridges` bridges between `p1` and `p2`.
-fn chain(managed: &ManagedSwitch<'_>, cables: &Cables, bridges: usize) -> Result<Process, Failure> {
+fn chain(
+    managed: &ManagedSwitch<'_>,
+    cables: &PortLinks,
+    bridges: usize,
+) -> Result<Process, Failure> {
     let daemon = managed.daemon(&cables.near)?;
     for place in 1..=bridges {
         let left = match place {
@@ -78,7 +82,7 @@ fn end(name: &str, peer: Option<String>) -> String {
 }
 
 /// Measures the daemon's processor time per frame, in nanoseconds.
-fn cost(site: &Site, cables: &Cables, daemon: &Process, rounds: Rounds) -> Result<f64, Failure> {
+fn cost(site: &Site, cables: &PortLinks, daemon: &Process, rounds: Rounds) -> Result<f64, Failure> {
     let sender = cables.far.raw_sender(&port(1))?;
     let receiver = cables.far.raw_receiver(&port(2))?;
     for _ in 0..WARM_UP {

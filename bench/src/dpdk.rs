@@ -17,10 +17,10 @@ use testkit::workload::Workload;
 use crate::sample::Sample;
 use crate::select::select;
 use crate::steady::warm_up;
-use crate::switch::{Bridge, Site, Switch};
+use crate::switch::{BenchSwitch, BridgeTarget, Site};
 use crate::{Failure, Programs, Rounds};
-use feed::Trace;
-use tables::{Start, TABLES};
+use feed::FeedTrace;
+use tables::{StartState, TABLES};
 
 /// The core of the data path, and the core of everything else.
 const FORWARDING: usize = 1;
@@ -52,7 +52,7 @@ pub(crate) fn measure(
     let site = Site::new(programs)?;
     for table in selected {
         let workload = (table.workload)();
-        let trace = Trace::write(&site, table, &shuffled(workload.frames()))?;
+        let trace = FeedTrace::write(&site, table, &shuffled(workload.frames()))?;
         let path = DataPath {
             site: &site,
             workload: &workload,
@@ -65,8 +65,8 @@ pub(crate) fn measure(
             Sample { row, column, value }.print();
         };
         let mut settings = match table.start {
-            Start::Cold => CACHES[..1].to_vec(),
-            Start::Steady => CACHES.to_vec(),
+            StartState::Cold => CACHES[..1].to_vec(),
+            StartState::Steady => CACHES.to_vec(),
         };
         if let Some(limit) = path.trace.limit(rounds.millis)? {
             print(STREAM, limit);
@@ -76,7 +76,7 @@ pub(crate) fn measure(
             print(OURS, ours.rate);
             let peer = path.peer(&mut settings)?;
             print(PEER, peer.rate);
-            if table.start == Start::Steady {
+            if table.start == StartState::Steady {
                 print(CEILING, path.ceiling()?);
                 print(OURS_WARM_UP, ours.warm_up_seconds);
                 print(PEER_WARM_UP, peer.warm_up_seconds);
@@ -90,8 +90,8 @@ pub(crate) fn measure(
 struct DataPath<'a> {
     site: &'a Site,
     workload: &'a Workload,
-    start: Start,
-    trace: Trace<'a>,
+    start: StartState,
+    trace: FeedTrace<'a>,
     /// Length of a measurement of a steady device.
     time: Duration,
 }
@@ -140,7 +140,7 @@ impl DataPath<'_> {
         let mut arguments: Vec<String> =
             ports.flat_map(|port| ["--port".to_owned(), port]).collect();
         arguments.extend(["--cores".to_owned(), FORWARDING.to_string()]);
-        let switch = Switch::start(self.site, "dpdk", Namespace::new()?, &arguments)?;
+        let switch = BenchSwitch::start(self.site, "dpdk", Namespace::new()?, &arguments)?;
         switch.bridge.set_port(1, "down")?;
         switch.bridge.add_flows(self.workload.flow_lines())?;
         switch.bridge.set_port(1, "up")?;
@@ -172,7 +172,7 @@ impl DataPath<'_> {
         for number in 2..=4 {
             peer.vsctl(&device(number, &format!("net_null{number},no-rx=1")))?;
         }
-        let bridge = Bridge {
+        let bridge = BridgeTarget {
             site: self.site,
             directory,
         };
@@ -197,15 +197,15 @@ impl DataPath<'_> {
     /// Measures the rate of a device that has just received its rules.
     fn rate(
         &self,
-        bridge: &Bridge<'_>,
+        bridge: &BridgeTarget<'_>,
         cached_flows: impl FnMut() -> Result<Option<f64>, Failure>,
     ) -> Result<SteadyRate, Failure> {
         Ok(match self.start {
-            Start::Cold => SteadyRate {
+            StartState::Cold => SteadyRate {
                 rate: bridge.rate(Duration::ZERO, COLD)?,
                 warm_up_seconds: 0.0,
             },
-            Start::Steady => SteadyRate {
+            StartState::Steady => SteadyRate {
                 warm_up_seconds: warm_up(bridge, cached_flows)?,
                 rate: bridge.rate(Duration::ZERO, self.time)?,
             },

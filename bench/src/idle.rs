@@ -6,7 +6,7 @@ use std::time::Duration;
 use testbed::{Namespace, OpenVswitch, Usage};
 
 use crate::sample::Sample;
-use crate::switch::{Site, Switch};
+use crate::switch::{BenchSwitch, Site};
 use crate::{Failure, Programs, Rounds};
 
 /// Idle time before the measurement, for neighbour discovery and the release of memory.
@@ -21,7 +21,7 @@ pub(crate) fn measure(programs: &Programs, rounds: Rounds) -> Result<(), Failure
         let (near, _far) = ports()?;
         let ports = (1..=PORTS).flat_map(|n| ["--port".to_owned(), format!("p{n}={n}")]);
         let arguments: Vec<String> = ports.collect();
-        let switch = Switch::start(&site, "idle", near, &arguments)?;
+        let switch = BenchSwitch::start(&site, "idle", near, &arguments)?;
         watch(&site, "Comporta", rounds, || switch.usage())?;
         drop(switch);
         let (near, _far) = self::ports()?;

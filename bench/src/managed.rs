@@ -122,14 +122,14 @@ fn in_directory<'p>(program: Program<'p>, directory: &Path) -> Program<'p> {
 }
 
 /// Two namespaces joined by veth pairs with the same names at both ends, all up.
-pub(crate) struct Cables {
+pub(crate) struct PortLinks {
     /// The namespace of the switch.
     pub(crate) near: Namespace,
     /// The namespace of the peers.
     pub(crate) far: Namespace,
 }
 
-impl Cables {
+impl PortLinks {
     /// Creates `count` links.
     pub(crate) fn create(count: usize) -> Result<Self, Failure> {
         let (near, far) = (Namespace::new()?, Namespace::new()?);

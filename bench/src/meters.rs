@@ -7,19 +7,19 @@ use testkit::workload::Workload;
 
 use crate::sample::Sample;
 use crate::select::select;
-use crate::switch::{Bridge, Site, Switch, word};
+use crate::switch::{BenchSwitch, BridgeTarget, Site, word};
 use crate::{Failure, Programs, Rounds, pcap};
 
 /// A meter rate by name.
-struct Rate {
+struct MeterRate {
     name: &'static str,
     /// The rate in frames a second.
     frames: u32,
 }
 
-const RATES: [Rate; 4] = {
-    const fn row(name: &'static str, frames: u32) -> Rate {
-        Rate { name, frames }
+const RATES: [MeterRate; 4] = {
+    const fn row(name: &'static str, frames: u32) -> MeterRate {
+        MeterRate { name, frames }
     }
     [
         row("1-thousand", 1_000),
@@ -88,7 +88,7 @@ fn run(site: &Site, bands: &str, rate: u32, millis: u32) -> Result<f64, Failure>
         .flat_map(|port| ["--port".to_owned(), port])
         .collect();
     arguments.extend(["--cores".to_owned(), "0".to_owned()]);
-    let switch = Switch::start(site, "meters", Namespace::new()?, &arguments)?;
+    let switch = BenchSwitch::start(site, "meters", Namespace::new()?, &arguments)?;
     let bridge = &switch.bridge;
     bridge.add_meter(&format!("meter=1,{bands}"))?;
     bridge.add_flows(&["in_port=1,actions=meter:1,output:2".to_owned()])?;
@@ -109,19 +109,19 @@ fn run(site: &Site, bands: &str, rate: u32, millis: u32) -> Result<f64, Failure>
 }
 
 /// The frames a second that were offered to a meter and that passed it.
-struct Second {
+struct MeterSecond {
     offered: f64,
     passed: f64,
 }
 
 /// Measures the meter for `millis` milliseconds.
-fn second(bridge: &Bridge<'_>, millis: u32) -> Result<Second, Failure> {
+fn second(bridge: &BridgeTarget<'_>, millis: u32) -> Result<MeterSecond, Failure> {
     let clock = &bridge.site.clock;
     let before = bridge.meter_sample(1)?;
     clock.sleep_until(clock.now() + Duration::from_millis(millis.into()));
     let after = bridge.meter_sample(1)?;
     let seconds = after.seconds - before.seconds;
-    Ok(Second {
+    Ok(MeterSecond {
         offered: (after.frames - before.frames) / seconds,
         passed: (after.passed() - before.passed()) / seconds,
     })

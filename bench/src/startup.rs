@@ -6,7 +6,7 @@ use std::fs;
 
 use testbed::{Program, RawSocket};
 
-use crate::managed::{Cables, ManagedSwitch, PATIENCE, SwitchKind, port};
+use crate::managed::{ManagedSwitch, PATIENCE, PortLinks, SwitchKind, port};
 use crate::sample::Sample;
 use crate::switch::Site;
 use crate::{Failure, Programs, Rounds};
@@ -29,24 +29,24 @@ const MIB: f64 = (1 << 20) as f64;
 /// Takes `rounds` of samples, alternating between the switches.
 pub(crate) fn measure(programs: &Programs, rounds: Rounds) -> Result<(), Failure> {
     let site = Site::new(programs)?;
-    let cables = Cables::create(PORTS)?;
+    let cables = PortLinks::create(PORTS)?;
     for _ in 0..rounds.runs {
         for kind in SwitchKind::ALL {
-            Start::prepare(&site, &cables, kind)?.measure()?;
+            StartupSample::prepare(&site, &cables, kind)?.measure()?;
         }
     }
     Ok(())
 }
 
 /// A database with ports, a file with flows, and a daemon to start.
-struct Start<'a> {
+struct StartupSample<'a> {
     site: &'a Site,
-    cables: &'a Cables,
+    cables: &'a PortLinks,
     managed: ManagedSwitch<'a>,
 }
 
-impl<'a> Start<'a> {
-    fn prepare(site: &'a Site, cables: &'a Cables, kind: SwitchKind) -> Result<Self, Failure> {
+impl<'a> StartupSample<'a> {
+    fn prepare(site: &'a Site, cables: &'a PortLinks, kind: SwitchKind) -> Result<Self, Failure> {
         let managed = ManagedSwitch::new(site, "startup", kind)?;
         fs::write(managed.path("flows.txt"), flows())?;
         let ports = (1..=PORTS).map(|number| {

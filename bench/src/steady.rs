@@ -8,7 +8,7 @@
 use std::time::Duration;
 
 use crate::Failure;
-use crate::switch::Bridge;
+use crate::switch::BridgeTarget;
 
 /// Length of one window.
 const WINDOW: Duration = Duration::from_secs(3);
@@ -21,12 +21,12 @@ const WARM_UP_MAX: Duration = Duration::from_secs(120);
 
 /// One window: packets per second, and flows in the cache of the device if it has one.
 #[derive(Clone, Copy, Debug)]
-struct Window {
+struct RateWindow {
     rate: f64,
     flows: Option<f64>,
 }
 
-impl Window {
+impl RateWindow {
     /// True if this window and the `earlier` one show the same state.
     fn agrees_with(self, earlier: Self) -> bool {
         let difference = (self.rate - earlier.rate).abs();
@@ -41,11 +41,11 @@ impl Window {
 /// Waits until the rate of `bridge` is steady, at most [`WARM_UP_MAX`]. `cached_flows` returns the
 /// number of flows in the device's cache. Returns the time that this took, in seconds.
 pub(crate) fn warm_up(
-    bridge: &Bridge<'_>,
+    bridge: &BridgeTarget<'_>,
     mut cached_flows: impl FnMut() -> Result<Option<f64>, Failure>,
 ) -> Result<f64, Failure> {
-    let mut window = || -> Result<Window, Failure> {
-        Ok(Window {
+    let mut window = || -> Result<RateWindow, Failure> {
+        Ok(RateWindow {
             rate: bridge.rate(Duration::ZERO, WINDOW)?,
             flows: cached_flows()?,
         })
@@ -67,8 +67,8 @@ pub(crate) fn warm_up(
 mod tests {
     use super::*;
 
-    fn window(rate: f64, flows: Option<f64>) -> Window {
-        Window { rate, flows }
+    fn window(rate: f64, flows: Option<f64>) -> RateWindow {
+        RateWindow { rate, flows }
     }
 
     #[test]

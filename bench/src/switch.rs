@@ -38,16 +38,16 @@ impl Site {
 }
 
 /// A running switch with a bridge `br0`.
-pub(crate) struct Switch<'a> {
+pub(crate) struct BenchSwitch<'a> {
     process: Process,
     /// The bridge.
-    pub(crate) bridge: Bridge<'a>,
+    pub(crate) bridge: BridgeTarget<'a>,
     /// The namespace of the switch and its ports.
     _inside: Namespace,
 }
 
 /// A bridge `br0`, which `ovs-ofctl` reaches through a socket in the switch's directory.
-pub(crate) struct Bridge<'a> {
+pub(crate) struct BridgeTarget<'a> {
     pub(crate) site: &'a Site,
     pub(crate) directory: PathBuf,
 }
@@ -76,7 +76,7 @@ impl MeterSample {
     }
 }
 
-impl<'a> Switch<'a> {
+impl<'a> BenchSwitch<'a> {
     /// Starts the switch in `inside` with these additional arguments, and waits until it responds.
     pub(crate) fn start(
         site: &'a Site,
@@ -110,7 +110,7 @@ impl<'a> Switch<'a> {
         })?;
         Ok(Self {
             process,
-            bridge: Bridge { site, directory },
+            bridge: BridgeTarget { site, directory },
             _inside: inside,
         })
     }
@@ -121,7 +121,7 @@ impl<'a> Switch<'a> {
     }
 }
 
-impl Bridge<'_> {
+impl BridgeTarget<'_> {
     /// Adds flows.
     pub(crate) fn add_flows(&self, lines: &[String]) -> Result<(), Failure> {
         let file = self.directory.join("flows.txt");

@@ -9,15 +9,15 @@ use crate::trace::Trace;
 use crate::{Failure, Rounds};
 
 /// A rule list by name.
-struct List {
+struct TrafficList {
     name: &'static str,
     workload: fn(TrafficPattern) -> Workload,
 }
 
 #[rustfmt::skip]
-const LISTS: [List; 4] = {
-    const fn row(name: &'static str, workload: fn(TrafficPattern) -> Workload) -> List {
-        List { name, workload }
+const LISTS: [TrafficList; 4] = {
+    const fn row(name: &'static str, workload: fn(TrafficPattern) -> Workload) -> TrafficList {
+        TrafficList { name, workload }
     }
     [
         row("acl-3",     |traffic| Workload::three_rules_with_frames("a list of 3", traffic, FRAMES)),

@@ -9,19 +9,19 @@ use testkit::workload::{TrafficPattern, Workload};
 use crate::forms::FRAMES;
 use crate::sample::Sample;
 use crate::select::select;
-use crate::switch::{Site, Switch, word};
+use crate::switch::{BenchSwitch, Site, word};
 use crate::{Failure, Programs, Rounds, pcap};
 
 /// Tables by name.
-struct Table {
+struct WorkerTable {
     name: &'static str,
     workload: fn() -> Workload,
 }
 
 #[rustfmt::skip]
-const TABLES: [Table; 3] = {
-    const fn row(name: &'static str, workload: fn() -> Workload) -> Table {
-        Table { name, workload }
+const TABLES: [WorkerTable; 3] = {
+    const fn row(name: &'static str, workload: fn() -> Workload) -> WorkerTable {
+        WorkerTable { name, workload }
     }
     [
         row("macs-1000",     || Workload::mac_addresses("1,000 stations", 1000)),
@@ -73,21 +73,26 @@ pub(crate) fn measure(
 const FILE: &str = "frames.pcap";
 
 /// The result of one switch.
-struct Outcome {
+struct WorkerRates {
     frames_a_second: f64,
     /// Resident memory in bytes.
     bytes: f64,
 }
 
 /// Starts the switch with the workers of `cores`, measures it, and stops it.
-fn run(site: &Site, workload: &Workload, cores: usize, millis: u32) -> Result<Outcome, Failure> {
+fn run(
+    site: &Site,
+    workload: &Workload,
+    cores: usize,
+    millis: u32,
+) -> Result<WorkerRates, Failure> {
     let file = word(&site.directory.join(FILE));
     // Frames received on the first port leave by one of the others.
     let ports = (2..=4).map(|number| format!("replay:p{number}={number}"));
     let ports = [format!("replay:p1,{file}=1")].into_iter().chain(ports);
     let mut arguments: Vec<String> = ports.flat_map(|port| ["--port".to_owned(), port]).collect();
     arguments.extend(["--cores".to_owned(), CORES[cores].to_owned()]);
-    let switch = Switch::start(site, "workers", Namespace::new()?, &arguments)?;
+    let switch = BenchSwitch::start(site, "workers", Namespace::new()?, &arguments)?;
     switch.bridge.add_flows(workload.flow_lines())?;
     let frames_a_second = switch
         .bridge
@@ -97,7 +102,7 @@ fn run(site: &Site, workload: &Workload, cores: usize, millis: u32) -> Result<Ou
         reason = "memory in bytes is exact in 52 bits"
     )]
     let bytes = switch.usage()?.resident_bytes as f64;
-    Ok(Outcome {
+    Ok(WorkerRates {
         frames_a_second,
         bytes,
     })

@@ -11,7 +11,7 @@ use clap::ValueEnum;
 use rustix::fs::{CWD, Mode, mkfifoat};
 use testbed::{Process, Program, pin_current_thread};
 
-use super::tables::{FrameSource, Table};
+use super::tables::{FrameSource, TrafficTable};
 use super::{FORWARDING, OTHERS};
 use crate::stream::{Field, RandomStream};
 use crate::switch::{Site, word};
@@ -25,7 +25,7 @@ const FIFO: &str = "frames.fifo";
 const SECONDS: &str = "600";
 
 /// The prepared frames of a table.
-pub(super) struct Trace<'a> {
+pub(super) struct FeedTrace<'a> {
     site: &'a Site,
     source: FrameSource,
     /// The number of frames that the device keeps in its memory.
@@ -42,11 +42,11 @@ pub(super) struct Feed {
     _writer: Option<Process>,
 }
 
-impl<'a> Trace<'a> {
+impl<'a> FeedTrace<'a> {
     /// Writes the frames of `table` to the file that devices and stream processes read.
     pub(super) fn write(
         site: &'a Site,
-        table: &Table,
+        table: &TrafficTable,
         frames: &[Vec<u8>],
     ) -> Result<Self, Failure> {
         pcap::write(&site.directory.join(FILE), frames)?;

@@ -6,16 +6,16 @@ use crate::forms::FRAMES;
 use crate::stream::Field;
 
 /// A table by name.
-pub(super) struct Table {
+pub(super) struct TrafficTable {
     pub(super) name: &'static str,
     pub(super) workload: fn() -> Workload,
     pub(super) source: FrameSource,
-    pub(super) start: Start,
+    pub(super) start: StartState,
 }
 
 /// The state of a device when its measurement begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Start {
+pub(super) enum StartState {
     /// The first packet arrives: caches are empty.
     Cold,
     /// The rate no longer changes.
@@ -62,15 +62,15 @@ const MANY: u64 = 100_000;
 const ATTACKS: u64 = 32_768;
 
 #[rustfmt::skip]
-pub(super) const TABLES: [Table; 23] = {
+pub(super) const TABLES: [TrafficTable; 23] = {
     use FrameSource::Repeated;
     use Field::{Source, SourcePort, Target};
     use TrafficPattern::{Attack, Fitting, Random};
-    const fn row(name: &'static str, workload: fn() -> Workload, source: FrameSource) -> Table {
-        Table { name, workload, source, start: Start::Steady }
+    const fn row(name: &'static str, workload: fn() -> Workload, source: FrameSource) -> TrafficTable {
+        TrafficTable { name, workload, source, start: StartState::Steady }
     }
-    const fn cold(row: Table) -> Table {
-        Table { start: Start::Cold, ..row }
+    const fn cold(row: TrafficTable) -> TrafficTable {
+        TrafficTable { start: StartState::Cold, ..row }
     }
     fn three(traffic: TrafficPattern, frames: u64) -> Workload {
         Workload::three_rules_with_frames("a list of 3", traffic, frames)
@@ -124,7 +124,7 @@ mod tests {
 
     #[test]
     fn streams_of_all_tables_can_be_randomized() {
-        for Table {
+        for TrafficTable {
             name,
             workload,
             source,
@@ -151,7 +151,7 @@ mod tests {
     /// Except for ICMP frames, which an access list may repeat with the same addresses.
     #[test]
     fn million_flows_are_distinct() {
-        for Table {
+        for TrafficTable {
             name,
             workload,
             source,

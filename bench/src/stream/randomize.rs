@@ -56,13 +56,13 @@ const OF_UDP: usize = 34 + 6;
 
 /// A checksum in a frame, and its sum without the four fields.
 #[derive(Clone, Copy)]
-struct Checksum {
+struct PartialChecksum {
     at: usize,
     rest: u64,
 }
 
 /// A frame with fields to randomize.
-struct Model {
+struct FrameModel {
     /// The frame after its record header.
     record: Vec<u8>,
     /// The four fields, with zeros in the randomized bits.
@@ -70,11 +70,11 @@ struct Model {
     /// The mask of the randomized bits.
     random_bits: u128,
     /// The checksum over the addresses, and the one over addresses and ports.
-    ipv4: Checksum,
-    transport: Option<Checksum>,
+    ipv4: PartialChecksum,
+    transport: Option<PartialChecksum>,
 }
 
-impl Model {
+impl FrameModel {
     /// Prepares a frame.
     fn new(frame: &[u8], fields: &[Field]) -> Result<Self, Failure> {
         let refused = || "only IPv4 frames without options can be randomized".to_owned();
@@ -91,11 +91,11 @@ impl Model {
         let random_bits = fields.fold(0, |bits, field| bits | field.bits());
         // Subtracts the changing words from a checksum (RFC 1624): adding the complement subtracts
         // in one's complement arithmetic.
-        let checksum = |at: usize, places: &[u32]| -> Option<Checksum> {
+        let checksum = |at: usize, places: &[u32]| -> Option<PartialChecksum> {
             let sum = number(frame.get(at..at + 2)?);
             let words = places.iter().map(|place| !word(flow, *place) & 0xffff);
             let rest = (!low(sum) & 0xffff) + words.sum::<u64>();
-            Some(Checksum { at, rest })
+            Some(PartialChecksum { at, rest })
         };
         Ok(Self {
             record: pcap::record(frame)?,
@@ -145,7 +145,7 @@ fn number(bytes: &[u8]) -> u128 {
 }
 
 /// Writes a checksum, given the `sum` of the randomized words.
-fn put(frame: &mut [u8], checksum: Checksum, sum: u64) {
+fn put(frame: &mut [u8], checksum: PartialChecksum, sum: u64) {
     let mut sum = checksum.rest + sum;
     sum = (sum & 0xffff) + (sum >> 16);
     sum = (sum & 0xffff) + (sum >> 16);
@@ -155,7 +155,7 @@ fn put(frame: &mut [u8], checksum: Checksum, sum: u64) {
 
 /// An endless source of frames.
 pub(crate) struct RandomStream {
-    models: Vec<Model>,
+    models: Vec<FrameModel>,
     /// The number of frames after which the sequence repeats.
     cycle: u64,
     /// The number of the next frame.
@@ -175,7 +175,7 @@ impl RandomStream {
         if frames.is_empty() {
             return Err("no frame to randomize".into());
         }
-        let models = frames.iter().map(|frame| Model::new(frame, fields));
+        let models = frames.iter().map(|frame| FrameModel::new(frame, fields));
         Ok(Self {
             models: models.collect::<Result<_, _>>()?,
             cycle: cycle.unwrap_or(u64::MAX),

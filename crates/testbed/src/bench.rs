@@ -19,7 +19,7 @@ use crate::{
     Clock, Device, DeviceKind, DeviceOffload, DeviceOptions, Failure, InterfaceCounters, Namespace,
     NicState, PortKind, Setup, Spawner, StopSignal, Topology,
 };
-use cables::Cables;
+use cables::HostLinks;
 
 /// A host connected to the device.
 #[derive(Debug)]
@@ -118,7 +118,7 @@ impl Bench {
         let kind = options.kind;
         let setup = &fit(kind, setup)?;
         let inside = Namespace::new()?;
-        let cables = Cables {
+        let cables = HostLinks {
             kind,
             inside: &inside,
             setup,

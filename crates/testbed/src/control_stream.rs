@@ -63,11 +63,11 @@ pub fn enable_timestamps(listener: &TcpListener) -> io::Result<()> {
 /// A connection.
 #[derive(Debug)]
 pub struct ControlStream {
-    socket: Socket,
+    socket: StreamSocket,
 }
 
 #[derive(Debug)]
-enum Socket {
+enum StreamSocket {
     Unix(UnixStream),
     Tcp(TcpStream),
 }
@@ -89,7 +89,7 @@ impl ControlStream {
     /// The system refuses to make it non-blocking.
     pub fn unix(socket: UnixStream) -> io::Result<Self> {
         socket.set_nonblocking(true)?;
-        let socket = Socket::Unix(socket);
+        let socket = StreamSocket::Unix(socket);
         Ok(Self { socket })
     }
 
@@ -101,7 +101,7 @@ impl ControlStream {
         socket.set_nonblocking(true)?;
         socket.set_nodelay(true)?;
         sys::stream_socket::enable_timestamps(&socket)?;
-        let socket = Socket::Tcp(socket);
+        let socket = StreamSocket::Tcp(socket);
         Ok(Self { socket })
     }
 
@@ -129,8 +129,8 @@ impl ControlStream {
     /// The connection has ended.
     pub fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let outcome = match &mut self.socket {
-            Socket::Unix(socket) => socket.write(bytes),
-            Socket::Tcp(socket) => socket.write(bytes),
+            StreamSocket::Unix(socket) => socket.write(bytes),
+            StreamSocket::Tcp(socket) => socket.write(bytes),
         };
         match outcome {
             Err(error) if is_later(&error) => Ok(0),
@@ -197,8 +197,8 @@ pub enum Readiness {
 impl AsFd for ControlStream {
     fn as_fd(&self) -> BorrowedFd<'_> {
         match &self.socket {
-            Socket::Unix(socket) => socket.as_fd(),
-            Socket::Tcp(socket) => socket.as_fd(),
+            StreamSocket::Unix(socket) => socket.as_fd(),
+            StreamSocket::Tcp(socket) => socket.as_fd(),
         }
     }
 }
@@ -207,8 +207,8 @@ impl Drop for ControlStream {
     fn drop(&mut self) {
         // The peer may have closed the connection first.
         let _ = match &self.socket {
-            Socket::Unix(socket) => socket.shutdown(Shutdown::Both),
-            Socket::Tcp(socket) => socket.shutdown(Shutdown::Both),
+            StreamSocket::Unix(socket) => socket.shutdown(Shutdown::Both),
+            StreamSocket::Tcp(socket) => socket.shutdown(Shutdown::Both),
         };
     }
 }

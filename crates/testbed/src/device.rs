@@ -106,14 +106,14 @@ impl<'p> DevicePlan<'p> {
 
     /// Returns the ports of a bridge, each with its OpenFlow number and a number that is unique in
     /// the device, from 1.
-    fn ports<'a>(&self, bridge: &'a BridgePlan) -> impl Iterator<Item = Port<'a>> {
+    fn ports<'a>(&self, bridge: &'a BridgePlan) -> impl Iterator<Item = PlanPort<'a>> {
         let before = self
             .bridges
             .iter()
             .take_while(|one| one.name != bridge.name);
         let first: usize = 1 + before.map(|one| one.ports.len()).sum::<usize>();
         let ports = bridge.ports.iter().zip(1..).zip(first..);
-        ports.map(|((name, number), unique)| Port {
+        ports.map(|((name, number), unique)| PlanPort {
             name,
             number,
             unique,
@@ -123,7 +123,7 @@ impl<'p> DevicePlan<'p> {
 
 /// A port of a bridge.
 #[derive(Clone, Copy, Debug)]
-struct Port<'a> {
+struct PlanPort<'a> {
     name: &'a str,
     number: u32,
     unique: usize,
@@ -154,12 +154,12 @@ impl DeviceOptions {
 
 /// A thread of this process that forwards.
 #[derive(Debug)]
-enum Worker {
+enum ForwardingThread {
     Forwarder(Forwarder),
     Impairment(Impairment),
 }
 
-impl Worker {
+impl ForwardingThread {
     fn check(&self) -> Result<(), Failure> {
         match self {
             Self::Forwarder(forwarder) => forwarder.check(),
@@ -175,7 +175,7 @@ pub struct Device {
     mode: Mode,
     version: String,
     // Dropped in this order: the data path before its dependencies.
-    thread: Option<Worker>,
+    thread: Option<ForwardingThread>,
     forwarding: Option<Process>,
     helpers: Vec<Process>,
     commands: Vec<String>,
@@ -256,7 +256,7 @@ impl Device {
     #[must_use]
     pub const fn impairment(&self) -> Option<&Impairment> {
         match &self.thread {
-            Some(Worker::Impairment(impairment)) => Some(impairment),
+            Some(ForwardingThread::Impairment(impairment)) => Some(impairment),
             _ => None,
         }
     }

@@ -157,14 +157,14 @@ impl<'a> Program<'a> {
 }
 
 /// A command to start, and the channel for the child.
-type Order = (Command, Sender<io::Result<Child>>);
+type SpawnOrder = (Command, Sender<io::Result<Child>>);
 
 /// Starts programs from one thread that lives as long as this value and its children. With
 /// `PR_SET_PDEATHSIG` a child is bound to the *thread* that forked it, and would be killed with a
 /// thread that ends early.
 #[derive(Clone, Debug)]
 pub struct Spawner {
-    orders: Sender<Order>,
+    orders: Sender<SpawnOrder>,
 }
 
 impl Spawner {
@@ -173,7 +173,7 @@ impl Spawner {
     /// # Errors
     /// The system cannot create a thread.
     pub fn new() -> Result<Self, Failure> {
-        let (orders, inbox) = mpsc::channel::<Order>();
+        let (orders, inbox) = mpsc::channel::<SpawnOrder>();
         thread::Builder::new()
             .name("spawner".to_owned())
             .spawn(move || {

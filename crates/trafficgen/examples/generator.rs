@@ -115,13 +115,13 @@ struct GeneratorSetup {
 }
 
 /// A pair of veth interfaces, both up, each in its own namespace.
-struct Cable {
+struct ExampleCable {
     near: Namespace,
     far: Namespace,
 }
 
 impl GeneratorSetup {
-    fn create(&self) -> Result<Cable, Failure> {
+    fn create(&self) -> Result<ExampleCable, Failure> {
         let (near, far) = (Namespace::new()?, Namespace::new()?);
         near.join("eth0", &far, "eth0")?;
         near.set_up("eth0")?;
@@ -129,13 +129,13 @@ impl GeneratorSetup {
         let carries = || Ok(near.carries("eth0")?.then_some(()));
         self.clock
             .wait_for("a cable", Duration::from_secs(10), carries)?;
-        Ok(Cable { near, far })
+        Ok(ExampleCable { near, far })
     }
 
     /// Frames a second that arrive at the far interface while `send` runs.
     fn rate(
         &self,
-        cable: &Cable,
+        cable: &ExampleCable,
         mut send: impl FnMut() -> Result<(), Failure>,
     ) -> Result<f64, Failure> {
         let before = cable.far.counters("eth0")?.rx_packets;

@@ -93,7 +93,7 @@ pub fn calibrate(
     time: &dyn Time,
     interrupt: &Interrupt,
 ) -> Result<Calibration, MeasureError> {
-    let mut calibrator = Calibrator {
+    let mut calibrator = CalibrationRun {
         ends,
         sweep,
         time,
@@ -131,7 +131,7 @@ fn until_interrupted<T>(
     all.take_while(is_complete).collect()
 }
 
-struct Calibrator<'a> {
+struct CalibrationRun<'a> {
     ends: &'a mut [TestPort; 2],
     sweep: &'a Sweep,
     time: &'a dyn Time,
@@ -141,7 +141,7 @@ struct Calibrator<'a> {
 /// The wait for late frames over a cable.
 const DRAIN: Duration = Duration::from_millis(100);
 
-impl Calibrator<'_> {
+impl CalibrationRun<'_> {
     /// Runs one trial; the flag is true if the measurement would be refused.
     fn trial(
         &mut self,

@@ -10,7 +10,7 @@ use super::measure::Length;
 use super::outcome::Rates;
 use super::source::PrebuiltFrames;
 use super::stream_state::StreamState;
-use super::template::{BadTemplate, Stamp};
+use super::template::{BadTemplate, FrameStamp};
 use super::{Pace, Schedule, Stream, Time, Transmit};
 
 /// The most frames that one call hands over.
@@ -28,7 +28,7 @@ pub(super) struct Emitter<'a> {
     frames: PrebuiltFrames,
     schedule: Schedule,
     flat_out: bool,
-    limit: Limit,
+    limit: StreamEnd,
     /// Frame buffers, each slot as long as the longest frame.
     slots: Vec<u8>,
     stride: usize,
@@ -51,7 +51,7 @@ pub(super) struct Emitter<'a> {
 
 /// The end of a stream, in nanoseconds or frames from its start.
 #[derive(Clone, Copy, Debug)]
-struct Limit {
+struct StreamEnd {
     warm_up_ns: u64,
     length: Length,
 }
@@ -98,7 +98,7 @@ impl<'a> Emitter<'a> {
             shared,
             schedule: stream.source.schedule(stream.pace, &frames),
             flat_out: stream.pace == Pace::FlatOut,
-            limit: Limit { warm_up_ns, length },
+            limit: StreamEnd { warm_up_ns, length },
             slots: vec![0; stride * BURST],
             stride,
             patterns_held: [usize::MAX; BURST],
@@ -218,7 +218,7 @@ impl<'a> Emitter<'a> {
     /// Returns true if a frame due at `due` lies after the end of the stream.
     #[inline]
     fn is_over(&mut self, due: u64) -> bool {
-        let Limit { warm_up_ns, length } = self.limit;
+        let StreamEnd { warm_up_ns, length } = self.limit;
         if self.first.is_none() && due >= warm_up_ns {
             self.first = Some(self.scheduled);
             self.shared.begin(self.next);
@@ -284,7 +284,7 @@ impl<'a> Emitter<'a> {
             let Some(number) = due.number else {
                 continue;
             };
-            let stamp = Stamp {
+            let stamp = FrameStamp {
                 stream: self.number,
                 number,
                 time_ns: now,

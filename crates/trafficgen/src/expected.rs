@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::layers::checksums_hold;
 use super::source::PrebuiltFrames;
-use super::template::{BadTemplate, Pattern};
+use super::template::{BadTemplate, FramePattern};
 use super::{Expectation, Source, Stream, Verification};
 
 /// The result of the verification of a frame.
@@ -21,14 +21,14 @@ pub(super) enum FrameCheck {
 /// The expected headers, with the fields of the flow that was verified last.
 #[derive(Debug)]
 pub(super) struct ExpectedFrames {
-    parts: Vec<Part>,
+    parts: Vec<ExpectedPattern>,
     round: Vec<usize>,
     verification: Verification,
 }
 
 #[derive(Debug)]
-struct Part {
-    pattern: Pattern,
+struct ExpectedPattern {
+    pattern: FramePattern,
     /// The expected frame; its first `mask.len()` bytes are compared under the mask.
     scratch: Vec<u8>,
     mask: Vec<u8>,
@@ -66,7 +66,7 @@ impl ExpectedFrames {
             1 => 0,
             frames => usize::try_from(number % frames as u64).expect("rounds are short"),
         };
-        let Part {
+        let ExpectedPattern {
             pattern,
             scratch,
             mask,
@@ -90,14 +90,14 @@ impl ExpectedFrames {
 
 /// The mask of compared bytes: the headers, except for checksums, which are verified separately,
 /// and ignored ranges.
-fn part(pattern: Pattern, ignored: &[Range<usize>]) -> Part {
+fn part(pattern: FramePattern, ignored: &[Range<usize>]) -> ExpectedPattern {
     let mut mask = vec![0xff; pattern.headers()];
     let checksums = pattern.checksums().map(|at| at..at + 2);
     for range in checksums.chain(ignored.iter().cloned()) {
         let end = range.end.min(mask.len());
         mask[range.start.min(end)..end].fill(0);
     }
-    Part {
+    ExpectedPattern {
         scratch: pattern.bytes().to_vec(),
         pattern,
         mask,

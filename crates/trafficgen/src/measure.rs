@@ -161,7 +161,7 @@ pub fn measure_live(
     let emitter =
         |((number, stream), shared)| Emitter::new(number, stream, request.length, warm_up, shared);
     let emitters: Result<Vec<Emitter<'_>>, _> = numbered.map(emitter).collect();
-    let mut session = Session {
+    let mut session = ActiveMeasurement {
         request,
         emitters: emitters?,
         receiver: Receiver::new(&request.streams, &shared, ends.len(), request.keep)?,
@@ -182,7 +182,7 @@ pub fn measure_live(
 }
 
 /// A running measurement.
-struct Session<'a> {
+struct ActiveMeasurement<'a> {
     request: &'a Request,
     emitters: Vec<Emitter<'a>>,
     receiver: Receiver<'a>,
@@ -233,7 +233,7 @@ fn check(ends: &[TestPort], request: &Request) -> Result<(), MeasureError> {
     }
 }
 
-impl Session<'_> {
+impl ActiveMeasurement<'_> {
     /// Computes the results.
     fn finish(self, ends: &mut [TestPort], began_ns: u64) -> Result<Measurement, MeasureError> {
         let (stats, mut outcomes) = self.receiver.finish();

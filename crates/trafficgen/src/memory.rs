@@ -129,13 +129,13 @@ pub type Forward = Box<dyn FnMut(PortFrame) -> Vec<PortFrame> + Send>;
 
 /// A port of a device.
 #[derive(Clone)]
-pub struct MemoryPort {
+pub struct SimulatedPort {
     port: usize,
-    device: Arc<Mutex<Device>>,
+    device: Arc<Mutex<SimulatedDevice>>,
     time: Arc<SimulatedTime>,
 }
 
-struct Device {
+struct SimulatedDevice {
     ports: Vec<DevicePort>,
     forward: Forward,
     order: u64,
@@ -161,27 +161,27 @@ pub fn cable(
     time: &Arc<SimulatedTime>,
     forth: Path,
     back: Path,
-) -> ([TestPort; 2], [MemoryPort; 2]) {
+) -> ([TestPort; 2], [SimulatedPort; 2]) {
     let across = |at: PortFrame| {
         let port = 1 - at.port;
         vec![PortFrame { port, ..at }]
     };
     let ways = device(time, vec![forth, back], Box::new(across));
-    let ways: [MemoryPort; 2] = ways.try_into().unwrap_or_else(|_| panic!("there are two"));
-    (ways.each_ref().map(MemoryPort::end), ways)
+    let ways: [SimulatedPort; 2] = ways.try_into().unwrap_or_else(|_| panic!("there are two"));
+    (ways.each_ref().map(SimulatedPort::end), ways)
 }
 
 /// A device with one port for each of `paths`, the impairment of its ingress frames.
 #[must_use]
-pub fn device(time: &Arc<SimulatedTime>, paths: Vec<Path>, forward: Forward) -> Vec<MemoryPort> {
+pub fn device(time: &Arc<SimulatedTime>, paths: Vec<Path>, forward: Forward) -> Vec<SimulatedPort> {
     let count = paths.len();
-    let device = Device {
+    let device = SimulatedDevice {
         ports: paths.into_iter().map(DevicePort::new).collect(),
         forward,
         order: 0,
     };
     let device = Arc::new(Mutex::new(device));
-    let way = |port| MemoryPort {
+    let way = |port| SimulatedPort {
         port,
         device: Arc::clone(&device),
         time: Arc::clone(time),
@@ -189,7 +189,7 @@ pub fn device(time: &Arc<SimulatedTime>, paths: Vec<Path>, forward: Forward) -> 
     (0..count).map(way).collect()
 }
 
-impl MemoryPort {
+impl SimulatedPort {
     /// The test port that is connected here.
     #[must_use]
     pub fn end(&self) -> TestPort {
@@ -220,12 +220,12 @@ impl MemoryPort {
         next.map(|Reverse((at, ..))| *at)
     }
 
-    fn device(&self) -> MutexGuard<'_, Device> {
+    fn device(&self) -> MutexGuard<'_, SimulatedDevice> {
         self.device.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Transmit for MemoryPort {
+impl Transmit for SimulatedPort {
     fn send(&mut self, frames: &[&[u8]]) -> io::Result<usize> {
         let now = self.time.look_ns();
         let mut device = self.device();
@@ -249,7 +249,7 @@ impl Transmit for MemoryPort {
     }
 }
 
-impl Receive for MemoryPort {
+impl Receive for SimulatedPort {
     fn receive(&mut self, arrivals: &mut Arrivals) -> io::Result<()> {
         let now = self.time.look_ns();
         let mut device = self.device();
@@ -280,7 +280,7 @@ enum Fate {
     Dropped(u64),
 }
 
-impl Device {
+impl SimulatedDevice {
     fn take(&mut self, port: usize, now: u64, frame: &[u8]) {
         let mut bytes = frame.to_vec();
         let (at, copies) = match self.ports[port].treat(now, &mut bytes) {

@@ -57,10 +57,10 @@ pub struct Schedule {
     /// The gaps in nanoseconds, for random gaps.
     means: Vec<f64>,
     place: usize,
-    main: Sum,
+    main: DueTime,
     /// The remaining frames of a burst, and the due time of the next.
     left: u32,
-    inner: Sum,
+    inner: DueTime,
     /// True until the rate has changed.
     changes: bool,
     random: SplitMix64,
@@ -68,13 +68,13 @@ pub struct Schedule {
 
 /// Nanoseconds with an exact remainder, which never drift.
 #[derive(Clone, Copy, Debug)]
-struct Sum {
+struct DueTime {
     ns: u64,
     remainder: u64,
     denominator: u64,
 }
 
-impl Sum {
+impl DueTime {
     const fn new(denominator: u64) -> Self {
         Self {
             ns: 0,
@@ -128,9 +128,9 @@ impl Schedule {
             means: gaps.iter().map(mean).collect(),
             gaps,
             place: 0,
-            main: Sum::new(denominator),
+            main: DueTime::new(denominator),
             left: 0,
-            inner: Sum::new(within.map_or(1, Rate::denominator)),
+            inner: DueTime::new(within.map_or(1, Rate::denominator)),
             changes: matches!(pace, Pace::Stepped { .. }),
             random: SplitMix64::new(seed),
         };
@@ -154,7 +154,7 @@ impl Schedule {
         let sizes = vec![0; gaps_ns.len()];
         Self {
             gaps: gaps_ns.iter().map(scaled).collect(),
-            main: Sum::new(percent),
+            main: DueTime::new(percent),
             ..Self::new(Pace::Recorded { percent: 100 }, sizes)
         }
     }
@@ -208,9 +208,9 @@ impl Schedule {
         if self.changes && self.main.ns >= at_ns {
             self.changes = false;
             self.gaps = self.sizes.iter().map(|&size| after.gap(size)).collect();
-            self.main = Sum {
+            self.main = DueTime {
                 ns: at_ns,
-                ..Sum::new(after.denominator())
+                ..DueTime::new(after.denominator())
             };
         }
     }
@@ -235,10 +235,10 @@ impl Schedule {
     fn burst(&mut self, frames: u32, within: Option<Rate>, place: usize) {
         if self.left == 0 {
             self.left = frames.max(1);
-            let Sum { denominator, .. } = self.inner;
-            self.inner = Sum {
+            let DueTime { denominator, .. } = self.inner;
+            self.inner = DueTime {
                 ns: self.main.ns,
-                ..Sum::new(denominator)
+                ..DueTime::new(denominator)
             };
         }
         self.left -= 1;

@@ -1,6 +1,6 @@
 //! The source of a stream's frames: templates or a recording.
 
-use super::template::{BadTemplate, Pattern};
+use super::template::{BadTemplate, FramePattern};
 use super::{Mix, Pace, Recording, Schedule, Template};
 
 /// Frames that repeat in a fixed order.
@@ -15,7 +15,7 @@ pub enum Source {
 /// Prebuilt frames, complete except for the fields that change.
 #[derive(Debug)]
 pub(super) struct PrebuiltFrames {
-    pub(super) patterns: Vec<Pattern>,
+    pub(super) patterns: Vec<FramePattern>,
     /// The frame sizes with FCS.
     pub(super) sizes: Vec<u16>,
     /// The pattern's index for each frame of a round.
@@ -45,10 +45,10 @@ impl Source {
             }
             Self::Recording(recording) => {
                 let pattern = match recording.is_signed() {
-                    true => Pattern::of_frame,
-                    false => Pattern::untouched,
+                    true => FramePattern::of_frame,
+                    false => FramePattern::untouched,
                 };
-                let patterns: Vec<Pattern> = recording.frames().map(pattern).collect();
+                let patterns: Vec<FramePattern> = recording.frames().map(pattern).collect();
                 Ok(PrebuiltFrames {
                     sizes: recording.sizes().collect(),
                     round: (0..patterns.len()).collect(),

@@ -18,7 +18,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 pub use flows::{FlowField, FlowOrder, Flows};
 pub use mix::Mix;
 pub use numbered::{NUMBER, NumberedFrame};
-pub(super) use pattern::{Pattern, Stamp};
+pub(super) use pattern::{FramePattern, FrameStamp};
 pub use reflected::Reflection;
 
 /// The length of the frame check sequence (FCS), which interfaces add and packet sockets never see.
@@ -221,9 +221,9 @@ impl Template {
     }
 
     /// Validates the template and prebuilds the pattern for transmission.
-    pub(super) fn pattern(&self) -> Result<Pattern, BadTemplate> {
+    pub(super) fn pattern(&self) -> Result<FramePattern, BadTemplate> {
         self.check()?;
-        Ok(Pattern::new(self))
+        Ok(FramePattern::new(self))
     }
 
     /// The bytes without FCS and signature, with a filled payload. The checksum of UDP, TCP or ICMP

@@ -53,7 +53,7 @@ impl TestPort {
             .map_err(|error| failed(io::Error::other(error)))?;
         let queue = port.take_queues().pop();
         let queue = queue.ok_or_else(|| failed(io::Error::other("it has no queue")))?;
-        let shared = SharedSocket(Arc::new(Mutex::new(Socket {
+        let shared = SharedSocket(Arc::new(Mutex::new(XdpSocket {
             counters: queue.counters(),
             counted: queue.counters().read(),
             queue,
@@ -71,9 +71,9 @@ impl TestPort {
 
 /// Both halves of a test port.
 #[derive(Clone)]
-struct SharedSocket(Arc<Mutex<Socket>>);
+struct SharedSocket(Arc<Mutex<XdpSocket>>);
 
-struct Socket {
+struct XdpSocket {
     queue: Box<dyn Queue>,
     counters: Arc<QueueCounters>,
     counted: QueueCounts,
@@ -84,7 +84,7 @@ struct Socket {
 }
 
 impl SharedSocket {
-    fn socket(&self) -> MutexGuard<'_, Socket> {
+    fn socket(&self) -> MutexGuard<'_, XdpSocket> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -117,7 +117,7 @@ impl Receive for SharedSocket {
     }
 }
 
-impl Socket {
+impl XdpSocket {
     fn send(&mut self, frames: &[&[u8]]) -> io::Result<usize> {
         let before = sum(&self.counters.read(), &REFUSED);
         for bytes in frames.iter().take(Batch::FRAMES_MAX) {
@@ -163,13 +163,13 @@ fn sum(counts: &QueueCounts, of: &[Counter]) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::packet::tests::{Cable, short};
+    use crate::packet::tests::{TestCable, short};
     use crate::{Mix, Pace, Rate, Stream, Template, TestPortNo, measure};
     use testbed::Interrupt;
 
     #[test]
     fn frames_arrive_over_a_cable_with_af_xdp() {
-        let cable = Cable::create(1_600);
+        let cable = TestCable::create(1_600);
         let ends = [&cable.near, &cable.far];
         let mut ends = ends.map(|side| TestPort::xdp(side, "eth0", cable.clock).unwrap());
         let mix = Mix::imix(&Template::udp(64)).unwrap();
@@ -192,7 +192,7 @@ mod tests {
 
     #[test]
     fn frame_longer_than_the_mtu_is_an_error() {
-        let cable = Cable::create(1_500);
+        let cable = TestCable::create(1_500);
         let mut end = TestPort::xdp(&cable.near, "eth0", cable.clock).unwrap();
         assert!(end.transmit.send(&[&[0; 2_000]]).is_err());
     }

@@ -149,7 +149,7 @@ pub(super) mod memory {
 
     use super::{Measurement, Offer, Request, TrialError, measure, refused};
     use testbed::Interrupt;
-    use trafficgen::memory::{MemoryPort, Path, SimulatedTime, cable};
+    use trafficgen::memory::{Path, SimulatedPort, SimulatedTime, cable};
     use trafficgen::{SendMethod, TestPort, Transmit};
 
     /// What a step of the simulated clock takes.
@@ -187,7 +187,7 @@ pub(super) mod memory {
 
     /// A way that swallows frames for some time.
     struct Dying {
-        way: MemoryPort,
+        way: SimulatedPort,
         time: Arc<SimulatedTime>,
         dead: Range<u64>,
     }

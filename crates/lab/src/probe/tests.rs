@@ -7,7 +7,7 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use testbed::{Chance, DeviceKind, DeviceOptions, Faults, Impairments, Spawner};
 use trafficgen::Transmit;
-use trafficgen::memory::{MemoryPort, Path, SimulatedTime, cable};
+use trafficgen::memory::{Path, SimulatedPort, SimulatedTime, cable};
 
 use super::*;
 use crate::devices::tests::impaired;
@@ -144,7 +144,7 @@ fn the_losses_and_the_delay_that_a_device_has_are_found() {
 
 /// An end of a cable in memory, whose time leaps to when something comes.
 struct MemoryEnd {
-    way: MemoryPort,
+    way: SimulatedPort,
     time: Arc<SimulatedTime>,
 }
 

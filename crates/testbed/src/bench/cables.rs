@@ -17,13 +17,13 @@ pub(super) fn have_device_ends(kind: DeviceKind) -> bool {
 
 /// The links to create, and their namespace.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Cables<'a> {
+pub(super) struct HostLinks<'a> {
     pub(super) kind: DeviceKind,
     pub(super) inside: &'a Namespace,
     pub(super) setup: &'a Setup,
 }
 
-impl Cables<'_> {
+impl HostLinks<'_> {
     fn topology(&self) -> &Topology {
         &self.setup.topology
     }

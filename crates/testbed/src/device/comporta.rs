@@ -1,7 +1,7 @@
 //! This project's switch, as a process: numbered ports and only the controller's rules, or, without
 //! a controller, MAC learning.
 
-use super::{Device, DevicePlan, Mode, Port, version};
+use super::{Device, DevicePlan, Mode, PlanPort, version};
 use crate::topology::BridgePlan;
 use crate::{DeviceKind, Failure, Process, Program, Spawner};
 
@@ -55,8 +55,8 @@ fn words(plan: DevicePlan<'_>, bridge: &BridgePlan) -> Vec<String> {
 }
 
 /// A port in the syntax of the command line.
-fn port(kind: DeviceKind, port: Port<'_>) -> String {
-    let Port {
+fn port(kind: DeviceKind, port: PlanPort<'_>) -> String {
+    let PlanPort {
         name,
         number,
         unique,

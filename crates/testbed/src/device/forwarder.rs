@@ -1,6 +1,6 @@
 //! The minimal forwarder, between the two ports.
 
-use super::{Device, DevicePlan, Worker};
+use super::{Device, DevicePlan, ForwardingThread};
 use crate::Failure;
 use crate::forwarder::Forwarder;
 
@@ -11,7 +11,7 @@ pub(super) fn start(plan: DevicePlan<'_>) -> Result<Device, Failure> {
     let ports = [first.as_str(), second];
     let forwarder = Forwarder::start(plan.inside, ports, plan.mtu, &plan.options.cores)?;
     Ok(Device {
-        thread: Some(Worker::Forwarder(forwarder)),
+        thread: Some(ForwardingThread::Forwarder(forwarder)),
         ..Device::bare(plan, "recvmmsg(2) and sendmmsg(2)")
     })
 }

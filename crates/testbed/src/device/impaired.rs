@@ -1,6 +1,6 @@
 //! The forwarder with known faults, between the two ports.
 
-use super::{Device, DevicePlan, Settings, Worker};
+use super::{Device, DevicePlan, ForwardingThread, Settings};
 use crate::impairment::Impairment;
 use crate::{Clock, Failure, Impairments};
 
@@ -17,7 +17,7 @@ pub(super) fn start(clock: &Clock, plan: DevicePlan<'_>) -> Result<Device, Failu
     let cores = &plan.options.cores;
     let impairment = Impairment::start(plan.inside, ports, faults, clock, cores)?;
     Ok(Device {
-        thread: Some(Worker::Impairment(impairment)),
+        thread: Some(ForwardingThread::Impairment(impairment)),
         ..Device::bare(plan, faults.to_string())
     })
 }

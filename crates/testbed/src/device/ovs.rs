@@ -4,7 +4,7 @@
 //! path, the numbers of ports, the controller, and secure fail mode; in legacy mode no controller
 //! and standalone forwarding.
 
-use super::{Device, DeviceOptions, DevicePlan, Mode, Port, version};
+use super::{Device, DeviceOptions, DevicePlan, Mode, PlanPort, version};
 use crate::open_vswitch::{DAEMON, DAEMON_WITH_DPDK, DpdkCores, Site, polling_on};
 use crate::topology::BridgePlan;
 use crate::{Clock, DeviceKind, Failure, OpenVswitch, Process, Spawner};
@@ -103,8 +103,8 @@ fn bridge_id(name: &str) -> u64 {
 }
 
 /// The name of a port's interface, and its type settings.
-fn interface(kind: DeviceKind, port: Port<'_>) -> (String, String) {
-    let Port { name, unique, .. } = port;
+fn interface(kind: DeviceKind, port: PlanPort<'_>) -> (String, String) {
+    let PlanPort { name, unique, .. } = port;
     match kind {
         DeviceKind::OvsAfxdp => (name.to_owned(), " type=afxdp".to_owned()),
         DeviceKind::OvsTap => (name.to_owned(), " type=tap".to_owned()),

@@ -8,7 +8,7 @@ use testbed::Interrupt;
 use testbed::pin_current_thread;
 
 use super::solo::{Drain, ROUNDS, sent_so_far};
-use super::{MeasureError, Session, at, nanos};
+use super::{ActiveMeasurement, MeasureError, at, nanos};
 use crate::emitter::Emitter;
 use crate::receiver::Receiver;
 use crate::{Arrivals, Live, Receive, Stream, TestPort, TestPortNo, Time, Transmit};
@@ -24,7 +24,7 @@ struct PairState {
 
 /// Runs the measurement and returns the start time of the streams.
 pub(super) fn run(
-    session: &mut Session<'_>,
+    session: &mut ActiveMeasurement<'_>,
     ends: &mut [TestPort],
     [send_on, receive_on]: [usize; 2],
 ) -> Result<u64, MeasureError> {
@@ -39,7 +39,7 @@ pub(super) fn run(
         is_sent: AtomicBool::new(false),
         is_over: AtomicBool::new(false),
     };
-    let Session {
+    let ActiveMeasurement {
         request,
         emitters,
         receiver,

@@ -1,6 +1,6 @@
 //! One thread that serves all test ports and busy-polls.
 
-use super::{MeasureError, QUIET_NS, Session, at, nanos};
+use super::{ActiveMeasurement, MeasureError, QUIET_NS, at, nanos};
 use crate::emitter::Emitter;
 use crate::{Arrivals, TestPort, TestPortNo};
 
@@ -8,7 +8,10 @@ use crate::{Arrivals, TestPort, TestPortNo};
 pub(super) const ROUNDS: u32 = 64;
 
 /// Runs the measurement and returns the start time of the streams.
-pub(super) fn run(session: &mut Session<'_>, ends: &mut [TestPort]) -> Result<u64, MeasureError> {
+pub(super) fn run(
+    session: &mut ActiveMeasurement<'_>,
+    ends: &mut [TestPort],
+) -> Result<u64, MeasureError> {
     let mut arrivals = Arrivals::new();
     let start = session.time.now_ns();
     let mut drain = Drain::new(nanos(session.request.drain));
@@ -43,7 +46,7 @@ pub(super) fn run(session: &mut Session<'_>, ends: &mut [TestPort]) -> Result<u6
 }
 
 /// Publishes the totals, and ends the streams on request.
-fn poll_live(session: &mut Session<'_>, start: u64) {
+fn poll_live(session: &mut ActiveMeasurement<'_>, start: u64) {
     show(session);
     if session.live.should_end() {
         let elapsed = session.time.now_ns().saturating_sub(start);
@@ -53,7 +56,7 @@ fn poll_live(session: &mut Session<'_>, start: u64) {
     }
 }
 
-fn show(session: &Session<'_>) {
+fn show(session: &ActiveMeasurement<'_>) {
     session.live.publish_sent(sent_so_far(&session.emitters));
     session.live.publish_received(session.receiver.so_far());
 }
@@ -65,7 +68,11 @@ pub(super) fn sent_so_far(emitters: &[Emitter<'_>]) -> (u64, u64) {
 }
 
 /// Sends the due frames of all streams.
-fn send(session: &mut Session<'_>, ends: &mut [TestPort], start: u64) -> Result<(), MeasureError> {
+fn send(
+    session: &mut ActiveMeasurement<'_>,
+    ends: &mut [TestPort],
+    start: u64,
+) -> Result<(), MeasureError> {
     let streams = session.request.streams.iter();
     for (emitter, stream) in session.emitters.iter_mut().zip(streams) {
         if !emitter.is_done() {

@@ -461,13 +461,13 @@ fn invalid_requests_are_refused_before_transmission() {
 }
 
 /// A clock that ends a measurement at a given time.
-struct Ending<'a> {
+struct EndingClock<'a> {
     time: Arc<SimulatedTime>,
     live: &'a Live,
     at_ns: u64,
 }
 
-impl Time for Ending<'_> {
+impl Time for EndingClock<'_> {
     fn now_ns(&self) -> u64 {
         let now = self.time.now_ns();
         if now >= self.at_ns {
@@ -482,7 +482,7 @@ fn ended(forth: Path, pace: Pace, length: Length, threads: Threads) -> (StreamOu
     let live = Live::default();
     let time = SimulatedTime::new(100);
     let (mut ends, _) = cable(&time, forth, Path::default());
-    let ending = Ending {
+    let ending = EndingClock {
         at_ns: time.look_ns() + 30_000_000,
         time,
         live: &live,

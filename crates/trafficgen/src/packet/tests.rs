@@ -11,13 +11,13 @@ use crate::{Length, Mix, Pace, Rate, Request, Stream, Template, TestPortNo, meas
 const MTU: u32 = 9_100;
 
 /// Two namespaces with a veth cable between them, up.
-pub(crate) struct Cable {
+pub(crate) struct TestCable {
     pub(crate) near: Namespace,
     pub(crate) far: Namespace,
     pub(crate) clock: Clock,
 }
 
-impl Cable {
+impl TestCable {
     pub(crate) fn create(mtu: u32) -> Self {
         let (near, far) = (Namespace::new().unwrap(), Namespace::new().unwrap());
         near.join("eth0", &far, "eth0").unwrap();
@@ -82,7 +82,7 @@ fn shapes() -> Vec<Template> {
 
 #[test]
 fn frames_of_all_kinds_arrive_unmodified() {
-    let cable = Cable::create(MTU);
+    let cable = TestCable::create(MTU);
     let mut ends = cable.ends(1_518);
     for template in shapes() {
         for frame_bytes in [template.frame_bytes, 1_518] {
@@ -98,7 +98,7 @@ fn frames_of_all_kinds_arrive_unmodified() {
 
 #[test]
 fn longest_frames_arrive_unmodified() {
-    let cable = Cable::create(MTU);
+    let cable = TestCable::create(MTU);
     let mut ends = cable.ends(9_000);
     for template in shapes() {
         let template = Template {
@@ -110,7 +110,7 @@ fn longest_frames_arrive_unmodified() {
 }
 
 /// Sends frames in both directions and checks the results.
-fn cross(cable: &Cable, ends: &mut [TestPort; 2], template: &Template, method: SendMethod) {
+fn cross(cable: &TestCable, ends: &mut [TestPort; 2], template: &Template, method: SendMethod) {
     let pace = Pace::Constant(Rate::Frames(20_000));
     let stream = |from, to| Stream::new(template.clone(), pace, TestPortNo(from), TestPortNo(to));
     let request = short(vec![stream(0, 1), stream(1, 0)]);
@@ -135,7 +135,7 @@ fn cross(cable: &Cable, ends: &mut [TestPort; 2], template: &Template, method: S
 
 #[test]
 fn mix_with_two_threads_loses_nothing_on_a_cable() {
-    let cable = Cable::create(MTU);
+    let cable = TestCable::create(MTU);
     let mix = Mix::imix(&Template::udp(64)).unwrap();
     let stream = Stream::new(
         mix,
@@ -162,7 +162,7 @@ fn mix_with_two_threads_loses_nothing_on_a_cable() {
 
 #[test]
 fn removed_interface_is_an_error() {
-    let cable = Cable::create(MTU);
+    let cable = TestCable::create(MTU);
     let mut ends = cable.ends(1_518);
     cable.near.remove("eth0").unwrap();
     let stream = Stream::new(

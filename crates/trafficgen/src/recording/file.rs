@@ -22,11 +22,11 @@ const INTERFACES_MAX: usize = 1024;
 
 /// Parses all frames of a file.
 pub(super) fn frames(bytes: &[u8]) -> Result<Vec<RecordedFrame>, BadRecording> {
-    let little = Reader {
+    let little = FileReader {
         bytes,
         is_little: true,
     };
-    let big = Reader {
+    let big = FileReader {
         bytes,
         is_little: false,
     };
@@ -42,12 +42,12 @@ pub(super) fn frames(bytes: &[u8]) -> Result<Vec<RecordedFrame>, BadRecording> {
 
 /// Reads numbers in the byte order of the file.
 #[derive(Clone, Copy)]
-struct Reader<'a> {
+struct FileReader<'a> {
     bytes: &'a [u8],
     is_little: bool,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> FileReader<'a> {
     fn word(&self, at: usize) -> Option<u32> {
         let word = *self.bytes.get(at..)?.first_chunk::<4>()?;
         Some(match self.is_little {
@@ -71,7 +71,7 @@ impl<'a> Reader<'a> {
 }
 
 /// Parses a pcap file with this unit of second fractions, in nanoseconds.
-fn pcap(reader: Reader<'_>, fraction_ns: u64) -> Result<Vec<RecordedFrame>, BadRecording> {
+fn pcap(reader: FileReader<'_>, fraction_ns: u64) -> Result<Vec<RecordedFrame>, BadRecording> {
     let link = reader.word(20).ok_or(BadRecording::Broken)?;
     // The upper half holds the FCS length.
     if link & 0xffff != ETHERNET {
@@ -110,7 +110,7 @@ fn push(
 }
 
 /// An interface of a section.
-struct Link {
+struct CaptureInterface {
     is_ethernet: bool,
     /// Time units in a second.
     units: u128,
@@ -118,11 +118,11 @@ struct Link {
 
 /// Parses a pcapng file.
 fn blocks(bytes: &[u8]) -> Result<Vec<RecordedFrame>, BadRecording> {
-    let mut reader = Reader {
+    let mut reader = FileReader {
         bytes,
         is_little: true,
     };
-    let mut links: Vec<Link> = Vec::new();
+    let mut links: Vec<CaptureInterface> = Vec::new();
     let mut frames = Vec::new();
     let mut at = 0;
     while at < bytes.len() {
@@ -138,7 +138,7 @@ fn blocks(bytes: &[u8]) -> Result<Vec<RecordedFrame>, BadRecording> {
         }
         let length = reader.word(at + 4).ok_or(BadRecording::Broken)?;
         let block = reader.take(at, length).filter(|block| block.len() >= 12);
-        let block = Reader {
+        let block = FileReader {
             bytes: block.ok_or(BadRecording::Broken)?,
             ..reader
         };
@@ -150,12 +150,12 @@ fn blocks(bytes: &[u8]) -> Result<Vec<RecordedFrame>, BadRecording> {
 
 /// Parses one block; block types other than these three are skipped.
 fn read(
-    block: Reader<'_>,
-    links: &mut Vec<Link>,
+    block: FileReader<'_>,
+    links: &mut Vec<CaptureInterface>,
     frames: &mut Vec<RecordedFrame>,
 ) -> Result<(), BadRecording> {
     let word = |at| block.word(at).ok_or(BadRecording::Broken);
-    let link = |links: &[Link], number: u32| -> Result<u128, BadRecording> {
+    let link = |links: &[CaptureInterface], number: u32| -> Result<u128, BadRecording> {
         let link = usize::try_from(number)
             .ok()
             .and_then(|number| links.get(number));
@@ -166,7 +166,7 @@ fn read(
         }
     };
     match word(0)? {
-        INTERFACE if links.len() < INTERFACES_MAX => links.push(Link {
+        INTERFACE if links.len() < INTERFACES_MAX => links.push(CaptureInterface {
             is_ethernet: block.half(8).map(u32::from) == Some(ETHERNET),
             units: units(block).unwrap_or(1_000_000),
         }),
@@ -191,7 +191,7 @@ fn read(
 }
 
 /// The time units in a second of an interface, if its block has `if_tsresol`.
-fn units(block: Reader<'_>) -> Option<u128> {
+fn units(block: FileReader<'_>) -> Option<u128> {
     let mut at = 16;
     loop {
         let (kind, length) = (block.half(at)?, block.half(at + 2)?);

@@ -10,7 +10,7 @@ use testbed::Interrupt;
 use super::*;
 use crate::layers::checksums_hold;
 use crate::memory::{Path as Cable, SimulatedTime, cable};
-use crate::template::{Pattern, Stamp};
+use crate::template::{FramePattern, FrameStamp};
 use crate::{Length, Measurement, Pace, Request, Signature, Stream, Template, TestPortNo, measure};
 
 /// A pcap file with one frame a millisecond.
@@ -113,9 +113,9 @@ proptest! {
         let mut frame = datagram(payload);
         // An interface pads short frames.
         frame.resize(frame.len().max(60), 0);
-        let pattern = Pattern::of_frame(&frame);
+        let pattern = FramePattern::of_frame(&frame);
         prop_assert!(pattern.is_signed());
-        pattern.write(&mut frame, Stamp { stream: 3, number, time_ns: 99 });
+        pattern.write(&mut frame, FrameStamp { stream: 3, number, time_ns: 99 });
         prop_assert!(checksums_hold(&frame));
         let signature = Signature::of(&frame).unwrap();
         prop_assert_eq!((signature.stream, signature.time_ns), (3, 99));

@@ -8,7 +8,7 @@ use crate::layers::{ICMP, TCP, UDP, signature_space};
 
 /// The values that differ in each frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Stamp {
+pub(crate) struct FrameStamp {
     /// The stream's number.
     pub(crate) stream: u8,
     /// The frame's number within its stream.
@@ -19,7 +19,7 @@ pub(crate) struct Stamp {
 
 /// The prebuilt bytes of a template.
 #[derive(Clone, Debug)]
-pub(crate) struct Pattern {
+pub(crate) struct FramePattern {
     bytes: Vec<u8>,
     places: Places,
     /// The number of bytes that the receiver compares.
@@ -41,7 +41,7 @@ pub(crate) struct Pattern {
 #[derive(Clone, Copy, Debug)]
 struct Edit {
     at: usize,
-    width: Width,
+    width: EditWidth,
     value: u32,
     /// The position of its bits in the flow's number.
     shift: u32,
@@ -52,7 +52,7 @@ struct Edit {
 
 /// The number of bytes written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Width {
+enum EditWidth {
     Two,
     Four,
 }
@@ -62,13 +62,13 @@ impl Edit {
     fn write(&self, frame: &mut [u8], value: u32) {
         let bytes = value.to_be_bytes();
         match self.width {
-            Width::Two => frame[self.at..self.at + 2].copy_from_slice(&bytes[2..]),
-            Width::Four => frame[self.at..self.at + 4].copy_from_slice(&bytes),
+            EditWidth::Two => frame[self.at..self.at + 2].copy_from_slice(&bytes[2..]),
+            EditWidth::Four => frame[self.at..self.at + 4].copy_from_slice(&bytes),
         }
     }
 }
 
-impl Pattern {
+impl FramePattern {
     /// The pattern of a validated template.
     pub(super) fn new(template: &Template) -> Self {
         let (bytes, places) = build::frame(template);
@@ -188,8 +188,8 @@ impl Pattern {
 
     /// Writes the changing fields to `frame`, which holds this pattern's bytes.
     #[inline]
-    pub(crate) fn write(&self, frame: &mut [u8], stamp: Stamp) {
-        let Stamp {
+    pub(crate) fn write(&self, frame: &mut [u8], stamp: FrameStamp) {
+        let FrameStamp {
             stream,
             number,
             time_ns,
@@ -279,8 +279,8 @@ fn edit(template: &Template, bytes: &[u8], places: &Places, field: FlowField, sh
     let first: [u8; 4] = *bytes[at..].first_chunk().expect("a header is longer");
     let [high, low, ..] = first;
     let (width, value) = match is_port {
-        true => (Width::Two, u32::from_be_bytes([0, 0, high, low])),
-        false => (Width::Four, u32::from_be_bytes(first)),
+        true => (EditWidth::Two, u32::from_be_bytes([0, 0, high, low])),
+        false => (EditWidth::Four, u32::from_be_bytes(first)),
     };
     Edit {
         at,

@@ -7,7 +7,7 @@ use super::*;
 use crate::Signature;
 use crate::layers::checksums_hold;
 
-fn built(template: &Template, stamp: Stamp) -> Vec<u8> {
+fn built(template: &Template, stamp: FrameStamp) -> Vec<u8> {
     let pattern = template.pattern().unwrap();
     let mut frame = pattern.bytes().to_vec();
     pattern.write(&mut frame, stamp);
@@ -188,7 +188,7 @@ proptest! {
         time_ns in any::<u64>(),
         stream in any::<u8>(),
     ) {
-        let frame = built(&template, Stamp { stream, number, time_ns });
+        let frame = built(&template, FrameStamp { stream, number, time_ns });
         verify(&template, &frame);
         prop_assert!(checksums_hold(&frame));
         let signature = Signature::of(&frame).unwrap();
@@ -213,7 +213,7 @@ proptest! {
         };
         let least = good.least_bytes().max(good.frame_bytes);
         let good = Template { frame_bytes: least, ..good };
-        let mut frame = built(&good, Stamp { stream: 0, number: 1, time_ns: 2 });
+        let mut frame = built(&good, FrameStamp { stream: 0, number: 1, time_ns: 2 });
         let payload = frame.len() - Signature::LEN;
         let at = payload + at.index(Signature::LEN);
         frame[at] ^= 1 << bit;
@@ -228,7 +228,7 @@ proptest! {
 
     #[test]
     fn truncated_frame_has_no_signature(template in templates(), cut in 1..60_usize) {
-        let frame = built(&template, Stamp { stream: 0, number: 1, time_ns: 2 });
+        let frame = built(&template, FrameStamp { stream: 0, number: 1, time_ns: 2 });
         prop_assert_eq!(Signature::of(&frame[..frame.len() - cut]), None);
     }
 
@@ -239,7 +239,7 @@ proptest! {
         let template = Template { flows, ..Template::udp(64) };
         let mut all: Vec<Vec<u8>> = (0..u64::from(count) * 2)
             .map(|number| {
-                let frame = built(&template, Stamp { stream: 0, number, time_ns: 0 });
+                let frame = built(&template, FrameStamp { stream: 0, number, time_ns: 0 });
                 // Addresses and ports, without checksums.
                 [&frame[..12], &frame[26..38]].concat()
             })
