@@ -150,7 +150,7 @@ impl Controller {
         settings: ControllerSettings,
         clock: &Clock,
     ) -> Result<Self, ControllerError> {
-        Self::start(ControlStream::call(path)?, settings, clock)
+        Self::start(ControlStream::connect(path)?, settings, clock)
     }
 
     /// Negotiates the version with the device at the other end, and requests its features.

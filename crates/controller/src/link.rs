@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use base::{Instant, Xid};
 use openflow::{Message, Version, VersionSet};
-use testbed::{Clock, ControlStream, Wanted};
+use testbed::{Clock, ControlStream, Readiness};
 
 use super::ControllerError;
 use super::conversation::{
@@ -53,7 +53,7 @@ impl Link {
     /// # Errors
     /// The connection is refused, or the negotiation fails.
     pub fn call(path: &Path, versions: VersionSet, clock: &Clock) -> Result<Self, ControllerError> {
-        Self::over(ControlStream::call(path)?, versions, clock)
+        Self::over(ControlStream::connect(path)?, versions, clock)
     }
 
     /// Negotiates one of `versions` with the device at the other end.
@@ -223,10 +223,10 @@ impl Link {
     }
 
     /// Returns the events for which the connection waits.
-    pub(super) fn wait_events(&self) -> Wanted {
+    pub(super) fn wait_events(&self) -> Readiness {
         match self.conversation.pending().is_empty() {
-            true => Wanted::Bytes,
-            false => Wanted::BytesOrRoom,
+            true => Readiness::Readable,
+            false => Readiness::ReadableOrWritable,
         }
     }
 

@@ -18,7 +18,7 @@ use openflow::{ErrorMessage, FlowFormat, Message, MultipartReply, MultipartReque
 use record::{Conditions, OpenFlowEvidence};
 use testbed::Interrupt;
 use testbed::{Arrival, Stamp};
-use trafficgen::memory::{Done, Path, SimulatedTime, Way, device};
+use trafficgen::memory::{Path, PathCounts, SimulatedPort, SimulatedTime, device};
 use trafficgen::{Pace, Transmit, measure};
 
 use super::{Enough, Plane, Pull};
@@ -119,7 +119,7 @@ pub(in crate::catalogue) struct SimulatedPlane {
     switch: Arc<Mutex<SimulatedForwarding>>,
     resident_bytes: u64,
     /// Effects of the last load's paths on frames, by the ingress port.
-    pub(in crate::catalogue) done: Vec<Done>,
+    pub(in crate::catalogue) done: Vec<PathCounts>,
 }
 
 impl SimulatedPlane {
@@ -137,7 +137,7 @@ impl SimulatedPlane {
         self.switch.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn ports(&self, pairs: usize, dark_ns: &Range<u64>) -> Vec<Way> {
+    fn ports(&self, pairs: usize, dark_ns: &Range<u64>) -> Vec<SimulatedPort> {
         let dark = |path: &Path| Path {
             dark_ns: dark_ns.clone(),
             ..path.clone()
@@ -165,11 +165,11 @@ impl SimulatedPlane {
             }
         }
         self.time.set_step(self.step_ns(load));
-        let mut ends: Vec<_> = ports.iter().map(Way::end).collect();
+        let mut ends: Vec<_> = ports.iter().map(SimulatedPort::end).collect();
         let interrupt = Interrupt::never();
         let measured = measure(&mut ends, &load.request(), &*self.time, &interrupt);
         self.time.set_step(1);
-        self.done = ports.iter().map(Way::done).collect();
+        self.done = ports.iter().map(SimulatedPort::done).collect();
         Ok(Offered {
             measurement: measured.map_err(|error| TrialError::Impossible(error.to_string()))?,
             conditions: Conditions::default(),
@@ -366,7 +366,7 @@ impl Plane for SimulatedPlane {
 
 /// The end of a host. A receive without a frame advances the time to the next arrival.
 struct SimulatedHost {
-    port: Way,
+    port: SimulatedPort,
     time: Arc<SimulatedTime>,
     buffer: Vec<u8>,
 }

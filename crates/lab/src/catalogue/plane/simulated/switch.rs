@@ -6,7 +6,7 @@ use std::net::Ipv4Addr;
 use base::PortNo;
 use flow::{Action, Field, FlowKey, FlowMod, PipelineFields, Refusal};
 use packet::{Depth, Frame, Headers, MacAddr, Packet};
-use trafficgen::memory::At;
+use trafficgen::memory::PortFrame;
 
 use super::{Faults, nanos};
 
@@ -69,10 +69,10 @@ impl SimulatedForwarding {
     }
 
     /// Returns the copies of a frame that leave a device with this number of ports.
-    pub(super) fn forward(&mut self, at: At, ports: usize) -> Vec<At> {
-        let others = |at: &At| -> Vec<At> {
+    pub(super) fn forward(&mut self, at: PortFrame, ports: usize) -> Vec<PortFrame> {
+        let others = |at: &PortFrame| -> Vec<PortFrame> {
             let others = (0..ports).filter(|port| *port != at.port);
-            let copy = |port| At { port, ..at.clone() };
+            let copy = |port| PortFrame { port, ..at.clone() };
             others.map(copy).collect()
         };
         if self.faults.floods {
@@ -82,7 +82,7 @@ impl SimulatedForwarding {
             let address = |from: usize| at.frame[from..from + 6].try_into().unwrap();
             self.learned.insert(address(6), at.port);
             return match self.learned.get(&address(0)) {
-                Some(&port) => vec![At { port, ..at }],
+                Some(&port) => vec![PortFrame { port, ..at }],
                 None => others(&at),
             };
         }
@@ -97,7 +97,7 @@ impl SimulatedForwarding {
         self.by_rules(at)
     }
 
-    fn by_rules(&mut self, at: At) -> Vec<At> {
+    fn by_rules(&mut self, at: PortFrame) -> Vec<PortFrame> {
         let rules = match at.ns < self.previous_until_ns {
             true => &self.previous,
             false => &self.rules,
@@ -105,7 +105,7 @@ impl SimulatedForwarding {
         let Some(rules) = rules else {
             self.counts[at.port % 2] += 1;
             let port = at.port ^ 1;
-            return vec![At { port, ..at }];
+            return vec![PortFrame { port, ..at }];
         };
         let packet = Frame::from_bytes(&at.frame);
         let headers = Headers::parse(&packet, Depth::Transport).expect("frames are whole");
@@ -120,7 +120,7 @@ impl SimulatedForwarding {
         };
         self.counts[at.port % 2] += 1;
         let searched = self.faults.rule * u32::try_from(rules.len()).unwrap();
-        let at = At {
+        let at = PortFrame {
             ns: at.ns + nanos(searched),
             ..at
         };
@@ -130,7 +130,7 @@ impl SimulatedForwarding {
 
 /// Returns the output of the actions. They use the packet crate's rewriting, so that the expected
 /// frames of an experiment are compared with those of another implementation.
-fn execute(actions: &[Action], at: At, faults: &Faults) -> Vec<At> {
+fn execute(actions: &[Action], at: PortFrame, faults: &Faults) -> Vec<PortFrame> {
     let mut frame = Frame::from_bytes(&at.frame);
     let mut packet = Packet::parse(&mut frame, Depth::Transport).expect("frames are whole");
     let mut out = Vec::new();
@@ -140,7 +140,7 @@ fn execute(actions: &[Action], at: At, faults: &Faults) -> Vec<At> {
                 PortNo::NORMAL => (at.port ^ 1, nanos(faults.normal)),
                 port => (port.0 as usize - 1, 0),
             };
-            out.push(At {
+            out.push(PortFrame {
                 port,
                 ns: at.ns + more,
                 frame: packet.frame().bytes().to_vec(),
