@@ -1,10 +1,10 @@
-//! The instrument by hand: frames to and from interfaces of this machine, without devices, plans or
-//! records; and the lab's controller without the lab.
+//! The instrument without experiments: generation and reception of frames on interfaces of this
+//! machine, without devices, plans or records; and the lab's controller alone.
 //!
-//! Each command is a value that says what is wanted and a function that does it, tells every second how it
-//! goes, and comes to a tally. Whoever has enough gets the tally of what was until then.
+//! Each command is a value with its parameters and a function that executes it, reports every
+//! second, and returns a tally. If the user interrupts it, the tally covers the time until then.
 //!
-//! Not here: how frames are made, timed and booked ([`trafficgen`]), and what a person types.
+//! Not here: creation, timing and accounting of frames ([`trafficgen`]), and the command line.
 
 mod calibrate;
 mod control;
@@ -36,16 +36,16 @@ pub use tally::Tally;
 pub use trafficgen::template::Reflection;
 pub use words::{BadWord, Pattern, Size, Speed, parse_reflection};
 
-/// Why nothing was done.
+/// Reason for a command without results.
 #[derive(Debug, thiserror::Error)]
 pub enum ByHandError {
-    /// What was asked for cannot be.
+    /// The request is invalid.
     #[error("{0}")]
     Asked(String),
-    /// There can be no such frames.
+    /// The frames are impossible.
     #[error(transparent)]
     Template(#[from] BadTemplate),
-    /// The system refuses.
+    /// The system returned an error.
     #[error(transparent)]
     Failure(#[from] Failure),
     /// An interface is down.
@@ -57,17 +57,17 @@ pub enum ByHandError {
     /// A file cannot be sent or read.
     #[error("{file}: {cause}")]
     File {
-        /// Which one.
+        /// File.
         file: String,
-        /// Why.
+        /// Cause.
         cause: String,
     },
-    /// A thread could not be started, or an interface failed while it was used.
+    /// A thread could not be started, or an interface failed during its use.
     #[error("{what}: {cause}")]
     Io {
-        /// What was being done.
+        /// Operation that failed.
         what: &'static str,
-        /// Why it was not.
+        /// Cause.
         cause: io::Error,
     },
     /// A device could not be controlled.
@@ -75,5 +75,5 @@ pub enum ByHandError {
     Controller(#[from] ControllerError),
 }
 
-/// Hears every second how it goes.
+/// Receiver of the progress, called every second.
 pub type Listener<'a> = dyn FnMut(&Second) + 'a;

@@ -1,8 +1,8 @@
-//! Dates, for people: RFC 3339 in UTC, to the millisecond.
+//! Dates in RFC 3339 format, in UTC with milliseconds.
 
 use std::time::Duration;
 
-/// The date and time that is `since_epoch` after 1970-01-01 00:00 UTC.
+/// Returns the date and time `since_epoch` after 1970-01-01 00:00 UTC.
 #[must_use]
 pub(crate) fn rfc3339(since_epoch: Duration) -> String {
     let seconds = since_epoch.as_secs();
@@ -12,9 +12,9 @@ pub(crate) fn rfc3339(since_epoch: Duration) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{millis:03}Z")
 }
 
-/// Year, month and day of the `days`th day after 1970-01-01.
+/// Returns year, month and day of the `days`th day after 1970-01-01.
 const fn civil(days: u64) -> (u64, u64, u64) {
-    // Years are taken to begin in March, so that the leap day ends one (Hinnant, 2013).
+    // Years begin in March here, so that the leap day is the last of a year (Hinnant 2013).
     let days = days + 719_468;
     let era = days / 146_097;
     let day_of_era = days % 146_097;
@@ -38,7 +38,7 @@ mod tests {
 
     #[test]
     fn dates_are_those_of_the_calendar() {
-        // As GNU date has them.
+        // Expected values are the output of GNU date.
         for (seconds, expected) in [
             (0, "1970-01-01T00:00:00.000Z"),
             (951_782_400, "2000-02-29T00:00:00.000Z"),

@@ -1,7 +1,7 @@
-//! Devices under test, as a user sees them: which there are and what each lacks here, files
-//! that describe more of them, and what an ended run may have left behind.
+//! Devices under test: their list with missing requirements, the files that describe others, and
+//! the cleanup after ended runs.
 //!
-//! How they are started is the testbed's business.
+//! The crate `testbed` starts them.
 
 mod description;
 mod faults;
@@ -16,10 +16,10 @@ pub use strict::BadDescription;
 
 use testbed::{DeviceKind, Settings};
 
-/// What the file of a device says, if it has one.
+/// Returns the description file of a device, if it has one.
 ///
 /// # Errors
-/// It cannot be read, or says what makes no sense.
+/// The file cannot be read, or is invalid.
 pub fn describe(kind: DeviceKind) -> Result<Option<Description>, BadDescription> {
     match kind {
         DeviceKind::External(file) => {
@@ -30,7 +30,7 @@ pub fn describe(kind: DeviceKind) -> Result<Option<Description>, BadDescription>
     }
 }
 
-/// What a bench must know of the device's file.
+/// Returns the settings of the device's file for a bench.
 pub(crate) fn settings(
     kind: DeviceKind,
     description: Option<&Description>,

@@ -1,8 +1,8 @@
-//! The management channel: what a device's processes and the machine do while a test is
-//! under way, sampled again and again; and what a switch tells of itself by SNMP.
+//! The management channel: periodic samples of the device's processes and of the machine during a
+//! trial, and of a switch's SNMP counters.
 //!
-//! It is none of the channels that measure: it runs at low priority, on a core of the
-//! tester's if it is told so, and what it cannot read is counted.
+//! It is separate from the channels that measure: its threads run at low priority, on one of the
+//! tester's cores if the caller selects one, and values that they cannot read are counted.
 
 mod counter;
 mod polled;
@@ -24,33 +24,33 @@ pub use sampled::{ProcessSample, Sample, Samples};
 pub use snmp::{InterfaceCounts, Snmp, SnmpError, SwitchSample};
 pub use summary::{agent_record, management_record};
 
-/// How often processes and machine are looked at: each look takes a core away for a moment, and
-/// most tests take less than this, so that nobody looks between their beginning and their end.
+/// Interval between samples. Each sample takes a core for a moment. Most trials are shorter, so
+/// they have samples at their beginning and end only.
 const INTERVAL: Duration = Duration::from_secs(1);
 
-/// How often a switch is asked by SNMP: those that answer slowly have a slow processor, which
-/// should have better things to do.
+/// Interval between SNMP polls. A switch that replies slowly has a slow processor, which polls
+/// should not load.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
-/// How long a switch may take to answer.
+/// Time limit for an SNMP reply.
 const ANSWER: Duration = Duration::from_millis(500);
 
-/// How much less than others these threads are to run (nice(2)).
+/// Nice value of these threads (nice(2)).
 const NICE: i32 = 10;
 
-/// What is watched, and how often.
+/// Processes to sample, and the interval.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// How long from one look to the next.
+    /// Interval between samples.
     pub interval: Duration,
-    /// The device's processes.
+    /// Process identifiers of the device.
     pub processes: Vec<u32>,
-    /// The core for it; any, if none is said.
+    /// Core of the thread; any if `None`.
     pub core: Option<usize>,
 }
 
 impl Plan {
-    /// These processes, once a second.
+    /// Returns a plan that samples `processes` once a second.
     #[must_use]
     pub const fn of(processes: Vec<u32>) -> Self {
         Self {
@@ -61,21 +61,21 @@ impl Plan {
     }
 }
 
-/// A thread that watches processes and machine. Dropping it ends it.
+/// Thread that samples processes and the machine. Dropping it ends the thread.
 pub struct Sampler(Watcher<Samples>);
 
 impl Sampler {
-    /// Begins. The first look has been taken when this returns.
+    /// Starts the thread. The first sample exists when this returns.
     ///
     /// # Errors
-    /// The system has no room for a thread.
+    /// The system cannot start a thread.
     pub fn start(plan: Plan, clock: &Clock) -> Result<Self, Failure> {
         let clock = *clock;
         let (begun, first) = mpsc::channel();
         let watcher = Watcher::start("sampler", plan.core, move |told| {
             let mut samples = Samples::new(plan.interval);
             samples.take(&plan.processes, &clock);
-            // Nobody waits for it who is gone.
+            // Fails if the caller no longer waits.
             let _ = begun.send(());
             let mut ticks = Ticks::new(&clock, plan.interval, told);
             while let Some(missed) = ticks.next(samples.interval()) {
@@ -84,31 +84,31 @@ impl Sampler {
             }
             samples
         })?;
-        // A thread that has died has nothing to show, and `stop` will find that.
+        // Fails if the thread has panicked; `stop` reports that.
         let _ = first.recv();
         Ok(Self(watcher))
     }
 
-    /// Ends with a last look, and hands over what was seen.
+    /// Takes a last sample, ends the thread, and returns all samples.
     #[must_use]
     pub fn stop(self) -> Samples {
         self.0.stop()
     }
 }
 
-/// A thread that asks a switch by SNMP. Dropping it ends it.
+/// Thread that polls a switch by SNMP. Dropping it ends the thread.
 pub struct Poller(Watcher<Polls>);
 
 impl Poller {
-    /// Begins to ask `agent`, once a second.
+    /// Starts to poll `agent` once a second.
     ///
     /// # Errors
-    /// The system has no room for a thread.
+    /// The system cannot start a thread.
     pub fn start(agent: Agent, core: Option<usize>, clock: &Clock) -> Result<Self, Failure> {
         Self::start_as(agent, core, [POLL_INTERVAL, ANSWER], clock)
     }
 
-    /// The same with other times: from one question to the next, and how long it may take to answer.
+    /// Starts to poll with this interval and this time limit for a reply.
     fn start_as(
         agent: Agent,
         core: Option<usize>,
@@ -127,17 +127,17 @@ impl Poller {
         Ok(Self(watcher))
     }
 
-    /// Ends with a last question, and hands over what was answered. It waits for an agent that
-    /// is to answer for as long as that may take.
+    /// Polls a last time, ends the thread, and returns all replies. Waits for an outstanding reply
+    /// up to its time limit.
     #[must_use]
     pub fn stop(self) -> Polls {
         self.0.stop()
     }
 }
 
-/// A thread that goes on until it is told to end.
+/// Thread that runs until it is stopped.
 struct Watcher<T> {
-    // Nothing is ever sent: it ends when this is dropped.
+    // Carries no messages: the thread ends when the sender is dropped.
     stop: Option<Sender<()>>,
     thread: Option<JoinHandle<T>>,
 }
@@ -169,15 +169,15 @@ impl<T: Default + Send + 'static> Watcher<T> {
     }
 }
 
-/// Lets others run first. A core that cannot be had is not worth failing for: what is seen
-/// is as true from another.
+/// Lowers the priority of the thread and pins it. Errors are ignored, since the samples are equally
+/// valid on another core.
 fn step_back(core: Option<usize>) {
     let _ = rustix::process::setpriority_process(None, NICE);
     let cores: Vec<usize> = core.into_iter().collect();
     let _ = testbed::pin_current_thread(&cores);
 }
 
-/// Moments at even distances, until somebody drops the other end, and one more then.
+/// Periodic ticks until the sender of `stop` is dropped, and one more after that.
 struct Ticks<'a> {
     clock: &'a Clock,
     next: base::Instant,
@@ -186,7 +186,7 @@ struct Ticks<'a> {
 }
 
 impl<'a> Ticks<'a> {
-    /// The first is so long from now.
+    /// Returns ticks of which the first is due after `first`.
     fn new(clock: &'a Clock, first: Duration, stop: &'a Receiver<()>) -> Self {
         Self {
             clock,
@@ -196,7 +196,8 @@ impl<'a> Ticks<'a> {
         }
     }
 
-    /// Waits for the next moment, and says how many were missed before it; none in the end.
+    /// Waits for the next tick, and returns the number of ticks that were missed before it; `None`
+    /// after the last.
     fn next(&mut self, interval: Duration) -> Option<u64> {
         if self.ended {
             return None;

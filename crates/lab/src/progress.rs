@@ -1,26 +1,26 @@
-//! Telling a person how far a run is: a bar with a forecast on a terminal, plain
-//! lines in a log. Never on standard output, which is for results.
+//! Progress of a run: a bar with a forecast on a terminal, plain lines in a log. It uses standard
+//! error, since standard output is for results.
 
 use std::io::{self, IsTerminal, Write};
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-/// Hears how a run goes.
+/// Receiver of a run's progress.
 pub trait Progress {
-    /// Tests begin; so much time they are expected to take in all.
+    /// Begins a run of `tests` trials, which take about `forecast` in all.
     fn begin(&mut self, tests: usize, forecast: Duration);
-    /// The test called `id` begins; `done` of the forecast time lies behind.
+    /// Begins the trial `id`; `done` of the forecast time has passed.
     fn test(&mut self, id: &str, done: Duration);
-    /// A test is over; `summary` says what came of it in a line.
+    /// Ends a trial; `summary` is its result in a line.
     fn result(&mut self, summary: &str);
-    /// Something else that a person should know.
+    /// Shows another remark.
     fn note(&mut self, text: &str);
-    /// No more tests.
+    /// Ends the run.
     fn end(&mut self);
 }
 
-/// The teller that suits standard error: a bar if that is a terminal, lines if not.
+/// Returns the progress that suits standard error: a bar on a terminal, otherwise lines.
 #[must_use]
 pub fn on_stderr() -> Box<dyn Progress> {
     if io::stderr().is_terminal() {
@@ -36,7 +36,7 @@ pub fn on_stderr() -> Box<dyn Progress> {
     }
 }
 
-/// Tells nothing.
+/// Progress without output.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Silent;
 
@@ -48,14 +48,14 @@ impl Progress for Silent {
     fn end(&mut self) {}
 }
 
-/// A bar at the bottom of a terminal; results scroll by above it.
+/// Bar at the bottom of a terminal; results scroll above it.
 struct Bar {
     bar: ProgressBar,
 }
 
 impl Progress for Bar {
     fn begin(&mut self, _: usize, forecast: Duration) {
-        // The length is in milliseconds of forecast, so that short tests move it little.
+        // The length is the forecast in milliseconds, so that short trials move the bar little.
         let style = "{elapsed_precise} [{bar:32}] about {eta} left  {msg}";
         let style = ProgressStyle::with_template(style)
             .unwrap_or_else(|_| ProgressStyle::default_bar())
@@ -77,7 +77,7 @@ impl Progress for Bar {
 
     fn note(&mut self, text: &str) {
         if self.bar.is_hidden() {
-            // A reader that is gone needs no telling.
+            // A closed reader is not an error of the run.
             let _ = writeln!(io::stderr(), "{text}");
         } else {
             self.bar.println(text);
@@ -89,7 +89,7 @@ impl Progress for Bar {
     }
 }
 
-/// A line a test.
+/// One line for each trial.
 struct Lines<W> {
     out: W,
     tests: usize,
@@ -98,7 +98,7 @@ struct Lines<W> {
 
 impl<W: Write> Lines<W> {
     fn line(&mut self, text: &str) {
-        // A reader that is gone needs no telling.
+        // A closed reader is not an error of the run.
         let _ = writeln!(self.out, "{text}");
     }
 }

@@ -44,7 +44,7 @@ pub struct Summary {
     pub trials: usize,
     /// Number of void trials among them.
     pub void: usize,
-    /// Comparisons of devices, a line for each experiment.
+    /// Comparisons of devices, one line for each experiment.
     pub glance: Vec<String>,
     /// True if the user interrupted the run.
     pub interrupted: bool,

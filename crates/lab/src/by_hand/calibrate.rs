@@ -1,4 +1,4 @@
-//! What the instrument itself can do, on a cable of its own or of the user's.
+//! Calibration of the instrument, over its own link or the user's.
 
 use std::fmt::Write;
 use std::str::FromStr;
@@ -15,15 +15,15 @@ use super::ends::open;
 use super::second::pps;
 use super::{BadWord, By, ByHandError, PortName};
 
-/// What is varied.
+/// Parameter of a calibration that varies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Swept {
-    /// Sizes, and then loads.
+    /// Frame size, and then load.
     #[default]
     Both,
-    /// Sizes of frames: the highest rate of each, and delays at a tenth of that.
+    /// Frame size: the highest rate of each, and delays at a tenth of it.
     Size,
-    /// Loads, in per cent of the highest rate of one size.
+    /// Load in per cent of the highest rate of one size.
     Load,
 }
 
@@ -43,26 +43,26 @@ impl FromStr for Swept {
     }
 }
 
-/// How the instrument is to be measured.
+/// Parameters of a calibration.
 #[derive(Clone, Debug)]
 pub struct Calibrator {
-    /// The ends of a cable; one between namespaces of its own, if there are none.
+    /// Ends of a link; `None` for a link between new namespaces.
     pub between: Option<[PortName; 2]>,
-    /// What is varied.
+    /// Parameter that varies.
     pub swept: Swept,
-    /// The sizes; loads are of the first.
+    /// Frame sizes; loads use the first.
     pub sizes: Vec<u16>,
-    /// The loads, in per cent.
+    /// Loads in per cent.
     pub loads: Vec<u32>,
-    /// How long each trial is.
+    /// Duration of each trial.
     pub trial: Duration,
-    /// By which way.
+    /// Transmit and receive method.
     pub by: By,
-    /// None: one thread; two: one that sends and one that receives.
+    /// Empty: one thread; two cores: a sending and a receiving thread.
     pub cores: Vec<usize>,
 }
 
-/// What was found.
+/// Results of a calibration.
 #[derive(Clone, Debug)]
 pub struct CalibrationTally {
     found: Calibration,
@@ -70,12 +70,12 @@ pub struct CalibrationTally {
     is_interrupted: bool,
 }
 
-/// The steps of a search: what is left is a hundredth of what can be sent at all.
+/// Steps of a binary search: the final interval is a hundredth of the highest rate.
 const HALVES: u32 = 7;
-/// The MTU of a cable of our own: what the longest frame that AF_XDP takes at both ends wants.
+/// MTU of the calibration's own link: the longest frame that AF_XDP supports at both ends.
 const MTU: u32 = 3_498;
 
-/// A cable of our own, which goes when this does.
+/// Link between new namespaces, removed on drop.
 struct Cable {
     sides: [Namespace; 2],
 }
@@ -110,7 +110,7 @@ impl Cable {
 }
 
 impl Calibrator {
-    /// Does it.
+    /// Runs the calibration.
     ///
     /// # Errors
     /// See [`ByHandError`].
@@ -171,13 +171,13 @@ impl Calibrator {
 }
 
 impl CalibrationTally {
-    /// Whether the user ended it.
+    /// Returns true if the user interrupted the calibration.
     #[must_use]
     pub const fn is_interrupted(&self) -> bool {
         self.is_interrupted
     }
 
-    /// As text for people.
+    /// Returns the results as text.
     #[must_use]
     pub fn text(&self) -> String {
         let way = match self.by {
@@ -216,7 +216,7 @@ impl CalibrationTally {
         text
     }
 
-    /// As a line for programs.
+    /// Returns the results as a line of JSON.
     #[must_use]
     pub fn json(&self) -> Value {
         let floor = |floor: &Floor| json!({ "p50": floor.p50_ns, "p999": floor.p999_ns, "longest": floor.max_ns });

@@ -1,4 +1,4 @@
-//! The lab's controller alone: it waits for switches that call, and is to them as it is told.
+//! The lab's controller alone: it accepts connections of switches and behaves as configured.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -20,19 +20,19 @@ use testbed::{Clock, Failure};
 
 use super::{BadWord, ByHandError};
 
-/// Where switches call.
+/// Address for connections of switches.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// By TCP.
+    /// TCP address.
     Tcp(SocketAddr),
-    /// At a Unix socket, which is made.
+    /// Path of a Unix socket, which is created.
     Unix(PathBuf),
 }
 
 impl FromStr for Place {
     type Err = BadWord;
 
-    /// Reads `127.0.0.1:6653`, `[::1]:6653`, `tcp:127.0.0.1:6653` or `unix:/run/br0.controller`.
+    /// Parses `127.0.0.1:6653`, `[::1]:6653`, `tcp:127.0.0.1:6653` or `unix:/run/br0.controller`.
     fn from_str(text: &str) -> Result<Self, BadWord> {
         if let Some(path) = text.strip_prefix("unix:").filter(|path| !path.is_empty()) {
             return Ok(Self::Unix(path.into()));
@@ -46,15 +46,15 @@ impl FromStr for Place {
     }
 }
 
-/// What the controller does by itself.
+/// Application of the controller.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Role {
-    /// Nothing.
+    /// No application.
     #[default]
     Silent,
-    /// It learns where stations are, and installs a rule for each conversation.
+    /// Learning switch: it learns addresses and installs a rule for each flow.
     Learning,
-    /// It has every frame that comes up leave by all other ports.
+    /// Hub: it floods the packet of every packet-in.
     Hub,
 }
 
@@ -74,22 +74,23 @@ impl FromStr for Role {
     }
 }
 
-/// A controller to be.
+/// Parameters of a controller.
 #[derive(Clone, Debug)]
 pub struct Listening {
-    /// Where it listens.
+    /// Address for connections.
     pub at: Place,
-    /// What it does by itself.
+    /// Application.
     pub role: Role,
-    /// A file of rules, as `ovs-ofctl add-flows` takes them, which each switch is left with.
+    /// File of rules in the syntax of `ovs-ofctl add-flows`, which replace the rules of each
+    /// switch.
     pub rules: Option<PathBuf>,
-    /// The versions that it may speak.
+    /// Permitted versions of OpenFlow.
     pub versions: VersionSet,
-    /// For how long; until it is enough, if there is no number.
+    /// Duration; until the user interrupts it if `None`.
     pub time: Option<Duration>,
 }
 
-/// What was heard.
+/// Results of all connections.
 #[derive(Clone, Debug, Default)]
 pub struct ControlTally {
     switches: Vec<SwitchTally>,
@@ -97,7 +98,7 @@ pub struct ControlTally {
     is_interrupted: bool,
 }
 
-/// What was heard of one connection.
+/// Results of one connection.
 #[derive(Clone, Debug)]
 struct SwitchTally {
     datapath: u64,
@@ -108,20 +109,20 @@ struct SwitchTally {
     over: Option<String>,
 }
 
-/// Switches at once, at most: each is a thread.
+/// Greatest number of simultaneous switches; each has a thread.
 const SWITCHES_MAX: usize = 64;
-/// Connections that are remembered when they are over.
+/// Greatest number of ended connections in the results.
 const REMEMBERED_MAX: usize = 1_024;
-/// How long a call is waited for before the switches are looked at.
+/// Time limit for a connection before the existing ones are checked.
 const LOOK: Duration = Duration::from_millis(100);
-/// The longest file of rules.
+/// Greatest size of a file of rules, in bytes.
 const RULES_BYTES_MAX: u64 = 64 << 20;
 
 impl Listening {
-    /// Listens, and tells in words what happens.
+    /// Accepts connections, and reports events in words.
     ///
     /// # Errors
-    /// The place is taken, or the rules are none.
+    /// The address is in use, or the rules are invalid.
     pub fn run(
         &self,
         clock: &Clock,
@@ -188,7 +189,7 @@ impl Listening {
     }
 }
 
-/// The rules of a text: a line each, but for empty ones and those that begin with `#`.
+/// Parses rules, one per line; empty lines and comments after `#` are ignored.
 fn rules(text: &str) -> Result<Vec<FlowMod>, (usize, String)> {
     let lines = text.lines().zip(1..);
     let lines = lines.map(|(line, number)| (line.split('#').next().unwrap_or("").trim(), number));
@@ -199,7 +200,7 @@ fn rules(text: &str) -> Result<Vec<FlowMod>, (usize, String)> {
     lines.map(read).collect()
 }
 
-/// Who is connected, and what is to be said to them.
+/// Connected switches, and the configuration of their connections.
 struct Desk {
     manner: ControllerSettings,
     rules: Vec<FlowMod>,
@@ -208,7 +209,7 @@ struct Desk {
 }
 
 impl Desk {
-    /// Waits a moment for a switch that calls.
+    /// Waits [`LOOK`] for a connection, and installs the rules.
     fn take_call(
         &mut self,
         listener: &Listener,
@@ -241,10 +242,10 @@ impl Desk {
         Ok(())
     }
 
-    /// Tells of those that have hung up, and forgets what nobody asks for.
+    /// Reports ended connections, and discards unread messages.
     fn look(&mut self, tell: &mut dyn FnMut(&str)) {
         let is_over = |switch: &mut Controller| {
-            // What is told unasked is counted by kind; the messages themselves are of no use here.
+            // Asynchronous messages are counted by kind; their contents are not used here.
             drop(switch.events());
             switch.diagnosis().over.is_some()
         };
@@ -278,13 +279,13 @@ impl SwitchTally {
 }
 
 impl ControlTally {
-    /// Whether the user ended it.
+    /// Returns true if the user interrupted the controller.
     #[must_use]
     pub const fn is_interrupted(&self) -> bool {
         self.is_interrupted
     }
 
-    /// As text for people.
+    /// Returns the results as text.
     #[must_use]
     pub fn text(&self) -> String {
         let mut text = String::new();
@@ -318,7 +319,7 @@ impl ControlTally {
         text
     }
 
-    /// As a line for programs.
+    /// Returns the results as a line of JSON.
     #[must_use]
     pub fn json(&self) -> Value {
         let switch = |one: &SwitchTally| {

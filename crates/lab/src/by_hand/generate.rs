@@ -1,4 +1,4 @@
-//! Frames that are generated or sent again, and what comes of them where somebody looks.
+//! Generation of frames and replay of capture files, with results where a receiver is configured.
 
 use std::path::PathBuf;
 use std::thread;
@@ -16,29 +16,29 @@ use super::ends::Ends;
 use super::tally::{StreamTally, Tally, TrialTally};
 use super::{By, ByHandError, Listener, Looks, Pattern, PortName, Second, Size, Speed};
 
-/// Where frames should come out.
+/// Expected egress of the frames.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target {
-    /// Nobody looks.
+    /// No receiver.
     Nobody,
-    /// At these interfaces: one for each that sends, or one for all.
+    /// These interfaces: one for each sender, or one for all.
     Interfaces(Vec<PortName>),
-    /// Where they went in, sent back by something at the other end that swaps addresses.
+    /// The sending interfaces themselves: a reflector at the other end swaps addresses.
     Back(Reflection),
 }
 
-/// How long frames are sent.
+/// End of a trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bound {
-    /// For so long.
+    /// After this time.
     Time(Duration),
-    /// So many by each interface.
+    /// After this number of frames from each interface.
     Frames(u64),
-    /// Until it is enough.
+    /// At an interruption.
     None,
 }
 
-/// Longer than anybody waits, and short enough to reckon with: 292 years.
+/// Unlimited duration that does not overflow in sums: 292 years.
 const FOR_EVER: u64 = u64::MAX / 2;
 
 impl Bound {
@@ -51,52 +51,53 @@ impl Bound {
     }
 }
 
-/// Frames made after a description: one trial for each of the sizes at each of the speeds.
+/// Generation of frames: one trial for each size at each rate.
 #[derive(Clone, Debug)]
 pub struct Generation {
-    /// Where they go in.
+    /// Sending interfaces.
     pub from: Vec<PortName>,
-    /// Where they come out.
+    /// Receiving interfaces.
     pub target: Target,
-    /// What they look like.
+    /// Headers of the frames.
     pub looks: Looks,
-    /// How large they are.
+    /// Frame sizes.
     pub sizes: Vec<Size>,
-    /// How fast they are, by each interface.
+    /// Rates of each interface.
     pub speeds: Vec<Speed>,
-    /// How they follow each other.
+    /// Spacing of frames.
     pub pattern: Pattern,
-    /// How long each trial is.
+    /// End of each trial.
     pub bound: Bound,
-    /// By which way.
+    /// Transmit and receive method.
     pub by: By,
-    /// None: one thread, anywhere; one: one thread there; two: one that sends and one that receives.
+    /// Empty: one thread, not pinned; one core: one thread on it; two: a sending and a receiving
+    /// thread.
     pub cores: Vec<usize>,
 }
 
-/// Frames of a capture file.
+/// Replay of a capture file.
 #[derive(Clone, Debug)]
 pub struct Replay {
-    /// The file.
+    /// File.
     pub file: PathBuf,
-    /// Where they go in.
+    /// Sending interface.
     pub from: PortName,
-    /// Where they come out. Where somebody looks, the end of a frame's payload becomes its signature.
+    /// Receiving interfaces. With a receiver, a signature replaces the end of each payload.
     pub target: Target,
-    /// At this speed, if it is not that of the recording.
+    /// Rate; that of the recording if `None`.
     pub speed: Option<Speed>,
-    /// Of the recording's speed.
+    /// Share of the recording's rate, in per cent.
     pub percent: u32,
-    /// How often the file is sent; without end if there is no number.
+    /// Number of repetitions; without end if `None`.
     pub loops: Option<u32>,
-    /// By which way.
+    /// Transmit and receive method.
     pub by: By,
-    /// As of [`Generation::cores`].
+    /// Cores, as in [`Generation::cores`].
     pub cores: Vec<usize>,
 }
 
 impl Generation {
-    /// Does it.
+    /// Runs all trials.
     ///
     /// # Errors
     /// See [`ByHandError`].
@@ -139,7 +140,7 @@ impl Generation {
 }
 
 impl Replay {
-    /// Does it.
+    /// Replays the file.
     ///
     /// # Errors
     /// See [`ByHandError`].
@@ -188,7 +189,7 @@ impl Replay {
     }
 }
 
-/// What is sent by each interface in one trial.
+/// Load of each interface in one trial.
 struct Load {
     what: String,
     asked: String,
@@ -197,9 +198,9 @@ struct Load {
     length: Length,
 }
 
-/// Where frames go in and come out.
+/// Sending and receiving interfaces.
 struct Bench<'a> {
-    /// Pairs of an interface that sends, and one where its frames come out.
+    /// Pairs of a sending interface and the receiver of its frames.
     ways: Vec<(&'a PortName, Option<&'a PortName>)>,
     reflection: Option<Reflection>,
     ends: Ends,
@@ -252,7 +253,7 @@ impl<'a> Bench<'a> {
         self.ends.open(self.by, longest, &hears, clock)
     }
 
-    /// Whether anybody looks at what comes out.
+    /// Returns true if there is a receiver.
     fn hears(&self) -> bool {
         self.ways.iter().any(|(_, to)| to.is_some())
     }
@@ -279,7 +280,7 @@ impl<'a> Bench<'a> {
         self.ways.iter().map(stream).collect()
     }
 
-    /// One trial.
+    /// Runs one trial.
     fn offer(
         &self,
         load: &Load,
@@ -322,22 +323,22 @@ impl<'a> Bench<'a> {
     }
 }
 
-/// How often it is looked whether the user has enough.
+/// Interval of checks for an interruption.
 const LOOK: Duration = Duration::from_millis(20);
-/// How often it is told how it goes.
+/// Interval of progress reports.
 const TELL: Duration = Duration::from_secs(1);
 
-/// A measurement that is looked after.
+/// Supervision of a measurement.
 pub(super) struct Watch<'a> {
     pub(super) clock: &'a Clock,
     pub(super) interrupt: &'a Interrupt,
     pub(super) hears: bool,
-    /// Where the one thread that measures is to be.
+    /// Core of the measuring thread, if there is only one.
     pub(super) core: Option<usize>,
 }
 
 impl Watch<'_> {
-    /// Measures on a thread of its own, and tells meanwhile how it goes.
+    /// Measures on a separate thread, and reports progress meanwhile.
     fn measure(
         &self,
         ends: &mut [TestPort],

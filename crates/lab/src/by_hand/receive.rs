@@ -1,4 +1,4 @@
-//! Frames that come by an interface: how many, and of those that an instrument signed, which never came.
+//! Reception of frames on an interface: their number, and the losses among frames with a signature.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -15,27 +15,27 @@ use super::ends::open;
 use super::second::{bits, pps};
 use super::{By, ByHandError, Listener, PortName, Second};
 
-/// What is received.
+/// Parameters of a reception.
 #[derive(Clone, Debug)]
 pub struct Reception {
-    /// Where.
+    /// Interface.
     pub at: PortName,
-    /// For how long; until it is enough, if there is no number.
+    /// Duration; until the user interrupts it if `None`.
     pub time: Option<Duration>,
-    /// How many frames are enough.
+    /// Number of frames that ends the reception.
     pub frames: Option<u64>,
-    /// By which way.
+    /// Receive method.
     pub by: By,
 }
 
-/// What came.
+/// Results of a reception.
 #[derive(Debug, Default)]
 pub struct ReceptionTally {
     at: String,
     stamps: &'static str,
     frames: u64,
     bytes: u64,
-    /// By the sizes that RFC 2819 counts.
+    /// Frames by the size classes of RFC 2819.
     sizes: [u64; SIZES.len()],
     unsigned: u64,
     first_ns: u64,
@@ -45,18 +45,18 @@ pub struct ReceptionTally {
     is_interrupted: bool,
 }
 
-/// Sizes of frames that are told apart, with their checksums: up to so many bytes (RFC 2819, 5).
+/// Upper limits of the size classes in bytes, with the checksum (RFC 2819, 5).
 const SIZES: [u64; 7] = [64, 127, 255, 511, 1_023, 1_518, u64::MAX];
 
-/// Who has waited so long for a frame looks less often.
+/// Time without a frame after which the receiver sleeps between polls.
 const BUSY: Duration = Duration::from_millis(1);
-/// So often: the ring has room for all that comes meanwhile.
+/// Sleep between polls; the ring has room for the frames that arrive in that time.
 const REST: Duration = Duration::from_micros(100);
-/// How often it is told how it goes.
+/// Interval of progress reports.
 const TELL: Duration = Duration::from_secs(1);
 
 impl Reception {
-    /// Does it.
+    /// Receives frames until the end of the duration, the number of frames, or an interruption.
     ///
     /// # Errors
     /// See [`ByHandError`].
@@ -146,13 +146,13 @@ impl ReceptionTally {
         }
     }
 
-    /// Whether the user ended it.
+    /// Returns true if the user interrupted the reception.
     #[must_use]
     pub const fn is_interrupted(&self) -> bool {
         self.is_interrupted
     }
 
-    /// Whether nothing was lost here.
+    /// Returns true if the receiver itself lost no frames.
     #[must_use]
     pub const fn is_valid(&self) -> bool {
         self.dropped == 0
@@ -162,13 +162,14 @@ impl ReceptionTally {
         self.last_ns.saturating_sub(self.first_ns) as f64 / 1e9
     }
 
-    /// Frames a second, from the first to the last; none of fewer than two.
+    /// Returns the frames per second between the first and the last; `None` for fewer than two
+    /// frames.
     fn pps(&self) -> Option<f64> {
         let seconds = self.seconds();
         (seconds > 0.0).then(|| (self.frames - 1) as f64 / seconds)
     }
 
-    /// As text for people.
+    /// Returns the results as text.
     #[must_use]
     pub fn text(&self) -> String {
         let mut text = format!(
@@ -229,7 +230,7 @@ impl ReceptionTally {
         words.join(", ")
     }
 
-    /// As a line for programs.
+    /// Returns the results as a line of JSON.
     #[must_use]
     pub fn json(&self) -> Value {
         let stream = |(number, heard): (&u8, &StreamMonitor)| {

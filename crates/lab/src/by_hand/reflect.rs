@@ -1,4 +1,4 @@
-//! An interface that sends everything back, for round trips through a device from another interface or
+//! Reflector: an interface that sends every frame back, for round trips from another interface or
 //! another machine.
 
 use std::time::Duration;
@@ -13,22 +13,22 @@ use trafficgen::template::{FRAME_BYTES, Reflection};
 use super::ends::open;
 use super::{By, ByHandError, Listener, PortName, Second};
 
-/// What is to be sent back.
+/// Parameters of a reflector.
 #[derive(Clone, Debug)]
 pub struct Turning {
-    /// Where.
+    /// Interface.
     pub at: PortName,
-    /// Which addresses are swapped.
+    /// Addresses to swap.
     pub reflection: Reflection,
-    /// For how long; until it is enough, if there is no number.
+    /// Duration; until the user interrupts it if `None`.
     pub time: Option<Duration>,
-    /// On which core; the last, if none is said.
+    /// Core; the last one if `None`.
     pub core: Option<usize>,
-    /// By which way.
+    /// Transmit and receive method.
     pub by: By,
 }
 
-/// What was sent back.
+/// Results of a reflector.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ReflectionTally {
     at: String,
@@ -38,13 +38,13 @@ pub struct ReflectionTally {
     is_interrupted: bool,
 }
 
-/// How often it is looked whether it is enough.
+/// Interval of checks for the end.
 const LOOK: Duration = Duration::from_millis(20);
-/// How often it is told how it goes.
+/// Interval of progress reports.
 const TELL: Duration = Duration::from_secs(1);
 
 impl Turning {
-    /// Does it.
+    /// Reflects frames until the end of the duration or an interruption.
     ///
     /// # Errors
     /// See [`ByHandError`].
@@ -93,19 +93,19 @@ impl Turning {
 }
 
 impl ReflectionTally {
-    /// Whether the user ended it.
+    /// Returns true if the user interrupted the reflector.
     #[must_use]
     pub const fn is_interrupted(&self) -> bool {
         self.is_interrupted
     }
 
-    /// Whether everything was sent back.
+    /// Returns true if every frame was sent back.
     #[must_use]
     pub const fn is_valid(&self) -> bool {
         self.dropped == 0
     }
 
-    /// As text for people.
+    /// Returns the results as text.
     #[must_use]
     pub fn text(&self) -> String {
         format!(
@@ -117,7 +117,7 @@ impl ReflectionTally {
         )
     }
 
-    /// As a line for programs.
+    /// Returns the results as a line of JSON.
     #[must_use]
     pub fn json(&self) -> Value {
         json!({

@@ -1,28 +1,28 @@
-//! What is told every second, as a line for people and for programs.
+//! Progress report of about one second, as text and as JSON.
 
 use report::format::{decimal, decimals, micros};
 use serde_json::{Value, json};
 use trafficgen::LiveTotals;
 
-/// What has happened within about a second.
+/// Counts of about one second.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Second {
-    /// When it ended, in seconds from the beginning.
+    /// End, in seconds from the beginning.
     pub at_seconds: f64,
-    /// How long it was.
+    /// Duration in seconds.
     pub seconds: f64,
-    /// Frames that were sent in it; none where nothing is sent.
+    /// Sent frames; `None` for a receiver.
     pub sent: Option<u64>,
-    /// Bytes of frames that were sent, or of those that came where nothing is sent, with checksums.
+    /// Bytes of sent frames, or of received frames for a receiver, with checksums.
     pub bytes: u64,
-    /// Frames that came; none where nobody looks.
+    /// Received frames; `None` without a receiver.
     pub received: Option<u64>,
-    /// Their mean delay, in nanoseconds.
+    /// Mean delay in nanoseconds.
     pub delay_ns: Option<f64>,
 }
 
 impl Second {
-    /// The difference of two looks at a measurement.
+    /// Returns the difference of two snapshots of a measurement.
     pub(super) fn between(
         (before, after): (&LiveTotals, &LiveTotals),
         at_seconds: f64,
@@ -45,12 +45,12 @@ impl Second {
         frames as f64 / self.seconds
     }
 
-    /// Bits a second of the frames.
+    /// Returns the bits per second of the frames.
     fn bits(&self) -> f64 {
         8.0 * self.bytes as f64 / self.seconds
     }
 
-    /// As a line for people.
+    /// Returns the report as a line of text.
     #[must_use]
     pub fn line(&self) -> String {
         let mut parts = Vec::new();
@@ -69,7 +69,7 @@ impl Second {
         format!("{:>6.0} s   {}", self.at_seconds, parts.join("   "))
     }
 
-    /// As a line for programs.
+    /// Returns the report as a line of JSON.
     #[must_use]
     pub fn json(&self) -> Value {
         json!({
@@ -84,7 +84,7 @@ impl Second {
     }
 }
 
-/// Frames a second, with three digits that count and a unit.
+/// Formats frames per second with three significant digits and a unit.
 pub(super) fn pps(value: f64) -> String {
     let (value, unit) = match value {
         small if small < 999.5 => (value, "pps"),
@@ -94,7 +94,7 @@ pub(super) fn pps(value: f64) -> String {
     format!("{} {unit}", decimal(value, decimals(value)))
 }
 
-/// Bits a second, the same.
+/// Formats bits per second with three significant digits and a unit.
 pub(super) fn bits(value: f64) -> String {
     let (value, unit) = match value {
         small if small < 999_500.0 => (value / 1e3, "kbit/s"),

@@ -1,4 +1,4 @@
-//! What frames are to look like, as it is asked for word by word.
+//! Parsers for the headers of frames.
 
 use std::fmt;
 use std::net::Ipv4Addr;
@@ -10,14 +10,14 @@ use trafficgen::template::{Encapsulation, FlowField, Flows, Label, Party, Protoc
 
 use super::BadWord;
 
-/// Kinds of frames: what they carry, and what stands around it.
+/// Kind of frames: protocol and encapsulation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
     protocol: Protocol,
     encapsulation: Around,
 }
 
-/// What stands around a packet, without its numbers.
+/// Encapsulation of a packet, without its identifiers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Around {
     Nothing,
@@ -57,7 +57,7 @@ impl Default for Shape {
 impl FromStr for Shape {
     type Err = BadWord;
 
-    /// Reads `udp`, `vlan`, `vxlan+tcp`: what they carry is UDP if it is not said.
+    /// Parses `udp`, `vlan` or `vxlan+tcp`; the default protocol is UDP.
     fn from_str(text: &str) -> Result<Self, BadWord> {
         let mut shape = Self::default();
         let (mut carried, mut around) = (0, 0);
@@ -104,7 +104,7 @@ impl fmt::Display for Shape {
     }
 }
 
-/// An Ethernet address, as it is written: six pairs of digits between colons.
+/// Ethernet address, written as six pairs of digits between colons.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mac(pub [u8; 6]);
 
@@ -128,19 +128,19 @@ impl FromStr for Mac {
     }
 }
 
-/// Where frames come from or go to, as far as it is said.
+/// Addresses of a source or destination; the tester chooses those that are `None`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Addresses {
-    /// Its address of Ethernet.
+    /// Ethernet address.
     pub mac: Option<Mac>,
-    /// Its address of IPv4.
+    /// IPv4 address.
     pub address: Option<Ipv4Addr>,
-    /// Its port of UDP or TCP.
+    /// UDP or TCP port.
     pub port: Option<u16>,
 }
 
 impl Addresses {
-    /// The same, with a station's own values for what is not said.
+    /// Returns the addresses, with those of the tester's station `number` for the missing ones.
     fn or(self, number: u8) -> Party {
         let mut party = Party::numbered(number);
         party.mac = self.mac.map_or(party.mac, |Mac(mac)| mac);
@@ -150,28 +150,28 @@ impl Addresses {
     }
 }
 
-/// What frames are to look like.
+/// Headers of frames.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Looks {
-    /// What they carry, and what stands around it.
+    /// Protocol and encapsulation.
     pub shape: Shape,
-    /// Who sends them.
+    /// Source.
     pub source: Addresses,
-    /// Whom they are for.
+    /// Destination.
     pub destination: Addresses,
-    /// Twelve bits: of a VLAN tag, the customer's where there are two.
+    /// VLAN identifier (12 bits), of the inner tag if there are two.
     pub vid: u16,
-    /// Twenty bits: of an MPLS label.
+    /// MPLS label (20 bits).
     pub label: u32,
-    /// 24 bits: of a tunnel.
+    /// Tunnel identifier (24 bits).
     pub vni: u32,
-    /// Six bits: their class.
+    /// DSCP (six bits).
     pub dscp: u8,
-    /// How many flows they are of.
+    /// Number of flows.
     pub flows: u32,
-    /// Whether flows come by lot.
+    /// True for flows in random order.
     pub random: bool,
-    /// What determines that, and gaps by lot.
+    /// Seed of that order and of random gaps.
     pub seed: u64,
 }
 
@@ -193,7 +193,7 @@ impl Default for Looks {
 }
 
 impl Looks {
-    /// The frames' template. Flows differ in the source's address.
+    /// Returns the template of the frames. Flows differ in the source address.
     #[must_use]
     pub fn template(&self) -> Template {
         let fields: &[FlowField] = match self.flows {
@@ -217,7 +217,7 @@ impl Looks {
 
     fn encapsulation(&self) -> Encapsulation {
         let tag = |vid| Tag { vid, pcp: 0 };
-        // A tunnel's ends are other stations than those within.
+        // The endpoints of the tunnel are other stations than those inside.
         let tunnel = Tunnel {
             source: Party::numbered(3),
             destination: Party::numbered(4),
@@ -242,7 +242,7 @@ impl Looks {
     }
 }
 
-/// The provider's tag, where there are two.
+/// VLAN identifier of the outer tag, if there are two.
 const OUTER_VID: u16 = 100;
 
 #[cfg(test)]

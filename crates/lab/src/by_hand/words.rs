@@ -1,4 +1,4 @@
-//! The words in which rates, sizes and patterns of frames are asked for.
+//! Parsers for rates, sizes and patterns of frames.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,21 +7,21 @@ use record::nearest;
 use trafficgen::template::{BadTemplate, FRAME_BYTES, Reflection};
 use trafficgen::{Mix, Pace, Rate, Template};
 
-/// A word that means nothing here; the text says which would.
+/// Invalid word; the text names the valid ones.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct BadWord(pub(super) String);
 
-/// How fast frames are to be sent.
+/// Intended load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Speed {
-    /// At this rate.
+    /// Constant rate.
     Rate(Rate),
-    /// As fast as can be.
+    /// The highest rate of the tester.
     FlatOut,
 }
 
-/// What rates are counted in: the word, how many of the least unit it is, and whether that is bits.
+/// Units of rates: the word, its multiple of the base unit, and true for bits.
 #[rustfmt::skip]
 const UNITS: [(&str, u64, bool); 11] = [
     ("pps",  1,             false),
@@ -37,15 +37,15 @@ const UNITS: [(&str, u64, bool); 11] = [
     ("gbps", 1_000_000_000, true),
 ];
 
-/// As fast as can be.
+/// The highest rate of the tester.
 const FLAT_OUT: &str = "flat-out";
-/// More frames or bits a second than that nobody sends.
+/// Greatest rate in frames or bits per second.
 const RATE_MAX: u64 = 1_000_000_000_000;
 
 impl FromStr for Speed {
     type Err = BadWord;
 
-    /// Reads `10kpps`, `1.5Mpps`, `100Mbit`, `1gbit/s`, `2500` (frames a second) or `flat-out`.
+    /// Parses `10kpps`, `1.5Mpps`, `100Mbit`, `1gbit/s`, `2500` (frames per second) or `flat-out`.
     fn from_str(text: &str) -> Result<Self, BadWord> {
         if text == FLAT_OUT {
             return Ok(Self::FlatOut);
@@ -80,7 +80,7 @@ impl FromStr for Speed {
     }
 }
 
-/// A decimal number times `scale`, if that is whole.
+/// Returns a decimal number times `scale`, if the product is an integer.
 fn scaled(number: &str, scale: u64) -> Option<u64> {
     let (whole, rest) = number.split_once('.').unwrap_or((number, ""));
     let whole: u64 = whole.parse().ok()?;
@@ -109,20 +109,20 @@ impl fmt::Display for Speed {
     }
 }
 
-/// How large frames are.
+/// Frame size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Size {
-    /// All of so many bytes, their checksum (FCS) included.
+    /// Bytes of every frame, with the checksum (FCS).
     Bytes(u16),
-    /// The simple Internet mix: 7 of 64 bytes, 4 of 570, 1 of 1518.
+    /// The simple Internet mix: 7 frames of 64 bytes, 4 of 570, 1 of 1518.
     Imix,
 }
 
 impl Size {
-    /// Frames like `template` of this size.
+    /// Returns frames of `template` with this size.
     ///
     /// # Errors
-    /// There can be no such frames.
+    /// Such frames are impossible.
     pub fn of(self, template: &Template) -> Result<Mix, BadTemplate> {
         match self {
             Self::Imix => Mix::imix(template),
@@ -136,7 +136,7 @@ impl Size {
         }
     }
 
-    /// The longest of its frames.
+    /// Returns the bytes of the longest frame.
     #[must_use]
     pub const fn longest(self) -> u16 {
         match self {
@@ -175,23 +175,23 @@ impl fmt::Display for Size {
     }
 }
 
-/// How frames follow each other at a rate.
+/// Spacing of frames at a rate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Pattern {
-    /// In equal gaps.
+    /// Equal gaps.
     #[default]
     Constant,
-    /// In gaps by lot, exponentially distributed.
+    /// Random gaps with an exponential distribution (Poisson process).
     Poisson,
-    /// So many at once, then a pause.
+    /// Bursts of this number of frames, with pauses between them.
     Bursts(u32),
 }
 
-/// Frames of a burst, if it is not said how many: the least of RFC 2544, 21.
+/// Default number of frames in a burst: the least of RFC 2544, 21.
 const BURST: u32 = 16;
 
 impl Pattern {
-    /// The pace at a speed; `seed` determines gaps by lot.
+    /// Returns the pace at an intended load; `seed` determines random gaps.
     #[must_use]
     pub const fn at(self, speed: Speed, seed: u64) -> Pace {
         match (self, speed) {
@@ -210,7 +210,7 @@ impl Pattern {
 impl FromStr for Pattern {
     type Err = BadWord;
 
-    /// Reads `constant`, `poisson`, `burst`, or `burst:64` for so many frames at once.
+    /// Parses `constant`, `poisson`, `burst`, or `burst:64` with the frames in a burst.
     fn from_str(text: &str) -> Result<Self, BadWord> {
         let bad = || {
             let hint = nearest(text, ["constant", "poisson", "burst"]);

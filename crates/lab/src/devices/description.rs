@@ -1,4 +1,4 @@
-//! A switch that its user has, as a file describes it:
+//! Description file of an external switch:
 //!
 //! ```toml
 //! brand = "Acme"
@@ -7,17 +7,17 @@
 //! price = 499.0
 //! currency = "USD"
 //! port_count = 24
-//! ports = ["enp3s0f0", "mynamespace:enp3s0f1"]  # cards that lead to its ports 1 and 2
-//! offloads = true               # cards sum and cut frames by themselves
+//! ports = ["enp3s0f0", "mynamespace:enp3s0f1"]  # network cards connected to its ports 1 and 2
+//! offloads = true               # checksum and segmentation offloads of these cards
 //!
 //! [controller]
-//! listen = "192.0.2.1:6653"     # where the switch calls
-//! namespace = "management"      # the namespace of that address, if it is another
+//! listen = "192.0.2.1:6653"     # address of the controller
+//! namespace = "management"      # namespace of that address, if it is another
 //!
 //! [snmp]
 //! agent = "192.0.2.10:161"
 //! community = "public"
-//! interfaces = ["1", "2"]       # what the agent calls the ports
+//! interfaces = ["1", "2"]       # the agent's names of the ports
 //!
 //! [modes]
 //! openflow = ["./set-mode", "openflow"]
@@ -69,10 +69,10 @@ const KNOWN: Known = Known {
     ],
 };
 
-/// The longest community: what fits a request of SNMP beside everything else.
+/// Greatest length of a community: it fits an SNMP request beside everything else.
 const COMMUNITY_MAX: usize = 255;
 
-/// The file as it is written.
+/// File as it is written.
 #[derive(Debug, Deserialize)]
 struct Written {
     brand: String,
@@ -110,46 +110,46 @@ struct WrittenModes {
     legacy: Option<Vec<String>>,
 }
 
-/// Where the switch calls its controller.
+/// Address of the controller for the switch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Callee {
-    /// The address.
+    /// Address.
     pub listen: SocketAddr,
-    /// The file of the namespace that has it; the lab's own, if there is none.
+    /// File of the namespace with the address; the lab's own if `None`.
     pub namespace: Option<PathBuf>,
 }
 
-/// Where the switch answers SNMP.
+/// SNMP agent of the switch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Agent {
-    /// The address.
+    /// Address.
     pub address: SocketAddr,
-    /// The community that may read.
+    /// Community with read access.
     pub community: String,
-    /// What it calls its ports, in the order of the lab's.
+    /// Agent's names of the ports, in the order of the lab's.
     pub interfaces: Vec<String>,
-    /// The file of the namespace from which it can be asked; the lab's own, if there is none.
+    /// File of the namespace that reaches the agent; the lab's own if `None`.
     pub namespace: Option<PathBuf>,
 }
 
-/// A switch that its user has.
+/// Description of an external switch.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Description {
-    /// What reports tell of it.
+    /// Inventory data for reports.
     pub inventory: InventoryRecord,
-    /// What a bench must know.
+    /// Settings for a bench.
     pub external: External,
-    /// Where it calls; it has no mode `openflow`, if nowhere.
+    /// Controller; without one the switch has no mode `openflow`.
     pub controller: Option<Callee>,
-    /// Where it answers SNMP, if it does.
+    /// SNMP agent, if there is one.
     pub snmp: Option<Agent>,
 }
 
 impl Description {
-    /// Reads the text of `file`.
+    /// Parses the text of `file`.
     ///
     /// # Errors
-    /// It is no TOML, it says what is not known, or what makes no sense.
+    /// The text is not TOML, or has unknown keys or invalid values.
     pub fn parse(text: &str, file: &Path) -> Result<Self, BadDescription> {
         let bad = |problem: String| BadDescription::new(file, problem);
         let written: Written = strict::parse(text, file, KNOWN)?;
@@ -202,7 +202,7 @@ impl Description {
         })
     }
 
-    /// The modes it can be in, the usual one first.
+    /// Returns the modes of the switch, the default first.
     #[must_use]
     pub const fn modes(&self) -> &'static [Mode] {
         match self.controller {
@@ -241,7 +241,7 @@ fn check_agent(agent: &WrittenAgent, ports: usize) -> Result<(), String> {
     Ok(())
 }
 
-/// The file of a namespace by its name, or by its path.
+/// Returns the file of a namespace from its name or path.
 fn namespace(name: Option<String>) -> Option<PathBuf> {
     name.map(|name| Path::new("/run/netns").join(name))
 }

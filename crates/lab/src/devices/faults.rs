@@ -1,17 +1,17 @@
-//! The faults of the device `impaired`, as a file says them:
+//! Faults of the device `impaired`, from a file:
 //!
 //! ```toml
 //! seed = 7
 //!
-//! [forth]                  # from the client to the server; [back] is the other way
+//! [forth]                  # from the client to the server; [back] is the other direction
 //! delay_us = 2000
-//! jitter_us = 100          # up to so much more, each length as likely
-//! loss = 0.01              # each frame with this probability,
-//! duplication_every = 100  # or each so manieth
-//! change = 0.0             # of the last byte
+//! jitter_us = 100          # greatest additional delay, uniformly distributed
+//! loss = 0.01              # probability for each frame,
+//! duplication_every = 100  # or every n-th frame
+//! change = 0.0             # modification of the last byte
 //! reordering = 0.005
-//! reordering_by_us = 500   # how much longer those are held
-//! rate_bits = 100000000    # bits a second, of frames with their checksum
+//! reordering_by_us = 500   # additional delay of reordered frames
+//! rate_bits = 100000000    # bits per second of frames with their checksum
 //! queue_frames = 100
 //! ```
 
@@ -48,13 +48,13 @@ const KNOWN: Known = Known {
     tables: &[("forth", OF_A_WAY), ("back", OF_A_WAY)],
 };
 
-/// The longest that a frame may be held on purpose: longer than any test waits for one.
+/// Greatest configured delay: no test waits for a frame this long.
 const HOLD_MAX_US: u64 = 10_000_000;
 
-/// The longest queue: more is another name for delay.
+/// Longest queue in frames; a longer one only adds delay.
 const QUEUE_MAX: usize = 100_000;
 
-/// The queue of a rate that says nothing of it.
+/// Default length of the queue for a limited rate.
 const QUEUE: usize = 100;
 
 #[derive(Debug, Default, Deserialize)]
@@ -84,7 +84,7 @@ struct Way {
     queue_frames: Option<usize>,
 }
 
-/// Reads the text of `file`.
+/// Parses the text of `file`.
 pub(super) fn parse(text: &str, file: &Path) -> Result<Impairments, BadDescription> {
     let bad = |problem: String| BadDescription::new(file, problem);
     let written: Written = strict::parse(text, file, KNOWN)?;

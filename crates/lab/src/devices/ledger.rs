@@ -1,7 +1,7 @@
-//! What a run has taken of the machine, written down before it does, so that what is left
-//! after a run that could not clean up is found and put back.
+//! Ledger of the system state that a run changes, written before the change, so that the state can
+//! be restored after a run that could not clean up.
 //!
-//! Namespaces, cables and processes are not here: the kernel takes them away with the run.
+//! Namespaces, links and processes are not in it: the kernel removes them with the run.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -12,26 +12,26 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use serde::{Deserialize, Serialize};
 use testbed::{Failure, NicName, NicRecovery, NicState, process_start};
 
-/// Where runs write down what they take; nothing else is in it.
+/// Directory of the ledgers, which contains nothing else.
 pub const STATE: &str = "/run/comporta-lab";
 
-/// The most bytes of what one device takes: sixteen cards and a directory.
+/// Greatest size of a ledger in bytes: sixteen network cards and a directory.
 const BYTES_MAX: u64 = 64 << 10;
 
-/// What one device of a run has taken, as it is written.
+/// Ledger of one device, as it is written.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Entry {
-    /// The run's process.
+    /// Process of the run.
     pid: u32,
-    /// When that was started, in ticks since the machine was: numbers come again.
+    /// Start of the process in ticks since the machine's, because identifiers are reused.
     started: u64,
-    /// The device's directory, with its sockets.
+    /// Directory of the device, with its sockets.
     directory: PathBuf,
     /// Network cards.
     nics: Vec<NicRow>,
 }
 
-/// A network card as it was.
+/// State of a network card before the run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct NicRow {
     namespace: Option<PathBuf>,
@@ -68,18 +68,18 @@ impl NicRow {
     }
 }
 
-/// What a device has taken. Dropping it strikes it out: drop the device before.
+/// Ledger of a device. Drop it after the device: that removes the file.
 #[derive(Debug)]
 pub struct Ledger {
     file: PathBuf,
 }
 
 impl Ledger {
-    /// Writes down, in `state`, that the device `name` takes `directory` and these cards,
-    /// which are still where they belong.
+    /// Writes the ledger of the device `name` to `state`, with `directory` and the present state of
+    /// these network cards.
     ///
     /// # Errors
-    /// A card is missing, or the file cannot be written.
+    /// A network card is missing, or the file cannot be written.
     pub fn write(
         state: &Path,
         name: &str,
@@ -104,15 +104,15 @@ impl Ledger {
 
 impl Drop for Ledger {
     fn drop(&mut self) {
-        // What cannot be struck out is found to be in order by `clean`.
+        // If the file remains, `clean` finds nothing to restore and removes it.
         let _ = fs::remove_file(&self.file);
     }
 }
 
-/// Drafts so far. Each has a name of its own: two may be written at once.
+/// Number of drafts so far. Each has its own name, since two may be written at the same time.
 static DRAFTS: AtomicU32 = AtomicU32::new(0);
 
-/// Writes the whole of `entry` or nothing, and waits for the disk.
+/// Writes `entry` atomically, and waits for the disk.
 fn put(file: &Path, entry: &Entry) -> io::Result<()> {
     let folder = file.parent().unwrap_or_else(|| Path::new("/"));
     fs::create_dir_all(folder)?;
@@ -124,14 +124,14 @@ fn put(file: &Path, entry: &Entry) -> io::Result<()> {
     fs::rename(&draft, file)
 }
 
-/// Something that a run left, or might have.
+/// Remainder of a run, and the result of its cleanup.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Left {
-    /// What.
+    /// The object.
     pub what: String,
-    /// What came of it, in words.
+    /// Result of the cleanup, in words.
     pub outcome: String,
-    /// Whether it could not be put in order, and is still written down.
+    /// True if the cleanup failed, and the ledger remains.
     pub failed: bool,
 }
 
@@ -152,8 +152,8 @@ impl Left {
     }
 }
 
-/// Puts in order what runs that have ended left behind, by what they wrote down in `state`;
-/// what runs under way have taken stays theirs. Nothing else is touched.
+/// Restores the system state after ended runs, from the ledgers in `state`. The state of active
+/// runs and everything else remain.
 ///
 /// # Errors
 /// `state` cannot be read.
@@ -176,7 +176,7 @@ fn clean_after(file: &Path) -> Vec<Left> {
     let shown = file.display().to_string();
     let is = |extension: &str| file.extension().is_some_and(|of_it| of_it == extension);
     if is("draft") {
-        // Whoever wrote it had taken nothing yet.
+        // The run had changed nothing yet.
         return drafts(file);
     }
     if !is("json") {
@@ -202,7 +202,7 @@ fn clean_after(file: &Path) -> Vec<Left> {
     all
 }
 
-/// A draft belongs to the process that its name begins with, while that lives.
+/// Removes a draft if the process in its name has ended.
 fn drafts(file: &Path) -> Vec<Left> {
     let name = file.file_name().unwrap_or_default().to_string_lossy();
     let pid = name.split('-').next().and_then(|pid| pid.parse().ok());
@@ -236,10 +236,10 @@ fn put_back(nic: &NicState) -> Left {
     }
 }
 
-/// Removes the sockets that devices made in their directory; logs stay.
+/// Removes the sockets of devices from their directory; logs remain.
 fn remove_sockets(directory: &Path) -> Vec<Left> {
     let Ok(folder) = fs::read_dir(directory) else {
-        // Its user has taken it away.
+        // The user has removed the directory.
         return Vec::new();
     };
     let sockets = folder.flatten().filter(|entry| {

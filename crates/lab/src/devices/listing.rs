@@ -1,4 +1,4 @@
-//! Which devices there are, and what is missing to use each.
+//! List of all devices, with the missing requirements of each.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -9,28 +9,27 @@ use testbed::{DeviceKind, Mode};
 
 use super::describe;
 
-/// A device as a list tells of it.
+/// Device of the list.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Listed {
-    /// The name it is asked for by.
+    /// Name on the command line.
     pub name: String,
-    /// What it is, in a line.
+    /// Description in a line.
     pub about: String,
-    /// Its modes, the usual one first.
+    /// Modes, the default first.
     pub modes: Vec<&'static str>,
-    /// What its ports are.
+    /// Kind of its ports.
     pub ports: String,
-    /// Whether it never sleeps, and so is measured alone.
+    /// True if the device busy-polls, and therefore is measured alone.
     pub polls: bool,
-    /// What is missing to use it here, and what to do about it; nothing, if none.
+    /// Missing requirement, with the remedy.
     pub missing: Option<String>,
-    /// What its user says of it, if it is a switch of the user's.
+    /// Inventory data from the description file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub inventory: Option<InventoryRecord>,
 }
 
-/// Every device that the lab knows, and those of `files`; `comporta` is the program that would
-/// be started.
+/// Returns every built-in device, and those of `files`; `comporta` is the program of that device.
 #[must_use]
 pub fn list(comporta: &Path, files: &[DeviceKind]) -> Vec<Listed> {
     let known = DeviceKind::ALL.into_iter();
@@ -70,14 +69,14 @@ fn listed(kind: DeviceKind, comporta: &Path) -> Listed {
     }
 }
 
-/// The list as a person reads it.
+/// Returns the list as text.
 #[must_use]
 pub fn text(devices: &[Listed]) -> String {
     let mut text = String::new();
     for device in devices {
         let Listed { name, about, .. } = device;
         let modes = device.modes.join(", ");
-        // Nothing can go wrong in writing to a string.
+        // Writing to a string does not fail.
         let _ = writeln!(text, "{name:<16} {about}");
         let _ = write!(text, "{:<16} modes: {modes}; ports: {}", "", device.ports);
         let _ = match device.polls {
@@ -94,10 +93,10 @@ pub fn text(devices: &[Listed]) -> String {
     text
 }
 
-/// The list as programs read it.
+/// Returns the list as JSON.
 ///
 /// # Panics
-/// Never: strings and lists of them can be said in JSON.
+/// Never: strings and lists of strings can be serialized.
 #[must_use]
 pub fn json(devices: &[Listed]) -> String {
     serde_json::to_string_pretty(devices).expect("strings and lists can be said")

@@ -1,5 +1,4 @@
-//! Files that say nothing but what is known: whatever else they say is refused, with the
-//! known word that is nearest.
+//! Strict parser of TOML files: it rejects unknown keys, and suggests the nearest known one.
 
 use std::fs::File;
 use std::io::Read;
@@ -9,10 +8,10 @@ use serde::de::DeserializeOwned;
 use testbed::near;
 use toml::{Table, Value};
 
-/// The most bytes of a file that describes a device: hundreds of times what there is to say.
+/// Greatest size of a description file in bytes, hundreds of times the usual one.
 const BYTES_MAX: u64 = 64 << 10;
 
-/// A file does not describe a device.
+/// The file does not describe a device.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{file}: {problem}")]
 pub struct BadDescription {
@@ -29,14 +28,14 @@ impl BadDescription {
     }
 }
 
-/// The keys that a table may have, and which of them are tables with keys of their own.
+/// Valid keys of a table, and those of its subtables.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Known {
     pub(super) keys: &'static [&'static str],
     pub(super) tables: &'static [(&'static str, Self)],
 }
 
-/// Reads a file whole, if it is not too large to be one.
+/// Reads a whole file, unless it is too large.
 pub(super) fn read(path: &Path) -> Result<String, BadDescription> {
     let bad = |problem: String| BadDescription::new(path, problem);
     let mut text = String::new();
@@ -50,7 +49,7 @@ pub(super) fn read(path: &Path) -> Result<String, BadDescription> {
     }
 }
 
-/// Reads a text that says nothing but what is known.
+/// Parses a text with known keys only.
 pub(super) fn parse<T: DeserializeOwned>(
     text: &str,
     file: &Path,
@@ -62,7 +61,7 @@ pub(super) fn parse<T: DeserializeOwned>(
     toml::from_str(text).map_err(|error| bad(told(&error, text)))
 }
 
-/// Refuses the first key that is not known.
+/// Rejects the first unknown key.
 fn check(table: &Table, within: &str, known: Known) -> Result<(), String> {
     for (key, value) in table {
         let inner = known.tables.iter().find(|(name, _)| name == key);
@@ -86,7 +85,7 @@ fn check(table: &Table, within: &str, known: Known) -> Result<(), String> {
     Ok(())
 }
 
-/// The reader's own words, in one line with the line's number.
+/// Returns the message of the TOML parser in one line, with the line number.
 fn told(error: &toml::de::Error, text: &str) -> String {
     let line = error.span().map(|span| {
         let before = text.get(..span.start).unwrap_or_default();

@@ -1,10 +1,10 @@
-//! Devices whose faults are known, for tests of the instrument.
+//! Devices with known faults, for tests of the instrument.
 
 use std::path::PathBuf;
 
 use testbed::{Bench, Clock, DeviceKind, DeviceOptions, Impairments, Settings, Setup, Spawner};
 
-/// A bench with a faulty device, or none where nobody but root may have one.
+/// Returns a bench with a faulty device; `None` without root.
 pub(crate) fn impaired(impairments: Impairments) -> Option<Bench> {
     let kind = DeviceKind::Impaired(None);
     if let Err(missing) = testbed::check(&kind.requirements("comporta".as_ref())) {

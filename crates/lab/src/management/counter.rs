@@ -1,6 +1,6 @@
-//! Counters of SNMP, which begin again after their greatest value (RFC 2578, 7.1.6, 7.1.10).
+//! Counters of SNMP, which wrap after their maximum (RFC 2578, 7.1.6, 7.1.10).
 
-/// How many bits a counter has.
+/// Width of a counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Width {
     /// `Counter32`.
@@ -9,18 +9,18 @@ pub enum Width {
     Bits64,
 }
 
-/// What a counter said.
+/// Value of a counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Counter {
-    /// The value.
+    /// Value.
     pub value: u64,
-    /// Of how many bits.
+    /// Width.
     pub width: Width,
 }
 
 impl Counter {
-    /// What was counted since `earlier`, if the counter began again once at most; none if it
-    /// has another width now.
+    /// Returns the difference from `earlier` if the counter wrapped at most once; `None` if its
+    /// width has changed.
     #[must_use]
     pub fn since(self, earlier: Self) -> Option<u64> {
         if self.width != earlier.width {

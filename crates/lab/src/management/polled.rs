@@ -1,4 +1,4 @@
-//! A switch that is asked by SNMP, again and again.
+//! Periodic SNMP polls of a switch.
 
 use std::time::Duration;
 
@@ -8,27 +8,27 @@ use testbed::Clock;
 use super::snmp::{Snmp, SnmpError, SwitchSample};
 use crate::devices::Agent;
 
-/// Answers that are kept: ten hours, once a second. What comes later is counted.
+/// Greatest number of replies kept: ten hours at one per second. Later ones are only counted.
 const KEPT_MAX: usize = 36_000;
 
-/// What was answered.
+/// Replies of a switch.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Polls {
-    /// What the switch says that it is (`sysDescr`); none if it never answered.
+    /// Description of the switch (`sysDescr`); `None` if it never replied.
     pub description: Option<String>,
-    /// What it counted, by the time of the question.
+    /// Counters by the time of the poll.
     pub switch: Vec<(Instant, SwitchSample)>,
-    /// Questions that were not answered in time, or not at all.
+    /// Polls without a reply in time.
     pub unanswered: u64,
-    /// Answers that made no sense, or said that there is no such thing.
+    /// Malformed replies, and replies that the object does not exist.
     pub senseless: u64,
-    /// Answers beyond those that are kept.
+    /// Replies that were dropped because the series is full.
     pub dropped: u64,
-    /// The last reason why something could not be had, in words.
+    /// Reason for the last failure, in words.
     pub reason: Option<String>,
 }
 
-/// Who asks.
+/// State of a poller.
 pub struct Polled {
     agent: Agent,
     answer: Duration,
@@ -50,14 +50,14 @@ impl Polled {
         self.polls
     }
 
-    /// Asks all that there is to ask, once.
+    /// Polls all objects once.
     pub(super) fn poll(&mut self, clock: &Clock) {
         let at = clock.now();
         match self.ask() {
             Ok(_) if self.polls.switch.len() >= KEPT_MAX => self.polls.dropped += 1,
             Ok(sample) => self.polls.switch.push((at, sample)),
             Err(error) => {
-                // Whatever is still under way must not be taken for the next answer.
+                // A late reply must not be taken for the next one.
                 self.session = None;
                 match error {
                     SnmpError::Silent => self.polls.unanswered += 1,

@@ -1,4 +1,4 @@
-//! What processes and the machine have used so far, looked at again and again.
+//! Periodic samples of the resource usage of processes and the machine.
 
 use std::time::Duration;
 
@@ -8,43 +8,43 @@ use testbed::{
     usage,
 };
 
-/// Looks that are kept: ten hours, once a second. Of a longer time each second look is
-/// kept, and so on.
+/// Greatest number of samples kept: ten hours at one per second. After that every second sample is
+/// removed and the interval doubles.
 const KEPT_MAX: usize = 36_000;
 
-/// What a process has used so far.
+/// Resource usage of a process since its start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ProcessSample {
     /// Processor time and memory.
     pub usage: Usage,
-    /// How often it gave up a core.
+    /// Context switches.
     pub switches: Switches,
-    /// How long it ran and waited; none if the kernel does not count that.
+    /// Time on a core and in the run queue; `None` if the kernel does not count it.
     pub times: Option<RunTimes>,
 }
 
-/// One look.
+/// One sample.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sample {
-    /// When.
+    /// Time of the sample.
     pub at: Instant,
-    /// The device's processes, in the order they were named; none of one that is gone.
+    /// Device's processes in the order of the plan; `None` for one that has ended.
     pub processes: Vec<Option<ProcessSample>>,
-    /// How each core has spent its time; nothing if the kernel did not tell.
+    /// Times of each core; empty if the kernel does not report them.
     pub cores: Vec<CoreTimes>,
-    /// For how long something that was ready had to wait for a core, since the machine
-    /// started; none if the kernel does not tell.
+    /// CPU pressure (`some`) since the machine started: time in which a runnable task waited for a
+    /// core; `None` if the kernel does not report it.
     pub pressure: Option<Duration>,
 }
 
-/// All looks.
+/// Series of samples.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Samples {
     interval: Duration,
     kept: Vec<Sample>,
-    /// Looks that were not taken since the one before took too long, or the thread had no core.
+    /// Samples missed because the previous one took too long, or the thread had no core.
     pub missed: u64,
-    /// Things that could not be read.
+    /// Values that could not be read.
     pub unreadable: u64,
 }
 
@@ -58,13 +58,13 @@ impl Samples {
         }
     }
 
-    /// How long from one look that is kept to the next.
+    /// Returns the interval between kept samples.
     #[must_use]
     pub const fn interval(&self) -> Duration {
         self.interval
     }
 
-    /// The looks, in their order.
+    /// Returns the samples in their order.
     #[must_use]
     pub fn kept(&self) -> &[Sample] {
         &self.kept

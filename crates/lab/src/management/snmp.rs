@@ -1,5 +1,5 @@
-//! A switch asked by SNMP v2c: what it is (SNMPv2-MIB, RFC 3418), what its interfaces have
-//! counted (IF-MIB, RFC 2863), how busy its processors are (HOST-RESOURCES-MIB, RFC 2790).
+//! SNMP v2c client for a switch: its description (SNMPv2-MIB, RFC 3418), its interface counters
+//! (IF-MIB, RFC 2863), and its processor load (HOST-RESOURCES-MIB, RFC 2790).
 
 use std::time::Duration;
 
@@ -9,13 +9,13 @@ use testbed::Namespace;
 use super::counter::{Counter, Width};
 use crate::devices::Agent;
 
-/// Rows of one table that are looked at: interfaces of a large switch, with its VLANs.
+/// Greatest number of rows read from a table: the interfaces of a large switch with its VLANs.
 const ROWS_MAX: usize = 4_096;
 
-/// Rows that are asked for at once: with names of 30 bytes they fit an Ethernet frame.
+/// Rows per request: with names of 30 bytes the reply fits an Ethernet frame.
 const ROWS_AT_ONCE: u32 = 20;
 
-/// Tries of a question before it counts as unanswered: a datagram may be lost.
+/// Attempts before a request counts as unanswered, since a datagram may be lost.
 const TRIES: u32 = 2;
 
 const SYS_DESCR: &[u64] = &[1, 3, 6, 1, 2, 1, 1, 1, 0];
@@ -24,48 +24,49 @@ const IF_NAME: &[u64] = &[1, 3, 6, 1, 2, 1, 31, 1, 1, 1, 1];
 const IF_DESCR: &[u64] = &[1, 3, 6, 1, 2, 1, 2, 2, 1, 2];
 const HR_PROCESSOR_LOAD: &[u64] = &[1, 3, 6, 1, 2, 1, 25, 3, 3, 1, 2];
 
-/// Counters of `ifXTable`, of 64 bits: octets, and unicast, multicast and broadcast frames;
-/// in, then out.
+/// Counters of `ifXTable`, 64 bits wide: octets, and unicast, multicast and broadcast frames; in,
+/// then out.
 const WIDE: [[u64; 4]; 2] = [[6, 7, 8, 9], [10, 11, 12, 13]];
-/// The same of 32 bits, in `ifTable` and `ifXTable`.
+/// Counters of 32 bits, in `ifTable` and `ifXTable`.
 #[rustfmt::skip]
 const NARROW: [[&[u64]; 4]; 2] = [
     [&[2, 2, 1, 10], &[2, 2, 1, 11], &[31, 1, 1, 1, 2], &[31, 1, 1, 1, 3]],
     [&[2, 2, 1, 16], &[2, 2, 1, 17], &[31, 1, 1, 1, 4], &[31, 1, 1, 1, 5]],
 ];
 
-/// Why there is no answer to use.
+/// Reason for a poll without results.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SnmpError {
-    /// Nobody answers: who does not know the community is not told so (RFC 3584, 5.2.1).
+    /// No reply: an agent does not reply to an unknown community (RFC 3584, 5.2.1).
     #[error("the switch does not answer SNMP: is its address right, and the community?")]
     Silent,
-    /// The system refused.
+    /// The system returned an error.
     #[error("SNMP: {0}")]
     System(String),
-    /// What came is no answer to what was asked.
+    /// The datagram is not a valid reply.
     #[error("the switch's answer by SNMP makes no sense: {0}")]
     Senseless(String),
-    /// The switch has no such thing.
+    /// The switch does not have the object.
     #[error("the switch tells nothing by SNMP of {0}")]
     Missing(String),
 }
 
-/// What an interface has counted.
+/// Counters of an interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InterfaceCounts {
-    /// Bytes in, with header and checksum.
+    /// Received bytes, with header and checksum.
     pub in_octets: Counter,
-    /// Frames in: unicast, multicast and broadcast, each its own counter.
+    /// Received frames: unicast, multicast and broadcast, each with its own counter.
     pub in_frames: [Counter; 3],
-    /// Bytes out, with header and checksum.
+    /// Sent bytes, with header and checksum.
     pub out_octets: Counter,
-    /// Frames out.
+    /// Sent frames.
     pub out_frames: [Counter; 3],
 }
 
 impl InterfaceCounts {
-    /// Frames in and out since `earlier`; none if the counters are others now.
+    /// Returns the frames received and sent since `earlier`; `None` if the counters have changed
+    /// their widths.
     #[must_use]
     pub fn frames_since(&self, earlier: &Self) -> Option<(u64, u64)> {
         let sum = |now: &[Counter; 3], then: &[Counter; 3]| {
@@ -79,31 +80,32 @@ impl InterfaceCounts {
     }
 }
 
-/// What a switch told at once.
+/// Values of a switch from one poll.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SwitchSample {
-    /// Hundredths of a second since it started: less than before, if it has started again.
+    /// Time since the start of the switch, in hundredths of a second; less than before if it has
+    /// restarted.
     pub up_time: u32,
-    /// Its interfaces, in the order of the lab's ports.
+    /// Interfaces in the order of the lab's ports.
     pub interfaces: Vec<InterfaceCounts>,
-    /// How busy each of its processors was in the last minute, in per cent; nothing if it
-    /// does not tell.
+    /// Load of each processor over the last minute, in per cent; empty if the switch does not
+    /// report it.
     pub loads: Vec<u8>,
 }
 
-/// A switch that can be asked.
+/// SNMP session with a switch.
 pub struct Snmp {
     session: SyncSession,
-    /// The rows of its interfaces.
+    /// Rows of the interfaces.
     rows: Vec<u64>,
     wide: Vec<bool>,
 }
 
 impl Snmp {
-    /// Finds the agent's interfaces by their names, as `ifName` or `ifDescr` has them.
+    /// Opens a session, and finds the agent's interfaces by their names (`ifName` or `ifDescr`).
     ///
     /// # Errors
-    /// It does not answer, or has no such interfaces.
+    /// The agent does not reply, or does not have these interfaces.
     pub fn open(agent: &Agent, answer: Duration) -> Result<Self, SnmpError> {
         let mut snmp = Self {
             session: session(agent, answer)?,
@@ -129,10 +131,10 @@ impl Snmp {
         Ok(snmp)
     }
 
-    /// What it says that it is.
+    /// Returns the description of the switch.
     ///
     /// # Errors
-    /// It does not answer, or does not say.
+    /// The agent does not reply, or has no description.
     pub fn description(&mut self) -> Result<String, SnmpError> {
         match &self.get(&[SYS_DESCR.to_vec()])?[..] {
             [Told::Text(text)] => Ok(text.clone()),
@@ -140,10 +142,10 @@ impl Snmp {
         }
     }
 
-    /// Asks for all that it counts.
+    /// Reads all counters.
     ///
     /// # Errors
-    /// It does not answer, or has other interfaces than before.
+    /// The agent does not reply, or its interfaces have changed.
     pub fn sample(&mut self) -> Result<SwitchSample, SnmpError> {
         let up_time = match self.get(&[SYS_UP_TIME.to_vec()])?[..] {
             [Told::Number(ticks)] => u32::try_from(ticks).unwrap_or(u32::MAX),
@@ -194,7 +196,7 @@ impl Snmp {
         })
     }
 
-    /// The row and the name of each interface.
+    /// Returns the row and the name of each interface.
     fn names(&mut self) -> Result<Vec<(u64, String)>, SnmpError> {
         for table in [IF_NAME, IF_DESCR] {
             let rows = self.walk(table)?.into_iter();
@@ -210,7 +212,7 @@ impl Snmp {
         Err(SnmpError::Missing("its interfaces".to_owned()))
     }
 
-    /// Asks for values by their names.
+    /// Returns the values of these objects.
     fn get(&mut self, oids: &[Vec<u64>]) -> Result<Vec<Told>, SnmpError> {
         let named = oids
             .iter()
@@ -242,7 +244,7 @@ impl Snmp {
         }
     }
 
-    /// All rows of a column, with the last number of each row's name.
+    /// Returns all rows of a column, each with the last number of its name.
     fn walk(&mut self, column: &[u64]) -> Result<Vec<(u64, Told)>, SnmpError> {
         let mut rows = Vec::new();
         let mut last = column.to_vec();
@@ -262,7 +264,7 @@ impl Snmp {
                 let Some(path) = path(&oid) else {
                     return Ok(rows);
                 };
-                // Names must grow: an agent that goes round in circles is not followed.
+                // Names must increase; the walk ends if an agent returns the same rows again.
                 if !path.starts_with(column) || path <= last {
                     return Ok(rows);
                 }
@@ -278,7 +280,7 @@ impl Snmp {
     }
 }
 
-/// A value, as far as it matters here.
+/// Value, as far as it is used here.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Told {
     Counter(Counter),
@@ -304,7 +306,8 @@ impl From<&Value<'_>> for Told {
 fn session(agent: &Agent, answer: Duration) -> Result<SyncSession, SnmpError> {
     let system = |error: String| SnmpError::System(error);
     let open = || {
-        // What an answer to an earlier session would bear must not be this one's.
+        // Request identifiers differ between sessions, so that a reply to an earlier session does
+        // not match.
         let number = i32::try_from(std::process::id() & 0xffff).unwrap_or(1) << 8;
         let community = agent.community.as_bytes();
         SyncSession::new_v2c(agent.address, community, Some(answer), number)
@@ -318,10 +321,10 @@ fn session(agent: &Agent, answer: Duration) -> Result<SyncSession, SnmpError> {
     opened.map_err(|error| system(error.to_string()))
 }
 
-/// Whether another try is worth it.
+/// Returns an error unless another attempt is useful.
 fn retry(error: snmp2::Error, tried: u32) -> Result<(), SnmpError> {
     match error {
-        // The answer to a question that was given up comes late.
+        // A late reply to an abandoned request.
         snmp2::Error::RequestIdMismatch if tried < ROWS_AT_ONCE => Ok(()),
         snmp2::Error::Send | snmp2::Error::Receive if tried < TRIES => Ok(()),
         snmp2::Error::Send | snmp2::Error::Receive => Err(SnmpError::Silent),
@@ -333,7 +336,7 @@ fn wide(column: u64, row: u64) -> Vec<u64> {
     narrow(&[31, 1, 1, 1, column], row)
 }
 
-/// A value of MIB-2 by its path there and its row.
+/// Returns the name of a value in MIB-2, from its path there and its row.
 fn narrow(path: &[u64], row: u64) -> Vec<u64> {
     let start = [1, 3, 6, 1, 2, 1];
     start.iter().chain(path).copied().chain([row]).collect()

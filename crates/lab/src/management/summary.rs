@@ -8,7 +8,7 @@ use testbed::RunTimes;
 use super::polled::Polls;
 use super::sampled::{ProcessSample, Sample, Samples};
 
-/// Summary of `samples`.
+/// Returns the summary of `samples`.
 #[must_use]
 pub fn management_record(samples: &Samples) -> ManagementRecord {
     let mut record = ManagementRecord {
@@ -49,7 +49,7 @@ pub fn management_record(samples: &Samples) -> ManagementRecord {
     record
 }
 
-/// What all processes of a look have used together.
+/// Returns the sum of all processes of a sample.
 fn total(sample: &Sample) -> ProcessSample {
     let known = || sample.processes.iter().flatten();
     let times: Option<Vec<RunTimes>> = known().map(|one| one.times).collect();
@@ -71,7 +71,8 @@ fn total(sample: &Sample) -> ProcessSample {
     })
 }
 
-/// From each look to the next: seconds since the first, and cores used.
+/// Returns, for each sample but the first, the seconds since the first and the cores in use since
+/// the previous one.
 fn steps(samples: &[Sample]) -> Vec<(f64, f64)> {
     let used = |sample: &Sample| total(sample).usage.user + total(sample).usage.system;
     let pairs = samples.windows(2);
@@ -86,7 +87,7 @@ fn steps(samples: &[Sample]) -> Vec<(f64, f64)> {
         .collect()
 }
 
-/// Summary of `polls`.
+/// Returns the summary of `polls`.
 #[must_use]
 pub fn agent_record(polls: &Polls) -> AgentRecord {
     let loads = polls.switch.iter().map(|(_, sample)| &sample.loads);
@@ -107,8 +108,8 @@ pub fn agent_record(polls: &Polls) -> AgentRecord {
     }
 }
 
-/// What each interface counted, answer by answer, so that counters may begin again between
-/// any two.
+/// Returns the counts of each interface, summed from reply to reply, so that counters may wrap
+/// between any two.
 fn interfaces(polls: &Polls) -> Option<Vec<InterfaceRecord>> {
     let (_, first) = polls.switch.first()?;
     let none = InterfaceRecord {

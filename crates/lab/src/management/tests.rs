@@ -1,4 +1,4 @@
-//! Samplers at work.
+//! Tests of samplers on this process.
 
 use super::*;
 
@@ -8,7 +8,7 @@ fn processes_are_looked_at_until_it_ends() {
     let plan = Plan {
         interval: Duration::from_millis(5),
         core: Some(0),
-        // No process has this number: it is above the kernel's largest.
+        // No process has this identifier, which exceeds the kernel's maximum.
         ..Plan::of(vec![std::process::id(), 4_194_305])
     };
     let sampler = Sampler::start(plan, &clock).unwrap();

@@ -1,6 +1,5 @@
-//! The published way: a client and a server that sleep in their sockets until
-//! something comes. What it measures includes two wake-ups, which are longer than
-//! most switches take.
+//! Prober of the published experiment: a client and a server that block in their sockets. Its round
+//! trips include two wake-ups, which take longer than most switches.
 
 use std::io::{self, ErrorKind};
 use std::net::UdpSocket;
@@ -13,7 +12,7 @@ use trafficgen::Time;
 
 use super::{Echoes, Ends, ProbeError, TIMEOUT, Tally};
 
-/// How often an idle server looks whether it is still wanted.
+/// Interval at which an idle server checks for the end of the trial.
 const LOOK: Duration = Duration::from_millis(20);
 
 pub(super) fn run(
@@ -85,7 +84,7 @@ fn serve(socket: &UdpSocket, core: Option<&usize>, done: &AtomicBool) -> io::Res
 fn receive(socket: &UdpSocket, room: &mut [u8]) -> io::Result<Option<usize>> {
     match socket.recv(room) {
         Ok(length) => Ok(Some(length)),
-        // A refused datagram leaves its error on a connected socket; it is a lost one.
+        // A refused datagram leaves its error on a connected socket; the datagram counts as lost.
         Err(error)
             if matches!(
                 error.kind(),

@@ -1,6 +1,5 @@
-//! One thread that owns both ends, on a core of its own, and never sleeps: what it
-//! measures is the path, not how soon a sleeping process is woken. It also leaves
-//! a machine with two cores one for the device.
+//! Prober with one thread, which owns both ends and never sleeps: it measures the path without the
+//! wake-up time of a process. On a machine with two cores, it leaves one to the device.
 
 use std::io::{self, ErrorKind};
 use std::net::UdpSocket;
@@ -16,7 +15,7 @@ pub(super) fn run(
     cores: &[usize],
     tally: &mut Tally<'_, Clock>,
 ) -> Result<Echoes, ProbeError> {
-    // A thread of its own, so that the caller's is not left on one core.
+    // The affinity of the caller's thread must not change, so the prober has its own thread.
     thread::scope(|scope| {
         let prober = scope.spawn(|| {
             pin_current_thread(&cores[..cores.len().min(1)])?;
@@ -33,7 +32,7 @@ pub(super) fn run(
     })
 }
 
-/// Echoes between a client's end and a server's.
+/// Measures echoes between a client's end and a server's.
 pub(super) fn between<D: Datagrams, T: Time>(
     ends: &[D; 2],
     tally: &mut Tally<'_, T>,
@@ -48,14 +47,14 @@ pub(super) fn between<D: Datagrams, T: Time>(
     Ok(tally.finish(served))
 }
 
-/// Carries the echo under way to its server and back; none if it is overdue.
+/// Carries the outstanding echo to the server and back; `None` if it is overdue.
 fn exchange<D: Datagrams, T: Time>(
     [client, server]: &[D; 2],
     tally: &Tally<'_, T>,
     served: &mut u64,
 ) -> io::Result<Option<u64>> {
     let mut room = [0; 2048];
-    // First only the server is looked at: the reply cannot come before the request.
+    // At first only the server is polled: the reply cannot precede the request.
     loop {
         if let Some(length) = server.receive(&mut room)? {
             *served += 1;
@@ -87,7 +86,8 @@ impl Datagrams for UdpSocket {
     fn receive(&self, room: &mut [u8]) -> io::Result<Option<usize>> {
         match self.recv(room) {
             Ok(length) => Ok(Some(length)),
-            // A refused datagram leaves its error on a connected socket; it is a lost one.
+            // A refused datagram leaves its error on a connected socket; the datagram counts as
+            // lost.
             Err(error)
                 if matches!(
                     error.kind(),

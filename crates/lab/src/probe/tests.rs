@@ -1,4 +1,4 @@
-//! Probers over a cable, and over a device whose faults are known.
+//! Probers over a cable, and over a device with known faults.
 
 use std::num::NonZeroU64;
 use std::path::PathBuf;
@@ -43,8 +43,8 @@ fn over_a_cable(prober: Prober) {
     let books = || format!("{back} back, {echoes:?}, {counted:?}", back = back.len());
     assert_eq!(echoes.round_trip_ns.len(), 200);
     assert_eq!(echoes.served, counted[1].rx_packets, "{}", books());
-    // The kernel drops frames of a cable whose core is crowded by other tests' traffic:
-    // seldom, and then the books must say so.
+    // The kernel drops frames of a cable if other tests' traffic occupies its core. This is rare,
+    // and the counters must then report the loss.
     let lost = u64::from(echoes.warm_up_lost) + (200 - back.len() as u64);
     assert!(lost <= 10, "{}", books());
     assert!((sent - lost..=sent).contains(&echoes.served), "{}", books());
@@ -142,7 +142,7 @@ fn the_losses_and_the_delay_that_a_device_has_are_found() {
     assert_eq!((back.received, back.discarded()), (195, 0));
 }
 
-/// An end of a cable in memory, whose time leaps to when something comes.
+/// End of a cable in memory; its clock advances to the next arrival.
 struct MemoryEnd {
     way: SimulatedPort,
     time: Arc<SimulatedTime>,
@@ -159,7 +159,7 @@ impl Datagrams for MemoryEnd {
             return Ok(Some(datagram.len()));
         }
         let now = self.time.look_ns();
-        // Where nothing is under way, time passes by a millisecond.
+        // If no frame is in flight, time advances by a millisecond.
         let leap = self.way.next_ns().map_or(1_000_000, |next| next - now);
         self.time.pass(leap);
         Ok(None)
@@ -209,7 +209,7 @@ proptest! {
             prop_assert_eq!(round_trip.is_none(), place.is_multiple_of(lose_every));
             let took = round_trip.map(u64::from);
             let wanted = forth_ns + back_ns;
-            // Looking at the clock takes time as well.
+            // Reading the clock takes time as well.
             prop_assert!(took.is_none_or(|took| (wanted..wanted + 20).contains(&took)));
         }
         prop_assert_eq!(echoes.served, 210 - 210 / lose_every);

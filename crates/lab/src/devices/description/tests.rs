@@ -1,4 +1,4 @@
-//! Descriptions, good and bad.
+//! Valid and invalid description files.
 
 use super::*;
 

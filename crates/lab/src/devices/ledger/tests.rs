@@ -1,18 +1,17 @@
-//! Ledgers of runs that ended as they should, as they should not, and that have not ended.
+//! Ledgers of runs that ended, that crashed, and that are active.
 
 use std::os::unix::net::UnixListener;
 
 use super::*;
 
-/// A folder of this test's own.
+/// Returns a directory for this test.
 fn folder(name: &str) -> PathBuf {
     let path = std::env::temp_dir().join(format!("ledger-{}-{name}", std::process::id()));
     fs::create_dir_all(&path).unwrap();
     path
 }
 
-/// Writes down what a process took that is no more: its number is this one's, but that was
-/// started at another time.
+/// Writes the ledger of an ended process: it has this process's identifier and another start time.
 fn abandoned(state: &Path, directory: &Path) -> PathBuf {
     let file = state.join("7-ovs.json");
     let entry = Entry {
@@ -71,7 +70,7 @@ fn what_cannot_be_understood_is_told_and_kept() {
     assert_eq!(left.len(), 3);
     assert!(left.iter().all(|one| one.failed), "{left:?}");
     assert_eq!(fs::read_dir(&state).unwrap().count(), 3);
-    // No process has this number: it is above the kernel's largest.
+    // No process has this identifier, which exceeds the kernel's maximum.
     let draft = state.join("4194305-ovs.draft");
     fs::write(&draft, "").unwrap();
     assert_eq!(

@@ -1,4 +1,4 @@
-//! A real agent (snmpd of Net-SNMP) with interfaces of its own, and peers that are none.
+//! Tests with a real agent (snmpd of Net-SNMP), and with peers that are not agents.
 
 use std::fs;
 use std::net::UdpSocket;
@@ -10,14 +10,14 @@ use testbed::{Clock, Process, Program, Requirement, Spawner};
 use super::*;
 use crate::management::Poller;
 
-/// Where the agent answers, in its namespace.
+/// Address of the agent in its namespace.
 const ADDRESS: &str = "127.0.0.1:1161";
 
-/// How long the agent may take to start, and to look at its interfaces again: it does so
-/// every fifteen seconds.
+/// Time limit for the agent's start and for its scan of interfaces, which it repeats every fifteen
+/// seconds.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// An agent that serves the interfaces `p1` and `p2`.
+/// Agent that serves the interfaces `p1` and `p2`.
 struct Daemon {
     inside: Namespace,
     far: Namespace,
@@ -27,8 +27,8 @@ struct Daemon {
 }
 
 impl Daemon {
-    /// Starts one with `more` in its configuration; none where nobody but root may. For root
-    /// an agent that is not there is a fault.
+    /// Starts an agent with `more` in its configuration. Returns `None` without root; with root, a
+    /// missing agent is an error.
     fn start(name: &str, more: &str) -> Option<Self> {
         let needed = [
             Requirement::Namespaces,
@@ -163,15 +163,15 @@ fn who_does_not_know_the_community_or_the_interface_is_told_so() {
     assert!(polls.reason.unwrap().contains("the community?"));
 }
 
-/// An agent whose first interface counts octets up to the end of 64 bits and begins again, by
-/// a script that snmpd asks; the first answer is followed by another.
+/// Agent whose first interface has an octet counter that wraps at 64 bits. snmpd takes its values
+/// from a script, which returns another value at the second call.
 #[test]
 fn a_counter_of_a_real_agent_may_begin_again() {
     let script = "#!/bin/sh\n\
         [ \"$1\" = -g ] || exit 0\n\
         echo \"$2\"; echo counter64\n\
         if [ -e DIRECTORY/asked ]; then echo 7; else echo 18446744073709551600; fi\n";
-    // The row of `p1`, the second interface of its namespace after the loopback's.
+    // Row of `p1`: the second interface of its namespace, after the loopback interface.
     let row = "1.3.6.1.2.1.31.1.1.1.6.2";
     let more = format!("pass -p 1 .{row} /bin/sh DIRECTORY/octets");
     let Some(daemon) = Daemon::start("wraps", &more) else {
@@ -184,7 +184,7 @@ fn a_counter_of_a_real_agent_may_begin_again() {
     let before = snmp.sample().unwrap().interfaces[0];
     assert_eq!(before.in_octets.value, 18_446_744_073_709_551_600);
     fs::write(daemon.directory.join("asked"), "").unwrap();
-    // For half a minute the agent says again what a script said.
+    // The agent caches the value of a script for half a minute.
     let passed = daemon.clock.wait_for("another answer", PATIENCE, || {
         let after = snmp.sample().unwrap().interfaces[0].in_octets;
         let passed = after.since(before.in_octets);
@@ -193,7 +193,7 @@ fn a_counter_of_a_real_agent_may_begin_again() {
     assert_eq!(passed.unwrap(), 16 + 7);
 }
 
-/// Somebody who says `answer` to whatever comes, as long as the address is used.
+/// Peer that sends `answer` to every request until the address is no longer used.
 fn impostor(answer: &'static [u8], patience: Duration) -> Agent {
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     let address = socket.local_addr().unwrap();

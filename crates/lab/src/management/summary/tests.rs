@@ -1,4 +1,4 @@
-//! What looks and answers come to.
+//! Summaries of samples and replies.
 
 use base::Instant;
 use testbed::{CoreTimes, RunTimes, Switches, Usage};
@@ -52,9 +52,9 @@ fn looks_come_to_what_was_used_between_them() {
         (&vec![0.0, 0.1], &vec![0.0, 0.05])
     );
     assert_eq!(record.pressure, Some(0.25));
-    // Two processes, half as much again in the kernel.
+    // Two processes, with half of the user time in the kernel in addition.
     assert_eq!(record.cores_used, [(0.5, 0.6), (1.0, 1.8)]);
-    // Four tenths of a second in each of two, and half of it waited for a core.
+    // 0.4 s in each of two, and half of that in the run queue.
     assert_eq!(record.run_seconds, Some(0.8));
     assert_eq!(record.wait_seconds, Some(1.0));
     assert_eq!((record.cores(), record.ns_per_frame()), (Some(0.8), None));
