@@ -1,5 +1,4 @@
-//! RFC 2544 and what came after it: throughput by search, latency below it, loss above it,
-//! bursts.
+//! RFC 2544 and its successors: throughput by search, latency below it, loss above it, and bursts.
 
 pub(super) mod back_to_back;
 pub(super) mod loss;
@@ -33,14 +32,14 @@ const SIZE: Parameter = Parameter::axis(
     ),
 );
 
-/// A virtual line, so that a virtual cable has an end as a real one has.
+/// Rate of a virtual line, which limits the load on a virtual link as a real line would.
 pub(super) const LINE: Parameter = Parameter::constant(
     "line",
     "rate of the virtual line in Mbit/s, preambles and gaps included; the upper limit of the load",
     Values::numbers(&[1_000], &[1_000], &[1_000], [10, 400_000]),
 );
 
-/// What a search wants.
+/// Goal of a search.
 pub(super) const GOAL: Parameter = Parameter::constant(
     "goal",
     "goal of the search",
@@ -58,7 +57,7 @@ const DIRECTION: Parameter = Parameter::axis(
     Values::words(&["one-way"], &["one-way", "both"]),
 );
 
-/// Frames a second that a line carries in one direction.
+/// Returns the frames per second that a line carries in one direction.
 pub(super) fn line_rate(megabits: u64, size: u64) -> u64 {
     let rate = Rate::Line(megabits * 1_000_000).frames_per_second(size as f64);
     #[expect(
@@ -70,7 +69,7 @@ pub(super) fn line_rate(megabits: u64, size: u64) -> u64 {
     whole.max(1)
 }
 
-/// The goals of a name.
+/// Returns the goals with this name.
 pub(super) fn goals(name: &str) -> Vec<Goal> {
     match name {
         "rfc2544" => vec![Goal::rfc2544()],
@@ -80,12 +79,12 @@ pub(super) fn goals(name: &str) -> Vec<Goal> {
     }
 }
 
-/// The least rate that is tried: with fewer frames a short trial says little (RFC 9971 has
-/// the same for the same reason).
+/// Least rate of a search: short trials with fewer frames are not significant. RFC 9971 has the
+/// same limit for the same reason.
 const RATE_MIN: u64 = 9_001;
 
-/// Searches among frames a second up to `line`, of the load that `of` makes of a pace and a
-/// length. What speaks against the frames that came out goes to `doubts`.
+/// Searches for rates up to `line`, in frames per second; `of` returns the load for a pace and a
+/// duration. Reasons against the received frames are added to `doubts`.
 pub(super) fn rates(
     goals: Vec<Goal>,
     line: u64,
@@ -105,7 +104,7 @@ pub(super) fn rates(
     searched(goals, range, trial)
 }
 
-/// What a search for `goals` comes to.
+/// Runs a search for `goals`.
 fn searched(
     goals: Vec<Goal>,
     range: LoadRange,
@@ -116,9 +115,8 @@ fn searched(
     search(started, trial).map_err(|FailedSearch { reason, .. }| reason)
 }
 
-/// One trial, as a search wants to know of it. What the tester itself lost was not offered to
-/// the device, or not lost by it: a trial with more of that than a search lets pass judges
-/// nothing.
+/// Runs one trial of a search. Frames that the tester itself lost are subtracted from the offered
+/// and from the lost frames, so a trial with many of them is a shortfall, and undecided.
 fn output(
     load: &Load,
     plane: &mut dyn Plane,

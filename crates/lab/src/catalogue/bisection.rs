@@ -1,23 +1,23 @@
-//! The greatest load that is good, among loads that are all tried once: halved by factors, so
-//! that the number of trials is known before.
+//! Bisection: the greatest load that succeeds, with one trial for each load. The interval is
+//! divided at its geometric mean, so the number of trials is known in advance.
 //!
-//! For searches that must be short. What is noisy is searched for by [`stats::mlrsearch`].
+//! It suits searches that must be short; noisy results need [`stats::mlrsearch`].
 
-/// A search among whole numbers.
+/// Search over integer loads.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bisection {
-    /// The greatest that was good.
+    /// Greatest load that succeeded.
     good: Option<u64>,
-    /// The least that was bad.
+    /// Least load that failed.
     bad: Option<u64>,
     least: u64,
     most: u64,
-    /// Bounds are close enough, whose distance is this share of the upper.
+    /// Final width of the interval, as a share of its upper bound.
     width: f64,
 }
 
 impl Bisection {
-    /// Of loads from `least` to `most`, which is tried first.
+    /// Returns a search from `least` to `most`; `most` is the first load.
     pub(super) fn new(least: u64, most: u64, width: f64) -> Self {
         let least = least.max(1);
         Self {
@@ -29,14 +29,14 @@ impl Bisection {
         }
     }
 
-    /// The load to be tried next; none if it is known well enough.
+    /// Returns the next load; `None` if the interval is narrow enough.
     pub(super) fn next(&self) -> Option<u64> {
         let Some(bad) = self.bad else {
             return self.good.is_none().then_some(self.most);
         };
         let Some(good) = self.good else {
             return (bad > self.least).then(|| match middle(self.least, bad) {
-                // Near the least, it is the one to know of.
+                // Close to the least load, that load itself decides.
                 middle if bad - self.least <= 1 || self.is_close(middle, bad) => self.least,
                 middle => middle,
             });
@@ -48,7 +48,7 @@ impl Bisection {
         bad - good <= 1 || (bad - good) as f64 <= self.width * bad as f64
     }
 
-    /// What a trial of `load` came to.
+    /// Adds the result of a trial of `load`.
     pub(super) fn handle(&mut self, load: u64, is_good: bool) {
         match is_good {
             true => self.good = Some(self.good.map_or(load, |good| good.max(load))),
@@ -56,17 +56,17 @@ impl Bisection {
         }
     }
 
-    /// The greatest load that was good; none if not even the least was.
+    /// Returns the greatest load that succeeded; `None` if the least one failed.
     pub(super) const fn found(&self) -> Option<u64> {
         self.good
     }
 
-    /// Whether the greatest load of all was good: what is searched for may lie above.
+    /// Returns true if the greatest load succeeded: the limit may be above it.
     pub(super) const fn is_open(&self) -> bool {
         self.bad.is_none() && self.good.is_some()
     }
 
-    /// Does all of it.
+    /// Runs all trials.
     pub(super) fn run<E>(
         mut self,
         mut trial: impl FnMut(u64) -> Result<bool, E>,
@@ -79,7 +79,7 @@ impl Bisection {
     }
 }
 
-/// The geometric mean, strictly between the two where there is something.
+/// Returns the geometric mean, strictly between both if there is an integer between them.
 fn middle(low: u64, high: u64) -> u64 {
     let mean = (low as f64 * high as f64).sqrt();
     #[expect(

@@ -1,5 +1,5 @@
-//! The instrument alone: what a bare cable looks like by the size of frames and by load. What a
-//! device does near that is not known.
+//! Calibration of the tester: a bare link by frame size and by load. Results of a device near these
+//! limits are not the device's.
 
 pub(super) mod load;
 pub(super) mod size;
@@ -18,21 +18,21 @@ use crate::setup::TestSetup;
 use crate::tools::Tools;
 use crate::trial::{Measured, TrialError};
 
-/// How long frames are offered.
+/// Duration of the load.
 const MILLIS: Parameter = Parameter::constant(
     "millis",
     "duration of the load in milliseconds",
     Values::numbers(&[200], &[3_000], &[60_000], [50, 3_600_000]),
 );
 
-/// By which way they go and come.
+/// Transmit and receive method.
 const WAY: Parameter = Parameter::axis(
     "way",
     "packet sockets (timestamps of the kernel) or AF_XDP (timestamps of the program)",
     Values::words(&["packet", "xdp"], &["packet", "xdp"]),
 );
 
-/// What a cable shows, beside the figures of every load.
+/// Figures of a link in addition to those of every load.
 const OWN: [Figure; 4] = [
     figure("intended_kpps", "Intended", "kpps", Better::Neither),
     figure("lateness_p99_us", "Lateness, 99 %", "µs", Better::Lower),
@@ -40,7 +40,7 @@ const OWN: [Figure; 4] = [
     figure("tester_lost", "Lost by the tester", "frames", Better::Lower),
 ];
 
-/// The figures of both.
+/// All figures.
 const ALL: [Figure; FIGURES.len() + OWN.len()] = {
     let mut all = [OWN[0]; FIGURES.len() + OWN.len()];
     let mut place = 0;
@@ -54,7 +54,7 @@ const ALL: [Figure; FIGURES.len() + OWN.len()] = {
     all
 };
 
-/// A cable alone.
+/// Returns true for a bare link.
 fn takes(kind: DeviceKind, _: &Point) -> bool {
     kind == DeviceKind::Direct
 }
@@ -67,7 +67,7 @@ fn seconds(point: &Point) -> f64 {
     0.3 + length(point).as_secs_f64()
 }
 
-/// Offers `load` once: what the instrument does not reach is what is asked for here.
+/// Offers `load` once: the tester's shortfall is the result here.
 fn calibrate(
     load: &Load,
     point: &Point,
@@ -96,7 +96,7 @@ fn calibrate(
     Ok(measured)
 }
 
-/// The figures of any load, and what the instrument says of itself.
+/// Returns the figures of every load, and those of the tester itself.
 fn reading(offered: &Offered, point: &Point) -> Reading {
     let mut reading = offered.reading(point);
     tell(&offered.measurement, &mut reading);

@@ -1,5 +1,5 @@
-//! Whether new rules are in force: a frame that nobody else sends tells, for it is dropped by them
-//! and was forwarded before. A barrier's reply does not: caches may go on by earlier rules.
+//! Check that new rules are in force: the rules drop probe frames, which were forwarded before. A
+//! barrier reply is not sufficient, since flow caches may still have the earlier rules.
 
 use std::time::Duration;
 
@@ -10,29 +10,30 @@ use crate::setup::TestSetup;
 use crate::tools::Tools;
 use crate::trial::TrialError;
 
-/// A type for experiments (IEEE 802, 9.2.3), which nobody answers.
+/// Local experimental Ethernet type of the probe frames (IEEE 802, 9.2.3), to which no host
+/// replies.
 const KIND: u16 = 0x88b6;
 
-/// Above all other rules.
+/// Priority of the probe rule, above all other rules.
 const PRIORITY: u16 = u16::MAX;
 
-/// Between two frames that look.
+/// Interval between probe frames.
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// So many in a row must not come out.
+/// Number of consecutive dropped probe frames.
 const ENOUGH: u32 = 20;
 
-/// A device that goes on by earlier rules for longer is not measured.
+/// Time limit; a device that uses earlier rules for longer is not measured.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// The rule that drops those frames. Install it with the others.
+/// Returns the rule that drops probe frames. Install it with the others.
 pub(super) fn rule() -> FlowMod {
     let kind = Match::any().with(Field::EthType, KIND.into());
     let kind = kind.expect("the type of a frame has no prerequisite");
     FlowMod::new(FlowModCommand::Add, PRIORITY, kind, Instructions::default())
 }
 
-/// Waits until the device goes by [`rule`].
+/// Waits until the device applies [`rule`].
 pub(super) fn wait(setup: &TestSetup, tools: &Tools<'_>) -> Result<(), TrialError> {
     let (client, server) = (setup.bench.client(), setup.bench.server());
     let sender = client.namespace.raw_sender(client.interface)?;

@@ -1,5 +1,5 @@
-//! The experiments of OFLOPS with NetFPGA: latency and frame loss by size and by load, and what
-//! an action costs.
+//! Experiments of OFLOPS with NetFPGA: latency and frame loss by size and by load, and the latency
+//! of actions.
 
 pub(super) mod action;
 pub(super) mod load;
@@ -16,14 +16,14 @@ use super::plane::Plane;
 use crate::catalogue::prelude::*;
 use crate::trial::{Measured, TrialError};
 
-/// How long frames are offered.
+/// Duration of the load.
 const MILLIS: Parameter = Parameter::constant(
     "millis",
     "duration of the load in milliseconds",
     Values::numbers(&[400], &[3_000], &[60_000], [50, 3_600_000]),
 );
 
-/// Frames of the point's size at the point's rate, and what comes of them.
+/// Measures frames of the point's size at the point's rate.
 fn measure(point: &Point, plane: &mut dyn Plane) -> Result<Measured, TrialError> {
     let pace = Pace::Constant(line(point.number("mbit")));
     let load = Load::udp(point.number("size"), pace, length(point));
@@ -40,7 +40,7 @@ fn seconds(point: &Point) -> f64 {
     0.4 + length(point).as_secs_f64()
 }
 
-/// Megabits a second of a line, as bits.
+/// Returns a line rate from megabits per second.
 const fn line(megabits: u64) -> trafficgen::Rate {
     trafficgen::Rate::Line(megabits * 1_000_000)
 }

@@ -1,5 +1,4 @@
-//! A device in memory that does with each frame what a test says: what an experiment tells of it
-//! must be that.
+//! Simulated device whose function a test defines for each frame.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -22,7 +21,8 @@ use crate::catalogue::offered::{Load, Offered};
 use crate::catalogue::prelude::*;
 use record::{Settings, Value};
 
-/// What becomes of a frame: it comes out as it leaves it, so many nanoseconds later, or not at all.
+/// Function of a device: it modifies a frame, and returns its delay in nanoseconds; `None` drops
+/// it.
 pub(super) type Decide = Box<dyn FnMut(&mut Vec<u8>) -> Option<u64> + Send>;
 
 struct Under {
@@ -31,7 +31,7 @@ struct Under {
     order: u64,
 }
 
-/// One way through the device.
+/// One direction through the device.
 #[derive(Clone)]
 struct Through {
     time: Arc<SimulatedTime>,
@@ -81,12 +81,12 @@ impl Receive for Through {
     }
 }
 
-/// Offers a load to a device that does with each frame what `decide` says.
+/// Offers a load to a device with the function `decide`.
 pub(super) fn offer(load: &Load, decide: Decide) -> Offered {
     offer_both(load, decide, Box::new(|_| None))
 }
 
-/// The same of a load both ways, each of which has a say of its own.
+/// Offers a load to a device with a function for each direction.
 pub(super) fn offer_both(load: &Load, forth: Decide, back: Decide) -> Offered {
     let time = SimulatedTime::new(200);
     let through = |decide| {
@@ -127,7 +127,7 @@ pub(super) fn offer_both(load: &Load, forth: Decide, back: Decide) -> Offered {
     }
 }
 
-/// The place of the rule that a frame from the client meets, if it meets one.
+/// Returns the index of the rule that a frame from the client matches.
 pub(super) fn met(rules: &[FlowMod], frame: &[u8]) -> Option<usize> {
     let packet = Frame::from_bytes(frame);
     let headers = Headers::parse(&packet, Depth::Transport).expect("frames are whole");
@@ -139,7 +139,7 @@ pub(super) fn met(rules: &[FlowMod], frame: &[u8]) -> Option<usize> {
     best.map(|(place, _)| place)
 }
 
-/// The first point of an experiment's quick profile with these values.
+/// Returns the first point of the quick profile with these values.
 pub(super) fn point(experiment: &Experiment, values: &[(&str, Value)]) -> Point {
     let settings = Settings {
         profile: Profile::Quick,

@@ -1,4 +1,4 @@
-//! Load that the instrument offers to a device at its station, and the figures that come of it.
+//! Load that the tester offers to a device, and the figures of its results.
 
 use std::time::Duration;
 
@@ -16,11 +16,11 @@ use crate::setup::Watch;
 use crate::tools::Tools;
 use crate::trial::{Measured, TrialError};
 
-/// How long stragglers are waited for: less than the two seconds of RFC 2544, since nothing here
-/// holds frames for so long.
+/// Time limit for late frames. RFC 2544 has two seconds, but no device here holds frames for so
+/// long.
 const DRAIN: Duration = Duration::from_millis(200);
 
-/// Delay and loss, as every experiment with load tells them.
+/// Figures of delay and loss, common to all experiments with load.
 pub(super) const FIGURES: &[Figure] = &[
     figure("offered_kpps", "Offered load", "kpps", Better::Neither),
     figure("received_kpps", "Received", "kpps", Better::Higher),
@@ -35,7 +35,7 @@ pub(super) const FIGURES: &[Figure] = &[
     figure("duplicated", "Duplicated", "frames", Better::Lower),
 ];
 
-/// A figure.
+/// Returns a figure.
 pub(super) const fn figure(
     name: &'static str,
     title: &'static str,
@@ -45,26 +45,25 @@ pub(super) const fn figure(
     Figure::new(name, title, unit, better)
 }
 
-/// What is offered.
+/// Intended load.
 #[derive(Clone, Debug)]
 pub(super) struct Load {
-    /// From the client to the server.
+    /// Frames from the client to the server.
     pub(super) frames: Mix,
-    /// When.
+    /// Schedule.
     pub(super) pace: Pace,
-    /// For how long.
+    /// Duration.
     pub(super) length: Duration,
-    /// Whether the server sends the same to the client meanwhile.
+    /// True if the server sends the same frames to the client at the same time.
     pub(super) both_ways: bool,
-    /// Between how many pairs of hosts: the first and the second, the third and the fourth,
-    /// and so on.
+    /// Number of pairs of hosts: the first and the second, the third and the fourth, and so on.
     pub(super) pairs: usize,
-    /// What frames towards the server become on their way; none if they stay as they are.
+    /// Expected frames at the server, if the device modifies them.
     pub(super) rewritten: Option<Mix>,
 }
 
 impl Load {
-    /// Frames of UDP of this size towards the server.
+    /// Returns a load of UDP frames of this size towards the server.
     pub(super) fn udp(frame_bytes: u64, pace: Pace, length: Duration) -> Self {
         let frame_bytes = u16::try_from(frame_bytes).expect("the experiment's bounds say so");
         Self {
@@ -77,14 +76,14 @@ impl Load {
         }
     }
 
-    /// What an instrument is asked to do.
+    /// Returns the request for the traffic generator.
     pub(super) fn request(&self) -> Request {
         let mut request = Request::new(self.streams(), Length::of(self.length));
         request.drain = DRAIN;
         request
     }
 
-    /// What shows a learning device where the stations of each host of a pair are, in turn.
+    /// Returns the frames from which a learning device learns the stations of both hosts of a pair.
     pub(super) fn introductions(&self) -> [[u8; 60]; 2] {
         let (template, _) = &self.frames.parts()[0];
         let ways = [
@@ -95,7 +94,7 @@ impl Load {
             let mut frame = [0; 60];
             frame[..6].copy_from_slice(&destination.mac);
             frame[6..12].copy_from_slice(&source.mac);
-            // A type for experiments (IEEE 802, 9.2.3), which nobody answers.
+            // Local experimental Ethernet type (IEEE 802, 9.2.3), to which no host replies.
             frame[12..14].copy_from_slice(&[0x88, 0xb5]);
             frame
         })
@@ -122,7 +121,7 @@ impl Load {
     }
 }
 
-/// The same frames the other way.
+/// Returns the same frames in the opposite direction.
 fn reversed(frames: &Mix) -> Mix {
     let parts = frames.parts().iter().cloned();
     let parts = parts.map(|(mut template, count)| {
@@ -132,18 +131,18 @@ fn reversed(frames: &Mix) -> Mix {
     Mix::new(parts.collect()).expect("it is as good as the other way")
 }
 
-/// What came of it, and how the machine fared.
+/// Measurement of an offered load, and the conditions of the machine.
 pub(super) struct Offered {
     pub(super) measurement: Measurement,
     pub(super) conditions: Conditions,
 }
 
-/// How often a load is offered that the tester did not quite reach: now and then the machine takes
-/// its core away for a moment.
+/// Number of attempts to reach the intended load: sometimes the machine takes the tester's core
+/// away for a moment.
 const ATTEMPTS: usize = 3;
 
-/// Offers `load` to the device of `station`, whose rules are in force, again if the tester fell
-/// short.
+/// Offers `load` to the device of `setup`, whose rules are in force; repeats it if the offered load
+/// fell short.
 pub(super) fn offer(
     load: &Load,
     setup: &TestSetup,
@@ -152,7 +151,7 @@ pub(super) fn offer(
     again(|| offer_once(load, setup, tools))
 }
 
-/// Offers a load by `once`, again if the tester fell short.
+/// Offers a load by `once`; repeats it if the offered load fell short.
 pub(super) fn again(
     mut once: impl FnMut() -> Result<Offered, TrialError>,
 ) -> Result<Offered, TrialError> {
@@ -166,7 +165,7 @@ pub(super) fn again(
     Ok(offered)
 }
 
-/// The same, once.
+/// Offers `load` to the device of `setup` once.
 pub(super) fn offer_once(
     load: &Load,
     setup: &TestSetup,
@@ -182,7 +181,7 @@ pub(super) fn offer_once(
     })
 }
 
-/// The same, between ends that `open` makes.
+/// Offers `load` once, between ends that `open` returns.
 pub(super) fn offer_by(
     load: &Load,
     setup: &TestSetup,
@@ -214,7 +213,7 @@ pub(super) fn offer_by(
     })
 }
 
-/// Runs `body` on the tester's first core, on a thread of its own.
+/// Runs `body` on a separate thread, on the tester's first core.
 pub(super) fn on_tester<T: Send>(
     tools: &Tools<'_>,
     body: impl FnOnce() -> T + Send,
@@ -231,7 +230,7 @@ pub(super) fn on_tester<T: Send>(
     })
 }
 
-/// Lets a learning device see both stations (RFC 2544, 23): nothing is flooded later.
+/// Sends a frame from each station, so that a learning device floods nothing later (RFC 2544, 23).
 fn introduce(bench: &Bench, load: &Load) -> Result<(), TrialError> {
     let frames = load.introductions();
     for (host, frame) in bench.hosts().iter().zip(frames.iter().cycle()) {
@@ -243,18 +242,18 @@ fn introduce(bench: &Bench, load: &Load) -> Result<(), TrialError> {
 }
 
 impl Offered {
-    /// Whether less was offered than was to be.
+    /// Returns true if the offered load is less than the intended load.
     pub(super) fn fell_short(&self) -> bool {
         self.shortfall().is_some()
     }
 
-    /// By how much, if so.
+    /// Returns the shortfall, if there is one.
     pub(super) fn shortfall(&self) -> Option<&Refusal> {
         let is_short = |refusal: &&Refusal| matches!(refusal, Refusal::Shortfall { .. });
         self.measurement.refusals.iter().find(is_short)
     }
 
-    /// Delays of all streams together, in nanoseconds.
+    /// Returns the delays of all streams together, in nanoseconds.
     pub(super) fn delays(&self) -> Histogram {
         self.together(|stream| &stream.delay_from_sent)
     }
@@ -267,17 +266,17 @@ impl Offered {
         all
     }
 
-    /// The sum over all streams.
+    /// Returns the sum over all streams.
     pub(super) fn sum(&self, of: fn(&StreamOutcome) -> u64) -> u64 {
         self.measurement.streams.iter().map(of).sum()
     }
 
-    /// Frames that the tester itself lost, before the device or behind it.
+    /// Returns the frames that the tester itself lost, at either end.
     pub(super) fn dropped(&self) -> u64 {
         self.measurement.ends.iter().map(|end| end.dropped).sum()
     }
 
-    /// The share that was lost of what was sent.
+    /// Returns the lost share of the sent frames.
     pub(super) fn loss(&self) -> f64 {
         match self.sum(|stream| stream.achieved.frames) {
             0 => 0.0,
@@ -285,13 +284,13 @@ impl Offered {
         }
     }
 
-    /// Frames a second that were sent.
+    /// Returns the sent frames per second.
     pub(super) fn pps(&self) -> f64 {
         let streams = self.measurement.streams.iter();
         streams.map(|stream| stream.achieved.pps()).sum()
     }
 
-    /// The figures of [`FIGURES`], of all streams together, and the histogram of delays.
+    /// Returns the figures of [`FIGURES`] for all streams together, and the histogram of delays.
     pub(super) fn reading(&self, point: &Point) -> Reading {
         let mut reading = Reading::at(point);
         reading.instrument = Some(self.measurement.means());
@@ -320,9 +319,8 @@ impl Offered {
         reading
     }
 
-    /// Puts quantiles of the delays by their names, or says why there are none: of a load that
-    /// was not reached, delays are those of another. What else speaks against them goes to
-    /// `doubts`.
+    /// Adds quantiles of the delays to `reading`, or the reason for their absence: after a
+    /// shortfall, the delays are those of another load. Other refusals are added to `doubts`.
     pub(super) fn tell_delays(
         &self,
         quantiles: &[(&str, f64)],
@@ -339,8 +337,8 @@ impl Offered {
         reading.lack_each(quantiles.iter().map(|(name, _)| *name), &reason);
     }
 
-    /// The reading as an outcome, with what speaks against it. A rate that the tester cannot send
-    /// is no fault of the device's: its figures are absent, and say so.
+    /// Returns the reading with its flaws. After a shortfall, which is no fault of the device, all
+    /// figures but the offered load are absent, with the reason.
     pub(super) fn measured(self, reading: Reading) -> Measured {
         let mut doubts = Doubts::default();
         doubts.add(&self);
@@ -363,10 +361,10 @@ const COUNTS: [Count; 2] = [
 
 const QUANTILES: [(&str, f64); 3] = [("p50_us", 0.5), ("p99_us", 0.99), ("p999_us", 0.999)];
 
-/// Why there are no delays.
+/// Reason for absent delays.
 pub(super) const NOTHING: &str = "nothing came out";
 
-/// Why figures of a load are absent that the tester did not reach.
+/// Returns the reason for absent figures after a shortfall.
 pub(super) fn too_slow(shortfall: &Refusal) -> String {
     format!("the tester is too slow: {shortfall}")
 }
@@ -377,7 +375,7 @@ fn put_quantiles(delays: &Histogram, quantiles: &[(&str, f64)], reading: &mut Re
     }
 }
 
-/// What speaks against what came of loads, however many there were.
+/// Reasons against the results of any number of loads.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Doubts {
     refusals: Vec<Refusal>,
@@ -386,17 +384,17 @@ pub(super) struct Doubts {
     astray: u64,
 }
 
-/// Refusals that are told: more say nothing more.
+/// Greatest number of reported refusals; more add no information.
 const REFUSALS_MAX: usize = 4;
 
 impl Doubts {
-    /// All that speaks against a load, but that the tester did not reach it.
+    /// Adds every reason against a load except a shortfall.
     pub(super) fn add(&mut self, offered: &Offered) {
         self.add_refusals(offered, |one| !matches!(one, Refusal::Shortfall { .. }));
         self.add_frames(offered);
     }
 
-    /// What speaks against its losses: whatever clocks do is nothing to these.
+    /// Adds the reasons against the losses of a load, which clock errors do not affect.
     pub(super) fn add_losses(&mut self, offered: &Offered) {
         self.add_refusals(offered, |one| matches!(one, Refusal::Dropped { .. }));
         self.add_frames(offered);
@@ -409,19 +407,20 @@ impl Doubts {
         self.refusals.extend(added.cloned());
     }
 
-    /// Takes back refusals that have another reason.
+    /// Removes refusals that have another cause.
     pub(super) fn forgive(&mut self, is_forgiven: impl Fn(&Refusal) -> bool) {
         self.refusals.retain(|refusal| !is_forgiven(refusal));
     }
 
-    /// What speaks against counts alone: the tester's own losses are taken off these.
+    /// Adds the reasons against frame counts, from which the tester's own losses are already
+    /// subtracted.
     pub(super) fn add_frames(&mut self, offered: &Offered) {
         self.changed += offered.sum(|one| one.modified);
         self.damaged += offered.sum(|one| one.corrupt);
         self.astray += offered.sum(|one| one.misdelivered);
     }
 
-    /// Says it.
+    /// Adds the reasons to the flaws of a trial.
     pub(super) fn tell(self, measured: &mut Measured) {
         for refusal in self.refusals {
             measured.void(refusal.to_string());
@@ -443,7 +442,7 @@ impl Doubts {
     }
 }
 
-/// The same point without any figure but what was offered.
+/// Returns the reading with the offered load as its only figure.
 pub(super) fn without(reading: &Reading, reason: &str) -> Reading {
     let mut rest = Reading::at(&reading.point);
     rest.instrument.clone_from(&reading.instrument);

@@ -1,5 +1,5 @@
-//! Robustness: many flows, new flows, flows that defeat caches, link failures, hours under load,
-//! and overload.
+//! Robustness: many flows, new flows, flows that defeat caches, link failures, long-term load, and
+//! overload.
 
 pub(super) mod controller_loss;
 pub(super) mod flows;

@@ -1,5 +1,5 @@
-//! RFC 2889: what a switch does that knows stations by their addresses. Devices forward by
-//! themselves here, without a controller; three or four hosts are at one bridge.
+//! RFC 2889: forwarding of a learning switch. The devices forward by themselves, without a
+//! controller; three or four hosts are connected to one bridge.
 
 pub(super) mod address_caching;
 pub(super) mod broadcast;
@@ -24,18 +24,18 @@ use crate::trial::{Measured, TrialError};
 #[cfg(test)]
 mod simulated;
 
-/// Whether a device is a switch that can be without a controller, between four hosts.
+/// Returns true if a device can be a switch without a controller, between four hosts.
 fn is_switch(device: DeviceKind, _: &Point) -> bool {
     let four = Topology::star(4).expect("there may be sixteen");
     device.modes().contains(&Mode::Legacy) && device.check_topology(&four).is_ok()
 }
 
-/// One bridge between `hosts` hosts.
+/// Returns a topology of one bridge between `hosts` hosts.
 fn star(hosts: usize) -> Topology {
     Topology::star(hosts).expect("there are no more than four")
 }
 
-/// A device that forwards by itself.
+/// Returns a setup of a device that forwards by itself.
 fn legacy() -> DedicatedSetup {
     DedicatedSetup {
         mode: Some(Mode::Legacy),
@@ -55,7 +55,7 @@ const SIZE: Parameter = Parameter::axis(
     ),
 );
 
-/// A virtual line, so that a virtual cable has an end as a real one has.
+/// Rate of a virtual line, which limits the load on a virtual link as a real line would.
 const LINE: Parameter = Parameter::constant(
     "line",
     "rate of each virtual line in Mbit/s, preambles and gaps included; the upper limit of the load",
@@ -79,13 +79,13 @@ const WIDTH_PERCENT: Parameter = Parameter::constant(
     },
 );
 
-/// The least rate of searches, in frames a second of each port that sends.
+/// Least rate of searches, in frames per second from each sending port.
 const RATE_MIN: u64 = 2_000;
-/// The tester's limit is approached to this share of it: at the very limit it falls short.
+/// Share of the tester's highest rate that searches use: at the limit itself it falls short.
 const REACHED: f64 = 0.9;
 
-/// A stream of frames of this size between the instrument's stations at two hosts, by their
-/// numbers from 0.
+/// Returns a stream of frames of this size between the tester's stations at two hosts, numbered
+/// from 0.
 fn between(size: u64, pace: Pace, from: usize, to: usize) -> Stream {
     Stream::new(
         template(size, from, to),
@@ -95,7 +95,7 @@ fn between(size: u64, pace: Pace, from: usize, to: usize) -> Stream {
     )
 }
 
-/// A frame of this size between the instrument's stations at two hosts.
+/// Returns a frame of this size between the tester's stations at two hosts.
 fn template(size: u64, from: usize, to: usize) -> Template {
     let mut template = Template::udp(u16::try_from(size).expect("the experiment's bounds say so"));
     template.source = station(from);
@@ -103,7 +103,7 @@ fn template(size: u64, from: usize, to: usize) -> Template {
     template
 }
 
-/// The instrument's station at a host.
+/// Returns the tester's station at a host.
 fn station(host: usize) -> Party {
     Party::numbered(u8::try_from(host + 1).expect("there are few hosts"))
 }
@@ -122,8 +122,8 @@ fn width(point: &Point) -> f64 {
     point.number("width-percent") as f64 / 100.0
 }
 
-/// Frames a second of one of `streams` that together are as fast as the tester, or as the line
-/// if that is less.
+/// Returns the highest rate of each of `streams`, in frames per second: the tester's or the line's,
+/// whichever is less.
 fn greatest(
     point: &Point,
     lines: &mut dyn Offer,
@@ -146,7 +146,7 @@ fn greatest(
     Ok(rate.max(RATE_MIN))
 }
 
-/// The greatest rate of each of `streams` at which `lost` of what was measured is nothing.
+/// Returns the highest rate of each of `streams` for which `lost` returns 0.
 fn throughput(
     point: &Point,
     lines: &mut dyn Offer,
@@ -162,15 +162,15 @@ fn throughput(
     })
 }
 
-/// Mbit/s on the line of so many frames a second.
+/// Returns the rate on the line in Mbit/s for a rate in frames per second.
 fn megabits(frames: f64, size: u64) -> f64 {
     frames * (size + u64::from(OVERHEAD_BYTES)) as f64 * 8.0 / 1e6
 }
 
-/// Why a search found nothing.
+/// Reason for a search without result.
 const NOTHING: &str = "at the least rate some were lost, or the tester was late, three times";
 
-/// Says so if the search ended at what the tester or the line carries.
+/// Adds a note if the search ended at the limit of the tester or the line.
 fn note_open(found: &Bisection, measured: &mut Measured) {
     if found.is_open() {
         measured.note(
@@ -186,7 +186,7 @@ mod tests {
     use record::Profile;
     use record::Settings;
 
-    /// The first point of a quick look.
+    /// Returns the first point of the quick profile.
     pub(super) fn point(experiment: &'static Experiment) -> Point {
         let settings = Settings {
             profile: Profile::Quick,

@@ -1,4 +1,4 @@
-//! vSDNBox, a cheap whitebox: several bridges at once, frames up to 9,000 bytes, cores of one's
-//! own, and what a gigabit costs.
+//! vSDNBox, a low-cost whitebox switch: several bridges at once, frames up to 9,000 bytes,
+//! dedicated cores, and the price of a gigabit per second.
 
 pub(super) mod bridges;

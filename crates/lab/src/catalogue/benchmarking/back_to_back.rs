@@ -1,4 +1,4 @@
-//! Back-to-back frames (RFC 2544, 26.4, as RFC 9004 mends it).
+//! Back-to-back frames (RFC 2544, 26.4, updated by RFC 9004).
 
 use std::time::Duration;
 
@@ -65,7 +65,7 @@ const FIGURES: &[Figure] = &[
     figure("implied_buffer_ms", "Implied buffer time", "ms", Better::Higher),
 ];
 
-/// What is searched for: a burst that two in three get through, to five per cent.
+/// Returns the goal: a burst that passes in two of three trials, to within five per cent.
 fn goal() -> Goal {
     Goal {
         name: "back-to-back".to_owned(),
@@ -113,25 +113,25 @@ pub(super) fn measure(point: &Point, plane: &mut dyn Plane) -> Result<Measured, 
     Ok(measured)
 }
 
-/// What bursts are made of.
+/// Parameters of the bursts.
 struct Bursts {
     size: u64,
     pace: Pace,
-    /// Frames a second that this comes to.
+    /// Rate in frames per second.
     rate: f64,
-    /// Frames of the longest that is tried.
+    /// Frames of the longest burst.
     longest: u64,
 }
 
 impl Bursts {
-    /// The longest burst without loss of one search; 0 if even the shortest lost something.
+    /// Searches for the longest burst without loss; returns 0 if the shortest one had losses.
     fn longest(&self, plane: &mut dyn Plane, doubts: &mut Doubts) -> Result<u64, TrialError> {
         let range = LoadRange {
             min: SHORTEST.min(self.longest),
             max: self.longest,
         };
         let trial = |input: TrialInput| {
-            // Of a burst the load is its frames: they take what they take.
+            // The load of the search is the number of frames, which determines the duration.
             let length = Duration::from_secs_f64(input.load as f64 / self.rate);
             let mut one = output(&Load::udp(self.size, self.pace, length), plane, doubts)?;
             one.seconds = input.seconds;
@@ -156,5 +156,5 @@ impl Bursts {
     }
 }
 
-/// Frames of the shortest burst that is tried.
+/// Frames of the shortest burst.
 const SHORTEST: u64 = 10;

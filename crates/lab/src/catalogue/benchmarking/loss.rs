@@ -58,7 +58,7 @@ const FIGURES: &[Figure] = &[
     figure("received_at_100_kpps", "Received at 100 %", "kpps", Better::Higher),
 ];
 
-/// The tester's limit is approached to this share of it: at the very limit it falls short.
+/// Share of the tester's highest rate that the trial uses: at the limit itself it falls short.
 const REACHED: f64 = 0.97;
 
 pub(super) fn measure(point: &Point, plane: &mut dyn Plane) -> Result<Measured, TrialError> {
@@ -84,7 +84,7 @@ pub(super) fn measure(point: &Point, plane: &mut dyn Plane) -> Result<Measured, 
     Ok(measured)
 }
 
-/// A rate in frames a second, one at least.
+/// Returns a rate in whole frames per second, at least one.
 fn whole(rate: f64) -> u64 {
     #[expect(
         clippy::cast_possible_truncation,
@@ -95,20 +95,20 @@ fn whole(rate: f64) -> u64 {
     whole.max(1)
 }
 
-/// Trials so far, from the greatest rate downwards.
+/// Trials so far, from the highest rate downwards.
 struct Trials {
     reading: Reading,
     doubts: Doubts,
-    /// How many without loss came last, one after the other.
+    /// Number of consecutive trials without loss up to the last.
     lossless: u32,
-    /// The share at which the last was.
+    /// Share of the highest rate in the last trial, in per cent.
     percent: u32,
-    /// Shares that the tester did not reach, each with why.
+    /// Shares that the tester did not reach, with the reason.
     short: Vec<(u32, String)>,
     loss_by_kpps: Vec<[f64; 2]>,
 }
 
-/// Whether there is another trial.
+/// Decision about another trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Next {
     Another,
@@ -127,7 +127,7 @@ impl Trials {
         }
     }
 
-    /// Takes down a trial. One in which the tester fell short says nothing of that share.
+    /// Adds a trial. A trial with a shortfall says nothing about its share.
     fn take(&mut self, percent: u32, offered: &Offered) -> Next {
         self.percent = percent;
         if let Some(refusal) = offered.shortfall() {
@@ -157,7 +157,7 @@ impl Trials {
         Next::Over
     }
 
-    /// The figures, and why others are absent.
+    /// Returns the figures, with the reasons for the absent ones.
     fn finish(mut self) -> (Reading, Doubts) {
         let (last, before) = (self.percent, self.percent + 10);
         for (share, names) in [

@@ -1,4 +1,4 @@
-//! Searches, losses and bursts against a device in memory whose capacity and queue are known.
+//! Searches, losses and bursts of a simulated device with known capacity and queue.
 
 use proptest::prelude::*;
 use trafficgen::memory::Service;
@@ -13,12 +13,12 @@ use crate::catalogue::plane::simulated::{
 use crate::trial::Measured;
 use record::Value;
 
-/// Of 20 Mbit/s in frames of 64 bytes.
+/// Frames per second at 20 Mbit/s with 64 bytes.
 const LINE: u64 = 29_761;
 const LINE_MBIT: u64 = 20;
 
-/// A device that takes so long for a frame and keeps so many, tried by a tester that sends at
-/// twice the line's rate.
+/// Returns a device with this time per frame and this queue, and a tester that sends at twice the
+/// line's rate.
 fn device(frame_ns: u64, queue: u64) -> Faults {
     let mut faults = Faults::slow(7_000, 7_000);
     for path in [&mut faults.forth, &mut faults.back] {
@@ -43,17 +43,17 @@ fn measured(experiment: &Experiment, faults: Faults, values: &[(&str, u64)]) -> 
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(6))]
-    /// A search comes as near as its goal wants, and delays below it are those of the device.
+    /// A search reaches the width of its goal, and delays below the throughput are the device's.
     #[test]
     fn the_throughput_of_a_device_is_found(frame_ns in 36_000_u64..100_000, queue in 2_u64..8) {
         let measured = measured(&THROUGHPUT, device(frame_ns, queue), &[]);
         let capacity = 1e6 / frame_ns as f64;
         let lossless = figure(&measured, "lossless_kpps");
-        // A few frames more come within a trial than are done, while the queue fills.
+        // While the queue fills, a trial accepts a few frames more than the device forwards.
         let slack = 1.0 + (queue + 2) as f64 / (capacity * 250.0);
         prop_assert!(lossless <= capacity * slack, "{} of {}", lossless, capacity);
         prop_assert!(lossless >= capacity * 0.975, "{} of {}", lossless, capacity);
-        // Half a per cent may be lost of the other goal.
+        // The other goal permits a loss of half a per cent.
         let throughput = figure(&measured, "throughput_kpps");
         prop_assert!(throughput <= capacity * slack * 1.006, "{} of {}", throughput, capacity);
         prop_assert!(throughput >= lossless);
@@ -100,14 +100,14 @@ fn a_device_that_always_loses_has_no_throughput() {
 
 #[test]
 fn what_the_tester_itself_loses_is_not_the_devices_loss() {
-    // Less than a search lets a tester fall short by, and more than the device may lose.
+    // Less than the shortfall that a search permits, and more than the loss that it permits.
     let mut faults = device(50_000, 4);
     faults.forth.drop_every = Some(1_500);
     let few = measured(&THROUGHPUT, faults.clone(), &[]);
     assert_near(&few, "lossless_kpps", 20.0, 0.025);
-    // But delays by a tester that loses frames are none.
+    // Delays are void if the tester loses frames.
     assert!(void(&few)[0].starts_with("the tester lost "));
-    // With more, no trial judges anything.
+    // With more losses of the tester, every trial is undecided.
     faults.forth.drop_every = Some(100);
     let many = measured(&THROUGHPUT, faults, &[]);
     let notes = notes(&many);
@@ -129,7 +129,7 @@ fn frames_that_come_out_changed_are_no_throughput() {
 
 #[test]
 fn the_loss_at_each_share_is_what_the_device_has_no_room_for() {
-    // 12,000 frames a second of the line's 29,761: all of 40 per cent of them, and no more.
+    // 12,000 frames per second of the line's 29,761: 40 per cent without loss.
     let measured = measured(&LOSS, device(1_000_000 / 12, 4), &[("millis", 400)]);
     assert_near(&measured, "greatest_kpps", LINE as f64 / 1e3, 1e-3);
     let carried = |kpps: f64| (12.0 * 0.4 + 0.005) / (kpps * 0.4);
@@ -178,7 +178,8 @@ fn a_tester_slower_than_the_line_is_the_greatest_rate() {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(6))]
-    /// Of each two frames that come at the line's rate one is done: twice the queue gets through.
+    /// The device forwards one of two frames at the line's rate, so a burst of twice the queue
+    /// passes.
     #[test]
     fn the_longest_burst_is_as_long_as_the_queue_allows(queue in 20_u64..400) {
         let faults = device(2_000_000_000 / LINE, queue);

@@ -138,7 +138,7 @@ const SHARES: [(u64, [&str; 2]); 3] = [
     (90, ["p50_at_90_us", "p99_at_90_us"]),
 ];
 
-/// Puts down what was found, and returns the rate that the last goal upholds.
+/// Adds the results of the search to the reading, and returns the throughput of the last goal.
 fn tell(
     outcome: &SearchOutcome,
     (size, line, both_ways): (u64, u64, bool),
@@ -172,7 +172,7 @@ fn tell(
     last
 }
 
-/// What a reader should know of a search that did not end between two bounds.
+/// Returns a remark on a search that did not end between two bounds.
 fn in_words(found: &GoalResult) -> Option<String> {
     let name = &found.goal.name;
     match found.end {

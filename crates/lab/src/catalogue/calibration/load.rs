@@ -1,4 +1,4 @@
-//! A bare cable by load, up to and past what the instrument can send.
+//! Bare link by load, up to the tester's limit and beyond.
 
 use trafficgen::{Pace, Rate};
 

@@ -1,4 +1,4 @@
-//! A bare cable by the size of frames.
+//! Bare link by frame size.
 
 use trafficgen::{Pace, Rate};
 

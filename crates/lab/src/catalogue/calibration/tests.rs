@@ -1,4 +1,4 @@
-//! What the instrument says of itself, on a cable in memory.
+//! Calibration over a simulated link.
 
 use testbed::Interrupt;
 use trafficgen::memory::{Path, SimulatedTime, cable};
@@ -8,7 +8,7 @@ use super::*;
 use crate::catalogue::Experiment;
 use record::Value;
 
-/// What a sender that needs 4 µs a frame says of itself at a rate.
+/// Returns the results of a sender that needs 4 µs per frame.
 fn told(pps: u64) -> Reading {
     let time = SimulatedTime::new(100);
     let slow = Path {

@@ -1,4 +1,4 @@
-//! Pings of hosts' own stacks, of payloads that take up to dozens of fragments.
+//! Pings between the hosts' network stacks, with payloads of up to dozens of fragments.
 
 use std::time::Duration;
 
@@ -88,7 +88,7 @@ const FIGURES: &[Figure] = &[
     figure("memory_mb", "Memory", "MB", Better::Lower),
 ];
 
-/// Behind the last ping, until it is no longer waited for.
+/// Time limit for the last reply.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 fn length(point: &Point) -> Duration {
@@ -115,7 +115,7 @@ fn measure(
     let watch = Watch::begin(bench, tools.cores, tools.clock)?;
     let began = tools.clock.now();
     let mut process = tools.spawner.start(program)?;
-    // It fails where nothing is answered, which is a result.
+    // The program fails if no reply arrives, which is a result.
     let status = process.wait(length(point) * 3 + PATIENCE)?;
     let seconds = tools.clock.now().since(began).as_secs_f64();
     let conditions = watch.end(bench)?;
@@ -145,18 +145,18 @@ fn measure(
     Ok(measured)
 }
 
-/// What `ping` says in the end.
+/// Summary that `ping` prints.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Pinged {
     sent: u64,
     answered: u64,
     duplicates: u64,
-    /// Least, mean, most and deviation, in milliseconds.
+    /// Minimum, mean, maximum and deviation, in milliseconds.
     times_ms: Option<[f64; 4]>,
 }
 
 impl Pinged {
-    /// Reads the summary of iputils' ping; none if there is no summary.
+    /// Parses the summary of the iputils ping; `None` if there is no summary.
     fn read(text: &str) -> Option<Self> {
         let counts = text.lines().find(|line| line.contains(" transmitted, "))?;
         let count = |what: &str| {

@@ -1,4 +1,4 @@
-//! Frames of each kind by one rule that does not look at them.
+//! Frames of every kind, forwarded by one rule that matches only the ingress port.
 
 use std::time::Duration;
 
@@ -107,11 +107,11 @@ fn measure(
     Ok(measured(&offered, reading))
 }
 
-/// Frames of a kind.
+/// Returns frames of a kind.
 fn frames(kind: &str, size: u16) -> Result<Mix, BadTemplate> {
     let mut frame = Template::udp(size);
     let tag = |vid| Tag { vid, pcp: 1 };
-    // The ends of a tunnel are other stations than those whose frames go through it.
+    // The endpoints of the tunnel are other stations than those inside.
     let tunnel = Tunnel {
         source: Party::numbered(11),
         destination: Party::numbered(12),

@@ -1,4 +1,4 @@
-//! Frames that are too long for the port that they should leave by.
+//! Frames longer than the MTU of the egress port.
 
 use std::time::Duration;
 
@@ -102,22 +102,22 @@ const FIGURES: &[Figure] = &[
     figure("changed", "Modified", "frames", Better::Lower),
 ];
 
-/// What cables take above Ethernet.
+/// MTU of the links.
 const CABLE: u32 = 9_216;
 
-/// Bytes of a frame beside what the MTU counts: the header and the checksum (FCS).
+/// Bytes of a frame that the MTU does not count: the header and the checksum (FCS).
 const AROUND: u64 = 18;
 
-/// How long stragglers are waited for.
+/// Time limit for late frames.
 const DRAIN: Duration = Duration::from_millis(200);
 
-/// By how much longer frames are that are far too long.
+/// Excess length of the longest frames, in bytes.
 const FAR: u16 = 500;
 
-/// The devices' interface that leads to the server.
+/// The device's interface to the server.
 const NARROW: &str = "p2";
 
-/// How long a device may take to tell what its port has counted.
+/// Time limit for the device's port counters.
 const SETTLE: Duration = Duration::from_millis(600);
 
 fn measure(
@@ -140,13 +140,13 @@ fn measure(
     Ok(measured)
 }
 
-/// Sizes of the frames of each stream, in the order of [`CAME`].
+/// Returns the frame sizes of the streams, in the order of [`CAME`].
 fn sizes(mtu: u64) -> [u16; 4] {
     let longest = u16::try_from(mtu + AROUND).expect("the bound says so");
     [64, longest, longest + 1, longest + FAR]
 }
 
-/// The streams from the client to the server, all at the same time.
+/// Returns the simultaneous streams from the client to the server.
 fn request(point: &Point, tools: &Tools<'_>) -> Request {
     let pace = Pace::Constant(Rate::Frames(point.number("pps")));
     let stream = |size| Stream::new(Template::udp(size), pace, TestPortNo(0), TestPortNo(1));
@@ -160,7 +160,7 @@ fn request(point: &Point, tools: &Tools<'_>) -> Request {
     request
 }
 
-/// Offers them, by a thread on the tester's first core.
+/// Offers the streams from a thread on the tester's first core.
 fn offer(
     request: &Request,
     setup: &TestSetup,
@@ -188,7 +188,7 @@ fn offer(
     })
 }
 
-/// Has the server's cable take no more than so many bytes above Ethernet.
+/// Sets the MTU at both ends of the server's link.
 fn narrow(setup: &TestSetup, mtu: u32) -> Result<(), TrialError> {
     let server = setup.bench.server();
     server.namespace.set_mtu(server.interface, mtu)?;
@@ -196,7 +196,7 @@ fn narrow(setup: &TestSetup, mtu: u32) -> Result<(), TrialError> {
     Ok(())
 }
 
-/// What the device says that port 2 could not send; none without OpenFlow.
+/// Returns the device's count of frames that port 2 could not send; `None` without OpenFlow.
 fn counted(setup: &TestSetup) -> Result<Option<u64>, TrialError> {
     let Some(mut controller) = setup.controller() else {
         return Ok(None);
@@ -208,7 +208,7 @@ fn counted(setup: &TestSetup) -> Result<Option<u64>, TrialError> {
     Ok(Some(unsent.sum()))
 }
 
-/// A counter; all ones where the device has none (OF 1.0.1, 5.3.5).
+/// Returns a counter, or 0 for all ones, which means unsupported (OF 1.0.1, 5.3.5).
 const fn known(counter: u64) -> u64 {
     match counter {
         u64::MAX => 0,
@@ -216,7 +216,8 @@ const fn known(counter: u64) -> u64 {
     }
 }
 
-/// How many more it counted, when that is as many as are missing or will not be.
+/// Returns the increase of the device's count. Waits up to [`SETTLE`] until it reaches the number
+/// of missing frames.
 fn await_counts(
     before: Option<u64>,
     missing: u64,
@@ -237,14 +238,14 @@ fn await_counts(
     }
 }
 
-/// Frames that did not come out, and how many the device says it could not send.
+/// Missing frames, and the part of them that the device counted.
 #[derive(Clone, Copy, Debug)]
 struct Counted {
     counted: u64,
     missing: u64,
 }
 
-/// What each stream's share is called that came out.
+/// Figures of the share of each stream that arrived.
 const CAME: [&str; 4] = [
     "beside_percent",
     "fits_percent",

@@ -1,4 +1,4 @@
-//! Tags and labels that a rule puts before a packet or takes away, verified in bytes.
+//! VLAN tags and MPLS labels that a rule pushes or pops, verified in bytes.
 
 use std::time::Duration;
 
@@ -103,7 +103,7 @@ const NAMES: &[&str] = &[
     "pop-mpls",
 ];
 
-/// The customer's tag, the provider's, and the label.
+/// The inner tag, the outer tag, and the label.
 const INNER: Tag = Tag { vid: 100, pcp: 1 };
 const OUTER: Tag = Tag { vid: 200, pcp: 5 };
 const LABEL: Label = Label {
@@ -112,13 +112,13 @@ const LABEL: Label = Label {
     ttl: 64,
 };
 
-/// Types of what is pushed (IEEE 802.1Q, 802.1ad, RFC 5332), and of a packet.
+/// Ethernet types of the pushed headers (IEEE 802.1Q, 802.1ad, RFC 5332), and of IPv4.
 const VLAN: u16 = 0x8100;
 const QINQ: u16 = 0x88a8;
 const MPLS: u16 = 0x8847;
 const IPV4: u16 = 0x0800;
 
-/// The socket at which a device's bridge answers whoever asks, in its directory.
+/// Management socket of a device's bridge, in the device's directory.
 const SOCKET: &str = "br0.mgmt";
 
 fn measure(
@@ -148,7 +148,8 @@ fn measure(
     Ok(measured(&offered, reading))
 }
 
-/// Leaves the device with these rules and no others, by OpenFlow 1.3. Why not, if it will not.
+/// Replaces the rules of the device by these, with OpenFlow 1.3. Returns the reason if the device
+/// refuses them.
 fn install(
     rules: Vec<FlowMod>,
     setup: &TestSetup,
@@ -176,11 +177,11 @@ fn install(
     Ok(first.map(|refusal| format!("refused: {refusal}")))
 }
 
-/// A frame, what should become of it, and by what.
+/// Frame, expected frame, and the rule between them.
 struct Case {
     sent: Template,
     becomes: Template,
-    /// What the rule matches beside the port of arrival.
+    /// Matched fields in addition to the ingress port.
     wanted: Vec<(Field, u128)>,
     actions: Vec<Action>,
 }
@@ -196,7 +197,7 @@ impl Case {
         let (outer, inner) = (OUTER, INNER);
         let twice = with(Encapsulation::QinQ { outer, inner });
         let labelled = with(Encapsulation::Mpls(LABEL));
-        // Whether there is a tag is a bit of the number (OF 1.3.5, 7.2.3.7).
+        // A bit of the VLAN identifier says that a tag is present (OF 1.3.5, 7.2.3.7).
         let vid = |tag: Tag| (Field::VlanVid, u128::from(0x1000 | tag.vid));
         let kind = |kind: u16| (Field::EthType, u128::from(kind));
         let push_tag = |kind, tag: Tag| {

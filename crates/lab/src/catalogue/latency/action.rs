@@ -1,4 +1,4 @@
-//! Action Delay: what each action of OpenFlow 1.0 costs a frame.
+//! Action Delay: the delay of each action of OpenFlow 1.0.
 
 use base::PortNo;
 use controller::ControllerError;
@@ -121,7 +121,8 @@ pub(super) fn measure(point: &Point, plane: &mut dyn Plane) -> Result<Measured, 
     Ok(offered.measured(reading))
 }
 
-/// What comes in by `port` goes out by the other, by these actions.
+/// Returns the rule that applies these actions to frames from `port`, and outputs them at the other
+/// port.
 fn rule(port: u32, mut actions: Vec<Action>) -> FlowMod {
     actions.push(Action::output(PortNo(3 - port)));
     let from = Match::any().with(Field::InPort, port.into());
@@ -134,7 +135,7 @@ fn rule(port: u32, mut actions: Vec<Action>) -> FlowMod {
     )
 }
 
-/// The frame to send for `action`, what it becomes, and the action.
+/// Returns the frame to send for `action`, the expected frame, and the action.
 fn changed(action: &str, mut sent: Template) -> (Template, Template, Vec<Action>) {
     let tag = Tag { vid: 100, pcp: 1 };
     if action.contains("vlan") {

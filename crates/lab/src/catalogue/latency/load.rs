@@ -1,4 +1,4 @@
-//! Latency and loss against load, up to and past what a device carries.
+//! Latency and loss by load, up to the device's capacity and beyond.
 
 use super::{MILLIS, measure, seconds};
 use crate::catalogue::offered::FIGURES;

@@ -1,4 +1,4 @@
-//! Latency and loss against frame size, at little load.
+//! Latency and loss by frame size, at low load.
 
 use super::{MILLIS, measure, seconds};
 use crate::catalogue::offered::FIGURES;

@@ -1,4 +1,4 @@
-//! Delay, loss, copies and overtaking that were put in are what these experiments tell.
+//! The measured delay, loss, duplication and reordering equal those of the simulated device.
 
 use proptest::prelude::*;
 use trafficgen::memory::{Path, Service};
@@ -14,7 +14,7 @@ use crate::catalogue::plane::simulated::{
 use crate::trial::Measured;
 use record::Value;
 
-/// An experiment at `mbit` for 50 ms, at other values as said.
+/// Measures an experiment for 50 ms at these values.
 fn measured(experiment: &Experiment, faults: Faults, values: &[(&str, u64)]) -> Measured {
     let values = [("millis", 50)].into_iter().chain(values.iter().copied());
     let values: Vec<_> = values.map(|(name, n)| (name, Value::Number(n))).collect();
@@ -31,7 +31,7 @@ fn a_delay_is_told_at_every_size() {
             assert_near(&measured, name, 37.0, DIGITS);
         }
         let pps = 10e6 / ((size + 20) as f64 * 8.0);
-        // To a frame of those that are due within the time.
+        // To within one frame of those that are due in the time.
         let frame = 1.0 / (pps * 0.05);
         assert_near(&measured, "offered_kpps", pps / 1e3, frame);
         assert_near(&measured, "received_kpps", pps / 1e3, frame);
@@ -51,7 +51,7 @@ fn a_device_that_takes_no_time_is_told_to_take_none() {
 
 #[test]
 fn beyond_what_a_device_carries_its_queue_fills_and_the_rest_is_lost() {
-    // 150 bytes: 7,353 frames a second at 10 Mbit/s, of 4,000 that it carries.
+    // 150 bytes: 7,353 frames per second at 10 Mbit/s; the device forwards 4,000.
     let mut faults = Faults::slow(5_000, 0);
     faults.forth.service = Some(Service {
         frame_ns: 250_000,
@@ -62,7 +62,7 @@ fn beyond_what_a_device_carries_its_queue_fills_and_the_rest_is_lost() {
     assert_near(&below, "p50_us", 255.0, DIGITS);
     let values = [("mbit", 10), ("size", 150), ("millis", 400)];
     let beyond = measured(&LOAD, faults, &values);
-    // What it carries, and the queue that is left at the end.
+    // The forwarded frames, and the queue that is left at the end.
     let sent = 10e6 / (170.0 * 8.0) * 0.4_f64;
     let lost = 100.0 * (1.0 - (1_600.0 + 9.0) / sent);
     assert_near(&beyond, "loss_percent", lost, 0.01);
@@ -108,7 +108,7 @@ proptest! {
                 lose_every: Some(lose_every),
                 lose_share,
                 repeat_every: Some(repeat_every),
-                // Frames follow each other by 136 us: one comes before, whatever is lost.
+                // The gap between frames is 136 µs, so a held frame is overtaken by one at most.
                 hold_every: Some((hold_every, 150_000)),
                 seed,
                 ..Path::default()
@@ -126,13 +126,13 @@ proptest! {
         prop_assert!(figure(&measured, "reordered") <= done.held as f64);
         let p50 = figure(&measured, "p50_us");
         let wanted = delay_ns as f64 / 1e3;
-        // The held are fewer than half, but for those that are each second.
+        // Less than half of the frames are held, except if every second one is.
         let held = hold_every == 2 && (p50 - wanted - 150.0).abs() <= DIGITS * (wanted + 150.0);
         prop_assert!((p50 - wanted).abs() <= DIGITS * wanted || held, "{} {}", p50, wanted);
     }
 }
 
-/// What `action-delay` tells of an action.
+/// Measures the experiment for an action.
 fn action(word: &str, faults: Faults) -> (Measured, u64) {
     let values = [("action", Value::word(word)), ("millis", Value::Number(50))];
     let mut device = SimulatedPlane::new(faults);

@@ -1,4 +1,4 @@
-//! The controller goes, or says nothing more, and comes back, while frames move.
+//! Loss of the controller, by a closed connection or by silence, and its return, under load.
 
 use std::thread;
 use std::time::Duration;
@@ -105,11 +105,11 @@ const FIGURES: &[Figure] = &[
     figure("by_itself_ms", "Standalone for", "ms", Better::Neither),
 ];
 
-/// Before the controller goes.
+/// Time before the loss of the controller.
 const BEFORE: Duration = Duration::from_millis(150);
 
-/// A device that has not called by then will not: pauses between attempts grow to eight seconds
-/// as a rule, and a silent controller is noticed after ten, if it is.
+/// Time limit for the reconnection. The backoff of most devices grows to eight seconds, and those
+/// that probe a silent controller notice it after ten.
 const PATIENCE: Duration = Duration::from_secs(25);
 
 fn fail_mode(point: &Point) -> FailMode {
@@ -123,7 +123,7 @@ fn is_closed(point: &Point) -> bool {
     point.word("loss") == "closed"
 }
 
-/// How long nobody listens.
+/// Returns the time without a listening controller.
 fn away(point: &Point) -> Duration {
     match is_closed(point) {
         true => Duration::from_millis(point.number("away-millis")),
@@ -131,17 +131,18 @@ fn away(point: &Point) -> Duration {
     }
 }
 
-/// How long frames go.
+/// Returns the duration of the load.
 fn length(point: &Point) -> Duration {
     BEFORE + away(point) + Duration::from_millis(point.number("after-millis"))
 }
 
-/// The controllers that are back.
+/// Controllers after the reconnection.
 struct Back {
     controllers: Vec<Controller>,
-    /// From when the device could call until both had agreed; none if it did not.
+    /// Time from the first possible connection to the end of version negotiation; `None` without a
+    /// reconnection.
     called: Option<Duration>,
-    /// Rules that it then had.
+    /// Number of rules after that.
     rules: usize,
 }
 
@@ -183,14 +184,14 @@ fn measure(
     Ok(measured)
 }
 
-/// Leaves the device without its controller, and comes back.
+/// Removes the controller, and accepts a new connection.
 fn leave(
     point: &Point,
     mut gone: Vec<Controller>,
     socket: &std::path::Path,
     clock: &Clock,
 ) -> Result<Back, TrialError> {
-    // Whoever has the connection and does nothing with it is silent.
+    // A silent controller holds the connection without reading from it.
     let held = match is_closed(point) {
         true => {
             gone.clear();
@@ -204,7 +205,7 @@ fn leave(
     let manner = ControllerSettings::silent(Version::V10);
     let (controllers, called) = match listener.accept_as(manner, clock, PATIENCE, || Ok(())) {
         Ok(controller) => (vec![controller], Some(clock.now().since(began))),
-        // It has not noticed, and the connection is still there.
+        // The device has not noticed, and the old connection still exists.
         Err(ControllerError::Failure(Failure::Timeout { .. })) if held.is_some() => (gone, None),
         Err(error) => return Err(error.into()),
     };
@@ -220,7 +221,7 @@ fn leave(
     })
 }
 
-/// What the device goes by.
+/// Returns the rules of the device.
 fn rules() -> [FlowMod; 3] {
     let rule = |priority, matching, actions| {
         let actions = Instructions::apply(actions);
@@ -235,7 +236,7 @@ fn rules() -> [FlowMod; 3] {
     ]
 }
 
-/// The figures of frames that went meanwhile.
+/// Returns the figures of the load.
 fn reading(point: &Point, offered: &Offered, called: Option<Duration>, kept: f64) -> Reading {
     let mut reading = Reading::at(point);
     let pps = point.number("pps") as f64;
@@ -265,7 +266,7 @@ fn reading(point: &Point, offered: &Offered, called: Option<Duration>, kept: f64
             reading.put("p99_us", p99 as f64 / 1e3);
         }
     }
-    // No rule takes them: each that came out the device forwarded by itself.
+    // The rules drop these frames, so every received one was forwarded without a rule.
     reading.put("by_itself_ms", back.received as f64 / pps * 1e3);
     reading
 }

@@ -1,4 +1,4 @@
-//! How many flows there are, whether they come again, and whether they are meant to hurt.
+//! Number of flows, their order, and rules that defeat flow caches.
 
 use std::time::Duration;
 
@@ -117,8 +117,7 @@ fn measure(point: &Point, plane: &mut dyn Plane) -> Result<Measured, TrialError>
     Ok(offered.measured(reading))
 }
 
-/// The access list. Each of its rules asks for another field of what `frame` has, and so by
-/// another mask.
+/// Returns the access list. Each rule matches another field of `frame`, and so has another mask.
 fn list(frame: &Template) -> Result<[FlowMod; 5], Refusal> {
     let udp = || {
         Match::any()

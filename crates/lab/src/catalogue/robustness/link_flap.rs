@@ -1,4 +1,4 @@
-//! A cable that is pulled and put back while frames move.
+//! Downtime of a link under load.
 
 use std::time::Duration;
 
@@ -53,7 +53,7 @@ const FIGURES: &[Figure] = &[
     figure("lost", "Lost", "frames", Better::Lower),
 ];
 
-/// Before the cable is pulled, and after it is back.
+/// Time before the link is down; three times as long after it.
 const AROUND: Duration = Duration::from_millis(400);
 
 fn measure(point: &Point, plane: &mut dyn Plane) -> Result<Measured, TrialError> {
@@ -70,12 +70,12 @@ fn measure(point: &Point, plane: &mut dyn Plane) -> Result<Measured, TrialError>
     let longest = stream.loss_runs.max();
     let mut doubts = Doubts::default();
     doubts.add_losses(&offered);
-    // Where no device stands between the hosts, the client's interface has no carrier while the
-    // cable is out: what it could not send then is the outage.
+    // Without a device between the hosts, the client's interface has no carrier during the
+    // downtime: the frames that it could not send are the outage.
     doubts.forgive(|refusal| {
         matches!(refusal, Refusal::Dropped { end: TestPortNo(0), frames } if *frames <= longest)
     });
-    // Frames that were sent late were not lost when they were due: an outage is known no better.
+    // The outage is computed from the schedule, so late frames limit its resolution.
     let late_ms = stream.lateness.max() as f64 / 1e6;
     let down_ms = pulled.as_secs_f64() * 1e3;
     let reading = if late_ms > down_ms / 2.0 {
@@ -99,7 +99,7 @@ fn measure(point: &Point, plane: &mut dyn Plane) -> Result<Measured, TrialError>
     Ok(measured)
 }
 
-/// Lateness is told from this share of the time on for which the cable is out.
+/// Lateness that is noted, as a share of the downtime.
 const LATE_NOTED: f64 = 0.01;
 
 #[cfg(test)]

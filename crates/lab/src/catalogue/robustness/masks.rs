@@ -1,4 +1,4 @@
-//! Rules each with a mask of its own: what costs a device that searches one mask after the other.
+//! Rules with different masks: the cost of a device that searches its masks one by one.
 
 use std::time::Duration;
 
@@ -91,7 +91,7 @@ pub(crate) const MASKS: Experiment = Experiment {
     ..Experiment::BASE
 };
 
-/// Lengths of a prefix.
+/// Number of prefix lengths.
 const LENGTHS: u32 = 32;
 const RULES_MAX: u64 = (LENGTHS * LENGTHS) as u64;
 
@@ -125,15 +125,16 @@ fn measure(
     Ok(offered.measured(reading))
 }
 
-/// How many bits of either address the rule of this number matches: no two have the same.
+/// Returns the prefix lengths of both addresses for the rule `number`; no two rules have the same
+/// pair.
 const fn lengths(number: u32) -> [u32; 2] {
     let source = LENGTHS - number % LENGTHS;
     let destination = LENGTHS - (number / LENGTHS + number) % LENGTHS;
     [source, destination]
 }
 
-/// Addresses that meet the rule of this number and no other: each is the template's up to the bit
-/// where the rule's prefix ends, and differs in that.
+/// Returns addresses that match the rule `number` and no other: they differ from the template's in
+/// the last bit of each prefix.
 fn addresses(number: u32) -> [u32; 2] {
     let Template {
         source,
@@ -148,7 +149,7 @@ fn addresses(number: u32) -> [u32; 2] {
     ]
 }
 
-/// As many, from the highest priority to the lowest.
+/// Returns `count` rules in descending priority.
 fn rules(count: u32) -> Result<Vec<FlowMod>, Refusal> {
     let rule = |priority: u16, matching, out| {
         let actions = Instructions::apply(vec![Action::output(PortNo(out))]);
@@ -177,7 +178,7 @@ fn rules(count: u32) -> Result<Vec<FlowMod>, Refusal> {
     Ok(rules)
 }
 
-/// Frames that meet each of these rules in turn, in an order by lot.
+/// Returns frames for each of these rules, in random order.
 fn frames(numbers: std::ops::Range<u32>) -> Result<Mix, BadTemplate> {
     let frame = |number| {
         let mut frame = Template::udp(64);

@@ -1,4 +1,4 @@
-//! Load for a long time: what is lost in the end, and what a process grows by.
+//! Long-term load: frame loss and memory growth.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! A storm of new flows: hardly a frame is of a flow that was there before.
+//! Storm of new flows: almost every frame has a flow that the device has not seen before.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -116,7 +116,7 @@ const FIGURES: &[Figure] = &[
     figure("new_percent", "First frames of flows", "%", Better::Neither),
 ];
 
-/// What flows differ in, in this order: the lowest bits of a flow's number are the first's.
+/// Fields in which flows differ; the lowest bits of a flow's number determine the first field.
 const FIELDS: [FlowField; 4] = [
     FlowField::SourceAddress,
     FlowField::DestinationAddress,
@@ -124,13 +124,13 @@ const FIELDS: [FlowField; 4] = [
     FlowField::DestinationPort,
 ];
 
-/// Values that each of the four takes: a million flows have twenty bits.
+/// Values of each of the four fields: a million flows have twenty bits.
 const VALUES: u32 = 32;
 
-/// Rules of four kinds, each for a pair of values.
+/// Greatest number of rules: four kinds, each with one rule for every pair of values.
 const RULES_MAX: u64 = 4 * (VALUES as u64) * (VALUES as u64);
 
-/// How often the storm is begun anew, of other flows, where the tester fell short.
+/// Number of storms, each with other flows, while the tester falls short.
 const ATTEMPTS: u64 = 3;
 
 fn measure(
@@ -176,7 +176,7 @@ fn measure(
     Ok(measured)
 }
 
-/// Takes back what the load of one flow told, alone or beside the storm.
+/// Removes the figures of the single flow, and their ratios to the storm.
 fn lack_of_one(reading: &mut Reading, reason: &str) {
     for figure in FIGURES {
         let name = figure.name;
@@ -188,7 +188,7 @@ fn lack_of_one(reading: &mut Reading, reason: &str) {
     reading.histograms.remove("one_delay_ns");
 }
 
-/// The figures of the load of one flow, and of the storm.
+/// Returns the figures of the single flow and of the storm.
 fn reading(point: &Point, [one, storm]: [&Offered; 2], flows: &Flows) -> Reading {
     let mut reading = Reading::at(point);
     let all = [("one", one), ("storm", storm)];
@@ -223,8 +223,8 @@ fn reading(point: &Point, [one, storm]: [&Offered; 2], flows: &Flows) -> Reading
     reading
 }
 
-/// The access list: rules of four kinds in turns, each for a pair of values of what flows of
-/// `frame` differ in. Below them the rest.
+/// Returns the access list: rules of four kinds in turns, each for a pair of values of the varied
+/// fields of `frame`, above rules for all other frames.
 fn list(frame: &Template, count: u32) -> Result<Vec<FlowMod>, Refusal> {
     let rule = |priority: u16, matching, out| {
         let actions = Instructions::apply(vec![Action::output(PortNo(out))]);
@@ -242,9 +242,9 @@ fn list(frame: &Template, count: u32) -> Result<Vec<FlowMod>, Refusal> {
     Ok(rules)
 }
 
-/// The match of the rule of this number.
+/// Returns the match of the rule `number`.
 fn pair(frame: &Template, number: u32) -> Result<Match, Refusal> {
-    // All pairs of values, and not in order: 165 has no factor in common with their number.
+    // A permutation of all pairs of values: 165 has no factor in common with their number.
     let lot = number / 4 * 165 % (VALUES * VALUES);
     let (first, second) = (lot % VALUES, lot / VALUES);
     let (source, destination) = (&frame.source, &frame.destination);

@@ -82,7 +82,7 @@ const FIGURES: &[Figure] = &[
     figure("unanswered", "Lost finally", "frames", Better::Lower),
 ];
 
-/// How often stations send while some of their frames are lost.
+/// Number of times that stations send while some of their frames are lost.
 const PASSES: u32 = 3;
 
 fn measure(
@@ -112,7 +112,7 @@ fn measure(
     Ok(measured)
 }
 
-/// What is tried.
+/// Search for the capacity.
 #[derive(Clone, Copy, Debug)]
 struct Search {
     least: u64,
@@ -158,8 +158,8 @@ impl Search {
         Ok(())
     }
 
-    /// Has all stations heard, and looks which are known: again and slower where something was
-    /// flooded or lost.
+    /// Lets every station send, and tests which of them the switch has learned; repeats both at a
+    /// lower rate if frames were flooded or lost.
     fn attempts(self, stations: Stations, lines: &mut dyn Offer) -> Result<Tested, TrialError> {
         let mut tested = Tested::default();
         for pps in [self.pps, self.pps / 2, self.pps / 4] {
@@ -170,7 +170,7 @@ impl Search {
                 }
             }
             tested = stations.test_until_answered(pps, lines)?;
-            // What is flooded though nothing is lost has been forgotten.
+            // Without losses, a flooded frame means that the switch has removed the station.
             if tested.lost == 0 && (tested.flooded == 0 || pps < self.pps) {
                 break;
             }

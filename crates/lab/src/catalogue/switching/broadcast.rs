@@ -61,9 +61,9 @@ pub(crate) const BROADCAST: Experiment = Experiment {
 };
 
 const HOSTS: usize = 4;
-/// Ports at which each frame should come out.
+/// Number of copies of each frame: one for each other port.
 const COPIES: u64 = 3;
-/// Each delay is taken for so long at least.
+/// Least duration of the delay measurement at each port.
 const DELAYS_FOR: Duration = Duration::from_millis(40);
 
 #[rustfmt::skip]
@@ -96,14 +96,14 @@ fn point_size(point: &Point) -> u16 {
     u16::try_from(point.number("size")).expect("the bound says so")
 }
 
-/// Frames for all, of which those at host `to` are looked at.
+/// Returns broadcast frames; the host `to` compares those that it receives.
 fn frames(size: u64, pace: Pace, to: usize) -> Stream {
     let mut template = template(size, 0, to);
     template.destination.mac = [0xff; 6];
     Stream::new(template, pace, TestPortNo(0), TestPortNo(to))
 }
 
-/// Copies that came out nowhere.
+/// Returns the number of lost copies.
 fn lost(measured: &Measurement) -> u64 {
     let stream = &measured.streams[0];
     let came = stream.received + stream.misdelivered;
@@ -134,7 +134,7 @@ fn search(
     Ok(found)
 }
 
-/// Takes the delay at each port.
+/// Measures the delay at each port.
 fn delays(
     point: &Point,
     rate: u64,
@@ -188,7 +188,7 @@ mod tests {
             queue: 4,
             ..Faults::default()
         });
-        // 200,000 copies a second are 66,667 frames, to the width of the search.
+        // 200,000 copies per second are 66,667 frames, within the width of the search.
         let copies = reading.figures["copies_kpps"];
         assert!((150.0..=201.0).contains(&copies), "{copies}");
         let frames = reading.figures["broadcast_kpps"];

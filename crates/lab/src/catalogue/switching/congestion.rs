@@ -50,12 +50,12 @@ pub(crate) const CONGESTION: Experiment = Experiment {
 };
 
 const HOSTS: usize = 4;
-/// The port that has little, and the port that has too much.
+/// The uncongested and the congested egress port.
 const FREE: usize = 2;
 const FULL: usize = 3;
-/// What loses more than this forwards nothing, rather than too little.
+/// Loss in per cent above which the device forwards nothing, rather than too little.
 const NOTHING_LEFT: f64 = 99.0;
-/// A sender that could send less than this share was held back.
+/// Offered share of the intended load, in per cent, below which a sender was held back.
 const HELD_BACK: f64 = 99.0;
 
 #[rustfmt::skip]
@@ -88,14 +88,15 @@ fn measure(
     Ok(measured)
 }
 
-/// A quarter from the first host to the port with little, and three to that with too much.
+/// Returns four streams of equal rate: the first host sends one to the uncongested port and one to
+/// the congested port, the second host two to the congested port.
 fn streams(size: u64, pace: Pace) -> Vec<Stream> {
     [(0, FREE), (0, FULL), (1, FULL), (1, FULL)]
         .map(|(from, to)| between(size, pace, from, to))
         .to_vec()
 }
 
-/// Does it, and tells in words what it means; or why it means nothing.
+/// Measures, and returns the interpretation of the losses, or the reason why the trial is void.
 fn congest(
     point: &Point,
     lines: &mut dyn Offer,
@@ -142,7 +143,7 @@ fn congest(
     Ok(Ok(verdict(free_loss, full_loss, sent)))
 }
 
-/// What losses mean.
+/// Returns the interpretation of the losses.
 fn verdict(free_loss: f64, full_loss: f64, sent: f64) -> &'static str {
     if free_loss.min(full_loss) > NOTHING_LEFT {
         return "the device forwarded next to nothing";
@@ -180,7 +181,7 @@ mod tests {
             ..Faults::default()
         });
         assert!(told.starts_with("head-of-line blocking"));
-        // 50,000 frames a second of those that are offered, whichever port they are for.
+        // The device forwards 50,000 of the offered frames per second, for both ports together.
         let lost = 100.0 * (1.0 - 50.0 / reading.figures["offered_kpps"]);
         let all = 0.25 * reading.figures["free_loss_percent"]
             + 0.75 * reading.figures["full_loss_percent"];

@@ -105,7 +105,7 @@ const FIGURES: &[Figure] = &[
     figure("late", "Repeated because the tester was late", "", Better::Neither),
 ];
 
-/// How often stations are introduced that the tester introduced too slowly.
+/// Number of attempts to introduce stations at the intended rate.
 const ATTEMPTS: u32 = 4;
 
 fn measure(
@@ -129,7 +129,7 @@ fn measure(
     Ok(measured)
 }
 
-/// What is searched for.
+/// Search for the learning rate.
 struct Search {
     stations: u64,
     test_pps: u64,
@@ -146,7 +146,7 @@ impl Search {
                 count: self.stations,
             };
             for _ in 0..ATTEMPTS {
-                // A device learns nothing of whom it knows.
+                // A known station is not learned again, so each attempt uses a new set.
                 (stations.set, set) = (set, (set + 1) % SETS);
                 if !stations.introduce(rate, lines)?.is_slow {
                     break;
@@ -205,7 +205,7 @@ mod tests {
             });
             let most = 1e9 / learn_ns as f64;
             let rate = reading.figures["learned_per_s"];
-            // To the width of the search, and to one station in its queue.
+            // Within the width of the search, and one station in the queue.
             assert!(
                 (0.88 * most..=1.01 * most).contains(&rate),
                 "{rate} of {most}"

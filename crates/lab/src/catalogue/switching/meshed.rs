@@ -78,7 +78,7 @@ fn measure(
     Ok(measured)
 }
 
-/// From each host to each other.
+/// Returns a stream from each host to each other host.
 fn streams(size: u64, pace: Pace) -> Vec<Stream> {
     let pairs = (0..HOSTS).flat_map(|from| (0..HOSTS).map(move |to| (from, to)));
     let pairs = pairs.filter(|(from, to)| from != to);
@@ -141,7 +141,7 @@ mod tests {
                 ..Faults::default()
             },
         );
-        // 250,000 frames a second, to the width of the search.
+        // 250,000 frames per second, within the width of the search.
         let all = reading.figures["meshed_kpps"];
         assert!((187.0..=251.0).contains(&all), "{all}");
         let port = reading.figures["port_mbit"];

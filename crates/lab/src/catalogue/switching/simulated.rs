@@ -1,5 +1,5 @@
-//! A switch in memory, on simulated time, that learns addresses as slowly as a test says, remembers
-//! as many, and copies frames as fast: what an experiment reports of it must be what was put in.
+//! Simulated switch on simulated time, with a configured learning rate, capacity and copy time: the
+//! results of an experiment must equal these settings.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
@@ -12,25 +12,25 @@ use trafficgen::{Arrivals, Receive, SendMethod, Stamps, TestPort, Transmit};
 use super::station;
 use crate::catalogue::lines::memory::{STEP_NS, Simulated};
 
-/// A port takes no frame sooner than so long after the one before: a million a second.
+/// Least time between two frames at a port: a million frames per second.
 const FRAME_NS: u64 = 1_000;
 
-/// What a switch can do.
+/// Capabilities of a switch.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Faults {
-    /// Addresses that it remembers; the oldest is forgotten for a new one.
+    /// Capacity in addresses; a new address replaces the oldest.
     pub(super) stations: usize,
-    /// How long it takes to learn one, and how many may wait for it; others are not learned.
+    /// Time to learn an address, and length of the queue for it; addresses beyond that are not
+    /// learned.
     pub(super) learn_ns: u64,
     pub(super) learn_queue: u64,
-    /// How long each frame that goes out takes it, and how many may wait; others are lost.
+    /// Time to send a frame, and length of the queue for it; frames beyond that are lost.
     pub(super) copy_ns: u64,
     pub(super) queue: u64,
-    /// How long a frame is under way, beside that, and how much longer for each port that it goes
-    /// to before.
+    /// Delay of a frame in addition to that, and further delay for each preceding copy.
     pub(super) delay_ns: u64,
     pub(super) port_ns: u64,
-    /// Every how manieth frame is lost as it comes in, up to so many.
+    /// Loss of every n-th received frame, among the first `lose_until` frames.
     pub(super) lose_every: Option<u64>,
     pub(super) lose_until: u64,
 }
@@ -51,7 +51,8 @@ impl Default for Faults {
     }
 }
 
-/// Ends at all ports of a switch, that has heard the instrument's stations at the hosts `known`.
+/// Returns the ends at all ports of a switch that has learned the tester's stations at the hosts
+/// `known`.
 pub(super) fn switch(ports: usize, known: Range<usize>, faults: Faults) -> Simulated {
     let time = SimulatedTime::new(STEP_NS);
     let state = State {
@@ -88,20 +89,20 @@ struct Port {
     number: usize,
     state: Arc<Mutex<State>>,
     time: Arc<SimulatedTime>,
-    /// When it takes the next frame.
+    /// Time from which it accepts the next frame.
     free_ns: u64,
 }
 
 struct State {
     faults: Faults,
-    /// Behind which port each is, and the greater number the later it was learned.
+    /// Port of each address, and a number that increases with the time of learning.
     stations: BTreeMap<[u8; 6], (usize, u64)>,
-    /// When all that is to be learned is.
+    /// Time at which the learning queue is empty.
     learned_ns: u64,
-    /// When all that is to go out has.
+    /// Time at which the send queue is empty.
     busy_ns: u64,
     came: u64,
-    /// By port, in the order of time.
+    /// Frames of each port, in the order of time.
     out: Vec<VecDeque<(u64, Vec<u8>)>>,
 }
 
@@ -185,7 +186,7 @@ impl State {
         }
         self.learned_ns = self.learned_ns.max(now) + learn_ns;
         if self.stations.len() >= self.faults.stations {
-            // As switches do, it forgets those of the port that brings so many.
+            // The oldest address of the same port is removed, as switches do.
             let here = self.stations.iter().filter(|(_, (port, _))| *port == from);
             let oldest = here.min_by_key(|(_, (_, age))| *age);
             let Some(oldest) = oldest.map(|(address, _)| *address) else {

@@ -1,5 +1,6 @@
-//! Many stations at one port: they are made known, and then frames for them are sent from another
-//! port. What comes out at the third was flooded: its station was not known.
+//! Many stations at one port: they send a frame each, then another port sends frames to them. A
+//! frame that arrives at the third port was flooded, because the switch had not learned its
+//! station.
 
 use trafficgen::template::{FlowField, Flows};
 use trafficgen::{Length, Pace, Rate, Stream, Template, TestPortNo};
@@ -8,45 +9,45 @@ use super::{request, station};
 use crate::catalogue::lines::{Offer, fell_short, is_void};
 use crate::trial::TrialError;
 
-/// Hosts by their numbers from 0: where the stations are, where frames for them are sent, and
-/// where nothing should come out.
+/// Hosts, numbered from 0: the port of the stations, the port that sends to them, and the number of
+/// hosts; the third one should receive nothing.
 const LEARNING: usize = 0;
 const TESTING: usize = 1;
 pub(super) const HOSTS: usize = 3;
-/// The host whose own station has to be known before.
+/// Host with a station that the switch must know before the trial.
 pub(super) const KNOWN: std::ops::Range<usize> = TESTING..TESTING + 1;
 
-/// Sets of stations that have nothing in common: a byte of their addresses tells them apart.
+/// Number of disjoint sets of stations; a byte of the addresses distinguishes them.
 pub(super) const SETS: u64 = 200;
 
-/// Some stations, by the numbers of their addresses.
+/// Stations with consecutive addresses.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Stations {
-    /// Which set they are of.
+    /// Number of the set.
     pub(super) set: u64,
-    /// How many.
+    /// Number of stations.
     pub(super) count: u64,
 }
 
-/// What came of frames for stations.
+/// Results of frames to the stations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Tested {
-    /// Frames that came out where nothing should.
+    /// Frames that arrived at the wrong port.
     pub(super) flooded: u64,
-    /// Frames that came out nowhere.
+    /// Lost frames.
     pub(super) lost: u64,
 }
 
-/// What came of frames of stations.
+/// Results of frames from the stations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Introduced {
-    /// Frames that came out nowhere.
+    /// Lost frames.
     pub(super) lost: u64,
-    /// Whether they came more slowly than they should.
+    /// True if the rate was lower than intended.
     pub(super) is_slow: bool,
 }
 
-/// The address of a set's first station.
+/// Returns the address of the first station of a set.
 fn address(set: u64) -> [u8; 6] {
     let set = u8::try_from(set % SETS).expect("it is a byte's value");
     [0x02, 0x01, set, 0, 0, 0]
@@ -62,7 +63,7 @@ impl Stations {
         Length::Frames(self.count)
     }
 
-    /// Each sends a frame to the tester's station, at this rate.
+    /// Sends one frame from each station to the tester's station, at this rate.
     pub(super) fn introduce(
         self,
         pps: u64,
@@ -85,8 +86,8 @@ impl Stations {
         }
     }
 
-    /// Each is sent a frame by the tester's station; again and slower where some come out nowhere,
-    /// three times in all. It teaches a switch nothing of them.
+    /// Sends one frame from the tester's station to each; after losses, twice more at lower rates.
+    /// The switch learns none of the stations from these frames.
     pub(super) fn test_until_answered(
         self,
         pps: u64,
@@ -102,7 +103,7 @@ impl Stations {
         Ok(tested)
     }
 
-    /// Each is sent a frame by the tester's station.
+    /// Sends one frame from the tester's station to each.
     pub(super) fn test(self, pps: u64, lines: &mut dyn Offer) -> Result<Tested, TrialError> {
         let mut template = Template::udp(64);
         template.source = station(TESTING);

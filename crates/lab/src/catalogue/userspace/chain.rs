@@ -1,4 +1,4 @@
-//! Several switches in one box, in a row.
+//! Several switches in a chain.
 
 use testbed::Topology;
 
@@ -68,8 +68,8 @@ mod tests {
     };
     use record::Value;
 
-    /// A row of switches of which each takes 7 microseconds forth and 9 back, and the last
-    /// loses one frame in a hundred.
+    /// Chain of switches that take 7 µs in one direction and 9 µs in the other; the last one loses
+    /// one frame in a hundred.
     #[test]
     fn each_switch_of_a_row_is_in_the_round_trip() {
         for switches in [1, 2, 8] {
@@ -82,7 +82,7 @@ mod tests {
             for name in ["mean_us", "p50_us", "p99_us"] {
                 assert_near(&measured, name, 16.0 * switches as f64, DIGITS);
             }
-            // Twenty echoes go before, until rules are in force.
+            // Twenty echoes precede the trial, until the rules are in force.
             assert_eq!(figure(&measured, "lost"), 4.0);
             assert!(void(&measured).is_empty());
         }

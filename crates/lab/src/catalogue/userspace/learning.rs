@@ -1,5 +1,5 @@
-//! A controller that learns, four hosts that ping each other, and what the switch then tells of
-//! its flows.
+//! Learning controller: four hosts ping each other, and the switch then reports its flow
+//! statistics.
 
 use std::net::Ipv4Addr;
 use std::time::Duration;
@@ -70,9 +70,9 @@ const FIGURES: &[Figure] = &[
 
 /// Bytes of a ping's frame without its checksum: 56 of payload, ICMP, IPv4, Ethernet.
 const PING_BYTES: u64 = 98;
-/// How long a ping may take.
+/// Time limit for a ping.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// Some devices gather their counts late.
+/// Time limit for flow counters, which some devices collect late.
 const SETTLE: Duration = Duration::from_secs(3);
 
 fn measure(
@@ -86,18 +86,18 @@ fn measure(
     Ok(found.measured(conditions))
 }
 
-/// Hosts at a switch under the controller that learns.
+/// Hosts at a switch with a learning controller.
 trait Hosts {
-    /// Has every host forget the hardware addresses that it was told.
+    /// Clears the ARP cache of every host.
     fn forget(&mut self) -> Result<(), TrialError>;
-    /// So many pings from a host to another, by their places.
+    /// Pings the host `to` from the host `from`, `count` times.
     fn ping(&mut self, from: usize, to: usize, count: u64) -> Result<Pinged, TrialError>;
-    /// Flows of ICMP between the first host and the second, when they have counted enough, or
-    /// will not.
+    /// Returns the ICMP flows between the first two hosts, when they have counted `enough` frames
+    /// or the time limit has passed.
     fn flows(&mut self, enough: u64) -> Result<Vec<FlowStats>, TrialError>;
 }
 
-/// What came of it, and what is to be said against it.
+/// Results, with remarks.
 struct Found {
     reading: Reading,
     notes: Vec<String>,
@@ -147,10 +147,10 @@ fn found(point: &Point, hosts: &mut dyn Hosts) -> Result<Found, TrialError> {
     Ok(Found { reading, notes })
 }
 
-/// Why no time is known.
+/// Reason for absent times.
 const UNANSWERED: &str = "nothing was answered";
 
-/// What should be so, and is not.
+/// Returns a remark for each deviation from the expected results.
 fn judge(flows: &[FlowStats], pings: u64, reached: u64) -> Vec<String> {
     let mut notes = Vec::new();
     let pairs = (HOSTS * (HOSTS - 1)) as u64;
@@ -160,7 +160,7 @@ fn judge(flows: &[FlowStats], pings: u64, reached: u64) -> Vec<String> {
         ));
     }
     for flow in flows {
-        // Pings to and from the same two before count in the same flow.
+        // Up to two earlier pings between the same hosts count in the same flow.
         let expected = pings..=pings + 2;
         if !expected.contains(&flow.packets) || flow.bytes != flow.packets * PING_BYTES {
             notes.push(format!(
@@ -172,8 +172,8 @@ fn judge(flows: &[FlowStats], pings: u64, reached: u64) -> Vec<String> {
     notes
 }
 
-/// Whether a flow is of ICMP between these two addresses: requests one way or replies the other
-/// (RFC 792: types 8 and 0).
+/// Returns true for ICMP between these two addresses: echo requests in one direction, or replies in
+/// the other (RFC 792: types 8 and 0).
 fn is_of_pings(flow: &FlowStats, [one, other]: [Ipv4Addr; 2]) -> bool {
     let asked = [
         Field::Ipv4Src,
@@ -186,7 +186,7 @@ fn is_of_pings(flow: &FlowStats, [one, other]: [Ipv4Addr; 2]) -> bool {
     asked == [one, other, Some(1), Some(8)] || asked == [other, one, Some(1), Some(0)]
 }
 
-/// What `ping` says.
+/// Summary that `ping` prints.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Pinged {
     answered: u64,
@@ -194,7 +194,7 @@ struct Pinged {
     most_ms: Option<f64>,
 }
 
-/// Real ones.
+/// Hosts of a test setup.
 struct Live<'a> {
     setup: &'a TestSetup,
     tools: &'a Tools<'a>,
@@ -227,7 +227,7 @@ impl Hosts for Live<'_> {
             .log(self.setup.directory.join("ping.log"))
             .inside(&from.namespace);
         let mut process = self.tools.spawner.start(program)?;
-        // It fails where nothing is answered, which is a result.
+        // The program fails if no reply arrives, which is a result.
         process.wait(PATIENCE)?;
         Ok(read(&process.written()?))
     }
@@ -253,7 +253,7 @@ impl Hosts for Live<'_> {
     }
 }
 
-/// Reads the summary of iputils' ping.
+/// Parses the summary of the iputils ping.
 fn read(text: &str) -> Pinged {
     let mut pinged = Pinged::default();
     for line in text.lines() {

@@ -1,4 +1,4 @@
-//! One bridge with two ports, and three bridges with six, all loaded at once.
+//! One bridge with two ports, and three bridges with six, all under load at the same time.
 
 use std::time::Duration;
 
@@ -82,7 +82,7 @@ pub(crate) const BRIDGES: Experiment = Experiment {
         on_all_cores: point.word("cores") == "shared",
         ..DedicatedSetup::default()
     }),
-    // A cable has no bridges.
+    // A bare link has no bridges.
     applies_to: |device, _| device != testbed::DeviceKind::Direct && !device.makes_taps(),
     seconds: |point| match point.word("goal") {
         "quick" => 9.0,
@@ -158,10 +158,10 @@ fn measure(point: &Point, plane: &mut dyn Plane) -> Result<Measured, TrialError>
     Ok(measured)
 }
 
-/// For how long delays are taken.
+/// Duration of the delay measurement.
 const DELAYS: Duration = Duration::from_millis(300);
 
-/// What a gigabit and a million frames a second cost.
+/// Adds the price of a gigabit per second and of a million frames per second.
 fn prices(price: Option<f64>, kpps: f64, mbit: f64, reading: &mut Reading) {
     match price {
         Some(price) => {

@@ -1,5 +1,4 @@
-//! How long a device goes on to lose frames, and how long its queue takes to empty, is what was
-//! put in.
+//! The measured recovery time and settling time equal those of the simulated device.
 
 use trafficgen::memory::{Path, Service};
 
@@ -8,8 +7,8 @@ use crate::catalogue::lines::memory::{Simulated, dead_for};
 
 const MS: u64 = 1_000_000;
 
-/// A device that carries a hundred thousand frames a second, loaded with a half more for a tenth
-/// of a second, and then with half.
+/// Device of 100,000 frames per second, with an overload of 150 % for 0.1 s, and then a load of 50
+/// %.
 const PLAN: Plan = Plan {
     frame_bytes: 64,
     overload: 150_000,
@@ -18,7 +17,7 @@ const PLAN: Plan = Plan {
     after_for: Duration::from_millis(200),
 };
 
-/// Its queue holds a hundredth of a second.
+/// Queue of 10 ms.
 fn queue() -> Path {
     Path {
         delay_ns: 20_000,
@@ -39,12 +38,12 @@ fn read(device: &mut Simulated) -> Reading {
 #[test]
 fn a_queue_loses_nothing_more_and_empties_in_its_time() {
     let reading = read(&mut dead_for(0..0, queue()));
-    // The queue is full in 20 ms; of the other 80 ms a third is lost.
+    // The queue is full after 20 ms; a third of the frames in the other 80 ms is lost.
     let lost = reading.figures["overload_loss_percent"];
     assert!((lost - 80.0 / 3.0).abs() < 0.5, "{lost}");
     let recovery = reading.figures["recovery_ms"];
     assert!(recovery <= 0.02, "{recovery}");
-    // 1,000 frames wait, and 50,000 more leave a second than come: 20 ms.
+    // 1,000 frames wait, and 50,000 frames per second more leave than arrive: 20 ms.
     let settled = reading.figures["settled_ms"];
     assert!((18.0..=22.0).contains(&settled), "{settled}");
     assert!((reading.figures["rest_p50_us"] - 30.0).abs() < 0.1);
@@ -53,7 +52,7 @@ fn a_queue_loses_nothing_more_and_empties_in_its_time() {
 #[test]
 fn a_device_that_loses_for_some_time_more_recovers_after_that() {
     for more in [3, 41, 120] {
-        // The delay at rest is taken first: how long that lasts is found by doing it.
+        // The delay at rest is measured first; the duration of that is found by running it.
         let plan = PLAN;
         let mut device = dead_for(0..0, queue());
         let mut reading = Reading::at(&Point::default());
@@ -65,7 +64,7 @@ fn a_device_that_loses_for_some_time_more_recovers_after_that() {
         let mut device = dead_for(dead, queue());
         recover(&plan, &mut device, &mut reading).unwrap();
         let recovery = reading.figures["recovery_ms"];
-        // No sharper than the gap between two frames.
+        // The gap between two frames limits the resolution.
         let off = (recovery - more as f64).abs();
         assert!(off <= 0.1, "{recovery} for {more}");
     }

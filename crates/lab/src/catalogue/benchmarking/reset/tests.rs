@@ -1,4 +1,4 @@
-//! The outage is that which was put in, and so is whatever it is made of.
+//! The measured outage equals the configured one, and so do its parts.
 
 use testbed::StopTimes;
 use trafficgen::memory::Path;
@@ -9,8 +9,8 @@ use crate::catalogue::lines::memory::{Simulated, dead_for};
 const PPS: u64 = 10_000;
 const LENGTH: Duration = Duration::from_millis(800);
 
-/// What is told of a device that was dead for some time, in milliseconds from the beginning, and
-/// was told so at its start.
+/// Returns the results of a device that was stopped during `dead`, in milliseconds from the
+/// beginning. The request to stop was at its start.
 fn told(dead: std::ops::Range<u64>, controller: bool) -> Reading {
     let ms = 1_000_000;
     let path = Path {
@@ -34,7 +34,7 @@ fn told(dead: std::ops::Range<u64>, controller: bool) -> Reading {
     reading
 }
 
-/// A gap between two frames, in milliseconds: no figure is sharper.
+/// Gap between two frames in milliseconds, which limits the resolution.
 const GAP_MS: f64 = 1e3 / PPS as f64;
 
 #[test]

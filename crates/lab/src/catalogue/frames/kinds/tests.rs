@@ -1,4 +1,5 @@
-//! Each kind is what its name says, and a device in memory that changes frames is found out.
+//! Frames of each kind have the bytes that its name says, and the experiment finds a simulated
+//! device that modifies them.
 
 use super::*;
 use crate::catalogue::memory::{Decide, offer, point};
@@ -10,7 +11,7 @@ fn load(kind: &str) -> Load {
     load
 }
 
-/// All frames of a kind.
+/// Returns all frames of a kind.
 fn sent(kind: &str) -> Vec<Vec<u8>> {
     let all = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
     let into = std::sync::Arc::clone(&all);
@@ -31,7 +32,7 @@ fn sent(kind: &str) -> Vec<Vec<u8>> {
 
 #[test]
 fn every_kind_is_what_it_is_called() {
-    // Where it says so, and what it says there.
+    // Kinds with the offset and the bytes that identify them.
     let told: [(&str, usize, &[u8]); 10] = [
         ("udp", 23, &[17]),
         ("tcp", 23, &[6]),
@@ -39,7 +40,7 @@ fn every_kind_is_what_it_is_called() {
         ("ipv6-udp", 12, &[0x86, 0xdd]),
         ("vlan", 12, &[0x81, 0x00, 0x20, 100, 0x08, 0x00]),
         ("qinq", 12, &[0x88, 0xa8, 0x20, 200, 0x81, 0x00, 0x20, 100]),
-        // A label of a thousand, class 1, the last of its stack.
+        // Label 1000, traffic class 1, bottom of the stack.
         ("mpls", 12, &[0x88, 0x47, 0x00, 0x3e, 0x83, 64]),
         ("vxlan", 36, &4_789_u16.to_be_bytes()),
         ("gre", 34, &[0, 0, 0x65, 0x58]),
@@ -70,7 +71,7 @@ fn the_mix_has_its_sizes_in_their_shares() {
 
 #[test]
 fn a_device_that_changes_frames_is_told_of_and_not_void() {
-    // It takes away the inner tag's priority, of each second frame.
+    // It clears the priority of the inner tag in every second frame.
     let mut number = 0;
     let decide: Decide = Box::new(move |frame| {
         number += 1;

@@ -1,4 +1,4 @@
-//! Two streams over a device in memory that drops, and one that cuts in pieces.
+//! Streams through a simulated device that drops long frames, and through one that splits them.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use trafficgen::memory::{Path, SimulatedTime, cable};
 use super::*;
 use crate::catalogue::memory::point;
 
-/// A path that treats each frame by its size; all are numbered in the order of sending.
+/// Measures a path that treats each frame by its size; `rewrite` receives the number of each frame.
 fn over(rewrite: fn(&mut Vec<u8>, u64)) -> Measurement {
     let time = SimulatedTime::new(200);
     let path = Path {
@@ -28,14 +28,14 @@ fn over(rewrite: fn(&mut Vec<u8>, u64)) -> Measurement {
 #[test]
 fn sizes_are_those_that_the_mtu_makes() {
     assert_eq!(sizes(1_500), [64, 1_518, 1_519, 2_018]);
-    // The longest is no longer than frames can be.
+    // The longest frame does not exceed the tester's limit.
     assert_eq!(sizes(8_400)[3], 8_918);
     assert!(u32::from(sizes(8_400)[3]) < CABLE);
 }
 
 #[test]
 fn what_comes_out_is_told_by_size_and_pieces_are_none_of_ours() {
-    // What is too long leaves as its first half, without a number at its end.
+    // Only the first half of a frame that is too long leaves, without its signature.
     let measurement = over(|frame, _| {
         if frame.len() > 1_514 {
             frame.truncate(700);

@@ -1,11 +1,11 @@
-//! A device in memory that does what each rule says, by hand, and one that does a little less.
+//! A simulated device that executes each rule correctly, and one that only forwards.
 
 use base::Xid;
 
 use super::*;
 use crate::catalogue::memory::{Decide, met, offer};
 
-/// What the action makes of a frame: what stands behind the addresses.
+/// Applies the action to a frame, after its addresses.
 fn done(name: &str, frame: &mut Vec<u8>) {
     match name {
         "push-vlan" => drop(frame.splice(12..12, [0x81, 0, 0x20, 100])),

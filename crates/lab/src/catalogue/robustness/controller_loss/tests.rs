@@ -1,4 +1,4 @@
-//! A device in memory that loses frames while its controller is gone, and then forwards by itself.
+//! A simulated device that loses frames without its controller, and then forwards by itself.
 
 use testbed::DeviceKind;
 
@@ -6,7 +6,7 @@ use super::*;
 use crate::catalogue::memory::{Decide, met, offer_both, point};
 use record::Value;
 
-/// Those of these numbers are lost, and the others take 15 microseconds.
+/// Returns a device that loses the frames with these numbers, and delays the others by 15 µs.
 fn but(lost: std::ops::Range<u64>) -> Decide {
     let mut number = 0;
     Box::new(move |_| {
@@ -26,7 +26,7 @@ fn what_is_lost_and_what_goes_without_a_rule_is_told() {
     let pace = Pace::Constant(Rate::Frames(point.number("pps")));
     let mut load = Load::udp(64, pace, length(&point));
     load.both_ways = true;
-    // 3,500 frames in all; of those back all are dropped but 400.
+    // 3,500 frames in all; the other direction drops all but 400.
     let back = Box::new({
         let mut number = 0;
         move |_: &mut Vec<u8>| {
@@ -84,7 +84,7 @@ fn frames_to_the_server_have_a_rule_and_others_are_dropped() {
 
 #[test]
 fn a_silent_controller_is_waited_for_longer_than_a_probe_takes() {
-    // Open vSwitch probes after five seconds without a word, and gives up five later.
+    // Open vSwitch probes after five seconds of silence, and disconnects five seconds later.
     let silent = at(100).with("loss", Value::word("silent"));
     assert_eq!(away(&silent), Duration::ZERO);
     assert!(PATIENCE > Duration::from_secs(2 * 5 + 8));

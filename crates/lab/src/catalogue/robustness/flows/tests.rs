@@ -1,4 +1,4 @@
-//! A device in memory that carries so many flows and no more.
+//! A simulated device that forwards a limited number of flows.
 
 use super::*;
 use crate::catalogue::plane::simulated::{
@@ -45,7 +45,7 @@ fn a_device_that_carries_some_flows_loses_the_others() {
     assert_eq!(figure(&sequential, "loss_percent"), 50.0);
     let (one, _) = measured("list", "sequential", 1, few());
     assert_eq!(figure(&one, "loss_percent"), 0.0);
-    // Nearly each frame is of another flow: those that came first pass.
+    // Almost every frame has a new flow; only the first flows pass.
     let (random, _) = measured("list", "random", 1_000_000, few());
     assert_near(&random, "loss_percent", 75.0, 0.01);
 }

@@ -1,4 +1,4 @@
-//! A cable in memory that is out for as long as is known.
+//! A simulated link with a known downtime.
 
 use super::*;
 use crate::catalogue::plane::simulated::{
@@ -25,7 +25,7 @@ fn an_outage_and_what_a_device_takes_to_come_back_are_told() {
         };
         let measured = measured(down, faults);
         let outage = (down + recovers) as f64;
-        // To a frame at either end.
+        // To within one frame at either end.
         let near = |name: &str, wanted: f64| {
             let value = figure(&measured, name);
             assert!(
@@ -52,7 +52,8 @@ fn without_the_rate_there_is_no_outage() {
 #[test]
 fn a_tester_that_sends_late_knows_an_outage_no_better() {
     let mut faults = Faults::default();
-    // It sends four frames where five are due: at the end it is a fifth of the time late.
+    // The tester sends four frames where five are due, so at the end it is late by a fifth of the
+    // time.
     faults.forth.sender_gap_ns = 250_000;
     let measured = measured(2_000, faults);
     let outage = figure(&measured, "outage_ms");
@@ -76,7 +77,7 @@ fn what_a_bare_cable_does_not_carry_while_it_is_out_is_the_outage() {
     let measured = measured(100, faults.clone());
     assert_near(&measured, "outage_ms", 100.0, 0.005);
     assert!(void(&measured).is_empty(), "{:?}", measured.flaws);
-    // But not what it loses besides.
+    // Other losses of the tester remain.
     faults.forth.drop_every = Some(1_000);
     let lossy = self::measured(100, faults);
     assert!(void(&lossy)[0].starts_with("the tester lost "));

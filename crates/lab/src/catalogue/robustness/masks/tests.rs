@@ -1,4 +1,4 @@
-//! Each frame meets the rule that it is for, and no two rules have the same mask.
+//! Each frame matches its rule and no other, and no two rules have the same mask.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
@@ -30,7 +30,7 @@ fn every_frame_meets_its_rule_and_no_other() {
     };
     let offered = offer(&load, Box::new(decide));
     let seen = seen.lock().unwrap();
-    // Twice each, and the first thousand in another order than that of priorities.
+    // Two frames for each rule, and an order that differs from the order of priorities.
     assert_eq!(seen.len(), 2_000);
     let (first, second) = seen.split_at(1_000);
     assert_eq!(first, second);

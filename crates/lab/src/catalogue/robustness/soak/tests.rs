@@ -1,4 +1,4 @@
-//! A device in memory that loses and grows by as much as is known.
+//! A simulated device with known loss and known memory growth.
 
 use super::*;
 use crate::catalogue::plane::simulated::{

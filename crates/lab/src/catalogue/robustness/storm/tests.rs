@@ -1,4 +1,4 @@
-//! A device in memory that remembers flows: what it takes for the first frame of each is known.
+//! A simulated device with a flow cache and a known delay for the first frame of each flow.
 
 use std::sync::{Arc, Mutex};
 
@@ -21,12 +21,12 @@ fn load(flows: &Flows) -> Load {
     load
 }
 
-/// Addresses and ports.
+/// Returns the addresses and ports of a frame.
 fn flow_of(frame: &[u8]) -> Vec<u8> {
     frame[26..38].to_vec()
 }
 
-/// As long as a frame of a known flow takes, unless it is the first.
+/// Returns a device that delays the first frame of a flow longer than the others.
 fn remembering(lost_every: usize) -> crate::catalogue::memory::Decide {
     let mut known = BTreeSet::new();
     Box::new(move |frame| match known.insert(flow_of(frame)) {
@@ -50,7 +50,7 @@ fn what_a_new_flow_takes_longer_is_told() {
     near("storm_p50_us", 200.0, 1.0);
     near("delay_ratio", 10.0, 0.2);
     near("one_loss_percent", 0.0, 0.0);
-    // A tenth of the first frames, and a few flows come again.
+    // A tenth of the first frames is lost, and a few flows repeat.
     near("storm_loss_percent", 10.0, 0.1);
     near("received_ratio", 0.9, 0.002);
     near("new_percent", 99.7, 0.3);
@@ -85,11 +85,11 @@ fn most_rules_of_the_list_are_met_and_some_frames_meet_none() {
     };
     offer(&load, Box::new(decide));
     let hits = hits.lock().unwrap();
-    // The rule that looks for itself, and that of what comes back, are met by none of these.
+    // None of these frames match the probe rule or the rule of the other direction.
     assert_eq!((hits[0], hits[2]), (0, 0));
     let all: u32 = hits.iter().sum();
     let share = f64::from(hits[1]) / f64::from(all);
-    // Each kind has a quarter of its pairs: (3/4)^4 meet none.
+    // Each kind has a quarter of its pairs, so (3/4)^4 of the frames match none.
     assert!((share - 0.316).abs() < 0.03, "{share}");
     let missed = hits[3..].iter().filter(|hits| **hits == 0).count();
     assert!(

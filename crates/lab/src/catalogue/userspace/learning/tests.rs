@@ -1,5 +1,5 @@
-//! Hosts in memory under the controller that learns: what they need and what a switch counts is
-//! known to the frame.
+//! Simulated hosts at a switch with a learning controller: the number of frames and the counters
+//! are known exactly.
 
 use std::collections::BTreeSet;
 
@@ -13,18 +13,18 @@ use super::*;
 use crate::catalogue::plane::simulated::{assert_near, figure, notes, point, why_not};
 use record::Value;
 
-/// A switch with its hosts, and what is wrong with it.
+/// Switch with its hosts and its faults.
 struct Network {
     learning: Learning,
     rules: Vec<FlowStats>,
-    /// Hardware addresses that each host knows.
+    /// ARP cache of each host.
     known: [BTreeSet<usize>; HOSTS],
-    /// What a frame takes, in milliseconds, by a rule and by the controller.
+    /// Delay of a frame in milliseconds, by a rule and by the controller.
     forward_ms: f64,
     up_ms: f64,
-    /// A host that hears nothing.
+    /// Host that receives nothing.
     deaf: Option<usize>,
-    /// Frames that a rule forgets to count.
+    /// Frames that a rule does not count.
     uncounted: u64,
     key: FlowKey,
 }
@@ -43,7 +43,7 @@ impl Network {
         }
     }
 
-    /// Which hosts hear a frame of this one, and after how long.
+    /// Returns the hosts that receive a frame of this one, and its delay.
     fn send(&mut self, from: usize, bytes: &[u8]) -> (Vec<usize>, f64) {
         let packet = Frame::from_bytes(bytes);
         let headers = Headers::parse(&packet, Depth::Transport).unwrap();
@@ -77,7 +77,7 @@ impl Network {
         (heard.collect(), took)
     }
 
-    /// What the controller has done with a frame that meets no rule.
+    /// Returns the controller's actions for a frame without a matching rule.
     fn ask(&mut self, port: PortNo, bytes: &[u8]) -> Vec<Action> {
         let up = PacketIn {
             reason: PacketInReason::NoMatch,
@@ -100,7 +100,7 @@ impl Network {
         actions
     }
 
-    /// One ping: how long it takes, if it is answered.
+    /// Sends one ping, and returns its round-trip time; `None` without a reply.
     fn one(&mut self, from: usize, to: usize) -> Option<f64> {
         let mut took = 0.0;
         let mut deliver = |network: &mut Self, from, to, frame: &[u8]| {
@@ -148,7 +148,7 @@ impl Hosts for Network {
     }
 }
 
-/// A rule that has counted nothing yet.
+/// Returns a rule with counters at zero.
 fn counting(rule: FlowMod) -> FlowStats {
     FlowStats {
         table: rule.table,
@@ -180,7 +180,7 @@ fn mac(host: usize) -> [u8; 6] {
     [2, 0, 0, 0, 0, number(host)]
 }
 
-/// A request or a reply (RFC 826).
+/// Returns an ARP request or reply (RFC 826).
 fn arp(operation: u8, from: usize, to: usize) -> Vec<u8> {
     let is_request = operation == 1;
     let destination = if is_request { [0xff; 6] } else { mac(to) };
@@ -194,7 +194,7 @@ fn arp(operation: u8, from: usize, to: usize) -> Vec<u8> {
     frame
 }
 
-/// A ping's frame of 98 bytes, or its answer.
+/// Returns a ping's frame of 98 bytes, or its reply.
 fn icmp(kind: u8, from: usize, to: usize) -> Vec<u8> {
     let mut ip = [0x45, 0, 0, 84, 0, 0, 0x40, 0, 64, 1, 0, 0].to_vec();
     ip.extend(address(from).octets());
@@ -221,7 +221,7 @@ fn a_first_ping_is_four_frames_by_the_controller_and_later_ones_two_by_rules() {
     assert_near(&measured, "first_ms", 4.0 * 0.5, 1e-9);
     assert_near(&measured, "later_us", 2.0 * 20.0, 1e-9);
     assert_eq!(figure(&measured, "answered"), 78.0);
-    // What the controller sent itself no rule has counted.
+    // Rules do not count the frames that the controller sent itself.
     assert_eq!(figure(&measured, "flows"), 2.0);
     assert_eq!(figure(&measured, "frames"), 78.0);
     assert_eq!(figure(&measured, "bytes"), 78.0 * 98.0);

@@ -1,4 +1,4 @@
-//! Several bridges in memory, each of a known capacity.
+//! Several simulated bridges, each of a known capacity.
 
 use trafficgen::memory::Service;
 
@@ -8,7 +8,8 @@ use crate::catalogue::plane::simulated::{
 };
 use record::Value;
 
-/// Bridges that carry 10,000 frames a second each way of the line's 11,748.
+/// Returns the results of bridges that forward 10,000 frames per second in each direction; the line
+/// carries 11,748.
 fn measured(bridges: u64, change: impl FnOnce(&mut Faults)) -> Measured {
     let mut faults = Faults::slow(11_000, 11_000);
     let service = Service {
@@ -28,7 +29,7 @@ fn what_bridges_carry_together_and_what_it_costs_is_found() {
     for bridges in [1, 2] {
         let measured = measured(bridges, |faults| faults.price = Some(300.0));
         let kpps = 2.0 * bridges as f64 * 10.0;
-        // Half a per cent may be lost, and a search comes as near as two.
+        // The goal permits a loss of half a per cent, and the search has a width of two.
         assert_near(&measured, "throughput_kpps", kpps, 0.025);
         let kpps = figure(&measured, "throughput_kpps");
         let mbit = kpps * 532.0 * 8.0 / 1e3;
