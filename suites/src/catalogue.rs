@@ -1,4 +1,4 @@
-//! The cases that there are, by name: what a run must come to a verdict on.
+//! Catalogue of the installed cases: a run must reach a verdict on each of them.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -7,9 +7,9 @@ use std::{fs, io};
 use serde_json::Value;
 use testbed::Failure;
 
-/// The directories of cases, by the version of OpenFlow that the switch under test
-/// is spoken to in. Slow groups first, so that no lab ends long after the others:
-/// each case of meters and groups sends for thirty seconds.
+/// Directories of cases, by the OpenFlow version between the judge and the switch under test. Slow
+/// groups are first, so that all labs end at about the same time: each case of meters and groups
+/// sends for thirty seconds.
 const GROUPS: [&str; 10] = [
     "of14/meter",
     "of14/group",
@@ -23,23 +23,23 @@ const GROUPS: [&str; 10] = [
     "of10/action",
 ];
 
-/// Folders whose cases send for half a minute each.
+/// Directories with cases that send for half a minute each.
 const STREAMS: [&str; 2] = ["/meter/", "/group/"];
 
-/// Where the cases lie below the Python environment's library.
+/// Directory of the cases below the library of the Python environment.
 const CASES: &str = "site-packages/os_ken/tests/switch";
 
-/// A case: its file and its number in there, from 1.
+/// Case: its file, and its number in the file.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Case {
-    /// As in `of13/action/00_OUTPUT`.
+    /// Name of the file, as in `of13/action/00_OUTPUT`.
     pub(crate) file: String,
-    /// Its number in the file, from 1.
+    /// Number in the file, from 1.
     pub(crate) number: usize,
 }
 
 impl Case {
-    /// The version and the group, as in `of13/action`.
+    /// Returns the version and the group, as in `of13/action`.
     pub(crate) fn group(&self) -> &str {
         group(&self.file)
     }
@@ -51,33 +51,33 @@ impl fmt::Display for Case {
     }
 }
 
-/// A file of cases.
+/// File of cases.
 #[derive(Clone, Debug)]
 pub(crate) struct File {
-    /// As in `of13/action/00_OUTPUT`.
+    /// Name, as in `of13/action/00_OUTPUT`.
     pub(crate) name: String,
-    /// Where it is, with no symbolic link on the way.
+    /// Path without symbolic links.
     pub(crate) path: PathBuf,
-    /// What each case says of itself, in order.
+    /// Title of each case, in order.
     pub(crate) titles: Vec<String>,
 }
 
 impl File {
-    /// The version of OpenFlow, as the directory is called: `of13`.
+    /// Returns the OpenFlow version as the directory's name: `of13`.
     pub(crate) fn version(&self) -> &str {
         self.name.split('/').next().unwrap_or_default()
     }
 
-    /// Whether its cases send for half a minute and look at rates.
+    /// Returns true if the cases send for half a minute and measure rates.
     pub(crate) fn streams(&self) -> bool {
         STREAMS.iter().any(|folder| self.name.contains(folder))
     }
 }
 
-/// All cases, in the order in which they are run.
+/// All cases, in the order of execution.
 #[derive(Clone, Debug)]
 pub(crate) struct Catalogue {
-    /// By file.
+    /// Files of cases.
     pub(crate) files: Vec<File>,
 }
 
@@ -96,7 +96,7 @@ impl Catalogue {
         Ok(Self { files })
     }
 
-    /// The files whose names begin with one of `prefixes`; all, if there are none.
+    /// Returns the files with names that begin with one of `prefixes`; all if there are none.
     pub(crate) fn only(&self, prefixes: &[String]) -> Result<Self, Failure> {
         for prefix in prefixes {
             if !self.files.iter().any(|file| file.name.starts_with(prefix)) {
@@ -110,7 +110,7 @@ impl Catalogue {
         Ok(Self { files })
     }
 
-    /// All cases, and what they say of themselves.
+    /// Returns all cases with their titles.
     pub(crate) fn cases(&self) -> impl Iterator<Item = (Case, &str)> {
         self.files.iter().flat_map(|file| {
             file.titles.iter().zip(1..).map(|(title, number)| {
@@ -121,13 +121,13 @@ impl Catalogue {
     }
 }
 
-/// The version and the group of a file, as in `of13/action`.
+/// Returns the version and the group of a file, as in `of13/action`.
 fn group(file: &str) -> &str {
     let second = file.match_indices('/').nth(1);
     second.map_or(file, |(at, _)| &file[..at])
 }
 
-/// The folder of cases: the library's own is called after the version of Python.
+/// Returns the directory of the cases, which is below a directory named after the Python version.
 fn find(environment: &Path) -> io::Result<PathBuf> {
     for library in fs::read_dir(environment.join("lib"))? {
         let cases = library?.path().join(CASES);
@@ -138,7 +138,7 @@ fn find(environment: &Path) -> io::Result<PathBuf> {
     Err(io::ErrorKind::NotFound.into())
 }
 
-/// Reads all files of cases in `folder` and below, in the order of their names.
+/// Reads all files of cases in `folder` and its subdirectories, in the order of their names.
 fn read_folder(root: &Path, folder: &Path, files: &mut Vec<File>) -> io::Result<()> {
     let entries = fs::read_dir(folder)?.map(|entry| entry.map(|entry| entry.path()));
     let mut paths = entries.collect::<io::Result<Vec<_>>>()?;
@@ -160,14 +160,14 @@ fn read_folder(root: &Path, folder: &Path, files: &mut Vec<File>) -> io::Result<
     Ok(())
 }
 
-/// The file's name: its path below `root`, without `.json`.
+/// Returns the name of a file: its path below `root`, without `.json`.
 fn name(root: &Path, path: &Path) -> String {
     let below = path.strip_prefix(root).unwrap_or(path).with_extension("");
     below.to_string_lossy().into_owned()
 }
 
-/// What the cases of a file say of themselves. The file is a list: words about all
-/// of it, and an object for each case.
+/// Returns the titles of the cases in a file. The file is a list: a text about the file, and an
+/// object for each case.
 fn titles(text: &str) -> io::Result<Vec<String>> {
     let list: Vec<Value> = serde_json::from_str(text)?;
     let cases = list.iter().filter(|entry| entry.is_object());

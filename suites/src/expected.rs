@@ -1,4 +1,5 @@
-//! The cases that are known to fail, each with its reason: `os_ken/expected.toml`.
+//! Expected failures: the cases that are known to fail, each with its reason
+//! (`os_ken/expected.toml`).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -8,7 +9,7 @@ use testbed::Failure;
 
 use crate::catalogue::{Case, Catalogue};
 
-/// The list.
+/// List of expected failures.
 const LIST: &str = include_str!("../os_ken/expected.toml");
 
 #[derive(Debug, Deserialize)]
@@ -22,21 +23,21 @@ struct List {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Difference {
-    /// Why the switch does otherwise.
+    /// Reason for the switch's behaviour.
     reason: String,
-    /// Cases as they are printed; a file's name stands for all its cases, a
-    /// folder's for all its files.
+    /// Names of cases as they are printed; the name of a file includes all its cases, the name of a
+    /// directory all its files.
     cases: Vec<String>,
 }
 
-/// The reasons of the cases that are known to fail.
+/// Reasons of the expected failures.
 #[derive(Debug, Default)]
 pub(crate) struct Expected {
     reasons: BTreeMap<Case, String>,
 }
 
 impl Expected {
-    /// Reads the list, each name of which must be in the catalogue.
+    /// Reads the list; each name must be in the catalogue.
     pub(crate) fn read(catalogue: &Catalogue) -> Result<Self, Failure> {
         let cases = catalogue.cases().map(|(case, _)| case).collect();
         Self::parse(LIST, &cases)
@@ -62,13 +63,13 @@ impl Expected {
         Ok(Self { reasons })
     }
 
-    /// Why `case` is known to fail, if it is.
+    /// Returns the reason if `case` is known to fail.
     pub(crate) fn reason(&self, case: &Case) -> Option<&str> {
         self.reasons.get(case).map(String::as_str)
     }
 }
 
-/// Whether `name` is that of the case, of its file, or of a folder that it is in.
+/// Returns true if `name` is that of the case, of its file, or of one of its directories.
 fn means(name: &str, case: &Case) -> bool {
     let full = case.to_string();
     let rest = full.strip_prefix(name);

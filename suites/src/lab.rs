@@ -1,5 +1,5 @@
-//! A lab: the switch under test, and the tester's own switch, joined by three
-//! cables; and a judge that works off a queue of cases with them.
+//! Lab: the switch under test and the tester's own switch, connected by three links, and a judge
+//! that runs a queue of cases on them.
 //!
 //! ```text
 //!           judge (127.0.0.1:6653)
@@ -11,8 +11,8 @@
 //!       +--------------------+
 //! ```
 //!
-//! All of it is in one namespace, which vanishes with the lab: nothing but the
-//! switches has a reason to speak at the cables' ends.
+//! The lab has one namespace, which the kernel removes with it. Only the switches send frames on
+//! the links.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -24,49 +24,48 @@ use testbed::{
 
 use crate::verdict::{self, Verdict};
 
-/// How long the switch may take to be ready.
+/// Time limit for the start of the switch.
 const START: Duration = Duration::from_secs(20);
 
-/// The judge, a program for `osken-manager`.
+/// The judge, an application of `osken-manager`.
 const JUDGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/os_ken/judge.py");
 
-/// Open vSwitch answers a barrier before it has revised the flows that it caches, so
-/// that the frame of a case may meet those of the case before. Without a cache its
-/// barriers are as true as those of the switch under test have to be.
+/// Disables the flow cache of Open vSwitch. With it, a barrier reply precedes the revalidation of
+/// cached flows, so a frame could match those of the previous case.
 const NO_CACHE: &str = "other_config:flow-limit=0";
 
-/// Without a cache it would lose a part of twenty thousand frames a second, which it has
-/// to count. In half a minute the moment of an older flow is nothing; what the cache
-/// has counted has to be told soon.
+/// Keeps the flow cache, which is necessary to count twenty thousand frames per second, and
+/// revalidates often, so that counters of cached flows are soon reported. An outdated flow has no
+/// effect on a stream of half a minute.
 const FRESH_CACHE: &str = "other_config:max-revalidator=50";
 
-/// What the tester's switch may be late for at each port: on a busy machine it sleeps
-/// for tenths of a second, in which thousands of frames come that it has to count.
-/// Each takes some 2,300 bytes of the kernel's memory.
+/// Receive buffer of the tester's switch at each port, in bytes. On a busy machine the switch may
+/// not run for tenths of a second, in which thousands of frames arrive that it must count. Each
+/// takes about 2,300 bytes of kernel memory.
 const LATE: usize = 32 << 20;
 
-/// What a lab is built of.
+/// Parameters of a lab.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
-    /// Its own directory, which must not be there yet.
+    /// Directory of the lab, which must not exist yet.
     pub(crate) directory: PathBuf,
-    /// The links to the files of cases, shared with other labs.
+    /// Links to the files of cases, shared with other labs.
     pub(crate) queue: PathBuf,
-    /// The version of OpenFlow, as the folder of its cases is called: `of13`.
+    /// OpenFlow version, as the name of the cases' directory: `of13`.
     pub(crate) version: String,
-    /// Whether its cases send for half a minute.
+    /// True if the cases send for half a minute.
     pub(crate) streams: bool,
-    /// The Python environment.
+    /// Python environment.
     pub(crate) environment: PathBuf,
-    /// The switch's program.
+    /// Program of the switch under test.
     pub(crate) comporta: PathBuf,
-    /// The core of the switch's worker.
+    /// Core of the switch's worker.
     pub(crate) core: usize,
 }
 
-/// A lab at work.
+/// Running lab.
 pub(crate) struct Lab {
-    // Dropped in this order: the judge first, who would complain of the rest.
+    // Fields are dropped in this order: the judge first, which would report the end of the others.
     judge: Process,
     target: Process,
     _tester: OpenVswitch,
@@ -75,7 +74,7 @@ pub(crate) struct Lab {
 }
 
 impl Lab {
-    /// Builds it and starts the judge.
+    /// Builds the lab and starts the judge.
     pub(crate) fn start(plan: &Plan, spawner: &Spawner, clock: &Clock) -> Result<Self, Failure> {
         fs::create_dir(&plan.directory).map_err(Failure::to("make a lab's directory"))?;
         let namespace = Namespace::new()?;
@@ -92,7 +91,7 @@ impl Lab {
         })
     }
 
-    /// Whether the judge ends within `limit`. It ends itself when the queue is empty.
+    /// Returns true if the judge ends within `limit`, which it does when the queue is empty.
     pub(crate) fn is_done_within(&mut self, limit: Duration) -> Result<bool, Failure> {
         match self.judge.wait(limit) {
             Ok(_) => Ok(true),
@@ -101,13 +100,13 @@ impl Lab {
         }
     }
 
-    /// The verdicts so far.
+    /// Returns the verdicts so far.
     pub(crate) fn verdicts(&self) -> Result<Vec<Verdict>, Failure> {
         verdict::read(&self.directory.join("verdicts.jsonl"))
             .map_err(Failure::to("read the verdicts"))
     }
 
-    /// What is wrong with the switch under test, if it has ended.
+    /// Returns an error if the switch under test has ended.
     pub(crate) fn check(&mut self) -> Result<(), Failure> {
         if self.target.is_running() {
             return Ok(());
@@ -117,8 +116,8 @@ impl Lab {
     }
 }
 
-/// Lays three cables, both ends of which are here. Checksums are finished before
-/// they are sent: Open vSwitch would not finish them.
+/// Creates three links in one namespace. Checksums are complete before the frames are sent, since
+/// Open vSwitch would not complete them.
 fn lay_cables(namespace: &Namespace) -> Result<(), Failure> {
     for (tester, target) in [("t1", "r1"), ("t2", "r2"), ("t3", "r3")] {
         namespace.join(tester, namespace, target)?;
@@ -184,7 +183,7 @@ fn start_target(
     Ok(target)
 }
 
-/// The judge, yet to be started.
+/// Returns the program of the judge.
 fn judge(plan: &Plan) -> Program<'static> {
     let version = match plan.version.as_str() {
         "of10" => "openflow10",

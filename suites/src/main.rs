@@ -1,11 +1,11 @@
-//! Conformance suites that others wrote, run against the switch as a process:
-//! `cargo xtask conform` builds it, installs the suites and starts this.
+//! Third-party conformance suites, run against the switch as a process: `cargo xtask conform`
+//! builds it, installs the suites and starts this program.
 //!
-//! The suite so far is the switch tester of os-ken: it plays a case's frames
-//! through the switch under test and looks at what comes out. Its own switch is
-//! Open vSwitch. Beside it, `replay` plays our own cases on the switch and on
-//! Open vSwitch. What os-ken's cases mean and how they are judged is not ours; which of
-//! them are known to fail, and why, is in `suites/os_ken/expected.toml`.
+//! The only suite so far is the switch tester of os-ken: it sends a case's frames through the
+//! switch under test and compares the result. Its own switch is Open vSwitch. The program `replay`
+//! runs the project's own cases on the switch and on Open vSwitch. The content of os-ken's cases
+//! and their judgement belong to os-ken; `suites/os_ken/expected.toml` lists the expected failures
+//! and their reasons.
 
 #![allow(
     clippy::print_stdout,
@@ -36,28 +36,30 @@ use crate::report::Report;
 /// Runs os-ken's switch tests against this project's switch.
 #[derive(Debug, Parser)]
 struct Options {
-    /// The Python environment that holds os-ken.
+    /// The Python environment with os-ken
     #[arg(long, value_name = "DIRECTORY", default_value = "target/venv-suites")]
     environment: PathBuf,
-    /// The switch's program.
+    /// The program of the switch
     #[arg(long, value_name = "FILE", default_value = "target/debug/comporta")]
     comporta: PathBuf,
-    /// Where the verdicts are written, a line of JSON each.
+    /// File for the verdicts, one JSON object per line
     #[arg(
         long,
         value_name = "FILE",
         default_value = "results/conformance/os-ken.jsonl"
     )]
     output: PathBuf,
-    /// How many labs work side by side.
+    /// Number of labs that run in parallel
     #[arg(long, value_name = "NUMBER", default_value_t = 6, value_parser = clap::value_parser!(u8).range(1..=32))]
     labs: u8,
-    /// Only files whose names begin so, as of13/action does [default: all that the switch can be asked]
+    /// Only files with names that begin with this, as in of13/action [default: all that the switch
+    /// supports]
     #[arg(value_name = "PREFIX")]
     only: Vec<String>,
 }
 
-/// What a shell says of a program that Ctrl-C ended: 128 and the signal's number.
+/// Exit code of a program that SIGINT ended, by the convention of shells: 128 and the signal's
+/// number.
 const INTERRUPTED: u8 = 130;
 
 fn main() -> ExitCode {

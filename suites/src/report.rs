@@ -1,4 +1,4 @@
-//! What a run came to: a line of JSON a case for programs, and a table for people.
+//! Report of a run: one JSON object per case, and a table.
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Write};
@@ -12,46 +12,46 @@ use crate::catalogue::{Case, Catalogue};
 use crate::expected::Expected;
 use crate::run::Outcomes;
 
-/// Why a case failed on which nobody decided.
+/// Reason for the failure of a case without verdict.
 const NO_VERDICT: &str = "no verdict: the judge did not come to this case";
 
-/// How a case ended, beside what was expected of it.
+/// Result of a case, compared with the expected one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 enum Judgement {
-    /// As it should.
+    /// Passed.
     Passed,
-    /// It failed, and is known to.
+    /// Failed, as expected.
     FailedAsExpected,
-    /// It failed.
+    /// Failed.
     Failed,
-    /// It is known to fail and did not.
+    /// Passed, although a failure was expected.
     PassedUnexpectedly,
 }
 
-/// A case's line.
+/// Line of a case.
 #[derive(Debug, Serialize)]
 struct Line {
     case: String,
     title: String,
     verdict: Judgement,
-    /// Why it failed.
+    /// Reason for the failure.
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
-    /// Why it was expected to.
+    /// Reason for the expected failure.
     #[serde(skip_serializing_if = "Option::is_none")]
     expected: Option<String>,
     #[serde(skip)]
     group: String,
 }
 
-/// All of a run.
+/// Report of a whole run.
 pub(crate) struct Report {
     lines: Vec<Line>,
 }
 
 impl Report {
-    /// Holds `outcomes` against what was expected.
+    /// Compares `outcomes` with the expected failures.
     pub(crate) fn new(catalogue: &Catalogue, mut outcomes: Outcomes, expected: &Expected) -> Self {
         let line = |(case, title): (Case, &str)| {
             let outcome = outcomes.remove(&case);
@@ -71,7 +71,7 @@ impl Report {
         Self { lines }
     }
 
-    /// Whether all cases ended as expected.
+    /// Returns true if all cases ended as expected.
     pub(crate) fn is_as_expected(&self) -> bool {
         self.surprises().next().is_none()
     }
@@ -98,7 +98,7 @@ impl Report {
         self.lines.iter().filter(is_surprise)
     }
 
-    /// The cases of each group by their judgement.
+    /// Returns the results of each group.
     fn groups(&self) -> BTreeMap<&str, Vec<Judgement>> {
         let mut groups: BTreeMap<&str, Vec<Judgement>> = BTreeMap::new();
         for line in &self.lines {

@@ -1,4 +1,4 @@
-//! A run: labs side by side, each with a thread that watches it.
+//! Run of the suite: parallel labs, each with a thread that supervises it.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::symlink;
@@ -14,20 +14,20 @@ use crate::catalogue::{Case, Catalogue, File};
 use crate::lab::{Lab, Plan};
 use crate::verdict::Verdict;
 
-/// How often a lab is looked at.
+/// Interval at which a lab is checked.
 const TICK: Duration = Duration::from_millis(250);
 
-/// How long a lab may go without a verdict. The longest cases send for thirty
-/// seconds, wait for a few answers, and may be tried three times.
+/// Time limit for the next verdict of a lab. The longest cases send for thirty seconds, wait for a
+/// few replies, and may run three times.
 const STALL: Duration = Duration::from_secs(200);
 
-/// How long all labs may take: twice what the whole takes on two busy cores.
+/// Time limit for all labs: twice their usual time on two busy cores.
 const LIMIT: Duration = Duration::from_secs(40 * 60);
 
-/// What came of each case that was decided: why it failed, or nothing.
+/// Reason for the failure of each decided case; `None` if it passed.
 pub(crate) type Outcomes = BTreeMap<Case, Option<String>>;
 
-/// Runs all of `catalogue`. Nothing, if it was told to end before it was done.
+/// Runs all cases of `catalogue`; returns `None` if it was interrupted.
 pub(crate) fn run(
     options: &Options,
     catalogue: &Catalogue,
@@ -53,12 +53,12 @@ pub(crate) fn run(
     Ok(Some(named(catalogue, verdicts)))
 }
 
-/// The directory of a run, gone at its end.
+/// Temporary directory of a run, removed on drop.
 struct Yard(PathBuf);
 
 impl Yard {
     fn new() -> Result<Self, Failure> {
-        // Short, for a path of a Unix socket has 107 bytes at most.
+        // Short, since the path of a Unix socket has 107 bytes at most.
         let path = env::temp_dir().join(format!("comporta-suites-{}", process::id()));
         fs::create_dir_all(&path).map_err(Failure::to("make a directory"))?;
         Ok(Self(path))
@@ -71,7 +71,7 @@ impl Drop for Yard {
     }
 }
 
-/// Cases that want the same lab, queued for all labs.
+/// Cases that need the same kind of lab, queued for all labs.
 struct Batch {
     version: String,
     streams: bool,
@@ -79,7 +79,7 @@ struct Batch {
     files: usize,
 }
 
-/// Queues the files, those that want the same lab together, in the catalogue's order.
+/// Queues the files in the catalogue's order, in batches that need the same kind of lab.
 fn batches(catalogue: &Catalogue, yard: &Yard) -> Result<Vec<Batch>, Failure> {
     let failure = || Failure::to("queue the cases");
     let mut batches: Vec<Batch> = Vec::new();
@@ -98,7 +98,7 @@ fn batches(catalogue: &Catalogue, yard: &Yard) -> Result<Vec<Batch>, Failure> {
             });
         }
         let batch = batches.last_mut().expect("one was just pushed, if none");
-        // The judge knows a file of cases by this ending.
+        // The judge identifies files of cases by this extension.
         let link = batch.queue.join(format!("{number:04}.json"));
         symlink(&file.path, link).map_err(failure())?;
         batch.files += 1;
@@ -106,7 +106,7 @@ fn batches(catalogue: &Catalogue, yard: &Yard) -> Result<Vec<Batch>, Failure> {
     Ok(batches)
 }
 
-/// What a thread needs to watch its lab.
+/// State of a thread that supervises a lab.
 struct Watch<'a> {
     options: &'a Options,
     batches: &'a [Batch],
@@ -131,7 +131,7 @@ impl Watch<'_> {
         })
     }
 
-    /// Runs the lab of this number, built anew for each batch that needs so many.
+    /// Runs the lab of this number; builds it anew for each batch with more files than that.
     fn one_lab(&self, lab: usize) -> Vec<Verdict> {
         let mut verdicts = Vec::new();
         for (number, batch) in self.batches.iter().enumerate() {
@@ -156,7 +156,7 @@ impl Watch<'_> {
         watched
     }
 
-    /// Stays with a lab until it is done, stuck or broken.
+    /// Supervises a lab until it is complete, or until it stalls or fails.
     fn stay(&self, lab: &mut Lab) -> Result<(), Failure> {
         let (mut count, mut since) = (0, self.clock.now());
         while !lab.is_done_within(TICK)? && !self.is_over() {
@@ -195,7 +195,7 @@ impl Watch<'_> {
     }
 }
 
-/// The outcomes by the names of cases.
+/// Returns the outcomes by case.
 fn named(catalogue: &Catalogue, verdicts: Vec<Verdict>) -> Outcomes {
     let by_path: BTreeMap<&Path, &File> = catalogue
         .files

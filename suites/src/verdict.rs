@@ -1,24 +1,24 @@
-//! What came of a case.
+//! Verdicts on cases.
 
 use std::path::Path;
 use std::{fs, io};
 
 use serde::Deserialize;
 
-/// A line that the judge writes.
+/// Line of the judge's output.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 pub(crate) struct Verdict {
-    /// The file of cases, with its whole path.
+    /// Path of the file of cases.
     pub(crate) file: String,
-    /// The case's number in there, from 1.
+    /// Number of the case in the file, from 1.
     pub(crate) number: usize,
-    /// Why it failed; none if it passed.
+    /// Reason for the failure; `None` if the case passed.
     pub(crate) reason: Option<String>,
-    /// How long it took, in seconds.
+    /// Duration in seconds.
     pub(crate) seconds: f64,
 }
 
-/// Reads the verdicts that are there by now. A line that is still being written is left out.
+/// Reads the verdicts so far, without an incomplete last line.
 pub(crate) fn read(path: &Path) -> io::Result<Vec<Verdict>> {
     let text = match fs::read_to_string(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),

@@ -18,9 +18,9 @@ pub(crate) struct Cores {
 }
 
 impl Cores {
-    /// Returns the `given` cores of a machine with `present` cores. Defaults replace what is not
-    /// given: the first half of the cores, two at most, for the lab, and the next one for the
-    /// devices. On a machine with one core, all share it.
+    /// Returns the `given` cores of a machine with `present` cores. Missing ones have defaults: the
+    /// first half of the cores, two at most, for the lab, and the next one for the devices. On a
+    /// machine with one core, all share it.
     pub(crate) fn choose(given: &Self, present: usize) -> Result<Self, BadOption> {
         let all = given.tester.iter().chain(&given.device);
         if let Some(core) = all.copied().find(|&core| core >= present) {

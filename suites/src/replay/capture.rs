@@ -1,23 +1,23 @@
-//! What a dummy port has sent: a growing file in the classic pcap format.
+//! Frames sent by a dummy port: a growing file in the classic pcap format.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::PathBuf;
 
-/// Bytes of the file's header.
+/// Bytes of the file header.
 const FILE_HEADER: u64 = 24;
-/// Bytes of a frame's header; its length is at this place in it.
+/// Bytes of a record header, and the offset of the frame's length in it.
 const RECORD_HEADER: usize = 16;
 const CAPTURED: usize = 8;
 
-/// A file, and how far it was read.
+/// File, and the offset of the next frame.
 pub(crate) struct Capture {
     path: PathBuf,
     read: u64,
 }
 
 impl Capture {
-    /// The file at `path`, which need not be there yet.
+    /// Returns a capture of the file at `path`, which need not exist yet.
     pub(crate) const fn new(path: PathBuf) -> Self {
         Self {
             path,
@@ -25,7 +25,7 @@ impl Capture {
         }
     }
 
-    /// The frames that came since it was asked last.
+    /// Returns the frames since the last call.
     pub(crate) fn take(&mut self) -> io::Result<Vec<Vec<u8>>> {
         let mut file = match File::open(&self.path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -44,7 +44,7 @@ impl Capture {
     }
 }
 
-/// The first frame, if it is all there, and what is behind it.
+/// Returns the first frame and the remaining bytes, if the frame is complete.
 fn record(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let length = bytes.get(CAPTURED..CAPTURED + 4)?.try_into().ok()?;
     let length = usize::try_from(u32::from_ne_bytes(length)).ok()?;

@@ -1,8 +1,8 @@
-//! Comporta as something that cases happen to: the program that users start, on cables
-//! and with controllers, all of it real, the clock too.
+//! Comporta as the subject of cases: the program that users start, with real links, controllers and
+//! clock.
 //!
 //! ```text
-//!   frames of a case                    what a case says to the switch
+//!   frames of a case                    OpenFlow messages of a case
 //!     e1    e2    ..                       b0.mgmt (1.0, 1.1, 1.3, 1.5)
 //!     |     |                                 |
 //!     p1    p2    ..   b0 (LOCAL)             |
@@ -31,40 +31,40 @@ use testkit::case::{CaseEvent, CountQuery, Subject, notation};
 use crate::Stage;
 use crate::peers::{Peers, Told};
 
-/// The bridge, and the interface of its LOCAL port.
+/// Bridge, and the interface of its LOCAL port.
 const BRIDGE: &str = "b0";
 
-/// How long the switch may take to start, and to follow a change of its ports.
+/// Time limit for the start of the switch, and for a change of its ports.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// The longest that a case may let pass: here it passes no faster than it does.
+/// Longest time that a case may wait, since the clock is real.
 const TIME_MAX: Duration = Duration::from_secs(10);
 
-/// How long a frame may take into the switch, on a machine busy with other work.
+/// Time limit for a frame to reach the switch, on a busy machine.
 const ON_THE_WAY: Duration = Duration::from_secs(5);
 
-/// Bytes of a frame on the longest cable (as long as any case's).
+/// MTU of the links, sufficient for the frames of all cases.
 const MTU: u32 = 9_216;
 
-/// What makes the workers go over to a new program without a change that anybody sees:
-/// behind the barrier that follows, they have finished with the frames that they had.
+/// Group commands that publish a new program without observable effect: at the following barrier
+/// reply the workers have finished their earlier frames.
 const PASSING: [&str; 2] = [
     "add group_id=4294901504,type=indirect,bucket=actions=drop",
     "delete group_id=4294901504",
 ];
 
-/// A case's switch, its cables, and what speaks to it.
+/// Switch of a case, its links, and its connections.
 pub(crate) struct ComportaSubject<'a> {
     program: PathBuf,
     spawner: &'a Spawner,
     clock: &'a Clock,
     directory: PathBuf,
-    /// How long to listen for what comes of an event.
+    /// Time to wait for the effects of an event.
     linger: Duration,
     bench: Option<Bench>,
 }
 
-/// What a case has for itself. Dropped in this order: the switch first.
+/// State of one case. Fields are dropped in this order: the switch first.
 struct Bench {
     switch: Process,
     peers: Peers,
@@ -72,7 +72,7 @@ struct Bench {
     namespace: Namespace,
 }
 
-/// The far end of a port's cable.
+/// Far end of a port's link.
 struct Cable {
     name: String,
     end: String,
@@ -80,7 +80,7 @@ struct Cable {
     queue: Box<dyn Queue>,
     pool: Pool,
     batch: Batch,
-    /// How the port was said to be.
+    /// Configured state of the port.
     said: PortDesc,
 }
 
@@ -92,15 +92,15 @@ impl Drop for ComportaSubject<'_> {
 }
 
 impl<'a> ComportaSubject<'a> {
-    /// A subject that starts `program` for each case. Several at once are told apart by
-    /// their numbers.
+    /// Returns a subject that starts `program` for each case. `number` distinguishes parallel
+    /// subjects.
     pub(crate) fn new(
         number: usize,
         program: PathBuf,
         spawner: &'a Spawner,
         clock: &'a Clock,
     ) -> Result<Self, Failure> {
-        // Short, for a path of a Unix socket has 107 bytes at most.
+        // Short, since the path of a Unix socket has 107 bytes at most.
         let directory = env::temp_dir().join(format!("comporta-wires-{}-{number}", process::id()));
         fs::create_dir_all(&directory).map_err(Failure::to("make a directory"))?;
         Ok(Self {
@@ -117,7 +117,7 @@ impl<'a> ComportaSubject<'a> {
         self.directory.join("switch.toml")
     }
 
-    /// Writes what the switch is to have.
+    /// Writes the configuration of the switch.
     fn write_config(&self, ports: &[String]) -> Result<(), Failure> {
         let ports: Vec<String> = ports.iter().map(|port| format!("\"{port}\"")).collect();
         let text = format!(
@@ -131,7 +131,7 @@ impl<'a> ComportaSubject<'a> {
         self.bench.as_mut().expect("a case starts over first")
     }
 
-    /// Has the switch read its file again, and waits until it has done what is there.
+    /// Writes the configuration, lets the switch reload it, and waits until its ports exist.
     fn reconcile(&mut self) -> Result<(), String> {
         let bench = self.bench.as_mut().expect("a case starts over first");
         let wanted = bench.ports.keys().filter(|port| **port != PortNo::LOCAL);
@@ -174,7 +174,7 @@ impl<'a> ComportaSubject<'a> {
         self.seen()
     }
 
-    /// Has the port be as it is said to be.
+    /// Sets the state of a port.
     fn set_port(&mut self, port: &PortDesc) -> Result<(), String> {
         let clock = self.clock;
         let bench = self.bench();
@@ -230,7 +230,7 @@ impl<'a> ComportaSubject<'a> {
         let bench = self.bench();
         bench.peers.listen()?;
         let cable = bench.ports.get(&port).ok_or("no cable at this port")?;
-        // A frame that finds no link does not get away.
+        // A link that is down carries no frame.
         if cable.carries() {
             let before = bench.peers.received(port)?;
             let frames = vec![frame.bytes(); times];
@@ -245,7 +245,7 @@ impl<'a> ComportaSubject<'a> {
         self.passed()
     }
 
-    /// What has come of a frame that the switch has received.
+    /// Returns the effects of a frame that the switch has received.
     fn passed(&mut self) -> Told {
         for line in PASSING {
             let group_mod = parse_group_line(line).map_err(told)?;
@@ -255,7 +255,7 @@ impl<'a> ComportaSubject<'a> {
         self.seen()
     }
 
-    /// What has come of what happened last.
+    /// Returns the effects of the last event.
     fn seen(&mut self) -> Told {
         let linger = self.linger;
         let bench = self.bench();
@@ -281,7 +281,7 @@ impl<'a> ComportaSubject<'a> {
 }
 
 impl Cable {
-    /// Lays a cable to a port that is yet to be opened; to LOCAL there is one already.
+    /// Creates a link to a port that the switch will open; LOCAL has its interface already.
     fn lay(namespace: &Namespace, port: &PortDesc) -> Result<Self, Failure> {
         let number = port.number;
         let (name, end) = match number {
@@ -291,7 +291,7 @@ impl Cable {
         if number != PortNo::LOCAL {
             namespace.join(&end, namespace, &name)?;
             for interface in [&end, &name] {
-                // A switch under test gets what is on the wire, and no more.
+                // The switch under test receives complete frames only, as from a wire.
                 namespace.set_offload(interface, DeviceOffload::TxChecksum, false)?;
                 namespace.set_mtu(interface, MTU)?;
             }
@@ -317,13 +317,13 @@ impl Cable {
         })
     }
 
-    /// Whether both ends are up, as they were said to be.
+    /// Returns true if both ends are configured as up.
     const fn carries(&self) -> bool {
         self.said.state.0 & PortState::LINK_DOWN.0 == 0
             && self.said.config.0 & PortConfig::DOWN.0 == 0
     }
 
-    /// The frames that have come out of the port.
+    /// Returns the frames that the port has sent.
     fn take(&mut self) -> io::Result<Vec<Frame>> {
         let mut frames = Vec::new();
         loop {
@@ -347,7 +347,7 @@ impl Stage for ComportaSubject<'_> {
     ];
     const UNCERTAIN: &'static [&'static str] = &["duration="];
 
-    /// A new switch without ports in place of the last.
+    /// Replaces the switch of the previous case by a new one without ports.
     fn start_over(&mut self, linger: Duration) -> Result<(), Failure> {
         self.linger = linger;
         self.bench = None;

@@ -1,4 +1,4 @@
-//! Open vSwitch's control socket: a line of JSON-RPC there, one back.
+//! Control socket of Open vSwitch: JSON-RPC with a line for each request and each reply.
 
 use std::io::{self, Write};
 use std::os::unix::net::UnixStream;
@@ -8,10 +8,10 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// How long an answer may take.
+/// Time limit for a reply.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// A connection to the daemon.
+/// Connection to the daemon.
 pub(crate) struct Control {
     stream: UnixStream,
 }
@@ -25,14 +25,14 @@ struct Answer {
 }
 
 impl Control {
-    /// Goes to the daemon's socket.
+    /// Connects to the daemon's socket.
     pub(crate) fn connect(path: &Path) -> io::Result<Self> {
         let stream = UnixStream::connect(path)?;
         stream.set_read_timeout(Some(PATIENCE))?;
         Ok(Self { stream })
     }
 
-    /// Has a command done, and returns what it says.
+    /// Executes a command, and returns its output.
     pub(crate) fn ask(&mut self, method: &str, parameters: &[&str]) -> Result<String, String> {
         let request = json!({ "id": 0, "method": method, "params": parameters });
         let failure = |error: io::Error| format!("{method}: {error}");

@@ -1,5 +1,5 @@
-//! Why a switch that runs does otherwise than a case says: `crates/pipeline/cases/open_vswitch.toml`
-//! and `comporta.toml`.
+//! Explained differences between a running switch and the cases:
+//! `crates/pipeline/cases/open_vswitch.toml` and `comporta.toml`.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -20,21 +20,21 @@ struct List {
 #[serde(deny_unknown_fields)]
 struct Difference {
     reason: String,
-    /// Whether they cannot be played to their end for it.
+    /// True if the difference prevents the end of the case.
     #[serde(default)]
     cut_short: bool,
     cases: Vec<String>,
 }
 
-/// Why a case differs.
+/// Explanation of a case's difference.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Reason {
     pub(crate) text: String,
-    /// Whether it cannot be played to its end for it.
+    /// True if the difference prevents the end of the case.
     pub(crate) cut_short: bool,
 }
 
-/// The reasons by case.
+/// Explanations by case.
 #[derive(Debug)]
 pub(crate) struct Explained(BTreeMap<String, Reason>);
 
@@ -65,12 +65,12 @@ impl Explained {
         Ok(Self(reasons))
     }
 
-    /// Why this case differs, if it is known to.
+    /// Returns the explanation of this case, if it is known to differ.
     pub(crate) fn reason(&self, case: &str) -> Option<&Reason> {
         self.0.get(case)
     }
 
-    /// The names that are those of no case.
+    /// Returns the names of the list that are not among `cases`.
     pub(crate) fn of_nothing<'a>(&self, cases: impl Iterator<Item = &'a str>) -> Vec<String> {
         let cases: Vec<&str> = cases.collect();
         let unknown = self.0.keys().filter(|name| !cases.contains(&name.as_str()));
@@ -89,7 +89,7 @@ mod tests {
 
     const DOCUMENT: &str = "docs/conformance.md";
 
-    // One test, for the parts are in one file.
+    // One test, because all parts are in one file.
     #[test]
     fn the_document_tells_of_each_difference() {
         let read = |text| toml::from_str::<List>(text).expect("a list");
@@ -107,7 +107,7 @@ mod tests {
         );
     }
 
-    /// What the cases came to on whom.
+    /// Returns the table of cases by switch and result.
     fn peers(open_vswitch: &List, comporta: &List) -> String {
         let cases = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/pipeline/cases");
         let cases = fs::read_dir(cases).expect("the folder of cases");

@@ -1,5 +1,5 @@
-//! What a case came to: whether what happened is what it says, as far as a controller
-//! and its cables can see it.
+//! Result of a case: the comparison of the effects with the case, as far as a controller and links
+//! can observe them.
 
 use std::fs;
 use std::path::Path;
@@ -10,27 +10,27 @@ use testkit::case::ReplayStep;
 
 use crate::explained::Explained;
 
-/// What came of a case.
+/// Result of a case.
 #[derive(Debug, Serialize)]
 pub(crate) struct Outcome {
-    /// Its name.
+    /// Name of the case.
     pub(crate) case: String,
-    /// The first difference; none if there is none.
+    /// First difference, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     difference: Option<String>,
-    /// Why there is one.
+    /// Explanation of the difference.
     #[serde(skip_serializing_if = "Option::is_none")]
     explanation: Option<String>,
-    /// Whether it was not played to its end.
+    /// True if the case did not run to its end.
     cut_short: bool,
-    /// Whether the explanation is of such a case.
+    /// True if the explanation expects that.
     #[serde(skip)]
     is_to_be_cut_short: bool,
 }
 
 impl Outcome {
-    /// Holds what happened against what the case says, but for words that begin with
-    /// one of `uncertain`, where a switch has a clock of its own.
+    /// Compares the effects with the case, except words that begin with one of `uncertain`, which
+    /// depend on the switch's clock.
     pub(crate) fn new(
         case: String,
         played: Result<Vec<ReplayStep>, String>,
@@ -52,18 +52,18 @@ impl Outcome {
         }
     }
 
-    /// Whether it differs if and only if somebody said why.
+    /// Returns true if the case differs if and only if there is an explanation.
     pub(crate) fn is_as_explained(&self) -> bool {
         self.difference.is_some() == self.explanation.is_some()
             && self.cut_short == self.is_to_be_cut_short
     }
 }
 
-/// What is different at a step, if anything is.
+/// Returns the difference at a step, if there is one.
 fn difference(step: &ReplayStep, uncertain: &[&str]) -> Option<String> {
     let visible = |lines: &[String]| visible(lines, uncertain);
     let (mut wanted, mut happened) = (visible(&step.expected), visible(&step.actual));
-    // Ports are different cables: nobody sees which frame left first.
+    // Ports are separate links, so the order of frames of different ports is not observable.
     wanted.sort();
     happened.sort();
     (wanted != happened).then(|| {
@@ -80,8 +80,8 @@ fn difference(step: &ReplayStep, uncertain: &[&str]) -> Option<String> {
     })
 }
 
-/// The lines as a controller of OpenFlow 1.3 can see them: drops and samples are not told, reasons
-/// are fewer, and how much of a frame was asked for is not repeated.
+/// Returns the lines as an OpenFlow 1.3 controller can observe them: without drops and samples,
+/// with fewer packet-in reasons, and without the requested length of packet-ins.
 fn visible(lines: &[String], uncertain: &[&str]) -> Vec<String> {
     let told = lines.iter().map(|line| line.trim());
     let is_seen = |line: &&str| !line.starts_with("x ") && !line.starts_with("> collectors:");
@@ -90,7 +90,7 @@ fn visible(lines: &[String], uncertain: &[&str]) -> Vec<String> {
         .collect()
 }
 
-/// What a message of 1.3 does not say: for how long a rule has been idle.
+/// Words that OpenFlow 1.3 does not report: the ages of a rule.
 const UNTOLD: [&str; 2] = ["idle_age=", "hard_age="];
 
 fn as_told(line: &str, uncertain: &[&str]) -> String {
@@ -124,7 +124,7 @@ pub(crate) fn write(outcomes: &[Outcome], path: &Path) -> Result<(), Failure> {
     fs::write(path, lines.join("\n") + "\n").map_err(failure())
 }
 
-/// Prints what was not as explained, and says whether all was.
+/// Prints the unexpected results, and returns true if there are none.
 pub(crate) fn report(name: &str, outcomes: &[Outcome], stale: &[String], path: &Path) -> bool {
     for outcome in outcomes.iter().filter(|outcome| !outcome.is_as_explained()) {
         match &outcome.difference {

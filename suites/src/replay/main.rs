@@ -1,12 +1,10 @@
-//! Plays the cases of `crates/pipeline/cases` on a switch that runs: on a real Open
-//! vSwitch, and on Comporta as users start it. `cargo xtask conform` starts it. Where
-//! what happens is not what a case says, `crates/pipeline/cases/open_vswitch.toml` or
-//! `comporta.toml` says why; a difference that it does not explain fails, and so does
-//! an explanation of none.
+//! Runs the cases of `crates/pipeline/cases` on a real Open vSwitch, and on Comporta as users start
+//! it. `cargo xtask conform` starts it. `crates/pipeline/cases/open_vswitch.toml` and
+//! `comporta.toml` explain the differences from the cases; a difference without explanation fails,
+//! and so does an explanation without difference.
 //!
-//! Open vSwitch has dummy ports and a dummy clock then, so that frames come and go and
-//! time passes exactly when a case says so; all else is what its users run. Comporta
-//! has real interfaces and the machine's clock.
+//! Open vSwitch has dummy ports and a simulated clock, so that frames and time follow the case
+//! exactly; all else is the production code. Comporta has real interfaces and the machine's clock.
 
 #![allow(
     clippy::print_stdout,
@@ -40,31 +38,31 @@ use explained::Explained;
 use judge::Outcome;
 use open_vswitch::OpenVswitchSubject;
 
-/// Plays the project's cases on a switch that runs.
+/// Runs the project's cases on a running switch.
 #[derive(Debug, Parser)]
 struct Options {
-    /// Where the cases are, and the explanations of differences.
+    /// Directory of the cases and of the explained differences
     #[arg(
         long,
         value_name = "DIRECTORY",
         default_value = "crates/pipeline/cases"
     )]
     cases: PathBuf,
-    /// The switch.
+    /// The switch
     #[arg(long, value_enum, default_value_t = Switch::OpenVswitch)]
     on: Switch,
-    /// The program `comporta`.
+    /// The program `comporta`
     #[arg(long, value_name = "FILE", default_value = "target/debug/comporta")]
     comporta: PathBuf,
-    /// Where the outcomes are written, a line of JSON each [default: results/conformance/SWITCH.jsonl]
+    /// File for the outcomes, one JSON object per line [default: results/conformance/SWITCH.jsonl]
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Only cases whose names begin so [default: all]
+    /// Only cases with names that begin with this [default: all]
     #[arg(value_name = "PREFIX")]
     only: Vec<String>,
 }
 
-/// The switches that cases are played on.
+/// Switches that can run cases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Switch {
     OpenVswitch,
@@ -72,7 +70,7 @@ enum Switch {
 }
 
 impl Switch {
-    /// Its name, in files.
+    /// Returns the name in files.
     const fn file(self) -> &'static str {
         match self {
             Self::OpenVswitch => "open-vswitch",
@@ -80,7 +78,7 @@ impl Switch {
         }
     }
 
-    /// Its name, in sentences.
+    /// Returns the name in sentences.
     const fn name(self) -> &'static str {
         match self {
             Self::OpenVswitch => "Open vSwitch",
@@ -88,7 +86,7 @@ impl Switch {
         }
     }
 
-    /// Where its differences are explained.
+    /// Returns the list of explained differences.
     const fn list(self) -> &'static str {
         match self {
             Self::OpenVswitch => "open_vswitch.toml",
@@ -96,7 +94,7 @@ impl Switch {
         }
     }
 
-    /// What must be there to play on it.
+    /// Returns the requirements.
     fn needs(self) -> Vec<Requirement> {
         let mut needs = vec![Requirement::Namespaces];
         match self {
@@ -107,22 +105,23 @@ impl Switch {
     }
 }
 
-/// A switch that cases are played on, one after the other.
+/// Switch that runs cases one by one.
 trait Stage: Subject {
-    /// How long to listen for what comes of an event: a case that is not as it should be
-    /// is played again with more patience, for a busy machine lets it wait.
+    /// Times to wait for the effects of an event: a case with an unexpected result is repeated with
+    /// a longer one, because a busy machine may delay them.
     const LINGER: [Duration; 3];
-    /// How words begin that a case is not held to, where the clock is the machine's.
+    /// Prefixes of words that are not compared, because they depend on the machine's clock.
     const UNCERTAIN: &'static [&'static str];
 
-    /// Begins a case: nothing is left of the last.
+    /// Begins a case, and removes the state of the previous one.
     fn start_over(&mut self, linger: Duration) -> Result<(), Failure>;
 }
 
-/// How many cases are played at once on real wires.
+/// Number of cases that run in parallel on real interfaces.
 const AT_ONCE: usize = 8;
 
-/// What a shell says of a program that Ctrl-C ended: 128 and the signal's number.
+/// Exit code of a program that SIGINT ended, by the convention of shells: 128 and the signal's
+/// number.
 const INTERRUPTED: u8 = 130;
 
 fn main() -> ExitCode {
@@ -140,8 +139,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Plays the cases, and says whether all is as explained; nothing, if it was told to
-/// end before it was done.
+/// Runs the cases, and returns true if all results are as explained; `None` if it was interrupted.
 fn run(options: &Options) -> Result<Option<bool>, Failure> {
     let told_to_end = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {
@@ -169,7 +167,7 @@ fn run(options: &Options) -> Result<Option<bool>, Failure> {
     Ok(Some(judge::report(name, &outcomes, &stale, &output)))
 }
 
-/// Plays all cases there; nothing, if it was told to end before it was done.
+/// Runs all cases on Open vSwitch; returns `None` if it was interrupted.
 fn on_open_vswitch(
     options: &Options,
     explained: &Explained,
@@ -187,8 +185,8 @@ fn on_open_vswitch(
     Ok(Some(outcomes))
 }
 
-/// Plays all cases there, several at a time, for they mostly wait; nothing, if it was
-/// told to end before it was done.
+/// Runs all cases on Comporta, several in parallel, since they mostly wait; returns `None` if it
+/// was interrupted.
 fn on_comporta(
     options: &Options,
     explained: &Explained,
@@ -220,7 +218,7 @@ fn on_comporta(
     Ok((!told_to_end.load(Ordering::Relaxed)).then_some(outcomes))
 }
 
-/// Plays a case, again and with more patience if it is not as it should be.
+/// Runs a case; repeats it with longer waits if the result is unexpected.
 fn patiently<S: Stage>(
     name: &str,
     text: &str,
@@ -243,7 +241,7 @@ fn patiently<S: Stage>(
     play(last)
 }
 
-/// The names and texts of the cases that are wanted, by name.
+/// Returns the names and texts of the selected cases, sorted by name.
 fn cases(options: &Options) -> Result<Vec<(String, String)>, Failure> {
     let failure = || Failure::to(format!("read {}", options.cases.display()));
     let mut cases = Vec::new();

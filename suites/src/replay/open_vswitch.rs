@@ -1,4 +1,4 @@
-//! Open vSwitch as something that cases happen to.
+//! Open vSwitch as the subject of cases.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -17,19 +17,19 @@ use crate::capture::Capture;
 use crate::control::Control;
 use crate::peers::{Peers, Told, deletes};
 
-/// How long the daemon may take for its sockets, and a tool to end.
+/// Time limit for the daemon's sockets, and for a tool.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Nothing is kept of what it decided for a frame: the next may find other rules.
+/// Disables the flow cache: every frame is looked up in the current rules.
 const NO_CACHE: &str = "other_config:flow-limit=0";
 
-/// It looks behind as many tags as it can.
+/// Parses as many VLAN tags as Open vSwitch supports.
 const TWO_TAGS: &str = "other_config:vlan-limit=2";
 
-/// In steps of so many milliseconds: rules expire when it looks.
+/// Step of the simulated clock in milliseconds: the daemon checks timeouts once a step.
 const STEP_MS: &str = "500";
 
-/// A running Open vSwitch and what speaks to it.
+/// Running Open vSwitch and its connections.
 pub(crate) struct OpenVswitchSubject {
     switch: OpenVswitch,
     control: Control,
@@ -37,13 +37,13 @@ pub(crate) struct OpenVswitchSubject {
     clock: Clock,
     directory: PathBuf,
     peers: Peers,
-    /// What ports have sent.
+    /// Frames sent by each port.
     ports: BTreeMap<PortNo, Capture>,
-    /// How long to listen for what comes of the end of rules.
+    /// Time to wait for messages after the removal of rules.
     linger: Duration,
-    /// Bridges so far: each case has one of its own.
+    /// Number of bridges so far: each case has its own.
     bridges: usize,
-    /// Whether the event may be the end of rules.
+    /// True if the event may remove rules.
     deletes: bool,
 }
 
@@ -60,7 +60,7 @@ impl OpenVswitchSubject {
         inside: &Namespace,
         clock: &Clock,
     ) -> Result<Self, Failure> {
-        // Short, for a path of a Unix socket has 107 bytes at most.
+        // Short, since the path of a Unix socket has 107 bytes at most.
         let directory = env::temp_dir().join(format!("comporta-replay-{}", process::id()));
         fs::create_dir_all(&directory).map_err(Failure::to("make a directory"))?;
         let site = Site {
@@ -94,7 +94,7 @@ impl OpenVswitchSubject {
         format!("b{}", self.bridges)
     }
 
-    /// What has come of what happened last.
+    /// Returns the effects of the last event.
     fn seen(&mut self) -> Told {
         let deletes = std::mem::take(&mut self.deletes);
         let mut told = self.peers.overheard(deletes.then_some(self.linger))?;
@@ -109,7 +109,7 @@ impl OpenVswitchSubject {
         Ok(told)
     }
 
-    /// Where what a port sends is kept.
+    /// Returns the capture file of a port.
     fn capture(&self, name: &str) -> PathBuf {
         self.directory.join(format!("{name}.pcap"))
     }
@@ -120,7 +120,7 @@ impl OpenVswitchSubject {
             .map_err(|failure| failure.to_string())
     }
 
-    /// Makes a port, or changes it.
+    /// Creates a port, or changes its configuration.
     fn set_port(&mut self, port: &PortDesc) -> Result<(), String> {
         let (name, bridge) = (self.name(port.number), self.bridge());
         if !self.ports.contains_key(&port.number) {
@@ -128,7 +128,7 @@ impl OpenVswitchSubject {
             self.ports
                 .insert(port.number, Capture::new(capture.clone()));
             if port.number == PortNo::LOCAL {
-                // Its bridge has it anyway; a case that does not speak of it sees none of it.
+                // Every bridge has this port; only a case that mentions it captures its frames.
                 return Ok(());
             }
             self.vsctl(&format!(
@@ -204,8 +204,8 @@ impl OpenVswitchSubject {
 }
 
 impl Stage for OpenVswitchSubject {
-    /// For what the daemon does behind a barrier: it frees rules, and tells of them,
-    /// when none of its threads may look at them any more.
+    /// The daemon removes rules after the barrier reply, and sends flow-removed messages when none
+    /// of its threads uses the rule any more.
     const LINGER: [Duration; 3] = [
         Duration::from_millis(20),
         Duration::from_millis(100),
@@ -213,7 +213,7 @@ impl Stage for OpenVswitchSubject {
     ];
     const UNCERTAIN: &'static [&'static str] = &[];
 
-    /// A new bridge in place of the last, with nothing on it.
+    /// Replaces the bridge of the previous case by a new one.
     fn start_over(&mut self, linger: Duration) -> Result<(), Failure> {
         self.linger = linger;
         self.ports.clear();

@@ -1,4 +1,4 @@
-//! A controller that says what it is told to, and hears all that was done.
+//! OpenFlow controller that sends given messages and returns the replies.
 
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -8,10 +8,10 @@ use std::time::Duration;
 use base::{Instant, Xid};
 use openflow::{Channel, ChannelEvent, ChannelOptions, ChannelSide, Message, Version, VersionSet};
 
-/// How long an answer may take.
+/// Time limit for a reply.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// A connection to the switch.
+/// Connection to the switch.
 pub(crate) struct Peer {
     stream: UnixStream,
     channel: Channel,
@@ -19,7 +19,7 @@ pub(crate) struct Peer {
 }
 
 impl Peer {
-    /// Goes to the switch's socket and greets it.
+    /// Connects to the switch's socket, and negotiates the version.
     pub(crate) fn visit(socket: &Path, version: Version) -> Result<Self, String> {
         let stream = UnixStream::connect(socket).map_err(told)?;
         stream.set_read_timeout(Some(PATIENCE)).map_err(told)?;
@@ -29,7 +29,7 @@ impl Peer {
         };
         let mut peer = Self {
             stream,
-            // It never asks whether the switch is there, so it needs no clock.
+            // The channel sends no echo requests here, so it needs no clock.
             channel: Channel::new(ChannelSide::Controller, options, Instant::START),
             last_xid: 0,
         };
@@ -44,12 +44,12 @@ impl Peer {
         Ok(peer)
     }
 
-    /// Sends bytes that nobody answers.
+    /// Sends bytes without waiting for a reply.
     pub(crate) fn say(&mut self, bytes: &[u8]) -> Result<(), String> {
         self.stream.write_all(bytes).map_err(told)
     }
 
-    /// Sends messages, waits until they are done, and returns all that was heard meanwhile.
+    /// Sends messages and a barrier, and returns all messages received before the barrier reply.
     pub(crate) fn ask(&mut self, messages: &[Message]) -> Result<Vec<Message>, String> {
         for message in messages {
             self.send(message)?;
@@ -74,7 +74,7 @@ impl Peer {
         }
     }
 
-    /// What is heard until nothing was for `pause`.
+    /// Returns the messages received until none arrives for `pause`.
     pub(crate) fn linger(&mut self, pause: Duration) -> Result<Vec<Message>, String> {
         self.stream.set_read_timeout(Some(pause)).map_err(told)?;
         let mut heard = Vec::new();
@@ -105,7 +105,7 @@ impl Peer {
         Ok(xid)
     }
 
-    /// Sends what is pending, and takes what comes next.
+    /// Sends pending bytes, and receives the next ones.
     fn exchange(&mut self) -> Result<(), String> {
         let pending = self.channel.pending();
         self.stream.write_all(pending).map_err(told)?;

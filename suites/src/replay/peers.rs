@@ -1,5 +1,5 @@
-//! What speaks OpenFlow to a switch that cases happen to: a connection for each version
-//! in which a case means something, and the words of a script for what is heard.
+//! OpenFlow connections to a switch: one for each version that cases use; received messages are
+//! returned in the notation of scripts.
 
 mod meaning;
 mod statistics;
@@ -19,22 +19,23 @@ use meaning::{unasked, version};
 
 pub(crate) use meaning::deletes;
 
-/// What came of something, or that it cannot be.
+/// Effects of an event in the notation of scripts, or the reason why it is impossible.
 pub(crate) type Told = Result<Vec<String>, String>;
 
-/// How long a tool may take.
+/// Time limit for a tool.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// How long a connection may be silent.
+/// Longest silence of a connection.
 const ANSWER: Duration = Duration::from_secs(1);
 
-/// OpenFlow 1.3: a master is told of frames for any reason, and of all rules that go.
+/// OpenFlow 1.3 SET_ASYNC: packet-ins for all reasons, and flow-removed messages of all rules, for
+/// a master.
 const SET_ASYNC: [u8; 32] = [
     4, 28, 0, 32, 0, 0, 0, 9, 0, 0, 0, 7, 0, 0, 0, 7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 15, 0, 0, 0,
     15,
 ];
 
-/// The bits of a port that `ovs-ofctl mod-port` sets, by its words.
+/// Configuration bits of a port and their words in `ovs-ofctl mod-port`.
 const CONFIG: [(PortConfig, &str); 6] = [
     (PortConfig::DOWN, "down"),
     (PortConfig::NO_RECV, "no-receive"),
@@ -44,19 +45,19 @@ const CONFIG: [(PortConfig, &str); 6] = [
     (PortConfig::NO_PACKET_IN, "no-packet-in"),
 ];
 
-/// The connections to a bridge's socket, made when they are needed.
+/// Connections to a bridge's socket, opened on demand.
 pub(crate) struct Peers {
     socket: PathBuf,
     by_version: BTreeMap<Version, Peer>,
-    /// What was told unasked and is yet to be passed on.
+    /// Asynchronous messages that were received and not yet returned.
     overheard: Vec<String>,
-    /// Runs `ovs-ofctl`, for what is said with it.
+    /// Starts `ovs-ofctl`.
     spawner: Spawner,
     log: PathBuf,
 }
 
 impl Peers {
-    /// Those to the bridge at `socket`; what `ovs-ofctl` complains of goes to `log`.
+    /// Returns connections to the bridge at `socket`; `log` receives the errors of `ovs-ofctl`.
     pub(crate) fn to(socket: PathBuf, spawner: &Spawner, log: PathBuf) -> Self {
         Self {
             socket,
@@ -71,7 +72,8 @@ impl Peers {
         &self.socket
     }
 
-    /// The connection of this version. That of 1.3 is told what becomes of frames and rules.
+    /// Returns the connection of this version. That of 1.3 receives packet-ins and flow-removed
+    /// messages.
     pub(crate) fn peer(&mut self, version: Version) -> Result<&mut Peer, String> {
         if !self.by_version.contains_key(&version) {
             let mut peer = Peer::visit(&self.socket, version)?;
@@ -90,12 +92,12 @@ impl Peers {
         Ok(self.by_version.get_mut(&version).expect("it was just made"))
     }
 
-    /// Makes the connection that is told what nobody asks for.
+    /// Opens the connection that receives asynchronous messages.
     pub(crate) fn listen(&mut self) -> Result<(), String> {
         self.peer(Version::V13).map(drop)
     }
 
-    /// Says something and returns all that is heard until it is done.
+    /// Sends messages, and returns all that are received before the barrier reply.
     pub(crate) fn ask(
         &mut self,
         version: Version,
@@ -106,12 +108,12 @@ impl Peers {
         Ok(heard)
     }
 
-    /// Says something in the version in which the case means it.
+    /// Sends a message in the version that its content requires.
     pub(crate) fn mean(&mut self, message: Message) -> Told {
         self.say(version(&message), message)
     }
 
-    /// Says something that may be refused, and tells whether it was.
+    /// Sends a message, and returns the refusal if there is one.
     pub(crate) fn say(&mut self, version: Version, message: Message) -> Told {
         self.listen()?;
         let heard = self.ask(version, &[message])?;
@@ -125,7 +127,7 @@ impl Peers {
         Ok(refusals.collect())
     }
 
-    /// Says what an event is in OpenFlow; nothing, if it is something else.
+    /// Sends the OpenFlow message of an event; returns `None` if it is not an OpenFlow event.
     pub(crate) fn convey(&mut self, event: &CaseEvent) -> Option<Told> {
         Some(match event {
             CaseEvent::Fragments(fragments) => {
@@ -144,10 +146,10 @@ impl Peers {
         })
     }
 
-    /// What was told unasked, until all is told that was before.
+    /// Returns the asynchronous messages of all preceding events.
     pub(crate) fn overheard(&mut self, linger: Option<Duration>) -> Told {
-        // A switch may take a frame from each port before it looks at what controllers
-        // want: before the second answer it has done with all that it was given before.
+        // A switch may process a frame from each port before it reads from controllers: it has
+        // finished with all earlier ones at the second reply.
         for _ in 0..2 {
             self.ask(Version::V13, &[])?;
         }
@@ -158,7 +160,8 @@ impl Peers {
         Ok(std::mem::take(&mut self.overheard))
     }
 
-    /// Lets time pass until then. A switch leaves whoever does not answer meanwhile.
+    /// Waits until `then`. Each connection sends barriers meanwhile, since a switch drops silent
+    /// peers.
     pub(crate) fn wait_until(&mut self, then: Instant, clock: &Clock) -> Result<(), String> {
         loop {
             let now = clock.now();
@@ -173,7 +176,7 @@ impl Peers {
         }
     }
 
-    /// Has `ovs-ofctl` do something.
+    /// Runs `ovs-ofctl`.
     pub(crate) fn ofctl(&self, words: &str) -> Result<(), String> {
         let program = Program::new("ovs-ofctl")
             .args(words.split_whitespace())
@@ -182,7 +185,7 @@ impl Peers {
         done.map_err(|failure| failure.to_string())
     }
 
-    /// Sets all bits of the port that the switch knows by this name.
+    /// Sets all configuration bits of the port with this name.
     pub(crate) fn configure(&self, name: &str, port: &PortDesc) -> Result<(), String> {
         for (bit, word) in CONFIG {
             let word = match (port.config.0 & bit.0 != 0, word.strip_prefix("no-")) {
@@ -196,7 +199,7 @@ impl Peers {
         Ok(())
     }
 
-    /// The ports that the switch has, as it describes them.
+    /// Returns the descriptions of the switch's ports.
     pub(crate) fn ports(&mut self) -> Result<Vec<PortDesc>, String> {
         self.port_descs(PortNo::ANY)
     }

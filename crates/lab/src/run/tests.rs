@@ -48,7 +48,7 @@ fn short(name: &str) -> Options {
     options
 }
 
-/// Returns true if this machine meets the requirements of `options`; prints what is missing.
+/// Returns true if this machine meets the requirements of `options`; prints missing ones.
 fn possible(options: &Options) -> bool {
     match testbed::check(&requirements(options)) {
         Ok(()) => true,

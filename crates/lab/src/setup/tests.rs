@@ -11,7 +11,7 @@ use crate::cores::Cores;
 use crate::probe::{EchoRequest, Prober, echo};
 use crate::tools::Paths;
 
-/// Returns true if the tests run as root, who must have Open vSwitch.
+/// Returns true if the tests run as root; with root, Open vSwitch is required.
 fn can_have_ovs() -> bool {
     let required: Vec<Requirement> = DeviceKind::Ovs.requirements("comporta".as_ref());
     let checked = testbed::check(&required);

@@ -1,4 +1,4 @@
-//! What an event means on the wire, and a message in a script.
+//! Translation of events to OpenFlow messages, and of messages to the notation of scripts.
 
 use base::{BucketId, Cookie, Xid};
 use flow::{
@@ -9,7 +9,7 @@ use openflow::{Dialect, Message, Version};
 use packet::Frame;
 use testkit::case::{CaseEvent, notation};
 
-/// Whether rules may end by this event.
+/// Returns true if this event may remove rules.
 pub(crate) fn deletes(event: &CaseEvent) -> bool {
     match event {
         CaseEvent::Flow(command) => matches!(
@@ -23,8 +23,8 @@ pub(crate) fn deletes(event: &CaseEvent) -> bool {
     }
 }
 
-/// The version in which a case means this message: 1.3, or another like it that has
-/// words for it; or 1.0.
+/// Returns the version of a message: 1.0 for flow-mods without consistency checks, 1.5 for groups
+/// with bucket numbers, otherwise 1.3 or the first of 1.5 and 1.1 that can encode it.
 pub(super) fn version(message: &Message) -> Version {
     let has_words = |version: &&Version| {
         let mut bytes = Vec::new();
@@ -49,14 +49,13 @@ pub(super) fn version(message: &Message) -> Version {
     }
 }
 
-/// Whether the numbers of the buckets are others than those that they have where nobody gives
-/// them any.
+/// Returns true if the bucket numbers differ from the default ones.
 fn has_numbers(command: &GroupMod) -> bool {
     let ids = command.buckets.iter().map(|bucket| bucket.id);
     ids.zip(0..).any(|(id, place)| id != BucketId(place))
 }
 
-/// What a message says that nobody asked for, in the words of a script.
+/// Returns an asynchronous message in the notation of scripts.
 pub(super) fn unasked(message: &Message) -> Option<String> {
     match message {
         Message::PacketIn(packet_in) => Some(notation::packet_in_line(

@@ -1,4 +1,4 @@
-//! What a switch is asked for: its rules, groups, meters and ports, and their counts.
+//! Statistics of a switch: rules, groups, meters and ports with their counters.
 
 use base::{GroupId, MeterId, PortNo, TableId};
 use flow::text::FlowWithoutStats;
@@ -10,7 +10,7 @@ use testkit::case::{CountQuery, notation};
 use super::{Peers, Told};
 
 impl Peers {
-    /// Answers a count, in the words of the question.
+    /// Returns a count, in the notation of the query.
     pub(crate) fn count(&mut self, count: &CountQuery) -> Result<String, String> {
         let counts = match count {
             CountQuery::Flow { rule, .. } => self.flow_counts(rule)?,
@@ -30,7 +30,7 @@ impl Peers {
         Ok(ports.flatten().collect())
     }
 
-    /// Frames that have come in by this port.
+    /// Returns the number of frames received at this port.
     pub(crate) fn received(&mut self, port: PortNo) -> Result<u64, String> {
         let replies = self.multipart(MultipartRequest::Port(port))?;
         let ports = replies.into_iter().map(|reply| match reply {
@@ -106,7 +106,7 @@ impl Peers {
             return Ok(NamedCounts::new());
         };
         let mut counts = counts::of_flow(stats);
-        // 1.3 does not say for how long a rule has been idle.
+        // OpenFlow 1.3 does not report the idle time of a rule.
         counts.extend(["idle_age", "hard_age"].map(|name| (name.to_owned(), String::new())));
         Ok(counts)
     }
@@ -134,7 +134,7 @@ impl Peers {
             .unwrap_or_default())
     }
 
-    /// Of a meter that is not there, which is refused, nothing.
+    /// Returns the counts of a meter; none if it does not exist, which the switch refuses.
     fn meter_counts(&mut self, meter: MeterId) -> NamedCounts {
         let replies = self
             .multipart(MultipartRequest::Meter(meter))
