@@ -180,14 +180,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_tells_its_cases_titles() {
+    fn case_titles_are_read_from_the_file() {
         let text = r#"["Action: 00", {"description": "one", "tests": []}, {"description": "two"}]"#;
         assert_eq!(titles(text).unwrap(), ["one", "two"]);
         assert!(titles("{").is_err());
     }
 
     #[test]
-    fn a_case_belongs_to_the_folder_of_its_version() {
+    fn case_has_the_group_of_its_directory() {
         assert_eq!(group("of13/action/25_SET_FIELD/01"), "of13/action");
         assert_eq!(group("of13/match/00_IN_PORT"), "of13/match");
         let (root, path) = ("/lib/cases", "/lib/cases/of13/match/00_IN_PORT.json");

@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_is_of_a_case_a_file_or_a_folder() {
+    fn name_matches_a_case_a_file_or_a_directory() {
         let one = known(r#"["of13/action/00_OUTPUT:1"]"#);
         assert_eq!(one.unwrap(), ["of13/action/00_OUTPUT:1"]);
         let file = known(r#"["of13/action/00_OUTPUT"]"#);
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_must_mean_something_and_only_once() {
+    fn names_of_expected_failures_are_known_and_unique() {
         assert!(known(r#"["of13/act"]"#).is_err_and(|text| text.contains("no case")));
         let twice = known(r#"["of13/meter", "of13/meter/01_DROP:1"]"#);
         assert!(twice.is_err_and(|text| text.contains("twice")));

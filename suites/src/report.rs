@@ -161,7 +161,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_expected_and_did_not_come_is_a_surprise() {
+    fn unexpected_result_is_reported() {
         assert_eq!(judge(true, true), Judgement::PassedUnexpectedly);
         assert_eq!(judge(false, false), Judgement::Failed);
         assert_eq!(judge(false, true), Judgement::FailedAsExpected);
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn the_table_counts_by_group() {
+    fn table_counts_cases_by_group() {
         use Judgement::{Failed, FailedAsExpected, Passed};
         let groups = [(
             "of13/action",

@@ -37,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn dates_are_those_of_the_calendar() {
+    fn dates_equal_those_of_the_calendar() {
         // Expected values are the output of GNU date.
         for (seconds, expected) in [
             (0, "1970-01-01T00:00:00.000Z"),

@@ -134,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_experiment_is_listed_and_described() {
+    fn experiments_are_listed_and_described() {
         let listed = experiments();
         for experiment in ExperimentId::all() {
             assert!(listed.contains(&format!("  {experiment} ")), "{experiment}");

@@ -121,7 +121,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn whoever_sums_them_up_finds_both_checksums_right() {
+    fn checksums_of_ipv4_and_udp_are_valid() {
         for size in [64, 65, 200] {
             let bytes = frame().sized(size).bytes(0xdead_beef);
             assert_eq!(fold(sum(&bytes[14..34])), 0xffff);
@@ -133,7 +133,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn what_goes_back_goes_back() {
+    fn reversed_frame_swaps_its_addresses() {
         let back = frame().reversed();
         assert_eq!(back.eth_dst, frame().eth_src);
         assert_eq!(back.reversed(), frame());

@@ -135,7 +135,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_log_gets_a_line_a_test() {
+    fn log_has_a_line_for_each_trial() {
         let mut lines = Lines {
             out: Vec::new(),
             tests: 0,

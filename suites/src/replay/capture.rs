@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_record_is_taken_when_it_is_whole() {
+    fn capture_returns_complete_frames_only() {
         let mut bytes = vec![0; 8];
         bytes.extend(3_u32.to_ne_bytes());
         bytes.extend([0; 4]);

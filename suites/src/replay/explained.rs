@@ -91,7 +91,7 @@ mod tests {
 
     // One test, because all parts are in one file.
     #[test]
-    fn the_document_tells_of_each_difference() {
+    fn document_explains_every_difference() {
         let read = |text| toml::from_str::<List>(text).expect("a list");
         let (open_vswitch, comporta) = (read(OPEN_VSWITCH), read(COMPORTA));
         check_part(DOCUMENT, "cases", &peers(&open_vswitch, &comporta));
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn a_case_has_one_reason_and_is_there() {
+    fn explained_case_exists_and_has_one_reason() {
         let text = "[[difference]]\nreason = \"so\"\ncut_short = true\ncases = [\"a\", \"b\"]";
         let explained = Explained::parse(text).expect("a list");
         let so = Reason {

@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_sees_is_no_difference() {
+    fn unobservable_lines_are_no_difference() {
         let wanted = ["> 2 eth", "> 1 eth", "x no_match"];
         assert_eq!(
             difference(&step(&wanted, &["> 1 eth", "> 2 eth"]), &[]),
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_of_its_own_tells_its_own_time() {
+    fn ages_of_a_real_clock_are_not_compared() {
         let told = |time| format!("! flow_removed table=0 reason=delete duration={time}");
         let step = step(&[&told("10s")], &[&told("10.003s")]);
         assert!(difference(&step, &[]).is_some());
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_a_difference() {
+    fn missing_line_is_a_difference() {
         let told = difference(&step(&["> 2 eth"], &[]), &[]).expect("a difference");
         assert!(
             told.contains("> 2 eth") && told.contains("nothing"),

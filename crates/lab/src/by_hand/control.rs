@@ -346,7 +346,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn places_and_roles_are_read() {
+    fn addresses_and_roles_are_parsed() {
         let tcp = |text: &str| Place::Tcp(text.parse().unwrap());
         assert_eq!("127.0.0.1:6653".parse(), Ok(tcp("127.0.0.1:6653")));
         assert_eq!("tcp:[::1]:6653".parse(), Ok(tcp("[::1]:6653")));
@@ -358,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn rules_are_read_line_by_line() {
+    fn rules_are_parsed_line_by_line() {
         let text =
             "# two rules\nin_port=1,actions=output:2\n\n  in_port=2,actions=output:1 # back\n";
         assert_eq!(rules(text).map(|rules| rules.len()), Ok(2));

@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_namespace_is_for_those_that_name_none() {
+    fn namespace_applies_to_interfaces_without_one() {
         let name = |text: &str| text.parse::<PortName>().unwrap();
         assert_eq!(inside(name("eth0"), Some("lab")), Ok(name("lab:eth0")));
         assert_eq!(inside(name("x:eth0"), Some("lab")), Ok(name("x:eth0")));
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn an_interface_is_opened_once() {
+    fn interface_is_opened_once() {
         let names: Vec<PortName> = ["a", "b", "a"].map(|one| one.parse().unwrap()).to_vec();
         let ends = Ends::new(&names);
         assert_eq!(ends.names().len(), 2);

@@ -272,7 +272,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn frames_are_counted_by_size_and_those_without_a_number_apart() {
+    fn frames_are_counted_by_size_and_by_signature() {
         let mut tally = ReceptionTally {
             at: "eth0".to_owned(),
             ..ReceptionTally::default()
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn of_nothing_there_is_no_rate() {
+    fn rate_of_no_frames_is_absent() {
         let tally = ReceptionTally::default();
         assert_eq!(tally.json()["pps"], Value::Null);
         assert!(tally.text().contains("0 frames, 0 bytes\n"));

@@ -250,7 +250,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_shape_is_read_as_it_is_printed_and_can_be_sent() {
+    fn frame_kinds_parse_as_they_are_printed_and_can_be_sent() {
         for (protocol, _) in PROTOCOLS {
             for around in AROUND.map(|(name, _)| Some(name)).into_iter().chain([None]) {
                 let text =
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_shape_is_answered_with_the_nearest() {
+    fn unknown_frame_kind_suggests_the_nearest() {
         let told = |text: &str| text.parse::<Shape>().unwrap_err().to_string();
         assert!(
             told("vlam").contains("did you mean 'vlan'?"),
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_of_stations_is_kept_and_the_rest_is_theirs() {
+    fn given_addresses_are_kept_and_others_have_defaults() {
         let looks = Looks {
             source: Addresses {
                 mac: Some("2:0:0:0:a:FF".parse().unwrap()),

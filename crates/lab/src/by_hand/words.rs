@@ -251,7 +251,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rates_are_read_without_rounding() {
+    fn rates_are_parsed_without_rounding() {
         let read = |text: &str| text.parse::<Speed>();
         let frames = |count| Ok(Speed::Rate(Rate::Frames(count)));
         let line = |bits| Ok(Speed::Rate(Rate::Line(bits)));
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slip_is_answered_with_the_nearest_word() {
+    fn misspelled_word_suggests_the_nearest() {
         let told = |text: &str| text.parse::<Speed>().unwrap_err().to_string();
         assert!(
             told("10kpp").contains("did you mean 'kpps'?"),
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_and_patterns_are_read() {
+    fn sizes_and_patterns_are_parsed() {
         assert_eq!("1518".parse(), Ok(Size::Bytes(1_518)));
         assert_eq!("imix".parse(), Ok(Size::Imix));
         assert!("63".parse::<Size>().is_err() && "9001".parse::<Size>().is_err());

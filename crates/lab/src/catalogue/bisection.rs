@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_put_in_is_found_to_the_width() {
+    fn bisection_finds_the_limit_within_its_width() {
         for limit in [1_000, 1_001, 7_777, 123_456, 999_999] {
             let (found, trials) = search(limit, 1_000, 1_000_000, 0.1);
             let good = found.found().unwrap();
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_outside_is_told() {
+    fn bisection_reports_a_limit_outside_its_range() {
         let (found, trials) = search(u64::MAX, 10, 500, 0.1);
         assert_eq!(
             (found.found(), found.is_open(), trials),

@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_is_set_and_nothing_else() {
+    fn faults_file_sets_the_given_faults_only() {
         let text = "seed = 7\n[forth]\ndelay_us = 2000\nloss = 0.01\nduplication_every = 100\n";
         let faults = read(text).unwrap();
         assert_eq!(faults.seed, 7);
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_told_with_its_place() {
+    fn invalid_fault_is_reported_with_its_position() {
         let told = |text: &str| read(text).unwrap_err();
         assert_eq!(
             told("[forth]\ndely_us = 1"),

@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_device_is_listed_with_modes_ports_and_what_is_missing() {
+    fn list_has_modes_ports_and_missing_requirements() {
         let file = std::env::temp_dir().join(format!("listed-{}.toml", std::process::id()));
         let text = "brand = 'Acme'\nmodel = 'X'\nports = ['nonesuch0', 'nonesuch1']";
         std::fs::write(&file, text).unwrap();

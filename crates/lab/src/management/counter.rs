@@ -53,7 +53,7 @@ mod tests {
     }
 
     #[test]
-    fn what_begins_again_goes_on_counting() {
+    fn counter_continues_after_a_wrap() {
         assert_eq!(narrow(5).since(narrow(u32::MAX - 4)), Some(10));
         assert_eq!(wide(5).since(wide(u64::MAX - 4)), Some(10));
         assert_eq!(wide(1 << 33).since(wide(0)), Some(1 << 33));

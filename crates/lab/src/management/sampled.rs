@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_long_time_is_kept_in_larger_steps() {
+    fn sampling_interval_grows_with_the_duration() {
         let mut samples = Samples::new(Duration::from_millis(100));
         for second in 0..KEPT_MAX as u64 + 1 {
             samples.keep(Sample {

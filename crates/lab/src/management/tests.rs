@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn processes_are_looked_at_until_it_ends() {
+fn sampler_samples_processes_until_it_stops() {
     let clock = Clock::start();
     let plan = Plan {
         interval: Duration::from_millis(5),
@@ -26,7 +26,7 @@ fn processes_are_looked_at_until_it_ends() {
 }
 
 #[test]
-fn what_is_dropped_ends() {
+fn dropped_sampler_ends_its_thread() {
     let clock = Clock::start();
     let plan = Plan::of(Vec::new());
     let mut sampler = Sampler::start(plan, &clock).unwrap();

@@ -52,17 +52,17 @@ fn over_a_cable(prober: Prober) {
 }
 
 #[test]
-fn one_thread_echoes_over_a_cable() {
+fn solo_prober_measures_a_link() {
     over_a_cable(Prober::Solo);
 }
 
 #[test]
-fn two_blocking_ends_echo_over_a_cable() {
+fn blocking_prober_measures_a_link() {
     over_a_cable(Prober::Pair);
 }
 
 #[test]
-fn silence_is_told_before_patience_runs_out_ten_thousand_times() {
+fn prober_gives_up_after_consecutive_losses() {
     let clock = Clock::start();
     let interrupt = Interrupt::never();
     let request = EchoRequest {
@@ -81,7 +81,7 @@ fn silence_is_told_before_patience_runs_out_ten_thousand_times() {
 }
 
 #[test]
-fn a_frame_of_64_bytes_carries_18_of_payload() {
+fn frame_of_64_bytes_has_18_bytes_of_payload() {
     let payload = |frame_bytes| {
         let request = EchoRequest {
             frame_bytes,
@@ -95,7 +95,7 @@ fn a_frame_of_64_bytes_carries_18_of_payload() {
 }
 
 #[test]
-fn the_losses_and_the_delay_that_a_device_has_are_found() {
+fn prober_measures_known_losses_and_delay() {
     let hold = Duration::from_micros(300);
     let back = Faults {
         delay: hold,
@@ -182,7 +182,7 @@ pub(crate) fn over(forth: Path, back: Path, request: EchoRequest) -> Result<Echo
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
     #[test]
-    fn what_a_cable_does_to_echoes_is_told(
+    fn echo_results_equal_the_faults_of_the_link(
         forth_ns in 0_u64..300_000,
         back_ns in 0_u64..300_000,
         lose_every in 3_u64..60,
@@ -218,7 +218,7 @@ proptest! {
 }
 
 #[test]
-fn a_cable_that_carries_nothing_is_silent() {
+fn dead_link_is_reported_as_silent() {
     let forth = Path {
         lose_every: Some(1),
         ..Path::default()

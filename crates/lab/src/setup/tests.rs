@@ -116,7 +116,7 @@ fn restarted_device_connects_and_has_its_rules() {
 }
 
 #[test]
-fn each_bridge_has_its_controller_and_its_rules() {
+fn bridges_have_their_own_controllers_and_rules() {
     if !can_have_ovs() {
         return;
     }

@@ -45,7 +45,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(6))]
     /// A search reaches the width of its goal, and delays below the throughput are the device's.
     #[test]
-    fn the_throughput_of_a_device_is_found(frame_ns in 36_000_u64..100_000, queue in 2_u64..8) {
+    fn throughput_search_finds_the_capacity(frame_ns in 36_000_u64..100_000, queue in 2_u64..8) {
         let measured = measured(&THROUGHPUT, device(frame_ns, queue), &[]);
         let capacity = 1e6 / frame_ns as f64;
         let lossless = figure(&measured, "lossless_kpps");
@@ -68,7 +68,7 @@ proptest! {
 }
 
 #[test]
-fn a_device_as_fast_as_the_line_carries_it_both_ways() {
+fn device_at_line_rate_has_line_throughput_in_both_directions() {
     let mut faults = Faults::slow(9_000, 9_000);
     faults.forth.lose_every = Some(1_000_000);
     let values = [
@@ -86,7 +86,7 @@ fn a_device_as_fast_as_the_line_carries_it_both_ways() {
 }
 
 #[test]
-fn a_device_that_always_loses_has_no_throughput() {
+fn device_with_constant_loss_has_no_throughput() {
     let mut faults = Faults::default();
     faults.forth.lose_every = Some(100);
     let measured = measured(&THROUGHPUT, faults, &[]);
@@ -99,7 +99,7 @@ fn a_device_that_always_loses_has_no_throughput() {
 }
 
 #[test]
-fn what_the_tester_itself_loses_is_not_the_devices_loss() {
+fn losses_of_the_tester_are_not_the_device_losses() {
     // Less than the shortfall that a search permits, and more than the loss that it permits.
     let mut faults = device(50_000, 4);
     faults.forth.drop_every = Some(1_500);
@@ -120,7 +120,7 @@ fn what_the_tester_itself_loses_is_not_the_devices_loss() {
 }
 
 #[test]
-fn frames_that_come_out_changed_are_no_throughput() {
+fn modified_frames_void_the_throughput() {
     let mut faults = Faults::default();
     faults.forth.rewrite = Some(|frame, nth| frame[0] ^= u8::from(nth.is_multiple_of(50)) << 1);
     let measured = measured(&THROUGHPUT, faults, &[]);
@@ -128,7 +128,7 @@ fn frames_that_come_out_changed_are_no_throughput() {
 }
 
 #[test]
-fn the_loss_at_each_share_is_what_the_device_has_no_room_for() {
+fn loss_at_each_share_is_the_excess_over_the_capacity() {
     // 12,000 frames per second of the line's 29,761: 40 per cent without loss.
     let measured = measured(&LOSS, device(1_000_000 / 12, 4), &[("millis", 400)]);
     assert_near(&measured, "greatest_kpps", LINE as f64 / 1e3, 1e-3);
@@ -147,7 +147,7 @@ fn the_loss_at_each_share_is_what_the_device_has_no_room_for() {
 }
 
 #[test]
-fn a_share_that_was_not_tried_has_no_loss_but_a_reason() {
+fn untried_share_has_a_reason_instead_of_a_loss() {
     let measured = measured(&LOSS, device(30_000, 4), &[]);
     assert_eq!(figure(&measured, "loss_at_100_percent"), 0.0);
     assert_eq!(figure(&measured, "lossless_percent"), 100.0);
@@ -156,7 +156,7 @@ fn a_share_that_was_not_tried_has_no_loss_but_a_reason() {
 }
 
 #[test]
-fn a_device_that_loses_at_every_share_is_lossless_at_none() {
+fn device_with_constant_loss_is_lossless_at_no_share() {
     let mut faults = device(30_000, 4);
     faults.forth.lose_every = Some(20);
     let measured = measured(&LOSS, faults, &[]);
@@ -168,7 +168,7 @@ fn a_device_that_loses_at_every_share_is_lossless_at_none() {
 }
 
 #[test]
-fn a_tester_slower_than_the_line_is_the_greatest_rate() {
+fn tester_slower_than_the_line_limits_the_rate() {
     let mut faults = device(30_000, 4);
     faults.forth.sender_gap_ns = 100_000;
     let measured = measured(&LOSS, faults, &[]);
@@ -181,7 +181,7 @@ proptest! {
     /// The device forwards one of two frames at the line's rate, so a burst of twice the queue
     /// passes.
     #[test]
-    fn the_longest_burst_is_as_long_as_the_queue_allows(queue in 20_u64..400) {
+    fn longest_burst_follows_from_the_queue(queue in 20_u64..400) {
         let faults = device(2_000_000_000 / LINE, queue);
         let measured = measured(&BACK_TO_BACK, faults, &[("longest", 3_000)]);
         let longest = 2.0 * queue as f64;
@@ -196,7 +196,7 @@ proptest! {
 }
 
 #[test]
-fn a_burst_that_never_loses_is_said_to_be_the_longest_tried() {
+fn burst_without_loss_is_noted_as_the_longest_tried() {
     let measured = measured(&BACK_TO_BACK, device(20_000, 4), &[("longest", 2_000)]);
     assert_eq!(figure(&measured, "burst"), 2_000.0);
     assert_eq!(
@@ -206,7 +206,7 @@ fn a_burst_that_never_loses_is_said_to_be_the_longest_tried() {
 }
 
 #[test]
-fn a_device_that_loses_the_tenth_frame_takes_no_burst() {
+fn device_that_loses_every_tenth_frame_passes_no_burst() {
     let mut faults = device(20_000, 4);
     faults.forth.lose_every = Some(10);
     let measured = measured(&BACK_TO_BACK, faults, &[("longest", 1_000)]);

@@ -27,7 +27,7 @@ fn told(pps: u64) -> Reading {
 }
 
 #[test]
-fn what_the_tester_does_not_reach_is_told_and_not_left_out() {
+fn calibration_reports_the_shortfall_of_the_tester() {
     let (slow, fast) = (told(100_000), told(400_000));
     assert_eq!(slow.figures["intended_kpps"], 100.0);
     assert_eq!(fast.figures["intended_kpps"], 400.0);
@@ -38,7 +38,7 @@ fn what_the_tester_does_not_reach_is_told_and_not_left_out() {
 }
 
 #[test]
-fn only_a_cable_is_calibrated_with() {
+fn calibration_takes_a_bare_link_only() {
     let of = |experiment: &Experiment, kind| (experiment.applies_to)(kind, &Point::default());
     for experiment in [&size::SIZE, &load::LOAD] {
         assert!(of(experiment, DeviceKind::Direct));

@@ -205,7 +205,7 @@ mod tests {
         rtt min/avg/max/mdev = 0.120/0.250/1.580/0.012 ms, pipe 2\n";
 
     #[test]
-    fn what_ping_says_is_told() {
+    fn ping_summary_gives_the_figures() {
         let pinged = Pinged::read(SUMMARY).unwrap();
         assert_eq!((pinged.sent, pinged.answered), (100, 96));
         assert_eq!(pinged.duplicates, 2);
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn silence_is_a_result_and_no_summary_is_none() {
+    fn ping_without_replies_is_a_result() {
         let silent = "3 packets transmitted, 0 received, 100% packet loss, time 4ms\n";
         let pinged = Pinged::read(silent).unwrap();
         let mut reading = Reading::default();

@@ -23,7 +23,7 @@ fn measured(experiment: &Experiment, faults: Faults, values: &[(&str, u64)]) -> 
 }
 
 #[test]
-fn a_delay_is_told_at_every_size() {
+fn latency_is_measured_at_every_size() {
     for size in [64, 512, 1_518] {
         let values = [("size", size), ("mbit", 10)];
         let measured = measured(&SIZE, Faults::slow(37_000, 0), &values);
@@ -43,14 +43,14 @@ fn a_delay_is_told_at_every_size() {
 }
 
 #[test]
-fn a_device_that_takes_no_time_is_told_to_take_none() {
+fn device_without_delay_has_no_latency() {
     let measured = measured(&SIZE, Faults::default(), &[]);
     assert_eq!(figure(&measured, "p50_us"), 0.0);
     assert_eq!(figure(&measured, "mean_us"), 0.0);
 }
 
 #[test]
-fn beyond_what_a_device_carries_its_queue_fills_and_the_rest_is_lost() {
+fn overload_fills_the_queue_and_loses_the_rest() {
     // 150 bytes: 7,353 frames per second at 10 Mbit/s; the device forwards 4,000.
     let mut faults = Faults::slow(5_000, 0);
     faults.forth.service = Some(Service {
@@ -70,7 +70,7 @@ fn beyond_what_a_device_carries_its_queue_fills_and_the_rest_is_lost() {
 }
 
 #[test]
-fn a_tester_that_is_too_slow_is_no_fault_of_the_device() {
+fn tester_shortfall_leaves_figures_absent() {
     let mut faults = Faults::default();
     faults.forth.sender_gap_ns = 200_000;
     let measured = measured(&LOAD, faults, &[("mbit", 10)]);
@@ -80,7 +80,7 @@ fn a_tester_that_is_too_slow_is_no_fault_of_the_device() {
 }
 
 #[test]
-fn what_the_tester_lost_and_what_a_device_spoilt_makes_a_test_void() {
+fn tester_losses_and_corrupt_frames_void_the_trial() {
     let mut faults = Faults::default();
     faults.forth.drop_every = Some(10);
     let dropped = measured(&LOAD, faults, &[("mbit", 10)]);
@@ -94,7 +94,7 @@ fn what_the_tester_lost_and_what_a_device_spoilt_makes_a_test_void() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
     #[test]
-    fn whatever_is_lost_comes_twice_or_late_is_told(
+    fn losses_duplicates_and_reordering_are_counted(
         delay_ns in 0_u64..500_000,
         lose_every in 2_u64..200,
         repeat_every in 2_u64..200,
@@ -142,7 +142,7 @@ fn action(word: &str, faults: Faults) -> (Measured, u64) {
 }
 
 #[test]
-fn every_action_is_told_as_carried_out_by_a_device_that_does() {
+fn executed_actions_are_accepted() {
     for word in super::action::ACTIONS {
         let (measured, sent) = action(word, Faults::slow(21_000, 0));
         assert_near(&measured, "mean_us", 21.0, DIGITS);
@@ -152,7 +152,7 @@ fn every_action_is_told_as_carried_out_by_a_device_that_does() {
 }
 
 #[test]
-fn an_action_that_is_not_carried_out_is_found() {
+fn missing_actions_are_found() {
     for word in super::action::ACTIONS {
         let faults = Faults {
             ignores_sets: true,
@@ -170,7 +170,7 @@ fn an_action_that_is_not_carried_out_is_found() {
 }
 
 #[test]
-fn an_action_that_is_refused_has_the_devices_words_for_figures() {
+fn refused_action_has_the_error_as_its_reason() {
     let faults = Faults {
         refuses: |rule| rule.instructions.apply.len() > 1,
         ..Faults::default()

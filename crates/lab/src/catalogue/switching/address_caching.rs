@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn the_capacity_is_found_and_the_known_are_counted() {
+    fn address_capacity_and_known_stations_are_measured() {
         // The tester's own station is one of them.
         for capacity in [65, 200, 513, 1_000] {
             let reading = read(Faults {
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn a_switch_that_remembers_all_is_asked_for_no_more() {
+    fn search_ends_at_the_greatest_number_of_stations() {
         let reading = read(Faults::default());
         assert_eq!(reading.figures["capacity"], 1_024.0);
         assert_eq!(reading.figures["known"], 1_024.0);
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hub_remembers_nobody() {
+    fn hub_has_no_address_capacity() {
         let reading = read(Faults {
             stations: 1,
             ..Faults::default()
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn a_switch_that_forwards_nothing_has_no_capacity() {
+    fn switch_without_forwarding_has_no_address_capacity() {
         let reading = read(Faults {
             lose_every: Some(1),
             ..Faults::default()
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn stations_whose_frames_were_lost_are_heard_again() {
+    fn stations_with_lost_frames_send_again() {
         let reading = read(Faults {
             lose_every: Some(90),
             lose_until: 400,

@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn a_switch_copies_as_fast_as_it_does() {
+    fn broadcast_throughput_is_the_copy_rate() {
         let reading = read(Faults {
             copy_ns: 5_000,
             queue: 4,
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn each_port_has_its_delay() {
+    fn broadcast_delay_is_measured_at_each_port() {
         let reading = read(Faults {
             delay_ns: 20_000,
             port_ns: 7_000,
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn a_switch_that_loses_every_tenth_has_no_throughput_and_a_delay() {
+    fn switch_with_constant_loss_has_delays_but_no_broadcast_throughput() {
         let reading = read(Faults {
             lose_every: Some(10),
             ..Faults::default()

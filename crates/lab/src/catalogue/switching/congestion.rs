@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn one_queue_for_all_ports_is_found_to_block() {
+    fn head_of_line_blocking_is_found_with_a_shared_queue() {
         let (reading, told) = read(Faults {
             copy_ns: 20_000,
             queue: 10,
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn a_switch_that_carries_all_is_not_congested() {
+    fn switch_without_losses_is_not_congested() {
         let (reading, told) = read(Faults::default());
         assert!(told.starts_with("nothing was overloaded"));
         assert_eq!(reading.figures["free_loss_percent"], 0.0);
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn losses_have_their_meaning() {
+    fn losses_determine_the_verdict() {
         assert!(verdict(0.0, 3.0, 100.0).starts_with("no head-of-line"));
         assert!(verdict(0.0, 0.0, 70.0).contains("held back"));
         assert!(verdict(1.0, 0.0, 100.0).starts_with("only"));

@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn a_switch_learns_as_fast_as_it_does() {
+    fn measured_learning_rate_is_that_of_the_switch() {
         for learn_ns in [10_000, 50_000, 400_000] {
             let (_, reading) = read(Faults {
                 learn_ns,
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn a_switch_that_learns_at_once_is_not_found_slow() {
+    fn switch_with_immediate_learning_reaches_the_greatest_rate() {
         let (found, reading) = read(Faults::default());
         assert!(found.is_open());
         assert_eq!(reading.figures["learned_per_s"], 400_000.0);
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn a_switch_that_forwards_nothing_has_learned_nothing() {
+    fn switch_without_forwarding_has_no_learning_rate() {
         let (_, reading) = read(Faults {
             lose_every: Some(1),
             ..Faults::default()
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn a_switch_that_learns_nothing_has_no_rate() {
+    fn switch_without_learning_has_no_learning_rate() {
         let (_, reading) = read(Faults {
             stations: 1,
             ..Faults::default()

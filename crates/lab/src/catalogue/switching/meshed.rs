@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn a_switch_carries_what_it_does_and_floods_nothing() {
+    fn meshed_throughput_is_the_capacity_without_flooding() {
         let reading = read(
             0..HOSTS,
             Faults {
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hub_floods_what_nobody_has_heard() {
+    fn hub_floods_frames_to_unknown_stations() {
         let hub = Faults {
             stations: 0,
             ..Faults::default()

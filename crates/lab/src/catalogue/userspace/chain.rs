@@ -71,7 +71,7 @@ mod tests {
     /// Chain of switches that take 7 µs in one direction and 9 µs in the other; the last one loses
     /// one frame in a hundred.
     #[test]
-    fn each_switch_of_a_row_is_in_the_round_trip() {
+    fn round_trip_includes_each_switch_of_a_chain() {
         for switches in [1, 2, 8] {
             let mut faults = Faults::slow(7_000 * switches, 9_000 * switches);
             faults.forth.lose_every = Some(100);

@@ -31,7 +31,7 @@ fn told(text: &str) -> String {
 }
 
 #[test]
-fn a_whole_description_is_read() {
+fn complete_description_is_parsed() {
     let described = Description::parse(WHOLE, Path::new("edge.toml")).unwrap();
     assert_eq!(described.inventory.brand, "Acme");
     assert_eq!(described.external.version, "Acme Edge 24, 1.2.3");
@@ -45,7 +45,7 @@ fn a_whole_description_is_read() {
 }
 
 #[test]
-fn two_cards_and_a_name_are_enough() {
+fn description_requires_two_ports_and_a_name() {
     let text = "brand = 'Acme'\nmodel = 'X'\nports = ['a', 'b']";
     let described = Description::parse(text, Path::new("edge.toml")).unwrap();
     assert_eq!(described.modes(), [Mode::Legacy]);
@@ -70,7 +70,7 @@ fn unknown_words_are_refused_with_the_nearest_known() {
 }
 
 #[test]
-fn what_makes_no_sense_is_told_with_what_would() {
+fn invalid_description_reports_the_remedy() {
     let with = |from: &str, to: &str| told(&WHOLE.replace(from, to));
     assert!(with("\"enp3s0f0\", ", "").contains("1 cards cannot be: 2 to 16"));
     assert!(with("enp3s0f0", "lab:enp3s0f1").contains("is there twice"));

@@ -25,7 +25,7 @@ fn abandoned(state: &Path, directory: &Path) -> PathBuf {
 }
 
 #[test]
-fn what_is_under_way_is_left_alone_and_struck_out_in_the_end() {
+fn ledger_of_an_active_run_remains_until_its_end() {
     let state = folder("under-way");
     let ledger = Ledger::write(&state, "ovs", &state, &[]).unwrap();
     let left = clean(&state).unwrap();
@@ -39,7 +39,7 @@ fn what_is_under_way_is_left_alone_and_struck_out_in_the_end() {
 }
 
 #[test]
-fn the_sockets_of_an_ended_run_are_removed_and_nothing_else() {
+fn cleanup_removes_sockets_of_ended_runs_only() {
     let state = folder("ended");
     let directory = folder("devices");
     let socket = directory.join("br0.controller");
@@ -57,7 +57,7 @@ fn the_sockets_of_an_ended_run_are_removed_and_nothing_else() {
 }
 
 #[test]
-fn what_cannot_be_understood_is_told_and_kept() {
+fn unreadable_ledger_is_reported_and_kept() {
     let state = folder("strange");
     for (name, text) in [
         ("1-a.json", "{"),
@@ -86,7 +86,7 @@ fn what_cannot_be_understood_is_told_and_kept() {
 }
 
 #[test]
-fn a_card_that_ended_with_its_namespace_is_told_of() {
+fn cleanup_reports_a_vanished_network_card() {
     let state = folder("gone");
     let directory = folder("gone-devices");
     let file = abandoned(&state, &directory);

@@ -111,7 +111,7 @@ impl Drop for Daemon {
 }
 
 #[test]
-fn a_real_agent_tells_what_it_is_and_counts_what_came() {
+fn snmp_agent_reports_description_and_frame_counts() {
     let Some(daemon) = Daemon::start("counts", "") else {
         return;
     };
@@ -139,7 +139,7 @@ fn a_real_agent_tells_what_it_is_and_counts_what_came() {
 }
 
 #[test]
-fn who_does_not_know_the_community_or_the_interface_is_told_so() {
+fn wrong_community_or_interface_is_reported() {
     let Some(daemon) = Daemon::start("refused", "") else {
         return;
     };
@@ -166,7 +166,7 @@ fn who_does_not_know_the_community_or_the_interface_is_told_so() {
 /// Agent whose first interface has an octet counter that wraps at 64 bits. snmpd takes its values
 /// from a script, which returns another value at the second call.
 #[test]
-fn a_counter_of_a_real_agent_may_begin_again() {
+fn counter_of_a_real_agent_may_wrap() {
     let script = "#!/bin/sh\n\
         [ \"$1\" = -g ] || exit 0\n\
         echo \"$2\"; echo counter64\n\
@@ -215,7 +215,7 @@ fn impostor(answer: &'static [u8], patience: Duration) -> Agent {
 }
 
 #[test]
-fn silence_and_nonsense_are_told_apart() {
+fn missing_and_malformed_replies_are_distinguished() {
     let patience = Duration::from_millis(50);
     let hold = Duration::from_secs(5);
     let silent = Snmp::open(&impostor(b"", hold), patience).err();

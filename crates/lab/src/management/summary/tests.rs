@@ -36,7 +36,7 @@ fn sample(at_ms: u64, user_ms: u64, softirq_ms: u64) -> Sample {
 }
 
 #[test]
-fn looks_come_to_what_was_used_between_them() {
+fn summary_has_the_usage_between_samples() {
     let mut samples = Samples::default();
     for (at, user, softirq) in [(0, 0, 0), (500, 100, 50), (1_000, 400, 100)] {
         samples.keep(sample(at, user, softirq));
@@ -91,7 +91,7 @@ fn told(up_time: u32, octets: u64, frames: u32, load: u8) -> (Instant, SwitchSam
 }
 
 #[test]
-fn counters_may_begin_again_between_answers_and_a_switch_may_not() {
+fn counters_may_wrap_between_replies_but_a_restart_resets_them() {
     let mut polls = Polls {
         switch: vec![
             told(1, u64::MAX, u32::MAX, 10),
@@ -112,7 +112,7 @@ fn counters_may_begin_again_between_answers_and_a_switch_may_not() {
 }
 
 #[test]
-fn a_record_is_read_as_it_was_written() {
+fn summary_record_survives_serialization() {
     let record = ManagementRecord {
         seconds: 1.5,
         softirq: vec![0.25],

@@ -36,7 +36,7 @@ fn read(device: &mut Simulated) -> Reading {
 }
 
 #[test]
-fn a_queue_loses_nothing_more_and_empties_in_its_time() {
+fn queue_without_later_losses_empties_in_its_time() {
     let reading = read(&mut dead_for(0..0, queue()));
     // The queue is full after 20 ms; a third of the frames in the other 80 ms is lost.
     let lost = reading.figures["overload_loss_percent"];
@@ -50,7 +50,7 @@ fn a_queue_loses_nothing_more_and_empties_in_its_time() {
 }
 
 #[test]
-fn a_device_that_loses_for_some_time_more_recovers_after_that() {
+fn recovery_time_is_that_of_the_later_losses() {
     for more in [3, 41, 120] {
         // The delay at rest is measured first; the duration of that is found by running it.
         let plan = PLAN;
@@ -71,7 +71,7 @@ fn a_device_that_loses_for_some_time_more_recovers_after_that() {
 }
 
 #[test]
-fn no_loss_no_recovery_and_endless_loss_neither() {
+fn recovery_is_absent_without_loss_and_with_endless_loss() {
     let fast = Path {
         delay_ns: 20_000,
         ..Path::default()
@@ -88,7 +88,7 @@ fn no_loss_no_recovery_and_endless_loss_neither() {
 }
 
 #[test]
-fn an_overload_that_nobody_can_send_is_cut_or_none() {
+fn overload_is_limited_to_the_highest_offered_rate() {
     let limits = |throughput, greatest| Limits {
         throughput,
         greatest,

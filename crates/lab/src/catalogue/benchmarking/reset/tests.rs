@@ -38,7 +38,7 @@ fn told(dead: std::ops::Range<u64>, controller: bool) -> Reading {
 const GAP_MS: f64 = 1e3 / PPS as f64;
 
 #[test]
-fn an_outage_is_as_long_as_the_device_was_dead() {
+fn outage_equals_the_downtime_of_the_device() {
     for dead in [100..250, 100..107, 130..700] {
         let reading = told(dead.clone(), true);
         let length = (dead.end - dead.start) as f64;
@@ -54,7 +54,7 @@ fn an_outage_is_as_long_as_the_device_was_dead() {
 }
 
 #[test]
-fn what_has_no_controller_calls_none() {
+fn device_without_controller_has_no_connection_time() {
     let reading = told(100..150, false);
     assert!(reading.absent["called_ms"].contains("no controller"));
     assert!(reading.absent["ruled_ms"].contains("no controller"));
@@ -62,7 +62,7 @@ fn what_has_no_controller_calls_none() {
 }
 
 #[test]
-fn a_device_that_does_not_come_back_has_no_outage() {
+fn device_without_recovery_has_no_outage() {
     let reading = told(100..900, true);
     assert!(reading.absent["outage_ms"].contains("nothing came out again"));
     assert!(reading.absent["first_frame_ms"].contains("nothing came out again"));
@@ -70,7 +70,7 @@ fn a_device_that_does_not_come_back_has_no_outage() {
 }
 
 #[test]
-fn what_does_not_forward_is_not_ended() {
+fn device_that_drops_frames_is_not_restarted() {
     let ms = 1_000_000;
     let mut late = dead_for(0..200 * ms, Path::default());
     assert!(forwards(PPS, &mut late).is_ok());
@@ -80,7 +80,7 @@ fn what_does_not_forward_is_not_ended() {
 }
 
 #[test]
-fn a_device_that_never_forwarded_has_none_either() {
+fn device_without_forwarding_has_no_outage() {
     let reading = told(0..900, true);
     assert!(reading.absent["outage_ms"].contains("before it was ended"));
 }

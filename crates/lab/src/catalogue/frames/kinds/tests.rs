@@ -31,7 +31,7 @@ fn sent(kind: &str) -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn every_kind_is_what_it_is_called() {
+fn frame_kinds_have_the_bytes_of_their_names() {
     // Kinds with the offset and the bytes that identify them.
     let told: [(&str, usize, &[u8]); 10] = [
         ("udp", 23, &[17]),
@@ -58,7 +58,7 @@ fn every_kind_is_what_it_is_called() {
 }
 
 #[test]
-fn the_mix_has_its_sizes_in_their_shares() {
+fn mix_has_its_sizes_in_their_shares() {
     let mut count = [0; 3];
     for frame in sent("imix").iter().take(120) {
         let size = [60, 566, 1_514]
@@ -70,7 +70,7 @@ fn the_mix_has_its_sizes_in_their_shares() {
 }
 
 #[test]
-fn a_device_that_changes_frames_is_told_of_and_not_void() {
+fn modified_frames_are_counted_and_do_not_void_the_trial() {
     // It clears the priority of the inner tag in every second frame.
     let mut number = 0;
     let decide: Decide = Box::new(move |frame| {

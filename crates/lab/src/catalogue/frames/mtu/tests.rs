@@ -26,7 +26,7 @@ fn over(rewrite: fn(&mut Vec<u8>, u64)) -> Measurement {
 }
 
 #[test]
-fn sizes_are_those_that_the_mtu_makes() {
+fn frame_sizes_follow_from_the_mtu() {
     assert_eq!(sizes(1_500), [64, 1_518, 1_519, 2_018]);
     // The longest frame does not exceed the tester's limit.
     assert_eq!(sizes(8_400)[3], 8_918);
@@ -34,7 +34,7 @@ fn sizes_are_those_that_the_mtu_makes() {
 }
 
 #[test]
-fn what_comes_out_is_told_by_size_and_pieces_are_none_of_ours() {
+fn received_frames_are_counted_by_size_without_fragments() {
     // Only the first half of a frame that is too long leaves, without its signature.
     let measurement = over(|frame, _| {
         if frame.len() > 1_514 {
@@ -57,7 +57,7 @@ fn what_comes_out_is_told_by_size_and_pieces_are_none_of_ours() {
 }
 
 #[test]
-fn a_device_that_forwards_all_has_nothing_to_count() {
+fn device_without_missing_frames_has_no_counted_share() {
     let measurement = over(|_, _| {});
     let counted = Counted {
         counted: 0,

@@ -26,7 +26,7 @@ fn load(case: &Case) -> Load {
 }
 
 #[test]
-fn what_is_done_right_is_found_right() {
+fn correct_tag_actions_are_accepted() {
     for name in NAMES {
         let case = Case::of(name, 150);
         let rules = case.rules().unwrap();
@@ -43,7 +43,7 @@ fn what_is_done_right_is_found_right() {
 }
 
 #[test]
-fn a_device_that_only_forwards_is_found_out() {
+fn missing_tag_actions_are_counted_as_modified_frames() {
     for name in NAMES.iter().filter(|name| **name != "none") {
         let case = Case::of(name, 150);
         let offered = offer(&load(&case), Box::new(|_| Some(10_000)));
@@ -52,7 +52,7 @@ fn a_device_that_only_forwards_is_found_out() {
 }
 
 #[test]
-fn every_rule_can_be_said() {
+fn tag_rules_can_be_encoded() {
     for name in NAMES {
         for rule in Case::of(name, 72).rules().unwrap() {
             let said = Message::FlowMod(rule).encode(Xid(1), Version::V13, &mut Vec::new());

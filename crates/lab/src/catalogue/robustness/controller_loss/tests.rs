@@ -21,7 +21,7 @@ fn at(after_millis: u64) -> Point {
 }
 
 #[test]
-fn what_is_lost_and_what_goes_without_a_rule_is_told() {
+fn controller_loss_reports_losses_and_standalone_forwarding() {
     let point = at(100);
     let pace = Pace::Constant(Rate::Frames(point.number("pps")));
     let mut load = Load::udp(64, pace, length(&point));
@@ -50,7 +50,7 @@ fn what_is_lost_and_what_goes_without_a_rule_is_told() {
 }
 
 #[test]
-fn a_device_that_goes_on_has_no_outage() {
+fn device_that_keeps_forwarding_has_no_outage() {
     let point = at(10);
     let pace = Pace::Constant(Rate::Frames(point.number("pps")));
     let mut load = Load::udp(64, pace, length(&point));
@@ -83,7 +83,7 @@ fn frames_to_the_server_have_a_rule_and_others_are_dropped() {
 }
 
 #[test]
-fn a_silent_controller_is_waited_for_longer_than_a_probe_takes() {
+fn reconnection_limit_exceeds_the_probe_interval() {
     // Open vSwitch probes after five seconds of silence, and disconnects five seconds later.
     let silent = at(100).with("loss", Value::word("silent"));
     assert_eq!(away(&silent), Duration::ZERO);

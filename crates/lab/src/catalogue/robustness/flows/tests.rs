@@ -20,7 +20,7 @@ fn measured(rules: &str, order: &str, flows: u64, faults: Faults) -> (Measured, 
 }
 
 #[test]
-fn a_device_that_does_not_care_for_flows_is_told_to_be_the_same() {
+fn device_without_flow_state_has_equal_results() {
     for (rules, order, flows) in [
         ("port", "sequential", 1),
         ("list", "sequential", 1_000),
@@ -36,7 +36,7 @@ fn a_device_that_does_not_care_for_flows_is_told_to_be_the_same() {
 }
 
 #[test]
-fn a_device_that_carries_some_flows_loses_the_others() {
+fn device_with_limited_flows_loses_the_others() {
     let few = || Faults {
         flows: 250,
         ..Faults::default()
@@ -51,7 +51,7 @@ fn a_device_that_carries_some_flows_loses_the_others() {
 }
 
 #[test]
-fn rules_that_take_time_each_are_seen_in_the_delay() {
+fn linear_rule_search_appears_in_the_delay() {
     let slow = || Faults {
         rule: Duration::from_micros(5),
         ..Faults::slow(10_000, 0)

@@ -53,7 +53,7 @@ fn limit_of_the_generator_is_not_that_of_the_device() {
 }
 
 #[test]
-fn more_received_than_offered_frames_void_the_trial() {
+fn received_frames_above_the_offered_load_void_the_trial() {
     let flaws = flaws(IntendedLoad::FlatOut, 100, 101);
     assert!(flaws.iter().any(|(void, _)| *void));
 }

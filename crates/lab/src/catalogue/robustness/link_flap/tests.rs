@@ -17,7 +17,7 @@ fn measured(down: u64, faults: Faults) -> Measured {
 }
 
 #[test]
-fn an_outage_and_what_a_device_takes_to_come_back_are_told() {
+fn link_flap_reports_outage_and_recovery() {
     for (down, recovers) in [(100, 0), (50, 30), (200, 500)] {
         let faults = Faults {
             recovers: Duration::from_millis(recovers),
@@ -41,7 +41,7 @@ fn an_outage_and_what_a_device_takes_to_come_back_are_told() {
 }
 
 #[test]
-fn without_the_rate_there_is_no_outage() {
+fn slow_tester_has_no_outage() {
     let mut faults = Faults::default();
     faults.forth.sender_gap_ns = 300_000;
     let measured = measured(100, faults);
@@ -50,7 +50,7 @@ fn without_the_rate_there_is_no_outage() {
 }
 
 #[test]
-fn a_tester_that_sends_late_knows_an_outage_no_better() {
+fn late_tester_limits_the_resolution_of_the_outage() {
     let mut faults = Faults::default();
     // The tester sends four frames where five are due, so at the end it is late by a fifth of the
     // time.
@@ -63,7 +63,7 @@ fn a_tester_that_sends_late_knows_an_outage_no_better() {
 }
 
 #[test]
-fn what_the_tester_lost_is_not_taken_for_an_outage() {
+fn losses_of_the_tester_are_not_an_outage() {
     let mut faults = Faults::default();
     faults.forth.drop_every = Some(100);
     let measured = measured(100, faults);
@@ -71,7 +71,7 @@ fn what_the_tester_lost_is_not_taken_for_an_outage() {
 }
 
 #[test]
-fn what_a_bare_cable_does_not_carry_while_it_is_out_is_the_outage() {
+fn outage_of_a_bare_link_is_its_downtime() {
     let mut faults = Faults::slow(20_000, 0);
     faults.forth.without_carrier = true;
     let measured = measured(100, faults.clone());

@@ -7,7 +7,7 @@ use super::*;
 use crate::catalogue::memory::{met, offer};
 
 #[test]
-fn every_frame_meets_its_rule_and_no_other() {
+fn mask_frames_match_their_rule_and_no_other() {
     let count = 1_000;
     let rules = rules(count).unwrap();
     let pace = Pace::Constant(Rate::Frames(100_000));
@@ -42,7 +42,7 @@ fn every_frame_meets_its_rule_and_no_other() {
 }
 
 #[test]
-fn no_two_rules_have_the_same_mask() {
+fn mask_rules_have_different_masks() {
     let all: BTreeSet<[u32; 2]> = (0..LENGTHS * LENGTHS).map(lengths).collect();
     assert_eq!(all.len(), 1_024);
     let bits = |[source, destination]: &[u32; 2]| {
@@ -52,7 +52,7 @@ fn no_two_rules_have_the_same_mask() {
 }
 
 #[test]
-fn the_last_rule_has_the_lowest_priority() {
+fn last_mask_rule_has_the_lowest_priority() {
     let rules = rules(100).unwrap();
     let frames = frames(99..100).unwrap();
     let (frame, _) = &frames.parts()[0];

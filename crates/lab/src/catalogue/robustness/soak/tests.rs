@@ -13,7 +13,7 @@ fn measured(faults: Faults) -> Measured {
 }
 
 #[test]
-fn what_is_lost_in_the_end_and_what_a_process_grew_by_are_told() {
+fn soak_reports_losses_and_memory_growth() {
     let mut faults = Faults::slow(80_000, 0);
     faults.forth.lose_every = Some(2_500);
     faults.forth.hold_every = Some((3_000, 4_000_000));
@@ -29,7 +29,7 @@ fn what_is_lost_in_the_end_and_what_a_process_grew_by_are_told() {
 }
 
 #[test]
-fn no_loss_bounds_the_share_that_is_lost() {
+fn soak_without_loss_has_an_upper_bound() {
     let mut faults = Faults::slow(80_000, 0);
     faults.grows = None;
     let measured = measured(faults);
@@ -39,7 +39,7 @@ fn no_loss_bounds_the_share_that_is_lost() {
 }
 
 #[test]
-fn a_device_that_forwards_nothing_has_no_delay() {
+fn soak_without_received_frames_has_no_delay() {
     let mut faults = Faults::default();
     faults.forth.lose_every = Some(1);
     let measured = measured(faults);

@@ -37,7 +37,7 @@ fn remembering(lost_every: usize) -> crate::catalogue::memory::Decide {
 }
 
 #[test]
-fn what_a_new_flow_takes_longer_is_told() {
+fn storm_reports_the_delay_of_new_flows() {
     let flows = Flows::random(FLOWS_MAX, 1, &FIELDS);
     let one = offer(&load(&Flows::ONE), remembering(usize::MAX));
     let storm = offer(&load(&flows), remembering(10));
@@ -58,7 +58,7 @@ fn what_a_new_flow_takes_longer_is_told() {
 }
 
 #[test]
-fn a_device_that_loses_all_new_flows_has_no_ratio() {
+fn storm_without_received_frames_has_no_ratio() {
     let flows = Flows::random(FLOWS_MAX, 1, &FIELDS);
     let one = offer(&load(&Flows::ONE), remembering(usize::MAX));
     let storm = offer(&load(&flows), Box::new(|_| None));
@@ -69,7 +69,7 @@ fn a_device_that_loses_all_new_flows_has_no_ratio() {
 }
 
 #[test]
-fn most_rules_of_the_list_are_met_and_some_frames_meet_none() {
+fn list_rules_match_frames_except_some() {
     let frame = Template::udp(64);
     let rules = list(&frame, 1_000).unwrap();
     let hits = Arc::new(Mutex::new(vec![0_u32; rules.len()]));
@@ -99,7 +99,7 @@ fn most_rules_of_the_list_are_met_and_some_frames_meet_none() {
 }
 
 #[test]
-fn no_rule_is_there_twice_and_none_without_a_list() {
+fn list_rules_are_distinct_and_optional() {
     let frame = Template::udp(64);
     let all: BTreeSet<_> = (0..u32::try_from(RULES_MAX).unwrap())
         .map(|number| pair(&frame, number).unwrap())
@@ -113,7 +113,7 @@ fn no_rule_is_there_twice_and_none_without_a_list() {
 }
 
 #[test]
-fn what_the_tester_could_not_send_of_one_flow_is_taken_back() {
+fn figures_of_an_unreached_single_flow_are_removed() {
     let flows = Flows::random(FLOWS_MAX, 1, &FIELDS);
     let one = offer(&load(&Flows::ONE), remembering(usize::MAX));
     let storm = offer(&load(&flows), remembering(usize::MAX));

@@ -215,7 +215,7 @@ fn measured(mut network: Network) -> Measured {
 }
 
 #[test]
-fn a_first_ping_is_four_frames_by_the_controller_and_later_ones_two_by_rules() {
+fn first_ping_is_four_packet_ins_and_later_pings_match_rules() {
     let measured = measured(Network::new(0.02, 0.5));
     assert_eq!(figure(&measured, "reached"), 12.0);
     assert_near(&measured, "first_ms", 4.0 * 0.5, 1e-9);
@@ -229,7 +229,7 @@ fn a_first_ping_is_four_frames_by_the_controller_and_later_ones_two_by_rules() {
 }
 
 #[test]
-fn a_host_that_hears_nothing_is_told() {
+fn unreachable_host_is_noted() {
     let mut network = Network::new(0.02, 0.5);
     network.deaf = Some(3);
     let measured = measured(network);
@@ -241,7 +241,7 @@ fn a_host_that_hears_nothing_is_told() {
 }
 
 #[test]
-fn pings_that_nobody_answers_have_no_time_and_no_flows() {
+fn unanswered_pings_have_no_time_and_no_flows() {
     let mut network = Network::new(0.02, 0.5);
     network.deaf = Some(0);
     let measured = measured(network);
@@ -254,7 +254,7 @@ fn pings_that_nobody_answers_have_no_time_and_no_flows() {
 }
 
 #[test]
-fn a_switch_that_counts_wrongly_is_found() {
+fn wrong_flow_counters_are_noted() {
     let mut network = Network::new(0.02, 0.5);
     network.uncounted = 1;
     let measured = measured(network);
@@ -264,7 +264,7 @@ fn a_switch_that_counts_wrongly_is_found() {
 }
 
 #[test]
-fn what_ping_says_is_read() {
+fn ping_summary_is_parsed() {
     let text = "PING 10.98.0.2 (10.98.0.2) 56(84) bytes of data.\n\n\
         --- 10.98.0.2 ping statistics ---\n\
         78 packets transmitted, 77 received, 1.28205% packet loss, time 154ms\n\

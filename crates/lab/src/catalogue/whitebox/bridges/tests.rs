@@ -25,7 +25,7 @@ fn measured(bridges: u64, change: impl FnOnce(&mut Faults)) -> Measured {
 }
 
 #[test]
-fn what_bridges_carry_together_and_what_it_costs_is_found() {
+fn bridges_have_a_common_throughput_and_a_price() {
     for bridges in [1, 2] {
         let measured = measured(bridges, |faults| faults.price = Some(300.0));
         let kpps = 2.0 * bridges as f64 * 10.0;
@@ -43,13 +43,13 @@ fn what_bridges_carry_together_and_what_it_costs_is_found() {
 }
 
 #[test]
-fn frames_that_come_out_of_another_bridge_are_told() {
+fn misdelivered_frames_of_another_bridge_are_noted() {
     let measured = measured(2, |faults| faults.floods = true);
     assert!(notes(&measured)[0].ends_with("frames came out where they should not"));
 }
 
 #[test]
-fn a_price_that_nobody_told_and_bridges_that_carry_nothing_have_reasons() {
+fn prices_are_absent_without_a_price_or_a_throughput() {
     let nothing = measured(1, |faults| faults.back.lose_every = Some(2));
     for one in FIGURES {
         assert_eq!(
