@@ -32,11 +32,11 @@ struct Difference {
 
 /// Reasons of the expected failures.
 #[derive(Debug, Default)]
-pub(crate) struct Expected {
+pub(crate) struct ExpectedFailures {
     reasons: BTreeMap<Case, String>,
 }
 
-impl Expected {
+impl ExpectedFailures {
     /// Reads the list; each name must be in the catalogue.
     pub(crate) fn read(catalogue: &Catalogue) -> Result<Self, Failure> {
         let cases = catalogue.cases().map(|(case, _)| case).collect();
@@ -99,7 +99,7 @@ mod tests {
 
     fn known(list: &str) -> Result<Vec<String>, String> {
         let text = format!("[[difference]]\nreason = \"so\"\ncases = {list}");
-        let expected = Expected::parse(&text, &cases())?;
+        let expected = ExpectedFailures::parse(&text, &cases())?;
         Ok(expected.reasons.keys().map(Case::to_string).collect())
     }
 

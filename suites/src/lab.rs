@@ -46,7 +46,7 @@ const LATE: usize = 32 << 20;
 
 /// Parameters of a lab.
 #[derive(Clone, Debug)]
-pub(crate) struct Plan {
+pub(crate) struct LabPlan {
     /// Directory of the lab, which must not exist yet.
     pub(crate) directory: PathBuf,
     /// Links to the files of cases, shared with other labs.
@@ -75,7 +75,7 @@ pub(crate) struct Lab {
 
 impl Lab {
     /// Builds the lab and starts the judge.
-    pub(crate) fn start(plan: &Plan, spawner: &Spawner, clock: &Clock) -> Result<Self, Failure> {
+    pub(crate) fn start(plan: &LabPlan, spawner: &Spawner, clock: &Clock) -> Result<Self, Failure> {
         fs::create_dir(&plan.directory).map_err(Failure::to("make a lab's directory"))?;
         let namespace = Namespace::new()?;
         lay_cables(&namespace)?;
@@ -130,7 +130,7 @@ fn lay_cables(namespace: &Namespace) -> Result<(), Failure> {
 }
 
 fn start_tester(
-    plan: &Plan,
+    plan: &LabPlan,
     spawner: &Spawner,
     clock: &Clock,
     inside: &Namespace,
@@ -156,7 +156,7 @@ fn start_tester(
 }
 
 fn start_target(
-    plan: &Plan,
+    plan: &LabPlan,
     spawner: &Spawner,
     clock: &Clock,
     inside: &Namespace,
@@ -184,7 +184,7 @@ fn start_target(
 }
 
 /// Returns the program of the judge.
-fn judge(plan: &Plan) -> Program<'static> {
+fn judge(plan: &LabPlan) -> Program<'static> {
     let version = match plan.version.as_str() {
         "of10" => "openflow10",
         "of13" => "openflow13",

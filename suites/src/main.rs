@@ -30,12 +30,12 @@ use signal_hook::flag;
 use testbed::Failure;
 
 use crate::catalogue::Catalogue;
-use crate::expected::Expected;
+use crate::expected::ExpectedFailures;
 use crate::report::Report;
 
 /// Runs os-ken's switch tests against this project's switch.
 #[derive(Debug, Parser)]
-struct Options {
+struct SuiteOptions {
     /// The Python environment with os-ken
     #[arg(long, value_name = "DIRECTORY", default_value = "target/venv-suites")]
     environment: PathBuf,
@@ -63,7 +63,7 @@ struct Options {
 const INTERRUPTED: u8 = 130;
 
 fn main() -> ExitCode {
-    match conform(&Options::parse()) {
+    match conform(&SuiteOptions::parse()) {
         Ok(code) => code,
         Err(failure) => {
             println!("suites: {failure}");
@@ -72,13 +72,13 @@ fn main() -> ExitCode {
     }
 }
 
-fn conform(options: &Options) -> Result<ExitCode, Failure> {
+fn conform(options: &SuiteOptions) -> Result<ExitCode, Failure> {
     let told_to_end = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {
         flag::register(signal, Arc::clone(&told_to_end)).map_err(Failure::to("catch signals"))?;
     }
     let catalogue = Catalogue::read(&options.environment)?;
-    let expected = Expected::read(&catalogue)?;
+    let expected = ExpectedFailures::read(&catalogue)?;
     let chosen = catalogue.only(&options.only)?;
     println!(
         "os-ken's switch tests: {} cases of {} files, in {} labs",

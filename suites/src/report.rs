@@ -9,7 +9,7 @@ use serde::Serialize;
 use testbed::Failure;
 
 use crate::catalogue::{Case, Catalogue};
-use crate::expected::Expected;
+use crate::expected::ExpectedFailures;
 use crate::run::Outcomes;
 
 /// Reason for the failure of a case without verdict.
@@ -31,7 +31,7 @@ enum Judgement {
 
 /// Line of a case.
 #[derive(Debug, Serialize)]
-struct Line {
+struct ReportLine {
     case: String,
     title: String,
     verdict: Judgement,
@@ -47,17 +47,21 @@ struct Line {
 
 /// Report of a whole run.
 pub(crate) struct Report {
-    lines: Vec<Line>,
+    lines: Vec<ReportLine>,
 }
 
 impl Report {
     /// Compares `outcomes` with the expected failures.
-    pub(crate) fn new(catalogue: &Catalogue, mut outcomes: Outcomes, expected: &Expected) -> Self {
+    pub(crate) fn new(
+        catalogue: &Catalogue,
+        mut outcomes: Outcomes,
+        expected: &ExpectedFailures,
+    ) -> Self {
         let line = |(case, title): (Case, &str)| {
             let outcome = outcomes.remove(&case);
             let reason = outcome.unwrap_or_else(|| Some(NO_VERDICT.to_owned()));
             let expected = expected.reason(&case).map(str::to_owned);
-            Line {
+            ReportLine {
                 verdict: judge(reason.is_none(), expected.is_some()),
                 group: case.group().to_owned(),
                 case: case.to_string(),
@@ -90,8 +94,8 @@ impl Report {
         fs::write(path, text).map_err(failure())
     }
 
-    fn surprises(&self) -> impl Iterator<Item = &Line> {
-        let is_surprise = |line: &&Line| match line.verdict {
+    fn surprises(&self) -> impl Iterator<Item = &ReportLine> {
+        let is_surprise = |line: &&ReportLine| match line.verdict {
             Judgement::Passed | Judgement::FailedAsExpected => false,
             Judgement::Failed | Judgement::PassedUnexpectedly => true,
         };

@@ -9,9 +9,9 @@ use std::{env, fs, process, thread};
 
 use testbed::{Clock, Failure, Requirement, Spawner};
 
-use crate::Options;
+use crate::SuiteOptions;
 use crate::catalogue::{Case, Catalogue, File};
-use crate::lab::{Lab, Plan};
+use crate::lab::{Lab, LabPlan};
 use crate::verdict::Verdict;
 
 /// Interval at which a lab is checked.
@@ -29,16 +29,16 @@ pub(crate) type Outcomes = BTreeMap<Case, Option<String>>;
 
 /// Runs all cases of `catalogue`; returns `None` if it was interrupted.
 pub(crate) fn run(
-    options: &Options,
+    options: &SuiteOptions,
     catalogue: &Catalogue,
     told_to_end: &AtomicBool,
 ) -> Result<Option<Outcomes>, Failure> {
     let mut needs = vec![Requirement::Namespaces, Requirement::Veth];
     needs.extend(testbed::OpenVswitch::requirements());
     testbed::check(&needs).map_err(|missing| Failure::to("run")(std::io::Error::other(missing)))?;
-    let yard = Yard::new()?;
+    let yard = RunDirectory::new()?;
     let batches = batches(catalogue, &yard)?;
-    let watch = Watch {
+    let watch = LabSupervisor {
         options,
         batches: &batches,
         yard: &yard,
@@ -54,9 +54,9 @@ pub(crate) fn run(
 }
 
 /// Temporary directory of a run, removed on drop.
-struct Yard(PathBuf);
+struct RunDirectory(PathBuf);
 
-impl Yard {
+impl RunDirectory {
     fn new() -> Result<Self, Failure> {
         // Short, since the path of a Unix socket has 107 bytes at most.
         let path = env::temp_dir().join(format!("comporta-suites-{}", process::id()));
@@ -65,7 +65,7 @@ impl Yard {
     }
 }
 
-impl Drop for Yard {
+impl Drop for RunDirectory {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.0);
     }
@@ -80,7 +80,7 @@ struct Batch {
 }
 
 /// Queues the files in the catalogue's order, in batches that need the same kind of lab.
-fn batches(catalogue: &Catalogue, yard: &Yard) -> Result<Vec<Batch>, Failure> {
+fn batches(catalogue: &Catalogue, yard: &RunDirectory) -> Result<Vec<Batch>, Failure> {
     let failure = || Failure::to("queue the cases");
     let mut batches: Vec<Batch> = Vec::new();
     for (number, file) in catalogue.files.iter().enumerate() {
@@ -107,16 +107,16 @@ fn batches(catalogue: &Catalogue, yard: &Yard) -> Result<Vec<Batch>, Failure> {
 }
 
 /// State of a thread that supervises a lab.
-struct Watch<'a> {
-    options: &'a Options,
+struct LabSupervisor<'a> {
+    options: &'a SuiteOptions,
     batches: &'a [Batch],
-    yard: &'a Yard,
+    yard: &'a RunDirectory,
     spawner: Spawner,
     clock: Clock,
     told_to_end: &'a AtomicBool,
 }
 
-impl Watch<'_> {
+impl LabSupervisor<'_> {
     /// Runs all labs to their ends.
     fn all_labs(&self) -> Vec<Verdict> {
         thread::scope(|scope| {
@@ -149,7 +149,7 @@ impl Watch<'_> {
         verdicts
     }
 
-    fn one_batch(&self, plan: &Plan, verdicts: &mut Vec<Verdict>) -> Result<(), Failure> {
+    fn one_batch(&self, plan: &LabPlan, verdicts: &mut Vec<Verdict>) -> Result<(), Failure> {
         let mut lab = Lab::start(plan, &self.spawner, &self.clock)?;
         let watched = self.stay(&mut lab);
         verdicts.extend(lab.verdicts()?);
@@ -180,10 +180,10 @@ impl Watch<'_> {
         self.told_to_end.load(Ordering::Relaxed) || elapsed > LIMIT
     }
 
-    fn plan(&self, lab: usize, number: usize) -> Plan {
+    fn plan(&self, lab: usize, number: usize) -> LabPlan {
         let batch = &self.batches[number];
         let cores = thread::available_parallelism().map_or(1, usize::from);
-        Plan {
+        LabPlan {
             directory: self.yard.0.join(format!("{lab}-{number}")),
             queue: batch.queue.clone(),
             version: batch.version.clone(),

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use lab::{DeviceKind, ExperimentId, MatchSet, Options, Prober, Selection};
+use lab::{DeviceKind, ExperimentId, MatchSet, Prober, RunOptions, Selection};
 use record::{BadSetting, Profile, Settings};
 use report::Language;
 
@@ -171,19 +171,19 @@ impl RunArgs {
         self,
         comporta: PathBuf,
         command_line: String,
-    ) -> Result<Options, BadSetting> {
+    ) -> Result<RunOptions, BadSetting> {
         let profile = match self.quick {
             true => Profile::Quick,
             false => self.profile.unwrap_or_default(),
         };
-        let mut options = Options::of(profile);
+        let mut options = RunOptions::of(profile);
         for text in &self.settings {
             options.settings.parse(text)?;
         }
         options.experiments = distinct(self.experiments);
         self.parameters
             .apply(&options.experiments, &mut options.settings);
-        options.directory = self.out.unwrap_or_else(Options::free_directory);
+        options.directory = self.out.unwrap_or_else(RunOptions::free_directory);
         options.resume = self.resume;
         options.comporta = comporta;
         options.command_line = command_line;
@@ -273,7 +273,7 @@ mod tests {
         run: RunArgs,
     }
 
-    fn options(line: &str) -> Options {
+    fn options(line: &str) -> RunOptions {
         let words = std::iter::once("run").chain(line.split(' '));
         let command = Command::parse_from(words);
         let options = command.run.into_options(PathBuf::new(), line.to_owned());
@@ -282,7 +282,7 @@ mod tests {
         options
     }
 
-    fn points(options: &Options, experiment: &str) -> Vec<String> {
+    fn points(options: &RunOptions, experiment: &str) -> Vec<String> {
         let of = |one: &&ExperimentId| one.name() == experiment;
         let experiment = options.experiments.iter().find(of).unwrap().description();
         let points = options.settings.points(experiment).unwrap().into_iter();

@@ -112,7 +112,7 @@ pub const CATALOGUE: Catalogue = Catalogue::new({
 /// Items that every experiment uses.
 pub(crate) mod prelude {
     pub(crate) use super::experiment::{DedicatedSetup, Experiment, SetupKind};
-    pub(crate) use crate::trial::{Measured, TrialError};
+    pub(crate) use crate::trial::{TrialError, TrialResult};
     pub(crate) use record::{
         Better, Bound, Description, Family, Figure, Focus, Headline, HeadlineFigure, Parameter,
         Point, Reading, Values, View,

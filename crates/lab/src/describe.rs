@@ -6,7 +6,7 @@ use std::time::Duration;
 use record::{Description, Family, Parameter, Profile, Role, Values};
 
 use crate::names::ExperimentId;
-use crate::options::{BadOption, Options};
+use crate::options::{BadOption, RunOptions};
 use crate::plan::{PlannedTrial, plan};
 
 /// Greatest number of trials that a plan lists.
@@ -93,7 +93,7 @@ fn defaults(parameter: &Parameter) -> String {
 ///
 /// # Errors
 /// The options are invalid.
-pub fn planned(options: &Options) -> Result<String, BadOption> {
+pub fn planned(options: &RunOptions) -> Result<String, BadOption> {
     options.check()?;
     let trials = plan(options);
     let mut text = String::new();
@@ -147,7 +147,7 @@ mod tests {
 
     #[test]
     fn planned_trials_have_a_forecast() {
-        let mut options = Options::of(Profile::Quick);
+        let mut options = RunOptions::of(Profile::Quick);
         options.experiments = vec!["echo-rewrite".parse().unwrap()];
         options.devices = vec![crate::DeviceKind::Comporta];
         let text = planned(&options).unwrap();

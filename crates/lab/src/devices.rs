@@ -9,9 +9,9 @@ mod ledger;
 mod listing;
 mod strict;
 
-pub use description::{Agent, Callee, Description};
-pub use ledger::{Ledger, Left, STATE, clean};
-pub use listing::{Listed, json, list, text};
+pub use description::{Agent, ControllerBinding, Description};
+pub use ledger::{CleanupResult, Ledger, STATE, clean};
+pub use listing::{DeviceEntry, json, list, text};
 pub use strict::BadDescription;
 
 use testbed::{DeviceKind, Settings};

@@ -103,7 +103,7 @@ pub(crate) fn number(frame: &[u8]) -> Option<u32> {
 
 /// Offered load.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Sent {
+pub(crate) struct SentLoad {
     /// Frames that the kernel accepted.
     pub(crate) frames: u64,
     /// Time from the first to the last, in seconds.
@@ -118,7 +118,7 @@ pub(crate) fn offer(
     milliseconds: u32,
     clock: &Clock,
     interrupt: &Interrupt,
-) -> io::Result<Option<Sent>> {
+) -> io::Result<Option<SentLoad>> {
     let began = clock.now();
     let duration_ns = u64::from(milliseconds) * 1_000_000;
     // A generator that is too slow does not catch up afterwards.
@@ -140,7 +140,7 @@ pub(crate) fn offer(
             sent += u64::try_from(taken).expect("a burst is short");
         }
     }
-    Ok(Some(Sent {
+    Ok(Some(SentLoad {
         frames: sent,
         seconds: seconds(began, clock, milliseconds),
     }))

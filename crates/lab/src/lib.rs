@@ -9,7 +9,6 @@
 //! The lab is an instrument: it shares nothing with the switch that it measures but the language
 //! of flows and the protocol.
 
-pub mod by_hand;
 mod calendar;
 pub mod catalogue;
 mod cores;
@@ -19,6 +18,7 @@ mod failure;
 mod frame_echo;
 mod frames;
 mod generator;
+pub mod instrument;
 pub mod management;
 mod names;
 mod options;
@@ -36,7 +36,7 @@ pub use catalogue::{CATALOGUE, Experiment};
 pub use failure::LabError;
 pub use names::{ExperimentId, Selection};
 pub use openflow::VersionSet;
-pub use options::{BadOption, Options};
+pub use options::{BadOption, RunOptions};
 pub use plan::{PlannedTrial, plan};
 pub use probe::Prober;
 pub use progress::Progress;

@@ -19,7 +19,7 @@ use testbed::{Clock, Failure};
 use crate::devices::Agent;
 
 pub use counter::{Counter, Width};
-pub use polled::{Polled, Polls};
+pub use polled::{PollState, Polls};
 pub use sampled::{ProcessSample, Sample, Samples};
 pub use snmp::{InterfaceCounts, Snmp, SnmpError, SwitchSample};
 pub use summary::{agent_record, management_record};
@@ -40,7 +40,7 @@ const NICE: i32 = 10;
 
 /// Processes to sample, and the interval.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub struct SamplingPlan {
     /// Interval between samples.
     pub interval: Duration,
     /// Process identifiers of the device.
@@ -49,7 +49,7 @@ pub struct Plan {
     pub core: Option<usize>,
 }
 
-impl Plan {
+impl SamplingPlan {
     /// Returns a plan that samples `processes` once a second.
     #[must_use]
     pub const fn of(processes: Vec<u32>) -> Self {
@@ -69,7 +69,7 @@ impl Sampler {
     ///
     /// # Errors
     /// The system cannot start a thread.
-    pub fn start(plan: Plan, clock: &Clock) -> Result<Self, Failure> {
+    pub fn start(plan: SamplingPlan, clock: &Clock) -> Result<Self, Failure> {
         let clock = *clock;
         let (begun, first) = mpsc::channel();
         let watcher = Watcher::start("sampler", plan.core, move |told| {
@@ -117,7 +117,7 @@ impl Poller {
     ) -> Result<Self, Failure> {
         let clock = *clock;
         let watcher = Watcher::start("snmp", core, move |told| {
-            let mut polled = Polled::new(agent, answer);
+            let mut polled = PollState::new(agent, answer);
             let mut ticks = Ticks::new(&clock, Duration::ZERO, told);
             while ticks.next(interval).is_some() {
                 polled.poll(&clock);

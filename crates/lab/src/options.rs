@@ -15,7 +15,7 @@ pub struct BadOption(pub String);
 
 /// Options of a run.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct RunOptions {
     /// Experiments, measured in this order.
     pub experiments: Vec<ExperimentId>,
     /// Devices; all are set up during the whole run, and measured in turn.
@@ -44,7 +44,7 @@ pub struct Options {
     pub settings: Settings,
 }
 
-impl Default for Options {
+impl Default for RunOptions {
     fn default() -> Self {
         let echo = ExperimentId::all().find(|one| one.name() == "echo");
         Self {
@@ -70,7 +70,7 @@ impl Default for Options {
     }
 }
 
-impl Options {
+impl RunOptions {
     /// Returns the defaults of a profile.
     #[must_use]
     pub fn of(profile: Profile) -> Self {
@@ -157,13 +157,13 @@ mod tests {
 
     #[test]
     fn defaults_are_valid() {
-        assert_eq!(Options::default().check(), Ok(()));
+        assert_eq!(RunOptions::default().check(), Ok(()));
     }
 
     #[test]
     fn invalid_options_are_refused_with_the_valid_ones() {
-        let check = |edit: fn(&mut Options)| {
-            let mut options = Options::default();
+        let check = |edit: fn(&mut RunOptions)| {
+            let mut options = RunOptions::default();
             edit(&mut options);
             options.check().map_err(|error| error.to_string())
         };

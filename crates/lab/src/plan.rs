@@ -19,7 +19,7 @@ use testbed::DeviceKind;
 
 use crate::catalogue::Experiment;
 use crate::names::ExperimentId;
-use crate::options::Options;
+use crate::options::RunOptions;
 use crate::setup::SetupRequest;
 
 /// Trial of a plan.
@@ -81,9 +81,9 @@ const fn overhead(device: DeviceKind) -> Duration {
 /// Returns all trials of a run, in their order.
 ///
 /// # Panics
-/// The settings are invalid: [`Options::check`] refuses them.
+/// The settings are invalid: [`RunOptions::check`] refuses them.
 #[must_use]
-pub fn plan(options: &Options) -> Vec<PlannedTrial> {
+pub fn plan(options: &RunOptions) -> Vec<PlannedTrial> {
     let mut trials = Vec::new();
     // An interrupted run has as many runs of every experiment.
     for run in 1..=options.runs {
@@ -111,7 +111,7 @@ pub fn plan(options: &Options) -> Vec<PlannedTrial> {
 
 /// Returns the devices of a block, in random order.
 fn block(
-    options: &Options,
+    options: &RunOptions,
     experiment: ExperimentId,
     point: &Point,
     random: &mut SplitMix64,
@@ -144,10 +144,10 @@ mod tests {
         names.iter().map(|name| name.parse().unwrap()).collect()
     }
 
-    fn options(names: &[&str]) -> Options {
-        Options {
+    fn options(names: &[&str]) -> RunOptions {
+        RunOptions {
             experiments: experiments(names),
-            ..Options::default()
+            ..RunOptions::default()
         }
     }
 
@@ -198,11 +198,11 @@ mod tests {
     fn calibration_takes_part_where_its_share_is_drawn() {
         let with = |devices: &[DeviceKind], words: &str| {
             let selection: Selection = words.parse().unwrap();
-            let mut options = Options {
+            let mut options = RunOptions {
                 experiments: selection.0,
                 devices: devices.to_vec(),
                 runs: 1,
-                ..Options::of(Profile::Quick)
+                ..RunOptions::of(Profile::Quick)
             };
             options.add_calibration();
             let of_link = plan(&options).into_iter();
@@ -228,7 +228,7 @@ mod tests {
     #[test]
     fn plan_order_depends_on_the_seed_and_not_on_the_number_of_runs() {
         let echo = |runs, seed| {
-            let planned = plan(&Options {
+            let planned = plan(&RunOptions {
                 runs,
                 seed,
                 ..options(&["echo"])

@@ -29,7 +29,7 @@ use crate::plan::{PlannedTrial, plan};
 use crate::progress::Progress;
 use crate::setup::{SetupRequest, TestSetup};
 use crate::tools::{Paths, Tools};
-use crate::{Interrupt, LabError, Options, quiesce};
+use crate::{Interrupt, LabError, RunOptions, quiesce};
 use device_slot::DeviceSlot;
 use requirements::{requirements, uses_iperf3};
 
@@ -68,7 +68,7 @@ impl Summary {
 /// # Errors
 /// A requirement is missing, a device cannot be set up, or records cannot be written.
 pub fn run(
-    options: &Options,
+    options: &RunOptions,
     interrupt: &Interrupt,
     progress: &mut dyn Progress,
 ) -> Result<Summary, LabError> {
@@ -129,7 +129,7 @@ pub fn write_report(directory: &Path, language: Language) -> Result<PathBuf, Lab
 }
 
 /// Opens the records, and returns the identifiers of completed trials.
-fn open(options: &Options) -> Result<(Journal, BTreeSet<String>), LabError> {
+fn open(options: &RunOptions) -> Result<(Journal, BTreeSet<String>), LabError> {
     let directory = &options.directory;
     let shown = directory.display().to_string();
     let exists = directory.join(RECORDS).exists();
@@ -162,7 +162,7 @@ fn open(options: &Options) -> Result<(Journal, BTreeSet<String>), LabError> {
 /// Checks that the trials of an earlier session mean the same as those of this one: the constants
 /// of the experiments are equal, and the seed. Axes may have other values, which are in the
 /// identifiers.
-fn check_same(session: &Session, options: &Options, directory: &str) -> Result<(), LabError> {
+fn check_same(session: &Session, options: &RunOptions, directory: &str) -> Result<(), LabError> {
     let (then, now) = (&session.parameters.settings, &options.settings);
     let differs = |name: &&'static str| {
         let experiment = CATALOGUE.find(name);
@@ -196,7 +196,7 @@ fn constants_agree(then: &Settings, now: &Settings, experiment: &record::Descrip
 /// Starts every device. A device that fails to start is reported, and started again for its next
 /// trial, unless it is the only one.
 fn build(
-    options: &Options,
+    options: &RunOptions,
     tools: &Tools<'_>,
     progress: &mut dyn Progress,
 ) -> Result<Vec<DeviceSlot>, LabError> {
@@ -219,7 +219,7 @@ fn build(
 }
 
 fn session(
-    options: &Options,
+    options: &RunOptions,
     machine: &Machine,
     planned: usize,
     slots: &[DeviceSlot],
@@ -301,7 +301,7 @@ fn perform(
     Ok(true)
 }
 
-fn finish(options: &Options, interrupted: bool) -> Result<Summary, LabError> {
+fn finish(options: &RunOptions, interrupted: bool) -> Result<Summary, LabError> {
     let report = write_report(&options.directory, options.language)?;
     let results = Results::new(journal::read(&options.directory)?, CATALOGUE);
     let trials = results.trials();

@@ -34,8 +34,8 @@ use crate::rules::{MatchSet, TOWARDS_CLIENT, TOWARDS_SERVER, rules_of_bridges};
 use crate::tools::Tools;
 use listeners::Listeners;
 
-pub(crate) use restart::Restarted;
-pub(crate) use watch::Watch;
+pub(crate) use restart::RestartTimes;
+pub(crate) use watch::ConditionMonitor;
 
 /// Time limit for the connections of a device: Open vSwitch waits up to eight seconds between two
 /// attempts.

@@ -18,7 +18,7 @@ const PRESSURE_NOTED: (f64, f64) = (0.20, 0.03);
 
 /// Results of a completed trial.
 #[derive(Clone, Debug)]
-pub(crate) struct Measured {
+pub(crate) struct TrialResult {
     /// Figures and samples.
     pub(crate) reading: Reading,
     /// Conditions of the machine and the device.
@@ -27,7 +27,7 @@ pub(crate) struct Measured {
     pub(crate) flaws: Vec<Flaw>,
 }
 
-impl Measured {
+impl TrialResult {
     /// Returns the results with the flaws that follow from the conditions.
     pub(crate) fn new(reading: Reading, conditions: Conditions) -> Self {
         let mut flaws = Vec::new();

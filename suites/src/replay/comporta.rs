@@ -29,7 +29,7 @@ use testbed::{Clock, DeviceOffload, Failure, Namespace, Process, Program, RawSoc
 use testkit::case::{CaseEvent, CountQuery, Subject, notation};
 
 use crate::Stage;
-use crate::peers::{Peers, Told};
+use crate::peers::{EffectLines, Peers};
 
 /// Bridge, and the interface of its LOCAL port.
 const BRIDGE: &str = "b0";
@@ -154,7 +154,7 @@ impl<'a> ComportaSubject<'a> {
         done.map_err(told)
     }
 
-    fn set_ports(&mut self, wanted: &[PortDesc]) -> Told {
+    fn set_ports(&mut self, wanted: &[PortDesc]) -> EffectLines {
         let bench = self.bench();
         let mut laid = false;
         for port in wanted {
@@ -205,13 +205,13 @@ impl<'a> ComportaSubject<'a> {
         done.map_err(told)
     }
 
-    fn remove_port(&mut self, port: PortNo) -> Told {
+    fn remove_port(&mut self, port: PortNo) -> EffectLines {
         self.bench().ports.remove(&port);
         self.reconcile()?;
         self.seen()
     }
 
-    fn set_miss(&mut self, miss: MissPolicy) -> Told {
+    fn set_miss(&mut self, miss: MissPolicy) -> EffectLines {
         let word = match miss {
             MissPolicy::Controller => "controller",
             MissPolicy::Drop => "drop",
@@ -222,7 +222,7 @@ impl<'a> ComportaSubject<'a> {
         Ok(Vec::new())
     }
 
-    fn arrive(&mut self, port: PortNo, times: usize, frame: &Frame) -> Told {
+    fn arrive(&mut self, port: PortNo, times: usize, frame: &Frame) -> EffectLines {
         if frame.offload != packet::Offload::default() {
             return Err("a cable carries no frame that is to be finished".to_owned());
         }
@@ -246,7 +246,7 @@ impl<'a> ComportaSubject<'a> {
     }
 
     /// Returns the effects of a frame that the switch has received.
-    fn passed(&mut self) -> Told {
+    fn passed(&mut self) -> EffectLines {
         for line in PASSING {
             let group_mod = parse_group_line(line).map_err(told)?;
             let peers = &mut self.bench().peers;
@@ -256,7 +256,7 @@ impl<'a> ComportaSubject<'a> {
     }
 
     /// Returns the effects of the last event.
-    fn seen(&mut self) -> Told {
+    fn seen(&mut self) -> EffectLines {
         let linger = self.linger;
         let bench = self.bench();
         let mut lines = bench.peers.overheard(Some(linger))?;
@@ -268,7 +268,7 @@ impl<'a> ComportaSubject<'a> {
         Ok(lines)
     }
 
-    fn pass(&mut self, time: Duration) -> Told {
+    fn pass(&mut self, time: Duration) -> EffectLines {
         if time > TIME_MAX {
             return Err("nobody can wait so long".to_owned());
         }
@@ -382,7 +382,7 @@ impl Stage for ComportaSubject<'_> {
 }
 
 impl Subject for ComportaSubject<'_> {
-    fn play(&mut self, event: &CaseEvent) -> Told {
+    fn play(&mut self, event: &CaseEvent) -> EffectLines {
         if let Some(told) = self.bench().peers.convey(event) {
             let mut told = told?;
             told.extend(self.passed()?);

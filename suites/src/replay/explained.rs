@@ -36,9 +36,9 @@ pub(crate) struct Reason {
 
 /// Explanations by case.
 #[derive(Debug)]
-pub(crate) struct Explained(BTreeMap<String, Reason>);
+pub(crate) struct Explanations(BTreeMap<String, Reason>);
 
-impl Explained {
+impl Explanations {
     /// Reads the list.
     pub(crate) fn read(path: &Path) -> Result<Self, Failure> {
         let failure = || Failure::to(format!("read {}", path.display()));
@@ -162,7 +162,7 @@ mod tests {
     #[test]
     fn explained_case_exists_and_has_one_reason() {
         let text = "[[difference]]\nreason = \"so\"\ncut_short = true\ncases = [\"a\", \"b\"]";
-        let explained = Explained::parse(text).expect("a list");
+        let explained = Explanations::parse(text).expect("a list");
         let so = Reason {
             text: "so".to_owned(),
             cut_short: true,
@@ -171,6 +171,6 @@ mod tests {
         assert_eq!(explained.reason("c"), None);
         assert_eq!(explained.of_nothing(["a"].into_iter()), ["b"]);
         let twice = "[[difference]]\nreason = \"so\"\ncases = [\"a\", \"a\"]";
-        assert!(Explained::parse(twice).is_err_and(|text| text.contains("twice")));
+        assert!(Explanations::parse(twice).is_err_and(|text| text.contains("twice")));
     }
 }

@@ -8,7 +8,7 @@ use serde::Serialize;
 use testbed::Failure;
 use testkit::case::ReplayStep;
 
-use crate::explained::Explained;
+use crate::explained::Explanations;
 
 /// Result of a case.
 #[derive(Debug, Serialize)]
@@ -34,7 +34,7 @@ impl Outcome {
     pub(crate) fn new(
         case: String,
         played: Result<Vec<ReplayStep>, String>,
-        explained: &Explained,
+        explained: &Explanations,
         uncertain: &[&str],
     ) -> Self {
         let cut_short = played.is_err();

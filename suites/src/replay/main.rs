@@ -34,13 +34,13 @@ use testbed::{Clock, Failure, Namespace, Requirement, Spawner};
 use testkit::case::Subject;
 
 use comporta::ComportaSubject;
-use explained::Explained;
+use explained::Explanations;
 use judge::Outcome;
 use open_vswitch::OpenVswitchSubject;
 
 /// Runs the project's cases on a running switch.
 #[derive(Debug, Parser)]
-struct Options {
+struct ReplayOptions {
     /// Directory of the cases and of the explained differences
     #[arg(
         long,
@@ -125,7 +125,7 @@ const AT_ONCE: usize = 8;
 const INTERRUPTED: u8 = 130;
 
 fn main() -> ExitCode {
-    match run(&Options::parse()) {
+    match run(&ReplayOptions::parse()) {
         Ok(Some(true)) => ExitCode::SUCCESS,
         Ok(Some(false)) => ExitCode::FAILURE,
         Ok(None) => {
@@ -140,14 +140,14 @@ fn main() -> ExitCode {
 }
 
 /// Runs the cases, and returns true if all results are as explained; `None` if it was interrupted.
-fn run(options: &Options) -> Result<Option<bool>, Failure> {
+fn run(options: &ReplayOptions) -> Result<Option<bool>, Failure> {
     let told_to_end = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {
         flag::register(signal, Arc::clone(&told_to_end)).map_err(Failure::to("catch signals"))?;
     }
     let needs = options.on.needs();
     testbed::check(&needs).map_err(|missing| Failure::to("run")(std::io::Error::other(missing)))?;
-    let explained = Explained::read(&options.cases.join(options.on.list()))?;
+    let explained = Explanations::read(&options.cases.join(options.on.list()))?;
     let outcomes = match options.on {
         Switch::OpenVswitch => on_open_vswitch(options, &explained, &told_to_end)?,
         Switch::Comporta => on_comporta(options, &explained, &told_to_end)?,
@@ -169,8 +169,8 @@ fn run(options: &Options) -> Result<Option<bool>, Failure> {
 
 /// Runs all cases on Open vSwitch; returns `None` if it was interrupted.
 fn on_open_vswitch(
-    options: &Options,
-    explained: &Explained,
+    options: &ReplayOptions,
+    explained: &Explanations,
     told_to_end: &AtomicBool,
 ) -> Result<Option<Vec<Outcome>>, Failure> {
     let namespace = Namespace::new()?;
@@ -188,8 +188,8 @@ fn on_open_vswitch(
 /// Runs all cases on Comporta, several in parallel, since they mostly wait; returns `None` if it
 /// was interrupted.
 fn on_comporta(
-    options: &Options,
-    explained: &Explained,
+    options: &ReplayOptions,
+    explained: &Explanations,
     told_to_end: &AtomicBool,
 ) -> Result<Option<Vec<Outcome>>, Failure> {
     let cases = Mutex::new(cases(options)?.into_iter());
@@ -223,7 +223,7 @@ fn patiently<S: Stage>(
     name: &str,
     text: &str,
     stage: &mut S,
-    explained: &Explained,
+    explained: &Explanations,
 ) -> Result<Outcome, Failure> {
     let mut play = |linger| {
         stage.start_over(linger)?;
@@ -242,7 +242,7 @@ fn patiently<S: Stage>(
 }
 
 /// Returns the names and texts of the selected cases, sorted by name.
-fn cases(options: &Options) -> Result<Vec<(String, String)>, Failure> {
+fn cases(options: &ReplayOptions) -> Result<Vec<(String, String)>, Failure> {
     let failure = || Failure::to(format!("read {}", options.cases.display()));
     let mut cases = Vec::new();
     for entry in fs::read_dir(&options.cases).map_err(failure())? {

@@ -15,7 +15,7 @@ use testkit::case::{CaseEvent, CountQuery, Subject, notation};
 use crate::Stage;
 use crate::capture::Capture;
 use crate::control::Control;
-use crate::peers::{Peers, Told, deletes};
+use crate::peers::{EffectLines, Peers, deletes};
 
 /// Time limit for the daemon's sockets, and for a tool.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -95,7 +95,7 @@ impl OpenVswitchSubject {
     }
 
     /// Returns the effects of the last event.
-    fn seen(&mut self) -> Told {
+    fn seen(&mut self) -> EffectLines {
         let deletes = std::mem::take(&mut self.deletes);
         let mut told = self.peers.overheard(deletes.then_some(self.linger))?;
         for (port, capture) in &mut self.ports {
@@ -151,7 +151,7 @@ impl OpenVswitchSubject {
         }
     }
 
-    fn arrive(&mut self, port: PortNo, times: usize, frame: &Frame) -> Told {
+    fn arrive(&mut self, port: PortNo, times: usize, frame: &Frame) -> EffectLines {
         if frame.offload != packet::Offload::default() {
             return Err("a cable carries no frame that is to be finished".to_owned());
         }
@@ -170,21 +170,21 @@ impl OpenVswitchSubject {
         Ok(told)
     }
 
-    fn set_ports(&mut self, ports: &[PortDesc]) -> Told {
+    fn set_ports(&mut self, ports: &[PortDesc]) -> EffectLines {
         for port in ports {
             self.set_port(port)?;
         }
         self.seen()
     }
 
-    fn remove_port(&mut self, port: PortNo) -> Told {
+    fn remove_port(&mut self, port: PortNo) -> EffectLines {
         let name = self.name(port);
         self.ports.remove(&port);
         self.vsctl(&format!("del-port {name}"))?;
         self.seen()
     }
 
-    fn set_miss(&self, miss: MissPolicy) -> Told {
+    fn set_miss(&self, miss: MissPolicy) -> EffectLines {
         let word = match miss {
             MissPolicy::Controller => "controller",
             MissPolicy::Drop => "drop",
@@ -195,7 +195,7 @@ impl OpenVswitchSubject {
         Ok(Vec::new())
     }
 
-    fn pass(&mut self, time: Duration) -> Told {
+    fn pass(&mut self, time: Duration) -> EffectLines {
         self.peers.listen()?;
         let millis = time.as_millis().to_string();
         self.control.ask("time/warp", &[&millis, STEP_MS])?;
@@ -240,7 +240,7 @@ impl Stage for OpenVswitchSubject {
 }
 
 impl Subject for OpenVswitchSubject {
-    fn play(&mut self, event: &CaseEvent) -> Told {
+    fn play(&mut self, event: &CaseEvent) -> EffectLines {
         self.deletes = deletes(event);
         if let Some(told) = self.peers.convey(event) {
             let mut told = told?;

@@ -20,7 +20,7 @@ use meaning::{unasked, version};
 pub(crate) use meaning::deletes;
 
 /// Effects of an event in the notation of scripts, or the reason why it is impossible.
-pub(crate) type Told = Result<Vec<String>, String>;
+pub(crate) type EffectLines = Result<Vec<String>, String>;
 
 /// Time limit for a tool.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -109,12 +109,12 @@ impl Peers {
     }
 
     /// Sends a message in the version that its content requires.
-    pub(crate) fn mean(&mut self, message: Message) -> Told {
+    pub(crate) fn mean(&mut self, message: Message) -> EffectLines {
         self.say(version(&message), message)
     }
 
     /// Sends a message, and returns the refusal if there is one.
-    pub(crate) fn say(&mut self, version: Version, message: Message) -> Told {
+    pub(crate) fn say(&mut self, version: Version, message: Message) -> EffectLines {
         self.listen()?;
         let heard = self.ask(version, &[message])?;
         let refusals = heard.iter().filter_map(|heard| match heard {
@@ -128,7 +128,7 @@ impl Peers {
     }
 
     /// Sends the OpenFlow message of an event; returns `None` if it is not an OpenFlow event.
-    pub(crate) fn convey(&mut self, event: &CaseEvent) -> Option<Told> {
+    pub(crate) fn convey(&mut self, event: &CaseEvent) -> Option<EffectLines> {
         Some(match event {
             CaseEvent::Fragments(fragments) => {
                 let config = SwitchConfig {
@@ -147,7 +147,7 @@ impl Peers {
     }
 
     /// Returns the asynchronous messages of all preceding events.
-    pub(crate) fn overheard(&mut self, linger: Option<Duration>) -> Told {
+    pub(crate) fn overheard(&mut self, linger: Option<Duration>) -> EffectLines {
         // A switch may process a frame from each port before it reads from controllers: it has
         // finished with all earlier ones at the second reply.
         for _ in 0..2 {

@@ -2,7 +2,7 @@
 
 use clap::{Command, FromArgMatches};
 
-use lab::by_hand::{Pattern, Speed, Target};
+use lab::instrument::{Pattern, Speed, Target};
 
 use super::*;
 
@@ -40,10 +40,10 @@ fn generate_arguments_select_templates_rates_and_sizes() {
     assert_eq!(args.rate[2], Speed::FlatOut);
     assert_eq!(args.pattern, Pattern::Bursts(64));
     assert_eq!(args.seconds, Duration::from_millis(2_500));
-    let looks = args.looks.looks();
-    assert_eq!((looks.flows, looks.random), (1_000, true));
-    assert_eq!(looks.shape.to_string(), "vlan+tcp");
-    assert_eq!(args.common.by(), By::Xdp);
+    let headers = args.headers.headers();
+    assert_eq!((headers.flows, headers.random), (1_000, true));
+    assert_eq!(headers.kind.to_string(), "vlan+tcp");
+    assert_eq!(args.common.by(), IoMethod::Xdp);
 }
 
 #[test]

@@ -12,11 +12,11 @@ use record::Reading;
 use testbed::{DeviceKind, Host};
 use trafficgen::{Measurement, Refusal, TestPort};
 
-use super::offered::{FIGURES, Load, Offered, figure, offer_by};
+use super::offered::{FIGURES, Load, LoadResult, figure, offer_by};
 use crate::catalogue::prelude::*;
 use crate::setup::TestSetup;
 use crate::tools::Tools;
-use crate::trial::{Measured, TrialError};
+use crate::trial::{TrialError, TrialResult};
 
 /// Duration of the load.
 const MILLIS: Parameter = Parameter::constant(
@@ -73,7 +73,7 @@ fn calibrate(
     point: &Point,
     setup: &TestSetup,
     tools: &Tools<'_>,
-) -> Result<Measured, TrialError> {
+) -> Result<TrialResult, TrialError> {
     let by_xdp = point.word("way") == "xdp";
     let open = |host: &Host| match by_xdp {
         true => TestPort::xdp(&host.namespace, host.interface, *tools.clock),
@@ -89,7 +89,7 @@ fn calibrate(
     let mut stepped = offered.measurement.refusals.iter();
     let stepped = stepped.find(|one| matches!(one, Refusal::ClockStepped { .. }));
     let stepped = stepped.map(ToString::to_string);
-    let mut measured = Measured::new(reading, offered.conditions);
+    let mut measured = TrialResult::new(reading, offered.conditions);
     if let Some(reason) = stepped {
         measured.void(reason);
     }
@@ -97,7 +97,7 @@ fn calibrate(
 }
 
 /// Returns the figures of every load, and those of the tester itself.
-fn reading(offered: &Offered, point: &Point) -> Reading {
+fn reading(offered: &LoadResult, point: &Point) -> Reading {
     let mut reading = offered.reading(point);
     tell(&offered.measurement, &mut reading);
     reading

@@ -6,7 +6,7 @@ use testbed::{DeviceKind, FailMode, Mode, Topology};
 
 use crate::setup::{SetupRequest, TestSetup};
 use crate::tools::Tools;
-use crate::trial::{Measured, TrialError};
+use crate::trial::{TrialError, TrialResult};
 
 /// Experiment of the catalogue.
 pub struct Experiment {
@@ -26,7 +26,7 @@ pub struct Experiment {
     /// Returns the approximate duration of a trial in seconds, for a forecast.
     pub(crate) seconds: fn(&Point) -> f64,
     /// Measures one point on the device of a test setup.
-    pub(crate) measure: fn(&Point, &mut TestSetup, &Tools<'_>) -> Result<Measured, TrialError>,
+    pub(crate) measure: fn(&Point, &mut TestSetup, &Tools<'_>) -> Result<TrialResult, TrialError>,
 }
 
 /// Program that a host runs, and the Debian package that contains it.

@@ -14,7 +14,7 @@ use trafficgen::Pace;
 use super::offered::Load;
 use super::plane::Plane;
 use crate::catalogue::prelude::*;
-use crate::trial::{Measured, TrialError};
+use crate::trial::{TrialError, TrialResult};
 
 /// Duration of the load.
 const MILLIS: Parameter = Parameter::constant(
@@ -24,7 +24,7 @@ const MILLIS: Parameter = Parameter::constant(
 );
 
 /// Measures frames of the point's size at the point's rate.
-fn measure(point: &Point, plane: &mut dyn Plane) -> Result<Measured, TrialError> {
+fn measure(point: &Point, plane: &mut dyn Plane) -> Result<TrialResult, TrialError> {
     let pace = Pace::Constant(line(point.number("mbit")));
     let load = Load::udp(point.number("size"), pace, length(point));
     let offered = plane.offer(&load)?;

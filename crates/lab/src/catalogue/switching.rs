@@ -19,7 +19,7 @@ use trafficgen::{
 use super::bisection::Bisection;
 use super::lines::{DRAIN, Offer, fell_short, is_void, offer_well};
 use crate::catalogue::prelude::*;
-use crate::trial::{Measured, TrialError};
+use crate::trial::{TrialError, TrialResult};
 
 #[cfg(test)]
 mod simulated;
@@ -171,7 +171,7 @@ fn megabits(frames: f64, size: u64) -> f64 {
 const NOTHING: &str = "at the least rate some were lost, or the tester was late, three times";
 
 /// Adds a note if the search ended at the limit of the tester or the line.
-fn note_open(found: &Bisection, measured: &mut Measured) {
+fn note_open(found: &Bisection, measured: &mut TrialResult) {
     if found.is_open() {
         measured.note(
             "the limit of the line or of the tester was reached, the device may carry more"

@@ -31,9 +31,9 @@ use record::InventoryRecord;
 use serde::Deserialize;
 use testbed::{External, HOSTS_MAX, Mode, NicName};
 
-use super::strict::{self, BadDescription, Known};
+use super::strict::{self, BadDescription, KnownKeys};
 
-const KNOWN: Known = Known {
+const KNOWN: KnownKeys = KnownKeys {
     keys: &[
         "brand",
         "model",
@@ -47,21 +47,21 @@ const KNOWN: Known = Known {
     tables: &[
         (
             "controller",
-            Known {
+            KnownKeys {
                 keys: &["listen", "namespace"],
                 tables: &[],
             },
         ),
         (
             "snmp",
-            Known {
+            KnownKeys {
                 keys: &["agent", "community", "interfaces", "namespace"],
                 tables: &[],
             },
         ),
         (
             "modes",
-            Known {
+            KnownKeys {
                 keys: &["openflow", "legacy"],
                 tables: &[],
             },
@@ -74,7 +74,7 @@ const COMMUNITY_MAX: usize = 255;
 
 /// File as it is written.
 #[derive(Debug, Deserialize)]
-struct Written {
+struct DescriptionFile {
     brand: String,
     model: String,
     firmware: Option<String>,
@@ -83,20 +83,20 @@ struct Written {
     port_count: Option<u32>,
     ports: Vec<String>,
     offloads: Option<bool>,
-    controller: Option<WrittenController>,
-    snmp: Option<WrittenAgent>,
+    controller: Option<ControllerTable>,
+    snmp: Option<AgentTable>,
     #[serde(default)]
-    modes: WrittenModes,
+    modes: ModesTable,
 }
 
 #[derive(Debug, Deserialize)]
-struct WrittenController {
+struct ControllerTable {
     listen: SocketAddr,
     namespace: Option<String>,
 }
 
 #[derive(Debug, Deserialize)]
-struct WrittenAgent {
+struct AgentTable {
     agent: SocketAddr,
     community: String,
     #[serde(default)]
@@ -105,14 +105,14 @@ struct WrittenAgent {
 }
 
 #[derive(Debug, Default, Deserialize)]
-struct WrittenModes {
+struct ModesTable {
     openflow: Option<Vec<String>>,
     legacy: Option<Vec<String>>,
 }
 
 /// Address of the controller for the switch.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Callee {
+pub struct ControllerBinding {
     /// Address.
     pub listen: SocketAddr,
     /// File of the namespace with the address; the lab's own if `None`.
@@ -140,7 +140,7 @@ pub struct Description {
     /// Settings for a bench.
     pub external: External,
     /// Controller; without one the switch has no mode `openflow`.
-    pub controller: Option<Callee>,
+    pub controller: Option<ControllerBinding>,
     /// SNMP agent, if there is one.
     pub snmp: Option<Agent>,
 }
@@ -152,7 +152,7 @@ impl Description {
     /// The text is not TOML, or has unknown keys or invalid values.
     pub fn parse(text: &str, file: &Path) -> Result<Self, BadDescription> {
         let bad = |problem: String| BadDescription::new(file, problem);
-        let written: Written = strict::parse(text, file, KNOWN)?;
+        let written: DescriptionFile = strict::parse(text, file, KNOWN)?;
         let ports = ports(&written.ports).map_err(bad)?;
         if written.price.is_some() != written.currency.is_some() {
             return Err(bad("price and currency go together".to_owned()));
@@ -189,7 +189,7 @@ impl Description {
                 to_legacy: command("legacy", written.modes.legacy)?,
             },
             inventory,
-            controller: written.controller.map(|written| Callee {
+            controller: written.controller.map(|written| ControllerBinding {
                 listen: written.listen,
                 namespace: namespace(written.namespace),
             }),
@@ -228,7 +228,7 @@ fn ports(written: &[String]) -> Result<Vec<NicName>, String> {
     Ok(ports)
 }
 
-fn check_agent(agent: &WrittenAgent, ports: usize) -> Result<(), String> {
+fn check_agent(agent: &AgentTable, ports: usize) -> Result<(), String> {
     let (named, most) = (agent.interfaces.len(), COMMUNITY_MAX);
     if agent.community.is_empty() || agent.community.len() > most {
         return Err(format!("snmp.community: 1 to {most} bytes are wanted"));

@@ -22,9 +22,9 @@ use std::time::Duration;
 use serde::Deserialize;
 use testbed::{Chance, Faults, Impairments};
 
-use super::strict::{self, BadDescription, Known};
+use super::strict::{self, BadDescription, KnownKeys};
 
-const OF_A_WAY: Known = Known {
+const OF_A_WAY: KnownKeys = KnownKeys {
     keys: &[
         "delay_us",
         "jitter_us",
@@ -43,7 +43,7 @@ const OF_A_WAY: Known = Known {
     tables: &[],
 };
 
-const KNOWN: Known = Known {
+const KNOWN: KnownKeys = KnownKeys {
     keys: &["seed"],
     tables: &[("forth", OF_A_WAY), ("back", OF_A_WAY)],
 };
@@ -58,17 +58,17 @@ const QUEUE_MAX: usize = 100_000;
 const QUEUE: usize = 100;
 
 #[derive(Debug, Default, Deserialize)]
-struct Written {
+struct FaultsFile {
     seed: Option<u64>,
     #[serde(default)]
-    forth: Way,
+    forth: DirectionFaults,
     #[serde(default)]
-    back: Way,
+    back: DirectionFaults,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Way {
+struct DirectionFaults {
     delay_us: u64,
     jitter_us: u64,
     loss: Option<f64>,
@@ -87,7 +87,7 @@ struct Way {
 /// Parses the text of `file`.
 pub(super) fn parse(text: &str, file: &Path) -> Result<Impairments, BadDescription> {
     let bad = |problem: String| BadDescription::new(file, problem);
-    let written: Written = strict::parse(text, file, KNOWN)?;
+    let written: FaultsFile = strict::parse(text, file, KNOWN)?;
     Ok(Impairments {
         forth: faults("forth", &written.forth).map_err(bad)?,
         back: faults("back", &written.back).map_err(bad)?,
@@ -95,7 +95,7 @@ pub(super) fn parse(text: &str, file: &Path) -> Result<Impairments, BadDescripti
     })
 }
 
-fn faults(name: &str, way: &Way) -> Result<Faults, String> {
+fn faults(name: &str, way: &DirectionFaults) -> Result<Faults, String> {
     let time = |key: &str, micros: u64| match micros <= HOLD_MAX_US {
         true => Ok(Duration::from_micros(micros)),
         false => Err(format!("{name}.{key}: {HOLD_MAX_US} at most")),

@@ -11,7 +11,7 @@ use super::describe;
 
 /// Device of the list.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Listed {
+pub struct DeviceEntry {
     /// Name on the command line.
     pub name: String,
     /// Description in a line.
@@ -31,7 +31,7 @@ pub struct Listed {
 
 /// Returns every built-in device, and those of `files`; `comporta` is the program of that device.
 #[must_use]
-pub fn list(comporta: &Path, files: &[DeviceKind]) -> Vec<Listed> {
+pub fn list(comporta: &Path, files: &[DeviceKind]) -> Vec<DeviceEntry> {
     let known = DeviceKind::ALL.into_iter();
     let all = known.chain([DeviceKind::Impaired(None)]);
     all.chain(files.iter().copied())
@@ -39,7 +39,7 @@ pub fn list(comporta: &Path, files: &[DeviceKind]) -> Vec<Listed> {
         .collect()
 }
 
-fn listed(kind: DeviceKind, comporta: &Path) -> Listed {
+fn listed(kind: DeviceKind, comporta: &Path) -> DeviceEntry {
     let described = describe(kind);
     let mut modes = kind.modes();
     let mut missing = kind
@@ -58,7 +58,7 @@ fn listed(kind: DeviceKind, comporta: &Path) -> Listed {
         Ok(None) => {}
         Err(bad) => missing = Some(bad.to_string()),
     }
-    Listed {
+    DeviceEntry {
         name: kind.name().to_owned(),
         about: kind.about().to_owned(),
         modes: modes.iter().copied().map(Mode::name).collect(),
@@ -71,10 +71,10 @@ fn listed(kind: DeviceKind, comporta: &Path) -> Listed {
 
 /// Returns the list as text.
 #[must_use]
-pub fn text(devices: &[Listed]) -> String {
+pub fn text(devices: &[DeviceEntry]) -> String {
     let mut text = String::new();
     for device in devices {
-        let Listed { name, about, .. } = device;
+        let DeviceEntry { name, about, .. } = device;
         let modes = device.modes.join(", ");
         // Writing to a string does not fail.
         let _ = writeln!(text, "{name:<16} {about}");
@@ -98,7 +98,7 @@ pub fn text(devices: &[Listed]) -> String {
 /// # Panics
 /// Never: strings and lists of strings can be serialized.
 #[must_use]
-pub fn json(devices: &[Listed]) -> String {
+pub fn json(devices: &[DeviceEntry]) -> String {
     serde_json::to_string_pretty(devices).expect("strings and lists can be said")
 }
 

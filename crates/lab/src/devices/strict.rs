@@ -30,7 +30,7 @@ impl BadDescription {
 
 /// Valid keys of a table, and those of its subtables.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Known {
+pub(super) struct KnownKeys {
     pub(super) keys: &'static [&'static str],
     pub(super) tables: &'static [(&'static str, Self)],
 }
@@ -53,7 +53,7 @@ pub(super) fn read(path: &Path) -> Result<String, BadDescription> {
 pub(super) fn parse<T: DeserializeOwned>(
     text: &str,
     file: &Path,
-    known: Known,
+    known: KnownKeys,
 ) -> Result<T, BadDescription> {
     let bad = |problem: String| BadDescription::new(file, problem);
     let table: Table = toml::from_str(text).map_err(|error| bad(told(&error, text)))?;
@@ -62,7 +62,7 @@ pub(super) fn parse<T: DeserializeOwned>(
 }
 
 /// Rejects the first unknown key.
-fn check(table: &Table, within: &str, known: Known) -> Result<(), String> {
+fn check(table: &Table, within: &str, known: KnownKeys) -> Result<(), String> {
     for (key, value) in table {
         let inner = known.tables.iter().find(|(name, _)| name == key);
         match (inner, value) {

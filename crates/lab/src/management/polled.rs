@@ -29,14 +29,14 @@ pub struct Polls {
 }
 
 /// State of a poller.
-pub struct Polled {
+pub struct PollState {
     agent: Agent,
     answer: Duration,
     session: Option<Snmp>,
     polls: Polls,
 }
 
-impl Polled {
+impl PollState {
     pub(super) fn new(agent: Agent, answer: Duration) -> Self {
         Self {
             agent,

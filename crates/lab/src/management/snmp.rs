@@ -126,7 +126,7 @@ impl Snmp {
         for row in snmp.rows.clone() {
             let first = wide(WIDE[0][0], row);
             let told = snmp.get(&[first])?;
-            snmp.wide.push(matches!(told[..], [Told::Counter(_)]));
+            snmp.wide.push(matches!(told[..], [SnmpValue::Counter(_)]));
         }
         Ok(snmp)
     }
@@ -137,7 +137,7 @@ impl Snmp {
     /// The agent does not reply, or has no description.
     pub fn description(&mut self) -> Result<String, SnmpError> {
         match &self.get(&[SYS_DESCR.to_vec()])?[..] {
-            [Told::Text(text)] => Ok(text.clone()),
+            [SnmpValue::Text(text)] => Ok(text.clone()),
             _ => Err(SnmpError::Missing("itself".to_owned())),
         }
     }
@@ -148,7 +148,7 @@ impl Snmp {
     /// The agent does not reply, or its interfaces have changed.
     pub fn sample(&mut self) -> Result<SwitchSample, SnmpError> {
         let up_time = match self.get(&[SYS_UP_TIME.to_vec()])?[..] {
-            [Told::Number(ticks)] => u32::try_from(ticks).unwrap_or(u32::MAX),
+            [SnmpValue::Number(ticks)] => u32::try_from(ticks).unwrap_or(u32::MAX),
             _ => return Err(SnmpError::Missing("its uptime".to_owned())),
         };
         let places: Vec<(u64, bool)> = self.rows.iter().copied().zip(self.wide.clone()).collect();
@@ -156,8 +156,8 @@ impl Snmp {
         let interfaces = interfaces.collect::<Result<_, _>>()?;
         let loads = self.walk(HR_PROCESSOR_LOAD)?.into_iter();
         let loads = loads.filter_map(|(_, told)| match told {
-            Told::Number(load) => u8::try_from(load).ok(),
-            Told::Counter(_) | Told::Text(_) | Told::Nothing => None,
+            SnmpValue::Number(load) => u8::try_from(load).ok(),
+            SnmpValue::Counter(_) | SnmpValue::Text(_) | SnmpValue::Nothing => None,
         });
         Ok(SwitchSample {
             up_time,
@@ -174,10 +174,10 @@ impl Snmp {
                 false => NARROW[way].iter().map(|path| narrow(path, row)).collect(),
             };
             let [
-                Told::Counter(octets),
-                Told::Counter(unicast),
-                Told::Counter(multicast),
-                Told::Counter(broadcast),
+                SnmpValue::Counter(octets),
+                SnmpValue::Counter(unicast),
+                SnmpValue::Counter(multicast),
+                SnmpValue::Counter(broadcast),
             ] = self.get(&oids)?[..]
             else {
                 let what = format!("the counters of its interface {row}");
@@ -201,8 +201,8 @@ impl Snmp {
         for table in [IF_NAME, IF_DESCR] {
             let rows = self.walk(table)?.into_iter();
             let names = rows.filter_map(|(row, told)| match told {
-                Told::Text(name) => Some((row, name)),
-                Told::Counter(_) | Told::Number(_) | Told::Nothing => None,
+                SnmpValue::Text(name) => Some((row, name)),
+                SnmpValue::Counter(_) | SnmpValue::Number(_) | SnmpValue::Nothing => None,
             });
             let names: Vec<_> = names.collect();
             if !names.is_empty() {
@@ -213,7 +213,7 @@ impl Snmp {
     }
 
     /// Returns the values of these objects.
-    fn get(&mut self, oids: &[Vec<u64>]) -> Result<Vec<Told>, SnmpError> {
+    fn get(&mut self, oids: &[Vec<u64>]) -> Result<Vec<SnmpValue>, SnmpError> {
         let named = oids
             .iter()
             .map(|oid| name(oid))
@@ -228,7 +228,7 @@ impl Snmp {
                     return Err(SnmpError::Senseless(format!("error {status}")));
                 }
                 Ok(answer) => {
-                    let told: Vec<Told> =
+                    let told: Vec<SnmpValue> =
                         answer.varbinds.map(|(_, value)| (&value).into()).collect();
                     return match told.len() == oids.len() {
                         true => Ok(told),
@@ -245,7 +245,7 @@ impl Snmp {
     }
 
     /// Returns all rows of a column, each with the last number of its name.
-    fn walk(&mut self, column: &[u64]) -> Result<Vec<(u64, Told)>, SnmpError> {
+    fn walk(&mut self, column: &[u64]) -> Result<Vec<(u64, SnmpValue)>, SnmpError> {
         let mut rows = Vec::new();
         let mut last = column.to_vec();
         let mut tried = 0;
@@ -269,7 +269,7 @@ impl Snmp {
                     return Ok(rows);
                 }
                 let row = path.last().copied().unwrap_or_default();
-                rows.push((row, Told::from(&value)));
+                rows.push((row, SnmpValue::from(&value)));
                 last = path;
             }
             if rows.len() == before {
@@ -282,14 +282,14 @@ impl Snmp {
 
 /// Value, as far as it is used here.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Told {
+enum SnmpValue {
     Counter(Counter),
     Number(u64),
     Text(String),
     Nothing,
 }
 
-impl From<&Value<'_>> for Told {
+impl From<&Value<'_>> for SnmpValue {
     fn from(value: &Value<'_>) -> Self {
         let counter = |value, width| Self::Counter(Counter { value, width });
         match value {

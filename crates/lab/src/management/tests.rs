@@ -5,11 +5,11 @@ use super::*;
 #[test]
 fn sampler_samples_processes_until_it_stops() {
     let clock = Clock::start();
-    let plan = Plan {
+    let plan = SamplingPlan {
         interval: Duration::from_millis(5),
         core: Some(0),
         // No process has this identifier, which exceeds the kernel's maximum.
-        ..Plan::of(vec![std::process::id(), 4_194_305])
+        ..SamplingPlan::of(vec![std::process::id(), 4_194_305])
     };
     let sampler = Sampler::start(plan, &clock).unwrap();
     let samples = sampler.stop();
@@ -28,7 +28,7 @@ fn sampler_samples_processes_until_it_stops() {
 #[test]
 fn dropped_sampler_ends_its_thread() {
     let clock = Clock::start();
-    let plan = Plan::of(Vec::new());
+    let plan = SamplingPlan::of(Vec::new());
     let mut sampler = Sampler::start(plan, &clock).unwrap();
     let thread = sampler.0.thread.take().unwrap();
     drop(sampler);

@@ -9,7 +9,7 @@ use crate::rules::MatchSet;
 use crate::setup::TestSetup;
 use crate::setup::monitors::Monitors;
 use crate::tools::Tools;
-use crate::trial::{Measured, TrialError};
+use crate::trial::{TrialError, TrialResult};
 
 /// Runs a planned trial, and returns its record; `None` if the user interrupts it. Failures are
 /// part of the record.
@@ -66,7 +66,7 @@ fn measure(
     planned: &PlannedTrial,
     shared: &mut TestSetup,
     tools: &Tools<'_>,
-) -> Result<Measured, TrialError> {
+) -> Result<TrialResult, TrialError> {
     shared.bench.device_mut().check()?;
     shared.prepare(MatchSet::Port)?;
     let Some(request) = &planned.setup else {
@@ -86,7 +86,7 @@ fn monitored(
     planned: &PlannedTrial,
     setup: &mut TestSetup,
     tools: &Tools<'_>,
-) -> Result<Measured, TrialError> {
+) -> Result<TrialResult, TrialError> {
     let monitors = Monitors::start(setup, tools)?;
     let experiment = planned.experiment.experiment();
     let measured = (experiment.measure)(&planned.point, setup, tools).and_then(|measured| {
@@ -108,7 +108,7 @@ fn monitored(
 }
 
 /// Notes packet-ins of experiments whose rules forward all packets.
-fn note_packet_ins(family: Family, measured: &mut Measured) {
+fn note_packet_ins(family: Family, measured: &mut TrialResult) {
     let forwards_all = match family {
         Family::DataPlanes | Family::LatencyAndLoss | Family::Whitebox | Family::Benchmarking => {
             true

@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 
 use testbed::Requirement;
 
-use crate::Options;
+use crate::RunOptions;
 use crate::catalogue::{HostProgram, IPERF3};
 
 /// Returns the requirements of the devices and experiments of `options`.
-pub(super) fn requirements(options: &Options) -> Vec<Requirement> {
+pub(super) fn requirements(options: &RunOptions) -> Vec<Requirement> {
     let devices = options.devices.iter();
     let of_devices = devices.flat_map(|device| device.requirements(&options.comporta));
     let of_experiments = programs(options)
@@ -18,11 +18,11 @@ pub(super) fn requirements(options: &Options) -> Vec<Requirement> {
 }
 
 /// Returns true if an experiment uses iperf3, whose version the records then contain.
-pub(super) fn uses_iperf3(options: &Options) -> bool {
+pub(super) fn uses_iperf3(options: &RunOptions) -> bool {
     programs(options).contains(&IPERF3)
 }
 
-fn programs(options: &Options) -> BTreeSet<HostProgram> {
+fn programs(options: &RunOptions) -> BTreeSet<HostProgram> {
     let experiments = options.experiments.iter();
     let programs = experiments.flat_map(|one| one.experiment().programs);
     programs.copied().collect()
@@ -40,10 +40,10 @@ mod tests {
             ("learning", &["ip", "ping"]),
             ("echo", &[]),
         ] {
-            let options = Options {
+            let options = RunOptions {
                 experiments: vec![name.parse().unwrap()],
                 devices: Vec::new(),
-                ..Options::default()
+                ..RunOptions::default()
             };
             let programs: Vec<&str> = requirements(&options)
                 .into_iter()

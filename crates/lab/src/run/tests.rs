@@ -19,14 +19,14 @@ const EXPERIMENTS: [&str; 7] = [
 ];
 
 /// Returns a run of a few seconds, on devices that need the kernel only.
-fn short(name: &str) -> Options {
+fn short(name: &str) -> RunOptions {
     let experiments = EXPERIMENTS.map(|name| name.parse::<ExperimentId>().unwrap());
-    let mut options = Options {
+    let mut options = RunOptions {
         experiments: experiments.to_vec(),
         devices: vec![DeviceKind::Direct, DeviceKind::LinuxBridge],
         runs: 1,
         directory: std::env::temp_dir().join(format!("lab-{}-{name}", std::process::id())),
-        ..Options::of(Profile::Quick)
+        ..RunOptions::of(Profile::Quick)
     };
     for setting in [
         "packets=100",
@@ -49,7 +49,7 @@ fn short(name: &str) -> Options {
 }
 
 /// Returns true if this machine meets the requirements of `options`; prints missing ones.
-fn possible(options: &Options) -> bool {
+fn possible(options: &RunOptions) -> bool {
     match testbed::check(&requirements(options)) {
         Ok(()) => true,
         Err(missing) => {
@@ -59,7 +59,7 @@ fn possible(options: &Options) -> bool {
     }
 }
 
-fn trials(options: &Options) -> Vec<Trial> {
+fn trials(options: &RunOptions) -> Vec<Trial> {
     let entries = journal::read(&options.directory).unwrap();
     Results::new(entries, CATALOGUE).trials().to_vec()
 }
@@ -147,10 +147,10 @@ fn interrupted_run_keeps_and_reports_completed_trials() {
 
 #[test]
 fn empty_directory_has_no_run_to_resume() {
-    let options = Options {
+    let options = RunOptions {
         resume: true,
         directory: PathBuf::from("/nonexistent"),
-        ..Options::default()
+        ..RunOptions::default()
     };
     let error = open(&options).unwrap_err().to_string();
     assert_eq!(error, "/nonexistent has no run to resume: omit --resume");

@@ -9,7 +9,7 @@ use openflow::{Version, VersionSet};
 use testbed::{Bench, Clock, DeviceOptions, Failure, Namespace, Setup};
 
 use crate::LabError;
-use crate::devices::{Callee, Description};
+use crate::devices::{ControllerBinding, Description};
 
 /// Greatest length of a Unix socket's path, without its terminating zero (unix(7)).
 const SOCKET_PATH_MAX: usize = 107;
@@ -156,7 +156,7 @@ const fn is_down(error: &ControllerError) -> bool {
 }
 
 /// Opens the TCP socket that the description file names.
-fn listen(callee: &Callee) -> Result<Listener, ControllerError> {
+fn listen(callee: &ControllerBinding) -> Result<Listener, ControllerError> {
     let failure = || Failure::to(format!("listen at {}", callee.listen));
     let bind = || TcpListener::bind(callee.listen);
     let bound = match &callee.namespace {

@@ -9,7 +9,7 @@ use super::TestSetup;
 use super::path_counters::PathSnapshot;
 use crate::management::{Poller, agent_record};
 use crate::tools::Tools;
-use crate::trial::Measured;
+use crate::trial::TrialResult;
 
 /// Monitors of a trial.
 pub(crate) struct Monitors {
@@ -31,7 +31,7 @@ impl Monitors {
     }
 
     /// Stops the monitors, and adds their data and the flaws that they show to the results.
-    pub(crate) fn stop(self, setup: &TestSetup, measured: &mut Measured) {
+    pub(crate) fn stop(self, setup: &TestSetup, measured: &mut TrialResult) {
         if let Some(poller) = self.poller {
             let management = &mut measured.conditions.management;
             let management = management.get_or_insert_with(Box::<ManagementRecord>::default);

@@ -10,7 +10,7 @@ use crate::tools::Tools;
 
 /// Times of a restart.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Restarted {
+pub(crate) struct RestartTimes {
     /// Request to end, and end of the process.
     pub(crate) stopped: StopTimes,
     /// Connection of all bridges to their controllers, to within the polling interval of five
@@ -28,7 +28,7 @@ impl TestSetup {
         ending: StopSignal,
         set: MatchSet,
         tools: &Tools<'_>,
-    ) -> Result<Restarted, LabError> {
+    ) -> Result<RestartTimes, LabError> {
         let clock = tools.clock;
         let listeners = match self.bench.device().mode() {
             Mode::Legacy => None,
@@ -43,7 +43,7 @@ impl TestSetup {
         self.controllers.clear();
         self.bench.restart_device(tools.spawner)?;
         let Some(listeners) = listeners else {
-            return Ok(Restarted {
+            return Ok(RestartTimes {
                 stopped,
                 connected: None,
                 rules_installed: None,
@@ -56,7 +56,7 @@ impl TestSetup {
             device: self.kind().to_string(),
             source,
         })?;
-        Ok(Restarted {
+        Ok(RestartTimes {
             stopped,
             connected: Some(connected),
             rules_installed: Some(clock.now()),

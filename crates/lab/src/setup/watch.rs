@@ -7,10 +7,10 @@ use testbed::{Bench, Clock, CoreTimes, Failure, Relation, Usage, core_pressure, 
 
 use super::path_counters;
 use crate::cores::Cores;
-use crate::management::{Plan, Sampler, management_record};
+use crate::management::{Sampler, SamplingPlan, management_record};
 
 /// Observation of the machine and of a device's process.
-pub(crate) struct Watch<'a> {
+pub(crate) struct ConditionMonitor<'a> {
     cores: &'a Cores,
     clock: &'a Clock,
     began: base::Instant,
@@ -22,16 +22,16 @@ pub(crate) struct Watch<'a> {
     sampler: Sampler,
 }
 
-impl<'a> Watch<'a> {
+impl<'a> ConditionMonitor<'a> {
     /// Starts the observation.
     pub(crate) fn begin(
         bench: &Bench,
         cores: &'a Cores,
         clock: &'a Clock,
     ) -> Result<Self, Failure> {
-        let watched = Plan {
+        let watched = SamplingPlan {
             core: cores.monitors(),
-            ..Plan::of(bench.device().processes())
+            ..SamplingPlan::of(bench.device().processes())
         };
         let sampler = Sampler::start(watched, clock)?;
         Ok(Self {

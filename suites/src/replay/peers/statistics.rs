@@ -7,7 +7,7 @@ use openflow::{FlowFormat, Message, MultipartReply, MultipartRequest, Version};
 use testkit::case::counts::{self, NamedCounts};
 use testkit::case::{CountQuery, notation};
 
-use super::{Peers, Told};
+use super::{EffectLines, Peers};
 
 impl Peers {
     /// Returns a count, in the notation of the query.
@@ -65,7 +65,7 @@ impl Peers {
         Ok(rules.flatten().collect())
     }
 
-    pub(crate) fn dump(&mut self, request: FlowStatsRequest) -> Told {
+    pub(crate) fn dump(&mut self, request: FlowStatsRequest) -> EffectLines {
         let rules = self.flows(request)?;
         let lines = rules.iter().map(|rule| FlowWithoutStats(rule).to_string());
         Ok(lines
@@ -73,7 +73,7 @@ impl Peers {
             .collect())
     }
 
-    pub(crate) fn groups(&mut self) -> Told {
+    pub(crate) fn groups(&mut self) -> EffectLines {
         let replies = self.multipart(MultipartRequest::GroupDesc(GroupId::ALL))?;
         let groups = replies.into_iter().flat_map(|reply| match reply {
             MultipartReply::GroupDesc(groups) => groups,
@@ -84,7 +84,7 @@ impl Peers {
             .collect())
     }
 
-    pub(crate) fn meters(&mut self) -> Told {
+    pub(crate) fn meters(&mut self) -> EffectLines {
         let replies = self.multipart(MultipartRequest::MeterConfig(MeterId::ALL))?;
         let meters = replies.into_iter().flat_map(|reply| match reply {
             MultipartReply::MeterConfig(meters) => meters,

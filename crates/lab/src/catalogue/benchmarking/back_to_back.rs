@@ -74,7 +74,7 @@ fn goal() -> Goal {
     }
 }
 
-pub(super) fn measure(point: &Point, plane: &mut dyn Plane) -> Result<Measured, TrialError> {
+pub(super) fn measure(point: &Point, plane: &mut dyn Plane) -> Result<TrialResult, TrialError> {
     let size = point.number("size");
     plane.watch()?;
     let flat_out = Load::udp(size, Pace::FlatOut, Duration::from_millis(100));
@@ -88,7 +88,7 @@ pub(super) fn measure(point: &Point, plane: &mut dyn Plane) -> Result<Measured, 
     if rate <= 0.0 {
         let reading = Reading::lacking(point, FIGURES, "the tester sent nothing");
         let conditions = plane.conditions()?;
-        return Ok(Measured::new(reading, conditions));
+        return Ok(TrialResult::new(reading, conditions));
     }
     let longest = point.number("longest");
     let mut doubts = Doubts::default();
@@ -103,7 +103,7 @@ pub(super) fn measure(point: &Point, plane: &mut dyn Plane) -> Result<Measured, 
         found.push(bursts.longest(plane, &mut doubts)?);
     }
     let conditions = plane.conditions()?;
-    let mut measured = Measured::new(bursts.reading(point, &found), conditions);
+    let mut measured = TrialResult::new(bursts.reading(point, &found), conditions);
     if found.iter().any(|burst| *burst >= longest) {
         measured.note(format!(
             "bursts of {longest} frames, the longest tried, lost nothing"

@@ -5,7 +5,7 @@ use std::time::Duration;
 use trafficgen::{Pace, Rate};
 
 use super::{LINE, SIZE, line_rate};
-use crate::catalogue::offered::{Doubts, Load, Offered, figure, too_slow};
+use crate::catalogue::offered::{Doubts, Load, LoadResult, figure, too_slow};
 use crate::catalogue::plane::{Plane, on_setup};
 use crate::catalogue::prelude::*;
 
@@ -61,7 +61,7 @@ const FIGURES: &[Figure] = &[
 /// Share of the tester's highest rate that the trial uses: at the limit itself it falls short.
 const REACHED: f64 = 0.97;
 
-pub(super) fn measure(point: &Point, plane: &mut dyn Plane) -> Result<Measured, TrialError> {
+pub(super) fn measure(point: &Point, plane: &mut dyn Plane) -> Result<TrialResult, TrialError> {
     let size = point.number("size");
     let length = Duration::from_millis(point.number("millis"));
     let at = |pace| Load::udp(size, pace, length);
@@ -79,7 +79,7 @@ pub(super) fn measure(point: &Point, plane: &mut dyn Plane) -> Result<Measured, 
     }
     let conditions = plane.conditions()?;
     let (reading, doubts) = trials.finish();
-    let mut measured = Measured::new(reading, conditions);
+    let mut measured = TrialResult::new(reading, conditions);
     doubts.tell(&mut measured);
     Ok(measured)
 }
@@ -128,7 +128,7 @@ impl Trials {
     }
 
     /// Adds a trial. A trial with a shortfall says nothing about its share.
-    fn take(&mut self, percent: u32, offered: &Offered) -> Next {
+    fn take(&mut self, percent: u32, offered: &LoadResult) -> Next {
         self.percent = percent;
         if let Some(refusal) = offered.shortfall() {
             self.short.push((percent, too_slow(refusal)));

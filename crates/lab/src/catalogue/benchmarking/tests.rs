@@ -10,7 +10,7 @@ use crate::catalogue::Experiment;
 use crate::catalogue::plane::simulated::{
     DIGITS, Faults, SimulatedPlane, assert_near, figure, notes, point, reading, void, why_not,
 };
-use crate::trial::Measured;
+use crate::trial::TrialResult;
 use record::Value;
 
 /// Frames per second at 20 Mbit/s with 64 bytes.
@@ -28,7 +28,7 @@ fn device(frame_ns: u64, queue: u64) -> Faults {
     faults
 }
 
-fn measured(experiment: &Experiment, faults: Faults, values: &[(&str, u64)]) -> Measured {
+fn measured(experiment: &Experiment, faults: Faults, values: &[(&str, u64)]) -> TrialResult {
     let values = values.iter().copied().chain([("line", LINE_MBIT)]);
     let values: Vec<_> = values.map(|(name, n)| (name, Value::Number(n))).collect();
     let point = point(experiment, &values);

@@ -94,7 +94,7 @@ const FIGURES: &[Figure] = &[
     figure("p99_at_90_us", "99 % at 90 %", "µs", Better::Lower),
 ];
 
-pub(super) fn measure(point: &Point, plane: &mut dyn Plane) -> Result<Measured, TrialError> {
+pub(super) fn measure(point: &Point, plane: &mut dyn Plane) -> Result<TrialResult, TrialError> {
     let size = point.number("size");
     let both_ways = point.word("direction") == "both";
     let line = line_rate(point.number("line"), size);
@@ -121,7 +121,7 @@ pub(super) fn measure(point: &Point, plane: &mut dyn Plane) -> Result<Measured, 
         }
     }
     let conditions = plane.conditions()?;
-    let mut measured = Measured::new(reading, conditions);
+    let mut measured = TrialResult::new(reading, conditions);
     for found in &outcome.results {
         if let Some(words) = in_words(found) {
             measured.note(words);

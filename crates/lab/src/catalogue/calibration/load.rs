@@ -85,7 +85,7 @@ fn measure(
     point: &Point,
     setup: &mut TestSetup,
     tools: &Tools<'_>,
-) -> Result<Measured, TrialError> {
+) -> Result<TrialResult, TrialError> {
     let pace = Pace::Constant(Rate::Line(point.number("mbit") * 1_000_000));
     let load = Load::udp(point.number("size"), pace, length(point));
     calibrate(&load, point, setup, tools)

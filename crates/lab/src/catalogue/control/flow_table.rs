@@ -18,7 +18,7 @@ use testbed::Clock;
 
 use crate::catalogue::prelude::*;
 use crate::cores::run_on;
-use crate::setup::{TestSetup, Watch};
+use crate::setup::{ConditionMonitor, TestSetup};
 use crate::tools::Tools;
 use peer::Listing;
 
@@ -124,7 +124,7 @@ fn measure(
     point: &Point,
     setup: &mut TestSetup,
     tools: &Tools<'_>,
-) -> Result<Measured, TrialError> {
+) -> Result<TrialResult, TrialError> {
     let mut least = setup.least_empty_bytes;
     let measured = run_on(&tools.cores.tester, || {
         let socket = setup.directory.join(SOCKET);
@@ -134,7 +134,7 @@ fn measure(
             setup,
             tools,
         };
-        let watch = Watch::begin(&setup.bench, tools.cores, tools.clock)?;
+        let watch = ConditionMonitor::begin(&setup.bench, tools.cores, tools.clock)?;
         let test = TableTest::run(point.small("flows"), &mut table)?;
         let conditions = watch.end(&setup.bench)?;
         let empty =
@@ -225,8 +225,8 @@ impl TableTest {
     /// Returns the figures, and voids the trial if the device lists other flows than it should.
     /// `empty_bytes` is the least resident memory of the empty process so far: a process that keeps
     /// freed memory fills it again in later trials, and does not grow.
-    fn measured(self, point: &Point, empty_bytes: u64, conditions: Conditions) -> Measured {
-        let mut measured = Measured::new(self.reading(point, empty_bytes), conditions);
+    fn measured(self, point: &Point, empty_bytes: u64, conditions: Conditions) -> TrialResult {
+        let mut measured = TrialResult::new(self.reading(point, empty_bytes), conditions);
         let (listed, expected) = (
             self.listing.listing.flows,
             self.before + u64::from(self.flows),

@@ -181,7 +181,11 @@ impl ControlRig for LiveLink<'_, '_> {
     }
 }
 
-fn on_cable(point: &Point, setup: &TestSetup, tools: &Tools<'_>) -> Result<Measured, TrialError> {
+fn on_cable(
+    point: &Point,
+    setup: &TestSetup,
+    tools: &Tools<'_>,
+) -> Result<TrialResult, TrialError> {
     let bench = &setup.bench;
     let has_device_ends = !bench.counters_of_ports()?.is_empty();
     let measured = on_rig(version(point), setup, tools, |live| {

@@ -81,7 +81,7 @@ const SIZE_64: Parameter = Parameter {
     ..SIZE
 };
 
-pub(super) fn measure(point: &Point, plane: &mut dyn Plane) -> Result<Measured, TrialError> {
+pub(super) fn measure(point: &Point, plane: &mut dyn Plane) -> Result<TrialResult, TrialError> {
     let field = point.word("rewrite");
     let tag = (field == "vlan-priority").then_some(Tag { vid: 100, pcp: 1 });
     let size = u16::try_from(point.number("size")).expect("the parameter is bounded");

@@ -83,7 +83,7 @@ pub(crate) const RULES: Experiment = Experiment {
 
 const TABLES: &[&str] = &["one", "full"];
 
-pub(super) fn measure(point: &Point, plane: &mut dyn Plane) -> Result<Measured, TrialError> {
+pub(super) fn measure(point: &Point, plane: &mut dyn Plane) -> Result<TrialResult, TrialError> {
     let request = echo::request(plane, 64, None);
     let exact =
         |port, frame| filling::exact(port, frame).expect("fields follow their prerequisites");

@@ -6,8 +6,8 @@ use testbed::Program;
 
 use crate::catalogue::offered::figure;
 use crate::catalogue::prelude::*;
+use crate::setup::ConditionMonitor;
 use crate::setup::TestSetup;
-use crate::setup::Watch;
 use crate::tools::Tools;
 
 /// The experiment.
@@ -99,7 +99,7 @@ fn measure(
     point: &Point,
     setup: &mut TestSetup,
     tools: &Tools<'_>,
-) -> Result<Measured, TrialError> {
+) -> Result<TrialResult, TrialError> {
     let bench = &setup.bench;
     let gap = Duration::from_millis(point.number("gap-millis"));
     let (pings, payload) = (point.number("pings"), point.number("payload"));
@@ -112,7 +112,7 @@ fn measure(
         .log(setup.directory.join("icmp.log"))
         .on_cores(&tools.cores.tester)
         .inside(&bench.client().namespace);
-    let watch = Watch::begin(bench, tools.cores, tools.clock)?;
+    let watch = ConditionMonitor::begin(bench, tools.cores, tools.clock)?;
     let began = tools.clock.now();
     let mut process = tools.spawner.start(program)?;
     // The program fails if no reply arrives, which is a result.
@@ -120,7 +120,7 @@ fn measure(
     let seconds = tools.clock.now().since(began).as_secs_f64();
     let conditions = watch.end(bench)?;
     let text = process.written()?;
-    let Some(pinged) = Pinged::read(&text) else {
+    let Some(pinged) = PingSummary::read(&text) else {
         return Err(process.failed(status).into());
     };
     let mut reading = Reading::at(point);
@@ -137,7 +137,7 @@ fn measure(
             }
         }
     }
-    let mut measured = Measured::new(reading, conditions);
+    let mut measured = TrialResult::new(reading, conditions);
     if pinged.duplicates > 0 {
         let count = pinged.duplicates;
         measured.note(format!("{count} pings were answered more than once"));
@@ -147,7 +147,7 @@ fn measure(
 
 /// Summary that `ping` prints.
 #[derive(Clone, Debug, Default, PartialEq)]
-struct Pinged {
+struct PingSummary {
     sent: u64,
     answered: u64,
     duplicates: u64,
@@ -155,7 +155,7 @@ struct Pinged {
     times_ms: Option<[f64; 4]>,
 }
 
-impl Pinged {
+impl PingSummary {
     /// Parses the summary of the iputils ping; `None` if there is no summary.
     fn read(text: &str) -> Option<Self> {
         let counts = text.lines().find(|line| line.contains(" transmitted, "))?;
@@ -206,7 +206,7 @@ mod tests {
 
     #[test]
     fn ping_summary_gives_the_figures() {
-        let pinged = Pinged::read(SUMMARY).unwrap();
+        let pinged = PingSummary::read(SUMMARY).unwrap();
         assert_eq!((pinged.sent, pinged.answered), (100, 96));
         assert_eq!(pinged.duplicates, 2);
         let mut reading = Reading::default();
@@ -231,12 +231,12 @@ mod tests {
     #[test]
     fn ping_without_replies_is_a_result() {
         let silent = "3 packets transmitted, 0 received, 100% packet loss, time 4ms\n";
-        let pinged = Pinged::read(silent).unwrap();
+        let pinged = PingSummary::read(silent).unwrap();
         let mut reading = Reading::default();
         pinged.tell(100, 1.0, &mut reading);
         assert_eq!(reading.figures["lost_percent"], 100.0);
         assert_eq!(reading.absent["mean_us"], "no ping was answered");
-        assert_eq!(Pinged::read("ping: unknown host\n"), None);
-        assert_eq!(Pinged::read(""), None);
+        assert_eq!(PingSummary::read("ping: unknown host\n"), None);
+        assert_eq!(PingSummary::read(""), None);
     }
 }

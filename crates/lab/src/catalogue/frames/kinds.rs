@@ -94,7 +94,7 @@ fn measure(
     point: &Point,
     setup: &mut TestSetup,
     tools: &Tools<'_>,
-) -> Result<Measured, TrialError> {
+) -> Result<TrialResult, TrialError> {
     let size = u16::try_from(point.number("size")).expect("the bound says so");
     let frames = frames(point.word("kind"), size);
     let frames = frames.map_err(|error| TrialError::Impossible(error.to_string()))?;

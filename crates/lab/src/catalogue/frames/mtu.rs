@@ -12,8 +12,8 @@ use trafficgen::{
 
 use crate::catalogue::offered::figure;
 use crate::catalogue::prelude::*;
+use crate::setup::ConditionMonitor;
 use crate::setup::TestSetup;
-use crate::setup::Watch;
 use crate::tools::Tools;
 
 /// The experiment.
@@ -124,16 +124,16 @@ fn measure(
     point: &Point,
     setup: &mut TestSetup,
     tools: &Tools<'_>,
-) -> Result<Measured, TrialError> {
+) -> Result<TrialResult, TrialError> {
     narrow(setup, point.small("mtu"))?;
-    let watch = Watch::begin(&setup.bench, tools.cores, tools.clock)?;
+    let watch = ConditionMonitor::begin(&setup.bench, tools.cores, tools.clock)?;
     let before = counted(setup)?;
     let measurement = offer(&request(point, tools), setup, tools)?;
     let missing = measurement.streams.iter().map(|one| one.lost).sum();
     let counted = await_counts(before, missing, setup, tools)?;
     let conditions = watch.end(&setup.bench)?;
     let reading = reading(point, &measurement, counted);
-    let mut measured = Measured::new(reading, conditions);
+    let mut measured = TrialResult::new(reading, conditions);
     for refusal in &measurement.refusals {
         measured.note(refusal.to_string());
     }
@@ -223,7 +223,7 @@ fn await_counts(
     missing: u64,
     setup: &TestSetup,
     tools: &Tools<'_>,
-) -> Result<Option<Counted>, TrialError> {
+) -> Result<Option<UnsentFrames>, TrialError> {
     let deadline = tools.clock.now() + SETTLE;
     loop {
         let (Some(before), Some(after)) = (before, counted(setup)?) else {
@@ -232,7 +232,7 @@ fn await_counts(
         let counted = after.saturating_sub(before);
         let now = tools.clock.now();
         if counted >= missing || now >= deadline {
-            return Ok(Some(Counted { counted, missing }));
+            return Ok(Some(UnsentFrames { counted, missing }));
         }
         tools.clock.sleep_until(now + Duration::from_millis(20));
     }
@@ -240,7 +240,7 @@ fn await_counts(
 
 /// Missing frames, and the part of them that the device counted.
 #[derive(Clone, Copy, Debug)]
-struct Counted {
+struct UnsentFrames {
     counted: u64,
     missing: u64,
 }
@@ -253,7 +253,7 @@ const CAME: [&str; 4] = [
     "far_percent",
 ];
 
-fn reading(point: &Point, measurement: &Measurement, counted: Option<Counted>) -> Reading {
+fn reading(point: &Point, measurement: &Measurement, counted: Option<UnsentFrames>) -> Reading {
     let mut reading = Reading::at(point);
     for (name, stream) in CAME.into_iter().zip(&measurement.streams) {
         let sent = stream.achieved.frames;
@@ -269,8 +269,10 @@ fn reading(point: &Point, measurement: &Measurement, counted: Option<Counted>) -
     reading.put("changed", changed as f64);
     match counted {
         None => reading.lack("counted_percent", "it has no controller to tell"),
-        Some(Counted { missing: 0, .. }) => reading.lack("counted_percent", "none was missing"),
-        Some(Counted { counted, missing }) => {
+        Some(UnsentFrames { missing: 0, .. }) => {
+            reading.lack("counted_percent", "none was missing")
+        }
+        Some(UnsentFrames { counted, missing }) => {
             let share = counted as f64 / missing as f64;
             reading.put("counted_percent", share * 100.0);
         }

@@ -125,7 +125,7 @@ fn measure(
     point: &Point,
     setup: &mut TestSetup,
     tools: &Tools<'_>,
-) -> Result<Measured, TrialError> {
+) -> Result<TrialResult, TrialError> {
     let size = u16::try_from(point.number("size")).expect("the bound says so");
     let case = Case::of(point.word("action"), size);
     let rules = case.rules().expect("fields follow their prerequisites");
@@ -135,7 +135,7 @@ fn measure(
             reading.lack(figure.name, reason.clone());
         }
         let nothing = Conditions::default();
-        return Ok(Measured::new(reading, nothing));
+        return Ok(TrialResult::new(reading, nothing));
     }
     in_force::wait(setup, tools)?;
     let pace = Pace::Constant(Rate::Frames(point.number("pps")));

@@ -99,7 +99,7 @@ pub(super) const ACTIONS: &[&str] = &[
     "tp-dst",
 ];
 
-pub(super) fn measure(point: &Point, plane: &mut dyn Plane) -> Result<Measured, TrialError> {
+pub(super) fn measure(point: &Point, plane: &mut dyn Plane) -> Result<TrialResult, TrialError> {
     let pace = Pace::Constant(line(point.number("mbit")));
     let size = u16::try_from(point.number("size")).expect("the bound says so");
     let (sent, changed, actions) = changed(point.word("action"), Template::udp(size));
@@ -111,7 +111,7 @@ pub(super) fn measure(point: &Point, plane: &mut dyn Plane) -> Result<Measured, 
             Err(ControllerError::Refused { fault, .. }) => {
                 let reading = Reading::lacking(point, FIGURES, &format!("refused: {fault}"));
                 let outcome = reading;
-                return Ok(Measured::new(outcome, Conditions::default()));
+                return Ok(TrialResult::new(outcome, Conditions::default()));
             }
             outcome => outcome?,
         }

@@ -11,11 +11,11 @@ use crate::catalogue::Experiment;
 use crate::catalogue::plane::simulated::{
     DIGITS, Faults, SimulatedPlane, assert_near, figure, notes, point, void, why_not,
 };
-use crate::trial::Measured;
+use crate::trial::TrialResult;
 use record::Value;
 
 /// Measures an experiment for 50 ms at these values.
-fn measured(experiment: &Experiment, faults: Faults, values: &[(&str, u64)]) -> Measured {
+fn measured(experiment: &Experiment, faults: Faults, values: &[(&str, u64)]) -> TrialResult {
     let values = [("millis", 50)].into_iter().chain(values.iter().copied());
     let values: Vec<_> = values.map(|(name, n)| (name, Value::Number(n))).collect();
     let mut device = SimulatedPlane::new(faults);
@@ -133,7 +133,7 @@ proptest! {
 }
 
 /// Measures the experiment for an action.
-fn action(word: &str, faults: Faults) -> (Measured, u64) {
+fn action(word: &str, faults: Faults) -> (TrialResult, u64) {
     let values = [("action", Value::word(word)), ("millis", Value::Number(50))];
     let mut device = SimulatedPlane::new(faults);
     let point = point(&ACTION, &values);

@@ -11,7 +11,7 @@ use testbed::{Clock, DeviceKind, FailMode, Failure};
 use trafficgen::{Pace, Rate};
 
 use crate::catalogue::in_force;
-use crate::catalogue::offered::{Load, Offered, figure, offer_once};
+use crate::catalogue::offered::{Load, LoadResult, figure, offer_once};
 use crate::catalogue::prelude::*;
 use crate::setup::TestSetup;
 use crate::tools::Tools;
@@ -137,7 +137,7 @@ fn length(point: &Point) -> Duration {
 }
 
 /// Controllers after the reconnection.
-struct Back {
+struct Reconnection {
     controllers: Vec<Controller>,
     /// Time from the first possible connection to the end of version negotiation; `None` without a
     /// reconnection.
@@ -150,7 +150,7 @@ fn measure(
     point: &Point,
     setup: &mut TestSetup,
     tools: &Tools<'_>,
-) -> Result<Measured, TrialError> {
+) -> Result<TrialResult, TrialError> {
     let rules = rules();
     setup.install(&rules)?;
     in_force::wait(setup, tools)?;
@@ -177,7 +177,7 @@ fn measure(
     let offered = offered?;
     let kept = back.rules as f64 / rules.len() as f64;
     let reading = reading(point, &offered, back.called, kept);
-    let mut measured = Measured::new(reading, offered.conditions.clone());
+    let mut measured = TrialResult::new(reading, offered.conditions.clone());
     if offered.fell_short() {
         measured.note("the tester did not quite reach its rate".to_owned());
     }
@@ -190,7 +190,7 @@ fn leave(
     mut gone: Vec<Controller>,
     socket: &std::path::Path,
     clock: &Clock,
-) -> Result<Back, TrialError> {
+) -> Result<Reconnection, TrialError> {
     // A silent controller holds the connection without reading from it.
     let held = match is_closed(point) {
         true => {
@@ -214,7 +214,7 @@ fn leave(
         return Err(TrialError::Impossible("it had no controller".to_owned()));
     };
     let rules = first.flows(FlowStatsRequest::all())?.len();
-    Ok(Back {
+    Ok(Reconnection {
         controllers,
         called,
         rules,
@@ -237,7 +237,7 @@ fn rules() -> [FlowMod; 3] {
 }
 
 /// Returns the figures of the load.
-fn reading(point: &Point, offered: &Offered, called: Option<Duration>, kept: f64) -> Reading {
+fn reading(point: &Point, offered: &LoadResult, called: Option<Duration>, kept: f64) -> Reading {
     let mut reading = Reading::at(point);
     let pps = point.number("pps") as f64;
     let (forth, back) = (

@@ -91,7 +91,7 @@ pub(crate) const FLOWS: Experiment = Experiment {
     ..Experiment::BASE
 };
 
-fn measure(point: &Point, plane: &mut dyn Plane) -> Result<Measured, TrialError> {
+fn measure(point: &Point, plane: &mut dyn Plane) -> Result<TrialResult, TrialError> {
     let mut frames = Template::udp(64);
     if point.word("rules") == "list" {
         let rules = list(&frames).expect("fields follow their prerequisites");

@@ -13,8 +13,8 @@ use record::{Conditions, OpenFlowEvidence};
 use testbed::{Bench, Failure, InterfaceCounters, RawSocket};
 
 use crate::catalogue::prelude::*;
-use crate::generator::{self, Frames, IntendedLoad, Sent};
-use crate::setup::Watch;
+use crate::generator::{self, Frames, IntendedLoad, SentLoad};
+use crate::setup::ConditionMonitor;
 use crate::tools::Tools;
 use path_check::PathCheck;
 
@@ -164,7 +164,7 @@ fn measure_on(
     point: &Point,
     evidence: impl Fn(&Enough<'_>) -> Result<Option<OpenFlowEvidence>, ControllerError>,
     tools: &Tools<'_>,
-) -> Result<Measured, TrialError> {
+) -> Result<TrialResult, TrialError> {
     let (client, server) = (bench.client(), bench.server());
     let bytes = u16::try_from(point.number("frame_bytes")).expect("the bound is below 2^16");
     let load = match point.get("offer").and_then(record::Value::number) {
@@ -176,7 +176,7 @@ fn measure_on(
     let check = path_check::check_path(bench, &sender, &mut frames, tools)?;
     let matched_before = evidence(&|_| true)?;
     let before = PathSnapshot::read(bench)?;
-    let watch = Watch::begin(bench, tools.cores, tools.clock)?;
+    let watch = ConditionMonitor::begin(bench, tools.cores, tools.clock)?;
     let sent = generate(&sender, &mut frames, (load, point.small("millis")), tools)?;
     let conditions = watch.end(bench)?;
     let path = drain(bench, &before, tools)?;
@@ -234,7 +234,7 @@ fn generate(
     frames: &mut Frames,
     (load, milliseconds): (IntendedLoad, u32),
     tools: &Tools<'_>,
-) -> Result<Sent, TrialError> {
+) -> Result<SentLoad, TrialError> {
     let cores = &tools.cores.tester;
     let (clock, interrupt) = (tools.clock, tools.interrupt);
     let sent = std::thread::scope(|scope| {
@@ -301,8 +301,8 @@ fn drain(bench: &Bench, before: &PathSnapshot, tools: &Tools<'_>) -> Result<Rate
 
 impl RateOutcome {
     /// Returns the figures, and the flaws of the trial.
-    fn measured(self, point: &Point, packet_ins: u64, conditions: Conditions) -> Measured {
-        let mut measured = Measured::new(self.reading(point, &conditions), conditions);
+    fn measured(self, point: &Point, packet_ins: u64, conditions: Conditions) -> TrialResult {
+        let mut measured = TrialResult::new(self.reading(point, &conditions), conditions);
         measured.note_pressure();
         self.judge_path(packet_ins, &mut measured);
         self.judge_load(&mut measured);
@@ -349,7 +349,7 @@ impl RateOutcome {
     }
 
     /// Judges the path of the frames.
-    fn judge_path(&self, packet_ins: u64, measured: &mut Measured) {
+    fn judge_path(&self, packet_ins: u64, measured: &mut TrialResult) {
         let (offered, received) = (self.offered, self.path.server_received);
         let PathCheck {
             sent,
@@ -380,7 +380,7 @@ impl RateOutcome {
     }
 
     /// Judges the offered load.
-    fn judge_load(&self, measured: &mut Measured) {
+    fn judge_load(&self, measured: &mut TrialResult) {
         let offered_pps = self.offered as f64 / self.seconds;
         let received = self.path.server_received as f64;
         let has_device = self.path.device_in.is_some();

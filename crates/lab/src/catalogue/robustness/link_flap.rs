@@ -56,7 +56,7 @@ const FIGURES: &[Figure] = &[
 /// Time before the link is down; three times as long after it.
 const AROUND: Duration = Duration::from_millis(400);
 
-fn measure(point: &Point, plane: &mut dyn Plane) -> Result<Measured, TrialError> {
+fn measure(point: &Point, plane: &mut dyn Plane) -> Result<TrialResult, TrialError> {
     let down = Duration::from_millis(point.number("down-millis"));
     let pps = point.number("pps");
     let pace = Pace::Constant(Rate::Frames(pps));
@@ -89,7 +89,7 @@ fn measure(point: &Point, plane: &mut dyn Plane) -> Result<Measured, TrialError>
         reading.put("recovery_ms", (outage_ms - down_ms).max(0.0));
         reading
     };
-    let mut measured = Measured::new(reading, offered.conditions);
+    let mut measured = TrialResult::new(reading, offered.conditions);
     if late_ms > down_ms * LATE_NOTED {
         measured.note(format!(
             "the tester sent frames up to {late_ms:.1} ms late: the outage is known no better"

@@ -99,7 +99,7 @@ fn measure(
     point: &Point,
     setup: &mut TestSetup,
     tools: &Tools<'_>,
-) -> Result<Measured, TrialError> {
+) -> Result<TrialResult, TrialError> {
     let count = point.small("rules");
     setup.install(&rules(count).expect("fields follow their prerequisites"))?;
     in_force::wait(setup, tools)?;

@@ -17,8 +17,8 @@ use openflow::{Message, Version, VersionSet};
 use testbed::{Bench, Clock, DeviceKind, Failure};
 
 use crate::catalogue::prelude::*;
-use crate::generator::{self, Frames, IntendedLoad, Sent};
-use crate::setup::{TestSetup, Watch};
+use crate::generator::{self, Frames, IntendedLoad, SentLoad};
+use crate::setup::{ConditionMonitor, TestSetup};
 use crate::tools::Tools;
 
 /// The experiment.
@@ -195,7 +195,7 @@ impl MeterTest {
         point: &Point,
         setup: &TestSetup,
         tools: &Tools<'_>,
-    ) -> Result<Measured, TrialError> {
+    ) -> Result<TrialResult, TrialError> {
         // The controller of the setup speaks OpenFlow 1.0, which has no meters.
         let versions = VersionSet::only(Version::V13);
         let mut link = Link::call(&setup.directory.join(SOCKET), versions, tools.clock)?;
@@ -216,12 +216,12 @@ impl MeterTest {
         point: &Point,
         bench: &Bench,
         tools: &Tools<'_>,
-    ) -> Result<Measured, TrialError> {
+    ) -> Result<TrialResult, TrialError> {
         let (client, server) = (bench.client(), bench.server());
         let bytes = u16::try_from(self.frame_bytes).expect("the bound is below 2^16");
         let mut frames = Frames::marked(client, server, bytes, DSCP);
         let sender = client.namespace.raw_sender(client.interface)?;
-        let watch = Watch::begin(bench, tools.cores, tools.clock)?;
+        let watch = ConditionMonitor::begin(bench, tools.cores, tools.clock)?;
         let load = IntendedLoad::Constant(self.pps.saturating_mul(EXCESS));
         let milliseconds = WARM_UP_MS + self.seconds * 1_000;
         let (clock, interrupt) = (tools.clock, tools.interrupt);
@@ -238,7 +238,7 @@ impl MeterTest {
         })?;
         let conditions = watch.end(bench)?;
         let sent = sent.ok_or(TrialError::Interrupted)?;
-        let mut measured = Measured::new(self.reading(point, &windows), conditions);
+        let mut measured = TrialResult::new(self.reading(point, &windows), conditions);
         measured.note_pressure();
         self.judge(sent, &mut measured);
         Ok(measured)
@@ -260,7 +260,7 @@ impl MeterTest {
     }
 
     /// Voids a trial in which the meter had too little to limit.
-    fn judge(self, sent: Sent, measured: &mut Measured) {
+    fn judge(self, sent: SentLoad, measured: &mut TrialResult) {
         let offered = sent.frames as f64 / sent.seconds;
         let least = f64::from(self.pps) * EXCESS_MIN;
         if offered < least {
@@ -442,9 +442,9 @@ mod tests {
     #[test]
     fn meter_with_too_little_to_limit_is_void() {
         let flaws = |frames| {
-            let mut measured = Measured::new(Reading::default(), Conditions::default());
+            let mut measured = TrialResult::new(Reading::default(), Conditions::default());
             let seconds = 2.0;
-            TEST.judge(Sent { frames, seconds }, &mut measured);
+            TEST.judge(SentLoad { frames, seconds }, &mut measured);
             measured.flaws.len()
         };
         assert_eq!(flaws(2_400), 0);

@@ -62,7 +62,7 @@ const FIGURES: &[Figure] = &[
     figure("grown_mb", "Growth of the process", "MB", Better::Lower),
 ];
 
-fn measure(point: &Point, plane: &mut dyn Plane) -> Result<Measured, TrialError> {
+fn measure(point: &Point, plane: &mut dyn Plane) -> Result<TrialResult, TrialError> {
     let pace = Pace::Constant(Rate::Frames(point.number("pps")));
     let length = Duration::from_secs(point.number("seconds"));
     let before = plane.resident_bytes()?;

@@ -9,7 +9,7 @@ use trafficgen::template::{FLOWS_MAX, FlowField, Flows, Party};
 use trafficgen::{self, Pace, Rate, Template};
 
 use crate::catalogue::in_force;
-use crate::catalogue::offered::{Load, Offered, figure, offer, offer_once};
+use crate::catalogue::offered::{Load, LoadResult, figure, offer, offer_once};
 use crate::catalogue::prelude::*;
 use crate::setup::TestSetup;
 use crate::tools::Tools;
@@ -137,7 +137,7 @@ fn measure(
     point: &Point,
     setup: &mut TestSetup,
     tools: &Tools<'_>,
-) -> Result<Measured, TrialError> {
+) -> Result<TrialResult, TrialError> {
     let pace = Pace::Constant(Rate::Frames(point.number("pps")));
     let length = Duration::from_millis(point.number("millis"));
     let one = Template::udp(64);
@@ -189,7 +189,7 @@ fn lack_of_one(reading: &mut Reading, reason: &str) {
 }
 
 /// Returns the figures of the single flow and of the storm.
-fn reading(point: &Point, [one, storm]: [&Offered; 2], flows: &Flows) -> Reading {
+fn reading(point: &Point, [one, storm]: [&LoadResult; 2], flows: &Flows) -> Reading {
     let mut reading = Reading::at(point);
     let all = [("one", one), ("storm", storm)];
     let [old, new] = all.map(|(name, offered)| {

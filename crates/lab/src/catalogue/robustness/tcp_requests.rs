@@ -13,7 +13,7 @@ use std::time::Duration;
 use testbed::{Bench, Failure};
 
 use crate::catalogue::prelude::*;
-use crate::setup::{TestSetup, Watch};
+use crate::setup::{ConditionMonitor, TestSetup};
 use crate::tools::Tools;
 
 /// The experiment.
@@ -75,10 +75,10 @@ fn measure(
     point: &Point,
     setup: &mut TestSetup,
     tools: &Tools<'_>,
-) -> Result<Measured, TrialError> {
+) -> Result<TrialResult, TrialError> {
     let requests = point.small("packets");
     let sockets = connect(&setup.bench)?;
-    let watch = Watch::begin(&setup.bench, tools.cores, tools.clock)?;
+    let watch = ConditionMonitor::begin(&setup.bench, tools.cores, tools.clock)?;
     let seconds = thread::scope(|scope| {
         let client = scope.spawn(|| {
             let cores = &tools.cores.tester;
@@ -90,7 +90,7 @@ fn measure(
     let conditions = watch.end(&setup.bench)?;
     let mut reading = Reading::at(point);
     reading.put("requests_s", f64::from(requests) / seconds);
-    let mut measured = Measured::new(reading, conditions);
+    let mut measured = TrialResult::new(reading, conditions);
     measured.note_pressure();
     Ok(measured)
 }

@@ -1,12 +1,12 @@
 //! Address caching capacity (RFC 2889, 5.7).
 
-use super::stations::{HOSTS, KNOWN, Stations, Tested};
+use super::stations::{FloodCount, HOSTS, KNOWN, Stations};
 use super::{is_switch, legacy, star};
 use crate::catalogue::lines::{Lines, Offer, greet};
 use crate::catalogue::offered::figure;
 use crate::catalogue::prelude::*;
+use crate::setup::ConditionMonitor;
 use crate::setup::TestSetup;
-use crate::setup::Watch;
 use crate::tools::Tools;
 
 /// The experiment.
@@ -89,8 +89,8 @@ fn measure(
     point: &Point,
     setup: &mut TestSetup,
     tools: &Tools<'_>,
-) -> Result<Measured, TrialError> {
-    let watch = Watch::begin(&setup.bench, tools.cores, tools.clock)?;
+) -> Result<TrialResult, TrialError> {
+    let watch = ConditionMonitor::begin(&setup.bench, tools.cores, tools.clock)?;
     let mut lines = Lines::open(&setup.bench, 64, tools)?;
     greet(&setup.bench, KNOWN)?;
     let search = Search {
@@ -101,7 +101,7 @@ fn measure(
     let mut reading = Reading::at(point);
     search.run(&mut lines, &mut reading)?;
     let conditions = watch.end(&setup.bench)?;
-    let mut measured = Measured::new(reading, conditions);
+    let mut measured = TrialResult::new(reading, conditions);
     let reading = &measured.reading;
     if [reading.figures["flooded"], reading.figures["unanswered"]] == [0.0; 2] {
         let most = reading.figures["tried"];
@@ -129,7 +129,7 @@ impl Search {
             let stations = Stations { set: 0, count };
             let tested = self.attempts(stations, lines)?;
             series.push([count as f64, tested.flooded as f64]);
-            if tested != Tested::default() {
+            if tested != FloodCount::default() {
                 break (count, tested);
             }
             capacity = Some(count);
@@ -160,8 +160,8 @@ impl Search {
 
     /// Lets every station send, and tests which of them the switch has learned; repeats both at a
     /// lower rate if frames were flooded or lost.
-    fn attempts(self, stations: Stations, lines: &mut dyn Offer) -> Result<Tested, TrialError> {
-        let mut tested = Tested::default();
+    fn attempts(self, stations: Stations, lines: &mut dyn Offer) -> Result<FloodCount, TrialError> {
+        let mut tested = FloodCount::default();
         for pps in [self.pps, self.pps / 2, self.pps / 4] {
             let pps = pps.max(1);
             for _ in 0..PASSES {

@@ -8,8 +8,8 @@ use super::{
 use crate::catalogue::lines::{Lines, Offer, greet, is_void, offer_well};
 use crate::catalogue::offered::figure;
 use crate::catalogue::prelude::*;
+use crate::setup::ConditionMonitor;
 use crate::setup::TestSetup;
-use crate::setup::Watch;
 use crate::tools::Tools;
 
 /// The experiment.
@@ -72,15 +72,15 @@ fn measure(
     point: &Point,
     setup: &mut TestSetup,
     tools: &Tools<'_>,
-) -> Result<Measured, TrialError> {
-    let watch = Watch::begin(&setup.bench, tools.cores, tools.clock)?;
+) -> Result<TrialResult, TrialError> {
+    let watch = ConditionMonitor::begin(&setup.bench, tools.cores, tools.clock)?;
     let size = u16::try_from(point.number("size")).expect("the bound says so");
     let mut lines = Lines::open(&setup.bench, size, tools)?;
     greet(&setup.bench, 0..HOSTS)?;
     let mut reading = Reading::at(point);
     let verdict = congest(point, &mut lines, &mut reading)?;
     let conditions = watch.end(&setup.bench)?;
-    let mut measured = Measured::new(reading, conditions);
+    let mut measured = TrialResult::new(reading, conditions);
     match verdict {
         Ok(words) => measured.note(words.to_owned()),
         Err(reason) => measured.void(reason),

@@ -1,13 +1,13 @@
 //! Address learning rate (RFC 2889, 5.8).
 
-use super::stations::{HOSTS, KNOWN, SETS, Stations, Tested};
+use super::stations::{FloodCount, HOSTS, KNOWN, SETS, Stations};
 use super::{WIDTH_PERCENT, is_switch, legacy, note_open, star, width};
 use crate::catalogue::bisection::Bisection;
 use crate::catalogue::lines::{Lines, Offer, greet};
 use crate::catalogue::offered::figure;
 use crate::catalogue::prelude::*;
+use crate::setup::ConditionMonitor;
 use crate::setup::TestSetup;
-use crate::setup::Watch;
 use crate::tools::Tools;
 
 /// The experiment.
@@ -112,8 +112,8 @@ fn measure(
     point: &Point,
     setup: &mut TestSetup,
     tools: &Tools<'_>,
-) -> Result<Measured, TrialError> {
-    let watch = Watch::begin(&setup.bench, tools.cores, tools.clock)?;
+) -> Result<TrialResult, TrialError> {
+    let watch = ConditionMonitor::begin(&setup.bench, tools.cores, tools.clock)?;
     let mut lines = Lines::open(&setup.bench, 64, tools)?;
     greet(&setup.bench, KNOWN)?;
     let search = Search {
@@ -124,7 +124,7 @@ fn measure(
     let mut reading = Reading::at(point);
     let found = search.run(&mut lines, &mut reading)?;
     let conditions = watch.end(&setup.bench)?;
-    let mut measured = Measured::new(reading, conditions);
+    let mut measured = TrialResult::new(reading, conditions);
     note_open(&found, &mut measured);
     Ok(measured)
 }
@@ -156,7 +156,7 @@ impl Search {
             let tested = stations.test_until_answered(self.test_pps, lines)?;
             lost += tested.lost;
             trials.push([rate as f64, tested.flooded as f64]);
-            Ok::<_, TrialError>(tested == Tested::default())
+            Ok::<_, TrialError>(tested == FloodCount::default())
         })?;
         reading.put("late", f64::from(slow));
         reading.put("trials", trials.len() as f64);

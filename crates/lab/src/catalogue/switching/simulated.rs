@@ -10,7 +10,7 @@ use trafficgen::memory::SimulatedTime;
 use trafficgen::{Arrivals, Receive, SendMethod, Stamps, TestPort, Transmit};
 
 use super::station;
-use crate::catalogue::lines::memory::{STEP_NS, Simulated};
+use crate::catalogue::lines::memory::{STEP_NS, SimulatedLines};
 
 /// Least time between two frames at a port: a million frames per second.
 const FRAME_NS: u64 = 1_000;
@@ -53,7 +53,7 @@ impl Default for Faults {
 
 /// Returns the ends at all ports of a switch that has learned the tester's stations at the hosts
 /// `known`.
-pub(super) fn switch(ports: usize, known: Range<usize>, faults: Faults) -> Simulated {
+pub(super) fn switch(ports: usize, known: Range<usize>, faults: Faults) -> SimulatedLines {
     let time = SimulatedTime::new(STEP_NS);
     let state = State {
         faults,
@@ -79,7 +79,7 @@ pub(super) fn switch(ports: usize, known: Range<usize>, faults: Faults) -> Simul
         transmit: Box::new(port(number)),
         receive: Box::new(port(number)),
     };
-    Simulated {
+    SimulatedLines {
         ends: (0..ports).map(end).collect(),
         time,
     }

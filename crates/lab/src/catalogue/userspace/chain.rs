@@ -55,7 +55,7 @@ pub(crate) const CHAIN: Experiment = Experiment {
     ..Experiment::BASE
 };
 
-fn measure(point: &Point, plane: &mut dyn Plane) -> Result<Measured, TrialError> {
+fn measure(point: &Point, plane: &mut dyn Plane) -> Result<TrialResult, TrialError> {
     let request = echo::request(plane, 64, None);
     echo::measure(point, [request, request], plane)
 }

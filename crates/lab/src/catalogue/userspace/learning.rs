@@ -11,8 +11,8 @@ use testbed::{Program, Topology};
 
 use crate::catalogue::offered::figure;
 use crate::catalogue::prelude::*;
+use crate::setup::ConditionMonitor;
 use crate::setup::TestSetup;
-use crate::setup::Watch;
 use crate::tools::Tools;
 
 /// The experiment.
@@ -79,9 +79,9 @@ fn measure(
     point: &Point,
     setup: &mut TestSetup,
     tools: &Tools<'_>,
-) -> Result<Measured, TrialError> {
-    let watch = Watch::begin(&setup.bench, tools.cores, tools.clock)?;
-    let found = found(point, &mut Live { setup, tools })?;
+) -> Result<TrialResult, TrialError> {
+    let watch = ConditionMonitor::begin(&setup.bench, tools.cores, tools.clock)?;
+    let found = found(point, &mut SetupHosts { setup, tools })?;
     let conditions = watch.end(&setup.bench)?;
     Ok(found.measured(conditions))
 }
@@ -91,27 +91,27 @@ trait Hosts {
     /// Clears the ARP cache of every host.
     fn forget(&mut self) -> Result<(), TrialError>;
     /// Pings the host `to` from the host `from`, `count` times.
-    fn ping(&mut self, from: usize, to: usize, count: u64) -> Result<Pinged, TrialError>;
+    fn ping(&mut self, from: usize, to: usize, count: u64) -> Result<PingStats, TrialError>;
     /// Returns the ICMP flows between the first two hosts, when they have counted `enough` frames
     /// or the time limit has passed.
     fn flows(&mut self, enough: u64) -> Result<Vec<FlowStats>, TrialError>;
 }
 
 /// Results, with remarks.
-struct Found {
+struct LearningResult {
     reading: Reading,
     notes: Vec<String>,
 }
 
-impl Found {
-    fn measured(self, conditions: Conditions) -> Measured {
-        let mut measured = Measured::new(self.reading, conditions);
+impl LearningResult {
+    fn measured(self, conditions: Conditions) -> TrialResult {
+        let mut measured = TrialResult::new(self.reading, conditions);
         self.notes.into_iter().for_each(|note| measured.note(note));
         measured
     }
 }
 
-fn found(point: &Point, hosts: &mut dyn Hosts) -> Result<Found, TrialError> {
+fn found(point: &Point, hosts: &mut dyn Hosts) -> Result<LearningResult, TrialError> {
     hosts.forget()?;
     let mut reading = Reading::at(point);
     let (mut reached, mut slowest) = (0, None::<f64>);
@@ -144,7 +144,7 @@ fn found(point: &Point, hosts: &mut dyn Hosts) -> Result<Found, TrialError> {
         None => reading.lack_each(["frames", "bytes"], "the switch tells of no such flow"),
     }
     let notes = judge(&flows, pings, reached);
-    Ok(Found { reading, notes })
+    Ok(LearningResult { reading, notes })
 }
 
 /// Reason for absent times.
@@ -188,19 +188,19 @@ fn is_of_pings(flow: &FlowStats, [one, other]: [Ipv4Addr; 2]) -> bool {
 
 /// Summary that `ping` prints.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-struct Pinged {
+struct PingStats {
     answered: u64,
     mean_ms: Option<f64>,
     most_ms: Option<f64>,
 }
 
 /// Hosts of a test setup.
-struct Live<'a> {
+struct SetupHosts<'a> {
     setup: &'a TestSetup,
     tools: &'a Tools<'a>,
 }
 
-impl Hosts for Live<'_> {
+impl Hosts for SetupHosts<'_> {
     fn forget(&mut self) -> Result<(), TrialError> {
         for host in self.setup.bench.hosts() {
             let interface = host.interface;
@@ -213,7 +213,7 @@ impl Hosts for Live<'_> {
         Ok(())
     }
 
-    fn ping(&mut self, from: usize, to: usize, count: u64) -> Result<Pinged, TrialError> {
+    fn ping(&mut self, from: usize, to: usize, count: u64) -> Result<PingStats, TrialError> {
         if self.tools.interrupt.is_set() {
             return Err(TrialError::Interrupted);
         }
@@ -254,8 +254,8 @@ impl Hosts for Live<'_> {
 }
 
 /// Parses the summary of the iputils ping.
-fn read(text: &str) -> Pinged {
-    let mut pinged = Pinged::default();
+fn read(text: &str) -> PingStats {
+    let mut pinged = PingStats::default();
     for line in text.lines() {
         if let Some((_, rest)) = line.split_once(" transmitted, ") {
             let number = rest.split(' ').next().and_then(|word| word.parse().ok());

@@ -8,7 +8,7 @@ use testbed::{Clock, Failure, Process, Program};
 
 use crate::catalogue::IPERF3;
 use crate::catalogue::prelude::*;
-use crate::setup::{TestSetup, Watch};
+use crate::setup::{ConditionMonitor, TestSetup};
 use crate::tools::Tools;
 
 /// The experiment.
@@ -70,7 +70,7 @@ pub(crate) const TCP_THROUGHPUT: Experiment = Experiment {
         let streams = Streams::at(point);
         let (outcome, conditions) = streams.run(setup, tools)?;
         let seconds = outcome.seconds;
-        let mut measured = Measured::new(outcome.reading(point, &conditions), conditions);
+        let mut measured = TrialResult::new(outcome.reading(point, &conditions), conditions);
         streams.judge(seconds, setup, tools, &mut measured)?;
         Ok(measured)
     },
@@ -151,7 +151,7 @@ impl Streams {
         tools: &Tools<'_>,
     ) -> Result<(TcpOutcome, Conditions), TrialError> {
         let mut server = start_server(setup, tools)?;
-        let watch = Watch::begin(&setup.bench, tools.cores, tools.clock)?;
+        let watch = ConditionMonitor::begin(&setup.bench, tools.cores, tools.clock)?;
         let mut client = tools.spawner.start(
             iperf3(setup, "client")
                 .arg("--client")
@@ -182,7 +182,7 @@ impl Streams {
         seconds: f64,
         setup: &TestSetup,
         tools: &Tools<'_>,
-        measured: &mut Measured,
+        measured: &mut TrialResult,
     ) -> Result<(), TrialError> {
         let intended = self.seconds;
         if seconds < f64::from(intended) * DURATION_MIN {

@@ -75,10 +75,10 @@ fn measure(
     point: &Point,
     setup: &mut TestSetup,
     tools: &Tools<'_>,
-) -> Result<Measured, TrialError> {
+) -> Result<TrialResult, TrialError> {
     let streams = Streams::at(point);
     let (outcome, conditions) = streams.run(setup, tools)?;
-    let mut measured = Measured::new(reading(point, &outcome, &conditions), conditions);
+    let mut measured = TrialResult::new(reading(point, &outcome, &conditions), conditions);
     streams.judge(outcome.seconds, setup, tools, &mut measured)?;
     Ok(measured)
 }

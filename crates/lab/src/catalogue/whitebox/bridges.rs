@@ -116,7 +116,7 @@ fn topology(point: &Point) -> Topology {
     plain.with_mtu(mtu).expect("veth takes as much")
 }
 
-fn measure(point: &Point, plane: &mut dyn Plane) -> Result<Measured, TrialError> {
+fn measure(point: &Point, plane: &mut dyn Plane) -> Result<TrialResult, TrialError> {
     let size = point.number("size");
     let pairs = usize::try_from(point.number("bridges")).expect("the bound says so");
     let line = line_rate(point.number("line"), size);
@@ -150,7 +150,7 @@ fn measure(point: &Point, plane: &mut dyn Plane) -> Result<Measured, TrialError>
         }
     };
     let conditions = plane.conditions()?;
-    let mut measured = Measured::new(reading, conditions);
+    let mut measured = TrialResult::new(reading, conditions);
     if found.is_some_and(|found| found.end == SearchEnd::AboveGenerator) {
         measured.note("the tester's own limit was reached, the device may carry more".to_owned());
     }

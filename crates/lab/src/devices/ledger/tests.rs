@@ -14,7 +14,7 @@ fn folder(name: &str) -> PathBuf {
 /// Writes the ledger of an ended process: it has this process's identifier and another start time.
 fn abandoned(state: &Path, directory: &Path) -> PathBuf {
     let file = state.join("7-ovs.json");
-    let entry = Entry {
+    let entry = LedgerEntry {
         pid: std::process::id(),
         started: process_start(std::process::id()).unwrap() + 1,
         directory: directory.to_owned(),
@@ -47,7 +47,10 @@ fn cleanup_removes_sockets_of_ended_runs_only() {
     fs::write(directory.join("ovs.log"), "said").unwrap();
     let file = abandoned(&state, &directory);
     let left = clean(&state).unwrap();
-    assert_eq!(left, [Left::new(socket.display().to_string(), "removed")]);
+    assert_eq!(
+        left,
+        [CleanupResult::new(socket.display().to_string(), "removed")]
+    );
     assert!(!file.exists() && !socket.exists());
     assert!(directory.join("ovs.log").exists());
     fs::remove_dir_all(&directory).unwrap();

@@ -3,13 +3,13 @@
 use trafficgen::memory::{Path, Service};
 
 use super::*;
-use crate::catalogue::lines::memory::{Simulated, dead_for};
+use crate::catalogue::lines::memory::{SimulatedLines, dead_for};
 
 const MS: u64 = 1_000_000;
 
 /// Device of 100,000 frames per second, with an overload of 150 % for 0.1 s, and then a load of 50
 /// %.
-const PLAN: Plan = Plan {
+const PLAN: OverloadPlan = OverloadPlan {
     frame_bytes: 64,
     overload: 150_000,
     after: 50_000,
@@ -29,7 +29,7 @@ fn queue() -> Path {
     }
 }
 
-fn read(device: &mut Simulated) -> Reading {
+fn read(device: &mut SimulatedLines) -> Reading {
     let mut reading = Reading::at(&Point::default());
     recover(&PLAN, device, &mut reading).unwrap();
     reading

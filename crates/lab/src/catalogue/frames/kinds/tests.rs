@@ -2,7 +2,7 @@
 //! device that modifies them.
 
 use super::*;
-use crate::catalogue::memory::{Decide, offer, point};
+use crate::catalogue::memory::{DeviceFunction, offer, point};
 
 fn load(kind: &str) -> Load {
     let pace = Pace::Constant(Rate::Frames(10_000));
@@ -15,7 +15,7 @@ fn load(kind: &str) -> Load {
 fn sent(kind: &str) -> Vec<Vec<u8>> {
     let all = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
     let into = std::sync::Arc::clone(&all);
-    let decide: Decide = Box::new(move |frame| {
+    let decide: DeviceFunction = Box::new(move |frame| {
         into.lock().unwrap().push(frame.clone());
         Some(10_000)
     });
@@ -73,7 +73,7 @@ fn mix_has_its_sizes_in_their_shares() {
 fn modified_frames_are_counted_and_do_not_void_the_trial() {
     // It clears the priority of the inner tag in every second frame.
     let mut number = 0;
-    let decide: Decide = Box::new(move |frame| {
+    let decide: DeviceFunction = Box::new(move |frame| {
         number += 1;
         if number % 2 == 0 {
             frame[18] = 0;

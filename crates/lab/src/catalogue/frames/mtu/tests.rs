@@ -41,7 +41,7 @@ fn received_frames_are_counted_by_size_without_fragments() {
             frame.truncate(700);
         }
     });
-    let counted = Counted {
+    let counted = UnsentFrames {
         counted: 150,
         missing: 200,
     };
@@ -59,7 +59,7 @@ fn received_frames_are_counted_by_size_without_fragments() {
 #[test]
 fn device_without_missing_frames_has_no_counted_share() {
     let measurement = over(|_, _| {});
-    let counted = Counted {
+    let counted = UnsentFrames {
         counted: 0,
         missing: 0,
     };

@@ -3,7 +3,7 @@
 use base::Xid;
 
 use super::*;
-use crate::catalogue::memory::{Decide, met, offer};
+use crate::catalogue::memory::{DeviceFunction, met, offer};
 
 /// Applies the action to a frame, after its addresses.
 fn done(name: &str, frame: &mut Vec<u8>) {
@@ -30,7 +30,7 @@ fn correct_tag_actions_are_accepted() {
     for name in NAMES {
         let case = Case::of(name, 150);
         let rules = case.rules().unwrap();
-        let decide: Decide = Box::new(move |frame| {
+        let decide: DeviceFunction = Box::new(move |frame| {
             assert_eq!(met(&rules, frame), Some(1), "{name}");
             done(name, frame);
             Some(10_000)

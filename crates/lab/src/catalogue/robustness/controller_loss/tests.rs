@@ -3,11 +3,11 @@
 use testbed::DeviceKind;
 
 use super::*;
-use crate::catalogue::memory::{Decide, met, offer_both, point};
+use crate::catalogue::memory::{DeviceFunction, met, offer_both, point};
 use record::Value;
 
 /// Returns a device that loses the frames with these numbers, and delays the others by 15 µs.
-fn but(lost: std::ops::Range<u64>) -> Decide {
+fn but(lost: std::ops::Range<u64>) -> DeviceFunction {
     let mut number = 0;
     Box::new(move |_| {
         number += 1;

@@ -6,7 +6,7 @@ use crate::catalogue::plane::simulated::{
 };
 use record::Value;
 
-fn measured(rules: &str, order: &str, flows: u64, faults: Faults) -> (Measured, u64) {
+fn measured(rules: &str, order: &str, flows: u64, faults: Faults) -> (TrialResult, u64) {
     let values = [
         ("rules", Value::word(rules)),
         ("order", Value::word(order)),

@@ -6,7 +6,7 @@ use crate::catalogue::plane::simulated::{
 };
 use record::Value;
 
-fn measured(down: u64, faults: Faults) -> Measured {
+fn measured(down: u64, faults: Faults) -> TrialResult {
     let values = [("down-millis", down), ("pps", 5_000)];
     let values = values.map(|(name, number)| (name, Value::Number(number)));
     measure(

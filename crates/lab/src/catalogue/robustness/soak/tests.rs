@@ -6,7 +6,7 @@ use crate::catalogue::plane::simulated::{
 };
 use record::Value;
 
-fn measured(faults: Faults) -> Measured {
+fn measured(faults: Faults) -> TrialResult {
     let values = [("seconds", 1), ("pps", 10_000)];
     let values = values.map(|(name, number)| (name, Value::Number(number)));
     measure(&point(&SOAK, &values), &mut SimulatedPlane::new(faults)).unwrap()

@@ -27,7 +27,7 @@ fn flow_of(frame: &[u8]) -> Vec<u8> {
 }
 
 /// Returns a device that delays the first frame of a flow longer than the others.
-fn remembering(lost_every: usize) -> crate::catalogue::memory::Decide {
+fn remembering(lost_every: usize) -> crate::catalogue::memory::DeviceFunction {
     let mut known = BTreeSet::new();
     Box::new(move |frame| match known.insert(flow_of(frame)) {
         true if known.len().is_multiple_of(lost_every) => None,

@@ -126,10 +126,10 @@ impl Hosts for Network {
         Ok(())
     }
 
-    fn ping(&mut self, from: usize, to: usize, count: u64) -> Result<Pinged, TrialError> {
+    fn ping(&mut self, from: usize, to: usize, count: u64) -> Result<PingStats, TrialError> {
         let took: Vec<f64> = (0..count).filter_map(|_| self.one(from, to)).collect();
         let mean = took.iter().sum::<f64>() / took.len() as f64;
-        Ok(Pinged {
+        Ok(PingStats {
             answered: took.len() as u64,
             mean_ms: (!took.is_empty()).then_some(mean),
             most_ms: took.into_iter().reduce(f64::max),
@@ -208,7 +208,7 @@ fn icmp(kind: u8, from: usize, to: usize) -> Vec<u8> {
     [&mac(to)[..], &mac(from), &[0x08, 0x00], &ip, &message].concat()
 }
 
-fn measured(mut network: Network) -> Measured {
+fn measured(mut network: Network) -> TrialResult {
     let point = point(&LEARNING, &[("pings", Value::Number(78))]);
     let found = found(&point, &mut network).unwrap();
     found.measured(Conditions::default())
@@ -269,12 +269,12 @@ fn ping_summary_is_parsed() {
         --- 10.98.0.2 ping statistics ---\n\
         78 packets transmitted, 77 received, 1.28205% packet loss, time 154ms\n\
         rtt min/avg/max/mdev = 0.020/0.048/1.580/0.012 ms\n";
-    let told = Pinged {
+    let told = PingStats {
         answered: 77,
         mean_ms: Some(0.048),
         most_ms: Some(1.58),
     };
     assert_eq!(read(text), told);
     let none = "1 packets transmitted, 0 received, 100% packet loss, time 0ms\n";
-    assert_eq!(read(none), Pinged::default());
+    assert_eq!(read(none), PingStats::default());
 }

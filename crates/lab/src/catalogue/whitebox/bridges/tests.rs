@@ -10,7 +10,7 @@ use record::Value;
 
 /// Returns the results of bridges that forward 10,000 frames per second in each direction; the line
 /// carries 11,748.
-fn measured(bridges: u64, change: impl FnOnce(&mut Faults)) -> Measured {
+fn measured(bridges: u64, change: impl FnOnce(&mut Faults)) -> TrialResult {
     let mut faults = Faults::slow(11_000, 11_000);
     let service = Service {
         frame_ns: 100_000,

@@ -12,14 +12,14 @@ use super::BadWord;
 
 /// Kind of frames: protocol and encapsulation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Shape {
+pub struct FrameKind {
     protocol: Protocol,
-    encapsulation: Around,
+    encapsulation: EncapsulationKind,
 }
 
 /// Encapsulation of a packet, without its identifiers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Around {
+enum EncapsulationKind {
     Nothing,
     Vlan,
     QinQ,
@@ -36,44 +36,44 @@ const PROTOCOLS: [(&str, Protocol); 4] = [
     ("icmp", Protocol::Icmp),
 ];
 
-const AROUND: [(&str, Around); 6] = [
-    ("vlan", Around::Vlan),
-    ("qinq", Around::QinQ),
-    ("mpls", Around::Mpls),
-    ("vxlan", Around::Vxlan),
-    ("gre", Around::Gre),
-    ("geneve", Around::Geneve),
+const AROUND: [(&str, EncapsulationKind); 6] = [
+    ("vlan", EncapsulationKind::Vlan),
+    ("qinq", EncapsulationKind::QinQ),
+    ("mpls", EncapsulationKind::Mpls),
+    ("vxlan", EncapsulationKind::Vxlan),
+    ("gre", EncapsulationKind::Gre),
+    ("geneve", EncapsulationKind::Geneve),
 ];
 
-impl Default for Shape {
+impl Default for FrameKind {
     fn default() -> Self {
         Self {
             protocol: Protocol::Udp,
-            encapsulation: Around::Nothing,
+            encapsulation: EncapsulationKind::Nothing,
         }
     }
 }
 
-impl FromStr for Shape {
+impl FromStr for FrameKind {
     type Err = BadWord;
 
     /// Parses `udp`, `vlan` or `vxlan+tcp`; the default protocol is UDP.
     fn from_str(text: &str) -> Result<Self, BadWord> {
-        let mut shape = Self::default();
+        let mut kind = Self::default();
         let (mut carried, mut around) = (0, 0);
         for word in text.split('+') {
             let protocol = PROTOCOLS.iter().find(|(name, _)| *name == word);
             let outside = AROUND.iter().find(|(name, _)| *name == word);
             match (protocol, outside) {
-                (Some((_, protocol)), _) => (shape.protocol, carried) = (*protocol, carried + 1),
+                (Some((_, protocol)), _) => (kind.protocol, carried) = (*protocol, carried + 1),
                 (_, Some((_, outside))) => {
-                    (shape.encapsulation, around) = (*outside, around + 1);
+                    (kind.encapsulation, around) = (*outside, around + 1);
                 }
                 _ => return Err(unknown(word)),
             }
         }
         match carried <= 1 && around <= 1 {
-            true => Ok(shape),
+            true => Ok(kind),
             false => Err(BadWord(format!(
                 "'{text}': frames carry one protocol and have one thing around it"
             ))),
@@ -91,7 +91,7 @@ fn unknown(word: &str) -> BadWord {
     ))
 }
 
-impl fmt::Display for Shape {
+impl fmt::Display for FrameKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let protocol = PROTOCOLS.iter().find(|(_, one)| *one == self.protocol);
         let around = AROUND.iter().find(|(_, one)| *one == self.encapsulation);
@@ -152,9 +152,9 @@ impl Addresses {
 
 /// Headers of frames.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Looks {
+pub struct HeaderOptions {
     /// Protocol and encapsulation.
-    pub shape: Shape,
+    pub kind: FrameKind,
     /// Source.
     pub source: Addresses,
     /// Destination.
@@ -175,10 +175,10 @@ pub struct Looks {
     pub seed: u64,
 }
 
-impl Default for Looks {
+impl Default for HeaderOptions {
     fn default() -> Self {
         Self {
-            shape: Shape::default(),
+            kind: FrameKind::default(),
             source: Addresses::default(),
             destination: Addresses::default(),
             vid: 10,
@@ -192,7 +192,7 @@ impl Default for Looks {
     }
 }
 
-impl Looks {
+impl HeaderOptions {
     /// Returns the template of the frames. Flows differ in the source address.
     #[must_use]
     pub fn template(&self) -> Template {
@@ -205,7 +205,7 @@ impl Looks {
             false => Flows::sequential(self.flows, fields),
         };
         Template {
-            protocol: self.shape.protocol,
+            protocol: self.kind.protocol,
             encapsulation: self.encapsulation(),
             source: self.source.or(1),
             destination: self.destination.or(2),
@@ -223,21 +223,21 @@ impl Looks {
             destination: Party::numbered(4),
             vni: self.vni,
         };
-        match self.shape.encapsulation {
-            Around::Nothing => Encapsulation::Plain,
-            Around::Vlan => Encapsulation::Vlan(tag(self.vid)),
-            Around::QinQ => Encapsulation::QinQ {
+        match self.kind.encapsulation {
+            EncapsulationKind::Nothing => Encapsulation::Plain,
+            EncapsulationKind::Vlan => Encapsulation::Vlan(tag(self.vid)),
+            EncapsulationKind::QinQ => Encapsulation::QinQ {
                 outer: tag(OUTER_VID),
                 inner: tag(self.vid),
             },
-            Around::Mpls => Encapsulation::Mpls(Label {
+            EncapsulationKind::Mpls => Encapsulation::Mpls(Label {
                 value: self.label,
                 class: 0,
                 ttl: 64,
             }),
-            Around::Vxlan => Encapsulation::Vxlan(tunnel),
-            Around::Gre => Encapsulation::Gre(tunnel),
-            Around::Geneve => Encapsulation::Geneve(tunnel),
+            EncapsulationKind::Vxlan => Encapsulation::Vxlan(tunnel),
+            EncapsulationKind::Gre => Encapsulation::Gre(tunnel),
+            EncapsulationKind::Geneve => Encapsulation::Geneve(tunnel),
         }
     }
 }
@@ -255,39 +255,39 @@ mod tests {
             for around in AROUND.map(|(name, _)| Some(name)).into_iter().chain([None]) {
                 let text =
                     around.map_or_else(|| protocol.to_owned(), |one| format!("{one}+{protocol}"));
-                let shape: Shape = text.parse().unwrap();
-                assert_eq!(shape.to_string(), text);
-                let looks = Looks {
-                    shape,
+                let kind: FrameKind = text.parse().unwrap();
+                assert_eq!(kind.to_string(), text);
+                let headers = HeaderOptions {
+                    kind,
                     flows: 1_000,
-                    ..Looks::default()
+                    ..HeaderOptions::default()
                 };
                 let template = Template {
                     frame_bytes: 256,
-                    ..looks.template()
+                    ..headers.template()
                 };
                 assert_eq!(template.check(), Ok(()), "{text}");
             }
         }
-        assert_eq!("vlan".parse::<Shape>().unwrap().to_string(), "vlan+udp");
+        assert_eq!("vlan".parse::<FrameKind>().unwrap().to_string(), "vlan+udp");
     }
 
     #[test]
     fn unknown_frame_kind_suggests_the_nearest() {
-        let told = |text: &str| text.parse::<Shape>().unwrap_err().to_string();
+        let told = |text: &str| text.parse::<FrameKind>().unwrap_err().to_string();
         assert!(
             told("vlam").contains("did you mean 'vlan'?"),
             "{}",
             told("vlam")
         );
         assert!(told("tcp+udp").contains("one protocol"));
-        assert!("vlan+mpls".parse::<Shape>().is_err());
-        assert!("".parse::<Shape>().is_err());
+        assert!("vlan+mpls".parse::<FrameKind>().is_err());
+        assert!("".parse::<FrameKind>().is_err());
     }
 
     #[test]
     fn given_addresses_are_kept_and_others_have_defaults() {
-        let looks = Looks {
+        let headers = HeaderOptions {
             source: Addresses {
                 mac: Some("2:0:0:0:a:FF".parse().unwrap()),
                 ..Addresses::default()
@@ -297,9 +297,9 @@ mod tests {
                 port: Some(53),
                 ..Addresses::default()
             },
-            ..Looks::default()
+            ..HeaderOptions::default()
         };
-        let template = looks.template();
+        let template = headers.template();
         assert_eq!(template.source.mac, [2, 0, 0, 0, 10, 255]);
         assert_eq!(template.source.ipv4, Party::numbered(1).ipv4);
         assert_eq!(template.destination.ipv4.octets(), [10, 0, 0, 9]);

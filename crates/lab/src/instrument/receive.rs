@@ -12,8 +12,8 @@ use trafficgen::template::{FCS, FRAME_BYTES};
 use trafficgen::{Arrival, Arrivals, Signature, StreamMonitor, TestPort};
 
 use super::ends::open;
-use super::second::{bits, pps};
-use super::{By, ByHandError, Listener, PortName, Second};
+use super::progress_report::{bits, pps};
+use super::{InstrumentError, IoMethod, Listener, PortName, ProgressReport};
 
 /// Parameters of a reception.
 #[derive(Clone, Debug)]
@@ -25,7 +25,7 @@ pub struct Reception {
     /// Number of frames that ends the reception.
     pub frames: Option<u64>,
     /// Receive method.
-    pub by: By,
+    pub by: IoMethod,
 }
 
 /// Results of a reception.
@@ -59,15 +59,15 @@ impl Reception {
     /// Receives frames until the end of the duration, the number of frames, or an interruption.
     ///
     /// # Errors
-    /// See [`ByHandError`].
+    /// See [`InstrumentError`].
     pub fn run(
         &self,
         clock: &Clock,
         interrupt: &Interrupt,
         tell: &mut Listener<'_>,
-    ) -> Result<ReceptionTally, ByHandError> {
+    ) -> Result<ReceptionTally, InstrumentError> {
         let mut end = open(&self.at, self.by, *FRAME_BYTES.end(), clock)?;
-        let failed = |cause| ByHandError::Io {
+        let failed = |cause| InstrumentError::Io {
             what: "receive frames",
             cause,
         };
@@ -108,7 +108,7 @@ impl Reception {
                 break;
             }
             if now.since(told) >= TELL {
-                tell(&Second {
+                tell(&ProgressReport {
                     at_seconds: now.since(began).as_secs_f64(),
                     seconds: now.since(told).as_secs_f64(),
                     sent: None,

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use trafficgen::{Refusal, StreamOutcome, TestPortOutcome};
 
 use super::PortName;
-use super::second::{bits, pps};
+use super::progress_report::{bits, pps};
 
 /// What came of all trials.
 #[derive(Clone, Debug, Default)]

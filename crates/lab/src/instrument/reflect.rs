@@ -11,11 +11,11 @@ use trafficgen::Reflector;
 use trafficgen::template::{FRAME_BYTES, Reflection};
 
 use super::ends::open;
-use super::{By, ByHandError, Listener, PortName, Second};
+use super::{InstrumentError, IoMethod, Listener, PortName, ProgressReport};
 
 /// Parameters of a reflector.
 #[derive(Clone, Debug)]
-pub struct Turning {
+pub struct ReflectorOptions {
     /// Interface.
     pub at: PortName,
     /// Addresses to swap.
@@ -25,7 +25,7 @@ pub struct Turning {
     /// Core; the last one if `None`.
     pub core: Option<usize>,
     /// Transmit and receive method.
-    pub by: By,
+    pub by: IoMethod,
 }
 
 /// Results of a reflector.
@@ -43,18 +43,18 @@ const LOOK: Duration = Duration::from_millis(20);
 /// Interval of progress reports.
 const TELL: Duration = Duration::from_secs(1);
 
-impl Turning {
+impl ReflectorOptions {
     /// Reflects frames until the end of the duration or an interruption.
     ///
     /// # Errors
-    /// See [`ByHandError`].
+    /// See [`InstrumentError`].
     pub fn run(
         &self,
         clock: &Clock,
         interrupt: &Interrupt,
         tell: &mut Listener<'_>,
-    ) -> Result<ReflectionTally, ByHandError> {
-        let failed = |cause| ByHandError::Io {
+    ) -> Result<ReflectionTally, InstrumentError> {
+        let failed = |cause| InstrumentError::Io {
             what: "send frames back",
             cause,
         };
@@ -70,11 +70,11 @@ impl Turning {
             }
             if now.since(told) >= TELL {
                 let reflected = reflector.reflected();
-                tell(&Second {
+                tell(&ProgressReport {
                     at_seconds: now.since(began).as_secs_f64(),
                     seconds: now.since(told).as_secs_f64(),
                     sent: Some(reflected - before),
-                    ..Second::default()
+                    ..ProgressReport::default()
                 });
                 (told, before) = (now, reflected);
             }

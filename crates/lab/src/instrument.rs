@@ -9,13 +9,13 @@
 mod calibrate;
 mod control;
 mod ends;
+mod frame_kind;
 mod generate;
+mod load_options;
+mod progress_report;
 mod receive;
 mod reflect;
-mod second;
-mod shape;
 mod tally;
-mod words;
 
 use std::io;
 
@@ -24,21 +24,21 @@ use testbed::Failure;
 use trafficgen::MeasureError;
 use trafficgen::template::BadTemplate;
 
-pub use calibrate::{CalibrationTally, Calibrator, Swept};
-pub use control::{ControlTally, Listening, Place, Role};
-pub use ends::{By, PortName, inside};
+pub use calibrate::{CalibrationTally, Calibrator, SweepParameter};
+pub use control::{ControlTally, ControllerCommand, ControllerEndpoint, Role};
+pub use ends::{IoMethod, PortName, inside};
+pub use frame_kind::{Addresses, FrameKind, HeaderOptions, Mac};
 pub use generate::{Bound, Generation, Replay, Target};
+pub use load_options::{BadWord, Pattern, Size, Speed, parse_reflection};
+pub use progress_report::ProgressReport;
 pub use receive::{Reception, ReceptionTally};
-pub use reflect::{ReflectionTally, Turning};
-pub use second::Second;
-pub use shape::{Addresses, Looks, Mac, Shape};
+pub use reflect::{ReflectionTally, ReflectorOptions};
 pub use tally::Tally;
 pub use trafficgen::template::Reflection;
-pub use words::{BadWord, Pattern, Size, Speed, parse_reflection};
 
 /// Reason for a command without results.
 #[derive(Debug, thiserror::Error)]
-pub enum ByHandError {
+pub enum InstrumentError {
     /// The request is invalid.
     #[error("{0}")]
     Asked(String),
@@ -76,4 +76,4 @@ pub enum ByHandError {
 }
 
 /// Receiver of the progress, called every second.
-pub type Listener<'a> = dyn FnMut(&Second) + 'a;
+pub type Listener<'a> = dyn FnMut(&ProgressReport) + 'a;

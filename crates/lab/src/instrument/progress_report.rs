@@ -6,7 +6,7 @@ use trafficgen::LiveTotals;
 
 /// Counts of about one second.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Second {
+pub struct ProgressReport {
     /// End, in seconds from the beginning.
     pub at_seconds: f64,
     /// Duration in seconds.
@@ -21,7 +21,7 @@ pub struct Second {
     pub delay_ns: Option<f64>,
 }
 
-impl Second {
+impl ProgressReport {
     /// Returns the difference of two snapshots of a measurement.
     pub(super) fn between(
         (before, after): (&LiveTotals, &LiveTotals),
@@ -124,15 +124,15 @@ mod tests {
             delays_ns: 4_800_000,
             delay_max_ns: 9_000,
         };
-        let second = Second::between((&before, &after), 2.0, 1.0, true);
-        assert_eq!((second.sent, second.received), (Some(2_000), Some(1_000)));
-        assert_eq!(second.delay_ns, Some(3_000.0));
+        let report = ProgressReport::between((&before, &after), 2.0, 1.0, true);
+        assert_eq!((report.sent, report.received), (Some(2_000), Some(1_000)));
+        assert_eq!(report.delay_ns, Some(3_000.0));
         assert_eq!(
-            second.line(),
+            report.line(),
             "     2 s   sent 2.00 kpps   received 1.00 kpps   1.02 Mbit/s   mean delay 3.00 µs"
         );
-        assert_eq!(second.json()["received"], 1_000);
-        let deaf = Second::between((&before, &after), 2.0, 1.0, false);
+        assert_eq!(report.json()["received"], 1_000);
+        let deaf = ProgressReport::between((&before, &after), 2.0, 1.0, false);
         assert_eq!(deaf.received, None);
     }
 
