@@ -49,7 +49,7 @@ impl ExpectedFailures {
         let mut reasons = BTreeMap::new();
         for Difference { reason, cases: of } in list.difference {
             for name in of {
-                let meant: Vec<_> = cases.iter().filter(|case| means(&name, case)).collect();
+                let meant: Vec<_> = cases.iter().filter(|case| includes(&name, case)).collect();
                 if meant.is_empty() {
                     return Err(format!("there is no case {name}"));
                 }
@@ -70,7 +70,7 @@ impl ExpectedFailures {
 }
 
 /// Returns true if `name` is that of the case, of its file, or of one of its directories.
-fn means(name: &str, case: &Case) -> bool {
+fn includes(name: &str, case: &Case) -> bool {
     let full = case.to_string();
     let rest = full.strip_prefix(name);
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with([':', '/']))

@@ -177,8 +177,8 @@ fn start_target(
             let status = target.wait(Duration::ZERO)?;
             return Err(target.failed(status));
         }
-        let said = target.written()?;
-        Ok(said.contains("INFO ready").then_some(()))
+        let output = target.written()?;
+        Ok(output.contains("INFO ready").then_some(()))
     })?;
     Ok(target)
 }

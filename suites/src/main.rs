@@ -73,9 +73,9 @@ fn main() -> ExitCode {
 }
 
 fn conform(options: &SuiteOptions) -> Result<ExitCode, Failure> {
-    let told_to_end = Arc::new(AtomicBool::new(false));
+    let stop = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {
-        flag::register(signal, Arc::clone(&told_to_end)).map_err(Failure::to("catch signals"))?;
+        flag::register(signal, Arc::clone(&stop)).map_err(Failure::to("catch signals"))?;
     }
     let catalogue = Catalogue::read(&options.environment)?;
     let expected = ExpectedFailures::read(&catalogue)?;
@@ -86,7 +86,7 @@ fn conform(options: &SuiteOptions) -> Result<ExitCode, Failure> {
         chosen.files.len(),
         options.labs
     );
-    let verdicts = run::run(options, &chosen, &told_to_end)?;
+    let verdicts = run::run(options, &chosen, &stop)?;
     let Some(verdicts) = verdicts else {
         println!("interrupted");
         return Ok(ExitCode::from(INTERRUPTED));

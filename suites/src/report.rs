@@ -77,7 +77,7 @@ impl Report {
 
     /// Returns true if all cases ended as expected.
     pub(crate) fn is_as_expected(&self) -> bool {
-        self.surprises().next().is_none()
+        self.unexpected().next().is_none()
     }
 
     /// Writes a line of JSON for each case.
@@ -94,12 +94,12 @@ impl Report {
         fs::write(path, text).map_err(failure())
     }
 
-    fn surprises(&self) -> impl Iterator<Item = &ReportLine> {
-        let is_surprise = |line: &&ReportLine| match line.verdict {
+    fn unexpected(&self) -> impl Iterator<Item = &ReportLine> {
+        let is_unexpected = |line: &&ReportLine| match line.verdict {
             Judgement::Passed | Judgement::FailedAsExpected => false,
             Judgement::Failed | Judgement::PassedUnexpectedly => true,
         };
-        self.lines.iter().filter(is_surprise)
+        self.lines.iter().filter(is_unexpected)
     }
 
     /// Returns the results of each group.
@@ -123,7 +123,7 @@ const fn judge(passed: bool, expected_to_fail: bool) -> Judgement {
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for line in self.surprises() {
+        for line in self.unexpected() {
             let why = line.reason.as_deref().or(line.expected.as_deref());
             let how = match line.verdict {
                 Judgement::PassedUnexpectedly => "passes, though it is listed as failing",

@@ -31,7 +31,7 @@ pub(crate) type Outcomes = BTreeMap<Case, Option<String>>;
 pub(crate) fn run(
     options: &SuiteOptions,
     catalogue: &Catalogue,
-    told_to_end: &AtomicBool,
+    stop: &AtomicBool,
 ) -> Result<Option<Outcomes>, Failure> {
     let mut needs = vec![Requirement::Namespaces, Requirement::Veth];
     needs.extend(testbed::OpenVswitch::requirements());
@@ -44,10 +44,10 @@ pub(crate) fn run(
         yard: &yard,
         spawner: Spawner::new()?,
         clock: Clock::start(),
-        told_to_end,
+        stop,
     };
     let verdicts = watch.all_labs();
-    if told_to_end.load(Ordering::Relaxed) {
+    if stop.load(Ordering::Relaxed) {
         return Ok(None);
     }
     Ok(Some(named(catalogue, verdicts)))
@@ -113,7 +113,7 @@ struct LabSupervisor<'a> {
     yard: &'a RunDirectory,
     spawner: Spawner,
     clock: Clock,
-    told_to_end: &'a AtomicBool,
+    stop: &'a AtomicBool,
 }
 
 impl LabSupervisor<'_> {
@@ -151,13 +151,13 @@ impl LabSupervisor<'_> {
 
     fn one_batch(&self, plan: &LabPlan, verdicts: &mut Vec<Verdict>) -> Result<(), Failure> {
         let mut lab = Lab::start(plan, &self.spawner, &self.clock)?;
-        let watched = self.stay(&mut lab);
+        let watched = self.supervise(&mut lab);
         verdicts.extend(lab.verdicts()?);
         watched
     }
 
     /// Supervises a lab until it is complete, or until it stalls or fails.
-    fn stay(&self, lab: &mut Lab) -> Result<(), Failure> {
+    fn supervise(&self, lab: &mut Lab) -> Result<(), Failure> {
         let (mut count, mut since) = (0, self.clock.now());
         while !lab.is_done_within(TICK)? && !self.is_over() {
             lab.check()?;
@@ -177,7 +177,7 @@ impl LabSupervisor<'_> {
 
     fn is_over(&self) -> bool {
         let elapsed = self.clock.now().since(base::Instant::START);
-        self.told_to_end.load(Ordering::Relaxed) || elapsed > LIMIT
+        self.stop.load(Ordering::Relaxed) || elapsed > LIMIT
     }
 
     fn plan(&self, lab: usize, number: usize) -> LabPlan {

@@ -41,7 +41,7 @@ pub use trafficgen::template::Reflection;
 pub enum InstrumentError {
     /// The request is invalid.
     #[error("{0}")]
-    Asked(String),
+    Invalid(String),
     /// The frames are impossible.
     #[error(transparent)]
     Template(#[from] BadTemplate),

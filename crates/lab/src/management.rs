@@ -72,12 +72,12 @@ impl Sampler {
     pub fn start(plan: SamplingPlan, clock: &Clock) -> Result<Self, Failure> {
         let clock = *clock;
         let (begun, first) = mpsc::channel();
-        let watcher = Watcher::start("sampler", plan.core, move |told| {
+        let watcher = Watcher::start("sampler", plan.core, move |stopped| {
             let mut samples = Samples::new(plan.interval);
             samples.take(&plan.processes, &clock);
             // Fails if the caller no longer waits.
             let _ = begun.send(());
-            let mut ticks = Ticks::new(&clock, plan.interval, told);
+            let mut ticks = Ticks::new(&clock, plan.interval, stopped);
             while let Some(missed) = ticks.next(samples.interval()) {
                 samples.missed += missed;
                 samples.take(&plan.processes, &clock);
@@ -116,9 +116,9 @@ impl Poller {
         clock: &Clock,
     ) -> Result<Self, Failure> {
         let clock = *clock;
-        let watcher = Watcher::start("snmp", core, move |told| {
+        let watcher = Watcher::start("snmp", core, move |stopped| {
             let mut polled = PollState::new(agent, answer);
-            let mut ticks = Ticks::new(&clock, Duration::ZERO, told);
+            let mut ticks = Ticks::new(&clock, Duration::ZERO, stopped);
             while ticks.next(interval).is_some() {
                 polled.poll(&clock);
             }
@@ -148,12 +148,12 @@ impl<T: Default + Send + 'static> Watcher<T> {
         core: Option<usize>,
         watch: impl FnOnce(&Receiver<()>) -> T + Send + 'static,
     ) -> Result<Self, Failure> {
-        let (stop, told) = mpsc::channel();
+        let (stop, stopped) = mpsc::channel();
         let thread = thread::Builder::new()
             .name(name.to_owned())
             .spawn(move || {
-                step_back(core);
-                watch(&told)
+                lower_priority(core);
+                watch(&stopped)
             })
             .map_err(Failure::to("start a thread"))?;
         Ok(Self {
@@ -164,14 +164,14 @@ impl<T: Default + Send + 'static> Watcher<T> {
 
     fn stop(mut self) -> T {
         self.stop = None;
-        let seen = self.thread.take().and_then(|thread| thread.join().ok());
-        seen.unwrap_or_default()
+        let results = self.thread.take().and_then(|thread| thread.join().ok());
+        results.unwrap_or_default()
     }
 }
 
 /// Lowers the priority of the thread and pins it. Errors are ignored, since the samples are equally
 /// valid on another core.
-fn step_back(core: Option<usize>) {
+fn lower_priority(core: Option<usize>) {
     let _ = rustix::process::setpriority_process(None, NICE);
     let cores: Vec<usize> = core.into_iter().collect();
     let _ = testbed::pin_current_thread(&cores);

@@ -35,13 +35,13 @@ use crate::peers::{EffectLines, Peers};
 const BRIDGE: &str = "b0";
 
 /// Time limit for the start of the switch, and for a change of its ports.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Longest time that a case may wait, since the clock is real.
 const TIME_MAX: Duration = Duration::from_secs(10);
 
 /// Time limit for a frame to reach the switch, on a busy machine.
-const ON_THE_WAY: Duration = Duration::from_secs(5);
+const ARRIVAL_LIMIT: Duration = Duration::from_secs(5);
 
 /// MTU of the links, sufficient for the frames of all cases.
 const MTU: u32 = 9_216;
@@ -81,7 +81,7 @@ struct Cable {
     pool: Pool,
     batch: Batch,
     /// Configured state of the port.
-    said: PortDesc,
+    configured: PortDesc,
 }
 
 impl Drop for ComportaSubject<'_> {
@@ -136,22 +136,22 @@ impl<'a> ComportaSubject<'a> {
         let bench = self.bench.as_mut().expect("a case starts over first");
         let wanted = bench.ports.keys().filter(|port| **port != PortNo::LOCAL);
         let wanted: Vec<PortNo> = wanted.copied().collect();
-        let said: Vec<String> = wanted
+        let configured: Vec<String> = wanted
             .iter()
             .map(|port| format!("p{port}={port}"))
             .collect();
-        self.write_config(&said).map_err(told)?;
+        self.write_config(&configured).map_err(text_of)?;
         let bench = self.bench.as_mut().expect("a case starts over first");
-        bench.switch.hang_up().map_err(told)?;
+        bench.switch.hang_up().map_err(text_of)?;
         let Bench { peers, .. } = bench;
-        let done = self.clock.wait_for("the ports to be there", PATIENCE, || {
+        let done = self.clock.wait_for("the ports to be there", TIMEOUT, || {
             let there = peers.ports().map_err(failure)?;
             let there = there.iter().map(|port| port.number);
             let mut there: Vec<_> = there.filter(|port| *port != PortNo::LOCAL).collect();
             there.sort();
             Ok((there == wanted).then_some(()))
         });
-        done.map_err(told)
+        done.map_err(text_of)
     }
 
     fn set_ports(&mut self, wanted: &[PortDesc]) -> EffectLines {
@@ -159,7 +159,7 @@ impl<'a> ComportaSubject<'a> {
         let mut laid = false;
         for port in wanted {
             if !bench.ports.contains_key(&port.number) {
-                let cable = Cable::lay(&bench.namespace, port).map_err(told)?;
+                let cable = Cable::lay(&bench.namespace, port).map_err(text_of)?;
                 bench.ports.insert(port.number, cable);
                 laid |= port.number != PortNo::LOCAL;
             }
@@ -171,7 +171,7 @@ impl<'a> ComportaSubject<'a> {
         for port in wanted {
             self.set_port(port)?;
         }
-        self.seen()
+        self.effects()
     }
 
     /// Sets the state of a port.
@@ -182,33 +182,33 @@ impl<'a> ComportaSubject<'a> {
         if port.state.0 & PortState::BLOCKED.0 != 0 {
             return Err("no spanning tree blocks a port".to_owned());
         }
-        if port.config != cable.said.config {
+        if port.config != cable.configured.config {
             bench.peers.configure(&cable.name, port)?;
         }
         let is_cut = |desc: &PortDesc| desc.state.0 & PortState::LINK_DOWN.0 != 0;
-        if is_cut(port) != is_cut(&cable.said) {
+        if is_cut(port) != is_cut(&cable.configured) {
             match is_cut(port) {
                 true => bench.namespace.set_down(&cable.end),
                 false => bench.namespace.set_up(&cable.end),
             }
-            .map_err(told)?;
+            .map_err(text_of)?;
         }
-        cable.said = port.clone();
+        cable.configured = port.clone();
         let (number, carries) = (port.number, cable.carries());
         let Bench { peers, .. } = bench;
-        let done = clock.wait_for("a port's link", PATIENCE, || {
+        let done = clock.wait_for("a port's link", TIMEOUT, || {
             let ports = peers.ports().map_err(failure)?;
             let there = ports.iter().find(|there| there.number == number);
             let there = there.is_some_and(|there| is_cut(there) != carries);
             Ok(there.then_some(()))
         });
-        done.map_err(told)
+        done.map_err(text_of)
     }
 
     fn remove_port(&mut self, port: PortNo) -> EffectLines {
         self.bench().ports.remove(&port);
         self.reconcile()?;
-        self.seen()
+        self.effects()
     }
 
     fn set_miss(&mut self, miss: MissPolicy) -> EffectLines {
@@ -234,12 +234,12 @@ impl<'a> ComportaSubject<'a> {
         if cable.carries() {
             let before = bench.peers.received(port)?;
             let frames = vec![frame.bytes(); times];
-            let sent = cable.sender.send(&frames).map_err(told)?;
-            let expected = before + u64::try_from(sent).map_err(told)?;
+            let sent = cable.sender.send(&frames).map_err(text_of)?;
+            let expected = before + u64::try_from(sent).map_err(text_of)?;
             if sent < times {
                 return Err("no room for a frame".to_owned());
             }
-            let deadline = clock.now() + ON_THE_WAY;
+            let deadline = clock.now() + ARRIVAL_LIMIT;
             while bench.peers.received(port)? < expected && clock.now() < deadline {}
         }
         self.passed()
@@ -248,20 +248,20 @@ impl<'a> ComportaSubject<'a> {
     /// Returns the effects of a frame that the switch has received.
     fn passed(&mut self) -> EffectLines {
         for line in PASSING {
-            let group_mod = parse_group_line(line).map_err(told)?;
+            let group_mod = parse_group_line(line).map_err(text_of)?;
             let peers = &mut self.bench().peers;
-            peers.ask(Version::V15, &[Message::GroupMod(group_mod)])?;
+            peers.request(Version::V15, &[Message::GroupMod(group_mod)])?;
         }
-        self.seen()
+        self.effects()
     }
 
     /// Returns the effects of the last event.
-    fn seen(&mut self) -> EffectLines {
+    fn effects(&mut self) -> EffectLines {
         let linger = self.linger;
         let bench = self.bench();
-        let mut lines = bench.peers.overheard(Some(linger))?;
+        let mut lines = bench.peers.asynchronous(Some(linger))?;
         for (port, cable) in &mut bench.ports {
-            for frame in cable.take().map_err(told)? {
+            for frame in cable.take().map_err(text_of)? {
                 lines.push(notation::output_line(&port.to_string(), &frame));
             }
         }
@@ -276,7 +276,7 @@ impl<'a> ComportaSubject<'a> {
         let peers = &mut self.bench().peers;
         peers.listen()?;
         peers.wait_until(clock.now() + time, clock)?;
-        self.seen()
+        self.effects()
     }
 }
 
@@ -307,7 +307,7 @@ impl Cable {
             queue: opened.take_queues().remove(0),
             pool: Pool::new(2 * Batch::FRAMES_MAX),
             batch: Batch::new(),
-            said: PortDesc {
+            configured: PortDesc {
                 config: PortConfig::default(),
                 state: PortState::default(),
                 ..port.clone()
@@ -319,8 +319,8 @@ impl Cable {
 
     /// Returns true if both ends are configured as up.
     const fn carries(&self) -> bool {
-        self.said.state.0 & PortState::LINK_DOWN.0 == 0
-            && self.said.config.0 & PortConfig::DOWN.0 == 0
+        self.configured.state.0 & PortState::LINK_DOWN.0 == 0
+            && self.configured.config.0 & PortConfig::DOWN.0 == 0
     }
 
     /// Returns the frames that the port has sent.
@@ -361,14 +361,13 @@ impl Stage for ComportaSubject<'_> {
             .inside(&namespace)
             .log(self.directory.join("comporta.log"));
         let mut switch = self.spawner.start(program)?;
-        self.clock
-            .wait_for("the switch to be ready", PATIENCE, || {
-                if !switch.is_running() {
-                    let status = switch.wait(Duration::ZERO)?;
-                    return Err(switch.failed(status));
-                }
-                Ok(switch.written()?.contains("INFO ready").then_some(()))
-            })?;
+        self.clock.wait_for("the switch to be ready", TIMEOUT, || {
+            if !switch.is_running() {
+                let status = switch.wait(Duration::ZERO)?;
+                return Err(switch.failed(status));
+            }
+            Ok(switch.written()?.contains("INFO ready").then_some(()))
+        })?;
         let socket = self.directory.join("run").join(format!("{BRIDGE}.mgmt"));
         let log = self.directory.join("ovs-ofctl.log");
         self.bench = Some(Bench {
@@ -383,10 +382,10 @@ impl Stage for ComportaSubject<'_> {
 
 impl Subject for ComportaSubject<'_> {
     fn play(&mut self, event: &CaseEvent) -> EffectLines {
-        if let Some(told) = self.bench().peers.convey(event) {
-            let mut told = told?;
-            told.extend(self.passed()?);
-            return Ok(told);
+        if let Some(lines) = self.bench().peers.send_event(event) {
+            let mut lines = message?;
+            lines.extend(self.passed()?);
+            return Ok(lines);
         }
         match event {
             CaseEvent::Ports(ports) => self.set_ports(ports),
@@ -413,7 +412,7 @@ impl Subject for ComportaSubject<'_> {
     }
 }
 
-fn told(error: impl std::fmt::Display) -> String {
+fn text_of(error: impl std::fmt::Display) -> String {
     error.to_string()
 }
 

@@ -71,7 +71,7 @@ impl Explanations {
     }
 
     /// Returns the names of the list that are not among `cases`.
-    pub(crate) fn of_nothing<'a>(&self, cases: impl Iterator<Item = &'a str>) -> Vec<String> {
+    pub(crate) fn unknown_names<'a>(&self, cases: impl Iterator<Item = &'a str>) -> Vec<String> {
         let cases: Vec<&str> = cases.collect();
         let unknown = self.0.keys().filter(|name| !cases.contains(&name.as_str()));
         unknown.cloned().collect()
@@ -145,7 +145,7 @@ mod tests {
         table(&heads, &rows)
     }
 
-    fn differences(who: &str, list: List) -> String {
+    fn differences(switch: &str, list: List) -> String {
         let row = |difference: Difference| {
             let cases = difference.cases.iter().map(|case| format!("`{case}`"));
             let cases: Vec<String> = cases.collect();
@@ -156,7 +156,7 @@ mod tests {
             vec![difference.reason + end, cases.join(", ")]
         };
         let rows: Vec<_> = list.difference.into_iter().map(row).collect();
-        table(&[who, "case"], &rows)
+        table(&[switch, "case"], &rows)
     }
 
     #[test]
@@ -169,7 +169,7 @@ mod tests {
         };
         assert_eq!(explained.reason("a"), Some(&so));
         assert_eq!(explained.reason("c"), None);
-        assert_eq!(explained.of_nothing(["a"].into_iter()), ["b"]);
+        assert_eq!(explained.unknown_names(["a"].into_iter()), ["b"]);
         let twice = "[[difference]]\nreason = \"so\"\ncases = [\"a\", \"a\"]";
         assert!(Explanations::parse(twice).is_err_and(|text| text.contains("twice")));
     }

@@ -62,11 +62,11 @@ impl Outcome {
 /// Returns the difference at a step, if there is one.
 fn difference(step: &ReplayStep, uncertain: &[&str]) -> Option<String> {
     let visible = |lines: &[String]| visible(lines, uncertain);
-    let (mut wanted, mut happened) = (visible(&step.expected), visible(&step.actual));
+    let (mut expected, mut actual) = (visible(&step.expected), visible(&step.actual));
     // Ports are separate links, so the order of frames of different ports is not observable.
-    wanted.sort();
-    happened.sort();
-    (wanted != happened).then(|| {
+    expected.sort();
+    actual.sort();
+    (expected != actual).then(|| {
         let list = |lines: &[String]| match lines {
             [] => "nothing".to_owned(),
             lines => lines.join("; "),
@@ -74,8 +74,8 @@ fn difference(step: &ReplayStep, uncertain: &[&str]) -> Option<String> {
         format!(
             "{}: the case says {}; what happens: {}",
             step.event.trim(),
-            list(&wanted),
-            list(&happened)
+            list(&expected),
+            list(&actual)
         )
     })
 }
@@ -83,20 +83,25 @@ fn difference(step: &ReplayStep, uncertain: &[&str]) -> Option<String> {
 /// Returns the lines as an OpenFlow 1.3 controller can observe them: without drops and samples,
 /// with fewer packet-in reasons, and without the requested length of packet-ins.
 fn visible(lines: &[String], uncertain: &[&str]) -> Vec<String> {
-    let told = lines.iter().map(|line| line.trim());
-    let is_seen = |line: &&str| !line.starts_with("x ") && !line.starts_with("> collectors:");
-    told.filter(is_seen)
-        .map(|line| as_told(line, uncertain))
+    let trimmed = lines.iter().map(|line| line.trim());
+    let is_observable = |line: &&str| !line.starts_with("x ") && !line.starts_with("> collectors:");
+    trimmed
+        .filter(is_observable)
+        .map(|line| as_reported(line, uncertain))
         .collect()
 }
 
 /// Words that OpenFlow 1.3 does not report: the ages of a rule.
-const UNTOLD: [&str; 2] = ["idle_age=", "hard_age="];
+const UNREPORTED: [&str; 2] = ["idle_age=", "hard_age="];
 
-fn as_told(line: &str, uncertain: &[&str]) -> String {
-    let untold = UNTOLD.iter().chain(uncertain);
-    let is_told = |word: &&str| !untold.clone().any(|untold| word.starts_with(untold));
-    let line: Vec<&str> = line.split_whitespace().filter(is_told).collect();
+fn as_reported(line: &str, uncertain: &[&str]) -> String {
+    let unreported = UNREPORTED.iter().chain(uncertain);
+    let is_reported = |word: &&str| {
+        !unreported
+            .clone()
+            .any(|unreported| word.starts_with(unreported))
+    };
+    let line: Vec<&str> = line.split_whitespace().filter(is_reported).collect();
     let line = &line.join(" ");
     let Some(packet_in) = line.strip_prefix("! packet_in ") else {
         return line.to_owned();
@@ -159,41 +164,41 @@ pub(crate) fn report(name: &str, outcomes: &[Outcome], stale: &[String], path: &
 mod tests {
     use super::*;
 
-    fn step(wanted: &[&str], happened: &[&str]) -> ReplayStep {
+    fn step(expected: &[&str], actual: &[&str]) -> ReplayStep {
         let lines = |lines: &[&str]| lines.iter().map(|line| (*line).to_owned()).collect();
         ReplayStep {
             event: "< 1 eth".to_owned(),
-            expected: lines(wanted),
-            actual: lines(happened),
+            expected: lines(expected),
+            actual: lines(actual),
         }
     }
 
     #[test]
     fn unobservable_lines_are_no_difference() {
-        let wanted = ["> 2 eth", "> 1 eth", "x no_match"];
+        let expected = ["> 2 eth", "> 1 eth", "x no_match"];
         assert_eq!(
-            difference(&step(&wanted, &["> 1 eth", "> 2 eth"]), &[]),
+            difference(&step(&expected, &["> 1 eth", "> 2 eth"]), &[]),
             None
         );
-        let wanted = ["! packet_in reason=miss table=0 max_len=9 | eth"];
-        let happened = ["! packet_in reason=no_match table=0 | eth"];
-        assert_eq!(difference(&step(&wanted, &happened), &[]), None);
+        let expected = ["! packet_in reason=miss table=0 max_len=9 | eth"];
+        let actual = ["! packet_in reason=no_match table=0 | eth"];
+        assert_eq!(difference(&step(&expected, &actual), &[]), None);
     }
 
     #[test]
     fn ages_of_a_real_clock_are_not_compared() {
-        let told = |time| format!("! flow_removed table=0 reason=delete duration={time}");
-        let step = step(&[&told("10s")], &[&told("10.003s")]);
+        let flow_removed = |time| format!("! flow_removed table=0 reason=delete duration={time}");
+        let step = step(&[&flow_removed("10s")], &[&flow_removed("10.003s")]);
         assert!(difference(&step, &[]).is_some());
         assert_eq!(difference(&step, &["duration="]), None);
     }
 
     #[test]
     fn missing_line_is_a_difference() {
-        let told = difference(&step(&["> 2 eth"], &[]), &[]).expect("a difference");
+        let text = difference(&step(&["> 2 eth"], &[]), &[]).expect("a difference");
         assert!(
-            told.contains("> 2 eth") && told.contains("nothing"),
-            "{told}"
+            text.contains("> 2 eth") && text.contains("nothing"),
+            "{text}"
         );
     }
 }

@@ -141,22 +141,22 @@ fn main() -> ExitCode {
 
 /// Runs the cases, and returns true if all results are as explained; `None` if it was interrupted.
 fn run(options: &ReplayOptions) -> Result<Option<bool>, Failure> {
-    let told_to_end = Arc::new(AtomicBool::new(false));
+    let stop = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {
-        flag::register(signal, Arc::clone(&told_to_end)).map_err(Failure::to("catch signals"))?;
+        flag::register(signal, Arc::clone(&stop)).map_err(Failure::to("catch signals"))?;
     }
     let needs = options.on.needs();
     testbed::check(&needs).map_err(|missing| Failure::to("run")(std::io::Error::other(missing)))?;
     let explained = Explanations::read(&options.cases.join(options.on.list()))?;
     let outcomes = match options.on {
-        Switch::OpenVswitch => on_open_vswitch(options, &explained, &told_to_end)?,
-        Switch::Comporta => on_comporta(options, &explained, &told_to_end)?,
+        Switch::OpenVswitch => on_open_vswitch(options, &explained, &stop)?,
+        Switch::Comporta => on_comporta(options, &explained, &stop)?,
     };
     let Some(outcomes) = outcomes else {
         return Ok(None);
     };
     let stale = if options.only.is_empty() {
-        explained.of_nothing(outcomes.iter().map(|outcome| outcome.case.as_str()))
+        explained.unknown_names(outcomes.iter().map(|outcome| outcome.case.as_str()))
     } else {
         Vec::new()
     };
@@ -171,16 +171,16 @@ fn run(options: &ReplayOptions) -> Result<Option<bool>, Failure> {
 fn on_open_vswitch(
     options: &ReplayOptions,
     explained: &Explanations,
-    told_to_end: &AtomicBool,
+    stop: &AtomicBool,
 ) -> Result<Option<Vec<Outcome>>, Failure> {
     let namespace = Namespace::new()?;
     let mut subject = OpenVswitchSubject::start(&Spawner::new()?, &namespace, &Clock::start())?;
     let mut outcomes = Vec::new();
     for (name, text) in cases(options)? {
-        if told_to_end.load(Ordering::Relaxed) {
+        if stop.load(Ordering::Relaxed) {
             return Ok(None);
         }
-        outcomes.push(patiently(&name, &text, &mut subject, explained)?);
+        outcomes.push(run_case(&name, &text, &mut subject, explained)?);
     }
     Ok(Some(outcomes))
 }
@@ -190,7 +190,7 @@ fn on_open_vswitch(
 fn on_comporta(
     options: &ReplayOptions,
     explained: &Explanations,
-    told_to_end: &AtomicBool,
+    stop: &AtomicBool,
 ) -> Result<Option<Vec<Outcome>>, Failure> {
     let cases = Mutex::new(cases(options)?.into_iter());
     let play = |number| -> Result<Vec<Outcome>, Failure> {
@@ -198,10 +198,10 @@ fn on_comporta(
         let program = options.comporta.clone();
         let mut subject = ComportaSubject::new(number, program, &spawner, &clock)?;
         let mut outcomes = Vec::new();
-        while !told_to_end.load(Ordering::Relaxed) {
+        while !stop.load(Ordering::Relaxed) {
             let next = cases.lock().expect("nobody panics with it").next();
             let Some((name, text)) = next else { break };
-            outcomes.push(patiently(&name, &text, &mut subject, explained)?);
+            outcomes.push(run_case(&name, &text, &mut subject, explained)?);
         }
         Ok(outcomes)
     };
@@ -215,11 +215,11 @@ fn on_comporta(
     });
     let mut outcomes: Vec<_> = outcomes?.into_iter().flatten().collect();
     outcomes.sort_by(|a, b| a.case.cmp(&b.case));
-    Ok((!told_to_end.load(Ordering::Relaxed)).then_some(outcomes))
+    Ok((!stop.load(Ordering::Relaxed)).then_some(outcomes))
 }
 
 /// Runs a case; repeats it with longer waits if the result is unexpected.
-fn patiently<S: Stage>(
+fn run_case<S: Stage>(
     name: &str,
     text: &str,
     stage: &mut S,

@@ -18,7 +18,7 @@ use crate::control::Control;
 use crate::peers::{EffectLines, Peers, deletes};
 
 /// Time limit for the daemon's sockets, and for a tool.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Disables the flow cache: every frame is looked up in the current rules.
 const NO_CACHE: &str = "other_config:flow-limit=0";
@@ -71,10 +71,10 @@ impl OpenVswitchSubject {
         };
         let switch = OpenVswitch::start_dummy(site, clock, &[NO_CACHE, TWO_TAGS])?;
         let socket = directory.join("vswitchd.ctl");
-        let mut control = clock.wait_for("the daemon's control socket", PATIENCE, || {
+        let mut control = clock.wait_for("the daemon's control socket", TIMEOUT, || {
             Ok(Control::connect(&socket).ok())
         })?;
-        let stopped = control.ask("time/stop", &[]).map(drop);
+        let stopped = control.execute("time/stop", &[]).map(drop);
         stopped.map_err(|what| Failure::to("stop its clock")(std::io::Error::other(what)))?;
         Ok(Self {
             switch,
@@ -95,18 +95,18 @@ impl OpenVswitchSubject {
     }
 
     /// Returns the effects of the last event.
-    fn seen(&mut self) -> EffectLines {
+    fn effects(&mut self) -> EffectLines {
         let deletes = std::mem::take(&mut self.deletes);
-        let mut told = self.peers.overheard(deletes.then_some(self.linger))?;
+        let mut lines = self.peers.asynchronous(deletes.then_some(self.linger))?;
         for (port, capture) in &mut self.ports {
             for bytes in capture.take().map_err(|error| error.to_string())? {
-                told.push(notation::output_line(
+                lines.push(notation::output_line(
                     &port.to_string(),
                     &Frame::from_bytes(&bytes),
                 ));
             }
         }
-        Ok(told)
+        Ok(lines)
     }
 
     /// Returns the capture file of a port.
@@ -162,26 +162,27 @@ impl OpenVswitchSubject {
             .iter()
             .map(|byte| format!("{byte:02x}"))
             .collect();
-        let mut told = Vec::new();
+        let mut lines = Vec::new();
         for _ in 0..times {
-            self.control.ask("netdev-dummy/receive", &[&name, &hex])?;
-            told.extend(self.seen()?);
+            self.control
+                .execute("netdev-dummy/receive", &[&name, &hex])?;
+            lines.extend(self.effects()?);
         }
-        Ok(told)
+        Ok(lines)
     }
 
     fn set_ports(&mut self, ports: &[PortDesc]) -> EffectLines {
         for port in ports {
             self.set_port(port)?;
         }
-        self.seen()
+        self.effects()
     }
 
     fn remove_port(&mut self, port: PortNo) -> EffectLines {
         let name = self.name(port);
         self.ports.remove(&port);
         self.vsctl(&format!("del-port {name}"))?;
-        self.seen()
+        self.effects()
     }
 
     fn set_miss(&self, miss: MissPolicy) -> EffectLines {
@@ -198,8 +199,8 @@ impl OpenVswitchSubject {
     fn pass(&mut self, time: Duration) -> EffectLines {
         self.peers.listen()?;
         let millis = time.as_millis().to_string();
-        self.control.ask("time/warp", &[&millis, STEP_MS])?;
-        self.seen()
+        self.control.execute("time/warp", &[&millis, STEP_MS])?;
+        self.effects()
     }
 }
 
@@ -230,7 +231,7 @@ impl Stage for OpenVswitchSubject {
             self.capture(&bridge).display()
         ))?;
         let socket = self.directory.join(format!("{bridge}.mgmt"));
-        self.clock.wait_for("the bridge's socket", PATIENCE, || {
+        self.clock.wait_for("the bridge's socket", TIMEOUT, || {
             Ok(socket.exists().then_some(()))
         })?;
         let log = self.directory.join("ovs-ofctl.log");
@@ -242,10 +243,10 @@ impl Stage for OpenVswitchSubject {
 impl Subject for OpenVswitchSubject {
     fn play(&mut self, event: &CaseEvent) -> EffectLines {
         self.deletes = deletes(event);
-        if let Some(told) = self.peers.convey(event) {
-            let mut told = told?;
-            told.extend(self.seen()?);
-            return Ok(told);
+        if let Some(lines) = self.peers.send_event(event) {
+            let mut lines = lines?;
+            lines.extend(self.effects()?);
+            return Ok(lines);
         }
         match event {
             CaseEvent::Ports(ports) => self.set_ports(ports),

@@ -9,7 +9,7 @@ use base::{Instant, Xid};
 use openflow::{Channel, ChannelEvent, ChannelOptions, ChannelSide, Message, Version, VersionSet};
 
 /// Time limit for a reply.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Connection to the switch.
 pub(crate) struct Peer {
@@ -20,9 +20,9 @@ pub(crate) struct Peer {
 
 impl Peer {
     /// Connects to the switch's socket, and negotiates the version.
-    pub(crate) fn visit(socket: &Path, version: Version) -> Result<Self, String> {
-        let stream = UnixStream::connect(socket).map_err(told)?;
-        stream.set_read_timeout(Some(PATIENCE)).map_err(told)?;
+    pub(crate) fn connect(socket: &Path, version: Version) -> Result<Self, String> {
+        let stream = UnixStream::connect(socket).map_err(text_of)?;
+        stream.set_read_timeout(Some(TIMEOUT)).map_err(text_of)?;
         let options = ChannelOptions {
             versions: VersionSet::only(version),
             ..ChannelOptions::default()
@@ -45,24 +45,24 @@ impl Peer {
     }
 
     /// Sends bytes without waiting for a reply.
-    pub(crate) fn say(&mut self, bytes: &[u8]) -> Result<(), String> {
-        self.stream.write_all(bytes).map_err(told)
+    pub(crate) fn send_raw(&mut self, bytes: &[u8]) -> Result<(), String> {
+        self.stream.write_all(bytes).map_err(text_of)
     }
 
     /// Sends messages and a barrier, and returns all messages received before the barrier reply.
-    pub(crate) fn ask(&mut self, messages: &[Message]) -> Result<Vec<Message>, String> {
+    pub(crate) fn request(&mut self, messages: &[Message]) -> Result<Vec<Message>, String> {
         for message in messages {
             self.send(message)?;
         }
         let barrier = self.send(&Message::BarrierRequest)?;
-        let mut heard = Vec::new();
+        let mut replies = Vec::new();
         loop {
             while let Some(event) = self.channel.poll_event() {
                 match event {
                     ChannelEvent::Received(received) if received.xid == barrier => {
-                        return Ok(heard);
+                        return Ok(replies);
                     }
-                    ChannelEvent::Received(received) => heard.push(received.message),
+                    ChannelEvent::Received(received) => replies.push(received.message),
                     ChannelEvent::Refused(malformed) => {
                         return Err(format!("not understood: {:?}", malformed.refusal));
                     }
@@ -76,8 +76,8 @@ impl Peer {
 
     /// Returns the messages received until none arrives for `pause`.
     pub(crate) fn linger(&mut self, pause: Duration) -> Result<Vec<Message>, String> {
-        self.stream.set_read_timeout(Some(pause)).map_err(told)?;
-        let mut heard = Vec::new();
+        self.stream.set_read_timeout(Some(pause)).map_err(text_of)?;
+        let mut replies = Vec::new();
         let mut room = [0; 1 << 16];
         loop {
             match self.stream.read(&mut room) {
@@ -85,34 +85,36 @@ impl Peer {
                     self.channel.handle_input(&room[..count], Instant::START);
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-                Err(error) => return Err(told(error)),
-                Ok(_) => return Err(told(io::Error::from(io::ErrorKind::UnexpectedEof))),
+                Err(error) => return Err(text_of(error)),
+                Ok(_) => return Err(text_of(io::Error::from(io::ErrorKind::UnexpectedEof))),
             }
             while let Some(event) = self.channel.poll_event() {
                 if let ChannelEvent::Received(received) = event {
-                    heard.push(received.message);
+                    replies.push(received.message);
                 }
             }
         }
-        self.stream.set_read_timeout(Some(PATIENCE)).map_err(told)?;
-        Ok(heard)
+        self.stream
+            .set_read_timeout(Some(TIMEOUT))
+            .map_err(text_of)?;
+        Ok(replies)
     }
 
     fn send(&mut self, message: &Message) -> Result<Xid, String> {
         self.last_xid += 1;
         let xid = Xid(self.last_xid);
-        self.channel.send(xid, message).map_err(told)?;
+        self.channel.send(xid, message).map_err(text_of)?;
         Ok(xid)
     }
 
     /// Sends pending bytes, and receives the next ones.
     fn exchange(&mut self) -> Result<(), String> {
         let pending = self.channel.pending();
-        self.stream.write_all(pending).map_err(told)?;
+        self.stream.write_all(pending).map_err(text_of)?;
         self.channel.transmitted(self.channel.backlog());
         let mut room = [0; 1 << 16];
-        let count = match self.stream.read(&mut room).map_err(told)? {
-            0 => return Err(told(io::Error::from(io::ErrorKind::UnexpectedEof))),
+        let count = match self.stream.read(&mut room).map_err(text_of)? {
+            0 => return Err(text_of(io::Error::from(io::ErrorKind::UnexpectedEof))),
             count => count,
         };
         self.channel.handle_input(&room[..count], Instant::START);
@@ -120,6 +122,6 @@ impl Peer {
     }
 }
 
-fn told(error: impl std::fmt::Display) -> String {
+fn text_of(error: impl std::fmt::Display) -> String {
     error.to_string()
 }

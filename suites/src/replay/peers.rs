@@ -15,7 +15,7 @@ use testbed::{Clock, Program, Spawner};
 use testkit::case::{CaseEvent, notation};
 
 use crate::peer::Peer;
-use meaning::{unasked, version};
+use meaning::{asynchronous_line, version};
 
 pub(crate) use meaning::deletes;
 
@@ -23,7 +23,7 @@ pub(crate) use meaning::deletes;
 pub(crate) type EffectLines = Result<Vec<String>, String>;
 
 /// Time limit for a tool.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Longest silence of a connection.
 const ANSWER: Duration = Duration::from_secs(1);
@@ -50,7 +50,7 @@ pub(crate) struct Peers {
     socket: PathBuf,
     by_version: BTreeMap<Version, Peer>,
     /// Asynchronous messages that were received and not yet returned.
-    overheard: Vec<String>,
+    asynchronous: Vec<String>,
     /// Starts `ovs-ofctl`.
     spawner: Spawner,
     log: PathBuf,
@@ -62,7 +62,7 @@ impl Peers {
         Self {
             socket,
             by_version: BTreeMap::new(),
-            overheard: Vec::new(),
+            asynchronous: Vec::new(),
             spawner: spawner.clone(),
             log,
         }
@@ -76,16 +76,16 @@ impl Peers {
     /// messages.
     pub(crate) fn peer(&mut self, version: Version) -> Result<&mut Peer, String> {
         if !self.by_version.contains_key(&version) {
-            let mut peer = Peer::visit(&self.socket, version)?;
+            let mut peer = Peer::connect(&self.socket, version)?;
             if version == Version::V13 {
-                peer.ask(&[Message::SetConfig(SwitchConfig {
+                peer.request(&[Message::SetConfig(SwitchConfig {
                     fragments: FragmentHandling::Normal,
                     miss_send_len: u16::MAX,
                 })])?;
-                peer.say(&SET_ASYNC)?;
+                peer.send_raw(&SET_ASYNC)?;
             }
             if version == Version::V10 {
-                peer.ask(&[Message::NiciraSetting(NiciraSetting::TableIds(true))])?;
+                peer.request(&[Message::NiciraSetting(NiciraSetting::TableIds(true))])?;
             }
             self.by_version.insert(version, peer);
         }
@@ -98,26 +98,27 @@ impl Peers {
     }
 
     /// Sends messages, and returns all that are received before the barrier reply.
-    pub(crate) fn ask(
+    pub(crate) fn request(
         &mut self,
         version: Version,
         messages: &[Message],
     ) -> Result<Vec<Message>, String> {
-        let heard = self.peer(version)?.ask(messages)?;
-        self.overheard.extend(heard.iter().filter_map(unasked));
-        Ok(heard)
+        let received = self.peer(version)?.request(messages)?;
+        self.asynchronous
+            .extend(received.iter().filter_map(asynchronous_line));
+        Ok(received)
     }
 
     /// Sends a message in the version that its content requires.
-    pub(crate) fn mean(&mut self, message: Message) -> EffectLines {
-        self.say(version(&message), message)
+    pub(crate) fn send_by_content(&mut self, message: Message) -> EffectLines {
+        self.send(version(&message), message)
     }
 
     /// Sends a message, and returns the refusal if there is one.
-    pub(crate) fn say(&mut self, version: Version, message: Message) -> EffectLines {
+    pub(crate) fn send(&mut self, version: Version, message: Message) -> EffectLines {
         self.listen()?;
-        let heard = self.ask(version, &[message])?;
-        let refusals = heard.iter().filter_map(|heard| match heard {
+        let received = self.request(version, &[message])?;
+        let refusals = received.iter().filter_map(|received| match received {
             Message::Error(error) => Some(match error.code.refusal(version) {
                 Some(refusal) => notation::refusal_line(refusal),
                 None => notation::effect_line("!", &format!("refused {}", error.code)),
@@ -128,36 +129,41 @@ impl Peers {
     }
 
     /// Sends the OpenFlow message of an event; returns `None` if it is not an OpenFlow event.
-    pub(crate) fn convey(&mut self, event: &CaseEvent) -> Option<EffectLines> {
+    pub(crate) fn send_event(&mut self, event: &CaseEvent) -> Option<EffectLines> {
         Some(match event {
             CaseEvent::Fragments(fragments) => {
                 let config = SwitchConfig {
                     fragments: *fragments,
                     miss_send_len: u16::MAX,
                 };
-                self.say(Version::V13, Message::SetConfig(config))
+                self.send(Version::V13, Message::SetConfig(config))
             }
-            CaseEvent::Flow(command) => self.mean(Message::FlowMod((**command).clone())),
-            CaseEvent::Group(command) => self.mean(Message::GroupMod(command.clone())),
-            CaseEvent::Meter(command) => self.mean(Message::MeterMod(command.clone())),
-            CaseEvent::TlvTable(change) => self.mean(Message::TlvTableMod(change.clone())),
-            CaseEvent::PacketOut(message) => self.mean(Message::PacketOut(message.clone())),
+            CaseEvent::Flow(command) => self.send_by_content(Message::FlowMod((**command).clone())),
+            CaseEvent::Group(command) => self.send_by_content(Message::GroupMod(command.clone())),
+            CaseEvent::Meter(command) => self.send_by_content(Message::MeterMod(command.clone())),
+            CaseEvent::TlvTable(change) => {
+                self.send_by_content(Message::TlvTableMod(change.clone()))
+            }
+            CaseEvent::PacketOut(message) => {
+                self.send_by_content(Message::PacketOut(message.clone()))
+            }
             _ => return None,
         })
     }
 
     /// Returns the asynchronous messages of all preceding events.
-    pub(crate) fn overheard(&mut self, linger: Option<Duration>) -> EffectLines {
+    pub(crate) fn asynchronous(&mut self, linger: Option<Duration>) -> EffectLines {
         // A switch may process a frame from each port before it reads from controllers: it has
         // finished with all earlier ones at the second reply.
         for _ in 0..2 {
-            self.ask(Version::V13, &[])?;
+            self.request(Version::V13, &[])?;
         }
         if let Some(linger) = linger {
-            let heard = self.peer(Version::V13)?.linger(linger)?;
-            self.overheard.extend(heard.iter().filter_map(unasked));
+            let received = self.peer(Version::V13)?.linger(linger)?;
+            self.asynchronous
+                .extend(received.iter().filter_map(asynchronous_line));
         }
-        Ok(std::mem::take(&mut self.overheard))
+        Ok(std::mem::take(&mut self.asynchronous))
     }
 
     /// Waits until `then`. Each connection sends barriers meanwhile, since a switch drops silent
@@ -171,7 +177,7 @@ impl Peers {
             clock.sleep_until(then.min(now + ANSWER));
             let versions: Vec<Version> = self.by_version.keys().copied().collect();
             for version in versions {
-                self.ask(version, &[])?;
+                self.request(version, &[])?;
             }
         }
     }
@@ -181,7 +187,7 @@ impl Peers {
         let program = Program::new("ovs-ofctl")
             .args(words.split_whitespace())
             .log(&self.log);
-        let done = self.spawner.run(program, PATIENCE);
+        let done = self.spawner.run(program, TIMEOUT);
         done.map_err(|failure| failure.to_string())
     }
 

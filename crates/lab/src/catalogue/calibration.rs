@@ -99,11 +99,11 @@ fn calibrate(
 /// Returns the figures of every load, and those of the tester itself.
 fn reading(offered: &LoadResult, point: &Point) -> Reading {
     let mut reading = offered.reading(point);
-    tell(&offered.measurement, &mut reading);
+    put_tester_figures(&offered.measurement, &mut reading);
     reading
 }
 
-fn tell(measurement: &Measurement, reading: &mut Reading) {
+fn put_tester_figures(measurement: &Measurement, reading: &mut Reading) {
     let streams = measurement.streams.iter();
     let intended: f64 = streams.map(|stream| stream.intended.pps()).sum();
     reading.put("intended_kpps", intended / 1e3);

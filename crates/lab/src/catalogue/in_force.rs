@@ -24,7 +24,7 @@ const PAUSE: Duration = Duration::from_millis(1);
 const ENOUGH: u32 = 20;
 
 /// Time limit; a device that uses earlier rules for longer is not measured.
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Returns the rule that drops probe frames. Install it with the others.
 pub(super) fn rule() -> FlowMod {
@@ -43,7 +43,7 @@ pub(super) fn wait(setup: &TestSetup, tools: &Tools<'_>) -> Result<(), TrialErro
     frame[6..12].copy_from_slice(&[0x02, 0, 0, 0, 0, 0xc1]);
     frame[12..14].copy_from_slice(&KIND.to_be_bytes());
     let mut room = [0; 128];
-    let deadline = tools.clock.now() + PATIENCE;
+    let deadline = tools.clock.now() + TIMEOUT;
     let mut quiet = 0;
     while quiet < ENOUGH {
         if tools.interrupt.is_set() {
@@ -51,7 +51,7 @@ pub(super) fn wait(setup: &TestSetup, tools: &Tools<'_>) -> Result<(), TrialErro
         }
         let now = tools.clock.now();
         if now >= deadline {
-            let seconds = PATIENCE.as_secs();
+            let seconds = TIMEOUT.as_secs();
             let reason = format!("{seconds} s after its barrier the device went by earlier rules");
             return Err(TrialError::Impossible(reason));
         }

@@ -155,20 +155,20 @@ mod tests {
 
     #[test]
     fn invalid_fault_is_reported_with_its_position() {
-        let told = |text: &str| read(text).unwrap_err();
+        let error_of = |text: &str| read(text).unwrap_err();
         assert_eq!(
-            told("[forth]\ndely_us = 1"),
+            error_of("[forth]\ndely_us = 1"),
             "slow.toml: there is no 'forth.dely_us': is forth.delay_us meant?"
         );
         assert_eq!(
-            told("[forth]\nloss = 1.5"),
+            error_of("[forth]\nloss = 1.5"),
             "slow.toml: forth.loss: a share from 0 to 1 is wanted"
         );
-        assert!(told("[back]\nloss = 0.1\nloss_every = 2").contains("one of both"));
-        assert!(told("[back]\ndelay_us = 99999999").contains("10000000 at most"));
-        assert!(told("[back]\ndelay_us = -1").contains("line 2"));
-        assert!(told("[back]\nreordering = 0.1").contains("reordering_by_us"));
-        assert!(told("seed = ").starts_with("slow.toml: line 1"));
-        assert!(told("forth = 3").contains("[forth] is a table"));
+        assert!(error_of("[back]\nloss = 0.1\nloss_every = 2").contains("one of both"));
+        assert!(error_of("[back]\ndelay_us = 99999999").contains("10000000 at most"));
+        assert!(error_of("[back]\ndelay_us = -1").contains("line 2"));
+        assert!(error_of("[back]\nreordering = 0.1").contains("reordering_by_us"));
+        assert!(error_of("seed = ").starts_with("slow.toml: line 1"));
+        assert!(error_of("forth = 3").contains("[forth] is a table"));
     }
 }

@@ -56,9 +56,9 @@ pub(super) fn parse<T: DeserializeOwned>(
     known: KnownKeys,
 ) -> Result<T, BadDescription> {
     let bad = |problem: String| BadDescription::new(file, problem);
-    let table: Table = toml::from_str(text).map_err(|error| bad(told(&error, text)))?;
+    let table: Table = toml::from_str(text).map_err(|error| bad(message_of(&error, text)))?;
     check(&table, "", known).map_err(bad)?;
-    toml::from_str(text).map_err(|error| bad(told(&error, text)))
+    toml::from_str(text).map_err(|error| bad(message_of(&error, text)))
 }
 
 /// Rejects the first unknown key.
@@ -86,7 +86,7 @@ fn check(table: &Table, within: &str, known: KnownKeys) -> Result<(), String> {
 }
 
 /// Returns the message of the TOML parser in one line, with the line number.
-fn told(error: &toml::de::Error, text: &str) -> String {
+fn message_of(error: &toml::de::Error, text: &str) -> String {
     let line = error.span().map(|span| {
         let before = text.get(..span.start).unwrap_or_default();
         1 + before.matches('\n').count()

@@ -274,13 +274,13 @@ mod tests {
 
     #[test]
     fn unknown_frame_kind_suggests_the_nearest() {
-        let told = |text: &str| text.parse::<FrameKind>().unwrap_err().to_string();
+        let message = |text: &str| text.parse::<FrameKind>().unwrap_err().to_string();
         assert!(
-            told("vlam").contains("did you mean 'vlan'?"),
+            message("vlam").contains("did you mean 'vlan'?"),
             "{}",
-            told("vlam")
+            message("vlam")
         );
-        assert!(told("tcp+udp").contains("one protocol"));
+        assert!(message("tcp+udp").contains("one protocol"));
         assert!("vlan+mpls".parse::<FrameKind>().is_err());
         assert!("".parse::<FrameKind>().is_err());
     }

@@ -282,15 +282,15 @@ mod tests {
 
     #[test]
     fn misspelled_word_suggests_the_nearest() {
-        let told = |text: &str| text.parse::<Speed>().unwrap_err().to_string();
+        let message = |text: &str| text.parse::<Speed>().unwrap_err().to_string();
         assert!(
-            told("10kpp").contains("did you mean 'kpps'?"),
+            message("10kpp").contains("did you mean 'kpps'?"),
             "{}",
-            told("10kpp")
+            message("10kpp")
         );
-        assert!(told("flatout").contains("did you mean 'flat-out'?"));
-        let told = "poison".parse::<Pattern>().unwrap_err().to_string();
-        assert!(told.contains("did you mean 'poisson'?"), "{told}");
+        assert!(message("flatout").contains("did you mean 'flat-out'?"));
+        let message = "poison".parse::<Pattern>().unwrap_err().to_string();
+        assert!(message.contains("did you mean 'poisson'?"), "{message}");
     }
 
     #[test]

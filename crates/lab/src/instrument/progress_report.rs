@@ -27,7 +27,7 @@ impl ProgressReport {
         (before, after): (&LiveTotals, &LiveTotals),
         at_seconds: f64,
         seconds: f64,
-        hears: bool,
+        has_receivers: bool,
     ) -> Self {
         let received = after.received - before.received;
         let delays = after.delays_ns - before.delays_ns;
@@ -36,7 +36,7 @@ impl ProgressReport {
             seconds,
             sent: Some(after.sent - before.sent),
             bytes: after.sent_bytes - before.sent_bytes,
-            received: hears.then_some(received),
+            received: has_receivers.then_some(received),
             delay_ns: (received > 0).then(|| delays as f64 / received as f64),
         }
     }

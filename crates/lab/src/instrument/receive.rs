@@ -53,7 +53,7 @@ const BUSY: Duration = Duration::from_millis(1);
 /// Sleep between polls; the ring has room for the frames that arrive in that time.
 const REST: Duration = Duration::from_micros(100);
 /// Interval of progress reports.
-const TELL: Duration = Duration::from_secs(1);
+const REPORT_INTERVAL: Duration = Duration::from_secs(1);
 
 impl Reception {
     /// Receives frames until the end of the duration, the number of frames, or an interruption.
@@ -64,7 +64,7 @@ impl Reception {
         &self,
         clock: &Clock,
         interrupt: &Interrupt,
-        tell: &mut Listener<'_>,
+        report: &mut Listener<'_>,
     ) -> Result<ReceptionTally, InstrumentError> {
         let mut end = open(&self.at, self.by, *FRAME_BYTES.end(), clock)?;
         let failed = |cause| InstrumentError::Io {
@@ -76,7 +76,7 @@ impl Reception {
             at: self.at.to_string(),
             ..ReceptionTally::default()
         };
-        self.listen(&mut end, &mut tally, clock, interrupt, tell)
+        self.listen(&mut end, &mut tally, clock, interrupt, report)
             .map_err(failed)?;
         tally.dropped = end.receive.take_drops().map_err(failed)?;
         tally.stamps = end.receive.stamps().name();
@@ -90,10 +90,10 @@ impl Reception {
         tally: &mut ReceptionTally,
         clock: &Clock,
         interrupt: &Interrupt,
-        tell: &mut Listener<'_>,
+        report: &mut Listener<'_>,
     ) -> std::io::Result<()> {
         let began = clock.now();
-        let (mut told, mut moved) = (began, began);
+        let (mut reported, mut last_arrival) = (began, began);
         let mut before = (0, 0);
         let mut arrivals = Arrivals::new();
         while !interrupt.is_set() && self.frames.is_none_or(|most| tally.frames < most) {
@@ -102,23 +102,23 @@ impl Reception {
             let now = clock.now();
             for arrival in arrivals.iter() {
                 tally.book(arrival);
-                moved = now;
+                last_arrival = now;
             }
             if self.time.is_some_and(|time| now.since(began) >= time) {
                 break;
             }
-            if now.since(told) >= TELL {
-                tell(&ProgressReport {
+            if now.since(reported) >= REPORT_INTERVAL {
+                report(&ProgressReport {
                     at_seconds: now.since(began).as_secs_f64(),
-                    seconds: now.since(told).as_secs_f64(),
+                    seconds: now.since(reported).as_secs_f64(),
                     sent: None,
                     bytes: tally.bytes - before.1,
                     received: Some(tally.frames - before.0),
                     delay_ns: None,
                 });
-                (told, before) = (now, (tally.frames, tally.bytes));
+                (reported, before) = (now, (tally.frames, tally.bytes));
             }
-            if now.since(moved) >= BUSY {
+            if now.since(last_arrival) >= BUSY {
                 clock.sleep_until(now + REST);
             }
         }

@@ -39,9 +39,9 @@ pub struct ReflectionTally {
 }
 
 /// Interval of checks for the end.
-const LOOK: Duration = Duration::from_millis(20);
+const CHECK_INTERVAL: Duration = Duration::from_millis(20);
 /// Interval of progress reports.
-const TELL: Duration = Duration::from_secs(1);
+const REPORT_INTERVAL: Duration = Duration::from_secs(1);
 
 impl ReflectorOptions {
     /// Reflects frames until the end of the duration or an interruption.
@@ -52,7 +52,7 @@ impl ReflectorOptions {
         &self,
         clock: &Clock,
         interrupt: &Interrupt,
-        tell: &mut Listener<'_>,
+        report: &mut Listener<'_>,
     ) -> Result<ReflectionTally, InstrumentError> {
         let failed = |cause| InstrumentError::Io {
             what: "send frames back",
@@ -62,23 +62,23 @@ impl ReflectorOptions {
         let core = self.core.unwrap_or_else(|| Machine::this().cores - 1);
         let reflector = Reflector::start(end, self.reflection, core).map_err(failed)?;
         let began = clock.now();
-        let (mut told, mut before) = (began, 0);
+        let (mut reported, mut before) = (began, 0);
         while !interrupt.is_set() && !reflector.has_ended() {
             let now = clock.now();
             if self.time.is_some_and(|time| now.since(began) >= time) {
                 break;
             }
-            if now.since(told) >= TELL {
+            if now.since(reported) >= REPORT_INTERVAL {
                 let reflected = reflector.reflected();
-                tell(&ProgressReport {
+                report(&ProgressReport {
                     at_seconds: now.since(began).as_secs_f64(),
-                    seconds: now.since(told).as_secs_f64(),
+                    seconds: now.since(reported).as_secs_f64(),
                     sent: Some(reflected - before),
                     ..ProgressReport::default()
                 });
-                (told, before) = (now, reflected);
+                (reported, before) = (now, reflected);
             }
-            clock.sleep_until(now + LOOK);
+            clock.sleep_until(now + CHECK_INTERVAL);
         }
         let seconds = clock.now().since(began).as_secs_f64();
         let (_end, reflected, dropped) = reflector.stop().map_err(failed)?;

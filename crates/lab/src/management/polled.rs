@@ -31,16 +31,16 @@ pub struct Polls {
 /// State of a poller.
 pub struct PollState {
     agent: Agent,
-    answer: Duration,
+    limit: Duration,
     session: Option<Snmp>,
     polls: Polls,
 }
 
 impl PollState {
-    pub(super) fn new(agent: Agent, answer: Duration) -> Self {
+    pub(super) fn new(agent: Agent, limit: Duration) -> Self {
         Self {
             agent,
-            answer,
+            limit,
             session: None,
             polls: Polls::default(),
         }
@@ -53,7 +53,7 @@ impl PollState {
     /// Polls all objects once.
     pub(super) fn poll(&mut self, clock: &Clock) {
         let at = clock.now();
-        match self.ask() {
+        match self.sample() {
             Ok(_) if self.polls.switch.len() >= KEPT_MAX => self.polls.dropped += 1,
             Ok(sample) => self.polls.switch.push((at, sample)),
             Err(error) => {
@@ -70,11 +70,11 @@ impl PollState {
         }
     }
 
-    fn ask(&mut self) -> Result<SwitchSample, SnmpError> {
+    fn sample(&mut self) -> Result<SwitchSample, SnmpError> {
         let session = match &mut self.session {
             Some(session) => session,
             None => {
-                let mut session = Snmp::open(&self.agent, self.answer)?;
+                let mut session = Snmp::open(&self.agent, self.limit)?;
                 if self.polls.description.is_none() {
                     self.polls.description = Some(session.description()?);
                 }

@@ -86,9 +86,9 @@ impl Samples {
             cores: core_times().unwrap_or_default(),
             pressure: core_pressure(),
         };
-        let gone = sample.processes.iter().filter(|one| one.is_none()).count();
-        let untold = gone + usize::from(sample.cores.is_empty());
-        self.unreadable += untold as u64;
+        let ended = sample.processes.iter().filter(|one| one.is_none()).count();
+        let unreadable = ended + usize::from(sample.cores.is_empty());
+        self.unreadable += unreadable as u64;
         self.keep(sample);
     }
 

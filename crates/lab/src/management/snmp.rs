@@ -106,9 +106,9 @@ impl Snmp {
     ///
     /// # Errors
     /// The agent does not reply, or does not have these interfaces.
-    pub fn open(agent: &Agent, answer: Duration) -> Result<Self, SnmpError> {
+    pub fn open(agent: &Agent, limit: Duration) -> Result<Self, SnmpError> {
         let mut snmp = Self {
-            session: session(agent, answer)?,
+            session: session(agent, limit)?,
             rows: Vec::new(),
             wide: Vec::new(),
         };
@@ -125,8 +125,8 @@ impl Snmp {
         }
         for row in snmp.rows.clone() {
             let first = wide(WIDE[0][0], row);
-            let told = snmp.get(&[first])?;
-            snmp.wide.push(matches!(told[..], [SnmpValue::Counter(_)]));
+            let value = snmp.get(&[first])?;
+            snmp.wide.push(matches!(value[..], [SnmpValue::Counter(_)]));
         }
         Ok(snmp)
     }
@@ -155,7 +155,7 @@ impl Snmp {
         let interfaces = places.into_iter().map(|(row, wide)| self.counts(row, wide));
         let interfaces = interfaces.collect::<Result<_, _>>()?;
         let loads = self.walk(HR_PROCESSOR_LOAD)?.into_iter();
-        let loads = loads.filter_map(|(_, told)| match told {
+        let loads = loads.filter_map(|(_, value)| match value {
             SnmpValue::Number(load) => u8::try_from(load).ok(),
             SnmpValue::Counter(_) | SnmpValue::Text(_) | SnmpValue::Nothing => None,
         });
@@ -167,11 +167,17 @@ impl Snmp {
     }
 
     fn counts(&mut self, row: u64, is_wide: bool) -> Result<InterfaceCounts, SnmpError> {
-        let mut ways = [None; 2];
-        for (way, told) in ways.iter_mut().enumerate() {
+        let mut directions = [None; 2];
+        for (direction, value) in directions.iter_mut().enumerate() {
             let oids: Vec<Vec<u64>> = match is_wide {
-                true => WIDE[way].iter().map(|column| wide(*column, row)).collect(),
-                false => NARROW[way].iter().map(|path| narrow(path, row)).collect(),
+                true => WIDE[direction]
+                    .iter()
+                    .map(|column| wide(*column, row))
+                    .collect(),
+                false => NARROW[direction]
+                    .iter()
+                    .map(|path| narrow(path, row))
+                    .collect(),
             };
             let [
                 SnmpValue::Counter(octets),
@@ -180,12 +186,12 @@ impl Snmp {
                 SnmpValue::Counter(broadcast),
             ] = self.get(&oids)?[..]
             else {
-                let what = format!("the counters of its interface {row}");
-                return Err(SnmpError::Missing(what));
+                let object = format!("the counters of its interface {row}");
+                return Err(SnmpError::Missing(object));
             };
-            *told = Some((octets, [unicast, multicast, broadcast]));
+            *value = Some((octets, [unicast, multicast, broadcast]));
         }
-        let [Some((in_octets, in_frames)), Some((out_octets, out_frames))] = ways else {
+        let [Some((in_octets, in_frames)), Some((out_octets, out_frames))] = directions else {
             unreachable!("both ways were told");
         };
         Ok(InterfaceCounts {
@@ -200,7 +206,7 @@ impl Snmp {
     fn names(&mut self) -> Result<Vec<(u64, String)>, SnmpError> {
         for table in [IF_NAME, IF_DESCR] {
             let rows = self.walk(table)?.into_iter();
-            let names = rows.filter_map(|(row, told)| match told {
+            let names = rows.filter_map(|(row, value)| match value {
                 SnmpValue::Text(name) => Some((row, name)),
                 SnmpValue::Counter(_) | SnmpValue::Number(_) | SnmpValue::Nothing => None,
             });
@@ -223,18 +229,18 @@ impl Snmp {
         loop {
             tried += 1;
             match self.session.get_many(&named) {
-                Ok(answer) if answer.error_status != 0 => {
-                    let status = answer.error_status;
+                Ok(reply) if reply.error_status != 0 => {
+                    let status = reply.error_status;
                     return Err(SnmpError::Senseless(format!("error {status}")));
                 }
-                Ok(answer) => {
-                    let told: Vec<SnmpValue> =
-                        answer.varbinds.map(|(_, value)| (&value).into()).collect();
-                    return match told.len() == oids.len() {
-                        true => Ok(told),
+                Ok(reply) => {
+                    let values: Vec<SnmpValue> =
+                        reply.varbinds.map(|(_, value)| (&value).into()).collect();
+                    return match values.len() == oids.len() {
+                        true => Ok(values),
                         false => Err(SnmpError::Senseless(format!(
                             "{} values, and {} were asked for",
-                            told.len(),
+                            values.len(),
                             oids.len()
                         ))),
                     };
@@ -251,8 +257,8 @@ impl Snmp {
         let mut tried = 0;
         while rows.len() < ROWS_MAX {
             let from = name(&last)?;
-            let answer = match self.session.getbulk(&[&from], 0, ROWS_AT_ONCE) {
-                Ok(answer) => answer,
+            let reply = match self.session.getbulk(&[&from], 0, ROWS_AT_ONCE) {
+                Ok(reply) => reply,
                 Err(error) => {
                     tried += 1;
                     retry(error, tried)?;
@@ -260,7 +266,7 @@ impl Snmp {
                 }
             };
             let before = rows.len();
-            for (oid, value) in answer.varbinds {
+            for (oid, value) in reply.varbinds {
                 let Some(path) = path(&oid) else {
                     return Ok(rows);
                 };
@@ -303,14 +309,14 @@ impl From<&Value<'_>> for SnmpValue {
     }
 }
 
-fn session(agent: &Agent, answer: Duration) -> Result<SyncSession, SnmpError> {
+fn session(agent: &Agent, limit: Duration) -> Result<SyncSession, SnmpError> {
     let system = |error: String| SnmpError::System(error);
     let open = || {
         // Request identifiers differ between sessions, so that a reply to an earlier session does
         // not match.
         let number = i32::try_from(std::process::id() & 0xffff).unwrap_or(1) << 8;
         let community = agent.community.as_bytes();
-        SyncSession::new_v2c(agent.address, community, Some(answer), number)
+        SyncSession::new_v2c(agent.address, community, Some(limit), number)
     };
     let opened = match &agent.namespace {
         None => open(),

@@ -35,8 +35,8 @@ pub fn management_record(samples: &Samples) -> ManagementRecord {
     let (now, then) = (later.switches, earlier.switches);
     record.voluntary_switches = switched(now.voluntary, then.voluntary);
     record.involuntary_switches = switched(now.involuntary, then.involuntary);
-    let held = samples.kept().iter().map(|one| total(one).usage);
-    record.resident_bytes_max = held.map(|usage| usage.resident_bytes).max().unwrap_or(0);
+    let usages = samples.kept().iter().map(|one| total(one).usage);
+    record.resident_bytes_max = usages.map(|usage| usage.resident_bytes).max().unwrap_or(0);
     let cores = || first.cores.iter().zip(&last.cores);
     let share = |now, then| (passed(now, then) / seconds).clamp(0.0, 1.0);
     record.softirq = cores().map(|(a, b)| share(b.softirq, a.softirq)).collect();
@@ -51,8 +51,8 @@ pub fn management_record(samples: &Samples) -> ManagementRecord {
 
 /// Returns the sum of all processes of a sample.
 fn total(sample: &Sample) -> ProcessSample {
-    let known = || sample.processes.iter().flatten();
-    let times: Option<Vec<RunTimes>> = known().map(|one| one.times).collect();
+    let present = || sample.processes.iter().flatten();
+    let times: Option<Vec<RunTimes>> = present().map(|one| one.times).collect();
     let times = times.filter(|all| !all.is_empty());
     let none = ProcessSample {
         times: times.map(|all| RunTimes {
@@ -61,7 +61,7 @@ fn total(sample: &Sample) -> ProcessSample {
         }),
         ..ProcessSample::default()
     };
-    known().fold(none, |mut all, one| {
+    present().fold(none, |mut all, one| {
         all.usage.user += one.usage.user;
         all.usage.system += one.usage.system;
         all.usage.resident_bytes += one.usage.resident_bytes;

@@ -32,9 +32,9 @@ fn dropped_sampler_ends_its_thread() {
     let mut sampler = Sampler::start(plan, &clock).unwrap();
     let thread = sampler.0.thread.take().unwrap();
     drop(sampler);
-    let looks = thread.join().unwrap().kept().len();
+    let samples = thread.join().unwrap().kept().len();
     assert!(
-        (1..=3).contains(&looks),
-        "the last, and few before: {looks}"
+        (1..=3).contains(&samples),
+        "the last, and few before: {samples}"
     );
 }

@@ -13,7 +13,7 @@ use trafficgen::Time;
 use super::{Echoes, Ends, ProbeError, TIMEOUT, Tally};
 
 /// Interval at which an idle server checks for the end of the trial.
-const LOOK: Duration = Duration::from_millis(20);
+const CHECK_INTERVAL: Duration = Duration::from_millis(20);
 
 pub(super) fn run(
     ends: Ends,
@@ -28,21 +28,21 @@ pub(super) fn run(
             let server = &server;
             move || serve(server, cores.get(1).or_else(|| cores.first()), done)
         });
-        let client = scope.spawn(|| ask(&client, cores.first(), tally));
-        let asked = client
+        let client = scope.spawn(|| run_client(&client, cores.first(), tally));
+        let outcome = client
             .join()
             .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         done.store(true, Ordering::Relaxed);
         let served = server
             .join()
             .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        let mut echoes = asked?;
+        let mut echoes = outcome?;
         echoes.served = served.map_err(Failure::to("serve echoes"))?;
         Ok(echoes)
     })
 }
 
-fn ask(
+fn run_client(
     socket: &UdpSocket,
     core: Option<&usize>,
     tally: &mut Tally<'_, Clock>,
@@ -69,7 +69,7 @@ fn ask(
 
 fn serve(socket: &UdpSocket, core: Option<&usize>, done: &AtomicBool) -> io::Result<u64> {
     pin_current_thread(core.map_or(&[], std::slice::from_ref)).map_err(io::Error::other)?;
-    socket.set_read_timeout(Some(LOOK))?;
+    socket.set_read_timeout(Some(CHECK_INTERVAL))?;
     let mut room = [0; 2048];
     let mut served = 0;
     while !done.load(Ordering::Relaxed) {

@@ -56,7 +56,7 @@ fn has_numbers(command: &GroupMod) -> bool {
 }
 
 /// Returns an asynchronous message in the notation of scripts.
-pub(super) fn unasked(message: &Message) -> Option<String> {
+pub(super) fn asynchronous_line(message: &Message) -> Option<String> {
     match message {
         Message::PacketIn(packet_in) => Some(notation::packet_in_line(
             &head(packet_in),

@@ -45,8 +45,8 @@ impl Peers {
     }
 
     fn multipart(&mut self, request: MultipartRequest) -> Result<Vec<MultipartReply>, String> {
-        let heard = self.ask(Version::V13, &[Message::MultipartRequest(request)])?;
-        heard
+        let received = self.request(Version::V13, &[Message::MultipartRequest(request)])?;
+        received
             .into_iter()
             .filter_map(|message| match message {
                 Message::MultipartReply { reply, .. } => Some(Ok(reply)),

@@ -109,7 +109,7 @@ pub(super) fn measure(point: &Point, plane: &mut dyn Plane) -> Result<TrialResul
             "bursts of {longest} frames, the longest tried, lost nothing"
         ));
     }
-    doubts.tell(&mut measured);
+    doubts.add_flaws(&mut measured);
     Ok(measured)
 }
 

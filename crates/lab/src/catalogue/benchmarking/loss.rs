@@ -80,7 +80,7 @@ pub(super) fn measure(point: &Point, plane: &mut dyn Plane) -> Result<TrialResul
     let conditions = plane.conditions()?;
     let (reading, doubts) = trials.finish();
     let mut measured = TrialResult::new(reading, conditions);
-    doubts.tell(&mut measured);
+    doubts.add_flaws(&mut measured);
     Ok(measured)
 }
 

@@ -90,8 +90,8 @@ fn device_with_constant_loss_has_no_throughput() {
     let mut faults = Faults::default();
     faults.forth.lose_every = Some(100);
     let measured = measured(&THROUGHPUT, faults, &[]);
-    let told = "even the least rate was not met";
-    assert_eq!(why_not(&measured, "throughput_kpps"), told);
+    let expected = "even the least rate was not met";
+    assert_eq!(why_not(&measured, "throughput_kpps"), expected);
     assert_eq!(
         why_not(&measured, "p50_at_50_us"),
         "no throughput was found"
@@ -151,8 +151,8 @@ fn untried_share_has_a_reason_instead_of_a_loss() {
     let measured = measured(&LOSS, device(30_000, 4), &[]);
     assert_eq!(figure(&measured, "loss_at_100_percent"), 0.0);
     assert_eq!(figure(&measured, "lossless_percent"), 100.0);
-    let told = "not tried: nothing was lost at 100 % and at 90 %";
-    assert_eq!(why_not(&measured, "loss_at_50_percent"), told);
+    let expected = "not tried: nothing was lost at 100 % and at 90 %";
+    assert_eq!(why_not(&measured, "loss_at_50_percent"), expected);
 }
 
 #[test]
@@ -163,8 +163,8 @@ fn device_with_constant_loss_is_lossless_at_no_share() {
     for name in ["loss_at_100_percent", "loss_at_50_percent"] {
         assert_near(&measured, name, 5.0, 0.01);
     }
-    let told = "frames were lost down to 10 %";
-    assert_eq!(why_not(&measured, "lossless_percent"), told);
+    let expected = "frames were lost down to 10 %";
+    assert_eq!(why_not(&measured, "lossless_percent"), expected);
 }
 
 #[test]

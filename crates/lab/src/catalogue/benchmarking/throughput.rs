@@ -96,11 +96,11 @@ const FIGURES: &[Figure] = &[
 
 pub(super) fn measure(point: &Point, plane: &mut dyn Plane) -> Result<TrialResult, TrialError> {
     let size = point.number("size");
-    let both_ways = point.word("direction") == "both";
+    let bidirectional = point.word("direction") == "both";
     let line = line_rate(point.number("line"), size);
     let load = |pace, length| {
         let mut load = Load::udp(size, pace, length);
-        load.both_ways = both_ways;
+        load.bidirectional = bidirectional;
         load
     };
     plane.watch()?;
@@ -108,7 +108,7 @@ pub(super) fn measure(point: &Point, plane: &mut dyn Plane) -> Result<TrialResul
     let mut doubts = Doubts::default();
     let outcome = rates(goals, line, &load, plane, &mut doubts)?;
     let mut reading = Reading::at(point);
-    let rate = tell(&outcome, (size, line, both_ways), &mut reading);
+    let rate = put_throughput(&outcome, (size, line, bidirectional), &mut reading);
     for (share, [p50, p99]) in SHARES {
         match rate {
             None => reading.lack_each([p50, p99], "no throughput was found"),
@@ -116,7 +116,7 @@ pub(super) fn measure(point: &Point, plane: &mut dyn Plane) -> Result<TrialResul
                 let length = Duration::from_millis(point.number("latency-millis"));
                 let pace = Pace::Constant(Rate::Frames((rate * share / 100).max(1)));
                 let offered = plane.offer(&load(pace, length))?;
-                offered.tell_delays(&[(p50, 0.5), (p99, 0.99)], &mut reading, &mut doubts);
+                offered.put_delays(&[(p50, 0.5), (p99, 0.99)], &mut reading, &mut doubts);
             }
         }
     }
@@ -127,7 +127,7 @@ pub(super) fn measure(point: &Point, plane: &mut dyn Plane) -> Result<TrialResul
             measured.note(words);
         }
     }
-    doubts.tell(&mut measured);
+    doubts.add_flaws(&mut measured);
     Ok(measured)
 }
 
@@ -139,12 +139,12 @@ const SHARES: [(u64, [&str; 2]); 3] = [
 ];
 
 /// Adds the results of the search to the reading, and returns the throughput of the last goal.
-fn tell(
+fn put_throughput(
     outcome: &SearchOutcome,
-    (size, line, both_ways): (u64, u64, bool),
+    (size, line, bidirectional): (u64, u64, bool),
     reading: &mut Reading,
 ) -> Option<u64> {
-    let ways = if both_ways { 2.0 } else { 1.0 };
+    let directions = if bidirectional { 2.0 } else { 1.0 };
     reading.put("trials", outcome.trials.len() as f64);
     let trials = outcome.trials.iter();
     let trials = trials.map(|trial| [trial.load as f64 / 1e3, trial.loss_ratio() * 100.0]);
@@ -153,7 +153,7 @@ fn tell(
         .insert("loss_by_kpps".to_owned(), trials.collect());
     let of = |found: Option<&GoalResult>| found.and_then(|found| found.lower);
     match of(outcome.results.first()) {
-        Some(rate) => reading.put("lossless_kpps", ways * rate as f64 / 1e3),
+        Some(rate) => reading.put("lossless_kpps", directions * rate as f64 / 1e3),
         None => reading.lack("lossless_kpps", "even the least rate was not met"),
     }
     let last = of(outcome.results.last());
@@ -164,8 +164,8 @@ fn tell(
         }
         Some(rate) => {
             let bits = (size + u64::from(OVERHEAD_BYTES)) as f64 * 8.0;
-            reading.put("throughput_kpps", ways * rate as f64 / 1e3);
-            reading.put("throughput_mbit", ways * rate as f64 * bits / 1e6);
+            reading.put("throughput_kpps", directions * rate as f64 / 1e3);
+            reading.put("throughput_mbit", directions * rate as f64 * bits / 1e6);
             reading.put("line_percent", rate as f64 / line as f64 * 100.0);
         }
     }

@@ -9,7 +9,7 @@ use crate::catalogue::Experiment;
 use record::Value;
 
 /// Returns the results of a sender that needs 4 µs per frame.
-fn told(pps: u64) -> Reading {
+fn calibrated(pps: u64) -> Reading {
     let time = SimulatedTime::new(100);
     let slow = Path {
         sender_gap_ns: 4_000,
@@ -22,13 +22,13 @@ fn told(pps: u64) -> Reading {
     let request = Request::new(vec![stream], length);
     let measured = measure(&mut ends, &request, &*time, &Interrupt::never()).unwrap();
     let mut reading = Reading::at(&Point::default());
-    tell(&measured, &mut reading);
+    put_tester_figures(&measured, &mut reading);
     reading
 }
 
 #[test]
 fn calibration_reports_the_shortfall_of_the_tester() {
-    let (slow, fast) = (told(100_000), told(400_000));
+    let (slow, fast) = (calibrated(100_000), calibrated(400_000));
     assert_eq!(slow.figures["intended_kpps"], 100.0);
     assert_eq!(fast.figures["intended_kpps"], 400.0);
     assert!(slow.figures["lateness_p99_us"] < 1.0, "{slow:?}");

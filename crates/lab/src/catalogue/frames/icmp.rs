@@ -89,7 +89,7 @@ const FIGURES: &[Figure] = &[
 ];
 
 /// Time limit for the last reply.
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 
 fn length(point: &Point) -> Duration {
     Duration::from_millis(point.number("pings") * point.number("gap-millis"))
@@ -116,15 +116,15 @@ fn measure(
     let began = tools.clock.now();
     let mut process = tools.spawner.start(program)?;
     // The program fails if no reply arrives, which is a result.
-    let status = process.wait(length(point) * 3 + PATIENCE)?;
+    let status = process.wait(length(point) * 3 + TIMEOUT)?;
     let seconds = tools.clock.now().since(began).as_secs_f64();
     let conditions = watch.end(bench)?;
     let text = process.written()?;
-    let Some(pinged) = PingSummary::read(&text) else {
+    let Some(summary) = PingSummary::read(&text) else {
         return Err(process.failed(status).into());
     };
     let mut reading = Reading::at(point);
-    pinged.tell(payload, seconds, &mut reading);
+    summary.put_figures(payload, seconds, &mut reading);
     match conditions.process {
         Some(used) => {
             let busy = used.user_seconds + used.system_seconds;
@@ -138,8 +138,8 @@ fn measure(
         }
     }
     let mut measured = TrialResult::new(reading, conditions);
-    if pinged.duplicates > 0 {
-        let count = pinged.duplicates;
+    if summary.duplicates > 0 {
+        let count = summary.duplicates;
         measured.note(format!("{count} pings were answered more than once"));
     }
     Ok(measured)
@@ -159,12 +159,12 @@ impl PingSummary {
     /// Parses the summary of the iputils ping; `None` if there is no summary.
     fn read(text: &str) -> Option<Self> {
         let counts = text.lines().find(|line| line.contains(" transmitted, "))?;
-        let count = |what: &str| {
-            let part = counts.split(", ").find(|part| part.ends_with(what))?;
+        let count = |suffix: &str| {
+            let part = counts.split(", ").find(|part| part.ends_with(suffix))?;
             let number = part.trim_start_matches('+').split(' ').next()?;
             number.parse().ok()
         };
-        let mut pinged = Self {
+        let mut summary = Self {
             sent: count(" packets transmitted")?,
             answered: count(" received")?,
             duplicates: count(" duplicates").unwrap_or(0),
@@ -176,11 +176,11 @@ impl PingSummary {
             let times: Option<Vec<f64>> = times.split('/').map(|one| one.parse().ok()).collect();
             <[f64; 4]>::try_from(times?).ok()
         });
-        pinged.times_ms = times;
-        Some(pinged)
+        summary.times_ms = times;
+        Some(summary)
     }
 
-    fn tell(&self, payload: u64, seconds: f64, reading: &mut Reading) {
+    fn put_figures(&self, payload: u64, seconds: f64, reading: &mut Reading) {
         let (sent, answered) = (self.sent as f64, self.answered as f64);
         reading.put("answered", answered);
         reading.put("lost_percent", (1.0 - answered / sent.max(1.0)) * 100.0);
@@ -206,17 +206,17 @@ mod tests {
 
     #[test]
     fn ping_summary_gives_the_figures() {
-        let pinged = PingSummary::read(SUMMARY).unwrap();
-        assert_eq!((pinged.sent, pinged.answered), (100, 96));
-        assert_eq!(pinged.duplicates, 2);
+        let summary = PingSummary::read(SUMMARY).unwrap();
+        assert_eq!((summary.sent, summary.answered), (100, 96));
+        assert_eq!(summary.duplicates, 2);
         let mut reading = Reading::default();
-        pinged.tell(51_200, 0.2, &mut reading);
-        let told: Vec<(&str, f64)> = reading
+        summary.put_figures(51_200, 0.2, &mut reading);
+        let figures: Vec<(&str, f64)> = reading
             .figures
             .iter()
             .map(|(name, value)| (name.as_str(), (value * 1e3).round() / 1e3))
             .collect();
-        let wanted = [
+        let expected = [
             ("answered", 96.0),
             ("deviation_us", 12.0),
             ("least_us", 120.0),
@@ -225,15 +225,15 @@ mod tests {
             ("mean_us", 250.0),
             ("most_us", 1_580.0),
         ];
-        assert_eq!(told, wanted);
+        assert_eq!(figures, expected);
     }
 
     #[test]
     fn ping_without_replies_is_a_result() {
         let silent = "3 packets transmitted, 0 received, 100% packet loss, time 4ms\n";
-        let pinged = PingSummary::read(silent).unwrap();
+        let summary = PingSummary::read(silent).unwrap();
         let mut reading = Reading::default();
-        pinged.tell(100, 1.0, &mut reading);
+        summary.put_figures(100, 1.0, &mut reading);
         assert_eq!(reading.figures["lost_percent"], 100.0);
         assert_eq!(reading.absent["mean_us"], "no ping was answered");
         assert_eq!(PingSummary::read("ping: unknown host\n"), None);

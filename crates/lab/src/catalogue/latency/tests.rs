@@ -74,8 +74,8 @@ fn tester_shortfall_leaves_figures_absent() {
     let mut faults = Faults::default();
     faults.forth.sender_gap_ns = 200_000;
     let measured = measured(&LOAD, faults, &[("mbit", 10)]);
-    let told = "the tester is too slow: stream 0 was sent at ";
-    assert!(why_not(&measured, "p50_us").starts_with(told));
+    let expected = "the tester is too slow: stream 0 was sent at ";
+    assert!(why_not(&measured, "p50_us").starts_with(expected));
     assert!(figure(&measured, "offered_kpps") < 5.1);
 }
 
@@ -159,13 +159,13 @@ fn missing_actions_are_found() {
             ..Faults::slow(21_000, 0)
         };
         let (measured, sent) = action(word, faults);
-        let told: Vec<String> = match *word {
+        let expected: Vec<String> = match *word {
             "none" => Vec::new(),
             _ => vec![format!(
                 "{sent} frames came out with other headers than they should, 0 with a wrong checksum"
             )],
         };
-        assert_eq!(void(&measured), told, "{word}");
+        assert_eq!(void(&measured), expected, "{word}");
     }
 }
 

@@ -95,7 +95,7 @@ fn measure(point: &Point, plane: &mut dyn Plane) -> Result<TrialResult, TrialErr
             "the tester sent frames up to {late_ms:.1} ms late: the outage is known no better"
         ));
     }
-    doubts.tell(&mut measured);
+    doubts.add_flaws(&mut measured);
     Ok(measured)
 }
 

@@ -103,14 +103,14 @@ fn measure(
     let count = point.small("rules");
     setup.install(&rules(count).expect("fields follow their prerequisites"))?;
     in_force::wait(setup, tools)?;
-    let met = match point.word("hit") {
+    let numbers = match point.word("hit") {
         "last" => count - 1..count,
         _ => 0..count,
     };
     let pps = point.number("pps");
     let pace = Pace::Constant(Rate::Frames(pps));
     let mut load = Load::udp(64, pace, Duration::from_millis(point.number("millis")));
-    load.frames = frames(met).map_err(|error| TrialError::Impossible(error.to_string()))?;
+    load.frames = frames(numbers).map_err(|error| TrialError::Impossible(error.to_string()))?;
     let twice = Duration::from_nanos(2 * u64::from(count) * 1_000_000_000 / pps);
     offer_once(
         &Load {

@@ -245,8 +245,8 @@ fn list(frame: &Template, count: u32) -> Result<Vec<FlowMod>, Refusal> {
 /// Returns the match of the rule `number`.
 fn pair(frame: &Template, number: u32) -> Result<Match, Refusal> {
     // A permutation of all pairs of values: 165 has no factor in common with their number.
-    let lot = number / 4 * 165 % (VALUES * VALUES);
-    let (first, second) = (lot % VALUES, lot / VALUES);
+    let pair_number = number / 4 * 165 % (VALUES * VALUES);
+    let (first, second) = (pair_number % VALUES, pair_number / VALUES);
     let (source, destination) = (&frame.source, &frame.destination);
     let address = |party: &Party, value: u32| u128::from(party.ipv4.to_bits() ^ value);
     let port = |port: u16, value: u32| u128::from(u32::from(port) ^ value);

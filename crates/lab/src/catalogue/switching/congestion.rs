@@ -169,18 +169,18 @@ mod tests {
         let point = point(&CONGESTION);
         let mut reading = Reading::at(&point);
         let mut switch = switch(HOSTS, 0..HOSTS, faults);
-        let told = congest(&point, &mut switch, &mut reading).unwrap();
-        (reading, told.unwrap())
+        let verdict_text = congest(&point, &mut switch, &mut reading).unwrap();
+        (reading, verdict_text.unwrap())
     }
 
     #[test]
     fn head_of_line_blocking_is_found_with_a_shared_queue() {
-        let (reading, told) = read(Faults {
+        let (reading, verdict_text) = read(Faults {
             copy_ns: 20_000,
             queue: 10,
             ..Faults::default()
         });
-        assert!(told.starts_with("head-of-line blocking"));
+        assert!(verdict_text.starts_with("head-of-line blocking"));
         // The device forwards 50,000 of the offered frames per second, for both ports together.
         let lost = 100.0 * (1.0 - 50.0 / reading.figures["offered_kpps"]);
         let all = 0.25 * reading.figures["free_loss_percent"]
@@ -191,8 +191,8 @@ mod tests {
 
     #[test]
     fn switch_without_losses_is_not_congested() {
-        let (reading, told) = read(Faults::default());
-        assert!(told.starts_with("nothing was overloaded"));
+        let (reading, verdict_text) = read(Faults::default());
+        assert!(verdict_text.starts_with("nothing was overloaded"));
         assert_eq!(reading.figures["free_loss_percent"], 0.0);
         assert!((reading.figures["free_p50_us"] - 10.0).abs() < 0.05);
     }

@@ -60,7 +60,7 @@ pub(super) fn switch(ports: usize, known: Range<usize>, faults: Faults) -> Simul
         stations: BTreeMap::new(),
         learned_ns: 0,
         busy_ns: 0,
-        came: 0,
+        received: 0,
         out: (0..ports).map(|_| VecDeque::new()).collect(),
     };
     let state = Arc::new(Mutex::new(state));
@@ -101,7 +101,7 @@ struct State {
     learned_ns: u64,
     /// Time at which the send queue is empty.
     busy_ns: u64,
-    came: u64,
+    received: u64,
     /// Frames of each port, in the order of time.
     out: Vec<VecDeque<(u64, Vec<u8>)>>,
 }
@@ -149,14 +149,14 @@ impl Receive for Port {
 
 impl State {
     fn take(&mut self, now: u64, from: usize, frame: &[u8]) {
-        self.came += 1;
+        self.received += 1;
         let Faults {
             lose_every,
             lose_until,
             ..
         } = self.faults;
-        let is_lost = lose_every.is_some_and(|every| self.came.is_multiple_of(every));
-        if is_lost && self.came <= lose_until {
+        let is_lost = lose_every.is_some_and(|every| self.received.is_multiple_of(every));
+        if is_lost && self.received <= lose_until {
             return;
         }
         let [to, source]: [[u8; 6]; 2] =
@@ -194,7 +194,7 @@ impl State {
             };
             self.stations.remove(&oldest);
         }
-        self.stations.insert(source, (from, self.came));
+        self.stations.insert(source, (from, self.received));
     }
 
     fn forward(&mut self, now: u64, port: usize, copies: u64, frame: &[u8]) {

@@ -71,7 +71,7 @@ const FIGURES: &[Figure] = &[
 /// Bytes of a ping's frame without its checksum: 56 of payload, ICMP, IPv4, Ethernet.
 const PING_BYTES: u64 = 98;
 /// Time limit for a ping.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 /// Time limit for flow counters, which some devices collect late.
 const SETTLE: Duration = Duration::from_secs(3);
 
@@ -175,15 +175,15 @@ fn judge(flows: &[FlowStats], pings: u64, reached: u64) -> Vec<String> {
 /// Returns true for ICMP between these two addresses: echo requests in one direction, or replies in
 /// the other (RFC 792: types 8 and 0).
 fn is_of_pings(flow: &FlowStats, [one, other]: [Ipv4Addr; 2]) -> bool {
-    let asked = [
+    let fields = [
         Field::Ipv4Src,
         Field::Ipv4Dst,
         Field::IpProto,
         Field::Icmpv4Type,
     ];
-    let asked = asked.map(|field| flow.matching.exact(field));
+    let fields = fields.map(|field| flow.matching.exact(field));
     let [one, other] = [one, other].map(|address| Some(u128::from(address.to_bits())));
-    asked == [one, other, Some(1), Some(8)] || asked == [other, one, Some(1), Some(0)]
+    fields == [one, other, Some(1), Some(8)] || fields == [other, one, Some(1), Some(0)]
 }
 
 /// Summary that `ping` prints.
@@ -208,7 +208,7 @@ impl Hosts for SetupHosts<'_> {
                 .args(["neighbour", "flush", "dev", interface, "nud", "permanent"])
                 .log(self.setup.directory.join("ip.log"))
                 .inside(&host.namespace);
-            self.tools.spawner.run(program, PATIENCE)?;
+            self.tools.spawner.run(program, TIMEOUT)?;
         }
         Ok(())
     }
@@ -228,7 +228,7 @@ impl Hosts for SetupHosts<'_> {
             .inside(&from.namespace);
         let mut process = self.tools.spawner.start(program)?;
         // The program fails if no reply arrives, which is a result.
-        process.wait(PATIENCE)?;
+        process.wait(TIMEOUT)?;
         Ok(read(&process.written()?))
     }
 

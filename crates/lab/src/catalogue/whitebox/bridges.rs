@@ -122,7 +122,7 @@ fn measure(point: &Point, plane: &mut dyn Plane) -> Result<TrialResult, TrialErr
     let line = line_rate(point.number("line"), size);
     let load = |pace, length| {
         let mut load = Load::udp(size, pace, length);
-        load.both_ways = true;
+        load.bidirectional = true;
         load.pairs = pairs;
         load
     };
@@ -145,7 +145,7 @@ fn measure(point: &Point, plane: &mut dyn Plane) -> Result<TrialResult, TrialErr
             let pace = Pace::Constant(Rate::Frames((rate / 2).max(1)));
             let offered = plane.offer(&load(pace, DELAYS))?;
             let quantiles = [("p50_us", 0.5), ("p99_us", 0.99)];
-            offered.tell_delays(&quantiles, &mut reading, &mut doubts);
+            offered.put_delays(&quantiles, &mut reading, &mut doubts);
             reading
         }
     };
@@ -154,7 +154,7 @@ fn measure(point: &Point, plane: &mut dyn Plane) -> Result<TrialResult, TrialErr
     if found.is_some_and(|found| found.end == SearchEnd::AboveGenerator) {
         measured.note("the tester's own limit was reached, the device may carry more".to_owned());
     }
-    doubts.tell(&mut measured);
+    doubts.add_flaws(&mut measured);
     Ok(measured)
 }
 

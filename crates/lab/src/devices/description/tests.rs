@@ -24,7 +24,7 @@ interfaces = ["1", "2"]
 legacy = ["./set-mode", "legacy"]
 "#;
 
-fn told(text: &str) -> String {
+fn error_of(text: &str) -> String {
     Description::parse(text, Path::new("edge.toml"))
         .unwrap_err()
         .to_string()
@@ -54,24 +54,24 @@ fn description_requires_two_ports_and_a_name() {
 
 #[test]
 fn unknown_words_are_refused_with_the_nearest_known() {
-    let told = |from: &str, to: &str| told(&WHOLE.replace(from, to));
+    let error_of = |from: &str, to: &str| error_of(&WHOLE.replace(from, to));
     assert_eq!(
-        told("firmware", "frimware"),
+        error_of("firmware", "frimware"),
         "edge.toml: there is no 'frimware': is firmware meant?"
     );
     assert_eq!(
-        told("agent =", "agend ="),
+        error_of("agent =", "agend ="),
         "edge.toml: there is no 'snmp.agend': is snmp.agent meant?"
     );
     assert_eq!(
-        told("listen", "xyzzy"),
+        error_of("listen", "xyzzy"),
         "edge.toml: there is no 'controller.xyzzy': known are listen, namespace"
     );
 }
 
 #[test]
 fn invalid_description_reports_the_remedy() {
-    let with = |from: &str, to: &str| told(&WHOLE.replace(from, to));
+    let with = |from: &str, to: &str| error_of(&WHOLE.replace(from, to));
     assert!(with("\"enp3s0f0\", ", "").contains("1 cards cannot be: 2 to 16"));
     assert!(with("enp3s0f0", "lab:enp3s0f1").contains("is there twice"));
     assert!(with("enp3s0f0", "a b").contains("is not an interface name"));

@@ -20,7 +20,7 @@ fn abandoned(state: &Path, directory: &Path) -> PathBuf {
         directory: directory.to_owned(),
         nics: Vec::new(),
     };
-    put(&file, &entry).unwrap();
+    write_atomically(&file, &entry).unwrap();
     file
 }
 
@@ -102,7 +102,7 @@ fn cleanup_reports_a_vanished_network_card() {
         up: true,
         sums: true,
     });
-    put(&file, &entry).unwrap();
+    write_atomically(&file, &entry).unwrap();
     let left = clean(&state).unwrap();
     assert_eq!(left[0].what, "the card nonesuch:nic0");
     assert!(left[0].outcome.starts_with("is gone") && !left[0].failed);

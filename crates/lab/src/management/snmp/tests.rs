@@ -15,7 +15,7 @@ const ADDRESS: &str = "127.0.0.1:1161";
 
 /// Time limit for the agent's start and for its scan of interfaces, which it repeats every fifteen
 /// seconds.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Agent that serves the interfaces `p1` and `p2`.
 struct Daemon {
@@ -79,7 +79,7 @@ impl Daemon {
         };
         daemon
             .clock
-            .wait_for("the agent", PATIENCE, || {
+            .wait_for("the agent", TIMEOUT, || {
                 Ok(daemon
                     .session(&[])
                     .and_then(|mut snmp| snmp.description())
@@ -128,7 +128,7 @@ fn snmp_agent_reports_description_and_frame_counts() {
         let frame = [&frame[..], &[0x88, 0xb5], &[0; 46]].concat();
         assert_eq!(sender.send(&[frame]).unwrap(), 1);
     }
-    let passed = daemon.clock.wait_for("the counters", PATIENCE, || {
+    let passed = daemon.clock.wait_for("the counters", TIMEOUT, || {
         let after = snmp.sample().unwrap();
         assert!(after.up_time >= before.up_time);
         assert_eq!(after.interfaces[0].frames_since(&p2), Some((0, 0)));
@@ -143,17 +143,17 @@ fn wrong_community_or_interface_is_reported() {
     let Some(daemon) = Daemon::start("refused", "") else {
         return;
     };
-    let patience = Duration::from_millis(100);
-    let wrong = Snmp::open(&daemon.agent("public", &["p1"]), patience).err();
+    let limit = Duration::from_millis(100);
+    let wrong = Snmp::open(&daemon.agent("public", &["p1"]), limit).err();
     assert_eq!(wrong, Some(SnmpError::Silent));
     let missing = daemon.session(&["p1", "p7"]).err().unwrap();
     assert_eq!(
         missing.to_string(),
         "the switch tells nothing by SNMP of an interface 'p7'"
     );
-    let asked = daemon.agent("public", &[]);
-    let times = [Duration::from_millis(50), patience];
-    let poller = Poller::start_as(asked, None, times, &daemon.clock).unwrap();
+    let agent = daemon.agent("public", &[]);
+    let times = [Duration::from_millis(50), limit];
+    let poller = Poller::start_as(agent, None, times, &daemon.clock).unwrap();
     let polls = poller.stop();
     assert!(
         polls.unanswered >= 1 && polls.switch.is_empty(),
@@ -185,7 +185,7 @@ fn counter_of_a_real_agent_may_wrap() {
     assert_eq!(before.in_octets.value, 18_446_744_073_709_551_600);
     fs::write(daemon.directory.join("asked"), "").unwrap();
     // The agent caches the value of a script for half a minute.
-    let passed = daemon.clock.wait_for("another answer", PATIENCE, || {
+    let passed = daemon.clock.wait_for("another answer", TIMEOUT, || {
         let after = snmp.sample().unwrap().interfaces[0].in_octets;
         let passed = after.since(before.in_octets);
         Ok(passed.filter(|passed| *passed > 0))
@@ -193,16 +193,16 @@ fn counter_of_a_real_agent_may_wrap() {
     assert_eq!(passed.unwrap(), 16 + 7);
 }
 
-/// Peer that sends `answer` to every request until the address is no longer used.
-fn impostor(answer: &'static [u8], patience: Duration) -> Agent {
+/// Peer that sends `reply` to every request until the address is no longer used.
+fn impostor(reply: &'static [u8], limit: Duration) -> Agent {
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     let address = socket.local_addr().unwrap();
-    socket.set_read_timeout(Some(patience)).unwrap();
+    socket.set_read_timeout(Some(limit)).unwrap();
     std::thread::spawn(move || {
         let mut room = [0; 1_500];
-        while let Ok((_, who)) = socket.recv_from(&mut room) {
-            if !answer.is_empty() {
-                let _ = socket.send_to(answer, who);
+        while let Ok((_, peer)) = socket.recv_from(&mut room) {
+            if !reply.is_empty() {
+                let _ = socket.send_to(reply, peer);
             }
         }
     });
@@ -216,25 +216,25 @@ fn impostor(answer: &'static [u8], patience: Duration) -> Agent {
 
 #[test]
 fn missing_and_malformed_replies_are_distinguished() {
-    let patience = Duration::from_millis(50);
+    let limit = Duration::from_millis(50);
     let hold = Duration::from_secs(5);
-    let silent = Snmp::open(&impostor(b"", hold), patience).err();
+    let silent = Snmp::open(&impostor(b"", hold), limit).err();
     assert_eq!(silent, Some(SnmpError::Silent));
     for nonsense in [
         &b"hello"[..],
         &[0x30, 0x84, 0xff, 0xff, 0xff, 0xff],
         &[0; 1_400],
     ] {
-        let told = Snmp::open(&impostor(nonsense, hold), patience).err();
-        assert!(matches!(told, Some(SnmpError::Senseless(_))), "{told:?}");
+        let error = Snmp::open(&impostor(nonsense, hold), limit).err();
+        assert!(matches!(error, Some(SnmpError::Senseless(_))), "{error:?}");
     }
     let closed = UdpSocket::bind("127.0.0.1:0")
         .unwrap()
         .local_addr()
         .unwrap();
-    let nobody = Agent {
+    let absent = Agent {
         address: closed,
-        ..impostor(b"", patience)
+        ..impostor(b"", limit)
     };
-    assert_eq!(Snmp::open(&nobody, patience).err(), Some(SnmpError::Silent));
+    assert_eq!(Snmp::open(&absent, limit).err(), Some(SnmpError::Silent));
 }

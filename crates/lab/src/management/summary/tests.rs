@@ -67,7 +67,7 @@ fn summary_has_the_usage_between_samples() {
     assert_eq!((record.cores(), record.agent), (None, None));
 }
 
-fn told(up_time: u32, octets: u64, frames: u32, load: u8) -> (Instant, SwitchSample) {
+fn switch_sample(up_time: u32, octets: u64, frames: u32, load: u8) -> (Instant, SwitchSample) {
     let wide = |value| Counter {
         value,
         width: Width::Bits64,
@@ -94,9 +94,9 @@ fn told(up_time: u32, octets: u64, frames: u32, load: u8) -> (Instant, SwitchSam
 fn counters_may_wrap_between_replies_but_a_restart_resets_them() {
     let mut polls = Polls {
         switch: vec![
-            told(1, u64::MAX, u32::MAX, 10),
-            told(2, 99, 9, 90),
-            told(3, 199, 19, 40),
+            switch_sample(1, u64::MAX, u32::MAX, 10),
+            switch_sample(2, 99, 9, 90),
+            switch_sample(3, 199, 19, 40),
         ],
         unanswered: 2,
         ..Polls::default()
@@ -105,7 +105,7 @@ fn counters_may_wrap_between_replies_but_a_restart_resets_them() {
     let interface = agent.interfaces.unwrap()[0];
     assert_eq!((interface.in_octets, interface.in_frames), (200, 20));
     assert_eq!((agent.load_max, agent.unanswered), (vec![90, 3], 2));
-    polls.switch.push(told(1, 300, 30, 1));
+    polls.switch.push(switch_sample(1, 300, 30, 1));
     assert_eq!(agent_record(&polls).interfaces, None);
     polls.switch.truncate(1);
     assert_eq!(agent_record(&polls).interfaces, None);

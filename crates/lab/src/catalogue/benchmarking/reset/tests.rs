@@ -11,7 +11,7 @@ const LENGTH: Duration = Duration::from_millis(800);
 
 /// Returns the results of a device that was stopped during `dead`, in milliseconds from the
 /// beginning. The request to stop was at its start.
-fn told(dead: std::ops::Range<u64>, controller: bool) -> Reading {
+fn reading_of(dead: std::ops::Range<u64>, controller: bool) -> Reading {
     let ms = 1_000_000;
     let path = Path {
         delay_ns: 50_000,
@@ -30,7 +30,7 @@ fn told(dead: std::ops::Range<u64>, controller: bool) -> Reading {
     };
     let measured = device.offer(&request(PPS, LENGTH)).unwrap();
     let mut reading = Reading::at(&Point::default());
-    tell(&measured, &restarted, PPS, &mut reading);
+    put_restart_times(&measured, &restarted, PPS, &mut reading);
     reading
 }
 
@@ -40,7 +40,7 @@ const GAP_MS: f64 = 1e3 / PPS as f64;
 #[test]
 fn outage_equals_the_downtime_of_the_device() {
     for dead in [100..250, 100..107, 130..700] {
-        let reading = told(dead.clone(), true);
+        let reading = reading_of(dead.clone(), true);
         let length = (dead.end - dead.start) as f64;
         for name in ["outage_ms", "loss_outage_ms", "first_frame_ms"] {
             let off = (reading.figures[name] - length).abs();
@@ -55,7 +55,7 @@ fn outage_equals_the_downtime_of_the_device() {
 
 #[test]
 fn device_without_controller_has_no_connection_time() {
-    let reading = told(100..150, false);
+    let reading = reading_of(100..150, false);
     assert!(reading.absent["called_ms"].contains("no controller"));
     assert!(reading.absent["ruled_ms"].contains("no controller"));
     assert!(reading.figures.contains_key("outage_ms"));
@@ -63,7 +63,7 @@ fn device_without_controller_has_no_connection_time() {
 
 #[test]
 fn device_without_recovery_has_no_outage() {
-    let reading = told(100..900, true);
+    let reading = reading_of(100..900, true);
     assert!(reading.absent["outage_ms"].contains("nothing came out again"));
     assert!(reading.absent["first_frame_ms"].contains("nothing came out again"));
     assert_eq!(reading.figures["lost"], 7_000.0);
@@ -81,6 +81,6 @@ fn device_that_drops_frames_is_not_restarted() {
 
 #[test]
 fn device_without_forwarding_has_no_outage() {
-    let reading = told(0..900, true);
+    let reading = reading_of(0..900, true);
     assert!(reading.absent["outage_ms"].contains("before it was ended"));
 }

@@ -33,7 +33,7 @@ fn sent(kind: &str) -> Vec<Vec<u8>> {
 #[test]
 fn frame_kinds_have_the_bytes_of_their_names() {
     // Kinds with the offset and the bytes that identify them.
-    let told: [(&str, usize, &[u8]); 10] = [
+    let expected: [(&str, usize, &[u8]); 10] = [
         ("udp", 23, &[17]),
         ("tcp", 23, &[6]),
         ("icmp", 23, &[1]),
@@ -46,7 +46,7 @@ fn frame_kinds_have_the_bytes_of_their_names() {
         ("gre", 34, &[0, 0, 0x65, 0x58]),
         ("geneve", 36, &6_081_u16.to_be_bytes()),
     ];
-    for (kind, at, bytes) in told {
+    for (kind, at, bytes) in expected {
         let frames = sent(kind);
         assert_eq!(frames.len(), 200, "{kind}");
         for frame in &frames {
@@ -54,7 +54,7 @@ fn frame_kinds_have_the_bytes_of_their_names() {
             assert_eq!(&frame[at..at + bytes.len()], bytes, "{kind}");
         }
     }
-    assert_eq!(told.len() + 1, NAMES.len());
+    assert_eq!(expected.len() + 1, NAMES.len());
 }
 
 #[test]

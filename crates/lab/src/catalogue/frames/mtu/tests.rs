@@ -46,14 +46,14 @@ fn received_frames_are_counted_by_size_without_fragments() {
         missing: 200,
     };
     let reading = reading(&point(&MTU, &[]), &measurement, Some(counted));
-    let told = |name: &str| reading.figures[name];
+    let figure = |name: &str| reading.figures[name];
     assert_eq!(
-        (told("beside_percent"), told("fits_percent")),
+        (figure("beside_percent"), figure("fits_percent")),
         (100.0, 100.0)
     );
-    assert_eq!((told("over_percent"), told("far_percent")), (0.0, 0.0));
-    assert_eq!((told("fragments"), told("told")), (200.0, 0.0));
-    assert_eq!((told("counted_percent"), told("changed")), (75.0, 0.0));
+    assert_eq!((figure("over_percent"), figure("far_percent")), (0.0, 0.0));
+    assert_eq!((figure("fragments"), figure("told")), (200.0, 0.0));
+    assert_eq!((figure("counted_percent"), figure("changed")), (75.0, 0.0));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use testbed::DeviceKind;
 
 use super::*;
-use crate::catalogue::memory::{DeviceFunction, met, offer_both, point};
+use crate::catalogue::memory::{DeviceFunction, matched_rule, offer_both, point};
 use record::Value;
 
 /// Returns a device that loses the frames with these numbers, and delays the others by 15 µs.
@@ -25,7 +25,7 @@ fn controller_loss_reports_losses_and_standalone_forwarding() {
     let point = at(100);
     let pace = Pace::Constant(Rate::Frames(point.number("pps")));
     let mut load = Load::udp(64, pace, length(&point));
-    load.both_ways = true;
+    load.bidirectional = true;
     // 3,500 frames in all; the other direction drops all but 400.
     let back = Box::new({
         let mut number = 0;
@@ -35,8 +35,8 @@ fn controller_loss_reports_losses_and_standalone_forwarding() {
         }
     });
     let offered = offer_both(&load, but(2_000..2_500), back);
-    let called = Some(Duration::from_millis(700));
-    let reading = reading(&point, &offered, called, 2.0 / 3.0);
+    let reconnected = Some(Duration::from_millis(700));
+    let reading = reading(&point, &offered, reconnected, 2.0 / 3.0);
     let near = |name: &str, wanted: f64, slack: f64| {
         let value = reading.figures[name];
         assert!((value - wanted).abs() <= slack, "{name}: {value}");
@@ -54,7 +54,7 @@ fn device_that_keeps_forwarding_has_no_outage() {
     let point = at(10);
     let pace = Pace::Constant(Rate::Frames(point.number("pps")));
     let mut load = Load::udp(64, pace, length(&point));
-    load.both_ways = true;
+    load.bidirectional = true;
     let offered = offer_both(&load, but(0..0), Box::new(|_| None));
     let reading = reading(&point, &offered, None, 1.0);
     assert!(reading.absent["called_ms"].contains("did not notice"));
@@ -79,7 +79,7 @@ fn frames_to_the_server_have_a_rule_and_others_are_dropped() {
         udp_dst: 2,
         payload: 4,
     };
-    assert_eq!(met(&rules, &frame.sized(64).bytes(1)), Some(1));
+    assert_eq!(matched_rule(&rules, &frame.sized(64).bytes(1)), Some(1));
 }
 
 #[test]
@@ -87,7 +87,7 @@ fn reconnection_limit_exceeds_the_probe_interval() {
     // Open vSwitch probes after five seconds of silence, and disconnects five seconds later.
     let silent = at(100).with("loss", Value::word("silent"));
     assert_eq!(away(&silent), Duration::ZERO);
-    assert!(PATIENCE > Duration::from_secs(2 * 5 + 8));
+    assert!(RECONNECT_LIMIT > Duration::from_secs(2 * 5 + 8));
     let paper = record::Settings::default();
     let points = paper.points(&CONTROLLER_LOSS.description).unwrap();
     assert_eq!(points.len(), 4);

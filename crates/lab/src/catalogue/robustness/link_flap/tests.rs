@@ -45,8 +45,8 @@ fn slow_tester_has_no_outage() {
     let mut faults = Faults::default();
     faults.forth.sender_gap_ns = 300_000;
     let measured = measured(100, faults);
-    let told = "the tester is too slow: it sent frames up to ";
-    assert!(why_not(&measured, "outage_ms").starts_with(told));
+    let reason = "the tester is too slow: it sent frames up to ";
+    assert!(why_not(&measured, "outage_ms").starts_with(reason));
 }
 
 #[test]
@@ -57,8 +57,11 @@ fn late_tester_limits_the_resolution_of_the_outage() {
     faults.forth.sender_gap_ns = 250_000;
     let measured = measured(2_000, faults);
     let outage = figure(&measured, "outage_ms");
-    let told = notes(&measured)[0];
-    assert!(told.starts_with("the tester sent frames up to 7"), "{told}");
+    let reason = notes(&measured)[0];
+    assert!(
+        reason.starts_with("the tester sent frames up to 7"),
+        "{reason}"
+    );
     assert!((outage - 2_000.0).abs() < 700.0, "{outage}");
 }
 

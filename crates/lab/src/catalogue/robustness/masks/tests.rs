@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
 use super::*;
-use crate::catalogue::memory::{met, offer};
+use crate::catalogue::memory::{matched_rule, offer};
 
 #[test]
 fn mask_frames_match_their_rule_and_no_other() {
@@ -13,26 +13,26 @@ fn mask_frames_match_their_rule_and_no_other() {
     let pace = Pace::Constant(Rate::Frames(100_000));
     let mut load = Load::udp(64, pace, Duration::from_millis(20));
     load.frames = frames(0..count).unwrap();
-    let seen = Arc::new(Mutex::new(Vec::new()));
+    let matches = Arc::new(Mutex::new(Vec::new()));
     let decide = {
-        let seen = Arc::clone(&seen);
+        let matches = Arc::clone(&matches);
         move |frame: &mut Vec<u8>| {
-            let place = met(&rules, frame)?;
+            let place = matched_rule(&rules, frame)?;
             let others = rules
                 .iter()
                 .enumerate()
                 .filter(|(other, _)| *other != place);
             let others: Vec<FlowMod> = others.map(|(_, rule)| rule.clone()).collect();
-            assert_eq!(met(&others, frame), None);
-            seen.lock().unwrap().push(place);
+            assert_eq!(matched_rule(&others, frame), None);
+            matches.lock().unwrap().push(place);
             Some(10_000)
         }
     };
     let offered = offer(&load, Box::new(decide));
-    let seen = seen.lock().unwrap();
+    let matches = matches.lock().unwrap();
     // Two frames for each rule, and an order that differs from the order of priorities.
-    assert_eq!(seen.len(), 2_000);
-    let (first, second) = seen.split_at(1_000);
+    assert_eq!(matches.len(), 2_000);
+    let (first, second) = matches.split_at(1_000);
     assert_eq!(first, second);
     let different: BTreeSet<usize> = first.iter().copied().collect();
     assert_eq!(different.len(), 1_000);

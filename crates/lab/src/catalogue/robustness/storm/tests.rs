@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use super::*;
-use crate::catalogue::memory::{met, offer, point};
+use crate::catalogue::memory::{matched_rule, offer, point};
 use record::Value;
 
 const FIRST_NS: u64 = 200_000;
@@ -79,7 +79,7 @@ fn list_rules_match_frames_except_some() {
     let decide = {
         let hits = Arc::clone(&hits);
         move |frame: &mut Vec<u8>| {
-            hits.lock().unwrap()[met(&rules, frame).unwrap()] += 1;
+            hits.lock().unwrap()[matched_rule(&rules, frame).unwrap()] += 1;
             Some(0)
         }
     };

@@ -23,7 +23,7 @@ struct Network {
     forward_ms: f64,
     up_ms: f64,
     /// Host that receives nothing.
-    deaf: Option<usize>,
+    unreachable: Option<usize>,
     /// Frames that a rule does not count.
     uncounted: u64,
     key: FlowKey,
@@ -37,7 +37,7 @@ impl Network {
             known: Default::default(),
             forward_ms,
             up_ms,
-            deaf: None,
+            unreachable: None,
             uncounted: 0,
             key: FlowKey::new(),
         }
@@ -54,15 +54,15 @@ impl Network {
             .rules
             .iter_mut()
             .filter(|rule| rule.matching.accepts(key));
-        let (actions, took) = match matching.next() {
+        let (actions, delay_ms) = match matching.next() {
             Some(rule) => {
                 rule.packets += 1;
                 rule.bytes += bytes.len() as u64;
                 (rule.instructions.apply.clone(), self.forward_ms)
             }
-            None => (self.ask(port, bytes), self.up_ms),
+            None => (self.packet_in(port, bytes), self.up_ms),
         };
-        let hears = |host: &usize| *host != from && self.deaf != Some(*host);
+        let receives = |host: &usize| *host != from && self.unreachable != Some(*host);
         let out = |action: &Action| -> Vec<usize> {
             match *action {
                 Action::Output {
@@ -73,12 +73,12 @@ impl Network {
                 ref other => panic!("it never says {other:?}"),
             }
         };
-        let heard = actions.iter().flat_map(out).filter(hears);
-        (heard.collect(), took)
+        let receivers = actions.iter().flat_map(out).filter(receives);
+        (receivers.collect(), delay_ms)
     }
 
     /// Returns the controller's actions for a frame without a matching rule.
-    fn ask(&mut self, port: PortNo, bytes: &[u8]) -> Vec<Action> {
+    fn packet_in(&mut self, port: PortNo, bytes: &[u8]) -> Vec<Action> {
         let up = PacketIn {
             reason: PacketInReason::NoMatch,
             table: TableId::FIRST,
@@ -102,11 +102,11 @@ impl Network {
 
     /// Sends one ping, and returns its round-trip time; `None` without a reply.
     fn one(&mut self, from: usize, to: usize) -> Option<f64> {
-        let mut took = 0.0;
+        let mut delay_ms = 0.0;
         let mut deliver = |network: &mut Self, from, to, frame: &[u8]| {
-            let (heard, after) = network.send(from, frame);
-            took += after;
-            heard.contains(&to).then_some(())
+            let (receivers, after) = network.send(from, frame);
+            delay_ms += after;
+            receivers.contains(&to).then_some(())
         };
         if !self.known[from].contains(&to) {
             deliver(self, from, to, &arp(1, from, to))?;
@@ -116,7 +116,7 @@ impl Network {
         }
         deliver(self, from, to, &icmp(8, from, to))?;
         deliver(self, to, from, &icmp(0, to, from))?;
-        Some(took)
+        Some(delay_ms)
     }
 }
 
@@ -127,12 +127,12 @@ impl Hosts for Network {
     }
 
     fn ping(&mut self, from: usize, to: usize, count: u64) -> Result<PingStats, TrialError> {
-        let took: Vec<f64> = (0..count).filter_map(|_| self.one(from, to)).collect();
-        let mean = took.iter().sum::<f64>() / took.len() as f64;
+        let delay_ms: Vec<f64> = (0..count).filter_map(|_| self.one(from, to)).collect();
+        let mean = delay_ms.iter().sum::<f64>() / delay_ms.len() as f64;
         Ok(PingStats {
-            answered: took.len() as u64,
-            mean_ms: (!took.is_empty()).then_some(mean),
-            most_ms: took.into_iter().reduce(f64::max),
+            answered: delay_ms.len() as u64,
+            mean_ms: (!delay_ms.is_empty()).then_some(mean),
+            most_ms: delay_ms.into_iter().reduce(f64::max),
         })
     }
 
@@ -231,7 +231,7 @@ fn first_ping_is_four_packet_ins_and_later_pings_match_rules() {
 #[test]
 fn unreachable_host_is_noted() {
     let mut network = Network::new(0.02, 0.5);
-    network.deaf = Some(3);
+    network.unreachable = Some(3);
     let measured = measured(network);
     assert_eq!(figure(&measured, "reached"), 6.0);
     assert_eq!(
@@ -243,7 +243,7 @@ fn unreachable_host_is_noted() {
 #[test]
 fn unanswered_pings_have_no_time_and_no_flows() {
     let mut network = Network::new(0.02, 0.5);
-    network.deaf = Some(0);
+    network.unreachable = Some(0);
     let measured = measured(network);
     assert_eq!(figure(&measured, "answered"), 0.0);
     assert_eq!(why_not(&measured, "later_us"), "nothing was answered");
@@ -259,8 +259,8 @@ fn wrong_flow_counters_are_noted() {
     network.uncounted = 1;
     let measured = measured(network);
     assert_eq!(figure(&measured, "frames"), 77.0);
-    let told = "a flow counted 77 frames and 7546 bytes, for 78 pings of 98 bytes";
-    assert_eq!(notes(&measured), [told]);
+    let expected = "a flow counted 77 frames and 7546 bytes, for 78 pings of 98 bytes";
+    assert_eq!(notes(&measured), [expected]);
 }
 
 #[test]
@@ -269,12 +269,12 @@ fn ping_summary_is_parsed() {
         --- 10.98.0.2 ping statistics ---\n\
         78 packets transmitted, 77 received, 1.28205% packet loss, time 154ms\n\
         rtt min/avg/max/mdev = 0.020/0.048/1.580/0.012 ms\n";
-    let told = PingStats {
+    let expected = PingStats {
         answered: 77,
         mean_ms: Some(0.048),
         most_ms: Some(1.58),
     };
-    assert_eq!(read(text), told);
+    assert_eq!(read(text), expected);
     let none = "1 packets transmitted, 0 received, 100% packet loss, time 0ms\n";
     assert_eq!(read(none), PingStats::default());
 }
