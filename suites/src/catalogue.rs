@@ -101,7 +101,7 @@ impl Catalogue {
         for prefix in prefixes {
             if !self.files.iter().any(|file| file.name.starts_with(prefix)) {
                 let none = io::Error::from(io::ErrorKind::NotFound);
-                return Err(Failure::to(format!("find a file called {prefix}.."))(none));
+                return Err(Failure::to(format!("find a file with the prefix {prefix}"))(none));
             }
         }
         let mut files = self.files.clone();

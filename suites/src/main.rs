@@ -9,7 +9,7 @@
 
 #![allow(
     clippy::print_stdout,
-    reason = "what this program says is its product, and it says it to a person"
+    reason = "the output of this program is its product, for a person"
 )]
 
 mod catalogue;

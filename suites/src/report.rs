@@ -13,7 +13,7 @@ use crate::expected::ExpectedFailures;
 use crate::run::Outcomes;
 
 /// Reason for the failure of a case without verdict.
-const NO_VERDICT: &str = "no verdict: the judge did not come to this case";
+const NO_VERDICT: &str = "no verdict: the judge did not reach this case";
 
 /// Result of a case, compared with the expected one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]

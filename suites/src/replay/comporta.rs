@@ -224,7 +224,7 @@ impl<'a> ComportaSubject<'a> {
 
     fn arrive(&mut self, port: PortNo, times: usize, frame: &Frame) -> EffectLines {
         if frame.offload != packet::Offload::default() {
-            return Err("a cable carries no frame that is to be finished".to_owned());
+            return Err("a link carries complete frames only".to_owned());
         }
         let clock = self.clock;
         let bench = self.bench();
@@ -270,7 +270,7 @@ impl<'a> ComportaSubject<'a> {
 
     fn pass(&mut self, time: Duration) -> EffectLines {
         if time > TIME_MAX {
-            return Err("nobody can wait so long".to_owned());
+            return Err("the wait is too long for a real clock".to_owned());
         }
         let clock = self.clock;
         let peers = &mut self.bench().peers;
@@ -392,7 +392,9 @@ impl Subject for ComportaSubject<'_> {
             CaseEvent::PortRemoved(port) => self.remove_port(*port),
             CaseEvent::Miss(miss) => self.set_miss(*miss),
             CaseEvent::Standalone(_) => Err("its fail mode is secure".to_owned()),
-            CaseEvent::Resume(_) => Err("how a frame goes on is said on another wire".to_owned()),
+            CaseEvent::Resume(_) => {
+                Err("continuations are not supported on this connection".to_owned())
+            }
             CaseEvent::Receive { port, times, frame } => self.arrive(*port, *times, frame),
             CaseEvent::Time(time) => self.pass(*time),
             CaseEvent::Dump(request) => self.bench().peers.dump(request.clone()),
@@ -417,5 +419,5 @@ fn text_of(error: impl std::fmt::Display) -> String {
 }
 
 fn failure(what: String) -> Failure {
-    Failure::to("ask the switch")(io::Error::other(what))
+    Failure::to("query the switch")(io::Error::other(what))
 }

@@ -8,7 +8,7 @@
 
 #![allow(
     clippy::print_stdout,
-    reason = "what this program says is its product, and it says it to a person"
+    reason = "the output of this program is its product, for a person"
 )]
 
 mod capture;
@@ -199,7 +199,7 @@ fn on_comporta(
         let mut subject = ComportaSubject::new(number, program, &spawner, &clock)?;
         let mut outcomes = Vec::new();
         while !stop.load(Ordering::Relaxed) {
-            let next = cases.lock().expect("nobody panics with it").next();
+            let next = cases.lock().expect("no thread panics with the lock").next();
             let Some((name, text)) = next else { break };
             outcomes.push(run_case(&name, &text, &mut subject, explained)?);
         }

@@ -153,7 +153,7 @@ impl OpenVswitchSubject {
 
     fn arrive(&mut self, port: PortNo, times: usize, frame: &Frame) -> EffectLines {
         if frame.offload != packet::Offload::default() {
-            return Err("a cable carries no frame that is to be finished".to_owned());
+            return Err("a link carries complete frames only".to_owned());
         }
         self.peers.listen()?;
         let name = self.name(port);
@@ -253,7 +253,7 @@ impl Subject for OpenVswitchSubject {
             CaseEvent::PortRemoved(port) => self.remove_port(*port),
             CaseEvent::Miss(miss) => self.set_miss(*miss),
             CaseEvent::Standalone(_) => Err("its fail mode is secure".to_owned()),
-            CaseEvent::Resume(_) => Err("how a frame goes on is its own affair".to_owned()),
+            CaseEvent::Resume(_) => Err("continuations are internal to Open vSwitch".to_owned()),
             CaseEvent::Receive { port, times, frame } => self.arrive(*port, *times, frame),
             CaseEvent::Time(time) => self.pass(*time),
             CaseEvent::Dump(request) => self.peers.dump(request.clone()),

@@ -276,7 +276,7 @@ fn clean_command_removes_the_state_of_a_killed_run(context: &TestContext) -> Tes
     // These interfaces are virtual: the kernel removed them with their namespaces.
     let is_reported_gone = |interface: &str| {
         let mut lines = output.lines().filter(|line| line.contains(interface));
-        lines.any(|line| line.contains("is gone"))
+        lines.any(|line| line.contains("no longer exists"))
     };
     assert!(
         is_reported_gone(":nic1") && is_reported_gone(":nic2"),

@@ -52,15 +52,16 @@ pub(super) fn wait(setup: &TestSetup, tools: &Tools<'_>) -> Result<(), TrialErro
         let now = tools.clock.now();
         if now >= deadline {
             let seconds = TIMEOUT.as_secs();
-            let reason = format!("{seconds} s after its barrier the device went by earlier rules");
+            let reason =
+                format!("{seconds} s after its barrier reply the device still used earlier rules");
             return Err(TrialError::Impossible(reason));
         }
         sender
             .send(&[frame])
-            .map_err(Failure::to("send a frame that looks for rules"))?;
+            .map_err(Failure::to("send a probe frame"))?;
         tools.clock.sleep_until(now + PAUSE);
         quiet += 1;
-        let failure = || Failure::to("receive frames that look for rules");
+        let failure = || Failure::to("receive probe frames");
         while let Some(length) = receiver.receive(&mut room).map_err(failure())? {
             if length >= 14 && room[12..14] == KIND.to_be_bytes() {
                 quiet = 0;

@@ -128,7 +128,7 @@ fn reversed(frames: &Mix) -> Mix {
         std::mem::swap(&mut template.source, &mut template.destination);
         (template, count)
     });
-    Mix::new(parts.collect()).expect("it is as good as the other way")
+    Mix::new(parts.collect()).expect("it is as valid as the other direction")
 }
 
 /// Measurement of an offered load, and the conditions of the machine.
@@ -362,7 +362,7 @@ const COUNTS: [Count; 2] = [
 const QUANTILES: [(&str, f64); 3] = [("p50_us", 0.5), ("p99_us", 0.99), ("p999_us", 0.999)];
 
 /// Reason for absent delays.
-pub(super) const NOTHING: &str = "nothing came out";
+pub(super) const NOTHING: &str = "no frame arrived";
 
 /// Returns the reason for absent figures after a shortfall.
 pub(super) fn too_slow(shortfall: &Refusal) -> String {
@@ -433,11 +433,11 @@ impl Doubts {
         } = self;
         if changed + damaged > 0 {
             measured.void(format!(
-                "{changed} frames came out with other headers than they should, {damaged} with a wrong checksum"
+                "{changed} frames arrived with modified headers, {damaged} with a wrong checksum"
             ));
         }
         if astray > 0 {
-            measured.note(format!("{astray} frames came out where they should not"));
+            measured.note(format!("{astray} frames were misdelivered"));
         }
     }
 }

@@ -168,13 +168,14 @@ fn megabits(frames: f64, size: u64) -> f64 {
 }
 
 /// Reason for a search without result.
-const NOTHING: &str = "at the least rate some were lost, or the tester was late, three times";
+const NOTHING: &str =
+    "at the least rate frames were lost, or the tester was late in three attempts";
 
 /// Adds a note if the search ended at the limit of the tester or the line.
 fn note_open(found: &Bisection, measured: &mut TrialResult) {
     if found.is_open() {
         measured.note(
-            "the limit of the line or of the tester was reached, the device may carry more"
+            "the limit of the line or of the tester was reached; the capacity of the device may be higher"
                 .to_owned(),
         );
     }

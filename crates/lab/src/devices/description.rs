@@ -161,14 +161,14 @@ impl Description {
             .price
             .is_some_and(|price| !price.is_finite() || price < 0.0)
         {
-            return Err(bad("price: a number from 0 on is wanted".to_owned()));
+            return Err(bad("price: expected a number, 0 or greater".to_owned()));
         }
         if let Some(agent) = written.snmp.as_ref() {
             check_agent(agent, ports.len()).map_err(bad)?;
         }
         let command = |name: &str, words: Option<Vec<String>>| match words {
             Some(words) if words.is_empty() => Err(bad(format!(
-                "modes.{name}: a program and its arguments are wanted"
+                "modes.{name}: expected a program and its arguments"
             ))),
             words => Ok(words.unwrap_or_default()),
         };
@@ -231,7 +231,7 @@ fn ports(written: &[String]) -> Result<Vec<NicName>, String> {
 fn check_agent(agent: &AgentTable, ports: usize) -> Result<(), String> {
     let (named, most) = (agent.interfaces.len(), COMMUNITY_MAX);
     if agent.community.is_empty() || agent.community.len() > most {
-        return Err(format!("snmp.community: 1 to {most} bytes are wanted"));
+        return Err(format!("snmp.community: expected 1 to {most} bytes"));
     }
     if named > 0 && named != ports {
         return Err(format!(

@@ -103,7 +103,7 @@ fn faults(name: &str, way: &DirectionFaults) -> Result<Faults, String> {
     let chance = |key: &str, share: Option<f64>, every: Option<NonZeroU64>| match (share, every) {
         (None, None) => Ok(Chance::Never),
         (Some(share), None) if (0.0..=1.0).contains(&share) => Ok(Chance::Share(share)),
-        (Some(_), None) => Err(format!("{name}.{key}: a share from 0 to 1 is wanted")),
+        (Some(_), None) => Err(format!("{name}.{key}: expected a share from 0 to 1")),
         (None, Some(every)) => Ok(Chance::Every(every)),
         (Some(_), Some(_)) => Err(format!("{name}.{key} and {key}_every: one of both")),
     };
@@ -114,7 +114,9 @@ fn faults(name: &str, way: &DirectionFaults) -> Result<Faults, String> {
     let reordering = chance("reordering", way.reordering, way.reordering_every)?;
     if reordering != Chance::Never && way.reordering_by_us == 0 {
         let text = "how much longer those frames are held";
-        return Err(format!("{name}.reordering wants reordering_by_us: {text}"));
+        return Err(format!(
+            "{name}.reordering requires reordering_by_us: {text}"
+        ));
     }
     Ok(Faults {
         delay: time("delay_us", way.delay_us)?,
@@ -162,7 +164,7 @@ mod tests {
         );
         assert_eq!(
             error_of("[forth]\nloss = 1.5"),
-            "slow.toml: forth.loss: a share from 0 to 1 is wanted"
+            "slow.toml: forth.loss: expected a share from 0 to 1"
         );
         assert!(error_of("[back]\nloss = 0.1\nloss_every = 2").contains("one of both"));
         assert!(error_of("[back]\ndelay_us = 99999999").contains("10000000 at most"));

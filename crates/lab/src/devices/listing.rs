@@ -99,7 +99,7 @@ pub fn text(devices: &[DeviceEntry]) -> String {
 /// Never: strings and lists of strings can be serialized.
 #[must_use]
 pub fn json(devices: &[DeviceEntry]) -> String {
-    serde_json::to_string_pretty(devices).expect("strings and lists can be said")
+    serde_json::to_string_pretty(devices).expect("strings and lists can be serialized")
 }
 
 #[cfg(test)]

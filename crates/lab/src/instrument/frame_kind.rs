@@ -85,7 +85,7 @@ fn unknown(word: &str) -> BadWord {
     let names = PROTOCOLS.iter().map(|(name, _)| *name);
     let names: Vec<&str> = names.chain(AROUND.iter().map(|(name, _)| *name)).collect();
     BadWord(format!(
-        "there are no frames '{word}'{}: one of {} is wanted, or two joined by +, as vxlan+tcp",
+        "unknown frames '{word}'{}: expected one of {}, or two joined by +, as vxlan+tcp",
         nearest(word, names.iter().copied()),
         names.join(", ")
     ))

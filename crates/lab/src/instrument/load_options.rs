@@ -62,7 +62,7 @@ impl FromStr for Speed {
                 let names = UNITS.iter().map(|(name, ..)| *name).chain([FLAT_OUT]);
                 let meant = if number.is_empty() { &lower } else { unit };
                 return Err(BadWord(format!(
-                    "'{text}' is no rate{}: 10kpps, 1.5Mpps, 100Mbit, 1Gbit or {FLAT_OUT} is wanted",
+                    "invalid rate '{text}'{}: expected 10kpps, 1.5Mpps, 100Mbit, 1Gbit or {FLAT_OUT}",
                     nearest(meant, names)
                 )));
             }
@@ -70,7 +70,7 @@ impl FromStr for Speed {
         let value = scaled(number, scale).filter(|value| (1..=RATE_MAX).contains(value));
         let value = value.ok_or_else(|| {
             BadWord(format!(
-                "'{text}' is no rate: a whole number of frames or bits a second is wanted, from 1 to {RATE_MAX}"
+                "invalid rate '{text}': expected an integer number of frames or bits per second, from 1 to {RATE_MAX}"
             ))
         })?;
         Ok(Self::Rate(match is_bits {
@@ -160,7 +160,7 @@ impl FromStr for Size {
             .filter(|bytes| FRAME_BYTES.contains(bytes));
         bytes.map(Self::Bytes).ok_or_else(|| {
             BadWord(format!(
-                "'{text}' is no size: {least} to {most} bytes with the checksum (FCS), or imix, is wanted"
+                "invalid size '{text}': expected {least} to {most} bytes with the checksum (FCS), or imix"
             ))
         })
     }
@@ -215,7 +215,7 @@ impl FromStr for Pattern {
         let bad = || {
             let hint = nearest(text, ["constant", "poisson", "burst"]);
             BadWord(format!(
-                "there is no pattern '{text}'{hint}: one of constant, poisson, burst or burst:FRAMES is wanted"
+                "unknown pattern '{text}'{hint}: expected constant, poisson, burst or burst:FRAMES"
             ))
         };
         match (text, text.split_once(':')) {
@@ -240,7 +240,7 @@ pub fn parse_reflection(text: &str) -> Result<Reflection, BadWord> {
         "macs" => Ok(Reflection::Macs),
         "addresses" => Ok(Reflection::Addresses),
         _ => Err(BadWord(format!(
-            "'{text}' is nothing that is swapped{}: macs or addresses is wanted",
+            "invalid swap '{text}'{}: expected macs or addresses",
             nearest(text, ["macs", "addresses"])
         ))),
     }

@@ -38,16 +38,16 @@ const NARROW: [[&[u64]; 4]; 2] = [
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SnmpError {
     /// No reply: an agent does not reply to an unknown community (RFC 3584, 5.2.1).
-    #[error("the switch does not answer SNMP: is its address right, and the community?")]
+    #[error("the switch does not reply to SNMP: check its address and the community")]
     Silent,
     /// The system returned an error.
     #[error("SNMP: {0}")]
     System(String),
     /// The datagram is not a valid reply.
-    #[error("the switch's answer by SNMP makes no sense: {0}")]
+    #[error("invalid SNMP reply from the switch: {0}")]
     Senseless(String),
     /// The switch does not have the object.
-    #[error("the switch tells nothing by SNMP of {0}")]
+    #[error("the switch has no SNMP object for {0}")]
     Missing(String),
 }
 
@@ -192,7 +192,7 @@ impl Snmp {
             *value = Some((octets, [unicast, multicast, broadcast]));
         }
         let [Some((in_octets, in_frames)), Some((out_octets, out_frames))] = directions else {
-            unreachable!("both ways were told");
+            unreachable!("both directions have values");
         };
         Ok(InterfaceCounts {
             in_octets,
@@ -239,7 +239,7 @@ impl Snmp {
                     return match values.len() == oids.len() {
                         true => Ok(values),
                         false => Err(SnmpError::Senseless(format!(
-                            "{} values, and {} were asked for",
+                            "{} values instead of {}",
                             values.len(),
                             oids.len()
                         ))),

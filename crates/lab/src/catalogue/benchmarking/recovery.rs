@@ -243,7 +243,7 @@ fn put_throughput(limits: Limits, reading: &mut Reading) {
         Some(rate) => reading.put("throughput_kpps", rate as f64 / 1e3),
         None => reading.lack(
             "throughput_kpps",
-            "at the least rate some were lost, or the tester was late, three times",
+            "at the least rate frames were lost, or the tester was late in three attempts",
         ),
     }
 }
@@ -343,7 +343,7 @@ fn recover(
     if rest.streams[0].received > 0 {
         reading.put("rest_p50_us", rest_ns as f64 / 1e3);
     } else {
-        reading.lack("rest_p50_us", "nothing came out");
+        reading.lack("rest_p50_us", "no frame arrived");
     }
     let measured = offer_well(lines, &plan.stepped())?;
     let stream = &measured.streams[0];
@@ -366,10 +366,7 @@ fn recover(
     let step_ns = measured.began_ns + plan.step_ns();
     match settled_ns(&stream.records, step_ns, rest_ns) {
         Some(ns) => reading.put("settled_ms", ns as f64 / 1e6),
-        None => reading.lack(
-            "settled_ms",
-            "the delay did not come back to within a tenth",
-        ),
+        None => reading.lack("settled_ms", "the delay did not return to within a tenth"),
     }
     let mut notes: Vec<Note> = is_void(&measured).map(Note::Void).into_iter().collect();
     if stream.lateness.max() >= LATE_NS {

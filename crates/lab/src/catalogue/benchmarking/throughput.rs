@@ -182,7 +182,7 @@ fn in_words(found: &GoalResult) -> Option<String> {
         )),
         SearchEnd::BelowRange => Some(format!("{name}: even the least rate was not met")),
         SearchEnd::NoLoad => Some(format!("{name}: the tester does not reach the least rate")),
-        SearchEnd::TooManyTrials => Some(format!("{name}: the search did not come to an end")),
+        SearchEnd::TooManyTrials => Some(format!("{name}: the search did not finish")),
         SearchEnd::Stopped => Some(format!("{name}: the search was stopped")),
     }
 }

@@ -268,7 +268,7 @@ fn reading(point: &Point, measurement: &Measurement, counted: Option<UnsentFrame
     let changed: u64 = measurement.streams.iter().map(|one| one.modified).sum();
     reading.put("changed", changed as f64);
     match counted {
-        None => reading.lack("counted_percent", "it has no controller to tell"),
+        None => reading.lack("counted_percent", "the device has no controller"),
         Some(UnsentFrames { missing: 0, .. }) => {
             reading.lack("counted_percent", "none was missing")
         }

@@ -162,7 +162,7 @@ fn missing_actions_are_found() {
         let expected: Vec<String> = match *word {
             "none" => Vec::new(),
             _ => vec![format!(
-                "{sent} frames came out with other headers than they should, 0 with a wrong checksum"
+                "{sent} frames arrived with modified headers, 0 with a wrong checksum"
             )],
         };
         assert_eq!(void(&measured), expected, "{word}");

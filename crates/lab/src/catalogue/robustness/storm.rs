@@ -198,7 +198,7 @@ fn reading(point: &Point, [one, storm]: [&LoadResult; 2], flows: &Flows) -> Read
             let full = format!("{name}_{figure}");
             match own.figures.get(figure) {
                 Some(value) => reading.put(&full, *value),
-                None => reading.lack(&full, "nothing came out"),
+                None => reading.lack(&full, "no frame arrived"),
             }
         }
         if let Some(delays) = own.histograms.get("delay_ns") {
@@ -213,7 +213,7 @@ fn reading(point: &Point, [one, storm]: [&LoadResult; 2], flows: &Flows) -> Read
     ] {
         match (new.figures.get(figure), old.figures.get(figure)) {
             (Some(new), Some(old)) if *old > 0.0 => reading.put(ratio, new / old),
-            _ => reading.lack(ratio, "nothing came out"),
+            _ => reading.lack(ratio, "no frame arrived"),
         }
     }
     let sent = storm.sum(|stream| stream.achieved.frames);

@@ -106,7 +106,7 @@ fn measure(
     if [reading.figures["flooded"], reading.figures["unanswered"]] == [0.0; 2] {
         let most = reading.figures["tried"];
         measured.note(format!(
-            "nothing was flooded with {most} stations, the most that were asked for: it may remember more"
+            "nothing was flooded with {most} stations, the greatest number: the capacity may be higher"
         ));
     }
     Ok(measured)
@@ -140,7 +140,7 @@ impl Search {
         };
         match capacity {
             Some(count) => reading.put("capacity", count as f64),
-            None if tested.flooded == 0 => reading.lack("capacity", "frames came out nowhere"),
+            None if tested.flooded == 0 => reading.lack("capacity", "frames were lost"),
             None => reading.lack("capacity", "even the least number was flooded"),
         }
         reading.put("tried", tried as f64);
@@ -150,7 +150,9 @@ impl Search {
             0 => reading.put("known", (tried - tested.flooded.min(tried)) as f64),
             lost => reading.lack(
                 "known",
-                format!("{lost} frames came out nowhere: nobody knows of their stations"),
+                format!(
+                    "{lost} frames were lost: it is unknown whether their stations were learned"
+                ),
             ),
         }
         let series = [("flooded_by_stations".to_owned(), series)];
@@ -239,8 +241,8 @@ mod tests {
             lose_every: Some(1),
             ..Faults::default()
         });
-        assert_eq!(reading.absent["capacity"], "frames came out nowhere");
-        assert!(reading.absent["known"].contains("came out nowhere"));
+        assert_eq!(reading.absent["capacity"], "frames were lost");
+        assert!(reading.absent["known"].contains("were lost"));
     }
 
     #[test]

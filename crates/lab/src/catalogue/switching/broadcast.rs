@@ -161,7 +161,7 @@ fn delays(
         }
         _ => {
             for name in ["first_p50_us", "last_p50_us", "last_p99_us"] {
-                reading.lack(name, "nothing came out at one port at least");
+                reading.lack(name, "no frame arrived at one or more ports");
             }
         }
     }

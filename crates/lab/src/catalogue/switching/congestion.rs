@@ -133,7 +133,7 @@ fn congest(
     for (name, streams) in [("free_p50_us", free), ("full_p50_us", full)] {
         let delays = &streams[0].delay_from_sent;
         match delays.is_empty() {
-            true => reading.lack(name, "nothing came out"),
+            true => reading.lack(name, "no frame arrived"),
             false => reading.put(name, delays.value_at_quantile(0.5) as f64 / 1e3),
         }
     }

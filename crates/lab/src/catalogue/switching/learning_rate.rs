@@ -165,7 +165,7 @@ impl Search {
             Some(rate) => reading.put("learned_per_s", rate as f64),
             None => reading.lack(
                 "learned_per_s",
-                "even at the least rate some were flooded, or came out nowhere",
+                "even at the least rate some frames were flooded or were lost",
             ),
         }
         let bad = trials.iter().filter(|[_, flooded]| *flooded > 0.0);
@@ -229,7 +229,7 @@ mod tests {
             lose_every: Some(1),
             ..Faults::default()
         });
-        assert!(reading.absent["learned_per_s"].contains("came out nowhere"));
+        assert!(reading.absent["learned_per_s"].contains("were lost"));
         assert!(reading.figures["unanswered"] >= 500.0);
     }
 

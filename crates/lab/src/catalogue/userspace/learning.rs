@@ -141,7 +141,7 @@ fn found(point: &Point, hosts: &mut dyn Hosts) -> Result<LearningResult, TrialEr
             reading.put("frames", fewest.packets as f64);
             reading.put("bytes", fewest.bytes as f64);
         }
-        None => reading.lack_each(["frames", "bytes"], "the switch tells of no such flow"),
+        None => reading.lack_each(["frames", "bytes"], "the switch reports no such flow"),
     }
     let notes = judge(&flows, pings, reached);
     Ok(LearningResult { reading, notes })

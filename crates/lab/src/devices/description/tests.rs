@@ -76,8 +76,8 @@ fn invalid_description_reports_the_remedy() {
     assert!(with("enp3s0f0", "lab:enp3s0f1").contains("is there twice"));
     assert!(with("enp3s0f0", "a b").contains("is not an interface name"));
     assert!(with("currency = \"USD\"", "").contains("price and currency go together"));
-    assert!(with("499.0", "-1.0").contains("a number from 0 on"));
-    assert!(with("499.0", "nan").contains("a number from 0 on"));
+    assert!(with("499.0", "-1.0").contains("expected a number"));
+    assert!(with("499.0", "nan").contains("expected a number"));
     assert!(with("192.0.2.1:6653", "192.0.2.1").contains("line 11: invalid socket address"));
     assert!(with("[\"1\", \"2\"]", "[\"1\"]").contains("1 names, and there are 2 ports"));
     assert!(with("\"public\"", "\"\"").contains("snmp.community: 1 to 255 bytes"));

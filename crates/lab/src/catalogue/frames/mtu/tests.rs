@@ -69,6 +69,6 @@ fn device_without_missing_frames_has_no_counted_share() {
     let without = reading(&point(&MTU, &[]), &measurement, None);
     assert_eq!(
         without.absent["counted_percent"],
-        "it has no controller to tell"
+        "the device has no controller"
     );
 }

@@ -44,5 +44,5 @@ fn soak_without_received_frames_has_no_delay() {
     faults.forth.lose_every = Some(1);
     let measured = measured(faults);
     assert_eq!(figure(&measured, "lost"), 10_000.0);
-    assert_eq!(why_not(&measured, "p999_us"), "nothing came out");
+    assert_eq!(why_not(&measured, "p999_us"), "no frame arrived");
 }

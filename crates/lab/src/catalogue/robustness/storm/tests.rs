@@ -65,7 +65,7 @@ fn storm_without_received_frames_has_no_ratio() {
     let reading = reading(&point(&STORM, &[]), [&one, &storm], &flows);
     assert_eq!(reading.figures["storm_loss_percent"], 100.0);
     assert_eq!(reading.figures["received_ratio"], 0.0);
-    assert_eq!(reading.absent["delay_ratio"], "nothing came out");
+    assert_eq!(reading.absent["delay_ratio"], "no frame arrived");
 }
 
 #[test]
@@ -94,7 +94,7 @@ fn list_rules_match_frames_except_some() {
     let missed = hits[3..].iter().filter(|hits| **hits == 0).count();
     assert!(
         missed < 300,
-        "{missed} of 1000 rules were met by none of {all} frames"
+        "{missed} of 1000 rules matched none of {all} frames"
     );
 }
 

@@ -70,7 +70,7 @@ impl Network {
                     ..
                 } => (0..HOSTS).collect(),
                 Action::Output { port, .. } => vec![port.0 as usize - 1],
-                ref other => panic!("it never says {other:?}"),
+                ref other => panic!("unexpected {other:?}"),
             }
         };
         let receivers = actions.iter().flat_map(out).filter(receives);
@@ -94,7 +94,7 @@ impl Network {
             match message {
                 Message::FlowMod(rule) => self.rules.push(counting(rule)),
                 Message::PacketOut(out) => actions.extend(out.actions),
-                other => panic!("it never says {other:?}"),
+                other => panic!("unexpected {other:?}"),
             }
         }
         actions
@@ -249,7 +249,7 @@ fn unanswered_pings_have_no_time_and_no_flows() {
     assert_eq!(why_not(&measured, "later_us"), "nothing was answered");
     assert_eq!(
         why_not(&measured, "frames"),
-        "the switch tells of no such flow"
+        "the switch reports no such flow"
     );
 }
 

@@ -45,7 +45,7 @@ fn bridges_have_a_common_throughput_and_a_price() {
 #[test]
 fn misdelivered_frames_of_another_bridge_are_noted() {
     let measured = measured(2, |faults| faults.floods = true);
-    assert!(notes(&measured)[0].ends_with("frames came out where they should not"));
+    assert!(notes(&measured)[0].ends_with("frames were misdelivered"));
 }
 
 #[test]
