@@ -85,7 +85,7 @@ impl Catalogue {
     /// Reads the cases that are installed in a Python environment.
     pub(crate) fn read(environment: &Path) -> Result<Self, Failure> {
         let root = find(environment).map_err(Failure::to(format!(
-            "find os-ken's cases in {}: make it with cargo xtask conform",
+            "find os-ken's cases in {}: install them with cargo xtask conform",
             environment.display()
         )))?;
         let mut files = Vec::new();

@@ -85,7 +85,7 @@ impl Report {
         let failure = || Failure::to(format!("write {}", path.display()));
         let mut text = String::new();
         for line in &self.lines {
-            let json = serde_json::to_string(line).expect("a line has nothing that JSON has not");
+            let json = serde_json::to_string(line).expect("the line can be serialized");
             text.push_str(&json);
             text.push('\n');
         }
@@ -126,7 +126,7 @@ impl fmt::Display for Report {
         for line in self.unexpected() {
             let why = line.reason.as_deref().or(line.expected.as_deref());
             let how = match line.verdict {
-                Judgement::PassedUnexpectedly => "passes, though it is listed as failing",
+                Judgement::PassedUnexpectedly => "passes, although it is listed as failing",
                 _ => "fails",
             };
             writeln!(f, "{} {how}: {}", line.case, line.title)?;

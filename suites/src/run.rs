@@ -125,7 +125,7 @@ impl LabSupervisor<'_> {
                 .map(|lab| scope.spawn(move || self.one_lab(lab)))
                 .collect();
             let join = |thread: thread::ScopedJoinHandle<'_, _>| {
-                thread.join().expect("watching does not panic")
+                thread.join().expect("a supervisor does not panic")
             };
             threads.into_iter().flat_map(join).collect()
         })

@@ -229,7 +229,7 @@ impl<'a> ComportaSubject<'a> {
         let clock = self.clock;
         let bench = self.bench();
         bench.peers.listen()?;
-        let cable = bench.ports.get(&port).ok_or("no cable at this port")?;
+        let cable = bench.ports.get(&port).ok_or("no link at this port")?;
         // A link that is down carries no frame.
         if cable.carries() {
             let before = bench.peers.received(port)?;
@@ -301,7 +301,7 @@ impl Cable {
         let interface = end.parse().expect("the name is legal");
         let mut opened = namespace
             .run(|| AfPacket::open(&interface, NonZeroUsize::MIN))?
-            .map_err(|error| Failure::to("open a cable's end")(io::Error::other(error)))?;
+            .map_err(|error| Failure::to("open the end of a link")(io::Error::other(error)))?;
         Ok(Self {
             sender: namespace.raw_sender(&end)?,
             queue: opened.take_queues().remove(0),
@@ -405,7 +405,7 @@ impl Subject for ComportaSubject<'_> {
             | CaseEvent::Group(_)
             | CaseEvent::Meter(_)
             | CaseEvent::TlvTable(_)
-            | CaseEvent::PacketOut(_) => Err("it is conveyed".to_owned()),
+            | CaseEvent::PacketOut(_) => Err("handled as an OpenFlow message".to_owned()),
         }
     }
 

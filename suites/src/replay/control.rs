@@ -41,7 +41,7 @@ impl Control {
             .map_err(failure)?;
         let replies = serde_json::Deserializer::from_reader(&self.stream);
         let reply: Option<Result<ControlReply, _>> = replies.into_iter().next();
-        let reply = reply.ok_or_else(|| format!("{method}: no answer"))?;
+        let reply = reply.ok_or_else(|| format!("{method}: no reply"))?;
         let ControlReply { result, error } = reply.map_err(|error| format!("{method}: {error}"))?;
         match error {
             Value::Null => Ok(result.as_str().unwrap_or_default().to_owned()),

@@ -122,7 +122,7 @@ fn as_reported(line: &str, uncertain: &[&str]) -> String {
 /// Writes a line of JSON for each case.
 pub(crate) fn write(outcomes: &[Outcome], path: &Path) -> Result<(), Failure> {
     let failure = || Failure::to(format!("write {}", path.display()));
-    let line = |outcome| serde_json::to_string(outcome).expect("it has nothing that JSON has not");
+    let line = |outcome| serde_json::to_string(outcome).expect("the outcome can be serialized");
     let lines: Vec<String> = outcomes.iter().map(line).collect();
     let folder = path.parent().unwrap_or_else(|| Path::new("."));
     fs::create_dir_all(folder).map_err(failure())?;
@@ -134,17 +134,17 @@ pub(crate) fn report(name: &str, outcomes: &[Outcome], stale: &[String], path: &
     for outcome in outcomes.iter().filter(|outcome| !outcome.is_as_explained()) {
         match &outcome.difference {
             Some(difference) if outcome.cut_short => {
-                println!("{} cannot be played on:\n    {difference}", outcome.case);
+                println!("{} cannot continue:\n    {difference}", outcome.case);
             }
             Some(difference) => println!("{} differs:\n    {difference}", outcome.case),
             None => println!(
-                "{} does not differ, though the list explains it",
+                "{} does not differ, although the list explains it",
                 outcome.case
             ),
         }
     }
     for name in stale {
-        println!("the list explains {name}, which is no case");
+        println!("the list explains {name}, which is not a case");
     }
     let surprises = outcomes.iter().filter(|outcome| !outcome.is_as_explained());
     let same = outcomes
@@ -152,7 +152,7 @@ pub(crate) fn report(name: &str, outcomes: &[Outcome], stale: &[String], path: &
         .filter(|outcome| outcome.difference.is_none());
     let count = surprises.count();
     println!(
-        "cases on {name}: {} of {} as they are here, {count} not as explained\noutcomes: {}",
+        "cases on {name}: {} of {} without difference, {count} unexpected\noutcomes: {}",
         same.count(),
         outcomes.len(),
         path.display()

@@ -264,7 +264,7 @@ impl Subject for OpenVswitchSubject {
             | CaseEvent::Group(_)
             | CaseEvent::Meter(_)
             | CaseEvent::TlvTable(_)
-            | CaseEvent::PacketOut(_) => Err("it is conveyed".to_owned()),
+            | CaseEvent::PacketOut(_) => Err("handled as an OpenFlow message".to_owned()),
         }
     }
 

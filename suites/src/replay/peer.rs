@@ -64,7 +64,7 @@ impl Peer {
                     }
                     ChannelEvent::Received(received) => replies.push(received.message),
                     ChannelEvent::Refused(malformed) => {
-                        return Err(format!("not understood: {:?}", malformed.refusal));
+                        return Err(format!("invalid message: {:?}", malformed.refusal));
                     }
                     ChannelEvent::Down(reason) => return Err(reason.to_string()),
                     ChannelEvent::Up(_) => {}

@@ -155,7 +155,7 @@ impl Description {
         let written: DescriptionFile = strict::parse(text, file, KNOWN)?;
         let ports = ports(&written.ports).map_err(bad)?;
         if written.price.is_some() != written.currency.is_some() {
-            return Err(bad("price and currency go together".to_owned()));
+            return Err(bad("price and currency require each other".to_owned()));
         }
         if written
             .price
@@ -215,13 +215,15 @@ impl Description {
 fn ports(written: &[String]) -> Result<Vec<NicName>, String> {
     if !(2..=HOSTS_MAX).contains(&written.len()) {
         let count = written.len();
-        return Err(format!("ports: {count} cards cannot be: 2 to {HOSTS_MAX}"));
+        return Err(format!(
+            "ports: {count} network cards: expected 2 to {HOSTS_MAX}"
+        ));
     }
     let mut ports: Vec<NicName> = Vec::new();
     for text in written {
         let port: NicName = text.parse().map_err(|bad| format!("ports: {bad}"))?;
         if ports.contains(&port) {
-            return Err(format!("ports: '{text}' is there twice"));
+            return Err(format!("ports: '{text}' is listed twice"));
         }
         ports.push(port);
     }
@@ -234,9 +236,7 @@ fn check_agent(agent: &AgentTable, ports: usize) -> Result<(), String> {
         return Err(format!("snmp.community: expected 1 to {most} bytes"));
     }
     if named > 0 && named != ports {
-        return Err(format!(
-            "snmp.interfaces: {named} names, and there are {ports} ports"
-        ));
+        return Err(format!("snmp.interfaces: {named} names for {ports} ports"));
     }
     Ok(())
 }

@@ -98,18 +98,18 @@ pub(super) fn parse(text: &str, file: &Path) -> Result<Impairments, BadDescripti
 fn faults(name: &str, way: &DirectionFaults) -> Result<Faults, String> {
     let time = |key: &str, micros: u64| match micros <= HOLD_MAX_US {
         true => Ok(Duration::from_micros(micros)),
-        false => Err(format!("{name}.{key}: {HOLD_MAX_US} at most")),
+        false => Err(format!("{name}.{key}: at most {HOLD_MAX_US}")),
     };
     let chance = |key: &str, share: Option<f64>, every: Option<NonZeroU64>| match (share, every) {
         (None, None) => Ok(Chance::Never),
         (Some(share), None) if (0.0..=1.0).contains(&share) => Ok(Chance::Share(share)),
         (Some(_), None) => Err(format!("{name}.{key}: expected a share from 0 to 1")),
         (None, Some(every)) => Ok(Chance::Every(every)),
-        (Some(_), Some(_)) => Err(format!("{name}.{key} and {key}_every: one of both")),
+        (Some(_), Some(_)) => Err(format!("{name}.{key} and {key}_every exclude each other")),
     };
     let queue_frames = way.queue_frames.unwrap_or(QUEUE);
     if queue_frames > QUEUE_MAX {
-        return Err(format!("{name}.queue_frames: {QUEUE_MAX} at most"));
+        return Err(format!("{name}.queue_frames: at most {QUEUE_MAX}"));
     }
     let reordering = chance("reordering", way.reordering, way.reordering_every)?;
     if reordering != Chance::Never && way.reordering_by_us == 0 {
@@ -160,17 +160,17 @@ mod tests {
         let error_of = |text: &str| read(text).unwrap_err();
         assert_eq!(
             error_of("[forth]\ndely_us = 1"),
-            "slow.toml: there is no 'forth.dely_us': is forth.delay_us meant?"
+            "slow.toml: unknown key 'forth.dely_us': did you mean forth.delay_us?"
         );
         assert_eq!(
             error_of("[forth]\nloss = 1.5"),
             "slow.toml: forth.loss: expected a share from 0 to 1"
         );
-        assert!(error_of("[back]\nloss = 0.1\nloss_every = 2").contains("one of both"));
-        assert!(error_of("[back]\ndelay_us = 99999999").contains("10000000 at most"));
+        assert!(error_of("[back]\nloss = 0.1\nloss_every = 2").contains("exclude each other"));
+        assert!(error_of("[back]\ndelay_us = 99999999").contains("at most 10000000"));
         assert!(error_of("[back]\ndelay_us = -1").contains("line 2"));
         assert!(error_of("[back]\nreordering = 0.1").contains("reordering_by_us"));
         assert!(error_of("seed = ").starts_with("slow.toml: line 1"));
-        assert!(error_of("forth = 3").contains("[forth] is a table"));
+        assert!(error_of("forth = 3").contains("[forth] must be a table"));
     }
 }

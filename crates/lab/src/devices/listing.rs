@@ -80,7 +80,7 @@ pub fn text(devices: &[DeviceEntry]) -> String {
         let _ = writeln!(text, "{name:<16} {about}");
         let _ = write!(text, "{:<16} modes: {modes}; ports: {}", "", device.ports);
         let _ = match device.polls {
-            true => writeln!(text, "; never sleeps, so it is measured alone"),
+            true => writeln!(text, "; busy-polls, so it is measured alone"),
             false => writeln!(text),
         };
         if let Some(inventory) = &device.inventory {

@@ -44,7 +44,7 @@ pub(super) fn read(path: &Path) -> Result<String, BadDescription> {
         .read_to_string(&mut text)
         .map_err(|error| bad(format!("cannot be read: {error}")))?;
     match text.len() as u64 > BYTES_MAX {
-        true => Err(bad(format!("is too large: {BYTES_MAX} bytes at most"))),
+        true => Err(bad(format!("is larger than {BYTES_MAX} bytes"))),
         false => Ok(text),
     }
 }
@@ -69,16 +69,16 @@ fn check(table: &Table, within: &str, known: KnownKeys) -> Result<(), String> {
             (Some((name, inner)), Value::Table(table)) => {
                 check(table, &format!("{name}."), *inner)?;
             }
-            (Some((name, _)), _) => return Err(format!("[{name}] is a table")),
+            (Some((name, _)), _) => return Err(format!("[{name}] must be a table")),
             (None, _) if known.keys.contains(&key.as_str()) => {}
             (None, _) => {
                 let tables = known.tables.iter().map(|(name, _)| *name);
                 let all = known.keys.iter().copied().chain(tables);
                 let hint = match near(key, all.clone()) {
-                    Some(name) => format!("is {within}{name} meant?"),
-                    None => format!("known are {}", all.collect::<Vec<_>>().join(", ")),
+                    Some(name) => format!("did you mean {within}{name}?"),
+                    None => format!("valid keys are {}", all.collect::<Vec<_>>().join(", ")),
                 };
-                return Err(format!("there is no '{within}{key}': {hint}"));
+                return Err(format!("unknown key '{within}{key}': {hint}"));
             }
         }
     }

@@ -75,7 +75,7 @@ impl FromStr for FrameKind {
         match carried <= 1 && around <= 1 {
             true => Ok(kind),
             false => Err(BadWord(format!(
-                "'{text}': frames carry one protocol and have one thing around it"
+                "'{text}': frames have one protocol and one encapsulation"
             ))),
         }
     }
@@ -114,7 +114,7 @@ impl FromStr for Mac {
     fn from_str(text: &str) -> Result<Self, BadWord> {
         let bad = || {
             BadWord(format!(
-                "'{text}' is no address of Ethernet: 02:00:00:00:01:02 is one"
+                "invalid Ethernet address '{text}': expected one like 02:00:00:00:01:02"
             ))
         };
         let byte = |pair: &str| {

@@ -41,7 +41,7 @@ impl Peers {
         ports
             .first()
             .map(|stats| stats.rx_packets)
-            .ok_or_else(|| format!("port {port} is not there"))
+            .ok_or_else(|| format!("port {port} does not exist"))
     }
 
     fn multipart(&mut self, request: MultipartRequest) -> Result<Vec<MultipartReply>, String> {
