@@ -383,7 +383,7 @@ impl Stage for ComportaSubject<'_> {
 impl Subject for ComportaSubject<'_> {
     fn play(&mut self, event: &CaseEvent) -> EffectLines {
         if let Some(lines) = self.bench().peers.send_event(event) {
-            let mut lines = message?;
+            let mut lines = lines?;
             lines.extend(self.passed()?);
             return Ok(lines);
         }

@@ -104,7 +104,7 @@ fn cleanup_reports_a_vanished_network_card() {
     });
     write_atomically(&file, &entry).unwrap();
     let left = clean(&state).unwrap();
-    assert_eq!(left[0].what, "the card nonesuch:nic0");
+    assert_eq!(left[0].what, "the network card nonesuch:nic0");
     assert!(left[0].outcome.starts_with("no longer exists") && !left[0].failed);
     assert!(!file.exists());
     fs::remove_dir_all(&state).unwrap();
