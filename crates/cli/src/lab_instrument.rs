@@ -19,9 +19,9 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
-use lab::by_hand::{
-    By, Calibrator, Listening, Place, PortName, Reception, Reflection, Role, Second, Swept,
-    Turning, inside, parse_reflection,
+use lab::instrument::{
+    Calibrator, ControllerCommand, ControllerEndpoint, IoMethod, PortName, ProgressReport,
+    Reception, Reflection, ReflectorOptions, Role, SweepParameter, inside, parse_reflection,
 };
 use lab::{Clock, INTERRUPTED, Interrupt, VersionSet};
 use send::{GenerateArgs, ReplayArgs};
@@ -86,15 +86,15 @@ impl CommonArgs {
             .collect()
     }
 
-    const fn by(&self) -> By {
+    const fn by(&self) -> IoMethod {
         match self.xdp {
-            true => By::Xdp,
-            false => By::PacketSockets,
+            true => IoMethod::Xdp,
+            false => IoMethod::PacketSockets,
         }
     }
 
     /// Prints the progress.
-    fn report(&self, second: &Second) {
+    fn report(&self, second: &ProgressReport) {
         match self.json {
             true => println!("{}", second.json()),
             false => eprintln!("{}", second.line()),
@@ -158,7 +158,7 @@ pub(crate) struct ReflectArgs {
 impl ReflectArgs {
     fn run(self) -> Result<ExitCode, Box<dyn Error>> {
         let common = self.common;
-        let turning = Turning {
+        let turning = ReflectorOptions {
             at: common.in_namespace(self.at)?,
             reflection: self.swap,
             time: self.seconds,
@@ -183,7 +183,7 @@ pub(crate) struct CalibrateArgs {
     between: Vec<PortName>,
     /// The varied parameter: size, load, or both.
     #[arg(long, value_name = "WHAT", default_value = "both")]
-    sweep: Swept,
+    sweep: SweepParameter,
     /// Frame sizes in bytes, with the checksum (FCS); loads use the first size.
     #[arg(long, value_name = "BYTES,...", value_delimiter = ',', default_values_t = [150, 64, 512, 1_518])]
     size: Vec<u16>,
@@ -230,7 +230,7 @@ impl CalibrateArgs {
 pub(crate) struct ControllerArgs {
     /// The address for switches: ADDRESS:PORT or unix:PATH.
     #[arg(long, value_name = "PLACE", default_value = "127.0.0.1:6653")]
-    listen: Place,
+    listen: ControllerEndpoint,
     /// The application: silent, learning or hub.
     #[arg(long, value_name = "NAME", default_value = "silent")]
     application: Role,
@@ -251,7 +251,7 @@ pub(crate) struct ControllerArgs {
 
 impl ControllerArgs {
     fn run(self) -> Result<ExitCode, Box<dyn Error>> {
-        let listening = Listening {
+        let listening = ControllerCommand {
             at: self.listen,
             role: self.application,
             rules: self.rules,

@@ -1,8 +1,8 @@
-//! Echoes of whole frames: one thread sends a frame at one end, takes it out at the other,
-//! looks at every byte, and sends an answer back, one under way at a time.
+//! Echoes of whole frames: one thread sends a frame at one end, receives and compares it at the
+//! other, and sends a reply; one echo is outstanding at a time.
 //!
-//! Unlike [`crate::probe`] it passes the hosts' stacks by. So a device may change a frame on
-//! its way, and it is seen whether it did as it was told.
+//! Unlike [`crate::probe`] it bypasses the hosts' network stacks, so it can verify that a device
+//! modified a frame as its rules require.
 
 use std::thread;
 use std::time::Duration;
@@ -15,67 +15,67 @@ use trafficgen::template::NumberedFrame;
 use crate::frames::{UdpFrame, number};
 use crate::probe::ProbeError;
 
-/// What has not come by then is lost.
-const PATIENCE: Duration = Duration::from_millis(if cfg!(test) { 1_000 } else { 100 });
-/// So many losses without an echo between them, and nothing more is expected.
+/// Time after which a frame is lost.
+const TIMEOUT: Duration = Duration::from_millis(if cfg!(test) { 1_000 } else { 100 });
+/// Consecutive losses that end the trial.
 const SILENCE: u32 = 20;
-/// So many echoes in a row that come out as they should, and the rules are in force.
+/// Consecutive correct echoes after which the rules are in force.
 const IN_FORCE: u32 = 20;
-/// How long they may take to be.
+/// Time limit for that.
 const SETTLE: Duration = Duration::from_secs(5);
-/// Numbers from here on are of echoes that wait for the rules.
+/// First number of the echoes that wait for the rules.
 const SETTLING: u32 = 1 << 31;
 
-/// A frame as it is sent and as it should come out.
+/// Frame as it is sent and as it should arrive.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Leg {
-    /// As it is sent.
+    /// Sent frame.
     pub(crate) sent: UdpFrame,
-    /// As it should come out.
+    /// Expected frame.
     pub(crate) expected: UdpFrame,
 }
 
-/// What is to be measured.
+/// Parameters of a measurement.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FrameEcho {
-    /// From the client to the server.
+    /// Frame from the client to the server.
     pub(crate) request: Leg,
-    /// From the server to the client.
+    /// Frame from the server to the client.
     pub(crate) answer: Leg,
-    /// Echoes before those that count.
+    /// Echoes of the warm-up.
     pub(crate) warm_up: u32,
-    /// Echoes that count.
+    /// Echoes after the warm-up.
     pub(crate) packets: u32,
 }
 
-/// What was measured.
+/// Results of a measurement.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FrameEchoes {
-    /// Round trips in nanoseconds; none for an echo that did not come back.
+    /// Round trips in nanoseconds; `None` for a lost echo.
     pub(crate) round_trip_ns: Vec<Option<u32>>,
-    /// Requests that came to the server, warm-up included.
+    /// Requests that the server received, warm-up included.
     pub(crate) served: u64,
-    /// Frames that came out otherwise than expected, either way, warm-up included.
+    /// Frames that arrived otherwise than expected, in both directions, warm-up included.
     pub(crate) wrong: u64,
-    /// The first of those, as it came.
+    /// First of those, as received.
     pub(crate) first_wrong: Option<Vec<u8>>,
-    /// Echoes of the warm-up that did not come back.
+    /// Lost echoes of the warm-up.
     pub(crate) warm_up_lost: u32,
-    /// Echoes that were sent before the warm-up, until the rules were in force: their barrier
-    /// is not enough for some devices, which go by what they remember of earlier rules.
+    /// Echoes sent before the warm-up until the rules were in force. The barrier is not sufficient
+    /// for devices that cache results of earlier rules.
     pub(crate) settling: u64,
-    /// Those of them that did not come back as they should.
+    /// Those of them that were lost or wrong.
     pub(crate) unsettled: u64,
-    /// How long that took, in milliseconds.
+    /// Time until the rules were in force, in milliseconds.
     pub(crate) settled_ms: f64,
 }
 
-/// An end where frames go out and come in past a host's stack, their tags in place. Nothing
-/// waits.
+/// End of a link that bypasses the host's network stack and does not remove VLAN tags. Its
+/// functions do not block.
 pub(crate) trait Wire {
-    /// Sends a frame. One for which there is no room is lost.
+    /// Sends a frame. If the queue is full, the frame is lost.
     fn send(&mut self, frame: &[u8]) -> Result<(), ProbeError>;
-    /// The next frame that has come; none if there is none.
+    /// Returns the next received frame, if there is one.
     fn receive(&mut self) -> Result<Option<&[u8]>, ProbeError>;
 }
 
@@ -118,16 +118,16 @@ pub(crate) fn between<W: Wire, T: Time>(
     prober.run(interrupt)
 }
 
-/// How many of `frames` come out at the server as the client sent them, each sent once, and
-/// again if it was lost while there is time for such: rules may not be in force at once.
-pub(crate) fn come_out<W: Wire, T: Time>(
+/// Returns the number of `frames` that arrive unmodified at the server. Lost frames are sent again
+/// until `limit` ends, since rules may not be in force at once.
+pub(crate) fn count_arrivals<W: Wire, T: Time>(
     [client, server]: &mut [W; 2],
     frames: &[UdpFrame],
-    patience: Duration,
+    limit: Duration,
     time: &T,
     interrupt: &Interrupt,
 ) -> Result<usize, ProbeError> {
-    let deadline = time.now_ns() + nanos(patience);
+    let deadline = time.now_ns() + nanos(limit);
     let mut out = 0;
     let mut number = 0;
     for frame in frames {
@@ -139,7 +139,7 @@ pub(crate) fn come_out<W: Wire, T: Time>(
             number += 1;
             let sent = time.now_ns();
             client.send(&bytes)?;
-            if comes(server, &bytes, sent, time)? {
+            if arrives(server, &bytes, sent, time)? {
                 out += 1;
                 break;
             }
@@ -151,10 +151,10 @@ pub(crate) fn come_out<W: Wire, T: Time>(
     Ok(out)
 }
 
-/// How long a frame may take that is sent alone.
+/// Time after which a frame of [`count_arrivals`] is lost.
 const ALONE: Duration = Duration::from_millis(if cfg!(test) { 1_000 } else { 20 });
 
-fn comes<W: Wire, T: Time>(
+fn arrives<W: Wire, T: Time>(
     end: &mut W,
     frame: &[u8],
     sent: u64,
@@ -162,7 +162,7 @@ fn comes<W: Wire, T: Time>(
 ) -> Result<bool, ProbeError> {
     loop {
         match end.receive()? {
-            Some(came) if came.get(..frame.len()) == Some(frame) => return Ok(true),
+            Some(received) if received.get(..frame.len()) == Some(frame) => return Ok(true),
             Some(_) => {}
             None if time.now_ns().saturating_sub(sent) >= nanos(ALONE) => return Ok(false),
             None => {}
@@ -174,13 +174,13 @@ fn nanos(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX / 4)
 }
 
-/// The ends of the client and the server of `bench`.
+/// Opens the ends of the client and the server of `bench`.
 pub(crate) fn open(bench: &Bench, clock: &Clock) -> Result<[FrameEnd; 2], Failure> {
     let client = FrameEnd::open(bench.client(), *clock)?;
     Ok([client, FrameEnd::open(bench.server(), *clock)?])
 }
 
-/// A host's end.
+/// End of a host's link.
 pub(crate) struct FrameEnd {
     sender: RawSocket,
     receiver: FrameReceiver,
@@ -201,7 +201,7 @@ impl FrameEnd {
 impl Wire for FrameEnd {
     fn send(&mut self, frame: &[u8]) -> Result<(), ProbeError> {
         match self.sender.send(&[frame]) {
-            // No room is a lost echo, which shows.
+            // With a full queue the echo is lost, which the results show.
             Err(error) if crate::generator::is_full(&error) => Ok(()),
             outcome => Ok(outcome.map(drop).map_err(Failure::to("send an echo"))?),
         }
@@ -220,14 +220,14 @@ impl Wire for FrameEnd {
     }
 }
 
-/// Bytes of the longest frame that is expected.
+/// Bytes of the longest expected frame.
 const LONGEST: usize = 2048;
 
 struct Prober<'a, W, T> {
     client: W,
     server: W,
     echo: FrameEcho,
-    /// Frames as they are sent, and as they should come out.
+    /// Sent frame and expected frame.
     request: [NumberedFrame; 2],
     answer: [NumberedFrame; 2],
     time: &'a T,
@@ -255,14 +255,14 @@ impl<W: Wire, T: Time> Prober<'_, W, T> {
         Ok(echoes)
     }
 
-    /// Sends echoes until frames come out as the rules say.
+    /// Sends echoes until the rules are in force.
     fn settle(&mut self, interrupt: &Interrupt) -> Result<FrameEchoes, ProbeError> {
         let time = self.time;
         let began = time.now_ns();
         let since = || time.now_ns().saturating_sub(began);
         let mut in_force = 0;
         let (mut settling, mut unsettled) = (0, 0);
-        let mut came = false;
+        let mut received = false;
         while in_force < IN_FORCE && since() < nanos(SETTLE) {
             if interrupt.is_set() {
                 return Err(ProbeError::Interrupted);
@@ -271,14 +271,14 @@ impl<W: Wire, T: Time> Prober<'_, W, T> {
             let number = SETTLING + u32::try_from(settling).unwrap_or(0);
             let round_trip = self.exchange(number, &mut echoes)?;
             settling += 1;
-            came |= round_trip.is_some();
+            received |= round_trip.is_some();
             if round_trip.is_some() && echoes.wrong == 0 {
                 in_force += 1;
             } else {
                 in_force = 0;
                 unsettled += 1;
             }
-            if !came && settling == u64::from(SILENCE) {
+            if !received && settling == u64::from(SILENCE) {
                 return Err(ProbeError::NoReply);
             }
         }
@@ -290,7 +290,7 @@ impl<W: Wire, T: Time> Prober<'_, W, T> {
         })
     }
 
-    /// One echo; none if it is overdue.
+    /// Exchanges one echo, and returns its round trip; `None` if it is overdue.
     fn exchange(
         &mut self,
         number: u32,
@@ -320,8 +320,8 @@ impl<W: Wire, T: Time> Prober<'_, W, T> {
     }
 }
 
-/// Takes frames out of `end` until the one of this number is there; false if it is overdue, by when
-/// it was sent. It is looked at after its time was taken, by what is left of the caller's turn.
+/// Receives frames from `end` until the one with number `wanted` arrives; returns false if that is
+/// overdue. The comparison precedes the caller's timestamp.
 fn awaits<W: Wire, T: Time>(
     end: &mut W,
     expected: &mut NumberedFrame,
@@ -331,20 +331,20 @@ fn awaits<W: Wire, T: Time>(
 ) -> Result<bool, ProbeError> {
     let whole = expected.len();
     loop {
-        let Some(came) = end.receive()? else {
-            if time.now_ns().saturating_sub(sent) >= nanos(PATIENCE) {
+        let Some(received) = end.receive()? else {
+            if time.now_ns().saturating_sub(sent) >= nanos(TIMEOUT) {
                 return Ok(false);
             }
             continue;
         };
-        // A tag that was put on or taken off moves the number.
-        let ours = [whole, came.len()].map(|at| number(came, at));
+        // The number has another offset if a tag was pushed or popped.
+        let ours = [whole, received.len()].map(|at| number(received, at));
         if !ours.contains(&Some(wanted)) {
             continue;
         }
-        if came.get(..whole) != Some(expected.with(wanted)) {
+        if received.get(..whole) != Some(expected.with(wanted)) {
             echoes.wrong += 1;
-            echoes.first_wrong.get_or_insert_with(|| came.to_vec());
+            echoes.first_wrong.get_or_insert_with(|| received.to_vec());
         }
         return Ok(true);
     }

@@ -1,5 +1,5 @@
-//! UDP frames with all their headers named: what an experiment sends, and what it expects to
-//! come out. Their bytes are the instrument's.
+//! UDP frames with named header fields, as an experiment sends them and expects them at the
+//! receiver. [`trafficgen`] encodes them.
 
 use std::net::Ipv4Addr;
 
@@ -7,38 +7,38 @@ use trafficgen::Template;
 use trafficgen::template::{Encapsulation, NUMBER, NumberedFrame, Party};
 pub(crate) use trafficgen::template::{FCS, Tag};
 
-/// A UDP/IPv4 frame.
+/// UDP/IPv4 frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct UdpFrame {
-    /// The Ethernet source.
+    /// Ethernet source address.
     pub(crate) eth_src: [u8; 6],
-    /// The Ethernet destination.
+    /// Ethernet destination address.
     pub(crate) eth_dst: [u8; 6],
-    /// The tag, if there is one.
+    /// VLAN tag.
     pub(crate) tag: Option<Tag>,
-    /// The IPv4 source.
+    /// IPv4 source address.
     pub(crate) ip_src: Ipv4Addr,
-    /// The IPv4 destination.
+    /// IPv4 destination address.
     pub(crate) ip_dst: Ipv4Addr,
-    /// The six upper bits of the ToS byte.
+    /// DSCP: the six upper bits of the ToS byte.
     pub(crate) dscp: u8,
-    /// The UDP source port.
+    /// UDP source port.
     pub(crate) udp_src: u16,
-    /// The UDP destination port.
+    /// UDP destination port.
     pub(crate) udp_dst: u16,
-    /// Bytes behind the UDP header, [`NUMBER`] at least; the last are the frame's number.
+    /// Bytes after the UDP header, [`NUMBER`] at least; the last ones are the frame's number.
     pub(crate) payload: usize,
 }
 
 impl UdpFrame {
-    /// Bytes of all headers.
+    /// Returns the bytes of all headers.
     pub(crate) const fn headers(&self) -> usize {
         let tag = if self.tag.is_some() { 4 } else { 0 };
         14 + tag + 20 + 8
     }
 
-    /// The same with so many bytes behind the UDP header that the frame has `frame_bytes` with
-    /// its checksum (FCS), or the fewest that can be.
+    /// Returns the frame with a payload that makes it `frame_bytes` long with its checksum (FCS),
+    /// or as short as possible.
     #[must_use]
     pub(crate) fn sized(mut self, frame_bytes: u16) -> Self {
         let rest = usize::from(frame_bytes).saturating_sub(self.headers() + usize::from(FCS));
@@ -46,7 +46,7 @@ impl UdpFrame {
         self
     }
 
-    /// The frame that goes the other way.
+    /// Returns the frame of the opposite direction.
     #[must_use]
     pub(crate) const fn reversed(mut self) -> Self {
         (self.eth_src, self.eth_dst) = (self.eth_dst, self.eth_src);
@@ -55,7 +55,7 @@ impl UdpFrame {
         self
     }
 
-    /// Frames of it, each with a number of its own.
+    /// Returns frames that differ in their numbers.
     pub(crate) fn numbered(&self) -> NumberedFrame {
         let party = |mac, ipv4, port| Party {
             mac,
@@ -74,14 +74,14 @@ impl UdpFrame {
         })
     }
 
-    /// The frame without its FCS, with this number at its end.
+    /// Returns the frame without its FCS, with this number at its end.
     pub(crate) fn bytes(&self, number: u32) -> Vec<u8> {
         self.numbered().with(number).to_vec()
     }
 }
 
-/// The number at the end of a frame. Short ones are padded behind it by some devices, so it
-/// is looked for where the frame's own length says.
+/// Returns the number at the end of a frame of this length. Some devices pad short frames, so the
+/// number may precede the end of a received frame.
 pub(crate) fn number(frame: &[u8], length: usize) -> Option<u32> {
     let bytes = frame.get(length.checked_sub(NUMBER)?..length)?;
     Some(u32::from_be_bytes(bytes.try_into().ok()?))
@@ -92,7 +92,7 @@ pub(crate) mod tests {
     use super::*;
     use trafficgen::checksum::{fold, pseudo, sum};
 
-    /// Some frame, the shortest that there can be.
+    /// Returns a frame of the least size.
     pub(crate) fn frame() -> UdpFrame {
         UdpFrame {
             eth_src: [2, 0, 0, 0, 0, 1],

@@ -7,9 +7,9 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
-use lab::by_hand::{
-    Addresses, Bound, Generation, Looks, Mac, Pattern, PortName, Reflection, Replay, Shape, Size,
-    Speed, Target, parse_reflection,
+use lab::instrument::{
+    Addresses, Bound, FrameKind, Generation, HeaderOptions, Mac, Pattern, PortName, Reflection,
+    Replay, Size, Speed, Target, parse_reflection,
 };
 use lab::{Clock, Interrupt};
 
@@ -81,7 +81,7 @@ pub(crate) struct GenerateArgs {
     #[arg(long, value_name = "CORE,...", value_delimiter = ',')]
     cores: Vec<usize>,
     #[command(flatten)]
-    pub(super) looks: LooksArgs,
+    pub(super) headers: LooksArgs,
     #[command(flatten)]
     pub(super) common: CommonArgs,
 }
@@ -92,7 +92,7 @@ pub(super) struct LooksArgs {
     /// Payload (udp, udp6, tcp, icmp), encapsulation (vlan, qinq, mpls, vxlan, gre, geneve), or
     /// both: vlan+tcp.
     #[arg(long, value_name = "KIND", default_value = "udp")]
-    frames: Shape,
+    frames: FrameKind,
     /// Number of flows, which differ in their IP source address.
     #[arg(long, value_name = "COUNT", default_value_t = 1)]
     flows: u32,
@@ -135,9 +135,9 @@ pub(super) struct LooksArgs {
 }
 
 impl LooksArgs {
-    pub(super) const fn looks(&self) -> Looks {
-        Looks {
-            shape: self.frames,
+    pub(super) const fn headers(&self) -> HeaderOptions {
+        HeaderOptions {
+            kind: self.frames,
             source: Addresses {
                 mac: self.source_mac,
                 address: self.source_address,
@@ -165,7 +165,7 @@ impl GenerateArgs {
         let generation = Generation {
             from: common.in_namespaces(self.from)?,
             target: self.target.target(&common)?,
-            looks: self.looks.looks(),
+            headers: self.headers.headers(),
             sizes: self.size,
             speeds: self.rate,
             pattern: self.pattern,

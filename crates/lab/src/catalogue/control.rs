@@ -37,7 +37,7 @@ use testbed::DeviceKind;
 
 use crate::catalogue::prelude::*;
 use crate::cores::run_on;
-use crate::setup::{TestSetup, Watch};
+use crate::setup::{ConditionMonitor, TestSetup};
 use crate::tools::Tools;
 use rig::{ControlRig, LiveSwitch};
 
@@ -90,7 +90,7 @@ fn on_device(
     setup: &TestSetup,
     tools: &Tools<'_>,
     experiment: fn(&Point, &mut dyn ControlRig) -> Result<TrialReport, TrialError>,
-) -> Result<Measured, TrialError> {
+) -> Result<TrialResult, TrialError> {
     on_rig(version(point), setup, tools, |live| experiment(point, live))
 }
 
@@ -100,9 +100,9 @@ fn on_rig<'a>(
     setup: &TestSetup,
     tools: &Tools<'a>,
     experiment: impl FnOnce(&mut LiveSwitch<'a>) -> Result<TrialReport, TrialError> + Send,
-) -> Result<Measured, TrialError> {
+) -> Result<TrialResult, TrialError> {
     let mut live = LiveSwitch::open(setup, version, tools)?;
-    let watch = Watch::begin(&setup.bench, tools.cores, tools.clock)?;
+    let watch = ConditionMonitor::begin(&setup.bench, tools.cores, tools.clock)?;
     let report = run_on(tools.cores.first(), || {
         let report = experiment(&mut live);
         let cleared = live.clear();
@@ -110,7 +110,7 @@ fn on_rig<'a>(
         cleared.map(|()| report)
     })?;
     let conditions = watch.end(&setup.bench)?;
-    let mut measured = Measured::new(report.reading, conditions);
+    let mut measured = TrialResult::new(report.reading, conditions);
     measured.note_pressure();
     report.void.into_iter().for_each(|why| measured.void(why));
     report.notes.into_iter().for_each(|why| measured.note(why));

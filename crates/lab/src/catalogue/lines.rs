@@ -1,5 +1,5 @@
-//! The instrument's ends at all hosts of a station, for experiments that offer one load after
-//! the other by the same ends, look at single frames, or end the device meanwhile.
+//! Ends at all hosts of a setup, for experiments that offer several loads, examine single frames,
+//! or stop the device during a load.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -14,22 +14,22 @@ use super::offered::on_tester;
 use crate::tools::Tools;
 use crate::trial::TrialError;
 
-/// Who offers load: the ends at a station's hosts, or in a test ends in memory.
+/// Source of load: the ends at the hosts of a setup, or simulated ends in tests.
 pub(super) trait Offer {
-    /// Offers what is asked for, once.
+    /// Offers the load of a request once.
     fn offer(&mut self, request: &Request) -> Result<Measurement, TrialError>;
 }
 
-/// How often a load is offered that the tester did not quite reach: now and then the machine
-/// takes its core away for a moment.
+/// Number of attempts to reach the intended load: sometimes the machine takes the tester's core
+/// away for a moment.
 const ATTEMPTS: usize = 3;
-/// How long stragglers are waited for: nothing here holds frames for so long, and each trial of a
-/// search that loses something waits it out.
+/// Time limit for late frames. No device here holds frames for so long, and every trial with losses
+/// waits until the limit.
 pub(super) const DRAIN: Duration = Duration::from_millis(100);
-/// Rounds in which an end is emptied of what came late of the load before, of 64 frames each.
+/// Greatest number of batches of 64 late frames that are discarded at an end before a load.
 const ROUNDS: usize = 16_384;
 
-/// Offers `request`, again if the tester fell short.
+/// Offers `request`; repeats it if the offered load fell short.
 pub(super) fn offer_well(
     offer: &mut dyn Offer,
     request: &Request,
@@ -44,14 +44,14 @@ pub(super) fn offer_well(
     Ok(measured)
 }
 
-/// Whether less was offered than was to be.
+/// Returns true if the offered load is less than the intended load.
 pub(super) fn fell_short(measured: &Measurement) -> bool {
     let short = |refusal: &Refusal| matches!(refusal, Refusal::Shortfall { .. });
     measured.refusals.iter().any(short)
 }
 
-/// Whether the tester itself lost frames, or its clocks stepped: what then was measured says
-/// nothing.
+/// Returns the reason if the measurement is void: the tester itself lost frames, or its clock was
+/// stepped.
 pub(super) fn is_void(measured: &Measurement) -> Option<String> {
     let short = |refusal: &&Refusal| !matches!(refusal, Refusal::Shortfall { .. });
     measured
@@ -61,14 +61,14 @@ pub(super) fn is_void(measured: &Measurement) -> Option<String> {
         .map(ToString::to_string)
 }
 
-/// The ends at all hosts of a bench, in their order.
+/// Ends at all hosts of a bench, in their order.
 pub(super) struct Lines<'a> {
     ends: Vec<TestPort>,
     tools: &'a Tools<'a>,
 }
 
 impl<'a> Lines<'a> {
-    /// Opens them, for frames of up to `frame_bytes` with their checksums.
+    /// Opens the ends for frames of up to `frame_bytes` with their checksums.
     pub(super) fn open(
         bench: &Bench,
         frame_bytes: u16,
@@ -99,7 +99,7 @@ impl Offer for Lines<'_> {
     }
 }
 
-/// Forgets what has come so far.
+/// Discards received frames.
 fn empty(ends: &mut [TestPort]) -> Result<(), TrialError> {
     let mut arrivals = Arrivals::new();
     for end in ends {
@@ -115,8 +115,8 @@ fn empty(ends: &mut [TestPort]) -> Result<(), TrialError> {
     Ok(())
 }
 
-/// Lets a learning device see the instrument's station at each host (RFC 2544, 23): that of the
-/// host's number from 1, by a frame for all. Only those of `hosts`, from 0, are shown.
+/// Sends a broadcast frame from the tester's station at each of `hosts`, numbered from 0, so that a
+/// learning device learns it (RFC 2544, 23).
 pub(super) fn greet(bench: &Bench, hosts: Range<usize>) -> Result<(), TrialError> {
     let all = bench.hosts().iter().zip(1..);
     for (host, number) in all.take(hosts.end).skip(hosts.start) {
@@ -124,7 +124,7 @@ pub(super) fn greet(bench: &Bench, hosts: Range<usize>) -> Result<(), TrialError
         let mut frame = [0; 60];
         frame[..6].copy_from_slice(&[0xff; 6]);
         frame[6..12].copy_from_slice(&Party::numbered(number).mac);
-        // A type for experiments (IEEE 802, 9.2.3), which nobody answers.
+        // Local experimental Ethernet type (IEEE 802, 9.2.3), to which no host replies.
         frame[12..14].copy_from_slice(&[0x88, 0xb5]);
         let sent = socket.send(&[frame]);
         sent.map_err(testbed::Failure::to("introduce the tester's stations"))?;
@@ -132,7 +132,7 @@ pub(super) fn greet(bench: &Bench, hosts: Range<usize>) -> Result<(), TrialError
     Ok(())
 }
 
-/// Why there is no measurement, as a test has it.
+/// Converts the reason for a failed measurement.
 pub(super) fn refused(error: MeasureError) -> TrialError {
     match error {
         MeasureError::Interrupted => TrialError::Interrupted,
@@ -140,7 +140,7 @@ pub(super) fn refused(error: MeasureError) -> TrialError {
     }
 }
 
-/// Ends in memory, on simulated time.
+/// Simulated ends on simulated time.
 #[cfg(test)]
 pub(super) mod memory {
     use std::io;
@@ -152,47 +152,47 @@ pub(super) mod memory {
     use trafficgen::memory::{Path, SimulatedPort, SimulatedTime, cable};
     use trafficgen::{SendMethod, TestPort, Transmit};
 
-    /// What a step of the simulated clock takes.
+    /// Step of the simulated clock.
     pub(in crate::catalogue) const STEP_NS: u64 = 1_000;
 
-    /// Offers loads to ends in memory.
-    pub(in crate::catalogue) struct Simulated {
+    /// Load over simulated ends.
+    pub(in crate::catalogue) struct SimulatedLines {
         pub(in crate::catalogue) ends: Vec<TestPort>,
         pub(in crate::catalogue) time: Arc<SimulatedTime>,
     }
 
-    impl Offer for Simulated {
+    impl Offer for SimulatedLines {
         fn offer(&mut self, request: &Request) -> Result<Measurement, TrialError> {
             let measured = measure(&mut self.ends, request, &*self.time, &Interrupt::never());
             measured.map_err(refused)
         }
     }
 
-    /// A cable of which the way forth is dead for some time, in nanoseconds by its clock from
-    /// now on.
-    pub(in crate::catalogue) fn dead_for(dead: Range<u64>, path: Path) -> Simulated {
+    /// Returns a link whose forward direction drops all frames during `dead`, in nanoseconds from
+    /// now.
+    pub(in crate::catalogue) fn dead_for(dead: Range<u64>, path: Path) -> SimulatedLines {
         let time = SimulatedTime::new(STEP_NS);
         let now = time.look_ns();
         let ([mut one, other], [forth, _]) = cable(&time, path, Path::default());
-        one.transmit = Box::new(Dying {
+        one.transmit = Box::new(DroppingTransmitter {
             way: forth,
             time: Arc::clone(&time),
             dead: now + dead.start..now + dead.end,
         });
-        Simulated {
+        SimulatedLines {
             ends: vec![one, other],
             time,
         }
     }
 
-    /// A way that swallows frames for some time.
-    struct Dying {
+    /// Transmitter that drops frames for some time.
+    struct DroppingTransmitter {
         way: SimulatedPort,
         time: Arc<SimulatedTime>,
         dead: Range<u64>,
     }
 
-    impl Transmit for Dying {
+    impl Transmit for DroppingTransmitter {
         fn send(&mut self, frames: &[&[u8]]) -> io::Result<usize> {
             match self.dead.contains(&self.time.look_ns()) {
                 true => Ok(frames.len()),

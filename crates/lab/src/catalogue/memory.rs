@@ -17,43 +17,43 @@ use trafficgen::{
     measure,
 };
 
-use crate::catalogue::offered::{Load, Offered};
+use crate::catalogue::offered::{Load, LoadResult};
 use crate::catalogue::prelude::*;
 use record::{Settings, Value};
 
 /// Function of a device: it modifies a frame, and returns its delay in nanoseconds; `None` drops
 /// it.
-pub(super) type Decide = Box<dyn FnMut(&mut Vec<u8>) -> Option<u64> + Send>;
+pub(super) type DeviceFunction = Box<dyn FnMut(&mut Vec<u8>) -> Option<u64> + Send>;
 
-struct Under {
-    decide: Decide,
-    way: BinaryHeap<Reverse<(u64, u64, Vec<u8>)>>,
+struct DirectionState {
+    function: DeviceFunction,
+    in_flight: BinaryHeap<Reverse<(u64, u64, Vec<u8>)>>,
     order: u64,
 }
 
 /// One direction through the device.
 #[derive(Clone)]
-struct Through {
+struct SimulatedDirection {
     time: Arc<SimulatedTime>,
-    under: Arc<Mutex<Under>>,
+    state: Arc<Mutex<DirectionState>>,
 }
 
-impl Through {
-    fn under(&self) -> MutexGuard<'_, Under> {
-        self.under.lock().unwrap_or_else(PoisonError::into_inner)
+impl SimulatedDirection {
+    fn state(&self) -> MutexGuard<'_, DirectionState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Transmit for Through {
+impl Transmit for SimulatedDirection {
     fn send(&mut self, frames: &[&[u8]]) -> io::Result<usize> {
         let now = self.time.look_ns();
-        let mut under = self.under();
+        let mut state = self.state();
         for frame in frames {
             let mut frame = frame.to_vec();
-            if let Some(delay) = (under.decide)(&mut frame) {
-                under.order += 1;
-                let place = (now + delay, under.order, frame);
-                under.way.push(Reverse(place));
+            if let Some(delay) = (state.function)(&mut frame) {
+                state.order += 1;
+                let place = (now + delay, state.order, frame);
+                state.in_flight.push(Reverse(place));
             }
         }
         Ok(frames.len())
@@ -64,12 +64,17 @@ impl Transmit for Through {
     }
 }
 
-impl Receive for Through {
+impl Receive for SimulatedDirection {
     fn receive(&mut self, arrivals: &mut Arrivals) -> io::Result<()> {
         let now = self.time.look_ns();
-        let mut under = self.under();
-        while arrivals.room() > 0 && under.way.peek().is_some_and(|Reverse(one)| one.0 <= now) {
-            if let Some(Reverse((at, _, frame))) = under.way.pop() {
+        let mut state = self.state();
+        while arrivals.room() > 0
+            && state
+                .in_flight
+                .peek()
+                .is_some_and(|Reverse(one)| one.0 <= now)
+        {
+            if let Some(Reverse((at, _, frame))) = state.in_flight.pop() {
                 arrivals.push(at, &[&frame]);
             }
         }
@@ -81,31 +86,35 @@ impl Receive for Through {
     }
 }
 
-/// Offers a load to a device with the function `decide`.
-pub(super) fn offer(load: &Load, decide: Decide) -> Offered {
-    offer_both(load, decide, Box::new(|_| None))
+/// Offers a load to a device with the function `function`.
+pub(super) fn offer(load: &Load, function: DeviceFunction) -> LoadResult {
+    offer_both(load, function, Box::new(|_| None))
 }
 
 /// Offers a load to a device with a function for each direction.
-pub(super) fn offer_both(load: &Load, forth: Decide, back: Decide) -> Offered {
+pub(super) fn offer_both(
+    load: &Load,
+    forward: DeviceFunction,
+    reverse: DeviceFunction,
+) -> LoadResult {
     let time = SimulatedTime::new(200);
-    let through = |decide| {
-        let under = Under {
-            decide,
-            way: BinaryHeap::new(),
+    let through = |function| {
+        let state = DirectionState {
+            function,
+            in_flight: BinaryHeap::new(),
             order: 0,
         };
-        Through {
+        SimulatedDirection {
             time: Arc::clone(&time),
-            under: Arc::new(Mutex::new(under)),
+            state: Arc::new(Mutex::new(state)),
         }
     };
-    let (forth, back) = (through(forth), through(back));
-    let end = |out: &Through, into: &Through| TestPort {
+    let (forward, reverse) = (through(forward), through(reverse));
+    let end = |out: &SimulatedDirection, into: &SimulatedDirection| TestPort {
         transmit: Box::new(out.clone()),
         receive: Box::new(into.clone()),
     };
-    let mut ends = [end(&forth, &back), end(&back, &forth)];
+    let mut ends = [end(&forward, &reverse), end(&reverse, &forward)];
     let stream = |from, to| {
         Stream::new(
             load.frames.clone(),
@@ -117,18 +126,18 @@ pub(super) fn offer_both(load: &Load, forth: Decide, back: Decide) -> Offered {
     let mut streams = vec![stream(0, 1)];
     let rewritten = &mut streams[0].expectation.rewritten;
     rewritten.clone_from(&load.rewritten);
-    streams.extend(load.both_ways.then(|| stream(1, 0)));
+    streams.extend(load.bidirectional.then(|| stream(1, 0)));
     let mut request = Request::new(streams, Length::of(load.length));
     request.drain = std::time::Duration::from_millis(60);
     let measured = measure(&mut ends, &request, &*time, &Interrupt::never());
-    Offered {
+    LoadResult {
         measurement: measured.unwrap(),
         conditions: Conditions::default(),
     }
 }
 
 /// Returns the index of the rule that a frame from the client matches.
-pub(super) fn met(rules: &[FlowMod], frame: &[u8]) -> Option<usize> {
+pub(super) fn matched_rule(rules: &[FlowMod], frame: &[u8]) -> Option<usize> {
     let packet = Frame::from_bytes(frame);
     let headers = Headers::parse(&packet, Depth::Transport).expect("frames are whole");
     let mut key = FlowKey::new();

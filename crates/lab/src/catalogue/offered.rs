@@ -11,10 +11,10 @@ use trafficgen::{
 };
 
 use crate::catalogue::prelude::*;
+use crate::setup::ConditionMonitor;
 use crate::setup::TestSetup;
-use crate::setup::Watch;
 use crate::tools::Tools;
-use crate::trial::{Measured, TrialError};
+use crate::trial::{TrialError, TrialResult};
 
 /// Time limit for late frames. RFC 2544 has two seconds, but no device here holds frames for so
 /// long.
@@ -55,7 +55,7 @@ pub(super) struct Load {
     /// Duration.
     pub(super) length: Duration,
     /// True if the server sends the same frames to the client at the same time.
-    pub(super) both_ways: bool,
+    pub(super) bidirectional: bool,
     /// Number of pairs of hosts: the first and the second, the third and the fourth, and so on.
     pub(super) pairs: usize,
     /// Expected frames at the server, if the device modifies them.
@@ -70,7 +70,7 @@ impl Load {
             frames: Template::udp(frame_bytes).into(),
             pace,
             length,
-            both_ways: false,
+            bidirectional: false,
             pairs: 1,
             rewritten: None,
         }
@@ -86,11 +86,11 @@ impl Load {
     /// Returns the frames from which a learning device learns the stations of both hosts of a pair.
     pub(super) fn introductions(&self) -> [[u8; 60]; 2] {
         let (template, _) = &self.frames.parts()[0];
-        let ways = [
+        let directions = [
             (template.source, template.destination),
             (template.destination, template.source),
         ];
-        ways.map(|(source, destination)| {
+        directions.map(|(source, destination)| {
             let mut frame = [0; 60];
             frame[..6].copy_from_slice(&destination.mac);
             frame[6..12].copy_from_slice(&source.mac);
@@ -101,13 +101,15 @@ impl Load {
     }
 
     fn streams(&self) -> Vec<Stream> {
-        let back = reversed(&self.frames);
+        let reverse = reversed(&self.frames);
         let of_pair = |pair: usize| {
             let [client, server] = [TestPortNo(2 * pair), TestPortNo(2 * pair + 1)];
-            let mut forth = Stream::new(self.frames.clone(), self.pace, client, server);
-            forth.expectation.rewritten.clone_from(&self.rewritten);
-            let back = Stream::new(back.clone(), self.pace, server, client);
-            [forth].into_iter().chain(self.both_ways.then_some(back))
+            let mut forward = Stream::new(self.frames.clone(), self.pace, client, server);
+            forward.expectation.rewritten.clone_from(&self.rewritten);
+            let reverse = Stream::new(reverse.clone(), self.pace, server, client);
+            [forward]
+                .into_iter()
+                .chain(self.bidirectional.then_some(reverse))
         };
         (0..self.pairs).flat_map(of_pair).collect()
     }
@@ -132,7 +134,7 @@ fn reversed(frames: &Mix) -> Mix {
 }
 
 /// Measurement of an offered load, and the conditions of the machine.
-pub(super) struct Offered {
+pub(super) struct LoadResult {
     pub(super) measurement: Measurement,
     pub(super) conditions: Conditions,
 }
@@ -147,14 +149,14 @@ pub(super) fn offer(
     load: &Load,
     setup: &TestSetup,
     tools: &Tools<'_>,
-) -> Result<Offered, TrialError> {
+) -> Result<LoadResult, TrialError> {
     again(|| offer_once(load, setup, tools))
 }
 
 /// Offers a load by `once`; repeats it if the offered load fell short.
 pub(super) fn again(
-    mut once: impl FnMut() -> Result<Offered, TrialError>,
-) -> Result<Offered, TrialError> {
+    mut once: impl FnMut() -> Result<LoadResult, TrialError>,
+) -> Result<LoadResult, TrialError> {
     let mut offered = once()?;
     for _ in 1..ATTEMPTS {
         if !offered.fell_short() {
@@ -170,7 +172,7 @@ pub(super) fn offer_once(
     load: &Load,
     setup: &TestSetup,
     tools: &Tools<'_>,
-) -> Result<Offered, TrialError> {
+) -> Result<LoadResult, TrialError> {
     offer_by(load, setup, tools, &|host| {
         TestPort::packet(
             &host.namespace,
@@ -187,7 +189,7 @@ pub(super) fn offer_by(
     setup: &TestSetup,
     tools: &Tools<'_>,
     open: &dyn Fn(&Host) -> Result<TestPort, Failure>,
-) -> Result<Offered, TrialError> {
+) -> Result<LoadResult, TrialError> {
     let bench = &setup.bench;
     introduce(bench, load)?;
     let hosts = &bench.hosts()[..2 * load.pairs];
@@ -197,7 +199,7 @@ pub(super) fn offer_by(
     if let [send, receive, ..] = *tools.cores.tester.as_slice() {
         request.threads = Threads::Pair { send, receive };
     }
-    let watch = Watch::begin(bench, tools.cores, tools.clock)?;
+    let watch = ConditionMonitor::begin(bench, tools.cores, tools.clock)?;
     let measured = on_tester(tools, || {
         measure(&mut ends, &request, tools.clock, tools.interrupt)
     });
@@ -207,7 +209,7 @@ pub(super) fn offer_by(
         Err(MeasureError::Interrupted) => return Err(TrialError::Interrupted),
         Err(error) => return Err(TrialError::Impossible(error.to_string())),
     };
-    Ok(Offered {
+    Ok(LoadResult {
         measurement,
         conditions,
     })
@@ -241,7 +243,7 @@ fn introduce(bench: &Bench, load: &Load) -> Result<(), TrialError> {
     Ok(())
 }
 
-impl Offered {
+impl LoadResult {
     /// Returns true if the offered load is less than the intended load.
     pub(super) fn fell_short(&self) -> bool {
         self.shortfall().is_some()
@@ -321,7 +323,7 @@ impl Offered {
 
     /// Adds quantiles of the delays to `reading`, or the reason for their absence: after a
     /// shortfall, the delays are those of another load. Other refusals are added to `doubts`.
-    pub(super) fn tell_delays(
+    pub(super) fn put_delays(
         &self,
         quantiles: &[(&str, f64)],
         reading: &mut Reading,
@@ -339,15 +341,15 @@ impl Offered {
 
     /// Returns the reading with its flaws. After a shortfall, which is no fault of the device, all
     /// figures but the offered load are absent, with the reason.
-    pub(super) fn measured(self, reading: Reading) -> Measured {
+    pub(super) fn measured(self, reading: Reading) -> TrialResult {
         let mut doubts = Doubts::default();
         doubts.add(&self);
         let reading = match self.shortfall() {
             Some(refusal) => without(&reading, &too_slow(refusal)),
             None => reading,
         };
-        let mut measured = Measured::new(reading, self.conditions);
-        doubts.tell(&mut measured);
+        let mut measured = TrialResult::new(reading, self.conditions);
+        doubts.add_flaws(&mut measured);
         measured
     }
 }
@@ -389,18 +391,18 @@ const REFUSALS_MAX: usize = 4;
 
 impl Doubts {
     /// Adds every reason against a load except a shortfall.
-    pub(super) fn add(&mut self, offered: &Offered) {
+    pub(super) fn add(&mut self, offered: &LoadResult) {
         self.add_refusals(offered, |one| !matches!(one, Refusal::Shortfall { .. }));
         self.add_frames(offered);
     }
 
     /// Adds the reasons against the losses of a load, which clock errors do not affect.
-    pub(super) fn add_losses(&mut self, offered: &Offered) {
+    pub(super) fn add_losses(&mut self, offered: &LoadResult) {
         self.add_refusals(offered, |one| matches!(one, Refusal::Dropped { .. }));
         self.add_frames(offered);
     }
 
-    fn add_refusals(&mut self, offered: &Offered, counts: impl Fn(&Refusal) -> bool) {
+    fn add_refusals(&mut self, offered: &LoadResult, counts: impl Fn(&Refusal) -> bool) {
         let refusals = offered.measurement.refusals.iter();
         let room = REFUSALS_MAX.saturating_sub(self.refusals.len());
         let added = refusals.filter(|one| counts(one)).take(room);
@@ -414,14 +416,14 @@ impl Doubts {
 
     /// Adds the reasons against frame counts, from which the tester's own losses are already
     /// subtracted.
-    pub(super) fn add_frames(&mut self, offered: &Offered) {
+    pub(super) fn add_frames(&mut self, offered: &LoadResult) {
         self.changed += offered.sum(|one| one.modified);
         self.damaged += offered.sum(|one| one.corrupt);
         self.astray += offered.sum(|one| one.misdelivered);
     }
 
     /// Adds the reasons to the flaws of a trial.
-    pub(super) fn tell(self, measured: &mut Measured) {
+    pub(super) fn add_flaws(self, measured: &mut TrialResult) {
         for refusal in self.refusals {
             measured.void(refusal.to_string());
         }

@@ -18,14 +18,14 @@ use openflow::{Message, Version};
 use record::{Conditions, OpenFlowEvidence};
 use testbed::Failure;
 
-use super::offered::{Load, Offered, again, offer, offer_once};
+use super::offered::{Load, LoadResult, again, offer, offer_once};
 use crate::catalogue::prelude::*;
 use crate::frame_echo::{self, FrameEcho, FrameEchoes};
 use crate::frames::UdpFrame;
+use crate::setup::ConditionMonitor;
 use crate::setup::TestSetup;
-use crate::setup::Watch;
 use crate::tools::Tools;
-use crate::trial::{Measured, TrialError};
+use crate::trial::{TrialError, TrialResult};
 
 /// Condition under which the counters of the rules are up to date.
 pub(super) type Enough<'a> = dyn Fn(&OpenFlowEvidence) -> bool + 'a;
@@ -59,7 +59,7 @@ pub(super) trait Plane {
     fn evidence(&mut self, enough: &Enough<'_>) -> Result<Option<OpenFlowEvidence>, TrialError>;
 
     /// Offers a load, once.
-    fn offer_once(&mut self, load: &Load) -> Result<Offered, TrialError>;
+    fn offer_once(&mut self, load: &Load) -> Result<LoadResult, TrialError>;
 
     /// Offers a load once, while the server's link is taken down and up again. Returns the duration
     /// of the failure too.
@@ -67,10 +67,10 @@ pub(super) trait Plane {
         &mut self,
         load: &Load,
         pull: Pull,
-    ) -> Result<(Offered, Duration), TrialError>;
+    ) -> Result<(LoadResult, Duration), TrialError>;
 
     /// Offers a load, again if the generator did not reach the rate.
-    fn offer(&mut self, load: &Load) -> Result<Offered, TrialError> {
+    fn offer(&mut self, load: &Load) -> Result<LoadResult, TrialError> {
         again(|| self.offer_once(load))
     }
 
@@ -124,8 +124,8 @@ pub(super) fn on_setup(
     point: &Point,
     setup: &mut TestSetup,
     tools: &Tools<'_>,
-    experiment: fn(&Point, &mut dyn Plane) -> Result<Measured, TrialError>,
-) -> Result<Measured, TrialError> {
+    experiment: fn(&Point, &mut dyn Plane) -> Result<TrialResult, TrialError>,
+) -> Result<TrialResult, TrialError> {
     let mut live = LivePlane {
         setup,
         tools,
@@ -138,7 +138,7 @@ pub(super) fn on_setup(
 struct LivePlane<'a> {
     setup: &'a mut TestSetup,
     tools: &'a Tools<'a>,
-    watch: Option<Watch<'a>>,
+    watch: Option<ConditionMonitor<'a>>,
 }
 
 impl LivePlane<'_> {
@@ -166,11 +166,11 @@ impl Plane for LivePlane<'_> {
         Ok(self.setup.evidence(self.tools.clock, enough)?)
     }
 
-    fn offer_once(&mut self, load: &Load) -> Result<Offered, TrialError> {
+    fn offer_once(&mut self, load: &Load) -> Result<LoadResult, TrialError> {
         offer_once(load, self.setup, self.tools)
     }
 
-    fn offer(&mut self, load: &Load) -> Result<Offered, TrialError> {
+    fn offer(&mut self, load: &Load) -> Result<LoadResult, TrialError> {
         offer(load, self.setup, self.tools)
     }
 
@@ -178,7 +178,7 @@ impl Plane for LivePlane<'_> {
         &mut self,
         load: &Load,
         Pull { after, down }: Pull,
-    ) -> Result<(Offered, Duration), TrialError> {
+    ) -> Result<(LoadResult, Duration), TrialError> {
         let (setup, tools) = (&*self.setup, self.tools);
         let [client, server] = [setup.bench.client(), setup.bench.server()];
         let (address, mac) = (client.address, client.mac);
@@ -229,7 +229,7 @@ impl Plane for LivePlane<'_> {
     ) -> Result<usize, TrialError> {
         let (clock, interrupt) = (self.tools.clock, self.tools.interrupt);
         let mut ends = frame_echo::open(&self.setup.bench, clock)?;
-        let out = frame_echo::come_out(&mut ends, frames, timeout, clock, interrupt)?;
+        let out = frame_echo::count_arrivals(&mut ends, frames, timeout, clock, interrupt)?;
         Ok(out)
     }
 
@@ -254,7 +254,7 @@ impl Plane for LivePlane<'_> {
 
     fn watch(&mut self) -> Result<(), TrialError> {
         let Tools { cores, clock, .. } = *self.tools;
-        self.watch = Some(Watch::begin(&self.setup.bench, cores, clock)?);
+        self.watch = Some(ConditionMonitor::begin(&self.setup.bench, cores, clock)?);
         Ok(())
     }
 

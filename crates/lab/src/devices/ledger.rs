@@ -20,7 +20,7 @@ const BYTES_MAX: u64 = 64 << 10;
 
 /// Ledger of one device, as it is written.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Entry {
+struct LedgerEntry {
     /// Process of the run.
     pid: u32,
     /// Start of the process in ticks since the machine's, because identifiers are reused.
@@ -89,15 +89,15 @@ impl Ledger {
         let nics = nics.iter().map(NicState::of);
         let nics = nics.map(|state| state.map(NicRow::of));
         let pid = std::process::id();
-        let failure = || Failure::to(format!("write down in {} what is taken", state.display()));
-        let entry = Entry {
+        let failure = || Failure::to(format!("write the ledger in {}", state.display()));
+        let entry = LedgerEntry {
             pid,
             started: process_start(pid).map_err(failure())?,
             directory: directory.to_owned(),
             nics: nics.collect::<Result<_, _>>()?,
         };
         let file = state.join(format!("{pid}-{name}.json"));
-        put(&file, &entry).map_err(failure())?;
+        write_atomically(&file, &entry).map_err(failure())?;
         Ok(Self { file })
     }
 }
@@ -113,7 +113,7 @@ impl Drop for Ledger {
 static DRAFTS: AtomicU32 = AtomicU32::new(0);
 
 /// Writes `entry` atomically, and waits for the disk.
-fn put(file: &Path, entry: &Entry) -> io::Result<()> {
+fn write_atomically(file: &Path, entry: &LedgerEntry) -> io::Result<()> {
     let folder = file.parent().unwrap_or_else(|| Path::new("/"));
     fs::create_dir_all(folder)?;
     let number = DRAFTS.fetch_add(1, Ordering::Relaxed);
@@ -126,7 +126,7 @@ fn put(file: &Path, entry: &Entry) -> io::Result<()> {
 
 /// Remainder of a run, and the result of its cleanup.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Left {
+pub struct CleanupResult {
     /// The object.
     pub what: String,
     /// Result of the cleanup, in words.
@@ -135,7 +135,7 @@ pub struct Left {
     pub failed: bool,
 }
 
-impl Left {
+impl CleanupResult {
     fn new(what: impl Into<String>, outcome: impl Into<String>) -> Self {
         Self {
             what: what.into(),
@@ -157,8 +157,8 @@ impl Left {
 ///
 /// # Errors
 /// `state` cannot be read.
-pub fn clean(state: &Path) -> Result<Vec<Left>, Failure> {
-    let failure = || Failure::to(format!("look into {}", state.display()));
+pub fn clean(state: &Path) -> Result<Vec<CleanupResult>, Failure> {
+    let failure = || Failure::to(format!("read {}", state.display()));
     let folder = match fs::read_dir(state) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         folder => folder.map_err(failure())?,
@@ -172,7 +172,7 @@ pub fn clean(state: &Path) -> Result<Vec<Left>, Failure> {
     Ok(all.flat_map(|file| clean_after(file)).collect())
 }
 
-fn clean_after(file: &Path) -> Vec<Left> {
+fn clean_after(file: &Path) -> Vec<CleanupResult> {
     let shown = file.display().to_string();
     let is = |extension: &str| file.extension().is_some_and(|of_it| of_it == extension);
     if is("draft") {
@@ -180,30 +180,38 @@ fn clean_after(file: &Path) -> Vec<Left> {
         return drafts(file);
     }
     if !is("json") {
-        return vec![Left::failed(shown, "is not the lab's: left alone")];
+        return vec![CleanupResult::failed(shown, "is not the lab's: left alone")];
     }
     let entry = match read(file) {
         Ok(entry) => entry,
-        Err(error) => return vec![Left::failed(shown, format!("cannot be read: {error}"))],
+        Err(error) => {
+            return vec![CleanupResult::failed(
+                shown,
+                format!("cannot be read: {error}"),
+            )];
+        }
     };
     if process_start(entry.pid).is_ok_and(|started| started == entry.started) {
         let outcome = format!("is in use by process {}", entry.pid);
-        return vec![Left::new(shown, outcome)];
+        return vec![CleanupResult::new(shown, outcome)];
     }
     let nics = entry.nics.into_iter().map(NicRow::state);
-    let mut all: Vec<Left> = nics.map(|nic| put_back(&nic)).collect();
+    let mut all: Vec<CleanupResult> = nics.map(|nic| put_back(&nic)).collect();
     all.extend(remove_sockets(&entry.directory));
     if all.iter().any(|left| left.failed) {
         return all;
     }
     if let Err(error) = fs::remove_file(file) {
-        all.push(Left::failed(shown, format!("cannot be removed: {error}")));
+        all.push(CleanupResult::failed(
+            shown,
+            format!("cannot be removed: {error}"),
+        ));
     }
     all
 }
 
 /// Removes a draft if the process in its name has ended.
-fn drafts(file: &Path) -> Vec<Left> {
+fn drafts(file: &Path) -> Vec<CleanupResult> {
     let name = file.file_name().unwrap_or_default().to_string_lossy();
     let pid = name.split('-').next().and_then(|pid| pid.parse().ok());
     if pid.is_none_or(|pid: u32| process_start(pid).is_ok()) {
@@ -211,12 +219,15 @@ fn drafts(file: &Path) -> Vec<Left> {
     }
     let shown = file.display().to_string();
     match fs::remove_file(file) {
-        Ok(()) => vec![Left::new(shown, "removed")],
-        Err(error) => vec![Left::failed(shown, format!("cannot be removed: {error}"))],
+        Ok(()) => vec![CleanupResult::new(shown, "removed")],
+        Err(error) => vec![CleanupResult::failed(
+            shown,
+            format!("cannot be removed: {error}"),
+        )],
     }
 }
 
-fn read(file: &Path) -> io::Result<Entry> {
+fn read(file: &Path) -> io::Result<LedgerEntry> {
     let mut text = String::new();
     File::open(file)?
         .take(BYTES_MAX)
@@ -224,20 +235,21 @@ fn read(file: &Path) -> io::Result<Entry> {
     Ok(serde_json::from_str(&text)?)
 }
 
-fn put_back(nic: &NicState) -> Left {
-    let what = format!("the card {}", nic.name);
+fn put_back(nic: &NicState) -> CleanupResult {
+    let what = format!("the network card {}", nic.name);
     match nic.recover() {
-        Ok(NicRecovery::Untouched) => Left::new(what, "is as it was"),
-        Ok(NicRecovery::Restored) => Left::new(what, "put back as it was"),
-        Ok(NicRecovery::Missing) => {
-            Left::new(what, "is gone: a virtual one ends with its namespace")
-        }
-        Err(failure) => Left::failed(what, failure.to_string()),
+        Ok(NicRecovery::Untouched) => CleanupResult::new(what, "is as it was"),
+        Ok(NicRecovery::Restored) => CleanupResult::new(what, "put back as it was"),
+        Ok(NicRecovery::Missing) => CleanupResult::new(
+            what,
+            "no longer exists: a virtual one ends with its namespace",
+        ),
+        Err(failure) => CleanupResult::failed(what, failure.to_string()),
     }
 }
 
 /// Removes the sockets of devices from their directory; logs remain.
-fn remove_sockets(directory: &Path) -> Vec<Left> {
+fn remove_sockets(directory: &Path) -> Vec<CleanupResult> {
     let Ok(folder) = fs::read_dir(directory) else {
         // The user has removed the directory.
         return Vec::new();
@@ -250,8 +262,8 @@ fn remove_sockets(directory: &Path) -> Vec<Left> {
         .map(|entry| {
             let shown = entry.path().display().to_string();
             match fs::remove_file(entry.path()) {
-                Ok(()) => Left::new(shown, "removed"),
-                Err(error) => Left::failed(shown, format!("cannot be removed: {error}")),
+                Ok(()) => CleanupResult::new(shown, "removed"),
+                Err(error) => CleanupResult::failed(shown, format!("cannot be removed: {error}")),
             }
         })
         .collect()

@@ -12,12 +12,12 @@ use testbed::{Clock, Namespace};
 use trafficgen::{Calibration, Floor, Sweep, Template, TestPort, Threads, calibrate};
 
 use super::ends::open;
-use super::second::pps;
-use super::{BadWord, By, ByHandError, PortName};
+use super::progress_report::pps;
+use super::{BadWord, InstrumentError, IoMethod, PortName};
 
 /// Parameter of a calibration that varies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Swept {
+pub enum SweepParameter {
     /// Frame size, and then load.
     #[default]
     Both,
@@ -27,7 +27,7 @@ pub enum Swept {
     Load,
 }
 
-impl FromStr for Swept {
+impl FromStr for SweepParameter {
     type Err = BadWord;
 
     fn from_str(text: &str) -> Result<Self, BadWord> {
@@ -36,7 +36,7 @@ impl FromStr for Swept {
             "load" => Ok(Self::Load),
             "both" => Ok(Self::Both),
             _ => Err(BadWord(format!(
-                "'{text}' cannot be swept{}: size, load or both is wanted",
+                "unknown sweep '{text}'{}: expected size, load or both",
                 nearest(text, ["size", "load", "both"])
             ))),
         }
@@ -49,7 +49,7 @@ pub struct Calibrator {
     /// Ends of a link; `None` for a link between new namespaces.
     pub between: Option<[PortName; 2]>,
     /// Parameter that varies.
-    pub swept: Swept,
+    pub swept: SweepParameter,
     /// Frame sizes; loads use the first.
     pub sizes: Vec<u16>,
     /// Loads in per cent.
@@ -57,7 +57,7 @@ pub struct Calibrator {
     /// Duration of each trial.
     pub trial: Duration,
     /// Transmit and receive method.
-    pub by: By,
+    pub by: IoMethod,
     /// Empty: one thread; two cores: a sending and a receiving thread.
     pub cores: Vec<usize>,
 }
@@ -66,7 +66,7 @@ pub struct Calibrator {
 #[derive(Clone, Debug)]
 pub struct CalibrationTally {
     found: Calibration,
-    by: By,
+    by: IoMethod,
     is_interrupted: bool,
 }
 
@@ -81,7 +81,7 @@ struct Cable {
 }
 
 impl Cable {
-    fn lay(clock: &Clock) -> Result<Self, ByHandError> {
+    fn lay(clock: &Clock) -> Result<Self, InstrumentError> {
         let sides = [Namespace::new()?, Namespace::new()?];
         let [near, far] = &sides;
         near.join("eth0", far, "eth0")?;
@@ -97,14 +97,14 @@ impl Cable {
     fn end(
         &self,
         side: usize,
-        by: By,
+        by: IoMethod,
         longest: u16,
         clock: &Clock,
-    ) -> Result<TestPort, ByHandError> {
+    ) -> Result<TestPort, InstrumentError> {
         let side = &self.sides[side];
         Ok(match by {
-            By::PacketSockets => TestPort::packet(side, "eth0", longest, *clock)?,
-            By::Xdp => TestPort::xdp(side, "eth0", *clock)?,
+            IoMethod::PacketSockets => TestPort::packet(side, "eth0", longest, *clock)?,
+            IoMethod::Xdp => TestPort::xdp(side, "eth0", *clock)?,
         })
     }
 }
@@ -113,12 +113,12 @@ impl Calibrator {
     /// Runs the calibration.
     ///
     /// # Errors
-    /// See [`ByHandError`].
+    /// See [`InstrumentError`].
     pub fn run(
         &self,
         clock: &Clock,
         interrupt: &Interrupt,
-    ) -> Result<CalibrationTally, ByHandError> {
+    ) -> Result<CalibrationTally, InstrumentError> {
         let longest = self.sizes.iter().copied().max().unwrap_or(0);
         let cable;
         let mut ends = match &self.between {
@@ -142,19 +142,19 @@ impl Calibrator {
         })
     }
 
-    fn sweep(&self) -> Result<Sweep, ByHandError> {
+    fn sweep(&self) -> Result<Sweep, InstrumentError> {
         let threads = match *self.cores {
             [] => Threads::Solo,
             [send, receive] => Threads::Pair { send, receive },
             _ => {
-                let wanted = "two cores are wanted: --cores SEND,RECEIVE".to_owned();
-                return Err(ByHandError::Asked(wanted));
+                let wanted = "expected two cores: --cores SEND,RECEIVE".to_owned();
+                return Err(InstrumentError::Invalid(wanted));
             }
         };
         let (sizes, loads) = match self.swept {
-            Swept::Both => (self.sizes.clone(), self.loads.clone()),
-            Swept::Size => (self.sizes.clone(), Vec::new()),
-            Swept::Load => (
+            SweepParameter::Both => (self.sizes.clone(), self.loads.clone()),
+            SweepParameter::Size => (self.sizes.clone(), Vec::new()),
+            SweepParameter::Load => (
                 self.sizes.iter().copied().take(1).collect(),
                 self.loads.clone(),
             ),
@@ -181,8 +181,8 @@ impl CalibrationTally {
     #[must_use]
     pub fn text(&self) -> String {
         let way = match self.by {
-            By::PacketSockets => "packet sockets",
-            By::Xdp => "AF_XDP",
+            IoMethod::PacketSockets => "packet sockets",
+            IoMethod::Xdp => "AF_XDP",
         };
         let mut text = format!(
             "By {way}, on a cable without a device\n  \
@@ -241,7 +241,7 @@ impl CalibrationTally {
         json!({
             "kind": "tally",
             "interrupted": self.is_interrupted,
-            "way": match self.by { By::PacketSockets => "packet", By::Xdp => "xdp" },
+            "way": match self.by { IoMethod::PacketSockets => "packet", IoMethod::Xdp => "xdp" },
             "sizes": sizes.collect::<Vec<_>>(),
             "loads": loads.collect::<Vec<_>>(),
         })

@@ -18,18 +18,18 @@ use serde_json::{Value, json};
 use testbed::Interrupt;
 use testbed::{Clock, Failure};
 
-use super::{BadWord, ByHandError};
+use super::{BadWord, InstrumentError};
 
 /// Address for connections of switches.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum ControllerEndpoint {
     /// TCP address.
     Tcp(SocketAddr),
     /// Path of a Unix socket, which is created.
     Unix(PathBuf),
 }
 
-impl FromStr for Place {
+impl FromStr for ControllerEndpoint {
     type Err = BadWord;
 
     /// Parses `127.0.0.1:6653`, `[::1]:6653`, `tcp:127.0.0.1:6653` or `unix:/run/br0.controller`.
@@ -40,7 +40,7 @@ impl FromStr for Place {
         let address = text.strip_prefix("tcp:").unwrap_or(text);
         address.parse().map(Self::Tcp).map_err(|_| {
             BadWord(format!(
-                "'{text}' is no place to listen at: ADDRESS:PORT or unix:PATH is wanted"
+                "invalid address '{text}': expected ADDRESS:PORT or unix:PATH"
             ))
         })
     }
@@ -67,7 +67,7 @@ impl FromStr for Role {
             "learning" => Ok(Self::Learning),
             "hub" => Ok(Self::Hub),
             _ => Err(BadWord(format!(
-                "there is no application '{text}'{}: one of silent, learning, hub is wanted",
+                "unknown application '{text}'{}: expected silent, learning or hub",
                 nearest(text, ["silent", "learning", "hub"])
             ))),
         }
@@ -76,9 +76,9 @@ impl FromStr for Role {
 
 /// Parameters of a controller.
 #[derive(Clone, Debug)]
-pub struct Listening {
+pub struct ControllerCommand {
     /// Address for connections.
-    pub at: Place,
+    pub at: ControllerEndpoint,
     /// Application.
     pub role: Role,
     /// File of rules in the syntax of `ovs-ofctl add-flows`, which replace the rules of each
@@ -103,8 +103,8 @@ pub struct ControlTally {
 struct SwitchTally {
     datapath: u64,
     version: &'static str,
-    said: u64,
-    heard: BTreeMap<&'static str, u64>,
+    sent: u64,
+    received: BTreeMap<&'static str, u64>,
     errors: Vec<String>,
     over: Option<String>,
 }
@@ -114,11 +114,11 @@ const SWITCHES_MAX: usize = 64;
 /// Greatest number of ended connections in the results.
 const REMEMBERED_MAX: usize = 1_024;
 /// Time limit for a connection before the existing ones are checked.
-const LOOK: Duration = Duration::from_millis(100);
+const ACCEPT_LIMIT: Duration = Duration::from_millis(100);
 /// Greatest size of a file of rules, in bytes.
 const RULES_BYTES_MAX: u64 = 64 << 20;
 
-impl Listening {
+impl ControllerCommand {
     /// Accepts connections, and reports events in words.
     ///
     /// # Errors
@@ -127,17 +127,17 @@ impl Listening {
         &self,
         clock: &Clock,
         interrupt: &Interrupt,
-        tell: &mut dyn FnMut(&str),
-    ) -> Result<ControlTally, ByHandError> {
+        report: &mut dyn FnMut(&str),
+    ) -> Result<ControlTally, InstrumentError> {
         let rules = self.read_rules()?;
         let listener = match &self.at {
-            Place::Tcp(address) => Listener::bind_tcp(*address)?,
-            Place::Unix(path) => Listener::bind(path)?,
+            ControllerEndpoint::Tcp(address) => Listener::bind_tcp(*address)?,
+            ControllerEndpoint::Unix(path) => Listener::bind(path)?,
         };
         if let Some(address) = listener.address() {
-            tell(&format!("listening at {address}"));
+            report(&format!("listening at {address}"));
         }
-        let mut desk = Desk {
+        let mut connections = SwitchConnections {
             manner: ControllerSettings {
                 versions: self.versions,
                 application: self.application(),
@@ -148,18 +148,18 @@ impl Listening {
         };
         let began = clock.now();
         while !interrupt.is_set() && self.time.is_none_or(|time| clock.now().since(began) < time) {
-            desk.look(tell);
-            if desk.switches.len() < SWITCHES_MAX {
-                desk.take_call(&listener, clock, tell)?;
+            connections.check_connections(report);
+            if connections.switches.len() < SWITCHES_MAX {
+                connections.accept_switch(&listener, clock, report)?;
             } else {
-                clock.sleep_until(clock.now() + LOOK);
+                clock.sleep_until(clock.now() + ACCEPT_LIMIT);
             }
         }
-        desk.look(tell);
-        let mut tally = desk.tally;
+        connections.check_connections(report);
+        let mut tally = connections.tally;
         tally
             .switches
-            .extend(desk.switches.iter().map(SwitchTally::of));
+            .extend(connections.switches.iter().map(SwitchTally::of));
         tally.is_interrupted = interrupt.is_set();
         Ok(tally)
     }
@@ -172,11 +172,11 @@ impl Listening {
         }
     }
 
-    fn read_rules(&self) -> Result<Vec<FlowMod>, ByHandError> {
+    fn read_rules(&self) -> Result<Vec<FlowMod>, InstrumentError> {
         let Some(path) = &self.rules else {
             return Ok(Vec::new());
         };
-        let bad = |cause: String| ByHandError::File {
+        let bad = |cause: String| InstrumentError::File {
             file: path.display().to_string(),
             cause,
         };
@@ -201,41 +201,41 @@ fn rules(text: &str) -> Result<Vec<FlowMod>, (usize, String)> {
 }
 
 /// Connected switches, and the configuration of their connections.
-struct Desk {
+struct SwitchConnections {
     manner: ControllerSettings,
     rules: Vec<FlowMod>,
     switches: Vec<Controller>,
     tally: ControlTally,
 }
 
-impl Desk {
-    /// Waits [`LOOK`] for a connection, and installs the rules.
-    fn take_call(
+impl SwitchConnections {
+    /// Waits [`ACCEPT_LIMIT`] for a connection, and installs the rules.
+    fn accept_switch(
         &mut self,
         listener: &Listener,
         clock: &Clock,
-        tell: &mut dyn FnMut(&str),
-    ) -> Result<(), ByHandError> {
-        let called = listener.accept_as(self.manner.clone(), clock, LOOK, || Ok(()));
-        let switch = match called {
+        report: &mut dyn FnMut(&str),
+    ) -> Result<(), InstrumentError> {
+        let accepted = listener.accept_as(self.manner.clone(), clock, ACCEPT_LIMIT, || Ok(()));
+        let switch = match accepted {
             Ok(switch) => switch,
             Err(ControllerError::Failure(Failure::Timeout { .. })) => return Ok(()),
             Err(ControllerError::Failure(failure)) => return Err(failure.into()),
             Err(error) => {
                 self.tally.refused += 1;
-                tell(&format!("a call came to nothing: {error}"));
+                report(&format!("connection failed: {error}"));
                 return Ok(());
             }
         };
         let DatapathId(id) = switch.datapath_id();
-        tell(&format!("{id:016x}: {}", switch.diagnosis()));
+        report(&format!("{id:016x}: {}", switch.diagnosis()));
         if !self.rules.is_empty() {
             match switch.install(&self.rules) {
-                Ok(()) => tell(&format!(
+                Ok(()) => report(&format!(
                     "{id:016x}: {} rules are in force",
                     self.rules.len()
                 )),
-                Err(error) => tell(&format!("{id:016x}: {error}")),
+                Err(error) => report(&format!("{id:016x}: {error}")),
             }
         }
         self.switches.push(switch);
@@ -243,7 +243,7 @@ impl Desk {
     }
 
     /// Reports ended connections, and discards unread messages.
-    fn look(&mut self, tell: &mut dyn FnMut(&str)) {
+    fn check_connections(&mut self, report: &mut dyn FnMut(&str)) {
         let is_over = |switch: &mut Controller| {
             // Asynchronous messages are counted by kind; their contents are not used here.
             drop(switch.events());
@@ -251,7 +251,7 @@ impl Desk {
         };
         for switch in self.switches.extract_if(.., is_over) {
             let DatapathId(id) = switch.datapath_id();
-            tell(&format!("{id:016x}: {}", switch.diagnosis()));
+            report(&format!("{id:016x}: {}", switch.diagnosis()));
             if self.tally.switches.len() < REMEMBERED_MAX {
                 self.tally.switches.push(SwitchTally::of(&switch));
             }
@@ -263,15 +263,15 @@ impl SwitchTally {
     fn of(switch: &Controller) -> Self {
         let (tally, diagnosis) = (switch.tally(), switch.diagnosis());
         let DatapathId(datapath) = switch.datapath_id();
-        let mut heard = BTreeMap::new();
+        let mut received = BTreeMap::new();
         for (kind, count, _) in tally.kinds() {
-            *heard.entry(kind.name()).or_default() += count;
+            *received.entry(kind.name()).or_default() += count;
         }
         Self {
             datapath,
             version: diagnosis.version.map_or("", openflow::Version::name),
-            said: tally.sent(),
-            heard,
+            sent: tally.sent(),
+            received,
             errors: tally.errors().to_vec(),
             over: diagnosis.over,
         }
@@ -290,20 +290,20 @@ impl ControlTally {
     pub fn text(&self) -> String {
         let mut text = String::new();
         for one in &self.switches {
-            let heard = one.heard.iter().filter(|(_, count)| **count > 0);
-            let heard: Vec<String> = heard
+            let received = one.received.iter().filter(|(_, count)| **count > 0);
+            let received: Vec<String> = received
                 .map(|(kind, number)| format!("{kind} {}", count(*number)))
                 .collect();
             let _ = writeln!(
                 text,
-                "{:016x} by {}: said {}, heard {}",
+                "{:016x} by {}: sent {}, received {}",
                 one.datapath,
                 one.version,
-                count(one.said),
-                if heard.is_empty() {
+                count(one.sent),
+                if received.is_empty() {
                     "nothing".to_owned()
                 } else {
-                    heard.join(", ")
+                    received.join(", ")
                 },
             );
             for error in &one.errors {
@@ -311,10 +311,10 @@ impl ControlTally {
             }
         }
         if self.switches.is_empty() {
-            text += "no switch called\n";
+            text += "no switch connected\n";
         }
         if self.refused > 0 {
-            let _ = writeln!(text, "{} calls came to nothing", count(self.refused));
+            let _ = writeln!(text, "{} connections failed", count(self.refused));
         }
         text
     }
@@ -326,8 +326,8 @@ impl ControlTally {
             json!({
                 "datapath": format!("{:016x}", one.datapath),
                 "version": one.version,
-                "said": one.said,
-                "heard": one.heard,
+                "said": one.sent,
+                "heard": one.received,
                 "errors": one.errors,
                 "over": one.over,
             })
@@ -347,14 +347,20 @@ mod tests {
 
     #[test]
     fn addresses_and_roles_are_parsed() {
-        let tcp = |text: &str| Place::Tcp(text.parse().unwrap());
+        let tcp = |text: &str| ControllerEndpoint::Tcp(text.parse().unwrap());
         assert_eq!("127.0.0.1:6653".parse(), Ok(tcp("127.0.0.1:6653")));
         assert_eq!("tcp:[::1]:6653".parse(), Ok(tcp("[::1]:6653")));
-        assert_eq!("unix:/run/x".parse(), Ok(Place::Unix("/run/x".into())));
-        assert!("6653".parse::<Place>().is_err() && "unix:".parse::<Place>().is_err());
+        assert_eq!(
+            "unix:/run/x".parse(),
+            Ok(ControllerEndpoint::Unix("/run/x".into()))
+        );
+        assert!(
+            "6653".parse::<ControllerEndpoint>().is_err()
+                && "unix:".parse::<ControllerEndpoint>().is_err()
+        );
         assert_eq!("hub".parse(), Ok(Role::Hub));
-        let told = "learnin".parse::<Role>().unwrap_err().to_string();
-        assert!(told.contains("did you mean 'learning'?"), "{told}");
+        let message = "learnin".parse::<Role>().unwrap_err().to_string();
+        assert!(message.contains("did you mean 'learning'?"), "{message}");
     }
 
     #[test]

@@ -5,23 +5,23 @@ use std::time::Duration;
 use testbed::{BadNicName, Clock, Namespace, NicName};
 use trafficgen::{TestPort, TestPortNo};
 
-use super::ByHandError;
+use super::InstrumentError;
 
-/// An interface: `eth0`, or `NAMESPACE:eth0` of one that ip-netns(8) names.
+/// Name of an interface: `eth0`, or `NAMESPACE:eth0` in a namespace of ip-netns(8).
 pub type PortName = NicName;
 
-/// By which way frames go and come.
+/// Transmit and receive method.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum By {
-    /// They go by AF_XDP where that can be had, by sendmmsg(2) else, and come by a ring of packet
-    /// sockets, stamped by the kernel.
+pub enum IoMethod {
+    /// Transmits by AF_XDP if available, otherwise by sendmmsg(2); receives by a packet socket
+    /// ring, with kernel timestamps.
     #[default]
     PacketSockets,
-    /// Both by AF_XDP; stamped by the program when it looks.
+    /// AF_XDP in both directions; the program takes the timestamps when it polls.
     Xdp,
 }
 
-/// Interfaces, each once.
+/// Interfaces without duplicates.
 pub(super) struct Ends {
     names: Vec<PortName>,
 }
@@ -37,7 +37,7 @@ impl Ends {
         ends
     }
 
-    /// The number of the end at an interface that is among them.
+    /// Returns the number of the end at one of the interfaces.
     pub(super) fn number(&self, name: &PortName) -> TestPortNo {
         let place = self.names.iter().position(|one| one == name);
         TestPortNo(place.expect("it is among them"))
@@ -47,21 +47,21 @@ impl Ends {
         &self.names
     }
 
-    /// Opens all of them; those that `hears` does not name only send.
+    /// Opens all ends; those that `receivers` does not list only send.
     pub(super) fn open(
         &self,
-        by: By,
+        by: IoMethod,
         longest: u16,
-        hears: &[PortName],
+        receivers: &[PortName],
         clock: &Clock,
-    ) -> Result<Vec<TestPort>, ByHandError> {
-        let open = |name: &PortName| match hears.contains(name) {
+    ) -> Result<Vec<TestPort>, InstrumentError> {
+        let open = |name: &PortName| match receivers.contains(name) {
             true => open(name, by, longest, clock),
             false => {
                 let (namespace, interface) = enter(name)?;
                 Ok(match by {
-                    By::PacketSockets => TestPort::sending(&namespace, interface, longest)?,
-                    By::Xdp => TestPort::xdp(&namespace, interface, *clock)?,
+                    IoMethod::PacketSockets => TestPort::sending(&namespace, interface, longest)?,
+                    IoMethod::Xdp => TestPort::xdp(&namespace, interface, *clock)?,
                 })
             }
         };
@@ -69,32 +69,32 @@ impl Ends {
     }
 }
 
-/// An end that sends and receives.
+/// Opens an end that sends and receives.
 pub(super) fn open(
     name: &PortName,
-    by: By,
+    by: IoMethod,
     longest: u16,
     clock: &Clock,
-) -> Result<TestPort, ByHandError> {
+) -> Result<TestPort, InstrumentError> {
     let (namespace, interface) = enter(name)?;
     Ok(match by {
-        By::PacketSockets => TestPort::packet(&namespace, interface, longest, *clock)?,
-        By::Xdp => TestPort::xdp(&namespace, interface, *clock)?,
+        IoMethod::PacketSockets => TestPort::packet(&namespace, interface, longest, *clock)?,
+        IoMethod::Xdp => TestPort::xdp(&namespace, interface, *clock)?,
     })
 }
 
-/// How long an interface that was just set up may take to carry frames.
+/// Time limit for the carrier of an interface that was just set up.
 const READY: Duration = Duration::from_secs(5);
 
-/// The namespace of an interface that is up, and what it is called there.
-fn enter(name: &PortName) -> Result<(Namespace, &str), ByHandError> {
+/// Returns the namespace of an interface that is up, and its name there.
+fn enter(name: &PortName) -> Result<(Namespace, &str), InstrumentError> {
     let namespace = match &name.namespace {
         None => Namespace::current()?,
         Some(path) => Namespace::open(path)?,
     };
     let interface = name.interface.as_str();
     if !namespace.is_up(interface)? {
-        return Err(ByHandError::Down(name.clone()));
+        return Err(InstrumentError::Down(name.clone()));
     }
     let what = format!("{name} to have a carrier");
     let carries = || Ok(namespace.carries(interface)?.then_some(()));
@@ -102,10 +102,10 @@ fn enter(name: &PortName) -> Result<(Namespace, &str), ByHandError> {
     Ok((namespace, interface))
 }
 
-/// The same interface in a named namespace, if it says none itself.
+/// Returns the name with `namespace`, unless it has one already.
 ///
 /// # Errors
-/// There can be no namespace of this name.
+/// The name of the namespace is invalid.
 pub fn inside(name: PortName, namespace: Option<&str>) -> Result<PortName, BadNicName> {
     match (namespace, &name.namespace) {
         (Some(namespace), None) => format!("{namespace}:{}", name.interface).parse(),

@@ -14,7 +14,10 @@ use trafficgen::{
 
 use super::ends::Ends;
 use super::tally::{StreamTally, Tally, TrialTally};
-use super::{By, ByHandError, Listener, Looks, Pattern, PortName, Second, Size, Speed};
+use super::{
+    HeaderOptions, InstrumentError, IoMethod, Listener, Pattern, PortName, ProgressReport, Size,
+    Speed,
+};
 
 /// Expected egress of the frames.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,7 +62,7 @@ pub struct Generation {
     /// Receiving interfaces.
     pub target: Target,
     /// Headers of the frames.
-    pub looks: Looks,
+    pub headers: HeaderOptions,
     /// Frame sizes.
     pub sizes: Vec<Size>,
     /// Rates of each interface.
@@ -69,7 +72,7 @@ pub struct Generation {
     /// End of each trial.
     pub bound: Bound,
     /// Transmit and receive method.
-    pub by: By,
+    pub by: IoMethod,
     /// Empty: one thread, not pinned; one core: one thread on it; two: a sending and a receiving
     /// thread.
     pub cores: Vec<usize>,
@@ -91,7 +94,7 @@ pub struct Replay {
     /// Number of repetitions; without end if `None`.
     pub loops: Option<u32>,
     /// Transmit and receive method.
-    pub by: By,
+    pub by: IoMethod,
     /// Cores, as in [`Generation::cores`].
     pub cores: Vec<usize>,
 }
@@ -100,21 +103,21 @@ impl Generation {
     /// Runs all trials.
     ///
     /// # Errors
-    /// See [`ByHandError`].
+    /// See [`InstrumentError`].
     pub fn run(
         &self,
         clock: &Clock,
         interrupt: &Interrupt,
-        tell: &mut Listener<'_>,
-    ) -> Result<Tally, ByHandError> {
-        let template = self.looks.template();
+        report: &mut Listener<'_>,
+    ) -> Result<Tally, InstrumentError> {
+        let template = self.headers.template();
         let longest = self.sizes.iter().map(|size| size.longest()).max();
         let bench = Bench::new(&self.from, &self.target, self.by, &self.cores)?;
         let sizes: Vec<(Size, Mix)> = self
             .sizes
             .iter()
             .map(|&size| Ok((size, size.of(&template)?)))
-            .collect::<Result<_, ByHandError>>()?;
+            .collect::<Result<_, InstrumentError>>()?;
         let mut ends = bench.open(longest.unwrap_or(1_518), clock)?;
         let mut tally = Tally::default();
         for (size, mix) in &sizes {
@@ -123,15 +126,15 @@ impl Generation {
                     break;
                 }
                 let load = Load {
-                    what: format!("{}, {size}", self.looks.shape),
-                    asked: speed.to_string(),
+                    description: format!("{}, {size}", self.headers.kind),
+                    intended_load: speed.to_string(),
                     source: Source::Mix(mix.clone()),
-                    pace: self.pattern.at(speed, self.looks.seed),
+                    pace: self.pattern.at(speed, self.headers.seed),
                     length: self.bound.length(),
                 };
                 tally
                     .trials
-                    .push(bench.offer(&load, &mut ends, clock, interrupt, tell)?);
+                    .push(bench.offer(&load, &mut ends, clock, interrupt, report)?);
             }
         }
         tally.is_interrupted = interrupt.is_set();
@@ -143,15 +146,15 @@ impl Replay {
     /// Replays the file.
     ///
     /// # Errors
-    /// See [`ByHandError`].
+    /// See [`InstrumentError`].
     pub fn run(
         &self,
         clock: &Clock,
         interrupt: &Interrupt,
-        tell: &mut Listener<'_>,
-    ) -> Result<Tally, ByHandError> {
+        report: &mut Listener<'_>,
+    ) -> Result<Tally, InstrumentError> {
         let file = self.file.display().to_string();
-        let bad = |cause: std::io::Error| ByHandError::File {
+        let bad = |cause: std::io::Error| InstrumentError::File {
             file: file.clone(),
             cause: cause.to_string(),
         };
@@ -163,17 +166,17 @@ impl Replay {
         let bench = Bench::new(&from, &self.target, self.by, &self.cores)?;
         let mut ends = bench.open(recording.longest(), clock)?;
         let frames = recording.frame_count();
-        let (pace, asked) = match self.speed {
+        let (pace, intended_load) = match self.speed {
             Some(speed) => (Pattern::Constant.at(speed, 0), speed.to_string()),
             None => {
                 let percent = self.percent;
-                let asked = format!("{percent} % of the recording's speed");
-                (Pace::Recorded { percent }, asked)
+                let intended_load = format!("{percent} % of the recording's speed");
+                (Pace::Recorded { percent }, intended_load)
             }
         };
         let load = Load {
-            what: format!("{file}, {frames} frames"),
-            asked,
+            description: format!("{file}, {frames} frames"),
+            intended_load,
             source: Source::Recording(recording),
             pace,
             length: match self.loops {
@@ -181,7 +184,7 @@ impl Replay {
                 None => Bound::None.length(),
             },
         };
-        let trial = bench.offer(&load, &mut ends, clock, interrupt, tell)?;
+        let trial = bench.offer(&load, &mut ends, clock, interrupt, report)?;
         Ok(Tally {
             trials: vec![trial],
             is_interrupted: interrupt.is_set(),
@@ -191,8 +194,8 @@ impl Replay {
 
 /// Load of each interface in one trial.
 struct Load {
-    what: String,
-    asked: String,
+    description: String,
+    intended_load: String,
     source: Source,
     pace: Pace,
     length: Length,
@@ -201,10 +204,10 @@ struct Load {
 /// Sending and receiving interfaces.
 struct Bench<'a> {
     /// Pairs of a sending interface and the receiver of its frames.
-    ways: Vec<(&'a PortName, Option<&'a PortName>)>,
+    paths: Vec<(&'a PortName, Option<&'a PortName>)>,
     reflection: Option<Reflection>,
     ends: Ends,
-    by: By,
+    by: IoMethod,
     threads: Threads,
     core: Option<usize>,
 }
@@ -213,49 +216,53 @@ impl<'a> Bench<'a> {
     fn new(
         from: &'a [PortName],
         target: &'a Target,
-        by: By,
+        by: IoMethod,
         cores: &[usize],
-    ) -> Result<Self, ByHandError> {
-        let asked = |what: &str| Err(ByHandError::Asked(what.to_owned()));
+    ) -> Result<Self, InstrumentError> {
+        let invalid = |reason: &str| Err(InstrumentError::Invalid(reason.to_owned()));
         if Ends::new(from).names().len() != from.len() {
-            return asked("an interface sends once");
+            return invalid("an interface can be given only once");
         }
-        let ways: Vec<_> = match target {
+        let paths: Vec<_> = match target {
             Target::Nobody => from.iter().map(|one| (one, None)).collect(),
             Target::Back(_) => from.iter().map(|one| (one, Some(one))).collect(),
             Target::Interfaces(to) => match to.as_slice() {
                 [all] => from.iter().map(|one| (one, Some(all))).collect(),
                 to if to.len() == from.len() => from.iter().zip(to.iter().map(Some)).collect(),
-                _ => return asked("--to wants one interface, or as many as there are that send"),
+                _ => return invalid("--to requires one interface, or as many as --from"),
             },
         };
         let threads = match *cores {
             [] | [_] => Threads::Solo,
             [send, receive] => Threads::Pair { send, receive },
-            _ => return asked("there are two threads at most: --cores SEND,RECEIVE"),
+            _ => return invalid("at most two cores are possible: --cores SEND,RECEIVE"),
         };
-        let names = ways.iter().flat_map(|(from, to)| [Some(*from), *to]);
+        let names = paths.iter().flat_map(|(from, to)| [Some(*from), *to]);
         Ok(Self {
             ends: Ends::new(names.flatten()),
             reflection: match target {
                 Target::Back(reflection) => Some(*reflection),
                 Target::Nobody | Target::Interfaces(_) => None,
             },
-            ways,
+            paths,
             by,
             threads,
             core: cores.first().copied(),
         })
     }
 
-    fn open(&self, longest: u16, clock: &Clock) -> Result<Vec<TestPort>, ByHandError> {
-        let hears: Vec<PortName> = self.ways.iter().filter_map(|(_, to)| to.cloned()).collect();
-        self.ends.open(self.by, longest, &hears, clock)
+    fn open(&self, longest: u16, clock: &Clock) -> Result<Vec<TestPort>, InstrumentError> {
+        let receivers: Vec<PortName> = self
+            .paths
+            .iter()
+            .filter_map(|(_, to)| to.cloned())
+            .collect();
+        self.ends.open(self.by, longest, &receivers, clock)
     }
 
     /// Returns true if there is a receiver.
-    fn hears(&self) -> bool {
-        self.ways.iter().any(|(_, to)| to.is_some())
+    fn has_receivers(&self) -> bool {
+        self.paths.iter().any(|(_, to)| to.is_some())
     }
 
     fn streams(&self, load: &Load) -> Vec<Stream> {
@@ -263,7 +270,7 @@ impl<'a> Bench<'a> {
             (Source::Mix(mix), Some(reflection)) => {
                 let parts = mix.parts().iter();
                 let parts = parts.map(|(one, count)| (one.reflected(reflection), *count));
-                Some(Mix::new(parts.collect()).expect("it is as good as what was sent"))
+                Some(Mix::new(parts.collect()).expect("it is as valid as the sent mix"))
             }
             _ => None,
         };
@@ -277,7 +284,7 @@ impl<'a> Bench<'a> {
                 ..Stream::new(load.source.clone(), load.pace, from, to)
             }
         };
-        self.ways.iter().map(stream).collect()
+        self.paths.iter().map(stream).collect()
     }
 
     /// Runs one trial.
@@ -287,29 +294,29 @@ impl<'a> Bench<'a> {
         ends: &mut [TestPort],
         clock: &Clock,
         interrupt: &Interrupt,
-        tell: &mut Listener<'_>,
-    ) -> Result<TrialTally, ByHandError> {
+        report: &mut Listener<'_>,
+    ) -> Result<TrialTally, InstrumentError> {
         let mut request = Request::new(self.streams(load), load.length);
         request.threads = self.threads;
-        if !self.hears() {
+        if !self.has_receivers() {
             request.drain = Duration::ZERO;
         }
-        let watch = Watch {
+        let watch = Supervisor {
             clock,
             interrupt,
-            hears: self.hears(),
+            has_receivers: self.has_receivers(),
             core: self.core.filter(|_| self.threads == Threads::Solo),
         };
-        let measured = watch.measure(ends, &request, tell)?;
-        let streams = self.ways.iter().zip(measured.streams);
+        let measured = watch.measure(ends, &request, report)?;
+        let streams = self.paths.iter().zip(measured.streams);
         let streams = streams.map(|((from, to), outcome)| StreamTally {
             from: from.to_string(),
             to: to.map(ToString::to_string),
             outcome,
         });
         Ok(TrialTally {
-            what: load.what.clone(),
-            asked: load.asked.clone(),
+            description: load.description.clone(),
+            intended_load: load.intended_load.clone(),
             streams: streams.collect(),
             ends: self
                 .ends
@@ -324,27 +331,27 @@ impl<'a> Bench<'a> {
 }
 
 /// Interval of checks for an interruption.
-const LOOK: Duration = Duration::from_millis(20);
+const CHECK_INTERVAL: Duration = Duration::from_millis(20);
 /// Interval of progress reports.
-const TELL: Duration = Duration::from_secs(1);
+const REPORT_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Supervision of a measurement.
-pub(super) struct Watch<'a> {
+pub(super) struct Supervisor<'a> {
     pub(super) clock: &'a Clock,
     pub(super) interrupt: &'a Interrupt,
-    pub(super) hears: bool,
+    pub(super) has_receivers: bool,
     /// Core of the measuring thread, if there is only one.
     pub(super) core: Option<usize>,
 }
 
-impl Watch<'_> {
+impl Supervisor<'_> {
     /// Measures on a separate thread, and reports progress meanwhile.
     fn measure(
         &self,
         ends: &mut [TestPort],
         request: &Request,
-        tell: &mut Listener<'_>,
-    ) -> Result<Measurement, ByHandError> {
+        report: &mut Listener<'_>,
+    ) -> Result<Measurement, InstrumentError> {
         let (live, never) = (Live::default(), Interrupt::never());
         let body = || {
             if let Some(core) = self.core {
@@ -356,7 +363,7 @@ impl Watch<'_> {
         };
         let measured = thread::scope(|scope| {
             let thread = scope.spawn(body);
-            self.look_after(&live, || thread.is_finished(), tell);
+            self.supervise(&live, || thread.is_finished(), report);
             thread
                 .join()
                 .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
@@ -364,7 +371,7 @@ impl Watch<'_> {
         Ok(measured?)
     }
 
-    fn look_after(&self, live: &Live, is_over: impl Fn() -> bool, tell: &mut Listener<'_>) {
+    fn supervise(&self, live: &Live, is_over: impl Fn() -> bool, report: &mut Listener<'_>) {
         let began = self.clock.now();
         let (mut last, mut before) = (began, LiveTotals::default());
         while !is_over() {
@@ -372,14 +379,19 @@ impl Watch<'_> {
                 live.end();
             }
             let now = self.clock.now();
-            if now.since(last) >= TELL {
+            if now.since(last) >= REPORT_INTERVAL {
                 let after = live.totals();
                 let times = [now.since(began), now.since(last)].map(|time| time.as_secs_f64());
                 let [at, length] = times;
-                tell(&Second::between((&before, &after), at, length, self.hears));
+                report(&ProgressReport::between(
+                    (&before, &after),
+                    at,
+                    length,
+                    self.has_receivers,
+                ));
                 (last, before) = (now, after);
             }
-            self.clock.sleep_until(now + LOOK);
+            self.clock.sleep_until(now + CHECK_INTERVAL);
         }
     }
 }

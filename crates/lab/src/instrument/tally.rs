@@ -1,4 +1,4 @@
-//! What came of frames that were sent: for people, and for programs.
+//! Results of sent frames, as text and as JSON.
 
 use std::fmt::Write;
 
@@ -10,57 +10,57 @@ use trafficgen::{Refusal, StreamOutcome, TestPortOutcome};
 use super::PortName;
 use super::progress_report::{bits, pps};
 
-/// What came of all trials.
+/// Results of all trials.
 #[derive(Clone, Debug, Default)]
 pub struct Tally {
-    /// In their order.
+    /// Trials in their order.
     pub(super) trials: Vec<TrialTally>,
-    /// Whether the user ended it.
+    /// True if the user interrupted them.
     pub(super) is_interrupted: bool,
 }
 
-/// What came of one trial.
+/// Results of one trial.
 #[derive(Clone, Debug)]
 pub(super) struct TrialTally {
-    /// What was sent.
-    pub(super) what: String,
-    /// How fast it was to be.
-    pub(super) asked: String,
+    /// Description of the frames.
+    pub(super) description: String,
+    /// Intended load.
+    pub(super) intended_load: String,
     pub(super) streams: Vec<StreamTally>,
     pub(super) ends: Vec<(PortName, TestPortOutcome)>,
     pub(super) refusals: Vec<Refusal>,
 }
 
-/// What came of the frames of one interface.
+/// Results of the frames of one interface.
 #[derive(Clone, Debug)]
 pub(super) struct StreamTally {
     pub(super) from: String,
-    /// Where they were awaited, if anywhere.
+    /// Receiving interface, if there is one.
     pub(super) to: Option<String>,
     pub(super) outcome: StreamOutcome,
 }
 
 impl Tally {
-    /// Whether the user ended it.
+    /// Returns true if the user interrupted the trials.
     #[must_use]
     pub const fn is_interrupted(&self) -> bool {
         self.is_interrupted
     }
 
-    /// Whether the tester did what it was asked: it sent as fast as it was to, and lost nothing itself.
+    /// Returns true if the tester reached the intended load and lost no frames itself.
     #[must_use]
     pub fn is_valid(&self) -> bool {
         self.trials.iter().all(|trial| trial.refusals.is_empty())
     }
 
-    /// As text for people.
+    /// Returns the results as text.
     #[must_use]
     pub fn text(&self) -> String {
         let trials: Vec<String> = self.trials.iter().map(TrialTally::text).collect();
         trials.join("\n")
     }
 
-    /// As a line for programs.
+    /// Returns the results as a line of JSON.
     #[must_use]
     pub fn json(&self) -> Value {
         json!({
@@ -74,13 +74,13 @@ impl Tally {
 
 impl TrialTally {
     fn text(&self) -> String {
-        let mut text = format!("{}, {}\n", self.what, self.asked);
+        let mut text = format!("{}, {}\n", self.description, self.intended_load);
         for stream in &self.streams {
             stream.write(&mut text);
         }
-        let known: u64 = self.ends.iter().map(|(_, end)| end.foreign).sum();
-        if known > 0 && self.hears() {
-            let _ = writeln!(text, "  strangers  {} other frames came", count(known));
+        let foreign: u64 = self.ends.iter().map(|(_, end)| end.foreign).sum();
+        if foreign > 0 && self.has_receivers() {
+            let _ = writeln!(text, "  foreign    {} other frames arrived", count(foreign));
         }
         let ends = self.ends.iter().map(|(name, end)| self.end(name, end));
         let ends: Vec<String> = ends.collect();
@@ -91,43 +91,43 @@ impl TrialTally {
         text
     }
 
-    fn hears(&self) -> bool {
+    fn has_receivers(&self) -> bool {
         self.streams.iter().any(|stream| stream.to.is_some())
     }
 
-    /// By which ways an end works, and what it lost.
+    /// Returns the transmit and receive methods of an end, and its losses.
     fn end(&self, name: &PortName, end: &TestPortOutcome) -> String {
         let name = name.to_string();
         let mut parts = Vec::new();
         if self.streams.iter().any(|stream| stream.from == name) {
             parts.push(format!("sends {}", end.send_method.name()));
         }
-        if self.hears_at(&name) {
+        if self.receives_at(&name) {
             parts.push(end.stamps.name().to_owned());
             parts.push(format!("lost {} itself", count(end.dropped)));
         }
         format!("{name} {}", parts.join(", "))
     }
 
-    fn hears_at(&self, name: &str) -> bool {
+    fn receives_at(&self, name: &str) -> bool {
         let is_to = |stream: &StreamTally| stream.to.as_deref() == Some(name);
         self.streams.iter().any(is_to)
     }
 
     fn json(&self) -> Value {
         let end = |(name, end): &(PortName, TestPortOutcome)| {
-            let hears = self.hears_at(&name.to_string());
+            let has_receivers = self.receives_at(&name.to_string());
             json!({
                 "interface": name.to_string(),
                 "way": end.send_method.name(),
-                "stamps": hears.then(|| end.stamps.name()),
+                "stamps": has_receivers.then(|| end.stamps.name()),
                 "tester_dropped": end.dropped,
-                "unknown": hears.then_some(end.foreign),
+                "unknown": has_receivers.then_some(end.foreign),
             })
         };
         json!({
-            "frames": self.what,
-            "asked": self.asked,
+            "frames": self.description,
+            "asked": self.intended_load,
             "streams": self.streams.iter().map(StreamTally::json).collect::<Vec<_>>(),
             "ends": self.ends.iter().map(end).collect::<Vec<_>>(),
             "refusals": self.refusals.iter().map(ToString::to_string).collect::<Vec<_>>(),
@@ -162,7 +162,7 @@ impl StreamTally {
         }
         let _ = writeln!(
             text,
-            "  received   {}, lost {} ({}), duplicated {}, reordered {}, astray {}, changed {}, damaged {}",
+            "  received   {}, lost {} ({}), duplicated {}, reordered {}, misdelivered {}, modified {}, corrupt {}",
             count(one.received),
             count(one.lost),
             percent(one.loss_ratio()),
@@ -176,7 +176,7 @@ impl StreamTally {
             let unsigned = count(one.unsigned);
             let _ = writeln!(
                 text,
-                "  unsigned   {unsigned} had no room for a number: nothing is known of these"
+                "  unsigned   {unsigned} had no room for a signature, so their results are unknown"
             );
         }
         if one.received > 0 {
@@ -196,8 +196,8 @@ impl StreamTally {
 
     fn json(&self) -> Value {
         let one = &self.outcome;
-        let hears = self.to.is_some();
-        let came = hears.then(|| {
+        let has_receivers = self.to.is_some();
+        let received = has_receivers.then(|| {
             json!({
                 "frames": one.received,
                 "pps": one.received_pps(),
@@ -228,12 +228,12 @@ impl StreamTally {
             "shortfall": one.shortfall(),
             "unsigned": one.unsigned,
             "lateness_ns": distribution(&one.lateness),
-            "received": came,
+            "received": received,
         })
     }
 }
 
-/// What is usually asked of a distribution; nothing of an empty one.
+/// Returns the usual statistics of a distribution; `None` if it is empty.
 pub(super) fn distribution(all: &Histogram<u64>) -> Option<Value> {
     (!all.is_empty()).then(|| {
         json!({

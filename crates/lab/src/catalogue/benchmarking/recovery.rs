@@ -12,8 +12,8 @@ use crate::catalogue::bisection::Bisection;
 use crate::catalogue::lines::{DRAIN, Lines, Offer, fell_short, greet, is_void, offer_well};
 use crate::catalogue::offered::figure;
 use crate::catalogue::prelude::*;
+use crate::setup::ConditionMonitor;
 use crate::setup::TestSetup;
-use crate::setup::Watch;
 use crate::tools::Tools;
 
 /// The experiment.
@@ -122,29 +122,29 @@ const FIGURES: &[Figure] = &[
     figure("rest_p50_us", "Median delay before", "µs", Better::Lower),
 ];
 
-/// The tester's limit is approached to this share of it: at the very limit it falls short.
+/// Share of the tester's highest rate that the trial uses: at the limit itself it falls short.
 const REACHED: f64 = 0.9;
-/// The bounds of the throughput are as close as this share of the upper.
+/// Width of the search for the throughput, as a share of its upper bound.
 const WIDTH: f64 = 0.1;
-/// Frames are sent as fast as the tester can for so long, to know how fast that is.
+/// Duration of the trial that finds the tester's highest rate.
 const FLAT_OUT: Duration = Duration::from_millis(30);
-/// Frames behind the overload of which each one's delay is kept.
+/// Greatest number of frames after the overload whose delays are kept.
 const KEPT_MAX: u64 = 1_000_000;
-/// The delay is looked at over so long.
+/// Window of the delay's median.
 const WINDOW_NS: u64 = 2_000_000;
-/// It is settled when its median is at most this much of that at rest.
+/// Greatest median of a settled delay, as a multiple of the delay at rest.
 const SETTLED: f64 = 1.1;
-/// Losses up to this share of the time behind the overload are losses without an end.
+/// Share of the time after the overload; losses that continue for longer have no end.
 const ENDLESS: f64 = 0.95;
-/// Lateness of the tester from which on a reader should know of it.
+/// Lateness of the tester from which the record has a note.
 const LATE_NS: u64 = 1_000_000;
 
 fn measure(
     point: &Point,
     setup: &mut TestSetup,
     tools: &Tools<'_>,
-) -> Result<Measured, TrialError> {
-    let watch = Watch::begin(&setup.bench, tools.cores, tools.clock)?;
+) -> Result<TrialResult, TrialError> {
+    let watch = ConditionMonitor::begin(&setup.bench, tools.cores, tools.clock)?;
     let mut reading = Reading::at(point);
     let mut lines = Lines::open(&setup.bench, point_size(point), tools)?;
     greet(&setup.bench, 0..2)?;
@@ -171,7 +171,7 @@ fn measure(
         }
     }
     let conditions = watch.end(&setup.bench)?;
-    let mut measured = Measured::new(reading, conditions);
+    let mut measured = TrialResult::new(reading, conditions);
     for note in notes {
         match note {
             Note::Void(reason) => measured.void(reason),
@@ -181,18 +181,18 @@ fn measure(
     Ok(measured)
 }
 
-/// What is to be said of a test.
+/// Remark on a trial.
 enum Note {
     Plain(String),
     Void(String),
 }
 
-/// Frames a second that go.
+/// Highest rates in frames per second.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Limits {
-    /// Through the device without loss; none if even the least rate lost some.
+    /// Throughput of the device; `None` if the least rate had losses.
     throughput: Option<u64>,
-    /// Into it: what the line carries, or what the tester sends.
+    /// Highest offered load: that of the line or the tester.
     greatest: u64,
 }
 
@@ -200,7 +200,7 @@ fn point_size(point: &Point) -> u16 {
     u16::try_from(point.number("size")).expect("the experiment's bounds say so")
 }
 
-/// Frames from the client to the server.
+/// Returns frames from the client to the server.
 fn request(frame_bytes: u16, pace: Pace, length: Duration) -> Request {
     let stream = Stream::new(
         Template::udp(frame_bytes),
@@ -213,7 +213,7 @@ fn request(frame_bytes: u16, pace: Pace, length: Duration) -> Request {
     request
 }
 
-/// Finds them.
+/// Measures the highest rates.
 fn limits(point: &Point, lines: &mut dyn Offer) -> Result<Limits, TrialError> {
     let size = point.number("size");
     let of = |pace, length| request(point_size(point), pace, length);
@@ -248,19 +248,20 @@ fn put_throughput(limits: Limits, reading: &mut Reading) {
     }
 }
 
-/// An overload and what follows it.
+/// Overload, and the load after it.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Plan {
+struct OverloadPlan {
     frame_bytes: u16,
-    /// Frames a second, at first and from then on.
+    /// Frames per second of the overload, and after it.
     overload: u64,
     after: u64,
     overload_for: Duration,
     after_for: Duration,
 }
 
-/// The overload of so many per cent, and what is to be said of it; or why there is none.
-fn overload(limits: Limits, percent: u64) -> Result<(Plan, Option<Note>), &'static str> {
+/// Returns the overload of `percent` of the throughput and a remark on it, or the reason why none
+/// is possible.
+fn overload(limits: Limits, percent: u64) -> Result<(OverloadPlan, Option<Note>), &'static str> {
     let Some(throughput) = limits.throughput else {
         return Err("no throughput was found");
     };
@@ -275,7 +276,7 @@ fn overload(limits: Limits, percent: u64) -> Result<(Plan, Option<Note>), &'stat
             "the tester or the line carries {share} % of the throughput, not {percent} %"
         ))
     });
-    let plan = Plan {
+    let plan = OverloadPlan {
         frame_bytes: 64,
         overload,
         after: (throughput / 2).max(1),
@@ -285,8 +286,8 @@ fn overload(limits: Limits, percent: u64) -> Result<(Plan, Option<Note>), &'stat
     Ok((plan, cut))
 }
 
-impl Plan {
-    /// The same of frames and of a length that a point has.
+impl OverloadPlan {
+    /// Returns the plan with the frame size and the durations of a point.
     fn lasting(self, point: &Point) -> Self {
         Self {
             frame_bytes: point_size(point),
@@ -308,7 +309,7 @@ impl Plan {
         }
     }
 
-    /// Frames of the overload: those that are due before its end.
+    /// Returns the frames of the overload: those that are due before its end.
     fn overload_frames(&self) -> u64 {
         let frames = u128::from(self.step_ns()) * u128::from(self.overload);
         u64::try_from(frames.div_ceil(1_000_000_000)).expect("a rate is no more than a line's")
@@ -318,7 +319,7 @@ impl Plan {
         request(self.frame_bytes, pace, length)
     }
 
-    /// The load whose step is looked at, with the frames behind it kept.
+    /// Returns the request of the overload and the load after it, whose frames are kept.
     fn stepped(&self) -> Request {
         let mut request = self.request(self.pace(), self.overload_for + self.after_for);
         let behind = u128::from(self.after) * self.after_for.as_millis() / 1_000;
@@ -331,9 +332,9 @@ impl Plan {
     }
 }
 
-/// Takes the delay at rest, overloads, and puts down how long the device took to recover.
+/// Measures the delay at rest, offers the overload, and adds the time of recovery to the reading.
 fn recover(
-    plan: &Plan,
+    plan: &OverloadPlan,
     lines: &mut dyn Offer,
     reading: &mut Reading,
 ) -> Result<Vec<Note>, TrialError> {
@@ -376,8 +377,9 @@ fn recover(
     Ok(notes)
 }
 
-/// How long after the step the last lost frame was due, in nanoseconds; or why nobody knows.
-fn recovery_ns(plan: &Plan, stream: &StreamOutcome) -> Result<u64, &'static str> {
+/// Returns the time from the step to the schedule of the last lost frame, in nanoseconds, or the
+/// reason why it is unknown.
+fn recovery_ns(plan: &OverloadPlan, stream: &StreamOutcome) -> Result<u64, &'static str> {
     let Some(last) = stream.last_lost else {
         return Err("the overload lost nothing");
     };
@@ -392,8 +394,8 @@ fn recovery_ns(plan: &Plan, stream: &StreamOutcome) -> Result<u64, &'static str>
     }
 }
 
-/// How long after the step frames were sent whose median delay is no more than a tenth above
-/// that at rest: of those of two milliseconds, the first.
+/// Returns the time from the step to the first window of two milliseconds whose median delay is at
+/// most a tenth above the delay at rest.
 fn settled_ns(kept: &[FrameRecord], step_ns: u64, rest_ns: u64) -> Option<u64> {
     let most = SETTLED * rest_ns as f64;
     let mut windows: Vec<Vec<u64>> = Vec::new();

@@ -1,4 +1,4 @@
-//! Reset (RFC 2544, 26.6, as RFC 6201 mends it).
+//! Reset (RFC 2544, 26.6, updated by RFC 6201).
 
 use std::thread;
 use std::time::Duration;
@@ -13,8 +13,8 @@ use trafficgen::{
 use crate::catalogue::lines::{DRAIN, Lines, Offer, greet, is_void};
 use crate::catalogue::offered::figure;
 use crate::catalogue::prelude::*;
-use crate::setup::Watch;
-use crate::setup::{Restarted, TestSetup};
+use crate::setup::ConditionMonitor;
+use crate::setup::{RestartTimes, TestSetup};
 use crate::tools::Tools;
 
 /// The experiment.
@@ -73,7 +73,8 @@ pub(crate) const RESET: Experiment = Experiment {
         ..Description::EMPTY
     },
     setup: SetupKind::Dedicated(|_| DedicatedSetup {
-        // The usual place, and yet one of its own: the run's device is to live on.
+        // The default setup, but not the shared one, since the device of the run must not be
+        // restarted.
         separate: true,
         ..DedicatedSetup::default()
     }),
@@ -97,17 +98,17 @@ const FIGURES: &[Figure] = &[
     figure("lost", "Lost", "frames", Better::Lower),
 ];
 
-/// Frames are sent for so long, and so often at most, to see whether the device forwards.
-const LOOK: Duration = Duration::from_millis(20);
-const LOOKS: u32 = 25;
-/// Frames go for so long before the device is ended.
+/// Duration and greatest number of the trials that check whether the device forwards.
+const CHECK_LENGTH: Duration = Duration::from_millis(20);
+const CHECKS_MAX: u32 = 25;
+/// Time of frames before the device is stopped.
 const BEFORE: Duration = Duration::from_millis(100);
 
 fn measure(
     point: &Point,
     setup: &mut TestSetup,
     tools: &Tools<'_>,
-) -> Result<Measured, TrialError> {
+) -> Result<TrialResult, TrialError> {
     let ending = match point.word("ending") {
         "asked" => StopSignal::Term,
         _ => StopSignal::Kill,
@@ -117,8 +118,8 @@ fn measure(
     let mut lines = Lines::open(&setup.bench, 64, tools)?;
     greet(&setup.bench, 0..2)?;
     forwards(point.number("pps"), &mut lines)?;
-    // What is watched is the machine: the process that is ended takes its account with it.
-    let watch = Watch::begin(&setup.bench, tools.cores, tools.clock)?;
+    // Only the machine's conditions count: the stopped process loses its usage counters.
+    let watch = ConditionMonitor::begin(&setup.bench, tools.cores, tools.clock)?;
     let (measured, restarted) = thread::scope(|scope| {
         let setup = &mut *setup;
         let restarted = scope.spawn(move || {
@@ -137,27 +138,27 @@ fn measure(
     let mut conditions = watch.end(&setup.bench)?;
     conditions.process = None;
     let mut reading = Reading::at(point);
-    tell(&measurement, &restarted, point.number("pps"), &mut reading);
-    let mut measured = Measured::new(reading, conditions);
+    put_restart_times(&measurement, &restarted, point.number("pps"), &mut reading);
+    let mut measured = TrialResult::new(reading, conditions);
     if let Some(reason) = is_void(&measurement) {
         measured.void(reason);
     }
     Ok(measured)
 }
 
-/// Waits until frames show that the rules are in force.
+/// Waits until all frames are forwarded, so that the rules are in force.
 fn forwards(pps: u64, lines: &mut dyn Offer) -> Result<(), TrialError> {
-    for _ in 0..LOOKS {
-        if lines.offer(&request(pps, LOOK))?.streams[0].lost == 0 {
+    for _ in 0..CHECKS_MAX {
+        if lines.offer(&request(pps, CHECK_LENGTH))?.streams[0].lost == 0 {
             return Ok(());
         }
     }
     Err(TrialError::Impossible(
-        "the device did not forward all frames before it was to be ended".to_owned(),
+        "the device did not forward all frames before it was to be stopped".to_owned(),
     ))
 }
 
-/// Frames at equal gaps from the client to the server, each one kept.
+/// Returns frames at equal gaps from the client to the server, all of which are kept.
 fn request(pps: u64, length: Duration) -> Request {
     let pace = Pace::Constant(Rate::Frames(pps));
     let stream = Stream::new(Template::udp(64), pace, TestPortNo(0), TestPortNo(1));
@@ -171,8 +172,13 @@ fn request(pps: u64, length: Duration) -> Request {
     request
 }
 
-/// Puts down when what had happened.
-fn tell(measurement: &Measurement, restarted: &Restarted, pps: u64, reading: &mut Reading) {
+/// Adds the times of the restart to the reading.
+fn put_restart_times(
+    measurement: &Measurement,
+    restarted: &RestartTimes,
+    pps: u64,
+    reading: &mut Reading,
+) {
     let told = restarted.stopped.signalled;
     let since = |then: Instant| then.since(told).as_secs_f64() * 1e3;
     let stream = &measurement.streams[0];
@@ -202,12 +208,12 @@ fn tell(measurement: &Measurement, restarted: &Restarted, pps: u64, reading: &mu
     }
 }
 
-/// The longest time in which nothing came.
+/// The longest time without a received frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Silence {
-    /// When the last frame before it came.
+    /// Arrival of the last frame before it.
     last_ns: u64,
-    /// When the first frame behind it came.
+    /// Arrival of the first frame after it.
     first_ns: u64,
 }
 
@@ -217,18 +223,19 @@ impl Silence {
     }
 }
 
-/// The longest silence that ended after the device was told to end, or why there is none.
-fn silence(kept: &[FrameRecord], told_ns: u64) -> Result<Silence, &'static str> {
-    let mut came: Vec<u64> = kept.iter().map(|one| one.received_ns).collect();
-    came.sort_unstable();
-    let before = came.partition_point(|&ns| ns < told_ns);
+/// Returns the longest silence that ended after the request to stop, or the reason why there is
+/// none.
+fn silence(kept: &[FrameRecord], stopped_ns: u64) -> Result<Silence, &'static str> {
+    let mut arrivals: Vec<u64> = kept.iter().map(|one| one.received_ns).collect();
+    arrivals.sort_unstable();
+    let before = arrivals.partition_point(|&ns| ns < stopped_ns);
     if before == 0 {
-        return Err("nothing came out before it was ended");
+        return Err("no frame arrived before the device was stopped");
     }
-    if before == came.len() {
-        return Err("nothing came out again in the time that it had");
+    if before == arrivals.len() {
+        return Err("no frame arrived after the restart within the time limit");
     }
-    let ends = came[before - 1..].windows(2);
+    let ends = arrivals[before - 1..].windows(2);
     let longest = ends.max_by_key(|two| two[1] - two[0]);
     let two = longest.expect("there is one before and one behind");
     Ok(Silence {

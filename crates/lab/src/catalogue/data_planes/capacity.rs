@@ -83,7 +83,7 @@ const FIGURES: &[Figure] = &[
 /// Time limit for rules to take effect after their barrier reply.
 const SETTLE: Duration = Duration::from_secs(1);
 
-pub(super) fn measure(point: &Point, plane: &mut dyn Plane) -> Result<Measured, TrialError> {
+pub(super) fn measure(point: &Point, plane: &mut dyn Plane) -> Result<TrialResult, TrialError> {
     plane.install(&[])?;
     let kind = TableKind::of(point.word("kind"));
     let most = point.small("most").min(kind.rules_max());
@@ -116,7 +116,7 @@ pub(super) fn measure(point: &Point, plane: &mut dyn Plane) -> Result<Measured, 
             reading.put("rules_s", f64::from(accepted) / seconds);
         }
     }
-    let mut measured = Measured::new(reading, conditions);
+    let mut measured = TrialResult::new(reading, conditions);
     if let Some(reason) = &outcome.refused {
         measured.note(format!("at {} rules: {reason}", outcome.accepted));
     }

@@ -14,7 +14,7 @@ use crate::catalogue::prelude::*;
 use crate::frame_echo::{FrameEcho, FrameEchoes, Leg};
 use crate::frames::{Tag, UdpFrame};
 use crate::rules::{TOWARDS_CLIENT, TOWARDS_SERVER};
-use crate::trial::{Measured, TrialError};
+use crate::trial::{TrialError, TrialResult};
 
 /// MAC addresses of the frames, behind the ports of the hosts. The hosts have others, so that their
 /// network stacks do not reply.
@@ -100,9 +100,9 @@ pub(super) fn install(
 }
 
 /// Returns the results of a trial without figures, all for the same reason.
-pub(super) fn without_figures(point: &Point, reason: &str) -> Measured {
+pub(super) fn without_figures(point: &Point, reason: &str) -> TrialResult {
     let reading = Reading::lacking(point, FIGURES, reason);
-    Measured::new(reading, Conditions::default())
+    TrialResult::new(reading, Conditions::default())
 }
 
 /// Measures the echo of `request`, which should arrive as `expected`. The rules must be installed.
@@ -110,7 +110,7 @@ pub(in crate::catalogue) fn measure(
     point: &Point,
     [request, expected]: [UdpFrame; 2],
     plane: &mut dyn Plane,
-) -> Result<Measured, TrialError> {
+) -> Result<TrialResult, TrialError> {
     let back = request.reversed();
     let echo = FrameEcho {
         request: Leg {
@@ -128,7 +128,7 @@ pub(in crate::catalogue) fn measure(
     let echoes = plane.echo(&echo)?;
     let conditions = plane.conditions()?;
     let reading = reading(point, &echoes);
-    let mut measured = Measured::new(reading, conditions);
+    let mut measured = TrialResult::new(reading, conditions);
     measured.note_pressure();
     check_frames(&echo, &echoes, plane, &mut measured)?;
     Ok(measured)
@@ -157,7 +157,7 @@ fn check_frames(
     echo: &FrameEcho,
     echoes: &FrameEchoes,
     plane: &mut dyn Plane,
-    measured: &mut Measured,
+    measured: &mut TrialResult,
 ) -> Result<(), TrialError> {
     if echoes.wrong > 0 {
         let first = echoes.first_wrong.as_deref().unwrap_or_default();

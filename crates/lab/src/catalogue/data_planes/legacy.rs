@@ -64,7 +64,7 @@ pub(crate) const LEGACY: Experiment = Experiment {
 
 const MODES: &[&str] = &["openflow", "legacy"];
 
-pub(super) fn measure(point: &Point, plane: &mut dyn Plane) -> Result<Measured, TrialError> {
+pub(super) fn measure(point: &Point, plane: &mut dyn Plane) -> Result<TrialResult, TrialError> {
     let size = u16::try_from(point.number("size")).expect("the parameter is bounded");
     let request = echo::request(plane, size, None);
     if plane.speaks_openflow() {

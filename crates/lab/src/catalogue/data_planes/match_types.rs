@@ -11,7 +11,7 @@ use super::{PACKETS, SIZE_BOUND, WARM_UP};
 use crate::catalogue::prelude::*;
 use crate::probe::{self, EchoRequest, Echoes, Prober};
 use crate::rules::MatchSet;
-use crate::setup::{TestSetup, Watch};
+use crate::setup::{ConditionMonitor, TestSetup};
 use crate::tools::Tools;
 
 /// The experiment "echo".
@@ -137,7 +137,7 @@ fn measure(
     point: &Point,
     setup: &mut TestSetup,
     tools: &Tools<'_>,
-) -> Result<Measured, TrialError> {
+) -> Result<TrialResult, TrialError> {
     let request = EchoRequest {
         frame_bytes: u16::try_from(point.number("frame_bytes")).expect("the bound is below 2^16"),
         warm_up: point.small("warm-up"),
@@ -145,7 +145,7 @@ fn measure(
         prober: word(point, "prober"),
     };
     setup.prepare(word::<MatchSet>(point, "match_set"))?;
-    let watch = Watch::begin(&setup.bench, tools.cores, tools.clock)?;
+    let watch = ConditionMonitor::begin(&setup.bench, tools.cores, tools.clock)?;
     let echoes = probe::echo(
         &setup.bench,
         request,
@@ -172,12 +172,12 @@ fn measured(
     echoes: Echoes,
     evidence: Option<OpenFlowEvidence>,
     conditions: Conditions,
-) -> Measured {
+) -> TrialResult {
     let counts = EchoCounts::of(request, &echoes);
     let mut reading = Reading::at(point);
     RoundTrips::new(echoes.round_trip_ns).put_into(&mut reading);
     reading.openflow = evidence;
-    let mut measured = Measured::new(reading, conditions);
+    let mut measured = TrialResult::new(reading, conditions);
     if request.prober == Prober::Solo {
         measured.note_pressure();
     }
@@ -212,7 +212,7 @@ impl EchoCounts {
             && (self.returned..=self.served).contains(&evidence.towards_client)
     }
 
-    fn add_flaws(&self, evidence: Option<OpenFlowEvidence>, measured: &mut Measured) {
+    fn add_flaws(&self, evidence: Option<OpenFlowEvidence>, measured: &mut TrialResult) {
         let lost = self.sent - self.returned;
         if lost > 0 {
             let share = lost as f64 / self.sent as f64 * 100.0;
@@ -251,7 +251,7 @@ mod tests {
     };
 
     fn judged(evidence: OpenFlowEvidence) -> Vec<(bool, String)> {
-        let mut measured = Measured::new(Reading::default(), Conditions::default());
+        let mut measured = TrialResult::new(Reading::default(), Conditions::default());
         COUNTS.add_flaws(Some(evidence), &mut measured);
         let flaws = measured.flaws.into_iter();
         flaws.map(|flaw| (flaw.void, flaw.reason)).collect()

@@ -15,16 +15,16 @@ use crate::catalogue::plane::simulated::{
     DIGITS, Faults, SimulatedPlane, assert_near, figure, notes, point, reading, void, why_not,
 };
 use crate::catalogue::prelude::*;
-use crate::trial::{Measured, TrialError};
+use crate::trial::{TrialError, TrialResult};
 use record::Value;
 
-type MeasureEcho = fn(&Point, &mut dyn Plane) -> Result<Measured, TrialError>;
+type MeasureEcho = fn(&Point, &mut dyn Plane) -> Result<TrialResult, TrialError>;
 
 fn measured(
     (experiment, measure): (&Experiment, MeasureEcho),
     faults: Faults,
     values: &[(&str, Value)],
-) -> Measured {
+) -> TrialResult {
     let few = [("packets", 300), ("warm-up", 20)];
     let few = few.map(|(name, number)| (name, Value::Number(number)));
     let is_parameter =
@@ -42,7 +42,7 @@ fn measured(
     .unwrap()
 }
 
-fn legacy(mode: &str, faults: Faults) -> Measured {
+fn legacy(mode: &str, faults: Faults) -> TrialResult {
     measured(
         (&LEGACY, super::legacy::measure),
         faults,
@@ -50,12 +50,12 @@ fn legacy(mode: &str, faults: Faults) -> Measured {
     )
 }
 
-fn rewrite(field: &str, faults: Faults) -> Measured {
+fn rewrite(field: &str, faults: Faults) -> TrialResult {
     let values = [("rewrite", Value::word(field))];
     measured((&REWRITE, super::rewrite::measure), faults, &values)
 }
 
-fn rules(table: &str, place: &str, count: u64, faults: Faults) -> Measured {
+fn rules(table: &str, place: &str, count: u64, faults: Faults) -> TrialResult {
     let values = [
         ("table", Value::word(table)),
         ("place", Value::word(place)),
@@ -64,7 +64,7 @@ fn rules(table: &str, place: &str, count: u64, faults: Faults) -> Measured {
     measured((&RULES, super::rules::measure), faults, &values)
 }
 
-fn capacity(kind: &str, most: u64, sample: u64, faults: Faults) -> Measured {
+fn capacity(kind: &str, most: u64, sample: u64, faults: Faults) -> TrialResult {
     let values = [
         ("kind", Value::word(kind)),
         ("most", Value::Number(most)),
@@ -74,7 +74,7 @@ fn capacity(kind: &str, most: u64, sample: u64, faults: Faults) -> Measured {
 }
 
 /// Asserts that there is no loss and no flaw, and that every echo took this time.
-fn assert_all_took(measured: &Measured, micros: f64) {
+fn assert_all_took(measured: &TrialResult, micros: f64) {
     assert_eq!(
         void(measured).len() + notes(measured).len(),
         0,

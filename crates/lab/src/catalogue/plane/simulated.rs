@@ -22,7 +22,7 @@ use trafficgen::memory::{Path, PathCounts, SimulatedPort, SimulatedTime, device}
 use trafficgen::{Pace, Transmit, measure};
 
 use super::{Enough, Plane, Pull};
-use crate::catalogue::offered::{Load, Offered};
+use crate::catalogue::offered::{Load, LoadResult};
 use crate::frame_echo::{self, FrameEcho, FrameEchoes, Wire};
 use crate::frames::UdpFrame;
 use crate::probe::ProbeError;
@@ -152,7 +152,7 @@ impl SimulatedPlane {
         device(&self.time, paths, Box::new(forward))
     }
 
-    fn run(&mut self, load: &Load, dark_ns: &Range<u64>) -> Result<Offered, TrialError> {
+    fn run(&mut self, load: &Load, dark_ns: &Range<u64>) -> Result<LoadResult, TrialError> {
         let ports = self.ports(load.pairs, dark_ns);
         if self.faults.learns {
             for (port, frame) in ports.iter().zip(load.introductions().iter().cycle()) {
@@ -170,7 +170,7 @@ impl SimulatedPlane {
         let measured = measure(&mut ends, &load.request(), &*self.time, &interrupt);
         self.time.set_step(1);
         self.done = ports.iter().map(SimulatedPort::done).collect();
-        Ok(Offered {
+        Ok(LoadResult {
             measurement: measured.map_err(|error| TrialError::Impossible(error.to_string()))?,
             conditions: Conditions::default(),
         })
@@ -303,7 +303,7 @@ impl Plane for SimulatedPlane {
         Ok(self.faults.openflow.then_some(evidence))
     }
 
-    fn offer_once(&mut self, load: &Load) -> Result<Offered, TrialError> {
+    fn offer_once(&mut self, load: &Load) -> Result<LoadResult, TrialError> {
         self.resident_bytes += self.faults.grows.map_or(0, |[_, load]| load);
         self.run(load, &(0..0))
     }
@@ -312,7 +312,7 @@ impl Plane for SimulatedPlane {
         &mut self,
         load: &Load,
         Pull { after, down }: Pull,
-    ) -> Result<(Offered, Duration), TrialError> {
+    ) -> Result<(LoadResult, Duration), TrialError> {
         let from = self.time.look_ns() + nanos(after);
         let until = from + nanos(down + self.faults.recovers);
         Ok((self.run(load, &(from..until))?, down))
@@ -335,7 +335,7 @@ impl Plane for SimulatedPlane {
     ) -> Result<usize, TrialError> {
         let mut ends = self.hosts();
         let interrupt = Interrupt::never();
-        let out = frame_echo::come_out(&mut ends, frames, timeout, &*self.time, &interrupt)?;
+        let out = frame_echo::count_arrivals(&mut ends, frames, timeout, &*self.time, &interrupt)?;
         Ok(out)
     }
 

@@ -110,7 +110,7 @@ const BEFORE: Duration = Duration::from_millis(150);
 
 /// Time limit for the reconnection. The backoff of most devices grows to eight seconds, and those
 /// that probe a silent controller notice it after ten.
-const PATIENCE: Duration = Duration::from_secs(25);
+const RECONNECT_LIMIT: Duration = Duration::from_secs(25);
 
 fn fail_mode(point: &Point) -> FailMode {
     match point.word("fail") {
@@ -141,7 +141,7 @@ struct Reconnection {
     controllers: Vec<Controller>,
     /// Time from the first possible connection to the end of version negotiation; `None` without a
     /// reconnection.
-    called: Option<Duration>,
+    reconnected: Option<Duration>,
     /// Number of rules after that.
     rules: usize,
 }
@@ -156,14 +156,14 @@ fn measure(
     in_force::wait(setup, tools)?;
     let pace = Pace::Constant(Rate::Frames(point.number("pps")));
     let mut load = Load::udp(64, pace, length(point));
-    load.both_ways = true;
+    load.bidirectional = true;
     let socket = setup.directory.join("br0.controller");
-    let gone = setup.take_controllers();
+    let controllers = setup.take_controllers();
     let here: &TestSetup = setup;
     let (offered, back) = thread::scope(|scope| {
         let absence = scope.spawn(|| {
             tools.clock.sleep_until(tools.clock.now() + BEFORE);
-            leave(point, gone, &socket, tools.clock)
+            lose_controller(point, controllers, &socket, tools.clock)
         });
         let offered = offer_once(&load, here, tools);
         let back = absence.join();
@@ -176,7 +176,7 @@ fn measure(
     setup.give_controllers(back.controllers);
     let offered = offered?;
     let kept = back.rules as f64 / rules.len() as f64;
-    let reading = reading(point, &offered, back.called, kept);
+    let reading = reading(point, &offered, back.reconnected, kept);
     let mut measured = TrialResult::new(reading, offered.conditions.clone());
     if offered.fell_short() {
         measured.note("the tester did not quite reach its rate".to_owned());
@@ -185,38 +185,43 @@ fn measure(
 }
 
 /// Removes the controller, and accepts a new connection.
-fn leave(
+fn lose_controller(
     point: &Point,
-    mut gone: Vec<Controller>,
+    mut controllers: Vec<Controller>,
     socket: &std::path::Path,
     clock: &Clock,
 ) -> Result<Reconnection, TrialError> {
     // A silent controller holds the connection without reading from it.
-    let held = match is_closed(point) {
+    let held_connection = match is_closed(point) {
         true => {
-            gone.clear();
+            controllers.clear();
             clock.sleep_until(clock.now() + away(point));
             None
         }
-        false => gone.first().map(Controller::lend).transpose()?,
+        false => controllers.first().map(Controller::lend).transpose()?,
     };
     let listener = Listener::bind(socket)?;
     let began = clock.now();
     let manner = ControllerSettings::silent(Version::V10);
-    let (controllers, called) = match listener.accept_as(manner, clock, PATIENCE, || Ok(())) {
-        Ok(controller) => (vec![controller], Some(clock.now().since(began))),
-        // The device has not noticed, and the old connection still exists.
-        Err(ControllerError::Failure(Failure::Timeout { .. })) if held.is_some() => (gone, None),
-        Err(error) => return Err(error.into()),
-    };
-    drop(held);
+    let (controllers, reconnected) =
+        match listener.accept_as(manner, clock, RECONNECT_LIMIT, || Ok(())) {
+            Ok(controller) => (vec![controller], Some(clock.now().since(began))),
+            // The device has not noticed, and the old connection still exists.
+            Err(ControllerError::Failure(Failure::Timeout { .. })) if held_connection.is_some() => {
+                (controllers, None)
+            }
+            Err(error) => return Err(error.into()),
+        };
+    drop(held_connection);
     let Some(mut first) = controllers.first() else {
-        return Err(TrialError::Impossible("it had no controller".to_owned()));
+        return Err(TrialError::Impossible(
+            "the device had no controller".to_owned(),
+        ));
     };
     let rules = first.flows(FlowStatsRequest::all())?.len();
     Ok(Reconnection {
         controllers,
-        called,
+        reconnected,
         rules,
     })
 }
@@ -237,18 +242,24 @@ fn rules() -> [FlowMod; 3] {
 }
 
 /// Returns the figures of the load.
-fn reading(point: &Point, offered: &LoadResult, called: Option<Duration>, kept: f64) -> Reading {
+fn reading(
+    point: &Point,
+    offered: &LoadResult,
+    reconnected: Option<Duration>,
+    kept: f64,
+) -> Reading {
     let mut reading = Reading::at(point);
     let pps = point.number("pps") as f64;
     let (forth, back) = (
         &offered.measurement.streams[0],
         &offered.measurement.streams[1],
     );
-    match called {
-        Some(called) => reading.put("called_ms", called.as_secs_f64() * 1e3),
+    match reconnected {
+        Some(reconnected) => reading.put("called_ms", reconnected.as_secs_f64() * 1e3),
         None => {
-            let seconds = PATIENCE.as_secs();
-            let reason = format!("it did not notice in {seconds} s that nobody answers");
+            let seconds = RECONNECT_LIMIT.as_secs();
+            let reason =
+                format!("the device did not notice the silent controller within {seconds} s");
             reading.lack("called_ms", reason);
         }
     }
@@ -260,7 +271,7 @@ fn reading(point: &Point, offered: &LoadResult, called: Option<Duration>, kept: 
     };
     reading.put("outage_ms", longest as f64 / pps * 1e3);
     match forth.received {
-        0 => reading.lack("p99_us", "nothing came out"),
+        0 => reading.lack("p99_us", "no frame arrived"),
         _ => {
             let p99 = forth.delay_from_sent.value_at_quantile(0.99);
             reading.put("p99_us", p99 as f64 / 1e3);

@@ -106,8 +106,8 @@ fn frames(size: u64, pace: Pace, to: usize) -> Stream {
 /// Returns the number of lost copies.
 fn lost(measured: &Measurement) -> u64 {
     let stream = &measured.streams[0];
-    let came = stream.received + stream.misdelivered;
-    (COPIES * stream.achieved.frames).saturating_sub(came)
+    let arrived = stream.received + stream.misdelivered;
+    (COPIES * stream.achieved.frames).saturating_sub(arrived)
 }
 
 fn search(

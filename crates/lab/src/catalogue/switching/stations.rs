@@ -31,7 +31,7 @@ pub(super) struct Stations {
 
 /// Results of frames to the stations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Tested {
+pub(super) struct FloodCount {
     /// Frames that arrived at the wrong port.
     pub(super) flooded: u64,
     /// Lost frames.
@@ -40,7 +40,7 @@ pub(super) struct Tested {
 
 /// Results of frames from the stations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Introduced {
+pub(super) struct Introduction {
     /// Lost frames.
     pub(super) lost: u64,
     /// True if the rate was lower than intended.
@@ -68,7 +68,7 @@ impl Stations {
         self,
         pps: u64,
         lines: &mut dyn Offer,
-    ) -> Result<Introduced, TrialError> {
+    ) -> Result<Introduction, TrialError> {
         let mut template = Template::udp(64);
         template.source = station(LEARNING);
         template.source.mac = address(self.set);
@@ -79,7 +79,7 @@ impl Stations {
         let measured = lines.offer(&request(vec![stream], self.length()))?;
         match is_void(&measured) {
             Some(reason) => Err(TrialError::Impossible(reason)),
-            None => Ok(Introduced {
+            None => Ok(Introduction {
                 lost: measured.streams[0].lost,
                 is_slow: fell_short(&measured),
             }),
@@ -92,7 +92,7 @@ impl Stations {
         self,
         pps: u64,
         lines: &mut dyn Offer,
-    ) -> Result<Tested, TrialError> {
+    ) -> Result<FloodCount, TrialError> {
         let mut tested = self.test(pps, lines)?;
         for slower in [pps / 2, pps / 4] {
             if tested.lost == 0 {
@@ -104,7 +104,7 @@ impl Stations {
     }
 
     /// Sends one frame from the tester's station to each.
-    pub(super) fn test(self, pps: u64, lines: &mut dyn Offer) -> Result<Tested, TrialError> {
+    pub(super) fn test(self, pps: u64, lines: &mut dyn Offer) -> Result<FloodCount, TrialError> {
         let mut template = Template::udp(64);
         template.source = station(TESTING);
         template.destination = station(LEARNING);
@@ -115,7 +115,7 @@ impl Stations {
         let measured = lines.offer(&request(vec![stream], self.length()))?;
         match is_void(&measured) {
             Some(reason) => Err(TrialError::Impossible(reason)),
-            None => Ok(Tested {
+            None => Ok(FloodCount {
                 flooded: measured.streams[0].misdelivered,
                 lost: measured.streams[0].lost,
             }),

@@ -57,31 +57,33 @@ fn unknown_words_are_refused_with_the_nearest_known() {
     let error_of = |from: &str, to: &str| error_of(&WHOLE.replace(from, to));
     assert_eq!(
         error_of("firmware", "frimware"),
-        "edge.toml: there is no 'frimware': is firmware meant?"
+        "edge.toml: unknown key 'frimware': did you mean firmware?"
     );
     assert_eq!(
         error_of("agent =", "agend ="),
-        "edge.toml: there is no 'snmp.agend': is snmp.agent meant?"
+        "edge.toml: unknown key 'snmp.agend': did you mean snmp.agent?"
     );
     assert_eq!(
         error_of("listen", "xyzzy"),
-        "edge.toml: there is no 'controller.xyzzy': known are listen, namespace"
+        "edge.toml: unknown key 'controller.xyzzy': valid keys are listen, namespace"
     );
 }
 
 #[test]
 fn invalid_description_reports_the_remedy() {
     let with = |from: &str, to: &str| error_of(&WHOLE.replace(from, to));
-    assert!(with("\"enp3s0f0\", ", "").contains("1 cards cannot be: 2 to 16"));
-    assert!(with("enp3s0f0", "lab:enp3s0f1").contains("is there twice"));
-    assert!(with("enp3s0f0", "a b").contains("is not an interface name"));
-    assert!(with("currency = \"USD\"", "").contains("price and currency go together"));
+    assert!(with("\"enp3s0f0\", ", "").contains("1 network cards: expected 2 to 16"));
+    assert!(with("enp3s0f0", "lab:enp3s0f1").contains("is listed twice"));
+    assert!(with("enp3s0f0", "a b").contains("names no interface"));
+    assert!(with("currency = \"USD\"", "").contains("price and currency require each other"));
     assert!(with("499.0", "-1.0").contains("expected a number"));
     assert!(with("499.0", "nan").contains("expected a number"));
     assert!(with("192.0.2.1:6653", "192.0.2.1").contains("line 11: invalid socket address"));
-    assert!(with("[\"1\", \"2\"]", "[\"1\"]").contains("1 names, and there are 2 ports"));
-    assert!(with("\"public\"", "\"\"").contains("snmp.community: 1 to 255 bytes"));
-    assert!(with("[\"./set-mode\", \"legacy\"]", "[]").contains("modes.legacy: a program"));
+    assert!(with("[\"1\", \"2\"]", "[\"1\"]").contains("1 names for 2 ports"));
+    assert!(with("\"public\"", "\"\"").contains("snmp.community: expected 1 to 255 bytes"));
+    assert!(
+        with("[\"./set-mode\", \"legacy\"]", "[]").contains("modes.legacy: expected a program")
+    );
     assert!(with("brand = \"Acme\"", "").contains("missing field `brand`"));
     assert!(with("model = ", "model ").starts_with("edge.toml: line 3"));
 }

@@ -4,7 +4,7 @@ use testbed::StopTimes;
 use trafficgen::memory::Path;
 
 use super::*;
-use crate::catalogue::lines::memory::{Simulated, dead_for};
+use crate::catalogue::lines::memory::{SimulatedLines, dead_for};
 
 const PPS: u64 = 10_000;
 const LENGTH: Duration = Duration::from_millis(800);
@@ -17,10 +17,10 @@ fn reading_of(dead: std::ops::Range<u64>, controller: bool) -> Reading {
         delay_ns: 50_000,
         ..Path::default()
     };
-    let mut device: Simulated = dead_for(dead.start * ms..dead.end * ms, path);
+    let mut device: SimulatedLines = dead_for(dead.start * ms..dead.end * ms, path);
     let began = device.time.look_ns();
     let at = |millis: u64| Instant::from_nanos(began + millis * ms);
-    let restarted = Restarted {
+    let restarted = RestartTimes {
         stopped: StopTimes {
             signalled: at(dead.start),
             ended: at(dead.start + 5),

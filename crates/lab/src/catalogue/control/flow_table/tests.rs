@@ -59,7 +59,7 @@ impl TableUnderTest for SimulatedSwitch {
     }
 }
 
-fn measured(faults: SwitchFaults) -> Measured {
+fn measured(faults: SwitchFaults) -> TrialResult {
     let mut device = SimulatedSwitch::new(Version::V10, faults);
     let point = Point::default().with("flows", Value::Number(FLOWS.into()));
     let test = TableTest::run(FLOWS, &mut device).unwrap();

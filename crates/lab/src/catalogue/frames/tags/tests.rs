@@ -3,10 +3,10 @@
 use base::Xid;
 
 use super::*;
-use crate::catalogue::memory::{DeviceFunction, met, offer};
+use crate::catalogue::memory::{DeviceFunction, matched_rule, offer};
 
 /// Applies the action to a frame, after its addresses.
-fn done(name: &str, frame: &mut Vec<u8>) {
+fn apply_action(name: &str, frame: &mut Vec<u8>) {
     match name {
         "push-vlan" => drop(frame.splice(12..12, [0x81, 0, 0x20, 100])),
         "push-qinq" => drop(frame.splice(12..12, [0x88, 0xa8, 0xa0, 200])),
@@ -31,14 +31,14 @@ fn correct_tag_actions_are_accepted() {
         let case = Case::of(name, 150);
         let rules = case.rules().unwrap();
         let decide: DeviceFunction = Box::new(move |frame| {
-            assert_eq!(met(&rules, frame), Some(1), "{name}");
-            done(name, frame);
+            assert_eq!(matched_rule(&rules, frame), Some(1), "{name}");
+            apply_action(name, frame);
             Some(10_000)
         });
         let offered = offer(&load(&case), decide);
         let stream = &offered.measurement.streams[0];
-        let found = (stream.received, stream.modified, stream.corrupt);
-        assert_eq!(found, (100, 0, 0), "{name}");
+        let counts = (stream.received, stream.modified, stream.corrupt);
+        assert_eq!(counts, (100, 0, 0), "{name}");
     }
 }
 
@@ -55,8 +55,8 @@ fn missing_tag_actions_are_counted_as_modified_frames() {
 fn tag_rules_can_be_encoded() {
     for name in NAMES {
         for rule in Case::of(name, 72).rules().unwrap() {
-            let said = Message::FlowMod(rule).encode(Xid(1), Version::V13, &mut Vec::new());
-            assert!(said.is_ok(), "{name}: {said:?}");
+            let encoded = Message::FlowMod(rule).encode(Xid(1), Version::V13, &mut Vec::new());
+            assert!(encoded.is_ok(), "{name}: {encoded:?}");
         }
     }
 }

@@ -3,7 +3,7 @@
 use record::Profile;
 
 use crate::catalogue::prelude::*;
-use crate::trial::Measured;
+use crate::trial::TrialResult;
 use record::{Settings, Value};
 
 /// Returns the first point of an experiment's quick profile, with these values.
@@ -20,19 +20,24 @@ pub(in crate::catalogue) fn point(experiment: &Experiment, values: &[(&str, Valu
 }
 
 /// Returns the reading of a trial.
-pub(in crate::catalogue) fn reading(measured: &Measured) -> &Reading {
+pub(in crate::catalogue) fn reading(measured: &TrialResult) -> &Reading {
     &measured.reading
 }
 
 /// Returns the value of a figure.
-pub(in crate::catalogue) fn figure(measured: &Measured, name: &str) -> f64 {
+pub(in crate::catalogue) fn figure(measured: &TrialResult, name: &str) -> f64 {
     let reading = reading(measured);
     let value = reading.figures.get(name);
     *value.unwrap_or_else(|| panic!("{name}: {:?}", reading.absent))
 }
 
 /// Asserts that a figure differs by at most this share from the configured value.
-pub(in crate::catalogue) fn assert_near(measured: &Measured, name: &str, wanted: f64, share: f64) {
+pub(in crate::catalogue) fn assert_near(
+    measured: &TrialResult,
+    name: &str,
+    wanted: f64,
+    share: f64,
+) {
     let value = figure(measured, name);
     assert!(
         (value - wanted).abs() <= share * wanted.abs(),
@@ -44,23 +49,23 @@ pub(in crate::catalogue) fn assert_near(measured: &Measured, name: &str, wanted:
 pub(in crate::catalogue) const DIGITS: f64 = 2e-3;
 
 /// Returns the reason for an absent figure.
-pub(in crate::catalogue) fn why_not<'m>(measured: &'m Measured, name: &str) -> &'m str {
+pub(in crate::catalogue) fn why_not<'m>(measured: &'m TrialResult, name: &str) -> &'m str {
     let reading = reading(measured);
     let reason = reading.absent.get(name);
     reason.unwrap_or_else(|| panic!("{name}: {:?}", reading.figures))
 }
 
 /// Returns the reasons that void the trial.
-pub(in crate::catalogue) fn void(measured: &Measured) -> Vec<&str> {
+pub(in crate::catalogue) fn void(measured: &TrialResult) -> Vec<&str> {
     flaws(measured, true)
 }
 
 /// Returns the notes of the trial.
-pub(in crate::catalogue) fn notes(measured: &Measured) -> Vec<&str> {
+pub(in crate::catalogue) fn notes(measured: &TrialResult) -> Vec<&str> {
     flaws(measured, false)
 }
 
-fn flaws(measured: &Measured, void: bool) -> Vec<&str> {
+fn flaws(measured: &TrialResult, void: bool) -> Vec<&str> {
     let flaws = measured.flaws.iter().filter(|flaw| flaw.void == void);
     flaws.map(|flaw| flaw.reason.as_str()).collect()
 }
