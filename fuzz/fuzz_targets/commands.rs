@@ -1,4 +1,4 @@
-//! Sequences of commands, as they are, as bytes and as text.
+//! Sequences of commands, applied directly, as bytes and as text.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| testkit::fuzz::commands(data));

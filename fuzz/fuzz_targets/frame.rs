@@ -1,4 +1,4 @@
-//! Any bytes and any metadata as a frame: read, rewritten, finished, cut.
+//! Any bytes and any metadata as a frame: parsed, rewritten, completed, segmented.
 
 #![no_main]
 

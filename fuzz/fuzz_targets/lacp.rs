@@ -1,4 +1,4 @@
-//! Anything as what the other end of a bond sends.
+//! Any bytes as a frame of the partner of a bond.
 
 #![no_main]
 

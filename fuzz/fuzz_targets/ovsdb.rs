@@ -1,4 +1,4 @@
-//! Anything as what a database server sends.
+//! Any bytes as messages of a database server.
 
 #![no_main]
 

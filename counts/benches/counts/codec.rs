@@ -1,4 +1,4 @@
-//! The messages that come and go most, between bytes and values.
+//! Encoding and decoding of the most frequent messages.
 
 use std::hint::black_box;
 use std::time::Duration;
@@ -41,7 +41,7 @@ fn packet_out() -> Message {
     })
 }
 
-/// What a dump of a hundred rules of twelve fields is answered with.
+/// The reply to a dump of a hundred rules with twelve fields.
 fn hundred_flows() -> Message {
     let FlowMod {
         matching,
@@ -83,14 +83,14 @@ fn encoded(message: &Message, version: Version) -> Vec<u8> {
     out
 }
 
-/// A message, and room for its bytes: a connection's buffer has it.
+/// A message, and a buffer with room for its bytes, as a connection has it.
 fn with_room(message: Message, version: Version) -> (Message, Version, Vec<u8>) {
     let room = encoded(&message, version).len();
     (message, version, Vec::with_capacity(room))
 }
 
-/// A message's bytes, decoded once before: else what the allocator has at hand for the
-/// second time depends on what else was freed, down to the length of the program's path.
+/// Encoded bytes that were decoded once before: otherwise the state of the allocator, and so the
+/// count, would depend on earlier allocations, down to the length of the program's path.
 fn bytes(message: Message, version: Version) -> (Vec<u8>, Version) {
     let bytes = encoded(&message, version);
     drop(Message::decode(&bytes, version).unwrap());

@@ -1,5 +1,4 @@
-//! A frame: read, and run through tables by a walk along their rules or by compiled
-//! lookups.
+//! Frames: parsing, and the pipeline with linear and with compiled lookups.
 
 use std::hint::black_box;
 
@@ -25,7 +24,7 @@ fn parse(frame: (Frame, Depth)) -> (Headers, Frame) {
     (headers, frame)
 }
 
-/// Frames that a worker is about to run. In a box, so that handing it over is no copy.
+/// A runner and its tables and frames. Boxed, so that passing it copies nothing.
 struct Work {
     loaded: LoadedWorkload,
     view: View,
@@ -49,7 +48,7 @@ fn work(workload: &Workload) -> Box<Work> {
         scratch: LookupScratch::new(),
         runner: InterpreterRunner::new(),
     });
-    // The first frame finds buffers that have yet to grow.
+    // The first frame grows the buffers.
     work.walk();
     work.compiled();
     work
@@ -130,7 +129,7 @@ fn three(traffic: TrafficPattern) -> Workload {
     Workload::three_rules("three rules", traffic)
 }
 
-// 64 frames.
+// Each bench runs 64 frames.
 #[library_benchmark]
 #[bench::one_rule(batch(&Workload::one_rule()))]
 #[bench::one_port(batch(&Workload::tcp_port_rule()))]

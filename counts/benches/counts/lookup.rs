@@ -1,4 +1,4 @@
-//! One table: a frame looked up in its compiled form, and a rule put into both.
+//! One table: the lookup of a frame in its compiled form, and the addition of rules.
 
 use std::hint::black_box;
 
@@ -13,11 +13,10 @@ use testkit::workload::{TWELVE_FIELDS, TrafficPattern, Workload, frame};
 
 use crate::frames::SEED;
 
-/// The frame that no rule is for.
+/// The frame that no specific rule matches.
 const STRANGER: &str = "eth / ipv6 / udp(dst=9)";
 
-/// A compiled table, and a frame that was read. In a box, so that handing it over is no
-/// copy.
+/// A compiled table and a parsed frame. Boxed, so that passing it copies nothing.
 struct Question {
     view: View,
     scratch: LookupScratch,
@@ -25,7 +24,7 @@ struct Question {
     registers: PipelineFields,
 }
 
-/// The same table, and a frame that finds a rule, or that does not.
+/// A table and a frame that matches a rule in it.
 fn hit(workload: &Workload) -> Box<Question> {
     let bytes = workload.load().frames.swap_remove(0);
     question(workload, &bytes)
@@ -44,7 +43,8 @@ fn question(workload: &Workload, bytes: &[u8]) -> Box<Question> {
         headers,
         registers: PipelineFields::new(PortNo(1)),
     });
-    // What the processor can do is asked once, and kept: not by the lookup that is counted.
+    // The first lookup detects the processor's features, which are cached; the counted one does
+    // not.
     look_up(&question);
     question
 }
@@ -102,7 +102,7 @@ fn find(question: Box<Question>) -> Box<Question> {
     question
 }
 
-/// Tables of a thousand rules, and a hundred more.
+/// Tables of a thousand rules, and the commands for a hundred more.
 struct More {
     pipeline: Pipeline,
     classifier: Classifier,
@@ -124,7 +124,7 @@ fn more() -> Box<More> {
     })
 }
 
-/// With what the pipeline has done already.
+/// The same after the pipeline has applied the commands.
 fn added() -> Box<More> {
     hundred_added(more())
 }

@@ -1,13 +1,12 @@
-//! How many instructions hot code takes, counted by callgrind: one frame, one message,
-//! one rule at a time, after a first that warms what is warm in a switch that runs.
+//! Instruction counts of hot code, measured by callgrind: one frame, one message, one rule at a
+//! time, after a first one that warms the caches of a running switch.
 //!
-//! Not a measurement of time: what waits for memory counts as much as what does not.
-//! The counts come out the same each time, so that a step of one in a hundred is seen
-//! where a clock would see noise. `cargo xtask counts` holds them against
-//! `baseline.txt`.
+//! The counts do not measure time: an instruction that waits for memory counts as much as any
+//! other. They are reproducible, so that a change of 1 % is visible, which a clock would hide in
+//! noise. `cargo xtask counts` compares them with `baseline.txt`.
 //!
-//! A bench is named group, function and case. What it returns is dropped after the
-//! count, and so is what was made for it before.
+//! A bench is named by group, function and case. Its return value is dropped after the count, and
+//! so is its input.
 #![expect(
     unused_qualifications,
     clippy::exit,

@@ -1,4 +1,4 @@
-//! A flow in words.
+//! The text form of a flow.
 
 use std::hint::black_box;
 
@@ -10,7 +10,7 @@ use testkit::workload::TWELVE_FIELDS;
 const ACTIONS: &str = "table=3,tcp,reg0=7,\
      actions=push_vlan:0x8100,mod_vlan_vid:5,load:1->NXM_NX_REG1[],output:2,resubmit(,4)";
 
-/// A flow that was put into words once before.
+/// A flow that was printed once before.
 fn printed(line: &str) -> FlowMod {
     let flow = flow(line);
     drop(flow.to_string());
@@ -21,7 +21,7 @@ fn flow(line: &str) -> FlowMod {
     parse_flow_line(line).unwrap()
 }
 
-/// A line that was read once before: the allocator has at hand what the second needs.
+/// A line that was parsed once before: the allocator has the memory for the second time.
 fn line(line: &str) -> &str {
     drop(flow(line));
     line

@@ -1,4 +1,4 @@
-//! One turn with a full batch.
+//! One turn of a worker with a full batch.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -31,7 +31,7 @@ const PORTS: u32 = 3;
 /// Frames of a turn.
 const FRAMES: usize = Batch::FRAMES_MAX;
 
-/// The wake-up of a worker that the bench runs itself.
+/// The wake-up handle of a worker that the bench runs itself.
 struct NeverAsleep;
 
 impl WakeWorker for NeverAsleep {
@@ -44,7 +44,7 @@ struct Turn {
     hosts: Vec<MemoryQueue>,
     pool: Pool,
     batch: Batch,
-    /// Ports that each frame leaves by.
+    /// The number of ports to which each frame is output.
     copies: usize,
     _commands: Producer<WorkerCommand>,
     _events: Consumer<WorkerEvent>,
@@ -136,7 +136,7 @@ fn turn(actions: &[Action], copies: usize) -> Box<Turn> {
         _events: events,
     });
     turn.worker.turn(Instant::START);
-    // The first turns find buffers that have yet to grow.
+    // The first turns grow the buffers.
     for _ in 0..2 {
         turn.send();
         turn.run();

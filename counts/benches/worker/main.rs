@@ -1,7 +1,7 @@
-//! A worker: one turn with a full batch, from one memory port to others, counted by callgrind as
-//! the benches of `counts` are.
+//! A worker: one turn with a full batch, from one memory port to others, counted by callgrind like
+//! the benches of `counts`.
 //!
-//! A program of its own, so that the other counts do not depend on what this one links.
+//! It is a program of its own, so that the other counts do not depend on the code that it links.
 #![expect(
     unused_qualifications,
     clippy::exit,

@@ -1,12 +1,12 @@
-//! The ids of the OpenFlow world, each a type of its own, so that a port number
-//! is never taken for a table or a queue. Values are those of OpenFlow 1.1 and
-//! later; what 1.0 writes in fewer bits is widened by the codec.
+//! The identifiers of OpenFlow, each a type of its own, so that a port number cannot be mistaken
+//! for a table or a queue. Values are those of OpenFlow 1.1 and later; the codec widens the
+//! narrower numbers of 1.0.
 
 use std::fmt;
 use std::num::ParseIntError;
 use std::str::FromStr;
 
-/// The number of a switch port, or one of the reserved meanings (OF 1.3.5, A.2.1).
+/// The number of a switch port, or a reserved port (OF 1.3.5, A.2.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PortNo(pub u32);
 
@@ -15,17 +15,17 @@ impl PortNo {
     pub const MAX_V10: Self = Self(0xff00);
     /// One past the highest number that a physical or logical port may have.
     pub const MAX: Self = Self(0xffff_ff00);
-    /// Not set: what `actset_output` holds before an output is written (OF 1.5.1).
+    /// No value: the content of `actset_output` before an output is written (OF 1.5.1).
     pub const UNSET: Self = Self(0xffff_fff7);
-    /// The port the frame came in by, the only way to send it back there.
+    /// The ingress port; the only output that sends a frame back there.
     pub const IN_PORT: Self = Self(0xffff_fff8);
-    /// Submit the frame to the first table: packet-out only.
+    /// Submits the frame to the first table: packet-out only.
     pub const TABLE: Self = Self(0xffff_fff9);
-    /// Forward as an ordinary learning switch would.
+    /// Forwards as an ordinary learning switch does.
     pub const NORMAL: Self = Self(0xffff_fffa);
-    /// All ports but the ingress and those barred from flooding.
+    /// All ports except the ingress port and those with `no_flood`.
     pub const FLOOD: Self = Self(0xffff_fffb);
-    /// All ports but the ingress.
+    /// All ports except the ingress port.
     pub const ALL: Self = Self(0xffff_fffc);
     /// The controllers, by packet-in.
     pub const CONTROLLER: Self = Self(0xffff_fffd);
@@ -48,13 +48,14 @@ impl PortNo {
         (Self::ANY, "NONE"),
     ];
 
-    /// Whether a port of the switch may bear this number: physical ones from 1, and `LOCAL`.
+    /// Returns whether a port of the switch may have this number: physical ports from 1, and
+    /// `LOCAL`.
     #[must_use]
     pub const fn is_assignable(self) -> bool {
         (self.0 >= 1 && self.0 < Self::MAX.0) || self.0 == Self::LOCAL.0
     }
 
-    /// The name of a reserved port; none for an ordinary number.
+    /// Returns the name of a reserved port, and none for an ordinary number.
     #[must_use]
     pub fn reserved_name(self) -> Option<&'static str> {
         Self::RESERVED
@@ -76,8 +77,8 @@ impl fmt::Display for PortNo {
 impl FromStr for PortNo {
     type Err = ParseIntError;
 
-    /// Reads a decimal or `0x` number, or a reserved name in any case. The
-    /// sixteen-bit reserved numbers of OpenFlow 1.0 mean their 32-bit twins.
+    /// Parses a decimal or `0x` number, or a reserved name in any case. The 16-bit reserved numbers
+    /// of OpenFlow 1.0 are converted to their 32-bit equivalents.
     fn from_str(text: &str) -> Result<Self, ParseIntError> {
         let named = Self::RESERVED
             .iter()
@@ -89,7 +90,7 @@ impl FromStr for PortNo {
             Some(hex) => (hex, 16),
             None => (text, 10),
         };
-        // A sign is no part of a number here, though the library would take it.
+        // The standard library accepts a sign; port numbers have none.
         let unsigned = digits.strip_prefix('+').map_or(digits, |_| "");
         let number = u32::from_str_radix(unsigned, radix)?;
         Ok(match number {
@@ -99,15 +100,15 @@ impl FromStr for PortNo {
     }
 }
 
-/// The number of a flow table, 0 to 253 here.
+/// The number of a flow table, 0 to 253 in this switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TableId(pub u8);
 
 impl TableId {
-    /// Where every frame starts.
+    /// The table at which processing of every frame starts.
     pub const FIRST: Self = Self(0);
-    /// The highest table this switch has. 254 is `OFPTT_MAX`, which Open vSwitch
-    /// keeps to itself; so do we, and users' pipelines fit both.
+    /// The highest table of this switch. 254 is `OFPTT_MAX`, which Open vSwitch reserves for
+    /// itself; this switch does the same, so that users' pipelines fit both.
     pub const LAST: Self = Self(253);
     /// Every table: deletion and statistics only (`OFPTT_ALL`).
     pub const ALL: Self = Self(0xff);
@@ -139,11 +140,11 @@ pub struct BucketId(pub u32);
 impl BucketId {
     /// The highest number that a bucket may have (`OFPG_BUCKET_MAX`).
     pub const MAX: Self = Self(0xffff_ff00);
-    /// The first bucket of the list, or the place before it: commands only.
+    /// The first bucket of the list, or the position before it: commands only.
     pub const FIRST: Self = Self(0xffff_fffd);
-    /// The last bucket of the list, or the place behind it: commands only.
+    /// The last bucket of the list, or the position after it: commands only.
     pub const LAST: Self = Self(0xffff_fffe);
-    /// Every bucket; in a command that is about none, no place.
+    /// Every bucket; in a command that names no bucket, no position.
     pub const ALL: Self = Self(0xffff_ffff);
 }
 
@@ -152,30 +153,30 @@ impl BucketId {
 pub struct MeterId(pub u32);
 
 impl MeterId {
-    /// The highest number that a meter of rules may have (`OFPM_MAX`).
+    /// The highest number of a meter that rules can use (`OFPM_MAX`).
     pub const MAX: Self = Self(0xffff_0000);
-    /// The virtual meter of frames that the fast path hands to a slower one
-    /// (`OFPM_SLOWPATH`).
+    /// The virtual meter of frames that the fast path sends to the slow path (`OFPM_SLOWPATH`).
     pub const SLOWPATH: Self = Self(0xffff_fffd);
     /// The virtual meter of frames for the controllers (`OFPM_CONTROLLER`).
     pub const CONTROLLER: Self = Self(0xffff_fffe);
     /// Every meter: deletion and requests only (`OFPM_ALL`).
     pub const ALL: Self = Self(0xffff_ffff);
 
-    /// Whether a rule may name this meter.
+    /// Returns whether rules can use this meter.
     #[must_use]
     pub const fn is_ordinary(self) -> bool {
         self.0 >= 1 && self.0 <= Self::MAX.0
     }
 
-    /// Whether the switch itself submits frames to this meter, and no rule does.
+    /// Returns whether this is a virtual meter, which the switch itself applies and no rule can
+    /// use.
     #[must_use]
     pub const fn is_virtual(self) -> bool {
         matches!(self, Self::SLOWPATH | Self::CONTROLLER)
     }
 }
 
-/// The number of a queue of a port.
+/// The number of an egress queue of a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct QueueId(pub u32);
 
@@ -183,22 +184,22 @@ impl QueueId {
     /// Every queue: requests only (`OFPQ_ALL`).
     pub const ALL: Self = Self(0xffff_ffff);
 
-    /// How many queues a port may have, from zero on: as many as Open vSwitch has classes
-    /// for (`HTB_N_QUEUES`).
+    /// The most queues of a port, numbered from zero: the number of classes in Open vSwitch
+    /// (`HTB_N_QUEUES`).
     pub const COUNT: u32 = 61_440;
 }
 
-/// Which class of a port's queueing discipline a frame is for: the minor number of the class, as
-/// the kernel has it in `skb->priority`; zero if nobody has said.
+/// The class of a port's queueing discipline for a frame: the minor number of the class, as in the
+/// kernel's `skb->priority`; zero if unset.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Priority(u16);
 
 impl Priority {
-    /// Nobody has said: the discipline's default class.
+    /// Unset: the discipline's default class.
     pub const NONE: Self = Self(0);
 
-    /// That of a queue: class 1 of queue 0, and so on. None if there is no class for a queue of
-    /// so high a number.
+    /// Returns the class of a queue: class 1 for queue 0, and so on. Returns none if the number of
+    /// the queue is too high for a class.
     #[must_use]
     pub const fn for_queue(queue: QueueId) -> Option<Self> {
         if queue.0 >= QueueId::COUNT {
@@ -208,7 +209,7 @@ impl Priority {
         Some(Self(u16::from_le_bytes([low, high])))
     }
 
-    /// Which queue it is that of.
+    /// Returns the queue of this class.
     #[must_use]
     pub const fn queue(self) -> Option<QueueId> {
         match self.0 {
@@ -217,13 +218,13 @@ impl Priority {
         }
     }
 
-    /// The minor number of the class; zero for none.
+    /// Returns the minor number of the class; zero for none.
     #[must_use]
     pub const fn minor(self) -> u16 {
         self.0
     }
 
-    /// It as the kernel has it: the class of the root discipline `1:`; zero for none.
+    /// Returns the kernel's handle: the class of the root discipline `1:`; zero for none.
     #[must_use]
     pub const fn handle(self) -> u32 {
         match self.0 {
@@ -233,31 +234,31 @@ impl Priority {
     }
 }
 
-/// The number of a frame that the switch kept for the controller. This switch
-/// keeps none (it says so in its features), so one is only ever met in requests.
+/// The number of a frame that the switch buffers for the controller. This switch buffers none (its
+/// features reply says so), so the number occurs only in requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BufferId(pub u32);
 
 impl BufferId {
-    /// How the wire says that there is no buffer (`OFP_NO_BUFFER`).
+    /// The number for "no buffer" in messages (`OFP_NO_BUFFER`).
     pub const NONE: Self = Self(0xffff_ffff);
 }
 
-/// The number that pairs a request with its replies.
+/// The transaction id, which pairs a request with its replies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Xid(pub u32);
 
-/// The controller's own mark on a rule; the switch only compares it.
+/// The identifier that a controller gives to a rule; the switch only compares it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Cookie(pub u64);
 
 impl Cookie {
-    /// What a packet-in bears when no rule caused it.
+    /// The cookie of a packet-in that no rule caused.
     pub const NONE: Self = Self(u64::MAX);
 }
 
-/// The 64-bit name of a switch: the lower 48 bits are a MAC address, the upper
-/// 16 the implementer's (OF 1.3.5, A.3.1).
+/// The 64-bit identifier of a switch: the lower 48 bits are a MAC address, the upper 16 bits are
+/// chosen by the implementer (OF 1.3.5, A.3.1).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DatapathId(pub u64);
 

@@ -1,14 +1,14 @@
-//! Time as a value. The core of every crate takes `now` as an argument; only a
-//! shell reads a clock and converts once, so that a test can say
-//! `Instant::from_nanos(5_000_000_000)` and mean it.
+//! Time as a value. The core of every crate takes `now` as an argument; only the outer layer of a
+//! program reads a clock and converts once, so that a test can write
+//! `Instant::from_nanos(5_000_000_000)`.
 
 use std::fmt;
 use std::ops::{Add, AddAssign, Sub};
 use std::time::Duration;
 
-/// Nanoseconds since the moment the caller calls its start.
+/// Nanoseconds since a start that the caller defines.
 ///
-/// It wraps after 584 years; arithmetic saturates instead of wrapping.
+/// The range is 584 years; arithmetic saturates.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Instant(u64);
 
@@ -40,7 +40,7 @@ impl Instant {
         self.0
     }
 
-    /// The time from `earlier` to `self`; zero if `earlier` is later.
+    /// Returns the time from `earlier` to `self`; zero if `earlier` is later.
     #[must_use]
     pub const fn since(self, earlier: Self) -> Duration {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))

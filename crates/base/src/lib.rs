@@ -1,8 +1,7 @@
-//! Values that every crate needs and that have no network in them: a point in
-//! time that a test can write down, the typed ids of the OpenFlow world, and a seeded
-//! pseudorandom number generator.
+//! Values that every crate needs and that do no input or output: a point in time that a test can
+//! write down, the identifiers of OpenFlow as types, and a seeded pseudorandom number generator.
 //!
-//! Not a drawer: what only two crates need lives in the lower one of them.
+//! Code that only two crates need belongs in the lower one of them, not here.
 
 mod ids;
 mod instant;

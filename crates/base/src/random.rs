@@ -1,6 +1,6 @@
 //! Pseudorandom numbers from a seed: the same seed gives the same sequence on every machine.
 //!
-//! Not for secrets. A generator of the workspace's own, because recorded orders of trials and
+//! Not for secrets. The workspace has its own generator, because recorded orders of trials and
 //! injected faults must not change with a library's version.
 
 /// SplitMix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number generators", 2014).

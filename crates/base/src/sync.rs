@@ -1,10 +1,10 @@
-//! By what threads hand things over: the standard library's in builds; with the feature `model`
-//! those of `shuttle`, whose scheduler decides who goes on at each of them, so that a test
-//! can try the orders in which threads may come.
+//! Synchronization primitives: those of the standard library in builds, and those of `shuttle` with
+//! the feature `model`. Shuttle's scheduler may switch threads at each operation on them, so that a
+//! test can explore the interleavings of threads.
 //!
-//! Only what hand-overs are proved by is here: atomics, parking, a channel, and what is
-//! written once. The model takes every atomic for sequentially consistent: it finds steps
-//! in the wrong order, not an ordering that is too weak.
+//! The module contains only the primitives of model-checked code: atomics, parking, a channel, and
+//! a once-cell. The model treats every atomic as sequentially consistent: it finds steps in the
+//! wrong order, not memory orderings that are too weak.
 
 #[cfg(not(feature = "model"))]
 pub use std::{
@@ -21,8 +21,8 @@ pub use {
     },
 };
 
-/// Where another thread may come in between that is not at one of these: beside a step in
-/// what this module does not have. Nothing in builds.
+/// Marks a point at which the model may switch threads, next to an operation that this module does
+/// not wrap. Does nothing in builds.
 #[inline(always)]
 pub fn scheduling_point() {
     #[cfg(feature = "model")]
@@ -36,17 +36,16 @@ mod modelled {
 
     use super::atomic::{AtomicBool, Ordering};
 
-    /// Stacks of threads in a model: several times what tables and workers take that were
-    /// compiled without optimisation.
+    /// The stack size of threads in a model: several times the need of tables and workers compiled
+    /// without optimisation.
     const STACK_LEN: usize = 4 << 20;
 
-    /// How often a scheduler that orders threads by priority goes on with another
-    /// beside: most faults want two or three such moments.
+    /// The number of priority changes of the PCT scheduler: most faults need two or three.
     const CHANGES: usize = 4;
 
-    /// Runs `model` twice `count` times, each time with its threads in another order: by chance at
-    /// each step, and by priorities that change a few times. Where it fails, the order is
-    /// printed, by which `shuttle::replay` fails again.
+    /// Runs `model` twice `count` times, each time with another interleaving of its threads: with
+    /// random choices at each step, and with priorities that change a few times. On a failure the
+    /// schedule is printed, and `shuttle::replay` reproduces it.
     pub fn explore(count: usize, model: fn()) {
         run(RandomScheduler::new(count), model);
         run(PctScheduler::new(CHANGES, count), model);
@@ -59,12 +58,12 @@ mod modelled {
         Runner::new(scheduler, config).run(model);
     }
 
-    /// Reads what nobody writes.
+    /// Reads an atomic that no thread writes.
     pub(super) fn scheduling_point() {
         AtomicBool::new(false).load(Ordering::SeqCst);
     }
 
-    /// Of that name in the standard library, by one writer.
+    /// A model of the standard library's `OnceLock` with a single writer.
     #[derive(Debug)]
     pub struct OnceLock<T> {
         is_set: AtomicBool,
@@ -72,7 +71,7 @@ mod modelled {
     }
 
     impl<T> OnceLock<T> {
-        /// Nothing written yet.
+        /// Returns an empty cell.
         #[must_use]
         pub const fn new() -> Self {
             Self {
@@ -81,16 +80,16 @@ mod modelled {
             }
         }
 
-        /// What was written, if it was.
+        /// Returns the value, if it was set.
         pub fn get(&self) -> Option<&T> {
             let is_set = self.is_set.load(Ordering::Acquire);
             self.value.get().filter(|_| is_set)
         }
 
-        /// Writes it.
+        /// Sets the value.
         ///
         /// # Errors
-        /// It was written before; what was to be written comes back.
+        /// The cell already has a value; the new one is returned.
         pub fn set(&self, value: T) -> Result<(), T> {
             let set = self.value.set(value);
             self.is_set.store(true, Ordering::Release);

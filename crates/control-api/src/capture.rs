@@ -1,7 +1,7 @@
-//! Frames on their way through a bridge, as the control socket tells them to whoever captures
-//! them, as `comporta capture` does.
+//! Packet capture over the control socket: the commands and the types of their replies, as
+//! `comporta capture` uses them.
 //!
-//! A capture is started, read again and again, and stopped; one that is not read for
+//! A client starts a capture, reads it repeatedly, and stops it; a capture that is not read for
 //! [`SILENCE_MAX`] ends by itself.
 
 use std::collections::BTreeMap;
@@ -11,97 +11,97 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
 
-/// The command of the control socket that starts a capture: a bridge, a flow in the words of
-/// `ovs-ofctl`, and how many bytes of each frame are wanted. It answers the capture's number.
+/// The command that starts a capture. Arguments: a bridge, a flow in the syntax of `ovs-ofctl`, and
+/// the number of bytes of each frame to capture. The reply is the number of the capture.
 pub const START: &str = "comporta/capture-start";
 
-/// The command that answers a [`Reading`] as JSON: what has come since it was asked last.
+/// The command that returns a [`Reading`] as JSON: the frames since the last read.
 pub const READ: &str = "comporta/capture-read";
 
 /// The command that ends a capture.
 pub const STOP: &str = "comporta/capture-stop";
 
-/// A capture that is not read for so long ends.
+/// The time after which a capture that is not read ends.
 pub const SILENCE_MAX: Duration = Duration::from_secs(5);
 
-/// The most bytes of a frame that can be asked for.
+/// The maximum number of bytes of a frame to capture.
 pub const SNAPLEN_MAX: usize = 65_535;
 
-/// What has come since a capture was read last.
+/// The frames since the last read of a capture.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reading {
     /// The names of the bridge's ports, by number.
     pub ports: BTreeMap<String, String>,
-    /// Frames that nobody was told of since the capture began, for want of room.
+    /// Frames since the start of the capture that were not reported, for lack of space.
     pub missed: u64,
-    /// Whether there is more to be read at once.
+    /// True if the next read returns more frames immediately.
     pub more: bool,
-    /// The frames, in the order in which they came.
+    /// The frames, in order of arrival.
     pub frames: Vec<Captured>,
 }
 
-/// What became of a frame.
+/// A captured frame with its path through the bridge.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Captured {
-    /// When the worker took it, in nanoseconds since 1970.
+    /// The time at which a worker received it, in nanoseconds since 1970.
     pub time_ns: u64,
-    /// The number of the port that it came in by.
+    /// The number of the ingress port.
     pub port: String,
-    /// The frame as it came.
+    /// The frame as received.
     pub frame: Snapped,
-    /// The tables that it came to, one after the other; none where there is no controller and
-    /// the bridge forwards without tables.
+    /// The tables that processed it, in order; none if there is no controller and the bridge
+    /// forwards without tables.
     pub rules: Vec<RuleTaken>,
-    /// What left.
+    /// The copies that left.
     pub exits: Vec<Exit>,
-    /// Why nothing, or something that was to be done, was not.
+    /// The reasons why the frame was dropped, or an action had no effect.
     pub drops: Vec<String>,
 }
 
-/// A frame as it was at one moment.
+/// A truncated copy of a frame.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Snapped {
-    /// How many bytes it had.
+    /// The original length in bytes.
     pub length: usize,
-    /// For how many frames on the wire it stands.
+    /// The number of frames on the wire that it represents before segmentation.
     pub segments: u64,
     /// Its first bytes, in Base64.
     bytes: String,
 }
 
-/// A table that a frame came to.
+/// A table that processed a frame.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RuleTaken {
     /// The table.
     pub table: u8,
-    /// The rule that took it; none if there was none.
+    /// The rule that matched; none on a miss.
     pub rule: Option<RuleName>,
 }
 
-/// What makes a rule the one it is in its table.
+/// The attributes that identify a rule in its table.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RuleName {
     /// Its priority.
     pub priority: u16,
     /// Its cookie.
     pub cookie: u64,
-    /// Its match, in the words of `ovs-ofctl`.
+    /// Its match, in the syntax of `ovs-ofctl`.
     pub matching: String,
 }
 
-/// A frame that left.
+/// A copy of a frame that left.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Exit {
-    /// The number of the port; `CONTROLLER` if it went to the controllers.
+    /// The number of the egress port; `CONTROLLER` for a packet-in.
     pub port: String,
-    /// The frame as it left.
+    /// The frame as sent.
     pub frame: Snapped,
-    /// How many of the tables it had come to until then.
+    /// The number of tables that had processed the frame at that point.
     pub rules: usize,
 }
 
 impl Snapped {
-    /// The first bytes of a frame that had so many.
+    /// Returns the copy of a frame of `length` bytes that begins with `bytes`.
     #[must_use]
     pub fn new(bytes: &[u8], length: usize, segments: u64) -> Self {
         Self {
@@ -111,7 +111,7 @@ impl Snapped {
         }
     }
 
-    /// Its first bytes; none if what was told is no Base64.
+    /// Returns its first bytes; none if the reply was not valid Base64.
     #[must_use]
     pub fn bytes(&self) -> Vec<u8> {
         STANDARD.decode(&self.bytes).unwrap_or_default()

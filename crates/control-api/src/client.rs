@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::rundir::RunDir;
 
-/// Time limit of an answer: the control thread answers between two bursts.
+/// The time limit of a reply: the control thread replies between two bursts.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The reason why a request has no result.

@@ -5,22 +5,22 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// The command of the control socket that answers a [`Telemetry`] as JSON.
+/// The command of the control socket that returns a [`Telemetry`] as JSON.
 pub const TELEMETRY: &str = "comporta/telemetry";
 
-/// Counts by name. Those that are zero are left out.
+/// Counters by name. Zero values are omitted.
 pub type Counts = BTreeMap<String, u64>;
 
-/// How the switch is.
+/// State and counters of the switch.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Telemetry {
     /// The program's version.
     pub version: String,
-    /// Nanoseconds since it began.
+    /// Nanoseconds since the start.
     pub uptime_ns: u64,
-    /// What the system says of the process.
+    /// Resources of the process.
     pub process: ProcessTelemetry,
-    /// What the control thread counts.
+    /// Counters of the control thread.
     pub control: Counts,
     /// The workers, in their order.
     pub workers: Vec<WorkerTelemetry>,
@@ -28,12 +28,12 @@ pub struct Telemetry {
     pub bridges: Vec<BridgeTelemetry>,
 }
 
-/// What the system says of the process (proc(5)).
+/// Resources of the process (proc(5)).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ProcessTelemetry {
-    /// Memory that it really has (`VmRSS`).
+    /// Resident memory (`VmRSS`).
     pub resident_bytes: u64,
-    /// Memory that it may use (`VmSize`).
+    /// Virtual memory (`VmSize`).
     pub virtual_bytes: u64,
     /// Threads.
     pub threads: u64,
@@ -44,17 +44,17 @@ pub struct ProcessTelemetry {
 /// A worker.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct WorkerTelemetry {
-    /// The core that it runs on.
+    /// The core on which it runs.
     pub core: usize,
-    /// Nanoseconds of the turns in which frames came.
+    /// Nanoseconds of the turns that received frames.
     pub busy_ns: u64,
     /// Batches of frames.
     pub batches: u64,
-    /// Frames that came.
+    /// Frames received.
     pub frames: u64,
     /// Frames and events that it dropped, by reason.
     pub drops: Counts,
-    /// Frames that were left to the interpreter, by reason.
+    /// Frames that the slow path processed, by reason.
     pub interpreted: Counts,
 }
 
@@ -67,17 +67,17 @@ pub struct BridgeTelemetry {
     pub datapath_id: String,
     /// Rules of all its tables.
     pub rules: u64,
-    /// Stations that it knows.
+    /// Addresses in the forwarding database.
     pub stations: u64,
-    /// What it counts beside its tables and ports.
+    /// Counters other than those of its tables and ports.
     pub counts: Counts,
     /// Its ports, by number.
     pub ports: Vec<PortTelemetry>,
-    /// Its tables that have rules, or had frames.
+    /// Its tables that have rules or processed frames.
     pub tables: Vec<TableTelemetry>,
-    /// The controllers that it goes to.
+    /// The controllers to which it connects.
     pub controllers: Vec<ControllerTelemetry>,
-    /// The rules with the most frames of those that had any of late, if they were asked for.
+    /// The rules with the most frames among those with recent traffic, if requested.
     pub busiest: Vec<RuleTelemetry>,
 }
 
@@ -88,9 +88,9 @@ pub struct PortTelemetry {
     pub number: String,
     /// Its name.
     pub name: String,
-    /// Whether it is open, and administratively up.
+    /// True if the port is open, and administratively up.
     pub up: bool,
-    /// Whether it is up and something is at the other end.
+    /// True if it is up and has a carrier.
     pub carrier: bool,
     /// Frames received.
     pub rx_packets: u64,
@@ -100,11 +100,11 @@ pub struct PortTelemetry {
     pub tx_packets: u64,
     /// Their bytes.
     pub tx_bytes: u64,
-    /// Frames received that were dropped.
+    /// Received frames that were dropped.
     pub rx_dropped: u64,
-    /// Frames to be sent that were dropped.
+    /// Frames that were dropped before they were sent.
     pub tx_dropped: u64,
-    /// All else that is counted, drops by reason among it.
+    /// All other counters, including drops by reason.
     pub counts: Counts,
 }
 
@@ -117,14 +117,14 @@ pub struct TableTelemetry {
     pub rules: u64,
     /// Frames looked up.
     pub lookups: u64,
-    /// Of those, frames that found a rule.
+    /// Looked-up frames that matched a rule.
     pub matches: u64,
 }
 
-/// A controller that a bridge goes to.
+/// A controller to which a bridge connects.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ControllerTelemetry {
-    /// Where it is met.
+    /// Its connection target.
     pub target: String,
     /// Its role, while it is connected.
     pub role: Option<String>,
@@ -139,9 +139,9 @@ pub struct RuleTelemetry {
     pub priority: u16,
     /// Its cookie.
     pub cookie: u64,
-    /// Its match, in the words of `ovs-ofctl`.
+    /// Its match, in the syntax of `ovs-ofctl`.
     pub matching: String,
-    /// Its actions, in the same words.
+    /// Its actions, in the same syntax.
     pub actions: String,
     /// Its frames.
     pub packets: u64,

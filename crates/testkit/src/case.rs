@@ -1,55 +1,55 @@
-//! Cases: timed scripts that say what the tables mean, run by the interpreter as it
-//! walks along the rules, and as it looks into the compiled tables.
+//! Test cases of the pipeline: timed scripts with the expected effects, run by the interpreter, by
+//! the interpreter with compiled lookups, and by the fast path.
 //!
 //! ```text
-//! # The copy that leaves shows the new TTL; the rule counts the frame that came.
+//! # The copy that leaves shows the new TTL; the rule counts the frame as received.
 //! ports 1 2
 //! flow add table=0,priority=10,in_port=1,ip actions=dec_ttl,output:2
 //!
 //! < 1  eth / ipv4(ttl=64) / tcp
-//!      > 2  eth / ipv4(ttl=63) / tcp
-//!      = flow table=0,priority=10,in_port=1,ip packets=1 bytes=54
+//!    > 2  eth / ipv4(ttl=63) / tcp
+//!    = flow table=0,priority=10,in_port=1,ip packets=1 bytes=54
 //! +10s
 //! ```
 //!
-//! What happens to the switch stands at the margin:
+//! Events begin at the left margin:
 //!
 //! | line | meaning |
-//! |---|---|
-//! | `ports 1 2(no_flood) local` | these ports exist, with what is barred or down |
-//! | `port 2(down)`, `port 2 gone` | a port changes, or goes |
-//! | `miss controller`, `miss drop` | what a miss comes to |
-//! | `fragments normal`, `drop`, `nx_match`, `reassemble` | what becomes of fragments |
-//! | `standalone on`, `standalone off` | the switch is on its own, or not |
-//! | `flow add ..`, `modify`, `modify_strict`, `delete`, `delete_strict` | a flow-mod, as OpenFlow 1.3 means it |
-//! | `flow10 add ..`, `flow11 add ..` | the same, as OpenFlow 1.0 or 1.1 means it |
+//! ---|---|
+//! | `ports 1 2(no_flood) local` | these ports exist, with their configuration and state bits |
+//! | `port 2(down)`, `port 2 gone` | a port changes, or is removed |
+//! | `miss controller`, `miss drop` | sets the table-miss policy |
+//! | `fragments normal`, `drop`, `nx_match`, `reassemble` | sets the handling of IP fragments |
+//! | `standalone on`, `standalone off` | enters or leaves fail-standalone mode |
+//! | `flow add ..`, `modify`, `modify_strict`, `delete`, `delete_strict` | a flow-mod with the semantics of OpenFlow 1.3 |
+//! | `flow10 add ..`, `flow11 add ..` | the same with the semantics of OpenFlow 1.0 or 1.1 |
 //! | `group add ..`, `modify`, `delete` | a group-mod |
 //! | `meter add ..`, `modify`, `delete` | a meter-mod |
-//! | `tlv add 0xffff,0x01,4->tun_metadata0`, `delete`, `clear` | the map of tunnel options changes: class, type, length, field |
+//! | `tlv add 0xffff,0x01,4->tun_metadata0`, `delete`, `clear` | changes the TLV map of tunnel options: class, type, length, field |
 //! | `packet_out in_port actions \| frame` | a packet-out |
-//! | `resume`, `resume reg0=5` | the frame that began to wait last goes on, with other registers |
-//! | `< 1  frame` | a frame comes in (or several: `< 1 x 3  frame`) |
+//! | `resume`, `resume reg0=5` | resumes the last paused frame, with changed registers |
+//! | `< 1  frame` | a frame arrives (or several: `< 1 x 3  frame`) |
 //! | `+10s`, `+500ms` | time passes, and rules expire |
-//! | `dump`, `dump filter` | the rules are asked for |
-//! | `groups`, `meters` | they are asked for |
+//! | `dump`, `dump filter` | dumps the rules |
+//! | `groups`, `meters` | dumps the groups or meters |
 //!
-//! What comes of it stands below, indented, complete and in order:
+//! The effects of an event follow it, indented, complete and in order:
 //!
 //! | line | meaning |
-//! |---|---|
+//! ---|---|
 //! | `> 2  frame`, `> normal  frame` | a frame leaves |
-//! | `! packet_in ..`, `! flow_removed ..` | the controllers are told |
-//! | `! refused reason` | they are refused something |
+//! | `! packet_in ..`, `! flow_removed ..` | a message to the controllers |
+//! | `! refused reason` | a refusal, sent to the controller as an error message |
 //! | `x reason` | a frame, or one copy of it, is dropped |
-//! | `= flow .. packets=1 bytes=54` | counts of one rule, those that are named |
-//! | `= table 0 lookups=1 matched=1 active=1` | counts of a table |
-//! | `= group 1 references=1 packets=1 bytes=54 bucket0=1` | counts of a group, and frames of its buckets |
-//! | `= meter 1 flows=1 packets=1 bytes=54 band0=1` | counts of a meter, and frames of its bands |
+//! | `= flow .. packets=1 bytes=54` | the named counters of one rule |
+//! | `= table 0 lookups=1 matched=1 active=1` | counters of a table |
+//! | `= group 1 references=1 packets=1 bytes=54 bucket0=1` | counters of a group, and packets of its buckets |
+//! | `= meter 1 flows=1 packets=1 bytes=54 band0=1` | counters of a meter, and packets of its bands |
 //! | `= ..` | below `dump`, `groups` or `meters`: a rule, group or meter |
 //!
-//! Frames are stacks ([`packet::build::Stack`]); flows, groups and meters the text of `ovs-ofctl`.
-//! With `UPDATE=1` in the environment a file is rewritten to say what happens;
-//! the difference is reviewed as code.
+//! Frames are stacks ([`packet::build::Stack`]); flows, groups and meters have the syntax of
+//! `ovs-ofctl`. With `UPDATE=1` in the environment, the expected effects in the file are replaced
+//! by the actual ones; the difference is reviewed as code.
 
 pub mod counts;
 pub mod notation;
@@ -64,11 +64,11 @@ pub use script::{CaseEvent, CountQuery};
 use player::{CaseEngine, Player};
 use script::{CaseLine, read};
 
-/// Runs the script in `text`, walked and compiled, and asks whether it says what happens.
+/// Runs the script in `text` with every engine and compares the actual effects with the expected
+/// ones.
 ///
 /// # Errors
-/// A line that is not understood, or the first difference, told with the frame's
-/// way through the tables.
+/// A syntax error, or the first difference, with the trace of the frame through the tables.
 pub fn check(text: &str) -> Result<(), String> {
     CaseEngine::ALL.into_iter().try_for_each(|engine| {
         check_one(text, engine).map_err(|difference| format!("{engine:?}: {difference}"))
@@ -95,11 +95,11 @@ fn check_one(text: &str, engine: CaseEngine) -> Result<(), String> {
     ))
 }
 
-/// Runs every `.case` file in `folder`. With `UPDATE=1` rewrites those that say
-/// something else than what happens.
+/// Runs every `.case` file in `folder`. With `UPDATE=1`, rewrites the files whose expected effects
+/// differ from the actual ones.
 ///
 /// # Panics
-/// If a file cannot be read, or does not say what happens, or there is none.
+/// If the folder contains no cases, or a file cannot be read or does not pass.
 pub fn run_folder(folder: &Path) {
     let entries = fs::read_dir(folder).expect("the folder of cases");
     let paths = entries.map(|entry| entry.expect("readable").path());
@@ -129,36 +129,36 @@ pub fn run_folder(folder: &Path) {
     assert!(failures.is_empty(), "\n{}", failures.join("\n\n"));
 }
 
-/// Something that a script happens to.
+/// A system under test that can play a script.
 pub trait Subject {
-    /// Lets the event happen, and tells what comes of it, in the words of a script.
+    /// Plays an event and returns its effects in the notation of a script.
     ///
     /// # Errors
-    /// It cannot happen to this subject.
+    /// The subject does not support the event.
     fn play(&mut self, event: &CaseEvent) -> Result<Vec<String>, String>;
 
-    /// Answers a count, in the words of the question.
+    /// Answers a count query in the notation of the query.
     ///
     /// # Errors
-    /// It cannot be counted here.
+    /// The subject has no such counter.
     fn count(&mut self, count: &CountQuery) -> Result<String, String>;
 }
 
-/// An event of a script, what the script says comes of it, and what does.
+/// An event of a script with its expected and actual effects.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReplayStep {
-    /// The event's line.
+    /// The line of the event.
     pub event: String,
-    /// The lines below it.
+    /// The expected effects: the lines below the event.
     pub expected: Vec<String>,
-    /// What came of it.
+    /// The actual effects.
     pub actual: Vec<String>,
 }
 
-/// Lets all of the script in `text` happen to `subject`.
+/// Plays the whole script in `text` on `subject`.
 ///
 /// # Errors
-/// A line that is not understood, or an event that cannot happen to this subject.
+/// A syntax error, or an event that the subject does not support.
 pub fn replay(text: &str, subject: &mut impl Subject) -> Result<Vec<ReplayStep>, String> {
     let mut steps: Vec<ReplayStep> = Vec::new();
     for text in text.lines() {
@@ -190,11 +190,11 @@ pub fn replay(text: &str, subject: &mut impl Subject) -> Result<Vec<ReplayStep>,
     Ok(steps)
 }
 
-/// A script beside what happened.
+/// The expected and the actual lines of a script.
 struct CaseTranscript {
     expected: Vec<String>,
     actual: Vec<String>,
-    /// How frames went, by the line of what happened.
+    /// Traces of frames, each with the index of its first line in `actual`.
     traces: Vec<(usize, String)>,
 }
 

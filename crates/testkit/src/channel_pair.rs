@@ -1,29 +1,29 @@
-//! Two ends of an OpenFlow channel, joined in memory, with time as a variable.
+//! Two ends of an OpenFlow channel, connected in memory, with time as a variable.
 //!
-//! No sockets and no clock: a test says how much time passes and may cut the
-//! line or let it through in small pieces.
+//! It uses no sockets and no clock: a test advances the time, and may cut the connection or limit
+//! the size of the pieces that it carries.
 
 use std::time::Duration;
 
 use base::Instant;
 use openflow::{Channel, ChannelEvent, ChannelOptions, ChannelSide};
 
-/// A switch's and a controller's channel and the line between them.
+/// A switch's and a controller's channel and the connection between them.
 #[derive(Debug)]
 pub struct ChannelPair {
     /// The switch's end.
     pub switch: Channel,
     /// The controller's end.
     pub controller: Channel,
-    /// The most bytes that the line takes at once, at least one.
+    /// The most bytes that the connection carries at once, at least one.
     pub chunk: usize,
-    /// Whether the line is dead: what is sent stays pending.
+    /// True if the connection is cut: bytes that are sent stay pending.
     pub cut: bool,
     now: Instant,
 }
 
 impl ChannelPair {
-    /// Two ends that have just been connected.
+    /// Returns two ends that were just connected.
     #[must_use]
     pub fn new(switch: ChannelOptions, controller: ChannelOptions) -> Self {
         let now = Instant::START;
@@ -36,10 +36,10 @@ impl ChannelPair {
         }
     }
 
-    /// Two ends that have agreed on the newest version of `options`.
+    /// Returns two ends that have negotiated the newest version of `options`.
     ///
     /// # Panics
-    /// If they cannot agree.
+    /// If the negotiation fails.
     #[must_use]
     pub fn connected(options: ChannelOptions) -> Self {
         let mut pair = Self::new(options, options);
@@ -57,13 +57,13 @@ impl ChannelPair {
         pair
     }
 
-    /// The time.
+    /// Returns the current time.
     #[must_use]
     pub const fn now(&self) -> Instant {
         self.now
     }
 
-    /// Carries bytes both ways until nobody has any to send.
+    /// Carries bytes in both directions until neither end has any to send.
     pub fn drive(&mut self) {
         let (chunk, now) = (self.chunk, self.now);
         while !self.cut {
@@ -75,7 +75,7 @@ impl ChannelPair {
         }
     }
 
-    /// Lets time pass. Both ends do what becomes due, each thing in its moment.
+    /// Advances the time. Both ends handle each timeout at the instant when it is due.
     pub fn advance(&mut self, duration: Duration) {
         let end = self.now + duration;
         while let Some(due) = self.next_timeout().filter(|due| *due <= end) {
@@ -93,12 +93,12 @@ impl ChannelPair {
     }
 }
 
-/// Takes all events of a channel.
+/// Removes and returns all pending events of a channel.
 pub fn events(channel: &mut Channel) -> Vec<ChannelEvent> {
     std::iter::from_fn(|| channel.poll_event()).collect()
 }
 
-/// Carries what is pending from one end to the other; whether there was anything.
+/// Carries pending bytes from one end to the other. Returns false if there were none.
 fn carry(from: &mut Channel, to: &mut Channel, chunk: usize, now: Instant) -> bool {
     let bytes = from.pending();
     let bytes = bytes[..bytes.len().min(chunk)].to_vec();

@@ -1,15 +1,14 @@
-//! Documents of which a part is made from the tables of the code. A part stands between
-//! `<!-- name -->` and `<!-- end of name -->`; with `UPDATE=1` in the environment it is
-//! rewritten, and the difference is reviewed as code.
+//! Documents with a part that is generated from tables of the code. A part is between `<!-- name
+//! -->` and `<!-- end of name -->`; with `UPDATE=1` in the environment it is rewritten, and the
+//! difference is reviewed as code.
 
 use std::fs;
 use std::path::Path;
 
-/// Holds the part `name` of the document at `path`, from the project's root, against
-/// `text`.
+/// Compares the part `name` of the document at `path`, relative to the project's root, with `text`.
 ///
 /// # Panics
-/// If the document has no such part, or says something else.
+/// If the document has no such part, or the part differs.
 pub fn check_part(path: &str, name: &str, text: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../..")
@@ -39,7 +38,7 @@ pub fn check_part(path: &str, name: &str, text: &str) {
     fs::write(&path, document).expect("the document can be written");
 }
 
-/// A table in Markdown: the heads of its columns, and its rows.
+/// Formats a Markdown table from column heads and rows.
 #[must_use]
 pub fn table(heads: &[&str], rows: &[Vec<String>]) -> String {
     let line = |cells: &[String]| format!("| {} |\n", cells.join(" | "));

@@ -1,7 +1,6 @@
-//! The bodies of the fuzz targets under `fuzz/`, one for each edge where foreign
-//! bytes come in. Each takes anything, and panics only if a promise is broken.
-//! They are plain functions, so that every file of the corpora also runs as an
-//! ordinary test (`tests/corpora.rs`).
+//! The bodies of the fuzz targets under `fuzz/`, one for each interface that reads untrusted bytes.
+//! Each accepts any input, and panics only if an invariant is violated. They are plain functions,
+//! so that every file of the corpora also runs as an ordinary test (`tests/corpora.rs`).
 
 mod commands;
 mod flow_text;

@@ -1,5 +1,5 @@
-//! What the tests of several crates share. Never a part of what ships: other
-//! crates name it as a dev-dependency only.
+//! Test code that several crates share. No product contains it: other crates use it only as a
+//! dev-dependency.
 
 pub mod case;
 pub mod channel_pair;

@@ -1,8 +1,8 @@
-//! Tables, and frames that find something in them: what is measured by the clock and
-//! what is counted in instructions is the same.
+//! Flow tables, and frames that match rules in them. The timed benchmarks and the instruction
+//! counts use the same workloads.
 //!
-//! A [`Workload`] says in words what there is, a [`LoadedWorkload`] has it, and a [`InterpreterRunner`] does
-//! what a worker does with a frame, without ports.
+//! A [`Workload`] is a description in text, a [`LoadedWorkload`] contains the built tables, and an
+//! [`InterpreterRunner`] processes a frame as a worker does, without ports.
 
 use base::{Instant, PortNo};
 use fastpath::{BatchContext, FrameOutcome};
@@ -18,32 +18,32 @@ mod rule_lists;
 pub use frame_stream::FrameStream;
 pub use rule_lists::{TrafficPattern, splitmix64};
 
-/// A frame that all rules with conditions on one are for.
+/// The frame that matches every workload of a single frame.
 pub const FRAME: &str = "eth / ipv4 / tcp / data(6)";
 
-/// The rule of twelve fields that [`FRAME`] finds: all that OpenFlow 1.0 has.
+/// The rule with all twelve fields of OpenFlow 1.0, which matches [`FRAME`].
 pub const TWELVE_FIELDS: &str = "priority=10,in_port=1,dl_src=02:00:00:00:00:01,\
      dl_dst=02:00:00:00:00:02,dl_vlan=0xffff,tcp,nw_src=10.0.0.1,nw_dst=10.0.0.2,nw_tos=0,\
      tp_src=1000,tp_dst=80,actions=output:2";
 
-/// How many ports there are, from 1 on; frames come in by the first.
+/// The number of ports, numbered from 1; frames arrive at port 1.
 const PORTS: u32 = 4;
 
-/// What is in the tables, and the frames, in words.
+/// Descriptions of tables and frames, in text.
 #[derive(Clone, Debug)]
 pub struct Workload {
-    /// What it shows.
+    /// The name of the workload in results.
     pub name: &'static str,
-    /// Groups, meters and flows, as `ovs-ofctl` takes them.
+    /// Groups, meters and flows in the syntax of `ovs-ofctl`.
     groups: Vec<String>,
     meters: Vec<String>,
     flows: Vec<String>,
-    /// Frames of which each leaves by one port.
+    /// Frames, each of which is output to one port.
     frames: Vec<String>,
 }
 
 impl Workload {
-    /// These flows, and [`FRAME`].
+    /// A workload of these flows and [`FRAME`].
     #[must_use]
     pub fn new(name: &'static str, flows: &[&str]) -> Self {
         Self {
@@ -55,32 +55,32 @@ impl Workload {
         }
     }
 
-    /// The cheapest there is.
+    /// One rule that matches only the ingress port: the cheapest workload.
     #[must_use]
     pub fn one_rule() -> Self {
         Self::new("one rule, in_port", &["in_port=1,actions=output:2"])
     }
 
-    /// One rule on all that OpenFlow 1.0 can ask.
+    /// One rule with every field that OpenFlow 1.0 can match.
     #[must_use]
     pub fn twelve_fields() -> Self {
         Self::new("one rule, twelve fields", &[TWELVE_FIELDS])
     }
 
-    /// One rule that leaves it to the stations that were learnt.
+    /// One rule with the action `NORMAL`, which forwards by the forwarding database.
     #[must_use]
     pub fn normal() -> Self {
         Self::new("one rule, NORMAL", &["priority=0,actions=NORMAL"])
     }
 
-    /// One rule that writes, and so mends checksums.
+    /// One rule that rewrites two fields, and so updates checksums.
     #[must_use]
     pub fn rewritten() -> Self {
         let flow = "tcp,actions=mod_nw_dst:10.0.0.9,mod_tp_dst:7,output:2";
         Self::new("one rule, two fields rewritten", &[flow])
     }
 
-    /// One table after the other.
+    /// A chain of ten tables.
     #[must_use]
     pub fn ten_tables() -> Self {
         let leading = |n| format!("table={n},in_port=1,actions=goto_table:{}", n + 1);
@@ -91,13 +91,14 @@ impl Workload {
         }
     }
 
-    /// One rule on a port of TCP, so that a frame is read as deep as rules can look.
+    /// One rule on a TCP port, so that frames are parsed up to the transport header.
     #[must_use]
     pub fn tcp_port_rule() -> Self {
         Self::new("one rule, TCP port", &["tcp,tp_dst=80,actions=output:2"])
     }
 
-    /// So many stations, each at a port of its own, and a frame to some of them.
+    /// Rules for `count` destination addresses, spread over three ports, and a frame to each
+    /// address.
     #[must_use]
     pub fn mac_addresses(name: &'static str, count: u32) -> Self {
         let address = |n: u32| {
@@ -113,7 +114,7 @@ impl Workload {
         }
     }
 
-    /// One table after the other, each of which asks and writes a register.
+    /// A chain of ten tables, each of which matches a register and writes it.
     #[must_use]
     pub fn ten_tables_with_registers() -> Self {
         let leading = |n| {
@@ -127,7 +128,7 @@ impl Workload {
         }
     }
 
-    /// A group that chooses by a hash.
+    /// A `select` group, which selects a bucket by a hash.
     #[must_use]
     pub fn group() -> Self {
         let group = "group_id=1,type=select,bucket=output:2,bucket=output:3,bucket=output:4";
@@ -137,7 +138,7 @@ impl Workload {
         }
     }
 
-    /// A meter that lets pass.
+    /// A meter with a rate that is not exceeded.
     #[must_use]
     pub fn meter() -> Self {
         let meter = "meter=1,pktps,burst,stats,band=type=drop,rate=1000000,burst_size=1000000";
@@ -147,14 +148,14 @@ impl Workload {
         }
     }
 
-    /// So many rules of one shape, and a frame for each.
+    /// `count` rules with one mask, and a frame for each of up to 2,000 rules.
     #[must_use]
     pub fn exact(name: &'static str, count: u32) -> Self {
-        // A hundred thousand frames would not fit the caches, which is another matter.
+        // A hundred thousand frames would not fit the caches, which is a different measurement.
         Self::exact_with_step(name, count, count / 2000 + 1)
     }
 
-    /// The same, but only each `step`th of them has a frame.
+    /// The workload [`exact`](Self::exact) with a frame for each `step`th rule.
     #[must_use]
     pub fn exact_with_step(name: &'static str, count: u32, step: u32) -> Self {
         let flow = |n: u32| {
@@ -173,7 +174,7 @@ impl Workload {
         }
     }
 
-    /// Ten shapes of rules, of which the last tried is the one of [`FRAME`].
+    /// Ten masks, of which the last in the lookup order matches [`FRAME`].
     #[must_use]
     pub fn ten_masks() -> Self {
         let other = |bits| format!("priority={bits},tcp,nw_src=192.168.0.0/{bits},actions=drop");
@@ -184,7 +185,7 @@ impl Workload {
         }
     }
 
-    /// A hundred rules that [`FRAME`] fits not, and one below that it does.
+    /// A hundred rules that do not match [`FRAME`], and one of lower priority that does.
     #[must_use]
     pub fn last_of_many() -> Self {
         let other = |n| format!("priority=10,tcp,tp_dst={n},actions=output:2");
@@ -195,8 +196,8 @@ impl Workload {
         }
     }
 
-    /// The same flows, met by nine of these frames and one of `other`'s in turn, until all of
-    /// those have come.
+    /// The same flows with a mix of frames: nine of this workload, then one of `other`, until all
+    /// frames of `other` are used.
     #[must_use]
     pub fn mixed_nine_to_one(self, other: Self) -> Self {
         let mut own = self.frames.iter().cycle().cloned();
@@ -207,22 +208,22 @@ impl Workload {
         }
     }
 
-    /// How many flows there are.
+    /// Returns the number of flows.
     #[must_use]
     pub const fn flows(&self) -> usize {
         self.flows.len()
     }
 
-    /// The flows, as `ovs-ofctl` takes them.
+    /// Returns the flows in the syntax of `ovs-ofctl`.
     #[must_use]
     pub fn flow_lines(&self) -> &[String] {
         &self.flows
     }
 
-    /// Makes what is told of.
+    /// Builds the tables.
     ///
     /// # Panics
-    /// If the words are none, or the tables do not take what they say.
+    /// If the text is malformed, or the tables refuse a flow, group or meter.
     #[must_use]
     pub fn load(&self) -> LoadedWorkload {
         let mut pipeline = Pipeline::new(Limits::default(), 1);
@@ -249,37 +250,37 @@ impl Workload {
         }
     }
 
-    /// The bytes of the frames.
+    /// Returns the bytes of the frames.
     ///
     /// # Panics
-    /// If the words are none.
+    /// If the text is malformed.
     #[must_use]
     pub fn frames(&self) -> Vec<Vec<u8>> {
         self.frames.iter().map(|text| frame(text)).collect()
     }
 }
 
-/// The bytes of a frame.
+/// Returns the bytes of a frame.
 ///
 /// # Panics
-/// If `text` is no frame.
+/// If `text` is not a frame.
 #[must_use]
 pub fn frame(text: &str) -> Vec<u8> {
     text.parse::<Stack>().expect(text).build().bytes().to_vec()
 }
 
-/// Tables with rules, and frames.
+/// Built tables, and the frames for them.
 #[derive(Debug)]
 pub struct LoadedWorkload {
     /// The tables.
     pub pipeline: Pipeline,
-    /// What adding the flows changed, in their order.
+    /// The rule changes of each added flow, in the order of the flows.
     pub changes: Vec<Changes>,
     /// The frames.
     pub frames: Vec<Vec<u8>>,
 }
 
-/// A worker without ports: its memory, and a clock that moves a microsecond a frame.
+/// A worker without ports: buffers, an interpreter, and a clock that advances by 1 µs a frame.
 pub struct InterpreterRunner {
     pool: Pool,
     interpreter: Interpreter,
@@ -288,10 +289,10 @@ pub struct InterpreterRunner {
 }
 
 impl InterpreterRunner {
-    /// How many buffers it has.
+    /// The number of buffers.
     const BUFFERS: usize = 64;
 
-    /// One who has run nothing yet.
+    /// Returns a runner at the start of its clock.
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -302,10 +303,10 @@ impl InterpreterRunner {
         }
     }
 
-    /// Runs a frame that came in by the first port, and answers what became of it.
+    /// Runs a frame that arrives at port 1, and returns the verdict.
     ///
     /// # Panics
-    /// If it is longer than any buffer.
+    /// If the frame is longer than a buffer.
     pub fn run<'a>(&mut self, tables: impl Into<LookupTables<'a>>, bytes: &[u8]) -> &Verdict {
         self.verdict
             .frames
@@ -332,26 +333,26 @@ impl Default for InterpreterRunner {
     }
 }
 
-/// A worker without ports that runs whole batches through compiled tables. The frames
-/// that leave come in again.
+/// A worker without ports that runs whole batches through compiled tables. Output frames are the
+/// input of the next batch.
 pub struct BatchRunner {
     pool: Pool,
     runner: fastpath::Runner,
     view: fastpath::View,
     frames: Vec<Frame>,
-    /// Those that have left.
+    /// Frames that were output, for the next batch.
     back: Vec<Frame>,
     now: Instant,
 }
 
 impl BatchRunner {
-    /// Frames of a batch, as many as ports hand over.
+    /// Frames in a batch, as many as a port returns at most.
     pub const BATCH: usize = 64;
 
-    /// One who has run nothing yet, and has these frames, at most [`BatchRunner::BATCH`].
+    /// Returns a runner with the first [`BatchRunner::BATCH`] of these frames.
     ///
     /// # Panics
-    /// If one is longer than any buffer.
+    /// If a frame is longer than a buffer.
     #[must_use]
     pub fn new<'a>(view: fastpath::View, frames: impl IntoIterator<Item = &'a Vec<u8>>) -> Self {
         let mut pool = Pool::new(2 * Self::BATCH);
@@ -370,8 +371,8 @@ impl BatchRunner {
         }
     }
 
-    /// Runs all frames, as if they had come in by the first port together. Answers how
-    /// many left by a port and were no more work than that.
+    /// Runs all frames as one batch that arrives at port 1. Returns the number of frames that the
+    /// fast path forwarded without a verdict.
     pub fn run(&mut self, pipeline: &Pipeline) -> usize {
         self.now = Instant::from_nanos(self.now.as_nanos() + 1000);
         let ground = BatchContext {

@@ -1,10 +1,10 @@
-//! Every file of the fuzz corpora, run through its target as a plain test: what
-//! a fuzzer once found stays found.
+//! Every file of the fuzz corpora, run through its target as a plain test, so that fixed crashes
+//! stay fixed.
 
 use std::fs;
 use std::path::Path;
 
-/// Runs all files of one corpus; those that fail are named.
+/// Runs all files of one corpus and names those that fail.
 fn run(name: &str, target: fn(&[u8])) {
     let corpora = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus");
     let directory = corpora.join(name);

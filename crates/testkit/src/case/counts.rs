@@ -1,4 +1,4 @@
-//! Counts by the names that a script has for them.
+//! Counters by the names that scripts use for them.
 
 use std::time::Duration;
 
@@ -7,10 +7,10 @@ use flow::{FlowStats, GroupStats, MeterStats, TableStats};
 use super::notation;
 use super::script::CountQuery;
 
-/// What was counted, by name.
+/// Counter values by name.
 pub type NamedCounts = Vec<(String, String)>;
 
-/// Of a rule.
+/// The counters of a rule.
 #[must_use]
 pub fn of_flow(stats: &FlowStats) -> NamedCounts {
     named([
@@ -21,7 +21,7 @@ pub fn of_flow(stats: &FlowStats) -> NamedCounts {
     ])
 }
 
-/// Of a table.
+/// The counters of a table.
 #[must_use]
 pub fn of_table(stats: &TableStats) -> NamedCounts {
     named([
@@ -31,7 +31,7 @@ pub fn of_table(stats: &TableStats) -> NamedCounts {
     ])
 }
 
-/// Of a group and its buckets.
+/// The counters of a group and its buckets.
 #[must_use]
 pub fn of_group(stats: &GroupStats) -> NamedCounts {
     let buckets = stats.buckets.iter().enumerate();
@@ -45,7 +45,7 @@ pub fn of_group(stats: &GroupStats) -> NamedCounts {
     whole.into_iter().chain(buckets).collect()
 }
 
-/// Of a meter and its bands.
+/// The counters of a meter and its bands.
 #[must_use]
 pub fn of_meter(stats: &MeterStats) -> NamedCounts {
     let bands = stats.bands.iter().enumerate();
@@ -68,10 +68,11 @@ pub(super) fn seconds(duration: Duration) -> String {
 }
 
 impl CountQuery {
-    /// The line that answers it with `counts`; where there are none, with nothing.
+    /// Returns the line that answers the query with `counts`; without counters, every value is
+    /// `none`.
     ///
     /// # Errors
-    /// A name is asked for that nobody counts.
+    /// The query names a counter that does not exist.
     pub fn answer(&self, counts: &NamedCounts) -> Result<String, String> {
         let (Self::Flow { line, names, .. }
         | Self::Table { line, names, .. }

@@ -1,4 +1,4 @@
-//! The words of a script: how things are named in it and told.
+//! The notation of scripts: names of ports and times, and the lines of effects.
 
 use std::fmt::{Debug, Display};
 use std::time::Duration;
@@ -12,7 +12,7 @@ use packet::Frame;
 use packet::build::Stack;
 use pipeline::{Cause, PacketInMeta};
 
-/// What can be said of a port.
+/// Names of the configuration bits of a port.
 const CONFIG: [(&str, PortConfig); 6] = [
     ("down", PortConfig::DOWN),
     ("no_recv", PortConfig::NO_RECV),
@@ -34,7 +34,7 @@ pub(super) fn port(text: &str) -> Result<PortNo, String> {
     text.parse().map_err(|_| format!("not a port: {text}"))
 }
 
-/// `2`, or `2(no_flood,link_down)`.
+/// Parses `2`, or `2(no_flood,link_down)`.
 pub(super) fn port_desc(text: &str) -> Result<PortDesc, String> {
     let (number, said) = text.split_once('(').unwrap_or((text, ""));
     let mut config = PortConfig::default();
@@ -71,7 +71,7 @@ pub(super) fn fragments(text: &str) -> Result<FragmentHandling, String> {
     }
 }
 
-/// `10s` or `500ms`.
+/// Parses `10s` or `500ms`.
 pub(super) fn duration(text: &str) -> Result<Duration, String> {
     let number = |digits: &str| digits.parse().map_err(|_| format!("not a time: {text}"));
     match (text.strip_suffix("ms"), text.strip_suffix('s')) {
@@ -81,26 +81,26 @@ pub(super) fn duration(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// A line below an event, its spaces evened out.
+/// Formats an effect: a line below an event, with single spaces.
 #[must_use]
 pub fn effect_line(sign: &str, text: &str) -> String {
     let words: Vec<_> = text.split_whitespace().collect();
     format!("     {sign} {}", words.join(" "))
 }
 
-/// A frame that leaves.
+/// Formats a frame that leaves.
 #[must_use]
 pub fn output_line(to: &str, frame: &Frame) -> String {
     format!("     > {to}  {}", Stack::dissect(frame))
 }
 
-/// A packet-in with this head.
+/// Formats a packet-in with this head.
 #[must_use]
 pub fn packet_in_line(head: &str, frame: &Frame) -> String {
     format!("{} | {}", effect_line("!", head), Stack::dissect(frame))
 }
 
-/// What goes with a frame and is not zero, but for its port, with a blank before each.
+/// Formats the nonzero pipeline fields of a frame except its ingress port, each after a space.
 #[must_use]
 pub fn registers_text(registers: &PipelineFields) -> String {
     let told = registers.to_match();
@@ -111,7 +111,7 @@ pub fn registers_text(registers: &PipelineFields) -> String {
     terms.chain(options).collect()
 }
 
-/// The head of a packet-in: what differs from nothing.
+/// Formats the head of a packet-in: the values that differ from the defaults.
 pub(super) fn packet_in_head(meta: &PacketInMeta) -> String {
     let reason = match (meta.cause, meta.cause.reason()) {
         (Cause::Miss, _) => "miss",
@@ -142,7 +142,7 @@ pub(super) fn packet_in_head(meta: &PacketInMeta) -> String {
     head
 }
 
-/// What is left to be done with a frame that waits.
+/// Formats the continuation of a paused frame.
 fn left(continuation: &Continuation) -> String {
     let mut text = " waits".to_owned();
     for entry in &continuation.stack {
@@ -157,7 +157,7 @@ fn left(continuation: &Continuation) -> String {
     text
 }
 
-/// What the controllers are told of a rule that is gone.
+/// Formats the flow-removed message of a rule.
 #[must_use]
 pub fn flow_removed_line(event: &FlowRemoved) -> String {
     let reason = match event.reason {
@@ -183,13 +183,13 @@ pub fn flow_removed_line(event: &FlowRemoved) -> String {
     effect_line("!", &text)
 }
 
-/// What is said of a refusal.
+/// Formats a refusal.
 #[must_use]
 pub fn refusal_line(refusal: Refusal) -> String {
     effect_line("!", &format!("refused {}", snake_case(&refusal)))
 }
 
-/// `ActionBadOutPort` as `action_bad_out_port`.
+/// Converts `ActionBadOutPort` to `action_bad_out_port`.
 pub(super) fn snake_case(name: &impl Debug) -> String {
     let mut text = String::new();
     for letter in format!("{name:?}").chars() {

@@ -1,4 +1,4 @@
-//! A switch without ports or controllers: the tables, an interpreter, a clock.
+//! A switch without ports or controllers: tables, an interpreter and a clock.
 
 use std::cmp::Reverse;
 
@@ -23,17 +23,17 @@ use super::script::{CaseEvent, CountQuery};
 /// Buffers for one frame and its copies: more than any case needs.
 const BUFFERS: usize = 64;
 
-/// The lines that tell what came of an event, and how frames went.
+/// The effects of an event, and the trace of its frames.
 type Effects = (Vec<String>, String);
 
-/// Who runs a frame.
+/// The engine that runs frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CaseEngine {
-    /// The interpreter, which walks along the rules.
+    /// The interpreter, which searches the rules linearly.
     Interpreter,
-    /// The interpreter, for whom compiled tables find the rules.
+    /// The interpreter with compiled lookups.
     CompiledLookup,
-    /// Compiled tables, which do what the rules say too, as the switch's workers have it.
+    /// The fast path: compiled lookups and compiled actions, as in the workers.
     FastPath,
 }
 
@@ -43,22 +43,22 @@ impl CaseEngine {
 
 pub(super) struct Player {
     pipeline: Pipeline,
-    /// Beside it, if it is to be looked into by them.
+    /// The compiled tables, for the engines that use them.
     compiled: Option<CompiledTables>,
-    /// Who runs the frames that come in by ports, if it is not the interpreter.
+    /// The fast path, for frames that arrive at ports, if the engine is [`CaseEngine::FastPath`].
     runner: Option<Runner>,
     interpreter: Interpreter,
     pool: Pool,
     verdict: Verdict,
-    /// The frame that began to wait last: its registers, bytes, and how to go on.
+    /// The last paused frame: its registers, its bytes and its encoded continuation.
     waiting: Option<(PipelineFields, Vec<u8>, Vec<u8>)>,
     now: Instant,
 }
 
-/// Which switch it is.
+/// The datapath id of the switch.
 const DATAPATH: DatapathId = DatapathId(1);
 
-/// The tables compiled, which are told of each change.
+/// The compiled tables, updated with each change.
 struct CompiledTables {
     classifier: Classifier,
     view: View,
@@ -96,7 +96,7 @@ impl Player {
         }
     }
 
-    /// Lets the event happen.
+    /// Plays an event.
     pub(super) fn play(&mut self, event: &CaseEvent) -> Result<Effects, String> {
         let mut effects = Vec::new();
         match event {
@@ -147,8 +147,8 @@ impl Player {
         Ok((effects, String::new()))
     }
 
-    /// The rules, of one table and priority in the order of their matches: which of them
-    /// came first, no specification asks.
+    /// Dumps the rules. Rules of one table and priority are sorted by match: the specification does
+    /// not define their order.
     fn dump(&self, request: &FlowStatsRequest) -> Vec<String> {
         let rules = match self.pipeline.flow_stats(request, self.now) {
             Ok(rules) => rules,
@@ -198,7 +198,7 @@ impl Player {
         (self.take_outcome(), trace.text().to_owned())
     }
 
-    /// Runs a frame as a worker does.
+    /// Runs a frame on the fast path, as a worker does.
     fn run(&mut self, arrival: InputFrame) {
         let (Some(runner), Some(compiled)) = (&mut self.runner, &self.compiled) else {
             return;
@@ -235,7 +235,7 @@ impl Player {
         (self.take_outcome(), trace.text().to_owned())
     }
 
-    /// Sends the frame that began to wait last back, as a controller would.
+    /// Resumes the last paused frame, as a controller does.
     fn resume(&mut self, changed: &Match) -> Result<Effects, String> {
         let (registers, data, continuation) = self.waiting.take().ok_or("no frame waits")?;
         let old = registers.to_match();
@@ -283,7 +283,7 @@ impl Player {
         }
     }
 
-    /// What the verdict says; its frames go back to the pool.
+    /// Formats the verdict and returns its frames to the pool.
     fn take_outcome(&mut self) -> Vec<String> {
         let verdict = &mut self.verdict;
         let mut lines: Vec<_> = verdict
@@ -325,7 +325,7 @@ impl Player {
         lines
     }
 
-    /// What is heard of a command.
+    /// Formats the outcome of a command.
     fn change_outcome(&mut self, done: Result<Changes, Refusal>) -> Vec<String> {
         match done {
             Ok(changes) => self.told(&changes),
@@ -333,7 +333,7 @@ impl Player {
         }
     }
 
-    /// What the controllers hear of a change, which the compiled tables take note of.
+    /// Updates the compiled tables with a change and formats its messages to the controllers.
     fn told(&mut self, changes: &Changes) -> Vec<String> {
         if let Some(compiled) = &mut self.compiled {
             compiled.classifier.queue_changes(changes);
@@ -349,7 +349,7 @@ impl Player {
             .collect()
     }
 
-    /// Answers a count, in the words of the question.
+    /// Answers a count query in the notation of the query.
     pub(super) fn count(&self, count: &CountQuery) -> Result<String, String> {
         count.answer(&match count {
             CountQuery::Flow { rule, .. } => self.flow_counts(rule),
@@ -359,7 +359,7 @@ impl Player {
         })
     }
 
-    /// Of no rule, nothing.
+    /// Returns the counters of a rule, or no counters if the rule does not exist.
     fn flow_counts(&self, expected: &FlowMod) -> NamedCounts {
         let same = |rule: &&std::sync::Arc<pipeline::Rule>| {
             rule.priority() == expected.priority && *rule.matching() == expected.matching
@@ -398,7 +398,7 @@ impl Player {
     }
 }
 
-/// The tables, and who looks into them.
+/// Returns the tables with the given lookup, or with the linear lookup of the pipeline.
 fn tables<'a>(pipeline: &'a Pipeline, lookup: Option<&'a ViewLookup<'a>>) -> LookupTables<'a> {
     match lookup {
         Some(lookup) => LookupTables { pipeline, lookup },

@@ -1,4 +1,4 @@
-//! The lines of a script, read one by one.
+//! The line parser of scripts.
 
 use std::time::Duration;
 
@@ -17,105 +17,105 @@ use pipeline::MissPolicy;
 
 use super::notation;
 
-/// A line.
+/// A parsed line.
 pub(super) enum CaseLine {
-    /// Nothing, or words for the reader.
+    /// An empty line or a comment.
     Remark,
-    /// Something happens to the switch.
+    /// An event.
     Event(CaseEvent),
-    /// Something comes of it, in the words in which it is told.
+    /// An expected effect, in the notation of effects.
     Effect(String),
-    /// A count is asked for.
+    /// A count query.
     Count(CountQuery),
 }
 
-/// What can happen.
+/// An event of a script.
 pub enum CaseEvent {
-    /// These ports are there, with what is barred or down.
+    /// Adds or changes ports.
     Ports(Vec<PortDesc>),
-    /// A port goes.
+    /// Removes a port.
     PortRemoved(PortNo),
-    /// What a miss comes to is another thing.
+    /// Sets the table-miss policy.
     Miss(MissPolicy),
-    /// What becomes of fragments is another thing.
+    /// Sets the handling of IP fragments.
     Fragments(FragmentHandling),
-    /// The switch is on its own, or no longer.
+    /// Enters or leaves fail-standalone mode.
     Standalone(bool),
-    /// A flow-mod comes.
+    /// A flow-mod.
     Flow(Box<FlowMod>),
-    /// A group-mod comes.
+    /// A group-mod.
     Group(GroupMod),
-    /// A meter-mod comes.
+    /// A meter-mod.
     Meter(MeterMod),
-    /// A packet-out comes.
+    /// A packet-out.
     PacketOut(PacketOut),
-    /// The frame that began to wait last goes on, with these fields changed.
+    /// Resumes the last paused frame with these fields changed.
     Resume(Match),
-    /// A frame comes in.
+    /// A frame arrives.
     Receive {
-        /// Where.
+        /// The ingress port.
         port: PortNo,
-        /// How often, one after the other.
+        /// The number of times that the frame arrives.
         times: usize,
         /// The frame.
         frame: Frame,
     },
     /// Time passes.
     Time(Duration),
-    /// The rules are asked for.
+    /// Dumps the rules.
     Dump(FlowStatsRequest),
-    /// The map of tunnel options changes.
+    /// Changes the TLV map of tunnel options.
     TlvTable(TlvTableMod),
-    /// The groups are asked for.
+    /// Dumps the groups.
     Groups,
-    /// The meters are asked for.
+    /// Dumps the meters.
     Meters,
 }
 
-/// What can be counted. `line` is how the question reads, without the answers;
-/// `names` are the counts that are asked for.
+/// A query for counters. `line` is the query without the values; `names` are the counters that it
+/// names.
 pub enum CountQuery {
-    /// Counts of a rule.
+    /// Counters of a rule.
     Flow {
-        /// The question.
+        /// The query.
         line: String,
         /// The rule: its table, priority and match.
         rule: Box<FlowMod>,
-        /// The counts.
+        /// The names of the counters.
         names: Vec<String>,
     },
-    /// Counts of a table.
+    /// Counters of a table.
     Table {
-        /// The question.
+        /// The query.
         line: String,
         /// The table.
         table: u8,
-        /// The counts.
+        /// The names of the counters.
         names: Vec<String>,
     },
-    /// Counts of a group.
+    /// Counters of a group.
     Group {
-        /// The question.
+        /// The query.
         line: String,
         /// The group.
         group: GroupId,
-        /// The counts.
+        /// The names of the counters.
         names: Vec<String>,
     },
-    /// Counts of a meter.
+    /// Counters of a meter.
     Meter {
-        /// The question.
+        /// The query.
         line: String,
         /// The meter.
         meter: MeterId,
-        /// The counts.
+        /// The names of the counters.
         names: Vec<String>,
     },
 }
 
 type ParseResult<T> = Result<T, String>;
 
-/// Reads a line.
+/// Parses a line.
 pub(super) fn read(text: &str) -> ParseResult<CaseLine> {
     let text = text.trim();
     let (word, rest) = text.split_once(' ').unwrap_or((text, ""));
@@ -191,7 +191,7 @@ fn flow(text: &str) -> ParseResult<FlowMod> {
     parse_flow(command, rest).map_err(notation::error_text)
 }
 
-/// What OpenFlow 1.3 means: a modification has no cookie to give.
+/// Converts a flow-mod to the semantics of OpenFlow 1.3: a modification does not change the cookie.
 fn as_of_13(flow: FlowMod) -> FlowMod {
     FlowMod {
         new_cookie: None,
@@ -199,8 +199,8 @@ fn as_of_13(flow: FlowMod) -> FlowMod {
     }
 }
 
-/// What OpenFlow 1.1 means by the same words: an addition starts to count anew, and a
-/// modification that asks for no cookie may add.
+/// Converts a flow-mod to the semantics of OpenFlow 1.1: an addition resets the counters, and a
+/// modification without a cookie mask adds the rule if it is missing.
 fn as_of_11(flow: FlowMod) -> FlowMod {
     let modifies = matches!(
         flow.command,
@@ -225,8 +225,8 @@ fn as_of_11(flow: FlowMod) -> FlowMod {
     }
 }
 
-/// What OpenFlow 1.0 means by the same words: an addition starts to count anew,
-/// a modification may add, and any action may stand beside any match.
+/// Converts a flow-mod to the semantics of OpenFlow 1.0: an addition resets the counters, a
+/// modification adds the rule if it is missing, and actions need no prerequisites in the match.
 fn as_of_10(flow: FlowMod) -> FlowMod {
     let modifies = matches!(
         flow.command,
@@ -280,7 +280,7 @@ fn frame_of(text: &str) -> ParseResult<Frame> {
     Ok(stack.build())
 }
 
-/// `> 2  frame`, in the words in which a frame that leaves is told.
+/// Parses `> 2  frame` and formats it as an effect.
 fn sent(text: &str) -> ParseResult<String> {
     let (to, frame) = text
         .split_once(' ')
@@ -288,7 +288,7 @@ fn sent(text: &str) -> ParseResult<String> {
     Ok(notation::output_line(to, &frame_of(frame)?))
 }
 
-/// `! packet_in .. | frame`, or another message.
+/// Parses `! packet_in .. | frame`, or another message.
 fn told(text: &str) -> ParseResult<String> {
     match text.split_once('|') {
         Some((head, frame)) => Ok(notation::packet_in_line(head, &frame_of(frame)?)),
@@ -296,7 +296,7 @@ fn told(text: &str) -> ParseResult<String> {
     }
 }
 
-/// `= flow selector counts`, `= table number counts`, or a line of a dump.
+/// Parses `= flow selector counts`, `= table number counts`, or a line of a dump.
 fn counted(text: &str) -> ParseResult<CaseLine> {
     let mut parts = text.split_whitespace();
     let (kind, selector) = (parts.next(), parts.next().unwrap_or_default());
@@ -330,8 +330,8 @@ fn counted(text: &str) -> ParseResult<CaseLine> {
     }
 }
 
-/// Reads `add 0xffff,0x01,4->tun_metadata0`: class, type, length and field; `delete` of the
-/// same; or `clear`.
+/// Parses `add 0xffff,0x01,4->tun_metadata0` (class, type, length and field), `delete` with the
+/// same arguments, or `clear`.
 fn tlv(text: &str) -> ParseResult<TlvTableMod> {
     let (word, rest) = text.split_once(' ').unwrap_or((text, ""));
     let command = match word {

@@ -1,9 +1,9 @@
-//! Sequences of commands: what a controller has done is the same whether the tables
-//! were given its commands as they are, as bytes, or as text.
+//! Sequences of commands: the tables are equal whether a controller's commands are applied
+//! directly, as decoded bytes, or as parsed text.
 //!
-//! The bytes choose a version, then commands, members and arguments; whatever they are,
-//! they choose something. Only versions whose commands mean the same without a rule to ask
-//! are chosen (1.2 on): what 1.0 and 1.1 say otherwise is the codec's own to prove.
+//! The input selects a version, then commands, members and arguments; every input selects
+//! something. Only versions from 1.2 on are selected, because their commands do not depend on
+//! existing rules; the tests of the codec cover the differences of 1.0 and 1.1.
 
 use base::{BucketId, Cookie, GroupId, Instant, MeterId, PortNo, QueueId, TableId, Xid};
 use flow::text::{parse_flow_line, parse_group_line, parse_meter_line};
@@ -15,14 +15,14 @@ use flow::{
 use openflow::{FlowFormat, Message, MultipartReply, Version};
 use pipeline::{Limits, Pipeline};
 
-/// Longer sequences only cost time.
+/// The most commands of a sequence. Longer sequences only cost time.
 const COMMANDS_MAX: usize = 64;
 
-/// Commands in which the bytes choose.
+/// A generator of commands that the input drives.
 struct Draw<'a>(&'a [u8]);
 
 impl Draw<'_> {
-    /// A number below `count`: zero when the bytes are used up.
+    /// Returns a number below `count`; zero at the end of the input.
     fn below(&mut self, count: u8) -> u8 {
         let Some((first, rest)) = self.0.split_first() else {
             return 0;
@@ -31,28 +31,28 @@ impl Draw<'_> {
         first % count
     }
 
-    /// One of `choices`.
+    /// Returns one of `choices`.
     fn of<T: Copy>(&mut self, choices: &[T]) -> T {
         let count = u8::try_from(choices.len()).expect("there are few");
         choices[usize::from(self.below(count))]
     }
 
-    /// As many as are drawn, `most` at most.
+    /// Returns a list of up to `most` elements.
     fn list<T>(&mut self, most: u8, mut one: impl FnMut(&mut Self) -> T) -> Vec<T> {
         (0..self.below(most + 1)).map(|_| one(self)).collect()
     }
 }
 
-/// Does the commands that `data` draws to three switches' tables: to one as they are, to
-/// one as bytes of a version, to one as text. After each they hold the same.
+/// Applies the commands that `data` selects to three pipelines: directly, as bytes of a version,
+/// and as text. The pipelines must be equal after each command.
 ///
 /// # Panics
-/// If they do not.
+/// If they differ.
 pub fn commands(data: &[u8]) {
     play(data);
 }
 
-/// Does the commands. Returns the tables as they are then.
+/// Applies the commands and returns the resulting tables.
 fn play(data: &[u8]) -> Pipeline {
     let mut draw = Draw(data);
     let version = draw.of(&[Version::V12, Version::V13, Version::V14, Version::V15]);
@@ -64,7 +64,7 @@ fn play(data: &[u8]) -> Pipeline {
         }
         let command = command(&mut draw);
         let mut bytes = Vec::new();
-        // What the version has no words for is for none of the three.
+        // A command that the version cannot encode is applied to none of the three.
         if command.encode(Xid(1), version, &mut bytes).is_err() {
             continue;
         }
@@ -87,7 +87,7 @@ fn play(data: &[u8]) -> Pipeline {
     plain
 }
 
-/// A command that the bytes draw.
+/// Draws a command.
 fn command(draw: &mut Draw<'_>) -> Message {
     match draw.below(8) {
         0 => Message::GroupMod(group_mod(draw)),
@@ -101,7 +101,7 @@ fn flow_mod(draw: &mut Draw<'_>) -> FlowMod {
     let command = draw.of(&[Add, Add, Add, Modify, ModifyStrict, Delete, DeleteStrict]);
     let deletes = matches!(command, Delete | DeleteStrict);
     let priority = match command {
-        // A loose deletion looks at none, and its text has none.
+        // A loose deletion ignores the priority, and its text has none.
         Delete => 0,
         _ => draw.of(&[0x8000, 1, 7, 0xffff]),
     };
@@ -135,7 +135,7 @@ fn flow_mod(draw: &mut Draw<'_>) -> FlowMod {
     drawn
 }
 
-/// A match of a few fields, with what they need.
+/// Draws a match of a few fields with their prerequisites.
 fn matching(draw: &mut Draw<'_>) -> Match {
     let mut terms: Vec<(Field, u128)> = Vec::new();
     if draw.below(2) == 1 {
@@ -188,7 +188,7 @@ fn instructions(draw: &mut Draw<'_>) -> Instructions {
     }
 }
 
-/// An action that every version from 1.2 on has.
+/// Draws an action that every version from 1.2 on has.
 fn action(draw: &mut Draw<'_>) -> Action {
     match draw.below(14) {
         0 => Action::output(PortNo(draw.of(&[1, 2, 3]))),
@@ -229,7 +229,7 @@ fn group_mod(draw: &mut Draw<'_>) -> GroupMod {
     }
     GroupMod {
         command,
-        // A deletion's text names none.
+        // The text of a deletion has no group type.
         kind: if deletes { GroupKind::All } else { kind },
         group,
         command_bucket: BucketId::ALL,
@@ -240,7 +240,7 @@ fn group_mod(draw: &mut Draw<'_>) -> GroupMod {
     }
 }
 
-/// How a select group chooses, now and then.
+/// Draws the selection method of a `select` group; none in most cases.
 fn selection(draw: &mut Draw<'_>) -> Option<Selection> {
     let method = match draw.below(8) {
         0 => SelectionMethod::Datapath,
@@ -288,12 +288,12 @@ fn meter_mod(draw: &mut Draw<'_>) -> MeterMod {
     let band = |draw: &mut Draw<'_>| Band {
         kind: draw.of(&[BandKind::Drop, BandKind::DscpRemark(1)]),
         rate: draw.of(&[1, 1000]),
-        // Where it has no meaning, it has no text.
+        // Without the flag `burst` the text has no burst size.
         burst: if bursts { draw.of(&[1, 50]) } else { 0 },
     };
     let bands = match deletes {
         true => Vec::new(),
-        // A text has one at least.
+        // The text has at least one band.
         false => std::iter::once(band(draw))
             .chain(draw.list(2, band))
             .collect(),
@@ -306,7 +306,7 @@ fn meter_mod(draw: &mut Draw<'_>) -> MeterMod {
     }
 }
 
-/// Does a command. Returns how many rules it removed.
+/// Applies a command. Returns the number of rules that it removed.
 fn apply(tables: &mut Pipeline, command: &Message) -> Result<usize, Refusal> {
     let changes = match command {
         Message::FlowMod(command) => tables.flow_mod(command, Instant::START),
@@ -326,7 +326,7 @@ fn text_of(command: &Message) -> String {
     }
 }
 
-/// The command that `text` is, of the kind of `command`.
+/// Parses `text` as a command of the same type as `command`.
 fn from_text(command: &Message, text: &str) -> Message {
     let read = match command {
         Message::FlowMod(_) => parse_flow_line(text).map(Message::FlowMod),
@@ -336,7 +336,7 @@ fn from_text(command: &Message, text: &str) -> Message {
     read.unwrap_or_else(|error| panic!("{text}: {error}"))
 }
 
-/// What the tables hold, as answers.
+/// Returns the content of the tables as multipart replies.
 fn dump(tables: &Pipeline) -> [MultipartReply; 3] {
     let all = FlowStatsRequest::all();
     let rules = tables.flow_stats(&all, Instant::START);
@@ -349,7 +349,7 @@ fn dump(tables: &Pipeline) -> [MultipartReply; 3] {
     ]
 }
 
-/// What the tables hold, as a version tells it.
+/// Returns the content of the tables as encoded by a version.
 fn image(tables: &Pipeline, version: Version) -> Vec<u8> {
     let mut bytes = Vec::new();
     for reply in dump(tables) {
@@ -364,7 +364,7 @@ fn image(tables: &Pipeline, version: Version) -> Vec<u8> {
 mod tests {
     use super::*;
 
-    /// Bytes that look random, from a seed (Knuth's multiplier).
+    /// Returns 600 pseudorandom bytes from a seed (Knuth's multiplier).
     fn noise(seed: u64) -> Vec<u8> {
         let mut state = seed;
         let next = || {

@@ -1,5 +1,5 @@
-//! The text form of flows: whatever is read is printed as something that is read
-//! as the same, and nothing makes the parser panic.
+//! The text form of flows: everything that parses is printed as text that parses as the same value,
+//! and no text makes the parser panic.
 
 use std::fmt::{Debug, Display};
 use std::str::FromStr;
@@ -7,11 +7,10 @@ use std::str::FromStr;
 use flow::text::{ParseError, parse_actions, parse_flow, parse_flow_stats_request};
 use flow::{FlowMod, FlowModCommand, Instructions, Match};
 
-/// Reads `data` in every way that text is read.
+/// Parses `data` with every text parser.
 ///
 /// # Panics
-/// If something is read that is not read again as it was printed, or an error
-/// points outside of the text.
+/// If printed text does not parse as the same value, or an error position is outside the text.
 pub fn flow_text(data: &[u8]) {
     let Ok(text) = str::from_utf8(data) else {
         return;
@@ -31,7 +30,7 @@ pub fn flow_text(data: &[u8]) {
     checked(text, parse_actions(text));
 }
 
-/// Reads `text`, prints it, and reads it again.
+/// Parses `text`, prints the value, and parses it again.
 fn round_trip<T>(text: &str)
 where
     T: FromStr<Err = ParseError> + Display + PartialEq + Debug,
@@ -44,7 +43,7 @@ where
     }
 }
 
-/// What was read, unless it is an error; that one points into `text`.
+/// Returns the parsed value. Checks that an error points into `text`.
 fn checked<T>(text: &str, result: Result<T, ParseError>) -> Option<T> {
     match result {
         Ok(read) => Some(read),

@@ -1,8 +1,8 @@
-//! The frame parser and every rewrite: nothing panics, whatever the bytes and the
-//! metadata; what was read stays true of the frame; and a checksum that was
-//! right, finished or not, is right afterwards, while a wrong one stays wrong.
+//! The frame parser and every rewrite. No bytes and no metadata cause a panic; the parsed headers
+//! agree with the frame after each rewrite; and a checksum that was correct, complete or partial,
+//! is correct afterwards, while an incorrect one stays incorrect.
 //!
-//! The checksums are judged here, word by word, not by the code that keeps them.
+//! The checksums are verified here, word by word, independently of the code that updates them.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -15,20 +15,21 @@ use packet::{
     RewriteError, Segmentation, SegmentationKind, segment,
 };
 
-/// Bytes before the frame that say what it owes and what is done to it.
+/// The bytes before the frame that determine its metadata and the rewrites.
 const HEAD_LEN: usize = 8;
 
-/// Longer frames only cost time.
+/// The longest frame. Longer frames only cost time.
 const FRAME_LEN_MAX: usize = 2048;
 
-/// Taking apart builds the frame again for every field, which takes its time.
+/// The longest frame that is dissected: dissection rebuilds the frame for every field, which is
+/// slow.
 const REBUILT_LEN_MAX: usize = 256;
 
-/// Reads, rewrites, finishes and cuts the frame in `data`, of which the first
-/// eight bytes are metadata and the choice of rewrites.
+/// Parses, rewrites, completes and segments the frame in `data`. The first eight bytes are metadata
+/// and the seed of the rewrites.
 ///
 /// # Panics
-/// If one of the promises above is broken.
+/// If an invariant of this module is violated.
 pub fn frame(data: &[u8]) {
     let Some((head, bytes)) = data.split_first_chunk::<HEAD_LEN>() else {
         return;
@@ -77,7 +78,8 @@ fn offload(head: &[u8; HEAD_LEN]) -> Offload {
     }
 }
 
-/// How deep the frame can be read. What is damaged at one depth is so at the next.
+/// Returns the deepest layer that parses. A frame that is malformed at one depth is malformed at
+/// every greater depth.
 fn deepest(frame: &Frame) -> Option<Depth> {
     let whole = |depth: &Depth| Headers::parse(frame, *depth).is_ok();
     let depths: Vec<_> = Depth::ALL.into_iter().filter(whole).collect();
@@ -85,10 +87,11 @@ fn deepest(frame: &Frame) -> Option<Depth> {
     depths.last().copied()
 }
 
-/// How many rewrites there are.
+/// The number of rewrites.
 const CHANGES: u8 = 49;
 
-/// Those that say anew what follows: it may then be damaged, or have another checksum.
+/// The rewrites that change the type of the next header. The frame may be malformed afterwards, or
+/// have another checksum.
 const RETYPING: [u8; 3] = [28, 38, 39];
 
 fn check_change(frame: &Frame, depth: Depth, change: u8, seed: u8) {
@@ -104,7 +107,7 @@ fn check_change(frame: &Frame, depth: Depth, change: u8, seed: u8) {
         }
         let after = judge(&changed);
         for (before, after) in before.into_iter().zip(after) {
-            // What cannot be seen any more cannot be judged.
+            // A checksum that is absent before or after is not compared.
             let both = before.zip(after);
             assert!(
                 retyping || both.is_none_or(|(a, b)| a == b),
@@ -114,7 +117,7 @@ fn check_change(frame: &Frame, depth: Depth, change: u8, seed: u8) {
     }
 }
 
-/// What a new header is put before.
+/// Returns the payload that a new header encapsulates.
 const fn inside(seed: u8) -> EncapPayload {
     match seed % 2 {
         0 => EncapPayload::Frame,
@@ -122,7 +125,7 @@ const fn inside(seed: u8) -> EncapPayload {
     }
 }
 
-/// Does one rewrite, with values made from the seed.
+/// Applies one rewrite, with values derived from the seed.
 fn rewrite(packet: &mut Packet<'_>, change: u8, seed: u8) -> Result<(), RewriteError> {
     let mac = MacAddr([seed; 6]);
     let v4 = Ipv4Addr::from([seed, seed ^ 0xff, 0, seed]);
@@ -186,7 +189,7 @@ fn rewrite(packet: &mut Packet<'_>, change: u8, seed: u8) -> Result<(), RewriteE
     Ok(())
 }
 
-/// As [`rewrite`]: headers around packets, and what stands in them.
+/// Continues [`rewrite`]: encapsulation headers and their fields.
 fn rewrite_more(packet: &mut Packet<'_>, change: u8, seed: u8) -> Result<(), RewriteError> {
     let word = u16::from_be_bytes([seed, seed.reverse_bits()]);
     match change {
@@ -211,14 +214,14 @@ fn rewrite_more(packet: &mut Packet<'_>, change: u8, seed: u8) -> Result<(), Rew
     Ok(())
 }
 
-/// Whether the IPv4 header's checksum and the transport's are right; none where
-/// there is none, or not all that it covers is known.
+/// Verifies the checksums of the IPv4 header and of the transport header. Returns none for a
+/// checksum that is absent, or covers bytes that the frame does not contain.
 fn judge(frame: &Frame) -> [Option<bool>; 2] {
     let mut frame = frame.clone();
     let Ok(headers) = Headers::parse(&frame, Depth::Network) else {
         return [None, None];
     };
-    // What is to be finished elsewhere than in the transport's own field is not judged.
+    // A partial checksum outside the transport header's own field is not verified.
     if let Checksum::Partial { start, offset } = frame.offload.checksum
         && (headers.transport_at() != Some(start.into())
             || headers.ip_proto().and_then(field_of) != Some(offset))
@@ -251,7 +254,7 @@ fn judge(frame: &Frame) -> [Option<bool>; 2] {
     [header, transport]
 }
 
-/// Where in its header a protocol keeps its checksum.
+/// Returns the offset of the checksum in a protocol's header.
 const fn field_of(protocol: IpProto) -> Option<u16> {
     match protocol {
         IpProto::TCP => Some(16),
@@ -289,7 +292,7 @@ fn judge_transport(
     Some(is_zero(sum(&pseudo)))
 }
 
-/// The ones' complement sum, a word at a time.
+/// Returns the ones' complement sum of 16-bit words.
 fn sum(bytes: &[u8]) -> u32 {
     bytes.chunks(2).fold(0, |sum, pair| {
         let word = u32::from(pair[0]) << 8 | pair.get(1).map_or(0, |low| u32::from(*low));
@@ -298,13 +301,13 @@ fn sum(bytes: &[u8]) -> u32 {
     })
 }
 
-/// In ones' complement zero is written in two ways. A receiver knows one of them;
-/// the other comes up only where all that is summed is zero.
+/// Returns true for both representations of zero in ones' complement. Receivers accept one of them;
+/// the other occurs only if all summed bytes are zero.
 const fn is_zero(sum: u32) -> bool {
     sum == 0xffff || sum == 0
 }
 
-/// The CRC32c of the packet with its field zero, a bit at a time.
+/// Verifies the CRC32c of an SCTP packet, computed bit by bit with the checksum field set to zero.
 fn judge_sctp(segment: &[u8]) -> Option<bool> {
     let field: [u8; 4] = *segment.get(8..12)?.first_chunk()?;
     let zeroed = segment.iter().enumerate().map(|(index, byte)| match index {
@@ -320,7 +323,7 @@ fn judge_sctp(segment: &[u8]) -> Option<bool> {
     Some(!crc == u32::from_le_bytes(field))
 }
 
-/// Taken apart and built again, a frame is the same.
+/// Checks that a dissected and rebuilt frame is unchanged.
 fn check_rebuilt(frame: &Frame) {
     let stack = Stack::dissect(frame);
     let built = stack.build();
@@ -332,7 +335,7 @@ fn check_rebuilt(frame: &Frame) {
 mod tests {
     use super::*;
 
-    /// The judge is one: it takes what a kernel sent, and nothing else.
+    /// The verification accepts correct checksums and rejects all others.
     #[test]
     fn the_judge_knows_right_from_wrong() {
         let judged = |text: &str| judge(&text.parse::<Stack>().expect("a stack").build());

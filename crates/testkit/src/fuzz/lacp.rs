@@ -1,12 +1,13 @@
-//! A frame of a slow protocol, or anything: what is read of it is written and read the same.
+//! Frames of slow protocols (LACP and marker), or any bytes: a parsed PDU is emitted and parsed as
+//! the same PDU.
 
 use packet::MacAddr;
 use packet::wire::slow::{SlowPdu, is_slow_protocol};
 
-/// Reads `data` as the frame of a slow protocol.
+/// Parses `data` as the frame of a slow protocol.
 ///
 /// # Panics
-/// If what was read is not what is read of it when it is written.
+/// If the parsed PDU differs after it is emitted and parsed again.
 pub fn lacp(data: &[u8]) {
     let told = is_slow_protocol(data);
     let Ok(message) = SlowPdu::parse(data) else {

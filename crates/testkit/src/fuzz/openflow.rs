@@ -1,5 +1,5 @@
-//! Targets of the OpenFlow codec and channel. They accept any bytes and panic
-//! where a promise is broken.
+//! Targets for the OpenFlow codec and channel. They accept any bytes and panic if an invariant is
+//! violated.
 
 use base::{Instant, TableId, Xid};
 use flow::{Action, Instructions};
@@ -8,8 +8,8 @@ use openflow::{
     Message, MultipartReply, NiciraSetting, PacketInFormat, Version,
 };
 
-/// Decodes the bytes as a message of OpenFlow 1.0, in the dialect that the first
-/// of them names. See [`message`].
+/// Decodes the bytes as a message of OpenFlow 1.0, in the dialect that the first byte selects. See
+/// [`message`].
 pub fn openflow_v10(data: &[u8]) {
     let Some((bits, bytes)) = data.split_first() else {
         return;
@@ -49,15 +49,15 @@ pub fn openflow_v15(data: &[u8]) {
     message(data, Dialect::new(Version::V15));
 }
 
-/// What decodes can be encoded and means the same when it is decoded again. The
-/// header's length is corrected first: what a wrong one does is soon known.
+/// Checks that a message that decodes can be encoded, and decodes again as the same message. The
+/// header's length is corrected first: a wrong length is rejected at once and tests nothing.
 ///
-/// Writes of fields are excepted from the last: Nicira loads any bits at once,
-/// and they come back as a setter of 1.0 or as several loads; and so is metadata,
-/// which 1.0 may write as a field. But they come back the same from then on.
+/// Writes of fields are excepted from equality: a Nicira load of arbitrary bits is decoded again as
+/// a set action of 1.0 or as several loads; and so is metadata, which 1.0 may write as a field. The
+/// second and all later encodings are equal.
 ///
 /// # Panics
-/// If it does not hold.
+/// If a check fails.
 pub fn message(bytes: &[u8], dialect: Dialect) {
     let mut bytes = bytes.to_vec();
     bytes.truncate(usize::from(u16::MAX));
@@ -72,8 +72,8 @@ pub fn message(bytes: &[u8], dialect: Dialect) {
     let dialect = dialect_of(&message, &bytes, dialect);
     let mut once = Vec::new();
     if let Err(error) = message.encode(xid, dialect, &mut once) {
-        // Fields are put in order and lists translated, which makes some of the
-        // longest messages longer than any may be.
+        // Fields are sorted and lists translated, so some messages near the maximum length exceed
+        // it when they are encoded.
         assert!(bytes.len() > 1 << 14, "{error}: {message:?}");
         return;
     }
@@ -90,18 +90,18 @@ pub fn message(bytes: &[u8], dialect: Dialect) {
     assert_eq!(once, twice, "{message:?}");
 }
 
-/// Prints the bytes as a message, in as much detail as the first of them says: it
-/// ends in a whole line and is no longer than the bytes account for.
+/// Prints the bytes as a message, with the detail that the first byte selects. The text ends with a
+/// newline, and its length is bounded by the length of the input.
 ///
 /// # Panics
-/// If it does not hold.
+/// If a check fails.
 pub fn print(data: &[u8]) {
     let Some((detail, bytes)) = data.split_first() else {
         return;
     };
     let printed = openflow::print(bytes, Detail(*detail));
     assert!(printed.ends_with('\n'), "{printed:?}");
-    // Four bytes of flags are a line of names, and messages quote one another.
+    // Four bytes of flags print as a line of names, and messages quote one another.
     let most = (1 << 12) + bytes.len() * 256;
     assert!(
         printed.len() <= most,
@@ -111,7 +111,7 @@ pub fn print(data: &[u8]) {
     );
 }
 
-/// A message without what it quotes of its own bytes, which differ if another wrote it.
+/// Removes the quoted bytes of a message, which depend on its encoder.
 fn unquoted(mut message: Message) -> Message {
     if let Message::BundleAdd(add) = &mut message {
         (add.excerpt, add.length) = (Excerpt::of(&[]), 0);
@@ -119,12 +119,10 @@ fn unquoted(mut message: Message) -> Message {
     message
 }
 
-/// The dialect in which a message was written: Nicira's flow-removed, which 1.0
-/// tells by the table in it, and its packet-ins are read whether they were asked for
-/// or not.
+/// Returns the dialect in which a message was encoded. Nicira's flow-removed, which in 1.0 is
+/// recognized by its table, and Nicira's packet-ins are decoded even if no setting enabled them.
 fn dialect_of(message: &Message, bytes: &[u8], dialect: Dialect) -> Dialect {
-    /// What stands in the header of an experimenter's message, and the numbers of
-    /// Nicira's packet-ins.
+    /// The type in the header of an experimenter message, and the subtype of Nicira's packet-in.
     const EXPERIMENTER: u8 = 4;
     const PACKET_IN: u8 = 17;
     match message {
@@ -143,7 +141,7 @@ fn dialect_of(message: &Message, bytes: &[u8], dialect: Dialect) -> Dialect {
     }
 }
 
-/// Whether a message has an action that writes bits of a field, or of metadata.
+/// Returns whether a message has an action that writes bits of a field, or of metadata.
 fn writes_fields(message: &Message) -> bool {
     let writes = |action: &Action| matches!(action, Action::SetField { .. });
     let any = |instructions: &Instructions| {
@@ -165,7 +163,7 @@ fn writes_fields(message: &Message) -> bool {
     }
 }
 
-/// Messages that follow each other, put together if they are parts of one.
+/// Decodes consecutive messages and joins the parts of a multipart reply.
 fn decode_all(mut bytes: &[u8], dialect: Dialect) -> Option<(Xid, Message)> {
     let mut whole: Option<(Xid, Message)> = None;
     while let Some(length) = bytes.get(2..4) {
@@ -188,13 +186,12 @@ fn decode_all(mut bytes: &[u8], dialect: Dialect) -> Option<(Xid, Message)> {
     whole
 }
 
-/// Any chunks of bytes, to a switch's and a controller's channel at once, with
-/// time passing: nothing panics, and neither memory nor output grows beyond what
-/// the input accounts for. Of each chunk, the first byte says how long it is and
-/// the second what comes before it.
+/// Feeds arbitrary chunks to a switch's and a controller's channel at once, with time passing.
+/// Nothing panics, and the growth of memory and output is bounded by the length of the input. The
+/// first byte of each chunk is its length, the second the time before it in units of 20 ms.
 ///
 /// # Panics
-/// If it does not hold.
+/// If a check fails.
 pub fn channel(data: &[u8]) {
     let mut now = Instant::START;
     let mut ends = [ChannelSide::Switch, ChannelSide::Controller]
@@ -210,14 +207,14 @@ pub fn channel(data: &[u8]) {
     }
 }
 
-/// Gives one end a chunk and takes everything from it.
+/// Feeds one end a chunk and drains its events and output.
 fn step(end: &mut Channel, chunk: &[u8], now: Instant) {
     let was_down = end.is_down();
     end.handle_timeout(now);
     let before = end.backlog();
     end.handle_input(chunk, now);
-    // The shortest message has eight bytes, and the longest answer to it is an error
-    // that quotes 64 (or an echo as long as the request, which may have begun earlier).
+    // The shortest message has eight bytes, and the longest reply to it is an error that quotes 64
+    // (or an echo as long as the request, which may have begun earlier).
     let grown = end.backlog() - before;
     assert!(
         grown <= (1 << 17) + chunk.len() * 16,
@@ -234,7 +231,7 @@ fn step(end: &mut Channel, chunk: &[u8], now: Instant) {
                 flow::Refusal::RequestBadType,
                 &received.excerpt,
             );
-            // What one side can read, the other could have sent.
+            // Either side can send every message that the other side decodes.
             let _ = end.send(received.xid, &received.message);
         }
     }

@@ -1,11 +1,11 @@
-//! What a database server sends: anything, from the first byte on or behind a proper
-//! beginning. The session follows or is over; it never panics, and it tells the same
-//! wherever the stream is cut.
+//! Messages of a database server: arbitrary bytes, from the first byte on or after a valid
+//! beginning. The session continues or ends; it never panics, and its events do not depend on the
+//! segmentation of the stream.
 
 use base::Instant;
 use ovsdb::{Database, Session, SessionEvent, SessionOptions};
 
-/// The tables that are followed.
+/// The monitored tables and columns.
 const TABLES: &[(&str, &[&str])] = &[
     ("Open_vSwitch", &["bridges", "next_cfg"]),
     (
@@ -14,7 +14,7 @@ const TABLES: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// A proper beginning: the schema, the lock, and rows.
+/// A valid beginning: the schema, the lock, and the initial rows.
 const BEGINNING: [&str; 3] = [
     r#"{"id":0,"error":null,"result":{"name":"Open_vSwitch","version":"8.3.1","tables":{
         "Open_vSwitch":{"columns":{
@@ -33,11 +33,11 @@ const BEGINNING: [&str; 3] = [
             "name":"br0","other_config":["map",[["a","b"]]]}}}}]}"#,
 ];
 
-/// Takes `data` for what the server sends. Its first byte says whether it stands behind a
-/// proper beginning, the second how long the pieces are in which it comes.
+/// Feeds `data` to a session as the server's messages. The first byte selects whether a valid
+/// beginning precedes it, the second the size of the pieces.
 ///
 /// # Panics
-/// If what the session comes to depends on the pieces.
+/// If the result depends on the pieces.
 pub fn ovsdb(data: &[u8]) {
     let Some(([how, piece], data)) = data.split_first_chunk() else {
         return;
@@ -48,7 +48,7 @@ pub fn ovsdb(data: &[u8]) {
     assert_eq!(whole, pieces, "it depends on the pieces");
 }
 
-/// What has happened, and the rows at the end.
+/// Returns the events, and the rows at the end.
 fn follow<'a>(
     begun: bool,
     pieces: impl Iterator<Item = &'a [u8]>,

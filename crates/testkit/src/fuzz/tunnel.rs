@@ -1,5 +1,5 @@
-//! Packets of tunnels: nothing panics, whatever the bytes; and what comes out of a packet is what
-//! comes out again when it was put into another.
+//! Packets of tunnels. No bytes cause a panic, and a frame that is decapsulated, encapsulated again
+//! and decapsulated once more is unchanged.
 
 use packet::tunnel::{TunnelProtocol, VxlanExtension, decapsulate, encapsulate, parse_outer};
 use packet::{Checksum, Frame, Pool};
@@ -13,14 +13,14 @@ const PROTOCOLS: [TunnelProtocol; 5] = [
     TunnelProtocol::Gre,
 ];
 
-/// Longer frames only cost time.
+/// The longest frame. Longer frames only cost time.
 const FRAME_LEN_MAX: usize = 2048;
 
-/// Takes the packet in `data` apart, of which the first two bytes choose the protocol and whether
-/// sums are believed, and puts it together again.
+/// Decapsulates the packet in `data` and encapsulates it again. The first two bytes select the
+/// protocol, and whether checksums count as verified.
 ///
 /// # Panics
-/// If one of the promises above is broken.
+/// If an invariant of this module is violated.
 pub fn tunnel(data: &[u8]) {
     let Some(([kind, believed], bytes)) = data.split_first_chunk::<2>() else {
         return;

@@ -1,7 +1,7 @@
-//! Frames that lie in memory one behind the other and are run in batches, over and over:
-//! traffic of many flows, with one worker's memory.
+//! Frames in consecutive buffers that are run in batches, repeatedly: traffic of many flows in the
+//! memory of one worker.
 //!
-//! Not for frames that are cut, cloned or kept: those that leave stay where they are.
+//! Not for frames that are segmented, cloned or retained: output frames stay in their buffers.
 
 use base::{Instant, PortNo};
 use fastpath::{BatchContext, FrameOutcome, Runner, View};
@@ -10,21 +10,21 @@ use pipeline::Pipeline;
 
 use super::{BatchRunner, rule_lists::splitmix64};
 
-/// A worker without ports, and a trace that it runs through compiled tables.
+/// A worker without ports, and a sequence of frames that it runs through compiled tables.
 pub struct FrameStream {
     pool: Pool,
     runner: Runner,
     view: View,
-    /// As many as whole batches have.
+    /// The frames; their number is a multiple of the batch size.
     frames: Vec<Frame>,
-    /// Those of a batch that were more work than to leave, by their place in it.
+    /// Frames of the current batch that had a verdict, with their index in the batch.
     told: Vec<(usize, Frame)>,
     next: usize,
     now: Instant,
 }
 
 impl FrameStream {
-    /// A stream of these frames, shuffled, from the start again until whole batches are full.
+    /// Returns a stream of these frames, shuffled and repeated until the last batch is full.
     ///
     /// # Panics
     /// If there are none.
@@ -33,9 +33,10 @@ impl FrameStream {
         assert!(!frames.is_empty(), "a stream has frames");
         let count = frames.len().next_multiple_of(BatchRunner::BATCH);
         let mut order: Vec<usize> = (0..count).map(|place| place % frames.len()).collect();
-        // By splitmix64, and always the same: what is in the tables in order does not come in order.
+        // Shuffled by splitmix64, always in the same way: frames of consecutive rules do not arrive
+        // consecutively.
         order.sort_by_cached_key(|&place| splitmix64(place as u64));
-        // Each in a buffer of its own length, in the order in which they come in.
+        // Each frame has a buffer of its own length, allocated in the order of arrival.
         let frames = order.iter().map(|&place| Frame::from_bytes(&frames[place]));
         Self {
             pool: Pool::new(BatchRunner::BATCH),
@@ -48,14 +49,14 @@ impl FrameStream {
         }
     }
 
-    /// How many batches it takes until the first frame comes again.
+    /// Returns the number of batches until the first frame repeats.
     #[must_use]
     pub const fn batches(&self) -> usize {
         self.frames.len() / BatchRunner::BATCH
     }
 
-    /// Runs the next batch, as if it had come in by the first port. Answers how many frames
-    /// left by a port and were no more work than that.
+    /// Runs the next batch, which arrives at port 1. Returns the number of frames that the fast
+    /// path forwarded without a verdict.
     pub fn run(&mut self, pipeline: &Pipeline) -> usize {
         self.now = Instant::from_nanos(self.now.as_nanos() + 1000);
         let ground = BatchContext {

@@ -1,27 +1,26 @@
-//! Lists of rules as people write them: who may talk to whom, and where networks are; and
-//! traffic of several kinds for them, since what a frame costs should depend on the rules
-//! and not on the traffic.
+//! Rule sets in the style of real ones, access lists and routing tables, and traffic of several
+//! patterns for them: the cost of a frame should depend on the rules and not on the traffic.
 
 use super::Workload;
 
-/// What comes in.
+/// The pattern of the traffic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TrafficPattern {
     /// Frames of one flow.
     Same,
-    /// For each frame a rule that it was made for, and all rules alike.
+    /// Frames made for rules that are drawn uniformly.
     Fitting,
-    /// The same, but few rules have most of the frames (by Zipf's law).
+    /// Frames made for rules that are drawn by Zipf's law: few rules match most frames.
     Zipf,
-    /// Addresses and ports at random: each frame is of another flow.
+    /// Random addresses and ports: each frame belongs to another flow.
     Random,
-    /// Each frame differs from what rules want in another bit, so that a cache of what rules
-    /// have told frames apart by would need another mask for each.
+    /// Each frame differs from its rule in another bit, so that a cache of the masks that a lookup
+    /// examined needs another mask for each frame.
     Attack,
 }
 
 impl TrafficPattern {
-    /// All kinds.
+    /// All patterns.
     pub const ALL: [Self; 5] = [
         Self::Same,
         Self::Fitting,
@@ -30,7 +29,7 @@ impl TrafficPattern {
         Self::Attack,
     ];
 
-    /// Its name.
+    /// Returns the name of the pattern.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -43,10 +42,10 @@ impl TrafficPattern {
     }
 }
 
-/// How many frames a workload has, unless it is asked for more.
+/// The default number of frames of a workload.
 const FRAMES: u64 = 1024;
 
-/// A number that looks random, and is always the same (splitmix64).
+/// Returns a pseudorandom number for a seed (splitmix64).
 #[must_use]
 pub const fn splitmix64(seed: u64) -> u64 {
     let mut mixed = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -55,8 +54,8 @@ pub const fn splitmix64(seed: u64) -> u64 {
     mixed ^ (mixed >> 31)
 }
 
-/// A number below `count`, by Zipf's law: as many frames have the first as one of the next
-/// two, and one of the next four.
+/// Returns a number below `count` that follows Zipf's law: zero is as frequent as the next two
+/// numbers together, and as the next four.
 const fn zipf(number: u64, count: u64) -> u64 {
     let octaves = (count.ilog2() + 1) as u64;
     let octave = splitmix64(2 * number) % octaves;
@@ -64,7 +63,7 @@ const fn zipf(number: u64, count: u64) -> u64 {
     ((1 << octave) + within - 1) % count
 }
 
-/// One of these, at random.
+/// Returns a pseudorandom element.
 fn pick<T: Copy>(of: &[T], seed: u64) -> T {
     let place = splitmix64(seed) % of.len() as u64;
     of[usize::try_from(place).expect("a place")]
@@ -84,8 +83,8 @@ struct AclEntry {
 }
 
 impl AclEntry {
-    /// The one of this number: networks of some sizes within some larger ones, services and
-    /// ranges of ports.
+    /// Returns the entry of this number: prefixes of several lengths within four networks, services
+    /// and port ranges.
     fn new(number: u64) -> Self {
         let seed = number * 16;
         let network = |seed: u64, lengths: &[u32]| {
@@ -126,7 +125,8 @@ impl AclEntry {
         format!("priority={priority},{transport}{source}{target}{ports},actions=output:{port}")
     }
 
-    /// A frame for it, but for what `other` changes in the addresses and the port.
+    /// Returns a frame that matches the entry, with the bits of `other` flipped in its addresses
+    /// and destination port.
     fn frame(&self, seed: u64, other: (u64, u64, u64)) -> String {
         let within = |(address, bits): (u64, u32), seed: u64| {
             address | splitmix64(seed) & 0xffff_ffff & !mask(bits)
@@ -142,7 +142,7 @@ impl AclEntry {
     }
 }
 
-/// Services, ranges as masks, and mostly none.
+/// Destination ports: services, ranges as masks, and none.
 const PORTS: [Option<(u64, u64)>; 10] = [
     None,
     None,
@@ -170,7 +170,7 @@ fn stack(transport: &str, source: u64, target: u64, port: u64, service: u64) -> 
     format!("eth / ipv4(src={source},dst={target}) / {upper}")
 }
 
-/// A frame that nobody made for a rule.
+/// Returns a random frame that is not made for any rule.
 fn random(seed: u64) -> String {
     let seed = 0x5eed_0000 + 8 * seed;
     let transport = pick(&["tcp", "udp"], seed);
@@ -180,13 +180,13 @@ fn random(seed: u64) -> String {
 }
 
 impl Workload {
-    /// An access list of so many rules of many shapes, and one below that takes the rest.
+    /// An access list of `count` rules with many masks, and a default rule of the lowest priority.
     #[must_use]
     pub fn access_list(name: &'static str, count: u64, traffic: TrafficPattern) -> Self {
         Self::access_list_with_frames(name, count, traffic, FRAMES)
     }
 
-    /// The same, met by so many frames.
+    /// The workload [`access_list`](Self::access_list) with `frames` frames.
     #[must_use]
     pub fn access_list_with_frames(
         name: &'static str,
@@ -213,14 +213,14 @@ impl Workload {
         }
     }
 
-    /// Three rules that let a service, a host and a port pass, and one below that takes the
-    /// rest: what caches of masks are attacked by.
+    /// Three rules that admit a service, a host and a port, and a default rule: the rule set of
+    /// attacks on megaflow caches.
     #[must_use]
     pub fn three_rules(name: &'static str, traffic: TrafficPattern) -> Self {
         Self::three_rules_with_frames(name, traffic, FRAMES)
     }
 
-    /// The same, met by so many frames.
+    /// The workload [`three_rules`](Self::three_rules) with `frames` frames.
     #[must_use]
     pub fn three_rules_with_frames(
         name: &'static str,
@@ -266,14 +266,14 @@ impl Workload {
         }
     }
 
-    /// So many networks of IPv4, the longer the prefix the higher the priority, and a frame
-    /// into some of them.
+    /// Rules for `count` IPv4 prefixes, with a higher priority for a longer prefix, and frames to
+    /// some of them.
     #[must_use]
     pub fn networks(name: &'static str, count: u64) -> Self {
         Self::networks_with_frames(name, count, FRAMES)
     }
 
-    /// The same, met by so many frames.
+    /// The workload [`networks`](Self::networks) with `frames` frames.
     #[must_use]
     pub fn networks_with_frames(name: &'static str, count: u64, frames: u64) -> Self {
         let flow = |number: u64| {
@@ -291,10 +291,9 @@ impl Workload {
         }
     }
 
-    /// Ten tables as a switch and router might have them: port of arrival, neighbour, 1,000
-    /// stations, IP, network of origin, 1,000 networks, UDP, 1,000 exact flows, a mark, and
-    /// the way out. Of the frames one comes to each of the 1,000 flows and again, or each is
-    /// of another connection.
+    /// Ten tables in the style of a switch and router: ingress port, neighbour, 1,000 MAC
+    /// addresses, IP, source network, 1,000 prefixes, UDP, 1,000 exact flows, metadata, and egress
+    /// port. The frames belong to the 1,000 flows, or, if random, each to another connection.
     #[must_use]
     pub fn routed(name: &'static str, traffic: TrafficPattern, frames: u64) -> Self {
         const FLOWS: u64 = 1000;
@@ -347,7 +346,7 @@ impl Workload {
     }
 }
 
-/// The network of this number, and the bits of its prefix.
+/// Returns the prefix of this number, and its length in bits.
 fn network(number: u64) -> (u64, u32) {
     let bits = pick(
         &[8, 12, 16, 18, 20, 21, 22, 23, 24, 24, 24, 24, 24, 28, 32],
@@ -356,25 +355,25 @@ fn network(number: u64) -> (u64, u32) {
     (splitmix64(number + 0x1000_0000) & mask(bits), bits)
 }
 
-/// What a rule for it asks: the longer the prefix, the higher the priority.
+/// Returns the match for a prefix: the longer the prefix, the higher the priority.
 fn into_network(number: u64) -> String {
     let (address, bits) = network(number);
     format!("priority={bits},ip,nw_dst={}/{bits}", dotted(address))
 }
 
-/// An address in it.
+/// Returns an address within a prefix.
 fn within_network(number: u64, seed: u64) -> u64 {
     let (address, bits) = network(number);
     address | splitmix64(seed) & 0xffff_ffff & !mask(bits)
 }
 
-/// The address of a station.
+/// Returns the MAC address of this number.
 fn station(number: u64) -> String {
     let [.., a, b] = number.to_be_bytes();
     format!("02:00:00:01:{a:02x}:{b:02x}")
 }
 
-/// One bit of each, at random.
+/// Returns one pseudorandom bit for each of the two addresses and the port.
 fn one_bit(number: u64) -> (u64, u64, u64) {
     let bit = |width: u64, more: u64| 1 << (splitmix64(4 * number + more) % width);
     (bit(32, 0), bit(32, 1), bit(16, 2))
