@@ -1,5 +1,5 @@
-//! Compiles the shim against the DPDK that `pkg-config` knows, if the feature asks
-//! for it. Without the feature there is nothing to compile and nothing to find.
+//! Compiles the shim against the DPDK that `pkg-config` finds, if the feature `dpdk` is enabled.
+//! Without the feature there is nothing to compile.
 
 fn main() {
     #[cfg(feature = "dpdk")]
@@ -17,7 +17,7 @@ fn shim() {
         Ok(library) => library,
         Err(error) => panic!("DPDK 22.11 or later is needed, as in Debian's libdpdk-dev: {error}"),
     };
-    // What the shim itself calls; drivers are loaded by name when it is started.
+    // The libraries that the shim calls; drivers are loaded by name at run time.
     const CALLED: [&str; 5] = [
         "rte_eal",
         "rte_ethdev",
@@ -31,13 +31,13 @@ fn shim() {
         .includes(&library.include_paths)
         .flag("-includerte_config.h")
         .flag("-std=gnu11")
-        // Its headers use instructions that every machine has on which it runs.
+        // DPDK's headers use SSE4.2, which every supported machine has.
         .flag_if_supported("-march=corei7")
         .define("ALLOW_EXPERIMENTAL_API", None)
         .opt_level(3)
         .warnings(true)
         .extra_warnings(true)
-        // Its headers are not ours to mend.
+        // DPDK's headers cause this warning.
         .flag("-Wno-unused-parameter");
     build.compile("comporta_dpdk_shim");
     for path in &library.link_paths {

@@ -18,21 +18,21 @@
 #include <rte_mbuf.h>
 #include <rte_mempool.h>
 
-/* The most frames of one call: as many as a batch of the switch has. */
+/* The maximum number of frames of one call: a batch of the switch. */
 #define BATCH 64
 
-/* Frames that a thread keeps for itself, taken from a pool or put back: several
- * batches, so that one in some goes to the memory that all threads share. */
+/* The size of a thread's mempool cache: several batches, so that only one batch in
+ * several accesses the memory that all threads share. */
 #define CACHE 256
 
-/* What drivers said last. */
+/* The last log messages of the drivers. */
 static struct {
 	pthread_mutex_t lock;
 	uint32_t len;
 	char text[2048];
 } said = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
-/* Devices whose driver says that they were taken out. */
+/* Devices that were removed, as their driver reports. */
 static uint8_t removed[RTE_MAX_ETHPORTS];
 
 static int failure(int code)
@@ -49,7 +49,7 @@ _Static_assert(sizeof(struct shim_wish) == 16, "src/shim.rs says the same");
 _Static_assert(sizeof(struct shim_link) == 8, "src/shim.rs says the same");
 _Static_assert(sizeof(struct shim_losses) == 32, "src/shim.rs says the same");
 
-/* Passes on what is said, and keeps the end of it for whoever asks why. */
+/* Writes log messages to stderr, and records the last ones for error messages. */
 static ssize_t hear(void *cookie, const char *text, size_t len)
 {
 	(void)cookie;
@@ -88,7 +88,7 @@ int shim_init(int argc, char **argv)
 	return rte_eal_init(argc, argv) < 0 ? failure(-1) : 0;
 }
 
-/* The device that the first word of `arguments` names, if it is there already. */
+/* Finds the device that `arguments` names before the first comma. */
 static int find(const char *arguments, uint16_t *port)
 {
 	char name[RTE_ETH_NAME_MAX_LEN];
@@ -109,7 +109,7 @@ int shim_probe(const char *arguments, uint16_t *port)
 		return failure(code);
 	if (find(arguments, port) == 0)
 		return 0;
-	/* A driver may call its device otherwise. */
+	/* A driver may give its device another name. */
 	struct rte_dev_iterator iterator;
 	uint16_t found;
 	RTE_ETH_FOREACH_MATCHING_DEV(found, arguments, &iterator) {
@@ -149,7 +149,7 @@ static int on_removal(uint16_t port, enum rte_eth_event_type event, void *cookie
 	return 0;
 }
 
-/* Lays out queues over memory from `pool`. */
+/* Configures the device and its queues, with buffers from `pool`. */
 static int set_up(uint16_t port, const struct shim_wish *wish, struct rte_mempool *pool)
 {
 	struct rte_eth_dev_info info;
@@ -187,8 +187,8 @@ int shim_start(uint16_t port, const struct shim_wish *wish, const char *name, vo
 		return failure(-1);
 	int code = set_up(port, wish, made);
 	if (code != 0) {
-		/* A queue that could not be set up may be half there, and net_pcap frees it once
-		 * more when it is closed; so there is none then. */
+		/* A queue whose setup failed may be partly initialized, and net_pcap would free
+		 * it twice on close; so the device gets no receive queue. */
 		struct rte_eth_conf none = { 0 };
 		rte_eth_dev_configure(port, 0, 1, &none);
 		return failure(code);
@@ -198,12 +198,12 @@ int shim_start(uint16_t port, const struct shim_wish *wish, const char *name, vo
 	code = rte_eth_dev_start(port);
 	if (code != 0)
 		return failure(code);
-	/* Of those that cannot be told, most hear everything anyhow. */
+	/* Most drivers without this function receive all frames anyway. */
 	code = rte_eth_promiscuous_enable(port);
 	return code == 0 || code == -ENOTSUP ? 0 : failure(code);
 }
 
-/* Whether another port belongs to the same device. */
+/* Returns whether another port belongs to the same device. */
 static int is_shared(uint16_t port, const struct rte_device *device)
 {
 	struct rte_eth_dev_info info;
@@ -285,8 +285,8 @@ void shim_leave_thread(void)
 	rte_thread_unregister();
 }
 
-/* Whether the frame can be lent: in one piece, nobody else's, in a buffer that lies where
- * those of our memory do, right behind its handle. */
+/* Returns whether the frame can be lent: it has one segment, no other reference, and a
+ * buffer directly after its mbuf, as in our memory pools. */
 static int is_lendable(const struct rte_mbuf *mbuf, const void *pool)
 {
 	return mbuf->pool == pool && mbuf->nb_segs == 1 && rte_mbuf_refcnt_read(mbuf) == 1
@@ -321,7 +321,7 @@ void shim_copy(const struct shim_frame *frame, uint8_t *to)
 		to += len;
 		left -= len;
 	}
-	/* A driver whose lengths do not agree has told of bytes that are not there. */
+	/* The driver's lengths are inconsistent: the missing bytes are zero. */
 	memset(to, 0, left);
 }
 
@@ -346,7 +346,7 @@ void shim_give_back(uint8_t *buffer)
 	rte_pktmbuf_free((struct rte_mbuf *)buffer - 1);
 }
 
-/* Has the driver give back what it has sent, though nothing more is sent; not all can. */
+/* Frees the buffers of sent frames without another transmission; not all drivers can. */
 void shim_reap(uint16_t port, uint16_t queue)
 {
 	rte_eth_tx_done_cleanup(port, queue, 0);
@@ -373,12 +373,12 @@ uint32_t shim_send(uint16_t port, uint16_t queue, const struct shim_leaving *fra
 	struct rte_mbuf *mbufs[BATCH];
 	count = RTE_MIN(count, (uint32_t)BATCH);
 	for (uint32_t i = 0; i < count; i++) {
-		/* Received or allocated, it is of a memory of ours. */
+		/* Received or allocated, the buffer is from one of our memory pools. */
 		mbufs[i] = (struct rte_mbuf *)frames[i].buffer - 1;
 		mbufs[i]->data_off = (uint16_t)frames[i].start;
 		mbufs[i]->data_len = (uint16_t)frames[i].len;
 		mbufs[i]->pkt_len = frames[i].len;
-		/* What was told of it when it came is no order for when it goes. */
+		/* The flags of reception must not act as flags of transmission. */
 		mbufs[i]->ol_flags = 0;
 	}
 	return rte_eth_tx_burst(port, queue, mbufs, (uint16_t)count);

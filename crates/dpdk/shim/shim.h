@@ -1,54 +1,54 @@
-/* What of DPDK the switch asks for, as plain functions over plain values: no
- * structure of DPDK crosses this line, so none is declared a second time in Rust.
+/* The parts of DPDK that the switch uses, as functions with plain values: no
+ * structure of DPDK appears in this interface, so none is declared again in Rust.
  *
- * It decides nothing and keeps nothing but what drivers say. Functions that can
- * fail answer with a negative errno. src/shim.rs declares the same; the two are
- * kept alike by hand, and by assertions on the sizes. */
+ * The shim makes no decisions, and its only state is the log of the drivers.
+ * Functions that can fail return a negative errno. src/shim.rs has the same
+ * declarations; assertions on the sizes detect differences. */
 
 #ifndef COMPORTA_SHIM_H
 #define COMPORTA_SHIM_H
 
 #include <stdint.h>
 
-/* Where a driver's name and an error's text end at the latest. */
+/* The size of a driver's name in bytes. */
 #define SHIM_NAME_LEN 64
 
-/* A frame in DPDK's memory. */
+/* A frame in an mbuf. */
 struct shim_frame {
-	void *mbuf;      /* the handle that is given back */
-	uint8_t *buffer; /* where its first buffer begins */
-	uint32_t start;  /* where in it the first piece begins */
-	uint32_t piece;  /* bytes of the first piece */
-	uint32_t len;    /* all of its bytes */
-	uint32_t room;   /* bytes of the buffer, if it is whole, ours alone and of our memory; or 0 */
+	void *mbuf;      /* the mbuf */
+	uint8_t *buffer; /* the start of its first buffer */
+	uint32_t start;  /* the offset of the first segment in the buffer */
+	uint32_t piece;  /* the length of the first segment */
+	uint32_t len;    /* the length of the frame */
+	uint32_t room;   /* the size of the buffer if the frame can be lent, or 0 */
 };
 
-/* A frame that is about to go, in one piece in a buffer of our memory. */
+/* A frame to be sent, in one segment in a buffer of our memory. */
 struct shim_leaving {
-	uint8_t *buffer; /* where the buffer begins */
-	uint32_t start;  /* where in it the frame does */
-	uint32_t len;    /* its bytes */
+	uint8_t *buffer; /* the start of the buffer */
+	uint32_t start;  /* the offset of the frame in the buffer */
+	uint32_t len;    /* the length of the frame */
 };
 
-/* What a device is. */
+/* Properties of a device. */
 struct shim_device {
 	char driver[SHIM_NAME_LEN];
 	uint8_t address[6];
 	uint16_t mtu;
-	uint16_t mtu_max; /* 0: it does not say */
+	uint16_t mtu_max; /* 0: unknown */
 	uint16_t receive_queues_max;
 	uint16_t transmit_queues_max;
-	uint32_t interface; /* the kernel's number of what is behind it, or 0 */
+	uint32_t interface; /* the index of the kernel interface behind it, or 0 */
 };
 
-/* How a device is to be started. */
+/* The configuration with which a device is started. */
 struct shim_wish {
 	uint16_t receive_queues;
 	uint16_t transmit_queues;
-	uint16_t descriptors; /* of each queue; the device may have it otherwise */
-	uint16_t mtu;         /* 0: as it is */
-	uint32_t buffers;     /* frames that its memory holds */
-	uint32_t room;        /* bytes of a frame in one buffer */
+	uint16_t descriptors; /* of each queue; the driver may adjust it */
+	uint16_t mtu;         /* 0: unchanged */
+	uint32_t buffers;     /* the size of its memory pool */
+	uint32_t room;        /* bytes of a frame in one buffer, without headroom */
 };
 
 struct shim_link {
@@ -56,7 +56,7 @@ struct shim_link {
 	uint8_t up;
 };
 
-/* What the device itself counts, from its start. */
+/* Loss counters of the device since its start. */
 struct shim_losses {
 	uint64_t missed;
 	uint64_t receive_errors;

@@ -1,73 +1,73 @@
-//! The words that name a device of DPDK and say how it is to be: `net_tap0,iface=t0`,
-//! `0000:3b:00.0`, and among them two of ours, `buffers=N` and `mtu=N`.
+//! Device arguments of DPDK (`devargs`): `net_tap0,iface=t0`, `0000:3b:00.0`, with two keys of this
+//! switch, `buffers=N` and `mtu=N`.
 //!
-//! The driver's own words are handed on as they are: DPDK knows which there are.
+//! The driver's own arguments are passed to DPDK unchanged, which validates them.
 
 use std::fmt;
 use std::num::{NonZeroU16, NonZeroU32};
 use std::str::FromStr;
 
-/// The most frames that a device's memory is made for: two gigabytes of it.
+/// The maximum number of buffers of a device: two gigabytes of memory.
 pub const BUFFERS_MAX: u32 = 1_048_576;
 
-/// The longest name of a device: what OpenFlow can say of a port (OF 1.3.5, 7.2.1).
+/// The maximum length of a device name: that of an OpenFlow port name (OF 1.3.5, 7.2.1).
 const NAME_LEN_MAX: usize = 15;
 
-/// The longest MTU: a frame of it fits one buffer, whose length is a 16-bit number.
+/// The maximum MTU: a whole frame fits one buffer, and buffer lengths are 16-bit numbers.
 const MTU_MAX: u16 = 65_000;
 
-/// The shortest MTU that every IPv4 host takes (RFC 791, 3.2).
+/// The minimum MTU that every IPv4 host supports (RFC 791, 3.2).
 const MTU_MIN: u16 = 68;
 
-/// A device of DPDK, and what it is to be told.
+/// A DPDK device and its arguments.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Arguments {
     device: String,
-    /// The driver's own.
+    /// Arguments of the driver.
     own: Vec<String>,
-    /// How many frames its memory holds.
+    /// The number of buffers in its memory pool.
     pub buffers: Option<NonZeroU32>,
-    /// The longest payload of a frame.
+    /// The maximum payload of a frame in bytes.
     pub mtu: Option<NonZeroU16>,
 }
 
-/// These are no words for a device.
+/// An invalid argument list.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadArguments {
-    /// It has no name.
+    /// The device name is missing.
     #[error("a device of DPDK needs a name, as net_tap0 or 0000:3b:00.0")]
     Nameless,
-    /// Its name is too long for OpenFlow.
+    /// The name is too long for OpenFlow.
     #[error(
         "'{0}' is longer than the {NAME_LEN_MAX} bytes that OpenFlow allows: many drivers have a \
          shorter name beside, as virtio_user0 for net_virtio_user0"
     )]
     LongName(String),
-    /// Its name has letters that no name has.
+    /// The name contains characters that no device name has.
     #[error("'{0}' is no name of a device: no spaces, slashes or quotes are allowed")]
     BadName(String),
-    /// A number of ours is none, or out of bounds.
+    /// The value of `buffers` or `mtu` is not a number, or is out of range.
     #[error("'{word}': {name} takes a number from {least} to {most}")]
     BadNumber {
-        /// What was written.
+        /// The argument as written.
         word: String,
-        /// What it was for.
+        /// The key.
         name: &'static str,
-        /// The least.
+        /// The minimum.
         least: u32,
-        /// The most.
+        /// The maximum.
         most: u32,
     },
 }
 
 impl Arguments {
-    /// The device's name, which is the port's too.
+    /// Returns the name of the device, which is also the name of the port.
     #[must_use]
     pub fn device(&self) -> &str {
         &self.device
     }
 
-    /// What DPDK is told: the device and the driver's own words.
+    /// Returns the argument string for DPDK: the device and the driver's arguments.
     #[must_use]
     pub fn for_dpdk(&self) -> String {
         let mut text = self.device.clone();
@@ -78,7 +78,7 @@ impl Arguments {
         text
     }
 
-    /// The words behind the name, our own among them.
+    /// Returns all arguments after the name, including `buffers` and `mtu`.
     #[must_use]
     pub fn words(&self) -> String {
         let mut words = self.own.clone();

@@ -1,4 +1,4 @@
-//! One device of DPDK: looked at, started, and closed when nobody has it any more.
+//! A DPDK device: probe, start, I/O, and close when the last user drops it.
 
 use std::ffi::CStr;
 use std::fmt;
@@ -12,58 +12,58 @@ use crate::eal::{Eal, Memory, explain, text};
 use crate::frames::{Frames, Leaving};
 use crate::shim::{self, BATCH, Losses, RawDevice, RawLink, RawWish};
 
-/// Descriptors of a queue: as with packet sockets, some milliseconds of short frames.
+/// Descriptors of a queue: some milliseconds of short frames, as with packet sockets.
 const DESCRIPTORS: u16 = 1024;
 
-/// Frames that a device's memory holds if nobody says otherwise, for each queue: what its
-/// own descriptors hold, what those of six others do by which they leave, and what a thread
-/// keeps for itself.
+/// The default number of buffers per queue: enough for its own descriptors, for the transmit
+/// descriptors of six other queues through which the frames leave, and for a thread's mempool
+/// cache.
 const BUFFERS_A_QUEUE: u32 = 8192;
 
-/// An Ethernet header and two tags, which an MTU does not count.
+/// The bytes of an Ethernet header and two VLAN tags, which an MTU does not include.
 const BESIDE_MTU: u32 = 14 + 8;
 
-/// The room of a buffer at least: drivers cut what comes into pieces of it.
+/// The minimum data room of a buffer in bytes: drivers receive longer frames in several segments.
 const ROOM_LEAST: u32 = 2048;
 
-/// How a device is, as it says itself.
+/// Properties of a device, as its driver reports them.
 pub(crate) struct Description {
     /// Its driver's name.
     pub(crate) driver: String,
     /// Its Ethernet address.
     pub(crate) address: MacAddr,
-    /// The longest payload of a frame.
+    /// The maximum payload of a frame in bytes.
     pub(crate) mtu: u16,
-    /// The kernel's number of the interface behind it, if there is one.
+    /// The index of the kernel interface behind it, if there is one.
     pub(crate) interface: Option<u32>,
 }
 
-/// How many queues it was started with.
+/// The numbers of queues with which a device was started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct QueueCounts {
     pub(crate) receive: u16,
     pub(crate) transmit: u16,
 }
 
-/// A device that was started. It is closed with the last who has it.
+/// A started device, closed on drop.
 pub(crate) struct Device {
     name: String,
     port: u16,
     memory: Memory,
-    /// What it is.
+    /// Properties of the device.
     pub(crate) description: Description,
     /// Its queues.
     pub(crate) queues: QueueCounts,
-    /// Whether its memory is of huge pages.
+    /// True if its memory consists of huge pages.
     pub(crate) huge_pages: bool,
 }
 
 impl Device {
-    /// Has DPDK make or take the device, and starts it with one queue each way for every
-    /// one of `queues`, if it has so many.
+    /// Probes the device and starts it with up to `queues` receive and transmit queues, as far as
+    /// the device supports them.
     ///
     /// # Errors
-    /// DPDK cannot be started, knows no such device, or cannot start it.
+    /// DPDK cannot be initialized, or the device does not exist or cannot be started.
     pub(crate) fn open(arguments: &Arguments, queues: u16) -> Result<Self, OpenError> {
         let name = arguments.device();
         let failed = |step: &'static str, problem: String| OpenError::Dpdk {
@@ -75,92 +75,93 @@ impl Device {
         eal.retire(None);
         let mut port = 0;
         let words = text(&arguments.for_dpdk());
-        // SAFETY: a text that ends in zero, and a place for a number.
+        // SAFETY: `words` is a C string, and `port` a place for a number.
         let code = unsafe { shim::shim_probe(words.as_ptr(), &raw mut port) };
         if code != 0 {
             return Err(failed("probing the device", explain(code)));
         }
         let started = start(&mut eal, port, arguments, queues);
         started.map_err(|(step, problem)| {
-            // SAFETY: the device is ours since it was probed, and has no queues that run.
+            // SAFETY: probing made the device ours, and none of its queues is in use.
             unsafe { shim::shim_close(port) };
             failed(step, problem)
         })
     }
 
-    /// How its link is.
+    /// Returns the state of its link.
     pub(crate) fn link(&self) -> io::Result<RawLink> {
         let mut link = RawLink::default();
-        // SAFETY: a device that is open, and a place for its answer.
+        // SAFETY: the device is open, and `link` is a place for the result.
         check(unsafe { shim::shim_link(self.port, &raw mut link) })?;
         Ok(link)
     }
 
-    /// Takes its link up or down; not every device can.
+    /// Sets its link up or down; some drivers do not support this.
     pub(crate) fn set_link(&self, up: bool) -> io::Result<()> {
         let _leave = Eal::enter().map_err(io::Error::other)?;
-        // SAFETY: a device that is open, set up by one at a time.
+        // SAFETY: the device is open, and the lock excludes other configuration calls.
         check(unsafe { shim::shim_set_link(self.port, up.into()) })
     }
 
-    /// What it has lost since it was started.
+    /// Returns the loss counters since the start of the device.
     pub(crate) fn losses(&self) -> io::Result<Losses> {
         let mut losses = Losses::default();
-        // SAFETY: a device that is open, and a place for its answer.
+        // SAFETY: the device is open, and `losses` is a place for the result.
         check(unsafe { shim::shim_losses(self.port, &raw mut losses) })?;
         Ok(losses)
     }
 
-    /// Whether its driver says that it was taken out.
+    /// Returns whether the driver reports that the device was removed.
     pub(crate) fn is_removed(&self) -> bool {
-        // SAFETY: the number of a port that was once found.
+        // SAFETY: the number of a port that was probed.
         unsafe { shim::shim_is_removed(self.port) != 0 }
     }
 
-    /// Receives from a queue into `frames`, until they are a batch.
+    /// Receives from a queue into `frames`, up to a full batch.
     ///
-    /// Not for two at once on one queue: whoever calls is its owner.
+    /// Only the owner of the queue may call this: DPDK's receive function is not thread-safe.
     #[inline]
     pub(crate) fn receive(&self, queue: u16, frames: &mut Frames) {
         debug_assert!(queue < self.queues.receive, "a queue that was set up");
         let len = frames.len;
         let room = u32::try_from(BATCH - len).expect("a batch is small");
         let place = frames.raw[len..].as_mut_ptr();
-        // SAFETY: the queue was set up, has one owner, and `place` has room for so many.
+        // SAFETY: the queue was set up and has one owner, and `place` has space for `room` frames.
         let got = unsafe { shim::shim_receive(self.port, queue, self.memory.0, place, room) };
         frames.len = len + got as usize;
     }
 
-    /// Empty frames of its memory, as many as are wanted; none if it has not so many left.
+    /// Allocates `count` empty frames from its memory pool. Returns false, and allocates none, if
+    /// the pool has fewer.
     #[inline]
     pub(crate) fn allocate(&self, count: usize, frames: &mut Frames) -> bool {
         debug_assert!(frames.len == 0 && count <= BATCH, "a batch of new ones");
         let count32 = u32::try_from(count).expect("a batch is small");
-        // SAFETY: the memory lives as long as the device, and there is room for a batch.
+        // SAFETY: the pool lives as long as the device, and `frames.raw` has space for a batch.
         let code = unsafe { shim::shim_allocate(self.memory.0, frames.raw.as_mut_ptr(), count32) };
         frames.len = if code == 0 { count } else { 0 };
         code == 0
     }
 
-    /// Sends what is about to leave, from the front; how many the device has taken, which
-    /// are its own from then on.
+    /// Sends frames from the front of `leaving`. Returns the number of frames that the driver
+    /// accepted, which it owns from then on.
     ///
-    /// Not for two at once on one queue: whoever calls is its owner, or has the lock.
+    /// Only the owner of the queue or the holder of its lock may call this.
     #[inline]
     pub(crate) fn send(&self, queue: u16, leaving: &Leaving) -> usize {
         debug_assert!(queue < self.queues.transmit, "a queue that was set up");
         let count = u32::try_from(leaving.len).expect("a batch is small");
-        // SAFETY: the queue was set up and nobody else is in it; the frames are lent to whoever
-        // sends or are copies, all in buffers of memory that is made as ours.
+        // SAFETY: the queue was set up and no other thread uses it; the frames are lent to the
+        // caller or are copies, all in buffers of pools that this crate created.
         let sent = unsafe { shim::shim_send(self.port, queue, leaving.raw.as_ptr(), count) };
         sent as usize
     }
 
-    /// Has the driver give back what it has sent by a queue, if it can.
+    /// Frees the buffers of transmitted frames of a queue, if the driver supports this.
     ///
-    /// Not for two at once on one queue, as [`Device::send`].
+    /// The same restriction applies as to [`Device::send`].
     pub(crate) fn reap(&self, queue: u16) {
-        // SAFETY: the queue was set up and nobody else is in it.
+        // SAFETY: the queue was set up and no other thread uses it.
         unsafe { shim::shim_reap(self.port, queue) };
     }
 }
@@ -170,7 +171,7 @@ impl Drop for Device {
         let Ok(mut eal) = Eal::enter() else {
             return;
         };
-        // SAFETY: whoever had a queue of it is gone.
+        // SAFETY: no queue of the device exists any more.
         unsafe { shim::shim_close(self.port) };
         eal.retire(Some(self.memory));
     }
@@ -182,7 +183,7 @@ impl fmt::Display for Device {
     }
 }
 
-/// Starts a device that was found.
+/// Starts a probed device.
 fn start(
     eal: &mut Eal,
     port: u16,
@@ -226,20 +227,20 @@ fn start(
 }
 
 fn look(port: u16) -> Result<RawDevice, i32> {
-    // SAFETY: numbers and arrays of numbers, which may all be zero.
+    // SAFETY: the type consists of numbers and arrays of numbers, for which zero is valid.
     let mut device: RawDevice = unsafe { std::mem::zeroed() };
-    // SAFETY: the number of a port that was found, and a place for the answer.
+    // SAFETY: the number of a port that was probed, and a place for the result.
     match unsafe { shim::shim_look(port, &raw mut device) } {
         0 => Ok(device),
         code => Err(code),
     }
 }
 
-/// Starts the device; an error, and the memory that was made before it.
+/// Starts the device and returns its memory pool. An error includes the pool, if it was created.
 fn begin(port: u16, wish: &RawWish) -> Result<Memory, (i32, Option<Memory>)> {
     let mut pool = std::ptr::null_mut();
     let name = text(&format!("comporta_{}", next_number()));
-    // SAFETY: a port that was found, a text that ends in zero, and a place for a pointer.
+    // SAFETY: a port that was probed, a C string, and a place for a pointer.
     let code = unsafe { shim::shim_start(port, wish, name.as_ptr(), &raw mut pool) };
     let memory = (!pool.is_null()).then_some(Memory(pool));
     match (code, memory) {
@@ -248,7 +249,8 @@ fn begin(port: u16, wish: &RawWish) -> Result<Memory, (i32, Option<Memory>)> {
     }
 }
 
-/// A number that no memory has had: one of a port that is closed may be there still.
+/// Returns a number for the name of a memory pool that was never used before: the pool of a closed
+/// port may still exist.
 fn next_number() -> u64 {
     use std::sync::atomic::{AtomicU64, Ordering};
     static NEXT: AtomicU64 = AtomicU64::new(0);
@@ -256,7 +258,7 @@ fn next_number() -> u64 {
 }
 
 fn describe(device: &RawDevice) -> Description {
-    // SAFETY: the shim ends the text within its array.
+    // SAFETY: the shim terminates the string within its array.
     let driver = unsafe { CStr::from_ptr(device.driver.as_ptr()) };
     Description {
         driver: driver.to_string_lossy().into_owned(),

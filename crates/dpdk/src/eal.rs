@@ -1,8 +1,8 @@
-//! DPDK itself, once in a process: started when the first port is opened, and never
-//! ended, for nothing of it is left outside of the process.
+//! The environment abstraction layer (EAL) of DPDK, once per process: initialized when the first
+//! port is opened, and never cleaned up, because it leaves nothing behind outside the process.
 //!
-//! Whoever sets devices up holds [`Eal`]: DPDK does not allow two at a time. What
-//! workers do, receiving and sending, needs no such leave.
+//! Configuration of devices requires [`Eal`], a lock: DPDK does not allow concurrent configuration.
+//! Receiving and sending by workers needs no lock.
 
 use std::cell::Cell;
 use std::ffi::{CString, c_char, c_int, c_void};
@@ -14,56 +14,56 @@ use rustix::thread::CpuSet;
 
 use crate::shim;
 
-/// Memory for frames where there are no huge pages, in megabytes: 400,000 short frames.
-/// It is taken from the system page by page as it is used.
+/// Memory for frames without huge pages, in megabytes: 400,000 short frames. The kernel allocates
+/// its pages when they are first used.
 const MEMORY_MB: &str = "1024";
 
-/// Where the kernel says which huge pages there are.
+/// The directory in which the kernel lists its huge pages.
 const HUGE_PAGES: &str = "/sys/kernel/mm/hugepages";
 
-/// An address at which there is no device. DPDK would take every device that is bound
-/// to a driver for userspace; allowed this one only, it takes those that are asked for.
+/// A PCI address without a device. DPDK would probe every device that is bound to a userspace
+/// driver; with only this address allowed, it probes only devices that are opened.
 const NO_DEVICE: &str = "0000:00:00.0";
 
-/// The most bytes kept of what drivers say.
+/// The maximum length of recorded driver messages in bytes.
 const SAID_MAX: usize = 2048;
 
-/// The one who may set devices up.
+/// The lock for configuration of devices.
 pub(crate) struct Eal {
     _leave: MutexGuard<'static, State>,
 }
 
-/// What became of starting DPDK, which cannot be done twice in a process.
+/// The state of DPDK, which can be initialized only once in a process.
 enum State {
     NotYet,
     Started(Started),
     Failed(String),
 }
 
-/// DPDK as it was started.
+/// DPDK after its initialization.
 pub(crate) struct Started {
-    /// Whether its memory is of huge pages.
+    /// True if its memory consists of huge pages.
     huge_pages: bool,
-    /// Memory of ports that are closed, of which some frame is still under way.
+    /// Memory pools of closed ports with frames that are still in use.
     retired: Vec<Memory>,
 }
 
 static STATE: Mutex<State> = Mutex::new(State::NotYet);
 
-/// The memory that the frames of a device lie in.
+/// The memory pool that contains the frames of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Memory(pub(crate) *mut c_void);
 
-// SAFETY: DPDK's pools may be used by all threads at once; the pointer is only handed to it.
+// SAFETY: DPDK's memory pools are thread-safe; the pointer is only passed to DPDK.
 unsafe impl Send for Memory {}
 // SAFETY: as above.
 unsafe impl Sync for Memory {}
 
 impl Eal {
-    /// Starts DPDK, if it is not yet, and waits for whoever else sets a device up.
+    /// Initializes DPDK on the first call, and acquires the lock.
     ///
     /// # Errors
-    /// It could not be started, now or before: what it said of that.
+    /// The initialization failed, now or before: the messages of DPDK.
     pub(crate) fn enter() -> Result<Self, String> {
         let mut state = STATE.lock().unwrap_or_else(PoisonError::into_inner);
         if let State::NotYet = *state {
@@ -85,21 +85,21 @@ impl Eal {
         }
     }
 
-    /// Whether its memory is of huge pages.
+    /// Returns whether its memory consists of huge pages.
     pub(crate) fn has_huge_pages(&mut self) -> bool {
         self.started().huge_pages
     }
 
-    /// Frees memory that no device uses any more, once all frames are back in it: frames
-    /// go from one device's memory into the rings of another.
+    /// Frees the memory pools of closed devices when all their frames are back: frames of one
+    /// device may be in the rings of another.
     pub(crate) fn retire(&mut self, memory: Option<Memory>) {
         let retired = &mut self.started().retired;
         retired.extend(memory);
         retired.retain(|memory| {
-            // SAFETY: it is a pool until it is freed, and then it is kept no more.
+            // SAFETY: it is a pool until it is freed, and then removed from the list.
             let in_use = unsafe { shim::shim_out(memory.0) } > 0;
             if !in_use {
-                // SAFETY: no device has it, no frame of it is out, and nobody else keeps it.
+                // SAFETY: no device uses it, no frame of it is out, and no other reference exists.
                 unsafe { shim::shim_free(memory.0) };
             }
             in_use
@@ -107,8 +107,8 @@ impl Eal {
     }
 }
 
-/// What a negative error number says, and what drivers said before it: all that is
-/// known of a failure.
+/// Returns the message of a negative error number with the driver messages before it: all
+/// information about a failure.
 pub(crate) fn explain(code: c_int) -> String {
     let error = io::Error::from_raw_os_error(code.saturating_neg());
     match said().trim() {
@@ -117,11 +117,11 @@ pub(crate) fn explain(code: c_int) -> String {
     }
 }
 
-/// What drivers have said since this was last asked.
+/// Returns the driver messages since the last call.
 fn said() -> String {
     let mut text = [0_u8; SAID_MAX];
     let room = u32::try_from(SAID_MAX).expect("2048");
-    // SAFETY: it writes at most `room` bytes, which is how many there are.
+    // SAFETY: it writes at most `room` bytes, which is the size of the array.
     let len = unsafe { shim::shim_said(text.as_mut_ptr().cast(), room) };
     String::from_utf8_lossy(&text[..len as usize]).into_owned()
 }
@@ -139,20 +139,20 @@ fn start() -> Result<Started, String> {
         "--lcores",
         &lcores,
     ];
-    // Each of them leaves no file anywhere; DPDK does not take both.
+    // Either option avoids files outside the process; DPDK does not accept both.
     match huge_pages {
         true => words.push("--in-memory"),
         false => words.extend(["--no-shconf", "--no-huge", "-m", MEMORY_MB]),
     }
-    // DPDK keeps pointers to them, so they stay.
+    // DPDK keeps pointers to the arguments, so they are leaked.
     let words: &'static [CString] = Vec::leak(words.into_iter().map(text).collect());
     let mut pointers: Vec<*mut c_char> =
         words.iter().map(|word| word.as_ptr().cast_mut()).collect();
     pointers.push(std::ptr::null_mut());
     let pointers = Vec::leak(pointers);
     let count = c_int::try_from(words.len()).expect("there are few");
-    // SAFETY: `pointers` are `count` texts that end in zero, and a null behind them, as
-    // for `main`; they are never freed. DPDK moves the pointers about, not the bytes.
+    // SAFETY: `pointers` are `count` C strings and a terminating null, as for `main`; they are
+    // never freed. DPDK reorders the pointers but does not write the bytes.
     let code = unsafe { shim::shim_init(count, pointers.as_mut_ptr()) };
     match code {
         0 => Ok(Started {
@@ -163,12 +163,12 @@ fn start() -> Result<Started, String> {
     }
 }
 
-/// The text as C has it.
+/// Converts a text to a C string.
 pub(crate) fn text(text: &str) -> CString {
     CString::new(text.replace('\0', "")).expect("there is no zero in it")
 }
 
-/// Whether there are huge pages that nobody has taken.
+/// Returns whether there are free huge pages.
 fn has_free_huge_pages() -> bool {
     let sizes = fs::read_dir(HUGE_PAGES).into_iter().flatten().flatten();
     let free = sizes.filter_map(|size| fs::read_to_string(size.path().join("free_hugepages")).ok());
@@ -176,7 +176,7 @@ fn has_free_huge_pages() -> bool {
         .any(|free| free.trim().parse::<u64>().is_ok_and(|free| free > 0))
 }
 
-/// The cores of the calling thread, as DPDK writes them: it is to run where it ran.
+/// Returns the cores of the calling thread in the syntax of DPDK, which keeps its affinity.
 fn own_cores() -> rustix::io::Result<String> {
     let set = rustix::thread::sched_getaffinity(None)?;
     let cores = (0..CpuSet::MAX_CPU).filter(|core| set.is_set(*core));
@@ -184,14 +184,14 @@ fn own_cores() -> rustix::io::Result<String> {
     Ok(cores.join(","))
 }
 
-/// A thread's leave to keep frames of a pool for itself; it is given up when the thread
-/// ends.
+/// The registration of a thread with DPDK, which gives it a mempool cache; unregistered when the
+/// thread ends.
 struct Membership(bool);
 
 impl Drop for Membership {
     fn drop(&mut self) {
         if self.0 {
-            // SAFETY: this thread entered, and is about to end.
+            // SAFETY: this thread is registered, and is about to end.
             unsafe { shim::shim_leave_thread() };
         }
     }
@@ -202,8 +202,8 @@ thread_local! {
     static IS_MEMBER: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Makes the calling thread one of DPDK's, if it is not yet: it then keeps some frames of
-/// each pool for itself. Without it all is the same, but slower.
+/// Registers the calling thread with DPDK once: it then has a cache of each memory pool. Without
+/// the registration everything works, but more slowly.
 #[inline]
 pub(crate) fn join() {
     if !IS_MEMBER.get() {
@@ -213,7 +213,7 @@ pub(crate) fn join() {
 
 #[cold]
 fn enter_thread() {
-    // SAFETY: DPDK was started before there was a queue to call this.
+    // SAFETY: DPDK was initialized before the queue that calls this existed.
     let entered = unsafe { shim::shim_enter_thread() } == 0;
     MEMBERSHIP.set(Some(Membership(entered)));
     IS_MEMBER.set(true);

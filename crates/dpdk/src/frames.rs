@@ -1,8 +1,7 @@
-//! Frames in DPDK's memory, safe to hold: a batch that came or that was allocated, and one
-//! that is about to go.
+//! Safe wrappers of mbufs: batches of received or allocated frames, and batches to be sent.
 //!
-//! A frame that came in one piece is lent to whoever has it then: its bytes stay where they
-//! are, and go out by another device as they lie there. Others are copied.
+//! A received frame of one segment is lent to its user without a copy: its bytes stay in the mbuf
+//! and can be sent by another device from there. Other frames are copied.
 
 use std::ptr::{self, NonNull};
 use std::slice;
@@ -12,19 +11,19 @@ use sys::storage::{BufferOwner, Storage};
 
 use crate::shim::{self, BATCH, RawFrame, RawLeaving};
 
-/// Who lends the buffers of DPDK's memory.
+/// The owner of lent DPDK buffers.
 static OWNER: BufferOwner = BufferOwner { release };
 
-/// Takes a buffer back.
+/// Frees a lent buffer.
 ///
 /// # Safety
-/// It was lent by [`Frames::lend`], and nobody has it any more.
+/// [`Frames::lend_first`] lent it, and no other reference to it exists.
 unsafe fn release(_: NonNull<BufferOwner>, buffer: NonNull<u8>) {
-    // SAFETY: the buffer of a frame that was ours when it was lent.
+    // SAFETY: the buffer of a frame that belonged to us when it was lent.
     unsafe { shim::shim_give_back(buffer.as_ptr()) };
 }
 
-/// Where there is no frame.
+/// The value of unused entries.
 const NOTHING: RawFrame = RawFrame {
     mbuf: ptr::null_mut(),
     buffer: ptr::null_mut(),
@@ -34,14 +33,13 @@ const NOTHING: RawFrame = RawFrame {
     room: 0,
 };
 
-/// Up to a batch of frames, ours until they are lent, sent or given back.
+/// Up to a batch of frames, owned until they are lent, sent or freed.
 pub(crate) struct Frames {
     pub(crate) raw: [RawFrame; BATCH],
     pub(crate) len: usize,
 }
 
-// SAFETY: a frame belongs to whoever has it, and the memory it goes back to may be used by
-// all threads at once.
+// SAFETY: a frame belongs to its holder, and its memory pool is thread-safe.
 unsafe impl Send for Frames {}
 
 impl Frames {
@@ -56,21 +54,23 @@ impl Frames {
         self.len
     }
 
-    /// How long a frame is.
+    /// Returns the length of a frame in bytes.
     pub(crate) fn frame_len(&self, index: usize) -> usize {
         self.raw[..self.len][index].len as usize
     }
 
-    /// Whether the buffer of a frame can be lent, and has so many bytes of it.
+    /// Returns whether the buffer of a frame can be lent, and the frame has at least `len_min`
+    /// bytes.
     #[inline]
     pub(crate) fn can_be_lent(&self, index: usize, len_min: u32) -> bool {
         let raw = &self.raw[..self.len][index];
         raw.room > 0 && raw.len >= len_min
     }
 
-    /// Lends the buffers of the first frames, as many of `count` as can be up to one that
-    /// cannot or has fewer bytes than `len_min`: they are here no more. Tells of each where
-    /// in its buffer it begins and how long it is. Answers how many they were.
+    /// Lends the buffers of the first frames, up to `count`, and removes them from the batch. It
+    /// stops at a frame that cannot be lent or is shorter than `len_min` bytes. `to` receives the
+    /// storage of each frame, its offset in the buffer and its length. Returns the number of lent
+    /// frames.
     #[inline]
     pub(crate) fn lend_first(
         &mut self,
@@ -85,8 +85,8 @@ impl Frames {
             let Some(buffer) = NonNull::new(raw.buffer) else {
                 continue;
             };
-            // SAFETY: so many bytes are there, in a buffer of a frame that is whole and ours
-            // alone, and forgotten below; DPDK's memory is written to when it is made.
+            // SAFETY: the buffer has `room` bytes and belongs to a complete frame that is ours
+            // alone and is forgotten below; DPDK initializes its memory when it creates the pool.
             let storage =
                 unsafe { Storage::from_owner(buffer, raw.room as usize, NonNull::from(&OWNER)) };
             to(storage, raw.start as usize, raw.len as usize);
@@ -95,40 +95,40 @@ impl Frames {
         lent
     }
 
-    /// The bytes of a frame that is in one piece.
+    /// Returns the bytes of a frame of one segment.
     pub(crate) fn bytes(&self, index: usize) -> Option<&[u8]> {
         let frame = &self.raw[..self.len][index];
         if frame.len != frame.piece {
             return None;
         }
-        // SAFETY: `piece` bytes from `start` on belong to the frame, which is ours as long as
-        // it is here, and nobody writes to them while we are borrowed.
+        // SAFETY: `piece` bytes from `start` belong to the frame, which is ours while it is in the
+        // batch, and no thread writes them during the borrow.
         Some(unsafe {
             let data = frame.buffer.add(frame.start as usize);
             slice::from_raw_parts(data, frame.piece as usize)
         })
     }
 
-    /// Copies a frame of several pieces.
+    /// Copies a frame of several segments.
     ///
     /// # Panics
     /// If `to` has another length than the frame.
     pub(crate) fn copy(&self, index: usize, to: &mut [u8]) {
         let frame = &self.raw[..self.len][index];
         assert_eq!(to.len(), frame.len as usize, "room was made for it");
-        // SAFETY: the frame is ours, and it writes `len` bytes, which is how many there are.
+        // SAFETY: the frame is ours, and the shim writes `len` bytes, the length of `to`.
         unsafe { shim::shim_copy(frame, to.as_mut_ptr()) };
     }
 
-    /// Makes `bytes` the content of a frame that was allocated, if there is room.
+    /// Writes `bytes` into an allocated frame. Returns none if the buffer is too short.
     #[inline]
     fn write(&mut self, index: usize, bytes: &[u8]) -> Option<RawLeaving> {
         let frame = &mut self.raw[..self.len][index];
         if bytes.len() > frame.room.saturating_sub(frame.start) as usize {
             return None;
         }
-        // SAFETY: there is room for `room` bytes in the buffer and so for these behind
-        // `start`; the frame is ours, and the bytes come from elsewhere.
+        // SAFETY: the buffer has `room` bytes, and so enough after `start`; the frame is ours, and
+        // `bytes` does not overlap it.
         unsafe {
             let data = frame.buffer.add(frame.start as usize);
             ptr::copy_nonoverlapping(bytes.as_ptr(), data, bytes.len());
@@ -140,19 +140,19 @@ impl Frames {
         })
     }
 
-    /// Gives the first frames back.
+    /// Frees the first frames.
     #[inline]
     pub(crate) fn release_first(&mut self, count: usize) {
         let count = count.min(self.len);
         if count > 0 {
             let raw = u32::try_from(count).expect("a batch is small");
-            // SAFETY: they are ours, and are forgotten with this.
+            // SAFETY: the frames are ours, and are forgotten below.
             unsafe { shim::shim_release(self.raw.as_ptr(), raw) };
         }
         self.forget_first(count);
     }
 
-    /// Gives all frames back.
+    /// Frees all frames.
     pub(crate) fn release(&mut self) {
         self.release_first(self.len);
     }
@@ -171,29 +171,29 @@ impl Drop for Frames {
     }
 }
 
-/// Frames that are about to go: as they lie in DPDK's memory, or copied there.
+/// Frames to be sent: lent mbufs, or copies in allocated ones.
 pub(crate) struct Leaving {
     pub(crate) raw: [RawLeaving; BATCH],
     pub(crate) len: usize,
-    /// Where each comes from, unless all are lent.
+    /// The origin of each frame, unless all are lent.
     origins: [Origin; BATCH],
-    /// Those that copies are made into.
+    /// Allocated frames for copies.
     fresh: Frames,
-    /// How many of these are used.
+    /// The number of allocated frames that are used.
     used: usize,
 }
 
-/// Where a frame that is about to go comes from.
+/// The origin of a frame to be sent.
 #[derive(Clone, Copy)]
 struct Origin {
-    /// Its place in the batch.
+    /// Its index in the batch.
     place: u8,
-    /// Whether it is a copy.
+    /// True if it is a copy.
     is_copy: bool,
 }
 
-// SAFETY: as of `Frames`; of frames that are lent there are only their places in a batch
-// that whoever sends has.
+// SAFETY: as for `Frames`; lent frames are only referred to by their index in a batch, which the
+// sender owns.
 unsafe impl Send for Leaving {}
 
 impl Leaving {
@@ -210,9 +210,9 @@ impl Leaving {
         }
     }
 
-    /// Has all of these frames leave, if each lies in DPDK's memory, owes nothing and has at
-    /// most `len_max` bytes; answers how many bytes they have. To those that then go,
-    /// [`Frame::forget`] must be done.
+    /// Prepares all of these frames without copies, if each is in a lent mbuf, has no pending
+    /// offload and has at most `len_max` bytes. Returns their total length in bytes. The caller
+    /// must call [`Frame::forget`] on those that are sent.
     #[inline]
     pub(crate) fn all(&mut self, frames: &[Frame], len_max: usize) -> Option<u64> {
         self.len = 0;
@@ -229,7 +229,8 @@ impl Leaving {
         Some(bytes)
     }
 
-    /// Begins a batch of these. `allocate` makes so many frames; false, if it cannot.
+    /// Begins a batch of these frames. `allocate` allocates frames for copies. Returns false if it
+    /// cannot.
     pub(crate) fn begin(
         &mut self,
         frames: &[Frame],
@@ -244,7 +245,7 @@ impl Leaving {
         }
     }
 
-    /// Adds a frame, which is at `place` of the batch; false, if it is too long for a copy.
+    /// Adds the frame at index `place` of the batch. Returns false if it is too long for a copy.
     #[inline]
     pub(crate) fn add(&mut self, frame: &Frame, place: usize) -> bool {
         let lent = lent(frame);
@@ -260,13 +261,13 @@ impl Leaving {
         true
     }
 
-    /// The place in the batch of a frame that was added.
+    /// Returns the index in the batch of a frame that was added.
     pub(crate) fn place(&self, index: usize) -> usize {
         self.origins[..self.len][index].place.into()
     }
 
-    /// Ends the batch, of which the first `sent` frames have gone: what they lay in is the
-    /// driver's now. The others stay as they were.
+    /// Ends the batch after the first `sent` frames were sent: the driver owns their buffers. The
+    /// other frames are unchanged.
     pub(crate) fn end(&mut self, frames: &mut [Frame], sent: usize) {
         let mut copies = 0;
         for origin in &self.origins[..sent] {
@@ -281,14 +282,14 @@ impl Leaving {
     }
 }
 
-/// Where there is no frame that is about to go.
+/// The value of unused entries.
 const NOWHERE: RawLeaving = RawLeaving {
     buffer: ptr::null_mut(),
     start: 0,
     len: 0,
 };
 
-/// A frame as it lies in DPDK's memory, if it does.
+/// Returns the mbuf of a frame, if the frame is lent.
 #[inline]
 fn lent(frame: &Frame) -> Option<RawLeaving> {
     let (buffer, start) = frame.owned_by(&OWNER)?;

@@ -1,13 +1,11 @@
-//! Ports of DPDK: its devices, real and virtual, by the words that DPDK itself has
-//! for them, as one more backend behind [`ports::Port`].
+//! DPDK ports: physical and virtual devices, named by DPDK's device arguments, as a backend behind
+//! [`ports::Port`].
 //!
-//! The library is asked for by the feature `dpdk`. Without it this crate has nothing
-//! of it, needs nothing of it, and [`open`] refuses in a sentence that says how to
-//! build what would not.
+//! The feature `dpdk` enables the library. Without it, this crate does not depend on DPDK, and
+//! [`open`] returns an error that explains the build.
 //!
-//! What DPDK's structures look like is known to `shim/shim.c` alone, which is compiled
-//! against its headers; here it is a few functions over plain values. `unsafe` is in
-//! `device`, `eal` and `frames` only.
+//! Only `shim/shim.c`, compiled against DPDK's headers, depends on the layout of DPDK's structures;
+//! Rust sees a few functions with plain values. Only `device`, `eal` and `frames` contain `unsafe`.
 
 mod arguments;
 #[cfg(feature = "dpdk")]
@@ -28,23 +26,23 @@ use std::num::NonZeroUsize;
 pub use arguments::{Arguments, BUFFERS_MAX, BadArguments};
 use ports::{OpenError, Port};
 
-/// Whether devices can be opened at all.
+/// True if the program was built with DPDK.
 pub const IS_THERE: bool = cfg!(feature = "dpdk");
 
-/// Opens the device that `arguments` name, promiscuously, with a receive and a transmit
-/// queue for each of so many workers, as far as the device has them.
+/// Opens the device that `arguments` name in promiscuous mode, with a receive and a transmit queue
+/// for each of `queues` workers, as far as the device supports them.
 ///
-/// The first call starts DPDK in this process: in memory of its own, and without a
-/// thread that would be in the workers' way.
+/// The first call initializes DPDK in this process, with its own memory and without threads that
+/// would compete with the workers.
 ///
 /// # Errors
-/// See [`OpenError`]; each says what to do.
+/// See [`OpenError`]; each message includes the remedy.
 #[cfg(feature = "dpdk")]
 pub fn open(arguments: &Arguments, queues: NonZeroUsize) -> Result<Box<dyn Port>, OpenError> {
     Ok(Box::new(port::Dpdk::open(arguments, queues)?))
 }
 
-/// Refuses: this was built without DPDK.
+/// Returns an error: this program was built without DPDK.
 ///
 /// # Errors
 /// Always [`OpenError::NoDpdk`].

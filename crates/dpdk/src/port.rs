@@ -1,8 +1,7 @@
-//! A device of DPDK as a port. Frames are copied between its memory and the workers'
-//! buffers, each way.
+//! A DPDK device as a port.
 //!
-//! Nothing wakes a worker when a frame comes: whoever has a queue of such a device looks
-//! again and again, as is the way with DPDK.
+//! No event wakes a worker when a frame arrives: the workers poll the queues of such a device, as
+//! is usual with DPDK.
 
 use std::io;
 use std::num::NonZeroUsize;
@@ -18,42 +17,42 @@ use crate::arguments::Arguments;
 use crate::device::Device;
 use crate::queue::DpdkQueue;
 
-/// A device of DPDK, opened.
+/// An open DPDK device.
 pub(crate) struct Dpdk {
     hold: Arc<Hold>,
     workers: usize,
     queues: Vec<Box<dyn Queue>>,
 }
 
-/// What the port and its queues share.
+/// State that the port and its queues share.
 pub(crate) struct Hold {
-    /// The device: it is closed with the last of them.
+    /// The device, which is closed with the last reference.
     pub(crate) device: Device,
-    /// Whether the port is up: not every device can be told.
+    /// True if the port is up: not every driver can set the state of the link.
     up: AtomicBool,
-    /// Of each transmit queue, whether somebody is in it: several workers may have it.
+    /// The locks of the transmit queues, which several workers may share.
     pub(crate) gates: Vec<Gate>,
-    /// How many queues were made that only send.
+    /// The number of transmit-only queues created so far.
     senders: AtomicUsize,
-    /// Always readable, which keeps a worker looking.
+    /// An eventfd that is always readable, so that workers poll the port.
     pub(crate) ready: OwnedFd,
-    /// The interface of the machine behind it, where there is one.
+    /// The kernel interface behind the device, if there is one.
     behind: Option<(Interfaces, Ifindex)>,
 }
 
-/// Whether somebody is in a transmit queue; away from its neighbours.
+/// The spinlock of a transmit queue, on a cache line of its own.
 #[derive(Default)]
 #[repr(align(128))]
 pub(crate) struct Gate(pub(crate) AtomicBool);
 
 impl Hold {
-    /// Whether the port is up.
+    /// Returns whether the port is up.
     #[inline]
     pub(crate) fn is_up(&self) -> bool {
         self.up.load(Ordering::Relaxed)
     }
 
-    /// The error that says the device is gone, if it is.
+    /// Returns an error if the device was removed.
     pub(crate) fn check(&self) -> io::Result<()> {
         let behind = self.behind.as_ref();
         let there = behind.is_none_or(|(interfaces, index)| interfaces.name(*index).is_ok());
@@ -68,7 +67,7 @@ impl Hold {
 }
 
 impl Dpdk {
-    /// See [`crate::open`].
+    /// Opens the device; see [`crate::open`].
     pub(crate) fn open(arguments: &Arguments, queues: NonZeroUsize) -> Result<Self, OpenError> {
         let name = || arguments.device().to_owned();
         let wanted = match u16::try_from(queues.get()) {
@@ -88,7 +87,7 @@ impl Dpdk {
                 source,
             }
         };
-        // A counter that is not zero and that nobody reads.
+        // The counter is never read, so it stays nonzero and readable.
         let ready = eventfd(1, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
             .map_err(|error| failed("making an eventfd")(error.into()))?;
         let behind = match device.description.interface {
@@ -115,7 +114,7 @@ impl Dpdk {
         })
     }
 
-    /// How the interface behind the device is, which the kernel knows better.
+    /// Returns the state of the kernel interface behind the device, which is more reliable.
     fn status_behind(&self) -> Option<Status> {
         let (interfaces, index) = self.hold.behind.as_ref()?;
         let name = interfaces.name(*index).ok()?;
@@ -208,7 +207,8 @@ impl Port for Dpdk {
         self.hold.up.store(up, Ordering::Relaxed);
         match &self.hold.behind {
             Some((interfaces, index)) => interfaces.set_up(&interfaces.name(*index)?, up),
-            // Of a device that cannot be told, its frames are left alone.
+            // If the driver cannot set the link, the queues discard the frames of a port that is
+            // down.
             None => match self.hold.device.set_link(up) {
                 Err(error) if error.kind() == io::ErrorKind::Unsupported => Ok(()),
                 other => other,

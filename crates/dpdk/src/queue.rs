@@ -1,5 +1,5 @@
-//! One worker's share of a device: a receive queue of its own, if the device has so
-//! many, and a transmit queue, which it may share.
+//! One worker's queue of a device: a receive queue of its own, if the device has enough, and a
+//! transmit queue, which it may share.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -14,62 +14,62 @@ use crate::frames::{Frames, Leaving};
 use crate::port::Hold;
 use crate::shim::Losses;
 
-/// An Ethernet header: two addresses and a type. What is shorter is no frame.
+/// The length of an Ethernet header: two addresses and a type. Shorter frames are runts.
 const HEADER_LEN: usize = 14;
 const RUNT_BELOW: u32 = 14;
 
-/// A tag, which the MTU does not count.
+/// The length of a VLAN tag, which the MTU does not include.
 const TAG_LEN: usize = 4;
 
-/// The most segments that one frame is cut into: as many as there are descriptors.
+/// The maximum number of segments of one frame: the number of descriptors.
 const SEGMENTS_MAX: u64 = 1024;
 
-/// Drivers that hand over what is behind an interface of the machine, unfinished
-/// checksums among it. The frames have crossed no wire, so nothing is hidden by finishing
-/// them.
+/// Drivers of kernel interfaces, which deliver frames with partial checksums. The frames have
+/// crossed no wire, so completing their checksums hides no corruption.
 const UNFINISHED: [&str; 2] = ["net_af_packet", "net_af_xdp"];
 
-/// How often a transmit queue that another worker is in is looked at before the frames
-/// count as having found no room: longer than sending a batch takes.
+/// The number of attempts to lock a shared transmit queue before its frames count as not accepted:
+/// longer than the transmission of a batch takes.
 const LOOKS_MAX: u32 = 10_000;
 
-/// The device's own counts are asked for at every so many calls of [`Queue::maintain`]: NICs
-/// are slow to answer.
+/// The number of calls of [`Queue::maintain`] between two reads of the device's counters: NICs are
+/// slow to answer.
 const TENDS_A_COUNT: u32 = 32;
 
-/// One worker's share of a device.
+/// One worker's queue of a device.
 #[repr(align(128))]
 pub(crate) struct DpdkQueue {
-    /// Received, and not yet handed on. Before `hold`: they go back while the device is there.
+    /// Received frames that are not yet delivered. Declared before `hold`, so that they are freed
+    /// while the device exists.
     waiting: Frames,
-    /// About to be sent.
+    /// Frames to be sent.
     leaving: Leaving,
     hold: Arc<Hold>,
-    /// Its receive queue.
+    /// The number of its receive queue.
     receive: Option<u16>,
-    /// Its transmit queue, which others may have, too.
+    /// The number of its transmit queue, which other workers may share.
     transmit: u16,
-    /// Recognise unfinished checksums.
+    /// True if received frames may have partial checksums.
     unfinished: bool,
     frame_max: usize,
-    /// What of the device's counts is in ours already; one of the queues has them.
+    /// The device's counters at their last reading; only one of the queues reads them.
     counted: Option<Losses>,
     tends: u32,
-    /// What a frame was cut into.
+    /// Scratch space for the segments of a frame.
     segments: Vec<Frame>,
     counters: Arc<QueueCounters>,
 }
 
-/// What became of a frame that was cut.
+/// The outcome of segmentation.
 enum Cut {
-    /// Its segments are on their way, or it is dropped and counted.
+    /// The segments were sent, or the frame was dropped and counted.
     Done,
-    /// There is no room for it now.
+    /// The device is full; the frame stays in the batch.
     Later,
 }
 
 impl DpdkQueue {
-    /// The share of worker number `worker`.
+    /// Returns the queue of worker number `worker`.
     pub(crate) fn new(hold: Arc<Hold>, worker: u16) -> Self {
         let queues = hold.device.queues;
         let receive = (worker < queues.receive).then_some(worker);
@@ -80,7 +80,7 @@ impl DpdkQueue {
         }
     }
 
-    /// One that receives nothing, the `turn`th.
+    /// Returns a transmit-only queue, the `turn`th.
     pub(crate) fn sending(hold: Arc<Hold>, turn: usize) -> Self {
         let queue = turn % usize::from(hold.device.queues.transmit);
         let driver = hold.device.description.driver.as_str();
@@ -99,7 +99,7 @@ impl DpdkQueue {
         }
     }
 
-    /// Hands received frames on, as many as there is room and are buffers for.
+    /// Delivers received frames, as far as the batch has room and the pool has buffers.
     fn hand_on(&mut self, pool: &mut Pool, batch: &mut Batch) {
         let before = batch.len();
         while self.waiting.len() > 0 && batch.remaining_capacity() > 0 {
@@ -114,31 +114,31 @@ impl DpdkQueue {
         }
     }
 
-    /// Hands on as they lie the first of them, which mostly are all.
+    /// Delivers without a copy the first frames that can be lent, usually all.
     #[inline]
     fn lend(&mut self, batch: &mut Batch) {
         let counters = &self.counters;
         let (room, before, mut bytes) = (batch.remaining_capacity(), batch.len(), 0);
         let put = |storage, start, len| {
-            // Built where it is put: a frame that goes through another place on its way costs
-            // more than all else here.
+            // Constructed in the batch: a move of the frame through another location would cost
+            // more than everything else here.
             match Frame::from_storage(storage, start, len) {
                 Ok(frame) => {
                     batch.put(frame);
                     bytes += len as u64;
                 }
-                // What the driver told of it cannot be.
+                // The driver reported an impossible length.
                 Err(NoBufferSpace) => counters.add(Counter::RxErrors, 1),
             }
         };
         self.waiting.lend_first(room, RUNT_BELOW, put);
-        // None is to be cut, so there is nothing more to ask of each.
+        // None of the frames needs segmentation, so each counts as one packet.
         counters.add(Counter::RxPackets, (batch.len() - before) as u64);
         counters.add(Counter::RxBytes, bytes);
     }
 
-    /// Copies the first of them that cannot be lent, or drops and counts them; false, if there
-    /// is no buffer for one.
+    /// Copies the first frames that cannot be lent, or drops and counts them. Returns false if the
+    /// pool is empty.
     fn take_over(&mut self, pool: &mut Pool, batch: &mut Batch) -> bool {
         let before = batch.len();
         let mut done = 0;
@@ -167,8 +167,8 @@ impl DpdkQueue {
         !starved
     }
 
-    /// A copy of a frame; none, if there is no buffer for it; the reason, if it must be
-    /// dropped.
+    /// Returns a copy of a frame, none if the pool is empty, or the reason for which the frame must
+    /// be dropped.
     fn copy(&self, index: usize, pool: &mut Pool) -> Result<Option<Frame>, Counter> {
         let len = self.waiting.frame_len(index);
         let Some(mut frame) = pool.take() else {
@@ -185,7 +185,7 @@ impl DpdkQueue {
         Ok(Some(frame))
     }
 
-    /// Sends from the front of `batch` what is of all kinds.
+    /// Sends frames from the front of `batch` that may need copies or offloads.
     fn send_mixed(&mut self, batch: &mut Batch, pool: &mut Pool) {
         let mut done = 0;
         while done < batch.len() {
@@ -209,8 +209,8 @@ impl DpdkQueue {
         batch.release(done, pool);
     }
 
-    /// Sends frames from the front of `frames`, of which none is to be cut; how many are done
-    /// with.
+    /// Sends frames that need no segmentation from the front of `frames`. Returns the number of
+    /// frames that were sent or dropped.
     fn send_whole(&mut self, frames: &mut [Frame]) -> usize {
         let device = &self.hold.device;
         let begun = self
@@ -233,7 +233,7 @@ impl DpdkQueue {
         let sent = self.push();
         let done = match sent == placed {
             true => frames.len(),
-            // The first that was placed and not sent, and all behind it, stay.
+            // The first frame that was prepared but not sent, and all after it, stay in the batch.
             false => self.leaving.place(sent),
         };
         self.count_sent(frames, sent, done);
@@ -241,8 +241,7 @@ impl DpdkQueue {
         done
     }
 
-    /// QueueCounts the first `done` of `frames`, of which so many were sent and the others were too
-    /// long.
+    /// Counts the first `done` of `frames`: `sent` of them were sent, the others were too long.
     fn count_sent(&self, frames: &[Frame], sent: usize, done: usize) {
         if sent == done {
             return self.counters.count_sent(&frames[..done]);
@@ -255,15 +254,14 @@ impl DpdkQueue {
         self.counters.add(Counter::TxTooLong, too_long);
     }
 
-    /// Sends what is about to leave, as much as the device takes now.
+    /// Sends the prepared frames, as many as the device accepts.
     fn push(&self) -> usize {
         let (device, leaving) = (&self.hold.device, &self.leaving);
         let sent = self.alone(|queue| device.send(queue, leaving));
         sent.unwrap_or(0)
     }
 
-    /// Does something with the transmit queue while nobody else does; nothing, if somebody
-    /// else does for too long.
+    /// Runs `action` with the transmit queue locked. Returns none if the lock is held for too long.
     fn alone<T>(&self, action: impl FnOnce(u16) -> T) -> Option<T> {
         let gate = &self.hold.gates[usize::from(self.transmit)].0;
         enter(gate).then(|| {
@@ -273,7 +271,7 @@ impl DpdkQueue {
         })
     }
 
-    /// Cuts a frame and sends its segments. Once some are sent, the others are sent too, or
+    /// Segments a frame and sends its segments. Once some are sent, the others are sent too, or
     /// dropped and counted.
     fn send_cut(&mut self, frame: &Frame, pool: &mut Pool) -> Cut {
         if frame.wire_frames() > SEGMENTS_MAX {
@@ -316,12 +314,12 @@ impl DpdkQueue {
         Cut::Done
     }
 
-    /// Takes the device's counts over.
+    /// Adds the device's counters to those of the queue.
     fn count(&mut self) {
         let Some(counted) = self.counted else {
             return;
         };
-        // A device that does not count has nothing to say.
+        // Some drivers have no counters.
         let Ok(now) = self.hold.device.losses() else {
             return;
         };
@@ -356,7 +354,7 @@ impl Queue for DpdkQueue {
             self.hold.device.receive(queue, &mut self.waiting);
         }
         if !self.hold.is_up() {
-            // Nobody heard them, as with an interface that is down.
+            // The frames are discarded without a count, as on an interface that is down.
             self.waiting.release();
         }
         if self.waiting.len() > 0 {
@@ -389,7 +387,8 @@ impl Queue for DpdkQueue {
     }
 
     fn maintain(&mut self) -> io::Result<()> {
-        // Frames that have gone belong to whoever receives: not to a queue that is at rest.
+        // Buffers of sent frames belong to their receiver's pool and must not stay in an idle
+        // queue.
         self.alone(|queue| self.hold.device.reap(queue));
         self.tends += 1;
         if self.tends >= TENDS_A_COUNT {
@@ -400,7 +399,7 @@ impl Queue for DpdkQueue {
     }
 
     fn readiness(&self) -> Option<BorrowedFd<'_>> {
-        // Who receives nothing need not look.
+        // A transmit-only queue need not be polled.
         self.receive.map(|_| self.hold.ready.as_fd())
     }
 
@@ -409,7 +408,7 @@ impl Queue for DpdkQueue {
     }
 }
 
-/// Enters a queue that several workers may have; nobody is in it for long.
+/// Locks a queue that several workers may share; the lock is only held briefly.
 fn enter(gate: &AtomicBool) -> bool {
     for _ in 0..LOOKS_MAX {
         if !gate.swap(true, Ordering::Acquire) {

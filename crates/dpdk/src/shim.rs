@@ -1,44 +1,45 @@
-//! What `shim/shim.h` declares, declared for Rust. Nothing is done here.
+//! Declarations of `shim/shim.h`.
 
 use std::ffi::{c_char, c_int, c_void};
 
-/// Where a driver's name ends at the latest.
+/// The size of the driver name in bytes.
 pub(crate) const NAME_LEN: usize = 64;
 
-/// The most frames of one call.
+/// The maximum number of frames of one call.
 pub(crate) const BATCH: usize = 64;
 
-/// A frame in DPDK's memory.
+/// A frame in an mbuf.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub(crate) struct RawFrame {
-    /// The handle that is given back.
+    /// The mbuf.
     pub(crate) mbuf: *mut c_void,
-    /// Where its first buffer begins.
+    /// The start of its first buffer.
     pub(crate) buffer: *mut u8,
-    /// Where in it the first piece begins.
+    /// The offset of the first segment in the buffer.
     pub(crate) start: u32,
-    /// Bytes of the first piece.
+    /// The length of the first segment in bytes.
     pub(crate) piece: u32,
-    /// All of its bytes.
+    /// The length of the frame in bytes.
     pub(crate) len: u32,
-    /// Bytes of the buffer, if it is whole, ours alone and of our memory; or zero.
+    /// The size of the buffer, if the frame has one segment, has no other reference and is from our
+    /// memory; otherwise zero.
     pub(crate) room: u32,
 }
 
-/// A frame that is about to go, in one piece in a buffer of our memory.
+/// A frame to be sent, in one segment in a buffer of our memory.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub(crate) struct RawLeaving {
-    /// Where the buffer begins.
+    /// The start of the buffer.
     pub(crate) buffer: *mut u8,
-    /// Where in it the frame does.
+    /// The offset of the frame in the buffer.
     pub(crate) start: u32,
-    /// Its bytes.
+    /// The length of the frame in bytes.
     pub(crate) len: u32,
 }
 
-/// What a device is.
+/// Properties of a device.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub(crate) struct RawDevice {
@@ -51,7 +52,7 @@ pub(crate) struct RawDevice {
     pub(crate) interface: u32,
 }
 
-/// How a device is to be started.
+/// The configuration with which a device is started.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub(crate) struct RawWish {
@@ -63,7 +64,7 @@ pub(crate) struct RawWish {
     pub(crate) room: u32,
 }
 
-/// How a device's link is.
+/// The state of a device's link.
 #[derive(Clone, Copy, Default)]
 #[repr(C)]
 pub(crate) struct RawLink {
@@ -71,17 +72,17 @@ pub(crate) struct RawLink {
     pub(crate) up: u8,
 }
 
-/// What the device itself counts, from its start.
+/// Loss counters of the device since its start.
 #[derive(Clone, Copy, Default)]
 #[repr(C)]
 pub(crate) struct Losses {
-    /// Frames for which it had no descriptor.
+    /// Frames dropped for lack of a descriptor.
     pub(crate) missed: u64,
-    /// Frames that came damaged.
+    /// Frames received with errors.
     pub(crate) receive_errors: u64,
-    /// Frames for which its memory had no buffer.
+    /// Frames dropped for lack of a buffer.
     pub(crate) no_buffer: u64,
-    /// Frames that it took and did not send.
+    /// Frames that it accepted and did not send.
     pub(crate) transmit_errors: u64,
 }
 

@@ -1,5 +1,5 @@
-//! Devices of DPDK as ports, without a switch: what crosses them, what is counted, and
-//! what is said when they cannot be had.
+//! DPDK devices as ports, without a switch: forwarded frames, counters, and the errors of devices
+//! that cannot be opened.
 #![cfg(feature = "dpdk")]
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on must fail")]
 
@@ -23,7 +23,7 @@ fn refusal(text: &str) -> String {
     }
 }
 
-/// Whoever has a queue.
+/// A user of a queue.
 struct Hand {
     queue: Box<dyn Queue>,
     pool: Pool,
@@ -54,7 +54,7 @@ impl Hand {
         }
     }
 
-    /// What one call brings.
+    /// Returns the frames of one receive call.
     fn receive(&mut self) -> Vec<Frame> {
         let mut batch = Batch::new();
         self.queue.receive(&mut self.pool, &mut batch).unwrap();
@@ -63,7 +63,7 @@ impl Hand {
         frames
     }
 
-    /// What was counted. The device's own counts are asked for now and then only.
+    /// Returns the counters. The queue reads the device's own counters only at intervals.
     fn counts(&mut self) -> QueueCounts {
         for _ in 0..100 {
             self.queue.maintain().unwrap();
@@ -77,7 +77,7 @@ fn frame(len: usize, seed: u8) -> Frame {
     Frame::from_bytes(&bytes)
 }
 
-/// A TCP segment over IPv4 with `payload` bytes, its checksum unfinished.
+/// A TCP segment over IPv4 with `payload` bytes and a partial checksum.
 fn unfinished(payload: usize) -> Frame {
     let mut bytes = vec![2; 54];
     let total = u16::try_from(payload + 40).unwrap();
@@ -110,7 +110,7 @@ fn tcp_sum(frame: &Frame) -> u32 {
     sum
 }
 
-/// A file of frames as libpcap writes it; each test has its own.
+/// Writes frames to a pcap file; each test has its own.
 fn capture(name: &str, frames: &[Frame]) -> PathBuf {
     let mut bytes = [0xa1b2_c3d4_u32, 0x0004_0002, 0, 0, 65_535, 1]
         .map(u32::to_le_bytes)
@@ -233,7 +233,7 @@ fn what_is_sent_stands_in_a_file_after_it_is_closed() {
 
 #[test]
 fn frames_wait_while_the_pool_is_empty() {
-    // In several pieces, so that each needs a buffer.
+    // Frames of several segments, so that each needs a buffer.
     let frames: Vec<_> = (0..5).map(|seed| frame(5000, seed)).collect();
     let file = capture("long.pcap", &frames);
     let mut hand = Hand::with_pool(&format!("net_pcap7,rx_pcap={}", file.display()), 2);
@@ -255,7 +255,7 @@ fn a_frame_in_one_piece_goes_on_as_it_lies() {
     let sent = batch.to_vec();
     to.queue.send(&mut batch, &mut from.pool).unwrap();
     assert!(batch.is_empty());
-    // There they are of another device's memory, and are copied.
+    // The buffers belong to another device's memory, so the frames are copied.
     let came = to.receive();
     assert_eq!(came, sent);
     assert_eq!(
@@ -272,7 +272,7 @@ fn frames_outlive_the_device_that_they_came_by() {
     batch[0].bytes_mut().fill(9);
     let kept = batch.to_vec();
     drop(hand.queue);
-    // Whoever opens another finds that memory still in use.
+    // The next device is opened while that memory is still in use.
     let mut other = Hand::of("net_ring16");
     assert_eq!(batch.to_vec(), kept);
     other.queue.send(&mut batch, &mut other.pool).unwrap();
@@ -283,7 +283,7 @@ fn frames_outlive_the_device_that_they_came_by() {
 
 #[test]
 fn a_full_device_leaves_in_the_batch_what_it_does_not_take() {
-    // A ring of a thousand and some, which nobody empties.
+    // A ring of about a thousand frames without a reader.
     let mut hand = Hand::with_pool("net_ring8", 4096);
     let mut left = 0;
     for seed in 0..40 {
@@ -327,14 +327,14 @@ fn a_port_that_is_down_is_silent_both_ways() {
 #[test]
 fn a_device_is_made_anew_as_often_as_one_likes() {
     for seed in 0..5 {
-        // Frames are left in it, which belong to memory that is given up.
+        // Frames are left in the device when its memory is released.
         let mut hand = Hand::of("net_ring10");
         hand.send(&[frame(60, seed), frame(60, seed)]);
     }
 }
 
-/// A driver that could not set its queue up is asked no more about it, not even when its device
-/// is closed.
+/// A driver that failed to set up its queue is not called for that queue again, not even when its
+/// device is closed.
 #[test]
 fn a_file_that_has_no_room_in_memory_is_refused_until_it_has() {
     let frames: Vec<Frame> = (0..=255)
@@ -432,7 +432,7 @@ fn what_cannot_be_opened_is_told_in_the_drivers_words() {
     );
     let told = refusal("net_null13,buffers=1000000");
     assert!(told.starts_with("net_null13: starting it: "), "{told}");
-    // Nothing of it stays.
+    // A failed open leaves no state.
     drop(open("net_null13"));
     let _open = open("net_null13");
     let told = refusal("net_null13");

@@ -1,4 +1,4 @@
-//! What is left where DPDK was not asked for.
+//! The behaviour of builds without DPDK.
 #![cfg(not(feature = "dpdk"))]
 
 use std::num::NonZeroUsize;

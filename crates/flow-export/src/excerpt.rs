@@ -8,14 +8,14 @@ use packet::{Depth, Frame, Headers};
 pub struct FrameExcerpt {
     /// Its first bytes.
     pub bytes: Box<[u8]>,
-    /// How long it is on the wire, in bytes; on average, if it stands for several.
+    /// The length on the wire in bytes; the average, if the frame represents several segments.
     pub length: usize,
-    /// What its headers say, as far as they are whole.
+    /// Its parsed headers, as far as they are valid.
     pub headers: Option<Headers>,
 }
 
 impl FrameExcerpt {
-    /// So much of a frame.
+    /// Returns the first `snap` bytes of a frame, its length and its headers.
     pub fn of(frame: &Frame, snap: usize) -> Self {
         let bytes = frame.bytes();
         let segments = frame.wire_frames().max(1);
@@ -30,7 +30,7 @@ impl FrameExcerpt {
         }
     }
 
-    /// Its outermost tag.
+    /// Returns its outermost VLAN tag.
     pub fn tag(&self) -> Option<VlanTag> {
         self.headers.as_ref()?.link.tag
     }

@@ -1,7 +1,7 @@
-//! Flows of a bridge's frames, each frame counted: what workers keep of them between two reports
-//! to the control thread.
+//! Flows of a bridge with every frame counted: the tables that workers keep between two reports to
+//! the control thread.
 //!
-//! Nothing here knows a format; what is told of flows is [`netflow`](crate::netflow)'s business.
+//! The module is independent of the export format; [`netflow`](crate::netflow) encodes the flows.
 
 use std::collections::HashMap;
 use std::net::Ipv4Addr;
@@ -11,26 +11,25 @@ use foldhash::fast::RandomState;
 use packet::wire::ipv4::Ipv4;
 use packet::{Depth, Frame, Headers, Network, Transport};
 
-/// So many flows of a bridge are kept by a worker between two reports, at most: they take less
-/// than a megabyte.
+/// The maximum number of flows of a bridge in a worker between two reports: less than a megabyte.
 pub const FLOWS_MAX: usize = 8192;
 
-/// Where frames of a flow go.
+/// The output of a flow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum FlowOutput {
-    /// Nowhere.
+    /// No output: the frames are dropped.
     #[default]
     Nowhere,
-    /// Out of this port.
+    /// One port.
     Port(PortNo),
-    /// Out of several, or of one several times.
+    /// Several ports, or one port several times.
     Several,
-    /// Wherever an ordinary switch sends what it knows no better place for.
+    /// All ports to which a learning switch floods.
     Flood,
 }
 
 impl FlowOutput {
-    /// The same, and out of so many more ports, the last of which is this.
+    /// Adds `count` more output ports, the last of which is `last`.
     pub const fn and(self, count: usize, last: PortNo) -> Self {
         match (self, count) {
             (_, 0) => self,
@@ -41,38 +40,38 @@ impl FlowOutput {
     }
 }
 
-/// What frames of a flow have in common, as they come in.
+/// The key of an IPv4 flow, from the frames as received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Ipv4FlowKey {
-    /// Where they come in.
+    /// The ingress port.
     pub input: PortNo,
-    /// Where they go.
+    /// The output.
     pub output: FlowOutput,
-    /// From where, and to where.
+    /// The source and destination address.
     pub(crate) addresses: [Ipv4Addr; 2],
-    /// The ports of TCP, UDP and SCTP, likewise; of ICMP zero, and type and code.
+    /// The source and destination port of TCP, UDP and SCTP; zero, and type and code, of ICMP.
     pub ports: [u16; 2],
     /// The protocol above IPv4.
     pub(crate) protocol: u8,
-    /// The type of service, without the two bits of congestion.
+    /// The type of service, without the two ECN bits.
     pub(crate) tos: u8,
 }
 
-/// What was counted of a flow.
+/// The counters of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ipv4FlowCounts {
-    /// When its first frame came, and its last.
+    /// The arrival times of its first and last frame.
     pub(crate) seen: [Instant; 2],
     /// Frames.
     pub packets: u64,
     /// Their bytes, from the Ethernet header on.
     pub bytes: u64,
-    /// The flags of TCP that any of them had, but for the ninth.
+    /// The union of the TCP flags of its frames, without the ninth flag.
     pub(crate) flags: u8,
 }
 
 impl Ipv4FlowCounts {
-    /// Adds what was counted elsewhere.
+    /// Adds counters of the same flow.
     pub(crate) fn add(&mut self, other: &Self) {
         let [first, last] = other.seen;
         self.seen = [self.seen[0].min(first), self.seen[1].max(last)];
@@ -82,12 +81,12 @@ impl Ipv4FlowCounts {
     }
 }
 
-/// A flow, and what was counted of it.
+/// A flow: key and counters.
 pub type Ipv4Flow = (Ipv4FlowKey, Ipv4FlowCounts);
 
-/// A frame as a flow of its own, that goes nowhere yet; none, if it is none of IPv4.
+/// Returns a frame as a flow of its own, without output yet; none for a frame other than IPv4.
 pub fn flow_of_frame(frame: &Frame, input: PortNo, now: Instant) -> Option<Ipv4Flow> {
-    // What stands behind damage is not known; of which hosts it is, is.
+    // A malformed transport header hides the ports; the addresses are still valid.
     let headers = Headers::parse(frame, Depth::Transport)
         .or_else(|_| Headers::parse(frame, Depth::Network))
         .ok()?;
@@ -125,7 +124,7 @@ pub fn flow_of_frame(frame: &Frame, input: PortNo, now: Instant) -> Option<Ipv4F
     Some((key, counts))
 }
 
-/// What a worker keeps of one bridge's flows. Its room is there from the beginning.
+/// The flows of one bridge in one worker. Its memory is allocated at the start.
 pub struct Ipv4FlowTable {
     places: HashMap<Ipv4FlowKey, usize, RandomState>,
     flows: Vec<Ipv4Flow>,
@@ -141,7 +140,7 @@ impl Default for Ipv4FlowTable {
 }
 
 impl Ipv4FlowTable {
-    /// Counts a frame; tells whether there was room.
+    /// Counts a frame. Returns false if the table is full.
     #[inline]
     pub fn count(&mut self, (key, counts): &Ipv4Flow) -> bool {
         match self.places.get(key) {
@@ -155,17 +154,17 @@ impl Ipv4FlowTable {
         true
     }
 
-    /// Whether none is kept.
+    /// Returns whether the table has no flows.
     pub const fn is_empty(&self) -> bool {
         self.flows.is_empty()
     }
 
-    /// Whether no other has room.
+    /// Returns whether the table has no room for another flow.
     pub const fn is_full(&self) -> bool {
         self.flows.len() >= FLOWS_MAX
     }
 
-    /// All that it keeps, and keeps no longer, in the order in which they began.
+    /// Removes and returns all flows, in the order in which they began.
     pub fn drain(&mut self) -> Vec<Ipv4Flow> {
         self.places.clear();
         let flows = self.flows.clone();

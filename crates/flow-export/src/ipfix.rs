@@ -1,9 +1,9 @@
-//! An exporter of IPFIX (RFC 7011): flows of sampled frames, each with how many frames it
-//! stands for and how long they were, in records that templates describe.
+//! An IPFIX exporter (RFC 7011): flows of sampled frames, with the numbers and lengths of the
+//! frames that the samples represent, in records described by templates.
 //!
-//! What frames have in common makes them one flow (`record`); records of flows are laid out by
-//! templates (`template`). Flows are told when they are old enough, or when there are more than
-//! may be kept; where none are kept, each sample is told at once.
+//! `record` contains the flow keys and counters; `template` contains the layout of records. A flow
+//! is exported when its active timeout expires, or when the cache is full; without a cache each
+//! sample is exported at once.
 
 mod record;
 mod template;
@@ -19,61 +19,62 @@ use config::IpfixCache;
 use record::{Counts, Key};
 use template::TemplateKind;
 
-/// The most bytes of a message, so that none is cut on its way.
+/// The maximum length of a message in bytes, so that no message is fragmented.
 const MESSAGE_MAX: usize = 1400;
 
-/// The header of a message, and of a set (RFC 7011, 3.1 and 3.3.2).
+/// The lengths of the headers of a message and of a set (RFC 7011, 3.1 and 3.3.2).
 const HEADER_LEN: usize = 16;
 const SET_LEN: usize = 4;
 
-/// The set of templates (RFC 7011, 3.3.2).
+/// The set ID of template sets (RFC 7011, 3.3.2).
 const TEMPLATES: u16 = 2;
 
-/// How often templates are told again: a collector may have begun later, or not have heard
-/// (RFC 7011, 8.4). Open vSwitch does it as often.
+/// The interval at which templates are sent again: a collector may have started later, or have lost
+/// them (RFC 7011, 8.4). Open vSwitch uses the same interval.
 const TEMPLATES_AGAIN: Duration = Duration::from_secs(600);
 
-/// Observation domains that are remembered to have heard of templates. One that is forgotten
-/// hears of them again.
+/// The maximum number of observation domains with state. A domain without state receives its
+/// templates again.
 const DOMAINS_MAX: usize = 1024;
 
-/// The most flows that are kept, whatever the database says: some hundreds of bytes each.
+/// The upper limit of the cache, whatever the database requests: a flow takes some hundreds of
+/// bytes.
 pub const FLOWS_MAX: usize = 1 << 18;
 
-/// For whom a sample is taken, and where.
+/// The observation domain and point of a sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct IpfixObservation {
     /// The observation domain.
     pub domain: u32,
     /// The observation point.
     pub point: u32,
-    /// Whether the frame leaves there.
+    /// True if the sample was taken at egress.
     pub leaves: bool,
-    /// By which interface it came, and by which it leaves; zero, if that is not known.
+    /// The ingress and egress interface; zero if unknown.
     pub interfaces: [u32; 2],
 }
 
-/// Why a flow is told (RFC 5102, 5.11.3).
+/// The reason for the export of a flow (flowEndReason, RFC 5102, 5.11.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum FlowEndReason {
-    /// It is old enough.
+    /// The active timeout expired.
     Active = 2,
     /// The exporter ends.
     Forced = 4,
-    /// There are more than may be kept.
+    /// The cache is full.
     Resources = 5,
 }
 
-/// An exporter.
+/// An IPFIX exporter.
 #[derive(Debug)]
 pub struct IpfixExporter {
     cache: IpfixCache,
-    /// Seconds since 1970 when the clock began.
+    /// The time at which the clock started, in seconds since 1970.
     epoch: u64,
     flows: BTreeMap<Key, Counts>,
     /// The flows in the order in which they began.
     order: VecDeque<(Instant, Key)>,
-    /// Records told so far, by domain, and when templates were.
+    /// State of the observation domains.
     domains: BTreeMap<u32, ObservationDomain>,
     statistics: IpfixStats,
 }
@@ -85,7 +86,7 @@ struct ObservationDomain {
 }
 
 impl IpfixExporter {
-    /// One without flows, whose clock began so many seconds after 1970.
+    /// Returns an exporter without flows. Its clock started `epoch` seconds after 1970.
     pub fn new(cache: IpfixCache, epoch: u64) -> Self {
         Self {
             cache,
@@ -97,7 +98,8 @@ impl IpfixExporter {
         }
     }
 
-    /// Takes a sample that stands for so many frames; puts messages that are due into `messages`.
+    /// Adds a sample that represents `stands_for` frames, and appends messages that are due to
+    /// `messages`.
     pub fn handle_sample(
         &mut self,
         seen: IpfixObservation,
@@ -127,25 +129,25 @@ impl IpfixExporter {
         self.expire(now, messages);
     }
 
-    /// Tells what is due.
+    /// Exports flows that are due.
     pub fn handle_timeout(&mut self, now: Instant, messages: &mut Vec<Vec<u8>>) {
         self.expire(now, messages);
     }
 
-    /// When [`IpfixExporter::handle_timeout`] has something to do.
+    /// Returns the time at which [`IpfixExporter::handle_timeout`] must be called.
     pub fn next_timeout(&self) -> Option<Instant> {
         let (began, _) = self.order.front()?;
         Some(*began + self.cache.active)
     }
 
-    /// Tells all flows, since it ends.
+    /// Exports all flows, at the end.
     pub fn flush(&mut self, now: Instant, messages: &mut Vec<Vec<u8>>) {
         while let Some((_, key)) = self.order.pop_front() {
             self.tell(&key, FlowEndReason::Forced, now, messages);
         }
     }
 
-    /// What it has told.
+    /// Returns the statistics of the exporter.
     pub fn statistics(&self) -> IpfixStats {
         IpfixStats {
             flows_now: self.flows.len() as u64,
@@ -153,7 +155,7 @@ impl IpfixExporter {
         }
     }
 
-    /// Takes note of how many messages were sent, and how many could not be.
+    /// Adds `sent` to the number of sent messages.
     pub fn note_sent(&mut self, sent: u64) {
         self.statistics.sent += sent;
     }
@@ -172,7 +174,7 @@ impl IpfixExporter {
         }
     }
 
-    /// Tells a flow, in the last of the messages if it has room.
+    /// Exports a flow, in the last of the messages if it has room.
     fn tell(
         &mut self,
         key: &Key,
@@ -194,7 +196,7 @@ impl IpfixExporter {
         self.put(domain, &set, 1, now, messages);
     }
 
-    /// Tells of templates, if this domain has not heard of them lately.
+    /// Sends the templates of a domain, if they were not sent recently.
     fn tell_templates(&mut self, domain: u32, now: Instant, messages: &mut Vec<Vec<u8>>) {
         if self.domains.len() >= DOMAINS_MAX && !self.domains.contains_key(&domain) {
             self.domains.pop_first();
@@ -215,7 +217,7 @@ impl IpfixExporter {
         }
     }
 
-    /// Puts a set with so many records into the last message, or into a new one.
+    /// Appends a set of `records` records to the last message, or to a new one.
     fn put(
         &mut self,
         domain: u32,
@@ -249,13 +251,13 @@ impl IpfixExporter {
     }
 }
 
-/// Says how long a set is (RFC 7011, 3.3.2).
+/// Writes the length of a set into its header (RFC 7011, 3.3.2).
 fn end_set(set: &mut [u8]) {
     let length = u16::try_from(set.len()).expect("sets are short");
     set[2..SET_LEN].copy_from_slice(&length.to_be_bytes());
 }
 
-/// Says how long a message is (RFC 7011, 3.1).
+/// Writes the length of a message into its header (RFC 7011, 3.1).
 fn end_message(bytes: &mut [u8]) {
     let length = u16::try_from(bytes.len()).expect("messages are short");
     bytes[2..4].copy_from_slice(&length.to_be_bytes());

@@ -1,7 +1,7 @@
 //! Encodings of sFlow, NetFlow and IPFIX, and the records that they encode.
 //!
-//! Pure: samples and counters go in, datagrams come out. The data plane chooses the sampled frames
-//! and counts flows; the runtime sends the datagrams.
+//! The crate does no I/O: it turns samples and counters into datagrams. The data plane selects the
+//! sampled frames and counts flows; the runtime sends the datagrams.
 
 mod excerpt;
 pub mod flows;

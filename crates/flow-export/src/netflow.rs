@@ -1,8 +1,8 @@
-//! An exporter of NetFlow version 5, which Cisco describes in "NetFlow Export Datagram Format":
-//! flows of IPv4, of which each frame is counted.
+//! A NetFlow version 5 exporter, as specified in Cisco's "NetFlow Export Datagram Format": IPv4
+//! flows with every frame counted.
 //!
-//! Counts come from workers, some of a flow at a time. A flow is told when no frame of it has
-//! come for a while, when it is so old as is wished, or when there are more than may be kept.
+//! Workers report partial counters of flows. A flow is exported when its inactive timeout or its
+//! active timeout expires, or when the cache is full.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -13,40 +13,39 @@ use base::{Instant, PortNo};
 use crate::flows::{FlowOutput, Ipv4Flow, Ipv4FlowCounts, Ipv4FlowKey};
 use config::NetflowSettings;
 
-/// A flow of which no frame has come for so long is told, as Cisco's routers do it if nothing
-/// else is said.
+/// The inactive timeout: the default of Cisco's routers.
 const INACTIVE: Duration = Duration::from_secs(15);
 
-/// The most flows that are kept of a bridge: some hundreds of bytes each.
+/// The maximum number of flows of a bridge: a flow takes some hundreds of bytes.
 pub const FLOWS_MAX: usize = 1 << 18;
 
-/// Records of a datagram, at most.
+/// The maximum number of records in a datagram.
 const RECORDS_MAX: usize = 30;
 
 const VERSION: u16 = 5;
 const HEADER_LEN: usize = 24;
 const RECORD_LEN: usize = 48;
 
-/// What stands in the place of a port's number where there is none, as with Open vSwitch.
+/// Interface numbers for outputs other than one port, as in Open vSwitch.
 const NOWHERE: u16 = 0xfffd;
 const SEVERAL: u16 = 0xfffe;
 const FLOOD: u16 = 0xffff;
 
-/// An exporter.
+/// A NetFlow exporter.
 #[derive(Debug)]
 pub struct NetflowExporter {
     settings: NetflowSettings,
-    /// How long after 1970 the clock began.
+    /// The time from 1970 to the start of the clock.
     epoch: Duration,
     flows: BTreeMap<Ipv4FlowKey, Ipv4FlowCounts>,
-    /// Each flow once, by when it is to be looked at.
+    /// Each flow once, by the time of its next check.
     due: BinaryHeap<Reverse<(Instant, Ipv4FlowKey)>>,
-    /// Records told so far.
+    /// The number of records exported so far.
     records: u32,
 }
 
 impl NetflowExporter {
-    /// One without flows, whose clock began so long after 1970.
+    /// Returns an exporter without flows. Its clock started `epoch` after 1970.
     pub const fn new(settings: NetflowSettings, epoch: Duration) -> Self {
         Self {
             settings,
@@ -57,7 +56,7 @@ impl NetflowExporter {
         }
     }
 
-    /// Tells this way from now on. What is kept stays, and is looked at anew.
+    /// Changes the settings. The flows are kept, and their timeouts are computed again.
     pub fn configure(&mut self, settings: NetflowSettings) {
         self.settings = settings;
         let flows = self.flows.iter();
@@ -65,7 +64,7 @@ impl NetflowExporter {
         self.due = due.collect();
     }
 
-    /// Takes what a worker has counted; puts datagrams that are due into `datagrams`.
+    /// Adds a worker's counters, and appends datagrams that are due to `datagrams`.
     pub fn handle_flows(
         &mut self,
         counted: &[Ipv4Flow],
@@ -86,12 +85,12 @@ impl NetflowExporter {
         }
     }
 
-    /// Tells what is due.
+    /// Exports flows that are due.
     pub fn handle_timeout(&mut self, now: Instant, datagrams: &mut Vec<Vec<u8>>) {
         while let Some(Reverse((due, key))) = self.due.peek().copied()
             && due <= now
         {
-            // Frames may have come since.
+            // Frames may have arrived since.
             let later = self.flows.get(&key).map(|counts| self.due_of(counts));
             match later.filter(|later| *later > now) {
                 None => self.tell_first(now, datagrams),
@@ -103,20 +102,20 @@ impl NetflowExporter {
         }
     }
 
-    /// When [`NetflowExporter::handle_timeout`] has something to do.
+    /// Returns the time at which [`NetflowExporter::handle_timeout`] must be called.
     pub fn next_timeout(&self) -> Option<Instant> {
         self.due.peek().map(|Reverse((due, _))| *due)
     }
 
-    /// Tells all flows, since it ends.
+    /// Exports all flows, at the end.
     pub fn flush(&mut self, now: Instant, datagrams: &mut Vec<Vec<u8>>) {
         while !self.due.is_empty() {
             self.tell_first(now, datagrams);
         }
     }
 
-    /// When a flow is told if no more frames come: at a whole second, so that those of one
-    /// second are told together.
+    /// Returns the time at which a flow is exported if no more frames arrive, rounded up to a whole
+    /// second so that the flows of one second share datagrams.
     fn due_of(&self, counts: &Ipv4FlowCounts) -> Instant {
         let [first, last] = counts.seen;
         let inactive = last + INACTIVE;
@@ -125,14 +124,14 @@ impl NetflowExporter {
         Instant::from_secs(due.as_nanos().div_ceil(1_000_000_000))
     }
 
-    /// Tells the flow that is due first.
+    /// Exports the flow that is due first.
     fn tell_first(&mut self, now: Instant, datagrams: &mut Vec<Vec<u8>>) {
         let Some(Reverse((_, key))) = self.due.pop() else {
             return;
         };
         if let Some(mut left) = self.flows.remove(&key) {
-            // A record counts no further than 32 bits do: what is more takes several, and each
-            // tells of frames of the same length.
+            // The counters of a record have 32 bits: higher counts take several records, whose
+            // frames have the same average length.
             let most = left.packets.max(left.bytes);
             for records in (1..=most.div_ceil(u32::MAX.into()).max(1)).rev() {
                 let packets = left.packets / records;
@@ -149,7 +148,7 @@ impl NetflowExporter {
         }
     }
 
-    /// Puts a record into the last datagram, or into a new one.
+    /// Appends a record to the last datagram, or to a new one.
     fn tell(
         &mut self,
         key: &Ipv4FlowKey,
@@ -183,7 +182,7 @@ impl NetflowExporter {
         to.extend(uptime(now).to_be_bytes());
         to.extend(low(wall.as_secs()).to_be_bytes());
         to.extend(wall.subsec_nanos().to_be_bytes());
-        // How many records were told before: so collectors see what they have missed.
+        // The number of records before this datagram, by which collectors detect loss.
         to.extend(self.records.to_be_bytes());
         to.extend([kind, id]);
         let every_frame = [0; 2];
@@ -213,11 +212,11 @@ impl NetflowExporter {
             to.extend(port.to_be_bytes());
         }
         to.extend([0, counts.flags, key.protocol, key.tos]);
-        // Autonomous systems and masks are a router's.
+        // Autonomous systems and prefix lengths, which only routers have.
         to.extend([0; 8]);
     }
 
-    /// An interface's number, as it is told of.
+    /// Returns the exported number of an interface, with the engine id if so configured.
     const fn interface(&self, number: u16) -> u16 {
         let [_, engine] = self.settings.engine;
         match self.settings.add_id_to_interface {
@@ -227,17 +226,17 @@ impl NetflowExporter {
     }
 }
 
-/// A port's number as OpenFlow 1.0 has it.
+/// Returns the number of a port in OpenFlow 1.0.
 fn number(port: PortNo) -> u16 {
     u16::try_from(port.0 & 0xffff).unwrap_or(0)
 }
 
-/// Milliseconds since the clock began.
+/// Returns the milliseconds since the clock started.
 fn uptime(at: Instant) -> u32 {
     low(at.as_nanos() / 1_000_000)
 }
 
-/// Numbers of 32 bits go round.
+/// Returns the low 32 bits: the numbers wrap.
 fn low(number: u64) -> u32 {
     u32::try_from(number & u64::from(u32::MAX)).unwrap_or(0)
 }

@@ -1,8 +1,8 @@
-//! An sFlow agent: samples of frames and counters of ports, packed into datagrams
-//! (sFlow version 5, <https://sflow.org/sflow_version_5.txt>).
+//! An sFlow agent: samples of frames and counters of ports, packed into datagrams (sFlow version 5,
+//! <https://sflow.org/sflow_version_5.txt>).
 //!
-//! A bridge is one data source of samples, a physical entity, as Open vSwitch's are; each port
-//! with an interface is one of counters.
+//! A bridge is one data source of flow samples, a physical entity as in Open vSwitch; each port
+//! with an interface is a data source of counter samples.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -13,20 +13,20 @@ use packet::wire::vlan::VlanTag;
 
 use crate::FrameExcerpt;
 
-/// Samples are put together in datagrams of so many bytes, at most, so that none is cut on its
-/// way (5., "datagram size").
+/// The maximum length of a datagram of several samples in bytes, so that no datagram is fragmented
+/// (5., "datagram size").
 const DATAGRAM_MAX: usize = 1400;
 
-/// So much of a frame fits a datagram with all that is told beside it.
+/// The maximum length of a sampled header in bytes: it fits a datagram with the rest of its sample.
 pub const HEADER_MAX: usize = 1024;
 
-/// Samples wait for others so long, at most (4.2: "within one second").
+/// The maximum delay of a sample (4.2: "within one second").
 pub(crate) const DELAY: Duration = Duration::from_secs(1);
 
-/// The first number of bridges among physical entities, as Open vSwitch gives them.
+/// The first physical entity number of bridges, as in Open vSwitch.
 const ENTITY: u32 = 1000;
 
-/// What `source_id` begins with, of a physical entity (5., `sflow_data_source`).
+/// The type bits of `source_id` for a physical entity (5., `sflow_data_source`).
 const ENTITIES: u32 = 2 << 24;
 
 /// Numbers of formats (5., `flow_sample`, `counters_sample`, `sampled_header`,
@@ -40,36 +40,36 @@ const ETHERNET_COUNTERS: u32 = 2;
 const OF_PORT: u32 = 1004;
 const PORT_NAME: u32 = 1005;
 
-/// What is not counted has this number (5., "counter").
+/// The value of an unknown counter (5., "counter").
 const UNKNOWN: u32 = u32::MAX;
 
-/// The bytes of a frame check sequence, which no sample has.
+/// The length of a frame check sequence in bytes, which samples do not contain.
 const FCS: usize = 4;
 
-/// Who an agent is.
+/// The identity of an agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AgentIdentity {
     /// Its address.
     pub address: IpAddr,
-    /// Which of the agents at that address.
+    /// The number of the agent among those at that address.
     pub sub_agent: u32,
-    /// One of so many frames is sampled.
+    /// The sampling rate: one of `sampling` frames is sampled.
     pub sampling: u32,
 }
 
-/// Where a frame went.
+/// The output of a sampled frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SampleOutput {
-    /// Nowhere.
+    /// No output: the frame was dropped.
     Nowhere,
-    /// Out of the interface of this number.
+    /// The interface of this number.
     Interface(u32),
-    /// Out of so many ports, or of one that is no interface.
+    /// This number of ports, or one port that is no interface.
     Ports(u32),
 }
 
 impl SampleOutput {
-    /// As the format has it (5., `interface`).
+    /// Returns the encoded output (5., `interface`).
     fn number(self) -> u32 {
         /// "Dropped, for an unknown reason".
         const DROPPED: u32 = 1 << 30 | 256;
@@ -82,73 +82,73 @@ impl SampleOutput {
     }
 }
 
-/// A frame that was sampled.
+/// A sampled frame.
 pub struct FlowSample<'a> {
-    /// How many frames it stands for.
+    /// The number of frames that it represents.
     pub stands_for: u64,
-    /// How many samples were lost since the last, for want of room.
+    /// The number of samples lost since the last one, for lack of room.
     pub missed: u32,
-    /// The interface that it came in by; zero, if it was none.
+    /// The ingress interface; zero if the port is no interface.
     pub input: u32,
-    /// Where it went.
+    /// The output.
     pub output: SampleOutput,
-    /// How it came.
+    /// The frame as received.
     pub frame: &'a FrameExcerpt,
-    /// Its tag as it came, and as it left.
+    /// Its VLAN tag as received, and as sent.
     pub tags: [Option<VlanTag>; 2],
 }
 
-/// How much has passed a port.
+/// The counters of a port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CountersSample {
     /// The interface.
     pub index: u32,
-    /// In bits a second; zero, if it is not known.
+    /// The speed in bits per second; zero if unknown.
     pub speed: u64,
-    /// Whether both ends may send at once, if that is known.
+    /// True for full duplex; none if unknown.
     pub full_duplex: Option<bool>,
-    /// Whether it is administratively up.
+    /// True if the port is administratively up.
     pub up: bool,
-    /// Whether something is at the other end.
+    /// True if the port has a carrier.
     pub carrier: bool,
-    /// Bytes, frames, drops and errors of what came in.
+    /// Bytes, frames, drops and errors on receive.
     pub received: [u64; 4],
-    /// The same of what went out.
+    /// Bytes, frames, drops and errors on transmit.
     pub sent: [u64; 4],
-    /// Frames that ended before their header did.
+    /// Received frames that were shorter than an Ethernet header.
     pub runts: u64,
-    /// Its bridge.
+    /// The datapath id of its bridge.
     pub datapath: DatapathId,
-    /// Its number at the bridge.
+    /// Its OpenFlow port number.
     pub port: PortNo,
     /// Its name.
     pub name: String,
 }
 
-/// An agent.
+/// An sFlow agent.
 #[derive(Debug)]
 pub struct SflowAgent {
     identity: AgentIdentity,
-    /// When it began.
+    /// The time of its start.
     started: Instant,
-    /// Datagrams so far.
+    /// The number of datagrams so far.
     datagrams: u32,
-    /// Samples of frames so far, and how many frames they stand for.
+    /// The number of flow samples so far, and of the frames that they represent.
     samples: u32,
     pool: u32,
-    /// Samples that were lost.
+    /// The number of lost samples.
     missed: u32,
-    /// Samples of counters so far, by interface.
+    /// The number of counter samples so far, by interface.
     polls: BTreeMap<u32, u32>,
-    /// Samples that wait to be sent, and how many they are.
+    /// Encoded samples that are not yet sent, and their number.
     waiting: Vec<u8>,
     count: u32,
-    /// Since when the first of them waits.
+    /// The time at which the first of them was added.
     since: Option<Instant>,
 }
 
 impl SflowAgent {
-    /// One that begins now.
+    /// Returns an agent that starts now.
     pub const fn new(identity: AgentIdentity, now: Instant) -> Self {
         Self {
             identity,
@@ -164,12 +164,12 @@ impl SflowAgent {
         }
     }
 
-    /// Who it is.
+    /// Returns its identity.
     pub const fn identity(&self) -> AgentIdentity {
         self.identity
     }
 
-    /// Takes a sample of a frame. Answers a datagram with those before it, if it has become full.
+    /// Adds a flow sample. Returns the previous samples as a datagram if it is full.
     pub fn handle_sample(&mut self, sample: &FlowSample<'_>, now: Instant) -> Option<Vec<u8>> {
         self.samples = self.samples.wrapping_add(1);
         self.pool = self.pool.wrapping_add(low(sample.stands_for));
@@ -193,7 +193,7 @@ impl SflowAgent {
         self.add(FLOW_SAMPLE, body, now)
     }
 
-    /// Takes a port's counters, likewise.
+    /// Adds a counter sample. Returns the previous samples as a datagram if it is full.
     pub fn handle_counters(&mut self, port: &CountersSample, now: Instant) -> Option<Vec<u8>> {
         let number = self.polls.entry(port.index).or_default();
         *number = number.wrapping_add(1);
@@ -214,18 +214,18 @@ impl SflowAgent {
         self.add(COUNTERS_SAMPLE, body, now)
     }
 
-    /// A datagram with all that waits, if it has waited long enough.
+    /// Returns a datagram with all pending samples, if their delay has expired.
     pub fn handle_timeout(&mut self, now: Instant) -> Option<Vec<u8>> {
         self.next_timeout().filter(|due| *due <= now)?;
         self.flush(now)
     }
 
-    /// When [`SflowAgent::handle_timeout`] has something to do.
+    /// Returns the time at which [`SflowAgent::handle_timeout`] must be called.
     pub fn next_timeout(&self) -> Option<Instant> {
         self.since.map(|since| since + DELAY)
     }
 
-    /// Forgets what it counted of interfaces that are not among these.
+    /// Removes the state of interfaces that no longer exist.
     pub fn retain_interfaces(&mut self, is_there: impl Fn(u32) -> bool) {
         self.polls.retain(|index, _| is_there(*index));
     }
@@ -249,7 +249,7 @@ impl SflowAgent {
         }
     }
 
-    /// A datagram with all that waits, if anything does.
+    /// Returns a datagram with all pending samples, if there are any.
     pub fn flush(&mut self, now: Instant) -> Option<Vec<u8>> {
         self.since.take()?;
         self.datagrams = self.datagrams.wrapping_add(1);
@@ -301,7 +301,7 @@ fn if_counters(words: &mut Words, port: &CountersSample) {
     {
         words.put_long(bytes);
         words.put(low(frames));
-        // Frames for many, and for all, are not counted apart.
+        // Multicast and broadcast frames are not counted separately.
         words.put(UNKNOWN);
         words.put(UNKNOWN);
         words.put(low(drops));
@@ -312,12 +312,12 @@ fn if_counters(words: &mut Words, port: &CountersSample) {
     words.put(promiscuous);
 }
 
-/// Counters of 32 bits go round.
+/// Returns the low 32 bits: the counters wrap.
 fn low(count: u64) -> u32 {
     u32::try_from(count & u64::from(u32::MAX)).unwrap_or(0)
 }
 
-/// Bytes in the form of XDR: words of four, the first the highest (RFC 4506).
+/// Bytes in XDR encoding: big-endian words of four bytes (RFC 4506).
 #[derive(Default)]
 struct Words(Vec<u8>);
 
@@ -330,14 +330,14 @@ impl Words {
         self.0.extend(word.to_be_bytes());
     }
 
-    /// Bytes with their count before them, and zeros behind up to the next word.
+    /// Appends bytes with their length before them, padded with zeros to a whole word.
     fn put_bytes(&mut self, bytes: &[u8]) {
         self.put(low(bytes.len() as u64));
         self.0.extend(bytes);
         self.0.resize(self.0.len().next_multiple_of(4), 0);
     }
 
-    /// What `write` puts, with its format and its length before it.
+    /// Appends the output of `write` with its format and length before it.
     fn record(&mut self, format: u32, write: impl FnOnce(&mut Self)) {
         let mut record = Self::default();
         write(&mut record);

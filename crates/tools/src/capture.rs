@@ -1,8 +1,8 @@
-//! The OpenFlow messages in a file that tcpdump or wireshark wrote (pcap): the TCP streams
-//! of its ports are put together and printed message by message, as `ovs-ofctl
-//! ofp-parse-pcap` does it. Of IPv6, VLANs and captures on all interfaces too.
+//! The OpenFlow messages in a capture file of tcpdump or Wireshark (pcap): reassembles the TCP
+//! streams of the OpenFlow ports and prints them message by message, like `ovs-ofctl
+//! ofp-parse-pcap`. IPv6, VLANs and captures on all interfaces are supported.
 //!
-//! It does not decrypt, and reads no pcapng.
+//! Encrypted streams and pcapng are **not** supported.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -14,32 +14,32 @@ use packet::{Depth, Frame, Headers, Network, Transport};
 use crate::error::ToolError;
 use crate::print::HEADER;
 
-/// The ports of OpenFlow: before IANA gave it one, and since.
+/// The ports of OpenFlow: the unofficial one, and the one that IANA assigned.
 pub const PORTS: [u16; 2] = [6633, 6653];
 
-/// Bytes of a file's head, and of a packet's.
+/// The lengths of the file header and of a packet header in bytes.
 const FILE_HEAD: usize = 24;
 const PACKET_HEAD: usize = 16;
 
-/// How a file begins: its times are in microseconds, or in nanoseconds.
+/// The magic numbers of files with timestamps in microseconds, and in nanoseconds.
 const MAGICS: [u32; 2] = [0xa1b2_c3d4, 0xa1b2_3c4d];
 const PCAPNG: u32 = 0x0a0d_0d0a;
 
-/// Segments of a stream that are kept for one that may still come. Captures are as good as
-/// in order: what is missing for longer was not captured.
+/// The maximum number of segments of a stream that wait for an earlier one. Captures are nearly in
+/// order: a segment that is missing for longer was not captured.
 const EARLY_MAX: usize = 256;
 
 /// Bits of a TCP header's flags.
 const FIN: u8 = 1 << 0;
 const SYN: u8 = 1 << 1;
 
-/// Bytes of an Ethernet header, and where in it the type is.
+/// The length of an Ethernet header in bytes; its last two bytes are the type.
 const ETHERNET: usize = 14;
 
-/// Prints the messages in a capture, each under a line that says from whom to whom.
+/// Prints the messages in a capture, each after a line with its source and destination.
 ///
 /// # Errors
-/// The file is none that this reads.
+/// The file is not a supported capture file.
 pub fn print_capture(file: &[u8], ports: &[u16], detail: Detail) -> Result<String, ToolError> {
     let mut streams: HashMap<StreamEndpoints, StreamAssembler> = HashMap::new();
     let mut texts: Vec<String> = Vec::new();
@@ -63,25 +63,25 @@ pub fn print_capture(file: &[u8], ports: &[u16], detail: Detail) -> Result<Strin
     Ok(texts.join("\n"))
 }
 
-/// The packets of a file.
+/// An iterator over the packets of a file.
 struct PacketReader<'a> {
     rest: &'a [u8],
     big_endian: bool,
     link: LinkType,
 }
 
-/// What stands before the network header.
+/// The link layer of a capture, before the network header.
 #[derive(Clone, Copy)]
 enum LinkType {
     Ethernet,
-    /// Nothing.
+    /// No link-layer header.
     Raw,
-    /// So many bytes, the last two of which are an Ethernet type ("any" interface).
+    /// A header of this length that ends with an Ethernet type ("any" interface).
     Cooked(usize),
 }
 
 impl LinkType {
-    /// By the number that the file has for it.
+    /// Returns the link layer for its number in the file.
     const fn numbered(number: u32) -> Option<Self> {
         match number {
             1 => Some(Self::Ethernet),
@@ -91,7 +91,7 @@ impl LinkType {
         }
     }
 
-    /// The packet as a frame of Ethernet.
+    /// Converts a packet to an Ethernet frame.
     fn frame(self, packet: &[u8]) -> Vec<u8> {
         let mut frame = vec![0; ETHERNET];
         match self {
@@ -160,7 +160,7 @@ impl Iterator for PacketReader<'_> {
     }
 }
 
-/// The four bytes at `at`, which are there.
+/// Returns the four bytes at `at` as a number.
 fn number(bytes: &[u8], at: usize, big_endian: bool) -> u32 {
     let bytes = bytes[at..at + 4].try_into().expect("four bytes");
     if big_endian {
@@ -170,7 +170,7 @@ fn number(bytes: &[u8], at: usize, big_endian: bool) -> u32 {
     }
 }
 
-/// From whom to whom.
+/// The source and destination of a stream.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct StreamEndpoints {
     from: (IpAddr, u16),
@@ -184,7 +184,7 @@ impl fmt::Display for StreamEndpoints {
     }
 }
 
-/// A segment of TCP.
+/// A TCP segment.
 struct TcpSegment {
     endpoints: StreamEndpoints,
     sequence: u32,
@@ -193,7 +193,7 @@ struct TcpSegment {
 }
 
 impl TcpSegment {
-    /// The segment in a frame, if it has one that is whole.
+    /// Parses the segment in a frame; none if the frame has none, or it is truncated.
     fn read(bytes: &[u8]) -> Option<Self> {
         let frame = Frame::from_bytes(bytes);
         let headers = Headers::parse(&frame, Depth::Transport).ok()?;
@@ -223,14 +223,14 @@ impl TcpSegment {
     }
 }
 
-/// What one end sends.
+/// The reassembly of one direction of a connection.
 #[derive(Default)]
 struct StreamAssembler {
-    /// The number of the next byte, once one is known.
+    /// The sequence number of the next byte, once it is known.
     next: Option<u32>,
-    /// Bytes whose messages are not whole yet.
+    /// Bytes of incomplete messages.
     bytes: Vec<u8>,
-    /// Segments that came before others that they follow, by their numbers.
+    /// Segments that arrived before earlier ones, by sequence number.
     out_of_order: BTreeMap<u32, Vec<u8>>,
 }
 
@@ -246,7 +246,7 @@ impl StreamAssembler {
             return;
         }
         if self.out_of_order.len() >= EARLY_MAX {
-            // What is waited for was not captured: the stream begins anew here.
+            // The missing segment was not captured: the stream restarts here.
             *self = Self::default();
             self.next = Some(sequence);
         } else if is_after(sequence, next) {
@@ -266,14 +266,14 @@ impl StreamAssembler {
         }
     }
 
-    /// An early segment that follows now.
+    /// Returns the sequence number of a buffered segment that is now in order.
     fn next_in_order(&self) -> Option<u32> {
         let next = self.next?;
         let mut numbers = self.out_of_order.keys().copied();
         numbers.find(|number| !is_after(*number, next))
     }
 
-    /// Appends what is new of a segment.
+    /// Appends the bytes of a segment that are new.
     fn append(&mut self, sequence: u32, payload: &[u8]) {
         let next = self.next.unwrap_or(sequence);
         let known = usize::try_from(next.wrapping_sub(sequence)).unwrap_or(usize::MAX);
@@ -283,8 +283,8 @@ impl StreamAssembler {
         self.next = Some(next.wrapping_add(count));
     }
 
-    /// Takes the messages that are whole. What cannot be one ends the stream: nothing says
-    /// where the next begins.
+    /// Removes and returns the complete messages. An invalid length ends the stream: the start of
+    /// the next message is unknown.
     fn messages(&mut self) -> Vec<Vec<u8>> {
         let mut messages = Vec::new();
         while let Some(length) = self.bytes.get(2..4) {
@@ -302,7 +302,7 @@ impl StreamAssembler {
     }
 }
 
-/// Whether a number of a byte is behind another, as numbers go round.
+/// Returns whether a sequence number follows another, modulo 2^32.
 const fn is_after(number: u32, other: u32) -> bool {
     let distance = number.wrapping_sub(other);
     distance != 0 && distance < 1 << 31

@@ -1,5 +1,5 @@
-//! A controller for a moment: it calls a switch at its management socket, asks or
-//! changes something, and hangs up.
+//! A short-lived controller: it connects to a switch at its management socket, sends one request or
+//! change, and disconnects.
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
@@ -16,40 +16,40 @@ use openflow::{
 
 use crate::error::ToolError;
 
-/// How long a switch may be silent.
+/// The time limit for a reply of the switch.
 const READ_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Bytes that are read at once.
+/// The size of a read in bytes.
 const CHUNK: usize = 1 << 16;
 
-/// The bundle of a connection that lasts for one.
+/// The bundle id; a connection uses only one bundle.
 const BUNDLE: BundleId = BundleId(1);
 
-/// No frame meets a part of it, and its messages are done in their order.
+/// Atomic: every frame sees all of the bundle or none of it; ordered: in the order of its messages.
 const BUNDLE_FLAGS: BundleFlags = BundleFlags(BundleFlags::ATOMIC.0 | BundleFlags::ORDERED.0);
 
-/// Whether commands are done whole or not at all.
+/// The atomicity of a list of commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Atomicity {
-    /// All or nothing, and to every frame at once.
+    /// All commands or none take effect, for every frame at the same time.
     AllOrNothing,
-    /// One after the other, up to the first that is refused.
+    /// Commands take effect one after the other, up to the first that is refused.
     OneByOne,
 }
 
-/// Whether ports and tables are called by their names (`ovs-ofctl(8)`, `--names`).
+/// The use of names for ports and tables (`ovs-ofctl(8)`, `--names`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Naming {
-    /// By their numbers alone.
+    /// Numbers only.
     Off,
-    /// They may be in what is read; numbers are told.
+    /// Names are accepted in input; output contains numbers.
     #[default]
     Accept,
-    /// They are told, too.
+    /// Names are accepted in input and printed in output.
     Show,
 }
 
-/// A connection with a switch.
+/// A connection to a switch.
 pub struct Client {
     path: PathBuf,
     stream: UnixStream,
@@ -57,16 +57,15 @@ pub struct Client {
     version: Version,
     last: Xid,
     naming: Naming,
-    /// What it calls its ports and tables, once that was asked.
+    /// The names of its ports and tables, once they were requested.
     roster: Option<NameMap>,
 }
 
 impl Client {
-    /// Calls the switch whose socket this is, and agrees on the newest version that it
-    /// speaks.
+    /// Connects to the switch at this socket and negotiates the newest common version.
     ///
     /// # Errors
-    /// Nobody is there, or speaks no version that this does.
+    /// The switch does not answer, or has no version in common.
     pub fn connect(path: &Path, naming: Naming) -> Result<Self, ToolError> {
         let no_answer = |error| ToolError::Unanswered {
             path: path.to_owned(),
@@ -76,7 +75,7 @@ impl Client {
         stream
             .set_read_timeout(Some(READ_TIMEOUT))
             .map_err(no_answer)?;
-        // The connection is too short to be probed, so that its clock may stand still.
+        // The connection is too short for keepalives, so its clock need not advance.
         let channel = Channel::new(
             ChannelSide::Controller,
             ChannelOptions::default(),
@@ -102,13 +101,13 @@ impl Client {
         }
     }
 
-    /// The version that was agreed on.
+    /// Returns the negotiated version.
     #[must_use]
     pub const fn version(&self) -> Version {
         self.version
     }
 
-    /// The names by which ports and tables are to be told.
+    /// Returns the names with which ports and tables are printed.
     pub(crate) fn printed_names(&mut self) -> Result<&NameMap, ToolError> {
         match self.naming {
             Naming::Show => self.roster(),
@@ -116,7 +115,8 @@ impl Client {
         }
     }
 
-    /// Reads text. The switch is asked for names only where without them it is not understood.
+    /// Parses text. Names are requested from the switch only if the text does not parse without
+    /// them.
     pub(crate) fn parse_with_names<T>(
         &mut self,
         read: impl Fn(&NameMap) -> Result<T, ToolError>,
@@ -127,7 +127,7 @@ impl Client {
         }
     }
 
-    /// What the switch calls its ports and, from 1.3 on, its tables.
+    /// Returns the names of the switch's ports and, from 1.3 on, of its tables.
     fn roster(&mut self) -> Result<&NameMap, ToolError> {
         let roster = match self.roster.take() {
             Some(known) => known,
@@ -156,7 +156,7 @@ impl Client {
         Ok(roster)
     }
 
-    /// Asks, and waits for all parts of the answer.
+    /// Sends a request and waits for all parts of the reply.
     ///
     /// # Errors
     /// The switch refuses, or does not answer.
@@ -189,11 +189,11 @@ impl Client {
         }
     }
 
-    /// Sends commands, and waits until the switch has done them.
+    /// Sends commands, and waits until they have taken effect.
     ///
     /// # Errors
-    /// The switch refuses one, or its version has no words for it: those before it are
-    /// done, or none if all were to be done together.
+    /// The switch refuses a command, or its version cannot encode it. The commands before it have
+    /// taken effect, or none if `atomicity` is all or nothing.
     pub fn send_commands(
         &mut self,
         commands: &[Message],
@@ -212,7 +212,7 @@ impl Client {
         self.wait_for_barrier()
     }
 
-    /// Sends commands as a bundle, which is done whole or not at all (OF 1.4.1, 6.9).
+    /// Sends commands as a bundle, which takes effect as a whole or not at all (OF 1.4.1, 6.9).
     fn send_bundle(&mut self, commands: &[Message]) -> Result<(), ToolError> {
         self.send(&bundle_step(BundleStep::OpenRequest))?;
         for command in commands {
@@ -224,13 +224,13 @@ impl Client {
                 length: 0,
             }))?;
         }
-        // Whatever was refused is told before: then nothing is committed.
+        // Refusals arrive before the barrier reply; the bundle is then not committed.
         self.wait_for_barrier()?;
         self.send(&bundle_step(BundleStep::CommitRequest))?;
         self.wait_for_barrier()
     }
 
-    /// Waits until the switch has done what it was sent.
+    /// Waits until the switch has processed all messages.
     fn wait_for_barrier(&mut self) -> Result<(), ToolError> {
         let barrier = self.send(&Message::BarrierRequest)?;
         loop {
@@ -254,7 +254,7 @@ impl Client {
         Ok(self.last)
     }
 
-    /// The next thing that happens.
+    /// Waits for the next event.
     fn next(&mut self) -> Result<ChannelEvent, ToolError> {
         let no_answer = |error| ToolError::Unanswered {
             path: self.path.clone(),
@@ -277,7 +277,7 @@ impl Client {
         }
     }
 
-    /// Ends with what ends the connection.
+    /// Returns an error for an event that ends the connection, and for a refusal.
     fn check(&self, event: ChannelEvent) -> Result<(), ToolError> {
         match event {
             ChannelEvent::Up(_) => Ok(()),
@@ -288,7 +288,7 @@ impl Client {
     }
 }
 
-/// A step of the only bundle.
+/// Returns a control message of the only bundle.
 const fn bundle_step(step: BundleStep) -> Message {
     Message::BundleControl(BundleControl {
         bundle: BUNDLE,
@@ -298,7 +298,7 @@ const fn bundle_step(step: BundleStep) -> Message {
     })
 }
 
-/// The refusal that a message is, if it is one. What is told unasked is passed over.
+/// Returns an error if a message is a refusal. Asynchronous messages are ignored.
 fn check_refusal(message: &Message, version: Version) -> Result<(), ToolError> {
     let Message::Error(error) = message else {
         return Ok(());

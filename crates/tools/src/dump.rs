@@ -1,5 +1,5 @@
-//! What a switch holds, as `ovs-ofctl` dumps it; rules in the order in which frames
-//! meet them.
+//! Dumps of a switch's tables in the format of `ovs-ofctl`, with rules in lookup order, and changes
+//! to them.
 
 use std::fmt::Write;
 
@@ -15,39 +15,39 @@ use crate::error::ToolError;
 use crate::parse::{LineSubject, read_with_command};
 use crate::rules::{self, SortOrder};
 
-/// What is to be told of.
+/// The objects of a dump.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DumpRequest {
-    /// Rules, and what they counted if that is wanted.
+    /// Rules.
     Flows {
-        /// Which, in the words of `ovs-ofctl dump-flows`; nothing is all.
+        /// The filter, in the syntax of `ovs-ofctl dump-flows`; empty for all rules.
         filter: String,
-        /// With what they counted.
+        /// True if counters are printed.
         counts: bool,
-        /// In which order, before that in which frames meet them.
+        /// The sort orders, before the lookup order.
         orders: Vec<SortOrder>,
     },
-    /// Groups: what they are, or what they counted.
+    /// Groups: their descriptions, or their counters.
     Groups {
-        /// What they counted.
+        /// True for counters.
         counts: bool,
     },
-    /// Meters: what they are, or what they counted.
+    /// Meters: their configuration, or their counters.
     Meters {
-        /// What they counted.
+        /// True for counters.
         counts: bool,
     },
-    /// Ports: what they are, or what they counted.
+    /// Ports: their descriptions, or their counters.
     Ports {
-        /// What they counted.
+        /// True for counters.
         counts: bool,
     },
 }
 
-/// Asks the switch, and tells what it answers, a line for each.
+/// Requests a dump and prints it, a line for each object.
 ///
 /// # Errors
-/// The filter is no match, or the switch does not answer.
+/// The filter is malformed, or the switch does not answer.
 pub fn dump(client: &mut Client, what: &DumpRequest) -> Result<String, ToolError> {
     let request = match what {
         DumpRequest::Flows {
@@ -95,7 +95,7 @@ fn flows(
     Ok(text)
 }
 
-/// Groups and meters by their numbers. Ports are printed so.
+/// Sorts groups, meters and port counters by number, the order in which they are printed.
 fn sorted(mut reply: MultipartReply) -> MultipartReply {
     match &mut reply {
         MultipartReply::Group(all) => all.sort_by_key(|entry| entry.group),
@@ -108,8 +108,7 @@ fn sorted(mut reply: MultipartReply) -> MultipartReply {
     reply
 }
 
-/// An answer as it is printed, in one text though it be several messages: without the
-/// line that names it.
+/// Prints a reply without its first line, which names the message. Several parts are joined.
 fn printed(message: &Message, version: Version, names: &NameMap) -> String {
     let mut bytes = Vec::new();
     let text = message.encode(Xid(0), version, &mut bytes);
@@ -127,22 +126,22 @@ fn printed(message: &Message, version: Version, names: &NameMap) -> String {
     text
 }
 
-/// What is to become of what a switch holds.
+/// A command that changes the tables of a switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Command {
-    /// Add what a line says; a line may begin with a command of its own.
+    /// Adds; a line may begin with a command of its own.
     Add,
-    /// Change it.
+    /// Modifies all matching objects.
     Modify,
-    /// Change the one rule that has this match and priority.
+    /// Modifies the rule with exactly this match and priority.
     ModifyStrict,
-    /// Delete it.
+    /// Deletes all matching objects.
     Delete,
-    /// Delete the one rule that has this match and priority.
+    /// Deletes the rule with exactly this match and priority.
     DeleteStrict,
-    /// Put buckets into a group.
+    /// Inserts buckets into a group.
     InsertBuckets,
-    /// Take buckets out of a group.
+    /// Removes buckets from a group.
     RemoveBuckets,
 }
 
@@ -160,22 +159,22 @@ impl Command {
     }
 }
 
-/// A change, and how it is done.
+/// A change: its objects, command and atomicity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ChangeRequest {
-    /// What is changed.
+    /// The kind of the changed objects.
     pub subject: LineSubject,
-    /// How.
+    /// The command.
     pub command: Command,
-    /// All of it or nothing, or one after the other.
+    /// The atomicity of the lines.
     pub atomicity: Atomicity,
 }
 
-/// Changes what a switch holds by the commands in `lines`.
+/// Changes the tables of a switch by the commands in `lines`.
 ///
 /// # Errors
-/// A line is wrong: then nothing is done. Or the switch refuses a command: those before it
-/// are done, or nothing if all were to be done together.
+/// A line is malformed; nothing is changed then. Or the switch refuses a command: the commands
+/// before it have taken effect, or none if `atomicity` is all or nothing.
 pub fn change(client: &mut Client, change: ChangeRequest, lines: &str) -> Result<(), ToolError> {
     let allow_commands = change.command == Command::Add;
     let word = change.command.word();
@@ -185,8 +184,8 @@ pub fn change(client: &mut Client, change: ChangeRequest, lines: &str) -> Result
     client.send_commands(&commands, change.atomicity)
 }
 
-/// Has a switch hold the rules in `lines`, which are written as they are added, and no
-/// others. Only what differs is changed, unless all is to be added `readd_all`.
+/// Replaces all rules of a switch by the rules in `lines`, which have the syntax of additions. Only
+/// differences are changed, unless `readd_all` adds all rules again.
 ///
 /// # Errors
 /// As for [`change`].
@@ -202,11 +201,11 @@ pub fn replace(
     client.send_commands(&commands, atomicity)
 }
 
-/// What differs between the rules of a switch and those in `lines`, in the words of
-/// `ovs-ofctl diff-flows`: `-` is before those of the switch, `+` before those in the lines.
+/// Returns the differences between the rules of a switch and those in `lines`, in the format of
+/// `ovs-ofctl diff-flows`: `-` marks rules of the switch, `+` rules of the lines.
 ///
 /// # Errors
-/// A line is no rule, or the switch does not answer.
+/// A line is not a rule, or the switch does not answer.
 pub fn difference(client: &mut Client, lines: &str) -> Result<String, ToolError> {
     let current = request_all_flows(client)?;
     let desired = client.parse_with_names(|names| rules::parse(lines, names))?;

@@ -1,4 +1,4 @@
-//! Why a tool gives no answer.
+//! Errors of the tools.
 
 use std::io;
 use std::path::PathBuf;
@@ -6,68 +6,68 @@ use std::path::PathBuf;
 use flow::text::ParseError;
 use openflow::{EncodeError, OxmTextError};
 
-/// What is wrong with what was asked, or with who was asked, in one line.
+/// An error in the input or of the switch, as a one-line message.
 #[derive(Debug, thiserror::Error)]
 pub enum ToolError {
-    /// The text is no bytes in hexadecimal.
+    /// The text is not hexadecimal.
     #[error("`{found}` is not hexadecimal (at character {at}): two digits a byte are wanted")]
     NotHex {
-        /// What stands there.
+        /// The invalid character.
         found: String,
-        /// Where, from one.
+        /// Its position, from one.
         at: usize,
     },
-    /// Nothing was given.
+    /// The input is empty.
     #[error("nothing was given: a message or a line of text is wanted")]
     Empty,
-    /// A line is not what it should be.
+    /// A line is malformed.
     #[error("line {line}, {error}")]
     Text {
-        /// Which line, from one.
+        /// The number of the line, from one.
         line: usize,
-        /// What is wrong with it.
+        /// The parse error.
         error: ParseError,
     },
-    /// A version has no words for it.
+    /// The version cannot encode the line.
     #[error("line {line}: {error}")]
     Encode {
-        /// Which line, from one.
+        /// The number of the line, from one.
         line: usize,
-        /// What cannot be said.
+        /// The encoding error.
         error: EncodeError,
     },
-    /// An entry of a match is none.
+    /// An entry of a match is malformed.
     #[error("line {line}: {error}")]
     Entry {
-        /// Which line, from one.
+        /// The number of the line, from one.
         line: usize,
-        /// What is wrong with it.
+        /// The parse error.
         error: OxmTextError,
     },
-    /// A line is a command where a rule is wanted.
+    /// A line is a command other than the addition of a rule.
     #[error("line {line}: rules are wanted here, as they are added, and no other command")]
     NotRule {
-        /// Which line, from one.
+        /// The number of the line, from one.
         line: usize,
     },
-    /// There is no field of this name to sort by.
+    /// The sort field does not exist.
     #[error("`{0}` is neither a field nor `priority`")]
     NoField(String),
-    /// A file is no capture that can be read.
+    /// The file is not a supported capture file.
     #[error("this is no pcap file: {0}")]
     NotCapture(String),
-    /// There is no switch, or it does not answer.
+    /// The switch does not answer, or does not run.
     #[error("{path}: {error}: is the switch running, and is this its --rundir?", path = path.display())]
     Unanswered {
         /// Its socket.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         error: io::Error,
     },
-    /// The connection is over.
+    /// The connection ended.
     #[error("the switch ended the connection: {0}")]
     Down(String),
-    /// The switch does not do it.
+    /// The switch refused a request.
     #[error("the switch refuses: {0}")]
     Refused(String),
 }

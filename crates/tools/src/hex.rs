@@ -2,7 +2,7 @@
 
 use crate::error::ToolError;
 
-/// The bytes that `text` writes; blanks, colons and dots between them are passed over.
+/// Parses hexadecimal bytes; whitespace, colons and dots between them are ignored.
 pub(crate) fn bytes(text: &str) -> Result<Vec<u8>, ToolError> {
     let digits = text
         .char_indices()
@@ -17,7 +17,7 @@ pub(crate) fn bytes(text: &str) -> Result<Vec<u8>, ToolError> {
     }
 }
 
-/// Bytes as digits, two a byte.
+/// Formats bytes as hexadecimal digits, two a byte.
 pub(crate) fn digits(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
@@ -26,7 +26,7 @@ fn is_between(letter: char) -> bool {
     letter.is_whitespace() || matches!(letter, ':' | '.')
 }
 
-/// The byte that two digits write.
+/// Parses the two digits of a byte.
 fn byte(text: &str, pair: &[(usize, char)]) -> Result<u8, ToolError> {
     let digit = |(_, letter): &(usize, char)| letter.to_digit(16);
     let bad = |place: &(usize, char)| ToolError::NotHex {

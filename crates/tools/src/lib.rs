@@ -1,9 +1,8 @@
-//! The codec in a person's hands, and a controller for a moment: messages as text,
-//! text as messages, the way `ovs-ofctl` of Open vSwitch 3.1 does it, and what a switch
-//! that runs holds.
+//! Command-line tools for OpenFlow: decoding and encoding of messages like `ovs-ofctl` of Open
+//! vSwitch 3.1, and requests to a running switch.
 //!
-//! Text comes in and text goes out; files and terminals are the caller's. A switch is
-//! met as any controller meets it, by OpenFlow.
+//! Functions take text and return text; the caller handles files and terminals. Switches are
+//! accessed by OpenFlow, as by any controller.
 
 mod capture;
 mod client;

@@ -1,5 +1,5 @@
-//! Text as messages: what `ovs-ofctl` takes in its commands, as bytes and as they are
-//! printed.
+//! Text to messages: parses the input of `ovs-ofctl` commands, and prints the encoded bytes and the
+//! messages.
 
 use base::{PortNo, Xid};
 use flow::text::{self, NameMap, ParseError};
@@ -13,7 +13,7 @@ use openflow::{
 use crate::error::ToolError;
 use crate::hex;
 
-/// What a line of text is about.
+/// The subject of a line of text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LineSubject {
     /// A change to rules: a line of a flow file.
@@ -22,13 +22,13 @@ pub enum LineSubject {
     Group,
     /// A change to a meter.
     Meter,
-    /// A match: a question after rules.
+    /// A match: a request for rule statistics.
     Match,
-    /// Actions: a frame to be sent, of no bytes.
+    /// Actions: a packet-out with an empty frame.
     Actions,
 }
 
-/// The words that a line of a file may begin with.
+/// The commands with which a line of a file may begin.
 const COMMANDS: [&str; 8] = [
     "add",
     "modify",
@@ -40,12 +40,12 @@ const COMMANDS: [&str; 8] = [
     "remove_bucket",
 ];
 
-/// Reads each line of `lines` and tells the message that it is: its bytes in
-/// hexadecimal, and in the lines behind them its text. Without a version the oldest that
-/// has words for it is taken. Empty lines are passed over, and those that `#` begins.
+/// Parses each line of `lines` as a message, and prints its bytes in hexadecimal, followed by its
+/// text. Without a version, the oldest that can encode the message is used. Empty lines and
+/// comments (`#`) are ignored.
 ///
 /// # Errors
-/// The first line that is wrong, or that the version has no words for; or there is none.
+/// A line is malformed, or the version cannot encode it; or there are no lines.
 pub fn parse_lines(
     subject: LineSubject,
     lines: &str,
@@ -62,9 +62,9 @@ pub fn parse_lines(
     Ok(output)
 }
 
-/// Reads each line of `lines` as a part of a message and tells its bytes in `version`, in
-/// hexadecimal, and behind them its text. A match may be written in words, or entry by entry
-/// (`NXM_OF_IN_PORT(0001)`). Empty lines are passed over, and those that `#` begins.
+/// Parses each line of `lines` as a part of a message, and prints its bytes in `version` in
+/// hexadecimal, followed by its text. A match may have the syntax of flows, or of OXM entries
+/// (`NXM_OF_IN_PORT(0001)`). Empty lines and comments (`#`) are ignored.
 ///
 /// # Errors
 /// As for [`parse_lines`].
@@ -85,7 +85,7 @@ pub fn parse_parts(piece: MessagePart, lines: &str, version: Version) -> Result<
     }
 }
 
-/// The bytes of a part, which is written in a line.
+/// Encodes the part of a message in a line.
 fn piece_bytes(
     piece: MessagePart,
     line: usize,
@@ -111,7 +111,7 @@ fn piece_bytes(
     bytes.map_err(|error| ToolError::Encode { line, error })
 }
 
-/// Lines that say something, with their numbers, from one.
+/// Returns the lines other than empty lines and comments, with their numbers from one.
 fn content_lines(lines: &str) -> impl Iterator<Item = (usize, &str)> {
     let numbered = (1..).zip(lines.lines());
     numbered.filter(|(_, line)| {
@@ -120,8 +120,8 @@ fn content_lines(lines: &str) -> impl Iterator<Item = (usize, &str)> {
     })
 }
 
-/// The messages that lines are under a command, which stands before each that does not begin
-/// with one of its own where that may be.
+/// Parses lines with `command` before each. If `allow_commands`, a line may begin with its own
+/// command instead.
 pub(crate) fn read_with_command(
     subject: LineSubject,
     command: &str,
@@ -134,7 +134,7 @@ pub(crate) fn read_with_command(
         let first = text.split([' ', ',', '\t']).next().unwrap_or_default();
         let (line_with_command, before) = match text {
             text if allow_commands && COMMANDS.contains(&first) => (text.to_owned(), 0),
-            // What is named by `all` is what is named by nothing.
+            // `all` selects the same objects as an empty line.
             "all" => (command.to_owned(), 0),
             text => (format!("{command} {text}"), command.len() + 1),
         };
@@ -151,7 +151,7 @@ pub(crate) fn read_with_command(
     }
 }
 
-/// The messages that lines are, with the numbers of the lines, from one.
+/// Parses lines as messages. Returns them with their line numbers from one.
 pub(crate) fn read_lines(
     subject: LineSubject,
     lines: &str,
@@ -190,12 +190,12 @@ fn read(subject: LineSubject, line: &str, names: &NameMap) -> Result<Message, Pa
     })
 }
 
-/// The message's bytes in `version`, or in the oldest that has words for it.
+/// Encodes the message in `version`, or in the oldest that can encode it.
 fn encode(message: &Message, xid: Xid, version: Option<Version>) -> Result<Vec<u8>, EncodeError> {
     let versions = version.map_or_else(|| Version::ALL.to_vec(), |version| vec![version]);
     let mut first = None;
     for version in versions {
-        // As `ovs-ofctl` speaks 1.0.
+        // The dialect of `ovs-ofctl` with OpenFlow 1.0.
         let dialect = Dialect::new(version).after(NiciraSetting::TableIds(true));
         let mut bytes = Vec::new();
         match message.encode(xid, dialect, &mut bytes) {

@@ -1,18 +1,17 @@
-//! Messages as text.
+//! Messages to text.
 
 use openflow::{Detail, MessagePart, Version, print, print_part};
 
 use crate::error::ToolError;
 use crate::hex;
 
-/// The bytes before every message, which say how long it is.
+/// The length of the OpenFlow header, which contains the length of the message.
 pub(crate) const HEADER: usize = 8;
 
-/// Prints messages in hexadecimal, one in each line of `text`; empty lines are passed
-/// over.
+/// Prints messages in hexadecimal, one in each line of `text`; empty lines are ignored.
 ///
 /// # Errors
-/// A line is no hexadecimal, or there is none.
+/// A line is not hexadecimal, or there are no lines.
 pub fn print_lines(text: &str, detail: Detail) -> Result<String, ToolError> {
     let lines = text.lines().filter(|line| !line.trim().is_empty());
     let printed = lines.map(|line| Ok(print(&hex::bytes(line)?, detail)));
@@ -24,8 +23,8 @@ pub fn print_lines(text: &str, detail: Detail) -> Result<String, ToolError> {
     }
 }
 
-/// Prints parts of messages in hexadecimal, one in each line of `text`, as a version has
-/// them; empty lines are passed over.
+/// Prints parts of messages in hexadecimal, one in each line of `text`, in the encoding of a
+/// version; empty lines are ignored.
 ///
 /// # Errors
 /// As for [`print_lines`].
@@ -40,8 +39,8 @@ pub fn print_parts(piece: MessagePart, text: &str, version: Version) -> Result<S
     }
 }
 
-/// Prints the messages that follow each other in `bytes`, as one end of a connection
-/// sends them. Bytes that are left over are printed as a message cut short.
+/// Prints the consecutive messages in `bytes`, one direction of a connection. Remaining bytes are
+/// printed as a truncated message.
 ///
 /// # Errors
 /// There are no bytes.
@@ -54,7 +53,7 @@ pub fn print_stream(mut bytes: &[u8], detail: Detail) -> Result<String, ToolErro
         let length = bytes.get(2..4).map_or(0, |length| {
             usize::from(u16::from_be_bytes([length[0], length[1]]))
         });
-        // Where no length can be, nothing says where the next message begins.
+        // After an invalid length, the start of the next message is unknown.
         let whole = length >= HEADER && length <= bytes.len();
         let (message, rest) = bytes.split_at(if whole { length } else { bytes.len() });
         printed += &print(message, detail);

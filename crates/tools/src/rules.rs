@@ -1,5 +1,5 @@
-//! Rules of a switch beside those of a file: what differs, and how the switch comes to have
-//! those of the file. And in which order rules are told.
+//! Comparison of the rules of a switch with those of a file, the commands that replace them, and
+//! sort orders of rules.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,18 +13,17 @@ use openflow::Message;
 use crate::error::ToolError;
 use crate::parse::{LineSubject, read_lines};
 
-/// The flags that a rule keeps; the others say how it is added.
+/// The flags that are attributes of a rule; the others only affect its addition.
 const RULE_FLAGS: [(FlowFlags, &str); 3] = [
     (FlowFlags::SEND_FLOW_REMOVED, "send_flow_rem"),
     (FlowFlags::NO_PACKET_COUNTS, "no_packet_counts"),
     (FlowFlags::NO_BYTE_COUNTS, "no_byte_counts"),
 ];
 
-/// What makes a rule this one, in the order in which rules are told: its table, its
-/// priority, and its match as text.
+/// The identity of a rule, in the order of printing: table, priority, and match as text.
 pub(crate) type RuleKey = (TableId, Reverse<u16>, String);
 
-/// A rule, without what it counted.
+/// A rule without its counters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RuleSpec {
     table: TableId,
@@ -72,7 +71,7 @@ impl RuleSpec {
         (self.table, Reverse(self.priority), matching)
     }
 
-    /// The command that takes the rule away.
+    /// Returns the command that deletes the rule.
     fn deletion(self) -> FlowMod {
         let mut deletion = FlowMod::new(
             FlowModCommand::DeleteStrict,
@@ -91,7 +90,7 @@ fn rule_flags(flags: FlowFlags) -> FlowFlags {
 }
 
 impl RuleSpec {
-    /// The words of a line of `ovs-ofctl diff-flows`, without its sign.
+    /// Formats the rule as in `ovs-ofctl diff-flows`, without its sign.
     fn format(&self, names: &NameMap) -> String {
         let mut words = Vec::new();
         if self.table != TableId::FIRST {
@@ -122,10 +121,10 @@ impl RuleSpec {
     }
 }
 
-/// The rules of a file, by what makes them what they are.
+/// The rules of a file, by identity, with the commands that add them.
 pub(crate) type DesiredRules = BTreeMap<RuleKey, (RuleSpec, FlowMod)>;
 
-/// Reads the rules of a file; of one that is there twice the latter. With the commands that add them.
+/// Parses the rules of a file. The last of several rules with the same identity wins.
 pub(crate) fn parse(lines: &str, names: &NameMap) -> Result<DesiredRules, ToolError> {
     let read = match read_lines(LineSubject::Flow, lines, names) {
         Err(ToolError::Empty) => Vec::new(),
@@ -146,8 +145,8 @@ fn present(current: Vec<FlowStats>) -> BTreeMap<RuleKey, RuleSpec> {
     rules.map(|rule| (rule.key(), rule)).collect()
 }
 
-/// What differs between the rules of a switch and those of a file: lines with `-` for those
-/// that only the switch has, or has otherwise, and with `+` for those of the file.
+/// Returns the differences between the rules of a switch and those of a file: lines with `-` for
+/// rules that are only in the switch, or different there, and with `+` for those of the file.
 pub(crate) fn difference(
     current: Vec<FlowStats>,
     desired: &DesiredRules,
@@ -167,8 +166,8 @@ pub(crate) fn difference(
     differing
 }
 
-/// The commands after which a switch has the rules of a file and no others: first those are
-/// added that are not there so, or all if `readd_all` says so, and then others are deleted.
+/// Returns the commands that replace the rules of a switch by those of a file: additions of missing
+/// and different rules, or of all with `readd_all`, and then deletions.
 pub(crate) fn replacement(
     current: Vec<FlowStats>,
     desired: DesiredRules,
@@ -187,17 +186,17 @@ pub(crate) fn replacement(
     commands
 }
 
-/// By what rules are put in order.
+/// A sort order of rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SortOrder {
-    /// A field of their matches; their priorities if there is none.
+    /// The field of the match, or none for the priority.
     field: Option<Field>,
-    /// The greatest first. Rules that do not match the field are last either way.
+    /// True for descending values. Rules without the field are last in either case.
     descending: bool,
 }
 
 impl SortOrder {
-    /// By a field of this name, or by `priority`.
+    /// Returns the order by a field of this name, or by `priority`.
     ///
     /// # Errors
     /// There is no such field.
@@ -238,7 +237,7 @@ impl SortOrder {
     }
 }
 
-/// Puts rules in the order in which frames meet them, and before that in those orders.
+/// Sorts rules by these orders, and then in lookup order.
 pub(crate) fn sort(rules: &mut [FlowStats], orders: &[SortOrder]) {
     rules.sort_by_cached_key(|rule| {
         let matching = rule.matching.to_string();

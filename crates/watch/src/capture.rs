@@ -1,5 +1,5 @@
-//! `comporta capture`: the frames that cross a bridge, as they come and as they leave, each with
-//! the rules that took it; as lines, or as a file that Wireshark reads.
+//! `comporta capture`: the frames that cross a bridge, as received and as sent, each with its
+//! matching rules; printed as lines, or written to a pcapng file for Wireshark.
 
 mod file;
 mod line;
@@ -18,48 +18,48 @@ use crate::error::WatchError;
 use crate::target::Target;
 use file::File;
 
-/// The time between two questions for what has come.
+/// The interval between two reads of the capture.
 const INTERVAL: Duration = Duration::from_millis(100);
 
-/// What is to be captured, and for how long.
+/// Options of a capture.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Whom to ask.
+    /// The switch.
     pub target: Target,
     /// The bridge.
     pub bridge: String,
-    /// Which frames, by what they are when they come in, in the words of `ovs-ofctl`.
+    /// The filter for received frames, in the syntax of `ovs-ofctl`.
     pub flow: String,
-    /// The file to be written in place of lines; `-` for standard output.
+    /// The output file instead of lines; `-` for standard output.
     pub file: Option<PathBuf>,
-    /// It ends after so many frames that came.
+    /// The number of received frames after which the capture ends.
     pub count: Option<u64>,
-    /// It ends after so long.
+    /// The time after which the capture ends.
     pub time: Option<Duration>,
-    /// How many bytes of each frame are wanted.
+    /// The number of bytes of each frame to capture.
     pub snaplen: usize,
 }
 
-/// What has been captured.
+/// The result of a capture.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
-    /// Frames that came.
+    /// Received frames.
     pub frames: u64,
-    /// Frames that were not told of, for want of room.
+    /// Frames that were not reported, for lack of space.
     pub missed: u64,
 }
 
-/// Where captured frames go.
+/// The destination of captured frames.
 enum Output {
     Lines(io::Stdout),
     File(File<Box<dyn Write>>),
 }
 
-/// Captures until there is enough, or somebody ends it.
+/// Captures until the count or the time is reached, or a signal arrives.
 ///
 /// # Errors
-/// The switch refuses or goes away, or the file cannot be written to. What was captured until
-/// then is in it.
+/// The switch refuses or ends, or the file cannot be written. The file contains the frames captured
+/// until then.
 pub fn run(options: &Options) -> Result<Summary, WatchError> {
     let ended = Arc::new(AtomicBool::new(false));
     for signal in [SIGHUP, SIGINT, SIGTERM] {
@@ -71,7 +71,7 @@ pub fn run(options: &Options) -> Result<Summary, WatchError> {
     let question = [options.bridge.clone(), options.flow.clone(), snaplen];
     let capture = options.target.ask(START, &question)?.trim().to_owned();
     let captured = follow(options, &capture, &mut output, &ended);
-    // One that went on would end by itself; and if the switch is gone, so is it.
+    // Without this request, the capture would time out; if the switch is down, the request fails.
     let stopped = options.target.ask(STOP, &[capture]);
     let summary = captured?;
     stopped?;
@@ -87,7 +87,7 @@ fn follow(
     let due = options.time.map(|time| clock::now() + time);
     let mut summary = Summary::default();
     loop {
-        // What has come until the end is still read.
+        // The frames that were captured before the end are still read.
         let is_last = ended.load(Ordering::Relaxed) || due.is_some_and(|due| clock::now() >= due);
         let said = options.target.ask(READ, &[capture.to_owned()])?;
         let reading: Result<Reading, _> = serde_json::from_str(&said);
@@ -99,7 +99,7 @@ fn follow(
             }
             summary.frames += 1;
             match output.write(captured, &reading) {
-                // Who read it has seen enough.
+                // The reader of the pipe has closed it.
                 Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(summary),
                 written => written.map_err(WatchError::io("what was captured"))?,
             }
@@ -151,7 +151,7 @@ impl Output {
     }
 }
 
-/// Rules that took a frame, one after the other.
+/// Formats the rules that a frame matched, in order.
 fn rules_told(rules: &[RuleTaken]) -> String {
     if rules.is_empty() {
         return "no table: as an ordinary switch".to_owned();
@@ -171,7 +171,7 @@ fn rules_told(rules: &[RuleTaken]) -> String {
     told.collect::<Vec<_>>().join(" -> ")
 }
 
-/// A port, by its number and, if it is known, its name.
+/// Returns the name of a port, or its number if it has no name.
 fn port_told<'a>(port: &'a str, names: &'a std::collections::BTreeMap<String, String>) -> &'a str {
     names.get(port).map_or(port, String::as_str)
 }
@@ -184,7 +184,7 @@ mod tests {
 
     use super::*;
 
-    /// A frame of ARP that came by one port and left by another, with another destination.
+    /// An ARP frame received on one port and sent on another, with another destination.
     pub(super) fn captured() -> Captured {
         let frame = |dst| {
             let mut bytes = vec![0; 60];

@@ -1,9 +1,9 @@
-//! The one place here that reads a clock, and that waits.
+//! The only module of this crate that reads a clock or waits.
 
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-/// Now.
+/// Returns the current time.
 #[expect(
     clippy::disallowed_methods,
     reason = "this module is where the clock is read"
@@ -12,9 +12,9 @@ pub(crate) fn now() -> Instant {
     Instant::now()
 }
 
-/// Waits for so long.
+/// Waits.
 pub(crate) fn wait(time: Duration) {
-    // Nobody sends: it always lasts until the end.
+    // The channel has no sender that uses it, so the call always times out.
     let (_nobody, silence) = mpsc::channel::<()>();
     let _ = silence.recv_timeout(time);
 }

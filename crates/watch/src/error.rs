@@ -1,57 +1,57 @@
-//! Why there is nothing to be watched: one line each that says what to do.
+//! Errors of this crate, as one-line messages with a remedy.
 
 use std::io;
 use std::path::PathBuf;
 
 use control_api::RequestError;
 
-/// A switch cannot be watched as it was asked.
+/// A failure of `comporta top` or `comporta capture`.
 #[derive(Debug, thiserror::Error)]
 pub enum WatchError {
     /// The switch does not answer, or refuses.
     #[error(transparent)]
     Request(#[from] RequestError),
-    /// No socket of a switch is in the run directory.
+    /// No switch answers at any socket in the run directory.
     #[error(
         "no switch answers at a socket in {0}: is one running? Choose another directory with --rundir, or its socket with --target"
     )]
     Nobody(PathBuf),
-    /// The target's file that says which process it is cannot be read.
+    /// The pidfile of the target cannot be read.
     #[error(
         "{path}: {error}: give --target the name of a program that has such a file, or a path that ends in .ctl"
     )]
     Pidfile {
-        /// The file.
+        /// The pidfile.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         error: io::Error,
     },
-    /// What the switch told is not what this program understands.
+    /// The reply of the switch cannot be parsed.
     #[error("what the switch tells is not understood ({0}): is it of another version?")]
     NotUnderstood(String),
-    /// There is no such bridge.
+    /// The bridge does not exist.
     #[error("the switch has no bridge {0}")]
     NoBridge(String),
-    /// There is no column of this name.
+    /// The column does not exist.
     #[error("no column is called {name}: there are {known}")]
     NoColumn {
         /// The name.
         name: String,
-        /// Those that there are.
+        /// The existing columns.
         known: String,
     },
     /// The terminal, or a file, cannot be written to.
     #[error("{what}: {error}")]
     Io {
-        /// What was to be done.
+        /// The object of the operation.
         what: String,
-        /// What the system said.
+        /// The system's error.
         error: io::Error,
     },
 }
 
 impl WatchError {
-    /// Says what was to be done when the system refused.
+    /// Returns a function that converts an I/O error on `what`.
     pub(crate) fn io(what: impl Into<String>) -> impl FnOnce(io::Error) -> Self {
         let what = what.into();
         move |error| Self::Io { what, error }

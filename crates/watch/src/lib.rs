@@ -1,9 +1,9 @@
-//! A switch that runs, watched at a terminal: how much it does ([`top`]), and the frames that
-//! cross it ([`capture`]).
+//! Observation of a running switch at a terminal: its rates ([`top`]), and the frames that cross it
+//! ([`capture`]).
 //!
-//! It is asked at its control socket, as anybody may; nothing here is part of the switch. What
-//! is drawn and written is made of what was told by pure functions; the terminal, signals and
-//! the clock are at the edge.
+//! The crate uses the control socket, like any other client, and is not part of the switch. Pure
+//! functions turn replies into text and screens; the terminal, signals and the clock are confined
+//! to the outer modules.
 
 mod capture;
 mod clock;

@@ -1,5 +1,5 @@
-//! Whom to ask: a switch by one of its bridges, by its control socket, by the program's name, or
-//! whichever answers in the run directory.
+//! The switch to observe: selected by one of its bridges, its control socket, its program name, or
+//! as any switch in the run directory.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -9,19 +9,19 @@ use control_api::{RequestError, control_sockets, request_at};
 
 use crate::error::WatchError;
 
-/// Whom to ask.
+/// The switch to observe.
 #[derive(Clone, Debug, Default)]
 pub struct Target {
-    /// Where the switch has its sockets; none for where switches look themselves.
+    /// The run directory with its sockets; none for the default.
     pub rundir: Option<PathBuf>,
-    /// Its control socket, or the name of a program that has one: as `ovs-appctl --target`.
+    /// Its control socket, or the name of its program, as in `ovs-appctl --target`.
     pub socket: Option<PathBuf>,
     /// One of its bridges.
     pub bridge: Option<String>,
 }
 
 impl Target {
-    /// The sockets at which it may answer, the likeliest first.
+    /// Returns the run directory and the candidate sockets, the most likely first.
     fn sockets(&self) -> Result<(PathBuf, Vec<PathBuf>), WatchError> {
         let (directory, sockets) = control_sockets(self.rundir.as_deref());
         let sockets = match (&self.socket, &self.bridge) {
@@ -32,7 +32,8 @@ impl Target {
         Ok((directory, sockets))
     }
 
-    /// What it answers. Where nobody in particular is asked, the first who understands does.
+    /// Sends a command and returns the reply. Without a selected switch, the first that accepts the
+    /// command replies.
     pub(crate) fn ask(&self, command: &str, arguments: &[String]) -> Result<String, WatchError> {
         let (directory, sockets) = self.sockets()?;
         let mut refused = None;
@@ -46,8 +47,8 @@ impl Target {
                 Err(error) => refused = Some(error),
             }
         }
-        // One that was meant says why; of others that are asked on chance, that they are no
-        // switches is no news.
+        // A selected switch reports its refusal; other sockets may belong to programs that are no
+        // switches.
         let is_meant = self.socket.is_some() || self.bridge.is_some();
         match refused.filter(|_| is_meant) {
             Some(error) => Err(error.into()),
@@ -55,7 +56,7 @@ impl Target {
         }
     }
 
-    /// How it is, with so many of each bridge's busiest rules.
+    /// Requests the telemetry, with up to `rules` of the busiest rules of each bridge.
     pub(crate) fn telemetry(&self, rules: usize) -> Result<Telemetry, WatchError> {
         let said = self.ask(TELEMETRY, &[rules.to_string()])?;
         let told: Result<Telemetry, _> = serde_json::from_str(&said);
@@ -68,8 +69,8 @@ impl Target {
     }
 }
 
-/// The socket that a target names: a path that ends in `.ctl`, or the program whose process a
-/// file in the directory tells (ovs-appctl(8), --target).
+/// Returns the socket that a target names: a path that ends in `.ctl`, or a program with a pidfile
+/// in the directory (ovs-appctl(8), --target).
 fn named(directory: &Path, target: &Path) -> Result<PathBuf, WatchError> {
     if target.is_absolute() || target.extension() == Some(OsStr::new("ctl")) {
         return Ok(directory.join(target));

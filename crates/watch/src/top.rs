@@ -1,8 +1,8 @@
-//! `comporta top`: what a switch does, second by second: its ports, tables, workers, busiest
+//! `comporta top`: the rates of a switch, updated every interval: ports, tables, workers, busiest
 //! rules and controllers.
 //!
-//! What the switch tells are counts; what is shown are their differences over the time that
-//! passed between two answers by the switch's own clock.
+//! The switch reports counters; the display shows their differences, divided by the time between
+//! two replies by the switch's own clock.
 
 mod draw;
 mod rates;
@@ -17,37 +17,37 @@ use crate::error::WatchError;
 use crate::target::Target;
 use sheet::Order;
 
-/// The shortest interval: the switch has other things to do than to tell how it is.
+/// The minimum interval, which limits the load on the switch.
 const INTERVAL_MIN: Duration = Duration::from_millis(100);
 
-/// In what form it is told.
+/// The form of the output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
-    /// On the whole terminal, until the reader has seen enough.
+    /// An interactive screen.
     Screen,
-    /// As text, so many times; none for until it is ended.
+    /// Text, this number of times; without end if none.
     Text(Option<u64>),
 }
 
-/// What is to be shown, and how.
+/// Options of `comporta top`.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Whom to ask. If it names a bridge, that alone is shown.
+    /// The switch. If a bridge selects it, only that bridge is shown.
     pub target: Target,
-    /// The time between two answers.
+    /// The time between two replies.
     pub interval: Duration,
-    /// How many of the busiest rules of each bridge are asked for.
+    /// The number of the busiest rules of each bridge to request.
     pub rules: usize,
-    /// The column that rows are sorted by, where there is one of that name.
+    /// The column by which rows are sorted, in tables that have it.
     pub sort: Option<String>,
-    /// In what form.
+    /// The form of the output.
     pub form: Form,
 }
 
-/// Shows it, until the reader or the switch's first refusal ends it.
+/// Runs until the user quits, or the requested number of texts is printed.
 ///
 /// # Errors
-/// The switch does not answer the first question, or the terminal cannot be written to.
+/// The switch does not answer the first request, or the terminal cannot be written to.
 pub fn run(options: Options) -> Result<(), WatchError> {
     let options = Options {
         interval: options.interval.max(INTERVAL_MIN),

@@ -1,4 +1,4 @@
-//! A flow: what its frames have in common, and what was counted of them; and its record.
+//! Flow keys, flow counters, and the encoding of flow records.
 
 use base::Instant;
 use packet::wire::vlan::VlanTag;
@@ -8,25 +8,25 @@ use super::IpfixObservation;
 use super::template::{Network, TemplateKind, Transport};
 use crate::FrameExcerpt;
 
-/// What frames of a flow have in common.
+/// The key of a flow.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Key {
     pub(super) seen: IpfixObservation,
     pub(super) shape: TemplateKind,
-    /// As a record begins with it.
+    /// The encoded key, with which a record begins.
     bytes: Vec<u8>,
 }
 
-/// How long a frame is: whole, and as a packet of IP.
+/// The length of a frame in bytes, and of its IP packet.
 pub(super) type Lengths = [u64; 2];
 
-/// What was counted of a flow.
+/// The counters of a flow.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Counts {
     began: Instant,
     last: Instant,
     packets: u64,
-    /// Whole, and as packets of IP.
+    /// Bytes of frames, and of IP packets.
     octets: [u64; 2],
     squares: u64,
     shortest: u64,
@@ -46,7 +46,7 @@ impl Counts {
         }
     }
 
-    /// Adds a frame that stands for so many, all as long.
+    /// Adds a sampled frame that represents `stands_for` frames of the same length.
     pub(super) fn add(&mut self, [whole, packet]: Lengths, stands_for: u64, now: Instant) {
         self.last = now;
         self.packets += stands_for;
@@ -58,7 +58,7 @@ impl Counts {
     }
 }
 
-/// Of which flow a frame is; none, if it cannot be read.
+/// Returns the flow key and the lengths of a frame; none if the frame is malformed.
 pub(super) fn read(seen: IpfixObservation, frame: &FrameExcerpt) -> Option<(Key, Lengths)> {
     let headers = frame.headers.as_ref()?;
     let network = match headers.network {
@@ -85,7 +85,7 @@ pub(super) fn read(seen: IpfixObservation, frame: &FrameExcerpt) -> Option<(Key,
     let before = headers.link.payload_at() as u64;
     let whole = frame.length as u64;
     let packet = whole.saturating_sub(before);
-    // Behind a short packet there is padding.
+    // A short packet is followed by padding.
     let packet = match headers.network {
         Header::Ipv4(ip) => packet.min(ip.total_len.into()),
         Header::Ipv6(ip) => packet.min(ip.total_len as u64),
@@ -107,7 +107,7 @@ fn write_link(seen: IpfixObservation, headers: &Headers, to: &mut Vec<u8>) {
     to.extend(link.eth_type.0.to_be_bytes());
     to.push(u8::try_from(link.payload_at()).unwrap_or(u8::MAX));
     if let Some(VlanTag { vid, pcp, .. }) = link.tag {
-        // Of the customer's VLAN and of the outermost, where there is one tag, that is one.
+        // The customer's VLAN and the outermost VLAN are the same if there is one tag.
         to.extend(vid.to_be_bytes());
         to.extend(vid.to_be_bytes());
         to.push(pcp);
@@ -149,7 +149,7 @@ fn write_transport(headers: &Headers, to: &mut Vec<u8>) {
     }
 }
 
-/// Writes a flow's record, as its template describes it.
+/// Writes the record of a flow as its template describes it.
 pub(super) fn write(
     key: &Key,
     counts: &Counts,
@@ -160,7 +160,7 @@ pub(super) fn write(
 ) {
     to.extend(&key.bytes);
     if let Some(name) = named {
-        // Lengths below 255 are one byte (RFC 7011, 7).
+        // Lengths below 255 take one byte (RFC 7011, 7).
         let name = &name.as_bytes()[..name.len().min(254)];
         to.push(u8::try_from(name.len()).unwrap_or(0));
         to.extend(name);

@@ -1,15 +1,14 @@
-//! Templates: which elements a record has, in which order (RFC 7011, 3.4.1; the elements are
-//! IANA's, "IP Flow Information Export Entities").
+//! Templates: the information elements of a record in their order (RFC 7011, 3.4.1; the elements
+//! are those of IANA's registry "IP Flow Information Export Entities").
 
-/// The first number of templates (RFC 7011, 3.4.1).
+/// The first template ID (RFC 7011, 3.4.1).
 const FIRST: u16 = 256;
 
-/// An element: its number, and its length in bytes.
+/// An information element: its ID and its length in bytes.
 pub(super) type Element = (u16, u16);
 
-/// Which elements all records begin with: observationPointId, flowDirection, ingressInterface,
-/// egressInterface, sourceMacAddress, destinationMacAddress, ethernetType,
-/// ethernetHeaderLength.
+/// The elements at the start of all records: observationPointId, flowDirection, ingressInterface,
+/// egressInterface, sourceMacAddress, destinationMacAddress, ethernetType, ethernetHeaderLength.
 const COMMON: [Element; 8] = [
     (138, 4),
     (61, 1),
@@ -36,7 +35,7 @@ const IPV6: [Element; 3] = [(27, 16), (28, 16), (31, 4)];
 /// sourceTransportPort, destinationTransportPort.
 const PORTS: [Element; 2] = [(7, 2), (11, 2)];
 
-/// icmpTypeIPv4, icmpCodeIPv4; the same of IPv6.
+/// icmpTypeIPv4, icmpCodeIPv4; icmpTypeIPv6, icmpCodeIPv6.
 const ICMPV4: [Element; 2] = [(176, 1), (177, 1)];
 const ICMPV6: [Element; 2] = [(178, 1), (179, 1)];
 
@@ -47,8 +46,8 @@ const COUNTS: [Element; 5] = [(158, 4), (159, 4), (2, 8), (352, 8), (136, 1)];
 /// octetDeltaCount, octetDeltaSumOfSquares, minimumIpTotalLength, maximumIpTotalLength.
 const IP_COUNTS: [Element; 4] = [(1, 8), (198, 8), (25, 8), (26, 8)];
 
-/// virtualObsID, of VMware's own: its number with the bit that says so, any length, and whose it
-/// is (RFC 7011, 3.2).
+/// VMware's virtualObsID: its ID with the enterprise bit, a variable length, and the enterprise
+/// number (RFC 7011, 3.2).
 const NAME: [u8; 8] = [0x83, 0x82, 0xff, 0xff, 0, 0, 0x1a, 0xdc];
 
 /// The network layer of frames.
@@ -59,7 +58,7 @@ pub(super) enum Network {
     Ipv6,
 }
 
-/// What is above that.
+/// The transport layer of frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Transport {
     Other,
@@ -67,7 +66,7 @@ pub(super) enum Transport {
     Icmp,
 }
 
-/// What records of a template are of.
+/// The kind of frames that the records of a template describe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct TemplateKind {
     pub(super) is_tagged: bool,
@@ -76,7 +75,7 @@ pub(super) struct TemplateKind {
 }
 
 impl TemplateKind {
-    /// All that there are.
+    /// Returns all kinds.
     pub(super) fn all() -> impl Iterator<Item = Self> {
         let networks = [Network::Other, Network::Ipv4, Network::Ipv6];
         let transports = [Transport::Other, Transport::Ports, Transport::Icmp];
@@ -96,12 +95,12 @@ impl TemplateKind {
         [false, true].into_iter().flat_map(both)
     }
 
-    /// The number of its template.
+    /// Returns the template ID.
     pub(super) fn template(self) -> u16 {
         FIRST + u16::from(self.is_tagged) * 9 + self.network as u16 * 3 + self.transport as u16
     }
 
-    /// Which count of frames of IP is its own, if it is of IP.
+    /// Returns the index of the IPv4 or IPv6 counter in the statistics; none for other frames.
     pub(super) const fn network_number(self) -> Option<usize> {
         match self.network {
             Network::Other => None,
@@ -110,7 +109,8 @@ impl TemplateKind {
         }
     }
 
-    /// Its elements, in order, but for what is told of the exporter between the flow and its counts.
+    /// Returns its elements in order: those of the flow, and those of the counters. The optional
+    /// name of the exporter is between them.
     pub(super) fn elements(self) -> [Vec<Element>; 2] {
         let is_ip = self.network != Network::Other;
         let mut of_flow = COMMON.to_vec();

@@ -1,4 +1,4 @@
-//! What an exporter says, read back by its own templates.
+//! Messages of an exporter, decoded with its own templates.
 
 use packet::{Depth, Frame, Headers};
 use proptest::prelude::*;
@@ -35,10 +35,10 @@ fn glimpse(stack: &str) -> FrameExcerpt {
     }
 }
 
-/// The elements of a record, and what they hold, by their numbers.
+/// The values of a record's elements, by element ID.
 type Record = BTreeMap<u16, u64>;
 
-/// The records in messages, by the templates there.
+/// Decodes the records in messages with the templates in them.
 fn records(messages: &[Vec<u8>]) -> Vec<Record> {
     let mut templates: BTreeMap<u16, Vec<(u16, u16)>> = BTreeMap::new();
     let mut records = Vec::new();
@@ -58,7 +58,7 @@ fn records(messages: &[Vec<u8>]) -> Vec<Record> {
                 let mut record = Record::new();
                 for (number, length) in &templates[&set] {
                     let bytes = &message[at..at + usize::from(*length)];
-                    // Of addresses the end is enough.
+                    // The last eight bytes of an address are enough.
                     let value = bytes
                         .iter()
                         .fold(0, |sum: u64, byte| sum << 8 | u64::from(*byte));
@@ -194,13 +194,13 @@ fn an_exporter_with_a_name_says_it_in_each_record() {
     let frame = glimpse("eth / arp");
     exporter.handle_sample(seen(1), &frame, 1, Instant::START, &mut messages);
     let last = messages.last().expect("it was told");
-    // Before the counts of a frame that is none of IP: 25 bytes.
+    // The name precedes the counters of a non-IP frame, which have 25 bytes.
     assert_eq!(last[last.len() - 28..last.len() - 25], [2, b'm', b'e']);
 }
 
 proptest! {
-    /// Whatever is sampled: messages are not too long, and records are as long as their
-    /// templates say, and none is lost.
+    /// For all samples: no message is too long, records have the lengths of their templates, and no
+    /// frame is lost.
     #[test]
     fn records_are_as_templates_describe_them(
         kinds in prop::collection::vec((0..6_usize, 0..4_u32), 1..80),

@@ -1,4 +1,4 @@
-//! Records read back byte by byte, as Cisco's description has them.
+//! Records decoded byte by byte according to Cisco's description.
 
 use std::net::Ipv4Addr;
 
@@ -15,7 +15,7 @@ fn exporter(active: Option<u64>) -> NetflowExporter {
     NetflowExporter::new(settings, EPOCH)
 }
 
-/// A flow of this number, of so many packets of 100 bytes in these seconds.
+/// A flow of this number with `packets` packets of 100 bytes, seen in these seconds.
 fn flow(number: u16, packets: u64, seen: [u64; 2]) -> Ipv4Flow {
     let key = Ipv4FlowKey {
         input: PortNo(1),
@@ -112,7 +112,7 @@ fn who_goes_on_is_told_when_it_is_old_and_who_does_not_when_it_is_still() {
     }
     let datagrams = due(&mut exporter, 21);
     assert_eq!(word(&datagrams[0][HEADER_LEN..], 16), 19);
-    // One that has no age goes on for ever.
+    // A flow without an active timeout continues indefinitely.
     let mut exporter = self::exporter(None);
     for second in (1..=1000).step_by(10) {
         assert_eq!(
@@ -122,7 +122,7 @@ fn who_goes_on_is_told_when_it_is_old_and_who_does_not_when_it_is_still() {
         assert_eq!(due(&mut exporter, second).len(), 0);
     }
     assert_eq!(word(&due(&mut exporter, 1010)[0][HEADER_LEN..], 16), 100);
-    // It is not only asked for what comes.
+    // New settings also apply to existing flows.
     assert_eq!(take(&mut exporter, &[flow(1, 1, [1020; 2])], 1020).len(), 0);
     let settings = NetflowSettings {
         active: Some(Duration::from_secs(3)),

@@ -1,4 +1,4 @@
-//! What an agent says, read back word by word.
+//! Datagrams of an agent, decoded word by word.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -56,7 +56,7 @@ fn port(name: &str) -> CountersSample {
     }
 }
 
-/// Reads words of four bytes.
+/// A reader of words of four bytes.
 struct Reader<'a>(&'a [u8]);
 
 impl<'a> Reader<'a> {
@@ -70,7 +70,7 @@ impl<'a> Reader<'a> {
         std::array::from_fn(|_| self.word())
     }
 
-    /// Bytes behind their count.
+    /// Returns bytes that follow their length.
     fn bytes(&mut self) -> &'a [u8] {
         let count = self.word() as usize;
         let (bytes, rest) = self.0.split_at(count.next_multiple_of(4));
@@ -78,7 +78,7 @@ impl<'a> Reader<'a> {
         &bytes[..count]
     }
 
-    /// A record of this format.
+    /// Returns a record of this format.
     fn record(&mut self, format: u32) -> Self {
         assert_eq!(self.word(), format);
         Self(self.bytes())
@@ -142,8 +142,8 @@ fn where_a_frame_went_has_a_number() {
 }
 
 proptest! {
-    /// Whatever is told: no datagram is too long, each holds whole samples, as many as it says,
-    /// and their numbers follow one another.
+    /// For all samples: no datagram is too long, each contains whole samples, as many as it says,
+    /// and their sequence numbers are consecutive.
     #[test]
     fn datagrams_are_whole_and_not_too_long(
         samples in prop::collection::vec((0..3_usize, 0..2000_usize), 1..60),

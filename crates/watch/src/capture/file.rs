@@ -1,5 +1,5 @@
-//! The same as a file that Wireshark reads: an interface for each port, which way each frame
-//! went, and as its comment the rules that took it.
+//! A capture as a pcapng file: an interface for each port, the direction of each frame, and the
+//! matching rules as its comment.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -9,15 +9,15 @@ use ports::pcapng::{self, EnhancedPacket, FrameDirection};
 
 use super::{port_told, rules_told};
 
-/// A file under way.
+/// A pcapng file that is being written.
 pub(super) struct File<W> {
     out: W,
-    /// The ports that have an interface there, in the order of their interfaces.
+    /// The ports that have an interface in the file, in the order of their interfaces.
     interfaces: Vec<String>,
 }
 
 impl<W: Write> File<W> {
-    /// Begins it.
+    /// Writes the header of the file.
     pub(super) fn begin(mut out: W) -> io::Result<Self> {
         let mut head = Vec::new();
         pcapng::append_section_header(&mut head);
@@ -29,7 +29,8 @@ impl<W: Write> File<W> {
         })
     }
 
-    /// Writes a frame as it came, and as it left by each port. One that did not leave says why.
+    /// Writes a frame as received, and as sent on each port. The comment of a dropped frame
+    /// contains the reason.
     pub(super) fn write(
         &mut self,
         captured: &Captured,
@@ -88,7 +89,7 @@ impl<W: Write> File<W> {
         pcapng::append_packet(blocks, &packet);
     }
 
-    /// Hands everything to the system.
+    /// Flushes buffered output.
     pub(super) fn flush(&mut self) -> io::Result<()> {
         self.out.flush()
     }

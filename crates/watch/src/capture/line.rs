@@ -1,5 +1,5 @@
-//! A line for each frame that came and each that left: when, which way, by which port, what it
-//! was, and the rules that took it.
+//! Capture output as lines, one for each received and each sent frame: time, direction, port,
+//! frame, and matching rules.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -8,10 +8,10 @@ use control_api::capture::{Captured, Snapped};
 
 use super::{port_told, rules_told};
 
-/// Seconds of a day.
+/// Seconds in a day.
 const DAY: u64 = 24 * 60 * 60;
 
-/// All that is told of a frame.
+/// Formats all lines of a frame.
 pub(super) fn lines(captured: &Captured, names: &BTreeMap<String, String>) -> String {
     let at = time(captured.time_ns);
     let mut text = String::new();
@@ -41,7 +41,7 @@ pub(super) fn lines(captured: &Captured, names: &BTreeMap<String, String>) -> St
     text
 }
 
-/// What a frame is: how long, and its fields as a match would have them.
+/// Formats a frame: its length, and its fields in the syntax of matches.
 fn frame(snapped: &Snapped) -> String {
     let fields = openflow::describe_frame(&snapped.bytes());
     let length = snapped.length;
@@ -51,7 +51,7 @@ fn frame(snapped: &Snapped) -> String {
     }
 }
 
-/// The time of day (UTC), to the microsecond.
+/// Formats the time of day (UTC) in microseconds.
 fn time(ns: u64) -> String {
     let (seconds, micros) = (ns / 1_000_000_000 % DAY, ns / 1000 % 1_000_000);
     let (hour, minute, second) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
@@ -79,7 +79,7 @@ mod tests {
             "{told:?}"
         );
         assert!(told[1].contains("dl_dst=00:00:00:00:00:02"), "{told:?}");
-        // It had not come to the second table yet.
+        // The second table had not processed it at that point.
         assert!(
             told[1].ends_with(" | table=0,cookie=0x2a,priority=9,arp"),
             "{told:?}"

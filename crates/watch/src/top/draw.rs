@@ -1,4 +1,4 @@
-//! What is drawn of a view.
+//! Drawing of a view.
 
 use std::time::Duration;
 
@@ -35,7 +35,7 @@ const HELP: [&str; 13] = [
     "?, h, F1         this",
 ];
 
-/// Draws all of it.
+/// Draws the whole screen.
 pub(super) fn draw(frame: &mut Frame<'_>, view: &View) {
     let parts = Layout::vertical([
         Constraint::Length(2),
@@ -59,7 +59,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, view: &View) {
     }
 }
 
-/// How the switch is, in two lines.
+/// Returns two lines about the switch as a whole.
 fn summary(view: &View) -> Vec<Line<'static>> {
     let Some((now, change)) = view.now().zip(view.change()) else {
         return vec![Line::from("comporta: no answer yet")];
@@ -86,7 +86,7 @@ fn summary(view: &View) -> Vec<Line<'static>> {
     vec![Line::styled(first, HEAD), Line::from(second)]
 }
 
-/// What is wrong, or the keys.
+/// Returns the error, or the list of keys.
 fn last_line(view: &View) -> Paragraph<'static> {
     match &view.problem {
         Some(problem) => Paragraph::new(format!("{problem}; asked again")).style(PROBLEM),
@@ -114,8 +114,7 @@ fn draw_sheets(frame: &mut Frame<'_>, area: Rect, view: &View) {
     }
 }
 
-/// The lines that each gets of so many, of those that it wants: all the same, but none more
-/// than it wants.
+/// Distributes `lines` evenly, but at most the wanted number to each sheet.
 fn share_out(wanted: &[usize], mut lines: usize) -> Vec<usize> {
     let mut got = vec![0; wanted.len()];
     while lines > 0 {
@@ -212,7 +211,7 @@ mod tests {
     use super::super::rates::tests::switch_with;
     use super::*;
 
-    /// The lines of a terminal of this size.
+    /// Draws to a terminal of this size and returns its lines.
     fn drawn(view: &View, (width, height): (u16, u16)) -> Vec<String> {
         let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
         terminal.draw(|frame| draw(frame, view)).unwrap();
@@ -286,7 +285,7 @@ mod tests {
         assert!(screen.contains("PAUSED") && screen.contains("sort by the column beside"));
         let nothing = View::new(Duration::from_secs(1), None, None);
         assert_eq!(drawn(&nothing, (40, 5))[0], "comporta: no answer yet");
-        // A terminal of any size will do.
+        // Terminals of any size work.
         for size in [(1, 1), (3, 2), (20, 4)] {
             drawn(&view, size);
         }

@@ -1,4 +1,4 @@
-//! From counts to rates: what two answers tell, as sheets.
+//! From counters to rates: two consecutive replies as sheets.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use control_api::telemetry::{BridgeTelemetry, Counts, RuleTelemetry, Telemetry};
 
 use super::sheet::{Cell, Column, Sheet};
 
-/// What was told before, if it can be compared, and what is told now.
+/// The previous reply, if it is comparable, and the current one.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Change<'a> {
     before: Option<&'a Telemetry>,
@@ -79,7 +79,7 @@ const FLOWS: &[Column] = &[
 
 const CONTROLLERS: &[Column] = &[words("BRIDGE"), words("CONTROLLER"), words("ROLE")];
 
-/// The names of all columns, each once.
+/// Returns the names of all columns, each once.
 pub(super) fn column_names() -> Vec<&'static str> {
     let all = [PORTS, TABLES, WORKERS, FLOWS, CONTROLLERS];
     let mut names: Vec<_> = all.concat().iter().map(|column| column.name).collect();
@@ -88,25 +88,24 @@ pub(super) fn column_names() -> Vec<&'static str> {
     names
 }
 
-/// Bits of a byte.
+/// Bits in a byte.
 const BITS: f64 = 8.0;
 
 impl<'a> Change<'a> {
-    /// A switch that has begun anew since it was asked, or whose clock stands, has nothing that
-    /// could be compared.
+    /// Compares two replies. After a restart of the switch, the previous one is not comparable.
     pub(super) fn new(before: Option<&'a Telemetry>, now: &'a Telemetry) -> Self {
         let before = before.filter(|before| before.uptime_ns < now.uptime_ns);
         Self { before, now }
     }
 
-    /// The time between the two answers.
+    /// Returns the time between the two replies.
     pub(super) fn time(self) -> Option<Duration> {
         let before = self.before?;
         Some(Duration::from_nanos(self.now.uptime_ns - before.uptime_ns))
     }
 
-    /// By how much a count grew in a second. One that is less than before is of something else
-    /// by the same name.
+    /// Returns the increase of a counter per second. A counter that decreased belongs to another
+    /// object of the same name, and has no rate.
     fn rate(self, before: Option<u64>, now: u64) -> Option<f64> {
         let grown = now.checked_sub(before?)?;
         Some(grown as f64 / self.time()?.as_secs_f64())
@@ -116,19 +115,19 @@ impl<'a> Change<'a> {
         Some(self.rate(before, now)? * BITS)
     }
 
-    /// What was told of a bridge before.
+    /// Returns a bridge in the previous reply.
     fn bridge_before(self, name: &str) -> Option<&'a BridgeTelemetry> {
         let bridges = self.before?.bridges.iter();
         bridges.into_iter().find(|bridge| bridge.name == name)
     }
 
-    /// The bridges that are to be shown: one, or all.
+    /// Returns the displayed bridges: one, or all.
     fn bridges(self, only: Option<&str>) -> impl Iterator<Item = &'a BridgeTelemetry> {
         let bridges = self.now.bridges.iter();
         bridges.filter(move |bridge| only.is_none_or(|only| bridge.name == only))
     }
 
-    /// All that is shown, of one bridge or of all.
+    /// Returns all sheets, of one bridge or of all.
     pub(super) fn sheets(self, only: Option<&str>) -> Vec<Sheet> {
         let sheet = |title, columns, rows| Sheet {
             title,
@@ -277,7 +276,7 @@ impl<'a> Change<'a> {
         rows.collect()
     }
 
-    /// What all ports take in and give out, a second: frames and bits in, frames and bits out.
+    /// Returns the sums of the rates of all ports: frames and bits in, frames and bits out.
     pub(super) fn sums(self, only: Option<&str>) -> [Option<f64>; 4] {
         let rows = self.ports(only);
         [4, 5, 6, 7].map(|column| {
@@ -290,7 +289,7 @@ impl<'a> Change<'a> {
     }
 }
 
-/// Rules have the busiest first.
+/// The default order of rules: the busiest first.
 const BY_RATE: super::sheet::Order = super::sheet::Order {
     column: "FRAMES/S",
     reversed: false,
@@ -301,7 +300,7 @@ fn quotient(part: Option<f64>, whole: Option<f64>) -> Option<f64> {
     Some(part? / whole)
 }
 
-/// What was dropped since the last answer, by reason; in all, if there was none.
+/// Formats the drops since the previous reply by reason; total drops if there is none.
 fn reasons(before: Option<&Counts>, now: &Counts) -> String {
     let old = |name: &String| before.and_then(|before| before.get(name));
     let grown = now.iter().map(|(name, count)| {
@@ -323,7 +322,7 @@ pub(super) mod tests {
 
     use super::*;
 
-    /// A switch that has taken `frames` frames of 100 bytes in `ms` milliseconds.
+    /// A switch that received `frames` frames of 100 bytes in `ms` milliseconds.
     pub(in crate::top) fn switch_with(ms: u64, frames: u64) -> Telemetry {
         let port = |number: &str, name: &str, rx, tx| PortTelemetry {
             number: number.to_owned(),
@@ -425,12 +424,12 @@ pub(super) mod tests {
     #[test]
     fn what_cannot_be_compared_has_no_rate() {
         let (old, now) = (switch_with(9000, 1000), switch_with(3500, 6000));
-        // It has begun anew since.
+        // The switch has restarted.
         let change = Change::new(Some(&old), &now);
         assert_eq!(change.time(), None);
         let ports = rows(&change.sheets(None), "PORTS");
         assert_eq!(ports[0], "br0 eth1 1 up - - - - - - 6000 0 0 0");
-        // The port is another by the same number, and its counts begin at zero.
+        // Another port has the same number, and its counters start at zero.
         let before = switch_with(1000, 8000);
         let change = Change::new(Some(&before), &now);
         assert!(rows(&change.sheets(None), "PORTS")[0].contains("up - - 0.0"));

@@ -1,25 +1,25 @@
-//! Rows and columns, as they are shown: on the screen in few digits, as text exactly.
+//! Tables of the display: rounded on the screen, exact as text.
 
 use std::cmp::Ordering;
 
 use super::rates;
 
-/// A place in a row.
+/// A cell of a table.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Cell {
-    /// Words.
+    /// A text.
     Word(String),
-    /// A count.
+    /// A counter.
     Count(u64),
-    /// How much a second; none if it is not known yet.
+    /// A rate per second; none if unknown.
     Rate(Option<f64>),
-    /// A part, of one; none if there is nothing that it is a part of.
+    /// A fraction from 0 to 1; none if the denominator is zero.
     Share(Option<f64>),
-    /// A quotient; likewise.
+    /// A quotient; none if the denominator is zero.
     Mean(Option<f64>),
 }
 
-/// What stands where nothing is known.
+/// The text of an unknown value.
 const NOTHING: &str = "-";
 
 impl Cell {
@@ -27,7 +27,7 @@ impl Cell {
         Self::Word(text.into())
     }
 
-    /// In few digits.
+    /// Formats the value with about three digits.
     pub(super) fn short(&self) -> String {
         match self {
             Self::Count(count) => short(*count as f64),
@@ -37,7 +37,7 @@ impl Cell {
         }
     }
 
-    /// With all that is known of it.
+    /// Formats the exact value.
     pub(super) fn exact(&self) -> String {
         match self {
             Self::Word(text) if text.is_empty() => NOTHING.to_owned(),
@@ -49,7 +49,7 @@ impl Cell {
         }
     }
 
-    /// Words from A on, numbers from the largest down, and what is not known last.
+    /// Compares texts in ascending and numbers in descending order, with unknown values last.
     fn compare(&self, other: &Self) -> Ordering {
         match (self, other) {
             (Self::Word(one), Self::Word(other)) => one.cmp(other),
@@ -68,13 +68,13 @@ impl Cell {
     }
 }
 
-/// A number in few digits, with the letter of its thousands.
+/// Formats a number with about three digits and an SI prefix.
 pub(super) fn short(number: f64) -> String {
     const LETTERS: [&str; 5] = ["", "k", "M", "G", "T"];
     let mut scaled = number;
     let mut letters = LETTERS.iter();
     let mut letter = letters.next();
-    // What would be shown as a thousand is one of the next letter.
+    // A number that would round to 1000 takes the next prefix.
     while scaled >= 999.5 {
         let Some(next) = letters.next() else { break };
         scaled /= 1000.0;
@@ -95,24 +95,23 @@ pub(super) fn short(number: f64) -> String {
 pub(super) struct Column {
     /// Its name.
     pub(super) name: &'static str,
-    /// Whether numbers stand in it.
+    /// True for numbers, which are aligned to the right.
     pub(super) is_number: bool,
 }
 
-/// Rows of one kind.
+/// A table of the display.
 #[derive(Clone, Debug)]
 pub(super) struct Sheet {
-    /// What they are.
+    /// Its title.
     pub(super) title: &'static str,
-    /// Their columns.
+    /// Its columns.
     pub(super) columns: &'static [Column],
-    /// The rows, each with a cell for every column.
+    /// Its rows, each with a cell for every column.
     pub(super) rows: Vec<Vec<Cell>>,
 }
 
 impl Sheet {
-    /// Puts the rows in order, if there is such a column. Rows that are alike there stay as
-    /// they were.
+    /// Sorts the rows, if the table has the column. The sort is stable.
     pub(super) fn sort(&mut self, order: Order) {
         let column = self.columns.iter().position(|of| of.name == order.column);
         if let Some(column) = column {
@@ -128,17 +127,17 @@ impl Sheet {
     }
 }
 
-/// In which order rows are shown.
+/// The order of rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Order {
-    /// By this column.
+    /// The column.
     pub(super) column: &'static str,
-    /// The other way round.
+    /// True for the reverse order.
     pub(super) reversed: bool,
 }
 
 impl Order {
-    /// By the column of this name; none if there is none.
+    /// Returns the order by the column of this name, or none if no table has it.
     pub(super) fn by(name: &str) -> Option<Self> {
         let known = rates::column_names();
         let column = known

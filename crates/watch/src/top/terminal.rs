@@ -1,4 +1,4 @@
-//! The terminal: taken, drawn on, and given back as it was, however this ends.
+//! The terminal: set up, drawn on, and restored at every exit.
 
 use std::io;
 use std::sync::Arc;
@@ -20,12 +20,12 @@ use crate::clock;
 use crate::error::WatchError;
 use crate::target::Target;
 
-/// So long at most is waited for a key before answers and signals are looked for.
+/// The maximum time to wait for a key before replies and signals are checked.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Shows it on the whole terminal.
+/// Runs the interactive screen.
 pub(super) fn run(options: Options, order: Option<Order>) -> Result<(), WatchError> {
-    // One who does not answer at all is told of in a line, not on a screen.
+    // If the switch does not answer the first request, the error is printed without a screen.
     let first = options.target.telemetry(options.rules)?;
     let mut view = View::new(options.interval, options.target.bridge.clone(), order);
     view.take(Ok(first));
@@ -35,7 +35,7 @@ pub(super) fn run(options: Options, order: Option<Order>) -> Result<(), WatchErr
         registered.map_err(WatchError::io("signals"))?;
     }
     let asker = Asker::start(options.target, options.rules);
-    // It gives the terminal back before a panic is told, too.
+    // It also restores the terminal before the message of a panic.
     let mut terminal = ratatui::try_init().map_err(WatchError::io("the terminal"))?;
     let shown = show(&mut terminal, &mut view, &asker, &ended);
     ratatui::restore();
@@ -84,7 +84,7 @@ fn show(
     Ok(())
 }
 
-/// Asks the switch on a thread of its own: one that is slow to answer does not hold up keys.
+/// A thread that sends requests: a slow switch does not delay the handling of keys.
 struct Asker {
     questions: Sender<()>,
     answers: Receiver<Result<Telemetry, String>>,
@@ -94,10 +94,10 @@ impl Asker {
     fn start(target: Target, rules: usize) -> Self {
         let (questions, asked) = mpsc::channel();
         let (told, answers) = mpsc::channel();
-        // It ends when nobody asks any more.
+        // The thread ends when the sender of requests is dropped.
         thread::spawn(move || {
             while asked.recv().is_ok() {
-                // What was asked while it waited is answered with it.
+                // One reply answers all requests that accumulated.
                 while asked.try_recv().is_ok() {}
                 let answer = target.telemetry(rules).map_err(|error| error.to_string());
                 if told.send(answer).is_err() {
@@ -109,7 +109,7 @@ impl Asker {
     }
 
     fn ask(&self) {
-        // The thread ends with this.
+        // Sending fails only after the thread has ended.
         let _ = self.questions.send(());
     }
 

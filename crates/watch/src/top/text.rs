@@ -1,4 +1,4 @@
-//! The same as text, for scripts, pipes and logs: exact numbers, one blank line between sheets.
+//! The display as text, for scripts, pipes and logs: exact numbers, one blank line between tables.
 
 use std::fmt::Write as _;
 use std::io::{self, Write};
@@ -12,8 +12,8 @@ use super::sheet::{Cell, Order, Sheet};
 use crate::clock;
 use crate::error::WatchError;
 
-/// Tells it `count` times, or until nobody reads. A switch that does not answer in between is
-/// asked again.
+/// Prints `count` texts, or until the pipe is closed. If the switch does not answer, the request is
+/// repeated.
 pub(super) fn run(
     options: &Options,
     count: Option<u64>,
@@ -42,7 +42,7 @@ pub(super) fn run(
     Ok(())
 }
 
-/// What one answer tells beside the one before.
+/// Formats a reply, compared with the previous one.
 fn text(
     before: Option<&Telemetry>,
     now: &Telemetry,
@@ -68,7 +68,7 @@ fn text(
     text
 }
 
-/// A title, the columns' names, and the rows, below each other.
+/// Formats a title, the column names, and the rows.
 fn lines(sheet: &Sheet) -> String {
     let names = sheet.columns.iter().map(|column| column.name.to_owned());
     let rows = sheet.rows.iter();
@@ -105,7 +105,7 @@ mod tests {
         assert!(told.starts_with("comporta 9.9 up 3.5 s, rates over 2.500 s\n\nPORTS\n"));
         let lines: Vec<_> = told.lines().collect();
         assert!(lines[3].starts_with("BRIDGE  PORT  NO  LINK"), "{told}");
-        // By what goes out, the second port is the first.
+        // Sorted by output, the second port is first.
         assert!(
             lines[4].starts_with("br0     eth2  2   no-carrier"),
             "{told}"

@@ -1,4 +1,4 @@
-//! What the reader has chosen to see, and what keys change.
+//! The state of the display, and the keys that change it.
 
 use std::time::Duration;
 
@@ -8,13 +8,13 @@ use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use super::rates::Change;
 use super::sheet::{Order, Sheet};
 
-/// The pane that shows some of every sheet; each sheet has one of its own behind it.
+/// The pane with a part of every sheet; a pane for each sheet follows it.
 pub(super) const ALL: usize = 0;
 
-/// The panes, in their order.
+/// The panes, in order.
 pub(super) const PANES: [&str; 6] = ["All", "Ports", "Tables", "Workers", "Flows", "Controllers"];
 
-/// The intervals that there are to choose from.
+/// The selectable intervals.
 const INTERVALS: [Duration; 8] = [
     Duration::from_millis(250),
     Duration::from_millis(500),
@@ -26,38 +26,38 @@ const INTERVALS: [Duration; 8] = [
     Duration::from_secs(60),
 ];
 
-/// How many rows a page has.
+/// The number of rows in a page.
 const PAGE: usize = 10;
 
-/// What a key asks for beyond another view.
+/// The request of a key to the event loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Asked {
-    /// Nothing.
+    /// No request.
     Nothing,
-    /// An answer at once.
+    /// An immediate update.
     Answer,
-    /// The end.
+    /// The end of the program.
     End,
 }
 
-/// What is seen.
+/// The state of the display.
 #[derive(Clone, Debug)]
 pub(super) struct View {
-    /// The pane that is shown.
+    /// The selected pane.
     pub(super) pane: usize,
-    /// The order of each pane's rows; none for that in which they are told.
+    /// The order of each pane's rows; none for the order of the reply.
     pub(super) orders: [Option<Order>; PANES.len()],
-    /// The first row that each pane shows.
+    /// The first row of each pane.
     pub(super) first: [usize; PANES.len()],
-    /// Whether nothing is asked for the time being.
+    /// True while updates are paused.
     pub(super) paused: bool,
-    /// The time between two answers.
+    /// The time between two replies.
     pub(super) interval: Duration,
     /// The bridge that is shown alone.
     pub(super) bridge: Option<String>,
-    /// Whether the keys are told.
+    /// True while the help is shown.
     pub(super) helps: bool,
-    /// Why there was no answer.
+    /// The error of the last request.
     pub(super) problem: Option<String>,
     before: Option<Telemetry>,
     now: Option<Telemetry>,
@@ -79,7 +79,7 @@ impl View {
         }
     }
 
-    /// An answer came, or none.
+    /// Handles a reply or an error.
     pub(super) fn take(&mut self, answer: Result<Telemetry, String>) {
         match answer {
             Ok(told) => {
@@ -90,18 +90,18 @@ impl View {
         }
     }
 
-    /// What was told last.
+    /// Returns the last reply.
     pub(super) const fn now(&self) -> Option<&Telemetry> {
         self.now.as_ref()
     }
 
-    /// What has changed between the last two answers; none before the first.
+    /// Returns the change between the last two replies; none before the first.
     pub(super) fn change(&self) -> Option<Change<'_>> {
         let now = self.now.as_ref()?;
         Some(Change::new(self.before.as_ref(), now))
     }
 
-    /// The sheets of this pane, in their order.
+    /// Returns the sheets of the selected pane, sorted.
     pub(super) fn sheets(&self) -> Vec<Sheet> {
         let Some(change) = self.change() else {
             return Vec::new();
@@ -116,7 +116,7 @@ impl View {
         sheets
     }
 
-    /// Does what a key stands for.
+    /// Handles a key.
     pub(super) fn press(&mut self, key: KeyEvent) -> Asked {
         let ctrl = key.modifiers.contains(KeyModifiers::CONTROL);
         match key.code {
@@ -162,7 +162,7 @@ impl View {
         }
     }
 
-    /// Goes to another row; the last that there is, if it lies beyond.
+    /// Moves the first row, at most to the last row.
     fn scroll(&mut self, to: impl FnOnce(usize) -> usize) {
         let rows = self.sheets().iter().map(|sheet| sheet.rows.len()).max();
         let last = rows.unwrap_or_default().saturating_sub(1);
@@ -170,7 +170,7 @@ impl View {
         *first = to(*first).min(last);
     }
 
-    /// Sorts by the column beside the one that rows are sorted by; beyond the last is none.
+    /// Sorts by the neighbouring column; after the last column, the rows are not sorted.
     fn sort_by_next(&mut self, step: isize) {
         let sheets = self.sheets();
         let Some(columns) = sheets.first().map(|sheet| sheet.columns) else {
@@ -181,7 +181,7 @@ impl View {
             let mut names = columns.iter().map(|column| column.name);
             names.position(|name| name == order.column)
         });
-        // Place 0 is that of no order.
+        // Index 0 means no order.
         let place = place.map_or(0, |place| place + 1);
         let count = columns.len() + 1;
         let place = (place + count).saturating_add_signed(step) % count;
@@ -197,7 +197,7 @@ impl View {
         }
     }
 
-    /// Shows the bridge behind the one that is shown alone; behind the last, all.
+    /// Selects the next bridge; after the last, all bridges.
     fn show_next_bridge(&mut self) {
         let bridges = self.now.iter().flat_map(|now| &now.bridges);
         let mut names = bridges.map(|bridge| bridge.name.clone());
