@@ -1,4 +1,4 @@
-//! What is looked at, in the order in which it is told.
+//! The checks, in the order in which they are reported.
 
 mod cores;
 mod kernel;
@@ -7,10 +7,10 @@ mod ports;
 use crate::finding::Finding;
 use crate::{Asked, Host};
 
-/// A look at one thing.
+/// A check of one aspect of the host.
 type Check = fn(&Host, &Asked) -> Vec<Finding>;
 
-/// All of them.
+/// All checks.
 pub(crate) const ALL: [Check; 14] = [
     kernel::rights,
     kernel::tun,

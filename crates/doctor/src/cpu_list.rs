@@ -1,14 +1,14 @@
-//! Lists of cores as the kernel writes them (cpuset(7), "List format"): `0-3,8`.
+//! Lists of cores in the kernel's format (cpuset(7), "List format"): `0-3,8`.
 
 use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
 
-/// Cores by their numbers.
+/// A set of cores.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CpuList(BTreeSet<u32>);
 
-/// The text is no list of cores.
+/// The text is not a list of cores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "not a list of cores: numbers up to {} are wanted, as in 1,4-7",
@@ -17,33 +17,33 @@ pub struct CpuList(BTreeSet<u32>);
 pub struct BadCpuList;
 
 impl CpuList {
-    /// The highest number that a core has (`CONFIG_NR_CPUS` is 8,192 at most).
+    /// The highest number of a core (`CONFIG_NR_CPUS` is 8,192 at most).
     pub const NUMBER_MAX: u32 = 8191;
 
-    /// Whether there are none.
+    /// Returns whether the set is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Whether this core is among them.
+    /// Returns whether the set contains this core.
     #[must_use]
     pub fn has(&self, core: u32) -> bool {
         self.0.contains(&core)
     }
 
-    /// Their numbers, in order.
+    /// Returns the cores in ascending order.
     pub fn iter(&self) -> impl Iterator<Item = u32> {
         self.0.iter().copied()
     }
 
-    /// Those of them that are not among the `others`.
+    /// Returns the cores that are not in `others`.
     #[must_use]
     pub fn without(&self, others: &Self) -> Self {
         Self(self.0.difference(&others.0).copied().collect())
     }
 
-    /// Those that are among the `others` too.
+    /// Returns the cores that are also in `others`.
     #[must_use]
     pub fn shared_with(&self, others: &Self) -> Self {
         Self(self.0.intersection(&others.0).copied().collect())
@@ -59,7 +59,7 @@ impl FromIterator<u32> for CpuList {
 impl FromStr for CpuList {
     type Err = BadCpuList;
 
-    /// Reads a list; nothing but blanks is an empty one.
+    /// Parses a list; blank text is an empty list.
     fn from_str(text: &str) -> Result<Self, BadCpuList> {
         let mut cores = BTreeSet::new();
         for range in text.trim().split(',').filter(|range| !range.is_empty()) {

@@ -1,57 +1,57 @@
-//! What was found: about what, how bad it is, what it costs, how it is mended.
+//! Findings: the subject, the severity, the cost and the remedy.
 
 use std::fmt;
 use std::path::PathBuf;
 
-/// How it is.
+/// The severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum State {
-    /// As it should be.
+    /// No problem.
     Fine,
-    /// It costs something, or may.
+    /// The setting costs performance, or may.
     Costs,
-    /// A switch cannot run so, or not with what it is asked to use.
+    /// A switch cannot run with the setting, or not with the requested cores and ports.
     Fails,
 }
 
-/// How it is mended.
+/// The remedy of a finding.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Mend {
-    /// It need not be.
+    /// None is needed.
     Nothing,
-    /// By a word in a file of the kernel, which takes the old one back: it can be done at
-    /// once and undone.
+    /// A value written to a file of the kernel, which accepts the old value again: takes effect at
+    /// once and can be undone.
     Write {
-        /// The file, from the root.
+        /// The absolute path of the file.
         file: PathBuf,
-        /// The word.
+        /// The value.
         word: String,
     },
-    /// By a command, which may interrupt what is running, or takes something away.
+    /// A command, which may interrupt running programs or remove a resource.
     Command(String),
-    /// By parameters of the kernel, at the next boot.
+    /// Kernel parameters for the next boot.
     Boot(String),
-    /// By what no program can do.
+    /// Advice about a change that no program can make.
     Advice(&'static str),
 }
 
-/// Something that was looked at.
+/// The result of a check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// What it is about: `core 1`, `eth1`, `kernel`.
+    /// The subject: `core 1`, `eth1`, `kernel`.
     pub subject: String,
-    /// How it is.
+    /// The severity.
     pub state: State,
-    /// What was found.
+    /// The observed state.
     pub found: String,
-    /// What it costs; nothing if it is as it should be.
+    /// The cost; empty if there is no problem.
     pub cost: &'static str,
-    /// How it is mended.
+    /// The remedy.
     pub mend: Mend,
 }
 
 impl Finding {
-    /// It is as it should be.
+    /// Returns a finding without a problem.
     pub(crate) fn fine(subject: impl Into<String>, found: impl Into<String>) -> Self {
         Self {
             subject: subject.into(),
@@ -62,7 +62,7 @@ impl Finding {
         }
     }
 
-    /// It costs something.
+    /// Returns a finding with a cost.
     pub(crate) fn costs(
         subject: impl Into<String>,
         found: impl Into<String>,
@@ -77,7 +77,7 @@ impl Finding {
         }
     }
 
-    /// A switch cannot run so.
+    /// Returns a finding that prevents a switch from running.
     pub(crate) fn fails(
         subject: impl Into<String>,
         found: impl Into<String>,
@@ -115,7 +115,7 @@ impl fmt::Display for Mend {
     }
 }
 
-/// All of them for a person to read.
+/// Formats the findings as text.
 #[must_use]
 pub fn table(findings: &[Finding]) -> String {
     use fmt::Write;

@@ -1,4 +1,4 @@
-//! A host, as its kernel's files tell of it.
+//! A host, described by the files of its kernel.
 
 use std::fs;
 use std::io;
@@ -7,18 +7,19 @@ use std::path::{Path, PathBuf};
 use sys::ethtool::RingSizes;
 use sys::interface::{InterfaceName, Interfaces};
 
-/// The longest file that is read: `/proc/interrupts` of a large host has some hundred kB.
+/// The maximum number of bytes read from a file: `/proc/interrupts` of a large host has some
+/// hundred kB.
 const FILE_MAX: u64 = 4 << 20;
 
-/// A host whose files lie below a root.
+/// A host with its files below a root directory.
 pub struct Host {
     root: PathBuf,
-    /// None for one that is not this one.
+    /// Access to ethtool; none for the copy of another host.
     interfaces: Option<Interfaces>,
 }
 
 impl Host {
-    /// This one.
+    /// Returns the local host.
     ///
     /// # Errors
     /// The process has no file descriptor left.
@@ -29,7 +30,7 @@ impl Host {
         })
     }
 
-    /// One whose files lie below `root`, such as a copy of another's.
+    /// Returns a host with its files below `root`, such as a copy of another host's files.
     #[must_use]
     pub const fn below(root: PathBuf) -> Self {
         Self {
@@ -38,19 +39,19 @@ impl Host {
         }
     }
 
-    /// Where `file`, which is told from the root, lies.
+    /// Returns the path below the root of an absolute path.
     pub(crate) fn place(&self, file: impl AsRef<Path>) -> PathBuf {
         let file = file.as_ref();
         self.root.join(file.strip_prefix("/").unwrap_or(file))
     }
 
-    /// Whether there is such a file.
+    /// Returns whether the file exists.
     pub(crate) fn has(&self, file: impl AsRef<Path>) -> bool {
         self.place(file).exists()
     }
 
-    /// What the file says, without blanks at its ends; none if it cannot be read: there is
-    /// none on this kernel, or it is not for us.
+    /// Returns the trimmed content of a file. Returns none if the file cannot be read: the kernel
+    /// does not have it, or permission is denied.
     pub(crate) fn read(&self, file: impl AsRef<Path>) -> Option<String> {
         use io::Read;
         let file = fs::File::open(self.place(file)).ok()?;
@@ -59,12 +60,12 @@ impl Host {
         Some(text.trim().to_owned())
     }
 
-    /// The number that it says.
+    /// Returns the content of a file as a number.
     pub(crate) fn number(&self, file: impl AsRef<Path>) -> Option<u64> {
         self.read(file)?.parse().ok()
     }
 
-    /// The names in a directory, in their order.
+    /// Returns the sorted names in a directory.
     pub(crate) fn names(&self, directory: impl AsRef<Path>) -> Vec<String> {
         let entries = fs::read_dir(self.place(directory)).into_iter().flatten();
         let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
@@ -73,20 +74,20 @@ impl Host {
         names
     }
 
-    /// Writes a word into a file that is there.
+    /// Writes a value to an existing file.
     pub(crate) fn write(&self, file: &Path, word: &str) -> io::Result<()> {
         use io::Write;
         let mut file = fs::File::options().write(true).open(self.place(file))?;
         file.write_all(word.as_bytes())
     }
 
-    /// The receive ring of an interface; none if its driver does not say.
+    /// Returns the ring sizes of an interface; none if its driver does not report them.
     pub(crate) fn rings(&self, interface: &str) -> Option<RingSizes> {
         let name: InterfaceName = interface.parse().ok()?;
         self.interfaces.as_ref()?.ring_sizes(&name).ok()
     }
 
-    /// Whether it merges received frames into longer ones (LRO).
+    /// Returns whether an interface merges received frames into longer ones (LRO).
     pub(crate) fn merges(&self, interface: &str) -> Option<bool> {
         let name: InterfaceName = interface.parse().ok()?;
         self.interfaces.as_ref()?.has_lro(&name).ok()

@@ -1,9 +1,9 @@
-//! Looks at a host as one who is to run a switch there: what of its set-up costs frames or
-//! time, why, and how it is mended. What can be mended at once and undone later, it mends
-//! if it is asked to; the rest it only names.
+//! Checks of a host for settings that cause drops or latency in a switch, with the cost and the
+//! remedy of each. Remedies that take effect at once and can be undone are applied on request; the
+//! others are only reported.
 //!
-//! What it knows it reads from the kernel's files (sysfs(5), proc(5)) and from ethtool. It
-//! measures nothing: that is the lab's business.
+//! The checks read the kernel's files (sysfs(5), proc(5)) and ethtool. They measure nothing; the
+//! lab does.
 
 mod checks;
 mod cpu_list;
@@ -16,16 +16,16 @@ pub use finding::{Finding, Mend, State, table};
 pub use host::Host;
 pub use remedy::{Attempt, Remedied, RemedyError, mend, undo};
 
-/// What the switch is going to be started with.
+/// The cores and ports with which the switch will be started.
 #[derive(Clone, Debug, Default)]
 pub struct Asked {
     /// The workers' cores.
     pub cores: CpuList,
-    /// The interfaces that are to be ports.
+    /// The interfaces of its ports.
     pub ports: Vec<String>,
 }
 
-/// All that is found, in the order of the checks.
+/// Returns all findings, in the order of the checks.
 #[must_use]
 pub fn examine(host: &Host, asked: &Asked) -> Vec<Finding> {
     let mut findings = Vec::new();

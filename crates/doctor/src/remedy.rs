@@ -1,5 +1,5 @@
-//! Mends what can be undone, and undoes it. What stood there before is kept in a file
-//! before anything is written, so that even who is stopped in between can be undone.
+//! Remedies that can be undone. The old values are saved to a journal before anything is written,
+//! so that an interrupted run can also be undone.
 
 use std::fs;
 use std::io;
@@ -10,45 +10,45 @@ use serde::{Deserialize, Serialize};
 use crate::finding::{Finding, Mend};
 use crate::host::Host;
 
-/// A word that was written.
+/// A value that was written to a file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Remedied {
-    /// Where, from the root.
+    /// The absolute path of the file.
     pub file: PathBuf,
-    /// What stood there.
+    /// The old value.
     pub before: String,
-    /// What stands there now.
+    /// The new value.
     pub after: String,
 }
 
-/// A word that was written, or the file that does not take it, and why.
+/// A written value, or the file that could not be written with the error.
 pub type Attempt = Result<Remedied, (PathBuf, io::Error)>;
 
-/// It could not be mended, or not be undone.
+/// A failure to apply or undo remedies.
 #[derive(Debug, thiserror::Error)]
 pub enum RemedyError {
-    /// What was there before could not be kept, so nothing was written.
+    /// The journal cannot be written, so nothing was changed.
     #[error("cannot keep in {} what was there before: {source}", journal.display())]
     Journal {
-        /// Where it is kept.
+        /// The journal.
         journal: PathBuf,
-        /// Why.
+        /// The system's error.
         source: io::Error,
     },
-    /// The file that says what to undo is none of ours.
+    /// The journal is malformed.
     #[error("{} does not say what to undo: {source}", journal.display())]
     Unreadable {
-        /// Which.
+        /// The journal.
         journal: PathBuf,
-        /// Why.
+        /// The parse error.
         source: serde_json::Error,
     },
-    /// There is nothing to undo.
+    /// The journal does not exist: there is nothing to undo.
     #[error("there is nothing to undo: {} is not there", .0.display())]
     Nothing(PathBuf),
 }
 
-/// The word of a file among several, one of which is in brackets, or the file's only word.
+/// Returns the value in brackets in a list of alternatives, or the whole text.
 fn chosen(text: &str) -> &str {
     let in_brackets = text
         .split_once('[')
@@ -56,11 +56,11 @@ fn chosen(text: &str) -> &str {
     in_brackets.map_or(text, |(word, _)| word)
 }
 
-/// Mends what of `findings` a word in a file mends; what was there is kept in `journal`.
-/// Answers what was written, and what could not be.
+/// Applies the remedies of `findings` that write to files, and saves the old values in `journal`.
+/// Returns the outcome of each write.
 ///
 /// # Errors
-/// What was there before could not be kept: then nothing is written.
+/// The journal cannot be written; nothing is changed then.
 pub fn mend(
     host: &Host,
     findings: &[Finding],
@@ -82,7 +82,7 @@ pub fn mend(
             before: chosen(&before).to_owned(),
             after: word.clone(),
         };
-        // What was there first is what is to come back.
+        // The first saved value is the one to restore.
         let is_known = kept.iter().any(|known: &Remedied| known.file == *file);
         if !is_known {
             kept.push(remedied.clone());
@@ -102,11 +102,11 @@ pub fn mend(
     Ok(done)
 }
 
-/// Puts back what was there before, the last first, and forgets it. Answers what was put
-/// back, and what could not be.
+/// Restores the old values in reverse order, and deletes the journal. Returns the outcome of each
+/// write.
 ///
 /// # Errors
-/// There is nothing to undo, or it cannot be read what.
+/// There is no journal, or it cannot be read.
 pub fn undo(host: &Host, journal: &Path) -> Result<Vec<Attempt>, RemedyError> {
     let kept = read(journal)?;
     let mut done = Vec::new();
@@ -144,7 +144,7 @@ fn read(journal: &Path) -> Result<Vec<Remedied>, RemedyError> {
     })
 }
 
-/// Writes the journal as a whole, or leaves it as it is.
+/// Writes the journal atomically.
 fn keep(kept: &[Remedied], journal: &Path) -> Result<(), RemedyError> {
     let put = || {
         if let Some(directory) = journal.parent() {

@@ -1,4 +1,4 @@
-//! Hosts that are written down: what is found on them, and that it can be mended and undone.
+//! Simulated hosts: their findings, and remedies that are applied and undone.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,13 +6,13 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::*;
 
-/// The files of a host, below a directory that goes with it.
+/// The files of a host, in a directory that is deleted on drop.
 struct Written {
     root: PathBuf,
 }
 
 impl Written {
-    /// One on which nothing is to be mended, but for these files.
+    /// Returns a host without problems, with these files added or replaced.
     fn with(files: &[(&str, &str)]) -> Self {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
@@ -102,7 +102,7 @@ fn asked() -> Asked {
     }
 }
 
-/// What is to be mended: about what, what was found, and how it is.
+/// Returns the subject, the observed state and the severity of each problem.
 fn to_mend(written: &Written, asked: &Asked) -> Vec<(String, String, State)> {
     let findings = examine(&written.host(), asked).into_iter();
     let worse = findings.filter(|finding| finding.state != State::Fine);
@@ -128,7 +128,8 @@ fn of_a_sound_host_nothing_is_to_be_mended() {
     assert_eq!(subjects, wanted, "what was looked at is told");
 }
 
-/// Files in place of those of a sound host; what is found, and of what.
+/// Files that replace those of a host without problems, and the expected subject and observed
+/// state.
 type Case<'a> = (&'a [(&'a str, &'a str)], &'a str, &'a str);
 
 #[test]
@@ -197,7 +198,7 @@ fn what_is_mended_can_be_undone() {
     let done = mend(&host, &examine(&host, &asked()), &journal).unwrap();
     assert_eq!(done.len(), 2, "no word isolates a core");
     assert!(done.iter().all(Result::is_ok));
-    // A file of the kernel takes a word whole; one on a disk keeps the rest of a longer one.
+    // A write to a regular file keeps the end of a longer old value, unlike a kernel file.
     assert!(written.read(GOVERNOR).starts_with("performance"));
     assert!(
         written

@@ -1,4 +1,4 @@
-//! Single values: numbers, truth values, strings, and the names of rows.
+//! Atoms: integers, reals, booleans, strings and row UUIDs.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -9,19 +9,19 @@ use serde_json::{Value, json};
 use crate::schema::AtomicType;
 use crate::{Malformed, excerpt};
 
-/// The name that the database gave to a row.
+/// The identifier of a row.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Uuid(pub u128);
 
-/// This is no name of a row.
+/// The text is not a UUID.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("'{0}' is no UUID")]
 pub struct ParseUuidError(String);
 
-/// Where dashes stand in the text of a UUID.
+/// The positions of dashes in the text of a UUID.
 const DASHES: [usize; 4] = [8, 13, 18, 23];
 
-/// How long that text is.
+/// The length of that text in bytes.
 const UUID_LEN: usize = 36;
 
 impl FromStr for Uuid {
@@ -51,26 +51,26 @@ impl fmt::Display for Uuid {
     }
 }
 
-/// One value (RFC 7047, 5.1, `<atom>`).
+/// An atomic value (RFC 7047, 5.1, `<atom>`).
 #[derive(Clone, Debug)]
 pub enum Atom {
-    /// A whole number.
+    /// A 64-bit integer.
     Integer(i64),
-    /// Another number.
+    /// A floating-point number.
     Real(f64),
-    /// A truth value.
+    /// A boolean.
     Boolean(bool),
     /// A string.
     String(String),
-    /// A row.
+    /// A reference to a row.
     Uuid(Uuid),
 }
 
 impl Atom {
-    /// Reads a value of this kind.
+    /// Parses a value of this type.
     ///
     /// # Errors
-    /// It is of another kind.
+    /// The value has another type.
     pub fn from_json(value: &Value, kind: AtomicType) -> Result<Self, Malformed> {
         let read = match kind {
             AtomicType::Integer => value.as_i64().map(Self::Integer),
@@ -87,7 +87,7 @@ impl Atom {
         read.ok_or_else(|| Malformed(format!("{} is no {kind}", excerpt(value))))
     }
 
-    /// The same as JSON.
+    /// Converts the atom to JSON.
     #[must_use]
     pub fn to_json(&self) -> Value {
         match self {
@@ -99,7 +99,7 @@ impl Atom {
         }
     }
 
-    /// What a column holds that nobody gave a value (RFC 7047, 5.2.1).
+    /// Returns the default value of a column (RFC 7047, 5.2.1).
     #[must_use]
     pub const fn initial(kind: AtomicType) -> Self {
         match kind {
@@ -111,7 +111,7 @@ impl Atom {
         }
     }
 
-    /// About how many bytes it takes in memory.
+    /// Returns its approximate size in memory in bytes.
     pub(crate) fn memory(&self) -> usize {
         let text = match self {
             Self::String(text) => text.len(),
@@ -120,7 +120,7 @@ impl Atom {
         size_of::<Self>() + text
     }
 
-    /// Its place among the kinds.
+    /// Returns the rank of its type in the order of atoms.
     const fn rank(&self) -> u8 {
         match self {
             Self::Integer(_) => 0,

@@ -1,5 +1,4 @@
-//! Rows as a client knows them: what the server told of the tables that are followed,
-//! each column as a typed value.
+//! A client's replica of the monitored tables, with typed columns.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,24 +9,24 @@ use crate::schema::ColumnType;
 use crate::update::{RowChange, UpdateFormat, read_change};
 use crate::{Datum, Malformed, Schema, Uuid, excerpt};
 
-/// The most that all rows may take together, in bytes as [`Datum::memory`] counts them: a
-/// hundred times what a thousand ports take. A server that tells of more is not believed.
+/// The maximum size of all rows in bytes, as [`Datum::memory`] counts them: a hundred times the
+/// size of a thousand ports. Updates beyond it are rejected as malformed.
 const MEMORY_MAX: usize = 512 << 20;
 
-/// What a row weighs beside what its columns hold: its name, and theirs.
+/// The size of a row in addition to its columns' values: its UUID and the column names.
 const ROW_OVERHEAD: usize = 2048;
 
-/// One row: its columns by name.
+/// A row: its columns by name.
 pub type DatabaseRow = BTreeMap<Arc<str>, Datum>;
 
-/// The columns of a table that are followed.
+/// The monitored columns of a table.
 pub(crate) type MonitoredColumns = BTreeMap<Arc<str>, ColumnType>;
 
-/// The tables that are followed, with their rows.
+/// The monitored tables with their rows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Database {
     tables: BTreeMap<String, MonitoredTable>,
-    /// What all rows weigh.
+    /// The size of all rows in bytes.
     memory: usize,
 }
 
@@ -38,8 +37,8 @@ struct MonitoredTable {
 }
 
 impl Database {
-    /// A database without rows, of these tables and their columns; what the schema does
-    /// not have is left out.
+    /// Returns a database without rows that monitors these tables and columns, as far as the schema
+    /// has them.
     pub fn monitoring<'a>(
         schema: &Schema,
         monitored: impl IntoIterator<Item = (&'a str, &'a [&'a str])>,
@@ -64,26 +63,26 @@ impl Database {
         }
     }
 
-    /// The rows of a table; none, if it is not followed.
+    /// Returns the rows of a table; none if it is not monitored.
     pub fn rows(&self, table: &str) -> impl Iterator<Item = (Uuid, &DatabaseRow)> {
         let table = self.tables.get(table).into_iter();
         table.flat_map(|table| table.rows.iter().map(|(uuid, row)| (*uuid, row)))
     }
 
-    /// A row.
+    /// Returns a row.
     #[must_use]
     pub fn row(&self, table: &str, uuid: Uuid) -> Option<&DatabaseRow> {
         self.tables.get(table)?.rows.get(&uuid)
     }
 
-    /// Whether this column is followed: an older schema does not have all.
+    /// Returns whether this column is monitored: an older schema may not have it.
     #[must_use]
     pub fn has(&self, table: &str, column: &str) -> bool {
         let table = self.tables.get(table);
         table.is_some_and(|table| table.columns.contains_key(column))
     }
 
-    /// The tables that are followed, and their columns.
+    /// Returns the monitored tables and their columns.
     pub fn columns(&self) -> impl Iterator<Item = (&str, Vec<&str>)> {
         self.tables.iter().map(|(name, table)| {
             let columns = table.columns.keys().map(|column| &**column);
@@ -91,11 +90,10 @@ impl Database {
         })
     }
 
-    /// Applies `<table-updates>` of this form.
+    /// Applies `<table-updates>` of this format.
     ///
     /// # Errors
-    /// They do not fit the schema or what was told before; the rows are no longer to be
-    /// relied on.
+    /// They are inconsistent with the schema or with earlier updates; the rows are no longer valid.
     pub fn apply(&mut self, updates: &Value, form: UpdateFormat) -> Result<(), Malformed> {
         let updates = updates.as_object();
         let updates = updates.ok_or_else(|| Malformed::new("updates that are no object"))?;
@@ -110,7 +108,7 @@ impl Database {
     }
 }
 
-/// What a whole row weighs.
+/// Returns the size of a whole row in bytes.
 fn row_memory(row: &DatabaseRow) -> usize {
     ROW_OVERHEAD + row.values().map(Datum::memory).sum::<usize>()
 }
@@ -185,7 +183,7 @@ impl MonitoredTable {
     }
 }
 
-/// Reads the columns of a row.
+/// Parses the columns of a row.
 pub(crate) fn read_row(
     row: &Value,
     columns: &MonitoredColumns,
@@ -195,7 +193,7 @@ pub(crate) fn read_row(
     let row_columns =
         row_columns.ok_or_else(|| Malformed(format!("{} is no row", excerpt(row))))?;
     let column = |(name, value): (&String, &Value)| {
-        // The name of the row and of its version come unasked in some forms.
+        // Some formats include the columns `_uuid` and `_version`.
         let known = columns.get_key_value(name.as_str());
         let (name, of) =
             known.ok_or_else(|| Malformed(format!("a column nobody follows: {name}")))?;

@@ -1,5 +1,5 @@
-//! What one column of one row holds: a set of values, or a map (RFC 7047, 5.1). A
-//! single value is a set of one, an absent one an empty set.
+//! The value of a column in a row: a set of atoms, or a map (RFC 7047, 5.1). A single value is a
+//! set of one, an absent one an empty set.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,38 +8,38 @@ use serde_json::{Value, json};
 use crate::schema::ColumnType;
 use crate::{Atom, Malformed, Uuid, excerpt};
 
-/// What one column of one row holds.
+/// The value of a column in a row.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Datum {
-    /// Values, each once.
+    /// A set of atoms.
     Set(BTreeSet<Atom>),
-    /// Values by keys.
+    /// A map of atoms.
     Map(BTreeMap<Atom, Atom>),
 }
 
 impl Datum {
-    /// Nothing.
+    /// Returns an empty set.
     #[must_use]
     pub const fn none() -> Self {
         Self::Set(BTreeSet::new())
     }
 
-    /// A single value.
+    /// Returns a single value.
     pub fn one(atom: impl Into<Atom>) -> Self {
         Self::Set(BTreeSet::from([atom.into()]))
     }
 
-    /// A single value or nothing.
+    /// Returns a single value or an empty set.
     pub fn optional(atom: Option<impl Into<Atom>>) -> Self {
         Self::Set(atom.into_iter().map(Into::into).collect())
     }
 
-    /// Several values.
+    /// Returns a set of several values.
     pub fn set(atoms: impl IntoIterator<Item = impl Into<Atom>>) -> Self {
         Self::Set(atoms.into_iter().map(Into::into).collect())
     }
 
-    /// Values by keys.
+    /// Returns a map.
     pub fn map(pairs: impl IntoIterator<Item = (impl Into<Atom>, impl Into<Atom>)>) -> Self {
         let pairs = pairs.into_iter();
         Self::Map(
@@ -49,10 +49,11 @@ impl Datum {
         )
     }
 
-    /// Reads what a column of this type holds.
+    /// Parses the value of a column of this type.
     ///
     /// # Errors
-    /// It is of another type, has a value twice, or more of them than the type allows.
+    /// The value has another type, has duplicates, or has more or fewer elements than the type
+    /// allows.
     pub fn from_json(value: &Value, of: &ColumnType) -> Result<Self, Malformed> {
         let datum = Self::difference_from_json(value, of)?;
         if !of.allows(datum.len()) {
@@ -64,11 +65,11 @@ impl Datum {
         Ok(datum)
     }
 
-    /// Reads what is to be changed of a column of this type, which may be more or less
-    /// than it can hold.
+    /// Parses a difference of a column of this type, which may have more or fewer elements than the
+    /// type allows.
     ///
     /// # Errors
-    /// It is of another type, or has a value twice.
+    /// The value has another type, or has duplicates.
     pub fn difference_from_json(value: &Value, of: &ColumnType) -> Result<Self, Malformed> {
         let twice = || Malformed(format!("a value stands twice in {}", excerpt(value)));
         let Some(kind_of_values) = of.value else {
@@ -98,7 +99,7 @@ impl Datum {
         fresh.then_some(Self::Map(map)).ok_or_else(twice)
     }
 
-    /// The same as JSON.
+    /// Converts the datum to JSON.
     #[must_use]
     pub fn to_json(&self) -> Value {
         match self {
@@ -113,7 +114,7 @@ impl Datum {
         }
     }
 
-    /// What a column of this type holds that nobody gave a value (RFC 7047, 5.2.1).
+    /// Returns the default value of a column of this type (RFC 7047, 5.2.1).
     #[must_use]
     pub fn initial(of: &ColumnType) -> Self {
         let any = of.min > 0;
@@ -127,9 +128,9 @@ impl Datum {
         }
     }
 
-    /// Applies what is to be changed (ovsdb-server(7), `update2`): of a column that holds
-    /// one value at most it is the new value; of a set, what comes or, where it is there,
-    /// goes; of a map, pairs that come or, where they are there, go, and other values of keys.
+    /// Applies a difference (ovsdb-server(7), `update2`). For a column of at most one value it is
+    /// the new value. For a set it is the symmetric difference. For a map, pairs that exist are
+    /// removed, and other pairs are inserted or replace the value of their key.
     #[must_use]
     pub fn with_difference(self, difference: Self, of: &ColumnType) -> Self {
         if !of.holds_several() {
@@ -158,7 +159,7 @@ impl Datum {
         }
     }
 
-    /// About how many bytes it takes in memory.
+    /// Returns its approximate size in memory in bytes.
     #[must_use]
     pub fn memory(&self) -> usize {
         match self {
@@ -170,7 +171,7 @@ impl Datum {
         }
     }
 
-    /// How many values or pairs there are.
+    /// Returns the number of values or pairs.
     #[must_use]
     pub fn len(&self) -> usize {
         match self {
@@ -179,13 +180,13 @@ impl Datum {
         }
     }
 
-    /// Whether there are none.
+    /// Returns whether there are none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Its values; a map has none.
+    /// Returns its values; none for a map.
     pub fn atoms(&self) -> impl Iterator<Item = &Atom> {
         let set = match self {
             Self::Set(set) => Some(set),
@@ -194,7 +195,7 @@ impl Datum {
         set.into_iter().flatten()
     }
 
-    /// Its pairs; a set has none.
+    /// Returns its pairs; none for a set.
     pub fn pairs(&self) -> impl Iterator<Item = (&Atom, &Atom)> {
         let map = match self {
             Self::Set(_) => None,
@@ -203,7 +204,7 @@ impl Datum {
         map.into_iter().flatten()
     }
 
-    /// The strings among its values.
+    /// Returns the strings among its values.
     pub fn strings(&self) -> impl Iterator<Item = &str> {
         self.atoms().filter_map(|atom| match atom {
             Atom::String(text) => Some(text.as_str()),
@@ -211,7 +212,7 @@ impl Datum {
         })
     }
 
-    /// The whole numbers among its values.
+    /// Returns the integers among its values.
     pub fn integers(&self) -> impl Iterator<Item = i64> {
         self.atoms().filter_map(|atom| match atom {
             Atom::Integer(number) => Some(*number),
@@ -219,7 +220,7 @@ impl Datum {
         })
     }
 
-    /// The rows among its values.
+    /// Returns the row references among its values.
     pub fn uuids(&self) -> impl Iterator<Item = Uuid> {
         self.atoms().filter_map(|atom| match atom {
             Atom::Uuid(uuid) => Some(*uuid),
@@ -227,13 +228,13 @@ impl Datum {
         })
     }
 
-    /// Whether it says yes.
+    /// Returns whether it contains the boolean `true`.
     #[must_use]
     pub fn is_true(&self) -> bool {
         self.atoms().any(|atom| *atom == Atom::Boolean(true))
     }
 
-    /// The pairs of strings among its pairs.
+    /// Returns the pairs of strings among its pairs.
     pub fn texts(&self) -> impl Iterator<Item = (&str, &str)> {
         self.pairs().filter_map(|pair| match pair {
             (Atom::String(key), Atom::String(value)) => Some((key.as_str(), value.as_str())),
@@ -242,7 +243,7 @@ impl Datum {
     }
 }
 
-/// What stands behind this tag.
+/// Returns the elements of a JSON array with this tag.
 fn tagged<'a>(value: &'a Value, tag: &str) -> Option<&'a [Value]> {
     match value.as_array().map(Vec::as_slice) {
         Some([Value::String(found), Value::Array(inner)]) if found == tag => Some(inner),

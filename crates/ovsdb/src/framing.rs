@@ -1,31 +1,30 @@
-//! Messages out of a stream of bytes: JSON objects, one behind the other, with nothing
-//! between them that could be counted (RFC 7047, 4). Each byte is looked at once until
-//! the object is whole.
+//! Framing of messages in a stream of bytes: consecutive JSON objects without delimiters or lengths
+//! (RFC 7047, 4). Each byte is examined once until its object is complete.
 
 use serde_json::Value;
 
 use crate::Malformed;
 
-/// The longest message that is read, in bytes: the whole of a database with ten
-/// thousand ports takes a quarter of it.
+/// The maximum length of a message in bytes: four times the size of a whole database with ten
+/// thousand ports.
 pub const MESSAGE_LEN_MAX: usize = 64 << 20;
 
-/// Puts messages together.
+/// A message framer.
 #[derive(Debug, Default)]
 pub struct Framing {
     bytes: Vec<u8>,
-    /// Where the next message begins.
+    /// The start of the next message.
     start: usize,
-    /// How far it was looked at.
+    /// The end of the examined bytes.
     seen: usize,
-    /// Braces and brackets that are open there.
+    /// The number of open braces and brackets.
     depth: usize,
     in_string: bool,
     after_backslash: bool,
 }
 
 impl Framing {
-    /// Takes in what has come.
+    /// Appends received bytes.
     pub fn handle_input(&mut self, bytes: &[u8]) {
         if self.start > 0 {
             self.bytes.drain(..self.start);
@@ -35,11 +34,11 @@ impl Framing {
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// The next message, if all of it is there.
+    /// Returns the next message, if it is complete.
     ///
     /// # Errors
-    /// What comes is no object in JSON, or longer than [`MESSAGE_LEN_MAX`]. Nothing
-    /// behind it can be read.
+    /// The message is not a JSON object, or is longer than [`MESSAGE_LEN_MAX`]. Later messages
+    /// cannot be read.
     pub fn poll_message(&mut self) -> Result<Option<Value>, Malformed> {
         while let Some(byte) = self.bytes.get(self.seen) {
             self.seen += 1;

@@ -1,9 +1,9 @@
-//! A client of the Open vSwitch database protocol (RFC 7047, and what
-//! ovsdb-server(7) adds): JSON-RPC messages out of a stream of bytes, the schema's
-//! types, rows as typed values, and the state machine of a session.
+//! A client of the Open vSwitch database protocol (RFC 7047, with the extensions of
+//! ovsdb-server(7)): JSON-RPC messages in a stream of bytes, the types of a schema, typed rows, and
+//! the state machine of a session.
 //!
-//! Bytes and the time go in, bytes and events come out: no socket, no clock, and
-//! nothing of what any table means.
+//! The crate does no I/O and reads no clock: bytes and the time are inputs, bytes and events are
+//! outputs. It does not interpret the contents of tables.
 
 mod atom;
 mod database;
@@ -25,28 +25,28 @@ pub use schema::{AtomicType, ColumnType, MaxCount, Schema};
 pub use session::{Session, SessionEvent, SessionOptions, TransactionId};
 pub use update::UpdateFormat;
 
-/// The peer broke the protocol: what it said, and why that cannot be.
+/// A violation of the protocol by the peer, with an excerpt of the message and the reason.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Malformed(pub String);
 
 impl Malformed {
-    /// `what` cannot be.
+    /// Returns an error with this message.
     pub fn new(what: impl Into<String>) -> Self {
         Self(what.into())
     }
 
-    /// The same, said of a part of `place`.
+    /// Adds the location `place` to the message.
     #[must_use]
     pub fn within(self, place: &str) -> Self {
         Self(format!("{place}: {}", self.0))
     }
 }
 
-/// The longest excerpt of what a peer said that is repeated in a complaint, in letters.
+/// The maximum length of an excerpt in an error message, in characters.
 const EXCERPT_LEN: usize = 120;
 
-/// The beginning of `value`, to complain about it.
+/// Returns the beginning of `value`, for an error message.
 fn excerpt(value: &serde_json::Value) -> String {
     let text = value.to_string();
     match text.char_indices().nth(EXCERPT_LEN) {

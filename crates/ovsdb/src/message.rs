@@ -1,4 +1,4 @@
-//! Messages of JSON-RPC 1.0, as RFC 7047, 4 has them.
+//! JSON-RPC 1.0 messages as defined by RFC 7047, 4.
 
 use serde_json::{Map, Value, json};
 
@@ -7,43 +7,43 @@ use crate::{Malformed, excerpt};
 /// A message.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RpcMessage {
-    /// Do this and answer.
+    /// A request, which requires a reply.
     Request {
-        /// What the answer will name.
+        /// The identifier of the reply.
         id: Value,
-        /// What to do.
+        /// The method.
         method: String,
-        /// With what.
+        /// Its parameters.
         params: Vec<Value>,
     },
-    /// This has happened.
+    /// A notification without a reply.
     Notification {
-        /// What.
+        /// The method.
         method: String,
-        /// To what.
+        /// Its parameters.
         params: Vec<Value>,
     },
-    /// This came of a request.
+    /// The reply to a request.
     Reply {
-        /// Which request.
+        /// The identifier of the request.
         id: Value,
-        /// What came of it.
+        /// The result.
         result: Value,
     },
-    /// A request could not be done.
+    /// An error reply.
     Failure {
-        /// Which request.
+        /// The identifier of the request.
         id: Value,
-        /// Why.
+        /// The error.
         error: Value,
     },
 }
 
 impl RpcMessage {
-    /// Reads a message.
+    /// Parses a message.
     ///
     /// # Errors
-    /// It is none.
+    /// The value is not a message.
     pub fn from_json(value: Value) -> Result<Self, Malformed> {
         let malformed = || Malformed(format!("no message of JSON-RPC: {}", excerpt(&value)));
         let parts = value.as_object().ok_or_else(malformed)?;
@@ -71,7 +71,7 @@ impl RpcMessage {
         })
     }
 
-    /// The same as JSON.
+    /// Converts the message to JSON.
     #[must_use]
     pub fn to_json(&self) -> Value {
         let request = |method: &str, params: &[Value], id: &Value| {

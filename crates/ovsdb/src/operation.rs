@@ -1,33 +1,33 @@
-//! What a transaction is made of (RFC 7047, 5.2): of the operations there are, those that
-//! a client needs which fills in columns of rows that others made.
+//! Operations of transactions (RFC 7047, 5.2): only those of a client that updates columns of
+//! existing rows.
 
 use serde_json::{Map, Value, json};
 
 use crate::{Datum, Uuid};
 
-/// One operation of a transaction.
+/// An operation of a transaction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Operation {
-    /// Have these columns of a row hold these values (5.2.3). A row that is gone is left so.
+    /// Sets columns of a row (5.2.3). Has no effect if the row was deleted.
     Update {
         /// The table.
         table: String,
         /// The row.
         row: Uuid,
-        /// Columns, and what they are to hold.
+        /// Columns and their new values.
         columns: Vec<(String, Datum)>,
     },
-    /// Do nothing at all unless this client has the lock (5.2.10).
+    /// Aborts the transaction unless this client has the lock (5.2.10).
     Assert {
         /// The lock.
         lock: String,
     },
-    /// Have the database's log say this (5.2.9).
+    /// Adds a comment to the database's log (5.2.9).
     Comment(String),
 }
 
 impl Operation {
-    /// The same as JSON.
+    /// Converts the operation to JSON.
     #[must_use]
     pub fn to_json(&self) -> Value {
         match self {

@@ -7,22 +7,22 @@ use serde_json::Value;
 
 use crate::{Malformed, excerpt};
 
-/// What kind of value.
+/// The type of an atom.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AtomicType {
-    /// A whole number.
+    /// A 64-bit integer.
     Integer,
-    /// Another number.
+    /// A floating-point number.
     Real,
-    /// A truth value.
+    /// A boolean.
     Boolean,
     /// A string.
     String,
-    /// A row.
+    /// A reference to a row.
     Uuid,
 }
 
-/// The kinds, by the names that schemas give them.
+/// The atomic types by their names in schemas.
 const KINDS: [(&str, AtomicType); 5] = [
     ("integer", AtomicType::Integer),
     ("real", AtomicType::Real),
@@ -39,37 +39,37 @@ impl fmt::Display for AtomicType {
     }
 }
 
-/// The most values that a column may hold.
+/// The maximum number of elements of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MaxCount {
-    /// So many.
+    /// A number.
     Count(usize),
-    /// As many as there are.
+    /// No limit.
     Unlimited,
 }
 
-/// What a column may hold (RFC 7047, 3.2, `<type>`). Which values of their kind are
-/// allowed is the server's business.
+/// The type of a column (RFC 7047, 3.2, `<type>`). The server enforces further constraints on
+/// values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ColumnType {
-    /// The kind of its values or keys.
+    /// The type of its values, or of the keys of a map.
     pub key: AtomicType,
-    /// The kind of its values, if it is a map.
+    /// The type of the values of a map; none for a set.
     pub value: Option<AtomicType>,
-    /// The least: none, or one.
+    /// The minimum number of elements: zero or one.
     pub min: usize,
-    /// The most.
+    /// The maximum number of elements.
     pub max: MaxCount,
 }
 
 impl ColumnType {
-    /// Whether it may hold more than one value or pair.
+    /// Returns whether the column may have more than one value or pair.
     #[must_use]
     pub fn holds_several(&self) -> bool {
         self.max != MaxCount::Count(1)
     }
 
-    /// Whether it may hold so many.
+    /// Returns whether the column may have this number of elements.
     #[must_use]
     pub fn allows(&self, len: usize) -> bool {
         let below = match self.max {
@@ -111,7 +111,7 @@ impl ColumnType {
     }
 }
 
-/// Reads a `<base-type>`: a name, or an object with the name as its `type`.
+/// Parses a `<base-type>`: a name, or an object with the name as its `type`.
 fn kind(value: &Value) -> Result<AtomicType, Malformed> {
     let name = value.as_str().or_else(|| value.get("type")?.as_str());
     let kind = name.and_then(|name| KINDS.iter().find(|(known, _)| *known == name));
@@ -119,7 +119,7 @@ fn kind(value: &Value) -> Result<AtomicType, Malformed> {
     kind.map(|(_, kind)| *kind).ok_or_else(malformed)
 }
 
-/// The tables of a database, each with its columns.
+/// The tables of a database with their columns.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Schema {
     /// The columns of each table.
@@ -127,10 +127,10 @@ pub struct Schema {
 }
 
 impl Schema {
-    /// Reads a `<database-schema>`.
+    /// Parses a `<database-schema>`.
     ///
     /// # Errors
-    /// It is none.
+    /// The value is not a schema.
     pub fn from_json(value: &Value) -> Result<Self, Malformed> {
         let tables = object(value, "tables")?;
         let table = |(name, table): (&String, &Value)| {
@@ -150,7 +150,7 @@ impl Schema {
         Ok(Self { tables: tables? })
     }
 
-    /// The type of a column.
+    /// Returns the type of a column.
     #[must_use]
     pub fn column(&self, table: &str, column: &str) -> Option<&ColumnType> {
         self.tables.get(table)?.get(column)

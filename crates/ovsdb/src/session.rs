@@ -1,8 +1,8 @@
-//! One session with a database: asks for its schema, then for its lock and its rows,
-//! follows the rows, and hands in transactions.
+//! A session with a database server: requests the schema, the lock and the rows, applies updates of
+//! the rows, and sends transactions.
 //!
-//! It does no I/O and reads no clock. What breaks the protocol closes it, with the
-//! reason; going back is up to whoever has the socket.
+//! It does no I/O and reads no clock. A violation of the protocol closes the session with the
+//! reason; the owner of the socket reconnects.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -12,71 +12,71 @@ use serde_json::{Value, json};
 
 use crate::{Database, Framing, Malformed, Operation, RpcMessage, Schema, UpdateFormat, excerpt};
 
-/// How long the server may be silent before it is asked whether it is there, and then
-/// before it is given up: Open vSwitch's probe interval.
+/// The time without a message from the server after which the session sends an echo request, and
+/// then the time limit for its reply: Open vSwitch's probe interval.
 const PROBE_INTERVAL: Duration = Duration::from_secs(5);
 
-/// The most bytes that may wait for a server which does not read: some hundred times
-/// what is written of a thousand ports at once.
+/// The maximum number of unsent bytes, for a server that does not read: about a hundred times the
+/// size of an update of a thousand ports.
 const PENDING_MAX: usize = 64 << 20;
 
-/// The most transactions that may wait for an answer.
+/// The maximum number of transactions without a reply.
 const TRANSACTIONS_MAX: usize = 256;
 
-/// How the monitor is called in notifications.
+/// The identifier of the monitor in notifications.
 const MONITOR: &str = "rows";
 
-/// The ways to ask for rows, the best first; a server that does not know one says so.
+/// The monitor methods, the preferred first; a server without a method returns an error.
 const MONITORS: [(&str, UpdateFormat); 3] = [
     ("monitor_cond_since", UpdateFormat::Differences),
     ("monitor_cond", UpdateFormat::Differences),
     ("monitor", UpdateFormat::Values),
 ];
 
-/// What is wanted of the database.
+/// Options of a session.
 #[derive(Clone, Debug)]
 pub struct SessionOptions {
-    /// Its name.
+    /// The name of the database.
     pub database: String,
-    /// The lock to have, or to wait for.
+    /// The lock to acquire.
     pub lock: String,
-    /// The tables to follow, and their columns.
+    /// The tables and columns to monitor.
     pub tables: &'static [(&'static str, &'static [&'static str])],
 }
 
-/// Names a transaction of a session.
+/// The identifier of a transaction in its session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TransactionId(u64);
 
-/// What has happened.
+/// An event of a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SessionEvent {
-    /// The rows are there.
+    /// The initial rows are complete.
     Ready,
     /// Rows have changed.
     Changed,
-    /// The lock is ours.
+    /// The session has the lock.
     Locked,
-    /// Another client has the lock; it will be ours when that one lets it go.
+    /// Another client has the lock; the session acquires it when that client releases it.
     Contended,
-    /// A transaction is done, or was refused and has changed nothing.
+    /// A transaction was committed, or was refused without any change.
     Done(TransactionId, Result<(), String>),
-    /// The session is over, and why. Nothing comes after it.
+    /// The session ended for this reason. It is the last event.
     Closed(String),
 }
 
-/// What an answer is awaited for.
+/// A request without a reply yet.
 #[derive(Clone, Copy, Debug)]
 enum PendingRequest {
     Schema,
     Lock,
-    /// Rows, asked for in this of the ways.
+    /// A monitor request with the method of this index.
     Rows(usize),
     Transaction(TransactionId),
     Echo,
 }
 
-/// One session.
+/// A session.
 #[derive(Debug)]
 pub struct Session {
     options: SessionOptions,
@@ -85,17 +85,17 @@ pub struct Session {
     next_id: u64,
     pending: BTreeMap<u64, PendingRequest>,
     database: Database,
-    /// The form in which changes come; none until the rows are there.
+    /// The format of updates; none before the initial rows.
     form: Option<UpdateFormat>,
     events: VecDeque<SessionEvent>,
     last_heard: Instant,
-    /// When the server was asked whether it is there, if it was since.
+    /// The time of the last echo request, if no message arrived since.
     probe_sent: Option<Instant>,
     closed: bool,
 }
 
 impl Session {
-    /// A session that begins at `now`, on a stream to the server.
+    /// Returns a session that begins at `now`, on a stream to the server.
     #[must_use]
     pub fn new(options: SessionOptions, now: Instant) -> Self {
         let mut session = Self {
@@ -116,7 +116,7 @@ impl Session {
         session
     }
 
-    /// Takes in what the server sent.
+    /// Handles received bytes.
     pub fn handle_input(&mut self, bytes: &[u8], now: Instant) {
         (self.last_heard, self.probe_sent) = (now, None);
         self.framing.handle_input(bytes);
@@ -132,7 +132,7 @@ impl Session {
         }
     }
 
-    /// Does what is due: asks a silent server whether it is there, and gives it up.
+    /// Sends an echo request to a silent server, and closes the session if the reply is late.
     pub fn handle_timeout(&mut self, now: Instant) {
         if self.next_timeout().is_none_or(|due| now < due) {
             return;
@@ -144,38 +144,38 @@ impl Session {
         self.request("echo", json!([]), PendingRequest::Echo);
     }
 
-    /// When [`Session::handle_timeout`] has something to do.
+    /// Returns the time at which [`Session::handle_timeout`] must be called.
     #[must_use]
     pub fn next_timeout(&self) -> Option<Instant> {
-        // Who was busy with something else asks late, and waits for the answer all the same.
+        // A probe that was sent late still has the full time limit for its reply.
         let since = self.probe_sent.unwrap_or(self.last_heard);
         (!self.closed).then(|| since + PROBE_INTERVAL)
     }
 
-    /// What has happened since.
+    /// Returns the next event.
     pub fn poll_event(&mut self) -> Option<SessionEvent> {
         self.events.pop_front()
     }
 
-    /// What is to be sent to the server.
+    /// Returns the bytes to send to the server.
     #[must_use]
     pub fn pending(&self) -> &[u8] {
         &self.output
     }
 
-    /// Takes note that so many bytes of it were sent.
+    /// Removes `count` sent bytes from the pending ones.
     pub fn transmitted(&mut self, count: usize) {
         self.output.drain(..count);
     }
 
-    /// The rows, as far as they were told.
+    /// Returns the rows received so far.
     #[must_use]
     pub const fn database(&self) -> &Database {
         &self.database
     }
 
-    /// Hands in a transaction: all of it is done or nothing. None, if the session is over
-    /// or too many wait for an answer.
+    /// Sends a transaction, which takes effect as a whole or not at all. Returns none if the
+    /// session has ended or too many transactions are pending.
     pub fn transact(&mut self, operations: &[Operation]) -> Option<TransactionId> {
         if self.closed || self.pending.len() >= TRANSACTIONS_MAX {
             return None;
@@ -267,7 +267,7 @@ impl Session {
             }
             "update" => UpdateFormat::Values,
             "update2" | "update3" => UpdateFormat::Differences,
-            // Newer servers tell of more.
+            // Notifications of newer servers are ignored.
             _ => return Ok(()),
         };
         if *about != json!(MONITOR) || self.form != Some(form) {
@@ -334,7 +334,7 @@ impl Session {
         Ok(())
     }
 
-    /// Asks for the rows of all tables in this of the ways.
+    /// Requests the rows of all tables with the method of this index.
     fn request_rows(&mut self, attempt: usize) {
         let (method, _) = MONITORS[attempt];
         let table = |(name, columns): (&str, Vec<&str>)| {
@@ -344,15 +344,15 @@ impl Session {
         let tables: serde_json::Map<_, _> = self.database.columns().map(table).collect();
         let mut params = vec![json!(self.options.database), json!(MONITOR), json!(tables)];
         if method == "monitor_cond_since" {
-            // Since nothing that was: all rows.
+            // No known last transaction: the server sends all rows.
             params.push(json!("00000000-0000-0000-0000-000000000000"));
         }
         self.request(method, Value::Array(params), PendingRequest::Rows(attempt));
     }
 }
 
-/// What came of a transaction: the first complaint of an operation, or of the whole
-/// (RFC 7047, 4.1.3).
+/// Returns the result of a transaction: the first error of an operation, or of the commit (RFC
+/// 7047, 4.1.3).
 fn transaction_result(result: &Value) -> Result<Result<(), String>, Malformed> {
     let results = result.as_array();
     let results = results.ok_or_else(|| Malformed::new("a transaction without results"))?;
@@ -361,7 +361,7 @@ fn transaction_result(result: &Value) -> Result<Result<(), String>, Malformed> {
     Ok(refused.map_or(Ok(()), |result| Err(error_text(result))))
 }
 
-/// An `<error>` in a line.
+/// Formats an `<error>` as a line.
 fn error_text(error: &Value) -> String {
     let part = |name| error.get(name).and_then(Value::as_str);
     match (part("error"), part("details")) {

@@ -1,29 +1,29 @@
-//! The forms in which changes of rows are told: `update` (RFC 7047, 4.1.6), and
-//! `update2`, which ovsdb-server(7) added, with differences in the place of values.
+//! The formats of row updates: `update` (RFC 7047, 4.1.6), and `update2` of ovsdb-server(7), which
+//! contains differences instead of values.
 
 use serde_json::Value;
 
 use crate::database::{DatabaseRow, MonitoredColumns, read_row};
 use crate::{Datum, Malformed, excerpt};
 
-/// In which form changes are told.
+/// The format of updates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UpdateFormat {
-    /// What a row was and what it is.
+    /// The old and the new values of a row.
     Values,
-    /// How a row differs from what it was.
+    /// The differences of a row.
     Differences,
 }
 
-/// What has become of a row.
+/// A change of a row.
 pub(crate) enum RowChange {
-    /// It has come, with all columns.
+    /// A new row with all columns.
     Insert(DatabaseRow),
-    /// It is gone.
+    /// A deleted row.
     Delete,
-    /// These columns hold something else now.
+    /// New values of these columns.
     Replace(DatabaseRow),
-    /// These columns differ by this much.
+    /// Differences of these columns.
     Differ(DatabaseRow),
 }
 
@@ -46,7 +46,8 @@ pub(crate) fn read_change(
             (None, None) => Err(malformed()),
         },
         UpdateFormat::Differences => {
-            // What is deleted stands there as null, so it is the member that counts.
+            // The member `delete` has the value null, so the name of the only member determines the
+            // change.
             let object = value.as_object().filter(|object| object.len() == 1);
             let (kind, row) = object
                 .and_then(|object| object.iter().next())
@@ -64,7 +65,7 @@ pub(crate) fn read_change(
     }
 }
 
-/// A row with all its columns: what is not told holds what it holds at first.
+/// Parses a row and fills in the default values of missing columns.
 fn whole(row: &Value, columns: &MonitoredColumns) -> Result<DatabaseRow, Malformed> {
     let mut row = read_row(row, columns, Datum::from_json)?;
     for (name, of) in columns {

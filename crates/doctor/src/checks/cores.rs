@@ -1,11 +1,11 @@
-//! The cores that the workers are to have. Published measurements of software switches
-//! isolate theirs; what that is worth on a given host the lab can measure.
+//! The cores of the workers. Published measurements of software switches isolate theirs; the lab
+//! can measure the benefit on a given host.
 
 use crate::finding::{Finding, Mend};
 use crate::{Asked, CpuList, Host};
 
-/// Below it, in microseconds, a state of sleep is left as it is: a wake-up takes longer
-/// by itself.
+/// The exit latency in microseconds up to which an idle state is accepted: a wake-up itself takes
+/// longer.
 const SLEEP_US_MAX: u64 = 10;
 
 fn list(host: &Host, file: &str) -> CpuList {
@@ -17,13 +17,13 @@ fn online(host: &Host) -> CpuList {
     list(host, "/sys/devices/system/cpu/online")
 }
 
-/// Those of the wanted cores that are there.
+/// Returns the workers' cores that exist.
 fn present<'a>(host: &Host, asked: &'a Asked) -> impl Iterator<Item = u32> + use<'a> {
     let online = online(host);
     asked.cores.iter().filter(move |core| online.has(*core))
 }
 
-/// Whether the cores are there, and one is left for all else.
+/// Checks that the cores exist, and that one is left for other work.
 pub(crate) fn presence(host: &Host, asked: &Asked) -> Vec<Finding> {
     let online = online(host);
     if asked.cores.is_empty() {
@@ -55,7 +55,7 @@ pub(crate) fn presence(host: &Host, asked: &Asked) -> Vec<Finding> {
     }]
 }
 
-/// Whether the scheduler and the timer leave the cores alone.
+/// Checks that the cores are isolated from the scheduler and the timer.
 pub(crate) fn isolation(host: &Host, asked: &Asked) -> Vec<Finding> {
     let isolated = list(host, "/sys/devices/system/cpu/isolated");
     let tickless = list(host, "/sys/devices/system/cpu/nohz_full");
@@ -89,7 +89,7 @@ pub(crate) fn isolation(host: &Host, asked: &Asked) -> Vec<Finding> {
     findings
 }
 
-/// Whether a core is shared with another thread of the processor.
+/// Checks for sibling hardware threads on the same physical core.
 pub(crate) fn siblings(host: &Host, asked: &Asked) -> Vec<Finding> {
     let mut findings = Vec::new();
     for core in present(host, asked) {
@@ -110,7 +110,7 @@ pub(crate) fn siblings(host: &Host, asked: &Asked) -> Vec<Finding> {
     findings
 }
 
-/// Whether the clock of a core follows its load.
+/// Checks that the frequency of a core does not depend on its load.
 pub(crate) fn frequency(host: &Host, asked: &Asked) -> Vec<Finding> {
     let mut findings = Vec::new();
     for core in present(host, asked) {
@@ -142,7 +142,7 @@ pub(crate) fn frequency(host: &Host, asked: &Asked) -> Vec<Finding> {
     findings
 }
 
-/// Whether a core that waits falls into a sleep from which it wakes late.
+/// Checks for idle states with a long exit latency.
 pub(crate) fn sleep(host: &Host, asked: &Asked) -> Vec<Finding> {
     let mut findings = Vec::new();
     for core in present(host, asked) {
@@ -169,20 +169,20 @@ pub(crate) fn sleep(host: &Host, asked: &Asked) -> Vec<Finding> {
     findings
 }
 
-/// Whether interrupts of devices come to the workers' cores.
+/// Checks for device interrupts on the workers' cores.
 pub(crate) fn interrupts(host: &Host, asked: &Asked) -> Vec<Finding> {
     let others = online(host).without(&asked.cores);
     let mut findings = Vec::new();
     for number in host.names("/proc/irq") {
         let directory = format!("/proc/irq/{number}");
-        // One that somebody handles has a directory by the handler's name.
+        // An interrupt with a handler has a directory with the handler's name.
         let handlers = host.names(&directory);
         let is_handler = |name: &&String| host.place(format!("{directory}/{name}")).is_dir();
         let Some(handler) = handlers.iter().find(is_handler) else {
             continue;
         };
         let file = format!("{directory}/smp_affinity_list");
-        // Where it may come, and on most machines also where it does.
+        // The allowed cores; on most machines the interrupt is delivered to all of them.
         let effective = format!("{directory}/effective_affinity_list");
         let cores = match host.has(&effective) {
             true => list(host, &effective),

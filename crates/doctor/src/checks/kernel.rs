@@ -1,11 +1,11 @@
-//! What holds for the whole host.
+//! Settings of the whole host.
 
 use crate::finding::{Finding, Mend};
 use crate::{Asked, Host};
 
-/// Whether the process may do what a switch does (capabilities(7)).
+/// Checks for the capabilities that a switch needs (capabilities(7)).
 pub(crate) fn rights(host: &Host, _: &Asked) -> Vec<Finding> {
-    /// What ports need: to set interfaces up, and to take their frames.
+    /// The capabilities to set interfaces up, and to open packet sockets.
     const WANTED: [(u32, &str); 2] = [(12, "CAP_NET_ADMIN"), (13, "CAP_NET_RAW")];
     let status = host.read("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
@@ -26,7 +26,7 @@ pub(crate) fn rights(host: &Host, _: &Asked) -> Vec<Finding> {
     }]
 }
 
-/// The device from which local ports and TAP ports are made.
+/// Checks for the device that creates local ports and TAP ports.
 pub(crate) fn tun(host: &Host, _: &Asked) -> Vec<Finding> {
     vec![if host.has("/dev/net/tun") {
         Finding::fine("tun", "/dev/net/tun is there")
@@ -40,9 +40,9 @@ pub(crate) fn tun(host: &Host, _: &Asked) -> Vec<Finding> {
     }]
 }
 
-/// The clock that the kernel reads for whoever asks the time.
+/// Checks the clock source of the kernel.
 pub(crate) fn clock(host: &Host, _: &Asked) -> Vec<Finding> {
-    /// Those that are read without a call of the kernel (vdso(7)).
+    /// The clock sources that can be read without a system call (vdso(7)).
     const READ_AT_ONCE: [&str; 4] = [
         "tsc",
         "kvm-clock",
@@ -81,14 +81,14 @@ pub(crate) fn clock(host: &Host, _: &Asked) -> Vec<Finding> {
     )]
 }
 
-/// Time that a hypervisor gave to others (proc(5), `/proc/stat`, steal).
+/// Checks for time that a hypervisor gave to other guests (proc(5), `/proc/stat`, steal).
 pub(crate) fn stolen_time(host: &Host, _: &Asked) -> Vec<Finding> {
     let stat = host.read("/proc/stat").unwrap_or_default();
     let line = stat.lines().find_map(|line| line.strip_prefix("cpu "));
     let Some(line) = line else {
         return Vec::new();
     };
-    // The last two, of guests, are among the first two already.
+    // The last two numbers, guest times, are included in the first two.
     let times = line.split_whitespace().map_while(|word| word.parse().ok());
     let times: Vec<u64> = times.take(8).collect();
     let (total, stolen) = (
@@ -116,7 +116,7 @@ pub(crate) fn stolen_time(host: &Host, _: &Asked) -> Vec<Finding> {
     }]
 }
 
-/// Whether programs in the kernel are compiled, such as that of `AF_XDP` ports.
+/// Checks that BPF programs are compiled, such as that of `AF_XDP` ports.
 pub(crate) fn jit(host: &Host, _: &Asked) -> Vec<Finding> {
     let file = "/proc/sys/net/core/bpf_jit_enable";
     host.number(file)
@@ -136,8 +136,8 @@ pub(crate) fn jit(host: &Host, _: &Asked) -> Vec<Finding> {
         .collect()
 }
 
-/// Frames that the kernel dropped on their way from one interface to another, as between
-/// the ends of a veth: the queue of a core was full (`/proc/net/softnet_stat`, second word).
+/// Checks for frames that the kernel dropped between two interfaces, as between the ends of a veth:
+/// the backlog queue of a core was full (`/proc/net/softnet_stat`, second word).
 pub(crate) fn backlog(host: &Host, _: &Asked) -> Vec<Finding> {
     let stat = host.read("/proc/net/softnet_stat").unwrap_or_default();
     let dropped = stat.lines().filter_map(|line| {
@@ -165,7 +165,7 @@ pub(crate) fn backlog(host: &Host, _: &Asked) -> Vec<Finding> {
     }]
 }
 
-/// Huge pages, which DPDK's memory is made of.
+/// Checks for free huge pages, which DPDK uses.
 pub(crate) fn huge_pages(host: &Host, _: &Asked) -> Vec<Finding> {
     let meminfo = host.read("/proc/meminfo").unwrap_or_default();
     let of = |name: &str| {
@@ -185,7 +185,7 @@ pub(crate) fn huge_pages(host: &Host, _: &Asked) -> Vec<Finding> {
         kib / 1024
     );
     vec![if total == 0 || free > 0 {
-        // Who uses no DPDK needs none.
+        // Without DPDK no huge pages are needed.
         Finding::fine("memory", found)
     } else {
         Finding::costs(

@@ -1,9 +1,9 @@
-//! The interfaces that are to be ports.
+//! The interfaces of the ports.
 
 use crate::finding::{Finding, Mend};
 use crate::{Asked, CpuList, Host};
 
-/// All that is looked at of all of them.
+/// Runs all checks of ports.
 pub(crate) fn all(host: &Host, asked: &Asked) -> Vec<Finding> {
     let mut findings = Vec::new();
     for port in &asked.ports {
@@ -28,7 +28,7 @@ pub(crate) fn all(host: &Host, asked: &Asked) -> Vec<Finding> {
     findings
 }
 
-/// A look at one port; none if it is as it should be.
+/// A check of one port; returns none if there is no problem.
 type Look = fn(&Host, &Asked, &str) -> Option<Finding>;
 
 const LOOKS: [Look; 7] = [
@@ -36,7 +36,7 @@ const LOOKS: [Look; 7] = [
 ];
 
 fn carrier(host: &Host, _: &Asked, port: &str) -> Option<Finding> {
-    // The file cannot be read of an interface that is down.
+    // The file cannot be read while the interface is down.
     let carrier = host.number(format!("/sys/class/net/{port}/carrier"));
     (carrier == Some(0)).then(|| {
         Finding::costs(
@@ -48,7 +48,7 @@ fn carrier(host: &Host, _: &Asked, port: &str) -> Option<Finding> {
     })
 }
 
-/// Whether the device is near the workers' cores.
+/// Checks that the device is on the NUMA node of the workers' cores.
 fn node(host: &Host, asked: &Asked, port: &str) -> Option<Finding> {
     let node = host.number(format!("/sys/class/net/{port}/device/numa_node"))?;
     let near = host.read(format!("/sys/devices/system/node/node{node}/cpulist"))?;
@@ -64,8 +64,8 @@ fn node(host: &Host, asked: &Asked, port: &str) -> Option<Finding> {
     })
 }
 
-/// Whether the kernel hands the port's frames to the workers' cores before the workers
-/// see them (receive packet steering).
+/// Checks that the kernel does not steer the port's frames to the workers' cores (receive packet
+/// steering).
 fn steering(host: &Host, asked: &Asked, port: &str) -> Option<Finding> {
     let queues = format!("/sys/class/net/{port}/queues");
     let steered = host.names(&queues).into_iter().find_map(|queue| {
@@ -86,7 +86,7 @@ fn steering(host: &Host, asked: &Asked, port: &str) -> Option<Finding> {
     })
 }
 
-/// The cores of a mask: hexadecimal words of 32 bits, the highest first.
+/// Parses a mask of cores: hexadecimal words of 32 bits, the highest first.
 fn of_mask(text: &str) -> Option<CpuList> {
     let mut cores = Vec::new();
     for (place, word) in text.rsplit(',').enumerate() {
@@ -101,11 +101,11 @@ fn of_mask(text: &str) -> Option<CpuList> {
     Some(cores.into_iter().collect())
 }
 
-/// Whether the host drops what comes in by another way than it would answer (RFC 3704, 2.2).
+/// Checks for strict reverse path filtering (RFC 3704, 2.2).
 fn strictness(host: &Host, _: &Asked, port: &str) -> Option<Finding> {
     const STRICT: u64 = 1;
     let of = |which: &str| host.number(format!("/proc/sys/net/ipv4/conf/{which}/rp_filter"));
-    // The kernel takes the higher of the two.
+    // The kernel uses the higher of the two values.
     let filter = of(port)?.max(of("all").unwrap_or(0));
     (filter == STRICT).then(|| {
         Finding::costs(
@@ -120,7 +120,7 @@ fn strictness(host: &Host, _: &Asked, port: &str) -> Option<Finding> {
     })
 }
 
-/// Whether the host routes what comes in by the port, beside the switch.
+/// Checks that the host does not route frames received on the port in addition to the switch.
 fn forwarding(host: &Host, _: &Asked, port: &str) -> Option<Finding> {
     let file = format!("/proc/sys/net/ipv4/conf/{port}/forwarding");
     (host.number(&file)? != 0).then(|| {
@@ -162,7 +162,7 @@ fn ring(host: &Host, _: &Asked, port: &str) -> Option<Finding> {
     })
 }
 
-/// Whether all ports take frames of the same length.
+/// Checks that all ports have the same MTU.
 fn lengths(host: &Host, asked: &Asked) -> Option<Finding> {
     let mtu = |port: &str| host.number(format!("/sys/class/net/{port}/mtu"));
     let ports = asked.ports.iter();

@@ -1,4 +1,4 @@
-//! Rows against what servers tell, by hand and at random.
+//! Rows after updates: handwritten and random ones.
 
 use proptest::prelude::*;
 use serde_json::json;
@@ -164,7 +164,7 @@ fn rows_beyond_memory_limit_are_refused() {
     assert_eq!(believed, 15);
 }
 
-/// Rows of two columns that hold several values, and one that holds one.
+/// Rows with a map, a set, and a column of at most one value.
 type Plain = BTreeMap<u8, (BTreeMap<u8, i64>, Vec<i64>, Option<i64>)>;
 
 fn plain() -> impl Strategy<Value = Plain> {
@@ -185,7 +185,7 @@ fn row_of(plain: &(BTreeMap<u8, i64>, Vec<i64>, Option<i64>)) -> [(&'static str,
     ]
 }
 
-/// The difference as a server tells it.
+/// Returns the difference as a server sends it.
 fn difference(old: &Datum, new: &Datum, of: &ColumnType) -> Datum {
     match (old, new) {
         _ if !of.holds_several() => new.clone(),
@@ -215,7 +215,7 @@ fn as_json(columns: &[(&str, Datum)]) -> Value {
         .collect()
 }
 
-/// What a server tells to lead from `old` to `new`.
+/// Returns the updates with which a server leads from `old` to `new`.
 fn updates(old: &Plain, new: &Plain, form: UpdateFormat) -> Value {
     let schema = schema();
     let mut rows = serde_json::Map::new();

@@ -1,4 +1,4 @@
-//! A session whose server is played by hand.
+//! A session with a scripted server.
 
 use super::*;
 use crate::{Datum, Uuid};
@@ -22,7 +22,7 @@ fn schema() -> Value {
 
 const BRIDGE: Uuid = Uuid(0xb);
 
-/// The server's side of a session, played by hand.
+/// The scripted server of a session.
 struct Server {
     session: Session,
     now: Instant,
@@ -35,7 +35,7 @@ impl Server {
         Self { session, now }
     }
 
-    /// What the client has sent since.
+    /// Returns the messages that the client sent since the last call.
     fn received(&mut self) -> Vec<Value> {
         let bytes = self.session.pending().to_vec();
         self.session.transmitted(bytes.len());
@@ -59,7 +59,7 @@ impl Server {
         self.say(&json!({"id": request["id"], "result": null, "error": error}))
     }
 
-    /// Leads to where the rows are there: one bridge.
+    /// Returns a server whose session has the initial rows: one bridge.
     fn up() -> Self {
         let mut server = Self::new();
         let asked = server.received();
