@@ -273,7 +273,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_reserved_port_is_read_by_name_and_by_either_number() {
+    fn reserved_port_parses_by_name_and_both_numbers() {
         assert_eq!("local".parse(), Ok(PortNo::LOCAL));
         assert_eq!("65534".parse(), Ok(PortNo::LOCAL));
         assert_eq!("0xfffffffe".parse(), Ok(PortNo::LOCAL));
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn only_real_ports_may_be_assigned() {
+    fn port_numbers_of_real_ports_are_assignable() {
         assert!(PortNo(1).is_assignable() && PortNo::LOCAL.is_assignable());
         assert!(!PortNo(0).is_assignable() && !PortNo::FLOOD.is_assignable());
     }

@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn a_second_is_a_billion_nanoseconds() {
+    fn instant_units_are_consistent() {
         assert_eq!(Instant::from_secs(2), Instant::from_millis(2_000));
         assert_eq!(Instant::from_secs(2).as_nanos(), 2_000_000_000);
         assert_eq!(

@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_list_is_read_as_the_kernel_writes_it() {
+    fn cpu_list_parses_kernel_format() {
         for (text, written) in [
             ("", ""),
             ("\n", ""),
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_list_is_said() {
+    fn invalid_cpu_list_is_rejected() {
         for text in ["x", "3-1", "1-", "-1", "0-4294967295", "9999", "1 2"] {
             assert_eq!(text.parse::<CpuList>(), Err(BadCpuList), "{text:?}");
         }

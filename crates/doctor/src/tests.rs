@@ -116,7 +116,7 @@ fn to_mend(written: &Written, asked: &Asked) -> Vec<(String, String, State)> {
 }
 
 #[test]
-fn of_a_sound_host_nothing_is_to_be_mended() {
+fn host_without_problems_has_no_remedies() {
     let written = Written::with(&[]);
     assert_eq!(to_mend(&written, &asked()), []);
     let subjects = examine(&written.host(), &asked()).into_iter();
@@ -133,7 +133,7 @@ fn of_a_sound_host_nothing_is_to_be_mended() {
 type Case<'a> = (&'a [(&'a str, &'a str)], &'a str, &'a str);
 
 #[test]
-fn each_fault_is_found_by_itself() {
+fn host_problems_are_found_separately() {
     let rps = "/sys/class/net/eth1/queues/rx-0/rps_cpus";
     let idle = "/sys/devices/system/cpu/cpu1/cpuidle/state2";
     #[rustfmt::skip]
@@ -166,7 +166,7 @@ fn each_fault_is_found_by_itself() {
 }
 
 #[test]
-fn an_interrupt_counts_where_it_comes() {
+fn interrupt_check_uses_effective_affinity() {
     let written = Written::with(&[
         ("/proc/irq/24/smp_affinity_list", "0-3\n"),
         ("/proc/irq/24/effective_affinity_list", "3\n"),
@@ -175,7 +175,7 @@ fn an_interrupt_counts_where_it_comes() {
 }
 
 #[test]
-fn ports_are_looked_at_beside_one_another() {
+fn ports_are_checked_for_existence_and_equal_mtu() {
     let written = Written::with(&[("/sys/class/net/eth2/mtu", "9000\n")]);
     let mut asked = asked();
     asked.ports.extend(["eth2".to_owned(), "eth3".to_owned()]);
@@ -188,7 +188,7 @@ fn ports_are_looked_at_beside_one_another() {
 }
 
 #[test]
-fn what_is_mended_can_be_undone() {
+fn remedies_can_be_undone() {
     let written = Written::with(&[
         (GOVERNOR, "powersave\n"),
         ("/proc/irq/24/smp_affinity_list", "0-3\n"),
@@ -225,7 +225,7 @@ fn what_is_mended_can_be_undone() {
 }
 
 #[test]
-fn a_remedy_that_is_refused_is_told_and_not_kept() {
+fn failed_remedy_is_reported_and_not_recorded() {
     let written = Written::with(&[(GOVERNOR, "powersave\n")]);
     let (host, journal) = (written.host(), written.journal());
     let findings = examine(&host, &asked());
@@ -236,7 +236,7 @@ fn a_remedy_that_is_refused_is_told_and_not_kept() {
 }
 
 #[test]
-fn a_journal_that_says_nothing_is_told_of() {
+fn unreadable_journal_prevents_remedies() {
     let written = Written::with(&[(GOVERNOR, "powersave\n"), ("/run/doctor.json", "{")]);
     let (host, journal) = (written.host(), written.journal());
     let done = mend(&host, &examine(&host, &asked()), &journal);
@@ -249,7 +249,7 @@ fn a_journal_that_says_nothing_is_told_of() {
 }
 
 #[test]
-fn of_a_host_without_files_no_more_is_said_than_is_known() {
+fn host_without_files_reports_only_missing_tun_and_cores() {
     let root = std::env::temp_dir().join("comporta-doctor-that-is-not-there");
     let findings = examine(&Host::below(root), &Asked::default());
     let subjects: Vec<_> = findings.iter().map(|finding| &*finding.subject).collect();

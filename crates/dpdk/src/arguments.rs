@@ -159,7 +159,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn our_own_words_are_taken_out_and_the_drivers_stay_as_they_are() {
+    fn device_arguments_separate_switch_keys_from_driver_arguments() {
         let text = "net_pcap0,buffers=200000,rx_pcap=a=b.pcap,infinite_rx=1,mtu=9000";
         let arguments: Arguments = text.parse().unwrap();
         assert_eq!(arguments.device(), "net_pcap0");
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_with_a_devices_words_is_said() {
+    fn invalid_device_arguments_are_explained() {
         let refused = |text: &str| text.parse::<Arguments>().unwrap_err().to_string();
         assert!(refused("").contains("needs a name"));
         assert!(refused("net_virtio_user0").contains("virtio_user0 for"));

@@ -130,7 +130,7 @@ fn file(name: &str) -> PathBuf {
 }
 
 #[test]
-fn frames_of_all_lengths_cross_as_they_are() {
+fn frames_of_all_lengths_cross_unchanged() {
     let mut hand = Hand::of("net_ring1");
     let frames: Vec<_> = (14..=1518)
         .zip((0..=255).cycle())
@@ -150,7 +150,7 @@ fn frames_of_all_lengths_cross_as_they_are() {
 }
 
 #[test]
-fn what_is_longer_than_a_dpdk_mtu_is_counted_and_the_rest_goes() {
+fn dpdk_frames_beyond_mtu_are_counted_and_others_sent() {
     let mut hand = Hand::of("net_ring2");
     let frames = [frame(60, 1), frame(1519, 2), frame(61, 3), frame(2000, 4)];
     hand.send(&frames);
@@ -165,7 +165,7 @@ fn what_is_longer_than_a_dpdk_mtu_is_counted_and_the_rest_goes() {
 }
 
 #[test]
-fn what_a_dpdk_device_cannot_do_is_done_here_and_counted() {
+fn dpdk_checksums_and_segmentation_are_done_in_software() {
     let mut hand = Hand::of("net_ring4");
     hand.send(&[unfinished(100)]);
     let came = hand.receive();
@@ -191,7 +191,7 @@ fn what_a_dpdk_device_cannot_do_is_done_here_and_counted() {
 }
 
 #[test]
-fn a_frame_of_too_many_segments_is_dropped_and_counted() {
+fn frame_with_too_many_segments_is_dropped_and_counted() {
     let mut hand = Hand::of("net_ring14");
     let mut long = unfinished(2000);
     long.offload.segmentation = Some(Segmentation {
@@ -206,7 +206,7 @@ fn a_frame_of_too_many_segments_is_dropped_and_counted() {
 }
 
 #[test]
-fn a_frame_in_several_pieces_is_put_together() {
+fn multi_segment_mbuf_is_received_as_one_frame() {
     let frames = [frame(60, 1), frame(5000, 2), frame(9000, 3), frame(61, 4)];
     let file = capture("pieces.pcap", &frames);
     let mut hand = Hand::of(&format!("net_pcap5,rx_pcap={}", file.display()));
@@ -214,7 +214,7 @@ fn a_frame_in_several_pieces_is_put_together() {
 }
 
 #[test]
-fn what_is_sent_stands_in_a_file_after_it_is_closed() {
+fn sent_frames_are_in_pcap_file_after_close() {
     let to = file("sent.pcap");
     let from = capture("nothing.pcap", &[]);
     let text = format!(
@@ -243,7 +243,7 @@ fn frames_wait_while_the_pool_is_empty() {
 }
 
 #[test]
-fn a_frame_in_one_piece_goes_on_as_it_lies() {
+fn single_segment_mbuf_is_forwarded_without_copy() {
     let mut from = Hand::with_pool("net_null15,size=100", 0);
     let mut to = Hand::with_pool("net_ring15", 64);
     let mut batch = Batch::new();
@@ -265,7 +265,7 @@ fn a_frame_in_one_piece_goes_on_as_it_lies() {
 }
 
 #[test]
-fn frames_outlive_the_device_that_they_came_by() {
+fn lent_frames_outlive_their_device() {
     let mut hand = Hand::of("net_null16,size=100");
     let mut batch = Batch::new();
     hand.queue.receive(&mut hand.pool, &mut batch).unwrap();
@@ -282,7 +282,7 @@ fn frames_outlive_the_device_that_they_came_by() {
 }
 
 #[test]
-fn a_full_device_leaves_in_the_batch_what_it_does_not_take() {
+fn full_device_leaves_unsent_frames_in_batch() {
     // A ring of about a thousand frames without a reader.
     let mut hand = Hand::with_pool("net_ring8", 4096);
     let mut left = 0;
@@ -306,7 +306,7 @@ fn a_full_device_leaves_in_the_batch_what_it_does_not_take() {
 }
 
 #[test]
-fn a_port_that_is_down_is_silent_both_ways() {
+fn port_that_is_down_neither_receives_nor_sends() {
     let mut port = open("net_ring9");
     let mut hand = Hand {
         queue: port.take_queues().remove(0),
@@ -325,7 +325,7 @@ fn a_port_that_is_down_is_silent_both_ways() {
 }
 
 #[test]
-fn a_device_is_made_anew_as_often_as_one_likes() {
+fn device_reopens_repeatedly() {
     for seed in 0..5 {
         // Frames are left in the device when its memory is released.
         let mut hand = Hand::of("net_ring10");
@@ -336,7 +336,7 @@ fn a_device_is_made_anew_as_often_as_one_likes() {
 /// A driver that failed to set up its queue is not called for that queue again, not even when its
 /// device is closed.
 #[test]
-fn a_file_that_has_no_room_in_memory_is_refused_until_it_has() {
+fn pcap_device_is_refused_while_memory_pool_is_too_small() {
     let frames: Vec<Frame> = (0..=255)
         .cycle()
         .take(1200)
@@ -356,7 +356,7 @@ fn a_file_that_has_no_room_in_memory_is_refused_until_it_has() {
 }
 
 #[test]
-fn a_port_tells_what_it_is() {
+fn dpdk_port_reports_its_status() {
     let mut port = open("net_null11,mtu=1400");
     let status = port.status();
     assert_eq!(status.name, "net_null11");
@@ -369,7 +369,7 @@ fn a_port_tells_what_it_is() {
 }
 
 #[test]
-fn each_worker_has_a_queue_of_its_own() {
+fn dpdk_workers_have_separate_queues() {
     let three = NonZeroUsize::new(3).unwrap();
     let arguments = "net_null12,size=100".parse().unwrap();
     let mut port = dpdk::open(&arguments, three).unwrap();
@@ -398,7 +398,7 @@ fn each_worker_has_a_queue_of_its_own() {
 }
 
 #[test]
-fn a_queue_that_only_sends_goes_by_the_devices_own() {
+fn transmit_only_queue_shares_device_queue() {
     let mut port = open("net_ring17");
     let mut hand = Hand {
         queue: port.take_queues().remove(0),
@@ -417,7 +417,7 @@ fn a_queue_that_only_sends_goes_by_the_devices_own() {
 }
 
 #[test]
-fn what_cannot_be_opened_is_told_in_the_drivers_words() {
+fn open_error_includes_driver_messages() {
     let told = refusal("net_nonsense13");
     assert!(
         told.starts_with("net_nonsense13: probing the device: "),

@@ -4,7 +4,7 @@
 use std::num::NonZeroUsize;
 
 #[test]
-fn without_dpdk_a_device_is_refused_in_a_sentence() {
+fn build_without_dpdk_refuses_devices_with_instructions() {
     let arguments = "net_null0,no-rx=1".parse().unwrap();
     let refused = dpdk::open(&arguments, NonZeroUsize::MIN).err().unwrap();
     assert_eq!(

@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_glimpse_is_as_long_as_it_may_be_and_knows_the_tag() {
+    fn excerpt_is_truncated_and_has_vlan_tag() {
         let mut bytes = vec![2; 12];
         bytes.extend([0x81, 0, 0x60, 10, 8, 0]);
         bytes.extend([0; 100]);

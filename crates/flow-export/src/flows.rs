@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_of_a_flow_are_added_up_and_told_once() {
+    fn flow_table_adds_up_frames_and_drains_flows_once() {
         let mut flows = Ipv4FlowTable::default();
         assert!(flows.is_empty());
         assert!(flows.count(&(key(1), counts(1, tcp::SYN))));
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn there_is_room_for_so_many_and_for_frames_of_those() {
+    fn full_flow_table_counts_only_known_flows() {
         let mut flows = Ipv4FlowTable::default();
         for number in 0..FLOWS_MAX {
             assert!(!flows.is_full());
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn where_a_frame_goes_is_known_when_all_its_exits_are() {
+    fn flow_output_combines_all_exits() {
         let [one, two] = [1, 2].map(PortNo);
         let nowhere = FlowOutput::Nowhere;
         assert_eq!(nowhere.and(0, PortNo::ANY), nowhere);
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_is_of_a_flow_if_it_is_of_ipv4() {
+    fn flow_key_exists_only_for_ipv4() {
         let read = |text: &str| {
             let stack: packet::build::Stack = text.parse().expect("a stack");
             flow_of_frame(&stack.build(), PortNo(3), Instant::from_secs(1))

@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn every_figure_has_a_value_or_a_reason() {
+    fn round_trip_figures_have_value_or_reason() {
         for samples in [vec![None; 3], vec![Some(5)], Vec::new()] {
             let reading = reading(samples);
             for figure in RoundTrips::FIGURES {

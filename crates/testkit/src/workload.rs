@@ -411,7 +411,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_frame_of_each_scene_leaves_by_one_port() {
+    fn workload_frames_are_output_to_one_port() {
         for workload in [
             Workload::one_rule(),
             Workload::twelve_fields(),

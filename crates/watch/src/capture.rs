@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn rules_are_told_in_the_order_in_which_they_took_the_frame() {
+    fn matching_rules_print_in_lookup_order() {
         assert_eq!(
             rules_told(&captured().rules),
             "table=0,cookie=0x2a,priority=9,arp -> table=4,priority=0"

@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_target_is_a_socket_or_a_program_whose_process_is_known() {
+    fn target_resolves_sockets_and_programs_with_pidfile() {
         let directory = std::env::temp_dir().join(format!("watch-target-{}", std::process::id()));
         std::fs::create_dir_all(&directory).unwrap();
         std::fs::write(directory.join("ovs-vswitchd.pid"), "42\n").unwrap();

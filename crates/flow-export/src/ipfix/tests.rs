@@ -77,7 +77,7 @@ fn records(messages: &[Vec<u8>]) -> Vec<Record> {
 const TAGGED: &str = "eth / vlan(vid=7,pcp=3) / ipv4(src=10.0.0.1,dst=10.0.0.2) / udp(src=5,dst=6)";
 
 #[test]
-fn without_a_cache_each_sample_is_a_flow_told_at_once() {
+fn ipfix_without_cache_exports_each_sample_at_once() {
     let mut exporter = exporter(0, 0);
     let mut messages = Vec::new();
     let (now, frame) = (Instant::from_secs(3), glimpse(TAGGED));
@@ -121,7 +121,7 @@ fn without_a_cache_each_sample_is_a_flow_told_at_once() {
 }
 
 #[test]
-fn what_is_kept_is_one_flow_told_when_it_is_old_enough() {
+fn ipfix_cache_exports_flow_at_active_timeout() {
     let mut exporter = exporter(5, 10);
     let mut messages = Vec::new();
     let frame = glimpse("eth / ipv6(src=fd00::1,dst=fd00::2) / icmpv6(type=128,code=0)");
@@ -147,7 +147,7 @@ fn what_is_kept_is_one_flow_told_when_it_is_old_enough() {
 }
 
 #[test]
-fn the_oldest_goes_first_where_there_are_too_many_and_the_rest_at_the_end() {
+fn ipfix_full_cache_exports_oldest_flow_first() {
     let mut exporter = exporter(100, 2);
     let mut messages = Vec::new();
     let frame = glimpse("eth / arp");
@@ -164,7 +164,7 @@ fn the_oldest_goes_first_where_there_are_too_many_and_the_rest_at_the_end() {
 }
 
 #[test]
-fn templates_are_told_again_and_messages_are_numbered_by_records() {
+fn ipfix_templates_repeat_and_sequence_numbers_count_records() {
     let mut exporter = exporter(0, 0);
     let frame = glimpse("eth / arp");
     let mut counts = Vec::new();
@@ -187,7 +187,7 @@ fn templates_are_told_again_and_messages_are_numbered_by_records() {
 }
 
 #[test]
-fn an_exporter_with_a_name_says_it_in_each_record() {
+fn ipfix_records_contain_exporter_name() {
     let mut exporter = exporter(0, 0);
     exporter.cache.name = Some("me".to_owned());
     let mut messages = Vec::new();
@@ -202,7 +202,7 @@ proptest! {
     /// For all samples: no message is too long, records have the lengths of their templates, and no
     /// frame is lost.
     #[test]
-    fn records_are_as_templates_describe_them(
+    fn ipfix_records_match_their_templates(
         kinds in prop::collection::vec((0..6_usize, 0..4_u32), 1..80),
         flows_max in 0..10_usize,
     ) {

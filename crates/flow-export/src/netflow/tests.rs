@@ -55,7 +55,7 @@ fn half(bytes: &[u8], at: usize) -> u16 {
 }
 
 #[test]
-fn a_flow_is_told_as_it_is_written() {
+fn netflow_record_has_documented_layout() {
     let mut exporter = exporter(None);
     assert_eq!(take(&mut exporter, &[flow(7, 5, [2, 4])], 4), [[0; 0]; 0]);
     assert_eq!(exporter.next_timeout(), Some(Instant::from_secs(19)));
@@ -86,7 +86,7 @@ fn a_flow_is_told_as_it_is_written() {
 }
 
 #[test]
-fn records_are_thirty_to_a_datagram_and_numbered() {
+fn netflow_datagrams_have_thirty_records_and_sequence_numbers() {
     let mut exporter = exporter(None);
     let flows: Vec<Ipv4Flow> = (0..70).map(|number| flow(number, 1, [1, 1])).collect();
     assert_eq!(take(&mut exporter, &flows, 1).len(), 0);
@@ -101,7 +101,7 @@ fn records_are_thirty_to_a_datagram_and_numbered() {
 }
 
 #[test]
-fn who_goes_on_is_told_when_it_is_old_and_who_does_not_when_it_is_still() {
+fn netflow_exports_at_active_and_inactive_timeouts() {
     let mut exporter = exporter(Some(20));
     for second in 1..=19 {
         assert_eq!(
@@ -134,7 +134,7 @@ fn who_goes_on_is_told_when_it_is_old_and_who_does_not_when_it_is_still() {
 }
 
 #[test]
-fn a_record_counts_up_to_32_bits_and_the_rest_in_others() {
+fn netflow_counts_beyond_32_bits_take_several_records() {
     let mut exporter = exporter(None);
     assert_eq!(
         take(&mut exporter, &[flow(1, 100_000_000, [1, 9])], 9).len(),
@@ -157,7 +157,7 @@ fn a_record_counts_up_to_32_bits_and_the_rest_in_others() {
 }
 
 #[test]
-fn interfaces_tell_of_the_engine_if_that_is_wanted() {
+fn netflow_interface_numbers_include_engine_id() {
     let mut exporter = exporter(None);
     exporter.settings.add_id_to_interface = true;
     let (mut key, counts) = flow(1, 1, [1, 1]);
@@ -169,7 +169,7 @@ fn interfaces_tell_of_the_engine_if_that_is_wanted() {
 }
 
 #[test]
-fn of_more_than_are_kept_the_first_that_would_be_told_is_told() {
+fn netflow_full_cache_exports_flow_that_is_due_first() {
     let mut exporter = exporter(None);
     let many: Vec<Ipv4Flow> = (0..=u16::MAX)
         .map(|number| flow(number, 1, [2, 2]))

@@ -86,7 +86,7 @@ impl<'a> Reader<'a> {
 }
 
 #[test]
-fn a_sampled_frame_is_told_with_where_it_went() {
+fn sflow_flow_sample_has_header_and_output() {
     let mut agent = agent(IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1)));
     let now = Instant::from_secs(12);
     let frame = glimpse(1000, 128);
@@ -108,7 +108,7 @@ fn a_sampled_frame_is_told_with_where_it_went() {
 }
 
 #[test]
-fn a_ports_counters_are_told_with_its_number_and_name() {
+fn sflow_counter_sample_has_port_number_and_name() {
     let mut agent = agent(IpAddr::V6(Ipv6Addr::LOCALHOST));
     let now = Instant::from_secs(10);
     assert_eq!(agent.handle_counters(&port("eth10"), now), None);
@@ -135,7 +135,7 @@ fn a_ports_counters_are_told_with_its_number_and_name() {
 }
 
 #[test]
-fn where_a_frame_went_has_a_number() {
+fn sflow_output_encodings_match_specification() {
     assert_eq!(SampleOutput::Nowhere.number(), 0x4000_0100);
     assert_eq!(SampleOutput::Interface(8).number(), 8);
     assert_eq!(SampleOutput::Ports(3).number(), 0x8000_0003);
@@ -145,7 +145,7 @@ proptest! {
     /// For all samples: no datagram is too long, each contains whole samples, as many as it says,
     /// and their sequence numbers are consecutive.
     #[test]
-    fn datagrams_are_whole_and_not_too_long(
+    fn sflow_datagrams_are_complete_and_bounded(
         samples in prop::collection::vec((0..3_usize, 0..2000_usize), 1..60),
         is_v6 in any::<bool>(),
     ) {

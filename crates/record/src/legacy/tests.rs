@@ -42,7 +42,7 @@ fn assert_near(value: f64, expected: f64) {
 }
 
 #[test]
-fn every_old_shape_becomes_a_reading() {
+fn legacy_record_shapes_convert_to_readings() {
     for (text, valid) in [(RUN, 28), (FIRST, 7)] {
         let trials = trials(text);
         let readings = trials.iter().filter(|trial| trial.reading.is_some());

@@ -83,7 +83,7 @@ fn equal_runs_seldom_differ_significantly() {
 }
 
 #[test]
-fn few_runs_are_inconclusive() {
+fn comparison_of_few_runs_is_inconclusive() {
     let two = |seed| {
         runs("ovs", seed, 1.0)
             .into_iter()

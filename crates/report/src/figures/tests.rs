@@ -40,7 +40,7 @@ fn figures_of_a_reading_have_declared_units_and_directions() {
 }
 
 #[test]
-fn every_figure_of_the_device_has_a_value_or_a_reason() {
+fn device_figures_have_value_or_reason() {
     let results = fixture::results(fixture::entries());
     for trial in results.trials().iter().filter(|one| one.reading.is_some()) {
         let observation = observe(trial, fixture::CATALOGUE);

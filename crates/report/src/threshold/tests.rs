@@ -90,7 +90,7 @@ fn syntax_error_has_its_position_and_the_nearest_name() {
 }
 
 #[test]
-fn any_text_is_parsed_or_rejected_at_a_position_within_it() {
+fn threshold_text_is_parsed_or_rejected_at_valid_position() {
     let mut random = base::SplitMix64::new(12);
     let parts = [
         "echo", "*", ".", "p99_us", "[", "]", "device", "=", ",", "<", ">=", "5", "%", "µ", " ",

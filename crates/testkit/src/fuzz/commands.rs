@@ -377,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn sequences_leave_rules_groups_and_meters_behind() {
+    fn command_sequences_install_rules_groups_and_meters() {
         let mut held = [0; 3];
         for seed in 0..200 {
             let tables = play(&noise(seed));

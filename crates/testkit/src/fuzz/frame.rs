@@ -337,7 +337,7 @@ mod tests {
 
     /// The verification accepts correct checksums and rejects all others.
     #[test]
-    fn the_judge_knows_right_from_wrong() {
+    fn checksum_verification_accepts_only_correct_checksums() {
         let judged = |text: &str| judge(&text.parse::<Stack>().expect("a stack").build());
         for text in [
             "tcp",

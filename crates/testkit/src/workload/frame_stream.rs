@@ -98,7 +98,7 @@ mod tests {
     use fastpath::Classifier;
 
     #[test]
-    fn the_same_frames_come_again() {
+    fn frame_stream_repeats_its_frames() {
         for workload in [
             Workload::access_list("a list", 50, TrafficPattern::Fitting),
             Workload::exact("some", 100),

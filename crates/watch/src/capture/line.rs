@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_frame_has_a_line_as_it_came_and_one_as_it_left() {
+    fn frame_prints_line_on_receive_and_on_send() {
         let told = lines(&captured(), &names());
         let told: Vec<_> = told.lines().collect();
         assert_eq!(told.len(), 2, "{told:?}");
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_leave_has_a_line_with_the_reason() {
+    fn dropped_frame_prints_line_with_reason() {
         let mut dropped = captured();
         dropped.exits.clear();
         let told = lines(&dropped, &names());

@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn all_is_on_one_screen_in_few_digits() {
+    fn screen_shows_all_sheets_with_rounded_numbers() {
         let lines = drawn(&view(), (150, 40));
         assert_eq!(
             lines[0],
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pane_shows_its_rows_from_the_first_that_was_chosen() {
+    fn pane_shows_rows_from_selected_first_row() {
         let mut view = view();
         for key in [KeyCode::Char('2'), KeyCode::Down] {
             view.press(KeyEvent::from(key));
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn a_switch_that_does_not_answer_is_told_beside_what_it_said_last() {
+    fn unanswered_request_shows_error_and_last_reply() {
         let mut view = view();
         view.take(Err("no switch answers at x".to_owned()));
         view.paused = true;
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_shared_out_until_none_wants_more() {
+    fn screen_lines_are_distributed_evenly_up_to_demand() {
         assert_eq!(share_out(&[2, 10, 3], 9), [2, 4, 3]);
         assert_eq!(share_out(&[2, 3], 100), [2, 3]);
         assert_eq!(share_out(&[5, 5], 0), [0, 0]);

@@ -387,7 +387,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn rates_are_over_the_time_that_passed_by_the_clock_of_the_switch() {
+    fn rates_use_time_of_switch_clock() {
         let (before, now) = (switch_with(1000, 1000), switch_with(3500, 6000));
         let change = Change::new(Some(&before), &now);
         assert_eq!(change.time(), Some(Duration::from_millis(2500)));
@@ -422,7 +422,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn what_cannot_be_compared_has_no_rate() {
+    fn incomparable_replies_have_no_rate() {
         let (old, now) = (switch_with(9000, 1000), switch_with(3500, 6000));
         // The switch has restarted.
         let change = Change::new(Some(&old), &now);
@@ -436,7 +436,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn one_bridge_is_shown_alone_if_it_is_asked_for() {
+    fn selected_bridge_is_shown_alone() {
         let now = switch_with(1000, 8);
         let change = Change::new(None, &now);
         assert!(rows(&change.sheets(Some("br1")), "PORTS").is_empty());

@@ -155,7 +155,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_have_three_digits_and_a_letter() {
+    fn numbers_print_with_three_digits_and_si_prefix() {
         let cases = [
             (0.0, "0"),
             (7.0, "7"),
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_go_from_the_busiest_down_and_the_unknown_last() {
+    fn rows_sort_by_rate_with_unknown_last() {
         const COLUMNS: &[Column] = &[Column {
             name: "OUT/S",
             is_number: true,

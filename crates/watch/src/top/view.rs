@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_lead_from_pane_to_pane_and_to_the_end() {
+    fn keys_select_panes_and_quit() {
         let mut view = view();
         press(&mut view, &[KeyCode::Tab, KeyCode::Right]);
         assert_eq!(PANES[view.pane], "Tables");
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_are_sorted_by_the_column_beside_and_the_other_way_round() {
+    fn keys_select_sort_column_and_reverse_order() {
         let mut view = view();
         press(&mut view, &[KeyCode::Char('2'), KeyCode::Char('<')]);
         let last = view.orders[1].expect("it is sorted");
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_intervals_and_bridges_end_where_they_end() {
+    fn keys_stop_at_last_row_interval_and_bridge() {
         let mut view = view();
         press(&mut view, &[KeyCode::Char('2'), KeyCode::End]);
         assert_eq!(view.first[1], 1);
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn a_switch_that_went_away_leaves_what_it_told_last() {
+    fn failed_request_keeps_last_reply() {
         let mut view = view();
         view.take(Err("no switch answers".to_owned()));
         assert_eq!(view.problem.as_deref(), Some("no switch answers"));

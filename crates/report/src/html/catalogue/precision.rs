@@ -135,7 +135,7 @@ mod tests {
     use crate::html::catalogue::all_readings;
 
     #[test]
-    fn each_device_has_half_widths_over_runs_and_within_one() {
+    fn devices_have_half_widths_over_runs_and_within_one() {
         let results = fixture::results(fixture::entries());
         let all = all_readings(&results);
         let echo = all

@@ -371,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn each_layout_of_a_run_is_drawn_once() {
+    fn layouts_of_run_are_drawn_once() {
         let entries = fixture::entries();
         let results = fixture::results(entries);
         let drawn = figures(&results).into_string();
