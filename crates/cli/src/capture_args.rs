@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use watch::{CaptureOptions, Target, WatchError};
+use watch::{CaptureOptions, SwitchTarget, WatchError};
 
 use crate::top_args::seconds;
 
@@ -44,7 +44,7 @@ impl CaptureArgs {
     /// Captures frames, and logs a summary.
     pub(crate) fn run(self) -> Result<(), WatchError> {
         let summary = watch::capture(&CaptureOptions {
-            target: Target {
+            target: SwitchTarget {
                 rundir: self.rundir,
                 socket: self.target,
                 bridge: Some(self.bridge.clone()),

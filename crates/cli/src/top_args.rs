@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use watch::{Form, Target, TopOptions, WatchError};
+use watch::{OutputForm, SwitchTarget, TopOptions, WatchError};
 
 /// Show the activity of a switch, second by second: rates of its ports, tables, workers and busiest
 /// rules. On a terminal it has panes and keys (? lists them); otherwise it writes text.
@@ -49,7 +49,7 @@ impl TopArgs {
         let count = if self.once { Some(1) } else { self.count };
         let is_text = self.batch || count.is_some() || !std::io::stdout().is_terminal();
         watch::top(TopOptions {
-            target: Target {
+            target: SwitchTarget {
                 rundir: self.rundir,
                 socket: self.target,
                 bridge: self.bridge,
@@ -58,8 +58,8 @@ impl TopArgs {
             rules: self.rules,
             sort: self.sort,
             form: match is_text {
-                true => Form::Text(count),
-                false => Form::Screen,
+                true => OutputForm::Text(count),
+                false => OutputForm::Screen,
             },
         })
     }

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 /// the number of bytes of each frame to capture. The reply is the number of the capture.
 pub const START: &str = "comporta/capture-start";
 
-/// The command that returns a [`Reading`] as JSON: the frames since the last read.
+/// The command that returns a [`CaptureReading`] as JSON: the frames since the last read.
 pub const READ: &str = "comporta/capture-read";
 
 /// The command that ends a capture.
@@ -29,7 +29,7 @@ pub const SNAPLEN_MAX: usize = 65_535;
 
 /// The frames since the last read of a capture.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Reading {
+pub struct CaptureReading {
     /// The names of the bridge's ports, by number.
     pub ports: BTreeMap<String, String>,
     /// Frames since the start of the capture that were not reported, for lack of space.
@@ -37,21 +37,21 @@ pub struct Reading {
     /// True if the next read returns more frames immediately.
     pub more: bool,
     /// The frames, in order of arrival.
-    pub frames: Vec<Captured>,
+    pub frames: Vec<CapturedFrame>,
 }
 
 /// A captured frame with its path through the bridge.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Captured {
+pub struct CapturedFrame {
     /// The time at which a worker received it, in nanoseconds since 1970.
     pub time_ns: u64,
     /// The number of the ingress port.
     pub port: String,
     /// The frame as received.
-    pub frame: Snapped,
+    pub frame: TruncatedFrame,
     /// The tables that processed it, in order; none if there is no controller and the bridge
     /// forwards without tables.
-    pub rules: Vec<RuleTaken>,
+    pub rules: Vec<TableMatch>,
     /// The copies that left.
     pub exits: Vec<Exit>,
     /// The reasons why the frame was dropped, or an action had no effect.
@@ -60,7 +60,7 @@ pub struct Captured {
 
 /// A truncated copy of a frame.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Snapped {
+pub struct TruncatedFrame {
     /// The original length in bytes.
     pub length: usize,
     /// The number of frames on the wire that it represents before segmentation.
@@ -71,7 +71,7 @@ pub struct Snapped {
 
 /// A table that processed a frame.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RuleTaken {
+pub struct TableMatch {
     /// The table.
     pub table: u8,
     /// The rule that matched; none on a miss.
@@ -95,12 +95,12 @@ pub struct Exit {
     /// The number of the egress port; `CONTROLLER` for a packet-in.
     pub port: String,
     /// The frame as sent.
-    pub frame: Snapped,
+    pub frame: TruncatedFrame,
     /// The number of tables that had processed the frame at that point.
     pub rules: usize,
 }
 
-impl Snapped {
+impl TruncatedFrame {
     /// Returns the copy of a frame of `length` bytes that begins with `bytes`.
     #[must_use]
     pub fn new(bytes: &[u8], length: usize, segments: u64) -> Self {

@@ -10,22 +10,22 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use control_api::capture::{Captured, READ, Reading, RuleTaken, START, STOP};
+use control_api::capture::{CaptureReading, CapturedFrame, READ, START, STOP, TableMatch};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::clock;
 use crate::error::WatchError;
-use crate::target::Target;
-use file::File;
+use crate::target::SwitchTarget;
+use file::PcapngFile;
 
 /// The interval between two reads of the capture.
 const INTERVAL: Duration = Duration::from_millis(100);
 
 /// Options of a capture.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct CaptureOptions {
     /// The switch.
-    pub target: Target,
+    pub target: SwitchTarget,
     /// The bridge.
     pub bridge: String,
     /// The filter for received frames, in the syntax of `ovs-ofctl`.
@@ -42,7 +42,7 @@ pub struct Options {
 
 /// The result of a capture.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Summary {
+pub struct CaptureSummary {
     /// Received frames.
     pub frames: u64,
     /// Frames that were not reported, for lack of space.
@@ -50,9 +50,9 @@ pub struct Summary {
 }
 
 /// The destination of captured frames.
-enum Output {
+enum CaptureOutput {
     Lines(io::Stdout),
-    File(File<Box<dyn Write>>),
+    File(PcapngFile<Box<dyn Write>>),
 }
 
 /// Captures until the count or the time is reached, or a signal arrives.
@@ -60,38 +60,38 @@ enum Output {
 /// # Errors
 /// The switch refuses or ends, or the file cannot be written. The file contains the frames captured
 /// until then.
-pub fn run(options: &Options) -> Result<Summary, WatchError> {
+pub fn run(options: &CaptureOptions) -> Result<CaptureSummary, WatchError> {
     let ended = Arc::new(AtomicBool::new(false));
     for signal in [SIGHUP, SIGINT, SIGTERM] {
         let registered = signal_hook::flag::register(signal, Arc::clone(&ended));
         registered.map_err(WatchError::io("signals"))?;
     }
-    let mut output = Output::open(options.file.as_ref())?;
+    let mut output = CaptureOutput::open(options.file.as_ref())?;
     let snaplen = options.snaplen.to_string();
-    let question = [options.bridge.clone(), options.flow.clone(), snaplen];
-    let capture = options.target.ask(START, &question)?.trim().to_owned();
+    let arguments = [options.bridge.clone(), options.flow.clone(), snaplen];
+    let capture = options.target.request(START, &arguments)?.trim().to_owned();
     let captured = follow(options, &capture, &mut output, &ended);
     // Without this request, the capture would time out; if the switch is down, the request fails.
-    let stopped = options.target.ask(STOP, &[capture]);
+    let stopped = options.target.request(STOP, &[capture]);
     let summary = captured?;
     stopped?;
     Ok(summary)
 }
 
 fn follow(
-    options: &Options,
+    options: &CaptureOptions,
     capture: &str,
-    output: &mut Output,
+    output: &mut CaptureOutput,
     ended: &AtomicBool,
-) -> Result<Summary, WatchError> {
+) -> Result<CaptureSummary, WatchError> {
     let due = options.time.map(|time| clock::now() + time);
-    let mut summary = Summary::default();
+    let mut summary = CaptureSummary::default();
     loop {
         // The frames that were captured before the end are still read.
         let is_last = ended.load(Ordering::Relaxed) || due.is_some_and(|due| clock::now() >= due);
-        let said = options.target.ask(READ, &[capture.to_owned()])?;
-        let reading: Result<Reading, _> = serde_json::from_str(&said);
-        let reading = reading.map_err(|error| WatchError::NotUnderstood(error.to_string()))?;
+        let reply = options.target.request(READ, &[capture.to_owned()])?;
+        let reading: Result<CaptureReading, _> = serde_json::from_str(&reply);
+        let reading = reading.map_err(|error| WatchError::MalformedReply(error.to_string()))?;
         summary.missed = reading.missed;
         for captured in &reading.frames {
             if options.count.is_some_and(|count| summary.frames >= count) {
@@ -101,12 +101,10 @@ fn follow(
             match output.write(captured, &reading) {
                 // The reader of the pipe has closed it.
                 Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(summary),
-                written => written.map_err(WatchError::io("what was captured"))?,
+                written => written.map_err(WatchError::io("captured frames"))?,
             }
         }
-        output
-            .flush()
-            .map_err(WatchError::io("what was captured"))?;
+        output.flush().map_err(WatchError::io("captured frames"))?;
         if options.count.is_some_and(|count| summary.frames >= count) {
             return Ok(summary);
         }
@@ -119,7 +117,7 @@ fn follow(
     }
 }
 
-impl Output {
+impl CaptureOutput {
     fn open(file: Option<&PathBuf>) -> Result<Self, WatchError> {
         let Some(path) = file else {
             return Ok(Self::Lines(io::stdout()));
@@ -127,16 +125,16 @@ impl Output {
         let out: Box<dyn Write> = match path.to_str() {
             Some("-") => Box::new(io::stdout()),
             _ => {
-                let made = std::fs::File::create(path);
-                let made = made.map_err(WatchError::io(path.display().to_string()))?;
-                Box::new(io::BufWriter::new(made))
+                let created = std::fs::File::create(path);
+                let created = created.map_err(WatchError::io(path.display().to_string()))?;
+                Box::new(io::BufWriter::new(created))
             }
         };
-        let file = File::begin(out).map_err(WatchError::io(path.display().to_string()))?;
+        let file = PcapngFile::begin(out).map_err(WatchError::io(path.display().to_string()))?;
         Ok(Self::File(file))
     }
 
-    fn write(&mut self, captured: &Captured, reading: &Reading) -> io::Result<()> {
+    fn write(&mut self, captured: &CapturedFrame, reading: &CaptureReading) -> io::Result<()> {
         match self {
             Self::Lines(out) => out.write_all(line::lines(captured, &reading.ports).as_bytes()),
             Self::File(file) => file.write(captured, &reading.ports),
@@ -152,11 +150,11 @@ impl Output {
 }
 
 /// Formats the rules that a frame matched, in order.
-fn rules_told(rules: &[RuleTaken]) -> String {
+fn format_rules(rules: &[TableMatch]) -> String {
     if rules.is_empty() {
-        return "no table: as an ordinary switch".to_owned();
+        return "no table: normal forwarding".to_owned();
     }
-    let told = rules.iter().map(|RuleTaken { table, rule }| match rule {
+    let tables = rules.iter().map(|TableMatch { table, rule }| match rule {
         None => format!("table={table}, no rule"),
         Some(rule) => {
             let cookie = match rule.cookie {
@@ -168,11 +166,11 @@ fn rules_told(rules: &[RuleTaken]) -> String {
             format!("table={table},{cookie}priority={priority}{comma}{matching}")
         }
     });
-    told.collect::<Vec<_>>().join(" -> ")
+    tables.collect::<Vec<_>>().join(" -> ")
 }
 
 /// Returns the name of a port, or its number if it has no name.
-fn port_told<'a>(port: &'a str, names: &'a std::collections::BTreeMap<String, String>) -> &'a str {
+fn port_name<'a>(port: &'a str, names: &'a std::collections::BTreeMap<String, String>) -> &'a str {
     names.get(port).map_or(port, String::as_str)
 }
 
@@ -180,17 +178,17 @@ fn port_told<'a>(port: &'a str, names: &'a std::collections::BTreeMap<String, St
 mod tests {
     use std::collections::BTreeMap;
 
-    use control_api::capture::{Exit, RuleName, Snapped};
+    use control_api::capture::{Exit, RuleName, TruncatedFrame};
 
     use super::*;
 
     /// An ARP frame received on one port and sent on another, with another destination.
-    pub(super) fn captured() -> Captured {
+    pub(super) fn captured() -> CapturedFrame {
         let frame = |dst| {
             let mut bytes = vec![0; 60];
             bytes[5] = dst;
             bytes[12..14].copy_from_slice(&[8, 6]);
-            Snapped::new(&bytes, 60, 1)
+            TruncatedFrame::new(&bytes, 60, 1)
         };
         let rule = |priority, cookie, matching: &str| {
             Some(RuleName {
@@ -199,16 +197,16 @@ mod tests {
                 matching: matching.to_owned(),
             })
         };
-        Captured {
+        CapturedFrame {
             time_ns: 1_700_000_000_000_000_123,
             port: "1".to_owned(),
             frame: frame(1),
             rules: vec![
-                RuleTaken {
+                TableMatch {
                     table: 0,
                     rule: rule(9, 0x2a, "arp"),
                 },
-                RuleTaken {
+                TableMatch {
                     table: 4,
                     rule: rule(0, 0, ""),
                 },
@@ -231,16 +229,16 @@ mod tests {
     #[test]
     fn matching_rules_print_in_lookup_order() {
         assert_eq!(
-            rules_told(&captured().rules),
+            format_rules(&captured().rules),
             "table=0,cookie=0x2a,priority=9,arp -> table=4,priority=0"
         );
-        let missed = RuleTaken {
+        let missed = TableMatch {
             table: 3,
             rule: None,
         };
-        assert_eq!(rules_told(&[missed]), "table=3, no rule");
-        assert_eq!(rules_told(&[]), "no table: as an ordinary switch");
-        assert_eq!(port_told("2", &names()), "eth2");
-        assert_eq!(port_told("LOCAL", &names()), "LOCAL");
+        assert_eq!(format_rules(&[missed]), "table=3, no rule");
+        assert_eq!(format_rules(&[]), "no table: normal forwarding");
+        assert_eq!(port_name("2", &names()), "eth2");
+        assert_eq!(port_name("LOCAL", &names()), "LOCAL");
     }
 }

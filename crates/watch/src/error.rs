@@ -15,10 +15,10 @@ pub enum WatchError {
     #[error(
         "no switch answers at a socket in {0}: is one running? Choose another directory with --rundir, or its socket with --target"
     )]
-    Nobody(PathBuf),
+    NoSwitch(PathBuf),
     /// The pidfile of the target cannot be read.
     #[error(
-        "{path}: {error}: give --target the name of a program that has such a file, or a path that ends in .ctl"
+        "{path}: {error}: give --target the name of a program with a pidfile, or a path that ends in .ctl"
     )]
     Pidfile {
         /// The pidfile.
@@ -27,13 +27,13 @@ pub enum WatchError {
         error: io::Error,
     },
     /// The reply of the switch cannot be parsed.
-    #[error("what the switch tells is not understood ({0}): is it of another version?")]
-    NotUnderstood(String),
+    #[error("cannot parse the reply of the switch ({0}): is it another version?")]
+    MalformedReply(String),
     /// The bridge does not exist.
     #[error("the switch has no bridge {0}")]
     NoBridge(String),
     /// The column does not exist.
-    #[error("no column is called {name}: there are {known}")]
+    #[error("no column is called {name}: the columns are {known}")]
     NoColumn {
         /// The name.
         name: String,

@@ -11,7 +11,7 @@ mod error;
 mod target;
 mod top;
 
-pub use capture::{Options as CaptureOptions, Summary, run as capture};
+pub use capture::{CaptureOptions, CaptureSummary, run as capture};
 pub use error::WatchError;
-pub use target::Target;
-pub use top::{Form, Options as TopOptions, run as top};
+pub use target::SwitchTarget;
+pub use top::{OutputForm, TopOptions, run as top};

@@ -11,7 +11,7 @@ use crate::error::WatchError;
 
 /// The switch to observe.
 #[derive(Clone, Debug, Default)]
-pub struct Target {
+pub struct SwitchTarget {
     /// The run directory with its sockets; none for the default.
     pub rundir: Option<PathBuf>,
     /// Its control socket, or the name of its program, as in `ovs-appctl --target`.
@@ -20,7 +20,7 @@ pub struct Target {
     pub bridge: Option<String>,
 }
 
-impl Target {
+impl SwitchTarget {
     /// Returns the run directory and the candidate sockets, the most likely first.
     fn sockets(&self) -> Result<(PathBuf, Vec<PathBuf>), WatchError> {
         let (directory, sockets) = control_sockets(self.rundir.as_deref());
@@ -34,12 +34,16 @@ impl Target {
 
     /// Sends a command and returns the reply. Without a selected switch, the first that accepts the
     /// command replies.
-    pub(crate) fn ask(&self, command: &str, arguments: &[String]) -> Result<String, WatchError> {
+    pub(crate) fn request(
+        &self,
+        command: &str,
+        arguments: &[String],
+    ) -> Result<String, WatchError> {
         let (directory, sockets) = self.sockets()?;
         let mut refused = None;
         for socket in &sockets {
             match request_at(socket, command, arguments) {
-                Ok(said) => return Ok(said),
+                Ok(reply) => return Ok(reply),
                 Err(error @ RequestError::NoAnswer { .. }) if sockets.len() == 1 => {
                     return Err(error.into());
                 }
@@ -49,22 +53,22 @@ impl Target {
         }
         // A selected switch reports its refusal; other sockets may belong to programs that are no
         // switches.
-        let is_meant = self.socket.is_some() || self.bridge.is_some();
-        match refused.filter(|_| is_meant) {
+        let is_selected = self.socket.is_some() || self.bridge.is_some();
+        match refused.filter(|_| is_selected) {
             Some(error) => Err(error.into()),
-            None => Err(WatchError::Nobody(directory)),
+            None => Err(WatchError::NoSwitch(directory)),
         }
     }
 
     /// Requests the telemetry, with up to `rules` of the busiest rules of each bridge.
     pub(crate) fn telemetry(&self, rules: usize) -> Result<Telemetry, WatchError> {
-        let said = self.ask(TELEMETRY, &[rules.to_string()])?;
-        let told: Result<Telemetry, _> = serde_json::from_str(&said);
-        let told = told.map_err(|error| WatchError::NotUnderstood(error.to_string()))?;
-        let has = |name: &String| told.bridges.iter().any(|bridge| bridge.name == *name);
+        let reply = self.request(TELEMETRY, &[rules.to_string()])?;
+        let telemetry: Result<Telemetry, _> = serde_json::from_str(&reply);
+        let telemetry = telemetry.map_err(|error| WatchError::MalformedReply(error.to_string()))?;
+        let has = |name: &String| telemetry.bridges.iter().any(|bridge| bridge.name == *name);
         match self.bridge.as_ref().filter(|name| !has(name)) {
             Some(missing) => Err(WatchError::NoBridge(missing.clone())),
-            None => Ok(told),
+            None => Ok(telemetry),
         }
     }
 }
@@ -97,14 +101,14 @@ mod tests {
         assert_eq!(found("br0.ctl").unwrap(), directory.join("br0.ctl"));
         let by_name = found("ovs-vswitchd").unwrap();
         assert_eq!(by_name, directory.join("ovs-vswitchd.42.ctl"));
-        let said = found("nobody").unwrap_err().to_string();
-        assert!(said.contains("nobody.pid"), "{said}");
-        let nobody = Target {
+        let reply = found("nobody").unwrap_err().to_string();
+        assert!(reply.contains("nobody.pid"), "{reply}");
+        let unanswered = SwitchTarget {
             rundir: Some(directory.clone()),
-            ..Target::default()
+            ..SwitchTarget::default()
         };
-        let said = nobody.telemetry(0).unwrap_err().to_string();
-        assert!(said.contains("no switch answers"), "{said}");
+        let reply = unanswered.telemetry(0).unwrap_err().to_string();
+        assert!(reply.contains("no switch answers"), "{reply}");
         std::fs::remove_dir_all(directory).unwrap();
     }
 }

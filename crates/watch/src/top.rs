@@ -14,15 +14,15 @@ mod view;
 use std::time::Duration;
 
 use crate::error::WatchError;
-use crate::target::Target;
-use sheet::Order;
+use crate::target::SwitchTarget;
+use sheet::RowOrder;
 
 /// The minimum interval, which limits the load on the switch.
 const INTERVAL_MIN: Duration = Duration::from_millis(100);
 
 /// The form of the output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
+pub enum OutputForm {
     /// An interactive screen.
     Screen,
     /// Text, this number of times; without end if none.
@@ -31,9 +31,9 @@ pub enum Form {
 
 /// Options of `comporta top`.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct TopOptions {
     /// The switch. If a bridge selects it, only that bridge is shown.
-    pub target: Target,
+    pub target: SwitchTarget,
     /// The time between two replies.
     pub interval: Duration,
     /// The number of the busiest rules of each bridge to request.
@@ -41,27 +41,27 @@ pub struct Options {
     /// The column by which rows are sorted, in tables that have it.
     pub sort: Option<String>,
     /// The form of the output.
-    pub form: Form,
+    pub form: OutputForm,
 }
 
 /// Runs until the user quits, or the requested number of texts is printed.
 ///
 /// # Errors
 /// The switch does not answer the first request, or the terminal cannot be written to.
-pub fn run(options: Options) -> Result<(), WatchError> {
-    let options = Options {
+pub fn run(options: TopOptions) -> Result<(), WatchError> {
+    let options = TopOptions {
         interval: options.interval.max(INTERVAL_MIN),
         ..options
     };
     let order = match &options.sort {
-        Some(name) => Some(Order::by(name).ok_or_else(|| WatchError::NoColumn {
+        Some(name) => Some(RowOrder::by(name).ok_or_else(|| WatchError::NoColumn {
             name: name.clone(),
             known: rates::column_names().join(", "),
         })?),
         None => None,
     };
     match options.form {
-        Form::Screen => terminal::run(options, order),
-        Form::Text(count) => text::run(&options, count, order),
+        OutputForm::Screen => terminal::run(options, order),
+        OutputForm::Text(count) => text::run(&options, count, order),
     }
 }

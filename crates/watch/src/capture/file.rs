@@ -4,19 +4,19 @@
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-use control_api::capture::{Captured, Snapped};
+use control_api::capture::{CapturedFrame, TruncatedFrame};
 use ports::pcapng::{self, EnhancedPacket, FrameDirection};
 
-use super::{port_told, rules_told};
+use super::{format_rules, port_name};
 
 /// A pcapng file that is being written.
-pub(super) struct File<W> {
+pub(super) struct PcapngFile<W> {
     out: W,
     /// The ports that have an interface in the file, in the order of their interfaces.
     interfaces: Vec<String>,
 }
 
-impl<W: Write> File<W> {
+impl<W: Write> PcapngFile<W> {
     /// Writes the header of the file.
     pub(super) fn begin(mut out: W) -> io::Result<Self> {
         let mut head = Vec::new();
@@ -33,31 +33,31 @@ impl<W: Write> File<W> {
     /// contains the reason.
     pub(super) fn write(
         &mut self,
-        captured: &Captured,
+        captured: &CapturedFrame,
         names: &BTreeMap<String, String>,
     ) -> io::Result<()> {
         let mut blocks = Vec::new();
-        let mut comment = rules_told(&captured.rules);
+        let mut comment = format_rules(&captured.rules);
         for reason in &captured.drops {
             comment += &format!("; dropped: {reason}");
         }
-        let came = (&captured.port, &captured.frame);
+        let received = (&captured.port, &captured.frame);
         self.packet(
             &mut blocks,
             captured.time_ns,
             FrameDirection::In,
-            came,
+            received,
             (&comment, names),
         );
         for exit in &captured.exits {
             let until = captured.rules.get(..exit.rules);
-            let comment = rules_told(until.unwrap_or(&captured.rules));
-            let left = (&exit.port, &exit.frame);
+            let comment = format_rules(until.unwrap_or(&captured.rules));
+            let sent = (&exit.port, &exit.frame);
             self.packet(
                 &mut blocks,
                 captured.time_ns,
                 FrameDirection::Out,
-                left,
+                sent,
                 (&comment, names),
             );
         }
@@ -69,12 +69,12 @@ impl<W: Write> File<W> {
         blocks: &mut Vec<u8>,
         time_ns: u64,
         direction: FrameDirection,
-        (port, frame): (&String, &Snapped),
+        (port, frame): (&String, &TruncatedFrame),
         (comment, names): (&str, &BTreeMap<String, String>),
     ) {
-        let known = self.interfaces.iter().position(|known| known == port);
-        let interface = known.unwrap_or_else(|| {
-            pcapng::append_interface(blocks, port_told(port, names));
+        let existing = self.interfaces.iter().position(|known| known == port);
+        let interface = existing.unwrap_or_else(|| {
+            pcapng::append_interface(blocks, port_name(port, names));
             self.interfaces.push(port.clone());
             self.interfaces.len() - 1
         });
@@ -105,7 +105,7 @@ mod tests {
     #[test]
     fn wireshark_reads_ports_directions_and_rules() {
         let mut bytes = Vec::new();
-        let mut file = File::begin(&mut bytes).unwrap();
+        let mut file = PcapngFile::begin(&mut bytes).unwrap();
         file.write(&captured(), &names()).unwrap();
         let mut dropped = captured();
         dropped.exits.clear();
@@ -123,10 +123,10 @@ mod tests {
             .spawn()
             .unwrap();
         tshark.stdin.take().unwrap().write_all(&bytes).unwrap();
-        let told = String::from_utf8(tshark.wait_with_output().unwrap().stdout).unwrap();
+        let output = String::from_utf8(tshark.wait_with_output().unwrap().stdout).unwrap();
         let rules = "table=0,cookie=0x2a,priority=9,arp";
         assert_eq!(
-            told,
+            output,
             format!(
                 "1700000000.000000123|1|eth1|60|00:00:00:00:00:01|{rules} -> table=4,priority=0\n\
                  1700000000.000000123|0|eth2|60|00:00:00:00:00:02|{rules}\n\

@@ -4,27 +4,27 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use control_api::capture::{Captured, Snapped};
+use control_api::capture::{CapturedFrame, TruncatedFrame};
 
-use super::{port_told, rules_told};
+use super::{format_rules, port_name};
 
 /// Seconds in a day.
 const DAY: u64 = 24 * 60 * 60;
 
 /// Formats all lines of a frame.
-pub(super) fn lines(captured: &Captured, names: &BTreeMap<String, String>) -> String {
+pub(super) fn lines(captured: &CapturedFrame, names: &BTreeMap<String, String>) -> String {
     let at = time(captured.time_ns);
     let mut text = String::new();
-    let mut line = |way: &str, port: &str, what: &str, rules: &str| {
-        let port = port_told(port, names);
+    let mut line = |direction: &str, port: &str, content: &str, rules: &str| {
+        let port = port_name(port, names);
         // Writing to a string cannot fail.
-        let _ = writeln!(text, "{at} {way:<4} {port:<8} {what} | {rules}");
+        let _ = writeln!(text, "{at} {direction:<4} {port:<8} {content} | {rules}");
     };
-    let rules = rules_told(&captured.rules);
+    let rules = format_rules(&captured.rules);
     line("in", &captured.port, &frame(&captured.frame), &rules);
     for exit in &captured.exits {
         let until = captured.rules.get(..exit.rules);
-        let rules = rules_told(until.unwrap_or(&captured.rules));
+        let rules = format_rules(until.unwrap_or(&captured.rules));
         line("out", &exit.port, &frame(&exit.frame), &rules);
     }
     for reason in &captured.drops {
@@ -42,7 +42,7 @@ pub(super) fn lines(captured: &Captured, names: &BTreeMap<String, String>) -> St
 }
 
 /// Formats a frame: its length, and its fields in the syntax of matches.
-fn frame(snapped: &Snapped) -> String {
+fn frame(snapped: &TruncatedFrame) -> String {
     let fields = openflow::describe_frame(&snapped.bytes());
     let length = snapped.length;
     match snapped.segments {
@@ -65,24 +65,24 @@ mod tests {
 
     #[test]
     fn frame_prints_line_on_receive_and_on_send() {
-        let told = lines(&captured(), &names());
-        let told: Vec<_> = told.lines().collect();
-        assert_eq!(told.len(), 2, "{told:?}");
+        let output = lines(&captured(), &names());
+        let output: Vec<_> = output.lines().collect();
+        assert_eq!(output.len(), 2, "{output:?}");
         assert!(
-            told[0].starts_with("22:13:20.000000 in   eth1     60 bytes arp,"),
-            "{told:?}"
+            output[0].starts_with("22:13:20.000000 in   eth1     60 bytes arp,"),
+            "{output:?}"
         );
-        assert!(told[0].contains("dl_dst=00:00:00:00:00:01"), "{told:?}");
-        assert!(told[0].ends_with(" | table=0,cookie=0x2a,priority=9,arp -> table=4,priority=0"));
+        assert!(output[0].contains("dl_dst=00:00:00:00:00:01"), "{output:?}");
+        assert!(output[0].ends_with(" | table=0,cookie=0x2a,priority=9,arp -> table=4,priority=0"));
         assert!(
-            told[1].starts_with("22:13:20.000000 out  eth2     60 bytes arp,"),
-            "{told:?}"
+            output[1].starts_with("22:13:20.000000 out  eth2     60 bytes arp,"),
+            "{output:?}"
         );
-        assert!(told[1].contains("dl_dst=00:00:00:00:00:02"), "{told:?}");
+        assert!(output[1].contains("dl_dst=00:00:00:00:00:02"), "{output:?}");
         // The second table had not processed it at that point.
         assert!(
-            told[1].ends_with(" | table=0,cookie=0x2a,priority=9,arp"),
-            "{told:?}"
+            output[1].ends_with(" | table=0,cookie=0x2a,priority=9,arp"),
+            "{output:?}"
         );
     }
 
@@ -90,13 +90,16 @@ mod tests {
     fn dropped_frame_prints_line_with_reason() {
         let mut dropped = captured();
         dropped.exits.clear();
-        let told = lines(&dropped, &names());
+        let output = lines(&dropped, &names());
         assert!(
-            told.contains("drop eth1     normal forwarding has no port for it | "),
-            "{told}"
+            output.contains("drop eth1     normal forwarding has no port for it | "),
+            "{output}"
         );
         dropped.drops.push("no_output".to_owned());
-        let told = lines(&dropped, &names());
-        assert!(told.contains("drop eth1     no_output | table=0"), "{told}");
+        let output = lines(&dropped, &names());
+        assert!(
+            output.contains("drop eth1     no_output | table=0"),
+            "{output}"
+        );
     }
 }

@@ -8,8 +8,8 @@ use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Clear, Paragraph, Row, Table, Tabs};
 
-use super::sheet::{Order, Sheet, short};
-use super::view::{ALL, PANES, View};
+use super::sheet::{RowOrder, Sheet, short};
+use super::view::{ALL, PANES, TopView};
 
 const HEAD: Style = Style::new().add_modifier(Modifier::BOLD);
 const CHOSEN: Style = Style::new().add_modifier(Modifier::REVERSED);
@@ -21,22 +21,22 @@ const KEYS: &str = "q quit  Tab panes  arrows rows  < > sort  r reverse  space p
 #[rustfmt::skip]
 const HELP: [&str; 13] = [
     "q, Esc, Ctrl-C   quit",
-    "Tab, left/right  the next pane, the one before",
-    "1 to 6           a pane",
+    "Tab, left/right  next or previous pane",
+    "1 to 6           select a pane",
     "up/down, j, k    rows",
     "PgUp, PgDn       ten rows",
-    "Home, End        the first row, the last",
-    "< and >          sort by the column beside",
-    "r                the other way round",
+    "Home, End        first or last row",
+    "< and >          sort by the neighbouring column",
+    "r                reverse the order",
     "space, p         pause",
-    "+ and -          a longer interval, a shorter",
-    "Enter            ask now",
-    "b                the next bridge alone, or all",
-    "?, h, F1         this",
+    "+ and -          longer or shorter interval",
+    "Enter            update now",
+    "b                show the next bridge alone, or all",
+    "?, h, F1         this help",
 ];
 
 /// Draws the whole screen.
-pub(super) fn draw(frame: &mut Frame<'_>, view: &View) {
+pub(super) fn draw(frame: &mut Frame<'_>, view: &TopView) {
     let parts = Layout::vertical([
         Constraint::Length(2),
         Constraint::Length(1),
@@ -54,13 +54,13 @@ pub(super) fn draw(frame: &mut Frame<'_>, view: &View) {
     frame.render_widget(panes, tabs);
     draw_sheets(frame, body, view);
     frame.render_widget(last_line(view), foot);
-    if view.helps {
+    if view.show_help {
         draw_help(frame);
     }
 }
 
 /// Returns two lines about the switch as a whole.
-fn summary(view: &View) -> Vec<Line<'static>> {
+fn summary(view: &TopView) -> Vec<Line<'static>> {
     let Some((now, change)) = view.now().zip(view.change()) else {
         return vec![Line::from("comporta: no answer yet")];
     };
@@ -87,14 +87,14 @@ fn summary(view: &View) -> Vec<Line<'static>> {
 }
 
 /// Returns the error, or the list of keys.
-fn last_line(view: &View) -> Paragraph<'static> {
+fn last_line(view: &TopView) -> Paragraph<'static> {
     match &view.problem {
-        Some(problem) => Paragraph::new(format!("{problem}; asked again")).style(PROBLEM),
+        Some(problem) => Paragraph::new(format!("{problem}; retrying")).style(PROBLEM),
         None => Paragraph::new(KEYS).style(Style::new().add_modifier(Modifier::DIM)),
     }
 }
 
-fn draw_sheets(frame: &mut Frame<'_>, area: Rect, view: &View) {
+fn draw_sheets(frame: &mut Frame<'_>, area: Rect, view: &TopView) {
     let sheets = view.sheets();
     let (order, first) = (view.orders[view.pane], view.first[view.pane]);
     if view.pane != ALL {
@@ -104,7 +104,7 @@ fn draw_sheets(frame: &mut Frame<'_>, area: Rect, view: &View) {
         return;
     }
     let wanted: Vec<_> = sheets.iter().map(|sheet| sheet.rows.len() + 2).collect();
-    let heights = share_out(&wanted, area.height.into());
+    let heights = distribute(&wanted, area.height.into());
     let heights = heights
         .iter()
         .map(|height| Constraint::Length(u16::try_from(*height).unwrap_or(u16::MAX)));
@@ -115,18 +115,18 @@ fn draw_sheets(frame: &mut Frame<'_>, area: Rect, view: &View) {
 }
 
 /// Distributes `lines` evenly, but at most the wanted number to each sheet.
-fn share_out(wanted: &[usize], mut lines: usize) -> Vec<usize> {
+fn distribute(wanted: &[usize], mut lines: usize) -> Vec<usize> {
     let mut got = vec![0; wanted.len()];
     while lines > 0 {
-        let mut given = false;
+        let mut assigned = false;
         for (got, wanted) in got.iter_mut().zip(wanted) {
             if *got < *wanted && lines > 0 {
                 *got += 1;
                 lines -= 1;
-                given = true;
+                assigned = true;
             }
         }
-        if !given {
+        if !assigned {
             break;
         }
     }
@@ -137,14 +137,14 @@ fn draw_sheet(
     frame: &mut Frame<'_>,
     area: Rect,
     sheet: &Sheet,
-    order: Option<Order>,
+    order: Option<RowOrder>,
     first: usize,
 ) {
     let cells: Vec<Vec<String>> = sheet
         .rows
         .iter()
         .skip(first.min(sheet.rows.len().saturating_sub(1)))
-        .map(|row| row.iter().map(super::sheet::Cell::short).collect())
+        .map(|row| row.iter().map(super::sheet::SheetCell::short).collect())
         .collect();
     let width = |column: usize| {
         let cells = cells.iter().map(|row| row[column].chars().count());
@@ -212,7 +212,7 @@ mod tests {
     use super::*;
 
     /// Draws to a terminal of this size and returns its lines.
-    fn drawn(view: &View, (width, height): (u16, u16)) -> Vec<String> {
+    fn drawn(view: &TopView, (width, height): (u16, u16)) -> Vec<String> {
         let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
         terminal.draw(|frame| draw(frame, view)).unwrap();
         let buffer = terminal.backend().buffer();
@@ -224,10 +224,10 @@ mod tests {
         .collect()
     }
 
-    fn view() -> View {
-        let mut view = View::new(Duration::from_secs(2), None, None);
-        view.take(Ok(switch_with(1000, 1000)));
-        view.take(Ok(switch_with(3500, 6000)));
+    fn view() -> TopView {
+        let mut view = TopView::new(Duration::from_secs(2), None, None);
+        view.handle_reply(Ok(switch_with(1000, 1000)));
+        view.handle_reply(Ok(switch_with(3500, 6000)));
         view
     }
 
@@ -246,14 +246,14 @@ mod tests {
         let row = "br0    eth1 1  up         2.00k    1.60M     0";
         assert!(lines[5].starts_with(row), "{}", lines[5]);
         let screen = lines.join("\n");
-        for told in [
+        for expected in [
             "TABLES (1)",
             "WORKERS (1)",
             "25.0%",
             "no_match=500",
             "tcp:10.0.0.9:6653",
         ] {
-            assert!(screen.contains(told), "{told}:\n{screen}");
+            assert!(screen.contains(expected), "{expected}:\n{screen}");
         }
     }
 
@@ -274,16 +274,16 @@ mod tests {
     #[test]
     fn unanswered_request_shows_error_and_last_reply() {
         let mut view = view();
-        view.take(Err("no switch answers at x".to_owned()));
+        view.handle_reply(Err("no switch answers at x".to_owned()));
         view.paused = true;
-        view.helps = true;
+        view.show_help = true;
         let screen = drawn(&view, (100, 24)).join("\n");
         assert!(
-            screen.contains("no switch answers at x; asked again"),
+            screen.contains("no switch answers at x; retrying"),
             "{screen}"
         );
-        assert!(screen.contains("PAUSED") && screen.contains("sort by the column beside"));
-        let nothing = View::new(Duration::from_secs(1), None, None);
+        assert!(screen.contains("PAUSED") && screen.contains("sort by the neighbouring column"));
+        let nothing = TopView::new(Duration::from_secs(1), None, None);
         assert_eq!(drawn(&nothing, (40, 5))[0], "comporta: no answer yet");
         // Terminals of any size work.
         for size in [(1, 1), (3, 2), (20, 4)] {
@@ -293,8 +293,8 @@ mod tests {
 
     #[test]
     fn screen_lines_are_distributed_evenly_up_to_demand() {
-        assert_eq!(share_out(&[2, 10, 3], 9), [2, 4, 3]);
-        assert_eq!(share_out(&[2, 3], 100), [2, 3]);
-        assert_eq!(share_out(&[5, 5], 0), [0, 0]);
+        assert_eq!(distribute(&[2, 10, 3], 9), [2, 4, 3]);
+        assert_eq!(distribute(&[2, 3], 100), [2, 3]);
+        assert_eq!(distribute(&[5, 5], 0), [0, 0]);
     }
 }

@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use control_api::telemetry::{BridgeTelemetry, Counts, RuleTelemetry, Telemetry};
 
-use super::sheet::{Cell, Column, Sheet};
+use super::sheet::{Column, Sheet, SheetCell};
 
 /// The previous reply, if it is comparable, and the current one.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Change<'a> {
+pub(super) struct TelemetryDelta<'a> {
     before: Option<&'a Telemetry>,
     now: &'a Telemetry,
 }
@@ -91,7 +91,7 @@ pub(super) fn column_names() -> Vec<&'static str> {
 /// Bits in a byte.
 const BITS: f64 = 8.0;
 
-impl<'a> Change<'a> {
+impl<'a> TelemetryDelta<'a> {
     /// Compares two replies. After a restart of the switch, the previous one is not comparable.
     pub(super) fn new(before: Option<&'a Telemetry>, now: &'a Telemetry) -> Self {
         let before = before.filter(|before| before.uptime_ns < now.uptime_ns);
@@ -143,7 +143,7 @@ impl<'a> Change<'a> {
         ]
     }
 
-    fn ports(self, only: Option<&str>) -> Vec<Vec<Cell>> {
+    fn ports(self, only: Option<&str>) -> Vec<Vec<SheetCell>> {
         let mut rows = Vec::new();
         for bridge in self.bridges(only) {
             let before = self.bridge_before(&bridge.name);
@@ -158,27 +158,27 @@ impl<'a> Change<'a> {
                     (false, _) => "down",
                 };
                 rows.push(vec![
-                    Cell::word(&bridge.name),
-                    Cell::word(&port.name),
-                    Cell::word(&port.number),
-                    Cell::word(link),
-                    Cell::Rate(self.rate(before.map(|old| old.rx_packets), port.rx_packets)),
-                    Cell::Rate(self.bits(before.map(|old| old.rx_bytes), port.rx_bytes)),
-                    Cell::Rate(self.rate(before.map(|old| old.tx_packets), port.tx_packets)),
-                    Cell::Rate(self.bits(before.map(|old| old.tx_bytes), port.tx_bytes)),
-                    Cell::Rate(self.rate(before.map(|old| old.rx_dropped), port.rx_dropped)),
-                    Cell::Rate(self.rate(before.map(|old| old.tx_dropped), port.tx_dropped)),
-                    Cell::Count(port.rx_packets),
-                    Cell::Count(port.tx_packets),
-                    Cell::Count(port.rx_dropped),
-                    Cell::Count(port.tx_dropped),
+                    SheetCell::word(&bridge.name),
+                    SheetCell::word(&port.name),
+                    SheetCell::word(&port.number),
+                    SheetCell::word(link),
+                    SheetCell::Rate(self.rate(before.map(|old| old.rx_packets), port.rx_packets)),
+                    SheetCell::Rate(self.bits(before.map(|old| old.rx_bytes), port.rx_bytes)),
+                    SheetCell::Rate(self.rate(before.map(|old| old.tx_packets), port.tx_packets)),
+                    SheetCell::Rate(self.bits(before.map(|old| old.tx_bytes), port.tx_bytes)),
+                    SheetCell::Rate(self.rate(before.map(|old| old.rx_dropped), port.rx_dropped)),
+                    SheetCell::Rate(self.rate(before.map(|old| old.tx_dropped), port.tx_dropped)),
+                    SheetCell::Count(port.rx_packets),
+                    SheetCell::Count(port.tx_packets),
+                    SheetCell::Count(port.rx_dropped),
+                    SheetCell::Count(port.tx_dropped),
                 ]);
             }
         }
         rows
     }
 
-    fn tables(self, only: Option<&str>) -> Vec<Vec<Cell>> {
+    fn tables(self, only: Option<&str>) -> Vec<Vec<SheetCell>> {
         let mut rows = Vec::new();
         for bridge in self.bridges(only) {
             let before = self.bridge_before(&bridge.name);
@@ -190,21 +190,21 @@ impl<'a> Change<'a> {
                 let lookups = self.rate(before.map(|old| old.lookups), table.lookups);
                 let matches = self.rate(before.map(|old| old.matches), table.matches);
                 rows.push(vec![
-                    Cell::word(&bridge.name),
-                    Cell::Count(table.table.into()),
-                    Cell::Count(table.rules),
-                    Cell::Rate(lookups),
-                    Cell::Rate(matches),
-                    Cell::Share(quotient(matches, lookups)),
-                    Cell::Count(table.lookups),
-                    Cell::Count(table.matches),
+                    SheetCell::word(&bridge.name),
+                    SheetCell::Count(table.table.into()),
+                    SheetCell::Count(table.rules),
+                    SheetCell::Rate(lookups),
+                    SheetCell::Rate(matches),
+                    SheetCell::Share(quotient(matches, lookups)),
+                    SheetCell::Count(table.lookups),
+                    SheetCell::Count(table.matches),
                 ]);
             }
         }
         rows
     }
 
-    fn workers(self) -> Vec<Vec<Cell>> {
+    fn workers(self) -> Vec<Vec<SheetCell>> {
         const NANOSECONDS: f64 = 1e9;
         let workers = self.now.workers.iter().map(|worker| {
             let workers = self.before.map(|before| before.workers.iter());
@@ -216,19 +216,19 @@ impl<'a> Change<'a> {
             let drops = before.map(|old| sum(&old.drops));
             let interpreted = before.map(|old| sum(&old.interpreted));
             vec![
-                Cell::Count(worker.core as u64),
-                Cell::Share(busy.map(|busy| busy / NANOSECONDS)),
-                Cell::Rate(frames),
-                Cell::Mean(quotient(frames, batches)),
-                Cell::Rate(self.rate(interpreted, sum(&worker.interpreted))),
-                Cell::Rate(self.rate(drops, sum(&worker.drops))),
-                Cell::Word(reasons(before.map(|old| &old.drops), &worker.drops)),
+                SheetCell::Count(worker.core as u64),
+                SheetCell::Share(busy.map(|busy| busy / NANOSECONDS)),
+                SheetCell::Rate(frames),
+                SheetCell::Mean(quotient(frames, batches)),
+                SheetCell::Rate(self.rate(interpreted, sum(&worker.interpreted))),
+                SheetCell::Rate(self.rate(drops, sum(&worker.drops))),
+                SheetCell::Word(reasons(before.map(|old| &old.drops), &worker.drops)),
             ]
         });
         workers.collect()
     }
 
-    fn flows(self, only: Option<&str>) -> Vec<Vec<Cell>> {
+    fn flows(self, only: Option<&str>) -> Vec<Vec<SheetCell>> {
         type Identity<'a> = (u8, u16, u64, &'a str);
         fn identity(rule: &RuleTelemetry) -> Identity<'_> {
             (rule.table, rule.priority, rule.cookie, &rule.matching)
@@ -241,14 +241,14 @@ impl<'a> Change<'a> {
             for rule in &bridge.busiest {
                 let before = before.get(&identity(rule));
                 rows.push(vec![
-                    Cell::word(&bridge.name),
-                    Cell::Count(rule.table.into()),
-                    Cell::Rate(self.rate(before.map(|old| old.packets), rule.packets)),
-                    Cell::Rate(self.bits(before.map(|old| old.bytes), rule.bytes)),
-                    Cell::Count(rule.packets),
-                    Cell::Count(rule.priority.into()),
-                    Cell::word(&rule.matching),
-                    Cell::word(&rule.actions),
+                    SheetCell::word(&bridge.name),
+                    SheetCell::Count(rule.table.into()),
+                    SheetCell::Rate(self.rate(before.map(|old| old.packets), rule.packets)),
+                    SheetCell::Rate(self.bits(before.map(|old| old.bytes), rule.bytes)),
+                    SheetCell::Count(rule.packets),
+                    SheetCell::Count(rule.priority.into()),
+                    SheetCell::word(&rule.matching),
+                    SheetCell::word(&rule.actions),
                 ]);
             }
         }
@@ -261,15 +261,15 @@ impl<'a> Change<'a> {
         sheet.rows
     }
 
-    fn controllers(self, only: Option<&str>) -> Vec<Vec<Cell>> {
+    fn controllers(self, only: Option<&str>) -> Vec<Vec<SheetCell>> {
         let bridges = self.bridges(only);
         let rows = bridges.flat_map(|bridge| {
             bridge.controllers.iter().map(|controller| {
                 let role = controller.role.as_deref().unwrap_or("not connected");
                 vec![
-                    Cell::word(&bridge.name),
-                    Cell::word(&controller.target),
-                    Cell::word(role),
+                    SheetCell::word(&bridge.name),
+                    SheetCell::word(&controller.target),
+                    SheetCell::word(role),
                 ]
             })
         });
@@ -281,7 +281,7 @@ impl<'a> Change<'a> {
         let rows = self.ports(only);
         [4, 5, 6, 7].map(|column| {
             let rates = rows.iter().filter_map(|row| match &row[column] {
-                Cell::Rate(rate) => *rate,
+                SheetCell::Rate(rate) => *rate,
                 _ => None,
             });
             rates.reduce(|sum, rate| sum + rate)
@@ -290,7 +290,7 @@ impl<'a> Change<'a> {
 }
 
 /// The default order of rules: the busiest first.
-const BY_RATE: super::sheet::Order = super::sheet::Order {
+const BY_RATE: super::sheet::RowOrder = super::sheet::RowOrder {
     column: "FRAMES/S",
     reversed: false,
 };
@@ -307,11 +307,11 @@ fn reasons(before: Option<&Counts>, now: &Counts) -> String {
         let old = old(name).copied().unwrap_or_default();
         (name, count.saturating_sub(old))
     });
-    let told = grown.filter(|(_, count)| *count > 0);
-    let told: Vec<_> = told
+    let dropped = grown.filter(|(_, count)| *count > 0);
+    let dropped: Vec<_> = dropped
         .map(|(name, count)| format!("{name}={count}"))
         .collect();
-    told.join(",")
+    dropped.join(",")
 }
 
 #[cfg(test)]
@@ -382,14 +382,19 @@ pub(super) mod tests {
     fn rows(sheets: &[Sheet], title: &str) -> Vec<String> {
         let sheet = sheets.iter().find(|sheet| sheet.title == title);
         let rows = sheet.expect("there is such a sheet").rows.iter();
-        rows.map(|row| row.iter().map(Cell::exact).collect::<Vec<_>>().join(" "))
-            .collect()
+        rows.map(|row| {
+            row.iter()
+                .map(SheetCell::exact)
+                .collect::<Vec<_>>()
+                .join(" ")
+        })
+        .collect()
     }
 
     #[test]
     fn rates_use_time_of_switch_clock() {
         let (before, now) = (switch_with(1000, 1000), switch_with(3500, 6000));
-        let change = Change::new(Some(&before), &now);
+        let change = TelemetryDelta::new(Some(&before), &now);
         assert_eq!(change.time(), Some(Duration::from_millis(2500)));
         let sheets = change.sheets(None);
         assert_eq!(
@@ -425,20 +430,20 @@ pub(super) mod tests {
     fn incomparable_replies_have_no_rate() {
         let (old, now) = (switch_with(9000, 1000), switch_with(3500, 6000));
         // The switch has restarted.
-        let change = Change::new(Some(&old), &now);
+        let change = TelemetryDelta::new(Some(&old), &now);
         assert_eq!(change.time(), None);
         let ports = rows(&change.sheets(None), "PORTS");
         assert_eq!(ports[0], "br0 eth1 1 up - - - - - - 6000 0 0 0");
         // Another port has the same number, and its counters start at zero.
         let before = switch_with(1000, 8000);
-        let change = Change::new(Some(&before), &now);
+        let change = TelemetryDelta::new(Some(&before), &now);
         assert!(rows(&change.sheets(None), "PORTS")[0].contains("up - - 0.0"));
     }
 
     #[test]
     fn selected_bridge_is_shown_alone() {
         let now = switch_with(1000, 8);
-        let change = Change::new(None, &now);
+        let change = TelemetryDelta::new(None, &now);
         assert!(rows(&change.sheets(Some("br1")), "PORTS").is_empty());
         assert_eq!(rows(&change.sheets(Some("br0")), "PORTS").len(), 2);
     }

@@ -6,7 +6,7 @@ use super::rates;
 
 /// A cell of a table.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Cell {
+pub(super) enum SheetCell {
     /// A text.
     Word(String),
     /// A counter.
@@ -22,7 +22,7 @@ pub(super) enum Cell {
 /// The text of an unknown value.
 const NOTHING: &str = "-";
 
-impl Cell {
+impl SheetCell {
     pub(super) fn word(text: impl Into<String>) -> Self {
         Self::Word(text.into())
     }
@@ -107,12 +107,12 @@ pub(super) struct Sheet {
     /// Its columns.
     pub(super) columns: &'static [Column],
     /// Its rows, each with a cell for every column.
-    pub(super) rows: Vec<Vec<Cell>>,
+    pub(super) rows: Vec<Vec<SheetCell>>,
 }
 
 impl Sheet {
     /// Sorts the rows, if the table has the column. The sort is stable.
-    pub(super) fn sort(&mut self, order: Order) {
+    pub(super) fn sort(&mut self, order: RowOrder) {
         let column = self.columns.iter().position(|of| of.name == order.column);
         if let Some(column) = column {
             self.rows.sort_by(|one, other| {
@@ -129,14 +129,14 @@ impl Sheet {
 
 /// The order of rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Order {
+pub(super) struct RowOrder {
     /// The column.
     pub(super) column: &'static str,
     /// True for the reverse order.
     pub(super) reversed: bool,
 }
 
-impl Order {
+impl RowOrder {
     /// Returns the order by the column of this name, or none if no table has it.
     pub(super) fn by(name: &str) -> Option<Self> {
         let known = rates::column_names();
@@ -180,20 +180,20 @@ mod tests {
             name: "OUT/S",
             is_number: true,
         }];
-        let row = |rate| vec![Cell::Rate(rate)];
+        let row = |rate| vec![SheetCell::Rate(rate)];
         let mut sheet = Sheet {
             title: "",
             columns: COLUMNS,
             rows: vec![row(None), row(Some(1.0)), row(Some(30.0))],
         };
-        let order = Order::by("out/s").expect("there is such a column");
+        let order = RowOrder::by("out/s").expect("there is such a column");
         sheet.sort(order);
         assert_eq!(sheet.rows, [row(Some(30.0)), row(Some(1.0)), row(None)]);
-        sheet.sort(Order {
+        sheet.sort(RowOrder {
             reversed: true,
             ..order
         });
         assert_eq!(sheet.rows, [row(None), row(Some(1.0)), row(Some(30.0))]);
-        assert_eq!(Order::by("outside"), None);
+        assert_eq!(RowOrder::by("outside"), None);
     }
 }

@@ -6,29 +6,29 @@ use std::time::Duration;
 
 use control_api::telemetry::Telemetry;
 
-use super::Options;
-use super::rates::Change;
-use super::sheet::{Cell, Order, Sheet};
+use super::TopOptions;
+use super::rates::TelemetryDelta;
+use super::sheet::{RowOrder, Sheet, SheetCell};
 use crate::clock;
 use crate::error::WatchError;
 
 /// Prints `count` texts, or until the pipe is closed. If the switch does not answer, the request is
 /// repeated.
 pub(super) fn run(
-    options: &Options,
+    options: &TopOptions,
     count: Option<u64>,
-    order: Option<Order>,
+    order: Option<RowOrder>,
 ) -> Result<(), WatchError> {
-    let ask = || options.target.telemetry(options.rules);
-    let mut before = ask()?;
-    let mut told = 0;
-    while count.is_none_or(|count| told < count) {
+    let request = || options.target.telemetry(options.rules);
+    let mut before = request()?;
+    let mut printed = 0;
+    while count.is_none_or(|count| printed < count) {
         clock::wait(options.interval);
-        let text = match ask() {
+        let text = match request() {
             Ok(now) => {
                 let text = text(Some(&before), &now, options.target.bridge.as_deref(), order);
                 before = now;
-                told += 1;
+                printed += 1;
                 text
             }
             Err(error) => format!("# {error}\n"),
@@ -47,9 +47,9 @@ fn text(
     before: Option<&Telemetry>,
     now: &Telemetry,
     only: Option<&str>,
-    order: Option<Order>,
+    order: Option<RowOrder>,
 ) -> String {
-    let change = Change::new(before, now);
+    let change = TelemetryDelta::new(before, now);
     let up = Duration::from_nanos(now.uptime_ns).as_secs_f64();
     let mut text = format!("comporta {} up {up:.1} s", now.version);
     if let Some(time) = change.time() {
@@ -73,7 +73,7 @@ fn lines(sheet: &Sheet) -> String {
     let names = sheet.columns.iter().map(|column| column.name.to_owned());
     let rows = sheet.rows.iter();
     let mut table: Vec<Vec<String>> = vec![names.collect()];
-    table.extend(rows.map(|row| row.iter().map(Cell::exact).collect()));
+    table.extend(rows.map(|row| row.iter().map(SheetCell::exact).collect()));
     let width = |column: usize| {
         let cells = table.iter().map(|row| row[column].chars().count());
         cells.max().unwrap_or_default()
@@ -101,18 +101,18 @@ mod tests {
     #[test]
     fn text_has_a_table_of_each_kind_with_exact_numbers() {
         let (before, now) = (switch_with(1000, 1000), switch_with(3500, 6000));
-        let told = text(Some(&before), &now, None, Order::by("out/s"));
-        assert!(told.starts_with("comporta 9.9 up 3.5 s, rates over 2.500 s\n\nPORTS\n"));
-        let lines: Vec<_> = told.lines().collect();
-        assert!(lines[3].starts_with("BRIDGE  PORT  NO  LINK"), "{told}");
+        let output = text(Some(&before), &now, None, RowOrder::by("out/s"));
+        assert!(output.starts_with("comporta 9.9 up 3.5 s, rates over 2.500 s\n\nPORTS\n"));
+        let lines: Vec<_> = output.lines().collect();
+        assert!(lines[3].starts_with("BRIDGE  PORT  NO  LINK"), "{output}");
         // Sorted by output, the second port is first.
         assert!(
             lines[4].starts_with("br0     eth2  2   no-carrier"),
-            "{told}"
+            "{output}"
         );
-        assert!(lines[4].contains("  2000.0  1600000.0  "), "{told}");
+        assert!(lines[4].contains("  2000.0  1600000.0  "), "{output}");
         for title in ["TABLES", "WORKERS", "FLOWS", "CONTROLLERS"] {
-            assert!(lines.contains(&title), "{told}");
+            assert!(lines.contains(&title), "{output}");
         }
     }
 }

@@ -5,8 +5,8 @@ use std::time::Duration;
 use control_api::telemetry::Telemetry;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-use super::rates::Change;
-use super::sheet::{Order, Sheet};
+use super::rates::TelemetryDelta;
+use super::sheet::{RowOrder, Sheet};
 
 /// The pane with a part of every sheet; a pane for each sheet follows it.
 pub(super) const ALL: usize = 0;
@@ -31,22 +31,22 @@ const PAGE: usize = 10;
 
 /// The request of a key to the event loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Asked {
+pub(super) enum KeyRequest {
     /// No request.
     Nothing,
     /// An immediate update.
-    Answer,
+    Refresh,
     /// The end of the program.
-    End,
+    Quit,
 }
 
 /// The state of the display.
 #[derive(Clone, Debug)]
-pub(super) struct View {
+pub(super) struct TopView {
     /// The selected pane.
     pub(super) pane: usize,
     /// The order of each pane's rows; none for the order of the reply.
-    pub(super) orders: [Option<Order>; PANES.len()],
+    pub(super) orders: [Option<RowOrder>; PANES.len()],
     /// The first row of each pane.
     pub(super) first: [usize; PANES.len()],
     /// True while updates are paused.
@@ -56,15 +56,15 @@ pub(super) struct View {
     /// The bridge that is shown alone.
     pub(super) bridge: Option<String>,
     /// True while the help is shown.
-    pub(super) helps: bool,
+    pub(super) show_help: bool,
     /// The error of the last request.
     pub(super) problem: Option<String>,
     before: Option<Telemetry>,
     now: Option<Telemetry>,
 }
 
-impl View {
-    pub(super) fn new(interval: Duration, bridge: Option<String>, order: Option<Order>) -> Self {
+impl TopView {
+    pub(super) fn new(interval: Duration, bridge: Option<String>, order: Option<RowOrder>) -> Self {
         Self {
             pane: ALL,
             orders: [order; PANES.len()],
@@ -72,7 +72,7 @@ impl View {
             paused: false,
             interval,
             bridge,
-            helps: false,
+            show_help: false,
             problem: None,
             before: None,
             now: None,
@@ -80,11 +80,11 @@ impl View {
     }
 
     /// Handles a reply or an error.
-    pub(super) fn take(&mut self, answer: Result<Telemetry, String>) {
-        match answer {
-            Ok(told) => {
+    pub(super) fn handle_reply(&mut self, reply: Result<Telemetry, String>) {
+        match reply {
+            Ok(telemetry) => {
                 self.problem = None;
-                self.before = self.now.replace(told);
+                self.before = self.now.replace(telemetry);
             }
             Err(problem) => self.problem = Some(problem),
         }
@@ -96,9 +96,9 @@ impl View {
     }
 
     /// Returns the change between the last two replies; none before the first.
-    pub(super) fn change(&self) -> Option<Change<'_>> {
+    pub(super) fn change(&self) -> Option<TelemetryDelta<'_>> {
         let now = self.now.as_ref()?;
-        Some(Change::new(self.before.as_ref(), now))
+        Some(TelemetryDelta::new(self.before.as_ref(), now))
     }
 
     /// Returns the sheets of the selected pane, sorted.
@@ -107,8 +107,8 @@ impl View {
             return Vec::new();
         };
         let mut sheets = change.sheets(self.bridge.as_deref());
-        if let Some(own) = self.pane.checked_sub(1) {
-            sheets = vec![sheets.swap_remove(own)];
+        if let Some(sheet_index) = self.pane.checked_sub(1) {
+            sheets = vec![sheets.swap_remove(sheet_index)];
         }
         if let Some(order) = self.orders[self.pane] {
             sheets.iter_mut().for_each(|sheet| sheet.sort(order));
@@ -117,14 +117,14 @@ impl View {
     }
 
     /// Handles a key.
-    pub(super) fn press(&mut self, key: KeyEvent) -> Asked {
+    pub(super) fn press(&mut self, key: KeyEvent) -> KeyRequest {
         let ctrl = key.modifiers.contains(KeyModifiers::CONTROL);
         match key.code {
-            KeyCode::Char('c' | 'd') if ctrl => return Asked::End,
-            KeyCode::Char('q') => return Asked::End,
-            KeyCode::Esc if self.helps => self.helps = false,
-            KeyCode::Esc => return Asked::End,
-            KeyCode::Char('?' | 'h') | KeyCode::F(1) => self.helps = !self.helps,
+            KeyCode::Char('c' | 'd') if ctrl => return KeyRequest::Quit,
+            KeyCode::Char('q') => return KeyRequest::Quit,
+            KeyCode::Esc if self.show_help => self.show_help = false,
+            KeyCode::Esc => return KeyRequest::Quit,
+            KeyCode::Char('?' | 'h') | KeyCode::F(1) => self.show_help = !self.show_help,
             KeyCode::Tab | KeyCode::Right => self.pane = (self.pane + 1) % PANES.len(),
             KeyCode::BackTab | KeyCode::Left => {
                 self.pane = (self.pane + PANES.len() - 1) % PANES.len();
@@ -149,16 +149,16 @@ impl View {
                 return self.unless_paused();
             }
             KeyCode::Char('b') => self.show_next_bridge(),
-            KeyCode::Enter => return Asked::Answer,
+            KeyCode::Enter => return KeyRequest::Refresh,
             _ => {}
         }
-        Asked::Nothing
+        KeyRequest::Nothing
     }
 
-    const fn unless_paused(&self) -> Asked {
+    const fn unless_paused(&self) -> KeyRequest {
         match self.paused {
-            true => Asked::Nothing,
-            false => Asked::Answer,
+            true => KeyRequest::Nothing,
+            false => KeyRequest::Refresh,
         }
     }
 
@@ -177,16 +177,16 @@ impl View {
             return;
         };
         let order = self.orders[self.pane];
-        let place = order.and_then(|order| {
+        let index = order.and_then(|order| {
             let mut names = columns.iter().map(|column| column.name);
             names.position(|name| name == order.column)
         });
         // Index 0 means no order.
-        let place = place.map_or(0, |place| place + 1);
+        let index = index.map_or(0, |index| index + 1);
         let count = columns.len() + 1;
-        let place = (place + count).saturating_add_signed(step) % count;
-        self.orders[self.pane] = place.checked_sub(1).map(|place| Order {
-            column: columns[place].name,
+        let index = (index + count).saturating_add_signed(step) % count;
+        self.orders[self.pane] = index.checked_sub(1).map(|index| RowOrder {
+            column: columns[index].name,
             reversed: order.is_some_and(|order| order.reversed),
         });
     }
@@ -223,16 +223,16 @@ mod tests {
     use super::super::rates::tests::switch_with;
     use super::*;
 
-    fn view() -> View {
-        let mut view = View::new(Duration::from_secs(2), None, None);
-        view.take(Ok(switch_with(1000, 1000)));
-        view.take(Ok(switch_with(2000, 2000)));
+    fn view() -> TopView {
+        let mut view = TopView::new(Duration::from_secs(2), None, None);
+        view.handle_reply(Ok(switch_with(1000, 1000)));
+        view.handle_reply(Ok(switch_with(2000, 2000)));
         view
     }
 
-    fn press(view: &mut View, keys: &[KeyCode]) -> Asked {
+    fn press(view: &mut TopView, keys: &[KeyCode]) -> KeyRequest {
         let press = |key: &KeyCode| view.press(KeyEvent::from(*key));
-        keys.iter().map(press).last().unwrap_or(Asked::Nothing)
+        keys.iter().map(press).last().unwrap_or(KeyRequest::Nothing)
     }
 
     #[test]
@@ -248,12 +248,12 @@ mod tests {
         press(&mut view, &[KeyCode::Char('5')]);
         assert_eq!(PANES[view.pane], "Flows");
         press(&mut view, &[KeyCode::Char('?')]);
-        assert!(view.helps);
-        assert_eq!(press(&mut view, &[KeyCode::Esc]), Asked::Nothing);
-        assert_eq!(press(&mut view, &[KeyCode::Esc]), Asked::End);
-        assert_eq!(press(&mut view, &[KeyCode::Char('q')]), Asked::End);
+        assert!(view.show_help);
+        assert_eq!(press(&mut view, &[KeyCode::Esc]), KeyRequest::Nothing);
+        assert_eq!(press(&mut view, &[KeyCode::Esc]), KeyRequest::Quit);
+        assert_eq!(press(&mut view, &[KeyCode::Char('q')]), KeyRequest::Quit);
         let interrupt = KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL);
-        assert_eq!(view.press(interrupt), Asked::End);
+        assert_eq!(view.press(interrupt), KeyRequest::Quit);
     }
 
     #[test]
@@ -280,11 +280,11 @@ mod tests {
         press(&mut view, &[KeyCode::Char('+')]);
         assert_eq!(view.interval, Duration::from_secs(5));
         let slowest = [KeyCode::Char('-'); 20];
-        assert_eq!(press(&mut view, &slowest), Asked::Answer);
+        assert_eq!(press(&mut view, &slowest), KeyRequest::Refresh);
         assert_eq!(view.interval, INTERVALS[0]);
-        assert_eq!(press(&mut view, &[KeyCode::Char(' ')]), Asked::Nothing);
+        assert_eq!(press(&mut view, &[KeyCode::Char(' ')]), KeyRequest::Nothing);
         assert!(view.paused);
-        assert_eq!(press(&mut view, &[KeyCode::Char(' ')]), Asked::Answer);
+        assert_eq!(press(&mut view, &[KeyCode::Char(' ')]), KeyRequest::Refresh);
         press(&mut view, &[KeyCode::Char('b')]);
         assert_eq!(view.bridge.as_deref(), Some("br0"));
         press(&mut view, &[KeyCode::Char('b')]);
@@ -294,11 +294,15 @@ mod tests {
     #[test]
     fn failed_request_keeps_last_reply() {
         let mut view = view();
-        view.take(Err("no switch answers".to_owned()));
+        view.handle_reply(Err("no switch answers".to_owned()));
         assert_eq!(view.problem.as_deref(), Some("no switch answers"));
         assert!(!view.sheets().is_empty());
-        view.take(Ok(switch_with(10, 0)));
+        view.handle_reply(Ok(switch_with(10, 0)));
         assert_eq!(view.problem, None);
-        assert_eq!(view.change().and_then(Change::time), None, "it is another");
+        assert_eq!(
+            view.change().and_then(TelemetryDelta::time),
+            None,
+            "it is another"
+        );
     }
 }
