@@ -43,9 +43,9 @@ static int failure(int code)
 }
 
 _Static_assert(sizeof(struct shim_frame) == 32, "src/shim.rs says the same");
-_Static_assert(sizeof(struct shim_leaving) == 16, "src/shim.rs says the same");
+_Static_assert(sizeof(struct shim_tx_frame) == 16, "src/shim.rs says the same");
 _Static_assert(sizeof(struct shim_device) == 84, "src/shim.rs says the same");
-_Static_assert(sizeof(struct shim_wish) == 16, "src/shim.rs says the same");
+_Static_assert(sizeof(struct shim_config) == 16, "src/shim.rs says the same");
 _Static_assert(sizeof(struct shim_link) == 8, "src/shim.rs says the same");
 _Static_assert(sizeof(struct shim_losses) == 32, "src/shim.rs says the same");
 
@@ -150,42 +150,42 @@ static int on_removal(uint16_t port, enum rte_eth_event_type event, void *cookie
 }
 
 /* Configures the device and its queues, with buffers from `pool`. */
-static int set_up(uint16_t port, const struct shim_wish *wish, struct rte_mempool *pool)
+static int set_up(uint16_t port, const struct shim_config *config, struct rte_mempool *pool)
 {
 	struct rte_eth_dev_info info;
 	struct rte_eth_conf conf;
-	uint16_t receive = wish->descriptors, transmit = wish->descriptors;
+	uint16_t receive = config->descriptors, transmit = config->descriptors;
 	int code = rte_eth_dev_info_get(port, &info);
 	if (code != 0)
 		return code;
 	memset(&conf, 0, sizeof conf);
-	conf.rxmode.mtu = wish->mtu;
-	if (wish->receive_queues > 1 && info.flow_type_rss_offloads != 0) {
+	conf.rxmode.mtu = config->mtu;
+	if (config->receive_queues > 1 && info.flow_type_rss_offloads != 0) {
 		conf.rxmode.mq_mode = RTE_ETH_MQ_RX_RSS;
 		conf.rx_adv_conf.rss_conf.rss_hf = info.flow_type_rss_offloads
 			& (RTE_ETH_RSS_IP | RTE_ETH_RSS_TCP | RTE_ETH_RSS_UDP);
 	}
-	code = rte_eth_dev_configure(port, wish->receive_queues, wish->transmit_queues, &conf);
+	code = rte_eth_dev_configure(port, config->receive_queues, config->transmit_queues, &conf);
 	if (code == 0)
 		code = rte_eth_dev_adjust_nb_rx_tx_desc(port, &receive, &transmit);
-	for (uint16_t queue = 0; code == 0 && queue < wish->receive_queues; queue++)
+	for (uint16_t queue = 0; code == 0 && queue < config->receive_queues; queue++)
 		code = rte_eth_rx_queue_setup(port, queue, receive, rte_eth_dev_socket_id(port),
 					      NULL, pool);
-	for (uint16_t queue = 0; code == 0 && queue < wish->transmit_queues; queue++)
+	for (uint16_t queue = 0; code == 0 && queue < config->transmit_queues; queue++)
 		code = rte_eth_tx_queue_setup(port, queue, transmit, rte_eth_dev_socket_id(port),
 					      NULL);
 	return code;
 }
 
-int shim_start(uint16_t port, const struct shim_wish *wish, const char *name, void **pool)
+int shim_start(uint16_t port, const struct shim_config *config, const char *name, void **pool)
 {
-	uint32_t room = RTE_PKTMBUF_HEADROOM + wish->room;
-	struct rte_mempool *made = rte_pktmbuf_pool_create(name, wish->buffers, CACHE, 0,
+	uint32_t room = RTE_PKTMBUF_HEADROOM + config->room;
+	struct rte_mempool *made = rte_pktmbuf_pool_create(name, config->buffers, CACHE, 0,
 							   (uint16_t)room, SOCKET_ID_ANY);
 	*pool = made;
 	if (made == NULL)
 		return failure(-1);
-	int code = set_up(port, wish, made);
+	int code = set_up(port, config, made);
 	if (code != 0) {
 		/* A queue whose setup failed may be partly initialized, and net_pcap would free
 		 * it twice on close; so the device gets no receive queue. */
@@ -368,7 +368,7 @@ int shim_allocate(void *pool, struct shim_frame *frames, uint32_t count)
 	return 0;
 }
 
-uint32_t shim_send(uint16_t port, uint16_t queue, const struct shim_leaving *frames, uint32_t count)
+uint32_t shim_send(uint16_t port, uint16_t queue, const struct shim_tx_frame *frames, uint32_t count)
 {
 	struct rte_mbuf *mbufs[BATCH];
 	count = RTE_MIN(count, (uint32_t)BATCH);

@@ -24,7 +24,7 @@ struct shim_frame {
 };
 
 /* A frame to be sent, in one segment in a buffer of our memory. */
-struct shim_leaving {
+struct shim_tx_frame {
 	uint8_t *buffer; /* the start of the buffer */
 	uint32_t start;  /* the offset of the frame in the buffer */
 	uint32_t len;    /* the length of the frame */
@@ -42,7 +42,7 @@ struct shim_device {
 };
 
 /* The configuration with which a device is started. */
-struct shim_wish {
+struct shim_config {
 	uint16_t receive_queues;
 	uint16_t transmit_queues;
 	uint16_t descriptors; /* of each queue; the driver may adjust it */
@@ -69,7 +69,7 @@ uint32_t shim_said(char *to, uint32_t room);
 
 int shim_probe(const char *arguments, uint16_t *port);
 int shim_look(uint16_t port, struct shim_device *device);
-int shim_start(uint16_t port, const struct shim_wish *wish, const char *name, void **pool);
+int shim_start(uint16_t port, const struct shim_config *config, const char *name, void **pool);
 void shim_close(uint16_t port);
 uint32_t shim_out(const void *pool);
 void shim_free(void *pool);
@@ -89,7 +89,7 @@ void shim_release(const struct shim_frame *frames, uint32_t count);
 void shim_give_back(uint8_t *buffer);
 void shim_reap(uint16_t port, uint16_t queue);
 int shim_allocate(void *pool, struct shim_frame *frames, uint32_t count);
-uint32_t shim_send(uint16_t port, uint16_t queue, const struct shim_leaving *frames,
+uint32_t shim_send(uint16_t port, uint16_t queue, const struct shim_tx_frame *frames,
 		   uint32_t count);
 
 #endif

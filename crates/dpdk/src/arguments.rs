@@ -24,7 +24,7 @@ const MTU_MIN: u16 = 68;
 pub struct Arguments {
     device: String,
     /// Arguments of the driver.
-    own: Vec<String>,
+    driver_arguments: Vec<String>,
     /// The number of buffers in its memory pool.
     pub buffers: Option<NonZeroU32>,
     /// The maximum payload of a frame in bytes.
@@ -35,16 +35,16 @@ pub struct Arguments {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadArguments {
     /// The device name is missing.
-    #[error("a device of DPDK needs a name, as net_tap0 or 0000:3b:00.0")]
+    #[error("a DPDK device needs a name, such as net_tap0 or 0000:3b:00.0")]
     Nameless,
     /// The name is too long for OpenFlow.
     #[error(
         "'{0}' is longer than the {NAME_LEN_MAX} bytes that OpenFlow allows: many drivers have a \
-         shorter name beside, as virtio_user0 for net_virtio_user0"
+         shorter alias, such as virtio_user0 for net_virtio_user0"
     )]
     LongName(String),
     /// The name contains characters that no device name has.
-    #[error("'{0}' is no name of a device: no spaces, slashes or quotes are allowed")]
+    #[error("'{0}' is not a device name: spaces, slashes and quotes are not allowed")]
     BadName(String),
     /// The value of `buffers` or `mtu` is not a number, or is out of range.
     #[error("'{word}': {name} takes a number from {least} to {most}")]
@@ -71,7 +71,7 @@ impl Arguments {
     #[must_use]
     pub fn for_dpdk(&self) -> String {
         let mut text = self.device.clone();
-        for word in &self.own {
+        for word in &self.driver_arguments {
             text.push(',');
             text.push_str(word);
         }
@@ -81,7 +81,7 @@ impl Arguments {
     /// Returns all arguments after the name, including `buffers` and `mtu`.
     #[must_use]
     pub fn words(&self) -> String {
-        let mut words = self.own.clone();
+        let mut words = self.driver_arguments.clone();
         words.extend(self.buffers.map(|buffers| format!("buffers={buffers}")));
         words.extend(self.mtu.map(|mtu| format!("mtu={mtu}")));
         words.iter().map(|word| format!(",{word}")).collect()
@@ -96,7 +96,7 @@ impl FromStr for Arguments {
         let device = check_name(words.next().unwrap_or_default())?;
         let mut arguments = Self {
             device,
-            own: Vec::new(),
+            driver_arguments: Vec::new(),
             buffers: None,
             mtu: None,
         };
@@ -108,10 +108,10 @@ impl FromStr for Arguments {
                 }
                 Some(("mtu", number)) => {
                     let number = read(word, "mtu", number, MTU_MIN.into(), MTU_MAX.into())?;
-                    let number = u16::try_from(number).expect("it was held against a bound");
+                    let number = u16::try_from(number).expect("the number is within its bounds");
                     arguments.mtu = NonZeroU16::new(number);
                 }
-                _ => arguments.own.push(word.to_owned()),
+                _ => arguments.driver_arguments.push(word.to_owned()),
             }
         }
         Ok(arguments)
@@ -178,7 +178,7 @@ mod tests {
         let refused = |text: &str| text.parse::<Arguments>().unwrap_err().to_string();
         assert!(refused("").contains("needs a name"));
         assert!(refused("net_virtio_user0").contains("virtio_user0 for"));
-        assert!(refused("net null").contains("no name of a device"));
+        assert!(refused("net null").contains("not a device name"));
         assert_eq!(
             refused("net_null0,buffers=0"),
             "'buffers=0': buffers takes a number from 1 to 1048576"

@@ -9,8 +9,8 @@ use ports::OpenError;
 
 use crate::arguments::Arguments;
 use crate::eal::{Eal, Memory, explain, text};
-use crate::frames::{Frames, Leaving};
-use crate::shim::{self, BATCH, Losses, RawDevice, RawLink, RawWish};
+use crate::frames::{MbufBatch, TxBatch};
+use crate::shim::{self, BATCH, Losses, RawConfig, RawDevice, RawLink};
 
 /// Descriptors of a queue: some milliseconds of short frames, as with packet sockets.
 const DESCRIPTORS: u16 = 1024;
@@ -27,7 +27,7 @@ const BESIDE_MTU: u32 = 14 + 8;
 const ROOM_LEAST: u32 = 2048;
 
 /// Properties of a device, as its driver reports them.
-pub(crate) struct Description {
+pub(crate) struct DeviceInfo {
     /// Its driver's name.
     pub(crate) driver: String,
     /// Its Ethernet address.
@@ -40,25 +40,25 @@ pub(crate) struct Description {
 
 /// The numbers of queues with which a device was started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct QueueCounts {
+pub(crate) struct DeviceQueues {
     pub(crate) receive: u16,
     pub(crate) transmit: u16,
 }
 
 /// A started device, closed on drop.
-pub(crate) struct Device {
+pub(crate) struct DpdkDevice {
     name: String,
     port: u16,
     memory: Memory,
     /// Properties of the device.
-    pub(crate) description: Description,
+    pub(crate) description: DeviceInfo,
     /// Its queues.
-    pub(crate) queues: QueueCounts,
+    pub(crate) queues: DeviceQueues,
     /// True if its memory consists of huge pages.
     pub(crate) huge_pages: bool,
 }
 
-impl Device {
+impl DpdkDevice {
     /// Probes the device and starts it with up to `queues` receive and transmit queues, as far as
     /// the device supports them.
     ///
@@ -74,9 +74,9 @@ impl Device {
         let mut eal = Eal::enter().map_err(|problem| failed("starting DPDK", problem))?;
         eal.retire(None);
         let mut port = 0;
-        let words = text(&arguments.for_dpdk());
-        // SAFETY: `words` is a C string, and `port` a place for a number.
-        let code = unsafe { shim::shim_probe(words.as_ptr(), &raw mut port) };
+        let devargs = text(&arguments.for_dpdk());
+        // SAFETY: `devargs` is a C string, and `port` a place for a number.
+        let code = unsafe { shim::shim_probe(devargs.as_ptr(), &raw mut port) };
         if code != 0 {
             return Err(failed("probing the device", explain(code)));
         }
@@ -121,20 +121,20 @@ impl Device {
     ///
     /// Only the owner of the queue may call this: DPDK's receive function is not thread-safe.
     #[inline]
-    pub(crate) fn receive(&self, queue: u16, frames: &mut Frames) {
+    pub(crate) fn receive(&self, queue: u16, frames: &mut MbufBatch) {
         debug_assert!(queue < self.queues.receive, "a queue that was set up");
         let len = frames.len;
         let room = u32::try_from(BATCH - len).expect("a batch is small");
-        let place = frames.raw[len..].as_mut_ptr();
-        // SAFETY: the queue was set up and has one owner, and `place` has space for `room` frames.
-        let got = unsafe { shim::shim_receive(self.port, queue, self.memory.0, place, room) };
-        frames.len = len + got as usize;
+        let slot = frames.raw[len..].as_mut_ptr();
+        // SAFETY: the queue was set up and has one owner, and `slot` has space for `room` frames.
+        let received = unsafe { shim::shim_receive(self.port, queue, self.memory.0, slot, room) };
+        frames.len = len + received as usize;
     }
 
     /// Allocates `count` empty frames from its memory pool. Returns false, and allocates none, if
     /// the pool has fewer.
     #[inline]
-    pub(crate) fn allocate(&self, count: usize, frames: &mut Frames) -> bool {
+    pub(crate) fn allocate(&self, count: usize, frames: &mut MbufBatch) -> bool {
         debug_assert!(frames.len == 0 && count <= BATCH, "a batch of new ones");
         let count32 = u32::try_from(count).expect("a batch is small");
         // SAFETY: the pool lives as long as the device, and `frames.raw` has space for a batch.
@@ -148,7 +148,7 @@ impl Device {
     ///
     /// Only the owner of the queue or the holder of its lock may call this.
     #[inline]
-    pub(crate) fn send(&self, queue: u16, leaving: &Leaving) -> usize {
+    pub(crate) fn send(&self, queue: u16, leaving: &TxBatch) -> usize {
         debug_assert!(queue < self.queues.transmit, "a queue that was set up");
         let count = u32::try_from(leaving.len).expect("a batch is small");
         // SAFETY: the queue was set up and no other thread uses it; the frames are lent to the
@@ -159,14 +159,14 @@ impl Device {
 
     /// Frees the buffers of transmitted frames of a queue, if the driver supports this.
     ///
-    /// The same restriction applies as to [`Device::send`].
+    /// The same restriction applies as to [`DpdkDevice::send`].
     pub(crate) fn reap(&self, queue: u16) {
         // SAFETY: the queue was set up and no other thread uses it.
         unsafe { shim::shim_reap(self.port, queue) };
     }
 }
 
-impl Drop for Device {
+impl Drop for DpdkDevice {
     fn drop(&mut self) {
         let Ok(mut eal) = Eal::enter() else {
             return;
@@ -177,7 +177,7 @@ impl Drop for Device {
     }
 }
 
-impl fmt::Display for Device {
+impl fmt::Display for DpdkDevice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.name)
     }
@@ -189,18 +189,18 @@ fn start(
     port: u16,
     arguments: &Arguments,
     queues: u16,
-) -> Result<Device, (&'static str, String)> {
-    let found = look(port).map_err(|code| ("asking what it is", explain(code)))?;
-    let mtu = arguments.mtu.map_or(found.mtu, Into::into);
-    if found.mtu_max != 0 && mtu > found.mtu_max {
-        let problem = format!("an MTU of {mtu}, and {} is its most", found.mtu_max);
-        return Err(("setting it up", problem));
+) -> Result<DpdkDevice, (&'static str, String)> {
+    let info = query(port).map_err(|code| ("querying the device", explain(code)))?;
+    let mtu = arguments.mtu.map_or(info.mtu, Into::into);
+    if info.mtu_max != 0 && mtu > info.mtu_max {
+        let problem = format!("MTU {mtu} exceeds the maximum of {}", info.mtu_max);
+        return Err(("configuring the device", problem));
     }
-    let counts = QueueCounts {
-        receive: queues.min(found.receive_queues_max.max(1)),
-        transmit: queues.min(found.transmit_queues_max.max(1)),
+    let counts = DeviceQueues {
+        receive: queues.min(info.receive_queues_max.max(1)),
+        transmit: queues.min(info.transmit_queues_max.max(1)),
     };
-    let wish = RawWish {
+    let config = RawConfig {
         receive_queues: counts.receive,
         transmit_queues: counts.transmit,
         descriptors: DESCRIPTORS,
@@ -210,13 +210,13 @@ fn start(
             .map_or_else(|| BUFFERS_A_QUEUE * u32::from(queues), Into::into),
         room: (u32::from(mtu) + BESIDE_MTU).max(ROOM_LEAST),
     };
-    let memory = begin(port, &wish).map_err(|(code, memory)| {
+    let memory = start_queues(port, &config).map_err(|(code, memory)| {
         let problem = explain(code);
         eal.retire(memory);
-        ("starting it", problem)
+        ("starting the device", problem)
     })?;
-    let now = look(port).unwrap_or(found);
-    Ok(Device {
+    let now = query(port).unwrap_or(info);
+    Ok(DpdkDevice {
         name: arguments.device().to_owned(),
         port,
         memory,
@@ -226,7 +226,7 @@ fn start(
     })
 }
 
-fn look(port: u16) -> Result<RawDevice, i32> {
+fn query(port: u16) -> Result<RawDevice, i32> {
     // SAFETY: the type consists of numbers and arrays of numbers, for which zero is valid.
     let mut device: RawDevice = unsafe { std::mem::zeroed() };
     // SAFETY: the number of a port that was probed, and a place for the result.
@@ -237,11 +237,11 @@ fn look(port: u16) -> Result<RawDevice, i32> {
 }
 
 /// Starts the device and returns its memory pool. An error includes the pool, if it was created.
-fn begin(port: u16, wish: &RawWish) -> Result<Memory, (i32, Option<Memory>)> {
+fn start_queues(port: u16, config: &RawConfig) -> Result<Memory, (i32, Option<Memory>)> {
     let mut pool = std::ptr::null_mut();
     let name = text(&format!("comporta_{}", next_number()));
     // SAFETY: a port that was probed, a C string, and a place for a pointer.
-    let code = unsafe { shim::shim_start(port, wish, name.as_ptr(), &raw mut pool) };
+    let code = unsafe { shim::shim_start(port, config, name.as_ptr(), &raw mut pool) };
     let memory = (!pool.is_null()).then_some(Memory(pool));
     match (code, memory) {
         (0, Some(memory)) => Ok(memory),
@@ -257,10 +257,10 @@ fn next_number() -> u64 {
     NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
-fn describe(device: &RawDevice) -> Description {
+fn describe(device: &RawDevice) -> DeviceInfo {
     // SAFETY: the shim terminates the string within its array.
     let driver = unsafe { CStr::from_ptr(device.driver.as_ptr()) };
-    Description {
+    DeviceInfo {
         driver: driver.to_string_lossy().into_owned(),
         address: MacAddr(device.address),
         mtu: device.mtu,

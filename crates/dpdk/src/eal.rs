@@ -26,29 +26,29 @@ const HUGE_PAGES: &str = "/sys/kernel/mm/hugepages";
 const NO_DEVICE: &str = "0000:00:00.0";
 
 /// The maximum length of recorded driver messages in bytes.
-const SAID_MAX: usize = 2048;
+const DRIVER_LOG_MAX: usize = 2048;
 
 /// The lock for configuration of devices.
 pub(crate) struct Eal {
-    _leave: MutexGuard<'static, State>,
+    _leave: MutexGuard<'static, EalState>,
 }
 
 /// The state of DPDK, which can be initialized only once in a process.
-enum State {
-    NotYet,
-    Started(Started),
+enum EalState {
+    Uninitialized,
+    Initialized(EalContext),
     Failed(String),
 }
 
 /// DPDK after its initialization.
-pub(crate) struct Started {
+pub(crate) struct EalContext {
     /// True if its memory consists of huge pages.
     huge_pages: bool,
     /// Memory pools of closed ports with frames that are still in use.
     retired: Vec<Memory>,
 }
 
-static STATE: Mutex<State> = Mutex::new(State::NotYet);
+static STATE: Mutex<EalState> = Mutex::new(EalState::Uninitialized);
 
 /// The memory pool that contains the frames of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,34 +66,36 @@ impl Eal {
     /// The initialization failed, now or before: the messages of DPDK.
     pub(crate) fn enter() -> Result<Self, String> {
         let mut state = STATE.lock().unwrap_or_else(PoisonError::into_inner);
-        if let State::NotYet = *state {
+        if let EalState::Uninitialized = *state {
             *state = match start() {
-                Ok(started) => State::Started(started),
-                Err(problem) => State::Failed(problem),
+                Ok(context) => EalState::Initialized(context),
+                Err(problem) => EalState::Failed(problem),
             };
         }
         match &*state {
-            State::Failed(problem) => Err(problem.clone()),
-            State::NotYet | State::Started(_) => Ok(Self { _leave: state }),
+            EalState::Failed(problem) => Err(problem.clone()),
+            EalState::Uninitialized | EalState::Initialized(_) => Ok(Self { _leave: state }),
         }
     }
 
-    fn started(&mut self) -> &mut Started {
+    fn context(&mut self) -> &mut EalContext {
         match &mut *self._leave {
-            State::Started(started) => started,
-            State::NotYet | State::Failed(_) => unreachable!("nobody enters then"),
+            EalState::Initialized(context) => context,
+            EalState::Uninitialized | EalState::Failed(_) => {
+                unreachable!("enter() initializes DPDK")
+            }
         }
     }
 
     /// Returns whether its memory consists of huge pages.
     pub(crate) fn has_huge_pages(&mut self) -> bool {
-        self.started().huge_pages
+        self.context().huge_pages
     }
 
     /// Frees the memory pools of closed devices when all their frames are back: frames of one
     /// device may be in the rings of another.
     pub(crate) fn retire(&mut self, memory: Option<Memory>) {
-        let retired = &mut self.started().retired;
+        let retired = &mut self.context().retired;
         retired.extend(memory);
         retired.retain(|memory| {
             // SAFETY: it is a pool until it is freed, and then removed from the list.
@@ -111,26 +113,26 @@ impl Eal {
 /// information about a failure.
 pub(crate) fn explain(code: c_int) -> String {
     let error = io::Error::from_raw_os_error(code.saturating_neg());
-    match said().trim() {
+    match driver_log().trim() {
         "" => error.to_string(),
-        said => format!("{error} ({})", said.replace('\n', "; ")),
+        driver_log => format!("{error} ({})", driver_log.replace('\n', "; ")),
     }
 }
 
 /// Returns the driver messages since the last call.
-fn said() -> String {
-    let mut text = [0_u8; SAID_MAX];
-    let room = u32::try_from(SAID_MAX).expect("2048");
+fn driver_log() -> String {
+    let mut text = [0_u8; DRIVER_LOG_MAX];
+    let room = u32::try_from(DRIVER_LOG_MAX).expect("2048");
     // SAFETY: it writes at most `room` bytes, which is the size of the array.
     let len = unsafe { shim::shim_said(text.as_mut_ptr().cast(), room) };
     String::from_utf8_lossy(&text[..len as usize]).into_owned()
 }
 
-fn start() -> Result<Started, String> {
+fn start() -> Result<EalContext, String> {
     let huge_pages = has_free_huge_pages();
-    let cores = own_cores().map_err(|error| format!("asking for the cores: {error}"))?;
+    let cores = own_cores().map_err(|error| format!("reading the CPU affinity: {error}"))?;
     let lcores = format!("0@({cores})");
-    let mut words = vec![
+    let mut arguments = vec![
         "comporta",
         "--no-telemetry",
         "--log-level=warning",
@@ -141,21 +143,23 @@ fn start() -> Result<Started, String> {
     ];
     // Either option avoids files outside the process; DPDK does not accept both.
     match huge_pages {
-        true => words.push("--in-memory"),
-        false => words.extend(["--no-shconf", "--no-huge", "-m", MEMORY_MB]),
+        true => arguments.push("--in-memory"),
+        false => arguments.extend(["--no-shconf", "--no-huge", "-m", MEMORY_MB]),
     }
     // DPDK keeps pointers to the arguments, so they are leaked.
-    let words: &'static [CString] = Vec::leak(words.into_iter().map(text).collect());
-    let mut pointers: Vec<*mut c_char> =
-        words.iter().map(|word| word.as_ptr().cast_mut()).collect();
+    let arguments: &'static [CString] = Vec::leak(arguments.into_iter().map(text).collect());
+    let mut pointers: Vec<*mut c_char> = arguments
+        .iter()
+        .map(|word| word.as_ptr().cast_mut())
+        .collect();
     pointers.push(std::ptr::null_mut());
     let pointers = Vec::leak(pointers);
-    let count = c_int::try_from(words.len()).expect("there are few");
+    let count = c_int::try_from(arguments.len()).expect("there are few");
     // SAFETY: `pointers` are `count` C strings and a terminating null, as for `main`; they are
     // never freed. DPDK reorders the pointers but does not write the bytes.
     let code = unsafe { shim::shim_init(count, pointers.as_mut_ptr()) };
     match code {
-        0 => Ok(Started {
+        0 => Ok(EalContext {
             huge_pages,
             retired: Vec::new(),
         }),

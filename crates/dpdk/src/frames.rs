@@ -9,7 +9,7 @@ use std::slice;
 use packet::Frame;
 use sys::storage::{BufferOwner, Storage};
 
-use crate::shim::{self, BATCH, RawFrame, RawLeaving};
+use crate::shim::{self, BATCH, RawFrame, RawTxFrame};
 
 /// The owner of lent DPDK buffers.
 static OWNER: BufferOwner = BufferOwner { release };
@@ -17,14 +17,14 @@ static OWNER: BufferOwner = BufferOwner { release };
 /// Frees a lent buffer.
 ///
 /// # Safety
-/// [`Frames::lend_first`] lent it, and no other reference to it exists.
+/// [`MbufBatch::lend_first`] lent it, and no other reference to it exists.
 unsafe fn release(_: NonNull<BufferOwner>, buffer: NonNull<u8>) {
     // SAFETY: the buffer of a frame that belonged to us when it was lent.
     unsafe { shim::shim_give_back(buffer.as_ptr()) };
 }
 
 /// The value of unused entries.
-const NOTHING: RawFrame = RawFrame {
+const EMPTY_FRAME: RawFrame = RawFrame {
     mbuf: ptr::null_mut(),
     buffer: ptr::null_mut(),
     start: 0,
@@ -34,18 +34,18 @@ const NOTHING: RawFrame = RawFrame {
 };
 
 /// Up to a batch of frames, owned until they are lent, sent or freed.
-pub(crate) struct Frames {
+pub(crate) struct MbufBatch {
     pub(crate) raw: [RawFrame; BATCH],
     pub(crate) len: usize,
 }
 
 // SAFETY: a frame belongs to its holder, and its memory pool is thread-safe.
-unsafe impl Send for Frames {}
+unsafe impl Send for MbufBatch {}
 
-impl Frames {
+impl MbufBatch {
     pub(crate) const fn new() -> Self {
         Self {
-            raw: [NOTHING; BATCH],
+            raw: [EMPTY_FRAME; BATCH],
             len: 0,
         }
     }
@@ -115,14 +115,18 @@ impl Frames {
     /// If `to` has another length than the frame.
     pub(crate) fn copy(&self, index: usize, to: &mut [u8]) {
         let frame = &self.raw[..self.len][index];
-        assert_eq!(to.len(), frame.len as usize, "room was made for it");
+        assert_eq!(
+            to.len(),
+            frame.len as usize,
+            "the buffer has the length of the frame"
+        );
         // SAFETY: the frame is ours, and the shim writes `len` bytes, the length of `to`.
         unsafe { shim::shim_copy(frame, to.as_mut_ptr()) };
     }
 
     /// Writes `bytes` into an allocated frame. Returns none if the buffer is too short.
     #[inline]
-    fn write(&mut self, index: usize, bytes: &[u8]) -> Option<RawLeaving> {
+    fn write(&mut self, index: usize, bytes: &[u8]) -> Option<RawTxFrame> {
         let frame = &mut self.raw[..self.len][index];
         if bytes.len() > frame.room.saturating_sub(frame.start) as usize {
             return None;
@@ -133,10 +137,10 @@ impl Frames {
             let data = frame.buffer.add(frame.start as usize);
             ptr::copy_nonoverlapping(bytes.as_ptr(), data, bytes.len());
         }
-        Some(RawLeaving {
+        Some(RawTxFrame {
             buffer: frame.buffer,
             start: frame.start,
-            len: u32::try_from(bytes.len()).expect("it was held against the room"),
+            len: u32::try_from(bytes.len()).expect("the length fits the buffer"),
         })
     }
 
@@ -165,20 +169,20 @@ impl Frames {
     }
 }
 
-impl Drop for Frames {
+impl Drop for MbufBatch {
     fn drop(&mut self) {
         self.release();
     }
 }
 
 /// Frames to be sent: lent mbufs, or copies in allocated ones.
-pub(crate) struct Leaving {
-    pub(crate) raw: [RawLeaving; BATCH],
+pub(crate) struct TxBatch {
+    pub(crate) raw: [RawTxFrame; BATCH],
     pub(crate) len: usize,
     /// The origin of each frame, unless all are lent.
     origins: [Origin; BATCH],
     /// Allocated frames for copies.
-    fresh: Frames,
+    copies: MbufBatch,
     /// The number of allocated frames that are used.
     used: usize,
 }
@@ -187,25 +191,25 @@ pub(crate) struct Leaving {
 #[derive(Clone, Copy)]
 struct Origin {
     /// Its index in the batch.
-    place: u8,
+    batch_index: u8,
     /// True if it is a copy.
     is_copy: bool,
 }
 
-// SAFETY: as for `Frames`; lent frames are only referred to by their index in a batch, which the
+// SAFETY: as for `MbufBatch`; lent frames are only referred to by their index in a batch, which the
 // sender owns.
-unsafe impl Send for Leaving {}
+unsafe impl Send for TxBatch {}
 
-impl Leaving {
+impl TxBatch {
     pub(crate) const fn new() -> Self {
         Self {
-            raw: [NOWHERE; BATCH],
+            raw: [EMPTY_TX_FRAME; BATCH],
             len: 0,
             origins: [Origin {
-                place: 0,
+                batch_index: 0,
                 is_copy: false,
             }; BATCH],
-            fresh: Frames::new(),
+            copies: MbufBatch::new(),
             used: 0,
         }
     }
@@ -234,36 +238,39 @@ impl Leaving {
     pub(crate) fn begin(
         &mut self,
         frames: &[Frame],
-        allocate: impl FnOnce(usize, &mut Frames) -> bool,
+        allocate: impl FnOnce(usize, &mut MbufBatch) -> bool,
     ) -> bool {
         self.len = 0;
         self.used = 0;
         let is_own = |frame: &&Frame| frame.owned_by(&OWNER).is_none();
         match frames.iter().filter(is_own).count() {
             0 => true,
-            own => allocate(own, &mut self.fresh),
+            own => allocate(own, &mut self.copies),
         }
     }
 
-    /// Adds the frame at index `place` of the batch. Returns false if it is too long for a copy.
+    /// Adds the frame at index `batch_index` of the batch. Returns false if it is too long for a copy.
     #[inline]
-    pub(crate) fn add(&mut self, frame: &Frame, place: usize) -> bool {
+    pub(crate) fn add(&mut self, frame: &Frame, batch_index: usize) -> bool {
         let lent = lent(frame);
         let is_copy = lent.is_none();
-        let Some(raw) = lent.or_else(|| self.fresh.write(self.used, frame.bytes())) else {
+        let Some(raw) = lent.or_else(|| self.copies.write(self.used, frame.bytes())) else {
             return false;
         };
         self.used += usize::from(is_copy);
         self.raw[self.len] = raw;
-        let place = u8::try_from(place).expect("a batch is small");
-        self.origins[self.len] = Origin { place, is_copy };
+        let batch_index = u8::try_from(batch_index).expect("a batch is small");
+        self.origins[self.len] = Origin {
+            batch_index,
+            is_copy,
+        };
         self.len += 1;
         true
     }
 
     /// Returns the index in the batch of a frame that was added.
-    pub(crate) fn place(&self, index: usize) -> usize {
-        self.origins[..self.len][index].place.into()
+    pub(crate) fn batch_index(&self, index: usize) -> usize {
+        self.origins[..self.len][index].batch_index.into()
     }
 
     /// Ends the batch after the first `sent` frames were sent: the driver owns their buffers. The
@@ -273,17 +280,17 @@ impl Leaving {
         for origin in &self.origins[..sent] {
             match origin.is_copy {
                 true => copies += 1,
-                false => std::mem::take(&mut frames[usize::from(origin.place)]).forget(),
+                false => std::mem::take(&mut frames[usize::from(origin.batch_index)]).forget(),
             }
         }
-        self.fresh.forget_first(copies);
-        self.fresh.release();
+        self.copies.forget_first(copies);
+        self.copies.release();
         self.len = 0;
     }
 }
 
 /// The value of unused entries.
-const NOWHERE: RawLeaving = RawLeaving {
+const EMPTY_TX_FRAME: RawTxFrame = RawTxFrame {
     buffer: ptr::null_mut(),
     start: 0,
     len: 0,
@@ -291,11 +298,11 @@ const NOWHERE: RawLeaving = RawLeaving {
 
 /// Returns the mbuf of a frame, if the frame is lent.
 #[inline]
-fn lent(frame: &Frame) -> Option<RawLeaving> {
+fn lent(frame: &Frame) -> Option<RawTxFrame> {
     let (buffer, start) = frame.owned_by(&OWNER)?;
-    Some(RawLeaving {
+    Some(RawTxFrame {
         buffer: buffer.as_ptr(),
-        start: u32::try_from(start).expect("a place in a buffer"),
+        start: u32::try_from(start).expect("an offset in a buffer"),
         len: u32::try_from(frame.len()).expect("a length within a buffer"),
     })
 }

@@ -14,38 +14,38 @@ use rustix::event::{EventfdFlags, eventfd};
 use sys::interface::Interfaces;
 
 use crate::arguments::Arguments;
-use crate::device::Device;
+use crate::device::DpdkDevice;
 use crate::queue::DpdkQueue;
 
 /// An open DPDK device.
 pub(crate) struct Dpdk {
-    hold: Arc<Hold>,
+    shared: Arc<SharedPort>,
     workers: usize,
     queues: Vec<Box<dyn Queue>>,
 }
 
 /// State that the port and its queues share.
-pub(crate) struct Hold {
+pub(crate) struct SharedPort {
     /// The device, which is closed with the last reference.
-    pub(crate) device: Device,
+    pub(crate) device: DpdkDevice,
     /// True if the port is up: not every driver can set the state of the link.
     up: AtomicBool,
     /// The locks of the transmit queues, which several workers may share.
-    pub(crate) gates: Vec<Gate>,
+    pub(crate) tx_locks: Vec<TxLock>,
     /// The number of transmit-only queues created so far.
     senders: AtomicUsize,
     /// An eventfd that is always readable, so that workers poll the port.
     pub(crate) ready: OwnedFd,
     /// The kernel interface behind the device, if there is one.
-    behind: Option<(Interfaces, Ifindex)>,
+    kernel_interface: Option<(Interfaces, Ifindex)>,
 }
 
 /// The spinlock of a transmit queue, on a cache line of its own.
 #[derive(Default)]
 #[repr(align(128))]
-pub(crate) struct Gate(pub(crate) AtomicBool);
+pub(crate) struct TxLock(pub(crate) AtomicBool);
 
-impl Hold {
+impl SharedPort {
     /// Returns whether the port is up.
     #[inline]
     pub(crate) fn is_up(&self) -> bool {
@@ -54,13 +54,14 @@ impl Hold {
 
     /// Returns an error if the device was removed.
     pub(crate) fn check(&self) -> io::Result<()> {
-        let behind = self.behind.as_ref();
-        let there = behind.is_none_or(|(interfaces, index)| interfaces.name(*index).is_ok());
+        let kernel_interface = self.kernel_interface.as_ref();
+        let there =
+            kernel_interface.is_none_or(|(interfaces, index)| interfaces.name(*index).is_ok());
         match there && !self.device.is_removed() {
             true => Ok(()),
             false => Err(io::Error::new(
                 io::ErrorKind::NotFound,
-                format!("the device {} is gone", self.device),
+                format!("the device {} was removed", self.device),
             )),
         }
     }
@@ -79,7 +80,7 @@ impl Dpdk {
                 });
             }
         };
-        let device = Device::open(arguments, wanted)?;
+        let device = DpdkDevice::open(arguments, wanted)?;
         let failed = |step| {
             move |source| OpenError::Failed {
                 name: name(),
@@ -90,33 +91,33 @@ impl Dpdk {
         // The counter is never read, so it stays nonzero and readable.
         let ready = eventfd(1, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
             .map_err(|error| failed("making an eventfd")(error.into()))?;
-        let behind = match device.description.interface {
+        let kernel_interface = match device.description.interface {
             Some(index) => {
-                let here = Interfaces::current().map_err(failed("opening a socket"))?;
-                Some((here, Ifindex(index)))
+                let interfaces = Interfaces::current().map_err(failed("opening a socket"))?;
+                Some((interfaces, Ifindex(index)))
             }
             None => None,
         };
         let transmit = usize::from(device.queues.transmit);
-        let hold = Arc::new(Hold {
+        let shared = Arc::new(SharedPort {
             device,
             up: AtomicBool::new(true),
-            gates: (0..transmit).map(|_| Gate::default()).collect(),
+            tx_locks: (0..transmit).map(|_| TxLock::default()).collect(),
             senders: AtomicUsize::new(0),
             ready,
-            behind,
+            kernel_interface,
         });
-        let queue = |worker| Box::new(DpdkQueue::new(Arc::clone(&hold), worker)) as _;
+        let queue = |worker| Box::new(DpdkQueue::new(Arc::clone(&shared), worker)) as _;
         Ok(Self {
             queues: (0..wanted).map(queue).collect(),
             workers: queues.get(),
-            hold,
+            shared,
         })
     }
 
     /// Returns the state of the kernel interface behind the device, which is more reliable.
     fn status_behind(&self) -> Option<Status> {
-        let (interfaces, index) = self.hold.behind.as_ref()?;
+        let (interfaces, index) = self.shared.kernel_interface.as_ref()?;
         let name = interfaces.name(*index).ok()?;
         let flags = interfaces.flags(&name).ok()?;
         Some(Status {
@@ -129,8 +130,8 @@ impl Dpdk {
     }
 
     fn status_alone(&self) -> Status {
-        let up = self.hold.is_up();
-        let link = self.hold.device.link().unwrap_or_default();
+        let up = self.shared.is_up();
+        let link = self.shared.device.link().unwrap_or_default();
         Status {
             up,
             carrier: up && link.up != 0,
@@ -140,7 +141,7 @@ impl Dpdk {
     }
 
     fn io_mode(&self) -> String {
-        let device = &self.hold.device;
+        let device = &self.shared.device;
         let memory = match device.huge_pages {
             true => "huge pages",
             false => "ordinary pages",
@@ -154,9 +155,9 @@ impl Dpdk {
 
 impl Port for Dpdk {
     fn status(&self) -> Status {
-        let device = &self.hold.device;
+        let device = &self.shared.device;
         let name = device.to_string();
-        if self.hold.check().is_err() {
+        if self.shared.check().is_err() {
             return Status {
                 name,
                 ..Status::default()
@@ -178,25 +179,25 @@ impl Port for Dpdk {
     }
 
     fn tx_queue(&self) -> io::Result<Box<dyn Queue>> {
-        let turn = self.hold.senders.fetch_add(1, Ordering::Relaxed);
-        let hold = Arc::clone(&self.hold);
-        Ok(Box::new(DpdkQueue::sending(hold, turn)))
+        let turn = self.shared.senders.fetch_add(1, Ordering::Relaxed);
+        let shared = Arc::clone(&self.shared);
+        Ok(Box::new(DpdkQueue::transmit_only(shared, turn)))
     }
 
     fn advice(&self) -> Vec<String> {
-        let device = &self.hold.device;
+        let device = &self.shared.device;
         let mut advice = Vec::new();
         let receive = usize::from(device.queues.receive);
         if receive < self.workers {
             advice.push(format!(
-                "{device} has {receive} receive queues for {} workers, and the others' cores do not \
-                 help it: some drivers have an argument for more, as qpairs=N of net_af_packet",
+                "{device} has {receive} receive queues for {} workers, so the others do not \
+                 receive from it: some drivers have an argument for more, such as qpairs=N of net_af_packet",
                 self.workers
             ));
         }
         if !device.huge_pages {
             advice.push(format!(
-                "{device} has its frames in ordinary pages, which costs time: before the start, \
+                "{device} uses ordinary pages, which is slower than huge pages: before the start, run \
                  `sysctl vm.nr_hugepages=512`"
             ));
         }
@@ -204,12 +205,12 @@ impl Port for Dpdk {
     }
 
     fn set_up(&mut self, up: bool) -> io::Result<()> {
-        self.hold.up.store(up, Ordering::Relaxed);
-        match &self.hold.behind {
+        self.shared.up.store(up, Ordering::Relaxed);
+        match &self.shared.kernel_interface {
             Some((interfaces, index)) => interfaces.set_up(&interfaces.name(*index)?, up),
             // If the driver cannot set the link, the queues discard the frames of a port that is
             // down.
-            None => match self.hold.device.set_link(up) {
+            None => match self.shared.device.set_link(up) {
                 Err(error) if error.kind() == io::ErrorKind::Unsupported => Ok(()),
                 other => other,
             },

@@ -10,8 +10,8 @@ use packet::{Checksum, Frame, NoBufferSpace, Pool, SegmentError};
 use ports::{Batch, Counter, Queue, QueueCounters};
 
 use crate::eal;
-use crate::frames::{Frames, Leaving};
-use crate::port::Hold;
+use crate::frames::{MbufBatch, TxBatch};
+use crate::port::SharedPort;
 use crate::shim::Losses;
 
 /// The length of an Ethernet header: two addresses and a type. Shorter frames are runts.
@@ -26,42 +26,42 @@ const SEGMENTS_MAX: u64 = 1024;
 
 /// Drivers of kernel interfaces, which deliver frames with partial checksums. The frames have
 /// crossed no wire, so completing their checksums hides no corruption.
-const UNFINISHED: [&str; 2] = ["net_af_packet", "net_af_xdp"];
+const PARTIAL_CHECKSUM_DRIVERS: [&str; 2] = ["net_af_packet", "net_af_xdp"];
 
 /// The number of attempts to lock a shared transmit queue before its frames count as not accepted:
 /// longer than the transmission of a batch takes.
-const LOOKS_MAX: u32 = 10_000;
+const LOCK_ATTEMPTS_MAX: u32 = 10_000;
 
 /// The number of calls of [`Queue::maintain`] between two reads of the device's counters: NICs are
 /// slow to answer.
-const TENDS_A_COUNT: u32 = 32;
+const MAINTAIN_CALLS_PER_COUNT: u32 = 32;
 
 /// One worker's queue of a device.
 #[repr(align(128))]
 pub(crate) struct DpdkQueue {
-    /// Received frames that are not yet delivered. Declared before `hold`, so that they are freed
+    /// Received frames that are not yet delivered. Declared before `port`, so that they are freed
     /// while the device exists.
-    waiting: Frames,
+    received_frames: MbufBatch,
     /// Frames to be sent.
-    leaving: Leaving,
-    hold: Arc<Hold>,
+    tx_batch: TxBatch,
+    port: Arc<SharedPort>,
     /// The number of its receive queue.
     receive: Option<u16>,
     /// The number of its transmit queue, which other workers may share.
     transmit: u16,
     /// True if received frames may have partial checksums.
-    unfinished: bool,
+    has_partial_checksums: bool,
     frame_max: usize,
     /// The device's counters at their last reading; only one of the queues reads them.
-    counted: Option<Losses>,
-    tends: u32,
+    reported: Option<Losses>,
+    maintain_calls: u32,
     /// Scratch space for the segments of a frame.
     segments: Vec<Frame>,
     counters: Arc<QueueCounters>,
 }
 
 /// The outcome of segmentation.
-enum Cut {
+enum SegmentOutcome {
     /// The segments were sent, or the frame was dropped and counted.
     Done,
     /// The device is full; the frame stays in the batch.
@@ -70,47 +70,49 @@ enum Cut {
 
 impl DpdkQueue {
     /// Returns the queue of worker number `worker`.
-    pub(crate) fn new(hold: Arc<Hold>, worker: u16) -> Self {
-        let queues = hold.device.queues;
+    pub(crate) fn new(port: Arc<SharedPort>, worker: u16) -> Self {
+        let queues = port.device.queues;
         let receive = (worker < queues.receive).then_some(worker);
         Self {
             receive,
-            counted: (worker == 0).then(Losses::default),
-            ..Self::sending(hold, worker.into())
+            reported: (worker == 0).then(Losses::default),
+            ..Self::transmit_only(port, worker.into())
         }
     }
 
     /// Returns a transmit-only queue, the `turn`th.
-    pub(crate) fn sending(hold: Arc<Hold>, turn: usize) -> Self {
-        let queue = turn % usize::from(hold.device.queues.transmit);
-        let driver = hold.device.description.driver.as_str();
+    pub(crate) fn transmit_only(port: Arc<SharedPort>, turn: usize) -> Self {
+        let queue = turn % usize::from(port.device.queues.transmit);
+        let driver = port.device.description.driver.as_str();
         Self {
-            waiting: Frames::new(),
-            leaving: Leaving::new(),
+            received_frames: MbufBatch::new(),
+            tx_batch: TxBatch::new(),
             receive: None,
             transmit: u16::try_from(queue).expect("less than there are queues"),
-            unfinished: UNFINISHED.contains(&driver),
-            frame_max: usize::from(hold.device.description.mtu) + HEADER_LEN + TAG_LEN,
-            counted: None,
-            tends: 0,
-            hold,
+            has_partial_checksums: PARTIAL_CHECKSUM_DRIVERS.contains(&driver),
+            frame_max: usize::from(port.device.description.mtu) + HEADER_LEN + TAG_LEN,
+            reported: None,
+            maintain_calls: 0,
+            port,
             segments: Vec::new(),
             counters: Arc::default(),
         }
     }
 
     /// Delivers received frames, as far as the batch has room and the pool has buffers.
-    fn hand_on(&mut self, pool: &mut Pool, batch: &mut Batch) {
+    fn deliver(&mut self, pool: &mut Pool, batch: &mut Batch) {
         let before = batch.len();
-        while self.waiting.len() > 0 && batch.remaining_capacity() > 0 {
+        while self.received_frames.len() > 0 && batch.remaining_capacity() > 0 {
             self.lend(batch);
-            if !self.take_over(pool, batch) {
+            if !self.copy_first(pool, batch) {
                 break;
             }
         }
-        if self.unfinished {
-            let came = &mut batch[before..];
-            came.iter_mut().for_each(Frame::detect_partial_checksum);
+        if self.has_partial_checksums {
+            let delivered = &mut batch[before..];
+            delivered
+                .iter_mut()
+                .for_each(Frame::detect_partial_checksum);
         }
     }
 
@@ -131,7 +133,7 @@ impl DpdkQueue {
                 Err(NoBufferSpace) => counters.add(Counter::RxErrors, 1),
             }
         };
-        self.waiting.lend_first(room, RUNT_BELOW, put);
+        self.received_frames.lend_first(room, RUNT_BELOW, put);
         // None of the frames needs segmentation, so each counts as one packet.
         counters.add(Counter::RxPackets, (batch.len() - before) as u64);
         counters.add(Counter::RxBytes, bytes);
@@ -139,15 +141,15 @@ impl DpdkQueue {
 
     /// Copies the first frames that cannot be lent, or drops and counts them. Returns false if the
     /// pool is empty.
-    fn take_over(&mut self, pool: &mut Pool, batch: &mut Batch) -> bool {
+    fn copy_first(&mut self, pool: &mut Pool, batch: &mut Batch) -> bool {
         let before = batch.len();
         let mut done = 0;
         let mut starved = false;
-        while done < self.waiting.len()
+        while done < self.received_frames.len()
             && batch.remaining_capacity() > 0
-            && !self.waiting.can_be_lent(done, RUNT_BELOW)
+            && !self.received_frames.can_be_lent(done, RUNT_BELOW)
         {
-            let copied = match self.waiting.frame_len(done) {
+            let copied = match self.received_frames.frame_len(done) {
                 ..HEADER_LEN => Err(Counter::RxRunt),
                 _ => self.copy(done, pool),
             };
@@ -162,7 +164,7 @@ impl DpdkQueue {
             }
             done += 1;
         }
-        self.waiting.release_first(done);
+        self.received_frames.release_first(done);
         self.counters.count_received(&batch[before..]);
         !starved
     }
@@ -170,7 +172,7 @@ impl DpdkQueue {
     /// Returns a copy of a frame, none if the pool is empty, or the reason for which the frame must
     /// be dropped.
     fn copy(&self, index: usize, pool: &mut Pool) -> Result<Option<Frame>, Counter> {
-        let len = self.waiting.frame_len(index);
+        let len = self.received_frames.frame_len(index);
         let Some(mut frame) = pool.take() else {
             return Ok(None);
         };
@@ -178,9 +180,9 @@ impl DpdkQueue {
             pool.put(frame);
             return Err(Counter::RxTooLong);
         }
-        match self.waiting.bytes(index) {
+        match self.received_frames.bytes(index) {
             Some(bytes) => frame.bytes_mut().copy_from_slice(bytes),
-            None => self.waiting.copy(index, frame.bytes_mut()),
+            None => self.received_frames.copy(index, frame.bytes_mut()),
         }
         Ok(Some(frame))
     }
@@ -194,9 +196,9 @@ impl DpdkQueue {
             let whole = rest.iter().position(|frame| !is_whole(frame));
             let whole = whole.unwrap_or(rest.len());
             if whole == 0 {
-                match self.send_cut(&batch[done], pool) {
-                    Cut::Done => done += 1,
-                    Cut::Later => break,
+                match self.send_segmented(&batch[done], pool) {
+                    SegmentOutcome::Done => done += 1,
+                    SegmentOutcome::Later => break,
                 }
                 continue;
             }
@@ -212,14 +214,14 @@ impl DpdkQueue {
     /// Sends frames that need no segmentation from the front of `frames`. Returns the number of
     /// frames that were sent or dropped.
     fn send_whole(&mut self, frames: &mut [Frame]) -> usize {
-        let device = &self.hold.device;
-        let begun = self
-            .leaving
+        let device = &self.port.device;
+        let has_buffers = self
+            .tx_batch
             .begin(frames, |count, fresh| device.allocate(count, fresh));
-        if !begun {
+        if !has_buffers {
             return 0;
         }
-        for (place, frame) in frames.iter_mut().enumerate() {
+        for (index, frame) in frames.iter_mut().enumerate() {
             if frame.len() > self.frame_max {
                 continue;
             }
@@ -227,17 +229,17 @@ impl DpdkQueue {
                 frame.complete_checksum();
                 self.counters.add(Counter::TxChecksummed, 1);
             }
-            self.leaving.add(frame, place);
+            self.tx_batch.add(frame, index);
         }
-        let placed = self.leaving.len;
+        let placed = self.tx_batch.len;
         let sent = self.push();
         let done = match sent == placed {
             true => frames.len(),
             // The first frame that was prepared but not sent, and all after it, stay in the batch.
-            false => self.leaving.place(sent),
+            false => self.tx_batch.batch_index(sent),
         };
         self.count_sent(frames, sent, done);
-        self.leaving.end(frames, sent);
+        self.tx_batch.end(frames, sent);
         done
     }
 
@@ -247,8 +249,8 @@ impl DpdkQueue {
             return self.counters.count_sent(&frames[..done]);
         }
         for index in 0..sent {
-            let place = self.leaving.place(index);
-            self.counters.count_sent(&frames[place..=place]);
+            let index = self.tx_batch.batch_index(index);
+            self.counters.count_sent(&frames[index..=index]);
         }
         let too_long = u64::try_from(done - sent).expect("a batch is small");
         self.counters.add(Counter::TxTooLong, too_long);
@@ -256,52 +258,52 @@ impl DpdkQueue {
 
     /// Sends the prepared frames, as many as the device accepts.
     fn push(&self) -> usize {
-        let (device, leaving) = (&self.hold.device, &self.leaving);
-        let sent = self.alone(|queue| device.send(queue, leaving));
+        let (device, tx_batch) = (&self.port.device, &self.tx_batch);
+        let sent = self.with_tx_lock(|queue| device.send(queue, tx_batch));
         sent.unwrap_or(0)
     }
 
     /// Runs `action` with the transmit queue locked. Returns none if the lock is held for too long.
-    fn alone<T>(&self, action: impl FnOnce(u16) -> T) -> Option<T> {
-        let gate = &self.hold.gates[usize::from(self.transmit)].0;
-        enter(gate).then(|| {
+    fn with_tx_lock<T>(&self, action: impl FnOnce(u16) -> T) -> Option<T> {
+        let lock = &self.port.tx_locks[usize::from(self.transmit)].0;
+        try_lock(lock).then(|| {
             let done = action(self.transmit);
-            gate.store(false, Ordering::Release);
+            lock.store(false, Ordering::Release);
             done
         })
     }
 
     /// Segments a frame and sends its segments. Once some are sent, the others are sent too, or
     /// dropped and counted.
-    fn send_cut(&mut self, frame: &Frame, pool: &mut Pool) -> Cut {
+    fn send_segmented(&mut self, frame: &Frame, pool: &mut Pool) -> SegmentOutcome {
         if frame.wire_frames() > SEGMENTS_MAX {
             self.counters.add(Counter::TxErrors, 1);
-            return Cut::Done;
+            return SegmentOutcome::Done;
         }
         let mut segments = std::mem::take(&mut self.segments);
-        let cut = match packet::segment(frame, pool, &mut segments) {
+        let outcome = match packet::segment(frame, pool, &mut segments) {
             Ok(()) => self.send_segments(&mut segments),
             Err(SegmentError::Mismatch) => {
                 self.counters.add(Counter::TxErrors, 1);
-                Cut::Done
+                SegmentOutcome::Done
             }
             Err(SegmentError::NoBuffer) => {
                 self.counters.add(Counter::TxFull, 1);
-                Cut::Done
+                SegmentOutcome::Done
             }
         };
         segments.drain(..).for_each(|segment| pool.put(segment));
         self.segments = segments;
-        cut
+        outcome
     }
 
-    fn send_segments(&mut self, segments: &mut [Frame]) -> Cut {
+    fn send_segments(&mut self, segments: &mut [Frame]) -> SegmentOutcome {
         let count = segments.len();
         let mut done = 0;
         while done < count {
             let end = count.min(done + Batch::FRAMES_MAX);
             match self.send_whole(&mut segments[done..end]) {
-                0 if done == 0 => return Cut::Later,
+                0 if done == 0 => return SegmentOutcome::Later,
                 0 => {
                     let left = (count - done) as u64;
                     self.counters.add(Counter::TxFull, left);
@@ -311,36 +313,36 @@ impl DpdkQueue {
             }
         }
         self.counters.add(Counter::TxSegmented, 1);
-        Cut::Done
+        SegmentOutcome::Done
     }
 
     /// Adds the device's counters to those of the queue.
     fn count(&mut self) {
-        let Some(counted) = self.counted else {
+        let Some(reported) = self.reported else {
             return;
         };
         // Some drivers have no counters.
-        let Ok(now) = self.hold.device.losses() else {
+        let Ok(now) = self.port.device.losses() else {
             return;
         };
         let counters = &self.counters;
-        let take = |counter, now: u64, counted: u64| {
-            let new = now.saturating_sub(counted);
+        let take = |counter, now: u64, reported: u64| {
+            let new = now.saturating_sub(reported);
             counters.add(counter, new);
         };
         let overrun = |losses: Losses| losses.missed + losses.no_buffer;
-        take(Counter::RxOverrun, overrun(now), overrun(counted));
+        take(Counter::RxOverrun, overrun(now), overrun(reported));
         take(
             Counter::RxErrors,
             now.receive_errors,
-            counted.receive_errors,
+            reported.receive_errors,
         );
         take(
             Counter::TxErrors,
             now.transmit_errors,
-            counted.transmit_errors,
+            reported.transmit_errors,
         );
-        self.counted = Some(now);
+        self.reported = Some(now);
     }
 }
 
@@ -350,27 +352,27 @@ impl Queue for DpdkQueue {
             return Ok(());
         };
         eal::join();
-        if self.waiting.len() < batch.remaining_capacity() {
-            self.hold.device.receive(queue, &mut self.waiting);
+        if self.received_frames.len() < batch.remaining_capacity() {
+            self.port.device.receive(queue, &mut self.received_frames);
         }
-        if !self.hold.is_up() {
+        if !self.port.is_up() {
             // The frames are discarded without a count, as on an interface that is down.
-            self.waiting.release();
+            self.received_frames.release();
         }
-        if self.waiting.len() > 0 {
-            self.hand_on(pool, batch);
+        if self.received_frames.len() > 0 {
+            self.deliver(pool, batch);
         }
         Ok(())
     }
 
     fn send(&mut self, batch: &mut Batch, pool: &mut Pool) -> io::Result<()> {
         eal::join();
-        if !self.hold.is_up() {
+        if !self.port.is_up() {
             self.counters.add(Counter::TxDown, batch.len() as u64);
             batch.release(batch.len(), pool);
             return Ok(());
         }
-        if let Some(bytes) = self.leaving.all(batch, self.frame_max) {
+        if let Some(bytes) = self.tx_batch.all(batch, self.frame_max) {
             let sent = self.push();
             match sent == batch.len() {
                 true => {
@@ -389,18 +391,18 @@ impl Queue for DpdkQueue {
     fn maintain(&mut self) -> io::Result<()> {
         // Buffers of sent frames belong to their receiver's pool and must not stay in an idle
         // queue.
-        self.alone(|queue| self.hold.device.reap(queue));
-        self.tends += 1;
-        if self.tends >= TENDS_A_COUNT {
-            self.tends = 0;
+        self.with_tx_lock(|queue| self.port.device.reap(queue));
+        self.maintain_calls += 1;
+        if self.maintain_calls >= MAINTAIN_CALLS_PER_COUNT {
+            self.maintain_calls = 0;
             self.count();
         }
-        self.hold.check()
+        self.port.check()
     }
 
     fn readiness(&self) -> Option<BorrowedFd<'_>> {
         // A transmit-only queue need not be polled.
-        self.receive.map(|_| self.hold.ready.as_fd())
+        self.receive.map(|_| self.port.ready.as_fd())
     }
 
     fn counters(&self) -> Arc<QueueCounters> {
@@ -409,9 +411,9 @@ impl Queue for DpdkQueue {
 }
 
 /// Locks a queue that several workers may share; the lock is only held briefly.
-fn enter(gate: &AtomicBool) -> bool {
-    for _ in 0..LOOKS_MAX {
-        if !gate.swap(true, Ordering::Acquire) {
+fn try_lock(lock: &AtomicBool) -> bool {
+    for _ in 0..LOCK_ATTEMPTS_MAX {
+        if !lock.swap(true, Ordering::Acquire) {
             return true;
         }
         std::hint::spin_loop();

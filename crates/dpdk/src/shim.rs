@@ -30,7 +30,7 @@ pub(crate) struct RawFrame {
 /// A frame to be sent, in one segment in a buffer of our memory.
 #[derive(Clone, Copy)]
 #[repr(C)]
-pub(crate) struct RawLeaving {
+pub(crate) struct RawTxFrame {
     /// The start of the buffer.
     pub(crate) buffer: *mut u8,
     /// The offset of the frame in the buffer.
@@ -55,7 +55,7 @@ pub(crate) struct RawDevice {
 /// The configuration with which a device is started.
 #[derive(Clone, Copy)]
 #[repr(C)]
-pub(crate) struct RawWish {
+pub(crate) struct RawConfig {
     pub(crate) receive_queues: u16,
     pub(crate) transmit_queues: u16,
     pub(crate) descriptors: u16,
@@ -88,9 +88,9 @@ pub(crate) struct Losses {
 
 const _: () = {
     assert!(size_of::<RawFrame>() == 32);
-    assert!(size_of::<RawLeaving>() == 16);
+    assert!(size_of::<RawTxFrame>() == 16);
     assert!(size_of::<RawDevice>() == 84);
-    assert!(size_of::<RawWish>() == 16);
+    assert!(size_of::<RawConfig>() == 16);
     assert!(size_of::<RawLink>() == 8);
     assert!(size_of::<Losses>() == 32);
 };
@@ -103,7 +103,7 @@ unsafe extern "C" {
     pub(crate) fn shim_look(port: u16, device: *mut RawDevice) -> c_int;
     pub(crate) fn shim_start(
         port: u16,
-        wish: *const RawWish,
+        config: *const RawConfig,
         name: *const c_char,
         pool: *mut *mut c_void,
     ) -> c_int;
@@ -131,5 +131,5 @@ unsafe extern "C" {
     pub(crate) fn shim_give_back(buffer: *mut u8);
     pub(crate) fn shim_reap(port: u16, queue: u16);
     pub(crate) fn shim_allocate(pool: *mut c_void, frames: *mut RawFrame, count: u32) -> c_int;
-    pub(crate) fn shim_send(port: u16, queue: u16, frames: *const RawLeaving, count: u32) -> u32;
+    pub(crate) fn shim_send(port: u16, queue: u16, frames: *const RawTxFrame, count: u32) -> u32;
 }

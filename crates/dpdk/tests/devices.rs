@@ -24,13 +24,13 @@ fn refusal(text: &str) -> String {
 }
 
 /// A user of a queue.
-struct Hand {
+struct QueueUser {
     queue: Box<dyn Queue>,
     pool: Pool,
 }
 
-impl Hand {
-    fn of(text: &str) -> Self {
+impl QueueUser {
+    fn open(text: &str) -> Self {
         Self::with_pool(text, 256)
     }
 
@@ -78,7 +78,7 @@ fn frame(len: usize, seed: u8) -> Frame {
 }
 
 /// A TCP segment over IPv4 with `payload` bytes and a partial checksum.
-fn unfinished(payload: usize) -> Frame {
+fn partial_checksum_frame(payload: usize) -> Frame {
     let mut bytes = vec![2; 54];
     let total = u16::try_from(payload + 40).unwrap();
     let [high, low] = total.to_be_bytes();
@@ -131,86 +131,89 @@ fn file(name: &str) -> PathBuf {
 
 #[test]
 fn frames_of_all_lengths_cross_unchanged() {
-    let mut hand = Hand::of("net_ring1");
+    let mut user = QueueUser::open("net_ring1");
     let frames: Vec<_> = (14..=1518)
         .zip((0..=255).cycle())
         .map(|(len, seed)| frame(len, seed))
         .collect();
     for some in frames.chunks(Batch::FRAMES_MAX) {
-        hand.send(some);
-        assert_eq!(hand.receive(), some);
+        user.send(some);
+        assert_eq!(user.receive(), some);
     }
-    let counts = hand.counts();
+    let counts = user.counts();
     let count = frames.len() as u64;
     assert_eq!(counts[Counter::TxPackets], count);
     assert_eq!(counts[Counter::RxPackets], count);
     assert_eq!(counts[Counter::RxBytes], counts[Counter::TxBytes]);
     assert_eq!(counts.rx_dropped() + counts.tx_dropped(), 0, "{counts:?}");
-    assert_eq!(hand.pool.outstanding(), 0);
+    assert_eq!(user.pool.outstanding(), 0);
 }
 
 #[test]
 fn dpdk_frames_beyond_mtu_are_counted_and_others_sent() {
-    let mut hand = Hand::of("net_ring2");
+    let mut user = QueueUser::open("net_ring2");
     let frames = [frame(60, 1), frame(1519, 2), frame(61, 3), frame(2000, 4)];
-    hand.send(&frames);
-    assert_eq!(hand.receive(), [frames[0].clone(), frames[2].clone()]);
-    let counts = hand.counts();
+    user.send(&frames);
+    assert_eq!(user.receive(), [frames[0].clone(), frames[2].clone()]);
+    let counts = user.counts();
     assert_eq!(counts[Counter::TxTooLong], 2);
     assert_eq!(counts[Counter::TxPackets], 2);
-    let mut hand = Hand::of("net_ring3,mtu=9000");
+    let mut user = QueueUser::open("net_ring3,mtu=9000");
     let long = [frame(9018, 1), frame(9019, 2)];
-    hand.send(&long);
-    assert_eq!(hand.receive(), long[..1]);
+    user.send(&long);
+    assert_eq!(user.receive(), long[..1]);
 }
 
 #[test]
 fn dpdk_checksums_and_segmentation_are_done_in_software() {
-    let mut hand = Hand::of("net_ring4");
-    hand.send(&[unfinished(100)]);
-    let came = hand.receive();
-    assert_eq!((came.len(), tcp_sum(&came[0])), (1, 0xffff));
-    let mut long = unfinished(30_000);
+    let mut user = QueueUser::open("net_ring4");
+    user.send(&[partial_checksum_frame(100)]);
+    let received = user.receive();
+    assert_eq!((received.len(), tcp_sum(&received[0])), (1, 0xffff));
+    let mut long = partial_checksum_frame(30_000);
     long.offload.segmentation = Some(Segmentation {
         kind: SegmentationKind::Tcp4,
         size: 1000,
         header_len: 54,
     });
-    hand.send(&[frame(60, 1), long, frame(60, 2)]);
-    let came = hand.receive();
-    assert_eq!(came.len(), 32);
-    assert_eq!((&came[0], &came[31]), (&frame(60, 1), &frame(60, 2)));
-    for segment in &came[1..31] {
+    user.send(&[frame(60, 1), long, frame(60, 2)]);
+    let received = user.receive();
+    assert_eq!(received.len(), 32);
+    assert_eq!(
+        (&received[0], &received[31]),
+        (&frame(60, 1), &frame(60, 2))
+    );
+    for segment in &received[1..31] {
         assert_eq!((segment.len(), tcp_sum(segment)), (1054, 0xffff));
     }
-    let counts = hand.counts();
+    let counts = user.counts();
     assert_eq!(counts[Counter::TxChecksummed], 1);
     assert_eq!(counts[Counter::TxSegmented], 1);
     assert_eq!(counts[Counter::TxPackets], 33);
-    assert_eq!(hand.pool.outstanding(), 0);
+    assert_eq!(user.pool.outstanding(), 0);
 }
 
 #[test]
 fn frame_with_too_many_segments_is_dropped_and_counted() {
-    let mut hand = Hand::of("net_ring14");
-    let mut long = unfinished(2000);
+    let mut user = QueueUser::open("net_ring14");
+    let mut long = partial_checksum_frame(2000);
     long.offload.segmentation = Some(Segmentation {
         kind: SegmentationKind::Tcp4,
         size: 1,
         header_len: 54,
     });
-    hand.send(&[long, frame(60, 1)]);
-    assert_eq!(hand.receive(), [frame(60, 1)]);
-    assert_eq!(hand.counts()[Counter::TxErrors], 1);
-    assert_eq!(hand.pool.outstanding(), 0);
+    user.send(&[long, frame(60, 1)]);
+    assert_eq!(user.receive(), [frame(60, 1)]);
+    assert_eq!(user.counts()[Counter::TxErrors], 1);
+    assert_eq!(user.pool.outstanding(), 0);
 }
 
 #[test]
 fn multi_segment_mbuf_is_received_as_one_frame() {
     let frames = [frame(60, 1), frame(5000, 2), frame(9000, 3), frame(61, 4)];
     let file = capture("pieces.pcap", &frames);
-    let mut hand = Hand::of(&format!("net_pcap5,rx_pcap={}", file.display()));
-    assert_eq!(hand.receive(), frames);
+    let mut user = QueueUser::open(&format!("net_pcap5,rx_pcap={}", file.display()));
+    assert_eq!(user.receive(), frames);
 }
 
 #[test]
@@ -223,9 +226,9 @@ fn sent_frames_are_in_pcap_file_after_close() {
         to.display()
     );
     let frames = [frame(60, 1), frame(1514, 2)];
-    let mut hand = Hand::of(&text);
-    hand.send(&frames);
-    drop(hand);
+    let mut user = QueueUser::open(&text);
+    user.send(&frames);
+    drop(user);
     let written = fs::read(&to).unwrap();
     assert_eq!(written.len(), 24 + 2 * 16 + 60 + 1514);
     assert_eq!(written[40..100], *frames[0].bytes());
@@ -236,16 +239,16 @@ fn frames_wait_while_the_pool_is_empty() {
     // Frames of several segments, so that each needs a buffer.
     let frames: Vec<_> = (0..5).map(|seed| frame(5000, seed)).collect();
     let file = capture("long.pcap", &frames);
-    let mut hand = Hand::with_pool(&format!("net_pcap7,rx_pcap={}", file.display()), 2);
-    let came: Vec<_> = (0..3).flat_map(|_| hand.receive()).collect();
-    assert_eq!(came, frames);
-    assert_eq!(hand.counts()[Counter::RxNoBuffer], 2);
+    let mut user = QueueUser::with_pool(&format!("net_pcap7,rx_pcap={}", file.display()), 2);
+    let received: Vec<_> = (0..3).flat_map(|_| user.receive()).collect();
+    assert_eq!(received, frames);
+    assert_eq!(user.counts()[Counter::RxNoBuffer], 2);
 }
 
 #[test]
 fn single_segment_mbuf_is_forwarded_without_copy() {
-    let mut from = Hand::with_pool("net_null15,size=100", 0);
-    let mut to = Hand::with_pool("net_ring15", 64);
+    let mut from = QueueUser::with_pool("net_null15,size=100", 0);
+    let mut to = QueueUser::with_pool("net_ring15", 64);
     let mut batch = Batch::new();
     from.queue.receive(&mut from.pool, &mut batch).unwrap();
     assert_eq!(batch.len(), Batch::FRAMES_MAX);
@@ -256,24 +259,24 @@ fn single_segment_mbuf_is_forwarded_without_copy() {
     to.queue.send(&mut batch, &mut from.pool).unwrap();
     assert!(batch.is_empty());
     // The buffers belong to another device's memory, so the frames are copied.
-    let came = to.receive();
-    assert_eq!(came, sent);
+    let received = to.receive();
+    assert_eq!(received, sent);
     assert_eq!(
-        [came[0].len(), came[1].len(), came[2].len()],
+        [received[0].len(), received[1].len(), received[2].len()],
         [100, 104, 96]
     );
 }
 
 #[test]
 fn lent_frames_outlive_their_device() {
-    let mut hand = Hand::of("net_null16,size=100");
+    let mut user = QueueUser::open("net_null16,size=100");
     let mut batch = Batch::new();
-    hand.queue.receive(&mut hand.pool, &mut batch).unwrap();
+    user.queue.receive(&mut user.pool, &mut batch).unwrap();
     batch[0].bytes_mut().fill(9);
     let kept = batch.to_vec();
-    drop(hand.queue);
+    drop(user.queue);
     // The next device is opened while that memory is still in use.
-    let mut other = Hand::of("net_ring16");
+    let mut other = QueueUser::open("net_ring16");
     assert_eq!(batch.to_vec(), kept);
     other.queue.send(&mut batch, &mut other.pool).unwrap();
     assert_eq!(other.receive(), kept);
@@ -284,52 +287,52 @@ fn lent_frames_outlive_their_device() {
 #[test]
 fn full_device_leaves_unsent_frames_in_batch() {
     // A ring of about a thousand frames without a reader.
-    let mut hand = Hand::with_pool("net_ring8", 4096);
-    let mut left = 0;
+    let mut user = QueueUser::with_pool("net_ring8", 4096);
+    let mut unsent = 0;
     for seed in 0..40 {
         let mut batch = Batch::new();
         for _ in 0..Batch::FRAMES_MAX {
-            let copy = hand.pool.duplicate(&frame(60, seed)).unwrap();
+            let copy = user.pool.duplicate(&frame(60, seed)).unwrap();
             batch.push(copy).unwrap();
         }
-        hand.queue.send(&mut batch, &mut hand.pool).unwrap();
-        left += batch.len();
-        batch.release(batch.len(), &mut hand.pool);
+        user.queue.send(&mut batch, &mut user.pool).unwrap();
+        unsent += batch.len();
+        batch.release(batch.len(), &mut user.pool);
     }
-    let counts = hand.counts();
-    assert!(left > 0);
-    assert_eq!(counts[Counter::TxPackets], 40 * 64 - left as u64);
-    let came: usize =
-        std::iter::from_fn(|| Some(hand.receive().len()).filter(|len| *len > 0)).sum();
-    assert_eq!(came, 40 * 64 - left);
-    assert_eq!(hand.pool.outstanding(), 0);
+    let counts = user.counts();
+    assert!(unsent > 0);
+    assert_eq!(counts[Counter::TxPackets], 40 * 64 - unsent as u64);
+    let received: usize =
+        std::iter::from_fn(|| Some(user.receive().len()).filter(|len| *len > 0)).sum();
+    assert_eq!(received, 40 * 64 - unsent);
+    assert_eq!(user.pool.outstanding(), 0);
 }
 
 #[test]
 fn port_that_is_down_neither_receives_nor_sends() {
     let mut port = open("net_ring9");
-    let mut hand = Hand {
+    let mut user = QueueUser {
         queue: port.take_queues().remove(0),
         pool: Pool::new(8),
     };
     assert!(port.status().up);
-    hand.send(&[frame(60, 1)]);
+    user.send(&[frame(60, 1)]);
     port.set_up(false).unwrap();
     assert!(!port.status().up && !port.status().carrier);
-    hand.send(&[frame(60, 2)]);
-    assert_eq!(hand.receive(), []);
+    user.send(&[frame(60, 2)]);
+    assert_eq!(user.receive(), []);
     port.set_up(true).unwrap();
-    hand.send(&[frame(60, 3)]);
-    assert_eq!(hand.receive(), [frame(60, 3)]);
-    assert_eq!(hand.counts()[Counter::TxDown], 1);
+    user.send(&[frame(60, 3)]);
+    assert_eq!(user.receive(), [frame(60, 3)]);
+    assert_eq!(user.counts()[Counter::TxDown], 1);
 }
 
 #[test]
 fn device_reopens_repeatedly() {
     for seed in 0..5 {
         // Frames are left in the device when its memory is released.
-        let mut hand = Hand::of("net_ring10");
-        hand.send(&[frame(60, seed), frame(60, seed)]);
+        let mut user = QueueUser::open("net_ring10");
+        user.send(&[frame(60, seed), frame(60, seed)]);
     }
 }
 
@@ -348,11 +351,11 @@ fn pcap_device_is_refused_while_memory_pool_is_too_small() {
         format!("net_pcap41,rx_pcap={file},infinite_rx=1,buffers={buffers}")
     };
     for _ in 0..3 {
-        let said = refusal(&device(1024));
-        assert!(said.contains("mbufs"), "{said}");
+        let error = refusal(&device(1024));
+        assert!(error.contains("mbufs"), "{error}");
     }
-    let mut hand = Hand::of(&device(4096));
-    assert_eq!(hand.receive(), frames[..Batch::FRAMES_MAX]);
+    let mut user = QueueUser::open(&device(4096));
+    assert_eq!(user.receive(), frames[..Batch::FRAMES_MAX]);
 }
 
 #[test]
@@ -362,8 +365,11 @@ fn dpdk_port_reports_its_status() {
     assert_eq!(status.name, "net_null11");
     assert_eq!((status.mtu, status.up, status.carrier), (1400, true, true));
     assert_eq!(status.driver.as_deref(), Some("net_null"));
-    let way = status.io_mode.unwrap();
-    assert!(way.starts_with("DPDK, net_null, 1 of 1 queues, "), "{way}");
+    let io_mode = status.io_mode.unwrap();
+    assert!(
+        io_mode.starts_with("DPDK, net_null, 1 of 1 queues, "),
+        "{io_mode}"
+    );
     assert_eq!(port.take_queues().len(), 1);
     assert_eq!(port.take_queues().len(), 0);
 }
@@ -400,41 +406,44 @@ fn dpdk_workers_have_separate_queues() {
 #[test]
 fn transmit_only_queue_shares_device_queue() {
     let mut port = open("net_ring17");
-    let mut hand = Hand {
+    let mut user = QueueUser {
         queue: port.take_queues().remove(0),
         pool: Pool::new(8),
     };
     for seed in 0..3 {
-        let mut sender = Hand {
+        let mut sender = QueueUser {
             queue: port.tx_queue().unwrap(),
             pool: Pool::new(8),
         };
         sender.send(&[frame(60, seed)]);
         assert_eq!(sender.receive(), []);
         assert_eq!(sender.counts()[Counter::TxPackets], 1);
-        assert_eq!(hand.receive(), [frame(60, seed)]);
+        assert_eq!(user.receive(), [frame(60, seed)]);
     }
 }
 
 #[test]
 fn open_error_includes_driver_messages() {
-    let told = refusal("net_nonsense13");
+    let error = refusal("net_nonsense13");
     assert!(
-        told.starts_with("net_nonsense13: probing the device: "),
-        "{told}"
+        error.starts_with("net_nonsense13: probing the device: "),
+        "{error}"
     );
-    let told = refusal("net_pcap13,rx_pcap=/no/such/file");
-    assert!(told.contains("/no/such/file"), "{told}");
-    let told = refusal("net_null13,nonsense=1");
+    let error = refusal("net_pcap13,rx_pcap=/no/such/file");
+    assert!(error.contains("/no/such/file"), "{error}");
+    let error = refusal("net_null13,nonsense=1");
     assert!(
-        told.starts_with("net_null13: probing the device: "),
-        "{told}"
+        error.starts_with("net_null13: probing the device: "),
+        "{error}"
     );
-    let told = refusal("net_null13,buffers=1000000");
-    assert!(told.starts_with("net_null13: starting it: "), "{told}");
+    let error = refusal("net_null13,buffers=1000000");
+    assert!(
+        error.starts_with("net_null13: starting the device: "),
+        "{error}"
+    );
     // A failed open leaves no state.
     drop(open("net_null13"));
     let _open = open("net_null13");
-    let told = refusal("net_null13");
-    assert!(told.contains("File exists"), "{told}");
+    let error = refusal("net_null13");
+    assert!(error.contains("File exists"), "{error}");
 }
