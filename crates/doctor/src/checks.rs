@@ -5,10 +5,10 @@ mod kernel;
 mod ports;
 
 use crate::finding::Finding;
-use crate::{Asked, Host};
+use crate::{Host, SwitchSetup};
 
 /// A check of one aspect of the host.
-type Check = fn(&Host, &Asked) -> Vec<Finding>;
+type Check = fn(&Host, &SwitchSetup) -> Vec<Finding>;
 
 /// All checks.
 pub(crate) const ALL: [Check; 14] = [

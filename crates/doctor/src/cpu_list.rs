@@ -11,10 +11,10 @@ pub struct CpuList(BTreeSet<u32>);
 /// The text is not a list of cores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "not a list of cores: numbers up to {} are wanted, as in 1,4-7",
+    "not a list of cores: expected numbers up to {}, such as 1,4-7",
     CpuList::NUMBER_MAX
 )]
-pub struct BadCpuList;
+pub struct ParseCpuListError;
 
 impl CpuList {
     /// The highest number of a core (`CONFIG_NR_CPUS` is 8,192 at most).
@@ -57,17 +57,17 @@ impl FromIterator<u32> for CpuList {
 }
 
 impl FromStr for CpuList {
-    type Err = BadCpuList;
+    type Err = ParseCpuListError;
 
     /// Parses a list; blank text is an empty list.
-    fn from_str(text: &str) -> Result<Self, BadCpuList> {
+    fn from_str(text: &str) -> Result<Self, ParseCpuListError> {
         let mut cores = BTreeSet::new();
         for range in text.trim().split(',').filter(|range| !range.is_empty()) {
             let (first, last) = range.split_once('-').unwrap_or((range, range));
-            let number = |text: &str| text.parse::<u32>().map_err(|_| BadCpuList);
+            let number = |text: &str| text.parse::<u32>().map_err(|_| ParseCpuListError);
             let (first, last) = (number(first)?, number(last)?);
             if first > last || last > Self::NUMBER_MAX {
-                return Err(BadCpuList);
+                return Err(ParseCpuListError);
             }
             cores.extend(first..=last);
         }
@@ -100,7 +100,7 @@ mod tests {
 
     #[test]
     fn cpu_list_parses_kernel_format() {
-        for (text, written) in [
+        for (text, formatted) in [
             ("", ""),
             ("\n", ""),
             ("0\n", "0"),
@@ -108,14 +108,14 @@ mod tests {
             ("8,1,0,2", "0-2,8"),
         ] {
             let list: CpuList = text.parse().unwrap();
-            assert_eq!(list.to_string(), written, "{text:?}");
+            assert_eq!(list.to_string(), formatted, "{text:?}");
         }
     }
 
     #[test]
     fn invalid_cpu_list_is_rejected() {
         for text in ["x", "3-1", "1-", "-1", "0-4294967295", "9999", "1 2"] {
-            assert_eq!(text.parse::<CpuList>(), Err(BadCpuList), "{text:?}");
+            assert_eq!(text.parse::<CpuList>(), Err(ParseCpuListError), "{text:?}");
         }
     }
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 /// The severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum State {
+pub enum Severity {
     /// No problem.
     Fine,
     /// The setting costs performance, or may.
@@ -16,7 +16,7 @@ pub enum State {
 
 /// The remedy of a finding.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Mend {
+pub enum Remedy {
     /// None is needed.
     Nothing,
     /// A value written to a file of the kernel, which accepts the old value again: takes effect at
@@ -41,13 +41,13 @@ pub struct Finding {
     /// The subject: `core 1`, `eth1`, `kernel`.
     pub subject: String,
     /// The severity.
-    pub state: State,
+    pub severity: Severity,
     /// The observed state.
     pub found: String,
     /// The cost; empty if there is no problem.
     pub cost: &'static str,
     /// The remedy.
-    pub mend: Mend,
+    pub remedy: Remedy,
 }
 
 impl Finding {
@@ -55,10 +55,10 @@ impl Finding {
     pub(crate) fn fine(subject: impl Into<String>, found: impl Into<String>) -> Self {
         Self {
             subject: subject.into(),
-            state: State::Fine,
+            severity: Severity::Fine,
             found: found.into(),
             cost: "",
-            mend: Mend::Nothing,
+            remedy: Remedy::Nothing,
         }
     }
 
@@ -67,12 +67,12 @@ impl Finding {
         subject: impl Into<String>,
         found: impl Into<String>,
         cost: &'static str,
-        mend: Mend,
+        remedy: Remedy,
     ) -> Self {
         Self {
-            state: State::Costs,
+            severity: Severity::Costs,
             cost,
-            mend,
+            remedy,
             ..Self::fine(subject, found)
         }
     }
@@ -82,16 +82,16 @@ impl Finding {
         subject: impl Into<String>,
         found: impl Into<String>,
         cost: &'static str,
-        mend: Mend,
+        remedy: Remedy,
     ) -> Self {
         Self {
-            state: State::Fails,
-            ..Self::costs(subject, found, cost, mend)
+            severity: Severity::Fails,
+            ..Self::costs(subject, found, cost, remedy)
         }
     }
 }
 
-impl State {
+impl Severity {
     const fn name(self) -> &'static str {
         match self {
             Self::Fine => "fine",
@@ -101,7 +101,7 @@ impl State {
     }
 }
 
-impl fmt::Display for Mend {
+impl fmt::Display for Remedy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Nothing => Ok(()),
@@ -123,11 +123,15 @@ pub fn table(findings: &[Finding]) -> String {
     let width = widest.unwrap_or(0);
     let mut text = String::new();
     for finding in findings {
-        let (state, subject) = (finding.state.name(), &finding.subject);
+        let (state, subject) = (finding.severity.name(), &finding.subject);
         let _ = writeln!(text, "{state:5}  {subject:width$}  {}", finding.found);
-        if finding.state != State::Fine {
+        if finding.severity != Severity::Fine {
             let _ = writeln!(text, "{:5}  {:width$}    cost: {}", "", "", finding.cost);
-            let _ = writeln!(text, "{:5}  {:width$}    mend: {}", "", "", finding.mend);
+            let _ = writeln!(
+                text,
+                "{:5}  {:width$}    remedy: {}",
+                "", "", finding.remedy
+            );
         }
     }
     text

@@ -40,21 +40,21 @@ impl Host {
     }
 
     /// Returns the path below the root of an absolute path.
-    pub(crate) fn place(&self, file: impl AsRef<Path>) -> PathBuf {
+    pub(crate) fn path(&self, file: impl AsRef<Path>) -> PathBuf {
         let file = file.as_ref();
         self.root.join(file.strip_prefix("/").unwrap_or(file))
     }
 
     /// Returns whether the file exists.
     pub(crate) fn has(&self, file: impl AsRef<Path>) -> bool {
-        self.place(file).exists()
+        self.path(file).exists()
     }
 
     /// Returns the trimmed content of a file. Returns none if the file cannot be read: the kernel
     /// does not have it, or permission is denied.
     pub(crate) fn read(&self, file: impl AsRef<Path>) -> Option<String> {
         use io::Read;
-        let file = fs::File::open(self.place(file)).ok()?;
+        let file = fs::File::open(self.path(file)).ok()?;
         let mut text = String::new();
         file.take(FILE_MAX).read_to_string(&mut text).ok()?;
         Some(text.trim().to_owned())
@@ -67,7 +67,7 @@ impl Host {
 
     /// Returns the sorted names in a directory.
     pub(crate) fn names(&self, directory: impl AsRef<Path>) -> Vec<String> {
-        let entries = fs::read_dir(self.place(directory)).into_iter().flatten();
+        let entries = fs::read_dir(self.path(directory)).into_iter().flatten();
         let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
         let mut names: Vec<String> = names.collect();
         names.sort();
@@ -77,7 +77,7 @@ impl Host {
     /// Writes a value to an existing file.
     pub(crate) fn write(&self, file: &Path, word: &str) -> io::Result<()> {
         use io::Write;
-        let mut file = fs::File::options().write(true).open(self.place(file))?;
+        let mut file = fs::File::options().write(true).open(self.path(file))?;
         file.write_all(word.as_bytes())
     }
 

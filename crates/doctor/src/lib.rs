@@ -11,14 +11,14 @@ mod finding;
 mod host;
 mod remedy;
 
-pub use cpu_list::{BadCpuList, CpuList};
-pub use finding::{Finding, Mend, State, table};
+pub use cpu_list::{CpuList, ParseCpuListError};
+pub use finding::{Finding, Remedy, Severity, table};
 pub use host::Host;
-pub use remedy::{Attempt, Remedied, RemedyError, mend, undo};
+pub use remedy::{Attempt, RemedyError, RemedyRecord, apply_remedies, undo};
 
 /// The cores and ports with which the switch will be started.
 #[derive(Clone, Debug, Default)]
-pub struct Asked {
+pub struct SwitchSetup {
     /// The workers' cores.
     pub cores: CpuList,
     /// The interfaces of its ports.
@@ -27,10 +27,10 @@ pub struct Asked {
 
 /// Returns all findings, in the order of the checks.
 #[must_use]
-pub fn examine(host: &Host, asked: &Asked) -> Vec<Finding> {
+pub fn examine(host: &Host, setup: &SwitchSetup) -> Vec<Finding> {
     let mut findings = Vec::new();
     for check in checks::ALL {
-        findings.extend(check(host, asked));
+        findings.extend(check(host, setup));
     }
     findings
 }

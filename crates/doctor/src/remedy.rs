@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::finding::{Finding, Mend};
+use crate::finding::{Finding, Remedy};
 use crate::host::Host;
 
 /// A value that was written to a file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Remedied {
+pub struct RemedyRecord {
     /// The absolute path of the file.
     pub file: PathBuf,
     /// The old value.
@@ -22,13 +22,13 @@ pub struct Remedied {
 }
 
 /// A written value, or the file that could not be written with the error.
-pub type Attempt = Result<Remedied, (PathBuf, io::Error)>;
+pub type Attempt = Result<RemedyRecord, (PathBuf, io::Error)>;
 
 /// A failure to apply or undo remedies.
 #[derive(Debug, thiserror::Error)]
 pub enum RemedyError {
     /// The journal cannot be written, so nothing was changed.
-    #[error("cannot keep in {} what was there before: {source}", journal.display())]
+    #[error("cannot write the journal {}: {source}", journal.display())]
     Journal {
         /// The journal.
         journal: PathBuf,
@@ -36,7 +36,7 @@ pub enum RemedyError {
         source: io::Error,
     },
     /// The journal is malformed.
-    #[error("{} does not say what to undo: {source}", journal.display())]
+    #[error("malformed journal {}: {source}", journal.display())]
     Unreadable {
         /// The journal.
         journal: PathBuf,
@@ -44,12 +44,12 @@ pub enum RemedyError {
         source: serde_json::Error,
     },
     /// The journal does not exist: there is nothing to undo.
-    #[error("there is nothing to undo: {} is not there", .0.display())]
+    #[error("nothing to undo: {} does not exist", .0.display())]
     Nothing(PathBuf),
 }
 
 /// Returns the value in brackets in a list of alternatives, or the whole text.
-fn chosen(text: &str) -> &str {
+fn selected_value(text: &str) -> &str {
     let in_brackets = text
         .split_once('[')
         .and_then(|(_, rest)| rest.split_once(']'));
@@ -61,39 +61,41 @@ fn chosen(text: &str) -> &str {
 ///
 /// # Errors
 /// The journal cannot be written; nothing is changed then.
-pub fn mend(
+pub fn apply_remedies(
     host: &Host,
     findings: &[Finding],
     journal: &Path,
 ) -> Result<Vec<Attempt>, RemedyError> {
-    let mut kept = match read(journal) {
-        Ok(kept) => kept,
+    let mut records = match read(journal) {
+        Ok(records) => records,
         Err(RemedyError::Nothing(_)) => Vec::new(),
         Err(error) => return Err(error),
     };
     let mut done = Vec::new();
     for finding in findings {
-        let Mend::Write { file, word } = &finding.mend else {
+        let Remedy::Write { file, word } = &finding.remedy else {
             continue;
         };
         let before = host.read(file).unwrap_or_default();
-        let remedied = Remedied {
+        let record = RemedyRecord {
             file: file.clone(),
-            before: chosen(&before).to_owned(),
+            before: selected_value(&before).to_owned(),
             after: word.clone(),
         };
         // The first saved value is the one to restore.
-        let is_known = kept.iter().any(|known: &Remedied| known.file == *file);
+        let is_known = records
+            .iter()
+            .any(|known: &RemedyRecord| known.file == *file);
         if !is_known {
-            kept.push(remedied.clone());
-            keep(&kept, journal)?;
+            records.push(record.clone());
+            save_journal(&records, journal)?;
         }
         match host.write(file, word) {
-            Ok(()) => done.push(Ok(remedied)),
+            Ok(()) => done.push(Ok(record)),
             Err(error) => {
                 if !is_known {
-                    kept.pop();
-                    keep(&kept, journal)?;
+                    records.pop();
+                    save_journal(&records, journal)?;
                 }
                 done.push(Err((file.clone(), error)));
             }
@@ -108,16 +110,16 @@ pub fn mend(
 /// # Errors
 /// There is no journal, or it cannot be read.
 pub fn undo(host: &Host, journal: &Path) -> Result<Vec<Attempt>, RemedyError> {
-    let kept = read(journal)?;
+    let records = read(journal)?;
     let mut done = Vec::new();
-    for Remedied {
+    for RemedyRecord {
         file,
         before,
         after,
-    } in kept.into_iter().rev()
+    } in records.into_iter().rev()
     {
         done.push(match host.write(&file, &before) {
-            Ok(()) => Ok(Remedied {
+            Ok(()) => Ok(RemedyRecord {
                 file,
                 before: after,
                 after: before,
@@ -126,17 +128,17 @@ pub fn undo(host: &Host, journal: &Path) -> Result<Vec<Attempt>, RemedyError> {
         });
     }
     let forgotten = fs::remove_file(journal);
-    forgotten.map_err(|source| of_journal(journal, source))?;
+    forgotten.map_err(|source| journal_error(journal, source))?;
     Ok(done)
 }
 
-fn read(journal: &Path) -> Result<Vec<Remedied>, RemedyError> {
+fn read(journal: &Path) -> Result<Vec<RemedyRecord>, RemedyError> {
     let text = match fs::read_to_string(journal) {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             return Err(RemedyError::Nothing(journal.to_owned()));
         }
-        Err(source) => return Err(of_journal(journal, source)),
+        Err(source) => return Err(journal_error(journal, source)),
     };
     serde_json::from_str(&text).map_err(|source| RemedyError::Unreadable {
         journal: journal.to_owned(),
@@ -145,19 +147,19 @@ fn read(journal: &Path) -> Result<Vec<Remedied>, RemedyError> {
 }
 
 /// Writes the journal atomically.
-fn keep(kept: &[Remedied], journal: &Path) -> Result<(), RemedyError> {
+fn save_journal(records: &[RemedyRecord], journal: &Path) -> Result<(), RemedyError> {
     let put = || {
         if let Some(directory) = journal.parent() {
             fs::create_dir_all(directory)?;
         }
         let draft = journal.with_extension("draft");
-        fs::write(&draft, serde_json::to_string_pretty(kept)?)?;
+        fs::write(&draft, serde_json::to_string_pretty(records)?)?;
         fs::rename(draft, journal)
     };
-    put().map_err(|source| of_journal(journal, source))
+    put().map_err(|source| journal_error(journal, source))
 }
 
-fn of_journal(journal: &Path, source: io::Error) -> RemedyError {
+fn journal_error(journal: &Path, source: io::Error) -> RemedyError {
     RemedyError::Journal {
         journal: journal.to_owned(),
         source,

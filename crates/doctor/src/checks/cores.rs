@@ -1,8 +1,8 @@
 //! The cores of the workers. Published measurements of software switches isolate theirs; the lab
 //! can measure the benefit on a given host.
 
-use crate::finding::{Finding, Mend};
-use crate::{Asked, CpuList, Host};
+use crate::finding::{Finding, Remedy};
+use crate::{CpuList, Host, SwitchSetup};
 
 /// The exit latency in microseconds up to which an idle state is accepted: a wake-up itself takes
 /// longer.
@@ -18,50 +18,50 @@ fn online(host: &Host) -> CpuList {
 }
 
 /// Returns the workers' cores that exist.
-fn present<'a>(host: &Host, asked: &'a Asked) -> impl Iterator<Item = u32> + use<'a> {
+fn present<'a>(host: &Host, setup: &'a SwitchSetup) -> impl Iterator<Item = u32> + use<'a> {
     let online = online(host);
-    asked.cores.iter().filter(move |core| online.has(*core))
+    setup.cores.iter().filter(move |core| online.has(*core))
 }
 
 /// Checks that the cores exist, and that one is left for other work.
-pub(crate) fn presence(host: &Host, asked: &Asked) -> Vec<Finding> {
+pub(crate) fn presence(host: &Host, setup: &SwitchSetup) -> Vec<Finding> {
     let online = online(host);
-    if asked.cores.is_empty() {
-        let found = format!("cores {online}; which of them are the workers', --cores says");
+    if setup.cores.is_empty() {
+        let found = format!("cores {online}; select those of the workers with --cores");
         return vec![Finding::fine("cores", found)];
     }
-    let missing = asked.cores.without(&online);
+    let missing = setup.cores.without(&online);
     if !missing.is_empty() {
         return vec![Finding::fails(
             "cores",
-            format!("{missing} is not among the cores that are online, {online}"),
-            "a worker cannot be pinned there",
-            Mend::Advice("name others by --cores"),
+            format!("{missing} is not online; online cores: {online}"),
+            "workers cannot be pinned to it",
+            Remedy::Advice("select other cores with --cores"),
         )];
     }
-    let rest = online.without(&asked.cores);
+    let rest = online.without(&setup.cores);
     vec![if rest.is_empty() {
         Finding::costs(
             "cores",
-            format!("the workers have all there are, {online}"),
-            "the control thread, controllers and the kernel's own work take turns with them",
-            Mend::Advice("leave one core to them"),
+            format!("the workers use all cores, {online}"),
+            "the control thread, controllers and the kernel preempt the workers",
+            Remedy::Advice("leave one core for other work"),
         )
     } else {
         Finding::fine(
             "cores",
-            format!("{} for workers, {rest} for all else", asked.cores),
+            format!("{} for workers, {rest} for other work", setup.cores),
         )
     }]
 }
 
 /// Checks that the cores are isolated from the scheduler and the timer.
-pub(crate) fn isolation(host: &Host, asked: &Asked) -> Vec<Finding> {
+pub(crate) fn isolation(host: &Host, setup: &SwitchSetup) -> Vec<Finding> {
     let isolated = list(host, "/sys/devices/system/cpu/isolated");
     let tickless = list(host, "/sys/devices/system/cpu/nohz_full");
-    let cores: CpuList = present(host, asked).collect();
+    let cores: CpuList = present(host, setup).collect();
     let boot = || {
-        Mend::Boot(format!(
+        Remedy::Boot(format!(
             "isolcpus=managed_irq,domain,{cores} nohz_full={cores} rcu_nocbs={cores}"
         ))
     };
@@ -72,35 +72,35 @@ pub(crate) fn isolation(host: &Host, asked: &Asked) -> Vec<Finding> {
             Finding::costs(
                 subject,
                 "not isolated",
-                "what else the scheduler puts there runs in the worker's stead, a turn at a time",
+                "the scheduler runs other tasks on it, and the worker waits",
                 boot(),
             )
         } else if !tickless.has(core) {
             Finding::costs(
                 subject,
-                "isolated, but not from the timer",
-                "the worker is interrupted at each tick",
+                "isolated, but with timer ticks",
+                "each tick interrupts the worker",
                 boot(),
             )
         } else {
-            Finding::fine(subject, "isolated, without ticks")
+            Finding::fine(subject, "isolated, without timer ticks")
         });
     }
     findings
 }
 
 /// Checks for sibling hardware threads on the same physical core.
-pub(crate) fn siblings(host: &Host, asked: &Asked) -> Vec<Finding> {
+pub(crate) fn siblings(host: &Host, setup: &SwitchSetup) -> Vec<Finding> {
     let mut findings = Vec::new();
-    for core in present(host, asked) {
+    for core in present(host, setup) {
         let file = format!("/sys/devices/system/cpu/cpu{core}/topology/thread_siblings_list");
         let others = list(host, &file).without(&[core].into_iter().collect());
         if !others.is_empty() {
             findings.push(Finding::costs(
                 format!("core {core}"),
-                format!("one processor with {others}"),
-                "what runs there takes caches and units of execution from the worker",
-                Mend::Command(format!(
+                format!("shares a physical core with {others}"),
+                "tasks there use the caches and execution units of the worker",
+                Remedy::Command(format!(
                     "echo 0 > /sys/devices/system/cpu/cpu{}/online",
                     others.iter().next().unwrap_or_default()
                 )),
@@ -111,9 +111,9 @@ pub(crate) fn siblings(host: &Host, asked: &Asked) -> Vec<Finding> {
 }
 
 /// Checks that the frequency of a core does not depend on its load.
-pub(crate) fn frequency(host: &Host, asked: &Asked) -> Vec<Finding> {
+pub(crate) fn frequency(host: &Host, setup: &SwitchSetup) -> Vec<Finding> {
     let mut findings = Vec::new();
-    for core in present(host, asked) {
+    for core in present(host, setup) {
         let directory = format!("/sys/devices/system/cpu/cpu{core}/cpufreq");
         let Some(governor) = host.read(format!("{directory}/scaling_governor")) else {
             continue;
@@ -122,20 +122,20 @@ pub(crate) fn frequency(host: &Host, asked: &Asked) -> Vec<Finding> {
         let available = host.read(format!("{directory}/scaling_available_governors"));
         let steady = available.is_none_or(|all| all.split(' ').any(|one| one == "performance"));
         findings.push(if governor == "performance" {
-            Finding::fine(subject, "at its full frequency")
+            Finding::fine(subject, "runs at full frequency")
         } else {
-            let mend = match steady {
-                true => Mend::Write {
+            let remedy = match steady {
+                true => Remedy::Write {
                     file: format!("{directory}/scaling_governor").into(),
                     word: "performance".to_owned(),
                 },
-                false => Mend::Advice("the driver has no governor that keeps it up"),
+                false => Remedy::Advice("the driver has no governor for a constant frequency"),
             };
             Finding::costs(
                 subject,
-                format!("its frequency follows its load ({governor})"),
-                "the first frames after a pause find a slow core",
-                mend,
+                format!("its frequency depends on its load (governor {governor})"),
+                "the first frames after a pause are processed slowly",
+                remedy,
             )
         });
     }
@@ -143,9 +143,9 @@ pub(crate) fn frequency(host: &Host, asked: &Asked) -> Vec<Finding> {
 }
 
 /// Checks for idle states with a long exit latency.
-pub(crate) fn sleep(host: &Host, asked: &Asked) -> Vec<Finding> {
+pub(crate) fn sleep(host: &Host, setup: &SwitchSetup) -> Vec<Finding> {
     let mut findings = Vec::new();
-    for core in present(host, asked) {
+    for core in present(host, setup) {
         let directory = format!("/sys/devices/system/cpu/cpu{core}/cpuidle");
         for state in host.names(&directory) {
             let state = format!("{directory}/{state}");
@@ -157,9 +157,9 @@ pub(crate) fn sleep(host: &Host, asked: &Asked) -> Vec<Finding> {
             let name = host.read(format!("{state}/name")).unwrap_or_default();
             findings.push(Finding::costs(
                 format!("core {core}"),
-                format!("sleeps as deep as {name}, from which it wakes after {latency} us"),
-                "a frame that comes when the worker has gone to sleep waits so much longer",
-                Mend::Write {
+                format!("enters idle state {name}, with an exit latency of {latency} us"),
+                "a frame that arrives while the worker sleeps is delayed by the exit latency",
+                Remedy::Write {
                     file: format!("{state}/disable").into(),
                     word: "1".to_owned(),
                 },
@@ -170,14 +170,14 @@ pub(crate) fn sleep(host: &Host, asked: &Asked) -> Vec<Finding> {
 }
 
 /// Checks for device interrupts on the workers' cores.
-pub(crate) fn interrupts(host: &Host, asked: &Asked) -> Vec<Finding> {
-    let others = online(host).without(&asked.cores);
+pub(crate) fn interrupts(host: &Host, setup: &SwitchSetup) -> Vec<Finding> {
+    let others = online(host).without(&setup.cores);
     let mut findings = Vec::new();
     for number in host.names("/proc/irq") {
         let directory = format!("/proc/irq/{number}");
         // An interrupt with a handler has a directory with the handler's name.
         let handlers = host.names(&directory);
-        let is_handler = |name: &&String| host.place(format!("{directory}/{name}")).is_dir();
+        let is_handler = |name: &&String| host.path(format!("{directory}/{name}")).is_dir();
         let Some(handler) = handlers.iter().find(is_handler) else {
             continue;
         };
@@ -188,13 +188,13 @@ pub(crate) fn interrupts(host: &Host, asked: &Asked) -> Vec<Finding> {
             true => list(host, &effective),
             false => list(host, &file),
         };
-        let here = cores.shared_with(&asked.cores);
+        let here = cores.shared_with(&setup.cores);
         if here.is_empty() {
             continue;
         }
-        let mend = match others.is_empty() {
-            true => Mend::Advice("leave a core to interrupts"),
-            false => Mend::Write {
+        let remedy = match others.is_empty() {
+            true => Remedy::Advice("leave a core for interrupts"),
+            false => Remedy::Write {
                 file: file.into(),
                 word: others.to_string(),
             },
@@ -202,8 +202,8 @@ pub(crate) fn interrupts(host: &Host, asked: &Asked) -> Vec<Finding> {
         findings.push(Finding::costs(
             format!("irq {number}"),
             format!("{handler} interrupts core {here}"),
-            "the worker stands still while the interrupt is served, and what it brings along",
-            mend,
+            "the worker waits during the interrupt handler and its softirqs",
+            remedy,
         ));
     }
     findings

@@ -1,10 +1,10 @@
 //! Settings of the whole host.
 
-use crate::finding::{Finding, Mend};
-use crate::{Asked, Host};
+use crate::finding::{Finding, Remedy};
+use crate::{Host, SwitchSetup};
 
 /// Checks for the capabilities that a switch needs (capabilities(7)).
-pub(crate) fn rights(host: &Host, _: &Asked) -> Vec<Finding> {
+pub(crate) fn rights(host: &Host, _: &SwitchSetup) -> Vec<Finding> {
     /// The capabilities to set interfaces up, and to open packet sockets.
     const WANTED: [(u32, &str); 2] = [(12, "CAP_NET_ADMIN"), (13, "CAP_NET_RAW")];
     let status = host.read("/proc/self/status").unwrap_or_default();
@@ -21,27 +21,27 @@ pub(crate) fn rights(host: &Host, _: &Asked) -> Vec<Finding> {
             "rights",
             format!("{} is missing", missing.join(" and ")),
             "no interface can be opened as a port",
-            Mend::Advice("run it as root, or give the program these capabilities (setcap(8))"),
+            Remedy::Advice("run it as root, or give the program these capabilities (setcap(8))"),
         )
     }]
 }
 
 /// Checks for the device that creates local ports and TAP ports.
-pub(crate) fn tun(host: &Host, _: &Asked) -> Vec<Finding> {
+pub(crate) fn tun(host: &Host, _: &SwitchSetup) -> Vec<Finding> {
     vec![if host.has("/dev/net/tun") {
-        Finding::fine("tun", "/dev/net/tun is there")
+        Finding::fine("tun", "/dev/net/tun exists")
     } else {
         Finding::fails(
             "tun",
-            "there is no /dev/net/tun",
-            "a bridge has no local port, and no port can be a TAP",
-            Mend::Command("modprobe tun".to_owned()),
+            "/dev/net/tun does not exist",
+            "bridges have no local port, and TAP ports cannot be opened",
+            Remedy::Command("modprobe tun".to_owned()),
         )
     }]
 }
 
 /// Checks the clock source of the kernel.
-pub(crate) fn clock(host: &Host, _: &Asked) -> Vec<Finding> {
+pub(crate) fn clock(host: &Host, _: &SwitchSetup) -> Vec<Finding> {
     /// The clock sources that can be read without a system call (vdso(7)).
     const READ_AT_ONCE: [&str; 4] = [
         "tsc",
@@ -56,7 +56,7 @@ pub(crate) fn clock(host: &Host, _: &Asked) -> Vec<Finding> {
     if READ_AT_ONCE.contains(&current.as_str()) {
         return vec![Finding::fine(
             "clock",
-            format!("{current}, which is read without a call"),
+            format!("{current}, read without a system call"),
         )];
     }
     let available = host.read(format!("{directory}/available_clocksource"));
@@ -66,23 +66,25 @@ pub(crate) fn clock(host: &Host, _: &Asked) -> Vec<Finding> {
             .flat_map(|all| all.split(' '))
             .any(|one| one == *wanted)
     });
-    let mend = match better {
-        Some(better) => Mend::Write {
+    let remedy = match better {
+        Some(better) => Remedy::Write {
             file: format!("{directory}/current_clocksource").into(),
             word: better.to_owned(),
         },
-        None => Mend::Advice("the host has no clock that is read without a call of the kernel"),
+        None => {
+            Remedy::Advice("the host has no clock source that can be read without a system call")
+        }
     };
     vec![Finding::costs(
         "clock",
-        format!("{current}, which is read by a call of the kernel"),
-        "workers read the time once a batch, the lab for every frame: each takes a call",
-        mend,
+        format!("{current}, read by a system call"),
+        "workers read the time once a batch, the lab once a frame: each read is a system call",
+        remedy,
     )]
 }
 
 /// Checks for time that a hypervisor gave to other guests (proc(5), `/proc/stat`, steal).
-pub(crate) fn stolen_time(host: &Host, _: &Asked) -> Vec<Finding> {
+pub(crate) fn stolen_time(host: &Host, _: &SwitchSetup) -> Vec<Finding> {
     let stat = host.read("/proc/stat").unwrap_or_default();
     let line = stat.lines().find_map(|line| line.strip_prefix("cpu "));
     let Some(line) = line else {
@@ -100,7 +102,7 @@ pub(crate) fn stolen_time(host: &Host, _: &Asked) -> Vec<Finding> {
     }
     let per_mille = stolen * 1000 / total;
     let found = format!(
-        "{}.{} % of its time went to other guests since it was started",
+        "{}.{} % of the CPU time since boot was stolen by other guests",
         per_mille / 10,
         per_mille % 10
     );
@@ -110,27 +112,27 @@ pub(crate) fn stolen_time(host: &Host, _: &Asked) -> Vec<Finding> {
         Finding::costs(
             "host",
             found,
-            "a worker whose core is taken away forwards nothing meanwhile, and rings run over",
-            Mend::Advice("give this guest cores of its own on its host"),
+            "a worker without its core forwards nothing, and receive rings overflow",
+            Remedy::Advice("give this guest dedicated cores on its host"),
         )
     }]
 }
 
 /// Checks that BPF programs are compiled, such as that of `AF_XDP` ports.
-pub(crate) fn jit(host: &Host, _: &Asked) -> Vec<Finding> {
+pub(crate) fn jit(host: &Host, _: &SwitchSetup) -> Vec<Finding> {
     let file = "/proc/sys/net/core/bpf_jit_enable";
     host.number(file)
         .map(|enabled| match enabled {
             0 => Finding::costs(
                 "bpf",
-                "programs of the kernel are interpreted",
-                "each frame of an AF_XDP port passes one",
-                Mend::Write {
+                "BPF programs are interpreted",
+                "each frame of an AF_XDP port runs one",
+                Remedy::Write {
                     file: file.into(),
                     word: "1".to_owned(),
                 },
             ),
-            _ => Finding::fine("bpf", "programs of the kernel are compiled"),
+            _ => Finding::fine("bpf", "BPF programs are compiled"),
         })
         .into_iter()
         .collect()
@@ -138,7 +140,7 @@ pub(crate) fn jit(host: &Host, _: &Asked) -> Vec<Finding> {
 
 /// Checks for frames that the kernel dropped between two interfaces, as between the ends of a veth:
 /// the backlog queue of a core was full (`/proc/net/softnet_stat`, second word).
-pub(crate) fn backlog(host: &Host, _: &Asked) -> Vec<Finding> {
+pub(crate) fn backlog(host: &Host, _: &SwitchSetup) -> Vec<Finding> {
     let stat = host.read("/proc/net/softnet_stat").unwrap_or_default();
     let dropped = stat.lines().filter_map(|line| {
         let word = line.split_whitespace().nth(1)?;
@@ -149,7 +151,7 @@ pub(crate) fn backlog(host: &Host, _: &Asked) -> Vec<Finding> {
     let Some(room) = host.number(file) else {
         return Vec::new();
     };
-    let found = format!("queues of {room} frames between interfaces, which have dropped {dropped}");
+    let found = format!("backlog queues of {room} frames dropped {dropped} frames");
     vec![if dropped == 0 {
         Finding::fine("backlog", found)
     } else {
@@ -157,7 +159,7 @@ pub(crate) fn backlog(host: &Host, _: &Asked) -> Vec<Finding> {
             "backlog",
             found,
             "bursts through veths and TAPs lose frames that no port counts",
-            Mend::Write {
+            Remedy::Write {
                 file: file.into(),
                 word: (4 * room.min(100_000)).to_string(),
             },
@@ -166,7 +168,7 @@ pub(crate) fn backlog(host: &Host, _: &Asked) -> Vec<Finding> {
 }
 
 /// Checks for free huge pages, which DPDK uses.
-pub(crate) fn huge_pages(host: &Host, _: &Asked) -> Vec<Finding> {
+pub(crate) fn huge_pages(host: &Host, _: &SwitchSetup) -> Vec<Finding> {
     let meminfo = host.read("/proc/meminfo").unwrap_or_default();
     let of = |name: &str| {
         let line = meminfo.lines().find_map(|line| line.strip_prefix(name))?;
@@ -191,8 +193,8 @@ pub(crate) fn huge_pages(host: &Host, _: &Asked) -> Vec<Finding> {
         Finding::costs(
             "memory",
             found,
-            "who uses DPDK beside this, as some devices of the lab do, does not start",
-            Mend::Command(format!("sysctl -w vm.nr_hugepages={}", total * 2)),
+            "programs with DPDK, such as some devices of the lab, do not start",
+            Remedy::Command(format!("sysctl -w vm.nr_hugepages={}", total * 2)),
         )
     }]
 }

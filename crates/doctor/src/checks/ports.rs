@@ -1,84 +1,88 @@
 //! The interfaces of the ports.
 
-use crate::finding::{Finding, Mend};
-use crate::{Asked, CpuList, Host};
+use crate::finding::{Finding, Remedy};
+use crate::{CpuList, Host, SwitchSetup};
 
 /// Runs all checks of ports.
-pub(crate) fn all(host: &Host, asked: &Asked) -> Vec<Finding> {
+pub(crate) fn all(host: &Host, setup: &SwitchSetup) -> Vec<Finding> {
     let mut findings = Vec::new();
-    for port in &asked.ports {
+    for port in &setup.ports {
         if !host.has(format!("/sys/class/net/{port}")) {
             findings.push(Finding::fails(
                 port,
-                "there is no such interface",
+                "no such interface",
                 "the port cannot be opened",
-                Mend::Command(format!(
-                    "ip link show; is it in this namespace? is it {port:?}?"
+                Remedy::Command(format!(
+                    "ip link show; check its name, {port:?}, and its namespace"
                 )),
             ));
             continue;
         }
         let before = findings.len();
-        findings.extend(LOOKS.iter().filter_map(|look| look(host, asked, port)));
+        findings.extend(
+            PORT_CHECKS
+                .iter()
+                .filter_map(|port_check| port_check(host, setup, port)),
+        );
         if findings.len() == before {
-            findings.push(Finding::fine(port, "as a port should be"));
+            findings.push(Finding::fine(port, "no problems"));
         }
     }
-    findings.extend(lengths(host, asked));
+    findings.extend(lengths(host, setup));
     findings
 }
 
 /// A check of one port; returns none if there is no problem.
-type Look = fn(&Host, &Asked, &str) -> Option<Finding>;
+type PortCheck = fn(&Host, &SwitchSetup, &str) -> Option<Finding>;
 
-const LOOKS: [Look; 7] = [
+const PORT_CHECKS: [PortCheck; 7] = [
     carrier, node, steering, strictness, forwarding, merging, ring,
 ];
 
-fn carrier(host: &Host, _: &Asked, port: &str) -> Option<Finding> {
+fn carrier(host: &Host, _: &SwitchSetup, port: &str) -> Option<Finding> {
     // The file cannot be read while the interface is down.
     let carrier = host.number(format!("/sys/class/net/{port}/carrier"));
     (carrier == Some(0)).then(|| {
         Finding::costs(
             port,
-            "it is up and has no carrier",
-            "nothing comes in, and what is sent is lost",
-            Mend::Advice("see to the cable, or to what is at its other end"),
+            "up, but without carrier",
+            "no frames are received, and sent frames are lost",
+            Remedy::Advice("check the cable, and the device at its other end"),
         )
     })
 }
 
 /// Checks that the device is on the NUMA node of the workers' cores.
-fn node(host: &Host, asked: &Asked, port: &str) -> Option<Finding> {
+fn node(host: &Host, setup: &SwitchSetup, port: &str) -> Option<Finding> {
     let node = host.number(format!("/sys/class/net/{port}/device/numa_node"))?;
     let near = host.read(format!("/sys/devices/system/node/node{node}/cpulist"))?;
     let near: CpuList = near.parse().ok()?;
-    let far = asked.cores.without(&near);
+    let far = setup.cores.without(&near);
     (!far.is_empty()).then(|| {
         Finding::costs(
             port,
-            format!("at node {node}, and {far} is not"),
-            "each frame crosses the link between the processors",
-            Mend::Advice("name cores of the device's node by --cores"),
+            format!("on NUMA node {node}, unlike core {far}"),
+            "each frame crosses the link between NUMA nodes",
+            Remedy::Advice("select cores of the device's node with --cores"),
         )
     })
 }
 
 /// Checks that the kernel does not steer the port's frames to the workers' cores (receive packet
 /// steering).
-fn steering(host: &Host, asked: &Asked, port: &str) -> Option<Finding> {
+fn steering(host: &Host, setup: &SwitchSetup, port: &str) -> Option<Finding> {
     let queues = format!("/sys/class/net/{port}/queues");
     let steered = host.names(&queues).into_iter().find_map(|queue| {
         let file = format!("{queues}/{queue}/rps_cpus");
-        let cores = of_mask(&host.read(&file)?)?.shared_with(&asked.cores);
+        let cores = parse_cpu_mask(&host.read(&file)?)?.shared_with(&setup.cores);
         (!cores.is_empty()).then_some((file, cores))
     });
     steered.map(|(file, cores)| {
         Finding::costs(
             port,
-            format!("its frames are steered to {cores}"),
-            "the kernel's own work on them takes turns with the worker",
-            Mend::Write {
+            format!("RPS steers its frames to core {cores}"),
+            "the kernel's processing of them interrupts the worker",
+            Remedy::Write {
                 file: file.into(),
                 word: "0".to_owned(),
             },
@@ -87,11 +91,11 @@ fn steering(host: &Host, asked: &Asked, port: &str) -> Option<Finding> {
 }
 
 /// Parses a mask of cores: hexadecimal words of 32 bits, the highest first.
-fn of_mask(text: &str) -> Option<CpuList> {
+fn parse_cpu_mask(text: &str) -> Option<CpuList> {
     let mut cores = Vec::new();
-    for (place, word) in text.rsplit(',').enumerate() {
+    for (index, word) in text.rsplit(',').enumerate() {
         let word = u32::from_str_radix(word, 16).ok()?;
-        let base = u32::try_from(place).ok()? * u32::BITS;
+        let base = u32::try_from(index).ok()? * u32::BITS;
         cores.extend(
             (0..u32::BITS)
                 .filter(|bit| word >> bit & 1 == 1)
@@ -102,7 +106,7 @@ fn of_mask(text: &str) -> Option<CpuList> {
 }
 
 /// Checks for strict reverse path filtering (RFC 3704, 2.2).
-fn strictness(host: &Host, _: &Asked, port: &str) -> Option<Finding> {
+fn strictness(host: &Host, _: &SwitchSetup, port: &str) -> Option<Finding> {
     const STRICT: u64 = 1;
     let of = |which: &str| host.number(format!("/proc/sys/net/ipv4/conf/{which}/rp_filter"));
     // The kernel uses the higher of the two values.
@@ -110,9 +114,9 @@ fn strictness(host: &Host, _: &Asked, port: &str) -> Option<Finding> {
     (filter == STRICT).then(|| {
         Finding::costs(
             port,
-            "the host filters by the strict reverse path",
-            "if the port has an address, the host may drop what was sent to it by another port",
-            Mend::Write {
+            "strict reverse path filtering is enabled",
+            "if the port has an address, the host may drop frames to it that arrive on another port",
+            Remedy::Write {
                 file: format!("/proc/sys/net/ipv4/conf/{port}/rp_filter").into(),
                 word: "2".to_owned(),
             },
@@ -121,14 +125,14 @@ fn strictness(host: &Host, _: &Asked, port: &str) -> Option<Finding> {
 }
 
 /// Checks that the host does not route frames received on the port in addition to the switch.
-fn forwarding(host: &Host, _: &Asked, port: &str) -> Option<Finding> {
+fn forwarding(host: &Host, _: &SwitchSetup, port: &str) -> Option<Finding> {
     let file = format!("/proc/sys/net/ipv4/conf/{port}/forwarding");
     (host.number(&file)? != 0).then(|| {
         Finding::costs(
             port,
-            "the host routes what comes in there",
-            "what is addressed to the host is sent on by it and by the switch: it arrives twice",
-            Mend::Write {
+            "the host forwards IP packets received on it",
+            "packets to the host's MAC address are forwarded by the host and by the switch, and so duplicated",
+            Remedy::Write {
                 file: file.into(),
                 word: "0".to_owned(),
             },
@@ -136,36 +140,36 @@ fn forwarding(host: &Host, _: &Asked, port: &str) -> Option<Finding> {
     })
 }
 
-fn merging(host: &Host, _: &Asked, port: &str) -> Option<Finding> {
+fn merging(host: &Host, _: &SwitchSetup, port: &str) -> Option<Finding> {
     host.merges(port)?.then(|| {
         Finding::costs(
             port,
-            "it merges frames that it receives (LRO)",
-            "merged frames are too long for other ports, and cannot be cut as they were",
-            Mend::Command(format!("ethtool -K {port} lro off")),
+            "it merges received frames (LRO)",
+            "merged frames exceed the MTU of other ports, and the original frames cannot be restored",
+            Remedy::Command(format!("ethtool -K {port} lro off")),
         )
     })
 }
 
-fn ring(host: &Host, _: &Asked, port: &str) -> Option<Finding> {
+fn ring(host: &Host, _: &SwitchSetup, port: &str) -> Option<Finding> {
     let rings = host.rings(port)?;
     (rings.receive < rings.receive_max).then(|| {
         Finding::costs(
             port,
             format!(
-                "its receive ring has room for {} frames of {} that it could have",
+                "its receive ring has {} descriptors of at most {}",
                 rings.receive, rings.receive_max
             ),
-            "a burst that comes while the worker is elsewhere is lost beyond that",
-            Mend::Command(format!("ethtool -G {port} rx {}", rings.receive_max)),
+            "longer bursts are dropped while the worker is busy elsewhere",
+            Remedy::Command(format!("ethtool -G {port} rx {}", rings.receive_max)),
         )
     })
 }
 
 /// Checks that all ports have the same MTU.
-fn lengths(host: &Host, asked: &Asked) -> Option<Finding> {
+fn lengths(host: &Host, setup: &SwitchSetup) -> Option<Finding> {
     let mtu = |port: &str| host.number(format!("/sys/class/net/{port}/mtu"));
-    let ports = asked.ports.iter();
+    let ports = setup.ports.iter();
     let lengths = ports.filter_map(|port| Some((mtu(port)?, port)));
     let lengths: Vec<_> = lengths.collect();
     let (least, small) = lengths.iter().min()?;
@@ -173,10 +177,10 @@ fn lengths(host: &Host, asked: &Asked) -> Option<Finding> {
     (least < most).then(|| {
         Finding::costs(
             "ports",
-            format!("{small} takes packets of {least} bytes, others of up to {most}"),
-            "what is longer cannot leave by it, and is dropped there",
-            Mend::Command(format!(
-                "ip link set {small} mtu {most}, or the others' to {least}"
+            format!("{small} has MTU {least}, other ports up to {most}"),
+            "longer packets to it are dropped",
+            Remedy::Command(format!(
+                "ip link set {small} mtu {most}, or set the others to {least}"
             )),
         )
     })
