@@ -116,24 +116,26 @@ impl LinkType {
 
 impl<'a> PacketReader<'a> {
     fn new(file: &'a [u8]) -> Result<Self, ToolError> {
-        let bad = |problem: &str| ToolError::NotCapture(problem.to_owned());
+        let bad = |problem: &str| ToolError::MalformedCapture(problem.to_owned());
         let (head, rest) = file
             .split_at_checked(FILE_HEAD)
-            .ok_or_else(|| bad("it is too short"))?;
+            .ok_or_else(|| bad("the file header is truncated"))?;
         let magic = number(head, 0, true);
         let big_endian = MAGICS.contains(&magic);
         if magic == PCAPNG {
-            return Err(bad("this is pcapng (`editcap -F pcap` converts it)"));
+            return Err(bad(
+                "pcapng is not supported (`editcap -F pcap` converts it)",
+            ));
         }
         if !big_endian && !MAGICS.contains(&magic.swap_bytes()) {
-            return Err(bad("it does not begin as one does"));
+            return Err(bad("unknown magic number"));
         }
         let link = number(head, 20, big_endian) & 0xffff;
         Ok(Self {
             rest,
             big_endian,
             link: LinkType::numbered(link)
-                .ok_or_else(|| bad(&format!("link type {link} is not known here")))?,
+                .ok_or_else(|| bad(&format!("link type {link} is not supported")))?,
         })
     }
 }
@@ -145,7 +147,7 @@ impl Iterator for PacketReader<'_> {
         if self.rest.is_empty() {
             return None;
         }
-        let truncated = || ToolError::NotCapture("it ends within a packet".to_owned());
+        let truncated = || ToolError::MalformedCapture("a packet is truncated".to_owned());
         let record = self.rest.split_at_checked(PACKET_HEAD);
         let record = record.and_then(|(head, rest)| {
             let length = usize::try_from(number(head, 8, self.big_endian)).ok()?;
@@ -258,7 +260,7 @@ impl StreamAssembler {
             let payload = self
                 .out_of_order
                 .remove(&sequence)
-                .expect("it was found there");
+                .expect("the key was found above");
             self.append(sequence, &payload);
         }
         if segment.flags & FIN != 0 {
@@ -276,8 +278,8 @@ impl StreamAssembler {
     /// Appends the bytes of a segment that are new.
     fn append(&mut self, sequence: u32, payload: &[u8]) {
         let next = self.next.unwrap_or(sequence);
-        let known = usize::try_from(next.wrapping_sub(sequence)).unwrap_or(usize::MAX);
-        let new = payload.get(known..).unwrap_or_default();
+        let overlap = usize::try_from(next.wrapping_sub(sequence)).unwrap_or(usize::MAX);
+        let new = payload.get(overlap..).unwrap_or_default();
         self.bytes.extend_from_slice(new);
         let count = u32::try_from(new.len()).expect("a packet is short");
         self.next = Some(next.wrapping_add(count));
@@ -330,7 +332,7 @@ mod tests {
         for number in 0..out_of_order {
             stream.add(&segment(10 + 2 * number, b"cd"));
         }
-        assert_eq!(stream.bytes, b"ab", "what is between may still come");
+        assert_eq!(stream.bytes, b"ab", "the missing segment may still arrive");
         stream.add(&segment(10 + 2 * out_of_order, b"ef"));
         assert_eq!(stream.bytes, b"ef");
         stream.add(&segment(12 + 2 * out_of_order, b"gh"));

@@ -58,7 +58,7 @@ pub struct Client {
     last: Xid,
     naming: Naming,
     /// The names of its ports and tables, once they were requested.
-    roster: Option<NameMap>,
+    names: Option<NameMap>,
 }
 
 impl Client {
@@ -67,7 +67,7 @@ impl Client {
     /// # Errors
     /// The switch does not answer, or has no version in common.
     pub fn connect(path: &Path, naming: Naming) -> Result<Self, ToolError> {
-        let no_answer = |error| ToolError::Unanswered {
+        let no_answer = |error| ToolError::NoAnswer {
             path: path.to_owned(),
             error,
         };
@@ -88,7 +88,7 @@ impl Client {
             version: Version::V10,
             last: Xid(0),
             naming,
-            roster: None,
+            names: None,
         };
         loop {
             match client.next()? {
@@ -110,7 +110,7 @@ impl Client {
     /// Returns the names with which ports and tables are printed.
     pub(crate) fn printed_names(&mut self) -> Result<&NameMap, ToolError> {
         match self.naming {
-            Naming::Show => self.roster(),
+            Naming::Show => self.names(),
             Naming::Off | Naming::Accept => Ok(NameMap::empty()),
         }
     }
@@ -122,27 +122,27 @@ impl Client {
         read: impl Fn(&NameMap) -> Result<T, ToolError>,
     ) -> Result<T, ToolError> {
         match read(NameMap::empty()) {
-            Err(ToolError::Text { .. }) if self.naming != Naming::Off => read(self.roster()?),
+            Err(ToolError::Text { .. }) if self.naming != Naming::Off => read(self.names()?),
             read => read,
         }
     }
 
     /// Returns the names of the switch's ports and, from 1.3 on, of its tables.
-    fn roster(&mut self) -> Result<&NameMap, ToolError> {
-        let roster = match self.roster.take() {
-            Some(known) => known,
+    fn names(&mut self) -> Result<&NameMap, ToolError> {
+        let names = match self.names.take() {
+            Some(names) => names,
             None => self.request_names()?,
         };
-        Ok(self.roster.insert(roster))
+        Ok(self.names.insert(names))
     }
 
     fn request_names(&mut self) -> Result<NameMap, ToolError> {
-        let mut roster = NameMap::default();
+        let mut names = NameMap::default();
         if let MultipartReply::PortDesc(ports) =
             self.request(MultipartRequest::PortDesc(PortNo::ANY))?
         {
             for port in ports {
-                roster.add_port(port.number, &port.name);
+                names.add_port(port.number, &port.name);
             }
         }
         if self.version >= Version::V13
@@ -150,10 +150,10 @@ impl Client {
                 self.request(MultipartRequest::TableFeatures(Vec::new()))?
         {
             for table in tables {
-                roster.add_table(table.table, &table.name);
+                names.add_table(table.table, &table.name);
             }
         }
-        Ok(roster)
+        Ok(names)
     }
 
     /// Sends a request and waits for all parts of the reply.
@@ -176,7 +176,9 @@ impl Client {
                         None => Some(reply),
                         Some(mut whole) => {
                             let added = whole.append(reply);
-                            added.map_err(|_| ToolError::Down("it changed the subject".into()))?;
+                            added.map_err(|_| {
+                                ToolError::Down("the parts of a reply have different types".into())
+                            })?;
                             Some(whole)
                         }
                     };
@@ -256,7 +258,7 @@ impl Client {
 
     /// Waits for the next event.
     fn next(&mut self) -> Result<ChannelEvent, ToolError> {
-        let no_answer = |error| ToolError::Unanswered {
+        let no_answer = |error| ToolError::NoAnswer {
             path: self.path.clone(),
             error,
         };
@@ -271,7 +273,7 @@ impl Client {
             }
             let mut bytes = vec![0; CHUNK];
             match self.stream.read(&mut bytes).map_err(no_answer)? {
-                0 => return Err(ToolError::Down("it hung up".into())),
+                0 => return Err(ToolError::Down("end of stream".into())),
                 length => self.channel.handle_input(&bytes[..length], Instant::START),
             }
         }
@@ -303,7 +305,7 @@ fn check_refusal(message: &Message, version: Version) -> Result<(), ToolError> {
     let Message::Error(error) = message else {
         return Ok(());
     };
-    let known = error.code.refusal(version);
-    let why = known.map_or_else(|| error.code.to_string(), |refusal| refusal.to_string());
-    Err(ToolError::Refused(why))
+    let refusal = error.code.refusal(version);
+    let reason = refusal.map_or_else(|| error.code.to_string(), |refusal| refusal.to_string());
+    Err(ToolError::Refused(reason))
 }

@@ -48,8 +48,8 @@ pub enum DumpRequest {
 ///
 /// # Errors
 /// The filter is malformed, or the switch does not answer.
-pub fn dump(client: &mut Client, what: &DumpRequest) -> Result<String, ToolError> {
-    let request = match what {
+pub fn dump(client: &mut Client, request: &DumpRequest) -> Result<String, ToolError> {
+    let request = match request {
         DumpRequest::Flows {
             filter,
             counts,
@@ -65,7 +65,7 @@ pub fn dump(client: &mut Client, what: &DumpRequest) -> Result<String, ToolError
     let reply = sorted(client.request(request)?);
     let version = client.version();
     let names = client.printed_names()?;
-    Ok(printed(&Message::reply(reply), version, names))
+    Ok(print_reply(&Message::reply(reply), version, names))
 }
 
 fn flows(
@@ -81,11 +81,11 @@ fn flows(
             read.map_err(|error| ToolError::Text { line: 1, error })
         })?,
     };
-    let mut rules_found = request_flows(client, request)?;
-    rules::sort(&mut rules_found, orders);
+    let mut rules = request_flows(client, request)?;
+    rules::sort(&mut rules, orders);
     let names = client.printed_names()?;
     let mut text = String::new();
-    for rule in &rules_found {
+    for rule in &rules {
         // Writing to a string cannot fail.
         let _ = match counts {
             true => writeln!(text, " {}", WithNames(rule, names)),
@@ -109,10 +109,10 @@ fn sorted(mut reply: MultipartReply) -> MultipartReply {
 }
 
 /// Prints a reply without its first line, which names the message. Several parts are joined.
-fn printed(message: &Message, version: Version, names: &NameMap) -> String {
+fn print_reply(message: &Message, version: Version, names: &NameMap) -> String {
     let mut bytes = Vec::new();
     let text = message.encode(Xid(0), version, &mut bytes);
-    text.expect("what was told in this version can be told in it");
+    text.expect("a decoded reply can be encoded");
     let mut text = String::new();
     let mut rest = &bytes[..];
     while let Some(length) = rest.get(2..4) {
@@ -226,6 +226,8 @@ fn request_flows(
 ) -> Result<Vec<FlowStats>, ToolError> {
     match client.request(MultipartRequest::Flow(FlowFormat::Standard, request))? {
         MultipartReply::Flow(_, rules) => Ok(rules),
-        _ => Err(ToolError::Down("it told of something else".into())),
+        _ => Err(ToolError::Down(
+            "a reply has another type than its request".into(),
+        )),
     }
 }

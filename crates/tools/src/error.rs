@@ -10,7 +10,7 @@ use openflow::{EncodeError, OxmTextError};
 #[derive(Debug, thiserror::Error)]
 pub enum ToolError {
     /// The text is not hexadecimal.
-    #[error("`{found}` is not hexadecimal (at character {at}): two digits a byte are wanted")]
+    #[error("`{found}` is not hexadecimal (at character {at}): expected two digits a byte")]
     NotHex {
         /// The invalid character.
         found: String,
@@ -18,7 +18,7 @@ pub enum ToolError {
         at: usize,
     },
     /// The input is empty.
-    #[error("nothing was given: a message or a line of text is wanted")]
+    #[error("empty input: expected a message or a line of text")]
     Empty,
     /// A line is malformed.
     #[error("line {line}, {error}")]
@@ -45,7 +45,7 @@ pub enum ToolError {
         error: OxmTextError,
     },
     /// A line is a command other than the addition of a rule.
-    #[error("line {line}: rules are wanted here, as they are added, and no other command")]
+    #[error("line {line}: expected a rule to add, not another command")]
     NotRule {
         /// The number of the line, from one.
         line: usize,
@@ -54,11 +54,11 @@ pub enum ToolError {
     #[error("`{0}` is neither a field nor `priority`")]
     NoField(String),
     /// The file is not a supported capture file.
-    #[error("this is no pcap file: {0}")]
-    NotCapture(String),
+    #[error("not a supported pcap file: {0}")]
+    MalformedCapture(String),
     /// The switch does not answer, or does not run.
     #[error("{path}: {error}: is the switch running, and is this its --rundir?", path = path.display())]
-    Unanswered {
+    NoAnswer {
         /// Its socket.
         path: PathBuf,
         /// The system's error.

@@ -56,9 +56,9 @@ mod tests {
     #[test]
     fn non_hexadecimal_character_error_names_position() {
         let error = |text: &str| bytes(text).map_err(|error| error.to_string());
-        let wanted = "`g` is not hexadecimal (at character 5): two digits a byte are wanted";
+        let wanted = "`g` is not hexadecimal (at character 5): expected two digits a byte";
         assert_eq!(error("01 0g"), Err(wanted.to_owned()));
-        let wanted = "`1` is not hexadecimal (at character 4): two digits a byte are wanted";
+        let wanted = "`1` is not hexadecimal (at character 4): expected two digits a byte";
         assert_eq!(error("00 1"), Err(wanted.to_owned()));
         assert!(matches!(bytes(" \n"), Err(ToolError::Empty)));
     }

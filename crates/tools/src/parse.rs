@@ -68,14 +68,14 @@ pub fn parse_lines(
 ///
 /// # Errors
 /// As for [`parse_lines`].
-pub fn parse_parts(piece: MessagePart, lines: &str, version: Version) -> Result<String, ToolError> {
+pub fn parse_parts(part: MessagePart, lines: &str, version: Version) -> Result<String, ToolError> {
     let mut output = String::new();
     for (line, text) in content_lines(lines) {
-        let bytes = piece_bytes(piece, line, text, version)?;
+        let bytes = encode_part(part, line, text, version)?;
         output += &format!(
             "{}\n{}",
             hex::digits(&bytes),
-            print_part(piece, &bytes, version)
+            print_part(part, &bytes, version)
         );
     }
     if output.is_empty() {
@@ -86,14 +86,14 @@ pub fn parse_parts(piece: MessagePart, lines: &str, version: Version) -> Result<
 }
 
 /// Encodes the part of a message in a line.
-fn piece_bytes(
-    piece: MessagePart,
+fn encode_part(
+    part: MessagePart,
     line: usize,
     text: &str,
     version: Version,
 ) -> Result<Vec<u8>, ToolError> {
     let wrong = |error| ToolError::Text { line, error };
-    let bytes = match piece {
+    let bytes = match part {
         MessagePart::Actions => encode_actions(&text::parse_actions(text).map_err(wrong)?, version),
         MessagePart::Instructions => {
             let text = text.strip_prefix("actions=").unwrap_or(text);
@@ -203,7 +203,7 @@ fn encode(message: &Message, xid: Xid, version: Option<Version>) -> Result<Vec<u
             Err(error) => first = first.or(Some(error)),
         }
     }
-    Err(first.expect("one version was tried at least"))
+    Err(first.expect("at least one version was tried"))
 }
 
 #[cfg(test)]

@@ -28,9 +28,9 @@ pub fn print_lines(text: &str, detail: Detail) -> Result<String, ToolError> {
 ///
 /// # Errors
 /// As for [`print_lines`].
-pub fn print_parts(piece: MessagePart, text: &str, version: Version) -> Result<String, ToolError> {
+pub fn print_parts(part: MessagePart, text: &str, version: Version) -> Result<String, ToolError> {
     let lines = text.lines().filter(|line| !line.trim().is_empty());
-    let printed = lines.map(|line| Ok(print_part(piece, &hex::bytes(line)?, version)));
+    let printed = lines.map(|line| Ok(print_part(part, &hex::bytes(line)?, version)));
     let printed = printed.collect::<Result<Vec<_>, ToolError>>()?;
     if printed.is_empty() {
         Err(ToolError::Empty)

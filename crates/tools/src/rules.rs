@@ -140,7 +140,7 @@ pub(crate) fn parse(lines: &str, names: &NameMap) -> Result<DesiredRules, ToolEr
     rules.collect()
 }
 
-fn present(current: Vec<FlowStats>) -> BTreeMap<RuleKey, RuleSpec> {
+fn rules_by_key(current: Vec<FlowStats>) -> BTreeMap<RuleKey, RuleSpec> {
     let rules = current.into_iter().map(RuleSpec::from_stats);
     rules.map(|rule| (rule.key(), rule)).collect()
 }
@@ -152,11 +152,11 @@ pub(crate) fn difference(
     desired: &DesiredRules,
     names: &NameMap,
 ) -> String {
-    let present = present(current);
-    let keys: BTreeSet<&RuleKey> = present.keys().chain(desired.keys()).collect();
+    let existing = rules_by_key(current);
+    let keys: BTreeSet<&RuleKey> = existing.keys().chain(desired.keys()).collect();
     let mut differing = String::new();
     for key in keys {
-        let (old, new) = (present.get(key), desired.get(key).map(|(rule, _)| rule));
+        let (old, new) = (existing.get(key), desired.get(key).map(|(rule, _)| rule));
         if old != new {
             let old = old.map(|rule| format!("-{}\n", rule.format(names)));
             let new = new.map(|rule| format!("+{}\n", rule.format(names)));
@@ -173,15 +173,15 @@ pub(crate) fn replacement(
     desired: DesiredRules,
     readd_all: bool,
 ) -> Vec<Message> {
-    let mut present = present(current);
+    let mut existing = rules_by_key(current);
     let mut commands = Vec::new();
     for (key, (rule, flow)) in desired {
-        let same = present.remove(&key).is_some_and(|old| old == rule);
+        let same = existing.remove(&key).is_some_and(|old| old == rule);
         if readd_all || !same {
             commands.push(Message::FlowMod(flow));
         }
     }
-    let others = present.into_values().map(RuleSpec::deletion);
+    let others = existing.into_values().map(RuleSpec::deletion);
     commands.extend(others.map(Message::FlowMod));
     commands
 }
@@ -291,12 +291,12 @@ mod tests {
             let desired = parse(lines, NameMap::empty()).expect("these are rules");
             difference(rules(OLD), &desired, NameMap::empty())
         };
-        let told = differs(NEW);
+        let output = differs(NEW);
         let desired = "-arp actions=NORMAL\n\
                       +udp actions=NORMAL\n\
                       -table=1 priority=5,tcp cookie=0x7 idle_timeout=5 actions=output:2\n\
                       +table=1 priority=5,tcp cookie=0x7 actions=output:2\n";
-        assert_eq!(told, desired);
+        assert_eq!(output, desired);
         assert_eq!(differs(OLD), "");
     }
 
@@ -305,11 +305,11 @@ mod tests {
         let commands = |readd_all| {
             let desired = parse(NEW, NameMap::empty()).expect("these are rules");
             let commands = replacement(rules(OLD), desired, readd_all);
-            let told = commands.into_iter().map(|command| match command {
+            let output = commands.into_iter().map(|command| match command {
                 Message::FlowMod(flow) => flow.to_string(),
                 other => panic!("{other:?}"),
             });
-            told.collect::<Vec<_>>()
+            output.collect::<Vec<_>>()
         };
         let few = commands(false);
         assert_eq!(few.len(), 3, "{few:?}");
@@ -319,7 +319,7 @@ mod tests {
 
     #[test]
     fn rules_without_sort_field_are_last() {
-        let told = |name: &str, descending| {
+        let output = |name: &str, descending| {
             let order = SortOrder::by(name, descending).expect("there is one");
             let mut rules =
                 rules("in_port=2,actions=drop\npriority=9,actions=drop\nin_port=7,actions=drop");
@@ -327,9 +327,9 @@ mod tests {
             let texts = rules.iter().map(|rule| rule.matching.to_string());
             texts.collect::<Vec<_>>().join(";")
         };
-        assert_eq!(told("in_port", false), "in_port=2;in_port=7;");
-        assert_eq!(told("in_port", true), "in_port=7;in_port=2;");
-        assert_eq!(told("priority", false), ";in_port=2;in_port=7");
+        assert_eq!(output("in_port", false), "in_port=2;in_port=7;");
+        assert_eq!(output("in_port", true), "in_port=7;in_port=2;");
+        assert_eq!(output("priority", false), ";in_port=2;in_port=7");
         assert!(SortOrder::by("prot", false).is_err());
     }
 
