@@ -15,7 +15,7 @@ pub struct Uuid(pub u128);
 
 /// The text is not a UUID.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("'{0}' is no UUID")]
+#[error("'{0}' is not a UUID")]
 pub struct ParseUuidError(String);
 
 /// The positions of dashes in the text of a UUID.
@@ -84,7 +84,7 @@ impl Atom {
                 _ => None,
             },
         };
-        read.ok_or_else(|| Malformed(format!("{} is no {kind}", excerpt(value))))
+        read.ok_or_else(|| Malformed(format!("{} is not of type {kind}", excerpt(value))))
     }
 
     /// Converts the atom to JSON.
@@ -217,7 +217,8 @@ mod tests {
         assert!(read(json!("7"), AtomicType::Integer).is_err());
         assert!(read(json!(["uuid", "7"]), AtomicType::Uuid).is_err());
         assert!(read(json!(["named-uuid", "row"]), AtomicType::Uuid).is_err());
-        let told = read(json!("x".repeat(1000)), AtomicType::Boolean).expect_err("no truth value");
-        assert!(told.0.len() < 200, "{told}");
+        let received =
+            read(json!("x".repeat(1000)), AtomicType::Boolean).expect_err("no truth value");
+        assert!(received.0.len() < 200, "{received}");
     }
 }

@@ -96,11 +96,11 @@ impl Database {
     /// They are inconsistent with the schema or with earlier updates; the rows are no longer valid.
     pub fn apply(&mut self, updates: &Value, form: UpdateFormat) -> Result<(), Malformed> {
         let updates = updates.as_object();
-        let updates = updates.ok_or_else(|| Malformed::new("updates that are no object"))?;
+        let updates = updates.ok_or_else(|| Malformed::new("updates are not an object"))?;
         for (name, rows) in updates {
             let table = self.tables.get_mut(name);
             let table = table
-                .ok_or_else(|| Malformed(format!("news of a table nobody follows: {name}")))?;
+                .ok_or_else(|| Malformed(format!("update of an unmonitored table: {name}")))?;
             let applied = table.apply(rows, form, &mut self.memory);
             applied.map_err(|error| error.within(name))?;
         }
@@ -121,7 +121,7 @@ impl MonitoredTable {
         memory: &mut usize,
     ) -> Result<(), Malformed> {
         let rows = rows.as_object();
-        let rows = rows.ok_or_else(|| Malformed::new("rows that are no object"))?;
+        let rows = rows.ok_or_else(|| Malformed::new("rows are not an object"))?;
         for (uuid, change) in rows {
             let uuid: Uuid = uuid
                 .parse()
@@ -130,7 +130,7 @@ impl MonitoredTable {
             let applied = change.and_then(|change| self.apply_change(uuid, change, memory));
             applied.map_err(|error| error.within(&uuid.to_string()))?;
             if *memory > MEMORY_MAX {
-                return Err(Malformed::new("more rows than can be"));
+                return Err(Malformed::new("rows exceed the memory limit"));
             }
         }
         Ok(())
@@ -142,12 +142,12 @@ impl MonitoredTable {
         change: RowChange,
         memory: &mut usize,
     ) -> Result<(), Malformed> {
-        let unknown = || Malformed::new("a change of a row nobody told of");
+        let unknown = || Malformed::new("change of an unknown row");
         match change {
             RowChange::Insert(row) => {
                 *memory += row_memory(&row);
                 if self.rows.insert(uuid, row).is_some() {
-                    return Err(Malformed::new("a row that came a second time"));
+                    return Err(Malformed::new("duplicate row"));
                 }
             }
             RowChange::Delete => {
@@ -191,18 +191,17 @@ pub(crate) fn read_row(
 ) -> Result<DatabaseRow, Malformed> {
     let row_columns = row.as_object();
     let row_columns =
-        row_columns.ok_or_else(|| Malformed(format!("{} is no row", excerpt(row))))?;
+        row_columns.ok_or_else(|| Malformed(format!("{} is not a row", excerpt(row))))?;
     let column = |(name, value): (&String, &Value)| {
         // Some formats include the columns `_uuid` and `_version`.
         let known = columns.get_key_value(name.as_str());
-        let (name, of) =
-            known.ok_or_else(|| Malformed(format!("a column nobody follows: {name}")))?;
+        let (name, of) = known.ok_or_else(|| Malformed(format!("unmonitored column: {name}")))?;
         let datum = read(value, of).map_err(|error| error.within(name))?;
         Ok((Arc::clone(name), datum))
     };
-    let told = row_columns.iter();
-    let told = told.filter(|(name, _)| !matches!(name.as_str(), "_uuid" | "_version"));
-    told.map(column).collect()
+    let received = row_columns.iter();
+    let received = received.filter(|(name, _)| !matches!(name.as_str(), "_uuid" | "_version"));
+    received.map(column).collect()
 }
 
 #[cfg(test)]

@@ -58,9 +58,7 @@ impl Datum {
         let datum = Self::difference_from_json(value, of)?;
         if !of.allows(datum.len()) {
             let (len, what) = (datum.len(), excerpt(value));
-            return Err(Malformed(format!(
-                "{len} values are too many or too few: {what}"
-            )));
+            return Err(Malformed(format!("{len} values are not allowed: {what}")));
         }
         Ok(datum)
     }
@@ -71,7 +69,7 @@ impl Datum {
     /// # Errors
     /// The value has another type, or has duplicates.
     pub fn difference_from_json(value: &Value, of: &ColumnType) -> Result<Self, Malformed> {
-        let twice = || Malformed(format!("a value stands twice in {}", excerpt(value)));
+        let twice = || Malformed(format!("duplicate value in {}", excerpt(value)));
         let Some(kind_of_values) = of.value else {
             let atoms = match tagged(value, "set") {
                 Some(atoms) => atoms,
@@ -85,11 +83,11 @@ impl Datum {
             return fresh.then_some(Self::Set(set)).ok_or_else(twice);
         };
         let pairs = tagged(value, "map");
-        let pairs = pairs.ok_or_else(|| Malformed(format!("{} is no map", excerpt(value))))?;
+        let pairs = pairs.ok_or_else(|| Malformed(format!("{} is not a map", excerpt(value))))?;
         let (mut map, mut fresh) = (BTreeMap::new(), true);
         for pair in pairs {
             let Some([key, value]) = pair.as_array().map(Vec::as_slice) else {
-                return Err(Malformed(format!("{} is no pair", excerpt(pair))));
+                return Err(Malformed(format!("{} is not a pair", excerpt(pair))));
             };
             let key = Atom::from_json(key, of.key)?;
             fresh &= map

@@ -16,7 +16,7 @@ pub struct Framing {
     /// The start of the next message.
     start: usize,
     /// The end of the examined bytes.
-    seen: usize,
+    examined: usize,
     /// The number of open braces and brackets.
     depth: usize,
     in_string: bool,
@@ -28,7 +28,7 @@ impl Framing {
     pub fn handle_input(&mut self, bytes: &[u8]) {
         if self.start > 0 {
             self.bytes.drain(..self.start);
-            self.seen -= self.start;
+            self.examined -= self.start;
             self.start = 0;
         }
         self.bytes.extend_from_slice(bytes);
@@ -40,10 +40,10 @@ impl Framing {
     /// The message is not a JSON object, or is longer than [`MESSAGE_LEN_MAX`]. Later messages
     /// cannot be read.
     pub fn poll_message(&mut self) -> Result<Option<Value>, Malformed> {
-        while let Some(byte) = self.bytes.get(self.seen) {
-            self.seen += 1;
-            if self.seen - self.start > MESSAGE_LEN_MAX {
-                return Err(Malformed::new("a message is too long"));
+        while let Some(byte) = self.bytes.get(self.examined) {
+            self.examined += 1;
+            if self.examined - self.start > MESSAGE_LEN_MAX {
+                return Err(Malformed::new("message too long"));
             }
             if self.in_string {
                 self.in_string = self.after_backslash || *byte != b'"';
@@ -52,20 +52,20 @@ impl Framing {
             }
             match byte {
                 b' ' | b'\t' | b'\r' | b'\n' if self.depth == 0 => {
-                    self.start = self.seen;
+                    self.start = self.examined;
                     continue;
                 }
                 b'{' => self.depth += 1,
-                _ if self.depth == 0 => return Err(Malformed::new("a message is no object")),
+                _ if self.depth == 0 => return Err(Malformed::new("message is not an object")),
                 b'[' => self.depth += 1,
                 b'}' | b']' => self.depth -= 1,
                 b'"' => self.in_string = true,
                 _ => {}
             }
             if self.depth == 0 {
-                let message = &self.bytes[self.start..self.seen];
+                let message = &self.bytes[self.start..self.examined];
                 let message = serde_json::from_slice(message);
-                self.start = self.seen;
+                self.start = self.examined;
                 return message
                     .map(Some)
                     .map_err(|error| Malformed(error.to_string()));
@@ -91,8 +91,8 @@ mod tests {
         for wrong in ["7", "[{}]", "}", "\"x\" ", "{]", "{\"a\":}", "nonsense"] {
             let mut framing = Framing::default();
             framing.handle_input(wrong.as_bytes());
-            let told = all(&mut framing);
-            assert!(told.is_err(), "{wrong}: {told:?}");
+            let received = all(&mut framing);
+            assert!(received.is_err(), "{wrong}: {received:?}");
         }
     }
 
@@ -101,8 +101,8 @@ mod tests {
         let mut framing = Framing::default();
         let text = r#" {"a":"}{\"\\"} {"b":["]"]}{"c""#;
         framing.handle_input(text.as_bytes());
-        let told = all(&mut framing).expect("legal so far");
-        assert_eq!(told, [json!({"a": "}{\"\\"}), json!({"b": ["]"]})]);
+        let received = all(&mut framing).expect("legal so far");
+        assert_eq!(received, [json!({"a": "}{\"\\"}), json!({"b": ["]"]})]);
     }
 
     #[test]
@@ -110,12 +110,12 @@ mod tests {
         let mut framing = Framing::default();
         framing.handle_input(b"{\"a\":\"");
         let piece = vec![b'x'; MESSAGE_LEN_MAX / 4];
-        let mut told = Ok(None);
+        let mut received = Ok(None);
         for _ in 0..5 {
             framing.handle_input(&piece);
-            told = framing.poll_message();
+            received = framing.poll_message();
         }
-        assert!(told.is_err());
+        assert!(received.is_err());
     }
 
     proptest! {
@@ -126,16 +126,16 @@ mod tests {
         ) {
             let messages: Vec<_> = texts.iter().map(|text| json!({"text": [text]})).collect();
             let stream: String = messages.iter().map(|message| format!("{message}\n")).collect();
-            let (mut framing, mut told, mut rest) = (Framing::default(), Vec::new(), stream.as_bytes());
+            let (mut framing, mut received, mut rest) = (Framing::default(), Vec::new(), stream.as_bytes());
             for cut in cuts {
                 let (piece, behind) = rest.split_at(cut.min(rest.len()));
                 framing.handle_input(piece);
-                told.extend(all(&mut framing).expect("legal"));
+                received.extend(all(&mut framing).expect("legal"));
                 rest = behind;
             }
             framing.handle_input(rest);
-            told.extend(all(&mut framing).expect("legal"));
-            prop_assert_eq!(told, messages);
+            received.extend(all(&mut framing).expect("legal"));
+            prop_assert_eq!(received, messages);
         }
     }
 }

@@ -45,7 +45,7 @@ impl RpcMessage {
     /// # Errors
     /// The value is not a message.
     pub fn from_json(value: Value) -> Result<Self, Malformed> {
-        let malformed = || Malformed(format!("no message of JSON-RPC: {}", excerpt(&value)));
+        let malformed = || Malformed(format!("not a JSON-RPC message: {}", excerpt(&value)));
         let parts = value.as_object().ok_or_else(malformed)?;
         let part = |name: &str| parts.get(name).cloned().unwrap_or(Value::Null);
         let id = part("id");

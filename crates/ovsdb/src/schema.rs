@@ -91,7 +91,7 @@ impl ColumnType {
         let wrong = |what: &str| Malformed(format!("{what}: {}", excerpt(value)));
         let key = value
             .get("key")
-            .ok_or_else(|| wrong("a type without a key"))?;
+            .ok_or_else(|| wrong("type without a key"))?;
         let min = value.get("min").map_or(Some(1), Value::as_u64);
         let min = min.filter(|min| *min <= 1);
         let max = match value.get("max") {
@@ -105,8 +105,8 @@ impl ColumnType {
         Ok(Self {
             key: kind(key)?,
             value: value.get("value").map(kind).transpose()?,
-            min: usize::from(min.ok_or_else(|| wrong("a type with a strange min"))? == 1),
-            max: max.ok_or_else(|| wrong("a type with a strange max"))?,
+            min: usize::from(min.ok_or_else(|| wrong("type with invalid min"))? == 1),
+            max: max.ok_or_else(|| wrong("type with invalid max"))?,
         })
     }
 }
@@ -115,7 +115,7 @@ impl ColumnType {
 fn kind(value: &Value) -> Result<AtomicType, Malformed> {
     let name = value.as_str().or_else(|| value.get("type")?.as_str());
     let kind = name.and_then(|name| KINDS.iter().find(|(known, _)| *known == name));
-    let malformed = || Malformed(format!("{} is no kind of value", excerpt(value)));
+    let malformed = || Malformed(format!("{} is not an atomic type", excerpt(value)));
     kind.map(|(_, kind)| *kind).ok_or_else(malformed)
 }
 
@@ -137,7 +137,7 @@ impl Schema {
             let columns = object(table, "columns").and_then(|columns| {
                 let column = |(name, column): (&String, &Value)| {
                     let of = column.get("type");
-                    let of = of.ok_or_else(|| Malformed::new("a column without a type"));
+                    let of = of.ok_or_else(|| Malformed::new("column without a type"));
                     let of = of.and_then(ColumnType::from_json);
                     Ok((name.clone(), of.map_err(|error| error.within(name))?))
                 };

@@ -138,7 +138,7 @@ impl Session {
             return;
         }
         if self.probe_sent.is_some() {
-            return self.close("the database does not answer".to_owned());
+            return self.close("the server does not answer".to_owned());
         }
         self.probe_sent = Some(now);
         self.request("echo", json!([]), PendingRequest::Echo);
@@ -208,7 +208,7 @@ impl Session {
     fn send(&mut self, message: &RpcMessage) {
         let text = message.to_json().to_string();
         if self.output.len() + text.len() > PENDING_MAX {
-            return self.close("the database does not read".to_owned());
+            return self.close("the server does not read".to_owned());
         }
         self.output.extend_from_slice(text.as_bytes());
     }
@@ -249,7 +249,7 @@ impl Session {
 
     fn take_pending(&mut self, id: &Value) -> Result<PendingRequest, Malformed> {
         let pending = id.as_u64().and_then(|id| self.pending.remove(&id));
-        pending.ok_or_else(|| Malformed(format!("an answer to no question: {}", excerpt(id))))
+        pending.ok_or_else(|| Malformed(format!("reply without a request: {}", excerpt(id))))
     }
 
     fn handle_notification(&mut self, method: &str, params: &[Value]) -> Result<(), Malformed> {
@@ -271,7 +271,7 @@ impl Session {
             _ => return Ok(()),
         };
         if *about != json!(MONITOR) || self.form != Some(form) {
-            return Err(Malformed(format!("{method} of what nobody follows")));
+            return Err(Malformed(format!("{method} of an unknown monitor")));
         }
         let updates = params.get(if method == "update3" { 2 } else { 1 });
         let updates = updates.ok_or_else(|| Malformed(format!("{method} without rows")))?;
@@ -291,7 +291,7 @@ impl Session {
             }
             PendingRequest::Lock => {
                 let locked = result.get("locked").and_then(Value::as_bool);
-                let locked = locked.ok_or_else(|| Malformed::new("a lock neither had nor not"))?;
+                let locked = locked.ok_or_else(|| Malformed::new("lock reply without 'locked'"))?;
                 self.events.push_back(match locked {
                     true => SessionEvent::Locked,
                     false => SessionEvent::Contended,
@@ -355,7 +355,7 @@ impl Session {
 /// 7047, 4.1.3).
 fn transaction_result(result: &Value) -> Result<Result<(), String>, Malformed> {
     let results = result.as_array();
-    let results = results.ok_or_else(|| Malformed::new("a transaction without results"))?;
+    let results = results.ok_or_else(|| Malformed::new("transaction reply without results"))?;
     let refused = |result: &&Value| result.get("error").is_some_and(|error| !error.is_null());
     let refused = results.iter().find(refused);
     Ok(refused.map_or(Ok(()), |result| Err(error_text(result))))

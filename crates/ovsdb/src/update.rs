@@ -34,7 +34,7 @@ pub(crate) fn read_change(
     columns: &MonitoredColumns,
 ) -> Result<RowChange, Malformed> {
     let part = |name: &str| value.get(name).filter(|part| !part.is_null());
-    let malformed = || Malformed(format!("no change of a row: {}", excerpt(value)));
+    let malformed = || Malformed(format!("not a row update: {}", excerpt(value)));
     match form {
         UpdateFormat::Values => match (part("old"), part("new")) {
             (None, Some(new)) => Ok(RowChange::Insert(whole(new, columns)?)),

@@ -339,7 +339,7 @@ mod tests {
         let said = error.map(|error| error.to_string());
         assert_eq!(
             said.as_deref(),
-            Some("line 2: rules are wanted here, as they are added, and no other command")
+            Some("line 2: expected a rule to add, not another command")
         );
     }
 }

@@ -131,37 +131,37 @@ fn inconsistent_update_is_refused_with_location() {
         differs(json!({"name": 7})).contains("T: ") && differs(json!({"name": 7})).contains("name")
     );
     assert!(differs(json!({"trunks": ["set", [1, 2, 3, 4, 5]]})).contains("5 values"));
-    assert!(differs(json!({"trunks": ["set", [1, 1]]})).contains("twice"));
+    assert!(differs(json!({"trunks": ["set", [1, 1]]})).contains("duplicate value"));
     assert!(differs(json!({"name": ["set", []]})).contains("0 values"));
-    assert!(differs(json!({"newer": 1})).contains("nobody follows"));
-    assert!(differs(json!(7)).contains("no row"));
+    assert!(differs(json!({"newer": 1})).contains("unmonitored column"));
+    assert!(differs(json!(7)).contains("not a row"));
     let twice = one_row(json!({"insert": {"name": "a"}}));
-    assert!(refused(twice, UpdateFormat::Differences).contains("second time"));
+    assert!(refused(twice, UpdateFormat::Differences).contains("duplicate row"));
     let neither = one_row(json!({"old": null, "new": null}));
-    assert!(refused(neither, UpdateFormat::Values).contains("no change"));
-    assert!(refused(json!({"U": {}}), UpdateFormat::Values).contains("nobody follows: U"));
+    assert!(refused(neither, UpdateFormat::Values).contains("not a row update"));
+    assert!(refused(json!({"U": {}}), UpdateFormat::Values).contains("unmonitored table: U"));
     assert!(
         refused(
             json!({"T": {"7": {"delete": null}}}),
             UpdateFormat::Differences
         )
-        .contains("no UUID")
+        .contains("not a UUID")
     );
     let other = ROW.replace('1', "2");
     let unknown = json!({"T": {other: {"modify": {"name": "b"}}}});
-    assert!(refused(unknown, UpdateFormat::Differences).contains("nobody told of"));
+    assert!(refused(unknown, UpdateFormat::Differences).contains("unknown row"));
 }
 
 #[test]
 fn rows_beyond_memory_limit_are_refused() {
     let mut database = empty();
     let long = "x".repeat(MEMORY_MAX / 16);
-    let told = (1..=20_u128).map(|row| {
+    let received = (1..=20_u128).map(|row| {
         let row = json!({"T": {Uuid(row).to_string(): {"insert": {"name": long}}}});
         database.apply(&row, UpdateFormat::Differences)
     });
-    let believed = told.take_while(Result::is_ok).count();
-    assert_eq!(believed, 15);
+    let accepted = received.take_while(Result::is_ok).count();
+    assert_eq!(accepted, 15);
 }
 
 /// Rows with a map, a set, and a column of at most one value.
@@ -193,11 +193,11 @@ fn difference(old: &Datum, new: &Datum, of: &ColumnType) -> Datum {
             Datum::Set(old.symmetric_difference(new).cloned().collect())
         }
         (Datum::Map(old), Datum::Map(new)) => {
-            let gone = old.iter().filter(|(key, _)| !new.contains_key(*key));
-            let come = new
+            let removed = old.iter().filter(|(key, _)| !new.contains_key(*key));
+            let changed = new
                 .iter()
                 .filter(|(key, value)| old.get(*key) != Some(*value));
-            let pairs = gone.chain(come);
+            let pairs = removed.chain(changed);
             Datum::Map(
                 pairs
                     .map(|(key, value)| (key.clone(), value.clone()))

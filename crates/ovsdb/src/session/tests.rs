@@ -45,38 +45,38 @@ impl Server {
             .expect("the client sends JSON")
     }
 
-    fn say(&mut self, message: &Value) -> Vec<SessionEvent> {
+    fn send(&mut self, message: &Value) -> Vec<SessionEvent> {
         let bytes = message.to_string();
         self.session.handle_input(bytes.as_bytes(), self.now);
         std::iter::from_fn(|| self.session.poll_event()).collect()
     }
 
     fn answer(&mut self, request: &Value, result: Value) -> Vec<SessionEvent> {
-        self.say(&json!({"id": request["id"], "result": result, "error": null}))
+        self.send(&json!({"id": request["id"], "result": result, "error": null}))
     }
 
     fn refuse(&mut self, request: &Value, error: Value) -> Vec<SessionEvent> {
-        self.say(&json!({"id": request["id"], "result": null, "error": error}))
+        self.send(&json!({"id": request["id"], "result": null, "error": error}))
     }
 
     /// Returns a server whose session has the initial rows: one bridge.
     fn up() -> Self {
         let mut server = Self::new();
-        let asked = server.received();
-        assert_eq!(asked[0]["method"], "get_schema");
-        assert_eq!(server.answer(&asked[0], schema()), []);
-        let asked = server.received();
-        assert_eq!(asked[0]["method"], "lock");
-        let had = server.answer(&asked[0], json!({"locked": true}));
-        assert_eq!(had, [SessionEvent::Locked]);
-        assert_eq!(asked[1]["method"], "monitor_cond_since");
+        let requests = server.received();
+        assert_eq!(requests[0]["method"], "get_schema");
+        assert_eq!(server.answer(&requests[0], schema()), []);
+        let requests = server.received();
+        assert_eq!(requests[0]["method"], "lock");
+        let events = server.answer(&requests[0], json!({"locked": true}));
+        assert_eq!(events, [SessionEvent::Locked]);
+        assert_eq!(requests[1]["method"], "monitor_cond_since");
         assert_eq!(
-            asked[1]["params"][2],
+            requests[1]["params"][2],
             json!({"Bridge": [{"columns": ["name", "ports"]}]})
         );
         let rows = json!({"Bridge": {BRIDGE.to_string(): {"initial": {"name": "br0"}}}});
-        let told = server.answer(&asked[1], json!([false, Uuid(7).to_string(), rows]));
-        assert_eq!(told, [SessionEvent::Ready]);
+        let received = server.answer(&requests[1], json!([false, Uuid(7).to_string(), rows]));
+        assert_eq!(received, [SessionEvent::Ready]);
         server
     }
 
@@ -93,52 +93,53 @@ fn session_requests_schema_lock_and_rows_and_applies_updates() {
     let rows = json!({"Bridge": {BRIDGE.to_string(): {"modify": {"name": "br1"}}}});
     let update =
         json!({"id": null, "method": "update3", "params": ["rows", Uuid(8).to_string(), rows]});
-    assert_eq!(server.say(&update), [SessionEvent::Changed]);
+    assert_eq!(server.send(&update), [SessionEvent::Changed]);
     assert_eq!(server.name(), Datum::one("br1"));
 }
 
 #[test]
 fn session_falls_back_to_older_monitor_methods() {
     let mut server = Server::new();
-    let asked = server.received();
-    server.answer(&asked[0], schema());
-    let mut asked = server.received().remove(1);
+    let requests = server.received();
+    server.answer(&requests[0], schema());
+    let mut request = server.received().remove(1);
     for older in ["monitor_cond", "monitor"] {
         assert_eq!(
-            server.refuse(&asked, json!({"error": "unknown method"})),
+            server.refuse(&request, json!({"error": "unknown method"})),
             []
         );
-        asked = server.received().remove(0);
-        assert_eq!(asked["method"], older);
+        request = server.received().remove(0);
+        assert_eq!(request["method"], older);
     }
     let rows =
         json!({"Bridge": {BRIDGE.to_string(): {"new": {"name": "br0", "ports": ["set", []]}}}});
-    assert_eq!(server.answer(&asked, rows), [SessionEvent::Ready]);
+    assert_eq!(server.answer(&request, rows), [SessionEvent::Ready]);
     let rows =
         json!({"Bridge": {BRIDGE.to_string(): {"old": {"name": "br0"}, "new": {"name": "br1"}}}});
     let update = json!({"id": null, "method": "update", "params": ["rows", rows]});
-    assert_eq!(server.say(&update), [SessionEvent::Changed]);
+    assert_eq!(server.send(&update), [SessionEvent::Changed]);
     assert_eq!(server.name(), Datum::one("br1"));
 }
 
 #[test]
 fn contended_lock_is_awaited_and_may_be_stolen() {
     let mut server = Server::new();
-    let asked = server.received();
-    server.answer(&asked[0], schema());
+    let requests = server.received();
+    server.answer(&requests[0], schema());
     let lock = server.received().remove(0);
     assert_eq!(
         server.answer(&lock, json!({"locked": false})),
         [SessionEvent::Contended]
     );
-    let news = |method: &str, lock: &str| json!({"id": null, "method": method, "params": [lock]});
-    assert_eq!(server.say(&news("locked", "another")), []);
+    let notification =
+        |method: &str, lock: &str| json!({"id": null, "method": method, "params": [lock]});
+    assert_eq!(server.send(&notification("locked", "another")), []);
     assert_eq!(
-        server.say(&news("locked", "ovs_vswitchd")),
+        server.send(&notification("locked", "ovs_vswitchd")),
         [SessionEvent::Locked]
     );
     assert_eq!(
-        server.say(&news("stolen", "ovs_vswitchd")),
+        server.send(&notification("stolen", "ovs_vswitchd")),
         [SessionEvent::Contended]
     );
 }
@@ -158,7 +159,7 @@ fn transaction_reports_success_or_error_text() {
         Operation::Comment("why".to_owned()),
     ];
     let id = server.session.transact(&operations).expect("room");
-    let asked = server.received().remove(0);
+    let request = server.received().remove(0);
     let row =
         json!({"ports": ["set", [["uuid", Uuid(1).to_string()], ["uuid", Uuid(2).to_string()]]]});
     let update = json!({
@@ -169,13 +170,13 @@ fn transaction_reports_success_or_error_text() {
         "Open_vSwitch", {"op": "assert", "lock": "ovs_vswitchd"}, update,
         {"op": "comment", "comment": "why"},
     ]);
-    assert_eq!(asked["params"], monitored);
-    let done = server.answer(&asked, json!([{}, {"count": 1}, {}]));
+    assert_eq!(request["params"], monitored);
+    let done = server.answer(&request, json!([{}, {"count": 1}, {}]));
     assert_eq!(done, [SessionEvent::Done(id, Ok(()))]);
     let id = server.session.transact(&operations).expect("room");
-    let asked = server.received().remove(0);
+    let request = server.received().remove(0);
     let error = json!({"error": "not owner", "details": "gone"});
-    let done = server.answer(&asked, json!([error, null, null]));
+    let done = server.answer(&request, json!([error, null, null]));
     assert_eq!(
         done,
         [SessionEvent::Done(id, Err("not owner: gone".to_owned()))]
@@ -187,10 +188,10 @@ fn silent_server_is_probed_then_session_closes() {
     let mut server = Server::up();
     let due = server.session.next_timeout().expect("due");
     server.session.handle_timeout(due);
-    let asked = server.received().remove(0);
-    assert_eq!(asked["method"], "echo");
+    let request = server.received().remove(0);
+    assert_eq!(request["method"], "echo");
     server.now = due;
-    assert_eq!(server.answer(&asked, json!([])), []);
+    assert_eq!(server.answer(&request, json!([])), []);
     let again = server.session.next_timeout().expect("due");
     assert!(again > due);
     server.session.handle_timeout(again);
@@ -217,22 +218,22 @@ fn late_probe_still_waits_full_interval() {
 #[test]
 fn server_requests_are_answered() {
     let mut server = Server::up();
-    server.say(&json!({"id": "echo", "method": "echo", "params": [1]}));
+    server.send(&json!({"id": "echo", "method": "echo", "params": [1]}));
     assert_eq!(
         server.received(),
         [json!({"id": "echo", "result": [1], "error": null})]
     );
-    server.say(&json!({"id": 7, "method": "dance", "params": []}));
+    server.send(&json!({"id": 7, "method": "dance", "params": []}));
     assert_eq!(server.received()[0]["error"], "unknown method");
 }
 
 #[test]
 fn protocol_violation_closes_session_with_reason() {
-    let lies = [
-        (json!([]), "no object"),
+    let violations = [
+        (json!([]), "not an object"),
         (
             json!({"id": 99, "result": [], "error": null}),
-            "no question",
+            "without a request",
         ),
         (
             json!({"id": null, "method": "update3", "params": ["rows"]}),
@@ -240,21 +241,21 @@ fn protocol_violation_closes_session_with_reason() {
         ),
         (
             json!({"id": null, "method": "update", "params": ["rows", {}]}),
-            "nobody follows",
+            "unknown monitor",
         ),
         (
             json!({"id": null, "method": "update3", "params": ["rows", "", {"Port": {}}]}),
-            "nobody follows",
+            "unmonitored table",
         ),
         (json!({"id": null, "method": 7}), "JSON-RPC"),
     ];
-    for (lie, reason) in lies {
+    for (violation, reason) in violations {
         let mut server = Server::up();
-        let told = server.say(&lie);
-        let [SessionEvent::Closed(why)] = &told[..] else {
-            panic!("{lie}: {told:?}");
+        let received = server.send(&violation);
+        let [SessionEvent::Closed(why)] = &received[..] else {
+            panic!("{violation}: {received:?}");
         };
-        assert!(why.contains(reason), "{lie}: {why}");
+        assert!(why.contains(reason), "{violation}: {why}");
         assert_eq!(server.session.transact(&[]), None);
     }
 }
@@ -262,8 +263,10 @@ fn protocol_violation_closes_session_with_reason() {
 #[test]
 fn missing_database_is_named_in_close_reason() {
     let mut server = Server::new();
-    let asked = server.received();
+    let requests = server.received();
     let error = json!({"error": "unknown database", "details": "get_schema request specifies unknown database"});
-    let told = server.refuse(&asked[0], error);
-    assert!(matches!(&told[..], [SessionEvent::Closed(why)] if why.contains("unknown database")));
+    let received = server.refuse(&requests[0], error);
+    assert!(
+        matches!(&received[..], [SessionEvent::Closed(why)] if why.contains("unknown database"))
+    );
 }
