@@ -63,10 +63,10 @@ impl Work {
     }
 
     fn compiled(&mut self) {
-        let looker = ViewLookup::new(&self.view, &self.scratch);
+        let lookup = ViewLookup::new(&self.view, &self.scratch);
         let tables = LookupTables {
             pipeline: &self.loaded.pipeline,
-            lookup: &looker,
+            lookup: &lookup,
         };
         let verdict = self.runner.run(tables, &self.loaded.frames[0]);
         assert_eq!(black_box(verdict).egress.len(), 1);
@@ -98,12 +98,12 @@ fn compiled(mut work: Box<Work>) -> Box<Work> {
 }
 
 /// A worker with a batch of frames.
-struct Batch {
+struct LoadedBatch {
     loaded: LoadedWorkload,
     worker: BatchRunner,
 }
 
-fn batch(workload: &Workload) -> Box<Batch> {
+fn batch(workload: &Workload) -> Box<LoadedBatch> {
     let loaded = workload.load();
     let mut classifier = Classifier::with_seed(SEED);
     for changes in &loaded.changes {
@@ -112,7 +112,7 @@ fn batch(workload: &Workload) -> Box<Batch> {
     let view = classifier.publish(&loaded.pipeline);
     let frames = loaded.frames.iter().cycle().take(BatchRunner::BATCH);
     let worker = BatchRunner::new(view, frames);
-    let mut batch = Box::new(Batch { loaded, worker });
+    let mut batch = Box::new(LoadedBatch { loaded, worker });
     batch.worker.run(&batch.loaded.pipeline);
     batch
 }
@@ -151,7 +151,7 @@ fn three(traffic: TrafficPattern) -> Workload {
 #[bench::three_rules_same(batch(&three(TrafficPattern::Same)))]
 #[bench::three_rules_random(batch(&three(TrafficPattern::Random)))]
 #[bench::three_rules_attack(batch(&three(TrafficPattern::Attack)))]
-fn run(mut batch: Box<Batch>) -> Box<Batch> {
+fn run(mut batch: Box<LoadedBatch>) -> Box<LoadedBatch> {
     black_box(batch.worker.run(&batch.loaded.pipeline));
     batch
 }

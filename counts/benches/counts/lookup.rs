@@ -14,10 +14,10 @@ use testkit::workload::{TWELVE_FIELDS, TrafficPattern, Workload, frame};
 use crate::frames::SEED;
 
 /// The frame that no specific rule matches.
-const STRANGER: &str = "eth / ipv6 / udp(dst=9)";
+const UNMATCHED_FRAME: &str = "eth / ipv6 / udp(dst=9)";
 
 /// A compiled table and a parsed frame. Boxed, so that passing it copies nothing.
-struct Question {
+struct LookupCase {
     view: View,
     scratch: LookupScratch,
     headers: Headers,
@@ -25,19 +25,19 @@ struct Question {
 }
 
 /// A table and a frame that matches a rule in it.
-fn hit(workload: &Workload) -> Box<Question> {
+fn hit(workload: &Workload) -> Box<LookupCase> {
     let bytes = workload.load().frames.swap_remove(0);
-    question(workload, &bytes)
+    case(workload, &bytes)
 }
 
-fn miss(workload: &Workload) -> Box<Question> {
-    question(workload, &frame(STRANGER))
+fn miss(workload: &Workload) -> Box<LookupCase> {
+    case(workload, &frame(UNMATCHED_FRAME))
 }
 
-fn question(workload: &Workload, bytes: &[u8]) -> Box<Question> {
+fn case(workload: &Workload, bytes: &[u8]) -> Box<LookupCase> {
     let (_, _, view) = compiled(workload);
     let headers = Headers::parse(&Frame::from_bytes(bytes), Depth::Transport).unwrap();
-    let question = Box::new(Question {
+    let case = Box::new(LookupCase {
         view,
         scratch: LookupScratch::new(),
         headers,
@@ -45,13 +45,13 @@ fn question(workload: &Workload, bytes: &[u8]) -> Box<Question> {
     });
     // The first lookup detects the processor's features, which are cached; the counted one does
     // not.
-    look_up(&question);
-    question
+    look_up(&case);
+    case
 }
 
-fn look_up(question: &Question) {
-    let looker = ViewLookup::new(&question.view, &question.scratch);
-    let found = looker.look_up(TableId(0), &question.headers, &question.registers);
+fn look_up(case: &LookupCase) {
+    let lookup = ViewLookup::new(&case.view, &case.scratch);
+    let found = lookup.look_up(TableId(0), &case.headers, &case.registers);
     assert!(matches!(black_box(found), LookupResult::Rule(_)));
 }
 
@@ -97,13 +97,13 @@ fn one_shape() -> Workload {
 #[bench::thousand_networks_hit(hit(&networks(1000)))]
 #[bench::ten_thousand_networks_hit(hit(&networks(10_000)))]
 #[bench::ten_thousand_networks_miss(miss(&networks(10_000)))]
-fn find(question: Box<Question>) -> Box<Question> {
-    look_up(&question);
-    question
+fn find(case: Box<LookupCase>) -> Box<LookupCase> {
+    look_up(&case);
+    case
 }
 
 /// Tables of a thousand rules, and the commands for a hundred more.
-struct More {
+struct RuleAdditions {
     pipeline: Pipeline,
     classifier: Classifier,
     commands: Vec<FlowMod>,
@@ -111,11 +111,11 @@ struct More {
     view: Option<View>,
 }
 
-fn more() -> Box<More> {
+fn more() -> Box<RuleAdditions> {
     let (pipeline, classifier, view) = compiled(&thousand());
     let flow = |n| format!("udp,nw_src=10.1.0.{n},tp_dst={n},actions=output:2");
     let flows = (0..100).map(flow);
-    Box::new(More {
+    Box::new(RuleAdditions {
         pipeline,
         classifier,
         commands: flows.map(|flow| parse_flow_line(&flow).unwrap()).collect(),
@@ -125,11 +125,11 @@ fn more() -> Box<More> {
 }
 
 /// The same after the pipeline has applied the commands.
-fn added() -> Box<More> {
+fn added() -> Box<RuleAdditions> {
     hundred_added(more())
 }
 
-fn hundred_added(mut more: Box<More>) -> Box<More> {
+fn hundred_added(mut more: Box<RuleAdditions>) -> Box<RuleAdditions> {
     for command in &more.commands {
         let changes = more.pipeline.flow_mod(command, Instant::START).unwrap();
         more.changes.push(changes);
@@ -139,13 +139,13 @@ fn hundred_added(mut more: Box<More>) -> Box<More> {
 
 #[library_benchmark]
 #[bench::to_the_tables(more())]
-fn add_hundred(more: Box<More>) -> Box<More> {
+fn add_hundred(more: Box<RuleAdditions>) -> Box<RuleAdditions> {
     hundred_added(more)
 }
 
 #[library_benchmark]
 #[bench::hundred(added())]
-fn publish(mut more: Box<More>) -> Box<More> {
+fn publish(mut more: Box<RuleAdditions>) -> Box<RuleAdditions> {
     for changes in &more.changes {
         more.classifier.queue_changes(changes);
     }

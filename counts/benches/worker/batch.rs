@@ -39,7 +39,7 @@ impl WakeWorker for NeverAsleep {
 }
 
 /// A worker with the hosts at its ports, one of which has sent a batch.
-struct Turn {
+struct WorkerTurn {
     worker: Worker,
     hosts: Vec<MemoryQueue>,
     pool: Pool,
@@ -101,7 +101,7 @@ fn program(actions: &[Action]) -> BridgeProgram {
     }
 }
 
-fn turn(actions: &[Action], copies: usize) -> Box<Turn> {
+fn turn(actions: &[Action], copies: usize) -> Box<WorkerTurn> {
     let (mut commands, commands_in) = RingBuffer::new(16);
     let (events_out, events) = RingBuffer::new(16);
     let publication = Arc::new(Publication::default());
@@ -126,7 +126,7 @@ fn turn(actions: &[Action], copies: usize) -> Box<Turn> {
         commands: commands_in,
         events: events_out,
     };
-    let mut turn = Box::new(Turn {
+    let mut turn = Box::new(WorkerTurn {
         worker: Worker::new(0, shared),
         hosts,
         pool: Pool::new(8 * FRAMES),
@@ -146,7 +146,7 @@ fn turn(actions: &[Action], copies: usize) -> Box<Turn> {
     turn
 }
 
-impl Turn {
+impl WorkerTurn {
     fn send(&mut self) {
         let (dst, src) = (MacAddr::from_u64(2), MacAddr::from_u64(1));
         let bytes = [&dst.0[..], &src.0[..], &[0x88, 0xb5], &[0; 46]].concat();
@@ -188,7 +188,7 @@ fn output(port: u32) -> Action {
 #[bench::output(turn(&[output(2)], 1))]
 #[bench::normal(turn(&[Action::output(PortNo::NORMAL)], 1))]
 #[bench::two_outputs(turn(&[output(2), output(3)], 2))]
-fn batch(mut turn: Box<Turn>) -> Box<Turn> {
+fn batch(mut turn: Box<WorkerTurn>) -> Box<WorkerTurn> {
     turn.run();
     turn
 }

@@ -45,9 +45,9 @@ mod tests {
         let mut bytes = vec![2; 12];
         bytes.extend([0x81, 0, 0x60, 10, 8, 0]);
         bytes.extend([0; 100]);
-        let glimpse = FrameExcerpt::of(&Frame::from_bytes(&bytes), 64);
-        assert_eq!((glimpse.bytes.len(), glimpse.length), (64, bytes.len()));
-        let tag = glimpse.tag().expect("there is one");
+        let excerpt = FrameExcerpt::of(&Frame::from_bytes(&bytes), 64);
+        assert_eq!((excerpt.bytes.len(), excerpt.length), (64, bytes.len()));
+        let tag = excerpt.tag().expect("there is one");
         assert_eq!((tag.vid, tag.pcp), (10, 3));
     }
 }

@@ -126,14 +126,14 @@ pub fn flow_of_frame(frame: &Frame, input: PortNo, now: Instant) -> Option<Ipv4F
 
 /// The flows of one bridge in one worker. Its memory is allocated at the start.
 pub struct Ipv4FlowTable {
-    places: HashMap<Ipv4FlowKey, usize, RandomState>,
+    indices: HashMap<Ipv4FlowKey, usize, RandomState>,
     flows: Vec<Ipv4Flow>,
 }
 
 impl Default for Ipv4FlowTable {
     fn default() -> Self {
         Self {
-            places: HashMap::with_capacity_and_hasher(FLOWS_MAX, RandomState::default()),
+            indices: HashMap::with_capacity_and_hasher(FLOWS_MAX, RandomState::default()),
             flows: Vec::with_capacity(FLOWS_MAX),
         }
     }
@@ -143,11 +143,11 @@ impl Ipv4FlowTable {
     /// Counts a frame. Returns false if the table is full.
     #[inline]
     pub fn count(&mut self, (key, counts): &Ipv4Flow) -> bool {
-        match self.places.get(key) {
-            Some(place) => self.flows[*place].1.add(counts),
+        match self.indices.get(key) {
+            Some(index) => self.flows[*index].1.add(counts),
             None if self.flows.len() >= FLOWS_MAX => return false,
             None => {
-                self.places.insert(*key, self.flows.len());
+                self.indices.insert(*key, self.flows.len());
                 self.flows.push((*key, *counts));
             }
         }
@@ -166,7 +166,7 @@ impl Ipv4FlowTable {
 
     /// Removes and returns all flows, in the order in which they began.
     pub fn drain(&mut self) -> Vec<Ipv4Flow> {
-        self.places.clear();
+        self.indices.clear();
         let flows = self.flows.clone();
         self.flows.clear();
         flows
@@ -206,15 +206,15 @@ mod tests {
         assert!(flows.count(&(key(1), counts(1, tcp::SYN))));
         assert!(flows.count(&(key(2), counts(2, 0))));
         assert!(flows.count(&(key(1), counts(5, tcp::ACK))));
-        let told = flows.drain();
-        assert_eq!((told.len(), told[0].0), (2, key(1)));
+        let drained = flows.drain();
+        assert_eq!((drained.len(), drained[0].0), (2, key(1)));
         let added = Ipv4FlowCounts {
             seen: [1, 5].map(Instant::from_secs),
             packets: 2,
             bytes: 120,
             flags: 0x12,
         };
-        assert_eq!(told[0].1, added);
+        assert_eq!(drained[0].1, added);
         assert!(flows.is_empty() && flows.drain().is_empty());
     }
 
@@ -236,22 +236,22 @@ mod tests {
     #[test]
     fn flow_output_combines_all_exits() {
         let [one, two] = [1, 2].map(PortNo);
-        let nowhere = FlowOutput::Nowhere;
-        assert_eq!(nowhere.and(0, PortNo::ANY), nowhere);
-        assert_eq!(nowhere.and(1, one), FlowOutput::Port(one));
-        assert_eq!(nowhere.and(1, one).and(1, two), FlowOutput::Several);
-        assert_eq!(nowhere.and(3, two), FlowOutput::Several);
+        let none = FlowOutput::Nowhere;
+        assert_eq!(none.and(0, PortNo::ANY), none);
+        assert_eq!(none.and(1, one), FlowOutput::Port(one));
+        assert_eq!(none.and(1, one).and(1, two), FlowOutput::Several);
+        assert_eq!(none.and(3, two), FlowOutput::Several);
         assert_eq!(FlowOutput::Flood.and(1, two), FlowOutput::Flood);
     }
 
     #[test]
     fn flow_key_exists_only_for_ipv4() {
-        let read = |text: &str| {
+        let parse = |text: &str| {
             let stack: packet::build::Stack = text.parse().expect("a stack");
             flow_of_frame(&stack.build(), PortNo(3), Instant::from_secs(1))
         };
         let (key, counts) =
-            read("eth / ipv4(src=10.0.0.1,dst=10.0.0.2,tos=0xbb) / tcp(src=5,dst=80,flags=SA)")
+            parse("eth / ipv4(src=10.0.0.1,dst=10.0.0.2,tos=0xbb) / tcp(src=5,dst=80,flags=SA)")
                 .expect("a flow");
         assert_eq!(
             key.addresses.map(|it| it.to_string()),
@@ -260,9 +260,9 @@ mod tests {
         assert_eq!((key.ports, key.protocol, key.tos), ([5, 80], 6, 0xb8));
         assert_eq!((key.input, key.output), (PortNo(3), FlowOutput::Nowhere));
         assert_eq!((counts.flags, counts.packets), (0x12, 1));
-        let (key, _) = read("eth / ipv4 / icmp(type=8,code=3)").expect("a flow");
+        let (key, _) = parse("eth / ipv4 / icmp(type=8,code=3)").expect("a flow");
         assert_eq!((key.ports, key.protocol), ([0, 0x803], 1));
-        assert!(read("eth / ipv6 / udp(src=1,dst=2)").is_none());
-        assert!(read("eth / arp").is_none());
+        assert!(parse("eth / ipv6 / udp(src=1,dst=2)").is_none());
+        assert!(parse("eth / arp").is_none());
     }
 }

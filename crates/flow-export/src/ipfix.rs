@@ -16,7 +16,7 @@ use flow::IpfixStats;
 
 use crate::FrameExcerpt;
 use config::IpfixCache;
-use record::{Counts, Key};
+use record::{IpfixFlowCounts, IpfixFlowKey};
 use template::TemplateKind;
 
 /// The maximum length of a message in bytes, so that no message is fragmented.
@@ -31,7 +31,7 @@ const TEMPLATES: u16 = 2;
 
 /// The interval at which templates are sent again: a collector may have started later, or have lost
 /// them (RFC 7011, 8.4). Open vSwitch uses the same interval.
-const TEMPLATES_AGAIN: Duration = Duration::from_secs(600);
+const TEMPLATE_INTERVAL: Duration = Duration::from_secs(600);
 
 /// The maximum number of observation domains with state. A domain without state receives its
 /// templates again.
@@ -71,9 +71,9 @@ pub struct IpfixExporter {
     cache: IpfixCache,
     /// The time at which the clock started, in seconds since 1970.
     epoch: u64,
-    flows: BTreeMap<Key, Counts>,
+    flows: BTreeMap<IpfixFlowKey, IpfixFlowCounts>,
     /// The flows in the order in which they began.
-    order: VecDeque<(Instant, Key)>,
+    order: VecDeque<(Instant, IpfixFlowKey)>,
     /// State of the observation domains.
     domains: BTreeMap<u32, ObservationDomain>,
     statistics: IpfixStats,
@@ -82,7 +82,7 @@ pub struct IpfixExporter {
 #[derive(Debug, Default)]
 struct ObservationDomain {
     records: u32,
-    told: Option<Instant>,
+    templates_sent: Option<Instant>,
 }
 
 impl IpfixExporter {
@@ -102,25 +102,26 @@ impl IpfixExporter {
     /// `messages`.
     pub fn handle_sample(
         &mut self,
-        seen: IpfixObservation,
+        observation: IpfixObservation,
         frame: &FrameExcerpt,
         stands_for: u64,
         now: Instant,
         messages: &mut Vec<Vec<u8>>,
     ) {
-        let Some((key, lengths)) = record::read(seen, frame) else {
+        let Some((key, lengths)) = record::read(observation, frame) else {
             self.statistics.failed[0] += 1;
             return;
         };
-        let of = key.shape.network_number();
+        let network = key.template.network_number();
         self.statistics.sampled[0] += 1;
-        of.into_iter()
-            .for_each(|of| self.statistics.sampled[of] += 1);
+        network
+            .into_iter()
+            .for_each(|network| self.statistics.sampled[network] += 1);
         match self.flows.get_mut(&key) {
             Some(counts) => counts.add(lengths, stands_for, now),
             None => {
                 self.statistics.flows += 1;
-                let mut counts = Counts::new(now);
+                let mut counts = IpfixFlowCounts::new(now);
                 counts.add(lengths, stands_for, now);
                 self.order.push_back((now, key.clone()));
                 self.flows.insert(key, counts);
@@ -143,7 +144,7 @@ impl IpfixExporter {
     /// Exports all flows, at the end.
     pub fn flush(&mut self, now: Instant, messages: &mut Vec<Vec<u8>>) {
         while let Some((_, key)) = self.order.pop_front() {
-            self.tell(&key, FlowEndReason::Forced, now, messages);
+            self.export_flow(&key, FlowEndReason::Forced, now, messages);
         }
     }
 
@@ -161,23 +162,23 @@ impl IpfixExporter {
     }
 
     fn expire(&mut self, now: Instant, messages: &mut Vec<Vec<u8>>) {
-        let kept = self.cache.flows_max.min(FLOWS_MAX);
+        let flows_max = self.cache.flows_max.min(FLOWS_MAX);
         while let Some((began, _)) = self.order.front() {
             let reason = match *began + self.cache.active <= now {
                 true => FlowEndReason::Active,
-                false if self.order.len() > kept => FlowEndReason::Resources,
+                false if self.order.len() > flows_max => FlowEndReason::Resources,
                 false => return,
             };
             if let Some((_, key)) = self.order.pop_front() {
-                self.tell(&key, reason, now, messages);
+                self.export_flow(&key, reason, now, messages);
             }
         }
     }
 
     /// Exports a flow, in the last of the messages if it has room.
-    fn tell(
+    fn export_flow(
         &mut self,
-        key: &Key,
+        key: &IpfixFlowKey,
         reason: FlowEndReason,
         now: Instant,
         messages: &mut Vec<Vec<u8>>,
@@ -185,40 +186,40 @@ impl IpfixExporter {
         let Some(counts) = self.flows.remove(key) else {
             return;
         };
-        let domain = key.seen.domain;
-        self.tell_templates(domain, now, messages);
+        let domain = key.observation.domain;
+        self.export_templates(domain, now, messages);
         let mut set = Vec::new();
-        set.extend(key.shape.template().to_be_bytes());
+        set.extend(key.template.id().to_be_bytes());
         set.extend([0; 2]);
-        let named = self.cache.name.as_deref();
-        record::write(key, &counts, named, reason as u8, now, &mut set);
+        let name = self.cache.name.as_deref();
+        record::write(key, &counts, name, reason as u8, now, &mut set);
         end_set(&mut set);
-        self.put(domain, &set, 1, now, messages);
+        self.append_set(domain, &set, 1, now, messages);
     }
 
     /// Sends the templates of a domain, if they were not sent recently.
-    fn tell_templates(&mut self, domain: u32, now: Instant, messages: &mut Vec<Vec<u8>>) {
+    fn export_templates(&mut self, domain: u32, now: Instant, messages: &mut Vec<Vec<u8>>) {
         if self.domains.len() >= DOMAINS_MAX && !self.domains.contains_key(&domain) {
             self.domains.pop_first();
         }
-        let told = &mut self.domains.entry(domain).or_default().told;
-        if told.is_some_and(|told| now < told + TEMPLATES_AGAIN) {
+        let templates_sent = &mut self.domains.entry(domain).or_default().templates_sent;
+        if templates_sent.is_some_and(|sent| now < sent + TEMPLATE_INTERVAL) {
             return;
         }
-        *told = Some(now);
+        *templates_sent = Some(now);
         let is_named = self.cache.name.is_some();
-        for shape in TemplateKind::all() {
+        for template in TemplateKind::all() {
             let mut set = Vec::new();
             set.extend(TEMPLATES.to_be_bytes());
             set.extend([0; 2]);
-            shape.describe(is_named, &mut set);
+            template.describe(is_named, &mut set);
             end_set(&mut set);
-            self.put(domain, &set, 0, now, messages);
+            self.append_set(domain, &set, 0, now, messages);
         }
     }
 
     /// Appends a set of `records` records to the last message, or to a new one.
-    fn put(
+    fn append_set(
         &mut self,
         domain: u32,
         set: &[u8],

@@ -65,15 +65,10 @@ impl NetflowExporter {
     }
 
     /// Adds a worker's counters, and appends datagrams that are due to `datagrams`.
-    pub fn handle_flows(
-        &mut self,
-        counted: &[Ipv4Flow],
-        now: Instant,
-        datagrams: &mut Vec<Vec<u8>>,
-    ) {
-        for (key, counts) in counted {
+    pub fn handle_flows(&mut self, flows: &[Ipv4Flow], now: Instant, datagrams: &mut Vec<Vec<u8>>) {
+        for (key, counts) in flows {
             match self.flows.get_mut(key) {
-                Some(before) => before.add(counts),
+                Some(existing) => existing.add(counts),
                 None => {
                     self.due.push(Reverse((self.due_of(counts), *key)));
                     self.flows.insert(*key, *counts);
@@ -81,7 +76,7 @@ impl NetflowExporter {
             }
         }
         while self.flows.len() > FLOWS_MAX {
-            self.tell_first(now, datagrams);
+            self.export_first(now, datagrams);
         }
     }
 
@@ -93,7 +88,7 @@ impl NetflowExporter {
             // Frames may have arrived since.
             let later = self.flows.get(&key).map(|counts| self.due_of(counts));
             match later.filter(|later| *later > now) {
-                None => self.tell_first(now, datagrams),
+                None => self.export_first(now, datagrams),
                 Some(later) => {
                     self.due.pop();
                     self.due.push(Reverse((later, key)));
@@ -110,7 +105,7 @@ impl NetflowExporter {
     /// Exports all flows, at the end.
     pub fn flush(&mut self, now: Instant, datagrams: &mut Vec<Vec<u8>>) {
         while !self.due.is_empty() {
-            self.tell_first(now, datagrams);
+            self.export_first(now, datagrams);
         }
     }
 
@@ -125,31 +120,31 @@ impl NetflowExporter {
     }
 
     /// Exports the flow that is due first.
-    fn tell_first(&mut self, now: Instant, datagrams: &mut Vec<Vec<u8>>) {
+    fn export_first(&mut self, now: Instant, datagrams: &mut Vec<Vec<u8>>) {
         let Some(Reverse((_, key))) = self.due.pop() else {
             return;
         };
-        if let Some(mut left) = self.flows.remove(&key) {
+        if let Some(mut remaining) = self.flows.remove(&key) {
             // The counters of a record have 32 bits: higher counts take several records, whose
             // frames have the same average length.
-            let most = left.packets.max(left.bytes);
+            let most = remaining.packets.max(remaining.bytes);
             for records in (1..=most.div_ceil(u32::MAX.into()).max(1)).rev() {
-                let packets = left.packets / records;
-                let bytes = left.bytes / records;
-                left.packets -= packets;
-                left.bytes -= bytes;
-                let share = Ipv4FlowCounts {
+                let packets = remaining.packets / records;
+                let bytes = remaining.bytes / records;
+                remaining.packets -= packets;
+                remaining.bytes -= bytes;
+                let part = Ipv4FlowCounts {
                     packets,
                     bytes,
-                    ..left
+                    ..remaining
                 };
-                self.tell(&key, &share, now, datagrams);
+                self.export(&key, &part, now, datagrams);
             }
         }
     }
 
     /// Appends a record to the last datagram, or to a new one.
-    fn tell(
+    fn export(
         &mut self,
         key: &Ipv4FlowKey,
         counts: &Ipv4FlowCounts,

@@ -141,7 +141,7 @@ pub struct SflowAgent {
     /// The number of counter samples so far, by interface.
     polls: BTreeMap<u32, u32>,
     /// Encoded samples that are not yet sent, and their number.
-    waiting: Vec<u8>,
+    pending: Vec<u8>,
     count: u32,
     /// The time at which the first of them was added.
     since: Option<Instant>,
@@ -158,7 +158,7 @@ impl SflowAgent {
             pool: 0,
             missed: 0,
             polls: BTreeMap::new(),
-            waiting: Vec::new(),
+            pending: Vec::new(),
             count: 0,
             since: None,
         }
@@ -173,7 +173,7 @@ impl SflowAgent {
     pub fn handle_sample(&mut self, sample: &FlowSample<'_>, now: Instant) -> Option<Vec<u8>> {
         self.samples = self.samples.wrapping_add(1);
         self.pool = self.pool.wrapping_add(low(sample.stands_for));
-        let mut body = Words::default();
+        let mut body = XdrBuffer::default();
         body.put(self.samples);
         body.put(ENTITIES | (ENTITY + self.identity.sub_agent));
         body.put(self.identity.sampling);
@@ -183,13 +183,15 @@ impl SflowAgent {
         body.put(sample.input);
         body.put(sample.output.number());
         body.put(2);
-        body.record(EXTENDED_SWITCH, |words| {
+        body.record(EXTENDED_SWITCH, |buffer| {
             for tag in sample.tags {
-                words.put(tag.map_or(0, |tag| tag.vid.into()));
-                words.put(tag.map_or(0, |tag| tag.pcp.into()));
+                buffer.put(tag.map_or(0, |tag| tag.vid.into()));
+                buffer.put(tag.map_or(0, |tag| tag.pcp.into()));
             }
         });
-        body.record(SAMPLED_HEADER, |words| sampled_header(words, sample.frame));
+        body.record(SAMPLED_HEADER, |buffer| {
+            sampled_header(buffer, sample.frame)
+        });
         self.add(FLOW_SAMPLE, body, now)
     }
 
@@ -197,20 +199,22 @@ impl SflowAgent {
     pub fn handle_counters(&mut self, port: &CountersSample, now: Instant) -> Option<Vec<u8>> {
         let number = self.polls.entry(port.index).or_default();
         *number = number.wrapping_add(1);
-        let mut body = Words::default();
+        let mut body = XdrBuffer::default();
         body.put(*number);
         body.put(port.index);
         body.put(4);
-        body.record(IF_COUNTERS, |words| if_counters(words, port));
-        body.record(ETHERNET_COUNTERS, |words| {
-            words.put(low(port.runts));
-            [UNKNOWN; 12].into_iter().for_each(|other| words.put(other));
+        body.record(IF_COUNTERS, |buffer| if_counters(buffer, port));
+        body.record(ETHERNET_COUNTERS, |buffer| {
+            buffer.put(low(port.runts));
+            [UNKNOWN; 12]
+                .into_iter()
+                .for_each(|other| buffer.put(other));
         });
-        body.record(OF_PORT, |words| {
-            words.put_long(port.datapath.0);
-            words.put(port.port.0);
+        body.record(OF_PORT, |buffer| {
+            buffer.put_long(port.datapath.0);
+            buffer.put(port.port.0);
         });
-        body.record(PORT_NAME, |words| words.put_bytes(port.name.as_bytes()));
+        body.record(PORT_NAME, |buffer| buffer.put_bytes(port.name.as_bytes()));
         self.add(COUNTERS_SAMPLE, body, now)
     }
 
@@ -230,13 +234,13 @@ impl SflowAgent {
         self.polls.retain(|index, _| is_there(*index));
     }
 
-    fn add(&mut self, format: u32, body: Words, now: Instant) -> Option<Vec<u8>> {
-        let mut sample = Words::default();
+    fn add(&mut self, format: u32, body: XdrBuffer, now: Instant) -> Option<Vec<u8>> {
+        let mut sample = XdrBuffer::default();
         sample.put(format);
         sample.put_bytes(&body.0);
-        let is_full = self.header_len() + self.waiting.len() + sample.0.len() > DATAGRAM_MAX;
+        let is_full = self.header_len() + self.pending.len() + sample.0.len() > DATAGRAM_MAX;
         let full = is_full.then(|| self.flush(now)).flatten();
-        self.waiting.append(&mut sample.0);
+        self.pending.append(&mut sample.0);
         self.count += 1;
         self.since.get_or_insert(now);
         full
@@ -253,7 +257,7 @@ impl SflowAgent {
     pub fn flush(&mut self, now: Instant) -> Option<Vec<u8>> {
         self.since.take()?;
         self.datagrams = self.datagrams.wrapping_add(1);
-        let mut datagram = Words::default();
+        let mut datagram = XdrBuffer::default();
         datagram.put(5);
         match self.identity.address {
             IpAddr::V4(address) => {
@@ -270,46 +274,46 @@ impl SflowAgent {
         let uptime = (now - self.started).as_millis();
         datagram.put(u32::try_from(uptime & u128::from(u32::MAX)).unwrap_or(0));
         datagram.put(std::mem::take(&mut self.count));
-        datagram.0.append(&mut self.waiting);
+        datagram.0.append(&mut self.pending);
         Some(datagram.0)
     }
 }
 
-fn sampled_header(words: &mut Words, frame: &FrameExcerpt) {
+fn sampled_header(buffer: &mut XdrBuffer, frame: &FrameExcerpt) {
     /// "ETHERNET-ISO88023".
     const ETHERNET: u32 = 1;
-    words.put(ETHERNET);
-    words.put(low((frame.length + FCS) as u64));
-    words.put(low(FCS as u64));
-    words.put_bytes(&frame.bytes);
+    buffer.put(ETHERNET);
+    buffer.put(low((frame.length + FCS) as u64));
+    buffer.put(low(FCS as u64));
+    buffer.put_bytes(&frame.bytes);
 }
 
-fn if_counters(words: &mut Words, port: &CountersSample) {
+fn if_counters(buffer: &mut XdrBuffer, port: &CountersSample) {
     /// The type of Ethernet interfaces (`ifType`).
     const ETHERNET: u32 = 6;
-    words.put(port.index);
-    words.put(ETHERNET);
-    words.put_long(port.speed);
-    words.put(match port.full_duplex {
+    buffer.put(port.index);
+    buffer.put(ETHERNET);
+    buffer.put_long(port.speed);
+    buffer.put(match port.full_duplex {
         None => 0,
         Some(true) => 1,
         Some(false) => 2,
     });
-    words.put(u32::from(port.up) | u32::from(port.up && port.carrier) << 1);
+    buffer.put(u32::from(port.up) | u32::from(port.up && port.carrier) << 1);
     for ([bytes, frames, drops, errors], unknown) in
         [(port.received, Some(UNKNOWN)), (port.sent, None)]
     {
-        words.put_long(bytes);
-        words.put(low(frames));
+        buffer.put_long(bytes);
+        buffer.put(low(frames));
         // Multicast and broadcast frames are not counted separately.
-        words.put(UNKNOWN);
-        words.put(UNKNOWN);
-        words.put(low(drops));
-        words.put(low(errors));
-        unknown.into_iter().for_each(|unknown| words.put(unknown));
+        buffer.put(UNKNOWN);
+        buffer.put(UNKNOWN);
+        buffer.put(low(drops));
+        buffer.put(low(errors));
+        unknown.into_iter().for_each(|unknown| buffer.put(unknown));
     }
     let promiscuous = 0;
-    words.put(promiscuous);
+    buffer.put(promiscuous);
 }
 
 /// Returns the low 32 bits: the counters wrap.
@@ -319,9 +323,9 @@ fn low(count: u64) -> u32 {
 
 /// Bytes in XDR encoding: big-endian words of four bytes (RFC 4506).
 #[derive(Default)]
-struct Words(Vec<u8>);
+struct XdrBuffer(Vec<u8>);
 
-impl Words {
+impl XdrBuffer {
     fn put(&mut self, word: u32) {
         self.0.extend(word.to_be_bytes());
     }

@@ -76,22 +76,22 @@ pub fn check(text: &str) -> Result<(), String> {
 }
 
 fn check_one(text: &str, engine: CaseEngine) -> Result<(), String> {
-    let played = play(text, engine)?;
-    let Some(index) = (0..played.expected.len().max(played.actual.len()))
-        .find(|index| played.expected.get(*index) != played.actual.get(*index))
+    let transcript = play(text, engine)?;
+    let Some(index) = (0..transcript.expected.len().max(transcript.actual.len()))
+        .find(|index| transcript.expected.get(*index) != transcript.actual.get(*index))
     else {
         return Ok(());
     };
     let line = |lines: &[String]| lines.get(index).cloned().unwrap_or_default();
-    let before = played.actual[..index]
+    let before = transcript.actual[..index]
         .iter()
         .rfind(|line| !line.starts_with(' '));
     Err(format!(
-        "below `{}`\n  the case says: {}\n  what happens:  {}\n{}",
+        "below `{}`\n  expected: {}\n  actual:   {}\n{}",
         before.map_or("", String::as_str),
-        line(&played.expected).trim(),
-        line(&played.actual).trim(),
-        played.trace_at(index),
+        line(&transcript.expected).trim(),
+        line(&transcript.actual).trim(),
+        transcript.trace_at(index),
     ))
 }
 
@@ -101,7 +101,7 @@ fn check_one(text: &str, engine: CaseEngine) -> Result<(), String> {
 /// # Panics
 /// If the folder contains no cases, or a file cannot be read or does not pass.
 pub fn run_folder(folder: &Path) {
-    let entries = fs::read_dir(folder).expect("the folder of cases");
+    let entries = fs::read_dir(folder).expect("the folder of cases is readable");
     let paths = entries.map(|entry| entry.expect("readable").path());
     let mut cases: Vec<_> = paths
         .filter(|path| {
@@ -116,8 +116,8 @@ pub fn run_folder(folder: &Path) {
     for path in cases {
         let text = fs::read_to_string(&path).expect("readable");
         match play(&text, CaseEngine::Interpreter) {
-            Ok(played) if update => {
-                fs::write(&path, played.actual.join("\n") + "\n").expect("writable");
+            Ok(transcript) if update => {
+                fs::write(&path, transcript.actual.join("\n") + "\n").expect("writable");
             }
             _ => {
                 let name = path.file_name().unwrap_or_default().display().to_string();
@@ -162,26 +162,26 @@ pub struct ReplayStep {
 pub fn replay(text: &str, subject: &mut impl Subject) -> Result<Vec<ReplayStep>, String> {
     let mut steps: Vec<ReplayStep> = Vec::new();
     for text in text.lines() {
-        let wrong = |what: String| format!("{what}: {text}");
-        match read(text).map_err(wrong)? {
+        let with_line = |message: String| format!("{message}: {text}");
+        match read(text).map_err(with_line)? {
             CaseLine::Remark => {}
             CaseLine::Event(event) => steps.push(ReplayStep {
                 event: text.to_owned(),
                 expected: Vec::new(),
-                actual: subject.play(&event).map_err(wrong)?,
+                actual: subject.play(&event).map_err(with_line)?,
             }),
             CaseLine::Effect(effect) => {
                 let step = steps
                     .last_mut()
-                    .ok_or_else(|| wrong("no event before".to_owned()))?;
+                    .ok_or_else(|| with_line("no event before".to_owned()))?;
                 step.expected.push(effect);
             }
             CaseLine::Count(count) => {
-                let actual = subject.count(&count).map_err(wrong)?;
+                let actual = subject.count(&count).map_err(with_line)?;
                 let question = text.trim().trim_start_matches('=');
                 let step = steps
                     .last_mut()
-                    .ok_or_else(|| wrong("no event before".to_owned()))?;
+                    .ok_or_else(|| with_line("no event before".to_owned()))?;
                 step.expected.push(notation::effect_line("=", question));
                 step.actual.push(actual);
             }
@@ -207,35 +207,41 @@ impl CaseTranscript {
 
 fn play(text: &str, engine: CaseEngine) -> Result<CaseTranscript, String> {
     let mut player = Player::new(engine);
-    let mut played = CaseTranscript {
+    let mut transcript = CaseTranscript {
         expected: Vec::new(),
         actual: Vec::new(),
         traces: Vec::new(),
     };
     for (number, text) in text.lines().enumerate() {
-        let wrong = |what: String| format!("line {}: {what}: {text}", number + 1);
-        match read(text).map_err(wrong)? {
+        let with_line = |message: String| format!("line {}: {message}: {text}", number + 1);
+        match read(text).map_err(with_line)? {
             CaseLine::Remark => {
-                played.expected.push(text.to_owned());
-                played.actual.push(text.to_owned());
+                transcript.expected.push(text.to_owned());
+                transcript.actual.push(text.to_owned());
             }
             CaseLine::Event(event) => {
-                played.expected.push(text.to_owned());
-                played.actual.push(text.to_owned());
-                played.traces.push((played.actual.len(), String::new()));
-                let (effects, trace) = player.play(&event).map_err(wrong)?;
-                played.actual.extend(effects);
-                if let Some((_, last)) = played.traces.last_mut() {
+                transcript.expected.push(text.to_owned());
+                transcript.actual.push(text.to_owned());
+                transcript
+                    .traces
+                    .push((transcript.actual.len(), String::new()));
+                let (effects, trace) = player.play(&event).map_err(with_line)?;
+                transcript.actual.extend(effects);
+                if let Some((_, last)) = transcript.traces.last_mut() {
                     *last = trace;
                 }
             }
-            CaseLine::Effect(effect) => played.expected.push(effect),
+            CaseLine::Effect(effect) => transcript.expected.push(effect),
             CaseLine::Count(count) => {
                 let question = text.trim().trim_start_matches('=');
-                played.expected.push(notation::effect_line("=", question));
-                played.actual.push(player.count(&count).map_err(wrong)?);
+                transcript
+                    .expected
+                    .push(notation::effect_line("=", question));
+                transcript
+                    .actual
+                    .push(player.count(&count).map_err(with_line)?);
             }
         }
     }
-    Ok(played)
+    Ok(transcript)
 }

@@ -31,7 +31,7 @@ pub fn check_part(path: &str, name: &str, text: &str) {
     }
     assert!(
         std::env::var("UPDATE").is_ok_and(|value| value == "1"),
-        "{} says of {name} what is no longer so: rewrite it with UPDATE=1",
+        "{}: part {name} is out of date: rewrite it with UPDATE=1",
         path.display()
     );
     let document = format!("{before}{begin}{wanted}{end}{after}");

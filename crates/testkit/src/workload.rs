@@ -178,9 +178,9 @@ impl Workload {
     #[must_use]
     pub fn ten_masks() -> Self {
         let other = |bits| format!("priority={bits},tcp,nw_src=192.168.0.0/{bits},actions=drop");
-        let found = "priority=1,tcp,nw_src=10.0.0.0/8,actions=output:2".to_owned();
+        let matching = "priority=1,tcp,nw_src=10.0.0.0/8,actions=output:2".to_owned();
         Self {
-            flows: (16..25).map(other).chain([found]).collect(),
+            flows: (16..25).map(other).chain([matching]).collect(),
             ..Self::new("ten shapes", &[])
         }
     }
@@ -189,9 +189,9 @@ impl Workload {
     #[must_use]
     pub fn last_of_many() -> Self {
         let other = |n| format!("priority=10,tcp,tp_dst={n},actions=output:2");
-        let found = "priority=1,in_port=1,actions=output:2".to_owned();
+        let matching = "priority=1,in_port=1,actions=output:2".to_owned();
         Self {
-            flows: (1000..1100).map(other).chain([found]).collect(),
+            flows: (1000..1100).map(other).chain([matching]).collect(),
             ..Self::new("the last of 101 rules", &[])
         }
     }
@@ -315,14 +315,14 @@ impl InterpreterRunner {
         let mut frame = self.pool.take().expect("all were put back");
         frame.copy_from(bytes).expect("it is short");
         self.now = Instant::from_nanos(self.now.as_nanos() + 1000);
-        let arrival = InputFrame {
+        let input = InputFrame {
             frame,
             in_port: PortNo(1),
             now: self.now,
         };
         let (tables, pool) = (tables.into(), &mut self.pool);
         self.interpreter
-            .run(tables, arrival, pool, &mut (), &mut self.verdict);
+            .run(tables, input, pool, &mut (), &mut self.verdict);
         &self.verdict
     }
 }
@@ -341,7 +341,7 @@ pub struct BatchRunner {
     view: fastpath::View,
     frames: Vec<Frame>,
     /// Frames that were output, for the next batch.
-    back: Vec<Frame>,
+    output_frames: Vec<Frame>,
     now: Instant,
 }
 
@@ -363,7 +363,7 @@ impl BatchRunner {
         });
         Self {
             frames: frames.collect(),
-            back: Vec::with_capacity(Self::BATCH),
+            output_frames: Vec::with_capacity(Self::BATCH),
             pool,
             runner: fastpath::Runner::new(0),
             view,
@@ -375,34 +375,38 @@ impl BatchRunner {
     /// fast path forwarded without a verdict.
     pub fn run(&mut self, pipeline: &Pipeline) -> usize {
         self.now = Instant::from_nanos(self.now.as_nanos() + 1000);
-        let ground = BatchContext {
+        let context = BatchContext {
             pipeline,
             view: &self.view,
             in_port: PortNo(1),
             now: self.now,
         };
-        let (mut left, count) = (0, self.frames.len());
+        let (mut forwarded, count) = (0, self.frames.len());
         {
-            let mut batch = self.runner.begin(ground, &mut self.frames);
+            let mut batch = self.runner.begin(context, &mut self.frames);
             if batch.forward_all().is_some() {
                 return count;
             }
-            while let Some(fate) = batch.next(&mut self.pool) {
-                match fate {
+            while let Some(outcome) = batch.next(&mut self.pool) {
+                match outcome {
                     FrameOutcome::Forward(frames, _) => {
-                        left += frames.len();
+                        forwarded += frames.len();
                         match frames {
-                            [frame] => self.back.push(std::mem::take(frame)),
-                            frames => self.back.extend(frames.iter_mut().map(std::mem::take)),
+                            [frame] => self.output_frames.push(std::mem::take(frame)),
+                            frames => self
+                                .output_frames
+                                .extend(frames.iter_mut().map(std::mem::take)),
                         }
                     }
-                    FrameOutcome::Verdict(verdict) => self.back.extend(verdict.frames.pop()),
+                    FrameOutcome::Verdict(verdict) => {
+                        self.output_frames.extend(verdict.frames.pop())
+                    }
                 }
             }
         }
         self.frames.clear();
-        std::mem::swap(&mut self.frames, &mut self.back);
-        left
+        std::mem::swap(&mut self.frames, &mut self.output_frames);
+        forwarded
     }
 }
 

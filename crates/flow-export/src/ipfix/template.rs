@@ -52,7 +52,7 @@ const NAME: [u8; 8] = [0x83, 0x82, 0xff, 0xff, 0, 0, 0x1a, 0xdc];
 
 /// The network layer of frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Network {
+pub(super) enum NetworkLayer {
     Other,
     Ipv4,
     Ipv6,
@@ -60,7 +60,7 @@ pub(super) enum Network {
 
 /// The transport layer of frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Transport {
+pub(super) enum TransportLayer {
     Other,
     Ports,
     Icmp,
@@ -70,77 +70,81 @@ pub(super) enum Transport {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct TemplateKind {
     pub(super) is_tagged: bool,
-    pub(super) network: Network,
-    pub(super) transport: Transport,
+    pub(super) network: NetworkLayer,
+    pub(super) transport: TransportLayer,
 }
 
 impl TemplateKind {
     /// Returns all kinds.
     pub(super) fn all() -> impl Iterator<Item = Self> {
-        let networks = [Network::Other, Network::Ipv4, Network::Ipv6];
-        let transports = [Transport::Other, Transport::Ports, Transport::Icmp];
-        let both = move |is_tagged| {
+        let networks = [NetworkLayer::Other, NetworkLayer::Ipv4, NetworkLayer::Ipv6];
+        let transports = [
+            TransportLayer::Other,
+            TransportLayer::Ports,
+            TransportLayer::Icmp,
+        ];
+        let of_tagging = move |is_tagged| {
             networks.into_iter().flat_map(move |network| {
                 let all = transports.into_iter();
-                let some = all.filter(move |transport| {
-                    network != Network::Other || *transport == Transport::Other
+                let valid = all.filter(move |transport| {
+                    network != NetworkLayer::Other || *transport == TransportLayer::Other
                 });
-                some.map(move |transport| Self {
+                valid.map(move |transport| Self {
                     is_tagged,
                     network,
                     transport,
                 })
             })
         };
-        [false, true].into_iter().flat_map(both)
+        [false, true].into_iter().flat_map(of_tagging)
     }
 
     /// Returns the template ID.
-    pub(super) fn template(self) -> u16 {
+    pub(super) fn id(self) -> u16 {
         FIRST + u16::from(self.is_tagged) * 9 + self.network as u16 * 3 + self.transport as u16
     }
 
     /// Returns the index of the IPv4 or IPv6 counter in the statistics; none for other frames.
     pub(super) const fn network_number(self) -> Option<usize> {
         match self.network {
-            Network::Other => None,
-            Network::Ipv4 => Some(1),
-            Network::Ipv6 => Some(2),
+            NetworkLayer::Other => None,
+            NetworkLayer::Ipv4 => Some(1),
+            NetworkLayer::Ipv6 => Some(2),
         }
     }
 
     /// Returns its elements in order: those of the flow, and those of the counters. The optional
     /// name of the exporter is between them.
     pub(super) fn elements(self) -> [Vec<Element>; 2] {
-        let is_ip = self.network != Network::Other;
-        let mut of_flow = COMMON.to_vec();
-        let mut add = |elements: &[Element], whether: bool| {
-            if whether {
-                of_flow.extend(elements);
+        let is_ip = self.network != NetworkLayer::Other;
+        let mut flow_elements = COMMON.to_vec();
+        let mut add = |elements: &[Element], condition: bool| {
+            if condition {
+                flow_elements.extend(elements);
             }
         };
         add(&VLAN, self.is_tagged);
         add(&IP, is_ip);
-        add(&IPV4, self.network == Network::Ipv4);
-        add(&IPV6, self.network == Network::Ipv6);
+        add(&IPV4, self.network == NetworkLayer::Ipv4);
+        add(&IPV6, self.network == NetworkLayer::Ipv6);
         match (self.network, self.transport) {
-            (Network::Other, _) | (_, Transport::Other) => {}
-            (_, Transport::Ports) => add(&PORTS, true),
-            (Network::Ipv4, Transport::Icmp) => add(&ICMPV4, true),
-            (Network::Ipv6, Transport::Icmp) => add(&ICMPV6, true),
+            (NetworkLayer::Other, _) | (_, TransportLayer::Other) => {}
+            (_, TransportLayer::Ports) => add(&PORTS, true),
+            (NetworkLayer::Ipv4, TransportLayer::Icmp) => add(&ICMPV4, true),
+            (NetworkLayer::Ipv6, TransportLayer::Icmp) => add(&ICMPV6, true),
         }
         let mut counts = COUNTS.to_vec();
         if is_ip {
             counts.extend(IP_COUNTS);
         }
-        [of_flow, counts]
+        [flow_elements, counts]
     }
 
     /// Writes its template record (RFC 7011, 3.4.1).
     pub(super) fn describe(self, is_named: bool, to: &mut Vec<u8>) {
-        let [of_flow, counts] = self.elements();
-        let count = of_flow.len() + counts.len() + usize::from(is_named);
-        to.extend(self.template().to_be_bytes());
+        let [flow_elements, counts] = self.elements();
+        let count = flow_elements.len() + counts.len() + usize::from(is_named);
+        to.extend(self.id().to_be_bytes());
         to.extend(u16::try_from(count).expect("a few").to_be_bytes());
         let put = |to: &mut Vec<u8>, elements: &[Element]| {
             for (number, length) in elements {
@@ -148,7 +152,7 @@ impl TemplateKind {
                 to.extend(length.to_be_bytes());
             }
         };
-        put(to, &of_flow);
+        put(to, &flow_elements);
         if is_named {
             to.extend(NAME);
         }

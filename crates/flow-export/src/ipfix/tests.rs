@@ -16,7 +16,7 @@ fn exporter(active: u64, flows_max: usize) -> IpfixExporter {
     IpfixExporter::new(cache, EPOCH)
 }
 
-fn seen(point: u32) -> IpfixObservation {
+fn observation(point: u32) -> IpfixObservation {
     IpfixObservation {
         domain: 9,
         point,
@@ -25,7 +25,7 @@ fn seen(point: u32) -> IpfixObservation {
     }
 }
 
-fn glimpse(stack: &str) -> FrameExcerpt {
+fn excerpt(stack: &str) -> FrameExcerpt {
     let stack: packet::build::Stack = stack.parse().expect("a stack");
     let frame: Frame = stack.build();
     FrameExcerpt {
@@ -36,10 +36,10 @@ fn glimpse(stack: &str) -> FrameExcerpt {
 }
 
 /// The values of a record's elements, by element ID.
-type Record = BTreeMap<u16, u64>;
+type DecodedRecord = BTreeMap<u16, u64>;
 
 /// Decodes the records in messages with the templates in them.
-fn records(messages: &[Vec<u8>]) -> Vec<Record> {
+fn records(messages: &[Vec<u8>]) -> Vec<DecodedRecord> {
     let mut templates: BTreeMap<u16, Vec<(u16, u16)>> = BTreeMap::new();
     let mut records = Vec::new();
     for message in messages {
@@ -55,7 +55,7 @@ fn records(messages: &[Vec<u8>]) -> Vec<Record> {
                 let fields = (1..=count).map(|n| (half(at + 4 * n), half(at + 4 * n + 2)));
                 templates.insert(half(at), fields.collect());
             } else {
-                let mut record = Record::new();
+                let mut record = DecodedRecord::new();
                 for (number, length) in &templates[&set] {
                     let bytes = &message[at..at + usize::from(*length)];
                     // The last eight bytes of an address are enough.
@@ -80,12 +80,12 @@ const TAGGED: &str = "eth / vlan(vid=7,pcp=3) / ipv4(src=10.0.0.1,dst=10.0.0.2) 
 fn ipfix_without_cache_exports_each_sample_at_once() {
     let mut exporter = exporter(0, 0);
     let mut messages = Vec::new();
-    let (now, frame) = (Instant::from_secs(3), glimpse(TAGGED));
-    exporter.handle_sample(seen(4), &frame, 10, now, &mut messages);
-    exporter.handle_sample(seen(4), &frame, 10, now, &mut messages);
-    let told = records(&messages);
-    assert_eq!(told.len(), 2);
-    let wanted = [
+    let (now, frame) = (Instant::from_secs(3), excerpt(TAGGED));
+    exporter.handle_sample(observation(4), &frame, 10, now, &mut messages);
+    exporter.handle_sample(observation(4), &frame, 10, now, &mut messages);
+    let exported = records(&messages);
+    assert_eq!(exported.len(), 2);
+    let expected = [
         (138, 4),
         (61, 0),
         (10, 7),
@@ -108,8 +108,8 @@ fn ipfix_without_cache_exports_each_sample_at_once() {
         (25, 28),
         (26, 28),
     ];
-    for (element, value) in wanted {
-        assert_eq!(told[0].get(&element), Some(&value), "element {element}");
+    for (element, value) in expected {
+        assert_eq!(exported[0].get(&element), Some(&value), "element {element}");
     }
     let seconds = u32::try_from(EPOCH + 3)
         .expect("it is before 2106")
@@ -124,16 +124,16 @@ fn ipfix_without_cache_exports_each_sample_at_once() {
 fn ipfix_cache_exports_flow_at_active_timeout() {
     let mut exporter = exporter(5, 10);
     let mut messages = Vec::new();
-    let frame = glimpse("eth / ipv6(src=fd00::1,dst=fd00::2) / icmpv6(type=128,code=0)");
+    let frame = excerpt("eth / ipv6(src=fd00::1,dst=fd00::2) / icmpv6(type=128,code=0)");
     for second in 1..4 {
         let now = Instant::from_secs(second);
-        exporter.handle_sample(seen(4), &frame, 1, now, &mut messages);
+        exporter.handle_sample(observation(4), &frame, 1, now, &mut messages);
     }
     assert!(messages.is_empty());
     assert_eq!(exporter.next_timeout(), Some(Instant::from_secs(6)));
     exporter.handle_timeout(Instant::from_secs(6), &mut messages);
-    let told = records(&messages);
-    assert_eq!(told.len(), 1);
+    let exported = records(&messages);
+    assert_eq!(exported.len(), 1);
     for (element, value) in [
         (2, 3),
         (178, 128),
@@ -141,7 +141,7 @@ fn ipfix_cache_exports_flow_at_active_timeout() {
         (159, 3_000_000),
         (136, 2),
     ] {
-        assert_eq!(told[0].get(&element), Some(&value), "element {element}");
+        assert_eq!(exported[0].get(&element), Some(&value), "element {element}");
     }
     assert_eq!(exporter.next_timeout(), None);
 }
@@ -150,13 +150,19 @@ fn ipfix_cache_exports_flow_at_active_timeout() {
 fn ipfix_full_cache_exports_oldest_flow_first() {
     let mut exporter = exporter(100, 2);
     let mut messages = Vec::new();
-    let frame = glimpse("eth / arp");
+    let frame = excerpt("eth / arp");
     for point in 1..4 {
-        exporter.handle_sample(seen(point), &frame, 1, Instant::from_secs(1), &mut messages);
+        exporter.handle_sample(
+            observation(point),
+            &frame,
+            1,
+            Instant::from_secs(1),
+            &mut messages,
+        );
     }
     exporter.flush(Instant::from_secs(2), &mut messages);
-    let told = records(&messages);
-    let points: Vec<_> = told
+    let exported = records(&messages);
+    let points: Vec<_> = exported
         .iter()
         .map(|record| (record[&138], record[&136]))
         .collect();
@@ -166,24 +172,24 @@ fn ipfix_full_cache_exports_oldest_flow_first() {
 #[test]
 fn ipfix_templates_repeat_and_sequence_numbers_count_records() {
     let mut exporter = exporter(0, 0);
-    let frame = glimpse("eth / arp");
+    let frame = excerpt("eth / arp");
     let mut counts = Vec::new();
     for second in [0, 1, 600, 601] {
         let mut messages = Vec::new();
         let now = Instant::from_secs(second);
-        exporter.handle_sample(seen(1), &frame, 1, now, &mut messages);
+        exporter.handle_sample(observation(1), &frame, 1, now, &mut messages);
         let number = messages[0][8..12]
             .first_chunk()
             .map(|b| u32::from_be_bytes(*b));
         counts.push((messages.len() > 1, number));
     }
-    let wanted = [
+    let expected = [
         (true, Some(0)),
         (false, Some(1)),
         (true, Some(2)),
         (false, Some(3)),
     ];
-    assert_eq!(counts, wanted);
+    assert_eq!(counts, expected);
 }
 
 #[test]
@@ -191,8 +197,8 @@ fn ipfix_records_contain_exporter_name() {
     let mut exporter = exporter(0, 0);
     exporter.cache.name = Some("me".to_owned());
     let mut messages = Vec::new();
-    let frame = glimpse("eth / arp");
-    exporter.handle_sample(seen(1), &frame, 1, Instant::START, &mut messages);
+    let frame = excerpt("eth / arp");
+    exporter.handle_sample(observation(1), &frame, 1, Instant::START, &mut messages);
     let last = messages.last().expect("it was told");
     // The name precedes the counters of a non-IP frame, which have 25 bytes.
     assert_eq!(last[last.len() - 28..last.len() - 25], [2, b'm', b'e']);
@@ -213,16 +219,16 @@ proptest! {
             "eth / ipv4 / tcp(dst=80)",
             "eth / ipv6 / udp(dst=80)",
             "eth / ipv4 / icmp",
-        ].map(glimpse);
+        ].map(excerpt);
         let mut exporter = exporter(2, flows_max);
         let mut messages = Vec::new();
         for (place, (kind, point)) in (0..).zip(&kinds) {
             let now = Instant::from_millis(place * 100);
-            exporter.handle_sample(seen(*point), &frames[*kind], 1, now, &mut messages);
+            exporter.handle_sample(observation(*point), &frames[*kind], 1, now, &mut messages);
         }
         exporter.flush(Instant::from_secs(100), &mut messages);
-        let told = records(&messages);
-        let counted: u64 = told.iter().map(|record| record[&2]).sum();
+        let exported = records(&messages);
+        let counted: u64 = exported.iter().map(|record| record[&2]).sum();
         prop_assert_eq!(counted, kinds.len() as u64);
     }
 }

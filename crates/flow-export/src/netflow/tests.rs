@@ -40,7 +40,7 @@ fn due(exporter: &mut NetflowExporter, at: u64) -> Vec<Vec<u8>> {
     datagrams
 }
 
-fn take(exporter: &mut NetflowExporter, flows: &[Ipv4Flow], at: u64) -> Vec<Vec<u8>> {
+fn handle_flows(exporter: &mut NetflowExporter, flows: &[Ipv4Flow], at: u64) -> Vec<Vec<u8>> {
     let mut datagrams = Vec::new();
     exporter.handle_flows(flows, Instant::from_secs(at), &mut datagrams);
     datagrams
@@ -57,7 +57,10 @@ fn half(bytes: &[u8], at: usize) -> u16 {
 #[test]
 fn netflow_record_has_documented_layout() {
     let mut exporter = exporter(None);
-    assert_eq!(take(&mut exporter, &[flow(7, 5, [2, 4])], 4), [[0; 0]; 0]);
+    assert_eq!(
+        handle_flows(&mut exporter, &[flow(7, 5, [2, 4])], 4),
+        [[0; 0]; 0]
+    );
     assert_eq!(exporter.next_timeout(), Some(Instant::from_secs(19)));
     assert_eq!(due(&mut exporter, 18), [[0; 0]; 0]);
     let datagrams = due(&mut exporter, 19);
@@ -89,14 +92,14 @@ fn netflow_record_has_documented_layout() {
 fn netflow_datagrams_have_thirty_records_and_sequence_numbers() {
     let mut exporter = exporter(None);
     let flows: Vec<Ipv4Flow> = (0..70).map(|number| flow(number, 1, [1, 1])).collect();
-    assert_eq!(take(&mut exporter, &flows, 1).len(), 0);
+    assert_eq!(handle_flows(&mut exporter, &flows, 1).len(), 0);
     let datagrams = due(&mut exporter, 16);
-    let told: Vec<_> = datagrams
+    let records: Vec<_> = datagrams
         .iter()
         .map(|it| (half(it, 2), word(it, 16)))
         .collect();
-    assert_eq!(told, [(30, 0), (30, 30), (10, 60)]);
-    assert_eq!(take(&mut exporter, &flows[..1], 20).len(), 0);
+    assert_eq!(records, [(30, 0), (30, 30), (10, 60)]);
+    assert_eq!(handle_flows(&mut exporter, &flows[..1], 20).len(), 0);
     assert_eq!(word(&due(&mut exporter, 40)[0], 16), 70);
 }
 
@@ -105,7 +108,7 @@ fn netflow_exports_at_active_and_inactive_timeouts() {
     let mut exporter = exporter(Some(20));
     for second in 1..=19 {
         assert_eq!(
-            take(&mut exporter, &[flow(1, 1, [second; 2])], second).len(),
+            handle_flows(&mut exporter, &[flow(1, 1, [second; 2])], second).len(),
             0
         );
         assert_eq!(due(&mut exporter, second).len(), 0);
@@ -116,14 +119,17 @@ fn netflow_exports_at_active_and_inactive_timeouts() {
     let mut exporter = self::exporter(None);
     for second in (1..=1000).step_by(10) {
         assert_eq!(
-            take(&mut exporter, &[flow(1, 1, [second; 2])], second).len(),
+            handle_flows(&mut exporter, &[flow(1, 1, [second; 2])], second).len(),
             0
         );
         assert_eq!(due(&mut exporter, second).len(), 0);
     }
     assert_eq!(word(&due(&mut exporter, 1010)[0][HEADER_LEN..], 16), 100);
     // New settings also apply to existing flows.
-    assert_eq!(take(&mut exporter, &[flow(1, 1, [1020; 2])], 1020).len(), 0);
+    assert_eq!(
+        handle_flows(&mut exporter, &[flow(1, 1, [1020; 2])], 1020).len(),
+        0
+    );
     let settings = NetflowSettings {
         active: Some(Duration::from_secs(3)),
         engine: [0, 1],
@@ -137,7 +143,7 @@ fn netflow_exports_at_active_and_inactive_timeouts() {
 fn netflow_counts_beyond_32_bits_take_several_records() {
     let mut exporter = exporter(None);
     assert_eq!(
-        take(&mut exporter, &[flow(1, 100_000_000, [1, 9])], 9).len(),
+        handle_flows(&mut exporter, &[flow(1, 100_000_000, [1, 9])], 9).len(),
         0
     );
     let mut datagrams = Vec::new();
@@ -163,9 +169,9 @@ fn netflow_interface_numbers_include_engine_id() {
     let (mut key, counts) = flow(1, 1, [1, 1]);
     key.output = FlowOutput::Flood;
     let (input, output) = (5 << 9 | 1, 5 << 9 | 0x1ff);
-    assert_eq!(take(&mut exporter, &[(key, counts)], 1).len(), 0);
-    let told = &due(&mut exporter, 16)[0][HEADER_LEN..];
-    assert_eq!((half(told, 12), half(told, 14)), (input, output));
+    assert_eq!(handle_flows(&mut exporter, &[(key, counts)], 1).len(), 0);
+    let records = &due(&mut exporter, 16)[0][HEADER_LEN..];
+    assert_eq!((half(records, 12), half(records, 14)), (input, output));
 }
 
 #[test]
@@ -177,11 +183,11 @@ fn netflow_full_cache_exports_flow_that_is_due_first() {
     for protocol in 0..4 {
         let other = |(key, counts): &Ipv4Flow| (Ipv4FlowKey { protocol, ..*key }, *counts);
         let flows: Vec<Ipv4Flow> = many.iter().map(other).collect();
-        assert_eq!(take(&mut exporter, &flows, 2).len(), 0);
+        assert_eq!(handle_flows(&mut exporter, &flows, 2).len(), 0);
     }
     assert_eq!(exporter.flows.len(), FLOWS_MAX);
     let early = flow(1, 1, [1, 1]);
-    let told = take(&mut exporter, &[early], 2);
-    assert_eq!(told[0][HEADER_LEN + 38], early.0.protocol);
+    let records = handle_flows(&mut exporter, &[early], 2);
+    assert_eq!(records[0][HEADER_LEN + 38], early.0.protocol);
     assert_eq!(exporter.flows.len(), FLOWS_MAX);
 }

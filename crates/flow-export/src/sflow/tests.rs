@@ -15,7 +15,7 @@ fn agent(address: IpAddr) -> SflowAgent {
     SflowAgent::new(identity, Instant::from_secs(10))
 }
 
-fn glimpse(length: usize, snap: usize) -> FrameExcerpt {
+fn excerpt(length: usize, snap: usize) -> FrameExcerpt {
     FrameExcerpt {
         bytes: vec![0xab; length.min(snap)].into(),
         length,
@@ -57,9 +57,9 @@ fn port(name: &str) -> CountersSample {
 }
 
 /// A reader of words of four bytes.
-struct Reader<'a>(&'a [u8]);
+struct XdrReader<'a>(&'a [u8]);
 
-impl<'a> Reader<'a> {
+impl<'a> XdrReader<'a> {
     fn word(&mut self) -> u32 {
         let (word, rest) = self.0.split_first_chunk().expect("a word more");
         self.0 = rest;
@@ -89,12 +89,12 @@ impl<'a> Reader<'a> {
 fn sflow_flow_sample_has_header_and_output() {
     let mut agent = agent(IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1)));
     let now = Instant::from_secs(12);
-    let frame = glimpse(1000, 128);
+    let frame = excerpt(1000, 128);
     assert_eq!(agent.handle_sample(&sample(&frame), now), None);
     assert_eq!(agent.handle_timeout(now), None, "others may follow");
     let due = agent.next_timeout().expect("one waits");
     let datagram = agent.handle_timeout(due).expect("it has waited");
-    let mut reader = Reader(&datagram);
+    let mut reader = XdrReader(&datagram);
     assert_eq!(reader.words(), [5, 1, 0x0a00_0001, 3, 1, 3000, 1]);
     let mut flow = reader.record(FLOW_SAMPLE);
     assert_eq!(flow.words(), [1, 2 << 24 | 1003, 400, 390, 2, 7, 8, 2]);
@@ -113,7 +113,7 @@ fn sflow_counter_sample_has_port_number_and_name() {
     let now = Instant::from_secs(10);
     assert_eq!(agent.handle_counters(&port("eth10"), now), None);
     let datagram = agent.handle_timeout(now + DELAY).expect("it has waited");
-    let mut reader = Reader(&datagram);
+    let mut reader = XdrReader(&datagram);
     assert_eq!(reader.words(), [5, 2, 0, 0, 0, 1, 3, 1, 1000, 1]);
     let mut counters = reader.record(COUNTERS_SAMPLE);
     assert_eq!(counters.words(), [1, 7, 4]);
@@ -159,7 +159,7 @@ proptest! {
         for (kind, length) in &samples {
             let full = match kind {
                 0 => agent.handle_counters(&port(&"p".repeat(length % 300)), now),
-                _ => agent.handle_sample(&sample(&glimpse(*length, HEADER_MAX)), now),
+                _ => agent.handle_sample(&sample(&excerpt(*length, HEADER_MAX)), now),
             };
             datagrams.extend(full);
         }
@@ -167,7 +167,7 @@ proptest! {
         let (mut count, mut number, mut of_frames) = (0, 0, 0);
         for datagram in &datagrams {
             prop_assert!(datagram.len() <= DATAGRAM_MAX, "{}", datagram.len());
-            let mut reader = Reader(datagram);
+            let mut reader = XdrReader(datagram);
             reader.words::<2>();
             match is_v6 {
                 true => drop(reader.words::<4>()),
@@ -181,7 +181,7 @@ proptest! {
             prop_assert!(within > 0);
             for _ in 0..within {
                 let format = reader.word();
-                let mut body = Reader(reader.bytes());
+                let mut body = XdrReader(reader.bytes());
                 if format == FLOW_SAMPLE {
                     of_frames += 1;
                     prop_assert_eq!(body.word(), of_frames);

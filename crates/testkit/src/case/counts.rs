@@ -12,7 +12,7 @@ pub type NamedCounts = Vec<(String, String)>;
 
 /// The counters of a rule.
 #[must_use]
-pub fn of_flow(stats: &FlowStats) -> NamedCounts {
+pub fn flow_counts(stats: &FlowStats) -> NamedCounts {
     named([
         ("packets", stats.packets.to_string()),
         ("bytes", stats.bytes.to_string()),
@@ -23,7 +23,7 @@ pub fn of_flow(stats: &FlowStats) -> NamedCounts {
 
 /// The counters of a table.
 #[must_use]
-pub fn of_table(stats: &TableStats) -> NamedCounts {
+pub fn table_counts(stats: &TableStats) -> NamedCounts {
     named([
         ("lookups", stats.lookups.to_string()),
         ("matched", stats.matched.to_string()),
@@ -33,9 +33,9 @@ pub fn of_table(stats: &TableStats) -> NamedCounts {
 
 /// The counters of a group and its buckets.
 #[must_use]
-pub fn of_group(stats: &GroupStats) -> NamedCounts {
+pub fn group_counts(stats: &GroupStats) -> NamedCounts {
     let buckets = stats.buckets.iter().enumerate();
-    let buckets = buckets.map(|(at, told)| (format!("bucket{at}"), told.packets.to_string()));
+    let buckets = buckets.map(|(at, stats)| (format!("bucket{at}"), stats.packets.to_string()));
     let whole = named([
         ("references", stats.references.to_string()),
         ("packets", stats.packets.to_string()),
@@ -47,9 +47,9 @@ pub fn of_group(stats: &GroupStats) -> NamedCounts {
 
 /// The counters of a meter and its bands.
 #[must_use]
-pub fn of_meter(stats: &MeterStats) -> NamedCounts {
+pub fn meter_counts(stats: &MeterStats) -> NamedCounts {
     let bands = stats.bands.iter().enumerate();
-    let bands = bands.map(|(at, told)| (format!("band{at}"), told.packets.to_string()));
+    let bands = bands.map(|(at, stats)| (format!("band{at}"), stats.packets.to_string()));
     let whole = named([
         ("flows", stats.flows.to_string()),
         ("packets", stats.packets.to_string()),
@@ -80,9 +80,9 @@ impl CountQuery {
         | Self::Meter { line, names, .. }) = self;
         let mut text = line.clone();
         for name in names {
-            let answer = counts.iter().find(|(known, _)| known == name);
+            let answer = counts.iter().find(|(counter, _)| counter == name);
             if answer.is_none() && !counts.is_empty() {
-                return Err(format!("not counted: {name}"));
+                return Err(format!("no such counter: {name}"));
             }
             let value = answer.map_or("none", |(_, value)| value);
             text += &format!(" {name}={value}");

@@ -36,21 +36,21 @@ pub(super) fn port(text: &str) -> Result<PortNo, String> {
 
 /// Parses `2`, or `2(no_flood,link_down)`.
 pub(super) fn port_desc(text: &str) -> Result<PortDesc, String> {
-    let (number, said) = text.split_once('(').unwrap_or((text, ""));
+    let (number, words) = text.split_once('(').unwrap_or((text, ""));
     let mut config = PortConfig::default();
     let mut state = PortState::default();
-    for word in said
+    for word in words
         .trim_end_matches(')')
         .split(',')
         .filter(|w| !w.is_empty())
     {
-        let known = CONFIG.iter().find(|(name, _)| *name == word);
-        if let Some((_, bit)) = known {
+        let named = CONFIG.iter().find(|(name, _)| *name == word);
+        if let Some((_, bit)) = named {
             config.0 |= bit.0;
             continue;
         }
-        let known = STATE.iter().find(|(name, _)| *name == word);
-        let (_, bit) = known.ok_or_else(|| format!("not said of ports: {word}"))?;
+        let named = STATE.iter().find(|(name, _)| *name == word);
+        let (_, bit) = named.ok_or_else(|| format!("unknown port flag: {word}"))?;
         state.0 |= bit.0;
     }
     Ok(PortDesc {
@@ -103,8 +103,8 @@ pub fn packet_in_line(head: &str, frame: &Frame) -> String {
 /// Formats the nonzero pipeline fields of a frame except its ingress port, each after a space.
 #[must_use]
 pub fn registers_text(registers: &PipelineFields) -> String {
-    let told = registers.to_match();
-    let terms = told.terms().filter(|term| term.field != Field::InPort);
+    let fields = registers.to_match();
+    let terms = fields.terms().filter(|term| term.field != Field::InPort);
     let terms = terms.map(|term| format!(" {}={:#x}", term.field, term.value));
     let options = registers.options.iter();
     let options = options.map(|(field, value)| format!(" {field}={value:#x}"));
@@ -134,7 +134,7 @@ pub(super) fn packet_in_head(meta: &PacketInMeta) -> String {
         head += &format!(" userdata={}", hex(&meta.userdata));
     }
     if let Some(continuation) = &meta.continuation {
-        head += &left(continuation);
+        head += &continuation_text(continuation);
     }
     if let Some(len) = meta.max_len {
         head += &format!(" max_len={}", len.0);
@@ -143,7 +143,7 @@ pub(super) fn packet_in_head(meta: &PacketInMeta) -> String {
 }
 
 /// Formats the continuation of a paused frame.
-fn left(continuation: &Continuation) -> String {
+fn continuation_text(continuation: &Continuation) -> String {
     let mut text = " waits".to_owned();
     for entry in &continuation.stack {
         text += &format!(" stack={entry:#x}");

@@ -51,7 +51,7 @@ pub(super) struct Player {
     pool: Pool,
     verdict: Verdict,
     /// The last paused frame: its registers, its bytes and its encoded continuation.
-    waiting: Option<(PipelineFields, Vec<u8>, Vec<u8>)>,
+    paused: Option<(PipelineFields, Vec<u8>, Vec<u8>)>,
     now: Instant,
 }
 
@@ -91,7 +91,7 @@ impl Player {
             interpreter: Interpreter::new(0),
             pool: Pool::new(BUFFERS),
             verdict: Verdict::new(),
-            waiting: None,
+            paused: None,
             now: Instant::START,
         }
     }
@@ -109,27 +109,27 @@ impl Player {
                 effects.extend(result.err().map(notation::refusal_line));
             }
             CaseEvent::Flow(command) => {
-                let done = self.pipeline.flow_mod(command, self.now);
-                effects = self.change_outcome(done);
+                let outcome = self.pipeline.flow_mod(command, self.now);
+                effects = self.change_outcome(outcome);
             }
             CaseEvent::Group(command) => {
-                let done = self.pipeline.group_mod(command, self.now);
-                effects = self.change_outcome(done);
+                let outcome = self.pipeline.group_mod(command, self.now);
+                effects = self.change_outcome(outcome);
             }
             CaseEvent::Meter(command) => {
-                let done = self.pipeline.meter_mod(command, self.now);
-                effects = self.change_outcome(done);
+                let outcome = self.pipeline.meter_mod(command, self.now);
+                effects = self.change_outcome(outcome);
             }
             CaseEvent::TlvTable(change) => {
-                let done = self.pipeline.tlv_table_mod(change);
-                effects.extend(done.err().map(notation::refusal_line));
+                let outcome = self.pipeline.tlv_table_mod(change);
+                effects.extend(outcome.err().map(notation::refusal_line));
             }
             CaseEvent::PacketOut(message) => return Ok(self.packet_out(message)),
             CaseEvent::Resume(changed) => return self.resume(changed),
             CaseEvent::Receive { port, times, frame } => {
                 let mut trace = String::new();
                 for _ in 0..*times {
-                    let (more, last) = self.arrive(*port, frame);
+                    let (more, last) = self.receive(*port, frame);
                     effects.extend(more);
                     trace = last;
                 }
@@ -138,7 +138,7 @@ impl Player {
             CaseEvent::Time(time) => {
                 self.now += *time;
                 let changes = self.pipeline.expire(self.now);
-                effects = self.told(&changes);
+                effects = self.change_effects(&changes);
             }
             CaseEvent::Dump(request) => effects = self.dump(request),
             CaseEvent::Groups => effects = self.groups(),
@@ -156,8 +156,8 @@ impl Player {
         };
         let mut rules: Vec<_> = rules.collect();
         rules.sort_by(|a, b| {
-            let place = |rule: &FlowStats| (rule.table, Reverse(rule.priority));
-            (place(a), &a.matching).cmp(&(place(b), &b.matching))
+            let order = |rule: &FlowStats| (rule.table, Reverse(rule.priority));
+            (order(a), &a.matching).cmp(&(order(b), &b.matching))
         });
         let lines = rules.iter().map(|rule| FlowWithoutStats(rule).to_string());
         lines
@@ -180,17 +180,17 @@ impl Player {
             .collect()
     }
 
-    fn arrive(&mut self, from: PortNo, frame: &Frame) -> Effects {
-        let arrival = self.arrival(from, frame);
+    fn receive(&mut self, from: PortNo, frame: &Frame) -> Effects {
+        let input_frame = self.input_frame(from, frame);
         if self.runner.is_some() {
-            self.run(arrival);
+            self.run(input_frame);
             return (self.take_outcome(), String::new());
         }
         let mut trace = TracePrinter::new();
         let lookup = self.compiled.as_ref().map(CompiledTables::lookup);
         self.interpreter.run(
             tables(&self.pipeline, lookup.as_ref()),
-            arrival,
+            input_frame,
             &mut self.pool,
             &mut trace,
             &mut self.verdict,
@@ -199,18 +199,18 @@ impl Player {
     }
 
     /// Runs a frame on the fast path, as a worker does.
-    fn run(&mut self, arrival: InputFrame) {
+    fn run(&mut self, input_frame: InputFrame) {
         let (Some(runner), Some(compiled)) = (&mut self.runner, &self.compiled) else {
             return;
         };
-        let ground = BatchContext {
+        let context = BatchContext {
             pipeline: &self.pipeline,
             view: &compiled.view,
-            in_port: arrival.in_port,
-            now: arrival.now,
+            in_port: input_frame.in_port,
+            now: input_frame.now,
         };
-        let mut frames = [arrival.frame];
-        let mut batch = runner.begin(ground, &mut frames);
+        let mut frames = [input_frame.frame];
+        let mut batch = runner.begin(context, &mut frames);
         match batch.next(&mut self.pool).expect("there is a frame") {
             FrameOutcome::Verdict(verdict) => std::mem::swap(&mut self.verdict, verdict),
             FrameOutcome::Forward(frames, port) => {
@@ -237,47 +237,50 @@ impl Player {
 
     /// Resumes the last paused frame, as a controller does.
     fn resume(&mut self, changed: &Match) -> Result<Effects, String> {
-        let (registers, data, continuation) = self.waiting.take().ok_or("no frame waits")?;
+        let (registers, data, continuation) = self.paused.take().ok_or("no frame is paused")?;
         let old = registers.to_match();
         let kept = old.terms();
         let kept = kept.filter(|term| changed.term(term.field).is_none());
-        let told = kept
+        let fields = kept
             .chain(changed.terms())
-            .try_fold(Match::any(), |told, term| told.with(term.field, term.value));
-        let mut told = MatchBuilder::from(&told.map_err(notation::error_text)?);
+            .try_fold(Match::any(), |fields, term| {
+                fields.with(term.field, term.value)
+            });
+        let mut fields = MatchBuilder::from(&fields.map_err(notation::error_text)?);
         let kept = old.options();
         let kept = kept.filter(|term| changed.option(term.field).is_none());
         for OptionTerm { field, value, mask } in kept.chain(changed.options()) {
-            told.add_option(field, value, mask)
+            fields
+                .add_option(field, value, mask)
                 .map_err(notation::error_text)?;
         }
         let message = Resume {
-            registers: PipelineFields::from_match(&told.build()),
+            registers: PipelineFields::from_match(&fields.build()),
             data,
             continuation,
         };
-        let left =
+        let continuation_state =
             continuation::decode(&message.continuation, DATAPATH).map_err(notation::error_text)?;
-        if let Err(refusal) = self.pipeline.check_resume(&message, &left) {
+        if let Err(refusal) = self.pipeline.check_resume(&message, &continuation_state) {
             return Ok((vec![notation::refusal_line(refusal)], String::new()));
         }
-        let waiting = PausedPacket {
+        let paused = PausedPacket {
             data: &message.data,
             registers: message.registers.clone(),
-            continuation: &left,
+            continuation: &continuation_state,
             now: self.now,
         };
         let (pool, mut trace) = (&mut self.pool, TracePrinter::new());
         let lookup = self.compiled.as_ref().map(CompiledTables::lookup);
         let tables = tables(&self.pipeline, lookup.as_ref());
         self.interpreter
-            .resume_paused(tables, waiting, pool, &mut trace, &mut self.verdict);
+            .resume_paused(tables, paused, pool, &mut trace, &mut self.verdict);
         Ok((self.take_outcome(), trace.text().to_owned()))
     }
 
-    fn arrival(&mut self, from: PortNo, frame: &Frame) -> InputFrame {
+    fn input_frame(&mut self, from: PortNo, frame: &Frame) -> InputFrame {
         InputFrame {
-            frame: self.pool.duplicate(frame).expect("all buffers are back"),
+            frame: self.pool.duplicate(frame).expect("all buffers are free"),
             in_port: from,
             now: self.now,
         }
@@ -298,11 +301,13 @@ impl Player {
                         notation::output_line(&format!("collectors:{}", sample.collectors), frame)
                     }
                     Destination::Controller(meta) => {
-                        if let Some(left) = &meta.continuation {
-                            let left = continuation::encode(left, DATAPATH);
-                            let left = left.expect("the interpreter knows how long it may be");
+                        if let Some(continuation_state) = &meta.continuation {
+                            let continuation_state =
+                                continuation::encode(continuation_state, DATAPATH);
+                            let continuation_state =
+                                continuation_state.expect("the interpreter limits its length");
                             let data = frame.bytes().to_vec();
-                            self.waiting = Some((meta.registers.clone(), data, left));
+                            self.paused = Some((meta.registers.clone(), data, continuation_state));
                         }
                         notation::packet_in_line(&notation::packet_in_head(meta), frame)
                     }
@@ -312,29 +317,29 @@ impl Player {
         let drops = verdict.drops.iter();
         lines.extend(drops.map(|reason| notation::effect_line("x", reason.name())));
         let last = verdict.egress.last().map_or(0, |egress| egress.frame + 1);
-        assert_eq!(verdict.frames.len(), last, "a frame that goes nowhere");
+        assert_eq!(verdict.frames.len(), last, "a frame without an egress");
         verdict
             .frames
             .drain(..)
             .for_each(|frame| self.pool.put(frame));
-        assert_eq!(self.pool.outstanding(), 0, "a frame got lost");
+        assert_eq!(self.pool.outstanding(), 0, "a frame leaked");
         for learned in std::mem::take(&mut self.verdict.learn_requests) {
-            let done = self.pipeline.learn(&learned, self.now);
-            lines.extend(self.change_outcome(done));
+            let outcome = self.pipeline.learn(&learned, self.now);
+            lines.extend(self.change_outcome(outcome));
         }
         lines
     }
 
     /// Formats the outcome of a command.
-    fn change_outcome(&mut self, done: Result<Changes, Refusal>) -> Vec<String> {
-        match done {
-            Ok(changes) => self.told(&changes),
+    fn change_outcome(&mut self, outcome: Result<Changes, Refusal>) -> Vec<String> {
+        match outcome {
+            Ok(changes) => self.change_effects(&changes),
             Err(refusal) => vec![notation::refusal_line(refusal)],
         }
     }
 
     /// Updates the compiled tables with a change and formats its messages to the controllers.
-    fn told(&mut self, changes: &Changes) -> Vec<String> {
+    fn change_effects(&mut self, changes: &Changes) -> Vec<String> {
         if let Some(compiled) = &mut self.compiled {
             compiled.classifier.queue_changes(changes);
             compiled.view = compiled.classifier.publish(&self.pipeline);
@@ -361,14 +366,14 @@ impl Player {
 
     /// Returns the counters of a rule, or no counters if the rule does not exist.
     fn flow_counts(&self, expected: &FlowMod) -> NamedCounts {
-        let same = |rule: &&std::sync::Arc<pipeline::Rule>| {
+        let is_same = |rule: &&std::sync::Arc<pipeline::Rule>| {
             rule.priority() == expected.priority && *rule.matching() == expected.matching
         };
-        let Some(rule) = self.pipeline.rules(expected.table).find(same) else {
+        let Some(rule) = self.pipeline.rules(expected.table).find(is_same) else {
             return Vec::new();
         };
         let rule = rule.statistics(self.now);
-        let mut counts = counts::of_flow(&rule);
+        let mut counts = counts::flow_counts(&rule);
         counts.push(("idle_age".to_owned(), counts::seconds(rule.idle_age)));
         counts.push(("hard_age".to_owned(), counts::seconds(rule.hard_age)));
         counts
@@ -378,7 +383,7 @@ impl Player {
         let Some(stats) = self.pipeline.group_stats(group, self.now).next() else {
             return Vec::new();
         };
-        counts::of_group(&stats)
+        counts::group_counts(&stats)
     }
 
     fn meter_counts(&self, meter: MeterId) -> NamedCounts {
@@ -386,7 +391,7 @@ impl Player {
         let Some(stats) = stats.into_iter().flatten().next() else {
             return Vec::new();
         };
-        counts::of_meter(&stats)
+        counts::meter_counts(&stats)
     }
 
     fn table_counts(&self, table: u8) -> NamedCounts {
@@ -394,7 +399,7 @@ impl Player {
         let Some(stats) = tables.find(|stats| stats.table == TableId(table)) else {
             return Vec::new();
         };
-        counts::of_table(&stats)
+        counts::table_counts(&stats)
     }
 }
 

@@ -124,10 +124,10 @@ pub(super) fn read(text: &str) -> ParseResult<CaseLine> {
         return Ok(CaseLine::Remark);
     }
     match word {
-        ">" => sent(rest).map(CaseLine::Effect),
-        "!" => told(rest).map(CaseLine::Effect),
+        ">" => output_effect(rest).map(CaseLine::Effect),
+        "!" => message_effect(rest).map(CaseLine::Effect),
         "x" => Ok(CaseLine::Effect(notation::effect_line("x", rest))),
-        "=" => counted(rest),
+        "=" => count_line(rest),
         _ => event(word, rest).map(CaseLine::Event),
     }
 }
@@ -142,9 +142,9 @@ fn event(word: &str, rest: &str) -> ParseResult<CaseEvent> {
         },
         "fragments" => notation::fragments(rest).map(CaseEvent::Fragments),
         "standalone" => Ok(CaseEvent::Standalone(rest == "on")),
-        "flow" => flow(rest).map(|flow| CaseEvent::Flow(Box::new(as_of_13(flow)))),
-        "flow11" => flow(rest).map(|flow| CaseEvent::Flow(Box::new(as_of_11(flow)))),
-        "flow10" => flow(rest).map(|flow| CaseEvent::Flow(Box::new(as_of_10(flow)))),
+        "flow" => flow(rest).map(|flow| CaseEvent::Flow(Box::new(with_v13_semantics(flow)))),
+        "flow11" => flow(rest).map(|flow| CaseEvent::Flow(Box::new(with_v11_semantics(flow)))),
+        "flow10" => flow(rest).map(|flow| CaseEvent::Flow(Box::new(with_v10_semantics(flow)))),
         "group" => parse_group_line(rest)
             .map(CaseEvent::Group)
             .map_err(notation::error_text),
@@ -159,13 +159,13 @@ fn event(word: &str, rest: &str) -> ParseResult<CaseEvent> {
             .parse()
             .map(CaseEvent::Resume)
             .map_err(notation::error_text),
-        "<" => arrive(rest),
+        "<" => receive(rest),
         "dump" => parse_flow_stats_request(rest)
             .map(CaseEvent::Dump)
             .map_err(notation::error_text),
         _ => match word.strip_prefix('+') {
             Some(time) => notation::duration(time).map(CaseEvent::Time),
-            None => Err("not understood".to_owned()),
+            None => Err("unknown event".to_owned()),
         },
     }
 }
@@ -192,7 +192,7 @@ fn flow(text: &str) -> ParseResult<FlowMod> {
 }
 
 /// Converts a flow-mod to the semantics of OpenFlow 1.3: a modification does not change the cookie.
-fn as_of_13(flow: FlowMod) -> FlowMod {
+fn with_v13_semantics(flow: FlowMod) -> FlowMod {
     FlowMod {
         new_cookie: None,
         ..flow
@@ -201,7 +201,7 @@ fn as_of_13(flow: FlowMod) -> FlowMod {
 
 /// Converts a flow-mod to the semantics of OpenFlow 1.1: an addition resets the counters, and a
 /// modification without a cookie mask adds the rule if it is missing.
-fn as_of_11(flow: FlowMod) -> FlowMod {
+fn with_v11_semantics(flow: FlowMod) -> FlowMod {
     let modifies = matches!(
         flow.command,
         FlowModCommand::Modify | FlowModCommand::ModifyStrict
@@ -227,7 +227,7 @@ fn as_of_11(flow: FlowMod) -> FlowMod {
 
 /// Converts a flow-mod to the semantics of OpenFlow 1.0: an addition resets the counters, a
 /// modification adds the rule if it is missing, and actions need no prerequisites in the match.
-fn as_of_10(flow: FlowMod) -> FlowMod {
+fn with_v10_semantics(flow: FlowMod) -> FlowMod {
     let modifies = matches!(
         flow.command,
         FlowModCommand::Modify | FlowModCommand::ModifyStrict
@@ -246,23 +246,23 @@ fn as_of_10(flow: FlowMod) -> FlowMod {
 fn packet_out(text: &str) -> ParseResult<CaseEvent> {
     let (head, frame) = text.split_once('|').ok_or("a frame is expected after |")?;
     let (port, actions) = head.trim().split_once(' ').ok_or("actions are expected")?;
-    let surroundings: Match = port.parse().map_err(notation::error_text)?;
+    let pipeline_fields: Match = port.parse().map_err(notation::error_text)?;
     let actions = actions.trim().strip_prefix("actions=").unwrap_or(actions);
     Ok(CaseEvent::PacketOut(PacketOut {
         buffer: None,
-        registers: PipelineFields::from_match(&surroundings),
+        registers: PipelineFields::from_match(&pipeline_fields),
         actions: parse_actions(actions).map_err(notation::error_text)?,
         data: frame_of(frame)?.bytes().to_vec(),
     }))
 }
 
-fn arrive(text: &str) -> ParseResult<CaseEvent> {
+fn receive(text: &str) -> ParseResult<CaseEvent> {
     let (port, mut rest) = text
         .split_once(' ')
         .ok_or("a port and a frame are expected")?;
     let mut times = 1;
-    if let Some(counted) = rest.trim().strip_prefix("x ") {
-        let (count, frame) = counted.split_once(' ').ok_or("a frame is expected")?;
+    if let Some(repeated) = rest.trim().strip_prefix("x ") {
+        let (count, frame) = repeated.split_once(' ').ok_or("a frame is expected")?;
         times = count
             .parse()
             .map_err(|_| "a number of frames is expected")?;
@@ -281,7 +281,7 @@ fn frame_of(text: &str) -> ParseResult<Frame> {
 }
 
 /// Parses `> 2  frame` and formats it as an effect.
-fn sent(text: &str) -> ParseResult<String> {
+fn output_effect(text: &str) -> ParseResult<String> {
     let (to, frame) = text
         .split_once(' ')
         .ok_or("a port and a frame are expected")?;
@@ -289,7 +289,7 @@ fn sent(text: &str) -> ParseResult<String> {
 }
 
 /// Parses `! packet_in .. | frame`, or another message.
-fn told(text: &str) -> ParseResult<String> {
+fn message_effect(text: &str) -> ParseResult<String> {
     match text.split_once('|') {
         Some((head, frame)) => Ok(notation::packet_in_line(head, &frame_of(frame)?)),
         None => Ok(notation::effect_line("!", text)),
@@ -297,7 +297,7 @@ fn told(text: &str) -> ParseResult<String> {
 }
 
 /// Parses `= flow selector counts`, `= table number counts`, or a line of a dump.
-fn counted(text: &str) -> ParseResult<CaseLine> {
+fn count_line(text: &str) -> ParseResult<CaseLine> {
     let mut parts = text.split_whitespace();
     let (kind, selector) = (parts.next(), parts.next().unwrap_or_default());
     let counts = parts.filter_map(|part| part.split_once('='));

@@ -32,14 +32,14 @@ impl Draw<'_> {
     }
 
     /// Returns one of `choices`.
-    fn of<T: Copy>(&mut self, choices: &[T]) -> T {
+    fn choose<T: Copy>(&mut self, choices: &[T]) -> T {
         let count = u8::try_from(choices.len()).expect("there are few");
         choices[usize::from(self.below(count))]
     }
 
     /// Returns a list of up to `most` elements.
-    fn list<T>(&mut self, most: u8, mut one: impl FnMut(&mut Self) -> T) -> Vec<T> {
-        (0..self.below(most + 1)).map(|_| one(self)).collect()
+    fn list<T>(&mut self, max: u8, mut one: impl FnMut(&mut Self) -> T) -> Vec<T> {
+        (0..self.below(max + 1)).map(|_| one(self)).collect()
     }
 }
 
@@ -55,9 +55,9 @@ pub fn commands(data: &[u8]) {
 /// Applies the commands and returns the resulting tables.
 fn play(data: &[u8]) -> Pipeline {
     let mut draw = Draw(data);
-    let version = draw.of(&[Version::V12, Version::V13, Version::V14, Version::V15]);
+    let version = draw.choose(&[Version::V12, Version::V13, Version::V14, Version::V15]);
     let mut plain = Pipeline::new(Limits::default(), 1);
-    let (mut wired, mut written) = (plain.clone(), plain.clone());
+    let (mut decoded, mut parsed) = (plain.clone(), plain.clone());
     for _ in 0..COMMANDS_MAX {
         if draw.0.is_empty() {
             break;
@@ -68,21 +68,25 @@ fn play(data: &[u8]) -> Pipeline {
         if command.encode(Xid(1), version, &mut bytes).is_err() {
             continue;
         }
-        let (_, read) = Message::decode(&bytes, version).expect("we understand ourselves");
-        let told = apply(&mut plain, &command);
-        assert_eq!(apply(&mut wired, &read), told, "{version}: {command:?}");
+        let (_, read) = Message::decode(&bytes, version).expect("an encoded message decodes");
+        let expected = apply(&mut plain, &command);
+        assert_eq!(
+            apply(&mut decoded, &read),
+            expected,
+            "{version}: {command:?}"
+        );
         let text = text_of(&command);
         assert_eq!(
-            apply(&mut written, &from_text(&command, &text)),
-            told,
+            apply(&mut parsed, &from_text(&command, &text)),
+            expected,
             "{text}"
         );
         assert_eq!(
-            image(&wired, version),
+            image(&decoded, version),
             image(&plain, version),
             "{version}: {command:?}"
         );
-        assert_eq!(dump(&written), dump(&plain), "{text}");
+        assert_eq!(dump(&parsed), dump(&plain), "{text}");
     }
     plain
 }
@@ -98,30 +102,30 @@ fn command(draw: &mut Draw<'_>) -> Message {
 
 fn flow_mod(draw: &mut Draw<'_>) -> FlowMod {
     use FlowModCommand::{Add, Delete, DeleteStrict, Modify, ModifyStrict};
-    let command = draw.of(&[Add, Add, Add, Modify, ModifyStrict, Delete, DeleteStrict]);
+    let command = draw.choose(&[Add, Add, Add, Modify, ModifyStrict, Delete, DeleteStrict]);
     let deletes = matches!(command, Delete | DeleteStrict);
     let priority = match command {
         // A loose deletion ignores the priority, and its text has none.
         Delete => 0,
-        _ => draw.of(&[0x8000, 1, 7, 0xffff]),
+        _ => draw.choose(&[0x8000, 1, 7, 0xffff]),
     };
     let instructions = match deletes {
         true => Instructions::default(),
         false => instructions(draw),
     };
-    let mut drawn = FlowMod::new(command, priority, matching(draw), instructions);
-    drawn.table = TableId(draw.of(&[0, 1, 2, 9]));
+    let mut flow = FlowMod::new(command, priority, matching(draw), instructions);
+    flow.table = TableId(draw.choose(&[0, 1, 2, 9]));
     if command == Add {
-        drawn.cookie = Cookie(draw.of(&[0, 5, 6]));
+        flow.cookie = Cookie(draw.choose(&[0, 5, 6]));
     } else {
-        drawn.cookie_mask = draw.of(&[0, 3, u64::MAX]);
-        drawn.cookie = Cookie(draw.of(&[0, 5, 6]) & drawn.cookie_mask);
+        flow.cookie_mask = draw.choose(&[0, 3, u64::MAX]);
+        flow.cookie = Cookie(draw.choose(&[0, 5, 6]) & flow.cookie_mask);
     }
     if deletes {
-        drawn.out_port = draw.of(&[PortNo::ANY, PortNo(2)]);
-        drawn.out_group = draw.of(&[GroupId::ANY, GroupId(1)]);
+        flow.out_port = draw.choose(&[PortNo::ANY, PortNo(2)]);
+        flow.out_group = draw.choose(&[GroupId::ANY, GroupId(1)]);
     } else {
-        drawn.flags = draw.of(&[
+        flow.flags = draw.choose(&[
             FlowFlags::default(),
             FlowFlags::SEND_FLOW_REMOVED,
             FlowFlags::CHECK_OVERLAP,
@@ -129,23 +133,23 @@ fn flow_mod(draw: &mut Draw<'_>) -> FlowMod {
         ]);
     }
     if command == Add {
-        drawn.idle_timeout_s = draw.of(&[0, 5]);
-        drawn.hard_timeout_s = draw.of(&[0, 9]);
+        flow.idle_timeout_s = draw.choose(&[0, 5]);
+        flow.hard_timeout_s = draw.choose(&[0, 9]);
     }
-    drawn
+    flow
 }
 
 /// Draws a match of a few fields with their prerequisites.
 fn matching(draw: &mut Draw<'_>) -> Match {
     let mut terms: Vec<(Field, u128)> = Vec::new();
     if draw.below(2) == 1 {
-        terms.push((Field::InPort, draw.of(&[1, 2, 0xffff_fffe])));
+        terms.push((Field::InPort, draw.choose(&[1, 2, 0xffff_fffe])));
     }
     if draw.below(4) == 1 {
-        terms.push((Field::VlanVid, draw.of(&[0, 0x1005, 0x1fff])));
+        terms.push((Field::VlanVid, draw.choose(&[0, 0x1005, 0x1fff])));
     }
     if draw.below(4) == 1 {
-        terms.push((Field::Metadata, draw.of(&[0, 7])));
+        terms.push((Field::Metadata, draw.choose(&[0, 7])));
     }
     match draw.below(6) {
         1 => terms.extend([(Field::EthType, 0x0806), (Field::ArpOp, 1)]),
@@ -153,7 +157,7 @@ fn matching(draw: &mut Draw<'_>) -> Match {
         3 => terms.extend([
             (Field::EthType, 0x0800),
             (Field::IpProto, 6),
-            (Field::TcpDst, draw.of(&[23, 80])),
+            (Field::TcpDst, draw.choose(&[23, 80])),
         ]),
         4 => terms.extend([
             (Field::EthType, 0x86dd),
@@ -168,7 +172,7 @@ fn matching(draw: &mut Draw<'_>) -> Match {
     all.fold(any, |matching, (field, value)| {
         matching
             .with(field, value)
-            .expect("what it needs stands before it")
+            .expect("its prerequisites precede it")
     })
 }
 
@@ -176,7 +180,7 @@ fn instructions(draw: &mut Draw<'_>) -> Instructions {
     let apply = draw.list(4, action);
     let (clear, write) = (draw.below(5) == 1, draw.below(4) == 1);
     Instructions {
-        meter: (draw.below(6) == 1).then(|| MeterId(draw.of(&[1, 2]))),
+        meter: (draw.below(6) == 1).then(|| MeterId(draw.choose(&[1, 2]))),
         apply,
         clear,
         write: match write {
@@ -184,25 +188,25 @@ fn instructions(draw: &mut Draw<'_>) -> Instructions {
             false => Vec::new(),
         },
         metadata: (draw.below(6) == 1).then_some(MetadataWrite { value: 5, mask: 7 }),
-        goto: (draw.below(4) == 1).then(|| TableId(draw.of(&[1, 2, 200]))),
+        goto: (draw.below(4) == 1).then(|| TableId(draw.choose(&[1, 2, 200]))),
     }
 }
 
 /// Draws an action that every version from 1.2 on has.
 fn action(draw: &mut Draw<'_>) -> Action {
     match draw.below(14) {
-        0 => Action::output(PortNo(draw.of(&[1, 2, 3]))),
-        1 => Action::output(draw.of(&[PortNo::IN_PORT, PortNo::ALL, PortNo::NORMAL])),
+        0 => Action::output(PortNo(draw.choose(&[1, 2, 3]))),
+        1 => Action::output(draw.choose(&[PortNo::IN_PORT, PortNo::ALL, PortNo::NORMAL])),
         2 => Action::Output {
             port: PortNo::CONTROLLER,
-            max_len: MaxLen(draw.of(&[64, 0xffff])),
+            max_len: MaxLen(draw.choose(&[64, 0xffff])),
         },
-        3 => Action::Group(GroupId(draw.of(&[1, 2, 3]))),
-        4 => Action::SetQueue(QueueId(draw.of(&[0, 7]))),
+        3 => Action::Group(GroupId(draw.choose(&[1, 2, 3]))),
+        4 => Action::SetQueue(QueueId(draw.choose(&[0, 7]))),
         5 => Action::set(Field::EthSrc, 0x0200_0000_0001),
         6 => Action::set(Field::Ipv4Src, 0x0a00_0002),
-        7 => Action::set(Field::TcpDst, draw.of(&[80, 81])),
-        8 => Action::PushVlan(draw.of(&[0x8100, 0x88a8])),
+        7 => Action::set(Field::TcpDst, draw.choose(&[80, 81])),
+        8 => Action::PushVlan(draw.choose(&[0x8100, 0x88a8])),
         9 => Action::PopVlan,
         10 => Action::set(Field::VlanVid, 0x1005),
         11 => Action::DecIpTtl,
@@ -213,12 +217,12 @@ fn action(draw: &mut Draw<'_>) -> Action {
 
 fn group_mod(draw: &mut Draw<'_>) -> GroupMod {
     use GroupModCommand::{Add, AddOrModify, Delete, Modify};
-    let command = draw.of(&[Add, Add, Modify, AddOrModify, Delete]);
-    let kind = draw.of(&GroupKind::ALL);
+    let command = draw.choose(&[Add, Add, Modify, AddOrModify, Delete]);
+    let kind = draw.choose(&GroupKind::ALL);
     let deletes = command == Delete;
     let group = match deletes && draw.below(4) == 0 {
         true => GroupId::ALL,
-        false => GroupId(draw.of(&[1, 2, 3])),
+        false => GroupId(draw.choose(&[1, 2, 3])),
     };
     let mut buckets = match deletes {
         true => Vec::new(),
@@ -246,14 +250,14 @@ fn selection(draw: &mut Draw<'_>) -> Option<Selection> {
         0 => SelectionMethod::Datapath,
         1 => {
             let mut fields = SelectionFields::default();
-            let field = draw.of(&[Field::Ipv4Dst, Field::TcpSrc, Field::Reg0]);
-            let mask = draw.of(&[0xff, u128::MAX]);
+            let field = draw.choose(&[Field::Ipv4Dst, Field::TcpSrc, Field::Reg0]);
+            let mask = draw.choose(&[0xff, u128::MAX]);
             fields.add(field, mask).expect("the mask has some bits");
             SelectionMethod::Hash(fields)
         }
         _ => return None,
     };
-    let param = draw.of(&[0, 7]);
+    let param = draw.choose(&[0, 7]);
     Some(Selection { method, param })
 }
 
@@ -262,11 +266,11 @@ fn bucket(draw: &mut Draw<'_>, kind: GroupKind) -> Bucket {
     Bucket {
         id: BucketId(0),
         weight: match kind {
-            GroupKind::Select => draw.of(&[1, 3]),
+            GroupKind::Select => draw.choose(&[1, 3]),
             _ => 0,
         },
         watch_port: match watches {
-            true => draw.of(&[PortNo(1), PortNo(2), PortNo::ANY]),
+            true => draw.choose(&[PortNo(1), PortNo(2), PortNo::ANY]),
             false => PortNo::ANY,
         },
         watch_group: GroupId::ANY,
@@ -276,20 +280,20 @@ fn bucket(draw: &mut Draw<'_>, kind: GroupKind) -> Bucket {
 
 fn meter_mod(draw: &mut Draw<'_>) -> MeterMod {
     use MeterModCommand::{Add, Delete, Modify};
-    let command = draw.of(&[Add, Add, Modify, Delete]);
+    let command = draw.choose(&[Add, Add, Modify, Delete]);
     let deletes = command == Delete;
     let bursts = draw.below(2) == 1;
-    let unit = draw.of(&[MeterFlags::KBPS, MeterFlags::PKTPS]);
+    let unit = draw.choose(&[MeterFlags::KBPS, MeterFlags::PKTPS]);
     let flags = match (deletes, bursts) {
         (true, _) => MeterFlags::default(),
         (false, true) => unit.with(MeterFlags::BURST),
         (false, false) => unit,
     };
     let band = |draw: &mut Draw<'_>| Band {
-        kind: draw.of(&[BandKind::Drop, BandKind::DscpRemark(1)]),
-        rate: draw.of(&[1, 1000]),
+        kind: draw.choose(&[BandKind::Drop, BandKind::DscpRemark(1)]),
+        rate: draw.choose(&[1, 1000]),
         // Without the flag `burst` the text has no burst size.
-        burst: if bursts { draw.of(&[1, 50]) } else { 0 },
+        burst: if bursts { draw.choose(&[1, 50]) } else { 0 },
     };
     let bands = match deletes {
         true => Vec::new(),
@@ -301,7 +305,7 @@ fn meter_mod(draw: &mut Draw<'_>) -> MeterMod {
     MeterMod {
         command,
         flags,
-        meter: MeterId(draw.of(&[1, 2])),
+        meter: MeterId(draw.choose(&[1, 2])),
         bands,
     }
 }
@@ -312,7 +316,7 @@ fn apply(tables: &mut Pipeline, command: &Message) -> Result<usize, Refusal> {
         Message::FlowMod(command) => tables.flow_mod(command, Instant::START),
         Message::GroupMod(command) => tables.group_mod(command, Instant::START),
         Message::MeterMod(command) => tables.meter_mod(command, Instant::START),
-        other => panic!("no command is drawn so: {other:?}"),
+        other => panic!("unexpected command: {other:?}"),
     };
     changes.map(|changes| changes.removed.len())
 }
@@ -322,7 +326,7 @@ fn text_of(command: &Message) -> String {
         Message::FlowMod(command) => command.to_string(),
         Message::GroupMod(command) => command.to_string(),
         Message::MeterMod(command) => command.to_string(),
-        other => panic!("no command is drawn so: {other:?}"),
+        other => panic!("unexpected command: {other:?}"),
     }
 }
 
@@ -353,9 +357,9 @@ fn dump(tables: &Pipeline) -> [MultipartReply; 3] {
 fn image(tables: &Pipeline, version: Version) -> Vec<u8> {
     let mut bytes = Vec::new();
     for reply in dump(tables) {
-        let told = Message::reply(reply).encode(Xid(2), version, &mut bytes);
+        let result = Message::reply(reply).encode(Xid(2), version, &mut bytes);
         // 1.2 has no meters.
-        assert!(told.is_ok() || version < Version::V13, "{told:?}");
+        assert!(result.is_ok() || version < Version::V13, "{result:?}");
     }
     bytes
 }
@@ -378,7 +382,7 @@ mod tests {
 
     #[test]
     fn command_sequences_install_rules_groups_and_meters() {
-        let mut held = [0; 3];
+        let mut totals = [0; 3];
         for seed in 0..200 {
             let tables = play(&noise(seed));
             let [flows, groups, meters] = dump(&tables);
@@ -388,10 +392,10 @@ mod tests {
                 MultipartReply::MeterConfig(meters) => meters.len(),
                 _ => 0,
             });
-            for (sum, count) in held.iter_mut().zip(counts) {
+            for (sum, count) in totals.iter_mut().zip(counts) {
                 *sum += count;
             }
         }
-        assert!(held.iter().all(|count| *count > 50), "{held:?}");
+        assert!(totals.iter().all(|count| *count > 50), "{totals:?}");
     }
 }

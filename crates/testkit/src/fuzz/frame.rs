@@ -43,8 +43,8 @@ pub fn frame(data: &[u8]) {
     let Some(depth) = deepest(&frame) else {
         return;
     };
-    for change in 0..CHANGES {
-        check_change(&frame, depth, change, head[7]);
+    for rewrite_index in 0..REWRITES {
+        check_rewrite(&frame, depth, rewrite_index, head[7]);
     }
     if frame.len() <= REBUILT_LEN_MAX {
         check_rebuilt(&frame);
@@ -81,44 +81,48 @@ fn offload(head: &[u8; HEAD_LEN]) -> Offload {
 /// Returns the deepest layer that parses. A frame that is malformed at one depth is malformed at
 /// every greater depth.
 fn deepest(frame: &Frame) -> Option<Depth> {
-    let whole = |depth: &Depth| Headers::parse(frame, *depth).is_ok();
-    let depths: Vec<_> = Depth::ALL.into_iter().filter(whole).collect();
+    let parses = |depth: &Depth| Headers::parse(frame, *depth).is_ok();
+    let depths: Vec<_> = Depth::ALL.into_iter().filter(parses).collect();
     assert_eq!(depths, Depth::ALL[..depths.len()]);
     depths.last().copied()
 }
 
 /// The number of rewrites.
-const CHANGES: u8 = 49;
+const REWRITES: u8 = 49;
 
 /// The rewrites that change the type of the next header. The frame may be malformed afterwards, or
 /// have another checksum.
 const RETYPING: [u8; 3] = [28, 38, 39];
 
-fn check_change(frame: &Frame, depth: Depth, change: u8, seed: u8) {
-    let mut changed = frame.clone();
-    let before = judge(&changed);
-    let mut packet = Packet::parse(&mut changed, depth).expect("it was read before");
-    let result = rewrite(&mut packet, change, seed);
+fn check_rewrite(frame: &Frame, depth: Depth, rewrite_index: u8, seed: u8) {
+    let mut rewritten = frame.clone();
+    let before = verify_checksums(&rewritten);
+    let mut packet = Packet::parse(&mut rewritten, depth).expect("it was read before");
+    let result = rewrite(&mut packet, rewrite_index, seed);
     if result.is_ok() {
-        let retyping = RETYPING.contains(&change);
+        let retyping = RETYPING.contains(&rewrite_index);
         match Headers::parse(packet.frame(), depth) {
             Err(_) if retyping => {}
-            read => assert_eq!(read.as_ref(), Ok(packet.headers()), "change {change}"),
+            read => assert_eq!(
+                read.as_ref(),
+                Ok(packet.headers()),
+                "change {rewrite_index}"
+            ),
         }
-        let after = judge(&changed);
+        let after = verify_checksums(&rewritten);
         for (before, after) in before.into_iter().zip(after) {
             // A checksum that is absent before or after is not compared.
             let both = before.zip(after);
             assert!(
                 retyping || both.is_none_or(|(a, b)| a == b),
-                "change {change}: {changed:?}"
+                "change {rewrite_index}: {rewritten:?}"
             );
         }
     }
 }
 
 /// Returns the payload that a new header encapsulates.
-const fn inside(seed: u8) -> EncapPayload {
+const fn encap_payload(seed: u8) -> EncapPayload {
     match seed % 2 {
         0 => EncapPayload::Frame,
         _ => EncapPayload::Packet,
@@ -126,7 +130,7 @@ const fn inside(seed: u8) -> EncapPayload {
 }
 
 /// Applies one rewrite, with values derived from the seed.
-fn rewrite(packet: &mut Packet<'_>, change: u8, seed: u8) -> Result<(), RewriteError> {
+fn rewrite(packet: &mut Packet<'_>, rewrite_index: u8, seed: u8) -> Result<(), RewriteError> {
     let mac = MacAddr([seed; 6]);
     let v4 = Ipv4Addr::from([seed, seed ^ 0xff, 0, seed]);
     let v6 = Ipv6Addr::from([seed; 16]);
@@ -137,7 +141,7 @@ fn rewrite(packet: &mut Packet<'_>, change: u8, seed: u8) -> Result<(), RewriteE
         2 => 0x8847,
         _ => 0x0806,
     };
-    match change {
+    match rewrite_index {
         0 => packet.set_eth_dst(mac),
         1 => packet.set_eth_src(mac),
         2 => packet.set_vlan_vid(word),
@@ -184,15 +188,15 @@ fn rewrite(packet: &mut Packet<'_>, change: u8, seed: u8) -> Result<(), RewriteE
         }
         38 => packet.set_eth_type(eth_type)?,
         39 => packet.set_ip_proto(seed)?,
-        _ => rewrite_more(packet, change, seed)?,
+        _ => rewrite_more(packet, rewrite_index, seed)?,
     }
     Ok(())
 }
 
 /// Continues [`rewrite`]: encapsulation headers and their fields.
-fn rewrite_more(packet: &mut Packet<'_>, change: u8, seed: u8) -> Result<(), RewriteError> {
+fn rewrite_more(packet: &mut Packet<'_>, rewrite_index: u8, seed: u8) -> Result<(), RewriteError> {
     let word = u16::from_be_bytes([seed, seed.reverse_bits()]);
-    match change {
+    match rewrite_index {
         40 => packet.set_mpls_bos(seed % 2 == 1),
         41 => {
             packet.set_nd_reserved(word.into());
@@ -205,9 +209,9 @@ fn rewrite_more(packet: &mut Packet<'_>, change: u8, seed: u8) -> Result<(), Rew
             packet.set_nsh_context(usize::from(seed % 5), word.into());
         }
         43 => drop(packet.dec_nsh_ttl()),
-        44 => drop(packet.push_nsh(inside(seed), Nsh::default(), &[seed; 16])?),
+        44 => drop(packet.push_nsh(encap_payload(seed), Nsh::default(), &[seed; 16])?),
         45 => drop(packet.pop_nsh()?),
-        46 => packet.encap_mpls(inside(seed), EtherType::MPLS)?,
+        46 => packet.encap_mpls(encap_payload(seed), EtherType::MPLS)?,
         47 => drop(packet.decap_mpls((seed.is_multiple_of(2)).then_some(EtherType::IPV4))?),
         _ => drop(packet.strip_ethernet()),
     }
@@ -216,7 +220,7 @@ fn rewrite_more(packet: &mut Packet<'_>, change: u8, seed: u8) -> Result<(), Rew
 
 /// Verifies the checksums of the IPv4 header and of the transport header. Returns none for a
 /// checksum that is absent, or covers bytes that the frame does not contain.
-fn judge(frame: &Frame) -> [Option<bool>; 2] {
+fn verify_checksums(frame: &Frame) -> [Option<bool>; 2] {
     let mut frame = frame.clone();
     let Ok(headers) = Headers::parse(&frame, Depth::Network) else {
         return [None, None];
@@ -234,8 +238,8 @@ fn judge(frame: &Frame) -> [Option<bool>; 2] {
     let (header, pseudo, total) = match headers.network {
         Network::Ipv4(ip) => {
             let words = [&ip.src.octets()[..], &ip.dst.octets()].concat();
-            let right = is_zero(sum(&packet[..ip.header_len.into()]));
-            (Some(right), words, usize::from(ip.total_len))
+            let correct = is_zero(sum(&packet[..ip.header_len.into()]));
+            (Some(correct), words, usize::from(ip.total_len))
         }
         Network::Ipv6(ip) if !ip.routed => {
             let words = [ip.src.octets(), ip.dst.octets()].concat();
@@ -249,7 +253,7 @@ fn judge(frame: &Frame) -> [Option<bool>; 2] {
     let transport = transport.and_then(|at| {
         let over_v4 = header.is_some();
         let segment = &bytes[at..headers.network_at() + total];
-        judge_transport(segment, headers.ip_proto()?, over_v4, pseudo)
+        verify_transport_checksum(segment, headers.ip_proto()?, over_v4, pseudo)
     });
     [header, transport]
 }
@@ -265,7 +269,7 @@ const fn field_of(protocol: IpProto) -> Option<u16> {
     }
 }
 
-fn judge_transport(
+fn verify_transport_checksum(
     segment: &[u8],
     protocol: IpProto,
     over_v4: bool,
@@ -273,16 +277,16 @@ fn judge_transport(
 ) -> Option<bool> {
     let tail = [u32::from(protocol.0), u32::try_from(segment.len()).ok()?];
     pseudo.extend(tail.iter().flat_map(|word| word.to_be_bytes()));
-    let (least, covers_pseudo) = match protocol {
+    let (min_len, covers_pseudo) = match protocol {
         IpProto::TCP => (18, true),
         IpProto::UDP => (8, true),
         IpProto::ICMPV4 if over_v4 => (4, false),
         IpProto::ICMPV6 if !over_v4 => (4, true),
-        IpProto::SCTP => return judge_sctp(segment),
+        IpProto::SCTP => return verify_sctp_checksum(segment),
         _ => return None,
     };
     let absent = protocol == IpProto::UDP && segment.get(6..8) == Some(&[0, 0]);
-    if segment.len() < least || absent {
+    if segment.len() < min_len || absent {
         return None;
     }
     if !covers_pseudo {
@@ -308,7 +312,7 @@ const fn is_zero(sum: u32) -> bool {
 }
 
 /// Verifies the CRC32c of an SCTP packet, computed bit by bit with the checksum field set to zero.
-fn judge_sctp(segment: &[u8]) -> Option<bool> {
+fn verify_sctp_checksum(segment: &[u8]) -> Option<bool> {
     let field: [u8; 4] = *segment.get(8..12)?.first_chunk()?;
     let zeroed = segment.iter().enumerate().map(|(index, byte)| match index {
         8..12 => 0,
@@ -338,7 +342,8 @@ mod tests {
     /// The verification accepts correct checksums and rejects all others.
     #[test]
     fn checksum_verification_accepts_only_correct_checksums() {
-        let judged = |text: &str| judge(&text.parse::<Stack>().expect("a stack").build());
+        let verify =
+            |text: &str| verify_checksums(&text.parse::<Stack>().expect("a stack").build());
         for text in [
             "tcp",
             "udp",
@@ -347,20 +352,20 @@ mod tests {
             "udp(checksum=partial)",
         ] {
             assert_eq!(
-                judged(&format!("eth / ipv4 / {text}")),
+                verify(&format!("eth / ipv4 / {text}")),
                 [Some(true); 2],
                 "{text}"
             );
         }
-        assert_eq!(judged("eth / ipv6 / icmpv6"), [None, Some(true)]);
+        assert_eq!(verify("eth / ipv6 / icmpv6"), [None, Some(true)]);
         assert_eq!(
-            judged("eth / ipv4(checksum=1) / tcp(checksum=1)"),
+            verify("eth / ipv4(checksum=1) / tcp(checksum=1)"),
             [Some(false); 2]
         );
         assert_eq!(
-            judged("eth / ipv4 / sctp(checksum=1)"),
+            verify("eth / ipv4 / sctp(checksum=1)"),
             [Some(true), Some(false)]
         );
-        assert_eq!(judged("eth / ipv4 / udp(checksum=0)"), [Some(true), None]);
+        assert_eq!(verify("eth / ipv4 / udp(checksum=0)"), [Some(true), None]);
     }
 }

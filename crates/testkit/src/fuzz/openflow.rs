@@ -77,15 +77,15 @@ pub fn message(bytes: &[u8], dialect: Dialect) {
         assert!(bytes.len() > 1 << 14, "{error}: {message:?}");
         return;
     }
-    let again = decode_all(&once, dialect).expect("we understand ourselves");
+    let decoded = decode_all(&once, dialect).expect("an encoded message decodes");
     if !writes_fields(&message) {
-        assert_eq!((again.0, unquoted(again.1)), (xid, unquoted(message)));
+        assert_eq!((decoded.0, unquoted(decoded.1)), (xid, unquoted(message)));
         return;
     }
     let mut twice = Vec::new();
-    again
+    decoded
         .1
-        .encode(again.0, dialect, &mut twice)
+        .encode(decoded.0, dialect, &mut twice)
         .expect("it was encoded before");
     assert_eq!(once, twice, "{message:?}");
 }
@@ -102,9 +102,9 @@ pub fn print(data: &[u8]) {
     let printed = openflow::print(bytes, Detail(*detail));
     assert!(printed.ends_with('\n'), "{printed:?}");
     // Four bytes of flags print as a line of names, and messages quote one another.
-    let most = (1 << 12) + bytes.len() * 256;
+    let length_max = (1 << 12) + bytes.len() * 256;
     assert!(
-        printed.len() <= most,
+        printed.len() <= length_max,
         "{} of {}",
         printed.len(),
         bytes.len()
@@ -134,7 +134,7 @@ fn dialect_of(message: &Message, bytes: &[u8], dialect: Dialect) -> Dialect {
                 _ => PacketInFormat::Standard,
             }))
         }
-        Message::FlowRemoved(told) if told.table != TableId::ALL => {
+        Message::FlowRemoved(removed) if removed.table != TableId::ALL => {
             dialect.after(NiciraSetting::FlowFormat(FlowFormat::Nicira))
         }
         _ => dialect,
@@ -215,15 +215,15 @@ fn step(end: &mut Channel, chunk: &[u8], now: Instant) {
     end.handle_input(chunk, now);
     // The shortest message has eight bytes, and the longest reply to it is an error that quotes 64
     // (or an echo as long as the request, which may have begun earlier).
-    let grown = end.backlog() - before;
+    let growth = end.backlog() - before;
     assert!(
-        grown <= (1 << 17) + chunk.len() * 16,
-        "{grown} bytes for {}",
+        growth <= (1 << 17) + chunk.len() * 16,
+        "{growth} bytes for {}",
         chunk.len()
     );
     let mut downs = 0;
     while let Some(event) = end.poll_event() {
-        assert!(!was_down, "a channel that is down tells {event:?}");
+        assert!(!was_down, "a channel that is down reports {event:?}");
         downs += usize::from(matches!(event, ChannelEvent::Down(_)));
         if let ChannelEvent::Received(received) = event {
             end.refuse(

@@ -39,18 +39,18 @@ const BEGINNING: [&str; 3] = [
 /// # Panics
 /// If the result depends on the pieces.
 pub fn ovsdb(data: &[u8]) {
-    let Some(([how, piece], data)) = data.split_first_chunk() else {
+    let Some(([flags, piece], data)) = data.split_first_chunk() else {
         return;
     };
-    let begun = how % 2 == 1;
-    let whole = follow(begun, std::iter::once(data));
-    let pieces = follow(begun, data.chunks(usize::from(*piece) + 1));
-    assert_eq!(whole, pieces, "it depends on the pieces");
+    let has_beginning = flags % 2 == 1;
+    let whole = follow(has_beginning, std::iter::once(data));
+    let pieces = follow(has_beginning, data.chunks(usize::from(*piece) + 1));
+    assert_eq!(whole, pieces, "the result depends on the pieces");
 }
 
 /// Returns the events, and the rows at the end.
 fn follow<'a>(
-    begun: bool,
+    has_beginning: bool,
     pieces: impl Iterator<Item = &'a [u8]>,
 ) -> (Vec<SessionEvent>, Database) {
     let now = Instant::START;
@@ -60,7 +60,10 @@ fn follow<'a>(
         tables: TABLES,
     };
     let mut session = Session::new(options, now);
-    let beginning = BEGINNING.into_iter().filter(|_| begun).map(str::as_bytes);
+    let beginning = BEGINNING
+        .into_iter()
+        .filter(|_| has_beginning)
+        .map(str::as_bytes);
     for piece in beginning.chain(pieces) {
         session.handle_input(piece, now);
     }

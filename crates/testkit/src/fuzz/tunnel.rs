@@ -22,28 +22,29 @@ const FRAME_LEN_MAX: usize = 2048;
 /// # Panics
 /// If an invariant of this module is violated.
 pub fn tunnel(data: &[u8]) {
-    let Some(([kind, believed], bytes)) = data.split_first_chunk::<2>() else {
+    let Some(([kind, is_verified], bytes)) = data.split_first_chunk::<2>() else {
         return;
     };
     let protocol = PROTOCOLS[usize::from(*kind) % PROTOCOLS.len()];
     let mut frame = Frame::from_bytes(&bytes[..bytes.len().min(FRAME_LEN_MAX)]);
-    if believed & 1 == 1 {
+    if is_verified & 1 == 1 {
         frame.offload.checksum = Checksum::Verified;
     }
-    let Some(found) = parse_outer(frame.bytes()) else {
+    let Some(outer_headers) = parse_outer(frame.bytes()) else {
         return;
     };
     let before = frame.clone();
-    let Ok(shim) = decapsulate(&mut frame, &found, protocol) else {
-        assert_eq!(frame, before, "what is refused is left alone");
+    let Ok(shim) = decapsulate(&mut frame, &outer_headers, protocol) else {
+        assert_eq!(frame, before, "a refused frame is unchanged");
         return;
     };
-    let within = frame.bytes().to_vec();
+    let inner = frame.bytes().to_vec();
     let mut pool = Pool::new(2);
-    encapsulate(&mut frame, 0, &found.outer, &shim, &mut pool).expect("it was within one");
-    let again = parse_outer(frame.bytes()).expect("it is a packet");
-    assert_eq!(again.outer, found.outer);
-    let told = decapsulate(&mut frame, &again, protocol).expect("it is whole");
-    assert_eq!(told, shim);
-    assert_eq!(frame.bytes(), within);
+    encapsulate(&mut frame, 0, &outer_headers.outer, &shim, &mut pool)
+        .expect("it was encapsulated before");
+    let second_headers = parse_outer(frame.bytes()).expect("it is a packet");
+    assert_eq!(second_headers.outer, outer_headers.outer);
+    let second_shim = decapsulate(&mut frame, &second_headers, protocol).expect("it is whole");
+    assert_eq!(second_shim, shim);
+    assert_eq!(frame.bytes(), inner);
 }

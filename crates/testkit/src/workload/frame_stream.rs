@@ -18,7 +18,7 @@ pub struct FrameStream {
     /// The frames; their number is a multiple of the batch size.
     frames: Vec<Frame>,
     /// Frames of the current batch that had a verdict, with their index in the batch.
-    told: Vec<(usize, Frame)>,
+    verdict_frames: Vec<(usize, Frame)>,
     next: usize,
     now: Instant,
 }
@@ -32,18 +32,18 @@ impl FrameStream {
     pub fn new(view: View, frames: &[Vec<u8>]) -> Self {
         assert!(!frames.is_empty(), "a stream has frames");
         let count = frames.len().next_multiple_of(BatchRunner::BATCH);
-        let mut order: Vec<usize> = (0..count).map(|place| place % frames.len()).collect();
+        let mut order: Vec<usize> = (0..count).map(|index| index % frames.len()).collect();
         // Shuffled by splitmix64, always in the same way: frames of consecutive rules do not arrive
         // consecutively.
-        order.sort_by_cached_key(|&place| splitmix64(place as u64));
+        order.sort_by_cached_key(|&index| splitmix64(index as u64));
         // Each frame has a buffer of its own length, allocated in the order of arrival.
-        let frames = order.iter().map(|&place| Frame::from_bytes(&frames[place]));
+        let frames = order.iter().map(|&index| Frame::from_bytes(&frames[index]));
         Self {
             pool: Pool::new(BatchRunner::BATCH),
             runner: Runner::new(0),
             view,
             frames: frames.collect(),
-            told: Vec::with_capacity(BatchRunner::BATCH),
+            verdict_frames: Vec::with_capacity(BatchRunner::BATCH),
             next: 0,
             now: Instant::START,
         }
@@ -59,35 +59,36 @@ impl FrameStream {
     /// path forwarded without a verdict.
     pub fn run(&mut self, pipeline: &Pipeline) -> usize {
         self.now = Instant::from_nanos(self.now.as_nanos() + 1000);
-        let ground = BatchContext {
+        let context = BatchContext {
             pipeline,
             view: &self.view,
             in_port: PortNo(1),
             now: self.now,
         };
         let frames = &mut self.frames[self.next..][..BatchRunner::BATCH];
-        let (mut place, mut left) = (0, 0);
+        let (mut index, mut forwarded) = (0, 0);
         {
-            let mut batch = self.runner.begin(ground, frames);
-            while let Some(fate) = batch.next(&mut self.pool) {
-                match fate {
+            let mut batch = self.runner.begin(context, frames);
+            while let Some(outcome) = batch.next(&mut self.pool) {
+                match outcome {
                     FrameOutcome::Forward(frames, _) => {
-                        left += frames.len();
-                        place += frames.len();
+                        forwarded += frames.len();
+                        index += frames.len();
                     }
                     FrameOutcome::Verdict(verdict) => {
                         let frame = verdict.frames.pop();
-                        self.told.extend(frame.map(|frame| (place, frame)));
-                        place += 1;
+                        self.verdict_frames
+                            .extend(frame.map(|frame| (index, frame)));
+                        index += 1;
                     }
                 }
             }
         }
-        for (place, frame) in self.told.drain(..) {
-            frames[place] = frame;
+        for (index, frame) in self.verdict_frames.drain(..) {
+            frames[index] = frame;
         }
         self.next = (self.next + BatchRunner::BATCH) % self.frames.len();
-        left
+        forwarded
     }
 }
 

@@ -195,7 +195,7 @@ impl Workload {
         frames: u64,
     ) -> Self {
         let flow = |number: u64| AclEntry::new(number).flow(60_000 - number, 2 + number % 2);
-        let rest = "priority=0,actions=output:4".to_owned();
+        let default_rule = "priority=0,actions=output:4".to_owned();
         let frame = |number: u64| {
             let entry = AclEntry::new(splitmix64(number) % count);
             match traffic {
@@ -203,11 +203,11 @@ impl Workload {
                 TrafficPattern::Fitting => entry.frame(number, (0, 0, 0)),
                 TrafficPattern::Zipf => AclEntry::new(zipf(number, count)).frame(number, (0, 0, 0)),
                 TrafficPattern::Random => random(number),
-                TrafficPattern::Attack => entry.frame(number, one_bit(number)),
+                TrafficPattern::Attack => entry.frame(number, attack_bits(number)),
             }
         };
         Self {
-            flows: (0..count).map(flow).chain([rest]).collect(),
+            flows: (0..count).map(flow).chain([default_rule]).collect(),
             frames: (0..frames).map(frame).collect(),
             ..Self::new(name, &[])
         }
@@ -278,10 +278,10 @@ impl Workload {
     pub fn networks_with_frames(name: &'static str, count: u64, frames: u64) -> Self {
         let flow = |number: u64| {
             let port = 2 + number % 3;
-            format!("{},actions=output:{port}", into_network(number))
+            format!("{},actions=output:{port}", network_match(number))
         };
         let frame = |number: u64| {
-            let target = within_network(splitmix64(number) % count, number);
+            let target = network_address(splitmix64(number) % count, number);
             stack("udp", 1, target, 1000, 2000)
         };
         Self {
@@ -312,8 +312,8 @@ impl Workload {
         ];
         let many = (0..FLOWS).flat_map(|n| {
             [
-                goto(2, &format!("dl_dst={}", station(n))),
-                goto(5, &into_network(n)),
+                goto(2, &format!("dl_dst={}", mac_address(n))),
+                goto(5, &network_match(n)),
                 goto(7, &exact(n)),
             ]
         });
@@ -328,12 +328,12 @@ impl Workload {
             };
             let (source, target) = (
                 dotted(0x0a01_0000 + flow),
-                dotted(within_network(flow, connection)),
+                dotted(network_address(flow, connection)),
             );
             format!(
                 "eth(src=02:00:00:00:00:01,dst={}) / ipv4(src={source},dst={target}) / \
                  udp(src={},dst={}) / data(18)",
-                station(flow),
+                mac_address(flow),
                 1024 + splitmix64(connection) % 60_000,
                 5000 + flow,
             )
@@ -356,25 +356,25 @@ fn network(number: u64) -> (u64, u32) {
 }
 
 /// Returns the match for a prefix: the longer the prefix, the higher the priority.
-fn into_network(number: u64) -> String {
+fn network_match(number: u64) -> String {
     let (address, bits) = network(number);
     format!("priority={bits},ip,nw_dst={}/{bits}", dotted(address))
 }
 
 /// Returns an address within a prefix.
-fn within_network(number: u64, seed: u64) -> u64 {
+fn network_address(number: u64, seed: u64) -> u64 {
     let (address, bits) = network(number);
     address | splitmix64(seed) & 0xffff_ffff & !mask(bits)
 }
 
 /// Returns the MAC address of this number.
-fn station(number: u64) -> String {
+fn mac_address(number: u64) -> String {
     let [.., a, b] = number.to_be_bytes();
     format!("02:00:00:01:{a:02x}:{b:02x}")
 }
 
 /// Returns one pseudorandom bit for each of the two addresses and the port.
-fn one_bit(number: u64) -> (u64, u64, u64) {
+fn attack_bits(number: u64) -> (u64, u64, u64) {
     let bit = |width: u64, more: u64| 1 << (splitmix64(4 * number + more) % width);
     (bit(32, 0), bit(32, 1), bit(16, 2))
 }
