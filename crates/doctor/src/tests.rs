@@ -7,24 +7,24 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use super::*;
 
 /// The files of a host, in a directory that is deleted on drop.
-struct SimulatedHost {
+struct HostFixture {
     root: PathBuf,
 }
 
-impl SimulatedHost {
+impl HostFixture {
     /// Returns a host without problems, with these files added or replaced.
     fn with(files: &[(&str, &str)]) -> Self {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
         let name = format!("comporta-doctor-{}-{number}", std::process::id());
-        let simulated = Self {
+        let fixture = Self {
             root: std::env::temp_dir().join(name),
         };
         SOUND
             .iter()
             .chain(files)
-            .for_each(|(file, text)| simulated.put(file, text));
-        simulated
+            .for_each(|(file, text)| fixture.put(file, text));
+        fixture
     }
 
     fn put(&self, file: &str, text: &str) {
@@ -46,7 +46,7 @@ impl SimulatedHost {
     }
 }
 
-impl Drop for SimulatedHost {
+impl Drop for HostFixture {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.root);
     }
@@ -103,8 +103,8 @@ fn setup() -> SwitchSetup {
 }
 
 /// Returns the subject, the observed state and the severity of each problem.
-fn problems(simulated: &SimulatedHost, setup: &SwitchSetup) -> Vec<(String, String, Severity)> {
-    let findings = examine(&simulated.host(), setup).into_iter();
+fn problems(fixture: &HostFixture, setup: &SwitchSetup) -> Vec<(String, String, Severity)> {
+    let findings = examine(&fixture.host(), setup).into_iter();
     let worse = findings.filter(|finding| finding.severity != Severity::Fine);
     worse
         .map(|finding| {
@@ -117,9 +117,9 @@ fn problems(simulated: &SimulatedHost, setup: &SwitchSetup) -> Vec<(String, Stri
 
 #[test]
 fn host_without_problems_has_no_remedies() {
-    let simulated = SimulatedHost::with(&[]);
-    assert_eq!(problems(&simulated, &setup()), []);
-    let subjects = examine(&simulated.host(), &setup()).into_iter();
+    let fixture = HostFixture::with(&[]);
+    assert_eq!(problems(&fixture, &setup()), []);
+    let subjects = examine(&fixture.host(), &setup()).into_iter();
     let subjects: Vec<String> = subjects.map(|finding| finding.subject).collect();
     let wanted = [
         "rights", "tun", "clock", "host", "bpf", "backlog", "memory", "cores", "core 1", "core 1",
@@ -159,7 +159,7 @@ fn host_problems_are_found_separately() {
     ];
     for (files, subject, found) in cases {
         let found = [(subject.to_string(), found.to_string())];
-        let all = problems(&SimulatedHost::with(files), &setup()).into_iter();
+        let all = problems(&HostFixture::with(files), &setup()).into_iter();
         let all: Vec<_> = all.map(|(subject, found, _)| (subject, found)).collect();
         assert_eq!(all, found);
     }
@@ -167,19 +167,19 @@ fn host_problems_are_found_separately() {
 
 #[test]
 fn interrupt_check_uses_effective_affinity() {
-    let simulated = SimulatedHost::with(&[
+    let fixture = HostFixture::with(&[
         ("/proc/irq/24/smp_affinity_list", "0-3\n"),
         ("/proc/irq/24/effective_affinity_list", "3\n"),
     ]);
-    assert_eq!(problems(&simulated, &setup()), []);
+    assert_eq!(problems(&fixture, &setup()), []);
 }
 
 #[test]
 fn ports_are_checked_for_existence_and_equal_mtu() {
-    let simulated = SimulatedHost::with(&[("/sys/class/net/eth2/mtu", "9000\n")]);
+    let fixture = HostFixture::with(&[("/sys/class/net/eth2/mtu", "9000\n")]);
     let mut setup = setup();
     setup.ports.extend(["eth2".to_owned(), "eth3".to_owned()]);
-    let found = problems(&simulated, &setup);
+    let found = problems(&fixture, &setup);
     let subjects: Vec<_> = found
         .iter()
         .map(|(subject, _, state)| (&**subject, *state))
@@ -192,32 +192,32 @@ fn ports_are_checked_for_existence_and_equal_mtu() {
 
 #[test]
 fn remedies_can_be_undone() {
-    let simulated = SimulatedHost::with(&[
+    let fixture = HostFixture::with(&[
         (GOVERNOR, "powersave\n"),
         ("/proc/irq/24/smp_affinity_list", "0-3\n"),
         ("/sys/devices/system/cpu/isolated", "\n"),
     ]);
-    let (host, journal) = (simulated.host(), simulated.journal());
+    let (host, journal) = (fixture.host(), fixture.journal());
     let done = apply_remedies(&host, &examine(&host, &setup()), &journal).unwrap();
     assert_eq!(done.len(), 2, "no file isolates a core at run time");
     assert!(done.iter().all(Result::is_ok));
     // A write to a regular file keeps the end of a longer old value, unlike a kernel file.
-    assert!(simulated.read(GOVERNOR).starts_with("performance"));
+    assert!(fixture.read(GOVERNOR).starts_with("performance"));
     assert!(
-        simulated
+        fixture
             .read("/proc/irq/24/smp_affinity_list")
             .starts_with("0,2-3")
     );
-    simulated.put(GOVERNOR, "schedutil");
+    fixture.put(GOVERNOR, "schedutil");
     apply_remedies(&host, &examine(&host, &setup()), &journal).unwrap();
     let undone = undo(&host, &journal).unwrap();
     assert_eq!(undone.len(), 2);
     assert!(
-        simulated.read(GOVERNOR).starts_with("powersave"),
+        fixture.read(GOVERNOR).starts_with("powersave"),
         "the first value is restored"
     );
     assert!(
-        simulated
+        fixture
             .read("/proc/irq/24/smp_affinity_list")
             .starts_with("0-3")
     );
@@ -229,8 +229,8 @@ fn remedies_can_be_undone() {
 
 #[test]
 fn failed_remedy_is_reported_and_not_recorded() {
-    let simulated = SimulatedHost::with(&[(GOVERNOR, "powersave\n")]);
-    let (host, journal) = (simulated.host(), simulated.journal());
+    let fixture = HostFixture::with(&[(GOVERNOR, "powersave\n")]);
+    let (host, journal) = (fixture.host(), fixture.journal());
     let findings = examine(&host, &setup());
     fs::remove_file(host.path(GOVERNOR)).unwrap();
     let done = apply_remedies(&host, &findings, &journal).unwrap();
@@ -240,12 +240,12 @@ fn failed_remedy_is_reported_and_not_recorded() {
 
 #[test]
 fn unreadable_journal_prevents_remedies() {
-    let simulated = SimulatedHost::with(&[(GOVERNOR, "powersave\n"), ("/run/doctor.json", "{")]);
-    let (host, journal) = (simulated.host(), simulated.journal());
+    let fixture = HostFixture::with(&[(GOVERNOR, "powersave\n"), ("/run/doctor.json", "{")]);
+    let (host, journal) = (fixture.host(), fixture.journal());
     let done = apply_remedies(&host, &examine(&host, &setup()), &journal);
     assert!(matches!(done, Err(RemedyError::Unreadable { .. })));
     assert_eq!(
-        simulated.read(GOVERNOR),
+        fixture.read(GOVERNOR),
         "powersave",
         "nothing is written that cannot be undone"
     );

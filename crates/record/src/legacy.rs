@@ -20,11 +20,11 @@ use crate::{Conditions, Entry, Point, Settings, Trial, Value};
 #[serde(rename_all = "kebab-case")]
 enum OldOutcome {
     Echo(data_plane::Echo),
-    TcpThroughput(data_plane::Tcp),
-    ForwardingRate(data_plane::Rate),
+    TcpThroughput(data_plane::LegacyTcp),
+    ForwardingRate(data_plane::LegacyRate),
     FlowTable(control::FlowTable),
-    Meter(control::Meter),
-    Change(control::Change),
+    Meter(control::LegacyMeter),
+    Change(control::LegacyChange),
     Requests(data_plane::Requests),
 }
 

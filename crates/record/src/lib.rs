@@ -200,12 +200,12 @@ mod outcome {
     use crate::Reading;
 
     #[derive(Serialize)]
-    struct Written<'a> {
+    struct SerializedReading<'a> {
         reading: &'a Reading,
     }
 
     #[derive(Deserialize)]
-    struct Read {
+    struct DeserializedReading {
         reading: Reading,
     }
 
@@ -214,14 +214,16 @@ mod outcome {
         reading: &Option<Reading>,
         serializer: S,
     ) -> Result<S::Ok, S::Error> {
-        let written = reading.as_ref().map(|reading| Written { reading });
+        let written = reading
+            .as_ref()
+            .map(|reading| SerializedReading { reading });
         written.serialize(serializer)
     }
 
     pub(super) fn deserialize<'de, D: Deserializer<'de>>(
         deserializer: D,
     ) -> Result<Option<Reading>, D::Error> {
-        let read = Option::<Read>::deserialize(deserializer)?;
+        let read = Option::<DeserializedReading>::deserialize(deserializer)?;
         Ok(read.map(|read| read.reading))
     }
 }

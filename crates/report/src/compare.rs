@@ -45,7 +45,7 @@ pub fn read_margin(text: &str) -> Result<f64, String> {
 /// Result of the comparison of a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Finding {
+pub enum ChangeFinding {
     /// Significantly worse.
     Worse,
     /// Significantly better.
@@ -58,7 +58,7 @@ pub enum Finding {
     Same,
 }
 
-impl Finding {
+impl ChangeFinding {
     /// All findings, in the order of reports.
     pub const ALL: [Self; 5] = [
         Self::Worse,
@@ -83,7 +83,7 @@ impl Finding {
 
 /// Figure in both runs.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Row {
+pub struct ComparisonRow {
     /// Cell.
     #[serde(skip)]
     pub key: CellKey,
@@ -104,9 +104,9 @@ pub struct Row {
     /// Numbers of runs in the first and in the second.
     pub runs: [usize; 2],
     /// Change; `None` for too few runs.
-    pub change: Option<Change>,
+    pub change: Option<FigureChange>,
     /// Finding.
-    pub finding: Finding,
+    pub finding: ChangeFinding,
     /// True if the interval does not exclude a regression above the margin.
     pub may_be_worse: bool,
     /// True if the whole interval is a regression above the margin, without the correction.
@@ -115,7 +115,7 @@ pub struct Row {
 
 /// Change with its interval.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Change {
+pub struct FigureChange {
     /// True if the numbers are shares of the first run's figure; otherwise they are in its unit.
     pub relative: bool,
     /// Mean change.
@@ -136,7 +136,7 @@ pub struct Comparison {
     /// True if runs were compared in pairs.
     pub paired: bool,
     /// Rows, the significant and greatest changes first.
-    pub rows: Vec<Row>,
+    pub rows: Vec<ComparisonRow>,
     /// Number of cells of the first run only.
     pub only_before: usize,
     /// Number of cells of the second run only.
@@ -152,7 +152,7 @@ impl Comparison {
 
     /// Returns the number of rows with a finding.
     #[must_use]
-    pub fn count(&self, finding: Finding) -> usize {
+    pub fn count(&self, finding: ChangeFinding) -> usize {
         let rows = self.rows.iter();
         rows.filter(|row| row.finding == finding).count()
     }
@@ -161,7 +161,7 @@ impl Comparison {
     /// the runs do not suffice, or have no cells in common.
     #[must_use]
     pub fn regression(&self) -> Option<bool> {
-        if self.count(Finding::Worse) > 0 {
+        if self.count(ChangeFinding::Worse) > 0 {
             return Some(true);
         }
         let is_open = self.rows.is_empty() || self.rows.iter().any(|row| row.may_be_worse);
@@ -177,19 +177,19 @@ pub fn compare(before: &Results, after: &Results, method: Method) -> Comparison 
         .values()
         .filter_map(|cell| Some((cell, second.get(&cell.key)?)))
         .collect();
-    let contrasts: Vec<Option<Measured>> = both
+    let contrasts: Vec<Option<CellContrast>> = both
         .iter()
-        .map(|(before, after)| Measured::of(before, after, method))
+        .map(|(before, after)| CellContrast::of(before, after, method))
         .collect();
-    let probability = |one: &Option<Measured>| one.as_ref().map_or(1.0, |one| one.contrast.p);
+    let probability = |one: &Option<CellContrast>| one.as_ref().map_or(1.0, |one| one.contrast.p);
     let corrected = holm(&contrasts.iter().map(probability).collect::<Vec<_>>());
     let found = both.iter().zip(contrasts).zip(corrected);
-    let mut rows: Vec<Row> = found
+    let mut rows: Vec<ComparisonRow> = found
         .map(|((cells, measured), p)| row(*cells, measured, p))
         .collect();
     rows.sort_by(|a, b| {
-        let size = |row: &Row| row.change.map_or(0.0, |change| change.mean.abs());
-        let certainty = |row: &Row| row.change.map_or(1.0, |change| change.p);
+        let size = |row: &ComparisonRow| row.change.map_or(0.0, |change| change.mean.abs());
+        let certainty = |row: &ComparisonRow| row.change.map_or(1.0, |change| change.p);
         a.finding
             .cmp(&b.finding)
             .then(certainty(a).total_cmp(&certainty(b)))
@@ -212,13 +212,13 @@ pub fn compare(before: &Results, after: &Results, method: Method) -> Comparison 
 }
 
 /// Contrast with its margin.
-struct Measured {
+struct CellContrast {
     contrast: Contrast,
     margin: Margin,
     relative: bool,
 }
 
-impl Measured {
+impl CellContrast {
     /// Returns the contrast; `None` for too few runs.
     fn of(before: &Cell, after: &Cell, method: Method) -> Option<Self> {
         let is_positive = |cell: &Cell| cell.runs.values().all(|value| *value > 0.0);
@@ -246,16 +246,20 @@ impl Measured {
             })
     }
 
-    fn finding(&self, better: Better, p: f64) -> Finding {
+    fn finding(&self, better: Better, p: f64) -> ChangeFinding {
         let verdict = verdict(&self.contrast.interval, self.margin);
         let is_certain = p <= 1.0 - CONFIDENCE;
         match (verdict, better) {
-            (Verdict::Equivalent, _) => Finding::Same,
-            (Verdict::Inconclusive, _) => Finding::Inconclusive,
-            (Verdict::Less | Verdict::More, _) if !is_certain => Finding::Inconclusive,
-            (_, Better::Neither) => Finding::Different,
-            (Verdict::Less, Better::Lower) | (Verdict::More, Better::Higher) => Finding::Better,
-            (Verdict::More, Better::Lower) | (Verdict::Less, Better::Higher) => Finding::Worse,
+            (Verdict::Equivalent, _) => ChangeFinding::Same,
+            (Verdict::Inconclusive, _) => ChangeFinding::Inconclusive,
+            (Verdict::Less | Verdict::More, _) if !is_certain => ChangeFinding::Inconclusive,
+            (_, Better::Neither) => ChangeFinding::Different,
+            (Verdict::Less, Better::Lower) | (Verdict::More, Better::Higher) => {
+                ChangeFinding::Better
+            }
+            (Verdict::More, Better::Lower) | (Verdict::Less, Better::Higher) => {
+                ChangeFinding::Worse
+            }
         }
     }
 
@@ -275,10 +279,10 @@ impl Measured {
         }
     }
 
-    fn change(&self, p: f64) -> Change {
+    fn change(&self, p: f64) -> FigureChange {
         let interval = self.contrast.interval;
         let shown = |value: f64| if self.relative { value.exp_m1() } else { value };
-        Change {
+        FigureChange {
             relative: self.relative,
             mean: shown(interval.mean),
             low: shown(interval.low),
@@ -288,7 +292,7 @@ impl Measured {
     }
 }
 
-fn row((before, after): (&Cell, &Cell), measured: Option<Measured>, p: f64) -> Row {
+fn row((before, after): (&Cell, &Cell), measured: Option<CellContrast>, p: f64) -> ComparisonRow {
     let key = &before.key;
     let better = after.better;
     let finding = measured.as_ref().map(|one| one.finding(better, p));
@@ -296,7 +300,7 @@ fn row((before, after): (&Cell, &Cell), measured: Option<Measured>, p: f64) -> R
     let surely_worse = measured
         .as_ref()
         .is_some_and(|one| one.surely_worse(better));
-    Row {
+    ComparisonRow {
         key: key.clone(),
         scenario: key.experiment.name().to_owned(),
         device: key.device.clone(),
@@ -307,7 +311,7 @@ fn row((before, after): (&Cell, &Cell), measured: Option<Measured>, p: f64) -> R
         after: after.mean(),
         runs: [before.runs.len(), after.runs.len()],
         change: measured.map(|one| one.change(p)),
-        finding: finding.unwrap_or(Finding::Inconclusive),
+        finding: finding.unwrap_or(ChangeFinding::Inconclusive),
         may_be_worse: may_be_worse.unwrap_or(better != Better::Neither),
         surely_worse,
     }

@@ -16,6 +16,6 @@ pub mod threshold;
 
 pub use html::{Language, glance, render};
 pub use published::{
-    Published, PublishedCurve, PublishedCurves, PublishedDevice, PublishedResult, PublishedResults,
-    PublishedRow, PublishedSpan, PublishedTable, Range, published,
+    PublishedCurve, PublishedCurves, PublishedData, PublishedDevice, PublishedResult,
+    PublishedResults, PublishedRow, PublishedSpan, PublishedTable, Range, published,
 };

@@ -11,7 +11,7 @@ pub use range::Range;
 
 /// Published results of the experiments that the lab reproduces.
 #[derive(Clone, Debug, Deserialize)]
-pub struct Published {
+pub struct PublishedData {
     /// Rows below tables of experiments, by the key in a view.
     pub tables: BTreeMap<String, PublishedTable>,
     /// Curves in drawings of an experiment, by its name.
@@ -156,7 +156,7 @@ pub(crate) fn table(key: &str) -> Option<PublishedTable> {
 /// # Panics
 /// Never: the data is part of the program, and a test parses it.
 #[must_use]
-pub fn published() -> Published {
+pub fn published() -> PublishedData {
     serde_json::from_str(include_str!("../data/published.json")).expect("a test parses the data")
 }
 

@@ -91,7 +91,7 @@ fn flow_tables(entries: &mut [Entry]) -> impl Iterator<Item = (String, &mut Read
 }
 
 #[derive(Deserialize)]
-pub(super) struct Meter {
+pub(super) struct LegacyMeter {
     unit: String,
     act: String,
     nominal_pps: u64,
@@ -105,7 +105,7 @@ struct MeterWindow {
     passed: u64,
 }
 
-impl Meter {
+impl LegacyMeter {
     pub(super) fn reading(self, constants: &Constants<'_>) -> Reading {
         let nominal = self.nominal_pps as f64;
         let point = Point::default()
@@ -131,7 +131,7 @@ impl Meter {
 }
 
 #[derive(Deserialize)]
-pub(super) struct Change {
+pub(super) struct LegacyChange {
     #[serde(default)]
     test: String,
     pps: u32,
@@ -152,7 +152,7 @@ pub(super) struct Change {
     late: u64,
 }
 
-impl Change {
+impl LegacyChange {
     /// The first records named the test in their identifier alone: `changes/effect/ovs/1`.
     pub(super) fn reading(self, constants: &Constants<'_>, id: &str) -> Reading {
         let test = match self.test.as_str() {

@@ -35,7 +35,7 @@ impl Echo {
 }
 
 #[derive(Deserialize)]
-pub(super) struct Tcp {
+pub(super) struct LegacyTcp {
     bits_per_second: f64,
     retransmits: u64,
     sender_cpu_percent: f64,
@@ -43,7 +43,7 @@ pub(super) struct Tcp {
     each_second: Vec<f64>,
 }
 
-impl Tcp {
+impl LegacyTcp {
     pub(super) fn reading(
         self,
         constants: &Constants<'_>,
@@ -76,18 +76,18 @@ impl Tcp {
 }
 
 #[derive(Deserialize)]
-pub(super) struct Rate {
+pub(super) struct LegacyRate {
     frame_bytes: u64,
     intended_pps: Option<u64>,
     seconds: f64,
     offered: u64,
     received: u64,
-    path: RatePath,
-    check: PathCheck,
+    path: LegacyRatePath,
+    check: LegacyPathCheck,
 }
 
 #[derive(Deserialize)]
-struct RatePath {
+struct LegacyRatePath {
     client_sent: u64,
     device_in: Option<u64>,
     device_matched: Option<u64>,
@@ -96,13 +96,13 @@ struct RatePath {
 }
 
 #[derive(Deserialize)]
-struct PathCheck {
+struct LegacyPathCheck {
     intact: u32,
     changed: u32,
     duplicates: u32,
 }
 
-impl Rate {
+impl LegacyRate {
     pub(super) fn reading(
         self,
         constants: &Constants<'_>,
@@ -125,7 +125,7 @@ impl Rate {
             }
             None => reading.lack("process_frame_ns", NO_PROCESS),
         }
-        let RatePath {
+        let LegacyRatePath {
             client_sent,
             device_in,
             device_matched,

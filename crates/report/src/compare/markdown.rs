@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::{Change, Comparison, Finding, Row};
+use super::{ChangeFinding, Comparison, ComparisonRow, FigureChange};
 use crate::format::figure;
 
 /// Greatest number of rows without a significant change that are shown.
@@ -12,11 +12,11 @@ const INSIGNIFICANT_ROWS_MAX: usize = 30;
 #[must_use]
 pub fn markdown(comparison: &Comparison) -> String {
     let mut text = headline(comparison);
-    let is_significant = |row: &&Row| row.finding < Finding::Inconclusive;
+    let is_significant = |row: &&ComparisonRow| row.finding < ChangeFinding::Inconclusive;
     let all = comparison.rows.iter();
     let shown = all.clone().filter(is_significant);
     let rest = all.filter(|row| !is_significant(row));
-    let rows: Vec<&Row> = shown
+    let rows: Vec<&ComparisonRow> = shown
         .chain(rest.clone().take(INSIGNIFICANT_ROWS_MAX))
         .collect();
     if !rows.is_empty() {
@@ -40,7 +40,7 @@ pub fn markdown(comparison: &Comparison) -> String {
 
 fn headline(comparison: &Comparison) -> String {
     let rows = comparison.rows.len();
-    let counts = Finding::ALL.map(|finding| comparison.count(finding));
+    let counts = ChangeFinding::ALL.map(|finding| comparison.count(finding));
     let [worse, better, different, open, same] = counts;
     let mut text = format!(
         "**{worse} worse, {better} better**, {different} different, {same} equal within {}, \
@@ -64,7 +64,7 @@ fn headline(comparison: &Comparison) -> String {
     text
 }
 
-fn line(row: &Row) -> String {
+fn line(row: &ComparisonRow) -> String {
     let with_unit = |value: f64| format!("{} {}", figure(value), row.unit).trim().to_owned();
     let p = row
         .change
@@ -85,7 +85,7 @@ fn line(row: &Row) -> String {
     )
 }
 
-fn change_text(change: Change, unit: &str) -> String {
+fn change_text(change: FigureChange, unit: &str) -> String {
     let [mean, low, high] = [change.mean, change.low, change.high];
     if change.relative {
         let signed = |share: f64| sign(share, percent(share.abs()));

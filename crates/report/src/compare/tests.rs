@@ -40,7 +40,7 @@ fn changed(before: Vec<Entry>, after: Vec<Entry>) -> Comparison {
     )
 }
 
-fn of<'a>(comparison: &'a Comparison, figure: &str) -> &'a Row {
+fn of<'a>(comparison: &'a Comparison, figure: &str) -> &'a ComparisonRow {
     let row = comparison.rows.iter().find(|row| row.figure == figure);
     row.unwrap_or_else(|| panic!("no {figure}"))
 }
@@ -49,25 +49,25 @@ fn of<'a>(comparison: &'a Comparison, figure: &str) -> &'a Row {
 fn slower_run_is_worse_and_comes_first() {
     let found = changed(runs("ovs", 1, 1.0), runs("ovs", 2, 1.1));
     let mean = of(&found, "mean_us");
-    assert_eq!(mean.finding, Finding::Worse);
+    assert_eq!(mean.finding, ChangeFinding::Worse);
     let change = mean.change.unwrap();
     assert!(
         change.relative && change.low < 0.1 && 0.1 < change.high,
         "{change:?}"
     );
     assert_eq!(found.regression(), Some(true));
-    assert_eq!(found.rows[0].finding, Finding::Worse);
+    assert_eq!(found.rows[0].finding, ChangeFinding::Worse);
     // Neither run has losses.
-    assert_eq!(of(&found, "loss").finding, Finding::Same);
+    assert_eq!(of(&found, "loss").finding, ChangeFinding::Same);
     let back = changed(runs("ovs", 2, 1.1), runs("ovs", 1, 1.0));
-    assert_eq!(of(&back, "mean_us").finding, Finding::Better);
+    assert_eq!(of(&back, "mean_us").finding, ChangeFinding::Better);
     assert_eq!(back.regression(), Some(false));
 }
 
 #[test]
 fn equal_runs_are_the_same() {
     let found = changed(runs("ovs", 1, 1.0), runs("ovs", 2, 1.0));
-    assert_eq!(of(&found, "mean_us").finding, Finding::Same);
+    assert_eq!(of(&found, "mean_us").finding, ChangeFinding::Same);
     assert_eq!(found.regression(), Some(false));
 }
 
@@ -76,7 +76,7 @@ fn equal_runs_seldom_differ_significantly() {
     // A hundred comparisons of several figures each; one in a hundred may be wrong.
     let wrong = (0..100).filter(|seed| {
         let found = changed(runs("ovs", 2 * seed, 1.0), runs("ovs", 2 * seed + 1, 1.0));
-        found.count(Finding::Worse) + found.count(Finding::Better) > 0
+        found.count(ChangeFinding::Worse) + found.count(ChangeFinding::Better) > 0
     });
     let wrong = wrong.count();
     assert!(wrong <= 3, "{wrong} of 100");
@@ -92,7 +92,10 @@ fn comparison_of_few_runs_is_inconclusive() {
     };
     let found = changed(two(1), two(2));
     let mean = of(&found, "mean_us");
-    assert_eq!((mean.finding, mean.change), (Finding::Inconclusive, None));
+    assert_eq!(
+        (mean.finding, mean.change),
+        (ChangeFinding::Inconclusive, None)
+    );
     assert_eq!(found.regression(), None);
     assert!(markdown(&found).contains("too few runs: 2 and 2"));
 }
@@ -121,14 +124,17 @@ fn paired_comparison_finds_changes_below_the_spread_of_runs() {
     let (before, after) = (scattered(1.0), scattered(1.03));
     let method = Method::default();
     let unpaired = compare(&before, &after, method);
-    assert_eq!(of(&unpaired, "mean_us").finding, Finding::Inconclusive);
+    assert_eq!(
+        of(&unpaired, "mean_us").finding,
+        ChangeFinding::Inconclusive
+    );
     assert_eq!(unpaired.regression(), None);
     let method = Method {
         paired: true,
         ..method
     };
     let paired = compare(&before, &after, method);
-    assert_eq!(of(&paired, "mean_us").finding, Finding::Worse);
+    assert_eq!(of(&paired, "mean_us").finding, ChangeFinding::Worse);
 }
 
 #[test]
@@ -136,7 +142,7 @@ fn markdown_and_json_agree() {
     let found = changed(runs("ovs", 1, 1.0), runs("ovs", 2, 1.1));
     let page = markdown(&found);
     let rows = page.lines().filter(|line| line.starts_with("| worse"));
-    assert_eq!(rows.count(), found.count(Finding::Worse));
+    assert_eq!(rows.count(), found.count(ChangeFinding::Worse));
     assert!(
         page.lines().count() < 60 && page.contains("| ~ | echo | ovs |"),
         "{page}"

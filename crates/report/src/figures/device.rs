@@ -10,9 +10,9 @@ use crate::analysis;
 const CPU_PERCENT: &str = "device_cpu_percent";
 
 /// Figure, and its value in a management record.
-type Source = (Figure, fn(&ManagementRecord) -> Option<f64>);
+type ManagementFigure = (Figure, fn(&ManagementRecord) -> Option<f64>);
 
-const SOURCES: [Source; 4] = [
+const SOURCES: [ManagementFigure; 4] = [
     (
         Figure::new(
             CPU_PERCENT,

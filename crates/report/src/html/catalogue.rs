@@ -18,7 +18,7 @@ use record::{Description, Family, Results, View};
 
 use readings::Readings;
 
-pub(super) use main_figure::{MainFigure, Row, main_figures, rows};
+pub(super) use main_figure::{MainFigure, OverviewRow, main_figures, rows};
 
 /// Returns the families that were measured, with their anchors.
 pub(super) fn contents(results: &Results) -> Vec<(Family, &'static str)> {

@@ -164,10 +164,10 @@ struct Lost {
 }
 
 /// Identity of a row: experiment, device, and points of the path.
-type Step<'a> = (ExperimentKey, &'a str, String);
+type PathStep<'a> = (ExperimentKey, &'a str, String);
 
 fn losses(results: &Results) -> Markup {
-    let mut steps: BTreeMap<Step<'_>, Lost> = BTreeMap::new();
+    let mut steps: BTreeMap<PathStep<'_>, Lost> = BTreeMap::new();
     for trial in results.trials().iter().filter(|trial| trial.is_valid()) {
         let Some(counters) = path_counters(trial) else {
             continue;

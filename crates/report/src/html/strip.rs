@@ -31,11 +31,11 @@ pub(super) struct Strip<'a> {
     /// Devices in the order of rows.
     pub(super) devices: &'a [&'a DeviceRecord],
     /// Groups from top to bottom.
-    pub(super) groups: Vec<Group>,
+    pub(super) groups: Vec<StripGroup>,
 }
 
 /// Rows of one group.
-pub(super) struct Group {
+pub(super) struct StripGroup {
     /// Name.
     pub(super) name: String,
     /// Values of the runs of each device.
@@ -67,7 +67,7 @@ impl Strip<'_> {
     /// Draws the strip on a scale that other strips may share.
     pub(super) fn draw(&self, x: Scale) -> Markup {
         let alone = self.groups.len() == 1 && !self.parameter.is_empty();
-        let label = |group: &Group| match alone {
+        let label = |group: &StripGroup| match alone {
             true => format!("{} {}", self.parameter, group.name),
             false => group.name.clone(),
         };

@@ -56,7 +56,7 @@ fn missing(results: &Results) -> Option<(u64, u64)> {
 
 /// Returns the flaws of a kind, in one line for all that differ in their numbers only.
 fn flaws(trials: &[Trial], void: bool, title: &str, meaning: &str) -> Markup {
-    let mut groups: BTreeMap<String, Group<'_>> = BTreeMap::new();
+    let mut groups: BTreeMap<String, FlawGroup<'_>> = BTreeMap::new();
     let of_kind = |flaw: &&Flaw| flaw.void == void;
     for trial in trials {
         for flaw in trial.flaws.iter().filter(of_kind) {
@@ -76,12 +76,12 @@ fn flaws(trials: &[Trial], void: bool, title: &str, meaning: &str) -> Markup {
 
 /// Flaws of one pattern.
 #[derive(Default)]
-struct Group<'a> {
+struct FlawGroup<'a> {
     reasons: BTreeSet<&'a str>,
     ids: Vec<&'a str>,
 }
 
-impl Group<'_> {
+impl FlawGroup<'_> {
     fn line(&self) -> Markup {
         let (reasons, ids) = (&self.reasons, &self.ids);
         let rest = ids.len().saturating_sub(NAMED_MAX);

@@ -26,7 +26,7 @@ impl Threshold {
     /// # Errors
     /// The syntax is wrong, or a name is unknown.
     pub fn parse(text: &str, catalogue: Catalogue) -> Result<Self, BadThreshold> {
-        let mut reader = Reader {
+        let mut reader = ConditionReader {
             text,
             at: 0,
             catalogue,
@@ -42,13 +42,13 @@ impl Threshold {
 /// Position of an error in bytes, and its reason.
 type SyntaxError = (usize, String);
 
-struct Reader<'a> {
+struct ConditionReader<'a> {
     text: &'a str,
     at: usize,
     catalogue: Catalogue,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> ConditionReader<'a> {
     fn threshold(&mut self) -> Result<Threshold, SyntaxError> {
         let start = self.here();
         let experiment = match self.word("an experiment, as echo, or *")? {

@@ -19,15 +19,15 @@ pub struct BadRules {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct File {
+struct ThresholdFile {
     #[serde(default)]
-    rule: Vec<Rule>,
+    rule: Vec<ThresholdRule>,
 }
 
 /// Rule of the file.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Rule {
+struct ThresholdRule {
     scenario: String,
     metric: String,
     device: Option<String>,
@@ -62,7 +62,7 @@ pub(super) fn thresholds(
     base: &Path,
     catalogue: Catalogue,
 ) -> Result<Vec<Threshold>, String> {
-    let file: File = toml::from_str(text).map_err(|error| error.to_string())?;
+    let file: ThresholdFile = toml::from_str(text).map_err(|error| error.to_string())?;
     if file.rule.is_empty() {
         return Err("there is no [[rule]]".to_owned());
     }
@@ -74,7 +74,7 @@ pub(super) fn thresholds(
     Ok(all)
 }
 
-impl Rule {
+impl ThresholdRule {
     fn thresholds(self, base: &Path, catalogue: Catalogue) -> Result<Vec<Threshold>, String> {
         let threshold = Threshold {
             experiment: self.experiment(catalogue)?,

@@ -229,17 +229,17 @@ impl<'a> TelemetryDelta<'a> {
     }
 
     fn flows(self, only: Option<&str>) -> Vec<Vec<SheetCell>> {
-        type Identity<'a> = (u8, u16, u64, &'a str);
-        fn identity(rule: &RuleTelemetry) -> Identity<'_> {
+        type RuleRowKey<'a> = (u8, u16, u64, &'a str);
+        fn row_key(rule: &RuleTelemetry) -> RuleRowKey<'_> {
             (rule.table, rule.priority, rule.cookie, &rule.matching)
         }
         let mut rows = Vec::new();
         for bridge in self.bridges(only) {
             let before = self.bridge_before(&bridge.name);
             let before = before.into_iter().flat_map(|bridge| &bridge.busiest);
-            let before: BTreeMap<_, _> = before.map(|rule| (identity(rule), rule)).collect();
+            let before: BTreeMap<_, _> = before.map(|rule| (row_key(rule), rule)).collect();
             for rule in &bridge.busiest {
-                let before = before.get(&identity(rule));
+                let before = before.get(&row_key(rule));
                 rows.push(vec![
                     SheetCell::word(&bridge.name),
                     SheetCell::Count(rule.table.into()),

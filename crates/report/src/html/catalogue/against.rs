@@ -12,16 +12,16 @@ use crate::html::scale::{self, Scale};
 use crate::html::svg::{Plot, round};
 
 /// Means over runs at one value of the parameter.
-struct Point {
+struct CurvePoint {
     /// Value of the parameter.
     at: Value,
     x: f64,
     y: f64,
 }
 
-struct Line<'a> {
+struct DeviceCurve<'a> {
     device: &'a DeviceRecord,
-    points: Vec<Point>,
+    points: Vec<CurvePoint>,
 }
 
 /// Returns a drawing for each combination of the axes that are not shown.
@@ -35,9 +35,9 @@ pub(super) fn draw(
     let (x, y) = (readings.figure(x), readings.figure(y));
     let facets = readings.facets(&[along]).into_iter();
     let panels = facets.map(|facet| (lines(readings, (x, y), along, &facet), facet));
-    let panels: Vec<(Vec<Line<'_>>, Facet)> =
+    let panels: Vec<(Vec<DeviceCurve<'_>>, Facet)> =
         panels.filter(|(lines, _)| !lines.is_empty()).collect();
-    let greatest = |of: fn(&Point) -> f64| {
+    let greatest = |of: fn(&CurvePoint) -> f64| {
         let lines = panels.iter().flat_map(|(lines, _)| lines);
         let points = lines.flat_map(|line| &line.points);
         points.map(of).fold(0.0, f64::max)
@@ -89,27 +89,27 @@ fn lines<'a>(
     (x, y): (&Figure, &Figure),
     along: &'static str,
     facet: &Facet,
-) -> Vec<Line<'a>> {
+) -> Vec<DeviceCurve<'a>> {
     let axis = readings.axis(along);
     let values = readings.values(axis);
     let line = |&device: &&'a DeviceRecord| {
         let points = values.iter().filter_map(|value| {
             let facet = with(facet, axis, value);
             let mean = |figure| readings.by_run(&device.name, figure, &facet).mean();
-            Some(Point {
+            Some(CurvePoint {
                 at: value.clone(),
                 x: mean(x)?,
                 y: mean(y)?,
             })
         });
         let points = points.collect();
-        Line { device, points }
+        DeviceCurve { device, points }
     };
     let lines = readings.devices.iter().map(line);
     lines.filter(|line| !line.points.is_empty()).collect()
 }
 
-fn drawn(plot: &Plot, line: &Line<'_>, (x, y): (&Figure, &Figure)) -> Markup {
+fn drawn(plot: &Plot, line: &DeviceCurve<'_>, (x, y): (&Figure, &Figure)) -> Markup {
     let name = line.device.name.as_str();
     let path: Vec<(f64, f64)> = line.points.iter().map(|point| (point.x, point.y)).collect();
     let text = |value: f64, figure: &Figure| {

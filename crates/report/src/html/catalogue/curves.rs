@@ -5,7 +5,7 @@ use record::{Better, DeviceRecord};
 
 use super::drawings::{SIZE, limit};
 use super::multiples;
-use super::readings::{Facet, Readings, Spread, suffix};
+use super::readings::{DelayDistribution, Facet, Readings, suffix};
 use crate::html::parts::{self, Point};
 use crate::html::scale::{self, Scale, nines};
 use crate::html::svg::Plot;
@@ -30,7 +30,7 @@ const BEYOND_MIN: f64 = 20.0;
 /// Curve of a device.
 struct Curve<'a> {
     device: &'a DeviceRecord,
-    values: Spread,
+    values: DelayDistribution,
 }
 
 impl Curve<'_> {
@@ -46,12 +46,12 @@ impl Curve<'_> {
 }
 
 /// Curves at a facet.
-type Panel<'a> = (Facet, Vec<Curve<'a>>);
+type CurvePanel<'a> = (Facet, Vec<Curve<'a>>);
 
 fn panels<'a>(
     readings: &Readings<'a>,
-    values: impl Fn(&str, &Facet) -> Option<Spread>,
-) -> Vec<Panel<'a>> {
+    values: impl Fn(&str, &Facet) -> Option<DelayDistribution>,
+) -> Vec<CurvePanel<'a>> {
     let facets = readings.facets(&[]).into_iter();
     let panels = facets.map(|facet| {
         let curves = readings.devices.iter().filter_map(|&device| {
@@ -62,12 +62,12 @@ fn panels<'a>(
         (facet, curves)
     });
     panels
-        .filter(|(_, curves): &Panel<'_>| !curves.is_empty())
+        .filter(|(_, curves): &CurvePanel<'_>| !curves.is_empty())
         .collect()
 }
 
 /// Returns the least and the greatest value of all curves at two quantiles.
-fn ends(panels: &[Panel<'_>], low: u16, high: u16) -> (f64, f64) {
+fn ends(panels: &[CurvePanel<'_>], low: u16, high: u16) -> (f64, f64) {
     let at = |quantile: u16| {
         let curves = panels.iter().flat_map(|(_, curves)| curves);
         curves.map(move |one| micros(one.values.quantile(quantile)))
@@ -100,7 +100,12 @@ pub(super) fn variations(readings: &Readings<'_>, title: &'static str, name: &st
     cumulative(title, x_name, &panels, &caption)
 }
 
-fn cumulative(title: &'static str, x_name: &str, panels: &[Panel<'_>], caption: &Markup) -> Markup {
+fn cumulative(
+    title: &'static str,
+    x_name: &str,
+    panels: &[CurvePanel<'_>],
+    caption: &Markup,
+) -> Markup {
     let (least, most) = ends(panels, 10, CURVE_END);
     let least = if least > 0.0 { least } else { VARIATION_MIN };
     let plot = Plot {
@@ -203,7 +208,12 @@ fn description(title: &str, curves: &[Curve<'_>]) -> String {
     format!("{title}. {}", described.collect::<Vec<_>>().join("; "))
 }
 
-fn figure(title: &str, (facet, curves): &Panel<'_>, plot: &Markup, caption: &Markup) -> Markup {
+fn figure(
+    title: &str,
+    (facet, curves): &CurvePanel<'_>,
+    plot: &Markup,
+    caption: &Markup,
+) -> Markup {
     let devices: Vec<&DeviceRecord> = curves.iter().map(|curve| curve.device).collect();
     let title = format!("{title}{}", suffix(facet));
     parts::figure(&title, &parts::legend(&devices), plot, caption)

@@ -50,7 +50,7 @@ pub(super) fn lines(
 }
 
 /// Line of a device: the parameter, and the figure over runs.
-struct Line<'a> {
+struct DeviceLine<'a> {
     device: &'a DeviceRecord,
     points: Vec<(f64, ByRun)>,
 }
@@ -59,7 +59,7 @@ struct Line<'a> {
 pub(super) struct Panel<'a> {
     facet: Facet,
     against: Against,
-    lines: Vec<Line<'a>>,
+    lines: Vec<DeviceLine<'a>>,
     reference: Option<Reference>,
     reach: Reach,
     x: Scale,
@@ -70,8 +70,9 @@ pub(super) struct Panel<'a> {
 pub(super) fn panels<'a>(readings: &Readings<'a>, against: Against) -> Vec<Panel<'a>> {
     let facets = readings.facets(&[against.along.name]).into_iter();
     let drawn = facets.map(|facet| (lines_of(readings, against, &facet), facet));
-    let drawn: Vec<(Vec<Line<'a>>, Facet)> = drawn.filter(|(lines, _)| !lines.is_empty()).collect();
-    let all: Vec<&Line<'a>> = drawn.iter().flat_map(|(lines, _)| lines).collect();
+    let drawn: Vec<(Vec<DeviceLine<'a>>, Facet)> =
+        drawn.filter(|(lines, _)| !lines.is_empty()).collect();
+    let all: Vec<&DeviceLine<'a>> = drawn.iter().flat_map(|(lines, _)| lines).collect();
     let reference = || {
         let (figure, along) = (against.figure.name, against.along.name);
         Reference::of(readings.experiment.name, figure, along)
@@ -103,7 +104,7 @@ impl Panel<'_> {
             y_name: y_name(figure),
         };
         // A link without loss has no limit to show.
-        let has_limit = |line: &&Line<'_>| {
+        let has_limit = |line: &&DeviceLine<'_>| {
             let mut means = line.points.iter().filter_map(|(_, runs)| runs.mean());
             line.device.calibration && line.points.len() > 1 && means.any(|mean| mean > 0.0)
         };
@@ -148,7 +149,7 @@ pub(super) const fn limit(better: Better) -> &'static str {
 }
 
 /// Returns the shaded area: within a factor of two of the bare link.
-fn shade(plot: &Plot, link: &Line<'_>, better: Better) -> Markup {
+fn shade(plot: &Plot, link: &DeviceLine<'_>, better: Better) -> Markup {
     let factor = if better == Better::Higher { 0.5 } else { 2.0 };
     let means = link.points.iter();
     let means = means.filter_map(|(x, runs)| Some((*x, runs.mean()? * factor)));
@@ -157,7 +158,7 @@ fn shade(plot: &Plot, link: &Line<'_>, better: Better) -> Markup {
 }
 
 /// Returns a line for each device that has any point.
-fn lines_of<'a>(readings: &Readings<'a>, against: Against, facet: &Facet) -> Vec<Line<'a>> {
+fn lines_of<'a>(readings: &Readings<'a>, against: Against, facet: &Facet) -> Vec<DeviceLine<'a>> {
     let numbers = readings.values(against.along);
     let line = |device: &'a DeviceRecord| {
         let points = numbers.iter().filter_map(|value| {
@@ -166,7 +167,7 @@ fn lines_of<'a>(readings: &Readings<'a>, against: Against, facet: &Facet) -> Vec
             (runs.runs() > 0).then_some((value.number()? as f64, runs))
         });
         let points = points.collect();
-        Line { device, points }
+        DeviceLine { device, points }
     };
     let lines = readings.devices.iter().map(|device| line(device));
     lines.filter(|line| !line.points.is_empty()).collect()
@@ -174,7 +175,7 @@ fn lines_of<'a>(readings: &Readings<'a>, against: Against, facet: &Facet) -> Vec
 
 /// Returns the measured range and the scales for all `lines`; `None` if there are no points.
 fn scales(
-    lines: &[&Line<'_>],
+    lines: &[&DeviceLine<'_>],
     reference: Option<&Reference>,
     log: bool,
 ) -> Option<(Reach, Scale, Scale)> {
@@ -204,7 +205,7 @@ fn scales(
     Some((reach, x, y))
 }
 
-fn drawn_line(plot: &Plot, line: &Line<'_>, figure: &Figure) -> Markup {
+fn drawn_line(plot: &Plot, line: &DeviceLine<'_>, figure: &Figure) -> Markup {
     let name = line.device.name.as_str();
     let means = line.points.iter();
     let means: Vec<(f64, f64)> = means
@@ -235,7 +236,7 @@ pub(super) fn bars(
     let (figure, axis) = (readings.figure(figure), readings.axis(across));
     let facets = readings.facets(&[across]).into_iter();
     let drawn = facets.map(|facet| (bars_of(readings, figure, axis, &facet), facet));
-    let drawn: Vec<(Vec<Bar<'_>>, Facet)> = drawn.collect();
+    let drawn: Vec<(Vec<DeviceBar<'_>>, Facet)> = drawn.collect();
     let ends = drawn.iter().flat_map(|(bars, _)| bars).filter_map(|bar| {
         let high = bar.runs.interval().map(|interval| interval.high);
         // A wide interval does not make all bars small.
@@ -250,7 +251,7 @@ pub(super) fn bars(
 }
 
 /// Bar of a device at a value of the parameter.
-struct Bar<'a> {
+struct DeviceBar<'a> {
     device: &'a DeviceRecord,
     value: Value,
     /// Left and right side, in groups from the left end of the axis.
@@ -262,7 +263,7 @@ fn bar_figure(
     readings: &Readings<'_>,
     title: &'static str,
     (figure, across): (&'static Figure, &'static Parameter),
-    (bars, facet): (&[Bar<'_>], &Facet),
+    (bars, facet): (&[DeviceBar<'_>], &Facet),
     y: Scale,
 ) -> Markup {
     let groups = readings.values(across);
@@ -313,7 +314,7 @@ fn bars_of<'a>(
     figure: &Figure,
     across: &'static Parameter,
     facet: &Facet,
-) -> Vec<Bar<'a>> {
+) -> Vec<DeviceBar<'a>> {
     let width = 0.8 / readings.devices.len() as f64;
     let groups = readings.values(across).into_iter();
     let places = (0_u8..).zip(groups).flat_map(|(group, value)| {
@@ -323,7 +324,7 @@ fn bars_of<'a>(
     let bars = places.map(|(group, value, place, device)| {
         let left = f64::from(group) + 0.1 + f64::from(place) * width;
         let facet = with(facet, across, &value);
-        Bar {
+        DeviceBar {
             device,
             runs: readings.by_run(&device.name, figure, &facet),
             value,
@@ -333,7 +334,7 @@ fn bars_of<'a>(
     bars.collect()
 }
 
-fn drawn_bar(plot: &Plot, bar: &Bar<'_>, figure: &Figure) -> Markup {
+fn drawn_bar(plot: &Plot, bar: &DeviceBar<'_>, figure: &Figure) -> Markup {
     let Some(mean) = bar.runs.mean() else {
         return html! {};
     };

@@ -20,7 +20,7 @@ pub(in crate::html) struct MainFigure<'r, 'a> {
 }
 
 /// Row of the overview.
-pub(in crate::html) enum Row<'r, 'a> {
+pub(in crate::html) enum OverviewRow<'r, 'a> {
     /// A figure.
     Figure(MainFigure<'r, 'a>),
     /// The greatest value of a parameter at which another figure stays within a limit.
@@ -35,18 +35,18 @@ pub(in crate::html) fn main_figures<'r, 'a>(all: &'r [Readings<'a>]) -> Vec<Main
 fn main_figure<'r, 'a>(readings: &'r Readings<'a>) -> MainFigure<'r, 'a> {
     let headlines = rows_of(readings).into_iter();
     let mut figures = headlines.filter_map(|row| match row {
-        Row::Figure(figure) => Some(figure),
-        Row::Highest(_) => None,
+        OverviewRow::Figure(figure) => Some(figure),
+        OverviewRow::Highest(_) => None,
     });
     figures.next().unwrap_or_else(|| over_all_points(readings))
 }
 
 /// Returns the rows of the overview.
-pub(in crate::html) fn rows<'r, 'a>(all: &'r [Readings<'a>]) -> Vec<Row<'r, 'a>> {
+pub(in crate::html) fn rows<'r, 'a>(all: &'r [Readings<'a>]) -> Vec<OverviewRow<'r, 'a>> {
     let rows = all.iter().flat_map(|readings| {
         let rows = rows_of(readings);
         match rows.is_empty() {
-            true => vec![Row::Figure(over_all_points(readings))],
+            true => vec![OverviewRow::Figure(over_all_points(readings))],
             false => rows,
         }
     });
@@ -54,13 +54,13 @@ pub(in crate::html) fn rows<'r, 'a>(all: &'r [Readings<'a>]) -> Vec<Row<'r, 'a>>
 }
 
 /// Returns the headlines of an experiment.
-fn rows_of<'r, 'a>(readings: &'r Readings<'a>) -> Vec<Row<'r, 'a>> {
+fn rows_of<'r, 'a>(readings: &'r Readings<'a>) -> Vec<OverviewRow<'r, 'a>> {
     let experiment = readings.experiment;
     let rows = experiment.headlines.iter().map(|headline| {
         let facets = readings.facets_at(headline.at);
         let title = headline.title.to_owned();
         match headline.figure {
-            HeadlineFigure::Figure(name) => Row::Figure(MainFigure {
+            HeadlineFigure::Figure(name) => OverviewRow::Figure(MainFigure {
                 title,
                 figure: readings.figure(name),
                 experiment,
@@ -73,7 +73,7 @@ fn rows_of<'r, 'a>(readings: &'r Readings<'a>) -> Vec<Row<'r, 'a>> {
                 limit,
                 unit,
                 per,
-            } => Row::Highest(Highest {
+            } => OverviewRow::Highest(Highest {
                 title,
                 experiment,
                 unit,
@@ -230,8 +230,8 @@ mod tests {
         let all = all_readings(&results);
         let rows = rows(&all);
         let highest = rows.iter().find_map(|row| match row {
-            Row::Highest(highest) => Some(highest),
-            Row::Figure(_) => None,
+            OverviewRow::Highest(highest) => Some(highest),
+            OverviewRow::Figure(_) => None,
         });
         let highest = highest.unwrap();
         let rates = ["comporta", "ovs", "linux-bridge"].map(|name| highest.text(name).unwrap());

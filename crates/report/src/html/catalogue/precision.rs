@@ -21,7 +21,7 @@ pub(super) fn table(
     samples: &str,
     at: &[(&str, Focus)],
 ) -> Markup {
-    let groups: Vec<(Facet, Vec<Row<'_>>)> = readings
+    let groups: Vec<(Facet, Vec<PrecisionRow<'_>>)> = readings
         .facets_at(at)
         .into_iter()
         .map(|facet| (facet.clone(), rows(readings, samples, &facet)))
@@ -62,16 +62,16 @@ pub(super) fn table(
 }
 
 /// Method of an interval within one run.
-type Method = fn(&[f64]) -> Option<Interval>;
+type IntervalMethod = fn(&[f64]) -> Option<Interval>;
 
 /// Mean and half widths of a device in microseconds.
-struct Row<'a> {
+struct PrecisionRow<'a> {
     device: &'a DeviceRecord,
     means: ByRun,
     within: [ByRun; 3],
 }
 
-fn rows<'a>(readings: &Readings<'a>, samples: &str, facet: &Facet) -> Vec<Row<'a>> {
+fn rows<'a>(readings: &Readings<'a>, samples: &str, facet: &Facet) -> Vec<PrecisionRow<'a>> {
     let rows = readings.devices.iter().map(|&device| {
         let runs = readings.samples(&device.name, samples, facet).into_iter();
         let runs = runs.map(|(run, samples)| {
@@ -80,19 +80,19 @@ fn rows<'a>(readings: &Readings<'a>, samples: &str, facet: &Facet) -> Vec<Row<'a
             (run, micros.collect::<Vec<f64>>())
         });
         let runs: Vec<(u32, Vec<f64>)> = runs.filter(|(_, values)| !values.is_empty()).collect();
-        let methods: [Method; 3] = [
+        let methods: [IntervalMethod; 3] = [
             |values| batch_means_interval(values, CONFIDENCE),
             |values| block_bootstrap_interval(values, CONFIDENCE, SEED),
             |values| mean_interval(values, CONFIDENCE),
         ];
-        let half_widths = |method: Method| {
+        let half_widths = |method: IntervalMethod| {
             ByRun::new(runs.iter().filter_map(|(run, values)| {
                 let interval = method(values)?;
                 Some((*run, interval.half_width()))
             }))
         };
         let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
-        Row {
+        PrecisionRow {
             device,
             means: ByRun::new(runs.iter().map(|(run, values)| (*run, mean(values)))),
             within: methods.map(half_widths),
@@ -101,7 +101,7 @@ fn rows<'a>(readings: &Readings<'a>, samples: &str, facet: &Facet) -> Vec<Row<'a
     rows.filter(|row| row.within[0].runs() > 0).collect()
 }
 
-impl Row<'_> {
+impl PrecisionRow<'_> {
     fn shown(&self) -> Markup {
         let over = self.means.interval().map(|interval| interval.half_width());
         html! {

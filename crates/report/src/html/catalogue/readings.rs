@@ -152,11 +152,16 @@ impl<'a> Readings<'a> {
 
     /// Returns the distribution of samples or of a histogram over all valid runs; `None` if there
     /// are no values.
-    pub(super) fn distribution(&self, device: &str, name: &str, facet: &Facet) -> Option<Spread> {
+    pub(super) fn distribution(
+        &self,
+        device: &str,
+        name: &str,
+        facet: &Facet,
+    ) -> Option<DelayDistribution> {
         let samples = self.samples(device, name, facet);
         let values = samples.iter().flat_map(|(_, samples)| samples.iter());
         if let Some(all) = Distribution::new(values.flatten().copied()) {
-            return Some(Spread::Exact(all));
+            return Some(DelayDistribution::Exact(all));
         }
         let mut all = Histogram::default();
         for (_, reading) in self.valid(device, facet) {
@@ -166,17 +171,22 @@ impl<'a> Readings<'a> {
                 all.merge(&one);
             }
         }
-        (all.count() > 0).then_some(Spread::Binned(all))
+        (all.count() > 0).then_some(DelayDistribution::Binned(all))
     }
 
     /// Returns the distribution of the differences between consecutive samples, over all valid
     /// runs.
-    pub(super) fn variations(&self, device: &str, name: &str, facet: &Facet) -> Option<Spread> {
+    pub(super) fn variations(
+        &self,
+        device: &str,
+        name: &str,
+        facet: &Facet,
+    ) -> Option<DelayDistribution> {
         let samples = self.samples(device, name, facet);
         let all = samples
             .iter()
             .flat_map(|(_, samples)| inter_packet_variations(samples));
-        Distribution::new(all).map(Spread::Exact)
+        Distribution::new(all).map(DelayDistribution::Exact)
     }
 
     /// Returns the samples of each valid run.
@@ -264,7 +274,7 @@ impl<'a> Readings<'a> {
 }
 
 /// Distribution of times in nanoseconds.
-pub(super) enum Spread {
+pub(super) enum DelayDistribution {
     /// Of samples.
     Exact(Distribution),
     /// Of a histogram.
@@ -274,7 +284,7 @@ pub(super) enum Spread {
 /// Points of a curve of samples; more would not show.
 const POINTS: usize = 160;
 
-impl Spread {
+impl DelayDistribution {
     /// Returns the number of values.
     pub(super) fn count(&self) -> usize {
         match self {

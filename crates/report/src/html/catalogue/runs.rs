@@ -5,7 +5,7 @@ use maud::Markup;
 use super::drawings::y_name;
 use super::multiples;
 use super::readings::{Readings, shown, suffix, with};
-use crate::html::strip::{Group, Strip};
+use crate::html::strip::{Strip, StripGroup};
 
 /// Returns a strip of runs for each combination of the axes that are not shown.
 pub(super) fn runs(
@@ -20,7 +20,7 @@ pub(super) fn runs(
         let groups = values.iter().map(|value| {
             let at = with(&facet, axis, value);
             let of = |name: &str| readings.by_run(name, figure, &at).values();
-            Group {
+            StripGroup {
                 name: shown(value),
                 rows: readings
                     .devices

@@ -22,13 +22,13 @@ const CHAIN_DRAWN: usize = 4;
 
 /// Test setup, as it is drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Layout {
+struct TopologyLayout {
     topology: Topology,
     /// True for an external switch, at interfaces of the machine.
     external: bool,
 }
 
-impl Layout {
+impl TopologyLayout {
     /// Returns true for the setup of most experiments.
     fn is_usual(&self) -> bool {
         self.topology == Topology::default() && !self.external
@@ -50,8 +50,8 @@ pub(super) fn figures(results: &Results) -> Markup {
 }
 
 /// Returns the layouts of a run, each with its experiments.
-fn layouts(results: &Results) -> BTreeMap<Layout, Vec<&str>> {
-    let mut layouts: BTreeMap<Layout, Vec<&str>> = BTreeMap::new();
+fn layouts(results: &Results) -> BTreeMap<TopologyLayout, Vec<&str>> {
+    let mut layouts: BTreeMap<TopologyLayout, Vec<&str>> = BTreeMap::new();
     let external = |name: &str| {
         let device = results.devices().into_iter().find(|one| one.name == name);
         device.is_some_and(|device| device.inventory.is_some())
@@ -61,7 +61,9 @@ fn layouts(results: &Results) -> BTreeMap<Layout, Vec<&str>> {
             continue;
         };
         let external = external(&trial.device);
-        let names = layouts.entry(Layout { topology, external }).or_default();
+        let names = layouts
+            .entry(TopologyLayout { topology, external })
+            .or_default();
         let name = trial.experiment.as_str();
         if !names.contains(&name) {
             names.push(name);
@@ -98,7 +100,7 @@ fn topology(results: &Results, trial: &Trial) -> Option<Topology> {
     Some(at(&point))
 }
 
-fn figure(layout: Layout, experiments: &[&str], several: bool) -> Markup {
+fn figure(layout: TopologyLayout, experiments: &[&str], several: bool) -> Markup {
     let description = description(layout);
     html! {
         figure.wide {
@@ -129,7 +131,7 @@ fn figure(layout: Layout, experiments: &[&str], several: bool) -> Markup {
     }
 }
 
-fn title(layout: Layout) -> String {
+fn title(layout: TopologyLayout) -> String {
     let topology = layout.topology;
     let bridges = topology.bridges().len();
     let base = match (topology.is_chain(), topology.hosts(), bridges) {
@@ -146,7 +148,7 @@ fn title(layout: Layout) -> String {
 }
 
 /// Returns the drawing in words, for screen readers.
-fn description(layout: Layout) -> String {
+fn description(layout: TopologyLayout) -> String {
     let topology = layout.topology;
     let cable = if layout.external {
         "a cable"
@@ -191,7 +193,7 @@ impl Drawing {
     }
 }
 
-fn draw(layout: Layout, description: &str) -> Markup {
+fn draw(layout: TopologyLayout, description: &str) -> Markup {
     let topology = layout.topology;
     let rows = match topology.is_chain() {
         true => 1,
@@ -234,7 +236,7 @@ fn draw(layout: Layout, description: &str) -> Markup {
 }
 
 /// Adds the hosts at both sides, and their links.
-fn hosts(layout: Layout, drawing: &mut Drawing) {
+fn hosts(layout: TopologyLayout, drawing: &mut Drawing) {
     let topology = layout.topology;
     let vlan = topology.ports() == PortKind::Vlan;
     let cable = if layout.external { "cable" } else { "veth" };
@@ -326,7 +328,7 @@ mod tests {
     use record::{Entry, InventoryRecord, fixture};
 
     fn text(topology: Topology) -> String {
-        let layout = Layout {
+        let layout = TopologyLayout {
             topology,
             external: false,
         };

@@ -4,7 +4,7 @@ use maud::{Markup, html};
 use record::Results;
 
 use crate::format::{decimal, decimals};
-use crate::html::catalogue::{self, Row};
+use crate::html::catalogue::{self, OverviewRow};
 use crate::html::parts;
 
 pub(super) fn table(results: &Results) -> Markup {
@@ -17,7 +17,7 @@ pub(super) fn table(results: &Results) -> Markup {
     let caption = html! {
         b { "Main figures. " }
         "Means over runs; for several points, the least and the greatest."
-        @if rows.iter().any(|row| matches!(row, Row::Highest(_))) {
+        @if rows.iter().any(|row| matches!(row, OverviewRow::Highest(_))) {
             " Without loss: the highest intended load at which no run lost more than 0.1\u{a0}%."
         }
     };
@@ -54,26 +54,26 @@ pub(super) fn table(results: &Results) -> Markup {
 }
 
 /// Returns the anchor, the title, the point and the unit of a row.
-fn head_of<'r>(row: &'r Row<'_, '_>) -> (&'static str, &'r str, String, &'static str) {
+fn head_of<'r>(row: &'r OverviewRow<'_, '_>) -> (&'static str, &'r str, String, &'static str) {
     match row {
-        Row::Figure(main) => {
+        OverviewRow::Figure(main) => {
             let unit = main.figure.shown_unit();
             (main.experiment.name, &main.title, main.place(), unit)
         }
-        Row::Highest(highest) => {
+        OverviewRow::Highest(highest) => {
             let anchor = highest.experiment.name;
             (anchor, &highest.title, String::new(), highest.unit)
         }
     }
 }
 
-fn text(row: &Row<'_, '_>, device: &str) -> Option<String> {
+fn text(row: &OverviewRow<'_, '_>, device: &str) -> Option<String> {
     match row {
-        Row::Figure(main) => {
+        OverviewRow::Figure(main) => {
             let (low, high) = main.range(device)?;
             Some(span(low, high, ""))
         }
-        Row::Highest(highest) => highest.text(device),
+        OverviewRow::Highest(highest) => highest.text(device),
     }
 }
 

@@ -21,7 +21,7 @@ pub(super) fn translate(html: &str, language: Language, phrases: &mut Phrases) -
         phrases,
         out: String::with_capacity(html.len()),
         open: Vec::new(),
-        run: Run::default(),
+        run: TextRun::default(),
     };
     let page = html.replacen(
         "<html lang=\"en\"",
@@ -61,7 +61,7 @@ fn name(tag: &str) -> &str {
 
 /// Text with its inline tags, in the order of their numbers.
 #[derive(Default)]
-struct Run {
+struct TextRun {
     text: String,
     tags: Vec<(String, String)>,
     /// Number of the open tag.
@@ -73,7 +73,7 @@ struct Walk<'p> {
     out: String,
     /// Open block elements, outermost first.
     open: Vec<String>,
-    run: Run,
+    run: TextRun,
 }
 
 impl Walk<'_> {

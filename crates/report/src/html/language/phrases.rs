@@ -34,7 +34,7 @@ pub(super) struct Phrases {
     language: Language,
     exact: HashMap<String, String>,
     /// Phrases with placeholders, those with the most fixed text first.
-    patterns: Vec<(Pattern, String)>,
+    patterns: Vec<(PhrasePattern, String)>,
     known: HashMap<String, Translation>,
 }
 
@@ -50,8 +50,8 @@ impl Phrases {
         });
         let (patterns, exact) = all.partition::<Vec<_>, _>(|(key, _)| key.contains('{'));
         let patterns = patterns.into_iter();
-        let mut patterns: Vec<(Pattern, String)> = patterns
-            .map(|(key, value)| (Pattern::new(&key), value))
+        let mut patterns: Vec<(PhrasePattern, String)> = patterns
+            .map(|(key, value)| (PhrasePattern::new(&key), value))
             .collect();
         patterns.sort_by_key(|(pattern, _)| std::cmp::Reverse(pattern.weight()));
         Self {
@@ -255,11 +255,11 @@ fn first_sentence(text: &str) -> Option<(&str, &str)> {
 }
 
 /// Phrase with placeholders.
-pub(super) struct Pattern {
+pub(super) struct PhrasePattern {
     literals: Vec<String>,
 }
 
-impl Pattern {
+impl PhrasePattern {
     pub(super) fn new(key: &str) -> Self {
         let mut literals = Vec::new();
         let mut rest = key;

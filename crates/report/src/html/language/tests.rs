@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use record::fixture;
 
-use super::phrases::Pattern;
+use super::phrases::PhrasePattern;
 use super::*;
 
 const TRANSLATED: [Language; 2] = [Language::Portuguese, Language::Japanese];
@@ -104,7 +104,7 @@ fn languages_have_the_same_phrases() {
 
 #[test]
 fn pattern_finds_its_parts() {
-    let pattern = Pattern::new("{1} of {2} trials are valid.");
+    let pattern = PhrasePattern::new("{1} of {2} trials are valid.");
     assert_eq!(
         pattern.parts("3 of 12 trials are valid."),
         Some(vec!["3", "12"])
