@@ -27,7 +27,7 @@ pub use arguments::{Arguments, BUFFERS_MAX, BadArguments};
 use ports::{OpenError, Port};
 
 /// True if the program was built with DPDK.
-pub const IS_THERE: bool = cfg!(feature = "dpdk");
+pub const IS_ENABLED: bool = cfg!(feature = "dpdk");
 
 /// Opens the device that `arguments` name in promiscuous mode, with a receive and a transmit queue
 /// for each of `queues` workers, as far as the device supports them.

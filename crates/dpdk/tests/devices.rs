@@ -273,13 +273,13 @@ fn lent_frames_outlive_their_device() {
     let mut batch = Batch::new();
     user.queue.receive(&mut user.pool, &mut batch).unwrap();
     batch[0].bytes_mut().fill(9);
-    let kept = batch.to_vec();
+    let original = batch.to_vec();
     drop(user.queue);
     // The next device is opened while that memory is still in use.
     let mut other = QueueUser::open("net_ring16");
-    assert_eq!(batch.to_vec(), kept);
+    assert_eq!(batch.to_vec(), original);
     other.queue.send(&mut batch, &mut other.pool).unwrap();
-    assert_eq!(other.receive(), kept);
+    assert_eq!(other.receive(), original);
     drop(other);
     drop(open("net_null16"));
 }

@@ -153,7 +153,7 @@ impl Threshold {
             Some(experiment) => vec![experiment],
             None => catalogue.iter().collect(),
         };
-        let whose = self.experiment.map_or("no experiment", |one| one.name);
+        let subject = self.experiment.map_or("no experiment", |one| one.name);
         let refuse = |kind: &str, text: &str, known: Vec<&'static str>| {
             let has = if self.experiment.is_some() {
                 "has no"
@@ -166,7 +166,7 @@ impl Threshold {
                 (Some(_), true) => ": it has none".to_owned(),
                 (None, _) => String::new(),
             };
-            Err(format!("{whose} {has} {kind} '{text}'{hint}{all}"))
+            Err(format!("{subject} {has} {kind} '{text}'{hint}{all}"))
         };
         if let Some(name) = &self.figure {
             let known = experiments.iter().flat_map(|one| figures::declared(one));

@@ -34,7 +34,7 @@ mod unixctl;
 mod worker_thread;
 
 pub use clock::{Clock, wall};
-pub use dpdk::IS_THERE as HAS_DPDK;
+pub use dpdk::IS_ENABLED as HAS_DPDK;
 pub use error::SwitchError;
 pub use facts::{BridgeFacts, ControllerFacts, Facts, PortFacts, TreeFacts};
 pub use handle::ControlHandle;

@@ -336,9 +336,9 @@ mod tests {
     #[test]
     fn rule_file_rejects_other_commands() {
         let error = parse("tcp,actions=drop\ndelete tcp", NameMap::empty()).err();
-        let said = error.map(|error| error.to_string());
+        let message = error.map(|error| error.to_string());
         assert_eq!(
-            said.as_deref(),
+            message.as_deref(),
             Some("line 2: expected a rule to add, not another command")
         );
     }

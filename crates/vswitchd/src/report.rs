@@ -122,7 +122,7 @@ impl Writer<'_> {
 }
 
 fn whole(desired: &Desired, host: &HostFacts, extent: Extent, root: Record<'_>) -> Columns {
-    let dpdk = dpdk::IS_THERE.then_some(DPDK);
+    let dpdk = dpdk::IS_ENABLED.then_some(DPDK);
     let has_dummies = desired.config.dummies.is_enabled();
     let dummy = has_dummies.then_some(DUMMY);
     let dummy_types = DUMMY_TYPES.into_iter().filter(|_| has_dummies);
@@ -136,7 +136,7 @@ fn whole(desired: &Desired, host: &HostFacts, extent: Extent, root: Record<'_>) 
             "iface_types",
             Datum::set(INTERFACE_TYPES.into_iter().chain(dpdk).chain(dummy_types)),
         ),
-        ("dpdk_initialized", Datum::one(dpdk::IS_THERE)),
+        ("dpdk_initialized", Datum::one(dpdk::IS_ENABLED)),
     ];
     // `ovs-ctl` may have said already what system it is.
     let (system, version) = &host.system;

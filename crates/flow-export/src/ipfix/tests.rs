@@ -199,7 +199,7 @@ fn ipfix_records_contain_exporter_name() {
     let mut messages = Vec::new();
     let frame = excerpt("eth / arp");
     exporter.handle_sample(observation(1), &frame, 1, Instant::START, &mut messages);
-    let last = messages.last().expect("it was told");
+    let last = messages.last().expect("a message was exported");
     // The name precedes the counters of a non-IP frame, which have 25 bytes.
     assert_eq!(last[last.len() - 28..last.len() - 25], [2, b'm', b'e']);
 }

@@ -169,7 +169,7 @@ fn encode(kind: Kind, value: Value, sample: MetricEncoder<'_>) -> fmt::Result {
 }
 
 fn build(telemetry: &Telemetry, sink: &mut Sink<'_>) -> fmt::Result {
-    let dpdk = if dpdk::IS_THERE { "yes" } else { "no" };
+    let dpdk = if dpdk::IS_ENABLED { "yes" } else { "no" };
     let labels = [("version", telemetry.version.as_str()), ("dpdk", dpdk)];
     sink(&labels, Whole(1))
 }

@@ -239,17 +239,17 @@ impl Player {
     fn resume(&mut self, changed: &Match) -> Result<Effects, String> {
         let (registers, data, continuation) = self.paused.take().ok_or("no frame is paused")?;
         let old = registers.to_match();
-        let kept = old.terms();
-        let kept = kept.filter(|term| changed.term(term.field).is_none());
-        let fields = kept
+        let unchanged = old.terms();
+        let unchanged = unchanged.filter(|term| changed.term(term.field).is_none());
+        let fields = unchanged
             .chain(changed.terms())
             .try_fold(Match::any(), |fields, term| {
                 fields.with(term.field, term.value)
             });
         let mut fields = MatchBuilder::from(&fields.map_err(notation::error_text)?);
-        let kept = old.options();
-        let kept = kept.filter(|term| changed.option(term.field).is_none());
-        for OptionTerm { field, value, mask } in kept.chain(changed.options()) {
+        let unchanged = old.options();
+        let unchanged = unchanged.filter(|term| changed.option(term.field).is_none());
+        for OptionTerm { field, value, mask } in unchanged.chain(changed.options()) {
             fields
                 .add_option(field, value, mask)
                 .map_err(notation::error_text)?;

@@ -344,12 +344,12 @@ fn from_text(command: &Message, text: &str) -> Message {
 fn dump(tables: &Pipeline) -> [MultipartReply; 3] {
     let all = FlowStatsRequest::all();
     let rules = tables.flow_stats(&all, Instant::START);
-    let rules = rules.expect("every table is asked").collect();
+    let rules = rules.expect("the request covers all tables").collect();
     let meters = tables.meter_configs(MeterId::ALL);
     [
         MultipartReply::Flow(FlowFormat::Standard, rules),
         MultipartReply::GroupDesc(tables.group_descs(GroupId::ALL).collect()),
-        MultipartReply::MeterConfig(meters.expect("all can be asked for")),
+        MultipartReply::MeterConfig(meters.expect("a request for all meters is valid")),
     ]
 }
 
