@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::path::PathBuf;
 
 use clap::Args;
-use doctor::{Asked, Attempt, CpuList, Finding, Host, Mend, State};
+use doctor::{Attempt, CpuList, Finding, Host, Remedy, Severity, SwitchSetup};
 
 use crate::dump_args::ToolOutput;
 
@@ -47,7 +47,7 @@ impl DoctorArgs {
                 differs,
             });
         }
-        let request = Asked {
+        let request = SwitchSetup {
             cores: self.cores.unwrap_or_default(),
             ports: self.ports,
         };
@@ -55,7 +55,7 @@ impl DoctorArgs {
         if !self.fix {
             return Ok(report(&findings, String::new()));
         }
-        let done = doctor::mend(&host, &findings, &self.journal)?;
+        let done = doctor::apply_remedies(&host, &findings, &self.journal)?;
         let rest: Vec<_> = findings.into_iter().filter(is_left(&done)).collect();
         Ok(report(&rest, changes_text(&done)))
     }
@@ -63,8 +63,8 @@ impl DoctorArgs {
 
 /// Returns a filter of the findings that the changes did not fix.
 fn is_left(done: &[Attempt]) -> impl Fn(&Finding) -> bool {
-    |finding| match &finding.mend {
-        Mend::Write { file, .. } => {
+    |finding| match &finding.remedy {
+        Remedy::Write { file, .. } => {
             let fixed = |done: &Attempt| done.as_ref().is_ok_and(|done| done.file == *file);
             !done.iter().any(fixed)
         }
@@ -76,7 +76,7 @@ fn report(findings: &[Finding], mut text: String) -> ToolOutput {
     text.push_str(&doctor::table(findings));
     let left = findings
         .iter()
-        .filter(|finding| finding.state != State::Fine);
+        .filter(|finding| finding.severity != Severity::Fine);
     let left = left.count();
     let _ = match left {
         0 => writeln!(text, "no problems found"),

@@ -10,7 +10,9 @@ use flow::Match;
 
 use super::Control;
 use super::commands::Told;
-use control_api::capture::{Captured, Exit, Reading, RuleName, RuleTaken, SILENCE_MAX, Snapped};
+use control_api::capture::{
+    CaptureReading, CapturedFrame, Exit, RuleName, SILENCE_MAX, TableMatch, TruncatedFrame,
+};
 use dataplane::capture::{Capture, CaptureId, CaptureRecord, Captures, FrameSnapshot};
 use dataplane::program::BridgeId;
 
@@ -194,10 +196,10 @@ impl Control {
         })?;
         let records = session.read(now);
         let (snaplen, missed) = (session.capture.snaplen, session.missed);
-        let mut reading = Reading {
+        let mut reading = CaptureReading {
             missed: missed + session.capture.missed(),
             more: !session.kept.is_empty(),
-            ..Reading::default()
+            ..CaptureReading::default()
         };
         if let Some(site) = self.sites.get(&session.bridge) {
             let ports = site.ports.iter();
@@ -213,12 +215,12 @@ impl Control {
 }
 
 /// A record in words; the clock on the wall showed `started` at the start.
-fn told(record: &CaptureRecord, started: Duration, snaplen: usize) -> Captured {
+fn told(record: &CaptureRecord, started: Duration, snaplen: usize) -> CapturedFrame {
     let snap = |snap: &FrameSnapshot| {
         let bytes = &snap.bytes[..snap.bytes.len().min(snaplen)];
-        Snapped::new(bytes, snap.length, snap.segments)
+        TruncatedFrame::new(bytes, snap.length, snap.segments)
     };
-    let rules = record.lookups.iter().map(|lookup| RuleTaken {
+    let rules = record.lookups.iter().map(|lookup| TableMatch {
         table: lookup.table.0,
         rule: lookup.rule.as_ref().map(|rule| RuleName {
             priority: rule.priority,
@@ -232,7 +234,7 @@ fn told(record: &CaptureRecord, started: Duration, snaplen: usize) -> Captured {
         rules: output.lookups,
     });
     let at = started + record.at.since(Instant::START);
-    Captured {
+    CapturedFrame {
         time_ns: u64::try_from(at.as_nanos()).unwrap_or(u64::MAX),
         port: record.from.port.to_string(),
         frame: snap(&record.ingress),

@@ -105,7 +105,7 @@ impl Peers {
         let Some(stats) = rules.iter().find(same) else {
             return Ok(NamedCounts::new());
         };
-        let mut counts = counts::of_flow(stats);
+        let mut counts = counts::flow_counts(stats);
         // OpenFlow 1.3 does not report the idle time of a rule.
         counts.extend(["idle_age", "hard_age"].map(|name| (name.to_owned(), String::new())));
         Ok(counts)
@@ -118,7 +118,7 @@ impl Peers {
             _ => Vec::new(),
         });
         let stats = tables.find(|stats| stats.table == TableId(table));
-        Ok(stats.as_ref().map(counts::of_table).unwrap_or_default())
+        Ok(stats.as_ref().map(counts::table_counts).unwrap_or_default())
     }
 
     fn group_counts(&mut self, group: GroupId) -> Result<NamedCounts, String> {
@@ -130,7 +130,7 @@ impl Peers {
         Ok(groups
             .next()
             .as_ref()
-            .map(counts::of_group)
+            .map(counts::group_counts)
             .unwrap_or_default())
     }
 
@@ -146,7 +146,7 @@ impl Peers {
         meters
             .next()
             .as_ref()
-            .map(counts::of_meter)
+            .map(counts::meter_counts)
             .unwrap_or_default()
     }
 }
