@@ -1,4 +1,4 @@
-//! The one place of the daemon that reads a clock.
+//! The clock of the daemon; no other module reads the system's clocks.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant as SystemInstant, SystemTime};
@@ -6,35 +6,35 @@ use std::time::{Duration, Instant as SystemInstant, SystemTime};
 use base::Instant;
 use openflow::WallTime;
 
-/// The time since the daemon's start, the same for all its threads.
+/// The time since the daemon's start; all threads share one start.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
     start: SystemInstant,
-    /// The same instant by the clock on the wall.
+    /// The wall-clock time of `start`.
     wall: SystemTime,
-    /// Those who may stop it and put it forward; none, unless it is for tests.
+    /// The state that stops or warps the clock; `None` outside of tests.
     hands: Option<&'static Hands>,
 }
 
-/// How a clock stands that can be stopped and put forward.
+/// State of a test clock that can be stopped and warped (`time/stop`, `time/warp`).
 #[derive(Debug)]
 struct Hands {
-    /// Where it stands, in nanoseconds; [`RUNS`] if it does not.
+    /// The time at which the clock is stopped, in nanoseconds; [`RUNS`] while it runs.
     stands: AtomicU64,
-    /// How far it is ahead, in nanoseconds.
+    /// The sum of all warps, in nanoseconds.
     ahead: AtomicU64,
 }
 
-/// Said of a clock that does not stand still.
+/// The value of `stands` while the clock runs.
 const RUNS: u64 = u64::MAX;
 
-/// Those of the process: it has one clock, which all its threads have a copy of.
+/// The state of the process's only clock; every copy of the clock refers to it.
 static HANDS: Hands = Hands {
     stands: AtomicU64::new(RUNS),
     ahead: AtomicU64::new(0),
 };
 
-/// What the clock on the wall shows, since 1970.
+/// Returns the wall-clock time since 1970.
 #[expect(
     clippy::disallowed_methods,
     reason = "this module is where the clock is read"
@@ -45,7 +45,7 @@ pub fn wall() -> Duration {
 }
 
 impl Hands {
-    /// What the clock shows, so many nanoseconds after its start.
+    /// Returns the shown time, in nanoseconds, when `real` nanoseconds have passed since the start.
     fn read(&self, real: u64) -> u64 {
         match self.stands.load(Ordering::Relaxed) {
             RUNS => real.saturating_add(self.ahead.load(Ordering::Relaxed)),
@@ -55,7 +55,7 @@ impl Hands {
 }
 
 impl Clock {
-    /// A clock that starts now.
+    /// Returns a clock that starts now.
     #[expect(
         clippy::disallowed_methods,
         reason = "this module is where the clock is read"
@@ -69,7 +69,7 @@ impl Clock {
         }
     }
 
-    /// A clock that starts now and can be stopped and put forward, for tests.
+    /// Returns a clock that starts now and can be stopped and warped, for tests.
     pub(crate) fn start_that_stops() -> Self {
         Self {
             hands: Some(&HANDS),
@@ -77,7 +77,7 @@ impl Clock {
         }
     }
 
-    /// Now.
+    /// Returns the current time.
     #[must_use]
     pub fn now(self) -> Instant {
         let real = self.real();
@@ -85,12 +85,12 @@ impl Clock {
         Instant::from_nanos(shown)
     }
 
-    /// Nanoseconds since the start, whatever the clock shows.
+    /// Returns the real nanoseconds since the start, even if the clock is stopped or warped.
     fn real(self) -> u64 {
         u64::try_from(self.start.elapsed().as_nanos()).unwrap_or(u64::MAX)
     }
 
-    /// Has it stand still. Tells whether it can.
+    /// Stops the clock. Returns false if it cannot be stopped.
     pub(crate) fn stop(self) -> bool {
         if let Some(hands) = self.hands {
             let now = hands.read(self.real());
@@ -99,7 +99,7 @@ impl Clock {
         self.hands.is_some()
     }
 
-    /// Puts it forward. Tells whether it can be.
+    /// Warps the clock forward. Returns false if it cannot be warped.
     pub(crate) fn put_forward(self, by: Duration) -> bool {
         let by = u64::try_from(by.as_nanos()).unwrap_or(u64::MAX);
         if let Some(hands) = self.hands {
@@ -114,14 +114,14 @@ impl Clock {
         self.hands.is_some()
     }
 
-    /// What the clock on the wall showed at the start. Who sets it meanwhile is not heeded.
+    /// Returns the wall-clock time of the start. Later changes of the system time have no effect.
     pub(crate) fn started(self) -> WallTime {
         let since = self.wall.duration_since(SystemTime::UNIX_EPOCH);
         WallTime(since.unwrap_or_default())
     }
 
-    /// The same instant on the system's clock, for a runtime's timers; of a clock that stands or is
-    /// put forward, as far from now as it seems.
+    /// Returns `instant` on the system's clock, for the timers of tokio. If the clock is stopped or
+    /// warped, the result keeps the shown distance from now.
     #[must_use]
     pub fn to_system(self, instant: Instant) -> SystemInstant {
         match self.hands {

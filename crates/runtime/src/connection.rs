@@ -1,8 +1,8 @@
-//! One connection: a socket, its `Channel`, and the way to and from the control
-//! thread. It answers what the channel can answer by itself, so an echo reply
-//! never waits for a rule, and it reads no faster than its peer does. Between two
-//! pieces of long work, a part of a dump or a read full of messages, the others on the
-//! same thread have their turn.
+//! One connection: a socket, its `Channel`, and the queues to and from the control thread.
+//!
+//! The task answers requests that the channel can answer by itself, so an echo reply never waits
+//! for a flow-mod. It reads no faster than the peer reads its replies. After each long piece of
+//! work (a part of a dump, a read of many messages) it yields to the other tasks of the thread.
 
 mod kept;
 mod purpose;
@@ -34,61 +34,62 @@ use switch::connection::{ConnectionId, ConnectionKind};
 use switch::dump::Dump;
 use switch::monitors;
 
-/// Bytes of messages of one connection that are being worked on or answered. A
-/// flow-mod has some hundred bytes, so bursts stay bursts.
+/// The limit of unanswered requests of one connection, in bytes. A flow-mod has about a hundred
+/// bytes, so a burst of them remains one burst.
 const IN_FLIGHT_MAX: u32 = 256 * 1024;
 
-/// Messages sent unasked (packet-in, port-status, flow-removed) that may wait
-/// for a connection; further ones are dropped and counted.
+/// The limit of queued asynchronous messages (packet-in, port-status, flow-removed) of one
+/// connection; further ones are dropped and counted.
 const UNASKED_MAX: usize = 1024;
 
-/// How long a peer may take to read why it is left.
+/// The time that a peer has to read the last error message before its connection is closed.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
-/// What the control thread sends to a peer.
+/// A message from the control thread to a peer.
 pub(crate) enum Outgoing {
     /// A reply.
     Reply(Xid, Box<Message>),
-    /// A refusal of the message with this beginning.
+    /// An error message for the request that begins with the excerpt.
     Refusal(Xid, Refusal, Excerpt),
-    /// Rules, told as the peer reads.
+    /// Rules, encoded in parts at the pace of the peer.
     Dump(Xid, Box<Dump>),
-    /// Something it did not ask for.
+    /// An asynchronous message.
     Unasked(Arc<Message>),
-    /// That its monitors are paused, of which the bridge is told when it is read.
+    /// The notice that the flow monitors are paused; the bridge is notified when the peer has read
+    /// it.
     Paused(Box<Message>),
 }
 
-/// The room that a request takes until it is answered.
+/// Flow-control credit that a request holds until it is answered.
 pub(crate) type Room = OwnedSemaphorePermit;
 
-/// The control thread's end of the way to a peer.
+/// The control thread's end of a connection.
 #[derive(Clone)]
 pub(crate) struct Outbox {
     queue: mpsc::UnboundedSender<(Outgoing, Option<Room>)>,
     unasked: Arc<AtomicUsize>,
-    /// Changes of rules that wait to be told.
+    /// Rule changes for flow monitors that are not sent yet.
     changes: Arc<AtomicUsize>,
     spent: Spent,
-    /// Has the connection end, though its peer reads nothing.
+    /// Ends the connection, even if the peer reads nothing.
     end: Arc<Notify>,
 }
 
 impl Outbox {
-    /// Has the connection end at once.
+    /// Ends the connection at once.
     pub(crate) fn leave(&self) {
         self.end.notify_one();
     }
 
-    /// Sends the answer to a request, whose room is given back when the answer has
-    /// found room in turn: so answers are bounded as requests are.
+    /// Sends the answer to a request. The request's credit returns when the answer is in the
+    /// channel's buffer, so answers are bounded like requests.
     pub(crate) fn answer(&self, answer: Outgoing, room: Option<Room>) {
-        // A peer that is gone needs no answer.
+        // A closed connection needs no answer.
         drop(self.queue.send((answer, room)));
     }
 
-    /// Sends what monitors tell. Tells whether the peer is so slow that they are to be
-    /// paused; nothing is lost.
+    /// Sends flow-monitor updates. Returns true if the peer is so slow that its monitors must
+    /// pause; no update is lost.
     pub(crate) fn update(&self, updates: Box<Dump>) -> bool {
         let more = updates.changes();
         let waiting = self.changes.fetch_add(more, Ordering::Relaxed) + more;
@@ -96,12 +97,12 @@ impl Outbox {
         waiting > monitors::WAITING_MAX
     }
 
-    /// Gives messages back that were dealt with.
+    /// Returns the memory of processed messages to the reader.
     pub(crate) fn give_back(&self, messages: Vec<BoxedMessage>) {
         self.spent.put(messages);
     }
 
-    /// Sends something unasked. Tells whether there was room for it.
+    /// Sends an asynchronous message. Returns false if the queue is full.
     pub(crate) fn tell(&self, message: &Arc<Message>) -> bool {
         if self.unasked.load(Ordering::Relaxed) >= UNASKED_MAX {
             return false;
@@ -112,15 +113,15 @@ impl Outbox {
     }
 }
 
-/// Why a connection ended.
+/// The reason for the end of a connection.
 pub(crate) enum Reason {
     /// The peer closed it.
     Closed,
-    /// The network did, or what secures it.
+    /// The network or TLS failed.
     Broken(io::Error),
-    /// The peer does not read, as too many others.
+    /// The peer does not read, and too many other peers do not read either.
     Slow,
-    /// The channel ended it.
+    /// The channel ended the connection.
     Channel(DownReason),
 }
 
@@ -137,16 +138,16 @@ impl fmt::Display for Reason {
     }
 }
 
-/// How a connection ended.
+/// The end of a connection.
 pub(crate) struct Ending {
-    /// Why.
+    /// The reason.
     pub(crate) reason: Reason,
-    /// Whether the peer had said hello.
+    /// True if the peer had sent its hello.
     pub(crate) was_up: bool,
 }
 
-/// Serves one peer until either side ends it, and says in `up` which version was agreed
-/// on. If the task is dropped meanwhile, the control thread is told all the same.
+/// Serves one peer until either side ends the connection, and sends the negotiated version to `up`.
+/// If the task is dropped, the control thread is still notified.
 pub(crate) async fn serve(
     stream: impl AsyncRead + AsyncWrite,
     id: ConnectionId,
@@ -189,18 +190,18 @@ pub(crate) async fn serve(
     connection.run(stream).await
 }
 
-/// Messages that go to the control thread together.
+/// Messages that the control thread receives together.
 struct Burst {
     messages: Vec<BoxedMessage>,
-    /// How many they will be, if they are as many as the last.
+    /// The number of messages of the previous burst: the capacity to reserve.
     expected: usize,
-    /// The room that they take, and how much there is.
+    /// The credit that the messages take, and the credit that is available.
     room: usize,
     room_max: usize,
 }
 
 impl Burst {
-    /// Takes a message in, or gives it back for want of room.
+    /// Adds a message, or returns it if the credit is exhausted.
     fn take(&mut self, received: BoxedMessage) -> Result<(), BoxedMessage> {
         let room = self.room + room_of(Some(&received)) as usize;
         if room > self.room_max {
@@ -218,26 +219,26 @@ impl Burst {
 struct Connection {
     id: ConnectionId,
     purpose: Purpose,
-    /// Waits for the peer's hello.
+    /// Receives the version when the peer has sent its hello.
     up: Option<oneshot::Sender<Version>>,
     channel: Channel,
     inbox: Inbox,
     clock: Clock,
-    /// Given to the control thread when the peer has said hello.
+    /// Handed to the control thread when the peer has sent its hello.
     outbox: Option<Outbox>,
-    /// Who listens in: on what goes out, and on what comes in.
+    /// The snoop decoders for sent and for received bytes.
     ears: [Option<Ear>; 2],
     room: Arc<Semaphore>,
-    /// A message for which there was no room; nothing more is read meanwhile.
+    /// A message without credit; nothing is read until it has some.
     held: Option<BoxedMessage>,
-    /// How many messages went on together last.
+    /// The number of messages of the previous burst.
     burst_len: usize,
     answers: mpsc::UnboundedReceiver<(Outgoing, Option<Room>)>,
     unasked: Arc<AtomicUsize>,
     changes: Arc<AtomicUsize>,
     spent: Spent,
     end: Arc<Notify>,
-    /// A long answer under way; other answers wait behind it.
+    /// A dump in progress; other answers wait behind it.
     dump: Option<(Xid, Box<Dump>, Option<Room>)>,
 }
 
@@ -245,7 +246,7 @@ impl Connection {
     async fn run(mut self, stream: impl AsyncRead + AsyncWrite) -> Ending {
         let (mut reader, mut writer) = tokio::io::split(stream);
         let mut input = Buffer::default();
-        // Whether something that was written may be on this side of the socket still.
+        // True if written bytes may still be in the TLS buffer, not in the socket.
         let mut is_on_its_way = false;
         let reason = loop {
             if let Some(reason) = self.handle_events() {
@@ -272,7 +273,8 @@ impl Connection {
                         self.send(answer, room);
                     }
                 }
-                // There is room: it is taken with that of the messages behind.
+                // The permits return at once: the next burst takes them for this message and the
+                // ones behind it.
                 _ = Arc::clone(&self.room).acquire_many_owned(room_of(self.held.as_deref())),
                     if self.held.is_some() => {}
                 count = reader.read(&mut input.bytes), if roomy && self.held.is_none() => match count {
@@ -298,7 +300,7 @@ impl Connection {
         Ending { reason, was_up }
     }
 
-    /// Takes note that so many bytes were sent.
+    /// Records that `count` bytes were sent.
     fn handle_sent(&mut self, count: usize) {
         if let [Some(ear), _] = &mut self.ears {
             ear.hear(&self.channel.pending()[..count]);
@@ -306,7 +308,7 @@ impl Connection {
         self.channel.transmitted(count);
     }
 
-    /// Takes so many bytes that were read.
+    /// Decodes `count` bytes that were read.
     fn handle_read(&mut self, input: &mut Buffer, count: usize) {
         let bytes = &input.bytes[..count];
         if let [_, Some(ear)] = &mut self.ears {
@@ -319,8 +321,8 @@ impl Connection {
         }
     }
 
-    /// Passes on what the channel has understood, as far as there is room; tells
-    /// if it is over.
+    /// Forwards decoded messages to the control thread within the credit. Returns the reason if the
+    /// channel is down.
     fn handle_events(&mut self) -> Option<DownReason> {
         let mut burst = Burst {
             messages: Vec::new(),
@@ -340,8 +342,7 @@ impl Connection {
         over
     }
 
-    /// Takes what the channel has understood, and collects those messages for which
-    /// there is room.
+    /// Takes the channel's events and collects messages into `burst` within the credit.
     fn take_events(&mut self, burst: &mut Burst) -> Option<DownReason> {
         self.held = self.held.take().and_then(|held| burst.take(held).err());
         while self.held.is_none() {
@@ -363,7 +364,7 @@ impl Connection {
         None
     }
 
-    /// Lets go of what was kept for a burst.
+    /// Frees the memory that was reserved for a burst.
     fn forget(&mut self) {
         drop(self.spent.take());
         self.channel.release_spare();
@@ -371,7 +372,7 @@ impl Connection {
 
     fn introduce(&mut self, version: Version) {
         if let Some(up) = self.up.take() {
-            // Who does not wait any more is told nothing.
+            // The receiver may have stopped waiting.
             let _ = up.send(version);
         }
         if let Some(outbox) = self.outbox.take() {
@@ -410,7 +411,7 @@ impl Connection {
         }
     }
 
-    /// Tells the next part of a long answer, if there is room. Answers whether it did.
+    /// Encodes the next part of a dump, if the channel has room. Returns true if it did.
     fn continue_dump(&mut self) -> bool {
         if self.channel.is_congested() {
             return false;
@@ -427,7 +428,8 @@ impl Connection {
         true
     }
 
-    /// Lets go of the rules of a long answer, which may be gone everywhere else.
+    /// Drops a dump. A large one is freed by the reaper, because it may hold the last references to
+    /// its rules.
     fn end_dump(&self, dump: Box<Dump>) {
         self.changes.fetch_sub(dump.changes(), Ordering::Relaxed);
         if dump.rules_max() >= LARGE {
@@ -435,13 +437,13 @@ impl Connection {
         }
     }
 
-    /// Sends what is still pending, an error message perhaps, if the peer reads it.
+    /// Sends the pending bytes, such as an error message, if the peer reads them.
     async fn say_last_words<S: AsyncWrite>(&self, writer: &mut WriteHalf<S>) {
         let saying = async {
             writer.write_all(self.channel.pending()).await?;
             writer.shutdown().await
         };
-        // A peer that is gone cannot be told.
+        // A failure has no consequence: the connection ends.
         drop(tokio::time::timeout(LAST_WORDS, saying).await);
     }
 }
@@ -457,8 +459,8 @@ impl Drop for Connection {
     }
 }
 
-/// The room that a message takes. A question about rules takes all there is: the
-/// next one waits until its answer has been told.
+/// Returns the credit that a message takes. A multipart request takes all of it: the next request
+/// waits until the answer is sent.
 pub(crate) fn room_of(received: Option<&ReceivedMessage>) -> u32 {
     const ALL: u32 = IN_FLIGHT_MAX;
     match received.map(|received| &received.message) {

@@ -1,6 +1,6 @@
-//! The control thread: the only writer of all tables. It reads its inbox and the
-//! workers' rings, lets the bridges decide, carries their effects out, and
-//! publishes what changed, once for each burst.
+//! The control thread: the only writer of all tables. It reads its inbox and the workers' rings,
+//! passes the events to the bridges, carries out their effects, and publishes the changes once per
+//! burst.
 
 mod capturing;
 mod closing;
@@ -63,26 +63,27 @@ use switch::bridge::{Bridge, Effect};
 use switch::connection::{Connection, ConnectionId};
 use underlay::UnderlaySite;
 
-/// Messages whose memory is made near together. A processor has some dozen lines under
-/// way at once.
+/// Messages whose memory is prefetched together. A processor has about a dozen cache misses in
+/// flight at once.
 const FORESEEN: usize = 16;
 
-/// Inputs, and news of each worker, handled between two publications: long enough to make a burst of
-/// flow-mods cheap, short enough that a rule is in force some milliseconds later.
+/// The limit of inputs, and of events of each worker, between two publications: large enough to
+/// make a burst of flow-mods cheap, small enough that a rule takes effect within a few
+/// milliseconds.
 const BURST_MAX: usize = 256;
 
-/// What the control thread counts for want of a better place.
+/// Counters of the control thread that belong to no bridge or port.
 #[derive(Debug, Default)]
 pub(crate) struct ControlCounters {
-    /// Malformed or unknown messages, answered by the channels.
+    /// Malformed or unknown messages; the channels answer them.
     messages_refused: u64,
-    /// Messages to peers that had too many unread already.
+    /// Asynchronous messages dropped because the peer's queue was full.
     unasked_dropped: u64,
-    /// Frames that a worker had no room to take over.
+    /// Packet-out frames dropped because the worker's command ring was full.
     transmit_dropped: u64,
-    /// Datagrams that collectors were sent.
+    /// Datagrams sent to collectors.
     exports_sent: u64,
-    /// Datagrams that collectors could not be sent.
+    /// Datagrams that could not be sent to a collector.
     exports_lost: u64,
 }
 
@@ -99,7 +100,7 @@ fn bridge_counters(bridge: &Bridge) -> impl Iterator<Item = (&'static str, u64)>
 }
 
 impl ControlCounters {
-    /// Every counter by name.
+    /// Returns every counter by name.
     pub(crate) fn read(&self) -> [(&'static str, u64); 5] {
         [
             ("messages_refused", self.messages_refused),
@@ -111,41 +112,41 @@ impl ControlCounters {
     }
 }
 
-/// A peer, as the control thread knows it.
+/// A peer in the control thread.
 struct Peer {
     bridge: BridgeId,
     outbox: Outbox,
-    /// Messages that came after a barrier that is still to be answered.
+    /// Messages behind a barrier that is not answered yet.
     deferred: VecDeque<(BoxedMessage, Room)>,
 }
 
-/// What the control thread is given.
+/// The environment of the control thread.
 pub(crate) struct Tools {
-    /// Tells the time.
+    /// The clock.
     pub(crate) clock: Clock,
-    /// Where tasks run.
+    /// The runtime of the tasks.
     pub(crate) runtime: Handle,
-    /// What connections need.
+    /// The dependencies of connections.
     pub(crate) exchange: Exchange,
-    /// The way back to this thread.
+    /// The sending end of this thread's inbox.
     pub(crate) inbox: Inbox,
-    /// Where sockets are made.
+    /// The directory of the sockets.
     pub(crate) rundir: RunDir,
-    /// Where programs are put.
+    /// The slot from which workers take programs.
     pub(crate) publication: Arc<Publication>,
     /// The workers.
     pub(crate) workers: Vec<WorkerThread>,
-    /// Frees what is large.
+    /// The thread that frees large structures.
     pub(crate) reaper: Reaper,
-    /// Hears that something is not as it was.
+    /// Notified when the facts have changed.
     pub(crate) news: Arc<Notify>,
-    /// Which interfaces are dummies.
+    /// The interfaces that are dummies.
     pub(crate) dummies: DummyMode,
-    /// Whether tunnels go by routes of the system.
+    /// True if tunnels use the system's routes.
     pub(crate) system_routes: bool,
-    /// The configuration file, to be read again when asked.
+    /// The configuration file, which is read again on request.
     pub(crate) file: Option<PathBuf>,
-    /// What peers are shown that it speaks TLS with, if the configuration does not say.
+    /// Key and certificates for peers, if the configuration names none.
     pub(crate) tls: Option<Tls>,
     /// The answer of the command `version`.
     pub(crate) version: &'static str,
@@ -159,50 +160,49 @@ pub(crate) struct Control {
     inputs: Receiver<Input>,
     config: Config,
     sites: BTreeMap<BridgeId, Site>,
-    /// Bridges that are wanted and could not be made, and why.
+    /// Bridges that could not be created, with the reason.
     failed: BTreeMap<String, String>,
     next_bridge: u32,
-    /// Whether rules are still to be restored.
+    /// True until the rules are restored.
     flow_restore_wait: bool,
     peers: BTreeMap<ConnectionId, Peer>,
     publisher: Publisher,
-    /// Whether workers do not know yet what is behind ports within the process.
+    /// True if workers do not have the latest virtual links (patch and tunnel ports) yet.
     virtual_links_changed: bool,
-    /// Until when the next publication may wait.
+    /// The latest time of the next publication.
     next_publication: Instant,
-    /// Ports that go from worker to worker just now.
+    /// Ports whose queues are moving between workers.
     moving: BTreeSet<PortKey>,
-    /// The memory of each worker's AF_XDP ports.
+    /// The UMEM of each worker's AF_XDP ports.
     memories: UmemPools,
-    /// Devices that were opened before their step came, or why they could not be, by their
-    /// interfaces' names.
+    /// Devices that were opened before their step, or the errors, by interface name.
     ahead: BTreeMap<String, Result<opening::Opened, OpenError>>,
-    /// How large the receive rings of ports are that are opened.
+    /// The size of the receive rings of ports that are opened.
     rings: RingSize,
-    /// When moved TAP interfaces were asked how they are.
+    /// The time of the last status check of TAP interfaces in other namespaces.
     last_look: Instant,
     counters: ControlCounters,
-    /// What is known of ways to other hosts.
+    /// Routes and neighbours for tunnels.
     underlay: UnderlaySite,
-    /// Interfaces of the host that tunnels' packets go by.
+    /// Interfaces of the host that carry tunnel packets.
     host_ports: HostPorts,
-    /// What workers had done when they were last said to begin anew.
+    /// The workers' counters at the last reset of the cycle statistics.
     cleared: Vec<commands::Done>,
-    /// Who watches frames.
+    /// The running captures.
     capturing: Capturing,
-    /// Who is told of frames.
+    /// The collectors of sFlow, NetFlow and IPFIX.
     collectors: Collectors,
-    /// How the data path calls ports.
+    /// The datapath numbers of ports.
     datapath_ports: DatapathPorts,
-    /// Where questions are answered beside the bridges' own sockets.
+    /// The control socket of the process, beside those of the bridges.
     unixctl: Option<site::ListenSite>,
     stopped: bool,
-    /// Whether nothing is to be left behind on interfaces of others.
+    /// True if the exit also removes the configuration of foreign interfaces.
     cleans_up: bool,
 }
 
 impl Control {
-    /// A control thread without bridges.
+    /// Returns a control thread without bridges.
     pub(crate) fn new(tools: Tools, inputs: Receiver<Input>) -> Self {
         let by_name = tools.dummies.is_enabled();
         let publisher = Publisher::new(Arc::clone(&tools.publication));
@@ -236,7 +236,7 @@ impl Control {
         }
     }
 
-    /// Serves until it is told to stop.
+    /// Serves until it is stopped.
     pub(crate) fn run(&mut self) {
         while !self.stopped {
             let mut drained = self.read_inbox();
@@ -244,7 +244,7 @@ impl Control {
             self.handle_timeouts();
             self.publish();
             self.settle_passed();
-            // What waited behind a barrier may have changed something again.
+            // Messages deferred behind a barrier may have changed the tables again.
             if drained && !self.stopped && !self.is_publication_due() {
                 self.rest();
             }
@@ -255,7 +255,7 @@ impl Control {
         self.tools.clock.now()
     }
 
-    /// Reads one burst. Tells whether nothing is left.
+    /// Reads one burst. Returns true if the inbox is empty.
     fn read_inbox(&mut self) -> bool {
         for _ in 0..BURST_MAX {
             match self.inputs.try_recv() {
@@ -294,9 +294,9 @@ impl Control {
             Input::Learned(bridge, lesson) => self.handle_lesson(bridge, &lesson),
             Input::Configure(config, done) => {
                 self.go_over(*config);
-                // Whoever waits for it sends frames as soon as it is told.
+                // The caller may send frames as soon as it is notified.
                 self.publish_at_once();
-                // Who asked may have gone.
+                // The caller may have stopped waiting.
                 let _ = done.send(());
             }
             Input::Facts(answer) => drop(answer.send(self.facts())),
@@ -353,7 +353,7 @@ impl Control {
         self.tools.news.notify_one();
     }
 
-    /// Does what a peer asks. The messages go back to where they were read.
+    /// Handles a burst of messages of one peer, and returns their memory to the connection.
     fn handle_messages(
         &mut self,
         id: ConnectionId,
@@ -375,9 +375,9 @@ impl Control {
         }
     }
 
-    /// Does what a peer asks, now or later. The room of what is to be done or answered later
-    /// is taken out of that of the burst; the rest of it is given back at once when all of the
-    /// burst was looked at: a connection goes on when there is room for many, not for each.
+    /// Handles a message, now or after a barrier. A message that is deferred or answered later
+    /// takes its credit out of the burst's. The rest returns at once when the whole burst is
+    /// handled, so a connection resumes with credit for many messages, not for one.
     fn handle_message(
         &mut self,
         id: ConnectionId,
@@ -412,7 +412,7 @@ impl Control {
         }
     }
 
-    /// Carries out what a bridge decided. The first answer takes the request's room.
+    /// Carries out a bridge's effects. The first answer takes the request's credit.
     fn carry_out(&mut self, bridge: BridgeId, effects: Vec<Effect>, room: &mut Option<Room>) {
         let mut slow = Vec::new();
         for effect in effects {
@@ -463,7 +463,7 @@ impl Control {
         }
     }
 
-    /// Frees rules that are gone.
+    /// Frees removed rules; many at once are freed by the reaper.
     fn free(&self, removals: Vec<Removal>) {
         if removals.len() >= LARGE {
             self.tools.reaper.free(Box::new(removals));
@@ -476,7 +476,7 @@ impl Control {
         }
     }
 
-    /// Goes on with messages whose barrier has been answered.
+    /// Handles messages whose barrier has been answered.
     fn resume_deferred(&mut self) {
         let waiting = self
             .peers
@@ -487,7 +487,7 @@ impl Control {
             let Some(peer) = self.peers.get_mut(&id) else {
                 continue;
             };
-            // Those behind another barrier are put back in the same order.
+            // Messages behind a further barrier are deferred again in the same order.
             let deferred = std::mem::take(&mut peer.deferred);
             let now = self.now();
             for (mut received, mut room) in deferred {

@@ -1,4 +1,4 @@
-//! Why the switch could not start: one line each that says what to do.
+//! Errors at the start of the switch: one line each, with the remedy.
 
 use std::io;
 use std::net::SocketAddr;
@@ -6,40 +6,40 @@ use std::path::PathBuf;
 
 use config::ConfigError;
 
-/// The switch cannot do what it was asked.
+/// An error that prevents the switch from starting or from applying a configuration.
 #[derive(Debug, thiserror::Error)]
 pub enum SwitchError {
-    /// Metrics cannot be served there.
+    /// The address cannot serve metrics.
     #[error(
         "metrics at {address}: {error}: give --metrics an address of this machine and a free port"
     )]
     Metrics {
-        /// Where they were to be served.
+        /// The address.
         address: SocketAddr,
-        /// What the system says.
+        /// The system's error.
         error: io::Error,
     },
-    /// The configuration makes no sense.
+    /// The configuration is invalid.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// A port could not be opened; the error says why and what to do.
+    /// A port could not be opened; the error names the reason and the remedy.
     #[error("bridge {bridge}: port {port}: {problem}")]
     Port {
         /// The bridge.
         bridge: String,
         /// The interface.
         port: String,
-        /// What is wrong, and what to do.
+        /// The reason and the remedy.
         problem: String,
     },
-    /// The run directory cannot be made.
+    /// The run directory cannot be created.
     #[error(
         "cannot make the run directory {path}: {error}; run as root or choose another with --rundir"
     )]
     RunDir {
         /// The directory.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         error: io::Error,
     },
     /// Another process answers at the socket.
@@ -50,42 +50,42 @@ pub enum SwitchError {
         /// The socket.
         path: PathBuf,
     },
-    /// A Unix socket cannot be made.
+    /// A Unix socket cannot be created.
     #[error("cannot listen at {path}: {error}")]
     Unix {
         /// The socket.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         error: io::Error,
     },
-    /// A TCP socket cannot be made.
+    /// A TCP socket cannot be created.
     #[error("cannot listen at {address}: {error}; choose another port with --listen ptcp:PORT")]
     Tcp {
         /// The address.
         address: SocketAddr,
-        /// What the system said.
+        /// The system's error.
         error: io::Error,
     },
-    /// A worker cannot run where it should.
+    /// The process may not use the core of a worker.
     #[error("--cores: this process may not use core {core}: choose from {allowed}")]
     Core {
-        /// The core asked for.
+        /// The requested core.
         core: usize,
-        /// What this process may use.
+        /// The cores that the process may use.
         allowed: String,
     },
-    /// The system refused something that always works.
+    /// A system call failed that succeeds on every supported system.
     #[error("{what}: {error}")]
     System {
-        /// What was tried.
+        /// The operation.
         what: &'static str,
-        /// What the system said.
+        /// The system's error.
         error: io::Error,
     },
 }
 
 impl SwitchError {
-    /// Wraps an error of something that always works.
+    /// Wraps an error of a system call that succeeds on every supported system.
     pub(crate) fn system(what: &'static str) -> impl FnOnce(io::Error) -> Self {
         move |error| Self::System { what, error }
     }

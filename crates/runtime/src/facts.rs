@@ -10,73 +10,73 @@ use ports::Status;
 use config::{ListenAddress, SpanningTreeProtocol};
 use l2::spanning_tree::{PriorityVector, TreeBridgeId, TreePortId, TreePortInfo};
 
-/// How all bridges are.
+/// The state of all bridges.
 #[derive(Clone, Debug, Default)]
 pub struct Facts {
-    /// Those that are there.
+    /// The bridges, by name.
     pub bridges: BTreeMap<String, BridgeFacts>,
-    /// Those that could not be made, and why.
+    /// Bridges that could not be created, with the reason.
     pub failed: BTreeMap<String, String>,
 }
 
-/// How one bridge is.
+/// The state of one bridge.
 #[derive(Clone, Debug)]
 pub struct BridgeFacts {
-    /// Its datapath id.
+    /// The datapath id.
     pub datapath_id: DatapathId,
-    /// Its ports.
+    /// The ports.
     pub ports: BTreeMap<PortNo, PortFacts>,
-    /// What its mirrors have copied, by their keys: frames and bytes.
+    /// Frames and bytes that each mirror has copied, by its key.
     pub mirrors: BTreeMap<String, (u64, u64)>,
-    /// The controllers that it goes to, by where they are met.
+    /// The controllers that the bridge connects to, by URI.
     pub controllers: BTreeMap<String, ControllerFacts>,
-    /// Its spanning tree, if it has one.
+    /// The spanning tree, if enabled.
     pub tree: Option<TreeFacts>,
-    /// Where it was to wait for controllers and could not, and why.
+    /// Listeners that could not be opened, with the reason.
     pub not_listening: BTreeMap<ListenAddress, String>,
-    /// The address of the active member of each bond that has one, by the names of their ports.
+    /// The MAC address of the active member of each bond that has one, by port name.
     pub active_members: BTreeMap<String, MacAddr>,
 }
 
-/// How the spanning tree of a bridge is.
+/// The state of the spanning tree of a bridge.
 #[derive(Clone, Debug)]
 pub struct TreeFacts {
-    /// Which it is.
+    /// STP or RSTP.
     pub protocol: SpanningTreeProtocol,
-    /// The bridge.
+    /// The bridge identifier.
     pub id: TreeBridgeId,
-    /// What is known of the root.
+    /// The root priority vector.
     pub root: PriorityVector,
-    /// The port towards it; none if the bridge is it.
+    /// The root port; none if the bridge is the root.
     pub root_port: Option<TreePortId>,
-    /// Its ports, by name, and for how many seconds they have been in it.
+    /// The ports by name, and for how many seconds each has been part of the tree.
     pub ports: BTreeMap<String, (TreePortInfo, u64)>,
 }
 
-/// How one port is.
+/// The state of one port.
 #[derive(Clone, Debug)]
 pub struct PortFacts {
-    /// How its device is; why it is not open, otherwise.
+    /// The device's status, or the reason why it is not open.
     pub device: Result<Status, String>,
-    /// What it was to be given and could not be, and why.
+    /// The reason why a setting of the port could not be applied.
     pub complaint: Option<String>,
-    /// How often something came to its other end, or went.
+    /// Number of changes of the carrier.
     pub link_resets: u64,
-    /// What it has counted.
+    /// The port's counters.
     pub statistics: Option<PortStats>,
-    /// Whether it has heard its partner, if it speaks LACP.
+    /// True if LACP state is current; none if the port does not use LACP.
     pub lacp_current: Option<bool>,
 }
 
-/// How a controller is.
+/// The state of a controller.
 #[derive(Clone, Debug, Default)]
 pub struct ControllerFacts {
-    /// Its role, while it is connected.
+    /// The role, while connected.
     pub role: Option<Role>,
-    /// Seconds since it came, if it ever did.
+    /// Seconds since the last connect, if any.
     pub since_connect: Option<u64>,
-    /// Seconds since it went, if it ever did.
+    /// Seconds since the last disconnect, if any.
     pub since_disconnect: Option<u64>,
-    /// Why it is not there, or was not the last time.
+    /// The reason for the last failure of the connection.
     pub last_error: Option<String>,
 }

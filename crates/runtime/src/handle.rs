@@ -1,4 +1,4 @@
-//! The control thread, as tasks of other crates use it.
+//! The control thread's interface for tasks of other crates.
 
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ impl ControlHandle {
         self.clock
     }
 
-    /// Applies `config`, as far as that can be done. `None` if the switch ends.
+    /// Applies `config` as far as possible. `None` if the switch ends.
     pub async fn configure(&self, config: Config) -> Option<()> {
         let (done, wait) = oneshot::channel();
         self.inbox.send(Input::Configure(Box::new(config), done));

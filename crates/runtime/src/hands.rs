@@ -1,20 +1,19 @@
-//! Many things that wait for the kernel, done by several threads at once: to open a packet
-//! socket or to close one takes it some milliseconds, of which the processor is wanted for
-//! next to none. What is done one after the other by one who waits takes minutes where there
-//! are thousands of ports.
+//! A short-lived set of threads for system calls that wait in the kernel. To open or to close a
+//! packet socket takes some milliseconds, of which the processor is busy for almost none; one after
+//! the other, thousands of ports would take minutes.
 //!
-//! Not a pool: the threads are gone when all is done. One thing is done on the spot.
+//! Not a pool: the threads end with the work. A single item runs on the calling thread.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
-/// The most threads. They wait together for what the kernel does for all of them at once
-/// (its RCU grace periods), so more than there are cores help; beyond some dozens they only
-/// wait for one another, for the lock of the kernel's interfaces.
+/// The limit of threads. They wait together for one grace period of the kernel's RCU, so more
+/// threads than cores help; beyond a few dozen they only wait for each other, at the kernel's RTNL
+/// lock.
 const HANDS_MAX: usize = 64;
 
-/// Does `work` with each of `things`, and says in their order what came of it.
+/// Applies `work` to each item and returns the results in the order of the items.
 pub(crate) fn each<T: Send, R: Send>(things: Vec<T>, work: impl Fn(T) -> R + Sync) -> Vec<R> {
     if things.len() < 2 {
         return things.into_iter().map(work).collect();
@@ -33,7 +32,7 @@ pub(crate) fn each<T: Send, R: Send>(things: Vec<T>, work: impl Fn(T) -> R + Syn
     };
     thread::scope(|scope| {
         for _ in 1..count {
-            // Were there no thread left to be had, those that there are do it all.
+            // If no further thread can be started, the existing ones do all the work.
             if thread::Builder::new()
                 .name("hand".into())
                 .spawn_scoped(scope, hand)

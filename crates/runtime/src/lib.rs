@@ -1,5 +1,5 @@
-//! The daemon at work: the control thread, the workers' threads, sockets, the clock and the
-//! control socket's commands around [`switch`], which decides.
+//! The threads of the daemon: the control thread, the workers, sockets, the clock and the control
+//! socket's commands. The decisions are made in [`switch`].
 //!
 //! [`run`] serves one configuration. [`operate`] starts the same threads for a program that
 //! configures the switch itself, by a [`ControlHandle`].
@@ -45,5 +45,5 @@ pub use streams::push;
 pub use switch::VERSION;
 pub use tls::Secrets;
 
-/// Name of the daemon that Comporta replaces: its messages, sockets and pidfile have it.
+/// The name of the daemon that Comporta replaces; messages, sockets and pidfile use it.
 pub const PROGRAM: &str = "ovs-vswitchd";

@@ -1,6 +1,5 @@
-//! Follows the interfaces of this network namespace by rtnetlink and tells the
-//! control thread. When the kernel lost messages for want of room, all
-//! interfaces are listed again.
+//! Follows the interfaces of this network namespace by rtnetlink and notifies the control thread.
+//! After the kernel has lost messages (`ENOBUFS`), all interfaces are listed again.
 
 use std::io;
 
@@ -14,8 +13,8 @@ use rtnetlink::{Handle, MulticastGroup, new_multicast_connection};
 use super::inbox::{Inbox, Input};
 use switch::link::{Link, LinkEvent};
 
-/// Follows interfaces until the runtime ends. Returns once the kernel has been
-/// asked, so that no change after this call is missed.
+/// Follows interfaces until the runtime ends. Returns after the subscription, so that no change
+/// after this call is missed.
 pub(crate) async fn follow(inbox: Inbox) -> io::Result<()> {
     let (connection, handle, mut messages) = new_multicast_connection(&[MulticastGroup::Link])?;
     tokio::spawn(connection);
@@ -41,7 +40,7 @@ pub(crate) async fn follow(inbox: Inbox) -> io::Result<()> {
     Ok(())
 }
 
-/// Tells of all interfaces that there are.
+/// Reports all existing interfaces.
 async fn list(handle: &Handle, inbox: &Inbox) {
     let links: Result<Vec<_>, _> = handle.link().get().execute().try_collect().await;
     match links {

@@ -15,7 +15,7 @@ pub trait LogControl: Send + Sync {
     /// Applies one argument of `vlog/set`.
     ///
     /// # Errors
-    /// It is not understood.
+    /// The argument is malformed.
     fn set(&self, spec: &str) -> Result<(), String>;
 
     /// Closes the log file until it is opened again.

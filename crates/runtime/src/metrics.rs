@@ -1,5 +1,5 @@
-//! `/metrics` for Prometheus, by HTTP: each scrape is a connection of its own, a few are served
-//! at once, and none for long. Who may ask is settled by the address that it listens at.
+//! `/metrics` for Prometheus, by HTTP. Each scrape is one connection; the number of concurrent
+//! connections and their duration are limited. The listening address is the only access control.
 
 mod exposition;
 
@@ -22,30 +22,30 @@ use tokio::time::timeout;
 
 use super::inbox::{Inbox, Input};
 
-/// Where it is served.
+/// The path of the metrics.
 const PATH: &str = "/metrics";
 
-/// Scrapes at once; others wait their turn.
+/// The limit of concurrent scrapes; others wait.
 const CLIENTS_MAX: usize = 8;
 
-/// How long a client may take to say what it wants.
+/// The time limit for the request header.
 const HEADER_PATIENCE: Duration = Duration::from_secs(5);
 
-/// How long all of it may take.
+/// The time limit for one connection.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Bytes of a request that are kept; hyper takes no less.
+/// The buffer for a request, in bytes; the minimum that hyper accepts.
 const REQUEST_LEN_MAX: usize = 8192;
 
-/// Of how long to wait after a connection could not be taken: most likely files are short.
+/// The pause after a failed accept: most likely no file descriptor is left.
 const RESPITE: Duration = Duration::from_millis(100);
 
-/// Listens at `address`.
+/// Binds a listener to `address`.
 pub(crate) async fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     TcpListener::bind(address).await
 }
 
-/// Serves clients, for ever.
+/// Serves clients until the runtime ends.
 pub(crate) async fn serve(listener: TcpListener, inbox: Inbox) {
     let places = Arc::new(Semaphore::new(CLIENTS_MAX));
     while let Ok(place) = Arc::clone(&places).acquire_owned().await {
@@ -111,7 +111,7 @@ async fn respond(request: &Request<Incoming>, inbox: &Inbox) -> Response<Full<By
     response
 }
 
-/// What the switch tells; none if it ends.
+/// Returns the metrics as text; none if the switch ends.
 async fn scrape(inbox: &Inbox) -> Option<String> {
     let (answer, wait) = oneshot::channel();
     inbox.send(Input::Telemetry(answer));

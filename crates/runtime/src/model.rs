@@ -1,10 +1,10 @@
-//! What the control thread and the workers hand over, in many of the orders in which their
-//! steps may come: real workers, turned as their threads turn them, real tables, the real
-//! publisher, tethers and inbox. What sleeps, sleeps on a channel in place of an `epoll`:
-//! who is not woken stays asleep, and the model says that nothing goes on.
+//! Model checking (shuttle) of the concurrency between the control thread and the workers. Real
+//! workers run with real tables and the real publisher, worker handles and inbox, in many of the
+//! possible interleavings. A sleeping worker waits on a channel instead of an `epoll`: if a wake-up
+//! is missing, it never wakes, and the model reports a deadlock.
 //!
-//! Not in the orders in which processors may see them: the model takes atomics for
-//! sequentially consistent. Rings and the publication take each step at once.
+//! Memory orders are not modelled: shuttle treats atomics as sequentially consistent. Operations of
+//! rings and of the publication are atomic steps.
 
 use std::sync::Arc;
 
@@ -32,10 +32,10 @@ use dataplane::worker::{Worker, WorkerLinks};
 use dataplane::worker_handle::{WakeWorker, WorkerHandle};
 use l2::fdb::FdbView;
 
-/// Orders that each scheduler tries.
+/// Interleavings that each scheduler tries.
 const ORDERS: usize = 1_000;
 
-/// Where frames come in, and where they leave by the old rules and the new.
+/// The ingress port, and the egress ports of the old and of the new rules.
 const IN: PortNo = PortNo(1);
 const OLD: PortNo = PortNo(2);
 const NEW: PortNo = PortNo(3);
@@ -43,24 +43,24 @@ const NEW: PortNo = PortNo(3);
 /// Workers of each model.
 const WORKERS: usize = 2;
 
-/// Wakes a worker of the model, for the control thread and for whoever sends it frames.
+/// Wakes a worker of the model, for the control thread and for the senders of frames.
 #[derive(Clone)]
 struct Nudge(Sender<()>);
 
 impl WakeWorker for Nudge {
     fn wake(&self) {
-        // One that has ended sleeps no more.
+        // A worker that has ended needs no wake-up.
         let _ = self.0.send(());
     }
 }
 
-/// A worker's other ends.
+/// The opposite ends of a worker's rings and queues.
 struct Hand {
     handle: WorkerHandle<Nudge>,
     nudge: Nudge,
-    /// Nobody reads what it tells; it is dropped when there is no room.
+    /// Unread; events are dropped when the ring is full.
     _events: Consumer<WorkerEvent>,
-    /// What is at the other ends of its queues.
+    /// The opposite ends of its port queues.
     host: MemoryQueue,
     old: MemoryQueue,
     new: MemoryQueue,
@@ -79,13 +79,13 @@ struct Rig {
 }
 
 impl Rig {
-    /// Workers that forward by one rule, each with a port of its own to receive by.
+    /// Workers that forward by one rule; each receives from its own queue.
     fn new() -> Self {
         let publication = Arc::new(Publication::default());
         let (inbox, inputs) = Inbox::new(thread::current());
         let mut rig = Self {
             pipeline: Pipeline::new(Limits::default(), WORKERS + 1),
-            // The same tables each time: a failing order can be played again.
+            // The seed is fixed, so that a failing interleaving can be replayed.
             compiled: Classifier::with_seed(7),
             publisher: Publisher::new(Arc::clone(&publication)),
             hands: Vec::new(),
@@ -133,7 +133,7 @@ impl Rig {
         self.publisher.publish(vec![bridge], is_large, workers)
     }
 
-    /// As the control thread does: waits until all workers have passed `generation`.
+    /// Waits, like the control thread, until all workers have passed `generation`.
     fn wait_for(&mut self, generation: Generation) {
         loop {
             self.free();
@@ -146,7 +146,7 @@ impl Rig {
         }
     }
 
-    /// Frees what no worker holds any more, and tells how many programs that were.
+    /// Frees programs that no worker holds. Returns their number.
     fn free(&mut self) -> usize {
         let workers = self.hands.iter().map(|hand| &hand.handle);
         let gone = self.publisher.take_unused(workers);
@@ -157,7 +157,7 @@ impl Rig {
         gone.count()
     }
 
-    /// A frame comes in for a worker. Frames are numbered.
+    /// Sends a numbered frame to a worker.
     fn send(&mut self, worker: usize) {
         let hand = &mut self.hands[worker];
         let mut batch = Batch::new();
@@ -170,7 +170,7 @@ impl Rig {
         hand.nudge.wake();
     }
 
-    /// What the only rule has counted.
+    /// Returns the packet count of the only rule.
     fn counted(&self) -> u64 {
         self.counters().totals().packets
     }
@@ -180,7 +180,7 @@ impl Rig {
         rules.next().expect("there is one").counters.clone()
     }
 
-    /// Ends the workers when they have taken all frames.
+    /// Stops the workers when they have received all frames.
     fn stop_when_all_came(&mut self) {
         let all = u64::from(self.sent);
         let taken = |rig: &Self| -> u64 {
@@ -193,7 +193,7 @@ impl Rig {
         self.stop();
     }
 
-    /// What has come out by the old rules and by the new, worker by worker.
+    /// Returns the frames that were sent by the old rules and by the new ones, worker by worker.
     fn came_out(&mut self) -> (Vec<u8>, Vec<u8>) {
         let (mut by_old, mut by_new) = (Vec::new(), Vec::new());
         for hand in &mut self.hands {
@@ -213,7 +213,7 @@ impl Rig {
     }
 }
 
-/// A frame that bears a number.
+/// Returns a frame with a number in its payload.
 fn frame(pool: &mut Pool, number: u8) -> Frame {
     let mut frame = pool.take().expect("a buffer");
     let bytes = [[2; 12].as_slice(), &[0x88, 0xb5], &[number; 46]].concat();
@@ -221,10 +221,10 @@ fn frame(pool: &mut Pool, number: u8) -> Frame {
     frame
 }
 
-/// The numbers of the frames that have come out here.
+/// Returns the numbers of the frames in `queue`.
 fn came_out(queue: &mut MemoryQueue, pool: &mut Pool) -> Vec<u8> {
     let mut batch = Batch::new();
-    // A worker that has ended has left its ports, and they say so when they are empty.
+    // After the end of a worker, its queues report an error when they are empty.
     drop(queue.receive(pool, &mut batch));
     let numbers = batch.iter().map(|frame| frame.bytes()[14]).collect();
     batch.drain().for_each(|frame| pool.put(frame));
@@ -236,7 +236,7 @@ fn key(port: PortNo) -> PortKey {
     PortKey { bridge, port }
 }
 
-/// A worker with its queues, and its thread.
+/// Starts a worker with its queues on a thread.
 fn start(writer: usize, publication: &Arc<Publication>, inbox: &Inbox) -> Hand {
     let (commands, commands_in) = RingBuffer::new(16);
     let (events_out, events) = RingBuffer::new(4);
@@ -281,8 +281,8 @@ fn link() -> (MemoryQueue, MemoryQueue) {
     (end(ours), end(theirs))
 }
 
-/// The loop of a worker's thread, without its clock: it gives way when it had frames, and
-/// sleeps when it had none.
+/// The loop of a worker's thread without a clock: it yields after a turn with frames, and sleeps
+/// after a turn without any.
 fn run(mut worker: Worker, nudged: &Receiver<()>, inbox: &Inbox) {
     loop {
         let turn = worker.turn(Instant::from_secs(1));
@@ -303,16 +303,16 @@ fn run(mut worker: Worker, nudged: &Receiver<()>, inbox: &Inbox) {
     }
 }
 
-/// After a barrier no frame meets the old rules, what the removed one has counted is final,
-/// and programs are freed by the control thread, when no worker has them any more. What a
-/// worker was told before the change it has done before the barrier.
+/// After a barrier no frame meets the old rules, the counters of the removed rule are final, and
+/// only the control thread frees programs, when no worker holds them. A worker has executed the
+/// commands from before the change before the barrier.
 ///
-/// Tried, and found: `WorkerHandle::rests` that takes all for resting, or those with an empty ring, or
-/// those of that posture; `WorkerProgress::take` that does not tell of being busy again;
-/// `Worker::rest` that does not look for news, or before it takes the posture;
-/// `Worker::catch_up` that tells of a program before it takes it, or does not have the control
-/// thread woken; `Publisher::advance` by the fastest worker; `Publisher::let_go` of the
-/// program that the slowest holds.
+/// Mutations that this test has found: `WorkerHandle::rests` that takes all workers for resting, or
+/// those with an empty ring, or those of that activity; `WorkerProgress::take` that does not report
+/// busy again; `Worker::rest` that does not check for events, or checks before it sets the
+/// activity; `Worker::catch_up` that reports a program before it takes it, or does not wake the
+/// control thread; `Publisher::advance` by the fastest worker; `Publisher::let_go` of the program
+/// that the slowest worker holds.
 #[test]
 fn a_barrier_waits_for_all_frames_under_the_old_rules() {
     explore(ORDERS, || {
@@ -349,18 +349,18 @@ fn a_barrier_waits_for_all_frames_under_the_old_rules() {
     });
 }
 
-/// A worker that sleeps is woken by what it is told, and by a publication after which it must
-/// let go of much; and it wakes the control thread when it has.
+/// A sleeping worker is woken by a command, and by a publication after which it must release large
+/// structures; it wakes the control thread when it has released them.
 ///
-/// Tried, and found: `WorkerHandle::tell` that looks whether the worker sleeps before it puts the
-/// command into the ring, and `Publisher::publish` that wakes before it publishes.
+/// Mutations that this test has found: `WorkerHandle::tell` that checks for sleep before it puts
+/// the command into the ring, and `Publisher::publish` that wakes workers before it publishes.
 #[test]
 fn a_sleeper_is_woken_and_lets_go() {
     explore(ORDERS, || {
         let mut rig = Rig::new();
         rig.publish(true);
         let mut freed = 0;
-        // What was there before the first, that one, and the first.
+        // Two programs: the initial one, and that of the first publication.
         while freed < 2 {
             freed += rig.free();
             if freed < 2 {
@@ -372,16 +372,15 @@ fn a_sleeper_is_woken_and_lets_go() {
     });
 }
 
-/// Of a port whose frames another worker takes from now on none is lost, none comes twice and
-/// none overtakes another.
+/// A port that moves to another worker loses, duplicates and reorders no frame.
 ///
-/// Tried, and found: `Worker::exchange` that does not have the control thread woken; a control
-/// thread that gives the second worker another queue than the one that came back.
+/// Mutations that this test has found: `Worker::exchange` that does not wake the control thread; a
+/// control thread that gives the second worker another queue than the returned one.
 #[test]
 fn a_port_goes_from_worker_to_worker_with_all_its_frames() {
     explore(ORDERS, || {
         let mut rig = Rig::new();
-        // The other end of what the second worker was to receive by is nobody's.
+        // The opposite end of the spare queue is unused.
         let (back, returned) = channel::<ReturnedQueue>();
         let (spare, _nobody) = link();
         let exchange = |queue, purpose| {
@@ -418,7 +417,7 @@ fn a_port_goes_from_worker_to_worker_with_all_its_frames() {
     });
 }
 
-/// As the control thread does: looks, and parks until there are news.
+/// Polls the channel, like the control thread, and parks until it is woken.
 fn wait(returned: &Receiver<ReturnedQueue>) -> ReturnedQueue {
     loop {
         match returned.try_recv() {

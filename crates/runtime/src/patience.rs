@@ -1,29 +1,29 @@
-//! How long a worker goes on looking for frames before it sleeps: as long as that pays.
+//! Adaptive busy polling: the time that a worker polls empty queues before it sleeps.
 
 use std::time::Duration;
 
-/// How long a worker looks after the last frame, if it does. A round trip through this
-/// switch takes some 20 us, a request and its answer in a host some 50 us more: a
-/// conversation never pays for waking the worker, and a lone frame a second costs a
-/// five-thousandth of a core.
+/// The time that a worker polls after the last frame. A round trip through this switch takes about
+/// 20 us, and a request with its answer in a host about 50 us more: within a conversation the
+/// worker never has to be woken, and one frame per second costs a five-thousandth of a core.
 const SPIN: Duration = Duration::from_micros(200);
 
-/// What a look that a frame ended is worth, in looks in vain. A conversation's frames come in
-/// pairs, and a look is in vain behind each pair.
+/// The credit that a successful poll earns, in unsuccessful polls. The frames of a conversation
+/// arrive in pairs, and the poll after each pair is unsuccessful.
 const REWARD: u8 = 3;
 
-/// So many looks in vain, one after the other, and no more are taken at first.
+/// The largest credit, and the initial one: the number of consecutive unsuccessful polls until the
+/// worker stops polling.
 const CREDIT_MAX: u8 = 16;
 
-/// Of so many times that it would not look, it does once, to see whether that pays again.
+/// Without credit the worker polls once after this many sleeps, to test if polling pays again.
 const TRIAL: u8 = 250;
 
-/// Whether it pays to look. It does not where who sends has to wait for the core that the
-/// worker looks on, or where frames are alone and far apart.
+/// The decision to poll or to sleep at once. Polling does not pay if the sender waits for the core
+/// that the worker polls on, or if frames are single and far apart.
 #[derive(Debug)]
 pub(super) struct Patience {
     credit: u8,
-    /// How often it has slept at once since the last look.
+    /// The number of sleeps without polling since the last poll.
     declined: u8,
 }
 
@@ -35,7 +35,7 @@ impl Patience {
         }
     }
 
-    /// How long to look after the last frame.
+    /// Returns the time to poll after the last frame.
     #[inline]
     pub(super) const fn span(&self) -> Duration {
         if self.credit > 0 || self.declined >= TRIAL {
@@ -45,8 +45,8 @@ impl Patience {
         }
     }
 
-    /// A frame came after so long a look. One that ended later than it should was ended by
-    /// others, who have had the core meanwhile.
+    /// Records a frame that arrived after this time of polling. A poll that lasted longer than its
+    /// span earns nothing: another thread had the core meanwhile.
     pub(super) fn rewarded(&mut self, after: Duration) {
         if after < self.span() {
             self.declined = 0;
@@ -54,7 +54,7 @@ impl Patience {
         }
     }
 
-    /// No frame came, and it sleeps.
+    /// Records that no frame arrived and the worker sleeps.
     pub(super) const fn in_vain(&mut self) {
         if self.span().is_zero() {
             self.declined += 1;
@@ -69,7 +69,7 @@ impl Patience {
 mod tests {
     use super::*;
 
-    /// How many of so many looks were taken, when each has this end.
+    /// Returns the number of polls out of `times` opportunities that all end with `end`.
     fn looks(patience: &mut Patience, times: u32, mut end: impl FnMut(&mut Patience)) -> u32 {
         let mut taken = 0;
         for _ in 0..times {

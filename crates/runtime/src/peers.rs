@@ -1,5 +1,5 @@
-//! How connections come about: going to controllers, with a pause that grows
-//! while they do not answer, and waiting for peers at sockets.
+//! Connection set-up: connects to controllers, with a pause that grows while they do not answer,
+//! and accepts peers at sockets.
 
 mod auxiliary;
 
@@ -22,26 +22,26 @@ use super::tls::Secrets;
 use config::ControllerTarget;
 use switch::connection::ConnectionId;
 
-/// The first pause after a controller did not answer; each further one is twice as long.
+/// The first pause after a failed connection; each further one is twice as long.
 const BACKOFF_FIRST: Duration = Duration::from_millis(500);
 
-/// How long a controller may take to accept a connection.
+/// The time limit for the set-up of a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Peers served at once by one listener; further ones are turned away. A peer
-/// costs a socket, a task and at most a few hundred KB of messages under way.
+/// The limit of concurrent peers of one listener; further ones are rejected. A peer costs a socket,
+/// a task and at most a few hundred KB of messages in flight.
 const PEERS_MAX: usize = 2048;
 
-/// How long a listener rests when the system has no file descriptor left for a peer.
+/// The pause of a listener after a failed accept: most likely no file descriptor is left.
 const ACCEPT_REST: Duration = Duration::from_millis(100);
 
-/// What every connection needs.
+/// The dependencies of every connection.
 #[derive(Clone)]
 pub(crate) struct Exchange {
     inbox: Inbox,
     clock: Clock,
     next_id: Arc<AtomicU64>,
-    /// What peers are shown that it speaks TLS with.
+    /// Key and certificates of the switch for TLS.
     pub(crate) secrets: Secrets,
 }
 
@@ -60,11 +60,11 @@ impl Exchange {
     }
 }
 
-/// A task that ends when it is dropped, with every connection it serves.
+/// A task that is aborted on drop, with every connection that it serves.
 pub(crate) struct Task(JoinHandle<()>);
 
 impl Task {
-    /// Spawns it. To be called within the runtime.
+    /// Spawns the task. Must be called within the runtime.
     pub(crate) fn spawn(task: impl Future<Output = ()> + Send + 'static) -> Self {
         Self(tokio::spawn(task))
     }
@@ -76,8 +76,8 @@ impl Drop for Task {
     }
 }
 
-/// Goes to a controller, again and again, by a main connection and, while that is up, as
-/// many auxiliary ones.
+/// Connects to a controller, again after each failure, with a main connection and, while that is
+/// up, `auxiliaries` auxiliary connections.
 pub(crate) fn connect(
     target: ControllerTarget,
     auxiliaries: u8,
@@ -96,16 +96,16 @@ pub(crate) fn connect(
     })
 }
 
-/// Visits to a controller, and the pauses between them, which grow while nobody is there.
+/// The connection attempts to a controller, and the backoff between them.
 struct Visits {
     target: String,
     bridge: Arc<str>,
-    /// Which auxiliary connection it is for, if it is for one.
+    /// The number of the auxiliary connection; none for the main connection.
     auxiliary: Option<u8>,
     pause: Duration,
     pause_max: Duration,
     inbox: Inbox,
-    /// Whether it was said that nobody is there.
+    /// True if the failure is already logged.
     silent: bool,
 }
 
@@ -123,7 +123,7 @@ impl Visits {
         }
     }
 
-    /// Says how a visit ended, and rests until the next.
+    /// Reports the end of an attempt, and waits until the next.
     async fn rest(&mut self, ended: io::Result<Ending>) {
         self.tell(&ended);
         let (bridge, target, auxiliary) = (&*self.bridge, &*self.target, self.auxiliary);
@@ -135,7 +135,8 @@ impl Visits {
                 tracing::warn!(bridge, %target, auxiliary, %reason, "controller lost");
                 (self.pause, self.silent) = (BACKOFF_FIRST, false);
             }
-            // Once for a row of failures: a controller that is away for a night is one line.
+            // A series of failures is logged once: a controller that is down for a night is one
+            // line.
             Ok(Ending { reason, .. }) if !self.silent => {
                 tracing::warn!(bridge, %target, auxiliary, %reason, "controller said no hello; trying again");
                 self.silent = true;
@@ -150,7 +151,7 @@ impl Visits {
         self.pause = (self.pause * 2).min(self.pause_max);
     }
 
-    /// Tells the control thread why it is not there: of the main connection.
+    /// Reports the failure of the main connection to the control thread.
     fn tell(&self, ended: &io::Result<Ending>) {
         if self.auxiliary.is_some() {
             return;
@@ -193,8 +194,8 @@ async fn reach(
     .await
 }
 
-/// Has what is sent travel in this class of service: the upper six bits of the old type of
-/// service (RFC 2474, 3).
+/// Sets the DSCP of a connection: the upper six bits of the former type of service (RFC 2474,
+/// section 3).
 fn set_class(stream: &TcpStream, dscp: u8) -> io::Result<()> {
     match stream.peer_addr()?.is_ipv4() {
         true => set_ip_tos(stream, dscp << 2)?,
@@ -203,24 +204,24 @@ fn set_class(stream: &TcpStream, dscp: u8) -> io::Result<()> {
     Ok(())
 }
 
-/// Gives up on a peer that does not let us in.
+/// Applies the time limit of the connection set-up.
 async fn in_time(connecting: impl Future<Output = io::Result<Peer>>) -> io::Result<Peer> {
     let late = |_| io::Error::from(io::ErrorKind::TimedOut);
     let connected = tokio::time::timeout(CONNECT_TIMEOUT, connecting);
     connected.await.map_err(late)?
 }
 
-/// A socket at which peers are waited for.
+/// A socket that accepts peers.
 pub(crate) enum Listener {
-    /// By TCP.
+    /// TCP.
     Tcp(TcpListener),
-    /// By TLS over TCP.
+    /// TLS over TCP.
     Ssl(TcpListener),
-    /// By a Unix socket.
+    /// A Unix socket.
     Unix(UnixListener),
 }
 
-/// Somebody who has come, and still has to say by TLS who it is or not.
+/// An accepted connection; with TLS, the handshake is still to be done.
 enum Comer {
     Peer(Peer),
     Stranger(TcpStream),
@@ -237,7 +238,7 @@ impl Listener {
 }
 
 impl Comer {
-    /// Has it say who it is.
+    /// Does the TLS handshake, if any.
     async fn introduce(self, exchange: &Exchange) -> io::Result<Peer> {
         match self {
             Self::Peer(peer) => Ok(peer),
@@ -253,7 +254,7 @@ impl Comer {
     }
 }
 
-/// Waits for peers and serves them.
+/// Accepts peers and serves them.
 pub(crate) fn listen(listener: Listener, purpose: Purpose, exchange: Exchange) -> Task {
     Task::spawn(async move {
         let places = Arc::new(Semaphore::new(PEERS_MAX));
@@ -298,7 +299,7 @@ pub(crate) fn listen(listener: Listener, purpose: Purpose, exchange: Exchange) -
     })
 }
 
-/// A peer, connected.
+/// A connected peer.
 enum Peer {
     Tcp(TcpStream),
     Tls(Box<TlsStream<TcpStream>>),
@@ -306,8 +307,8 @@ enum Peer {
 }
 
 impl Peer {
-    /// Speaks with it under this id until either side ends it. In `up` it is said which
-    /// version was agreed on.
+    /// Serves the peer under this id until either side ends the connection. The negotiated version
+    /// is sent to `up`.
     async fn serve(
         self,
         id: ConnectionId,

@@ -1,10 +1,10 @@
-//! What the system says of this process (proc(5)).
+//! Resource usage of this process (proc(5)).
 
 use std::fs;
 
 use control_api::telemetry::ProcessTelemetry;
 
-/// What of it is known now; what cannot be read is zero.
+/// Returns the current usage; a value that cannot be read is zero.
 pub(crate) fn telemetry() -> ProcessTelemetry {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let open_files = fs::read_dir("/proc/self/fd").map_or(0, Iterator::count);
@@ -14,9 +14,9 @@ pub(crate) fn telemetry() -> ProcessTelemetry {
     }
 }
 
-/// What `/proc/PID/status` says.
+/// Parses `/proc/PID/status`.
 fn of_status(status: &str) -> ProcessTelemetry {
-    /// In which memory is told.
+    /// The unit of memory sizes in the file.
     const KILOBYTE: u64 = 1024;
     let number = |name: &str| {
         let value = status.lines().find_map(|line| line.strip_prefix(name))?;

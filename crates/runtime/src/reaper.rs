@@ -1,9 +1,7 @@
-//! A thread that frees what is large: the rules of a table that is gone. To free a
-//! million takes a good part of a second, and whoever did it in passing would keep
-//! frames or peers waiting.
+//! A thread that frees large structures, such as the rules of a deleted table. To free a million
+//! rules takes a good part of a second, during which frames or peers would wait.
 //!
-//! Not for what is small: it is freed on the spot, which costs less than to hand
-//! it over.
+//! Small structures are freed in place, which costs less than to hand them over.
 
 use std::any::Any;
 use std::io;
@@ -12,13 +10,13 @@ use std::thread::{self, JoinHandle};
 
 use super::hands;
 
-/// Something that is to be freed.
+/// A structure to be freed.
 pub(crate) type Remains = Box<dyn Any + Send>;
 
-/// How many rules are so large a thing. To free so many takes a millisecond.
+/// The number of rules from which a structure is large. To free as many takes a millisecond.
 pub(crate) const LARGE: usize = 4096;
 
-/// The thread, and the way to it.
+/// The thread and its queue.
 pub(crate) struct Reaper {
     queue: Sender<Remains>,
     thread: JoinHandle<()>,
@@ -33,14 +31,14 @@ impl Reaper {
         Ok(Self { queue, thread })
     }
 
-    /// Frees something, soon.
+    /// Frees `remains` on the reaper's thread.
     pub(crate) fn free(&self, remains: Remains) {
-        // Were the thread gone, it would be freed here.
+        // If the thread has ended, the value is freed here.
         drop(self.queue.send(remains));
     }
 
-    /// Frees all that is left, and ends. The process would end as soon without, but for
-    /// packet sockets: those the kernel would close one after the other.
+    /// Frees the rest of the queue and ends the thread. Without this, the kernel would close the
+    /// packet sockets of the ending process one after the other.
     pub(crate) fn finish(self) {
         drop(self.queue);
         if self.thread.join().is_err() {
@@ -49,9 +47,9 @@ impl Reaper {
     }
 }
 
-/// Frees what comes, what came together by several hands, since most of it is sockets that
-/// the kernel takes its time to close. When there is nothing more, what was freed goes back to
-/// the system.
+/// Frees the queued values, those that arrived together on several threads, because most of them
+/// are sockets that the kernel closes slowly. When the queue is empty, the heap is returned to the
+/// system.
 fn reap(queue: &Receiver<Remains>) {
     while let Ok(remains) = queue.recv() {
         let together = std::iter::once(remains).chain(queue.try_iter());

@@ -1,5 +1,5 @@
-//! The run directory and the Unix sockets in it. A socket file that a killed
-//! process left is taken over; one that somebody answers at is not.
+//! The run directory and the Unix sockets in it. The socket file of a killed process is replaced;
+//! one with a live process behind it is not.
 
 use std::fs;
 use std::io;
@@ -11,7 +11,7 @@ use control_api::RunDir;
 
 use crate::error::SwitchError;
 
-/// Finds the run directory, and makes it if need be.
+/// Returns the run directory, and creates it if necessary.
 pub(crate) fn open(wanted: Option<&Path>) -> Result<RunDir, SwitchError> {
     let rundir = RunDir::named(wanted);
     match fs::create_dir_all(rundir.path()) {
@@ -23,16 +23,16 @@ pub(crate) fn open(wanted: Option<&Path>) -> Result<RunDir, SwitchError> {
     }
 }
 
-/// The path of a file in the run directory, which is found as the switch finds its own,
-/// and made if need be.
+/// Returns the path of a file in the run directory. The directory is determined like the switch's
+/// own, and created if necessary.
 ///
 /// # Errors
-/// It cannot be made.
+/// The directory cannot be created.
 pub fn rundir_file(rundir: Option<&Path>, name: &Path) -> Result<PathBuf, SwitchError> {
     Ok(open(rundir)?.file(name))
 }
 
-/// A listening Unix socket whose file goes when it is dropped.
+/// A listening Unix socket whose file is removed on drop.
 pub(crate) struct SocketFile {
     path: PathBuf,
 }
@@ -66,7 +66,7 @@ fn claimed(
     ))
 }
 
-/// Removes a socket that nobody answers at.
+/// Removes the file of a socket without a live process behind it.
 fn clear_stale(path: &Path) -> Result<(), SwitchError> {
     if UnixStream::connect(path).is_ok() {
         return Err(SwitchError::SocketInUse {

@@ -1,5 +1,4 @@
-//! Signals: SIGTERM and SIGINT end the switch, SIGHUP has it read its
-//! configuration file again.
+//! Signals: SIGTERM and SIGINT end the switch, SIGHUP reloads its configuration file.
 
 use std::io;
 
@@ -7,7 +6,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use super::inbox::{Inbox, Input};
 
-/// Follows signals until the runtime ends. To be called within the runtime.
+/// Follows signals until the runtime ends. Must be called within the runtime.
 pub(crate) fn follow(inbox: Inbox) -> io::Result<()> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
