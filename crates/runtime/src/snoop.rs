@@ -1,8 +1,9 @@
-//! Listening in (`ovs-ofctl snoop`): what a bridge and its controllers say to each other, both
-//! ways, told to whoever comes to the socket `BRIDGE.snoop` in the run directory.
+//! Snooping (`ovs-ofctl snoop`): the OpenFlow messages between a bridge and its controllers, in
+//! both directions, are copied to the clients of the socket `BRIDGE.snoop` in the run directory.
 //!
-//! Those who listen say nothing that is heard. One who reads too slowly misses messages, whole
-//! ones; nobody waits for them. While nobody listens, bytes are only counted off.
+//! Input of the clients is ignored. A client that reads too slowly misses whole messages; the
+//! bridge never waits for it. Without clients, bytes are counted to find message boundaries, but
+//! not copied.
 
 #[cfg(test)]
 mod tests;
@@ -18,25 +19,25 @@ use tokio::task::JoinSet;
 
 use super::peers::Task;
 
-/// Messages that wait for the slowest who listens; one that is behind by more misses some. A
-/// burst of flow-mods has some hundred, and the longest messages take 16 MB together.
+/// The limit of messages queued for the slowest client, which misses the rest. A burst of flow-mods
+/// has some hundred messages; at their largest, the queued ones take 16 MB.
 const WAITING_MAX: usize = 256;
 
-/// Who listens at once to one bridge; others are turned away.
+/// The limit of concurrent clients of one bridge; further ones are rejected.
 const LISTENERS_MAX: usize = 16;
 
-/// The length of an OpenFlow header, and where in it the message's length ends (OF 1.3.5, 7.1).
+/// The length of an OpenFlow header, and the end of the length field in it (OF 1.3.5, 7.1).
 const HEADER_LEN: usize = 8;
 const LENGTH_END: usize = 4;
 
-/// A hello that offers all versions from 1.0 to 1.5 (OF 1.3.5, 7.5.1): after it, messages of any
-/// version may be told.
+/// A hello that offers all versions from 1.0 to 1.5 (OF 1.3.5, 7.5.1), so that messages of any
+/// version may follow.
 const HELLO: [u8; 16] = [
     0x06, 0, 0, 16, 0, 0, 0, 1, // version, type, length, transaction
     0, 1, 0, 8, 0, 0, 0, 0x7e, // the versions as bits
 ];
 
-/// What is said by a bridge and its controllers, for those who listen.
+/// The messages of a bridge and its controllers, for the snoop clients.
 #[derive(Clone)]
 pub(crate) struct Talk(broadcast::Sender<Arc<[u8]>>);
 
@@ -52,19 +53,19 @@ impl Talk {
     }
 }
 
-/// One way of one connection, whose bytes are cut into messages.
+/// One direction of one connection, split into messages.
 pub(super) struct Ear {
     talk: Talk,
-    /// The message's length, as far as its header is read.
+    /// The first bytes of the current message's header, up to its length field.
     length: [u8; LENGTH_END],
-    /// How many bytes of the message went by.
+    /// The number of bytes of the current message so far.
     seen: usize,
-    /// They themselves, if somebody listened when it began.
+    /// A copy of these bytes, if a client was connected when the message began.
     kept: Option<Vec<u8>>,
 }
 
 impl Ear {
-    /// Hears a connection from its first byte on.
+    /// Returns a decoder for a connection from its first byte on.
     pub(super) fn new(talk: Talk) -> Self {
         Self {
             talk,
@@ -74,7 +75,7 @@ impl Ear {
         }
     }
 
-    /// Hears the next bytes.
+    /// Decodes the next bytes.
     pub(super) fn hear(&mut self, mut bytes: &[u8]) {
         while !bytes.is_empty() {
             if self.seen == 0 {
@@ -91,25 +92,25 @@ impl Ear {
             if self.seen >= LENGTH_END && self.seen == self.until() {
                 self.seen = 0;
                 if let Some(message) = self.kept.take() {
-                    // Nobody may be listening any more.
+                    // The last client may have left.
                     let _ = self.talk.0.send(message.into());
                 }
             }
         }
     }
 
-    /// Up to where the message is to be seen before there is something to decide.
+    /// Returns the number of bytes of the message that are needed for the next decision.
     fn until(&self) -> usize {
         let [_, _, high, low] = self.length;
         match self.seen {
             ..LENGTH_END => LENGTH_END,
-            // What is shorter than a header ends the connection.
+            // A length below that of a header ends the connection.
             _ => usize::from(u16::from_be_bytes([high, low])).max(HEADER_LEN),
         }
     }
 }
 
-/// Lets those listen who come to the socket.
+/// Accepts snoop clients at the socket and serves them.
 pub(crate) fn serve(socket: UnixListener, bridge: Arc<str>, talk: Talk) -> Task {
     Task::spawn(async move {
         let places = Arc::new(Semaphore::new(LISTENERS_MAX));
@@ -133,7 +134,7 @@ pub(crate) fn serve(socket: UnixListener, bridge: Arc<str>, talk: Talk) -> Task 
     })
 }
 
-/// Tells one who listens, until it leaves.
+/// Sends messages to a client until it leaves.
 async fn tell(
     mut stream: UnixStream,
     mut heard: broadcast::Receiver<Arc<[u8]>>,

@@ -1,4 +1,4 @@
-//! The start of a switch: its threads, and the first things that they do.
+//! The start of a switch: its threads, and their first work.
 
 use std::future::Future;
 use std::net::SocketAddr;
@@ -25,24 +25,23 @@ use crate::reaper::Reaper;
 use crate::worker_thread::{self, WorkerThread};
 use crate::{links, metrics, rundir, signals};
 
-/// File descriptors that the process allows itself: thousands of peers, and a few
-/// for each port and worker.
+/// The limit of file descriptors that the process sets: thousands of peers, and a few for each port
+/// and worker.
 const FILES_MAX: u64 = 65_536;
 
-/// For how long the threads of the control plane go on at a stretch where others want
-/// the same core: the least that the kernel grants. They wake up often and do little
-/// each time; with a long stretch the kernel would let workers finish theirs first.
+/// The scheduler slice of the control plane's threads: the smallest that the kernel grants. These
+/// threads wake up often and do little each time; with a long slice the kernel would let workers
+/// finish theirs first.
 const STRETCH: Duration = Duration::from_micros(100);
 
 /// The answer of the command `version`, unless another program is replaced.
 const VERSION: &str = concat!("comporta ", env!("CARGO_PKG_VERSION"));
 
-/// Runs the switch on the calling thread, which becomes the control thread, until
-/// it is told to end by a signal. `file` is read again on SIGHUP; `metrics` is where Prometheus
-/// may ask.
+/// Runs the switch on the calling thread, which becomes the control thread, until a signal ends it.
+/// `file` is read again on SIGHUP; `metrics` is the address for Prometheus.
 ///
 /// # Errors
-/// It cannot do what it was asked; one line says why and what to do.
+/// The switch cannot start; one line gives the reason and the remedy.
 pub fn run(
     config: Config,
     file: Option<PathBuf>,
@@ -109,12 +108,12 @@ impl Startup<'_> {
     /// Applies the first configuration.
     ///
     /// # Errors
-    /// A part of it cannot be made.
+    /// A part of it cannot be created.
     pub fn configure(&mut self, config: Config) -> Result<(), SwitchError> {
         self.control.configure(config)
     }
 
-    /// Holds frames and controllers back until a configuration allows them.
+    /// Blocks frames and controllers until a configuration allows them.
     pub const fn await_flows(&mut self) {
         self.control.await_flows();
     }
@@ -122,7 +121,7 @@ impl Startup<'_> {
     /// Accepts commands at another control socket, beside those of the bridges.
     ///
     /// # Errors
-    /// The socket cannot be made.
+    /// The socket cannot be created.
     pub fn serve_unixctl(&mut self, path: &Path) -> Result<(), SwitchError> {
         self.control.answer_questions(path)
     }
@@ -210,7 +209,7 @@ pub fn operate(
         version: setup.version,
         log: setup.log,
     };
-    // Only now: threads have what the one has that starts them.
+    // After the other threads have started: they inherit this setting.
     set_stretch(STRETCH);
     let mut control = Control::new(tools, inputs);
     let served = serve(&mut control, &runtime, &inbox, begin);
@@ -240,7 +239,7 @@ fn serve(
     Ok(())
 }
 
-/// The cores to work on: those asked for, or the last that there is.
+/// Returns the workers' cores: the requested ones, or the last allowed one.
 fn choose_cores(wanted: &[usize], allowed: &[usize]) -> Result<Vec<usize>, SwitchError> {
     if wanted.is_empty() {
         return Ok(allowed.last().copied().into_iter().collect());
@@ -255,7 +254,7 @@ fn choose_cores(wanted: &[usize], allowed: &[usize]) -> Result<Vec<usize>, Switc
     Ok(wanted.to_vec())
 }
 
-/// Keeps this thread, and those it starts, off the workers' cores, if there are others.
+/// Excludes the workers' cores from this thread and those that it starts, if there are others.
 fn keep_off(cores: &[usize], allowed: &[usize]) {
     let mut others = CpuSet::new();
     for core in allowed.iter().filter(|core| !cores.contains(core)) {
@@ -268,14 +267,14 @@ fn keep_off(cores: &[usize], allowed: &[usize]) {
     }
 }
 
-/// Has the calling thread go on for so long at a stretch where others want its core.
+/// Sets the scheduler slice of the calling thread.
 pub(crate) fn set_stretch(stretch: Duration) {
     if let Err(error) = sys::scheduling::set_time_slice(stretch) {
         tracing::debug!(%error, "a thread has its core in stretches of the usual length");
     }
 }
 
-/// Allows as many open files as the system lets us have.
+/// Raises the limit of open files as far as the system allows.
 fn raise_file_limit() {
     let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
     let current = maximum.map_or(FILES_MAX, |maximum| maximum.min(FILES_MAX));

@@ -1,11 +1,11 @@
-//! Bytes on their way out.
+//! Writes to streams.
 
 use std::io;
 
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 
-/// Writes of `bytes` what there is room for or, if there is none to be written, sees to it
-/// that all written before is on its way: TLS keeps what the socket has no room for.
+/// Writes as much of `bytes` as the stream accepts. If `bytes` is empty, flushes the stream: TLS
+/// buffers data that the socket did not accept.
 pub async fn push<W: AsyncWrite + Unpin>(writer: &mut W, bytes: &[u8]) -> io::Result<usize> {
     if bytes.is_empty() {
         return writer.flush().await.map(|()| 0);

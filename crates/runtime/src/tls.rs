@@ -1,6 +1,6 @@
-//! TLS with controllers and databases (RFC 5246, RFC 8446), as Open vSwitch has it: a peer is
-//! known by the authority that signed its certificate, not by a name, and each side shows
-//! one. What it is known by are files, read anew for each connection.
+//! TLS with controllers and databases (RFC 5246, RFC 8446), as in Open vSwitch: a peer is
+//! authenticated by the CA of its certificate, not by a name, and both sides present a certificate.
+//! Keys and certificates are files, which are read again for each connection.
 
 mod verify;
 
@@ -23,26 +23,26 @@ use tokio_rustls::{TlsAcceptor, TlsConnector, TlsStream};
 use config::Tls;
 use verify::AnyName;
 
-/// The longest file of keys or certificates that is read: some hundred certificates.
+/// The limit of bytes that are read of a key or certificate file: some hundred certificates.
 const FILE_LEN_MAX: u64 = 1 << 20;
 
-/// How many characters of base64 stand in a line of a PEM file (RFC 7468, 2).
+/// The number of base64 characters in a line of a PEM file (RFC 7468, 2).
 const PEM_LINE_LEN: usize = 64;
 
-/// What peers are shown, and known by. It may change at any time, for those that come later.
+/// Key and certificates of the switch. They may change at any time, for later connections.
 #[derive(Clone, Default)]
 pub struct Secrets(Arc<ArcSwapOption<Tls>>);
 
 impl Secrets {
-    /// Shows this from now on.
+    /// Replaces the key and certificates.
     pub fn set(&self, tls: Option<Tls>) {
         self.0.store(tls.map(Arc::new));
     }
 
-    /// Speaks TLS as the one who has gone to the other.
+    /// Does the TLS handshake as the client.
     ///
     /// # Errors
-    /// The files are not what they should be, or the other is not one to speak with.
+    /// A file is invalid, or the handshake fails.
     pub async fn connect(&self, stream: TcpStream) -> io::Result<TlsStream<TcpStream>> {
         let tls = self.settled()?;
         let files = Arc::clone(&tls);
@@ -59,7 +59,7 @@ impl Secrets {
         Ok(TlsStream::Client(stream))
     }
 
-    /// Speaks TLS with one who has come.
+    /// Does the TLS handshake as the server.
     ///
     /// # Errors
     /// As for [`Secrets::connect`].
@@ -81,7 +81,7 @@ impl Secrets {
     }
 }
 
-/// Reads files where nobody waits for it.
+/// Runs file operations on a thread that may block.
 async fn in_background<T: Send + 'static>(
     work: impl FnOnce() -> io::Result<T> + Send + 'static,
 ) -> io::Result<T> {
@@ -92,8 +92,8 @@ fn provider() -> Arc<CryptoProvider> {
     Arc::new(ring::default_provider())
 }
 
-/// How to speak as the one who goes there, and whether the other's authority is still to be
-/// learned from it.
+/// Returns the configuration of a client, and true if the peer's CA certificate is still to be
+/// bootstrapped from the connection.
 fn client(tls: &Tls) -> io::Result<(ClientConfig, bool)> {
     let is_strange = match tls.authority() {
         Some(path) => tls.bootstrap && !path.try_exists()?,
@@ -115,7 +115,7 @@ fn client(tls: &Tls) -> io::Result<(ClientConfig, bool)> {
     Ok((config, is_strange))
 }
 
-/// How to speak with one who comes. Who that is must be known: nothing is learned from it.
+/// Returns the configuration of a server. It needs a CA certificate: a server does not bootstrap.
 fn server(tls: &Tls) -> io::Result<ServerConfig> {
     let provider = provider();
     let verifier = match tls.authority() {
@@ -137,7 +137,7 @@ fn server(tls: &Tls) -> io::Result<ServerConfig> {
         .map_err(|error| about(&tls.private_key, error))
 }
 
-/// The switch's own certificate, with what is shown beside it, and key.
+/// Returns the switch's certificate chain and private key.
 fn own(tls: &Tls) -> io::Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>)> {
     let mut chain = certificates(&tls.certificate)?;
     if let Some(beside) = &tls.peer_ca_cert {
@@ -153,7 +153,7 @@ fn own(tls: &Tls) -> io::Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'st
     Ok((chain, key.map_err(|error| about(&tls.private_key, error))?))
 }
 
-/// Those who sign peers' certificates.
+/// Returns the CA certificates that authenticate peers.
 fn authorities(path: &Path) -> io::Result<RootCertStore> {
     let mut store = RootCertStore::empty();
     for certificate in certificates(path)? {
@@ -184,8 +184,8 @@ fn about(path: &Path, error: impl std::fmt::Display) -> io::Error {
     io::Error::other(format!("{}: {error}", path.display()))
 }
 
-/// Believes the authority that a peer shows as the last of its certificates, if it signed the
-/// peer's own, and writes it down for all later connections.
+/// Saves the CA certificate from the peer's chain for all later connections, if it signed the
+/// peer's own certificate.
 fn believe(chain: &[CertificateDer<'static>], path: &Path) -> io::Result<()> {
     let authority = verify::authority_of(chain, &provider())
         .map_err(|error| io::Error::other(format!("nothing is learned from this peer: {error}")))?;

@@ -1,6 +1,6 @@
-//! Follows the kernel's routes, addresses and neighbours by rtnetlink, and has the kernel find
-//! out where a host is. Whatever changes, all is listed again, a moment later: what is lost for
-//! want of room, or comes in another order than it happened, does no harm.
+//! Follows the kernel's routes, addresses and neighbours by rtnetlink, and starts neighbour
+//! resolution in the kernel. After any change, all tables are listed again a moment later, so lost
+//! or reordered messages do no harm.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -22,7 +22,7 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use super::inbox::{Inbox, Input};
 use switch::underlay::{KernelAddress, KernelNeighbour, KernelRoute, KernelTables};
 
-/// What is followed.
+/// The multicast groups of rtnetlink to follow.
 const GROUPS: [MulticastGroup; 5] = [
     MulticastGroup::Neigh,
     MulticastGroup::Ipv4Ifaddr,
@@ -31,20 +31,21 @@ const GROUPS: [MulticastGroup; 5] = [
     MulticastGroup::Ipv6Route,
 ];
 
-/// Changes that come so close together are one.
+/// The longest gap between changes that are handled together.
 const LULL: Duration = Duration::from_millis(10);
 
-/// So many changes are one, at most: they may come without end.
+/// The limit of changes that are handled together: they may never stop.
 const TOGETHER_MAX: usize = 256;
 
-/// Routes and neighbours that are looked at, at most: a full table of the Internet has a
-/// million, of which tunnels need few.
+/// The limit of routes and of neighbours: a full Internet table has a million, of which tunnels
+/// need few.
 const ENTRIES_MAX: usize = 16_384;
 
-/// A host that is to be found, and the number of the interface that it is behind.
+/// A host to resolve, with the index of the interface that it is behind.
 pub(crate) type Wanted = (u32, IpAddr);
 
-/// Follows until the runtime ends, or nobody asks any more; routes only if `takes_routes`.
+/// Follows the tables until the runtime ends or the sender of requests is dropped; routes only if
+/// `takes_routes`.
 pub(crate) async fn follow(
     inbox: Inbox,
     mut wanted: UnboundedReceiver<Wanted>,
@@ -62,7 +63,7 @@ pub(crate) async fn follow(
                 if message.is_none() {
                     return;
                 }
-                // Those behind it are told with it.
+                // The changes right behind it are covered by the same listing.
                 for _ in 0..TOGETHER_MAX {
                     match tokio::time::timeout(LULL, messages.next()).await {
                         Ok(Some(_)) => {}
@@ -79,7 +80,7 @@ pub(crate) async fn follow(
     }
 }
 
-/// Has the kernel find out where a host is; the answer comes as news of neighbours.
+/// Starts neighbour resolution in the kernel; the result is a neighbour message.
 async fn look_for(handle: &Handle, index: u32, address: IpAddr) {
     let request = handle.neighbours().add(index, address);
     let request = request
@@ -136,7 +137,7 @@ fn plain(address: &RouteAddress) -> Option<IpAddr> {
     }
 }
 
-/// A route of the main table to other hosts; of several ways, the first.
+/// Parses a unicast route of the main table; of a multipath route, the first next hop.
 fn route(message: &RouteMessage) -> Option<KernelRoute> {
     let header = &message.header;
     let table = message.attributes.iter().find_map(|one| match one {
@@ -180,7 +181,7 @@ fn route(message: &RouteMessage) -> Option<KernelRoute> {
 }
 
 fn address(message: &AddressMessage) -> Option<KernelAddress> {
-    // Of IPv4 the local one is ours, where the other end of a line has the address.
+    // On a point-to-point link, the IPv4 address attribute is the peer's and the local one is ours.
     let mut found = None;
     for attribute in &message.attributes {
         match attribute {
@@ -195,7 +196,7 @@ fn address(message: &AddressMessage) -> Option<KernelAddress> {
     })
 }
 
-/// A neighbour whose station is known.
+/// Parses a neighbour whose MAC address is known.
 fn neighbour(message: &NeighbourMessage) -> Option<KernelNeighbour> {
     match message.header.state {
         NeighbourState::Incomplete | NeighbourState::Failed | NeighbourState::None => return None,

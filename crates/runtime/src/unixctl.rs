@@ -1,9 +1,9 @@
-//! The control sockets: `ovs-appctl -t RUNDIR/BRIDGE.ctl COMMAND [ARG]...`. Any
-//! bridge's answers for the whole process.
+//! The control sockets: `ovs-appctl -t RUNDIR/BRIDGE.ctl COMMAND [ARG]...`. Each bridge's socket
+//! answers for the whole process.
 //!
-//! Open vSwitch's unixctl protocol is JSON-RPC 1.0 over a Unix socket: requests
-//! `{"id": .., "method": .., "params": [strings]}`, answered in order. What the
-//! commands say is decided by the control thread.
+//! Open vSwitch's unixctl protocol is JSON-RPC 1.0 over a Unix socket: requests `{"id": ..,
+//! "method": .., "params": [strings]}`, answered in order. The control thread executes the
+//! commands.
 
 use std::io;
 use std::sync::Arc;
@@ -18,26 +18,25 @@ use tokio::sync::{Semaphore, oneshot};
 use super::inbox::{Inbox, Input};
 use super::peers::Task;
 
-/// The longest request read, in bytes; commands are short.
+/// The limit of a request, in bytes; commands are short.
 const REQUEST_LEN_MAX: usize = 64 * 1024;
 
-/// Clients served at once; others wait their turn.
+/// The limit of concurrent clients; others wait.
 const CLIENTS_MAX: usize = 16;
 
-/// How long a client may say nothing. Those that are served at once are few, and a place that
-/// nobody uses is another's.
+/// The idle timeout of a client. Few clients are served at once, so an idle one must make room.
 const SILENCE_MAX: Duration = Duration::from_secs(60);
 
 /// The command that ends the process.
 pub(crate) const EXIT: &str = "exit";
 
-/// A question for the control thread.
+/// A command for the control thread.
 pub(crate) struct Question {
-    /// The command.
+    /// The command's name.
     pub(crate) command: String,
     /// Its arguments.
     pub(crate) arguments: Vec<String>,
-    /// Where the answer goes: text, or what is wrong.
+    /// Receives the answer: text, or an error.
     pub(crate) answer: oneshot::Sender<Result<String, String>>,
 }
 
@@ -56,7 +55,7 @@ struct Response {
     error: Option<String>,
 }
 
-/// Serves clients. To be called within the runtime.
+/// Serves clients. Must be called within the runtime.
 pub(crate) fn serve(listener: UnixListener, inbox: Inbox) -> Task {
     Task::spawn(accept(listener, inbox))
 }
@@ -95,7 +94,7 @@ async fn serve_client(mut stream: UnixStream, inbox: &Inbox) -> io::Result<()> {
             let ends = ends && response.error.is_none();
             write(&mut stream, &response).await?;
             if ends {
-                // Only now: who asked is still to hear that it was heard.
+                // After the answer: the client must receive it before the process ends.
                 inbox.send(Input::Stop);
             }
         }
@@ -115,7 +114,7 @@ async fn write(stream: &mut UnixStream, response: &Response) -> io::Result<()> {
 }
 
 impl Response {
-    /// What is said to a client that does not speak the protocol, before it is left.
+    /// Returns the answer to a client that violates the protocol, before it is disconnected.
     fn refusal(error: &io::Error) -> Self {
         Self {
             id: Value::Null,
@@ -125,10 +124,10 @@ impl Response {
     }
 }
 
-/// The first request in `buffer` and how many bytes it takes; none if it is not all there.
+/// Parses the first request in `buffer` and returns it with its length; none if it is incomplete.
 ///
 /// # Errors
-/// What is there is no request, or it is too long to be one.
+/// The bytes are no request, or too many.
 fn next_request(buffer: &[u8]) -> io::Result<Option<(Request, usize)>> {
     let mut requests = serde_json::Deserializer::from_slice(buffer).into_iter::<Request>();
     match requests.next() {
@@ -159,7 +158,7 @@ async fn respond(request: Request, inbox: &Inbox) -> Response {
     }
 }
 
-/// The text with an end to its last line, as who prints it expects.
+/// Adds a line end to the last line, which printing clients expect.
 fn ended(mut text: String) -> String {
     if !text.is_empty() && !text.ends_with('\n') {
         text.push('\n');
@@ -173,8 +172,8 @@ mod tests {
 
     use super::*;
 
-    /// All that is understood of bytes that come in pieces of these lengths: the methods, and
-    /// whether it ended with what is no request.
+    /// Feeds `bytes` in pieces of these lengths. Returns the methods of the requests, and true if
+    /// the input ended in a protocol violation.
     fn understood(bytes: &[u8], pieces: &[usize]) -> (Vec<String>, bool) {
         let (mut methods, mut buffer, mut rest) = (Vec::new(), Vec::new(), bytes);
         let mut pieces = pieces.iter().copied().chain(std::iter::repeat(usize::MAX));

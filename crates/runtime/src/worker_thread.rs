@@ -1,5 +1,4 @@
-//! A worker's thread: pinned to its core, spinning while frames move, asleep when
-//! none do.
+//! A worker's thread: pinned to its core, polling while frames arrive, asleep while none do.
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -24,57 +23,57 @@ use dataplane::program::{Publication, WorkerActivity, WorkerProgress};
 use dataplane::worker::{Worker, WorkerLinks};
 use dataplane::worker_handle::{WakeWorker, WorkerHandle};
 
-/// How often queues are tended under load, and how often asleep; beside that, when one has
-/// woken its worker for nothing.
+/// The interval of queue maintenance under load, and asleep; also done after a wake-up by a queue
+/// that had no frame.
 const TEND_AWAKE: Duration = Duration::from_millis(10);
 const TEND_ASLEEP: Timespec = Timespec {
     tv_sec: 1,
     tv_nsec: 0,
 };
 
-/// How long a worker that never rests goes on before it gives way to others that want its
-/// core. What it costs where nobody does, a system call, is a thousandth of that. Where
-/// somebody does, the kernel would take the core away some milliseconds later, most
-/// likely within a batch, and barriers would wait until it is given back.
+/// The time that a busy worker runs before it yields to other threads of its core. Without such
+/// threads, the system call costs a thousandth of the time. With them, the kernel would preempt the
+/// worker some milliseconds later, most likely within a batch, and barriers would wait until it
+/// runs again.
 const GIVE_WAY: Duration = Duration::from_micros(250);
 
-/// After so long somebody else has had a core that was left to others: more than the system call
-/// takes.
+/// A yield of at least this time means that another thread used the core: it is longer than the
+/// system call takes.
 const SHARED: Duration = Duration::from_micros(20);
 
-/// For how long a worker's core is its own at a stretch where others want it: the least
-/// that the kernel grants. Giving way costs a worker the rest of its stretch.
+/// The scheduler slice of a worker: the smallest that the kernel grants. A yield costs a worker the
+/// rest of its slice.
 const STRETCH: Duration = Duration::from_micros(100);
 
-/// Bytes of a worker's stack: several times what the deepest nesting of groups, clones
-/// and resubmissions takes that the interpreter allows.
+/// The stack size of a worker, in bytes: several times the need of the deepest nesting of groups,
+/// clones and resubmissions that the interpreter allows.
 const STACK_LEN: usize = 16 << 20;
 
-/// Commands that may wait for a worker: bursts of packet-out.
+/// The size of a worker's command ring: bursts of packet-out.
 const COMMANDS_MAX: usize = 4096;
 
-/// Events that may wait for the control thread.
+/// The size of a worker's event ring.
 pub(crate) const EVENTS_MAX: usize = 1024;
 
-/// Wakes a worker that sleeps.
+/// Wakes a sleeping worker (eventfd).
 pub(crate) struct WakeEvent(Arc<OwnedFd>);
 
 impl WakeWorker for WakeEvent {
     fn wake(&self) {
-        // A counter that is full wakes as well.
+        // If the counter is saturated, the worker is woken already.
         let _ = rustix::io::write(&self.0, &1_u64.to_ne_bytes());
     }
 }
 
 /// The control thread's end of a worker.
 pub(crate) struct WorkerThread {
-    /// What it shares with it.
+    /// The command ring, progress and wake-up.
     pub(crate) handle: WorkerHandle<WakeEvent>,
-    /// The core that it runs on.
+    /// The worker's core.
     pub(crate) core: usize,
-    /// What the worker tells.
+    /// The worker's events.
     pub(crate) events: Consumer<WorkerEvent>,
-    /// What it drops.
+    /// The worker's drop and slow-path counters.
     pub(crate) counters: Arc<WorkerCounters>,
     thread: JoinHandle<()>,
 }
@@ -121,7 +120,7 @@ impl WorkerThread {
         })
     }
 
-    /// Ends the worker and waits until it has.
+    /// Stops the worker and waits for its end.
     pub(crate) fn stop(mut self) {
         self.handle.send_reliably(WorkerCommand::Stop);
         if self.thread.join().is_err() {
@@ -130,7 +129,7 @@ impl WorkerThread {
     }
 }
 
-/// Keeps the thread on its core. That it may was found out before it started.
+/// Pins the thread to its core. The permission was checked before the start.
 fn pin(core: usize) {
     let mut set = CpuSet::new();
     set.set(core);
@@ -144,13 +143,14 @@ fn run(mut worker: Worker, mut sleeper: Sleeper, inbox: &Inbox, clock: Clock) {
     let mut last_tended = last_busy;
     let mut last_rest = last_busy;
     let mut patience = Patience::new();
-    // Whether a frame has come since it slept, and it has looked for others since the last.
+    // `has_served`: a frame has arrived since the last sleep. `looks`: the worker has polled in
+    // vain since the last frame.
     let (mut has_served, mut looks) = (false, false);
-    // Whether it was woken for a queue, and has received nothing since.
+    // True if a queue has woken the worker, and no frame has arrived since.
     let mut woken = false;
-    // Whether others had the core when it gave way last.
+    // True if another thread used the core during the last yield.
     let mut is_shared = false;
-    // When the turn began in which frames came last, until its end is known.
+    // The start of the last turn with frames, until its end is known.
     let mut busy_since = None;
     loop {
         let now = clock.now();
@@ -187,7 +187,7 @@ fn run(mut worker: Worker, mut sleeper: Sleeper, inbox: &Inbox, clock: Clock) {
             last_rest = clock.now();
             (has_served, looks) = (false, false);
         } else if now - last_rest >= GIVE_WAY {
-            // Lets others have the core that have waited for it longer.
+            // Yields to threads that have waited longer for the core.
             let before = clock.now();
             worker.yield_core(is_shared, std::thread::yield_now);
             last_rest = clock.now();
@@ -199,23 +199,23 @@ fn run(mut worker: Worker, mut sleeper: Sleeper, inbox: &Inbox, clock: Clock) {
     }
 }
 
-/// What an idle worker sleeps on: its queues, and the control thread's nudge.
+/// The wait of an idle worker: for its queues, and for a wake-up by the control thread.
 struct Sleeper {
     wake: Arc<OwnedFd>,
-    /// Of many queues; of few there is none.
+    /// The epoll instance; none for few queues, which are polled.
     epoll: Option<OwnedFd>,
 }
 
-/// Queues that are waited for by `poll`, at most. Each costs some hundredths of a microsecond
-/// whenever the worker falls asleep. Those of an epoll cost nothing then, but a tenth of a
-/// microsecond for each frame that comes, asleep or not, where the frame comes from.
+/// The limit of queues for `poll`. Each costs some hundredths of a microsecond whenever the worker
+/// falls asleep. With epoll that is free, but each arriving frame costs its sender a tenth of a
+/// microsecond, whether the worker sleeps or not.
 const POLLED_MAX: usize = 64;
 
-/// What an event of the epoll is of: the control thread's nudge, or a queue.
+/// The data of an epoll event: a wake-up by the control thread, or a queue.
 const NUDGE: u64 = 0;
 const QUEUE: u64 = 1;
 
-/// What has woken a worker.
+/// The source of a wake-up.
 #[derive(Clone, Copy, Default)]
 struct Woken {
     by_nudge: bool,
@@ -227,7 +227,7 @@ impl Sleeper {
         Self { wake, epoll: None }
     }
 
-    /// Watches the worker's present queues.
+    /// Registers the worker's current queues.
     fn watch(&mut self, worker: &Worker) {
         let queues = || worker.queues().filter_map(Queue::readiness);
         self.epoll = None;
@@ -252,9 +252,9 @@ impl Sleeper {
         Ok(epoll)
     }
 
-    /// Sleeps until a frame or news come. Tells whether a queue has woken it.
+    /// Sleeps until a frame or a wake-up arrives. Returns true if a queue woke the worker.
     fn sleep(&self, worker: &mut Worker) -> bool {
-        // An interruption is as good as an event: the worker looks around and comes back.
+        // An interrupted system call counts as a wake-up: the worker polls and sleeps again.
         let woken = worker.rest(WorkerActivity::Asleep, |worker| match &self.epoll {
             Some(epoll) => wait_for_many(epoll),
             None => self.wait_for_few(worker.queues().filter_map(Queue::readiness)),
@@ -293,7 +293,7 @@ fn wait_for_many(epoll: &OwnedFd) -> Woken {
     }
 }
 
-/// The cores that this process may use.
+/// Returns the cores that this process may use.
 pub(crate) fn allowed_cores() -> Result<Vec<usize>, SwitchError> {
     let set = rustix::thread::sched_getaffinity(None).map_err(|error| {
         SwitchError::system("asking for the cores of this process")(error.into())
@@ -314,7 +314,7 @@ mod tests {
     use dataplane::program::BridgeId;
     use dataplane::slots::PortKey;
 
-    /// Brings nothing, but says so or not.
+    /// A queue without frames; its eventfd makes it readable.
     struct Bell(Arc<OwnedFd>);
 
     impl Queue for Bell {
@@ -340,7 +340,7 @@ mod tests {
         Arc::new(bell.expect("an eventfd"))
     }
 
-    /// A worker with so many queues, and what rings for each.
+    /// Returns a worker with `count` queues, and the eventfd of each.
     fn worker(count: u32) -> (Worker, Vec<Arc<OwnedFd>>) {
         let (mut commands, commands_in) = RingBuffer::new(COMMANDS_MAX);
         let mut worker = Worker::new(
@@ -370,7 +370,7 @@ mod tests {
         (worker, bells)
     }
 
-    /// Whether they are so few that all are polled, or so many that they are watched.
+    /// Covers `poll` (few queues) and epoll (many queues).
     #[test]
     fn a_queue_wakes_its_worker_and_a_nudge_does_and_which_it_was_is_told() {
         let many = u32::try_from(POLLED_MAX).expect("a few") + 1;

@@ -1,23 +1,24 @@
-//! What a connection keeps from one read to the next while its peer sends much: a larger
-//! buffer, and the memory of messages that were dealt with.
+//! Memory that a connection keeps between reads while its peer sends much: a larger read buffer,
+//! and the memory of processed messages.
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use openflow::BoxedMessage;
 
-/// Bytes read from a socket at once. A peer that sends more than the first has the
-/// second until it pauses: hundreds of flow-mods, and one nudge of the control thread
-/// for all of them. Thousands of quiet peers do with the first.
+/// Bytes read from a socket at once. A peer that fills the first size gets the second until it
+/// pauses: hundreds of flow-mods, and one wake-up of the control thread for all of them. Thousands
+/// of idle peers get by with the first.
 pub(super) const READ_LEN: usize = 4 * 1024;
 const READ_LEN_MAX: usize = 64 * 1024;
 
-/// Short reads after which a burst is over: a peer may be slower than this end for a while.
+/// The number of consecutive short reads that end a burst: a peer may be slower than the switch for
+/// a while.
 const SHORT_MAX: usize = 64;
 
-/// What is read into.
+/// The read buffer.
 pub(super) struct Buffer {
     pub(super) bytes: Vec<u8>,
-    /// How many reads in a row could have done with less.
+    /// The number of consecutive reads that would have fit into a smaller buffer.
     short: usize,
 }
 
@@ -29,8 +30,8 @@ impl Default for Buffer {
 }
 
 impl Buffer {
-    /// Makes it as long as the last reads ask for, that of `count` bytes among them. Tells
-    /// whether a burst is over.
+    /// Adapts the size to the last reads, of which the latest had `count` bytes. Returns true if a
+    /// burst is over.
     pub(super) fn fit(&mut self, count: usize) -> bool {
         self.short = if count < READ_LEN { self.short + 1 } else { 0 };
         if count == self.bytes.len() {
@@ -44,8 +45,8 @@ impl Buffer {
     }
 }
 
-/// Messages that were dealt with, on their way back to where they were read, whose memory the
-/// next can have. Nobody waits for them, and no more are there than are in flight.
+/// Processed messages on their way back to the reader, which reuses their memory. The reader never
+/// waits for them, and there are no more of them than messages in flight.
 #[derive(Clone, Default)]
 pub(super) struct Spent(Arc<Mutex<Vec<BoxedMessage>>>);
 

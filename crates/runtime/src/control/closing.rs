@@ -1,5 +1,5 @@
-//! Closing ports, many at once: workers are told of all before any of them is waited for,
-//! and what the kernel takes long for is done by several hands.
+//! Removal of ports in bulk: the commands for all ports are sent to the workers before any answer
+//! is awaited, and slow system calls run on several threads.
 
 use std::collections::BTreeSet;
 
@@ -17,7 +17,7 @@ use dataplane::program::BridgeId;
 use dataplane::slots::PortKey;
 
 impl Control {
-    /// Closes the device of a port, which stays wanted.
+    /// Closes the device of a port that remains configured.
     pub(super) fn close_port(&mut self, id: BridgeId, number: PortNo) {
         self.close_ports(&[PortKey {
             bridge: id,
@@ -25,7 +25,7 @@ impl Control {
         }]);
     }
 
-    /// Closes the devices of ports, which stay wanted.
+    /// Closes the devices of ports that remain configured.
     pub(super) fn close_ports(&mut self, ports: &[PortKey]) {
         let (found, founds) = channel();
         let (own, owns) = channel();
@@ -57,15 +57,15 @@ impl Control {
         drop((found, own));
         founds_closed.extend(founds.iter().map(Closed::of));
         owns_closed.extend(owns.iter().map(Closed::of));
-        // What is of the switch's own making, or has one owner, may be made anew by the
-        // next step.
+        // Closed here and not by the reaper: the next step may create a device that the switch
+        // makes itself, or that allows one owner, again.
         hands::each(owns_closed, drop);
         for closed in founds_closed {
             self.tools.reaper.free(Box::new(closed));
         }
     }
 
-    /// Takes the ports and bridges away that `steps` take away.
+    /// Removes the ports and bridges that `steps` remove.
     pub(super) fn take_away(&mut self, steps: &[ConfigStep]) {
         let (mut bridges, mut ports) = (BTreeSet::new(), Vec::new());
         for step in steps {
@@ -96,7 +96,7 @@ impl Control {
         self.sites.retain(|id, _| !bridges.contains(id));
     }
 
-    /// Takes everything down: ports first, then workers, and what has been left to the reaper.
+    /// Shuts down ports first, then workers, then the reaper.
     pub(crate) fn shut_down(mut self) {
         let all = self.ports_of(|_| true);
         if self.cleans_up {

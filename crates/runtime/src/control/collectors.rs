@@ -1,5 +1,5 @@
-//! Datagrams to collectors: by a socket for each that never waits. Nobody is waited for who
-//! is not there, and it is said once.
+//! Datagrams to collectors, each by a non-blocking socket. An unreachable collector delays nothing,
+//! and is logged once.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -17,20 +17,20 @@ use dataplane::sampling::{ActionSample, FrameSample};
 use flow_export::flows::Ipv4Flow;
 use switch::bridge::Bridge;
 
-/// The collectors that were told something.
+/// The collectors that received a datagram.
 #[derive(Debug, Default)]
 pub(super) struct Collectors(BTreeMap<SocketAddr, Collector>);
 
 #[derive(Debug)]
 struct Collector {
-    /// None, if there cannot be one.
+    /// The socket; none if it could not be opened.
     socket: Option<UdpSocket>,
-    /// Whether it was said that it is not reached.
+    /// True if a failure is already logged.
     is_said: bool,
 }
 
 impl Collectors {
-    /// Sends a datagram; tells whether it could.
+    /// Sends a datagram. Returns false if it could not be sent.
     fn send(&mut self, to: SocketAddr, datagram: &[u8]) -> bool {
         let collector = self.0.entry(to).or_insert_with(|| Collector {
             socket: None,
@@ -58,7 +58,7 @@ impl Collector {
     }
 }
 
-/// A socket that has this peer: so it hears that nobody is there.
+/// Returns a connected UDP socket, so that ICMP errors are reported.
 fn open(to: SocketAddr) -> io::Result<UdpSocket> {
     let any = match to {
         SocketAddr::V4(_) => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
@@ -71,7 +71,7 @@ fn open(to: SocketAddr) -> io::Result<UdpSocket> {
 }
 
 impl Control {
-    /// Sends a bridge's datagram to all these.
+    /// Sends a bridge's datagram to all targets.
     pub(super) fn export(
         &mut self,
         bridge: BridgeId,
@@ -88,7 +88,7 @@ impl Control {
         }
     }
 
-    /// Takes a sample.
+    /// Exports a frame that a worker sampled.
     pub(super) fn handle_sampled(&mut self, sampled: &FrameSample) {
         let (bridge, now) = (sampled.from.bridge, self.now());
         let Some(site) = self.sites.get_mut(&bridge) else {
@@ -99,7 +99,7 @@ impl Control {
         self.carry_out(bridge, effects, &mut None);
     }
 
-    /// Takes a frame that a rule has told to a set of collectors.
+    /// Exports a frame that a rule's `sample` action sent to a collector set.
     pub(super) fn handle_sampled_by_rule(&mut self, sampled: &ActionSample) {
         let (bridge, now) = (sampled.from.bridge, self.now());
         let mut effects = Vec::new();
@@ -110,7 +110,7 @@ impl Control {
         self.carry_out(bridge, effects, &mut None);
     }
 
-    /// Takes what a worker has counted of a bridge's flows.
+    /// Adds a worker's flow records of a bridge.
     pub(super) fn handle_flows(&mut self, bridge: BridgeId, flows: &[Ipv4Flow]) {
         let now = self.now();
         let mut effects = Vec::new();
@@ -120,8 +120,8 @@ impl Control {
         self.carry_out(bridge, effects, &mut None);
     }
 
-    /// Tells collectors all that is kept for those of bridges that are about to go, and whose
-    /// ports are closed: what workers had counted of them they have told.
+    /// Flushes the exporters of bridges that are about to be removed and whose ports are closed;
+    /// the workers have already reported their flow records.
     pub(super) fn end_exports(&mut self, is_meant: impl Fn(BridgeId) -> bool) {
         let sites = self.sites.iter();
         let ending = sites.filter(|(id, site)| is_meant(**id) && site.bridge.exports());
@@ -129,7 +129,7 @@ impl Control {
         if ending.is_empty() {
             return;
         }
-        // No more is in the rings: whoever goes on telling need not be waited for.
+        // At most a full ring is read: a worker that keeps reporting must not delay this.
         for _ in 0..EVENTS_MAX.div_ceil(BURST_MAX) {
             if self.read_workers() {
                 break;
@@ -145,7 +145,8 @@ impl Control {
         }
     }
 
-    /// Has a bridge tell this of its frames; who its agent is is settled when all is as it is to be.
+    /// Configures a bridge's exporters; the sFlow agent is set when the whole configuration is
+    /// applied.
     pub(super) fn tell_of_frames(&mut self, bridge: &str, exporters: &Exporters) {
         if let Some((id, _)) = self.site_named(bridge) {
             self.set_exporters(id, exporters, None);
@@ -162,7 +163,7 @@ impl Control {
         self.carry_out(id, effects, &mut None);
     }
 
-    /// Tells collectors what is due.
+    /// Exports the records that are due.
     pub(super) fn export_due(&mut self) {
         let now = self.now();
         let bridges: Vec<BridgeId> = self.sites.keys().copied().collect();
@@ -173,14 +174,14 @@ impl Control {
             }
             if !effects.is_empty() {
                 self.carry_out(bridge, effects, &mut None);
-                // An exporter that has ended may have told somebody for the last time.
+                // An exporter that has ended may have sent its last datagram.
                 self.forget_collectors();
             }
         }
     }
 
-    /// Settles who the agents of sFlow are: the host's addresses are not always the same. Those
-    /// who are not told any more are forgotten.
+    /// Updates the address of each sFlow agent, because the host's addresses may change, and
+    /// removes unused collectors.
     pub(super) fn settle_agents(&mut self) {
         let exporters: Vec<_> = self
             .sites
@@ -194,7 +195,7 @@ impl Control {
         self.forget_collectors();
     }
 
-    /// Forgets those who are not told any more.
+    /// Removes collectors that no exporter uses.
     fn forget_collectors(&mut self) {
         let targets = |bridge: &Bridge, to: &SocketAddr| {
             let Exporters {
@@ -217,8 +218,8 @@ impl Control {
             .retain(|to, _| sites.values().any(|site| targets(&site.bridge, to)));
     }
 
-    /// The address of an agent: that of its interface, else that by which its first collector is
-    /// reached.
+    /// Returns the address of an sFlow agent: that of its interface, else the source address
+    /// towards its first reachable collector.
     fn agent(&self, sflow: &SflowConfig) -> Option<IpAddr> {
         if sflow.agent.is_some() && !self.underlay.knows_addresses() {
             return None;

@@ -1,7 +1,7 @@
-//! What the control socket can be asked: a table, one row a command, by subject. The rules
-//! for arguments, and the words where they are broken, are those of Open vSwitch's unixctl.
+//! The commands of the control socket: a table with one row per command, by subject. The checks of
+//! arguments and their error messages are those of Open vSwitch's unixctl.
 //!
-//! A subject is a file with rows (`COMMANDS`) and the functions that answer; it is named in
+//! A subject is a file with rows (`COMMANDS`) and the functions that answer; it is listed in
 //! [`SUBJECTS`].
 
 mod absent;
@@ -28,7 +28,7 @@ use crate::unixctl::Question;
 use config::DummyMode;
 pub(super) use workers::Done;
 
-/// All commands, by subject. No name is there twice.
+/// All commands, by subject; names are unique.
 const SUBJECTS: &[&[Command]] = &[
     &COMMANDS,
     &absent::COMMANDS,
@@ -50,37 +50,37 @@ const SUBJECTS: &[&[Command]] = &[
     &workers::COMMANDS,
 ];
 
-/// Commands that are there if dummies are.
+/// Commands that exist only if dummies are enabled.
 const FOR_TESTS: [&[Command]; 1] = [&dummies::COMMANDS];
 
-/// As many arguments as anyone likes.
+/// No limit of arguments.
 const MANY: usize = usize::MAX;
 
-/// Something that can be asked.
+/// A command.
 struct Command {
-    /// Its name.
+    /// The name.
     name: &'static str,
-    /// What may stand behind it, for a person.
+    /// The arguments, for the list of commands.
     usage: &'static str,
-    /// So many arguments at least.
+    /// The minimum number of arguments.
     least: usize,
-    /// So many arguments at most.
+    /// The maximum number of arguments.
     most: usize,
-    /// How it is answered.
+    /// The function that answers.
     answer: Answer,
 }
 
-/// How a question is answered. What is wrong is told in one line.
+/// The function of a command. An error is one line.
 enum Answer {
-    /// By the control thread, at once.
+    /// Runs on the control thread.
     AtOnce(fn(&mut Control, &[String]) -> Result<String, String>),
-    /// With what takes a while to be found out, by another thread.
+    /// Takes a snapshot on the control thread; another thread formats the answer.
     Later(fn(&mut Control, &[String]) -> Result<Told, String>),
 }
 
 use Answer::{AtOnce, Later};
 
-/// An answer that takes a while to put into words.
+/// An answer that takes long to format.
 pub(super) type Told = Box<dyn FnOnce() -> String + Send>;
 
 #[rustfmt::skip]
@@ -89,10 +89,10 @@ const COMMANDS: [Command; 1] = [
 ];
 
 impl Command {
-    /// The command of this name.
+    /// Returns the command with this name.
     ///
     /// # Errors
-    /// There is none, or it does not take so many arguments.
+    /// There is none, or the number of arguments is wrong.
     fn find(name: &str, arguments: usize, dummies: DummyMode) -> Result<&'static Self, String> {
         let mut rows = all(dummies);
         let former = bonds::FORMER.iter().find(|(former, _)| *former == name);
@@ -116,7 +116,7 @@ impl Command {
     }
 }
 
-/// All that there are.
+/// Returns all commands.
 fn all(dummies: DummyMode) -> impl Iterator<Item = &'static Command> {
     let for_tests = dummies.is_enabled().then_some(FOR_TESTS);
     let subjects = SUBJECTS
@@ -127,7 +127,7 @@ fn all(dummies: DummyMode) -> impl Iterator<Item = &'static Command> {
 }
 
 impl Control {
-    /// Answers a question.
+    /// Executes a command and sends the answer.
     pub(super) fn handle_question(&mut self, question: Question) {
         let row = Command::find(
             &question.command,
@@ -142,7 +142,7 @@ impl Control {
             },
             Err(problem) => Err(problem),
         };
-        // Who asked may have gone.
+        // The client may have disconnected.
         drop(question.answer.send(answer));
     }
 
@@ -152,18 +152,18 @@ impl Control {
     }
 }
 
-/// The bridge that the first argument names.
+/// Returns the bridge that the first argument names.
 fn named<'a>(control: &'a mut Control, arguments: &[String]) -> Result<&'a mut Site, String> {
     let name = arguments.first().map_or("", String::as_str);
     site_of(control, name).ok_or_else(|| "no such bridge".to_owned())
 }
 
-/// The bridge of this name.
+/// Returns the bridge with this name.
 fn site_of<'a>(control: &'a mut Control, name: &str) -> Option<&'a mut Site> {
     control.site_named(name).map(|(_, site)| site)
 }
 
-/// The arguments that begin with a dash, and the others.
+/// Splits the arguments into those that begin with a dash, and the others.
 fn options(arguments: &[String]) -> (Vec<&str>, Vec<&str>) {
     let words = arguments.iter().map(String::as_str);
     words.partition(|word| word.starts_with('-'))

@@ -1,5 +1,5 @@
-//! How the data path calls ports: by numbers of its own, one row for all bridges, and by name.
-//! A port has the same number as long as it is wanted.
+//! Datapath numbers of ports: one number space for all bridges. A port keeps its number as long as
+//! it is configured.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,24 +11,24 @@ use dataplane::program::BridgeId;
 /// A port of a bridge.
 pub(super) type Whose = (BridgeId, PortNo);
 
-/// The number of the first bridge's own port where numbers follow names, so that they are
-/// other ones than those of ports with few figures.
+/// The number of the first bridge's local port if numbers follow names, to keep low numbers for
+/// ports with a number in their name.
 const BRIDGES_FROM: u32 = 100;
 
-/// The highest number.
+/// The largest number.
 const NUMBER_MAX: u32 = u16::MAX as u32;
 
-/// The numbers.
+/// The datapath numbers.
 #[derive(Debug, Default)]
 pub(super) struct DatapathPorts {
     by_port: BTreeMap<Whose, (u32, String)>,
-    /// Whether a port gets the number in its name, if nobody has it, as those of Open
-    /// vSwitch's dummy data path do: tests are easier to write so.
+    /// True if a port gets the number in its name, if that is free, like the ports of Open
+    /// vSwitch's dummy datapath: this simplifies tests.
     by_name: bool,
 }
 
 impl DatapathPorts {
-    /// Nobody has a number.
+    /// Returns an empty map.
     pub(super) fn new(by_name: bool) -> Self {
         Self {
             by_name,
@@ -36,7 +36,7 @@ impl DatapathPorts {
         }
     }
 
-    /// Takes note of which ports there are.
+    /// Updates the map to the existing ports.
     fn follow(&mut self, ports: impl Iterator<Item = (Whose, String)>) {
         let ports: BTreeMap<_, _> = ports.collect();
         self.by_port
@@ -56,12 +56,12 @@ impl DatapathPorts {
         }
     }
 
-    /// The number of a port.
+    /// Returns the number of a port.
     pub(super) fn number(&self, whose: Whose) -> Option<u32> {
         self.by_port.get(&whose).map(|(number, _)| *number)
     }
 
-    /// The port of this number or name.
+    /// Returns the port with this number or name.
     pub(super) fn find(&self, text: &str) -> Option<Whose> {
         let number = text.parse::<u32>().ok();
         let mut ports = self.by_port.iter();
@@ -69,7 +69,7 @@ impl DatapathPorts {
         found.map(|(whose, _)| *whose)
     }
 
-    /// All ports, in the order of their numbers.
+    /// Returns all ports, sorted by number.
     pub(super) fn all(&self) -> Vec<(u32, &str, Whose)> {
         let ports = self.by_port.iter();
         let mut all: Vec<_> = ports
@@ -80,7 +80,7 @@ impl DatapathPorts {
     }
 }
 
-/// The number that a name has in it.
+/// Returns the number in a name.
 fn number_in(name: &str) -> Option<u32> {
     let start = name.find(|letter: char| letter.is_ascii_digit())?;
     let figures = name[start..].split(|letter: char| !letter.is_ascii_digit());
@@ -95,7 +95,7 @@ fn number_in(name: &str) -> Option<u32> {
 }
 
 impl Control {
-    /// How the data path calls the ports that there are.
+    /// Returns the datapath numbers of the existing ports.
     pub(super) fn datapath_ports(&mut self) -> &DatapathPorts {
         let sites = self.sites.iter();
         let ports = sites.flat_map(|(bridge, site)| {
@@ -129,7 +129,7 @@ mod tests {
         assert_eq!(ports.find("2"), ports.find("b"));
         assert_eq!(ports.find("c"), Some((BridgeId(0), PortNo(3))));
         assert_eq!((ports.find("7"), ports.find("a")), (None, None));
-        // Another device in the same place is another port.
+        // Another device with the same OpenFlow number is another port.
         ports.follow([port(2, "e")].into_iter());
         assert_eq!(told(&ports), [(1, "e")]);
     }

@@ -1,11 +1,11 @@
-//! What is due, and how long the control thread rests until something is.
+//! Timers of the control thread, and its sleep until the next one.
 
 use base::sync::thread;
 
 use super::Control;
 
 impl Control {
-    /// Does what is due for bridges and ports.
+    /// Runs the expired timers of bridges and ports.
     pub(super) fn handle_timeouts(&mut self) {
         let now = self.now();
         let mut due = Vec::new();
@@ -20,7 +20,7 @@ impl Control {
                 due.push((*id, effects));
             }
         }
-        // What ports may do because of what is said is known to the workers before.
+        // Port states are published before the protocol messages (LACP, BPDU) that announce them.
         if !due.is_empty() && self.is_unpublished() {
             self.publish_at_once();
         }
@@ -32,7 +32,7 @@ impl Control {
         self.end_unread_captures(now);
     }
 
-    /// Rests until there is something to do. A wake-up in the meantime is not lost.
+    /// Sleeps until the next timer or wake-up. A wake-up before the sleep is not lost.
     pub(super) fn rest(&self) {
         let bridges = self.sites.values();
         let due = bridges.filter_map(|site| site.bridge.next_timeout()).min();

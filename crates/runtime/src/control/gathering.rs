@@ -1,6 +1,5 @@
-//! How the switch is, gathered for whoever watches it. What only the control thread knows is
-//! taken at once; what is read from snapshots and counters, and may be much, is read by the
-//! thread of the one who asks.
+//! Telemetry of the switch. The control thread takes a snapshot of its own state; counters and
+//! tables, which may be large, are read by the requesting thread.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -24,25 +23,25 @@ use dataplane::counters::WorkerCounters;
 use l2::fdb::FdbView;
 use switch::bridge::PortEntry;
 
-/// Rules told of a bridge, at most: what a terminal shows, several times over.
+/// The limit of reported rules of a bridge: several terminal screens.
 const BUSIEST_MAX: usize = 1000;
 
-/// A rule without frames for so long is not among the busiest: several of the intervals at which
-/// people look.
+/// A rule without frames for this time is not among the busiest: several of the usual refresh
+/// intervals.
 const OF_LATE: Duration = Duration::from_secs(10);
 
-/// What was gathered; the rest is read when it is finished.
+/// A telemetry snapshot; the rest is read by `finish`.
 pub(crate) struct Gathered {
     telemetry: Telemetry,
     workers: Vec<(usize, Arc<WorkerCounters>)>,
-    /// The tables and stations of each bridge.
+    /// The tables and the forwarding database of each bridge.
     bridges: Vec<(Pipeline, FdbView)>,
     now: Instant,
     busiest: usize,
 }
 
 impl Control {
-    /// How the switch is, with as many of each bridge's busiest rules as are asked for.
+    /// Takes a snapshot, with the `busiest` busiest rules of each bridge.
     pub(super) fn gather(&self, busiest: usize) -> Gathered {
         let now = self.now();
         let counts = self.counters.read().into_iter();
@@ -68,7 +67,7 @@ impl Control {
     }
 }
 
-/// The same as JSON; the argument says how many of the busiest rules are told.
+/// Returns the telemetry as JSON; the argument is the number of busiest rules.
 pub(super) fn telemetry(control: &mut Control, arguments: &[String]) -> Result<Told, String> {
     let busiest = match arguments {
         [] => 0,
@@ -83,7 +82,7 @@ pub(super) fn telemetry(control: &mut Control, arguments: &[String]) -> Result<T
 }
 
 impl Gathered {
-    /// Reads what is still to be read.
+    /// Reads the counters and tables.
     pub(crate) fn finish(self) -> Telemetry {
         let mut telemetry = self.telemetry;
         telemetry.process = process::telemetry();
@@ -142,7 +141,7 @@ fn bridge(site: &Site) -> BridgeTelemetry {
     }
 }
 
-/// A port; what of it the bridge knows only if it is open.
+/// Returns the telemetry of a port; `entry` exists only if the port is open.
 fn port(site: &PortSite, entry: Option<&PortEntry>) -> PortTelemetry {
     const NAMED: [Counter; 4] = [
         Counter::RxPackets,
@@ -190,7 +189,7 @@ fn tables(pipeline: &Pipeline) -> Vec<TableTelemetry> {
         .collect()
 }
 
-/// The rules that had most frames, of those that had any of late.
+/// Returns the recently used rules with the most frames.
 fn busiest(pipeline: &Pipeline, count: usize, now: Instant) -> Vec<RuleTelemetry> {
     let rules = || pipeline.rules(TableId::ALL);
     let mut most = BinaryHeap::with_capacity(count + 1);

@@ -1,6 +1,6 @@
-//! Interfaces of the host that are no bridge's, and that tunnels' packets go by all the same: those
-//! that its routes to tunnels' other ends lead by. Frames are seen beside the host's own protocols,
-//! which have theirs as ever.
+//! Interfaces of the host that belong to no bridge but carry tunnel packets: those of the routes to
+//! the tunnels' remote endpoints. The switch receives copies of their frames; the host's own
+//! network stack still receives all of them.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,33 +22,34 @@ use dataplane::program::BridgeId;
 use dataplane::slots::PortKey;
 use dataplane::underlay::{Underlay, UnderlayPort, is_within};
 
-/// Interfaces that are seen for tunnels, at most: with ends that rules say, each that has a
-/// route is one.
+/// The limit of such interfaces: if rules set the remote endpoint, every interface with a route is
+/// one.
 const HOST_PORTS_MAX: usize = 16;
 
-/// The worker that takes their frames.
+/// The worker that receives their frames.
 const TAKER: usize = 0;
 
 /// An interface of the host.
 pub(super) struct HostPort {
     name: String,
     mac: MacAddr,
-    /// Goes with the value.
+    /// Closed on drop.
     _device: Box<dyn Port>,
 }
 
-/// All of them.
+/// All such interfaces.
 #[derive(Default)]
 pub(super) struct HostPorts {
-    /// By the numbers of the interfaces.
+    /// The open interfaces, by interface index.
     ports: BTreeMap<u32, HostPort>,
-    /// Those that could not be opened, as was said.
+    /// Interfaces that could not be opened; the failure is logged.
     failed: BTreeSet<u32>,
-    /// By UDP port, so that the host does not answer that nobody is there. Nobody reads them.
+    /// Unread sockets by UDP port of a tunnel, so that the host does not answer with ICMP port
+    /// unreachable.
     sinks: BTreeMap<u16, Option<UdpSocket>>,
 }
 
-/// The place of an interface of the host.
+/// Returns the port key of an interface of the host.
 fn key_of(index: u32) -> PortKey {
     PortKey {
         bridge: BridgeId::HOST,
@@ -57,7 +58,7 @@ fn key_of(index: u32) -> PortKey {
 }
 
 impl HostPorts {
-    /// Takes them in with those that bridges have. Of these `by_index` tells.
+    /// Adds the interfaces to those of the bridges, in `underlay` and in `by_index`.
     pub(super) fn take_in(&self, underlay: &mut Underlay, by_index: &mut BTreeMap<u32, PortKey>) {
         for (index, port) in &self.ports {
             let ground = UnderlayPort {
@@ -72,7 +73,7 @@ impl HostPorts {
 }
 
 impl Control {
-    /// Opens and closes interfaces of the host, as the routes to tunnels' other ends are now.
+    /// Opens and closes interfaces according to the current routes to the tunnels' endpoints.
     pub(super) fn settle_host_ports(&mut self) {
         let wanted = self.wanted_host_ports();
         let here = self.host_ports.ports.keys().copied();
@@ -85,7 +86,7 @@ impl Control {
             }
             match self.open_host_port(index) {
                 Ok(name) => tracing::info!("{name}: tunnels go by it"),
-                // It is tried again with each change of routes.
+                // Retried with each change of routes.
                 Err(problem) if self.host_ports.failed.insert(index) => {
                     tracing::warn!("tunnels do not go by interface {index}: {problem}");
                 }
@@ -95,7 +96,7 @@ impl Control {
         self.settle_sinks();
     }
 
-    /// Which interfaces that no bridge has are wanted.
+    /// Returns the interfaces that tunnels need and that belong to no bridge.
     fn wanted_host_ports(&self) -> BTreeSet<u32> {
         let ports = || self.sites.values().flat_map(|site| site.ports.values());
         let tunnels: Vec<&TunnelConfig> = ports()

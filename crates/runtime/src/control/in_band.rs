@@ -1,5 +1,5 @@
-//! The ways to controllers and managers that lead through bridges: what the kernel knows of them is
-//! put together with where they are.
+//! In-band control: combines the kernel's routes and neighbours with the addresses of controllers
+//! and managers, whose frames may pass through bridges.
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, SocketAddrV4};
@@ -14,7 +14,7 @@ use dataplane::underlay::is_within;
 use switch::underlay::{KernelRoute, KernelTables};
 
 impl Control {
-    /// Lets frames of controllers and managers, and for them, pass through the bridges that are to.
+    /// Updates the in-band flows of the bridges that have in-band control.
     pub(super) fn lay_in_band(&mut self) {
         let now = self.now();
         for site in self.sites.values_mut() {
@@ -23,7 +23,7 @@ impl Control {
         }
     }
 
-    /// Whether somebody is to know which stations are next on the way to a controller or manager.
+    /// Returns true if a bridge needs the next hop towards a controller or manager.
     pub(super) fn has_far_controllers(&self) -> bool {
         let mut sites = self.sites.values();
         sites.any(|site| remotes(site).any(|remote| !remote.ip().is_loopback()))
@@ -46,8 +46,8 @@ fn config_of(site: &Site, kernel: &KernelTables) -> InBandConfig {
     }
 }
 
-/// Controllers and managers that may be met through the bridge. Only those named by IPv4 addresses
-/// can, as with Open vSwitch.
+/// Returns the controllers and managers that may be reached through the bridge. As in Open vSwitch,
+/// only those with an IPv4 address.
 fn remotes(site: &Site) -> impl Iterator<Item = SocketAddrV4> {
     let controllers = site.controllers.keys();
     let controllers = controllers.filter_map(|ControllerConfig { target, options }| match target {
@@ -63,7 +63,7 @@ fn remotes(site: &Site) -> impl Iterator<Item = SocketAddrV4> {
     controllers.chain(site.in_band.managers.iter().copied())
 }
 
-/// The station that is next on the way to a host, if the kernel knows it.
+/// Returns the MAC address of the next hop towards a host, if the kernel knows it.
 fn next_hop(host: Ipv4Addr, kernel: &KernelTables) -> Option<MacAddr> {
     let host = IpAddr::V4(host);
     let routes = kernel.routes.iter();

@@ -1,4 +1,4 @@
-//! Ports within the process: what is behind each, and that both ends of a cable know it.
+//! Virtual ports: pairs of patch ports, tunnels, and the carrier at both ends.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use dataplane::virtual_links::{VirtualLink, VirtualLinks};
 use switch::link::Link;
 
 impl Control {
-    /// Joins patch ports that name each other, and parts those that do so no more.
+    /// Connects patch ports that name each other, and disconnects those that no longer do.
     pub(super) fn pair_up(&mut self) {
         self.follow_underlay();
         let virtual_links = self.pairs();
@@ -73,7 +73,7 @@ impl Control {
         ends.iter().filter_map(pair).chain(tunnels).collect()
     }
 
-    /// Has a port within the process know whether there is something at its other end.
+    /// Sets the carrier of a virtual port.
     fn set_carrier(&mut self, key: PortKey, carrier: bool) {
         let Some(site) = self.sites.get_mut(&key.bridge) else {
             return;
@@ -98,12 +98,12 @@ impl Control {
     }
 }
 
-/// Whether ports of this kind are within the process.
+/// Returns true if ports of this kind are virtual.
 const fn is_inner(kind: &PortKind) -> bool {
     matches!(kind, PortKind::Patch(_) | PortKind::Tunnel(_))
 }
 
-/// The name of a patch port that is open, and of what it wants at its other end.
+/// Returns the name of an open patch port, and the name of its peer.
 fn end(port: &PortSite) -> Option<(&str, &str)> {
     match &port.wanted.kind {
         PortKind::Patch(peer) if port.device.is_some() => Some((&port.wanted.name, peer)),

@@ -1,4 +1,4 @@
-//! Following the interfaces behind the ports: they change, vanish and come back.
+//! Changes of the interfaces behind the ports: state, removal and return.
 
 use std::io;
 use std::time::Duration;
@@ -12,13 +12,12 @@ use dataplane::program::BridgeId;
 use dataplane::slots::PortKey;
 use switch::link::{Link, LinkEvent};
 
-/// How often a TAP interface that was moved to another network namespace and a device
-/// that the kernel does not know are looked after, and a port tried again that could not
-/// be opened: news of them do not come by themselves.
+/// The interval of checks for TAP interfaces in other network namespaces and devices unknown to the
+/// kernel, which netlink does not report, and of attempts to reopen ports.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 
 impl Control {
-    /// Takes news of interfaces.
+    /// Handles a change of an interface.
     pub(super) fn handle_link(&mut self, event: LinkEvent) {
         self.tools.news.notify_one();
         match event {
@@ -32,7 +31,7 @@ impl Control {
         }
     }
 
-    /// A queue found its device gone.
+    /// Handles the end of a queue whose device is gone.
     pub(super) fn handle_queue_gone(&mut self, key: PortKey, error: &io::Error) {
         if error.kind() == io::ErrorKind::NotFound {
             tracing::debug!(port = %key.port, %error, "a queue has ended");
@@ -45,7 +44,7 @@ impl Control {
         }
     }
 
-    /// Takes an interface up or down, as a controller asked.
+    /// Sets an interface up or down, at a controller's request.
     pub(super) fn set_port_up(&mut self, bridge: BridgeId, port: PortNo, up: bool) {
         let site = self.sites.get_mut(&bridge);
         let Some(port) = site.and_then(|site| site.ports.get_mut(&port)) else {
@@ -59,7 +58,7 @@ impl Control {
     }
 
     fn handle_present(&mut self, link: &Link) {
-        // Another interface of the same name stands where one was: the old one is gone.
+        // The name now belongs to another interface: the old one is removed.
         self.handle_gone(|port| {
             port.wanted.name == link.name && port.index.is_some_and(|index| index != link.index)
         });
@@ -90,8 +89,8 @@ impl Control {
             let site = self.sites.get_mut(&bridge);
             let port = site.and_then(|site| site.ports.get_mut(&number));
             match port {
-                // A TAP interface of ours is gone only when its queues say so: the user
-                // may have moved it to another namespace.
+                // Our TAP interface is removed only if its queues report it: the user may have
+                // moved it to another namespace.
                 Some(port) if port.wanted.kind == PortKind::Tap => port.index = None,
                 _ => self.lose_port(bridge, number),
             }
@@ -115,7 +114,7 @@ impl Control {
         found.map(|(id, (number, _))| (id, *number)).collect()
     }
 
-    /// Does what is due for ports of which no news come.
+    /// Checks the ports that netlink does not report.
     pub(super) fn look_after_ports(&mut self, now: Instant) {
         if self.next_look().is_none_or(|due| now < due) {
             return;
@@ -125,8 +124,8 @@ impl Control {
         self.try_closed_ports();
     }
 
-    /// Tries ports again whose interface may be there though they are not open: it could
-    /// not be opened when it came, or one of its queues has ended without it.
+    /// Reopens closed ports whose interface may exist: the first attempt may have failed, or a
+    /// queue may have ended without a removal.
     fn try_closed_ports(&mut self) {
         for (bridge, port) in self.find_ports(is_closed) {
             match self.open_port(bridge, port) {
@@ -139,14 +138,14 @@ impl Control {
         }
     }
 
-    /// Asks ports of which netlink tells nothing how they are.
+    /// Reads the status of ports that netlink does not report.
     fn look_after_unheard(&mut self) {
         for (bridge, number) in self.find_ports(is_unheard) {
             self.ask_port(bridge, number);
         }
     }
 
-    /// Asks a port how it is.
+    /// Reads the status of a port.
     fn ask_port(&mut self, bridge: BridgeId, number: PortNo) {
         let Some(site) = self.sites.get_mut(&bridge) else {
             return;
@@ -170,14 +169,14 @@ impl Control {
         self.carry_out(bridge, effects, &mut None);
     }
 
-    /// Takes a dummy up or down, as its owner, the test, would.
+    /// Sets a dummy up or down, on behalf of the test.
     pub(super) fn set_dummy_up(&mut self, bridge: BridgeId, port: PortNo, up: bool) {
         self.set_port_up(bridge, port, up);
         self.ask_port(bridge, port);
         self.tools.news.notify_one();
     }
 
-    /// When [`Control::look_after_ports`] has something to do.
+    /// Returns the time of the next [`Control::look_after_ports`].
     pub(super) fn next_look(&self) -> Option<Instant> {
         let any = self.sites.values().any(|site| {
             site.ports
@@ -192,12 +191,13 @@ fn is_open(port: Option<&PortSite>) -> bool {
     port.is_some_and(|port| port.device.is_some())
 }
 
-/// Not open, and not the switch's own to make.
+/// Returns true if the port is closed, and the switch does not create its device.
 fn is_closed(port: &PortSite) -> bool {
     port.device.is_none() && port.wanted.kind.is_external()
 }
 
-/// A TAP interface in another network namespace, or a device of DPDK that is no interface.
+/// Returns true for a TAP interface in another network namespace, and for a DPDK device without an
+/// interface.
 fn is_unheard(port: &PortSite) -> bool {
     let may_be = matches!(port.wanted.kind, PortKind::Tap | PortKind::Dpdk(_));
     may_be && port.device.is_some() && port.index.is_none()

@@ -1,6 +1,6 @@
-//! What lookups in a table really take, for a person who asks: frames that its rules want are
-//! looked up in what workers run now, by the thread of the one who asks. No worker is
-//! slowed or asked, and the control thread goes on.
+//! Measured lookup times of tables: frames that match a table's rules are looked up in the workers'
+//! current program, by the requesting thread. Neither the workers nor the control thread are
+//! delayed.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -14,28 +14,28 @@ use fastpath::{LookupProbe, TableDescription};
 use crate::clock::Clock;
 use dataplane::program::{BridgeId, Program};
 
-/// Groups of frames that are looked up between two looks at the clock: a look takes as long
-/// as a lookup or two, and is to be nothing beside them.
+/// Groups of frames between two reads of the clock: a read takes as long as a lookup or two, which
+/// must not matter.
 const TOGETHER: usize = 8;
 
-/// Times of so many groups together are taken of each table: some thousand frames, so that of
-/// a large table most rules are not in a cache of the first levels, and their tenths mean something.
+/// Samples for each table: some thousand frames, so that most rules of a large table are not in the
+/// L1 or L2 cache, and the deciles are meaningful.
 const SAMPLES: usize = 64;
 
-/// How long all tables may take. Of what is left then none is told.
+/// The time limit for all tables; those left have no measured cost.
 const TIME_MAX: Duration = Duration::from_millis(100);
 
-/// What a lookup takes, in tenths of a nanosecond.
+/// The time of a lookup, in tenths of a nanosecond.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Cost {
     median: u64,
-    /// A tenth of the samples is below, and a tenth above.
+    /// The first and the ninth decile.
     low: u64,
     high: u64,
 }
 
 impl Cost {
-    /// Of the times of so many frames each, in nanoseconds; none without times.
+    /// Returns the cost for samples of `frames` frames each, in nanoseconds; none without samples.
     fn of(mut nanos: Vec<u64>, frames: usize) -> Option<Self> {
         nanos.sort_unstable();
         let tenth = |tenths: usize| {
@@ -63,20 +63,20 @@ impl std::fmt::Display for Cost {
     }
 }
 
-/// Tables that are to be told of.
+/// The tables to measure.
 pub(super) struct Lookups {
-    /// What workers run.
+    /// The workers' current program.
     pub(super) program: Arc<Program>,
-    /// The bridge whose tables they are.
+    /// The bridge of the tables.
     pub(super) bridge: BridgeId,
-    /// How they find their rules.
+    /// The lookup form of each table.
     pub(super) tables: Vec<TableDescription>,
-    /// Tells the time.
+    /// The clock.
     pub(super) clock: Clock,
 }
 
 impl Lookups {
-    /// Measures, and tells all.
+    /// Measures the tables and formats the report.
     pub(super) fn tell(self) -> String {
         let costs = self.measure();
         let mut text =
@@ -104,7 +104,7 @@ impl Lookups {
         costs.collect()
     }
 
-    /// What a lookup in a table takes, if workers have it and find rules there by a form.
+    /// Returns the lookup cost of a table, if it is published and has a lookup form.
     fn cost_of(&self, table: TableId) -> Option<Cost> {
         let bridge = self.program.bridge(self.bridge)?;
         let rules: Vec<_> = bridge.pipeline.rules(table).map(AsRef::as_ref).collect();
@@ -117,7 +117,7 @@ impl Lookups {
             let took = self.clock.now() - start;
             u64::try_from(took.as_nanos()).unwrap_or(u64::MAX)
         };
-        // The first is for the code to be near.
+        // The first run warms the instruction cache.
         black_box(time(0));
         let nanos = (0..SAMPLES).map(time).collect();
         Cost::of(nanos, TOGETHER * LookupProbe::BATCH)

@@ -1,4 +1,4 @@
-//! How things are, told to whoever writes it into a database.
+//! The state of the bridges, for the process that writes it into a database.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use control_api::RunDir;
 use switch::bridge::BridgeSpanningTree;
 
 impl Control {
-    /// Where sockets are made.
+    /// Returns the run directory.
     pub(crate) fn rundir(&self) -> RunDir {
         self.tools.rundir.clone()
     }
@@ -25,7 +25,7 @@ impl Control {
         ControlHandle::new(self.tools.inbox.clone(), news, self.tools.clock)
     }
 
-    /// How all bridges are.
+    /// Returns the state of all bridges.
     pub(super) fn facts(&self) -> Facts {
         let now = self.now();
         let sites = self.sites.values();

@@ -1,5 +1,4 @@
-//! Where a bridge meets its peers: controllers that it goes to, sockets at which it waits,
-//! and those at which questions are answered.
+//! The connections of a bridge: controllers that it connects to, listeners, and control sockets.
 
 use std::net::TcpListener as StdTcpListener;
 use std::path::Path;
@@ -18,7 +17,7 @@ use config::{ControllerConfig, ControllerOptions, ListenAddress};
 use switch::connection::ConnectionKind;
 
 impl Control {
-    /// Goes to a controller, again and again; not yet, while rules are to be restored.
+    /// Connects to a controller; while rules are to be restored, only records it.
     pub(super) fn add_controller(&mut self, bridge: &str, controller: ControllerConfig) {
         let (exchange, waits) = (self.tools.exchange.clone(), self.flow_restore_wait);
         let runtime = self.tools.runtime.clone();
@@ -41,7 +40,7 @@ impl Control {
         site.controllers.insert(controller, task);
     }
 
-    /// Meets the controllers of a bridge anew, who were told what no longer holds.
+    /// Reconnects the controllers of a bridge after a change of negotiated properties.
     pub(super) fn meet_anew(&mut self, bridge: &str) {
         let Some((_, site)) = self.site_named(bridge) else {
             return;
@@ -52,7 +51,7 @@ impl Control {
         }
     }
 
-    /// Goes there no more.
+    /// Disconnects from a controller.
     pub(super) fn remove_controller(&mut self, bridge: &str, controller: &ControllerConfig) {
         let uri = controller.target.to_string();
         if let Some((_, site)) = self.site_named(bridge) {
@@ -62,7 +61,7 @@ impl Control {
         }
     }
 
-    /// Takes note of why a controller is not there.
+    /// Records the reason why a controller is not connected.
     pub(super) fn handle_missed(&mut self, bridge: &str, uri: &str, problem: String) {
         let Some((_, site)) = self.site_named(bridge) else {
             return;
@@ -78,8 +77,8 @@ impl Control {
         }
     }
 
-    /// Lets bridges take note of whether they are to have controllers, when all that was to
-    /// change has: where one takes the place of another, rules stay.
+    /// Informs the bridges if they have controllers, after all changes: if one controller replaces
+    /// another, rules stay.
     pub(super) fn settle_controllers(&mut self) {
         let now = self.now();
         for site in self.sites.values_mut() {
@@ -88,13 +87,13 @@ impl Control {
         }
     }
 
-    /// Has frames wait, and controllers, until a configuration says that they need not.
+    /// Blocks frames and controllers until a configuration allows them.
     pub(crate) const fn await_flows(&mut self) {
         self.flow_restore_wait = true;
     }
 
-    /// Forwards frames and goes to controllers, now that rules are restored. There is no way
-    /// back: rules are awaited at the start only.
+    /// Starts forwarding and connects to controllers, because rules are restored. This is final:
+    /// rules are awaited at the start only.
     pub(super) fn end_wait(&mut self) {
         if self.config.flow_restore_wait {
             tracing::info!("rules are restored: frames are forwarded from now on");
@@ -110,7 +109,7 @@ impl Control {
         }
     }
 
-    /// Waits for peers there; why that cannot be, if it cannot, is kept.
+    /// Opens a listener; a failure is recorded.
     pub(super) fn add_listener(
         &mut self,
         bridge: &str,
@@ -123,7 +122,7 @@ impl Control {
         added
     }
 
-    /// Waits there no more.
+    /// Closes a listener.
     pub(super) fn remove_listener(&mut self, bridge: &str, listen: &ListenAddress) {
         if let Some((_, site)) = self.site_named(bridge) {
             site.listeners.remove(listen);
@@ -169,7 +168,7 @@ impl Control {
         Ok(())
     }
 
-    /// Waits for peers at a Unix socket.
+    /// Listens at a Unix socket.
     pub(super) fn listen_unix(
         &self,
         bridge: &str,
@@ -184,7 +183,7 @@ impl Control {
         Ok(self.wait_at(bridge, Listener::Unix(socket), Some(file), speaking, tuning))
     }
 
-    /// Lets those listen in who come to a Unix socket.
+    /// Serves snoop clients at a Unix socket.
     pub(super) fn let_listen(
         &self,
         bridge: &str,
@@ -201,13 +200,13 @@ impl Control {
         })
     }
 
-    /// Answers questions at this control socket too.
+    /// Serves commands at the process's control socket.
     pub(crate) fn answer_questions(&mut self, path: &Path) -> Result<(), SwitchError> {
         self.unixctl = Some(self.answer_at(path)?);
         Ok(())
     }
 
-    /// Answers questions at a control socket.
+    /// Serves commands at a control socket.
     pub(super) fn answer_at(&self, path: &Path) -> Result<ListenSite, SwitchError> {
         let (socket, file) = SocketFile::bind(path)?;
         let _in_runtime = self.tools.runtime.enter();
@@ -219,7 +218,7 @@ impl Control {
         })
     }
 
-    /// Waits for peers at a socket. To be called within the runtime.
+    /// Accepts peers at a socket. Must be called within the runtime.
     fn wait_at(
         &self,
         bridge: &str,

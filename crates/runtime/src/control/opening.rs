@@ -1,5 +1,5 @@
-//! Opening ports, many at once: what the kernel is asked for is asked by several hands, and
-//! the port's own part, its place at the bridge and at the workers, is done in order.
+//! Opening of ports in bulk: system calls run on several threads; the port's registration at its
+//! bridge and at the workers runs in order.
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ use dataplane::messages::WorkerCommand;
 use dataplane::program::BridgeId;
 use dataplane::slots::PortKey;
 
-/// A device that is open, with a queue and a seat for each worker.
+/// An open device, with a queue and its assignment for each worker.
 pub(super) struct Opened {
     device: Box<dyn Port>,
     queues: Vec<Box<dyn Queue>>,
@@ -31,7 +31,7 @@ pub(super) struct Opened {
     status: Status,
 }
 
-/// A device that is to be opened.
+/// A device to open.
 struct Opening {
     wanted: NumberedPort,
     address: Option<MacAddr>,
@@ -41,12 +41,12 @@ struct Opening {
 }
 
 impl Opening {
-    /// Opens it.
+    /// Opens the device.
     fn open(&self, memories: &mut UmemPools) -> Result<Opened, OpenError> {
         self.finish(self.device(memories)?)
     }
 
-    /// Opens one that is [`is_lone`].
+    /// Opens a device that [`is_lone`].
     fn open_lone(&self) -> Result<Opened, OpenError> {
         self.open(&mut UmemPools::default())
     }
@@ -68,7 +68,7 @@ impl Opening {
         })
     }
 
-    /// The device, with a queue for each of the workers that take its frames.
+    /// Opens the device with a queue for each worker that receives its frames.
     fn device(&self, memories: &mut UmemPools) -> Result<Box<dyn Port>, OpenError> {
         let queues = NonZeroUsize::new(self.takers.len()).unwrap_or(NonZeroUsize::MIN);
         let address = self.address;
@@ -101,8 +101,8 @@ impl Opening {
 }
 
 impl Control {
-    /// Opens the devices of all ports that `steps` add, on the way to `config`, as far as
-    /// they can be opened beside one another. Each waits for its step.
+    /// Opens the devices of all ports that `steps` add, as far as they can be opened in parallel.
+    /// Each device then waits for its step.
     pub(super) fn open_ahead(&mut self, steps: &[ConfigStep], config: &Config) {
         self.rings = self.ring_size(config);
         let affinity = |bridge: &str| {
@@ -117,7 +117,7 @@ impl Control {
             _ => None,
         };
         let openings: Vec<_> = steps.iter().filter_map(opening).collect();
-        // One is opened when its turn comes.
+        // A single device is opened at its step.
         if openings.len() > 1 {
             let opened = hands::each(openings, |opening| {
                 let opened = opening.open_lone();
@@ -143,15 +143,15 @@ impl Control {
         }
     }
 
-    /// How large receive rings are while there are as many ports as `config` has.
+    /// Returns the size of receive rings for the number of ports in `config`.
     fn ring_size(&self, config: &Config) -> RingSize {
         let ports = config.bridges.iter().flat_map(|bridge| &bridge.ports);
         let ports = ports.filter(|port| port.kind == PortKind::Interface);
         RingSize::for_rings(ports.count() * self.tools.workers.len())
     }
 
-    /// Opens the device of a port that is wanted, unless that is done, and hands its queues
-    /// out.
+    /// Opens the device of a configured port, unless it is open already, and hands its queues to
+    /// the workers.
     pub(super) fn open_port(&mut self, id: BridgeId, number: PortNo) -> Result<(), OpenError> {
         let site = self.sites.get(&id);
         let port = site.and_then(|site| Some((site, site.ports.get(&number)?)));
@@ -171,7 +171,7 @@ impl Control {
         Ok(())
     }
 
-    /// Gives an open port its place at the bridge, and its queues to the workers.
+    /// Registers an open port at its bridge, and hands its queues to the workers.
     fn hand_out(&mut self, key: PortKey, opened: Opened) {
         let now = self.now();
         let Some(site) = self.sites.get_mut(&key.bridge) else {
@@ -217,7 +217,7 @@ fn take_in(port: &mut PortSite, device: Box<dyn Port>, seats: Vec<Seat>, status:
     port.note_carrier(status.carrier);
 }
 
-/// Whether such a port can be opened without what other ports have, by any thread.
+/// Returns true if ports of this kind share no resource with other ports and open on any thread.
 const fn is_lone(kind: &PortKind) -> bool {
     match kind {
         PortKind::Interface | PortKind::Tap => true,
@@ -228,7 +228,7 @@ const fn is_lone(kind: &PortKind) -> bool {
     }
 }
 
-/// Tells by which way a device was opened, and what of it costs frames.
+/// Logs the I/O mode of a device, and its advice about settings that cause drops.
 fn report(status: &Status, device: &dyn Port) {
     if let Some(way) = &status.io_mode {
         tracing::info!("{}: {way}", status.name);

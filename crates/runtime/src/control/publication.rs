@@ -1,5 +1,5 @@
-//! Programs on their way to the workers: when what changed is published, and what
-//! waits until they have passed it.
+//! Publication of programs to the workers: when to publish, and the work that waits until all
+//! workers have passed a generation.
 
 use std::time::Duration;
 
@@ -10,21 +10,20 @@ use crate::worker_thread::{WakeEvent, WorkerThread};
 use dataplane::program::BridgeProgram;
 use dataplane::worker_handle::WorkerHandle;
 
-/// A burst of changes is published this often: a rule is in force soon after it
-/// came, and a publication, which costs each worker a look at new tables, is shared
-/// by many. The first change after a pause, and one that a barrier waits for, is
-/// published at once.
+/// The publication interval during a burst of changes: a rule takes effect soon after it arrives,
+/// and many rules share the cost of a publication, which makes each worker load new tables. The
+/// first change after a pause, and one that a barrier waits for, is published at once.
 const PUBLICATION_INTERVAL: Duration = Duration::from_micros(500);
 
 impl Control {
-    /// Publishes the present state of all bridges, if any of it is new and it is time.
+    /// Publishes the state of all bridges, if it has changed and a publication is due.
     pub(super) fn publish(&mut self) {
         if !self.is_publication_due() {
             return;
         }
         self.next_publication = self.now() + PUBLICATION_INTERVAL;
         let sites = self.sites.iter_mut();
-        // Frames meet no bridge until its rules are there.
+        // A bridge forwards nothing until its rules are restored.
         let sites = sites.filter(|_| !self.flow_restore_wait);
         let bridges = sites.map(|(id, site)| {
             let (pipeline, compiled, fdb) = site.bridge.snapshot();
@@ -56,27 +55,27 @@ impl Control {
         }
     }
 
-    /// Publishes what is new without waiting for more.
+    /// Publishes the changes at once.
     pub(super) fn publish_at_once(&mut self) {
         self.next_publication = self.now();
         self.publish();
     }
 
-    /// Whether workers do not run the latest of every bridge yet.
+    /// Returns true if workers do not have the latest state of every bridge.
     pub(super) fn is_unpublished(&self) -> bool {
         self.virtual_links_changed
             || self.capturing.is_unpublished
             || self.sites.values().any(|site| site.bridge.is_unpublished())
     }
 
-    /// Whether it is time for the next, or somebody waits for it.
+    /// Returns true if the interval has passed, or a barrier waits for the publication.
     pub(super) fn is_publication_due(&self) -> bool {
         let is_awaited = |site: &Site| site.bridge.is_publication_awaited();
         self.is_unpublished()
             && (self.now() >= self.next_publication || self.sites.values().any(is_awaited))
     }
 
-    /// Does what waited for the workers, as far as they are.
+    /// Completes the work that waited for the generation that all workers have passed.
     pub(super) fn settle_passed(&mut self) {
         for old in self.publisher.take_unused(handles(&self.tools.workers)) {
             if old.is_large {

@@ -1,11 +1,10 @@
-//! What workers tell the control thread: frames for controllers, stations, rules that frames
-//! want, queues that have ended.
+//! Events from workers: packet-ins, MAC learning, learned rules, ended queues.
 
 use super::{BURST_MAX, Control};
 use dataplane::messages::WorkerEvent;
 
 impl Control {
-    /// Takes what the workers tell, a burst of each. Tells whether nothing is left.
+    /// Handles a burst of events of each worker. Returns true if no event is left.
     pub(super) fn read_workers(&mut self) -> bool {
         for worker in 0..self.tools.workers.len() {
             for _ in 0..BURST_MAX {
