@@ -1,9 +1,9 @@
-//! Which worker takes which port's frames: dealt out when a port is opened, told, and
-//! changed while frames move.
+//! Receive-queue assignment: the worker that receives each port's frames. Assigned when a port is
+//! opened, shown by a command, and changed while frames arrive.
 //!
-//! A port has a queue that receives for each worker that its frames are shared out to, and
-//! one that only sends for each of the others. To move a port, workers exchange those: what
-//! waits in a queue goes with it, so no frame is lost and none overtakes another.
+//! A port has one receive queue for each worker that its frames are shared among, and one
+//! transmit-only queue for each of the others. To move a port, two workers exchange these queues:
+//! pending frames move with the queue, so none is lost or reordered.
 
 use std::fmt::Write;
 use std::io;
@@ -20,18 +20,18 @@ use dataplane::messages::{QueueExchange, QueuePurpose, ReturnedQueue, WorkerComm
 use dataplane::program::BridgeId;
 use dataplane::slots::PortKey;
 
-/// A worker's place at a port.
+/// The queue of a port at one worker.
 pub(super) struct Seat {
-    /// Whether it takes frames there.
+    /// True if the worker receives the port's frames.
     pub(super) receives: bool,
-    /// What the queue counts by which it serves the port now.
+    /// The counters of the worker's current queue.
     pub(super) counters: Arc<QueueCounters>,
 }
 
 impl Control {
-    /// The workers that take the frames of the port called `name`, each once, in their
-    /// order, in which [`deal`] has queues for them. A core without a worker is told of, and
-    /// the port is left to all.
+    /// Returns the workers that receive the frames of the port `name`, without duplicates, in the
+    /// order of the queues that [`deal`] returns. If a core has no worker, that is logged and all
+    /// workers receive.
     pub(super) fn takers(&self, affinity: &[Affinity], name: &str) -> Vec<usize> {
         let affinity = affinity.iter().find(|of| of.port == name);
         let all = || (0..self.tools.workers.len()).collect();
@@ -50,7 +50,7 @@ impl Control {
         }
     }
 
-    /// The workers on these cores.
+    /// Returns the workers on these cores.
     fn workers_on(&self, cores: &[usize]) -> Result<Vec<usize>, String> {
         let find = |core: &usize| {
             let mut workers = self.tools.workers.iter();
@@ -60,7 +60,7 @@ impl Control {
         cores.iter().map(find).collect()
     }
 
-    /// Has the frames of ports taken as the configuration has it now.
+    /// Assigns all ports of a bridge according to the current configuration.
     pub(super) fn assign_all(&mut self, bridge: BridgeId) {
         let Some(site) = self.sites.get(&bridge) else {
             return;
@@ -79,7 +79,7 @@ impl Control {
         }
     }
 
-    /// Has the frames of a port taken by the workers on these cores.
+    /// Assigns a port to the workers on these cores.
     pub(super) fn assign_to(
         &mut self,
         bridge: BridgeId,
@@ -113,7 +113,7 @@ impl Control {
             ));
         }
         if port.moves > 0 {
-            // Queues that are on their way cannot be given away yet.
+            // A queue in transit cannot be reassigned yet.
             port.then = Some(workers.to_vec());
             return Ok(());
         }
@@ -127,7 +127,7 @@ impl Control {
         Ok(())
     }
 
-    /// Has a worker take a port's frames in place of another.
+    /// Moves a port's receive queue from one worker to another.
     fn move_port(
         &mut self,
         bridge: BridgeId,
@@ -186,7 +186,7 @@ impl Control {
         self.tools.workers[worker].handle.send_reliably(command);
     }
 
-    /// Does what queues are for that workers have given back.
+    /// Takes the queues that workers have returned, and hands them on by their purpose.
     pub(super) fn take_returned(&mut self) {
         let moving: Vec<_> = self.moving.iter().copied().collect();
         for key in moving {
@@ -208,7 +208,7 @@ impl Control {
         }
     }
 
-    /// Keeps a queue that only sends until the port is moved again.
+    /// Keeps a transmit-only queue until the port is moved again.
     fn keep(&mut self, key: PortKey, queue: Box<dyn Queue>) {
         let site = self.sites.get_mut(&key.bridge);
         let Some(port) = site.and_then(|site| site.ports.get_mut(&key.port)) else {
@@ -229,7 +229,7 @@ impl Control {
         }
     }
 
-    /// What each worker serves, for a person.
+    /// Formats the ports of each worker for a person.
     pub(super) fn describe_workers(&self) -> String {
         let mut text = String::new();
         let mut line = |words: String| writeln!(text, "{words}").expect("a string has room");
@@ -267,7 +267,7 @@ impl std::fmt::Display for Seat {
 }
 
 impl PortSite {
-    /// The workers that take its frames.
+    /// Returns the workers that receive the port's frames.
     fn taking(&self) -> Vec<usize> {
         let seats = self.seats.iter().enumerate();
         let taking = seats.filter(|(_, seat)| seat.receives);
@@ -275,7 +275,7 @@ impl PortSite {
     }
 }
 
-/// The queues of a device for `workers`, of which these take its frames, each with its seat.
+/// Returns a device's queue for each of `workers` with its assignment; `takers` receive.
 pub(super) fn deal(
     device: &mut dyn Port,
     takers: &[usize],

@@ -1,5 +1,5 @@
-//! Queues of ports: they are made and taken away by the kernel's disciplines, and their counts
-//! are the kernel's, asked for when somebody asks for them.
+//! Egress queues of ports: classes of the kernel's queueing disciplines. Their counters are read
+//! from the kernel on request.
 
 use std::io;
 
@@ -12,7 +12,7 @@ use super::site::{PortSite, Site};
 use config::qdisc_name;
 use dataplane::slots::PortKey;
 
-/// Whether the answer tells what queues have sent.
+/// Returns true if the reply contains queue counters.
 pub(super) const fn asks_for_counts(message: &Message) -> bool {
     matches!(
         message,
@@ -21,8 +21,8 @@ pub(super) const fn asks_for_counts(message: &Message) -> bool {
 }
 
 impl PortSite {
-    /// Has what leaves by it be in these queues. Without any, those that it was given go; what
-    /// others have made of the interface stays.
+    /// Sets the egress queues of the port. `None` removes those that the switch created, and keeps
+    /// a queueing discipline of others.
     pub(super) fn shape(&mut self, wanted: Option<&QosConfig>) {
         let Some(device) = &mut self.device else {
             return;
@@ -44,14 +44,14 @@ impl PortSite {
         }
     }
 
-    /// The queues that it has, and of what they were made.
+    /// Returns the port's egress queues with their configuration.
     pub(super) fn queues(&self) -> Option<(&QosConfig, &EffectiveQos)> {
         let (shape, shaped) = self.shaped.as_ref()?;
         Some((shape, shaped))
     }
 }
 
-/// Why there are no queues.
+/// Returns the reason why the queues could not be created.
 fn why(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::NotFound => "the kernel has no such queueing discipline".to_owned(),
@@ -63,18 +63,18 @@ fn why(error: &io::Error) -> String {
 }
 
 impl Site {
-    /// Tells the bridge which queues a port has.
+    /// Passes a port's queues to the bridge.
     pub(super) fn tell_queues(&mut self, number: PortNo, now: Instant) {
         let queues = self.ports.get(&number).and_then(PortSite::queues);
         self.bridge.set_queues(number, queues, now);
     }
 
-    /// Tells the bridge what all queues have sent.
+    /// Passes the counters of all queues to the bridge.
     pub(super) fn count_queues(&mut self) {
         for number in self.bridge.ports_with_queues() {
             let port = self.ports.get(&number);
             let device = port.and_then(|port| port.device.as_ref());
-            // Of an interface that has just gone there is nothing to be told.
+            // An interface that was just removed has no counters.
             let counts = device.and_then(|device| device.queue_counts().ok());
             self.bridge
                 .count_queues(number, &counts.unwrap_or_default());
@@ -83,7 +83,7 @@ impl Site {
 }
 
 impl Control {
-    /// Takes the queues of ports away that are not to be ports any more.
+    /// Removes the egress queues of ports that are about to be removed.
     pub(super) fn unshape(&mut self, ports: &[PortKey]) {
         for key in ports {
             let site = self.sites.get_mut(&key.bridge);
@@ -93,7 +93,7 @@ impl Control {
         }
     }
 
-    /// Leaves nothing behind on interfaces that are not the switch's own, when it ends.
+    /// Requests that the exit removes the queues from foreign interfaces.
     pub(super) const fn clean_up(&mut self) {
         self.cleans_up = true;
     }

@@ -1,5 +1,5 @@
-//! A bridge and all that belongs to it outside its own head: open ports, tasks,
-//! sockets. Dropping it closes them.
+//! The runtime of a bridge: everything outside its protocol state, such as open ports, tasks and
+//! sockets. They close on drop.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -24,56 +24,55 @@ use dataplane::policer::{PacketInCounters, Policer, PortPolicing};
 use switch::bridge::Bridge;
 use switch::connection::ConnectionId;
 
-/// A port that is wanted.
+/// A configured port.
 pub(super) struct PortSite {
-    /// What was asked for.
+    /// The configuration.
     pub(super) wanted: NumberedPort,
-    /// Its Ethernet address, if the switch is to give it one.
+    /// The MAC address, if the switch sets it.
     pub(super) address: Option<MacAddr>,
-    /// Which of its frames go to controllers.
+    /// The limits of the port's rates, packet-ins included.
     pub(super) policer: Arc<Policer>,
-    /// What came of those, of each worker.
+    /// The packet-in counters of each worker.
     pub(super) packet_in_counters: Vec<Arc<PacketInCounters>>,
-    /// The places of the workers, in their order; none while it is not open.
+    /// The queues of the workers, in their order; empty while the port is closed.
     pub(super) seats: Vec<Seat>,
-    /// Queues that only send, and that no worker needs now.
+    /// Transmit-only queues that no worker uses.
     pub(super) spare: Vec<Box<dyn Queue>>,
-    /// Moves from worker to worker that are under way.
+    /// The number of queue moves in progress.
     pub(super) moves: usize,
-    /// Who is to take its frames when these are done.
+    /// The assignment to apply after these moves.
     pub(super) then: Option<Vec<usize>>,
-    /// How queues come back from workers.
+    /// The channel by which workers return queues.
     pub(super) returned: (Sender<ReturnedQueue>, Receiver<ReturnedQueue>),
-    /// How its frames come and go, where there is more than one way.
+    /// The I/O mode, if the backend has several.
     pub(super) way: Option<String>,
     /// The open device; none while the interface is missing.
     pub(super) device: Option<Box<dyn Port>>,
-    /// Why it is not open, as far as that was told.
+    /// The reason why the port is closed, if known.
     pub(super) problem: Option<String>,
-    /// What it was to be given and could not be, and why.
+    /// The reason why a setting could not be applied.
     pub(super) complaint: Option<String>,
-    /// The queues that it was given.
+    /// The egress queues.
     pub(super) shaped: Option<(QosConfig, EffectiveQos)>,
-    /// Whether something was at the other end when that was told last, and how often that
-    /// has changed.
+    /// The last known carrier.
     pub(super) carrier: Option<bool>,
-    /// See `carrier`.
+    /// Number of changes of the carrier.
     pub(super) link_resets: u64,
-    /// The system's number for the interface; none while it is missing, or is in
-    /// another network namespace, where its news do not reach us.
+    /// The interface index; none while the interface is missing or in another network namespace, of
+    /// which netlink reports nothing.
     pub(super) index: Option<u32>,
 }
 
-/// What is left of a port that was closed. The system's part of it goes with the value.
+/// The resources of a closed port, released on drop.
 #[derive(Default)]
 pub(super) struct Closed {
-    /// Its queues.
+    /// The queues.
     _queues: Vec<Box<dyn Queue>>,
     _device: Option<Box<dyn Port>>,
 }
 
 impl Closed {
-    /// One of its queues, by itself.
+    /// Wraps a single queue.
     pub(super) fn of(queue: Box<dyn Queue>) -> Self {
         Self {
             _queues: vec![queue],
@@ -82,64 +81,64 @@ impl Closed {
     }
 }
 
-/// A place where peers are waited for.
+/// A socket that accepts peers.
 pub(super) struct ListenSite {
-    /// The task that waits. It ends before the file goes.
+    /// The accepting task. It ends before the file is removed.
     pub(super) _task: Task,
-    /// The socket's file, if it has one.
+    /// The socket's file, if any.
     pub(super) _file: Option<SocketFile>,
 }
 
-/// When a controller came last, and when it went.
+/// The connection history of a controller.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Contact {
-    /// When it came.
+    /// The time of the last connect.
     pub(super) came: Option<Instant>,
-    /// When it went.
+    /// The time of the last disconnect.
     pub(super) went: Option<Instant>,
-    /// Why it is not there, or was not the last time.
+    /// The reason for the last failure of the connection.
     pub(super) problem: Option<String>,
 }
 
-/// A bridge with all it has.
+/// A bridge with its runtime.
 pub(super) struct Site {
     /// The bridge.
     pub(super) bridge: Bridge,
-    /// The address of its own interface.
+    /// The MAC address of the local port.
     pub(super) address: MacAddr,
-    /// How it speaks with those that come.
+    /// The channel options for new connections.
     pub(super) speaking: Speaking,
-    /// How many frames may go to controllers.
+    /// The packet-in rate limits.
     pub(super) policing: Policing,
-    /// Which workers take the frames of ports; all, of ports that are not named.
+    /// The workers of each named port; other ports use all workers.
     pub(super) affinity: Vec<Affinity>,
-    /// How many auxiliary connections it has to each controller.
+    /// The number of auxiliary connections to each controller.
     pub(super) auxiliary: AuxiliaryCount,
-    /// What interfaces are given beside.
+    /// Settings of interfaces, by name.
     pub(super) equipment: BTreeMap<String, InterfaceConfig>,
-    /// Its ports.
+    /// The ports.
     pub(super) ports: BTreeMap<PortNo, PortSite>,
-    /// The controllers it connects to, each with the task that does; none, while rules are
-    /// still to be restored.
+    /// The controllers, each with its connecting task; no task while rules are still to be
+    /// restored.
     pub(super) controllers: BTreeMap<ControllerConfig, Option<Task>>,
-    /// What passes through it whatever rules say, beside what goes to controllers.
+    /// The in-band settings: remotes, beside the controllers, whose frames bypass the rules.
     pub(super) in_band: InBandSettings,
-    /// When each of them came and went.
+    /// The connection history of each controller, by URI.
     pub(super) contacts: BTreeMap<Arc<str>, Contact>,
-    /// Where it listens.
+    /// The open listeners.
     pub(super) listeners: BTreeMap<ListenAddress, ListenSite>,
-    /// Where it was to listen and could not, and why.
+    /// Listeners that could not be opened, with the reason.
     pub(super) not_listening: BTreeMap<ListenAddress, String>,
-    /// Its management socket, for OpenFlow.
+    /// The OpenFlow management socket.
     pub(super) _management: ListenSite,
-    /// Its socket for those who listen in.
+    /// The snoop socket.
     pub(super) _snoop: ListenSite,
-    /// Its control socket, for unixctl.
+    /// The control socket (unixctl).
     pub(super) _control: ListenSite,
 }
 
 impl PortSite {
-    /// A port that is not open yet.
+    /// Returns a port that is not open yet.
     pub(super) fn new(
         wanted: NumberedPort,
         address: Option<MacAddr>,
@@ -166,14 +165,14 @@ impl PortSite {
         }
     }
 
-    /// Lets go of its device and of the queues that no worker has.
+    /// Detaches the device and the queues that no worker has.
     pub(super) fn close(&mut self) -> Closed {
         self.way = None;
         self.index = None;
         self.seats.clear();
         self.moves = 0;
         self.then = None;
-        // What workers still give back is the old device's.
+        // Queues that workers still return belong to the old device.
         self.returned = channel();
         Closed {
             _queues: std::mem::take(&mut self.spare),
@@ -181,7 +180,7 @@ impl PortSite {
         }
     }
 
-    /// Takes note of whether something is at the other end.
+    /// Records the carrier.
     pub(super) fn note_carrier(&mut self, carrier: bool) {
         if self
             .carrier
@@ -192,7 +191,7 @@ impl PortSite {
         }
     }
 
-    /// Gives its device what it is to have.
+    /// Applies the interface settings to the device.
     pub(super) fn equip(&mut self, equipment: &InterfaceConfig) {
         self.policer.limit_ingress(equipment.ingress);
         self.policer.limit_egress(equipment.egress);
@@ -212,7 +211,7 @@ impl PortSite {
         self.shape(equipment.shape.as_ref());
     }
 
-    /// Takes note of what could not be given to its device.
+    /// Records and logs a setting that could not be applied.
     pub(super) fn complain(&mut self, of: String) {
         tracing::warn!("{}: {of}", self.wanted.name);
         self.complaint = Some(match self.complaint.take() {
@@ -221,7 +220,7 @@ impl PortSite {
         });
     }
 
-    /// The port's way to the controllers, for another worker.
+    /// Returns the policer and new packet-in counters, for one more worker.
     pub(super) fn add_policing(&mut self) -> PortPolicing {
         let counters = Arc::<PacketInCounters>::default();
         self.packet_in_counters.push(Arc::clone(&counters));
@@ -231,7 +230,7 @@ impl PortSite {
         }
     }
 
-    /// What came of its frames for controllers, by name.
+    /// Returns the packet-in counters by name.
     pub(super) fn told(&self) -> impl Iterator<Item = (&'static str, u64)> {
         self.packet_in_counters
             .iter()
@@ -240,14 +239,14 @@ impl PortSite {
 }
 
 impl Site {
-    /// Takes note that a controller came that the bridge goes to.
+    /// Records the connect of a controller.
     pub(super) fn note_contact(&mut self, uri: Option<&Arc<str>>, now: Instant) {
         if let Some(uri) = uri {
             self.contacts.entry(Arc::clone(uri)).or_default().came = Some(now);
         }
     }
 
-    /// Takes note that a peer goes: if it is such a controller, when.
+    /// Records the disconnect of a peer, if it is a configured controller.
     pub(super) fn note_leave(&mut self, id: ConnectionId, now: Instant) {
         if let Some(contact) = self
             .bridge
@@ -258,7 +257,7 @@ impl Site {
         }
     }
 
-    /// Lets so many frames go to controllers from now on.
+    /// Sets the packet-in rate limits.
     pub(super) fn set_policing(&mut self, policing: Policing) {
         self.policing = policing;
         for port in self.ports.values() {

@@ -1,12 +1,12 @@
-//! Peers that read more slowly than rules change: who reads slowly, and who has caught
-//! up, their bridge is told. What comes of it, the bridge decides.
+//! Backpressure: the bridge is notified of peers that read more slowly than rules change, and of
+//! those that have caught up; the bridge decides the reaction.
 
 use super::Control;
 use switch::bridge::{Bridge, Effect};
 use switch::connection::ConnectionId;
 
 impl Control {
-    /// Tells a peer's bridge something about it, and carries out what comes of that.
+    /// Notifies a peer's bridge, and carries out its effects.
     pub(super) fn tell_bridge_of(
         &mut self,
         id: ConnectionId,

@@ -1,4 +1,4 @@
-//! Carrying out steps towards a configuration.
+//! Execution of the steps between two configurations.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -21,14 +21,14 @@ use dataplane::program::BridgeId;
 use switch::bridge::{Bridge, Identity};
 use switch::identity::{bridge_address, datapath_id};
 
-/// Where a machine says who it is (machine-id(5)).
+/// The file with the machine's identifier (machine-id(5)).
 const MACHINE_ID: &str = "/etc/machine-id";
 
 impl Control {
-    /// Goes over to `config`.
+    /// Applies `config`.
     ///
     /// # Errors
-    /// A step cannot be done; those before it are.
+    /// A step failed; those before it remain applied.
     pub(crate) fn configure(&mut self, config: Config) -> Result<(), SwitchError> {
         self.tools.exchange.secrets.set(config.tls.clone());
         for step in self.prepare(&config) {
@@ -40,7 +40,7 @@ impl Control {
         Ok(())
     }
 
-    /// Reads the configuration file again and goes over to it, as far as it can.
+    /// Reloads the configuration file and applies it as far as possible.
     pub(super) fn reload(&mut self) {
         let Some(file) = self.tools.file.clone() else {
             tracing::warn!("there is no --config file to read again");
@@ -53,8 +53,8 @@ impl Control {
         self.go_over(config);
     }
 
-    /// Goes over to `config` as far as that can be done. What could not be done is known
-    /// to [`Control::facts`], and a bridge that could not be made is tried again.
+    /// Applies `config` as far as possible. [`Control::facts`] reports the failures; a bridge that
+    /// could not be created is retried at the next configuration.
     pub(super) fn go_over(&mut self, config: Config) {
         let tls = config.tls.clone().or_else(|| self.tools.tls.clone());
         self.tools.exchange.secrets.set(tls);
@@ -84,8 +84,8 @@ impl Control {
         self.tools.news.notify_one();
     }
 
-    /// The steps to `config`, of which those are done that take ports and bridges away, and
-    /// devices are open for those that come.
+    /// Returns the steps to `config`. Ports and bridges to remove are already removed, and devices
+    /// of new ports are open.
     fn prepare(&mut self, config: &Config) -> Vec<ConfigStep> {
         self.memories.reserve_for(xdp_ports(config));
         let steps = reconcile(&self.config, config);
@@ -97,7 +97,7 @@ impl Control {
     fn take(&mut self, step: ConfigStep) -> Result<(), SwitchError> {
         tracing::info!("{step}");
         match step {
-            // Those went before, all at once.
+            // Done in bulk by `prepare`.
             ConfigStep::RemoveBridge(_) | ConfigStep::RemovePort(..) => {}
             ConfigStep::AddBridge(bridge) => return self.add_bridge(&bridge),
             ConfigStep::AddPort(bridge, port) => return self.add_port(&bridge, port, None),
@@ -157,7 +157,7 @@ impl Control {
         Ok(())
     }
 
-    /// Has a bridge take part in this spanning tree, or in none.
+    /// Sets or removes the spanning tree of a bridge.
     fn span(&mut self, bridge: &str, spanning: Option<&SpanningTreeConfig>) {
         let now = self.now();
         self.at(bridge, |site| {
@@ -166,7 +166,7 @@ impl Control {
         });
     }
 
-    /// Does something with the site of a bridge, if it is there.
+    /// Runs `action` on the runtime of a bridge, if it exists.
     fn at(&mut self, name: &str, action: impl FnOnce(&mut Site)) {
         if let Some((_, site)) = self.site_named(name) {
             action(site);
@@ -265,18 +265,18 @@ impl Control {
         })
     }
 
-    /// Takes note of why a port is not open.
+    /// Records the reason why a port is closed.
     pub(super) fn note_problem(&mut self, id: BridgeId, number: PortNo, problem: String) {
         let site = self.sites.get_mut(&id);
         let port = site.and_then(|site| site.ports.get_mut(&number));
-        // One that is tried every second has the same to say each time.
+        // A port is retried every second; the same failure is reported once.
         if let Some(port) = port.filter(|port| port.problem.as_ref() != Some(&problem)) {
             port.problem = Some(problem);
             self.tools.news.notify_one();
         }
     }
 
-    /// Gives an interface something beside its place, now and whenever it is opened.
+    /// Applies settings to an interface, now and whenever it is opened.
     fn equip(&mut self, bridge: &str, name: String, equipment: InterfaceConfig) {
         let now = self.now();
         let Some((_, site)) = self.site_named(bridge) else {
@@ -292,7 +292,7 @@ impl Control {
     }
 }
 
-/// The bridge's Ethernet address.
+/// Returns the bridge's MAC address.
 fn address_of(config: &BridgeConfig) -> MacAddr {
     let machine = std::fs::read_to_string(MACHINE_ID).unwrap_or_default();
     match config.address {
@@ -311,7 +311,7 @@ fn address_of(config: &BridgeConfig) -> MacAddr {
     bridge_address(addresses, machine.trim(), &config.name)
 }
 
-/// How many ports of all bridges are to be opened by `AF_XDP`.
+/// Returns the number of `AF_XDP` ports of all bridges.
 fn xdp_ports(config: &Config) -> usize {
     let ports = config.bridges.iter().flat_map(|bridge| &bridge.ports);
     ports

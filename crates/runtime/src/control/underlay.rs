@@ -1,5 +1,5 @@
-//! What tunnels' packets go by: put together from what the kernel tells, what was said by hand,
-//! and the ports that there are.
+//! The underlay of tunnels: combines the kernel's tables, routes and neighbours set by commands,
+//! and the existing ports.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -17,44 +17,43 @@ use dataplane::slots::PortKey;
 use dataplane::underlay::{EGRESS_PORTS, Underlay, UnderlayPort, UnderlayRoute};
 use switch::underlay::{KernelRoute, KernelTables};
 
-/// So long the kernel is not asked again where a host is.
+/// The minimum interval between two resolutions of the same host.
 const ASKED_AGAIN: Duration = Duration::from_millis(500);
 
-/// Hosts that are asked for at a time; more are asked for when these are answered, or their time
-/// is over.
+/// The limit of pending resolutions; further ones wait until these are answered or time out.
 const ASKED_MAX: usize = 1024;
 
-/// A route that was said by hand.
+/// A route set by `ovs/route/add`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct UserRoute {
-    /// To addresses that begin so ...
+    /// The destination prefix.
     pub(super) to: IpAddr,
-    /// ... in so many bits.
+    /// The prefix length, in bits.
     pub(super) len: u8,
-    /// By this router, if by any.
+    /// The gateway, if any.
     pub(super) gateway: Option<IpAddr>,
-    /// From this address, if it is said.
+    /// The source address, if set.
     pub(super) source: Option<IpAddr>,
-    /// By this interface.
+    /// The egress interface.
     pub(super) by: String,
 }
 
-/// What is known of ways to other hosts.
+/// The sources of the underlay.
 #[derive(Debug)]
 pub(super) struct UnderlaySite {
-    /// What the kernel tells.
+    /// The kernel's tables.
     kernel: KernelTables,
-    /// Routes that were said by hand.
+    /// Routes set by commands.
     pub(super) routes: Vec<UserRoute>,
-    /// Addresses of dummies, which were said by hand, by the dummy's name.
+    /// Addresses of dummies set by commands, by the dummy's name.
     pub(super) addresses: BTreeMap<String, Vec<IpAddr>>,
-    /// Neighbours that were said by hand, by the name of the port's interface.
+    /// Neighbours set by commands, by interface name.
     pub(super) neighbours: BTreeMap<(String, IpAddr), MacAddr>,
-    /// UDP source ports, the first and the last.
+    /// The first and the last UDP source port.
     pub(super) egress_ports: (u16, u16),
-    /// The way to whom asks the kernel; none while there are no tunnels.
+    /// The queue of the task that follows the kernel; none until it is needed.
     asks: Option<UnboundedSender<Wanted>>,
-    /// Hosts that were asked for.
+    /// Pending resolutions, with the time of the request.
     asked: BTreeMap<(PortKey, IpAddr), Instant>,
 }
 
@@ -73,22 +72,22 @@ impl Default for UnderlaySite {
 }
 
 impl UnderlaySite {
-    /// What the kernel knows of ways to other hosts.
+    /// Returns the kernel's tables.
     pub(super) const fn kernel(&self) -> &KernelTables {
         &self.kernel
     }
 
-    /// The routes of the kernel.
+    /// Returns the kernel's routes.
     pub(super) fn kernel_routes(&self) -> &[KernelRoute] {
         &self.kernel.routes
     }
 
-    /// Whether the host's addresses are known.
+    /// Returns true if the host's addresses are known.
     pub(super) const fn knows_addresses(&self) -> bool {
         !self.kernel.addresses.is_empty()
     }
 
-    /// The first address of an interface of the host; one of IPv4, if it has any.
+    /// Returns the first address of an interface of the host, preferably IPv4.
     pub(super) fn address_of(&self, index: u32) -> Option<IpAddr> {
         let addresses = self.kernel.addresses.iter();
         let own = addresses.filter(|address| address.index == index);
@@ -98,7 +97,7 @@ impl UnderlaySite {
 }
 
 impl Control {
-    /// Takes news of the kernel's tables.
+    /// Replaces the kernel's tables.
     pub(super) fn handle_underlay(&mut self, tables: KernelTables) {
         self.underlay.kernel = tables;
         self.settle_ways();
@@ -111,7 +110,7 @@ impl Control {
         self.settle_agents();
     }
 
-    /// Has the kernel find out where a host is.
+    /// Requests that the kernel resolves a host.
     pub(super) fn handle_resolve(&mut self, by: PortKey, host: IpAddr) {
         let now = self.now();
         let asked = &mut self.underlay.asked;
@@ -126,12 +125,12 @@ impl Control {
             _ => site.and_then(|site| site.ports.get(&by.port)?.index),
         };
         if let (Some(index), Some(asks)) = (index, &self.underlay.asks) {
-            // Whoever follows the kernel may have ended with it.
+            // The task may have ended with the netlink socket.
             let _ = asks.send((index, host));
         }
     }
 
-    /// Puts together what tunnels' packets go by, and has it published if it is not as it was.
+    /// Rebuilds the underlay, and has it published if it has changed.
     pub(super) fn lay_underlay(&mut self) {
         self.forget_dummies();
         let underlay = self.underlay_now();
@@ -141,7 +140,7 @@ impl Control {
         }
     }
 
-    /// The addresses of dummies go with them.
+    /// Removes the addresses of dummies that no longer exist.
     fn forget_dummies(&mut self) {
         let ports = self.sites.values().flat_map(|site| site.ports.values());
         let is_dummy = |name: &str| {
@@ -152,8 +151,7 @@ impl Control {
         self.underlay.addresses.retain(|name, _| is_dummy(name));
     }
 
-    /// Follows the kernel's tables from the first tunnel on, the first agent of sFlow, or the first
-    /// controller that may be met through a bridge.
+    /// Follows the kernel's tables from the first tunnel, sFlow agent or in-band controller on.
     pub(super) fn follow_underlay(&mut self) {
         let sites = self.sites.values();
         let mut ports = sites.flat_map(|site| site.ports.values());
@@ -211,15 +209,15 @@ impl Control {
             gateway: route.gateway,
             source: route.source,
             by: by_index.get(&route.index).copied(),
-            // What was said by hand comes first.
+            // Routes set by commands take precedence.
             metric: route.metric.saturating_add(1),
         });
         underlay.set_routes(by_hand.chain(of_kernel).collect());
         underlay
     }
 
-    /// Takes in the ports that the host has addresses at, and the ends of tunnels. Answers the
-    /// former by the numbers of their interfaces.
+    /// Adds the ports with addresses of the host, and the tunnel endpoints. Returns the former by
+    /// interface index.
     fn take_in_ports(&self, underlay: &mut Underlay) -> BTreeMap<u32, PortKey> {
         let mut by_index = BTreeMap::new();
         for (bridge, site) in &self.sites {
@@ -257,7 +255,7 @@ impl Control {
         by_index
     }
 
-    /// The port of this name that the host has addresses at, if it is one.
+    /// Returns the port with this name, if it has addresses of the host.
     pub(super) fn ground_named(&self, name: &str) -> Option<PortKey> {
         let ports_of_host = &self.publisher.underlay().ports_of_host;
         let found = ports_of_host.iter().find(|(_, ground)| ground.name == name);

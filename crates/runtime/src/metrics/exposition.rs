@@ -1,5 +1,5 @@
-//! Telemetry as text for Prometheus (OpenMetrics 1.0). Every metric is a row of [`METRICS`];
-//! the text derives from the table, and so does what a dashboard may ask for.
+//! Telemetry as text for Prometheus (OpenMetrics 1.0). Every metric is a row of [`METRICS`]; the
+//! text and the test of the dashboard derive from the table.
 
 use std::fmt;
 
@@ -12,13 +12,13 @@ use prometheus_client::registry::Registry;
 
 use control_api::telemetry::{BridgeTelemetry, Counts, PortTelemetry, Telemetry, WorkerTelemetry};
 
-/// What the text is, for HTTP (OpenMetrics 1.0, "Protocol Negotiation").
+/// The content type in HTTP (OpenMetrics 1.0, "Protocol Negotiation").
 pub(crate) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// Nanoseconds of a second.
+/// Nanoseconds per second.
 const SECOND_NS: f64 = 1e9;
 
-/// A metric, and where its samples come from.
+/// A metric and the source of its samples.
 struct Metric {
     name: &'static str,
     help: &'static str,
@@ -28,15 +28,15 @@ struct Metric {
 
 #[derive(Clone, Copy)]
 enum Kind {
-    /// It only grows; the name that is told ends in `_total`.
+    /// A value that only grows; its samples end in `_total`.
     Counter,
-    /// It is what it is now.
+    /// A current value.
     Gauge,
 }
 
 use Kind::{Counter, Gauge};
 
-/// A number of a sample.
+/// The value of a sample.
 #[derive(Clone, Copy)]
 enum Value {
     Whole(u64),
@@ -45,7 +45,7 @@ enum Value {
 
 use Value::{Real, Whole};
 
-/// Where samples go, each with its labels.
+/// Receives samples, each with its labels.
 type Sink<'a> = dyn FnMut(&[(&str, &str)], Value) -> fmt::Result + 'a;
 
 #[rustfmt::skip]
@@ -121,7 +121,7 @@ const METRICS: [Metric; 34] = [
              samples: |t, sink| roles(t, sink) },
 ];
 
-/// The text.
+/// Formats all metrics.
 pub(crate) fn text(telemetry: Telemetry) -> String {
     let mut registry = Registry::default();
     registry.register_collector(Box::new(Exposition(telemetry)));
@@ -130,7 +130,7 @@ pub(crate) fn text(telemetry: Telemetry) -> String {
     text
 }
 
-/// The names that are told, as queries have them.
+/// Returns the names of all samples, as queries use them.
 #[cfg(test)]
 fn names() -> impl Iterator<Item = String> {
     METRICS.iter().map(|metric| match metric.kind {
@@ -174,7 +174,7 @@ fn build(telemetry: &Telemetry, sink: &mut Sink<'_>) -> fmt::Result {
     sink(&labels, Whole(1))
 }
 
-/// A sample for each count, whose name goes with it.
+/// Emits a sample for each counter, with its name in the label `by`.
 fn counts(counts: &Counts, labels: &[(&str, &str)], by: &str, sink: &mut Sink<'_>) -> fmt::Result {
     counts.iter().try_for_each(|(name, count)| {
         let named = [(by, name.as_str())];

@@ -1,6 +1,6 @@
-//! Auxiliary connections (OF 1.3.5, 6.3; OF 1.5.1, 6.3): further ones to the same
-//! controller, from the same address to the same place. They are made when the main one is
-//! up, are sought again while it lasts, and end with it.
+//! Auxiliary connections (OF 1.3.5, 6.3; OF 1.5.1, 6.3): further connections to the same
+//! controller, with the same source and destination address. They are opened when the main
+//! connection is up, are reopened while it lasts, and end with it.
 
 use std::fmt;
 use std::future::pending;
@@ -17,7 +17,7 @@ use super::{Exchange, Peer, Visits, in_time};
 use crate::connection::{Ending, Purpose, Speaking};
 use switch::connection::{Auxiliary, ConnectionId, ConnectionKind};
 
-/// How a controller was reached, so that it can be in the same way again.
+/// The addresses of a controller connection, to open another between the same ones.
 #[derive(Clone)]
 enum Way {
     Tcp { from: IpAddr, to: SocketAddr },
@@ -25,26 +25,25 @@ enum Way {
     Unix(PathBuf),
 }
 
-/// Speaks with a controller by its main connection until that ends, and meanwhile by
-/// `count` auxiliary ones.
+/// Serves the main connection until it ends, and meanwhile `count` auxiliary ones.
 pub(super) async fn serve(peer: Peer, count: u8, purpose: &Purpose, exchange: &Exchange) -> Ending {
     let id = exchange.next_id();
     let (up, is_up) = oneshot::channel();
     let way = Way::of(&peer);
     let main = peer.serve(id, purpose.clone(), exchange, Some(up));
     let others = attend(id, count, way, is_up, purpose, exchange);
-    // What is not done in the other when one of them is done is dropped: so all auxiliary
-    // connections end with the main one.
+    // When one future is ready, the other is dropped: all auxiliary connections end with the main
+    // one.
     tokio::select! {
         ending = main => ending,
         never = others => match never {},
     }
 }
 
-/// What is never there.
+/// A type without values.
 enum Never {}
 
-/// Waits for the main connection, and goes by the others as long as it is let.
+/// Waits until the main connection is up, then serves the auxiliary ones until it is dropped.
 async fn attend(
     main: ConnectionId,
     count: u8,
@@ -54,7 +53,7 @@ async fn attend(
     exchange: &Exchange,
 ) -> Never {
     let mut connections = JoinSet::new();
-    // Before 1.3 a controller has one connection.
+    // Before OpenFlow 1.3 a controller has one connection.
     if let (Ok(way), Ok(version @ (Version::V13 | Version::V14 | Version::V15))) = (way, up.await) {
         for number in 1..=count {
             let purpose = Purpose {
@@ -87,7 +86,7 @@ async fn attend(
 }
 
 impl Way {
-    /// How the peer was reached.
+    /// Returns the addresses of a peer's connection.
     fn of(peer: &Peer) -> io::Result<Self> {
         match peer {
             Peer::Tcp(stream) => Ok(Self::Tcp {

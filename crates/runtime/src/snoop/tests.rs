@@ -1,11 +1,11 @@
-//! However bytes come, those who listen hear whole messages.
+//! Snoop clients receive whole messages for any split of the bytes.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
 
 use super::*;
 
-/// A message with so many bytes behind its header.
+/// Returns a message with a body of this length.
 fn message(body: u8) -> Vec<u8> {
     let mut message = vec![4, 0, 0, 8 + body, 0, 0, 0, body];
     message.resize(8 + usize::from(body), 0x55);
@@ -34,7 +34,7 @@ proptest! {
                 break;
             }
         }
-        // Those that began before are not told.
+        // Messages that began before the subscription are not sent.
         let mut start = 0;
         for message in &messages {
             if start >= before.len() {

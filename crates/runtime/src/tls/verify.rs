@@ -1,4 +1,4 @@
-//! Whether a peer's certificate is of an authority that is known, whatever its name.
+//! Verification of a peer's certificate by its CA, without a check of its name.
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::verify_server_cert_signed_by_trust_anchor;
@@ -9,7 +9,7 @@ use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
 use rustls::{CertificateError, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
 
-/// Takes certificates of one of these authorities; any, if there is none to know yet.
+/// Accepts certificates that one of these CAs signed; any certificate if no CA is known yet.
 #[derive(Debug)]
 pub(super) struct AnyName {
     authorities: Option<RootCertStore>,
@@ -69,10 +69,10 @@ impl ServerCertVerifier for AnyName {
     }
 }
 
-/// The authority behind a chain of certificates: the last, which signed those before it.
+/// Returns the CA certificate of a chain: the last one, which signed those before it.
 ///
 /// # Errors
-/// There is none, or it did not.
+/// There is none, or it did not sign them.
 pub(super) fn authority_of<'a>(
     chain: &'a [CertificateDer<'static>],
     provider: &CryptoProvider,

@@ -1,5 +1,5 @@
-//! Commands of what is not there, answered as Open vSwitch does where none of it is
-//! configured: watches over connectivity (CFM, BFD) and auto-attach (ovs-vswitchd(8)).
+//! Commands of features that are not supported, answered like Open vSwitch without their
+//! configuration: connectivity fault management (CFM, BFD) and auto-attach (ovs-vswitchd(8)).
 
 use super::Answer::AtOnce;
 use super::Command;
@@ -16,7 +16,7 @@ pub(super) const COMMANDS: [Command; 7] = [
     Command { name: "cfm/show", usage: "[interface]", least: 0, most: 1, answer: AtOnce(cfm) },
 ];
 
-/// What all, of which there are none, are set to.
+/// The answer to a change of all objects, of which there are none.
 const DONE: &str = "OK\n";
 
 fn nothing(_: &mut Control, _: &[String]) -> Result<String, String> {
@@ -39,7 +39,7 @@ fn cfm_set(_: &mut Control, arguments: &[String]) -> Result<String, String> {
     none_named(arguments, 2, "no such CFM object").map(|_| DONE.to_owned())
 }
 
-/// Of all there is nothing to tell; of one that is named, by so many arguments, that there is none.
+/// Returns an empty text for all objects, or the error `said` if `naming` arguments name one.
 fn none_named(arguments: &[String], naming: usize, said: &str) -> Result<String, String> {
     match arguments.len() < naming {
         true => Ok(String::new()),

@@ -16,13 +16,13 @@ pub(super) const COMMANDS: [Command; 3] = [
     Command { name: "ofproto/list", usage: "", least: 0, most: 0, answer: AtOnce(bridges) },
 ];
 
-/// What is said of a bridge that is not there.
+/// The error for an unknown bridge.
 const UNKNOWN: &str = "Unknown bridge";
 
-/// The priority of rules of which nobody said any, which is not told.
+/// The default priority, which is not printed.
 const PRIORITY_USUAL: u16 = 0x8000;
 
-/// The bridges.
+/// Lists the bridges.
 fn bridges(control: &mut Control, _: &[String]) -> Result<String, String> {
     let names = control.sites.values().map(|site| site.bridge.name());
     let mut names: Vec<_> = names.map(|name| format!("{name}\n")).collect();
@@ -30,10 +30,10 @@ fn bridges(control: &mut Control, _: &[String]) -> Result<String, String> {
     Ok(names.concat())
 }
 
-/// What is said of what devices do: none does what rules say.
+/// The counters of hardware offload, which is not supported.
 const OFFLOADED: &str = "n_offload_packets=0, n_offload_bytes=0, ";
 
-/// All rules of a bridge, of all its tables, and before them those that controllers do not see.
+/// Lists all rules of all tables of a bridge; hidden rules are first.
 fn dump_flows(control: &mut Control, arguments: &[String]) -> Result<Told, String> {
     let now = control.now();
     let (options, rest) = super::options(arguments);
@@ -76,7 +76,7 @@ fn tell_rule(text: &mut String, rule: &Rule, offload: bool, now: Instant) -> std
     writeln!(text, "actions={}", told.instructions)
 }
 
-/// Has a bridge, or all, meet its controllers anew.
+/// Reconnects the controllers of a bridge, or of all.
 fn reconnect(control: &mut Control, arguments: &[String]) -> Result<String, String> {
     let names: Vec<_> = match arguments {
         [name, ..] => {

@@ -1,4 +1,4 @@
-//! Commands of captures: started, read and stopped by `comporta capture`.
+//! Commands of captures: start, read and stop, for `comporta capture`.
 
 use flow::FlowStatsRequest;
 
@@ -15,7 +15,7 @@ pub(super) const COMMANDS: [Command; 3] = [
     Command { name: STOP, usage: "capture", least: 1, most: 1, answer: AtOnce(stop) },
 ];
 
-/// Begins, and answers when the workers are about to watch.
+/// Starts a capture, and answers just before the workers receive it.
 fn start(control: &mut Control, arguments: &[String]) -> Result<String, String> {
     let [bridge, flow, snaplen] = arguments else {
         return Err("name a bridge, a flow and a number of bytes".to_owned());
@@ -45,7 +45,7 @@ fn read(control: &mut Control, arguments: &[String]) -> Result<Told, String> {
     control.read_capture(number(arguments)?)
 }
 
-/// Ends it. That it has ended by itself is no fault of the one who asks.
+/// Stops a capture. An expired one is no error.
 fn stop(control: &mut Control, arguments: &[String]) -> Result<String, String> {
     control.capturing.stop(number(arguments)?);
     Ok(String::new())

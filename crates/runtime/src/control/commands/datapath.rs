@@ -1,9 +1,9 @@
-//! Commands of the data path: `dpif/*` of ovs-vswitchd(8). There is one for all bridges,
-//! whatever type they ask for.
+//! Commands of the datapath: `dpif/*` of ovs-vswitchd(8). One datapath serves all bridges of every
+//! `datapath_type`.
 //!
-//! What Open vSwitch keeps there are flows that traffic has set up. Here the data path has the
-//! rules themselves, compiled, and these are told: with their table and priority, which a
-//! flow of Open vSwitch has none of, and with OpenFlow's actions.
+//! Open vSwitch lists flows there that traffic has set up. This datapath contains the compiled
+//! rules, and these commands list them, with OpenFlow actions, and with table and priority, which a
+//! flow of Open vSwitch does not have.
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -21,10 +21,10 @@ use dataplane::counters::WorkerDrop;
 use dataplane::program::BridgeId;
 use switch::odp;
 
-/// What the number `LOCAL` is in OpenFlow 1.0, by which it is told.
+/// The OpenFlow 1.0 number of the local port, which the answers print.
 const LOCAL: u32 = 0xfffe;
 
-/// How the data path is called: as Open vSwitch calls its own in userspace, since scripts do.
+/// The datapath's name: that of Open vSwitch's userspace datapath, which scripts use.
 pub(super) const NAME: &str = "netdev@ovs-netdev";
 
 #[rustfmt::skip]
@@ -36,21 +36,21 @@ pub(super) const COMMANDS: [Command; 5] = [
     Command { name: "dpif/show-dp-features", usage: "bridge", least: 1, most: 1, answer: AtOnce(features) },
 ];
 
-/// As many arguments as Open vSwitch takes.
+/// The limit of options, as in Open vSwitch.
 const MANY_OPTIONS: usize = super::MANY;
 
-/// What became of frames, in the words for data paths.
+/// Lookup counters in the terms of a datapath.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Lookups {
-    /// Compiled rules had all that a frame came to.
+    /// Frames that the fast path handled.
     pub(super) hit: u64,
-    /// The interpreter went on with it.
+    /// Frames that continued in the interpreter.
     pub(super) missed: u64,
-    /// It was for a controller, and the control thread had no room for it.
+    /// Packet-ins dropped because the control thread's queue was full.
     pub(super) lost: u64,
 }
 
-/// Counted since the start.
+/// Returns the counters since the start.
 pub(super) fn lookups(control: &Control) -> Lookups {
     let workers = &control.tools.workers;
     let missed = workers
@@ -72,7 +72,7 @@ pub(super) fn lookups(control: &Control) -> Lookups {
     }
 }
 
-/// How many rules all bridges have.
+/// Returns the number of rules of all bridges.
 pub(super) fn rules(control: &Control) -> u64 {
     let sites = control.sites.values();
     let active = |site: &Site| -> u64 {
@@ -85,7 +85,7 @@ pub(super) fn rules(control: &Control) -> u64 {
     sites.map(active).sum()
 }
 
-/// What kind of port it is.
+/// Returns the type of a port.
 pub(super) fn kind(port: &PortSite) -> String {
     match &port.wanted.kind {
         PortKind::Interface => "system".to_owned(),
@@ -100,7 +100,7 @@ pub(super) fn kind(port: &PortSite) -> String {
     }
 }
 
-/// The bridges, in the order of their names.
+/// Returns the bridges, sorted by name.
 pub(super) fn sites_of(control: &Control) -> Vec<(BridgeId, &Site)> {
     let sites = control.sites.iter();
     let mut sites: Vec<_> = sites.map(|(id, site)| (*id, site)).collect();
@@ -135,7 +135,7 @@ fn show(control: &mut Control, _: &[String]) -> Result<String, String> {
     Ok(text)
 }
 
-/// The data path of each bridge.
+/// Lists the datapath of each bridge.
 fn data_paths(control: &mut Control, _: &[String]) -> Result<String, String> {
     let sites = sites_of(control).into_iter();
     Ok(sites
@@ -143,7 +143,7 @@ fn data_paths(control: &mut Control, _: &[String]) -> Result<String, String> {
         .collect())
 }
 
-/// What can be done to frames, in the words for features of data paths.
+/// The supported features, in the terms of `dpif/show-dp-features`.
 #[rustfmt::skip]
 const FEATURES: [(&str, &str); 22] = [
     ("Masked set action",            "Yes"),
@@ -191,7 +191,7 @@ fn dump_flows(control: &mut Control, arguments: &[String]) -> Result<Told, Strin
     Ok(Box::new(move || flows.tell()))
 }
 
-/// Rules that are to be told as a data path tells its flows.
+/// Rules to print as datapath flows.
 pub(super) struct Flows {
     bridges: Vec<Rules>,
     names: bool,
@@ -200,12 +200,12 @@ pub(super) struct Flows {
 
 struct Rules {
     pipeline: Pipeline,
-    /// What ports are called.
+    /// The names of ports.
     ports: Vec<(PortNo, String, String)>,
 }
 
 impl Flows {
-    /// Those of one bridge, or of all.
+    /// Returns the rules of one bridge, or of all.
     pub(super) fn of(control: &mut Control, wanted: Option<BridgeId>, names: bool) -> Self {
         control.datapath_ports();
         let sites = sites_of(control).into_iter();
@@ -228,7 +228,7 @@ impl Flows {
         }
     }
 
-    /// One line a rule.
+    /// Formats one line per rule.
     pub(super) fn tell(&self) -> String {
         let mut text = String::new();
         for bridge in &self.bridges {

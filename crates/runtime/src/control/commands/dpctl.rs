@@ -1,5 +1,5 @@
-//! `dpctl/*`: what ovs-dpctl(8) asks of data paths, of the one that is there. What would change
-//! it behind the bridges' back is refused: it has their rules, and nothing else.
+//! `dpctl/*`: the commands of ovs-dpctl(8), for the only datapath. Changes of the datapath are
+//! refused: it contains the bridges' rules, and nothing else.
 
 use std::fmt::Write;
 
@@ -10,10 +10,10 @@ use super::datapath::{Flows, Lookups, NAME, kind, lookups, rules};
 use super::{Command, MANY, Told, options};
 use crate::control::Control;
 
-/// Names of the one data path.
+/// The names of the datapath.
 const NAMES: [&str; 4] = [NAME, "ovs-netdev", "system@ovs-system", "ovs-system"];
 
-/// What is said before what is wrong, as by Open vSwitch.
+/// The prefix of error messages, as in Open vSwitch.
 const WHO: &str = crate::PROGRAM;
 
 #[rustfmt::skip]
@@ -59,7 +59,7 @@ pub(super) const COMMANDS: [Command; 39] = [
     Command { name: "dpctl/show", usage: "[-s] [dp...]", least: 0, most: MANY, answer: AtOnce(show) },
 ];
 
-/// The one data path, if there is a bridge and `name` is a name of it.
+/// Returns true if there is a bridge, and `name` is a name of the datapath.
 pub(super) fn is_there(control: &Control, name: &str) -> bool {
     !control.sites.is_empty() && NAMES.contains(&name)
 }
@@ -108,7 +108,7 @@ fn show(control: &mut Control, arguments: &[String]) -> Result<String, String> {
     Ok(text)
 }
 
-/// Counts in the words of ovs-dpctl(8); a question mark where nothing is counted.
+/// Formats counters like ovs-dpctl(8), with a question mark for those that do not exist.
 fn tell_counts(text: &mut String, counts: &ports::QueueCounts) -> std::fmt::Result {
     let lost = counts[Counter::RxOverrun] + counts[Counter::RxTruncated];
     let errors = counts.rx_dropped() - lost;
@@ -140,7 +140,7 @@ fn dump_flows(control: &mut Control, arguments: &[String]) -> Result<Told, Strin
                     "{WHO}: filter: choose among rules with ovs-ofctl dump-flows (Operation not supported)"
                 ));
             }
-            // Those of a device's own are none, and all workers have the same.
+            // No flow is offloaded, and all workers share the same flows.
             Some(("type", kind)) => all &= !kind.contains("offloaded") || kind.contains("non-"),
             Some(("pmd", _)) => {}
             _ if is_there(control, word) => {}
@@ -153,7 +153,7 @@ fn dump_flows(control: &mut Control, arguments: &[String]) -> Result<Told, Strin
     ))
 }
 
-/// Nothing is kept of the traffic that could be forgotten; rules stay.
+/// Does nothing: traffic sets up no flows, and rules stay.
 fn delete_flows(_: &mut Control, arguments: &[String]) -> Result<String, String> {
     match arguments.iter().all(|name| NAMES.contains(&name.as_str())) {
         true => Ok(String::new()),

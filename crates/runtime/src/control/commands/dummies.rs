@@ -1,5 +1,5 @@
-//! Commands for tests, which are there if dummies are (ovs-vswitchd(8), `--enable-dummy`):
-//! frames are handed to dummies, and the clock is stopped and put forward.
+//! Commands for tests, which exist only if dummies are enabled (ovs-vswitchd(8), `--enable-dummy`):
+//! inject frames into dummies, stop and warp the clock.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -28,13 +28,13 @@ pub(super) const COMMANDS: [Command; 7] = [
     Command { name: "time/warp", usage: "[large_msecs] msecs", least: 1, most: 2, answer: AtOnce(warp) },
 ];
 
-/// Bytes behind the transport's header of a frame that is made of a flow, as with Open vSwitch.
+/// The payload length of a frame that is composed from a flow, as in Open vSwitch.
 const PAYLOAD_LEN: usize = 64;
 
-/// Steps in which the clock is put forward at most: each does what is due then.
+/// The limit of steps of a warp; each step runs the expired timers.
 const STEPS_MAX: u64 = 100_000;
 
-/// The dummy of this name.
+/// Returns the dummy with this name.
 fn find(control: &Control, name: &str) -> Option<(BridgeId, PortNo, DummyInjector)> {
     let sites = control.sites.iter();
     let mut ports = sites.flat_map(|(id, site)| site.ports.iter().map(|port| (*id, port)));
@@ -44,7 +44,7 @@ fn find(control: &Control, name: &str) -> Option<(BridgeId, PortNo, DummyInjecto
     })
 }
 
-/// No dummy has a stream of its own.
+/// Answers "unknown": dummies have no stream connections.
 fn connection(_: &mut Control, arguments: &[String]) -> Result<String, String> {
     let lines = arguments.iter().map(|name| format!("{name}: unknown\n"));
     Ok(lines.collect())
@@ -69,7 +69,7 @@ fn receive(control: &mut Control, arguments: &[String]) -> Result<String, String
         }
         frames.push(read(word, length)?);
     }
-    // What finds no room, or comes to a dummy that is down, is lost as on a wire.
+    // A full queue or a dummy that is down loses frames, like a wire.
     let lost = frames
         .into_iter()
         .filter(|frame| !feed.inject(frame.clone()));
@@ -84,8 +84,8 @@ fn receive(control: &mut Control, arguments: &[String]) -> Result<String, String
     Ok(String::new())
 }
 
-/// A frame by its bytes, or by what a flow of a data path says of it. The port in such a flow is
-/// not looked at: the dummy is named.
+/// Parses a frame: hexadecimal bytes, or a datapath flow, of which a frame is composed. The
+/// `in_port` of the flow is ignored, because the command names the dummy.
 fn read(word: &str, length: Option<usize>) -> Result<Frame, String> {
     let plain = word.bytes().all(|digit| digit.is_ascii_hexdigit());
     if plain {
@@ -108,7 +108,7 @@ fn read(word: &str, length: Option<usize>) -> Result<Frame, String> {
     }
 }
 
-/// The frame with zeros behind it, up to this length.
+/// Returns the frame padded with zeros to `length`.
 fn lengthened(frame: &Frame, length: usize) -> Frame {
     let mut bytes = frame.bytes().to_vec();
     bytes.resize(length.max(bytes.len()), 0);
@@ -149,8 +149,8 @@ fn add_ipv6(control: &mut Control, arguments: &[String]) -> Result<String, Strin
     add_address(control, arguments, IpAddr::is_ipv6)
 }
 
-/// Gives a dummy an address of this kind, which tunnels' packets may have then. A route is said
-/// apart, and so is where hosts are: nobody asks a dummy's neighbours.
+/// Adds an address to a dummy, as a source of tunnel packets. Routes and neighbours need commands
+/// of their own: a dummy resolves no neighbours.
 fn add_address(
     control: &mut Control,
     arguments: &[String],
@@ -174,7 +174,7 @@ fn stop(control: &mut Control, _: &[String]) -> Result<String, String> {
     Ok(String::new())
 }
 
-/// Puts the clock forward, in steps, at each of which is done what is due.
+/// Warps the clock in steps, and runs the expired timers after each.
 fn warp(control: &mut Control, arguments: &[String]) -> Result<String, String> {
     let read = |text: &String| text.parse::<u64>().ok().filter(|msecs| *msecs > 0);
     let numbers: Option<Vec<_>> = arguments.iter().map(read).collect();

@@ -25,7 +25,7 @@ fn statistics(control: &mut Control, arguments: &[String]) -> Result<String, Str
     tell(control, arguments, count)
 }
 
-/// Tells of the port that the argument names, or of all that speak LACP.
+/// Formats the port that the argument names, or all LACP ports.
 fn tell(
     control: &Control,
     arguments: &[String],
@@ -46,7 +46,7 @@ fn tell(
         .collect())
 }
 
-/// The members that there are, by their names.
+/// Returns the active members, sorted by name.
 fn members<'a>(
     bonded: &'a BridgeBond,
     group: &'a LacpGroup,
@@ -98,7 +98,7 @@ fn describe(name: &str, bonded: &BridgeBond, group: &LacpGroup) -> String {
     text
 }
 
-/// What one end tells of itself.
+/// Formats the actor's or the partner's information.
 fn end(who: &str, info: &LacpInfo) -> String {
     let names = LacpState::NAMES.into_iter();
     let state = names.filter(|(bit, _)| info.state.has(*bit));

@@ -1,4 +1,4 @@
-//! Commands of what is logged: `vlog/*` of ovs-appctl(8).
+//! Commands of the log: `vlog/*` of ovs-appctl(8).
 
 use super::Answer::AtOnce;
 use super::{Command, MANY};
@@ -16,30 +16,30 @@ pub(super) const COMMANDS: [Command; 7] = [
     Command { name: "vlog/set", usage: "{spec | PATTERN:destination:pattern}", least: 1, most: MANY, answer: AtOnce(set) },
 ];
 
-/// How much is said where.
+/// Lists the levels by module and destination.
 fn list(control: &mut Control, _: &[String]) -> Result<String, String> {
     Ok(log(control)?.levels())
 }
 
-/// How lines look.
+/// Lists the patterns of lines.
 fn list_patterns(control: &mut Control, _: &[String]) -> Result<String, String> {
     Ok(log(control)?.patterns())
 }
 
-/// Closes the log file, until it is opened again.
+/// Closes the log file until it is opened again.
 fn close(control: &mut Control, _: &[String]) -> Result<String, String> {
     log(control)?.close();
     Ok(String::new())
 }
 
-/// Opens the log file again.
+/// Reopens the log file.
 fn reopen(control: &mut Control, _: &[String]) -> Result<String, String> {
     log(control)?.reopen()?;
     Ok(String::new())
 }
 
-/// No line is held back by how many there were before, so there is nothing to let go: what could
-/// come often is counted instead. A module that is named must be there.
+/// Checks the names of modules and does nothing else: log lines are not rate-limited, because
+/// frequent events are counted instead of logged.
 fn limit_rate(control: &mut Control, modules: &[String]) -> Result<String, String> {
     let log = log(control)?;
     match modules.iter().all(|module| log.has_module(module)) {
@@ -48,7 +48,7 @@ fn limit_rate(control: &mut Control, modules: &[String]) -> Result<String, Strin
     }
 }
 
-/// Says more or less from now on.
+/// Changes levels, patterns or destinations.
 fn set(control: &mut Control, arguments: &[String]) -> Result<String, String> {
     let log = log(control)?;
     arguments.iter().try_for_each(|spec| log.set(spec))?;

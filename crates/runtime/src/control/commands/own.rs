@@ -1,4 +1,4 @@
-//! Commands that only this switch has, `comporta/*`, and its counters.
+//! Commands without an Open vSwitch counterpart, `comporta/*`, and the counters.
 
 use crate::control::gathering::telemetry;
 use control_api::counters::older_name;
@@ -22,7 +22,7 @@ pub(super) const COMMANDS: [Command; 5] = [
     Command { name: "comporta/workers", usage: "", least: 0, most: 0, answer: AtOnce(workers) },
 ];
 
-/// How each table finds its rules, and what that takes.
+/// Lists the lookup form and the measured lookup time of each table.
 fn tables(control: &mut Control, arguments: &[String]) -> Result<Told, String> {
     let name = arguments.first().ok_or("name a bridge")?;
     let program = control.tools.publication.load_full();
@@ -38,12 +38,12 @@ fn tables(control: &mut Control, arguments: &[String]) -> Result<Told, String> {
     Ok(Box::new(move || lookups.tell()))
 }
 
-/// Which worker takes which port's frames.
+/// Lists the ports of each worker.
 fn workers(control: &mut Control, _: &[String]) -> Result<String, String> {
     Ok(control.describe_workers())
 }
 
-/// Has a port's frames taken by other workers.
+/// Assigns a port to other workers.
 fn affinity(control: &mut Control, arguments: &[String]) -> Result<String, String> {
     let [bridge, port, cores] = arguments else {
         return Err("name a bridge, a port and cores, as in br0 eth1 2,3".to_owned());
@@ -56,7 +56,7 @@ fn affinity(control: &mut Control, arguments: &[String]) -> Result<String, Strin
     Ok(String::new())
 }
 
-/// Every counter that is not zero, by place and name.
+/// Lists every counter that is not zero, by object and name.
 fn counters(control: &mut Control, arguments: &[String]) -> Result<String, String> {
     if !arguments.is_empty() {
         named(control, arguments)?;

@@ -1,4 +1,4 @@
-//! Commands of the process: what it is, and its end.
+//! Commands of the process: version and exit.
 
 use super::Answer::AtOnce;
 use super::Command;
@@ -11,14 +11,13 @@ pub(super) const COMMANDS: [Command; 2] = [
     Command { name: "version", usage: "", least: 0, most: 0, answer: AtOnce(version) },
 ];
 
-/// What it is: where it stands in another's place, in words that scripts for that one take.
+/// Returns the version; when it replaces another daemon, in a form that its scripts accept.
 fn version(control: &mut Control, _: &[String]) -> Result<String, String> {
     Ok(format!("{}\n", control.tools.version))
 }
 
-/// Agrees; the process ends when the answer has been sent. Interfaces that are the switch's own
-/// go with it in any case. Queues that it has given to others stay, unless they are to be
-/// cleaned up.
+/// Accepts the exit; the process ends after the answer is sent. The switch's own interfaces are
+/// always removed. Queues on foreign interfaces remain, unless `--cleanup` is given.
 fn exit(control: &mut Control, arguments: &[String]) -> Result<String, String> {
     if arguments.iter().any(|argument| argument == "--cleanup") {
         control.clean_up();

@@ -1,4 +1,4 @@
-//! Commands of what limits the frames that leave by a port: `qos/*` of ovs-vswitchd(8).
+//! Commands of egress shaping: `qos/*` of ovs-vswitchd(8).
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -18,10 +18,10 @@ pub(super) const COMMANDS: [Command; 2] = [
     Command { name: "qos/show-types", usage: "interface", least: 1, most: 1, answer: AtOnce(types) },
 ];
 
-/// The type that any port can have.
+/// The type that every port supports.
 const POLICER: &str = "egress-policer";
 
-/// Those that interfaces of the host can have beside.
+/// The types that only interfaces of the host support.
 const DISCIPLINES: [&str; 3] = ["linux-hfsc", "linux-htb", "linux-noop"];
 
 fn show(control: &mut Control, arguments: &[String]) -> Result<String, String> {
@@ -46,7 +46,7 @@ fn show(control: &mut Control, arguments: &[String]) -> Result<String, String> {
     })
 }
 
-/// The queues as Open vSwitch shows them, the default one first.
+/// Formats the queues like Open vSwitch, the default queue first.
 fn show_queues(
     name: &str,
     shaped: &EffectiveQos,
@@ -84,7 +84,7 @@ fn show_queues(
     text
 }
 
-/// What is told of a queue: what says nothing is left out.
+/// Returns the settings of a queue that are set.
 fn details(service: ClassRates) -> impl Iterator<Item = (&'static str, u64)> {
     let ClassRates {
         min,
@@ -113,7 +113,7 @@ fn types(control: &mut Control, arguments: &[String]) -> Result<String, String> 
     Ok(lines.collect())
 }
 
-/// The port of this name.
+/// Returns the port with this name.
 fn find<'a>(control: &'a Control, name: &str) -> Result<&'a PortSite, String> {
     let mut ports = control.sites.values().flat_map(|site| site.ports.values());
     let port = ports.find(|port| port.wanted.name == name);

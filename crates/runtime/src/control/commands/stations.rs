@@ -1,4 +1,4 @@
-//! Commands of what bridges have learned: `fdb/*` and `mdb/*` of ovs-vswitchd(8).
+//! Commands of the forwarding and multicast databases: `fdb/*` and `mdb/*` of ovs-vswitchd(8).
 
 use std::fmt::Write;
 use std::time::Duration;
@@ -24,7 +24,7 @@ pub(super) const COMMANDS: [Command; 8] = [
     Command { name: "mdb/show", usage: "bridge", least: 1, most: 1, answer: AtOnce(mdb_show) },
 ];
 
-/// What is said of a bridge that does not listen in.
+/// The error for a bridge without multicast snooping.
 const NO_SNOOPING: &str = "multicast snooping is disabled";
 
 fn fdb_add(control: &mut Control, arguments: &[String]) -> Result<String, String> {
@@ -55,7 +55,7 @@ fn fdb_add(control: &mut Control, arguments: &[String]) -> Result<String, String
     }
 }
 
-/// How Open vSwitch calls stations that were put in by hand, and others.
+/// Returns Open vSwitch's words for static and dynamic entries.
 const fn kind(is_static: bool) -> &'static str {
     match is_static {
         true => "static",
@@ -74,7 +74,7 @@ fn fdb_del(control: &mut Control, arguments: &[String]) -> Result<String, String
     }
 }
 
-/// A station as it is typed.
+/// Parses a VLAN and a MAC address.
 fn address(vlan: &str, mac: &str) -> Result<FdbKey, String> {
     let vid = vlan.parse().ok().filter(|vid| *vid <= VID_MAX);
     let vid = vid.ok_or_else(|| format!("{vlan} is no VLAN: 0 to {VID_MAX}"))?;
@@ -98,7 +98,7 @@ fn fdb_show(control: &mut Control, arguments: &[String]) -> Result<String, Strin
     Ok(text)
 }
 
-/// The bridge that is named; all, if none is.
+/// Returns the named bridge, or all if none is named.
 fn meant<'a>(control: &'a mut Control, arguments: &[String]) -> Result<Vec<&'a mut Site>, String> {
     match arguments.is_empty() {
         true => Ok(control.sites.values_mut().collect()),
@@ -120,7 +120,7 @@ fn stats_clear(control: &mut Control, arguments: &[String]) -> Result<String, St
     Ok("statistics successfully cleared\n".to_owned())
 }
 
-/// What the table of stations of a bridge holds, and what has happened to them.
+/// Formats the size and the counters of a bridge's forwarding database.
 fn stats_show(control: &mut Control, arguments: &[String]) -> Result<String, String> {
     let site = named(control, arguments)?;
     let stations = site.bridge.fdb();
@@ -168,7 +168,7 @@ fn mdb_show(control: &mut Control, arguments: &[String]) -> Result<String, Strin
         row(port, group.vid, group.address.to_string(), silent);
     }
     for (vid, port, silent) in table.routers(now) {
-        // In the column that Open vSwitch has it in.
+        // In the column that Open vSwitch uses.
         row(port, vid, "querier    ".to_owned(), silent);
     }
     Ok(text)

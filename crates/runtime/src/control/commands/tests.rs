@@ -1,4 +1,4 @@
-//! The table of commands, looked at as data.
+//! Checks of the table of commands.
 
 use std::collections::BTreeSet;
 

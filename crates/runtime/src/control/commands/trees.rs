@@ -19,14 +19,14 @@ pub(super) const COMMANDS: [Command; 4] = [
     Command { name: "stp/tcn", usage: "[bridge]", least: 0, most: 1, answer: AtOnce(stp_tcn) },
 ];
 
-/// How Open vSwitch lays out what it tells of a tree.
+/// Open vSwitch's layout of a spanning tree.
 struct Layout {
     protocol: SpanningTreeProtocol,
-    /// The word before the priority, with what follows it.
+    /// The label of the priority, padded.
     priority: &'static str,
-    /// How wide the column of costs is.
+    /// The width of the cost column.
     cost: usize,
-    /// What is said of a bridge that has no such tree.
+    /// The error for a bridge without such a tree.
     missing: &'static str,
 }
 
@@ -60,7 +60,7 @@ fn rstp_tcn(control: &mut Control, arguments: &[String]) -> Result<String, Strin
     change(control, arguments, &RSTP)
 }
 
-/// The names of the bridges that are meant: of all that have such a tree, if none is named.
+/// Returns the name of the given bridge, or the names of all bridges with such a tree.
 fn meant(
     control: &mut Control,
     arguments: &[String],
@@ -157,7 +157,7 @@ fn tell(
     writeln!(text)
 }
 
-/// The part of a port's id that is its number.
+/// Returns the port number in a port identifier.
 const fn number_of(info: &TreePortInfo, layout: &Layout) -> u16 {
     match layout.protocol {
         SpanningTreeProtocol::Stp => info.settings.id.0 & 0xff,

@@ -1,4 +1,4 @@
-//! Commands of tunnels and what they go by: `ovs/route/*` and `tnl/*` of ovs-vswitchd(8).
+//! Commands of tunnels and their underlay: `ovs/route/*` and `tnl/*` of ovs-vswitchd(8).
 
 use std::fmt::Write;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -31,7 +31,7 @@ pub(super) const COMMANDS: [Command; 13] = [
     Command { name: "tnl/ports/show",   usage: "-v",                            least: 0, most: 1, answer: AtOnce(ports) },
 ];
 
-/// Ports that are tunnels, as Open vSwitch writes them.
+/// Lists the tunnel ports in Open vSwitch's format.
 fn tunnels(control: &mut Control, _: &[String]) -> Result<String, String> {
     let mut lines = Vec::new();
     for site in control.sites.values() {
@@ -91,7 +91,7 @@ fn list(number: PortNo, name: &str, tunnel: &TunnelConfig) -> String {
 
 const ROOM: &str = "a string has room";
 
-/// An address and how many bits of it count.
+/// Parses an address prefix.
 pub(super) fn prefix(text: &str) -> Result<(IpAddr, u8), String> {
     let wrong = || format!("{text}: invalid prefix");
     let (address, len) = match text.split_once('/') {
@@ -107,7 +107,7 @@ pub(super) fn prefix(text: &str) -> Result<(IpAddr, u8), String> {
     }
 }
 
-/// The address without the bits that do not count.
+/// Returns the address with the host bits cleared.
 fn masked(address: IpAddr, len: u8) -> IpAddr {
     let rest = |bits: u32| bits - u32::from(len).min(bits);
     match address {
@@ -171,7 +171,7 @@ fn look_up(control: &mut Control, arguments: &[String]) -> Result<String, String
     let underlay = control.publisher.underlay();
     let hop = underlay.hop(to).ok_or("Not found")?;
     let gateway = match hop.next == to {
-        // Of IPv4, too: so Open vSwitch has it.
+        // For IPv4 too, as in Open vSwitch.
         true => "::".to_owned(),
         false => hop.next.to_string(),
     };
@@ -182,7 +182,7 @@ fn look_up(control: &mut Control, arguments: &[String]) -> Result<String, String
     ))
 }
 
-/// A route as Open vSwitch writes it.
+/// Formats a route like Open vSwitch.
 fn describe(route: &UnderlayRoute, underlay: &Underlay, by_hand: bool) -> Option<String> {
     let ground = underlay.ports_of_host.get(&route.by?)?;
     let fits = |address: &&IpAddr| address.is_ipv4() == route.to.is_ipv4();
@@ -250,7 +250,7 @@ fn set(control: &mut Control, arguments: &[String]) -> Result<String, String> {
     Ok("OK\n".to_owned())
 }
 
-/// Forgets what was said by hand; what the kernel knows is the kernel's.
+/// Removes the neighbours set by commands; those of the kernel remain.
 fn flush(control: &mut Control, _: &[String]) -> Result<String, String> {
     control.underlay.neighbours.clear();
     control.lay_underlay();

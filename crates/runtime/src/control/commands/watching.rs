@@ -1,8 +1,8 @@
-//! Commands of what is counted and held: `coverage/*`, `memory/show`, `upcall/*` and
-//! `revalidator/*` of ovs-vswitchd(8).
+//! Commands of counters and memory: `coverage/*`, `memory/show`, `upcall/*` and `revalidator/*` of
+//! ovs-vswitchd(8).
 //!
-//! No flow is set up by traffic here: rules are compiled, and what is said of upcalls and
-//! revalidators says so.
+//! Traffic sets up no flows here, because rules are compiled; the answers about upcalls and
+//! revalidators state that.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -26,7 +26,7 @@ pub(super) const COMMANDS: [Command; 11] = [
     Command { name: "upcall/show", usage: "", least: 0, most: 0, answer: AtOnce(upcalls) },
 ];
 
-/// Every event that was counted, and how often.
+/// Returns every event counter by name.
 fn counters(control: &Control) -> BTreeMap<String, u64> {
     let mut counters = BTreeMap::new();
     for (name, count) in control.counters.read() {
@@ -51,7 +51,7 @@ fn counters(control: &Control) -> BTreeMap<String, u64> {
     counters
 }
 
-/// Every event that happened. How often lately is not known, only in all.
+/// Lists the events that occurred, as totals only: rates are not recorded.
 fn coverage(control: &mut Control, _: &[String]) -> Result<String, String> {
     let counters = counters(control);
     let mut text = "Event coverage, totals since the start:\n".to_owned();
@@ -70,7 +70,7 @@ fn read_counter(control: &mut Control, arguments: &[String]) -> Result<String, S
     Ok(format!("{count}\n"))
 }
 
-/// How many of what there is.
+/// Reports the numbers of objects.
 fn memory(control: &mut Control, _: &[String]) -> Result<String, String> {
     let ports: usize = control.sites.values().map(|site| site.ports.len()).sum();
     let (peers, workers) = (control.peers.len(), control.tools.workers.len());
@@ -84,7 +84,7 @@ fn nothing(_: &mut Control, _: &[String]) -> Result<String, String> {
     Ok(String::new())
 }
 
-/// What was changed is in force: it is published before anything else is done.
+/// Publishes pending changes, so that they are in force when the command returns.
 fn wait(control: &mut Control, _: &[String]) -> Result<String, String> {
     control.publish_at_once();
     Ok(String::new())

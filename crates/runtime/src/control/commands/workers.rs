@@ -1,5 +1,5 @@
-//! `dpif-netdev/*`: what is asked of the threads that move frames (ovs-vswitchd(8), "DPIF-NETDEV
-//! COMMANDS"). Each worker is one. What is not measured is left out, or said to be so.
+//! `dpif-netdev/*`: commands of the PMD threads (ovs-vswitchd(8), "DPIF-NETDEV COMMANDS"). Each
+//! worker is one. Values that are not measured are omitted or marked.
 
 use std::fmt::Write;
 
@@ -26,7 +26,7 @@ pub(super) const COMMANDS: [Command; 12] = [
     Command { name: "dpif-netdev/subtable-lookup-prio-set", usage: "[lookup_func] [prio]", least: 2, most: MANY, answer: AtOnce(no_choice) },
 ];
 
-/// What a worker has done.
+/// The counters of a worker.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in crate::control) struct Done {
     came: u64,
@@ -44,8 +44,8 @@ impl Done {
     }
 }
 
-/// The core that is asked for, if one is. Of the rest of the arguments only the data path's name
-/// means something: nothing is kept of single iterations.
+/// Returns the requested core, if any. Of the other arguments only the datapath's name is checked:
+/// single iterations are not recorded.
 fn core_of(control: &Control, arguments: &[String]) -> Result<Option<usize>, String> {
     let mut core = None;
     let mut words = arguments.iter().map(String::as_str);
@@ -67,7 +67,7 @@ fn core_of(control: &Control, arguments: &[String]) -> Result<Option<usize>, Str
     Ok(core)
 }
 
-/// What the workers have done since the start, in their order.
+/// Returns the counters of all workers since the start, in their order.
 fn done(control: &Control) -> Vec<Done> {
     let workers = control.tools.workers.iter().enumerate();
     let count = |place: usize| {
@@ -88,7 +88,7 @@ fn done(control: &Control) -> Vec<Done> {
     done.collect()
 }
 
-/// Tells of each worker that is asked for, since it was last said to begin anew.
+/// Formats the counters of each requested worker since the last `pmd-stats-clear`.
 fn tell(
     control: &Control,
     arguments: &[String],
@@ -112,8 +112,7 @@ fn title(core: usize) -> String {
     format!("pmd thread numa_id {} core_id {core}:\n", numa_of(core))
 }
 
-/// The node of memory that a core belongs to, as the system has it (sysfs-devices-system-cpu);
-/// the first if it has none.
+/// Returns the NUMA node of a core (sysfs-devices-system-cpu); the first if it has none.
 fn numa_of(core: usize) -> usize {
     let entries = std::fs::read_dir(format!("/sys/devices/system/cpu/cpu{core}"));
     let names = entries.into_iter().flatten().flatten();
@@ -160,7 +159,7 @@ fn clear(control: &mut Control, arguments: &[String]) -> Result<String, String> 
     Ok(String::new())
 }
 
-/// Which worker takes which ports' frames. How much of its time each takes is not measured.
+/// Lists the ports of each worker. Their shares of its time are not measured.
 fn queues(control: &mut Control, arguments: &[String]) -> Result<String, String> {
     let core = core_of(control, arguments)?;
     let mut text = "Displaying last 60 seconds pmd usage %\n".to_owned();
@@ -189,7 +188,7 @@ fn queues(control: &mut Control, arguments: &[String]) -> Result<String, String>
     Ok(text)
 }
 
-/// Deals ports out to workers anew, as the configuration has it.
+/// Reassigns all ports according to the configuration.
 fn rebalance(control: &mut Control, arguments: &[String]) -> Result<String, String> {
     core_of(control, arguments)?;
     let bridges: Vec<_> = control.sites.keys().copied().collect();

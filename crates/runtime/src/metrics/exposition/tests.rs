@@ -1,9 +1,10 @@
-//! What is told to Prometheus, and what the dashboard asks for. Not how it is served: that is tried in `tests/`.
+//! The metrics for Prometheus, and the queries of the dashboard. The HTTP server is tested in
+//! `tests/`.
 
 use super::*;
 use control_api::telemetry::{ControllerTelemetry, TableTelemetry};
 
-/// The dashboard that goes with this program.
+/// The dashboard of this project.
 const DASHBOARD: &str = include_str!("../../../../../docs/grafana/comporta.json");
 
 fn telemetry() -> Telemetry {
@@ -73,7 +74,7 @@ fn each_metric_has_one_name_and_is_told() {
     }
 }
 
-/// What a dashboard asks for: words that begin as our names do.
+/// The queries of a dashboard: words with the prefix of our names.
 #[test]
 fn the_dashboard_asks_for_what_there_is() {
     let dashboard: serde_json::Value = serde_json::from_str(DASHBOARD).expect("it is JSON");
