@@ -1,9 +1,9 @@
-//! The tables of the schema that are followed, and their columns: those that say what is
-//! to be, and those that say how things are, so that only what is new is written.
+//! The tables and columns of the schema that are monitored: those of the configuration, and those
+//! of the state, so that only changes are written.
 //!
-//! What becomes of each column is told in `docs/conformance.md`.
+//! `docs/conformance.md` lists the effect of each column.
 
-/// Tables and columns; what an older schema does not have is left out.
+/// Tables and columns; those that an older schema lacks are skipped.
 pub(crate) const TABLES: &[(&str, &[&str])] = &[
     (
         "Open_vSwitch",

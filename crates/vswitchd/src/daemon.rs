@@ -1,8 +1,7 @@
-//! What makes a process a daemon: a file that says which process it is, and a life of its
-//! own, apart from the terminal.
+//! Daemonization: the pidfile, and the detachment from the terminal.
 //!
-//! A process that has threads cannot be split in two, so the one in the background is
-//! the same program started again, which says by a pipe when it is ready.
+//! A process with threads cannot fork safely, so the background process is the same program started
+//! again; it reports through a pipe that it is ready.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -18,17 +17,17 @@ use rustix::stdio::{dup2_stderr, dup2_stdin, dup2_stdout};
 
 use crate::error::DaemonError;
 
-/// Tells the program that it is the one in the background.
+/// Set in the environment of the background process.
 const IN_BACKGROUND: &str = "COMPORTA_IN_BACKGROUND";
 
-/// The same of the one that another watches.
+/// Set in the environment of a process with a monitor.
 pub(super) const MONITORED: &str = "COMPORTA_MONITORED";
 
-/// What the one in the background says when it is ready.
+/// The message of the background process when it is ready.
 const READY: &[u8] = b"ready";
 
-/// A file with the number of this process, locked as long as it lives: so tools know
-/// whom to ask (ovs-appctl(8)), and that it still runs.
+/// A file with the number of this process, locked while it runs: tools use it to find the process
+/// (ovs-appctl(8)), and to check that it runs.
 #[derive(Debug)]
 pub struct Pidfile {
     path: PathBuf,
@@ -39,7 +38,7 @@ impl Pidfile {
     /// Writes the file.
     ///
     /// # Errors
-    /// It cannot be written, or another process that runs has it locked.
+    /// The file cannot be written, or another process holds its lock.
     pub fn create(path: &Path, overwrite: bool) -> Result<Self, DaemonError> {
         let failed = |error| DaemonError::Pidfile {
             path: path.to_owned(),
@@ -77,25 +76,25 @@ impl Drop for Pidfile {
     }
 }
 
-/// Where a process stands after [`detach`].
+/// The role of a process after [`detach`].
 #[derive(Debug)]
 pub enum Detached {
-    /// In the foreground: the other one is ready, and this one is to end.
+    /// The foreground process: the other one is ready, and this one must exit.
     Foreground,
-    /// In the background: this one is to do the work.
+    /// The background process, which runs the switch.
     Background,
 }
 
-/// Goes on in the background: the program is started again with the same arguments, and
-/// this call returns in both, in the foreground only when the other has said that it is ready.
+/// Detaches: starts the program again with the same arguments. The call returns in both processes,
+/// in the foreground only after the other has reported that it is ready.
 ///
 /// # Errors
-/// The program cannot be started again, or ended before it was ready; it said why.
+/// The program cannot be started again, or ended before it was ready; it has printed the reason.
 pub fn detach() -> Result<Detached, DaemonError> {
     let failed = DaemonError::system("going into the background");
     if env::var_os(IN_BACKGROUND).is_some() {
         if is_monitored() {
-            // It is in the session of the one that watches it.
+            // The session is that of the monitor.
             return Ok(Detached::Background);
         }
         let session = setsid().map_err(io::Error::from);
@@ -105,14 +104,14 @@ pub fn detach() -> Result<Detached, DaemonError> {
     Ok(Detached::Foreground)
 }
 
-/// Whether this process does the work and another watches it.
+/// Returns true if this process runs the switch under a monitor.
 #[must_use]
 pub fn is_monitored() -> bool {
     env::var_os(MONITORED).is_some()
 }
 
-/// Starts the program again with the same arguments, and tells it by this variable what it is. It
-/// says there when it is ready, if somebody waits for it.
+/// Starts the program again with the same arguments and sets `variable` in its environment. The
+/// process reports to `heard`, if given, when it is ready.
 pub(super) fn start_again(variable: &str, heard: Option<Stdio>) -> io::Result<Child> {
     let mut words = env::args_os();
     let name = words.next().unwrap_or_default();
@@ -139,22 +138,21 @@ fn wait_for_another() -> io::Result<()> {
     )))
 }
 
-/// Keeps all memory of the process out of the swap, now and later; the log says so if the
-/// system refuses.
+/// Locks the current and the future memory of the process; logs a failure.
 pub fn keep_in_memory() {
     if let Err(error) = mlockall(MlockAllFlags::CURRENT | MlockAllFlags::FUTURE) {
         tracing::warn!(%error, "memory may be swapped out");
     }
 }
 
-/// Says that this process is ready, if somebody waits for that, and lets go of the
-/// terminal; `chdir` says whether also of its directory.
+/// Reports that this process is ready, and releases the terminal; with `chdir`, changes to the root
+/// directory.
 ///
 /// # Errors
-/// The system refuses what always works.
+/// A system call failed that succeeds on every supported system.
 pub fn settle(chdir: bool) -> io::Result<()> {
     let mut stdout = io::stdout();
-    // Who waited may have gone: this process may be one that was started again.
+    // The foreground process may have ended: a monitor may have restarted this one.
     drop(stdout.write_all(READY).and_then(|()| stdout.flush()));
     if chdir {
         env::set_current_dir("/")?;
@@ -162,7 +160,7 @@ pub fn settle(chdir: bool) -> io::Result<()> {
     let_go()
 }
 
-/// Lets go of the terminal.
+/// Redirects the standard streams to `/dev/null`.
 pub(super) fn let_go() -> io::Result<()> {
     let nothing = OpenOptions::new()
         .read(true)

@@ -1,6 +1,6 @@
-//! The way to the database: a socket, an `ovsdb::Session` on it, and the manager that
-//! decides what comes of what is said there. A database that is gone is sought again, and
-//! meanwhile nothing changes.
+//! The OVSDB client: a socket, an `ovsdb::Session` on it, and the manager that decides on the
+//! operations. If ovsdb-server ends, the client reconnects; meanwhile the configuration does not
+//! change.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -18,24 +18,24 @@ use super::host::{self, HostFacts};
 use crate::{DATABASE, LOCK, Manager, TABLES};
 use config::{DatabaseRemote, Tls};
 
-/// The first pause after the database was not reached; each further one is twice as long.
+/// The first pause after a failed connection; each further one is twice as long.
 const BACKOFF_FIRST: Duration = Duration::from_millis(500);
 
-/// The longest pause, as Open vSwitch has it.
+/// The longest pause, as in Open vSwitch.
 const BACKOFF_MAX: Duration = Duration::from_secs(8);
 
-/// How long the database may take to accept a connection.
+/// The time limit for the set-up of a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// For how long news are gathered before they are written: a controller that comes and
-/// goes, or a cable with a loose contact, is written ten times a second at most.
+/// The time for which changes are collected before they are written: a controller that reconnects
+/// repeatedly, or a flapping link, is written at most ten times per second.
 const GATHERING: Duration = Duration::from_millis(100);
 
-/// What is read at once, in bytes.
+/// The size of the read buffer, in bytes.
 const READ_LEN: usize = 64 * 1024;
 
-/// Follows the database until the runtime ends, and tells `ready` when it was read for
-/// the first time and what it says was done.
+/// Follows the database until the runtime ends. Calls `ready` when the first configuration is read
+/// and applied.
 pub(crate) async fn follow(
     remote: DatabaseRemote,
     tls: Option<Tls>,
@@ -61,13 +61,13 @@ pub(crate) async fn follow(
     loop {
         let began = office.control.clock().now();
         match office.visit(&remote).await {
-            // One that says what can be used, and then what cannot, is no better than one that
-            // is away: only a session that has lasted makes up for the pauses before it.
+            // A server that first sends valid data and then fails is no better than one that is
+            // down: only a session longer than the pause resets the backoff.
             Ok(true) if office.control.clock().now() - began > pause => {
                 (pause, silent) = (BACKOFF_FIRST, false);
             }
             Ok(_) => {}
-            // Once for a row of failures: a database that is away for a night is one line.
+            // A series of failures is logged once: a database that is down for a night is one line.
             Err(error) if !silent => {
                 tracing::warn!(%remote, %error, "database not reached; trying again");
                 silent = true;
@@ -79,11 +79,11 @@ pub(crate) async fn follow(
     }
 }
 
-/// What lasts from one session to the next.
+/// The state of the client across sessions.
 struct Office {
     control: ControlHandle,
     secrets: Secrets,
-    /// Where programs say which processes they are.
+    /// The directory of the pidfiles.
     rundir: PathBuf,
     host: HostFacts,
     manager: Manager,
@@ -91,8 +91,7 @@ struct Office {
 }
 
 impl Office {
-    /// Goes to the database and follows it until it is gone. Tells whether it said anything
-    /// that could be used.
+    /// Runs one session until it ends. Returns true if the server sent valid data.
     async fn visit(&mut self, remote: &DatabaseRemote) -> io::Result<bool> {
         let late = |_| io::Error::from(io::ErrorKind::TimedOut);
         match remote {
@@ -178,7 +177,7 @@ impl Office {
         }
     }
 
-    /// Does what the manager says is to be done. None, if the switch ends.
+    /// Applies the manager's configuration and sends its report. `None` if the switch ends.
     async fn act(&mut self, session: &mut Session) -> Option<()> {
         if let Some(config) = self.manager.next_config(session.database()) {
             self.control.configure(config).await?;
@@ -205,10 +204,10 @@ impl Office {
     }
 }
 
-/// When what comes by the clock was done, and is due.
+/// The timers of a session.
 struct Times {
     last_statistics: Instant,
-    /// When news that have come are to be written.
+    /// The time at which collected changes are written.
     news: Option<Instant>,
     interval: Duration,
 }
@@ -226,7 +225,7 @@ impl Times {
         self.news.get_or_insert(now + GATHERING);
     }
 
-    /// When something is due, while statistics are so often.
+    /// Returns the time of the next timer, for this interval of statistics.
     fn next(&mut self, session: &Session, interval: Duration) -> Instant {
         self.interval = interval;
         let statistics = self.last_statistics + interval;
@@ -234,7 +233,7 @@ impl Times {
         others.into_iter().flatten().fold(statistics, Instant::min)
     }
 
-    /// Tells the manager what is due.
+    /// Notifies the manager of expired timers.
     fn pass(&mut self, now: Instant, manager: &mut Manager) {
         if self.news.take_if(|due| *due <= now).is_some() {
             manager.handle_news();

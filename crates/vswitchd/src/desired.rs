@@ -1,9 +1,8 @@
-//! What the rows of the database ask for: a configuration, and what of it cannot be, with
-//! the reason. A pure function of the rows, and of the numbers that ports have already.
+//! The conversion of the database's rows to a configuration, with the reason for each setting that
+//! cannot be applied. A pure function of the rows and of the existing port numbers.
 //!
-//! What is asked for and not honoured is never left out in silence: an interface that
-//! would forward what it must not is refused, with the reason; one that only lacks something
-//! is opened and says what it lacks.
+//! No unsupported setting is ignored silently: an interface that would forward frames contrary to
+//! its settings is refused with the reason; one that merely lacks a feature is opened with a note.
 
 mod bond;
 mod bridge;
@@ -31,11 +30,11 @@ use super::rows::{Record, root};
 use bridge::read_bridge;
 use config::{Config, ControllerTarget, ListenAddress, PortKind, Tls};
 
-/// How often statistics are written when nobody says otherwise, and the most often
-/// (ovs-vswitchd.conf.db(5), `other_config:stats-update-interval`).
+/// The default and the minimum interval of statistics (ovs-vswitchd.conf.db(5),
+/// `other_config:stats-update-interval`).
 const STATISTICS_INTERVAL: Duration = Duration::from_secs(5);
 
-/// Keys of `other_config` of the row above all that something comes of.
+/// The supported keys of `Open_vSwitch` `other_config`.
 const HEEDED: [&str; 4] = [
     "enable-statistics",
     "flow-restore-wait",
@@ -43,29 +42,28 @@ const HEEDED: [&str; 4] = [
     "vlan-limit",
 ];
 
-/// What the database asks for.
+/// The configuration in the database.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Desired {
-    /// The configuration. Every port has its number.
+    /// The configuration. Every port has a number.
     pub(crate) config: Config,
-    /// The number that the database gave to all this.
+    /// The database's number of this configuration (`next_cfg`).
     pub(crate) next_cfg: Option<i64>,
-    /// What becomes of each bridge.
+    /// The outcome for each bridge.
     pub(crate) bridges: BTreeMap<Uuid, BridgeFate>,
     /// The bridge and the name of each port.
     pub(crate) ports: BTreeMap<Uuid, (String, String)>,
-    /// What becomes of each interface.
+    /// The outcome for each interface.
     pub(crate) interfaces: BTreeMap<Uuid, InterfaceFate>,
-    /// What becomes of each controller.
+    /// The outcome for each controller.
     pub(crate) controllers: BTreeMap<Uuid, ControllerFate>,
-    /// The mirrors that are there, each with its bridge.
+    /// The bridge of each active mirror.
     pub(crate) mirrors: BTreeMap<Uuid, String>,
-    /// How often statistics are written.
+    /// The interval of statistics.
     pub(crate) statistics_interval: Duration,
-    /// Whether they tell of the host, too.
+    /// True if statistics of the host are enabled.
     pub(crate) tells_of_host: bool,
-    /// Keys of `other_config` of the row above all that nothing comes of: it has no column to
-    /// say so.
+    /// Unsupported keys of `Open_vSwitch` `other_config`; the table has no column to report them.
     pub(crate) unheeded: BTreeSet<String>,
 }
 
@@ -86,35 +84,35 @@ impl Default for Desired {
     }
 }
 
-/// What becomes of a bridge.
+/// The outcome for a bridge.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct BridgeFate {
-    /// Its name.
+    /// The name.
     pub(crate) name: String,
-    /// Why it is not made at all.
+    /// The reason why the bridge is not created.
     pub(crate) refused: Option<String>,
-    /// What of it is not honoured, by column, and why.
+    /// The reasons for settings that are not applied, by column.
     pub(crate) notes: BTreeMap<String, String>,
 }
 
-/// What becomes of an interface.
+/// The outcome for an interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum InterfaceFate {
-    /// It is a port.
+    /// The interface is a port.
     Port {
-        /// Of this bridge.
+        /// The bridge.
         bridge: String,
-        /// With this number.
+        /// The OpenFlow number.
         number: PortNo,
-        /// What of it is not honoured, and why.
+        /// The reasons for settings that are not applied.
         notes: Vec<String>,
     },
-    /// It is none, and why.
+    /// The interface is no port, for this reason.
     Refused(String),
 }
 
 impl Desired {
-    /// Nothing is asked for; what `current` has from the command line stays.
+    /// Returns an empty configuration; the command-line settings of `current` stay.
     pub(crate) fn nothing(current: &Config) -> Self {
         let mut nothing = Self::default();
         nothing.config.dummies = current.dummies;
@@ -126,37 +124,37 @@ impl Desired {
     }
 }
 
-/// What becomes of a controller.
+/// The outcome for a controller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ControllerFate {
-    /// Its bridge.
+    /// The bridge.
     pub(crate) bridge: String,
-    /// How it is met, or why it is not.
+    /// The target, or the reason why there is no connection.
     pub(crate) place: Result<Place, String>,
-    /// What of it is not honoured, and why.
+    /// The reasons for settings that are not applied.
     pub(crate) notes: Vec<String>,
 }
 
-/// How a controller is met.
+/// The target of a controller row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
-    /// The bridge goes there.
+    /// The bridge connects to the controller (active connection).
     Target(ControllerTarget),
-    /// The bridge waits there.
+    /// The bridge listens for the controller (passive connection).
     Listen(ListenAddress),
 }
 
-/// Names that are taken: an interface is a port of one bridge, once.
+/// Claimed interfaces and names: an interface is a port of one bridge, once.
 struct Claims<'a> {
     names: BTreeSet<&'a str>,
     rows: BTreeSet<Uuid>,
 }
 
 impl<'a> Claims<'a> {
-    /// Takes an interface and the name of its device.
+    /// Claims an interface and the name of its device.
     ///
     /// # Errors
-    /// Another has it.
+    /// Another port has one of them.
     fn claim(&mut self, uuid: Uuid, name: &'a str) -> Result<(), String> {
         let free = self.rows.insert(uuid) & self.names.insert(name);
         let taken = || format!("{name}: an interface belongs to one bridge, once");
@@ -164,7 +162,7 @@ impl<'a> Claims<'a> {
     }
 }
 
-/// What the rows ask for. Ports that `current` has keep their numbers.
+/// Converts the rows. Ports of `current` keep their numbers.
 pub(crate) fn desire(database: &Database, current: &Config) -> Desired {
     let mut desired = Desired::nothing(current);
     let Some(root) = root(database) else {
@@ -189,7 +187,7 @@ pub(crate) fn desire(database: &Database, current: &Config) -> Desired {
     let mut rows: Vec<_> = root.named_by(database, "bridges", "Bridge").collect();
     rows.sort_by_key(|row| (row.text("name"), row.uuid));
     let mut claims = Claims {
-        // The interface of each bridge comes first: no port may have its name.
+        // The names of the bridges' own interfaces are claimed first: no port may have one.
         names: rows.iter().filter_map(|row| row.text("name")).collect(),
         rows: BTreeSet::new(),
     };
@@ -204,7 +202,7 @@ pub(crate) fn desire(database: &Database, current: &Config) -> Desired {
     desired
 }
 
-/// A row of the table `SSL`.
+/// Converts a row of the table `SSL`.
 fn secrets(row: Record<'_>) -> Tls {
     let path = |column| row.text(column).unwrap_or_default().into();
     Tls {
@@ -216,7 +214,7 @@ fn secrets(row: Record<'_>) -> Tls {
     }
 }
 
-/// Says of patch ports why they are joined with nothing, where they are.
+/// Adds a note to each patch port without a matching peer.
 fn note_unpaired(desired: &mut Desired) {
     let peers: BTreeMap<String, Arc<str>> = desired
         .config
@@ -255,7 +253,7 @@ fn note_unpaired(desired: &mut Desired) {
     }
 }
 
-/// A row by its name, for those that are to be looked at in a lasting order.
+/// Sorts rows by name, for a stable order.
 fn by_name(mut rows: Vec<Record<'_>>) -> Vec<Record<'_>> {
     rows.sort_by_key(|row| (row.text("name"), row.uuid));
     rows

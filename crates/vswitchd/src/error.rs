@@ -11,34 +11,34 @@ pub enum DaemonError {
     /// The switch cannot start.
     #[error(transparent)]
     Switch(#[from] SwitchError),
-    /// The file that says which process this is cannot be made.
+    /// The pidfile cannot be written.
     #[error("cannot write {path}: {error}; name another with --pidfile=FILE")]
     Pidfile {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         error: io::Error,
     },
-    /// Words behind `-v` say nothing.
+    /// An argument of `-v` is malformed.
     #[error("{0}")]
     Words(String),
-    /// Nobody can be this user.
+    /// The process cannot run as this user.
     #[error("--user={text}: {problem}")]
     User {
-        /// What was typed.
+        /// The argument.
         text: String,
-        /// What is wrong.
+        /// The reason.
         problem: String,
     },
-    /// The log cannot be written.
+    /// The log file cannot be written.
     #[error("cannot write {path}: {error}; name another with --log-file=FILE")]
     LogFile {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         error: io::Error,
     },
-    /// The system refused an operation that always works.
+    /// A system call failed that succeeds on every supported system.
     #[error("{what}: {error}")]
     System {
         /// The operation.
@@ -49,7 +49,7 @@ pub enum DaemonError {
 }
 
 impl DaemonError {
-    /// Wraps an error of an operation that always works.
+    /// Wraps an error of a system call that succeeds on every supported system.
     pub(crate) fn system(what: &'static str) -> impl FnOnce(io::Error) -> Self {
         move |error| Self::System { what, error }
     }

@@ -1,5 +1,5 @@
-//! What the host has and uses, for the database (ovs-vswitchd.conf.db(5), `statistics` of the
-//! table `Open_vSwitch`), and what system it is. What cannot be read is left out.
+//! Resources and operating system of the host, for the database (ovs-vswitchd.conf.db(5),
+//! `statistics` of the table `Open_vSwitch`). Values that cannot be read are omitted.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,31 +10,31 @@ use rustix::param::{clock_ticks_per_second, page_size};
 
 use runtime::PROGRAM;
 
-/// Where a system says what it is (os-release(5)).
+/// The file with the name of the operating system (os-release(5)).
 const OS_RELEASE: &str = "/etc/os-release";
 
-/// The programs that are told of, by the names of their files in the run directory.
+/// The reported processes, by the names of their pidfiles in the run directory.
 const PROGRAMS: [&str; 2] = [PROGRAM, "ovsdb-server"];
 
-/// Kinds of file systems that stand for no storage of this host.
+/// Types of file systems without storage of this host.
 #[rustfmt::skip]
 const WITHOUT_STORAGE: [&str; 14] = [
     "proc", "sysfs", "devtmpfs", "devpts", "tmpfs", "cgroup", "cgroup2", "securityfs", "nsfs", "nfs", "nfs4", "cifs", "mqueue", "overlay",
 ];
 
-/// The most file systems that are told of: a host with more has them for containers.
+/// The limit of reported file systems: a host with more uses them for containers.
 const FILE_SYSTEMS_MAX: usize = 64;
 
 /// The state of the host, as the database shows it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct HostFacts {
-    /// Resources of the host and their use, if the database wants them.
+    /// Resources of the host and their use, if enabled.
     pub(crate) statistics: BTreeMap<String, String>,
-    /// Name and version of the operating system, as far as it names them.
+    /// Name and version of the operating system, if known.
     pub(crate) system: (Option<String>, Option<String>),
 }
 
-/// What system it is, and which version of it.
+/// Returns the name and the version of the operating system.
 pub(super) fn system() -> (Option<String>, Option<String>) {
     let text = fs::read_to_string(OS_RELEASE).unwrap_or_default();
     let value = |key: &str| {
@@ -45,7 +45,7 @@ pub(super) fn system() -> (Option<String>, Option<String>) {
     (value("ID"), value("VERSION_ID"))
 }
 
-/// What the host has and uses now.
+/// Returns the resources of the host and their current use.
 pub(super) fn statistics(rundir: &Path) -> BTreeMap<String, String> {
     let mut all = BTreeMap::new();
     let mut tell = |key: &str, value: Option<String>| {
@@ -70,14 +70,14 @@ pub(super) fn statistics(rundir: &Path) -> BTreeMap<String, String> {
     all
 }
 
-/// The three averages of `/proc/loadavg`, between commas.
+/// Returns the three averages of `/proc/loadavg`, separated by commas.
 fn load_average(text: &str) -> Option<String> {
     let words: Vec<_> = text.split_whitespace().take(3).collect();
     (words.len() == 3).then(|| words.join(","))
 }
 
-/// Of `/proc/meminfo`: all memory, what is in use, what of that can be given back, all swap,
-/// and what of it is in use, in kilobytes.
+/// Returns total memory, used memory, reclaimable memory, total swap and used swap of
+/// `/proc/meminfo`, in kilobytes.
 fn memory_of(text: &str) -> Option<String> {
     let field = |name: &str| -> Option<u64> {
         let mut lines = text.lines();
@@ -91,8 +91,8 @@ fn memory_of(text: &str) -> Option<String> {
     Some(format!("{all},{used},{cached},{swap},{swapped}"))
 }
 
-/// Of the process that a file names: its memory, what of that is there, in kilobytes, the time
-/// that it has used, how often it crashed, and twice how long it has run, in milliseconds.
+/// Returns the statistics of the process in a pidfile: virtual and resident memory in kilobytes,
+/// CPU time, number of crashes, and twice the uptime, in milliseconds.
 fn process(pidfile: &Path) -> Option<String> {
     let pid: u32 = fs::read_to_string(pidfile).ok()?.trim().parse().ok()?;
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
@@ -100,9 +100,9 @@ fn process(pidfile: &Path) -> Option<String> {
     process_of(&stat, &uptime)
 }
 
-/// The same from the texts of proc(5).
+/// Returns the same from the texts of proc(5).
 fn process_of(stat: &str, uptime: &str) -> Option<String> {
-    // The name stands in brackets and may hold anything; counting begins behind it, with 3.
+    // The name is in parentheses and may contain any character; the field behind it is number 3.
     let (_, rest) = stat.rsplit_once(')')?;
     let fields: Vec<_> = rest.split_whitespace().collect();
     let field = |number: usize| -> Option<u64> { fields.get(number - 3)?.parse().ok() };
@@ -116,8 +116,8 @@ fn process_of(stat: &str, uptime: &str) -> Option<String> {
     Some(format!("{size},{resident},{used_ms},0,{age_ms},{age_ms}"))
 }
 
-/// Of `/proc/mounts` those that are local and can be written to: where, how large, and how much
-/// of that is used, in kilobytes.
+/// Returns mount point, size and use, in kilobytes, of the local and writable file systems in
+/// `/proc/mounts`.
 fn file_systems(mounts: &str) -> String {
     let rows = mounts.lines().filter_map(|line| {
         let mut words = line.split_whitespace();

@@ -1,9 +1,10 @@
-//! The daemon in the place of ovs-vswitchd: the database becomes a configuration, and the state of
-//! the switch is written into the database. With it go the log, the pidfile, the monitor and the
-//! life in the background.
+//! The replacement of ovs-vswitchd: converts the database to a configuration, and writes the state
+//! of the switch into the database. Also the log, the pidfile, the monitor process and
+//! daemonization.
 //!
-//! `desired` and `report` are pure: rows and facts go in, a configuration and operations come out.
-//! `database` has the connection to the database server; the switch itself runs in [`runtime`].
+//! `desired` and `report` are pure functions: from rows to a configuration, and from facts to
+//! operations. `database` has the connection to ovsdb-server; the switch itself runs in
+//! [`runtime`].
 
 mod columns;
 mod daemon;
@@ -39,60 +40,60 @@ use manager::Manager;
 pub use monitor::monitor;
 pub use user::Person;
 
-/// What `--version` says of the program in the place of ovs-vswitchd, and `version` of its control
-/// socket. Scripts take the last word of the line with "Open vSwitch" in it for the version.
+/// The answer to `--version` and to `version` of the control socket. Scripts read the version from
+/// the last word of the line with "Open vSwitch".
 pub const SAYS_IT_IS: &str = concat!(
     "ovs-vswitchd (Comporta, in the place of Open vSwitch) ",
     env!("CARGO_PKG_VERSION"),
     "-comporta"
 );
 
-/// The name of the process, without which the scripts of Open vSwitch do not find it.
+/// The name of the process, by which the scripts of Open vSwitch find it.
 const PROGRAM_NAME: &CStr = c"ovs-vswitchd";
 
-/// The argument that stands for no control socket.
+/// The argument that disables the control socket.
 const NO_SOCKET: &str = "none";
 
-/// Socket of the database in the run directory.
+/// The socket of the database in the run directory.
 const DATABASE_SOCKET: &str = "db.sock";
 
-/// Names of the database, and of the lock that its one switch holds, as Open vSwitch has them.
+/// The names of the database and of the switch's lock, as in Open vSwitch.
 const DATABASE: &str = "Open_vSwitch";
 const LOCK: &str = "ovs_vswitchd";
 
 /// A switch whose configuration is in a database.
 pub struct Managed {
-    /// The database; that of the run directory, if none is named.
+    /// The database; by default the socket in the run directory.
     pub database: Option<DatabaseRemote>,
-    /// Where sockets are made, as for [`config::Config::rundir`].
+    /// The directory of the sockets, as for [`config::Config::rundir`].
     pub rundir: Option<PathBuf>,
     /// The cores that workers run on, as for [`config::Config::cores`].
     pub cores: Vec<usize>,
-    /// What the database is shown, if it is gone to by TLS, and controllers, if the database
-    /// does not say.
+    /// Key and certificates for a database connection by TLS, and for controllers if the database
+    /// has none.
     pub tls: Option<Tls>,
-    /// Which interfaces are dummies. With any there are commands to hand them frames, and time can
-    /// be stopped.
+    /// The interfaces that are dummies. With any, the commands to inject frames and to stop the
+    /// clock exist.
     pub dummies: DummyMode,
-    /// The control socket, if it is not the usual one.
+    /// The control socket, if not the default one.
     pub unixctl: Option<PathBuf>,
-    /// Whether tunnels go by routes of the system, too, not only by those that `ovs/route/add` has.
+    /// True if tunnels use the system's routes, beside those of `ovs/route/add`.
     pub system_routes: bool,
-    /// Whether controllers may be met at sockets of the run directory only.
+    /// True if Unix sockets of controllers must be in the run directory.
     pub unix_socket_dir: bool,
-    /// Where Prometheus may ask, if anywhere.
+    /// The address for Prometheus, if any.
     pub metrics: Option<SocketAddr>,
-    /// How much is said where.
+    /// The log.
     pub logging: Arc<Logging>,
-    /// Told when the database was read for the first time and done what it says.
+    /// Called when the first configuration is read and applied.
     pub ready: Box<dyn FnOnce() + Send>,
 }
 
-/// Runs a switch configured by a database, in the place of ovs-vswitchd, on the calling thread,
+/// Runs a switch that is configured by a database, in place of ovs-vswitchd, on the calling thread,
 /// until a signal or a command ends it.
 ///
 /// # Errors
-/// The switch cannot start. A database that is not there is no error: the daemon waits for it.
+/// The switch cannot start. An unreachable database is no error: the daemon waits for it.
 pub fn manage(managed: Managed) -> Result<(), DaemonError> {
     // The scripts of Open vSwitch compare it with the pidfile.
     if let Err(error) = rustix::thread::set_name(PROGRAM_NAME) {

@@ -1,4 +1,4 @@
-//! Hands what the program says to [`Logging`], with the time.
+//! The bridge from `tracing` to [`Logging`]; adds the time.
 
 use std::fmt::{self, Write};
 use std::sync::Arc;
@@ -15,14 +15,14 @@ use runtime::wall;
 use crate::error::DaemonError;
 use crate::logging::{Logging, Outlets, Said};
 
-/// The first thread of a process, by the name that the standard library gives it.
+/// The name of a process's first thread in the standard library.
 const FIRST: &str = "main";
 
-/// Says from now on what these words behind `-v` have it say, and there. `role` tells this process
-/// apart from the one that does the work.
+/// Starts logging according to the arguments of `-v`. `role` distinguishes this process from the
+/// one that runs the switch.
 ///
 /// # Errors
-/// Words that say nothing.
+/// A malformed argument.
 pub fn start_logging(
     specs: &[String],
     outlets: Outlets,
@@ -39,7 +39,7 @@ struct Teller(Arc<Logging>);
 
 impl<S: Subscriber> Layer<S> for Teller {
     fn register_callsite(&self, _: &'static Metadata<'static>) -> Interest {
-        // How much is said may change at any time.
+        // Levels may change at any time.
         Interest::sometimes()
     }
 
@@ -61,7 +61,7 @@ impl<S: Subscriber> Layer<S> for Teller {
     }
 }
 
-/// What is said, and with what beside it.
+/// The message of an event, and its other fields.
 #[derive(Default)]
 struct Words {
     message: String,
@@ -70,7 +70,7 @@ struct Words {
 
 impl Visit for Words {
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
-        // Text takes all that is written to it.
+        // Writing to a string cannot fail.
         let _ = match field.name() {
             "message" => write!(self.message, "{value:?}"),
             name => write!(self.fields, " {name}={value:?}"),

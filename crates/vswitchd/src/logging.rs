@@ -1,5 +1,5 @@
-//! How much is said where and in which form, as ovs-vswitchd's `-v` and `vlog/set` have it, while
-//! the process runs (ovs-vswitchd(8), ovs-appctl(8)). The words themselves are `tracing`'s.
+//! Log levels, destinations and patterns, which `-v` and `vlog/set` change while the process runs
+//! (ovs-vswitchd(8), ovs-appctl(8)). The messages are those of `tracing`.
 
 mod file;
 mod pattern;
@@ -18,8 +18,8 @@ pub use file::LogFile;
 use pattern::Line;
 pub use syslog::{Syslog, SyslogTarget};
 
-/// Levels, by Open vSwitch's names for them, and how grave they are for a syslog (RFC 5424,
-/// 6.2.1). What Open vSwitch calls emergencies is never said here.
+/// The levels, by Open vSwitch's names, and their syslog severities (RFC 5424, 6.2.1). The level
+/// `emer` has no messages here.
 #[rustfmt::skip]
 const LEVELS: [(&str, LevelFilter, u8); 6] = [
     ("OFF",  LevelFilter::OFF,   7),
@@ -30,11 +30,12 @@ const LEVELS: [(&str, LevelFilter, u8); 6] = [
     ("DBG",  LevelFilter::DEBUG, 7),
 ];
 
-/// The level without a word about it, and that of `-v` without one.
+/// The default level, and the level of `-v` without an argument.
 const USUAL: usize = 4;
 const MOST: usize = 5;
 
-/// What can be told apart, and where in the program it is said. The first that fits is taken.
+/// The modules with levels of their own, and the prefixes of their `tracing` targets. The first
+/// match applies.
 const MODULES: [(&str, &[&str]); 6] = [
     ("bridge", &["switch", "runtime::control"]),
     (
@@ -63,7 +64,7 @@ const MODULES: [(&str, &[&str]); 6] = [
     ("daemon", &[""]),
 ];
 
-/// Facilities of a syslog by their names and numbers (RFC 5424, 6.2.1).
+/// The syslog facilities by name and number (RFC 5424, 6.2.1).
 #[rustfmt::skip]
 const FACILITIES: [(&str, u8); 23] = [
     ("kern", 0), ("user", 1), ("mail", 2), ("daemon", 3), ("auth", 4), ("syslog", 5), ("lpr", 6), ("news", 7),
@@ -71,14 +72,14 @@ const FACILITIES: [(&str, u8); 23] = [
     ("local1", 17), ("local2", 18), ("local3", 19), ("local4", 20), ("local5", 21), ("local6", 22), ("local7", 23),
 ];
 
-/// Nobody has named a facility.
+/// The value if no facility is set.
 const NO_FACILITY: usize = usize::MAX;
 
-/// The facilities then: of the system's syslog, and of others.
+/// The default facilities, of the system's syslog and of others.
 const DAEMON: u8 = 3;
 const LOCAL0: u8 = 16;
 
-/// Where something is said.
+/// A destination of log lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
     Syslog,
@@ -86,7 +87,7 @@ enum Place {
     File,
 }
 
-/// All of them, by their names, with how lines look there if nobody says otherwise.
+/// All destinations, by name, with their default patterns.
 #[rustfmt::skip]
 const PLACES: [(Place, &str, &str); 3] = [
     (Place::Syslog,  "syslog",  "ovs|%05N|%c%T|%p|%m"),
@@ -94,63 +95,63 @@ const PLACES: [(Place, &str, &str); 3] = [
     (Place::File,    "file",    "%D{%Y-%m-%dT%H:%M:%S.###Z}|%05N|%c%T|%p|%m"),
 ];
 
-/// How lines look to a syslog that is told beside the system's (RFC 5424, 6).
+/// The default pattern for a remote syslog (RFC 5424, 6).
 const TARGET_PATTERN: &str = "<%B>1 %D{%Y-%m-%dT%H:%M:%S.###Z} %E %A %P %c - \u{feff}%m";
 
-/// What parts the words of what is to be said.
+/// The separators of the words of `vlog/set`.
 const BETWEEN_WORDS: [char; 4] = [' ', ',', ':', '\t'];
 
-/// Where lines go beside the console.
+/// The destinations beside the console.
 #[derive(Debug, Default)]
 pub struct Outlets {
-    /// The log file, if there is one.
+    /// The log file, if any.
     pub file: Option<LogFile>,
     /// The system's log.
     pub syslog: Syslog,
-    /// Another machine's beside it.
+    /// A remote syslog beside it.
     pub target: Option<SyslogTarget>,
 }
 
-/// Something that is said.
+/// A log record.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Said<'a> {
-    /// How grave it is.
+    /// The level.
     pub(crate) level: Level,
-    /// Where in the program.
+    /// The `tracing` target.
     pub(crate) target: &'a str,
     /// The thread, unless it is the first.
     pub(crate) thread: Option<&'a str>,
-    /// When, since 1970.
+    /// The time since 1970.
     pub(crate) now: Duration,
-    /// The words.
+    /// The message.
     pub(crate) message: &'a str,
 }
 
-/// How much is said where, and how.
+/// The levels, patterns and destinations of the process.
 #[derive(Debug)]
 pub struct Logging {
-    /// Places in [`LEVELS`], by place and module.
+    /// Indices into [`LEVELS`], by destination and module.
     levels: [[AtomicUsize; MODULES.len()]; PLACES.len()],
-    /// How lines look, by place.
+    /// The patterns, by destination.
     patterns: [ArcSwap<String>; PLACES.len()],
-    /// A place in [`FACILITIES`].
+    /// An index into [`FACILITIES`].
     facility: AtomicUsize,
-    /// How many lines there were.
+    /// The number of lines so far.
     lines: AtomicU64,
-    /// When the process began.
+    /// The start of the process, since 1970.
     began: Duration,
     host: String,
-    /// Which of the program's processes this is, if it is not the one that does the work.
+    /// The role of this process, unless it runs the switch.
     role: Option<&'static str>,
     outlets: Outlets,
 }
 
 impl Logging {
-    /// What the words behind `-v` say, in their order. `began` is now, since 1970; `role` tells this
-    /// process apart from the one that does the work.
+    /// Applies the arguments of `-v` in their order. `began` is the current time since 1970; `role`
+    /// distinguishes this process from the one that runs the switch.
     ///
     /// # Errors
-    /// Words that say nothing, as ovs-vswitchd has it.
+    /// A malformed argument, in Open vSwitch's words.
     pub(crate) fn new(
         specs: &[String],
         outlets: Outlets,
@@ -175,7 +176,7 @@ impl Logging {
         Ok(logging)
     }
 
-    /// Whether this is said anywhere.
+    /// Returns true if any destination takes records of this level and target.
     pub(crate) fn is_said(&self, level: Level, target: &str) -> bool {
         let module = module_of(target);
         PLACES
@@ -188,7 +189,7 @@ impl Logging {
         LEVELS.get(said).is_some_and(|(_, said, _)| level <= *said)
     }
 
-    /// Says it wherever it is to be said. What cannot be written is lost: there is nobody to tell.
+    /// Writes a record to all its destinations. Lines that cannot be written are lost.
     pub(crate) fn say(&self, said: Said<'_>) {
         let module = module_of(said.target);
         let sequence = self.lines.fetch_add(1, Ordering::Relaxed) + 1;
@@ -297,7 +298,7 @@ impl Logging {
         Ok(())
     }
 
-    /// The log file.
+    /// Returns the log file.
     #[must_use]
     pub const fn file(&self) -> Option<&LogFile> {
         self.outlets.file.as_ref()
@@ -313,7 +314,7 @@ impl Logging {
 }
 
 impl LogControl for Logging {
-    /// What is said where, as `vlog/list` tells it.
+    /// Returns the levels, as `vlog/list` prints them.
     fn levels(&self) -> String {
         let mut lines = vec![
             "                 console    syslog    file\n".to_owned(),
@@ -334,7 +335,7 @@ impl LogControl for Logging {
         lines.concat()
     }
 
-    /// How lines look there, as `vlog/list-pattern` tells it.
+    /// Returns the patterns, as `vlog/list-pattern` prints them.
     fn patterns(&self) -> String {
         let title = "         prefix                            format\n         ------                            ------\n";
         let lines = PLACES.map(|(place, name, _)| {
@@ -348,17 +349,17 @@ impl LogControl for Logging {
         format!("{title}{}", lines.concat())
     }
 
-    /// Whether there is a module of this name, whose words can be told apart.
+    /// Returns true if a module has this name.
     fn has_module(&self, name: &str) -> bool {
         let mut modules = MODULES.iter();
         modules.any(|(known, _)| known.eq_ignore_ascii_case(name))
     }
 
-    /// Takes words behind `-v` or `vlog/set`: a level, a place and a module at most, in any order,
-    /// or how lines look, or a facility.
+    /// Applies an argument of `-v` or `vlog/set`: at most one level, destination and module, in any
+    /// order, or a pattern, or a facility.
     ///
     /// # Errors
-    /// They say nothing.
+    /// The argument is malformed.
     fn set(&self, spec: &str) -> Result<(), String> {
         let (first, behind) = next_word(spec);
         if first.eq_ignore_ascii_case("PATTERN") {
@@ -375,32 +376,32 @@ impl LogControl for Logging {
         self.set_level(spec)
     }
 
-    /// Closes the log file, until it is opened again.
+    /// Closes the log file until it is opened again.
     fn close(&self) {
         if let Some(log) = self.file() {
             log.close();
         }
     }
 
-    /// Opens the log file again: somebody has moved it away.
+    /// Reopens the log file, after a log rotation.
     fn reopen(&self) -> Result<(), String> {
         let log = self.file().ok_or("there is no log file")?;
         log.reopen().map_err(|error| error.to_string())
     }
 }
 
-/// A word that means every place, or every module.
+/// Returns true for a word that means every destination or every module.
 fn is_any(word: &str) -> bool {
     word.eq_ignore_ascii_case("any")
 }
 
-/// The first word, and all that stands behind what parts it from the next.
+/// Splits off the first word, and the separators behind it.
 fn next_word(text: &str) -> (&str, &str) {
     let text = text.trim_start_matches(BETWEEN_WORDS);
     text.split_once(BETWEEN_WORDS).unwrap_or((text, ""))
 }
 
-/// The place in [`MODULES`] of what is said there.
+/// Returns the index into [`MODULES`] for a `tracing` target.
 fn module_of(target: &str) -> usize {
     let is_there =
         |(_, targets): &(&str, &[&str])| targets.iter().any(|begin| target.starts_with(begin));
@@ -408,7 +409,7 @@ fn module_of(target: &str) -> usize {
     found.unwrap_or(MODULES.len() - 1)
 }
 
-/// The place in [`LEVELS`] of a level.
+/// Returns the index into [`LEVELS`].
 fn level_of(level: Level) -> usize {
     let is_it = |(_, known, _): &(&str, LevelFilter, u8)| *known == level;
     LEVELS.iter().position(is_it).unwrap_or(MOST)
@@ -423,7 +424,7 @@ mod tests {
         Logging::new(&specs, Outlets::default(), Duration::ZERO, None)
     }
 
-    /// What is said of a module, on the console, to the syslog and in the file.
+    /// Returns the levels of a module on the console, in the syslog and in the file.
     fn said(specs: &[&str], module: &str) -> String {
         let table = logging(specs).expect("words that say something").levels();
         let row = table.lines().find_map(|line| line.strip_prefix(module));

@@ -1,9 +1,8 @@
-//! The one that is told what the database says, and decides what is to be done and what
-//! is to be written. It serves one session after the other; what they had in common, the
-//! configuration, lasts.
+//! The manager: a state machine from the database's events to configurations and operations. It
+//! serves one session after the other; the configuration lasts across sessions.
 //!
-//! While no database is there, or another switch has its lock, nothing is written; and
-//! while none is there, nothing is changed either: frames go on.
+//! While another switch has the lock of the database, nothing is written. While there is no
+//! session, nothing is written and the configuration does not change: forwarding continues.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -18,39 +17,39 @@ use super::rows::root;
 use config::{Config, DummyMode};
 use runtime::Facts;
 
-/// The most keys that nothing comes of which are said at once: there are some eighty.
+/// The limit of unsupported keys that are logged at once: there are about eighty.
 const UNHEEDED_MAX: usize = 100;
 
-/// What the lock of the database says of this switch.
+/// The state of the database's lock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Standing {
-    /// Nothing is known.
+    /// Not known yet.
     #[default]
     Unknown,
-    /// It is the one.
+    /// This switch has the lock.
     Owner,
-    /// Another is.
+    /// Another switch has it.
     Second,
 }
 
-/// Decides what is to be done, and what is to be written.
+/// The manager.
 #[derive(Debug, Default)]
 pub(crate) struct Manager {
     desired: Desired,
     standing: Standing,
-    /// Whether the rows are there.
+    /// True if the session has received the rows.
     is_ready: bool,
-    /// Whether the rows were not looked at since they came or changed.
+    /// True if the rows have changed since the last conversion.
     is_changed: bool,
-    /// What is to be written, if anything may have to be.
+    /// The extent of the pending report, if any.
     due: Option<Extent>,
-    /// What the database was handed and has not answered.
+    /// The transaction without an answer yet.
     in_flight: Option<TransactionId>,
 }
 
 impl Manager {
-    /// One that makes these interfaces dummies, and has controllers met at sockets in this
-    /// directory only.
+    /// Returns a manager with these dummies, and with Unix sockets of controllers confined to this
+    /// directory.
     pub(crate) fn new(dummies: DummyMode, unix_socket_dir: Option<PathBuf>) -> Self {
         let mut manager = Self::default();
         manager.desired.config.dummies = dummies;
@@ -58,7 +57,7 @@ impl Manager {
         manager
     }
 
-    /// Begins anew, with another session.
+    /// Resets the state for a new session; the configuration stays.
     pub(crate) fn handle_session(&mut self) {
         let desired = std::mem::take(&mut self.desired);
         *self = Self {
@@ -67,7 +66,7 @@ impl Manager {
         };
     }
 
-    /// Takes note of what a session tells.
+    /// Handles an event of the session.
     pub(crate) fn handle_event(&mut self, event: &SessionEvent) {
         match event {
             SessionEvent::Ready => {
@@ -96,22 +95,22 @@ impl Manager {
         }
     }
 
-    /// Takes note that something is not as it was.
+    /// Records that the state of the switch has changed.
     pub(crate) fn handle_news(&mut self) {
         self.due = self.due.or(Some(Extent::State));
     }
 
-    /// Takes note that statistics are due.
+    /// Records that statistics are due.
     pub(crate) fn handle_tick(&mut self) {
         self.due = Some(Extent::Statistics);
     }
 
-    /// How often [`Manager::handle_tick`] is to be called.
+    /// Returns the interval of [`Manager::handle_tick`].
     pub(crate) fn statistics_interval(&self) -> Duration {
         self.desired.statistics_interval
     }
 
-    /// What is to be from now on, if that is something else than before.
+    /// Returns the new configuration, if it has changed.
     pub(crate) fn next_config(&mut self, database: &Database) -> Option<Config> {
         if !std::mem::take(&mut self.is_changed) {
             return None;
@@ -119,7 +118,7 @@ impl Manager {
         let desired = match self.standing {
             Standing::Unknown => return None,
             Standing::Owner if !self.is_ready => return None,
-            // It speaks of no switch at all: it was made a moment ago, or is another's.
+            // An empty database is newly created, or belongs to another program.
             Standing::Owner if root(database).is_none() => {
                 tracing::warn!(
                     "the database has no row in Open_vSwitch: nothing changes (ovs-vsctl init)"
@@ -127,7 +126,7 @@ impl Manager {
                 return None;
             }
             Standing::Owner => desire(database, &self.desired.config),
-            // The other has the interfaces, or is about to take them.
+            // The other switch has the interfaces, or is about to open them.
             Standing::Second => Desired::nothing(&self.desired.config),
         };
         if desired == self.desired {
@@ -144,8 +143,8 @@ impl Manager {
         changed.then(|| self.desired.config.clone())
     }
 
-    /// Says once what of mirrors is not honoured: who set one up looks for frames, and not at
-    /// the bridge.
+    /// Logs each new note about mirrors: a user of a mirror looks at frames, not at the bridge's
+    /// status.
     fn say_of_mirrors(&self, desired: &Desired) {
         for (uuid, fate) in &desired.bridges {
             let before = self.desired.bridges.get(uuid).map(|before| &before.notes);
@@ -158,23 +157,23 @@ impl Manager {
         }
     }
 
-    /// Whether it has looked at what the database says. Who waits for the lock has not.
+    /// Returns true if the configuration is that of the database; false while waiting for the lock.
     pub(crate) fn is_settled(&self) -> bool {
         self.standing == Standing::Owner && self.is_ready && !self.is_changed
     }
 
-    /// Whether [`Manager::report`] is to be told how things are.
+    /// Returns true if [`Manager::report`] must be called with the state of the switch.
     pub(crate) fn is_report_due(&self) -> bool {
         let may_write = self.standing == Standing::Owner && self.is_ready;
         may_write && self.in_flight.is_none() && self.due.is_some()
     }
 
-    /// Whether what is to be written next tells of the host, too.
+    /// Returns true if the next report includes statistics of the host.
     pub(crate) fn wants_host(&self) -> bool {
         self.desired.tells_of_host && self.due == Some(Extent::Statistics)
     }
 
-    /// What is to be written, if things are so; nothing, if the database says it all.
+    /// Returns the operations that write this state; none if the database has it already.
     pub(crate) fn report(
         &mut self,
         database: &Database,
@@ -192,7 +191,7 @@ impl Manager {
         std::iter::once(mine).chain(news).collect()
     }
 
-    /// Takes note that what was to be written is on its way.
+    /// Records that the report was sent.
     pub(crate) fn handle_sent(&mut self, id: Option<TransactionId>) {
         self.in_flight = id;
     }

@@ -1,5 +1,5 @@
-//! A process that has another do the work and starts it again when it died of a fault:
-//! `--monitor` of ovs-vswitchd(8).
+//! The monitor process, which restarts the switch when it was killed by a fault: `--monitor` of
+//! ovs-vswitchd(8).
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -16,10 +16,10 @@ use super::daemon::{MONITORED, let_go, start_again};
 use crate::error::DaemonError;
 use crate::logging::Logging;
 
-/// How often a process is started again, at most.
+/// The minimum interval between two restarts.
 const BETWEEN: Duration = Duration::from_secs(10);
 
-/// Signals that a process dies of by a fault of its own (ovs-vswitchd(8), `--monitor`).
+/// Signals that indicate a fault of the process itself (ovs-vswitchd(8), `--monitor`).
 const FAULTS: [Signal; 9] = [
     Signal::ABORT,
     Signal::ALARM,
@@ -32,16 +32,16 @@ const FAULTS: [Signal; 9] = [
     Signal::XFSZ,
 ];
 
-/// What is done when a process has ended.
+/// The reaction to the end of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Next {
-    /// It is started again, not before then.
+    /// A restart, not before this time.
     Again(Instant),
-    /// The monitor ends, too.
+    /// The end of the monitor.
     End,
 }
 
-/// How often a process died, and when it was last started again.
+/// The number of crashes, and the time of the last restart.
 #[derive(Debug, Default)]
 struct Watch {
     crashes: u64,
@@ -49,7 +49,7 @@ struct Watch {
 }
 
 impl Watch {
-    /// A process has ended, by this signal if any.
+    /// Handles the end of a process, by this signal if any.
     fn handle_end(&mut self, signal: Option<i32>, now: Instant) -> Next {
         let is_fault = |signal: i32| FAULTS.iter().any(|fault| fault.as_raw() == signal);
         if !signal.is_some_and(is_fault) {
@@ -63,8 +63,8 @@ impl Watch {
     }
 }
 
-/// Has other processes do the work, one after the other, until one ends as it should; returns how
-/// that ended. `in_background` says whether somebody in the foreground waits for the first.
+/// Runs processes one after the other until one ends without a fault; returns its status. With
+/// `in_background`, a foreground process waits for the first to be ready.
 ///
 /// # Errors
 /// A process cannot be started.
@@ -87,7 +87,7 @@ fn watch(logging: &Logging, in_background: bool) -> io::Result<ExitStatus> {
         if in_background {
             let_go()?;
         }
-        // Else a log that is moved away would be held.
+        // An open file would survive a log rotation.
         logging.close();
         let status = process.wait()?;
         drop(logging.reopen());

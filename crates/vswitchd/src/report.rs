@@ -1,5 +1,5 @@
-//! How things are, as the database has it: the columns that the switch fills in. Only
-//! what differs from what stands there becomes an operation.
+//! The state of the switch as columns of the database. Only differences from the database become
+//! operations.
 
 mod tree;
 
@@ -16,39 +16,39 @@ use super::rows::{Record, root};
 use runtime::VERSION;
 use runtime::{BridgeFacts, ControllerFacts, Facts, PortFacts};
 
-/// Types of data paths that bridges may ask for: all are one.
+/// The datapath types that bridges may have: all are the same datapath.
 const DATAPATH_TYPES: [&str; 2] = ["netdev", "system"];
 
-/// Types of interfaces that there are, and what only builds with DPDK have.
+/// The supported types of interfaces, and those that only builds with DPDK have.
 const INTERFACE_TYPES: [&str; 8] = [
     "afxdp", "geneve", "gre", "internal", "patch", "system", "tap", "vxlan",
 ];
 const DPDK: &str = "dpdk";
 
-/// What only those have that were started with `--enable-dummy`.
+/// A type of a switch that was started with `--enable-dummy`.
 const DUMMY: &str = "dummy";
 const DUMMY_TYPES: [&str; 3] = [DUMMY, "dummy-internal", "dummy-pmd"];
 
-/// The number of a port that could not be made (ovs-vswitchd.conf.db(5), `ofport`).
+/// The number of a port that could not be created (ovs-vswitchd.conf.db(5), `ofport`).
 const NO_PORT: i64 = -1;
 
-/// What the number `LOCAL` is in OpenFlow 1.0, by which tools know it.
+/// The OpenFlow 1.0 number of the local port, which tools use.
 const LOCAL: i64 = 0xfffe;
 
-/// Which columns are written.
+/// The set of columns to write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Extent {
-    /// Those that say how things are.
+    /// Columns of the state.
     State,
-    /// Those that count, too, and those that tell of times.
+    /// Also columns of counters and of times.
     Statistics,
 }
 
-/// Columns of a row and what they are to hold.
+/// Columns of a row and their values.
 type Columns = Vec<(&'static str, Datum)>;
 
-/// What is to be written so that the database says how things are. `configured` is the
-/// number of what was carried out.
+/// Returns the operations that write the state of the switch. `configured` is the number of the
+/// applied configuration (`cur_cfg`).
 pub(super) fn report(
     database: &Database,
     desired: &Desired,
@@ -95,7 +95,7 @@ pub(super) fn report(
     writer.operations
 }
 
-/// Writes what is new.
+/// Collects the operations for differences.
 struct Writer<'a> {
     database: &'a Database,
     operations: Vec<Operation>,
@@ -138,7 +138,7 @@ fn whole(desired: &Desired, host: &HostFacts, extent: Extent, root: Record<'_>) 
         ),
         ("dpdk_initialized", Datum::one(dpdk::IS_ENABLED)),
     ];
-    // `ovs-ctl` may have said already what system it is.
+    // `ovs-ctl` may have written the operating system already.
     let (system, version) = &host.system;
     for (column, value) in [("system_type", system), ("system_version", version)] {
         let value = value.as_ref().filter(|_| !root.has(column));
@@ -182,7 +182,7 @@ fn bridge(fate: &BridgeFate, facts: &Facts) -> Columns {
     ]
 }
 
-/// What a mirror has copied.
+/// Returns the columns of a mirror: its counters.
 fn mirror(uuid: Uuid, bridge: &str, facts: &Facts) -> Columns {
     let bridge = facts.bridges.get(bridge);
     let counts = bridge.and_then(|bridge| bridge.mirrors.get(&uuid.to_string()));
@@ -225,7 +225,7 @@ fn find<'a>(facts: &'a Facts, bridge: &str, number: PortNo) -> Result<&'a PortFa
     }
 }
 
-/// Columns of an interface that is no port.
+/// Returns the columns of an interface that is no port.
 fn closed(why: &str) -> Columns {
     let mut columns = vec![
         ("ofport", Datum::one(NO_PORT)),
@@ -248,7 +248,7 @@ fn closed(why: &str) -> Columns {
     columns
 }
 
-/// Columns of an interface that is a port.
+/// Returns the columns of an interface that is a port.
 fn open(
     number: PortNo,
     status: &Status,
@@ -298,7 +298,7 @@ fn open(
     columns
 }
 
-/// Counts, by the names that the database has for them.
+/// Returns the counters by the names in the database.
 fn statistics(counts: &PortStats) -> Datum {
     let pairs = [
         ("rx_packets", Some(counts.rx_packets)),
@@ -351,7 +351,7 @@ fn controller(
         ("is_connected", Datum::one(role.is_some())),
         ("role", Datum::optional(role)),
     ];
-    // Times differ with every second, and come with what is counted or with other news.
+    // Times change every second; they are written with statistics or with another change.
     let status = standing(&state, &fate.notes);
     if extent == Extent::Statistics || !told.is_some_and(|told| is_alike(told, &status)) {
         columns.push(("status", status));
@@ -359,7 +359,7 @@ fn controller(
     columns
 }
 
-/// Whether both say the same, but for times.
+/// Returns true if both are equal apart from times.
 fn is_alike(one: &Datum, other: &Datum) -> bool {
     let lasting = |datum: &Datum| {
         let pairs = datum.texts().filter(|(key, _)| !key.contains("sec_"));
@@ -370,11 +370,11 @@ fn is_alike(one: &Datum, other: &Datum) -> bool {
     lasting(one) == lasting(other)
 }
 
-/// How a controller stands.
+/// The connection state of a controller.
 #[derive(Default)]
 struct Standing {
     facts: ControllerFacts,
-    /// In a word of Open vSwitch, of one that is gone to.
+    /// Open vSwitch's word for the state of an active connection.
     state: Option<&'static str>,
     problem: Option<String>,
 }

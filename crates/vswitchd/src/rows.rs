@@ -1,11 +1,10 @@
-//! Reading columns of a row by their names. A column that the schema does not have holds
-//! nothing.
+//! Access to the columns of a row by name. A column that the schema lacks is empty.
 
 use std::collections::BTreeMap;
 
 use ovsdb::{Atom, Database, DatabaseRow, Datum, Uuid};
 
-/// A row of a table, to be read.
+/// A row of a table.
 #[derive(Clone, Copy)]
 pub(crate) struct Record<'a> {
     pub(crate) uuid: Uuid,
@@ -13,13 +12,13 @@ pub(crate) struct Record<'a> {
 }
 
 impl<'a> Record<'a> {
-    /// The row of this name, if it is there.
+    /// Returns the row with this UUID, if it exists.
     pub(crate) fn of(database: &'a Database, table: &str, uuid: Uuid) -> Option<Self> {
         let row = database.row(table, uuid)?;
         Some(Self { uuid, row })
     }
 
-    /// The rows of `table` that `column` names.
+    /// Returns the rows of `table` that `column` refers to.
     pub(crate) fn named_by(
         self,
         database: &'a Database,
@@ -30,49 +29,49 @@ impl<'a> Record<'a> {
         uuids.filter_map(move |uuid| Self::of(database, table, uuid))
     }
 
-    /// What a column holds.
+    /// Returns the value of a column.
     pub(crate) fn datum(self, column: &str) -> Option<&'a Datum> {
         self.row.get(column)
     }
 
-    /// Whether a column holds anything.
+    /// Returns true if a column is not empty.
     pub(crate) fn has(self, column: &str) -> bool {
         self.datum(column).is_some_and(|datum| !datum.is_empty())
     }
 
-    /// Whether a column asks for anything: it says yes, or holds what is no yes or no.
+    /// Returns true if a column is set: to true, or to a value that is no boolean.
     pub(crate) fn asks(self, column: &str) -> bool {
         let is_truth = |atom: &Atom| matches!(atom, Atom::Boolean(_));
         let asks = |datum: &Datum| datum.is_true() || !datum.atoms().all(is_truth);
         self.datum(column).is_some_and(asks)
     }
 
-    /// The string in a column.
+    /// Returns the string in a column.
     pub(crate) fn text(self, column: &str) -> Option<&'a str> {
         self.datum(column)?.strings().next()
     }
 
-    /// The strings in a column.
+    /// Returns the strings in a column.
     pub(crate) fn texts(self, column: &str) -> impl Iterator<Item = &'a str> {
         self.datum(column).into_iter().flat_map(Datum::strings)
     }
 
-    /// The number in a column.
+    /// Returns the integer in a column.
     pub(crate) fn integer(self, column: &str) -> Option<i64> {
         self.datum(column)?.integers().next()
     }
 
-    /// The numbers in a column.
+    /// Returns the integers in a column.
     pub(crate) fn integers(self, column: &str) -> impl Iterator<Item = i64> {
         self.datum(column).into_iter().flat_map(Datum::integers)
     }
 
-    /// Whether a column says yes.
+    /// Returns true if a column is true.
     pub(crate) fn is_true(self, column: &str) -> bool {
         self.datum(column).is_some_and(Datum::is_true)
     }
 
-    /// The pairs of strings in a column.
+    /// Returns the pairs of strings in a column.
     pub(crate) fn map(self, column: &str) -> BTreeMap<&'a str, &'a str> {
         self.datum(column)
             .into_iter()
@@ -81,7 +80,7 @@ impl<'a> Record<'a> {
     }
 }
 
-/// The one row of the table that stands above all.
+/// Returns the row of the table `Open_vSwitch`.
 pub(crate) fn root(database: &Database) -> Option<Record<'_>> {
     let (uuid, row) = database.rows("Open_vSwitch").next()?;
     Some(Record { uuid, row })

@@ -95,12 +95,12 @@ fn schema() -> Schema {
     Schema::from_json(&schema).expect("a schema")
 }
 
-/// A database without rows.
+/// Returns a database without rows.
 pub(crate) fn empty() -> Database {
     Database::monitoring(&schema(), TABLES.iter().copied())
 }
 
-/// The name of a row, of a name for people.
+/// Returns the UUID of a row with a readable name.
 pub(crate) fn uuid(table: &str, name: &str) -> Uuid {
     let bytes = table.bytes().chain(name.bytes());
     Uuid(bytes.fold(7, |hash: u128, byte| {
@@ -108,7 +108,7 @@ pub(crate) fn uuid(table: &str, name: &str) -> Uuid {
     }))
 }
 
-/// A column that names rows.
+/// Returns a column that refers to rows.
 pub(crate) fn names(table: &str, rows: &[&str]) -> Value {
     let rows = rows
         .iter()
@@ -116,12 +116,12 @@ pub(crate) fn names(table: &str, rows: &[&str]) -> Value {
     json!(["set", rows.collect::<Vec<_>>()])
 }
 
-/// A column of pairs.
+/// Returns a column of pairs.
 pub(crate) fn pairs(pairs: &[(&str, &str)]) -> Value {
     json!(["map", pairs])
 }
 
-/// Puts a row there, or in the place of one that is there.
+/// Inserts or replaces a row.
 pub(crate) fn put(database: &mut Database, table: &str, name: &str, columns: &Value) {
     let uuid = uuid(table, name);
     if database.row(table, uuid).is_some() {
@@ -130,7 +130,7 @@ pub(crate) fn put(database: &mut Database, table: &str, name: &str, columns: &Va
     say(database, table, uuid, &json!({"insert": columns}));
 }
 
-/// Changes columns of a row as the database would, if it took these operations.
+/// Applies operations to the database, like ovsdb-server.
 pub(crate) fn carry_out(database: &mut Database, operations: &[ovsdb::Operation]) {
     for operation in operations {
         if let ovsdb::Operation::Update {
@@ -159,8 +159,8 @@ fn say(database: &mut Database, table: &str, uuid: Uuid, change: &Value) {
         .expect("legal");
 }
 
-/// Puts a bridge there with its own interface, these ports, each with one interface of its
-/// name and these columns, and these controllers by their targets.
+/// Inserts a bridge with its own interface, these ports (each with one interface of the same name
+/// and these columns), and controllers with these targets.
 pub(crate) fn put_bridge(
     database: &mut Database,
     name: &str,
@@ -189,7 +189,7 @@ pub(crate) fn put_bridge(
     put(database, "Bridge", name, &columns);
 }
 
-/// Puts the row above all there.
+/// Inserts the row of the table `Open_vSwitch`.
 pub(crate) fn put_root(database: &mut Database, bridges: &[&str], next_cfg: i64) {
     let row = json!({"bridges": names("Bridge", bridges), "next_cfg": next_cfg});
     put(database, "Open_vSwitch", ".", &row);

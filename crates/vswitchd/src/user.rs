@@ -1,4 +1,4 @@
-//! To be another user than root, with what a switch needs of root's rights: `--user` of
+//! The change from root to another user that keeps the capabilities of a switch: `--user` of
 //! ovs-vswitchd(8).
 
 use std::io;
@@ -14,14 +14,14 @@ use sys::users;
 use crate::error::DaemonError;
 use crate::logging::LogFile;
 
-/// What is kept: memory out of the swap, low ports, and all of the network.
+/// The kept capabilities: locked memory, low ports, and network administration.
 const KEPT: CapabilitySet = CapabilitySet::IPC_LOCK
     .union(CapabilitySet::NET_BIND_SERVICE)
     .union(CapabilitySet::NET_ADMIN)
     .union(CapabilitySet::NET_BROADCAST)
     .union(CapabilitySet::NET_RAW);
 
-/// Who to be, by numbers.
+/// A user and a group, by number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Person {
     uid: u32,
@@ -29,11 +29,11 @@ pub struct Person {
 }
 
 impl Person {
-    /// Reads `USER[:GROUP]` or `:GROUP`, as it is typed behind `--user`.
+    /// Parses `USER[:GROUP]` or `:GROUP`, the argument of `--user`.
     ///
     /// # Errors
-    /// There is no such user or group, the user is not in the group, or this process may not be
-    /// another.
+    /// There is no such user or group, the user is not in the group, or this process may not change
+    /// to them.
     pub fn read(text: &str) -> Result<Self, DaemonError> {
         let wrong = |problem: String| DaemonError::User {
             text: text.to_owned(),
@@ -73,7 +73,7 @@ impl Person {
         })
     }
 
-    /// Is this person from now on, in all threads that are still to be started.
+    /// Changes to this user, for all threads that start later.
     ///
     /// # Errors
     /// The system refuses.
@@ -96,7 +96,7 @@ impl Person {
         })
     }
 
-    /// Has a log belong to this person, who is to open it again.
+    /// Changes the owner of the log file to this user, who must be able to reopen it.
     pub fn take_over(self, log: &LogFile) {
         if let Err(error) = chown(log.path(), Some(self.uid), Some(self.gid)) {
             tracing::warn!(%error, "the log stays root's");

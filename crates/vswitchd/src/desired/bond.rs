@@ -1,5 +1,5 @@
-//! The columns of `Port` and `Interface` that say how a port that is several interfaces carries
-//! its frames (ovs-vswitchd.conf.db(5), "Bonding Configuration" and "LACP Configuration").
+//! The columns of `Port` and `Interface` for bonds and LACP (ovs-vswitchd.conf.db(5), "Bonding
+//! Configuration" and "LACP Configuration").
 
 use std::time::Duration;
 
@@ -9,8 +9,8 @@ use crate::rows::Record;
 use config::{BondConfig, BondMode, LacpActivity, LacpConfig, LacpMemberConfig, LogicalPort};
 use l2::bond::{REBALANCE_INTERVAL, REBALANCE_INTERVAL_MIN};
 
-/// Keys of a port's `other_config` that only a bond heeds. Of what says how frames are output
-/// (`lb-output-action`) nothing need come: no frame goes through the tables twice for a bond.
+/// Keys of a port's `other_config` that apply to bonds. `lb-output-action` needs no implementation:
+/// a bond never recirculates frames.
 const KEYS: [&str; 7] = [
     "bond-rebalance-interval",
     "bond-miimon-interval",
@@ -21,31 +21,31 @@ const KEYS: [&str; 7] = [
     "lacp-fallback-ab",
 ];
 
-/// How a bond may be told that a member leads nowhere. Both are the kernel's word for the link,
-/// which says so of itself.
+/// The methods to detect a failed member. Both are the kernel's link state, which is reported
+/// without polling.
 const DETECT_MODES: [&str; 2] = ["carrier", "miimon"];
 
-/// Keys of `other_config` that each port heeds that speaks LACP.
+/// Keys of `other_config` that apply to every LACP port.
 const KEYS_OF_LACP: [&str; 3] = ["lacp-system-id", "lacp-system-priority", "lacp-time"];
 
-/// The same of its interfaces.
+/// Keys of `other_config` that apply to the interfaces of a LACP port.
 const KEYS_OF_MEMBERS: [&str; 3] = ["lacp-port-id", "lacp-port-priority", "lacp-aggregation-key"];
 
-/// The priority of a system in LACP, if nobody says another, as Open vSwitch has it for bonds.
+/// The default LACP system priority, that of Open vSwitch's bonds.
 const SYSTEM_PRIORITY: u16 = 65534;
 
-/// Whether a port is several interfaces.
+/// Returns true if a port has several interfaces.
 pub(super) fn is_bond(port: Record<'_>) -> bool {
     let interfaces = port.datum("interfaces").into_iter();
     interfaces.flat_map(Datum::uuids).count() > 1
 }
 
-/// Whether a port speaks LACP.
+/// Returns true if a port uses LACP.
 fn speaks(port: Record<'_>) -> bool {
     matches!(port.text("lacp"), Some("active" | "passive"))
 }
 
-/// Whether a port does as this key of its `other_config` says.
+/// Returns true if a port supports this key of its `other_config`.
 pub(super) fn heeds(port: Record<'_>, key: &str, value: &str) -> bool {
     let is_bond = is_bond(port);
     (is_bond && KEYS.contains(&key))
@@ -53,13 +53,13 @@ pub(super) fn heeds(port: Record<'_>, key: &str, value: &str) -> bool {
         || ((is_bond || speaks(port)) && KEYS_OF_LACP.contains(&key))
 }
 
-/// Whether a port does as all of its interface's `other_config` says.
+/// Returns true if a port supports all keys of its interface's `other_config`.
 pub(super) fn heeds_all_of(port: Record<'_>, interface: Record<'_>) -> bool {
     let mut keys = interface.map("other_config").into_keys();
     (is_bond(port) || speaks(port)) && keys.all(|key| KEYS_OF_MEMBERS.contains(&key))
 }
 
-/// What is asked of a bond, or of an interface that speaks LACP alone; without its members.
+/// Reads the settings of a bond, or of a single LACP interface, without members.
 pub(super) fn read_bond(port: Record<'_>) -> Option<BondConfig> {
     (is_bond(port) || speaks(port)).then(|| read(port))
 }
@@ -94,8 +94,7 @@ fn read(port: Record<'_>) -> BondConfig {
     }
 }
 
-/// Has bonds that were there before go on: who was active last they know themselves, and the
-/// database has it from them.
+/// Keeps the active member of existing bonds: they know it themselves, and have written the column.
 pub(super) fn go_on(ports: &mut [LogicalPort], before: &[LogicalPort]) {
     for port in ports {
         let same = before.iter().find(|before| before.name == port.name);
@@ -124,7 +123,7 @@ fn read_lacp(port: Record<'_>) -> Option<LacpConfig> {
     })
 }
 
-/// What an interface is in LACP.
+/// Reads the LACP settings of an interface.
 pub(super) fn read_member(interface: Record<'_>) -> LacpMemberConfig {
     let other = interface.map("other_config");
     let number = |key| other.get(key).copied().and_then(positive);
@@ -136,7 +135,7 @@ pub(super) fn read_member(interface: Record<'_>) -> LacpMemberConfig {
     }
 }
 
-/// A number of LACP; zero stands for none.
+/// Parses a LACP number; zero means none.
 fn positive(text: &str) -> Option<u16> {
     text.parse().ok().filter(|number| *number > 0)
 }
@@ -151,8 +150,8 @@ mod tests {
     use crate::testing::{empty, names, pairs, put, put_bridge, put_root, uuid};
     use config::Config;
 
-    /// The logical ports of a bridge with a bond of these columns, and what is said of one of its
-    /// interfaces, which has these.
+    /// Returns the logical ports of a bridge whose bond has these columns, and the notes of one
+    /// interface with the given columns.
     fn bond(columns: &[(&str, Value)], interface: Value) -> (Vec<LogicalPort>, String) {
         let desired = desire(&rows(columns, interface), &Config::default());
         let said = match &desired.interfaces[&uuid("Interface", "p1")] {
@@ -164,7 +163,7 @@ mod tests {
         (ports.collect(), said)
     }
 
-    /// The rows of that.
+    /// Returns the rows of this bridge.
     fn rows(columns: &[(&str, Value)], interface: Value) -> Database {
         let mut database = empty();
         put(&mut database, "Interface", "p2", &json!({"name": "p2"}));
@@ -301,7 +300,7 @@ mod tests {
                 .collect::<Vec<_>>(),
             [true, false]
         );
-        // What the switch writes there itself changes nothing.
+        // The column that the switch writes itself has no effect.
         let mut port = json!({"name": "bond0", "interfaces": names_of_both()});
         port["bond_active_slave"] = json!("02:00:00:00:00:0b");
         port["bond_fake_iface"] = json!(true);

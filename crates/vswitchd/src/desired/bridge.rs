@@ -18,13 +18,13 @@ use config::{
     SnoopingConfig, check_name, parse_datapath_id, parse_protocols,
 };
 
-/// Columns that ask for something that is not there, when they say yes or hold anything.
+/// Columns of unsupported features, reported if they are true or not empty.
 #[rustfmt::skip]
 const MISSING: [(&str, &str); 1] = [
     ("auto_attach",           "there is no auto-attach"),
 ];
 
-/// Reads a bridge with all it has into `desired`.
+/// Reads a bridge with its ports and settings into `desired`.
 pub(super) fn read_bridge<'a>(
     database: &'a Database,
     row: Record<'a>,
@@ -80,7 +80,7 @@ pub(super) fn read_bridge<'a>(
     desired.bridges.insert(row.uuid, fate);
 }
 
-/// The bridge's own columns.
+/// Reads the bridge's own columns.
 fn read_columns(row: Record<'_>, fate: &mut BridgeFate) -> BridgeConfig {
     let mut config = BridgeConfig::new(row.text("name").unwrap_or_default());
     config.address = BridgeAddress::Name;
@@ -122,7 +122,7 @@ fn read_columns(row: Record<'_>, fate: &mut BridgeFate) -> BridgeConfig {
                 Err("not honoured: mac-aging-time says how long stations are remembered".to_owned())
             }
             "disable-in-band" => Ok(()),
-            // As with Open vSwitch, a number below zero is none.
+            // As in Open vSwitch, a negative number means none.
             "in-band-queue" => value
                 .parse::<i64>()
                 .map(|queue| config.in_band.queue = u32::try_from(queue).ok().map(QueueId))
@@ -137,7 +137,7 @@ fn read_columns(row: Record<'_>, fate: &mut BridgeFate) -> BridgeConfig {
     config
 }
 
-/// An Ethernet address that a single station may have.
+/// Parses a unicast MAC address.
 pub(super) fn read_address(text: &str) -> Result<MacAddr, String> {
     let address: Option<MacAddr> = text.parse().ok();
     let usable = |address: &MacAddr| !address.is_multicast() && *address != MacAddr::default();
@@ -145,7 +145,7 @@ pub(super) fn read_address(text: &str) -> Result<MacAddr, String> {
     address.filter(usable).ok_or_else(wrong)
 }
 
-/// The ports of a bridge, each with its number.
+/// Reads the ports of a bridge and assigns their numbers.
 fn read_ports<'a>(
     database: &'a Database,
     row: Record<'a>,
@@ -212,7 +212,7 @@ fn read_ports<'a>(
     bond::go_on(&mut config.switching.ports, before);
 }
 
-/// Has each interface that is to be a port be one, with a number.
+/// Adds a port with a number for each interface.
 fn number_all(wanted: Vec<(Wanted, Wish)>, config: &mut BridgeConfig, desired: &mut Desired) {
     let wishes: Vec<_> = wanted.iter().map(|(_, wish)| *wish).collect();
     for ((mut read, wish), number) in wanted.into_iter().zip(number(&wishes)) {
@@ -241,7 +241,7 @@ fn number_all(wanted: Vec<(Wanted, Wish)>, config: &mut BridgeConfig, desired: &
     }
 }
 
-/// The bridge's own interface.
+/// Reads the bridge's own interface.
 fn read_local(
     port: Record<'_>,
     interface: Record<'_>,
@@ -274,15 +274,15 @@ fn read_local(
     desired.interfaces.insert(interface.uuid, fate);
 }
 
-/// Has an interface be given this, if it is anything.
+/// Adds the settings of an interface, unless they are the defaults.
 fn equip(config: &mut BridgeConfig, name: &str, equipment: InterfaceConfig) {
     if equipment != InterfaceConfig::default() {
         config.interfaces.insert(name.to_owned(), equipment);
     }
 }
 
-/// Has a port be this to `NORMAL`, if there is more to it than that it is one. Members of a bond
-/// come one by one.
+/// Adds a port to the configuration of `NORMAL`, unless it has the defaults. The members of a bond
+/// arrive one at a time.
 fn take_part(config: &mut BridgeConfig, mut logical: LogicalPort, number: PortNo) {
     logical.members.push(number);
     if let Some(bond) = &mut logical.bond {
@@ -305,7 +305,7 @@ fn take_part(config: &mut BridgeConfig, mut logical: LogicalPort, number: PortNo
     }
 }
 
-/// The number that the port of this interface has already.
+/// Returns the existing number of this interface's port.
 fn held(before: &BridgeConfig, wanted: &PortSpec) -> Option<PortNo> {
     let port = before.ports.iter().find(|port| port.name == wanted.name);
     port.and_then(|port| port.number)

@@ -1,4 +1,4 @@
-//! Rows of the table `ControllerConfig`.
+//! Rows of the table `Controller`.
 
 use std::collections::BTreeSet;
 use std::net::SocketAddrV4;
@@ -15,7 +15,7 @@ use config::{
     DatabaseRemote, ListenAddress, PacketRate,
 };
 
-/// Columns that only tune something.
+/// Columns of unsupported tuning options.
 const UNHEEDED: [&str; 4] = [
     "controller_queue_size",
     "local_ip",
@@ -23,7 +23,7 @@ const UNHEEDED: [&str; 4] = [
     "local_gateway",
 ];
 
-/// Columns that are of those controllers only that the bridge goes to.
+/// Columns that apply only to active connections.
 const OF_ACTIVE: [&str; 4] = [
     "max_backoff",
     "inactivity_probe",
@@ -31,18 +31,17 @@ const OF_ACTIVE: [&str; 4] = [
     "controller_rate_limit",
 ];
 
-/// The shortest that the longest pause may be, in milliseconds, as with Open vSwitch
-/// (ovs-vswitchd.conf.db(5), `max_backoff`).
+/// The minimum of `max_backoff`, in milliseconds, as in Open vSwitch (ovs-vswitchd.conf.db(5)).
 const BACKOFF_LEAST_MS: i64 = 1000;
 
-/// The most often that a controller is asked whether it is there, in milliseconds: what is
-/// asked more often is traffic of its own.
+/// The minimum of `inactivity_probe`, in milliseconds: more frequent probes are traffic of their
+/// own.
 const PROBE_LEAST_MS: i64 = 1000;
 
-/// The greatest class of service: it has six bits (RFC 2474, 3).
+/// The largest DSCP: it has six bits (RFC 2474, 3).
 const DSCP_MAX: u8 = 63;
 
-/// What rates there are.
+/// The valid rate limits.
 const RATES: &str = "there are rates of 100 frames a second or more, with bursts of 25 or more";
 
 /// Reads the controllers of a bridge.
@@ -103,8 +102,8 @@ pub(super) fn read_controllers(
     }
 }
 
-/// The managers that the database goes to and that may be met through a bridge: those at an IPv4
-/// address that no row of them calls out of band.
+/// Returns the managers that the database connects to and that may be reached through a bridge:
+/// those with an IPv4 address that are not out of band in any row.
 fn managers(database: &Database) -> Vec<SocketAddrV4> {
     let rows = root(database).into_iter();
     let rows: Vec<_> = rows
@@ -128,19 +127,20 @@ fn managers(database: &Database) -> Vec<SocketAddrV4> {
     places.into_iter().collect()
 }
 
-/// How many frames a controller is sent, where others are sent more or less.
+/// Returns the packet-in rate limit of a controller, if it has one of its own.
 fn rate_limit(row: Record<'_>) -> Option<PacketRate> {
     let (limit, burst) = rate(row).ok()?;
     ControllerRate { limit, burst }.rate().ok()?
 }
 
-/// Whether the bridge goes there already.
+/// Returns true if the bridge has a controller with this target.
 fn has(config: &BridgeConfig, target: &ControllerTarget) -> bool {
     let mut controllers = config.controllers.iter();
     controllers.any(|controller| controller.target == *target)
 }
 
-/// How a controller is spoken with. What is out of range is taken for what is next to it.
+/// Reads the options of a controller's connection. Values out of range become the nearest valid
+/// ones.
 fn tuning(row: Record<'_>) -> ControllerOptions {
     let usual = ControllerOptions::default();
     let milliseconds = |number: i64| Duration::from_millis(number.unsigned_abs());
@@ -164,7 +164,7 @@ fn tuning(row: Record<'_>) -> ControllerOptions {
     }
 }
 
-/// The class of service that is asked for; an error if there is no such class.
+/// Reads the DSCP; an error if it is out of range.
 fn dscp(row: Record<'_>) -> Result<Option<u8>, ()> {
     let Some(text) = row.map("other_config").get("dscp").copied() else {
         return Ok(None);
@@ -173,7 +173,7 @@ fn dscp(row: Record<'_>) -> Result<Option<u8>, ()> {
     (dscp <= DSCP_MAX).then_some(Some(dscp)).ok_or(())
 }
 
-/// How many frames go to a controller; an error if that cannot be.
+/// Reads the packet-in rate limit; an error if it is invalid.
 fn rate(row: Record<'_>) -> Result<(Option<u32>, Option<u32>), ()> {
     let number = |column| match row.integer(column) {
         None => Ok(None),
@@ -187,8 +187,7 @@ fn rate(row: Record<'_>) -> Result<(Option<u32>, Option<u32>), ()> {
     Ok((rate.limit, rate.burst))
 }
 
-/// Where a controller is met. That a target of Open vSwitch waits for peers is said by a
-/// `p` before it.
+/// Parses a target. A `p` before Open vSwitch's connection methods means a passive connection.
 fn read_place(target: &str) -> Result<Place, String> {
     match target.starts_with('p') {
         true => target.parse::<ListenAddress>().map(Place::Listen),
@@ -197,9 +196,9 @@ fn read_place(target: &str) -> Result<Place, String> {
     .map_err(|error| error.problem)
 }
 
-/// The place, if who holds the database may have the switch go there: sockets are those of its
-/// run directory, and made only where they have a bridge's name and do not take the place of another
-/// (as with Open vSwitch's `--no-self-confinement` not given).
+/// Returns `place` if it is allowed to writers of the database: active Unix sockets must be in the
+/// run directory; passive ones must also begin with the bridge's name and replace no other socket
+/// (as in Open vSwitch without `--no-self-confinement`).
 fn confined(place: Place, rundir: &Path, bridge: &str) -> Result<Place, String> {
     let within = |path: &Path| path.strip_prefix(rundir).map(Path::to_owned).ok();
     let is_plain = |path: &Path| {

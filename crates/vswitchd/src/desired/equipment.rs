@@ -1,4 +1,4 @@
-//! What rows of the table `Interface` say of an interface beside its place at a bridge.
+//! Interface settings in rows of the table `Interface`: policing, QoS, MTU and MAC address.
 
 use std::collections::BTreeMap;
 
@@ -10,12 +10,12 @@ use super::bridge::read_address;
 use crate::rows::Record;
 use config::{EgressLimit, IngressLimit, InterfaceConfig, PolicerRate};
 
-/// What comes at once after a pause when nobody says how much: kilobits, and thousands of
-/// frames (ovs-vswitchd.conf.db(5), `ingress_policing_burst`, `ingress_policing_kpkts_burst`).
+/// The default bursts, in kilobits and in thousands of packets (ovs-vswitchd.conf.db(5),
+/// `ingress_policing_burst`, `ingress_policing_kpkts_burst`).
 const KILOBITS_AT_ONCE: u32 = 8000;
 const KILOPACKETS_AT_ONCE: u32 = 16;
 
-/// What an interface is given, and what of that it is not, and why.
+/// Returns the settings of an interface, and the reasons for those that are not applied.
 pub(super) fn read_equipment(
     interface: Record<'_>,
     number: Option<PortNo>,
@@ -50,21 +50,21 @@ pub(super) fn read_equipment(
     (equipment, notes)
 }
 
-/// How frames leave by a port, and how many.
+/// The egress QoS of a port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Leaving {
-    /// All of them, as they come.
+    /// No limit.
     Freely,
-    /// So many; others are dropped.
+    /// A policer that drops the excess.
     Limited(EgressLimit),
-    /// In queues.
+    /// Egress queues.
     Shaped(QosConfig),
 }
 
-/// How frames leave by a port. What of it is not honoured goes to `notes`.
+/// Reads the egress QoS of a port. Settings that are not applied are added to `notes`.
 ///
 /// # Errors
-/// What is asked for is not there, and why: the port is as it would be without.
+/// The QoS type is not supported, with the reason; the port has no QoS then.
 pub(super) fn read_qos(
     database: &Database,
     port: Record<'_>,
@@ -104,7 +104,7 @@ pub(super) fn read_qos(
     }
 }
 
-/// The queues of a row of the table `QoS`.
+/// Reads the queues of a row of the table `QoS`.
 fn read_shape(
     database: &Database,
     row: Record<'_>,
@@ -127,7 +127,7 @@ fn read_shape(
                 "qos: queues:{number}: not honoured: a port has queues 0 to {}",
                 QueueId::COUNT - 1
             )),
-            // It comes with the database's next word.
+            // The row arrives with the database's next update.
             (Some(_), None) => {}
         }
     }
@@ -155,7 +155,7 @@ fn read_queue(queue: Record<'_>, id: QueueId, notes: &mut Vec<String>) -> QosQue
     }
 }
 
-/// A number in a column; of one that is none it is said.
+/// Parses a number in a column; adds a note if it is invalid.
 fn bits(
     config: &BTreeMap<&str, &str>,
     key: &str,

@@ -1,4 +1,4 @@
-//! The tables that say what collectors are told of a bridge's frames.
+//! The tables of flow export: `sFlow`, `NetFlow`, `IPFIX` and `Flow_Sample_Collector_Set`.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -16,28 +16,27 @@ use config::{
 use flow_export::ipfix::FLOWS_MAX;
 use flow_export::sflow::HEADER_MAX;
 
-/// The UDP port of collectors of sFlow (sFlow version 5, section 5).
+/// The default UDP port of sFlow collectors (sFlow version 5, section 5).
 const SFLOW_PORT: u16 = 6343;
 
-/// The UDP port of collectors of IPFIX (RFC 7011, 10.3.4).
+/// The default UDP port of IPFIX collectors (RFC 7011, 10.3.4).
 const IPFIX_PORT: u16 = 4739;
 
-/// The type and the id of an engine of which nothing is said: those of Open vSwitch's data path in
-/// userspace, of which it is one.
+/// The default engine type and engine id: those of Open vSwitch's userspace datapath.
 const NETFLOW_ENGINE: [u8; 2] = [0x2f, 0xd1];
 
-/// The longest id of an engine that numbers of interfaces can begin with, and the most ports
-/// that they then tell apart (ovs-vswitchd.conf.db(5), the table `NetFlow`).
+/// The largest engine id that fits into interface numbers, and the largest number of ports that
+/// then have distinct numbers (ovs-vswitchd.conf.db(5), the table `NetFlow`).
 const NETFLOW_ENGINE_MAX: u8 = 0x7f;
 const NETFLOW_PORTS_MAX: usize = 508;
 
-/// What is not said (ovs-vswitchd.conf.db(5), the tables `NetFlow`, `sFlow` and `IPFIX`).
+/// The defaults (ovs-vswitchd.conf.db(5), the tables `NetFlow`, `sFlow` and `IPFIX`).
 const NETFLOW_ACTIVE: Duration = Duration::from_secs(600);
 const SFLOW_HEADER: i64 = 128;
 const SAMPLING: i64 = 400;
 const SFLOW_POLLING: i64 = 30;
 
-/// Reads what a bridge tells. It is the one of this number among those that speak sFlow.
+/// Reads the exporters of a bridge. `sub_agent` is its number among the bridges with sFlow.
 pub(super) fn read_exporters(
     database: &Database,
     row: Record<'_>,
@@ -67,8 +66,8 @@ pub(super) fn read_exporters(
     }
 }
 
-/// The sets of collectors of a bridge, which name it and no column of it names. Of two of one
-/// number the first counts.
+/// Reads the collector sets that refer to a bridge; no column of the bridge refers to them. Of two
+/// sets with the same id the first applies.
 fn read_sets(
     database: &Database,
     bridge: Record<'_>,
@@ -101,7 +100,7 @@ fn read_sets(
     sets
 }
 
-/// How flows are kept.
+/// Reads the settings of the flow cache.
 fn read_cache(row: Record<'_>, notes: &mut Vec<String>) -> IpfixCache {
     let number = |column: &str| u32::try_from(row.integer(column).unwrap_or(0)).unwrap_or(0);
     let flows_max = usize::try_from(number("cache_max_flows")).unwrap_or(usize::MAX);
@@ -125,7 +124,7 @@ fn read_sampling(row: Record<'_>, notes: &mut Vec<String>) -> Option<NonZeroU32>
     sampling
 }
 
-/// The exporter of a bridge with so many ports.
+/// Reads the NetFlow exporter of a bridge with this number of ports.
 fn read_netflow(row: Record<'_>, ports: usize, notes: &mut Vec<String>) -> Option<NetflowConfig> {
     let targets = read_targets(row, None, notes);
     let engine = ["engine_type", "engine_id"].map(|column| row.integer(column));
@@ -208,7 +207,7 @@ fn read_ipfix(row: Record<'_>, notes: &mut Vec<String>) -> Option<IpfixConfig> {
     })
 }
 
-/// The collectors of a row, in order; of those that are none it is noted why.
+/// Reads the collectors of a row, in order; adds a note for each invalid one.
 fn read_targets(
     row: Record<'_>,
     usual_port: Option<u16>,

@@ -1,5 +1,5 @@
-//! A row of the table `Interface`, with that of its `Port`: what device it is, and what of
-//! both is not honoured.
+//! A row of the table `Interface` with that of its `Port`: the device, and the reasons for settings
+//! that are not applied.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -20,22 +20,22 @@ use config::{
     TUNNEL_TYPES, TunnelConfig, VlanMode, VlanSet, parse_peer, qdisc_name,
 };
 
-/// An interface that is to be a port.
+/// An interface that becomes a port.
 pub(super) struct Wanted {
-    /// Its row, if it has one.
+    /// The row, if there is one.
     pub(super) uuid: Option<Uuid>,
     /// The port, without a number.
     pub(super) spec: PortSpec,
-    /// What it is given beside.
+    /// The interface settings.
     pub(super) equipment: InterfaceConfig,
-    /// What it is to `NORMAL`, without its number.
+    /// The configuration for `NORMAL`, without the port number.
     pub(super) logical: LogicalPort,
-    /// What is not honoured, and why.
+    /// The reasons for settings that are not applied.
     pub(super) notes: Vec<String>,
 }
 
 impl Wanted {
-    /// Has frames leave by it so, or says why not.
+    /// Applies the egress QoS, or notes the reason why not.
     pub(super) fn limit_out(&mut self, leaving: Result<Leaving, String>) {
         let why = match leaving {
             Ok(Leaving::Freely) => return,
@@ -56,29 +56,29 @@ impl Wanted {
     }
 }
 
-/// Whether its frames come and go within the process, or by other ports.
+/// Returns true if the port is virtual: its frames stay in the process, or use other ports.
 const fn is_inner(kind: &PortKind) -> bool {
     matches!(kind, PortKind::Patch(_) | PortKind::Tunnel(_))
 }
 
-/// Types of interfaces that are not there; which others are, `kind` says.
+/// Unsupported types of interfaces; `kind` has the supported ones.
 #[rustfmt::skip]
 const MISSING_TYPES: [&str; 9] = [
     "ip6gre", "erspan", "ip6erspan", "gtpu", "lisp", "stt", "bareudp", "srv6", "dpdkvhostuserclient",
 ];
 
-/// Columns of a port that is no bond that say how one works.
+/// Columns for bonds that have no effect on a port with one interface.
 const UNHEEDED_OF_ONE: [&str; 2] = ["bond_mode", "bond_fake_iface"];
 
-/// Why nothing comes of the address that a port is to have where its bridge's is chosen.
+/// The note for an `other_config` address that has no effect where the bridge's address is chosen.
 const ADDRESS: &str =
     "mac: not honoured: the bridge's address is none of its ports': set its other_config:hwaddr";
 
-/// Why what has no carrier of its own is no member of a bond.
+/// The error for a bond member without a carrier of its own.
 const INNER_MEMBER: &str =
     "bonds are of interfaces: give a patch port or a tunnel a port of its own";
 
-/// Keys of a port's `other_config` that are heeded.
+/// The supported keys of a port's `other_config`.
 const HEEDED_OF_PORT: [&str; 3] = [
     "priority-tags",
     "mcast-snooping-flood",
@@ -88,7 +88,7 @@ const HEEDED_OF_PORT: [&str; 3] = [
 /// Reads an interface and its port.
 ///
 /// # Errors
-/// It cannot be a port, and why.
+/// The interface cannot be a port, with the reason.
 pub(super) fn read_interface(
     port: Record<'_>,
     interface: Record<'_>,
@@ -143,8 +143,8 @@ pub(super) fn read_interface(
     })
 }
 
-/// The interface with a bond's own name, which old programs look for: it is there and has a number,
-/// and `NORMAL` knows nothing of it (ovs-vswitchd.conf.db(5), `bond_fake_iface`).
+/// Returns the interface with a bond's own name, for old programs: it exists and has a number, but
+/// `NORMAL` does not use it (ovs-vswitchd.conf.db(5), `bond_fake_iface`).
 pub(super) fn stand_in(port: Record<'_>, is_dummy: impl Fn(&str) -> bool) -> Option<Wanted> {
     if !bond::is_bond(port) || !port.is_true("bond_fake_iface") {
         return None;
@@ -179,7 +179,7 @@ pub(super) fn stand_in(port: Record<'_>, is_dummy: impl Fn(&str) -> bool) -> Opt
     })
 }
 
-/// What is not honoured of the bridge's own interface. It is there in any case.
+/// Returns the notes of the bridge's own interface, which exists in any case.
 pub(super) fn notes_of_local(port: Record<'_>, interface: Record<'_>) -> Vec<String> {
     let mut notes = notes_of(port, interface);
     if interface.has("ofport_request") {
@@ -188,7 +188,7 @@ pub(super) fn notes_of_local(port: Record<'_>, interface: Record<'_>) -> Vec<Str
     notes
 }
 
-/// What is not honoured of a port of any kind.
+/// Returns the notes that apply to ports of every kind.
 fn notes_of(port: Record<'_>, interface: Record<'_>) -> Vec<String> {
     let mut notes = Vec::new();
     let mut note = |column: &str| notes.push(format!("{column}: {}", unheeded(column)));
@@ -224,12 +224,12 @@ fn notes_of(port: Record<'_>, interface: Record<'_>) -> Vec<String> {
     notes
 }
 
-/// What is said of what is not honoured and costs nothing but itself.
+/// Returns the note for an unsupported setting that affects nothing else.
 pub(super) fn unheeded(key: &str) -> String {
     format!("not honoured: this switch has no {key}")
 }
 
-/// A dummy, and where its frames are written down.
+/// Returns a dummy, with the files that record its frames.
 fn dummy(options: &mut BTreeMap<&str, &str>) -> PortKind {
     let both = options.remove("pcap");
     let mut file = |key| options.remove(key).or(both).map(PathBuf::from);
@@ -239,8 +239,8 @@ fn dummy(options: &mut BTreeMap<&str, &str>) -> PortKind {
     }))
 }
 
-/// What a type of interface comes to, and the name of its device. What is understood of
-/// `options` is taken out.
+/// Returns the kind of port for an interface type, and the name of its device. Supported keys are
+/// removed from `options`.
 fn kind(
     of: &str,
     name: &str,
@@ -260,7 +260,7 @@ fn kind(
             let name = arguments.device().to_owned();
             Ok((PortKind::Dpdk(arguments.into()), name))
         }
-        // As Open vSwitch words it.
+        // In Open vSwitch's words.
         "patch" => {
             let peer = options.remove("peer");
             let peer =
@@ -280,7 +280,7 @@ fn kind(
     }
 }
 
-/// The ways by which AF_XDP goes (ovs-vswitchd.conf.db(5), `options:xdp-mode`).
+/// Parses the AF_XDP modes (ovs-vswitchd.conf.db(5), `options:xdp-mode`).
 fn xdp_options(mode: Option<&str>) -> Result<XdpOptions, String> {
     let (hook, transfer) = match mode {
         None | Some("best-effort") => (XdpModeChoice::Best, TransferChoice::Best),

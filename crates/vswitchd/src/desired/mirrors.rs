@@ -1,4 +1,4 @@
-//! Rows of the table `MirrorConfig` (ovs-vswitchd.conf.db(5)).
+//! Rows of the table `Mirror` (ovs-vswitchd.conf.db(5)).
 
 use std::collections::BTreeSet;
 
@@ -9,11 +9,11 @@ use super::{BridgeFate, Desired, InterfaceFate, by_name};
 use crate::rows::Record;
 use config::{BridgeConfig, MIRRORS_MAX, MirrorConfig, MirrorOutput};
 
-/// The column of `Bridge` that names mirrors, under which `status` says what is wrong with one.
+/// The column of `Bridge` that refers to mirrors; `status` reports their problems under this name.
 pub(crate) const COLUMN: &str = "mirrors";
 
-/// The mirrors of a bridge whose ports have been read. What is not honoured is said of the
-/// bridge: mirrors have no column for that.
+/// Reads the mirrors of a bridge, after its ports. Settings that are not applied are notes of the
+/// bridge: mirrors have no column for them.
 pub(super) fn read_mirrors(
     database: &Database,
     row: Record<'_>,
@@ -52,7 +52,7 @@ pub(super) fn read_mirrors(
     }
 }
 
-/// What one row says.
+/// The reader of one row.
 struct Reader<'a> {
     database: &'a Database,
     bridge: Record<'a>,
@@ -78,12 +78,12 @@ impl Reader<'_> {
             snaplen: mirror
                 .integer("snaplen")
                 .and_then(|len| u16::try_from(len).ok())
-                // That cuts nothing.
+                // The maximum truncates nothing.
                 .filter(|len| *len < u16::MAX),
         })
     }
 
-    /// Where copies go. Where both are named the port counts, as with Open vSwitch.
+    /// Returns the output. If a port and a VLAN are set, the port applies, as in Open vSwitch.
     fn output(&self, lacking: &mut Vec<String>) -> Result<MirrorOutput, String> {
         let vlan = self.mirror.integer("output_vlan");
         let vlan = vlan.and_then(|vid| u16::try_from(vid).ok());
@@ -104,7 +104,7 @@ impl Reader<'_> {
         }
     }
 
-    /// The interfaces of the ports that a column names.
+    /// Returns the interfaces of the ports that a column refers to.
     fn selected(&self, column: &'static str, lacking: &mut Vec<String>) -> Vec<PortNo> {
         let mut selected = Vec::new();
         for port in by_name(
@@ -120,10 +120,10 @@ impl Reader<'_> {
         selected
     }
 
-    /// The numbers of a port's interfaces, as far as they are there.
+    /// Returns the numbers of a port's existing interfaces.
     ///
     /// # Errors
-    /// It is another bridge's.
+    /// The port belongs to another bridge.
     fn members(&self, column: &str, port: Record<'_>) -> Result<Vec<PortNo>, String> {
         let mut own = self.bridge.named_by(self.database, "ports", "Port");
         if !own.any(|own| own.uuid == port.uuid) {
@@ -157,7 +157,7 @@ mod tests {
     use crate::testing::{empty, names, put, put_bridge, put_root, uuid};
     use config::Config;
 
-    /// Two bridges, of which the first has a mirror with these columns.
+    /// Returns two bridges, of which the first has a mirror with these columns.
     fn with(mirror: Value) -> Desired {
         let mut database = empty();
         let port = |name, number| (name, json!({"ofport_request": number}));

@@ -1,5 +1,5 @@
-//! Numbers for ports: those that run keep theirs, whatever others ask for; then come
-//! those that are asked for, then those of the last run, then the lowest that are free.
+//! Assignment of port numbers. Existing ports keep theirs, unless they request another; then
+//! requested numbers apply, then those of the last run, then the lowest free ones.
 
 use std::collections::BTreeSet;
 
@@ -8,19 +8,19 @@ use base::PortNo;
 use crate::rows::Record;
 use config::PORT_NUMBER_MAX;
 
-/// What is wished for a port.
+/// The candidates for the number of a port.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Wish {
-    /// The number that was asked for.
+    /// The requested number (`ofport_request`).
     pub(super) asked: Option<PortNo>,
-    /// The number that it has.
+    /// The current number.
     pub(super) held: Option<PortNo>,
-    /// The number that the database remembers.
+    /// The number in the database, from the last run.
     pub(super) remembered: Option<PortNo>,
 }
 
 impl Wish {
-    /// What is wished for this interface, which has the number `held`.
+    /// Returns the candidates for an interface whose current number is `held`.
     pub(super) fn of(interface: Record<'_>, held: Option<PortNo>) -> Self {
         let number = |column| {
             let number = interface.integer(column)?;
@@ -35,7 +35,7 @@ impl Wish {
     }
 }
 
-/// A number for each port; none, if there is none left.
+/// Returns a number for each port; none if no number is left.
 pub(super) fn number(wishes: &[Wish]) -> Vec<Option<PortNo>> {
     let mut taken = BTreeSet::new();
     let mut numbers = vec![None; wishes.len()];
@@ -45,7 +45,7 @@ pub(super) fn number(wishes: &[Wish]) -> Vec<Option<PortNo>> {
                 .filter(|held| wish.asked.is_none_or(|asked| asked == *held))
         },
         |wish| wish.asked,
-        // Of those that asked for a number which another has, too.
+        // For ports whose requested number belongs to another.
         |wish| wish.held,
         |wish| wish.remembered,
     ];

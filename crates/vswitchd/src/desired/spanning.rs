@@ -1,5 +1,5 @@
-//! The columns of `Bridge` and `Port` that say what spanning tree there is
-//! (ovs-vswitchd.conf.db(5), "Spanning Tree Configuration" and "Rapid Spanning Tree").
+//! The columns of `Bridge` and `Port` for spanning trees (ovs-vswitchd.conf.db(5), "Spanning Tree
+//! Configuration" and "Rapid Spanning Tree").
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
@@ -12,7 +12,7 @@ use super::{BridgeFate, Desired, InterfaceFate, by_name};
 use crate::rows::Record;
 use config::{BridgeConfig, SpanningTreeConfig, SpanningTreePort, SpanningTreeProtocol};
 
-/// Keys of `other_config` of a bridge that are read here.
+/// The keys of a bridge's `other_config`.
 pub(super) const BRIDGE_KEYS: [&str; 11] = [
     "stp-system-id",
     "stp-priority",
@@ -27,7 +27,7 @@ pub(super) const BRIDGE_KEYS: [&str; 11] = [
     "rstp-transmit-hold-count",
 ];
 
-/// Keys of `other_config` of a port that are read here.
+/// The keys of a port's `other_config`.
 pub(super) const PORT_KEYS: [&str; 11] = [
     "stp-enable",
     "stp-port-num",
@@ -42,18 +42,18 @@ pub(super) const PORT_KEYS: [&str; 11] = [
     "rstp-port-mcheck",
 ];
 
-/// The bounds of times, in seconds (IEEE 802.1D-2004, table 17-1).
+/// The ranges of times, in seconds (IEEE 802.1D-2004, table 17-1).
 const HELLO_TIME: RangeInclusive<u16> = 1..=10;
 const MAX_AGE: RangeInclusive<u16> = 6..=40;
 const FORWARD_DELAY: RangeInclusive<u16> = 4..=30;
 
-/// The time between two messages of the newer protocol, in seconds: nothing changes it.
+/// The hello time of RSTP, in seconds; it is fixed.
 const RAPID_HELLO_TIME: u16 = 2;
 
-/// Keys of a row's `other_config`, and what is wrong with them.
+/// Reader of a row's `other_config` that collects errors.
 struct Keys<'a> {
     pairs: BTreeMap<&'a str, &'a str>,
-    /// With which those of the protocol begin.
+    /// The prefix of the protocol's keys.
     prefix: &'static str,
     wrong: Vec<(String, String)>,
 }
@@ -75,7 +75,7 @@ impl<'a> Keys<'a> {
         self.pairs.get(&*key).copied()
     }
 
-    /// A number, if there is one, within these bounds.
+    /// Returns the number under `key`, if there is one within these bounds.
     fn number<T>(&mut self, key: &str, bounds: RangeInclusive<T>) -> Option<T>
     where
         T: TryFrom<u64> + PartialOrd + std::fmt::Display,
@@ -101,7 +101,7 @@ impl<'a> Keys<'a> {
     }
 }
 
-/// Reads what tree a bridge has, and which of its ports take part; those are read already.
+/// Reads the spanning tree of a bridge and the ports in it, after the ports themselves.
 pub(super) fn read_spanning(
     database: &Database,
     row: Record<'_>,
@@ -132,8 +132,8 @@ fn read_stp(keys: &mut Keys<'_>) -> SpanningTreeConfig {
     let usual = SpanningTreeConfig::new(SpanningTreeProtocol::Stp);
     let hello_time = keys.number("hello-time", HELLO_TIME);
     let hello_time = hello_time.unwrap_or(usual.hello_time);
-    // What was said lives for two rounds at least, and a port waits until all that is older is
-    // dead (IEEE 802.1D-1998, 8.10.2): Open vSwitch takes the nearest that is so, too.
+    // The maximum age covers at least two hello intervals, and the forward delay at least half of
+    // the maximum age (IEEE 802.1D-1998, 8.10.2): like Open vSwitch, take the nearest valid values.
     let max_age = keys.number("max-age", MAX_AGE).unwrap_or(usual.max_age);
     let max_age = max_age.max(2 * (hello_time + 1));
     let forward_delay = keys.number("forward-delay", FORWARD_DELAY);
@@ -155,7 +155,7 @@ fn read_rstp(keys: &mut Keys<'_>) -> SpanningTreeConfig {
     let max_age = keys.number("max-age", MAX_AGE).unwrap_or(usual.max_age);
     let forward_delay = keys.number("forward-delay", FORWARD_DELAY);
     let mut forward_delay = forward_delay.unwrap_or(usual.forward_delay);
-    // A port waits until all that is older is dead (17.14).
+    // The forward delay covers at least half of the maximum age (17.14).
     let least = max_age / 2 + 1;
     if forward_delay < least {
         let why = format!("with a max-age of {max_age} it is {least} at least");
@@ -176,7 +176,7 @@ fn read_rstp(keys: &mut Keys<'_>) -> SpanningTreeConfig {
     SpanningTreeConfig {
         address: read_id(keys, "address"),
         force_stp,
-        // Only the upper four bits are a priority (9.2.5).
+        // Only the upper four bits are the priority (9.2.5).
         priority: priority.map_or(usual.priority, |priority: u16| priority & 0xf000),
         hello_time: RAPID_HELLO_TIME,
         max_age,
@@ -192,7 +192,7 @@ fn read_id(keys: &mut Keys<'_>, key: &str) -> Option<packet::MacAddr> {
     address.map_err(|why| keys.refuse(key, why)).ok()
 }
 
-/// The ports that take part: all but bonds, internal ones and those of mirrors.
+/// Reads the ports of the tree: all except bonds, internal ports and mirror outputs.
 fn read_ports(
     database: &Database,
     row: Record<'_>,
@@ -249,7 +249,7 @@ fn read_ports(
     }
 }
 
-/// The highest number of a port: 8 bits and 12 (IEEE 802.1D-1998, 8.5.5.1; 2004, 9.2.7).
+/// Returns the largest port number: 8 bits and 12 (IEEE 802.1D-1998, 8.5.5.1; 2004, 9.2.7).
 const fn most(protocol: SpanningTreeProtocol) -> u16 {
     match protocol {
         SpanningTreeProtocol::Stp => 255,
@@ -261,8 +261,8 @@ fn read_number(keys: &mut Keys<'_>, protocol: SpanningTreeProtocol) -> Option<u1
     keys.number("port-num", 1..=most(protocol))
 }
 
-/// A number for each port, and whether another has the one that was asked for. Who did not ask
-/// has the lowest that is free.
+/// Returns a number for each port, and true if the requested one belongs to another port. Ports
+/// without a request get the lowest free numbers.
 fn number_all(asked: &[Option<u16>]) -> Vec<(u16, bool)> {
     let mut taken = BTreeSet::new();
     let given: Vec<_> = asked
@@ -310,10 +310,10 @@ mod tests {
     use crate::testing::{empty, names, pairs, put, put_bridge, put_root, uuid};
     use config::Config;
 
-    /// A port: its name, columns of its interface, and keys of its `other_config`.
+    /// A port: name, columns of its interface, and keys of its `other_config`.
     type AnyPort<'a> = (&'a str, Value, &'a [(&'a str, &'a str)]);
 
-    /// What is desired of a bridge of these columns with these ports.
+    /// Converts a bridge with these columns and ports.
     fn one(columns: Value, ports: &[AnyPort<'_>]) -> Desired {
         let mut database = empty();
         let interfaces: Vec<_> = ports

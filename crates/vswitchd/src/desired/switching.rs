@@ -1,5 +1,5 @@
-//! The columns of `Port` and `Bridge` that say what `NORMAL` does (ovs-vswitchd.conf.db(5),
-//! "VLAN Configuration" and "MAC Table").
+//! The columns of `Port` and `Bridge` for `NORMAL` (ovs-vswitchd.conf.db(5), "VLAN Configuration"
+//! and "MAC Table").
 
 use std::time::Duration;
 
@@ -10,17 +10,17 @@ use config::{
     VID_MAX, VlanLimit, VlanMode, VlanSet,
 };
 
-/// The bounds of `other_config:mac-aging-time`, in seconds: Open vSwitch's.
+/// The range of `other_config:mac-aging-time`, in seconds, as in Open vSwitch.
 const AGEING: (u64, u64) = (15, 3600);
 
-/// The least of `other_config:mac-table-size`, and the most, as Open vSwitch has them.
+/// The range of `other_config:mac-table-size`, as in Open vSwitch.
 const STATIONS: (usize, usize) = (10, 1_000_000);
 
-/// What a row of `Port` says, without the numbers of its interfaces; and what of it is not
-/// honoured.
+/// Reads a row of `Port`, without the numbers of its interfaces, and returns the reasons for
+/// settings that are not applied.
 ///
 /// # Errors
-/// It asks for what is not there, and without it frames would go where they must not.
+/// A setting is not supported, and without it frames would be forwarded contrary to the settings.
 pub(super) fn read_port(port: Record<'_>) -> Result<(LogicalPort, Vec<String>), String> {
     let mut notes = Vec::new();
     let tag = port.integer("tag").map(vid).transpose()?;
@@ -82,8 +82,8 @@ fn access(tag: Option<u16>) -> VlanMode {
     }
 }
 
-/// A tunnel of customers' VLANs. In no VLAN of its own it would let them out by trunks as they
-/// are, among others.
+/// Returns the mode of a `dot1q-tunnel` port. Without a service VLAN it would send customers'
+/// frames to trunks unchanged.
 fn tunnel(port: Record<'_>, tag: Option<u16>) -> Result<VlanMode, String> {
     let tag = tag.filter(|tag| *tag != 0);
     let customers = read_vids(port, "cvlans")?;
@@ -98,8 +98,8 @@ fn tunnel(port: Record<'_>, tag: Option<u16>) -> Result<VlanMode, String> {
     })
 }
 
-/// How many tags are looked at, by `other_config:vlan-limit` of the row above all: as Open
-/// vSwitch, what is no number says nothing, and what is not positive sets no limit.
+/// Reads the number of parsed VLAN tags, `other_config:vlan-limit` of `Open_vSwitch`. As in Open
+/// vSwitch, an invalid number is ignored, and one that is not positive means no limit.
 pub(super) fn read_vlan_limit(root: Record<'_>) -> VlanLimit {
     let limit = root.map("other_config").get("vlan-limit").copied();
     match limit.and_then(|limit| limit.parse::<i64>().ok()) {
@@ -119,18 +119,18 @@ fn vid(number: i64) -> Result<u16, String> {
     vid.ok_or_else(|| format!("{number} is no VLAN: 0 to {VID_MAX}"))
 }
 
-/// The VLANs in a column; none if it is empty.
+/// Reads the VLANs in a column; none if it is empty.
 fn read_vids(row: Record<'_>, column: &str) -> Result<Option<VlanSet>, String> {
     let vids = row.integers(column).map(vid).collect::<Result<Vec<_>, _>>();
     let vids = vids.map_err(|why| format!("{column}: {why}"))?;
     Ok((!vids.is_empty()).then(|| vids.into_iter().collect()))
 }
 
-/// What a row of `Bridge` says of its stations and of multicast groups, into `switching`. `flood_vlans` is a column;
-/// the others are keys of `other_config`, of which it returns whether it knows `key`.
+/// Reads a key of `Bridge` `other_config` about the MAC table, multicast snooping or BPDUs into
+/// `switching`. Returns none if `key` is none of these.
 ///
 /// # Errors
-/// The value is none.
+/// The value is invalid.
 pub(super) fn read_key(
     switching: &mut SwitchingConfig,
     key: &str,
@@ -170,7 +170,7 @@ pub(super) fn read_key(
     })
 }
 
-/// The VLANs in which a bridge learns nobody.
+/// Reads the VLANs in which a bridge floods instead of learning.
 pub(super) fn read_flood_vlans(row: Record<'_>) -> Result<VlanSet, String> {
     read_vids(row, "flood_vlans").map(Option::unwrap_or_default)
 }

@@ -7,7 +7,7 @@ use super::BridgeFate;
 use crate::rows::Record;
 use config::{BridgeConfig, TableConfig};
 
-/// Reads what is said of a bridge's tables.
+/// Reads the table settings of a bridge.
 pub(super) fn read_tables(
     database: &Database,
     row: Record<'_>,

@@ -1,4 +1,4 @@
-//! Rows to a configuration, by hand and at random.
+//! Conversions of rows to configurations, of examples and of random rows.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -8,7 +8,7 @@ use crate::testing::{empty, names, pairs, put, put_bridge, put_root, uuid};
 use config::reconcile::reconcile;
 use config::{FailMode, TagType, VlanLimit, VlanMode, VlanSet};
 
-/// What one bridge of these columns, ports and controllers comes to.
+/// Converts one bridge with these columns, ports and controllers.
 fn one(columns: Value, ports: &[(&str, Value)], controllers: &[&str]) -> Desired {
     let mut database = empty();
     put_bridge(&mut database, "br0", columns, ports, controllers);
@@ -29,7 +29,7 @@ fn fate<'a>(desired: &'a Desired, interface: &str) -> &'a InterfaceFate {
     &desired.interfaces[&uuid("Interface", interface)]
 }
 
-/// Why an interface is refused, or what is not honoured of it.
+/// Returns the reason why an interface is refused, or its notes.
 fn said(desired: &Desired, interface: &str) -> String {
     match fate(desired, interface) {
         InterfaceFate::Refused(why) => format!("refused: {why}"),
@@ -87,7 +87,7 @@ fn no_row_above_all_is_nothing_to_do() {
     assert_eq!(desire(&empty(), &Config::default()), Desired::default());
 }
 
-/// Columns of an interface, and what is said of them.
+/// Columns of an interface, and the expected notes.
 #[rustfmt::skip]
 const OF_INTERFACES: [(&str, &str); 10] = [
     (r#"{"type": "vxlan"}"#,                                       "refused: p1: vxlan type requires valid 'remote_ip' argument"),
@@ -177,7 +177,7 @@ fn what_a_port_is_to_normal_is_read_by_the_modes_of_the_manual() {
             }),
             tunnel(vids(&[1, 2]), TagType::Customer),
         ),
-        // Only tunnels know of customers.
+        // Only `dot1q-tunnel` ports use `cvlans`.
         (json!({"tag": 7, "cvlans": ["set", [1, 2]]}), access(7)),
     ] {
         let mut port = json!({"name": "p1", "interfaces": names("Interface", &["p1"])});
@@ -340,7 +340,7 @@ fn who_runs_keeps_its_number_and_who_asks_gets_a_free_one() {
     );
     put_root(&mut database, &["br0"], 1);
     let before = desire(&database, &Config::default()).config;
-    // A third comes that stands before them in the alphabet, and asks for what b has.
+    // A third port sorts before them, and requests the number of b.
     let ports = [
         ("0", json!({"ofport_request": 2})),
         ("a", json!({})),
@@ -354,7 +354,7 @@ fn who_runs_keeps_its_number_and_who_asks_gets_a_free_one() {
         "{}",
         said(&after, "0")
     );
-    // After a restart, who asks comes first; the others have what the database remembers.
+    // After a restart, requests are first; the others have the numbers in the database.
     let ports = [
         ("0", json!({"ofport_request": 2})),
         ("a", json!({"ofport": 9})),
@@ -367,7 +367,7 @@ fn who_runs_keeps_its_number_and_who_asks_gets_a_free_one() {
     );
 }
 
-/// What a port at random is like: type, number asked for, tag.
+/// A random port: type, requested number, tag.
 type AnyPort = (u8, Option<u8>, Option<u8>);
 
 fn any_bridges() -> impl Strategy<Value = BTreeMap<u8, (BTreeMap<u8, AnyPort>, bool)>> {
@@ -388,7 +388,7 @@ fn database_of(bridges: &BTreeMap<u8, (BTreeMap<u8, AnyPort>, bool)>) -> Databas
         let bridge = format!("br{bridge}");
         let mut rows = Vec::new();
         for (port, (of, asked, tag)) in ports {
-            // Names may be those of bridges, or of ports elsewhere.
+            // Names may collide with those of bridges, or of ports of other bridges.
             let name = if *port == 5 {
                 "br1".to_owned()
             } else {
@@ -442,14 +442,14 @@ proptest! {
             let desired = desire(&database, &current);
             let checked = desired.config.check();
             prop_assert!(desired.config.bridges.is_empty() || checked.is_ok(), "{checked:?}");
-            // Every interface of a bridge has its fate, and every port is somebody's.
+            // Every interface of a bridge has an outcome, and every port has an interface.
             prop_assert_eq!(desired.interfaces.len(), database.rows("Interface").count());
             let is_port = |fate: &&InterfaceFate| {
                 matches!(fate, InterfaceFate::Port { number, .. } if *number != PortNo::LOCAL)
             };
             let ports: usize = desired.config.bridges.iter().map(|bridge| bridge.ports.len()).sum();
             prop_assert_eq!(desired.interfaces.values().filter(is_port).count(), ports);
-            // The same rows a second time are nothing to do.
+            // A second conversion of the same rows changes nothing.
             let again = desire(&database, &desired.config);
             prop_assert_eq!(&again, &desired);
             prop_assert_eq!(reconcile(&desired.config, &again.config), vec![]);
@@ -462,7 +462,7 @@ proptest! {
         before in any_bridges(),
         after in any_bridges(),
     ) {
-        // A port that asks for nothing, of a bridge that stays.
+        // A port without a request, of a bridge that stays.
         let with_it = |mut bridges: BTreeMap<u8, (BTreeMap<u8, AnyPort>, bool)>, current: &Config| {
             let (ports, _) = bridges.entry(0).or_default();
             ports.insert(9, (0, None, None));

@@ -1,4 +1,4 @@
-//! Tunnels beside one another: of two that no packet could tell apart, one is refused.
+//! Conflicts between tunnels: of two that no packet distinguishes, one is refused.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use packet::tunnel::TunnelProtocol;
 use super::{Desired, InterfaceFate};
 use config::{PortKind, TunnelConfig, TunnelEndpoint, TunnelKey};
 
-/// By what arriving packets know a tunnel.
+/// The key by which arriving packets find a tunnel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Mark {
     port: u16,
@@ -24,7 +24,7 @@ impl From<&TunnelConfig> for Mark {
             port: tunnel.port,
             remote: tunnel.remote,
             local: tunnel.local,
-            // Where there is none it is zero on the wire.
+            // A missing key is zero on the wire.
             key: match tunnel.in_key {
                 TunnelKey::None => TunnelKey::Given(0),
                 key => key,
@@ -34,7 +34,7 @@ impl From<&TunnelConfig> for Mark {
     }
 }
 
-/// Refuses tunnels that are like others, and those whose UDP port is another protocol's.
+/// Refuses duplicate tunnels, and those with a UDP port of another protocol.
 pub(super) fn refuse_twins(desired: &mut Desired) {
     let mut marks: BTreeMap<Mark, String> = BTreeMap::new();
     let mut protocols: BTreeMap<u16, TunnelProtocol> = BTreeMap::new();
@@ -48,7 +48,7 @@ pub(super) fn refuse_twins(desired: &mut Desired) {
             let protocol = *protocols.entry(tunnel.port).or_insert(tunnel.protocol);
             let twin = marks.get(&Mark::from(&**tunnel));
             let why = match twin {
-                // As Open vSwitch words it.
+                // In Open vSwitch's words.
                 Some(twin) => format!(
                     "attempting to add tunnel port '{}' with same config as port '{twin}'",
                     port.name

@@ -1,4 +1,4 @@
-//! A log file that can be moved away.
+//! A log file that supports rotation.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::error::DaemonError;
 
-/// A log file. What is written goes to its end.
+/// A log file, opened for appending.
 #[derive(Clone, Debug)]
 pub struct LogFile {
     path: PathBuf,
@@ -16,35 +16,35 @@ pub struct LogFile {
 }
 
 impl LogFile {
-    /// Opens the file, or makes it.
+    /// Opens or creates the file.
     ///
     /// # Errors
-    /// It can be neither.
+    /// Neither is possible.
     pub fn open(path: &Path) -> Result<Self, DaemonError> {
         let file = append(path).map_err(|error| DaemonError::LogFile {
             path: path.to_owned(),
             error,
         })?;
         Ok(Self {
-            // The directory may be another one later.
+            // The working directory may change later.
             path: std::path::absolute(path).unwrap_or_else(|_| path.to_owned()),
             file: Arc::new(Mutex::new(Some(file))),
         })
     }
 
-    /// Where it is.
+    /// Returns the path.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Opens it again, at its usual place.
+    /// Reopens the file at its path.
     pub(super) fn reopen(&self) -> io::Result<()> {
         let file = append(&self.path)?;
         *self.file.lock().unwrap_or_else(PoisonError::into_inner) = Some(file);
         Ok(())
     }
 
-    /// Closes it, until it is opened again.
+    /// Closes the file until it is opened again.
     pub(super) fn close(&self) {
         *self.file.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
@@ -57,7 +57,7 @@ fn append(path: &Path) -> io::Result<File> {
 impl Write for LogFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
-        // What is said while it is closed is said in vain, as was asked for.
+        // Lines are dropped while the file is closed, as requested.
         file.as_mut()
             .map_or(Ok(bytes.len()), |file| file.write(bytes))
     }

@@ -1,23 +1,23 @@
-//! How a line looks, in the words of ovs-appctl(8), `vlog/set PATTERN`. Pure.
+//! Formats log lines by the patterns of ovs-appctl(8), `vlog/set PATTERN`. Pure.
 
 use std::iter::Peekable;
 use std::str::Chars;
 use std::time::Duration;
 
-/// All that a line can tell.
+/// The fields of a log line.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Line<'a> {
     /// `%A`.
     pub(super) application: &'a str,
-    /// `%B`: the facility and how grave it is, as one number (RFC 5424, 6.2.1).
+    /// `%B`: facility and severity as one number (RFC 5424, 6.2.1).
     pub(super) priority: u16,
-    /// The facility, if somebody has named one.
+    /// The facility, if set.
     pub(super) facility: Option<u8>,
     /// `%c`.
     pub(super) module: &'a str,
     /// `%d` and `%D`: since 1970.
     pub(super) now: Duration,
-    /// `%r`: since the process began.
+    /// `%r`: since the start of the process.
     pub(super) since: Duration,
     /// `%E`.
     pub(super) host: &'a str,
@@ -34,19 +34,19 @@ pub(super) struct Line<'a> {
 }
 
 impl Line<'_> {
-    /// What the facility adds to the priority, where `usual` is meant if nobody has named one.
+    /// Returns the facility's share of the priority; `usual` applies if no facility is set.
     pub(super) fn facility(&self, usual: u8) -> u16 {
         u16::from(self.facility.unwrap_or(usual)) * 8
     }
 }
 
-/// How a moment looks without a word about it.
+/// The default format of times.
 const MOMENT: &str = "%Y-%m-%d %H:%M:%S.###";
 
-/// The longest that anything is made by blanks or zeros before it.
+/// The limit of the width to which a field is padded.
 const WIDTH_MAX: usize = 1000;
 
-/// The line in this form.
+/// Formats a line.
 pub(super) fn write(pattern: &str, line: &Line<'_>) -> String {
     let (mut text, mut rest) = (String::new(), pattern.chars().peekable());
     while let Some(next) = rest.next() {
@@ -73,7 +73,7 @@ pub(super) fn write(pattern: &str, line: &Line<'_>) -> String {
     text
 }
 
-/// What one sign behind a `%` stands for; one that stands for nothing is itself.
+/// Expands the character after a `%`; an unknown one stands for itself.
 fn tell(what: char, rest: &mut Peekable<Chars<'_>>, line: &Line<'_>) -> String {
     match what {
         'A' => line.application.to_owned(),
@@ -96,7 +96,7 @@ fn tell(what: char, rest: &mut Peekable<Chars<'_>>, line: &Line<'_>) -> String {
     }
 }
 
-/// What stands in braces there; the usual form, if nothing does.
+/// Returns the format in braces; the default format if there is none.
 fn braces(rest: &mut Peekable<Chars<'_>>) -> String {
     match rest.next_if_eq(&'{') {
         Some(_) => rest.by_ref().take_while(|next| *next != '}').collect(),
@@ -104,8 +104,7 @@ fn braces(rest: &mut Peekable<Chars<'_>>) -> String {
     }
 }
 
-/// A moment in the form of strftime(3), so many seconds east of Greenwich; `###` are its
-/// milliseconds.
+/// Formats a time like strftime(3), at `east` seconds east of Greenwich; `###` are milliseconds.
 fn moment(form: &str, now: Duration, east: i64) -> String {
     const DAY: i64 = 86_400;
     const MONTHS: [&str; 12] = [
@@ -159,12 +158,12 @@ fn moment(form: &str, now: Duration, east: i64) -> String {
     text
 }
 
-/// The year, the month and the day, so many days after the first of 1970, in the Gregorian
-/// calendar: years are taken to begin in March, so that the odd day is the last.
+/// Returns year, month and day, `days` days after 1 January 1970, in the Gregorian calendar. Years
+/// begin in March, so that the leap day is the last day.
 fn date(days: i64) -> (i64, i64, i64) {
-    /// Days of four hundred years, after which all comes again.
+    /// Days of four hundred years, the period of the calendar.
     const ERA: i64 = 146_097;
-    /// Days between the first of March of year 0 and the first of 1970.
+    /// Days from 1 March of year 0 to 1 January 1970.
     const BEFORE: i64 = 719_468;
     let days = days + BEFORE;
     let (era, day) = (days.div_euclid(ERA), days.rem_euclid(ERA));

@@ -1,30 +1,30 @@
-//! The logs of the system and of other machines: `--syslog-method` and `--syslog-target` of
-//! ovs-vswitchd(8). What they do not take at once is lost.
+//! The syslogs of the system and of other machines: `--syslog-method` and `--syslog-target` of
+//! ovs-vswitchd(8). Lines that they do not accept at once are lost.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::os::unix::net::UnixDatagram;
 use std::path::PathBuf;
 
-/// Where the C library finds the system's log.
+/// The system's syslog socket, as in the C library.
 const SYSTEM: &str = "/dev/log";
 
-/// How the system's log is told.
+/// The connection to the system's syslog.
 #[derive(Debug, Default)]
 pub enum Syslog {
-    /// As the C library does it.
+    /// Like the C library.
     #[default]
     System,
-    /// By a Unix socket.
+    /// A Unix socket.
     Unix(PathBuf),
-    /// By UDP.
+    /// UDP.
     Udp(SyslogTarget),
-    /// Not at all.
+    /// No syslog.
     Null,
 }
 
 impl Syslog {
-    /// Reads a method as it is typed.
+    /// Parses the argument of `--syslog-method`.
     ///
     /// # Errors
     /// There is no such method.
@@ -40,8 +40,8 @@ impl Syslog {
         }
     }
 
-    /// What stands before a line, in the words of `vlog/list-pattern`: the C library adds more than
-    /// others do (syslog(3)).
+    /// Returns the prefix of a line as `vlog/list-pattern` prints it: the C library adds more than
+    /// other methods (syslog(3)).
     pub(super) const fn shown_prefix(&self) -> &'static str {
         match self {
             Self::System => "<%B> %D{%h %e %T} %E %A: ",
@@ -50,7 +50,7 @@ impl Syslog {
         }
     }
 
-    /// The same as it is sent: of a system's own log, the host is known.
+    /// Returns the prefix as it is sent: the system's syslog knows the host.
     pub(super) const fn prefix(&self) -> &'static str {
         match self {
             Self::System => "<%B>%d{%h %e %T} %A: ",
@@ -58,7 +58,7 @@ impl Syslog {
         }
     }
 
-    /// Tells it a line.
+    /// Sends a line.
     pub(super) fn send(&self, line: &str) {
         match self {
             Self::System => send_to_file(SYSTEM.into(), line),
@@ -69,7 +69,7 @@ impl Syslog {
     }
 }
 
-/// A log that is told by UDP.
+/// A syslog that receives UDP.
 #[derive(Debug)]
 pub struct SyslogTarget {
     socket: UdpSocket,
@@ -77,10 +77,10 @@ pub struct SyslogTarget {
 }
 
 impl SyslogTarget {
-    /// Reads an address as it is typed, with a port.
+    /// Parses an address with a port.
     ///
     /// # Errors
-    /// It is none, or the system has no socket for it.
+    /// The address is malformed, or the system has no socket for it.
     pub fn read(text: &str) -> Result<Self, String> {
         let usual = "a syslog by UDP is an address with a port, as in 10.0.0.9:514";
         let address: SocketAddr = text.parse().map_err(|_| format!("'{text}': {usual}"))?;
@@ -95,13 +95,13 @@ impl SyslogTarget {
         made.map_err(|error| format!("{text}: {error}"))
     }
 
-    /// Tells it a line.
+    /// Sends a line.
     pub(super) fn send(&self, line: &str) {
         drop(self.socket.send_to(line.as_bytes(), self.address));
     }
 }
 
-/// A socket for each line: who listens there may be another one the next time.
+/// A new socket for each line: the syslog daemon may have been restarted.
 fn send_to_file(path: PathBuf, line: &str) {
     let sent = || -> io::Result<usize> {
         let socket = UnixDatagram::unbound()?;

@@ -1,4 +1,4 @@
-//! The manager, told by hand what a database says.
+//! The manager, with synthetic events of a database.
 
 use flow::Role;
 use ovsdb::Datum;
@@ -34,7 +34,7 @@ fn status(name: &str) -> Status {
     }
 }
 
-/// All is well but that the interface p9 is not there.
+/// Returns facts without failures, except that the interface p9 is missing.
 fn facts() -> Facts {
     let port = |device| PortFacts {
         device,
@@ -70,7 +70,7 @@ fn facts() -> Facts {
     }
 }
 
-/// A manager that has the lock and has seen the rows.
+/// Returns a manager that has the lock and has read the rows.
 fn owner(database: &Database) -> (Manager, Config) {
     let mut manager = Manager::default();
     manager.handle_event(&SessionEvent::Locked);
@@ -137,7 +137,7 @@ fn how_things_are_is_written_once_and_then_only_what_is_new() {
     );
     let status = Datum::map([("sec_since_connect", "7"), ("state", "ACTIVE")]);
     assert_eq!(of("Controller", "tcp:127.0.0.1", "status"), status);
-    // Its own words come back, and change nothing.
+    // The updates that it wrote itself return, and change nothing.
     manager.handle_event(&SessionEvent::Changed);
     assert_eq!(manager.next_config(&database), None);
     assert!(!manager.is_report_due());

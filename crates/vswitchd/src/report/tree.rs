@@ -1,4 +1,4 @@
-//! What is written of spanning trees: keys of `status`, `rstp_status`, `statistics` and
+//! The columns of spanning trees: keys of `status`, `rstp_status`, `statistics` and
 //! `rstp_statistics` of bridges and ports (ovs-vswitchd.conf.db(5)).
 
 use std::collections::BTreeMap;
@@ -10,7 +10,7 @@ use config::SpanningTreeProtocol;
 use l2::spanning_tree::TreePortInfo;
 use runtime::TreeFacts;
 
-/// What is said of a bridge in the older tree.
+/// Returns the keys of a bridge with STP.
 pub(super) fn of_stp(tree: Option<&TreeFacts>) -> impl Iterator<Item = (String, String)> {
     let tree = tree.filter(|tree| tree.protocol == SpanningTreeProtocol::Stp);
     let told = tree.map(|tree| {
@@ -23,7 +23,7 @@ pub(super) fn of_stp(tree: Option<&TreeFacts>) -> impl Iterator<Item = (String, 
     named(told.into_iter().flatten())
 }
 
-/// What is said of a bridge in the newer tree.
+/// Returns the keys of a bridge with RSTP.
 pub(super) fn of_rstp(tree: Option<&TreeFacts>) -> impl Iterator<Item = (String, String)> {
     let tree = tree.filter(|tree| tree.protocol == SpanningTreeProtocol::Rstp);
     let told = tree.map(|tree| {
@@ -49,8 +49,8 @@ fn named(
     pairs.map(|(key, value)| (key.to_owned(), value))
 }
 
-/// Columns of a port, which was told to be so. Times and counts come with what is counted, and
-/// times with other news.
+/// Returns the columns of a port whose row is `told`. Times and counters are written with
+/// statistics, and times also with another change.
 pub(super) fn port(
     tree: Option<&TreeFacts>,
     name: &str,
@@ -103,7 +103,7 @@ fn counted(counts: impl Iterator<Item = (&'static str, u64)>) -> Datum {
 
 fn stp_status(info: &TreePortInfo) -> BTreeMap<&'static str, String> {
     BTreeMap::from([
-        // As a decimal number, which is what Open vSwitch 3.1 writes.
+        // A decimal number, as in Open vSwitch 3.1.
         ("stp_port_id", info.settings.id.0.to_string()),
         ("stp_state", info.state.stp_name().to_owned()),
         ("stp_sec_in_state", info.seconds_in_state.to_string()),

@@ -1,4 +1,4 @@
-//! Rows that say who is told, and what becomes of them.
+//! Conversions of the flow-export tables.
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,7 @@ use crate::desired::{Desired, desire};
 use crate::testing::{empty, names, pairs, put, put_bridge, put_root, uuid};
 use config::Config;
 
-/// What bridges `br0` and `br1` are to tell, by this row of both.
+/// Converts bridges `br0` and `br1`, which share this row.
 fn both(table: &str, column: &str, row: &Value) -> Desired {
     let mut database = empty();
     put(&mut database, table, "it", row);
