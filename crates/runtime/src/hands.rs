@@ -57,7 +57,7 @@ mod tests {
     use super::each;
 
     #[test]
-    fn what_comes_of_things_stands_in_their_order() {
+    fn results_keep_order_of_items() {
         for count in [0, 1, 2, 63, 64, 65, 1000] {
             let done = each((0..count).collect(), |thing: usize| thing * 2);
             let wanted: Vec<_> = (0..count).map(|thing| thing * 2).collect();
@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn things_that_wait_for_each_other_are_under_way_together() {
+    fn items_run_concurrently() {
         let together = Barrier::new(8);
         let done = each((0..8).collect(), |thing: usize| {
             together.wait();

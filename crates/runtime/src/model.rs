@@ -314,7 +314,7 @@ fn run(mut worker: Worker, nudged: &Receiver<()>, inbox: &Inbox) {
 /// control thread; `Publisher::advance` by the fastest worker; `Publisher::let_go` of the program
 /// that the slowest worker holds.
 #[test]
-fn a_barrier_waits_for_all_frames_under_the_old_rules() {
+fn barrier_waits_for_frames_under_old_rules() {
     explore(ORDERS, || {
         let mut rig = Rig::new();
         (0..WORKERS).for_each(|worker| rig.send(worker));
@@ -355,7 +355,7 @@ fn a_barrier_waits_for_all_frames_under_the_old_rules() {
 /// Mutations that this test has found: `WorkerHandle::tell` that checks for sleep before it puts
 /// the command into the ring, and `Publisher::publish` that wakes workers before it publishes.
 #[test]
-fn a_sleeper_is_woken_and_lets_go() {
+fn sleeping_worker_is_woken_and_releases_programs() {
     explore(ORDERS, || {
         let mut rig = Rig::new();
         rig.publish(true);
@@ -377,7 +377,7 @@ fn a_sleeper_is_woken_and_lets_go() {
 /// Mutations that this test has found: `Worker::exchange` that does not wake the control thread; a
 /// control thread that gives the second worker another queue than the returned one.
 #[test]
-fn a_port_goes_from_worker_to_worker_with_all_its_frames() {
+fn port_moves_between_workers_without_loss() {
     explore(ORDERS, || {
         let mut rig = Rig::new();
         // The opposite end of the spare queue is unused.

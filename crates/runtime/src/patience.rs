@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn looks_are_given_up_where_they_are_in_vain_and_tried_now_and_then() {
+    fn polling_stops_without_success_and_is_retried() {
         let mut patience = Patience::new();
         let taken = looks(&mut patience, 25_000, Patience::in_vain);
         let trials = 25_000 / u32::from(TRIAL);
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn a_conversation_is_always_waited_for() {
+    fn conversation_is_always_polled() {
         let mut patience = Patience::new();
         looks(&mut patience, 1_000, Patience::in_vain);
         let soon = Duration::from_micros(5);
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_that_others_sent_in_its_stead_are_no_reward() {
+    fn late_frames_earn_no_credit() {
         let mut patience = Patience::new();
         let late = |patience: &mut Patience| {
             patience.rewarded(Duration::from_millis(3));

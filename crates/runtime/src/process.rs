@@ -35,7 +35,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn memory_and_threads_are_read_and_what_lacks_is_zero() {
+    fn process_status_is_parsed_with_zero_for_missing_values() {
         let status = "Name:\tcomporta\nVmSize:\t  2048 kB\nVmRSS:\t  1000 kB\nThreads:\t4\n";
         let told = of_status(status);
         assert_eq!(

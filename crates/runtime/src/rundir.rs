@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn a_socket_in_use_is_refused_and_a_stale_one_taken_over() {
+    fn socket_in_use_is_refused_and_stale_one_replaced() {
         let path = scratch("in-use");
         let (listener, file) = SocketFile::bind(&path).expect("the path is free");
         assert!(matches!(
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_no_socket_is_left_alone() {
+    fn regular_file_is_not_replaced_by_socket() {
         let path = scratch("no-socket");
         fs::write(&path, "precious").expect("writable");
         assert!(SocketFile::bind(&path).is_err());

@@ -197,7 +197,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn however_requests_are_cut_they_are_the_same(
+        fn requests_are_equal_for_any_split(
             names in prop::collection::vec("[a-z/ \"{}]{0,12}", 0..5),
             pieces in prop::collection::vec(1_usize..40, 0..30),
         ) {
@@ -210,7 +210,7 @@ mod tests {
         }
 
         #[test]
-        fn garbage_is_refused_or_waits_for_more(
+        fn malformed_bytes_are_refused_or_wait_for_more(
             bytes in prop::collection::vec(any::<u8>(), 0..200),
             pieces in prop::collection::vec(1_usize..40, 0..30),
         ) {
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_without_an_end_is_refused_at_last() {
+    fn endless_request_is_refused() {
         let mut text = br#"{"id":0,"method":""#.to_vec();
         text.resize(REQUEST_LEN_MAX - 1, b'a');
         assert!(next_request(&text).expect("legal so far").is_none());
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_are_taken_one_by_one_and_an_unfinished_one_waits() {
+    fn requests_are_parsed_one_by_one_and_partial_one_waits() {
         let text = br#"{"id":0,"method":"version","params":[]} {"id":1,"method":"fdb/show","params":["br0"]}{"id""#;
         let (first, used) = next_request(text).expect("legal").expect("whole");
         assert_eq!((first.method.as_str(), first.params.len()), ("version", 0));

@@ -372,7 +372,7 @@ mod tests {
 
     /// Covers `poll` (few queues) and epoll (many queues).
     #[test]
-    fn a_queue_wakes_its_worker_and_a_nudge_does_and_which_it_was_is_told() {
+    fn worker_wakes_for_queue_or_control_thread() {
         let many = u32::try_from(POLLED_MAX).expect("a few") + 1;
         for count in [1, many - 1, many] {
             let (mut worker, bells) = worker(count);

@@ -145,7 +145,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn load_and_memory_are_told_in_the_databases_words() {
+    fn load_and_memory_use_database_format() {
         assert_eq!(
             load_average("0.10 0.25 1.00 2/345 6789\n").as_deref(),
             Some("0.10,0.25,1.00")
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_is_told_of_whatever_its_name_is() {
+    fn process_statistics_accept_any_name() {
         let stat = "7 (a ) b) S 1 7 7 0 -1 0 0 0 0 0 100 20 0 0 20 0 3 0 500 2048000 250 0";
         let told = process_of(stat, "100.50 20.00").expect("it is whole");
         let numbers: Vec<u64> = told

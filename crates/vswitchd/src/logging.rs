@@ -433,7 +433,7 @@ mod tests {
     }
 
     #[test]
-    fn levels_are_read_as_open_vswitch_has_them() {
+    fn log_levels_match_open_vswitch() {
         assert_eq!(said(&[], "bridge"), "INFO INFO INFO");
         let usual = ["console:emer", "syslog:err", "file:info"];
         assert_eq!(said(&usual, "bridge"), "EMER ERR INFO");
@@ -450,7 +450,7 @@ mod tests {
     }
 
     #[test]
-    fn words_that_say_nothing_are_refused_as_open_vswitch_does() {
+    fn malformed_log_settings_are_refused() {
         let wrong = [
             ("dance:dbg", "no destination, level, or module \"dance\""),
             ("console:file:dbg", "cannot specify multiple destinations"),

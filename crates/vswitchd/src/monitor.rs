@@ -120,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_fault_starts_it_again_once_in_ten_seconds() {
+    fn monitor_restarts_at_most_every_ten_seconds() {
         let at = |second: u64| Instant::from_nanos(second * 1_000_000_000);
         let mut watch = Watch::default();
         let fault = Some(Signal::SEGV.as_raw());

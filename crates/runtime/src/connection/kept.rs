@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_burst_is_over_when_reads_have_long_been_short() {
+    fn read_buffer_shrinks_after_many_short_reads() {
         let mut buffer = Buffer::default();
         assert!(!buffer.fit(READ_LEN));
         assert_eq!(buffer.bytes.len(), READ_LEN_MAX);

@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn a_capture_that_nobody_reads_ends_and_costs_nothing_any_more() {
+    fn capture_expires_without_reader() {
         let mut capturing = Capturing::default();
         let id = start(&mut capturing).expect("there is room");
         assert!(capturing.is_unpublished && capturing.of(BRIDGE).is_some());
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn there_are_four_captures_at_most() {
+    fn captures_are_limited_to_four() {
         let mut capturing = Capturing::default();
         let ids: Vec<_> = (0..CAPTURES_MAX)
             .map(|_| start(&mut capturing).expect("there is room"))
@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn what_finds_no_room_is_counted_and_what_is_kept_is_told_in_parts() {
+    fn capture_counts_overflow_and_is_read_in_parts() {
         let mut capturing = Capturing::default();
         let id = start(&mut capturing).expect("there is room");
         for _ in 0..20 {

@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_a_number_keeps_it_and_the_lowest_free_is_next() {
+    fn datapath_ports_keep_numbers_and_take_lowest_free() {
         let mut ports = DatapathPorts::new(false);
         ports.follow([port(1, "a"), port(2, "b")].into_iter());
         ports.follow([port(2, "b"), port(3, "c"), port(4, "d")].into_iter());
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dummys_number_is_that_of_its_name() {
+    fn dummy_port_number_follows_its_name() {
         let mut ports = DatapathPorts::new(true);
         let wanted = [
             (1, "p7"),

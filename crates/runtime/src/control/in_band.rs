@@ -82,7 +82,7 @@ mod tests {
     use switch::underlay::KernelNeighbour;
 
     #[test]
-    fn the_next_station_is_the_host_or_the_router_on_the_best_route() {
+    fn next_hop_is_host_or_gateway_of_best_route() {
         let route = |to: [u8; 4], len, gateway: Option<[u8; 4]>, metric| KernelRoute {
             to: to.into(),
             len,

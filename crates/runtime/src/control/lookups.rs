@@ -129,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cost_is_the_median_and_the_tenths_of_its_times() {
+    fn lookup_cost_is_median_and_outer_deciles() {
         let nanos: Vec<_> = (0..=10).rev().map(|place| 1000 + 100 * place).collect();
         let cost = Cost::of(nanos, 100).expect("there are times");
         assert_eq!(cost.to_string(), "15.0 (11.0-19.0)");

@@ -14,7 +14,7 @@ fn message(body: u8) -> Vec<u8> {
 
 proptest! {
     #[test]
-    fn messages_are_heard_whole_however_they_are_cut(
+    fn snoop_messages_are_whole_for_any_split(
         bodies in vec(0_u8..60, 1..20),
         cuts in vec(1_usize..40, 1..60),
         unheard in 0_usize..60,
@@ -47,7 +47,7 @@ proptest! {
 }
 
 #[test]
-fn a_length_that_cannot_be_is_no_endless_loop() {
+fn snoop_survives_impossible_length() {
     let mut ear = Ear::new(Talk::default());
     ear.hear(&[0; 1000]);
     assert_eq!(ear.seen, 0);

@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn several_interfaces_are_one_port_as_the_manual_has_it() {
+    fn bond_interfaces_form_one_port() {
         let (ports, said) = bond(&[], json!({}));
         assert_eq!(said, "");
         let [port] = &ports[..] else {
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_bond_is_asked_is_read() {
+    fn bond_settings_are_read() {
         let other = pairs(&[
             ("bond-rebalance-interval", "500"),
             ("bond-hash-basis", "7"),
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn one_interface_may_speak_lacp_and_be_no_bond() {
+    fn lacp_works_on_single_interface() {
         let mut database = empty();
         let other = pairs(&[("lacp-time", "fast"), ("bond-primary", "p1")]);
         let port = json!({
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn who_was_active_is_read_once_and_a_bond_may_have_an_interface_of_its_name() {
+    fn bond_active_member_is_read_once_with_fake_interface() {
         let columns = [
             ("bond_fake_iface", json!(true)),
             ("bond_active_slave", json!("02:00:00:00:00:0a")),
@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_carrier_of_its_own_is_no_member() {
+    fn virtual_port_is_no_bond_member() {
         let patch = json!({"type": "patch", "options": pairs(&[("peer", "x")])});
         let (ports, said) = bond(&[], patch);
         assert!(

@@ -260,7 +260,7 @@ mod tests {
     use config::Config;
 
     #[test]
-    fn managers_at_an_address_are_met_through_bridges_unless_they_are_not_to_be() {
+    fn managers_with_address_use_in_band_unless_disabled() {
         let mut database = empty();
         let rows = [
             ("a", "tcp:192.0.2.1", json!([])),

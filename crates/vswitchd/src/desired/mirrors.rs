@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mirror_is_read_with_its_ports_by_number() {
+    fn mirror_row_is_read_with_port_numbers() {
         let desired = with(json!({
             "select_src_port": names("Port", &["p1", "br0"]),
             "select_dst_port": names("Port", &["p2"]),
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn what_of_a_mirror_cannot_be_is_said_of_its_bridge() {
+    fn mirror_errors_are_reported_on_bridge() {
         let refused = [
             (json!({"select_all": true}), "it has no output"),
             (

@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn the_older_tree_has_times_that_go_together() {
+    fn stp_times_are_consistent() {
         let keys = [
             ("stp-priority", "4096"),
             ("stp-hello-time", "5"),
@@ -374,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn of_both_trees_the_newer_is_there_and_what_cannot_be_is_said() {
+    fn rstp_overrides_stp_and_errors_are_reported() {
         let keys = [
             ("rstp-priority", "8193"),
             ("rstp-forward-delay", "4"),
@@ -405,7 +405,7 @@ mod tests {
     }
 
     #[test]
-    fn ports_take_part_with_numbers_of_their_own() {
+    fn spanning_tree_ports_have_own_numbers() {
         let system = json!({});
         let desired = one(
             json!({"rstp_enable": true}),

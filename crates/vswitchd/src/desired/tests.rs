@@ -83,7 +83,7 @@ fn bridges_ports_and_controllers_become_a_configuration() {
 }
 
 #[test]
-fn no_row_above_all_is_nothing_to_do() {
+fn missing_root_row_yields_empty_configuration() {
     assert_eq!(desire(&empty(), &Config::default()), Desired::default());
 }
 
@@ -103,7 +103,7 @@ const OF_INTERFACES: [(&str, &str); 10] = [
 ];
 
 #[test]
-fn what_an_interface_asks_in_vain_is_said() {
+fn interface_notes_name_unsupported_settings() {
     for (columns, part) in OF_INTERFACES {
         let columns = serde_json::from_str(columns).expect("JSON");
         let desired = one(json!({}), &[("p1", columns)], &[]);
@@ -115,7 +115,7 @@ fn what_an_interface_asks_in_vain_is_said() {
 }
 
 #[test]
-fn a_port_that_would_forward_what_it_must_not_is_refused() {
+fn port_with_unsafe_settings_is_refused() {
     for (column, value) in [("tag", json!(7000)), ("vlan_mode", json!("dot1q-tunnel"))] {
         let mut database = empty();
         put(&mut database, "Interface", "p2", &json!({"name": "p2"}));
@@ -139,7 +139,7 @@ fn a_port_that_would_forward_what_it_must_not_is_refused() {
 }
 
 #[test]
-fn what_a_port_is_to_normal_is_read_by_the_modes_of_the_manual() {
+fn port_vlan_modes_match_manual() {
     let vids = |vids: &[u16]| vids.iter().copied().collect::<VlanSet>();
     let access = |tag| VlanMode::Access { tag };
     let trunk = |trunks| VlanMode::Trunk { trunks };
@@ -196,7 +196,7 @@ fn what_a_port_is_to_normal_is_read_by_the_modes_of_the_manual() {
 }
 
 #[test]
-fn how_many_tags_are_looked_at_is_said_above_all_bridges() {
+fn vlan_limit_is_read_from_root_row() {
     use VlanLimit::{One, Two};
     for (limit, seen) in [
         (None, One),
@@ -221,7 +221,7 @@ fn how_many_tags_are_looked_at_is_said_above_all_bridges() {
 }
 
 #[test]
-fn what_a_bridge_is_told_of_its_stations_is_read() {
+fn bridge_mac_table_settings_are_read() {
     let columns = json!({
         "flood_vlans": ["set", [3, 4]],
         "other_config": pairs(&[
@@ -243,7 +243,7 @@ fn what_a_bridge_is_told_of_its_stations_is_read() {
 }
 
 #[test]
-fn what_a_bridge_and_its_controllers_ask_in_vain_is_said() {
+fn bridge_and_controller_notes_name_unsupported_settings() {
     let columns = json!({
         "auto_attach": names("AutoAttach", &["a"]),
         "protocols": "OpenFlow99",
@@ -271,7 +271,7 @@ fn what_a_bridge_and_its_controllers_ask_in_vain_is_said() {
 }
 
 #[test]
-fn a_name_that_cannot_be_is_refused_with_all_below_it() {
+fn invalid_name_is_refused_with_dependent_rows() {
     let mut database = empty();
     put_bridge(
         &mut database,
@@ -329,7 +329,7 @@ fn controllers_have_one_rate_or_each_its_own() {
 }
 
 #[test]
-fn who_runs_keeps_its_number_and_who_asks_gets_a_free_one() {
+fn port_numbers_are_kept_or_assigned_on_request() {
     let mut database = empty();
     put_bridge(
         &mut database,
@@ -433,7 +433,7 @@ fn database_of(bridges: &BTreeMap<u8, (BTreeMap<u8, AnyPort>, bool)>) -> Databas
 
 proptest! {
     #[test]
-    fn whatever_is_asked_comes_to_a_configuration_that_can_be(
+    fn random_rows_yield_valid_configuration(
         states in proptest::collection::vec(any_bridges(), 1..5),
     ) {
         let mut current = Config::default();
@@ -458,7 +458,7 @@ proptest! {
     }
 
     #[test]
-    fn who_stays_is_left_alone_whatever_else_changes(
+    fn unchanged_port_survives_other_changes(
         before in any_bridges(),
         after in any_bridges(),
     ) {
@@ -479,7 +479,7 @@ proptest! {
 }
 
 #[test]
-fn of_two_tunnels_that_no_packet_could_tell_apart_one_is_refused() {
+fn duplicate_tunnel_is_refused() {
     let tunnel = |of: &str, options: &[(&str, &str)]| {
         let options: Vec<_> = options
             .iter()
@@ -520,7 +520,7 @@ fn of_two_tunnels_that_no_packet_could_tell_apart_one_is_refused() {
 }
 
 #[test]
-fn patches_that_are_joined_with_nothing_say_why() {
+fn patch_ports_without_peer_have_note() {
     let patch = |peer: &str| json!({"type": "patch", "options": ["map", [["peer", peer]]]});
     let ports = [
         ("a", patch("b")),

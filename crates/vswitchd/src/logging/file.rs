@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_log_that_was_moved_away_is_opened_again() {
+    fn log_file_is_reopened_after_rotation() {
         let name = format!("comporta-log-{}", std::process::id());
         let path = std::env::temp_dir().join(name);
         let moved = path.with_extension("old");

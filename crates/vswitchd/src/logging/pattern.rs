@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn each_sign_is_what_the_manual_says() {
+    fn pattern_specifiers_match_manual() {
         assert_eq!(
             written("%t,%T,%q,%r,%P,%A,%5p,%-6p|,%08P,%%n,%D{%Y.###},%D,%B,%E,%7c|,%m"),
             "main,,q,1002,28091,ovs-vswitchd, INFO,INFO  |,00028091,%n,2026.802,\
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn days_are_those_of_the_calendar() {
+    fn dates_match_calendar() {
         let known = [
             (0, (1970, 1, 1)),
             (-1, (1969, 12, 31)),

@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn methods_are_those_of_the_manual() {
+    fn syslog_methods_match_manual() {
         for good in [
             "libc",
             "null",
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_comes_to_who_listens() {
+    fn syslog_line_reaches_listener() {
         let listener = UdpSocket::bind("127.0.0.1:0").expect("a port");
         let address = listener.local_addr().expect("bound");
         let syslog = Syslog::read(&format!("udp:{address}")).expect("an address");

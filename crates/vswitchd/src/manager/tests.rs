@@ -89,7 +89,7 @@ fn column(database: &Database, table: &str, name: &str, column: &str) -> Datum {
 }
 
 #[test]
-fn how_things_are_is_written_once_and_then_only_what_is_new() {
+fn state_is_written_once_then_only_changes() {
     let mut database = database(5);
     let (mut manager, config) = owner(&database);
     assert_eq!(config.bridges.len(), 1);
@@ -150,7 +150,7 @@ fn how_things_are_is_written_once_and_then_only_what_is_new() {
 }
 
 #[test]
-fn a_database_without_the_row_above_all_changes_nothing() {
+fn database_without_root_row_changes_nothing() {
     let database = database(1);
     let (mut manager, _) = owner(&database);
     manager.handle_event(&SessionEvent::Changed);
@@ -161,7 +161,7 @@ fn a_database_without_the_row_above_all_changes_nothing() {
 }
 
 #[test]
-fn one_transaction_is_under_way_at_a_time() {
+fn transactions_do_not_overlap() {
     let database = database(1);
     let (mut manager, _) = owner(&database);
     assert!(
@@ -186,7 +186,7 @@ fn one_transaction_is_under_way_at_a_time() {
 }
 
 #[test]
-fn a_number_that_grows_is_confirmed_though_nothing_else_changed() {
+fn next_cfg_is_confirmed_without_other_changes() {
     let mut database = database(1);
     let (mut manager, _) = owner(&database);
     let written = manager.report(&database, &facts(), &HostFacts::default());
@@ -204,7 +204,7 @@ fn a_number_that_grows_is_confirmed_though_nothing_else_changed() {
 }
 
 #[test]
-fn a_lost_session_changes_nothing_and_a_lost_lock_takes_all_away() {
+fn lost_session_keeps_and_lost_lock_clears_configuration() {
     let database = database(1);
     let (mut manager, config) = owner(&database);
     manager.handle_event(&SessionEvent::Closed("gone".to_owned()));

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::*;
 
 #[test]
-fn no_name_is_there_twice_and_usages_fit_their_counts() {
+fn commands_have_unique_names_and_matching_usages() {
     let mut names = BTreeSet::new();
     for row in all(DummyMode::Typed) {
         assert!(names.insert(row.name), "{} is there twice", row.name);
@@ -15,7 +15,7 @@ fn no_name_is_there_twice_and_usages_fit_their_counts() {
 }
 
 #[test]
-fn wrong_names_and_counts_are_told_in_the_words_of_open_vswitch() {
+fn command_errors_match_open_vswitch() {
     let wrong = |name, arguments| Command::find(name, arguments, DummyMode::None).err();
     let said = |words: &str| Some(words.to_owned());
     assert_eq!(

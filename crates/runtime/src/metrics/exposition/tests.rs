@@ -46,7 +46,7 @@ fn telemetry() -> Telemetry {
 }
 
 #[test]
-fn what_is_told_is_open_metrics() {
+fn exposition_is_valid_open_metrics() {
     let text = text(telemetry());
     for line in [
         "# TYPE comporta_port_receive_packets counter",
@@ -64,7 +64,7 @@ fn what_is_told_is_open_metrics() {
 }
 
 #[test]
-fn each_metric_has_one_name_and_is_told() {
+fn metrics_have_unique_names_and_samples() {
     let text = text(telemetry());
     let mut seen = std::collections::BTreeSet::new();
     for name in names() {
@@ -76,7 +76,7 @@ fn each_metric_has_one_name_and_is_told() {
 
 /// The queries of a dashboard: words with the prefix of our names.
 #[test]
-fn the_dashboard_asks_for_what_there_is() {
+fn dashboard_queries_existing_metrics() {
     let dashboard: serde_json::Value = serde_json::from_str(DASHBOARD).expect("it is JSON");
     let mut queries = Vec::new();
     gather_queries(&dashboard, &mut queries);

@@ -24,7 +24,7 @@ fn targets(texts: &[&str]) -> Value {
 }
 
 #[test]
-fn what_is_told_by_sflow_is_read_with_what_the_manual_says_of_the_rest() {
+fn sflow_settings_are_read_with_defaults() {
     let row = json!({"targets": targets(&["10.0.0.2", "10.0.0.1:7"])});
     let desired = both("sFlow", "sflow", &row);
     let told: Vec<_> = desired.config.bridges.iter().collect();
@@ -48,7 +48,7 @@ fn what_is_told_by_sflow_is_read_with_what_the_manual_says_of_the_rest() {
 }
 
 #[test]
-fn what_cannot_be_told_by_sflow_is_said() {
+fn sflow_errors_are_reported() {
     let said = |row: Value| {
         let desired = both("sFlow", "sflow", &row);
         let notes = &desired.bridges[&uuid("Bridge", "br0")].notes;
@@ -68,7 +68,7 @@ fn what_cannot_be_told_by_sflow_is_said() {
 }
 
 #[test]
-fn what_is_told_by_netflow_is_read_with_what_the_manual_says_of_the_rest() {
+fn netflow_settings_are_read_with_defaults() {
     let read = |row: Value| {
         let desired = both("NetFlow", "netflow", &row);
         let notes = &desired.bridges[&uuid("Bridge", "br0")].notes;
@@ -110,7 +110,7 @@ fn what_is_told_by_netflow_is_read_with_what_the_manual_says_of_the_rest() {
 }
 
 #[test]
-fn what_is_told_by_ipfix_is_read_with_what_the_manual_says_of_the_rest() {
+fn ipfix_settings_are_read_with_defaults() {
     let row = json!({"targets": targets(&["10.0.0.2"])});
     let desired = both("IPFIX", "ipfix", &row);
     let told = desired.config.bridges[1].exporters.ipfix.as_ref();
@@ -140,7 +140,7 @@ fn what_is_told_by_ipfix_is_read_with_what_the_manual_says_of_the_rest() {
 }
 
 #[test]
-fn a_set_of_collectors_is_of_the_bridge_that_it_names() {
+fn collector_set_belongs_to_its_bridge() {
     let mut database = empty();
     for (name, target) in [("i", "10.0.0.1"), ("j", "nobody")] {
         let row = json!({"targets": targets(&[target, "10.0.0.2:9"]), "cache_max_flows": 5, "sampling": 0});
@@ -173,7 +173,7 @@ fn a_set_of_collectors_is_of_the_bridge_that_it_names() {
 }
 
 #[test]
-fn what_cannot_be_told_by_ipfix_is_said() {
+fn ipfix_errors_are_reported() {
     let row = json!({
         "targets": targets(&["10.0.0.1", "nobody"]), "cache_max_flows": 4_000_000_000_u32,
         "other_config": pairs(&[("enable-tunnel-sampling", "true"), ("dance", "yes")]),
