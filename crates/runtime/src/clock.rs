@@ -13,12 +13,12 @@ pub struct Clock {
     /// The wall-clock time of `start`.
     wall: SystemTime,
     /// The state that stops or warps the clock; `None` outside of tests.
-    hands: Option<&'static Hands>,
+    hands: Option<&'static ClockControl>,
 }
 
 /// State of a test clock that can be stopped and warped (`time/stop`, `time/warp`).
 #[derive(Debug)]
-struct Hands {
+struct ClockControl {
     /// The time at which the clock is stopped, in nanoseconds; [`RUNS`] while it runs.
     stands: AtomicU64,
     /// The sum of all warps, in nanoseconds.
@@ -29,7 +29,7 @@ struct Hands {
 const RUNS: u64 = u64::MAX;
 
 /// The state of the process's only clock; every copy of the clock refers to it.
-static HANDS: Hands = Hands {
+static CLOCK_CONTROL: ClockControl = ClockControl {
     stands: AtomicU64::new(RUNS),
     ahead: AtomicU64::new(0),
 };
@@ -44,7 +44,7 @@ pub fn wall() -> Duration {
     since.unwrap_or_default()
 }
 
-impl Hands {
+impl ClockControl {
     /// Returns the shown time, in nanoseconds, when `real` nanoseconds have passed since the start.
     fn read(&self, real: u64) -> u64 {
         match self.stands.load(Ordering::Relaxed) {
@@ -72,7 +72,7 @@ impl Clock {
     /// Returns a clock that starts now and can be stopped and warped, for tests.
     pub(crate) fn start_that_stops() -> Self {
         Self {
-            hands: Some(&HANDS),
+            hands: Some(&CLOCK_CONTROL),
             ..Self::start()
         }
     }
@@ -114,7 +114,7 @@ impl Clock {
         self.hands.is_some()
     }
 
-    /// Returns the wall-clock time of the start. Later changes of the system time have no effect.
+    /// Returns the wall-clock time of the start. Deferred changes of the system time have no effect.
     pub(crate) fn started(self) -> WallTime {
         let since = self.wall.duration_since(SystemTime::UNIX_EPOCH);
         WallTime(since.unwrap_or_default())

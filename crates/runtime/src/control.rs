@@ -42,7 +42,7 @@ use tokio::runtime::Handle;
 use tokio::sync::Notify;
 
 use super::clock::Clock;
-use super::connection::{Outbox, Outgoing, Room, room_of};
+use super::connection::{Credit, Outbox, Outgoing, room_of};
 use super::inbox::{Inbox, Input};
 use super::peers::Exchange;
 use super::reaper::{LARGE, Reaper};
@@ -56,12 +56,12 @@ use dataplane::messages::WorkerCommand;
 use dataplane::program::{BridgeId, Publication};
 use dataplane::publisher::Publisher;
 use dataplane::slots::PortKey;
-pub(crate) use gathering::Gathered;
+pub(crate) use gathering::TelemetrySnapshot;
 use host_ports::HostPorts;
-use site::Site;
+use site::BridgeRuntime;
 use switch::bridge::{Bridge, Effect};
 use switch::connection::{Connection, ConnectionId};
-use underlay::UnderlaySite;
+use underlay::UnderlaySources;
 
 /// Messages whose memory is prefetched together. A processor has about a dozen cache misses in
 /// flight at once.
@@ -117,11 +117,11 @@ struct Peer {
     bridge: BridgeId,
     outbox: Outbox,
     /// Messages behind a barrier that is not answered yet.
-    deferred: VecDeque<(BoxedMessage, Room)>,
+    deferred: VecDeque<(BoxedMessage, Credit)>,
 }
 
 /// The environment of the control thread.
-pub(crate) struct Tools {
+pub(crate) struct ControlEnvironment {
     /// The clock.
     pub(crate) clock: Clock,
     /// The runtime of the tasks.
@@ -156,10 +156,10 @@ pub(crate) struct Tools {
 
 /// The control thread's state.
 pub(crate) struct Control {
-    tools: Tools,
+    tools: ControlEnvironment,
     inputs: Receiver<Input>,
     config: Config,
-    sites: BTreeMap<BridgeId, Site>,
+    sites: BTreeMap<BridgeId, BridgeRuntime>,
     /// Bridges that could not be created, with the reason.
     failed: BTreeMap<String, String>,
     next_bridge: u32,
@@ -176,18 +176,18 @@ pub(crate) struct Control {
     /// The UMEM of each worker's AF_XDP ports.
     memories: UmemPools,
     /// Devices that were opened before their step, or the errors, by interface name.
-    ahead: BTreeMap<String, Result<opening::Opened, OpenError>>,
+    ahead: BTreeMap<String, Result<opening::OpenDevice, OpenError>>,
     /// The size of the receive rings of ports that are opened.
     rings: RingSize,
     /// The time of the last status check of TAP interfaces in other namespaces.
     last_look: Instant,
     counters: ControlCounters,
     /// Routes and neighbours for tunnels.
-    underlay: UnderlaySite,
+    underlay: UnderlaySources,
     /// Interfaces of the host that carry tunnel packets.
     host_ports: HostPorts,
     /// The workers' counters at the last reset of the cycle statistics.
-    cleared: Vec<commands::Done>,
+    cleared: Vec<commands::WorkerTotals>,
     /// The running captures.
     capturing: Capturing,
     /// The collectors of sFlow, NetFlow and IPFIX.
@@ -195,7 +195,7 @@ pub(crate) struct Control {
     /// The datapath numbers of ports.
     datapath_ports: DatapathPorts,
     /// The control socket of the process, beside those of the bridges.
-    unixctl: Option<site::ListenSite>,
+    unixctl: Option<site::OpenListener>,
     stopped: bool,
     /// True if the exit also removes the configuration of foreign interfaces.
     cleans_up: bool,
@@ -203,7 +203,7 @@ pub(crate) struct Control {
 
 impl Control {
     /// Returns a control thread without bridges.
-    pub(crate) fn new(tools: Tools, inputs: Receiver<Input>) -> Self {
+    pub(crate) fn new(tools: ControlEnvironment, inputs: Receiver<Input>) -> Self {
         let by_name = tools.dummies.is_enabled();
         let publisher = Publisher::new(Arc::clone(&tools.publication));
         Self {
@@ -224,7 +224,7 @@ impl Control {
             rings: RingSize::default(),
             last_look: Instant::START,
             counters: ControlCounters::default(),
-            underlay: UnderlaySite::default(),
+            underlay: UnderlaySources::default(),
             host_ports: HostPorts::default(),
             cleared: Vec::new(),
             capturing: Capturing::default(),
@@ -287,10 +287,10 @@ impl Control {
             Input::Refused => self.counters.messages_refused += 1,
             Input::Drained(id) => self.tell_bridge_of(id, Bridge::handle_drained),
             Input::Down(id) => self.handle_down(id),
-            Input::Remains(remains) => self.tools.reaper.free(remains),
+            Input::Garbage(remains) => self.tools.reaper.free(remains),
             Input::Link(event) => self.handle_link(event),
             Input::Underlay(tables) => self.handle_underlay(*tables),
-            Input::Question(question) => self.handle_question(question),
+            Input::CommandRequest(question) => self.handle_question(question),
             Input::Learned(bridge, lesson) => self.handle_lesson(bridge, &lesson),
             Input::Configure(config, done) => {
                 self.go_over(*config);
@@ -358,7 +358,7 @@ impl Control {
         &mut self,
         id: ConnectionId,
         mut messages: Vec<BoxedMessage>,
-        mut room: Room,
+        mut room: Credit,
     ) {
         let now = self.now();
         for together in messages.chunks_mut(FORESEEN) {
@@ -382,7 +382,7 @@ impl Control {
         &mut self,
         id: ConnectionId,
         received: &mut BoxedMessage,
-        room: &mut Room,
+        room: &mut Credit,
         now: Instant,
     ) {
         let Some(peer) = self.peers.get_mut(&id) else {
@@ -413,7 +413,7 @@ impl Control {
     }
 
     /// Carries out a bridge's effects. The first answer takes the request's credit.
-    fn carry_out(&mut self, bridge: BridgeId, effects: Vec<Effect>, room: &mut Option<Room>) {
+    fn carry_out(&mut self, bridge: BridgeId, effects: Vec<Effect>, room: &mut Option<Credit>) {
         let mut slow = Vec::new();
         for effect in effects {
             match effect {
@@ -470,7 +470,7 @@ impl Control {
         }
     }
 
-    fn answer(&self, id: ConnectionId, answer: Outgoing, room: &mut Option<Room>) {
+    fn answer(&self, id: ConnectionId, answer: Outgoing, room: &mut Option<Credit>) {
         if let Some(peer) = self.peers.get(&id) {
             peer.outbox.answer(answer, room.take());
         }
@@ -496,7 +496,7 @@ impl Control {
         }
     }
 
-    fn site_named(&mut self, name: &str) -> Option<(BridgeId, &mut Site)> {
+    fn site_named(&mut self, name: &str) -> Option<(BridgeId, &mut BridgeRuntime)> {
         let mut sites = self.sites.iter_mut();
         let found = sites.find(|(_, site)| site.bridge.name() == name);
         found.map(|(id, site)| (*id, site))

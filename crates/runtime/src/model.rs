@@ -45,9 +45,9 @@ const WORKERS: usize = 2;
 
 /// Wakes a worker of the model, for the control thread and for the senders of frames.
 #[derive(Clone)]
-struct Nudge(Sender<()>);
+struct WakeChannel(Sender<()>);
 
-impl WakeWorker for Nudge {
+impl WakeWorker for WakeChannel {
     fn wake(&self) {
         // A worker that has ended needs no wake-up.
         let _ = self.0.send(());
@@ -55,9 +55,9 @@ impl WakeWorker for Nudge {
 }
 
 /// The opposite ends of a worker's rings and queues.
-struct Hand {
-    handle: WorkerHandle<Nudge>,
-    nudge: Nudge,
+struct ModelWorker {
+    handle: WorkerHandle<WakeChannel>,
+    nudge: WakeChannel,
     /// Unread; events are dropped when the ring is full.
     _events: Consumer<WorkerEvent>,
     /// The opposite ends of its port queues.
@@ -68,17 +68,17 @@ struct Hand {
 }
 
 /// The control thread's state.
-struct Rig {
+struct ModelControl {
     pipeline: Pipeline,
     compiled: Classifier,
     publisher: Publisher,
-    hands: Vec<Hand>,
+    hands: Vec<ModelWorker>,
     pool: Pool,
     sent: u8,
     _inputs: Receiver<Input>,
 }
 
-impl Rig {
+impl ModelControl {
     /// Workers that forward by one rule; each receives from its own queue.
     fn new() -> Self {
         let publication = Arc::new(Publication::default());
@@ -237,7 +237,7 @@ fn key(port: PortNo) -> PortKey {
 }
 
 /// Starts a worker with its queues on a thread.
-fn start(writer: usize, publication: &Arc<Publication>, inbox: &Inbox) -> Hand {
+fn start(writer: usize, publication: &Arc<Publication>, inbox: &Inbox) -> ModelWorker {
     let (commands, commands_in) = RingBuffer::new(16);
     let (events_out, events) = RingBuffer::new(4);
     let progress = WorkerProgress::new();
@@ -249,7 +249,7 @@ fn start(writer: usize, publication: &Arc<Publication>, inbox: &Inbox) -> Hand {
         events: events_out,
     };
     let (nudge, nudged) = channel();
-    let nudge = Nudge(nudge);
+    let nudge = WakeChannel(nudge);
     let mut handle = WorkerHandle::new(commands, progress, nudge.clone());
     let mut ends = [IN, OLD, NEW].map(|port| {
         let (ours, theirs) = link();
@@ -264,7 +264,7 @@ fn start(writer: usize, publication: &Arc<Publication>, inbox: &Inbox) -> Hand {
     let (host, old, new) = (end(0), end(1), end(2));
     let inbox = inbox.clone();
     let thread = thread::spawn(move || run(Worker::new(writer, shared), &nudged, &inbox));
-    Hand {
+    ModelWorker {
         handle,
         nudge,
         _events: events,
@@ -316,7 +316,7 @@ fn run(mut worker: Worker, nudged: &Receiver<()>, inbox: &Inbox) {
 #[test]
 fn barrier_waits_for_frames_under_old_rules() {
     explore(ORDERS, || {
-        let mut rig = Rig::new();
+        let mut rig = ModelControl::new();
         (0..WORKERS).for_each(|worker| rig.send(worker));
         let before = rig.counters();
         let sent_by_controller = frame(&mut rig.pool, 99);
@@ -357,7 +357,7 @@ fn barrier_waits_for_frames_under_old_rules() {
 #[test]
 fn sleeping_worker_is_woken_and_releases_programs() {
     explore(ORDERS, || {
-        let mut rig = Rig::new();
+        let mut rig = ModelControl::new();
         rig.publish(true);
         let mut freed = 0;
         // Two programs: the initial one, and that of the first publication.
@@ -377,9 +377,9 @@ fn sleeping_worker_is_woken_and_releases_programs() {
 /// Mutations that this test has found: `Worker::exchange` that does not wake the control thread; a
 /// control thread that gives the second worker another queue than the returned one.
 #[test]
-fn port_moves_between_workers_without_loss() {
+fn port_moves_between_workers_in_order() {
     explore(ORDERS, || {
-        let mut rig = Rig::new();
+        let mut rig = ModelControl::new();
         // The opposite end of the spare queue is unused.
         let (back, returned) = channel::<ReturnedQueue>();
         let (spare, _nobody) = link();

@@ -21,13 +21,13 @@ const TRIAL: u8 = 250;
 /// The decision to poll or to sleep at once. Polling does not pay if the sender waits for the core
 /// that the worker polls on, or if frames are single and far apart.
 #[derive(Debug)]
-pub(super) struct Patience {
+pub(super) struct BusyPoll {
     credit: u8,
     /// The number of sleeps without polling since the last poll.
     declined: u8,
 }
 
-impl Patience {
+impl BusyPoll {
     pub(super) const fn new() -> Self {
         Self {
             credit: CREDIT_MAX,
@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     /// Returns the number of polls out of `times` opportunities that all end with `end`.
-    fn looks(patience: &mut Patience, times: u32, mut end: impl FnMut(&mut Patience)) -> u32 {
+    fn looks(patience: &mut BusyPoll, times: u32, mut end: impl FnMut(&mut BusyPoll)) -> u32 {
         let mut taken = 0;
         for _ in 0..times {
             taken += u32::from(!patience.span().is_zero());
@@ -81,26 +81,26 @@ mod tests {
 
     #[test]
     fn polling_stops_without_success_and_is_retried() {
-        let mut patience = Patience::new();
-        let taken = looks(&mut patience, 25_000, Patience::in_vain);
+        let mut patience = BusyPoll::new();
+        let taken = looks(&mut patience, 25_000, BusyPoll::in_vain);
         let trials = 25_000 / u32::from(TRIAL);
         assert!((trials..=trials + u32::from(CREDIT_MAX)).contains(&taken));
     }
 
     #[test]
     fn conversation_is_always_polled() {
-        let mut patience = Patience::new();
-        looks(&mut patience, 1_000, Patience::in_vain);
+        let mut patience = BusyPoll::new();
+        looks(&mut patience, 1_000, BusyPoll::in_vain);
         let soon = Duration::from_micros(5);
         let mut is_reply = false;
-        let pairs = |patience: &mut Patience| {
+        let pairs = |patience: &mut BusyPoll| {
             is_reply = !is_reply;
             match is_reply {
                 true => patience.rewarded(soon),
                 false => patience.in_vain(),
             }
         };
-        looks(&mut patience, 2 * u32::from(TRIAL), Patience::in_vain);
+        looks(&mut patience, 2 * u32::from(TRIAL), BusyPoll::in_vain);
         while patience.span().is_zero() {
             patience.in_vain();
         }
@@ -109,8 +109,8 @@ mod tests {
 
     #[test]
     fn late_frames_earn_no_credit() {
-        let mut patience = Patience::new();
-        let late = |patience: &mut Patience| {
+        let mut patience = BusyPoll::new();
+        let late = |patience: &mut BusyPoll| {
             patience.rewarded(Duration::from_millis(3));
             patience.in_vain();
         };

@@ -85,7 +85,7 @@ pub(crate) fn connect(
     exchange: Exchange,
 ) -> Task {
     Task::spawn(async move {
-        let mut visits = Visits::new(target.to_string(), &purpose, &exchange);
+        let mut visits = Reconnector::new(target.to_string(), &purpose, &exchange);
         loop {
             let ended = match reach(&target, purpose.tuning.dscp, &exchange).await {
                 Ok(peer) => Ok(auxiliary::serve(peer, auxiliaries, &purpose, &exchange).await),
@@ -97,7 +97,7 @@ pub(crate) fn connect(
 }
 
 /// The connection attempts to a controller, and the backoff between them.
-struct Visits {
+struct Reconnector {
     target: String,
     bridge: Arc<str>,
     /// The number of the auxiliary connection; none for the main connection.
@@ -109,7 +109,7 @@ struct Visits {
     silent: bool,
 }
 
-impl Visits {
+impl Reconnector {
     fn new(target: String, purpose: &Purpose, exchange: &Exchange) -> Self {
         let auxiliary = purpose.kind.auxiliary();
         Self {
@@ -222,27 +222,29 @@ pub(crate) enum Listener {
 }
 
 /// An accepted connection; with TLS, the handshake is still to be done.
-enum Comer {
+enum IncomingConnection {
     Peer(Peer),
-    Stranger(TcpStream),
+    TlsHandshake(TcpStream),
 }
 
 impl Listener {
-    async fn accept(&self) -> io::Result<Comer> {
+    async fn accept(&self) -> io::Result<IncomingConnection> {
         Ok(match self {
-            Self::Tcp(listener) => Comer::Peer(Peer::Tcp(listener.accept().await?.0)),
-            Self::Ssl(listener) => Comer::Stranger(listener.accept().await?.0),
-            Self::Unix(listener) => Comer::Peer(Peer::Unix(listener.accept().await?.0)),
+            Self::Tcp(listener) => IncomingConnection::Peer(Peer::Tcp(listener.accept().await?.0)),
+            Self::Ssl(listener) => IncomingConnection::TlsHandshake(listener.accept().await?.0),
+            Self::Unix(listener) => {
+                IncomingConnection::Peer(Peer::Unix(listener.accept().await?.0))
+            }
         })
     }
 }
 
-impl Comer {
+impl IncomingConnection {
     /// Does the TLS handshake, if any.
     async fn introduce(self, exchange: &Exchange) -> io::Result<Peer> {
         match self {
             Self::Peer(peer) => Ok(peer),
-            Self::Stranger(stream) => {
+            Self::TlsHandshake(stream) => {
                 in_time(async {
                     stream.set_nodelay(true)?;
                     let stream = exchange.secrets.accept(stream).await?;

@@ -11,14 +11,14 @@ use std::thread::{self, JoinHandle};
 use super::hands;
 
 /// A structure to be freed.
-pub(crate) type Remains = Box<dyn Any + Send>;
+pub(crate) type Garbage = Box<dyn Any + Send>;
 
 /// The number of rules from which a structure is large. To free as many takes a millisecond.
 pub(crate) const LARGE: usize = 4096;
 
 /// The thread and its queue.
 pub(crate) struct Reaper {
-    queue: Sender<Remains>,
+    queue: Sender<Garbage>,
     thread: JoinHandle<()>,
 }
 
@@ -32,7 +32,7 @@ impl Reaper {
     }
 
     /// Frees `remains` on the reaper's thread.
-    pub(crate) fn free(&self, remains: Remains) {
+    pub(crate) fn free(&self, remains: Garbage) {
         // If the thread has ended, the value is freed here.
         drop(self.queue.send(remains));
     }
@@ -50,7 +50,7 @@ impl Reaper {
 /// Frees the queued values, those that arrived together on several threads, because most of them
 /// are sockets that the kernel closes slowly. When the queue is empty, the heap is returned to the
 /// system.
-fn reap(queue: &Receiver<Remains>) {
+fn reap(queue: &Receiver<Garbage>) {
     while let Ok(remains) = queue.recv() {
         let together = std::iter::once(remains).chain(queue.try_iter());
         hands::each(together.collect(), drop);

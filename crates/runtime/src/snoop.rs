@@ -39,23 +39,23 @@ const HELLO: [u8; 16] = [
 
 /// The messages of a bridge and its controllers, for the snoop clients.
 #[derive(Clone)]
-pub(crate) struct Talk(broadcast::Sender<Arc<[u8]>>);
+pub(crate) struct SnoopFeed(broadcast::Sender<Arc<[u8]>>);
 
-impl Default for Talk {
+impl Default for SnoopFeed {
     fn default() -> Self {
         Self(broadcast::channel(WAITING_MAX).0)
     }
 }
 
-impl Talk {
+impl SnoopFeed {
     fn is_heard(&self) -> bool {
         self.0.receiver_count() > 0
     }
 }
 
 /// One direction of one connection, split into messages.
-pub(super) struct Ear {
-    talk: Talk,
+pub(super) struct SnoopDecoder {
+    talk: SnoopFeed,
     /// The first bytes of the current message's header, up to its length field.
     length: [u8; LENGTH_END],
     /// The number of bytes of the current message so far.
@@ -64,9 +64,9 @@ pub(super) struct Ear {
     kept: Option<Vec<u8>>,
 }
 
-impl Ear {
+impl SnoopDecoder {
     /// Returns a decoder for a connection from its first byte on.
-    pub(super) fn new(talk: Talk) -> Self {
+    pub(super) fn new(talk: SnoopFeed) -> Self {
         Self {
             talk,
             length: [0; LENGTH_END],
@@ -111,7 +111,7 @@ impl Ear {
 }
 
 /// Accepts snoop clients at the socket and serves them.
-pub(crate) fn serve(socket: UnixListener, bridge: Arc<str>, talk: Talk) -> Task {
+pub(crate) fn serve(socket: UnixListener, bridge: Arc<str>, talk: SnoopFeed) -> Task {
     Task::spawn(async move {
         let places = Arc::new(Semaphore::new(LISTENERS_MAX));
         let mut listeners = JoinSet::new();

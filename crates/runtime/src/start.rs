@@ -15,7 +15,7 @@ use rustix::thread::CpuSet;
 use tokio::runtime::Runtime;
 
 use crate::clock::Clock;
-use crate::control::{Control, Tools};
+use crate::control::{Control, ControlEnvironment};
 use crate::error::SwitchError;
 use crate::handle::ControlHandle;
 use crate::inbox::Inbox;
@@ -192,7 +192,7 @@ pub fn operate(
         .enumerate()
         .map(start)
         .collect::<Result<_, _>>()?;
-    let tools = Tools {
+    let tools = ControlEnvironment {
         clock,
         runtime: runtime.handle().clone(),
         exchange: Exchange::new(inbox.clone(), clock),

@@ -42,13 +42,13 @@ const TOGETHER_MAX: usize = 256;
 const ENTRIES_MAX: usize = 16_384;
 
 /// A host to resolve, with the index of the interface that it is behind.
-pub(crate) type Wanted = (u32, IpAddr);
+pub(crate) type ResolveRequest = (u32, IpAddr);
 
 /// Follows the tables until the runtime ends or the sender of requests is dropped; routes only if
 /// `takes_routes`.
 pub(crate) async fn follow(
     inbox: Inbox,
-    mut wanted: UnboundedReceiver<Wanted>,
+    mut wanted: UnboundedReceiver<ResolveRequest>,
     takes_routes: bool,
 ) {
     let (connection, handle, mut messages) = match new_multicast_connection(&GROUPS) {

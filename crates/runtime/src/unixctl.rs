@@ -31,7 +31,7 @@ const SILENCE_MAX: Duration = Duration::from_secs(60);
 pub(crate) const EXIT: &str = "exit";
 
 /// A command for the control thread.
-pub(crate) struct Question {
+pub(crate) struct CommandRequest {
     /// The command's name.
     pub(crate) command: String,
     /// Its arguments.
@@ -141,7 +141,7 @@ fn next_request(buffer: &[u8]) -> io::Result<Option<(Request, usize)>> {
 
 async fn respond(request: Request, inbox: &Inbox) -> Response {
     let (answer, wait) = oneshot::channel();
-    inbox.send(Input::Question(Question {
+    inbox.send(Input::CommandRequest(CommandRequest {
         command: request.method,
         arguments: request.params,
         answer,

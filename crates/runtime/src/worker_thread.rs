@@ -15,7 +15,7 @@ use rustix::thread::CpuSet;
 
 use super::clock::Clock;
 use super::inbox::Inbox;
-use super::patience::Patience;
+use super::patience::BusyPoll;
 use crate::error::SwitchError;
 use dataplane::counters::WorkerCounters;
 use dataplane::messages::{WorkerCommand, WorkerEvent};
@@ -142,7 +142,7 @@ fn run(mut worker: Worker, mut sleeper: Sleeper, inbox: &Inbox, clock: Clock) {
     let mut last_busy = clock.now();
     let mut last_tended = last_busy;
     let mut last_rest = last_busy;
-    let mut patience = Patience::new();
+    let mut patience = BusyPoll::new();
     // `has_served`: a frame has arrived since the last sleep. `looks`: the worker has polled in
     // vain since the last frame.
     let (mut has_served, mut looks) = (false, false);
@@ -217,7 +217,7 @@ const QUEUE: u64 = 1;
 
 /// The source of a wake-up.
 #[derive(Clone, Copy, Default)]
-struct Woken {
+struct WakeSource {
     by_nudge: bool,
     by_queue: bool,
 }
@@ -267,27 +267,27 @@ impl Sleeper {
         woken.by_queue
     }
 
-    fn wait_for_few<'a>(&'a self, queues: impl Iterator<Item = BorrowedFd<'a>>) -> Woken {
+    fn wait_for_few<'a>(&'a self, queues: impl Iterator<Item = BorrowedFd<'a>>) -> WakeSource {
         let all = [self.wake.as_fd()].into_iter().chain(queues);
         let polled = |fd| PollFd::from_borrowed_fd(fd, PollFlags::IN);
         let mut polled: Vec<_> = all.map(polled).collect();
         if poll(&mut polled, Some(&TEND_ASLEEP)).is_err() {
-            return Woken::default();
+            return WakeSource::default();
         }
         let mut has_woken = polled.iter().map(|polled| !polled.revents().is_empty());
-        Woken {
+        WakeSource {
             by_nudge: has_woken.next().unwrap_or(false),
             by_queue: has_woken.any(|woken| woken),
         }
     }
 }
 
-fn wait_for_many(epoll: &OwnedFd) -> Woken {
+fn wait_for_many(epoll: &OwnedFd) -> WakeSource {
     let mut ready = [MaybeUninit::uninit(); 1];
     let woken = epoll::wait(epoll, &mut ready, Some(&TEND_ASLEEP));
     let first = woken.ok().and_then(|(ready, _)| ready.first().copied());
     let by = first.map(|event| event.data.u64());
-    Woken {
+    WakeSource {
         by_nudge: by == Some(NUDGE),
         by_queue: by == Some(QUEUE),
     }
@@ -315,9 +315,9 @@ mod tests {
     use dataplane::slots::PortKey;
 
     /// A queue without frames; its eventfd makes it readable.
-    struct Bell(Arc<OwnedFd>);
+    struct EventfdQueue(Arc<OwnedFd>);
 
-    impl Queue for Bell {
+    impl Queue for EventfdQueue {
         fn receive(&mut self, _: &mut Pool, _: &mut Batch) -> io::Result<()> {
             Ok(())
         }
@@ -363,7 +363,8 @@ mod tests {
                 policer: Policer::new(None),
                 counters: Arc::default(),
             };
-            let command = WorkerCommand::AddPort(key, Box::new(Bell(Arc::clone(bell))), policing);
+            let command =
+                WorkerCommand::AddPort(key, Box::new(EventfdQueue(Arc::clone(bell))), policing);
             assert!(commands.push(command).is_ok(), "the ring has room");
         }
         assert!(worker.turn(Instant::START).ports_changed);

@@ -78,7 +78,7 @@ impl Drop for Pidfile {
 
 /// The role of a process after [`detach`].
 #[derive(Debug)]
-pub enum Detached {
+pub enum ProcessRole {
     /// The foreground process: the other one is ready, and this one must exit.
     Foreground,
     /// The background process, which runs the switch.
@@ -90,18 +90,18 @@ pub enum Detached {
 ///
 /// # Errors
 /// The program cannot be started again, or ended before it was ready; it has printed the reason.
-pub fn detach() -> Result<Detached, DaemonError> {
+pub fn detach() -> Result<ProcessRole, DaemonError> {
     let failed = DaemonError::system("going into the background");
     if env::var_os(IN_BACKGROUND).is_some() {
         if is_monitored() {
             // The session is that of the monitor.
-            return Ok(Detached::Background);
+            return Ok(ProcessRole::Background);
         }
         let session = setsid().map_err(io::Error::from);
-        return session.map(|_| Detached::Background).map_err(failed);
+        return session.map(|_| ProcessRole::Background).map_err(failed);
     }
     wait_for_another().map_err(failed)?;
-    Ok(Detached::Foreground)
+    Ok(ProcessRole::Foreground)
 }
 
 /// Returns true if this process runs the switch under a monitor.

@@ -46,7 +46,7 @@ pub(crate) async fn follow(
 ) {
     let secrets = Secrets::default();
     secrets.set(tls);
-    let mut office = Office {
+    let mut client = OvsdbClient {
         control,
         secrets,
         rundir,
@@ -59,11 +59,11 @@ pub(crate) async fn follow(
     };
     let (mut pause, mut silent) = (BACKOFF_FIRST, false);
     loop {
-        let began = office.control.clock().now();
-        match office.visit(&remote).await {
+        let began = client.control.clock().now();
+        match client.run_session(&remote).await {
             // A server that first sends valid data and then fails is no better than one that is
             // down: only a session longer than the pause resets the backoff.
-            Ok(true) if office.control.clock().now() - began > pause => {
+            Ok(true) if client.control.clock().now() - began > pause => {
                 (pause, silent) = (BACKOFF_FIRST, false);
             }
             Ok(_) => {}
@@ -80,7 +80,7 @@ pub(crate) async fn follow(
 }
 
 /// The state of the client across sessions.
-struct Office {
+struct OvsdbClient {
     control: ControlHandle,
     secrets: Secrets,
     /// The directory of the pidfiles.
@@ -90,9 +90,9 @@ struct Office {
     ready: Option<Box<dyn FnOnce() + Send>>,
 }
 
-impl Office {
+impl OvsdbClient {
     /// Runs one session until it ends. Returns true if the server sent valid data.
-    async fn visit(&mut self, remote: &DatabaseRemote) -> io::Result<bool> {
+    async fn run_session(&mut self, remote: &DatabaseRemote) -> io::Result<bool> {
         let late = |_| io::Error::from(io::ErrorKind::TimedOut);
         match remote {
             DatabaseRemote::Unix(path) => {
@@ -126,7 +126,7 @@ impl Office {
         };
         let (mut reader, mut writer) = tokio::io::split(stream);
         let mut session = Session::new(options, self.control.clock().now());
-        let mut times = Times::from(self.control.clock().now());
+        let mut times = SessionTimers::from(self.control.clock().now());
         let mut buffer = vec![0; READ_LEN];
         let (mut was_ready, mut is_on_its_way) = (false, false);
         self.manager.handle_session();
@@ -205,14 +205,14 @@ impl Office {
 }
 
 /// The timers of a session.
-struct Times {
+struct SessionTimers {
     last_statistics: Instant,
     /// The time at which collected changes are written.
     news: Option<Instant>,
     interval: Duration,
 }
 
-impl Times {
+impl SessionTimers {
     const fn from(now: Instant) -> Self {
         Self {
             last_statistics: now,

@@ -44,19 +44,19 @@ const HEEDED: [&str; 4] = [
 
 /// The configuration in the database.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Desired {
+pub(crate) struct DesiredState {
     /// The configuration. Every port has a number.
     pub(crate) config: Config,
     /// The database's number of this configuration (`next_cfg`).
     pub(crate) next_cfg: Option<i64>,
     /// The outcome for each bridge.
-    pub(crate) bridges: BTreeMap<Uuid, BridgeFate>,
+    pub(crate) bridges: BTreeMap<Uuid, BridgeOutcome>,
     /// The bridge and the name of each port.
     pub(crate) ports: BTreeMap<Uuid, (String, String)>,
     /// The outcome for each interface.
-    pub(crate) interfaces: BTreeMap<Uuid, InterfaceFate>,
+    pub(crate) interfaces: BTreeMap<Uuid, InterfaceOutcome>,
     /// The outcome for each controller.
-    pub(crate) controllers: BTreeMap<Uuid, ControllerFate>,
+    pub(crate) controllers: BTreeMap<Uuid, ControllerOutcome>,
     /// The bridge of each active mirror.
     pub(crate) mirrors: BTreeMap<Uuid, String>,
     /// The interval of statistics.
@@ -67,7 +67,7 @@ pub(crate) struct Desired {
     pub(crate) unheeded: BTreeSet<String>,
 }
 
-impl Default for Desired {
+impl Default for DesiredState {
     fn default() -> Self {
         Self {
             config: Config::default(),
@@ -86,7 +86,7 @@ impl Default for Desired {
 
 /// The outcome for a bridge.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct BridgeFate {
+pub(crate) struct BridgeOutcome {
     /// The name.
     pub(crate) name: String,
     /// The reason why the bridge is not created.
@@ -97,7 +97,7 @@ pub(crate) struct BridgeFate {
 
 /// The outcome for an interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum InterfaceFate {
+pub(crate) enum InterfaceOutcome {
     /// The interface is a port.
     Port {
         /// The bridge.
@@ -111,7 +111,7 @@ pub(crate) enum InterfaceFate {
     Refused(String),
 }
 
-impl Desired {
+impl DesiredState {
     /// Returns an empty configuration; the command-line settings of `current` stay.
     pub(crate) fn nothing(current: &Config) -> Self {
         let mut nothing = Self::default();
@@ -126,18 +126,18 @@ impl Desired {
 
 /// The outcome for a controller.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct ControllerFate {
+pub(crate) struct ControllerOutcome {
     /// The bridge.
     pub(crate) bridge: String,
     /// The target, or the reason why there is no connection.
-    pub(crate) place: Result<Place, String>,
+    pub(crate) place: Result<ControllerEndpoint, String>,
     /// The reasons for settings that are not applied.
     pub(crate) notes: Vec<String>,
 }
 
 /// The target of a controller row.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum ControllerEndpoint {
     /// The bridge connects to the controller (active connection).
     Target(ControllerTarget),
     /// The bridge listens for the controller (passive connection).
@@ -163,8 +163,8 @@ impl<'a> Claims<'a> {
 }
 
 /// Converts the rows. Ports of `current` keep their numbers.
-pub(crate) fn desire(database: &Database, current: &Config) -> Desired {
-    let mut desired = Desired::nothing(current);
+pub(crate) fn desire(database: &Database, current: &Config) -> DesiredState {
+    let mut desired = DesiredState::nothing(current);
     let Some(root) = root(database) else {
         return desired;
     };
@@ -215,7 +215,7 @@ fn secrets(row: Record<'_>) -> Tls {
 }
 
 /// Adds a note to each patch port without a matching peer.
-fn note_unpaired(desired: &mut Desired) {
+fn note_unpaired(desired: &mut DesiredState) {
     let peers: BTreeMap<String, Arc<str>> = desired
         .config
         .bridges
@@ -242,7 +242,7 @@ fn note_unpaired(desired: &mut Desired) {
         })
         .collect();
     for fate in desired.interfaces.values_mut() {
-        if let InterfaceFate::Port {
+        if let InterfaceOutcome::Port {
             bridge,
             number,
             notes,

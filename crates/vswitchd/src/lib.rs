@@ -32,13 +32,13 @@ pub use runtime::PROGRAM;
 use runtime::{LogControl, Setup, operate};
 
 use columns::TABLES;
-pub use daemon::{Detached, Pidfile, detach, is_monitored, keep_in_memory, settle};
+pub use daemon::{Pidfile, ProcessRole, detach, is_monitored, keep_in_memory, settle};
 pub use error::DaemonError;
 pub use log::start_logging;
-pub use logging::{LogFile, Logging, Outlets, Syslog, SyslogTarget};
+pub use logging::{LogFile, LogOutputs, Logging, Syslog, SyslogTarget};
 use manager::Manager;
 pub use monitor::monitor;
-pub use user::Person;
+pub use user::ProcessUser;
 
 /// The answer to `--version` and to `version` of the control socket. Scripts read the version from
 /// the last word of the line with "Open vSwitch".
@@ -62,7 +62,7 @@ const DATABASE: &str = "Open_vSwitch";
 const LOCK: &str = "ovs_vswitchd";
 
 /// A switch whose configuration is in a database.
-pub struct Managed {
+pub struct ManagedSwitch {
     /// The database; by default the socket in the run directory.
     pub database: Option<DatabaseRemote>,
     /// The directory of the sockets, as for [`config::Config::rundir`].
@@ -94,7 +94,7 @@ pub struct Managed {
 ///
 /// # Errors
 /// The switch cannot start. An unreachable database is no error: the daemon waits for it.
-pub fn manage(managed: Managed) -> Result<(), DaemonError> {
+pub fn manage(managed: ManagedSwitch) -> Result<(), DaemonError> {
     // The scripts of Open vSwitch compare it with the pidfile.
     if let Err(error) = rustix::thread::set_name(PROGRAM_NAME) {
         tracing::debug!(%error, "the process keeps its name");

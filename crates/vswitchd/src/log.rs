@@ -13,7 +13,7 @@ use tracing_subscriber::util::SubscriberInitExt;
 use runtime::wall;
 
 use crate::error::DaemonError;
-use crate::logging::{Logging, Outlets, Said};
+use crate::logging::{LogOutputs, LogRecord, Logging};
 
 /// The name of a process's first thread in the standard library.
 const FIRST: &str = "main";
@@ -25,7 +25,7 @@ const FIRST: &str = "main";
 /// A malformed argument.
 pub fn start_logging(
     specs: &[String],
-    outlets: Outlets,
+    outlets: LogOutputs,
     role: Option<&'static str>,
 ) -> Result<Arc<Logging>, DaemonError> {
     let logging = Logging::new(specs, outlets, wall(), role).map_err(DaemonError::Words)?;
@@ -51,7 +51,7 @@ impl<S: Subscriber> Layer<S> for Teller {
         let mut words = Words::default();
         event.record(&mut words);
         let thread = thread::current();
-        self.0.say(Said {
+        self.0.say(LogRecord {
             level: *event.metadata().level(),
             target: event.metadata().target(),
             thread: thread.name().filter(|name| *name != FIRST),

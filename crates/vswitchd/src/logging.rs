@@ -15,7 +15,7 @@ use tracing::Level;
 use tracing::level_filters::LevelFilter;
 
 pub use file::LogFile;
-use pattern::Line;
+use pattern::LogLine;
 pub use syslog::{Syslog, SyslogTarget};
 
 /// The levels, by Open vSwitch's names, and their syslog severities (RFC 5424, 6.2.1). The level
@@ -81,7 +81,7 @@ const LOCAL0: u8 = 16;
 
 /// A destination of log lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+enum LogDestination {
     Syslog,
     Console,
     File,
@@ -89,10 +89,10 @@ enum Place {
 
 /// All destinations, by name, with their default patterns.
 #[rustfmt::skip]
-const PLACES: [(Place, &str, &str); 3] = [
-    (Place::Syslog,  "syslog",  "ovs|%05N|%c%T|%p|%m"),
-    (Place::Console, "console", "%D{%Y-%m-%dT%H:%M:%SZ}|%05N|%c%T|%p|%m"),
-    (Place::File,    "file",    "%D{%Y-%m-%dT%H:%M:%S.###Z}|%05N|%c%T|%p|%m"),
+const DESTINATIONS: [(LogDestination, &str, &str); 3] = [
+    (LogDestination::Syslog,  "syslog",  "ovs|%05N|%c%T|%p|%m"),
+    (LogDestination::Console, "console", "%D{%Y-%m-%dT%H:%M:%SZ}|%05N|%c%T|%p|%m"),
+    (LogDestination::File,    "file",    "%D{%Y-%m-%dT%H:%M:%S.###Z}|%05N|%c%T|%p|%m"),
 ];
 
 /// The default pattern for a remote syslog (RFC 5424, 6).
@@ -103,7 +103,7 @@ const BETWEEN_WORDS: [char; 4] = [' ', ',', ':', '\t'];
 
 /// The destinations beside the console.
 #[derive(Debug, Default)]
-pub struct Outlets {
+pub struct LogOutputs {
     /// The log file, if any.
     pub file: Option<LogFile>,
     /// The system's log.
@@ -114,7 +114,7 @@ pub struct Outlets {
 
 /// A log record.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Said<'a> {
+pub(crate) struct LogRecord<'a> {
     /// The level.
     pub(crate) level: Level,
     /// The `tracing` target.
@@ -131,9 +131,9 @@ pub(crate) struct Said<'a> {
 #[derive(Debug)]
 pub struct Logging {
     /// Indices into [`LEVELS`], by destination and module.
-    levels: [[AtomicUsize; MODULES.len()]; PLACES.len()],
+    levels: [[AtomicUsize; MODULES.len()]; DESTINATIONS.len()],
     /// The patterns, by destination.
-    patterns: [ArcSwap<String>; PLACES.len()],
+    patterns: [ArcSwap<String>; DESTINATIONS.len()],
     /// An index into [`FACILITIES`].
     facility: AtomicUsize,
     /// The number of lines so far.
@@ -143,7 +143,7 @@ pub struct Logging {
     host: String,
     /// The role of this process, unless it runs the switch.
     role: Option<&'static str>,
-    outlets: Outlets,
+    outlets: LogOutputs,
 }
 
 impl Logging {
@@ -154,14 +154,14 @@ impl Logging {
     /// A malformed argument, in Open vSwitch's words.
     pub(crate) fn new(
         specs: &[String],
-        outlets: Outlets,
+        outlets: LogOutputs,
         began: Duration,
         role: Option<&'static str>,
     ) -> Result<Self, String> {
         let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
         let logging = Self {
-            levels: PLACES.map(|_| MODULES.map(|_| AtomicUsize::new(USUAL))),
-            patterns: PLACES.map(|(_, _, usual)| ArcSwap::from_pointee(usual.to_owned())),
+            levels: DESTINATIONS.map(|_| MODULES.map(|_| AtomicUsize::new(USUAL))),
+            patterns: DESTINATIONS.map(|(_, _, usual)| ArcSwap::from_pointee(usual.to_owned())),
             facility: AtomicUsize::new(NO_FACILITY),
             lines: AtomicU64::new(0),
             began,
@@ -179,40 +179,42 @@ impl Logging {
     /// Returns true if any destination takes records of this level and target.
     pub(crate) fn is_said(&self, level: Level, target: &str) -> bool {
         let module = module_of(target);
-        PLACES
+        DESTINATIONS
             .iter()
             .any(|(place, ..)| self.says(*place, level, module))
     }
 
-    fn says(&self, place: Place, level: Level, module: usize) -> bool {
+    fn says(&self, place: LogDestination, level: Level, module: usize) -> bool {
         let said = self.level(place, module).load(Ordering::Relaxed);
         LEVELS.get(said).is_some_and(|(_, said, _)| level <= *said)
     }
 
     /// Writes a record to all its destinations. Lines that cannot be written are lost.
-    pub(crate) fn say(&self, said: Said<'_>) {
+    pub(crate) fn say(&self, said: LogRecord<'_>) {
         let module = module_of(said.target);
         let sequence = self.lines.fetch_add(1, Ordering::Relaxed) + 1;
         let line = self.line(&said, module, sequence);
-        for (place, ..) in PLACES {
+        for (place, ..) in DESTINATIONS {
             if !self.says(place, said.level, module) {
                 continue;
             }
             let text = pattern::write(&self.pattern(place).load(), &line);
             match place {
-                Place::Console => drop(io::stderr().write_all(format!("{text}\n").as_bytes())),
-                Place::File => {
+                LogDestination::Console => {
+                    drop(io::stderr().write_all(format!("{text}\n").as_bytes()))
+                }
+                LogDestination::File => {
                     if let Some(mut file) = self.outlets.file.clone() {
                         drop(file.write_all(format!("{text}\n").as_bytes()));
                     }
                 }
-                Place::Syslog => self.tell_syslogs(&line, &text),
+                LogDestination::Syslog => self.tell_syslogs(&line, &text),
             }
         }
     }
 
-    fn tell_syslogs(&self, line: &Line<'_>, text: &str) {
-        let daemon = Line {
+    fn tell_syslogs(&self, line: &LogLine<'_>, text: &str) {
+        let daemon = LogLine {
             priority: line.priority - line.facility(LOCAL0) + line.facility(DAEMON),
             ..*line
         };
@@ -223,12 +225,12 @@ impl Logging {
         }
     }
 
-    fn line<'a>(&'a self, said: &Said<'a>, module: usize, sequence: u64) -> Line<'a> {
+    fn line<'a>(&'a self, said: &LogRecord<'a>, module: usize, sequence: u64) -> LogLine<'a> {
         let level = level_of(said.level);
         let named = FACILITIES.get(self.facility.load(Ordering::Relaxed));
         let named = named.map(|(_, number)| *number);
         let (level, _, severity) = LEVELS.get(level).copied().unwrap_or(LEVELS[MOST]);
-        Line {
+        LogLine {
             application: runtime::PROGRAM,
             priority: u16::from(named.unwrap_or(LOCAL0)) * 8 + u16::from(severity),
             facility: named,
@@ -249,7 +251,7 @@ impl Logging {
         if name.is_empty() {
             return Err("missing destination".to_owned());
         }
-        let places: Vec<_> = PLACES
+        let places: Vec<_> = DESTINATIONS
             .iter()
             .filter(|(_, known, _)| is_any(name) || known.eq_ignore_ascii_case(name))
             .collect();
@@ -268,7 +270,7 @@ impl Logging {
             let is = |known: &str| known.eq_ignore_ascii_case(word);
             let read = (
                 LEVELS.iter().position(|(known, ..)| is(known)),
-                PLACES.iter().find(|(_, known, _)| is(known)),
+                DESTINATIONS.iter().find(|(_, known, _)| is(known)),
                 MODULES.iter().position(|(known, _)| is(known)),
             );
             let twice = match read {
@@ -287,7 +289,7 @@ impl Logging {
                 return Err(format!("cannot specify multiple {what}"));
             }
         }
-        for (at, ..) in PLACES {
+        for (at, ..) in DESTINATIONS {
             for number in 0..MODULES.len() {
                 if place.is_none_or(|place| place == at) && module.is_none_or(|it| it == number) {
                     let level = level.unwrap_or(MOST);
@@ -304,11 +306,11 @@ impl Logging {
         self.outlets.file.as_ref()
     }
 
-    fn level(&self, place: Place, module: usize) -> &AtomicUsize {
+    fn level(&self, place: LogDestination, module: usize) -> &AtomicUsize {
         &self.levels[place as usize][module]
     }
 
-    const fn pattern(&self, place: Place) -> &ArcSwap<String> {
+    const fn pattern(&self, place: LogDestination) -> &ArcSwap<String> {
         &self.patterns[place as usize]
     }
 }
@@ -323,11 +325,15 @@ impl LogControl for Logging {
         let mut modules: Vec<_> = MODULES.iter().map(|(name, _)| *name).enumerate().collect();
         modules.sort_by_key(|(_, name)| *name);
         for (module, name) in modules {
-            let [console, syslog, file] =
-                [Place::Console, Place::Syslog, Place::File].map(|place| {
-                    let said = self.level(place, module).load(Ordering::Relaxed);
-                    LEVELS.get(said).map_or("", |(name, ..)| *name)
-                });
+            let [console, syslog, file] = [
+                LogDestination::Console,
+                LogDestination::Syslog,
+                LogDestination::File,
+            ]
+            .map(|place| {
+                let said = self.level(place, module).load(Ordering::Relaxed);
+                LEVELS.get(said).map_or("", |(name, ..)| *name)
+            });
             lines.push(format!(
                 "{name:<16}  {console:>4}       {syslog:>4}       {file:>4}\n"
             ));
@@ -338,10 +344,10 @@ impl LogControl for Logging {
     /// Returns the patterns, as `vlog/list-pattern` prints them.
     fn patterns(&self) -> String {
         let title = "         prefix                            format\n         ------                            ------\n";
-        let lines = PLACES.map(|(place, name, _)| {
+        let lines = DESTINATIONS.map(|(place, name, _)| {
             let prefix = match place {
-                Place::Syslog => self.outlets.syslog.shown_prefix(),
-                Place::Console | Place::File => "none",
+                LogDestination::Syslog => self.outlets.syslog.shown_prefix(),
+                LogDestination::Console | LogDestination::File => "none",
             };
             let name = name.to_ascii_uppercase();
             format!("{name:<7}  {prefix:<32}  {}\n", self.pattern(place).load())
@@ -421,7 +427,7 @@ mod tests {
 
     fn logging(specs: &[&str]) -> Result<Logging, String> {
         let specs: Vec<_> = specs.iter().map(|spec| (*spec).to_owned()).collect();
-        Logging::new(&specs, Outlets::default(), Duration::ZERO, None)
+        Logging::new(&specs, LogOutputs::default(), Duration::ZERO, None)
     }
 
     /// Returns the levels of a module on the console, in the syslog and in the file.

@@ -10,7 +10,7 @@ use std::time::Duration;
 use ovsdb::{Database, Operation, SessionEvent, TransactionId};
 
 use super::LOCK;
-use super::desired::{Desired, desire, mirrors};
+use super::desired::{DesiredState, desire, mirrors};
 use super::host::HostFacts;
 use super::report::{Extent, report};
 use super::rows::root;
@@ -22,7 +22,7 @@ const UNHEEDED_MAX: usize = 100;
 
 /// The state of the database's lock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Standing {
+enum LockState {
     /// Not known yet.
     #[default]
     Unknown,
@@ -35,8 +35,8 @@ enum Standing {
 /// The manager.
 #[derive(Debug, Default)]
 pub(crate) struct Manager {
-    desired: Desired,
-    standing: Standing,
+    desired: DesiredState,
+    standing: LockState,
     /// True if the session has received the rows.
     is_ready: bool,
     /// True if the rows have changed since the last conversion.
@@ -74,14 +74,14 @@ impl Manager {
                 self.due = Some(Extent::Statistics);
             }
             SessionEvent::Changed => self.is_changed = true,
-            SessionEvent::Locked => (self.standing, self.is_changed) = (Standing::Owner, true),
+            SessionEvent::Locked => (self.standing, self.is_changed) = (LockState::Owner, true),
             SessionEvent::Contended => {
-                if self.standing != Standing::Second {
+                if self.standing != LockState::Second {
                     tracing::error!(
                         "another switch has the lock of this database: waiting until it lets it go"
                     );
                 }
-                (self.standing, self.is_changed) = (Standing::Second, true);
+                (self.standing, self.is_changed) = (LockState::Second, true);
             }
             SessionEvent::Done(id, outcome) => {
                 if self.in_flight == Some(*id) {
@@ -116,18 +116,18 @@ impl Manager {
             return None;
         }
         let desired = match self.standing {
-            Standing::Unknown => return None,
-            Standing::Owner if !self.is_ready => return None,
+            LockState::Unknown => return None,
+            LockState::Owner if !self.is_ready => return None,
             // An empty database is newly created, or belongs to another program.
-            Standing::Owner if root(database).is_none() => {
+            LockState::Owner if root(database).is_none() => {
                 tracing::warn!(
                     "the database has no row in Open_vSwitch: nothing changes (ovs-vsctl init)"
                 );
                 return None;
             }
-            Standing::Owner => desire(database, &self.desired.config),
+            LockState::Owner => desire(database, &self.desired.config),
             // The other switch has the interfaces, or is about to open them.
-            Standing::Second => Desired::nothing(&self.desired.config),
+            LockState::Second => DesiredState::nothing(&self.desired.config),
         };
         if desired == self.desired {
             return None;
@@ -145,7 +145,7 @@ impl Manager {
 
     /// Logs each new note about mirrors: a user of a mirror looks at frames, not at the bridge's
     /// status.
-    fn say_of_mirrors(&self, desired: &Desired) {
+    fn say_of_mirrors(&self, desired: &DesiredState) {
         for (uuid, fate) in &desired.bridges {
             let before = self.desired.bridges.get(uuid).map(|before| &before.notes);
             for (key, why) in &fate.notes {
@@ -159,12 +159,12 @@ impl Manager {
 
     /// Returns true if the configuration is that of the database; false while waiting for the lock.
     pub(crate) fn is_settled(&self) -> bool {
-        self.standing == Standing::Owner && self.is_ready && !self.is_changed
+        self.standing == LockState::Owner && self.is_ready && !self.is_changed
     }
 
     /// Returns true if [`Manager::report`] must be called with the state of the switch.
     pub(crate) fn is_report_due(&self) -> bool {
-        let may_write = self.standing == Standing::Owner && self.is_ready;
+        let may_write = self.standing == LockState::Owner && self.is_ready;
         may_write && self.in_flight.is_none() && self.due.is_some()
     }
 

@@ -34,7 +34,7 @@ const FAULTS: [Signal; 9] = [
 
 /// The reaction to the end of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Next {
+enum MonitorAction {
     /// A restart, not before this time.
     Again(Instant),
     /// The end of the monitor.
@@ -43,23 +43,23 @@ enum Next {
 
 /// The number of crashes, and the time of the last restart.
 #[derive(Debug, Default)]
-struct Watch {
+struct CrashHistory {
     crashes: u64,
     restarted: Option<Instant>,
 }
 
-impl Watch {
+impl CrashHistory {
     /// Handles the end of a process, by this signal if any.
-    fn handle_end(&mut self, signal: Option<i32>, now: Instant) -> Next {
+    fn handle_end(&mut self, signal: Option<i32>, now: Instant) -> MonitorAction {
         let is_fault = |signal: i32| FAULTS.iter().any(|fault| fault.as_raw() == signal);
         if !signal.is_some_and(is_fault) {
-            return Next::End;
+            return MonitorAction::End;
         }
         self.crashes += 1;
         let since = self.restarted.map_or(now, |restarted| restarted + BETWEEN);
         let then = since.max(now);
         self.restarted = Some(then);
-        Next::Again(then)
+        MonitorAction::Again(then)
     }
 }
 
@@ -78,7 +78,7 @@ fn watch(logging: &Logging, in_background: bool) -> io::Result<ExitStatus> {
         tracing::debug!(%error, "the process keeps its name");
     }
     let clock = Clock::start();
-    let mut watch = Watch::default();
+    let mut watch = CrashHistory::default();
     let waits = io::stdout().as_fd().try_clone_to_owned();
     let waits = in_background.then_some(waits).transpose()?;
     loop {
@@ -93,11 +93,11 @@ fn watch(logging: &Logging, in_background: bool) -> io::Result<ExitStatus> {
         drop(logging.reopen());
         let pid = process.id();
         match watch.handle_end(status.signal(), clock.now()) {
-            Next::End => {
+            MonitorAction::End => {
                 tracing::info!("pid {pid} died, {status}, exiting");
                 return Ok(status);
             }
-            Next::Again(then) => {
+            MonitorAction::Again(then) => {
                 let crashes = watch.crashes;
                 tracing::error!("{crashes} crashes: pid {pid} died, {status}, restarting");
                 wait_until(then, clock);
@@ -122,19 +122,25 @@ mod tests {
     #[test]
     fn monitor_restarts_at_most_every_ten_seconds() {
         let at = |second: u64| Instant::from_nanos(second * 1_000_000_000);
-        let mut watch = Watch::default();
+        let mut watch = CrashHistory::default();
         let fault = Some(Signal::SEGV.as_raw());
-        assert_eq!(watch.handle_end(fault, at(3)), Next::Again(at(3)));
-        assert_eq!(watch.handle_end(fault, at(4)), Next::Again(at(13)));
-        assert_eq!(watch.handle_end(fault, at(14)), Next::Again(at(23)));
-        assert_eq!(watch.handle_end(fault, at(60)), Next::Again(at(60)));
+        assert_eq!(watch.handle_end(fault, at(3)), MonitorAction::Again(at(3)));
+        assert_eq!(watch.handle_end(fault, at(4)), MonitorAction::Again(at(13)));
+        assert_eq!(
+            watch.handle_end(fault, at(14)),
+            MonitorAction::Again(at(23))
+        );
+        assert_eq!(
+            watch.handle_end(fault, at(60)),
+            MonitorAction::Again(at(60))
+        );
         assert_eq!(watch.crashes, 4);
         for signal in [
             None,
             Some(Signal::TERM.as_raw()),
             Some(Signal::KILL.as_raw()),
         ] {
-            assert_eq!(watch.handle_end(signal, at(100)), Next::End);
+            assert_eq!(watch.handle_end(signal, at(100)), MonitorAction::End);
         }
     }
 }

@@ -23,12 +23,12 @@ const KEPT: CapabilitySet = CapabilitySet::IPC_LOCK
 
 /// A user and a group, by number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Person {
+pub struct ProcessUser {
     uid: u32,
     gid: u32,
 }
 
-impl Person {
+impl ProcessUser {
     /// Parses `USER[:GROUP]` or `:GROUP`, the argument of `--user`.
     ///
     /// # Errors

@@ -48,9 +48,9 @@ impl Buffer {
 /// Processed messages on their way back to the reader, which reuses their memory. The reader never
 /// waits for them, and there are no more of them than messages in flight.
 #[derive(Clone, Default)]
-pub(super) struct Spent(Arc<Mutex<Vec<BoxedMessage>>>);
+pub(super) struct MessageRecycler(Arc<Mutex<Vec<BoxedMessage>>>);
 
-impl Spent {
+impl MessageRecycler {
     pub(super) fn put(&self, mut messages: Vec<BoxedMessage>) {
         self.lock().append(&mut messages);
     }

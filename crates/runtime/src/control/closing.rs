@@ -7,7 +7,7 @@ use base::PortNo;
 use base::sync::mpsc::channel;
 
 use super::Control;
-use super::site::Closed;
+use super::site::ClosedPort;
 use crate::hands;
 use crate::worker_thread::WorkerThread;
 use config::PortKind;
@@ -40,7 +40,7 @@ impl Control {
             let is_found = port
                 .as_ref()
                 .is_some_and(|port| port.wanted.kind == PortKind::Interface);
-            let closed = port.map_or_else(Closed::default, |port| port.close());
+            let closed = port.map_or_else(ClosedPort::default, |port| port.close());
             let back = if is_found {
                 founds_closed.push(closed);
                 &found
@@ -55,9 +55,9 @@ impl Control {
             self.carry_out(key.bridge, effects, &mut None);
         }
         drop((found, own));
-        founds_closed.extend(founds.iter().map(Closed::of));
-        owns_closed.extend(owns.iter().map(Closed::of));
-        // Closed here and not by the reaper: the next step may create a device that the switch
+        founds_closed.extend(founds.iter().map(ClosedPort::of));
+        owns_closed.extend(owns.iter().map(ClosedPort::of));
+        // ClosedPort here and not by the reaper: the next step may create a device that the switch
         // makes itself, or that allows one owner, again.
         hands::each(owns_closed, drop);
         for closed in founds_closed {

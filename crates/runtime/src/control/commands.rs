@@ -23,10 +23,10 @@ mod tunnels;
 mod watching;
 mod workers;
 
-use super::{Control, Site};
-use crate::unixctl::Question;
+use super::{BridgeRuntime, Control};
+use crate::unixctl::CommandRequest;
 use config::DummyMode;
-pub(super) use workers::Done;
+pub(super) use workers::WorkerTotals;
 
 /// All commands, by subject; names are unique.
 const SUBJECTS: &[&[Command]] = &[
@@ -73,19 +73,19 @@ struct Command {
 /// The function of a command. An error is one line.
 enum Answer {
     /// Runs on the control thread.
-    AtOnce(fn(&mut Control, &[String]) -> Result<String, String>),
+    Immediate(fn(&mut Control, &[String]) -> Result<String, String>),
     /// Takes a snapshot on the control thread; another thread formats the answer.
-    Later(fn(&mut Control, &[String]) -> Result<Told, String>),
+    Deferred(fn(&mut Control, &[String]) -> Result<DeferredAnswer, String>),
 }
 
-use Answer::{AtOnce, Later};
+use Answer::{Deferred, Immediate};
 
 /// An answer that takes long to format.
-pub(super) type Told = Box<dyn FnOnce() -> String + Send>;
+pub(super) type DeferredAnswer = Box<dyn FnOnce() -> String + Send>;
 
 #[rustfmt::skip]
 const COMMANDS: [Command; 1] = [
-    Command { name: "list-commands", usage: "", least: 0, most: 0, answer: AtOnce(list_commands) },
+    Command { name: "list-commands", usage: "", least: 0, most: 0, answer: Immediate(list_commands) },
 ];
 
 impl Command {
@@ -128,15 +128,15 @@ fn all(dummies: DummyMode) -> impl Iterator<Item = &'static Command> {
 
 impl Control {
     /// Executes a command and sends the answer.
-    pub(super) fn handle_question(&mut self, question: Question) {
+    pub(super) fn handle_question(&mut self, question: CommandRequest) {
         let row = Command::find(
             &question.command,
             question.arguments.len(),
             self.tools.dummies,
         );
         let answer = match row.map(|row| &row.answer) {
-            Ok(AtOnce(answer)) => answer(self, &question.arguments),
-            Ok(Later(answer)) => match answer(self, &question.arguments) {
+            Ok(Immediate(answer)) => answer(self, &question.arguments),
+            Ok(Deferred(answer)) => match answer(self, &question.arguments) {
                 Ok(told) => return self.answer_later(told, question),
                 Err(problem) => Err(problem),
             },
@@ -146,20 +146,23 @@ impl Control {
         drop(question.answer.send(answer));
     }
 
-    fn answer_later(&self, told: Told, question: Question) {
+    fn answer_later(&self, told: DeferredAnswer, question: CommandRequest) {
         let answer = move || drop(question.answer.send(Ok(told())));
         drop(self.tools.runtime.spawn_blocking(answer));
     }
 }
 
 /// Returns the bridge that the first argument names.
-fn named<'a>(control: &'a mut Control, arguments: &[String]) -> Result<&'a mut Site, String> {
+fn named<'a>(
+    control: &'a mut Control,
+    arguments: &[String],
+) -> Result<&'a mut BridgeRuntime, String> {
     let name = arguments.first().map_or("", String::as_str);
     site_of(control, name).ok_or_else(|| "no such bridge".to_owned())
 }
 
 /// Returns the bridge with this name.
-fn site_of<'a>(control: &'a mut Control, name: &str) -> Option<&'a mut Site> {
+fn site_of<'a>(control: &'a mut Control, name: &str) -> Option<&'a mut BridgeRuntime> {
     control.site_named(name).map(|(_, site)| site)
 }
 

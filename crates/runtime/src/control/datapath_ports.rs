@@ -9,7 +9,7 @@ use super::Control;
 use dataplane::program::BridgeId;
 
 /// A port of a bridge.
-pub(super) type Whose = (BridgeId, PortNo);
+pub(super) type BridgePortNo = (BridgeId, PortNo);
 
 /// The number of the first bridge's local port if numbers follow names, to keep low numbers for
 /// ports with a number in their name.
@@ -21,7 +21,7 @@ const NUMBER_MAX: u32 = u16::MAX as u32;
 /// The datapath numbers.
 #[derive(Debug, Default)]
 pub(super) struct DatapathPorts {
-    by_port: BTreeMap<Whose, (u32, String)>,
+    by_port: BTreeMap<BridgePortNo, (u32, String)>,
     /// True if a port gets the number in its name, if that is free, like the ports of Open
     /// vSwitch's dummy datapath: this simplifies tests.
     by_name: bool,
@@ -37,7 +37,7 @@ impl DatapathPorts {
     }
 
     /// Updates the map to the existing ports.
-    fn follow(&mut self, ports: impl Iterator<Item = (Whose, String)>) {
+    fn follow(&mut self, ports: impl Iterator<Item = (BridgePortNo, String)>) {
         let ports: BTreeMap<_, _> = ports.collect();
         self.by_port
             .retain(|whose, (_, name)| ports.get(whose) == Some(name));
@@ -57,12 +57,12 @@ impl DatapathPorts {
     }
 
     /// Returns the number of a port.
-    pub(super) fn number(&self, whose: Whose) -> Option<u32> {
+    pub(super) fn number(&self, whose: BridgePortNo) -> Option<u32> {
         self.by_port.get(&whose).map(|(number, _)| *number)
     }
 
     /// Returns the port with this number or name.
-    pub(super) fn find(&self, text: &str) -> Option<Whose> {
+    pub(super) fn find(&self, text: &str) -> Option<BridgePortNo> {
         let number = text.parse::<u32>().ok();
         let mut ports = self.by_port.iter();
         let found = ports.find(|(_, (of, name))| Some(*of) == number || name == text);
@@ -70,7 +70,7 @@ impl DatapathPorts {
     }
 
     /// Returns all ports, sorted by number.
-    pub(super) fn all(&self) -> Vec<(u32, &str, Whose)> {
+    pub(super) fn all(&self) -> Vec<(u32, &str, BridgePortNo)> {
         let ports = self.by_port.iter();
         let mut all: Vec<_> = ports
             .map(|(whose, (number, name))| (*number, name.as_str(), *whose))
@@ -111,7 +111,7 @@ impl Control {
 mod tests {
     use super::*;
 
-    fn port(number: u32, name: &str) -> (Whose, String) {
+    fn port(number: u32, name: &str) -> (BridgePortNo, String) {
         ((BridgeId(0), PortNo(number)), name.to_owned())
     }
 

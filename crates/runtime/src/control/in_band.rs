@@ -7,7 +7,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddrV4};
 use base::PortNo;
 use packet::MacAddr;
 
-use super::{Control, Site};
+use super::{BridgeRuntime, Control};
 use config::{ControllerConfig, ControllerTarget};
 use dataplane::in_band::InBandConfig;
 use dataplane::underlay::is_within;
@@ -30,7 +30,7 @@ impl Control {
     }
 }
 
-fn config_of(site: &Site, kernel: &KernelTables) -> InBandConfig {
+fn config_of(site: &BridgeRuntime, kernel: &KernelTables) -> InBandConfig {
     let mut ports = site.bridge.ports();
     let local = ports.find(|(port, _)| *port == PortNo::LOCAL);
     let remotes: BTreeSet<_> = remotes(site).collect();
@@ -48,7 +48,7 @@ fn config_of(site: &Site, kernel: &KernelTables) -> InBandConfig {
 
 /// Returns the controllers and managers that may be reached through the bridge. As in Open vSwitch,
 /// only those with an IPv4 address.
-fn remotes(site: &Site) -> impl Iterator<Item = SocketAddrV4> {
+fn remotes(site: &BridgeRuntime) -> impl Iterator<Item = SocketAddrV4> {
     let controllers = site.controllers.keys();
     let controllers = controllers.filter_map(|ControllerConfig { target, options }| match target {
         ControllerTarget::Tcp { host, port } | ControllerTarget::Ssl { host, port }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::Control;
-use super::site::PortSite;
+use super::site::PortRuntime;
 use config::PortKind;
 use dataplane::slots::PortKey;
 use dataplane::virtual_links::{VirtualLink, VirtualLinks};
@@ -104,7 +104,7 @@ const fn is_inner(kind: &PortKind) -> bool {
 }
 
 /// Returns the name of an open patch port, and the name of its peer.
-fn end(port: &PortSite) -> Option<(&str, &str)> {
+fn end(port: &PortRuntime) -> Option<(&str, &str)> {
     match &port.wanted.kind {
         PortKind::Patch(peer) if port.device.is_some() => Some((&port.wanted.name, peer)),
         _ => None,

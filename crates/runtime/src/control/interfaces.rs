@@ -6,7 +6,7 @@ use std::time::Duration;
 use base::{Instant, PortNo};
 
 use super::Control;
-use super::site::PortSite;
+use super::site::PortRuntime;
 use config::PortKind;
 use dataplane::program::BridgeId;
 use dataplane::slots::PortKey;
@@ -72,7 +72,7 @@ impl Control {
             }
             self.carry_out(bridge, effects, &mut None);
         }
-        let is_awaited = |port: &PortSite| is_closed(port) && port.wanted.name == link.name;
+        let is_awaited = |port: &PortRuntime| is_closed(port) && port.wanted.name == link.name;
         for (bridge, port) in self.find_ports(is_awaited) {
             match self.open_port(bridge, port) {
                 Ok(()) => tracing::info!(interface = link.name, %port, "the interface is back"),
@@ -84,7 +84,7 @@ impl Control {
         }
     }
 
-    fn handle_gone(&mut self, is_gone: impl Fn(&PortSite) -> bool) {
+    fn handle_gone(&mut self, is_gone: impl Fn(&PortRuntime) -> bool) {
         for (bridge, number) in self.find_ports(is_gone) {
             let site = self.sites.get_mut(&bridge);
             let port = site.and_then(|site| site.ports.get_mut(&number));
@@ -107,7 +107,7 @@ impl Control {
         self.note_problem(bridge, port, "the interface is gone".to_owned());
     }
 
-    fn find_ports(&self, is_wanted: impl Fn(&PortSite) -> bool) -> Vec<(BridgeId, PortNo)> {
+    fn find_ports(&self, is_wanted: impl Fn(&PortRuntime) -> bool) -> Vec<(BridgeId, PortNo)> {
         let sites = self.sites.iter();
         let ports = sites.flat_map(|(id, site)| site.ports.iter().map(|port| (*id, port)));
         let found = ports.filter(|(_, (_, port))| is_wanted(port));
@@ -187,18 +187,18 @@ impl Control {
     }
 }
 
-fn is_open(port: Option<&PortSite>) -> bool {
+fn is_open(port: Option<&PortRuntime>) -> bool {
     port.is_some_and(|port| port.device.is_some())
 }
 
 /// Returns true if the port is closed, and the switch does not create its device.
-fn is_closed(port: &PortSite) -> bool {
+fn is_closed(port: &PortRuntime) -> bool {
     port.device.is_none() && port.wanted.kind.is_external()
 }
 
 /// Returns true for a TAP interface in another network namespace, and for a DPDK device without an
 /// interface.
-fn is_unheard(port: &PortSite) -> bool {
+fn is_unheard(port: &PortRuntime) -> bool {
     let may_be = matches!(port.wanted.kind, PortKind::Tap | PortKind::Dpdk(_));
     may_be && port.device.is_some() && port.index.is_none()
 }

@@ -27,14 +27,14 @@ const TIME_MAX: Duration = Duration::from_millis(100);
 
 /// The time of a lookup, in tenths of a nanosecond.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Cost {
+struct LookupCost {
     median: u64,
     /// The first and the ninth decile.
     low: u64,
     high: u64,
 }
 
-impl Cost {
+impl LookupCost {
     /// Returns the cost for samples of `frames` frames each, in nanoseconds; none without samples.
     fn of(mut nanos: Vec<u64>, frames: usize) -> Option<Self> {
         nanos.sort_unstable();
@@ -50,7 +50,7 @@ impl Cost {
     }
 }
 
-impl std::fmt::Display for Cost {
+impl std::fmt::Display for LookupCost {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let nanos = |tenths: u64| format!("{}.{}", tenths / 10, tenths % 10);
         let (median, low, high) = (self.median, self.low, self.high);
@@ -64,7 +64,7 @@ impl std::fmt::Display for Cost {
 }
 
 /// The tables to measure.
-pub(super) struct Lookups {
+pub(super) struct LookupReport {
     /// The workers' current program.
     pub(super) program: Arc<Program>,
     /// The bridge of the tables.
@@ -75,7 +75,7 @@ pub(super) struct Lookups {
     pub(super) clock: Clock,
 }
 
-impl Lookups {
+impl LookupReport {
     /// Measures the tables and formats the report.
     pub(super) fn tell(self) -> String {
         let costs = self.measure();
@@ -84,7 +84,7 @@ impl Lookups {
         for table in self.tables {
             let or_none = |cost: Option<String>| cost.unwrap_or_else(|| "-".to_owned());
             let cost = or_none(table.cost.map(|cost| cost.to_string()));
-            let nanos = or_none(costs.get(&table.table).map(Cost::to_string));
+            let nanos = or_none(costs.get(&table.table).map(LookupCost::to_string));
             let (id, rules, bytes) = (table.table.0, table.rules, table.bytes);
             let (form, why) = (table.form, table.why);
             writeln!(
@@ -96,7 +96,7 @@ impl Lookups {
         text
     }
 
-    fn measure(&self) -> BTreeMap<TableId, Cost> {
+    fn measure(&self) -> BTreeMap<TableId, LookupCost> {
         let start = self.clock.now();
         let tables = self.tables.iter().map(|table| table.table);
         let in_time = tables.take_while(|_| self.clock.now() - start < TIME_MAX);
@@ -105,7 +105,7 @@ impl Lookups {
     }
 
     /// Returns the lookup cost of a table, if it is published and has a lookup form.
-    fn cost_of(&self, table: TableId) -> Option<Cost> {
+    fn cost_of(&self, table: TableId) -> Option<LookupCost> {
         let bridge = self.program.bridge(self.bridge)?;
         let rules: Vec<_> = bridge.pipeline.rules(table).map(AsRef::as_ref).collect();
         let groups = SAMPLES * TOGETHER;
@@ -120,7 +120,7 @@ impl Lookups {
         // The first run warms the instruction cache.
         black_box(time(0));
         let nanos = (0..SAMPLES).map(time).collect();
-        Cost::of(nanos, TOGETHER * LookupProbe::BATCH)
+        LookupCost::of(nanos, TOGETHER * LookupProbe::BATCH)
     }
 }
 
@@ -131,11 +131,11 @@ mod tests {
     #[test]
     fn lookup_cost_is_median_and_outer_deciles() {
         let nanos: Vec<_> = (0..=10).rev().map(|place| 1000 + 100 * place).collect();
-        let cost = Cost::of(nanos, 100).expect("there are times");
+        let cost = LookupCost::of(nanos, 100).expect("there are times");
         assert_eq!(cost.to_string(), "15.0 (11.0-19.0)");
         assert_eq!(format!("{cost:>18}"), "  15.0 (11.0-19.0)");
-        let one = Cost::of(vec![1234], 10).expect("there is one");
+        let one = LookupCost::of(vec![1234], 10).expect("there is one");
         assert_eq!(one.to_string(), "123.4 (123.4-123.4)");
-        assert_eq!(Cost::of(Vec::new(), 10), None);
+        assert_eq!(LookupCost::of(Vec::new(), 10), None);
     }
 }

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use tokio::net::{TcpListener, UnixListener};
 
 use super::Control;
-use super::site::ListenSite;
-use crate::connection::{Purpose, Speaking};
+use super::site::OpenListener;
+use crate::connection::{ChannelSettings, Purpose};
 use crate::error::SwitchError;
 use crate::peers::{Listener, connect, listen};
 use crate::rundir::SocketFile;
@@ -173,9 +173,9 @@ impl Control {
         &self,
         bridge: &str,
         path: &Path,
-        speaking: &Speaking,
+        speaking: &ChannelSettings,
         tuning: ControllerOptions,
-    ) -> Result<ListenSite, SwitchError> {
+    ) -> Result<OpenListener, SwitchError> {
         let (socket, file) = SocketFile::bind(path)?;
         let _in_runtime = self.tools.runtime.enter();
         let socket = UnixListener::from_std(socket)
@@ -188,13 +188,13 @@ impl Control {
         &self,
         bridge: &str,
         path: &Path,
-        speaking: &Speaking,
-    ) -> Result<ListenSite, SwitchError> {
+        speaking: &ChannelSettings,
+    ) -> Result<OpenListener, SwitchError> {
         let (socket, file) = SocketFile::bind(path)?;
         let _in_runtime = self.tools.runtime.enter();
         let socket = UnixListener::from_std(socket)
             .map_err(SwitchError::system("listening at a Unix socket"))?;
-        Ok(ListenSite {
+        Ok(OpenListener {
             _task: snoop::serve(socket, Arc::from(bridge), speaking.talk()),
             _file: Some(file),
         })
@@ -207,12 +207,12 @@ impl Control {
     }
 
     /// Serves commands at a control socket.
-    pub(super) fn answer_at(&self, path: &Path) -> Result<ListenSite, SwitchError> {
+    pub(super) fn answer_at(&self, path: &Path) -> Result<OpenListener, SwitchError> {
         let (socket, file) = SocketFile::bind(path)?;
         let _in_runtime = self.tools.runtime.enter();
         let socket = UnixListener::from_std(socket)
             .map_err(SwitchError::system("listening at a Unix socket"))?;
-        Ok(ListenSite {
+        Ok(OpenListener {
             _task: unixctl::serve(socket, self.tools.inbox.clone()),
             _file: Some(file),
         })
@@ -224,9 +224,9 @@ impl Control {
         bridge: &str,
         listener: Listener,
         file: Option<SocketFile>,
-        speaking: &Speaking,
+        speaking: &ChannelSettings,
         tuning: ControllerOptions,
-    ) -> ListenSite {
+    ) -> OpenListener {
         let purpose = Purpose {
             bridge: Arc::from(bridge),
             kind: ConnectionKind::Service,
@@ -234,7 +234,7 @@ impl Control {
             speaking: speaking.clone(),
             tuning,
         };
-        ListenSite {
+        OpenListener {
             _task: listen(listener, purpose, self.tools.exchange.clone()),
             _file: file,
         }

@@ -1,4 +1,4 @@
-//! Opening of ports in bulk: system calls run on several threads; the port's registration at its
+//! DeviceRequest of ports in bulk: system calls run on several threads; the port's registration at its
 //! bridge and at the workers runs in order.
 
 use std::num::NonZeroUsize;
@@ -14,8 +14,8 @@ use ports::vport::VirtualPort;
 use ports::xdp::{UmemPools, Xdp};
 use ports::{InterfaceName, OpenError, Port, Queue, Status};
 
-use super::seats::{Seat, deal};
-use super::{Control, site::PortSite};
+use super::seats::{WorkerQueue, deal};
+use super::{Control, site::PortRuntime};
 use crate::hands;
 use config::reconcile::{ConfigStep, NumberedPort};
 use config::{Affinity, Config, PortKind};
@@ -24,15 +24,15 @@ use dataplane::program::BridgeId;
 use dataplane::slots::PortKey;
 
 /// An open device, with a queue and its assignment for each worker.
-pub(super) struct Opened {
+pub(super) struct OpenDevice {
     device: Box<dyn Port>,
     queues: Vec<Box<dyn Queue>>,
-    seats: Vec<Seat>,
+    seats: Vec<WorkerQueue>,
     status: Status,
 }
 
 /// A device to open.
-struct Opening {
+struct DeviceRequest {
     wanted: NumberedPort,
     address: Option<MacAddr>,
     takers: Vec<usize>,
@@ -40,18 +40,18 @@ struct Opening {
     ring: RingSize,
 }
 
-impl Opening {
+impl DeviceRequest {
     /// Opens the device.
-    fn open(&self, memories: &mut UmemPools) -> Result<Opened, OpenError> {
+    fn open(&self, memories: &mut UmemPools) -> Result<OpenDevice, OpenError> {
         self.finish(self.device(memories)?)
     }
 
     /// Opens a device that [`is_lone`].
-    fn open_lone(&self) -> Result<Opened, OpenError> {
+    fn open_lone(&self) -> Result<OpenDevice, OpenError> {
         self.open(&mut UmemPools::default())
     }
 
-    fn finish(&self, mut device: Box<dyn Port>) -> Result<Opened, OpenError> {
+    fn finish(&self, mut device: Box<dyn Port>) -> Result<OpenDevice, OpenError> {
         let dealt = deal(device.as_mut(), &self.takers, self.workers);
         let dealt = dealt.map_err(|error| OpenError::Failed {
             name: self.wanted.name.clone(),
@@ -60,7 +60,7 @@ impl Opening {
         })?;
         let (queues, seats) = dealt.into_iter().unzip();
         let status = device.status();
-        Ok(Opened {
+        Ok(OpenDevice {
             device,
             queues,
             seats,
@@ -132,9 +132,9 @@ impl Control {
         wanted: &NumberedPort,
         address: Option<MacAddr>,
         affinity: &[Affinity],
-    ) -> Opening {
+    ) -> DeviceRequest {
         let workers = NonZeroUsize::new(self.tools.workers.len()).unwrap_or(NonZeroUsize::MIN);
-        Opening {
+        DeviceRequest {
             takers: self.takers(affinity, &wanted.name),
             wanted: wanted.clone(),
             address,
@@ -172,7 +172,7 @@ impl Control {
     }
 
     /// Registers an open port at its bridge, and hands its queues to the workers.
-    fn hand_out(&mut self, key: PortKey, opened: Opened) {
+    fn hand_out(&mut self, key: PortKey, opened: OpenDevice) {
         let now = self.now();
         let Some(site) = self.sites.get_mut(&key.bridge) else {
             return;
@@ -180,7 +180,7 @@ impl Control {
         let Some(port) = site.ports.get_mut(&key.port) else {
             return;
         };
-        let Opened {
+        let OpenDevice {
             device,
             queues,
             seats,
@@ -207,7 +207,12 @@ impl Control {
     }
 }
 
-fn take_in(port: &mut PortSite, device: Box<dyn Port>, seats: Vec<Seat>, status: &Status) {
+fn take_in(
+    port: &mut PortRuntime,
+    device: Box<dyn Port>,
+    seats: Vec<WorkerQueue>,
+    status: &Status,
+) {
     port.index = status.index.map(|index| index.0);
     port.way = status.io_mode.clone();
     port.device = Some(device);

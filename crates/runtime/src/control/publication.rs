@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use super::Control;
-use super::site::Site;
+use super::site::BridgeRuntime;
 use crate::reaper::LARGE;
 use crate::worker_thread::{WakeEvent, WorkerThread};
 use dataplane::program::BridgeProgram;
@@ -70,7 +70,7 @@ impl Control {
 
     /// Returns true if the interval has passed, or a barrier waits for the publication.
     pub(super) fn is_publication_due(&self) -> bool {
-        let is_awaited = |site: &Site| site.bridge.is_publication_awaited();
+        let is_awaited = |site: &BridgeRuntime| site.bridge.is_publication_awaited();
         self.is_unpublished()
             && (self.now() >= self.next_publication || self.sites.values().any(is_awaited))
     }

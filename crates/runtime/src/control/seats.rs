@@ -14,14 +14,14 @@ use base::PortNo;
 use ports::{Counter, Port, Queue, QueueCounters};
 
 use super::Control;
-use super::site::PortSite;
+use super::site::PortRuntime;
 use config::Affinity;
 use dataplane::messages::{QueueExchange, QueuePurpose, ReturnedQueue, WorkerCommand};
 use dataplane::program::BridgeId;
 use dataplane::slots::PortKey;
 
 /// The queue of a port at one worker.
-pub(super) struct Seat {
+pub(super) struct WorkerQueue {
     /// True if the worker receives the port's frames.
     pub(super) receives: bool,
     /// The counters of the worker's current queue.
@@ -150,7 +150,7 @@ impl Control {
         };
         let counters = std::mem::replace(&mut port.seats[from].counters, queue.counters());
         port.seats[from].receives = false;
-        port.seats[to] = Seat {
+        port.seats[to] = WorkerQueue {
             receives: true,
             counters,
         };
@@ -251,7 +251,7 @@ impl Control {
     }
 }
 
-impl std::fmt::Display for Seat {
+impl std::fmt::Display for WorkerQueue {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let counts = self.counters.read();
         let (came, left) = (counts[Counter::RxPackets], counts[Counter::TxPackets]);
@@ -266,7 +266,7 @@ impl std::fmt::Display for Seat {
     }
 }
 
-impl PortSite {
+impl PortRuntime {
     /// Returns the workers that receive the port's frames.
     fn taking(&self) -> Vec<usize> {
         let seats = self.seats.iter().enumerate();
@@ -280,7 +280,7 @@ pub(super) fn deal(
     device: &mut dyn Port,
     takers: &[usize],
     workers: NonZeroUsize,
-) -> io::Result<Vec<(Box<dyn Queue>, Seat)>> {
+) -> io::Result<Vec<(Box<dyn Queue>, WorkerQueue)>> {
     let mut receiving = device.take_queues().into_iter();
     let queue = |worker| {
         let receives = takers.contains(&worker);
@@ -289,7 +289,7 @@ pub(super) fn deal(
             false => device.tx_queue()?,
         };
         let counters = queue.counters();
-        Ok((queue, Seat { receives, counters }))
+        Ok((queue, WorkerQueue { receives, counters }))
     };
     (0..workers.get()).map(queue).collect()
 }

@@ -8,7 +8,7 @@ use openflow::{Message, MultipartRequest};
 use ports::shaping::{EffectiveQos, QosConfig};
 
 use super::Control;
-use super::site::{PortSite, Site};
+use super::site::{BridgeRuntime, PortRuntime};
 use config::qdisc_name;
 use dataplane::slots::PortKey;
 
@@ -20,7 +20,7 @@ pub(super) const fn asks_for_counts(message: &Message) -> bool {
     )
 }
 
-impl PortSite {
+impl PortRuntime {
     /// Sets the egress queues of the port. `None` removes those that the switch created, and keeps
     /// a queueing discipline of others.
     pub(super) fn shape(&mut self, wanted: Option<&QosConfig>) {
@@ -62,10 +62,10 @@ fn why(error: &io::Error) -> String {
     }
 }
 
-impl Site {
+impl BridgeRuntime {
     /// Passes a port's queues to the bridge.
     pub(super) fn tell_queues(&mut self, number: PortNo, now: Instant) {
-        let queues = self.ports.get(&number).and_then(PortSite::queues);
+        let queues = self.ports.get(&number).and_then(PortRuntime::queues);
         self.bridge.set_queues(number, queues, now);
     }
 

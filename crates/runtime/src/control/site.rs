@@ -10,8 +10,8 @@ use packet::MacAddr;
 use ports::shaping::{EffectiveQos, QosConfig};
 use ports::{Port, Queue};
 
-use super::seats::Seat;
-use crate::connection::Speaking;
+use super::seats::WorkerQueue;
+use crate::connection::ChannelSettings;
 use crate::peers::Task;
 use crate::rundir::SocketFile;
 use config::reconcile::NumberedPort;
@@ -25,7 +25,7 @@ use switch::bridge::Bridge;
 use switch::connection::ConnectionId;
 
 /// A configured port.
-pub(super) struct PortSite {
+pub(super) struct PortRuntime {
     /// The configuration.
     pub(super) wanted: NumberedPort,
     /// The MAC address, if the switch sets it.
@@ -35,7 +35,7 @@ pub(super) struct PortSite {
     /// The packet-in counters of each worker.
     pub(super) packet_in_counters: Vec<Arc<PacketInCounters>>,
     /// The queues of the workers, in their order; empty while the port is closed.
-    pub(super) seats: Vec<Seat>,
+    pub(super) seats: Vec<WorkerQueue>,
     /// Transmit-only queues that no worker uses.
     pub(super) spare: Vec<Box<dyn Queue>>,
     /// The number of queue moves in progress.
@@ -65,13 +65,13 @@ pub(super) struct PortSite {
 
 /// The resources of a closed port, released on drop.
 #[derive(Default)]
-pub(super) struct Closed {
+pub(super) struct ClosedPort {
     /// The queues.
     _queues: Vec<Box<dyn Queue>>,
     _device: Option<Box<dyn Port>>,
 }
 
-impl Closed {
+impl ClosedPort {
     /// Wraps a single queue.
     pub(super) fn of(queue: Box<dyn Queue>) -> Self {
         Self {
@@ -82,7 +82,7 @@ impl Closed {
 }
 
 /// A socket that accepts peers.
-pub(super) struct ListenSite {
+pub(super) struct OpenListener {
     /// The accepting task. It ends before the file is removed.
     pub(super) _task: Task,
     /// The socket's file, if any.
@@ -91,7 +91,7 @@ pub(super) struct ListenSite {
 
 /// The connection history of a controller.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Contact {
+pub(super) struct ControllerHistory {
     /// The time of the last connect.
     pub(super) came: Option<Instant>,
     /// The time of the last disconnect.
@@ -101,13 +101,13 @@ pub(super) struct Contact {
 }
 
 /// A bridge with its runtime.
-pub(super) struct Site {
+pub(super) struct BridgeRuntime {
     /// The bridge.
     pub(super) bridge: Bridge,
     /// The MAC address of the local port.
     pub(super) address: MacAddr,
     /// The channel options for new connections.
-    pub(super) speaking: Speaking,
+    pub(super) speaking: ChannelSettings,
     /// The packet-in rate limits.
     pub(super) policing: Policing,
     /// The workers of each named port; other ports use all workers.
@@ -117,27 +117,27 @@ pub(super) struct Site {
     /// Settings of interfaces, by name.
     pub(super) equipment: BTreeMap<String, InterfaceConfig>,
     /// The ports.
-    pub(super) ports: BTreeMap<PortNo, PortSite>,
+    pub(super) ports: BTreeMap<PortNo, PortRuntime>,
     /// The controllers, each with its connecting task; no task while rules are still to be
     /// restored.
     pub(super) controllers: BTreeMap<ControllerConfig, Option<Task>>,
     /// The in-band settings: remotes, beside the controllers, whose frames bypass the rules.
     pub(super) in_band: InBandSettings,
     /// The connection history of each controller, by URI.
-    pub(super) contacts: BTreeMap<Arc<str>, Contact>,
+    pub(super) contacts: BTreeMap<Arc<str>, ControllerHistory>,
     /// The open listeners.
-    pub(super) listeners: BTreeMap<ListenAddress, ListenSite>,
+    pub(super) listeners: BTreeMap<ListenAddress, OpenListener>,
     /// Listeners that could not be opened, with the reason.
     pub(super) not_listening: BTreeMap<ListenAddress, String>,
     /// The OpenFlow management socket.
-    pub(super) _management: ListenSite,
+    pub(super) _management: OpenListener,
     /// The snoop socket.
-    pub(super) _snoop: ListenSite,
+    pub(super) _snoop: OpenListener,
     /// The control socket (unixctl).
-    pub(super) _control: ListenSite,
+    pub(super) _control: OpenListener,
 }
 
-impl PortSite {
+impl PortRuntime {
     /// Returns a port that is not open yet.
     pub(super) fn new(
         wanted: NumberedPort,
@@ -166,7 +166,7 @@ impl PortSite {
     }
 
     /// Detaches the device and the queues that no worker has.
-    pub(super) fn close(&mut self) -> Closed {
+    pub(super) fn close(&mut self) -> ClosedPort {
         self.way = None;
         self.index = None;
         self.seats.clear();
@@ -174,7 +174,7 @@ impl PortSite {
         self.then = None;
         // Queues that workers still return belong to the old device.
         self.returned = channel();
-        Closed {
+        ClosedPort {
             _queues: std::mem::take(&mut self.spare),
             _device: self.device.take(),
         }
@@ -238,7 +238,7 @@ impl PortSite {
     }
 }
 
-impl Site {
+impl BridgeRuntime {
     /// Records the connect of a controller.
     pub(super) fn note_contact(&mut self, uri: Option<&Arc<str>>, now: Instant) {
         if let Some(uri) = uri {

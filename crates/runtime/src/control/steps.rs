@@ -9,8 +9,8 @@ use ports::InterfaceName;
 use sys::interface::Interfaces;
 
 use super::Control;
-use super::site::{PortSite, Site};
-use crate::connection::Speaking;
+use super::site::{BridgeRuntime, PortRuntime};
+use crate::connection::ChannelSettings;
 use crate::error::SwitchError;
 use config::reconcile::{ConfigStep, NumberedPort, reconcile};
 use config::{
@@ -167,7 +167,7 @@ impl Control {
     }
 
     /// Runs `action` on the runtime of a bridge, if it exists.
-    fn at(&mut self, name: &str, action: impl FnOnce(&mut Site)) {
+    fn at(&mut self, name: &str, action: impl FnOnce(&mut BridgeRuntime)) {
         if let Some((_, site)) = self.site_named(name) {
             action(site);
         }
@@ -181,7 +181,7 @@ impl Control {
 
     fn add_bridge(&mut self, config: &BridgeConfig) -> Result<(), SwitchError> {
         let socket = |suffix| self.tools.rundir.file(format!("{}.{suffix}", config.name));
-        let speaking = Speaking::versions(config.protocols);
+        let speaking = ChannelSettings::versions(config.protocols);
         let management = self.listen_unix(
             &config.name,
             &socket("mgmt"),
@@ -201,7 +201,7 @@ impl Control {
         tracing::info!("{}: datapath id {id:016x}, address {address}", config.name);
         let writers = self.tools.workers.len() + 1;
         let has_controllers = !config.controllers.is_empty();
-        let mut site = Site {
+        let mut site = BridgeRuntime {
             bridge: Bridge::new(identity, has_controllers, writers, self.now()),
             address,
             speaking,
@@ -253,7 +253,7 @@ impl Control {
             return Ok(());
         };
         let (number, name) = (wanted.number, wanted.name.clone());
-        let port = PortSite::new(wanted, address, site.policing.port);
+        let port = PortRuntime::new(wanted, address, site.policing.port);
         site.ports.insert(number, port);
         self.open_port(id, number).map_err(|error| {
             self.note_problem(id, number, error.to_string());

@@ -10,7 +10,7 @@ use packet::MacAddr;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
 use super::Control;
-use crate::underlay::{Wanted, follow};
+use crate::underlay::{ResolveRequest, follow};
 use config::PortKind;
 use dataplane::program::BridgeId;
 use dataplane::slots::PortKey;
@@ -40,7 +40,7 @@ pub(super) struct UserRoute {
 
 /// The sources of the underlay.
 #[derive(Debug)]
-pub(super) struct UnderlaySite {
+pub(super) struct UnderlaySources {
     /// The kernel's tables.
     kernel: KernelTables,
     /// Routes set by commands.
@@ -52,12 +52,12 @@ pub(super) struct UnderlaySite {
     /// The first and the last UDP source port.
     pub(super) egress_ports: (u16, u16),
     /// The queue of the task that follows the kernel; none until it is needed.
-    asks: Option<UnboundedSender<Wanted>>,
+    asks: Option<UnboundedSender<ResolveRequest>>,
     /// Pending resolutions, with the time of the request.
     asked: BTreeMap<(PortKey, IpAddr), Instant>,
 }
 
-impl Default for UnderlaySite {
+impl Default for UnderlaySources {
     fn default() -> Self {
         Self {
             kernel: KernelTables::default(),
@@ -71,7 +71,7 @@ impl Default for UnderlaySite {
     }
 }
 
-impl UnderlaySite {
+impl UnderlaySources {
     /// Returns the kernel's tables.
     pub(super) const fn kernel(&self) -> &KernelTables {
         &self.kernel

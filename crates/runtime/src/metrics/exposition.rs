@@ -22,31 +22,31 @@ const SECOND_NS: f64 = 1e9;
 struct Metric {
     name: &'static str,
     help: &'static str,
-    kind: Kind,
+    kind: MetricKind,
     samples: fn(&Telemetry, &mut Sink<'_>) -> fmt::Result,
 }
 
 #[derive(Clone, Copy)]
-enum Kind {
+enum MetricKind {
     /// A value that only grows; its samples end in `_total`.
     Counter,
     /// A current value.
     Gauge,
 }
 
-use Kind::{Counter, Gauge};
+use MetricKind::{Counter, Gauge};
 
 /// The value of a sample.
 #[derive(Clone, Copy)]
-enum Value {
+enum MetricValue {
     Whole(u64),
     Real(f64),
 }
 
-use Value::{Real, Whole};
+use MetricValue::{Real, Whole};
 
 /// Receives samples, each with its labels.
-type Sink<'a> = dyn FnMut(&[(&str, &str)], Value) -> fmt::Result + 'a;
+type Sink<'a> = dyn FnMut(&[(&str, &str)], MetricValue) -> fmt::Result + 'a;
 
 #[rustfmt::skip]
 const METRICS: [Metric; 34] = [
@@ -159,7 +159,7 @@ impl Collector for Exposition {
     }
 }
 
-fn encode(kind: Kind, value: Value, sample: MetricEncoder<'_>) -> fmt::Result {
+fn encode(kind: MetricKind, value: MetricValue, sample: MetricEncoder<'_>) -> fmt::Result {
     match (kind, value) {
         (Counter, Whole(number)) => ConstCounter::new(number).encode(sample),
         (Counter, Real(number)) => ConstCounter::new(number).encode(sample),
@@ -199,7 +199,7 @@ fn each_worker(
 fn workers(
     telemetry: &Telemetry,
     sink: &mut Sink<'_>,
-    value: fn(&WorkerTelemetry) -> Value,
+    value: fn(&WorkerTelemetry) -> MetricValue,
 ) -> fmt::Result {
     each_worker(telemetry, &mut |place, core, worker| {
         sink(&[("worker", place), ("core", core)], value(worker))

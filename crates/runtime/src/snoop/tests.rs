@@ -21,8 +21,8 @@ proptest! {
     ) {
         let messages: Vec<_> = bodies.into_iter().map(message).collect();
         let stream = messages.concat();
-        let talk = Talk::default();
-        let mut ear = Ear::new(talk.clone());
+        let talk = SnoopFeed::default();
+        let mut ear = SnoopDecoder::new(talk.clone());
         let (before, mut rest) = stream.split_at(unheard.min(stream.len()));
         ear.hear(before);
         let mut heard = talk.0.subscribe();
@@ -48,7 +48,7 @@ proptest! {
 
 #[test]
 fn snoop_survives_impossible_length() {
-    let mut ear = Ear::new(Talk::default());
+    let mut ear = SnoopDecoder::new(SnoopFeed::default());
     ear.hear(&[0; 1000]);
     assert_eq!(ear.seen, 0);
 }

@@ -146,7 +146,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::desired::{InterfaceFate, desire};
+    use crate::desired::{InterfaceOutcome, desire};
     use crate::testing::{empty, names, pairs, put, put_bridge, put_root, uuid};
     use config::Config;
 
@@ -155,8 +155,8 @@ mod tests {
     fn bond(columns: &[(&str, Value)], interface: Value) -> (Vec<LogicalPort>, String) {
         let desired = desire(&rows(columns, interface), &Config::default());
         let said = match &desired.interfaces[&uuid("Interface", "p1")] {
-            InterfaceFate::Refused(why) => format!("refused: {why}"),
-            InterfaceFate::Port { notes, .. } => notes.join("; "),
+            InterfaceOutcome::Refused(why) => format!("refused: {why}"),
+            InterfaceOutcome::Port { notes, .. } => notes.join("; "),
         };
         let bridges = desired.config.bridges.into_iter();
         let ports = bridges.flat_map(|bridge| bridge.switching.ports);
@@ -263,7 +263,7 @@ mod tests {
         let asked = ports[0].bond.as_ref().expect("it speaks");
         assert!(asked.is_single_member && asked.lacp.is_some_and(|lacp| lacp.is_fast));
         assert_eq!((ports.len(), asked.members.len()), (1, 1));
-        let InterfaceFate::Port { notes, .. } = &desired.interfaces[&uuid("Interface", "p1")]
+        let InterfaceOutcome::Port { notes, .. } = &desired.interfaces[&uuid("Interface", "p1")]
         else {
             panic!("it is a port");
         };

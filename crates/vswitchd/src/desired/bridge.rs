@@ -5,11 +5,13 @@ use packet::MacAddr;
 
 use super::equipment::{read_equipment, read_qos};
 use super::exporters::read_exporters;
-use super::interface::{Wanted, read_interface, stand_in, unheeded};
+use super::interface::{PlannedPort, read_interface, stand_in, unheeded};
 use super::mirrors::read_mirrors;
-use super::numbers::{Wish, number};
+use super::numbers::{NumberCandidates, number};
 use super::tables::read_tables;
-use super::{BridgeFate, Claims, Desired, InterfaceFate, bond, by_name, spanning, switching};
+use super::{
+    BridgeOutcome, Claims, DesiredState, InterfaceOutcome, bond, by_name, spanning, switching,
+};
 use crate::desired::controller::read_controllers;
 use crate::rows::Record;
 use base::{PortNo, QueueId};
@@ -30,12 +32,12 @@ pub(super) fn read_bridge<'a>(
     row: Record<'a>,
     current: &Config,
     claims: &mut Claims<'a>,
-    desired: &mut Desired,
+    desired: &mut DesiredState,
 ) {
     let name = row.text("name").unwrap_or_default();
-    let mut fate = BridgeFate {
+    let mut fate = BridgeOutcome {
         name: name.to_owned(),
-        ..BridgeFate::default()
+        ..BridgeOutcome::default()
     };
     let twice = desired
         .config
@@ -81,7 +83,7 @@ pub(super) fn read_bridge<'a>(
 }
 
 /// Reads the bridge's own columns.
-fn read_columns(row: Record<'_>, fate: &mut BridgeFate) -> BridgeConfig {
+fn read_columns(row: Record<'_>, fate: &mut BridgeOutcome) -> BridgeConfig {
     let mut config = BridgeConfig::new(row.text("name").unwrap_or_default());
     config.address = BridgeAddress::Name;
     let mut note = |column: &str, why: String| {
@@ -152,9 +154,9 @@ fn read_ports<'a>(
     config: &mut BridgeConfig,
     before: Option<&BridgeConfig>,
     claims: &mut Claims<'a>,
-    desired: &mut Desired,
+    desired: &mut DesiredState,
 ) {
-    let mut wanted: Vec<(Wanted, Wish)> = Vec::new();
+    let mut wanted: Vec<(PlannedPort, NumberCandidates)> = Vec::new();
     let (dummies, is_dummy) = (desired.config.dummies, config.is_dummy);
     for port in by_name(row.named_by(database, "ports", "Port").collect()) {
         let own_name = port.text("name").unwrap_or_default();
@@ -188,10 +190,10 @@ fn read_ports<'a>(
                     let leaving = read_qos(database, port, &mut read.notes);
                     read.limit_out(leaving);
                     let held = before.and_then(|before| held(before, &read.spec));
-                    wanted.push((read, Wish::of(interface, held)));
+                    wanted.push((read, NumberCandidates::of(interface, held)));
                 }
                 Err(why) => {
-                    let fate = InterfaceFate::Refused(why);
+                    let fate = InterfaceOutcome::Refused(why);
                     desired.interfaces.entry(interface.uuid).or_insert(fate);
                 }
             }
@@ -200,9 +202,9 @@ fn read_ports<'a>(
             let held = before.and_then(|before| held(before, &it.spec));
             (
                 it,
-                Wish {
+                NumberCandidates {
                     held,
-                    ..Wish::default()
+                    ..NumberCandidates::default()
                 },
             )
         }));
@@ -213,11 +215,15 @@ fn read_ports<'a>(
 }
 
 /// Adds a port with a number for each interface.
-fn number_all(wanted: Vec<(Wanted, Wish)>, config: &mut BridgeConfig, desired: &mut Desired) {
+fn number_all(
+    wanted: Vec<(PlannedPort, NumberCandidates)>,
+    config: &mut BridgeConfig,
+    desired: &mut DesiredState,
+) {
     let wishes: Vec<_> = wanted.iter().map(|(_, wish)| *wish).collect();
     for ((mut read, wish), number) in wanted.into_iter().zip(number(&wishes)) {
         let fate = match number {
-            None => InterfaceFate::Refused("the bridge has no number left for it".to_owned()),
+            None => InterfaceOutcome::Refused("the bridge has no number left for it".to_owned()),
             Some(number) => {
                 if let Some(asked) = wish.asked.filter(|asked| *asked != number) {
                     read.notes
@@ -227,7 +233,7 @@ fn number_all(wanted: Vec<(Wanted, Wish)>, config: &mut BridgeConfig, desired: &
                 equip(config, &read.spec.name, read.equipment);
                 take_part(config, read.logical, number);
                 config.ports.push(read.spec);
-                InterfaceFate::Port {
+                InterfaceOutcome::Port {
                     bridge: config.name.clone(),
                     number,
                     notes: read.notes,
@@ -246,7 +252,7 @@ fn read_local(
     port: Record<'_>,
     interface: Record<'_>,
     config: &mut BridgeConfig,
-    desired: &mut Desired,
+    desired: &mut DesiredState,
 ) {
     let mut notes = super::interface::notes_of_local(port, interface);
     match switching::read_port(port) {
@@ -266,7 +272,7 @@ fn read_local(
     }
     let name = config.name.clone();
     equip(config, &name, equipment);
-    let fate = InterfaceFate::Port {
+    let fate = InterfaceOutcome::Port {
         bridge: name,
         number: PortNo::LOCAL,
         notes,
@@ -312,13 +318,13 @@ fn held(before: &BridgeConfig, wanted: &PortSpec) -> Option<PortNo> {
 }
 
 /// Refuses all interfaces of a port.
-fn refuse(database: &Database, port: Record<'_>, why: &str, desired: &mut Desired) {
+fn refuse(database: &Database, port: Record<'_>, why: &str, desired: &mut DesiredState) {
     let uuids: Vec<Uuid> = port
         .named_by(database, "interfaces", "Interface")
         .map(|row| row.uuid)
         .collect();
     for uuid in uuids {
-        let fate = InterfaceFate::Refused(why.to_owned());
+        let fate = InterfaceOutcome::Refused(why.to_owned());
         desired.interfaces.entry(uuid).or_insert(fate);
     }
 }

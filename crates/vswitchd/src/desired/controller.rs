@@ -8,7 +8,7 @@ use std::time::Duration;
 use ovsdb::Database;
 
 use super::interface::unheeded;
-use super::{ControllerFate, Desired, Place};
+use super::{ControllerEndpoint, ControllerOutcome, DesiredState};
 use crate::rows::{Record, root};
 use config::{
     BridgeConfig, ControllerConfig, ControllerOptions, ControllerRate, ControllerTarget,
@@ -49,7 +49,7 @@ pub(super) fn read_controllers(
     database: &Database,
     bridge: Record<'_>,
     config: &mut BridgeConfig,
-    desired: &mut Desired,
+    desired: &mut DesiredState,
 ) {
     let mut rows: Vec<_> = bridge
         .named_by(database, "controller", "Controller")
@@ -73,7 +73,7 @@ pub(super) fn read_controllers(
                 None => Ok(place),
             });
         match &place {
-            Ok(Place::Target(target)) if !has(config, target) => {
+            Ok(ControllerEndpoint::Target(target)) if !has(config, target) => {
                 let mut tuning = tuning(row);
                 tuning.in_band &= allows_in_band;
                 if shared.is_none() {
@@ -84,7 +84,7 @@ pub(super) fn read_controllers(
                     options: tuning,
                 });
             }
-            Ok(Place::Listen(listen)) if !config.listen.contains(listen) => {
+            Ok(ControllerEndpoint::Listen(listen)) if !config.listen.contains(listen) => {
                 config.listen.push(listen.clone());
             }
             _ => {}
@@ -93,7 +93,7 @@ pub(super) fn read_controllers(
         if rate(row).is_err() {
             notes.push(format!("controller_rate_limit: not honoured: {RATES}"));
         }
-        let fate = ControllerFate {
+        let fate = ControllerOutcome {
             bridge: config.name.clone(),
             place,
             notes,
@@ -188,10 +188,14 @@ fn rate(row: Record<'_>) -> Result<(Option<u32>, Option<u32>), ()> {
 }
 
 /// Parses a target. A `p` before Open vSwitch's connection methods means a passive connection.
-fn read_place(target: &str) -> Result<Place, String> {
+fn read_place(target: &str) -> Result<ControllerEndpoint, String> {
     match target.starts_with('p') {
-        true => target.parse::<ListenAddress>().map(Place::Listen),
-        false => target.parse::<ControllerTarget>().map(Place::Target),
+        true => target
+            .parse::<ListenAddress>()
+            .map(ControllerEndpoint::Listen),
+        false => target
+            .parse::<ControllerTarget>()
+            .map(ControllerEndpoint::Target),
     }
     .map_err(|error| error.problem)
 }
@@ -199,21 +203,25 @@ fn read_place(target: &str) -> Result<Place, String> {
 /// Returns `place` if it is allowed to writers of the database: active Unix sockets must be in the
 /// run directory; passive ones must also begin with the bridge's name and replace no other socket
 /// (as in Open vSwitch without `--no-self-confinement`).
-fn confined(place: Place, rundir: &Path, bridge: &str) -> Result<Place, String> {
+fn confined(
+    place: ControllerEndpoint,
+    rundir: &Path,
+    bridge: &str,
+) -> Result<ControllerEndpoint, String> {
     let within = |path: &Path| path.strip_prefix(rundir).map(Path::to_owned).ok();
     let is_plain = |path: &Path| {
         path.components()
             .all(|part| matches!(part, Component::Normal(_)))
     };
     let is_allowed = match &place {
-        Place::Target(ControllerTarget::Unix(path)) => {
+        ControllerEndpoint::Target(ControllerTarget::Unix(path)) => {
             path.components().count() == 1 || within(path).is_some_and(|path| is_plain(&path))
         }
-        Place::Listen(ListenAddress::Unix(path)) => within(path).is_some_and(|path| {
+        ControllerEndpoint::Listen(ListenAddress::Unix(path)) => within(path).is_some_and(|path| {
             let name = path.to_string_lossy();
             name.starts_with(&format!("{bridge}.")) && !name.contains('/')
         }),
-        Place::Target(_) | Place::Listen(_) => true,
+        ControllerEndpoint::Target(_) | ControllerEndpoint::Listen(_) => true,
     };
     is_allowed.then_some(place).ok_or_else(|| {
         let rundir = rundir.display();

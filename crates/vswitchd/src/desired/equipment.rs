@@ -52,7 +52,7 @@ pub(super) fn read_equipment(
 
 /// The egress QoS of a port.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Leaving {
+pub(super) enum EgressQos {
     /// No limit.
     Freely,
     /// A policer that drops the excess.
@@ -69,20 +69,20 @@ pub(super) fn read_qos(
     database: &Database,
     port: Record<'_>,
     notes: &mut Vec<String>,
-) -> Result<Leaving, String> {
+) -> Result<EgressQos, String> {
     let Some(row) = port.named_by(database, "qos", "QoS").next() else {
-        return Ok(Leaving::Freely);
+        return Ok(EgressQos::Freely);
     };
     let kind = row.text("type").unwrap_or_default();
     match kind {
-        "" | "linux-noop" => Ok(Leaving::Freely),
+        "" | "linux-noop" => Ok(EgressQos::Freely),
         "linux-htb" => {
             let shape = read_shape(database, row, Qdisc::Htb, notes);
-            Ok(Leaving::Shaped(shape))
+            Ok(EgressQos::Shaped(shape))
         }
         "linux-hfsc" => {
             let shape = read_shape(database, row, Qdisc::Hfsc, notes);
-            Ok(Leaving::Shaped(shape))
+            Ok(EgressQos::Shaped(shape))
         }
         "egress-policer" => {
             let config = row.map("other_config");
@@ -93,7 +93,7 @@ pub(super) fn read_qos(
                     format!("egress-policer: other_config:{key} is a number of bytes")
                 })
             };
-            Ok(Leaving::Limited(EgressLimit {
+            Ok(EgressQos::Limited(EgressLimit {
                 rate: number("cir")?,
                 burst: number("cbs")?,
             }))

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use ovsdb::Database;
 
-use super::BridgeFate;
+use super::BridgeOutcome;
 use crate::rows::Record;
 use config::{
     BridgeConfig, CollectorSet, Exporters, IpfixCache, IpfixConfig, NetflowConfig, NetflowSettings,
@@ -42,7 +42,7 @@ pub(super) fn read_exporters(
     row: Record<'_>,
     sub_agent: u32,
     config: &mut BridgeConfig,
-    fate: &mut BridgeFate,
+    fate: &mut BridgeOutcome,
 ) {
     let [mut of_sflow, mut of_ipfix, mut of_netflow] = [const { Vec::new() }; 3];
     let sflow = row.named_by(database, "sflow", "sFlow").next();
@@ -71,7 +71,7 @@ pub(super) fn read_exporters(
 fn read_sets(
     database: &Database,
     bridge: Record<'_>,
-    fate: &mut BridgeFate,
+    fate: &mut BridgeOutcome,
 ) -> BTreeMap<u32, CollectorSet> {
     const TABLE: &str = "Flow_Sample_Collector_Set";
     let mut sets = BTreeMap::new();

@@ -11,7 +11,7 @@ use ports::dummy::DummyFiles;
 use ports::xdp::{TransferChoice, XdpModeChoice, XdpOptions};
 
 use super::bond::{self, read_member};
-use super::equipment::{Leaving, read_equipment};
+use super::equipment::{EgressQos, read_equipment};
 use super::spanning::PORT_KEYS;
 use super::switching::read_port;
 use crate::rows::Record;
@@ -21,7 +21,7 @@ use config::{
 };
 
 /// An interface that becomes a port.
-pub(super) struct Wanted {
+pub(super) struct PlannedPort {
     /// The row, if there is one.
     pub(super) uuid: Option<Uuid>,
     /// The port, without a number.
@@ -34,19 +34,19 @@ pub(super) struct Wanted {
     pub(super) notes: Vec<String>,
 }
 
-impl Wanted {
+impl PlannedPort {
     /// Applies the egress QoS, or notes the reason why not.
-    pub(super) fn limit_out(&mut self, leaving: Result<Leaving, String>) {
+    pub(super) fn limit_out(&mut self, leaving: Result<EgressQos, String>) {
         let why = match leaving {
-            Ok(Leaving::Freely) => return,
+            Ok(EgressQos::Freely) => return,
             Ok(_) if is_inner(&self.spec.kind) => {
                 "not honoured: it sends by other ports".to_owned()
             }
-            Ok(Leaving::Limited(limit)) => return self.equipment.egress = Some(limit),
-            Ok(Leaving::Shaped(shape)) if self.spec.kind == PortKind::Interface => {
+            Ok(EgressQos::Limited(limit)) => return self.equipment.egress = Some(limit),
+            Ok(EgressQos::Shaped(shape)) if self.spec.kind == PortKind::Interface => {
                 return self.equipment.shape = Some(shape);
             }
-            Ok(Leaving::Shaped(shape)) => format!(
+            Ok(EgressQos::Shaped(shape)) => format!(
                 "{}: not honoured: its frames do not leave by a queueing discipline",
                 qdisc_name(shape.qdisc)
             ),
@@ -93,7 +93,7 @@ pub(super) fn read_interface(
     port: Record<'_>,
     interface: Record<'_>,
     is_dummy: impl Fn(&str) -> bool,
-) -> Result<Wanted, String> {
+) -> Result<PlannedPort, String> {
     let name = interface.text("name").unwrap_or_default();
     let (mut logical, vlan_notes) = read_port(port)?;
     let mut options = interface.map("options");
@@ -134,7 +134,7 @@ pub(super) fn read_interface(
         name,
         number: None,
     };
-    Ok(Wanted {
+    Ok(PlannedPort {
         uuid: Some(interface.uuid),
         spec,
         equipment,
@@ -145,7 +145,7 @@ pub(super) fn read_interface(
 
 /// Returns the interface with a bond's own name, for old programs: it exists and has a number, but
 /// `NORMAL` does not use it (ovs-vswitchd.conf.db(5), `bond_fake_iface`).
-pub(super) fn stand_in(port: Record<'_>, is_dummy: impl Fn(&str) -> bool) -> Option<Wanted> {
+pub(super) fn stand_in(port: Record<'_>, is_dummy: impl Fn(&str) -> bool) -> Option<PlannedPort> {
     if !bond::is_bond(port) || !port.is_true("bond_fake_iface") {
         return None;
     }
@@ -166,7 +166,7 @@ pub(super) fn stand_in(port: Record<'_>, is_dummy: impl Fn(&str) -> bool) -> Opt
         },
         ..LogicalPort::default()
     };
-    Some(Wanted {
+    Some(PlannedPort {
         uuid: None,
         spec: PortSpec {
             kind,

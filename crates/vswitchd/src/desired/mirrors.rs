@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use base::PortNo;
 use ovsdb::{Database, Uuid};
 
-use super::{BridgeFate, Desired, InterfaceFate, by_name};
+use super::{BridgeOutcome, DesiredState, InterfaceOutcome, by_name};
 use crate::rows::Record;
 use config::{BridgeConfig, MIRRORS_MAX, MirrorConfig, MirrorOutput};
 
@@ -18,8 +18,8 @@ pub(super) fn read_mirrors(
     database: &Database,
     row: Record<'_>,
     config: &mut BridgeConfig,
-    fate: &mut BridgeFate,
-    desired: &mut Desired,
+    fate: &mut BridgeOutcome,
+    desired: &mut DesiredState,
 ) {
     for mirror in by_name(row.named_by(database, COLUMN, "Mirror").collect()) {
         let mut lacking = Vec::new();
@@ -57,7 +57,7 @@ struct Reader<'a> {
     database: &'a Database,
     bridge: Record<'a>,
     mirror: Record<'a>,
-    desired: &'a Desired,
+    desired: &'a DesiredState,
 }
 
 impl Reader<'_> {
@@ -138,8 +138,8 @@ impl Reader<'_> {
 
     fn number(&self, interface: Uuid) -> Option<PortNo> {
         match self.desired.interfaces.get(&interface)? {
-            InterfaceFate::Port { number, .. } => Some(*number),
-            InterfaceFate::Refused(_) => None,
+            InterfaceOutcome::Port { number, .. } => Some(*number),
+            InterfaceOutcome::Refused(_) => None,
         }
     }
 }
@@ -158,7 +158,7 @@ mod tests {
     use config::Config;
 
     /// Returns two bridges, of which the first has a mirror with these columns.
-    fn with(mirror: Value) -> Desired {
+    fn with(mirror: Value) -> DesiredState {
         let mut database = empty();
         let port = |name, number| (name, json!({"ofport_request": number}));
         let mirrors = json!({"mirrors": names("Mirror", &["m"])});
@@ -172,7 +172,7 @@ mod tests {
         desire(&database, &Config::default())
     }
 
-    fn note(desired: &Desired) -> Option<&str> {
+    fn note(desired: &DesiredState) -> Option<&str> {
         let notes = &desired.bridges[&uuid("Bridge", "br0")].notes;
         notes.get("mirrors:m").map(String::as_str)
     }

@@ -10,7 +10,7 @@ use config::PORT_NUMBER_MAX;
 
 /// The candidates for the number of a port.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Wish {
+pub(super) struct NumberCandidates {
     /// The requested number (`ofport_request`).
     pub(super) asked: Option<PortNo>,
     /// The current number.
@@ -19,7 +19,7 @@ pub(super) struct Wish {
     pub(super) remembered: Option<PortNo>,
 }
 
-impl Wish {
+impl NumberCandidates {
     /// Returns the candidates for an interface whose current number is `held`.
     pub(super) fn of(interface: Record<'_>, held: Option<PortNo>) -> Self {
         let number = |column| {
@@ -36,10 +36,10 @@ impl Wish {
 }
 
 /// Returns a number for each port; none if no number is left.
-pub(super) fn number(wishes: &[Wish]) -> Vec<Option<PortNo>> {
+pub(super) fn number(wishes: &[NumberCandidates]) -> Vec<Option<PortNo>> {
     let mut taken = BTreeSet::new();
     let mut numbers = vec![None; wishes.len()];
-    let rounds: [fn(&Wish) -> Option<PortNo>; 4] = [
+    let rounds: [fn(&NumberCandidates) -> Option<PortNo>; 4] = [
         |wish| {
             wish.held
                 .filter(|held| wish.asked.is_none_or(|asked| asked == *held))

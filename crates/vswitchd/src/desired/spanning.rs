@@ -8,7 +8,7 @@ use base::PortNo;
 use ovsdb::{Database, Uuid};
 
 use super::bridge::read_address;
-use super::{BridgeFate, Desired, InterfaceFate, by_name};
+use super::{BridgeOutcome, DesiredState, InterfaceOutcome, by_name};
 use crate::rows::Record;
 use config::{BridgeConfig, SpanningTreeConfig, SpanningTreePort, SpanningTreeProtocol};
 
@@ -106,8 +106,8 @@ pub(super) fn read_spanning(
     database: &Database,
     row: Record<'_>,
     config: &mut BridgeConfig,
-    fate: &mut BridgeFate,
-    desired: &mut Desired,
+    fate: &mut BridgeOutcome,
+    desired: &mut DesiredState,
 ) {
     let protocol = match (row.is_true("stp_enable"), row.is_true("rstp_enable")) {
         (_, true) => SpanningTreeProtocol::Rstp,
@@ -198,7 +198,7 @@ fn read_ports(
     row: Record<'_>,
     bridge: &str,
     tree: &mut SpanningTreeConfig,
-    desired: &mut Desired,
+    desired: &mut DesiredState,
 ) {
     let mirrors = row.named_by(database, "mirrors", "Mirror");
     let outputs = mirrors.flat_map(|mirror| mirror.named_by(database, "output_port", "Port"));
@@ -211,7 +211,7 @@ fn read_ports(
         };
         let fate = desired.interfaces.get(&interface.uuid);
         let number = match fate {
-            Some(InterfaceFate::Port {
+            Some(InterfaceOutcome::Port {
                 bridge: of, number, ..
             }) if of == bridge && *number != PortNo::LOCAL => *number,
             _ => continue,
@@ -242,7 +242,7 @@ fn read_ports(
             tree.ports.insert(number, port);
         }
         let fate = desired.interfaces.get_mut(&interface);
-        if let Some(InterfaceFate::Port { notes, .. }) = fate {
+        if let Some(InterfaceOutcome::Port { notes, .. }) = fate {
             let wrong = keys.wrong.into_iter();
             notes.extend(wrong.map(|(key, why)| format!("{key}: {why}")));
         }
@@ -314,7 +314,7 @@ mod tests {
     type AnyPort<'a> = (&'a str, Value, &'a [(&'a str, &'a str)]);
 
     /// Converts a bridge with these columns and ports.
-    fn one(columns: Value, ports: &[AnyPort<'_>]) -> Desired {
+    fn one(columns: Value, ports: &[AnyPort<'_>]) -> DesiredState {
         let mut database = empty();
         let interfaces: Vec<_> = ports
             .iter()
@@ -333,12 +333,12 @@ mod tests {
         desire(&database, &Config::default())
     }
 
-    fn tree(desired: &Desired) -> &SpanningTreeConfig {
+    fn tree(desired: &DesiredState) -> &SpanningTreeConfig {
         let tree = desired.config.bridges[0].spanning.as_ref();
         tree.expect("it was asked for")
     }
 
-    fn notes(desired: &Desired) -> Vec<&str> {
+    fn notes(desired: &DesiredState) -> Vec<&str> {
         let notes = &desired.bridges[&uuid("Bridge", "br0")].notes;
         notes.keys().map(String::as_str).collect()
     }
@@ -443,7 +443,7 @@ mod tests {
         ];
         assert_eq!(told, wanted);
         let fate = &desired.interfaces[&uuid("Interface", "p3")];
-        let InterfaceFate::Port { notes, .. } = fate else {
+        let InterfaceOutcome::Port { notes, .. } = fate else {
             panic!("it is a port");
         };
         assert!(notes[0].contains("rstp-port-num"), "{notes:?}");

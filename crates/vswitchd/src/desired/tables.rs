@@ -3,7 +3,7 @@
 use base::TableId;
 use ovsdb::{Atom, Database, Datum};
 
-use super::BridgeFate;
+use super::BridgeOutcome;
 use crate::rows::Record;
 use config::{BridgeConfig, TableConfig};
 
@@ -12,7 +12,7 @@ pub(super) fn read_tables(
     database: &Database,
     row: Record<'_>,
     config: &mut BridgeConfig,
-    fate: &mut BridgeFate,
+    fate: &mut BridgeOutcome,
 ) {
     let Some(Datum::Map(tables)) = row.datum("flow_tables") else {
         return;

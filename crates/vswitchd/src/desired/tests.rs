@@ -9,14 +9,14 @@ use config::reconcile::reconcile;
 use config::{FailMode, TagType, VlanLimit, VlanMode, VlanSet};
 
 /// Converts one bridge with these columns, ports and controllers.
-fn one(columns: Value, ports: &[(&str, Value)], controllers: &[&str]) -> Desired {
+fn one(columns: Value, ports: &[(&str, Value)], controllers: &[&str]) -> DesiredState {
     let mut database = empty();
     put_bridge(&mut database, "br0", columns, ports, controllers);
     put_root(&mut database, &["br0"], 3);
     desire(&database, &Config::default())
 }
 
-fn ports_of(desired: &Desired) -> Vec<String> {
+fn ports_of(desired: &DesiredState) -> Vec<String> {
     let ports = desired
         .config
         .bridges
@@ -25,15 +25,15 @@ fn ports_of(desired: &Desired) -> Vec<String> {
     ports.map(ToString::to_string).collect()
 }
 
-fn fate<'a>(desired: &'a Desired, interface: &str) -> &'a InterfaceFate {
+fn fate<'a>(desired: &'a DesiredState, interface: &str) -> &'a InterfaceOutcome {
     &desired.interfaces[&uuid("Interface", interface)]
 }
 
 /// Returns the reason why an interface is refused, or its notes.
-fn said(desired: &Desired, interface: &str) -> String {
+fn said(desired: &DesiredState, interface: &str) -> String {
     match fate(desired, interface) {
-        InterfaceFate::Refused(why) => format!("refused: {why}"),
-        InterfaceFate::Port { notes, .. } => notes.join("; "),
+        InterfaceOutcome::Refused(why) => format!("refused: {why}"),
+        InterfaceOutcome::Port { notes, .. } => notes.join("; "),
     }
 }
 
@@ -74,7 +74,7 @@ fn bridges_ports_and_controllers_become_a_configuration() {
     );
     assert_eq!(desired.next_cfg, Some(3));
     assert!(desired.bridges[&uuid("Bridge", "br0")].notes.is_empty());
-    let local = InterfaceFate::Port {
+    let local = InterfaceOutcome::Port {
         bridge: "br0".to_owned(),
         number: PortNo::LOCAL,
         notes: vec![],
@@ -84,7 +84,10 @@ fn bridges_ports_and_controllers_become_a_configuration() {
 
 #[test]
 fn missing_root_row_yields_empty_configuration() {
-    assert_eq!(desire(&empty(), &Config::default()), Desired::default());
+    assert_eq!(
+        desire(&empty(), &Config::default()),
+        DesiredState::default()
+    );
 }
 
 /// Columns of an interface, and the expected notes.
@@ -444,8 +447,8 @@ proptest! {
             prop_assert!(desired.config.bridges.is_empty() || checked.is_ok(), "{checked:?}");
             // Every interface of a bridge has an outcome, and every port has an interface.
             prop_assert_eq!(desired.interfaces.len(), database.rows("Interface").count());
-            let is_port = |fate: &&InterfaceFate| {
-                matches!(fate, InterfaceFate::Port { number, .. } if *number != PortNo::LOCAL)
+            let is_port = |fate: &&InterfaceOutcome| {
+                matches!(fate, InterfaceOutcome::Port { number, .. } if *number != PortNo::LOCAL)
             };
             let ports: usize = desired.config.bridges.iter().map(|bridge| bridge.ports.len()).sum();
             prop_assert_eq!(desired.interfaces.values().filter(is_port).count(), ports);

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use base::PortNo;
 use packet::tunnel::TunnelProtocol;
 
-use super::{Desired, InterfaceFate};
+use super::{DesiredState, InterfaceOutcome};
 use config::{PortKind, TunnelConfig, TunnelEndpoint, TunnelKey};
 
 /// The key by which arriving packets find a tunnel.
@@ -35,7 +35,7 @@ impl From<&TunnelConfig> for Mark {
 }
 
 /// Refuses duplicate tunnels, and those with a UDP port of another protocol.
-pub(super) fn refuse_twins(desired: &mut Desired) {
+pub(super) fn refuse_twins(desired: &mut DesiredState) {
     let mut marks: BTreeMap<Mark, String> = BTreeMap::new();
     let mut protocols: BTreeMap<u16, TunnelProtocol> = BTreeMap::new();
     let mut refused: BTreeMap<(String, Option<PortNo>), String> = BTreeMap::new();
@@ -67,10 +67,10 @@ pub(super) fn refuse_twins(desired: &mut Desired) {
         });
     }
     for fate in desired.interfaces.values_mut() {
-        if let InterfaceFate::Port { bridge, number, .. } = fate
+        if let InterfaceOutcome::Port { bridge, number, .. } = fate
             && let Some(why) = refused.remove(&(bridge.clone(), Some(*number)))
         {
-            *fate = InterfaceFate::Refused(why);
+            *fate = InterfaceOutcome::Refused(why);
         }
     }
 }

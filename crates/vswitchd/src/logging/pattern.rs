@@ -6,7 +6,7 @@ use std::time::Duration;
 
 /// The fields of a log line.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Line<'a> {
+pub(super) struct LogLine<'a> {
     /// `%A`.
     pub(super) application: &'a str,
     /// `%B`: facility and severity as one number (RFC 5424, 6.2.1).
@@ -33,7 +33,7 @@ pub(super) struct Line<'a> {
     pub(super) thread: Option<&'a str>,
 }
 
-impl Line<'_> {
+impl LogLine<'_> {
     /// Returns the facility's share of the priority; `usual` applies if no facility is set.
     pub(super) fn facility(&self, usual: u8) -> u16 {
         u16::from(self.facility.unwrap_or(usual)) * 8
@@ -47,7 +47,7 @@ const MOMENT: &str = "%Y-%m-%d %H:%M:%S.###";
 const WIDTH_MAX: usize = 1000;
 
 /// Formats a line.
-pub(super) fn write(pattern: &str, line: &Line<'_>) -> String {
+pub(super) fn write(pattern: &str, line: &LogLine<'_>) -> String {
     let (mut text, mut rest) = (String::new(), pattern.chars().peekable());
     while let Some(next) = rest.next() {
         if next != '%' {
@@ -74,7 +74,7 @@ pub(super) fn write(pattern: &str, line: &Line<'_>) -> String {
 }
 
 /// Expands the character after a `%`; an unknown one stands for itself.
-fn tell(what: char, rest: &mut Peekable<Chars<'_>>, line: &Line<'_>) -> String {
+fn tell(what: char, rest: &mut Peekable<Chars<'_>>, line: &LogLine<'_>) -> String {
     match what {
         'A' => line.application.to_owned(),
         'B' => line.priority.to_string(),
@@ -181,7 +181,7 @@ mod tests {
     use super::*;
 
     fn written(pattern: &str) -> String {
-        let line = Line {
+        let line = LogLine {
             application: "ovs-vswitchd",
             priority: 133,
             facility: None,

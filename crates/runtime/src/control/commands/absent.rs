@@ -1,19 +1,19 @@
 //! Commands of features that are not supported, answered like Open vSwitch without their
 //! configuration: connectivity fault management (CFM, BFD) and auto-attach (ovs-vswitchd(8)).
 
-use super::Answer::AtOnce;
+use super::Answer::Immediate;
 use super::Command;
 use crate::control::Control;
 
 #[rustfmt::skip]
 pub(super) const COMMANDS: [Command; 7] = [
-    Command { name: "autoattach/show-isid", usage: "[bridge]", least: 0, most: 1, answer: AtOnce(nothing) },
-    Command { name: "autoattach/statistics", usage: "[bridge]", least: 0, most: 1, answer: AtOnce(nothing) },
-    Command { name: "autoattach/status", usage: "[bridge]", least: 0, most: 1, answer: AtOnce(nothing) },
-    Command { name: "bfd/set-forwarding", usage: "[interface] normal|false|true", least: 1, most: 2, answer: AtOnce(bfd_set) },
-    Command { name: "bfd/show", usage: "[interface]", least: 0, most: 1, answer: AtOnce(bfd) },
-    Command { name: "cfm/set-fault", usage: "[interface] normal|false|true", least: 1, most: 2, answer: AtOnce(cfm_set) },
-    Command { name: "cfm/show", usage: "[interface]", least: 0, most: 1, answer: AtOnce(cfm) },
+    Command { name: "autoattach/show-isid", usage: "[bridge]", least: 0, most: 1, answer: Immediate(nothing) },
+    Command { name: "autoattach/statistics", usage: "[bridge]", least: 0, most: 1, answer: Immediate(nothing) },
+    Command { name: "autoattach/status", usage: "[bridge]", least: 0, most: 1, answer: Immediate(nothing) },
+    Command { name: "bfd/set-forwarding", usage: "[interface] normal|false|true", least: 1, most: 2, answer: Immediate(bfd_set) },
+    Command { name: "bfd/show", usage: "[interface]", least: 0, most: 1, answer: Immediate(bfd) },
+    Command { name: "cfm/set-fault", usage: "[interface] normal|false|true", least: 1, most: 2, answer: Immediate(cfm_set) },
+    Command { name: "cfm/show", usage: "[interface]", least: 0, most: 1, answer: Immediate(cfm) },
 ];
 
 /// The answer to a change of all objects, of which there are none.

@@ -7,7 +7,7 @@ use std::fmt::Write;
 use base::{Instant, PortNo};
 use packet::MacAddr;
 
-use super::Answer::AtOnce;
+use super::Answer::Immediate;
 use super::Command;
 use crate::control::Control;
 use config::BondMemberConfig;
@@ -17,13 +17,13 @@ use switch::bridge::{Bridge, BridgeBond};
 
 #[rustfmt::skip]
 pub(super) const COMMANDS: [Command; 7] = [
-    Command { name: "bond/disable-member", usage: "port member", least: 2, most: 2, answer: AtOnce(disable) },
-    Command { name: "bond/enable-member", usage: "port member", least: 2, most: 2, answer: AtOnce(enable) },
-    Command { name: "bond/hash", usage: "mac [vlan] [basis]", least: 1, most: 3, answer: AtOnce(hash) },
-    Command { name: "bond/list", usage: "", least: 0, most: 0, answer: AtOnce(list) },
-    Command { name: "bond/migrate", usage: "port hash member", least: 3, most: 3, answer: AtOnce(migrate) },
-    Command { name: "bond/set-active-member", usage: "port member", least: 2, most: 2, answer: AtOnce(set_active) },
-    Command { name: "bond/show", usage: "[port]", least: 0, most: 1, answer: AtOnce(show) },
+    Command { name: "bond/disable-member", usage: "port member", least: 2, most: 2, answer: Immediate(disable) },
+    Command { name: "bond/enable-member", usage: "port member", least: 2, most: 2, answer: Immediate(enable) },
+    Command { name: "bond/hash", usage: "mac [vlan] [basis]", least: 1, most: 3, answer: Immediate(hash) },
+    Command { name: "bond/list", usage: "", least: 0, most: 0, answer: Immediate(list) },
+    Command { name: "bond/migrate", usage: "port hash member", least: 3, most: 3, answer: Immediate(migrate) },
+    Command { name: "bond/set-active-member", usage: "port member", least: 2, most: 2, answer: Immediate(set_active) },
+    Command { name: "bond/show", usage: "[port]", least: 0, most: 1, answer: Immediate(show) },
 ];
 
 /// Names that commands had, and that are not listed any more.

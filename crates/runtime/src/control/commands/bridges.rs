@@ -5,15 +5,15 @@ use std::fmt::Write;
 use base::{Instant, TableId};
 use pipeline::Rule;
 
-use super::Answer::{AtOnce, Later};
-use super::{Command, Told, site_of};
+use super::Answer::{Deferred, Immediate};
+use super::{Command, DeferredAnswer, site_of};
 use crate::control::Control;
 
 #[rustfmt::skip]
 pub(super) const COMMANDS: [Command; 3] = [
-    Command { name: "bridge/dump-flows", usage: "[--offload-stats] bridge", least: 1, most: 2, answer: Later(dump_flows) },
-    Command { name: "bridge/reconnect", usage: "[bridge]", least: 0, most: 1, answer: AtOnce(reconnect) },
-    Command { name: "ofproto/list", usage: "", least: 0, most: 0, answer: AtOnce(bridges) },
+    Command { name: "bridge/dump-flows", usage: "[--offload-stats] bridge", least: 1, most: 2, answer: Deferred(dump_flows) },
+    Command { name: "bridge/reconnect", usage: "[bridge]", least: 0, most: 1, answer: Immediate(reconnect) },
+    Command { name: "ofproto/list", usage: "", least: 0, most: 0, answer: Immediate(bridges) },
 ];
 
 /// The error for an unknown bridge.
@@ -34,7 +34,7 @@ fn bridges(control: &mut Control, _: &[String]) -> Result<String, String> {
 const OFFLOADED: &str = "n_offload_packets=0, n_offload_bytes=0, ";
 
 /// Lists all rules of all tables of a bridge; hidden rules are first.
-fn dump_flows(control: &mut Control, arguments: &[String]) -> Result<Told, String> {
+fn dump_flows(control: &mut Control, arguments: &[String]) -> Result<DeferredAnswer, String> {
     let now = control.now();
     let (options, rest) = super::options(arguments);
     let offload = options.contains(&"--offload-stats");

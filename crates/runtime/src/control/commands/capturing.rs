@@ -2,17 +2,17 @@
 
 use flow::FlowStatsRequest;
 
-use super::Answer::{AtOnce, Later};
-use super::{Command, Told, tracing};
+use super::Answer::{Deferred, Immediate};
+use super::{Command, DeferredAnswer, tracing};
 use crate::control::Control;
 use control_api::capture::{READ, SNAPLEN_MAX, START, STOP};
 use dataplane::capture::CaptureId;
 
 #[rustfmt::skip]
 pub(super) const COMMANDS: [Command; 3] = [
-    Command { name: READ, usage: "capture", least: 1, most: 1, answer: Later(read) },
-    Command { name: START, usage: "bridge flow snaplen", least: 3, most: 3, answer: AtOnce(start) },
-    Command { name: STOP, usage: "capture", least: 1, most: 1, answer: AtOnce(stop) },
+    Command { name: READ, usage: "capture", least: 1, most: 1, answer: Deferred(read) },
+    Command { name: START, usage: "bridge flow snaplen", least: 3, most: 3, answer: Immediate(start) },
+    Command { name: STOP, usage: "capture", least: 1, most: 1, answer: Immediate(stop) },
 ];
 
 /// Starts a capture, and answers just before the workers receive it.
@@ -41,7 +41,7 @@ fn start(control: &mut Control, arguments: &[String]) -> Result<String, String> 
     Ok(id.to_string())
 }
 
-fn read(control: &mut Control, arguments: &[String]) -> Result<Told, String> {
+fn read(control: &mut Control, arguments: &[String]) -> Result<DeferredAnswer, String> {
     control.read_capture(number(arguments)?)
 }
 

@@ -12,10 +12,10 @@ use base::{Instant, PortNo, TableId};
 use pipeline::{Pipeline, Rule};
 use ports::Counter;
 
-use super::Answer::{AtOnce, Later};
-use super::{Command, Told, named, options};
+use super::Answer::{Deferred, Immediate};
+use super::{Command, DeferredAnswer, named, options};
 use crate::control::Control;
-use crate::control::site::{PortSite, Site};
+use crate::control::site::{BridgeRuntime, PortRuntime};
 use config::PortKind;
 use dataplane::counters::WorkerDrop;
 use dataplane::program::BridgeId;
@@ -29,11 +29,11 @@ pub(super) const NAME: &str = "netdev@ovs-netdev";
 
 #[rustfmt::skip]
 pub(super) const COMMANDS: [Command; 5] = [
-    Command { name: "dpif/dump-dps", usage: "", least: 0, most: 0, answer: AtOnce(data_paths) },
-    Command { name: "dpif/dump-flows", usage: "[-m] [--names | --no-names] bridge", least: 1, most: MANY_OPTIONS, answer: Later(dump_flows) },
-    Command { name: "dpif/set-dp-features", usage: "bridge", least: 1, most: 1, answer: AtOnce(set_features) },
-    Command { name: "dpif/show", usage: "", least: 0, most: 0, answer: AtOnce(show) },
-    Command { name: "dpif/show-dp-features", usage: "bridge", least: 1, most: 1, answer: AtOnce(features) },
+    Command { name: "dpif/dump-dps", usage: "", least: 0, most: 0, answer: Immediate(data_paths) },
+    Command { name: "dpif/dump-flows", usage: "[-m] [--names | --no-names] bridge", least: 1, most: MANY_OPTIONS, answer: Deferred(dump_flows) },
+    Command { name: "dpif/set-dp-features", usage: "bridge", least: 1, most: 1, answer: Immediate(set_features) },
+    Command { name: "dpif/show", usage: "", least: 0, most: 0, answer: Immediate(show) },
+    Command { name: "dpif/show-dp-features", usage: "bridge", least: 1, most: 1, answer: Immediate(features) },
 ];
 
 /// The limit of options, as in Open vSwitch.
@@ -41,7 +41,7 @@ const MANY_OPTIONS: usize = super::MANY;
 
 /// Lookup counters in the terms of a datapath.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Lookups {
+pub(super) struct LookupCounts {
     /// Frames that the fast path handled.
     pub(super) hit: u64,
     /// Frames that continued in the interpreter.
@@ -51,7 +51,7 @@ pub(super) struct Lookups {
 }
 
 /// Returns the counters since the start.
-pub(super) fn lookups(control: &Control) -> Lookups {
+pub(super) fn lookups(control: &Control) -> LookupCounts {
     let workers = &control.tools.workers;
     let missed = workers
         .iter()
@@ -65,7 +65,7 @@ pub(super) fn lookups(control: &Control) -> Lookups {
     let came: u64 = entries
         .map(|(_, entry)| entry.counts()[Counter::RxPackets])
         .sum();
-    Lookups {
+    LookupCounts {
         hit: came.saturating_sub(missed),
         missed,
         lost,
@@ -75,7 +75,7 @@ pub(super) fn lookups(control: &Control) -> Lookups {
 /// Returns the number of rules of all bridges.
 pub(super) fn rules(control: &Control) -> u64 {
     let sites = control.sites.values();
-    let active = |site: &Site| -> u64 {
+    let active = |site: &BridgeRuntime| -> u64 {
         let rules = site.bridge.rules();
         rules
             .table_stats()
@@ -86,7 +86,7 @@ pub(super) fn rules(control: &Control) -> u64 {
 }
 
 /// Returns the type of a port.
-pub(super) fn kind(port: &PortSite) -> String {
+pub(super) fn kind(port: &PortRuntime) -> String {
     match &port.wanted.kind {
         PortKind::Interface => "system".to_owned(),
         PortKind::Xdp(_) => "afxdp".to_owned(),
@@ -101,7 +101,7 @@ pub(super) fn kind(port: &PortSite) -> String {
 }
 
 /// Returns the bridges, sorted by name.
-pub(super) fn sites_of(control: &Control) -> Vec<(BridgeId, &Site)> {
+pub(super) fn sites_of(control: &Control) -> Vec<(BridgeId, &BridgeRuntime)> {
     let sites = control.sites.iter();
     let mut sites: Vec<_> = sites.map(|(id, site)| (*id, site)).collect();
     sites.sort_by_key(|(_, site)| site.bridge.name());
@@ -112,7 +112,7 @@ fn show(control: &mut Control, _: &[String]) -> Result<String, String> {
     if control.sites.is_empty() {
         return Ok(String::new());
     }
-    let Lookups { hit, missed, .. } = lookups(control);
+    let LookupCounts { hit, missed, .. } = lookups(control);
     let mut text = format!("{NAME}: hit:{hit} missed:{missed}\n");
     control.datapath_ports();
     for (id, site) in sites_of(control) {
@@ -183,16 +183,16 @@ fn set_features(control: &mut Control, arguments: &[String]) -> Result<String, S
     Err("what the data path can do cannot be changed".to_owned())
 }
 
-fn dump_flows(control: &mut Control, arguments: &[String]) -> Result<Told, String> {
+fn dump_flows(control: &mut Control, arguments: &[String]) -> Result<DeferredAnswer, String> {
     let (options, rest) = options(arguments);
     let wanted = rest.first().copied().unwrap_or_default();
     let (id, _) = control.site_named(wanted).ok_or("no such bridge")?;
-    let flows = Flows::of(control, Some(id), options.contains(&"--names"));
+    let flows = DatapathFlows::of(control, Some(id), options.contains(&"--names"));
     Ok(Box::new(move || flows.tell()))
 }
 
 /// Rules to print as datapath flows.
-pub(super) struct Flows {
+pub(super) struct DatapathFlows {
     bridges: Vec<Rules>,
     names: bool,
     now: Instant,
@@ -204,7 +204,7 @@ struct Rules {
     ports: Vec<(PortNo, String, String)>,
 }
 
-impl Flows {
+impl DatapathFlows {
     /// Returns the rules of one bridge, or of all.
     pub(super) fn of(control: &mut Control, wanted: Option<BridgeId>, names: bool) -> Self {
         control.datapath_ports();

@@ -5,9 +5,9 @@ use std::fmt::Write;
 
 use ports::Counter;
 
-use super::Answer::{AtOnce, Later};
-use super::datapath::{Flows, Lookups, NAME, kind, lookups, rules};
-use super::{Command, MANY, Told, options};
+use super::Answer::{Deferred, Immediate};
+use super::datapath::{DatapathFlows, LookupCounts, NAME, kind, lookups, rules};
+use super::{Command, DeferredAnswer, MANY, options};
 use crate::control::Control;
 
 /// The names of the datapath.
@@ -18,45 +18,45 @@ const WHO: &str = crate::PROGRAM;
 
 #[rustfmt::skip]
 pub(super) const COMMANDS: [Command; 39] = [
-    Command { name: "dpctl/add-dp", usage: "dp [iface...]", least: 1, most: MANY, answer: AtOnce(refuse_ports) },
-    Command { name: "dpctl/add-flow", usage: "[dp] flow actions", least: 2, most: 3, answer: AtOnce(refuse_flows) },
-    Command { name: "dpctl/add-flows", usage: "[dp] file", least: 1, most: 2, answer: AtOnce(refuse_flows) },
-    Command { name: "dpctl/add-if", usage: "dp iface...", least: 2, most: MANY, answer: AtOnce(refuse_ports) },
-    Command { name: "dpctl/cache-get-size", usage: "[dp]", least: 0, most: 1, answer: AtOnce(cache_sizes) },
-    Command { name: "dpctl/cache-set-size", usage: "dp cache <size>", least: 3, most: 3, answer: AtOnce(refuse_caches) },
-    Command { name: "dpctl/ct-bkts", usage: "[dp] [gt=N]", least: 0, most: 2, answer: AtOnce(refuse_tracking) },
-    Command { name: "dpctl/ct-del-limits", usage: "[dp] zone=N1[,N2]...", least: 1, most: 2, answer: AtOnce(refuse_tracking) },
-    Command { name: "dpctl/ct-disable-tcp-seq-chk", usage: "[dp]", least: 0, most: 1, answer: AtOnce(refuse_tracking) },
-    Command { name: "dpctl/ct-enable-tcp-seq-chk", usage: "[dp]", least: 0, most: 1, answer: AtOnce(refuse_tracking) },
-    Command { name: "dpctl/ct-get-limits", usage: "[dp] [zone=N1[,N2]...]", least: 0, most: 2, answer: AtOnce(refuse_tracking) },
-    Command { name: "dpctl/ct-get-maxconns", usage: "[dp]", least: 0, most: 1, answer: AtOnce(refuse_tracking) },
-    Command { name: "dpctl/ct-get-nconns", usage: "[dp]", least: 0, most: 1, answer: AtOnce(refuse_tracking) },
-    Command { name: "dpctl/ct-get-tcp-seq-chk", usage: "[dp]", least: 0, most: 1, answer: AtOnce(refuse_tracking) },
-    Command { name: "dpctl/ct-set-limits", usage: "[dp] [default=L] [zone=N,limit=L]...", least: 1, most: MANY, answer: AtOnce(refuse_tracking) },
-    Command { name: "dpctl/ct-set-maxconns", usage: "[dp] maxconns", least: 1, most: 2, answer: AtOnce(refuse_tracking) },
-    Command { name: "dpctl/ct-stats-show", usage: "[dp] [zone=N]", least: 0, most: 3, answer: AtOnce(refuse_tracking) },
-    Command { name: "dpctl/del-dp", usage: "dp", least: 1, most: 1, answer: AtOnce(refuse_ports) },
-    Command { name: "dpctl/del-flow", usage: "[dp] flow", least: 1, most: 2, answer: AtOnce(refuse_flows) },
-    Command { name: "dpctl/del-flows", usage: "[dp] [file]", least: 0, most: 2, answer: AtOnce(delete_flows) },
-    Command { name: "dpctl/del-if", usage: "dp iface...", least: 2, most: MANY, answer: AtOnce(refuse_ports) },
-    Command { name: "dpctl/dump-conntrack", usage: "[-m] [-s] [dp] [zone=N]", least: 0, most: 4, answer: AtOnce(refuse_tracking) },
-    Command { name: "dpctl/dump-dps", usage: "", least: 0, most: 0, answer: AtOnce(data_paths) },
-    Command { name: "dpctl/dump-flows", usage: "[-m] [--names] [dp] [filter=..] [type=..] [pmd=..]", least: 0, most: 6, answer: Later(dump_flows) },
-    Command { name: "dpctl/flush-conntrack", usage: "[dp] [zone=N] [ct-orig-tuple] [ct-reply-tuple]", least: 0, most: 4, answer: AtOnce(refuse_tracking) },
-    Command { name: "dpctl/get-flow", usage: "[dp] ufid", least: 1, most: 2, answer: AtOnce(no_flow) },
-    Command { name: "dpctl/ipf-get-status", usage: "[dp]", least: 0, most: 1, answer: AtOnce(refuse_tracking) },
-    Command { name: "dpctl/ipf-set-disabled", usage: "[dp] v4|v6", least: 1, most: 2, answer: AtOnce(refuse_tracking) },
-    Command { name: "dpctl/ipf-set-enabled", usage: "[dp] v4|v6", least: 1, most: 2, answer: AtOnce(refuse_tracking) },
-    Command { name: "dpctl/ipf-set-max-nfrags", usage: "[dp] maxfrags", least: 1, most: 2, answer: AtOnce(refuse_tracking) },
-    Command { name: "dpctl/ipf-set-min-frag", usage: "[dp] v4|v6 minfragment", least: 2, most: 3, answer: AtOnce(refuse_tracking) },
-    Command { name: "dpctl/list-commands", usage: "", least: 0, most: 0, answer: AtOnce(list_commands) },
-    Command { name: "dpctl/mod-flow", usage: "[dp] flow actions", least: 2, most: 3, answer: AtOnce(refuse_flows) },
-    Command { name: "dpctl/mod-flows", usage: "[dp] file", least: 1, most: 2, answer: AtOnce(refuse_flows) },
-    Command { name: "dpctl/normalize-actions", usage: "actions", least: 2, most: MANY, answer: AtOnce(refuse_actions) },
-    Command { name: "dpctl/offload-stats-show", usage: "[dp]", least: 0, most: 1, answer: AtOnce(refuse_offload) },
-    Command { name: "dpctl/parse-actions", usage: "actions", least: 1, most: MANY, answer: AtOnce(refuse_actions) },
-    Command { name: "dpctl/set-if", usage: "dp iface...", least: 2, most: MANY, answer: AtOnce(refuse_ports) },
-    Command { name: "dpctl/show", usage: "[-s] [dp...]", least: 0, most: MANY, answer: AtOnce(show) },
+    Command { name: "dpctl/add-dp", usage: "dp [iface...]", least: 1, most: MANY, answer: Immediate(refuse_ports) },
+    Command { name: "dpctl/add-flow", usage: "[dp] flow actions", least: 2, most: 3, answer: Immediate(refuse_flows) },
+    Command { name: "dpctl/add-flows", usage: "[dp] file", least: 1, most: 2, answer: Immediate(refuse_flows) },
+    Command { name: "dpctl/add-if", usage: "dp iface...", least: 2, most: MANY, answer: Immediate(refuse_ports) },
+    Command { name: "dpctl/cache-get-size", usage: "[dp]", least: 0, most: 1, answer: Immediate(cache_sizes) },
+    Command { name: "dpctl/cache-set-size", usage: "dp cache <size>", least: 3, most: 3, answer: Immediate(refuse_caches) },
+    Command { name: "dpctl/ct-bkts", usage: "[dp] [gt=N]", least: 0, most: 2, answer: Immediate(refuse_tracking) },
+    Command { name: "dpctl/ct-del-limits", usage: "[dp] zone=N1[,N2]...", least: 1, most: 2, answer: Immediate(refuse_tracking) },
+    Command { name: "dpctl/ct-disable-tcp-seq-chk", usage: "[dp]", least: 0, most: 1, answer: Immediate(refuse_tracking) },
+    Command { name: "dpctl/ct-enable-tcp-seq-chk", usage: "[dp]", least: 0, most: 1, answer: Immediate(refuse_tracking) },
+    Command { name: "dpctl/ct-get-limits", usage: "[dp] [zone=N1[,N2]...]", least: 0, most: 2, answer: Immediate(refuse_tracking) },
+    Command { name: "dpctl/ct-get-maxconns", usage: "[dp]", least: 0, most: 1, answer: Immediate(refuse_tracking) },
+    Command { name: "dpctl/ct-get-nconns", usage: "[dp]", least: 0, most: 1, answer: Immediate(refuse_tracking) },
+    Command { name: "dpctl/ct-get-tcp-seq-chk", usage: "[dp]", least: 0, most: 1, answer: Immediate(refuse_tracking) },
+    Command { name: "dpctl/ct-set-limits", usage: "[dp] [default=L] [zone=N,limit=L]...", least: 1, most: MANY, answer: Immediate(refuse_tracking) },
+    Command { name: "dpctl/ct-set-maxconns", usage: "[dp] maxconns", least: 1, most: 2, answer: Immediate(refuse_tracking) },
+    Command { name: "dpctl/ct-stats-show", usage: "[dp] [zone=N]", least: 0, most: 3, answer: Immediate(refuse_tracking) },
+    Command { name: "dpctl/del-dp", usage: "dp", least: 1, most: 1, answer: Immediate(refuse_ports) },
+    Command { name: "dpctl/del-flow", usage: "[dp] flow", least: 1, most: 2, answer: Immediate(refuse_flows) },
+    Command { name: "dpctl/del-flows", usage: "[dp] [file]", least: 0, most: 2, answer: Immediate(delete_flows) },
+    Command { name: "dpctl/del-if", usage: "dp iface...", least: 2, most: MANY, answer: Immediate(refuse_ports) },
+    Command { name: "dpctl/dump-conntrack", usage: "[-m] [-s] [dp] [zone=N]", least: 0, most: 4, answer: Immediate(refuse_tracking) },
+    Command { name: "dpctl/dump-dps", usage: "", least: 0, most: 0, answer: Immediate(data_paths) },
+    Command { name: "dpctl/dump-flows", usage: "[-m] [--names] [dp] [filter=..] [type=..] [pmd=..]", least: 0, most: 6, answer: Deferred(dump_flows) },
+    Command { name: "dpctl/flush-conntrack", usage: "[dp] [zone=N] [ct-orig-tuple] [ct-reply-tuple]", least: 0, most: 4, answer: Immediate(refuse_tracking) },
+    Command { name: "dpctl/get-flow", usage: "[dp] ufid", least: 1, most: 2, answer: Immediate(no_flow) },
+    Command { name: "dpctl/ipf-get-status", usage: "[dp]", least: 0, most: 1, answer: Immediate(refuse_tracking) },
+    Command { name: "dpctl/ipf-set-disabled", usage: "[dp] v4|v6", least: 1, most: 2, answer: Immediate(refuse_tracking) },
+    Command { name: "dpctl/ipf-set-enabled", usage: "[dp] v4|v6", least: 1, most: 2, answer: Immediate(refuse_tracking) },
+    Command { name: "dpctl/ipf-set-max-nfrags", usage: "[dp] maxfrags", least: 1, most: 2, answer: Immediate(refuse_tracking) },
+    Command { name: "dpctl/ipf-set-min-frag", usage: "[dp] v4|v6 minfragment", least: 2, most: 3, answer: Immediate(refuse_tracking) },
+    Command { name: "dpctl/list-commands", usage: "", least: 0, most: 0, answer: Immediate(list_commands) },
+    Command { name: "dpctl/mod-flow", usage: "[dp] flow actions", least: 2, most: 3, answer: Immediate(refuse_flows) },
+    Command { name: "dpctl/mod-flows", usage: "[dp] file", least: 1, most: 2, answer: Immediate(refuse_flows) },
+    Command { name: "dpctl/normalize-actions", usage: "actions", least: 2, most: MANY, answer: Immediate(refuse_actions) },
+    Command { name: "dpctl/offload-stats-show", usage: "[dp]", least: 0, most: 1, answer: Immediate(refuse_offload) },
+    Command { name: "dpctl/parse-actions", usage: "actions", least: 1, most: MANY, answer: Immediate(refuse_actions) },
+    Command { name: "dpctl/set-if", usage: "dp iface...", least: 2, most: MANY, answer: Immediate(refuse_ports) },
+    Command { name: "dpctl/show", usage: "[-s] [dp...]", least: 0, most: MANY, answer: Immediate(show) },
 ];
 
 /// Returns true if there is a bridge, and `name` is a name of the datapath.
@@ -83,7 +83,7 @@ fn show(control: &mut Control, arguments: &[String]) -> Result<String, String> {
     if control.sites.is_empty() {
         return Ok(String::new());
     }
-    let Lookups { hit, missed, lost } = lookups(control);
+    let LookupCounts { hit, missed, lost } = lookups(control);
     let rules = rules(control);
     let mut text =
         format!("{NAME}:\n  lookups: hit:{hit} missed:{missed} lost:{lost}\n  flows: {rules}\n");
@@ -130,7 +130,7 @@ fn tell_counts(text: &mut String, counts: &ports::QueueCounts) -> std::fmt::Resu
     writeln!(text, "    RX bytes:{came}  TX bytes:{left}")
 }
 
-fn dump_flows(control: &mut Control, arguments: &[String]) -> Result<Told, String> {
+fn dump_flows(control: &mut Control, arguments: &[String]) -> Result<DeferredAnswer, String> {
     let (options, rest) = options(arguments);
     let mut all = true;
     for word in rest {
@@ -147,7 +147,7 @@ fn dump_flows(control: &mut Control, arguments: &[String]) -> Result<Told, Strin
             _ => return Err(format!("{WHO}: datapath not found (Invalid argument)")),
         }
     }
-    let flows = Flows::of(control, None, options.contains(&"--names"));
+    let flows = DatapathFlows::of(control, None, options.contains(&"--names"));
     Ok(Box::new(
         move || if all { flows.tell() } else { String::new() },
     ))

@@ -8,7 +8,7 @@ use base::PortNo;
 use packet::Frame;
 use ports::dummy::DummyInjector;
 
-use super::Answer::AtOnce;
+use super::Answer::Immediate;
 use super::tracing::frame;
 use super::tunnels::prefix;
 use super::{Command, MANY};
@@ -19,13 +19,13 @@ use switch::odp;
 
 #[rustfmt::skip]
 pub(super) const COMMANDS: [Command; 7] = [
-    Command { name: "netdev-dummy/conn-state", usage: "[netdev]", least: 0, most: 1, answer: AtOnce(connection) },
-    Command { name: "netdev-dummy/ip4addr", usage: "[netdev] ipaddr/mask-prefix-len", least: 2, most: 2, answer: AtOnce(add_ipv4) },
-    Command { name: "netdev-dummy/ip6addr", usage: "[netdev] ip6addr", least: 2, most: 2, answer: AtOnce(add_ipv6) },
-    Command { name: "netdev-dummy/receive", usage: "name [--qid queue_id] packet|flow [--len packet_len]", least: 2, most: MANY, answer: AtOnce(receive) },
-    Command { name: "netdev-dummy/set-admin-state", usage: "[netdev] up|down", least: 1, most: 2, answer: AtOnce(set_up) },
-    Command { name: "time/stop", usage: "", least: 0, most: 0, answer: AtOnce(stop) },
-    Command { name: "time/warp", usage: "[large_msecs] msecs", least: 1, most: 2, answer: AtOnce(warp) },
+    Command { name: "netdev-dummy/conn-state", usage: "[netdev]", least: 0, most: 1, answer: Immediate(connection) },
+    Command { name: "netdev-dummy/ip4addr", usage: "[netdev] ipaddr/mask-prefix-len", least: 2, most: 2, answer: Immediate(add_ipv4) },
+    Command { name: "netdev-dummy/ip6addr", usage: "[netdev] ip6addr", least: 2, most: 2, answer: Immediate(add_ipv6) },
+    Command { name: "netdev-dummy/receive", usage: "name [--qid queue_id] packet|flow [--len packet_len]", least: 2, most: MANY, answer: Immediate(receive) },
+    Command { name: "netdev-dummy/set-admin-state", usage: "[netdev] up|down", least: 1, most: 2, answer: Immediate(set_up) },
+    Command { name: "time/stop", usage: "", least: 0, most: 0, answer: Immediate(stop) },
+    Command { name: "time/warp", usage: "[large_msecs] msecs", least: 1, most: 2, answer: Immediate(warp) },
 ];
 
 /// The payload length of a frame that is composed from a flow, as in Open vSwitch.

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use packet::wire::slow::{LacpInfo, LacpState};
 
-use super::Answer::AtOnce;
+use super::Answer::Immediate;
 use super::Command;
 use crate::control::Control;
 use config::BondMemberConfig;
@@ -13,8 +13,8 @@ use switch::bridge::BridgeBond;
 
 #[rustfmt::skip]
 pub(super) const COMMANDS: [Command; 2] = [
-    Command { name: "lacp/show", usage: "[port]", least: 0, most: 1, answer: AtOnce(show) },
-    Command { name: "lacp/show-stats", usage: "[port]", least: 0, most: 1, answer: AtOnce(statistics) },
+    Command { name: "lacp/show", usage: "[port]", least: 0, most: 1, answer: Immediate(show) },
+    Command { name: "lacp/show-stats", usage: "[port]", least: 0, most: 1, answer: Immediate(statistics) },
 ];
 
 fn show(control: &mut Control, arguments: &[String]) -> Result<String, String> {

@@ -1,19 +1,19 @@
 //! Commands of the log: `vlog/*` of ovs-appctl(8).
 
-use super::Answer::AtOnce;
+use super::Answer::Immediate;
 use super::{Command, MANY};
 use crate::control::Control;
 use crate::log_control::LogControl;
 
 #[rustfmt::skip]
 pub(super) const COMMANDS: [Command; 7] = [
-    Command { name: "vlog/close", usage: "", least: 0, most: 0, answer: AtOnce(close) },
-    Command { name: "vlog/disable-rate-limit", usage: "[module]...", least: 0, most: MANY, answer: AtOnce(limit_rate) },
-    Command { name: "vlog/enable-rate-limit", usage: "[module]...", least: 0, most: MANY, answer: AtOnce(limit_rate) },
-    Command { name: "vlog/list", usage: "", least: 0, most: 0, answer: AtOnce(list) },
-    Command { name: "vlog/list-pattern", usage: "", least: 0, most: 0, answer: AtOnce(list_patterns) },
-    Command { name: "vlog/reopen", usage: "", least: 0, most: 0, answer: AtOnce(reopen) },
-    Command { name: "vlog/set", usage: "{spec | PATTERN:destination:pattern}", least: 1, most: MANY, answer: AtOnce(set) },
+    Command { name: "vlog/close", usage: "", least: 0, most: 0, answer: Immediate(close) },
+    Command { name: "vlog/disable-rate-limit", usage: "[module]...", least: 0, most: MANY, answer: Immediate(limit_rate) },
+    Command { name: "vlog/enable-rate-limit", usage: "[module]...", least: 0, most: MANY, answer: Immediate(limit_rate) },
+    Command { name: "vlog/list", usage: "", least: 0, most: 0, answer: Immediate(list) },
+    Command { name: "vlog/list-pattern", usage: "", least: 0, most: 0, answer: Immediate(list_patterns) },
+    Command { name: "vlog/reopen", usage: "", least: 0, most: 0, answer: Immediate(reopen) },
+    Command { name: "vlog/set", usage: "{spec | PATTERN:destination:pattern}", least: 1, most: MANY, answer: Immediate(set) },
 ];
 
 /// Lists the levels by module and destination.

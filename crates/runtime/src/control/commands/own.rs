@@ -7,29 +7,29 @@ use std::collections::BTreeMap;
 
 use ports::Counter;
 
-use super::Answer::{AtOnce, Later};
-use super::{Command, Told, named};
-use crate::control::lookups::Lookups;
+use super::Answer::{Deferred, Immediate};
+use super::{Command, DeferredAnswer, named};
+use crate::control::lookups::LookupReport;
 use crate::control::{Control, bridge_counters};
 use config::parse_cores;
 
 #[rustfmt::skip]
 pub(super) const COMMANDS: [Command; 5] = [
-    Command { name: "comporta/affinity", usage: "bridge port core[,core]..", least: 3, most: 3, answer: AtOnce(affinity) },
-    Command { name: "comporta/counters", usage: "[bridge]", least: 0, most: 1, answer: AtOnce(counters) },
-    Command { name: "comporta/tables", usage: "bridge", least: 1, most: 1, answer: Later(tables) },
-    Command { name: TELEMETRY, usage: "[rules]", least: 0, most: 1, answer: Later(telemetry) },
-    Command { name: "comporta/workers", usage: "", least: 0, most: 0, answer: AtOnce(workers) },
+    Command { name: "comporta/affinity", usage: "bridge port core[,core]..", least: 3, most: 3, answer: Immediate(affinity) },
+    Command { name: "comporta/counters", usage: "[bridge]", least: 0, most: 1, answer: Immediate(counters) },
+    Command { name: "comporta/tables", usage: "bridge", least: 1, most: 1, answer: Deferred(tables) },
+    Command { name: TELEMETRY, usage: "[rules]", least: 0, most: 1, answer: Deferred(telemetry) },
+    Command { name: "comporta/workers", usage: "", least: 0, most: 0, answer: Immediate(workers) },
 ];
 
 /// Lists the lookup form and the measured lookup time of each table.
-fn tables(control: &mut Control, arguments: &[String]) -> Result<Told, String> {
+fn tables(control: &mut Control, arguments: &[String]) -> Result<DeferredAnswer, String> {
     let name = arguments.first().ok_or("name a bridge")?;
     let program = control.tools.publication.load_full();
     let clock = control.tools.clock;
     let named = control.site_named(name);
     let (bridge, site) = named.ok_or_else(|| format!("no such bridge: {name}"))?;
-    let lookups = Lookups {
+    let lookups = LookupReport {
         program,
         bridge,
         tables: site.bridge.describe_tables(),

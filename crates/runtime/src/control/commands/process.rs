@@ -1,14 +1,14 @@
 //! Commands of the process: version and exit.
 
-use super::Answer::AtOnce;
+use super::Answer::Immediate;
 use super::Command;
 use crate::control::Control;
 use crate::unixctl::EXIT;
 
 #[rustfmt::skip]
 pub(super) const COMMANDS: [Command; 2] = [
-    Command { name: EXIT, usage: "[--cleanup]", least: 0, most: 1, answer: AtOnce(exit) },
-    Command { name: "version", usage: "", least: 0, most: 0, answer: AtOnce(version) },
+    Command { name: EXIT, usage: "[--cleanup]", least: 0, most: 1, answer: Immediate(exit) },
+    Command { name: "version", usage: "", least: 0, most: 0, answer: Immediate(version) },
 ];
 
 /// Returns the version; when it replaces another daemon, in a form that its scripts accept.

@@ -6,16 +6,16 @@ use std::fmt::Write as _;
 use base::QueueId;
 use ports::shaping::{ClassCounts, ClassRates, EffectiveQos};
 
-use super::Answer::AtOnce;
+use super::Answer::Immediate;
 use super::Command;
 use crate::control::Control;
-use crate::control::site::PortSite;
+use crate::control::site::PortRuntime;
 use config::{EgressLimit, PortKind, qdisc_name};
 
 #[rustfmt::skip]
 pub(super) const COMMANDS: [Command; 2] = [
-    Command { name: "qos/show", usage: "interface", least: 1, most: 1, answer: AtOnce(show) },
-    Command { name: "qos/show-types", usage: "interface", least: 1, most: 1, answer: AtOnce(types) },
+    Command { name: "qos/show", usage: "interface", least: 1, most: 1, answer: Immediate(show) },
+    Command { name: "qos/show-types", usage: "interface", least: 1, most: 1, answer: Immediate(types) },
 ];
 
 /// The type that every port supports.
@@ -114,7 +114,7 @@ fn types(control: &mut Control, arguments: &[String]) -> Result<String, String> 
 }
 
 /// Returns the port with this name.
-fn find<'a>(control: &'a Control, name: &str) -> Result<&'a PortSite, String> {
+fn find<'a>(control: &'a Control, name: &str) -> Result<&'a PortRuntime, String> {
     let mut ports = control.sites.values().flat_map(|site| site.ports.values());
     let port = ports.find(|port| port.wanted.name == name);
     port.ok_or_else(|| "no such interface".to_owned())

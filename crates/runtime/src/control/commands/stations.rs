@@ -6,22 +6,22 @@ use std::time::Duration;
 use base::PortNo;
 use packet::MacAddr;
 
-use super::Answer::AtOnce;
+use super::Answer::Immediate;
 use super::{Command, named};
-use crate::control::{Control, Site};
+use crate::control::{BridgeRuntime, Control};
 use config::VID_MAX;
 use l2::fdb::{FdbFull, FdbKey};
 
 #[rustfmt::skip]
 pub(super) const COMMANDS: [Command; 8] = [
-    Command { name: "fdb/add", usage: "bridge port vlan mac", least: 4, most: 4, answer: AtOnce(fdb_add) },
-    Command { name: "fdb/del", usage: "bridge vlan mac", least: 3, most: 3, answer: AtOnce(fdb_del) },
-    Command { name: "fdb/flush", usage: "[bridge]", least: 0, most: 1, answer: AtOnce(fdb_flush) },
-    Command { name: "fdb/show", usage: "bridge", least: 1, most: 1, answer: AtOnce(fdb_show) },
-    Command { name: "fdb/stats-clear", usage: "[bridge]", least: 0, most: 1, answer: AtOnce(stats_clear) },
-    Command { name: "fdb/stats-show", usage: "bridge", least: 1, most: 1, answer: AtOnce(stats_show) },
-    Command { name: "mdb/flush", usage: "[bridge]", least: 0, most: 1, answer: AtOnce(mdb_flush) },
-    Command { name: "mdb/show", usage: "bridge", least: 1, most: 1, answer: AtOnce(mdb_show) },
+    Command { name: "fdb/add", usage: "bridge port vlan mac", least: 4, most: 4, answer: Immediate(fdb_add) },
+    Command { name: "fdb/del", usage: "bridge vlan mac", least: 3, most: 3, answer: Immediate(fdb_del) },
+    Command { name: "fdb/flush", usage: "[bridge]", least: 0, most: 1, answer: Immediate(fdb_flush) },
+    Command { name: "fdb/show", usage: "bridge", least: 1, most: 1, answer: Immediate(fdb_show) },
+    Command { name: "fdb/stats-clear", usage: "[bridge]", least: 0, most: 1, answer: Immediate(stats_clear) },
+    Command { name: "fdb/stats-show", usage: "bridge", least: 1, most: 1, answer: Immediate(stats_show) },
+    Command { name: "mdb/flush", usage: "[bridge]", least: 0, most: 1, answer: Immediate(mdb_flush) },
+    Command { name: "mdb/show", usage: "bridge", least: 1, most: 1, answer: Immediate(mdb_show) },
 ];
 
 /// The error for a bridge without multicast snooping.
@@ -99,7 +99,10 @@ fn fdb_show(control: &mut Control, arguments: &[String]) -> Result<String, Strin
 }
 
 /// Returns the named bridge, or all if none is named.
-fn meant<'a>(control: &'a mut Control, arguments: &[String]) -> Result<Vec<&'a mut Site>, String> {
+fn meant<'a>(
+    control: &'a mut Control,
+    arguments: &[String],
+) -> Result<Vec<&'a mut BridgeRuntime>, String> {
     match arguments.is_empty() {
         true => Ok(control.sites.values_mut().collect()),
         false => Ok(vec![named(control, arguments)?]),

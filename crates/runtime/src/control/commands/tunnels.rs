@@ -7,7 +7,7 @@ use base::PortNo;
 use packet::MacAddr;
 use packet::tunnel::TunnelProtocol;
 
-use super::Answer::AtOnce;
+use super::Answer::Immediate;
 use super::Command;
 use crate::control::Control;
 use crate::control::underlay::UserRoute;
@@ -16,19 +16,19 @@ use dataplane::underlay::{Underlay, UnderlayPort, UnderlayRoute};
 
 #[rustfmt::skip]
 pub(super) const COMMANDS: [Command; 13] = [
-    Command { name: "ofproto/list-tunnels", usage: "",                          least: 0, most: 0, answer: AtOnce(tunnels) },
-    Command { name: "ovs/route/add",    usage: "ip/plen dev [gw] [src=src_ip]", least: 2, most: 4, answer: AtOnce(add_route) },
-    Command { name: "ovs/route/del",    usage: "ip/plen",                       least: 1, most: 1, answer: AtOnce(delete_route) },
-    Command { name: "ovs/route/lookup", usage: "ip_addr",                       least: 1, most: 1, answer: AtOnce(look_up) },
-    Command { name: "ovs/route/show",   usage: "",                              least: 0, most: 0, answer: AtOnce(routes) },
-    Command { name: "tnl/arp/flush",    usage: "",                              least: 0, most: 0, answer: AtOnce(flush) },
-    Command { name: "tnl/arp/set",      usage: "BRIDGE IP MAC",                 least: 3, most: 3, answer: AtOnce(set) },
-    Command { name: "tnl/arp/show",     usage: "",                              least: 0, most: 0, answer: AtOnce(neighbours) },
-    Command { name: "tnl/egress_port_range", usage: "min max",                  least: 0, most: 2, answer: AtOnce(egress_ports) },
-    Command { name: "tnl/neigh/flush",  usage: "",                              least: 0, most: 0, answer: AtOnce(flush) },
-    Command { name: "tnl/neigh/set",    usage: "BRIDGE IP MAC",                 least: 3, most: 3, answer: AtOnce(set) },
-    Command { name: "tnl/neigh/show",   usage: "",                              least: 0, most: 0, answer: AtOnce(neighbours) },
-    Command { name: "tnl/ports/show",   usage: "-v",                            least: 0, most: 1, answer: AtOnce(ports) },
+    Command { name: "ofproto/list-tunnels", usage: "",                          least: 0, most: 0, answer: Immediate(tunnels) },
+    Command { name: "ovs/route/add",    usage: "ip/plen dev [gw] [src=src_ip]", least: 2, most: 4, answer: Immediate(add_route) },
+    Command { name: "ovs/route/del",    usage: "ip/plen",                       least: 1, most: 1, answer: Immediate(delete_route) },
+    Command { name: "ovs/route/lookup", usage: "ip_addr",                       least: 1, most: 1, answer: Immediate(look_up) },
+    Command { name: "ovs/route/show",   usage: "",                              least: 0, most: 0, answer: Immediate(routes) },
+    Command { name: "tnl/arp/flush",    usage: "",                              least: 0, most: 0, answer: Immediate(flush) },
+    Command { name: "tnl/arp/set",      usage: "BRIDGE IP MAC",                 least: 3, most: 3, answer: Immediate(set) },
+    Command { name: "tnl/arp/show",     usage: "",                              least: 0, most: 0, answer: Immediate(neighbours) },
+    Command { name: "tnl/egress_port_range", usage: "min max",                  least: 0, most: 2, answer: Immediate(egress_ports) },
+    Command { name: "tnl/neigh/flush",  usage: "",                              least: 0, most: 0, answer: Immediate(flush) },
+    Command { name: "tnl/neigh/set",    usage: "BRIDGE IP MAC",                 least: 3, most: 3, answer: Immediate(set) },
+    Command { name: "tnl/neigh/show",   usage: "",                              least: 0, most: 0, answer: Immediate(neighbours) },
+    Command { name: "tnl/ports/show",   usage: "-v",                            least: 0, most: 1, answer: Immediate(ports) },
 ];
 
 /// Lists the tunnel ports in Open vSwitch's format.

@@ -7,23 +7,23 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use super::Answer::AtOnce;
+use super::Answer::Immediate;
 use super::{Command, datapath};
 use crate::control::Control;
 
 #[rustfmt::skip]
 pub(super) const COMMANDS: [Command; 11] = [
-    Command { name: "coverage/read-counter", usage: "COUNTER", least: 1, most: 1, answer: AtOnce(read_counter) },
-    Command { name: "coverage/show", usage: "", least: 0, most: 0, answer: AtOnce(coverage) },
-    Command { name: "memory/show", usage: "", least: 0, most: 0, answer: AtOnce(memory) },
-    Command { name: "revalidator/purge", usage: "", least: 0, most: 0, answer: AtOnce(nothing) },
-    Command { name: "revalidator/wait", usage: "", least: 0, most: 0, answer: AtOnce(wait) },
-    Command { name: "upcall/disable-megaflows", usage: "", least: 0, most: 0, answer: AtOnce(no_upcalls) },
-    Command { name: "upcall/disable-ufid", usage: "", least: 0, most: 0, answer: AtOnce(no_upcalls) },
-    Command { name: "upcall/enable-megaflows", usage: "", least: 0, most: 0, answer: AtOnce(no_upcalls) },
-    Command { name: "upcall/enable-ufid", usage: "", least: 0, most: 0, answer: AtOnce(no_upcalls) },
-    Command { name: "upcall/set-flow-limit", usage: "flow-limit-number", least: 1, most: 1, answer: AtOnce(no_upcalls) },
-    Command { name: "upcall/show", usage: "", least: 0, most: 0, answer: AtOnce(upcalls) },
+    Command { name: "coverage/read-counter", usage: "COUNTER", least: 1, most: 1, answer: Immediate(read_counter) },
+    Command { name: "coverage/show", usage: "", least: 0, most: 0, answer: Immediate(coverage) },
+    Command { name: "memory/show", usage: "", least: 0, most: 0, answer: Immediate(memory) },
+    Command { name: "revalidator/purge", usage: "", least: 0, most: 0, answer: Immediate(nothing) },
+    Command { name: "revalidator/wait", usage: "", least: 0, most: 0, answer: Immediate(wait) },
+    Command { name: "upcall/disable-megaflows", usage: "", least: 0, most: 0, answer: Immediate(no_upcalls) },
+    Command { name: "upcall/disable-ufid", usage: "", least: 0, most: 0, answer: Immediate(no_upcalls) },
+    Command { name: "upcall/enable-megaflows", usage: "", least: 0, most: 0, answer: Immediate(no_upcalls) },
+    Command { name: "upcall/enable-ufid", usage: "", least: 0, most: 0, answer: Immediate(no_upcalls) },
+    Command { name: "upcall/set-flow-limit", usage: "flow-limit-number", least: 1, most: 1, answer: Immediate(no_upcalls) },
+    Command { name: "upcall/show", usage: "", least: 0, most: 0, answer: Immediate(upcalls) },
 ];
 
 /// Returns every event counter by name.

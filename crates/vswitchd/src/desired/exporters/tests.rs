@@ -3,12 +3,12 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::desired::{Desired, desire};
+use crate::desired::{DesiredState, desire};
 use crate::testing::{empty, names, pairs, put, put_bridge, put_root, uuid};
 use config::Config;
 
 /// Converts bridges `br0` and `br1`, which share this row.
-fn both(table: &str, column: &str, row: &Value) -> Desired {
+fn both(table: &str, column: &str, row: &Value) -> DesiredState {
     let mut database = empty();
     put(&mut database, table, "it", row);
     for bridge in ["br0", "br1"] {
