@@ -13,25 +13,25 @@ pub struct Clock {
     /// The wall-clock time of `start`.
     wall: SystemTime,
     /// The state that stops or warps the clock; `None` outside of tests.
-    hands: Option<&'static ClockControl>,
+    control: Option<&'static ClockControl>,
 }
 
 /// State of a test clock that can be stopped and warped (`time/stop`, `time/warp`).
 #[derive(Debug)]
 struct ClockControl {
     /// The time at which the clock is stopped, in nanoseconds; [`RUNS`] while it runs.
-    stands: AtomicU64,
+    stopped_at: AtomicU64,
     /// The sum of all warps, in nanoseconds.
-    ahead: AtomicU64,
+    warped: AtomicU64,
 }
 
-/// The value of `stands` while the clock runs.
+/// The value of `stopped_at` while the clock runs.
 const RUNS: u64 = u64::MAX;
 
 /// The state of the process's only clock; every copy of the clock refers to it.
 static CLOCK_CONTROL: ClockControl = ClockControl {
-    stands: AtomicU64::new(RUNS),
-    ahead: AtomicU64::new(0),
+    stopped_at: AtomicU64::new(RUNS),
+    warped: AtomicU64::new(0),
 };
 
 /// Returns the wall-clock time since 1970.
@@ -47,9 +47,9 @@ pub fn wall() -> Duration {
 impl ClockControl {
     /// Returns the shown time, in nanoseconds, when `real` nanoseconds have passed since the start.
     fn read(&self, real: u64) -> u64 {
-        match self.stands.load(Ordering::Relaxed) {
-            RUNS => real.saturating_add(self.ahead.load(Ordering::Relaxed)),
-            stands => stands,
+        match self.stopped_at.load(Ordering::Relaxed) {
+            RUNS => real.saturating_add(self.warped.load(Ordering::Relaxed)),
+            stopped_at => stopped_at,
         }
     }
 }
@@ -65,14 +65,14 @@ impl Clock {
         Self {
             start: SystemInstant::now(),
             wall: SystemTime::now(),
-            hands: None,
+            control: None,
         }
     }
 
     /// Returns a clock that starts now and can be stopped and warped, for tests.
-    pub(crate) fn start_that_stops() -> Self {
+    pub(crate) fn start_for_tests() -> Self {
         Self {
-            hands: Some(&CLOCK_CONTROL),
+            control: Some(&CLOCK_CONTROL),
             ..Self::start()
         }
     }
@@ -81,7 +81,7 @@ impl Clock {
     #[must_use]
     pub fn now(self) -> Instant {
         let real = self.real();
-        let shown = self.hands.map_or(real, |hands| hands.read(real));
+        let shown = self.control.map_or(real, |control| control.read(real));
         Instant::from_nanos(shown)
     }
 
@@ -92,26 +92,26 @@ impl Clock {
 
     /// Stops the clock. Returns false if it cannot be stopped.
     pub(crate) fn stop(self) -> bool {
-        if let Some(hands) = self.hands {
-            let now = hands.read(self.real());
-            hands.stands.store(now, Ordering::Relaxed);
+        if let Some(control) = self.control {
+            let now = control.read(self.real());
+            control.stopped_at.store(now, Ordering::Relaxed);
         }
-        self.hands.is_some()
+        self.control.is_some()
     }
 
     /// Warps the clock forward. Returns false if it cannot be warped.
-    pub(crate) fn put_forward(self, by: Duration) -> bool {
+    pub(crate) fn warp(self, by: Duration) -> bool {
         let by = u64::try_from(by.as_nanos()).unwrap_or(u64::MAX);
-        if let Some(hands) = self.hands {
-            match hands.stands.load(Ordering::Relaxed) {
-                RUNS => drop(hands.ahead.fetch_add(by, Ordering::Relaxed)),
-                stands => {
-                    let then = stands.saturating_add(by).min(RUNS - 1);
-                    hands.stands.store(then, Ordering::Relaxed);
+        if let Some(control) = self.control {
+            match control.stopped_at.load(Ordering::Relaxed) {
+                RUNS => drop(control.warped.fetch_add(by, Ordering::Relaxed)),
+                stopped_at => {
+                    let then = stopped_at.saturating_add(by).min(RUNS - 1);
+                    control.stopped_at.store(then, Ordering::Relaxed);
                 }
             }
         }
-        self.hands.is_some()
+        self.control.is_some()
     }
 
     /// Returns the wall-clock time of the start. Deferred changes of the system time have no effect.
@@ -124,7 +124,7 @@ impl Clock {
     /// warped, the result keeps the shown distance from now.
     #[must_use]
     pub fn to_system(self, instant: Instant) -> SystemInstant {
-        match self.hands {
+        match self.control {
             None => self.start + instant.since(Instant::START),
             Some(_) => {
                 let real = Duration::from_nanos(self.real());

@@ -2,29 +2,29 @@
 //! passes the events to the bridges, carries out their effects, and publishes the changes once per
 //! burst.
 
+mod backpressure;
+mod bridge_runtime;
 mod capturing;
 mod closing;
 mod collectors;
 mod commands;
+mod connmgr;
 mod datapath_ports;
-mod due;
-mod gathering;
 mod host_ports;
 mod in_band;
-mod inner;
 mod interfaces;
 mod lookups;
-mod managed;
-mod meeting;
 mod opening;
 mod publication;
 mod reports;
-mod seats;
+mod rxq_assignment;
 mod shaping;
-mod site;
-mod slow;
+mod state_report;
 mod steps;
+mod telemetry_snapshot;
+mod timers;
 mod underlay;
+mod virtual_ports;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::PathBuf;
@@ -42,12 +42,13 @@ use tokio::runtime::Handle;
 use tokio::sync::Notify;
 
 use super::clock::Clock;
-use super::connection::{Credit, Outbox, Outgoing, room_of};
+use super::connection::{Credit, Outbox, Outgoing, credit_of};
 use super::inbox::{Inbox, Input};
 use super::peers::Exchange;
 use super::reaper::{LARGE, Reaper};
 use super::worker_thread::WorkerThread;
 use crate::log_control::LogControl;
+use bridge_runtime::BridgeRuntime;
 use capturing::Capturing;
 use collectors::Collectors;
 use config::{Config, DummyMode, Tls};
@@ -56,16 +57,15 @@ use dataplane::messages::WorkerCommand;
 use dataplane::program::{BridgeId, Publication};
 use dataplane::publisher::Publisher;
 use dataplane::slots::PortKey;
-pub(crate) use gathering::TelemetrySnapshot;
 use host_ports::HostPorts;
-use site::BridgeRuntime;
 use switch::bridge::{Bridge, Effect};
 use switch::connection::{Connection, ConnectionId};
+pub(crate) use telemetry_snapshot::TelemetrySnapshot;
 use underlay::UnderlaySources;
 
 /// Messages whose memory is prefetched together. A processor has about a dozen cache misses in
 /// flight at once.
-const FORESEEN: usize = 16;
+const PREFETCH_BATCH: usize = 16;
 
 /// The limit of inputs, and of events of each worker, between two publications: large enough to
 /// make a burst of flow-mods cheap, small enough that a rule takes effect within a few
@@ -78,7 +78,7 @@ pub(crate) struct ControlCounters {
     /// Malformed or unknown messages; the channels answer them.
     messages_refused: u64,
     /// Asynchronous messages dropped because the peer's queue was full.
-    unasked_dropped: u64,
+    async_dropped: u64,
     /// Packet-out frames dropped because the worker's command ring was full.
     transmit_dropped: u64,
     /// Datagrams sent to collectors.
@@ -104,7 +104,7 @@ impl ControlCounters {
     pub(crate) fn read(&self) -> [(&'static str, u64); 5] {
         [
             ("messages_refused", self.messages_refused),
-            ("async_dropped", self.unasked_dropped),
+            ("async_dropped", self.async_dropped),
             ("transmit_dropped", self.transmit_dropped),
             ("exports_sent", self.exports_sent),
             ("exports_lost", self.exports_lost),
@@ -174,13 +174,13 @@ pub(crate) struct Control {
     /// Ports whose queues are moving between workers.
     moving: BTreeSet<PortKey>,
     /// The UMEM of each worker's AF_XDP ports.
-    memories: UmemPools,
+    umem_pools: UmemPools,
     /// Devices that were opened before their step, or the errors, by interface name.
-    ahead: BTreeMap<String, Result<opening::OpenDevice, OpenError>>,
+    preopened: BTreeMap<String, Result<opening::OpenDevice, OpenError>>,
     /// The size of the receive rings of ports that are opened.
     rings: RingSize,
     /// The time of the last status check of TAP interfaces in other namespaces.
-    last_look: Instant,
+    last_poll: Instant,
     counters: ControlCounters,
     /// Routes and neighbours for tunnels.
     underlay: UnderlaySources,
@@ -195,7 +195,7 @@ pub(crate) struct Control {
     /// The datapath numbers of ports.
     datapath_ports: DatapathPorts,
     /// The control socket of the process, beside those of the bridges.
-    unixctl: Option<site::OpenListener>,
+    unixctl: Option<bridge_runtime::OpenListener>,
     stopped: bool,
     /// True if the exit also removes the configuration of foreign interfaces.
     cleans_up: bool,
@@ -219,10 +219,10 @@ impl Control {
             virtual_links_changed: false,
             next_publication: Instant::START,
             moving: BTreeSet::new(),
-            memories: UmemPools::default(),
-            ahead: BTreeMap::new(),
+            umem_pools: UmemPools::default(),
+            preopened: BTreeMap::new(),
             rings: RingSize::default(),
-            last_look: Instant::START,
+            last_poll: Instant::START,
             counters: ControlCounters::default(),
             underlay: UnderlaySources::default(),
             host_ports: HostPorts::default(),
@@ -243,7 +243,7 @@ impl Control {
             drained &= self.read_workers();
             self.handle_timeouts();
             self.publish();
-            self.settle_passed();
+            self.complete_passed();
             // Messages deferred behind a barrier may have changed the tables again.
             if drained && !self.stopped && !self.is_publication_due() {
                 self.rest();
@@ -283,17 +283,17 @@ impl Control {
                 uri,
                 problem,
             } => self.handle_missed(&bridge, &uri, problem),
-            Input::Messages(id, messages, room) => self.handle_messages(id, messages, room),
+            Input::Messages(id, messages, credit) => self.handle_messages(id, messages, credit),
             Input::Refused => self.counters.messages_refused += 1,
-            Input::Drained(id) => self.tell_bridge_of(id, Bridge::handle_drained),
+            Input::Drained(id) => self.notify_bridge(id, Bridge::handle_drained),
             Input::Down(id) => self.handle_down(id),
             Input::Garbage(remains) => self.tools.reaper.free(remains),
             Input::Link(event) => self.handle_link(event),
             Input::Underlay(tables) => self.handle_underlay(*tables),
-            Input::CommandRequest(question) => self.handle_question(question),
-            Input::Learned(bridge, lesson) => self.handle_lesson(bridge, &lesson),
+            Input::CommandRequest(request) => self.handle_command_request(request),
+            Input::Learned(bridge, lesson) => self.apply_lesson(bridge, &lesson),
             Input::Configure(config, done) => {
-                self.go_over(*config);
+                self.apply_config(*config);
                 // The caller may send frames as soon as it is notified.
                 self.publish_at_once();
                 // The caller may have stopped waiting.
@@ -317,7 +317,7 @@ impl Control {
         let Some((bridge, site)) = self.site_named(&purpose.bridge) else {
             return;
         };
-        site.note_contact(purpose.uri.as_ref(), now);
+        site.record_connect(purpose.uri.as_ref(), now);
         let mut connection = Connection::new(purpose.kind, version);
         connection.uri.clone_from(&purpose.uri);
         connection.rate_limit = purpose.tuning.rate_limit;
@@ -347,7 +347,7 @@ impl Control {
         };
         let now = self.now();
         if let Some(site) = self.sites.get_mut(&peer.bridge) {
-            site.note_leave(id, now);
+            site.record_disconnect(id, now);
             site.bridge.handle_down(id);
         }
         self.tools.news.notify_one();
@@ -358,20 +358,20 @@ impl Control {
         &mut self,
         id: ConnectionId,
         mut messages: Vec<BoxedMessage>,
-        mut room: Credit,
+        mut credit: Credit,
     ) {
         let now = self.now();
-        for together in messages.chunks_mut(FORESEEN) {
+        for together in messages.chunks_mut(PREFETCH_BATCH) {
             let bridge = self.peers.get(&id).map(|peer| peer.bridge);
             if let Some(site) = bridge.and_then(|bridge| self.sites.get_mut(&bridge)) {
                 site.bridge.prefetch(together);
             }
             for received in together {
-                self.handle_message(id, received, &mut room, now);
+                self.handle_message(id, received, &mut credit, now);
             }
         }
         if let Some(peer) = self.peers.get(&id) {
-            peer.outbox.give_back(messages);
+            peer.outbox.recycle(messages);
         }
     }
 
@@ -382,7 +382,7 @@ impl Control {
         &mut self,
         id: ConnectionId,
         received: &mut BoxedMessage,
-        room: &mut Credit,
+        credit: &mut Credit,
         now: Instant,
     ) {
         let Some(peer) = self.peers.get_mut(&id) else {
@@ -391,40 +391,45 @@ impl Control {
         let Some(site) = self.sites.get_mut(&peer.bridge) else {
             return;
         };
-        let own = room_of(Some(received)) as usize;
+        let own = credit_of(Some(received)) as usize;
         if !peer.deferred.is_empty() || site.bridge.is_at_barrier(id) {
-            let own = room.split(own).expect("the burst has room for all of it");
+            let own = credit.split(own).expect("the burst has room for all of it");
             peer.deferred.push_back((std::mem::take(received), own));
             return;
         }
-        if shaping::asks_for_counts(&received.message) {
+        if shaping::requests_queue_counts(&received.message) {
             site.count_queues();
         }
         let mut effects = Vec::new();
         site.bridge.handle_message(id, received, now, &mut effects);
         if !effects.is_empty() {
             let bridge = peer.bridge;
-            let mut own = room.split(own);
-            self.carry_out(bridge, effects, &mut own);
+            let mut own = credit.split(own);
+            self.apply_effects(bridge, effects, &mut own);
             if let Some(own) = own {
-                room.merge(own);
+                credit.merge(own);
             }
         }
     }
 
     /// Carries out a bridge's effects. The first answer takes the request's credit.
-    fn carry_out(&mut self, bridge: BridgeId, effects: Vec<Effect>, room: &mut Option<Credit>) {
+    fn apply_effects(
+        &mut self,
+        bridge: BridgeId,
+        effects: Vec<Effect>,
+        credit: &mut Option<Credit>,
+    ) {
         let mut slow = Vec::new();
         for effect in effects {
             match effect {
                 Effect::Reply(id, xid, message) => {
-                    self.answer(id, Outgoing::Reply(xid, message), room);
+                    self.answer(id, Outgoing::Reply(xid, message), credit);
                 }
                 Effect::Refuse(id, xid, refusal, excerpt) => {
-                    self.answer(id, Outgoing::Refusal(xid, refusal, excerpt), room);
+                    self.answer(id, Outgoing::Refusal(xid, refusal, excerpt), credit);
                 }
                 Effect::Dump(id, xid, dump) => {
-                    self.answer(id, Outgoing::Dump(xid, dump), room);
+                    self.answer(id, Outgoing::Dump(xid, dump), credit);
                 }
                 Effect::Update(id, updates) => {
                     let peer = self.peers.get(&id);
@@ -442,9 +447,9 @@ impl Control {
                 }
                 Effect::Notify(id, message) => {
                     if let Some(peer) = self.peers.get(&id)
-                        && !peer.outbox.tell(&message)
+                        && !peer.outbox.send_async(&message)
                     {
-                        self.counters.unasked_dropped += 1;
+                        self.counters.async_dropped += 1;
                     }
                 }
                 Effect::Transmit(port, frame, words) => {
@@ -459,7 +464,7 @@ impl Control {
             }
         }
         for id in slow {
-            self.tell_bridge_of(id, Bridge::handle_slow);
+            self.notify_bridge(id, Bridge::handle_slow);
         }
     }
 
@@ -470,9 +475,9 @@ impl Control {
         }
     }
 
-    fn answer(&self, id: ConnectionId, answer: Outgoing, room: &mut Option<Credit>) {
+    fn answer(&self, id: ConnectionId, answer: Outgoing, credit: &mut Option<Credit>) {
         if let Some(peer) = self.peers.get(&id) {
-            peer.outbox.answer(answer, room.take());
+            peer.outbox.answer(answer, credit.take());
         }
     }
 
@@ -490,8 +495,8 @@ impl Control {
             // Messages behind a further barrier are deferred again in the same order.
             let deferred = std::mem::take(&mut peer.deferred);
             let now = self.now();
-            for (mut received, mut room) in deferred {
-                self.handle_message(id, &mut received, &mut room, now);
+            for (mut received, mut credit) in deferred {
+                self.handle_message(id, &mut received, &mut credit, now);
             }
         }
     }

@@ -4,6 +4,7 @@
 //! [`run`] serves one configuration. [`operate`] starts the same threads for a program that
 //! configures the switch itself, by a [`ControlHandle`].
 
+mod busy_poll;
 mod clock;
 mod connection;
 mod control;
@@ -12,14 +13,13 @@ mod counter_catalog;
 mod error;
 mod facts;
 mod handle;
-mod hands;
 mod inbox;
 mod links;
 mod log_control;
 mod metrics;
 #[cfg(all(test, feature = "model"))]
 mod model;
-mod patience;
+mod parallel;
 mod peers;
 mod process;
 mod reaper;

@@ -29,16 +29,16 @@ const PATH: &str = "/metrics";
 const CLIENTS_MAX: usize = 8;
 
 /// The time limit for the request header.
-const HEADER_PATIENCE: Duration = Duration::from_secs(5);
+const HEADER_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The time limit for one connection.
-const PATIENCE: Duration = Duration::from_secs(30);
+const CONNECTION_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The buffer for a request, in bytes; the minimum that hyper accepts.
 const REQUEST_LEN_MAX: usize = 8192;
 
 /// The pause after a failed accept: most likely no file descriptor is left.
-const RESPITE: Duration = Duration::from_millis(100);
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// Binds a listener to `address`.
 pub(crate) async fn listen(address: SocketAddr) -> io::Result<TcpListener> {
@@ -53,13 +53,13 @@ pub(crate) async fn serve(listener: TcpListener, inbox: Inbox) {
             Ok((stream, _)) => stream,
             Err(error) => {
                 tracing::debug!(%error, "a client of the metrics could not be taken");
-                tokio::time::sleep(RESPITE).await;
+                tokio::time::sleep(ACCEPT_PAUSE).await;
                 continue;
             }
         };
         let inbox = inbox.clone();
         tokio::spawn(async move {
-            if timeout(PATIENCE, serve_client(stream, inbox))
+            if timeout(CONNECTION_TIMEOUT, serve_client(stream, inbox))
                 .await
                 .is_err()
             {
@@ -77,7 +77,7 @@ async fn serve_client(stream: TcpStream, inbox: Inbox) {
     });
     let served = http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(HEADER_PATIENCE)
+        .header_read_timeout(HEADER_TIMEOUT)
         .max_buf_size(REQUEST_LEN_MAX)
         .keep_alive(false)
         .serve_connection(TokioIo::new(stream), service)
@@ -115,7 +115,7 @@ async fn respond(request: &Request<Incoming>, inbox: &Inbox) -> Response<Full<By
 async fn scrape(inbox: &Inbox) -> Option<String> {
     let (answer, wait) = oneshot::channel();
     inbox.send(Input::Telemetry(answer));
-    let gathered = wait.await.ok()?;
-    let told = tokio::task::spawn_blocking(move || exposition::text(gathered.finish()));
-    told.await.ok()
+    let snapshot = wait.await.ok()?;
+    let text = tokio::task::spawn_blocking(move || exposition::text(snapshot.finish()));
+    text.await.ok()
 }

@@ -85,13 +85,13 @@ pub(crate) fn connect(
     exchange: Exchange,
 ) -> Task {
     Task::spawn(async move {
-        let mut visits = Reconnector::new(target.to_string(), &purpose, &exchange);
+        let mut reconnector = Reconnector::new(target.to_string(), &purpose, &exchange);
         loop {
             let ended = match reach(&target, purpose.tuning.dscp, &exchange).await {
                 Ok(peer) => Ok(auxiliary::serve(peer, auxiliaries, &purpose, &exchange).await),
                 Err(error) => Err(error),
             };
-            visits.rest(ended).await;
+            reconnector.rest(ended).await;
         }
     })
 }
@@ -106,7 +106,7 @@ struct Reconnector {
     pause_max: Duration,
     inbox: Inbox,
     /// True if the failure is already logged.
-    silent: bool,
+    is_logged: bool,
 }
 
 impl Reconnector {
@@ -119,13 +119,13 @@ impl Reconnector {
             pause: BACKOFF_FIRST,
             pause_max: purpose.tuning.max_backoff,
             inbox: exchange.inbox.clone(),
-            silent: false,
+            is_logged: false,
         }
     }
 
     /// Reports the end of an attempt, and waits until the next.
     async fn rest(&mut self, ended: io::Result<Ending>) {
-        self.tell(&ended);
+        self.report_failure(&ended);
         let (bridge, target, auxiliary) = (&*self.bridge, &*self.target, self.auxiliary);
         match ended {
             Ok(Ending {
@@ -133,17 +133,17 @@ impl Reconnector {
                 reason,
             }) => {
                 tracing::warn!(bridge, %target, auxiliary, %reason, "controller lost");
-                (self.pause, self.silent) = (BACKOFF_FIRST, false);
+                (self.pause, self.is_logged) = (BACKOFF_FIRST, false);
             }
             // A series of failures is logged once: a controller that is down for a night is one
             // line.
-            Ok(Ending { reason, .. }) if !self.silent => {
+            Ok(Ending { reason, .. }) if !self.is_logged => {
                 tracing::warn!(bridge, %target, auxiliary, %reason, "controller said no hello; trying again");
-                self.silent = true;
+                self.is_logged = true;
             }
-            Err(error) if !self.silent => {
+            Err(error) if !self.is_logged => {
                 tracing::warn!(bridge, %target, auxiliary, %error, "controller not reached; trying again");
-                self.silent = true;
+                self.is_logged = true;
             }
             _ => {}
         }
@@ -152,7 +152,7 @@ impl Reconnector {
     }
 
     /// Reports the failure of the main connection to the control thread.
-    fn tell(&self, ended: &io::Result<Ending>) {
+    fn report_failure(&self, ended: &io::Result<Ending>) {
         if self.auxiliary.is_some() {
             return;
         }
@@ -241,7 +241,7 @@ impl Listener {
 
 impl IncomingConnection {
     /// Does the TLS handshake, if any.
-    async fn introduce(self, exchange: &Exchange) -> io::Result<Peer> {
+    async fn handshake(self, exchange: &Exchange) -> io::Result<Peer> {
         match self {
             Self::Peer(peer) => Ok(peer),
             Self::TlsHandshake(stream) => {
@@ -259,20 +259,20 @@ impl IncomingConnection {
 /// Accepts peers and serves them.
 pub(crate) fn listen(listener: Listener, purpose: Purpose, exchange: Exchange) -> Task {
     Task::spawn(async move {
-        let places = Arc::new(Semaphore::new(PEERS_MAX));
+        let slots = Arc::new(Semaphore::new(PEERS_MAX));
         let mut peers = JoinSet::new();
         let mut turned_away = 0_u64;
         loop {
             while peers.try_join_next().is_some() {}
-            let comer = match listener.accept().await {
-                Ok(comer) => comer,
+            let incoming = match listener.accept().await {
+                Ok(incoming) => incoming,
                 Err(error) => {
                     tracing::warn!(bridge = &*purpose.bridge, %error, "a peer could not be let in");
                     tokio::time::sleep(ACCEPT_REST).await;
                     continue;
                 }
             };
-            let Ok(place) = Arc::clone(&places).try_acquire_owned() else {
+            let Ok(slot) = Arc::clone(&slots).try_acquire_owned() else {
                 turned_away += 1;
                 if turned_away.is_power_of_two() {
                     tracing::warn!(
@@ -285,7 +285,7 @@ pub(crate) fn listen(listener: Listener, purpose: Purpose, exchange: Exchange) -
             };
             let (purpose, exchange) = (purpose.clone(), exchange.clone());
             peers.spawn(async move {
-                match comer.introduce(&exchange).await {
+                match incoming.handshake(&exchange).await {
                     Ok(peer) => {
                         let id = exchange.next_id();
                         let ending = peer.serve(id, purpose, &exchange, None).await;
@@ -295,7 +295,7 @@ pub(crate) fn listen(listener: Listener, purpose: Purpose, exchange: Exchange) -
                         tracing::warn!(bridge = &*purpose.bridge, %error, "a peer is turned away");
                     }
                 }
-                drop(place);
+                drop(slot);
             });
         }
     })

@@ -10,12 +10,12 @@ pub(crate) fn telemetry() -> ProcessTelemetry {
     let open_files = fs::read_dir("/proc/self/fd").map_or(0, Iterator::count);
     ProcessTelemetry {
         open_files: open_files as u64,
-        ..of_status(&status)
+        ..parse_status(&status)
     }
 }
 
 /// Parses `/proc/PID/status`.
-fn of_status(status: &str) -> ProcessTelemetry {
+fn parse_status(status: &str) -> ProcessTelemetry {
     /// The unit of memory sizes in the file.
     const KILOBYTE: u64 = 1024;
     let number = |name: &str| {
@@ -37,13 +37,13 @@ mod tests {
     #[test]
     fn process_status_is_parsed_with_zero_for_missing_values() {
         let status = "Name:\tcomporta\nVmSize:\t  2048 kB\nVmRSS:\t  1000 kB\nThreads:\t4\n";
-        let told = of_status(status);
+        let usage = parse_status(status);
         assert_eq!(
-            (told.virtual_bytes, told.resident_bytes),
+            (usage.virtual_bytes, usage.resident_bytes),
             (2 << 20, 1_024_000)
         );
-        assert_eq!(told.threads, 4);
-        assert_eq!(of_status("VmRSS:\tmany\n"), ProcessTelemetry::default());
+        assert_eq!(usage.threads, 4);
+        assert_eq!(parse_status("VmRSS:\tmany\n"), ProcessTelemetry::default());
         assert!(telemetry().resident_bytes > 0 && telemetry().open_files > 2);
     }
 }

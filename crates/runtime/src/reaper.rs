@@ -8,7 +8,7 @@ use std::io;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{self, JoinHandle};
 
-use super::hands;
+use super::parallel;
 
 /// A structure to be freed.
 pub(crate) type Garbage = Box<dyn Any + Send>;
@@ -53,7 +53,7 @@ impl Reaper {
 fn reap(queue: &Receiver<Garbage>) {
     while let Ok(remains) = queue.recv() {
         let together = std::iter::once(remains).chain(queue.try_iter());
-        hands::each(together.collect(), drop);
+        parallel::map(together.collect(), drop);
         sys::heap::trim();
     }
 }

@@ -48,61 +48,61 @@ impl Default for SnoopFeed {
 }
 
 impl SnoopFeed {
-    fn is_heard(&self) -> bool {
+    fn has_clients(&self) -> bool {
         self.0.receiver_count() > 0
     }
 }
 
 /// One direction of one connection, split into messages.
 pub(super) struct SnoopDecoder {
-    talk: SnoopFeed,
+    feed: SnoopFeed,
     /// The first bytes of the current message's header, up to its length field.
     length: [u8; LENGTH_END],
     /// The number of bytes of the current message so far.
-    seen: usize,
+    received: usize,
     /// A copy of these bytes, if a client was connected when the message began.
-    kept: Option<Vec<u8>>,
+    copied: Option<Vec<u8>>,
 }
 
 impl SnoopDecoder {
     /// Returns a decoder for a connection from its first byte on.
-    pub(super) fn new(talk: SnoopFeed) -> Self {
+    pub(super) fn new(feed: SnoopFeed) -> Self {
         Self {
-            talk,
+            feed,
             length: [0; LENGTH_END],
-            seen: 0,
-            kept: None,
+            received: 0,
+            copied: None,
         }
     }
 
     /// Decodes the next bytes.
-    pub(super) fn hear(&mut self, mut bytes: &[u8]) {
+    pub(super) fn decode(&mut self, mut bytes: &[u8]) {
         while !bytes.is_empty() {
-            if self.seen == 0 {
-                self.kept = self.talk.is_heard().then(Vec::new);
+            if self.received == 0 {
+                self.copied = self.feed.has_clients().then(Vec::new);
             }
-            let (now, rest) = bytes.split_at(bytes.len().min(self.until() - self.seen));
-            let header = self.length.iter_mut().skip(self.seen);
+            let (now, rest) = bytes.split_at(bytes.len().min(self.next_boundary() - self.received));
+            let header = self.length.iter_mut().skip(self.received);
             header.zip(now).for_each(|(to, from)| *to = *from);
-            self.seen += now.len();
+            self.received += now.len();
             bytes = rest;
-            if let Some(kept) = &mut self.kept {
-                kept.extend_from_slice(now);
+            if let Some(copied) = &mut self.copied {
+                copied.extend_from_slice(now);
             }
-            if self.seen >= LENGTH_END && self.seen == self.until() {
-                self.seen = 0;
-                if let Some(message) = self.kept.take() {
+            if self.received >= LENGTH_END && self.received == self.next_boundary() {
+                self.received = 0;
+                if let Some(message) = self.copied.take() {
                     // The last client may have left.
-                    let _ = self.talk.0.send(message.into());
+                    let _ = self.feed.0.send(message.into());
                 }
             }
         }
     }
 
     /// Returns the number of bytes of the message that are needed for the next decision.
-    fn until(&self) -> usize {
+    fn next_boundary(&self) -> usize {
         let [_, _, high, low] = self.length;
-        match self.seen {
+        match self.received {
             ..LENGTH_END => LENGTH_END,
             // A length below that of a header ends the connection.
             _ => usize::from(u16::from_be_bytes([high, low])).max(HEADER_LEN),
@@ -111,48 +111,48 @@ impl SnoopDecoder {
 }
 
 /// Accepts snoop clients at the socket and serves them.
-pub(crate) fn serve(socket: UnixListener, bridge: Arc<str>, talk: SnoopFeed) -> Task {
+pub(crate) fn serve(socket: UnixListener, bridge: Arc<str>, feed: SnoopFeed) -> Task {
     Task::spawn(async move {
-        let places = Arc::new(Semaphore::new(LISTENERS_MAX));
+        let slots = Arc::new(Semaphore::new(LISTENERS_MAX));
         let mut listeners = JoinSet::new();
         loop {
             while listeners.try_join_next().is_some() {}
             let Ok((stream, _)) = socket.accept().await else {
                 continue;
             };
-            let Ok(place) = Arc::clone(&places).try_acquire_owned() else {
+            let Ok(slot) = Arc::clone(&slots).try_acquire_owned() else {
                 tracing::warn!(bridge = &*bridge, "more than {LISTENERS_MAX} listen in");
                 continue;
             };
-            let (bridge, heard) = (Arc::clone(&bridge), talk.0.subscribe());
+            let (bridge, receiver) = (Arc::clone(&bridge), feed.0.subscribe());
             listeners.spawn(async move {
-                let ended = tell(stream, heard, &bridge).await;
+                let ended = stream_messages(stream, receiver, &bridge).await;
                 tracing::debug!(bridge = &*bridge, ?ended, "one who listened has left");
-                drop(place);
+                drop(slot);
             });
         }
     })
 }
 
 /// Sends messages to a client until it leaves.
-async fn tell(
+async fn stream_messages(
     mut stream: UnixStream,
-    mut heard: broadcast::Receiver<Arc<[u8]>>,
+    mut receiver: broadcast::Receiver<Arc<[u8]>>,
     bridge: &str,
 ) -> io::Result<()> {
     let (mut reader, mut writer) = stream.split();
     writer.write_all(&HELLO).await?;
-    let mut unheard = [0; 512];
+    let mut ignored = [0; 512];
     loop {
         tokio::select! {
-            message = heard.recv() => match message {
+            message = receiver.recv() => match message {
                 Ok(message) => writer.write_all(&message).await?,
                 Err(RecvError::Lagged(missed)) => {
                     tracing::warn!(bridge, missed, "one who listens reads too slowly");
                 }
                 Err(RecvError::Closed) => return Ok(()),
             },
-            count = reader.read(&mut unheard) => if count? == 0 {
+            count = reader.read(&mut ignored) => if count? == 0 {
                 return Ok(());
             },
         }

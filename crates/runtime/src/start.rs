@@ -32,7 +32,7 @@ const FILES_MAX: u64 = 65_536;
 /// The scheduler slice of the control plane's threads: the smallest that the kernel grants. These
 /// threads wake up often and do little each time; with a long slice the kernel would let workers
 /// finish theirs first.
-const STRETCH: Duration = Duration::from_micros(100);
+const SLICE: Duration = Duration::from_micros(100);
 
 /// The answer of the command `version`, unless another program is replaced.
 const VERSION: &str = concat!("comporta ", env!("CARGO_PKG_VERSION"));
@@ -123,7 +123,7 @@ impl Startup<'_> {
     /// # Errors
     /// The socket cannot be created.
     pub fn serve_unixctl(&mut self, path: &Path) -> Result<(), SwitchError> {
-        self.control.answer_questions(path)
+        self.control.serve_unixctl_at(path)
     }
 
     /// Serves metrics for Prometheus at `address`, if there is one.
@@ -167,18 +167,18 @@ pub fn operate(
     begin: impl FnOnce(&mut Startup<'_>) -> Result<(), SwitchError>,
 ) -> Result<(), SwitchError> {
     let clock = match setup.dummies.is_enabled() {
-        true => Clock::start_that_stops(),
+        true => Clock::start_for_tests(),
         false => Clock::start(),
     };
     raise_file_limit();
     let rundir = rundir::open(setup.rundir.as_deref())?;
     let allowed = worker_thread::allowed_cores()?;
     let cores = choose_cores(&setup.cores, &allowed)?;
-    keep_off(&cores, &allowed);
+    avoid_cores(&cores, &allowed);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
         .thread_name("peers")
-        .on_thread_start(|| set_stretch(STRETCH))
+        .on_thread_start(|| set_slice(SLICE))
         .enable_all()
         .build()
         .map_err(SwitchError::system("starting the runtime"))?;
@@ -210,7 +210,7 @@ pub fn operate(
         log: setup.log,
     };
     // After the other threads have started: they inherit this setting.
-    set_stretch(STRETCH);
+    set_slice(SLICE);
     let mut control = Control::new(tools, inputs);
     let served = serve(&mut control, &runtime, &inbox, begin);
     control.shut_down();
@@ -240,22 +240,22 @@ fn serve(
 }
 
 /// Returns the workers' cores: the requested ones, or the last allowed one.
-fn choose_cores(wanted: &[usize], allowed: &[usize]) -> Result<Vec<usize>, SwitchError> {
-    if wanted.is_empty() {
+fn choose_cores(requested: &[usize], allowed: &[usize]) -> Result<Vec<usize>, SwitchError> {
+    if requested.is_empty() {
         return Ok(allowed.last().copied().into_iter().collect());
     }
-    if let Some(core) = wanted.iter().find(|core| !allowed.contains(core)) {
+    if let Some(core) = requested.iter().find(|core| !allowed.contains(core)) {
         let allowed: Vec<_> = allowed.iter().map(ToString::to_string).collect();
         return Err(SwitchError::Core {
             core: *core,
             allowed: allowed.join(", "),
         });
     }
-    Ok(wanted.to_vec())
+    Ok(requested.to_vec())
 }
 
 /// Excludes the workers' cores from this thread and those that it starts, if there are others.
-fn keep_off(cores: &[usize], allowed: &[usize]) {
+fn avoid_cores(cores: &[usize], allowed: &[usize]) {
     let mut others = CpuSet::new();
     for core in allowed.iter().filter(|core| !cores.contains(core)) {
         others.set(*core);
@@ -268,7 +268,7 @@ fn keep_off(cores: &[usize], allowed: &[usize]) {
 }
 
 /// Sets the scheduler slice of the calling thread.
-pub(crate) fn set_stretch(stretch: Duration) {
+pub(crate) fn set_slice(stretch: Duration) {
     if let Err(error) = sys::scheduling::set_time_slice(stretch) {
         tracing::debug!(%error, "a thread has its core in stretches of the usual length");
     }
@@ -278,11 +278,11 @@ pub(crate) fn set_stretch(stretch: Duration) {
 fn raise_file_limit() {
     let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
     let current = maximum.map_or(FILES_MAX, |maximum| maximum.min(FILES_MAX));
-    let wanted = Rlimit {
+    let requested = Rlimit {
         current: Some(current),
         maximum,
     };
-    if let Err(error) = setrlimit(Resource::Nofile, wanted) {
+    if let Err(error) = setrlimit(Resource::Nofile, requested) {
         tracing::warn!(%error, "the limit of open files stays as it is");
     }
 }

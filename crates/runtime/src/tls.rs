@@ -44,17 +44,17 @@ impl Secrets {
     /// # Errors
     /// A file is invalid, or the handshake fails.
     pub async fn connect(&self, stream: TcpStream) -> io::Result<TlsStream<TcpStream>> {
-        let tls = self.settled()?;
+        let tls = self.current()?;
         let files = Arc::clone(&tls);
-        let (config, is_strange) = in_background(move || client(&files)).await?;
+        let (config, bootstraps) = in_background(move || client(&files)).await?;
         let name = ServerName::IpAddress(stream.peer_addr()?.ip().into());
         let stream = TlsConnector::from(Arc::new(config))
             .connect(name, stream)
             .await?;
-        if is_strange {
+        if bootstraps {
             let chain = stream.get_ref().1.peer_certificates().unwrap_or_default();
             let chain: Vec<_> = chain.iter().map(|one| one.clone().into_owned()).collect();
-            in_background(move || believe(&chain, &tls.ca_cert)).await?;
+            in_background(move || save_authority(&chain, &tls.ca_cert)).await?;
         }
         Ok(TlsStream::Client(stream))
     }
@@ -64,13 +64,13 @@ impl Secrets {
     /// # Errors
     /// As for [`Secrets::connect`].
     pub(crate) async fn accept(&self, stream: TcpStream) -> io::Result<TlsStream<TcpStream>> {
-        let tls = self.settled()?;
+        let tls = self.current()?;
         let config = in_background(move || server(&tls)).await?;
         let stream = TlsAcceptor::from(Arc::new(config)).accept(stream).await?;
         Ok(TlsStream::Server(stream))
     }
 
-    fn settled(&self) -> io::Result<Arc<Tls>> {
+    fn current(&self) -> io::Result<Arc<Tls>> {
         let tls = self.0.load_full();
         tls.ok_or_else(|| {
             io::Error::other(
@@ -95,15 +95,15 @@ fn provider() -> Arc<CryptoProvider> {
 /// Returns the configuration of a client, and true if the peer's CA certificate is still to be
 /// bootstrapped from the connection.
 fn client(tls: &Tls) -> io::Result<(ClientConfig, bool)> {
-    let is_strange = match tls.authority() {
+    let bootstraps = match tls.authority() {
         Some(path) => tls.bootstrap && !path.try_exists()?,
         None => false,
     };
     let provider = provider();
-    let known = tls.authority().filter(|_| !is_strange);
-    let authorities = known.map(authorities).transpose()?;
+    let trusted = tls.authority().filter(|_| !bootstraps);
+    let authorities = trusted.map(authorities).transpose()?;
     let verifier = AnyName::new(authorities, &provider);
-    let (chain, key) = own(tls)?;
+    let (chain, key) = own_certificate(tls)?;
     let config = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .map_err(io::Error::other)?
@@ -112,7 +112,7 @@ fn client(tls: &Tls) -> io::Result<(ClientConfig, bool)> {
         .with_client_auth_cert(chain, key);
     let mut config = config.map_err(|error| about(&tls.private_key, error))?;
     config.enable_sni = false;
-    Ok((config, is_strange))
+    Ok((config, bootstraps))
 }
 
 /// Returns the configuration of a server. It needs a CA certificate: a server does not bootstrap.
@@ -128,7 +128,7 @@ fn server(tls: &Tls) -> io::Result<ServerConfig> {
             verifier.map_err(|error| about(path, error))?
         }
     };
-    let (chain, key) = own(tls)?;
+    let (chain, key) = own_certificate(tls)?;
     ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .map_err(io::Error::other)?
@@ -138,12 +138,14 @@ fn server(tls: &Tls) -> io::Result<ServerConfig> {
 }
 
 /// Returns the switch's certificate chain and private key.
-fn own(tls: &Tls) -> io::Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>)> {
+fn own_certificate(
+    tls: &Tls,
+) -> io::Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>)> {
     let mut chain = certificates(&tls.certificate)?;
-    if let Some(beside) = &tls.peer_ca_cert {
-        let beside = certificates(beside)?;
+    if let Some(additional) = &tls.peer_ca_cert {
+        let additional = certificates(additional)?;
         chain.extend(
-            beside
+            additional
                 .into_iter()
                 .filter(|one| !chain.contains(one))
                 .collect::<Vec<_>>(),
@@ -186,7 +188,7 @@ fn about(path: &Path, error: impl std::fmt::Display) -> io::Error {
 
 /// Saves the CA certificate from the peer's chain for all later connections, if it signed the
 /// peer's own certificate.
-fn believe(chain: &[CertificateDer<'static>], path: &Path) -> io::Result<()> {
+fn save_authority(chain: &[CertificateDer<'static>], path: &Path) -> io::Result<()> {
     let authority = verify::authority_of(chain, &provider())
         .map_err(|error| io::Error::other(format!("nothing is learned from this peer: {error}")))?;
     let text = STANDARD.encode(authority);

@@ -32,10 +32,10 @@ const GROUPS: [MulticastGroup; 5] = [
 ];
 
 /// The longest gap between changes that are handled together.
-const LULL: Duration = Duration::from_millis(10);
+const COALESCE_TIME: Duration = Duration::from_millis(10);
 
 /// The limit of changes that are handled together: they may never stop.
-const TOGETHER_MAX: usize = 256;
+const COALESCE_MAX: usize = 256;
 
 /// The limit of routes and of neighbours: a full Internet table has a million, of which tunnels
 /// need few.
@@ -48,7 +48,7 @@ pub(crate) type ResolveRequest = (u32, IpAddr);
 /// `takes_routes`.
 pub(crate) async fn follow(
     inbox: Inbox,
-    mut wanted: UnboundedReceiver<ResolveRequest>,
+    mut requests: UnboundedReceiver<ResolveRequest>,
     takes_routes: bool,
 ) {
     let (connection, handle, mut messages) = match new_multicast_connection(&GROUPS) {
@@ -64,16 +64,16 @@ pub(crate) async fn follow(
                     return;
                 }
                 // The changes right behind it are covered by the same listing.
-                for _ in 0..TOGETHER_MAX {
-                    match tokio::time::timeout(LULL, messages.next()).await {
+                for _ in 0..COALESCE_MAX {
+                    match tokio::time::timeout(COALESCE_TIME, messages.next()).await {
                         Ok(Some(_)) => {}
                         Ok(None) | Err(_) => break,
                     }
                 }
                 list(&handle, &inbox, takes_routes).await;
             }
-            wanted = wanted.recv() => match wanted {
-                Some((index, address)) => look_for(&handle, index, address).await,
+            requests = requests.recv() => match requests {
+                Some((index, address)) => resolve(&handle, index, address).await,
                 None => return,
             },
         }
@@ -81,7 +81,7 @@ pub(crate) async fn follow(
 }
 
 /// Starts neighbour resolution in the kernel; the result is a neighbour message.
-async fn look_for(handle: &Handle, index: u32, address: IpAddr) {
+async fn resolve(handle: &Handle, index: u32, address: IpAddr) {
     let request = handle.neighbours().add(index, address);
     let request = request
         .flags(NeighbourFlags::Use)
@@ -107,9 +107,9 @@ async fn read(handle: &Handle, takes_routes: bool) -> io::Result<KernelTables> {
         false => &[],
     };
     for family in families {
-        let mut asked = RouteMessage::default();
-        asked.header.address_family = *family;
-        let mut routes = handle.route().get(asked).execute();
+        let mut request = RouteMessage::default();
+        request.header.address_family = *family;
+        let mut routes = handle.route().get(request).execute();
         while let Some(message) = routes.try_next().await.map_err(failed)? {
             if tables.routes.len() < ENTRIES_MAX {
                 tables.routes.extend(route(&message));
@@ -129,7 +129,7 @@ async fn read(handle: &Handle, takes_routes: bool) -> io::Result<KernelTables> {
     Ok(tables)
 }
 
-fn plain(address: &RouteAddress) -> Option<IpAddr> {
+fn to_ip(address: &RouteAddress) -> Option<IpAddr> {
     match address {
         RouteAddress::Inet(address) => Some((*address).into()),
         RouteAddress::Inet6(address) => Some((*address).into()),
@@ -161,16 +161,16 @@ fn route(message: &RouteMessage) -> Option<KernelRoute> {
     };
     for attribute in &message.attributes {
         match attribute {
-            RouteAttribute::Destination(to) => route.to = plain(to)?,
-            RouteAttribute::Gateway(gateway) => route.gateway = plain(gateway),
-            RouteAttribute::PrefSource(source) => route.source = plain(source),
+            RouteAttribute::Destination(to) => route.to = to_ip(to)?,
+            RouteAttribute::Gateway(gateway) => route.gateway = to_ip(gateway),
+            RouteAttribute::PrefSource(source) => route.source = to_ip(source),
             RouteAttribute::Oif(index) => route.index = *index,
             RouteAttribute::Priority(metric) => route.metric = *metric,
             RouteAttribute::MultiPath(hops) => {
                 let first = hops.first()?;
                 route.index = first.interface_index;
                 route.gateway = first.attributes.iter().find_map(|one| match one {
-                    RouteAttribute::Gateway(gateway) => plain(gateway),
+                    RouteAttribute::Gateway(gateway) => to_ip(gateway),
                     _ => None,
                 });
             }

@@ -25,7 +25,7 @@ const REQUEST_LEN_MAX: usize = 64 * 1024;
 const CLIENTS_MAX: usize = 16;
 
 /// The idle timeout of a client. Few clients are served at once, so an idle one must make room.
-const SILENCE_MAX: Duration = Duration::from_secs(60);
+const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The command that ends the process.
 pub(crate) const EXIT: &str = "exit";
@@ -98,7 +98,7 @@ async fn serve_client(mut stream: UnixStream, inbox: &Inbox) -> io::Result<()> {
                 inbox.send(Input::Stop);
             }
         }
-        let read = tokio::time::timeout(SILENCE_MAX, stream.read_buf(&mut buffer));
+        let read = tokio::time::timeout(IDLE_TIMEOUT, stream.read_buf(&mut buffer));
         match read.await {
             Ok(Ok(0)) => return Ok(()),
             Ok(read) => drop(read?),

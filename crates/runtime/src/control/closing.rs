@@ -7,8 +7,8 @@ use base::PortNo;
 use base::sync::mpsc::channel;
 
 use super::Control;
-use super::site::ClosedPort;
-use crate::hands;
+use super::bridge_runtime::ClosedPort;
+use crate::parallel;
 use crate::worker_thread::WorkerThread;
 use config::PortKind;
 use config::reconcile::ConfigStep;
@@ -27,9 +27,9 @@ impl Control {
 
     /// Closes the devices of ports that remain configured.
     pub(super) fn close_ports(&mut self, ports: &[PortKey]) {
-        let (found, founds) = channel();
-        let (own, owns) = channel();
-        let (mut founds_closed, mut owns_closed) = (Vec::new(), Vec::new());
+        let (found, returned_found) = channel();
+        let (own, returned_own) = channel();
+        let (mut found_ports, mut own_ports) = (Vec::new(), Vec::new());
         for key in ports {
             let Some(site) = self.sites.get_mut(&key.bridge) else {
                 continue;
@@ -37,36 +37,36 @@ impl Control {
             let mut effects = Vec::new();
             site.bridge.handle_port_removed(key.port, &mut effects);
             let port = site.ports.get_mut(&key.port);
-            let is_found = port
+            let is_interface = port
                 .as_ref()
                 .is_some_and(|port| port.wanted.kind == PortKind::Interface);
             let closed = port.map_or_else(ClosedPort::default, |port| port.close());
-            let back = if is_found {
-                founds_closed.push(closed);
+            let back = if is_interface {
+                found_ports.push(closed);
                 &found
             } else {
-                owns_closed.push(closed);
+                own_ports.push(closed);
                 &own
             };
             for worker in &mut self.tools.workers {
                 let command = WorkerCommand::RemovePort(*key, back.clone());
                 worker.handle.send_reliably(command);
             }
-            self.carry_out(key.bridge, effects, &mut None);
+            self.apply_effects(key.bridge, effects, &mut None);
         }
         drop((found, own));
-        founds_closed.extend(founds.iter().map(ClosedPort::of));
-        owns_closed.extend(owns.iter().map(ClosedPort::of));
+        found_ports.extend(returned_found.iter().map(ClosedPort::of));
+        own_ports.extend(returned_own.iter().map(ClosedPort::of));
         // ClosedPort here and not by the reaper: the next step may create a device that the switch
         // makes itself, or that allows one owner, again.
-        hands::each(owns_closed, drop);
-        for closed in founds_closed {
+        parallel::map(own_ports, drop);
+        for closed in found_ports {
             self.tools.reaper.free(Box::new(closed));
         }
     }
 
     /// Removes the ports and bridges that `steps` remove.
-    pub(super) fn take_away(&mut self, steps: &[ConfigStep]) {
+    pub(super) fn apply_removals(&mut self, steps: &[ConfigStep]) {
         let (mut bridges, mut ports) = (BTreeSet::new(), Vec::new());
         for step in steps {
             match step {
@@ -109,8 +109,8 @@ impl Control {
         self.tools.reaper.finish();
     }
 
-    fn ports_of(&self, is_meant: impl Fn(BridgeId) -> bool) -> Vec<PortKey> {
-        let sites = self.sites.iter().filter(|(id, _)| is_meant(**id));
+    fn ports_of(&self, is_selected: impl Fn(BridgeId) -> bool) -> Vec<PortKey> {
+        let sites = self.sites.iter().filter(|(id, _)| is_selected(**id));
         let ports = sites.flat_map(|(id, site)| site.ports.keys().map(|port| (*id, *port)));
         let key = |(bridge, port)| PortKey { bridge, port };
         ports.map(key).collect()

@@ -26,7 +26,7 @@ struct Collector {
     /// The socket; none if it could not be opened.
     socket: Option<UdpSocket>,
     /// True if a failure is already logged.
-    is_said: bool,
+    is_logged: bool,
 }
 
 impl Collectors {
@@ -34,11 +34,11 @@ impl Collectors {
     fn send(&mut self, to: SocketAddr, datagram: &[u8]) -> bool {
         let collector = self.0.entry(to).or_insert_with(|| Collector {
             socket: None,
-            is_said: false,
+            is_logged: false,
         });
         let sent = collector.send(to, datagram);
         if let Err(error) = &sent
-            && !std::mem::replace(&mut collector.is_said, true)
+            && !std::mem::replace(&mut collector.is_logged, true)
         {
             tracing::warn!(collector = %to, %error, "not told: is anybody there?");
         }
@@ -78,10 +78,10 @@ impl Control {
         targets: &Arc<[SocketAddr]>,
         datagram: &[u8],
     ) {
-        let told = |to: &&SocketAddr| self.collectors.send(**to, datagram);
-        let told = targets.iter().filter(told).count();
-        let unsent = (targets.len() - told) as u64;
-        self.counters.exports_sent += told as u64;
+        let sent = |to: &&SocketAddr| self.collectors.send(**to, datagram);
+        let sent = targets.iter().filter(sent).count();
+        let unsent = (targets.len() - sent) as u64;
+        self.counters.exports_sent += sent as u64;
         self.counters.exports_lost += unsent;
         if let Some(site) = self.sites.get_mut(&bridge).filter(|_| unsent > 0) {
             site.bridge.handle_unsent(targets, unsent);
@@ -96,7 +96,7 @@ impl Control {
         };
         let mut effects = Vec::new();
         site.bridge.handle_sampled(sampled, now, &mut effects);
-        self.carry_out(bridge, effects, &mut None);
+        self.apply_effects(bridge, effects, &mut None);
     }
 
     /// Exports a frame that a rule's `sample` action sent to a collector set.
@@ -107,7 +107,7 @@ impl Control {
             site.bridge
                 .handle_sampled_by_rule(sampled, now, &mut effects);
         }
-        self.carry_out(bridge, effects, &mut None);
+        self.apply_effects(bridge, effects, &mut None);
     }
 
     /// Adds a worker's flow records of a bridge.
@@ -117,14 +117,14 @@ impl Control {
         if let Some(site) = self.sites.get_mut(&bridge) {
             site.bridge.handle_flows(flows, now, &mut effects);
         }
-        self.carry_out(bridge, effects, &mut None);
+        self.apply_effects(bridge, effects, &mut None);
     }
 
     /// Flushes the exporters of bridges that are about to be removed and whose ports are closed;
     /// the workers have already reported their flow records.
-    pub(super) fn end_exports(&mut self, is_meant: impl Fn(BridgeId) -> bool) {
+    pub(super) fn end_exports(&mut self, is_selected: impl Fn(BridgeId) -> bool) {
         let sites = self.sites.iter();
-        let ending = sites.filter(|(id, site)| is_meant(**id) && site.bridge.exports());
+        let ending = sites.filter(|(id, site)| is_selected(**id) && site.bridge.exports());
         let ending: Vec<BridgeId> = ending.map(|(id, _)| *id).collect();
         if ending.is_empty() {
             return;
@@ -141,13 +141,13 @@ impl Control {
             if let Some(site) = self.sites.get_mut(&id) {
                 site.bridge.end_exports(now, &mut effects);
             }
-            self.carry_out(id, effects, &mut None);
+            self.apply_effects(id, effects, &mut None);
         }
     }
 
     /// Configures a bridge's exporters; the sFlow agent is set when the whole configuration is
     /// applied.
-    pub(super) fn tell_of_frames(&mut self, bridge: &str, exporters: &Exporters) {
+    pub(super) fn configure_exporters(&mut self, bridge: &str, exporters: &Exporters) {
         if let Some((id, _)) = self.site_named(bridge) {
             self.set_exporters(id, exporters, None);
         }
@@ -160,7 +160,7 @@ impl Control {
             site.bridge
                 .set_exporters(exporters, agent, now, &mut effects);
         }
-        self.carry_out(id, effects, &mut None);
+        self.apply_effects(id, effects, &mut None);
     }
 
     /// Exports the records that are due.
@@ -173,16 +173,16 @@ impl Control {
                 site.bridge.export_due(now, &mut effects);
             }
             if !effects.is_empty() {
-                self.carry_out(bridge, effects, &mut None);
+                self.apply_effects(bridge, effects, &mut None);
                 // An exporter that has ended may have sent its last datagram.
-                self.forget_collectors();
+                self.remove_unused_collectors();
             }
         }
     }
 
     /// Updates the address of each sFlow agent, because the host's addresses may change, and
     /// removes unused collectors.
-    pub(super) fn settle_agents(&mut self) {
+    pub(super) fn update_agents(&mut self) {
         let exporters: Vec<_> = self
             .sites
             .iter()
@@ -192,11 +192,11 @@ impl Control {
             let agent = exporters.sflow.as_ref().and_then(|sflow| self.agent(sflow));
             self.set_exporters(*id, exporters, agent);
         }
-        self.forget_collectors();
+        self.remove_unused_collectors();
     }
 
     /// Removes collectors that no exporter uses.
-    fn forget_collectors(&mut self) {
+    fn remove_unused_collectors(&mut self) {
         let targets = |bridge: &Bridge, to: &SocketAddr| {
             let Exporters {
                 sflow,

@@ -4,23 +4,23 @@
 //! A subject is a file with rows (`COMMANDS`) and the functions that answer; it is listed in
 //! [`SUBJECTS`].
 
-mod absent;
 mod bonds;
 mod bridges;
 mod capturing;
+mod coverage;
 mod datapath;
 mod dpctl;
 mod dummies;
+mod fdb;
 mod lacp;
 mod logs;
 mod own;
 mod process;
 mod qos;
-mod stations;
+mod spanning_tree;
 mod tracing;
-mod trees;
 mod tunnels;
-mod watching;
+mod unsupported;
 mod workers;
 
 use super::{BridgeRuntime, Control};
@@ -31,7 +31,7 @@ pub(super) use workers::WorkerTotals;
 /// All commands, by subject; names are unique.
 const SUBJECTS: &[&[Command]] = &[
     &COMMANDS,
-    &absent::COMMANDS,
+    &unsupported::COMMANDS,
     &bonds::COMMANDS,
     &bridges::COMMANDS,
     &capturing::COMMANDS,
@@ -42,11 +42,11 @@ const SUBJECTS: &[&[Command]] = &[
     &own::COMMANDS,
     &process::COMMANDS,
     &qos::COMMANDS,
-    &stations::COMMANDS,
+    &fdb::COMMANDS,
     &tunnels::COMMANDS,
     &tracing::COMMANDS,
-    &trees::COMMANDS,
-    &watching::COMMANDS,
+    &spanning_tree::COMMANDS,
+    &coverage::COMMANDS,
     &workers::COMMANDS,
 ];
 
@@ -128,26 +128,26 @@ fn all(dummies: DummyMode) -> impl Iterator<Item = &'static Command> {
 
 impl Control {
     /// Executes a command and sends the answer.
-    pub(super) fn handle_question(&mut self, question: CommandRequest) {
+    pub(super) fn handle_command_request(&mut self, request: CommandRequest) {
         let row = Command::find(
-            &question.command,
-            question.arguments.len(),
+            &request.command,
+            request.arguments.len(),
             self.tools.dummies,
         );
         let answer = match row.map(|row| &row.answer) {
-            Ok(Immediate(answer)) => answer(self, &question.arguments),
-            Ok(Deferred(answer)) => match answer(self, &question.arguments) {
-                Ok(told) => return self.answer_later(told, question),
+            Ok(Immediate(answer)) => answer(self, &request.arguments),
+            Ok(Deferred(answer)) => match answer(self, &request.arguments) {
+                Ok(told) => return self.answer_in_background(told, request),
                 Err(problem) => Err(problem),
             },
             Err(problem) => Err(problem),
         };
         // The client may have disconnected.
-        drop(question.answer.send(answer));
+        drop(request.answer.send(answer));
     }
 
-    fn answer_later(&self, told: DeferredAnswer, question: CommandRequest) {
-        let answer = move || drop(question.answer.send(Ok(told())));
+    fn answer_in_background(&self, told: DeferredAnswer, request: CommandRequest) {
+        let answer = move || drop(request.answer.send(Ok(told())));
         drop(self.tools.runtime.spawn_blocking(answer));
     }
 }

@@ -40,10 +40,10 @@ impl DatapathPorts {
     fn follow(&mut self, ports: impl Iterator<Item = (BridgePortNo, String)>) {
         let ports: BTreeMap<_, _> = ports.collect();
         self.by_port
-            .retain(|whose, (_, name)| ports.get(whose) == Some(name));
+            .retain(|port, (_, name)| ports.get(port) == Some(name));
         let mut taken: BTreeSet<_> = self.by_port.values().map(|(number, _)| *number).collect();
-        for (whose, name) in ports {
-            if self.by_port.contains_key(&whose) {
+        for (port, name) in ports {
+            if self.by_port.contains_key(&port) {
                 continue;
             }
             let named = self.by_name.then(|| number_in(&name)).flatten();
@@ -51,14 +51,14 @@ impl DatapathPorts {
             let number = named.filter(free).or_else(|| (1..=NUMBER_MAX).find(free));
             if let Some(number) = number {
                 taken.insert(number);
-                self.by_port.insert(whose, (number, name));
+                self.by_port.insert(port, (number, name));
             }
         }
     }
 
     /// Returns the number of a port.
-    pub(super) fn number(&self, whose: BridgePortNo) -> Option<u32> {
-        self.by_port.get(&whose).map(|(number, _)| *number)
+    pub(super) fn number(&self, port: BridgePortNo) -> Option<u32> {
+        self.by_port.get(&port).map(|(number, _)| *number)
     }
 
     /// Returns the port with this number or name.
@@ -66,14 +66,14 @@ impl DatapathPorts {
         let number = text.parse::<u32>().ok();
         let mut ports = self.by_port.iter();
         let found = ports.find(|(_, (of, name))| Some(*of) == number || name == text);
-        found.map(|(whose, _)| *whose)
+        found.map(|(port, _)| *port)
     }
 
     /// Returns all ports, sorted by number.
     pub(super) fn all(&self) -> Vec<(u32, &str, BridgePortNo)> {
         let ports = self.by_port.iter();
         let mut all: Vec<_> = ports
-            .map(|(whose, (number, name))| (*number, name.as_str(), *whose))
+            .map(|(port, (number, name))| (*number, name.as_str(), *port))
             .collect();
         all.sort_unstable();
         all
@@ -115,7 +115,7 @@ mod tests {
         ((BridgeId(0), PortNo(number)), name.to_owned())
     }
 
-    fn told(ports: &DatapathPorts) -> Vec<(u32, &str)> {
+    fn numbers(ports: &DatapathPorts) -> Vec<(u32, &str)> {
         let all = ports.all().into_iter();
         all.map(|(number, name, _)| (number, name)).collect()
     }
@@ -125,13 +125,13 @@ mod tests {
         let mut ports = DatapathPorts::new(false);
         ports.follow([port(1, "a"), port(2, "b")].into_iter());
         ports.follow([port(2, "b"), port(3, "c"), port(4, "d")].into_iter());
-        assert_eq!(told(&ports), [(1, "c"), (2, "b"), (3, "d")]);
+        assert_eq!(numbers(&ports), [(1, "c"), (2, "b"), (3, "d")]);
         assert_eq!(ports.find("2"), ports.find("b"));
         assert_eq!(ports.find("c"), Some((BridgeId(0), PortNo(3))));
         assert_eq!((ports.find("7"), ports.find("a")), (None, None));
         // Another device with the same OpenFlow number is another port.
         ports.follow([port(2, "e")].into_iter());
-        assert_eq!(told(&ports), [(1, "e")]);
+        assert_eq!(numbers(&ports), [(1, "e")]);
     }
 
     #[test]
@@ -147,7 +147,7 @@ mod tests {
         ];
         ports.follow(wanted.into_iter().map(|(number, name)| port(number, name)));
         assert_eq!(
-            told(&ports),
+            numbers(&ports),
             [
                 (1, "p07"),
                 (2, "x"),

@@ -14,7 +14,7 @@ use ports::Port;
 use ports::af_packet::AfPacket;
 use sys::interface::{Ifindex, Interfaces};
 
-use super::{Control, seats};
+use super::{Control, rxq_assignment};
 use config::{PortKind, TunnelConfig, TunnelEndpoint};
 use dataplane::messages::WorkerCommand;
 use dataplane::policer::{Policer, PortPolicing};
@@ -27,7 +27,7 @@ use dataplane::underlay::{Underlay, UnderlayPort, is_within};
 const HOST_PORTS_MAX: usize = 16;
 
 /// The worker that receives their frames.
-const TAKER: usize = 0;
+const RX_WORKER: usize = 0;
 
 /// An interface of the host.
 pub(super) struct HostPort {
@@ -59,14 +59,14 @@ fn key_of(index: u32) -> PortKey {
 
 impl HostPorts {
     /// Adds the interfaces to those of the bridges, in `underlay` and in `by_index`.
-    pub(super) fn take_in(&self, underlay: &mut Underlay, by_index: &mut BTreeMap<u32, PortKey>) {
+    pub(super) fn add_to(&self, underlay: &mut Underlay, by_index: &mut BTreeMap<u32, PortKey>) {
         for (index, port) in &self.ports {
-            let ground = UnderlayPort {
+            let underlay_port = UnderlayPort {
                 name: port.name.clone(),
                 mac: port.mac,
                 addresses: Vec::new(),
             };
-            underlay.ports_of_host.insert(key_of(*index), ground);
+            underlay.ports_of_host.insert(key_of(*index), underlay_port);
             by_index.insert(*index, key_of(*index));
         }
     }
@@ -74,11 +74,12 @@ impl HostPorts {
 
 impl Control {
     /// Opens and closes interfaces according to the current routes to the tunnels' endpoints.
-    pub(super) fn settle_host_ports(&mut self) {
+    pub(super) fn update_host_ports(&mut self) {
         let wanted = self.wanted_host_ports();
-        let here = self.host_ports.ports.keys().copied();
-        let gone: Vec<_> = here.filter(|index| !wanted.contains(index)).collect();
-        gone.into_iter()
+        let existing = self.host_ports.ports.keys().copied();
+        let removed: Vec<_> = existing.filter(|index| !wanted.contains(index)).collect();
+        removed
+            .into_iter()
             .for_each(|index| self.close_host_port(index));
         for index in wanted {
             if self.host_ports.ports.contains_key(&index) {
@@ -93,7 +94,7 @@ impl Control {
                 Err(_) => {}
             }
         }
-        self.settle_sinks();
+        self.update_sinks();
     }
 
     /// Returns the interfaces that tunnels need and that belong to no bridge.
@@ -127,15 +128,16 @@ impl Control {
     }
 
     fn open_host_port(&mut self, index: u32) -> Result<String, String> {
-        let told = |error: std::io::Error| error.to_string();
-        let interfaces = Interfaces::current().map_err(told)?;
-        let name = interfaces.name(Ifindex(index)).map_err(told)?;
-        let mac = MacAddr(interfaces.hardware(&name).map_err(told)?.address);
+        let text = |error: std::io::Error| error.to_string();
+        let interfaces = Interfaces::current().map_err(text)?;
+        let name = interfaces.name(Ifindex(index)).map_err(text)?;
+        let mac = MacAddr(interfaces.hardware(&name).map_err(text)?.address);
         let opened = AfPacket::open(&name, NonZeroUsize::MIN);
         let mut device: Box<dyn Port> = Box::new(opened.map_err(|error| error.to_string())?);
         let workers = NonZeroUsize::new(self.tools.workers.len()).unwrap_or(NonZeroUsize::MIN);
-        let dealt = seats::deal(device.as_mut(), &[TAKER], workers).map_err(told)?;
-        for (worker, (queue, _)) in self.tools.workers.iter_mut().zip(dealt) {
+        let assigned =
+            rxq_assignment::assign_queues(device.as_mut(), &[RX_WORKER], workers).map_err(text)?;
+        for (worker, (queue, _)) in self.tools.workers.iter_mut().zip(assigned) {
             let policing = PortPolicing {
                 policer: Policer::new(None),
                 counters: std::sync::Arc::default(),
@@ -168,7 +170,7 @@ impl Control {
         self.tools.reaper.free(Box::new((queues, port)));
     }
 
-    fn settle_sinks(&mut self) {
+    fn update_sinks(&mut self) {
         let mut wanted = BTreeSet::new();
         if !self.host_ports.ports.is_empty() {
             let ports = self.sites.values().flat_map(|site| site.ports.values());

@@ -15,7 +15,7 @@ use switch::underlay::{KernelRoute, KernelTables};
 
 impl Control {
     /// Updates the in-band flows of the bridges that have in-band control.
-    pub(super) fn lay_in_band(&mut self) {
+    pub(super) fn update_in_band(&mut self) {
         let now = self.now();
         for site in self.sites.values_mut() {
             let config = config_of(site, self.underlay.kernel());

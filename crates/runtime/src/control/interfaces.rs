@@ -6,7 +6,7 @@ use std::time::Duration;
 use base::{Instant, PortNo};
 
 use super::Control;
-use super::site::PortRuntime;
+use super::bridge_runtime::PortRuntime;
 use config::PortKind;
 use dataplane::program::BridgeId;
 use dataplane::slots::PortKey;
@@ -14,7 +14,7 @@ use switch::link::{Link, LinkEvent};
 
 /// The interval of checks for TAP interfaces in other network namespaces and devices unknown to the
 /// kernel, which netlink does not report, and of attempts to reopen ports.
-const LOOK_INTERVAL: Duration = Duration::from_secs(1);
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 impl Control {
     /// Handles a change of an interface.
@@ -66,11 +66,11 @@ impl Control {
             let mut effects = Vec::new();
             if let Some(site) = self.sites.get_mut(&bridge) {
                 if let Some(port) = site.ports.get_mut(&port) {
-                    port.note_carrier(link.carrier);
+                    port.record_carrier(link.carrier);
                 }
                 site.bridge.handle_port_link(port, link, &mut effects);
             }
-            self.carry_out(bridge, effects, &mut None);
+            self.apply_effects(bridge, effects, &mut None);
         }
         let is_awaited = |port: &PortRuntime| is_closed(port) && port.wanted.name == link.name;
         for (bridge, port) in self.find_ports(is_awaited) {
@@ -115,12 +115,12 @@ impl Control {
     }
 
     /// Checks the ports that netlink does not report.
-    pub(super) fn look_after_ports(&mut self, now: Instant) {
-        if self.next_look().is_none_or(|due| now < due) {
+    pub(super) fn poll_ports(&mut self, now: Instant) {
+        if self.next_poll().is_none_or(|due| now < due) {
             return;
         }
-        self.last_look = now;
-        self.look_after_unheard();
+        self.last_poll = now;
+        self.poll_unreported();
         self.try_closed_ports();
     }
 
@@ -139,14 +139,14 @@ impl Control {
     }
 
     /// Reads the status of ports that netlink does not report.
-    fn look_after_unheard(&mut self) {
-        for (bridge, number) in self.find_ports(is_unheard) {
-            self.ask_port(bridge, number);
+    fn poll_unreported(&mut self) {
+        for (bridge, number) in self.find_ports(is_unreported) {
+            self.poll_port(bridge, number);
         }
     }
 
     /// Reads the status of a port.
-    fn ask_port(&mut self, bridge: BridgeId, number: PortNo) {
+    fn poll_port(&mut self, bridge: BridgeId, number: PortNo) {
         let Some(site) = self.sites.get_mut(&bridge) else {
             return;
         };
@@ -166,24 +166,24 @@ impl Control {
         };
         let mut effects = Vec::new();
         site.bridge.handle_port_link(number, &link, &mut effects);
-        self.carry_out(bridge, effects, &mut None);
+        self.apply_effects(bridge, effects, &mut None);
     }
 
     /// Sets a dummy up or down, on behalf of the test.
     pub(super) fn set_dummy_up(&mut self, bridge: BridgeId, port: PortNo, up: bool) {
         self.set_port_up(bridge, port, up);
-        self.ask_port(bridge, port);
+        self.poll_port(bridge, port);
         self.tools.news.notify_one();
     }
 
-    /// Returns the time of the next [`Control::look_after_ports`].
-    pub(super) fn next_look(&self) -> Option<Instant> {
+    /// Returns the time of the next [`Control::poll_ports`].
+    pub(super) fn next_poll(&self) -> Option<Instant> {
         let any = self.sites.values().any(|site| {
             site.ports
                 .values()
-                .any(|port| is_unheard(port) || is_closed(port))
+                .any(|port| is_unreported(port) || is_closed(port))
         });
-        any.then(|| self.last_look + LOOK_INTERVAL)
+        any.then(|| self.last_poll + POLL_INTERVAL)
     }
 }
 
@@ -198,7 +198,7 @@ fn is_closed(port: &PortRuntime) -> bool {
 
 /// Returns true for a TAP interface in another network namespace, and for a DPDK device without an
 /// interface.
-fn is_unheard(port: &PortRuntime) -> bool {
+fn is_unreported(port: &PortRuntime) -> bool {
     let may_be = matches!(port.wanted.kind, PortKind::Tap | PortKind::Dpdk(_));
     may_be && port.device.is_some() && port.index.is_none()
 }

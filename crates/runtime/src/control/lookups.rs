@@ -16,7 +16,7 @@ use dataplane::program::{BridgeId, Program};
 
 /// Groups of frames between two reads of the clock: a read takes as long as a lookup or two, which
 /// must not matter.
-const TOGETHER: usize = 8;
+const GROUPS_PER_SAMPLE: usize = 8;
 
 /// Samples for each table: some thousand frames, so that most rules of a large table are not in the
 /// L1 or L2 cache, and the deciles are meaningful.
@@ -77,7 +77,7 @@ pub(super) struct LookupReport {
 
 impl LookupReport {
     /// Measures the tables and formats the report.
-    pub(super) fn tell(self) -> String {
+    pub(super) fn report(self) -> String {
         let costs = self.measure();
         let mut text =
             "table      rules      bytes   cost         ns a lookup  form, and why\n".to_owned();
@@ -99,8 +99,8 @@ impl LookupReport {
     fn measure(&self) -> BTreeMap<TableId, LookupCost> {
         let start = self.clock.now();
         let tables = self.tables.iter().map(|table| table.table);
-        let in_time = tables.take_while(|_| self.clock.now() - start < TIME_MAX);
-        let costs = in_time.filter_map(|table| Some((table, self.cost_of(table)?)));
+        let timely = tables.take_while(|_| self.clock.now() - start < TIME_MAX);
+        let costs = timely.filter_map(|table| Some((table, self.cost_of(table)?)));
         costs.collect()
     }
 
@@ -108,19 +108,19 @@ impl LookupReport {
     fn cost_of(&self, table: TableId) -> Option<LookupCost> {
         let bridge = self.program.bridge(self.bridge)?;
         let rules: Vec<_> = bridge.pipeline.rules(table).map(AsRef::as_ref).collect();
-        let groups = SAMPLES * TOGETHER;
+        let groups = SAMPLES * GROUPS_PER_SAMPLE;
         let probe = LookupProbe::new(&bridge.compiled, table, rules.into_iter(), groups)?;
         let time = |sample: usize| {
-            let first = sample * TOGETHER;
+            let first = sample * GROUPS_PER_SAMPLE;
             let start = self.clock.now();
-            black_box(probe.run(first..first + TOGETHER));
-            let took = self.clock.now() - start;
-            u64::try_from(took.as_nanos()).unwrap_or(u64::MAX)
+            black_box(probe.run(first..first + GROUPS_PER_SAMPLE));
+            let elapsed = self.clock.now() - start;
+            u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX)
         };
         // The first run warms the instruction cache.
         black_box(time(0));
         let nanos = (0..SAMPLES).map(time).collect();
-        LookupCost::of(nanos, TOGETHER * LookupProbe::BATCH)
+        LookupCost::of(nanos, GROUPS_PER_SAMPLE * LookupProbe::BATCH)
     }
 }
 

@@ -14,9 +14,9 @@ use ports::vport::VirtualPort;
 use ports::xdp::{UmemPools, Xdp};
 use ports::{InterfaceName, OpenError, Port, Queue, Status};
 
-use super::seats::{WorkerQueue, deal};
-use super::{Control, site::PortRuntime};
-use crate::hands;
+use super::rxq_assignment::{WorkerQueue, assign_queues};
+use super::{Control, bridge_runtime::PortRuntime};
+use crate::parallel;
 use config::reconcile::{ConfigStep, NumberedPort};
 use config::{Affinity, Config, PortKind};
 use dataplane::messages::WorkerCommand;
@@ -27,7 +27,7 @@ use dataplane::slots::PortKey;
 pub(super) struct OpenDevice {
     device: Box<dyn Port>,
     queues: Vec<Box<dyn Queue>>,
-    seats: Vec<WorkerQueue>,
+    queues_of_workers: Vec<WorkerQueue>,
     status: Status,
 }
 
@@ -35,42 +35,42 @@ pub(super) struct OpenDevice {
 struct DeviceRequest {
     wanted: NumberedPort,
     address: Option<MacAddr>,
-    takers: Vec<usize>,
+    rx_workers: Vec<usize>,
     workers: NonZeroUsize,
     ring: RingSize,
 }
 
 impl DeviceRequest {
     /// Opens the device.
-    fn open(&self, memories: &mut UmemPools) -> Result<OpenDevice, OpenError> {
-        self.finish(self.device(memories)?)
+    fn open(&self, umem_pools: &mut UmemPools) -> Result<OpenDevice, OpenError> {
+        self.finish(self.device(umem_pools)?)
     }
 
-    /// Opens a device that [`is_lone`].
-    fn open_lone(&self) -> Result<OpenDevice, OpenError> {
+    /// Opens a device that [`opens_in_parallel`].
+    fn open_unshared(&self) -> Result<OpenDevice, OpenError> {
         self.open(&mut UmemPools::default())
     }
 
     fn finish(&self, mut device: Box<dyn Port>) -> Result<OpenDevice, OpenError> {
-        let dealt = deal(device.as_mut(), &self.takers, self.workers);
-        let dealt = dealt.map_err(|error| OpenError::Failed {
+        let assigned = assign_queues(device.as_mut(), &self.rx_workers, self.workers);
+        let assigned = assigned.map_err(|error| OpenError::Failed {
             name: self.wanted.name.clone(),
             step: "making its queues",
             source: error,
         })?;
-        let (queues, seats) = dealt.into_iter().unzip();
+        let (queues, queues_of_workers) = assigned.into_iter().unzip();
         let status = device.status();
         Ok(OpenDevice {
             device,
             queues,
-            seats,
+            queues_of_workers,
             status,
         })
     }
 
     /// Opens the device with a queue for each worker that receives its frames.
-    fn device(&self, memories: &mut UmemPools) -> Result<Box<dyn Port>, OpenError> {
-        let queues = NonZeroUsize::new(self.takers.len()).unwrap_or(NonZeroUsize::MIN);
+    fn device(&self, umem_pools: &mut UmemPools) -> Result<Box<dyn Port>, OpenError> {
+        let queues = NonZeroUsize::new(self.rx_workers.len()).unwrap_or(NonZeroUsize::MIN);
         let address = self.address;
         let name = || -> InterfaceName {
             let name = self.wanted.name.parse();
@@ -80,7 +80,7 @@ impl DeviceRequest {
             PortKind::Tap => Box::new(Tap::create(&name(), tap::TapOptions { address, queues })?),
             PortKind::Interface => Box::new(AfPacket::open_with(&name(), queues, self.ring)?),
             PortKind::Xdp(options) => {
-                Box::new(Xdp::open(&name(), &self.takers, *options, memories)?)
+                Box::new(Xdp::open(&name(), &self.rx_workers, *options, umem_pools)?)
             }
             PortKind::Dpdk(arguments) => dpdk::open(arguments, queues)?,
             PortKind::Patch(_) | PortKind::Tunnel(_) => {
@@ -103,31 +103,31 @@ impl DeviceRequest {
 impl Control {
     /// Opens the devices of all ports that `steps` add, as far as they can be opened in parallel.
     /// Each device then waits for its step.
-    pub(super) fn open_ahead(&mut self, steps: &[ConfigStep], config: &Config) {
+    pub(super) fn open_in_parallel(&mut self, steps: &[ConfigStep], config: &Config) {
         self.rings = self.ring_size(config);
         let affinity = |bridge: &str| {
             let bridges = &mut config.bridges.iter();
             let bridge = bridges.find(|of| of.name == bridge);
             bridge.map_or(&[][..], |bridge| &bridge.affinity)
         };
-        let opening = |step: &ConfigStep| match step {
-            ConfigStep::AddPort(bridge, port) if is_lone(&port.kind) => {
-                Some(self.opening(port, None, affinity(bridge)))
+        let request = |step: &ConfigStep| match step {
+            ConfigStep::AddPort(bridge, port) if opens_in_parallel(&port.kind) => {
+                Some(self.request(port, None, affinity(bridge)))
             }
             _ => None,
         };
-        let openings: Vec<_> = steps.iter().filter_map(opening).collect();
+        let requests: Vec<_> = steps.iter().filter_map(request).collect();
         // A single device is opened at its step.
-        if openings.len() > 1 {
-            let opened = hands::each(openings, |opening| {
-                let opened = opening.open_lone();
-                (opening.wanted.name, opened)
+        if requests.len() > 1 {
+            let opened = parallel::map(requests, |request| {
+                let opened = request.open_unshared();
+                (request.wanted.name, opened)
             });
-            self.ahead = opened.into_iter().collect();
+            self.preopened = opened.into_iter().collect();
         }
     }
 
-    fn opening(
+    fn request(
         &self,
         wanted: &NumberedPort,
         address: Option<MacAddr>,
@@ -135,7 +135,7 @@ impl Control {
     ) -> DeviceRequest {
         let workers = NonZeroUsize::new(self.tools.workers.len()).unwrap_or(NonZeroUsize::MIN);
         DeviceRequest {
-            takers: self.takers(affinity, &wanted.name),
+            rx_workers: self.rx_workers(affinity, &wanted.name),
             wanted: wanted.clone(),
             address,
             workers,
@@ -158,10 +158,10 @@ impl Control {
         let Some((site, port)) = port else {
             return Ok(());
         };
-        let ahead = self.ahead.remove(&port.wanted.name);
-        let opening = self.opening(&port.wanted, port.address, &site.affinity);
-        let opened = ahead.unwrap_or_else(|| opening.open(&mut self.memories))?;
-        self.hand_out(
+        let preopened = self.preopened.remove(&port.wanted.name);
+        let request = self.request(&port.wanted, port.address, &site.affinity);
+        let opened = preopened.unwrap_or_else(|| request.open(&mut self.umem_pools))?;
+        self.attach_port(
             PortKey {
                 bridge: id,
                 port: number,
@@ -172,7 +172,7 @@ impl Control {
     }
 
     /// Registers an open port at its bridge, and hands its queues to the workers.
-    fn hand_out(&mut self, key: PortKey, opened: OpenDevice) {
+    fn attach_port(&mut self, key: PortKey, opened: OpenDevice) {
         let now = self.now();
         let Some(site) = self.sites.get_mut(&key.bridge) else {
             return;
@@ -183,15 +183,17 @@ impl Control {
         let OpenDevice {
             device,
             queues,
-            seats,
+            queues_of_workers,
             status,
         } = opened;
-        let counters = seats.iter().map(|seat| Arc::clone(&seat.counters));
+        let counters = queues_of_workers
+            .iter()
+            .map(|worker_queue| Arc::clone(&worker_queue.counters));
         let counters = counters.collect();
-        report(&status, device.as_ref());
-        take_in(port, device, seats, &status);
+        log_status(&status, device.as_ref());
+        record_open(port, device, queues_of_workers, &status);
         if let Some(equipment) = site.equipment.get(&port.wanted.name) {
-            port.equip(equipment);
+            port.apply_settings(equipment);
         }
         self.tools.news.notify_one();
         let mut effects = Vec::new();
@@ -202,28 +204,28 @@ impl Control {
                 .handle
                 .send_reliably(WorkerCommand::AddPort(key, queue, port.add_policing()));
         }
-        site.tell_queues(key.port, now);
-        self.carry_out(key.bridge, effects, &mut None);
+        site.update_queues(key.port, now);
+        self.apply_effects(key.bridge, effects, &mut None);
     }
 }
 
-fn take_in(
+fn record_open(
     port: &mut PortRuntime,
     device: Box<dyn Port>,
-    seats: Vec<WorkerQueue>,
+    queues_of_workers: Vec<WorkerQueue>,
     status: &Status,
 ) {
     port.index = status.index.map(|index| index.0);
-    port.way = status.io_mode.clone();
+    port.io_mode = status.io_mode.clone();
     port.device = Some(device);
     port.problem = None;
-    port.seats = seats;
+    port.queues_of_workers = queues_of_workers;
     port.packet_in_counters.clear();
-    port.note_carrier(status.carrier);
+    port.record_carrier(status.carrier);
 }
 
 /// Returns true if ports of this kind share no resource with other ports and open on any thread.
-const fn is_lone(kind: &PortKind) -> bool {
+const fn opens_in_parallel(kind: &PortKind) -> bool {
     match kind {
         PortKind::Interface | PortKind::Tap => true,
         PortKind::Xdp(_) | PortKind::Dpdk(_) => false,
@@ -234,9 +236,9 @@ const fn is_lone(kind: &PortKind) -> bool {
 }
 
 /// Logs the I/O mode of a device, and its advice about settings that cause drops.
-fn report(status: &Status, device: &dyn Port) {
-    if let Some(way) = &status.io_mode {
-        tracing::info!("{}: {way}", status.name);
+fn log_status(status: &Status, device: &dyn Port) {
+    if let Some(io_mode) = &status.io_mode {
+        tracing::info!("{}: {io_mode}", status.name);
     }
     for advice in device.advice() {
         tracing::warn!("{advice}");

@@ -14,7 +14,7 @@ impl Control {
                 self.handle_event(event);
             }
         }
-        self.take_returned();
+        self.handle_returned_queues();
         let mut workers = self.tools.workers.iter();
         workers.all(|worker| worker.events.is_empty())
     }
@@ -30,7 +30,7 @@ impl Control {
                 let bridge = event.from.bridge;
                 site.bridge
                     .handle_packet_in(event.meta, event.data, now, &mut effects);
-                self.carry_out(bridge, effects, &mut None);
+                self.apply_effects(bridge, effects, &mut None);
             }
             WorkerEvent::Learn(key, address) => {
                 if let Some(site) = self.sites.get_mut(&key.bridge) {
@@ -49,7 +49,7 @@ impl Control {
                 let mut effects = Vec::new();
                 site.bridge
                     .handle_punted(from.port, &bytes, now, &mut effects);
-                self.carry_out(from.bridge, effects, &mut None);
+                self.apply_effects(from.bridge, effects, &mut None);
             }
             WorkerEvent::Captured(record) => self.capturing.take(*record),
             WorkerEvent::Membership(key, vid, frame) => {

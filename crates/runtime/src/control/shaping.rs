@@ -8,12 +8,12 @@ use openflow::{Message, MultipartRequest};
 use ports::shaping::{EffectiveQos, QosConfig};
 
 use super::Control;
-use super::site::{BridgeRuntime, PortRuntime};
+use super::bridge_runtime::{BridgeRuntime, PortRuntime};
 use config::qdisc_name;
 use dataplane::slots::PortKey;
 
 /// Returns true if the reply contains queue counters.
-pub(super) const fn asks_for_counts(message: &Message) -> bool {
+pub(super) const fn requests_queue_counts(message: &Message) -> bool {
     matches!(
         message,
         Message::MultipartRequest(MultipartRequest::Queue(_))
@@ -39,7 +39,7 @@ impl PortRuntime {
             Err(error) => {
                 self.shaped = None;
                 let (kind, why) = (qdisc_name(shape.qdisc), why(&error));
-                self.complain(format!("qos: {kind}: {why}"));
+                self.record_complaint(format!("qos: {kind}: {why}"));
             }
         }
     }
@@ -64,7 +64,7 @@ fn why(error: &io::Error) -> String {
 
 impl BridgeRuntime {
     /// Passes a port's queues to the bridge.
-    pub(super) fn tell_queues(&mut self, number: PortNo, now: Instant) {
+    pub(super) fn update_queues(&mut self, number: PortNo, now: Instant) {
         let queues = self.ports.get(&number).and_then(PortRuntime::queues);
         self.bridge.set_queues(number, queues, now);
     }

@@ -18,10 +18,10 @@ use dataplane::underlay::{EGRESS_PORTS, Underlay, UnderlayPort, UnderlayRoute};
 use switch::underlay::{KernelRoute, KernelTables};
 
 /// The minimum interval between two resolutions of the same host.
-const ASKED_AGAIN: Duration = Duration::from_millis(500);
+const RESOLVE_INTERVAL: Duration = Duration::from_millis(500);
 
 /// The limit of pending resolutions; further ones wait until these are answered or time out.
-const ASKED_MAX: usize = 1024;
+const RESOLVE_MAX: usize = 1024;
 
 /// A route set by `ovs/route/add`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,9 +52,9 @@ pub(super) struct UnderlaySources {
     /// The first and the last UDP source port.
     pub(super) egress_ports: (u16, u16),
     /// The queue of the task that follows the kernel; none until it is needed.
-    asks: Option<UnboundedSender<ResolveRequest>>,
+    resolver: Option<UnboundedSender<ResolveRequest>>,
     /// Pending resolutions, with the time of the request.
-    asked: BTreeMap<(PortKey, IpAddr), Instant>,
+    pending: BTreeMap<(PortKey, IpAddr), Instant>,
 }
 
 impl Default for UnderlaySources {
@@ -65,8 +65,8 @@ impl Default for UnderlaySources {
             addresses: BTreeMap::new(),
             neighbours: BTreeMap::new(),
             egress_ports: EGRESS_PORTS,
-            asks: None,
-            asked: BTreeMap::new(),
+            resolver: None,
+            pending: BTreeMap::new(),
         }
     }
 }
@@ -100,39 +100,39 @@ impl Control {
     /// Replaces the kernel's tables.
     pub(super) fn handle_underlay(&mut self, tables: KernelTables) {
         self.underlay.kernel = tables;
-        self.settle_ways();
+        self.update_routes();
     }
 
-    fn settle_ways(&mut self) {
-        self.settle_host_ports();
-        self.lay_underlay();
-        self.lay_in_band();
-        self.settle_agents();
+    fn update_routes(&mut self) {
+        self.update_host_ports();
+        self.update_underlay();
+        self.update_in_band();
+        self.update_agents();
     }
 
     /// Requests that the kernel resolves a host.
     pub(super) fn handle_resolve(&mut self, by: PortKey, host: IpAddr) {
         let now = self.now();
-        let asked = &mut self.underlay.asked;
-        asked.retain(|_, then| now < *then + ASKED_AGAIN);
-        if asked.len() >= ASKED_MAX || asked.contains_key(&(by, host)) {
+        let pending = &mut self.underlay.pending;
+        pending.retain(|_, then| now < *then + RESOLVE_INTERVAL);
+        if pending.len() >= RESOLVE_MAX || pending.contains_key(&(by, host)) {
             return;
         }
-        asked.insert((by, host), now);
+        pending.insert((by, host), now);
         let site = self.sites.get(&by.bridge);
         let index = match by.bridge {
             BridgeId::HOST => Some(by.port.0),
             _ => site.and_then(|site| site.ports.get(&by.port)?.index),
         };
-        if let (Some(index), Some(asks)) = (index, &self.underlay.asks) {
+        if let (Some(index), Some(resolver)) = (index, &self.underlay.resolver) {
             // The task may have ended with the netlink socket.
-            let _ = asks.send((index, host));
+            let _ = resolver.send((index, host));
         }
     }
 
     /// Rebuilds the underlay, and has it published if it has changed.
-    pub(super) fn lay_underlay(&mut self) {
-        self.forget_dummies();
+    pub(super) fn update_underlay(&mut self) {
+        self.remove_stale_dummies();
         let underlay = self.underlay_now();
         if *self.publisher.underlay() != underlay {
             self.publisher.set_underlay(underlay);
@@ -141,7 +141,7 @@ impl Control {
     }
 
     /// Removes the addresses of dummies that no longer exist.
-    fn forget_dummies(&mut self) {
+    fn remove_stale_dummies(&mut self) {
         let ports = self.sites.values().flat_map(|site| site.ports.values());
         let is_dummy = |name: &str| {
             ports.clone().any(|port| {
@@ -159,35 +159,35 @@ impl Control {
         let mut sites = self.sites.values();
         let has_agents = sites.any(|site| site.bridge.exporters().sflow.is_some());
         let follows = has_tunnels || has_agents || self.has_far_controllers();
-        if follows && self.underlay.asks.is_none() {
-            let (asks, wanted) = unbounded_channel();
-            let followed = follow(self.tools.inbox.clone(), wanted, self.tools.system_routes);
+        if follows && self.underlay.resolver.is_none() {
+            let (resolver, requests) = unbounded_channel();
+            let followed = follow(self.tools.inbox.clone(), requests, self.tools.system_routes);
             self.tools.runtime.spawn(followed);
-            self.underlay.asks = Some(asks);
+            self.underlay.resolver = Some(resolver);
         }
-        self.settle_ways();
+        self.update_routes();
     }
 
     fn underlay_now(&self) -> Underlay {
         let mut underlay = Underlay::default();
         underlay.egress_ports = self.underlay.egress_ports;
-        let mut by_index = self.take_in_ports(&mut underlay);
-        self.host_ports.take_in(&mut underlay, &mut by_index);
+        let mut by_index = self.add_ports(&mut underlay);
+        self.host_ports.add_to(&mut underlay, &mut by_index);
         let by_name: BTreeMap<_, _> = underlay
             .ports_of_host
             .iter()
-            .map(|(key, ground)| (ground.name.clone(), *key))
+            .map(|(key, host_port)| (host_port.name.clone(), *key))
             .collect();
         let kernel = &self.underlay.kernel;
-        for known in &kernel.addresses {
-            let ground = by_index.get(&known.index);
-            if let Some(ground) = ground.and_then(|key| underlay.ports_of_host.get_mut(key)) {
-                ground.addresses.push(known.address);
+        for entry in &kernel.addresses {
+            let host_port = by_index.get(&entry.index);
+            if let Some(host_port) = host_port.and_then(|key| underlay.ports_of_host.get_mut(key)) {
+                host_port.addresses.push(entry.address);
             }
         }
-        for known in &kernel.neighbours {
-            if let Some(key) = by_index.get(&known.index) {
-                underlay.neighbours.insert((*key, known.address), known.mac);
+        for entry in &kernel.neighbours {
+            if let Some(key) = by_index.get(&entry.index) {
+                underlay.neighbours.insert((*key, entry.address), entry.mac);
             }
         }
         for ((name, address), mac) in &self.underlay.neighbours {
@@ -195,7 +195,7 @@ impl Control {
                 underlay.neighbours.insert((*key, *address), *mac);
             }
         }
-        let by_hand = self.underlay.routes.iter().map(|route| UnderlayRoute {
+        let by_command = self.underlay.routes.iter().map(|route| UnderlayRoute {
             to: route.to,
             len: route.len,
             gateway: route.gateway,
@@ -203,7 +203,7 @@ impl Control {
             by: by_name.get(route.by.as_str()).copied(),
             metric: 0,
         });
-        let of_kernel = kernel.routes.iter().map(|route| UnderlayRoute {
+        let by_kernel = kernel.routes.iter().map(|route| UnderlayRoute {
             to: route.to,
             len: route.len,
             gateway: route.gateway,
@@ -212,13 +212,13 @@ impl Control {
             // Routes set by commands take precedence.
             metric: route.metric.saturating_add(1),
         });
-        underlay.set_routes(by_hand.chain(of_kernel).collect());
+        underlay.set_routes(by_command.chain(by_kernel).collect());
         underlay
     }
 
     /// Adds the ports with addresses of the host, and the tunnel endpoints. Returns the former by
     /// interface index.
-    fn take_in_ports(&self, underlay: &mut Underlay) -> BTreeMap<u32, PortKey> {
+    fn add_ports(&self, underlay: &mut Underlay) -> BTreeMap<u32, PortKey> {
         let mut by_index = BTreeMap::new();
         for (bridge, site) in &self.sites {
             for (number, port) in &site.ports {
@@ -226,24 +226,24 @@ impl Control {
                     bridge: *bridge,
                     port: *number,
                 };
-                let by_hand = self.underlay.addresses.get(&port.wanted.name);
+                let by_command = self.underlay.addresses.get(&port.wanted.name);
                 match &port.wanted.kind {
                     kind @ (PortKind::Tap | PortKind::Dummy(_)) => {
-                        let is_ground = match kind {
+                        let has_addresses = match kind {
                             PortKind::Tap => port.index.is_some(),
-                            _ => by_hand.is_some(),
+                            _ => by_command.is_some(),
                         };
                         let entry = site.bridge.ports().find(|(port, _)| port == number);
-                        let Some((_, entry)) = entry.filter(|_| is_ground) else {
+                        let Some((_, entry)) = entry.filter(|_| has_addresses) else {
                             continue;
                         };
                         by_index.extend(port.index.map(|index| (index, key)));
-                        let ground = UnderlayPort {
+                        let host_port = UnderlayPort {
                             name: port.wanted.name.clone(),
                             mac: entry.desc.hw_addr,
-                            addresses: by_hand.cloned().unwrap_or_default(),
+                            addresses: by_command.cloned().unwrap_or_default(),
                         };
-                        underlay.ports_of_host.insert(key, ground);
+                        underlay.ports_of_host.insert(key, host_port);
                     }
                     PortKind::Tunnel(tunnel) if port.device.is_some() => {
                         underlay.add_end(key, tunnel);
@@ -256,9 +256,11 @@ impl Control {
     }
 
     /// Returns the port with this name, if it has addresses of the host.
-    pub(super) fn ground_named(&self, name: &str) -> Option<PortKey> {
+    pub(super) fn host_port_named(&self, name: &str) -> Option<PortKey> {
         let ports_of_host = &self.publisher.underlay().ports_of_host;
-        let found = ports_of_host.iter().find(|(_, ground)| ground.name == name);
+        let found = ports_of_host
+            .iter()
+            .find(|(_, host_port)| host_port.name == name);
         found.map(|(key, _)| *key)
     }
 }

@@ -189,11 +189,11 @@ fn count_of(port: &PortTelemetry, name: &str) -> u64 {
 
 fn each_worker(
     telemetry: &Telemetry,
-    tell: &mut dyn FnMut(&str, &str, &WorkerTelemetry) -> fmt::Result,
+    emit: &mut dyn FnMut(&str, &str, &WorkerTelemetry) -> fmt::Result,
 ) -> fmt::Result {
     let mut workers = telemetry.workers.iter().enumerate();
     workers
-        .try_for_each(|(place, worker)| tell(&place.to_string(), &worker.core.to_string(), worker))
+        .try_for_each(|(place, worker)| emit(&place.to_string(), &worker.core.to_string(), worker))
 }
 
 fn workers(
@@ -232,10 +232,10 @@ fn bridges(
 
 fn each_port(
     telemetry: &Telemetry,
-    tell: &mut dyn FnMut(&BridgeTelemetry, &PortTelemetry) -> fmt::Result,
+    emit: &mut dyn FnMut(&BridgeTelemetry, &PortTelemetry) -> fmt::Result,
 ) -> fmt::Result {
     let mut bridges = telemetry.bridges.iter();
-    bridges.try_for_each(|bridge| bridge.ports.iter().try_for_each(|port| tell(bridge, port)))
+    bridges.try_for_each(|bridge| bridge.ports.iter().try_for_each(|port| emit(bridge, port)))
 }
 
 fn ports(

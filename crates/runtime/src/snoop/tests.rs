@@ -21,14 +21,14 @@ proptest! {
     ) {
         let messages: Vec<_> = bodies.into_iter().map(message).collect();
         let stream = messages.concat();
-        let talk = SnoopFeed::default();
-        let mut ear = SnoopDecoder::new(talk.clone());
+        let feed = SnoopFeed::default();
+        let mut snoop_decoder = SnoopDecoder::new(feed.clone());
         let (before, mut rest) = stream.split_at(unheard.min(stream.len()));
-        ear.hear(before);
-        let mut heard = talk.0.subscribe();
+        snoop_decoder.decode(before);
+        let mut heard = feed.0.subscribe();
         for cut in cuts.into_iter().cycle() {
             let (now, later) = rest.split_at(cut.min(rest.len()));
-            ear.hear(now);
+            snoop_decoder.decode(now);
             rest = later;
             if rest.is_empty() {
                 break;
@@ -48,7 +48,7 @@ proptest! {
 
 #[test]
 fn snoop_survives_impossible_length() {
-    let mut ear = SnoopDecoder::new(SnoopFeed::default());
-    ear.hear(&[0; 1000]);
-    assert_eq!(ear.seen, 0);
+    let mut snoop_decoder = SnoopDecoder::new(SnoopFeed::default());
+    snoop_decoder.decode(&[0; 1000]);
+    assert_eq!(snoop_decoder.received, 0);
 }

@@ -54,9 +54,9 @@ fn show(control: &mut Control, arguments: &[String]) -> Result<String, String> {
     }
     let all = bonds(control);
     let Some(wanted) = arguments.first() else {
-        let told = all.iter();
-        let told = told.map(|(name, bonded, bridge)| describe(name, bonded, bridge, now));
-        return Ok(told.collect());
+        let texts = all.iter();
+        let texts = texts.map(|(name, bonded, bridge)| describe(name, bonded, bridge, now));
+        return Ok(texts.collect());
     };
     let found = all.iter().find(|(name, ..)| *name == wanted);
     let (name, bonded, bridge) = found.ok_or(NO_BOND)?;

@@ -20,7 +20,7 @@ pub(super) const COMMANDS: [Command; 3] = [
 const UNKNOWN: &str = "Unknown bridge";
 
 /// The default priority, which is not printed.
-const PRIORITY_USUAL: u16 = 0x8000;
+const DEFAULT_PRIORITY: u16 = 0x8000;
 
 /// Lists the bridges.
 fn bridges(control: &mut Control, _: &[String]) -> Result<String, String> {
@@ -47,19 +47,23 @@ fn dump_flows(control: &mut Control, arguments: &[String]) -> Result<DeferredAns
         let mut text = hidden.unwrap_or_default();
         for table in (0..=TableId::LAST.0).map(TableId) {
             for rule in pipeline.rules(table) {
-                tell_rule(&mut text, rule, offload, now).expect("a string has room");
+                write_rule(&mut text, rule, offload, now).expect("a string has room");
             }
         }
         text
     }))
 }
 
-fn tell_rule(text: &mut String, rule: &Rule, offload: bool, now: Instant) -> std::fmt::Result {
-    let told = rule.statistics(now);
-    if told.table != TableId(0) {
-        write!(text, "table_id={}, ", told.table.0)?;
+fn write_rule(text: &mut String, rule: &Rule, offload: bool, now: Instant) -> std::fmt::Result {
+    let statistics = rule.statistics(now);
+    if statistics.table != TableId(0) {
+        write!(text, "table_id={}, ", statistics.table.0)?;
     }
-    let (age, packets, bytes) = (told.duration.as_secs(), told.packets, told.bytes);
+    let (age, packets, bytes) = (
+        statistics.duration.as_secs(),
+        statistics.packets,
+        statistics.bytes,
+    );
     write!(
         text,
         "duration={age}s, n_packets={packets}, n_bytes={bytes}, "
@@ -67,13 +71,13 @@ fn tell_rule(text: &mut String, rule: &Rule, offload: bool, now: Instant) -> std
     if offload {
         text.push_str(OFFLOADED);
     }
-    if told.priority != PRIORITY_USUAL {
-        write!(text, "priority={},", told.priority)?;
+    if statistics.priority != DEFAULT_PRIORITY {
+        write!(text, "priority={},", statistics.priority)?;
     }
-    if !told.matching.is_any() {
-        write!(text, "{},", told.matching)?;
+    if !statistics.matching.is_any() {
+        write!(text, "{},", statistics.matching)?;
     }
-    writeln!(text, "actions={}", told.instructions)
+    writeln!(text, "actions={}", statistics.instructions)
 }
 
 /// Reconnects the controllers of a bridge, or of all.
@@ -88,6 +92,8 @@ fn reconnect(control: &mut Control, arguments: &[String]) -> Result<String, Stri
             sites.map(|site| site.bridge.name().to_owned()).collect()
         }
     };
-    names.iter().for_each(|name| control.meet_anew(name));
+    names
+        .iter()
+        .for_each(|name| control.reconnect_controllers(name));
     Ok(String::new())
 }

@@ -20,12 +20,12 @@ fn start(control: &mut Control, arguments: &[String]) -> Result<String, String> 
     let [bridge, flow, snaplen] = arguments else {
         return Err("name a bridge, a flow and a number of bytes".to_owned());
     };
-    let (bridge, asked) = tracing::flow_of_bridge(control, bridge, flow)?;
+    let (bridge, request) = tracing::flow_of_bridge(control, bridge, flow)?;
     let bare = FlowStatsRequest {
-        matching: asked.matching.clone(),
+        matching: request.matching.clone(),
         ..FlowStatsRequest::all()
     };
-    if asked != bare {
+    if request != bare {
         return Err(format!(
             "{flow}: frames are told apart by a match alone: leave out table, cookie, out_port and out_group"
         ));
@@ -36,7 +36,7 @@ fn start(control: &mut Control, arguments: &[String]) -> Result<String, String> 
     let now = control.now();
     let CaptureId(id) = control
         .capturing
-        .start(bridge, asked.matching, snaplen, now)?;
+        .start(bridge, request.matching, snaplen, now)?;
     control.publish_at_once();
     Ok(id.to_string())
 }

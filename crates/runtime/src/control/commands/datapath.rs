@@ -15,7 +15,7 @@ use ports::Counter;
 use super::Answer::{Deferred, Immediate};
 use super::{Command, DeferredAnswer, named, options};
 use crate::control::Control;
-use crate::control::site::{BridgeRuntime, PortRuntime};
+use crate::control::bridge_runtime::{BridgeRuntime, PortRuntime};
 use config::PortKind;
 use dataplane::counters::WorkerDrop;
 use dataplane::program::BridgeId;
@@ -62,11 +62,11 @@ pub(super) fn lookups(control: &Control) -> LookupCounts {
         .map(|worker| worker.counters.dropped(WorkerDrop::PacketInQueueFull))
         .sum();
     let entries = control.sites.values().flat_map(|site| site.bridge.ports());
-    let came: u64 = entries
+    let received: u64 = entries
         .map(|(_, entry)| entry.counts()[Counter::RxPackets])
         .sum();
     LookupCounts {
-        hit: came.saturating_sub(missed),
+        hit: received.saturating_sub(missed),
         missed,
         lost,
     }
@@ -188,7 +188,7 @@ fn dump_flows(control: &mut Control, arguments: &[String]) -> Result<DeferredAns
     let wanted = rest.first().copied().unwrap_or_default();
     let (id, _) = control.site_named(wanted).ok_or("no such bridge")?;
     let flows = DatapathFlows::of(control, Some(id), options.contains(&"--names"));
-    Ok(Box::new(move || flows.tell()))
+    Ok(Box::new(move || flows.to_text()))
 }
 
 /// Rules to print as datapath flows.
@@ -229,20 +229,20 @@ impl DatapathFlows {
     }
 
     /// Formats one line per rule.
-    pub(super) fn tell(&self) -> String {
+    pub(super) fn to_text(&self) -> String {
         let mut text = String::new();
         for bridge in &self.bridges {
             for table in (0..=TableId::LAST.0).map(TableId) {
                 for rule in bridge.pipeline.rules(table) {
-                    self.tell_rule(&mut text, bridge, rule);
+                    self.write_rule(&mut text, bridge, rule);
                 }
             }
         }
         text
     }
 
-    fn tell_rule(&self, text: &mut String, bridge: &Rules, rule: &Arc<Rule>) {
-        let told = rule.statistics(self.now);
+    fn write_rule(&self, text: &mut String, bridge: &Rules, rule: &Arc<Rule>) {
+        let statistics = rule.statistics(self.now);
         let port = |number: PortNo| {
             let found = bridge.ports.iter().find(|(port, ..)| *port == number);
             match found {
@@ -251,16 +251,16 @@ impl DatapathFlows {
                 None => format!("none:{number}"),
             }
         };
-        let matching = odp::write(&told.matching, port);
+        let matching = odp::write(&statistics.matching, port);
         let comma = if matching.is_empty() { "" } else { "," };
-        let used = match told.packets {
+        let used = match statistics.packets {
             0 => "never".to_owned(),
-            _ => format!("{:.3}s", told.idle_age.as_secs_f64()),
+            _ => format!("{:.3}s", statistics.idle_age.as_secs_f64()),
         };
         writeln!(
             text,
             "table({}),priority({}){comma}{matching}, packets:{}, bytes:{}, used:{used}, actions:{}",
-            told.table.0, told.priority, told.packets, told.bytes, told.instructions
+            statistics.table.0, statistics.priority, statistics.packets, statistics.bytes, statistics.instructions
         )
         .expect("a string has room");
     }

@@ -14,7 +14,7 @@ use crate::control::Control;
 const NAMES: [&str; 4] = [NAME, "ovs-netdev", "system@ovs-system", "ovs-system"];
 
 /// The prefix of error messages, as in Open vSwitch.
-const WHO: &str = crate::PROGRAM;
+const PREFIX: &str = crate::PROGRAM;
 
 #[rustfmt::skip]
 pub(super) const COMMANDS: [Command; 39] = [
@@ -76,7 +76,7 @@ fn show(control: &mut Control, arguments: &[String]) -> Result<String, String> {
     for name in rest {
         if !is_there(control, name) {
             return Err(format!(
-                "{WHO}: opening datapath {name} failed (No such file or directory)"
+                "{PREFIX}: opening datapath {name} failed (No such file or directory)"
             ));
         }
     }
@@ -102,14 +102,14 @@ fn show(control: &mut Control, arguments: &[String]) -> Result<String, String> {
         if options.contains(&"-s")
             && let Some((_, entry)) = entries.find(|(of, _)| *of == port)
         {
-            tell_counts(&mut text, &entry.counts()).expect("a string has room");
+            write_counts(&mut text, &entry.counts()).expect("a string has room");
         }
     }
     Ok(text)
 }
 
 /// Formats counters like ovs-dpctl(8), with a question mark for those that do not exist.
-fn tell_counts(text: &mut String, counts: &ports::QueueCounts) -> std::fmt::Result {
+fn write_counts(text: &mut String, counts: &ports::QueueCounts) -> std::fmt::Result {
     let lost = counts[Counter::RxOverrun] + counts[Counter::RxTruncated];
     let errors = counts.rx_dropped() - lost;
     writeln!(
@@ -126,8 +126,8 @@ fn tell_counts(text: &mut String, counts: &ports::QueueCounts) -> std::fmt::Resu
         counts[Counter::TxPackets],
         counts.tx_dropped() - failed
     )?;
-    let (came, left) = (counts[Counter::RxBytes], counts[Counter::TxBytes]);
-    writeln!(text, "    RX bytes:{came}  TX bytes:{left}")
+    let (received, sent) = (counts[Counter::RxBytes], counts[Counter::TxBytes]);
+    writeln!(text, "    RX bytes:{received}  TX bytes:{sent}")
 }
 
 fn dump_flows(control: &mut Control, arguments: &[String]) -> Result<DeferredAnswer, String> {
@@ -137,19 +137,19 @@ fn dump_flows(control: &mut Control, arguments: &[String]) -> Result<DeferredAns
         match word.split_once('=') {
             Some(("filter", _)) => {
                 return Err(format!(
-                    "{WHO}: filter: choose among rules with ovs-ofctl dump-flows (Operation not supported)"
+                    "{PREFIX}: filter: choose among rules with ovs-ofctl dump-flows (Operation not supported)"
                 ));
             }
             // No flow is offloaded, and all workers share the same flows.
             Some(("type", kind)) => all &= !kind.contains("offloaded") || kind.contains("non-"),
             Some(("pmd", _)) => {}
             _ if is_there(control, word) => {}
-            _ => return Err(format!("{WHO}: datapath not found (Invalid argument)")),
+            _ => return Err(format!("{PREFIX}: datapath not found (Invalid argument)")),
         }
     }
     let flows = DatapathFlows::of(control, None, options.contains(&"--names"));
     Ok(Box::new(
-        move || if all { flows.tell() } else { String::new() },
+        move || if all { flows.to_text() } else { String::new() },
     ))
 }
 
@@ -165,7 +165,9 @@ fn delete_flows(_: &mut Control, arguments: &[String]) -> Result<String, String>
 }
 
 fn no_flow(_: &mut Control, _: &[String]) -> Result<String, String> {
-    Err(format!("{WHO}: getting flow (No such file or directory)"))
+    Err(format!(
+        "{PREFIX}: getting flow (No such file or directory)"
+    ))
 }
 
 fn cache_sizes(control: &mut Control, _: &[String]) -> Result<String, String> {
@@ -184,7 +186,7 @@ fn list_commands(_: &mut Control, _: &[String]) -> Result<String, String> {
 }
 
 fn refusal(what: &str, why: &str) -> String {
-    format!("{WHO}: {what}: {why} (Operation not supported)")
+    format!("{PREFIX}: {what}: {why} (Operation not supported)")
 }
 
 fn refuse_ports(_: &mut Control, _: &[String]) -> Result<String, String> {

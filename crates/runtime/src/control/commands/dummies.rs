@@ -165,7 +165,7 @@ fn add_address(
     if !addresses.contains(&address) {
         addresses.push(address);
     }
-    control.lay_underlay();
+    control.update_underlay();
     Ok("OK".to_owned())
 }
 
@@ -189,7 +189,7 @@ fn warp(control: &mut Control, arguments: &[String]) -> Result<String, String> {
     let mut left = all;
     while left > 0 {
         let now = left.min(step);
-        control.tools.clock.put_forward(Duration::from_millis(now));
+        control.tools.clock.warp(Duration::from_millis(now));
         control.handle_timeouts();
         left -= now;
     }

@@ -1,6 +1,6 @@
 //! Commands without an Open vSwitch counterpart, `comporta/*`, and the counters.
 
-use crate::control::gathering::telemetry;
+use crate::control::telemetry_snapshot::telemetry;
 use control_api::counters::older_name;
 use control_api::telemetry::TELEMETRY;
 use std::collections::BTreeMap;
@@ -35,7 +35,7 @@ fn tables(control: &mut Control, arguments: &[String]) -> Result<DeferredAnswer,
         tables: site.bridge.describe_tables(),
         clock,
     };
-    Ok(Box::new(move || lookups.tell()))
+    Ok(Box::new(move || lookups.report()))
 }
 
 /// Lists the ports of each worker.
@@ -79,7 +79,7 @@ fn counters(control: &mut Control, arguments: &[String]) -> Result<String, Strin
             lines.insert(format!("{bridge} {name}"), count);
         }
         for (port, of) in &site.ports {
-            for (name, count) in of.told() {
+            for (name, count) in of.packet_in_counts() {
                 *lines
                     .entry(format!("{bridge} port {port} {name}"))
                     .or_default() += count;

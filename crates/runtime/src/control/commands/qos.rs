@@ -9,7 +9,7 @@ use ports::shaping::{ClassCounts, ClassRates, EffectiveQos};
 use super::Answer::Immediate;
 use super::Command;
 use crate::control::Control;
-use crate::control::site::PortRuntime;
+use crate::control::bridge_runtime::PortRuntime;
 use config::{EgressLimit, PortKind, qdisc_name};
 
 #[rustfmt::skip]
@@ -98,8 +98,8 @@ fn details(service: ClassRates) -> impl Iterator<Item = (&'static str, u64)> {
         ("min-rate", 8 * min, true),
         ("max-rate", 8 * max, max != min),
     ];
-    let told = all.into_iter().filter(|(_, _, is_told)| *is_told);
-    told.map(|(key, value, _)| (key, value))
+    let shown = all.into_iter().filter(|(_, _, is_shown)| *is_shown);
+    shown.map(|(key, value, _)| (key, value))
 }
 
 fn types(control: &mut Control, arguments: &[String]) -> Result<String, String> {

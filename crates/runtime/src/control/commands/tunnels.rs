@@ -136,7 +136,7 @@ fn add_route(control: &mut Control, arguments: &[String]) -> Result<String, Stri
         source: None,
         by: arguments[1].clone(),
     };
-    if control.ground_named(&route.by).is_none() {
+    if control.host_port_named(&route.by).is_none() {
         return Err(format!("{}: no such bridge or internal port", route.by));
     }
     for word in &arguments[2..] {
@@ -149,7 +149,7 @@ fn add_route(control: &mut Control, arguments: &[String]) -> Result<String, Stri
     let routes = &mut control.underlay.routes;
     routes.retain(|other| (other.to, other.len) != (route.to, route.len));
     routes.push(route);
-    control.lay_underlay();
+    control.update_underlay();
     Ok("OK\n".to_owned())
 }
 
@@ -162,7 +162,7 @@ fn delete_route(control: &mut Control, arguments: &[String]) -> Result<String, S
     if routes.len() == before {
         return Err("Not found".to_owned());
     }
-    control.lay_underlay();
+    control.update_underlay();
     Ok("OK\n".to_owned())
 }
 
@@ -175,22 +175,25 @@ fn look_up(control: &mut Control, arguments: &[String]) -> Result<String, String
         true => "::".to_owned(),
         false => hop.next.to_string(),
     };
-    let ground = &underlay.ports_of_host[&hop.by];
+    let host_port = &underlay.ports_of_host[&hop.by];
     Ok(format!(
         "src {}\ngateway {gateway}\ndev {}\n",
-        hop.source, ground.name
+        hop.source, host_port.name
     ))
 }
 
 /// Formats a route like Open vSwitch.
-fn describe(route: &UnderlayRoute, underlay: &Underlay, by_hand: bool) -> Option<String> {
-    let ground = underlay.ports_of_host.get(&route.by?)?;
+fn describe(route: &UnderlayRoute, underlay: &Underlay, by_command: bool) -> Option<String> {
+    let host_port = underlay.ports_of_host.get(&route.by?)?;
     let fits = |address: &&IpAddr| address.is_ipv4() == route.to.is_ipv4();
     let source = route
         .source
-        .or_else(|| ground.addresses.iter().find(fits).copied());
-    let whose = if by_hand { "User" } else { "Cached" };
-    let mut line = format!("{whose}: {}/{} dev {}", route.to, route.len, ground.name);
+        .or_else(|| host_port.addresses.iter().find(fits).copied());
+    let origin = if by_command { "User" } else { "Cached" };
+    let mut line = format!(
+        "{origin}: {}/{} dev {}",
+        route.to, route.len, host_port.name
+    );
     if let Some(gateway) = route.gateway {
         write!(line, " GW {gateway}").expect(ROOM);
     }
@@ -202,24 +205,25 @@ fn describe(route: &UnderlayRoute, underlay: &Underlay, by_hand: bool) -> Option
 
 fn routes(control: &mut Control, _: &[String]) -> Result<String, String> {
     let underlay = control.publisher.underlay();
-    let by_hand = &control.underlay.routes;
-    let is_by_hand = |route: &UnderlayRoute| {
-        by_hand
+    let by_command = &control.underlay.routes;
+    let is_by_command = |route: &UnderlayRoute| {
+        by_command
             .iter()
             .any(|other| (other.to, other.len) == (route.to, route.len) && route.metric == 0)
     };
     let mut text = "Route Table:\n".to_owned();
     for route in underlay.routes() {
-        if let Some(line) = describe(route, underlay, is_by_hand(route)) {
+        if let Some(line) = describe(route, underlay, is_by_command(route)) {
             writeln!(text, "{line}").expect(ROOM);
         }
     }
-    let is_by_hand = |ground: &UnderlayPort| control.underlay.addresses.contains_key(&ground.name);
+    let is_by_command =
+        |host_port: &UnderlayPort| control.underlay.addresses.contains_key(&host_port.name);
     let ports_of_host = underlay.ports_of_host.values();
-    for ground in ports_of_host.filter(|ground| !is_by_hand(ground)) {
-        for own in &ground.addresses {
+    for host_port in ports_of_host.filter(|host_port| !is_by_command(host_port)) {
+        for own in &host_port.addresses {
             let len = if own.is_ipv4() { 32 } else { 128 };
-            let name = &ground.name;
+            let name = &host_port.name;
             writeln!(text, "Cached: {own}/{len} dev {name} SRC {own} local").expect(ROOM);
         }
     }
@@ -230,8 +234,8 @@ fn neighbours(control: &mut Control, _: &[String]) -> Result<String, String> {
     let mut text = format!("{:<46}{:<20}Bridge\n{}\n", "IP", "MAC", "=".repeat(74));
     let underlay = control.publisher.underlay();
     for ((by, host), mac) in &underlay.neighbours {
-        let ground = underlay.ports_of_host.get(by);
-        let name = ground.map_or("", |ground| &ground.name);
+        let host_port = underlay.ports_of_host.get(by);
+        let name = host_port.map_or("", |host_port| &host_port.name);
         writeln!(text, "{:<46}{mac}   {name}", host.to_string()).expect(ROOM);
     }
     Ok(text)
@@ -239,21 +243,21 @@ fn neighbours(control: &mut Control, _: &[String]) -> Result<String, String> {
 
 fn set(control: &mut Control, arguments: &[String]) -> Result<String, String> {
     let name = &arguments[0];
-    if control.ground_named(name).is_none() {
+    if control.host_port_named(name).is_none() {
         return Err(format!("{name}: no such bridge or internal port"));
     }
     let host = arguments[1].parse().map_err(|_| "bad IP address")?;
     let mac: MacAddr = arguments[2].parse().map_err(|_| "bad MAC address")?;
     let known = &mut control.underlay.neighbours;
     known.insert((name.clone(), host), mac);
-    control.lay_underlay();
+    control.update_underlay();
     Ok("OK\n".to_owned())
 }
 
 /// Removes the neighbours set by commands; those of the kernel remain.
 fn flush(control: &mut Control, _: &[String]) -> Result<String, String> {
     control.underlay.neighbours.clear();
-    control.lay_underlay();
+    control.update_underlay();
     Ok("OK\n".to_owned())
 }
 
@@ -269,7 +273,7 @@ fn egress_ports(control: &mut Control, arguments: &[String]) -> Result<String, S
     let range = range.filter(|(first, last): &(u16, u16)| *first > 0 && first <= last);
     let wrong = "Invalid range: use two UDP ports, the lower first";
     control.underlay.egress_ports = range.ok_or(wrong)?;
-    control.lay_underlay();
+    control.update_underlay();
     Ok("OK\n".to_owned())
 }
 
@@ -289,10 +293,10 @@ fn ports(control: &mut Control, arguments: &[String]) -> Result<String, String> 
         writeln!(text, "gre_sys (3) ref_cnt={count}").expect(ROOM);
     }
     if arguments.first().is_some_and(|word| word == "-v") {
-        for ground in underlay.ports_of_host.values() {
-            for own in &ground.addresses {
-                let name = &ground.name;
-                writeln!(text, "{name}: {own} {}", ground.mac).expect(ROOM);
+        for host_port in underlay.ports_of_host.values() {
+            for own in &host_port.addresses {
+                let name = &host_port.name;
+                writeln!(text, "{name}: {own} {}", host_port.mac).expect(ROOM);
             }
         }
     }

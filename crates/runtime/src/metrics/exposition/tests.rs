@@ -58,7 +58,10 @@ fn exposition_is_valid_open_metrics() {
         r#"comporta_controller_connected{bridge="br0",target="tcp:127.0.0.1:6653"} 1"#,
         "# EOF",
     ] {
-        assert!(text.lines().any(|told| told == line), "{line}\n{text}");
+        assert!(
+            text.lines().any(|text_line| text_line == line),
+            "{line}\n{text}"
+        );
     }
     assert!(text.ends_with("# EOF\n"));
 }
@@ -84,11 +87,11 @@ fn dashboard_queries_existing_metrics() {
     let known: Vec<_> = names().collect();
     for query in queries {
         let words = query.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
-        let asked: Vec<_> = words
+        let names: Vec<_> = words
             .filter(|word| word.starts_with("comporta_") || word.starts_with("process_"))
             .collect();
-        assert!(!asked.is_empty(), "{query}");
-        for word in asked {
+        assert!(!names.is_empty(), "{query}");
+        for word in names {
             assert!(known.iter().any(|name| name == word), "{word} in {query}");
         }
     }

@@ -14,7 +14,7 @@ use base::PortNo;
 use ports::{Counter, Port, Queue, QueueCounters};
 
 use super::Control;
-use super::site::PortRuntime;
+use super::bridge_runtime::PortRuntime;
 use config::Affinity;
 use dataplane::messages::{QueueExchange, QueuePurpose, ReturnedQueue, WorkerCommand};
 use dataplane::program::BridgeId;
@@ -30,9 +30,9 @@ pub(super) struct WorkerQueue {
 
 impl Control {
     /// Returns the workers that receive the frames of the port `name`, without duplicates, in the
-    /// order of the queues that [`deal`] returns. If a core has no worker, that is logged and all
+    /// order of the queues that [`assign_queues`] returns. If a core has no worker, that is logged and all
     /// workers receive.
-    pub(super) fn takers(&self, affinity: &[Affinity], name: &str) -> Vec<usize> {
+    pub(super) fn rx_workers(&self, affinity: &[Affinity], name: &str) -> Vec<usize> {
         let affinity = affinity.iter().find(|of| of.port == name);
         let all = || (0..self.tools.workers.len()).collect();
         let Some(affinity) = affinity else {
@@ -66,14 +66,14 @@ impl Control {
             return;
         };
         let ports = site.ports.iter();
-        let ports = ports.filter(|(_, port)| !port.seats.is_empty());
+        let ports = ports.filter(|(_, port)| !port.queues_of_workers.is_empty());
         let ports: Vec<_> = ports
             .map(|(number, port)| (*number, port.wanted.name.clone()))
             .collect();
         for (number, name) in ports {
             let affinity = self.sites.get(&bridge).map(|site| &*site.affinity);
-            let takers = self.takers(affinity.unwrap_or_default(), &name);
-            if let Err(problem) = self.assign(bridge, number, &takers) {
+            let rx_workers = self.rx_workers(affinity.unwrap_or_default(), &name);
+            if let Err(problem) = self.assign(bridge, number, &rx_workers) {
                 tracing::warn!("{name}: {problem}");
             }
         }
@@ -104,22 +104,29 @@ impl Control {
         let Some(port) = site.and_then(|site| site.ports.get_mut(&number)) else {
             return Ok(());
         };
-        let taking = port.taking();
-        if taking.len() != workers.len() {
+        let current_rx_workers = port.current_rx_workers();
+        if current_rx_workers.len() != workers.len() {
             return Err(format!(
                 "the port was opened with {} queues to receive by: as many cores can be given, \
                  or the port taken out of the configuration and put in again",
-                taking.len()
+                current_rx_workers.len()
             ));
         }
         if port.moves > 0 {
             // A queue in transit cannot be reassigned yet.
-            port.then = Some(workers.to_vec());
+            port.next_assignment = Some(workers.to_vec());
             return Ok(());
         }
-        let leaving = taking.iter().filter(|worker| !workers.contains(worker));
-        let coming = workers.iter().filter(|worker| !taking.contains(worker));
-        let moves: Vec<_> = leaving.copied().zip(coming.copied()).collect();
+        let leaving_workers = current_rx_workers
+            .iter()
+            .filter(|worker| !workers.contains(worker));
+        let joining_workers = workers
+            .iter()
+            .filter(|worker| !current_rx_workers.contains(worker));
+        let moves: Vec<_> = leaving_workers
+            .copied()
+            .zip(joining_workers.copied())
+            .collect();
         for (from, to) in moves {
             let moved = self.move_port(bridge, number, from, to);
             moved.map_err(|error| format!("making a queue to send by: {error}"))?;
@@ -148,9 +155,10 @@ impl Control {
             }
             (None, None) => return Ok(()),
         };
-        let counters = std::mem::replace(&mut port.seats[from].counters, queue.counters());
-        port.seats[from].receives = false;
-        port.seats[to] = WorkerQueue {
+        let counters =
+            std::mem::replace(&mut port.queues_of_workers[from].counters, queue.counters());
+        port.queues_of_workers[from].receives = false;
+        port.queues_of_workers[to] = WorkerQueue {
             receives: true,
             counters,
         };
@@ -187,12 +195,12 @@ impl Control {
     }
 
     /// Takes the queues that workers have returned, and hands them on by their purpose.
-    pub(super) fn take_returned(&mut self) {
+    pub(super) fn handle_returned_queues(&mut self) {
         let moving: Vec<_> = self.moving.iter().copied().collect();
         for key in moving {
             let site = self.sites.get_mut(&key.bridge);
             let port = site.and_then(|site| site.ports.get_mut(&key.port));
-            let Some(port) = port.filter(|port| !port.seats.is_empty()) else {
+            let Some(port) = port.filter(|port| !port.queues_of_workers.is_empty()) else {
                 self.moving.remove(&key);
                 continue;
             };
@@ -202,14 +210,14 @@ impl Control {
                     QueuePurpose::Serve(worker) => {
                         self.exchange(worker, key, queue, QueuePurpose::Keep)
                     }
-                    QueuePurpose::Keep => self.keep(key, queue),
+                    QueuePurpose::Keep => self.keep_spare(key, queue),
                 }
             }
         }
     }
 
     /// Keeps a transmit-only queue until the port is moved again.
-    fn keep(&mut self, key: PortKey, queue: Box<dyn Queue>) {
+    fn keep_spare(&mut self, key: PortKey, queue: Box<dyn Queue>) {
         let site = self.sites.get_mut(&key.bridge);
         let Some(port) = site.and_then(|site| site.ports.get_mut(&key.port)) else {
             return;
@@ -220,8 +228,8 @@ impl Control {
             return;
         }
         self.moving.remove(&key);
-        let then = port.then.take();
-        let moved = then.map_or(Ok(()), |workers| {
+        let next_assignment = port.next_assignment.take();
+        let moved = next_assignment.map_or(Ok(()), |workers| {
             self.assign(key.bridge, key.port, &workers)
         });
         if let Err(problem) = moved {
@@ -238,11 +246,13 @@ impl Control {
             for site in self.sites.values() {
                 let bridge = site.bridge.name();
                 for (number, port) in &site.ports {
-                    if let Some(seat) = port.seats.get(place) {
+                    if let Some(worker_queue) = port.queues_of_workers.get(place) {
                         let name = &port.wanted.name;
-                        let way = port.way.iter().map(|way| format!(" ({way})"));
-                        let way: String = way.collect();
-                        line(format!("  {bridge} {number}({name}): {seat}{way}"));
+                        let io_mode = port.io_mode.iter().map(|mode| format!(" ({mode})"));
+                        let io_mode: String = io_mode.collect();
+                        line(format!(
+                            "  {bridge} {number}({name}): {worker_queue}{io_mode}"
+                        ));
                     }
                 }
             }
@@ -254,9 +264,9 @@ impl Control {
 impl std::fmt::Display for WorkerQueue {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let counts = self.counters.read();
-        let (came, left) = (counts[Counter::RxPackets], counts[Counter::TxPackets]);
+        let (received, left) = (counts[Counter::RxPackets], counts[Counter::TxPackets]);
         match self.receives {
-            true => write!(f, "{came} frames taken, {left} sent")?,
+            true => write!(f, "{received} frames taken, {left} sent")?,
             false => write!(f, "takes none, {left} sent")?,
         }
         match counts[Counter::TxZeroCopy] {
@@ -268,22 +278,23 @@ impl std::fmt::Display for WorkerQueue {
 
 impl PortRuntime {
     /// Returns the workers that receive the port's frames.
-    fn taking(&self) -> Vec<usize> {
-        let seats = self.seats.iter().enumerate();
-        let taking = seats.filter(|(_, seat)| seat.receives);
-        taking.map(|(worker, _)| worker).collect()
+    fn current_rx_workers(&self) -> Vec<usize> {
+        let queues_of_workers = self.queues_of_workers.iter().enumerate();
+        let current_rx_workers =
+            queues_of_workers.filter(|(_, worker_queue)| worker_queue.receives);
+        current_rx_workers.map(|(worker, _)| worker).collect()
     }
 }
 
-/// Returns a device's queue for each of `workers` with its assignment; `takers` receive.
-pub(super) fn deal(
+/// Returns a device's queue for each of `workers` with its assignment; `rx_workers` receive.
+pub(super) fn assign_queues(
     device: &mut dyn Port,
-    takers: &[usize],
+    rx_workers: &[usize],
     workers: NonZeroUsize,
 ) -> io::Result<Vec<(Box<dyn Queue>, WorkerQueue)>> {
     let mut receiving = device.take_queues().into_iter();
     let queue = |worker| {
-        let receives = takers.contains(&worker);
+        let receives = rx_workers.contains(&worker);
         let queue = match receives {
             true => receiving.next().expect("it has a queue for each of them"),
             false => device.tx_queue()?,

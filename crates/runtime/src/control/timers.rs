@@ -25,10 +25,10 @@ impl Control {
             self.publish_at_once();
         }
         for (id, effects) in due {
-            self.carry_out(id, effects, &mut None);
+            self.apply_effects(id, effects, &mut None);
         }
         self.export_due();
-        self.look_after_ports(now);
+        self.poll_ports(now);
         self.end_unread_captures(now);
     }
 

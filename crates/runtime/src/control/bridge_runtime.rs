@@ -10,7 +10,7 @@ use packet::MacAddr;
 use ports::shaping::{EffectiveQos, QosConfig};
 use ports::{Port, Queue};
 
-use super::seats::WorkerQueue;
+use super::rxq_assignment::WorkerQueue;
 use crate::connection::ChannelSettings;
 use crate::peers::Task;
 use crate::rundir::SocketFile;
@@ -35,17 +35,17 @@ pub(super) struct PortRuntime {
     /// The packet-in counters of each worker.
     pub(super) packet_in_counters: Vec<Arc<PacketInCounters>>,
     /// The queues of the workers, in their order; empty while the port is closed.
-    pub(super) seats: Vec<WorkerQueue>,
+    pub(super) queues_of_workers: Vec<WorkerQueue>,
     /// Transmit-only queues that no worker uses.
     pub(super) spare: Vec<Box<dyn Queue>>,
     /// The number of queue moves in progress.
     pub(super) moves: usize,
     /// The assignment to apply after these moves.
-    pub(super) then: Option<Vec<usize>>,
+    pub(super) next_assignment: Option<Vec<usize>>,
     /// The channel by which workers return queues.
     pub(super) returned: (Sender<ReturnedQueue>, Receiver<ReturnedQueue>),
     /// The I/O mode, if the backend has several.
-    pub(super) way: Option<String>,
+    pub(super) io_mode: Option<String>,
     /// The open device; none while the interface is missing.
     pub(super) device: Option<Box<dyn Port>>,
     /// The reason why the port is closed, if known.
@@ -93,9 +93,9 @@ pub(super) struct OpenListener {
 #[derive(Clone, Debug, Default)]
 pub(super) struct ControllerHistory {
     /// The time of the last connect.
-    pub(super) came: Option<Instant>,
+    pub(super) connected: Option<Instant>,
     /// The time of the last disconnect.
-    pub(super) went: Option<Instant>,
+    pub(super) disconnected: Option<Instant>,
     /// The reason for the last failure of the connection.
     pub(super) problem: Option<String>,
 }
@@ -107,7 +107,7 @@ pub(super) struct BridgeRuntime {
     /// The MAC address of the local port.
     pub(super) address: MacAddr,
     /// The channel options for new connections.
-    pub(super) speaking: ChannelSettings,
+    pub(super) channel_settings: ChannelSettings,
     /// The packet-in rate limits.
     pub(super) policing: Policing,
     /// The workers of each named port; other ports use all workers.
@@ -149,12 +149,12 @@ impl PortRuntime {
             address,
             policer: Policer::new(rate),
             packet_in_counters: Vec::new(),
-            seats: Vec::new(),
+            queues_of_workers: Vec::new(),
             spare: Vec::new(),
             moves: 0,
-            then: None,
+            next_assignment: None,
             returned: channel(),
-            way: None,
+            io_mode: None,
             device: None,
             problem: None,
             complaint: None,
@@ -167,11 +167,11 @@ impl PortRuntime {
 
     /// Detaches the device and the queues that no worker has.
     pub(super) fn close(&mut self) -> ClosedPort {
-        self.way = None;
+        self.io_mode = None;
         self.index = None;
-        self.seats.clear();
+        self.queues_of_workers.clear();
         self.moves = 0;
-        self.then = None;
+        self.next_assignment = None;
         // Queues that workers still return belong to the old device.
         self.returned = channel();
         ClosedPort {
@@ -181,7 +181,7 @@ impl PortRuntime {
     }
 
     /// Records the carrier.
-    pub(super) fn note_carrier(&mut self, carrier: bool) {
+    pub(super) fn record_carrier(&mut self, carrier: bool) {
         if self
             .carrier
             .replace(carrier)
@@ -192,7 +192,7 @@ impl PortRuntime {
     }
 
     /// Applies the interface settings to the device.
-    pub(super) fn equip(&mut self, equipment: &InterfaceConfig) {
+    pub(super) fn apply_settings(&mut self, equipment: &InterfaceConfig) {
         self.policer.limit_ingress(equipment.ingress);
         self.policer.limit_egress(equipment.egress);
         self.complaint = None;
@@ -206,13 +206,13 @@ impl PortRuntime {
                 (Some(_), None) => "mac",
                 _ => "mtu_request",
             };
-            self.complain(format!("{what}: {error}"));
+            self.record_complaint(format!("{what}: {error}"));
         }
         self.shape(equipment.shape.as_ref());
     }
 
     /// Records and logs a setting that could not be applied.
-    pub(super) fn complain(&mut self, of: String) {
+    pub(super) fn record_complaint(&mut self, of: String) {
         tracing::warn!("{}: {of}", self.wanted.name);
         self.complaint = Some(match self.complaint.take() {
             Some(before) => format!("{before}; {of}"),
@@ -231,7 +231,7 @@ impl PortRuntime {
     }
 
     /// Returns the packet-in counters by name.
-    pub(super) fn told(&self) -> impl Iterator<Item = (&'static str, u64)> {
+    pub(super) fn packet_in_counts(&self) -> impl Iterator<Item = (&'static str, u64)> {
         self.packet_in_counters
             .iter()
             .flat_map(|counters| counters.read())
@@ -240,20 +240,20 @@ impl PortRuntime {
 
 impl BridgeRuntime {
     /// Records the connect of a controller.
-    pub(super) fn note_contact(&mut self, uri: Option<&Arc<str>>, now: Instant) {
+    pub(super) fn record_connect(&mut self, uri: Option<&Arc<str>>, now: Instant) {
         if let Some(uri) = uri {
-            self.contacts.entry(Arc::clone(uri)).or_default().came = Some(now);
+            self.contacts.entry(Arc::clone(uri)).or_default().connected = Some(now);
         }
     }
 
     /// Records the disconnect of a peer, if it is a configured controller.
-    pub(super) fn note_leave(&mut self, id: ConnectionId, now: Instant) {
+    pub(super) fn record_disconnect(&mut self, id: ConnectionId, now: Instant) {
         if let Some(contact) = self
             .bridge
             .uri_of(id)
             .and_then(|uri| self.contacts.get_mut(&uri))
         {
-            contact.went = Some(now);
+            contact.disconnected = Some(now);
         }
     }
 

@@ -7,18 +7,18 @@ use switch::connection::ConnectionId;
 
 impl Control {
     /// Notifies a peer's bridge, and carries out its effects.
-    pub(super) fn tell_bridge_of(
+    pub(super) fn notify_bridge(
         &mut self,
         id: ConnectionId,
-        tell: fn(&mut Bridge, ConnectionId, &mut Vec<Effect>),
+        event: fn(&mut Bridge, ConnectionId, &mut Vec<Effect>),
     ) {
         let Some(bridge) = self.peers.get(&id).map(|peer| peer.bridge) else {
             return;
         };
         let mut effects = Vec::new();
         if let Some(site) = self.sites.get_mut(&bridge) {
-            tell(&mut site.bridge, id, &mut effects);
+            event(&mut site.bridge, id, &mut effects);
         }
-        self.carry_out(bridge, effects, &mut None);
+        self.apply_effects(bridge, effects, &mut None);
     }
 }

@@ -43,7 +43,7 @@ fn counters(control: &Control) -> BTreeMap<String, u64> {
         add("learn_refused", site.bridge.learn_refused());
         add("packet_in_limited", site.bridge.packet_ins_limited());
         for port in site.ports.values() {
-            for (name, count) in port.told() {
+            for (name, count) in port.packet_in_counts() {
                 add(&format!("port_{name}"), count);
             }
         }

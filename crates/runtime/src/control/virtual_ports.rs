@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::Control;
-use super::site::PortRuntime;
+use super::bridge_runtime::PortRuntime;
 use config::PortKind;
 use dataplane::slots::PortKey;
 use dataplane::virtual_links::{VirtualLink, VirtualLinks};
@@ -12,7 +12,7 @@ use switch::link::Link;
 
 impl Control {
     /// Connects patch ports that name each other, and disconnects those that no longer do.
-    pub(super) fn pair_up(&mut self) {
+    pub(super) fn connect_patches(&mut self) {
         self.follow_underlay();
         let virtual_links = self.pairs();
         if *self.publisher.virtual_links() == virtual_links {
@@ -23,19 +23,19 @@ impl Control {
         let sites = self.sites.iter();
         let ports = sites.flat_map(|(id, site)| site.ports.iter().map(|port| (*id, port)));
         let ends: Vec<_> = ports
-            .filter(|(_, (_, port))| is_inner(&port.wanted.kind))
+            .filter(|(_, (_, port))| is_virtual(&port.wanted.kind))
             .map(|(bridge, (number, _))| PortKey {
                 bridge,
                 port: *number,
             })
             .collect();
         for end in ends {
-            let way = self.publisher.virtual_links().find(end).cloned();
+            let link = self.publisher.virtual_links().find(end).cloned();
             if let Some(site) = self.sites.get_mut(&end.bridge) {
-                let is_tunnel = matches!(way, Some(VirtualLink::Tunnel(_)));
+                let is_tunnel = matches!(link, Some(VirtualLink::Tunnel(_)));
                 site.bridge.set_tunnel(end.port, is_tunnel);
             }
-            self.set_carrier(end, way.is_some());
+            self.set_carrier(end, link.is_some());
         }
     }
 
@@ -93,13 +93,13 @@ impl Control {
         };
         let mut effects = Vec::new();
         site.bridge.handle_port_link(key.port, &link, &mut effects);
-        self.carry_out(key.bridge, effects, &mut None);
+        self.apply_effects(key.bridge, effects, &mut None);
         self.tools.news.notify_one();
     }
 }
 
 /// Returns true if ports of this kind are virtual.
-const fn is_inner(kind: &PortKind) -> bool {
+const fn is_virtual(kind: &PortKind) -> bool {
     matches!(kind, PortKind::Patch(_) | PortKind::Tunnel(_))
 }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use tokio::net::{TcpListener, UnixListener};
 
 use super::Control;
-use super::site::OpenListener;
+use super::bridge_runtime::OpenListener;
 use crate::connection::{ChannelSettings, Purpose};
 use crate::error::SwitchError;
 use crate::peers::{Listener, connect, listen};
@@ -29,7 +29,7 @@ impl Control {
             bridge: Arc::from(bridge),
             kind: ConnectionKind::Primary,
             uri: Some(uri.as_str().into()),
-            speaking: site.speaking.clone(),
+            channel_settings: site.channel_settings.clone(),
             tuning: controller.options,
         };
         let _in_runtime = runtime.enter();
@@ -41,7 +41,7 @@ impl Control {
     }
 
     /// Reconnects the controllers of a bridge after a change of negotiated properties.
-    pub(super) fn meet_anew(&mut self, bridge: &str) {
+    pub(super) fn reconnect_controllers(&mut self, bridge: &str) {
         let Some((_, site)) = self.site_named(bridge) else {
             return;
         };
@@ -79,7 +79,7 @@ impl Control {
 
     /// Informs the bridges if they have controllers, after all changes: if one controller replaces
     /// another, rules stay.
-    pub(super) fn settle_controllers(&mut self) {
+    pub(super) fn update_controllers(&mut self) {
         let now = self.now();
         for site in self.sites.values_mut() {
             let any = !site.controllers.is_empty();
@@ -94,7 +94,7 @@ impl Control {
 
     /// Starts forwarding and connects to controllers, because rules are restored. This is final:
     /// rules are awaited at the start only.
-    pub(super) fn end_wait(&mut self) {
+    pub(super) fn end_flow_restore(&mut self) {
         if self.config.flow_restore_wait {
             tracing::info!("rules are restored: frames are forwarded from now on");
         }
@@ -102,7 +102,7 @@ impl Control {
         let names = self.sites.values();
         let names: Vec<_> = names.map(|site| site.bridge.name().to_owned()).collect();
         for name in names {
-            self.meet_anew(&name);
+            self.reconnect_controllers(&name);
         }
         for site in self.sites.values_mut() {
             site.bridge.handle_wait_over();
@@ -134,11 +134,14 @@ impl Control {
         let Some((_, site)) = self.site_named(bridge) else {
             return Ok(());
         };
-        let speaking = site.speaking.clone();
+        let channel_settings = site.channel_settings.clone();
         let listener = match &wanted {
-            ListenAddress::Unix(path) => {
-                self.listen_unix(bridge, path, &speaking, ControllerOptions::default())?
-            }
+            ListenAddress::Unix(path) => self.listen_unix(
+                bridge,
+                path,
+                &channel_settings,
+                ControllerOptions::default(),
+            )?,
             ListenAddress::Tcp(address) | ListenAddress::Ssl(address) => {
                 let socket = StdTcpListener::bind(address)
                     .and_then(|socket| socket.set_nonblocking(true).map(|()| socket));
@@ -153,11 +156,11 @@ impl Control {
                     ListenAddress::Ssl(_) => Listener::Ssl(socket),
                     _ => Listener::Tcp(socket),
                 };
-                self.wait_at(
+                self.accept_peers(
                     bridge,
                     socket,
                     None,
-                    &speaking,
+                    &channel_settings,
                     ControllerOptions::default(),
                 )
             }
@@ -173,41 +176,47 @@ impl Control {
         &self,
         bridge: &str,
         path: &Path,
-        speaking: &ChannelSettings,
+        channel_settings: &ChannelSettings,
         tuning: ControllerOptions,
     ) -> Result<OpenListener, SwitchError> {
         let (socket, file) = SocketFile::bind(path)?;
         let _in_runtime = self.tools.runtime.enter();
         let socket = UnixListener::from_std(socket)
             .map_err(SwitchError::system("listening at a Unix socket"))?;
-        Ok(self.wait_at(bridge, Listener::Unix(socket), Some(file), speaking, tuning))
+        Ok(self.accept_peers(
+            bridge,
+            Listener::Unix(socket),
+            Some(file),
+            channel_settings,
+            tuning,
+        ))
     }
 
     /// Serves snoop clients at a Unix socket.
-    pub(super) fn let_listen(
+    pub(super) fn serve_snoop(
         &self,
         bridge: &str,
         path: &Path,
-        speaking: &ChannelSettings,
+        channel_settings: &ChannelSettings,
     ) -> Result<OpenListener, SwitchError> {
         let (socket, file) = SocketFile::bind(path)?;
         let _in_runtime = self.tools.runtime.enter();
         let socket = UnixListener::from_std(socket)
             .map_err(SwitchError::system("listening at a Unix socket"))?;
         Ok(OpenListener {
-            _task: snoop::serve(socket, Arc::from(bridge), speaking.talk()),
+            _task: snoop::serve(socket, Arc::from(bridge), channel_settings.feed()),
             _file: Some(file),
         })
     }
 
     /// Serves commands at the process's control socket.
-    pub(crate) fn answer_questions(&mut self, path: &Path) -> Result<(), SwitchError> {
-        self.unixctl = Some(self.answer_at(path)?);
+    pub(crate) fn serve_unixctl_at(&mut self, path: &Path) -> Result<(), SwitchError> {
+        self.unixctl = Some(self.serve_commands(path)?);
         Ok(())
     }
 
     /// Serves commands at a control socket.
-    pub(super) fn answer_at(&self, path: &Path) -> Result<OpenListener, SwitchError> {
+    pub(super) fn serve_commands(&self, path: &Path) -> Result<OpenListener, SwitchError> {
         let (socket, file) = SocketFile::bind(path)?;
         let _in_runtime = self.tools.runtime.enter();
         let socket = UnixListener::from_std(socket)
@@ -219,19 +228,19 @@ impl Control {
     }
 
     /// Accepts peers at a socket. Must be called within the runtime.
-    fn wait_at(
+    fn accept_peers(
         &self,
         bridge: &str,
         listener: Listener,
         file: Option<SocketFile>,
-        speaking: &ChannelSettings,
+        channel_settings: &ChannelSettings,
         tuning: ControllerOptions,
     ) -> OpenListener {
         let purpose = Purpose {
             bridge: Arc::from(bridge),
             kind: ConnectionKind::Service,
             uri: None,
-            speaking: speaking.clone(),
+            channel_settings: channel_settings.clone(),
             tuning,
         };
         OpenListener {
