@@ -114,7 +114,7 @@ impl Clock {
         self.control.is_some()
     }
 
-    /// Returns the wall-clock time of the start. Deferred changes of the system time have no effect.
+    /// Returns the wall-clock time of the start. Later changes of the system time have no effect.
     pub(crate) fn started(self) -> WallTime {
         let since = self.wall.duration_since(SystemTime::UNIX_EPOCH);
         WallTime(since.unwrap_or_default())

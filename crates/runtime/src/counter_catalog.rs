@@ -1,8 +1,8 @@
 //! The catalogue of counters: name, meaning and remedy of each, for operators.
 //!
 //! The crates that count own the names; this table owns the texts. `docs/counters.md` is written
-//! from it (`UPDATE=1 cargo test -p runtime counter_catalog`), and the tests fail if a counter has no
-//! row, a row has no counter, or the document differs.
+//! from it (`UPDATE=1 cargo test -p runtime counter_catalog`), and the tests fail if a counter has
+//! no row, a row has no counter, or the document differs.
 
 use std::fmt::Write;
 

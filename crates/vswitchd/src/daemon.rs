@@ -100,7 +100,7 @@ pub fn detach() -> Result<ProcessRole, DaemonError> {
         let session = setsid().map_err(io::Error::from);
         return session.map(|_| ProcessRole::Background).map_err(failed);
     }
-    wait_for_another().map_err(failed)?;
+    wait_until_ready().map_err(failed)?;
     Ok(ProcessRole::Foreground)
 }
 
@@ -111,25 +111,25 @@ pub fn is_monitored() -> bool {
 }
 
 /// Starts the program again with the same arguments and sets `variable` in its environment. The
-/// process reports to `heard`, if given, when it is ready.
-pub(super) fn start_again(variable: &str, heard: Option<Stdio>) -> io::Result<Child> {
+/// process reports to `ready_pipe`, if given, when it is ready.
+pub(super) fn restart(variable: &str, ready_pipe: Option<Stdio>) -> io::Result<Child> {
     let mut words = env::args_os();
     let name = words.next().unwrap_or_default();
     let mut command = Command::new(env::current_exe()?);
     command.arg0(name).args(words).env(variable, "1");
-    if let Some(heard) = heard {
-        command.stdin(Stdio::null()).stdout(heard);
+    if let Some(ready_pipe) = ready_pipe {
+        command.stdin(Stdio::null()).stdout(ready_pipe);
     }
     command.spawn()
 }
 
-fn wait_for_another() -> io::Result<()> {
-    let mut other = start_again(IN_BACKGROUND, Some(Stdio::piped()))?;
-    let mut said = Vec::new();
+fn wait_until_ready() -> io::Result<()> {
+    let mut other = restart(IN_BACKGROUND, Some(Stdio::piped()))?;
+    let mut received = Vec::new();
     if let Some(pipe) = other.stdout.take() {
-        pipe.take(READY.len() as u64).read_to_end(&mut said)?;
+        pipe.take(READY.len() as u64).read_to_end(&mut received)?;
     }
-    if said == READY {
+    if received == READY {
         return Ok(());
     }
     let status = other.wait()?;
@@ -157,11 +157,11 @@ pub fn settle(chdir: bool) -> io::Result<()> {
     if chdir {
         env::set_current_dir("/")?;
     }
-    let_go()
+    release_terminal()
 }
 
 /// Redirects the standard streams to `/dev/null`.
-pub(super) fn let_go() -> io::Result<()> {
+pub(super) fn release_terminal() -> io::Result<()> {
     let nothing = OpenOptions::new()
         .read(true)
         .write(true)

@@ -29,7 +29,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The time for which changes are collected before they are written: a controller that reconnects
 /// repeatedly, or a flapping link, is written at most ten times per second.
-const GATHERING: Duration = Duration::from_millis(100);
+const COLLECT_TIME: Duration = Duration::from_millis(100);
 
 /// The size of the read buffer, in bytes.
 const READ_LEN: usize = 64 * 1024;
@@ -57,20 +57,20 @@ pub(crate) async fn follow(
         manager,
         ready: Some(ready),
     };
-    let (mut pause, mut silent) = (BACKOFF_FIRST, false);
+    let (mut pause, mut is_logged) = (BACKOFF_FIRST, false);
     loop {
         let began = client.control.clock().now();
         match client.run_session(&remote).await {
             // A server that first sends valid data and then fails is no better than one that is
             // down: only a session longer than the pause resets the backoff.
             Ok(true) if client.control.clock().now() - began > pause => {
-                (pause, silent) = (BACKOFF_FIRST, false);
+                (pause, is_logged) = (BACKOFF_FIRST, false);
             }
             Ok(_) => {}
             // A series of failures is logged once: a database that is down for a night is one line.
-            Err(error) if !silent => {
+            Err(error) if !is_logged => {
                 tracing::warn!(%remote, %error, "database not reached; trying again");
-                silent = true;
+                is_logged = true;
             }
             Err(_) => {}
         }
@@ -148,8 +148,8 @@ impl OvsdbClient {
                     Ok(count @ 1..) => {
                         session.handle_input(&buffer[..count], self.control.clock().now());
                     }
-                    gone => {
-                        let reason = gone.err().map_or_else(|| "closed".to_owned(), |error| error.to_string());
+                    ended => {
+                        let reason = ended.err().map_or_else(|| "closed".to_owned(), |error| error.to_string());
                         tracing::warn!(reason, "the database is gone; nothing changes until it is back");
                         return was_ready;
                     }
@@ -168,12 +168,12 @@ impl OvsdbClient {
                         }
                     }
                 }
-                () = self.control.changed() => times.note_news(self.control.clock().now()),
+                () = self.control.changed() => times.note_change(self.control.clock().now()),
                 () = tokio::time::sleep_until(due) => {}
             }
             let now = self.control.clock().now();
             session.handle_timeout(now);
-            times.pass(now, &mut self.manager);
+            times.fire(now, &mut self.manager);
         }
     }
 
@@ -194,9 +194,9 @@ impl OvsdbClient {
             } else {
                 self.host.statistics.clear();
             }
-            let news = self.manager.report(session.database(), &facts, &self.host);
-            if !news.is_empty() {
-                let id = session.transact(&news);
+            let changes_due = self.manager.report(session.database(), &facts, &self.host);
+            if !changes_due.is_empty() {
+                let id = session.transact(&changes_due);
                 self.manager.handle_sent(id);
             }
         }
@@ -208,7 +208,7 @@ impl OvsdbClient {
 struct SessionTimers {
     last_statistics: Instant,
     /// The time at which collected changes are written.
-    news: Option<Instant>,
+    changes_due: Option<Instant>,
     interval: Duration,
 }
 
@@ -216,27 +216,27 @@ impl SessionTimers {
     const fn from(now: Instant) -> Self {
         Self {
             last_statistics: now,
-            news: None,
+            changes_due: None,
             interval: Duration::MAX,
         }
     }
 
-    fn note_news(&mut self, now: Instant) {
-        self.news.get_or_insert(now + GATHERING);
+    fn note_change(&mut self, now: Instant) {
+        self.changes_due.get_or_insert(now + COLLECT_TIME);
     }
 
     /// Returns the time of the next timer, for this interval of statistics.
     fn next(&mut self, session: &Session, interval: Duration) -> Instant {
         self.interval = interval;
         let statistics = self.last_statistics + interval;
-        let others = [self.news, session.next_timeout()];
+        let others = [self.changes_due, session.next_timeout()];
         others.into_iter().flatten().fold(statistics, Instant::min)
     }
 
     /// Notifies the manager of expired timers.
-    fn pass(&mut self, now: Instant, manager: &mut Manager) {
-        if self.news.take_if(|due| *due <= now).is_some() {
-            manager.handle_news();
+    fn fire(&mut self, now: Instant, manager: &mut Manager) {
+        if self.changes_due.take_if(|due| *due <= now).is_some() {
+            manager.handle_change();
         }
         if now >= self.last_statistics + self.interval {
             self.last_statistics = now;

@@ -7,11 +7,11 @@
 mod bond;
 mod bridge;
 mod controller;
-mod equipment;
 mod exporters;
 mod interface;
 pub(super) mod mirrors;
 mod numbers;
+mod settings;
 mod spanning;
 mod switching;
 mod tables;
@@ -35,7 +35,7 @@ use config::{Config, ControllerTarget, ListenAddress, PortKind, Tls};
 const STATISTICS_INTERVAL: Duration = Duration::from_secs(5);
 
 /// The supported keys of `Open_vSwitch` `other_config`.
-const HEEDED: [&str; 4] = [
+const SUPPORTED_KEYS: [&str; 4] = [
     "enable-statistics",
     "flow-restore-wait",
     "stats-update-interval",
@@ -62,9 +62,9 @@ pub(crate) struct DesiredState {
     /// The interval of statistics.
     pub(crate) statistics_interval: Duration,
     /// True if statistics of the host are enabled.
-    pub(crate) tells_of_host: bool,
+    pub(crate) reports_host: bool,
     /// Unsupported keys of `Open_vSwitch` `other_config`; the table has no column to report them.
-    pub(crate) unheeded: BTreeSet<String>,
+    pub(crate) unsupported: BTreeSet<String>,
 }
 
 impl Default for DesiredState {
@@ -78,8 +78,8 @@ impl Default for DesiredState {
             controllers: BTreeMap::new(),
             mirrors: BTreeMap::new(),
             statistics_interval: STATISTICS_INTERVAL,
-            tells_of_host: false,
-            unheeded: BTreeSet::new(),
+            reports_host: false,
+            unsupported: BTreeSet::new(),
         }
     }
 }
@@ -163,7 +163,7 @@ impl<'a> Claims<'a> {
 }
 
 /// Converts the rows. Ports of `current` keep their numbers.
-pub(crate) fn desire(database: &Database, current: &Config) -> DesiredState {
+pub(crate) fn convert_rows(database: &Database, current: &Config) -> DesiredState {
     let mut desired = DesiredState::nothing(current);
     let Some(root) = root(database) else {
         return desired;
@@ -177,10 +177,10 @@ pub(crate) fn desire(database: &Database, current: &Config) -> DesiredState {
     let interval = interval.map_or(STATISTICS_INTERVAL, Duration::from_millis);
     desired.statistics_interval = interval.max(STATISTICS_INTERVAL);
     let keys = root.map("other_config").into_keys();
-    let unheeded = keys.filter(|key| !HEEDED.contains(key));
-    desired.unheeded = unheeded.map(str::to_owned).collect();
+    let unsupported = keys.filter(|key| !SUPPORTED_KEYS.contains(key));
+    desired.unsupported = unsupported.map(str::to_owned).collect();
     let told = root.map("other_config").get("enable-statistics").copied();
-    desired.tells_of_host = told == Some("true");
+    desired.reports_host = told == Some("true");
     let wait = root.map("other_config").get("flow-restore-wait").copied();
     desired.config.flow_restore_wait = wait == Some("true");
     desired.config.tls = root.named_by(database, "ssl", "SSL").next().map(secrets);
@@ -197,8 +197,8 @@ pub(crate) fn desire(database: &Database, current: &Config) -> DesiredState {
     for bridge in &mut desired.config.bridges {
         bridge.switching.vlan_limit = switching::read_vlan_limit(root);
     }
-    tunnel::refuse_twins(&mut desired);
-    note_unpaired(&mut desired);
+    tunnel::refuse_duplicates(&mut desired);
+    note_patches_without_peer(&mut desired);
     desired
 }
 
@@ -215,7 +215,7 @@ fn secrets(row: Record<'_>) -> Tls {
 }
 
 /// Adds a note to each patch port without a matching peer.
-fn note_unpaired(desired: &mut DesiredState) {
+fn note_patches_without_peer(desired: &mut DesiredState) {
     let peers: BTreeMap<String, Arc<str>> = desired
         .config
         .bridges
@@ -241,12 +241,12 @@ fn note_unpaired(desired: &mut DesiredState) {
             Some(((bridge, port.number), why))
         })
         .collect();
-    for fate in desired.interfaces.values_mut() {
+    for outcome in desired.interfaces.values_mut() {
         if let InterfaceOutcome::Port {
             bridge,
             number,
             notes,
-        } = fate
+        } = outcome
         {
             notes.extend(said.get(&(bridge.as_str(), Some(*number))).cloned());
         }

@@ -48,25 +48,25 @@ pub(super) fn system() -> (Option<String>, Option<String>) {
 /// Returns the resources of the host and their current use.
 pub(super) fn statistics(rundir: &Path) -> BTreeMap<String, String> {
     let mut all = BTreeMap::new();
-    let mut tell = |key: &str, value: Option<String>| {
+    let mut add = |key: &str, value: Option<String>| {
         all.extend(value.map(|value| (key.to_owned(), value)));
     };
     let cores = std::thread::available_parallelism();
-    tell("cpu", cores.ok().map(|count| count.to_string()));
+    add("cpu", cores.ok().map(|count| count.to_string()));
     let load = fs::read_to_string("/proc/loadavg");
-    tell(
+    add(
         "load_average",
         load.ok().and_then(|text| load_average(&text)),
     );
     let memory = fs::read_to_string("/proc/meminfo");
-    tell("memory", memory.ok().and_then(|text| memory_of(&text)));
+    add("memory", memory.ok().and_then(|text| memory_of(&text)));
     for program in PROGRAMS {
-        let told = process(&rundir.join(format!("{program}.pid")));
-        tell(&format!("process_{program}"), told);
+        let usage = process(&rundir.join(format!("{program}.pid")));
+        add(&format!("process_{program}"), usage);
     }
     let mounts = fs::read_to_string("/proc/mounts").unwrap_or_default();
     let systems = file_systems(&mounts);
-    tell("file_systems", (!systems.is_empty()).then_some(systems));
+    add("file_systems", (!systems.is_empty()).then_some(systems));
     all
 }
 
@@ -123,19 +123,19 @@ fn file_systems(mounts: &str) -> String {
         let mut words = line.split_whitespace();
         let (device, place, kind) = (words.next()?, words.next()?, words.next()?);
         let is_storage = device.starts_with('/') && !WITHOUT_STORAGE.contains(&kind);
-        let told = statvfs(place).ok().filter(|_| is_storage)?;
-        file_system(place, &told)
+        let usage = statvfs(place).ok().filter(|_| is_storage)?;
+        file_system(place, &usage)
     });
     rows.take(FILE_SYSTEMS_MAX).collect::<Vec<_>>().join(" ")
 }
 
-fn file_system(place: &str, told: &StatVfs) -> Option<String> {
-    if told.f_flag.contains(StatVfsMountFlags::RDONLY) {
+fn file_system(place: &str, usage: &StatVfs) -> Option<String> {
+    if usage.f_flag.contains(StatVfsMountFlags::RDONLY) {
         return None;
     }
-    let kilobytes = |blocks: u64| blocks.saturating_mul(told.f_frsize) / 1024;
-    let all = kilobytes(told.f_blocks);
-    let used = all.saturating_sub(kilobytes(told.f_bfree));
+    let kilobytes = |blocks: u64| blocks.saturating_mul(usage.f_frsize) / 1024;
+    let all = kilobytes(usage.f_blocks);
+    let used = all.saturating_sub(kilobytes(usage.f_bfree));
     let place = place.replace([' ', ','], "_");
     Some(format!("{place},{all},{used}"))
 }
@@ -159,8 +159,8 @@ mod tests {
     #[test]
     fn process_statistics_accept_any_name() {
         let stat = "7 (a ) b) S 1 7 7 0 -1 0 0 0 0 0 100 20 0 0 20 0 3 0 500 2048000 250 0";
-        let told = process_of(stat, "100.50 20.00").expect("it is whole");
-        let numbers: Vec<u64> = told
+        let usage = process_of(stat, "100.50 20.00").expect("it is whole");
+        let numbers: Vec<u64> = usage
             .split(',')
             .map(|word| word.parse().expect(word))
             .collect();

@@ -30,28 +30,28 @@ pub fn start_logging(
 ) -> Result<Arc<Logging>, DaemonError> {
     let logging = Logging::new(specs, outlets, wall(), role).map_err(DaemonError::Words)?;
     let logging = Arc::new(logging);
-    let layer = Teller(Arc::clone(&logging));
+    let layer = LogLayer(Arc::clone(&logging));
     tracing_subscriber::registry().with(layer).init();
     Ok(logging)
 }
 
-struct Teller(Arc<Logging>);
+struct LogLayer(Arc<Logging>);
 
-impl<S: Subscriber> Layer<S> for Teller {
+impl<S: Subscriber> Layer<S> for LogLayer {
     fn register_callsite(&self, _: &'static Metadata<'static>) -> Interest {
         // Levels may change at any time.
         Interest::sometimes()
     }
 
     fn enabled(&self, metadata: &Metadata<'_>, _: Context<'_, S>) -> bool {
-        self.0.is_said(*metadata.level(), metadata.target())
+        self.0.is_enabled(*metadata.level(), metadata.target())
     }
 
     fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
         let mut words = Words::default();
         event.record(&mut words);
         let thread = thread::current();
-        self.0.say(LogRecord {
+        self.0.write(LogRecord {
             level: *event.metadata().level(),
             target: event.metadata().target(),
             thread: thread.name().filter(|name| *name != FIRST),

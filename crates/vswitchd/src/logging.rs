@@ -31,7 +31,7 @@ const LEVELS: [(&str, LevelFilter, u8); 6] = [
 ];
 
 /// The default level, and the level of `-v` without an argument.
-const USUAL: usize = 4;
+const DEFAULT_LEVEL: usize = 4;
 const MOST: usize = 5;
 
 /// The modules with levels of their own, and the prefixes of their `tracing` targets. The first
@@ -73,7 +73,7 @@ const FACILITIES: [(&str, u8); 23] = [
 ];
 
 /// The value if no facility is set.
-const NO_FACILITY: usize = usize::MAX;
+const FACILITY_UNSET: usize = usize::MAX;
 
 /// The default facilities, of the system's syslog and of others.
 const DAEMON: u8 = 3;
@@ -99,7 +99,7 @@ const DESTINATIONS: [(LogDestination, &str, &str); 3] = [
 const TARGET_PATTERN: &str = "<%B>1 %D{%Y-%m-%dT%H:%M:%S.###Z} %E %A %P %c - \u{feff}%m";
 
 /// The separators of the words of `vlog/set`.
-const BETWEEN_WORDS: [char; 4] = [' ', ',', ':', '\t'];
+const SEPARATORS: [char; 4] = [' ', ',', ':', '\t'];
 
 /// The destinations beside the console.
 #[derive(Debug, Default)]
@@ -160,9 +160,9 @@ impl Logging {
     ) -> Result<Self, String> {
         let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
         let logging = Self {
-            levels: DESTINATIONS.map(|_| MODULES.map(|_| AtomicUsize::new(USUAL))),
+            levels: DESTINATIONS.map(|_| MODULES.map(|_| AtomicUsize::new(DEFAULT_LEVEL))),
             patterns: DESTINATIONS.map(|(_, _, usual)| ArcSwap::from_pointee(usual.to_owned())),
-            facility: AtomicUsize::new(NO_FACILITY),
+            facility: AtomicUsize::new(FACILITY_UNSET),
             lines: AtomicU64::new(0),
             began,
             host: host.trim().to_owned(),
@@ -177,25 +177,27 @@ impl Logging {
     }
 
     /// Returns true if any destination takes records of this level and target.
-    pub(crate) fn is_said(&self, level: Level, target: &str) -> bool {
+    pub(crate) fn is_enabled(&self, level: Level, target: &str) -> bool {
         let module = module_of(target);
         DESTINATIONS
             .iter()
-            .any(|(place, ..)| self.says(*place, level, module))
+            .any(|(place, ..)| self.is_enabled_at(*place, level, module))
     }
 
-    fn says(&self, place: LogDestination, level: Level, module: usize) -> bool {
-        let said = self.level(place, module).load(Ordering::Relaxed);
-        LEVELS.get(said).is_some_and(|(_, said, _)| level <= *said)
+    fn is_enabled_at(&self, place: LogDestination, level: Level, module: usize) -> bool {
+        let record = self.level(place, module).load(Ordering::Relaxed);
+        LEVELS
+            .get(record)
+            .is_some_and(|(_, record, _)| level <= *record)
     }
 
     /// Writes a record to all its destinations. Lines that cannot be written are lost.
-    pub(crate) fn say(&self, said: LogRecord<'_>) {
-        let module = module_of(said.target);
+    pub(crate) fn write(&self, record: LogRecord<'_>) {
+        let module = module_of(record.target);
         let sequence = self.lines.fetch_add(1, Ordering::Relaxed) + 1;
-        let line = self.line(&said, module, sequence);
+        let line = self.line(&record, module, sequence);
         for (place, ..) in DESTINATIONS {
-            if !self.says(place, said.level, module) {
+            if !self.is_enabled_at(place, record.level, module) {
                 continue;
             }
             let text = pattern::write(&self.pattern(place).load(), &line);
@@ -208,12 +210,12 @@ impl Logging {
                         drop(file.write_all(format!("{text}\n").as_bytes()));
                     }
                 }
-                LogDestination::Syslog => self.tell_syslogs(&line, &text),
+                LogDestination::Syslog => self.send_to_syslogs(&line, &text),
             }
         }
     }
 
-    fn tell_syslogs(&self, line: &LogLine<'_>, text: &str) {
+    fn send_to_syslogs(&self, line: &LogLine<'_>, text: &str) {
         let daemon = LogLine {
             priority: line.priority - line.facility(LOCAL0) + line.facility(DAEMON),
             ..*line
@@ -225,8 +227,8 @@ impl Logging {
         }
     }
 
-    fn line<'a>(&'a self, said: &LogRecord<'a>, module: usize, sequence: u64) -> LogLine<'a> {
-        let level = level_of(said.level);
+    fn line<'a>(&'a self, record: &LogRecord<'a>, module: usize, sequence: u64) -> LogLine<'a> {
+        let level = level_of(record.level);
         let named = FACILITIES.get(self.facility.load(Ordering::Relaxed));
         let named = named.map(|(_, number)| *number);
         let (level, _, severity) = LEVELS.get(level).copied().unwrap_or(LEVELS[MOST]);
@@ -235,14 +237,14 @@ impl Logging {
             priority: u16::from(named.unwrap_or(LOCAL0)) * 8 + u16::from(severity),
             facility: named,
             module: MODULES.get(module).map_or("", |(name, _)| *name),
-            now: said.now,
-            since: said.now.saturating_sub(self.began),
+            now: record.now,
+            since: record.now.saturating_sub(self.began),
             host: &self.host,
-            message: said.message,
+            message: record.message,
             sequence,
             level,
             process: std::process::id(),
-            thread: self.role.or(said.thread),
+            thread: self.role.or(record.thread),
         }
     }
 
@@ -266,7 +268,7 @@ impl Logging {
 
     fn set_level(&self, spec: &str) -> Result<(), String> {
         let (mut level, mut place, mut module) = (None, None, None);
-        for word in spec.split(BETWEEN_WORDS).filter(|word| !word.is_empty()) {
+        for word in spec.split(SEPARATORS).filter(|word| !word.is_empty()) {
             let is = |known: &str| known.eq_ignore_ascii_case(word);
             let read = (
                 LEVELS.iter().position(|(known, ..)| is(known)),
@@ -331,8 +333,8 @@ impl LogControl for Logging {
                 LogDestination::File,
             ]
             .map(|place| {
-                let said = self.level(place, module).load(Ordering::Relaxed);
-                LEVELS.get(said).map_or("", |(name, ..)| *name)
+                let record = self.level(place, module).load(Ordering::Relaxed);
+                LEVELS.get(record).map_or("", |(name, ..)| *name)
             });
             lines.push(format!(
                 "{name:<16}  {console:>4}       {syslog:>4}       {file:>4}\n"
@@ -403,8 +405,8 @@ fn is_any(word: &str) -> bool {
 
 /// Splits off the first word, and the separators behind it.
 fn next_word(text: &str) -> (&str, &str) {
-    let text = text.trim_start_matches(BETWEEN_WORDS);
-    text.split_once(BETWEEN_WORDS).unwrap_or((text, ""))
+    let text = text.trim_start_matches(SEPARATORS);
+    text.split_once(SEPARATORS).unwrap_or((text, ""))
 }
 
 /// Returns the index into [`MODULES`] for a `tracing` target.
@@ -431,7 +433,7 @@ mod tests {
     }
 
     /// Returns the levels of a module on the console, in the syslog and in the file.
-    fn said(specs: &[&str], module: &str) -> String {
+    fn record(specs: &[&str], module: &str) -> String {
         let table = logging(specs).expect("words that say something").levels();
         let row = table.lines().find_map(|line| line.strip_prefix(module));
         let words: Vec<_> = row.expect("a module").split_whitespace().collect();
@@ -440,19 +442,19 @@ mod tests {
 
     #[test]
     fn log_levels_match_open_vswitch() {
-        assert_eq!(said(&[], "bridge"), "INFO INFO INFO");
+        assert_eq!(record(&[], "bridge"), "INFO INFO INFO");
         let usual = ["console:emer", "syslog:err", "file:info"];
-        assert_eq!(said(&usual, "bridge"), "EMER ERR INFO");
-        assert_eq!(said(&["dbg"], "bridge"), "DBG DBG DBG");
-        assert_eq!(said(&["ANY:file:dbg"], "bridge"), "INFO INFO DBG");
-        assert_eq!(said(&["file"], "bridge"), "INFO INFO DBG");
+        assert_eq!(record(&usual, "bridge"), "EMER ERR INFO");
+        assert_eq!(record(&["dbg"], "bridge"), "DBG DBG DBG");
+        assert_eq!(record(&["ANY:file:dbg"], "bridge"), "INFO INFO DBG");
+        assert_eq!(record(&["file"], "bridge"), "INFO INFO DBG");
         let of_one = ["bridge:console:warn"];
-        assert_eq!(said(&of_one, "bridge"), "WARN INFO INFO");
-        assert_eq!(said(&of_one, "database"), "INFO INFO INFO");
+        assert_eq!(record(&of_one, "bridge"), "WARN INFO INFO");
+        assert_eq!(record(&of_one, "database"), "INFO INFO INFO");
         let of_one = logging(&["off", "Bridge CONSOLE,warn"]).expect("legal");
         let target = "switch::bridge::ports";
-        assert!(of_one.is_said(Level::WARN, target) && !of_one.is_said(Level::INFO, target));
-        assert!(!of_one.is_said(Level::ERROR, "vswitchd::manager"));
+        assert!(of_one.is_enabled(Level::WARN, target) && !of_one.is_enabled(Level::INFO, target));
+        assert!(!of_one.is_enabled(Level::ERROR, "vswitchd::manager"));
     }
 
     #[test]
@@ -467,8 +469,8 @@ mod tests {
             ("FACILITY:dance", "invalid facility"),
         ];
         for (spec, why) in wrong {
-            let told = logging(&[spec]).err();
-            assert_eq!(told, Some(format!("processing \"{spec}\": {why}")));
+            let error = logging(&[spec]).err();
+            assert_eq!(error, Some(format!("processing \"{spec}\": {why}")));
         }
     }
 

@@ -10,7 +10,7 @@ use std::time::Duration;
 use ovsdb::{Database, Operation, SessionEvent, TransactionId};
 
 use super::LOCK;
-use super::desired::{DesiredState, desire, mirrors};
+use super::desired::{DesiredState, convert_rows, mirrors};
 use super::host::HostFacts;
 use super::report::{Extent, report};
 use super::rows::root;
@@ -18,7 +18,7 @@ use config::{Config, DummyMode};
 use runtime::Facts;
 
 /// The limit of unsupported keys that are logged at once: there are about eighty.
-const UNHEEDED_MAX: usize = 100;
+const UNSUPPORTED_LOGGED_MAX: usize = 100;
 
 /// The state of the database's lock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -36,7 +36,7 @@ enum LockState {
 #[derive(Debug, Default)]
 pub(crate) struct Manager {
     desired: DesiredState,
-    standing: LockState,
+    lock_state: LockState,
     /// True if the session has received the rows.
     is_ready: bool,
     /// True if the rows have changed since the last conversion.
@@ -74,14 +74,14 @@ impl Manager {
                 self.due = Some(Extent::Statistics);
             }
             SessionEvent::Changed => self.is_changed = true,
-            SessionEvent::Locked => (self.standing, self.is_changed) = (LockState::Owner, true),
+            SessionEvent::Locked => (self.lock_state, self.is_changed) = (LockState::Owner, true),
             SessionEvent::Contended => {
-                if self.standing != LockState::Second {
+                if self.lock_state != LockState::Second {
                     tracing::error!(
                         "another switch has the lock of this database: waiting until it lets it go"
                     );
                 }
-                (self.standing, self.is_changed) = (LockState::Second, true);
+                (self.lock_state, self.is_changed) = (LockState::Second, true);
             }
             SessionEvent::Done(id, outcome) => {
                 if self.in_flight == Some(*id) {
@@ -96,7 +96,7 @@ impl Manager {
     }
 
     /// Records that the state of the switch has changed.
-    pub(crate) fn handle_news(&mut self) {
+    pub(crate) fn handle_change(&mut self) {
         self.due = self.due.or(Some(Extent::State));
     }
 
@@ -115,7 +115,7 @@ impl Manager {
         if !std::mem::take(&mut self.is_changed) {
             return None;
         }
-        let desired = match self.standing {
+        let desired = match self.lock_state {
             LockState::Unknown => return None,
             LockState::Owner if !self.is_ready => return None,
             // An empty database is newly created, or belongs to another program.
@@ -125,18 +125,18 @@ impl Manager {
                 );
                 return None;
             }
-            LockState::Owner => desire(database, &self.desired.config),
+            LockState::Owner => convert_rows(database, &self.desired.config),
             // The other switch has the interfaces, or is about to open them.
             LockState::Second => DesiredState::nothing(&self.desired.config),
         };
         if desired == self.desired {
             return None;
         }
-        let unheeded = desired.unheeded.difference(&self.desired.unheeded);
-        for key in unheeded.take(UNHEEDED_MAX) {
+        let unsupported = desired.unsupported.difference(&self.desired.unsupported);
+        for key in unsupported.take(UNSUPPORTED_LOGGED_MAX) {
             tracing::warn!("other_config:{key} of Open_vSwitch: not honoured: it has no like here");
         }
-        self.say_of_mirrors(&desired);
+        self.log_mirror_notes(&desired);
         let changed = desired.config != self.desired.config;
         self.desired = desired;
         self.due = Some(Extent::Statistics);
@@ -145,13 +145,13 @@ impl Manager {
 
     /// Logs each new note about mirrors: a user of a mirror looks at frames, not at the bridge's
     /// status.
-    fn say_of_mirrors(&self, desired: &DesiredState) {
-        for (uuid, fate) in &desired.bridges {
+    fn log_mirror_notes(&self, desired: &DesiredState) {
+        for (uuid, outcome) in &desired.bridges {
             let before = self.desired.bridges.get(uuid).map(|before| &before.notes);
-            for (key, why) in &fate.notes {
-                let is_said = before.and_then(|before| before.get(key)) == Some(why);
-                if key.starts_with(mirrors::COLUMN) && !is_said {
-                    tracing::warn!("bridge {}: {key}: {why}", fate.name);
+            for (key, why) in &outcome.notes {
+                let is_known = before.and_then(|before| before.get(key)) == Some(why);
+                if key.starts_with(mirrors::COLUMN) && !is_known {
+                    tracing::warn!("bridge {}: {key}: {why}", outcome.name);
                 }
             }
         }
@@ -159,18 +159,18 @@ impl Manager {
 
     /// Returns true if the configuration is that of the database; false while waiting for the lock.
     pub(crate) fn is_settled(&self) -> bool {
-        self.standing == LockState::Owner && self.is_ready && !self.is_changed
+        self.lock_state == LockState::Owner && self.is_ready && !self.is_changed
     }
 
     /// Returns true if [`Manager::report`] must be called with the state of the switch.
     pub(crate) fn is_report_due(&self) -> bool {
-        let may_write = self.standing == LockState::Owner && self.is_ready;
+        let may_write = self.lock_state == LockState::Owner && self.is_ready;
         may_write && self.in_flight.is_none() && self.due.is_some()
     }
 
     /// Returns true if the next report includes statistics of the host.
     pub(crate) fn wants_host(&self) -> bool {
-        self.desired.tells_of_host && self.due == Some(Extent::Statistics)
+        self.desired.reports_host && self.due == Some(Extent::Statistics)
     }
 
     /// Returns the operations that write this state; none if the database has it already.

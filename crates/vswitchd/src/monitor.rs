@@ -12,12 +12,12 @@ use base::Instant;
 use runtime::{Clock, LogControl};
 use rustix::process::Signal;
 
-use super::daemon::{MONITORED, let_go, start_again};
+use super::daemon::{MONITORED, release_terminal, restart};
 use crate::error::DaemonError;
 use crate::logging::Logging;
 
 /// The minimum interval between two restarts.
-const BETWEEN: Duration = Duration::from_secs(10);
+const RESTART_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Signals that indicate a fault of the process itself (ovs-vswitchd(8), `--monitor`).
 const FAULTS: [Signal; 9] = [
@@ -56,7 +56,9 @@ impl CrashHistory {
             return MonitorAction::End;
         }
         self.crashes += 1;
-        let since = self.restarted.map_or(now, |restarted| restarted + BETWEEN);
+        let since = self
+            .restarted
+            .map_or(now, |restarted| restarted + RESTART_INTERVAL);
         let then = since.max(now);
         self.restarted = Some(then);
         MonitorAction::Again(then)
@@ -82,10 +84,10 @@ fn watch(logging: &Logging, in_background: bool) -> io::Result<ExitStatus> {
     let waits = io::stdout().as_fd().try_clone_to_owned();
     let waits = in_background.then_some(waits).transpose()?;
     loop {
-        let heard = waits.as_ref().map(OwnedFd::try_clone).transpose()?;
-        let mut process = start_again(MONITORED, heard.map(Stdio::from))?;
+        let ready_pipe = waits.as_ref().map(OwnedFd::try_clone).transpose()?;
+        let mut process = restart(MONITORED, ready_pipe.map(Stdio::from))?;
         if in_background {
-            let_go()?;
+            release_terminal()?;
         }
         // An open file would survive a log rotation.
         logging.close();

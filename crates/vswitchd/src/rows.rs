@@ -40,10 +40,10 @@ impl<'a> Record<'a> {
     }
 
     /// Returns true if a column is set: to true, or to a value that is no boolean.
-    pub(crate) fn asks(self, column: &str) -> bool {
+    pub(crate) fn is_set(self, column: &str) -> bool {
         let is_truth = |atom: &Atom| matches!(atom, Atom::Boolean(_));
-        let asks = |datum: &Datum| datum.is_true() || !datum.atoms().all(is_truth);
-        self.datum(column).is_some_and(asks)
+        let is_set = |datum: &Datum| datum.is_true() || !datum.atoms().all(is_truth);
+        self.datum(column).is_some_and(is_set)
     }
 
     /// Returns the string in a column.

@@ -125,13 +125,13 @@ pub(crate) fn pairs(pairs: &[(&str, &str)]) -> Value {
 pub(crate) fn put(database: &mut Database, table: &str, name: &str, columns: &Value) {
     let uuid = uuid(table, name);
     if database.row(table, uuid).is_some() {
-        say(database, table, uuid, &json!({"delete": null}));
+        apply_change(database, table, uuid, &json!({"delete": null}));
     }
-    say(database, table, uuid, &json!({"insert": columns}));
+    apply_change(database, table, uuid, &json!({"insert": columns}));
 }
 
 /// Applies operations to the database, like ovsdb-server.
-pub(crate) fn carry_out(database: &mut Database, operations: &[ovsdb::Operation]) {
+pub(crate) fn apply_operations(database: &mut Database, operations: &[ovsdb::Operation]) {
     for operation in operations {
         if let ovsdb::Operation::Update {
             table,
@@ -152,7 +152,7 @@ pub(crate) fn carry_out(database: &mut Database, operations: &[ovsdb::Operation]
     }
 }
 
-fn say(database: &mut Database, table: &str, uuid: Uuid, change: &Value) {
+fn apply_change(database: &mut Database, table: &str, uuid: Uuid, change: &Value) {
     let change = json!({table: {uuid.to_string(): change}});
     database
         .apply(&change, UpdateFormat::Differences)

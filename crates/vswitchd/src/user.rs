@@ -15,7 +15,7 @@ use crate::error::DaemonError;
 use crate::logging::LogFile;
 
 /// The kept capabilities: locked memory, low ports, and network administration.
-const KEPT: CapabilitySet = CapabilitySet::IPC_LOCK
+const CAPABILITIES: CapabilitySet = CapabilitySet::IPC_LOCK
     .union(CapabilitySet::NET_BIND_SERVICE)
     .union(CapabilitySet::NET_ADMIN)
     .union(CapabilitySet::NET_BROADCAST)
@@ -84,8 +84,8 @@ impl ProcessUser {
             set_thread_gid(rustix::process::Gid::from_raw(self.gid))?;
             set_thread_uid(rustix::process::Uid::from_raw(self.uid))?;
             let kept = CapabilitySets {
-                effective: KEPT,
-                permitted: KEPT,
+                effective: CAPABILITIES,
+                permitted: CAPABILITIES,
                 inheritable: CapabilitySet::empty(),
             };
             set_capabilities(None, kept)

@@ -57,7 +57,7 @@ impl Control {
         drop((found, own));
         found_ports.extend(returned_found.iter().map(ClosedPort::of));
         own_ports.extend(returned_own.iter().map(ClosedPort::of));
-        // ClosedPort here and not by the reaper: the next step may create a device that the switch
+        // Closed here and not by the reaper: the next step may create a device that the switch
         // makes itself, or that allows one owner, again.
         parallel::map(own_ports, drop);
         for closed in found_ports {

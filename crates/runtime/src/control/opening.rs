@@ -1,4 +1,4 @@
-//! DeviceRequest of ports in bulk: system calls run on several threads; the port's registration at its
+//! Opening of ports in bulk: system calls run on several threads; the port's registration at its
 //! bridge and at the workers runs in order.
 
 use std::num::NonZeroUsize;

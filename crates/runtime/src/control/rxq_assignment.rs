@@ -30,8 +30,8 @@ pub(super) struct WorkerQueue {
 
 impl Control {
     /// Returns the workers that receive the frames of the port `name`, without duplicates, in the
-    /// order of the queues that [`assign_queues`] returns. If a core has no worker, that is logged and all
-    /// workers receive.
+    /// order of the queues that [`assign_queues`] returns. If a core has no worker, that is logged
+    /// and all workers receive.
     pub(super) fn rx_workers(&self, affinity: &[Affinity], name: &str) -> Vec<usize> {
         let affinity = affinity.iter().find(|of| of.port == name);
         let all = || (0..self.tools.workers.len()).collect();

@@ -26,10 +26,10 @@ const KEYS: [&str; 7] = [
 const DETECT_MODES: [&str; 2] = ["carrier", "miimon"];
 
 /// Keys of `other_config` that apply to every LACP port.
-const KEYS_OF_LACP: [&str; 3] = ["lacp-system-id", "lacp-system-priority", "lacp-time"];
+const LACP_KEYS: [&str; 3] = ["lacp-system-id", "lacp-system-priority", "lacp-time"];
 
 /// Keys of `other_config` that apply to the interfaces of a LACP port.
-const KEYS_OF_MEMBERS: [&str; 3] = ["lacp-port-id", "lacp-port-priority", "lacp-aggregation-key"];
+const MEMBER_KEYS: [&str; 3] = ["lacp-port-id", "lacp-port-priority", "lacp-aggregation-key"];
 
 /// The default LACP system priority, that of Open vSwitch's bonds.
 const SYSTEM_PRIORITY: u16 = 65534;
@@ -41,27 +41,27 @@ pub(super) fn is_bond(port: Record<'_>) -> bool {
 }
 
 /// Returns true if a port uses LACP.
-fn speaks(port: Record<'_>) -> bool {
+fn uses_lacp(port: Record<'_>) -> bool {
     matches!(port.text("lacp"), Some("active" | "passive"))
 }
 
 /// Returns true if a port supports this key of its `other_config`.
-pub(super) fn heeds(port: Record<'_>, key: &str, value: &str) -> bool {
+pub(super) fn supports_key(port: Record<'_>, key: &str, value: &str) -> bool {
     let is_bond = is_bond(port);
     (is_bond && KEYS.contains(&key))
         || (is_bond && key == "bond-detect-mode" && DETECT_MODES.contains(&value))
-        || ((is_bond || speaks(port)) && KEYS_OF_LACP.contains(&key))
+        || ((is_bond || uses_lacp(port)) && LACP_KEYS.contains(&key))
 }
 
 /// Returns true if a port supports all keys of its interface's `other_config`.
-pub(super) fn heeds_all_of(port: Record<'_>, interface: Record<'_>) -> bool {
+pub(super) fn supports_all_keys_of(port: Record<'_>, interface: Record<'_>) -> bool {
     let mut keys = interface.map("other_config").into_keys();
-    (is_bond(port) || speaks(port)) && keys.all(|key| KEYS_OF_MEMBERS.contains(&key))
+    (is_bond(port) || uses_lacp(port)) && keys.all(|key| MEMBER_KEYS.contains(&key))
 }
 
 /// Reads the settings of a bond, or of a single LACP interface, without members.
 pub(super) fn read_bond(port: Record<'_>) -> Option<BondConfig> {
-    (is_bond(port) || speaks(port)).then(|| read(port))
+    (is_bond(port) || uses_lacp(port)).then(|| read(port))
 }
 
 fn read(port: Record<'_>) -> BondConfig {
@@ -95,7 +95,7 @@ fn read(port: Record<'_>) -> BondConfig {
 }
 
 /// Keeps the active member of existing bonds: they know it themselves, and have written the column.
-pub(super) fn go_on(ports: &mut [LogicalPort], before: &[LogicalPort]) {
+pub(super) fn keep_active_members(ports: &mut [LogicalPort], before: &[LogicalPort]) {
     for port in ports {
         let same = before.iter().find(|before| before.name == port.name);
         let before = same.and_then(|before| before.bond.as_ref());
@@ -146,21 +146,21 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::desired::{InterfaceOutcome, desire};
+    use crate::desired::{InterfaceOutcome, convert_rows};
     use crate::testing::{empty, names, pairs, put, put_bridge, put_root, uuid};
     use config::Config;
 
     /// Returns the logical ports of a bridge whose bond has these columns, and the notes of one
     /// interface with the given columns.
     fn bond(columns: &[(&str, Value)], interface: Value) -> (Vec<LogicalPort>, String) {
-        let desired = desire(&rows(columns, interface), &Config::default());
-        let said = match &desired.interfaces[&uuid("Interface", "p1")] {
+        let desired = convert_rows(&rows(columns, interface), &Config::default());
+        let notes = match &desired.interfaces[&uuid("Interface", "p1")] {
             InterfaceOutcome::Refused(why) => format!("refused: {why}"),
             InterfaceOutcome::Port { notes, .. } => notes.join("; "),
         };
         let bridges = desired.config.bridges.into_iter();
         let ports = bridges.flat_map(|bridge| bridge.switching.ports);
-        (ports.collect(), said)
+        (ports.collect(), notes)
     }
 
     /// Returns the rows of this bridge.
@@ -183,20 +183,20 @@ mod tests {
 
     #[test]
     fn bond_interfaces_form_one_port() {
-        let (ports, said) = bond(&[], json!({}));
-        assert_eq!(said, "");
+        let (ports, notes) = bond(&[], json!({}));
+        assert_eq!(notes, "");
         let [port] = &ports[..] else {
             panic!("{ports:?}");
         };
-        let asked = port.bond.as_ref().expect("it is a bond");
+        let config = port.bond.as_ref().expect("it is a bond");
         assert_eq!((port.name.as_str(), port.members.len()), ("bond0", 2));
-        let names: Vec<_> = asked.members.iter().map(|of| of.name.as_str()).collect();
+        let names: Vec<_> = config.members.iter().map(|of| of.name.as_str()).collect();
         assert_eq!(names, ["p1", "p2"]);
-        let numbers: Vec<_> = asked.members.iter().map(|of| of.port).collect();
+        let numbers: Vec<_> = config.members.iter().map(|of| of.port).collect();
         assert_eq!(numbers, port.members);
-        assert_eq!(asked.mode, BondMode::ActiveBackup);
-        assert_eq!(asked.rebalance_interval, Some(REBALANCE_INTERVAL));
-        assert_eq!((asked.lacp, asked.lacp_fallback), (None, false));
+        assert_eq!(config.mode, BondMode::ActiveBackup);
+        assert_eq!(config.rebalance_interval, Some(REBALANCE_INTERVAL));
+        assert_eq!((config.lacp, config.lacp_fallback), (None, false));
     }
 
     #[test]
@@ -222,28 +222,31 @@ mod tests {
             ("other_config", other),
         ];
         let interface = json!({"other_config": pairs(&[("lacp-port-id", "5")])});
-        let (ports, said) = bond(&columns, interface);
-        assert_eq!(said, "");
-        let asked = ports[0].bond.clone().expect("it is a bond");
+        let (ports, notes) = bond(&columns, interface);
+        assert_eq!(notes, "");
+        let config = ports[0].bond.clone().expect("it is a bond");
         let lacp = LacpConfig {
             activity: LacpActivity::Passive,
             is_fast: true,
             system: Some("02:00:00:00:00:09".parse().expect("an address")),
             priority: 65534,
         };
-        assert_eq!((asked.mode, asked.lacp), (BondMode::BalanceTcp, Some(lacp)));
-        assert_eq!(asked.updelay, Duration::from_millis(100));
-        assert_eq!(asked.downdelay, Duration::ZERO);
-        assert_eq!(asked.rebalance_interval, Some(REBALANCE_INTERVAL_MIN));
-        assert_eq!((asked.hash_basis, asked.lacp_fallback), (7, true));
         assert_eq!(
-            (asked.all_members_active, asked.is_single_member),
+            (config.mode, config.lacp),
+            (BondMode::BalanceTcp, Some(lacp))
+        );
+        assert_eq!(config.updelay, Duration::from_millis(100));
+        assert_eq!(config.downdelay, Duration::ZERO);
+        assert_eq!(config.rebalance_interval, Some(REBALANCE_INTERVAL_MIN));
+        assert_eq!((config.hash_basis, config.lacp_fallback), (7, true));
+        assert_eq!(
+            (config.all_members_active, config.is_single_member),
             (true, false)
         );
-        let last = asked.last_active.map(|address| address.to_string());
+        let last = config.last_active.map(|address| address.to_string());
         assert_eq!(last.as_deref(), Some("02:00:00:00:00:0a"));
-        assert_eq!(asked.primary.as_deref(), Some("p2"));
-        let numbers = asked.members.iter().map(|of| of.lacp.number);
+        assert_eq!(config.primary.as_deref(), Some("p2"));
+        let numbers = config.members.iter().map(|of| of.lacp.number);
         assert_eq!(numbers.collect::<Vec<_>>(), [Some(5), None]);
     }
 
@@ -258,11 +261,11 @@ mod tests {
         put(&mut database, "Port", "p1", &port);
         put_bridge(&mut database, "br0", json!({}), &[("p1", json!({}))], &[]);
         put_root(&mut database, &["br0"], 1);
-        let desired = desire(&database, &Config::default());
+        let desired = convert_rows(&database, &Config::default());
         let ports = &desired.config.bridges[0].switching.ports;
-        let asked = ports[0].bond.as_ref().expect("it speaks");
-        assert!(asked.is_single_member && asked.lacp.is_some_and(|lacp| lacp.is_fast));
-        assert_eq!((ports.len(), asked.members.len()), (1, 1));
+        let config = ports[0].bond.as_ref().expect("it speaks");
+        assert!(config.is_single_member && config.lacp.is_some_and(|lacp| lacp.is_fast));
+        assert_eq!((ports.len(), config.members.len()), (1, 1));
         let InterfaceOutcome::Port { notes, .. } = &desired.interfaces[&uuid("Interface", "p1")]
         else {
             panic!("it is a port");
@@ -285,7 +288,7 @@ mod tests {
             ("bond_active_slave", json!("02:00:00:00:00:0a")),
         ];
         let mut database = rows(&columns, json!({}));
-        let before = desire(&database, &Config::default()).config;
+        let before = convert_rows(&database, &Config::default()).config;
         let names: Vec<_> = before.bridges[0]
             .ports
             .iter()
@@ -305,16 +308,16 @@ mod tests {
         port["bond_active_slave"] = json!("02:00:00:00:00:0b");
         port["bond_fake_iface"] = json!(true);
         put(&mut database, "Port", "p1", &port);
-        assert_eq!(desire(&database, &before).config, before);
+        assert_eq!(convert_rows(&database, &before).config, before);
     }
 
     #[test]
     fn virtual_port_is_no_bond_member() {
         let patch = json!({"type": "patch", "options": pairs(&[("peer", "x")])});
-        let (ports, said) = bond(&[], patch);
+        let (ports, notes) = bond(&[], patch);
         assert!(
-            said.starts_with("refused: bonds are of interfaces"),
-            "{said}"
+            notes.starts_with("refused: bonds are of interfaces"),
+            "{notes}"
         );
         assert_eq!(ports[0].members.len(), 1);
     }

@@ -3,11 +3,11 @@
 use ovsdb::{Database, Uuid};
 use packet::MacAddr;
 
-use super::equipment::{read_equipment, read_qos};
 use super::exporters::read_exporters;
-use super::interface::{PlannedPort, read_interface, stand_in, unheeded};
+use super::interface::{PlannedPort, fake_interface, read_interface, unsupported};
 use super::mirrors::read_mirrors;
 use super::numbers::{NumberCandidates, number};
+use super::settings::{read_qos, read_settings};
 use super::tables::read_tables;
 use super::{
     BridgeOutcome, Claims, DesiredState, InterfaceOutcome, bond, by_name, spanning, switching,
@@ -22,7 +22,7 @@ use config::{
 
 /// Columns of unsupported features, reported if they are true or not empty.
 #[rustfmt::skip]
-const MISSING: [(&str, &str); 1] = [
+const UNSUPPORTED_COLUMNS: [(&str, &str); 1] = [
     ("auto_attach",           "there is no auto-attach"),
 ];
 
@@ -35,7 +35,7 @@ pub(super) fn read_bridge<'a>(
     desired: &mut DesiredState,
 ) {
     let name = row.text("name").unwrap_or_default();
-    let mut fate = BridgeOutcome {
+    let mut outcome = BridgeOutcome {
         name: name.to_owned(),
         ..BridgeOutcome::default()
     };
@@ -49,21 +49,21 @@ pub(super) fn read_bridge<'a>(
         Ok(()) => twice.then(|| format!("there is another bridge {name}")),
     };
     let before = current.bridges.iter().find(|bridge| bridge.name == name);
-    let mut config = read_columns(row, &mut fate);
+    let mut config = read_columns(row, &mut outcome);
     let kind = row.text("datapath_type").unwrap_or_default();
     config.is_dummy = current.dummies.includes_bridge(kind);
     match &refused {
         None => {
-            read_tables(database, row, &mut config, &mut fate);
+            read_tables(database, row, &mut config, &mut outcome);
             let bridges = &desired.config.bridges;
             let agents = bridges
                 .iter()
                 .filter(|other| other.exporters.sflow.is_some());
             let sub_agent = u32::try_from(agents.count()).unwrap_or(u32::MAX);
-            read_exporters(database, row, sub_agent, &mut config, &mut fate);
+            read_exporters(database, row, sub_agent, &mut config, &mut outcome);
             read_ports(database, row, &mut config, before, claims, desired);
-            read_mirrors(database, row, &mut config, &mut fate, desired);
-            spanning::read_spanning(database, row, &mut config, &mut fate, desired);
+            read_mirrors(database, row, &mut config, &mut outcome, desired);
+            spanning::read_spanning(database, row, &mut config, &mut outcome, desired);
             read_controllers(database, row, &mut config, desired);
             desired.config.bridges.push(config);
         }
@@ -78,16 +78,16 @@ pub(super) fn read_bridge<'a>(
             }
         }
     }
-    fate.refused = refused;
-    desired.bridges.insert(row.uuid, fate);
+    outcome.refused = refused;
+    desired.bridges.insert(row.uuid, outcome);
 }
 
 /// Reads the bridge's own columns.
-fn read_columns(row: Record<'_>, fate: &mut BridgeOutcome) -> BridgeConfig {
+fn read_columns(row: Record<'_>, outcome: &mut BridgeOutcome) -> BridgeConfig {
     let mut config = BridgeConfig::new(row.text("name").unwrap_or_default());
     config.address = BridgeAddress::Name;
     let mut note = |column: &str, why: String| {
-        fate.notes.insert(column.to_owned(), why);
+        outcome.notes.insert(column.to_owned(), why);
     };
     if row.text("fail_mode") == Some("secure") {
         config.fail_mode = FailMode::Secure;
@@ -99,8 +99,8 @@ fn read_columns(row: Record<'_>, fate: &mut BridgeOutcome) -> BridgeConfig {
             Err(error) => note("protocols", error.problem),
         }
     }
-    for (column, why) in MISSING {
-        if row.asks(column) {
+    for (column, why) in UNSUPPORTED_COLUMNS {
+        if row.is_set(column) {
             note(column, format!("not honoured: {why}"));
         }
     }
@@ -130,7 +130,7 @@ fn read_columns(row: Record<'_>, fate: &mut BridgeOutcome) -> BridgeConfig {
                 .map(|queue| config.in_band.queue = u32::try_from(queue).ok().map(QueueId))
                 .map_err(|_| format!("'{value}' is no number")),
             _ => switching::read_key(&mut config.switching, key, value)
-                .unwrap_or_else(|| Err(unheeded(key))),
+                .unwrap_or_else(|| Err(unsupported(key))),
         };
         if let Err(why) = heeded {
             note(&format!("other_config:{key}"), why);
@@ -156,7 +156,7 @@ fn read_ports<'a>(
     claims: &mut Claims<'a>,
     desired: &mut DesiredState,
 ) {
-    let mut wanted: Vec<(PlannedPort, NumberCandidates)> = Vec::new();
+    let mut planned: Vec<(PlannedPort, NumberCandidates)> = Vec::new();
     let (dummies, is_dummy) = (desired.config.dummies, config.is_dummy);
     for port in by_name(row.named_by(database, "ports", "Port").collect()) {
         let own_name = port.text("name").unwrap_or_default();
@@ -178,8 +178,8 @@ fn read_ports<'a>(
             _ => {}
         }
         let is_dummy = |kind: &str| dummies.includes_interface(kind, is_dummy);
-        let stand_in = stand_in(port, is_dummy);
-        let stand_in = stand_in.filter(|_| claims.claim(port.uuid, own_name).is_ok());
+        let fake_interface = fake_interface(port, is_dummy);
+        let fake_interface = fake_interface.filter(|_| claims.claim(port.uuid, own_name).is_ok());
         for interface in interfaces {
             let name = interface.text("name").unwrap_or_default();
             let read = claims
@@ -187,51 +187,54 @@ fn read_ports<'a>(
                 .and_then(|()| read_interface(port, interface, is_dummy));
             match read {
                 Ok(mut read) => {
-                    let leaving = read_qos(database, port, &mut read.notes);
-                    read.limit_out(leaving);
-                    let held = before.and_then(|before| held(before, &read.spec));
-                    wanted.push((read, NumberCandidates::of(interface, held)));
+                    let egress = read_qos(database, port, &mut read.notes);
+                    read.apply_qos(egress);
+                    let current_number =
+                        before.and_then(|before| current_number(before, &read.spec));
+                    planned.push((read, NumberCandidates::of(interface, current_number)));
                 }
                 Err(why) => {
-                    let fate = InterfaceOutcome::Refused(why);
-                    desired.interfaces.entry(interface.uuid).or_insert(fate);
+                    let outcome = InterfaceOutcome::Refused(why);
+                    desired.interfaces.entry(interface.uuid).or_insert(outcome);
                 }
             }
         }
-        wanted.extend(stand_in.map(|it| {
-            let held = before.and_then(|before| held(before, &it.spec));
+        planned.extend(fake_interface.map(|it| {
+            let current_number = before.and_then(|before| current_number(before, &it.spec));
             (
                 it,
                 NumberCandidates {
-                    held,
+                    current: current_number,
                     ..NumberCandidates::default()
                 },
             )
         }));
     }
-    number_all(wanted, config, desired);
+    number_all(planned, config, desired);
     let before = before.map_or(&[][..], |before| &before.switching.ports);
-    bond::go_on(&mut config.switching.ports, before);
+    bond::keep_active_members(&mut config.switching.ports, before);
 }
 
 /// Adds a port with a number for each interface.
 fn number_all(
-    wanted: Vec<(PlannedPort, NumberCandidates)>,
+    planned: Vec<(PlannedPort, NumberCandidates)>,
     config: &mut BridgeConfig,
     desired: &mut DesiredState,
 ) {
-    let wishes: Vec<_> = wanted.iter().map(|(_, wish)| *wish).collect();
-    for ((mut read, wish), number) in wanted.into_iter().zip(number(&wishes)) {
-        let fate = match number {
+    let candidates: Vec<_> = planned.iter().map(|(_, candidate)| *candidate).collect();
+    for ((mut read, candidate), number) in planned.into_iter().zip(number(&candidates)) {
+        let outcome = match number {
             None => InterfaceOutcome::Refused("the bridge has no number left for it".to_owned()),
             Some(number) => {
-                if let Some(asked) = wish.asked.filter(|asked| *asked != number) {
+                if let Some(requested) =
+                    candidate.requested.filter(|requested| *requested != number)
+                {
                     read.notes
-                        .push(format!("ofport_request: {asked} is another port's"));
+                        .push(format!("ofport_request: {requested} is another port's"));
                 }
                 read.spec.number = Some(number);
-                equip(config, &read.spec.name, read.equipment);
-                take_part(config, read.logical, number);
+                set_interface(config, &read.spec.name, read.settings);
+                add_logical_port(config, read.logical, number);
                 config.ports.push(read.spec);
                 InterfaceOutcome::Port {
                     bridge: config.name.clone(),
@@ -243,7 +246,7 @@ fn number_all(
         let uuid = read.uuid.into_iter();
         desired
             .interfaces
-            .extend(uuid.map(|uuid| (uuid, fate.clone())));
+            .extend(uuid.map(|uuid| (uuid, outcome.clone())));
     }
 }
 
@@ -254,42 +257,42 @@ fn read_local(
     config: &mut BridgeConfig,
     desired: &mut DesiredState,
 ) {
-    let mut notes = super::interface::notes_of_local(port, interface);
+    let mut notes = super::interface::local_notes(port, interface);
     match switching::read_port(port) {
-        Ok((mut logical, lacking)) => {
-            notes.extend(lacking);
+        Ok((mut logical, unapplied)) => {
+            notes.extend(unapplied);
             if logical.bond.take().is_some() {
                 notes.push("lacp: not honoured: of the bridge's own interface".to_owned());
             }
-            take_part(config, logical, PortNo::LOCAL);
+            add_logical_port(config, logical, PortNo::LOCAL);
         }
         Err(why) => notes.push(why),
     }
-    let (equipment, lacking) = read_equipment(interface, Some(PortNo::LOCAL));
-    notes.extend(lacking);
+    let (settings, unapplied) = read_settings(interface, Some(PortNo::LOCAL));
+    notes.extend(unapplied);
     if port.has("qos") {
         notes.push("qos: not honoured: of the bridge's own interface".to_owned());
     }
     let name = config.name.clone();
-    equip(config, &name, equipment);
-    let fate = InterfaceOutcome::Port {
+    set_interface(config, &name, settings);
+    let outcome = InterfaceOutcome::Port {
         bridge: name,
         number: PortNo::LOCAL,
         notes,
     };
-    desired.interfaces.insert(interface.uuid, fate);
+    desired.interfaces.insert(interface.uuid, outcome);
 }
 
 /// Adds the settings of an interface, unless they are the defaults.
-fn equip(config: &mut BridgeConfig, name: &str, equipment: InterfaceConfig) {
-    if equipment != InterfaceConfig::default() {
-        config.interfaces.insert(name.to_owned(), equipment);
+fn set_interface(config: &mut BridgeConfig, name: &str, settings: InterfaceConfig) {
+    if settings != InterfaceConfig::default() {
+        config.interfaces.insert(name.to_owned(), settings);
     }
 }
 
 /// Adds a port to the configuration of `NORMAL`, unless it has the defaults. The members of a bond
 /// arrive one at a time.
-fn take_part(config: &mut BridgeConfig, mut logical: LogicalPort, number: PortNo) {
+fn add_logical_port(config: &mut BridgeConfig, mut logical: LogicalPort, number: PortNo) {
     logical.members.push(number);
     if let Some(bond) = &mut logical.bond {
         bond.members
@@ -312,8 +315,8 @@ fn take_part(config: &mut BridgeConfig, mut logical: LogicalPort, number: PortNo
 }
 
 /// Returns the existing number of this interface's port.
-fn held(before: &BridgeConfig, wanted: &PortSpec) -> Option<PortNo> {
-    let port = before.ports.iter().find(|port| port.name == wanted.name);
+fn current_number(before: &BridgeConfig, planned: &PortSpec) -> Option<PortNo> {
+    let port = before.ports.iter().find(|port| port.name == planned.name);
     port.and_then(|port| port.number)
 }
 
@@ -324,7 +327,7 @@ fn refuse(database: &Database, port: Record<'_>, why: &str, desired: &mut Desire
         .map(|row| row.uuid)
         .collect();
     for uuid in uuids {
-        let fate = InterfaceOutcome::Refused(why.to_owned());
-        desired.interfaces.entry(uuid).or_insert(fate);
+        let outcome = InterfaceOutcome::Refused(why.to_owned());
+        desired.interfaces.entry(uuid).or_insert(outcome);
     }
 }

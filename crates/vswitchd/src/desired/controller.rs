@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use ovsdb::Database;
 
-use super::interface::unheeded;
+use super::interface::unsupported;
 use super::{ControllerEndpoint, ControllerOutcome, DesiredState};
 use crate::rows::{Record, root};
 use config::{
@@ -16,7 +16,7 @@ use config::{
 };
 
 /// Columns of unsupported tuning options.
-const UNHEEDED: [&str; 4] = [
+const UNSUPPORTED: [&str; 4] = [
     "controller_queue_size",
     "local_ip",
     "local_netmask",
@@ -24,7 +24,7 @@ const UNHEEDED: [&str; 4] = [
 ];
 
 /// Columns that apply only to active connections.
-const OF_ACTIVE: [&str; 4] = [
+const ACTIVE_ONLY: [&str; 4] = [
     "max_backoff",
     "inactivity_probe",
     "enable_async_messages",
@@ -32,11 +32,11 @@ const OF_ACTIVE: [&str; 4] = [
 ];
 
 /// The minimum of `max_backoff`, in milliseconds, as in Open vSwitch (ovs-vswitchd.conf.db(5)).
-const BACKOFF_LEAST_MS: i64 = 1000;
+const BACKOFF_MIN_MS: i64 = 1000;
 
 /// The minimum of `inactivity_probe`, in milliseconds: more frequent probes are traffic of their
 /// own.
-const PROBE_LEAST_MS: i64 = 1000;
+const PROBE_INTERVAL_MIN_MS: i64 = 1000;
 
 /// The largest DSCP: it has six bits (RFC 2474, 3).
 const DSCP_MAX: u8 = 63;
@@ -67,7 +67,7 @@ pub(super) fn read_controllers(
     for row in rows {
         let place = row
             .text("target")
-            .map_or_else(|| Err("no target".to_owned()), read_place)
+            .map_or_else(|| Err("no target".to_owned()), read_endpoint)
             .and_then(|place| match &desired.config.unix_socket_dir {
                 Some(rundir) => confined(place, rundir, &config.name),
                 None => Ok(place),
@@ -93,12 +93,12 @@ pub(super) fn read_controllers(
         if rate(row).is_err() {
             notes.push(format!("controller_rate_limit: not honoured: {RATES}"));
         }
-        let fate = ControllerOutcome {
+        let outcome = ControllerOutcome {
             bridge: config.name.clone(),
             place,
             notes,
         };
-        desired.controllers.insert(row.uuid, fate);
+        desired.controllers.insert(row.uuid, outcome);
     }
 }
 
@@ -147,12 +147,12 @@ fn tuning(row: Record<'_>) -> ControllerOptions {
     let max_backoff = row
         .integer("max_backoff")
         .map_or(usual.max_backoff, |most| {
-            milliseconds(most.max(BACKOFF_LEAST_MS))
+            milliseconds(most.max(BACKOFF_MIN_MS))
         });
     let inactivity_probe = match row.integer("inactivity_probe") {
         None => usual.inactivity_probe,
         Some(0) => None,
-        Some(probe) => Some(milliseconds(probe.max(PROBE_LEAST_MS))),
+        Some(probe) => Some(milliseconds(probe.max(PROBE_INTERVAL_MIN_MS))),
     };
     ControllerOptions {
         max_backoff,
@@ -188,7 +188,7 @@ fn rate(row: Record<'_>) -> Result<(Option<u32>, Option<u32>), ()> {
 }
 
 /// Parses a target. A `p` before Open vSwitch's connection methods means a passive connection.
-fn read_place(target: &str) -> Result<ControllerEndpoint, String> {
+fn read_endpoint(target: &str) -> Result<ControllerEndpoint, String> {
     match target.starts_with('p') {
         true => target
             .parse::<ListenAddress>()
@@ -236,15 +236,15 @@ fn notes_of(row: Record<'_>) -> Vec<String> {
     let goes = row
         .text("target")
         .is_some_and(|target| !target.starts_with('p'));
-    let of_active = OF_ACTIVE.into_iter().filter(|_| !goes);
-    let given = UNHEEDED.into_iter().chain(of_active);
+    let of_active = ACTIVE_ONLY.into_iter().filter(|_| !goes);
+    let given = UNSUPPORTED.into_iter().chain(of_active);
     let mut notes: Vec<_> = given
         .filter(|column| row.has(column))
-        .map(|column| format!("{column}: {}", unheeded(column)))
+        .map(|column| format!("{column}: {}", unsupported(column)))
         .collect();
     for key in row.map("other_config").keys() {
         if *key != "dscp" || !goes {
-            notes.push(format!("other_config:{key}: {}", unheeded(key)));
+            notes.push(format!("other_config:{key}: {}", unsupported(key)));
         }
     }
     if dscp(row).is_err() {
@@ -263,7 +263,7 @@ fn notes_of(row: Record<'_>) -> Vec<String> {
 mod tests {
     use serde_json::json;
 
-    use crate::desired::desire;
+    use crate::desired::convert_rows;
     use crate::testing::{empty, names, pairs, put, put_bridge};
     use config::Config;
 
@@ -292,7 +292,7 @@ mod tests {
         let managers = names("Manager", &rows.each_ref().map(|(name, ..)| *name));
         let row = json!({"bridges": names("Bridge", &["br0", "br1"]), "next_cfg": 1, "manager_options": managers});
         put(&mut database, "Open_vSwitch", ".", &row);
-        let desired = desire(&database, &Config::default());
+        let desired = convert_rows(&database, &Config::default());
         let managers = desired.config.bridges.iter().map(|bridge| {
             let managers = bridge.in_band.managers.iter();
             managers.map(ToString::to_string).collect::<Vec<_>>()

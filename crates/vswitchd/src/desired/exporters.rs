@@ -42,26 +42,26 @@ pub(super) fn read_exporters(
     row: Record<'_>,
     sub_agent: u32,
     config: &mut BridgeConfig,
-    fate: &mut BridgeOutcome,
+    outcome: &mut BridgeOutcome,
 ) {
-    let [mut of_sflow, mut of_ipfix, mut of_netflow] = [const { Vec::new() }; 3];
+    let [mut sflow_notes, mut ipfix_notes, mut netflow_notes] = [const { Vec::new() }; 3];
     let sflow = row.named_by(database, "sflow", "sFlow").next();
     let ipfix = row.named_by(database, "ipfix", "IPFIX").next();
     let netflow = row.named_by(database, "netflow", "NetFlow").next();
     let ports = row.named_by(database, "ports", "Port").count();
     config.exporters = Exporters {
-        netflow: netflow.and_then(|row| read_netflow(row, ports, &mut of_netflow)),
-        sflow: sflow.and_then(|row| read_sflow(row, sub_agent, &mut of_sflow)),
-        ipfix: ipfix.and_then(|row| read_ipfix(row, &mut of_ipfix)),
-        sets: read_sets(database, row, fate),
+        netflow: netflow.and_then(|row| read_netflow(row, ports, &mut netflow_notes)),
+        sflow: sflow.and_then(|row| read_sflow(row, sub_agent, &mut sflow_notes)),
+        ipfix: ipfix.and_then(|row| read_ipfix(row, &mut ipfix_notes)),
+        sets: read_sets(database, row, outcome),
     };
     for (column, notes) in [
-        ("sflow", of_sflow),
-        ("ipfix", of_ipfix),
-        ("netflow", of_netflow),
+        ("sflow", sflow_notes),
+        ("ipfix", ipfix_notes),
+        ("netflow", netflow_notes),
     ] {
         if !notes.is_empty() {
-            fate.notes.insert(column.to_owned(), notes.join("; "));
+            outcome.notes.insert(column.to_owned(), notes.join("; "));
         }
     }
 }
@@ -71,7 +71,7 @@ pub(super) fn read_exporters(
 fn read_sets(
     database: &Database,
     bridge: Record<'_>,
-    fate: &mut BridgeOutcome,
+    outcome: &mut BridgeOutcome,
 ) -> BTreeMap<u32, CollectorSet> {
     const TABLE: &str = "Flow_Sample_Collector_Set";
     let mut sets = BTreeMap::new();
@@ -94,7 +94,7 @@ fn read_sets(
         }
         if !notes.is_empty() {
             let key = format!("flow_sample_collector_set:{id}");
-            fate.notes.insert(key, notes.join("; "));
+            outcome.notes.insert(key, notes.join("; "));
         }
     }
     sets

@@ -11,7 +11,7 @@ use ports::dummy::DummyFiles;
 use ports::xdp::{TransferChoice, XdpModeChoice, XdpOptions};
 
 use super::bond::{self, read_member};
-use super::equipment::{EgressQos, read_equipment};
+use super::settings::{EgressQos, read_settings};
 use super::spanning::PORT_KEYS;
 use super::switching::read_port;
 use crate::rows::Record;
@@ -27,7 +27,7 @@ pub(super) struct PlannedPort {
     /// The port, without a number.
     pub(super) spec: PortSpec,
     /// The interface settings.
-    pub(super) equipment: InterfaceConfig,
+    pub(super) settings: InterfaceConfig,
     /// The configuration for `NORMAL`, without the port number.
     pub(super) logical: LogicalPort,
     /// The reasons for settings that are not applied.
@@ -36,15 +36,15 @@ pub(super) struct PlannedPort {
 
 impl PlannedPort {
     /// Applies the egress QoS, or notes the reason why not.
-    pub(super) fn limit_out(&mut self, leaving: Result<EgressQos, String>) {
-        let why = match leaving {
+    pub(super) fn apply_qos(&mut self, egress: Result<EgressQos, String>) {
+        let why = match egress {
             Ok(EgressQos::Freely) => return,
-            Ok(_) if is_inner(&self.spec.kind) => {
+            Ok(_) if is_virtual(&self.spec.kind) => {
                 "not honoured: it sends by other ports".to_owned()
             }
-            Ok(EgressQos::Limited(limit)) => return self.equipment.egress = Some(limit),
+            Ok(EgressQos::Limited(limit)) => return self.settings.egress = Some(limit),
             Ok(EgressQos::Shaped(shape)) if self.spec.kind == PortKind::Interface => {
-                return self.equipment.shape = Some(shape);
+                return self.settings.shape = Some(shape);
             }
             Ok(EgressQos::Shaped(shape)) => format!(
                 "{}: not honoured: its frames do not leave by a queueing discipline",
@@ -57,29 +57,29 @@ impl PlannedPort {
 }
 
 /// Returns true if the port is virtual: its frames stay in the process, or use other ports.
-const fn is_inner(kind: &PortKind) -> bool {
+const fn is_virtual(kind: &PortKind) -> bool {
     matches!(kind, PortKind::Patch(_) | PortKind::Tunnel(_))
 }
 
 /// Unsupported types of interfaces; `kind` has the supported ones.
 #[rustfmt::skip]
-const MISSING_TYPES: [&str; 9] = [
+const UNSUPPORTED_TYPES: [&str; 9] = [
     "ip6gre", "erspan", "ip6erspan", "gtpu", "lisp", "stt", "bareudp", "srv6", "dpdkvhostuserclient",
 ];
 
 /// Columns for bonds that have no effect on a port with one interface.
-const UNHEEDED_OF_ONE: [&str; 2] = ["bond_mode", "bond_fake_iface"];
+const BOND_ONLY_COLUMNS: [&str; 2] = ["bond_mode", "bond_fake_iface"];
 
 /// The note for an `other_config` address that has no effect where the bridge's address is chosen.
 const ADDRESS: &str =
     "mac: not honoured: the bridge's address is none of its ports': set its other_config:hwaddr";
 
 /// The error for a bond member without a carrier of its own.
-const INNER_MEMBER: &str =
+const VIRTUAL_MEMBER: &str =
     "bonds are of interfaces: give a patch port or a tunnel a port of its own";
 
 /// The supported keys of a port's `other_config`.
-const HEEDED_OF_PORT: [&str; 3] = [
+const SUPPORTED_PORT_KEYS: [&str; 3] = [
     "priority-tags",
     "mcast-snooping-flood",
     "mcast-snooping-flood-reports",
@@ -106,19 +106,19 @@ pub(super) fn read_interface(
         .map_err(|error| error.problem)?;
     let mut notes: Vec<_> = options
         .keys()
-        .map(|key| format!("options:{key}: {}", unheeded(key)))
+        .map(|key| format!("options:{key}: {}", unsupported(key)))
         .collect();
     notes.extend(vlan_notes);
     notes.extend(notes_of(port, interface));
-    let (mut equipment, lacking) = read_equipment(interface, None);
-    notes.extend(lacking);
-    if is_inner(&kind) && equipment.ingress != IngressLimit::default() {
-        equipment.ingress = IngressLimit::default();
+    let (mut settings, unapplied) = read_settings(interface, None);
+    notes.extend(unapplied);
+    if is_virtual(&kind) && settings.ingress != IngressLimit::default() {
+        settings.ingress = IngressLimit::default();
         notes.push("ingress_policing_rate: not honoured: it receives by other ports".to_owned());
     }
     if let Some(bond) = &mut logical.bond {
-        if is_inner(&kind) && !bond.is_single_member {
-            return Err(INNER_MEMBER.to_owned());
+        if is_virtual(&kind) && !bond.is_single_member {
+            return Err(VIRTUAL_MEMBER.to_owned());
         }
         bond.members.push(BondMemberConfig {
             port: PortNo::ANY,
@@ -126,8 +126,11 @@ pub(super) fn read_interface(
             lacp: read_member(interface),
         });
     }
-    if is_inner(&kind) && logical.bond.take().is_some() {
-        notes.push(format!("lacp: {}", unheeded("other end of a cable for it")));
+    if is_virtual(&kind) && logical.bond.take().is_some() {
+        notes.push(format!(
+            "lacp: {}",
+            unsupported("other end of a cable for it")
+        ));
     }
     let spec = PortSpec {
         kind,
@@ -137,7 +140,7 @@ pub(super) fn read_interface(
     Ok(PlannedPort {
         uuid: Some(interface.uuid),
         spec,
-        equipment,
+        settings,
         logical,
         notes,
     })
@@ -145,7 +148,10 @@ pub(super) fn read_interface(
 
 /// Returns the interface with a bond's own name, for old programs: it exists and has a number, but
 /// `NORMAL` does not use it (ovs-vswitchd.conf.db(5), `bond_fake_iface`).
-pub(super) fn stand_in(port: Record<'_>, is_dummy: impl Fn(&str) -> bool) -> Option<PlannedPort> {
+pub(super) fn fake_interface(
+    port: Record<'_>,
+    is_dummy: impl Fn(&str) -> bool,
+) -> Option<PlannedPort> {
     if !bond::is_bond(port) || !port.is_true("bond_fake_iface") {
         return None;
     }
@@ -173,14 +179,14 @@ pub(super) fn stand_in(port: Record<'_>, is_dummy: impl Fn(&str) -> bool) -> Opt
             name,
             number: None,
         },
-        equipment: InterfaceConfig::default(),
+        settings: InterfaceConfig::default(),
         logical,
         notes: Vec::new(),
     })
 }
 
 /// Returns the notes of the bridge's own interface, which exists in any case.
-pub(super) fn notes_of_local(port: Record<'_>, interface: Record<'_>) -> Vec<String> {
+pub(super) fn local_notes(port: Record<'_>, interface: Record<'_>) -> Vec<String> {
     let mut notes = notes_of(port, interface);
     if interface.has("ofport_request") {
         notes.push("ofport_request: not honoured: it is the LOCAL port".to_owned());
@@ -191,17 +197,17 @@ pub(super) fn notes_of_local(port: Record<'_>, interface: Record<'_>) -> Vec<Str
 /// Returns the notes that apply to ports of every kind.
 fn notes_of(port: Record<'_>, interface: Record<'_>) -> Vec<String> {
     let mut notes = Vec::new();
-    let mut note = |column: &str| notes.push(format!("{column}: {}", unheeded(column)));
+    let mut note = |column: &str| notes.push(format!("{column}: {}", unsupported(column)));
     let is_bond = bond::is_bond(port);
-    for column in UNHEEDED_OF_ONE {
-        if port.asks(column) && !is_bond {
+    for column in BOND_ONLY_COLUMNS {
+        if port.is_set(column) && !is_bond {
             note(column);
         }
     }
     for (key, value) in port.map("other_config") {
-        let is_heeded = HEEDED_OF_PORT.contains(&key)
+        let is_heeded = SUPPORTED_PORT_KEYS.contains(&key)
             || PORT_KEYS.contains(&key)
-            || bond::heeds(port, key, value);
+            || bond::supports_key(port, key, value);
         if !is_heeded {
             note(&format!("other_config:{key}"));
         }
@@ -215,7 +221,7 @@ fn notes_of(port: Record<'_>, interface: Record<'_>) -> Vec<String> {
     if interface.has("cfm_mpid") {
         note("cfm_mpid");
     }
-    if interface.has("other_config") && !bond::heeds_all_of(port, interface) {
+    if interface.has("other_config") && !bond::supports_all_keys_of(port, interface) {
         note("other_config");
     }
     if port.has("mac") {
@@ -225,7 +231,7 @@ fn notes_of(port: Record<'_>, interface: Record<'_>) -> Vec<String> {
 }
 
 /// Returns the note for an unsupported setting that affects nothing else.
-pub(super) fn unheeded(key: &str) -> String {
+pub(super) fn unsupported(key: &str) -> String {
     format!("not honoured: this switch has no {key}")
 }
 
@@ -271,7 +277,7 @@ fn kind(
             let tunnel = TunnelConfig::parse(of, name, options)?;
             here(PortKind::Tunnel(Arc::new(tunnel)))
         }
-        missing if MISSING_TYPES.contains(&missing) => Err(format!(
+        missing if UNSUPPORTED_TYPES.contains(&missing) => Err(format!(
             "type {missing}: not there: use system, internal, tap, patch, vxlan, geneve, gre, afxdp or dpdk"
         )),
         unknown => Err(format!(

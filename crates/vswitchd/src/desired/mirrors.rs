@@ -18,34 +18,34 @@ pub(super) fn read_mirrors(
     database: &Database,
     row: Record<'_>,
     config: &mut BridgeConfig,
-    fate: &mut BridgeOutcome,
+    outcome: &mut BridgeOutcome,
     desired: &mut DesiredState,
 ) {
     for mirror in by_name(row.named_by(database, COLUMN, "Mirror").collect()) {
-        let mut lacking = Vec::new();
+        let mut unapplied = Vec::new();
         let reader = Reader {
             database,
             bridge: row,
             mirror,
             desired,
         };
-        match reader.read(&mut lacking) {
+        match reader.read(&mut unapplied) {
             Ok(_) if config.mirrors.len() == MIRRORS_MAX => {
-                lacking.push(format!("not honoured: a bridge has {MIRRORS_MAX} at most"));
+                unapplied.push(format!("not honoured: a bridge has {MIRRORS_MAX} at most"));
             }
             Ok(read) => {
                 config.mirrors.push(read);
                 desired.mirrors.insert(mirror.uuid, config.name.clone());
             }
-            Err(why) => lacking.push(format!("not honoured: {why}")),
+            Err(why) => unapplied.push(format!("not honoured: {why}")),
         }
-        if !lacking.is_empty() {
+        if !unapplied.is_empty() {
             let key = format!("{COLUMN}:{}", mirror.text("name").unwrap_or_default());
-            let said = fate.notes.entry(key).or_default();
+            let said = outcome.notes.entry(key).or_default();
             let before = (!said.is_empty()).then(|| std::mem::take(said));
             *said = before
                 .into_iter()
-                .chain(lacking)
+                .chain(unapplied)
                 .collect::<Vec<_>>()
                 .join("; ");
         }
@@ -61,18 +61,18 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    fn read(&self, lacking: &mut Vec<String>) -> Result<MirrorConfig, String> {
+    fn read(&self, unapplied: &mut Vec<String>) -> Result<MirrorConfig, String> {
         let mirror = self.mirror;
         let vlans: BTreeSet<u16> = mirror
             .integers("select_vlan")
             .filter_map(|vid| u16::try_from(vid).ok())
             .collect();
-        let output = self.output(lacking)?;
+        let output = self.output(unapplied)?;
         Ok(MirrorConfig {
             key: mirror.uuid.to_string(),
             all: mirror.is_true("select_all"),
-            ingress_ports: self.selected("select_src_port", lacking),
-            egress_ports: self.selected("select_dst_port", lacking),
+            ingress_ports: self.selected("select_src_port", unapplied),
+            egress_ports: self.selected("select_dst_port", unapplied),
             vlans: (!vlans.is_empty()).then(|| vlans.into_iter().collect()),
             output,
             snaplen: mirror
@@ -84,7 +84,7 @@ impl Reader<'_> {
     }
 
     /// Returns the output. If a port and a VLAN are set, the port applies, as in Open vSwitch.
-    fn output(&self, lacking: &mut Vec<String>) -> Result<MirrorOutput, String> {
+    fn output(&self, unapplied: &mut Vec<String>) -> Result<MirrorOutput, String> {
         let vlan = self.mirror.integer("output_vlan");
         let vlan = vlan.and_then(|vid| u16::try_from(vid).ok());
         let port = self.mirror.named_by(self.database, "output_port", "Port");
@@ -93,7 +93,7 @@ impl Reader<'_> {
             (None, Some(vlan)) => Ok(MirrorOutput::Vlan(vlan)),
             (Some(port), vlan) => {
                 if vlan.is_some() {
-                    lacking.push("output_vlan: not honoured: output_port says where".to_owned());
+                    unapplied.push("output_vlan: not honoured: output_port says where".to_owned());
                 }
                 let members = self.members("output_port", port)?;
                 match members.is_empty() {
@@ -105,7 +105,7 @@ impl Reader<'_> {
     }
 
     /// Returns the interfaces of the ports that a column refers to.
-    fn selected(&self, column: &'static str, lacking: &mut Vec<String>) -> Vec<PortNo> {
+    fn selected(&self, column: &'static str, unapplied: &mut Vec<String>) -> Vec<PortNo> {
         let mut selected = Vec::new();
         for port in by_name(
             self.mirror
@@ -114,7 +114,7 @@ impl Reader<'_> {
         ) {
             match self.members(column, port) {
                 Ok(members) => selected.extend(members),
-                Err(why) => lacking.push(why),
+                Err(why) => unapplied.push(why),
             }
         }
         selected
@@ -153,7 +153,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::desired::desire;
+    use crate::desired::convert_rows;
     use crate::testing::{empty, names, put, put_bridge, put_root, uuid};
     use config::Config;
 
@@ -169,7 +169,7 @@ mod tests {
         row["name"] = json!("m");
         put(&mut database, "Mirror", "m", &row);
         put_root(&mut database, &["br0", "br1"], 1);
-        desire(&database, &Config::default())
+        convert_rows(&database, &Config::default())
     }
 
     fn note(desired: &DesiredState) -> Option<&str> {

@@ -12,47 +12,50 @@ use config::PORT_NUMBER_MAX;
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct NumberCandidates {
     /// The requested number (`ofport_request`).
-    pub(super) asked: Option<PortNo>,
+    pub(super) requested: Option<PortNo>,
     /// The current number.
-    pub(super) held: Option<PortNo>,
+    pub(super) current: Option<PortNo>,
     /// The number in the database, from the last run.
     pub(super) remembered: Option<PortNo>,
 }
 
 impl NumberCandidates {
-    /// Returns the candidates for an interface whose current number is `held`.
-    pub(super) fn of(interface: Record<'_>, held: Option<PortNo>) -> Self {
+    /// Returns the candidates for an interface whose current number is `current`.
+    pub(super) fn of(interface: Record<'_>, current: Option<PortNo>) -> Self {
         let number = |column| {
             let number = interface.integer(column)?;
             let number = u32::try_from(number).ok().map(PortNo)?;
             (1..=PORT_NUMBER_MAX).contains(&number.0).then_some(number)
         };
         Self {
-            asked: number("ofport_request"),
-            held,
+            requested: number("ofport_request"),
+            current,
             remembered: number("ofport"),
         }
     }
 }
 
 /// Returns a number for each port; none if no number is left.
-pub(super) fn number(wishes: &[NumberCandidates]) -> Vec<Option<PortNo>> {
+pub(super) fn number(candidates: &[NumberCandidates]) -> Vec<Option<PortNo>> {
     let mut taken = BTreeSet::new();
-    let mut numbers = vec![None; wishes.len()];
+    let mut numbers = vec![None; candidates.len()];
     let rounds: [fn(&NumberCandidates) -> Option<PortNo>; 4] = [
-        |wish| {
-            wish.held
-                .filter(|held| wish.asked.is_none_or(|asked| asked == *held))
+        |candidate| {
+            candidate.current.filter(|current| {
+                candidate
+                    .requested
+                    .is_none_or(|requested| requested == *current)
+            })
         },
-        |wish| wish.asked,
+        |candidate| candidate.requested,
         // For ports whose requested number belongs to another.
-        |wish| wish.held,
-        |wish| wish.remembered,
+        |candidate| candidate.current,
+        |candidate| candidate.remembered,
     ];
     for round in rounds {
-        for (wish, number) in wishes.iter().zip(&mut numbers) {
+        for (candidate, number) in candidates.iter().zip(&mut numbers) {
             if number.is_none() {
-                *number = round(wish).filter(|wished| taken.insert(*wished));
+                *number = round(candidate).filter(|number| taken.insert(*number));
             }
         }
     }

@@ -106,7 +106,7 @@ pub(super) fn read_spanning(
     database: &Database,
     row: Record<'_>,
     config: &mut BridgeConfig,
-    fate: &mut BridgeOutcome,
+    outcome: &mut BridgeOutcome,
     desired: &mut DesiredState,
 ) {
     let protocol = match (row.is_true("stp_enable"), row.is_true("rstp_enable")) {
@@ -116,45 +116,47 @@ pub(super) fn read_spanning(
     };
     if row.is_true("stp_enable") && protocol == SpanningTreeProtocol::Rstp {
         let why = "not honoured: rstp_enable is, and a bridge has one tree";
-        fate.notes.insert("stp_enable".to_owned(), why.to_owned());
+        outcome
+            .notes
+            .insert("stp_enable".to_owned(), why.to_owned());
     }
     let mut keys = Keys::of(row, protocol);
     let mut tree = match protocol {
         SpanningTreeProtocol::Stp => read_stp(&mut keys),
         SpanningTreeProtocol::Rstp => read_rstp(&mut keys),
     };
-    fate.notes.extend(keys.wrong);
+    outcome.notes.extend(keys.wrong);
     read_ports(database, row, &config.name, &mut tree, desired);
     config.spanning = Some(tree);
 }
 
 fn read_stp(keys: &mut Keys<'_>) -> SpanningTreeConfig {
-    let usual = SpanningTreeConfig::new(SpanningTreeProtocol::Stp);
+    let defaults = SpanningTreeConfig::new(SpanningTreeProtocol::Stp);
     let hello_time = keys.number("hello-time", HELLO_TIME);
-    let hello_time = hello_time.unwrap_or(usual.hello_time);
+    let hello_time = hello_time.unwrap_or(defaults.hello_time);
     // The maximum age covers at least two hello intervals, and the forward delay at least half of
     // the maximum age (IEEE 802.1D-1998, 8.10.2): like Open vSwitch, take the nearest valid values.
-    let max_age = keys.number("max-age", MAX_AGE).unwrap_or(usual.max_age);
+    let max_age = keys.number("max-age", MAX_AGE).unwrap_or(defaults.max_age);
     let max_age = max_age.max(2 * (hello_time + 1));
     let forward_delay = keys.number("forward-delay", FORWARD_DELAY);
-    let forward_delay = forward_delay.unwrap_or(usual.forward_delay);
+    let forward_delay = forward_delay.unwrap_or(defaults.forward_delay);
     SpanningTreeConfig {
         address: read_id(keys, "system-id"),
         priority: keys
             .number("priority", 0..=u16::MAX)
-            .unwrap_or(usual.priority),
+            .unwrap_or(defaults.priority),
         hello_time,
         max_age,
         forward_delay: forward_delay.max(max_age / 2 + 1),
-        ..usual
+        ..defaults
     }
 }
 
 fn read_rstp(keys: &mut Keys<'_>) -> SpanningTreeConfig {
-    let usual = SpanningTreeConfig::new(SpanningTreeProtocol::Rstp);
-    let max_age = keys.number("max-age", MAX_AGE).unwrap_or(usual.max_age);
+    let defaults = SpanningTreeConfig::new(SpanningTreeProtocol::Rstp);
+    let max_age = keys.number("max-age", MAX_AGE).unwrap_or(defaults.max_age);
     let forward_delay = keys.number("forward-delay", FORWARD_DELAY);
-    let mut forward_delay = forward_delay.unwrap_or(usual.forward_delay);
+    let mut forward_delay = forward_delay.unwrap_or(defaults.forward_delay);
     // The forward delay covers at least half of the maximum age (17.14).
     let least = max_age / 2 + 1;
     if forward_delay < least {
@@ -177,12 +179,12 @@ fn read_rstp(keys: &mut Keys<'_>) -> SpanningTreeConfig {
         address: read_id(keys, "address"),
         force_stp,
         // Only the upper four bits are the priority (9.2.5).
-        priority: priority.map_or(usual.priority, |priority: u16| priority & 0xf000),
+        priority: priority.map_or(defaults.priority, |priority: u16| priority & 0xf000),
         hello_time: RAPID_HELLO_TIME,
         max_age,
         forward_delay,
-        transmit_hold_count: count.unwrap_or(usual.transmit_hold_count),
-        ..usual
+        transmit_hold_count: count.unwrap_or(defaults.transmit_hold_count),
+        ..defaults
     }
 }
 
@@ -209,8 +211,8 @@ fn read_ports(
         let [interface] = interfaces[..] else {
             continue;
         };
-        let fate = desired.interfaces.get(&interface.uuid);
-        let number = match fate {
+        let outcome = desired.interfaces.get(&interface.uuid);
+        let number = match outcome {
             Some(InterfaceOutcome::Port {
                 bridge: of, number, ..
             }) if of == bridge && *number != PortNo::LOCAL => *number,
@@ -223,10 +225,10 @@ fn read_ports(
         }
     }
     members.sort_by_key(|(number, ..)| *number);
-    let asked = members
+    let requested = members
         .iter_mut()
         .map(|(_, _, _, keys)| read_number(keys, tree.protocol));
-    let numbers = number_all(&asked.collect::<Vec<_>>());
+    let numbers = number_all(&requested.collect::<Vec<_>>());
     for ((number, port, interface, mut keys), (own, is_refused)) in members.into_iter().zip(numbers)
     {
         if is_refused {
@@ -241,8 +243,8 @@ fn read_ports(
             let port = read_port(&mut keys, SpanningTreePort::new(name, own), tree.protocol);
             tree.ports.insert(number, port);
         }
-        let fate = desired.interfaces.get_mut(&interface);
-        if let Some(InterfaceOutcome::Port { notes, .. }) = fate {
+        let outcome = desired.interfaces.get_mut(&interface);
+        if let Some(InterfaceOutcome::Port { notes, .. }) = outcome {
             let wrong = keys.wrong.into_iter();
             notes.extend(wrong.map(|(key, why)| format!("{key}: {why}")));
         }
@@ -263,40 +265,40 @@ fn read_number(keys: &mut Keys<'_>, protocol: SpanningTreeProtocol) -> Option<u1
 
 /// Returns a number for each port, and true if the requested one belongs to another port. Ports
 /// without a request get the lowest free numbers.
-fn number_all(asked: &[Option<u16>]) -> Vec<(u16, bool)> {
+fn number_all(requested: &[Option<u16>]) -> Vec<(u16, bool)> {
     let mut taken = BTreeSet::new();
-    let given: Vec<_> = asked
+    let given: Vec<_> = requested
         .iter()
-        .map(|asked| asked.filter(|number| taken.insert(*number)))
+        .map(|requested| requested.filter(|number| taken.insert(*number)))
         .collect();
     let mut free = (1..).filter(|number| !taken.contains(number));
-    let numbers = given.into_iter().zip(asked).map(|(given, asked)| {
+    let numbers = given.into_iter().zip(requested).map(|(given, requested)| {
         let number = given.or_else(|| free.next()).unwrap_or(u16::MAX);
-        (number, given.is_none() && asked.is_some())
+        (number, given.is_none() && requested.is_some())
     });
     numbers.collect()
 }
 
 fn read_port(
     keys: &mut Keys<'_>,
-    usual: SpanningTreePort,
+    defaults: SpanningTreePort,
     protocol: SpanningTreeProtocol,
 ) -> SpanningTreePort {
     let priority = keys.number("port-priority", 0..=u8::MAX);
-    let priority = priority.unwrap_or(usual.priority);
+    let priority = priority.unwrap_or(defaults.priority);
     match protocol {
         SpanningTreeProtocol::Stp => SpanningTreePort {
             priority,
             path_cost: keys.number("path-cost", 0..=0xffff),
-            ..usual
+            ..defaults
         },
         SpanningTreeProtocol::Rstp => SpanningTreePort {
             priority: priority & 0xf0,
             path_cost: keys.number("path-cost", 1..=200_000_000),
-            admin_edge: keys.truth("port-admin-edge", usual.admin_edge),
-            auto_edge: keys.truth("port-auto-edge", usual.auto_edge),
-            mcheck: keys.truth("port-mcheck", usual.mcheck),
-            ..usual
+            admin_edge: keys.truth("port-admin-edge", defaults.admin_edge),
+            auto_edge: keys.truth("port-auto-edge", defaults.auto_edge),
+            mcheck: keys.truth("port-mcheck", defaults.mcheck),
+            ..defaults
         },
     }
 }
@@ -306,7 +308,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::desired::desire;
+    use crate::desired::convert_rows;
     use crate::testing::{empty, names, pairs, put, put_bridge, put_root, uuid};
     use config::Config;
 
@@ -330,7 +332,7 @@ mod tests {
         }
         put_bridge(&mut database, "br0", columns, &interfaces, &[]);
         put_root(&mut database, &["br0"], 3);
-        desire(&database, &Config::default())
+        convert_rows(&database, &Config::default())
     }
 
     fn tree(desired: &DesiredState) -> &SpanningTreeConfig {
@@ -442,8 +444,8 @@ mod tests {
             ("p3", 3, 0x20, None),
         ];
         assert_eq!(told, wanted);
-        let fate = &desired.interfaces[&uuid("Interface", "p3")];
-        let InterfaceOutcome::Port { notes, .. } = fate else {
+        let outcome = &desired.interfaces[&uuid("Interface", "p3")];
+        let InterfaceOutcome::Port { notes, .. } = outcome else {
             panic!("it is a port");
         };
         assert!(notes[0].contains("rstp-port-num"), "{notes:?}");

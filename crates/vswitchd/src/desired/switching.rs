@@ -14,7 +14,7 @@ use config::{
 const AGEING: (u64, u64) = (15, 3600);
 
 /// The range of `other_config:mac-table-size`, as in Open vSwitch.
-const STATIONS: (usize, usize) = (10, 1_000_000);
+const MAC_TABLE_SIZE: (usize, usize) = (10, 1_000_000);
 
 /// Reads a row of `Port`, without the numbers of its interfaces, and returns the reasons for
 /// settings that are not applied.
@@ -149,7 +149,7 @@ pub(super) fn read_key(
         }),
         "mcast-snooping-table-size" => number().map(|size| {
             let size = usize::try_from(size).unwrap_or(usize::MAX);
-            snooping.groups_max = size.clamp(STATIONS.0, STATIONS.1);
+            snooping.groups_max = size.clamp(MAC_TABLE_SIZE.0, MAC_TABLE_SIZE.1);
         }),
         "mcast-snooping-disable-flood-unregistered" => {
             snooping.flood_unregistered = value != "true";
@@ -160,7 +160,7 @@ pub(super) fn read_key(
         }),
         "mac-table-size" => number().map(|size| {
             let size = usize::try_from(size).unwrap_or(usize::MAX);
-            switching.fdb_size = size.clamp(STATIONS.0, STATIONS.1);
+            switching.fdb_size = size.clamp(MAC_TABLE_SIZE.0, MAC_TABLE_SIZE.1);
         }),
         "forward-bpdu" => {
             switching.forward_bpdu = value == "true";

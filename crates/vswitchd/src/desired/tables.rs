@@ -12,7 +12,7 @@ pub(super) fn read_tables(
     database: &Database,
     row: Record<'_>,
     config: &mut BridgeConfig,
-    fate: &mut BridgeOutcome,
+    outcome: &mut BridgeOutcome,
 ) {
     let Some(Datum::Map(tables)) = row.datum("flow_tables") else {
         return;
@@ -45,7 +45,8 @@ pub(super) fn read_tables(
         config.tables.insert(table, table_config);
     }
     if !notes.is_empty() {
-        fate.notes
+        outcome
+            .notes
             .insert("flow_tables".to_owned(), notes.join("; "));
     }
 }

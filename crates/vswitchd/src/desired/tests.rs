@@ -13,7 +13,7 @@ fn one(columns: Value, ports: &[(&str, Value)], controllers: &[&str]) -> Desired
     let mut database = empty();
     put_bridge(&mut database, "br0", columns, ports, controllers);
     put_root(&mut database, &["br0"], 3);
-    desire(&database, &Config::default())
+    convert_rows(&database, &Config::default())
 }
 
 fn ports_of(desired: &DesiredState) -> Vec<String> {
@@ -25,13 +25,13 @@ fn ports_of(desired: &DesiredState) -> Vec<String> {
     ports.map(ToString::to_string).collect()
 }
 
-fn fate<'a>(desired: &'a DesiredState, interface: &str) -> &'a InterfaceOutcome {
+fn outcome<'a>(desired: &'a DesiredState, interface: &str) -> &'a InterfaceOutcome {
     &desired.interfaces[&uuid("Interface", interface)]
 }
 
 /// Returns the reason why an interface is refused, or its notes.
 fn said(desired: &DesiredState, interface: &str) -> String {
-    match fate(desired, interface) {
+    match outcome(desired, interface) {
         InterfaceOutcome::Refused(why) => format!("refused: {why}"),
         InterfaceOutcome::Port { notes, .. } => notes.join("; "),
     }
@@ -79,20 +79,20 @@ fn bridges_ports_and_controllers_become_a_configuration() {
         number: PortNo::LOCAL,
         notes: vec![],
     };
-    assert_eq!(*fate(&desired, "br0"), local);
+    assert_eq!(*outcome(&desired, "br0"), local);
 }
 
 #[test]
 fn missing_root_row_yields_empty_configuration() {
     assert_eq!(
-        desire(&empty(), &Config::default()),
+        convert_rows(&empty(), &Config::default()),
         DesiredState::default()
     );
 }
 
 /// Columns of an interface, and the expected notes.
 #[rustfmt::skip]
-const OF_INTERFACES: [(&str, &str); 10] = [
+const INTERFACE_NOTES: [(&str, &str); 10] = [
     (r#"{"type": "vxlan"}"#,                                       "refused: p1: vxlan type requires valid 'remote_ip' argument"),
     (r#"{"type": "gtpu"}"#,                                        "refused: type gtpu: not there"),
     (r#"{"type": "patch"}"#,                                       "refused: p1: patch type requires valid 'peer' argument"),
@@ -107,7 +107,7 @@ const OF_INTERFACES: [(&str, &str); 10] = [
 
 #[test]
 fn interface_notes_name_unsupported_settings() {
-    for (columns, part) in OF_INTERFACES {
+    for (columns, part) in INTERFACE_NOTES {
         let columns = serde_json::from_str(columns).expect("JSON");
         let desired = one(json!({}), &[("p1", columns)], &[]);
         let said = said(&desired, "p1");
@@ -127,7 +127,7 @@ fn port_with_unsafe_settings_is_refused() {
         put(&mut database, "Port", "p1", &port);
         put_bridge(&mut database, "br0", json!({}), &[("p1", json!({}))], &[]);
         put_root(&mut database, &["br0"], 1);
-        let desired = desire(&database, &Config::default());
+        let desired = convert_rows(&database, &Config::default());
         let said = said(&desired, "p1");
         assert!(said.starts_with("refused: "), "{column}: {said}");
         assert_eq!(ports_of(&desired), [""; 0]);
@@ -138,7 +138,10 @@ fn port_with_unsafe_settings_is_refused() {
     put(&mut database, "Port", "p1", &trunk);
     put_bridge(&mut database, "br0", json!({}), &[("p1", json!({}))], &[]);
     put_root(&mut database, &["br0"], 1);
-    assert_eq!(ports_of(&desire(&database, &Config::default())), ["p1=1"]);
+    assert_eq!(
+        ports_of(&convert_rows(&database, &Config::default())),
+        ["p1=1"]
+    );
 }
 
 #[test]
@@ -190,7 +193,7 @@ fn port_vlan_modes_match_manual() {
         put(&mut database, "Port", "p1", &port);
         put_bridge(&mut database, "br0", json!({}), &[("p1", json!({}))], &[]);
         put_root(&mut database, &["br0"], 1);
-        let desired = desire(&database, &Config::default());
+        let desired = convert_rows(&database, &Config::default());
         let logical = desired.config.bridges[0].switching.ports.first();
         let read = logical.map_or_else(|| trunk(VlanSet::all()), |port| port.vlans.mode.clone());
         assert_eq!(read, mode, "{columns}");
@@ -217,9 +220,9 @@ fn vlan_limit_is_read_from_root_row() {
             "other_config": pairs(limit.as_slice()),
         });
         put(&mut database, "Open_vSwitch", ".", &row);
-        let desired = desire(&database, &Config::default());
+        let desired = convert_rows(&database, &Config::default());
         assert_eq!(desired.config.bridges[0].switching.vlan_limit, seen);
-        assert!(desired.unheeded.is_empty());
+        assert!(desired.unsupported.is_empty());
     }
 }
 
@@ -253,8 +256,8 @@ fn bridge_and_controller_notes_name_unsupported_settings() {
         "other_config": pairs(&[("datapath-id", "x"), ("mac-aging-time", "soon")]),
     });
     let desired = one(columns, &[], &["ptcp:what", "dance"]);
-    let fate = &desired.bridges[&uuid("Bridge", "br0")];
-    let told: Vec<_> = fate.notes.keys().map(String::as_str).collect();
+    let outcome = &desired.bridges[&uuid("Bridge", "br0")];
+    let told: Vec<_> = outcome.notes.keys().map(String::as_str).collect();
     let wanted = [
         "auto_attach",
         "other_config:datapath-id",
@@ -284,7 +287,7 @@ fn invalid_name_is_refused_with_dependent_rows() {
         &[],
     );
     put_root(&mut database, &["a-bridge-with-a-long-name"], 1);
-    let desired = desire(&database, &Config::default());
+    let desired = convert_rows(&database, &Config::default());
     assert!(desired.config.bridges.is_empty());
     assert!(
         said(&desired, "p1").contains("15 bytes"),
@@ -309,11 +312,11 @@ fn controllers_have_one_rate_or_each_its_own() {
             put(&mut database, "Controller", target, &row);
         }
         put_root(&mut database, &["br0"], 1);
-        let desired = desire(&database, &Config::default());
+        let desired = convert_rows(&database, &Config::default());
         let notes = desired
             .controllers
             .values()
-            .map(|fate| fate.notes.len())
+            .map(|outcome| outcome.notes.len())
             .sum();
         let bridge = &desired.config.bridges[0];
         let own = bridge.controllers.iter();
@@ -342,7 +345,7 @@ fn port_numbers_are_kept_or_assigned_on_request() {
         &[],
     );
     put_root(&mut database, &["br0"], 1);
-    let before = desire(&database, &Config::default()).config;
+    let before = convert_rows(&database, &Config::default()).config;
     // A third port sorts before them, and requests the number of b.
     let ports = [
         ("0", json!({"ofport_request": 2})),
@@ -350,7 +353,7 @@ fn port_numbers_are_kept_or_assigned_on_request() {
         ("b", json!({})),
     ];
     put_bridge(&mut database, "br0", json!({}), &ports, &[]);
-    let after = desire(&database, &before);
+    let after = convert_rows(&database, &before);
     assert_eq!(ports_of(&after), ["0=3", "a=1", "b=2"]);
     assert!(
         said(&after, "0").contains("ofport_request: 2"),
@@ -365,7 +368,7 @@ fn port_numbers_are_kept_or_assigned_on_request() {
     ];
     put_bridge(&mut database, "br0", json!({}), &ports, &[]);
     assert_eq!(
-        ports_of(&desire(&database, &Config::default())),
+        ports_of(&convert_rows(&database, &Config::default())),
         ["0=2", "a=9", "b=1"]
     );
 }
@@ -390,7 +393,7 @@ fn database_of(bridges: &BTreeMap<u8, (BTreeMap<u8, AnyPort>, bool)>) -> Databas
     for (bridge, (ports, secure)) in bridges {
         let bridge = format!("br{bridge}");
         let mut rows = Vec::new();
-        for (port, (of, asked, tag)) in ports {
+        for (port, (of, requested, tag)) in ports {
             // Names may collide with those of bridges, or of ports of other bridges.
             let name = if *port == 5 {
                 "br1".to_owned()
@@ -401,8 +404,8 @@ fn database_of(bridges: &BTreeMap<u8, (BTreeMap<u8, AnyPort>, bool)>) -> Databas
                 continue;
             }
             let mut row = json!({"type": TYPES[usize::from(*of)]});
-            if let Some(asked) = asked {
-                row["ofport_request"] = json!(asked);
+            if let Some(requested) = requested {
+                row["ofport_request"] = json!(requested);
             }
             if let Some(tag) = tag {
                 let port =
@@ -442,18 +445,18 @@ proptest! {
         let mut current = Config::default();
         for state in states {
             let database = database_of(&state);
-            let desired = desire(&database, &current);
+            let desired = convert_rows(&database, &current);
             let checked = desired.config.check();
             prop_assert!(desired.config.bridges.is_empty() || checked.is_ok(), "{checked:?}");
             // Every interface of a bridge has an outcome, and every port has an interface.
             prop_assert_eq!(desired.interfaces.len(), database.rows("Interface").count());
-            let is_port = |fate: &&InterfaceOutcome| {
-                matches!(fate, InterfaceOutcome::Port { number, .. } if *number != PortNo::LOCAL)
+            let is_port = |outcome: &&InterfaceOutcome| {
+                matches!(outcome, InterfaceOutcome::Port { number, .. } if *number != PortNo::LOCAL)
             };
             let ports: usize = desired.config.bridges.iter().map(|bridge| bridge.ports.len()).sum();
             prop_assert_eq!(desired.interfaces.values().filter(is_port).count(), ports);
             // A second conversion of the same rows changes nothing.
-            let again = desire(&database, &desired.config);
+            let again = convert_rows(&database, &desired.config);
             prop_assert_eq!(&again, &desired);
             prop_assert_eq!(reconcile(&desired.config, &again.config), vec![]);
             current = desired.config;
@@ -469,7 +472,7 @@ proptest! {
         let with_it = |mut bridges: BTreeMap<u8, (BTreeMap<u8, AnyPort>, bool)>, current: &Config| {
             let (ports, _) = bridges.entry(0).or_default();
             ports.insert(9, (0, None, None));
-            desire(&database_of(&bridges), current)
+            convert_rows(&database_of(&bridges), current)
         };
         let nothing = Config::default();
         let current = with_it(before, &nothing);

@@ -35,7 +35,7 @@ impl From<&TunnelConfig> for Mark {
 }
 
 /// Refuses duplicate tunnels, and those with a UDP port of another protocol.
-pub(super) fn refuse_twins(desired: &mut DesiredState) {
+pub(super) fn refuse_duplicates(desired: &mut DesiredState) {
     let mut marks: BTreeMap<Mark, String> = BTreeMap::new();
     let mut protocols: BTreeMap<u16, TunnelProtocol> = BTreeMap::new();
     let mut refused: BTreeMap<(String, Option<PortNo>), String> = BTreeMap::new();
@@ -66,11 +66,11 @@ pub(super) fn refuse_twins(desired: &mut DesiredState) {
             false
         });
     }
-    for fate in desired.interfaces.values_mut() {
-        if let InterfaceOutcome::Port { bridge, number, .. } = fate
+    for outcome in desired.interfaces.values_mut() {
+        if let InterfaceOutcome::Port { bridge, number, .. } = outcome
             && let Some(why) = refused.remove(&(bridge.clone(), Some(*number)))
         {
-            *fate = InterfaceOutcome::Refused(why);
+            *outcome = InterfaceOutcome::Refused(why);
         }
     }
 }

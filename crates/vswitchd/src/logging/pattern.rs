@@ -41,7 +41,7 @@ impl LogLine<'_> {
 }
 
 /// The default format of times.
-const MOMENT: &str = "%Y-%m-%d %H:%M:%S.###";
+const DEFAULT_TIME_FORMAT: &str = "%Y-%m-%d %H:%M:%S.###";
 
 /// The limit of the width to which a field is padded.
 const WIDTH_MAX: usize = 1000;
@@ -62,25 +62,29 @@ pub(super) fn write(pattern: &str, line: &LogLine<'_>) -> String {
             width = (width * 10 + digit as usize).min(WIDTH_MAX);
         }
         let Some(what) = rest.next() else { break };
-        let told = tell(what, &mut rest, line);
-        let missing = width.saturating_sub(told.chars().count());
+        let expanded = expand(what, &mut rest, line);
+        let missing = width.saturating_sub(expanded.chars().count());
         let fill: String = std::iter::repeat_n(filler, missing).collect();
         match at_left {
-            true => text.extend([told, fill]),
-            false => text.extend([fill, told]),
+            true => text.extend([expanded, fill]),
+            false => text.extend([fill, expanded]),
         }
     }
     text
 }
 
 /// Expands the character after a `%`; an unknown one stands for itself.
-fn tell(what: char, rest: &mut Peekable<Chars<'_>>, line: &LogLine<'_>) -> String {
+fn expand(what: char, rest: &mut Peekable<Chars<'_>>, line: &LogLine<'_>) -> String {
     match what {
         'A' => line.application.to_owned(),
         'B' => line.priority.to_string(),
         'c' => line.module.to_owned(),
-        'd' => moment(&braces(rest), line.now, sys::calendar::local(line.now)),
-        'D' => moment(&braces(rest), line.now, 0),
+        'd' => format_time(
+            &format_in_braces(rest),
+            line.now,
+            sys::calendar::local(line.now),
+        ),
+        'D' => format_time(&format_in_braces(rest), line.now, 0),
         'E' => line.host.to_owned(),
         'm' => line.message.to_owned(),
         'n' => "\n".to_owned(),
@@ -97,15 +101,15 @@ fn tell(what: char, rest: &mut Peekable<Chars<'_>>, line: &LogLine<'_>) -> Strin
 }
 
 /// Returns the format in braces; the default format if there is none.
-fn braces(rest: &mut Peekable<Chars<'_>>) -> String {
+fn format_in_braces(rest: &mut Peekable<Chars<'_>>) -> String {
     match rest.next_if_eq(&'{') {
         Some(_) => rest.by_ref().take_while(|next| *next != '}').collect(),
-        None => MOMENT.to_owned(),
+        None => DEFAULT_TIME_FORMAT.to_owned(),
     }
 }
 
 /// Formats a time like strftime(3), at `east` seconds east of Greenwich; `###` are milliseconds.
-fn moment(form: &str, now: Duration, east: i64) -> String {
+fn format_time(form: &str, now: Duration, east: i64) -> String {
     const DAY: i64 = 86_400;
     const MONTHS: [&str; 12] = [
         "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",

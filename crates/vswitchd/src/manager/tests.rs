@@ -9,7 +9,7 @@ use serde_json::json;
 use base::{DatapathId, PortNo};
 
 use super::*;
-use crate::testing::{carry_out, empty, put_bridge, put_root, uuid};
+use crate::testing::{apply_operations, empty, put_bridge, put_root, uuid};
 use runtime::{BridgeFacts, ControllerFacts, PortFacts};
 
 fn database(next_cfg: i64) -> Database {
@@ -101,7 +101,7 @@ fn state_is_written_once_then_only_changes() {
             lock: LOCK.to_owned()
         }
     );
-    carry_out(&mut database, &written);
+    apply_operations(&mut database, &written);
     let of = |table, name, wanted| column(&database, table, name, wanted);
     assert_eq!(of("Open_vSwitch", ".", "cur_cfg"), Datum::one(5));
     assert_eq!(
@@ -179,7 +179,7 @@ fn transactions_do_not_overlap() {
     );
     let id = session.transact(&[]);
     manager.handle_sent(id);
-    manager.handle_news();
+    manager.handle_change();
     assert!(!manager.is_report_due());
     manager.handle_event(&SessionEvent::Done(id.expect("room"), Err("no".to_owned())));
     assert!(manager.is_report_due());
@@ -190,13 +190,13 @@ fn next_cfg_is_confirmed_without_other_changes() {
     let mut database = database(1);
     let (mut manager, _) = owner(&database);
     let written = manager.report(&database, &facts(), &HostFacts::default());
-    carry_out(&mut database, &written);
+    apply_operations(&mut database, &written);
     put_root(&mut database, &["br0"], 2);
     manager.handle_event(&SessionEvent::Changed);
     assert_eq!(manager.next_config(&database), None);
     assert!(manager.is_report_due());
     let written = manager.report(&database, &facts(), &HostFacts::default());
-    carry_out(&mut database, &written);
+    apply_operations(&mut database, &written);
     assert_eq!(
         column(&database, "Open_vSwitch", ".", "cur_cfg"),
         Datum::one(2)

@@ -13,20 +13,20 @@ use runtime::TreeFacts;
 /// Returns the keys of a bridge with STP.
 pub(super) fn of_stp(tree: Option<&TreeFacts>) -> impl Iterator<Item = (String, String)> {
     let tree = tree.filter(|tree| tree.protocol == SpanningTreeProtocol::Stp);
-    let told = tree.map(|tree| {
+    let stored = tree.map(|tree| {
         [
             ("stp_bridge_id", tree.id.to_string()),
             ("stp_designated_root", tree.root.root.to_string()),
             ("stp_root_path_cost", tree.root.cost.to_string()),
         ]
     });
-    named(told.into_iter().flatten())
+    named(stored.into_iter().flatten())
 }
 
 /// Returns the keys of a bridge with RSTP.
 pub(super) fn of_rstp(tree: Option<&TreeFacts>) -> impl Iterator<Item = (String, String)> {
     let tree = tree.filter(|tree| tree.protocol == SpanningTreeProtocol::Rstp);
-    let told = tree.map(|tree| {
+    let stored = tree.map(|tree| {
         let own = tree.root_port.map_or(0, |port| port.0);
         [
             ("rstp_bridge_id", tree.id.split()),
@@ -40,7 +40,7 @@ pub(super) fn of_rstp(tree: Option<&TreeFacts>) -> impl Iterator<Item = (String,
             ("rstp_bridge_port_id", format!("{own:04x}")),
         ]
     });
-    named(told.into_iter().flatten())
+    named(stored.into_iter().flatten())
 }
 
 fn named(
@@ -49,12 +49,12 @@ fn named(
     pairs.map(|(key, value)| (key.to_owned(), value))
 }
 
-/// Returns the columns of a port whose row is `told`. Times and counters are written with
+/// Returns the columns of a port whose row is `stored`. Times and counters are written with
 /// statistics, and times also with another change.
 pub(super) fn port(
     tree: Option<&TreeFacts>,
     name: &str,
-    told: Option<&DatabaseRow>,
+    stored: Option<&DatabaseRow>,
     extent: Extent,
 ) -> Columns {
     let info = |of: SpanningTreeProtocol| {
@@ -69,7 +69,7 @@ pub(super) fn port(
     let status = Datum::map(named(status.into_iter()));
     let rstp_status = rstp.map(|(info, _)| rstp_status(info)).unwrap_or_default();
     let mut columns = vec![("rstp_status", Datum::map(named(rstp_status.into_iter())))];
-    let is = |column: &str| told.and_then(|row| row.get(column));
+    let is = |column: &str| stored.and_then(|row| row.get(column));
     if extent == Extent::Statistics || !is("status").is_some_and(|is| is_alike(is, &status)) {
         columns.push(("status", status));
     }

@@ -12,25 +12,25 @@ use config::{EgressLimit, IngressLimit, InterfaceConfig, PolicerRate};
 
 /// The default bursts, in kilobits and in thousands of packets (ovs-vswitchd.conf.db(5),
 /// `ingress_policing_burst`, `ingress_policing_kpkts_burst`).
-const KILOBITS_AT_ONCE: u32 = 8000;
-const KILOPACKETS_AT_ONCE: u32 = 16;
+const BURST_KILOBITS: u32 = 8000;
+const BURST_KILOPACKETS: u32 = 16;
 
 /// Returns the settings of an interface, and the reasons for those that are not applied.
-pub(super) fn read_equipment(
+pub(super) fn read_settings(
     interface: Record<'_>,
     number: Option<PortNo>,
 ) -> (InterfaceConfig, Vec<String>) {
     let mut notes = Vec::new();
-    let mut equipment = InterfaceConfig {
+    let mut settings = InterfaceConfig {
         ingress: IngressLimit {
-            kilobits: allowance(interface, "ingress_policing", KILOBITS_AT_ONCE),
-            kilopackets: allowance(interface, "ingress_policing_kpkts", KILOPACKETS_AT_ONCE),
+            kilobits: allowance(interface, "ingress_policing", BURST_KILOBITS),
+            kilopackets: allowance(interface, "ingress_policing_kpkts", BURST_KILOPACKETS),
         },
         ..InterfaceConfig::default()
     };
     if let Some(mtu) = interface.integer("mtu_request") {
         match u32::try_from(mtu).ok().filter(|mtu| *mtu > 0) {
-            Some(mtu) => equipment.mtu = Some(mtu),
+            Some(mtu) => settings.mtu = Some(mtu),
             None => notes.push(format!("mtu_request: {mtu} is no length of a payload")),
         }
     }
@@ -44,10 +44,10 @@ pub(super) fn read_equipment(
             (_, Ok(_)) if !is_ours => {
                 notes.push("mac: not honoured: the interface keeps its address".to_owned());
             }
-            (_, Ok(address)) => equipment.address = Some(address),
+            (_, Ok(address)) => settings.address = Some(address),
         }
     }
-    (equipment, notes)
+    (settings, notes)
 }
 
 /// The egress QoS of a port.
