@@ -130,9 +130,9 @@ impl fmt::Display for Reason {
         match self {
             Self::Closed => f.write_str("the peer closed the connection"),
             Self::Broken(error) => error.fmt(f),
-            Self::Slow => {
-                f.write_str("the peer does not read what its monitors tell, and too many do not")
-            }
+            Self::Slow => f.write_str(
+                "the peer reads its flow-monitor updates too slowly, as do too many others",
+            ),
             Self::Channel(reason) => reason.fmt(f),
         }
     }
@@ -354,7 +354,7 @@ impl Connection {
                         bridge = &*self.purpose.bridge,
                         fault = %malformed.refusal,
                         at = malformed.at,
-                        "a message was refused"
+                        "malformed message refused"
                     );
                     self.inbox.send(Input::Refused);
                 }
@@ -407,7 +407,7 @@ impl Connection {
 
     fn say(&mut self, xid: Xid, message: &Message) {
         if let Err(inexpressible) = self.channel.send(xid, message) {
-            tracing::debug!(%inexpressible, "a message was not sent");
+            tracing::debug!(%inexpressible, "message not sent");
         }
     }
 

@@ -328,7 +328,7 @@ impl Control {
             };
         }
         site.bridge.handle_up(id, connection);
-        tracing::debug!(bridge = &*purpose.bridge, %version, "a peer said hello");
+        tracing::debug!(bridge = &*purpose.bridge, %version, "peer connected");
         let deferred = VecDeque::new();
         self.peers.insert(
             id,

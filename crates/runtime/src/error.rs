@@ -34,7 +34,7 @@ pub enum SwitchError {
     },
     /// The run directory cannot be created.
     #[error(
-        "cannot make the run directory {path}: {error}; run as root or choose another with --rundir"
+        "cannot create the run directory {path}: {error}; run as root or choose another with --rundir"
     )]
     RunDir {
         /// The directory.

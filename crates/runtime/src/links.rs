@@ -48,7 +48,7 @@ async fn list(handle: &Handle, inbox: &Inbox) {
             let links = links.into_iter().filter_map(read_link).collect();
             inbox.send(Input::Link(LinkEvent::All(links)));
         }
-        Err(error) => tracing::warn!(%error, "the interfaces could not be listed"),
+        Err(error) => tracing::warn!(%error, "cannot list interfaces"),
     }
 }
 

@@ -52,7 +52,7 @@ pub(crate) async fn serve(listener: TcpListener, inbox: Inbox) {
         let stream = match listener.accept().await {
             Ok((stream, _)) => stream,
             Err(error) => {
-                tracing::debug!(%error, "a client of the metrics could not be taken");
+                tracing::debug!(%error, "cannot accept a metrics client");
                 tokio::time::sleep(ACCEPT_PAUSE).await;
                 continue;
             }
@@ -63,7 +63,7 @@ pub(crate) async fn serve(listener: TcpListener, inbox: Inbox) {
                 .await
                 .is_err()
             {
-                tracing::debug!("a client of the metrics was too slow");
+                tracing::debug!("metrics client timed out");
             }
             drop(place);
         });
@@ -83,7 +83,7 @@ async fn serve_client(stream: TcpStream, inbox: Inbox) {
         .serve_connection(TokioIo::new(stream), service)
         .await;
     if let Err(error) = served {
-        tracing::debug!(%error, "a client of the metrics was left");
+        tracing::debug!(%error, "metrics client disconnected");
     }
 }
 
@@ -94,10 +94,13 @@ async fn respond(request: &Request<Incoming>, inbox: &Inbox) -> Response<Full<By
         response
     };
     if request.uri().path() != PATH {
-        return refused(StatusCode::NOT_FOUND, "what there is is /metrics\n");
+        return refused(StatusCode::NOT_FOUND, "not found: use /metrics\n");
     }
     if !matches!(*request.method(), Method::GET | Method::HEAD) {
-        let mut response = refused(StatusCode::METHOD_NOT_ALLOWED, "ask by GET\n");
+        let mut response = refused(
+            StatusCode::METHOD_NOT_ALLOWED,
+            "method not allowed: use GET\n",
+        );
         let allowed = "GET, HEAD".parse().expect("it is plain text");
         response.headers_mut().insert(ALLOW, allowed);
         return response;

@@ -138,11 +138,11 @@ impl Reconnector {
             // A series of failures is logged once: a controller that is down for a night is one
             // line.
             Ok(Ending { reason, .. }) if !self.is_logged => {
-                tracing::warn!(bridge, %target, auxiliary, %reason, "controller said no hello; trying again");
+                tracing::warn!(bridge, %target, auxiliary, %reason, "controller sent no hello; retrying");
                 self.is_logged = true;
             }
             Err(error) if !self.is_logged => {
-                tracing::warn!(bridge, %target, auxiliary, %error, "controller not reached; trying again");
+                tracing::warn!(bridge, %target, auxiliary, %error, "cannot connect to controller; retrying");
                 self.is_logged = true;
             }
             _ => {}
@@ -267,7 +267,7 @@ pub(crate) fn listen(listener: Listener, purpose: Purpose, exchange: Exchange) -
             let incoming = match listener.accept().await {
                 Ok(incoming) => incoming,
                 Err(error) => {
-                    tracing::warn!(bridge = &*purpose.bridge, %error, "a peer could not be let in");
+                    tracing::warn!(bridge = &*purpose.bridge, %error, "cannot accept a peer");
                     tokio::time::sleep(ACCEPT_REST).await;
                     continue;
                 }
@@ -278,7 +278,7 @@ pub(crate) fn listen(listener: Listener, purpose: Purpose, exchange: Exchange) -
                     tracing::warn!(
                         bridge = &*purpose.bridge,
                         turned_away,
-                        "more than {PEERS_MAX} peers at one socket"
+                        "more than {PEERS_MAX} peers at one listener"
                     );
                 }
                 continue;
@@ -289,10 +289,10 @@ pub(crate) fn listen(listener: Listener, purpose: Purpose, exchange: Exchange) -
                     Ok(peer) => {
                         let id = exchange.next_id();
                         let ending = peer.serve(id, purpose, &exchange, None).await;
-                        tracing::debug!(reason = %ending.reason, "a peer has left");
+                        tracing::debug!(reason = %ending.reason, "peer disconnected");
                     }
                     Err(error) => {
-                        tracing::warn!(bridge = &*purpose.bridge, %error, "a peer is turned away");
+                        tracing::warn!(bridge = &*purpose.bridge, %error, "peer rejected");
                     }
                 }
                 drop(slot);
@@ -322,7 +322,7 @@ impl Peer {
         match self {
             Self::Tcp(stream) => {
                 if let Err(error) = stream.set_nodelay(true) {
-                    tracing::debug!(%error, "a peer will be answered slowly");
+                    tracing::debug!(%error, "cannot set TCP_NODELAY");
                 }
                 serve(stream, id, purpose, up, inbox, clock).await
             }

@@ -42,7 +42,7 @@ impl Reaper {
     pub(crate) fn finish(self) {
         drop(self.queue);
         if self.thread.join().is_err() {
-            tracing::error!("the thread that frees things had died before its end");
+            tracing::error!("the reaper thread panicked");
         }
     }
 }

@@ -77,7 +77,7 @@ fn clear_stale(path: &Path) -> Result<(), SwitchError> {
         Ok(metadata) if metadata.file_type().is_socket() => fs::remove_file(path),
         Ok(_) => Err(io::Error::new(
             io::ErrorKind::AlreadyExists,
-            "a file that is no socket is in the way",
+            "a file that is no socket exists there",
         )),
         Err(error) => Err(error),
     };
@@ -90,7 +90,7 @@ fn clear_stale(path: &Path) -> Result<(), SwitchError> {
 impl Drop for SocketFile {
     fn drop(&mut self) {
         if let Err(error) = fs::remove_file(&self.path) {
-            tracing::debug!(path = %self.path.display(), %error, "the socket's file was gone already");
+            tracing::debug!(path = %self.path.display(), %error, "the socket's file was already removed");
         }
     }
 }

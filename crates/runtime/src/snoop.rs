@@ -121,13 +121,13 @@ pub(crate) fn serve(socket: UnixListener, bridge: Arc<str>, feed: SnoopFeed) -> 
                 continue;
             };
             let Ok(slot) = Arc::clone(&slots).try_acquire_owned() else {
-                tracing::warn!(bridge = &*bridge, "more than {LISTENERS_MAX} listen in");
+                tracing::warn!(bridge = &*bridge, "more than {LISTENERS_MAX} snoop clients");
                 continue;
             };
             let (bridge, receiver) = (Arc::clone(&bridge), feed.0.subscribe());
             listeners.spawn(async move {
                 let ended = stream_messages(stream, receiver, &bridge).await;
-                tracing::debug!(bridge = &*bridge, ?ended, "one who listened has left");
+                tracing::debug!(bridge = &*bridge, ?ended, "snoop client disconnected");
                 drop(slot);
             });
         }
@@ -148,7 +148,7 @@ async fn stream_messages(
             message = receiver.recv() => match message {
                 Ok(message) => writer.write_all(&message).await?,
                 Err(RecvError::Lagged(missed)) => {
-                    tracing::warn!(bridge, missed, "one who listens reads too slowly");
+                    tracing::warn!(bridge, missed, "snoop client too slow; dropped messages");
                 }
                 Err(RecvError::Closed) => return Ok(()),
             },

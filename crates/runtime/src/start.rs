@@ -137,7 +137,7 @@ impl Startup<'_> {
                 .block_on(metrics::listen(address))
                 .map_err(|error| SwitchError::Metrics { address, error })?;
             self.spawn(metrics::serve(listener, self.inbox.clone()));
-            tracing::info!(%address, "metrics are served");
+            tracing::info!(%address, "serving metrics");
         }
         Ok(())
     }
@@ -270,7 +270,7 @@ fn avoid_cores(cores: &[usize], allowed: &[usize]) {
 /// Sets the scheduler slice of the calling thread.
 pub(crate) fn set_slice(stretch: Duration) {
     if let Err(error) = sys::scheduling::set_time_slice(stretch) {
-        tracing::debug!(%error, "a thread has its core in stretches of the usual length");
+        tracing::debug!(%error, "cannot set the scheduler slice");
     }
 }
 
@@ -283,6 +283,6 @@ fn raise_file_limit() {
         maximum,
     };
     if let Err(error) = setrlimit(Resource::Nofile, requested) {
-        tracing::warn!(%error, "the limit of open files stays as it is");
+        tracing::warn!(%error, "cannot raise the limit of open files");
     }
 }

@@ -74,7 +74,7 @@ impl Secrets {
         let tls = self.0.load_full();
         tls.ok_or_else(|| {
             io::Error::other(
-                "TLS needs a private key, a certificate and one of an authority: \
+                "TLS needs a private key, a certificate and a CA certificate: \
                  ovs-vsctl set-ssl, or --private-key, --certificate and --ca-cert",
             )
         })
@@ -169,7 +169,7 @@ fn certificates(path: &Path) -> io::Result<Vec<CertificateDer<'static>>> {
     let read: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&bytes).collect();
     let read = read.map_err(|error| about(path, error))?;
     match read.is_empty() {
-        true => Err(about(path, "no certificate is there")),
+        true => Err(about(path, "no certificate in the file")),
         false => Ok(read),
     }
 }
@@ -189,8 +189,11 @@ fn about(path: &Path, error: impl std::fmt::Display) -> io::Error {
 /// Saves the CA certificate from the peer's chain for all later connections, if it signed the
 /// peer's own certificate.
 fn save_authority(chain: &[CertificateDer<'static>], path: &Path) -> io::Result<()> {
-    let authority = verify::authority_of(chain, &provider())
-        .map_err(|error| io::Error::other(format!("nothing is learned from this peer: {error}")))?;
+    let authority = verify::authority_of(chain, &provider()).map_err(|error| {
+        io::Error::other(format!(
+            "cannot bootstrap the CA certificate from this peer: {error}"
+        ))
+    })?;
     let text = STANDARD.encode(authority);
     let mut pem = String::from("-----BEGIN CERTIFICATE-----\n");
     for line in text.as_bytes().chunks(PEM_LINE_LEN) {
@@ -200,6 +203,6 @@ fn save_authority(chain: &[CertificateDer<'static>], path: &Path) -> io::Result<
     pem.push_str("-----END CERTIFICATE-----\n");
     let written = File::create_new(path).and_then(|mut file| file.write_all(pem.as_bytes()));
     written.map_err(|error| about(path, error))?;
-    tracing::warn!(file = %path.display(), "the authority of the first peer is believed from now on");
+    tracing::warn!(file = %path.display(), "saved the CA certificate of the first peer");
     Ok(())
 }

@@ -53,7 +53,7 @@ pub(crate) async fn follow(
 ) {
     let (connection, handle, mut messages) = match new_multicast_connection(&GROUPS) {
         Ok(made) => made,
-        Err(error) => return tracing::warn!(%error, "the routes cannot be followed"),
+        Err(error) => return tracing::warn!(%error, "cannot follow routes"),
     };
     tokio::spawn(connection);
     list(&handle, &inbox, takes_routes).await;
@@ -88,14 +88,14 @@ async fn resolve(handle: &Handle, index: u32, address: IpAddr) {
         .state(NeighbourState::None)
         .replace();
     if let Err(error) = request.execute().await {
-        tracing::debug!(%address, %error, "the kernel was not asked for a neighbour");
+        tracing::debug!(%address, %error, "cannot request a neighbour from the kernel");
     }
 }
 
 async fn list(handle: &Handle, inbox: &Inbox, takes_routes: bool) {
     match read(handle, takes_routes).await {
         Ok(tables) => inbox.send(Input::Underlay(Box::new(tables))),
-        Err(error) => tracing::warn!(%error, "the routes could not be listed"),
+        Err(error) => tracing::warn!(%error, "cannot list routes"),
     }
 }
 

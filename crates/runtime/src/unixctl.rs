@@ -69,7 +69,7 @@ async fn accept(listener: UnixListener, inbox: Inbox) {
         let inbox = inbox.clone();
         tokio::spawn(async move {
             if let Err(error) = serve_client(stream, &inbox).await {
-                tracing::warn!("a client of the control socket was left: {error}");
+                tracing::warn!("control-socket client disconnected: {error}");
             }
             drop(place);
         });
@@ -102,7 +102,7 @@ async fn serve_client(mut stream: UnixStream, inbox: &Inbox) -> io::Result<()> {
         match read.await {
             Ok(Ok(0)) => return Ok(()),
             Ok(read) => drop(read?),
-            Err(_) => return Err(io::Error::other("it said nothing for a minute")),
+            Err(_) => return Err(io::Error::other("idle for a minute")),
         }
     }
 }
@@ -135,7 +135,7 @@ fn next_request(buffer: &[u8]) -> io::Result<Option<(Request, usize)>> {
         Some(Ok(request)) => Ok(Some((request, requests.byte_offset()))),
         Some(Err(error)) if error.is_eof() && buffer.len() < REQUEST_LEN_MAX => Ok(None),
         Some(Err(error)) if error.is_eof() => Err(io::Error::other("the request is too long")),
-        Some(Err(error)) => Err(io::Error::other(format!("no request of JSON-RPC: {error}"))),
+        Some(Err(error)) => Err(io::Error::other(format!("not a JSON-RPC request: {error}"))),
     }
 }
 

@@ -89,7 +89,7 @@ impl WorkerThread {
     ) -> Result<Self, SwitchError> {
         let wake = Arc::new(
             eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
-                .map_err(|error| SwitchError::system("making an eventfd")(error.into()))?,
+                .map_err(|error| SwitchError::system("creating an eventfd")(error.into()))?,
         );
         let (commands, commands_in) = RingBuffer::new(COMMANDS_MAX);
         let (events_out, events) = RingBuffer::new(EVENTS_MAX);
@@ -124,7 +124,7 @@ impl WorkerThread {
     pub(crate) fn stop(mut self) {
         self.handle.send_reliably(WorkerCommand::Stop);
         if self.thread.join().is_err() {
-            tracing::error!("a worker had died before its end");
+            tracing::error!("a worker thread panicked");
         }
     }
 }
@@ -134,7 +134,7 @@ fn pin(core: usize) {
     let mut set = CpuSet::new();
     set.set(core);
     if let Err(error) = rustix::thread::sched_setaffinity(None, &set) {
-        tracing::warn!(core, %error, "a worker runs wherever it is put");
+        tracing::warn!(core, %error, "cannot pin a worker to its core");
     }
 }
 
@@ -235,7 +235,7 @@ impl Sleeper {
             match self.watch_many(queues()) {
                 Ok(epoll) => self.epoll = Some(epoll),
                 Err(error) => {
-                    tracing::error!(%error, "a worker cannot watch its ports and will be slow to sleep");
+                    tracing::error!(%error, "cannot create an epoll instance; the worker polls its ports instead");
                 }
             }
         }
@@ -295,9 +295,8 @@ fn wait_for_many(epoll: &OwnedFd) -> WakeSource {
 
 /// Returns the cores that this process may use.
 pub(crate) fn allowed_cores() -> Result<Vec<usize>, SwitchError> {
-    let set = rustix::thread::sched_getaffinity(None).map_err(|error| {
-        SwitchError::system("asking for the cores of this process")(error.into())
-    })?;
+    let set = rustix::thread::sched_getaffinity(None)
+        .map_err(|error| SwitchError::system("reading the cores of this process")(error.into()))?;
     Ok((0..CpuSet::MAX_CPU)
         .filter(|core| set.is_set(*core))
         .collect())

@@ -54,7 +54,7 @@ impl Pidfile {
         let options = options.read(true).write(true).create(true).truncate(false);
         let mut file = options.open(path).map_err(failed)?;
         fcntl_lock(&file, FlockOperation::NonBlockingLockExclusive).map_err(|_| {
-            let taken = "another process that runs has it";
+            let taken = "another running process has it";
             failed(io::Error::new(io::ErrorKind::AlreadyExists, taken))
         })?;
         let written = file
@@ -71,7 +71,7 @@ impl Pidfile {
 impl Drop for Pidfile {
     fn drop(&mut self) {
         if let Err(error) = fs::remove_file(&self.path) {
-            tracing::debug!(path = %self.path.display(), %error, "the file was gone already");
+            tracing::debug!(path = %self.path.display(), %error, "the file was already removed");
         }
     }
 }
@@ -91,7 +91,7 @@ pub enum ProcessRole {
 /// # Errors
 /// The program cannot be started again, or ended before it was ready; it has printed the reason.
 pub fn detach() -> Result<ProcessRole, DaemonError> {
-    let failed = DaemonError::system("going into the background");
+    let failed = DaemonError::system("detaching from the terminal");
     if env::var_os(IN_BACKGROUND).is_some() {
         if is_monitored() {
             // The session is that of the monitor.
@@ -134,14 +134,14 @@ fn wait_until_ready() -> io::Result<()> {
     }
     let status = other.wait()?;
     Err(io::Error::other(format!(
-        "it ended before it was ready: {status}"
+        "the background process ended before it was ready: {status}"
     )))
 }
 
 /// Locks the current and the future memory of the process; logs a failure.
 pub fn keep_in_memory() {
     if let Err(error) = mlockall(MlockAllFlags::CURRENT | MlockAllFlags::FUTURE) {
-        tracing::warn!(%error, "memory may be swapped out");
+        tracing::warn!(%error, "cannot lock memory");
     }
 }
 

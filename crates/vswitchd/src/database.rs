@@ -69,7 +69,7 @@ pub(crate) async fn follow(
             Ok(_) => {}
             // A series of failures is logged once: a database that is down for a night is one line.
             Err(error) if !is_logged => {
-                tracing::warn!(%remote, %error, "database not reached; trying again");
+                tracing::warn!(%remote, %error, "cannot connect to the database; retrying");
                 is_logged = true;
             }
             Err(_) => {}
@@ -150,7 +150,7 @@ impl OvsdbClient {
                     }
                     ended => {
                         let reason = ended.err().map_or_else(|| "closed".to_owned(), |error| error.to_string());
-                        tracing::warn!(reason, "the database is gone; nothing changes until it is back");
+                        tracing::warn!(reason, "lost the database; keeping the configuration until it is back");
                         return was_ready;
                     }
                 },
@@ -163,7 +163,7 @@ impl OvsdbClient {
                             is_on_its_way = count > 0;
                         }
                         Err(error) => {
-                            tracing::warn!(%error, "the database is gone; nothing changes until it is back");
+                            tracing::warn!(%error, "lost the database; keeping the configuration until it is back");
                             return was_ready;
                         }
                     }

@@ -157,7 +157,7 @@ impl<'a> Claims<'a> {
     /// Another port has one of them.
     fn claim(&mut self, uuid: Uuid, name: &'a str) -> Result<(), String> {
         let free = self.rows.insert(uuid) & self.names.insert(name);
-        let taken = || format!("{name}: an interface belongs to one bridge, once");
+        let taken = || format!("{name}: an interface belongs to one port of one bridge");
         free.then_some(()).ok_or_else(taken)
     }
 }

@@ -97,7 +97,7 @@ pub struct ManagedSwitch {
 pub fn manage(managed: ManagedSwitch) -> Result<(), DaemonError> {
     // The scripts of Open vSwitch compare it with the pidfile.
     if let Err(error) = rustix::thread::set_name(PROGRAM_NAME) {
-        tracing::debug!(%error, "the process keeps its name");
+        tracing::debug!(%error, "cannot set the process name");
     }
     let log: Arc<dyn LogControl> = managed.logging;
     let setup = Setup {

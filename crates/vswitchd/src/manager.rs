@@ -78,7 +78,7 @@ impl Manager {
             SessionEvent::Contended => {
                 if self.lock_state != LockState::Second {
                     tracing::error!(
-                        "another switch has the lock of this database: waiting until it lets it go"
+                        "another switch has the lock of this database: waiting for its release"
                     );
                 }
                 (self.lock_state, self.is_changed) = (LockState::Second, true);
@@ -88,10 +88,12 @@ impl Manager {
                     self.in_flight = None;
                 }
                 if let Err(reason) = outcome {
-                    tracing::warn!(%reason, "the database did not take what was to be written");
+                    tracing::warn!(%reason, "the database rejected a transaction");
                 }
             }
-            SessionEvent::Closed(reason) => tracing::warn!(%reason, "the database is left"),
+            SessionEvent::Closed(reason) => {
+                tracing::warn!(%reason, "closing the database connection")
+            }
         }
     }
 
@@ -121,7 +123,7 @@ impl Manager {
             // An empty database is newly created, or belongs to another program.
             LockState::Owner if root(database).is_none() => {
                 tracing::warn!(
-                    "the database has no row in Open_vSwitch: nothing changes (ovs-vsctl init)"
+                    "the database has no row in Open_vSwitch: keeping the configuration (ovs-vsctl init)"
                 );
                 return None;
             }
@@ -134,7 +136,7 @@ impl Manager {
         }
         let unsupported = desired.unsupported.difference(&self.desired.unsupported);
         for key in unsupported.take(UNSUPPORTED_LOGGED_MAX) {
-            tracing::warn!("other_config:{key} of Open_vSwitch: not honoured: it has no like here");
+            tracing::warn!("other_config:{key} of Open_vSwitch: not honoured: not supported");
         }
         self.log_mirror_notes(&desired);
         let changed = desired.config != self.desired.config;

@@ -71,13 +71,13 @@ impl CrashHistory {
 /// # Errors
 /// A process cannot be started.
 pub fn monitor(logging: &Logging, in_background: bool) -> Result<ExitStatus, DaemonError> {
-    let failed = DaemonError::system("starting the process that is watched");
+    let failed = DaemonError::system("starting the monitored process");
     watch(logging, in_background).map_err(failed)
 }
 
 fn watch(logging: &Logging, in_background: bool) -> io::Result<ExitStatus> {
     if let Err(error) = rustix::thread::set_name(c"monitor") {
-        tracing::debug!(%error, "the process keeps its name");
+        tracing::debug!(%error, "cannot set the process name");
     }
     let clock = Clock::start();
     let mut watch = CrashHistory::default();

@@ -217,10 +217,10 @@ fn find<'a>(facts: &'a Facts, bridge: &str, number: PortNo) -> Result<&'a PortFa
         .map(|bridge| bridge.ports.get(&number));
     match port {
         Some(Some(port)) => Ok(port),
-        Some(None) => Err("it could not be made".to_owned()),
+        Some(None) => Err("it could not be created".to_owned()),
         None => Err(match facts.failed.get(bridge) {
             Some(why) => format!("bridge {bridge}: {why}"),
-            None => format!("bridge {bridge} could not be made"),
+            None => format!("bridge {bridge} could not be created"),
         }),
     }
 }

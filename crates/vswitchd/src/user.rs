@@ -42,7 +42,7 @@ impl ProcessUser {
         let failed = |error: io::Error| wrong(error.to_string());
         let (own_uid, own_gid) = (getuid(), getgid());
         if !own_uid.is_root() || !own_gid.is_root() {
-            return Err(wrong("only root may become another".to_owned()));
+            return Err(wrong("only root may change the user".to_owned()));
         }
         let text = text.trim_start();
         let (user, group) = text.split_once(':').unwrap_or((text, ""));
@@ -91,7 +91,7 @@ impl ProcessUser {
             set_capabilities(None, kept)
         };
         done().map_err(|error| DaemonError::System {
-            what: "becoming another user",
+            what: "changing the user",
             error: error.into(),
         })
     }
@@ -99,7 +99,7 @@ impl ProcessUser {
     /// Changes the owner of the log file to this user, who must be able to reopen it.
     pub fn take_over(self, log: &LogFile) {
         if let Err(error) = chown(log.path(), Some(self.uid), Some(self.gid)) {
-            tracing::warn!(%error, "the log stays root's");
+            tracing::warn!(%error, "cannot change the owner of the log");
         }
     }
 }

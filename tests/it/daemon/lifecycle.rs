@@ -282,7 +282,7 @@ fn sighup_applies_the_changes_of_the_file(context: &TestContext) -> TestResult {
     write(r#""p1=0""#)?;
     switch.process.hang_up()?;
     context.wait_until("the error of the invalid file", || {
-        Ok(switch.log()?.contains("not taken over"))
+        Ok(switch.log()?.contains("configuration not applied"))
     })?;
     one.ping(three.address, 3)?;
     write(r#""p1=1", "p2=2", "p3=3""#)?;

@@ -439,7 +439,7 @@ fn control_socket_refuses_garbage_and_serves_other_clients(context: &TestContext
             "{error_text}"
         );
     }
-    daemon.wait_for_log("a client of the control socket was left: no request of JSON-RPC")?;
+    daemon.wait_for_log("control-socket client disconnected: not a JSON-RPC request")?;
     daemon.wait_for_log("the request is too long")?;
     assert!(appctl(&deployment, "version")?.contains("Comporta"));
     Ok(())

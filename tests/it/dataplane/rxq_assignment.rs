@@ -35,11 +35,11 @@ fn ports_are_polled_by_their_assigned_workers(context: &TestContext) -> TestResu
         };
         let (receiving, sent) = (of(receive_port), of(send_port));
         assert!(
-            receiving.contains(" frames taken, 0 sent"),
+            receiving.contains(" frames received, 0 sent"),
             "{worker_ports:?}"
         );
         assert!(
-            sent.starts_with("takes none, ") && !sent.ends_with(" 0 sent"),
+            sent.starts_with("receives none, ") && !sent.ends_with(" 0 sent"),
             "{worker_ports:?}"
         );
     }
@@ -101,10 +101,7 @@ fn affinity_errors_name_the_reason(context: &TestContext) -> TestResult {
         ("br0 p9 0", "no such port: p9"),
         ("br9 p1 0", "no such bridge: br9"),
         ("br0 p1 0,0", "0,0: not cores, each once"),
-        (
-            "br0 p1 0,1",
-            "the port was opened with 1 queues to receive by",
-        ),
+        ("br0 p1 0,1", "the port was opened with 1 receive queues"),
         ("br0 p1", "command requires at least 3 arguments"),
     ] {
         let refused = switch.appctl_failure(&format!("comporta/affinity {words}"))?;

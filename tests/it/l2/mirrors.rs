@@ -424,7 +424,7 @@ fn mirror_statistics_count_copies_and_errors_are_reported(context: &TestContext)
     let status = || deployment.vsctl("get Bridge br0 status");
     assert_eq!(status()?, "{}");
     deployment.vsctl("clear Mirror m output_port")?;
-    let error = "not honoured: it has no output: give it output_port or output_vlan";
+    let error = "not honoured: no output: set output_port or output_vlan";
     assert_eq!(status()?, format!("{{\"mirrors:m\"=\"{error}\"}}"));
     daemon.wait_for_log(&format!("bridge br0: mirrors:m: {error}"))?;
     deployment.vsctl("set Bridge br0 other_config:mac-aging-time=100")?;
@@ -434,7 +434,7 @@ fn mirror_statistics_count_copies_and_errors_are_reported(context: &TestContext)
         "{PORTS} -- add-br br1 -- set Mirror m output_port=@p4 output_vlan=7"
     ))?;
     assert!(
-        status()?.contains("output_port says where"),
+        status()?.contains("output_port takes precedence"),
         "{}",
         status()?
     );

@@ -55,7 +55,7 @@ fn faults() -> [(ServerFault, &'static str); 7] {
             "row",
         ),
         (ServerFault::Endless, "a message is too long"),
-        (ServerFault::Truncated, "the database is gone"),
+        (ServerFault::Truncated, "lost the database"),
     ]
 }
 

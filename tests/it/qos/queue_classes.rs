@@ -323,7 +323,7 @@ fn queue_classes_follow_rows_and_survive_the_daemon(context: &TestContext) -> Te
 #[rustfmt::skip]
 const UNSUPPORTED: [(&str, &str, &str); 6] = [
     ("i1", "type=linux-htb", "linux-htb: not honoured: its frames"),
-    ("t1", "type=linux-htb", "not honoured: it sends by other ports"),
+    ("t1", "type=linux-htb", "not honoured: the port is virtual"),
     ("p2", "type=linux-sfq", "linux-sfq: not honoured"),
     ("p2", "type=linux-htb other_config:max-rate=fast", "other_config:max-rate: fast is no number"),
     ("p2", "type=linux-htb queues:61440=@u -- --id=@u create Queue dscp=1", "queues:61440: not honoured"),

@@ -68,7 +68,7 @@ impl Capturing {
     ) -> Result<CaptureId, String> {
         if self.sessions.len() >= CAPTURES_MAX {
             return Err(format!(
-                "{CAPTURES_MAX} captures run already, which is as many as may: end one of them first"
+                "{CAPTURES_MAX} captures are running, which is the limit: stop one of them first"
             ));
         }
         self.next += 1;
@@ -190,7 +190,7 @@ impl Control {
         let session = session.ok_or_else(|| {
             let seconds = SILENCE_MAX.as_secs();
             format!(
-                "no capture {}: it was stopped, not read for {seconds} seconds, or its bridge is gone",
+                "no capture {}: it was stopped, not read for {seconds} seconds, or its bridge was removed",
                 id.0
             )
         })?;

@@ -96,7 +96,7 @@ impl Control {
     /// rules are awaited at the start only.
     pub(super) fn end_flow_restore(&mut self) {
         if self.config.flow_restore_wait {
-            tracing::info!("rules are restored: frames are forwarded from now on");
+            tracing::info!("rules restored; forwarding starts");
         }
         self.flow_restore_wait = false;
         let names = self.sites.values();
@@ -182,7 +182,7 @@ impl Control {
         let (socket, file) = SocketFile::bind(path)?;
         let _in_runtime = self.tools.runtime.enter();
         let socket = UnixListener::from_std(socket)
-            .map_err(SwitchError::system("listening at a Unix socket"))?;
+            .map_err(SwitchError::system("listening on a Unix socket"))?;
         Ok(self.accept_peers(
             bridge,
             Listener::Unix(socket),
@@ -202,7 +202,7 @@ impl Control {
         let (socket, file) = SocketFile::bind(path)?;
         let _in_runtime = self.tools.runtime.enter();
         let socket = UnixListener::from_std(socket)
-            .map_err(SwitchError::system("listening at a Unix socket"))?;
+            .map_err(SwitchError::system("listening on a Unix socket"))?;
         Ok(OpenListener {
             _task: snoop::serve(socket, Arc::from(bridge), channel_settings.feed()),
             _file: Some(file),
@@ -220,7 +220,7 @@ impl Control {
         let (socket, file) = SocketFile::bind(path)?;
         let _in_runtime = self.tools.runtime.enter();
         let socket = UnixListener::from_std(socket)
-            .map_err(SwitchError::system("listening at a Unix socket"))?;
+            .map_err(SwitchError::system("listening on a Unix socket"))?;
         Ok(OpenListener {
             _task: unixctl::serve(socket, self.tools.inbox.clone()),
             _file: Some(file),

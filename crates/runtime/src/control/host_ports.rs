@@ -86,10 +86,10 @@ impl Control {
                 continue;
             }
             match self.open_host_port(index) {
-                Ok(name) => tracing::info!("{name}: tunnels go by it"),
+                Ok(name) => tracing::info!("{name}: carries tunnel packets"),
                 // Retried with each change of routes.
                 Err(problem) if self.host_ports.failed.insert(index) => {
-                    tracing::warn!("tunnels do not go by interface {index}: {problem}");
+                    tracing::warn!("interface {index} cannot carry tunnel packets: {problem}");
                 }
                 Err(_) => {}
             }
@@ -192,6 +192,6 @@ fn sink(port: u16) -> Option<UdpSocket> {
     let bound = any.map(|address| UdpSocket::bind((address, port)));
     let [six, four] = bound;
     six.or(four)
-        .inspect_err(|error| tracing::warn!("UDP port {port} of tunnels: {error}"))
+        .inspect_err(|error| tracing::warn!("cannot reserve UDP port {port} for tunnels: {error}"))
         .ok()
 }

@@ -53,7 +53,7 @@ impl Control {
         if let Some(device) = &mut port.device
             && let Err(error) = device.set_up(up)
         {
-            tracing::warn!(port = port.wanted.name, %error, "the interface did not follow a port-mod");
+            tracing::warn!(port = port.wanted.name, %error, "cannot apply a port-mod to the interface");
         }
     }
 

@@ -55,7 +55,7 @@ impl DeviceRequest {
         let assigned = assign_queues(device.as_mut(), &self.rx_workers, self.workers);
         let assigned = assigned.map_err(|error| OpenError::Failed {
             name: self.wanted.name.clone(),
-            step: "making its queues",
+            step: "creating its queues",
             source: error,
         })?;
         let (queues, queues_of_workers) = assigned.into_iter().unzip();
@@ -90,7 +90,7 @@ impl DeviceRequest {
                 let opened = DummyPort::open(&self.wanted.name, address, files, queues);
                 let failed = |source| OpenError::Failed {
                     name: self.wanted.name.clone(),
-                    step: "making a dummy",
+                    step: "creating a dummy",
                     source,
                 };
                 Box::new(opened.map_err(failed)?)

@@ -44,7 +44,7 @@ impl Control {
                 workers
             }
             Err(problem) => {
-                tracing::warn!("{affinity}: {problem}; all workers take its frames");
+                tracing::warn!("{affinity}: {problem}; all workers receive its frames");
                 all()
             }
         }
@@ -107,8 +107,8 @@ impl Control {
         let current_rx_workers = port.current_rx_workers();
         if current_rx_workers.len() != workers.len() {
             return Err(format!(
-                "the port was opened with {} queues to receive by: as many cores can be given, \
-                 or the port taken out of the configuration and put in again",
+                "the port was opened with {} receive queues: give as many cores, \
+                 or remove the port and add it again",
                 current_rx_workers.len()
             ));
         }
@@ -129,7 +129,7 @@ impl Control {
             .collect();
         for (from, to) in moves {
             let moved = self.move_port(bridge, number, from, to);
-            moved.map_err(|error| format!("making a queue to send by: {error}"))?;
+            moved.map_err(|error| format!("creating a transmit queue: {error}"))?;
         }
         Ok(())
     }
@@ -266,12 +266,12 @@ impl std::fmt::Display for WorkerQueue {
         let counts = self.counters.read();
         let (received, left) = (counts[Counter::RxPackets], counts[Counter::TxPackets]);
         match self.receives {
-            true => write!(f, "{received} frames taken, {left} sent")?,
-            false => write!(f, "takes none, {left} sent")?,
+            true => write!(f, "{received} frames received, {left} sent")?,
+            false => write!(f, "receives none, {left} sent")?,
         }
         match counts[Counter::TxZeroCopy] {
             0 => Ok(()),
-            moved => write!(f, ", {moved} of them as they came"),
+            moved => write!(f, ", {moved} of them zero-copy"),
         }
     }
 }

@@ -56,7 +56,7 @@ fn why(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::NotFound => "the kernel has no such queueing discipline".to_owned(),
         io::ErrorKind::Unsupported => {
-            "not honoured: its frames do not leave by a queueing discipline".to_owned()
+            "not honoured: this backend has no queueing discipline".to_owned()
         }
         _ => error.to_string(),
     }

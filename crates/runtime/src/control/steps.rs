@@ -43,12 +43,12 @@ impl Control {
     /// Reloads the configuration file and applies it as far as possible.
     pub(super) fn reload(&mut self) {
         let Some(file) = self.tools.file.clone() else {
-            tracing::warn!("there is no --config file to read again");
+            tracing::warn!("cannot reload: there is no --config file");
             return;
         };
         let config = match Config::from_file(&file) {
             Ok(config) => config,
-            Err(error) => return tracing::error!("not taken over: {error}"),
+            Err(error) => return tracing::error!("configuration not applied: {error}"),
         };
         self.go_over(config);
     }

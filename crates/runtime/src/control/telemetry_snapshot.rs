@@ -73,7 +73,7 @@ pub(super) fn telemetry(control: &mut Control, arguments: &[String]) -> Result<T
         [] => 0,
         [count, ..] => count
             .parse()
-            .map_err(|_| format!("{count}: no number of rules"))?,
+            .map_err(|_| format!("{count}: not a number of rules"))?,
     };
     let gathered = control.gather(busiest);
     Ok(Box::new(move || {

@@ -316,7 +316,7 @@ mod tests {
         let patch = json!({"type": "patch", "options": pairs(&[("peer", "x")])});
         let (ports, notes) = bond(&[], patch);
         assert!(
-            notes.starts_with("refused: bonds are of interfaces"),
+            notes.starts_with("refused: a patch port or tunnel cannot be a bond member"),
             "{notes}"
         );
         assert_eq!(ports[0].members.len(), 1);

@@ -23,7 +23,7 @@ use config::{
 /// Columns of unsupported features, reported if they are true or not empty.
 #[rustfmt::skip]
 const UNSUPPORTED_COLUMNS: [(&str, &str); 1] = [
-    ("auto_attach",           "there is no auto-attach"),
+    ("auto_attach",           "auto-attach is not supported"),
 ];
 
 /// Reads a bridge with its ports and settings into `desired`.
@@ -120,9 +120,7 @@ fn read_columns(row: Record<'_>, outcome: &mut BridgeOutcome) -> BridgeConfig {
                 read_address(value).map(|address| config.address = BridgeAddress::Given(address))
             }
             key if spanning::BRIDGE_KEYS.contains(&key) => Ok(()),
-            "rstp-ageing-time" => {
-                Err("not honoured: mac-aging-time says how long stations are remembered".to_owned())
-            }
+            "rstp-ageing-time" => Err("not honoured: mac-aging-time is the age limit".to_owned()),
             "disable-in-band" => Ok(()),
             // As in Open vSwitch, a negative number means none.
             "in-band-queue" => value
@@ -143,7 +141,7 @@ fn read_columns(row: Record<'_>, outcome: &mut BridgeOutcome) -> BridgeConfig {
 pub(super) fn read_address(text: &str) -> Result<MacAddr, String> {
     let address: Option<MacAddr> = text.parse().ok();
     let usable = |address: &MacAddr| !address.is_multicast() && *address != MacAddr::default();
-    let wrong = || format!("'{text}' is no Ethernet address of a station, as in 02:00:00:00:00:01");
+    let wrong = || format!("'{text}' is no unicast MAC address, as in 02:00:00:00:00:01");
     address.filter(usable).ok_or_else(wrong)
 }
 

@@ -42,7 +42,7 @@ const PROBE_INTERVAL_MIN_MS: i64 = 1000;
 const DSCP_MAX: u8 = 63;
 
 /// The valid rate limits.
-const RATES: &str = "there are rates of 100 frames a second or more, with bursts of 25 or more";
+const RATES: &str = "the minimum is 100 packets per second, with a burst of 25";
 
 /// Reads the controllers of a bridge.
 pub(super) fn read_controllers(
@@ -226,8 +226,8 @@ fn confined(
     is_allowed.then_some(place).ok_or_else(|| {
         let rundir = rundir.display();
         format!(
-            "a socket elsewhere is not used: take unix:{rundir}/NAME, punix:{rundir}/{bridge}.NAME, or \
-             {rundir}/{bridge}.mgmt, which is always there, or start with --no-self-confinement"
+            "the socket is outside the run directory: use unix:{rundir}/NAME, punix:{rundir}/{bridge}.NAME, or \
+             {rundir}/{bridge}.mgmt, which always exists, or start with --no-self-confinement"
         )
     })
 }
@@ -254,7 +254,7 @@ fn notes_of(row: Record<'_>) -> Vec<String> {
     }
     let service = row.text("type") == Some("service");
     if service && goes {
-        notes.push("type: not honoured: who is gone to is a primary controller".to_owned());
+        notes.push("type: not honoured: active connections are of primary controllers".to_owned());
     }
     notes
 }

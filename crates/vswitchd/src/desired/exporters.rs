@@ -105,7 +105,7 @@ fn read_cache(row: Record<'_>, notes: &mut Vec<String>) -> IpfixCache {
     let number = |column: &str| u32::try_from(row.integer(column).unwrap_or(0)).unwrap_or(0);
     let flows_max = usize::try_from(number("cache_max_flows")).unwrap_or(usize::MAX);
     if flows_max > FLOWS_MAX {
-        notes.push(format!("cache_max_flows: {FLOWS_MAX} are kept"));
+        notes.push(format!("cache_max_flows: the limit is {FLOWS_MAX}"));
     }
     let options = row.map("other_config");
     IpfixCache {
@@ -119,7 +119,7 @@ fn read_sampling(row: Record<'_>, notes: &mut Vec<String>) -> Option<NonZeroU32>
     let sampling = u32::try_from(row.integer("sampling").unwrap_or(SAMPLING)).ok();
     let sampling = sampling.and_then(NonZeroU32::new);
     if sampling.is_none() {
-        notes.push("sampling: none is sampled: one of so many is, from 1 on".to_owned());
+        notes.push("sampling: the minimum is 1 (every packet)".to_owned());
     }
     sampling
 }
@@ -134,13 +134,13 @@ fn read_netflow(row: Record<'_>, ports: usize, notes: &mut Vec<String>) -> Optio
     let add_id_to_interface = row.is_true("add_id_to_interface");
     if add_id_to_interface && id > NETFLOW_ENGINE_MAX {
         notes.push(format!(
-            "add_id_to_interface: of an engine's id from {} on numbers of interfaces do not tell all",
+            "add_id_to_interface: interface numbers are ambiguous with an engine id of {} or more",
             NETFLOW_ENGINE_MAX + 1
         ));
     }
     if add_id_to_interface && ports > NETFLOW_PORTS_MAX {
         notes.push(format!(
-            "add_id_to_interface: numbers of more than {NETFLOW_PORTS_MAX} ports are not told apart"
+            "add_id_to_interface: interface numbers are ambiguous with more than {NETFLOW_PORTS_MAX} ports"
         ));
     }
     let active = match row.integer("active_timeout") {
@@ -163,7 +163,7 @@ fn read_sflow(row: Record<'_>, sub_agent: u32, notes: &mut Vec<String>) -> Optio
     let sampling = read_sampling(row, notes)?;
     let header = usize::try_from(number("header", SFLOW_HEADER).max(0)).unwrap_or(usize::MAX);
     if header > HEADER_MAX {
-        notes.push(format!("header: a datagram has room for {HEADER_MAX}"));
+        notes.push(format!("header: the limit is {HEADER_MAX} bytes"));
     }
     let polling = u64::try_from(number("polling", SFLOW_POLLING)).unwrap_or(0);
     (!targets.is_empty()).then(|| SflowConfig {
@@ -187,11 +187,9 @@ fn read_ipfix(row: Record<'_>, notes: &mut Vec<String>) -> Option<IpfixConfig> {
             "enable-input-sampling" | "enable-output-sampling" | "virtual_obs_id" => {}
             "enable-tunnel-sampling" if *value == "false" => {}
             "enable-tunnel-sampling" => notes.push(format!(
-                "other_config:{key}: not honoured: nothing is told of tunnels' own headers"
+                "other_config:{key}: not honoured: tunnel headers are not exported"
             )),
-            _ => notes.push(format!(
-                "other_config:{key}: not honoured: it has no like here"
-            )),
+            _ => notes.push(format!("other_config:{key}: not honoured: not supported")),
         }
     }
     let cache = read_cache(row, notes);

@@ -39,15 +39,13 @@ impl PlannedPort {
     pub(super) fn apply_qos(&mut self, egress: Result<EgressQos, String>) {
         let why = match egress {
             Ok(EgressQos::Freely) => return,
-            Ok(_) if is_virtual(&self.spec.kind) => {
-                "not honoured: it sends by other ports".to_owned()
-            }
+            Ok(_) if is_virtual(&self.spec.kind) => "not honoured: the port is virtual".to_owned(),
             Ok(EgressQos::Limited(limit)) => return self.settings.egress = Some(limit),
             Ok(EgressQos::Shaped(shape)) if self.spec.kind == PortKind::Interface => {
                 return self.settings.shape = Some(shape);
             }
             Ok(EgressQos::Shaped(shape)) => format!(
-                "{}: not honoured: its frames do not leave by a queueing discipline",
+                "{}: not honoured: this backend has no queueing discipline",
                 qdisc_name(shape.qdisc)
             ),
             Err(why) => why,
@@ -71,12 +69,11 @@ const UNSUPPORTED_TYPES: [&str; 9] = [
 const BOND_ONLY_COLUMNS: [&str; 2] = ["bond_mode", "bond_fake_iface"];
 
 /// The note for an `other_config` address that has no effect where the bridge's address is chosen.
-const ADDRESS: &str =
-    "mac: not honoured: the bridge's address is none of its ports': set its other_config:hwaddr";
+const ADDRESS: &str = "mac: not honoured: the bridge's address does not follow its ports: set other_config:hwaddr of the bridge";
 
 /// The error for a bond member without a carrier of its own.
 const VIRTUAL_MEMBER: &str =
-    "bonds are of interfaces: give a patch port or a tunnel a port of its own";
+    "a patch port or tunnel cannot be a bond member: give it a port of its own";
 
 /// The supported keys of a port's `other_config`.
 const SUPPORTED_PORT_KEYS: [&str; 3] = [
@@ -114,7 +111,7 @@ pub(super) fn read_interface(
     notes.extend(unapplied);
     if is_virtual(&kind) && settings.ingress != IngressLimit::default() {
         settings.ingress = IngressLimit::default();
-        notes.push("ingress_policing_rate: not honoured: it receives by other ports".to_owned());
+        notes.push("ingress_policing_rate: not honoured: the port is virtual".to_owned());
     }
     if let Some(bond) = &mut logical.bond {
         if is_virtual(&kind) && !bond.is_single_member {
@@ -127,10 +124,7 @@ pub(super) fn read_interface(
         });
     }
     if is_virtual(&kind) && logical.bond.take().is_some() {
-        notes.push(format!(
-            "lacp: {}",
-            unsupported("other end of a cable for it")
-        ));
+        notes.push(format!("lacp: {}", unsupported("LACP on a virtual port")));
     }
     let spec = PortSpec {
         kind,
@@ -259,7 +253,7 @@ fn kind(
         "afxdp" | "afxdp-nonpmd" => here(PortKind::Xdp(xdp_options(options.remove("xdp-mode"))?)),
         "dpdk" => {
             let device = options.remove("dpdk-devargs");
-            let device = device.ok_or("type dpdk: say which device in options:dpdk-devargs")?;
+            let device = device.ok_or("type dpdk: name the device in options:dpdk-devargs")?;
             let arguments: dpdk::Arguments = device
                 .parse()
                 .map_err(|error: dpdk::BadArguments| error.to_string())?;
@@ -278,7 +272,7 @@ fn kind(
             here(PortKind::Tunnel(Arc::new(tunnel)))
         }
         missing if UNSUPPORTED_TYPES.contains(&missing) => Err(format!(
-            "type {missing}: not there: use system, internal, tap, patch, vxlan, geneve, gre, afxdp or dpdk"
+            "type {missing}: not supported: use system, internal, tap, patch, vxlan, geneve, gre, afxdp or dpdk"
         )),
         unknown => Err(format!(
             "type {unknown}: unknown: use system, internal, tap, patch, vxlan, geneve, gre, afxdp or dpdk"

@@ -89,15 +89,16 @@ impl Reader<'_> {
         let vlan = vlan.and_then(|vid| u16::try_from(vid).ok());
         let port = self.mirror.named_by(self.database, "output_port", "Port");
         match (port.into_iter().next(), vlan) {
-            (None, None) => Err("it has no output: give it output_port or output_vlan".to_owned()),
+            (None, None) => Err("no output: set output_port or output_vlan".to_owned()),
             (None, Some(vlan)) => Ok(MirrorOutput::Vlan(vlan)),
             (Some(port), vlan) => {
                 if vlan.is_some() {
-                    unapplied.push("output_vlan: not honoured: output_port says where".to_owned());
+                    unapplied
+                        .push("output_vlan: not honoured: output_port takes precedence".to_owned());
                 }
                 let members = self.members("output_port", port)?;
                 match members.is_empty() {
-                    true => Err(format!("output_port: {} could not be made", name(port))),
+                    true => Err(format!("output_port: {} could not be created", name(port))),
                     false => Ok(MirrorOutput::Port(members)),
                 }
             }
@@ -206,7 +207,7 @@ mod tests {
     #[test]
     fn mirror_errors_are_reported_on_bridge() {
         let refused = [
-            (json!({"select_all": true}), "it has no output"),
+            (json!({"select_all": true}), "no output: set"),
             (
                 json!({"output_port": names("Port", &["p9"])}),
                 "p9 is no port of br0",

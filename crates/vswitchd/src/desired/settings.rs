@@ -31,7 +31,7 @@ pub(super) fn read_settings(
     if let Some(mtu) = interface.integer("mtu_request") {
         match u32::try_from(mtu).ok().filter(|mtu| *mtu > 0) {
             Some(mtu) => settings.mtu = Some(mtu),
-            None => notes.push(format!("mtu_request: {mtu} is no length of a payload")),
+            None => notes.push(format!("mtu_request: {mtu} is no valid MTU")),
         }
     }
     if let Some(address) = interface.text("mac") {
@@ -99,7 +99,7 @@ pub(super) fn read_qos(
             }))
         }
         kind => Err(format!(
-            "{kind}: not honoured: linux-htb, linux-hfsc, egress-policer and linux-noop are"
+            "{kind}: not honoured: use linux-htb, linux-hfsc, egress-policer or linux-noop"
         )),
     }
 }

@@ -115,7 +115,7 @@ pub(super) fn read_spanning(
         (false, false) => return,
     };
     if row.is_true("stp_enable") && protocol == SpanningTreeProtocol::Rstp {
-        let why = "not honoured: rstp_enable is, and a bridge has one tree";
+        let why = "not honoured: rstp_enable takes precedence";
         outcome
             .notes
             .insert("stp_enable".to_owned(), why.to_owned());
@@ -160,7 +160,7 @@ fn read_rstp(keys: &mut Keys<'_>) -> SpanningTreeConfig {
     // The forward delay covers at least half of the maximum age (17.14).
     let least = max_age / 2 + 1;
     if forward_delay < least {
-        let why = format!("with a max-age of {max_age} it is {least} at least");
+        let why = format!("with a max-age of {max_age} the minimum is {least}");
         keys.refuse("forward-delay", why);
         forward_delay = least;
     }
@@ -232,11 +232,11 @@ fn read_ports(
     for ((number, port, interface, mut keys), (own, is_refused)) in members.into_iter().zip(numbers)
     {
         if is_refused {
-            let why = "it is another port's: it has a free one".to_owned();
+            let why = "the number belongs to another port: using a free one".to_owned();
             keys.refuse("port-num", why);
         }
         if own > most(tree.protocol) {
-            let why = "not honoured: the tree has as many ports as it may".to_owned();
+            let why = "not honoured: the tree has the maximum number of ports".to_owned();
             keys.refuse("enable", why);
         } else {
             let name = port.text("name").unwrap_or_default().to_owned();

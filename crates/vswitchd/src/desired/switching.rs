@@ -37,7 +37,7 @@ pub(super) fn read_port(port: Record<'_>) -> Result<(LogicalPort, Vec<String>), 
         }
         (Some("trunk"), _) => trunk(trunks),
         (Some("dot1q-tunnel"), tag) => tunnel(port, tag)?,
-        (Some(mode), _) => return Err(format!("vlan_mode: {mode} is not there")),
+        (Some(mode), _) => return Err(format!("vlan_mode: {mode} is not supported")),
         (None, Some(tag)) => {
             if trunks.is_some() {
                 notes.push("trunks: not honoured: the port is in the VLAN of its tag".to_owned());

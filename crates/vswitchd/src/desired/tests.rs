@@ -94,14 +94,14 @@ fn missing_root_row_yields_empty_configuration() {
 #[rustfmt::skip]
 const INTERFACE_NOTES: [(&str, &str); 10] = [
     (r#"{"type": "vxlan"}"#,                                       "refused: p1: vxlan type requires valid 'remote_ip' argument"),
-    (r#"{"type": "gtpu"}"#,                                        "refused: type gtpu: not there"),
+    (r#"{"type": "gtpu"}"#,                                        "refused: type gtpu: not supported"),
     (r#"{"type": "patch"}"#,                                       "refused: p1: patch type requires valid 'peer' argument"),
     (r#"{"type": "patch", "options": ["map", [["peer", "p1"]]]}"#, "refused: a patch port is not its own peer"),
     (r#"{"type": "dance"}"#,                                       "refused: type dance: unknown"),
-    (r#"{"type": "dpdk"}"#,                                        "refused: type dpdk: say which device in options:dpdk-devargs"),
+    (r#"{"type": "dpdk"}"#,                                        "refused: type dpdk: name the device in options:dpdk-devargs"),
     (r#"{"type": "afxdp", "options": ["map", [["xdp-mode", "x"]]]}"#, "refused: options:xdp-mode: 'x' is no mode"),
     (r#"{"options": ["map", [["peer", "x"]]]}"#,                   "options:peer: not honoured"),
-    (r#"{"mtu_request": 0}"#,                                      "mtu_request: 0 is no length"),
+    (r#"{"mtu_request": 0}"#,                                      "mtu_request: 0 is no valid MTU"),
     (r#"{"mac": "02:00:00:00:00:01", "mtu_request": 9000}"#,       "mac: not honoured"),
 ];
 

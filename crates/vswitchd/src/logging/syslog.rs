@@ -82,7 +82,7 @@ impl SyslogTarget {
     /// # Errors
     /// The address is malformed, or the system has no socket for it.
     pub fn read(text: &str) -> Result<Self, String> {
-        let usual = "a syslog by UDP is an address with a port, as in 10.0.0.9:514";
+        let usual = "a syslog target is an address with a port, as in 10.0.0.9:514";
         let address: SocketAddr = text.parse().map_err(|_| format!("'{text}': {usual}"))?;
         let any: IpAddr = match address {
             SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),

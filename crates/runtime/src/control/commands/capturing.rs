@@ -27,7 +27,7 @@ fn start(control: &mut Control, arguments: &[String]) -> Result<String, String> 
     };
     if request != bare {
         return Err(format!(
-            "{flow}: frames are told apart by a match alone: leave out table, cookie, out_port and out_group"
+            "{flow}: a capture filter is a match only: omit table, cookie, out_port and out_group"
         ));
     }
     let snaplen = snaplen.parse().ok();

@@ -180,7 +180,7 @@ fn features(control: &mut Control, arguments: &[String]) -> Result<String, Strin
 
 fn set_features(control: &mut Control, arguments: &[String]) -> Result<String, String> {
     named(control, arguments)?;
-    Err("what the data path can do cannot be changed".to_owned())
+    Err("the features of the datapath cannot be changed".to_owned())
 }
 
 fn dump_flows(control: &mut Control, arguments: &[String]) -> Result<DeferredAnswer, String> {

@@ -210,17 +210,17 @@ fn refuse_caches(_: &mut Control, _: &[String]) -> Result<String, String> {
 fn refuse_tracking(_: &mut Control, _: &[String]) -> Result<String, String> {
     Err(refusal(
         "tracking connections and fragments",
-        "it is not there",
+        "not supported",
     ))
 }
 
 fn refuse_actions(_: &mut Control, _: &[String]) -> Result<String, String> {
-    Err(refusal("odp_actions_from_string", "actions are OpenFlow's"))
+    Err(refusal("odp_actions_from_string", "use OpenFlow actions"))
 }
 
 fn refuse_offload(_: &mut Control, _: &[String]) -> Result<String, String> {
     Err(refusal(
         "retrieving offload statistics",
-        "no device does what rules say",
+        "hardware offload is not supported",
     ))
 }

@@ -78,7 +78,7 @@ fn receive(control: &mut Control, arguments: &[String]) -> Result<String, String
         tracing::debug!(
             dummy = name,
             lost,
-            "frames were lost before they were received"
+            "frames were dropped before they were received"
         );
     }
     Ok(String::new())
@@ -94,7 +94,7 @@ fn read(word: &str, length: Option<usize>) -> Result<Frame, String> {
     let matching = odp::parse(word, |_| Some(PortNo(1)))?;
     let compose = |payload| {
         let composed = flow::compose_with(&matching, payload);
-        let (frame, _) = composed.ok_or("no frame has all of that: give its bytes")?;
+        let (frame, _) = composed.ok_or("no frame matches all of these fields: give its bytes")?;
         Ok::<_, String>(frame)
     };
     let Some(length) = length else {

@@ -35,11 +35,13 @@ fn fdb_add(control: &mut Control, arguments: &[String]) -> Result<String, String
     };
     let port = site.bridge.port_named(port);
     let port =
-        port.ok_or_else(|| format!("{bridge} has no such port: say its interface's name"))?;
+        port.ok_or_else(|| format!("{bridge} has no such port: use the name of an interface"))?;
     let address = address(vlan, mac)?;
     if address.mac.is_multicast() {
         let mac = address.mac;
-        return Err(format!("{mac} is a group's address: say that of a station"));
+        return Err(format!(
+            "{mac} is a multicast address: use a unicast address"
+        ));
     }
     match site.bridge.add_static_entry(address, port, now) {
         Ok(None) => Ok(String::new()),

@@ -57,5 +57,5 @@ fn set(control: &mut Control, arguments: &[String]) -> Result<String, String> {
 
 fn log(control: &Control) -> Result<&dyn LogControl, String> {
     let log = control.tools.log.as_deref();
-    log.ok_or_else(|| "how much this switch says was settled by --log".to_owned())
+    log.ok_or_else(|| "the log level of this switch is set by --log".to_owned())
 }

@@ -32,7 +32,7 @@ fn show(control: &mut Control, arguments: &[String]) -> Result<String, String> {
         let counts = match counts {
             Some(Ok(counts)) => Ok(counts),
             Some(Err(error)) => Err(error.to_string()),
-            None => Err("the interface is not there".to_owned()),
+            None => Err("the interface does not exist".to_owned()),
         };
         return Ok(show_queues(name, shaped, &counts));
     }

@@ -95,7 +95,7 @@ fn plain(arguments: &[String]) -> Result<Vec<&str>, String> {
         match word.as_str() {
             "-generate" | "--generate" | "-consistent" | "--consistent" => {}
             "--ct-next" | "-ct-next" | "--ct" => {
-                return Err(format!("{word}: connections are not tracked"));
+                return Err(format!("{word}: connection tracking is not supported"));
             }
             "--l7" | "--l7-len" => return Err(format!("{word}: give the frame's bytes")),
             option if option.starts_with("--") => {
@@ -155,7 +155,7 @@ fn of_datapath(control: &mut Control, flow: &str) -> Result<(BridgeId, Match), S
     };
     let matching = odp::parse(flow, port_of)?;
     let bridge = bridge.get();
-    let bridge = bridge.ok_or("Invalid datapath flow: it has no in_port of the data path")?;
+    let bridge = bridge.ok_or("Invalid datapath flow: it has no in_port of the datapath")?;
     Ok((bridge, matching))
 }
 

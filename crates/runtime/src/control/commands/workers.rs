@@ -203,5 +203,5 @@ fn no_choice(_: &mut Control, _: &[String]) -> Result<String, String> {
 }
 
 fn no_log(_: &mut Control, _: &[String]) -> Result<String, String> {
-    Err("nothing is kept of single iterations".to_owned())
+    Err("single iterations are not recorded".to_owned())
 }
