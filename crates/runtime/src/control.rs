@@ -81,9 +81,7 @@ pub(crate) struct ControlCounters {
     async_dropped: u64,
     /// Packet-out frames dropped because the worker's command ring was full.
     transmit_dropped: u64,
-    /// Datagrams sent to collectors.
     exports_sent: u64,
-    /// Datagrams that could not be sent to a collector.
     exports_lost: u64,
 }
 
@@ -173,7 +171,6 @@ pub(crate) struct Control {
     next_publication: Instant,
     /// Ports whose queues are moving between workers.
     moving: BTreeSet<PortKey>,
-    /// The UMEM of each worker's AF_XDP ports.
     umem_pools: UmemPools,
     /// Devices that were opened before their step, or the errors, by interface name.
     preopened: BTreeMap<String, Result<opening::OpenDevice, OpenError>>,
@@ -182,17 +179,12 @@ pub(crate) struct Control {
     /// The time of the last status check of TAP interfaces in other namespaces.
     last_poll: Instant,
     counters: ControlCounters,
-    /// Routes and neighbours for tunnels.
     underlay: UnderlaySources,
-    /// Interfaces of the host that carry tunnel packets.
     host_ports: HostPorts,
     /// The workers' counters at the last reset of the cycle statistics.
     cleared: Vec<commands::WorkerTotals>,
-    /// The running captures.
     capturing: Capturing,
-    /// The collectors of sFlow, NetFlow and IPFIX.
     collectors: Collectors,
-    /// The datapath numbers of ports.
     datapath_ports: DatapathPorts,
     /// The control socket of the process, beside those of the bridges.
     unixctl: Option<bridge_runtime::OpenListener>,
@@ -287,7 +279,7 @@ impl Control {
             Input::Refused => self.counters.messages_refused += 1,
             Input::Drained(id) => self.notify_bridge(id, Bridge::handle_drained),
             Input::Down(id) => self.handle_down(id),
-            Input::Garbage(remains) => self.tools.reaper.free(remains),
+            Input::Garbage(garbage) => self.tools.reaper.free(garbage),
             Input::Link(event) => self.handle_link(event),
             Input::Underlay(tables) => self.handle_underlay(*tables),
             Input::CommandRequest(request) => self.handle_command_request(request),
@@ -393,7 +385,9 @@ impl Control {
         };
         let own = credit_of(Some(received)) as usize;
         if !peer.deferred.is_empty() || site.bridge.is_at_barrier(id) {
-            let own = credit.split(own).expect("the burst has room for all of it");
+            let own = credit
+                .split(own)
+                .expect("the burst has credit for all of it");
             peer.deferred.push_back((std::mem::take(received), own));
             return;
         }
