@@ -13,13 +13,17 @@ use crate::inbox::{Inbox, Input};
 #[derive(Clone)]
 pub struct ControlHandle {
     inbox: Inbox,
-    news: Arc<Notify>,
+    facts_changed: Arc<Notify>,
     clock: Clock,
 }
 
 impl ControlHandle {
-    pub(crate) const fn new(inbox: Inbox, news: Arc<Notify>, clock: Clock) -> Self {
-        Self { inbox, news, clock }
+    pub(crate) const fn new(inbox: Inbox, facts_changed: Arc<Notify>, clock: Clock) -> Self {
+        Self {
+            inbox,
+            facts_changed,
+            clock,
+        }
     }
 
     /// Returns the clock of the switch.
@@ -44,6 +48,6 @@ impl ControlHandle {
 
     /// Waits until the facts have changed.
     pub async fn changed(&self) {
-        self.news.notified().await;
+        self.facts_changed.notified().await;
     }
 }

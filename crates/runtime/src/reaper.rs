@@ -25,16 +25,16 @@ pub(crate) struct Reaper {
 impl Reaper {
     /// Starts the thread.
     pub(crate) fn start() -> io::Result<Self> {
-        let (queue, remains) = channel();
-        let reap = move || reap(&remains);
+        let (queue, first) = channel();
+        let reap = move || reap(&first);
         let thread = thread::Builder::new().name("reaper".into()).spawn(reap)?;
         Ok(Self { queue, thread })
     }
 
-    /// Frees `remains` on the reaper's thread.
-    pub(crate) fn free(&self, remains: Garbage) {
+    /// Frees `first` on the reaper's thread.
+    pub(crate) fn free(&self, first: Garbage) {
         // If the thread has ended, the value is freed here.
-        drop(self.queue.send(remains));
+        drop(self.queue.send(first));
     }
 
     /// Frees the rest of the queue and ends the thread. Without this, the kernel would close the
@@ -51,9 +51,9 @@ impl Reaper {
 /// are sockets that the kernel closes slowly. When the queue is empty, the heap is returned to the
 /// system.
 fn reap(queue: &Receiver<Garbage>) {
-    while let Ok(remains) = queue.recv() {
-        let together = std::iter::once(remains).chain(queue.try_iter());
-        parallel::map(together.collect(), drop);
+    while let Ok(first) = queue.recv() {
+        let garbage = std::iter::once(first).chain(queue.try_iter());
+        parallel::map(garbage.collect(), drop);
         sys::heap::trim();
     }
 }

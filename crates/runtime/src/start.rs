@@ -201,7 +201,7 @@ pub fn operate(
         publication,
         workers,
         reaper: Reaper::start().map_err(SwitchError::system("starting a thread"))?,
-        news: Arc::default(),
+        facts_changed: Arc::default(),
         file: setup.file,
         dummies: setup.dummies,
         system_routes: setup.system_routes,

@@ -182,7 +182,7 @@ impl OvsdbClient {
         if let Some(config) = self.manager.next_config(session.database()) {
             self.control.configure(config).await?;
         }
-        if self.manager.is_settled()
+        if self.manager.is_applied()
             && let Some(ready) = self.ready.take()
         {
             ready();

@@ -130,7 +130,7 @@ pub(crate) struct ControllerOutcome {
     /// The bridge.
     pub(crate) bridge: String,
     /// The target, or the reason why there is no connection.
-    pub(crate) place: Result<ControllerEndpoint, String>,
+    pub(crate) endpoint: Result<ControllerEndpoint, String>,
     /// The reasons for settings that are not applied.
     pub(crate) notes: Vec<String>,
 }
@@ -179,8 +179,8 @@ pub(crate) fn convert_rows(database: &Database, current: &Config) -> DesiredStat
     let keys = root.map("other_config").into_keys();
     let unsupported = keys.filter(|key| !SUPPORTED_KEYS.contains(key));
     desired.unsupported = unsupported.map(str::to_owned).collect();
-    let told = root.map("other_config").get("enable-statistics").copied();
-    desired.reports_host = told == Some("true");
+    let enabled = root.map("other_config").get("enable-statistics").copied();
+    desired.reports_host = enabled == Some("true");
     let wait = root.map("other_config").get("flow-restore-wait").copied();
     desired.config.flow_restore_wait = wait == Some("true");
     desired.config.tls = root.named_by(database, "ssl", "SSL").next().map(secrets);
@@ -226,7 +226,7 @@ fn note_patches_without_peer(desired: &mut DesiredState) {
             _ => None,
         })
         .collect();
-    let said: BTreeMap<(&str, Option<PortNo>), String> = desired
+    let problems: BTreeMap<(&str, Option<PortNo>), String> = desired
         .config
         .bridges
         .iter()
@@ -248,7 +248,7 @@ fn note_patches_without_peer(desired: &mut DesiredState) {
             notes,
         } = outcome
         {
-            notes.extend(said.get(&(bridge.as_str(), Some(*number))).cloned());
+            notes.extend(problems.get(&(bridge.as_str(), Some(*number))).cloned());
         }
     }
 }

@@ -121,23 +121,23 @@ fn process_of(stat: &str, uptime: &str) -> Option<String> {
 fn file_systems(mounts: &str) -> String {
     let rows = mounts.lines().filter_map(|line| {
         let mut words = line.split_whitespace();
-        let (device, place, kind) = (words.next()?, words.next()?, words.next()?);
+        let (device, mount_point, kind) = (words.next()?, words.next()?, words.next()?);
         let is_storage = device.starts_with('/') && !WITHOUT_STORAGE.contains(&kind);
-        let usage = statvfs(place).ok().filter(|_| is_storage)?;
-        file_system(place, &usage)
+        let usage = statvfs(mount_point).ok().filter(|_| is_storage)?;
+        file_system(mount_point, &usage)
     });
     rows.take(FILE_SYSTEMS_MAX).collect::<Vec<_>>().join(" ")
 }
 
-fn file_system(place: &str, usage: &StatVfs) -> Option<String> {
+fn file_system(mount_point: &str, usage: &StatVfs) -> Option<String> {
     if usage.f_flag.contains(StatVfsMountFlags::RDONLY) {
         return None;
     }
     let kilobytes = |blocks: u64| blocks.saturating_mul(usage.f_frsize) / 1024;
     let all = kilobytes(usage.f_blocks);
     let used = all.saturating_sub(kilobytes(usage.f_bfree));
-    let place = place.replace([' ', ','], "_");
-    Some(format!("{place},{all},{used}"))
+    let mount_point = mount_point.replace([' ', ','], "_");
+    Some(format!("{mount_point},{all},{used}"))
 }
 
 #[cfg(test)]

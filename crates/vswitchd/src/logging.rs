@@ -181,11 +181,11 @@ impl Logging {
         let module = module_of(target);
         DESTINATIONS
             .iter()
-            .any(|(place, ..)| self.is_enabled_at(*place, level, module))
+            .any(|(destination, ..)| self.is_enabled_at(*destination, level, module))
     }
 
-    fn is_enabled_at(&self, place: LogDestination, level: Level, module: usize) -> bool {
-        let record = self.level(place, module).load(Ordering::Relaxed);
+    fn is_enabled_at(&self, destination: LogDestination, level: Level, module: usize) -> bool {
+        let record = self.level(destination, module).load(Ordering::Relaxed);
         LEVELS
             .get(record)
             .is_some_and(|(_, record, _)| level <= *record)
@@ -196,12 +196,12 @@ impl Logging {
         let module = module_of(record.target);
         let sequence = self.lines.fetch_add(1, Ordering::Relaxed) + 1;
         let line = self.line(&record, module, sequence);
-        for (place, ..) in DESTINATIONS {
-            if !self.is_enabled_at(place, record.level, module) {
+        for (destination, ..) in DESTINATIONS {
+            if !self.is_enabled_at(destination, record.level, module) {
                 continue;
             }
-            let text = pattern::write(&self.pattern(place).load(), &line);
-            match place {
+            let text = pattern::write(&self.pattern(destination).load(), &line);
+            match destination {
                 LogDestination::Console => {
                     drop(io::stderr().write_all(format!("{text}\n").as_bytes()))
                 }
@@ -260,14 +260,14 @@ impl Logging {
         if places.is_empty() {
             return Err(format!("unknown destination \"{name}\""));
         }
-        for (place, ..) in places {
-            self.pattern(*place).store(behind.to_owned().into());
+        for (destination, ..) in places {
+            self.pattern(*destination).store(behind.to_owned().into());
         }
         Ok(())
     }
 
     fn set_level(&self, spec: &str) -> Result<(), String> {
-        let (mut level, mut place, mut module) = (None, None, None);
+        let (mut level, mut destination, mut module) = (None, None, None);
         for word in spec.split(SEPARATORS).filter(|word| !word.is_empty()) {
             let is = |known: &str| known.eq_ignore_ascii_case(word);
             let read = (
@@ -278,7 +278,7 @@ impl Logging {
             let twice = match read {
                 _ if is_any(word) => false,
                 (Some(read), ..) => level.replace(read).is_some(),
-                (_, Some((read, ..)), _) => place.replace(*read).is_some(),
+                (_, Some((read, ..)), _) => destination.replace(*read).is_some(),
                 (.., Some(read)) => module.replace(read).is_some(),
                 _ => return Err(format!("no destination, level, or module \"{word}\"")),
             };
@@ -293,7 +293,9 @@ impl Logging {
         }
         for (at, ..) in DESTINATIONS {
             for number in 0..MODULES.len() {
-                if place.is_none_or(|place| place == at) && module.is_none_or(|it| it == number) {
+                if destination.is_none_or(|destination| destination == at)
+                    && module.is_none_or(|it| it == number)
+                {
                     let level = level.unwrap_or(MOST);
                     self.level(at, number).store(level, Ordering::Relaxed);
                 }
@@ -308,12 +310,12 @@ impl Logging {
         self.outlets.file.as_ref()
     }
 
-    fn level(&self, place: LogDestination, module: usize) -> &AtomicUsize {
-        &self.levels[place as usize][module]
+    fn level(&self, destination: LogDestination, module: usize) -> &AtomicUsize {
+        &self.levels[destination as usize][module]
     }
 
-    const fn pattern(&self, place: LogDestination) -> &ArcSwap<String> {
-        &self.patterns[place as usize]
+    const fn pattern(&self, destination: LogDestination) -> &ArcSwap<String> {
+        &self.patterns[destination as usize]
     }
 }
 
@@ -332,8 +334,8 @@ impl LogControl for Logging {
                 LogDestination::Syslog,
                 LogDestination::File,
             ]
-            .map(|place| {
-                let record = self.level(place, module).load(Ordering::Relaxed);
+            .map(|destination| {
+                let record = self.level(destination, module).load(Ordering::Relaxed);
                 LEVELS.get(record).map_or("", |(name, ..)| *name)
             });
             lines.push(format!(
@@ -346,13 +348,16 @@ impl LogControl for Logging {
     /// Returns the patterns, as `vlog/list-pattern` prints them.
     fn patterns(&self) -> String {
         let title = "         prefix                            format\n         ------                            ------\n";
-        let lines = DESTINATIONS.map(|(place, name, _)| {
-            let prefix = match place {
+        let lines = DESTINATIONS.map(|(destination, name, _)| {
+            let prefix = match destination {
                 LogDestination::Syslog => self.outlets.syslog.shown_prefix(),
                 LogDestination::Console | LogDestination::File => "none",
             };
             let name = name.to_ascii_uppercase();
-            format!("{name:<7}  {prefix:<32}  {}\n", self.pattern(place).load())
+            format!(
+                "{name:<7}  {prefix:<32}  {}\n",
+                self.pattern(destination).load()
+            )
         });
         format!("{title}{}", lines.concat())
     }
@@ -411,9 +416,9 @@ fn next_word(text: &str) -> (&str, &str) {
 
 /// Returns the index into [`MODULES`] for a `tracing` target.
 fn module_of(target: &str) -> usize {
-    let is_there =
+    let exists =
         |(_, targets): &(&str, &[&str])| targets.iter().any(|begin| target.starts_with(begin));
-    let found = MODULES.iter().position(is_there);
+    let found = MODULES.iter().position(exists);
     found.unwrap_or(MODULES.len() - 1)
 }
 

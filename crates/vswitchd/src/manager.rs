@@ -160,7 +160,7 @@ impl Manager {
     }
 
     /// Returns true if the configuration is that of the database; false while waiting for the lock.
-    pub(crate) fn is_settled(&self) -> bool {
+    pub(crate) fn is_applied(&self) -> bool {
         self.lock_state == LockState::Owner && self.is_ready && !self.is_changed
     }
 
@@ -183,14 +183,14 @@ impl Manager {
         host: &HostFacts,
     ) -> Vec<Operation> {
         let extent = self.due.take().unwrap_or(Extent::State);
-        let news = report(database, &self.desired, (facts, host), extent);
-        if news.is_empty() {
-            return news;
+        let operations = report(database, &self.desired, (facts, host), extent);
+        if operations.is_empty() {
+            return operations;
         }
         let mine = Operation::Assert {
             lock: LOCK.to_owned(),
         };
-        std::iter::once(mine).chain(news).collect()
+        std::iter::once(mine).chain(operations).collect()
     }
 
     /// Records that the report was sent.

@@ -27,7 +27,7 @@ use switch::connection::ConnectionId;
 /// A configured port.
 pub(super) struct PortRuntime {
     /// The configuration.
-    pub(super) wanted: NumberedPort,
+    pub(super) spec: NumberedPort,
     /// The MAC address, if the switch sets it.
     pub(super) address: Option<MacAddr>,
     /// The limits of the port's rates, packet-ins included.
@@ -115,7 +115,7 @@ pub(super) struct BridgeRuntime {
     /// The number of auxiliary connections to each controller.
     pub(super) auxiliary: AuxiliaryCount,
     /// Settings of interfaces, by name.
-    pub(super) equipment: BTreeMap<String, InterfaceConfig>,
+    pub(super) interface_settings: BTreeMap<String, InterfaceConfig>,
     /// The ports.
     pub(super) ports: BTreeMap<PortNo, PortRuntime>,
     /// The controllers, each with its connecting task; no task while rules are still to be
@@ -140,12 +140,12 @@ pub(super) struct BridgeRuntime {
 impl PortRuntime {
     /// Returns a port that is not open yet.
     pub(super) fn new(
-        wanted: NumberedPort,
+        spec: NumberedPort,
         address: Option<MacAddr>,
         rate: Option<PacketRate>,
     ) -> Self {
         Self {
-            wanted,
+            spec,
             address,
             policer: Policer::new(rate),
             packet_in_counters: Vec::new(),
@@ -192,11 +192,11 @@ impl PortRuntime {
     }
 
     /// Applies the interface settings to the device.
-    pub(super) fn apply_settings(&mut self, equipment: &InterfaceConfig) {
-        self.policer.limit_ingress(equipment.ingress);
-        self.policer.limit_egress(equipment.egress);
+    pub(super) fn apply_settings(&mut self, interface_settings: &InterfaceConfig) {
+        self.policer.limit_ingress(interface_settings.ingress);
+        self.policer.limit_egress(interface_settings.egress);
         self.complaint = None;
-        let (address, mtu) = (equipment.address, equipment.mtu);
+        let (address, mtu) = (interface_settings.address, interface_settings.mtu);
         if let Some(device) = &mut self.device
             && (address.is_some() || mtu.is_some())
             && let Err(error) = device.set_link(address, mtu)
@@ -208,12 +208,12 @@ impl PortRuntime {
             };
             self.record_complaint(format!("{what}: {error}"));
         }
-        self.shape(equipment.shape.as_ref());
+        self.shape(interface_settings.shape.as_ref());
     }
 
     /// Records and logs a setting that could not be applied.
     pub(super) fn record_complaint(&mut self, of: String) {
-        tracing::warn!("{}: {of}", self.wanted.name);
+        tracing::warn!("{}: {of}", self.spec.name);
         self.complaint = Some(match self.complaint.take() {
             Some(before) => format!("{before}; {of}"),
             None => of,

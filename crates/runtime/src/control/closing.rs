@@ -39,7 +39,7 @@ impl Control {
             let port = site.ports.get_mut(&key.port);
             let is_interface = port
                 .as_ref()
-                .is_some_and(|port| port.wanted.kind == PortKind::Interface);
+                .is_some_and(|port| port.spec.kind == PortKind::Interface);
             let closed = port.map_or_else(ClosedPort::default, |port| port.close());
             let back = if is_interface {
                 found_ports.push(closed);

@@ -137,7 +137,7 @@ impl Control {
         let answer = match row.map(|row| &row.answer) {
             Ok(Immediate(answer)) => answer(self, &request.arguments),
             Ok(Deferred(answer)) => match answer(self, &request.arguments) {
-                Ok(told) => return self.answer_in_background(told, request),
+                Ok(deferred) => return self.answer_in_background(deferred, request),
                 Err(problem) => Err(problem),
             },
             Err(problem) => Err(problem),
@@ -146,8 +146,8 @@ impl Control {
         drop(request.answer.send(answer));
     }
 
-    fn answer_in_background(&self, told: DeferredAnswer, request: CommandRequest) {
-        let answer = move || drop(request.answer.send(Ok(told())));
+    fn answer_in_background(&self, deferred: DeferredAnswer, request: CommandRequest) {
+        let answer = move || drop(request.answer.send(Ok(deferred())));
         drop(self.tools.runtime.spawn_blocking(answer));
     }
 }

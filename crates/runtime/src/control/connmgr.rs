@@ -73,7 +73,7 @@ impl Control {
         let contact = site.contacts.entry(uri.into()).or_default();
         if is_known && contact.problem.as_ref() != Some(&problem) {
             contact.problem = Some(problem);
-            self.tools.news.notify_one();
+            self.tools.facts_changed.notify_one();
         }
     }
 
@@ -113,11 +113,11 @@ impl Control {
     pub(super) fn add_listener(
         &mut self,
         bridge: &str,
-        wanted: ListenAddress,
+        listen: ListenAddress,
     ) -> Result<(), SwitchError> {
-        let added = self.listen_at(bridge, wanted.clone());
+        let added = self.listen_at(bridge, listen.clone());
         if let (Err(error), Some((_, site))) = (&added, self.site_named(bridge)) {
-            site.not_listening.insert(wanted, error.to_string());
+            site.not_listening.insert(listen, error.to_string());
         }
         added
     }
@@ -130,12 +130,12 @@ impl Control {
         }
     }
 
-    fn listen_at(&mut self, bridge: &str, wanted: ListenAddress) -> Result<(), SwitchError> {
+    fn listen_at(&mut self, bridge: &str, listen: ListenAddress) -> Result<(), SwitchError> {
         let Some((_, site)) = self.site_named(bridge) else {
             return Ok(());
         };
         let channel_settings = site.channel_settings.clone();
-        let listener = match &wanted {
+        let listener = match &listen {
             ListenAddress::Unix(path) => self.listen_unix(
                 bridge,
                 path,
@@ -152,7 +152,7 @@ impl Control {
                 let _in_runtime = self.tools.runtime.enter();
                 let socket = TcpListener::from_std(socket)
                     .map_err(SwitchError::system("listening by TCP"))?;
-                let socket = match &wanted {
+                let socket = match &listen {
                     ListenAddress::Ssl(_) => Listener::Ssl(socket),
                     _ => Listener::Tcp(socket),
                 };
@@ -166,7 +166,7 @@ impl Control {
             }
         };
         if let Some((_, site)) = self.site_named(bridge) {
-            site.listeners.insert(wanted, listener);
+            site.listeners.insert(listen, listener);
         }
         Ok(())
     }

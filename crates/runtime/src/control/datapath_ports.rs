@@ -100,7 +100,7 @@ impl Control {
         let sites = self.sites.iter();
         let ports = sites.flat_map(|(bridge, site)| {
             let ports = site.ports.iter();
-            ports.map(|(number, port)| ((*bridge, *number), port.wanted.name.clone()))
+            ports.map(|(number, port)| ((*bridge, *number), port.spec.name.clone()))
         });
         self.datapath_ports.follow(ports);
         &self.datapath_ports

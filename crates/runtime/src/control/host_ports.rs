@@ -75,13 +75,13 @@ impl HostPorts {
 impl Control {
     /// Opens and closes interfaces according to the current routes to the tunnels' endpoints.
     pub(super) fn update_host_ports(&mut self) {
-        let wanted = self.wanted_host_ports();
+        let required = self.required_host_ports();
         let existing = self.host_ports.ports.keys().copied();
-        let removed: Vec<_> = existing.filter(|index| !wanted.contains(index)).collect();
+        let removed: Vec<_> = existing.filter(|index| !required.contains(index)).collect();
         removed
             .into_iter()
             .for_each(|index| self.close_host_port(index));
-        for index in wanted {
+        for index in required {
             if self.host_ports.ports.contains_key(&index) {
                 continue;
             }
@@ -98,17 +98,17 @@ impl Control {
     }
 
     /// Returns the interfaces that tunnels need and that belong to no bridge.
-    fn wanted_host_ports(&self) -> BTreeSet<u32> {
+    fn required_host_ports(&self) -> BTreeSet<u32> {
         let ports = || self.sites.values().flat_map(|site| site.ports.values());
         let tunnels: Vec<&TunnelConfig> = ports()
-            .filter_map(|port| match &port.wanted.kind {
+            .filter_map(|port| match &port.spec.kind {
                 PortKind::Tunnel(tunnel) => Some(&**tunnel),
                 _ => None,
             })
             .collect();
         let taken: BTreeSet<u32> = ports().filter_map(|port| port.index).collect();
         let routes = self.underlay.kernel_routes();
-        let mut wanted: BTreeSet<u32> = BTreeSet::new();
+        let mut required: BTreeSet<u32> = BTreeSet::new();
         for tunnel in tunnels {
             match tunnel.remote {
                 TunnelEndpoint::Given(remote) => {
@@ -116,15 +116,15 @@ impl Control {
                         .iter()
                         .filter(|route| is_within(remote, route.to, route.len));
                     let best = fitting.max_by_key(|route| (route.len, Reverse(route.metric)));
-                    wanted.extend(best.map(|route| route.index));
+                    required.extend(best.map(|route| route.index));
                 }
                 TunnelEndpoint::Flow | TunnelEndpoint::Any => {
-                    wanted.extend(routes.iter().map(|route| route.index))
+                    required.extend(routes.iter().map(|route| route.index))
                 }
             }
         }
-        let wanted = wanted.difference(&taken).copied();
-        wanted.take(HOST_PORTS_MAX).collect()
+        let required = required.difference(&taken).copied();
+        required.take(HOST_PORTS_MAX).collect()
     }
 
     fn open_host_port(&mut self, index: u32) -> Result<String, String> {
@@ -171,17 +171,17 @@ impl Control {
     }
 
     fn update_sinks(&mut self) {
-        let mut wanted = BTreeSet::new();
+        let mut required = BTreeSet::new();
         if !self.host_ports.ports.is_empty() {
             let ports = self.sites.values().flat_map(|site| site.ports.values());
-            wanted.extend(ports.filter_map(|port| match &port.wanted.kind {
+            required.extend(ports.filter_map(|port| match &port.spec.kind {
                 PortKind::Tunnel(tunnel) if tunnel.port != 0 => Some(tunnel.port),
                 _ => None,
             }));
         }
         let sinks = &mut self.host_ports.sinks;
-        sinks.retain(|port, _| wanted.contains(port));
-        for port in wanted {
+        sinks.retain(|port, _| required.contains(port));
+        for port in required {
             sinks.entry(port).or_insert_with(|| sink(port));
         }
     }

@@ -19,7 +19,7 @@ const POLL_INTERVAL: Duration = Duration::from_secs(1);
 impl Control {
     /// Handles a change of an interface.
     pub(super) fn handle_link(&mut self, event: LinkEvent) {
-        self.tools.news.notify_one();
+        self.tools.facts_changed.notify_one();
         match event {
             LinkEvent::Present(link) => self.handle_present(&link),
             LinkEvent::Gone { index } => self.handle_gone(|port| port.index == Some(index)),
@@ -53,14 +53,14 @@ impl Control {
         if let Some(device) = &mut port.device
             && let Err(error) = device.set_up(up)
         {
-            tracing::warn!(port = port.wanted.name, %error, "cannot apply a port-mod to the interface");
+            tracing::warn!(port = port.spec.name, %error, "cannot apply a port-mod to the interface");
         }
     }
 
     fn handle_present(&mut self, link: &Link) {
         // The name now belongs to another interface: the old one is removed.
         self.handle_gone(|port| {
-            port.wanted.name == link.name && port.index.is_some_and(|index| index != link.index)
+            port.spec.name == link.name && port.index.is_some_and(|index| index != link.index)
         });
         for (bridge, port) in self.find_ports(|port| port.index == Some(link.index)) {
             let mut effects = Vec::new();
@@ -72,7 +72,7 @@ impl Control {
             }
             self.apply_effects(bridge, effects, &mut None);
         }
-        let is_awaited = |port: &PortRuntime| is_closed(port) && port.wanted.name == link.name;
+        let is_awaited = |port: &PortRuntime| is_closed(port) && port.spec.name == link.name;
         for (bridge, port) in self.find_ports(is_awaited) {
             match self.open_port(bridge, port) {
                 Ok(()) => tracing::info!(interface = link.name, %port, "the interface is back"),
@@ -91,7 +91,7 @@ impl Control {
             match port {
                 // Our TAP interface is removed only if its queues report it: the user may have
                 // moved it to another namespace.
-                Some(port) if port.wanted.kind == PortKind::Tap => port.index = None,
+                Some(port) if port.spec.kind == PortKind::Tap => port.index = None,
                 _ => self.lose_port(bridge, number),
             }
         }
@@ -101,16 +101,16 @@ impl Control {
         let site = self.sites.get(&bridge);
         let name = site
             .and_then(|site| site.ports.get(&port))
-            .map(|port| &port.wanted.name);
+            .map(|port| &port.spec.name);
         tracing::warn!(interface = name, %port, "the interface is gone");
         self.close_port(bridge, port);
         self.note_problem(bridge, port, "the interface is gone".to_owned());
     }
 
-    fn find_ports(&self, is_wanted: impl Fn(&PortRuntime) -> bool) -> Vec<(BridgeId, PortNo)> {
+    fn find_ports(&self, is_configured: impl Fn(&PortRuntime) -> bool) -> Vec<(BridgeId, PortNo)> {
         let sites = self.sites.iter();
         let ports = sites.flat_map(|(id, site)| site.ports.iter().map(|port| (*id, port)));
-        let found = ports.filter(|(_, (_, port))| is_wanted(port));
+        let found = ports.filter(|(_, (_, port))| is_configured(port));
         found.map(|(id, (number, _))| (id, *number)).collect()
     }
 
@@ -173,7 +173,7 @@ impl Control {
     pub(super) fn set_dummy_up(&mut self, bridge: BridgeId, port: PortNo, up: bool) {
         self.set_port_up(bridge, port, up);
         self.poll_port(bridge, port);
-        self.tools.news.notify_one();
+        self.tools.facts_changed.notify_one();
     }
 
     /// Returns the time of the next [`Control::poll_ports`].
@@ -193,12 +193,12 @@ fn is_open(port: Option<&PortRuntime>) -> bool {
 
 /// Returns true if the port is closed, and the switch does not create its device.
 fn is_closed(port: &PortRuntime) -> bool {
-    port.device.is_none() && port.wanted.kind.is_external()
+    port.device.is_none() && port.spec.kind.is_external()
 }
 
 /// Returns true for a TAP interface in another network namespace, and for a DPDK device without an
 /// interface.
 fn is_unreported(port: &PortRuntime) -> bool {
-    let may_be = matches!(port.wanted.kind, PortKind::Tap | PortKind::Dpdk(_));
+    let may_be = matches!(port.spec.kind, PortKind::Tap | PortKind::Dpdk(_));
     may_be && port.device.is_some() && port.index.is_none()
 }

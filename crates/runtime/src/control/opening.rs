@@ -33,7 +33,7 @@ pub(super) struct OpenDevice {
 
 /// A device to open.
 struct DeviceRequest {
-    wanted: NumberedPort,
+    spec: NumberedPort,
     address: Option<MacAddr>,
     rx_workers: Vec<usize>,
     workers: NonZeroUsize,
@@ -54,7 +54,7 @@ impl DeviceRequest {
     fn finish(&self, mut device: Box<dyn Port>) -> Result<OpenDevice, OpenError> {
         let assigned = assign_queues(device.as_mut(), &self.rx_workers, self.workers);
         let assigned = assigned.map_err(|error| OpenError::Failed {
-            name: self.wanted.name.clone(),
+            name: self.spec.name.clone(),
             step: "creating its queues",
             source: error,
         })?;
@@ -73,10 +73,10 @@ impl DeviceRequest {
         let queues = NonZeroUsize::new(self.rx_workers.len()).unwrap_or(NonZeroUsize::MIN);
         let address = self.address;
         let name = || -> InterfaceName {
-            let name = self.wanted.name.parse();
+            let name = self.spec.name.parse();
             name.expect("a checked configuration has only names of interfaces")
         };
-        Ok(match &self.wanted.kind {
+        Ok(match &self.spec.kind {
             PortKind::Tap => Box::new(Tap::create(&name(), tap::TapOptions { address, queues })?),
             PortKind::Interface => Box::new(AfPacket::open_with(&name(), queues, self.ring)?),
             PortKind::Xdp(options) => {
@@ -84,12 +84,12 @@ impl DeviceRequest {
             }
             PortKind::Dpdk(arguments) => dpdk::open(arguments, queues)?,
             PortKind::Patch(_) | PortKind::Tunnel(_) => {
-                Box::new(VirtualPort::new(&self.wanted.name, queues))
+                Box::new(VirtualPort::new(&self.spec.name, queues))
             }
             PortKind::Dummy(files) => {
-                let opened = DummyPort::open(&self.wanted.name, address, files, queues);
+                let opened = DummyPort::open(&self.spec.name, address, files, queues);
                 let failed = |source| OpenError::Failed {
-                    name: self.wanted.name.clone(),
+                    name: self.spec.name.clone(),
                     step: "creating a dummy",
                     source,
                 };
@@ -121,7 +121,7 @@ impl Control {
         if requests.len() > 1 {
             let opened = parallel::map(requests, |request| {
                 let opened = request.open_unshared();
-                (request.wanted.name, opened)
+                (request.spec.name, opened)
             });
             self.preopened = opened.into_iter().collect();
         }
@@ -129,14 +129,14 @@ impl Control {
 
     fn request(
         &self,
-        wanted: &NumberedPort,
+        spec: &NumberedPort,
         address: Option<MacAddr>,
         affinity: &[Affinity],
     ) -> DeviceRequest {
         let workers = NonZeroUsize::new(self.tools.workers.len()).unwrap_or(NonZeroUsize::MIN);
         DeviceRequest {
-            rx_workers: self.rx_workers(affinity, &wanted.name),
-            wanted: wanted.clone(),
+            rx_workers: self.rx_workers(affinity, &spec.name),
+            spec: spec.clone(),
             address,
             workers,
             ring: self.rings,
@@ -158,8 +158,8 @@ impl Control {
         let Some((site, port)) = port else {
             return Ok(());
         };
-        let preopened = self.preopened.remove(&port.wanted.name);
-        let request = self.request(&port.wanted, port.address, &site.affinity);
+        let preopened = self.preopened.remove(&port.spec.name);
+        let request = self.request(&port.spec, port.address, &site.affinity);
         let opened = preopened.unwrap_or_else(|| request.open(&mut self.umem_pools))?;
         self.attach_port(
             PortKey {
@@ -192,10 +192,10 @@ impl Control {
         let counters = counters.collect();
         log_status(&status, device.as_ref());
         record_open(port, device, queues_of_workers, &status);
-        if let Some(equipment) = site.equipment.get(&port.wanted.name) {
-            port.apply_settings(equipment);
+        if let Some(interface_settings) = site.interface_settings.get(&port.spec.name) {
+            port.apply_settings(interface_settings);
         }
-        self.tools.news.notify_one();
+        self.tools.facts_changed.notify_one();
         let mut effects = Vec::new();
         site.bridge
             .handle_port_added(key.port, &status, counters, now, &mut effects);

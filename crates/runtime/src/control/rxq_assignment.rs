@@ -68,7 +68,7 @@ impl Control {
         let ports = site.ports.iter();
         let ports = ports.filter(|(_, port)| !port.queues_of_workers.is_empty());
         let ports: Vec<_> = ports
-            .map(|(number, port)| (*number, port.wanted.name.clone()))
+            .map(|(number, port)| (*number, port.spec.name.clone()))
             .collect();
         for (number, name) in ports {
             let affinity = self.sites.get(&bridge).map(|site| &*site.affinity);
@@ -89,7 +89,7 @@ impl Control {
         let workers = self.workers_on(cores)?;
         let site = self.sites.get(&bridge);
         let mut ports = site.iter().flat_map(|site| &site.ports);
-        let found = ports.find(|(_, port)| port.wanted.name == name);
+        let found = ports.find(|(_, port)| port.spec.name == name);
         let (number, _) = found.ok_or_else(|| format!("no such port: {name}"))?;
         self.assign(bridge, *number, &workers)
     }
@@ -247,7 +247,7 @@ impl Control {
                 let bridge = site.bridge.name();
                 for (number, port) in &site.ports {
                     if let Some(worker_queue) = port.queues_of_workers.get(place) {
-                        let name = &port.wanted.name;
+                        let name = &port.spec.name;
                         let io_mode = port.io_mode.iter().map(|mode| format!(" ({mode})"));
                         let io_mode: String = io_mode.collect();
                         line(format!(

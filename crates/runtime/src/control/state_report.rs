@@ -21,8 +21,8 @@ impl Control {
 
     /// Returns a handle of this thread.
     pub(crate) fn handle_of_this(&self) -> ControlHandle {
-        let news = Arc::clone(&self.tools.news);
-        ControlHandle::new(self.tools.inbox.clone(), news, self.tools.clock)
+        let facts_changed = Arc::clone(&self.tools.facts_changed);
+        ControlHandle::new(self.tools.inbox.clone(), facts_changed, self.tools.clock)
     }
 
     /// Returns the state of all bridges.

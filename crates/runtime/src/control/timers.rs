@@ -14,7 +14,7 @@ impl Control {
             site.bridge.handle_timeout(now);
             site.bridge.run_protocols(now, &mut effects);
             if site.bridge.poll_bonds() | site.bridge.poll_tree() {
-                self.tools.news.notify_one();
+                self.tools.facts_changed.notify_one();
             }
             if !effects.is_empty() {
                 due.push((*id, effects));

@@ -144,9 +144,9 @@ impl Control {
     fn remove_stale_dummies(&mut self) {
         let ports = self.sites.values().flat_map(|site| site.ports.values());
         let is_dummy = |name: &str| {
-            ports.clone().any(|port| {
-                port.wanted.name == name && matches!(port.wanted.kind, PortKind::Dummy(_))
-            })
+            ports
+                .clone()
+                .any(|port| port.spec.name == name && matches!(port.spec.kind, PortKind::Dummy(_)))
         };
         self.underlay.addresses.retain(|name, _| is_dummy(name));
     }
@@ -155,7 +155,7 @@ impl Control {
     pub(super) fn follow_underlay(&mut self) {
         let sites = self.sites.values();
         let mut ports = sites.flat_map(|site| site.ports.values());
-        let has_tunnels = ports.any(|port| matches!(port.wanted.kind, PortKind::Tunnel(_)));
+        let has_tunnels = ports.any(|port| matches!(port.spec.kind, PortKind::Tunnel(_)));
         let mut sites = self.sites.values();
         let has_agents = sites.any(|site| site.bridge.exporters().sflow.is_some());
         let follows = has_tunnels || has_agents || self.has_far_controllers();
@@ -226,8 +226,8 @@ impl Control {
                     bridge: *bridge,
                     port: *number,
                 };
-                let by_command = self.underlay.addresses.get(&port.wanted.name);
-                match &port.wanted.kind {
+                let by_command = self.underlay.addresses.get(&port.spec.name);
+                match &port.spec.kind {
                     kind @ (PortKind::Tap | PortKind::Dummy(_)) => {
                         let has_addresses = match kind {
                             PortKind::Tap => port.index.is_some(),
@@ -239,7 +239,7 @@ impl Control {
                         };
                         by_index.extend(port.index.map(|index| (index, key)));
                         let host_port = UnderlayPort {
-                            name: port.wanted.name.clone(),
+                            name: port.spec.name.clone(),
                             mac: entry.desc.hw_addr,
                             addresses: by_command.cloned().unwrap_or_default(),
                         };

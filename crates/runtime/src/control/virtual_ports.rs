@@ -23,7 +23,7 @@ impl Control {
         let sites = self.sites.iter();
         let ports = sites.flat_map(|(id, site)| site.ports.iter().map(|port| (*id, port)));
         let ends: Vec<_> = ports
-            .filter(|(_, (_, port))| is_virtual(&port.wanted.kind))
+            .filter(|(_, (_, port))| is_virtual(&port.spec.kind))
             .map(|(bridge, (number, _))| PortKey {
                 bridge,
                 port: *number,
@@ -62,7 +62,7 @@ impl Control {
                     bridge: *bridge,
                     port: *number,
                 };
-                match &port.wanted.kind {
+                match &port.spec.kind {
                     PortKind::Tunnel(tunnel) if port.device.is_some() => {
                         Some((key, VirtualLink::Tunnel(Arc::clone(tunnel))))
                     }
@@ -94,7 +94,7 @@ impl Control {
         let mut effects = Vec::new();
         site.bridge.handle_port_link(key.port, &link, &mut effects);
         self.apply_effects(key.bridge, effects, &mut None);
-        self.tools.news.notify_one();
+        self.tools.facts_changed.notify_one();
     }
 }
 
@@ -105,8 +105,8 @@ const fn is_virtual(kind: &PortKind) -> bool {
 
 /// Returns the name of an open patch port, and the name of its peer.
 fn end(port: &PortRuntime) -> Option<(&str, &str)> {
-    match &port.wanted.kind {
-        PortKind::Patch(peer) if port.device.is_some() => Some((&port.wanted.name, peer)),
+    match &port.spec.kind {
+        PortKind::Patch(peer) if port.device.is_some() => Some((&port.spec.name, peer)),
         _ => None,
     }
 }

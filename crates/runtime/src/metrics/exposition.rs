@@ -193,7 +193,7 @@ fn each_worker(
 ) -> fmt::Result {
     let mut workers = telemetry.workers.iter().enumerate();
     workers
-        .try_for_each(|(place, worker)| emit(&place.to_string(), &worker.core.to_string(), worker))
+        .try_for_each(|(index, worker)| emit(&index.to_string(), &worker.core.to_string(), worker))
 }
 
 fn workers(
@@ -201,8 +201,8 @@ fn workers(
     sink: &mut Sink<'_>,
     value: fn(&WorkerTelemetry) -> MetricValue,
 ) -> fmt::Result {
-    each_worker(telemetry, &mut |place, core, worker| {
-        sink(&[("worker", place), ("core", core)], value(worker))
+    each_worker(telemetry, &mut |index, core, worker| {
+        sink(&[("worker", index), ("core", core)], value(worker))
     })
 }
 
@@ -211,10 +211,10 @@ fn by_reason(
     sink: &mut Sink<'_>,
     of: fn(&WorkerTelemetry) -> &Counts,
 ) -> fmt::Result {
-    each_worker(telemetry, &mut |place, core, worker| {
+    each_worker(telemetry, &mut |index, core, worker| {
         counts(
             of(worker),
-            &[("worker", place), ("core", core)],
+            &[("worker", index), ("core", core)],
             "reason",
             sink,
         )

@@ -65,14 +65,14 @@ pub(super) fn read_controllers(
         config.in_band.managers = managers(database);
     }
     for row in rows {
-        let place = row
+        let endpoint = row
             .text("target")
             .map_or_else(|| Err("no target".to_owned()), read_endpoint)
-            .and_then(|place| match &desired.config.unix_socket_dir {
-                Some(rundir) => confined(place, rundir, &config.name),
-                None => Ok(place),
+            .and_then(|endpoint| match &desired.config.unix_socket_dir {
+                Some(rundir) => confined(endpoint, rundir, &config.name),
+                None => Ok(endpoint),
             });
-        match &place {
+        match &endpoint {
             Ok(ControllerEndpoint::Target(target)) if !has(config, target) => {
                 let mut tuning = tuning(row);
                 tuning.in_band &= allows_in_band;
@@ -95,7 +95,7 @@ pub(super) fn read_controllers(
         }
         let outcome = ControllerOutcome {
             bridge: config.name.clone(),
-            place,
+            endpoint,
             notes,
         };
         desired.controllers.insert(row.uuid, outcome);
@@ -200,11 +200,11 @@ fn read_endpoint(target: &str) -> Result<ControllerEndpoint, String> {
     .map_err(|error| error.problem)
 }
 
-/// Returns `place` if it is allowed to writers of the database: active Unix sockets must be in the
+/// Returns `endpoint` if it is allowed to writers of the database: active Unix sockets must be in the
 /// run directory; passive ones must also begin with the bridge's name and replace no other socket
 /// (as in Open vSwitch without `--no-self-confinement`).
 fn confined(
-    place: ControllerEndpoint,
+    endpoint: ControllerEndpoint,
     rundir: &Path,
     bridge: &str,
 ) -> Result<ControllerEndpoint, String> {
@@ -213,7 +213,7 @@ fn confined(
         path.components()
             .all(|part| matches!(part, Component::Normal(_)))
     };
-    let is_allowed = match &place {
+    let is_allowed = match &endpoint {
         ControllerEndpoint::Target(ControllerTarget::Unix(path)) => {
             path.components().count() == 1 || within(path).is_some_and(|path| is_plain(&path))
         }
@@ -223,7 +223,7 @@ fn confined(
         }),
         ControllerEndpoint::Target(_) | ControllerEndpoint::Listen(_) => true,
     };
-    is_allowed.then_some(place).ok_or_else(|| {
+    is_allowed.then_some(endpoint).ok_or_else(|| {
         let rundir = rundir.display();
         format!(
             "the socket is outside the run directory: use unix:{rundir}/NAME, punix:{rundir}/{bridge}.NAME, or \
@@ -233,17 +233,17 @@ fn confined(
 }
 
 fn notes_of(row: Record<'_>) -> Vec<String> {
-    let goes = row
+    let is_active = row
         .text("target")
         .is_some_and(|target| !target.starts_with('p'));
-    let of_active = ACTIVE_ONLY.into_iter().filter(|_| !goes);
+    let of_active = ACTIVE_ONLY.into_iter().filter(|_| !is_active);
     let given = UNSUPPORTED.into_iter().chain(of_active);
     let mut notes: Vec<_> = given
         .filter(|column| row.has(column))
         .map(|column| format!("{column}: {}", unsupported(column)))
         .collect();
     for key in row.map("other_config").keys() {
-        if *key != "dscp" || !goes {
+        if *key != "dscp" || !is_active {
             notes.push(format!("other_config:{key}: {}", unsupported(key)));
         }
     }
@@ -253,7 +253,7 @@ fn notes_of(row: Record<'_>) -> Vec<String> {
         ));
     }
     let service = row.text("type") == Some("service");
-    if service && goes {
+    if service && is_active {
         notes.push("type: not honoured: active connections are of primary controllers".to_owned());
     }
     notes

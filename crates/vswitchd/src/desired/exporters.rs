@@ -129,8 +129,11 @@ fn read_netflow(row: Record<'_>, ports: usize, notes: &mut Vec<String>) -> Optio
     let targets = read_targets(row, None, notes);
     let engine = ["engine_type", "engine_id"].map(|column| row.integer(column));
     let [kind, id] = NETFLOW_ENGINE;
-    let [kind, id] = [(engine[0], kind), (engine[1], id)]
-        .map(|(said, usual)| said.and_then(|it| it.try_into().ok()).unwrap_or(usual));
+    let [kind, id] = [(engine[0], kind), (engine[1], id)].map(|(value, default_value)| {
+        value
+            .and_then(|it| it.try_into().ok())
+            .unwrap_or(default_value)
+    });
     let add_id_to_interface = row.is_true("add_id_to_interface");
     if add_id_to_interface && id > NETFLOW_ENGINE_MAX {
         notes.push(format!(
@@ -159,7 +162,7 @@ fn read_netflow(row: Record<'_>, ports: usize, notes: &mut Vec<String>) -> Optio
 
 fn read_sflow(row: Record<'_>, sub_agent: u32, notes: &mut Vec<String>) -> Option<SflowConfig> {
     let targets = read_targets(row, Some(SFLOW_PORT), notes);
-    let number = |column: &str, usual| row.integer(column).unwrap_or(usual);
+    let number = |column: &str, default_value| row.integer(column).unwrap_or(default_value);
     let sampling = read_sampling(row, notes)?;
     let header = usize::try_from(number("header", SFLOW_HEADER).max(0)).unwrap_or(usize::MAX);
     if header > HEADER_MAX {

@@ -246,11 +246,13 @@ fn kind(
     name: &str,
     options: &mut BTreeMap<&str, &str>,
 ) -> Result<(PortKind, String), String> {
-    let here = |kind| Ok((kind, name.to_owned()));
+    let port_kind = |kind| Ok((kind, name.to_owned()));
     match of {
-        "" | "system" => here(PortKind::Interface),
-        "internal" | "tap" => here(PortKind::Tap),
-        "afxdp" | "afxdp-nonpmd" => here(PortKind::Xdp(xdp_options(options.remove("xdp-mode"))?)),
+        "" | "system" => port_kind(PortKind::Interface),
+        "internal" | "tap" => port_kind(PortKind::Tap),
+        "afxdp" | "afxdp-nonpmd" => {
+            port_kind(PortKind::Xdp(xdp_options(options.remove("xdp-mode"))?))
+        }
         "dpdk" => {
             let device = options.remove("dpdk-devargs");
             let device = device.ok_or("type dpdk: name the device in options:dpdk-devargs")?;
@@ -265,11 +267,11 @@ fn kind(
             let peer = options.remove("peer");
             let peer =
                 peer.ok_or_else(|| format!("{name}: patch type requires valid 'peer' argument"))?;
-            here(PortKind::Patch(parse_peer(name, peer)?))
+            port_kind(PortKind::Patch(parse_peer(name, peer)?))
         }
         of if TUNNEL_TYPES.contains(&of) => {
             let tunnel = TunnelConfig::parse(of, name, options)?;
-            here(PortKind::Tunnel(Arc::new(tunnel)))
+            port_kind(PortKind::Tunnel(Arc::new(tunnel)))
         }
         missing if UNSUPPORTED_TYPES.contains(&missing) => Err(format!(
             "type {missing}: not supported: use system, internal, tap, patch, vxlan, geneve, gre, afxdp or dpdk"

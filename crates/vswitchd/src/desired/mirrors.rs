@@ -41,9 +41,9 @@ pub(super) fn read_mirrors(
         }
         if !unapplied.is_empty() {
             let key = format!("{COLUMN}:{}", mirror.text("name").unwrap_or_default());
-            let said = outcome.notes.entry(key).or_default();
-            let before = (!said.is_empty()).then(|| std::mem::take(said));
-            *said = before
+            let note = outcome.notes.entry(key).or_default();
+            let before = (!note.is_empty()).then(|| std::mem::take(note));
+            *note = before
                 .into_iter()
                 .chain(unapplied)
                 .collect::<Vec<_>>()

@@ -428,7 +428,7 @@ mod tests {
             ],
         );
         let ports = tree(&desired).ports.values();
-        let told: Vec<_> = ports
+        let numbers: Vec<_> = ports
             .map(|port| {
                 (
                     port.name.as_str(),
@@ -443,7 +443,7 @@ mod tests {
             ("p2", 1, 0x80, Some(7)),
             ("p3", 3, 0x20, None),
         ];
-        assert_eq!(told, wanted);
+        assert_eq!(numbers, wanted);
         let outcome = &desired.interfaces[&uuid("Interface", "p3")];
         let InterfaceOutcome::Port { notes, .. } = outcome else {
             panic!("it is a port");

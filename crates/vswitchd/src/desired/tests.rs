@@ -30,7 +30,7 @@ fn outcome<'a>(desired: &'a DesiredState, interface: &str) -> &'a InterfaceOutco
 }
 
 /// Returns the reason why an interface is refused, or its notes.
-fn said(desired: &DesiredState, interface: &str) -> String {
+fn outcome_text(desired: &DesiredState, interface: &str) -> String {
     match outcome(desired, interface) {
         InterfaceOutcome::Refused(why) => format!("refused: {why}"),
         InterfaceOutcome::Port { notes, .. } => notes.join("; "),
@@ -110,10 +110,14 @@ fn interface_notes_name_unsupported_settings() {
     for (columns, part) in INTERFACE_NOTES {
         let columns = serde_json::from_str(columns).expect("JSON");
         let desired = one(json!({}), &[("p1", columns)], &[]);
-        let said = said(&desired, "p1");
-        assert!(said.starts_with(part), "{said}");
+        let outcome_text = outcome_text(&desired, "p1");
+        assert!(outcome_text.starts_with(part), "{outcome_text}");
         let opened = desired.config.bridges[0].ports.len() == 1;
-        assert_eq!(opened, !said.starts_with("refused"), "{said}");
+        assert_eq!(
+            opened,
+            !outcome_text.starts_with("refused"),
+            "{outcome_text}"
+        );
     }
 }
 
@@ -128,8 +132,11 @@ fn port_with_unsafe_settings_is_refused() {
         put_bridge(&mut database, "br0", json!({}), &[("p1", json!({}))], &[]);
         put_root(&mut database, &["br0"], 1);
         let desired = convert_rows(&database, &Config::default());
-        let said = said(&desired, "p1");
-        assert!(said.starts_with("refused: "), "{column}: {said}");
+        let outcome_text = outcome_text(&desired, "p1");
+        assert!(
+            outcome_text.starts_with("refused: "),
+            "{column}: {outcome_text}"
+        );
         assert_eq!(ports_of(&desired), [""; 0]);
     }
     let trunk =
@@ -257,22 +264,22 @@ fn bridge_and_controller_notes_name_unsupported_settings() {
     });
     let desired = one(columns, &[], &["ptcp:what", "dance"]);
     let outcome = &desired.bridges[&uuid("Bridge", "br0")];
-    let told: Vec<_> = outcome.notes.keys().map(String::as_str).collect();
+    let columns: Vec<_> = outcome.notes.keys().map(String::as_str).collect();
     let wanted = [
         "auto_attach",
         "other_config:datapath-id",
         "other_config:mac-aging-time",
         "protocols",
     ];
-    assert_eq!(told, wanted);
+    assert_eq!(columns, wanted);
     assert_eq!(desired.config.bridges.len(), 1, "it is there all the same");
-    let place = |target| &desired.controllers[&uuid("Controller", target)].place;
+    let endpoint = |target| &desired.controllers[&uuid("Controller", target)].endpoint;
     assert!(
-        place("ptcp:what")
+        endpoint("ptcp:what")
             .as_ref()
             .is_err_and(|why| why.contains("use ptcp:"))
     );
-    assert!(place("dance").is_err());
+    assert!(endpoint("dance").is_err());
     assert!(desired.config.bridges[0].controllers.is_empty());
 }
 
@@ -290,9 +297,9 @@ fn invalid_name_is_refused_with_dependent_rows() {
     let desired = convert_rows(&database, &Config::default());
     assert!(desired.config.bridges.is_empty());
     assert!(
-        said(&desired, "p1").contains("15 bytes"),
+        outcome_text(&desired, "p1").contains("15 bytes"),
         "{}",
-        said(&desired, "p1")
+        outcome_text(&desired, "p1")
     );
 }
 
@@ -356,9 +363,9 @@ fn port_numbers_are_kept_or_assigned_on_request() {
     let after = convert_rows(&database, &before);
     assert_eq!(ports_of(&after), ["0=3", "a=1", "b=2"]);
     assert!(
-        said(&after, "0").contains("ofport_request: 2"),
+        outcome_text(&after, "0").contains("ofport_request: 2"),
         "{}",
-        said(&after, "0")
+        outcome_text(&after, "0")
     );
     // After a restart, requests are first; the others have the numbers in the database.
     let ports = [
@@ -520,8 +527,8 @@ fn duplicate_tunnel_is_refused() {
         ("t5", "refused: options:packet_type: ptap is not there"),
         ("t6", "options:egress_pkt_mark: not honoured"),
     ] {
-        let said = said(&desired, name);
-        assert!(said.starts_with(part), "{said}");
+        let outcome_text = outcome_text(&desired, name);
+        assert!(outcome_text.starts_with(part), "{outcome_text}");
     }
 }
 
@@ -542,6 +549,6 @@ fn patch_ports_without_peer_have_note() {
         ("c", "peer: a has b as its own peer"),
         ("d", "peer: there is no patch port e"),
     ] {
-        assert_eq!(said(&desired, name), wanted);
+        assert_eq!(outcome_text(&desired, name), wanted);
     }
 }

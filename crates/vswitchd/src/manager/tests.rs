@@ -155,7 +155,7 @@ fn database_without_root_row_changes_nothing() {
     let (mut manager, _) = owner(&database);
     manager.handle_event(&SessionEvent::Changed);
     assert_eq!(manager.next_config(&empty()), None);
-    assert!(manager.is_settled());
+    assert!(manager.is_applied());
     manager.handle_event(&SessionEvent::Changed);
     assert_eq!(manager.next_config(&database), None, "it is what it was");
 }
@@ -217,7 +217,7 @@ fn lost_session_keeps_and_lost_lock_clears_configuration() {
     assert!(manager.is_report_due());
     manager.handle_event(&SessionEvent::Contended);
     assert_eq!(manager.next_config(&database), Some(Config::default()));
-    assert!(!manager.is_report_due() && !manager.is_settled());
+    assert!(!manager.is_report_due() && !manager.is_applied());
     manager.handle_event(&SessionEvent::Locked);
     assert_eq!(manager.next_config(&database), Some(config));
 }

@@ -87,13 +87,13 @@ pub(super) fn rules(control: &Control) -> u64 {
 
 /// Returns the type of a port.
 pub(super) fn kind(port: &PortRuntime) -> String {
-    match &port.wanted.kind {
+    match &port.spec.kind {
         PortKind::Interface => "system".to_owned(),
         PortKind::Xdp(_) => "afxdp".to_owned(),
         PortKind::Dpdk(_) => "dpdk".to_owned(),
         PortKind::Tap => "tap".to_owned(),
         PortKind::Replay(_) => "replay".to_owned(),
-        PortKind::Dummy(_) if port.wanted.number == PortNo::LOCAL => "dummy-internal".to_owned(),
+        PortKind::Dummy(_) if port.spec.number == PortNo::LOCAL => "dummy-internal".to_owned(),
         PortKind::Dummy(_) => "dummy".to_owned(),
         PortKind::Patch(peer) => format!("patch: peer={peer}"),
         PortKind::Tunnel(tunnel) => format!("{}: {}", tunnel.type_name(), tunnel.identity()),
@@ -118,17 +118,17 @@ fn show(control: &mut Control, _: &[String]) -> Result<String, String> {
     for (id, site) in sites_of(control) {
         writeln!(text, "  {}:", site.bridge.name()).expect("a string has room");
         let mut ports: Vec<_> = site.ports.iter().collect();
-        ports.sort_by_key(|(_, port)| &port.wanted.name);
+        ports.sort_by_key(|(_, port)| &port.spec.name);
         for (number, port) in ports {
             let own = match *number {
                 PortNo::LOCAL => LOCAL,
                 PortNo(number) => number,
             };
             let of_path = control.datapath_ports.number((id, *number));
-            let is_inner = matches!(port.wanted.kind, PortKind::Patch(_) | PortKind::Tunnel(_));
+            let is_inner = matches!(port.spec.kind, PortKind::Patch(_) | PortKind::Tunnel(_));
             let open = of_path.filter(|_| port.device.is_some() && !is_inner);
             let of_path = open.map_or_else(|| "none".to_owned(), |number| number.to_string());
-            let (name, kind) = (&port.wanted.name, kind(port));
+            let (name, kind) = (&port.spec.name, kind(port));
             writeln!(text, "    {name} {own}/{of_path}: ({kind})").expect("a string has room");
         }
     }
@@ -185,8 +185,8 @@ fn set_features(control: &mut Control, arguments: &[String]) -> Result<String, S
 
 fn dump_flows(control: &mut Control, arguments: &[String]) -> Result<DeferredAnswer, String> {
     let (options, rest) = options(arguments);
-    let wanted = rest.first().copied().unwrap_or_default();
-    let (id, _) = control.site_named(wanted).ok_or("no such bridge")?;
+    let selected = rest.first().copied().unwrap_or_default();
+    let (id, _) = control.site_named(selected).ok_or("no such bridge")?;
     let flows = DatapathFlows::of(control, Some(id), options.contains(&"--names"));
     Ok(Box::new(move || flows.to_text()))
 }
@@ -206,15 +206,15 @@ struct Rules {
 
 impl DatapathFlows {
     /// Returns the rules of one bridge, or of all.
-    pub(super) fn of(control: &mut Control, wanted: Option<BridgeId>, names: bool) -> Self {
+    pub(super) fn of(control: &mut Control, selected: Option<BridgeId>, names: bool) -> Self {
         control.datapath_ports();
         let sites = sites_of(control).into_iter();
-        let sites = sites.filter(|(id, _)| wanted.is_none_or(|wanted| *id == wanted));
+        let sites = sites.filter(|(id, _)| selected.is_none_or(|selected| *id == selected));
         let rules = sites.map(|(id, site)| {
             let ports = site.ports.iter().map(|(number, port)| {
                 let of_path = control.datapath_ports.number((id, *number));
                 let of_path = of_path.map_or_else(|| "none".to_owned(), |of| of.to_string());
-                (*number, of_path, port.wanted.name.clone())
+                (*number, of_path, port.spec.name.clone())
             });
             Rules {
                 pipeline: site.bridge.rules(),

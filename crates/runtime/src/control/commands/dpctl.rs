@@ -60,7 +60,7 @@ pub(super) const COMMANDS: [Command; 39] = [
 ];
 
 /// Returns true if there is a bridge, and `name` is a name of the datapath.
-pub(super) fn is_there(control: &Control, name: &str) -> bool {
+pub(super) fn is_datapath(control: &Control, name: &str) -> bool {
     !control.sites.is_empty() && NAMES.contains(&name)
 }
 
@@ -74,7 +74,7 @@ fn data_paths(control: &mut Control, _: &[String]) -> Result<String, String> {
 fn show(control: &mut Control, arguments: &[String]) -> Result<String, String> {
     let (options, rest) = options(arguments);
     for name in rest {
-        if !is_there(control, name) {
+        if !is_datapath(control, name) {
             return Err(format!(
                 "{PREFIX}: opening datapath {name} failed (No such file or directory)"
             ));
@@ -143,7 +143,7 @@ fn dump_flows(control: &mut Control, arguments: &[String]) -> Result<DeferredAns
             // No flow is offloaded, and all workers share the same flows.
             Some(("type", kind)) => all &= !kind.contains("offloaded") || kind.contains("non-"),
             Some(("pmd", _)) => {}
-            _ if is_there(control, word) => {}
+            _ if is_datapath(control, word) => {}
             _ => return Err(format!("{PREFIX}: datapath not found (Invalid argument)")),
         }
     }

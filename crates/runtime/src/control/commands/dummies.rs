@@ -40,7 +40,7 @@ fn find(control: &Control, name: &str) -> Option<(BridgeId, PortNo, DummyInjecto
     let mut ports = sites.flat_map(|(id, site)| site.ports.iter().map(|port| (*id, port)));
     ports.find_map(|(id, (number, port))| {
         let feed = port.device.as_ref()?.injector()?;
-        (port.wanted.name == name).then_some((id, *number, feed))
+        (port.spec.name == name).then_some((id, *number, feed))
     })
 }
 
@@ -120,11 +120,8 @@ fn set_up(control: &mut Control, arguments: &[String]) -> Result<String, String>
         [name, state] => (vec![name.clone()], state),
         [state] => {
             let ports = control.sites.values().flat_map(|site| site.ports.values());
-            let dummies = ports.filter(|port| matches!(port.wanted.kind, PortKind::Dummy(_)));
-            (
-                dummies.map(|port| port.wanted.name.clone()).collect(),
-                state,
-            )
+            let dummies = ports.filter(|port| matches!(port.spec.kind, PortKind::Dummy(_)));
+            (dummies.map(|port| port.spec.name.clone()).collect(), state)
         }
         _ => return Err("Invalid Admin State".to_owned()),
     };

@@ -37,8 +37,8 @@ fn show(control: &mut Control, arguments: &[String]) -> Result<String, String> {
         return Ok(show_queues(name, shaped, &counts));
     }
     let mut sites = control.sites.values();
-    let equipment = sites.find_map(|site| site.equipment.get(name));
-    Ok(match equipment.and_then(|equipment| equipment.egress) {
+    let settings = sites.find_map(|site| site.interface_settings.get(name));
+    Ok(match settings.and_then(|settings| settings.egress) {
         Some(EgressLimit { rate, burst }) => {
             format!("QoS: {name} {POLICER}\ncbs: {burst}\ncir: {rate}\n")
         }
@@ -104,7 +104,7 @@ fn details(service: ClassRates) -> impl Iterator<Item = (&'static str, u64)> {
 
 fn types(control: &mut Control, arguments: &[String]) -> Result<String, String> {
     let port = find(control, &arguments[0])?;
-    let disciplines = match port.wanted.kind {
+    let disciplines = match port.spec.kind {
         PortKind::Interface => &DISCIPLINES[..],
         _ => &[],
     };
@@ -116,6 +116,6 @@ fn types(control: &mut Control, arguments: &[String]) -> Result<String, String> 
 /// Returns the port with this name.
 fn find<'a>(control: &'a Control, name: &str) -> Result<&'a PortRuntime, String> {
     let mut ports = control.sites.values().flat_map(|site| site.ports.values());
-    let port = ports.find(|port| port.wanted.name == name);
+    let port = ports.find(|port| port.spec.name == name);
     port.ok_or_else(|| "no such interface".to_owned())
 }

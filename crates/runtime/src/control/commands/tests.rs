@@ -17,20 +17,20 @@ fn commands_have_unique_names_and_matching_usages() {
 #[test]
 fn command_errors_match_open_vswitch() {
     let wrong = |name, arguments| Command::find(name, arguments, DummyMode::None).err();
-    let said = |words: &str| Some(words.to_owned());
+    let error = |words: &str| Some(words.to_owned());
     assert_eq!(
         wrong("dance", 0),
-        said(
+        error(
             "\"dance\" is not a valid command (use \"list-commands\" to see a list of valid commands)"
         )
     );
     assert_eq!(
         wrong("fdb/show", 0),
-        said("\"fdb/show\" command requires at least 1 arguments")
+        error("\"fdb/show\" command requires at least 1 arguments")
     );
     assert_eq!(
         wrong("version", 1),
-        said("\"version\" command takes at most 0 arguments")
+        error("\"version\" command takes at most 0 arguments")
     );
     assert_eq!(wrong("fdb/show", 1), None);
     assert_eq!(wrong("vlog/set", 90), None);

@@ -36,8 +36,8 @@ fn tunnels(control: &mut Control, _: &[String]) -> Result<String, String> {
     let mut lines = Vec::new();
     for site in control.sites.values() {
         for (number, port) in &site.ports {
-            if let PortKind::Tunnel(tunnel) = &port.wanted.kind {
-                lines.push(list(*number, &port.wanted.name, tunnel));
+            if let PortKind::Tunnel(tunnel) = &port.spec.kind {
+                lines.push(list(*number, &port.spec.name, tunnel));
             }
         }
     }

@@ -39,10 +39,10 @@ fn cfm_set(_: &mut Control, arguments: &[String]) -> Result<String, String> {
     none_named(arguments, 2, "no such CFM object").map(|_| DONE.to_owned())
 }
 
-/// Returns an empty text for all objects, or the error `said` if `naming` arguments name one.
-fn none_named(arguments: &[String], naming: usize, said: &str) -> Result<String, String> {
+/// Returns an empty text for all objects, or the error `error` if `naming` arguments name one.
+fn none_named(arguments: &[String], naming: usize, error: &str) -> Result<String, String> {
     match arguments.len() < naming {
         true => Ok(String::new()),
-        false => Err(said.to_owned()),
+        false => Err(error.to_owned()),
     }
 }
