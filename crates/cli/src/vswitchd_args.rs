@@ -11,8 +11,8 @@ use clap::{Args, Command};
 use config::{ConfigError, DatabaseRemote, DummyMode, Tls};
 use runtime::rundir_file;
 use vswitchd::{
-    DaemonError, Detached, LogFile, Managed, Outlets, PROGRAM, Person, Pidfile, SAYS_IT_IS, Syslog,
-    SyslogTarget,
+    DaemonError, LogFile, LogOutputs, ManagedSwitch, PROGRAM, Pidfile, ProcessRole, ProcessUser,
+    SAYS_IT_IS, Syslog, SyslogTarget,
 };
 
 use crate::switch_args::read_tls;
@@ -167,11 +167,11 @@ impl VswitchdArgs {
         let tls = self.tls()?;
         let dummies = self.enable_dummy.as_deref().map(str::parse::<DummyMode>);
         let dummies = dummies.transpose()?.unwrap_or_default();
-        let person = self.user.as_deref().map(Person::read).transpose()?;
+        let person = self.user.as_deref().map(ProcessUser::read).transpose()?;
         let outlets = self.outlets()?;
         let in_background = match self.detach.then(vswitchd::detach).transpose()? {
-            Some(Detached::Foreground) => return Ok(ExitCode::SUCCESS),
-            Some(Detached::Background) => true,
+            Some(ProcessRole::Foreground) => return Ok(ExitCode::SUCCESS),
+            Some(ProcessRole::Background) => true,
             None => false,
         };
         let is_monitor = self.monitor && !vswitchd::is_monitored();
@@ -198,7 +198,7 @@ impl VswitchdArgs {
                 tracing::warn!(%error, "cannot detach from the terminal");
             }
         };
-        vswitchd::manage(Managed {
+        vswitchd::manage(ManagedSwitch {
             database,
             rundir: self.rundir,
             cores: self.cores,
@@ -259,7 +259,7 @@ impl VswitchdArgs {
     }
 
     /// Returns the destinations of log lines.
-    fn outlets(&self) -> Result<Outlets, Box<dyn std::error::Error>> {
+    fn outlets(&self) -> Result<LogOutputs, Box<dyn std::error::Error>> {
         let file = self.log_file.as_ref().map(|path| open_log(path.as_deref()));
         let file = file.transpose()?;
         let method = self.syslog_method.clone();
@@ -269,7 +269,7 @@ impl VswitchdArgs {
         let syslog = syslog.map_err(|error| ConfigError::new("--syslog-method", error))?;
         let target = self.syslog_target.as_deref().map(SyslogTarget::read);
         let target = target.transpose();
-        Ok(Outlets {
+        Ok(LogOutputs {
             file,
             syslog: syslog.unwrap_or_default(),
             target: target.map_err(|error| ConfigError::new("--syslog-target", error))?,

@@ -4,8 +4,8 @@
 //! for a flow-mod. It reads no faster than the peer reads its replies. After each long piece of
 //! work (a part of a dump, a read of many messages) it yields to the other tasks of the thread.
 
-mod kept;
 mod purpose;
+mod read_buffer;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -26,10 +26,10 @@ use tokio::time::Instant as TokioInstant;
 use super::clock::Clock;
 use super::inbox::{Inbox, Input};
 use super::reaper::LARGE;
-use super::snoop::Ear;
+use super::snoop::SnoopDecoder;
 use super::streams::push;
-use kept::{Buffer, READ_LEN, Spent};
-pub(crate) use purpose::{Purpose, Speaking};
+pub(crate) use purpose::{ChannelSettings, Purpose};
+use read_buffer::{Buffer, MessageRecycler, READ_LEN};
 use switch::connection::{ConnectionId, ConnectionKind};
 use switch::dump::Dump;
 use switch::monitors;
@@ -40,10 +40,10 @@ const IN_FLIGHT_MAX: u32 = 256 * 1024;
 
 /// The limit of queued asynchronous messages (packet-in, port-status, flow-removed) of one
 /// connection; further ones are dropped and counted.
-const UNASKED_MAX: usize = 1024;
+const ASYNC_QUEUE_MAX: usize = 1024;
 
 /// The time that a peer has to read the last error message before its connection is closed.
-const LAST_WORDS: Duration = Duration::from_secs(1);
+const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// A message from the control thread to a peer.
 pub(crate) enum Outgoing {
@@ -54,23 +54,23 @@ pub(crate) enum Outgoing {
     /// Rules, encoded in parts at the pace of the peer.
     Dump(Xid, Box<Dump>),
     /// An asynchronous message.
-    Unasked(Arc<Message>),
+    Async(Arc<Message>),
     /// The notice that the flow monitors are paused; the bridge is notified when the peer has read
     /// it.
     Paused(Box<Message>),
 }
 
 /// Flow-control credit that a request holds until it is answered.
-pub(crate) type Room = OwnedSemaphorePermit;
+pub(crate) type Credit = OwnedSemaphorePermit;
 
 /// The control thread's end of a connection.
 #[derive(Clone)]
 pub(crate) struct Outbox {
-    queue: mpsc::UnboundedSender<(Outgoing, Option<Room>)>,
-    unasked: Arc<AtomicUsize>,
+    queue: mpsc::UnboundedSender<(Outgoing, Option<Credit>)>,
+    async_queued: Arc<AtomicUsize>,
     /// Rule changes for flow monitors that are not sent yet.
     changes: Arc<AtomicUsize>,
-    spent: Spent,
+    recycler: MessageRecycler,
     /// Ends the connection, even if the peer reads nothing.
     end: Arc<Notify>,
 }
@@ -83,9 +83,9 @@ impl Outbox {
 
     /// Sends the answer to a request. The request's credit returns when the answer is in the
     /// channel's buffer, so answers are bounded like requests.
-    pub(crate) fn answer(&self, answer: Outgoing, room: Option<Room>) {
+    pub(crate) fn answer(&self, answer: Outgoing, credit: Option<Credit>) {
         // A closed connection needs no answer.
-        drop(self.queue.send((answer, room)));
+        drop(self.queue.send((answer, credit)));
     }
 
     /// Sends flow-monitor updates. Returns true if the peer is so slow that its monitors must
@@ -98,18 +98,18 @@ impl Outbox {
     }
 
     /// Returns the memory of processed messages to the reader.
-    pub(crate) fn give_back(&self, messages: Vec<BoxedMessage>) {
-        self.spent.put(messages);
+    pub(crate) fn recycle(&self, messages: Vec<BoxedMessage>) {
+        self.recycler.put(messages);
     }
 
     /// Sends an asynchronous message. Returns false if the queue is full.
-    pub(crate) fn tell(&self, message: &Arc<Message>) -> bool {
-        if self.unasked.load(Ordering::Relaxed) >= UNASKED_MAX {
+    pub(crate) fn send_async(&self, message: &Arc<Message>) -> bool {
+        if self.async_queued.load(Ordering::Relaxed) >= ASYNC_QUEUE_MAX {
             return false;
         }
-        self.unasked.fetch_add(1, Ordering::Relaxed);
-        let told = Outgoing::Unasked(Arc::clone(message));
-        self.queue.send((told, None)).is_ok()
+        self.async_queued.fetch_add(1, Ordering::Relaxed);
+        let queued = Outgoing::Async(Arc::clone(message));
+        self.queue.send((queued, None)).is_ok()
     }
 }
 
@@ -157,11 +157,11 @@ pub(crate) async fn serve(
     clock: Clock,
 ) -> Ending {
     let (queue, answers) = mpsc::unbounded_channel();
-    let unasked = Arc::new(AtomicUsize::new(0));
+    let async_queued = Arc::new(AtomicUsize::new(0));
     let changes = Arc::new(AtomicUsize::new(0));
-    let (end, spent) = (Arc::new(Notify::new()), Spent::default());
+    let (end, recycler) = (Arc::new(Notify::new()), MessageRecycler::default());
     let options = purpose.options();
-    let ears = [purpose.ear(), purpose.ear()];
+    let snoops = [purpose.snoop_decoder(), purpose.snoop_decoder()];
     let connection = Connection {
         id,
         purpose,
@@ -171,19 +171,19 @@ pub(crate) async fn serve(
         clock,
         outbox: Some(Outbox {
             queue,
-            unasked: Arc::clone(&unasked),
+            async_queued: Arc::clone(&async_queued),
             changes: Arc::clone(&changes),
-            spent: spent.clone(),
+            recycler: recycler.clone(),
             end: Arc::clone(&end),
         }),
-        ears,
-        room: Arc::new(Semaphore::new(IN_FLIGHT_MAX as usize)),
-        held: None,
+        snoops,
+        credit: Arc::new(Semaphore::new(IN_FLIGHT_MAX as usize)),
+        pending_message: None,
         burst_len: 0,
         answers,
-        unasked,
+        async_queued,
         changes,
-        spent,
+        recycler,
         end,
         dump: None,
     };
@@ -196,18 +196,18 @@ struct Burst {
     /// The number of messages of the previous burst: the capacity to reserve.
     expected: usize,
     /// The credit that the messages take, and the credit that is available.
-    room: usize,
-    room_max: usize,
+    credit: usize,
+    credit_max: usize,
 }
 
 impl Burst {
     /// Adds a message, or returns it if the credit is exhausted.
     fn take(&mut self, received: BoxedMessage) -> Result<(), BoxedMessage> {
-        let room = self.room + room_of(Some(&received)) as usize;
-        if room > self.room_max {
+        let credit = self.credit + credit_of(Some(&received)) as usize;
+        if credit > self.credit_max {
             return Err(received);
         }
-        self.room = room;
+        self.credit = credit;
         if self.messages.is_empty() {
             self.messages.reserve_exact(self.expected);
         }
@@ -227,19 +227,19 @@ struct Connection {
     /// Handed to the control thread when the peer has sent its hello.
     outbox: Option<Outbox>,
     /// The snoop decoders for sent and for received bytes.
-    ears: [Option<Ear>; 2],
-    room: Arc<Semaphore>,
+    snoops: [Option<SnoopDecoder>; 2],
+    credit: Arc<Semaphore>,
     /// A message without credit; nothing is read until it has some.
-    held: Option<BoxedMessage>,
+    pending_message: Option<BoxedMessage>,
     /// The number of messages of the previous burst.
     burst_len: usize,
-    answers: mpsc::UnboundedReceiver<(Outgoing, Option<Room>)>,
-    unasked: Arc<AtomicUsize>,
+    answers: mpsc::UnboundedReceiver<(Outgoing, Option<Credit>)>,
+    async_queued: Arc<AtomicUsize>,
     changes: Arc<AtomicUsize>,
-    spent: Spent,
+    recycler: MessageRecycler,
     end: Arc<Notify>,
     /// A dump in progress; other answers wait behind it.
-    dump: Option<(Xid, Box<Dump>, Option<Room>)>,
+    dump: Option<(Xid, Box<Dump>, Option<Credit>)>,
 }
 
 impl Connection {
@@ -247,7 +247,7 @@ impl Connection {
         let (mut reader, mut writer) = tokio::io::split(stream);
         let mut input = Buffer::default();
         // True if written bytes may still be in the TLS buffer, not in the socket.
-        let mut is_on_its_way = false;
+        let mut is_flushing = false;
         let reason = loop {
             if let Some(reason) = self.handle_events() {
                 break Reason::Channel(reason);
@@ -255,29 +255,29 @@ impl Connection {
             if self.continue_dump() {
                 task::yield_now().await;
             }
-            let roomy = !self.channel.is_congested();
+            let can_send = !self.channel.is_congested();
             let timeout = self.channel.next_timeout();
             let timeout = timeout.map(|at| TokioInstant::from_std(self.clock.to_system(at)));
             let pending = self.channel.pending();
             tokio::select! {
                 biased;
-                sent = push(&mut writer, pending), if !pending.is_empty() || is_on_its_way => match sent {
+                sent = push(&mut writer, pending), if !pending.is_empty() || is_flushing => match sent {
                     Ok(count) => {
                         self.handle_sent(count);
-                        is_on_its_way = count > 0;
+                        is_flushing = count > 0;
                     }
                     Err(error) => break Reason::Broken(error),
                 },
-                answer = self.answers.recv(), if roomy && self.dump.is_none() => {
-                    if let Some((answer, room)) = answer {
-                        self.send(answer, room);
+                answer = self.answers.recv(), if can_send && self.dump.is_none() => {
+                    if let Some((answer, credit)) = answer {
+                        self.send(answer, credit);
                     }
                 }
                 // The permits return at once: the next burst takes them for this message and the
                 // ones behind it.
-                _ = Arc::clone(&self.room).acquire_many_owned(room_of(self.held.as_deref())),
-                    if self.held.is_some() => {}
-                count = reader.read(&mut input.bytes), if roomy && self.held.is_none() => match count {
+                _ = Arc::clone(&self.credit).acquire_many_owned(credit_of(self.pending_message.as_deref())),
+                    if self.pending_message.is_some() => {}
+                count = reader.read(&mut input.bytes), if can_send && self.pending_message.is_none() => match count {
                     Ok(count @ 1..) => {
                         self.handle_read(&mut input, count);
                         if count > READ_LEN {
@@ -291,19 +291,19 @@ impl Connection {
                 () = sleep_until(timeout) => {
                     self.channel.handle_timeout(self.clock.now());
                     input = Buffer::default();
-                    self.forget();
+                    self.release_memory();
                 }
             }
         };
-        self.say_last_words(&mut writer).await;
+        self.flush_pending(&mut writer).await;
         let was_up = self.outbox.is_none();
         Ending { reason, was_up }
     }
 
     /// Records that `count` bytes were sent.
     fn handle_sent(&mut self, count: usize) {
-        if let [Some(ear), _] = &mut self.ears {
-            ear.hear(&self.channel.pending()[..count]);
+        if let [Some(snoop_decoder), _] = &mut self.snoops {
+            snoop_decoder.decode(&self.channel.pending()[..count]);
         }
         self.channel.transmitted(count);
     }
@@ -311,13 +311,13 @@ impl Connection {
     /// Decodes `count` bytes that were read.
     fn handle_read(&mut self, input: &mut Buffer, count: usize) {
         let bytes = &input.bytes[..count];
-        if let [_, Some(ear)] = &mut self.ears {
-            ear.hear(bytes);
+        if let [_, Some(snoop_decoder)] = &mut self.snoops {
+            snoop_decoder.decode(bytes);
         }
-        self.channel.recycle(self.spent.take());
+        self.channel.recycle(self.recycler.take());
         self.channel.handle_input(bytes, self.clock.now());
         if input.fit(count) {
-            self.forget();
+            self.release_memory();
         }
     }
 
@@ -327,28 +327,33 @@ impl Connection {
         let mut burst = Burst {
             messages: Vec::new(),
             expected: self.burst_len,
-            room: 0,
-            room_max: self.room.available_permits(),
+            credit: 0,
+            credit_max: self.credit.available_permits(),
         };
-        let over = self.take_events(&mut burst);
+        let over = self.poll_events(&mut burst);
         if !burst.messages.is_empty() {
             self.burst_len = burst.messages.len();
-            let room = u32::try_from(burst.room).expect("it is no more than there is");
-            let room = Arc::clone(&self.room).try_acquire_many_owned(room);
-            let room = room.expect("nobody else takes of it");
+            let credit = u32::try_from(burst.credit).expect("it is no more than there is");
+            let credit = Arc::clone(&self.credit).try_acquire_many_owned(credit);
+            let credit = credit.expect("nobody else takes of it");
             self.inbox
-                .send(Input::Messages(self.id, burst.messages, room));
+                .send(Input::Messages(self.id, burst.messages, credit));
         }
         over
     }
 
     /// Takes the channel's events and collects messages into `burst` within the credit.
-    fn take_events(&mut self, burst: &mut Burst) -> Option<DownReason> {
-        self.held = self.held.take().and_then(|held| burst.take(held).err());
-        while self.held.is_none() {
+    fn poll_events(&mut self, burst: &mut Burst) -> Option<DownReason> {
+        self.pending_message = self
+            .pending_message
+            .take()
+            .and_then(|pending_message| burst.take(pending_message).err());
+        while self.pending_message.is_none() {
             match self.channel.poll_event()? {
-                ChannelEvent::Up(version) => self.introduce(version),
-                ChannelEvent::Received(received) => self.held = burst.take(received).err(),
+                ChannelEvent::Up(version) => self.handle_hello(version),
+                ChannelEvent::Received(received) => {
+                    self.pending_message = burst.take(received).err()
+                }
                 ChannelEvent::Refused(malformed) => {
                     tracing::debug!(
                         bridge = &*self.purpose.bridge,
@@ -365,12 +370,12 @@ impl Connection {
     }
 
     /// Frees the memory that was reserved for a burst.
-    fn forget(&mut self) {
-        drop(self.spent.take());
+    fn release_memory(&mut self) {
+        drop(self.recycler.take());
         self.channel.release_spare();
     }
 
-    fn introduce(&mut self, version: Version) {
+    fn handle_hello(&mut self, version: Version) {
         if let Some(up) = self.up.take() {
             // The receiver may have stopped waiting.
             let _ = up.send(version);
@@ -389,23 +394,23 @@ impl Connection {
         }
     }
 
-    fn send(&mut self, answer: Outgoing, room: Option<Room>) {
+    fn send(&mut self, answer: Outgoing, credit: Option<Credit>) {
         match answer {
-            Outgoing::Reply(xid, message) => self.say(xid, &message),
+            Outgoing::Reply(xid, message) => self.send_message(xid, &message),
             Outgoing::Refusal(xid, refusal, excerpt) => self.channel.refuse(xid, refusal, &excerpt),
-            Outgoing::Dump(xid, dump) => self.dump = Some((xid, dump, room)),
-            Outgoing::Unasked(message) => {
-                self.unasked.fetch_sub(1, Ordering::Relaxed);
-                self.say(Xid(0), &message);
+            Outgoing::Dump(xid, dump) => self.dump = Some((xid, dump, credit)),
+            Outgoing::Async(message) => {
+                self.async_queued.fetch_sub(1, Ordering::Relaxed);
+                self.send_message(Xid(0), &message);
             }
             Outgoing::Paused(message) => {
-                self.say(Xid(0), &message);
+                self.send_message(Xid(0), &message);
                 self.inbox.send(Input::Drained(self.id));
             }
         }
     }
 
-    fn say(&mut self, xid: Xid, message: &Message) {
+    fn send_message(&mut self, xid: Xid, message: &Message) {
         if let Err(inexpressible) = self.channel.send(xid, message) {
             tracing::debug!(%inexpressible, "message not sent");
         }
@@ -416,15 +421,15 @@ impl Connection {
         if self.channel.is_congested() {
             return false;
         }
-        let Some((xid, mut dump, room)) = self.dump.take() else {
+        let Some((xid, mut dump, credit)) = self.dump.take() else {
             return false;
         };
         let Some(part) = dump.next_part(self.clock.now()) else {
             self.end_dump(dump);
             return false;
         };
-        self.say(xid, &part);
-        self.dump = Some((xid, dump, room));
+        self.send_message(xid, &part);
+        self.dump = Some((xid, dump, credit));
         true
     }
 
@@ -433,18 +438,18 @@ impl Connection {
     fn end_dump(&self, dump: Box<Dump>) {
         self.changes.fetch_sub(dump.changes(), Ordering::Relaxed);
         if dump.rules_max() >= LARGE {
-            self.inbox.send(Input::Remains(dump));
+            self.inbox.send(Input::Garbage(dump));
         }
     }
 
     /// Sends the pending bytes, such as an error message, if the peer reads them.
-    async fn say_last_words<S: AsyncWrite>(&self, writer: &mut WriteHalf<S>) {
-        let saying = async {
+    async fn flush_pending<S: AsyncWrite>(&self, writer: &mut WriteHalf<S>) {
+        let sending = async {
             writer.write_all(self.channel.pending()).await?;
             writer.shutdown().await
         };
         // A failure has no consequence: the connection ends.
-        drop(tokio::time::timeout(LAST_WORDS, saying).await);
+        drop(tokio::time::timeout(FLUSH_TIMEOUT, sending).await);
     }
 }
 
@@ -461,7 +466,7 @@ impl Drop for Connection {
 
 /// Returns the credit that a message takes. A multipart request takes all of it: the next request
 /// waits until the answer is sent.
-pub(crate) fn room_of(received: Option<&ReceivedMessage>) -> u32 {
+pub(crate) fn credit_of(received: Option<&ReceivedMessage>) -> u32 {
     const ALL: u32 = IN_FLIGHT_MAX;
     match received.map(|received| &received.message) {
         Some(Message::MultipartRequest(_)) => ALL,

@@ -137,7 +137,7 @@ pub(crate) struct ControlEnvironment {
     /// The thread that frees large structures.
     pub(crate) reaper: Reaper,
     /// Notified when the facts have changed.
-    pub(crate) news: Arc<Notify>,
+    pub(crate) facts_changed: Arc<Notify>,
     /// The interfaces that are dummies.
     pub(crate) dummies: DummyMode,
     /// True if tunnels use the system's routes.
@@ -330,7 +330,7 @@ impl Control {
                 deferred,
             },
         );
-        self.tools.news.notify_one();
+        self.tools.facts_changed.notify_one();
     }
 
     fn handle_down(&mut self, id: ConnectionId) {
@@ -342,7 +342,7 @@ impl Control {
             site.record_disconnect(id, now);
             site.bridge.handle_down(id);
         }
-        self.tools.news.notify_one();
+        self.tools.facts_changed.notify_one();
     }
 
     /// Handles a burst of messages of one peer, and returns their memory to the connection.
@@ -353,12 +353,12 @@ impl Control {
         mut credit: Credit,
     ) {
         let now = self.now();
-        for together in messages.chunks_mut(PREFETCH_BATCH) {
+        for batch in messages.chunks_mut(PREFETCH_BATCH) {
             let bridge = self.peers.get(&id).map(|peer| peer.bridge);
             if let Some(site) = bridge.and_then(|bridge| self.sites.get_mut(&bridge)) {
-                site.bridge.prefetch(together);
+                site.bridge.prefetch(batch);
             }
-            for received in together {
+            for received in batch {
                 self.handle_message(id, received, &mut credit, now);
             }
         }

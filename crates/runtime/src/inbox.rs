@@ -1,6 +1,5 @@
-//! The way to the control thread: a queue and a nudge. What fills the queue is
-//! bounded where it comes from (bytes in flight of a connection, slots of a
-//! worker's ring, changes of an interface).
+//! The inbox of the control thread: a queue and a wake-up. Each producer bounds its own share of
+//! the queue (bytes in flight of a connection, slots of a worker's ring, changes of an interface).
 
 use std::sync::Arc;
 
@@ -9,10 +8,10 @@ use base::sync::thread::Thread;
 use openflow::{BoxedMessage, Version};
 use tokio::sync::oneshot;
 
-use super::connection::{Outbox, Purpose, Room};
-use super::control::Gathered;
-use super::reaper::Remains;
-use super::unixctl::Question;
+use super::connection::{Credit, Outbox, Purpose};
+use super::control::TelemetrySnapshot;
+use super::reaper::Garbage;
+use super::unixctl::CommandRequest;
 use crate::facts::Facts;
 use config::Config;
 use dataplane::program::BridgeId;
@@ -21,59 +20,59 @@ use switch::link::LinkEvent;
 use switch::trace::TraceSideEffect;
 use switch::underlay::KernelTables;
 
-/// What the control thread is told.
+/// An event for the control thread.
 pub(crate) enum Input {
-    /// A controller or tool has said hello.
+    /// A controller or tool has sent its hello.
     Up {
         /// The connection.
         id: ConnectionId,
-        /// What it is for.
+        /// Bridge and kind of the connection.
         purpose: Purpose,
-        /// What it speaks.
+        /// The negotiated version.
         version: Version,
-        /// The way to it.
+        /// The connection's queue.
         outbox: Outbox,
     },
-    /// A controller is not there, or no longer.
+    /// A controller could not be reached, or its connection was lost.
     Missed {
-        /// The bridge that goes to it.
+        /// The bridge that connects to it.
         bridge: Arc<str>,
-        /// Where.
+        /// The controller's URI.
         uri: String,
-        /// Why.
+        /// The reason.
         problem: String,
     },
-    /// Messages from it, and the room that they take together until they are handled.
-    Messages(ConnectionId, Vec<BoxedMessage>, Room),
-    /// It sent something that could not be understood, and was told so.
+    /// Messages of a peer, and the credit that they hold until they are handled.
+    Messages(ConnectionId, Vec<BoxedMessage>, Credit),
+    /// A peer sent a malformed message; the channel has answered it.
     Refused,
-    /// It has read that its monitors are paused, and all that was sent before.
+    /// A peer has read the notice that its monitors are paused, and everything before it.
     Drained(ConnectionId),
-    /// It is gone.
+    /// A connection has ended.
     Down(ConnectionId),
-    /// Something large that nobody needs any more.
-    Remains(Remains),
-    /// News of interfaces.
+    /// A large structure to be freed.
+    Garbage(Garbage),
+    /// A change of an interface.
     Link(LinkEvent),
     /// The kernel's routes, addresses and neighbours.
     Underlay(Box<KernelTables>),
-    /// A question at the control socket.
-    Question(Question),
-    /// What a bridge is to learn of a frame that somebody had told, and meant to have it learned.
+    /// A command from the control socket.
+    CommandRequest(CommandRequest),
+    /// A forwarding-database entry from a trace that was run with side effects.
     Learned(BridgeId, TraceSideEffect),
-    /// Go over to this configuration as far as that can be done, and say when it is.
+    /// Applies this configuration as far as possible, then notifies the sender.
     Configure(Box<Config>, oneshot::Sender<()>),
-    /// Say how things are.
+    /// Requests the state of the bridges.
     Facts(oneshot::Sender<Facts>),
-    /// Say how the switch is to those who watch it.
-    Telemetry(oneshot::Sender<Gathered>),
-    /// Read the configuration file again.
+    /// Requests the telemetry of the switch.
+    Telemetry(oneshot::Sender<TelemetrySnapshot>),
+    /// Reads the configuration file again.
     Reload,
-    /// End.
+    /// Ends the switch.
     Stop,
 }
 
-/// The sending end; any thread may have one.
+/// The sending end; any thread may own one.
 #[derive(Clone)]
 pub(crate) struct Inbox {
     queue: mpsc::Sender<Input>,
@@ -81,20 +80,20 @@ pub(crate) struct Inbox {
 }
 
 impl Inbox {
-    /// An inbox for the thread `control`, and its reading end.
+    /// Returns an inbox for the thread `control`, and its receiving end.
     pub(crate) fn new(control: Thread) -> (Self, mpsc::Receiver<Input>) {
         let (queue, inputs) = mpsc::channel();
         (Self { queue, control }, inputs)
     }
 
-    /// Puts `input` in and wakes the control thread. After its end nobody listens.
+    /// Queues `input` and wakes the control thread. After its end, the input is dropped.
     pub(crate) fn send(&self, input: Input) {
         if self.queue.send(input).is_ok() {
             self.control.unpark();
         }
     }
 
-    /// Wakes the control thread without a word: there is news in a ring.
+    /// Wakes the control thread without an input: a worker's ring has events.
     pub(crate) fn wake(&self) {
         self.control.unpark();
     }

@@ -57,7 +57,7 @@ impl WakeWorker for WakeChannel {
 /// The opposite ends of a worker's rings and queues.
 struct ModelWorker {
     handle: WorkerHandle<WakeChannel>,
-    nudge: WakeChannel,
+    wake: WakeChannel,
     /// Unread; events are dropped when the ring is full.
     _events: Consumer<WorkerEvent>,
     /// The opposite ends of its port queues.
@@ -72,7 +72,7 @@ struct ModelControl {
     pipeline: Pipeline,
     compiled: Classifier,
     publisher: Publisher,
-    hands: Vec<ModelWorker>,
+    workers: Vec<ModelWorker>,
     pool: Pool,
     sent: u8,
     _inputs: Receiver<Input>,
@@ -83,28 +83,28 @@ impl ModelControl {
     fn new() -> Self {
         let publication = Arc::new(Publication::default());
         let (inbox, inputs) = Inbox::new(thread::current());
-        let mut rig = Self {
+        let mut control = Self {
             pipeline: Pipeline::new(Limits::default(), WORKERS + 1),
             // The seed is fixed, so that a failing interleaving can be replayed.
             compiled: Classifier::with_seed(7),
             publisher: Publisher::new(Arc::clone(&publication)),
-            hands: Vec::new(),
+            workers: Vec::new(),
             pool: Pool::new(64),
             sent: 0,
             _inputs: inputs,
         };
         for port in [IN, OLD, NEW] {
-            rig.pipeline.set_port(&PortDesc {
+            control.pipeline.set_port(&PortDesc {
                 state: PortState::LIVE,
                 ..PortDesc::new(port)
             });
         }
-        rig.change(FlowModCommand::Add, "priority=1,in_port=1,actions=output:2");
-        rig.publish(false);
-        rig.hands = (0..WORKERS)
+        control.change(FlowModCommand::Add, "priority=1,in_port=1,actions=output:2");
+        control.publish(false);
+        control.workers = (0..WORKERS)
             .map(|writer| start(writer, &publication, &inbox))
             .collect();
-        rig
+        control
     }
 
     fn change(&mut self, command: FlowModCommand, flow: &str) {
@@ -129,7 +129,7 @@ impl ModelControl {
             in_band: None,
             sampling: None,
         };
-        let workers = self.hands.iter().map(|hand| &hand.handle);
+        let workers = self.workers.iter().map(|worker| &worker.handle);
         self.publisher.publish(vec![bridge], is_large, workers)
     }
 
@@ -137,7 +137,7 @@ impl ModelControl {
     fn wait_for(&mut self, generation: Generation) {
         loop {
             self.free();
-            let workers = self.hands.iter().map(|hand| &hand.handle);
+            let workers = self.workers.iter().map(|worker| &worker.handle);
             let passed = self.publisher.advance(workers);
             if passed.is_some_and(|passed| passed >= generation) {
                 return;
@@ -148,26 +148,26 @@ impl ModelControl {
 
     /// Frees programs that no worker holds. Returns their number.
     fn free(&mut self) -> usize {
-        let workers = self.hands.iter().map(|hand| &hand.handle);
-        let gone = self.publisher.take_unused(workers);
-        let gone = gone.inspect(|old| {
+        let workers = self.workers.iter().map(|worker| &worker.handle);
+        let released = self.publisher.take_unused(workers);
+        let released = released.inspect(|old| {
             let holders = Arc::strong_count(&old.program);
             assert_eq!(holders, 1, "no worker frees a program");
         });
-        gone.count()
+        released.count()
     }
 
     /// Sends a numbered frame to a worker.
     fn send(&mut self, worker: usize) {
-        let hand = &mut self.hands[worker];
+        let worker = &mut self.workers[worker];
         let mut batch = Batch::new();
         let frame = frame(&mut self.pool, self.sent);
         batch.push(frame).expect("room");
-        let sent = hand.host.send(&mut batch, &mut self.pool);
+        let sent = worker.host.send(&mut batch, &mut self.pool);
         sent.expect("the wire is there");
         assert!(batch.is_empty(), "the wire has room");
         self.sent += 1;
-        hand.nudge.wake();
+        worker.wake.wake();
     }
 
     /// Returns the packet count of the only rule.
@@ -181,10 +181,10 @@ impl ModelControl {
     }
 
     /// Stops the workers when they have received all frames.
-    fn stop_when_all_came(&mut self) {
+    fn stop_after_all_frames(&mut self) {
         let all = u64::from(self.sent);
-        let taken = |rig: &Self| -> u64 {
-            let tables = rig.pipeline.table_counters(base::TableId(0));
+        let taken = |control: &Self| -> u64 {
+            let tables = control.pipeline.table_counters(base::TableId(0));
             tables.0.totals().packets
         };
         while taken(self) < all {
@@ -194,20 +194,24 @@ impl ModelControl {
     }
 
     /// Returns the frames that were sent by the old rules and by the new ones, worker by worker.
-    fn came_out(&mut self) -> (Vec<u8>, Vec<u8>) {
+    fn received_frames(&mut self) -> (Vec<u8>, Vec<u8>) {
         let (mut by_old, mut by_new) = (Vec::new(), Vec::new());
-        for hand in &mut self.hands {
-            by_old.extend(came_out(&mut hand.old, &mut self.pool));
-            by_new.extend(came_out(&mut hand.new, &mut self.pool));
+        for worker in &mut self.workers {
+            by_old.extend(received_frames(&mut worker.old, &mut self.pool));
+            by_new.extend(received_frames(&mut worker.new, &mut self.pool));
         }
         (by_old, by_new)
     }
 
     fn stop(&mut self) {
-        for hand in &mut self.hands {
-            hand.handle.send_reliably(WorkerCommand::Stop);
+        for worker in &mut self.workers {
+            worker.handle.send_reliably(WorkerCommand::Stop);
         }
-        for thread in self.hands.iter_mut().filter_map(|hand| hand.thread.take()) {
+        for thread in self
+            .workers
+            .iter_mut()
+            .filter_map(|worker| worker.thread.take())
+        {
             thread.join().expect("a worker ends well");
         }
     }
@@ -222,7 +226,7 @@ fn frame(pool: &mut Pool, number: u8) -> Frame {
 }
 
 /// Returns the numbers of the frames in `queue`.
-fn came_out(queue: &mut MemoryQueue, pool: &mut Pool) -> Vec<u8> {
+fn received_frames(queue: &mut MemoryQueue, pool: &mut Pool) -> Vec<u8> {
     let mut batch = Batch::new();
     // After the end of a worker, its queues report an error when they are empty.
     drop(queue.receive(pool, &mut batch));
@@ -248,25 +252,29 @@ fn start(writer: usize, publication: &Arc<Publication>, inbox: &Inbox) -> ModelW
         commands: commands_in,
         events: events_out,
     };
-    let (nudge, nudged) = channel();
-    let nudge = WakeChannel(nudge);
-    let mut handle = WorkerHandle::new(commands, progress, nudge.clone());
+    let (wake, woken) = channel();
+    let wake = WakeChannel(wake);
+    let mut handle = WorkerHandle::new(commands, progress, wake.clone());
     let mut ends = [IN, OLD, NEW].map(|port| {
-        let (ours, theirs) = link();
+        let (switch_end, host_end) = link();
         let policing = PortPolicing {
             policer: Policer::new(None),
             counters: Arc::default(),
         };
-        handle.send_reliably(WorkerCommand::AddPort(key(port), Box::new(ours), policing));
-        Some(theirs)
+        handle.send_reliably(WorkerCommand::AddPort(
+            key(port),
+            Box::new(switch_end),
+            policing,
+        ));
+        Some(host_end)
     });
     let mut end = |place: usize| ends[place].take().expect("it is taken once");
     let (host, old, new) = (end(0), end(1), end(2));
     let inbox = inbox.clone();
-    let thread = thread::spawn(move || run(Worker::new(writer, shared), &nudged, &inbox));
+    let thread = thread::spawn(move || run(Worker::new(writer, shared), &woken, &inbox));
     ModelWorker {
         handle,
-        nudge,
+        wake,
         _events: events,
         host,
         old,
@@ -276,14 +284,14 @@ fn start(writer: usize, publication: &Arc<Publication>, inbox: &Inbox) -> ModelW
 }
 
 fn link() -> (MemoryQueue, MemoryQueue) {
-    let [ours, theirs] = memory::pair(["switch", "host"], 16);
+    let [switch_end, host_end] = memory::pair(["switch", "host"], 16);
     let end = |mut port: memory::MemoryPort| port.take_queue().expect("not taken yet");
-    (end(ours), end(theirs))
+    (end(switch_end), end(host_end))
 }
 
 /// The loop of a worker's thread without a clock: it yields after a turn with frames, and sleeps
 /// after a turn without any.
-fn run(mut worker: Worker, nudged: &Receiver<()>, inbox: &Inbox) {
+fn run(mut worker: Worker, woken: &Receiver<()>, inbox: &Inbox) {
     loop {
         let turn = worker.turn(Instant::from_secs(1));
         if turn.stopped {
@@ -295,10 +303,10 @@ fn run(mut worker: Worker, nudged: &Receiver<()>, inbox: &Inbox) {
         if turn.frames > 0 {
             worker.rest(WorkerActivity::Yielding, |_| thread::yield_now());
         } else if worker
-            .rest(WorkerActivity::Asleep, |_| nudged.recv())
+            .rest(WorkerActivity::Asleep, |_| woken.recv())
             .is_some()
         {
-            nudged.try_iter().for_each(drop);
+            woken.try_iter().for_each(drop);
         }
     }
 }
@@ -316,22 +324,22 @@ fn run(mut worker: Worker, nudged: &Receiver<()>, inbox: &Inbox) {
 #[test]
 fn barrier_waits_for_frames_under_old_rules() {
     explore(ORDERS, || {
-        let mut rig = ModelControl::new();
-        (0..WORKERS).for_each(|worker| rig.send(worker));
-        let before = rig.counters();
-        let sent_by_controller = frame(&mut rig.pool, 99);
+        let mut control = ModelControl::new();
+        (0..WORKERS).for_each(|worker| control.send(worker));
+        let before = control.counters();
+        let sent_by_controller = frame(&mut control.pool, 99);
         let transmit = WorkerCommand::Transmit(key(OLD), sent_by_controller, None);
-        rig.hands[0].handle.send_reliably(transmit);
-        rig.change(FlowModCommand::DeleteStrict, "priority=1,in_port=1");
-        rig.change(FlowModCommand::Add, "priority=2,in_port=1,actions=output:3");
-        let generation = rig.publish(false);
-        rig.wait_for(generation);
+        control.workers[0].handle.send_reliably(transmit);
+        control.change(FlowModCommand::DeleteStrict, "priority=1,in_port=1");
+        control.change(FlowModCommand::Add, "priority=2,in_port=1,actions=output:3");
+        let generation = control.publish(false);
+        control.wait_for(generation);
         let finally = before.totals().packets;
-        let left = came_out(&mut rig.hands[0].old, &mut rig.pool);
+        let left = received_frames(&mut control.workers[0].old, &mut control.pool);
         assert!(left.contains(&99), "it was told before the barrier");
-        (0..WORKERS).for_each(|worker| rig.send(worker));
-        rig.stop_when_all_came();
-        let (mut by_old, by_new) = rig.came_out();
+        (0..WORKERS).for_each(|worker| control.send(worker));
+        control.stop_after_all_frames();
+        let (mut by_old, by_new) = control.received_frames();
         by_old.extend(left.iter().filter(|number| **number != 99));
         assert_eq!(
             before.totals().packets,
@@ -339,13 +347,13 @@ fn barrier_waits_for_frames_under_old_rules() {
             "counted after the barrier"
         );
         assert_eq!(by_old.len() as u64, finally);
-        assert_eq!(by_new.len() as u64, rig.counted());
+        assert_eq!(by_new.len() as u64, control.counted());
         assert!(
             by_new.contains(&2) && by_new.contains(&3),
             "sent after the barrier"
         );
-        assert_eq!(by_old.len() + by_new.len(), usize::from(rig.sent));
-        rig.free();
+        assert_eq!(by_old.len() + by_new.len(), usize::from(control.sent));
+        control.free();
     });
 }
 
@@ -357,18 +365,18 @@ fn barrier_waits_for_frames_under_old_rules() {
 #[test]
 fn sleeping_worker_is_woken_and_releases_programs() {
     explore(ORDERS, || {
-        let mut rig = ModelControl::new();
-        rig.publish(true);
+        let mut control = ModelControl::new();
+        control.publish(true);
         let mut freed = 0;
         // Two programs: the initial one, and that of the first publication.
         while freed < 2 {
-            freed += rig.free();
+            freed += control.free();
             if freed < 2 {
                 thread::park();
             }
         }
-        rig.send(0);
-        rig.stop();
+        control.send(0);
+        control.stop();
     });
 }
 
@@ -379,7 +387,7 @@ fn sleeping_worker_is_woken_and_releases_programs() {
 #[test]
 fn port_moves_between_workers_in_order() {
     explore(ORDERS, || {
-        let mut rig = ModelControl::new();
+        let mut control = ModelControl::new();
         // The opposite end of the spare queue is unused.
         let (back, returned) = channel::<ReturnedQueue>();
         let (spare, _nobody) = link();
@@ -393,24 +401,24 @@ fn port_moves_between_workers_in_order() {
                 purpose,
             }))
         };
-        rig.send(0);
-        rig.hands[0]
+        control.send(0);
+        control.workers[0]
             .handle
             .send_reliably(exchange(Box::new(spare), QueuePurpose::Serve(1)));
-        rig.send(0);
+        control.send(0);
         let moved = wait(&returned);
         assert_eq!(moved.purpose, QueuePurpose::Serve(1));
-        rig.hands[1]
+        control.workers[1]
             .handle
             .send_reliably(exchange(moved.queue, QueuePurpose::Keep));
-        rig.send(0);
-        rig.hands[1].nudge.wake();
+        control.send(0);
+        control.workers[1].wake.wake();
         assert_eq!(wait(&returned).purpose, QueuePurpose::Keep);
-        rig.hands[1].nudge.wake();
-        rig.stop_when_all_came();
-        let (came, _) = rig.came_out();
+        control.workers[1].wake.wake();
+        control.stop_after_all_frames();
+        let (received, _) = control.received_frames();
         assert_eq!(
-            came,
+            received,
             [0, 1, 2],
             "first what the one took, then what the other did"
         );

@@ -13,9 +13,9 @@ use rustix::event::{EventfdFlags, PollFd, PollFlags, epoll, eventfd, poll};
 use rustix::fs::Timespec;
 use rustix::thread::CpuSet;
 
+use super::busy_poll::BusyPoll;
 use super::clock::Clock;
 use super::inbox::Inbox;
-use super::patience::BusyPoll;
 use crate::error::SwitchError;
 use dataplane::counters::WorkerCounters;
 use dataplane::messages::{WorkerCommand, WorkerEvent};
@@ -25,8 +25,8 @@ use dataplane::worker_handle::{WakeWorker, WorkerHandle};
 
 /// The interval of queue maintenance under load, and asleep; also done after a wake-up by a queue
 /// that had no frame.
-const TEND_AWAKE: Duration = Duration::from_millis(10);
-const TEND_ASLEEP: Timespec = Timespec {
+const MAINTENANCE_AWAKE: Duration = Duration::from_millis(10);
+const MAINTENANCE_ASLEEP: Timespec = Timespec {
     tv_sec: 1,
     tv_nsec: 0,
 };
@@ -35,15 +35,15 @@ const TEND_ASLEEP: Timespec = Timespec {
 /// threads, the system call costs a thousandth of the time. With them, the kernel would preempt the
 /// worker some milliseconds later, most likely within a batch, and barriers would wait until it
 /// runs again.
-const GIVE_WAY: Duration = Duration::from_micros(250);
+const YIELD_INTERVAL: Duration = Duration::from_micros(250);
 
 /// A yield of at least this time means that another thread used the core: it is longer than the
 /// system call takes.
-const SHARED: Duration = Duration::from_micros(20);
+const CORE_SHARED_MIN: Duration = Duration::from_micros(20);
 
 /// The scheduler slice of a worker: the smallest that the kernel grants. A yield costs a worker the
 /// rest of its slice.
-const STRETCH: Duration = Duration::from_micros(100);
+const SLICE: Duration = Duration::from_micros(100);
 
 /// The stack size of a worker, in bytes: several times the need of the deepest nesting of groups,
 /// clones and resubmissions that the interpreter allows.
@@ -107,7 +107,7 @@ impl WorkerThread {
             .stack_size(STACK_LEN)
             .spawn(move || {
                 pin(core);
-                crate::start::set_stretch(STRETCH);
+                crate::start::set_slice(SLICE);
                 run(Worker::new(writer, shared), sleeper, &inbox, clock);
             })
             .map_err(SwitchError::system("starting a worker thread"))?;
@@ -142,10 +142,10 @@ fn run(mut worker: Worker, mut sleeper: Sleeper, inbox: &Inbox, clock: Clock) {
     let mut last_busy = clock.now();
     let mut last_tended = last_busy;
     let mut last_rest = last_busy;
-    let mut patience = BusyPoll::new();
-    // `has_served`: a frame has arrived since the last sleep. `looks`: the worker has polled in
-    // vain since the last frame.
-    let (mut has_served, mut looks) = (false, false);
+    let mut busy_poll = BusyPoll::new();
+    // `has_served`: a frame has arrived since the last sleep. `has_polled`: the worker has polled
+    // in vain since the last frame.
+    let (mut has_served, mut has_polled) = (false, false);
     // True if a queue has woken the worker, and no frame has arrived since.
     let mut woken = false;
     // True if another thread used the core during the last yield.
@@ -168,32 +168,32 @@ fn run(mut worker: Worker, mut sleeper: Sleeper, inbox: &Inbox, clock: Clock) {
             inbox.wake();
         }
         if turn.frames > 0 {
-            if looks {
-                patience.rewarded(now - last_busy);
+            if has_polled {
+                busy_poll.record_success(now - last_busy);
             }
             (last_busy, busy_since) = (now, Some(now));
-            (has_served, looks, woken) = (true, false, false);
+            (has_served, has_polled, woken) = (true, false, false);
         }
-        let rests = turn.frames == 0 && now - last_busy >= patience.span();
-        if now - last_tended >= TEND_AWAKE || rests && woken {
+        let sleeps = turn.frames == 0 && now - last_busy >= busy_poll.span();
+        if now - last_tended >= MAINTENANCE_AWAKE || sleeps && woken {
             worker.maintain_queues();
             last_tended = now;
         }
-        if rests {
+        if sleeps {
             if has_served {
-                patience.in_vain();
+                busy_poll.record_failure();
             }
             woken = sleeper.sleep(&mut worker);
             last_rest = clock.now();
-            (has_served, looks) = (false, false);
-        } else if now - last_rest >= GIVE_WAY {
+            (has_served, has_polled) = (false, false);
+        } else if now - last_rest >= YIELD_INTERVAL {
             // Yields to threads that have waited longer for the core.
             let before = clock.now();
             worker.yield_core(is_shared, std::thread::yield_now);
             last_rest = clock.now();
-            is_shared = last_rest - before >= SHARED;
+            is_shared = last_rest - before >= CORE_SHARED_MIN;
         } else if turn.frames == 0 {
-            looks = true;
+            has_polled = true;
             std::hint::spin_loop();
         }
     }
@@ -212,13 +212,13 @@ struct Sleeper {
 const POLLED_MAX: usize = 64;
 
 /// The data of an epoll event: a wake-up by the control thread, or a queue.
-const NUDGE: u64 = 0;
-const QUEUE: u64 = 1;
+const CONTROL_WAKEUP: u64 = 0;
+const QUEUE_READY: u64 = 1;
 
 /// The source of a wake-up.
 #[derive(Clone, Copy, Default)]
 struct WakeSource {
-    by_nudge: bool,
+    by_control: bool,
     by_queue: bool,
 }
 
@@ -243,10 +243,10 @@ impl Sleeper {
 
     fn watch_many<'a>(&self, queues: impl Iterator<Item = BorrowedFd<'a>>) -> io::Result<OwnedFd> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
-        let nudge = epoll::EventData::new_u64(NUDGE);
-        epoll::add(&epoll, &self.wake, nudge, epoll::EventFlags::IN)?;
+        let wakeup = epoll::EventData::new_u64(CONTROL_WAKEUP);
+        epoll::add(&epoll, &self.wake, wakeup, epoll::EventFlags::IN)?;
         for queue in queues {
-            let event = epoll::EventData::new_u64(QUEUE);
+            let event = epoll::EventData::new_u64(QUEUE_READY);
             epoll::add(&epoll, queue, event, epoll::EventFlags::IN)?;
         }
         Ok(epoll)
@@ -260,7 +260,7 @@ impl Sleeper {
             None => self.wait_for_few(worker.queues().filter_map(Queue::readiness)),
         });
         let woken = woken.unwrap_or_default();
-        if woken.by_nudge {
+        if woken.by_control {
             let mut count = [0; 8];
             let _ = rustix::io::read(&self.wake, &mut count);
         }
@@ -271,12 +271,12 @@ impl Sleeper {
         let all = [self.wake.as_fd()].into_iter().chain(queues);
         let polled = |fd| PollFd::from_borrowed_fd(fd, PollFlags::IN);
         let mut polled: Vec<_> = all.map(polled).collect();
-        if poll(&mut polled, Some(&TEND_ASLEEP)).is_err() {
+        if poll(&mut polled, Some(&MAINTENANCE_ASLEEP)).is_err() {
             return WakeSource::default();
         }
         let mut has_woken = polled.iter().map(|polled| !polled.revents().is_empty());
         WakeSource {
-            by_nudge: has_woken.next().unwrap_or(false),
+            by_control: has_woken.next().unwrap_or(false),
             by_queue: has_woken.any(|woken| woken),
         }
     }
@@ -284,12 +284,12 @@ impl Sleeper {
 
 fn wait_for_many(epoll: &OwnedFd) -> WakeSource {
     let mut ready = [MaybeUninit::uninit(); 1];
-    let woken = epoll::wait(epoll, &mut ready, Some(&TEND_ASLEEP));
+    let woken = epoll::wait(epoll, &mut ready, Some(&MAINTENANCE_ASLEEP));
     let first = woken.ok().and_then(|(ready, _)| ready.first().copied());
     let by = first.map(|event| event.data.u64());
     WakeSource {
-        by_nudge: by == Some(NUDGE),
-        by_queue: by == Some(QUEUE),
+        by_control: by == Some(CONTROL_WAKEUP),
+        by_queue: by == Some(QUEUE_READY),
     }
 }
 
@@ -352,8 +352,8 @@ mod tests {
                 events: RingBuffer::new(1).0,
             },
         );
-        let bells: Vec<_> = (0..count).map(|_| bell()).collect();
-        for (number, bell) in (1..).zip(&bells) {
+        let eventfds: Vec<_> = (0..count).map(|_| bell()).collect();
+        for (number, bell) in (1..).zip(&eventfds) {
             let key = PortKey {
                 bridge: BridgeId(0),
                 port: PortNo(number),
@@ -367,7 +367,7 @@ mod tests {
             assert!(commands.push(command).is_ok(), "the ring has room");
         }
         assert!(worker.turn(Instant::START).ports_changed);
-        (worker, bells)
+        (worker, eventfds)
     }
 
     /// Covers `poll` (few queues) and epoll (many queues).
@@ -375,12 +375,12 @@ mod tests {
     fn worker_wakes_for_queue_or_control_thread() {
         let many = u32::try_from(POLLED_MAX).expect("a few") + 1;
         for count in [1, many - 1, many] {
-            let (mut worker, bells) = worker(count);
+            let (mut worker, eventfds) = worker(count);
             let wake = bell();
             let mut sleeper = Sleeper::new(Arc::clone(&wake));
             sleeper.watch(&worker);
             assert_eq!(sleeper.epoll.is_some(), count == many);
-            let last = bells.last().expect("there is one");
+            let last = eventfds.last().expect("there is one");
             WakeEvent(Arc::clone(&wake)).wake();
             assert!(!sleeper.sleep(&mut worker), "it was the nudge");
             WakeEvent(Arc::clone(last)).wake();

@@ -10,7 +10,9 @@ use flow::{PortStats, Role};
 use ovsdb::{Atom, Database, Datum, Operation, Uuid};
 use ports::Status;
 
-use super::desired::{BridgeFate, ControllerFate, Desired, InterfaceFate, Place};
+use super::desired::{
+    BridgeOutcome, ControllerEndpoint, ControllerOutcome, DesiredState, InterfaceOutcome,
+};
 use super::host::HostFacts;
 use super::rows::{Record, root};
 use runtime::VERSION;
@@ -51,7 +53,7 @@ type Columns = Vec<(&'static str, Datum)>;
 /// applied configuration (`cur_cfg`).
 pub(super) fn report(
     database: &Database,
-    desired: &Desired,
+    desired: &DesiredState,
     (facts, host): (&Facts, &HostFacts),
     extent: Extent,
 ) -> Vec<Operation> {
@@ -59,31 +61,35 @@ pub(super) fn report(
         database,
         operations: Vec::new(),
     };
-    for (uuid, fate) in &desired.interfaces {
-        writer.write("Interface", *uuid, interface(fate, facts, extent));
+    for (uuid, outcome) in &desired.interfaces {
+        writer.write("Interface", *uuid, interface(outcome, facts, extent));
     }
     for (uuid, (bridge, name)) in &desired.ports {
         let of = facts.bridges.get(bridge);
-        let told = database.row("Port", *uuid);
+        let stored = database.row("Port", *uuid);
         let tree = of.and_then(|of| of.tree.as_ref());
-        let mut columns = tree::port(tree, name, told, extent);
+        let mut columns = tree::port(tree, name, stored, extent);
         let active = of.and_then(|of| of.active_members.get(name));
         let active = Datum::optional(active.map(ToString::to_string));
         columns.push(("bond_active_slave", active));
         writer.write("Port", *uuid, columns);
     }
-    for (uuid, fate) in &desired.bridges {
-        writer.write("Bridge", *uuid, bridge(fate, facts));
+    for (uuid, outcome) in &desired.bridges {
+        writer.write("Bridge", *uuid, bridge(outcome, facts));
     }
     if extent == Extent::Statistics {
         for (uuid, bridge) in &desired.mirrors {
             writer.write("Mirror", *uuid, mirror(*uuid, bridge, facts));
         }
     }
-    for (uuid, fate) in &desired.controllers {
-        let told = database.row("Controller", *uuid);
-        let told = told.and_then(|row| row.get("status"));
-        writer.write("Controller", *uuid, controller(fate, facts, extent, told));
+    for (uuid, outcome) in &desired.controllers {
+        let stored = database.row("Controller", *uuid);
+        let stored = stored.and_then(|row| row.get("status"));
+        writer.write(
+            "Controller",
+            *uuid,
+            controller(outcome, facts, extent, stored),
+        );
     }
     if let Some(root) = root(database) {
         writer.write(
@@ -121,7 +127,7 @@ impl Writer<'_> {
     }
 }
 
-fn whole(desired: &Desired, host: &HostFacts, extent: Extent, root: Record<'_>) -> Columns {
+fn whole(desired: &DesiredState, host: &HostFacts, extent: Extent, root: Record<'_>) -> Columns {
     let dpdk = dpdk::IS_ENABLED.then_some(DPDK);
     let has_dummies = desired.config.dummies.is_enabled();
     let dummy = has_dummies.then_some(DUMMY);
@@ -157,18 +163,18 @@ fn whole(desired: &Desired, host: &HostFacts, extent: Extent, root: Record<'_>) 
     columns
 }
 
-fn bridge(fate: &BridgeFate, facts: &Facts) -> Columns {
+fn bridge(outcome: &BridgeOutcome, facts: &Facts) -> Columns {
     let there = facts
         .bridges
-        .get(&fate.name)
-        .filter(|_| fate.refused.is_none());
+        .get(&outcome.name)
+        .filter(|_| outcome.refused.is_none());
     let id = there.map(|bridge| format!("{:016x}", bridge.datapath_id.0));
-    let failed = fate
+    let failed = outcome
         .refused
         .as_ref()
-        .or_else(|| facts.failed.get(&fate.name));
+        .or_else(|| facts.failed.get(&outcome.name));
     let failed = failed.map(|why| ("error".to_owned(), why.clone()));
-    let notes = fate
+    let notes = outcome
         .notes
         .iter()
         .map(|(column, why)| (column.clone(), why.clone()));
@@ -193,18 +199,18 @@ fn mirror(uuid: Uuid, bridge: &str, facts: &Facts) -> Columns {
     vec![("statistics", Datum::map(counts))]
 }
 
-fn interface(fate: &InterfaceFate, facts: &Facts, extent: Extent) -> Columns {
-    match fate {
-        InterfaceFate::Refused(why) => closed(why),
-        InterfaceFate::Port {
+fn interface(outcome: &InterfaceOutcome, facts: &Facts, extent: Extent) -> Columns {
+    match outcome {
+        InterfaceOutcome::Refused(why) => closed_port_columns(why),
+        InterfaceOutcome::Port {
             bridge,
             number,
             notes,
         } => match find(facts, bridge, *number) {
-            Err(why) => closed(&why),
+            Err(why) => closed_port_columns(&why),
             Ok(port) => match &port.device {
-                Err(why) => closed(why),
-                Ok(status) => open(*number, status, port, notes, extent),
+                Err(why) => closed_port_columns(why),
+                Ok(status) => open_port_columns(*number, status, port, notes, extent),
             },
         },
     }
@@ -226,7 +232,7 @@ fn find<'a>(facts: &'a Facts, bridge: &str, number: PortNo) -> Result<&'a PortFa
 }
 
 /// Returns the columns of an interface that is no port.
-fn closed(why: &str) -> Columns {
+fn closed_port_columns(why: &str) -> Columns {
     let mut columns = vec![
         ("ofport", Datum::one(NO_PORT)),
         ("error", Datum::one(why)),
@@ -249,7 +255,7 @@ fn closed(why: &str) -> Columns {
 }
 
 /// Returns the columns of an interface that is a port.
-fn open(
+fn open_port_columns(
     number: PortNo,
     status: &Status,
     port: &PortFacts,
@@ -322,24 +328,24 @@ fn statistics(counts: &PortStats) -> Datum {
 }
 
 fn controller(
-    fate: &ControllerFate,
+    outcome: &ControllerOutcome,
     facts: &Facts,
     extent: Extent,
-    told: Option<&Datum>,
+    stored: Option<&Datum>,
 ) -> Columns {
-    let bridge = facts.bridges.get(&fate.bridge);
-    let state = match &fate.place {
-        Ok(Place::Target(target)) => target_state(bridge, &target.to_string()),
-        Ok(Place::Listen(listen)) => {
+    let bridge = facts.bridges.get(&outcome.bridge);
+    let state = match &outcome.endpoint {
+        Ok(ControllerEndpoint::Target(target)) => target_state(bridge, &target.to_string()),
+        Ok(ControllerEndpoint::Listen(listen)) => {
             let failed = bridge.and_then(|bridge| bridge.not_listening.get(listen).cloned());
-            Standing {
+            ControllerState {
                 problem: failed,
-                ..Standing::default()
+                ..ControllerState::default()
             }
         }
-        Err(why) => Standing {
+        Err(why) => ControllerState {
             problem: Some(why.clone()),
-            ..Standing::default()
+            ..ControllerState::default()
         },
     };
     let role = state.facts.role.map(|role| match role {
@@ -352,8 +358,8 @@ fn controller(
         ("role", Datum::optional(role)),
     ];
     // Times change every second; they are written with statistics or with another change.
-    let status = standing(&state, &fate.notes);
-    if extent == Extent::Statistics || !told.is_some_and(|told| is_alike(told, &status)) {
+    let status = controller_status(&state, &outcome.notes);
+    if extent == Extent::Statistics || !stored.is_some_and(|stored| is_alike(stored, &status)) {
         columns.push(("status", status));
     }
     columns
@@ -372,18 +378,18 @@ fn is_alike(one: &Datum, other: &Datum) -> bool {
 
 /// The connection state of a controller.
 #[derive(Default)]
-struct Standing {
+struct ControllerState {
     facts: ControllerFacts,
     /// Open vSwitch's word for the state of an active connection.
     state: Option<&'static str>,
     problem: Option<String>,
 }
 
-fn target_state(bridge: Option<&BridgeFacts>, uri: &str) -> Standing {
+fn target_state(bridge: Option<&BridgeFacts>, uri: &str) -> ControllerState {
     let facts = bridge.and_then(|bridge| bridge.controllers.get(uri));
     let facts = facts.cloned().unwrap_or_default();
     let problem = facts.last_error.clone().filter(|_| facts.role.is_none());
-    Standing {
+    ControllerState {
         state: Some(if facts.role.is_some() {
             "ACTIVE"
         } else {
@@ -394,28 +400,28 @@ fn target_state(bridge: Option<&BridgeFacts>, uri: &str) -> Standing {
     }
 }
 
-fn standing(standing: &Standing, notes: &[String]) -> Datum {
+fn controller_status(controller_status: &ControllerState, notes: &[String]) -> Datum {
     let mut status: BTreeMap<Atom, Atom> = BTreeMap::new();
-    let mut tell = |key: &str, value: Option<String>| {
+    let mut add = |key: &str, value: Option<String>| {
         status.extend(value.map(|value| (key.into(), value.into())));
     };
-    let Standing {
+    let ControllerState {
         facts,
         state,
         problem,
-    } = standing;
-    tell("state", state.map(str::to_owned));
-    tell("last_error", problem.clone());
-    tell(
+    } = controller_status;
+    add("state", state.map(str::to_owned));
+    add("last_error", problem.clone());
+    add(
         "sec_since_connect",
         facts.since_connect.map(|seconds| seconds.to_string()),
     );
     let since = facts.since_disconnect.filter(|_| facts.role.is_none());
-    tell(
+    add(
         "sec_since_disconnect",
         since.map(|seconds| seconds.to_string()),
     );
-    tell(
+    add(
         "not_honoured",
         (!notes.is_empty()).then(|| notes.join("; ")),
     );

@@ -1,4 +1,4 @@
-//! What a connection is for, and how the bridge speaks by it.
+//! The purpose of a connection, and its channel options.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,31 +6,31 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use openflow::{ChannelOptions, VersionSet};
 
-use crate::snoop::{Ear, Talk};
+use crate::snoop::{SnoopDecoder, SnoopFeed};
 use config::ControllerOptions;
 use switch::connection::ConnectionKind;
 
-/// Longer than any switch runs: a peer that is never asked whether it is there.
+/// An interval longer than any uptime, for a peer that is never probed.
 const NEVER: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 
-/// How a bridge speaks with those that come from now on.
+/// The channel options of a bridge for new connections.
 #[derive(Clone)]
-pub(crate) struct Speaking {
+pub(crate) struct ChannelSettings {
     options: Arc<ArcSwap<ChannelOptions>>,
-    /// Where those hear it who listen in.
-    talk: Talk,
+    /// The messages for snoop clients.
+    feed: SnoopFeed,
 }
 
-impl Speaking {
-    /// It speaks like this.
+impl ChannelSettings {
+    /// Returns a value with these options.
     pub(crate) fn like(options: ChannelOptions) -> Self {
         Self {
             options: Arc::new(ArcSwap::from_pointee(options)),
-            talk: Talk::default(),
+            feed: SnoopFeed::default(),
         }
     }
 
-    /// It speaks these versions.
+    /// Returns a value with these versions and default options.
     pub(crate) fn versions(versions: VersionSet) -> Self {
         Self::like(ChannelOptions {
             versions,
@@ -38,7 +38,7 @@ impl Speaking {
         })
     }
 
-    /// Goes over to these versions.
+    /// Replaces the versions.
     pub(crate) fn set_versions(&self, versions: VersionSet) {
         let options = self.options();
         self.options.store(Arc::new(ChannelOptions {
@@ -47,45 +47,46 @@ impl Speaking {
         }));
     }
 
-    /// Where those hear it who listen in.
-    pub(crate) fn talk(&self) -> Talk {
-        self.talk.clone()
+    /// Returns the messages for snoop clients.
+    pub(crate) fn feed(&self) -> SnoopFeed {
+        self.feed.clone()
     }
 
-    /// How it speaks now.
+    /// Returns the current options.
     pub(crate) fn options(&self) -> ChannelOptions {
         **self.options.load()
     }
 }
 
-/// What a connection is for.
+/// The purpose of a connection.
 #[derive(Clone)]
 pub(crate) struct Purpose {
-    /// Its bridge, by name.
+    /// The bridge's name.
     pub(crate) bridge: Arc<str>,
-    /// What the peer is to the bridge.
+    /// The peer's kind: controller or tool.
     pub(crate) kind: ConnectionKind,
-    /// Where the peer is met, if the bridge goes there.
+    /// The peer's URI, if the bridge connects to it.
     pub(crate) uri: Option<Arc<str>>,
-    /// How the bridge speaks with it.
-    pub(crate) speaking: Speaking,
-    /// What is particular to this peer.
+    /// The bridge's channel options.
+    pub(crate) channel_settings: ChannelSettings,
+    /// The peer's own options.
     pub(crate) tuning: ControllerOptions,
 }
 
 impl Purpose {
-    /// How the bridge speaks with it now.
+    /// Returns the channel options for this peer.
     pub(super) fn options(&self) -> ChannelOptions {
         let probe = self.tuning.inactivity_probe.unwrap_or(NEVER);
         ChannelOptions {
             echo_interval: probe,
             echo_timeout: probe,
-            ..self.speaking.options()
+            ..self.channel_settings.options()
         }
     }
 
-    /// Who listens in on one way of the connection: on controllers, not on tools.
-    pub(super) fn ear(&self) -> Option<Ear> {
-        (self.kind == ConnectionKind::Primary).then(|| Ear::new(self.speaking.talk()))
+    /// Returns the snoop decoder for one direction of the connection; none for tools.
+    pub(super) fn snoop_decoder(&self) -> Option<SnoopDecoder> {
+        (self.kind == ConnectionKind::Primary)
+            .then(|| SnoopDecoder::new(self.channel_settings.feed()))
     }
 }

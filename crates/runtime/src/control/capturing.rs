@@ -1,5 +1,5 @@
-//! Captures: who watches which frames of which bridge, and what they have not read yet. One
-//! whose reader has gone ends by itself, and workers hear of no more than there is.
+//! Captures: the frames of a bridge that pass a filter, until a client reads them. A capture
+//! without a reader expires, and workers only receive the running ones.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -9,56 +9,56 @@ use base::Instant;
 use flow::Match;
 
 use super::Control;
-use super::commands::Told;
+use super::commands::DeferredAnswer;
 use control_api::capture::{
     CaptureReading, CapturedFrame, Exit, RuleName, SILENCE_MAX, TableMatch, TruncatedFrame,
 };
 use dataplane::capture::{Capture, CaptureId, CaptureRecord, Captures, FrameSnapshot};
 use dataplane::program::BridgeId;
 
-/// Captures at once: each costs workers a look at every frame of its bridge.
+/// The limit of concurrent captures: each costs workers a check of every frame of its bridge.
 const CAPTURES_MAX: usize = 4;
 
-/// Bytes of frames that wait to be read, of each capture: some tenths of a second of a fast link.
-const KEPT_MAX: usize = 16 << 20;
+/// The limit of unread bytes of each capture: some tenths of a second of a fast link.
+const UNREAD_MAX: usize = 16 << 20;
 
-/// Bytes of frames that one answer tells.
-const TOLD_MAX: usize = 1 << 20;
+/// The limit of frame bytes in one answer.
+const ANSWER_MAX: usize = 1 << 20;
 
-/// What a record takes beside its frames.
+/// The size of a record without its frames.
 const RECORD_COST: usize = 256;
 
-/// A capture that runs.
-struct Session {
+/// A running capture.
+struct RunningCapture {
     bridge: BridgeId,
     capture: Arc<Capture>,
-    /// What has come and was not read.
-    kept: VecDeque<Arc<CaptureRecord>>,
-    /// Bytes of that.
+    /// The unread records.
+    unread: VecDeque<Arc<CaptureRecord>>,
+    /// The size of the unread records, in bytes.
     size: usize,
-    /// Records for which there was no room here.
+    /// Records dropped because the queue was full.
     missed: u64,
     last_read: Instant,
 }
 
-/// All that run.
+/// The running captures.
 #[derive(Default)]
 pub(super) struct Capturing {
-    sessions: BTreeMap<CaptureId, Session>,
+    sessions: BTreeMap<CaptureId, RunningCapture>,
     next: u64,
-    /// Those of each bridge, as workers are told of them.
+    /// The captures of each bridge, as published to workers.
     published: BTreeMap<BridgeId, Arc<Captures>>,
-    /// Whether workers do not know the latest yet.
+    /// True if workers do not have the latest captures yet.
     pub(super) is_unpublished: bool,
 }
 
 impl Capturing {
-    /// Those of a bridge; none if there are none.
+    /// Returns the captures of a bridge, if any.
     pub(super) fn of(&self, bridge: BridgeId) -> Option<&Arc<Captures>> {
         self.published.get(&bridge)
     }
 
-    /// Watches the frames of a bridge that a filter accepts. Answers the capture's number.
+    /// Starts a capture of the frames of a bridge that pass a filter. Returns its number.
     pub(super) fn start(
         &mut self,
         bridge: BridgeId,
@@ -73,44 +73,44 @@ impl Capturing {
         }
         self.next += 1;
         let id = CaptureId(self.next);
-        let session = Session {
+        let session = RunningCapture {
             bridge,
             capture: Arc::new(Capture::new(id, filter, snaplen)),
-            kept: VecDeque::new(),
+            unread: VecDeque::new(),
             size: 0,
             missed: 0,
             last_read: now,
         };
         self.sessions.insert(id, session);
-        self.tell_workers();
+        self.publish_captures();
         Ok(id)
     }
 
-    /// Ends one. Tells whether there was such a one.
+    /// Stops a capture. Returns false if there is none with this number.
     pub(super) fn stop(&mut self, id: CaptureId) -> bool {
-        let was_there = self.sessions.remove(&id).is_some();
-        if was_there {
-            self.tell_workers();
+        let existed = self.sessions.remove(&id).is_some();
+        if existed {
+            self.publish_captures();
         }
-        was_there
+        existed
     }
 
-    /// Ends those that nobody reads any more, and those of bridges that are gone.
-    pub(super) fn expire(&mut self, now: Instant, is_there: impl Fn(BridgeId) -> bool) {
+    /// Stops captures without a reader, and those of removed bridges.
+    pub(super) fn expire(&mut self, now: Instant, exists: impl Fn(BridgeId) -> bool) {
         let before = self.sessions.len();
         self.sessions
-            .retain(|_, session| now < session.due() && is_there(session.bridge));
+            .retain(|_, session| now < session.due() && exists(session.bridge));
         if self.sessions.len() < before {
-            self.tell_workers();
+            self.publish_captures();
         }
     }
 
-    /// When the first of them ends if nobody reads it.
+    /// Returns the time of the first expiry if no client reads.
     pub(super) fn next_expiry(&self) -> Option<Instant> {
-        self.sessions.values().map(Session::due).min()
+        self.sessions.values().map(RunningCapture::due).min()
     }
 
-    /// Takes what a worker tells. A reader who is too slow misses what comes last.
+    /// Queues a worker's record. If the reader is too slow, the latest records are dropped.
     pub(super) fn take(&mut self, record: CaptureRecord) {
         let record = Arc::new(record);
         for capture in &record.captures {
@@ -120,7 +120,7 @@ impl Capturing {
         }
     }
 
-    fn tell_workers(&mut self) {
+    fn publish_captures(&mut self) {
         let mut of_bridges: BTreeMap<_, Vec<_>> = BTreeMap::new();
         for session in self.sessions.values() {
             let captures = of_bridges.entry(session.bridge).or_default();
@@ -134,56 +134,56 @@ impl Capturing {
     }
 }
 
-impl Session {
+impl RunningCapture {
     fn due(&self) -> Instant {
         self.last_read + SILENCE_MAX
     }
 
     fn take(&mut self, record: &Arc<CaptureRecord>) {
         let size = size(record);
-        if self.size + size > KEPT_MAX {
+        if self.size + size > UNREAD_MAX {
             self.missed += 1;
             return;
         }
         self.size += size;
-        self.kept.push_back(Arc::clone(record));
+        self.unread.push_back(Arc::clone(record));
     }
 
-    /// What is to be told now.
+    /// Returns the records of the next answer.
     fn read(&mut self, now: Instant) -> Vec<Arc<CaptureRecord>> {
         self.last_read = now;
-        let (mut told, mut bytes) = (Vec::new(), 0);
-        while bytes < TOLD_MAX
-            && let Some(record) = self.kept.pop_front()
+        let (mut describe_record, mut bytes) = (Vec::new(), 0);
+        while bytes < ANSWER_MAX
+            && let Some(record) = self.unread.pop_front()
         {
             bytes += size(&record);
-            told.push(record);
+            describe_record.push(record);
         }
         self.size -= bytes;
-        told
+        describe_record
     }
 }
 
 fn size(record: &CaptureRecord) -> usize {
-    let outputs = record.outputs.iter().map(|output| output.frame.bytes.len());
-    RECORD_COST + record.ingress.bytes.len() + outputs.sum::<usize>()
+    let output = record.outputs.iter().map(|output| output.frame.bytes.len());
+    RECORD_COST + record.ingress.bytes.len() + output.sum::<usize>()
 }
 
 impl Control {
-    /// Ends captures that nobody reads any more, or whose bridge is gone.
+    /// Stops captures without a reader, and those of removed bridges.
     pub(super) fn end_unread_captures(&mut self, now: Instant) {
         let sites = &self.sites;
         self.capturing.expire(now, |id| sites.contains_key(&id));
     }
 
-    /// When ports are to be looked after, or a capture ends that nobody reads.
+    /// Returns the time of the next port check or capture expiry.
     pub(super) fn next_upkeep(&self) -> Option<Instant> {
-        let due = [self.next_look(), self.capturing.next_expiry()];
+        let due = [self.next_poll(), self.capturing.next_expiry()];
         due.into_iter().flatten().min()
     }
 
-    /// What has come of a capture since it was read last.
-    pub(super) fn read_capture(&mut self, id: CaptureId) -> Result<Told, String> {
+    /// Returns the records of a capture since the last read.
+    pub(super) fn read_capture(&mut self, id: CaptureId) -> Result<DeferredAnswer, String> {
         let now = self.now();
         let started = self.tools.clock.started().0;
         let session = self.capturing.sessions.get_mut(&id);
@@ -198,31 +198,33 @@ impl Control {
         let (snaplen, missed) = (session.capture.snaplen, session.missed);
         let mut reading = CaptureReading {
             missed: missed + session.capture.missed(),
-            more: !session.kept.is_empty(),
+            more: !session.unread.is_empty(),
             ..CaptureReading::default()
         };
         if let Some(site) = self.sites.get(&session.bridge) {
             let ports = site.ports.iter();
-            let ports = ports.map(|(port, of)| (port.to_string(), of.wanted.name.to_string()));
+            let ports = ports.map(|(port, of)| (port.to_string(), of.spec.name.to_string()));
             reading.ports = ports.collect();
         }
         Ok(Box::new(move || {
-            let told = records.iter().map(|record| told(record, started, snaplen));
-            reading.frames = told.collect();
+            let describe_record = records
+                .iter()
+                .map(|record| describe_record(record, started, snaplen));
+            reading.frames = describe_record.collect();
             serde_json::to_string(&reading).expect("it is made of names and numbers")
         }))
     }
 }
 
-/// A record in words; the clock on the wall showed `started` at the start.
-fn told(record: &CaptureRecord, started: Duration, snaplen: usize) -> CapturedFrame {
+/// Converts a record for the client; `started` is the wall-clock time of the start.
+fn describe_record(record: &CaptureRecord, started: Duration, snaplen: usize) -> CapturedFrame {
     let snap = |snap: &FrameSnapshot| {
         let bytes = &snap.bytes[..snap.bytes.len().min(snaplen)];
         TruncatedFrame::new(bytes, snap.length, snap.segments)
     };
-    let rules = record.lookups.iter().map(|lookup| TableMatch {
-        table: lookup.table.0,
-        rule: lookup.rule.as_ref().map(|rule| RuleName {
+    let rules = record.lookups.iter().map(|lookups| TableMatch {
+        table: lookups.table.0,
+        rule: lookups.rule.as_ref().map(|rule| RuleName {
             priority: rule.priority,
             cookie: rule.cookie.0,
             matching: rule.matching.to_string(),
@@ -325,7 +327,7 @@ mod tests {
             capturing.take(record);
         }
         let session = capturing.sessions.get_mut(&id).expect("it runs");
-        assert_eq!((session.kept.len(), session.missed), (15, 5));
+        assert_eq!((session.unread.len(), session.missed), (15, 5));
         assert_eq!(session.read(Instant::START).len(), 1);
         while !session.read(Instant::START).is_empty() {}
         assert_eq!(session.size, 0);

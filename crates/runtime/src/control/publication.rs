@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use super::Control;
-use super::site::BridgeRuntime;
+use super::bridge_runtime::BridgeRuntime;
 use crate::reaper::LARGE;
 use crate::worker_thread::{WakeEvent, WorkerThread};
 use dataplane::program::BridgeProgram;
@@ -76,7 +76,7 @@ impl Control {
     }
 
     /// Completes the work that waited for the generation that all workers have passed.
-    pub(super) fn settle_passed(&mut self) {
+    pub(super) fn complete_passed(&mut self) {
         for old in self.publisher.take_unused(handles(&self.tools.workers)) {
             if old.is_large {
                 self.tools.reaper.free(Box::new(old.program));
@@ -91,7 +91,7 @@ impl Control {
             if let Some(site) = self.sites.get_mut(&bridge) {
                 site.bridge.handle_passed(passed, &mut effects);
             }
-            self.carry_out(bridge, effects, &mut None);
+            self.apply_effects(bridge, effects, &mut None);
         }
         self.resume_deferred();
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use base::{Instant, PortNo};
 
 use super::Control;
-use super::site::{PortSite, Site};
+use super::bridge_runtime::{BridgeRuntime, PortRuntime};
 use crate::facts::{BridgeFacts, ControllerFacts, Facts, PortFacts, TreeFacts};
 use crate::handle::ControlHandle;
 use config::ControllerConfig;
@@ -38,14 +38,14 @@ impl Control {
     }
 }
 
-fn facts_of(site: &Site, now: Instant) -> BridgeFacts {
+fn facts_of(site: &BridgeRuntime, now: Instant) -> BridgeFacts {
     let counted = site.bridge.port_stats(PortNo::ANY, now);
     let mut counted: BTreeMap<_, _> = counted
         .unwrap_or_default()
         .into_iter()
         .map(|statistics| (statistics.port, statistics))
         .collect();
-    let port = |(number, port): (&PortNo, &PortSite)| {
+    let port = |(number, port): (&PortNo, &PortRuntime)| {
         let device = match &port.device {
             Some(device) => Ok(device.status()),
             None => Err(port
@@ -68,8 +68,8 @@ fn facts_of(site: &Site, now: Instant) -> BridgeFacts {
         let since = |then: Option<Instant>| then.map(|then| (now - then).as_secs());
         let facts = ControllerFacts {
             role: site.bridge.role_of(&uri),
-            since_connect: since(contact.came),
-            since_disconnect: since(contact.went),
+            since_connect: since(contact.connected),
+            since_disconnect: since(contact.disconnected),
             last_error: contact.problem,
         };
         (uri, facts)
@@ -88,7 +88,7 @@ fn facts_of(site: &Site, now: Instant) -> BridgeFacts {
     }
 }
 
-fn tree_facts(site: &Site, spanning: &BridgeSpanningTree, now: Instant) -> TreeFacts {
+fn tree_facts(site: &BridgeRuntime, spanning: &BridgeSpanningTree, now: Instant) -> TreeFacts {
     let (config, tree) = (spanning.config(), spanning.tree());
     let entries: BTreeMap<_, _> = site.bridge.ports().collect();
     let ports = config.ports.iter().filter_map(|(number, port)| {

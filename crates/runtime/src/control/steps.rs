@@ -9,7 +9,7 @@ use ports::InterfaceName;
 use sys::interface::Interfaces;
 
 use super::Control;
-use super::site::{BridgeRuntime, PortRuntime};
+use super::bridge_runtime::{BridgeRuntime, PortRuntime};
 use crate::connection::ChannelSettings;
 use crate::error::SwitchError;
 use config::reconcile::{ConfigStep, NumberedPort, reconcile};
@@ -32,10 +32,10 @@ impl Control {
     pub(crate) fn configure(&mut self, config: Config) -> Result<(), SwitchError> {
         self.tools.exchange.secrets.set(config.tls.clone());
         for step in self.prepare(&config) {
-            self.take(step)?;
+            self.apply_step(step)?;
         }
-        self.settle_controllers();
-        self.pair_up();
+        self.update_controllers();
+        self.connect_patches();
         self.config = config;
         Ok(())
     }
@@ -50,12 +50,12 @@ impl Control {
             Ok(config) => config,
             Err(error) => return tracing::error!("configuration not applied: {error}"),
         };
-        self.go_over(config);
+        self.apply_config(config);
     }
 
     /// Applies `config` as far as possible. [`Control::facts`] reports the failures; a bridge that
     /// could not be created is retried at the next configuration.
-    pub(super) fn go_over(&mut self, config: Config) {
+    pub(super) fn apply_config(&mut self, config: Config) {
         let tls = config.tls.clone().or_else(|| self.tools.tls.clone());
         self.tools.exchange.secrets.set(tls);
         for step in self.prepare(&config) {
@@ -63,38 +63,38 @@ impl Control {
                 ConfigStep::AddBridge(bridge) => Some(bridge.name.clone()),
                 _ => None,
             };
-            if let Err(error) = self.take(step) {
+            if let Err(error) = self.apply_step(step) {
                 tracing::error!("{error}");
                 self.failed
                     .extend(bridge.map(|name| (name, error.to_string())));
             }
         }
-        self.settle_controllers();
+        self.update_controllers();
         if self.flow_restore_wait && !config.flow_restore_wait {
-            self.end_wait();
+            self.end_flow_restore();
         }
-        self.pair_up();
+        self.connect_patches();
         self.config = config;
         let names: BTreeSet<_> = self.sites.values().map(|site| site.bridge.name()).collect();
-        let wanted = &mut self.config.bridges;
+        let bridges = &mut self.config.bridges;
         self.failed.retain(|name, _| {
-            !names.contains(name.as_str()) && wanted.iter().any(|bridge| bridge.name == *name)
+            !names.contains(name.as_str()) && bridges.iter().any(|bridge| bridge.name == *name)
         });
-        wanted.retain(|bridge| names.contains(bridge.name.as_str()));
-        self.tools.news.notify_one();
+        bridges.retain(|bridge| names.contains(bridge.name.as_str()));
+        self.tools.facts_changed.notify_one();
     }
 
     /// Returns the steps to `config`. Ports and bridges to remove are already removed, and devices
     /// of new ports are open.
     fn prepare(&mut self, config: &Config) -> Vec<ConfigStep> {
-        self.memories.reserve_for(xdp_ports(config));
+        self.umem_pools.reserve_for(xdp_ports(config));
         let steps = reconcile(&self.config, config);
-        self.take_away(&steps);
-        self.open_ahead(&steps, config);
+        self.apply_removals(&steps);
+        self.open_in_parallel(&steps, config);
         steps
     }
 
-    fn take(&mut self, step: ConfigStep) -> Result<(), SwitchError> {
+    fn apply_step(&mut self, step: ConfigStep) -> Result<(), SwitchError> {
         tracing::info!("{step}");
         match step {
             // Done in bulk by `prepare`.
@@ -111,18 +111,18 @@ impl Control {
             ConfigStep::AddListener(bridge, listen) => return self.add_listener(&bridge, listen),
             ConfigStep::SetFailMode(bridge, mode) => {
                 let now = self.now();
-                self.at(&bridge, |site| site.bridge.set_fail_mode(mode, now));
+                self.with_site(&bridge, |site| site.bridge.set_fail_mode(mode, now));
             }
             ConfigStep::SetDatapathId(bridge, id) => {
                 if let Some((_, site)) = self.site_named(&bridge) {
                     let id = id.unwrap_or_else(|| datapath_id(site.address));
                     site.bridge.set_datapath_id(id);
                 }
-                self.meet_anew(&bridge);
+                self.reconnect_controllers(&bridge);
             }
             ConfigStep::SetProtocols(bridge, versions) => {
-                self.at(&bridge, |site| site.speaking.set_versions(versions));
-                self.meet_anew(&bridge);
+                self.with_site(&bridge, |site| site.channel_settings.set_versions(versions));
+                self.reconnect_controllers(&bridge);
             }
             ConfigStep::SetAffinity(bridge, affinity) => self.on_site(&bridge, |control, id| {
                 if let Some(site) = control.sites.get_mut(&id) {
@@ -132,42 +132,44 @@ impl Control {
             }),
             ConfigStep::SetSwitching(bridge, switching) => {
                 let now = self.now();
-                self.at(&bridge, |site| site.bridge.set_switching(&switching, now));
+                self.with_site(&bridge, |site| site.bridge.set_switching(&switching, now));
             }
             ConfigStep::SetMirrors(bridge, mirrors) => {
-                self.at(&bridge, |site| site.bridge.set_mirrors(&mirrors));
+                self.with_site(&bridge, |site| site.bridge.set_mirrors(&mirrors));
             }
             ConfigStep::SetInBand(bridge, in_band) => {
-                self.at(&bridge, |site| site.in_band = in_band)
+                self.with_site(&bridge, |site| site.in_band = in_band)
             }
             ConfigStep::SetSpanningTree(bridge, spanning) => {
-                self.span(&bridge, spanning.as_deref())
+                self.set_spanning(&bridge, spanning.as_deref())
             }
-            ConfigStep::SetExporters(bridge, exporters) => self.tell_of_frames(&bridge, &exporters),
-            ConfigStep::SetInterface(bridge, port, equipment) => {
-                self.equip(&bridge, port, equipment)
+            ConfigStep::SetExporters(bridge, exporters) => {
+                self.configure_exporters(&bridge, &exporters)
+            }
+            ConfigStep::SetInterface(bridge, port, interface_settings) => {
+                self.set_interface(&bridge, port, interface_settings)
             }
             ConfigStep::SetTable(bridge, table, config) => {
-                self.at(&bridge, |site| site.bridge.configure_table(table, &config));
+                self.with_site(&bridge, |site| site.bridge.configure_table(table, &config));
             }
             ConfigStep::SetPolicing(bridge, policing) => {
-                self.at(&bridge, |site| site.set_policing(policing))
+                self.with_site(&bridge, |site| site.set_policing(policing))
             }
         }
         Ok(())
     }
 
     /// Sets or removes the spanning tree of a bridge.
-    fn span(&mut self, bridge: &str, spanning: Option<&SpanningTreeConfig>) {
+    fn set_spanning(&mut self, bridge: &str, spanning: Option<&SpanningTreeConfig>) {
         let now = self.now();
-        self.at(bridge, |site| {
+        self.with_site(bridge, |site| {
             let address = site.address;
             site.bridge.set_spanning(spanning, address, now);
         });
     }
 
     /// Runs `action` on the runtime of a bridge, if it exists.
-    fn at(&mut self, name: &str, action: impl FnOnce(&mut BridgeRuntime)) {
+    fn with_site(&mut self, name: &str, action: impl FnOnce(&mut BridgeRuntime)) {
         if let Some((_, site)) = self.site_named(name) {
             action(site);
         }
@@ -181,15 +183,15 @@ impl Control {
 
     fn add_bridge(&mut self, config: &BridgeConfig) -> Result<(), SwitchError> {
         let socket = |suffix| self.tools.rundir.file(format!("{}.{suffix}", config.name));
-        let speaking = ChannelSettings::versions(config.protocols);
+        let channel_settings = ChannelSettings::versions(config.protocols);
         let management = self.listen_unix(
             &config.name,
             &socket("mgmt"),
-            &speaking,
+            &channel_settings,
             ControllerOptions::for_tools(),
         )?;
-        let snoop = self.let_listen(&config.name, &socket("snoop"), &speaking)?;
-        let control = self.answer_at(&socket("ctl"))?;
+        let snoop = self.serve_snoop(&config.name, &socket("snoop"), &channel_settings)?;
+        let control = self.serve_commands(&socket("ctl"))?;
         let address = address_of(config);
         let identity = Identity {
             name: config.name.clone(),
@@ -204,11 +206,11 @@ impl Control {
         let mut site = BridgeRuntime {
             bridge: Bridge::new(identity, has_controllers, writers, self.now()),
             address,
-            speaking,
+            channel_settings,
             policing: Policing::default(),
             affinity: config.affinity.clone(),
             auxiliary: config.auxiliary,
-            equipment: BTreeMap::new(),
+            interface_settings: BTreeMap::new(),
             ports: BTreeMap::new(),
             controllers: BTreeMap::new(),
             contacts: BTreeMap::new(),
@@ -231,7 +233,7 @@ impl Control {
         }
         self.sites.insert(BridgeId(self.next_bridge), site);
         self.next_bridge += 1;
-        self.tell_of_frames(&config.name, &config.exporters);
+        self.configure_exporters(&config.name, &config.exporters);
         let local = NumberedPort {
             number: PortNo::LOCAL,
             name: config.name.clone(),
@@ -246,14 +248,14 @@ impl Control {
     fn add_port(
         &mut self,
         bridge: &str,
-        wanted: NumberedPort,
+        spec: NumberedPort,
         address: Option<MacAddr>,
     ) -> Result<(), SwitchError> {
         let Some((id, site)) = self.site_named(bridge) else {
             return Ok(());
         };
-        let (number, name) = (wanted.number, wanted.name.clone());
-        let port = PortRuntime::new(wanted, address, site.policing.port);
+        let (number, name) = (spec.number, spec.name.clone());
+        let port = PortRuntime::new(spec, address, site.policing.port);
         site.ports.insert(number, port);
         self.open_port(id, number).map_err(|error| {
             self.note_problem(id, number, error.to_string());
@@ -272,23 +274,23 @@ impl Control {
         // A port is retried every second; the same failure is reported once.
         if let Some(port) = port.filter(|port| port.problem.as_ref() != Some(&problem)) {
             port.problem = Some(problem);
-            self.tools.news.notify_one();
+            self.tools.facts_changed.notify_one();
         }
     }
 
     /// Applies settings to an interface, now and whenever it is opened.
-    fn equip(&mut self, bridge: &str, name: String, equipment: InterfaceConfig) {
+    fn set_interface(&mut self, bridge: &str, name: String, interface_settings: InterfaceConfig) {
         let now = self.now();
         let Some((_, site)) = self.site_named(bridge) else {
             return;
         };
         let mut ports = site.ports.iter_mut();
-        if let Some((number, port)) = ports.find(|(_, port)| port.wanted.name == name) {
-            port.equip(&equipment);
+        if let Some((number, port)) = ports.find(|(_, port)| port.spec.name == name) {
+            port.apply_settings(&interface_settings);
             let number = *number;
-            site.tell_queues(number, now);
+            site.update_queues(number, now);
         }
-        site.equipment.insert(name, equipment);
+        site.interface_settings.insert(name, interface_settings);
     }
 }
 

@@ -11,8 +11,8 @@ use flow::Role;
 use pipeline::{Pipeline, Rule};
 use ports::{Counter, QueueCounts};
 
-use super::commands::Told;
-use super::site::{PortSite, Site};
+use super::bridge_runtime::{BridgeRuntime, PortRuntime};
+use super::commands::DeferredAnswer;
 use super::{Control, bridge_counters};
 use crate::process;
 use control_api::telemetry::{
@@ -28,10 +28,10 @@ const BUSIEST_MAX: usize = 1000;
 
 /// A rule without frames for this time is not among the busiest: several of the usual refresh
 /// intervals.
-const OF_LATE: Duration = Duration::from_secs(10);
+const RECENT: Duration = Duration::from_secs(10);
 
 /// A telemetry snapshot; the rest is read by `finish`.
-pub(crate) struct Gathered {
+pub(crate) struct TelemetrySnapshot {
     telemetry: Telemetry,
     workers: Vec<(usize, Arc<WorkerCounters>)>,
     /// The tables and the forwarding database of each bridge.
@@ -42,14 +42,14 @@ pub(crate) struct Gathered {
 
 impl Control {
     /// Takes a snapshot, with the `busiest` busiest rules of each bridge.
-    pub(super) fn gather(&self, busiest: usize) -> Gathered {
+    pub(super) fn gather(&self, busiest: usize) -> TelemetrySnapshot {
         let now = self.now();
         let counts = self.counters.read().into_iter();
         let mut sites: Vec<_> = self.sites.values().collect();
         sites.sort_by_key(|site| site.bridge.name());
-        let snapshot = |site: &&Site| (site.bridge.rules(), site.bridge.fdb().view());
+        let snapshot = |site: &&BridgeRuntime| (site.bridge.rules(), site.bridge.fdb().view());
         let workers = self.tools.workers.iter();
-        Gathered {
+        TelemetrySnapshot {
             telemetry: Telemetry {
                 version: env!("CARGO_PKG_VERSION").to_owned(),
                 uptime_ns: now.as_nanos(),
@@ -68,7 +68,10 @@ impl Control {
 }
 
 /// Returns the telemetry as JSON; the argument is the number of busiest rules.
-pub(super) fn telemetry(control: &mut Control, arguments: &[String]) -> Result<Told, String> {
+pub(super) fn telemetry(
+    control: &mut Control,
+    arguments: &[String],
+) -> Result<DeferredAnswer, String> {
     let busiest = match arguments {
         [] => 0,
         [count, ..] => count
@@ -81,7 +84,7 @@ pub(super) fn telemetry(control: &mut Control, arguments: &[String]) -> Result<T
     }))
 }
 
-impl Gathered {
+impl TelemetrySnapshot {
     /// Reads the counters and tables.
     pub(crate) fn finish(self) -> Telemetry {
         let mut telemetry = self.telemetry;
@@ -110,7 +113,7 @@ fn worker((core, counters): &(usize, Arc<WorkerCounters>)) -> WorkerTelemetry {
     }
 }
 
-fn bridge(site: &Site) -> BridgeTelemetry {
+fn bridge(site: &BridgeRuntime) -> BridgeTelemetry {
     let counts = bridge_counters(&site.bridge);
     let entries: Vec<_> = site.bridge.ports().collect();
     let entry = |number| entries.iter().find(|(of, _)| *of == number);
@@ -142,7 +145,7 @@ fn bridge(site: &Site) -> BridgeTelemetry {
 }
 
 /// Returns the telemetry of a port; `entry` exists only if the port is open.
-fn port(site: &PortSite, entry: Option<&PortEntry>) -> PortTelemetry {
+fn port(site: &PortRuntime, entry: Option<&PortEntry>) -> PortTelemetry {
     const NAMED: [Counter; 4] = [
         Counter::RxPackets,
         Counter::RxBytes,
@@ -157,7 +160,7 @@ fn port(site: &PortSite, entry: Option<&PortEntry>) -> PortTelemetry {
         .map(|(counter, name)| (name, counts[counter]));
     PortTelemetry {
         number: String::new(),
-        name: site.wanted.name.to_string(),
+        name: site.spec.name.to_string(),
         up: status.as_ref().is_some_and(|status| status.up),
         carrier: status.as_ref().is_some_and(|status| status.carrier),
         rx_packets: counts[Counter::RxPackets],
@@ -166,7 +169,7 @@ fn port(site: &PortSite, entry: Option<&PortEntry>) -> PortTelemetry {
         tx_bytes: counts[Counter::TxBytes],
         rx_dropped: counts.rx_dropped(),
         tx_dropped: counts.tx_dropped(),
-        counts: not_zero(others.chain(site.told())),
+        counts: not_zero(others.chain(site.packet_in_counts())),
     }
 }
 
@@ -179,13 +182,14 @@ const fn word(role: Role) -> &'static str {
 }
 
 fn tables(pipeline: &Pipeline) -> Vec<TableTelemetry> {
-    let told = pipeline.table_stats().map(|table| TableTelemetry {
+    let statistics = pipeline.table_stats().map(|table| TableTelemetry {
         table: table.table.0,
         rules: table.active.into(),
         lookups: table.lookups,
         matches: table.matched,
     });
-    told.filter(|table| table.rules > 0 || table.lookups > 0)
+    statistics
+        .filter(|table| table.rules > 0 || table.lookups > 0)
         .collect()
 }
 
@@ -193,36 +197,36 @@ fn tables(pipeline: &Pipeline) -> Vec<TableTelemetry> {
 fn busiest(pipeline: &Pipeline, count: usize, now: Instant) -> Vec<RuleTelemetry> {
     let rules = || pipeline.rules(TableId::ALL);
     let mut most = BinaryHeap::with_capacity(count + 1);
-    for (place, rule) in rules().enumerate() {
+    for (index, rule) in rules().enumerate() {
         let packets = rule.totals().packets;
-        if packets > 0 && now - rule.last_used() <= OF_LATE {
-            most.push((Reverse(packets), place));
+        if packets > 0 && now - rule.last_used() <= RECENT {
+            most.push((Reverse(packets), index));
             if most.len() > count {
                 most.pop();
             }
         }
     }
-    let mut places: Vec<_> = most.into_iter().map(|(_, place)| place).collect();
-    places.sort_unstable();
-    let mut places = places.into_iter().peekable();
+    let mut indices: Vec<_> = most.into_iter().map(|(_, index)| index).collect();
+    indices.sort_unstable();
+    let mut indices = indices.into_iter().peekable();
     let chosen = rules()
         .enumerate()
-        .filter(|(place, _)| places.next_if_eq(place).is_some());
-    let mut told: Vec<_> = chosen.map(|(_, rule)| rule_told(rule, now)).collect();
-    told.sort_by_key(|rule| Reverse(rule.packets));
-    told
+        .filter(|(index, _)| indices.next_if_eq(index).is_some());
+    let mut statistics: Vec<_> = chosen.map(|(_, rule)| rule_telemetry(rule, now)).collect();
+    statistics.sort_by_key(|rule| Reverse(rule.packets));
+    statistics
 }
 
-fn rule_told(rule: &Rule, now: Instant) -> RuleTelemetry {
-    let told = rule.statistics(now);
+fn rule_telemetry(rule: &Rule, now: Instant) -> RuleTelemetry {
+    let statistics = rule.statistics(now);
     RuleTelemetry {
-        table: told.table.0,
-        priority: told.priority,
-        cookie: told.cookie.0,
-        matching: told.matching.to_string(),
-        actions: told.instructions.to_string(),
-        packets: told.packets,
-        bytes: told.bytes,
+        table: statistics.table.0,
+        priority: statistics.priority,
+        cookie: statistics.cookie.0,
+        matching: statistics.matching.to_string(),
+        actions: statistics.instructions.to_string(),
+        packets: statistics.packets,
+        bytes: statistics.bytes,
     }
 }
 

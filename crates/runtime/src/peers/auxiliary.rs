@@ -13,13 +13,13 @@ use tokio::net::{TcpSocket, UnixStream};
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 
-use super::{Exchange, Peer, Visits, in_time};
-use crate::connection::{Ending, Purpose, Speaking};
+use super::{Exchange, Peer, Reconnector, in_time};
+use crate::connection::{ChannelSettings, Ending, Purpose};
 use switch::connection::{Auxiliary, ConnectionId, ConnectionKind};
 
 /// The addresses of a controller connection, to open another between the same ones.
 #[derive(Clone)]
-enum Way {
+enum PeerAddress {
     Tcp { from: IpAddr, to: SocketAddr },
     Tls { from: IpAddr, to: SocketAddr },
     Unix(PathBuf),
@@ -29,9 +29,9 @@ enum Way {
 pub(super) async fn serve(peer: Peer, count: u8, purpose: &Purpose, exchange: &Exchange) -> Ending {
     let id = exchange.next_id();
     let (up, is_up) = oneshot::channel();
-    let way = Way::of(&peer);
+    let address = PeerAddress::of(&peer);
     let main = peer.serve(id, purpose.clone(), exchange, Some(up));
-    let others = attend(id, count, way, is_up, purpose, exchange);
+    let others = serve_auxiliaries(id, count, address, is_up, purpose, exchange);
     // When one future is ready, the other is dropped: all auxiliary connections end with the main
     // one.
     tokio::select! {
@@ -44,40 +44,42 @@ pub(super) async fn serve(peer: Peer, count: u8, purpose: &Purpose, exchange: &E
 enum Never {}
 
 /// Waits until the main connection is up, then serves the auxiliary ones until it is dropped.
-async fn attend(
+async fn serve_auxiliaries(
     main: ConnectionId,
     count: u8,
-    way: io::Result<Way>,
+    address: io::Result<PeerAddress>,
     up: oneshot::Receiver<Version>,
     purpose: &Purpose,
     exchange: &Exchange,
 ) -> Never {
     let mut connections = JoinSet::new();
     // Before OpenFlow 1.3 a controller has one connection.
-    if let (Ok(way), Ok(version @ (Version::V13 | Version::V14 | Version::V15))) = (way, up.await) {
+    if let (Ok(address), Ok(version @ (Version::V13 | Version::V14 | Version::V15))) =
+        (address, up.await)
+    {
         for number in 1..=count {
             let purpose = Purpose {
                 kind: ConnectionKind::Auxiliary(Auxiliary { main, number }),
                 uri: None,
-                speaking: Speaking::like(ChannelOptions {
+                channel_settings: ChannelSettings::like(ChannelOptions {
                     versions: VersionSet::only(version),
-                    ..purpose.speaking.options()
+                    ..purpose.channel_settings.options()
                 }),
                 bridge: purpose.bridge.clone(),
                 tuning: purpose.tuning,
             };
-            let (way, exchange) = (way.clone(), exchange.clone());
+            let (address, exchange) = (address.clone(), exchange.clone());
             connections.spawn(async move {
-                let mut visits = Visits::new(way.to_string(), &purpose, &exchange);
+                let mut reconnector = Reconnector::new(address.to_string(), &purpose, &exchange);
                 loop {
-                    let ended = match in_time(way.reach(&exchange)).await {
+                    let ended = match in_time(address.connect(&exchange)).await {
                         Ok(peer) => {
                             let id = exchange.next_id();
                             Ok(peer.serve(id, purpose.clone(), &exchange, None).await)
                         }
                         Err(error) => Err(error),
                     };
-                    visits.rest(ended).await;
+                    reconnector.rest(ended).await;
                 }
             });
         }
@@ -85,7 +87,7 @@ async fn attend(
     pending().await
 }
 
-impl Way {
+impl PeerAddress {
     /// Returns the addresses of a peer's connection.
     fn of(peer: &Peer) -> io::Result<Self> {
         match peer {
@@ -109,7 +111,7 @@ impl Way {
         }
     }
 
-    async fn reach(&self, exchange: &Exchange) -> io::Result<Peer> {
+    async fn connect(&self, exchange: &Exchange) -> io::Result<Peer> {
         let tcp = async |from: IpAddr, to: SocketAddr| {
             let socket = match to {
                 SocketAddr::V4(_) => TcpSocket::new_v4()?,
@@ -129,7 +131,7 @@ impl Way {
     }
 }
 
-impl fmt::Display for Way {
+impl fmt::Display for PeerAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Tcp { to, .. } => write!(f, "tcp:{to}"),

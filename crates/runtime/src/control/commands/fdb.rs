@@ -25,7 +25,7 @@ pub(super) const COMMANDS: [Command; 8] = [
 ];
 
 /// The error for a bridge without multicast snooping.
-const NO_SNOOPING: &str = "multicast snooping is disabled";
+const SNOOPING_DISABLED: &str = "multicast snooping is disabled";
 
 fn fdb_add(control: &mut Control, arguments: &[String]) -> Result<String, String> {
     let now = control.now();
@@ -46,9 +46,9 @@ fn fdb_add(control: &mut Control, arguments: &[String]) -> Result<String, String
     match site.bridge.add_static_entry(address, port, now) {
         Ok(None) => Ok(String::new()),
         Ok(Some(before)) => {
-            let (port, kind) = (before.port(), kind(before.is_static()));
+            let (port, entry_type) = (before.port(), entry_type(before.is_static()));
             Ok(format!(
-                "Overriding already existing {kind} entry on {port}\n"
+                "Overriding already existing {entry_type} entry on {port}\n"
             ))
         }
         Err(FdbFull) => Err("the table is full of static entries: delete some, or set \
@@ -58,7 +58,7 @@ fn fdb_add(control: &mut Control, arguments: &[String]) -> Result<String, String
 }
 
 /// Returns Open vSwitch's words for static and dynamic entries.
-const fn kind(is_static: bool) -> &'static str {
+const fn entry_type(is_static: bool) -> &'static str {
     match is_static {
         true => "static",
         false => "dynamic",
@@ -91,7 +91,7 @@ fn fdb_show(control: &mut Control, arguments: &[String]) -> Result<String, Strin
     let mut text = " port  VLAN  MAC                Age\n".to_owned();
     for (address, station) in view.iter() {
         let age = match station.is_static() {
-            true => kind(true).to_owned(),
+            true => entry_type(true).to_owned(),
             false => (now - station.last_seen()).as_secs().to_string(),
         };
         let (port, vid, mac) = (station.port().to_string(), address.vid, address.mac);
@@ -101,7 +101,7 @@ fn fdb_show(control: &mut Control, arguments: &[String]) -> Result<String, Strin
 }
 
 /// Returns the named bridge, or all if none is named.
-fn meant<'a>(
+fn selected<'a>(
     control: &'a mut Control,
     arguments: &[String],
 ) -> Result<Vec<&'a mut BridgeRuntime>, String> {
@@ -112,13 +112,13 @@ fn meant<'a>(
 }
 
 fn fdb_flush(control: &mut Control, arguments: &[String]) -> Result<String, String> {
-    let sites = meant(control, arguments)?;
+    let sites = selected(control, arguments)?;
     sites.into_iter().for_each(|site| site.bridge.flush_fdb());
     Ok("table successfully flushed\n".to_owned())
 }
 
 fn stats_clear(control: &mut Control, arguments: &[String]) -> Result<String, String> {
-    let sites = meant(control, arguments)?;
+    let sites = selected(control, arguments)?;
     sites
         .into_iter()
         .for_each(|site| site.bridge.clear_fdb_counters());
@@ -152,22 +152,23 @@ fn stats_show(control: &mut Control, arguments: &[String]) -> Result<String, Str
 }
 
 fn mdb_flush(control: &mut Control, arguments: &[String]) -> Result<String, String> {
-    let sites = meant(control, arguments)?.into_iter();
+    let sites = selected(control, arguments)?.into_iter();
     let listened: Vec<_> = sites.map(|site| site.bridge.flush_multicast()).collect();
     match arguments.is_empty() || listened.contains(&true) {
         true => Ok("table successfully flushed\n".to_owned()),
-        false => Err(NO_SNOOPING.to_owned()),
+        false => Err(SNOOPING_DISABLED.to_owned()),
     }
 }
 
 fn mdb_show(control: &mut Control, arguments: &[String]) -> Result<String, String> {
     let now = control.now();
     let table = named(control, arguments)?.bridge.multicast();
-    let table = table.ok_or(NO_SNOOPING)?;
+    let table = table.ok_or(SNOOPING_DISABLED)?;
     let mut text = " port  VLAN  GROUP                Age\n".to_owned();
-    let mut row = |port: PortNo, vid: u16, whom: String, silent: Duration| {
+    let mut row = |port: PortNo, vid: u16, address_text: String, silent: Duration| {
         let (port, age) = (port.to_string(), silent.as_secs());
-        writeln!(text, "{port:>5}  {vid:>4}  {whom}         {age:>3}").expect("a string has room");
+        writeln!(text, "{port:>5}  {vid:>4}  {address_text}         {age:>3}")
+            .expect("a string has room");
     };
     for (group, port, silent) in table.members(now) {
         row(port, group.vid, group.address.to_string(), silent);

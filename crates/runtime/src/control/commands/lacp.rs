@@ -18,18 +18,18 @@ pub(super) const COMMANDS: [Command; 2] = [
 ];
 
 fn show(control: &mut Control, arguments: &[String]) -> Result<String, String> {
-    tell(control, arguments, describe)
+    format_ports(control, arguments, describe)
 }
 
 fn statistics(control: &mut Control, arguments: &[String]) -> Result<String, String> {
-    tell(control, arguments, count)
+    format_ports(control, arguments, format_counters)
 }
 
 /// Formats the port that the argument names, or all LACP ports.
-fn tell(
+fn format_ports(
     control: &Control,
     arguments: &[String],
-    told: fn(&str, &BridgeBond, &LacpGroup) -> String,
+    format: fn(&str, &BridgeBond, &LacpGroup) -> String,
 ) -> Result<String, String> {
     let bridges = control.sites.values().map(|site| &site.bridge);
     let mut groups: Vec<_> = bridges.flat_map(|bridge| bridge.lacp_ports()).collect();
@@ -42,7 +42,7 @@ fn tell(
     }
     let groups = groups.into_iter();
     Ok(groups
-        .map(|(name, bonded, group)| told(name, bonded, group))
+        .map(|(name, bonded, group)| format(name, bonded, group))
         .collect())
 }
 
@@ -99,18 +99,18 @@ fn describe(name: &str, bonded: &BridgeBond, group: &LacpGroup) -> String {
 }
 
 /// Formats the actor's or the partner's information.
-fn end(who: &str, info: &LacpInfo) -> String {
+fn end(end_name: &str, info: &LacpInfo) -> String {
     let names = LacpState::NAMES.into_iter();
     let state = names.filter(|(bit, _)| info.state.has(*bit));
     let state: String = state.map(|(_, name)| format!(" {name}")).collect();
     format!(
-        "  {who} sys_id: {}\n  {who} sys_priority: {}\n  {who} port_id: {}\n  {who} port_priority: {}\n  \
-         {who} key: {}\n  {who} state:{state}\n",
+        "  {end_name} sys_id: {}\n  {end_name} sys_priority: {}\n  {end_name} port_id: {}\n  {end_name} port_priority: {}\n  \
+         {end_name} key: {}\n  {end_name} state:{state}\n",
         info.system.address, info.system.priority, info.port, info.port_priority, info.key,
     )
 }
 
-fn count(name: &str, bonded: &BridgeBond, group: &LacpGroup) -> String {
+fn format_counters(name: &str, bonded: &BridgeBond, group: &LacpGroup) -> String {
     let mut text = format!("---- {name} statistics ----\n");
     for (of, port) in members(bonded, group) {
         let counts = port.counters();

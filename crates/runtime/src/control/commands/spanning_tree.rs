@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use packet::MacAddr;
 
-use super::Answer::AtOnce;
+use super::Answer::Immediate;
 use super::{Command, site_of};
 use crate::control::Control;
 use config::SpanningTreeProtocol;
@@ -13,14 +13,14 @@ use switch::bridge::{Bridge, BridgeSpanningTree};
 
 #[rustfmt::skip]
 pub(super) const COMMANDS: [Command; 4] = [
-    Command { name: "rstp/show", usage: "[bridge]", least: 0, most: 1, answer: AtOnce(rstp_show) },
-    Command { name: "rstp/tcn", usage: "[bridge]", least: 0, most: 1, answer: AtOnce(rstp_tcn) },
-    Command { name: "stp/show", usage: "[bridge]", least: 0, most: 1, answer: AtOnce(stp_show) },
-    Command { name: "stp/tcn", usage: "[bridge]", least: 0, most: 1, answer: AtOnce(stp_tcn) },
+    Command { name: "rstp/show", usage: "[bridge]", least: 0, most: 1, answer: Immediate(rstp_show) },
+    Command { name: "rstp/tcn", usage: "[bridge]", least: 0, most: 1, answer: Immediate(rstp_tcn) },
+    Command { name: "stp/show", usage: "[bridge]", least: 0, most: 1, answer: Immediate(stp_show) },
+    Command { name: "stp/tcn", usage: "[bridge]", least: 0, most: 1, answer: Immediate(stp_tcn) },
 ];
 
 /// Open vSwitch's layout of a spanning tree.
-struct Layout {
+struct TreeLayout {
     protocol: SpanningTreeProtocol,
     /// The label of the priority, padded.
     priority: &'static str,
@@ -30,14 +30,14 @@ struct Layout {
     missing: &'static str,
 }
 
-const STP: Layout = Layout {
+const STP: TreeLayout = TreeLayout {
     protocol: SpanningTreeProtocol::Stp,
     priority: "stp-priority  ",
     cost: 5,
     missing: "no such stp object",
 };
 
-const RSTP: Layout = Layout {
+const RSTP: TreeLayout = TreeLayout {
     protocol: SpanningTreeProtocol::Rstp,
     priority: "stp-priority    ",
     cost: 8,
@@ -61,10 +61,10 @@ fn rstp_tcn(control: &mut Control, arguments: &[String]) -> Result<String, Strin
 }
 
 /// Returns the name of the given bridge, or the names of all bridges with such a tree.
-fn meant(
+fn selected(
     control: &mut Control,
     arguments: &[String],
-    layout: &Layout,
+    layout: &TreeLayout,
 ) -> Result<Vec<String>, String> {
     let has_tree = |bridge: &Bridge| {
         let tree = bridge.spanning();
@@ -82,8 +82,12 @@ fn meant(
     Ok(names)
 }
 
-fn change(control: &mut Control, arguments: &[String], layout: &Layout) -> Result<String, String> {
-    for name in meant(control, arguments, layout)? {
+fn change(
+    control: &mut Control,
+    arguments: &[String],
+    layout: &TreeLayout,
+) -> Result<String, String> {
+    for name in selected(control, arguments, layout)? {
         if let Some(site) = site_of(control, &name) {
             site.bridge.change_topology();
         }
@@ -91,23 +95,27 @@ fn change(control: &mut Control, arguments: &[String], layout: &Layout) -> Resul
     Ok("OK\n".to_owned())
 }
 
-fn show(control: &mut Control, arguments: &[String], layout: &Layout) -> Result<String, String> {
+fn show(
+    control: &mut Control,
+    arguments: &[String],
+    layout: &TreeLayout,
+) -> Result<String, String> {
     let mut text = String::new();
-    for name in meant(control, arguments, layout)? {
+    for name in selected(control, arguments, layout)? {
         if let Some(bridge) = site_of(control, &name).map(|site| &site.bridge)
             && let Some(spanning) = bridge.spanning()
         {
-            tell(&mut text, bridge, spanning, layout).expect("a string has room");
+            write_tree(&mut text, bridge, spanning, layout).expect("a string has room");
         }
     }
     Ok(text)
 }
 
-fn tell(
+fn write_tree(
     text: &mut String,
     bridge: &Bridge,
     spanning: &BridgeSpanningTree,
-    layout: &Layout,
+    layout: &TreeLayout,
 ) -> std::fmt::Result {
     let tree = spanning.tree();
     let settings = tree.settings();
@@ -117,7 +125,7 @@ fn tell(
         entry.map_or("", |(_, entry)| &*entry.desc.name)
     };
     writeln!(text, "---- {} ----\nRoot ID:", bridge.name())?;
-    tell_bridge(text, tree.root().root, tree.root_times(), layout)?;
+    write_bridge(text, tree.root().root, tree.root_times(), layout)?;
     match tree.root_port() {
         None => writeln!(text, "  This bridge is the root")?,
         Some(port) => {
@@ -126,7 +134,7 @@ fn tell(
         }
     }
     writeln!(text, "\nBridge ID:")?;
-    tell_bridge(text, settings.id, &settings.times(), layout)?;
+    write_bridge(text, settings.id, &settings.times(), layout)?;
     let (cost, line) = (layout.cost, "-".repeat(layout.cost));
     writeln!(
         text,
@@ -158,18 +166,18 @@ fn tell(
 }
 
 /// Returns the port number in a port identifier.
-const fn number_of(info: &TreePortInfo, layout: &Layout) -> u16 {
+const fn number_of(info: &TreePortInfo, layout: &TreeLayout) -> u16 {
     match layout.protocol {
         SpanningTreeProtocol::Stp => info.settings.id.0 & 0xff,
         SpanningTreeProtocol::Rstp => info.settings.id.0 & 0xfff,
     }
 }
 
-fn tell_bridge(
+fn write_bridge(
     text: &mut String,
     id: TreeBridgeId,
     times: &TreeTimes,
-    layout: &Layout,
+    layout: &TreeLayout,
 ) -> std::fmt::Result {
     let (priority, address): (u16, MacAddr) = (id.priority(), id.address());
     let (word, hello, age, delay) = (

@@ -1,8 +1,8 @@
-//! What would become of a frame: `ofproto/trace` of ovs-vswitchd(8). The bridge is named, with a
-//! flow as ovs-ofctl(8) writes it; or the flow is one of the data path, whose port says the bridge.
+//! Traces: `ofproto/trace` of ovs-vswitchd(8). The arguments are a bridge and a flow in the syntax
+//! of ovs-ofctl(8), or a datapath flow whose `in_port` determines the bridge.
 //!
-//! Nothing is sent or counted. As with Open vSwitch, what a frame would teach is learned if it is
-//! given, or is to be made (`-generate`): who only describes a flow changes nothing.
+//! A trace sends and counts nothing. As in Open vSwitch, MAC addresses and rules are learned if a
+//! frame is given or composed (`-generate`), but not for a flow alone.
 
 use std::cell::Cell;
 
@@ -10,8 +10,8 @@ use flow::text::NameMap;
 use flow::{FlowStatsRequest, Match};
 use packet::Frame;
 
-use super::Answer::Later;
-use super::{Command, MANY, Told, dpctl};
+use super::Answer::Deferred;
+use super::{Command, DeferredAnswer, MANY, dpctl};
 use crate::control::Control;
 use crate::inbox::Input;
 use dataplane::program::BridgeId;
@@ -20,40 +20,43 @@ use switch::trace::{TraceRequest, TraceSideEffect, TracedBridge, Tracer};
 
 #[rustfmt::skip]
 pub(super) const COMMANDS: [Command; 2] = [
-    Command { name: "ofproto/trace", usage: "{[dp_name] odp_flow | bridge br_flow} [OPTIONS...] [-generate|packet]", least: 1, most: MANY, answer: Later(trace) },
-    Command { name: "ofproto/trace-packet-out", usage: "[-consistent] {[dp_name] odp_flow | bridge br_flow} [OPTIONS...] [-generate|packet] actions", least: 2, most: MANY, answer: Later(trace_packet_out) },
+    Command { name: "ofproto/trace", usage: "{[dp_name] odp_flow | bridge br_flow} [OPTIONS...] [-generate|packet]", least: 1, most: MANY, answer: Deferred(trace) },
+    Command { name: "ofproto/trace-packet-out", usage: "[-consistent] {[dp_name] odp_flow | bridge br_flow} [OPTIONS...] [-generate|packet] actions", least: 2, most: MANY, answer: Deferred(trace_packet_out) },
 ];
 
-/// Bytes of an Ethernet header: what is shorter is no frame.
+/// The length of an Ethernet header, in bytes: the minimum for a frame.
 const HEADER_LEN: usize = 14;
 
-/// Which frame is asked about, and where.
-struct Question {
+/// A parsed trace request.
+struct TraceArguments {
     bridge: BridgeId,
     matching: Match,
     frame: Option<Frame>,
 }
 
-fn trace(control: &mut Control, arguments: &[String]) -> Result<Told, String> {
-    let (bridge, asked) = ask(control, arguments)?;
-    Ok(answer(control, bridge, asked))
+fn trace(control: &mut Control, arguments: &[String]) -> Result<DeferredAnswer, String> {
+    let (bridge, request) = parse_request(control, arguments)?;
+    Ok(answer(control, bridge, request))
 }
 
-fn ask(control: &mut Control, arguments: &[String]) -> Result<(BridgeId, TraceRequest), String> {
-    let words = plain(arguments)?;
-    let question = read(control, &words)?;
-    let learns = words.len() < arguments.len() || question.frame.is_some();
-    let mut asked = TraceRequest::new(&question.matching, question.frame)?;
-    asked.learns = learns;
-    Ok((question.bridge, asked))
+fn parse_request(
+    control: &mut Control,
+    arguments: &[String],
+) -> Result<(BridgeId, TraceRequest), String> {
+    let words = without_options(arguments)?;
+    let parsed = read(control, &words)?;
+    let learns = words.len() < arguments.len() || parsed.frame.is_some();
+    let mut request = TraceRequest::new(&parsed.matching, parsed.frame)?;
+    request.learns = learns;
+    Ok((parsed.bridge, request))
 }
 
-/// Tells it on another thread, and has bridges learn what they are to.
-fn answer(control: &mut Control, bridge: BridgeId, asked: TraceRequest) -> Told {
+/// Runs the trace on another thread, and applies its side effects to the bridges.
+fn answer(control: &mut Control, bridge: BridgeId, request: TraceRequest) -> DeferredAnswer {
     let tracer = tracer(control);
     let inbox = control.tools.inbox.clone();
     Box::new(move || {
-        let (text, lessons) = tracer.trace(bridge, asked);
+        let (text, lessons) = tracer.trace(bridge, request);
         for (bridge, lesson) in lessons {
             inbox.send(Input::Learned(bridge, lesson));
         }
@@ -62,8 +65,8 @@ fn answer(control: &mut Control, bridge: BridgeId, asked: TraceRequest) -> Told 
 }
 
 impl Control {
-    /// Has a bridge learn it.
-    pub(in crate::control) fn handle_lesson(&mut self, bridge: BridgeId, lesson: &TraceSideEffect) {
+    /// Applies a trace's side effect to a bridge.
+    pub(in crate::control) fn apply_lesson(&mut self, bridge: BridgeId, lesson: &TraceSideEffect) {
         let now = self.now();
         let Some(site) = self.sites.get_mut(&bridge) else {
             return;
@@ -77,19 +80,19 @@ impl Control {
     }
 }
 
-fn trace_packet_out(control: &mut Control, arguments: &[String]) -> Result<Told, String> {
+fn trace_packet_out(control: &mut Control, arguments: &[String]) -> Result<DeferredAnswer, String> {
     let (actions, arguments) = arguments.split_last().ok_or("Missing actions")?;
     let actions = flow::text::parse_actions(actions);
     let actions = actions.map_err(|error| format!("Failed to parse actions: {error}"))?;
-    let (bridge, mut asked) = ask(control, arguments)?;
-    asked.actions = Some(actions);
-    tracer(control).check(bridge, &asked)?;
-    Ok(answer(control, bridge, asked))
+    let (bridge, mut request) = parse_request(control, arguments)?;
+    request.actions = Some(actions);
+    tracer(control).check(bridge, &request)?;
+    Ok(answer(control, bridge, request))
 }
 
-/// The arguments without options. A frame is made in any case where none is given, and actions are
-/// checked in any case.
-fn plain(arguments: &[String]) -> Result<Vec<&str>, String> {
+/// Returns the arguments without options. Options are redundant here: a frame is always composed if
+/// none is given, and actions are always checked.
+fn without_options(arguments: &[String]) -> Result<Vec<&str>, String> {
     let mut words = Vec::new();
     for word in arguments {
         match word.as_str() {
@@ -107,7 +110,7 @@ fn plain(arguments: &[String]) -> Result<Vec<&str>, String> {
     Ok(words)
 }
 
-fn read(control: &mut Control, words: &[&str]) -> Result<Question, String> {
+fn read(control: &mut Control, words: &[&str]) -> Result<TraceArguments, String> {
     let (words, frame) = match words {
         [_, _, .., packet] if is_hex(packet) => {
             let (_, rest) = words.split_last().ok_or("Missing flow")?;
@@ -117,35 +120,35 @@ fn read(control: &mut Control, words: &[&str]) -> Result<Question, String> {
         _ => (words, None),
     };
     let (bridge, matching) = match words {
-        [flow] if !is_of_datapath(flow) => {
+        [flow] if !is_datapath_flow(flow) => {
             return Err(format!(
                 "syntax error at {flow} (or the bridge name was omitted)"
             ));
         }
-        [flow] => of_datapath(control, flow)?,
-        [path, flow] if is_of_datapath(flow) => {
-            if !dpctl::is_there(control, path) {
+        [flow] => datapath_flow(control, flow)?,
+        [path, flow] if is_datapath_flow(flow) => {
+            if !dpctl::is_datapath(control, path) {
                 return Err("Cannot find the datapath".to_owned());
             }
-            of_datapath(control, flow)?
+            datapath_flow(control, flow)?
         }
-        [bridge, flow] => of_bridge(control, bridge, flow)?,
+        [bridge, flow] => bridge_flow(control, bridge, flow)?,
         _ => return Err("give a bridge and a flow, and perhaps a packet".to_owned()),
     };
-    Ok(Question {
+    Ok(TraceArguments {
         bridge,
         matching,
         frame,
     })
 }
 
-/// Whether a flow is one of a data path.
-fn is_of_datapath(flow: &str) -> bool {
+/// Returns true if `flow` is a datapath flow.
+fn is_datapath_flow(flow: &str) -> bool {
     let end = flow.find(['(', '=', ',']);
     end.is_some_and(|end| flow[end..].starts_with('('))
 }
 
-fn of_datapath(control: &mut Control, flow: &str) -> Result<(BridgeId, Match), String> {
+fn datapath_flow(control: &mut Control, flow: &str) -> Result<(BridgeId, Match), String> {
     let ports = control.datapath_ports();
     let bridge = Cell::new(None);
     let port_of = |text: &str| {
@@ -159,13 +162,13 @@ fn of_datapath(control: &mut Control, flow: &str) -> Result<(BridgeId, Match), S
     Ok((bridge, matching))
 }
 
-fn of_bridge(control: &mut Control, name: &str, flow: &str) -> Result<(BridgeId, Match), String> {
+fn bridge_flow(control: &mut Control, name: &str, flow: &str) -> Result<(BridgeId, Match), String> {
     let (id, read) = flow_of_bridge(control, name, flow)?;
     Ok((id, read.matching))
 }
 
-/// The bridge of this name, and what a flow in the words of `ovs-ofctl` asks for, which may call
-/// ports by their names.
+/// Returns the bridge with this name, and the parsed flow in the syntax of `ovs-ofctl`, in which
+/// ports may have names.
 pub(super) fn flow_of_bridge(
     control: &mut Control,
     name: &str,
@@ -175,7 +178,7 @@ pub(super) fn flow_of_bridge(
     let (id, site) = found.ok_or_else(|| format!("{name}: unknown bridge"))?;
     let mut roster = NameMap::default();
     for (number, port) in &site.ports {
-        roster.add_port(*number, &port.wanted.name);
+        roster.add_port(*number, &port.spec.name);
     }
     let read = roster.parse_flow_stats_request(flow);
     let read = read.map_err(|error| format!("Bad openflow flow syntax: {flow}: {error}"))?;
@@ -186,7 +189,7 @@ fn is_hex(word: &str) -> bool {
     word.len() >= 2 * HEADER_LEN && word.bytes().all(|digit| digit.is_ascii_hexdigit())
 }
 
-/// The frame that is written in hexadecimal.
+/// Parses a frame in hexadecimal.
 pub(super) fn frame(digits: &str) -> Result<Frame, String> {
     let wrong = || "Trailing garbage in packet data".to_owned();
     if !digits.len().is_multiple_of(2) || digits.len() / 2 > Frame::LEN_MAX {
@@ -194,21 +197,21 @@ pub(super) fn frame(digits: &str) -> Result<Frame, String> {
     }
     let byte = |at: usize| {
         let two = digits.get(at..at + 2)?;
-        let plain = two.bytes().all(|digit| digit.is_ascii_hexdigit());
-        u8::from_str_radix(two, 16).ok().filter(|_| plain)
+        let without_options = two.bytes().all(|digit| digit.is_ascii_hexdigit());
+        u8::from_str_radix(two, 16).ok().filter(|_| without_options)
     };
     let bytes: Option<Vec<u8>> = (0..digits.len()).step_by(2).map(byte).collect();
     Ok(Frame::from_bytes(&bytes.ok_or_else(wrong)?))
 }
 
-/// All bridges as they are now.
+/// Returns a snapshot of all bridges.
 fn tracer(control: &mut Control) -> Tracer {
     control.datapath_ports();
     let bridges = control.sites.iter().map(|(id, site)| {
         let ports = site.ports.iter().map(|(number, port)| {
             let of_path = control.datapath_ports.number((*id, *number));
             let of_path = of_path.map_or_else(|| number.to_string(), |number| number.to_string());
-            (*number, (of_path, port.wanted.name.clone()))
+            (*number, (of_path, port.spec.name.clone()))
         });
         let sampling = site.bridge.sampling();
         let traced = TracedBridge {

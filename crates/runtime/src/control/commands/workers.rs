@@ -5,41 +5,41 @@ use std::fmt::Write;
 
 use ports::{Counter, QueueCounts};
 
-use super::Answer::AtOnce;
+use super::Answer::Immediate;
 use super::datapath::sites_of;
 use super::{Command, MANY, dpctl};
 use crate::control::Control;
 
 #[rustfmt::skip]
 pub(super) const COMMANDS: [Command; 12] = [
-    Command { name: "dpif-netdev/dpif-impl-get", usage: "", least: 0, most: 0, answer: AtOnce(no_choice) },
-    Command { name: "dpif-netdev/dpif-impl-set", usage: "dpif_implementation_name", least: 1, most: 1, answer: AtOnce(no_choice) },
-    Command { name: "dpif-netdev/miniflow-parser-get", usage: "", least: 0, most: 0, answer: AtOnce(no_choice) },
-    Command { name: "dpif-netdev/miniflow-parser-set", usage: "[-pmd core] miniflow_implementation_name [study_pkt_cnt]", least: 1, most: 5, answer: AtOnce(no_choice) },
-    Command { name: "dpif-netdev/pmd-perf-log-set", usage: "on|off [-b before] [-a after] [-e|-ne] [-us usec] [-q qlen]", least: 0, most: 10, answer: AtOnce(no_log) },
-    Command { name: "dpif-netdev/pmd-perf-show", usage: "[-nh] [-it iter-history-len] [-ms ms-history-len] [-pmd core] [dp]", least: 0, most: 8, answer: AtOnce(perf) },
-    Command { name: "dpif-netdev/pmd-rxq-rebalance", usage: "[dp]", least: 0, most: 1, answer: AtOnce(rebalance) },
-    Command { name: "dpif-netdev/pmd-rxq-show", usage: "[-pmd core] [-secs secs] [dp]", least: 0, most: 5, answer: AtOnce(queues) },
-    Command { name: "dpif-netdev/pmd-stats-clear", usage: "[-pmd core] [dp]", least: 0, most: 3, answer: AtOnce(clear) },
-    Command { name: "dpif-netdev/pmd-stats-show", usage: "[-pmd core] [dp]", least: 0, most: 3, answer: AtOnce(stats) },
-    Command { name: "dpif-netdev/subtable-lookup-info-get", usage: "", least: 0, most: 0, answer: AtOnce(no_choice) },
-    Command { name: "dpif-netdev/subtable-lookup-prio-set", usage: "[lookup_func] [prio]", least: 2, most: MANY, answer: AtOnce(no_choice) },
+    Command { name: "dpif-netdev/dpif-impl-get", usage: "", least: 0, most: 0, answer: Immediate(no_choice) },
+    Command { name: "dpif-netdev/dpif-impl-set", usage: "dpif_implementation_name", least: 1, most: 1, answer: Immediate(no_choice) },
+    Command { name: "dpif-netdev/miniflow-parser-get", usage: "", least: 0, most: 0, answer: Immediate(no_choice) },
+    Command { name: "dpif-netdev/miniflow-parser-set", usage: "[-pmd core] miniflow_implementation_name [study_pkt_cnt]", least: 1, most: 5, answer: Immediate(no_choice) },
+    Command { name: "dpif-netdev/pmd-perf-log-set", usage: "on|off [-b before] [-a after] [-e|-ne] [-us usec] [-q qlen]", least: 0, most: 10, answer: Immediate(no_log) },
+    Command { name: "dpif-netdev/pmd-perf-show", usage: "[-nh] [-it iter-history-len] [-ms ms-history-len] [-pmd core] [dp]", least: 0, most: 8, answer: Immediate(perf) },
+    Command { name: "dpif-netdev/pmd-rxq-rebalance", usage: "[dp]", least: 0, most: 1, answer: Immediate(rebalance) },
+    Command { name: "dpif-netdev/pmd-rxq-show", usage: "[-pmd core] [-secs secs] [dp]", least: 0, most: 5, answer: Immediate(queues) },
+    Command { name: "dpif-netdev/pmd-stats-clear", usage: "[-pmd core] [dp]", least: 0, most: 3, answer: Immediate(clear) },
+    Command { name: "dpif-netdev/pmd-stats-show", usage: "[-pmd core] [dp]", least: 0, most: 3, answer: Immediate(stats) },
+    Command { name: "dpif-netdev/subtable-lookup-info-get", usage: "", least: 0, most: 0, answer: Immediate(no_choice) },
+    Command { name: "dpif-netdev/subtable-lookup-prio-set", usage: "[lookup_func] [prio]", least: 2, most: MANY, answer: Immediate(no_choice) },
 ];
 
 /// The counters of a worker.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(in crate::control) struct Done {
-    came: u64,
-    left: u64,
-    handed: u64,
+pub(in crate::control) struct WorkerTotals {
+    received: u64,
+    sent: u64,
+    slow_path: u64,
 }
 
-impl Done {
+impl WorkerTotals {
     const fn since(self, before: Self) -> Self {
         Self {
-            came: self.came.saturating_sub(before.came),
-            left: self.left.saturating_sub(before.left),
-            handed: self.handed.saturating_sub(before.handed),
+            received: self.received.saturating_sub(before.received),
+            sent: self.sent.saturating_sub(before.sent),
+            slow_path: self.slow_path.saturating_sub(before.slow_path),
         }
     }
 }
@@ -57,7 +57,7 @@ fn core_of(control: &Control, arguments: &[String]) -> Result<Option<usize>, Str
             }
             "-it" | "-ms" | "-secs" => drop(words.next()),
             "-nh" => {}
-            name if dpctl::is_there(control, name) => {}
+            name if dpctl::is_datapath(control, name) => {}
             _ => return Err("please specify an existing datapath".to_owned()),
         }
     }
@@ -68,42 +68,42 @@ fn core_of(control: &Control, arguments: &[String]) -> Result<Option<usize>, Str
 }
 
 /// Returns the counters of all workers since the start, in their order.
-fn done(control: &Control) -> Vec<Done> {
+fn totals(control: &Control) -> Vec<WorkerTotals> {
     let workers = control.tools.workers.iter().enumerate();
-    let count = |place: usize| {
+    let count = |index: usize| {
         let ports = control.sites.values().flat_map(|site| site.ports.values());
-        let seats = ports.filter_map(|port| port.seats.get(place));
-        seats.fold(QueueCounts::default(), |sum, seat| {
-            sum + seat.counters.read()
+        let queues_of_workers = ports.filter_map(|port| port.queues_of_workers.get(index));
+        queues_of_workers.fold(QueueCounts::default(), |sum, worker_queue| {
+            sum + worker_queue.counters.read()
         })
     };
-    let done = workers.map(|(place, worker)| {
-        let counts = count(place);
-        Done {
-            came: counts[Counter::RxPackets],
-            left: counts[Counter::TxPackets],
-            handed: worker.counters.slow_path_packets(),
+    let totals = workers.map(|(index, worker)| {
+        let counts = count(index);
+        WorkerTotals {
+            received: counts[Counter::RxPackets],
+            sent: counts[Counter::TxPackets],
+            slow_path: worker.counters.slow_path_packets(),
         }
     });
-    done.collect()
+    totals.collect()
 }
 
 /// Formats the counters of each requested worker since the last `pmd-stats-clear`.
-fn tell(
+fn format_workers(
     control: &Control,
     arguments: &[String],
-    line: fn(&mut String, Done) -> std::fmt::Result,
+    line: fn(&mut String, WorkerTotals) -> std::fmt::Result,
 ) -> Result<String, String> {
     let core = core_of(control, arguments)?;
     let mut text = String::new();
-    for (place, done) in done(control).into_iter().enumerate() {
-        let worker = &control.tools.workers[place];
+    for (index, totals) in totals(control).into_iter().enumerate() {
+        let worker = &control.tools.workers[index];
         if core.is_some_and(|core| core != worker.core) {
             continue;
         }
-        let before = control.cleared.get(place).copied().unwrap_or_default();
+        let before = control.cleared.get(index).copied().unwrap_or_default();
         text += &title(worker.core);
-        line(&mut text, done.since(before)).expect("a string has room");
+        line(&mut text, totals.since(before)).expect("a string has room");
     }
     Ok(text)
 }
@@ -122,38 +122,40 @@ fn numa_of(core: usize) -> usize {
 }
 
 fn stats(control: &mut Control, arguments: &[String]) -> Result<String, String> {
-    tell(control, arguments, |text, done| {
-        let compiled = done.came.saturating_sub(done.handed);
+    format_workers(control, arguments, |text, totals| {
+        let compiled = totals.received.saturating_sub(totals.slow_path);
         writeln!(
             text,
             "  packets received: {}\n  packet recirculations: 0\n  phwol hits: 0\n  mfex opt hits: 0\n  \
              simple match hits: 0\n  emc hits: 0\n  smc hits: 0\n  megaflow hits: {compiled}\n  \
              miss with success upcall: {}\n  miss with failed upcall: 0",
-            done.came, done.handed
+            totals.received, totals.slow_path
         )
     })
 }
 
 fn perf(control: &mut Control, arguments: &[String]) -> Result<String, String> {
-    tell(control, arguments, |text, done| {
-        let compiled = done.came.saturating_sub(done.handed);
+    format_workers(control, arguments, |text, totals| {
+        let compiled = totals.received.saturating_sub(totals.slow_path);
         writeln!(
             text,
             "\n  Iterations: not counted\n  Rx packets:      {:>14}\n  - Megaflow hits: {compiled:>14}\n  \
              - Upcalls:       {:>14}\n  Tx packets:      {:>14}\n",
-            done.came, done.handed, done.left
+            totals.received, totals.slow_path, totals.sent
         )
     })
 }
 
 fn clear(control: &mut Control, arguments: &[String]) -> Result<String, String> {
     let core = core_of(control, arguments)?;
-    let done = done(control);
-    control.cleared.resize(done.len(), Done::default());
-    for (place, done) in done.into_iter().enumerate() {
-        let asked = core.is_none_or(|core| core == control.tools.workers[place].core);
-        if asked {
-            control.cleared[place] = done;
+    let totals = totals(control);
+    control
+        .cleared
+        .resize(totals.len(), WorkerTotals::default());
+    for (index, totals) in totals.into_iter().enumerate() {
+        let is_selected = core.is_none_or(|core| core == control.tools.workers[index].core);
+        if is_selected {
+            control.cleared[index] = totals;
         }
     }
     Ok(String::new())
@@ -164,17 +166,25 @@ fn queues(control: &mut Control, arguments: &[String]) -> Result<String, String>
     let core = core_of(control, arguments)?;
     let mut text = "Displaying last 60 seconds pmd usage %\n".to_owned();
     let workers = control.tools.workers.iter().enumerate();
-    for (place, worker) in workers.filter(|(_, worker)| core.is_none_or(|core| core == worker.core))
+    for (index, worker) in workers.filter(|(_, worker)| core.is_none_or(|core| core == worker.core))
     {
         text += &title(worker.core);
         text += "  isolated : false\n";
         let mut lines = Vec::new();
         for (_, site) in sites_of(control) {
             for port in site.ports.values() {
-                let before = port.seats.iter().take(place).filter(|seat| seat.receives);
+                let before = port
+                    .queues_of_workers
+                    .iter()
+                    .take(index)
+                    .filter(|worker_queue| worker_queue.receives);
                 let queue = before.count();
-                if port.seats.get(place).is_some_and(|seat| seat.receives) {
-                    let name = &port.wanted.name;
+                if port
+                    .queues_of_workers
+                    .get(index)
+                    .is_some_and(|worker_queue| worker_queue.receives)
+                {
+                    let name = &port.spec.name;
                     lines.push(format!(
                         "  port: {name:<16}  queue-id: {queue:>2} (enabled)   pmd usage: NOT AVAIL\n"
                     ));
