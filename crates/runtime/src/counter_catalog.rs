@@ -200,7 +200,7 @@ const TABLES: [CounterTable; 7] = [
     CounterTable { title: "Workers",           rows: &WORKER,    about: "`worker NAME`: frames and events that a worker dropped." },
     CounterTable { title: "Tables",            rows: &TABLE,     about: "`worker NAME`: packets, outputs and side effects that the tables dropped." },
     CounterTable { title: "Malformed packets", rows: &MALFORMED, about: "`worker NAME`: packets with a malformed header that a rule or action reads." },
-    CounterTable { title: "Slow path",         rows: &SLOW_PATH, about: "`worker NAME`: packets that continued in the interpreter. They are forwarded; each costs some microseconds." },
+    CounterTable { title: "Slow path",         rows: &SLOW_PATH, about: "`worker NAME`: packets that continued in the interpreter. Forwarded; each costs some microseconds." },
     CounterTable { title: "Bridges",           rows: &BRIDGE,    about: "`BRIDGE NAME`." },
     CounterTable { title: "Control thread",    rows: &CONTROL,   about: "`control NAME`." },
 ];

@@ -77,7 +77,7 @@ pub(super) fn sections(
         let rows: Vec<&BenchRow> = rows.collect();
         let text = || {
             format!(
-                "{}\n\n`{command}`\n\n{}. Medians, with the range of all runs.\n\n{}",
+                "{}\n\n`{command}`\n\n{}.\nMedians, with the range of all runs.\n\n{}",
                 heading(group),
                 machine(),
                 of_group(&rows, figures)

@@ -208,6 +208,8 @@ fn measure(tree: &Tree) -> BTreeMap<&str, Prose> {
 pub(super) fn check(tree: &Tree) -> Vec<TidyFinding> {
     let mut findings: Vec<_> = tree.files.iter().flat_map(check_columns).collect();
     let Some(baseline) = tree.file(BASELINE) else {
+        let text = "the baseline is missing: run `cargo xtask tidy --bless`".to_owned();
+        findings.push(TidyFinding::new(BASELINE, 1, text));
         return findings;
     };
     let allowed = parse(&baseline.text);
@@ -306,7 +308,7 @@ fn parse(text: &str) -> BTreeMap<&str, Vec<usize>> {
 /// The baseline of `tree` as it is now.
 pub(super) fn baseline_of(tree: &Tree) -> String {
     let mut text =
-        "# MarkerWord words of each package's comments; `cargo xtask tidy --bless` writes this.\n\
+        "# Marker words of each package's comments; `cargo xtask tidy --bless` writes this.\n\
          # Openings per 100 summary lines, the others per 1,000 words. More of one is a finding.\n"
             .to_owned();
     write!(text, "{:<14}", "#").expect("a String accepts every write");

@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_second_is_the_difference_of_two_looks() {
+    fn progress_is_the_difference_of_two_totals() {
         let before = LiveTotals {
             sent: 1_000,
             sent_bytes: 64_000,

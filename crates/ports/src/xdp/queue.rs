@@ -48,10 +48,10 @@ struct QueueSocket {
 }
 
 /// Outcome of enqueueing a frame.
-enum Enqueued {
-    /// Enqueued in place.
+enum EnqueueOutcome {
+    /// EnqueueOutcome in place.
     ZeroCopy,
-    /// Enqueued as a copy.
+    /// EnqueueOutcome as a copy.
     Copied,
     /// Dropped, for this reason.
     Dropped(Counter),
@@ -111,17 +111,17 @@ impl XdpQueue {
             let frame = &mut batch[done];
             let (frames, bytes) = (frame.wire_frames(), frame.wire_bytes());
             match self.enqueue(frame, pool) {
-                Enqueued::ZeroCopy => {
+                EnqueueOutcome::ZeroCopy => {
                     sent.zero_copy += 1;
                     sent.bytes += bytes;
                 }
-                Enqueued::Copied => {
+                EnqueueOutcome::Copied => {
                     sent.copied += frames;
                     sent.bytes += bytes;
                 }
-                Enqueued::Dropped(reason) => self.counters.add(reason, 1),
-                Enqueued::Full if last_try => break,
-                Enqueued::Full => {
+                EnqueueOutcome::Dropped(reason) => self.counters.add(reason, 1),
+                EnqueueOutcome::Full if last_try => break,
+                EnqueueOutcome::Full => {
                     last_try = true;
                     if let Err(error) = self.flush() {
                         sent.count(&self.counters);
@@ -139,19 +139,19 @@ impl XdpQueue {
 
     /// Completes pending offloads of the frame and enqueues it.
     #[inline]
-    fn enqueue(&mut self, frame: &mut Frame, pool: &mut Pool) -> Enqueued {
+    fn enqueue(&mut self, frame: &mut Frame, pool: &mut Pool) -> EnqueueOutcome {
         if frame.offload.segmentation.is_some() {
             return self.enqueue_segments(frame, pool);
         }
         let socket = &mut self.sockets[0].socket;
         if frame.len() > self.frame_max.min(socket.len_max()) {
-            return Enqueued::Dropped(Counter::TxTooLong);
+            return EnqueueOutcome::Dropped(Counter::TxTooLong);
         }
         if frame.len() < HEADER_LEN {
-            return Enqueued::Dropped(Counter::TxErrors);
+            return EnqueueOutcome::Dropped(Counter::TxErrors);
         }
         if socket.tx_room() == 0 {
-            return Enqueued::Full;
+            return EnqueueOutcome::Full;
         }
         if let Checksum::Partial { .. } = frame.offload.checksum {
             frame.complete_checksum();
@@ -165,40 +165,40 @@ impl XdpQueue {
             })
         });
         match zero_copy || socket.enqueue_copy(frame.bytes()) {
-            true if zero_copy => Enqueued::ZeroCopy,
-            true => Enqueued::Copied,
-            false => Enqueued::Full,
+            true if zero_copy => EnqueueOutcome::ZeroCopy,
+            true => EnqueueOutcome::Copied,
+            false => EnqueueOutcome::Full,
         }
     }
 
     /// Segments the frame and enqueues all segments or none.
-    fn enqueue_segments(&mut self, frame: &Frame, pool: &mut Pool) -> Enqueued {
+    fn enqueue_segments(&mut self, frame: &Frame, pool: &mut Pool) -> EnqueueOutcome {
         let socket = &mut self.sockets[0].socket;
         let count = usize::try_from(frame.wire_frames()).unwrap_or(usize::MAX);
         if count > TX_CHUNKS.get() as usize {
-            return Enqueued::Dropped(Counter::TxErrors);
+            return EnqueueOutcome::Dropped(Counter::TxErrors);
         }
         if !socket.reserve(count) {
-            return Enqueued::Full;
+            return EnqueueOutcome::Full;
         }
         match packet::segment(frame, pool, &mut self.segments) {
             Ok(()) => {}
-            Err(SegmentError::Mismatch) => return Enqueued::Dropped(Counter::TxErrors),
-            Err(SegmentError::NoBuffer) => return Enqueued::Dropped(Counter::TxFull),
+            Err(SegmentError::Mismatch) => return EnqueueOutcome::Dropped(Counter::TxErrors),
+            Err(SegmentError::NoBuffer) => return EnqueueOutcome::Dropped(Counter::TxFull),
         }
         let len_max = self.frame_max.min(socket.len_max());
         // The headers determine the segment lengths; `count` above was computed from the metadata.
         let placed = if self.segments.iter().any(|segment| segment.len() > len_max) {
-            Enqueued::Dropped(Counter::TxTooLong)
+            EnqueueOutcome::Dropped(Counter::TxTooLong)
         } else if !socket.reserve(self.segments.len()) {
-            Enqueued::Dropped(Counter::TxFull)
+            EnqueueOutcome::Dropped(Counter::TxFull)
         } else {
             for segment in &self.segments {
                 let placed = socket.enqueue_copy(segment.bytes());
                 debug_assert!(placed, "space for all was reserved");
             }
             self.counters.add(Counter::TxSegmented, 1);
-            Enqueued::Copied
+            EnqueueOutcome::Copied
         };
         self.segments
             .drain(..)
