@@ -329,7 +329,7 @@ fn awaits<W: Wire, T: Time>(
     (sent, time): (u64, &T),
     echoes: &mut FrameEchoes,
 ) -> Result<bool, ProbeError> {
-    let whole = expected.len();
+    let whole = expected.wire_len();
     loop {
         let Some(received) = end.receive()? else {
             if time.now_ns().saturating_sub(sent) >= nanos(TIMEOUT) {

@@ -412,7 +412,13 @@ mod tests {
     fn long_lines_of_markdown_are_found_outside_tables_links_and_code() {
         let long = "word ".repeat(21);
         let text = format!("# T\n\n{long}\n| {long} |\n[x](y) {long}\n```\n{long}\n```\n");
-        let found = findings(&[("a.md", &text)]);
+        let found = findings(&[("a.md", &text), (BASELINE, "markdown 0 0 0 0 0 0 0\n")]);
         assert_eq!(found, ["a.md:3: 105 columns, 100 at most: wrap the line"]);
+    }
+
+    #[test]
+    fn missing_baseline_is_found() {
+        let found = findings(&[("a.md", "# T\n")]);
+        assert!(found[0].contains("the baseline is missing"), "{found:?}");
     }
 }

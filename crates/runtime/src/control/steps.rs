@@ -113,13 +113,7 @@ impl Control {
                 let now = self.now();
                 self.with_site(&bridge, |site| site.bridge.set_fail_mode(mode, now));
             }
-            ConfigStep::SetDatapathId(bridge, id) => {
-                if let Some((_, site)) = self.site_named(&bridge) {
-                    let id = id.unwrap_or_else(|| datapath_id(site.address));
-                    site.bridge.set_datapath_id(id);
-                }
-                self.reconnect_controllers(&bridge);
-            }
+            ConfigStep::SetDatapathId(bridge, id) => self.set_datapath_id(&bridge, id),
             ConfigStep::SetProtocols(bridge, versions) => {
                 self.with_site(&bridge, |site| site.channel_settings.set_versions(versions));
                 self.reconnect_controllers(&bridge);
@@ -157,6 +151,15 @@ impl Control {
             }
         }
         Ok(())
+    }
+
+    /// Sets the datapath id of a bridge, by default that of its address.
+    fn set_datapath_id(&mut self, bridge: &str, id: Option<DatapathId>) {
+        self.with_site(bridge, |site| {
+            let id = id.unwrap_or_else(|| datapath_id(site.address));
+            site.bridge.set_datapath_id(id);
+        });
+        self.reconnect_controllers(bridge);
     }
 
     /// Sets or removes the spanning tree of a bridge.
@@ -234,15 +237,7 @@ impl Control {
         self.sites.insert(BridgeId(self.next_bridge), site);
         self.next_bridge += 1;
         self.configure_exporters(&config.name, &config.exporters);
-        let local = NumberedPort {
-            number: PortNo::LOCAL,
-            name: config.name.clone(),
-            kind: match config.is_dummy {
-                true => PortKind::Dummy(Arc::default()),
-                false => PortKind::Tap,
-            },
-        };
-        self.add_port(&config.name, local, Some(address))
+        self.add_port(&config.name, local_port(config), Some(address))
     }
 
     fn add_port(
@@ -319,4 +314,16 @@ fn xdp_ports(config: &Config) -> usize {
     ports
         .filter(|port| matches!(port.kind, PortKind::Xdp(_)))
         .count()
+}
+
+/// Returns the local port of a bridge: a TAP interface with the name of the bridge.
+fn local_port(config: &BridgeConfig) -> NumberedPort {
+    NumberedPort {
+        number: PortNo::LOCAL,
+        name: config.name.clone(),
+        kind: match config.is_dummy {
+            true => PortKind::Dummy(Arc::default()),
+            false => PortKind::Tap,
+        },
+    }
 }

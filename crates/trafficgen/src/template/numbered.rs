@@ -50,7 +50,7 @@ impl NumberedFrame {
     }
 
     /// The length without FCS.
-    pub fn len(&self) -> usize {
+    pub fn wire_len(&self) -> usize {
         self.bytes.len()
     }
 }
