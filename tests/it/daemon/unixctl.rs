@@ -502,11 +502,9 @@ fn frames_of_dummy_ports_are_forwarded_like_by_open_vswitch(context: &TestContex
     context.wait_until("equal counters", || {
         Ok(flow_lines(&comporta)? == flow_lines(&ovs)?)
     })?;
-    assert!(
-        flow_lines(&comporta)?
-            .iter()
-            .any(|line| line.contains("n_packets=2, n_bytes=218, priority=9"))
-    );
+    let counts = "n_packets=2, n_bytes=218, priority=9";
+    let lines = flow_lines(&comporta)?;
+    assert!(lines.iter().any(|line| line.contains(counts)));
     // Sent frames are equal, except for their times and for bytes after the TCP flags, which a flow
     // does not define.
     let sent_frames = |deployment: &Deployment<'_, '_>| {

@@ -413,18 +413,9 @@ fn controller_status_messages_announce_other_controllers(context: &TestContext) 
         status(message).filter(|status| status.reason == ControllerReason::ChannelStatus)
     };
     let status_message = first.wait_for_message("the status of a lost controller", down)?;
-    assert_eq!(
-        (
-            status_message.role,
-            status_message.channel,
-            status_message.uri
-        ),
-        (
-            Role::Master,
-            ControlChannelStatus::Down,
-            Some(listeners[1].target())
-        )
-    );
+    assert_eq!(status_message.role, Role::Master);
+    assert_eq!(status_message.channel, ControlChannelStatus::Down);
+    assert_eq!(status_message.uri, Some(listeners[1].target()));
     let request = Message::MultipartRequest(MultipartRequest::ControllerStatus);
     let Message::MultipartReply {
         reply: MultipartReply::ControllerStatus(all),

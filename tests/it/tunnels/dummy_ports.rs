@@ -90,10 +90,8 @@ fn tunnels_between_dummy_ports_match_open_vswitch(context: &TestContext) -> Test
     }
     assert_eq!(run_commands(&comporta)?, ovs_replies);
     for deployment in [&comporta, &ovs] {
-        appctl(
-            deployment,
-            &format!("netdev-dummy/receive p1 {INNER_FRAME}"),
-        )?;
+        let receive = format!("netdev-dummy/receive p1 {INNER_FRAME}");
+        appctl(deployment, &receive)?;
     }
     context.wait_until("an encapsulated packet of both switches", || {
         Ok(sent_ipv4_frames(&comporta, "p0")?.len() == 1
