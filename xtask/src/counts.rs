@@ -1,7 +1,7 @@
 //! Instruction counts of hot code: runs the package `counts` and compares with a baseline in the
 //! tree.
 //!
-//! InstructionCounts are not times. The same code has the same count with the same compiler, C library and
+//! Instruction counts are not times. The same code has the same count with the same compiler, C library and
 //! processor features, on a busy machine as well. The tolerance covers changes of inlining that are
 //! caused elsewhere.
 

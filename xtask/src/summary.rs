@@ -1,4 +1,4 @@
-//! ResultCounts test results in the output of test binaries.
+//! Counts test results in the output of test binaries.
 //!
 //! It parses the lines of libtest and compatible harnesses; other output is ignored.
 

@@ -46,7 +46,7 @@ const _: () = assert!(
 /// are too many.
 const LOOKUPS_MAX: usize = 1024;
 
-/// MeterDecision of one frame, or of several that leave together.
+/// Outcome of one frame, or of several that leave together.
 #[derive(Debug)]
 pub enum FrameOutcome<'a> {
     /// These frames leave unmodified by this port, which exists and may send; nothing else is to

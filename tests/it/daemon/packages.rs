@@ -1,4 +1,4 @@
-//! DebianPackages of `cargo xtask dist`, installed by Debian's dpkg into an overlay over this machine's
+//! Debian packages of `cargo xtask dist`, installed by Debian's dpkg into an overlay over this machine's
 //! files. The overlay ends with its processes, so that the machine's own installation is not
 //! modified.
 

@@ -85,7 +85,7 @@ const FIELDS: [&str; 11] = [
 /// Fields of flows, and their packets and octets.
 type NetflowFlows = BTreeMap<String, [u64; 2]>;
 
-/// NetflowFlows of the tests' frames, with the sum of packets and octets over all records.
+/// NetFlow flows of the tests' frames, with the sum of packets and octets over all records.
 fn flows(lines: &[String]) -> NetflowFlows {
     let mut flows = BTreeMap::new();
     for lines in lines.split(|line| line.starts_with("pdu ")) {

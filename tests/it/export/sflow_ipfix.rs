@@ -112,7 +112,7 @@ fn samples(lines: &[String]) -> BTreeSet<String> {
     samples.filter(is_of_test).collect()
 }
 
-/// SampleRecords of a counter sample: the format and the bytes of each.
+/// Records of a counter sample: the format and the bytes of each.
 type SampleRecords = Vec<(u32, Vec<u8>)>;
 
 /// Returns the first counter sample with the name of port 1, or `None` if there is none yet.

@@ -1,4 +1,4 @@
-//! FaucetController, from PyPI: the networks of its tutorials, on bridges of a database. The hosts' addresses
+//! Faucet, from PyPI: the networks of its tutorials, on bridges of a database. The hosts' addresses
 //! are those of each tutorial.
 
 use std::path::{Path, PathBuf};

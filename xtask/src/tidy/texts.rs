@@ -98,7 +98,7 @@ fn join(folder: &str, link: &str) -> String {
     parts.join("/")
 }
 
-/// TidyFinding for a document that has no title or more than one.
+/// Finding for a document that has no title or more than one.
 fn check_titles(file: &SourceFile) -> Option<TidyFinding> {
     let mut fenced = false;
     let mut titles = file.lines().filter(|(_, line)| {

@@ -1,4 +1,4 @@
-//! GroupBucket: the tag and the number of each of up to eight entries. All tags are compared together
+//! A bucket: the tag and the number of each of up to eight entries. All tags are compared together
 //! by arithmetic on words, without a branch that could be mispredicted.
 
 use base::sync::atomic::{AtomicU16, AtomicU64, Ordering};

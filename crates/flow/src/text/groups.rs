@@ -32,7 +32,7 @@ const COMMANDS: [(GroupModCommand, &str); 6] = [
     (GroupModCommand::RemoveBuckets, "remove_bucket"),
 ];
 
-/// PositionalArgs in a list of buckets by their names.
+/// Positions in a list of buckets by their names.
 const PLACES: [(BucketId, &str); 3] = [
     (BucketId::FIRST, "first"),
     (BucketId::LAST, "last"),

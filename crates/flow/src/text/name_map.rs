@@ -22,7 +22,7 @@ pub struct NameMap {
     tables: NumberNames,
 }
 
-/// NumberNames, by numbers and the other way.
+/// Names, by numbers and the other way.
 #[derive(Clone, Debug, Default)]
 struct NumberNames {
     by_number: BTreeMap<u32, String>,

@@ -49,7 +49,7 @@ struct QueueSocket {
 
 /// Outcome of enqueueing a frame.
 enum EnqueueOutcome {
-    /// EnqueueOutcome in place.
+    /// Enqueued in place.
     ZeroCopy,
     /// EnqueueOutcome as a copy.
     Copied,

@@ -30,7 +30,7 @@ const OTHERS: u64 = 5_000;
 /// Flows that are added between two barriers while the table is filled.
 const BATCH: u32 = 10_000;
 
-/// IncomingKind of control load.
+/// Kind of control load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ControlTest {
     /// None, for comparison.
