@@ -23,6 +23,9 @@ use crate::target::SwitchTarget;
 /// The maximum time to wait for a key before replies and signals are checked.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
+/// Exit code after SIGHUP, as shells report it: 128 plus the number of the signal.
+const HANGUP_EXIT_CODE: i32 = 128 + SIGHUP;
+
 /// Runs the interactive screen.
 pub(super) fn run(options: TopOptions, order: Option<RowOrder>) -> Result<(), WatchError> {
     // If the switch does not answer the first request, the error is printed without a screen.
@@ -30,10 +33,15 @@ pub(super) fn run(options: TopOptions, order: Option<RowOrder>) -> Result<(), Wa
     let mut view = TopView::new(options.interval, options.target.bridge.clone(), order);
     view.handle_reply(Ok(first));
     let interrupted = Arc::new(AtomicBool::new(false));
-    for signal in [SIGHUP, SIGINT, SIGTERM] {
+    for signal in [SIGINT, SIGTERM] {
         let registered = signal_hook::flag::register(signal, Arc::clone(&interrupted));
         registered.map_err(WatchError::io("signals"))?;
     }
+    // A closed terminal needs no restoring, and crossterm reads its end in an endless loop.
+    let always = Arc::new(AtomicBool::new(true));
+    let registered =
+        signal_hook::flag::register_conditional_shutdown(SIGHUP, HANGUP_EXIT_CODE, always);
+    registered.map_err(WatchError::io("signals"))?;
     let requests = RequestThread::start(options.target, options.rules);
     // It also restores the terminal before the message of a panic.
     let mut terminal = ratatui::try_init().map_err(WatchError::io("the terminal"))?;
