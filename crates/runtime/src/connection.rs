@@ -4,114 +4,32 @@
 //! for a flow-mod. It reads no faster than the peer reads its replies. After each long piece of
 //! work (a part of a dump, a read of many messages) it yields to the other tasks of the thread.
 
-mod purpose;
 mod read_buffer;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use std::{fmt, io};
 
 use base::Xid;
-use flow::Refusal;
-use openflow::{
-    BoxedMessage, Channel, ChannelEvent, ChannelSide, DownReason, Excerpt, Message,
-    ReceivedMessage, Version,
-};
+use openflow::{BoxedMessage, Channel, ChannelEvent, ChannelSide, DownReason, Message, Version};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, WriteHalf};
-use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
+use tokio::sync::{Semaphore, oneshot};
 use tokio::task;
 use tokio::time::Instant as TokioInstant;
 
 use super::clock::Clock;
 use super::inbox::{Inbox, Input};
+use super::outbox::{Credit, IN_FLIGHT_MAX, Outbox, OutboxReceiver, Outgoing, credit_of};
+use super::purpose::Purpose;
 use super::reaper::LARGE;
 use super::snoop::SnoopDecoder;
 use super::streams::push;
-pub(crate) use purpose::{ChannelSettings, Purpose};
-use read_buffer::{Buffer, MessageRecycler, READ_LEN};
+use read_buffer::{Buffer, READ_LEN};
 use switch::connection::{ConnectionId, ConnectionKind};
 use switch::dump::Dump;
-use switch::monitors;
-
-/// The limit of unanswered requests of one connection, in bytes. A flow-mod has about a hundred
-/// bytes, so a burst of them remains one burst.
-const IN_FLIGHT_MAX: u32 = 256 * 1024;
-
-/// The limit of queued asynchronous messages (packet-in, port-status, flow-removed) of one
-/// connection; further ones are dropped and counted.
-const ASYNC_QUEUE_MAX: usize = 1024;
 
 /// The time that a peer has to read the last error message before its connection is closed.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
-
-/// A message from the control thread to a peer.
-pub(crate) enum Outgoing {
-    /// A reply.
-    Reply(Xid, Box<Message>),
-    /// An error message for the request that begins with the excerpt.
-    Refusal(Xid, Refusal, Excerpt),
-    /// Rules, encoded in parts at the pace of the peer.
-    Dump(Xid, Box<Dump>),
-    /// An asynchronous message.
-    Async(Arc<Message>),
-    /// The notice that the flow monitors are paused; the bridge is notified when the peer has read
-    /// it.
-    Paused(Box<Message>),
-}
-
-/// Flow-control credit that a request holds until it is answered.
-pub(crate) type Credit = OwnedSemaphorePermit;
-
-/// The control thread's end of a connection.
-#[derive(Clone)]
-pub(crate) struct Outbox {
-    queue: mpsc::UnboundedSender<(Outgoing, Option<Credit>)>,
-    async_queued: Arc<AtomicUsize>,
-    /// Rule changes for flow monitors that are not sent yet.
-    changes: Arc<AtomicUsize>,
-    recycler: MessageRecycler,
-    /// Ends the connection, even if the peer reads nothing.
-    end: Arc<Notify>,
-}
-
-impl Outbox {
-    /// Ends the connection at once.
-    pub(crate) fn leave(&self) {
-        self.end.notify_one();
-    }
-
-    /// Sends the answer to a request. The request's credit returns when the answer is in the
-    /// channel's buffer, so answers are bounded like requests.
-    pub(crate) fn answer(&self, answer: Outgoing, credit: Option<Credit>) {
-        // A closed connection needs no answer.
-        drop(self.queue.send((answer, credit)));
-    }
-
-    /// Sends flow-monitor updates. Returns true if the peer is so slow that its monitors must
-    /// pause; no update is lost.
-    pub(crate) fn update(&self, updates: Box<Dump>) -> bool {
-        let more = updates.changes();
-        let waiting = self.changes.fetch_add(more, Ordering::Relaxed) + more;
-        self.answer(Outgoing::Dump(Xid(0), updates), None);
-        waiting > monitors::WAITING_MAX
-    }
-
-    /// Returns the memory of processed messages to the reader.
-    pub(crate) fn recycle(&self, messages: Vec<BoxedMessage>) {
-        self.recycler.put(messages);
-    }
-
-    /// Sends an asynchronous message. Returns false if the queue is full.
-    pub(crate) fn send_async(&self, message: &Arc<Message>) -> bool {
-        if self.async_queued.load(Ordering::Relaxed) >= ASYNC_QUEUE_MAX {
-            return false;
-        }
-        self.async_queued.fetch_add(1, Ordering::Relaxed);
-        let queued = Outgoing::Async(Arc::clone(message));
-        self.queue.send((queued, None)).is_ok()
-    }
-}
 
 /// The reason for the end of a connection.
 pub(crate) enum Reason {
@@ -156,10 +74,7 @@ pub(crate) async fn serve(
     inbox: Inbox,
     clock: Clock,
 ) -> Ending {
-    let (queue, answers) = mpsc::unbounded_channel();
-    let async_queued = Arc::new(AtomicUsize::new(0));
-    let changes = Arc::new(AtomicUsize::new(0));
-    let (end, recycler) = (Arc::new(Notify::new()), MessageRecycler::default());
+    let (outbox, receiver) = Outbox::new();
     let options = purpose.options();
     let snoops = [purpose.snoop_decoder(), purpose.snoop_decoder()];
     let connection = Connection {
@@ -169,22 +84,12 @@ pub(crate) async fn serve(
         channel: Channel::new(ChannelSide::Switch, options, clock.now()),
         inbox,
         clock,
-        outbox: Some(Outbox {
-            queue,
-            async_queued: Arc::clone(&async_queued),
-            changes: Arc::clone(&changes),
-            recycler: recycler.clone(),
-            end: Arc::clone(&end),
-        }),
+        outbox: Some(outbox),
+        receiver,
         snoops,
         credit: Arc::new(Semaphore::new(IN_FLIGHT_MAX as usize)),
         pending_message: None,
         burst_len: 0,
-        answers,
-        async_queued,
-        changes,
-        recycler,
-        end,
         dump: None,
     };
     connection.run(stream).await
@@ -226,6 +131,7 @@ struct Connection {
     clock: Clock,
     /// Handed to the control thread when the peer has sent its hello.
     outbox: Option<Outbox>,
+    receiver: OutboxReceiver,
     /// The snoop decoders for sent and for received bytes.
     snoops: [Option<SnoopDecoder>; 2],
     credit: Arc<Semaphore>,
@@ -233,11 +139,6 @@ struct Connection {
     pending_message: Option<BoxedMessage>,
     /// The number of messages of the previous burst.
     burst_len: usize,
-    answers: mpsc::UnboundedReceiver<(Outgoing, Option<Credit>)>,
-    async_queued: Arc<AtomicUsize>,
-    changes: Arc<AtomicUsize>,
-    recycler: MessageRecycler,
-    end: Arc<Notify>,
     /// A dump in progress; other answers wait behind it.
     dump: Option<(Xid, Box<Dump>, Option<Credit>)>,
 }
@@ -268,7 +169,7 @@ impl Connection {
                     }
                     Err(error) => break Reason::Broken(error),
                 },
-                answer = self.answers.recv(), if can_send && self.dump.is_none() => {
+                answer = self.receiver.queue.recv(), if can_send && self.dump.is_none() => {
                     if let Some((answer, credit)) = answer {
                         self.send(answer, credit);
                     }
@@ -287,7 +188,7 @@ impl Connection {
                     Ok(0) => break Reason::Closed,
                     Err(error) => break Reason::Broken(error),
                 },
-                () = self.end.notified() => break Reason::Slow,
+                () = self.receiver.end.notified() => break Reason::Slow,
                 () = sleep_until(timeout) => {
                     self.channel.handle_timeout(self.clock.now());
                     input = Buffer::default();
@@ -314,7 +215,7 @@ impl Connection {
         if let [_, Some(snoop_decoder)] = &mut self.snoops {
             snoop_decoder.decode(bytes);
         }
-        self.channel.recycle(self.recycler.take());
+        self.channel.recycle(self.receiver.recycler.take());
         self.channel.handle_input(bytes, self.clock.now());
         if input.fit(count) {
             self.release_memory();
@@ -371,7 +272,7 @@ impl Connection {
 
     /// Frees the memory that was reserved for a burst.
     fn release_memory(&mut self) {
-        drop(self.recycler.take());
+        drop(self.receiver.recycler.take());
         self.channel.release_spare();
     }
 
@@ -400,7 +301,7 @@ impl Connection {
             Outgoing::Refusal(xid, refusal, excerpt) => self.channel.refuse(xid, refusal, &excerpt),
             Outgoing::Dump(xid, dump) => self.dump = Some((xid, dump, credit)),
             Outgoing::Async(message) => {
-                self.async_queued.fetch_sub(1, Ordering::Relaxed);
+                self.receiver.record_async();
                 self.send_message(Xid(0), &message);
             }
             Outgoing::Paused(message) => {
@@ -436,7 +337,7 @@ impl Connection {
     /// Drops a dump. A large one is freed by the reaper, because it may hold the last references to
     /// its rules.
     fn end_dump(&self, dump: Box<Dump>) {
-        self.changes.fetch_sub(dump.changes(), Ordering::Relaxed);
+        self.receiver.record_changes(&dump);
         if dump.rules_max() >= LARGE {
             self.inbox.send(Input::Garbage(dump));
         }
@@ -461,19 +362,6 @@ impl Drop for Connection {
         if self.outbox.is_none() {
             self.inbox.send(Input::Down(self.id));
         }
-    }
-}
-
-/// Returns the credit that a message takes. A multipart request takes all of it: the next request
-/// waits until the answer is sent.
-pub(crate) fn credit_of(received: Option<&ReceivedMessage>) -> u32 {
-    const ALL: u32 = IN_FLIGHT_MAX;
-    match received.map(|received| &received.message) {
-        Some(Message::MultipartRequest(_)) => ALL,
-        Some(Message::PacketOut(message)) => u32::try_from(message.data.len())
-            .unwrap_or(ALL)
-            .clamp(256, ALL),
-        _ => 256,
     }
 }
 

@@ -21,7 +21,7 @@ mod rxq_assignment;
 mod shaping;
 mod state_report;
 mod steps;
-mod telemetry_snapshot;
+mod telemetry;
 mod timers;
 mod underlay;
 mod virtual_ports;
@@ -42,8 +42,8 @@ use tokio::runtime::Handle;
 use tokio::sync::Notify;
 
 use super::clock::Clock;
-use super::connection::{Credit, Outbox, Outgoing, credit_of};
 use super::inbox::{Inbox, Input};
+use super::outbox::{Credit, Outbox, Outgoing, credit_of};
 use super::peers::Exchange;
 use super::reaper::{LARGE, Reaper};
 use super::worker_thread::WorkerThread;
@@ -60,7 +60,6 @@ use dataplane::slots::PortKey;
 use host_ports::HostPorts;
 use switch::bridge::{Bridge, Effect};
 use switch::connection::{Connection, ConnectionId};
-pub(crate) use telemetry_snapshot::TelemetrySnapshot;
 use underlay::UnderlaySources;
 
 /// Messages whose memory is prefetched together. A processor has about a dozen cache misses in
@@ -301,7 +300,7 @@ impl Control {
     fn handle_up(
         &mut self,
         id: ConnectionId,
-        purpose: &super::connection::Purpose,
+        purpose: &super::purpose::Purpose,
         version: openflow::Version,
         outbox: Outbox,
     ) {

@@ -8,11 +8,11 @@ use base::sync::thread::Thread;
 use openflow::{BoxedMessage, Version};
 use tokio::sync::oneshot;
 
-use super::connection::{Credit, Outbox, Purpose};
-use super::control::TelemetrySnapshot;
+use super::facts::Facts;
+use super::outbox::{Credit, Outbox};
+use super::purpose::Purpose;
 use super::reaper::Garbage;
-use super::unixctl::CommandRequest;
-use crate::facts::Facts;
+use super::telemetry_snapshot::TelemetrySnapshot;
 use config::Config;
 use dataplane::program::BridgeId;
 use switch::connection::ConnectionId;
@@ -70,6 +70,16 @@ pub(crate) enum Input {
     Reload,
     /// Ends the switch.
     Stop,
+}
+
+/// A command for the control thread.
+pub(crate) struct CommandRequest {
+    /// The command's name.
+    pub(crate) command: String,
+    /// Its arguments.
+    pub(crate) arguments: Vec<String>,
+    /// Receives the answer: text, or an error.
+    pub(crate) answer: oneshot::Sender<Result<String, String>>,
 }
 
 /// The sending end; any thread may own one.

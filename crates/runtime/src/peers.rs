@@ -12,12 +12,14 @@ use openflow::Version;
 use rustix::net::sockopt::{set_ip_tos, set_ipv6_tclass};
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio::sync::{Semaphore, oneshot};
-use tokio::task::{JoinHandle, JoinSet};
+use tokio::task::JoinSet;
 use tokio_rustls::TlsStream;
 
 use super::clock::Clock;
-use super::connection::{Ending, Purpose, serve};
+use super::connection::{Ending, serve};
 use super::inbox::{Inbox, Input};
+use super::purpose::Purpose;
+use super::task::Task;
 use super::tls::Secrets;
 use config::ControllerTarget;
 use switch::connection::ConnectionId;
@@ -57,22 +59,6 @@ impl Exchange {
 
     fn next_id(&self) -> ConnectionId {
         ConnectionId(self.next_id.fetch_add(1, Ordering::Relaxed))
-    }
-}
-
-/// A task that is aborted on drop, with every connection that it serves.
-pub(crate) struct Task(JoinHandle<()>);
-
-impl Task {
-    /// Spawns the task. Must be called within the runtime.
-    pub(crate) fn spawn(task: impl Future<Output = ()> + Send + 'static) -> Self {
-        Self(tokio::spawn(task))
-    }
-}
-
-impl Drop for Task {
-    fn drop(&mut self) {
-        self.0.abort();
     }
 }
 

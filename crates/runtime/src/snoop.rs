@@ -17,7 +17,7 @@ use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{Semaphore, broadcast};
 use tokio::task::JoinSet;
 
-use super::peers::Task;
+use super::task::Task;
 
 /// The limit of messages queued for the slowest client, which misses the rest. A burst of flow-mods
 /// has some hundred messages; at their largest, the queued ones take 16 MB.

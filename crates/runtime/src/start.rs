@@ -22,7 +22,7 @@ use crate::inbox::Inbox;
 use crate::log_control::LogControl;
 use crate::peers::Exchange;
 use crate::reaper::Reaper;
-use crate::worker_thread::{self, WorkerThread};
+use crate::worker_thread::{self, WorkerThread, set_slice};
 use crate::{links, metrics, rundir, signals};
 
 /// The limit of file descriptors that the process sets: thousands of peers, and a few for each port
@@ -264,13 +264,6 @@ fn avoid_cores(cores: &[usize], allowed: &[usize]) {
         && let Err(error) = rustix::thread::sched_setaffinity(None, &others)
     {
         tracing::warn!(%error, "the control plane shares the workers' cores");
-    }
-}
-
-/// Sets the scheduler slice of the calling thread.
-pub(crate) fn set_slice(stretch: Duration) {
-    if let Err(error) = sys::scheduling::set_time_slice(stretch) {
-        tracing::debug!(%error, "cannot set the scheduler slice");
     }
 }
 

@@ -15,8 +15,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::{Semaphore, oneshot};
 
-use super::inbox::{Inbox, Input};
-use super::peers::Task;
+use super::inbox::{CommandRequest, Inbox, Input};
+use super::task::Task;
 
 /// The limit of a request, in bytes; commands are short.
 const REQUEST_LEN_MAX: usize = 64 * 1024;
@@ -29,16 +29,6 @@ const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The command that ends the process.
 pub(crate) const EXIT: &str = "exit";
-
-/// A command for the control thread.
-pub(crate) struct CommandRequest {
-    /// The command's name.
-    pub(crate) command: String,
-    /// Its arguments.
-    pub(crate) arguments: Vec<String>,
-    /// Receives the answer: text, or an error.
-    pub(crate) answer: oneshot::Sender<Result<String, String>>,
-}
 
 #[derive(Deserialize)]
 struct Request {

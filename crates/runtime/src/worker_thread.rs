@@ -107,7 +107,7 @@ impl WorkerThread {
             .stack_size(STACK_LEN)
             .spawn(move || {
                 pin(core);
-                crate::start::set_slice(SLICE);
+                set_slice(SLICE);
                 run(Worker::new(writer, shared), sleeper, &inbox, clock);
             })
             .map_err(SwitchError::system("starting a worker thread"))?;
@@ -300,6 +300,13 @@ pub(crate) fn allowed_cores() -> Result<Vec<usize>, SwitchError> {
     Ok((0..CpuSet::MAX_CPU)
         .filter(|core| set.is_set(*core))
         .collect())
+}
+
+/// Sets the scheduler slice of the calling thread.
+pub(crate) fn set_slice(stretch: Duration) {
+    if let Err(error) = sys::scheduling::set_time_slice(stretch) {
+        tracing::debug!(%error, "cannot set the scheduler slice");
+    }
 }
 
 #[cfg(test)]

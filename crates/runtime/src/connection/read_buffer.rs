@@ -1,9 +1,4 @@
-//! Memory that a connection keeps between reads while its peer sends much: a larger read buffer,
-//! and the memory of processed messages.
-
-use std::sync::{Arc, Mutex, MutexGuard};
-
-use openflow::BoxedMessage;
+//! The read buffer of a connection, which is larger while its peer sends much.
 
 /// Bytes read from a socket at once. A peer that fills the first size gets the second until it
 /// pauses: hundreds of flow-mods, and one wake-up of the control thread for all of them. Thousands
@@ -42,25 +37,6 @@ impl Buffer {
             *self = Self::default();
         }
         is_over
-    }
-}
-
-/// Processed messages on their way back to the reader, which reuses their memory. The reader never
-/// waits for them, and there are no more of them than messages in flight.
-#[derive(Clone, Default)]
-pub(super) struct MessageRecycler(Arc<Mutex<Vec<BoxedMessage>>>);
-
-impl MessageRecycler {
-    pub(super) fn put(&self, mut messages: Vec<BoxedMessage>) {
-        self.lock().append(&mut messages);
-    }
-
-    pub(super) fn take(&self) -> Vec<BoxedMessage> {
-        std::mem::take(&mut *self.lock())
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Vec<BoxedMessage>> {
-        self.0.lock().expect("nothing panics that holds it")
     }
 }
 

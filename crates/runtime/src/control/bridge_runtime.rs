@@ -11,9 +11,9 @@ use ports::shaping::{EffectiveQos, QosConfig};
 use ports::{Port, Queue};
 
 use super::rxq_assignment::WorkerQueue;
-use crate::connection::ChannelSettings;
-use crate::peers::Task;
+use crate::purpose::ChannelSettings;
 use crate::rundir::SocketFile;
+use crate::task::Task;
 use config::reconcile::NumberedPort;
 use config::{
     Affinity, AuxiliaryCount, ControllerConfig, InBandSettings, InterfaceConfig, ListenAddress,

@@ -24,7 +24,7 @@ mod unsupported;
 mod workers;
 
 use super::{BridgeRuntime, Control};
-use crate::unixctl::CommandRequest;
+use crate::inbox::CommandRequest;
 use config::DummyMode;
 pub(super) use workers::WorkerTotals;
 

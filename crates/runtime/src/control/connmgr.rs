@@ -8,9 +8,9 @@ use tokio::net::{TcpListener, UnixListener};
 
 use super::Control;
 use super::bridge_runtime::OpenListener;
-use crate::connection::{ChannelSettings, Purpose};
 use crate::error::SwitchError;
 use crate::peers::{Listener, connect, listen};
+use crate::purpose::{ChannelSettings, Purpose};
 use crate::rundir::SocketFile;
 use crate::{snoop, unixctl};
 use config::{ControllerConfig, ControllerOptions, ListenAddress};

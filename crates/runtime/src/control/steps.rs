@@ -10,8 +10,8 @@ use sys::interface::Interfaces;
 
 use super::Control;
 use super::bridge_runtime::{BridgeRuntime, PortRuntime};
-use crate::connection::ChannelSettings;
 use crate::error::SwitchError;
+use crate::purpose::ChannelSettings;
 use config::reconcile::{ConfigStep, NumberedPort, reconcile};
 use config::{
     BridgeAddress, BridgeConfig, Config, ControllerOptions, InterfaceConfig, Policing, PortKind,

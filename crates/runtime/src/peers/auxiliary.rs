@@ -14,7 +14,8 @@ use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 
 use super::{Exchange, Peer, Reconnector, in_time};
-use crate::connection::{ChannelSettings, Ending, Purpose};
+use crate::connection::Ending;
+use crate::purpose::{ChannelSettings, Purpose};
 use switch::connection::{Auxiliary, ConnectionId, ConnectionKind};
 
 /// The addresses of a controller connection, to open another between the same ones.

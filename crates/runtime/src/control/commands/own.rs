@@ -1,6 +1,6 @@
 //! Commands without an Open vSwitch counterpart, `comporta/*`, and the counters.
 
-use crate::control::telemetry_snapshot::telemetry;
+use crate::control::telemetry::telemetry;
 use control_api::counters::older_name;
 use control_api::telemetry::TELEMETRY;
 use std::collections::BTreeMap;

@@ -75,7 +75,7 @@ pub(crate) struct Purpose {
 
 impl Purpose {
     /// Returns the channel options for this peer.
-    pub(super) fn options(&self) -> ChannelOptions {
+    pub(crate) fn options(&self) -> ChannelOptions {
         let probe = self.tuning.inactivity_probe.unwrap_or(NEVER);
         ChannelOptions {
             echo_interval: probe,
@@ -85,7 +85,7 @@ impl Purpose {
     }
 
     /// Returns the snoop decoder for one direction of the connection; none for tools.
-    pub(super) fn snoop_decoder(&self) -> Option<SnoopDecoder> {
+    pub(crate) fn snoop_decoder(&self) -> Option<SnoopDecoder> {
         (self.kind == ConnectionKind::Primary)
             .then(|| SnoopDecoder::new(self.channel_settings.feed()))
     }

@@ -1,0 +1,165 @@
+//! The queue from the control thread to one connection, and the flow-control credit of the
+//! connection's requests.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use base::Xid;
+use flow::Refusal;
+use openflow::{BoxedMessage, Excerpt, Message, ReceivedMessage};
+use switch::dump::Dump;
+use switch::monitors;
+use tokio::sync::{Notify, OwnedSemaphorePermit, mpsc};
+
+/// The limit of unanswered requests of one connection, in bytes. A flow-mod has about a hundred
+/// bytes, so a burst of them remains one burst.
+pub(crate) const IN_FLIGHT_MAX: u32 = 256 * 1024;
+
+/// The limit of queued asynchronous messages (packet-in, port-status, flow-removed) of one
+/// connection; further ones are dropped and counted.
+const ASYNC_QUEUE_MAX: usize = 1024;
+
+/// A message from the control thread to a peer.
+pub(crate) enum Outgoing {
+    /// A reply.
+    Reply(Xid, Box<Message>),
+    /// An error message for the request that begins with the excerpt.
+    Refusal(Xid, Refusal, Excerpt),
+    /// Rules, encoded in parts at the pace of the peer.
+    Dump(Xid, Box<Dump>),
+    /// An asynchronous message.
+    Async(Arc<Message>),
+    /// The notice that the flow monitors are paused; the bridge is notified when the peer has read
+    /// it.
+    Paused(Box<Message>),
+}
+
+/// Flow-control credit that a request holds until it is answered.
+pub(crate) type Credit = OwnedSemaphorePermit;
+
+/// Returns the credit that a message takes. A multipart request takes all of it: the next request
+/// waits until the answer is sent.
+pub(crate) fn credit_of(received: Option<&ReceivedMessage>) -> u32 {
+    const ALL: u32 = IN_FLIGHT_MAX;
+    match received.map(|received| &received.message) {
+        Some(Message::MultipartRequest(_)) => ALL,
+        Some(Message::PacketOut(message)) => u32::try_from(message.data.len())
+            .unwrap_or(ALL)
+            .clamp(256, ALL),
+        _ => 256,
+    }
+}
+
+/// Processed messages on their way back to the reader, which reuses their memory. The reader never
+/// waits for them, and there are no more of them than messages in flight.
+#[derive(Clone, Default)]
+pub(crate) struct MessageRecycler(Arc<Mutex<Vec<BoxedMessage>>>);
+
+impl MessageRecycler {
+    fn put(&self, mut messages: Vec<BoxedMessage>) {
+        self.lock().append(&mut messages);
+    }
+
+    /// Returns the messages whose memory is free.
+    pub(crate) fn take(&self) -> Vec<BoxedMessage> {
+        std::mem::take(&mut *self.lock())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<BoxedMessage>> {
+        self.0.lock().expect("nothing panics that holds it")
+    }
+}
+
+/// The control thread's end of a connection.
+#[derive(Clone)]
+pub(crate) struct Outbox {
+    queue: mpsc::UnboundedSender<(Outgoing, Option<Credit>)>,
+    async_queued: Arc<AtomicUsize>,
+    /// Rule changes for flow monitors that are not sent yet.
+    changes: Arc<AtomicUsize>,
+    recycler: MessageRecycler,
+    /// Ends the connection, even if the peer reads nothing.
+    end: Arc<Notify>,
+}
+
+/// The connection's end of its outbox.
+pub(crate) struct OutboxReceiver {
+    /// The messages, with the credit of the request that each answers.
+    pub(crate) queue: mpsc::UnboundedReceiver<(Outgoing, Option<Credit>)>,
+    /// The memory of processed messages.
+    pub(crate) recycler: MessageRecycler,
+    /// Notified when the connection must end.
+    pub(crate) end: Arc<Notify>,
+    async_queued: Arc<AtomicUsize>,
+    changes: Arc<AtomicUsize>,
+}
+
+impl Outbox {
+    /// Returns both ends of an empty outbox.
+    pub(crate) fn new() -> (Self, OutboxReceiver) {
+        let (sender, queue) = mpsc::unbounded_channel();
+        let receiver = OutboxReceiver {
+            queue,
+            recycler: MessageRecycler::default(),
+            end: Arc::default(),
+            async_queued: Arc::default(),
+            changes: Arc::default(),
+        };
+        let outbox = Self {
+            queue: sender,
+            async_queued: Arc::clone(&receiver.async_queued),
+            changes: Arc::clone(&receiver.changes),
+            recycler: receiver.recycler.clone(),
+            end: Arc::clone(&receiver.end),
+        };
+        (outbox, receiver)
+    }
+
+    /// Ends the connection at once.
+    pub(crate) fn leave(&self) {
+        self.end.notify_one();
+    }
+
+    /// Sends the answer to a request. The request's credit returns when the answer is in the
+    /// channel's buffer, so answers are bounded like requests.
+    pub(crate) fn answer(&self, answer: Outgoing, credit: Option<Credit>) {
+        // A closed connection needs no answer.
+        drop(self.queue.send((answer, credit)));
+    }
+
+    /// Sends flow-monitor updates. Returns true if the peer is so slow that its monitors must
+    /// pause; no update is lost.
+    pub(crate) fn update(&self, updates: Box<Dump>) -> bool {
+        let more = updates.changes();
+        let waiting = self.changes.fetch_add(more, Ordering::Relaxed) + more;
+        self.answer(Outgoing::Dump(Xid(0), updates), None);
+        waiting > monitors::WAITING_MAX
+    }
+
+    /// Returns the memory of processed messages to the reader.
+    pub(crate) fn recycle(&self, messages: Vec<BoxedMessage>) {
+        self.recycler.put(messages);
+    }
+
+    /// Sends an asynchronous message. Returns false if the queue is full.
+    pub(crate) fn send_async(&self, message: &Arc<Message>) -> bool {
+        if self.async_queued.load(Ordering::Relaxed) >= ASYNC_QUEUE_MAX {
+            return false;
+        }
+        self.async_queued.fetch_add(1, Ordering::Relaxed);
+        let queued = Outgoing::Async(Arc::clone(message));
+        self.queue.send((queued, None)).is_ok()
+    }
+}
+
+impl OutboxReceiver {
+    /// Records that an asynchronous message has been taken from the queue.
+    pub(crate) fn record_async(&self) {
+        self.async_queued.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// Records that the updates of a dump are sent, or never will be.
+    pub(crate) fn record_changes(&self, dump: &Dump) {
+        self.changes.fetch_sub(dump.changes(), Ordering::Relaxed);
+    }
+}
