@@ -2,6 +2,7 @@
 //! passes the events to the bridges, carries out their effects, and publishes the changes once per
 //! burst.
 
+mod active_config;
 mod backpressure;
 mod bridge_runtime;
 mod capturing;
@@ -26,7 +27,7 @@ mod timers;
 mod underlay;
 mod virtual_ports;
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -35,9 +36,6 @@ use base::sync::mpsc::{Receiver, TryRecvError};
 use control_api::RunDir;
 use openflow::{AsyncConfig, AsyncMasks, BoxedMessage};
 use pipeline::Removal;
-use ports::OpenError;
-use ports::af_packet::RingSize;
-use ports::xdp::UmemPools;
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
 
@@ -48,16 +46,17 @@ use super::peers::Exchange;
 use super::reaper::{LARGE, Reaper};
 use super::worker_thread::WorkerThread;
 use crate::log_control::LogControl;
+use active_config::ActiveConfig;
 use bridge_runtime::BridgeRuntime;
 use capturing::Capturing;
 use collectors::Collectors;
-use config::{Config, DummyMode, Tls};
-use datapath_ports::DatapathPorts;
+use commands::CommandState;
+use config::{DummyMode, Tls};
 use dataplane::messages::WorkerCommand;
 use dataplane::program::{BridgeId, Publication};
-use dataplane::publisher::Publisher;
 use dataplane::slots::PortKey;
-use host_ports::HostPorts;
+use opening::Devices;
+use publication::Publications;
 use switch::bridge::{Bridge, Effect};
 use switch::connection::{Connection, ConnectionId};
 use underlay::UnderlaySources;
@@ -154,89 +153,58 @@ pub(crate) struct ControlEnvironment {
 /// The control thread's state.
 pub(crate) struct Control {
     tools: ControlEnvironment,
-    inputs: Receiver<Input>,
-    config: Config,
+    inputs: InputQueue,
+    configuration: ActiveConfig,
     sites: BTreeMap<BridgeId, BridgeRuntime>,
-    /// Bridges that could not be created, with the reason.
-    failed: BTreeMap<String, String>,
-    next_bridge: u32,
-    /// True until the rules are restored.
-    flow_restore_wait: bool,
     peers: BTreeMap<ConnectionId, Peer>,
-    publisher: Publisher,
-    /// True if workers do not have the latest virtual links (patch and tunnel ports) yet.
-    virtual_links_changed: bool,
-    /// The latest time of the next publication.
-    next_publication: Instant,
-    /// Ports whose queues are moving between workers.
-    moving: BTreeSet<PortKey>,
-    umem_pools: UmemPools,
-    /// Devices that were opened before their step, or the errors, by interface name.
-    preopened: BTreeMap<String, Result<opening::OpenDevice, OpenError>>,
-    /// The size of the receive rings of ports that are opened.
-    rings: RingSize,
-    /// The time of the last status check of TAP interfaces in other namespaces.
-    last_poll: Instant,
+    publications: Publications,
+    devices: Devices,
     counters: ControlCounters,
     underlay: UnderlaySources,
-    host_ports: HostPorts,
-    /// The workers' counters at the last reset of the cycle statistics.
-    cleared: Vec<commands::WorkerTotals>,
     capturing: Capturing,
     collectors: Collectors,
-    datapath_ports: DatapathPorts,
-    /// The control socket of the process, beside those of the bridges.
-    unixctl: Option<bridge_runtime::OpenListener>,
+    commands: CommandState,
+}
+
+/// The receiving end of the inbox.
+struct InputQueue {
+    receiver: Receiver<Input>,
+    /// True if the thread must end.
     stopped: bool,
-    /// True if the exit also removes the configuration of foreign interfaces.
-    cleans_up: bool,
 }
 
 impl Control {
     /// Returns a control thread without bridges.
-    pub(crate) fn new(tools: ControlEnvironment, inputs: Receiver<Input>) -> Self {
-        let by_name = tools.dummies.is_enabled();
-        let publisher = Publisher::new(Arc::clone(&tools.publication));
+    pub(crate) fn new(tools: ControlEnvironment, receiver: Receiver<Input>) -> Self {
         Self {
-            tools,
-            inputs,
-            config: Config::default(),
+            inputs: InputQueue {
+                receiver,
+                stopped: false,
+            },
+            configuration: ActiveConfig::default(),
             sites: BTreeMap::new(),
-            failed: BTreeMap::new(),
-            next_bridge: 0,
-            flow_restore_wait: false,
             peers: BTreeMap::new(),
-            publisher,
-            virtual_links_changed: false,
-            next_publication: Instant::START,
-            moving: BTreeSet::new(),
-            umem_pools: UmemPools::default(),
-            preopened: BTreeMap::new(),
-            rings: RingSize::default(),
-            last_poll: Instant::START,
+            publications: Publications::new(Arc::clone(&tools.publication)),
+            devices: Devices::new(tools.dummies),
             counters: ControlCounters::default(),
             underlay: UnderlaySources::default(),
-            host_ports: HostPorts::default(),
-            cleared: Vec::new(),
             capturing: Capturing::default(),
             collectors: Collectors::default(),
-            datapath_ports: DatapathPorts::new(by_name),
-            unixctl: None,
-            stopped: false,
-            cleans_up: false,
+            commands: CommandState::default(),
+            tools,
         }
     }
 
     /// Serves until it is stopped.
     pub(crate) fn run(&mut self) {
-        while !self.stopped {
+        while !self.inputs.stopped {
             let mut drained = self.read_inbox();
             drained &= self.read_workers();
             self.handle_timeouts();
             self.publish();
             self.complete_passed();
             // Messages deferred behind a barrier may have changed the tables again.
-            if drained && !self.stopped && !self.is_publication_due() {
+            if drained && !self.inputs.stopped && !self.is_publication_due() {
                 self.rest();
             }
         }
@@ -249,12 +217,12 @@ impl Control {
     /// Reads one burst. Returns true if the inbox is empty.
     fn read_inbox(&mut self) -> bool {
         for _ in 0..BURST_MAX {
-            match self.inputs.try_recv() {
+            match self.inputs.receiver.try_recv() {
                 Ok(input) => self.handle(input),
                 Err(TryRecvError::Empty) => return true,
-                Err(TryRecvError::Disconnected) => self.stopped = true,
+                Err(TryRecvError::Disconnected) => self.inputs.stopped = true,
             }
-            if self.stopped {
+            if self.inputs.stopped {
                 return true;
             }
         }
@@ -293,7 +261,7 @@ impl Control {
             Input::Facts(answer) => drop(answer.send(self.facts())),
             Input::Telemetry(answer) => drop(answer.send(self.gather(0))),
             Input::Reload => self.reload(),
-            Input::Stop => self.stopped = true,
+            Input::Stop => self.inputs.stopped = true,
         }
     }
 

@@ -99,7 +99,7 @@ impl Control {
     /// Shuts down ports first, then workers, then the reaper.
     pub(crate) fn shut_down(mut self) {
         let all = self.ports_of(|_| true);
-        if self.cleans_up {
+        if self.commands.cleans_up {
             self.unshape(&all);
         }
         self.close_ports(&all);

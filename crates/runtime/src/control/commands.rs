@@ -23,10 +23,11 @@ mod tunnels;
 mod unsupported;
 mod workers;
 
+use super::bridge_runtime::OpenListener;
 use super::{BridgeRuntime, Control};
 use crate::inbox::CommandRequest;
 use config::DummyMode;
-pub(super) use workers::WorkerTotals;
+use workers::WorkerTotals;
 
 /// All commands, by subject; names are unique.
 const SUBJECTS: &[&[Command]] = &[
@@ -124,6 +125,17 @@ fn all(dummies: DummyMode) -> impl Iterator<Item = &'static Command> {
         .copied()
         .chain(for_tests.into_iter().flatten());
     subjects.flatten()
+}
+
+/// The state that commands keep.
+#[derive(Default)]
+pub(super) struct CommandState {
+    /// The workers' counters at the last reset of the cycle statistics.
+    cleared: Vec<WorkerTotals>,
+    /// The control socket of the process, beside those of the bridges.
+    pub(super) unixctl: Option<OpenListener>,
+    /// True if the exit also removes the configuration of foreign interfaces.
+    pub(super) cleans_up: bool,
 }
 
 impl Control {

@@ -19,7 +19,10 @@ use switch::connection::ConnectionKind;
 impl Control {
     /// Connects to a controller; while rules are to be restored, only records it.
     pub(super) fn add_controller(&mut self, bridge: &str, controller: ControllerConfig) {
-        let (exchange, waits) = (self.tools.exchange.clone(), self.flow_restore_wait);
+        let (exchange, waits) = (
+            self.tools.exchange.clone(),
+            self.configuration.awaits_flows(),
+        );
         let runtime = self.tools.runtime.clone();
         let Some((_, site)) = self.site_named(bridge) else {
             return;
@@ -89,16 +92,16 @@ impl Control {
 
     /// Blocks frames and controllers until a configuration allows them.
     pub(crate) const fn await_flows(&mut self) {
-        self.flow_restore_wait = true;
+        self.configuration.await_flows();
     }
 
     /// Starts forwarding and connects to controllers, because rules are restored. This is final:
     /// rules are awaited at the start only.
     pub(super) fn end_flow_restore(&mut self) {
-        if self.config.flow_restore_wait {
+        if self.configuration.config().flow_restore_wait {
             tracing::info!("rules restored; forwarding starts");
         }
-        self.flow_restore_wait = false;
+        self.configuration.end_flow_restore();
         let names = self.sites.values();
         let names: Vec<_> = names.map(|site| site.bridge.name().to_owned()).collect();
         for name in names {
@@ -211,7 +214,7 @@ impl Control {
 
     /// Serves commands at the process's control socket.
     pub(crate) fn serve_unixctl_at(&mut self, path: &Path) -> Result<(), SwitchError> {
-        self.unixctl = Some(self.serve_commands(path)?);
+        self.commands.unixctl = Some(self.serve_commands(path)?);
         Ok(())
     }
 

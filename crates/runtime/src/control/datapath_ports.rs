@@ -102,8 +102,8 @@ impl Control {
             let ports = site.ports.iter();
             ports.map(|(number, port)| ((*bridge, *number), port.spec.name.clone()))
         });
-        self.datapath_ports.follow(ports);
-        &self.datapath_ports
+        self.devices.datapath_ports.follow(ports);
+        &self.devices.datapath_ports
     }
 }
 

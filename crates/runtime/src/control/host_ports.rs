@@ -76,19 +76,19 @@ impl Control {
     /// Opens and closes interfaces according to the current routes to the tunnels' endpoints.
     pub(super) fn update_host_ports(&mut self) {
         let required = self.required_host_ports();
-        let existing = self.host_ports.ports.keys().copied();
+        let existing = self.underlay.host_ports.ports.keys().copied();
         let removed: Vec<_> = existing.filter(|index| !required.contains(index)).collect();
         removed
             .into_iter()
             .for_each(|index| self.close_host_port(index));
         for index in required {
-            if self.host_ports.ports.contains_key(&index) {
+            if self.underlay.host_ports.ports.contains_key(&index) {
                 continue;
             }
             match self.open_host_port(index) {
                 Ok(name) => tracing::info!("{name}: carries tunnel packets"),
                 // Retried with each change of routes.
-                Err(problem) if self.host_ports.failed.insert(index) => {
+                Err(problem) if self.underlay.host_ports.failed.insert(index) => {
                     tracing::warn!("interface {index} cannot carry tunnel packets: {problem}");
                 }
                 Err(_) => {}
@@ -151,7 +151,7 @@ impl Control {
             mac,
             _device: device,
         };
-        self.host_ports.ports.insert(index, port);
+        self.underlay.host_ports.ports.insert(index, port);
         Ok(name)
     }
 
@@ -166,20 +166,20 @@ impl Control {
         while let Ok(queue) = returned.recv() {
             queues.push(queue);
         }
-        let port = self.host_ports.ports.remove(&index);
+        let port = self.underlay.host_ports.ports.remove(&index);
         self.tools.reaper.free(Box::new((queues, port)));
     }
 
     fn update_sinks(&mut self) {
         let mut required = BTreeSet::new();
-        if !self.host_ports.ports.is_empty() {
+        if !self.underlay.host_ports.ports.is_empty() {
             let ports = self.sites.values().flat_map(|site| site.ports.values());
             required.extend(ports.filter_map(|port| match &port.spec.kind {
                 PortKind::Tunnel(tunnel) if tunnel.port != 0 => Some(tunnel.port),
                 _ => None,
             }));
         }
-        let sinks = &mut self.host_ports.sinks;
+        let sinks = &mut self.underlay.host_ports.sinks;
         sinks.retain(|port, _| required.contains(port));
         for port in required {
             sinks.entry(port).or_insert_with(|| sink(port));

@@ -119,7 +119,7 @@ impl Control {
         if self.next_poll().is_none_or(|due| now < due) {
             return;
         }
-        self.last_poll = now;
+        self.devices.last_poll = now;
         self.poll_unreported();
         self.try_closed_ports();
     }
@@ -183,7 +183,7 @@ impl Control {
                 .values()
                 .any(|port| is_unreported(port) || is_closed(port))
         });
-        any.then(|| self.last_poll + POLL_INTERVAL)
+        any.then(|| self.devices.last_poll + POLL_INTERVAL)
     }
 }
 

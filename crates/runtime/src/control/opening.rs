@@ -1,10 +1,11 @@
 //! Opening of ports in bulk: system calls run on several threads; the port's registration at its
 //! bridge and at the workers runs in order.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
-use base::PortNo;
+use base::{Instant, PortNo};
 use packet::MacAddr;
 use ports::af_packet::{AfPacket, RingSize};
 use ports::dummy::DummyPort;
@@ -14,11 +15,12 @@ use ports::vport::VirtualPort;
 use ports::xdp::{UmemPools, Xdp};
 use ports::{InterfaceName, OpenError, Port, Queue, Status};
 
+use super::datapath_ports::DatapathPorts;
 use super::rxq_assignment::{WorkerQueue, assign_queues};
 use super::{Control, bridge_runtime::PortRuntime};
 use crate::parallel;
 use config::reconcile::{ConfigStep, NumberedPort};
-use config::{Affinity, Config, PortKind};
+use config::{Affinity, Config, DummyMode, PortKind};
 use dataplane::messages::WorkerCommand;
 use dataplane::program::BridgeId;
 use dataplane::slots::PortKey;
@@ -100,11 +102,51 @@ impl DeviceRequest {
     }
 }
 
+/// The devices of the ports: resources for those to open, and the state of the open ones.
+pub(super) struct Devices {
+    umem_pools: UmemPools,
+    /// Devices that were opened before their step, or the errors, by interface name.
+    preopened: BTreeMap<String, Result<OpenDevice, OpenError>>,
+    /// The size of the receive rings of ports that are opened.
+    rings: RingSize,
+    /// Ports whose queues are moving between workers.
+    pub(super) moving: BTreeSet<PortKey>,
+    /// The time of the last status check of TAP interfaces in other namespaces.
+    pub(super) last_poll: Instant,
+    /// The ports' numbers in the datapath.
+    pub(super) datapath_ports: DatapathPorts,
+}
+
+impl Devices {
+    /// Returns no devices; `dummies` decides on the ports' numbers in the datapath.
+    pub(super) fn new(dummies: DummyMode) -> Self {
+        Self {
+            umem_pools: UmemPools::default(),
+            preopened: BTreeMap::new(),
+            rings: RingSize::default(),
+            moving: BTreeSet::new(),
+            last_poll: Instant::START,
+            datapath_ports: DatapathPorts::new(dummies.is_enabled()),
+        }
+    }
+
+    /// Reserves memory for the AF_XDP ports of `config`.
+    pub(super) fn reserve_for(&mut self, config: &Config) {
+        self.umem_pools.reserve_for(xdp_ports(config));
+    }
+
+    /// Returns the device of the request, which may be open already.
+    fn open(&mut self, request: &DeviceRequest) -> Result<OpenDevice, OpenError> {
+        let preopened = self.preopened.remove(&request.spec.name);
+        preopened.unwrap_or_else(|| request.open(&mut self.umem_pools))
+    }
+}
+
 impl Control {
     /// Opens the devices of all ports that `steps` add, as far as they can be opened in parallel.
     /// Each device then waits for its step.
     pub(super) fn open_in_parallel(&mut self, steps: &[ConfigStep], config: &Config) {
-        self.rings = self.ring_size(config);
+        self.devices.rings = self.ring_size(config);
         let affinity = |bridge: &str| {
             let bridges = &mut config.bridges.iter();
             let bridge = bridges.find(|of| of.name == bridge);
@@ -123,7 +165,7 @@ impl Control {
                 let opened = request.open_unshared();
                 (request.spec.name, opened)
             });
-            self.preopened = opened.into_iter().collect();
+            self.devices.preopened = opened.into_iter().collect();
         }
     }
 
@@ -139,7 +181,7 @@ impl Control {
             spec: spec.clone(),
             address,
             workers,
-            ring: self.rings,
+            ring: self.devices.rings,
         }
     }
 
@@ -158,9 +200,8 @@ impl Control {
         let Some((site, port)) = port else {
             return Ok(());
         };
-        let preopened = self.preopened.remove(&port.spec.name);
         let request = self.request(&port.spec, port.address, &site.affinity);
-        let opened = preopened.unwrap_or_else(|| request.open(&mut self.umem_pools))?;
+        let opened = self.devices.open(&request)?;
         self.attach_port(
             PortKey {
                 bridge: id,
@@ -222,6 +263,14 @@ fn record_open(
     port.queues_of_workers = queues_of_workers;
     port.packet_in_counters.clear();
     port.record_carrier(status.carrier);
+}
+
+/// Returns the number of `AF_XDP` ports of all bridges.
+fn xdp_ports(config: &Config) -> usize {
+    let ports = config.bridges.iter().flat_map(|bridge| &bridge.ports);
+    ports
+        .filter(|port| matches!(port.kind, PortKind::Xdp(_)))
+        .count()
 }
 
 /// Returns true if ports of this kind share no resource with other ports and open on any thread.

@@ -167,7 +167,7 @@ impl Control {
             port: number,
         };
         port.moves += 1;
-        self.moving.insert(key);
+        self.devices.moving.insert(key);
         self.exchange(from, key, queue, QueuePurpose::Serve(to));
         Ok(())
     }
@@ -196,12 +196,12 @@ impl Control {
 
     /// Takes the queues that workers have returned, and hands them on by their purpose.
     pub(super) fn handle_returned_queues(&mut self) {
-        let moving: Vec<_> = self.moving.iter().copied().collect();
+        let moving: Vec<_> = self.devices.moving.iter().copied().collect();
         for key in moving {
             let site = self.sites.get_mut(&key.bridge);
             let port = site.and_then(|site| site.ports.get_mut(&key.port));
             let Some(port) = port.filter(|port| !port.queues_of_workers.is_empty()) else {
-                self.moving.remove(&key);
+                self.devices.moving.remove(&key);
                 continue;
             };
             let returned: Vec<ReturnedQueue> = port.returned.1.try_iter().collect();
@@ -227,7 +227,7 @@ impl Control {
         if port.moves > 0 {
             return;
         }
-        self.moving.remove(&key);
+        self.devices.moving.remove(&key);
         let next_assignment = port.next_assignment.take();
         let moved = next_assignment.map_or(Ok(()), |workers| {
             self.assign(key.bridge, key.port, &workers)

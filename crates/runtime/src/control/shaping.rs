@@ -95,6 +95,6 @@ impl Control {
 
     /// Requests that the exit removes the queues from foreign interfaces.
     pub(super) const fn clean_up(&mut self) {
-        self.cleans_up = true;
+        self.commands.cleans_up = true;
     }
 }

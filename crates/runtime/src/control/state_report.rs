@@ -33,7 +33,7 @@ impl Control {
             bridges: sites
                 .map(|site| (site.bridge.name().to_owned(), facts_of(site, now)))
                 .collect(),
-            failed: self.failed.clone(),
+            failed: self.configuration.failed().clone(),
         }
     }
 }

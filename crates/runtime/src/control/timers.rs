@@ -36,7 +36,7 @@ impl Control {
     pub(super) fn rest(&self) {
         let bridges = self.sites.values();
         let due = bridges.filter_map(|site| site.bridge.next_timeout()).min();
-        let publication = self.is_unpublished().then_some(self.next_publication);
+        let publication = self.is_unpublished().then_some(self.publications.next_at());
         let due = [due, publication, self.next_upkeep()];
         let due = due.into_iter().flatten().min();
         match due {

@@ -10,6 +10,7 @@ use packet::MacAddr;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
 use super::Control;
+use super::host_ports::HostPorts;
 use crate::underlay::{ResolveRequest, follow};
 use config::PortKind;
 use dataplane::program::BridgeId;
@@ -39,7 +40,6 @@ pub(super) struct UserRoute {
 }
 
 /// The sources of the underlay.
-#[derive(Debug)]
 pub(super) struct UnderlaySources {
     /// The kernel's tables.
     kernel: KernelTables,
@@ -55,6 +55,8 @@ pub(super) struct UnderlaySources {
     resolver: Option<UnboundedSender<ResolveRequest>>,
     /// Pending resolutions, with the time of the request.
     pending: BTreeMap<(PortKey, IpAddr), Instant>,
+    /// The interfaces of the host that carry tunnel packets.
+    pub(super) host_ports: HostPorts,
 }
 
 impl Default for UnderlaySources {
@@ -67,6 +69,7 @@ impl Default for UnderlaySources {
             egress_ports: EGRESS_PORTS,
             resolver: None,
             pending: BTreeMap::new(),
+            host_ports: HostPorts::default(),
         }
     }
 }
@@ -134,10 +137,7 @@ impl Control {
     pub(super) fn update_underlay(&mut self) {
         self.remove_stale_dummies();
         let underlay = self.underlay_now();
-        if *self.publisher.underlay() != underlay {
-            self.publisher.set_underlay(underlay);
-            self.virtual_links_changed = true;
-        }
+        self.publications.set_underlay(underlay);
     }
 
     /// Removes the addresses of dummies that no longer exist.
@@ -172,7 +172,9 @@ impl Control {
         let mut underlay = Underlay::default();
         underlay.egress_ports = self.underlay.egress_ports;
         let mut by_index = self.add_ports(&mut underlay);
-        self.host_ports.add_to(&mut underlay, &mut by_index);
+        self.underlay
+            .host_ports
+            .add_to(&mut underlay, &mut by_index);
         let by_name: BTreeMap<_, _> = underlay
             .ports_of_host
             .iter()
@@ -257,7 +259,7 @@ impl Control {
 
     /// Returns the port with this name, if it has addresses of the host.
     pub(super) fn host_port_named(&self, name: &str) -> Option<PortKey> {
-        let ports_of_host = &self.publisher.underlay().ports_of_host;
+        let ports_of_host = &self.publications.underlay().ports_of_host;
         let found = ports_of_host
             .iter()
             .find(|(_, host_port)| host_port.name == name);

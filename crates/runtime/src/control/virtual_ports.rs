@@ -14,12 +14,9 @@ impl Control {
     /// Connects patch ports that name each other, and disconnects those that no longer do.
     pub(super) fn connect_patches(&mut self) {
         self.follow_underlay();
-        let virtual_links = self.pairs();
-        if *self.publisher.virtual_links() == virtual_links {
+        if !self.publications.set_virtual_links(self.pairs()) {
             return;
         }
-        self.publisher.set_virtual_links(virtual_links);
-        self.virtual_links_changed = true;
         let sites = self.sites.iter();
         let ports = sites.flat_map(|(id, site)| site.ports.iter().map(|port| (*id, port)));
         let ends: Vec<_> = ports
@@ -30,7 +27,7 @@ impl Control {
             })
             .collect();
         for end in ends {
-            let link = self.publisher.virtual_links().find(end).cloned();
+            let link = self.publications.virtual_links().find(end).cloned();
             if let Some(site) = self.sites.get_mut(&end.bridge) {
                 let is_tunnel = matches!(link, Some(VirtualLink::Tunnel(_)));
                 site.bridge.set_tunnel(end.port, is_tunnel);

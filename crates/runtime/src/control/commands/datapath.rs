@@ -124,7 +124,7 @@ fn show(control: &mut Control, _: &[String]) -> Result<String, String> {
                 PortNo::LOCAL => LOCAL,
                 PortNo(number) => number,
             };
-            let of_path = control.datapath_ports.number((id, *number));
+            let of_path = control.devices.datapath_ports.number((id, *number));
             let is_inner = matches!(port.spec.kind, PortKind::Patch(_) | PortKind::Tunnel(_));
             let open = of_path.filter(|_| port.device.is_some() && !is_inner);
             let of_path = open.map_or_else(|| "none".to_owned(), |number| number.to_string());
@@ -212,7 +212,7 @@ impl DatapathFlows {
         let sites = sites.filter(|(id, _)| selected.is_none_or(|selected| *id == selected));
         let rules = sites.map(|(id, site)| {
             let ports = site.ports.iter().map(|(number, port)| {
-                let of_path = control.datapath_ports.number((id, *number));
+                let of_path = control.devices.datapath_ports.number((id, *number));
                 let of_path = of_path.map_or_else(|| "none".to_owned(), |of| of.to_string());
                 (*number, of_path, port.spec.name.clone())
             });

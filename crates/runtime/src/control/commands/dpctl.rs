@@ -88,7 +88,7 @@ fn show(control: &mut Control, arguments: &[String]) -> Result<String, String> {
     let mut text =
         format!("{NAME}:\n  lookups: hit:{hit} missed:{missed} lost:{lost}\n  flows: {rules}\n");
     control.datapath_ports();
-    for (number, name, (bridge, port)) in control.datapath_ports.all() {
+    for (number, name, (bridge, port)) in control.devices.datapath_ports.all() {
         let Some(site) = control.sites.get(&bridge) else {
             continue;
         };

@@ -209,7 +209,7 @@ fn tracer(control: &mut Control) -> Tracer {
     control.datapath_ports();
     let bridges = control.sites.iter().map(|(id, site)| {
         let ports = site.ports.iter().map(|(number, port)| {
-            let of_path = control.datapath_ports.number((*id, *number));
+            let of_path = control.devices.datapath_ports.number((*id, *number));
             let of_path = of_path.map_or_else(|| number.to_string(), |number| number.to_string());
             (*number, (of_path, port.spec.name.clone()))
         });
@@ -230,7 +230,7 @@ fn tracer(control: &mut Control) -> Tracer {
     });
     Tracer {
         bridges: bridges.collect(),
-        virtual_links: control.publisher.virtual_links().clone(),
+        virtual_links: control.publications.virtual_links().clone(),
         now: control.now(),
     }
 }

@@ -168,7 +168,7 @@ fn delete_route(control: &mut Control, arguments: &[String]) -> Result<String, S
 
 fn look_up(control: &mut Control, arguments: &[String]) -> Result<String, String> {
     let to = address(&arguments[0])?;
-    let underlay = control.publisher.underlay();
+    let underlay = control.publications.underlay();
     let hop = underlay.hop(to).ok_or("Not found")?;
     let gateway = match hop.next == to {
         // For IPv4 too, as in Open vSwitch.
@@ -204,7 +204,7 @@ fn describe(route: &UnderlayRoute, underlay: &Underlay, by_command: bool) -> Opt
 }
 
 fn routes(control: &mut Control, _: &[String]) -> Result<String, String> {
-    let underlay = control.publisher.underlay();
+    let underlay = control.publications.underlay();
     let by_command = &control.underlay.routes;
     let is_by_command = |route: &UnderlayRoute| {
         by_command
@@ -232,7 +232,7 @@ fn routes(control: &mut Control, _: &[String]) -> Result<String, String> {
 
 fn neighbours(control: &mut Control, _: &[String]) -> Result<String, String> {
     let mut text = format!("{:<46}{:<20}Bridge\n{}\n", "IP", "MAC", "=".repeat(74));
-    let underlay = control.publisher.underlay();
+    let underlay = control.publications.underlay();
     for ((by, host), mac) in &underlay.neighbours {
         let host_port = underlay.ports_of_host.get(by);
         let name = host_port.map_or("", |host_port| &host_port.name);
@@ -279,7 +279,7 @@ fn egress_ports(control: &mut Control, arguments: &[String]) -> Result<String, S
 
 fn ports(control: &mut Control, arguments: &[String]) -> Result<String, String> {
     let mut text = "Listening ports:\n".to_owned();
-    let underlay = control.publisher.underlay();
+    let underlay = control.publications.underlay();
     for (port, protocol) in underlay.listening() {
         let of = match protocol {
             TunnelProtocol::Geneve => "genev_sys",

@@ -28,7 +28,7 @@ pub(super) const COMMANDS: [Command; 12] = [
 
 /// The counters of a worker.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(in crate::control) struct WorkerTotals {
+pub(super) struct WorkerTotals {
     received: u64,
     sent: u64,
     slow_path: u64,
@@ -101,7 +101,12 @@ fn format_workers(
         if core.is_some_and(|core| core != worker.core) {
             continue;
         }
-        let before = control.cleared.get(index).copied().unwrap_or_default();
+        let before = control
+            .commands
+            .cleared
+            .get(index)
+            .copied()
+            .unwrap_or_default();
         text += &title(worker.core);
         line(&mut text, totals.since(before)).expect("a string has room");
     }
@@ -150,12 +155,13 @@ fn clear(control: &mut Control, arguments: &[String]) -> Result<String, String> 
     let core = core_of(control, arguments)?;
     let totals = totals(control);
     control
+        .commands
         .cleared
         .resize(totals.len(), WorkerTotals::default());
     for (index, totals) in totals.into_iter().enumerate() {
         let is_selected = core.is_none_or(|core| core == control.tools.workers[index].core);
         if is_selected {
-            control.cleared[index] = totals;
+            control.commands.cleared[index] = totals;
         }
     }
     Ok(String::new())
