@@ -1,5 +1,6 @@
-//! The counters of a worker: received frames, drops by reason, and slow-path packets by reason.
-//! Plain loads and stores in cells that only the worker writes to; readers add up the workers.
+//! The counters of a worker: received frames, flow-cache hits, drops by reason, and slow-path
+//! packets by reason. Plain loads and stores in cells that only the worker writes to; readers add
+//! up the workers.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -138,6 +139,7 @@ pub struct WorkerCounters {
     frames: AtomicU64,
     batches: AtomicU64,
     busy_ns: AtomicU64,
+    flow_cache_hits: AtomicU64,
     drops: [AtomicU64; DROPS.len()],
     reasons: [AtomicU64; DropReason::COUNT],
     slow_path: [AtomicU64; SlowPathReason::ALL.len()],
@@ -152,6 +154,7 @@ impl WorkerCounters {
             frames: zeros(),
             batches: zeros(),
             busy_ns: zeros(),
+            flow_cache_hits: zeros(),
             drops: std::array::from_fn(|_| zeros()),
             reasons: std::array::from_fn(|_| zeros()),
             slow_path: std::array::from_fn(|_| zeros()),
@@ -182,6 +185,12 @@ impl WorkerCounters {
         }
     }
 
+    /// Sets the number of lookups that have hit the flow cache. Called by the worker only, once per
+    /// batch.
+    pub(crate) fn set_flow_cache_hits(&self, hits: u64) {
+        self.flow_cache_hits.store(hits, Ordering::Relaxed);
+    }
+
     /// Adds a received batch. Called by the worker only.
     pub(crate) fn add_batch(&self, frames: usize) {
         bump(&self.batches, 1);
@@ -204,6 +213,11 @@ impl WorkerCounters {
             batches: read(&self.batches),
             busy: Duration::from_nanos(read(&self.busy_ns)),
         }
+    }
+
+    /// Returns the number of lookups that have hit the flow cache.
+    pub fn flow_cache_hits(&self) -> u64 {
+        self.flow_cache_hits.load(Ordering::Relaxed)
     }
 
     /// Returns the number of slow-path packets.

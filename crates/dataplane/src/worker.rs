@@ -359,9 +359,9 @@ impl Worker {
             runner.flush_stats();
         }
         batch.clear();
-        self.shared
-            .counters
-            .add_slow_path(runner.take_slow_path_packets());
+        let counters = &self.shared.counters;
+        counters.add_slow_path(runner.take_slow_path_packets());
+        counters.set_flow_cache_hits(runner.flow_cache_hits());
         self.runner = Some(runner);
         if NOTED {
             self.count_flows(bridge.id, now);

@@ -139,6 +139,8 @@ pub(crate) struct FlowCache {
     /// Windows for which the cache is disabled next time.
     disabled_windows: u32,
     window: CacheWindow,
+    /// Hits of all windows before the current one.
+    hits_before: u64,
 }
 
 /// Events of a window.
@@ -162,6 +164,7 @@ impl FlowCache {
             entries: None,
             disabled_windows: DISABLED_MIN,
             window: CacheWindow::default(),
+            hits_before: 0,
         }
     }
 
@@ -228,10 +231,17 @@ impl FlowCache {
         self.window.hits += packets.difference(missed).len() as u64;
     }
 
+    /// Returns the number of lookups that have hit so far.
+    #[inline]
+    pub(crate) const fn hits(&self) -> u64 {
+        self.hits_before + self.window.hits
+    }
+
     /// Decides the state for the next window.
     #[cold]
     fn end_window(&mut self) {
         let window = std::mem::take(&mut self.window);
+        self.hits_before += window.hits;
         let has_many_tables = window.tables >= TABLES_MIN * window.batches;
         self.state = match self.state {
             CacheState::Disabled(0) if has_many_tables => CacheState::Learning,

@@ -165,6 +165,13 @@ impl Runner {
     pub fn take_slow_path_packets(&mut self) -> [u64; SlowPathReason::ALL.len()] {
         std::mem::take(&mut self.memory.slow_path_packets)
     }
+
+    /// Returns the number of lookups that have hit the flow cache so far.
+    #[inline]
+    #[must_use]
+    pub const fn flow_cache_hits(&self) -> u64 {
+        self.memory.flow_cache.hits()
+    }
 }
 
 /// A batch in progress. Statistics are added to the counters when it is dropped.

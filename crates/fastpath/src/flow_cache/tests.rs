@@ -116,6 +116,10 @@ fn cache_is_enabled_for_few_flows_in_many_tables() {
     tables.run(&mut runner, 0, |number| number % 100);
     let after = runner.memory.flow_cache.window;
     assert_eq!(after.hits - before.hits, u64::from(BATCH));
+    let (hits, frames) = (runner.flow_cache_hits(), tables.frames);
+    tables.run(&mut runner, 2, |number| number % 100);
+    let lookups = tables.frames - frames;
+    assert_eq!(runner.flow_cache_hits() - hits, lookups, "of all windows");
 }
 
 #[test]
