@@ -16,6 +16,7 @@ mod in_band;
 mod interfaces;
 mod lookups;
 mod opening;
+mod peer_table;
 mod publication;
 mod reports;
 mod rxq_assignment;
@@ -27,7 +28,7 @@ mod timers;
 mod underlay;
 mod virtual_ports;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -56,6 +57,7 @@ use dataplane::messages::WorkerCommand;
 use dataplane::program::{BridgeId, Publication};
 use dataplane::slots::PortKey;
 use opening::Devices;
+use peer_table::PeerTable;
 use publication::Publications;
 use switch::bridge::{Bridge, Effect};
 use switch::connection::{Connection, ConnectionId};
@@ -108,14 +110,6 @@ impl ControlCounters {
     }
 }
 
-/// A peer in the control thread.
-struct Peer {
-    bridge: BridgeId,
-    outbox: Outbox,
-    /// Messages behind a barrier that is not answered yet.
-    deferred: VecDeque<(BoxedMessage, Credit)>,
-}
-
 /// The environment of the control thread.
 pub(crate) struct ControlEnvironment {
     /// The clock.
@@ -156,7 +150,7 @@ pub(crate) struct Control {
     inputs: InputQueue,
     configuration: ActiveConfig,
     sites: BTreeMap<BridgeId, BridgeRuntime>,
-    peers: BTreeMap<ConnectionId, Peer>,
+    peers: PeerTable,
     publications: Publications,
     devices: Devices,
     counters: ControlCounters,
@@ -183,7 +177,7 @@ impl Control {
             },
             configuration: ActiveConfig::default(),
             sites: BTreeMap::new(),
-            peers: BTreeMap::new(),
+            peers: PeerTable::default(),
             publications: Publications::new(Arc::clone(&tools.publication)),
             devices: Devices::new(tools.dummies),
             counters: ControlCounters::default(),
@@ -288,24 +282,16 @@ impl Control {
         }
         site.bridge.handle_up(id, connection);
         tracing::debug!(bridge = &*purpose.bridge, %version, "peer connected");
-        let deferred = VecDeque::new();
-        self.peers.insert(
-            id,
-            Peer {
-                bridge,
-                outbox,
-                deferred,
-            },
-        );
+        self.peers.insert(id, bridge, outbox);
         self.tools.facts_changed.notify_one();
     }
 
     fn handle_down(&mut self, id: ConnectionId) {
-        let Some(peer) = self.peers.remove(&id) else {
+        let Some(bridge) = self.peers.remove(id) else {
             return;
         };
         let now = self.now();
-        if let Some(site) = self.sites.get_mut(&peer.bridge) {
+        if let Some(site) = self.sites.get_mut(&bridge) {
             site.record_disconnect(id, now);
             site.bridge.handle_down(id);
         }
@@ -321,7 +307,7 @@ impl Control {
     ) {
         let now = self.now();
         for batch in messages.chunks_mut(PREFETCH_BATCH) {
-            let bridge = self.peers.get(&id).map(|peer| peer.bridge);
+            let bridge = self.peers.bridge_of(id);
             if let Some(site) = bridge.and_then(|bridge| self.sites.get_mut(&bridge)) {
                 site.bridge.prefetch(batch);
             }
@@ -329,9 +315,7 @@ impl Control {
                 self.handle_message(id, received, &mut credit, now);
             }
         }
-        if let Some(peer) = self.peers.get(&id) {
-            peer.outbox.recycle(messages);
-        }
+        self.peers.recycle(id, messages);
     }
 
     /// Handles a message, now or after a barrier. A message that is deferred or answered later
@@ -344,18 +328,19 @@ impl Control {
         credit: &mut Credit,
         now: Instant,
     ) {
-        let Some(peer) = self.peers.get_mut(&id) else {
+        let Some(peer) = self.peers.get(id) else {
             return;
         };
-        let Some(site) = self.sites.get_mut(&peer.bridge) else {
+        let bridge = peer.bridge();
+        let Some(site) = self.sites.get_mut(&bridge) else {
             return;
         };
         let own = credit_of(Some(received)) as usize;
-        if !peer.deferred.is_empty() || site.bridge.is_at_barrier(id) {
+        if peer.has_deferred() || site.bridge.is_at_barrier(id) {
             let own = credit
                 .split(own)
                 .expect("the burst has credit for all of it");
-            peer.deferred.push_back((std::mem::take(received), own));
+            self.peers.defer(id, std::mem::take(received), own);
             return;
         }
         if shaping::requests_queue_counts(&received.message) {
@@ -364,7 +349,6 @@ impl Control {
         let mut effects = Vec::new();
         site.bridge.handle_message(id, received, now, &mut effects);
         if !effects.is_empty() {
-            let bridge = peer.bridge;
             let mut own = credit.split(own);
             self.apply_effects(bridge, effects, &mut own);
             if let Some(own) = own {
@@ -384,32 +368,26 @@ impl Control {
         for effect in effects {
             match effect {
                 Effect::Reply(id, xid, message) => {
-                    self.answer(id, Outgoing::Reply(xid, message), credit);
+                    self.peers.answer(id, Outgoing::Reply(xid, message), credit);
                 }
                 Effect::Refuse(id, xid, refusal, excerpt) => {
-                    self.answer(id, Outgoing::Refusal(xid, refusal, excerpt), credit);
+                    self.peers
+                        .answer(id, Outgoing::Refusal(xid, refusal, excerpt), credit);
                 }
                 Effect::Dump(id, xid, dump) => {
-                    self.answer(id, Outgoing::Dump(xid, dump), credit);
+                    self.peers.answer(id, Outgoing::Dump(xid, dump), credit);
                 }
                 Effect::Update(id, updates) => {
-                    let peer = self.peers.get(&id);
-                    if peer.is_some_and(|peer| peer.outbox.update(updates)) {
+                    if self.peers.update(id, updates) {
                         slow.push(id);
                     }
                 }
                 Effect::Pause(id, message) => {
-                    self.answer(id, Outgoing::Paused(message), &mut None);
+                    self.peers.answer(id, Outgoing::Paused(message), &mut None);
                 }
-                Effect::Disconnect(id) => {
-                    if let Some(peer) = self.peers.get(&id) {
-                        peer.outbox.leave();
-                    }
-                }
+                Effect::Disconnect(id) => self.peers.disconnect(id),
                 Effect::Notify(id, message) => {
-                    if let Some(peer) = self.peers.get(&id)
-                        && !peer.outbox.send_async(&message)
-                    {
+                    if !self.peers.notify(id, &message) {
                         self.counters.async_dropped += 1;
                     }
                 }
@@ -436,27 +414,12 @@ impl Control {
         }
     }
 
-    fn answer(&self, id: ConnectionId, answer: Outgoing, credit: &mut Option<Credit>) {
-        if let Some(peer) = self.peers.get(&id) {
-            peer.outbox.answer(answer, credit.take());
-        }
-    }
-
     /// Handles messages whose barrier has been answered.
     fn resume_deferred(&mut self) {
-        let waiting = self
-            .peers
-            .iter()
-            .filter(|(_, peer)| !peer.deferred.is_empty());
-        let waiting: Vec<_> = waiting.map(|(id, _)| *id).collect();
-        for id in waiting {
-            let Some(peer) = self.peers.get_mut(&id) else {
-                continue;
-            };
-            // Messages behind a further barrier are deferred again in the same order.
-            let deferred = std::mem::take(&mut peer.deferred);
+        for id in self.peers.with_deferred() {
             let now = self.now();
-            for (mut received, mut credit) in deferred {
+            // Messages behind a further barrier are deferred again in the same order.
+            for (mut received, mut credit) in self.peers.take_deferred(id) {
                 self.handle_message(id, &mut received, &mut credit, now);
             }
         }

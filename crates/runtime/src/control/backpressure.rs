@@ -12,7 +12,7 @@ impl Control {
         id: ConnectionId,
         event: fn(&mut Bridge, ConnectionId, &mut Vec<Effect>),
     ) {
-        let Some(bridge) = self.peers.get(&id).map(|peer| peer.bridge) else {
+        let Some(bridge) = self.peers.bridge_of(id) else {
             return;
         };
         let mut effects = Vec::new();

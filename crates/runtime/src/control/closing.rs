@@ -92,7 +92,7 @@ impl Control {
                 site.ports.remove(&key.port);
             }
         }
-        self.peers.retain(|_, peer| !bridges.contains(&peer.bridge));
+        self.peers.remove_bridges(&bridges);
         self.sites.retain(|id, _| !bridges.contains(id));
     }
 
