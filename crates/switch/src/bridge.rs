@@ -18,6 +18,7 @@ mod frames;
 mod in_band;
 mod mirroring;
 mod multicast;
+mod notifications;
 mod ports;
 mod publication;
 mod punt;
@@ -29,7 +30,7 @@ mod statistics;
 mod switching;
 mod tables;
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -37,7 +38,6 @@ use base::{DatapathId, Instant, PortNo, TableId, Xid};
 use fastpath::{Classifier, LookupScratch, TableDescription};
 use flow::{
     Action, FlowMod, FlowModCommand, Instructions, Match, PipelineFields, Refusal, SwitchConfig,
-    TableStatus,
 };
 use openflow::{ControlChannelStatus, Excerpt, Message, WallTime};
 use packet::{Frame, Pool};
@@ -47,11 +47,10 @@ use pipeline::{
 
 use super::connection::{Connection, ConnectionId, ConnectionKind, Connections};
 use super::dump::Dump;
-use super::monitors::{Author, RuleEventRecord};
+use super::monitors::Author;
 use config::{AGEING_TIME, FDB_SIZE, FailMode, PacketRate};
 use dataplane::in_band::InBand;
 use dataplane::mirrors::Mirrors;
-use dataplane::program::Generation;
 use dataplane::punt::PuntTable;
 use dataplane::stp_filter::StpFilter;
 use dataplane::switching::SwitchingView;
@@ -62,9 +61,10 @@ use bonds::Bonds;
 pub use bonds::BridgeBond;
 use compaction::CompactionTimer;
 use exporters::BridgeExporters;
+use notifications::PendingNotifications;
 pub use ports::PortEntry;
-use publication::{PendingEffect, PendingEffectKind};
-use schedule::ScheduledBundle;
+use publication::PublicationState;
+use schedule::BundleSchedule;
 pub use spanning::BridgeSpanningTree;
 
 /// Buffers for frames that the control thread sends: a packet-out makes at most one copy of its
@@ -149,21 +149,12 @@ pub struct Bridge {
     scratch: LookupScratch,
     pool: Pool,
     verdict: Verdict,
-    /// True if the workers lack the latest state.
-    unpublished: bool,
     /// A buffer for the changes of the next flow-mod.
     changes: Option<Box<Changes>>,
-    /// Number of rules removed since the last publication.
-    removed: usize,
-    published: Generation,
-    passed: Generation,
-    waiting: VecDeque<PendingEffect>,
-    /// True if any connection has flow monitors.
-    has_monitors: bool,
-    /// Rule events that flow monitors have not reported yet.
-    rule_events: Vec<RuleEventRecord>,
-    /// Vacancy events that are not sent yet.
-    vacancy_events: Vec<TableStatus>,
+    /// The publication of the state to the workers.
+    publication: PublicationState,
+    /// Notifications that wait for the next event.
+    notifications: PendingNotifications,
     /// Number of learn requests that were refused.
     learn_refused: u64,
     /// Packet-ins that each controller may receive per second; none for no limit.
@@ -171,9 +162,7 @@ pub struct Bridge {
     /// Number of packet-ins that the rate limit dropped.
     packet_ins_limited: u64,
     /// Bundles that wait for their execution time.
-    scheduled: Vec<ScheduledBundle>,
-    /// Effects that wait for the next event: of scheduled bundles and controller status.
-    deferred_effects: Vec<Effect>,
+    schedule: BundleSchedule,
 }
 
 impl Bridge {
@@ -204,20 +193,13 @@ impl Bridge {
             scratch: LookupScratch::new(),
             pool: Pool::new(PACKET_OUT_BUFFERS),
             verdict: Verdict::default(),
-            unpublished: true,
             changes: None,
-            removed: 0,
-            published: Generation::default(),
-            passed: Generation::default(),
-            waiting: VecDeque::new(),
-            has_monitors: false,
-            rule_events: Vec::new(),
-            vacancy_events: Vec::new(),
+            publication: PublicationState::new(),
+            notifications: PendingNotifications::default(),
             learn_refused: 0,
             packet_in_limit: None,
             packet_ins_limited: 0,
-            scheduled: Vec::new(),
-            deferred_effects: Vec::new(),
+            schedule: BundleSchedule::default(),
         };
         bridge.reset_tables(now);
         bridge
@@ -244,11 +226,8 @@ impl Bridge {
         self.report_channel(id, ControlChannelStatus::Down);
         self.connections.remove(id);
         self.update_has_monitors();
-        self.scheduled.retain(|waiting| !waiting.belongs_to(id));
-        self.waiting.retain(|waiting| match waiting.kind {
-            PendingEffectKind::Barrier(at, _) | PendingEffectKind::Committed(at, ..) => at != id,
-            PendingEffectKind::Removals(_) => true,
-        });
+        self.schedule.handle_down(id);
+        self.publication.handle_down(id);
         self.update_mode();
     }
 
@@ -263,7 +242,7 @@ impl Bridge {
 
     /// Handles the end of the wait for controllers: ports receive frames from now on.
     pub const fn handle_wait_over(&mut self) {
-        self.unpublished = true;
+        self.publication.request();
     }
 
     /// Installs the rule that a frame learned. An error is only counted and logged, because no peer
@@ -307,11 +286,11 @@ impl Bridge {
             let mut changes = self.pipeline.expire(now);
             self.note(&mut changes, None);
         }
-        self.handle_due(now);
+        self.commit_scheduled(now);
         self.compact_when_quiet(now);
         self.expire_multicast(now);
         if self.fdb.next_expiry().is_some_and(|due| due <= now) && self.fdb.expire(now) {
-            self.unpublished = true;
+            self.publication.request();
         }
     }
 
@@ -323,7 +302,7 @@ impl Bridge {
             self.multicast
                 .as_ref()
                 .and_then(MulticastTable::next_expiry),
-            self.next_commit(),
+            self.schedule.next_commit(),
             self.next_compaction(),
             self.next_tree_timeout(),
             self.next_bond_timeout(),
@@ -399,17 +378,13 @@ impl Bridge {
 
     /// Processes changes of the tables and their author.
     fn note(&mut self, changes: &mut Changes, by: Option<Author>) {
-        self.unpublished = true;
-        self.record(changes, by);
+        self.publication.request();
+        self.notifications.record_changes(changes, by);
         self.record_vacancy_events();
         self.compiled.take_changes(changes);
         if !changes.removed.is_empty() {
-            self.removed += changes.removed.len();
-            let kind = PendingEffectKind::Removals(std::mem::take(&mut changes.removed));
-            self.waiting.push_back(PendingEffect {
-                generation: None,
-                kind,
-            });
+            let removals = std::mem::take(&mut changes.removed);
+            self.publication.queue_removals(removals);
         }
     }
 
@@ -425,7 +400,7 @@ impl Bridge {
         };
         self.pipeline.set_standalone(standalone);
         self.pipeline.set_miss_policy(miss);
-        self.unpublished = true;
+        self.publication.request();
     }
 }
 

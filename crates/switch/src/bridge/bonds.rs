@@ -396,7 +396,7 @@ impl Bridge {
         };
         let view = self.switching.as_deref();
         self.switching = view.map(|view| view.with_bonds(state));
-        self.unpublished = true;
+        self.publication.request();
     }
 
     /// Sends gratuitous learning packets, as Open vSwitch does: one for each address behind other

@@ -11,7 +11,10 @@ use flow::{PortConfig, Refusal};
 use openflow::{BundleAdd, BundleControl, BundleFlags, BundleStep, Message, Version};
 use pipeline::Pipeline;
 
-use super::{Bridge, ConnectionId, Effect, PendingEffect, PendingEffectKind};
+use super::notifications::NotificationSavepoint;
+use super::publication::PendingEffectKind;
+use super::schedule::commit_time;
+use super::{Bridge, ConnectionId, Effect};
 use crate::bundles::BundleMessage;
 
 /// The state that the messages of a bundle can change.
@@ -21,8 +24,7 @@ struct CommitSavepoint {
     ports: BTreeMap<PortNo, PortConfig>,
     waiting: usize,
     effects: usize,
-    rule_events: usize,
-    vacancy_events: usize,
+    notifications: NotificationSavepoint,
 }
 
 impl Bridge {
@@ -54,13 +56,13 @@ impl Bridge {
                 BundleStep::CloseReply
             }
             BundleStep::DiscardRequest => {
-                if !self.unschedule(id, &control) {
+                if !self.schedule.discard(id, &control) {
                     self.peer(id)?.bundles.discard(bundle)?;
                 }
                 BundleStep::DiscardReply
             }
             BundleStep::CommitRequest => {
-                match self.commit_time(&control, now)? {
+                match commit_time(&control, self.wall_time(now), now)? {
                     Some(at) => self.schedule(at, (id, xid), control)?,
                     None => {
                         let messages = self.peer(id)?.bundles.commit(bundle, flags)?;
@@ -106,10 +108,8 @@ impl Bridge {
             time: None,
             ..control
         });
-        self.waiting.push_back(PendingEffect {
-            generation: None,
-            kind: PendingEffectKind::Committed(id, xid, Box::new(reply)),
-        });
+        let reply = PendingEffectKind::Committed(id, xid, Box::new(reply));
+        self.publication.queue(reply);
     }
 
     /// Executes all messages in order; if one fails, undoes all and refuses that one. Packet-outs
@@ -150,7 +150,7 @@ impl Bridge {
         for frame in frames {
             self.send_out(&frame, now, effects);
         }
-        self.unpublished = true;
+        self.publication.request();
         Ok(())
     }
 
@@ -160,10 +160,9 @@ impl Bridge {
             pipeline: self.pipeline.clone(),
             compiled: self.compiled.savepoint(),
             ports: self.ports.iter().map(config).collect(),
-            waiting: self.waiting.len(),
+            waiting: self.publication.waiting(),
             effects: effects.len(),
-            rule_events: self.rule_events.len(),
-            vacancy_events: self.vacancy_events.len(),
+            notifications: self.notifications.savepoint(),
         }
     }
 
@@ -175,10 +174,9 @@ impl Bridge {
                 entry.desc.config = *config;
             }
         }
-        self.waiting.truncate(savepoint.waiting);
+        self.publication.truncate(savepoint.waiting);
         effects.truncate(savepoint.effects);
-        self.rule_events.truncate(savepoint.rule_events);
-        self.vacancy_events.truncate(savepoint.vacancy_events);
+        self.notifications.roll_back(savepoint.notifications);
     }
 }
 

@@ -43,7 +43,7 @@ impl Bridge {
             Some(compaction) if now < compaction.due => {}
             Some(compaction) if compaction.changes == changes => {
                 self.compiled.request_compaction();
-                self.unpublished = true;
+                self.publication.request();
                 self.compaction = None;
             }
             _ => self.compaction = Some(CompactionTimer { due, changes }),

@@ -101,15 +101,15 @@ impl Bridge {
             let status = status_of(peer, ControllerReason::ChannelStatus, channel);
             self.report_status(Some(id), status, &mut effects);
         }
-        self.deferred_effects.append(&mut effects);
+        self.notifications.defer(effects);
     }
 
     fn report_configuration(&mut self, uri: &str, reason: ControllerReason) {
         let mut effects = Vec::new();
         self.report_status(None, disconnected_status(uri, reason), &mut effects);
-        self.deferred_effects.append(&mut effects);
+        self.notifications.defer(effects);
         // The next publication sends the late effects.
-        self.unpublished = true;
+        self.publication.request();
     }
 
     /// Returns whether a connection belongs to a configured controller.

@@ -102,7 +102,7 @@ impl Bridge {
         }
         exporters.config = config.clone();
         exporters.view = exporters.sampled();
-        self.unpublished = true;
+        self.publication.request();
     }
 
     /// Returns the configuration of the exporters.

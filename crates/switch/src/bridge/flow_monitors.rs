@@ -1,15 +1,14 @@
-//! Flow monitors of a bridge: requests, and the record of rule events.
+//! Flow monitors of a bridge: requests, and the updates that they send.
 
 use std::sync::Arc;
 
 use base::{GroupId, PortNo, TableId, Xid};
 use flow::{Monitor, MonitorFlags, MonitorId, MonitorRequest, Refusal};
 use openflow::{Message, MultipartReply};
-use pipeline::Changes;
 
 use super::{Bridge, ConnectionId, Effect};
 use crate::dump::Dump;
-use crate::monitors::{self, Author, Comparison, RuleEventRecord};
+use crate::monitors::{self, Comparison};
 
 impl Bridge {
     /// Adds, modifies or deletes monitors: all requests of a message or none.
@@ -49,39 +48,28 @@ impl Bridge {
     /// Updates whether any connection has monitors.
     pub(super) fn update_has_monitors(&mut self) {
         let mut peers = self.connections.iter();
-        self.has_monitors = peers.any(|(_, peer)| !peer.monitors.is_empty());
-    }
-
-    /// Records the rule events of a change, if there are monitors.
-    pub(super) fn record(&mut self, changes: &Changes, by: Option<Author>) {
-        if self.has_monitors {
-            let rule_events = changes
-                .rule_events()
-                .map(|rule_event| RuleEventRecord { rule_event, by });
-            self.rule_events.extend(rule_events);
-        }
+        let has_monitors = peers.any(|(_, peer)| !peer.monitors.is_empty());
+        self.notifications.set_has_monitors(has_monitors);
     }
 
     /// Sends pending effects, vacancy events and flow monitor updates.
     #[inline]
     pub(super) fn flush_notifications(&mut self, effects: &mut Vec<Effect>) {
-        if self.deferred_effects.is_empty()
-            && self.vacancy_events.is_empty()
-            && self.rule_events.is_empty()
-        {
+        if self.notifications.is_empty() {
             return;
         }
-        effects.append(&mut self.deferred_effects);
+        self.notifications.take_effects(effects);
         self.send_table_status(effects);
         self.send_monitor_updates(effects);
     }
 
     /// Sends the recorded rule events to connections with monitors.
     fn send_monitor_updates(&mut self, effects: &mut Vec<Effect>) {
-        if self.rule_events.is_empty() {
+        let changes = self.notifications.take_rule_events();
+        if changes.is_empty() {
             return;
         }
-        let changes = Arc::new(std::mem::take(&mut self.rule_events));
+        let changes = Arc::new(changes);
         for (id, peer) in self.connections.iter() {
             let own = self.connections.main_of(id);
             if let Some(updates) = peer.monitors.updates(&changes, own) {

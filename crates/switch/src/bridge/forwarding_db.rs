@@ -16,7 +16,7 @@ impl Bridge {
     /// Learns an address that a worker saw on a port.
     pub fn handle_address(&mut self, address: FdbKey, port: PortNo, now: Instant) {
         if self.ports.contains_key(&port) && self.fdb.learn(address, self.fdb_port(port), now) {
-            self.unpublished = true;
+            self.publication.request();
         }
     }
 
@@ -30,20 +30,20 @@ impl Bridge {
         port: PortNo,
         now: Instant,
     ) -> Result<Option<Arc<FdbEntry>>, FdbFull> {
-        self.unpublished = true;
+        self.publication.request();
         self.fdb.add_static(address, self.fdb_port(port), now)
     }
 
     /// Removes a static entry. Returns whether there was one.
     pub fn remove_static_entry(&mut self, address: FdbKey) -> bool {
         let was_there = self.fdb.remove_static(address);
-        self.unpublished |= was_there;
+        self.publication.request_if(was_there);
         was_there
     }
 
     /// Removes all learned entries.
     pub fn flush_fdb(&mut self) {
-        self.unpublished |= self.fdb.flush();
+        self.publication.request_if(self.fdb.flush());
     }
 
     /// Resets the counters of the forwarding database.

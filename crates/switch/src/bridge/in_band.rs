@@ -17,7 +17,7 @@ impl Bridge {
         };
         if !is_same {
             self.in_band = InBand::compile(config, before, now);
-            self.unpublished = true;
+            self.publication.request();
         }
     }
 

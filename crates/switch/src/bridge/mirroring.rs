@@ -37,7 +37,7 @@ impl Bridge {
         for port in self.mirrors.iter().flat_map(|mirrors| mirrors.outputs()) {
             self.fdb.remove_port(port);
         }
-        self.unpublished = true;
+        self.publication.request();
     }
 
     /// Returns the mirrors; none if there are none.

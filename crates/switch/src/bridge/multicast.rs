@@ -39,7 +39,7 @@ impl Bridge {
         if self.ports.contains_key(&port)
             && message.is_some_and(|message| table.handle_message((fdb_port, vid), &message, now))
         {
-            self.unpublished = true;
+            self.publication.request();
         }
     }
 
@@ -48,21 +48,21 @@ impl Bridge {
         let Some(table) = &mut self.multicast else {
             return false;
         };
-        self.unpublished |= table.flush();
+        self.publication.request_if(table.flush());
         true
     }
 
     /// Removes all memberships of a port.
     pub(super) fn forget_multicast(&mut self, port: PortNo) {
         if let Some(table) = &mut self.multicast {
-            self.unpublished |= table.remove_port(port);
+            self.publication.request_if(table.remove_port(port));
         }
     }
 
     /// Removes expired memberships.
     pub(super) fn expire_multicast(&mut self, now: Instant) {
         if let Some(table) = &mut self.multicast {
-            self.unpublished |= table.expire(now);
+            self.publication.request_if(table.expire(now));
         }
     }
 }

@@ -61,7 +61,7 @@ impl Bridge {
     ) {
         let desc = describe(number, status);
         self.pipeline.set_port(&desc);
-        self.unpublished = true;
+        self.publication.request();
         let entry = PortEntry {
             desc: desc.clone(),
             counters,
@@ -80,7 +80,7 @@ impl Bridge {
     /// Sets whether a port is a tunnel endpoint.
     pub fn set_tunnel(&mut self, number: PortNo, is_one: bool) {
         self.pipeline.set_tunnel(number, is_one);
-        self.unpublished = true;
+        self.publication.request();
     }
 
     /// Adds the counters of a further queue of a port.
@@ -101,7 +101,7 @@ impl Bridge {
             self.fdb.remove_port(fdb_port);
             self.forget_multicast(fdb_port);
         }
-        self.unpublished = true;
+        self.publication.request();
         self.send_port_status(PortReason::Delete, entry.desc, effects);
         self.update_spanning();
         self.update_punts();
@@ -125,7 +125,7 @@ impl Bridge {
         {
             self.fdb.flush_port(fdb_port);
         }
-        self.unpublished = true;
+        self.publication.request();
         self.send_port_modified(number, effects);
         self.update_spanning();
     }
@@ -151,7 +151,7 @@ impl Bridge {
             config_changed: entry.desc.config != before,
         };
         self.pipeline.set_port(&entry.desc);
-        self.unpublished = true;
+        self.publication.request();
         self.update_spanning();
         Ok(change)
     }

@@ -27,7 +27,7 @@ impl Bridge {
             ports.entry(port).or_default().slow = true;
         }
         self.punts = PuntTable::compile(ports);
-        self.unpublished = true;
+        self.publication.request();
     }
 
     /// Handles a punted frame.

@@ -186,7 +186,7 @@ impl Bridge {
 
     fn tlv_table_mod(&mut self, change: &TlvTableMod) -> Result<(), Refusal> {
         self.pipeline.tlv_table_mod(change)?;
-        self.unpublished = true;
+        self.publication.request();
         Ok(())
     }
 

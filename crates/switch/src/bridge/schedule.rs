@@ -28,7 +28,7 @@ const SCHEDULED_MAX: usize = 64;
 
 /// A bundle that waits for its execution time.
 #[derive(Debug)]
-pub(super) struct ScheduledBundle {
+struct ScheduledBundle {
     at: Instant,
     id: ConnectionId,
     xid: Xid,
@@ -36,10 +36,37 @@ pub(super) struct ScheduledBundle {
     messages: Vec<BundleMessage>,
 }
 
-impl ScheduledBundle {
-    /// Returns whether the bundle belongs to this connection.
-    pub(super) fn belongs_to(&self, id: ConnectionId) -> bool {
-        self.id == id
+/// The bundles that wait for their execution times.
+#[derive(Debug, Default)]
+pub(super) struct BundleSchedule(Vec<ScheduledBundle>);
+
+impl BundleSchedule {
+    /// Removes the bundles of a closed connection.
+    pub(super) fn handle_down(&mut self, id: ConnectionId) {
+        self.0.retain(|waiting| waiting.id != id);
+    }
+
+    /// Discards a bundle. Returns whether there was one.
+    pub(super) fn discard(&mut self, id: ConnectionId, control: &BundleControl) -> bool {
+        let before = self.0.len();
+        self.0
+            .retain(|waiting| waiting.id != id || waiting.control.bundle != control.bundle);
+        self.0.len() < before
+    }
+
+    /// Returns the execution time of the next bundle.
+    pub(super) fn next_commit(&self) -> Option<Instant> {
+        self.0.iter().map(|waiting| waiting.at).min()
+    }
+
+    /// Removes and returns the due bundles in the order of their execution times.
+    fn take_due(&mut self, now: Instant) -> Vec<ScheduledBundle> {
+        if self.next_commit().is_none_or(|due| due > now) {
+            return Vec::new();
+        }
+        self.0.sort_by_key(|waiting| waiting.at);
+        let count = self.0.partition_point(|waiting| waiting.at <= now);
+        self.0.drain(..count).collect()
     }
 }
 
@@ -72,28 +99,6 @@ impl Bridge {
         })
     }
 
-    /// Returns the execution time of a commit; none for an immediate commit.
-    pub(super) fn commit_time(
-        &self,
-        control: &BundleControl,
-        now: Instant,
-    ) -> Result<Option<Instant>, Refusal> {
-        let time = match (control.flags.contains(BundleFlags::TIME), control.time) {
-            (false, None) => return Ok(None),
-            (true, Some(time)) => time,
-            (true, None) | (false, Some(_)) => return Err(Refusal::BundleBadFlags),
-        };
-        let present = self.wall_time(now);
-        if time.0 > present.0 + FUTURE_MAX {
-            return Err(Refusal::BundleScheduleFuture);
-        }
-        if time.0 + PAST_MAX < present.0 {
-            return Err(Refusal::BundleSchedulePast);
-        }
-        let ahead = time.0.saturating_sub(present.0);
-        Ok((!ahead.is_zero()).then(|| now + ahead))
-    }
-
     /// Stores a bundle until its execution time.
     pub(super) fn schedule(
         &mut self,
@@ -101,14 +106,14 @@ impl Bridge {
         (id, xid): (ConnectionId, Xid),
         control: BundleControl,
     ) -> Result<(), Refusal> {
-        if self.scheduled.len() >= SCHEDULED_MAX {
+        if self.schedule.0.len() >= SCHEDULED_MAX {
             return Err(Refusal::BundleOutOfBundles);
         }
         let messages = self
             .peer(id)?
             .bundles
             .commit(control.bundle, control.flags)?;
-        self.scheduled.push(ScheduledBundle {
+        self.schedule.0.push(ScheduledBundle {
             at,
             id,
             xid,
@@ -118,23 +123,12 @@ impl Bridge {
         Ok(())
     }
 
-    /// Discards a scheduled bundle. Returns whether there was one.
-    pub(super) fn unschedule(&mut self, id: ConnectionId, control: &BundleControl) -> bool {
-        let before = self.scheduled.len();
-        self.scheduled
-            .retain(|waiting| waiting.id != id || waiting.control.bundle != control.bundle);
-        self.scheduled.len() < before
-    }
-
     /// Commits due bundles in the order of their execution times. The reply or the error is sent
     /// only then, because it reports the result of the commit (OF 1.5.1, 7.3.9), and there is none
     /// earlier. The switch of the authors of EXT-340, the extension that became this section, did
     /// so too.
     pub(super) fn commit_scheduled(&mut self, now: Instant) {
-        self.scheduled.sort_by_key(|waiting| waiting.at);
-        let count = self.scheduled.partition_point(|waiting| waiting.at <= now);
-        let due: Vec<_> = self.scheduled.drain(..count).collect();
-        for waiting in due {
+        for waiting in self.schedule.take_due(now) {
             let mut effects = Vec::new();
             let ScheduledBundle {
                 id, xid, control, ..
@@ -145,19 +139,36 @@ impl Bridge {
                     effects.push(Effect::Refuse(id, xid, refusal, excerpt(xid, control)))
                 }
             }
-            self.deferred_effects.extend(effects);
+            self.notifications.defer(effects);
         }
     }
 
-    /// Returns the execution time of the next scheduled bundle.
-    pub(super) fn next_commit(&self) -> Option<Instant> {
-        self.scheduled.iter().map(|waiting| waiting.at).min()
-    }
-
-    fn wall_time(&self, now: Instant) -> WallTime {
+    /// Returns the wall-clock time.
+    pub(super) fn wall_time(&self, now: Instant) -> WallTime {
         let WallTime(started) = self.identity.started;
         WallTime(started + now.since(Instant::START))
     }
+}
+
+/// Returns the execution time of a commit; none for an immediate commit.
+pub(super) fn commit_time(
+    control: &BundleControl,
+    present: WallTime,
+    now: Instant,
+) -> Result<Option<Instant>, Refusal> {
+    let time = match (control.flags.contains(BundleFlags::TIME), control.time) {
+        (false, None) => return Ok(None),
+        (true, Some(time)) => time,
+        (true, None) | (false, Some(_)) => return Err(Refusal::BundleBadFlags),
+    };
+    if time.0 > present.0 + FUTURE_MAX {
+        return Err(Refusal::BundleScheduleFuture);
+    }
+    if time.0 + PAST_MAX < present.0 {
+        return Err(Refusal::BundleSchedulePast);
+    }
+    let ahead = time.0.saturating_sub(present.0);
+    Ok((!ahead.is_zero()).then(|| now + ahead))
 }
 
 /// Returns the first bytes of a commit request that is refused at its execution time.

@@ -241,12 +241,12 @@ impl Bridge {
                     state_changed = true;
                     if !state.learns() {
                         self.fdb.remove_port(number);
-                        self.unpublished = true;
+                        self.publication.request();
                     }
                 }
                 TreeAction::Flush(number) => {
                     self.fdb.remove_port(number);
-                    self.unpublished = true;
+                    self.publication.request();
                 }
             }
         }
@@ -283,12 +283,12 @@ impl Bridge {
             blocked_ports.extend(blocked.map(|blocked| (*number, blocked)));
         }
         self.stp_filter = StpFilter::compile(blocked_ports);
-        self.unpublished = true;
-        let mut deferred_effects = std::mem::take(&mut self.deferred_effects);
+        self.publication.request();
+        let mut effects = Vec::new();
         for number in changed {
-            self.send_port_modified(number, &mut deferred_effects);
+            self.send_port_modified(number, &mut effects);
         }
-        self.deferred_effects = deferred_effects;
+        self.notifications.defer(effects);
     }
 }
 

@@ -33,7 +33,7 @@ impl Bridge {
             let is_protected = logical.is_some_and(|logical| logical.is_protected);
             self.pipeline.set_protected(*number, is_protected);
         }
-        self.unpublished = true;
+        self.publication.request();
     }
 
     /// Returns the settings of `NORMAL` for the ports; none if all have defaults.

@@ -1,6 +1,6 @@
 //! Table configuration and features, and vacancy events.
 
-use base::{Instant, TableId, Xid};
+use base::{TableId, Xid};
 use flow::{Refusal, TableFlags, TableMod};
 use openflow::{
     ForwardedRequest, Message, MultipartReply, MultipartRequest, RequestForward, TableFeatures,
@@ -50,12 +50,12 @@ impl Bridge {
     /// Records the vacancy events of the tables.
     pub(super) fn record_vacancy_events(&mut self) {
         let events = self.pipeline.take_vacancy_events();
-        self.vacancy_events.extend(events);
+        self.notifications.record_vacancy(events);
     }
 
     /// Sends vacancy events to subscribed peers.
     pub(super) fn send_table_status(&mut self, effects: &mut Vec<Effect>) {
-        for status in std::mem::take(&mut self.vacancy_events) {
+        for status in self.notifications.take_vacancy_events() {
             let wants = |peer: &crate::connection::Connection| {
                 peer.version >= Version::V14 && peer.wants_table_status(status.reason)
             };
@@ -206,14 +206,7 @@ impl Bridge {
         // The parser of the configuration has checked the table number.
         let done = self.pipeline.table_mod(&command);
         debug_assert!(done.is_ok(), "{done:?}");
-        self.unpublished = true;
-    }
-
-    /// Commits due bundles.
-    pub(super) fn handle_due(&mut self, now: Instant) {
-        if self.next_commit().is_some_and(|due| due <= now) {
-            self.commit_scheduled(now);
-        }
+        self.publication.request();
     }
 }
 

@@ -16,6 +16,7 @@ use pipeline::{Cause, PacketInMeta};
 
 use super::*;
 use crate::connection::ConnectionKind;
+use dataplane::program::Generation;
 use l2::fdb::FdbKey;
 
 mod bonds;
