@@ -8,6 +8,7 @@
 
 mod async_messages;
 mod bonds;
+mod bridge_tables;
 mod commit;
 mod compaction;
 mod controllers;
@@ -30,46 +31,33 @@ mod statistics;
 mod switching;
 mod tables;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
 use base::{DatapathId, Instant, PortNo, TableId, Xid};
-use fastpath::{Classifier, LookupScratch, TableDescription};
-use flow::{
-    Action, FlowMod, FlowModCommand, Instructions, Match, PipelineFields, Refusal, SwitchConfig,
-};
+use fastpath::TableDescription;
+use flow::{Action, FlowMod, FlowModCommand, Instructions, Match, PipelineFields, Refusal};
 use openflow::{ControlChannelStatus, Excerpt, Message, WallTime};
-use packet::{Frame, Pool};
-use pipeline::{
-    Changes, Interpreter, LearnRequest, Limits, MissPolicy, Pipeline, Removal, Verdict,
-};
+use packet::Frame;
+use pipeline::{MissPolicy, Removal};
 
-use super::connection::{Connection, ConnectionId, ConnectionKind, Connections};
+use super::connection::{Connection, ConnectionId, Connections};
 use super::dump::Dump;
-use super::monitors::Author;
-use config::{AGEING_TIME, FDB_SIZE, FailMode, PacketRate};
-use dataplane::in_band::InBand;
-use dataplane::mirrors::Mirrors;
-use dataplane::punt::PuntTable;
-use dataplane::stp_filter::StpFilter;
-use dataplane::switching::SwitchingView;
-use l2::fdb::ForwardingDatabase;
-use l2::multicast_snooping::MulticastTable;
+use config::FailMode;
 
-use bonds::Bonds;
 pub use bonds::BridgeBond;
-use compaction::CompactionTimer;
+use bridge_tables::BridgeTables;
+use controllers::ControllerSet;
 use exporters::BridgeExporters;
+use frames::PacketOutExecutor;
 use notifications::PendingNotifications;
 pub use ports::PortEntry;
 use publication::PublicationState;
+use punt::ControlProtocols;
 use schedule::BundleSchedule;
 pub use spanning::BridgeSpanningTree;
-
-/// Buffers for frames that the control thread sends: a packet-out makes at most one copy of its
-/// frame for each port.
-const PACKET_OUT_BUFFERS: usize = 1024;
+use switching::NormalState;
 
 /// An operation that the caller performs after a message or an event.
 #[derive(Debug)]
@@ -115,52 +103,24 @@ pub struct Identity {
 /// One bridge.
 pub struct Bridge {
     identity: Identity,
-    pipeline: Pipeline,
-    /// The compiled tables of `pipeline`.
-    compiled: Classifier,
-    /// The pending compaction of the compiled tables.
-    compaction: Option<CompactionTimer>,
-    fdb: ForwardingDatabase,
-    /// The members of multicast groups, if the bridge snoops.
-    multicast: Option<MulticastTable>,
-    /// Settings of `NORMAL` for the ports; none if all have defaults.
-    switching: Option<Arc<SwitchingView>>,
-    /// Control protocols that ports punt; none if no port punts.
-    punts: Option<Arc<PuntTable>>,
-    /// Mirrors; none if the bridge has none.
-    mirrors: Option<Arc<Mirrors>>,
-    /// The spanning tree, if it is enabled.
-    spanning: Option<BridgeSpanningTree>,
-    /// Ports that the spanning tree blocks; none if no port is blocked.
-    stp_filter: Option<Arc<StpFilter>>,
-    bonds: Bonds,
-    /// The in-band control path to the controllers; none if it is disabled.
-    in_band: Option<Arc<InBand>>,
+    /// The tables and their compiled form.
+    tables: BridgeTables,
+    /// The state of `NORMAL`, and the mirrors.
+    normal: NormalState,
+    /// Protocols with other switches and with controllers behind ports.
+    protocols: ControlProtocols,
     /// The flow exporters.
     exporters: BridgeExporters,
     ports: BTreeMap<PortNo, PortEntry>,
     connections: Connections,
-    /// True if controllers are configured, connected or not.
-    has_controllers: bool,
-    /// The URIs of the configured controllers.
-    controllers: BTreeSet<Arc<str>>,
-    config: SwitchConfig,
-    interpreter: Interpreter,
-    scratch: LookupScratch,
-    pool: Pool,
-    verdict: Verdict,
-    /// A buffer for the changes of the next flow-mod.
-    changes: Option<Box<Changes>>,
+    /// The configured controllers.
+    controllers: ControllerSet,
+    /// The execution of packet-outs.
+    executor: PacketOutExecutor,
     /// The publication of the state to the workers.
     publication: PublicationState,
     /// Notifications that wait for the next event.
     notifications: PendingNotifications,
-    /// Number of learn requests that were refused.
-    learn_refused: u64,
-    /// Packet-ins that each controller may receive per second; none for no limit.
-    packet_in_limit: Option<PacketRate>,
-    /// Number of packet-ins that the rate limit dropped.
-    packet_ins_limited: u64,
     /// Bundles that wait for their execution time.
     schedule: BundleSchedule,
 }
@@ -171,34 +131,16 @@ impl Bridge {
     pub fn new(identity: Identity, has_controllers: bool, writers: usize, now: Instant) -> Self {
         let mut bridge = Self {
             identity,
-            pipeline: Pipeline::new(Limits::default(), writers),
-            compiled: Classifier::new(),
-            compaction: None,
-            fdb: ForwardingDatabase::new(FDB_SIZE, AGEING_TIME),
-            multicast: None,
-            switching: None,
-            punts: None,
-            mirrors: None,
-            spanning: None,
-            stp_filter: None,
-            bonds: Bonds::new(writers),
-            in_band: None,
+            tables: BridgeTables::new(writers),
+            normal: NormalState::new(),
+            protocols: ControlProtocols::new(writers),
             exporters: BridgeExporters::default(),
             ports: BTreeMap::new(),
             connections: Connections::default(),
-            has_controllers,
-            controllers: BTreeSet::new(),
-            config: SwitchConfig::default(),
-            interpreter: Interpreter::new(writers - 1),
-            scratch: LookupScratch::new(),
-            pool: Pool::new(PACKET_OUT_BUFFERS),
-            verdict: Verdict::default(),
-            changes: None,
+            controllers: ControllerSet::new(has_controllers),
+            executor: PacketOutExecutor::new(writers - 1),
             publication: PublicationState::new(),
             notifications: PendingNotifications::default(),
-            learn_refused: 0,
-            packet_in_limit: None,
-            packet_ins_limited: 0,
             schedule: BundleSchedule::default(),
         };
         bridge.reset_tables(now);
@@ -212,10 +154,7 @@ impl Bridge {
 
     /// Handles a peer that has sent its hello.
     pub fn handle_up(&mut self, id: ConnectionId, connection: Connection) {
-        if connection.kind == ConnectionKind::Primary {
-            let rate = connection.rate_limit.or(self.packet_in_limit);
-            connection.policer.set(rate);
-        }
+        self.controllers.limit(&connection);
         self.connections.insert(id, connection);
         self.report_channel(id, ControlChannelStatus::Up);
         self.update_mode();
@@ -234,8 +173,8 @@ impl Bridge {
     /// Handles a change of whether any controllers are configured. Rules of a standalone switch are
     /// useless under a controller and vice versa, so the tables start over, as in Open vSwitch.
     pub fn handle_controllers(&mut self, any: bool, now: Instant) {
-        if any != self.has_controllers {
-            self.has_controllers = any;
+        if any != self.controllers.are_configured {
+            self.controllers.are_configured = any;
             self.reset_tables(now);
         }
     }
@@ -245,67 +184,31 @@ impl Bridge {
         self.publication.request();
     }
 
-    /// Installs the rule that a frame learned. An error is only counted and logged, because no peer
-    /// requested the rule.
-    pub fn handle_learned(&mut self, learned: &LearnRequest, now: Instant) {
-        match self.pipeline.learn(learned, now) {
-            Ok(mut changes) => self.note(&mut changes, None),
-            Err(refusal) => {
-                self.learn_refused += 1;
-                // Frames may fail by the million, so only each doubling is logged.
-                if self.learn_refused.is_power_of_two() {
-                    let (bridge, refused) = (self.name(), self.learn_refused);
-                    tracing::warn!(bridge, refused, %refusal, "cannot install a learned rule");
-                }
-            }
-        }
-    }
-
-    /// Returns the number of rules that frames could not learn, for example because a table was
-    /// full.
-    pub const fn learn_refused(&self) -> u64 {
-        self.learn_refused
-    }
-
-    /// Limits the packet-ins to each configured controller.
-    pub fn limit_packet_ins(&mut self, rate: Option<PacketRate>) {
-        self.packet_in_limit = rate;
-        let peers = self.connections.iter().map(|(_, peer)| peer);
-        let controllers = peers.filter(|peer| peer.kind == ConnectionKind::Primary);
-        controllers.for_each(|peer| peer.policer.set(peer.rate_limit.or(rate)));
-    }
-
-    /// Returns the number of packet-ins that the rate limit dropped.
-    pub const fn packet_ins_limited(&self) -> u64 {
-        self.packet_ins_limited
-    }
-
     /// Expires rules and forwarding database entries, and runs the other due timers.
     pub fn handle_timeout(&mut self, now: Instant) {
-        if self.pipeline.next_expiry().is_some_and(|due| due <= now) {
-            let mut changes = self.pipeline.expire(now);
+        if self
+            .tables
+            .pipeline
+            .next_expiry()
+            .is_some_and(|due| due <= now)
+        {
+            let mut changes = self.tables.pipeline.expire(now);
             self.note(&mut changes, None);
         }
         self.commit_scheduled(now);
-        self.compact_when_quiet(now);
-        self.expire_multicast(now);
-        if self.fdb.next_expiry().is_some_and(|due| due <= now) && self.fdb.expire(now) {
-            self.publication.request();
-        }
+        let has_compacted = self.tables.compact_when_quiet(now);
+        let has_expired = self.normal.handle_timeout(now);
+        self.publication.request_if(has_compacted || has_expired);
     }
 
     /// Returns the time of the next call of [`Bridge::handle_timeout`].
     pub fn next_timeout(&self) -> Option<Instant> {
         let expiries = [
-            self.pipeline.next_expiry(),
-            self.fdb.next_expiry(),
-            self.multicast
-                .as_ref()
-                .and_then(MulticastTable::next_expiry),
+            self.tables.pipeline.next_expiry(),
+            self.normal.next_expiry(),
             self.schedule.next_commit(),
-            self.next_compaction(),
-            self.next_tree_timeout(),
-            self.next_bond_timeout(),
+            self.tables.next_compaction(),
+            self.protocols.next_timeout(),
             self.next_export(),
         ];
         expiries.into_iter().flatten().min()
@@ -313,14 +216,14 @@ impl Bridge {
 
     /// Describes the lookup form of each table, as the workers have it.
     pub fn describe_tables(&self) -> Vec<TableDescription> {
-        self.compiled.describe()
+        self.tables.compiled.describe()
     }
 
     /// Sets the fail mode. Without configured controllers the tables start over, as in Open
     /// vSwitch, because the rules of one mode are useless in the other.
     pub fn set_fail_mode(&mut self, mode: FailMode, now: Instant) {
         self.identity.fail_mode = mode;
-        if self.has_controllers {
+        if self.controllers.are_configured {
             self.update_mode();
         } else {
             self.reset_tables(now);
@@ -351,7 +254,7 @@ impl Bridge {
         };
         self.do_flow_mod(&everything, None, now)
             .expect("deleting everything is always legal");
-        if !self.has_controllers && self.identity.fail_mode == FailMode::Standalone {
+        if !self.controllers.are_configured && self.identity.fail_mode == FailMode::Standalone {
             let normal = Instructions::apply(vec![Action::output(PortNo::NORMAL)]);
             let rule = FlowMod::new(FlowModCommand::Add, 0, Match::any(), normal);
             self.do_flow_mod(&rule, None, now)
@@ -360,46 +263,18 @@ impl Bridge {
         self.update_mode();
     }
 
-    fn do_flow_mod(
-        &mut self,
-        command: &FlowMod,
-        by: Option<Author>,
-        now: Instant,
-    ) -> Result<(), Refusal> {
-        let mut changes = self.changes.take().unwrap_or_default();
-        let done = self.pipeline.flow_mod_into(command, now, &mut changes);
-        let done = done.and_then(|()| {
-            self.note(&mut changes, by);
-            changes.deferred_refusal.take().map_or(Ok(()), Err)
-        });
-        self.changes = Some(changes);
-        done
-    }
-
-    /// Processes changes of the tables and their author.
-    fn note(&mut self, changes: &mut Changes, by: Option<Author>) {
-        self.publication.request();
-        self.notifications.record_changes(changes, by);
-        self.record_vacancy_events();
-        self.compiled.take_changes(changes);
-        if !changes.removed.is_empty() {
-            let removals = std::mem::take(&mut changes.removed);
-            self.publication.queue_removals(removals);
-        }
-    }
-
     /// Enters or leaves the fail mode, and updates the table-miss policy.
     fn update_mode(&mut self) {
         let standalone = self.identity.fail_mode == FailMode::Standalone
-            && self.has_controllers
+            && self.controllers.are_configured
             && !self.connections.any_primary();
         let miss = if self.connections.any_takes_misses() {
             MissPolicy::Controller
         } else {
             MissPolicy::Drop
         };
-        self.pipeline.set_standalone(standalone);
-        self.pipeline.set_miss_policy(miss);
+        self.tables.pipeline.set_standalone(standalone);
+        self.tables.pipeline.set_miss_policy(miss);
         self.publication.request();
     }
 }

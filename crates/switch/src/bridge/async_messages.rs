@@ -48,7 +48,8 @@ impl Bridge {
                     ..message.clone()
                 };
                 let may = |peer: &Connection| peer.policer.admits_packet_in(cause, now);
-                self.packet_ins_limited += self.send_to_peers(message, wants, may, effects);
+                self.controllers.packet_ins_limited +=
+                    self.send_to_peers(message, wants, may, effects);
             }
         }
     }

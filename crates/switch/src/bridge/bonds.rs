@@ -16,6 +16,7 @@ use super::{Bridge, Effect, PortEntry};
 use config::{BondConfig, LogicalPort};
 use dataplane::bonds::{BondLoads, BondState, EgressFrame, RecentSources};
 use dataplane::normal::NormalContext;
+use dataplane::switching::SwitchingView;
 use dataplane::vlans::FrameVlans;
 use l2::bond::{self, BUCKETS, Bond};
 use l2::lacp::{self, LacpGroup, LacpStatus, ReceiveState};
@@ -55,6 +56,61 @@ impl Bonds {
     /// Returns the index of the control thread among the sending threads.
     pub(super) const fn writer(&self) -> usize {
         self.writers - 1
+    }
+
+    /// Returns the time of the next bond timer.
+    pub(super) fn next_timeout(&self) -> Option<Instant> {
+        let bonds = self.bonds.values();
+        bonds.filter_map(BridgeBond::next_timeout).min()
+    }
+
+    /// Returns the port under which the forwarding database knows addresses behind `port`.
+    pub(super) fn fdb_port(&self, port: PortNo) -> PortNo {
+        let bonded = self.of(port);
+        bonded.map_or(port, |bonded| bonded.state.fdb_port)
+    }
+
+    /// Returns the ports that punt slow protocols.
+    pub(super) fn lacp_members(&self) -> Vec<PortNo> {
+        let bonds = self.bonds.values();
+        let speak = bonds.filter(|bonded| bonded.config.lacp.is_some());
+        speak.flat_map(|bonded| numbers(&bonded.config)).collect()
+    }
+
+    /// Sets the bonds; bonds that remain keep their state.
+    fn set(&mut self, ports: &[LogicalPort], now: Instant) {
+        let wanted = |name: &String| {
+            ports
+                .iter()
+                .any(|port| port.bond.is_some() && port.name == *name)
+        };
+        self.bonds.retain(|name, _| wanted(name));
+        let writers = self.writers;
+        for port in ports {
+            let Some(config) = &port.bond else { continue };
+            let bonded = self.bonds.entry(port.name.clone());
+            let bonded = bonded.or_insert_with(|| BridgeBond::new(config.clone(), writers, now));
+            bonded.configure(config, now);
+        }
+    }
+
+    /// Returns whether an active member or an LACP state changed since the last call.
+    fn poll(&mut self) -> bool {
+        let bonds = || self.bonds.values().map(BridgeBond::reported_state);
+        if self.reported.iter().cloned().eq(bonds()) {
+            return false;
+        }
+        self.reported = bonds().collect();
+        true
+    }
+
+    /// Returns the view of `NORMAL` with the state of the bonds.
+    fn view_with(&self, view: &SwitchingView) -> Arc<SwitchingView> {
+        view.with_bonds(|name: &str| {
+            let bonded = self.bonds.get(name);
+            let bonded = bonded.filter(|bonded| !bonded.config.is_single_member);
+            bonded.map(|bonded| bonded.state.clone())
+        })
     }
 
     fn of(&self, member: PortNo) -> Option<&BridgeBond> {
@@ -227,33 +283,22 @@ impl BridgeBond {
 impl Bridge {
     /// Sets the bonds; bonds that remain keep their state.
     pub(super) fn set_bonds(&mut self, ports: &[LogicalPort], now: Instant) {
-        let wanted = |name: &String| {
-            ports
-                .iter()
-                .any(|port| port.bond.is_some() && port.name == *name)
-        };
-        self.bonds.bonds.retain(|name, _| wanted(name));
-        let writers = self.bonds.writers;
-        for port in ports {
-            let Some(config) = &port.bond else { continue };
-            let bonded = self.bonds.bonds.entry(port.name.clone());
-            let bonded = bonded.or_insert_with(|| BridgeBond::new(config.clone(), writers, now));
-            bonded.configure(config, now);
-        }
+        self.protocols.bonds.set(ports, now);
         self.publish_bonds();
         self.update_punts();
     }
 
     /// Returns the bonds, by the names of their ports.
     pub fn bonds(&self) -> impl Iterator<Item = (&str, &BridgeBond)> {
-        let bonds = self.bonds.bonds.iter();
+        let bonds = self.protocols.bonds.bonds.iter();
         let bonds = bonds.filter(|(_, bonded)| !bonded.config.is_single_member);
         bonds.map(|(name, bonded)| (name.as_str(), bonded))
     }
 
     /// Passes the bytes sent to all bonds.
     pub fn take_loads(&mut self) {
-        self.bonds
+        self.protocols
+            .bonds
             .bonds
             .values_mut()
             .for_each(BridgeBond::take_loads);
@@ -261,13 +306,13 @@ impl Bridge {
 
     /// Returns the ports that run LACP, bonds or not, by name.
     pub fn lacp_ports(&self) -> impl Iterator<Item = (&str, &BridgeBond, &LacpGroup)> {
-        let all = self.bonds.bonds.iter();
+        let all = self.protocols.bonds.bonds.iter();
         all.filter_map(|(name, bonded)| Some((name.as_str(), bonded, bonded.lacp()?)))
     }
 
     /// Returns whether a port's LACP receive machine is current; none without LACP.
     pub fn is_lacp_current(&self, port: PortNo) -> Option<bool> {
-        self.bonds.of(port)?.is_current(port)
+        self.protocols.bonds.of(port)?.is_current(port)
     }
 
     /// Returns the addresses of the active members, by the names of the bonds' ports.
@@ -281,30 +326,25 @@ impl Bridge {
 
     /// Returns a bond by the name of its port.
     pub fn bond_mut(&mut self, name: &str) -> Option<&mut BridgeBond> {
-        let bonded = self.bonds.bonds.get_mut(name);
+        let bonded = self.protocols.bonds.bonds.get_mut(name);
         bonded.filter(|bonded| !bonded.config.is_single_member)
     }
 
     /// Returns whether an active member or an LACP state changed since the last call.
     pub fn poll_bonds(&mut self) -> bool {
-        let bonds = || self.bonds.bonds.values().map(BridgeBond::reported_state);
-        if self.bonds.reported.iter().cloned().eq(bonds()) {
-            return false;
-        }
-        self.bonds.reported = bonds().collect();
-        true
+        self.protocols.bonds.poll()
     }
 
     /// Runs the bonds: carriers, timers and LACP. Pushes the frames to send.
     pub(super) fn run_bonds(&mut self, now: Instant, effects: &mut Vec<Effect>) {
-        if self.bonds.bonds.is_empty() {
+        if self.protocols.bonds.bonds.is_empty() {
             return;
         }
         let local = self.ports.get(&PortNo::LOCAL);
         let address = local.map_or_else(MacAddr::default, |local| local.desc.hw_addr);
         let ports = &self.ports;
         let (mut view_changed, mut failed_over) = (false, Vec::new());
-        for (name, bonded) in &mut self.bonds.bonds {
+        for (name, bonded) in &mut self.protocols.bonds.bonds {
             bonded.configure_lacp(address);
             bonded.restore_active(|port, address| {
                 let entry = ports.get(&port);
@@ -335,27 +375,15 @@ impl Bridge {
         }
     }
 
-    /// Returns the time of the next bond timer.
-    pub(super) fn next_bond_timeout(&self) -> Option<Instant> {
-        let bonds = self.bonds.bonds.values();
-        bonds.filter_map(BridgeBond::next_timeout).min()
-    }
-
-    /// Returns the port under which the forwarding database knows addresses behind `port`.
-    pub(super) fn fdb_port(&self, port: PortNo) -> PortNo {
-        let bonded = self.bonds.of(port);
-        bonded.map_or(port, |bonded| bonded.state.fdb_port)
-    }
-
     /// Returns the port of forwarding database entries that lose their path with `port`; none if
     /// another member of its bond still has a carrier.
     pub(super) fn lost_fdb_port(&self, port: PortNo) -> Option<PortNo> {
         let leads = |port: PortNo| self.ports.get(&port).is_some_and(has_carrier);
-        let bonded = self.bonds.of(port);
+        let bonded = self.protocols.bonds.of(port);
         let members = bonded.into_iter().flat_map(|bonded| &bonded.config.members);
         let mut others = members.filter(|other| other.port != port);
         let is_reached = others.any(|other| leads(other.port));
-        (!is_reached).then(|| self.fdb_port(port))
+        (!is_reached).then(|| self.protocols.bonds.fdb_port(port))
     }
 
     /// Handles a slow protocol frame and sends the immediate reply to a marker.
@@ -367,7 +395,7 @@ impl Bridge {
         effects: &mut Vec<Effect>,
     ) {
         let address = self.ports.get(&from).map(|entry| entry.desc.hw_addr);
-        let mut bonds = self.bonds.bonds.values_mut();
+        let mut bonds = self.protocols.bonds.bonds.values_mut();
         let bonded = bonds.find(|bonded| bonded.has(from));
         let group = bonded.and_then(|bonded| bonded.lacp.as_mut());
         if let (Some(group), Some(address)) = (group, address)
@@ -378,38 +406,25 @@ impl Bridge {
         }
     }
 
-    /// Returns the ports that punt slow protocols.
-    pub(super) fn lacp_members(&self) -> Vec<PortNo> {
-        let bonds = self.bonds.bonds.values();
-        let speak = bonds.filter(|bonded| bonded.config.lacp.is_some());
-        speak.flat_map(|bonded| numbers(&bonded.config)).collect()
-    }
-
     /// Publishes the state of the bonds to the workers.
     fn publish_bonds(&mut self) {
-        let bonds = &self.bonds.bonds;
-        let state = |name: &str| {
-            let bonded = bonds
-                .get(name)
-                .filter(|bonded| !bonded.config.is_single_member);
-            bonded.map(|bonded| bonded.state.clone())
-        };
-        let view = self.switching.as_deref();
-        self.switching = view.map(|view| view.with_bonds(state));
+        let view = self.normal.switching.as_deref();
+        let bonds = &self.protocols.bonds;
+        self.normal.switching = view.map(|view| bonds.view_with(view));
         self.publication.request();
     }
 
     /// Sends gratuitous learning packets, as Open vSwitch does: one for each address behind other
     /// ports, so that the switch at the other end learns the new active member.
     fn send_learning_packets(&self, name: &str, effects: &mut Vec<Effect>) {
-        let Some(BridgeBond { state, .. }) = self.bonds.bonds.get(name) else {
+        let Some(BridgeBond { state, .. }) = self.protocols.bonds.bonds.get(name) else {
             return;
         };
-        let fdb = self.fdb.view();
+        let fdb = self.normal.fdb.view();
         let context = NormalContext {
-            mirrors: self.mirrors.as_deref(),
+            mirrors: self.normal.mirrors.as_deref(),
             fdb: &fdb,
-            switching: self.switching.as_deref(),
+            switching: self.normal.switching.as_deref(),
             multicast: None,
         };
         let others = fdb

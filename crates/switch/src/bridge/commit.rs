@@ -131,7 +131,7 @@ impl Bridge {
             } = bundle_message;
             let done = match message {
                 Message::PacketOut(frame) => {
-                    let checked = self.pipeline.check_packet_out(&frame);
+                    let checked = self.tables.pipeline.check_packet_out(&frame);
                     frames.push(frame);
                     checked.map(|()| None)
                 }
@@ -157,8 +157,8 @@ impl Bridge {
     fn savepoint(&self, effects: &[Effect]) -> CommitSavepoint {
         let config = |(port, entry): (&PortNo, &super::PortEntry)| (*port, entry.desc.config);
         CommitSavepoint {
-            pipeline: self.pipeline.clone(),
-            compiled: self.compiled.savepoint(),
+            pipeline: self.tables.pipeline.clone(),
+            compiled: self.tables.compiled.savepoint(),
             ports: self.ports.iter().map(config).collect(),
             waiting: self.publication.waiting(),
             effects: effects.len(),
@@ -167,8 +167,8 @@ impl Bridge {
     }
 
     fn undo(&mut self, savepoint: CommitSavepoint, effects: &mut Vec<Effect>) {
-        self.pipeline = savepoint.pipeline;
-        self.compiled.roll_back(savepoint.compiled);
+        self.tables.pipeline = savepoint.pipeline;
+        self.tables.compiled.roll_back(savepoint.compiled);
         for (port, entry) in &mut self.ports {
             if let Some(config) = savepoint.ports.get(port) {
                 entry.desc.config = *config;

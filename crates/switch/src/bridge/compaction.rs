@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use base::Instant;
 
-use super::Bridge;
+use super::bridge_tables::BridgeTables;
 
 /// The minimum quiet period: longer than the pause of a sender that waits for the reply to each
 /// flow-mod.
@@ -29,13 +29,14 @@ pub(super) fn quiet_period(rules: usize) -> Duration {
     QUIET_MIN.max(QUIET_A_RULE.saturating_mul(rules))
 }
 
-impl Bridge {
-    /// Requests a compaction if nothing has changed during the quiet period.
-    pub(super) fn compact_when_quiet(&mut self, now: Instant) {
+impl BridgeTables {
+    /// Requests a compaction if nothing has changed during the quiet period. Returns whether it
+    /// did, so that the tables must be published.
+    pub(super) fn compact_when_quiet(&mut self, now: Instant) -> bool {
         let rules = self.compiled.rules_to_compact();
         if rules == 0 {
             self.compaction = None;
-            return;
+            return false;
         }
         let changes = self.compiled.change_count();
         let due = now + quiet_period(rules);
@@ -43,11 +44,12 @@ impl Bridge {
             Some(compaction) if now < compaction.due => {}
             Some(compaction) if compaction.changes == changes => {
                 self.compiled.request_compaction();
-                self.publication.request();
                 self.compaction = None;
+                return true;
             }
             _ => self.compaction = Some(CompactionTimer { due, changes }),
         }
+        false
     }
 
     /// Returns the time of the next check.

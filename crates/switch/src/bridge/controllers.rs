@@ -1,13 +1,50 @@
 //! Controller status messages about the configured controllers (OF 1.5.1, 7.3.5.22 and 7.4.8).
 //! Tools and controllers that connect to a listener receive the messages, but are not reported.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use flow::{Role, ShortId};
+use flow::{Role, ShortId, SwitchConfig};
 use openflow::{ControlChannelStatus, ControllerReason, ControllerStatus, Message};
 
 use super::{Bridge, ConnectionId, Effect};
-use crate::connection::Connection;
+use crate::connection::{Connection, ConnectionKind};
+use config::PacketRate;
+
+/// The configured controllers, and the settings for all connections.
+#[derive(Debug)]
+pub(super) struct ControllerSet {
+    /// True if controllers are configured, connected or not.
+    pub(super) are_configured: bool,
+    /// The URIs of the configured controllers.
+    uris: BTreeSet<Arc<str>>,
+    /// The settings of the latest set-config message.
+    pub(super) config: SwitchConfig,
+    /// Packet-ins that each controller may receive per second; none for no limit.
+    packet_in_limit: Option<PacketRate>,
+    /// Number of packet-ins that the rate limit dropped.
+    pub(super) packet_ins_limited: u64,
+}
+
+impl ControllerSet {
+    /// Returns an empty set with default settings.
+    pub(super) fn new(are_configured: bool) -> Self {
+        Self {
+            are_configured,
+            uris: BTreeSet::new(),
+            config: SwitchConfig::default(),
+            packet_in_limit: None,
+            packet_ins_limited: 0,
+        }
+    }
+
+    /// Sets the packet-in rate limit of a new connection of a configured controller.
+    pub(super) fn limit(&self, peer: &Connection) {
+        if peer.kind == ConnectionKind::Primary {
+            peer.policer.set(peer.rate_limit.or(self.packet_in_limit));
+        }
+    }
+}
 
 /// The role and the short id of a connection before a request.
 #[derive(Clone, Copy, Debug)]
@@ -20,16 +57,29 @@ pub(super) struct RoleSnapshot {
 impl Bridge {
     /// Handles the configuration of a controller at `uri`.
     pub fn handle_controller_added(&mut self, uri: &str) {
-        if self.controllers.insert(uri.into()) {
+        if self.controllers.uris.insert(uri.into()) {
             self.report_configuration(uri, ControllerReason::Added);
         }
     }
 
     /// Handles the removal of the controller at `uri` from the configuration.
     pub fn handle_controller_removed(&mut self, uri: &str) {
-        if self.controllers.remove(uri) {
+        if self.controllers.uris.remove(uri) {
             self.report_configuration(uri, ControllerReason::Removed);
         }
+    }
+
+    /// Limits the packet-ins to each configured controller.
+    pub fn limit_packet_ins(&mut self, rate: Option<PacketRate>) {
+        self.controllers.packet_in_limit = rate;
+        for (_, peer) in self.connections.iter() {
+            self.controllers.limit(peer);
+        }
+    }
+
+    /// Returns the number of packet-ins that the rate limit dropped.
+    pub const fn packet_ins_limited(&self) -> u64 {
+        self.controllers.packet_ins_limited
     }
 
     /// Returns the role of the controller at `uri`, if it is connected.
@@ -55,7 +105,7 @@ impl Bridge {
                 None => disconnected_status(uri, ControllerReason::Request),
             }
         };
-        self.controllers.iter().map(status).collect()
+        self.controllers.uris.iter().map(status).collect()
     }
 
     /// Returns the roles and short ids of all connections, for a later comparison.
@@ -115,7 +165,7 @@ impl Bridge {
     /// Returns whether a connection belongs to a configured controller.
     fn is_configured(&self, peer: &Connection) -> bool {
         let mut uris = peer.uri.iter();
-        uris.any(|uri| self.controllers.contains(uri))
+        uris.any(|uri| self.controllers.uris.contains(uri))
     }
 
     /// Sends a status to all subscribed connections except the one it describes.

@@ -28,7 +28,7 @@ impl Bridge {
             let reply = MultipartReply::FlowMonitor(Vec::new());
             return Ok(Some(Message::reply(reply)));
         }
-        let rules = Dump::Comparison(Box::new(Comparison::initial(&self.pipeline, new)));
+        let rules = Dump::Comparison(Box::new(Comparison::initial(&self.tables.pipeline, new)));
         effects.push(Effect::Dump(id, xid, Box::new(rules)));
         Ok(None)
     }
@@ -92,7 +92,7 @@ impl Bridge {
         }
         if paused >= monitors::PAUSED_MAX {
             effects.push(Effect::Disconnect(id));
-        } else if peer.monitors.pause(&self.pipeline) {
+        } else if peer.monitors.pause(&self.tables.pipeline) {
             let message = monitors::paused(peer.version);
             effects.push(Effect::Pause(id, Box::new(message)));
         }
@@ -102,7 +102,7 @@ impl Bridge {
     pub fn handle_drained(&mut self, id: ConnectionId, effects: &mut Vec<Effect>) {
         self.send_monitor_updates(effects);
         if let Some(peer) = self.connections.find(id)
-            && let Some(rules) = peer.monitors.resume(&self.pipeline, peer.version)
+            && let Some(rules) = peer.monitors.resume(&self.tables.pipeline, peer.version)
         {
             effects.push(Effect::Update(
                 id,

@@ -10,12 +10,17 @@ use l2::fdb::{FdbEntry, FdbFull, FdbKey, ForwardingDatabase};
 impl Bridge {
     /// Returns the forwarding database.
     pub const fn fdb(&self) -> &ForwardingDatabase {
-        &self.fdb
+        &self.normal.fdb
     }
 
     /// Learns an address that a worker saw on a port.
     pub fn handle_address(&mut self, address: FdbKey, port: PortNo, now: Instant) {
-        if self.ports.contains_key(&port) && self.fdb.learn(address, self.fdb_port(port), now) {
+        if self.ports.contains_key(&port)
+            && self
+                .normal
+                .fdb
+                .learn(address, self.protocols.bonds.fdb_port(port), now)
+        {
             self.publication.request();
         }
     }
@@ -31,24 +36,26 @@ impl Bridge {
         now: Instant,
     ) -> Result<Option<Arc<FdbEntry>>, FdbFull> {
         self.publication.request();
-        self.fdb.add_static(address, self.fdb_port(port), now)
+        self.normal
+            .fdb
+            .add_static(address, self.protocols.bonds.fdb_port(port), now)
     }
 
     /// Removes a static entry. Returns whether there was one.
     pub fn remove_static_entry(&mut self, address: FdbKey) -> bool {
-        let was_there = self.fdb.remove_static(address);
+        let was_there = self.normal.fdb.remove_static(address);
         self.publication.request_if(was_there);
         was_there
     }
 
     /// Removes all learned entries.
     pub fn flush_fdb(&mut self) {
-        self.publication.request_if(self.fdb.flush());
+        self.publication.request_if(self.normal.fdb.flush());
     }
 
     /// Resets the counters of the forwarding database.
     pub fn clear_fdb_counters(&mut self) {
-        self.fdb.clear_counts();
+        self.normal.fdb.clear_counts();
     }
 
     /// Returns the port whose interface has this name.

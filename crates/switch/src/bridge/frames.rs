@@ -1,18 +1,80 @@
 //! Frames between a bridge and its controllers: packet-outs and packet-ins.
 
 use base::{Instant, PortNo};
-use fastpath::ViewLookup;
+use fastpath::{LookupScratch, ViewLookup};
 use flow::{MaxLen, PacketIn, PacketOut, Refusal, Resume};
 use openflow::continuation;
 use packet::wire::ethernet;
-use packet::{Frame, Link};
-use pipeline::{Destination, LookupTables, PacketInMeta, PausedPacket, Pipeline, Verdict};
+use packet::{Frame, Link, Pool};
+use pipeline::{
+    Destination, Interpreter, LookupTables, PacketInMeta, PausedPacket, Pipeline, Verdict,
+};
 
+use super::bridge_tables::BridgeTables;
 use super::{Bridge, Effect};
 use dataplane::bonds::EgressFrame;
 use dataplane::mirrors::{MirrorDirection, MirrorSet};
 use dataplane::normal::NormalContext;
 use dataplane::vlans::TagRewrite;
+
+/// Buffers for frames that the control thread sends: a packet-out makes at most one copy of its
+/// frame for each port.
+const PACKET_OUT_BUFFERS: usize = 1024;
+
+/// The interpreter of the control thread, and its memory.
+pub(super) struct PacketOutExecutor {
+    interpreter: Interpreter,
+    scratch: LookupScratch,
+    pool: Pool,
+    verdict: Verdict,
+}
+
+impl PacketOutExecutor {
+    /// Returns an executor; `writer` is the index of the control thread among the threads that
+    /// count in the tables.
+    pub(super) fn new(writer: usize) -> Self {
+        Self {
+            interpreter: Interpreter::new(writer),
+            scratch: LookupScratch::new(),
+            pool: Pool::new(PACKET_OUT_BUFFERS),
+            verdict: Verdict::default(),
+        }
+    }
+
+    /// Runs a packet-out through the tables.
+    fn packet_out(&mut self, tables: &BridgeTables, message: &PacketOut, now: Instant) -> Verdict {
+        let mut verdict = std::mem::take(&mut self.verdict);
+        let compiled = tables.compiled.current();
+        let lookup = compiled.as_ref();
+        let lookup = lookup.map(|view| ViewLookup::new(view, &self.scratch));
+        let tables = lookup_tables(&tables.pipeline, lookup.as_ref());
+        let (pool, quiet) = (&mut self.pool, &mut ());
+        self.interpreter
+            .packet_out(tables, message, now, pool, quiet, &mut verdict);
+        verdict
+    }
+
+    /// Runs the remaining actions of a paused packet.
+    fn resume(&mut self, tables: &BridgeTables, waiting: PausedPacket<'_>) -> Verdict {
+        let mut verdict = std::mem::take(&mut self.verdict);
+        let compiled = tables.compiled.current();
+        let lookup = compiled.as_ref();
+        let lookup = lookup.map(|view| ViewLookup::new(view, &self.scratch));
+        let tables = lookup_tables(&tables.pipeline, lookup.as_ref());
+        let (pool, quiet) = (&mut self.pool, &mut ());
+        self.interpreter
+            .resume_paused(tables, waiting, pool, quiet, &mut verdict);
+        verdict
+    }
+
+    /// Keeps the memory of a verdict whose effects are done.
+    fn recycle(&mut self, mut verdict: Verdict) {
+        for frame in verdict.frames.drain(..) {
+            self.pool.put(frame);
+        }
+        self.verdict = verdict;
+    }
+}
 
 impl Bridge {
     /// Runs a packet-out through the interpreter and turns the verdict into effects.
@@ -27,7 +89,7 @@ impl Bridge {
             return;
         }
         let mut copied = MirrorSet::default();
-        if self.mirrors.is_some() && message.registers.packet_type.is_ethernet() {
+        if self.normal.mirrors.is_some() && message.registers.packet_type.is_ethernet() {
             let frame = Frame::from_bytes(&message.data);
             self.mirror(
                 &frame,
@@ -36,16 +98,9 @@ impl Bridge {
                 effects,
             );
         }
-        let mut verdict = std::mem::take(&mut self.verdict);
-        let compiled = self.compiled.current();
-        let lookup = compiled.as_ref();
-        let lookup = lookup.map(|view| ViewLookup::new(view, &self.scratch));
-        let tables = tables(&self.pipeline, lookup.as_ref());
-        let (pool, quiet) = (&mut self.pool, &mut ());
-        self.interpreter
-            .packet_out(tables, message, now, pool, quiet, &mut verdict);
+        let mut verdict = self.executor.packet_out(&self.tables, message, now);
         self.apply_verdict(&mut verdict, (from, copied), now, effects);
-        self.verdict = verdict;
+        self.executor.recycle(verdict);
     }
 
     /// Resumes a paused packet, if the continuation is valid.
@@ -57,25 +112,18 @@ impl Bridge {
     ) -> Result<(), Refusal> {
         let of = self.identity.datapath_id;
         let continuation = continuation::decode(&message.continuation, of)?;
-        self.pipeline.check_resume(message, &continuation)?;
+        self.tables.pipeline.check_resume(message, &continuation)?;
         let waiting = PausedPacket {
             data: &message.data,
             registers: message.registers.clone(),
             continuation: &continuation,
             now,
         };
-        let mut verdict = std::mem::take(&mut self.verdict);
-        let compiled = self.compiled.current();
-        let lookup = compiled.as_ref();
-        let lookup = lookup.map(|view| ViewLookup::new(view, &self.scratch));
-        let tables = tables(&self.pipeline, lookup.as_ref());
-        let (pool, quiet) = (&mut self.pool, &mut ());
-        self.interpreter
-            .resume_paused(tables, waiting, pool, quiet, &mut verdict);
+        let mut verdict = self.executor.resume(&self.tables, waiting);
         let from = message.registers.in_port;
         let copied = self.mirrors_copied(from);
         self.apply_verdict(&mut verdict, (from, copied), now, effects);
-        self.verdict = verdict;
+        self.executor.recycle(verdict);
         Ok(())
     }
 
@@ -127,8 +175,6 @@ impl Bridge {
                 }
             }
         }
-        let spent = verdict.frames.drain(..);
-        spent.for_each(|frame| self.pool.put(frame));
     }
 
     fn normal_exits(
@@ -140,22 +186,22 @@ impl Bridge {
         let Ok(link) = Link::parse(frame.bytes()) else {
             return Vec::new();
         };
-        let fdb = self.fdb.view();
+        let fdb = self.normal.fdb.view();
         let multicast = self.multicast_view();
         let context = NormalContext {
             fdb: &fdb,
             multicast: multicast.as_ref(),
-            switching: self.switching.as_deref(),
-            mirrors: self.mirrors.as_deref(),
+            switching: self.normal.switching.as_deref(),
+            mirrors: self.normal.mirrors.as_deref(),
         };
         let decision = context.decide((&link, frame.bytes()), from, now);
         let leaving = EgressFrame {
             frame,
             link: &link,
             within: decision.within,
-            writer: Some(self.bonds.writer()),
+            writer: Some(self.protocols.bonds.writer()),
         };
-        let exits = context.exits(&self.pipeline, leaving, from, decision.forward);
+        let exits = context.exits(&self.tables.pipeline, leaving, from, decision.forward);
         if let Some(address) = decision.learn {
             self.handle_address(address, from, now);
         }
@@ -201,7 +247,10 @@ impl Bridge {
 }
 
 /// Returns the tables with the compiled lookup, if a view is readable.
-fn tables<'a>(pipeline: &'a Pipeline, lookup: Option<&'a ViewLookup<'a>>) -> LookupTables<'a> {
+fn lookup_tables<'a>(
+    pipeline: &'a Pipeline,
+    lookup: Option<&'a ViewLookup<'a>>,
+) -> LookupTables<'a> {
     match lookup {
         Some(lookup) => LookupTables { pipeline, lookup },
         None => pipeline.into(),

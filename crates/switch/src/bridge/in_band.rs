@@ -10,19 +10,19 @@ use dataplane::in_band::{InBand, InBandConfig};
 impl Bridge {
     /// Sets the in-band flows, which precede the tables.
     pub fn set_in_band(&mut self, config: InBandConfig, now: Instant) {
-        let before = self.in_band.as_deref();
+        let before = self.protocols.in_band.as_deref();
         let is_same = match before {
             Some(before) => *before.config() == config,
             None => config.remotes.is_empty(),
         };
         if !is_same {
-            self.in_band = InBand::compile(config, before, now);
+            self.protocols.in_band = InBand::compile(config, before, now);
             self.publication.request();
         }
     }
 
     /// Returns the in-band flows; none if there are none.
     pub const fn in_band(&self) -> Option<&Arc<InBand>> {
-        self.in_band.as_ref()
+        self.protocols.in_band.as_ref()
     }
 }

@@ -33,21 +33,30 @@ impl Bridge {
     /// Sets the mirrors. Entries of the forwarding database on their output ports are removed,
     /// because those ports take no part in switching.
     pub fn set_mirrors(&mut self, mirrors: &[MirrorConfig]) {
-        self.mirrors = Mirrors::compile(mirrors, self.mirrors.as_deref());
-        for port in self.mirrors.iter().flat_map(|mirrors| mirrors.outputs()) {
-            self.fdb.remove_port(port);
+        self.normal.mirrors = Mirrors::compile(mirrors, self.normal.mirrors.as_deref());
+        for port in self
+            .normal
+            .mirrors
+            .iter()
+            .flat_map(|mirrors| mirrors.outputs())
+        {
+            self.normal.fdb.remove_port(port);
         }
         self.publication.request();
     }
 
     /// Returns the mirrors; none if there are none.
     pub const fn mirrors(&self) -> Option<&Arc<Mirrors>> {
-        self.mirrors.as_ref()
+        self.normal.mirrors.as_ref()
     }
 
     /// Returns the copied frames and bytes of each mirror, by its key.
     pub fn mirrored(&self) -> BTreeMap<String, (u64, u64)> {
-        let mirrors = self.mirrors.iter().flat_map(|mirrors| mirrors.counts());
+        let mirrors = self
+            .normal
+            .mirrors
+            .iter()
+            .flat_map(|mirrors| mirrors.counts());
         mirrors
             .map(|(key, counts)| (key.to_owned(), counts))
             .collect()
@@ -55,7 +64,7 @@ impl Bridge {
 
     /// Returns whether a port is reserved for mirror output, so that its input is dropped.
     pub(super) fn is_mirror_output(&self, port: PortNo) -> bool {
-        let mirrors = self.mirrors.as_ref();
+        let mirrors = self.normal.mirrors.as_ref();
         mirrors.is_some_and(|mirrors| mirrors.is_output(port))
     }
 
@@ -67,11 +76,11 @@ impl Bridge {
         copied: &mut MirrorSet,
         effects: &mut Vec<Effect>,
     ) {
-        if let Some(mirrors) = self.mirrors.as_deref() {
+        if let Some(mirrors) = self.normal.mirrors.as_deref() {
             let context = MirrorContext {
                 mirrors,
-                pipeline: &self.pipeline,
-                switching: self.switching.as_deref(),
+                pipeline: &self.tables.pipeline,
+                switching: self.normal.switching.as_deref(),
                 from,
             };
             context.mirror(frame, passing, copied, &mut EffectSink(effects));
@@ -80,7 +89,7 @@ impl Bridge {
 
     /// Returns the mirrors that have already copied a paused frame received on `from`.
     pub(super) fn mirrors_copied(&self, from: PortNo) -> MirrorSet {
-        let mirrors = self.mirrors.as_ref();
+        let mirrors = self.normal.mirrors.as_ref();
         mirrors
             .map(|mirrors| mirrors.copied(from))
             .unwrap_or_default()

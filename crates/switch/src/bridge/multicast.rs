@@ -4,10 +4,11 @@ use base::{Instant, PortNo};
 use packet::MembershipMessage;
 
 use super::Bridge;
+use super::switching::NormalState;
 use config::SwitchingConfig;
 use l2::multicast_snooping::{MulticastTable, MulticastView};
 
-impl Bridge {
+impl NormalState {
     /// Enables, configures or disables multicast snooping.
     pub(super) fn set_snooping(&mut self, config: &SwitchingConfig) {
         match (&config.snooping, &mut self.multicast) {
@@ -19,20 +20,30 @@ impl Bridge {
         }
     }
 
+    /// Removes the memberships and the forwarding database entries of a port. Returns whether there
+    /// were memberships.
+    pub(super) fn remove_port(&mut self, port: PortNo) -> bool {
+        self.fdb.remove_port(port);
+        let table = self.multicast.as_mut();
+        table.is_some_and(|table| table.remove_port(port))
+    }
+}
+
+impl Bridge {
     /// Returns the multicast table, if the bridge snoops.
     pub const fn multicast(&self) -> Option<&MulticastTable> {
-        self.multicast.as_ref()
+        self.normal.multicast.as_ref()
     }
 
     /// Returns the workers' view of the multicast table.
     pub fn multicast_view(&self) -> Option<MulticastView> {
-        self.multicast.as_ref().map(MulticastTable::view)
+        self.normal.multicast.as_ref().map(MulticastTable::view)
     }
 
     /// Handles a membership message that was received on a port in a VLAN.
     pub fn handle_membership(&mut self, (port, vid): (PortNo, u16), frame: &[u8], now: Instant) {
-        let fdb_port = self.fdb_port(port);
-        let Some(table) = &mut self.multicast else {
+        let fdb_port = self.protocols.bonds.fdb_port(port);
+        let Some(table) = &mut self.normal.multicast else {
             return;
         };
         let message = MembershipMessage::parse(frame);
@@ -45,24 +56,10 @@ impl Bridge {
 
     /// Flushes the multicast table. Returns whether the bridge snoops.
     pub fn flush_multicast(&mut self) -> bool {
-        let Some(table) = &mut self.multicast else {
+        let Some(table) = &mut self.normal.multicast else {
             return false;
         };
         self.publication.request_if(table.flush());
         true
-    }
-
-    /// Removes all memberships of a port.
-    pub(super) fn forget_multicast(&mut self, port: PortNo) {
-        if let Some(table) = &mut self.multicast {
-            self.publication.request_if(table.remove_port(port));
-        }
-    }
-
-    /// Removes expired memberships.
-    pub(super) fn expire_multicast(&mut self, now: Instant) {
-        if let Some(table) = &mut self.multicast {
-            self.publication.request_if(table.expire(now));
-        }
     }
 }

@@ -60,7 +60,7 @@ impl Bridge {
         effects: &mut Vec<Effect>,
     ) {
         let desc = describe(number, status);
-        self.pipeline.set_port(&desc);
+        self.tables.pipeline.set_port(&desc);
         self.publication.request();
         let entry = PortEntry {
             desc: desc.clone(),
@@ -79,7 +79,7 @@ impl Bridge {
 
     /// Sets whether a port is a tunnel endpoint.
     pub fn set_tunnel(&mut self, number: PortNo, is_one: bool) {
-        self.pipeline.set_tunnel(number, is_one);
+        self.tables.pipeline.set_tunnel(number, is_one);
         self.publication.request();
     }
 
@@ -95,11 +95,10 @@ impl Bridge {
         let Some(entry) = self.ports.remove(&number) else {
             return;
         };
-        self.pipeline.remove_port(number);
-        self.pipeline.set_tunnel(number, false);
+        self.tables.pipeline.remove_port(number);
+        self.tables.pipeline.set_tunnel(number, false);
         if let Some(fdb_port) = self.lost_fdb_port(number) {
-            self.fdb.remove_port(fdb_port);
-            self.forget_multicast(fdb_port);
+            self.normal.remove_port(fdb_port);
         }
         self.publication.request();
         self.send_port_status(PortReason::Delete, entry.desc, effects);
@@ -119,11 +118,11 @@ impl Bridge {
         if entry.desc == before {
             return;
         }
-        self.pipeline.set_port(&entry.desc);
+        self.tables.pipeline.set_port(&entry.desc);
         if !link.carrier
             && let Some(fdb_port) = self.lost_fdb_port(number)
         {
-            self.fdb.flush_port(fdb_port);
+            self.normal.fdb.flush_port(fdb_port);
         }
         self.publication.request();
         self.send_port_modified(number, effects);
@@ -150,7 +149,7 @@ impl Bridge {
             set_up: (down != is_down(before)).then_some(!down),
             config_changed: entry.desc.config != before,
         };
-        self.pipeline.set_port(&entry.desc);
+        self.tables.pipeline.set_port(&entry.desc);
         self.publication.request();
         self.update_spanning();
         Ok(change)

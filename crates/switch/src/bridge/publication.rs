@@ -134,13 +134,17 @@ impl PublicationState {
 impl Bridge {
     /// Returns the state that the workers run.
     pub fn snapshot(&mut self) -> (Pipeline, View, FdbView) {
-        let compiled = self.compiled.publish(&self.pipeline);
-        (self.pipeline.clone(), compiled, self.fdb.view())
+        let compiled = self.tables.compiled.publish(&self.tables.pipeline);
+        (
+            self.tables.pipeline.clone(),
+            compiled,
+            self.normal.fdb.view(),
+        )
     }
 
     /// Returns a snapshot of the tables.
     pub fn rules(&self) -> Pipeline {
-        self.pipeline.clone()
+        self.tables.pipeline.clone()
     }
 
     /// Returns whether there is unpublished state.

@@ -1,4 +1,5 @@
-//! Punted control frames of other switches: BPDUs and slow protocols.
+//! The control protocols of a bridge, and the punted frames of other switches: BPDUs and slow
+//! protocols.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -6,27 +7,68 @@ use std::sync::Arc;
 use base::{Instant, PortNo};
 use packet::wire::slow;
 
-use super::{Bridge, Effect};
+use super::bonds::Bonds;
+use super::{Bridge, BridgeSpanningTree, Effect};
+use dataplane::in_band::InBand;
 use dataplane::punt::{PuntTable, PuntedProtocols, is_bpdu};
+use dataplane::stp_filter::StpFilter;
+
+/// The protocols of a bridge with other switches, and its in-band control.
+pub(super) struct ControlProtocols {
+    /// The spanning tree, if it is enabled.
+    pub(super) spanning: Option<BridgeSpanningTree>,
+    /// Ports that the spanning tree blocks; none if no port is blocked.
+    pub(super) stp_filter: Option<Arc<StpFilter>>,
+    pub(super) bonds: Bonds,
+    /// Control protocols that ports punt; none if no port punts.
+    punts: Option<Arc<PuntTable>>,
+    /// The in-band control path to the controllers; none if it is disabled.
+    pub(super) in_band: Option<Arc<InBand>>,
+}
+
+impl ControlProtocols {
+    /// Returns disabled protocols of a bridge with this number of sending threads.
+    pub(super) const fn new(writers: usize) -> Self {
+        Self {
+            spanning: None,
+            stp_filter: None,
+            bonds: Bonds::new(writers),
+            punts: None,
+            in_band: None,
+        }
+    }
+
+    /// Returns the time of the next timer of a protocol.
+    pub(super) fn next_timeout(&self) -> Option<Instant> {
+        let tree = self.spanning.as_ref();
+        let tree = tree.map(BridgeSpanningTree::next_timeout);
+        let timeouts = [tree, self.bonds.next_timeout()];
+        timeouts.into_iter().flatten().min()
+    }
+
+    /// Recomputes the punted protocols of these ports. With a spanning tree no port forwards BPDUs,
+    /// whether it takes part in the tree or not.
+    fn update_punts(&mut self, all: impl Iterator<Item = PortNo>) {
+        let mut ports: BTreeMap<PortNo, PuntedProtocols> = BTreeMap::new();
+        for port in all.filter(|_| self.spanning.is_some()) {
+            ports.entry(port).or_default().spanning = true;
+        }
+        for port in self.bonds.lacp_members() {
+            ports.entry(port).or_default().slow = true;
+        }
+        self.punts = PuntTable::compile(ports);
+    }
+}
 
 impl Bridge {
     /// Returns the protocols that ports punt; none if no port punts.
     pub const fn punts(&self) -> Option<&Arc<PuntTable>> {
-        self.punts.as_ref()
+        self.protocols.punts.as_ref()
     }
 
-    /// Recomputes the punted protocols. With a spanning tree no port forwards BPDUs, whether it
-    /// takes part in the tree or not.
+    /// Recomputes the punted protocols.
     pub(super) fn update_punts(&mut self) {
-        let mut ports: BTreeMap<PortNo, PuntedProtocols> = BTreeMap::new();
-        let all = self.ports.keys().filter(|_| self.spanning.is_some());
-        for port in all {
-            ports.entry(*port).or_default().spanning = true;
-        }
-        for port in self.lacp_members() {
-            ports.entry(port).or_default().slow = true;
-        }
-        self.punts = PuntTable::compile(ports);
+        self.protocols.update_punts(self.ports.keys().copied());
         self.publication.request();
     }
 

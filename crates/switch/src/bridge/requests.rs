@@ -24,7 +24,7 @@ impl Bridge {
                 Message::FlowMod(command) => Some(command),
                 _ => None,
             });
-        self.pipeline.prefetch(flow_mods);
+        self.tables.pipeline.prefetch(flow_mods);
     }
 
     /// Executes or refuses a request. A message of a closed connection is ignored. The call leaves
@@ -107,7 +107,9 @@ impl Bridge {
                 self.set_controller_id(main, controller).map(|()| None)
             }
             Message::TlvTableMod(change) => self.tlv_table_mod(&change).map(|()| None),
-            Message::TlvTableRequest => Ok(Some(Message::TlvTableReply(self.pipeline.tlv_table()))),
+            Message::TlvTableRequest => Ok(Some(Message::TlvTableReply(
+                self.tables.pipeline.tlv_table(),
+            ))),
             Message::PortMod(command) => self.port_mod(id, command, effects).map(|()| None),
             Message::TableMod(command) => self.table_mod(id, &command).map(|()| None),
             Message::GroupMod(command) => self.group_mod(command, (main, xid), now, effects),
@@ -165,7 +167,7 @@ impl Bridge {
         now: Instant,
         effects: &mut Vec<Effect>,
     ) -> Result<Option<Message>, Refusal> {
-        let mut changes = self.pipeline.group_mod(&command, now)?;
+        let mut changes = self.tables.pipeline.group_mod(&command, now)?;
         self.note(&mut changes, Some(by));
         self.forward(ForwardedRequest::GroupMod(command), by, effects);
         Ok(None)
@@ -178,14 +180,14 @@ impl Bridge {
         now: Instant,
         effects: &mut Vec<Effect>,
     ) -> Result<Option<Message>, Refusal> {
-        let mut changes = self.pipeline.meter_mod(&command, now)?;
+        let mut changes = self.tables.pipeline.meter_mod(&command, now)?;
         self.note(&mut changes, Some(by));
         self.forward(ForwardedRequest::MeterMod(command), by, effects);
         Ok(None)
     }
 
     fn tlv_table_mod(&mut self, change: &TlvTableMod) -> Result<(), Refusal> {
-        self.pipeline.tlv_table_mod(change)?;
+        self.tables.pipeline.tlv_table_mod(change)?;
         self.publication.request();
         Ok(())
     }
@@ -207,14 +209,14 @@ impl Bridge {
         let miss_send_len = self.peer(id)?.miss_send_len;
         Ok(Message::GetConfigReply(SwitchConfig {
             miss_send_len,
-            ..self.config
+            ..self.controllers.config
         }))
     }
 
     fn set_config(&mut self, id: ConnectionId, wanted: SwitchConfig) -> Result<(), Refusal> {
-        self.pipeline.set_fragments(wanted.fragments)?;
+        self.tables.pipeline.set_fragments(wanted.fragments)?;
         self.peer(id)?.miss_send_len = wanted.miss_send_len;
-        self.config.fragments = wanted.fragments;
+        self.controllers.config.fragments = wanted.fragments;
         self.update_mode();
         Ok(())
     }
@@ -265,7 +267,7 @@ impl Bridge {
         now: Instant,
         effects: &mut Vec<Effect>,
     ) -> Result<(), Refusal> {
-        self.pipeline.check_packet_out(message)?;
+        self.tables.pipeline.check_packet_out(message)?;
         self.send_out(message, now, effects);
         Ok(())
     }

@@ -75,6 +75,11 @@ impl BridgeSpanningTree {
         self.since
     }
 
+    /// Returns the time of the next timer of the tree.
+    pub(super) fn next_timeout(&self) -> Instant {
+        self.tree.next_timeout()
+    }
+
     fn settings(&self) -> TreeSettings {
         settings(&self.config, self.address)
     }
@@ -89,7 +94,7 @@ impl Bridge {
         address: MacAddr,
         now: Instant,
     ) {
-        let before = self.spanning.take();
+        let before = self.protocols.spanning.take();
         if let Some(config) = config {
             let is_same = |before: &BridgeSpanningTree| before.config.protocol == config.protocol;
             let retained = before.filter(is_same);
@@ -111,9 +116,9 @@ impl Bridge {
                 has_changed: true,
             });
             spanning.config = config.clone();
-            self.spanning = Some(spanning);
+            self.protocols.spanning = Some(spanning);
             self.update_spanning();
-            if let Some(spanning) = &mut self.spanning {
+            if let Some(spanning) = &mut self.protocols.spanning {
                 mchecks
                     .into_iter()
                     .for_each(|number| spanning.tree.check_migration(number));
@@ -126,17 +131,17 @@ impl Bridge {
 
     /// Returns the spanning tree, if it is enabled.
     pub const fn spanning(&self) -> Option<&BridgeSpanningTree> {
-        self.spanning.as_ref()
+        self.protocols.spanning.as_ref()
     }
 
     /// Returns the port state filter; none if no port is blocked.
     pub const fn stp_filter(&self) -> Option<&std::sync::Arc<StpFilter>> {
-        self.stp_filter.as_ref()
+        self.protocols.stp_filter.as_ref()
     }
 
     /// Updates the tree from the present ports.
     pub(super) fn update_spanning(&mut self) {
-        let Some(spanning) = &mut self.spanning else {
+        let Some(spanning) = &mut self.protocols.spanning else {
             return;
         };
         let settings = spanning.settings();
@@ -169,7 +174,7 @@ impl Bridge {
 
     /// Handles a BPDU, unless the port may receive none (OF 1.0.1, 5.2.1).
     pub(super) fn handle_bpdu(&mut self, from: PortNo, frame: &[u8]) {
-        let Some(spanning) = &mut self.spanning else {
+        let Some(spanning) = &mut self.protocols.spanning else {
             return;
         };
         let barred = |desc: &PortDesc| desc.config.contains(PortConfig::NO_RECV_STP);
@@ -191,26 +196,19 @@ impl Bridge {
 
     /// Runs the timers of the tree, and pushes the frames it sends.
     pub(super) fn run_spanning_tree(&mut self, now: Instant, effects: &mut Vec<Effect>) {
-        let Some(spanning) = &mut self.spanning else {
+        let Some(spanning) = &mut self.protocols.spanning else {
             return;
         };
         spanning.tree.handle_timeout(now);
         self.apply_tree_actions();
-        if let Some(spanning) = &mut self.spanning {
+        if let Some(spanning) = &mut self.protocols.spanning {
             effects.append(&mut spanning.outbox);
         }
     }
 
-    /// Returns the time of the next timer of the tree.
-    pub(super) fn next_tree_timeout(&self) -> Option<Instant> {
-        self.spanning
-            .as_ref()
-            .map(|spanning| spanning.tree.next_timeout())
-    }
-
     /// Triggers a topology change.
     pub fn change_topology(&mut self) {
-        if let Some(spanning) = &mut self.spanning {
+        if let Some(spanning) = &mut self.protocols.spanning {
             spanning.tree.trigger_topology_change();
         }
         self.apply_tree_actions();
@@ -218,13 +216,13 @@ impl Bridge {
 
     /// Returns whether the tree changed since the last call.
     pub fn poll_tree(&mut self) -> bool {
-        let spanning = self.spanning.as_mut();
+        let spanning = self.protocols.spanning.as_mut();
         spanning.is_some_and(|spanning| std::mem::take(&mut spanning.has_changed))
     }
 
     /// Executes the actions that the tree requests.
     fn apply_tree_actions(&mut self) {
-        let Some(spanning) = &mut self.spanning else {
+        let Some(spanning) = &mut self.protocols.spanning else {
             return;
         };
         let mut state_changed = false;
@@ -240,12 +238,12 @@ impl Bridge {
                 TreeAction::SetState(number, state) => {
                     state_changed = true;
                     if !state.learns() {
-                        self.fdb.remove_port(number);
+                        self.normal.fdb.remove_port(number);
                         self.publication.request();
                     }
                 }
                 TreeAction::Flush(number) => {
-                    self.fdb.remove_port(number);
+                    self.normal.fdb.remove_port(number);
                     self.publication.request();
                 }
             }
@@ -259,7 +257,11 @@ impl Bridge {
     /// Applies the port states of the tree to the ports, and reports changes to controllers. A port
     /// outside the tree forwards.
     fn apply_port_states(&mut self) {
-        let tree = self.spanning.as_ref().map(|spanning| &spanning.tree);
+        let tree = self
+            .protocols
+            .spanning
+            .as_ref()
+            .map(|spanning| &spanning.tree);
         let state = |number| Some(tree?.port(number)?.state);
         let mut blocked_ports = Vec::new();
         let mut changed = Vec::new();
@@ -269,7 +271,7 @@ impl Bridge {
                 PortState(entry.desc.state.0 & !TREE_STATE_BITS.0 | openflow_state(state).0);
             if new_state != entry.desc.state {
                 entry.desc.state = new_state;
-                self.pipeline.set_port(&entry.desc);
+                self.tables.pipeline.set_port(&entry.desc);
                 changed.push(*number);
             }
             let blocked = match state {
@@ -279,10 +281,12 @@ impl Bridge {
                     TreePortState::Disabled | TreePortState::Discarding | TreePortState::Listening,
                 ) => Some(BlockedPort::DropAll),
             };
-            self.pipeline.set_stp_blocked(*number, blocked.is_some());
+            self.tables
+                .pipeline
+                .set_stp_blocked(*number, blocked.is_some());
             blocked_ports.extend(blocked.map(|blocked| (*number, blocked)));
         }
-        self.stp_filter = StpFilter::compile(blocked_ports);
+        self.protocols.stp_filter = StpFilter::compile(blocked_ports);
         self.publication.request();
         let mut effects = Vec::new();
         for number in changed {

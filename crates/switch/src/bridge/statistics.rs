@@ -49,7 +49,8 @@ impl Bridge {
         effects: &mut Vec<Effect>,
     ) -> Result<Option<Message>, Refusal> {
         let request = self.complete_request(id, xid, request)?;
-        if let Some(dump) = objects(&request).and_then(|kind| ObjectDump::of(&self.pipeline, kind))
+        if let Some(dump) =
+            objects(&request).and_then(|kind| ObjectDump::of(&self.tables.pipeline, kind))
         {
             effects.push(Effect::Dump(
                 id,
@@ -60,7 +61,7 @@ impl Bridge {
         }
         let reply = match request {
             MultipartRequest::Flow(form, request) => {
-                let dump = FlowDump::new(self.pipeline.clone(), form, request)?;
+                let dump = FlowDump::new(self.tables.pipeline.clone(), form, request)?;
                 effects.push(Effect::Dump(id, xid, Box::new(Dump::Flows(Box::new(dump)))));
                 return Ok(None);
             }
@@ -69,29 +70,31 @@ impl Bridge {
             }
             MultipartRequest::Aggregate(form, request) => self.aggregate(form, &request)?,
             MultipartRequest::Description => MultipartReply::Description(self.description()),
-            MultipartRequest::Table => MultipartReply::Table(self.pipeline.table_stats().collect()),
+            MultipartRequest::Table => {
+                MultipartReply::Table(self.tables.pipeline.table_stats().collect())
+            }
             MultipartRequest::Port(port) => MultipartReply::Port(self.port_stats(port, now)?),
             MultipartRequest::Queue(request) => self.queue_stats(request, now)?,
             MultipartRequest::PortDesc(port) => MultipartReply::PortDesc(self.port_descs(port)?),
             MultipartRequest::TableDesc => MultipartReply::TableDesc(self.table_descs()),
             MultipartRequest::QueueDesc(request) => self.queue_descs(request)?,
             MultipartRequest::Group(group) => {
-                MultipartReply::Group(self.pipeline.group_stats(group, now).collect())
+                MultipartReply::Group(self.tables.pipeline.group_stats(group, now).collect())
             }
             MultipartRequest::GroupDesc(group) => {
-                MultipartReply::GroupDesc(self.pipeline.group_descs(group).collect())
+                MultipartReply::GroupDesc(self.tables.pipeline.group_descs(group).collect())
             }
             MultipartRequest::GroupFeatures => {
-                MultipartReply::GroupFeatures(self.pipeline.group_features())
+                MultipartReply::GroupFeatures(self.tables.pipeline.group_features())
             }
             MultipartRequest::Meter(meter) => {
-                MultipartReply::Meter(self.pipeline.meter_stats(meter, now)?)
+                MultipartReply::Meter(self.tables.pipeline.meter_stats(meter, now)?)
             }
             MultipartRequest::MeterConfig(meter) => {
-                MultipartReply::MeterConfig(self.pipeline.meter_configs(meter)?)
+                MultipartReply::MeterConfig(self.tables.pipeline.meter_configs(meter)?)
             }
             MultipartRequest::MeterFeatures => {
-                MultipartReply::MeterFeatures(self.pipeline.meter_features())
+                MultipartReply::MeterFeatures(self.tables.pipeline.meter_features())
             }
             MultipartRequest::TableFeatures(wanted) => {
                 self.set_table_features(id, &wanted)?;
@@ -122,7 +125,7 @@ impl Bridge {
 
     fn table_descs(&self) -> Vec<TableDesc> {
         let tables = (0..=TableId::LAST.0).map(TableId);
-        let descs = tables.map(|table| self.pipeline.table_desc(table));
+        let descs = tables.map(|table| self.tables.pipeline.table_desc(table));
         descs.collect()
     }
 
@@ -131,7 +134,7 @@ impl Bridge {
         form: FlowFormat,
         request: &FlowStatsRequest,
     ) -> Result<MultipartReply, Refusal> {
-        let stats = self.pipeline.aggregate_stats(request)?;
+        let stats = self.tables.pipeline.aggregate_stats(request)?;
         Ok(MultipartReply::Aggregate(form, stats))
     }
 

@@ -41,7 +41,7 @@ impl Bridge {
             return Err(Refusal::TableModBadConfig);
         }
         if version >= Version::V14 {
-            self.pipeline.table_mod(command)?;
+            self.tables.pipeline.table_mod(command)?;
             self.record_vacancy_events();
         }
         Ok(())
@@ -49,7 +49,7 @@ impl Bridge {
 
     /// Records the vacancy events of the tables.
     pub(super) fn record_vacancy_events(&mut self) {
-        let events = self.pipeline.take_vacancy_events();
+        let events = self.tables.pipeline.take_vacancy_events();
         self.notifications.record_vacancy(events);
     }
 
@@ -129,7 +129,7 @@ impl Bridge {
         for TableFeatures { table, name, .. } in requested {
             let is_default = *name == format!("table{table}");
             let name = if is_default { "" } else { name };
-            self.pipeline.name_table(*table, name);
+            self.tables.pipeline.name_table(*table, name);
         }
         Ok(())
     }
@@ -173,11 +173,11 @@ impl Bridge {
         };
         TableFeatures {
             table,
-            name: self.pipeline.table_name(table),
+            name: self.tables.pipeline.table_name(table),
             metadata_match: u64::MAX,
             metadata_write: u64::MAX,
             capabilities,
-            flows_max: u32::try_from(self.pipeline.flows_max(table)).unwrap_or(u32::MAX),
+            flows_max: u32::try_from(self.tables.pipeline.flows_max(table)).unwrap_or(u32::MAX),
             command: TableFeaturesCommand::Replace,
             next: (table.0 + 1..=TableId::LAST.0).map(TableId).collect(),
         }
@@ -185,14 +185,14 @@ impl Bridge {
 
     /// Limits the number of rules of a table.
     pub fn limit_flows(&mut self, table: TableId, rules: usize) {
-        self.pipeline.set_flows_max(table, rules);
+        self.tables.pipeline.set_flows_max(table, rules);
     }
 
     /// Applies the operator's whole configuration of a table.
     pub fn configure_table(&mut self, table: TableId, config: &TableConfig) {
-        self.pipeline.name_table(table, &config.name);
+        self.tables.pipeline.name_table(table, &config.name);
         let limit = config.limit.unwrap_or(usize::MAX);
-        self.pipeline.set_flows_max(table, limit);
+        self.tables.pipeline.set_flows_max(table, limit);
         let flags = match config.eviction {
             true => TableFlags::EVICTION,
             false => TableFlags::default(),
@@ -204,7 +204,7 @@ impl Bridge {
             vacancy: None,
         };
         // The parser of the configuration has checked the table number.
-        let done = self.pipeline.table_mod(&command);
+        let done = self.tables.pipeline.table_mod(&command);
         debug_assert!(done.is_ok(), "{done:?}");
         self.publication.request();
     }

@@ -16,6 +16,7 @@ use pipeline::{Cause, PacketInMeta};
 
 use super::*;
 use crate::connection::ConnectionKind;
+use config::PacketRate;
 use dataplane::program::Generation;
 use l2::fdb::FdbKey;
 
@@ -106,7 +107,7 @@ impl Rig {
 
     fn rules(&self) -> Vec<String> {
         let request = FlowStatsRequest::all();
-        let stats = self.bridge.pipeline.flow_stats(&request, self.now);
+        let stats = self.bridge.tables.pipeline.flow_stats(&request, self.now);
         let stats = stats.expect("all tables exist");
         stats
             .map(|rule| {
@@ -305,7 +306,7 @@ fn missed_frame_reaches_openflow_1_0_only() {
 fn standalone_bridge_forwards_by_a_rule_and_controlled_bridge_does_not() {
     let rig = Rig::new(FailMode::Standalone, false);
     assert_eq!(rig.rules(), ["priority=0 actions=NORMAL"]);
-    assert!(!rig.bridge.pipeline.is_standalone());
+    assert!(!rig.bridge.tables.pipeline.is_standalone());
     assert!(Rig::new(FailMode::Secure, false).rules().is_empty());
     assert!(Rig::new(FailMode::Standalone, true).rules().is_empty());
 }
@@ -313,23 +314,23 @@ fn standalone_bridge_forwards_by_a_rule_and_controlled_bridge_does_not() {
 #[test]
 fn standalone_mode_ends_and_begins_with_the_controller_connection() {
     let mut rig = Rig::new(FailMode::Standalone, true);
-    assert!(rig.bridge.pipeline.is_standalone());
+    assert!(rig.bridge.tables.pipeline.is_standalone());
     let tool = Connection::new(ConnectionKind::Service, Version::V13);
     rig.bridge.handle_up(OLD, tool);
     assert!(
-        rig.bridge.pipeline.is_standalone(),
+        rig.bridge.tables.pipeline.is_standalone(),
         "a tool does not control"
     );
     rig.bridge
         .handle_up(NEW, Connection::new(ConnectionKind::Primary, Version::V13));
-    assert!(!rig.bridge.pipeline.is_standalone());
+    assert!(!rig.bridge.tables.pipeline.is_standalone());
     rig.send(NEW, rule(FlowModCommand::Add, FlowFlags(0)));
     rig.bridge.handle_down(NEW);
-    assert!(rig.bridge.pipeline.is_standalone());
+    assert!(rig.bridge.tables.pipeline.is_standalone());
     assert_eq!(rig.rules().len(), 1, "rules outlive the connection");
     rig.bridge.handle_controllers(false, rig.now);
     assert_eq!(rig.rules(), ["priority=0 actions=NORMAL"]);
-    assert!(!rig.bridge.pipeline.is_standalone());
+    assert!(!rig.bridge.tables.pipeline.is_standalone());
 }
 
 #[test]

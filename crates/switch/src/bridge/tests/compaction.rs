@@ -20,7 +20,7 @@ fn tables_are_compacted_after_a_quiet_period() {
         rig.pass();
     };
     let mut rules = 0..;
-    while rules.start < 100 || rig.bridge.compiled.rules_to_compact() == 0 {
+    while rules.start < 100 || rig.bridge.tables.compiled.rules_to_compact() == 0 {
         add(&mut rig, rules.next().expect("there is no end"));
     }
     let form = |rig: &Rig| rig.bridge.describe_tables()[0].form.clone();

@@ -84,7 +84,10 @@ fn slave_cannot_modify_groups_and_meters() {
             ["13 refused: RequestIsSlave"]
         );
     }
-    assert_eq!(rig.bridge.pipeline.group_descs(GroupId::ALL).count(), 0);
+    assert_eq!(
+        rig.bridge.tables.pipeline.group_descs(GroupId::ALL).count(),
+        0
+    );
 }
 
 #[test]

@@ -59,7 +59,7 @@ impl Rig {
     }
 
     fn is_shut(&self, port: u32) -> bool {
-        let view = self.bridge.pipeline.port(PortNo(port));
+        let view = self.bridge.tables.pipeline.port(PortNo(port));
         view.is_some_and(|view| view.is_stp_blocked && !view.forwards())
     }
 }

@@ -124,7 +124,7 @@ fn table_features_accept_a_name_and_refuse_other_changes() {
         summary(&rig.send(V15, set(vec![features(3, "edge")]))),
         replied
     );
-    assert_eq!(rig.bridge.pipeline.table_name(TableId(3)), "edge");
+    assert_eq!(rig.bridge.tables.pipeline.table_name(TableId(3)), "edge");
     for (wrong, refusal) in [
         (features(254, "x"), "TableFeaturesBadTable"),
         (
@@ -156,7 +156,7 @@ fn table_features_accept_a_name_and_refuse_other_changes() {
     let too_many = set((0..=254).map(|_| features(1, "x")).collect());
     let refused = ["15 refused: TableFeaturesTooMany"];
     assert_eq!(summary(&rig.send(V15, too_many)), refused);
-    assert_eq!(rig.bridge.pipeline.table_name(TableId(2)), "");
+    assert_eq!(rig.bridge.tables.pipeline.table_name(TableId(2)), "");
     let slave = RoleRequest {
         role: Some(Role::Slave),
         generation: Some(1),
@@ -183,9 +183,9 @@ fn multipart_requests_are_joined_and_limited() {
     };
     assert_eq!(summary(&rig.send(V15, part(1, "one"))), [""; 0]);
     assert_eq!(summary(&rig.send(V15, part(2, "two"))), [""; 0]);
-    assert_eq!(rig.bridge.pipeline.table_name(TableId(1)), "");
+    assert_eq!(rig.bridge.tables.pipeline.table_name(TableId(1)), "");
     rig.send(V15, set(vec![features(3, "three")]));
-    let name = |rig: &Rig, table| rig.bridge.pipeline.table_name(TableId(table));
+    let name = |rig: &Rig, table| rig.bridge.tables.pipeline.table_name(TableId(table));
     assert_eq!(
         (name(&rig, 1), name(&rig, 3)),
         ("one".to_owned(), "three".to_owned())

@@ -1,0 +1,120 @@
+//! The tables of a bridge, their compiled form, and the record of their changes.
+
+use fastpath::Classifier;
+use flow::{FlowMod, Refusal};
+use pipeline::{Changes, LearnRequest, Limits, Pipeline};
+
+use base::Instant;
+
+use super::Bridge;
+use super::compaction::CompactionTimer;
+use super::notifications::PendingNotifications;
+use super::publication::PublicationState;
+use crate::monitors::Author;
+
+/// The tables and their compiled form.
+pub(super) struct BridgeTables {
+    pub(super) pipeline: Pipeline,
+    /// The compiled tables of `pipeline`.
+    pub(super) compiled: Classifier,
+    /// The pending compaction of the compiled tables.
+    pub(super) compaction: Option<CompactionTimer>,
+    /// A buffer for the changes of the next flow-mod.
+    changes: Box<Changes>,
+    /// Number of learn requests that were refused.
+    learn_refused: u64,
+}
+
+/// The recipients of changes: the compiled tables, flow monitors, and the next publication.
+struct ChangeRecorder<'a> {
+    pipeline: &'a mut Pipeline,
+    compiled: &'a mut Classifier,
+    notifications: &'a mut PendingNotifications,
+    publication: &'a mut PublicationState,
+}
+
+impl BridgeTables {
+    /// Returns empty tables in which this number of threads count.
+    pub(super) fn new(writers: usize) -> Self {
+        Self {
+            pipeline: Pipeline::new(Limits::default(), writers),
+            compiled: Classifier::new(),
+            compaction: None,
+            changes: Box::default(),
+            learn_refused: 0,
+        }
+    }
+}
+
+impl ChangeRecorder<'_> {
+    /// Records changes of the tables and their author.
+    fn record(self, changes: &mut Changes, by: Option<Author>) {
+        self.publication.request();
+        self.notifications.record_changes(changes, by);
+        let vacancy_events = self.pipeline.take_vacancy_events();
+        self.notifications.record_vacancy(vacancy_events);
+        self.compiled.take_changes(changes);
+        if !changes.removed.is_empty() {
+            let removals = std::mem::take(&mut changes.removed);
+            self.publication.queue_removals(removals);
+        }
+    }
+}
+
+impl Bridge {
+    pub(super) fn do_flow_mod(
+        &mut self,
+        command: &FlowMod,
+        by: Option<Author>,
+        now: Instant,
+    ) -> Result<(), Refusal> {
+        let BridgeTables {
+            pipeline,
+            compiled,
+            changes,
+            ..
+        } = &mut self.tables;
+        pipeline.flow_mod_into(command, now, changes)?;
+        let recorder = ChangeRecorder {
+            pipeline,
+            compiled,
+            notifications: &mut self.notifications,
+            publication: &mut self.publication,
+        };
+        recorder.record(changes, by);
+        changes.deferred_refusal.take().map_or(Ok(()), Err)
+    }
+
+    /// Processes changes of the tables and their author.
+    pub(super) fn note(&mut self, changes: &mut Changes, by: Option<Author>) {
+        let recorder = ChangeRecorder {
+            pipeline: &mut self.tables.pipeline,
+            compiled: &mut self.tables.compiled,
+            notifications: &mut self.notifications,
+            publication: &mut self.publication,
+        };
+        recorder.record(changes, by);
+    }
+
+    /// Installs the rule that a frame learned. An error is only counted and logged, because no peer
+    /// requested the rule.
+    pub fn handle_learned(&mut self, learned: &LearnRequest, now: Instant) {
+        match self.tables.pipeline.learn(learned, now) {
+            Ok(mut changes) => self.note(&mut changes, None),
+            Err(refusal) => {
+                self.tables.learn_refused += 1;
+                // Frames may fail by the million, so only each doubling is logged.
+                if self.tables.learn_refused.is_power_of_two() {
+                    let (bridge, refused) = (self.name(), self.tables.learn_refused);
+                    tracing::warn!(bridge, refused, %refusal, "cannot install a learned rule");
+                }
+            }
+        }
+    }
+
+    /// Returns the number of rules that frames could not learn, for example because a table was
+    /// full.
+    pub const fn learn_refused(&self) -> u64 {
+        self.tables.learn_refused
+    }
+}
