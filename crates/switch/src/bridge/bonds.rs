@@ -1,28 +1,22 @@
 //! The bonds of a bridge: their configuration, the state of their members, and LACP (`bond`,
 //! `lacp`). The control thread polls carriers and timers of all bonds once an iteration.
 
+mod learning_packets;
+
 use std::collections::BTreeMap;
-use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 use base::{Instant, PortNo};
 use flow::{PortConfig, PortState};
-use packet::wire::arp::ArpAddresses;
-use packet::wire::ethernet::{EtherType, Ethernet};
 use packet::wire::slow::{LacpSystem, SlowPdu};
-use packet::{Frame, Link, MacAddr};
+use packet::{Frame, MacAddr};
 
 use super::{Bridge, Effect, PortEntry};
 use config::{BondConfig, LogicalPort};
-use dataplane::bonds::{BondLoads, BondState, EgressFrame, RecentSources};
-use dataplane::normal::NormalContext;
+use dataplane::bonds::{BondLoads, BondState, RecentSources};
 use dataplane::switching::SwitchingView;
-use dataplane::vlans::FrameVlans;
 use l2::bond::{self, BUCKETS, Bond};
 use l2::lacp::{self, LacpGroup, LacpStatus, ReceiveState};
-
-/// The RARP opcode "request reverse", which makes switches learn the sender's address (RFC 903).
-const REVERSE_REQUEST: u16 = 3;
 
 /// All bonds of a bridge, by the names of their ports.
 pub(crate) struct Bonds {
@@ -413,71 +407,12 @@ impl Bridge {
         self.normal.switching = view.map(|view| bonds.view_with(view));
         self.publication.request();
     }
-
-    /// Sends gratuitous learning packets, as Open vSwitch does: one for each address behind other
-    /// ports, so that the switch at the other end learns the new active member.
-    fn send_learning_packets(&self, name: &str, effects: &mut Vec<Effect>) {
-        let Some(BridgeBond { state, .. }) = self.protocols.bonds.bonds.get(name) else {
-            return;
-        };
-        let fdb = self.normal.fdb.view();
-        let context = NormalContext {
-            mirrors: self.normal.mirrors.as_deref(),
-            fdb: &fdb,
-            switching: self.normal.switching.as_deref(),
-            multicast: None,
-        };
-        let others = fdb
-            .iter()
-            .filter(|(_, station)| station.port() != state.fdb_port);
-        for (address, station) in others {
-            let within = FrameVlans::of_vlan(address.vid);
-            if !context.may_pass(station.port(), state.fdb_port, &within) {
-                continue;
-            }
-            let mut frame = Frame::from_bytes(&learning_packet(address.mac));
-            let Ok(link) = Link::parse(frame.bytes()) else {
-                continue;
-            };
-            let leaving = EgressFrame {
-                frame: &frame,
-                link: &link,
-                within,
-                writer: None,
-            };
-            let Some(exit) = state.exit(&leaving) else {
-                continue;
-            };
-            if context.retag(exit, &within).change(&mut frame) {
-                effects.push(Effect::Transmit(exit, frame, None));
-            }
-        }
-    }
 }
 
 /// Returns whether a port can send and receive.
 fn has_carrier(entry: &PortEntry) -> bool {
     let is_live = entry.desc.state.contains(PortState::LIVE);
     is_live && !entry.desc.config.contains(PortConfig::DOWN)
-}
-
-/// Builds a gratuitous learning packet: a RARP request of a host for its own address.
-fn learning_packet(station: MacAddr) -> Vec<u8> {
-    let addresses = ArpAddresses {
-        sha: station,
-        spa: Ipv4Addr::UNSPECIFIED,
-        tha: station,
-        tpa: Ipv4Addr::UNSPECIFIED,
-    };
-    let header = Ethernet {
-        dst: MacAddr::BROADCAST,
-        src: station,
-    };
-    [
-        &header.emit(EtherType::RARP.0)[..],
-        &addresses.emit(REVERSE_REQUEST),
-    ]
-    .concat()
 }
 
 fn settings(config: &BondConfig) -> bond::BondSettings {
