@@ -4,16 +4,20 @@
 use std::sync::Arc;
 
 use base::{Instant, PortNo};
+use fastpath::Runner;
 use flow::{FlowKey, PipelineFields};
 use packet::Frame;
 use pipeline::Destination;
 use ports::Batch;
 
-use super::{PortKey, Worker, WorkerDrop, WorkerEvent};
+use super::forwarder::BatchForwarder;
 use crate::capture::{
     Capture, CaptureRecord, CaptureTrace, CapturedOutput, Captures, FrameSnapshot,
 };
+use crate::counters::WorkerDrop;
+use crate::messages::WorkerEvent;
 use crate::program::BridgeProgram;
+use crate::slots::PortKey;
 
 /// The record of the current frame.
 pub(super) struct FrameRecording {
@@ -22,18 +26,21 @@ pub(super) struct FrameRecording {
     sent: Vec<usize>,
 }
 
-impl Worker {
+impl BatchForwarder {
     /// Runs a batch through the tables, with captures if the bridge has any.
     pub(super) fn forward_all<const NOTED: bool>(
         &mut self,
         bridge: &BridgeProgram,
+        runner: &mut Runner,
         from: PortKey,
         batch: &mut Batch,
         now: Instant,
     ) {
         match &bridge.captures {
-            None => self.forward_compiled::<NOTED>(bridge, from, batch, now),
-            Some(captures) => self.forward_captured::<NOTED>((bridge, captures), from, batch, now),
+            None => self.forward_compiled::<NOTED>(bridge, runner, from, batch, now),
+            Some(captures) => {
+                self.forward_captured::<NOTED>((bridge, captures), runner, from, batch, now)
+            }
         }
     }
 
@@ -41,6 +48,7 @@ impl Worker {
     fn forward_captured<const NOTED: bool>(
         &mut self,
         (bridge, captures): (&BridgeProgram, &Captures),
+        runner: &mut Runner,
         from: PortKey,
         batch: &mut Batch,
         now: Instant,
@@ -62,10 +70,10 @@ impl Worker {
                 others.put(frame);
                 continue;
             }
-            self.forward_compiled::<NOTED>(bridge, from, &mut others, now);
-            self.interpret::<NOTED>(bridge, from, (frame, watchers), &registers, now);
+            self.forward_compiled::<NOTED>(bridge, runner, from, &mut others, now);
+            self.interpret::<NOTED>(bridge, runner, from, (frame, watchers), &registers, now);
         }
-        self.forward_compiled::<NOTED>(bridge, from, &mut others, now);
+        self.forward_compiled::<NOTED>(bridge, runner, from, &mut others, now);
         self.recirculation.give_back(others);
     }
 
@@ -73,6 +81,7 @@ impl Worker {
     fn interpret<const NOTED: bool>(
         &mut self,
         bridge: &BridgeProgram,
+        runner: &mut Runner,
         from: PortKey,
         (frame, captures): (Frame, Vec<Arc<Capture>>),
         registers: &PipelineFields,
@@ -92,18 +101,17 @@ impl Worker {
         });
         record.ingress = FrameSnapshot::of(&frame, record.snaplen());
         if NOTED {
-            self.read_flows(from, std::slice::from_ref(&frame), now);
+            self.sampling
+                .read_flows(from, std::slice::from_ref(&frame), now);
         }
         let batch_context = bridge.batch_context(from.port, now);
-        let runner = self.runner.take();
-        let mut runner = runner.expect("returned at the end of each batch");
         let mut notes = CaptureTrace::default();
         let verdict =
             runner.run_traced(batch_context, registers, frame, &mut self.pool, &mut notes);
         record.lookups = notes.lookups;
         record.drops.clone_from(&verdict.drops);
         let sent = notes.sent;
-        self.recording = Some(FrameRecording { record, sent });
+        self.outputs.recording = Some(FrameRecording { record, sent });
         self.apply_verdict::<NOTED>(bridge, from, verdict, now);
         if NOTED {
             self.count_flows(bridge.id, now);
@@ -111,8 +119,7 @@ impl Worker {
         self.shared
             .counters
             .add_slow_path(runner.take_slow_path_packets());
-        self.runner = Some(runner);
-        if let Some(FrameRecording { record, .. }) = self.recording.take() {
+        if let Some(FrameRecording { record, .. }) = self.outputs.recording.take() {
             self.report_capture(record);
         }
     }
@@ -125,7 +132,7 @@ impl Worker {
         to: &Destination,
         first: usize,
     ) {
-        let Some(mut recording) = self.recording.take() else {
+        let Some(mut recording) = self.outputs.recording.take() else {
             return;
         };
         let record = &mut recording.record;
@@ -138,8 +145,8 @@ impl Worker {
                 lookups,
             });
         }
-        for place in first..self.exits.len() {
-            let exit = self.exits[place];
+        for place in first..self.outputs.exits.len() {
+            let exit = self.outputs.exits[place];
             if let Some(leaving) = self.egress_copy(frame, exit) {
                 record.outputs.push(CapturedOutput {
                     port: exit.port,
@@ -149,7 +156,7 @@ impl Worker {
                 self.pool.put(leaving);
             }
         }
-        self.recording = Some(recording);
+        self.outputs.recording = Some(recording);
     }
 
     /// Sends a record, unless the remaining room is reserved for other events.

@@ -5,15 +5,16 @@ use base::Instant;
 use packet::Frame;
 use pipeline::PacketInMeta;
 
-use super::{PortKey, Worker, WorkerDrop, WorkerEvent};
-use crate::messages::PacketInEvent;
-use crate::slots::PortSlot;
+use super::forwarder::BatchForwarder;
+use crate::counters::WorkerDrop;
+use crate::messages::{PacketInEvent, WorkerEvent};
+use crate::slots::{PortKey, PortSlot};
 
 /// The reciprocal of the part of the event ring that is reserved for events other than packet-ins:
 /// addresses, learned rules, removed queues.
 const OTHER_NEWS: usize = 8;
 
-impl Worker {
+impl BatchForwarder {
     /// Sends a copy of the frame, as it would be on the wire, to the control thread, within the
     /// rate of its port.
     pub(super) fn send_packet_ins(

@@ -7,7 +7,8 @@ use std::time::Duration;
 use base::{Instant, PortNo};
 use packet::Frame;
 
-use super::Worker;
+use super::forwarder::BatchForwarder;
+use super::sampling::SamplingState;
 use crate::counters::WorkerDrop;
 use crate::messages::WorkerEvent;
 use crate::program::{BridgeId, Program};
@@ -71,7 +72,7 @@ impl FlowMeters {
     }
 }
 
-impl Worker {
+impl SamplingState {
     /// Parses the flows of frames, if they are to be counted.
     pub(super) fn read_flows(&mut self, from: PortKey, frames: &[Frame], now: Instant) {
         let flow_meters = &mut self.flow_meters;
@@ -84,13 +85,15 @@ impl Worker {
             flow_meters.frames.extend(read);
         }
     }
+}
 
+impl BatchForwarder {
     /// Counts the frames with known outputs.
     pub(super) fn count_flows(&mut self, bridge: BridgeId, now: Instant) {
-        if !self.observer.counts {
+        if !self.sampling.observer.counts {
             return;
         }
-        let flow_meters = &mut self.flow_meters;
+        let flow_meters = &mut self.sampling.flow_meters;
         if flow_meters.bridges.is_empty() {
             flow_meters.reported = now;
         }
@@ -108,8 +111,8 @@ impl Worker {
 
     /// Sends all flows to the control thread. Flows stay here if the ring is full.
     pub(super) fn report_flows(&mut self, now: Instant) {
-        self.flow_meters.reported = now;
-        for (bridge, flows) in &mut self.flow_meters.bridges {
+        self.sampling.flow_meters.reported = now;
+        for (bridge, flows) in &mut self.sampling.flow_meters.bridges {
             if !flows.is_empty() && !self.shared.events.is_full() {
                 let event = WorkerEvent::Flows(*bridge, flows.drain());
                 self.turn.news |= self.shared.events.push(event).is_ok();
@@ -125,12 +128,18 @@ impl Worker {
                 .and_then(|bridge| bridge.sampling.as_ref());
             view.is_some_and(|view| view.flows)
         };
-        if self.flow_meters.bridges.keys().all(|id| counts(*id)) {
+        if self
+            .sampling
+            .flow_meters
+            .bridges
+            .keys()
+            .all(|id| counts(*id))
+        {
             return;
         }
         self.report_flows(now);
         let counters = &self.shared.counters;
-        self.flow_meters.bridges.retain(|id, flows| {
+        self.sampling.flow_meters.bridges.retain(|id, flows| {
             let stays = counts(*id);
             if !stays {
                 let left = flows.drain();

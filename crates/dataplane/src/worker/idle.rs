@@ -11,17 +11,20 @@ use crate::program::WorkerActivity;
 impl Worker {
     /// Records the duration of a turn that received frames.
     pub fn note_busy(&self, took: Duration) {
-        self.shared.counters.add_busy(took);
+        self.forwarder.shared.counters.add_busy(took);
     }
 
     /// Rests by calling `how`, unless there is news. No thread waits for the worker meanwhile: it
     /// holds no frame, and its counters are final.
     pub fn rest<T>(&mut self, activity: WorkerActivity, how: impl FnOnce(&Self) -> T) -> Option<T> {
         self.flush_stats();
-        self.slots.poll_all();
-        self.shared.progress.announce(activity);
+        self.forwarder.slots.poll_all();
+        self.forwarder.shared.progress.announce(activity);
         let rested = (!self.has_news()).then(|| how(self));
-        self.shared.progress.announce(WorkerActivity::Busy);
+        self.forwarder
+            .shared
+            .progress
+            .announce(WorkerActivity::Busy);
         rested
     }
 
@@ -37,21 +40,17 @@ impl Worker {
 
     /// Writes the deferred counters.
     pub(super) fn flush_stats(&mut self) {
-        if let Some(runner) = &mut self.runner {
-            runner.flush_stats();
-        }
+        self.runner.flush_stats();
     }
 
     fn has_flushed_stats(&self) -> bool {
-        self.runner
-            .as_ref()
-            .is_none_or(|runner| !runner.has_pending_stats())
+        !self.runner.has_pending_stats()
     }
 
     /// Returns whether there is a newer program or a command.
     pub(super) fn has_news(&self) -> bool {
-        let newest = self.shared.publication.load().generation;
+        let newest = self.forwarder.shared.publication.load().generation;
         scheduling_point();
-        newest != self.passed || !self.shared.commands.is_empty()
+        newest != self.passed || !self.forwarder.shared.commands.is_empty()
     }
 }

@@ -1,10 +1,12 @@
 //! In-band control in a worker.
 
 use base::{Instant, PortNo, Priority};
+use fastpath::Runner;
 use packet::Frame;
 use ports::Batch;
 
-use super::{PortOutput, Worker};
+use super::forwarder::BatchForwarder;
+use super::outputs::PortOutput;
 use crate::counters::WorkerDrop;
 use crate::in_band::{InBand, InBandPath};
 use crate::normal::forwards;
@@ -12,12 +14,13 @@ use crate::program::BridgeProgram;
 use crate::slots::PortKey;
 use crate::vlans::TagRewrite;
 
-impl Worker {
+impl BatchForwarder {
     /// Takes in-band frames out of a batch and forwards them by `NORMAL`, or also to the bridge's
     /// local interface. Most batches have none.
     pub(super) fn forward_in_band(
         &mut self,
         (bridge, in_band): (&BridgeProgram, &InBand),
+        runner: &mut Runner,
         from: PortKey,
         batch: &mut Batch,
         now: Instant,
@@ -33,18 +36,18 @@ impl Worker {
             match path(&frame) {
                 None => others.put(frame),
                 Some(InBandPath::AlsoLocal) => {
-                    self.forward_and_copy_to_local(bridge, from, frame, now)
+                    self.forward_and_copy_to_local(bridge, runner, from, frame, now)
                 }
                 Some(InBandPath::Normal) => {
                     in_band.count(from.port, frame.bytes());
-                    self.exits.clear();
+                    self.outputs.exits.clear();
                     self.normal(bridge, from, (0, priority), &frame, now);
-                    let exits = std::mem::take(&mut self.exits);
+                    let exits = std::mem::take(&mut self.outputs.exits);
                     match exits.is_empty() {
                         true => self.pool.put(frame),
                         false => self.send_copies(from, frame, exits.iter().copied()),
                     }
-                    self.exits = exits;
+                    self.outputs.exits = exits;
                 }
             }
         }
@@ -56,12 +59,13 @@ impl Worker {
     fn forward_and_copy_to_local(
         &mut self,
         bridge: &BridgeProgram,
+        runner: &mut Runner,
         from: PortKey,
         frame: Frame,
         now: Instant,
     ) {
         let copy = self.pool.duplicate(&frame);
-        let is_there = self.leaves_by(bridge, (from, PortNo::LOCAL), frame, now);
+        let is_there = self.leaves_by(bridge, runner, (from, PortNo::LOCAL), frame, now);
         let Some(copy) = copy else {
             self.shared.counters.count(WorkerDrop::NoBuffer);
             return;

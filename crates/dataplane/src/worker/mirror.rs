@@ -5,7 +5,7 @@ use fastpath::FrameOutcome;
 use packet::{Frame, Link};
 use ports::Batch;
 
-use super::Worker;
+use super::forwarder::BatchForwarder;
 use crate::counters::WorkerDrop;
 use crate::mirrors::{MirrorContext, MirrorDirection, MirrorSet, MirrorSink};
 use crate::program::BridgeProgram;
@@ -22,15 +22,15 @@ pub(super) struct MirrorState {
 
 /// A mirror sink that sends copies by the worker's queues.
 struct WorkerMirrorSink<'a> {
-    worker: &'a mut Worker,
+    forwarder: &'a mut BatchForwarder,
     from: PortKey,
 }
 
 impl MirrorSink for WorkerMirrorSink<'_> {
     fn copy(&mut self, frame: &Frame) -> Option<Frame> {
-        let copy = self.worker.pool.duplicate(frame);
+        let copy = self.forwarder.pool.duplicate(frame);
         if copy.is_none() {
-            self.worker.shared.counters.count(WorkerDrop::NoBuffer);
+            self.forwarder.shared.counters.count(WorkerDrop::NoBuffer);
         }
         copy
     }
@@ -38,13 +38,15 @@ impl MirrorSink for WorkerMirrorSink<'_> {
     fn send(&mut self, port: PortNo, copy: Frame, snaplen: Option<u16>) {
         let exit = PortKey { port, ..self.from };
         match snaplen {
-            Some(snaplen) => self.worker.send_truncated(exit, copy, usize::from(snaplen)),
-            None => self.worker.send(exit, copy),
+            Some(snaplen) => self
+                .forwarder
+                .send_truncated(exit, copy, usize::from(snaplen)),
+            None => self.forwarder.send(exit, copy),
         }
     }
 
     fn release(&mut self, copy: Frame) {
-        self.worker.drop_frame(copy, WorkerDrop::Tag);
+        self.forwarder.drop_frame(copy, WorkerDrop::Tag);
     }
 }
 
@@ -58,7 +60,7 @@ fn context(bridge: &BridgeProgram, from: PortKey) -> Option<MirrorContext<'_>> {
     })
 }
 
-impl Worker {
+impl BatchForwarder {
     /// Copies arriving frames, unmodified, to the mirrors. Drops frames received on a port that is
     /// reserved for mirror output.
     #[inline]
@@ -78,12 +80,12 @@ impl Worker {
         if context.mirrors.is_output(from.port) {
             self.drop_batch(batch, WorkerDrop::MirrorOutput);
         }
-        let mut taken = std::mem::take(&mut self.mirrored.batch);
+        let mut taken = std::mem::take(&mut self.outputs.mirrored.batch);
         taken.clear();
         for frame in batch.iter() {
             taken.push(self.copy_ingress(context, from, frame));
         }
-        self.mirrored.batch = taken;
+        self.outputs.mirrored.batch = taken;
     }
 
     /// Copies an arriving frame outside a batch to the mirrors. Returns none if the frame is
@@ -101,7 +103,7 @@ impl Worker {
             self.drop_frame(frame, WorkerDrop::MirrorOutput);
             return None;
         }
-        self.mirrored.verdict = self.copy_ingress(&context, from, &frame);
+        self.outputs.mirrored.verdict = self.copy_ingress(&context, from, &frame);
         Some(frame)
     }
 
@@ -119,7 +121,10 @@ impl Worker {
             let is_received = Link::parse(frame.bytes())
                 .is_ok_and(|link| port_view.is_none_or(|port_view| port_view.receives(link.dst)));
             if is_received {
-                let mut sink = WorkerMirrorSink { worker: self, from };
+                let mut sink = WorkerMirrorSink {
+                    forwarder: self,
+                    from,
+                };
                 context.mirror(
                     frame,
                     (from.port, MirrorDirection::In),
@@ -142,27 +147,30 @@ impl Worker {
         now: Instant,
     ) -> Option<PortNo> {
         let context = context(bridge, from)?;
-        let taken = std::mem::take(&mut self.mirrored.batch);
+        let taken = std::mem::take(&mut self.outputs.mirrored.batch);
         let mut taken_by = taken.iter().copied();
         while let Some(outcome) = run.next(&mut self.pool) {
             match outcome {
                 FrameOutcome::Forward(frames, port) => {
-                    let mut sink = WorkerMirrorSink { worker: self, from };
+                    let mut sink = WorkerMirrorSink {
+                        forwarder: self,
+                        from,
+                    };
                     for (frame, mut copied) in frames.iter().zip(&mut taken_by) {
                         context.mirror(frame, (port, MirrorDirection::Out), &mut copied, &mut sink);
                     }
                     if NOTED {
-                        self.note_leaving(port, frames);
+                        self.sampling.note_leaving(port, frames);
                     }
                     self.send_together(PortKey { port, ..from }, frames);
                 }
                 FrameOutcome::Verdict(verdict) => {
-                    self.mirrored.verdict = taken_by.next().unwrap_or_default();
+                    self.outputs.mirrored.verdict = taken_by.next().unwrap_or_default();
                     self.apply_verdict::<NOTED>(bridge, from, verdict, now);
                 }
             }
         }
-        self.mirrored.batch = taken;
+        self.outputs.mirrored.batch = taken;
         None
     }
 
@@ -176,16 +184,19 @@ impl Worker {
         let Some(context) = context(bridge, from) else {
             return;
         };
-        let mut copied = self.mirrored.verdict;
-        for place in first..self.exits.len() {
-            let exit = self.exits[place];
+        let mut copied = self.outputs.mirrored.verdict;
+        for place in first..self.outputs.exits.len() {
+            let exit = self.outputs.exits[place];
             if !context.is_watched(exit.port, MirrorDirection::Out, copied) {
                 continue;
             }
             let Some(leaving) = self.egress_copy(frame, exit) else {
                 continue;
             };
-            let mut sink = WorkerMirrorSink { worker: self, from };
+            let mut sink = WorkerMirrorSink {
+                forwarder: self,
+                from,
+            };
             context.mirror(
                 &leaving,
                 (exit.port, MirrorDirection::Out),
@@ -194,7 +205,7 @@ impl Worker {
             );
             self.pool.put(leaving);
         }
-        self.mirrored.verdict = copied;
+        self.outputs.mirrored.verdict = copied;
     }
 
     /// Sends the first bytes of a frame, or of each of its segments.

@@ -3,7 +3,8 @@
 use base::{Instant, Priority};
 use packet::{Frame, Link};
 
-use super::{PortOutput, Worker};
+use super::forwarder::BatchForwarder;
+use super::outputs::PortOutput;
 use crate::bonds::EgressFrame;
 use crate::counters::WorkerDrop;
 use crate::messages::WorkerEvent;
@@ -11,7 +12,7 @@ use crate::normal::{self, NormalTarget};
 use crate::program::BridgeProgram;
 use crate::slots::PortKey;
 
-impl Worker {
+impl BatchForwarder {
     pub(super) fn normal(
         &mut self,
         bridge: &BridgeProgram,
@@ -56,18 +57,18 @@ impl Worker {
             }
             NormalTarget::Port(port) => match normal_context.exit(port, &leaving) {
                 Some(port) if normal::forwards(&bridge.pipeline, port) => {
-                    self.exits.push(exit(port));
+                    self.outputs.exits.push(exit(port));
                 }
                 _ => self.shared.counters.count(WorkerDrop::NormalPortDown),
             },
             NormalTarget::Flood => {
-                self.flow_meters.flood();
+                self.sampling.flow_meters.flood();
                 let ports = normal_context.flood(&bridge.pipeline, from.port, leaving);
-                self.exits.extend(ports.map(exit));
+                self.outputs.exits.extend(ports.map(exit));
             }
             NormalTarget::Group(class) => {
                 let ports = normal_context.among(&bridge.pipeline, from.port, class, leaving);
-                self.exits.extend(ports.map(exit));
+                self.outputs.exits.extend(ports.map(exit));
             }
             NormalTarget::Nowhere => self.shared.counters.count(WorkerDrop::NormalFiltered),
             NormalTarget::Refused => self.shared.counters.count(WorkerDrop::NormalVlan),

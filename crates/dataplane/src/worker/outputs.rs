@@ -4,7 +4,7 @@ use base::{PortNo, Priority};
 use packet::Frame;
 use pipeline::Verdict;
 
-use super::Worker;
+use super::forwarder::BatchForwarder;
 use crate::counters::WorkerDrop;
 use crate::slots::PortKey;
 use crate::vlans::TagRewrite;
@@ -18,7 +18,7 @@ pub(super) struct PortOutput {
     pub(super) priority: Priority,
 }
 
-impl Worker {
+impl BatchForwarder {
     /// Returns a copy of a frame as it leaves by an output; none if there is no buffer or no room
     /// for a tag, so that it does not leave.
     pub(super) fn egress_copy(&mut self, frame: &Frame, exit: PortOutput) -> Option<Frame> {
@@ -32,7 +32,7 @@ impl Worker {
 
     /// Sends each frame to each of its outputs; the last takes the frame, the others copies.
     pub(super) fn send_all(&mut self, from: PortKey, verdict: &mut Verdict) {
-        let exits = std::mem::take(&mut self.exits);
+        let exits = std::mem::take(&mut self.outputs.exits);
         for (index, frame) in verdict.frames.drain(..).enumerate() {
             let mut waiting = exits.iter().filter(|exit| exit.frame == index).peekable();
             if waiting.peek().is_none() {
@@ -41,7 +41,7 @@ impl Worker {
             }
             self.send_copies(from, frame, waiting.copied());
         }
-        self.exits = exits;
+        self.outputs.exits = exits;
     }
 
     /// Sends the frame to each of these outputs.

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use base::Instant;
 use ports::{Batch, wire_size};
 
-use super::Worker;
+use super::forwarder::BatchForwarder;
 use crate::counters::WorkerDrop;
 use crate::slots::PortKey;
 
-impl Worker {
+impl BatchForwarder {
     /// Drops frames above the ingress limit.
     pub(super) fn limit(&mut self, place: usize, batch: &mut Batch, now: Instant) {
         let (_, slot) = self.slots.at(place);

@@ -2,13 +2,13 @@
 
 use ports::Batch;
 
-use super::Worker;
+use super::forwarder::BatchForwarder;
 use crate::counters::WorkerDrop;
 use crate::messages::WorkerEvent;
 use crate::punt::PuntTable;
 use crate::slots::PortKey;
 
-impl Worker {
+impl BatchForwarder {
     /// Takes punted frames out of a batch. Most batches have none.
     pub(super) fn punt(&mut self, punts: &PuntTable, from: PortKey, batch: &mut Batch) {
         let Some(protocols) = punts.of(from.port) else {

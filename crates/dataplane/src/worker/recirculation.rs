@@ -6,15 +6,16 @@
 //! each round if there are two rings. So the hops of a frame and the batches that result from one
 //! are limited.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use base::Instant;
+use fastpath::Runner;
 use flow::PipelineFields;
 use packet::Frame;
 use ports::{Batch, Counter};
 
-use super::Worker;
+use super::forwarder::BatchForwarder;
 use crate::counters::WorkerDrop;
 use crate::program::{BridgeId, Program};
 use crate::slots::PortKey;
@@ -61,12 +62,22 @@ pub(super) struct Recirculation {
     hops: u8,
     /// The pipeline fields of the current frames.
     fields: FrameFields,
+    /// The next sequence numbers of tunnels with sequence numbers.
+    numbers: BTreeMap<PortKey, u32>,
 }
 
 impl Recirculation {
     /// Returns the pipeline fields of the current frames on arrival.
     pub(super) fn fields(&self) -> FrameFields {
         self.fields.clone()
+    }
+
+    /// Returns the next sequence number of a tunnel.
+    pub(super) fn next_number(&mut self, tunnel: PortKey) -> u32 {
+        let number = self.numbers.entry(tunnel).or_default();
+        let next = *number;
+        *number = next.wrapping_add(1);
+        next
     }
 
     /// Returns an empty batch.
@@ -106,17 +117,17 @@ impl Recirculation {
     }
 }
 
-impl Worker {
+impl BatchForwarder {
     /// Recirculates frames that have left by virtual ports, until none is left.
     #[inline]
-    pub(super) fn recirculate(&mut self, program: &Program, now: Instant) {
+    pub(super) fn recirculate(&mut self, program: &Program, runner: &mut Runner, now: Instant) {
         if self.slots.have_inner() {
-            self.recirculate_all(program, now);
+            self.recirculate_all(program, runner, now);
         }
     }
 
     #[inline(never)]
-    fn recirculate_all(&mut self, program: &Program, now: Instant) {
+    fn recirculate_all(&mut self, program: &Program, runner: &mut Runner, now: Instant) {
         self.gather();
         let mut left = BATCHES_MAX;
         while let Some(mut transit) = self.recirculation.waiting.pop_front() {
@@ -125,7 +136,7 @@ impl Worker {
             } else {
                 left -= 1;
                 self.recirculation.hops = transit.hops + 1;
-                self.continue_batch(program, &mut transit, now);
+                self.continue_batch(program, runner, &mut transit, now);
                 self.gather();
                 self.recirculation.fields = None;
             }
@@ -134,11 +145,17 @@ impl Worker {
         self.recirculation.hops = 0;
     }
 
-    fn continue_batch(&mut self, program: &Program, transit: &mut RecirculatedBatch, now: Instant) {
+    fn continue_batch(
+        &mut self,
+        program: &Program,
+        runner: &mut Runner,
+        transit: &mut RecirculatedBatch,
+        now: Instant,
+    ) {
         let at = transit.at;
         if transit.stage == RecirculationStage::Arriving {
             self.recirculation.fields = transit.fields.take();
-            return self.arrive(program, at, &mut transit.frames, now);
+            return self.arrive(program, runner, at, &mut transit.frames, now);
         }
         match program.virtual_links.find(at) {
             Some(VirtualLink::Patch(entry)) => {
@@ -148,7 +165,7 @@ impl Worker {
                     [Counter::RxPackets, Counter::RxBytes],
                     &transit.frames,
                 );
-                self.arrive(program, *entry, &mut transit.frames, now);
+                self.arrive(program, runner, *entry, &mut transit.frames, now);
             }
             Some(VirtualLink::Tunnel(tunnel)) => self.encapsulate(program, at, tunnel, transit),
             None => match program.underlay.ports_of_host.get(&at) {
@@ -159,9 +176,16 @@ impl Worker {
     }
 
     /// Runs frames that arrive on a port through its bridge.
-    fn arrive(&mut self, program: &Program, at: PortKey, frames: &mut Batch, now: Instant) {
+    fn arrive(
+        &mut self,
+        program: &Program,
+        runner: &mut Runner,
+        at: PortKey,
+        frames: &mut Batch,
+        now: Instant,
+    ) {
         match program.bridge(at.bridge) {
-            Some(bridge) => self.forward(bridge, at, frames, now),
+            Some(bridge) => self.forward(bridge, runner, at, frames, now),
             None if at.bridge == BridgeId::HOST => {
                 self.send_together(at, frames);
                 // Sent frames leave empty ones behind.
@@ -225,7 +249,7 @@ impl Worker {
     ) {
         let fields = Some(Arc::new(fields.clone()));
         let mut place = first;
-        while let Some(exit) = self.exits.get(place).copied() {
+        while let Some(exit) = self.outputs.exits.get(place).copied() {
             let at = PortKey {
                 port: exit.port,
                 ..from
@@ -234,7 +258,7 @@ impl Worker {
                 place += 1;
                 continue;
             }
-            self.exits.remove(place);
+            self.outputs.exits.remove(place);
             match self.pool.duplicate(frame) {
                 Some(mut copy) => {
                     copy.priority = exit.priority;

@@ -1,29 +1,30 @@
 //! The port state filter in a worker.
 
 use base::Instant;
-use fastpath::FrameOutcome;
+use fastpath::{FrameOutcome, Runner};
 use packet::Link;
 use pipeline::{Destination, Verdict};
 use ports::Batch;
 
-use super::Worker;
+use super::forwarder::BatchForwarder;
 use crate::counters::WorkerDrop;
 use crate::messages::WorkerEvent;
 use crate::program::BridgeProgram;
 use crate::slots::PortKey;
 use crate::stp_filter::BlockedPort;
 
-impl Worker {
+impl BatchForwarder {
     /// Drops frames of a blocked port, after learning if its state permits.
     pub(super) fn filter_blocked(
         &mut self,
         bridge: &BridgeProgram,
+        runner: &mut Runner,
         (from, blocked): (PortKey, BlockedPort),
         batch: &mut Batch,
         now: Instant,
     ) {
         match blocked {
-            BlockedPort::LearnOnly => self.learn_and_drop(bridge, from, batch, now),
+            BlockedPort::LearnOnly => self.learn_and_drop(bridge, runner, from, batch, now),
             BlockedPort::DropAll => {
                 for frame in batch.drain() {
                     self.drop_frame(frame, WorkerDrop::SpanningTree);
@@ -35,12 +36,11 @@ impl Worker {
     fn learn_and_drop(
         &mut self,
         bridge: &BridgeProgram,
+        runner: &mut Runner,
         from: PortKey,
         batch: &mut Batch,
         now: Instant,
     ) {
-        let runner = self.runner.take();
-        let mut runner = runner.expect("returned at the end of each batch");
         let batch_context = bridge.batch_context(from.port, now);
         let fields = self.recirculation.fields();
         {
@@ -62,7 +62,6 @@ impl Worker {
         self.shared
             .counters
             .add_slow_path(runner.take_slow_path_packets());
-        self.runner = Some(runner);
     }
 
     /// Reports the addresses and rules to learn from a frame, then drops it.

@@ -1,5 +1,6 @@
 //! Tests of a worker between memory ports, with explicit turns.
 
+use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use base::sync::mpsc::channel;
@@ -7,7 +8,7 @@ use base::{PortNo, QueueId};
 use fastpath::Classifier;
 use flow::PortState;
 use flow::{Action, FlowMod, FlowModCommand, Instructions, Match, PortDesc};
-use packet::MacAddr;
+use packet::{Frame, MacAddr, Pool};
 use pipeline::{Limits, Pipeline};
 use ports::memory::{self, MemoryQueue};
 use ports::{Port, QueueCounters};
@@ -19,9 +20,10 @@ use crate::in_band::{InBand, InBandConfig};
 use crate::messages::QueuePurpose;
 use crate::mirrors::Mirrors;
 use crate::policer::{Policer, PortPolicing};
-use crate::program::{BridgeId, WorkerActivity};
+use crate::program::{BridgeId, BridgeProgram, WorkerActivity};
 use crate::punt::{PuntTable, PuntedProtocols};
 use crate::sampling::SamplingView;
+use crate::slots::PortKey;
 use crate::stp_filter::{BlockedPort, StpFilter};
 use config::AGEING_TIME;
 use config::{MirrorConfig, MirrorOutput, PacketRate};
@@ -165,7 +167,11 @@ impl WorkerRig {
             .send(&mut batch, &mut self.pool)
             .expect("the wire is there");
         self.worker.turn(Instant::from_secs(1));
-        assert_eq!(self.worker.pool.outstanding(), 0, "no buffer may be lost");
+        assert_eq!(
+            self.worker.forwarder.pool.outstanding(),
+            0,
+            "no buffer may be lost"
+        );
         let mut out = Vec::new();
         for (index, host) in self.hosts.iter_mut().enumerate() {
             host.receive(&mut self.pool, &mut batch)
@@ -179,7 +185,7 @@ impl WorkerRig {
     }
 
     fn drops(&self) -> Vec<(&'static str, u64)> {
-        let counters = self.worker.shared.counters.read();
+        let counters = self.worker.forwarder.shared.counters.read();
         counters.filter(|(_, count)| *count > 0).collect()
     }
 }
@@ -345,7 +351,7 @@ fn blocked_port_drops_frames_and_may_learn() {
 #[test]
 fn program_is_passed_when_no_frame_can_meet_the_older_one() {
     let mut rig = WorkerRig::new(&[]);
-    let progress = Arc::clone(&rig.worker.shared.progress);
+    let progress = Arc::clone(&rig.worker.forwarder.shared.progress);
     assert_eq!(progress.passed(), Generation(1));
     rig.add_rule(1, &[Action::output(PortNo(2))]);
     rig.publish();
@@ -371,7 +377,7 @@ fn counted_of(count: usize, what: impl FnOnce(&mut WorkerRig)) -> [u64; 2] {
     rig.compiled.queue_changes(&changes.expect("legal"));
     rig.publish();
     rig.worker.turn(Instant::START);
-    rig.worker.runner = Some(Box::new(Runner::with_flow_cache(0)));
+    rig.worker.runner = Box::new(Runner::with_flow_cache(0));
     let mut batch = Batch::new();
     for _ in 0..count {
         let mut frame = rig.pool.take().expect("a buffer");
@@ -412,13 +418,16 @@ fn deferred_counters_are_flushed_before_a_rest() {
     assert_eq!(counted_of(all, rest), [later, 64]);
     // A worker that others wait for may keep its counters deferred.
     let gives_way = |pays: bool, rig: &mut WorkerRig| {
-        let progress = Arc::clone(&rig.worker.shared.progress);
+        let progress = Arc::clone(&rig.worker.forwarder.shared.progress);
         rig.worker
             .yield_core(pays, || assert_eq!(progress.is_resting(), pays));
     };
     assert_eq!(counted_of(all, |rig| gives_way(true, rig)), [later, 64]);
     assert_eq!(counted_of(all, |rig| gives_way(false, rig)), [later, later]);
-    assert_eq!(counted_of(all, |rig| rig.worker.runner = None), [later, 64]);
+    assert_eq!(
+        counted_of(all, |rig| rig.worker.runner = Box::new(Runner::new(0))),
+        [later, 64]
+    );
 }
 
 #[test]
@@ -429,7 +438,7 @@ fn packet_out_is_sent_before_the_next_publication_is_passed() {
     assert!(rig.commands.push(command).is_ok(), "the ring has room");
     rig.publish();
     let turn = rig.worker.turn(Instant::START);
-    assert!(turn.news && rig.worker.shared.progress.passed() == Generation(2));
+    assert!(turn.news && rig.worker.forwarder.shared.progress.passed() == Generation(2));
     let mut batch = Batch::new();
     rig.hosts[2]
         .receive(&mut rig.pool, &mut batch)

@@ -4,11 +4,11 @@
 use packet::Frame;
 use ports::Batch;
 
-use super::Worker;
+use super::forwarder::BatchForwarder;
 use crate::counters::WorkerDrop;
 use crate::slots::PortKey;
 
-impl Worker {
+impl BatchForwarder {
     /// Sends all frames of a batch to one port. If none are pending there, no frame is moved.
     pub(super) fn send_batch(&mut self, key: PortKey, batch: &mut Batch) {
         match self.slots.find(key) {

@@ -14,7 +14,7 @@ use packet::tunnel::{
 use packet::{Frame, segment};
 use ports::{Batch, Counter};
 
-use super::Worker;
+use super::forwarder::BatchForwarder;
 use super::recirculation::RecirculatedBatch;
 use crate::counters::WorkerDrop;
 use crate::messages::WorkerEvent;
@@ -33,7 +33,7 @@ struct Encapsulation<'a> {
     by: PortKey,
 }
 
-impl Worker {
+impl BatchForwarder {
     /// Encapsulates frames that have left by a tunnel, and recirculates the packets.
     pub(super) fn encapsulate(
         &mut self,
@@ -132,9 +132,8 @@ impl Worker {
             *src = tunnels::source_port(frame.bytes(), &within, encapsulation.egress_ports);
         }
         if encapsulation.tunnel.sequenced {
-            let number = self.numbers.entry(exit).or_default();
-            encapsulation.tunnel_header.sequence = Some(*number);
-            *number = number.wrapping_add(1);
+            let number = self.recirculation.next_number(exit);
+            encapsulation.tunnel_header.sequence = Some(number);
         }
         let done = tunnel::encapsulate(
             &mut frame,

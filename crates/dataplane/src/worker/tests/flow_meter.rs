@@ -129,7 +129,12 @@ fn flow_counts_stay_while_the_ring_is_full_and_losses_are_counted() {
         let number = u32::try_from(number).expect("few");
         assert_eq!(rig.pass_frame(1, &packet(number, 1)), [0; 0]);
     }
-    let lost = rig.worker.shared.counters.dropped(WorkerDrop::FlowsLost);
+    let lost = rig
+        .worker
+        .forwarder
+        .shared
+        .counters
+        .dropped(WorkerDrop::FlowsLost);
     assert_eq!(lost, 1);
     while rig.events.pop().is_ok() {}
     rig.worker.turn(Instant::from_secs(100));

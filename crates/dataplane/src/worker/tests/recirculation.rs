@@ -91,7 +91,7 @@ impl BridgeChain {
     }
 
     fn counted(&mut self, key: PortKey) -> (u64, u64) {
-        let slot = self.rig.worker.slots.find(key).expect("a port");
+        let slot = self.rig.worker.forwarder.slots.find(key).expect("a port");
         let counts = slot.queue.counters().read();
         (counts[Counter::RxPackets], counts[Counter::TxPackets])
     }
@@ -122,7 +122,7 @@ fn packet_out_to_a_patch_port_is_recirculated() {
     chain.rule(0, &[Action::output(PortNo(2))]);
     chain.publish();
     chain.rig.worker.turn(Instant::START);
-    let mut frame = chain.rig.worker.pool.take().expect("a buffer");
+    let mut frame = chain.rig.worker.forwarder.pool.take().expect("a buffer");
     frame.copy_from(&frame_to(9, 8)).expect("room");
     let command = WorkerCommand::Transmit(key(100), frame, None);
     assert!(

@@ -90,5 +90,5 @@ fn dropped_frame_is_sampled_too() {
     rig.publish();
     assert_eq!(rig.pass(1, 9), [0; 0]);
     assert!(rig.events.pop().is_err());
-    assert!(rig.worker.samplers.is_empty());
+    assert!(rig.worker.forwarder.sampling.samplers.is_empty());
 }
