@@ -209,7 +209,7 @@ impl Bridge {
             self.schedule.next_commit(),
             self.tables.next_compaction(),
             self.protocols.next_timeout(),
-            self.next_export(),
+            self.exporters.next_timeout(),
         ];
         expiries.into_iter().flatten().min()
     }

@@ -377,7 +377,7 @@ fn counted_of(count: usize, what: impl FnOnce(&mut WorkerRig)) -> [u64; 2] {
     rig.compiled.queue_changes(&changes.expect("legal"));
     rig.publish();
     rig.worker.turn(Instant::START);
-    rig.worker.runner = Box::new(Runner::with_flow_cache(0));
+    *rig.worker.runner = Runner::with_flow_cache(0);
     let mut batch = Batch::new();
     for _ in 0..count {
         let mut frame = rig.pool.take().expect("a buffer");
@@ -425,7 +425,7 @@ fn deferred_counters_are_flushed_before_a_rest() {
     assert_eq!(counted_of(all, |rig| gives_way(true, rig)), [later, 64]);
     assert_eq!(counted_of(all, |rig| gives_way(false, rig)), [later, later]);
     assert_eq!(
-        counted_of(all, |rig| rig.worker.runner = Box::new(Runner::new(0))),
+        counted_of(all, |rig| *rig.worker.runner = Runner::new(0)),
         [later, 64]
     );
 }

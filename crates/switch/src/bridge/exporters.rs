@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use base::{DatapathId, Instant, PortNo};
+use openflow::WallTime;
 use ports::Counter;
 
 use super::{Bridge, Effect, PortEntry};
@@ -57,52 +58,9 @@ impl Bridge {
         now: Instant,
         effects: &mut Vec<Effect>,
     ) {
-        let exporters = &mut self.exporters;
-        let present = exporters.sflow.as_ref();
-        let address = present.map(|sflow| sflow.agent.identity().address);
-        let wanted = agent.filter(|_| config.sflow.is_some());
-        if exporters.config == *config && address == wanted {
-            return;
-        }
-        if exporters.config.sflow != config.sflow || address != wanted {
-            let sflow = config.sflow.as_ref().zip(agent);
-            exporters.sflow = sflow.map(|(sflow, address)| SflowExport::new(sflow, address, now));
-        }
-        if exporters.config.ipfix != config.ipfix {
-            if let Some(flows) = &mut exporters.ipfix {
-                flows.end(now, effects);
-            }
-            let started = self.identity.started;
-            let ipfix = config.ipfix.as_ref();
-            exporters.ipfix = ipfix.map(|ipfix| {
-                let IpfixConfig {
-                    targets,
-                    cache,
-                    observation,
-                    ..
-                } = ipfix;
-                IpfixExport::new(targets, cache, *observation, started)
-            });
-        }
-        let sets = [&exporters.config.sets, &config.sets];
-        exporters
-            .sets
-            .set(sets, self.identity.started, now, effects);
-        if exporters.config.netflow != config.netflow {
-            let netflow = config.netflow.as_ref();
-            match &mut exporters.netflow {
-                Some(netflow_export) => netflow_export.set(netflow, now),
-                None => {
-                    let started = self.identity.started;
-                    let netflow_export =
-                        netflow.map(|netflow| NetflowExport::new(netflow, started));
-                    exporters.netflow = netflow_export;
-                }
-            }
-        }
-        exporters.config = config.clone();
-        exporters.view = exporters.sampled();
-        self.publication.request();
+        let started = self.identity.started;
+        let has_changed = self.exporters.set((config, agent), started, now, effects);
+        self.publication.request_if(has_changed);
     }
 
     /// Returns the configuration of the exporters.
@@ -123,12 +81,7 @@ impl Bridge {
         effects: &mut Vec<Effect>,
     ) {
         let index = |port: PortNo| self.ports.get(&port).and_then(|entry| entry.index);
-        if let Some(flows) = self.exporters.ipfix.as_mut() {
-            flows.handle_sampled(sampled, index, now, effects);
-        }
-        if let Some(sflow) = self.exporters.sflow.as_mut() {
-            sflow.handle_sampled(sampled, index, now, effects);
-        }
+        self.exporters.handle_sampled(sampled, index, now, effects);
     }
 
     /// Handles flow counts of a worker.
@@ -145,43 +98,133 @@ impl Bridge {
 
     /// Exports all records before the bridge ends.
     pub fn end_exports(&mut self, now: Instant, effects: &mut Vec<Effect>) {
-        if let Some(flows) = self.exporters.ipfix.as_mut() {
+        self.exporters.end(now, effects);
+    }
+
+    /// Exports due records.
+    pub fn export_due(&mut self, now: Instant, effects: &mut Vec<Effect>) {
+        let datapath = self.identity.datapath_id;
+        let ports = self.ports.values();
+        self.exporters.handle_timeout(ports, datapath, now, effects);
+    }
+
+    /// Counts a datagram that could not be sent to `count` of these targets.
+    pub fn handle_unsent(&mut self, targets: &Arc<[SocketAddr]>, count: u64) {
+        self.exporters.handle_unsent(targets, count);
+    }
+}
+
+impl BridgeExporters {
+    /// Sets the exporters. `agent` is the address of the sFlow agent; without one sFlow is disabled.
+    /// Records of an exporter with another configuration are exported now. Returns whether anything
+    /// changed.
+    fn set(
+        &mut self,
+        (config, agent): (&Exporters, Option<IpAddr>),
+        started: WallTime,
+        now: Instant,
+        effects: &mut Vec<Effect>,
+    ) -> bool {
+        let present = self.sflow.as_ref();
+        let address = present.map(|sflow| sflow.agent.identity().address);
+        let wanted = agent.filter(|_| config.sflow.is_some());
+        if self.config == *config && address == wanted {
+            return false;
+        }
+        if self.config.sflow != config.sflow || address != wanted {
+            let sflow = config.sflow.as_ref().zip(agent);
+            self.sflow = sflow.map(|(sflow, address)| SflowExport::new(sflow, address, now));
+        }
+        if self.config.ipfix != config.ipfix {
+            if let Some(flows) = &mut self.ipfix {
+                flows.end(now, effects);
+            }
+            let ipfix = config.ipfix.as_ref();
+            self.ipfix = ipfix.map(|ipfix| {
+                let IpfixConfig {
+                    targets,
+                    cache,
+                    observation,
+                    ..
+                } = ipfix;
+                IpfixExport::new(targets, cache, *observation, started)
+            });
+        }
+        let sets = [&self.config.sets, &config.sets];
+        self.sets.set(sets, started, now, effects);
+        if self.config.netflow != config.netflow {
+            let netflow = config.netflow.as_ref();
+            match &mut self.netflow {
+                Some(netflow_export) => netflow_export.set(netflow, now),
+                None => {
+                    let netflow_export =
+                        netflow.map(|netflow| NetflowExport::new(netflow, started));
+                    self.netflow = netflow_export;
+                }
+            }
+        }
+        self.config = config.clone();
+        self.view = self.sampled();
+        true
+    }
+
+    /// Handles a sample.
+    fn handle_sampled(
+        &mut self,
+        sampled: &FrameSample,
+        index: impl Fn(PortNo) -> Option<u32> + Copy,
+        now: Instant,
+        effects: &mut Vec<Effect>,
+    ) {
+        if let Some(flows) = self.ipfix.as_mut() {
+            flows.handle_sampled(sampled, index, now, effects);
+        }
+        if let Some(sflow) = self.sflow.as_mut() {
+            sflow.handle_sampled(sampled, index, now, effects);
+        }
+    }
+
+    /// Exports all records before the bridge ends.
+    fn end(&mut self, now: Instant, effects: &mut Vec<Effect>) {
+        if let Some(flows) = self.ipfix.as_mut() {
             flows.end(now, effects);
         }
-        for flows in self.exporters.sets.flows.values_mut() {
+        for flows in self.sets.flows.values_mut() {
             flows.end(now, effects);
         }
-        if let Some(netflow_export) = self.exporters.netflow.as_mut() {
+        if let Some(netflow_export) = self.netflow.as_mut() {
             netflow_export.end(now, effects);
         }
-        if let Some(sflow) = self.exporters.sflow.as_mut() {
+        if let Some(sflow) = self.sflow.as_mut() {
             let pending = sflow.agent.flush(now);
             sflow.send(pending, effects);
         }
     }
 
     /// Exports due records.
-    pub fn export_due(&mut self, now: Instant, effects: &mut Vec<Effect>) {
-        if let Some(flows) = self.exporters.ipfix.as_mut() {
+    fn handle_timeout<'a>(
+        &mut self,
+        ports: impl Iterator<Item = &'a PortEntry> + Clone,
+        datapath: DatapathId,
+        now: Instant,
+        effects: &mut Vec<Effect>,
+    ) {
+        if let Some(flows) = self.ipfix.as_mut() {
             flows.handle_timeout(now, effects);
         }
-        let exporters = &mut self.exporters;
-        for flows in exporters.sets.flows.values_mut() {
+        for flows in self.sets.flows.values_mut() {
             flows.handle_timeout(now, effects);
         }
         let mut continues = |it: &mut NetflowExport| it.handle_timeout(now, effects);
-        exporters
-            .netflow
+        self.netflow
             .take_if(|netflow_export| !continues(netflow_export));
-        let Some(sflow) = self.exporters.sflow.as_mut() else {
+        let Some(sflow) = self.sflow.as_mut() else {
             return;
         };
         let pending = match sflow.next_tick <= now {
             true => {
                 sflow.next_tick = now + TICK;
                 sflow.ticks += 1;
-                let datapath = self.identity.datapath_id;
-                let ports = self.ports.values();
                 sflow.poll(ports, datapath, now, effects);
                 // Counters of one time leave in one datagram.
                 sflow.agent.flush(now)
@@ -191,43 +234,39 @@ impl Bridge {
         sflow.send(pending, effects);
     }
 
-    /// Returns the time of the next call of [`Bridge::export_due`].
-    pub(super) fn next_export(&self) -> Option<Instant> {
-        let sflow = self.exporters.sflow.as_ref();
+    /// Returns the time of the next call of [`Self::handle_timeout`].
+    pub(super) fn next_timeout(&self) -> Option<Instant> {
+        let sflow = self.sflow.as_ref();
         let tick = sflow.filter(|sflow| sflow.polling.is_some());
         let due = [
             tick.map(|sflow| sflow.next_tick),
             sflow.and_then(|sflow| sflow.agent.next_timeout()),
-            self.exporters
-                .ipfix
-                .as_ref()
-                .and_then(IpfixExport::next_timeout),
-            self.exporters
-                .netflow
-                .as_ref()
-                .and_then(NetflowExport::next_timeout),
+            self.ipfix.as_ref().and_then(IpfixExport::next_timeout),
+            self.netflow.as_ref().and_then(NetflowExport::next_timeout),
         ];
-        let sets = self.exporters.sets.flows.values();
+        let sets = self.sets.flows.values();
         let of_sets = sets.filter_map(IpfixExport::next_timeout);
         due.into_iter().flatten().chain(of_sets).min()
     }
 
     /// Counts a datagram that could not be sent to `count` of these targets.
-    pub fn handle_unsent(&mut self, targets: &Arc<[SocketAddr]>, count: u64) {
-        let exporters = &mut self.exporters;
-        let of_sets = exporters.sets.flows.values_mut();
-        for flows in exporters.ipfix.iter_mut().chain(of_sets) {
+    fn handle_unsent(&mut self, targets: &Arc<[SocketAddr]>, count: u64) {
+        let of_sets = self.sets.flows.values_mut();
+        for flows in self.ipfix.iter_mut().chain(of_sets) {
             flows.handle_unsent(targets, count);
         }
     }
 
     /// Returns the statistics of the bridge's IPFIX exporter, if it is configured.
     pub(super) fn ipfix_statistics(&self) -> Option<flow::IpfixStats> {
-        self.exporters.ipfix.as_ref().map(IpfixExport::statistics)
+        self.ipfix.as_ref().map(IpfixExport::statistics)
     }
-}
 
-impl BridgeExporters {
+    /// Returns the IPFIX statistics of the collector sets.
+    pub(super) fn ipfix_statistics_of_sets(&self) -> Vec<flow::IpfixStats> {
+        self.sets.statistics()
+    }
+
     /// Returns the sampling settings of the workers.
     fn sampled(&self) -> Option<Arc<SamplingView>> {
         let sflow = self.sflow.as_ref().and(self.config.sflow.as_ref());

@@ -107,9 +107,7 @@ impl Bridge {
                 self.set_controller_id(main, controller).map(|()| None)
             }
             Message::TlvTableMod(change) => self.tlv_table_mod(&change).map(|()| None),
-            Message::TlvTableRequest => Ok(Some(Message::TlvTableReply(
-                self.tables.pipeline.tlv_table(),
-            ))),
+            Message::TlvTableRequest => Ok(Some(self.tlv_table())),
             Message::PortMod(command) => self.port_mod(id, command, effects).map(|()| None),
             Message::TableMod(command) => self.table_mod(id, &command).map(|()| None),
             Message::GroupMod(command) => self.group_mod(command, (main, xid), now, effects),
@@ -184,6 +182,10 @@ impl Bridge {
         self.note(&mut changes, Some(by));
         self.forward(ForwardedRequest::MeterMod(command), by, effects);
         Ok(None)
+    }
+
+    fn tlv_table(&self) -> Message {
+        Message::TlvTableReply(self.tables.pipeline.tlv_table())
     }
 
     fn tlv_table_mod(&mut self, change: &TlvTableMod) -> Result<(), Refusal> {

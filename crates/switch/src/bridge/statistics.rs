@@ -49,9 +49,8 @@ impl Bridge {
         effects: &mut Vec<Effect>,
     ) -> Result<Option<Message>, Refusal> {
         let request = self.complete_request(id, xid, request)?;
-        if let Some(dump) =
-            objects(&request).and_then(|kind| ObjectDump::of(&self.tables.pipeline, kind))
-        {
+        let pipeline = &self.tables.pipeline;
+        if let Some(dump) = objects(&request).and_then(|kind| ObjectDump::of(pipeline, kind)) {
             effects.push(Effect::Dump(
                 id,
                 xid,
@@ -61,7 +60,7 @@ impl Bridge {
         }
         let reply = match request {
             MultipartRequest::Flow(form, request) => {
-                let dump = FlowDump::new(self.tables.pipeline.clone(), form, request)?;
+                let dump = FlowDump::new(pipeline.clone(), form, request)?;
                 effects.push(Effect::Dump(id, xid, Box::new(Dump::Flows(Box::new(dump)))));
                 return Ok(None);
             }
@@ -70,31 +69,29 @@ impl Bridge {
             }
             MultipartRequest::Aggregate(form, request) => self.aggregate(form, &request)?,
             MultipartRequest::Description => MultipartReply::Description(self.description()),
-            MultipartRequest::Table => {
-                MultipartReply::Table(self.tables.pipeline.table_stats().collect())
-            }
+            MultipartRequest::Table => MultipartReply::Table(pipeline.table_stats().collect()),
             MultipartRequest::Port(port) => MultipartReply::Port(self.port_stats(port, now)?),
             MultipartRequest::Queue(request) => self.queue_stats(request, now)?,
             MultipartRequest::PortDesc(port) => MultipartReply::PortDesc(self.port_descs(port)?),
             MultipartRequest::TableDesc => MultipartReply::TableDesc(self.table_descs()),
             MultipartRequest::QueueDesc(request) => self.queue_descs(request)?,
             MultipartRequest::Group(group) => {
-                MultipartReply::Group(self.tables.pipeline.group_stats(group, now).collect())
+                MultipartReply::Group(pipeline.group_stats(group, now).collect())
             }
             MultipartRequest::GroupDesc(group) => {
-                MultipartReply::GroupDesc(self.tables.pipeline.group_descs(group).collect())
+                MultipartReply::GroupDesc(pipeline.group_descs(group).collect())
             }
             MultipartRequest::GroupFeatures => {
-                MultipartReply::GroupFeatures(self.tables.pipeline.group_features())
+                MultipartReply::GroupFeatures(pipeline.group_features())
             }
             MultipartRequest::Meter(meter) => {
-                MultipartReply::Meter(self.tables.pipeline.meter_stats(meter, now)?)
+                MultipartReply::Meter(pipeline.meter_stats(meter, now)?)
             }
             MultipartRequest::MeterConfig(meter) => {
-                MultipartReply::MeterConfig(self.tables.pipeline.meter_configs(meter)?)
+                MultipartReply::MeterConfig(pipeline.meter_configs(meter)?)
             }
             MultipartRequest::MeterFeatures => {
-                MultipartReply::MeterFeatures(self.tables.pipeline.meter_features())
+                MultipartReply::MeterFeatures(pipeline.meter_features())
             }
             MultipartRequest::TableFeatures(wanted) => {
                 self.set_table_features(id, &wanted)?;
@@ -114,8 +111,8 @@ impl Bridge {
     /// Returns the IPFIX statistics of the bridge, or of its collector sets.
     fn ipfix_stats(&self, scope: IpfixScope) -> Result<MultipartReply, Refusal> {
         let stats: Vec<_> = match scope {
-            IpfixScope::Bridge => self.ipfix_statistics().into_iter().collect(),
-            IpfixScope::Collectors => self.ipfix_statistics_of_sets(),
+            IpfixScope::Bridge => self.exporters.ipfix_statistics().into_iter().collect(),
+            IpfixScope::Collectors => self.exporters.ipfix_statistics_of_sets(),
         };
         match stats.is_empty() {
             true => Err(Refusal::IpfixNotConfigured),

@@ -45,6 +45,18 @@ impl CollectorSets {
     }
 }
 
+impl CollectorSets {
+    /// Returns the IPFIX statistics of the collector sets.
+    pub(in crate::bridge) fn statistics(&self) -> Vec<IpfixStats> {
+        let sets = self.flows.iter();
+        let statistics = sets.map(|(id, flows)| IpfixStats {
+            collectors: *id,
+            ..flows.statistics()
+        });
+        statistics.collect()
+    }
+}
+
 impl Bridge {
     /// Handles a frame that a `sample` action sends to a collector set.
     pub fn handle_sampled_by_rule(
@@ -84,15 +96,5 @@ impl Bridge {
             let sampled = ActionSample::of(frame, from, sample);
             self.handle_sampled_by_rule(&sampled, now, effects);
         }
-    }
-
-    /// Returns the IPFIX statistics of the collector sets.
-    pub(in crate::bridge) fn ipfix_statistics_of_sets(&self) -> Vec<IpfixStats> {
-        let sets = self.exporters.sets.flows.iter();
-        let statistics = sets.map(|(id, flows)| IpfixStats {
-            collectors: *id,
-            ..flows.statistics()
-        });
-        statistics.collect()
     }
 }
