@@ -31,7 +31,6 @@ mod statistics;
 mod switching;
 mod tables;
 
-use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -52,6 +51,7 @@ use controllers::ControllerSet;
 use exporters::BridgeExporters;
 use frames::PacketOutExecutor;
 use notifications::PendingNotifications;
+use ports::PortEntries;
 pub use ports::PortEntry;
 use publication::PublicationState;
 use punt::ControlProtocols;
@@ -111,7 +111,7 @@ pub struct Bridge {
     protocols: ControlProtocols,
     /// The flow exporters.
     exporters: BridgeExporters,
-    ports: BTreeMap<PortNo, PortEntry>,
+    ports: PortEntries,
     connections: Connections,
     /// The configured controllers.
     controllers: ControllerSet,
@@ -135,7 +135,7 @@ impl Bridge {
             normal: NormalState::new(),
             protocols: ControlProtocols::new(writers),
             exporters: BridgeExporters::default(),
-            ports: BTreeMap::new(),
+            ports: PortEntries::new(),
             connections: Connections::default(),
             controllers: ControllerSet::new(has_controllers),
             executor: PacketOutExecutor::new(writers - 1),

@@ -11,6 +11,7 @@ use flow::{PortConfig, PortState};
 use packet::wire::slow::{LacpSystem, SlowPdu};
 use packet::{Frame, MacAddr};
 
+use super::ports::PortEntries;
 use super::{Bridge, Effect, PortEntry};
 use config::{BondConfig, LogicalPort};
 use dataplane::bonds::{BondLoads, BondState, RecentSources};
@@ -25,6 +26,15 @@ pub(crate) struct Bonds {
     writers: usize,
     /// The active member and the LACP state of the members at the last [`Bridge::poll_bonds`].
     reported: Vec<(Option<PortNo>, Vec<bool>)>,
+}
+
+/// The changes of a run that concern the bridge.
+#[derive(Default)]
+struct BondChanges {
+    /// True if the workers need the new state of a bond.
+    view_changed: bool,
+    /// The bonds with a new active member.
+    failed_over: Vec<String>,
 }
 
 /// A bond.
@@ -105,6 +115,69 @@ impl Bonds {
             let bonded = bonded.filter(|bonded| !bonded.config.is_single_member);
             bonded.map(|bonded| bonded.state.clone())
         })
+    }
+
+    /// Runs the bonds: carriers, timers and LACP. Pushes the frames to send.
+    fn run(&mut self, ports: &PortEntries, now: Instant, effects: &mut Vec<Effect>) -> BondChanges {
+        let mut changes = BondChanges::default();
+        let local = ports.get(&PortNo::LOCAL);
+        let address = local.map_or_else(MacAddr::default, |local| local.desc.hw_addr);
+        for (name, bonded) in &mut self.bonds {
+            bonded.configure_lacp(address);
+            bonded.restore_active(|port, address| {
+                let entry = ports.get(&port);
+                entry.is_some_and(|entry| entry.desc.hw_addr == address)
+            });
+            bonded.poll(|port| ports.get(&port).is_some_and(has_carrier), now);
+            if let Some(view) = bonded.bond.poll_view() {
+                bonded.state.view = view;
+                changes.view_changed = true;
+            }
+            if bonded.bond.poll_learning_packets() && !bonded.config.is_single_member {
+                changes.failed_over.push(name.clone());
+            }
+            let Some(group) = &mut bonded.lacp else {
+                continue;
+            };
+            while let Some((port, pdu)) = group.poll_transmit(now) {
+                let from = ports.get(&port).map(|entry| entry.desc.hw_addr);
+                let frame = from.map(|from| Frame::from_bytes(&pdu.emit(from)));
+                effects.extend(frame.map(|frame| Effect::Transmit(port, frame, None)));
+            }
+        }
+        changes
+    }
+
+    /// Returns the port of forwarding database entries that lose their path with `port`; none if
+    /// another member of its bond still has a carrier.
+    pub(super) fn lost_fdb_port(&self, ports: &PortEntries, port: PortNo) -> Option<PortNo> {
+        let leads = |port: PortNo| ports.get(&port).is_some_and(has_carrier);
+        let bonded = self.of(port);
+        let members = bonded.into_iter().flat_map(|bonded| &bonded.config.members);
+        let mut others = members.filter(|other| other.port != port);
+        let is_reached = others.any(|other| leads(other.port));
+        (!is_reached).then(|| self.fdb_port(port))
+    }
+
+    /// Handles a slow protocol frame and sends the immediate reply to a marker.
+    pub(super) fn handle_slow_protocol(
+        &mut self,
+        ports: &PortEntries,
+        from: PortNo,
+        frame: &[u8],
+        now: Instant,
+        effects: &mut Vec<Effect>,
+    ) {
+        let address = ports.get(&from).map(|entry| entry.desc.hw_addr);
+        let mut bonds = self.bonds.values_mut();
+        let bonded = bonds.find(|bonded| bonded.has(from));
+        let group = bonded.and_then(|bonded| bonded.lacp.as_mut());
+        if let (Some(group), Some(address)) = (group, address)
+            && let Some(SlowPdu::Marker(answer)) = group.handle_frame(from, frame, now)
+        {
+            let frame = Frame::from_bytes(&answer.emit(address));
+            effects.push(Effect::Transmit(from, frame, None));
+        }
     }
 
     fn of(&self, member: PortNo) -> Option<&BridgeBond> {
@@ -331,72 +404,12 @@ impl Bridge {
 
     /// Runs the bonds: carriers, timers and LACP. Pushes the frames to send.
     pub(super) fn run_bonds(&mut self, now: Instant, effects: &mut Vec<Effect>) {
-        if self.protocols.bonds.bonds.is_empty() {
-            return;
-        }
-        let local = self.ports.get(&PortNo::LOCAL);
-        let address = local.map_or_else(MacAddr::default, |local| local.desc.hw_addr);
-        let ports = &self.ports;
-        let (mut view_changed, mut failed_over) = (false, Vec::new());
-        for (name, bonded) in &mut self.protocols.bonds.bonds {
-            bonded.configure_lacp(address);
-            bonded.restore_active(|port, address| {
-                let entry = ports.get(&port);
-                entry.is_some_and(|entry| entry.desc.hw_addr == address)
-            });
-            bonded.poll(|port| ports.get(&port).is_some_and(has_carrier), now);
-            if let Some(view) = bonded.bond.poll_view() {
-                bonded.state.view = view;
-                view_changed = true;
-            }
-            if bonded.bond.poll_learning_packets() && !bonded.config.is_single_member {
-                failed_over.push(name.clone());
-            }
-            let Some(group) = &mut bonded.lacp else {
-                continue;
-            };
-            while let Some((port, pdu)) = group.poll_transmit(now) {
-                let from = ports.get(&port).map(|entry| entry.desc.hw_addr);
-                let frame = from.map(|from| Frame::from_bytes(&pdu.emit(from)));
-                effects.extend(frame.map(|frame| Effect::Transmit(port, frame, None)));
-            }
-        }
-        if view_changed {
+        let changes = self.protocols.bonds.run(&self.ports, now, effects);
+        if changes.view_changed {
             self.publish_bonds();
         }
-        for name in failed_over {
+        for name in changes.failed_over {
             self.send_learning_packets(&name, effects);
-        }
-    }
-
-    /// Returns the port of forwarding database entries that lose their path with `port`; none if
-    /// another member of its bond still has a carrier.
-    pub(super) fn lost_fdb_port(&self, port: PortNo) -> Option<PortNo> {
-        let leads = |port: PortNo| self.ports.get(&port).is_some_and(has_carrier);
-        let bonded = self.protocols.bonds.of(port);
-        let members = bonded.into_iter().flat_map(|bonded| &bonded.config.members);
-        let mut others = members.filter(|other| other.port != port);
-        let is_reached = others.any(|other| leads(other.port));
-        (!is_reached).then(|| self.protocols.bonds.fdb_port(port))
-    }
-
-    /// Handles a slow protocol frame and sends the immediate reply to a marker.
-    pub(super) fn handle_slow_protocol(
-        &mut self,
-        from: PortNo,
-        frame: &[u8],
-        now: Instant,
-        effects: &mut Vec<Effect>,
-    ) {
-        let address = self.ports.get(&from).map(|entry| entry.desc.hw_addr);
-        let mut bonds = self.protocols.bonds.bonds.values_mut();
-        let bonded = bonds.find(|bonded| bonded.has(from));
-        let group = bonded.and_then(|bonded| bonded.lacp.as_mut());
-        if let (Some(group), Some(address)) = (group, address)
-            && let Some(SlowPdu::Marker(answer)) = group.handle_frame(from, frame, now)
-        {
-            let frame = Frame::from_bytes(&answer.emit(address));
-            effects.push(Effect::Transmit(from, frame, None));
         }
     }
 

@@ -41,6 +41,9 @@ pub struct PortEntry {
     pub(super) queues: BTreeMap<QueueId, QueueEntry>,
 }
 
+/// The ports of a bridge.
+pub(super) type PortEntries = BTreeMap<PortNo, PortEntry>;
+
 /// The result of a port-mod.
 pub(super) struct PortChange {
     /// The new administrative state of the interface, if it changes.
@@ -97,7 +100,7 @@ impl Bridge {
         };
         self.tables.pipeline.remove_port(number);
         self.tables.pipeline.set_tunnel(number, false);
-        if let Some(fdb_port) = self.lost_fdb_port(number) {
+        if let Some(fdb_port) = self.protocols.bonds.lost_fdb_port(&self.ports, number) {
             self.normal.remove_port(fdb_port);
         }
         self.publication.request();
@@ -120,7 +123,7 @@ impl Bridge {
         }
         self.tables.pipeline.set_port(&entry.desc);
         if !link.carrier
-            && let Some(fdb_port) = self.lost_fdb_port(number)
+            && let Some(fdb_port) = self.protocols.bonds.lost_fdb_port(&self.ports, number)
         {
             self.normal.fdb.flush_port(fdb_port);
         }

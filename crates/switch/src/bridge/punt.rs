@@ -81,7 +81,9 @@ impl Bridge {
         effects: &mut Vec<Effect>,
     ) {
         if slow::is_slow_protocol(frame) {
-            self.handle_slow_protocol(from, frame, now, effects);
+            self.protocols
+                .bonds
+                .handle_slow_protocol(&self.ports, from, frame, now, effects);
         }
         if is_bpdu(frame) {
             self.handle_bpdu(from, frame);

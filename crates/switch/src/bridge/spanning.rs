@@ -5,7 +5,8 @@ use base::{Instant, PortNo};
 use flow::{PortConfig, PortDesc, PortState};
 use packet::{Frame, MacAddr};
 
-use super::{Bridge, Effect};
+use super::ports::PortEntries;
+use super::{Bridge, Effect, PortEntry};
 use config::{SpanningTreeConfig, SpanningTreePort, SpanningTreeProtocol};
 use dataplane::punt;
 use dataplane::stp_filter::{BlockedPort, StpFilter};
@@ -80,6 +81,46 @@ impl BridgeSpanningTree {
         self.tree.next_timeout()
     }
 
+    /// Updates the tree from the present ports.
+    fn configure(&mut self, ports: &PortEntries) {
+        let settings = self.settings();
+        self.tree.configure(settings);
+        let config = &self.config;
+        let takes_part = |number: &PortNo| {
+            let entry = ports.get(number).filter(|entry| {
+                config.ports.contains_key(number) && !entry.desc.config.contains(PortConfig::NO_STP)
+            });
+            entry.is_some()
+        };
+        let present: Vec<_> = self.tree.ports().map(|(number, _)| number).collect();
+        let removed = present.into_iter().filter(|number| !takes_part(number));
+        removed.for_each(|number| self.tree.remove_port(number));
+        let members = config.ports.iter().filter(|(number, _)| takes_part(number));
+        for (number, port) in members {
+            if let Some(entry) = ports.get(number) {
+                let settings = port_settings(config.protocol, port, &entry.desc);
+                self.tree.set_port(*number, settings);
+                let desc = &entry.desc;
+                let is_up = !desc.state.contains(PortState::LINK_DOWN)
+                    && !desc.config.contains(PortConfig::DOWN);
+                self.tree.set_link(*number, is_up);
+            }
+        }
+    }
+
+    /// Handles a BPDU, unless the port may receive none (OF 1.0.1, 5.2.1).
+    fn handle_bpdu(&mut self, from: PortNo, entry: &PortEntry, frame: &[u8]) {
+        if entry.desc.config.contains(PortConfig::NO_RECV_STP) {
+            return;
+        }
+        let Some(bytes) = punt::bpdu(frame) else {
+            return;
+        };
+        if let Err(malformed) = self.tree.handle_bpdu(from, bytes) {
+            tracing::debug!(%malformed, "ignoring a malformed BPDU");
+        }
+    }
+
     fn settings(&self) -> TreeSettings {
         settings(&self.config, self.address)
     }
@@ -144,54 +185,18 @@ impl Bridge {
         let Some(spanning) = &mut self.protocols.spanning else {
             return;
         };
-        let settings = spanning.settings();
-        spanning.tree.configure(settings);
-        let ports = &self.ports;
-        let config = &spanning.config;
-        let takes_part = |number: &PortNo| {
-            let entry = ports.get(number).filter(|entry| {
-                config.ports.contains_key(number) && !entry.desc.config.contains(PortConfig::NO_STP)
-            });
-            entry.is_some()
-        };
-        let present: Vec<_> = spanning.tree.ports().map(|(number, _)| number).collect();
-        let removed = present.into_iter().filter(|number| !takes_part(number));
-        removed.for_each(|number| spanning.tree.remove_port(number));
-        let members = config.ports.iter().filter(|(number, _)| takes_part(number));
-        for (number, port) in members {
-            if let Some(entry) = ports.get(number) {
-                let settings = port_settings(config.protocol, port, &entry.desc);
-                spanning.tree.set_port(*number, settings);
-                let desc = &entry.desc;
-                let is_up = !desc.state.contains(PortState::LINK_DOWN)
-                    && !desc.config.contains(PortConfig::DOWN);
-                spanning.tree.set_link(*number, is_up);
-            }
-        }
+        spanning.configure(&self.ports);
         self.apply_tree_actions();
         self.apply_port_states();
     }
 
-    /// Handles a BPDU, unless the port may receive none (OF 1.0.1, 5.2.1).
+    /// Handles a BPDU.
     pub(super) fn handle_bpdu(&mut self, from: PortNo, frame: &[u8]) {
-        let Some(spanning) = &mut self.protocols.spanning else {
-            return;
-        };
-        let barred = |desc: &PortDesc| desc.config.contains(PortConfig::NO_RECV_STP);
-        if self
-            .ports
-            .get(&from)
-            .is_none_or(|entry| barred(&entry.desc))
+        if let (Some(spanning), Some(entry)) = (&mut self.protocols.spanning, self.ports.get(&from))
         {
-            return;
+            spanning.handle_bpdu(from, entry, frame);
+            self.apply_tree_actions();
         }
-        let Some(bytes) = punt::bpdu(frame) else {
-            return;
-        };
-        if let Err(malformed) = spanning.tree.handle_bpdu(from, bytes) {
-            tracing::debug!(%malformed, "ignoring a malformed BPDU");
-        }
-        self.apply_tree_actions();
     }
 
     /// Runs the timers of the tree, and pushes the frames it sends.
