@@ -114,9 +114,11 @@ impl BatchForwarder {
         self.outputs.recording = Some(FrameRecording { record, sent });
         self.apply_verdict::<NOTED>(bridge, from, verdict, now);
         if NOTED {
-            self.count_flows(bridge.id, now);
+            self.sampling
+                .count_flows(bridge.id, &mut self.reporter, now);
         }
-        self.shared
+        self.reporter
+            .links
             .counters
             .add_slow_path(runner.take_slow_path_packets());
         if let Some(FrameRecording { record, .. }) = self.outputs.recording.take() {
@@ -162,7 +164,10 @@ impl BatchForwarder {
     /// Sends a record, unless the remaining room is reserved for other events.
     fn report_capture(&mut self, record: Box<CaptureRecord>) {
         let captures = record.captures.clone();
-        if !self.report_if_room(WorkerEvent::Captured(record), WorkerDrop::CaptureQueueFull) {
+        if !self
+            .reporter
+            .report_if_room(WorkerEvent::Captured(record), WorkerDrop::CaptureQueueFull)
+        {
             captures.iter().for_each(|capture| capture.miss());
         }
     }

@@ -1,11 +1,12 @@
-//! Packet-ins of a worker: within the rate of their port, on a ring that reserves some room for
-//! other events.
+//! Events of a worker for the control thread. Packet-ins are sent within the rate of their port, on
+//! a ring that reserves some room for other events.
 
 use base::Instant;
 use packet::Frame;
 use pipeline::PacketInMeta;
 
 use super::forwarder::BatchForwarder;
+use super::{Turn, WorkerLinks};
 use crate::counters::WorkerDrop;
 use crate::messages::{PacketInEvent, WorkerEvent};
 use crate::slots::{PortKey, PortSlot};
@@ -13,6 +14,41 @@ use crate::slots::{PortKey, PortSlot};
 /// The reciprocal of the part of the event ring that is reserved for events other than packet-ins:
 /// addresses, learned rules, removed queues.
 const OTHER_NEWS: usize = 8;
+
+/// The worker's ends of the shared state, and the result of the turn that they cause.
+pub(super) struct EventReporter {
+    pub(super) links: WorkerLinks,
+    pub(super) turn: Turn,
+}
+
+impl EventReporter {
+    pub(super) fn new(links: WorkerLinks) -> Self {
+        Self {
+            links,
+            turn: Turn::default(),
+        }
+    }
+
+    /// Sends an event; counts `otherwise` if the ring is full.
+    pub(super) fn report(&mut self, event: WorkerEvent, otherwise: WorkerDrop) {
+        match self.links.events.push(event) {
+            Ok(()) => self.turn.news = true,
+            Err(_) => self.links.counters.count(otherwise),
+        }
+    }
+
+    /// Sends an event, unless the remaining room is reserved for other events.
+    pub(super) fn report_if_room(&mut self, event: WorkerEvent, otherwise: WorkerDrop) -> bool {
+        let events = &mut self.links.events;
+        let spare = events.buffer().capacity() / OTHER_NEWS;
+        let sent = events.slots() > spare && events.push(event).is_ok();
+        match sent {
+            true => self.turn.news = true,
+            false => self.links.counters.count(otherwise),
+        }
+        sent
+    }
+}
 
 impl BatchForwarder {
     /// Sends a copy of the frame, as it would be on the wire, to the control thread, within the
@@ -25,7 +61,7 @@ impl BatchForwarder {
         now: Instant,
     ) {
         let Some(PortSlot { policing, .. }) = self.slots.find(from) else {
-            self.shared.counters.count(WorkerDrop::NoPort);
+            self.reporter.links.counters.count(WorkerDrop::NoPort);
             return;
         };
         let count = frame.wire_frames();
@@ -52,7 +88,7 @@ impl BatchForwarder {
         let mut segments = Vec::new();
         if packet::segment(frame, &mut self.pool, &mut segments).is_err() {
             let lost = usize::try_from(count).unwrap_or(usize::MAX);
-            self.shared.counters.add(WorkerDrop::NoBuffer, lost);
+            self.reporter.links.counters.add(WorkerDrop::NoBuffer, lost);
             return 0;
         }
         let mut sent = 0;
@@ -60,21 +96,12 @@ impl BatchForwarder {
             if place < count {
                 let (data, meta) = (segment.bytes().to_vec(), meta.clone());
                 let event = WorkerEvent::PacketIn(Box::new(PacketInEvent { from, meta, data }));
-                sent += u64::from(self.report_if_room(event, WorkerDrop::PacketInQueueFull));
+                sent += u64::from(
+                    self.reporter
+                        .report_if_room(event, WorkerDrop::PacketInQueueFull),
+                );
             }
             self.pool.put(segment);
-        }
-        sent
-    }
-
-    /// Sends an event, unless the remaining room is reserved for other events.
-    pub(super) fn report_if_room(&mut self, event: WorkerEvent, otherwise: WorkerDrop) -> bool {
-        let events = &mut self.shared.events;
-        let spare = events.buffer().capacity() / OTHER_NEWS;
-        let sent = events.slots() > spare && events.push(event).is_ok();
-        match sent {
-            true => self.turn.news = true,
-            false => self.shared.counters.count(otherwise),
         }
         sent
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use base::{Instant, PortNo};
 use packet::Frame;
 
-use super::forwarder::BatchForwarder;
+use super::events::EventReporter;
 use super::sampling::SamplingState;
 use crate::counters::WorkerDrop;
 use crate::messages::WorkerEvent;
@@ -85,15 +85,18 @@ impl SamplingState {
             flow_meters.frames.extend(read);
         }
     }
-}
 
-impl BatchForwarder {
     /// Counts the frames with known outputs.
-    pub(super) fn count_flows(&mut self, bridge: BridgeId, now: Instant) {
-        if !self.sampling.observer.counts {
+    pub(super) fn count_flows(
+        &mut self,
+        bridge: BridgeId,
+        reporter: &mut EventReporter,
+        now: Instant,
+    ) {
+        if !self.observer.counts {
             return;
         }
-        let flow_meters = &mut self.sampling.flow_meters;
+        let flow_meters = &mut self.flow_meters;
         if flow_meters.bridges.is_empty() {
             flow_meters.reported = now;
         }
@@ -101,45 +104,44 @@ impl BatchForwarder {
         for flow in flow_meters.frames.drain(..).flatten() {
             if !flows.count(&flow) {
                 let lost = usize::try_from(flow.1.packets).unwrap_or(usize::MAX);
-                self.shared.counters.add(WorkerDrop::FlowsLost, lost);
+                reporter.links.counters.add(WorkerDrop::FlowsLost, lost);
             }
         }
         if flows.is_full() && flow_meters.reported + REPORT_FULL <= now {
-            self.report_flows(now);
+            self.report_flows(reporter, now);
         }
     }
 
     /// Sends all flows to the control thread. Flows stay here if the ring is full.
-    pub(super) fn report_flows(&mut self, now: Instant) {
-        self.sampling.flow_meters.reported = now;
-        for (bridge, flows) in &mut self.sampling.flow_meters.bridges {
-            if !flows.is_empty() && !self.shared.events.is_full() {
+    pub(super) fn report_flows(&mut self, reporter: &mut EventReporter, now: Instant) {
+        self.flow_meters.reported = now;
+        for (bridge, flows) in &mut self.flow_meters.bridges {
+            if !flows.is_empty() && !reporter.links.events.is_full() {
                 let event = WorkerEvent::Flows(*bridge, flows.drain());
-                self.turn.news |= self.shared.events.push(event).is_ok();
+                reporter.turn.news |= reporter.links.events.push(event).is_ok();
             }
         }
     }
 
     /// Keeps the flow tables of bridges that count, and reports the others for the last time.
-    pub(super) fn retain_flows(&mut self, program: &Program, now: Instant) {
+    pub(super) fn retain_flows(
+        &mut self,
+        program: &Program,
+        reporter: &mut EventReporter,
+        now: Instant,
+    ) {
         let counts = |id: BridgeId| {
             let view = program
                 .bridge(id)
                 .and_then(|bridge| bridge.sampling.as_ref());
             view.is_some_and(|view| view.flows)
         };
-        if self
-            .sampling
-            .flow_meters
-            .bridges
-            .keys()
-            .all(|id| counts(*id))
-        {
+        if self.flow_meters.bridges.keys().all(|id| counts(*id)) {
             return;
         }
-        self.report_flows(now);
-        let counters = &self.shared.counters;
-        self.sampling.flow_meters.bridges.retain(|id, flows| {
+        self.report_flows(reporter, now);
+        let counters = &reporter.links.counters;
+        self.flow_meters.bridges.retain(|id, flows| {
             let stays = counts(*id);
             if !stays {
                 let left = flows.drain();

@@ -8,15 +8,16 @@ use packet::{Checksum, Frame, Pool};
 use pipeline::{Destination, Verdict};
 use ports::{Batch, Queue};
 
+use super::WorkerLinks;
 use super::capture::FrameRecording;
+use super::events::EventReporter;
 use super::mirror::MirrorState;
 use super::outputs::PortOutput;
 use super::recirculation::Recirculation;
 use super::sampling::SamplingState;
-use super::{Turn, WorkerLinks};
 use crate::counters::WorkerDrop;
 use crate::messages::WorkerEvent;
-use crate::program::BridgeProgram;
+use crate::program::{BridgeProgram, Program};
 use crate::slots::{PortKey, PortSlots};
 use crate::vlans::TagRewrite;
 
@@ -26,7 +27,7 @@ const BUFFERS_MAX: usize = 4096;
 
 /// The forwarding of batches. It borrows the program and the runner of its worker.
 pub(super) struct BatchForwarder {
-    pub(super) shared: WorkerLinks,
+    pub(super) reporter: EventReporter,
     /// The index of the worker among the writers of shared counters.
     pub(super) writer: usize,
     pub(super) pool: Pool,
@@ -36,8 +37,6 @@ pub(super) struct BatchForwarder {
     pub(super) outputs: VerdictOutputs,
     pub(super) recirculation: Recirculation,
     pub(super) sampling: SamplingState,
-    /// The result of the current turn.
-    pub(super) turn: Turn,
     /// The start of the turn.
     pub(super) now: Instant,
 }
@@ -55,7 +54,7 @@ impl BatchForwarder {
     /// Returns a forwarder without ports.
     pub(super) fn new(writer: usize, shared: WorkerLinks) -> Self {
         Self {
-            shared,
+            reporter: EventReporter::new(shared),
             writer,
             pool: Pool::new(BUFFERS_MAX),
             segments: Vec::new(),
@@ -63,9 +62,19 @@ impl BatchForwarder {
             outputs: VerdictOutputs::default(),
             recirculation: Recirculation::default(),
             sampling: SamplingState::new(writer),
-            turn: Turn::default(),
             now: Instant::START,
         }
+    }
+
+    /// Sends all flow counts to the control thread.
+    pub(super) fn report_flows(&mut self, now: Instant) {
+        self.sampling.report_flows(&mut self.reporter, now);
+    }
+
+    /// Removes the samplers and the flow tables of bridges that no longer need them.
+    pub(super) fn retain_sampling(&mut self, program: &Program, now: Instant) {
+        self.sampling.retain(program);
+        self.sampling.retain_flows(program, &mut self.reporter, now);
     }
 
     /// Runs a batch through a bridge: punt, port state filter, in-band rules, then the tables.
@@ -144,11 +153,13 @@ impl BatchForwarder {
             runner.flush_stats();
         }
         batch.clear();
-        self.shared
+        self.reporter
+            .links
             .counters
             .add_slow_path(runner.take_slow_path_packets());
         if NOTED {
-            self.count_flows(bridge.id, now);
+            self.sampling
+                .count_flows(bridge.id, &mut self.reporter, now);
         }
     }
 
@@ -160,7 +171,7 @@ impl BatchForwarder {
         now: Instant,
     ) {
         for reason in &verdict.drops {
-            self.shared.counters.count_reason(*reason);
+            self.reporter.links.counters.count_reason(*reason);
         }
         self.outputs.exits.clear();
         for (place, egress) in verdict.egress.iter().enumerate() {
@@ -197,7 +208,7 @@ impl BatchForwarder {
             self.sampling.flow_meters.end_frame();
         }
         for learned in verdict.learn_requests.drain(..) {
-            self.report(
+            self.reporter.report(
                 WorkerEvent::LearnRule(from, Box::new(learned)),
                 WorkerDrop::LearnQueueFull,
             );
@@ -205,17 +216,11 @@ impl BatchForwarder {
         self.send_all(from, verdict);
     }
 
-    pub(super) fn report(&mut self, event: WorkerEvent, otherwise: WorkerDrop) {
-        match self.shared.events.push(event) {
-            Ok(()) => self.turn.news = true,
-            Err(_) => self.shared.counters.count(otherwise),
-        }
-    }
-
     /// Removes a port whose device disappeared, and reports it.
     pub(super) fn retire(&mut self, key: PortKey, error: io::Error) {
         self.discard(key);
-        self.report(WorkerEvent::QueueGone(key, error), WorkerDrop::NoPort);
+        self.reporter
+            .report(WorkerEvent::QueueGone(key, error), WorkerDrop::NoPort);
     }
 
     /// Removes a port, and returns its queue.
@@ -223,13 +228,13 @@ impl BatchForwarder {
         let mut slot = self.slots.remove(key)?;
         let left = slot.out.len();
         slot.out.release(left, &mut self.pool);
-        self.turn.ports_changed = true;
+        self.reporter.turn.ports_changed = true;
         Some(slot.queue)
     }
 
     pub(super) fn drop_frame(&mut self, frame: Frame, reason: WorkerDrop) {
         self.pool.put(frame);
-        self.shared.counters.count(reason);
+        self.reporter.links.counters.count(reason);
     }
 }
 

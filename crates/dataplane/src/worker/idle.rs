@@ -11,7 +11,7 @@ use crate::program::WorkerActivity;
 impl Worker {
     /// Records the duration of a turn that received frames.
     pub fn note_busy(&self, took: Duration) {
-        self.forwarder.shared.counters.add_busy(took);
+        self.forwarder.reporter.links.counters.add_busy(took);
     }
 
     /// Rests by calling `how`, unless there is news. No thread waits for the worker meanwhile: it
@@ -19,10 +19,11 @@ impl Worker {
     pub fn rest<T>(&mut self, activity: WorkerActivity, how: impl FnOnce(&Self) -> T) -> Option<T> {
         self.flush_stats();
         self.forwarder.slots.poll_all();
-        self.forwarder.shared.progress.announce(activity);
+        self.forwarder.reporter.links.progress.announce(activity);
         let rested = (!self.has_news()).then(|| how(self));
         self.forwarder
-            .shared
+            .reporter
+            .links
             .progress
             .announce(WorkerActivity::Busy);
         rested
@@ -49,8 +50,8 @@ impl Worker {
 
     /// Returns whether there is a newer program or a command.
     pub(super) fn has_news(&self) -> bool {
-        let newest = self.forwarder.shared.publication.load().generation;
+        let newest = self.forwarder.reporter.links.publication.load().generation;
         scheduling_point();
-        newest != self.passed || !self.forwarder.shared.commands.is_empty()
+        newest != self.passed || !self.forwarder.reporter.links.commands.is_empty()
     }
 }

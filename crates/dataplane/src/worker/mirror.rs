@@ -30,7 +30,11 @@ impl MirrorSink for WorkerMirrorSink<'_> {
     fn copy(&mut self, frame: &Frame) -> Option<Frame> {
         let copy = self.forwarder.pool.duplicate(frame);
         if copy.is_none() {
-            self.forwarder.shared.counters.count(WorkerDrop::NoBuffer);
+            self.forwarder
+                .reporter
+                .links
+                .counters
+                .count(WorkerDrop::NoBuffer);
         }
         copy
     }
@@ -219,7 +223,7 @@ impl BatchForwarder {
         let cut = packet::segment(&frame, &mut self.pool, &mut segments);
         self.pool.put(frame);
         if cut.is_err() {
-            self.shared.counters.count(WorkerDrop::NoBuffer);
+            self.reporter.links.counters.count(WorkerDrop::NoBuffer);
         }
         for mut segment in segments.drain(..) {
             segment.truncate(len);

@@ -22,20 +22,23 @@ impl BatchForwarder {
         now: Instant,
     ) {
         let Ok(link) = Link::parse(frame.bytes()) else {
-            self.shared.counters.count(WorkerDrop::NormalUnreadable);
+            self.reporter
+                .links
+                .counters
+                .count(WorkerDrop::NormalUnreadable);
             return;
         };
         let normal_context = bridge.normal_context();
         let decision = normal_context.decide((&link, frame.bytes()), from.port, now);
         if let Some(address) = decision.learn {
-            self.report(
+            self.reporter.report(
                 WorkerEvent::Learn(from, address),
                 WorkerDrop::LearnQueueFull,
             );
         }
         if decision.is_membership {
             let sent = WorkerEvent::Membership(from, decision.within.vid, frame.bytes().into());
-            self.report(sent, WorkerDrop::MembershipQueueFull);
+            self.reporter.report(sent, WorkerDrop::MembershipQueueFull);
         }
         let leaving = EgressFrame {
             frame,
@@ -53,13 +56,20 @@ impl BatchForwarder {
             NormalTarget::Port(port)
                 if !normal_context.may_pass(from.port, port, &leaving.within) =>
             {
-                self.shared.counters.count(WorkerDrop::NormalFiltered);
+                self.reporter
+                    .links
+                    .counters
+                    .count(WorkerDrop::NormalFiltered);
             }
             NormalTarget::Port(port) => match normal_context.exit(port, &leaving) {
                 Some(port) if normal::forwards(&bridge.pipeline, port) => {
                     self.outputs.exits.push(exit(port));
                 }
-                _ => self.shared.counters.count(WorkerDrop::NormalPortDown),
+                _ => self
+                    .reporter
+                    .links
+                    .counters
+                    .count(WorkerDrop::NormalPortDown),
             },
             NormalTarget::Flood => {
                 self.sampling.flow_meters.flood();
@@ -70,10 +80,14 @@ impl BatchForwarder {
                 let ports = normal_context.among(&bridge.pipeline, from.port, class, leaving);
                 self.outputs.exits.extend(ports.map(exit));
             }
-            NormalTarget::Nowhere => self.shared.counters.count(WorkerDrop::NormalFiltered),
-            NormalTarget::Refused => self.shared.counters.count(WorkerDrop::NormalVlan),
+            NormalTarget::Nowhere => self
+                .reporter
+                .links
+                .counters
+                .count(WorkerDrop::NormalFiltered),
+            NormalTarget::Refused => self.reporter.links.counters.count(WorkerDrop::NormalVlan),
             NormalTarget::Surplus | NormalTarget::Looped => {
-                self.shared.counters.count(WorkerDrop::NormalBond)
+                self.reporter.links.counters.count(WorkerDrop::NormalBond)
             }
         }
     }

@@ -22,7 +22,7 @@ impl BatchForwarder {
             match protocols.takes(frame.bytes()) {
                 true => {
                     let sent = WorkerEvent::Punted(from, frame.bytes().into());
-                    self.report(sent, WorkerDrop::PuntQueueFull);
+                    self.reporter.report(sent, WorkerDrop::PuntQueueFull);
                     self.pool.put(frame);
                 }
                 false => others.put(frame),

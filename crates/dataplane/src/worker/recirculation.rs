@@ -264,7 +264,7 @@ impl BatchForwarder {
                     copy.priority = exit.priority;
                     self.leave_alone(at, copy, fields.clone());
                 }
-                None => self.shared.counters.count(WorkerDrop::NoBuffer),
+                None => self.reporter.links.counters.count(WorkerDrop::NoBuffer),
             }
         }
     }
@@ -295,6 +295,6 @@ impl BatchForwarder {
     pub(super) fn drop_batch(&mut self, frames: &mut Batch, reason: WorkerDrop) {
         let count = frames.len();
         frames.release(count, &mut self.pool);
-        self.shared.counters.add(reason, count);
+        self.reporter.links.counters.add(reason, count);
     }
 }

@@ -165,7 +165,9 @@ impl BatchForwarder {
                 ingress,
                 outputs: std::mem::take(&mut self.sampling.observer.outputs),
             }));
-            let was_sent = self.report_if_room(event, WorkerDrop::SampleQueueFull);
+            let was_sent = self
+                .reporter
+                .report_if_room(event, WorkerDrop::SampleQueueFull);
             if let Some(sampler) = self.sampling.samplers.get_mut(&bridge.id) {
                 sampler.record_result(chosen, was_sent);
             }
@@ -221,11 +223,15 @@ impl BatchForwarder {
     ) {
         let sets = bridge.sampling.as_ref().map(|view| view.sets.as_slice());
         if sets.is_none_or(|sets| sets.binary_search(&sample.collectors).is_err()) {
-            self.shared.counters.count_reason(DropReason::NoCollector);
+            self.reporter
+                .links
+                .counters
+                .count_reason(DropReason::NoCollector);
         } else if self.sampling.observer.random.happens(sample.probability) {
             let sampled = ActionSample::of(frame, from, sample);
             let event = WorkerEvent::SampledByRule(Box::new(sampled));
-            self.report_if_room(event, WorkerDrop::SampleQueueFull);
+            self.reporter
+                .report_if_room(event, WorkerDrop::SampleQueueFull);
         }
     }
 

@@ -59,7 +59,8 @@ impl BatchForwarder {
         }
         runner.flush_stats();
         batch.clear();
-        self.shared
+        self.reporter
+            .links
             .counters
             .add_slow_path(runner.take_slow_path_packets());
     }
@@ -85,13 +86,13 @@ impl BatchForwarder {
             })
             .collect();
         for address in addresses {
-            self.report(
+            self.reporter.report(
                 WorkerEvent::Learn(from, address),
                 WorkerDrop::LearnQueueFull,
             );
         }
         for learned in verdict.learn_requests.drain(..) {
-            self.report(
+            self.reporter.report(
                 WorkerEvent::LearnRule(from, Box::new(learned)),
                 WorkerDrop::LearnQueueFull,
             );

@@ -185,7 +185,7 @@ impl WorkerRig {
     }
 
     fn drops(&self) -> Vec<(&'static str, u64)> {
-        let counters = self.worker.forwarder.shared.counters.read();
+        let counters = self.worker.forwarder.reporter.links.counters.read();
         counters.filter(|(_, count)| *count > 0).collect()
     }
 }
@@ -351,7 +351,7 @@ fn blocked_port_drops_frames_and_may_learn() {
 #[test]
 fn program_is_passed_when_no_frame_can_meet_the_older_one() {
     let mut rig = WorkerRig::new(&[]);
-    let progress = Arc::clone(&rig.worker.forwarder.shared.progress);
+    let progress = Arc::clone(&rig.worker.forwarder.reporter.links.progress);
     assert_eq!(progress.passed(), Generation(1));
     rig.add_rule(1, &[Action::output(PortNo(2))]);
     rig.publish();
@@ -418,7 +418,7 @@ fn deferred_counters_are_flushed_before_a_rest() {
     assert_eq!(counted_of(all, rest), [later, 64]);
     // A worker that others wait for may keep its counters deferred.
     let gives_way = |pays: bool, rig: &mut WorkerRig| {
-        let progress = Arc::clone(&rig.worker.forwarder.shared.progress);
+        let progress = Arc::clone(&rig.worker.forwarder.reporter.links.progress);
         rig.worker
             .yield_core(pays, || assert_eq!(progress.is_resting(), pays));
     };
@@ -438,7 +438,7 @@ fn packet_out_is_sent_before_the_next_publication_is_passed() {
     assert!(rig.commands.push(command).is_ok(), "the ring has room");
     rig.publish();
     let turn = rig.worker.turn(Instant::START);
-    assert!(turn.news && rig.worker.forwarder.shared.progress.passed() == Generation(2));
+    assert!(turn.news && rig.worker.forwarder.reporter.links.progress.passed() == Generation(2));
     let mut batch = Batch::new();
     rig.hosts[2]
         .receive(&mut rig.pool, &mut batch)

@@ -82,7 +82,7 @@ impl BatchForwarder {
         let sent = slot.queue.send(&mut slot.out, &mut self.pool);
         let left = slot.out.len();
         slot.out.release(left, &mut self.pool);
-        self.shared.counters.add(WorkerDrop::PortFull, left);
+        self.reporter.links.counters.add(WorkerDrop::PortFull, left);
         if let Err(error) = sent {
             self.retire(key, error);
         }

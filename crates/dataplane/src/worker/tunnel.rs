@@ -80,7 +80,8 @@ impl BatchForwarder {
             source,
         } = hop;
         let Some(station) = underlay.neighbours.get(&(by, next)) else {
-            self.report(WorkerEvent::Resolve(by, next), WorkerDrop::LearnQueueFull);
+            self.reporter
+                .report(WorkerEvent::Resolve(by, next), WorkerDrop::LearnQueueFull);
             return Err(WorkerDrop::TunnelNoNeighbour);
         };
         let local: IpAddr = ends.local.unwrap_or(source);
@@ -108,7 +109,7 @@ impl BatchForwarder {
         let cut = segment(&frame, &mut self.pool, &mut segments);
         self.pool.put(frame);
         if cut.is_err() {
-            self.shared.counters.count(WorkerDrop::NoBuffer);
+            self.reporter.links.counters.count(WorkerDrop::NoBuffer);
         }
         for segment in segments.drain(..) {
             self.encapsulate_frame(exit, encapsulation, segment);

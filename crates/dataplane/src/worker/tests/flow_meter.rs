@@ -132,7 +132,8 @@ fn flow_counts_stay_while_the_ring_is_full_and_losses_are_counted() {
     let lost = rig
         .worker
         .forwarder
-        .shared
+        .reporter
+        .links
         .counters
         .dropped(WorkerDrop::FlowsLost);
     assert_eq!(lost, 1);
