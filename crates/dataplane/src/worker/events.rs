@@ -29,6 +29,12 @@ impl EventReporter {
         }
     }
 
+    /// Counts a dropped frame or event.
+    #[inline]
+    pub(super) fn count(&self, reason: WorkerDrop) {
+        self.links.counters.count(reason);
+    }
+
     /// Sends an event; counts `otherwise` if the ring is full.
     pub(super) fn report(&mut self, event: WorkerEvent, otherwise: WorkerDrop) {
         match self.links.events.push(event) {
@@ -61,7 +67,7 @@ impl BatchForwarder {
         now: Instant,
     ) {
         let Some(PortSlot { policing, .. }) = self.slots.find(from) else {
-            self.reporter.links.counters.count(WorkerDrop::NoPort);
+            self.reporter.count(WorkerDrop::NoPort);
             return;
         };
         let count = frame.wire_frames();

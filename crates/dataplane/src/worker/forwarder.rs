@@ -234,7 +234,7 @@ impl BatchForwarder {
 
     pub(super) fn drop_frame(&mut self, frame: Frame, reason: WorkerDrop) {
         self.pool.put(frame);
-        self.reporter.links.counters.count(reason);
+        self.reporter.count(reason);
     }
 }
 

@@ -67,7 +67,7 @@ impl BatchForwarder {
         let copy = self.pool.duplicate(&frame);
         let is_there = self.leaves_by(bridge, runner, (from, PortNo::LOCAL), frame, now);
         let Some(copy) = copy else {
-            self.reporter.links.counters.count(WorkerDrop::NoBuffer);
+            self.reporter.count(WorkerDrop::NoBuffer);
             return;
         };
         if is_there || !forwards(&bridge.pipeline, PortNo::LOCAL) {

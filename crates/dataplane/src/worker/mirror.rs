@@ -30,11 +30,7 @@ impl MirrorSink for WorkerMirrorSink<'_> {
     fn copy(&mut self, frame: &Frame) -> Option<Frame> {
         let copy = self.forwarder.pool.duplicate(frame);
         if copy.is_none() {
-            self.forwarder
-                .reporter
-                .links
-                .counters
-                .count(WorkerDrop::NoBuffer);
+            self.forwarder.reporter.count(WorkerDrop::NoBuffer);
         }
         copy
     }
@@ -223,7 +219,7 @@ impl BatchForwarder {
         let cut = packet::segment(&frame, &mut self.pool, &mut segments);
         self.pool.put(frame);
         if cut.is_err() {
-            self.reporter.links.counters.count(WorkerDrop::NoBuffer);
+            self.reporter.count(WorkerDrop::NoBuffer);
         }
         for mut segment in segments.drain(..) {
             segment.truncate(len);

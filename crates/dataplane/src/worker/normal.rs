@@ -22,10 +22,7 @@ impl BatchForwarder {
         now: Instant,
     ) {
         let Ok(link) = Link::parse(frame.bytes()) else {
-            self.reporter
-                .links
-                .counters
-                .count(WorkerDrop::NormalUnreadable);
+            self.reporter.count(WorkerDrop::NormalUnreadable);
             return;
         };
         let normal_context = bridge.normal_context();
@@ -56,20 +53,13 @@ impl BatchForwarder {
             NormalTarget::Port(port)
                 if !normal_context.may_pass(from.port, port, &leaving.within) =>
             {
-                self.reporter
-                    .links
-                    .counters
-                    .count(WorkerDrop::NormalFiltered);
+                self.reporter.count(WorkerDrop::NormalFiltered);
             }
             NormalTarget::Port(port) => match normal_context.exit(port, &leaving) {
                 Some(port) if normal::forwards(&bridge.pipeline, port) => {
                     self.outputs.exits.push(exit(port));
                 }
-                _ => self
-                    .reporter
-                    .links
-                    .counters
-                    .count(WorkerDrop::NormalPortDown),
+                _ => self.reporter.count(WorkerDrop::NormalPortDown),
             },
             NormalTarget::Flood => {
                 self.sampling.flow_meters.flood();
@@ -80,14 +70,10 @@ impl BatchForwarder {
                 let ports = normal_context.among(&bridge.pipeline, from.port, class, leaving);
                 self.outputs.exits.extend(ports.map(exit));
             }
-            NormalTarget::Nowhere => self
-                .reporter
-                .links
-                .counters
-                .count(WorkerDrop::NormalFiltered),
-            NormalTarget::Refused => self.reporter.links.counters.count(WorkerDrop::NormalVlan),
+            NormalTarget::Nowhere => self.reporter.count(WorkerDrop::NormalFiltered),
+            NormalTarget::Refused => self.reporter.count(WorkerDrop::NormalVlan),
             NormalTarget::Surplus | NormalTarget::Looped => {
-                self.reporter.links.counters.count(WorkerDrop::NormalBond)
+                self.reporter.count(WorkerDrop::NormalBond)
             }
         }
     }

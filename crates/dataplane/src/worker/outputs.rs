@@ -72,7 +72,7 @@ impl BatchForwarder {
                     }
                     false => self.drop_frame(leaving, WorkerDrop::Tag),
                 },
-                None => self.reporter.links.counters.count(WorkerDrop::NoBuffer),
+                None => self.reporter.count(WorkerDrop::NoBuffer),
             }
         }
     }

@@ -264,7 +264,7 @@ impl BatchForwarder {
                     copy.priority = exit.priority;
                     self.leave_alone(at, copy, fields.clone());
                 }
-                None => self.reporter.links.counters.count(WorkerDrop::NoBuffer),
+                None => self.reporter.count(WorkerDrop::NoBuffer),
             }
         }
     }

@@ -109,7 +109,7 @@ impl BatchForwarder {
         let cut = segment(&frame, &mut self.pool, &mut segments);
         self.pool.put(frame);
         if cut.is_err() {
-            self.reporter.links.counters.count(WorkerDrop::NoBuffer);
+            self.reporter.count(WorkerDrop::NoBuffer);
         }
         for segment in segments.drain(..) {
             self.encapsulate_frame(exit, encapsulation, segment);
