@@ -153,10 +153,9 @@ impl BatchForwarder {
             runner.flush_stats();
         }
         batch.clear();
-        self.reporter
-            .links
-            .counters
-            .add_slow_path(runner.take_slow_path_packets());
+        let counters = &self.reporter.links.counters;
+        counters.add_slow_path(runner.take_slow_path_packets());
+        counters.set_flow_cache_hits(runner.flow_cache_hits());
         if NOTED {
             self.sampling
                 .count_flows(bridge.id, &mut self.reporter, now);

@@ -1,6 +1,6 @@
 //! Execution of the steps between two configurations.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use base::{DatapathId, PortNo};
@@ -14,8 +14,8 @@ use crate::error::SwitchError;
 use crate::purpose::ChannelSettings;
 use config::reconcile::{ConfigStep, NumberedPort, reconcile};
 use config::{
-    BridgeAddress, BridgeConfig, Config, ControllerOptions, InterfaceConfig, Policing, PortKind,
-    SpanningTreeConfig,
+    Affinity, BridgeAddress, BridgeConfig, Config, ControllerOptions, InterfaceConfig, Policing,
+    PortKind, SpanningTreeConfig,
 };
 use dataplane::program::BridgeId;
 use switch::bridge::{Bridge, Identity};
@@ -36,7 +36,7 @@ impl Control {
         }
         self.update_controllers();
         self.connect_patches();
-        self.config = config;
+        self.configuration.set(config);
         Ok(())
     }
 
@@ -65,30 +65,26 @@ impl Control {
             };
             if let Err(error) = self.apply_step(step) {
                 tracing::error!("{error}");
-                self.failed
-                    .extend(bridge.map(|name| (name, error.to_string())));
+                if let Some(bridge) = bridge {
+                    self.configuration.record_failure(bridge, error.to_string());
+                }
             }
         }
         self.update_controllers();
-        if self.flow_restore_wait && !config.flow_restore_wait {
+        if self.configuration.awaits_flows() && !config.flow_restore_wait {
             self.end_flow_restore();
         }
         self.connect_patches();
-        self.config = config;
-        let names: BTreeSet<_> = self.sites.values().map(|site| site.bridge.name()).collect();
-        let bridges = &mut self.config.bridges;
-        self.failed.retain(|name, _| {
-            !names.contains(name.as_str()) && bridges.iter().any(|bridge| bridge.name == *name)
-        });
-        bridges.retain(|bridge| names.contains(bridge.name.as_str()));
+        let names = self.sites.values().map(|site| site.bridge.name());
+        self.configuration.set_existing(config, &names.collect());
         self.tools.facts_changed.notify_one();
     }
 
     /// Returns the steps to `config`. Ports and bridges to remove are already removed, and devices
     /// of new ports are open.
     fn prepare(&mut self, config: &Config) -> Vec<ConfigStep> {
-        self.umem_pools.reserve_for(xdp_ports(config));
-        let steps = reconcile(&self.config, config);
+        self.devices.reserve_for(config);
+        let steps = reconcile(self.configuration.config(), config);
         self.apply_removals(&steps);
         self.open_in_parallel(&steps, config);
         steps
@@ -113,17 +109,18 @@ impl Control {
                 let now = self.now();
                 self.with_site(&bridge, |site| site.bridge.set_fail_mode(mode, now));
             }
-            ConfigStep::SetDatapathId(bridge, id) => self.set_datapath_id(&bridge, id),
+            ConfigStep::SetDatapathId(bridge, id) => {
+                self.with_site(&bridge, |site| {
+                    let id = id.unwrap_or_else(|| datapath_id(site.address));
+                    site.bridge.set_datapath_id(id);
+                });
+                self.reconnect_controllers(&bridge);
+            }
             ConfigStep::SetProtocols(bridge, versions) => {
                 self.with_site(&bridge, |site| site.channel_settings.set_versions(versions));
                 self.reconnect_controllers(&bridge);
             }
-            ConfigStep::SetAffinity(bridge, affinity) => self.on_site(&bridge, |control, id| {
-                if let Some(site) = control.sites.get_mut(&id) {
-                    site.affinity = affinity;
-                }
-                control.assign_all(id);
-            }),
+            ConfigStep::SetAffinity(bridge, affinity) => self.set_affinity(&bridge, affinity),
             ConfigStep::SetSwitching(bridge, switching) => {
                 let now = self.now();
                 self.with_site(&bridge, |site| site.bridge.set_switching(&switching, now));
@@ -153,13 +150,12 @@ impl Control {
         Ok(())
     }
 
-    /// Sets the datapath id of a bridge, by default that of its address.
-    fn set_datapath_id(&mut self, bridge: &str, id: Option<DatapathId>) {
-        self.with_site(bridge, |site| {
-            let id = id.unwrap_or_else(|| datapath_id(site.address));
-            site.bridge.set_datapath_id(id);
-        });
-        self.reconnect_controllers(bridge);
+    /// Sets the workers of a bridge's interfaces, and moves their queues.
+    fn set_affinity(&mut self, bridge: &str, affinity: Vec<Affinity>) {
+        if let Some((id, site)) = self.site_named(bridge) {
+            site.affinity = affinity;
+            self.assign_all(id);
+        }
     }
 
     /// Sets or removes the spanning tree of a bridge.
@@ -175,12 +171,6 @@ impl Control {
     fn with_site(&mut self, name: &str, action: impl FnOnce(&mut BridgeRuntime)) {
         if let Some((_, site)) = self.site_named(name) {
             action(site);
-        }
-    }
-
-    fn on_site(&mut self, name: &str, action: impl FnOnce(&mut Self, BridgeId)) {
-        if let Some((id, _)) = self.site_named(name) {
-            action(self, id);
         }
     }
 
@@ -234,8 +224,8 @@ impl Control {
         for limit in &config.flow_limits {
             site.bridge.limit_flows(limit.table, limit.rules);
         }
-        self.sites.insert(BridgeId(self.next_bridge), site);
-        self.next_bridge += 1;
+        let id = self.configuration.allocate_bridge();
+        self.sites.insert(id, site);
         self.configure_exporters(&config.name, &config.exporters);
         self.add_port(&config.name, local_port(config), Some(address))
     }
@@ -289,6 +279,18 @@ impl Control {
     }
 }
 
+/// Returns the local port of a bridge.
+fn local_port(config: &BridgeConfig) -> NumberedPort {
+    NumberedPort {
+        number: PortNo::LOCAL,
+        name: config.name.clone(),
+        kind: match config.is_dummy {
+            true => PortKind::Dummy(Arc::default()),
+            false => PortKind::Tap,
+        },
+    }
+}
+
 /// Returns the bridge's MAC address.
 fn address_of(config: &BridgeConfig) -> MacAddr {
     let machine = std::fs::read_to_string(MACHINE_ID).unwrap_or_default();
@@ -306,24 +308,4 @@ fn address_of(config: &BridgeConfig) -> MacAddr {
     let existing = config.ports.iter().filter(|port| port.kind.is_external());
     let addresses = existing.filter_map(|port| address(&port.name));
     bridge_address(addresses, machine.trim(), &config.name)
-}
-
-/// Returns the number of `AF_XDP` ports of all bridges.
-fn xdp_ports(config: &Config) -> usize {
-    let ports = config.bridges.iter().flat_map(|bridge| &bridge.ports);
-    ports
-        .filter(|port| matches!(port.kind, PortKind::Xdp(_)))
-        .count()
-}
-
-/// Returns the local port of a bridge: a TAP interface with the name of the bridge.
-fn local_port(config: &BridgeConfig) -> NumberedPort {
-    NumberedPort {
-        number: PortNo::LOCAL,
-        name: config.name.clone(),
-        kind: match config.is_dummy {
-            true => PortKind::Dummy(Arc::default()),
-            false => PortKind::Tap,
-        },
-    }
 }
