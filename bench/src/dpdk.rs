@@ -11,6 +11,7 @@ mod tables;
 
 use std::time::Duration;
 
+use base::SplitMix64;
 use testbed::{DpdkCores, Namespace, OpenVswitch, Program, huge_pages_are_free};
 use testkit::workload::Workload;
 
@@ -109,15 +110,7 @@ fn shuffled(frames: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
     let times = 512_usize.div_ceil(frames.len());
     let count = times * frames.len();
     let mut frames: Vec<_> = frames.into_iter().cycle().take(count).collect();
-    // Fisher-Yates shuffle with Knuth's MMIX generator.
-    let mut state = 7_u64;
-    for place in (1..frames.len()).rev() {
-        state = state
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
-        let chance = usize::try_from(state >> 33).expect("31 bits fit");
-        frames.swap(place, chance % (place + 1));
-    }
+    SplitMix64::new(7).shuffle(&mut frames);
     frames
 }
 

@@ -13,4 +13,4 @@ pub use ids::{
     Xid,
 };
 pub use instant::Instant;
-pub use random::SplitMix64;
+pub use random::{SplitMix64, mix64};

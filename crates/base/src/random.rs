@@ -3,6 +3,16 @@
 //! Not for secrets. The workspace has its own generator, because recorded orders of trials and
 //! injected faults must not change with a library's version.
 
+/// The finalizer of SplitMix64: a permutation of 64-bit words in which every bit of the input affects
+/// every bit of the result.
+#[inline]
+#[must_use]
+pub const fn mix64(word: u64) -> u64 {
+    let word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    word ^ (word >> 31)
+}
+
 /// SplitMix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number generators", 2014).
 #[derive(Clone, Debug)]
 pub struct SplitMix64 {
@@ -19,10 +29,7 @@ impl SplitMix64 {
     /// Returns the next 64 bits.
     pub const fn next_u64(&mut self) -> u64 {
         self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.state;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
+        mix64(self.state)
     }
 
     /// Returns a number below `bound`, which must not be zero.

@@ -6,8 +6,7 @@
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
-use base::{Instant, PortNo};
-
+use base::{Instant, PortNo, SplitMix64};
 use flow_export::FrameExcerpt;
 use packet::Frame;
 
@@ -103,7 +102,7 @@ pub struct SampledOutput {
 
 /// The sampler of one bridge in one worker.
 pub(crate) struct FrameSampler {
-    random: SampleRandom,
+    random: SplitMix64,
     view: Arc<SamplingView>,
     sflow: Option<SampleSkip>,
     ipfix: [Option<SampleSkip>; 2],
@@ -114,7 +113,7 @@ pub(crate) struct FrameSampler {
 impl FrameSampler {
     /// Returns a sampler with this seed.
     pub(crate) fn new(view: &Arc<SamplingView>, seed: u64) -> Self {
-        let mut random = SampleRandom::new(seed);
+        let mut random = SplitMix64::new(seed);
         let mut skip =
             |rate: Option<NonZeroU32>| rate.map(|rate| SampleSkip::new(rate, &mut random));
         Self {
@@ -179,10 +178,10 @@ struct SampleSkip {
 }
 
 impl SampleSkip {
-    fn new(rate: NonZeroU32, random: &mut SampleRandom) -> Self {
+    fn new(rate: NonZeroU32, random: &mut SplitMix64) -> Self {
         Self {
             rate,
-            left: random.draw(rate),
+            left: draw(random, rate),
             passed: 0,
         }
     }
@@ -190,7 +189,7 @@ impl SampleSkip {
     /// Counts a frame of `frames` frames on the wire. Returns the number of frames that it
     /// represents, if it is a sample.
     #[inline]
-    fn pass(&mut self, frames: u64, random: &mut SampleRandom) -> Option<u64> {
+    fn pass(&mut self, frames: u64, random: &mut SplitMix64) -> Option<u64> {
         self.passed += frames;
         if frames < self.left {
             self.left -= frames;
@@ -198,44 +197,25 @@ impl SampleSkip {
         }
         // A frame with several segments can be sampled once.
         let beyond = frames - self.left;
-        self.left = random.draw(self.rate).saturating_sub(beyond).max(1);
+        self.left = draw(random, self.rate).saturating_sub(beyond).max(1);
         Some(std::mem::take(&mut self.passed))
     }
 }
 
-/// Pseudorandom numbers (xorshift64, G. Marsaglia, 2003). No secrets depend on them.
-pub(crate) struct SampleRandom(u64);
+/// Returns true with this probability in units of 1/65535.
+pub(crate) const fn happens(random: &mut SplitMix64, probability: u16) -> bool {
+    random.next_u64() % (u16::MAX as u64) < probability as u64
+}
 
-impl SampleRandom {
-    /// Returns a generator with this seed.
-    pub(crate) const fn new(seed: u64) -> Self {
-        Self(seed | 1)
-    }
-
-    /// Returns true with this probability in units of 1/65535.
-    pub(crate) fn happens(&mut self, probability: u16) -> bool {
-        (self.next() >> 16) % u64::from(u16::MAX) < probability.into()
-    }
-
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0
-    }
-
-    /// Returns a number of at least 1, `mean` on average.
-    fn draw(&mut self, mean: NonZeroU32) -> u64 {
-        let span = 2 * u64::from(mean.get()) - 1;
-        // The upper bits are more random.
-        (self.next() >> 16) % span + 1
-    }
+/// Returns a number of at least 1, `mean` on average.
+fn draw(random: &mut SplitMix64, mean: NonZeroU32) -> u64 {
+    let span = 2 * u64::from(mean.get()) - 1;
+    random.next_u64() % span + 1
 }
 
 /// Returns the seed of a worker's sampler of a bridge.
 pub(crate) fn seed(worker: u64, bridge: u32, now: Instant) -> u64 {
-    let mixed = now.as_nanos() ^ (worker << 56) ^ (u64::from(bridge) << 40);
-    mixed.wrapping_mul(0x9e37_79b9_7f4a_7c15)
+    now.as_nanos() ^ (worker << 56) ^ (u64::from(bridge) << 40)
 }
 
 #[cfg(test)]
@@ -266,7 +246,7 @@ mod tests {
     #[test]
     fn samples_represent_all_frames_at_the_rate_with_random_distances() {
         for seed in 1..20_u64 {
-            let mut sampler = sampler(100, seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+            let mut sampler = sampler(100, seed);
             let chosen: Vec<u64> = (0..100_000)
                 .filter_map(|_| sampler.choose(1).sflow)
                 .collect();
@@ -293,11 +273,13 @@ mod tests {
 
     #[test]
     fn sample_action_follows_its_probability() {
-        let mut random = SampleRandom::new(0x9e37_79b9_7f4a_7c15);
-        assert!((0..1000).all(|_| random.happens(u16::MAX)));
-        let half = (0..10_000).filter(|_| random.happens(1 << 15)).count();
+        let mut random = SplitMix64::new(1);
+        assert!((0..1000).all(|_| happens(&mut random, u16::MAX)));
+        let half = (0..10_000)
+            .filter(|_| happens(&mut random, 1 << 15))
+            .count();
         assert!((4700..5300).contains(&half), "{half}");
-        let few = (0..100_000).filter(|_| random.happens(655)).count();
+        let few = (0..100_000).filter(|_| happens(&mut random, 655)).count();
         assert!((850..1150).contains(&few), "{few}");
     }
 

@@ -3,6 +3,8 @@
 
 use std::hash::{Hash, Hasher};
 
+use base::mix64;
+
 /// FNV-1a over 64-bit words, with the finalizer of SplitMix64 so that all bits of the result are
 /// usable.
 #[derive(Clone, Copy, Debug)]
@@ -49,17 +51,10 @@ impl Hasher for StableHasher {
     }
 
     fn write_u64(&mut self, word: u64) {
-        self.0 = mixed(self.0 ^ word).wrapping_mul(0x0000_0100_0000_01b3);
+        self.0 = mix64(self.0 ^ word).wrapping_mul(0x0000_0100_0000_01b3);
     }
 
     fn finish(&self) -> u64 {
-        mixed(self.0)
+        mix64(self.0)
     }
-}
-
-/// The finalizer of SplitMix64: every bit of the input affects every bit of the result.
-const fn mixed(word: u64) -> u64 {
-    let word = (word ^ word >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let word = (word ^ word >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-    word ^ word >> 31
 }

@@ -5,6 +5,7 @@ use std::io;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
+use base::SplitMix64;
 use packet::{Frame, Pool};
 
 use crate::{Batch, Queue, QueueCounters};
@@ -56,7 +57,7 @@ impl<Q: Queue> FaultyQueue<Q> {
     pub fn new(queue: Q, faults: QueueFaults) -> Self {
         Self {
             queue,
-            random: SplitMix64(faults.seed),
+            random: SplitMix64::new(faults.seed),
             faults,
             arrived: Batch::new(),
             deliverable: VecDeque::new(),
@@ -66,17 +67,17 @@ impl<Q: Queue> FaultyQueue<Q> {
 
     /// Impairs one frame.
     fn impair(&mut self, mut frame: Frame, pool: &mut Pool) {
-        if self.random.occurs(self.faults.lost_permille) {
+        if occurs(&mut self.random, self.faults.lost_permille) {
             return pool.put(frame);
         }
-        if self.random.occurs(self.faults.corrupted_permille) && !frame.is_empty() {
+        if occurs(&mut self.random, self.faults.corrupted_permille) && !frame.is_empty() {
             let bit = self.random.below(8 * frame.len());
             frame.bytes_mut()[bit / 8] ^= 1 << (bit % 8);
         }
-        if self.random.occurs(self.faults.duplicated_permille) {
+        if occurs(&mut self.random, self.faults.duplicated_permille) {
             self.deliverable.extend(pool.duplicate(&frame));
         }
-        if self.delayed.is_none() && self.random.occurs(self.faults.reordered_permille) {
+        if self.delayed.is_none() && occurs(&mut self.random, self.faults.reordered_permille) {
             self.delayed = Some(frame);
         } else {
             self.deliverable.push_back(frame);
@@ -126,25 +127,9 @@ impl<Q: Queue> Queue for FaultyQueue<Q> {
     }
 }
 
-/// SplitMix64 (Steele, Lea and Flood, 2014): small, and sufficient for fault injection.
-struct SplitMix64(u64);
-
-impl SplitMix64 {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
-
-    fn below(&mut self, limit: usize) -> usize {
-        let rest = self.next() % limit as u64;
-        usize::try_from(rest).expect("below a usize limit")
-    }
-
-    fn occurs(&mut self, permille: u16) -> bool {
-        permille > 0 && self.below(1000) < usize::from(permille)
-    }
+/// Draws whether a fault of this probability occurs.
+fn occurs(random: &mut SplitMix64, permille: u16) -> bool {
+    permille > 0 && random.below(1000) < usize::from(permille)
 }
 
 #[cfg(test)]

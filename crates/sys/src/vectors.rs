@@ -242,14 +242,10 @@ mod wide {
 mod tests {
     use super::*;
 
-    /// Pseudo-random words with few bits set (splitmix64).
+    /// Pseudo-random words with few bits set.
     fn sparse(seed: u64) -> u64 {
-        let mixed = |seed: u64| {
-            let mixed = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-            let mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-            mixed ^ (mixed >> 31)
-        };
-        (0..5).fold(u64::MAX, |bits, more| bits & mixed(8 * seed + more))
+        let mut random = base::SplitMix64::new(seed);
+        (0..5).fold(u64::MAX, |bits, _| bits & random.next_u64())
     }
 
     /// Compares both variants with a search bit by bit.

@@ -4,6 +4,7 @@ use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddrV4, TcpListener, TcpStream};
 use std::thread;
 
+use base::SplitMix64;
 use testbed::{Failure, Namespace};
 
 use crate::support::command::{CommandOutput, program};
@@ -212,13 +213,7 @@ pub(crate) fn copy_stream(
 
 /// Pseudo-random bytes, the same in every run.
 pub(crate) fn pseudo_random_bytes(length: usize) -> Vec<u8> {
-    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
-    let words = std::iter::repeat_with(|| {
-        // xorshift64
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        state.to_le_bytes()
-    });
+    let mut random = SplitMix64::new(0);
+    let words = std::iter::repeat_with(|| random.next_u64().to_le_bytes());
     words.flatten().take(length).collect()
 }

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use base::{Instant, PortNo};
+use base::{Instant, PortNo, SplitMix64};
 use fastpath::Runner;
 use flow_export::FrameExcerpt;
 use packet::Frame;
@@ -17,8 +17,8 @@ use crate::counters::WorkerDrop;
 use crate::messages::WorkerEvent;
 use crate::program::{BridgeId, BridgeProgram, Program};
 use crate::sampling::{
-    ActionSample, FrameSample, FrameSampler, SampleChoice, SampleRandom, SampledOutput,
-    SamplingView, seed,
+    ActionSample, FrameSample, FrameSampler, SampleChoice, SampledOutput, SamplingView, happens,
+    seed,
 };
 use crate::slots::PortKey;
 
@@ -27,7 +27,7 @@ const BATCH: usize = Batch::FRAMES_MAX;
 /// The recorder of outputs.
 pub(super) struct OutputObserver {
     /// The random numbers of `sample` actions.
-    random: SampleRandom,
+    random: SplitMix64,
     /// True if frames are counted by flow.
     pub(super) counts: bool,
     /// True if the current frame is sampled.
@@ -52,7 +52,7 @@ impl OutputObserver {
     /// Returns a recorder with this random seed.
     pub(super) const fn new(seed: u64) -> Self {
         Self {
-            random: SampleRandom::new(seed),
+            random: SplitMix64::new(seed),
             counts: false,
             samples: false,
             snap: 0,
@@ -227,7 +227,7 @@ impl BatchForwarder {
                 .links
                 .counters
                 .count_reason(DropReason::NoCollector);
-        } else if self.sampling.observer.random.happens(sample.probability) {
+        } else if happens(&mut self.sampling.observer.random, sample.probability) {
             let sampled = ActionSample::of(frame, from, sample);
             let event = WorkerEvent::SampledByRule(Box::new(sampled));
             self.reporter

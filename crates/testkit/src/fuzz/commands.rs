@@ -366,18 +366,15 @@ fn image(tables: &Pipeline, version: Version) -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
+    use base::SplitMix64;
+
     use super::*;
 
-    /// Returns 600 pseudorandom bytes from a seed (Knuth's multiplier).
+    /// Returns 600 pseudorandom bytes from a seed.
     fn noise(seed: u64) -> Vec<u8> {
-        let mut state = seed;
-        let next = || {
-            state = state
-                .wrapping_mul(6_364_136_223_846_793_005)
-                .wrapping_add(seed | 1);
-            state.to_be_bytes()[0]
-        };
-        std::iter::repeat_with(next).take(600).collect()
+        let mut random = SplitMix64::new(seed);
+        let words = std::iter::repeat_with(|| random.next_u64().to_be_bytes());
+        words.flatten().take(600).collect()
     }
 
     #[test]

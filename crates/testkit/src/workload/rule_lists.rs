@@ -48,10 +48,7 @@ const FRAMES: u64 = 1024;
 /// Returns a pseudorandom number for a seed (splitmix64).
 #[must_use]
 pub const fn splitmix64(seed: u64) -> u64 {
-    let mut mixed = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    mixed ^ (mixed >> 31)
+    base::mix64(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15))
 }
 
 /// Returns a number below `count` that follows Zipf's law: zero is as frequent as the next two

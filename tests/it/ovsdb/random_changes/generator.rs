@@ -6,6 +6,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use base::SplitMix64;
+
 /// Bridges that are added and removed.
 const BRIDGES: [&str; 4] = ["s0", "s1", "s2", "s3"];
 
@@ -123,7 +125,7 @@ const CONTROLLERS: [&str; 4] = [
 
 /// Current configuration and random state.
 pub(super) struct ChangeGenerator {
-    state: u64,
+    random: SplitMix64,
     bridges: BTreeSet<&'static str>,
     /// Number of row names used so far.
     name_count: u32,
@@ -135,8 +137,7 @@ impl ChangeGenerator {
     /// Creates a generator for the permanent configuration.
     pub(super) fn new(seed: u64) -> Self {
         Self {
-            // Zero is a fixed point of xorshift.
-            state: seed.max(1),
+            random: SplitMix64::new(seed),
             bridges: BTreeSet::new(),
             name_count: 0,
             ports: BTreeMap::new(),
@@ -145,12 +146,7 @@ impl ChangeGenerator {
 
     /// Returns a random number below `limit`.
     pub(super) fn below(&mut self, limit: usize) -> usize {
-        // xorshift64*
-        self.state ^= self.state >> 12;
-        self.state ^= self.state << 25;
-        self.state ^= self.state >> 27;
-        let random = self.state.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33;
-        usize::try_from(random).expect("a number of 31 bits fits") % limit
+        self.random.below(limit)
     }
 
     fn choose<T: Copy>(&mut self, items: &[T]) -> T {
