@@ -1,13 +1,16 @@
 //! Values that every crate needs and that do no input or output: a point in time that a test can
-//! write down, the identifiers of OpenFlow as types, and a seeded pseudorandom number generator.
+//! write down, dates, the identifiers of OpenFlow as types, and a seeded pseudorandom number
+//! generator.
 //!
 //! Code that only two crates need belongs in the lower one of them, not here.
 
+mod civil_date;
 mod ids;
 mod instant;
 mod random;
 pub mod sync;
 
+pub use civil_date::CivilDate;
 pub use ids::{
     BucketId, BufferId, Cookie, DatapathId, GroupId, MeterId, PortNo, Priority, QueueId, TableId,
     Xid,
