@@ -12,6 +12,7 @@ use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use capture_file::pcap::PcapHeader;
 use clap::Args;
 use rustix::fs::{Mode, OFlags, open};
 use rustix::io::Errno;
@@ -60,7 +61,7 @@ pub(crate) fn run(stream: &Stream) -> Result<(), Failure> {
     let end = clock.now() + limit;
     let mut pipe = clock.wait_for("a reader", limit, || Ok(opened(&stream.fifo)))??;
     fcntl_setpipe_size(&pipe, READY)?;
-    let mut bytes = pcap::file_header();
+    let mut bytes = PcapHeader::ETHERNET.encode();
     while clock.now() < end {
         source.fill(CHUNK, &mut bytes);
         match pipe.write(&bytes[..CHUNK]) {

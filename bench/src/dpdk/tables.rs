@@ -119,8 +119,10 @@ pub(super) const TABLES: [TrafficTable; 23] = {
 
 #[cfg(test)]
 mod tests {
+    use capture_file::pcap::PACKET_HEADER_LEN;
+
     use super::*;
-    use crate::{pcap, stream};
+    use crate::stream;
 
     #[test]
     fn streams_of_all_tables_can_be_randomized() {
@@ -169,7 +171,7 @@ mod tests {
                 for _ in 0..cycle {
                     bytes.clear();
                     source.fill(1, &mut bytes);
-                    flows.extend(flow(&bytes[pcap::FRAME_HEADER..]));
+                    flows.extend(flow(&bytes[PACKET_HEADER_LEN..]));
                 }
                 let with_ports = flows.len();
                 assert!(with_ports > 800_000, "{name}: {with_ports} with ports");

@@ -2,10 +2,11 @@
 //!
 //! Only untagged IPv4 without options; checksums are those of the written frames.
 
+use capture_file::pcap::{PACKET_HEADER_LEN, PcapHeader};
 use clap::ValueEnum;
 use testkit::workload::splitmix64;
 
-use crate::{Failure, pcap};
+use crate::Failure;
 
 /// A field that is randomized.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -97,8 +98,10 @@ impl FrameModel {
             let rest = (!low(sum) & 0xffff) + words.sum::<u64>();
             Some(PartialChecksum { at, rest })
         };
+        let mut record = Vec::new();
+        PcapHeader::ETHERNET.append_packet(&mut record, frame);
         Ok(Self {
-            record: pcap::record(frame)?,
+            record,
             fixed_bits: flow & !random_bits,
             random_bits,
             ipv4: checksum(OF_IPV4, &ADDRESSES).ok_or_else(refused)?,
@@ -112,7 +115,7 @@ impl FrameModel {
     fn write(&self, random: u128, bytes: &mut Vec<u8>) {
         let start = bytes.len();
         bytes.extend_from_slice(&self.record);
-        let frame = &mut bytes[start + pcap::FRAME_HEADER..];
+        let frame = &mut bytes[start + PACKET_HEADER_LEN..];
         let flow = self.fixed_bits | random & self.random_bits;
         frame[FLOW..FLOW + FLOW_LEN].copy_from_slice(&flow.to_be_bytes()[4..]);
         let addresses: u64 = ADDRESSES.iter().map(|place| word(flow, *place)).sum();

@@ -6,6 +6,7 @@ use std::io::Read;
 use std::num::NonZeroUsize;
 use std::thread;
 
+use capture_file::pcap::{FILE_HEADER_LEN, PACKET_HEADER_LEN};
 use packet::Pool;
 use ports::replay::Replay;
 use ports::{Batch, Port};
@@ -66,7 +67,7 @@ fn next_frames(source: &mut RandomStream, count: usize) -> Vec<Vec<u8>> {
     for _ in 0..count {
         bytes.clear();
         source.fill(1, &mut bytes);
-        frames.push(bytes.split_off(pcap::FRAME_HEADER));
+        frames.push(bytes.split_off(PACKET_HEADER_LEN));
     }
     frames
 }
@@ -104,10 +105,10 @@ fn stream_delivers_new_flows_with_good_checksums() {
     let mut bytes = vec![0; 2 * READY];
     File::open(fifo).unwrap().read_exact(&mut bytes).unwrap();
     assert_eq!(writer.join().unwrap(), Ok(()));
-    let mut end = pcap::file_header().len();
+    let mut end = FILE_HEADER_LEN;
     for _ in 0..COUNT {
         let len = bytes[end + 8..].first_chunk().copied();
-        end += pcap::FRAME_HEADER + u32::from_ne_bytes(len.unwrap()) as usize;
+        end += PACKET_HEADER_LEN + u32::from_ne_bytes(len.unwrap()) as usize;
     }
     let frames = frames_in(&directory, &bytes[..end], COUNT);
     for frame in &frames {

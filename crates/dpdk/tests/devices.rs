@@ -7,6 +7,7 @@ use std::fs;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
+use capture_file::pcap::PcapHeader;
 use packet::{Checksum, Frame, Pool, Segmentation, SegmentationKind};
 use ports::{Batch, Counter, Port, Queue, QueueCounts};
 
@@ -112,13 +113,9 @@ fn tcp_sum(frame: &Frame) -> u32 {
 
 /// Writes frames to a pcap file; each test has its own.
 fn capture(name: &str, frames: &[Frame]) -> PathBuf {
-    let mut bytes = [0xa1b2_c3d4_u32, 0x0004_0002, 0, 0, 65_535, 1]
-        .map(u32::to_le_bytes)
-        .concat();
+    let mut bytes = PcapHeader::ETHERNET.encode();
     for frame in frames {
-        let len = u32::try_from(frame.len()).unwrap();
-        bytes.extend([0, 0, len, len].map(u32::to_le_bytes).concat());
-        bytes.extend(frame.bytes());
+        PcapHeader::ETHERNET.append_packet(&mut bytes, frame.bytes());
     }
     let file = file(name);
     fs::write(&file, bytes).unwrap();

@@ -5,9 +5,9 @@ use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
 use base::Instant;
+use capture_file::pcapng::{self, FrameDirection, PcapngWriter};
 use packet::{Frame, Pool};
 
-use crate::pcapng::{self, FrameDirection, PcapngWriter};
 use crate::{Batch, Queue, QueueCounters};
 
 /// A queue that writes every frame which it receives, and every frame which its device accepts for

@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use capture_file::pcap::{PACKET_HEADER_LEN, PcapHeader};
 use packet::{Frame, MacAddr, Pool};
 use rustix::event::{EventfdFlags, eventfd};
 
@@ -239,26 +240,18 @@ struct PcapWriter {
     file: BufWriter<File>,
 }
 
-/// File header: microseconds, version 2.4, time zone 0, accuracy 0, snap length 65,535, Ethernet.
-const HEADER: [u32; 6] = [0xa1b2_c3d4, 0x0004_0002, 0, 0, 0xffff, 1];
-
 impl PcapWriter {
     fn create(path: &Path) -> io::Result<Arc<Mutex<Self>>> {
         let mut file = BufWriter::new(File::create(path)?);
-        for word in HEADER {
-            file.write_all(&word.to_le_bytes())?;
-        }
+        file.write_all(&PcapHeader::ETHERNET.encode())?;
         file.flush()?;
         Ok(Arc::new(Mutex::new(Self { file })))
     }
 
     fn write(&mut self, frame: &[u8]) -> io::Result<()> {
-        let length = u32::try_from(frame.len()).unwrap_or(u32::MAX);
-        // Timestamps are zero: a test's file does not depend on the clock.
-        for word in [0, 0, length, length] {
-            self.file.write_all(&word.to_le_bytes())?;
-        }
-        self.file.write_all(frame)
+        let mut packet = Vec::with_capacity(PACKET_HEADER_LEN + frame.len());
+        PcapHeader::ETHERNET.append_packet(&mut packet, frame);
+        self.file.write_all(&packet)
     }
 }
 

@@ -33,7 +33,6 @@ pub mod dummy;
 mod error;
 mod faulty;
 pub mod memory;
-pub mod pcapng;
 pub mod replay;
 pub mod shaping;
 mod status;

@@ -8,6 +8,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::net::IpAddr;
 
+use capture_file::pcap::{FILE_HEADER_LEN, PcapHeader};
+use capture_file::pcapng;
 use openflow::{Detail, print};
 use packet::{Depth, Frame, Headers, Network, Transport};
 
@@ -16,14 +18,6 @@ use crate::print::HEADER;
 
 /// The ports of OpenFlow: the unofficial one, and the one that IANA assigned.
 pub const PORTS: [u16; 2] = [6633, 6653];
-
-/// The lengths of the file header and of a packet header in bytes.
-const FILE_HEAD: usize = 24;
-const PACKET_HEAD: usize = 16;
-
-/// The magic numbers of files with timestamps in microseconds, and in nanoseconds.
-const MAGICS: [u32; 2] = [0xa1b2_c3d4, 0xa1b2_3c4d];
-const PCAPNG: u32 = 0x0a0d_0d0a;
 
 /// The maximum number of segments of a stream that wait for an earlier one. Captures are nearly in
 /// order: a segment that is missing for longer was not captured.
@@ -43,7 +37,7 @@ const ETHERNET: usize = 14;
 pub fn print_capture(file: &[u8], ports: &[u16], detail: Detail) -> Result<String, ToolError> {
     let mut streams: HashMap<StreamEndpoints, StreamAssembler> = HashMap::new();
     let mut texts: Vec<String> = Vec::new();
-    for bytes in PacketReader::new(file)? {
+    for bytes in frames(file)? {
         let Some(segment) = TcpSegment::read(&bytes?) else {
             continue;
         };
@@ -61,13 +55,6 @@ pub fn print_capture(file: &[u8], ports: &[u16], detail: Detail) -> Result<Strin
         }
     }
     Ok(texts.join("\n"))
-}
-
-/// An iterator over the packets of a file.
-struct PacketReader<'a> {
-    rest: &'a [u8],
-    big_endian: bool,
-    link: LinkType,
 }
 
 /// The link layer of a capture, before the network header.
@@ -114,62 +101,25 @@ impl LinkType {
     }
 }
 
-impl<'a> PacketReader<'a> {
-    fn new(file: &'a [u8]) -> Result<Self, ToolError> {
-        let bad = |problem: &str| ToolError::MalformedCapture(problem.to_owned());
-        let (head, rest) = file
-            .split_at_checked(FILE_HEAD)
-            .ok_or_else(|| bad("the file header is truncated"))?;
-        let magic = number(head, 0, true);
-        let big_endian = MAGICS.contains(&magic);
-        if magic == PCAPNG {
-            return Err(bad(
-                "pcapng is not supported (`editcap -F pcap` converts it)",
-            ));
-        }
-        if !big_endian && !MAGICS.contains(&magic.swap_bytes()) {
-            return Err(bad("unknown magic number"));
-        }
-        let link = number(head, 20, big_endian) & 0xffff;
-        Ok(Self {
-            rest,
-            big_endian,
-            link: LinkType::numbered(link)
-                .ok_or_else(|| bad(&format!("link type {link} is not supported")))?,
-        })
+/// Returns the packets of a file as Ethernet frames.
+fn frames(file: &[u8]) -> Result<impl Iterator<Item = Result<Vec<u8>, ToolError>>, ToolError> {
+    let bad = |problem: &str| ToolError::MalformedCapture(problem.to_owned());
+    let (_, rest) = file
+        .split_at_checked(FILE_HEADER_LEN)
+        .ok_or_else(|| bad("the file header is truncated"))?;
+    if file.starts_with(&pcapng::MAGIC) {
+        return Err(bad(
+            "pcapng is not supported (`editcap -F pcap` converts it)",
+        ));
     }
-}
-
-impl Iterator for PacketReader<'_> {
-    type Item = Result<Vec<u8>, ToolError>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        if self.rest.is_empty() {
-            return None;
-        }
-        let truncated = || ToolError::MalformedCapture("a packet is truncated".to_owned());
-        let record = self.rest.split_at_checked(PACKET_HEAD);
-        let record = record.and_then(|(head, rest)| {
-            let length = usize::try_from(number(head, 8, self.big_endian)).ok()?;
-            rest.split_at_checked(length)
-        });
-        let Some((packet, rest)) = record else {
-            self.rest = &[];
-            return Some(Err(truncated()));
-        };
-        self.rest = rest;
-        Some(Ok(self.link.frame(packet)))
-    }
-}
-
-/// Returns the four bytes at `at` as a number.
-fn number(bytes: &[u8], at: usize, big_endian: bool) -> u32 {
-    let bytes = bytes[at..at + 4].try_into().expect("four bytes");
-    if big_endian {
-        u32::from_be_bytes(bytes)
-    } else {
-        u32::from_le_bytes(bytes)
-    }
+    let header = PcapHeader::parse(file).map_err(|error| bad(&error.to_string()))?;
+    let number = header.link_type;
+    let link = LinkType::numbered(number)
+        .ok_or_else(|| bad(&format!("link type {number} is not supported")))?;
+    Ok(header.packets(rest).map(move |packet| match packet {
+        Ok(packet) => Ok(link.frame(packet.bytes)),
+        Err(error) => Err(ToolError::MalformedCapture(error.to_string())),
+    }))
 }
 
 /// The source and destination of a stream.
@@ -218,7 +168,7 @@ impl TcpSegment {
                 from: (from, tcp.src),
                 to: (to, tcp.dst),
             },
-            sequence: number(header, 4, true),
+            sequence: u32::from_be_bytes(*header.get(4..)?.first_chunk()?),
             flags: *header.get(13)?,
             payload: payload.to_vec(),
         })

@@ -4,11 +4,7 @@ use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::PathBuf;
 
-/// Bytes of the file header.
-const FILE_HEADER: u64 = 24;
-/// Bytes of a record header, and the offset of the frame's length in it.
-const RECORD_HEADER: usize = 16;
-const CAPTURED: usize = 8;
+use capture_file::pcap::{FILE_HEADER_LEN, PcapHeader};
 
 /// File, and the offset of the next frame.
 pub(crate) struct Capture {
@@ -21,7 +17,7 @@ impl Capture {
     pub(crate) const fn new(path: PathBuf) -> Self {
         Self {
             path,
-            read: FILE_HEADER,
+            read: FILE_HEADER_LEN as u64,
         }
     }
 
@@ -35,35 +31,11 @@ impl Capture {
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes)?;
         let (mut frames, mut rest) = (Vec::new(), &bytes[..]);
-        while let Some((frame, behind)) = record(rest) {
-            frames.push(frame.to_vec());
+        while let Some((frame, behind)) = PcapHeader::ETHERNET.split_packet(rest) {
+            frames.push(frame.bytes.to_vec());
             rest = behind;
         }
         self.read += u64::try_from(bytes.len() - rest.len()).expect("a file's length");
         Ok(frames)
-    }
-}
-
-/// Returns the first frame and the remaining bytes, if the frame is complete.
-fn record(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
-    let length = bytes.get(CAPTURED..CAPTURED + 4)?.try_into().ok()?;
-    let length = usize::try_from(u32::from_ne_bytes(length)).ok()?;
-    let rest = bytes.get(RECORD_HEADER..)?;
-    Some((rest.get(..length)?, &rest[length..]))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn capture_returns_complete_frames_only() {
-        let mut bytes = vec![0; 8];
-        bytes.extend(3_u32.to_ne_bytes());
-        bytes.extend([0; 4]);
-        bytes.extend([7, 8]);
-        assert_eq!(record(&bytes), None);
-        bytes.extend([9, 1]);
-        assert_eq!(record(&bytes), Some((&[7, 8, 9][..], &[1][..])));
     }
 }

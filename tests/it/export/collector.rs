@@ -5,6 +5,8 @@ use std::fs;
 use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
 use std::time::Duration;
 
+use capture_file::LINKTYPE_RAW;
+use capture_file::pcap::PcapHeader;
 use testbed::Failure;
 
 use crate::support::command::{CommandOutput, program};
@@ -82,26 +84,22 @@ impl<'r, 'g> TestCollector<'r, 'g> {
 
     /// Capture file of the datagrams as IPv4 packets (LINKTYPE_RAW).
     fn pcap_file(&self) -> Vec<u8> {
-        let mut pcap_file = Vec::new();
-        for word in [0xa1b2_c3d4, 0x0002_0004, 0, 0, 0xffff, 101_u32] {
-            pcap_file.extend(word.to_le_bytes());
-        }
-        // The version consists of two 16-bit numbers.
-        pcap_file[4..8].copy_from_slice(&[2, 0, 4, 0]);
+        let header = PcapHeader {
+            link_type: LINKTYPE_RAW,
+            ..PcapHeader::ETHERNET
+        };
+        let mut pcap_file = header.encode();
         for datagram in &self.datagrams {
             let length =
                 u16::try_from(datagram.len() + 28).expect("a datagram is shorter than 64 KB");
-            for word in [0, 0, length.into(), length.into()] {
-                let word: u32 = word;
-                pcap_file.extend(word.to_le_bytes());
-            }
-            pcap_file.extend([0x45, 0]);
-            pcap_file.extend(length.to_be_bytes());
-            pcap_file.extend([0, 0, 0x40, 0, 64, 17, 0, 0, 127, 0, 0, 1, 127, 0, 0, 1]);
+            let mut packet = vec![0x45, 0];
+            packet.extend(length.to_be_bytes());
+            packet.extend([0, 0, 0x40, 0, 64, 17, 0, 0, 127, 0, 0, 1, 127, 0, 0, 1]);
             for word in [self.port, self.port, length - 20, 0] {
-                pcap_file.extend(word.to_be_bytes());
+                packet.extend(word.to_be_bytes());
             }
-            pcap_file.extend(datagram);
+            packet.extend(datagram);
+            header.append_packet(&mut pcap_file, &packet);
         }
         pcap_file
     }

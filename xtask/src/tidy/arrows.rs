@@ -11,20 +11,21 @@ struct Arrows {
 }
 
 #[rustfmt::skip]
-const ARROWS: [Arrows; 35] = {
+const ARROWS: [Arrows; 36] = {
     const fn row(name: &'static str, may_use: &'static [&'static str]) -> Arrows {
         Arrows { name, may_use }
     }
     [
         row("base",     &[]),
         row("sys",      &["base"]),
+        row("capture-file", &["base"]),
         row("packet",   &["base", "sys"]),
         row("flow",     &["base", "packet"]),
         row("openflow", &["base", "packet", "flow"]),
         row("pipeline", &["base", "packet", "flow"]),
         row("fastpath", &["base", "packet", "flow", "pipeline", "sys"]),
-        row("ports",    &["base", "packet", "sys"]),
-        row("dpdk",     &["base", "packet", "sys", "ports"]),
+        row("ports",    &["base", "capture-file", "packet", "sys"]),
+        row("dpdk",     &["base", "capture-file", "packet", "sys", "ports"]),
         row("ovsdb",    &["base"]),
         row("config",   &["base", "packet", "openflow", "ports", "dpdk"]),
         row("l2",       &["base", "config", "packet"]),
@@ -36,20 +37,20 @@ const ARROWS: [Arrows; 35] = {
         row("vswitchd", &["base", "packet", "flow", "ports", "dpdk", "sys", "ovsdb", "config", "l2", "flow-export", "runtime"]),
         row("testbed",  &["base", "sys"]),
         row("stats",    &["base"]),
-        row("trafficgen", &["base", "packet", "ports", "stats", "testbed"]),
+        row("trafficgen", &["base", "capture-file", "packet", "ports", "stats", "testbed"]),
         row("controller", &["base", "packet", "flow", "openflow", "testbed"]),
         row("record",   &["base", "stats", "testbed"]),
         row("report",   &["base", "record", "stats", "testbed"]),
         row("lab",      &["base", "controller", "packet", "flow", "openflow", "record", "report", "stats", "testbed", "trafficgen"]),
-        row("tools",    &["base", "packet", "flow", "openflow"]),
+        row("tools",    &["base", "capture-file", "packet", "flow", "openflow"]),
         row("doctor",   &["sys"]),
-        row("watch",    &["control-api", "openflow", "ports"]),
+        row("watch",    &["capture-file", "control-api", "openflow"]),
         row("cli",      &["config", "control-api", "runtime", "vswitchd", "lab", "record", "report", "tools", "watch", "doctor"]),
         row("testkit",  &["base", "packet", "flow", "openflow", "pipeline", "fastpath", "ports", "ovsdb", "switch"]),
         row("counts",   &["base", "packet", "flow", "openflow", "pipeline", "fastpath", "ports", "config", "l2", "dataplane", "testkit"]),
-        row("bench",    &["base", "packet", "fastpath", "pipeline", "ports", "testbed", "testkit"]),
-        row("suites",   &["base", "packet", "flow", "openflow", "pipeline", "ports", "testbed", "testkit"]),
-        row("tests",    &["base", "controller", "packet", "flow", "lab", "openflow", "ports", "sys", "testbed", "testkit", "trafficgen"]),
+        row("bench",    &["base", "capture-file", "packet", "fastpath", "pipeline", "ports", "testbed", "testkit"]),
+        row("suites",   &["base", "capture-file", "packet", "flow", "openflow", "pipeline", "ports", "testbed", "testkit"]),
+        row("tests",    &["base", "capture-file", "controller", "packet", "flow", "lab", "openflow", "ports", "sys", "testbed", "testkit", "trafficgen"]),
         row("xtask",    &[]),
     ]
 };

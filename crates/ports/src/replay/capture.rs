@@ -6,20 +6,14 @@ use std::io::{self, Read};
 use std::ops::Range;
 use std::path::Path;
 
+use capture_file::pcap::{
+    BadPcapHeader, FILE_HEADER_LEN, PACKET_HEADER_LEN, PcapHeader, TruncatedPacket,
+};
+use capture_file::{CapturePacket, LINKTYPE_ETHERNET};
 use packet::Frame;
 
 /// Maximum length of a file: three million small frames. All of it stays in memory.
 const FILE_LEN_MAX: u64 = 256 << 20;
-
-/// Lengths of the file header and of a record header (sections 4 and 5), in bytes.
-const FILE_HEADER: usize = 24;
-const FRAME_HEADER: usize = 16;
-
-/// Magic numbers of files with microseconds and with nanoseconds.
-const MAGIC: [u32; 2] = [0xa1b2_c3d4, 0xa1b2_3c4d];
-
-/// Link type of Ethernet.
-const ETHERNET: u32 = 1;
 
 /// Minimum length of a frame: an Ethernet header.
 const FRAME_LEN_MIN: usize = 14;
@@ -45,41 +39,34 @@ impl PcapFile {
 
     /// Locates the frames in the bytes of a file, or returns the defect.
     pub(super) fn parse(bytes: Vec<u8>) -> Result<Self, &'static str> {
-        const TRUNCATED: &str = "the last frame is truncated";
-        let word = |at: usize| bytes.get(at..).and_then(<[u8]>::first_chunk::<4>);
-        let magic = word(0).ok_or("not a capture file of libpcap")?;
-        let is_magic = |value: &u32| MAGIC.contains(value);
-        let number: fn([u8; 4]) -> u32 = match () {
-            () if is_magic(&u32::from_le_bytes(*magic)) => u32::from_le_bytes,
-            () if is_magic(&u32::from_be_bytes(*magic)) => u32::from_be_bytes,
-            () => return Err("not a capture file of libpcap (`editcap -F pcap` converts it)"),
-        };
-        let length = |at| word(at).and_then(|word| usize::try_from(number(*word)).ok());
-        // The upper half is the length of frame check sequences (section 4).
-        if word(20).map(|link| number(*link) & 0xffff) != Some(ETHERNET) {
-            return Err("its frames are not Ethernet frames");
+        const NOT_ETHERNET: &str = "its frames are not Ethernet frames";
+        let header = PcapHeader::parse(&bytes).map_err(|error| match error {
+            _ if bytes.len() < 4 => "not a capture file of libpcap",
+            BadPcapHeader::Magic => "not a capture file of libpcap (`editcap -F pcap` converts it)",
+            BadPcapHeader::Truncated => NOT_ETHERNET,
+        })?;
+        if header.link_type != LINKTYPE_ETHERNET {
+            return Err(NOT_ETHERNET);
         }
         let mut frames = Vec::new();
-        let mut at = FILE_HEADER;
-        while at < bytes.len() {
-            let (captured_len, original_len) = (length(at + 8), length(at + 12));
-            let (captured_len, original_len) = captured_len.zip(original_len).ok_or(TRUNCATED)?;
-            match captured_len {
-                _ if captured_len < original_len => {
+        let mut end = FILE_HEADER_LEN;
+        for packet in header.packets(&bytes[FILE_HEADER_LEN..]) {
+            let CapturePacket {
+                bytes,
+                original_length,
+                ..
+            } = packet.map_err(|TruncatedPacket| "the last frame is truncated")?;
+            match bytes.len() {
+                len if (len as u64) < u64::from(original_length) => {
                     return Err("its frames were truncated by the snap length");
                 }
                 0..FRAME_LEN_MIN => return Err("a frame is shorter than an Ethernet header"),
-                _ if captured_len > Frame::LEN_MAX => {
-                    return Err("a frame is longer than the maximum");
-                }
+                len if len > Frame::LEN_MAX => return Err("a frame is longer than the maximum"),
                 _ => {}
             }
-            let frame = at + FRAME_HEADER..at + FRAME_HEADER + captured_len;
-            at = frame.end;
-            if at > bytes.len() {
-                return Err(TRUNCATED);
-            }
-            frames.push(frame);
+            let start = end + PACKET_HEADER_LEN;
+            end = start + bytes.len();
+            frames.push(start..end);
         }
         match frames.is_empty() {
             true => Err("the file has no frames"),

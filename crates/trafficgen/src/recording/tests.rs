@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use base::Instant;
-use ports::pcapng::{FrameDirection, PcapngWriter, append_frame};
+use capture_file::pcapng::{FrameDirection, PcapngWriter, append_frame};
 use proptest::prelude::*;
 use testbed::Interrupt;
 

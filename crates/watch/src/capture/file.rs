@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
+use capture_file::pcapng::{self, EnhancedPacket, FrameDirection};
 use control_api::capture::{CapturedFrame, TruncatedFrame};
-use ports::pcapng::{self, EnhancedPacket, FrameDirection};
 
 use super::{format_rules, port_name};
 

@@ -1,11 +1,15 @@
-//! Writer of capture files that Wireshark and tcpdump read (draft-ietf-opsawg-pcapng): one section,
-//! timestamps in nanoseconds, optional comments on frames.
+//! The format of Wireshark (draft-ietf-opsawg-pcapng). The writer's files have one section,
+//! timestamps in nanoseconds, and optional comments on frames.
 //!
 //! Frames are written unmodified: with partial checksums, and unsegmented.
+
+mod reader;
 
 use std::io::{self, Write};
 
 use base::Instant;
+
+pub use reader::{BadPcapng, PcapngReader};
 
 /// Direction of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,8 +25,12 @@ pub struct PcapngWriter<W> {
     out: W,
 }
 
+/// The first four bytes of every file.
+pub const MAGIC: [u8; 4] = SECTION_HEADER_BLOCK.to_be_bytes();
+
 const SECTION_HEADER_BLOCK: u32 = 0x0a0d_0d0a;
 const INTERFACE_DESCRIPTION_BLOCK: u32 = 1;
+const SIMPLE_PACKET_BLOCK: u32 = 3;
 const ENHANCED_PACKET_BLOCK: u32 = 6;
 const BYTE_ORDER_MAGIC: u32 = 0x1a2b_3c4d;
 /// Section length: unknown.
@@ -111,7 +119,7 @@ pub struct EnhancedPacket<'a> {
 ///
 /// ```
 /// use base::Instant;
-/// use ports::pcapng::{self, FrameDirection};
+/// use capture_file::pcapng::{self, FrameDirection};
 ///
 /// let mut file = Vec::new();
 /// pcapng::append_section_header(&mut file);
