@@ -40,3 +40,33 @@ impl Header {
         })
     }
 }
+
+/// The length field of a message is shorter than its header, so the start of the next message is
+/// unknown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a message length of {0} bytes is shorter than the header")]
+pub struct BadMessageLength(pub u16);
+
+/// Splits the first message from the bytes of a stream; `None` if it is incomplete.
+///
+/// # Errors
+/// The length field is invalid.
+///
+/// ```
+/// use openflow::split_message;
+///
+/// let hello_and_half = [4, 0, 0, 8, 0, 0, 0, 1, 4, 2, 0, 8];
+/// let (hello, half) = split_message(&hello_and_half)?.unwrap();
+/// assert_eq!((hello.len(), split_message(half)?), (8, None));
+/// # Ok::<(), openflow::BadMessageLength>(())
+/// ```
+pub fn split_message(stream: &[u8]) -> Result<Option<(&[u8], &[u8])>, BadMessageLength> {
+    let Some([_, _, high, low]) = stream.first_chunk() else {
+        return Ok(None);
+    };
+    let length = u16::from_be_bytes([*high, *low]);
+    match usize::from(length) {
+        0..Header::LENGTH => Err(BadMessageLength(length)),
+        length => Ok(stream.split_at_checked(length)),
+    }
+}

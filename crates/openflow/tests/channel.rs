@@ -10,7 +10,7 @@ use flow::{
 use openflow::{
     Channel, ChannelEvent, ChannelOptions, ChannelSide, Dialect, DownReason, ErrorCode,
     ErrorMessage, Excerpt, FlowFormat, Hello, Malformed, Message, MultipartReply, MultipartRequest,
-    NiciraSetting, ReceivedMessage, Version, VersionSet,
+    NiciraSetting, ReceivedMessage, Version, VersionSet, split_message,
 };
 use testkit::channel_pair::{ChannelPair, events};
 
@@ -52,10 +52,9 @@ fn bytes(xid: Xid, message: &Message, dialect: impl Into<Dialect>) -> Vec<u8> {
 fn take_sent(channel: &mut Channel, version: Version) -> Vec<(Xid, Message)> {
     let mut rest = channel.pending();
     let mut sent = Vec::new();
-    while let Some(length) = rest.get(2..4) {
-        let length = u16::from_be_bytes([length[0], length[1]]).into();
-        sent.push(Message::decode(&rest[..length], version).expect("own encoding decodes"));
-        rest = &rest[length..];
+    while let Some((message, tail)) = split_message(rest).expect("own lengths are valid") {
+        sent.push(Message::decode(message, version).expect("own encoding decodes"));
+        rest = tail;
     }
     channel.transmitted(channel.backlog());
     sent

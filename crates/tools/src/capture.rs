@@ -10,11 +10,10 @@ use std::net::IpAddr;
 
 use capture_file::pcap::{FILE_HEADER_LEN, PcapHeader};
 use capture_file::pcapng;
-use openflow::{Detail, print};
+use openflow::{Detail, print, split_message};
 use packet::{Depth, Frame, Headers, Network, Transport};
 
 use crate::error::ToolError;
-use crate::print::HEADER;
 
 /// The ports of OpenFlow: the unofficial one, and the one that IANA assigned.
 pub const PORTS: [u16; 2] = [6633, 6653];
@@ -239,18 +238,16 @@ impl StreamAssembler {
     /// the next message is unknown.
     fn messages(&mut self) -> Vec<Vec<u8>> {
         let mut messages = Vec::new();
-        while let Some(length) = self.bytes.get(2..4) {
-            let length = usize::from(u16::from_be_bytes([length[0], length[1]]));
-            if length < HEADER {
-                messages.push(std::mem::take(&mut self.bytes));
-            } else if length <= self.bytes.len() {
-                let rest = self.bytes.split_off(length);
-                messages.push(std::mem::replace(&mut self.bytes, rest));
-            } else {
-                break;
+        loop {
+            match split_message(&self.bytes) {
+                Ok(Some((message, rest))) => {
+                    messages.push(message.to_vec());
+                    self.bytes = rest.to_vec();
+                }
+                Ok(None) => return messages,
+                Err(_) => messages.push(std::mem::take(&mut self.bytes)),
             }
         }
-        messages
     }
 }
 

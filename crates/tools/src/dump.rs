@@ -8,6 +8,7 @@ use flow::text::{FlowWithoutStats, NameMap, WithNames};
 use flow::{FlowStats, FlowStatsRequest};
 use openflow::{
     Detail, FlowFormat, Message, MultipartReply, MultipartRequest, Version, print_named,
+    split_message,
 };
 
 use crate::client::{Atomicity, Client};
@@ -115,9 +116,7 @@ fn print_reply(message: &Message, version: Version, names: &NameMap) -> String {
     text.expect("a decoded reply can be encoded");
     let mut text = String::new();
     let mut rest = &bytes[..];
-    while let Some(length) = rest.get(2..4) {
-        let length = usize::from(u16::from_be_bytes([length[0], length[1]]));
-        let (part, tail) = rest.split_at(length.min(rest.len()).max(1));
+    while let Ok(Some((part, tail))) = split_message(rest) {
         rest = tail;
         let printed = print_named(part, Detail::BRIEF, names);
         let (_, lines) = printed.split_once('\n').unwrap_or_default();

@@ -1,12 +1,9 @@
 //! Messages to text.
 
-use openflow::{Detail, MessagePart, Version, print, print_part};
+use openflow::{Detail, MessagePart, Version, print, print_part, split_message};
 
 use crate::error::ToolError;
 use crate::hex;
-
-/// The length of the OpenFlow header, which contains the length of the message.
-pub(crate) const HEADER: usize = 8;
 
 /// Prints messages in hexadecimal, one in each line of `text`; empty lines are ignored.
 ///
@@ -50,12 +47,10 @@ pub fn print_stream(mut bytes: &[u8], detail: Detail) -> Result<String, ToolErro
     }
     let mut printed = String::new();
     while !bytes.is_empty() {
-        let length = bytes.get(2..4).map_or(0, |length| {
-            usize::from(u16::from_be_bytes([length[0], length[1]]))
-        });
-        // After an invalid length, the start of the next message is unknown.
-        let whole = length >= HEADER && length <= bytes.len();
-        let (message, rest) = bytes.split_at(if whole { length } else { bytes.len() });
+        let (message, rest) = match split_message(bytes) {
+            Ok(Some(split)) => split,
+            Ok(None) | Err(_) => (bytes, &[][..]),
+        };
         printed += &print(message, detail);
         bytes = rest;
     }

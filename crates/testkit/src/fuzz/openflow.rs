@@ -5,7 +5,7 @@ use base::{Instant, TableId, Xid};
 use flow::{Action, Instructions};
 use openflow::{
     Channel, ChannelEvent, ChannelOptions, ChannelSide, Detail, Dialect, Excerpt, FlowFormat,
-    Message, MultipartReply, NiciraSetting, PacketInFormat, Version,
+    Message, MultipartReply, NiciraSetting, PacketInFormat, Version, split_message,
 };
 
 /// Decodes the bytes as a message of OpenFlow 1.0, in the dialect that the first byte selects. See
@@ -166,9 +166,8 @@ fn writes_fields(message: &Message) -> bool {
 /// Decodes consecutive messages and joins the parts of a multipart reply.
 fn decode_all(mut bytes: &[u8], dialect: Dialect) -> Option<(Xid, Message)> {
     let mut whole: Option<(Xid, Message)> = None;
-    while let Some(length) = bytes.get(2..4) {
-        let length = u16::from_be_bytes([length[0], length[1]]);
-        let (first, rest) = bytes.split_at_checked(usize::from(length))?;
+    while !bytes.is_empty() {
+        let (first, rest) = split_message(bytes).ok()??;
         bytes = rest;
         let decoded = Message::decode(first, dialect).ok()?;
         whole = match (whole, decoded) {
