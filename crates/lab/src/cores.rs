@@ -6,7 +6,7 @@ use std::thread;
 
 use testbed::Failure;
 
-use crate::options::BadOption;
+use crate::failure::BadOption;
 
 /// Cores of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use record::{Description, Family, Parameter, Profile, Role, Values};
 
+use crate::failure::BadOption;
 use crate::names::ExperimentId;
-use crate::options::{BadOption, RunOptions};
+use crate::options::RunOptions;
 use crate::plan::{PlannedTrial, plan};
 
 /// Greatest number of trials that a plan lists.

@@ -7,7 +7,11 @@ use record::journal::JournalError;
 use testbed::{Failure, Missing};
 
 use crate::devices::BadDescription;
-use crate::options::BadOption;
+
+/// Invalid option; the text names the valid ones.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct BadOption(pub String);
 
 /// Failed run. Each error names the remedy in one line, where there is one.
 #[derive(Debug, thiserror::Error)]

@@ -33,10 +33,10 @@ mod tools;
 mod trial;
 
 pub use catalogue::{CATALOGUE, Experiment};
-pub use failure::LabError;
+pub use failure::{BadOption, LabError};
 pub use names::{ExperimentId, Selection};
 pub use openflow::VersionSet;
-pub use options::{BadOption, RunOptions};
+pub use options::RunOptions;
 pub use plan::{PlannedTrial, plan};
 pub use probe::Prober;
 pub use progress::Progress;

@@ -6,12 +6,8 @@ use record::{Family, Profile, Settings};
 use report::Language;
 use testbed::DeviceKind;
 
+use crate::failure::BadOption;
 use crate::names::ExperimentId;
-
-/// Invalid option; the text names the valid ones.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct BadOption(pub String);
 
 /// Options of a run.
 #[derive(Clone, Debug)]
