@@ -25,6 +25,8 @@ mod memory;
 mod offered;
 mod plane;
 mod robustness;
+#[cfg(test)]
+mod simulated;
 mod switching;
 mod userspace;
 mod whitebox;

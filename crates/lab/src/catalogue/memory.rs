@@ -6,10 +6,8 @@ use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use base::PortNo;
-use flow::{FlowKey, FlowMod, PipelineFields};
-use packet::{Depth, Frame, Headers};
+use flow::{FlowKey, FlowMod};
 use record::Conditions;
-use record::Profile;
 use testbed::Interrupt;
 use trafficgen::memory::SimulatedTime;
 use trafficgen::{
@@ -18,8 +16,7 @@ use trafficgen::{
 };
 
 use crate::catalogue::offered::{Load, LoadResult};
-use crate::catalogue::prelude::*;
-use record::{Settings, Value};
+use crate::catalogue::simulated::{best_match, fill_key};
 
 /// Function of a device: it modifies a frame, and returns its delay in nanoseconds; `None` drops
 /// it.
@@ -138,25 +135,8 @@ pub(super) fn offer_both(
 
 /// Returns the index of the rule that a frame from the client matches.
 pub(super) fn matched_rule(rules: &[FlowMod], frame: &[u8]) -> Option<usize> {
-    let packet = Frame::from_bytes(frame);
-    let headers = Headers::parse(&packet, Depth::Transport).expect("frames are whole");
     let mut key = FlowKey::new();
-    key.fill(&headers, &PipelineFields::new(PortNo(1)));
-    let matching = rules.iter().enumerate();
-    let matching = matching.filter(|(_, rule)| rule.matching.accepts(&key));
-    let best = matching.max_by_key(|(_, rule)| rule.priority);
+    fill_key(&mut key, frame, PortNo(1));
+    let best = best_match(rules.iter().enumerate(), |(_, rule)| rule, &key);
     best.map(|(place, _)| place)
-}
-
-/// Returns the first point of the quick profile with these values.
-pub(super) fn point(experiment: &Experiment, values: &[(&str, Value)]) -> Point {
-    let settings = Settings {
-        profile: Profile::Quick,
-        ..Settings::default()
-    };
-    let points = settings.points(&experiment.description).unwrap();
-    let values = values.iter();
-    values.fold(points[0].clone(), |point, (name, value)| {
-        point.with(name, value.clone())
-    })
 }

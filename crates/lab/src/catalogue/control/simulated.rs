@@ -11,12 +11,12 @@ use std::time::Duration;
 use base::{Instant, TableId, Xid};
 use controller::IncomingKind;
 use flow::{
-    AggregateStats, FlowFlags, FlowKey, FlowMod, FlowModCommand, FlowRemoved, FlowRemovedReason,
-    Refusal,
+    AggregateStats, FlowFlags, FlowMod, FlowModCommand, FlowRemoved, FlowRemovedReason, Refusal,
 };
 use openflow::{ErrorMessage, FlowFormat, Message, MultipartReply, MultipartRequest, Version};
 
 use super::rig::{ControlRig, ServerFrame, SwitchMessage};
+use crate::catalogue::simulated::RuleTable;
 use crate::trial::TrialError;
 pub(super) use faults::SwitchFaults;
 pub(super) use results::{assert_near, point, why_not};
@@ -27,17 +27,6 @@ pub(super) const TICK: Duration = Duration::from_micros(1);
 /// Resident memory of the switch without rules.
 const EMPTY_BYTES: u64 = 1_000_000;
 
-/// A rule and the times of its validity.
-struct SimulatedRule {
-    rule: FlowMod,
-    from: Instant,
-    until: Option<Instant>,
-    /// The rule drops frames before this time.
-    drops_until: Instant,
-    used: Instant,
-    packets: u64,
-}
-
 /// The simulated switch.
 pub(super) struct SimulatedSwitch {
     version: Version,
@@ -45,7 +34,7 @@ pub(super) struct SimulatedSwitch {
     now: Instant,
     busy_until: Instant,
     last_apply: Instant,
-    rules: Vec<SimulatedRule>,
+    table: RuleTable,
     has_timeouts: bool,
     written: Vec<Instant>,
     replies: BTreeMap<(Instant, u64), SwitchMessage>,
@@ -57,7 +46,6 @@ pub(super) struct SimulatedSwitch {
     peak: usize,
     packet_ins: u64,
     packet_outs: u64,
-    key: FlowKey,
 }
 
 impl SimulatedSwitch {
@@ -68,7 +56,7 @@ impl SimulatedSwitch {
             now: Instant::from_secs(1),
             busy_until: Instant::START,
             last_apply: Instant::START,
-            rules: Vec::new(),
+            table: RuleTable::new(),
             has_timeouts: false,
             written: Vec::new(),
             replies: BTreeMap::new(),
@@ -79,7 +67,6 @@ impl SimulatedSwitch {
             peak: 0,
             packet_ins: 0,
             packet_outs: 0,
-            key: FlowKey::new(),
         }
     }
 
@@ -99,7 +86,7 @@ impl SimulatedSwitch {
 
     /// Returns the number of rules.
     pub(super) fn rule_count(&self) -> usize {
-        self.rules.iter().filter(|one| one.until.is_none()).count()
+        self.table.count()
     }
 
     /// Returns the number of rules in a listing.
@@ -160,41 +147,24 @@ impl SimulatedSwitch {
                     return;
                 }
                 self.has_timeouts |= rule.hard_timeout_s + rule.idle_timeout_s > 0;
-                self.put(rule.clone(), from, from);
+                self.table.add(rule.clone(), from);
                 self.peak = self.peak.max(present + 1);
             }
             FlowModCommand::Delete => {
-                for one in self.rules.iter_mut().skip(self.faults.undeletable) {
-                    one.until.get_or_insert(from);
-                }
+                self.table.delete_all(from, self.faults.undeletable);
             }
             FlowModCommand::ModifyStrict | FlowModCommand::DeleteStrict => {
-                let same = |one: &&mut SimulatedRule| {
-                    one.until.is_none()
-                        && (one.rule.priority, &one.rule.matching)
-                            == (rule.priority, &rule.matching)
-                };
-                let Some(old) = self.rules.iter_mut().find(same) else {
+                let Some(old) = self.table.find(rule) else {
                     return;
                 };
                 old.until = Some(from);
                 if rule.command == FlowModCommand::ModifyStrict {
-                    self.put(rule.clone(), from, from + self.faults.gap);
+                    let new = self.table.add(rule.clone(), from);
+                    new.drops_until = from + self.faults.gap;
                 }
             }
             FlowModCommand::Modify => panic!("no experiment sends this"),
         }
-    }
-
-    fn put(&mut self, rule: FlowMod, from: Instant, drops_until: Instant) {
-        self.rules.push(SimulatedRule {
-            rule,
-            from,
-            until: None,
-            drops_until,
-            used: from,
-            packets: 0,
-        });
     }
 
     fn statistics(&mut self, request: &MultipartRequest, xid: Xid, done: Instant) {
@@ -227,7 +197,7 @@ impl SimulatedSwitch {
     fn expire(&mut self) {
         let (now, late) = (self.now, self.faults.timer_late);
         let mut ended = Vec::new();
-        for one in &mut self.rules {
+        for one in self.table.present() {
             let seconds = |seconds: u16| Duration::from_secs(seconds.into()) + late;
             let hard = (one.rule.hard_timeout_s > 0).then(|| {
                 (
@@ -241,9 +211,7 @@ impl SimulatedSwitch {
                     FlowRemovedReason::IdleTimeout,
                 )
             });
-            let due = hard
-                .or(idle)
-                .filter(|(due, _)| one.until.is_none() && now >= *due);
+            let due = hard.or(idle).filter(|(due, _)| now >= *due);
             if let Some((_, reason)) = due {
                 one.until = Some(now);
                 assert_ne!(one.rule.flags.0 & FlowFlags::SEND_FLOW_REMOVED.0, 0);

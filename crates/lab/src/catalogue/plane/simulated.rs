@@ -1,7 +1,6 @@
 //! Simulated data plane with configured faults, on simulated time. An experiment must report the
 //! configured values.
 
-mod results;
 mod switch;
 
 use std::net::Ipv4Addr;
@@ -23,11 +22,13 @@ use trafficgen::{Pace, Transmit, measure};
 
 use super::{Enough, Plane, Pull};
 use crate::catalogue::offered::{Load, LoadResult};
+pub(in crate::catalogue) use crate::catalogue::simulated::{
+    DIGITS, assert_near, figure, notes, point, reading, void, why_not,
+};
 use crate::frame_echo::{self, FrameEcho, FrameEchoes, Wire};
 use crate::frames::UdpFrame;
 use crate::probe::ProbeError;
 use crate::trial::TrialError;
-pub(in crate::catalogue) use results::*;
 use switch::SimulatedForwarding;
 
 /// Properties and faults of the device.
@@ -206,11 +207,10 @@ impl SimulatedPlane {
     /// Executes a message, or rejects it.
     fn execute(&mut self, message: &Message) -> Result<Option<Message>, PipelineRefusal> {
         self.time.pass(nanos(self.faults.message));
-        let now = self.time.look_ns();
-        let apply = nanos(self.faults.apply);
         match message {
             Message::FlowMod(rule) if rule.command == FlowModCommand::Delete => {
-                self.switch().clear(now + apply);
+                let now = self.now();
+                self.switch().clear(now);
                 Ok(None)
             }
             Message::FlowMod(rule) => {

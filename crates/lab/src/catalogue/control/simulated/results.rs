@@ -1,24 +1,21 @@
 //! The point of a test, and assertions for the figures of its report.
 
-use record::{Profile, Settings, Value};
+use record::Value;
 
 use crate::catalogue::control::TrialReport;
 use crate::catalogue::prelude::*;
+use crate::catalogue::simulated;
 
 /// Returns the first point of an experiment's quick profile, with these values.
 pub(in crate::catalogue::control) fn point(
     experiment: &Experiment,
     values: &[(&str, u64)],
 ) -> Point {
-    let settings = Settings {
-        profile: Profile::Quick,
-        ..Settings::default()
-    };
-    let points = settings.points(&experiment.description).unwrap();
-    let values = values.iter();
-    values.fold(points[0].clone(), |point, (name, value)| {
-        point.with(name, Value::Number(*value))
-    })
+    let values: Vec<_> = values
+        .iter()
+        .map(|(name, value)| (*name, Value::Number(*value)))
+        .collect();
+    simulated::point(experiment, &values)
 }
 
 /// Asserts that a figure differs by at most `slack` from the configured value.

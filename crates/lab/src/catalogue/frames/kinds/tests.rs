@@ -2,7 +2,8 @@
 //! device that modifies them.
 
 use super::*;
-use crate::catalogue::memory::{DeviceFunction, offer, point};
+use crate::catalogue::memory::{DeviceFunction, offer};
+use crate::catalogue::simulated::point;
 
 fn load(kind: &str) -> Load {
     let pace = Pace::Constant(Rate::Frames(10_000));

@@ -6,7 +6,7 @@ use testbed::Interrupt;
 use trafficgen::memory::{Path, SimulatedTime, cable};
 
 use super::*;
-use crate::catalogue::memory::point;
+use crate::catalogue::simulated::point;
 
 /// Measures a path that treats each frame by its size; `rewrite` receives the number of each frame.
 fn over(rewrite: fn(&mut Vec<u8>, u64)) -> Measurement {

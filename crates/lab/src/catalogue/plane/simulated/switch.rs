@@ -1,71 +1,72 @@
 //! Forwarding of a simulated device: by rules, by learned addresses, or by flooding.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::Ipv4Addr;
+use std::time::Duration;
 
-use base::PortNo;
-use flow::{Action, Field, FlowKey, FlowMod, PipelineFields, Refusal};
-use packet::{Depth, Frame, Headers, MacAddr, Packet};
+use base::{Instant, PortNo};
+use flow::{Action, FlowMod, Refusal};
 use trafficgen::memory::PortFrame;
 
 use super::{Faults, nanos};
+use crate::catalogue::simulated::{RuleTable, execute};
 
 /// Forwarding state of the device.
 pub(super) struct SimulatedForwarding {
     faults: Faults,
-    /// The rules, each with true if it works. None before the first installation: the switch then
-    /// forwards between the two hosts of each pair, as with the initial rules of a test setup.
-    rules: Option<Vec<(FlowMod, bool)>>,
-    /// The previous rules, and the time until which they stay in force.
-    previous: Option<Vec<(FlowMod, bool)>>,
-    previous_until_ns: u64,
+    table: RuleTable,
+    /// Time from which the table's rules are in force. Before it, and before the first
+    /// installation, the switch forwards between the two hosts of each pair, as with the initial
+    /// rules of a test setup.
+    in_force_from: Option<Instant>,
+    /// Time from which added rules are in force: deleted ones are until then.
+    changes_from: Instant,
     added: u64,
     learned: BTreeMap<[u8; 6], usize>,
     flows: BTreeSet<Vec<u8>>,
     /// Frames that matched a rule, from the client and from the server.
     pub(super) counts: [u64; 2],
     pub(super) packet_ins: u64,
-    key: FlowKey,
 }
 
 impl SimulatedForwarding {
     pub(super) fn new(faults: &Faults) -> Self {
         Self {
             faults: faults.clone(),
-            rules: None,
-            previous: None,
-            previous_until_ns: 0,
+            table: RuleTable::new(),
+            in_force_from: None,
+            changes_from: Instant::START,
             added: 0,
             learned: BTreeMap::new(),
             flows: BTreeSet::new(),
             counts: [0; 2],
             packet_ins: 0,
-            key: FlowKey::new(),
         }
     }
 
-    pub(super) fn clear(&mut self, until_ns: u64) {
-        self.previous = self.rules.replace(Vec::new());
-        self.previous_until_ns = until_ns;
+    /// Deletes all rules at the time `now`.
+    pub(super) fn clear(&mut self, now: Instant) {
+        self.changes_from = now + self.faults.apply;
+        self.in_force_from.get_or_insert(self.changes_from);
+        self.table.forget(now);
+        self.table.delete_all(self.changes_from, 0);
         self.counts = [0; 2];
         self.packet_ins = 0;
     }
 
     pub(super) fn add(&mut self, rule: &FlowMod) -> Result<(), Refusal> {
-        let rules = self.rules.get_or_insert_default();
-        if rules.len() >= self.faults.capacity {
+        if self.table.count() >= self.faults.capacity {
             return Err(Refusal::FlowModTableFull);
         }
+        self.in_force_from.get_or_insert(self.changes_from);
         self.added += 1;
         let every_nth = self.faults.forgets_every;
         let works = every_nth.is_none_or(|every| !self.added.is_multiple_of(every));
-        rules.push((rule.clone(), works));
+        self.table.add(rule.clone(), self.changes_from).works = works;
         Ok(())
     }
 
     pub(super) fn listed(&self) -> u32 {
-        let rules = self.rules.as_ref().map_or(0, Vec::len);
-        u32::try_from(rules).unwrap() - self.faults.hides
+        u32::try_from(self.table.count()).unwrap() - self.faults.hides
     }
 
     /// Returns the copies of a frame that leave a device with this number of ports.
@@ -98,78 +99,32 @@ impl SimulatedForwarding {
     }
 
     fn by_rules(&mut self, at: PortFrame) -> Vec<PortFrame> {
-        let rules = match at.ns < self.previous_until_ns {
-            true => &self.previous,
-            false => &self.rules,
-        };
-        let Some(rules) = rules else {
+        let now = Instant::from_nanos(at.ns);
+        if self.in_force_from.is_none_or(|from| now < from) {
             self.counts[at.port % 2] += 1;
             let port = at.port ^ 1;
             return vec![PortFrame { port, ..at }];
-        };
-        let packet = Frame::from_bytes(&at.frame);
-        let headers = Headers::parse(&packet, Depth::Transport).expect("frames are whole");
+        }
+        let searched = self.faults.rule * u32::try_from(self.table.count()).unwrap();
         let port = PortNo(u32::try_from(at.port).unwrap() + 1);
-        self.key.fill(&headers, &PipelineFields::new(port));
-        let matching = rules
-            .iter()
-            .filter(|(rule, works)| *works && rule.matching.accepts(&self.key));
-        let Some((rule, _)) = matching.max_by_key(|(rule, _)| rule.priority) else {
+        let Some(found) = self.table.lookup(&at.frame, port, now) else {
             self.packet_ins += 1;
             return Vec::new();
         };
         self.counts[at.port % 2] += 1;
-        let searched = self.faults.rule * u32::try_from(rules.len()).unwrap();
-        let at = PortFrame {
-            ns: at.ns + nanos(searched),
-            ..at
-        };
-        execute(&rule.instructions.apply, at, &self.faults)
-    }
-}
-
-/// Returns the output of the actions. They use the packet crate's rewriting, so that the expected
-/// frames of an experiment are compared with those of another implementation.
-fn execute(actions: &[Action], at: PortFrame, faults: &Faults) -> Vec<PortFrame> {
-    let mut frame = Frame::from_bytes(&at.frame);
-    let mut packet = Packet::parse(&mut frame, Depth::Transport).expect("frames are whole");
-    let mut out = Vec::new();
-    for action in actions {
-        if let Action::Output { port, .. } = action {
-            let (port, more) = match *port {
-                PortNo::NORMAL => (at.port ^ 1, nanos(faults.normal)),
-                port => (port.0 as usize - 1, 0),
+        let mut actions = found.rule.instructions.apply.clone();
+        if self.faults.ignores_sets {
+            actions.retain(|action| matches!(action, Action::Output { .. }));
+        }
+        let outputs = execute(&at.frame, &actions).into_iter();
+        let sent = outputs.map(|(port, frame)| {
+            let (port, more) = match port {
+                PortNo::NORMAL => (at.port ^ 1, self.faults.normal),
+                port => (port.0 as usize - 1, Duration::ZERO),
             };
-            out.push(PortFrame {
-                port,
-                ns: at.ns + more,
-                frame: packet.frame().bytes().to_vec(),
-            });
-        } else if !faults.ignores_sets {
-            set(&mut packet, action);
-        }
-    }
-    out
-}
-
-fn set(packet: &mut Packet<'_>, action: &Action) {
-    match action {
-        Action::SetField { field, value, .. } => {
-            let address = MacAddr::from_u64(u64::try_from(*value).unwrap());
-            match field {
-                Field::EthSrc => packet.set_eth_src(address),
-                Field::EthDst => packet.set_eth_dst(address),
-                other => panic!("no experiment sets {other:?}"),
-            }
-        }
-        Action::SetVlanVid(vid) => packet.set_vlan_vid(*vid),
-        Action::SetVlanPcp(pcp) => packet.set_vlan_pcp(*pcp),
-        Action::PopVlan => packet.pop_vlan().expect("there is a tag"),
-        Action::SetNwSrc(address) => packet.set_ipv4_src(Ipv4Addr::from_bits(*address)),
-        Action::SetNwDst(address) => packet.set_ipv4_dst(Ipv4Addr::from_bits(*address)),
-        Action::SetNwTos(tos) => packet.set_ip_dscp(tos >> 2),
-        Action::SetTpSrc(port) => packet.set_port_src(*port),
-        Action::SetTpDst(port) => packet.set_port_dst(*port),
-        other => panic!("no experiment has {other:?}"),
+            let ns = at.ns + nanos(searched + more);
+            PortFrame { port, ns, frame }
+        });
+        sent.collect()
     }
 }

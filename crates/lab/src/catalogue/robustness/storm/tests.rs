@@ -3,7 +3,8 @@
 use std::sync::{Arc, Mutex};
 
 use super::*;
-use crate::catalogue::memory::{matched_rule, offer, point};
+use crate::catalogue::memory::{matched_rule, offer};
+use crate::catalogue::simulated::point;
 use record::Value;
 
 const FIRST_NS: u64 = 200_000;
