@@ -20,8 +20,6 @@ mod frames;
 mod in_force;
 mod latency;
 mod lines;
-#[cfg(test)]
-mod memory;
 mod offered;
 mod plane;
 mod robustness;

@@ -4,9 +4,15 @@
 //! The experiments' traits (`ControlRig`, `Plane`, `Offer`, `Wire`) are implemented on top of it.
 
 mod actions;
+mod function;
+mod learning;
+mod lines;
 mod results;
 mod rules;
 
 pub(super) use actions::execute;
+pub(super) use function::{DeviceFunction, matched_rule, offer, offer_both};
+pub(super) use learning::{LearningFaults, learning_switch};
+pub(super) use lines::{SimulatedLines, dead_for};
 pub(super) use results::*;
-pub(super) use rules::{RuleTable, best_match, fill_key};
+pub(super) use rules::RuleTable;

@@ -21,9 +21,6 @@ use super::lines::{DRAIN, Offer, fell_short, is_void, offer_well};
 use crate::catalogue::prelude::*;
 use crate::trial::{TrialError, TrialResult};
 
-#[cfg(test)]
-mod simulated;
-
 /// Returns true if a device can be a switch without a controller, between four hosts.
 fn is_switch(device: DeviceKind, _: &Point) -> bool {
     let four = Topology::star(4).expect("there may be sixteen");
@@ -104,7 +101,7 @@ fn template(size: u64, from: usize, to: usize) -> Template {
 }
 
 /// Returns the tester's station at a host.
-fn station(host: usize) -> Party {
+pub(super) fn station(host: usize) -> Party {
     Party::numbered(u8::try_from(host + 1).expect("there are few hosts"))
 }
 

@@ -3,6 +3,7 @@
 
 mod faults;
 mod forwarding;
+mod link;
 mod results;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -19,6 +20,8 @@ use super::rig::{ControlRig, ServerFrame, SwitchMessage};
 use crate::catalogue::simulated::RuleTable;
 use crate::trial::TrialError;
 pub(super) use faults::SwitchFaults;
+pub(super) use link::PortReports;
+use link::SimulatedLink;
 pub(super) use results::{assert_near, point, why_not};
 
 /// Time that passes at each poll for a message or a frame.
@@ -46,6 +49,7 @@ pub(super) struct SimulatedSwitch {
     peak: usize,
     packet_ins: u64,
     packet_outs: u64,
+    link: SimulatedLink,
 }
 
 impl SimulatedSwitch {
@@ -67,6 +71,7 @@ impl SimulatedSwitch {
             peak: 0,
             packet_ins: 0,
             packet_outs: 0,
+            link: SimulatedLink::UP,
         }
     }
 

@@ -183,10 +183,10 @@ impl Search {
 
 #[cfg(test)]
 mod tests {
-    use super::super::simulated::{Faults, switch};
     use super::*;
+    use crate::catalogue::simulated::{LearningFaults, learning_switch};
 
-    fn read(faults: Faults) -> Reading {
+    fn read(faults: LearningFaults) -> Reading {
         let mut reading = Reading::at(&Point::default());
         let search = Search {
             least: 64,
@@ -194,7 +194,7 @@ mod tests {
             pps: 100_000,
         };
         search
-            .run(&mut switch(HOSTS, KNOWN, faults), &mut reading)
+            .run(&mut learning_switch(HOSTS, KNOWN, faults), &mut reading)
             .unwrap();
         reading
     }
@@ -203,9 +203,9 @@ mod tests {
     fn address_capacity_and_known_stations_are_measured() {
         // The tester's own station is one of them.
         for capacity in [65, 200, 513, 1_000] {
-            let reading = read(Faults {
+            let reading = read(LearningFaults {
                 stations: capacity,
-                ..Faults::default()
+                ..LearningFaults::default()
             });
             let held = capacity - 1;
             let doubled = 1 << held.ilog2();
@@ -219,7 +219,7 @@ mod tests {
 
     #[test]
     fn search_ends_at_the_greatest_number_of_stations() {
-        let reading = read(Faults::default());
+        let reading = read(LearningFaults::default());
         assert_eq!(reading.figures["capacity"], 1_024.0);
         assert_eq!(reading.figures["known"], 1_024.0);
         assert_eq!(reading.figures["flooded"], 0.0);
@@ -227,9 +227,9 @@ mod tests {
 
     #[test]
     fn hub_has_no_address_capacity() {
-        let reading = read(Faults {
+        let reading = read(LearningFaults {
             stations: 1,
-            ..Faults::default()
+            ..LearningFaults::default()
         });
         assert!(reading.absent["capacity"].contains("even the least"));
         assert_eq!(reading.figures["known"], 0.0);
@@ -237,9 +237,9 @@ mod tests {
 
     #[test]
     fn switch_without_forwarding_has_no_address_capacity() {
-        let reading = read(Faults {
+        let reading = read(LearningFaults {
             lose_every: Some(1),
-            ..Faults::default()
+            ..LearningFaults::default()
         });
         assert_eq!(reading.absent["capacity"], "frames were lost");
         assert!(reading.absent["known"].contains("were lost"));
@@ -247,10 +247,10 @@ mod tests {
 
     #[test]
     fn stations_with_lost_frames_send_again() {
-        let reading = read(Faults {
+        let reading = read(LearningFaults {
             lose_every: Some(90),
             lose_until: 400,
-            ..Faults::default()
+            ..LearningFaults::default()
         });
         assert_eq!(reading.figures["capacity"], 1_024.0);
     }

@@ -170,23 +170,28 @@ fn delays(
 
 #[cfg(test)]
 mod tests {
-    use super::super::simulated::{Faults, switch};
     use super::super::tests::point;
     use super::*;
+    use crate::catalogue::simulated::{LearningFaults, learning_switch};
 
-    fn read(faults: Faults) -> Reading {
+    fn read(faults: LearningFaults) -> Reading {
         let point = point(&BROADCAST);
         let mut reading = Reading::at(&point);
-        search(&point, &mut switch(HOSTS, 0..HOSTS, faults), &mut reading).unwrap();
+        search(
+            &point,
+            &mut learning_switch(HOSTS, 0..HOSTS, faults),
+            &mut reading,
+        )
+        .unwrap();
         reading
     }
 
     #[test]
     fn broadcast_throughput_is_the_copy_rate() {
-        let reading = read(Faults {
+        let reading = read(LearningFaults {
             copy_ns: 5_000,
             queue: 4,
-            ..Faults::default()
+            ..LearningFaults::default()
         });
         // 200,000 copies per second are 66,667 frames, within the width of the search.
         let copies = reading.figures["copies_kpps"];
@@ -197,10 +202,10 @@ mod tests {
 
     #[test]
     fn broadcast_delay_is_measured_at_each_port() {
-        let reading = read(Faults {
+        let reading = read(LearningFaults {
             delay_ns: 20_000,
             port_ns: 7_000,
-            ..Faults::default()
+            ..LearningFaults::default()
         });
         let off = |name: &str, us: f64| (reading.figures[name] - us).abs();
         assert!(off("first_p50_us", 20.0) < 0.05);
@@ -210,9 +215,9 @@ mod tests {
 
     #[test]
     fn switch_with_constant_loss_has_delays_but_no_broadcast_throughput() {
-        let reading = read(Faults {
+        let reading = read(LearningFaults {
             lose_every: Some(10),
-            ..Faults::default()
+            ..LearningFaults::default()
         });
         assert!(reading.absent["broadcast_kpps"].contains("at the least rate"));
         assert!(reading.figures.contains_key("last_p50_us"));

@@ -161,24 +161,24 @@ fn verdict(free_loss: f64, full_loss: f64, sent: f64) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use super::super::simulated::{Faults, switch};
     use super::super::tests::point;
     use super::*;
+    use crate::catalogue::simulated::{LearningFaults, learning_switch};
 
-    fn read(faults: Faults) -> (Reading, &'static str) {
+    fn read(faults: LearningFaults) -> (Reading, &'static str) {
         let point = point(&CONGESTION);
         let mut reading = Reading::at(&point);
-        let mut switch = switch(HOSTS, 0..HOSTS, faults);
+        let mut switch = learning_switch(HOSTS, 0..HOSTS, faults);
         let verdict_text = congest(&point, &mut switch, &mut reading).unwrap();
         (reading, verdict_text.unwrap())
     }
 
     #[test]
     fn head_of_line_blocking_is_found_with_a_shared_queue() {
-        let (reading, verdict_text) = read(Faults {
+        let (reading, verdict_text) = read(LearningFaults {
             copy_ns: 20_000,
             queue: 10,
-            ..Faults::default()
+            ..LearningFaults::default()
         });
         assert!(verdict_text.starts_with("head-of-line blocking"));
         // The device forwards 50,000 of the offered frames per second, for both ports together.
@@ -191,7 +191,7 @@ mod tests {
 
     #[test]
     fn switch_without_losses_is_not_congested() {
-        let (reading, verdict_text) = read(Faults::default());
+        let (reading, verdict_text) = read(LearningFaults::default());
         assert!(verdict_text.starts_with("nothing was overloaded"));
         assert_eq!(reading.figures["free_loss_percent"], 0.0);
         assert!((reading.figures["free_p50_us"] - 10.0).abs() < 0.05);

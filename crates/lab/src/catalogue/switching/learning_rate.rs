@@ -180,17 +180,17 @@ impl Search {
 
 #[cfg(test)]
 mod tests {
-    use super::super::simulated::{Faults, switch};
     use super::*;
+    use crate::catalogue::simulated::{LearningFaults, learning_switch};
 
-    fn read(faults: Faults) -> (Bisection, Reading) {
+    fn read(faults: LearningFaults) -> (Bisection, Reading) {
         let mut reading = Reading::at(&Point::default());
         let search = Search {
             stations: 500,
             test_pps: 50_000,
             bounds: Bisection::new(1_000, 400_000, 0.1),
         };
-        let mut switch = switch(HOSTS, KNOWN, faults);
+        let mut switch = learning_switch(HOSTS, KNOWN, faults);
         let found = search.run(&mut switch, &mut reading).unwrap();
         (found, reading)
     }
@@ -198,10 +198,10 @@ mod tests {
     #[test]
     fn measured_learning_rate_is_that_of_the_switch() {
         for learn_ns in [10_000, 50_000, 400_000] {
-            let (_, reading) = read(Faults {
+            let (_, reading) = read(LearningFaults {
                 learn_ns,
                 learn_queue: 1,
-                ..Faults::default()
+                ..LearningFaults::default()
             });
             let most = 1e9 / learn_ns as f64;
             let rate = reading.figures["learned_per_s"];
@@ -216,7 +216,7 @@ mod tests {
 
     #[test]
     fn switch_with_immediate_learning_reaches_the_greatest_rate() {
-        let (found, reading) = read(Faults::default());
+        let (found, reading) = read(LearningFaults::default());
         assert!(found.is_open());
         assert_eq!(reading.figures["learned_per_s"], 400_000.0);
         assert!(reading.absent["flooded_above"].contains("greatest rate"));
@@ -225,9 +225,9 @@ mod tests {
 
     #[test]
     fn switch_without_forwarding_has_no_learning_rate() {
-        let (_, reading) = read(Faults {
+        let (_, reading) = read(LearningFaults {
             lose_every: Some(1),
-            ..Faults::default()
+            ..LearningFaults::default()
         });
         assert!(reading.absent["learned_per_s"].contains("were lost"));
         assert!(reading.figures["unanswered"] >= 500.0);
@@ -235,9 +235,9 @@ mod tests {
 
     #[test]
     fn switch_without_learning_has_no_learning_rate() {
-        let (_, reading) = read(Faults {
+        let (_, reading) = read(LearningFaults {
             stations: 1,
-            ..Faults::default()
+            ..LearningFaults::default()
         });
         assert!(reading.absent["learned_per_s"].contains("even at the least"));
     }

@@ -120,14 +120,19 @@ fn search(
 
 #[cfg(test)]
 mod tests {
-    use super::super::simulated::{Faults, switch};
     use super::super::tests::point;
     use super::*;
+    use crate::catalogue::simulated::{LearningFaults, learning_switch};
 
-    fn read(known: std::ops::Range<usize>, faults: Faults) -> Reading {
+    fn read(known: std::ops::Range<usize>, faults: LearningFaults) -> Reading {
         let point = point(&MESHED);
         let mut reading = Reading::at(&point);
-        search(&point, &mut switch(HOSTS, known, faults), &mut reading).unwrap();
+        search(
+            &point,
+            &mut learning_switch(HOSTS, known, faults),
+            &mut reading,
+        )
+        .unwrap();
         reading
     }
 
@@ -135,10 +140,10 @@ mod tests {
     fn meshed_throughput_is_the_capacity_without_flooding() {
         let reading = read(
             0..HOSTS,
-            Faults {
+            LearningFaults {
                 copy_ns: 4_000,
                 queue: 40,
-                ..Faults::default()
+                ..LearningFaults::default()
             },
         );
         // 250,000 frames per second, within the width of the search.
@@ -151,15 +156,15 @@ mod tests {
 
     #[test]
     fn hub_floods_frames_to_unknown_stations() {
-        let hub = Faults {
+        let hub = LearningFaults {
             stations: 0,
-            ..Faults::default()
+            ..LearningFaults::default()
         };
         let reading = read(0..0, hub);
         assert!(reading.figures["flooded"] > 0.0);
-        let lossy = Faults {
+        let lossy = LearningFaults {
             lose_every: Some(100),
-            ..Faults::default()
+            ..LearningFaults::default()
         };
         let reading = read(0..HOSTS, lossy);
         assert!(reading.absent["meshed_kpps"].contains("at the least rate"));

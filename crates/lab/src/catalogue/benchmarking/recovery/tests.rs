@@ -3,7 +3,7 @@
 use trafficgen::memory::{Path, Service};
 
 use super::*;
-use crate::catalogue::lines::memory::{SimulatedLines, dead_for};
+use crate::catalogue::simulated::{SimulatedLines, dead_for};
 
 const MS: u64 = 1_000_000;
 

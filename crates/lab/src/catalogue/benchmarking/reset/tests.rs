@@ -4,7 +4,7 @@ use testbed::StopTimes;
 use trafficgen::memory::Path;
 
 use super::*;
-use crate::catalogue::lines::memory::{SimulatedLines, dead_for};
+use crate::catalogue::simulated::{SimulatedLines, dead_for};
 
 const PPS: u64 = 10_000;
 const LENGTH: Duration = Duration::from_millis(800);

@@ -1,60 +1,9 @@
 //! Tests with the simulated switch.
 
-use base::Xid;
 use openflow::Version;
 
-use super::super::rig::{ServerFrame, SwitchMessage};
 use super::super::simulated::{SimulatedSwitch, SwitchFaults, assert_near, point, why_not};
 use super::*;
-
-/// A device that loses every nth frame.
-struct Lossy {
-    inner: SimulatedSwitch,
-    every: u64,
-    sent: u64,
-}
-
-impl ControlRig for Lossy {
-    fn version(&self) -> Version {
-        self.inner.version()
-    }
-
-    fn now(&self) -> Instant {
-        self.inner.now()
-    }
-
-    fn queue(&mut self, message: &Message) -> Result<Xid, TrialError> {
-        self.inner.queue(message)
-    }
-
-    fn flush(&mut self) -> Result<(), TrialError> {
-        self.inner.flush()
-    }
-
-    fn has_room(&self) -> bool {
-        self.inner.has_room()
-    }
-
-    fn written_at(&self, xid: Xid) -> Option<Instant> {
-        self.inner.written_at(xid)
-    }
-
-    fn receive(&mut self) -> Result<Option<SwitchMessage>, TrialError> {
-        self.inner.receive()
-    }
-
-    fn send(&mut self, frame: &[u8]) -> Result<bool, TrialError> {
-        self.sent += 1;
-        match self.sent.is_multiple_of(self.every) {
-            true => Ok(true),
-            false => self.inner.send(frame),
-        }
-    }
-
-    fn receive_frame(&mut self) -> Result<Option<ServerFrame>, TrialError> {
-        self.inner.receive_frame()
-    }
-}
 
 const FEW: [(&str, u64); 3] = [("resident", 40), ("pps", 10_000), ("milliseconds", 100)];
 
@@ -100,13 +49,11 @@ fn backlog_of_the_device_shows_in_the_final_barrier() {
 
 #[test]
 fn loss_is_a_percentage_of_the_frames() {
-    let inner = SimulatedSwitch::new(Version::V13, SwitchFaults::default());
-    let mut rig = Lossy {
-        inner,
-        every: 20,
-        sent: 0,
+    let lossy = SwitchFaults {
+        loses_one_in: 20,
+        ..SwitchFaults::default()
     };
-    let report = measure(&at(1_000), &mut rig).unwrap();
+    let report = report(lossy, 1_000);
     assert_near(&report, "lost_percent", 5.0, 0.2);
     assert_near(&report, "quiet_lost_percent", 5.0, 0.2);
     assert_near(&report, "received_kpps", 9.5, 0.1);

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use super::PortReports;
+
 /// Speed and faults of the switch.
 #[derive(Clone, Debug)]
 pub(in crate::catalogue::control) struct SwitchFaults {
@@ -49,6 +51,7 @@ pub(in crate::catalogue::control) struct SwitchFaults {
     pub(in crate::catalogue::control) unlisted: u32,
     /// Number of messages after which the switch reads no more.
     pub(in crate::catalogue::control) reads: u64,
+    pub(in crate::catalogue::control) port_reports: PortReports,
 }
 
 impl Default for SwitchFaults {
@@ -78,6 +81,7 @@ impl Default for SwitchFaults {
             closes_after: u64::MAX,
             unlisted: 0,
             reads: u64::MAX,
+            port_reports: PortReports::default(),
         }
     }
 }

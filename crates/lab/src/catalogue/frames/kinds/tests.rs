@@ -2,8 +2,7 @@
 //! device that modifies them.
 
 use super::*;
-use crate::catalogue::memory::{DeviceFunction, offer};
-use crate::catalogue::simulated::point;
+use crate::catalogue::simulated::{DeviceFunction, offer, point};
 
 fn load(kind: &str) -> Load {
     let pace = Pace::Constant(Rate::Frames(10_000));

@@ -3,7 +3,7 @@
 use base::Xid;
 
 use super::*;
-use crate::catalogue::memory::{DeviceFunction, matched_rule, offer};
+use crate::catalogue::simulated::{DeviceFunction, matched_rule, offer};
 
 /// Applies the action to a frame, after its addresses.
 fn apply_action(name: &str, frame: &mut Vec<u8>) {

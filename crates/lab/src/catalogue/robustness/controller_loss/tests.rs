@@ -3,8 +3,7 @@
 use testbed::DeviceKind;
 
 use super::*;
-use crate::catalogue::memory::{DeviceFunction, matched_rule, offer_both};
-use crate::catalogue::simulated::point;
+use crate::catalogue::simulated::{DeviceFunction, matched_rule, offer_both, point};
 use record::Value;
 
 /// Returns a device that loses the frames with these numbers, and delays the others by 15 µs.

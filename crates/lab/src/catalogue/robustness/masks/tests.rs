@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
 use super::*;
-use crate::catalogue::memory::{matched_rule, offer};
+use crate::catalogue::simulated::{matched_rule, offer};
 
 #[test]
 fn mask_frames_match_their_rule_and_no_other() {

@@ -3,8 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use super::*;
-use crate::catalogue::memory::{matched_rule, offer};
-use crate::catalogue::simulated::point;
+use crate::catalogue::simulated::{DeviceFunction, matched_rule, offer, point};
 use record::Value;
 
 const FIRST_NS: u64 = 200_000;
@@ -28,7 +27,7 @@ fn flow_of(frame: &[u8]) -> Vec<u8> {
 }
 
 /// Returns a device that delays the first frame of a flow longer than the others.
-fn remembering(lost_every: usize) -> crate::catalogue::memory::DeviceFunction {
+fn remembering(lost_every: usize) -> DeviceFunction {
     let mut known = BTreeSet::new();
     Box::new(move |frame| match known.insert(flow_of(frame)) {
         true if known.len().is_multiple_of(lost_every) => None,
