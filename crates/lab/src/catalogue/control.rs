@@ -22,7 +22,7 @@ mod poll;
 pub(super) mod port_stats;
 pub(super) mod port_status;
 pub(super) mod reactive;
-mod rig;
+pub(super) mod rig;
 #[cfg(test)]
 mod simulated;
 pub(super) mod statistics;

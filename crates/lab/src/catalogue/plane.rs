@@ -4,9 +4,6 @@
 //!
 //! The measurements themselves are not part of this module.
 
-#[cfg(test)]
-pub(super) mod simulated;
-
 use std::net::Ipv4Addr;
 use std::thread;
 use std::time::Duration;

@@ -7,12 +7,14 @@ mod actions;
 mod function;
 mod learning;
 mod lines;
+mod plane;
 mod results;
 mod rules;
+mod switch;
 
-pub(super) use actions::execute;
 pub(super) use function::{DeviceFunction, matched_rule, offer, offer_both};
 pub(super) use learning::{LearningFaults, learning_switch};
 pub(super) use lines::{SimulatedLines, dead_for};
+pub(super) use plane::{Faults, SimulatedPlane};
 pub(super) use results::*;
-pub(super) use rules::RuleTable;
+pub(super) use switch::{PortReports, SimulatedSwitch, SwitchFaults, TICK};

@@ -7,7 +7,7 @@ use super::back_to_back::{self, BACK_TO_BACK};
 use super::loss::{self, LOSS};
 use super::throughput::{self, THROUGHPUT};
 use crate::catalogue::Experiment;
-use crate::catalogue::plane::simulated::{
+use crate::catalogue::simulated::{
     DIGITS, Faults, SimulatedPlane, assert_near, figure, notes, point, reading, void, why_not,
 };
 use crate::trial::TrialResult;

@@ -26,18 +26,18 @@ const FRAME_MAX: usize = 2048;
 
 /// A message from the device.
 #[derive(Clone, Debug)]
-pub(super) struct SwitchMessage {
-    pub(super) kind: IncomingKind,
+pub(in crate::catalogue) struct SwitchMessage {
+    pub(in crate::catalogue) kind: IncomingKind,
     /// The transaction number.
-    pub(super) xid: Xid,
+    pub(in crate::catalogue) xid: Xid,
     /// Arrival of its last byte.
-    pub(super) at: Instant,
+    pub(in crate::catalogue) at: Instant,
     /// Time at which the request of this reply was written to the socket, if known.
-    pub(super) written: Option<Instant>,
+    pub(in crate::catalogue) written: Option<Instant>,
     /// Length in bytes.
-    pub(super) length: usize,
+    pub(in crate::catalogue) length: usize,
     /// The decoded message; none for kinds that no experiment reads.
-    pub(super) body: Option<Message>,
+    pub(in crate::catalogue) body: Option<Message>,
 }
 
 impl SwitchMessage {
@@ -55,15 +55,15 @@ impl SwitchMessage {
 
 /// A frame that the server received.
 #[derive(Clone, Debug)]
-pub(super) struct ServerFrame {
+pub(in crate::catalogue) struct ServerFrame {
     /// Time of arrival.
-    pub(super) at: Instant,
+    pub(in crate::catalogue) at: Instant,
     /// The frame, without its checksum.
-    pub(super) bytes: Vec<u8>,
+    pub(in crate::catalogue) bytes: Vec<u8>,
 }
 
 /// A switch under control, between two hosts: the client at port 1, the server at port 2.
-pub(super) trait ControlRig {
+pub(in crate::catalogue) trait ControlRig {
     /// Returns the version of OpenFlow.
     fn version(&self) -> Version;
     /// Returns the current time.

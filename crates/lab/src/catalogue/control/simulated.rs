@@ -1,325 +1,36 @@
-//! Simulated switch under control, with configured speed and faults, on simulated time. An
-//! experiment must report the configured values.
+//! The simulated switch under control, the point of a test, and assertions for the figures of its
+//! report.
 
-mod faults;
-mod forwarding;
-mod link;
-mod results;
+use record::Value;
 
-use std::collections::{BTreeMap, VecDeque};
-use std::time::Duration;
+use crate::catalogue::control::TrialReport;
+use crate::catalogue::prelude::*;
+use crate::catalogue::simulated;
+pub(super) use crate::catalogue::simulated::{PortReports, SimulatedSwitch, SwitchFaults, TICK};
 
-use base::{Instant, TableId, Xid};
-use controller::IncomingKind;
-use flow::{
-    AggregateStats, FlowFlags, FlowMod, FlowModCommand, FlowRemoved, FlowRemovedReason, Refusal,
-};
-use openflow::{ErrorMessage, FlowFormat, Message, MultipartReply, MultipartRequest, Version};
-
-use super::rig::{ControlRig, ServerFrame, SwitchMessage};
-use crate::catalogue::simulated::RuleTable;
-use crate::trial::TrialError;
-pub(super) use faults::SwitchFaults;
-pub(super) use link::PortReports;
-use link::SimulatedLink;
-pub(super) use results::{assert_near, point, why_not};
-
-/// Time that passes at each poll for a message or a frame.
-pub(super) const TICK: Duration = Duration::from_micros(1);
-
-/// Resident memory of the switch without rules.
-const EMPTY_BYTES: u64 = 1_000_000;
-
-/// The simulated switch.
-pub(super) struct SimulatedSwitch {
-    version: Version,
-    faults: SwitchFaults,
-    now: Instant,
-    busy_until: Instant,
-    last_apply: Instant,
-    table: RuleTable,
-    has_timeouts: bool,
-    written: Vec<Instant>,
-    replies: BTreeMap<(Instant, u64), SwitchMessage>,
-    out: VecDeque<ServerFrame>,
-    last_out: Instant,
-    frames: u64,
-    count: u64,
-    /// Greatest number of rules so far.
-    peak: usize,
-    packet_ins: u64,
-    packet_outs: u64,
-    link: SimulatedLink,
+/// Returns the first point of an experiment's quick profile, with these values.
+pub(super) fn point(experiment: &Experiment, values: &[(&str, u64)]) -> Point {
+    let values: Vec<_> = values
+        .iter()
+        .map(|(name, value)| (*name, Value::Number(*value)))
+        .collect();
+    simulated::point(experiment, &values)
 }
 
-impl SimulatedSwitch {
-    pub(super) fn new(version: Version, faults: SwitchFaults) -> Self {
-        Self {
-            version,
-            faults,
-            now: Instant::from_secs(1),
-            busy_until: Instant::START,
-            last_apply: Instant::START,
-            table: RuleTable::new(),
-            has_timeouts: false,
-            written: Vec::new(),
-            replies: BTreeMap::new(),
-            out: VecDeque::new(),
-            last_out: Instant::START,
-            frames: 0,
-            count: 0,
-            peak: 0,
-            packet_ins: 0,
-            packet_outs: 0,
-            link: SimulatedLink::UP,
-        }
-    }
-
-    pub(super) const fn faults(&self) -> &SwitchFaults {
-        &self.faults
-    }
-
-    /// Advances the simulated time.
-    pub(super) fn advance(&mut self, time: Duration) {
-        self.now += time;
-    }
-
-    /// Advances the simulated time until all messages are processed.
-    pub(super) fn work_off(&mut self) {
-        self.now = self.now.max(self.busy_until);
-    }
-
-    /// Returns the number of rules.
-    pub(super) fn rule_count(&self) -> usize {
-        self.table.count()
-    }
-
-    /// Returns the number of rules in a listing.
-    pub(super) fn flows_listed(&self) -> u64 {
-        self.rule_count() as u64 - u64::from(self.faults.unlisted)
-    }
-
-    /// Returns the resident memory in bytes.
-    pub(super) fn resident_bytes(&self) -> u64 {
-        let present = self.rule_count();
-        let (rules, freed) = (present as u64, (self.peak - present) as u64);
-        EMPTY_BYTES + self.faults.rule_bytes * rules + self.faults.kept_bytes * freed
-    }
-
-    fn reply(&mut self, at: Instant, kind: IncomingKind, xid: Xid, body: Option<Message>) {
-        if self.count > self.faults.silent_after {
-            return;
-        }
-        let index = usize::try_from(xid.0).unwrap();
-        let written = index.checked_sub(1).and_then(|at| self.written.get(at));
-        let written = written.copied();
-        let message = SwitchMessage {
-            kind,
-            xid,
-            at,
-            written,
-            length: 100,
-            body,
-        };
-        let sequence = self.replies.len() as u64 + self.count * 1_000_000;
-        self.replies.insert((at, sequence), message);
-    }
-
-    fn flow_mod(&mut self, rule: &FlowMod, xid: Xid) {
-        if !self.faults.per_rule.is_zero() {
-            let rules = u32::try_from(self.rule_count()).unwrap();
-            self.busy_until += self.faults.per_rule * rules;
-        }
-        if self.count.is_multiple_of(self.faults.ignores_one_in) {
-            return;
-        }
-        let done = self.busy_until;
-        let is_early = self.faults.reorders && self.count.is_multiple_of(2);
-        let delay = if is_early {
-            Duration::ZERO
-        } else {
-            self.faults.apply
-        };
-        let from = done + delay;
-        self.last_apply = self.last_apply.max(from);
-        match rule.command {
-            FlowModCommand::Add => {
-                let present = self.rule_count();
-                if present >= self.faults.capacity {
-                    let full = Refusal::FlowModTableFull;
-                    let error = ErrorMessage::new(full, self.version, Vec::new());
-                    self.reply(done, IncomingKind::Error, xid, Some(Message::Error(error)));
-                    return;
-                }
-                self.has_timeouts |= rule.hard_timeout_s + rule.idle_timeout_s > 0;
-                self.table.add(rule.clone(), from);
-                self.peak = self.peak.max(present + 1);
-            }
-            FlowModCommand::Delete => {
-                self.table.delete_all(from, self.faults.undeletable);
-            }
-            FlowModCommand::ModifyStrict | FlowModCommand::DeleteStrict => {
-                let Some(old) = self.table.find(rule) else {
-                    return;
-                };
-                old.until = Some(from);
-                if rule.command == FlowModCommand::ModifyStrict {
-                    let new = self.table.add(rule.clone(), from);
-                    new.drops_until = from + self.faults.gap;
-                }
-            }
-            FlowModCommand::Modify => panic!("no experiment sends this"),
-        }
-    }
-
-    fn statistics(&mut self, request: &MultipartRequest, xid: Xid, done: Instant) {
-        let at = done + self.faults.statistics;
-        let flows = u32::try_from(self.flows_listed()).unwrap();
-        let reply = match request {
-            MultipartRequest::Aggregate(..) => {
-                let sums = AggregateStats {
-                    packets: 0,
-                    bytes: 0,
-                    flows,
-                };
-                MultipartReply::Aggregate(FlowFormat::Standard, sums)
-            }
-            MultipartRequest::Port(_) => MultipartReply::Port(Vec::new()),
-            _ => {
-                self.reply(at, IncomingKind::StatisticsPart, xid, None);
-                MultipartReply::Flow(FlowFormat::Standard, Vec::new())
-            }
-        };
-        self.reply(
-            at,
-            IncomingKind::Statistics,
-            xid,
-            Some(Message::reply(reply)),
-        );
-    }
-
-    /// Removes rules with an expired timeout and sends flow-removed messages.
-    fn expire(&mut self) {
-        let (now, late) = (self.now, self.faults.timer_late);
-        let mut ended = Vec::new();
-        for one in self.table.present() {
-            let seconds = |seconds: u16| Duration::from_secs(seconds.into()) + late;
-            let hard = (one.rule.hard_timeout_s > 0).then(|| {
-                (
-                    one.from + seconds(one.rule.hard_timeout_s),
-                    FlowRemovedReason::HardTimeout,
-                )
-            });
-            let idle = (one.rule.idle_timeout_s > 0).then(|| {
-                (
-                    one.used + seconds(one.rule.idle_timeout_s),
-                    FlowRemovedReason::IdleTimeout,
-                )
-            });
-            let due = hard.or(idle).filter(|(due, _)| now >= *due);
-            if let Some((_, reason)) = due {
-                one.until = Some(now);
-                assert_ne!(one.rule.flags.0 & FlowFlags::SEND_FLOW_REMOVED.0, 0);
-                ended.push(FlowRemoved {
-                    matching: one.rule.matching.clone(),
-                    cookie: one.rule.cookie,
-                    priority: one.rule.priority,
-                    reason,
-                    table: TableId::FIRST,
-                    duration: now.since(one.from),
-                    idle_timeout_s: one.rule.idle_timeout_s,
-                    hard_timeout_s: one.rule.hard_timeout_s,
-                    packets: one.packets,
-                    bytes: 0,
-                });
-            }
-        }
-        for removed in ended {
-            self.count += 1;
-            let message = Some(Message::FlowRemoved(removed));
-            self.reply(now, IncomingKind::FlowRemoved, Xid(0), message);
-        }
-    }
+/// Asserts that a figure differs by at most `slack` from the configured value.
+pub(super) fn assert_near(report: &TrialReport, figure: &str, wanted: f64, slack: f64) {
+    let value = report.reading.figures.get(figure);
+    let value = value.unwrap_or_else(|| panic!("{figure}: {:?}", report.reading.absent));
+    assert!(
+        (value - wanted).abs() <= slack,
+        "{figure}: {value} instead of {wanted}"
+    );
 }
 
-impl ControlRig for SimulatedSwitch {
-    fn version(&self) -> Version {
-        self.version
-    }
-
-    fn now(&self) -> Instant {
-        self.now
-    }
-
-    fn queue(&mut self, message: &Message) -> Result<Xid, TrialError> {
-        message
-            .encode(Xid(1), self.version, &mut Vec::new())
-            .expect("the version has no such message");
-        self.count += 1;
-        self.written.push(self.now);
-        let xid = Xid(u32::try_from(self.written.len()).unwrap());
-        self.busy_until = self.busy_until.max(self.now) + self.faults.per_message;
-        let done = self.busy_until;
-        match message {
-            Message::FlowMod(rule) => self.flow_mod(rule, xid),
-            Message::BarrierRequest => {
-                let at = match self.faults.replies_early {
-                    true => done,
-                    false => done.max(self.last_apply),
-                };
-                self.reply(at, IncomingKind::Barrier, xid, None);
-            }
-            Message::EchoRequest(_) => {
-                self.reply(done + self.faults.echo, IncomingKind::EchoReply, xid, None);
-            }
-            Message::MultipartRequest(request) => self.statistics(request, xid, done),
-            Message::PacketOut(out) => self.packet_out(out, done),
-            Message::SetConfig(_) => {}
-            other => panic!("no experiment sends {other:?}"),
-        }
-        Ok(xid)
-    }
-
-    fn flush(&mut self) -> Result<(), TrialError> {
-        Ok(())
-    }
-
-    fn has_room(&self) -> bool {
-        self.count < self.faults.reads
-    }
-
-    fn written_at(&self, xid: Xid) -> Option<Instant> {
-        let index = usize::try_from(xid.0).ok()?.checked_sub(1)?;
-        self.written.get(index).copied()
-    }
-
-    fn receive(&mut self) -> Result<Option<SwitchMessage>, TrialError> {
-        self.now += TICK;
-        if self.count > self.faults.closes_after {
-            let reason = "the device's OpenFlow connection is down: the device closed it";
-            return Err(TrialError::Impossible(reason.to_owned()));
-        }
-        if self.has_timeouts {
-            self.expire();
-        }
-        match self.replies.first_key_value() {
-            Some(((at, _), _)) if *at <= self.now => {
-                Ok(self.replies.pop_first().map(|(_, message)| message))
-            }
-            _ => Ok(None),
-        }
-    }
-
-    fn send(&mut self, frame: &[u8]) -> Result<bool, TrialError> {
-        self.forward(frame);
-        Ok(true)
-    }
-
-    fn receive_frame(&mut self) -> Result<Option<ServerFrame>, TrialError> {
-        self.now += TICK;
-        match self.out.front() {
-            Some(frame) if frame.at <= self.now => Ok(self.out.pop_front()),
-            _ => Ok(None),
-        }
-    }
+/// Returns the reason for an absent figure.
+pub(super) fn why_not(report: &TrialReport, figure: &str) -> String {
+    let reason = report.reading.absent.get(figure);
+    reason
+        .unwrap_or_else(|| panic!("{figure}: {:?}", report.reading.figures))
+        .clone()
 }

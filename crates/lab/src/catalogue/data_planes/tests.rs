@@ -11,10 +11,10 @@ use super::legacy::LEGACY;
 use super::rewrite::REWRITE;
 use super::rules::RULES;
 use crate::catalogue::plane::Plane;
-use crate::catalogue::plane::simulated::{
+use crate::catalogue::prelude::*;
+use crate::catalogue::simulated::{
     DIGITS, Faults, SimulatedPlane, assert_near, figure, notes, point, reading, void, why_not,
 };
-use crate::catalogue::prelude::*;
 use crate::trial::{TrialError, TrialResult};
 use record::Value;
 

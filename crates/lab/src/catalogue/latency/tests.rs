@@ -8,7 +8,7 @@ use super::load::LOAD;
 use super::measure;
 use super::size::SIZE;
 use crate::catalogue::Experiment;
-use crate::catalogue::plane::simulated::{
+use crate::catalogue::simulated::{
     DIGITS, Faults, SimulatedPlane, assert_near, figure, notes, point, void, why_not,
 };
 use crate::trial::TrialResult;

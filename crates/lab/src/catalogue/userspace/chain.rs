@@ -63,7 +63,7 @@ fn measure(point: &Point, plane: &mut dyn Plane) -> Result<TrialResult, TrialErr
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::catalogue::plane::simulated::{
+    use crate::catalogue::simulated::{
         DIGITS, Faults, SimulatedPlane, assert_near, figure, point, void,
     };
     use record::Value;

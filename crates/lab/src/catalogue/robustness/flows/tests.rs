@@ -1,7 +1,7 @@
 //! A simulated device that forwards a limited number of flows.
 
 use super::*;
-use crate::catalogue::plane::simulated::{
+use crate::catalogue::simulated::{
     DIGITS, Faults, SimulatedPlane, assert_near, figure, point, void,
 };
 use record::Value;

@@ -1,7 +1,7 @@
 //! A simulated link with a known downtime.
 
 use super::*;
-use crate::catalogue::plane::simulated::{
+use crate::catalogue::simulated::{
     Faults, SimulatedPlane, assert_near, figure, notes, point, void, why_not,
 };
 use record::Value;

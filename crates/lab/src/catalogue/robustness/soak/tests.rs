@@ -1,7 +1,7 @@
 //! A simulated device with known loss and known memory growth.
 
 use super::*;
-use crate::catalogue::plane::simulated::{
+use crate::catalogue::simulated::{
     DIGITS, Faults, SimulatedPlane, assert_near, figure, point, void, why_not,
 };
 use record::Value;

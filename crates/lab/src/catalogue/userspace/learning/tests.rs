@@ -10,7 +10,7 @@ use packet::{Depth, Frame, Headers};
 use trafficgen::checksum::{checksum, sum};
 
 use super::*;
-use crate::catalogue::plane::simulated::{assert_near, figure, notes, point, why_not};
+use crate::catalogue::simulated::{assert_near, figure, notes, point, why_not};
 use record::Value;
 
 /// Switch with its hosts and its faults.

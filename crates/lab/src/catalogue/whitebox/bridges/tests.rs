@@ -3,7 +3,7 @@
 use trafficgen::memory::Service;
 
 use super::*;
-use crate::catalogue::plane::simulated::{
+use crate::catalogue::simulated::{
     DIGITS, Faults, SimulatedPlane, assert_near, figure, notes, point, void, why_not,
 };
 use record::Value;

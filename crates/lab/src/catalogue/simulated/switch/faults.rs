@@ -6,52 +6,52 @@ use super::PortReports;
 
 /// Speed and faults of the switch.
 #[derive(Clone, Debug)]
-pub(in crate::catalogue::control) struct SwitchFaults {
+pub(in crate::catalogue) struct SwitchFaults {
     /// Processing time of a message.
-    pub(in crate::catalogue::control) per_message: Duration,
+    pub(in crate::catalogue) per_message: Duration,
     /// Additional processing time of a flow-mod for each rule in the table.
-    pub(in crate::catalogue::control) per_rule: Duration,
+    pub(in crate::catalogue) per_rule: Duration,
     /// Time from the processing of a flow-mod until it is in force.
-    pub(in crate::catalogue::control) apply: Duration,
+    pub(in crate::catalogue) apply: Duration,
     /// True if barrier replies do not wait until changes are in force.
-    pub(in crate::catalogue::control) replies_early: bool,
+    pub(in crate::catalogue) replies_early: bool,
     /// True if every second change is in force at once, and so before earlier ones.
-    pub(in crate::catalogue::control) reorders: bool,
+    pub(in crate::catalogue) reorders: bool,
     /// Time for which frames are dropped when their rule is modified.
-    pub(in crate::catalogue::control) gap: Duration,
+    pub(in crate::catalogue) gap: Duration,
     /// Capacity of the table in rules.
-    pub(in crate::catalogue::control) capacity: usize,
+    pub(in crate::catalogue) capacity: usize,
     /// Every nth flow-mod has no effect.
-    pub(in crate::catalogue::control) ignores_one_in: u64,
+    pub(in crate::catalogue) ignores_one_in: u64,
     /// Number of rules that a deletion of all rules leaves.
-    pub(in crate::catalogue::control) undeletable: usize,
+    pub(in crate::catalogue) undeletable: usize,
     /// Memory of a rule, and the part of it that remains after its deletion.
-    pub(in crate::catalogue::control) rule_bytes: u64,
-    pub(in crate::catalogue::control) kept_bytes: u64,
+    pub(in crate::catalogue) rule_bytes: u64,
+    pub(in crate::catalogue) kept_bytes: u64,
     /// Processing time of an echo request, of a statistics request, of a frame, and of a packet-in.
-    pub(in crate::catalogue::control) echo: Duration,
-    pub(in crate::catalogue::control) statistics: Duration,
-    pub(in crate::catalogue::control) forward: Duration,
-    pub(in crate::catalogue::control) packet_in_delay: Duration,
+    pub(in crate::catalogue) echo: Duration,
+    pub(in crate::catalogue) statistics: Duration,
+    pub(in crate::catalogue) forward: Duration,
+    pub(in crate::catalogue) packet_in_delay: Duration,
     /// Least time between two forwarded frames; earlier frames wait in a queue.
-    pub(in crate::catalogue::control) per_frame: Duration,
+    pub(in crate::catalogue) per_frame: Duration,
     /// Every nth frame is lost.
-    pub(in crate::catalogue::control) loses_one_in: u64,
+    pub(in crate::catalogue) loses_one_in: u64,
     /// Only every nth frame is sent to the controller.
-    pub(in crate::catalogue::control) packet_in_one_in: u64,
+    pub(in crate::catalogue) packet_in_one_in: u64,
     /// Only every nth packet-out is executed.
-    pub(in crate::catalogue::control) packet_out_one_in: u64,
+    pub(in crate::catalogue) packet_out_one_in: u64,
     /// Delay of timeouts.
-    pub(in crate::catalogue::control) timer_late: Duration,
+    pub(in crate::catalogue) timer_late: Duration,
     /// Number of messages after which the switch sends no more replies.
-    pub(in crate::catalogue::control) silent_after: u64,
+    pub(in crate::catalogue) silent_after: u64,
     /// Number of messages after which the switch closes the connection.
-    pub(in crate::catalogue::control) closes_after: u64,
+    pub(in crate::catalogue) closes_after: u64,
     /// Number of rules that are missing in statistics.
-    pub(in crate::catalogue::control) unlisted: u32,
+    pub(in crate::catalogue) unlisted: u32,
     /// Number of messages after which the switch reads no more.
-    pub(in crate::catalogue::control) reads: u64,
-    pub(in crate::catalogue::control) port_reports: PortReports,
+    pub(in crate::catalogue) reads: u64,
+    pub(in crate::catalogue) port_reports: PortReports,
 }
 
 impl Default for SwitchFaults {

@@ -12,16 +12,16 @@ use crate::catalogue::control::rig::ControlRig;
 
 /// Reports of the device about its port.
 #[derive(Clone, Debug)]
-pub(in crate::catalogue::control) struct PortReports {
+pub(in crate::catalogue) struct PortReports {
     /// Delay of the kernel, and further delay of the message.
-    pub(in crate::catalogue::control) kernel_delay: Duration,
-    pub(in crate::catalogue::control) message_delay: Duration,
+    pub(in crate::catalogue) kernel_delay: Duration,
+    pub(in crate::catalogue) message_delay: Duration,
     /// Messages for each change.
-    pub(in crate::catalogue::control) per_change: u32,
+    pub(in crate::catalogue) per_change: u32,
     /// True if the messages report the actual state.
-    pub(in crate::catalogue::control) is_correct: bool,
+    pub(in crate::catalogue) is_correct: bool,
     /// Interval in which several changes are reported by one message.
-    pub(in crate::catalogue::control) merge_interval: Duration,
+    pub(in crate::catalogue) merge_interval: Duration,
 }
 
 impl Default for PortReports {
@@ -51,7 +51,7 @@ impl SimulatedLink {
 
 impl SimulatedSwitch {
     /// Takes the link of `port` up or down.
-    pub(in crate::catalogue::control) fn change_link(&mut self, port: PortNo, up: bool) {
+    pub(in crate::catalogue) fn change_link(&mut self, port: PortNo, up: bool) {
         let now = self.now();
         self.link = SimulatedLink {
             up,
@@ -73,7 +73,7 @@ impl SimulatedSwitch {
     }
 
     /// Returns the carrier state of the switch's port.
-    pub(in crate::catalogue::control) fn has_carrier(&self) -> bool {
+    pub(in crate::catalogue) fn has_carrier(&self) -> bool {
         let shown = self.now() >= self.link.changed_at + self.faults.port_reports.kernel_delay;
         self.link.up == shown
     }

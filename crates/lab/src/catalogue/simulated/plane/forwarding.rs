@@ -8,7 +8,8 @@ use flow::{Action, FlowMod, Refusal};
 use trafficgen::memory::PortFrame;
 
 use super::{Faults, nanos};
-use crate::catalogue::simulated::{RuleTable, execute};
+use crate::catalogue::simulated::actions::execute;
+use crate::catalogue::simulated::rules::RuleTable;
 
 /// Forwarding state of the device.
 pub(super) struct SimulatedForwarding {

@@ -1,7 +1,7 @@
 //! Simulated data plane with configured faults, on simulated time. An experiment must report the
 //! configured values.
 
-mod switch;
+mod forwarding;
 
 use std::net::Ipv4Addr;
 use std::ops::Range;
@@ -20,16 +20,13 @@ use testbed::{Arrival, Stamp};
 use trafficgen::memory::{Path, PathCounts, SimulatedPort, SimulatedTime, device};
 use trafficgen::{Pace, Transmit, measure};
 
-use super::{Enough, Plane, Pull};
 use crate::catalogue::offered::{Load, LoadResult};
-pub(in crate::catalogue) use crate::catalogue::simulated::{
-    DIGITS, assert_near, figure, notes, point, reading, void, why_not,
-};
+use crate::catalogue::plane::{Enough, Plane, Pull};
 use crate::frame_echo::{self, FrameEcho, FrameEchoes, Wire};
 use crate::frames::UdpFrame;
 use crate::probe::ProbeError;
 use crate::trial::TrialError;
-use switch::SimulatedForwarding;
+use forwarding::SimulatedForwarding;
 
 /// Properties and faults of the device.
 #[derive(Clone, Debug)]

@@ -9,7 +9,7 @@ use openflow::{Message, Version};
 
 use super::SimulatedSwitch;
 use crate::catalogue::control::rig::ServerFrame;
-use crate::catalogue::simulated::execute;
+use crate::catalogue::simulated::actions::execute;
 
 impl SimulatedSwitch {
     /// Forwards a frame that arrived at port 1.
