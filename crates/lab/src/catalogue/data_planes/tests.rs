@@ -13,7 +13,8 @@ use super::rules::RULES;
 use crate::catalogue::plane::Plane;
 use crate::catalogue::prelude::*;
 use crate::catalogue::simulated::{
-    DIGITS, Faults, SimulatedPlane, assert_near, figure, notes, point, reading, void, why_not,
+    DIGITS, Faults, SimulatedPlane, SwitchFaults, assert_near, figure, notes, point, reading, void,
+    why_not,
 };
 use crate::trial::{TrialError, TrialResult};
 use record::Value;
@@ -172,7 +173,10 @@ fn missing_rewrite_or_wrong_checksum_voids_the_trial() {
 #[test]
 fn rejected_rewrite_leaves_the_error_for_all_figures() {
     let faults = Faults {
-        refuses: |rule| rule.instructions.apply.len() > 1,
+        switch: SwitchFaults {
+            refuses: |rule| rule.instructions.apply.len() > 1,
+            ..SwitchFaults::default()
+        },
         ..Faults::default()
     };
     let measured = rewrite("vlan-priority", faults);
@@ -184,7 +188,12 @@ fn rejected_rewrite_leaves_the_error_for_all_figures() {
 #[test]
 fn early_barrier_reply_is_a_note_and_not_in_the_figures() {
     let faults = Faults {
-        apply: Duration::from_millis(80),
+        switch: SwitchFaults {
+            // All rules are in force at the same time.
+            per_message: Duration::ZERO,
+            apply: Duration::from_millis(80),
+            ..SwitchFaults::default()
+        },
         ..Faults::slow(10_000, 10_000)
     };
     let measured = rewrite("udp-port", faults);
@@ -223,7 +232,10 @@ fn slow_table_lengthens_round_trips_at_every_position() {
 #[test]
 fn small_table_leaves_figures_absent() {
     let faults = Faults {
-        capacity: 300,
+        switch: SwitchFaults {
+            capacity: 300,
+            ..SwitchFaults::default()
+        },
         ..Faults::default()
     };
     let measured = rules("full", "last", 500, faults);
@@ -242,9 +254,12 @@ proptest! {
         micros in 1_u64..200,
     ) {
         let faults = Faults {
-            capacity: room,
+            switch: SwitchFaults {
+                capacity: room,
+                per_message: Duration::from_micros(micros),
+                ..SwitchFaults::default()
+            },
             grows: Some([bytes, 0]),
-            message: Duration::from_micros(micros),
             ..Faults::slow(5_000, 5_000)
         };
         let measured = capacity(kind, 1_200, 20, faults);
@@ -267,8 +282,11 @@ proptest! {
 #[test]
 fn ineffective_rules_lower_the_effective_percentage() {
     let faults = Faults {
-        forgets_every: Some(4),
-        hides: 7,
+        switch: SwitchFaults {
+            forgets_one_in: 4,
+            unlisted: 7,
+            ..SwitchFaults::default()
+        },
         ..Faults::default()
     };
     let measured = capacity("exact", 1_000, 1_000, faults);
@@ -282,7 +300,10 @@ fn ineffective_rules_lower_the_effective_percentage() {
 #[test]
 fn device_that_accepts_no_rule_has_no_rate() {
     let faults = Faults {
-        refuses: |_| true,
+        switch: SwitchFaults {
+            refuses: |_| true,
+            ..SwitchFaults::default()
+        },
         ..Faults::default()
     };
     let measured = capacity("exact", 100, 10, faults);

@@ -9,7 +9,7 @@ use super::measure;
 use super::size::SIZE;
 use crate::catalogue::Experiment;
 use crate::catalogue::simulated::{
-    DIGITS, Faults, SimulatedPlane, assert_near, figure, notes, point, void, why_not,
+    DIGITS, Faults, SimulatedPlane, SwitchFaults, assert_near, figure, notes, point, void, why_not,
 };
 use crate::trial::TrialResult;
 use record::Value;
@@ -172,7 +172,10 @@ fn missing_actions_are_found() {
 #[test]
 fn refused_action_has_the_error_as_its_reason() {
     let faults = Faults {
-        refuses: |rule| rule.instructions.apply.len() > 1,
+        switch: SwitchFaults {
+            refuses: |rule| rule.instructions.apply.len() > 1,
+            ..SwitchFaults::default()
+        },
         ..Faults::default()
     };
     let (measured, sent) = action("nw-tos", faults);

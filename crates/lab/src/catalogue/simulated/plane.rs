@@ -10,16 +10,16 @@ use std::time::Duration;
 
 use base::{Instant, Xid};
 use controller::{Answer, ControllerError, Reason, Refusal, RequestOutcome};
-use flow::{
-    AggregateStats, FlowMod, FlowModCommand, Instructions, Match, Refusal as PipelineRefusal,
-};
-use openflow::{ErrorMessage, FlowFormat, Message, MultipartReply, MultipartRequest, Version};
+use flow::{FlowMod, FlowModCommand, Instructions, Match};
+use openflow::{Message, Version};
 use record::{Conditions, OpenFlowEvidence};
 use testbed::Interrupt;
 use testbed::{Arrival, Stamp};
 use trafficgen::memory::{Path, PathCounts, SimulatedPort, SimulatedTime, device};
 use trafficgen::{Pace, Transmit, measure};
 
+use super::nanos;
+use super::switch::SwitchFaults;
 use crate::catalogue::offered::{Load, LoadResult};
 use crate::catalogue::plane::{Enough, Plane, Pull};
 use crate::frame_echo::{self, FrameEcho, FrameEchoes, Wire};
@@ -36,18 +36,8 @@ pub(in crate::catalogue) struct Faults {
     pub(in crate::catalogue) back: Path,
     /// True if the device supports OpenFlow.
     pub(in crate::catalogue) openflow: bool,
-    /// Capacity of the table in rules.
-    pub(in crate::catalogue) capacity: usize,
-    /// Condition for the rules that the device rejects.
-    pub(in crate::catalogue) refuses: fn(&FlowMod) -> bool,
-    /// Every nth rule is accepted but has no effect.
-    pub(in crate::catalogue) forgets_every: Option<u64>,
-    /// Number of rules that are missing in statistics.
-    pub(in crate::catalogue) hides: u32,
-    /// Processing time of a message.
-    pub(in crate::catalogue) message: Duration,
-    /// Time for which the previous rules stay in force after a deletion.
-    pub(in crate::catalogue) apply: Duration,
+    /// Control of the device. Its delays of frames have no effect: the paths have theirs.
+    pub(in crate::catalogue) switch: SwitchFaults,
     /// True if the device outputs frames without the modifications of their rule.
     pub(in crate::catalogue) ignores_sets: bool,
     /// Additional delay of a frame for each rule in the table, and for forwarding by NORMAL.
@@ -75,12 +65,7 @@ impl Default for Faults {
             forth: Path::default(),
             back: Path::default(),
             openflow: true,
-            capacity: usize::MAX,
-            refuses: |_| false,
-            forgets_every: None,
-            hides: 0,
-            message: Duration::from_micros(10),
-            apply: Duration::ZERO,
+            switch: SwitchFaults::default(),
             ignores_sets: false,
             rule: Duration::ZERO,
             normal: Duration::ZERO,
@@ -122,10 +107,12 @@ pub(in crate::catalogue) struct SimulatedPlane {
 
 impl SimulatedPlane {
     pub(in crate::catalogue) fn new(faults: Faults) -> Self {
+        let time = SimulatedTime::new(1);
+        let switch = SimulatedForwarding::new(&faults, Arc::clone(&time));
         Self {
-            switch: Arc::new(Mutex::new(SimulatedForwarding::new(&faults))),
+            switch: Arc::new(Mutex::new(switch)),
             faults,
-            time: SimulatedTime::new(1),
+            time,
             resident_bytes: 10_000_000,
             done: Vec::new(),
         }
@@ -200,41 +187,6 @@ impl SimulatedPlane {
             ports.into_iter().map(host).collect::<Vec<_>>().try_into();
         hosts.unwrap_or_else(|_| panic!("there are two"))
     }
-
-    /// Executes a message, or rejects it.
-    fn execute(&mut self, message: &Message) -> Result<Option<Message>, PipelineRefusal> {
-        self.time.pass(nanos(self.faults.message));
-        match message {
-            Message::FlowMod(rule) if rule.command == FlowModCommand::Delete => {
-                let now = self.now();
-                self.switch().clear(now);
-                Ok(None)
-            }
-            Message::FlowMod(rule) => {
-                assert_eq!(
-                    rule.command,
-                    FlowModCommand::Add,
-                    "no experiment sends other commands"
-                );
-                if (self.faults.refuses)(rule) {
-                    return Err(PipelineRefusal::ActionBadType);
-                }
-                self.switch().add(rule)?;
-                self.resident_bytes += self.faults.grows.map_or(0, |[rule, _]| rule);
-                Ok(None)
-            }
-            Message::MultipartRequest(MultipartRequest::Aggregate(..)) => {
-                let sums = AggregateStats {
-                    packets: 0,
-                    bytes: 0,
-                    flows: self.switch().listed(),
-                };
-                let reply = MultipartReply::Aggregate(FlowFormat::Standard, sums);
-                Ok(Some(Message::reply(reply)))
-            }
-            other => panic!("no experiment sends {other:?}"),
-        }
-    }
 }
 
 impl Plane for SimulatedPlane {
@@ -255,28 +207,33 @@ impl Plane for SimulatedPlane {
 
     fn request(&mut self, messages: Vec<Message>) -> Result<RequestOutcome, ControllerError> {
         let (mut answers, mut refusals) = (Vec::new(), Vec::new());
-        for (place, message) in messages.iter().enumerate() {
-            let outcome = self.execute(message);
+        for (position, message) in messages.iter().enumerate() {
+            let reply = self.switch().request(message);
             let xid = Xid(1);
             let arrival = arrival(self.now());
-            match outcome {
-                Ok(None) => {}
-                Ok(Some(message)) => answers.push(Answer {
+            match reply.and_then(|reply| reply.body) {
+                Some(Message::Error(error)) => refusals.push(Refusal {
+                    position,
+                    xid,
+                    message: "the addition of a rule",
+                    reason: Reason::Error {
+                        fault: error.code,
+                        version: Version::V10,
+                        arrival,
+                    },
+                }),
+                Some(message) => answers.push(Answer {
                     xid,
                     handed: None,
                     arrival,
                     message,
                 }),
-                Err(refusal) => refusals.push(Refusal {
-                    position: place,
-                    xid,
-                    message: "the addition of a rule",
-                    reason: Reason::Error {
-                        fault: ErrorMessage::new(refusal, Version::V10, Vec::new()).code,
-                        version: Version::V10,
-                        arrival,
-                    },
-                }),
+                None => {
+                    let is_added = matches!(message, Message::FlowMod(rule)
+                        if rule.command == FlowModCommand::Add);
+                    let bytes = self.faults.grows.filter(|_| is_added);
+                    self.resident_bytes += bytes.map_or(0, |[rule, _]| rule);
+                }
             }
         }
         Ok(RequestOutcome {
@@ -393,8 +350,4 @@ impl Wire for SimulatedHost {
 fn arrival(at: Instant) -> Arrival {
     let by = Stamp::Read;
     Arrival { at, by }
-}
-
-fn nanos(duration: Duration) -> u64 {
-    u64::try_from(duration.as_nanos()).unwrap()
 }

@@ -6,6 +6,7 @@ mod forwarding;
 mod link;
 
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 use std::time::Duration;
 
 use base::{Instant, TableId, Xid};
@@ -14,7 +15,9 @@ use flow::{
     AggregateStats, FlowFlags, FlowMod, FlowModCommand, FlowRemoved, FlowRemovedReason, Refusal,
 };
 use openflow::{ErrorMessage, FlowFormat, Message, MultipartReply, MultipartRequest, Version};
+use trafficgen::memory::SimulatedTime;
 
+use super::nanos;
 use super::rules::RuleTable;
 use crate::catalogue::control::rig::{ControlRig, ServerFrame, SwitchMessage};
 use crate::trial::TrialError;
@@ -32,7 +35,7 @@ const EMPTY_BYTES: u64 = 1_000_000;
 pub(in crate::catalogue) struct SimulatedSwitch {
     version: Version,
     faults: SwitchFaults,
-    now: Instant,
+    time: Arc<SimulatedTime>,
     busy_until: Instant,
     last_apply: Instant,
     table: RuleTable,
@@ -43,6 +46,8 @@ pub(in crate::catalogue) struct SimulatedSwitch {
     last_out: Instant,
     frames: u64,
     count: u64,
+    /// Rules added so far.
+    added: u64,
     /// Greatest number of rules so far.
     peak: usize,
     packet_ins: u64,
@@ -52,10 +57,19 @@ pub(in crate::catalogue) struct SimulatedSwitch {
 
 impl SimulatedSwitch {
     pub(in crate::catalogue) fn new(version: Version, faults: SwitchFaults) -> Self {
+        Self::with_time(version, faults, SimulatedTime::new(0))
+    }
+
+    /// Returns a switch on the time of other simulated parts.
+    pub(super) fn with_time(
+        version: Version,
+        faults: SwitchFaults,
+        time: Arc<SimulatedTime>,
+    ) -> Self {
         Self {
             version,
             faults,
-            now: Instant::from_secs(1),
+            time,
             busy_until: Instant::START,
             last_apply: Instant::START,
             table: RuleTable::new(),
@@ -66,6 +80,7 @@ impl SimulatedSwitch {
             last_out: Instant::START,
             frames: 0,
             count: 0,
+            added: 0,
             peak: 0,
             packet_ins: 0,
             packet_outs: 0,
@@ -79,17 +94,26 @@ impl SimulatedSwitch {
 
     /// Advances the simulated time.
     pub(in crate::catalogue) fn advance(&mut self, time: Duration) {
-        self.now += time;
+        self.time.pass(nanos(time));
     }
 
     /// Advances the simulated time until all messages are processed.
     pub(in crate::catalogue) fn work_off(&mut self) {
-        self.now = self.now.max(self.busy_until);
+        self.advance(self.busy_until.since(ControlRig::now(self)));
     }
 
     /// Returns the number of rules.
     pub(in crate::catalogue) fn rule_count(&self) -> usize {
         self.table.count()
+    }
+
+    /// Returns the next message that is due.
+    pub(super) fn take_reply(&mut self) -> Option<SwitchMessage> {
+        let ((at, _), _) = self.replies.first_key_value()?;
+        let is_due = *at <= self.now();
+        is_due
+            .then(|| self.replies.pop_first())?
+            .map(|(_, message)| message)
     }
 
     /// Returns the number of rules in a listing.
@@ -123,6 +147,33 @@ impl SimulatedSwitch {
         self.replies.insert((at, sequence), message);
     }
 
+    /// Processes a message, and returns its transaction number.
+    pub(super) fn process(&mut self, message: &Message) -> Xid {
+        self.count += 1;
+        self.written.push(self.now());
+        let xid = Xid(u32::try_from(self.written.len()).unwrap());
+        self.busy_until = self.busy_until.max(self.now()) + self.faults.per_message;
+        let done = self.busy_until;
+        match message {
+            Message::FlowMod(rule) => self.flow_mod(rule, xid),
+            Message::BarrierRequest => {
+                let at = match self.faults.replies_early {
+                    true => done,
+                    false => done.max(self.last_apply),
+                };
+                self.reply(at, IncomingKind::Barrier, xid, None);
+            }
+            Message::EchoRequest(_) => {
+                self.reply(done + self.faults.echo, IncomingKind::EchoReply, xid, None);
+            }
+            Message::MultipartRequest(request) => self.statistics(request, xid, done),
+            Message::PacketOut(out) => self.packet_out(out, done),
+            Message::SetConfig(_) => {}
+            other => panic!("no experiment sends {other:?}"),
+        }
+        xid
+    }
+
     fn flow_mod(&mut self, rule: &FlowMod, xid: Xid) {
         if !self.faults.per_rule.is_zero() {
             let rules = u32::try_from(self.rule_count()).unwrap();
@@ -143,17 +194,19 @@ impl SimulatedSwitch {
         match rule.command {
             FlowModCommand::Add => {
                 let present = self.rule_count();
-                if present >= self.faults.capacity {
-                    let full = Refusal::FlowModTableFull;
-                    let error = ErrorMessage::new(full, self.version, Vec::new());
+                if let Some(refusal) = self.refusal(rule) {
+                    let error = ErrorMessage::new(refusal, self.version, Vec::new());
                     self.reply(done, IncomingKind::Error, xid, Some(Message::Error(error)));
                     return;
                 }
                 self.has_timeouts |= rule.hard_timeout_s + rule.idle_timeout_s > 0;
-                self.table.add(rule.clone(), from);
+                self.added += 1;
+                let works = !self.added.is_multiple_of(self.faults.forgets_one_in);
+                self.table.add(rule.clone(), from).works = works;
                 self.peak = self.peak.max(present + 1);
             }
             FlowModCommand::Delete => {
+                self.table.forget(self.now());
                 self.table.delete_all(from, self.faults.undeletable);
             }
             FlowModCommand::ModifyStrict | FlowModCommand::DeleteStrict => {
@@ -168,6 +221,15 @@ impl SimulatedSwitch {
             }
             FlowModCommand::Modify => panic!("no experiment sends this"),
         }
+    }
+
+    /// Returns the reason to refuse a rule; none if the switch adds it.
+    fn refusal(&self, rule: &FlowMod) -> Option<Refusal> {
+        if (self.faults.refuses)(rule) {
+            return Some(Refusal::ActionBadType);
+        }
+        let is_full = self.rule_count() >= self.faults.capacity;
+        is_full.then_some(Refusal::FlowModTableFull)
     }
 
     fn statistics(&mut self, request: &MultipartRequest, xid: Xid, done: Instant) {
@@ -198,7 +260,7 @@ impl SimulatedSwitch {
 
     /// Removes rules with an expired timeout and sends flow-removed messages.
     fn expire(&mut self) {
-        let (now, late) = (self.now, self.faults.timer_late);
+        let (now, late) = (ControlRig::now(self), self.faults.timer_late);
         let mut ended = Vec::new();
         for one in self.table.present() {
             let seconds = |seconds: u16| Duration::from_secs(seconds.into()) + late;
@@ -246,36 +308,14 @@ impl ControlRig for SimulatedSwitch {
     }
 
     fn now(&self) -> Instant {
-        self.now
+        Instant::from_nanos(self.time.look_ns())
     }
 
     fn queue(&mut self, message: &Message) -> Result<Xid, TrialError> {
         message
             .encode(Xid(1), self.version, &mut Vec::new())
             .expect("the version has no such message");
-        self.count += 1;
-        self.written.push(self.now);
-        let xid = Xid(u32::try_from(self.written.len()).unwrap());
-        self.busy_until = self.busy_until.max(self.now) + self.faults.per_message;
-        let done = self.busy_until;
-        match message {
-            Message::FlowMod(rule) => self.flow_mod(rule, xid),
-            Message::BarrierRequest => {
-                let at = match self.faults.replies_early {
-                    true => done,
-                    false => done.max(self.last_apply),
-                };
-                self.reply(at, IncomingKind::Barrier, xid, None);
-            }
-            Message::EchoRequest(_) => {
-                self.reply(done + self.faults.echo, IncomingKind::EchoReply, xid, None);
-            }
-            Message::MultipartRequest(request) => self.statistics(request, xid, done),
-            Message::PacketOut(out) => self.packet_out(out, done),
-            Message::SetConfig(_) => {}
-            other => panic!("no experiment sends {other:?}"),
-        }
-        Ok(xid)
+        Ok(self.process(message))
     }
 
     fn flush(&mut self) -> Result<(), TrialError> {
@@ -292,7 +332,7 @@ impl ControlRig for SimulatedSwitch {
     }
 
     fn receive(&mut self) -> Result<Option<SwitchMessage>, TrialError> {
-        self.now += TICK;
+        self.advance(TICK);
         if self.count > self.faults.closes_after {
             let reason = "the device's OpenFlow connection is down: the device closed it";
             return Err(TrialError::Impossible(reason.to_owned()));
@@ -300,12 +340,7 @@ impl ControlRig for SimulatedSwitch {
         if self.has_timeouts {
             self.expire();
         }
-        match self.replies.first_key_value() {
-            Some(((at, _), _)) if *at <= self.now => {
-                Ok(self.replies.pop_first().map(|(_, message)| message))
-            }
-            _ => Ok(None),
-        }
+        Ok(self.take_reply())
     }
 
     fn send(&mut self, frame: &[u8]) -> Result<bool, TrialError> {
@@ -314,9 +349,9 @@ impl ControlRig for SimulatedSwitch {
     }
 
     fn receive_frame(&mut self) -> Result<Option<ServerFrame>, TrialError> {
-        self.now += TICK;
+        self.advance(TICK);
         match self.out.front() {
-            Some(frame) if frame.at <= self.now => Ok(self.out.pop_front()),
+            Some(frame) if frame.at <= self.now() => Ok(self.out.pop_front()),
             _ => Ok(None),
         }
     }

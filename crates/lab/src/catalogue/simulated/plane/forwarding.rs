@@ -1,27 +1,27 @@
 //! Forwarding of a simulated device: by rules, by learned addresses, or by flooding.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 use base::{Instant, PortNo};
-use flow::{Action, FlowMod, Refusal};
-use trafficgen::memory::PortFrame;
+use flow::{Action, FlowModCommand};
+use openflow::{Message, Version};
+use trafficgen::memory::{PortFrame, SimulatedTime};
 
 use super::{Faults, nanos};
+use crate::catalogue::control::rig::{ControlRig, SwitchMessage};
 use crate::catalogue::simulated::actions::execute;
-use crate::catalogue::simulated::rules::RuleTable;
+use crate::catalogue::simulated::switch::SimulatedSwitch;
 
 /// Forwarding state of the device.
 pub(super) struct SimulatedForwarding {
     faults: Faults,
-    table: RuleTable,
+    switch: SimulatedSwitch,
     /// Time from which the table's rules are in force. Before it, and before the first
     /// installation, the switch forwards between the two hosts of each pair, as with the initial
     /// rules of a test setup.
     in_force_from: Option<Instant>,
-    /// Time from which added rules are in force: deleted ones are until then.
-    changes_from: Instant,
-    added: u64,
     learned: BTreeMap<[u8; 6], usize>,
     flows: BTreeSet<Vec<u8>>,
     /// Frames that matched a rule, from the client and from the server.
@@ -30,13 +30,11 @@ pub(super) struct SimulatedForwarding {
 }
 
 impl SimulatedForwarding {
-    pub(super) fn new(faults: &Faults) -> Self {
+    pub(super) fn new(faults: &Faults, time: Arc<SimulatedTime>) -> Self {
         Self {
             faults: faults.clone(),
-            table: RuleTable::new(),
+            switch: SimulatedSwitch::with_time(Version::V10, faults.switch.clone(), time),
             in_force_from: None,
-            changes_from: Instant::START,
-            added: 0,
             learned: BTreeMap::new(),
             flows: BTreeSet::new(),
             counts: [0; 2],
@@ -44,30 +42,20 @@ impl SimulatedForwarding {
         }
     }
 
-    /// Deletes all rules at the time `now`.
-    pub(super) fn clear(&mut self, now: Instant) {
-        self.changes_from = now + self.faults.apply;
-        self.in_force_from.get_or_insert(self.changes_from);
-        self.table.forget(now);
-        self.table.delete_all(self.changes_from, 0);
-        self.counts = [0; 2];
-        self.packet_ins = 0;
-    }
-
-    pub(super) fn add(&mut self, rule: &FlowMod) -> Result<(), Refusal> {
-        if self.table.count() >= self.faults.capacity {
-            return Err(Refusal::FlowModTableFull);
+    /// Sends a message to the switch, and returns its reply.
+    pub(super) fn request(&mut self, message: &Message) -> Option<SwitchMessage> {
+        self.switch.process(message);
+        self.switch.work_off();
+        if let Message::FlowMod(rule) = message {
+            let apply = self.switch.faults().apply;
+            let in_force_from = self.switch.now() + apply;
+            self.in_force_from.get_or_insert(in_force_from);
+            if rule.command == FlowModCommand::Delete {
+                self.counts = [0; 2];
+                self.packet_ins = 0;
+            }
         }
-        self.in_force_from.get_or_insert(self.changes_from);
-        self.added += 1;
-        let every_nth = self.faults.forgets_every;
-        let works = every_nth.is_none_or(|every| !self.added.is_multiple_of(every));
-        self.table.add(rule.clone(), self.changes_from).works = works;
-        Ok(())
-    }
-
-    pub(super) fn listed(&self) -> u32 {
-        u32::try_from(self.table.count()).unwrap() - self.faults.hides
+        self.switch.take_reply()
     }
 
     /// Returns the copies of a frame that leave a device with this number of ports.
@@ -106,14 +94,13 @@ impl SimulatedForwarding {
             let port = at.port ^ 1;
             return vec![PortFrame { port, ..at }];
         }
-        let searched = self.faults.rule * u32::try_from(self.table.count()).unwrap();
+        let searched = self.faults.rule * u32::try_from(self.switch.rule_count()).unwrap();
         let port = PortNo(u32::try_from(at.port).unwrap() + 1);
-        let Some(found) = self.table.lookup(&at.frame, port, now) else {
+        let Some(mut actions) = self.switch.actions(&at.frame, port, now) else {
             self.packet_ins += 1;
             return Vec::new();
         };
         self.counts[at.port % 2] += 1;
-        let mut actions = found.rule.instructions.apply.clone();
         if self.faults.ignores_sets {
             actions.retain(|action| matches!(action, Action::Output { .. }));
         }

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use flow::FlowMod;
+
 use super::PortReports;
 
 /// Speed and faults of the switch.
@@ -21,6 +23,10 @@ pub(in crate::catalogue) struct SwitchFaults {
     pub(in crate::catalogue) gap: Duration,
     /// Capacity of the table in rules.
     pub(in crate::catalogue) capacity: usize,
+    /// Condition for the rules that the switch rejects.
+    pub(in crate::catalogue) refuses: fn(&FlowMod) -> bool,
+    /// Every nth rule is accepted and listed, but has no effect.
+    pub(in crate::catalogue) forgets_one_in: u64,
     /// Every nth flow-mod has no effect.
     pub(in crate::catalogue) ignores_one_in: u64,
     /// Number of rules that a deletion of all rules leaves.
@@ -64,6 +70,8 @@ impl Default for SwitchFaults {
             reorders: false,
             gap: Duration::ZERO,
             capacity: usize::MAX,
+            refuses: |_| false,
+            forgets_one_in: u64::MAX,
             ignores_one_in: u64::MAX,
             undeletable: 0,
             rule_bytes: 0,

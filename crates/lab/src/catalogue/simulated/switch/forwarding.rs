@@ -1,24 +1,33 @@
 //! Forwarding of the simulated switch: frames by its rules, packet-ins and packet-outs.
 
-use std::mem;
-
 use base::{Cookie, Instant, PortNo, TableId, Xid};
 use controller::IncomingKind;
 use flow::{Action, PacketIn, PacketInReason, PacketOut, PipelineFields};
 use openflow::{Message, Version};
 
 use super::SimulatedSwitch;
-use crate::catalogue::control::rig::ServerFrame;
+use crate::catalogue::control::rig::{ControlRig, ServerFrame};
 use crate::catalogue::simulated::actions::execute;
 
 impl SimulatedSwitch {
+    /// Returns the actions of the rule of a frame that arrives at `port` at the time `now`.
+    pub(in crate::catalogue::simulated) fn actions(
+        &mut self,
+        frame: &[u8],
+        port: PortNo,
+        now: Instant,
+    ) -> Option<Vec<Action>> {
+        let rule = self.table.lookup(frame, port, now)?;
+        Some(rule.rule.instructions.apply.clone())
+    }
+
     /// Forwards a frame that arrived at port 1.
     pub(super) fn forward(&mut self, frame: &[u8]) {
         self.frames += 1;
         if self.frames.is_multiple_of(self.faults.loses_one_in) {
             return;
         }
-        let now = self.now;
+        let now = self.now();
         let best = self.table.lookup(frame, PortNo(1), now);
         let actions = match best {
             Some(rule) => {
@@ -30,25 +39,25 @@ impl SimulatedSwitch {
             None if self.version == Version::V10 => vec![Action::output(PortNo::CONTROLLER)],
             None => Vec::new(),
         };
-        self.output(frame, &actions);
+        self.output(frame, &actions, now);
     }
 
-    /// Executes the actions on a frame, and sends the results.
-    fn output(&mut self, frame: &[u8], actions: &[Action]) {
+    /// Executes the actions on a frame at the time `now`, and sends the results.
+    fn output(&mut self, frame: &[u8], actions: &[Action], now: Instant) {
         for (port, bytes) in execute(frame, actions) {
             if port == PortNo::CONTROLLER {
-                self.send_packet_in(&bytes);
+                self.send_packet_in(&bytes, now);
                 continue;
             }
             assert_eq!(port, PortNo(2));
             let free = self.last_out + self.faults.per_frame;
-            let at = (self.now + self.faults.forward).max(free);
+            let at = (now + self.faults.forward).max(free);
             self.last_out = at;
             self.out.push_back(ServerFrame { at, bytes });
         }
     }
 
-    fn send_packet_in(&mut self, frame: &[u8]) {
+    fn send_packet_in(&mut self, frame: &[u8], now: Instant) {
         self.packet_ins += 1;
         if !self.packet_ins.is_multiple_of(self.faults.packet_in_one_in) {
             return;
@@ -63,7 +72,7 @@ impl SimulatedSwitch {
             userdata: Vec::new(),
             continuation: Vec::new(),
         });
-        let at = self.now + self.faults.packet_in_delay;
+        let at = now + self.faults.packet_in_delay;
         self.count += 1;
         self.reply(at, IncomingKind::PacketIn, Xid(0), Some(message));
     }
@@ -75,9 +84,7 @@ impl SimulatedSwitch {
             .packet_outs
             .is_multiple_of(self.faults.packet_out_one_in)
         {
-            let before = mem::replace(&mut self.now, done);
-            self.output(&out.data, &out.actions);
-            self.now = before;
+            self.output(&out.data, &out.actions, done);
         }
     }
 }
