@@ -93,12 +93,12 @@ impl SimulatedSwitch {
     }
 
     /// Advances the simulated time.
-    pub(in crate::catalogue) fn advance(&mut self, time: Duration) {
+    pub(in crate::catalogue) fn advance(&self, time: Duration) {
         self.time.pass(nanos(time));
     }
 
     /// Advances the simulated time until all messages are processed.
-    pub(in crate::catalogue) fn work_off(&mut self) {
+    pub(in crate::catalogue) fn work_off(&self) {
         self.advance(self.busy_until.since(ControlRig::now(self)));
     }
 
