@@ -59,7 +59,7 @@ fn invalid_arguments_get_a_suggestion() {
     expect_error("generate a --count 0", "0");
     expect_error("generate a --seconds 5 --count 7", "cannot be used with");
     expect_error("generate a --to b --reflected", "cannot be used with");
-    expect_error("generate a:b:c/d", "names no interface");
+    expect_error("generate a:b:c/d", "is not an interface name");
     expect_error("calibrate one-end", "2 values required");
     expect_error("calibrate --sweep sise", "did you mean 'size'?");
     expect_error(

@@ -331,7 +331,7 @@ fn device_without_restart_support_refuses_a_restart() {
     let refused = bench.end_device(&Clock::start(), StopSignal::Term);
     assert_eq!(
         refused.unwrap_err().to_string(),
-        "forwarder cannot be started again in the mode legacy"
+        "forwarder cannot be restarted in mode legacy"
     );
 }
 

@@ -74,7 +74,7 @@ fn invalid_description_reports_the_remedy() {
     let with = |from: &str, to: &str| error_of(&WHOLE.replace(from, to));
     assert!(with("\"enp3s0f0\", ", "").contains("1 network cards: expected 2 to 16"));
     assert!(with("enp3s0f0", "lab:enp3s0f1").contains("is listed twice"));
-    assert!(with("enp3s0f0", "a b").contains("names no interface"));
+    assert!(with("enp3s0f0", "a b").contains("is not an interface name"));
     assert!(with("currency = \"USD\"", "").contains("price and currency require each other"));
     assert!(with("499.0", "-1.0").contains("expected a number"));
     assert!(with("499.0", "nan").contains("expected a number"));
