@@ -47,6 +47,9 @@ impl Header {
 #[error("a message length of {0} bytes is shorter than the header")]
 pub struct BadMessageLength(pub u16);
 
+/// The first message of a stream, and the bytes after it.
+pub type SplitStream<'a> = (&'a [u8], &'a [u8]);
+
 /// Splits the first message from the bytes of a stream; `None` if it is incomplete.
 ///
 /// # Errors
@@ -60,7 +63,7 @@ pub struct BadMessageLength(pub u16);
 /// assert_eq!((hello.len(), split_message(half)?), (8, None));
 /// # Ok::<(), openflow::BadMessageLength>(())
 /// ```
-pub fn split_message(stream: &[u8]) -> Result<Option<(&[u8], &[u8])>, BadMessageLength> {
+pub fn split_message(stream: &[u8]) -> Result<Option<SplitStream<'_>>, BadMessageLength> {
     let Some([_, _, high, low]) = stream.first_chunk() else {
         return Ok(None);
     };

@@ -41,7 +41,7 @@ pub use channel::{
 pub use codec::{EncodeError, Malformed};
 pub use dialect::{Dialect, FlowFormat, NiciraSetting, PacketInFormat};
 pub use error_codes::ErrorCode;
-pub use header::{BadMessageLength, split_message};
+pub use header::{BadMessageLength, SplitStream, split_message};
 pub use message::Message;
 pub use message::asynchronous::{AsyncChange, AsyncConfig, AsyncMasks, MaskChange};
 pub use message::bundle::{BundleAdd, BundleControl, BundleFlags, BundleId, BundleStep, WallTime};
