@@ -136,7 +136,7 @@ impl Manager {
         }
         let unsupported = desired.unsupported.difference(&self.desired.unsupported);
         for key in unsupported.take(UNSUPPORTED_LOGGED_MAX) {
-            tracing::warn!("other_config:{key} of Open_vSwitch: not honoured: not supported");
+            tracing::warn!("other_config:{key} of Open_vSwitch: ignored: not supported");
         }
         self.log_mirror_notes(&desired);
         let changed = desired.config != self.desired.config;

@@ -424,7 +424,7 @@ fn mirror_statistics_count_copies_and_errors_are_reported(context: &TestContext)
     let status = || deployment.vsctl("get Bridge br0 status");
     assert_eq!(status()?, "{}");
     deployment.vsctl("clear Mirror m output_port")?;
-    let error = "not honoured: no output: set output_port or output_vlan";
+    let error = "ignored: no output: set output_port or output_vlan";
     assert_eq!(status()?, format!("{{\"mirrors:m\"=\"{error}\"}}"));
     daemon.wait_for_log(&format!("bridge br0: mirrors:m: {error}"))?;
     deployment.vsctl("set Bridge br0 other_config:mac-aging-time=100")?;

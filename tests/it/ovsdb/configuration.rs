@@ -162,7 +162,7 @@ fn ovs_vsctl_waits_and_reports_errors(context: &TestContext) -> TestResult {
     assert!(
         deployment
             .vsctl("get Interface p1 error")?
-            .contains("bfd: not honoured")
+            .contains("bfd: ignored")
     );
     assert!(
         deployment

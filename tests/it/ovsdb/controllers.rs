@@ -65,7 +65,7 @@ fn controller_backoff_and_probe_follow_the_database(context: &TestContext) -> Te
     ))?;
     let status = || deployment.vsctl("get Controller br0 status");
     context.wait_until("the unsupported column in the status", || {
-        Ok(status()?.contains("controller_queue_size: not honoured"))
+        Ok(status()?.contains("controller_queue_size: ignored"))
     })?;
     assert!(!status()?.contains("dscp"), "{}", status()?);
     // A peer that sends only a hello is probed after 1 s and closed after 2 s: earlier than with

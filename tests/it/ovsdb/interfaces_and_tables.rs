@@ -40,7 +40,7 @@ fn interface_mtu_and_mac_are_configured(context: &TestContext) -> TestResult {
     assert!(
         deployment
             .vsctl("get Interface p1 error")?
-            .contains("mac: not honoured")
+            .contains("mac: ignored")
     );
     // The MTU changes while the port remains, and an invalid value is reported.
     deployment.vsctl("set Interface p1 mtu_request=1450 -- clear Interface p1 mac")?;
@@ -150,7 +150,7 @@ fn egress_policer_drops_frames_above_its_rate(context: &TestContext) -> TestResu
     context.wait_until("the unsupported setting in the status", || {
         Ok(deployment
             .vsctl("get Interface p2 error")?
-            .contains("qos: linux-sfq: not honoured"))
+            .contains("qos: linux-sfq: ignored"))
     })?;
     network.host(1).ping_until_reply(network.host(2).address)?;
     deployment.vsctl("clear Port p2 qos")?;
@@ -225,7 +225,7 @@ fn flow_tables_have_names_and_limits_of_the_database(context: &TestContext) -> T
     context.wait_until("the unsupported setting in the status", || {
         Ok(deployment
             .vsctl("get Bridge br0 status")?
-            .contains("groups of table 1: not honoured"))
+            .contains("groups of table 1: ignored"))
     })?;
     deployment.vsctl("clear Bridge br0 flow_tables")?;
     add("table=1,in_port=4 actions=drop")?.expect_success()?;

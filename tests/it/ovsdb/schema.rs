@@ -230,7 +230,7 @@ fn columns_without_an_effect_change_nothing(context: &TestContext) -> TestResult
         network.host(1).ping_until_reply(network.host(2).address)
     };
     expect_no_errors()?;
-    daemon.wait_for_log("other_config:pmd-cpu-mask of Open_vSwitch: not honoured")?;
+    daemon.wait_for_log("other_config:pmd-cpu-mask of Open_vSwitch: ignored")?;
     deployment.vsctl("set Bridge br0 datapath_type=system")?;
     expect_no_errors()?;
     let index = network.run("ip -o link show br0")?.expect_success()?;

@@ -322,11 +322,11 @@ fn queue_classes_follow_rows_and_survive_the_daemon(context: &TestContext) -> Te
 /// Ports, QoS settings that they do not support, and the error.
 #[rustfmt::skip]
 const UNSUPPORTED: [(&str, &str, &str); 6] = [
-    ("i1", "type=linux-htb", "linux-htb: not honoured: its frames"),
-    ("t1", "type=linux-htb", "not honoured: the port is virtual"),
-    ("p2", "type=linux-sfq", "linux-sfq: not honoured"),
+    ("i1", "type=linux-htb", "linux-htb: ignored: its frames"),
+    ("t1", "type=linux-htb", "ignored: the port is virtual"),
+    ("p2", "type=linux-sfq", "linux-sfq: ignored"),
     ("p2", "type=linux-htb other_config:max-rate=fast", "other_config:max-rate: fast is no number"),
-    ("p2", "type=linux-htb queues:61440=@u -- --id=@u create Queue dscp=1", "queues:61440: not honoured"),
+    ("p2", "type=linux-htb queues:61440=@u -- --id=@u create Queue dscp=1", "queues:61440: ignored"),
     (
         "p2", "type=linux-htb queues:3=@u -- --id=@u create Queue other_config:burst=-1",
         "queues:3: other_config:burst: -1 is no number",

@@ -291,7 +291,7 @@ const REFUSED_TUNNELS: [(&str, &str); 5] = [
     ),
     (
         "type=gre options:packet_type=ptap options:remote_ip=172.16.0.2",
-        "ptap is not there",
+        "ptap is not supported",
     ),
 ];
 

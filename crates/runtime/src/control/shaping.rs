@@ -55,9 +55,7 @@ impl PortRuntime {
 fn why(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::NotFound => "the kernel has no such queueing discipline".to_owned(),
-        io::ErrorKind::Unsupported => {
-            "not honoured: this backend has no queueing discipline".to_owned()
-        }
+        io::ErrorKind::Unsupported => "ignored: this backend has no queueing discipline".to_owned(),
         _ => error.to_string(),
     }
 }

@@ -270,7 +270,7 @@ mod tests {
         else {
             panic!("it is a port");
         };
-        let parts = ["other_config:bond-primary: ", "mac: not honoured: "];
+        let parts = ["other_config:bond-primary: ", "mac: ignored: "];
         assert!(
             notes.len() == 2
                 && parts

@@ -101,7 +101,7 @@ fn read_columns(row: Record<'_>, outcome: &mut BridgeOutcome) -> BridgeConfig {
     }
     for (column, why) in UNSUPPORTED_COLUMNS {
         if row.is_set(column) {
-            note(column, format!("not honoured: {why}"));
+            note(column, format!("ignored: {why}"));
         }
     }
     match switching::read_flood_vlans(row) {
@@ -120,7 +120,7 @@ fn read_columns(row: Record<'_>, outcome: &mut BridgeOutcome) -> BridgeConfig {
                 read_address(value).map(|address| config.address = BridgeAddress::Given(address))
             }
             key if spanning::BRIDGE_KEYS.contains(&key) => Ok(()),
-            "rstp-ageing-time" => Err("not honoured: mac-aging-time is the age limit".to_owned()),
+            "rstp-ageing-time" => Err("ignored: mac-aging-time is the age limit".to_owned()),
             "disable-in-band" => Ok(()),
             // As in Open vSwitch, a negative number means none.
             "in-band-queue" => value
@@ -260,7 +260,7 @@ fn read_local(
         Ok((mut logical, unapplied)) => {
             notes.extend(unapplied);
             if logical.bond.take().is_some() {
-                notes.push("lacp: not honoured: of the bridge's own interface".to_owned());
+                notes.push("lacp: ignored: of the bridge's own interface".to_owned());
             }
             add_logical_port(config, logical, PortNo::LOCAL);
         }
@@ -269,7 +269,7 @@ fn read_local(
     let (settings, unapplied) = read_settings(interface, Some(PortNo::LOCAL));
     notes.extend(unapplied);
     if port.has("qos") {
-        notes.push("qos: not honoured: of the bridge's own interface".to_owned());
+        notes.push("qos: ignored: of the bridge's own interface".to_owned());
     }
     let name = config.name.clone();
     set_interface(config, &name, settings);

@@ -91,7 +91,7 @@ pub(super) fn read_controllers(
         }
         let mut notes = notes_of(row);
         if rate(row).is_err() {
-            notes.push(format!("controller_rate_limit: not honoured: {RATES}"));
+            notes.push(format!("controller_rate_limit: ignored: {RATES}"));
         }
         let outcome = ControllerOutcome {
             bridge: config.name.clone(),
@@ -249,12 +249,12 @@ fn notes_of(row: Record<'_>) -> Vec<String> {
     }
     if dscp(row).is_err() {
         notes.push(format!(
-            "other_config:dscp: not honoured: it is a number up to {DSCP_MAX}"
+            "other_config:dscp: ignored: it is a number up to {DSCP_MAX}"
         ));
     }
     let service = row.text("type") == Some("service");
     if service && is_active {
-        notes.push("type: not honoured: active connections are of primary controllers".to_owned());
+        notes.push("type: ignored: active connections are of primary controllers".to_owned());
     }
     notes
 }

@@ -190,9 +190,9 @@ fn read_ipfix(row: Record<'_>, notes: &mut Vec<String>) -> Option<IpfixConfig> {
             "enable-input-sampling" | "enable-output-sampling" | "virtual_obs_id" => {}
             "enable-tunnel-sampling" if *value == "false" => {}
             "enable-tunnel-sampling" => notes.push(format!(
-                "other_config:{key}: not honoured: tunnel headers are not exported"
+                "other_config:{key}: ignored: tunnel headers are not exported"
             )),
-            _ => notes.push(format!("other_config:{key}: not honoured: not supported")),
+            _ => notes.push(format!("other_config:{key}: ignored: not supported")),
         }
     }
     let cache = read_cache(row, notes);

@@ -39,13 +39,13 @@ impl PlannedPort {
     pub(super) fn apply_qos(&mut self, egress: Result<EgressQos, String>) {
         let why = match egress {
             Ok(EgressQos::Freely) => return,
-            Ok(_) if is_virtual(&self.spec.kind) => "not honoured: the port is virtual".to_owned(),
+            Ok(_) if is_virtual(&self.spec.kind) => "ignored: the port is virtual".to_owned(),
             Ok(EgressQos::Limited(limit)) => return self.settings.egress = Some(limit),
             Ok(EgressQos::Shaped(shape)) if self.spec.kind == PortKind::Interface => {
                 return self.settings.shape = Some(shape);
             }
             Ok(EgressQos::Shaped(shape)) => format!(
-                "{}: not honoured: this backend has no queueing discipline",
+                "{}: ignored: this backend has no queueing discipline",
                 qdisc_name(shape.qdisc)
             ),
             Err(why) => why,
@@ -69,7 +69,7 @@ const UNSUPPORTED_TYPES: [&str; 9] = [
 const BOND_ONLY_COLUMNS: [&str; 2] = ["bond_mode", "bond_fake_iface"];
 
 /// The note for an `other_config` address that has no effect where the bridge's address is chosen.
-const ADDRESS: &str = "mac: not honoured: the bridge's address does not follow its ports: set other_config:hwaddr of the bridge";
+const ADDRESS: &str = "mac: ignored: the bridge's address does not follow its ports: set other_config:hwaddr of the bridge";
 
 /// The error for a bond member without a carrier of its own.
 const VIRTUAL_MEMBER: &str =
@@ -111,7 +111,7 @@ pub(super) fn read_interface(
     notes.extend(unapplied);
     if is_virtual(&kind) && settings.ingress != IngressLimit::default() {
         settings.ingress = IngressLimit::default();
-        notes.push("ingress_policing_rate: not honoured: the port is virtual".to_owned());
+        notes.push("ingress_policing_rate: ignored: the port is virtual".to_owned());
     }
     if let Some(bond) = &mut logical.bond {
         if is_virtual(&kind) && !bond.is_single_member {
@@ -183,7 +183,7 @@ pub(super) fn fake_interface(
 pub(super) fn local_notes(port: Record<'_>, interface: Record<'_>) -> Vec<String> {
     let mut notes = notes_of(port, interface);
     if interface.has("ofport_request") {
-        notes.push("ofport_request: not honoured: it is the LOCAL port".to_owned());
+        notes.push("ofport_request: ignored: it is the LOCAL port".to_owned());
     }
     notes
 }
@@ -226,7 +226,7 @@ fn notes_of(port: Record<'_>, interface: Record<'_>) -> Vec<String> {
 
 /// Returns the note for an unsupported setting that affects nothing else.
 pub(super) fn unsupported(key: &str) -> String {
-    format!("not honoured: this switch has no {key}")
+    format!("ignored: this switch has no {key}")
 }
 
 /// Returns a dummy, with the files that record its frames.

@@ -31,13 +31,13 @@ pub(super) fn read_mirrors(
         };
         match reader.read(&mut unapplied) {
             Ok(_) if config.mirrors.len() == MIRRORS_MAX => {
-                unapplied.push(format!("not honoured: a bridge has {MIRRORS_MAX} at most"));
+                unapplied.push(format!("ignored: a bridge has {MIRRORS_MAX} at most"));
             }
             Ok(read) => {
                 config.mirrors.push(read);
                 desired.mirrors.insert(mirror.uuid, config.name.clone());
             }
-            Err(why) => unapplied.push(format!("not honoured: {why}")),
+            Err(why) => unapplied.push(format!("ignored: {why}")),
         }
         if !unapplied.is_empty() {
             let key = format!("{COLUMN}:{}", mirror.text("name").unwrap_or_default());
@@ -93,8 +93,7 @@ impl Reader<'_> {
             (None, Some(vlan)) => Ok(MirrorOutput::Vlan(vlan)),
             (Some(port), vlan) => {
                 if vlan.is_some() {
-                    unapplied
-                        .push("output_vlan: not honoured: output_port takes precedence".to_owned());
+                    unapplied.push("output_vlan: ignored: output_port takes precedence".to_owned());
                 }
                 let members = self.members("output_port", port)?;
                 match members.is_empty() {

@@ -38,11 +38,11 @@ pub(super) fn read_settings(
         let is_ours = matches!(interface.text("type"), Some("internal" | "tap"));
         match (number, read_address(address)) {
             (Some(PortNo::LOCAL), _) => {
-                notes.push("mac: not honoured: set other_config:hwaddr of the bridge".to_owned());
+                notes.push("mac: ignored: set other_config:hwaddr of the bridge".to_owned());
             }
             (_, Err(why)) => notes.push(format!("mac: {why}")),
             (_, Ok(_)) if !is_ours => {
-                notes.push("mac: not honoured: the interface keeps its address".to_owned());
+                notes.push("mac: ignored: the interface keeps its address".to_owned());
             }
             (_, Ok(address)) => settings.address = Some(address),
         }
@@ -99,7 +99,7 @@ pub(super) fn read_qos(
             }))
         }
         kind => Err(format!(
-            "{kind}: not honoured: use linux-htb, linux-hfsc, egress-policer or linux-noop"
+            "{kind}: ignored: use linux-htb, linux-hfsc, egress-policer or linux-noop"
         )),
     }
 }
@@ -124,7 +124,7 @@ fn read_shape(
                 queues.insert(id, read_queue(queue, id, notes));
             }
             (None, _) => notes.push(format!(
-                "qos: queues:{number}: not honoured: a port has queues 0 to {}",
+                "qos: queues:{number}: ignored: a port has queues 0 to {}",
                 QueueId::COUNT - 1
             )),
             // The row arrives with the database's next update.

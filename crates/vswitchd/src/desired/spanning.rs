@@ -115,7 +115,7 @@ pub(super) fn read_spanning(
         (false, false) => return,
     };
     if row.is_true("stp_enable") && protocol == SpanningTreeProtocol::Rstp {
-        let why = "not honoured: rstp_enable takes precedence";
+        let why = "ignored: rstp_enable takes precedence";
         outcome
             .notes
             .insert("stp_enable".to_owned(), why.to_owned());
@@ -236,7 +236,7 @@ fn read_ports(
             keys.refuse("port-num", why);
         }
         if own > most(tree.protocol) {
-            let why = "not honoured: the tree has the maximum number of ports".to_owned();
+            let why = "ignored: the tree has the maximum number of ports".to_owned();
             keys.refuse("enable", why);
         } else {
             let name = port.text("name").unwrap_or_default().to_owned();

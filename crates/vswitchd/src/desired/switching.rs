@@ -40,7 +40,7 @@ pub(super) fn read_port(port: Record<'_>) -> Result<(LogicalPort, Vec<String>), 
         (Some(mode), _) => return Err(format!("vlan_mode: {mode} is not supported")),
         (None, Some(tag)) => {
             if trunks.is_some() {
-                notes.push("trunks: not honoured: the port is in the VLAN of its tag".to_owned());
+                notes.push("trunks: ignored: the port is in the VLAN of its tag".to_owned());
             }
             access(Some(tag))
         }

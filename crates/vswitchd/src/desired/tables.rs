@@ -32,7 +32,7 @@ pub(super) fn read_tables(
         };
         if row.has("groups") {
             notes.push(format!(
-                "groups of table {number}: not honoured: the rule that expires first is evicted"
+                "groups of table {number}: ignored: the rule that expires first is evicted"
             ));
         }
         let limit = row.integer("flow_limit");

@@ -100,9 +100,9 @@ const INTERFACE_NOTES: [(&str, &str); 10] = [
     (r#"{"type": "dance"}"#,                                       "refused: type dance: unknown"),
     (r#"{"type": "dpdk"}"#,                                        "refused: type dpdk: name the device in options:dpdk-devargs"),
     (r#"{"type": "afxdp", "options": ["map", [["xdp-mode", "x"]]]}"#, "refused: options:xdp-mode: 'x' is no mode"),
-    (r#"{"options": ["map", [["peer", "x"]]]}"#,                   "options:peer: not honoured"),
+    (r#"{"options": ["map", [["peer", "x"]]]}"#,                   "options:peer: ignored"),
     (r#"{"mtu_request": 0}"#,                                      "mtu_request: 0 is no valid MTU"),
-    (r#"{"mac": "02:00:00:00:00:01", "mtu_request": 9000}"#,       "mac: not honoured"),
+    (r#"{"mac": "02:00:00:00:00:01", "mtu_request": 9000}"#,       "mac: ignored"),
 ];
 
 #[test]
@@ -524,8 +524,8 @@ fn duplicate_tunnel_is_refused() {
             "t3",
             "refused: options:dst_port: a tunnel of another protocol",
         ),
-        ("t5", "refused: options:packet_type: ptap is not there"),
-        ("t6", "options:egress_pkt_mark: not honoured"),
+        ("t5", "refused: options:packet_type: ptap is not supported"),
+        ("t6", "options:egress_pkt_mark: ignored"),
     ] {
         let outcome_text = outcome_text(&desired, name);
         assert!(outcome_text.starts_with(part), "{outcome_text}");

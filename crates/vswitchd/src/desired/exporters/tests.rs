@@ -60,7 +60,7 @@ fn sflow_errors_are_reported() {
     };
     let (exporter, why) =
         notes_of_row(json!({"targets": targets(&["collector.example", "10.0.0.1"])}));
-    assert!(exporter && why.contains("'collector.example' is no collector"));
+    assert!(exporter && why.contains("'collector.example' is not a collector"));
     let (exporter, why) = notes_of_row(json!({"targets": targets(&["10.0.0.1"]), "sampling": 0}));
     assert!(!exporter && why.contains("sampling"), "{why}");
     let (exporter, why) = notes_of_row(json!({"targets": targets(&["10.0.0.1"]), "header": 9000}));
@@ -110,7 +110,7 @@ fn netflow_settings_are_read_with_defaults() {
     let active = exporter.and_then(|it| it.settings.active);
     assert_eq!(active, Some(Duration::from_secs(5)));
     let (exporter, why) = read(json!({"targets": targets(&["collector.example:7", "10.0.0.1"])}));
-    assert!(exporter.is_none() && why.contains("'10.0.0.1' is no collector: use ADDRESS:PORT"));
+    assert!(exporter.is_none() && why.contains("'10.0.0.1' is not a collector: use ADDRESS:PORT"));
 }
 
 #[test]
