@@ -39,7 +39,7 @@ fn faults() -> [(ServerFault, &'static str); 7] {
     [
         (
             ServerFault::Bytes("hello, I am a database\n"),
-            "a message is no object",
+            "message is not an object",
         ),
         (
             ServerFault::Bytes("{\"id\": 0, \"result\": }"),

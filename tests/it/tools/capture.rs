@@ -253,7 +253,7 @@ fn capture_errors_name_the_reason(context: &TestContext) -> TestResult {
         .collect();
     assert_eq!(running?.len(), 4);
     let stderr = CommandOutput::run(context, capture_program(&switch, "br0"))?.expect_failure()?;
-    assert!(stderr.contains("4 captures run already"), "{stderr}");
+    assert!(stderr.contains("4 captures are running"), "{stderr}");
     let stderr = switch.appctl_failure("comporta/capture-read 77")?;
     assert!(stderr.contains("no capture 77"), "{stderr}");
     Ok(())
