@@ -159,19 +159,19 @@ fn compare(baseline: &InstructionCounts, measured: &InstructionCounts) -> TestTa
             Some(was) => {
                 tally.counts.passed += 1;
                 if is_more(*was, *is) {
-                    println!("{name}: {}", change("less", *was, *is));
+                    println!("{name}: {}", change("fewer", *was, *is));
                 }
             }
         }
     }
     for name in baseline.keys().filter(|name| !measured.contains_key(*name)) {
-        tally.fail(name, &format!("no such bench is left; {BLESS}"));
+        tally.fail(name, &format!("the bench no longer exists; {BLESS}"));
     }
     tally
 }
 
 /// The remedy for an intended change.
-const BLESS: &str = "`cargo xtask counts --bless` makes it so";
+const BLESS: &str = "accept the change with `cargo xtask counts --bless`";
 
 /// True if `one` exceeds `other` by more than the tolerance.
 const fn is_more(one: u64, other: u64) -> bool {
@@ -183,7 +183,7 @@ const fn is_more(one: u64, other: u64) -> bool {
 fn change(which: &str, was: u64, is: u64) -> String {
     let tenths = was.abs_diff(is) * 1000 / was.max(1);
     format!(
-        "{}.{} % {which} instructions: it was {was}, is {is}; if that is meant, {BLESS}",
+        "{}.{} % {which} instructions: {was} in the baseline, {is} now; {BLESS}",
         tenths / 10,
         tenths % 10
     )
@@ -215,7 +215,7 @@ mod tests {
         let measured = counts(&[("a/b/c", 1051), ("a/b/d", 1050), ("a/b/e", 120)]);
         let tally = compare(&baseline, &measured);
         assert_eq!(tally.counts.passed, 2);
-        let failure = "a/b/c: 5.1 % more instructions: it was 1000, is 1051; if that is meant, ";
+        let failure = "a/b/c: 5.1 % more instructions: 1000 in the baseline, 1051 now; ";
         assert_eq!(tally.failures, [format!("{failure}{BLESS}")]);
     }
 

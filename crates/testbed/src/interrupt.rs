@@ -20,7 +20,7 @@ pub struct Interrupt {
 }
 
 impl Interrupt {
-    /// Creates a request without signals; [`Interrupt::ask`] makes it.
+    /// Creates a request without signals; [`Interrupt::request`] makes it.
     #[must_use]
     pub fn never() -> Self {
         Self {
