@@ -82,7 +82,7 @@ fn port_moves_between_workers_without_loss(context: &TestContext) -> TestResult 
     let frames = send_while_ports_move(&network, &switch, |round| ("p1", (round + 1) % 2))?;
     switch.wait_until("the last worker to take the port", |switch| {
         let lines_of = |worker| Ok::<_, Failure>(worker_ports(switch, worker)?.join("\n"));
-        let none = "1(p1): takes none";
+        let none = "1(p1): receives none";
         Ok(!lines_of(0)?.contains(none) && lines_of(1)?.contains(none))
     })?;
     let output = switch.ofctl("dump-ports br0 1")?;

@@ -137,7 +137,7 @@ fn ovs_vsctl_waits_and_reports_errors(context: &TestContext) -> TestResult {
         ("add-port br0 p9", "interface p9 does not exist"),
         (
             "add-port br0 v1 -- set Interface v1 type=erspan options:remote_ip=10.0.0.9",
-            "type erspan: not there",
+            "type erspan: not supported",
         ),
         (
             "add-port br0 i1 vlan_mode=dot1q-tunnel -- set Interface i1 type=internal",

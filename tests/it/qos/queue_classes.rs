@@ -322,7 +322,7 @@ fn queue_classes_follow_rows_and_survive_the_daemon(context: &TestContext) -> Te
 /// Ports, QoS settings that they do not support, and the error.
 #[rustfmt::skip]
 const UNSUPPORTED: [(&str, &str, &str); 6] = [
-    ("i1", "type=linux-htb", "linux-htb: ignored: its frames"),
+    ("i1", "type=linux-htb", "linux-htb: ignored: this backend"),
     ("t1", "type=linux-htb", "ignored: the port is virtual"),
     ("p2", "type=linux-sfq", "linux-sfq: ignored"),
     ("p2", "type=linux-htb other_config:max-rate=fast", "other_config:max-rate: fast is no number"),

@@ -290,7 +290,7 @@ fn top_uses_and_restores_the_terminal(context: &TestContext) -> TestResult {
     assert!(output.contains(LEAVE_ALTERNATE_SCREEN), "{output}");
     // The loss of the switch is displayed, and SIGTERM ends the program like a key.
     let kill = format!("do:kill {}", switch.process.id());
-    let output = run_top_in_terminal(context, &switch, &["see:p1", &kill, "see:asked", "term"])?;
+    let output = run_top_in_terminal(context, &switch, &["see:p1", &kill, "see:retrying", "term"])?;
     assert!(
         output.ends_with("ended 0, terminal restored: True\n"),
         "{output}"

@@ -287,7 +287,7 @@ const REFUSED_TUNNELS: [(&str, &str); 5] = [
     ),
     (
         "type=gtpu options:remote_ip=172.16.0.2",
-        "type gtpu: not there",
+        "type gtpu: not supported",
     ),
     (
         "type=gre options:packet_type=ptap options:remote_ip=172.16.0.2",

@@ -89,7 +89,7 @@ fn summary(view: &TopView) -> Vec<Line<'static>> {
 /// Returns the error, or the list of keys.
 fn last_line(view: &TopView) -> Paragraph<'static> {
     match &view.problem {
-        Some(problem) => Paragraph::new(format!("{problem}; retrying")).style(PROBLEM),
+        Some(problem) => Paragraph::new(format!("retrying: {problem}")).style(PROBLEM),
         None => Paragraph::new(KEYS).style(Style::new().add_modifier(Modifier::DIM)),
     }
 }
@@ -279,7 +279,7 @@ mod tests {
         view.show_help = true;
         let screen = drawn(&view, (100, 24)).join("\n");
         assert!(
-            screen.contains("no switch answers at x; retrying"),
+            screen.contains("retrying: no switch answers at x"),
             "{screen}"
         );
         assert!(screen.contains("PAUSED") && screen.contains("sort by the neighbouring column"));
