@@ -1,10 +1,11 @@
-"""Runs a program at a pseudo-terminal, as a person would: waits until words are on the screen, and presses keys.
+"""Runs a program at a pseudo-terminal: waits for text on the screen and presses keys.
 
     terminal.py STEP... -- PROGRAM ARGUMENT...
 
-A step is see:WORDS (waits until they have been written since the last step), press:KEYS (with Python's escapes),
-do:COMMAND (of the shell), or term (SIGTERM). At the end, what the program wrote goes to standard output, and a line says how it ended and whether the
-terminal is as it was.
+A step is see:WORDS (waits until the program has written them since the last step), press:KEYS (with
+Python's escapes), do:COMMAND (a shell command), term (SIGTERM), or hangup (closes the terminal; the
+last step). At the end the output of the program is printed, then a line with its exit code and the
+state of the terminal.
 """
 
 import codecs
@@ -56,6 +57,17 @@ def main():
             os.write(master, codecs.decode(words, "unicode_escape").encode())
         elif kind == "do":
             subprocess.run(words, shell=True, check=True)
+        elif kind == "hangup":
+            os.close(slave)
+            os.close(master)
+            end = time.monotonic() + PATIENCE
+            while time.monotonic() < end:
+                if (status := os.waitpid(child, os.WNOHANG))[0]:
+                    print(f"ended {os.waitstatus_to_exitcode(status[1])}")
+                    return
+                time.sleep(0.05)
+            os.kill(child, signal.SIGKILL)
+            sys.exit("the program did not end after the hangup")
         else:
             os.kill(child, signal.SIGTERM)
     ended = []

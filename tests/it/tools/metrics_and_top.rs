@@ -16,6 +16,7 @@ pub(crate) const TESTS: &[SystemTest] = tests![
     silent_metrics_clients_delay_no_others,
     top_prints_rates_that_match_the_counters,
     top_uses_and_restores_the_terminal,
+    top_ends_when_its_terminal_is_closed,
 ];
 
 /// Address of the metrics in the switch's namespace.
@@ -252,6 +253,15 @@ fn run_top_in_terminal(
         .env("OVS_RUNDIR", switch.file(""))
         .env("TERM", "xterm");
     CommandOutput::run(context, program)?.expect_success()
+}
+
+fn top_ends_when_its_terminal_is_closed(context: &TestContext) -> TestResult {
+    let network = TestNetwork::new(context, 2)?;
+    let switch = start_switch(&network)?;
+    let output = run_top_in_terminal(context, &switch, &["see:PORTS", "hangup"])?;
+    // The exit code is 128 plus the number of SIGHUP.
+    assert_eq!(output, "ended 129\n");
+    Ok(())
 }
 
 fn top_uses_and_restores_the_terminal(context: &TestContext) -> TestResult {
