@@ -54,7 +54,7 @@ fn faults() -> [(ServerFault, &'static str); 7] {
             ServerFault::Change(interface(json!({"modify": {"name": "p1"}}))),
             "row",
         ),
-        (ServerFault::Endless, "a message is too long"),
+        (ServerFault::Endless, "message too long"),
         (ServerFault::Truncated, "lost the database"),
     ]
 }
