@@ -34,7 +34,7 @@ const RATE: &str = "forwarding-rate";
 /// The figure of a row in a trial.
 struct RowReading {
     row: &'static str,
-    /// The part of a trial's id after the experiment; any if empty.
+    /// The value of the first parameter in a trial's id; any if empty.
     test: &'static str,
     read: fn(&Value) -> Option<f64>,
 }
@@ -56,16 +56,16 @@ const EXPERIMENTS: [LabExperiment; 13] = [
         group: BenchGroup::Changes, name: "changes", scenario: "changes", devices: SPEAKERS,
         words: ["--change-millis 5000 --dump-flows 1000000", "--change-millis 500 --dump-flows 20000"],
         readings: &[
-            RowReading { row: "effect",           test: "effect",    read: |trial| micros(quantile(trial, "/change/effect_ns", 0.5)) },
-            RowReading { row: "effect-p99",       test: "effect",    read: |trial| micros(quantile(trial, "/change/effect_ns", 0.99)) },
-            RowReading { row: "barrier",          test: "effect",    read: |trial| micros(quantile(trial, "/change/barrier_ns", 0.5)) },
-            RowReading { row: "late",             test: "effect",    read: |trial| number(trial, "/change/late") },
+            RowReading { row: "effect",           test: "effect",    read: |trial| figure(trial, "effect_p50_us") },
+            RowReading { row: "effect-p99",       test: "effect",    read: |trial| figure(trial, "effect_p99_us") },
+            RowReading { row: "barrier",          test: "effect",    read: |trial| figure(trial, "barrier_p50_us") },
+            RowReading { row: "late",             test: "effect",    read: |trial| figure(trial, "late") },
             RowReading { row: "loss-quiet",       test: "quiet",     read: lost },
             RowReading { row: "loss-flow-mods",   test: "flow-mods", read: lost },
             RowReading { row: "loss-dump",        test: "dump",      read: lost },
-            RowReading { row: "delay-quiet",      test: "quiet",     read: |trial| micros(number(trial, "/change/delay_ns_p999")) },
-            RowReading { row: "delay-flow-mods",  test: "flow-mods", read: |trial| micros(number(trial, "/change/delay_ns_p999")) },
-            RowReading { row: "delay-dump",       test: "dump",      read: |trial| micros(number(trial, "/change/delay_ns_p999")) },
+            RowReading { row: "delay-quiet",      test: "quiet",     read: |trial| figure(trial, "delay_p999_us") },
+            RowReading { row: "delay-flow-mods",  test: "flow-mods", read: |trial| figure(trial, "delay_p999_us") },
+            RowReading { row: "delay-dump",       test: "dump",      read: |trial| figure(trial, "delay_p999_us") },
         ],
     },
     LabExperiment {
@@ -73,19 +73,17 @@ const EXPERIMENTS: [LabExperiment; 13] = [
         words: ["--flows 1000000", "--flows 20000"],
         readings: &[
             RowReading { row: "memory", test: "", read: |trial| {
-                let grown = number(trial, "/flow-table/full_bytes")? - number(trial, "/flow-table/empty_bytes")?;
-                Some(grown / number(trial, "/flow-table/flows")?)
+                let growth = figure(trial, "full_bytes")? - figure(trial, "empty_bytes")?;
+                Some(growth / number(trial, "/reading/point/flows")?)
             } },
-            RowReading { row: "added", test: "", read: |trial| {
-                Some(number(trial, "/flow-table/flows")? / number(trial, "/flow-table/add_seconds")?)
-            } },
+            RowReading { row: "added", test: "", read: |trial| figure(trial, "add_s") },
         ],
     },
     rate(BenchGroup::Veth, "rate", SWITCHES),
     echo(BenchGroup::Veth, "echo", SWITCHES),
     streams(BenchGroup::Veth, "tcp", STREAMS, ["--tcp-seconds 5", "--tcp-seconds 1"], &[
         RowReading { row: "tcp", test: "", read: bits },
-        RowReading { row: "tcp-again", test: "", read: |trial| number(trial, "/tcp-throughput/retransmits") },
+        RowReading { row: "tcp-again", test: "", read: |trial| figure(trial, "retransmits") },
     ]),
     streams(BenchGroup::Veth, "tcp-back", STREAMS, ["--tcp-seconds 5 --tcp-reverse", "--tcp-seconds 1 --tcp-reverse"], &[
         RowReading { row: "tcp-back", test: "", read: bits },
@@ -101,7 +99,7 @@ const EXPERIMENTS: [LabExperiment; 13] = [
     echo(BenchGroup::Tap, "tap-echo", TAPS),
     streams(BenchGroup::Tap, "tap-tcp", TAPS, ["--tcp-seconds 5", "--tcp-seconds 1"], &[
         RowReading { row: "tcp", test: "", read: bits },
-        RowReading { row: "tcp-again", test: "", read: |trial| number(trial, "/tcp-throughput/retransmits") },
+        RowReading { row: "tcp-again", test: "", read: |trial| figure(trial, "retransmits") },
     ]),
     requests(BenchGroup::Tap, "tap-requests", TAPS),
 ];
@@ -124,7 +122,7 @@ const fn rate(
         readings: &[RowReading {
             row: "rate",
             test: "flat-out",
-            read: came_out,
+            read: received_rate,
         }],
     }
 }
@@ -143,9 +141,9 @@ const fn echo(
         devices,
         words: ["--match exact --frame-bytes 64 --packets 10000", "--match exact --frame-bytes 64 --packets 500"],
         readings: &[
-            RowReading { row: "echo",      test: "", read: |trial| micros(quantile(trial, "/echo/round_trip_ns", 0.5)) },
-            RowReading { row: "echo-p99",  test: "", read: |trial| micros(quantile(trial, "/echo/round_trip_ns", 0.99)) },
-            RowReading { row: "echo-p999", test: "", read: |trial| micros(quantile(trial, "/echo/round_trip_ns", 0.999)) },
+            RowReading { row: "echo",      test: "", read: |trial| micros(quantile(trial, "/reading/samples/round_trip_ns", 0.5)) },
+            RowReading { row: "echo-p99",  test: "", read: |trial| micros(quantile(trial, "/reading/samples/round_trip_ns", 0.99)) },
+            RowReading { row: "echo-p999", test: "", read: |trial| micros(quantile(trial, "/reading/samples/round_trip_ns", 0.999)) },
         ],
     }
 }
@@ -165,9 +163,7 @@ const fn requests(
         readings: &[RowReading {
             row: "requests",
             test: "",
-            read: |trial| {
-                Some(number(trial, "/requests/answered")? / number(trial, "/requests/seconds")?)
-            },
+            read: |trial| figure(trial, "requests_s"),
         }],
     }
 }
@@ -262,10 +258,15 @@ fn read(experiment: &LabExperiment, rows: &[&BenchRow], trials: &[Value], figure
         let Some(row) = rows.iter().find(|row| row.name == reading.row) else {
             continue;
         };
+        let mut is_missing = true;
         for trial in trials.iter().filter(|trial| is_of(trial, reading.test)) {
             if let (Some(column), Some(value)) = (column(trial), (reading.read)(trial)) {
                 figures.add(row, column, value);
+                is_missing = false;
             }
+        }
+        if is_missing {
+            figures.fail(&row.id(), "no valid trial has this figure".to_owned());
         }
     }
     if let Some(row) = rows.iter().find(|row| row.name == OVERLOAD) {
@@ -319,7 +320,8 @@ fn trials(directory: &Path) -> Result<Vec<Value>, TaskError> {
 /// True if a trial belongs to this test.
 fn is_of(trial: &Value, test: &str) -> bool {
     let id = trial.get("id").and_then(Value::as_str).unwrap_or_default();
-    test.is_empty() || id.split('/').nth(1) == Some(test)
+    let parameter = id.split('/').nth(1).and_then(|part| part.split_once('='));
+    test.is_empty() || parameter.is_some_and(|(_, value)| value == test)
 }
 
 /// Returns the column of a trial's device.
@@ -348,6 +350,11 @@ fn number(trial: &Value, path: &str) -> Option<f64> {
     trial.get("outcome")?.pointer(path)?.as_f64()
 }
 
+/// Returns a figure of the experiment by its name.
+fn figure(trial: &Value, name: &str) -> Option<f64> {
+    number(trial, &format!("/reading/figures/{name}"))
+}
+
 /// Returns a quantile of numbers; null values do not count.
 fn quantile(trial: &Value, path: &str, share: f64) -> Option<f64> {
     let all = trial.get("outcome")?.pointer(path)?.as_array()?;
@@ -367,20 +374,16 @@ fn micros(nanoseconds: Option<f64>) -> Option<f64> {
 
 /// Returns the loss in packets per million.
 fn lost(trial: &Value) -> Option<f64> {
-    let (sent, received) = (
-        number(trial, "/change/sent")?,
-        number(trial, "/change/received")?,
-    );
-    Some(1e6 * (sent - received) / sent)
+    figure(trial, "loss").map(|share| share * 1e6)
 }
 
 /// Returns the received packets per second.
-fn came_out(trial: &Value) -> Option<f64> {
-    Some(number(trial, "/forwarding-rate/received")? / number(trial, "/forwarding-rate/seconds")?)
+fn received_rate(trial: &Value) -> Option<f64> {
+    figure(trial, "received_pps")
 }
 
 fn bits(trial: &Value) -> Option<f64> {
-    number(trial, "/tcp-throughput/bits_per_second").map(|bits| bits / 1e9)
+    figure(trial, "bit_s").map(|bits| bits / 1e9)
 }
 
 /// Returns for each run and device the rate at the highest offered load as a share of the best set
@@ -392,8 +395,8 @@ fn overloads(trials: &[Value]) -> Vec<(&'static str, f64)> {
         let paced = trials.iter().filter(|trial| {
             same("device", trial) && same("run", trial) && !is_of(trial, "flat-out")
         });
-        let most = paced.filter_map(came_out).fold(0.0, f64::max);
-        if let (Some(column), Some(rate)) = (column(flat_out), came_out(flat_out))
+        let most = paced.filter_map(received_rate).fold(0.0, f64::max);
+        if let (Some(column), Some(rate)) = (column(flat_out), received_rate(flat_out))
             && most > 0.0
         {
             all.push((column, rate / most));
@@ -410,8 +413,8 @@ mod tests {
 
     fn rate(device: &str, test: &str, received: u32) -> Value {
         json!({
-            "id": format!("forwarding-rate/{test}/{device}/1"), "device": device, "run": 1,
-            "outcome": { "forwarding-rate": { "received": received, "seconds": 2.0 } },
+            "id": format!("forwarding-rate/offer={test}/{device}/1"), "device": device, "run": 1,
+            "outcome": { "reading": { "figures": { "received_pps": received } } },
         })
     }
 
@@ -428,10 +431,37 @@ mod tests {
 
     #[test]
     fn quantile_ignores_lost_packets() {
-        let trial = json!({ "outcome": { "echo": { "round_trip_ns": [4, null, 1, 3, 2] } } });
-        assert_eq!(quantile(&trial, "/echo/round_trip_ns", 0.5), Some(2.0));
-        assert_eq!(quantile(&trial, "/echo/round_trip_ns", 0.999), Some(4.0));
-        assert_eq!(quantile(&trial, "/echo/nothing", 0.5), None);
+        let trial = json!({ "outcome": { "samples": [4, null, 1, 3, 2] } });
+        assert_eq!(quantile(&trial, "/samples", 0.5), Some(2.0));
+        assert_eq!(quantile(&trial, "/samples", 0.999), Some(4.0));
+        assert_eq!(quantile(&trial, "/nothing", 0.5), None);
+    }
+
+    #[test]
+    fn readings_find_the_figures_of_records() {
+        let echo = json!({
+            "id": "echo/match_set=exact/frame_bytes=64/comporta/1",
+            "outcome": { "reading": { "samples": { "round_trip_ns": [1000, 2000, 3000] } } },
+        });
+        let figures = json!({
+            "effect_p50_us": 50, "effect_p99_us": 99, "barrier_p50_us": 5, "late": 0,
+            "loss": 1e-5, "delay_p999_us": 999, "full_bytes": 900, "empty_bytes": 100,
+            "add_s": 7, "received_pps": 6, "requests_s": 8, "bit_s": 2e9, "retransmits": 4,
+        });
+        let other =
+            json!({ "outcome": { "reading": { "point": { "flows": 2 }, "figures": figures } } });
+        for experiment in &EXPERIMENTS {
+            for reading in experiment.readings {
+                let trial = if experiment.scenario == "echo" {
+                    &echo
+                } else {
+                    &other
+                };
+                assert!((reading.read)(trial).is_some(), "{}", reading.row);
+            }
+        }
+        assert_eq!(lost(&other), Some(10.0));
+        assert!(is_of(&echo, "exact") && !is_of(&echo, "64"));
     }
 
     #[test]
