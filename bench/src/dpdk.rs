@@ -249,8 +249,8 @@ fn device(number: u32, arguments: &str) -> String {
     )
 }
 
-/// How often `testpmd` reports its rate, and the report that counts: the device forwards without
-/// a cache, so its third second is like any other.
+/// Interval of `testpmd`'s rate reports, and the report that counts: the device forwards without a
+/// cache, so its third second is like any other.
 const PERIOD: &str = "--stats-period=1";
 const REPORTS: usize = 3;
 

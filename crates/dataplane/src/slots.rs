@@ -34,7 +34,7 @@ pub(crate) struct PortSlot {
 }
 
 /// The size of an index by the last byte of port numbers, which finds most ports without a search.
-/// Of several ports with the same byte it holds one.
+/// It holds one of several ports with the same byte.
 const INDEX_LEN: usize = 256;
 
 /// The queues of a worker, sorted by key.

@@ -1,4 +1,4 @@
-//! Keyed hash of masked keys, with seeds that nobody outside the process knows, so that rules and
+//! Keyed hash of masked keys, with seeds that are secret to the process, so that rules and
 //! traffic cannot be chosen to collide.
 //!
 //! Each word is mixed in by a multiplication of 64 by 64 bits whose halves are xored, as wyhash

@@ -32,8 +32,7 @@ pub struct Description {
     /// Rows in the overview of a report; the first is compared between devices. If there is none,
     /// the first figure of the views stands in, over all points.
     pub headlines: &'static [Headline],
-    /// How hosts and bridges are joined in the test at a point; `None` for one bridge between two
-    /// hosts.
+    /// Topology of hosts and bridges at a point; `None` for one bridge between two hosts.
     pub topology: Option<fn(&Point) -> Topology>,
 }
 

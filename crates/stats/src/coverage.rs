@@ -147,7 +147,7 @@ fn percentile_over_runs_covers_the_truth_and_one_over_packets_does_not() {
 }
 
 #[test]
-fn equal_devices_are_seldom_told_apart_and_those_that_differ_are() {
+fn test_rarely_separates_equal_devices_and_separates_different_ones() {
     let compare = |seed: u64, factor: f64| {
         let mut random = SplitMix64::new(seed);
         let pairs: Vec<(f64, f64)> = (0..20)

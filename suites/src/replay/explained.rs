@@ -129,19 +129,13 @@ mod tests {
         };
         let rows: [Vec<String>; 3] = [
             row(
-                "`cargo test -p pipeline`, walked and compiled",
+                "`cargo test -p pipeline`, interpreted and compiled",
                 [all, all, 0, 0],
             ),
-            row("`comporta switch`, on wires", counts(comporta)),
+            row("`comporta switch`, on veth pairs", counts(comporta)),
             row("Open vSwitch 3.1.0", counts(open_vswitch)),
         ];
-        let heads = [
-            "",
-            "cases",
-            "as they say",
-            "otherwise",
-            "not played to their end",
-        ];
+        let heads = ["", "cases", "as specified", "different", "incomplete"];
         table(&heads, &rows)
     }
 
@@ -150,7 +144,7 @@ mod tests {
             let cases = difference.cases.iter().map(|case| format!("`{case}`"));
             let cases: Vec<String> = cases.collect();
             let end = match difference.cut_short {
-                true => " Not played to the end.",
+                true => " Incomplete.",
                 false => "",
             };
             vec![difference.reason + end, cases.join(", ")]

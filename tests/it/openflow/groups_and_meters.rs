@@ -377,7 +377,7 @@ fn packet_out_executes_a_group(context: &TestContext) -> TestResult {
     Ok(())
 }
 
-/// Of a burst, the meter passes its burst size and as many as its rate allows during the burst;
+/// The meter passes its burst size of a burst, and as many as its rate allows during the burst;
 /// each frame is counted as passed or as dropped.
 fn meter_passes_its_rate_in_packets(context: &TestContext) -> TestResult {
     const FRAMES: u64 = 5_000;

@@ -84,7 +84,7 @@ fn miss_count(switch: &SwitchProcess<'_>) -> Result<u64, Failure> {
     misses(switch)
 }
 
-/// Of a burst of frames each controller receives its own burst size; the rest is counted.
+/// Each controller receives its own burst size of a burst of frames; the rest is counted.
 fn controller_rate_limit_is_enforced_and_can_be_changed(context: &TestContext) -> TestResult {
     const FRAME_COUNT: usize = 2_000;
     let network = TestNetwork::new(context, 1)?;

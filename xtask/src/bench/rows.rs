@@ -128,7 +128,7 @@ pub(super) struct BenchRow {
     pub(super) group: BenchGroup,
     /// Name within the group.
     pub(super) name: &'static str,
-    /// What the row measures, in a few words.
+    /// Description of the measurement, in a few words.
     pub(super) about: &'static str,
     /// Unit of all columns that do not name their own.
     pub(super) unit: &'static str,

@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn fragments_are_told_apart() {
+    fn first_and_later_fragments_differ() {
         let with = |bits: u16| {
             let mut bytes = header().emit();
             bytes[FRAGMENT..TTL].copy_from_slice(&bits.to_be_bytes());

@@ -39,7 +39,7 @@ fn change_reports_the_event_of_each_rule() {
 }
 
 #[test]
-fn between_two_snapshots_each_rule_is_told_once_and_in_pieces() {
+fn diff_reports_each_rule_once_and_in_pieces() {
     let mut pipeline = pipeline(&[
         "priority=9,actions=drop",
         "priority=8,actions=drop",

@@ -105,7 +105,7 @@ fn table_without_eviction_is_full() {
 }
 
 #[test]
-fn vacancy_is_told_once_each_way() {
+fn vacancy_event_is_sent_once_in_each_direction() {
     let mut pipeline = holding(10);
     pipeline.table_mod(&watched(30, 60)).expect("it can");
     let mut told = Vec::new();

@@ -75,7 +75,7 @@ fn bonds(control: &Control) -> Vec<(&str, &BridgeBond, &Bridge)> {
     all
 }
 
-/// How a bond is.
+/// Describes a bond and its members, as `bond/show` prints them.
 fn describe(name: &str, bonded: &BridgeBond, bridge: &Bridge, now: Instant) -> String {
     let (bond, config) = (bonded.bond(), bonded.config());
     let mut lines = vec![
