@@ -1,16 +1,10 @@
-//! Expected failures: the cases that are known to fail, each with its reason
-//! (`os_ken/expected.toml`).
+//! Expected failures: the cases that are known to fail, each with its reason.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
 use serde::Deserialize;
 use testbed::Failure;
-
-use crate::catalogue::{Case, Catalogue};
-
-/// List of expected failures.
-const LIST: &str = include_str!("../os_ken/expected.toml");
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -30,21 +24,20 @@ struct Difference {
     cases: Vec<String>,
 }
 
-/// Reasons of the expected failures.
+/// Reasons of the expected failures, by name of the case.
 #[derive(Debug, Default)]
-pub(crate) struct ExpectedFailures {
-    reasons: BTreeMap<Case, String>,
+pub struct ExpectedFailures {
+    reasons: BTreeMap<String, String>,
 }
 
 impl ExpectedFailures {
-    /// Reads the list; each name must be in the catalogue.
-    pub(crate) fn read(catalogue: &Catalogue) -> Result<Self, Failure> {
-        let cases = catalogue.cases().map(|(case, _)| case).collect();
-        Self::parse(LIST, &cases)
+    /// Reads `list`; each of its names must match one of `cases`.
+    pub fn read(list: &str, cases: &BTreeSet<String>) -> Result<Self, Failure> {
+        Self::parse(list, cases)
             .map_err(|what| Failure::to("read the list of expected differences")(invalid(what)))
     }
 
-    fn parse(text: &str, cases: &BTreeSet<Case>) -> Result<Self, String> {
+    fn parse(text: &str, cases: &BTreeSet<String>) -> Result<Self, String> {
         let list: List = toml::from_str(text).map_err(|error| error.to_string())?;
         let mut reasons = BTreeMap::new();
         for Difference { reason, cases: of } in list.difference {
@@ -64,15 +57,14 @@ impl ExpectedFailures {
     }
 
     /// Returns the reason if `case` is known to fail.
-    pub(crate) fn reason(&self, case: &Case) -> Option<&str> {
+    pub fn reason(&self, case: &str) -> Option<&str> {
         self.reasons.get(case).map(String::as_str)
     }
 }
 
 /// Returns true if `name` is that of the case, of its file, or of one of its directories.
-fn includes(name: &str, case: &Case) -> bool {
-    let full = case.to_string();
-    let rest = full.strip_prefix(name);
+fn includes(name: &str, case: &str) -> bool {
+    let rest = case.strip_prefix(name);
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with([':', '/']))
 }
 
@@ -84,23 +76,20 @@ fn invalid(what: String) -> io::Error {
 mod tests {
     use super::*;
 
-    fn cases() -> BTreeSet<Case> {
-        let case = |file: &str, number| Case {
-            file: file.to_owned(),
-            number,
-        };
+    fn cases() -> BTreeSet<String> {
         [
-            case("of13/action/00_OUTPUT", 1),
-            case("of13/action/00_OUTPUT", 11),
-            case("of13/meter/01_DROP", 1),
+            "of13/action/00_OUTPUT:1",
+            "of13/action/00_OUTPUT:11",
+            "of13/meter/01_DROP:1",
         ]
+        .map(str::to_owned)
         .into()
     }
 
     fn known(list: &str) -> Result<Vec<String>, String> {
         let text = format!("[[difference]]\nreason = \"so\"\ncases = {list}");
         let expected = ExpectedFailures::parse(&text, &cases())?;
-        Ok(expected.reasons.keys().map(Case::to_string).collect())
+        Ok(expected.reasons.into_keys().collect())
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Third-party conformance suites, run against the switch as a process: `cargo xtask conform`
 //! builds it, installs the suites and starts this program.
 //!
-//! The only suite so far is the switch tester of os-ken: it sends a case's frames through the
+//! This program runs the switch tester of os-ken, which sends a case's frames through the
 //! switch under test and compares the result. Its own switch is Open vSwitch. The program `replay`
 //! runs the project's own cases on the switch and on Open vSwitch. The content of os-ken's cases
 //! and their judgement belong to os-ken; `suites/os_ken/expected.toml` lists the expected failures
@@ -13,9 +13,7 @@
 )]
 
 mod catalogue;
-mod expected;
 mod lab;
-mod report;
 mod run;
 mod verdict;
 
@@ -27,11 +25,13 @@ use std::sync::atomic::AtomicBool;
 use clap::Parser;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
+use suite_report::{CaseOutcome, ExpectedFailures, SuiteCase, SuiteReport};
 use testbed::Failure;
 
-use crate::catalogue::Catalogue;
-use crate::expected::ExpectedFailures;
-use crate::report::Report;
+use crate::catalogue::{Case, Catalogue};
+
+/// List of expected failures.
+const LIST: &str = include_str!("../os_ken/expected.toml");
 
 /// Runs os-ken's switch tests against this project's switch.
 #[derive(Debug, Parser)]
@@ -78,7 +78,11 @@ fn conform(options: &SuiteOptions) -> Result<ExitCode, Failure> {
         flag::register(signal, Arc::clone(&stop)).map_err(Failure::to("catch signals"))?;
     }
     let catalogue = Catalogue::read(&options.environment)?;
-    let expected = ExpectedFailures::read(&catalogue)?;
+    let names = catalogue
+        .cases()
+        .map(|(case, _)| case.to_string())
+        .collect();
+    let expected = ExpectedFailures::read(LIST, &names)?;
     let chosen = catalogue.only(&options.only)?;
     println!(
         "os-ken's switch tests: {} cases of {} files, in {} labs",
@@ -91,7 +95,12 @@ fn conform(options: &SuiteOptions) -> Result<ExitCode, Failure> {
         println!("interrupted");
         return Ok(ExitCode::from(INTERRUPTED));
     };
-    let report = Report::new(&chosen, verdicts, &expected);
+    let outcomes = verdicts.into_iter().map(|(case, reason)| {
+        let outcome = reason.map_or(CaseOutcome::Passed, CaseOutcome::Failed);
+        (case.to_string(), outcome)
+    });
+    let cases = chosen.cases().map(|(case, title)| suite_case(&case, title));
+    let report = SuiteReport::new(cases, outcomes.collect(), &expected);
     report.write(&options.output)?;
     print!("{report}");
     println!("verdicts: {}", options.output.display());
@@ -99,4 +108,12 @@ fn conform(options: &SuiteOptions) -> Result<ExitCode, Failure> {
         true => ExitCode::SUCCESS,
         false => ExitCode::FAILURE,
     })
+}
+
+fn suite_case(case: &Case, title: &str) -> SuiteCase {
+    SuiteCase {
+        name: case.to_string(),
+        title: title.to_owned(),
+        group: case.group().to_owned(),
+    }
 }

@@ -8,12 +8,32 @@ use std::path::Path;
 use serde::Serialize;
 use testbed::Failure;
 
-use crate::catalogue::{Case, Catalogue};
 use crate::expected::ExpectedFailures;
-use crate::run::Outcomes;
 
 /// Reason for the failure of a case without verdict.
 const NO_VERDICT: &str = "no verdict: the judge did not reach this case";
+
+/// Case of a suite.
+#[derive(Clone, Debug)]
+pub struct SuiteCase {
+    /// Unique name.
+    pub name: String,
+    /// Description.
+    pub title: String,
+    /// Row of the table.
+    pub group: String,
+}
+
+/// End of a case.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CaseOutcome {
+    /// Passed.
+    Passed,
+    /// Failed, with the reason.
+    Failed(String),
+    /// The suite skipped the case, with the reason.
+    Skipped(String),
+}
 
 /// Result of a case, compared with the expected one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -27,6 +47,8 @@ enum Judgement {
     Failed,
     /// Passed, although a failure was expected.
     PassedUnexpectedly,
+    /// The suite skipped the case.
+    Skipped,
 }
 
 /// Line of a case.
@@ -46,42 +68,47 @@ struct ReportLine {
 }
 
 /// Report of a whole run.
-pub(crate) struct Report {
+#[derive(Debug)]
+pub struct SuiteReport {
     lines: Vec<ReportLine>,
 }
 
-impl Report {
-    /// Compares `outcomes` with the expected failures.
-    pub(crate) fn new(
-        catalogue: &Catalogue,
-        mut outcomes: Outcomes,
+impl SuiteReport {
+    /// Compares the outcomes, by name of the case, with the expected failures.
+    pub fn new(
+        cases: impl IntoIterator<Item = SuiteCase>,
+        mut outcomes: BTreeMap<String, CaseOutcome>,
         expected: &ExpectedFailures,
     ) -> Self {
-        let line = |(case, title): (Case, &str)| {
-            let outcome = outcomes.remove(&case);
-            let reason = outcome.unwrap_or_else(|| Some(NO_VERDICT.to_owned()));
-            let expected = expected.reason(&case).map(str::to_owned);
+        let line = |case: SuiteCase| {
+            let outcome = outcomes
+                .remove(&case.name)
+                .unwrap_or_else(|| CaseOutcome::Failed(NO_VERDICT.to_owned()));
+            let expected = expected.reason(&case.name).map(str::to_owned);
             ReportLine {
-                verdict: judge(reason.is_none(), expected.is_some()),
-                group: case.group().to_owned(),
-                case: case.to_string(),
-                title: title.to_owned(),
-                reason,
+                verdict: judge(&outcome, expected.is_some()),
+                group: case.group,
+                case: case.name,
+                title: case.title,
+                reason: match outcome {
+                    CaseOutcome::Passed => None,
+                    CaseOutcome::Failed(reason) | CaseOutcome::Skipped(reason) => Some(reason),
+                },
                 expected,
             }
         };
-        let mut lines: Vec<_> = catalogue.cases().map(line).collect();
+        let mut lines: Vec<_> = cases.into_iter().map(line).collect();
         lines.sort_by(|a, b| a.case.cmp(&b.case));
         Self { lines }
     }
 
     /// Returns true if all cases ended as expected.
-    pub(crate) fn is_as_expected(&self) -> bool {
+    pub fn is_as_expected(&self) -> bool {
         self.unexpected().next().is_none()
     }
 
     /// Writes a line of JSON for each case.
-    pub(crate) fn write(&self, path: &Path) -> Result<(), Failure> {
+    pub fn write(&self, path: &Path) -> Result<(), Failure> {
         let failure = || Failure::to(format!("write {}", path.display()));
         let mut text = String::new();
         for line in &self.lines {
@@ -96,10 +123,25 @@ impl Report {
 
     fn unexpected(&self) -> impl Iterator<Item = &ReportLine> {
         let is_unexpected = |line: &&ReportLine| match line.verdict {
-            Judgement::Passed | Judgement::FailedAsExpected => false,
+            Judgement::Passed | Judgement::FailedAsExpected | Judgement::Skipped => false,
             Judgement::Failed | Judgement::PassedUnexpectedly => true,
         };
         self.lines.iter().filter(is_unexpected)
+    }
+
+    /// Returns the numbers of cases that passed and that were not skipped, by group.
+    pub fn scores(&self) -> BTreeMap<&str, (usize, usize)> {
+        let mut scores: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
+        for line in &self.lines {
+            let (passed, all) = scores.entry(&line.group).or_default();
+            *all += usize::from(line.verdict != Judgement::Skipped);
+            let has_passed = matches!(
+                line.verdict,
+                Judgement::Passed | Judgement::PassedUnexpectedly
+            );
+            *passed += usize::from(has_passed);
+        }
+        scores
     }
 
     /// Returns the results of each group.
@@ -112,16 +154,17 @@ impl Report {
     }
 }
 
-const fn judge(passed: bool, expected_to_fail: bool) -> Judgement {
-    match (passed, expected_to_fail) {
-        (true, false) => Judgement::Passed,
-        (false, true) => Judgement::FailedAsExpected,
-        (false, false) => Judgement::Failed,
-        (true, true) => Judgement::PassedUnexpectedly,
+const fn judge(outcome: &CaseOutcome, expected_to_fail: bool) -> Judgement {
+    match (outcome, expected_to_fail) {
+        (CaseOutcome::Passed, false) => Judgement::Passed,
+        (CaseOutcome::Failed(_), true) => Judgement::FailedAsExpected,
+        (CaseOutcome::Failed(_), false) => Judgement::Failed,
+        (CaseOutcome::Passed, true) => Judgement::PassedUnexpectedly,
+        (CaseOutcome::Skipped(_), _) => Judgement::Skipped,
     }
 }
 
-impl fmt::Display for Report {
+impl fmt::Display for SuiteReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for line in self.unexpected() {
             let why = line.reason.as_deref().or(line.expected.as_deref());
@@ -138,8 +181,8 @@ impl fmt::Display for Report {
 
 fn table(groups: &BTreeMap<&str, Vec<Judgement>>) -> String {
     let mut text = format!(
-        "{:12} {:>6} {:>7} {:>7} {:>9} {:>11}",
-        "group", "cases", "passed", "of 100", "expected", "unexpected"
+        "{:20} {:>6} {:>7} {:>7} {:>9} {:>11} {:>8}",
+        "group", "cases", "passed", "of 100", "expected", "unexpected", "skipped"
     );
     for (group, judgements) in groups {
         let count = |wanted: &[Judgement]| {
@@ -150,10 +193,11 @@ fn table(groups: &BTreeMap<&str, Vec<Judgement>>) -> String {
         let passed = count(&[Judgement::Passed, Judgement::PassedUnexpectedly]);
         write!(
             text,
-            "\n{group:12} {cases:6} {passed:7} {:7} {:9} {:11}",
+            "\n{group:20} {cases:6} {passed:7} {:7} {:9} {:11} {:8}",
             passed * 100 / cases,
             count(&[Judgement::FailedAsExpected]),
             count(&[Judgement::Failed, Judgement::PassedUnexpectedly]),
+            count(&[Judgement::Skipped]),
         )
         .expect("a string has room");
     }
@@ -164,12 +208,37 @@ fn table(groups: &BTreeMap<&str, Vec<Judgement>>) -> String {
 mod tests {
     use super::*;
 
+    fn failed() -> CaseOutcome {
+        CaseOutcome::Failed("so".to_owned())
+    }
+
     #[test]
     fn unexpected_result_is_reported() {
-        assert_eq!(judge(true, true), Judgement::PassedUnexpectedly);
-        assert_eq!(judge(false, false), Judgement::Failed);
-        assert_eq!(judge(false, true), Judgement::FailedAsExpected);
-        assert_eq!(judge(true, false), Judgement::Passed);
+        assert_eq!(
+            judge(&CaseOutcome::Passed, true),
+            Judgement::PassedUnexpectedly
+        );
+        assert_eq!(judge(&failed(), false), Judgement::Failed);
+        assert_eq!(judge(&failed(), true), Judgement::FailedAsExpected);
+        assert_eq!(judge(&CaseOutcome::Passed, false), Judgement::Passed);
+    }
+
+    #[test]
+    fn skipped_case_is_outside_the_score() {
+        let case = |name: &str| SuiteCase {
+            name: name.to_owned(),
+            title: String::new(),
+            group: "a".to_owned(),
+        };
+        let outcomes = [
+            ("1".to_owned(), CaseOutcome::Passed),
+            ("2".to_owned(), failed()),
+            ("3".to_owned(), CaseOutcome::Skipped("no IPv6".to_owned())),
+        ];
+        let cases = ["1", "2", "3"].map(case);
+        let report = SuiteReport::new(cases, outcomes.into(), &ExpectedFailures::default());
+        assert_eq!(report.scores(), [("a", (1, 2))].into());
+        assert!(!report.is_as_expected());
     }
 
     #[test]
@@ -181,6 +250,6 @@ mod tests {
         )];
         let text = table(&groups.into());
         let row: Vec<_> = text.lines().nth(1).unwrap().split_whitespace().collect();
-        assert_eq!(row, ["of13/action", "4", "2", "50", "1", "1"]);
+        assert_eq!(row, ["of13/action", "4", "2", "50", "1", "1", "0"]);
     }
 }

@@ -30,7 +30,7 @@ use std::process::ExitCode;
 use shell::Shell;
 use tidy::Tree;
 
-/// Why a command failed.
+/// The reason of a failed command.
 type TaskError = Box<dyn Error + Send + Sync>;
 
 const USAGE: &str = "\
@@ -40,7 +40,10 @@ cargo xtask COMMAND
   test [--only STEP]... all checks and tests; steps: setup tidy fmt clippy unit model docs counts bench system conform
   setup                 install what tests and demonstration need (Debian, root)
   tidy [--bless]        check what the compiler does not; --bless writes the prose baseline
-  conform [PREFIX]...   conformance suites, and our cases on Open vSwitch: all, `cases`, or a prefix (of13/meter)
+  conform [PREFIX]...   conformance suites, and our cases on Open vSwitch: all, `cases`, `autotest`, or a prefix
+                        (of13/meter)
+  autotest [GROUP]...   Open vSwitch's own test suite with our daemon: all groups that start a switch, or numbers,
+                        ranges (856-860) and files (ofproto.at)
   counts [--bless]      compare instruction counts of hot code with the baseline; --bless writes the baseline
   bench [ROW]...        figures next to those of peers: all rows, or rows by prefix; --list, --runs N, --quick,
                         --publish (whole groups, into the documents)
@@ -92,6 +95,7 @@ fn dispatch(shell: &mut Shell, words: &[&str]) -> Result<ExitCode, TaskError> {
         ["tidy", "--bless"] => tidy::bless(shell.root()).map(|()| ExitCode::SUCCESS),
         ["test", options @ ..] => test::run(shell, options),
         ["conform", options @ ..] => conform::run(shell, options),
+        ["autotest", options @ ..] => conform::autotest(shell, options),
         ["bench", options @ ..] => bench::run(shell, options),
         ["counts", options @ ..] => counts::run(shell, options),
         ["fuzz", words @ ..] => fuzz::run(shell, words),

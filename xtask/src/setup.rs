@@ -84,9 +84,29 @@ pub(crate) fn all(shell: &mut Shell) -> Result<(), TaskError> {
     run(shell)?;
     dpdk_peers(shell)?;
     packaging(shell)?;
+    autotest(shell)?;
     book(shell)?;
     counting(shell)
 }
+
+/// Installs the sources of Open vSwitch, which include its autotest suite, and the program that
+/// configures them.
+pub(crate) fn autotest(shell: &mut Shell) -> Result<(), TaskError> {
+    let mut missing = Vec::new();
+    if !Path::new(OVS_SOURCES).is_file() {
+        missing.push("openvswitch-source");
+    }
+    if !is_there("make") {
+        missing.push("make");
+    }
+    match missing.is_empty() {
+        true => Ok(()),
+        false => install(shell, &missing),
+    }
+}
+
+/// The sources of Open vSwitch, in Debian.
+const OVS_SOURCES: &str = "/usr/src/openvswitch/openvswitch.tar.gz";
 
 /// Installs the dependencies of DPDK ports: the library, the drivers that it loads by name, and
 /// pkg-config.
