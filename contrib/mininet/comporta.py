@@ -1,13 +1,13 @@
-"""Comporta as a switch of Mininet, beside Open vSwitch or without it.
+"""Comporta as a switch of Mininet, with or without Open vSwitch.
 
     mn --custom comporta.py --switch comporta --test pingall
     mn --custom comporta.py --switch comporta,failMode=standalone --controller none
     mn --custom comporta.py --switch comporta,options='--cores 1,2'
 
-Each switch is a process `comporta switch` of its own, without a database: what it needs is the
-binary, from PATH or named by the variable COMPORTA. A network may have switches of this class and
-of Mininet's `OVSSwitch` together. Whoever has `comporta vswitchd` in the place of ovs-vswitchd
-needs none of this: there, Mininet's `OVSSwitch` is Comporta already.
+Each switch is a process `comporta switch` without a database. It needs only the binary, from PATH
+or from the variable COMPORTA. A network may mix switches of this class and of Mininet's
+`OVSSwitch`. Where `comporta vswitchd` replaces ovs-vswitchd, Mininet's `OVSSwitch` uses Comporta
+without this file.
 """
 
 import os
@@ -19,17 +19,17 @@ from mininet.log import error
 from mininet.moduledeps import pathCheck
 from mininet.node import Switch
 
-# How long a switch may take to be ready, in seconds.
-PATIENCE = 60
+# Time limit for the start of a switch, in seconds.
+START_TIMEOUT = 60
 
 
 class ComportaSwitch(Switch):
-    """A switch of Mininet that is a process of Comporta."""
+    """A switch of Mininet as a process of Comporta."""
 
     def __init__(self, name, failMode='secure', protocols=None, options='', **params):
-        """failMode: what it does without a controller, 'secure' or 'standalone'.
-        protocols: versions of OpenFlow, as 'OpenFlow13'; several as a list, or in a string with
-        commas. options: more of `comporta switch`'s."""
+        """failMode: mode without a controller, 'secure' or 'standalone'.
+        protocols: OpenFlow versions, as 'OpenFlow13'; several as a list or separated by commas.
+        options: further options of `comporta switch`."""
         Switch.__init__(self, name, **params)
         self.fail_mode = failMode
         self.protocols = protocols
@@ -44,11 +44,11 @@ class ComportaSwitch(Switch):
 
     @classmethod
     def setup(cls):
-        """Says what is missing, before anything is made."""
+        """Reports missing programs before the network is built."""
         pathCheck(cls.binary(), 'ovs-ofctl', moduleName='Comporta')
 
     def start(self, controllers):
-        """Starts the process, and returns when frames go through it."""
+        """Starts the process, and returns when it forwards frames."""
         self.rundir = tempfile.mkdtemp(prefix='comporta-%s-' % self.name)
         ports = ['%s=%d' % (interface.name, number)
                  for number, interface in sorted(self.intfs.items())
@@ -69,48 +69,48 @@ class ComportaSwitch(Switch):
         words += self.options.split()
         with open(self._log(), 'w') as log:
             self.process = self.popen(words, stdout=log, stderr=log)
-        deadline = time.time() + PATIENCE
-        while ' INFO ready' not in self.said():
+        deadline = time.time() + START_TIMEOUT
+        while ' INFO ready' not in self.log_text():
             if self.process.poll() is not None or time.time() > deadline:
-                error('%s does not start:\n%s' % (self.name, self.said()))
+                error('%s does not start:\n%s' % (self.name, self.log_text()))
                 raise RuntimeError('%s does not start' % self.name)
             time.sleep(0.02)
 
     def _log(self):
         return os.path.join(self.rundir, 'log')
 
-    def said(self):
-        """What the switch has said so far."""
+    def log_text(self):
+        """Returns the log of the switch."""
         with open(self._log()) as log:
             return log.read()
 
     def attach(self, interface):
-        """Not while it runs."""
-        raise NotImplementedError('ports of a ComportaSwitch are those that it has at its start')
+        """Unsupported while the switch runs."""
+        raise NotImplementedError('a ComportaSwitch cannot change its ports after the start')
 
     def detach(self, interface):
-        """Not while it runs."""
-        raise NotImplementedError('ports of a ComportaSwitch are those that it has at its start')
+        """Unsupported while the switch runs."""
+        raise NotImplementedError('a ComportaSwitch cannot change its ports after the start')
 
     def management(self):
-        """What `ovs-ofctl` is to be told in place of a bridge's name."""
+        """Returns the switch argument for `ovs-ofctl`."""
         return 'unix:%s/%s.mgmt' % (self.rundir, self.name)
 
     def dpctl(self, *words):
-        """Runs `ovs-ofctl` on the switch, the command first: `dpctl dump-flows` of the prompt."""
+        """Runs `ovs-ofctl` on the switch: `dpctl dump-flows` at the prompt."""
         if not self.rundir:
             return '%s is not started\n' % self.name
         versions = ['-O', self.protocols] if isinstance(self.protocols, str) else []
         return self.cmd('ovs-ofctl', *versions, words[0], self.management(), *words[1:])
 
     def connected(self):
-        """Whether a controller has been met; in standalone mode none is needed."""
+        """Returns true if a controller is connected, or none is needed in standalone mode."""
         if self.fail_mode == 'standalone':
             return True
-        return self.process is not None and 'controller connected' in self.said()
+        return self.process is not None and 'controller connected' in self.log_text()
 
     def stop(self, deleteIntfs=True):
-        """Ends the process, and waits until it has."""
+        """Ends the process and waits for its end."""
         if self.process is not None:
             self.process.terminate()
             self.process.wait()

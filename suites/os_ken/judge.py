@@ -1,10 +1,10 @@
-"""The switch tester of os-ken, made to work off a queue that several share.
+"""The switch tester of os-ken, extended to process a shared queue.
 
     osken-manager --test-switch-dir QUEUE [..] judge.py
 
-QUEUE holds symbolic links to files of test cases. Whoever renames a link into its
-own directory `claimed` runs that file. Each case becomes a line of JSON in
-`verdicts.jsonl`, in the working directory. What a case means is os-ken's business.
+QUEUE contains symbolic links to files of test cases. The process that renames a link
+into its own directory `claimed` runs that file. Each case becomes a line of JSON in
+`verdicts.jsonl`, in the working directory. os-ken defines the meaning of the cases.
 """
 
 import json
@@ -18,36 +18,36 @@ from os_ken.lib.packet import sctp
 from os_ken.tests.switch import tester
 
 # os-ken computes the CRC of SCTP over the text that Python 3 prints for the bytes.
-# Given the bytes as characters, it computes that of RFC 9260, appendix A, so that
-# the cases which rewrite SCTP's ports can tell a right checksum from a wrong one.
+# With the bytes as characters, it computes the CRC of RFC 9260, appendix A, so that
+# cases which rewrite SCTP's ports detect a wrong checksum.
 crc_of_text = sctp.sctp._checksum  # pylint: disable=protected-access
 sctp.sctp._checksum = lambda self, data: crc_of_text(self, data.decode("latin-1"))
 
 
-# How long a round of sending takes at least, in seconds.
+# Minimum duration of a round of sending, in seconds.
 ROUND = 0.002
 
-# The most that a round makes up for, in seconds: fewer frames than a meter lets pass at
-# once where no burst is given, so that a late round is not taken for an excess.
+# Maximum delay that a round compensates, in seconds: fewer frames than the default burst
+# of a meter, so that a late round does not exceed the rate.
 PORTION = 0.01
 
-# How often a case is tried whose frames were not sent as fast as it wants: on a busy
-# machine that says nothing of the switch.
+# Attempts of a case whose frames were not sent at the required rate, which a busy machine
+# causes and not the switch.
 TRIES = 3
-# The share of them that has to be sent.
+# Minimum share of the required frames that must be sent.
 ENOUGH = 0.99
 
 
 class Judge(tester.OfTester):
     """Runs cases until the queue is empty."""
 
-    # Why the case that runs now fails, if it does.
+    # Reason for the failure of the current case, or None.
     reason = None
-    # Frames a second that were sent last, of a case that wants many, and how many it wants.
+    # Frames per second sent last, and the required rate, of a case with a rate.
     offered = wanted = None
 
     def _set_logger(self):
-        # The whole story would be megabytes; the reasons are in the verdicts.
+        # The full log would be megabytes; the reasons are in the verdicts.
         self.logger.setLevel(logging.WARNING)
 
     def _test_sequential_execute(self, test_dir):
@@ -75,7 +75,7 @@ class Judge(tester.OfTester):
             verdicts.write(json.dumps(verdict) + "\n")
 
     def has_offered_enough(self):
-        """Whether a case got the frames that it wants; most want none at a rate."""
+        """Returns true if a case received its required rate; most cases have none."""
         return self.offered is None or self.offered >= ENOUGH * self.wanted
 
     def judge(self, case):
@@ -84,7 +84,7 @@ class Judge(tester.OfTester):
         try:
             result = self._test_execute(case, None)
         except Exception as fault:  # pylint: disable=broad-except
-            # Its assertions on what a switch answers would end the whole run.
+            # Its assertions on replies would end the whole run.
             self.waiter = None
             return self.reason or f"{type(fault).__name__}: {fault}"
         return None if result == tester.TEST_OK else self.reason or result
@@ -99,9 +99,8 @@ class Judge(tester.OfTester):
             raise
 
     def _compare_flow(self, installed, wanted):
-        # It compares matches as the texts of what was written and what was read, so
-        # that an address fails which the case wrote in a longer form (10::0 for
-        # 10::). Both as they are read from the wire.
+        # The tester compares the texts of the sent and the received match, so that an
+        # address in a longer form (10::0 for 10::) fails. Compare both as decoded.
         if hasattr(wanted.match, "parser"):
             wire = bytearray()
             wanted.match.serialize(wire, 0)
@@ -109,9 +108,9 @@ class Judge(tester.OfTester):
         return super()._compare_flow(installed, wanted)
 
     def _send_packet_thread(self, arg):
-        # os-ken's own counts its rounds for time and has its switch send each frame for a
-        # message. So it offers too little, and its switch, busy with messages, loses
-        # frames at the other cable's end. By the clock, and straight into the cable.
+        # os-ken's own sender counts rounds instead of time, and its switch sends each frame
+        # by a packet-out: it sends too few frames, and its busy switch loses frames at the
+        # other end of the link. This sender uses the clock and writes to the interface.
         rate = arg["packet_counter_inc"] / tester.CONTINUOUS_THREAD_INTVL
         cable = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
         cable.bind((f"t{self.tester_sw.tester_send_port}", 0))
@@ -120,7 +119,7 @@ class Judge(tester.OfTester):
         while self.ingress_event is not None and not self.ingress_event.is_set():
             hub.sleep(ROUND)
             elapsed = time.monotonic() - start
-            # What was missed is made up for in small portions: a burst would be lost.
+            # Delays are compensated in small portions: a burst would be lost.
             due = min(int(elapsed * rate) - sent, int(PORTION * rate) + 1)
             for _ in range(due):
                 cable.send(frame(arg))
@@ -129,7 +128,7 @@ class Judge(tester.OfTester):
 
 
 def frame(arg):
-    """Returns the bytes of a frame, which may be another each time."""
+    """Returns the bytes of a frame, which may differ in each call."""
     if not arg["randomize"]:
         return arg["packet_binary"]
     layers = eval("/".join(arg["packet_text"]), vars(tester))  # pylint: disable=eval-used
@@ -138,7 +137,7 @@ def frame(arg):
 
 
 def claims(queue):
-    """Yields files that nobody else has claimed, until there are none."""
+    """Yields files that no other process has claimed, until none is left."""
     for name in sorted(os.listdir(queue)):
         claimed = os.path.join("claimed", name)
         try:

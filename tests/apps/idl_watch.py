@@ -1,5 +1,5 @@
-"""Follows the database by Open vSwitch's own Python library, as programs that manage switches do:
-sets what others are to read, waits until the switch has done what was asked, and prints it.
+"""Follows the database with Open vSwitch's Python library, as management programs do: writes
+columns, waits until the switch has applied them, and prints the result.
 """
 
 import sys
@@ -11,7 +11,7 @@ SCHEMA = '/usr/share/openvswitch/vswitch.ovsschema'
 
 
 def step(idl):
-    """Waits for news of the database."""
+    """Waits for changes of the database."""
     poller = ovs.poller.Poller()
     idl.wait(poller)
     poller.timer_wait(200)

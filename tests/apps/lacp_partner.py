@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The other end of a link that is aggregated: says by LACP that it is ready, twice a second, and
-prints a line when its partner says so too (IEEE 802.1AX, 6.4).
+"""Partner of an aggregated link: sends twice a second by LACP that it is ready, and prints a line
+when its partner sends the same (IEEE 802.1AX, 6.4).
 
     lacp_partner.py INTERFACE
 """
@@ -17,7 +17,7 @@ ALL = 0xFFFF
 
 
 def pdu(mac, partner):
-    """What it says of itself, and what it has heard of its partner."""
+    """Its own state, and the last state received from the partner."""
     heard = {}
     if partner is not None:
         names = ["system_priority", "system", "key", "port_priority", "port"]
@@ -48,7 +48,7 @@ STATES = [
 
 
 def main(interface):
-    """Speaks and listens until it is ended."""
+    """Sends and receives until it is terminated."""
     end = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(0x8809))
     end.bind((interface, 0x8809))
     mac = ":".join(f"{byte:02x}" for byte in end.getsockname()[4])

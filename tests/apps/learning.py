@@ -4,8 +4,8 @@
     learning.py 1.0|1.3 PORT
 
 listens for switches at PORT and makes each forward like an ordinary switch, by
-rules for pairs of stations that have talked to each other. What nobody has
-learned yet goes through here.
+rules for pairs of hosts that have communicated. Packets to unknown hosts pass
+through this application.
 """
 
 import logging
@@ -20,15 +20,15 @@ from os_ken.ofproto import ofproto_v1_0, ofproto_v1_3
 
 
 class Learning(app_manager.OSKenApp):
-    """What is the same in all versions."""
+    """The version-independent part."""
 
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs)
-        # Where each station is, by datapath.
+        # Port of each host, by datapath.
         self.stations = {}
 
     def forward(self, datapath, in_port, message):
-        """Learns from a frame that came in, and sends it on."""
+        """Learns from a received packet, and forwards it."""
         frame = packet.Packet(message.data).get_protocol(ethernet.ethernet)
         stations = self.stations.setdefault(datapath.id, {})
         stations[frame.src] = in_port
@@ -49,7 +49,7 @@ class Learning(app_manager.OSKenApp):
 
 
 class Learning10(Learning):
-    """In OpenFlow 1.0, what matches nothing comes here by itself."""
+    """In OpenFlow 1.0, table misses cause packet-ins by default."""
 
     OFP_VERSIONS = [ofproto_v1_0.OFP_VERSION]
 
@@ -75,7 +75,7 @@ class Learning10(Learning):
 
 
 class Learning13(Learning):
-    """In OpenFlow 1.3, a rule of the lowest priority sends it here."""
+    """In OpenFlow 1.3, a rule of the lowest priority causes the packet-ins."""
 
     OFP_VERSIONS = [ofproto_v1_3.OFP_VERSION]
 
@@ -112,7 +112,7 @@ APPLICATIONS = {"1.0": Learning10, "1.3": Learning13}
 
 def main(version, port):
     logging.basicConfig(level=logging.WARNING)
-    # What os-ken's own command did before it was taken out.
+    # The work of os-ken's command, which newer versions lack.
     cfg.CONF(
         args=["--ofp-listen-host", "127.0.0.1", "--ofp-tcp-listen-port", port],
         project="os_ken",

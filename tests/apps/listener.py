@@ -1,9 +1,9 @@
-"""Joins multicast groups at an interface, as a program of a host does, and says what comes.
+"""Joins multicast groups on an interface, as a program of a host does, and prints datagrams.
 
     listener.py INTERFACE GROUP...
 
-It says "joined" when it has joined all, and a line for each datagram that comes to port 7777: the group and what it says. On SIGTERM it ends, and the
-host leaves its groups.
+It prints "joined" when it has joined all groups, and a line for each datagram to port 7777: the
+group and the payload. SIGTERM ends it, and the host leaves its groups.
 """
 
 import select
@@ -15,7 +15,7 @@ PORT = 7777
 
 
 def joined(interface, group):
-    """A socket that hears what goes to a group, and nothing else."""
+    """Returns a socket that receives the datagrams of one group only."""
     index = socket.if_nametoindex(interface)
     if ":" in group:
         sock = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)
@@ -37,8 +37,8 @@ def main():
     print("joined", flush=True)
     while True:
         for sock in select.select(list(sockets), [], [])[0]:
-            said = sock.recv(2000).decode()
-            print(sockets[sock], said, flush=True)
+            payload = sock.recv(2000).decode()
+            print(sockets[sock], payload, flush=True)
 
 
 main()

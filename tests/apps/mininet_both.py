@@ -1,4 +1,4 @@
-"""A network of Mininet with a switch of Comporta's class beside one of Open vSwitch's."""
+"""A Mininet network with a switch of Comporta's class and one of Open vSwitch's."""
 
 import sys
 
@@ -6,11 +6,11 @@ from mininet.net import Mininet
 from mininet.node import OVSController, OVSSwitch
 
 sys.path.insert(0, sys.argv[1])
-from comporta import ComportaSwitch  # noqa: E402  (it lies where an argument says)
+from comporta import ComportaSwitch  # noqa: E402  (an argument has its directory)
 
 
 def main():
-    """Builds the network, asks, and takes it down."""
+    """Builds the network, measures, and removes it."""
     net = Mininet(controller=OVSController)
     net.addController('c0')
     ours = net.addSwitch('s1', cls=ComportaSwitch)

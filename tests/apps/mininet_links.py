@@ -1,7 +1,7 @@
-"""What a network of Mininet does while it runs: two switches in a row, whose links have a rate.
+"""A running Mininet network: two switches in a row with rate-limited links.
 
-Prints a line for each thing that a test asks about. The rate is asked of UDP: its frames go one by
-one, where those of TCP cross the switch in large pieces.
+Prints a line for each measurement of a test. The rate is that of UDP, whose packets cross the
+switch one by one; TCP crosses it in large segments.
 """
 
 import json
@@ -18,19 +18,19 @@ OFFERED = 50
 
 
 def rate(net):
-    """What of UDP comes through, in Mbit/s."""
+    """Returns the received rate of UDP, in Mbit/s."""
     one, two = net.get('h1', 'h2')
     server = two.popen('iperf3 --server --one-off --forceflush')
     for line in server.stdout:
         if b'listening' in line:
             break
-    told = one.cmd('iperf3 --client %s --udp --length 1200 --time 2 --json --bitrate %dM' % (two.IP(), OFFERED))
+    report = one.cmd('iperf3 --client %s --udp --length 1200 --time 2 --json --bitrate %dM' % (two.IP(), OFFERED))
     server.wait()
-    return json.loads(told)['end']['sum_received']['bits_per_second'] / 1e6
+    return json.loads(report)['end']['sum_received']['bits_per_second'] / 1e6
 
 
 def reached(net, wanted, attempts=30):
-    """Whether all pings come to this loss, in per cent, sooner or later."""
+    """Returns true if the loss of all pings reaches this value, in per cent, in time."""
     for _ in range(attempts):
         loss = net.pingAll(timeout=1)
         if loss == wanted:
@@ -39,7 +39,7 @@ def reached(net, wanted, attempts=30):
 
 
 def main():
-    """Builds the network, asks, and takes it down."""
+    """Builds the network, measures, and removes it."""
     switch = partial(OVSSwitch, datapath=sys.argv[1])
     net = Mininet(topo=LinearTopo(2), switch=switch, controller=OVSController,
                   link=partial(TCLink, bw=RATE), autoSetMacs=True)

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""What os-ken ships for applications, at work: its spanning tree, and its search for links.
+"""Applications of os-ken's libraries: spanning tree and link discovery.
 
     services.py tree|links PORT
 
-listens for switches at PORT. With `tree` each forwards like an ordinary switch, on a tree that
-`stplib` finds by frames of its own and makes by what ports are set to; a line is printed for each
-port that changes its state. With `links`, `topology.switches` finds the links between switches; a
-line is printed for each.
+listens for switches at PORT. With `tree`, each forwards like an ordinary switch on a spanning tree,
+which `stplib` computes from its own BPDUs and applies by port-mods; each change of a port's state
+is printed as a line. With `links`, `topology.switches` discovers the links between switches; each
+is printed as a line.
 """
 
 import logging
@@ -109,7 +109,7 @@ class Tree(app_manager.OSKenApp):
 
 
 class Links(app_manager.OSKenApp):
-    """Says which links were found."""
+    """Prints the discovered links."""
 
     @set_ev_cls(topology_event.EventLinkAdd)
     def link(self, event):
@@ -123,7 +123,7 @@ APPLICATIONS = {"tree": Tree, "links": Links}
 
 def main(which, port):
     logging.basicConfig(level=logging.WARNING)
-    # What os-ken's own command did before it was taken out.
+    # The work of os-ken's command, which newer versions lack.
     manager = app_manager.AppManager.get_instance()
     modules = ["os_ken.controller.ofp_handler"]
     if which == "links":

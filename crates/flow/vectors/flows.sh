@@ -1,6 +1,6 @@
 #!/bin/sh
-# Makes the answers (">" lines) in flows.txt anew, from Open vSwitch itself: each question
-# ("<" line) is added to a switch of its own with a dummy data path and dumped again.
+# Regenerates the results (">" lines) in flows.txt with Open vSwitch itself: each flow ("<" line)
+# is added to a new switch with a dummy data path, and dumped.
 # Needs the Debian packages openvswitch-switch and openvswitch-common; no privileges.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)

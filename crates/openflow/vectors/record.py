@@ -2,11 +2,11 @@
 
     unshare -n python3 record.py FOLDER
 
-An Open vSwitch with a dummy data path is started in FOLDER, which must not be there
-yet, and ovs-ofctl speaks to it by way of a recorder, in each version. FOLDER/v11.txt
-and so on then have one vector of each message and kind of statistics; what is wanted
-of them is copied into the files beside this one, which `UPDATE=1 cargo test -p openflow
---test vectors` completes.
+It starts an Open vSwitch with a dummy data path in FOLDER, which must not exist, and
+ovs-ofctl connects to it through a recorder, in each version. FOLDER/v11.txt and so on
+then contain one vector of each message and kind of statistics. Copy the required vectors
+into the files next to this one, which `UPDATE=1 cargo test -p openflow --test vectors`
+completes.
 """
 
 import os
@@ -20,10 +20,10 @@ import time
 VERSIONS = {10: "OpenFlow10", 11: "OpenFlow11", 12: "OpenFlow12", 13: "OpenFlow13", 14: "OpenFlow14", 15: "OpenFlow15"}
 NICIRA = 0x2320
 MULTIPART = {10: (16, 17), 11: (18, 19), 12: (18, 19), 13: (18, 19), 14: (18, 19), 15: (18, 19)}
-# The kinds of statistics that tell of 254 tables: counts, features, descriptions.
+# Kinds of statistics of all 254 tables: counters, features, descriptions.
 TABLES = (b"\0\3", b"\0\14", b"\0\16")
 
-# What ovs-ofctl is asked to do in every version; what a version lacks it says itself.
+# Commands of ovs-ofctl in every version; it reports those that a version lacks.
 COMMANDS = """
 set-frags BR drop
 set-frags BR normal
@@ -44,11 +44,11 @@ probe BR
 
 
 class Recorder:
-    """Stands between the clients and the switch, and keeps what they say."""
+    """Proxy between the clients and the switch that records the messages."""
 
     def __init__(self, folder):
         self.folder, self.messages = folder, []
-        # Of what this script itself says nothing is kept.
+        # Messages of this script itself are not recorded.
         for name, both in ("recorder", True), ("switch-only", False):
             listener = socket.socket(socket.AF_UNIX)
             listener.bind(f"{folder}/{name}")
@@ -75,7 +75,7 @@ class Recorder:
 
 
 def messages(source):
-    """Yields the messages that come until the other side is gone."""
+    """Yields the received messages until the peer closes the connection."""
     data = b""
     while True:
         while len(data) >= 8 and len(data) >= (length := struct.unpack("!H", data[2:4])[0]):
@@ -91,7 +91,7 @@ def messages(source):
 
 
 class Controller:
-    """A client that sends what ovs-ofctl does not, to hear the switch's answers."""
+    """A client for requests that ovs-ofctl does not send."""
 
     def __init__(self, folder, version):
         self.version = version
@@ -137,7 +137,7 @@ def vsctl(folder, *words):
 
 
 def provoke(folder, version):
-    """Lets the switch say in `version` what it says."""
+    """Makes the switch send its messages in `version`."""
     for command in COMMANDS.strip().splitlines():
         words = command.replace("BR", f"unix:{folder}/recorder").split()
         run("ovs-ofctl", "-O", VERSIONS[version], *words)
@@ -156,7 +156,7 @@ def provoke(folder, version):
             speaker.say(26)
         speaker.say(9, struct.pack("!HH", 0, 128))
         if version < 13:
-            # What others ask of groups is wanted.
+            # Request the forwarding of group requests of other controllers.
             speaker.say(4, struct.pack("!IIHHI", NICIRA, 27, 11, 8, 3))
     run("ovs-ofctl", "-O", VERSIONS[version], "add-group", f"unix:{folder}/recorder", "group_id=2,type=all,bucket=output:1")
     receive(folder)
@@ -180,7 +180,7 @@ def provoke(folder, version):
 
 
 def watch(folder, version, *words):
-    """Starts an ovs-ofctl that is told of what happens."""
+    """Starts an ovs-ofctl that monitors the switch."""
     monitor = subprocess.Popen(
         ["ovs-ofctl", "-O", VERSIONS[version], "monitor", f"unix:{folder}/recorder", *words],
         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
@@ -190,7 +190,7 @@ def watch(folder, version, *words):
 
 
 def receive(folder):
-    """Lets a frame come in."""
+    """Injects a received packet."""
     run("ovs-appctl", "-t", f"{folder}/ovs-vswitchd.{pid(folder)}.ctl", "netdev-dummy/receive", "p2",
         "in_port(2),eth(src=02:00:00:00:00:01,dst=ff:ff:ff:ff:ff:ff),eth_type(0x0806),"
         "arp(sip=10.0.0.1,tip=10.0.0.2,op=1,sha=02:00:00:00:00:01,tha=00:00:00:00:00:00)")
@@ -202,7 +202,7 @@ def pid(folder):
 
 
 def kind(message, version):
-    """What makes two messages the same kind."""
+    """Returns the key of messages of the same kind."""
     number = message[1]
     if number == 4:
         return (number, message[8:16])
@@ -211,13 +211,13 @@ def kind(message, version):
     return (number, b"")
 
 
-def write(folder, version, said):
-    """Writes one vector for each kind of message of `version`; what is told of tables is
-    cut to the last two of them."""
+def write(folder, version, messages):
+    """Writes one vector for each kind of message of `version`; statistics of tables are
+    reduced to the last two tables."""
     kinds = {}
-    for message in said:
+    for message in messages:
         if message[0] == version - 9:
-            # Of a long answer the last part: it is the shortest.
+            # The last part of a long reply: the shortest.
             kinds[kind(message, version)] = message
     with open(f"{folder}/v{version}.txt", "w") as file:
         for message in kinds.values():
@@ -235,7 +235,7 @@ def write(folder, version, said):
 
 
 def cut(message, version):
-    """Leaves the last two parts of a reply."""
+    """Keeps the last two parts of a reply."""
     parts, at = [], 16
     while at < len(message):
         fixed = {11: 88, 12: 128}.get(version, 24)
