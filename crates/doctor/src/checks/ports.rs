@@ -35,9 +35,24 @@ pub(crate) fn all(host: &Host, setup: &SwitchSetup) -> Vec<Finding> {
 /// A check of one port; returns none if there is no problem.
 type PortCheck = fn(&Host, &SwitchSetup, &str) -> Option<Finding>;
 
-const PORT_CHECKS: [PortCheck; 7] = [
-    carrier, node, steering, strictness, forwarding, merging, ring,
+const PORT_CHECKS: [PortCheck; 8] = [
+    state, carrier, node, steering, strictness, forwarding, merging, ring,
 ];
+
+/// Checks that the interface is administratively up.
+fn state(host: &Host, _: &SwitchSetup, port: &str) -> Option<Finding> {
+    const UP: u64 = 1;
+    let text = host.read(format!("/sys/class/net/{port}/flags"))?;
+    let flags = u64::from_str_radix(text.strip_prefix("0x")?, 16).ok()?;
+    (flags & UP == 0).then(|| {
+        Finding::costs(
+            port,
+            "down",
+            "no frames are received or sent",
+            Remedy::Command(format!("ip link set {port} up")),
+        )
+    })
+}
 
 fn carrier(host: &Host, _: &SwitchSetup, port: &str) -> Option<Finding> {
     // The file cannot be read while the interface is down.

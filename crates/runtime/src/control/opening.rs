@@ -231,7 +231,7 @@ impl Control {
             .iter()
             .map(|worker_queue| Arc::clone(&worker_queue.counters));
         let counters = counters.collect();
-        log_status(&status, device.as_ref());
+        log_status(&port.spec.kind, &status, device.as_ref());
         record_open(port, device, queues_of_workers, &status);
         if let Some(interface_settings) = site.interface_settings.get(&port.spec.name) {
             port.apply_settings(interface_settings);
@@ -284,8 +284,13 @@ const fn opens_in_parallel(kind: &PortKind) -> bool {
     }
 }
 
-/// Logs the I/O mode of a device, and its advice about settings that cause drops.
-fn log_status(status: &Status, device: &dyn Port) {
+/// Logs the I/O mode of a device, its advice about settings that cause drops, and whether its
+/// interface is down: the switch leaves the state of the host's interfaces to the host.
+fn log_status(kind: &PortKind, status: &Status, device: &dyn Port) {
+    let name = &status.name;
+    if !status.up && matches!(kind, PortKind::Interface | PortKind::Xdp(_)) {
+        tracing::warn!("{name} is down and forwards no frames: ip link set {name} up");
+    }
     if let Some(io_mode) = &status.io_mode {
         tracing::info!("{}: {io_mode}", status.name);
     }
