@@ -56,7 +56,7 @@ pub(crate) fn command() -> Command {
         .arg(of_a_bridge("protocols", "VERSION,...", "OpenFlow versions, OpenFlow10 to OpenFlow15 [default: all]"))
         .arg(of_a_bridge("flow-limit", "TABLE=RULES", "Maximum number of rules in a table [default: 1048576]"))
         .arg(of_a_bridge("affinity", "PORT=CORE,...", "Cores of the workers that receive from a port [default: all]"))
-        .arg(of_a_bridge("packet-in-rate", "RATE[:BURST]", "Limit of packet-ins from each port, in frames per second and burst; or none [default: 10000:500]"))
+        .arg(of_a_bridge("packet-in-rate", "RATE[:BURST]", "Limit of packet-ins from each port, in frames per second and burst; or none [default: none]"))
         .arg(of_a_bridge("controller-rate-limit", "RATE", "Limit of packet-ins to each controller, in frames per second [default: no limit]"))
         .arg(of_a_bridge("controller-burst-limit", "FRAMES", "Burst of that limit, in frames [default: a quarter of the rate]"))
         .arg(

@@ -52,28 +52,17 @@ impl fmt::Display for PacketRate {
     }
 }
 
-/// The limit of packet-ins from each port of a bridge: `RATE[:BURST]` or `none`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+/// The limit of packet-ins from each port of a bridge: `RATE[:BURST]`, or `none`, the default. Without
+/// a limit the event ring bounds them, and ports share it fairly.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
 pub struct PacketInRate(Option<PacketRate>);
-
-/// Default limit of a port, in frames per second and frames. Ten thousand new connections per
-/// second are more than a controller in the common languages decides on, and cost a worker about a
-/// hundredth of its time; a worker's event ring holds the bursts of two ports.
-const PER_SECOND_DEFAULT: u32 = 10_000;
-const BURST_DEFAULT: u32 = 500;
 
 impl PacketInRate {
     /// Returns the rate; `None` if unlimited.
     #[must_use]
     pub const fn rate(self) -> Option<PacketRate> {
         self.0
-    }
-}
-
-impl Default for PacketInRate {
-    fn default() -> Self {
-        Self(PacketRate::new(PER_SECOND_DEFAULT, Some(BURST_DEFAULT)))
     }
 }
 

@@ -13,7 +13,7 @@ use super::capture::CaptureRecord;
 use super::program::BridgeId;
 use super::sampling::{ActionSample, FrameSample};
 use super::slots::PortKey;
-use crate::policer::PortPolicing;
+use crate::policer::{PortPolicing, QueuedPacketIn};
 use flow_export::flows::Ipv4Flow;
 use l2::fdb::FdbKey;
 
@@ -99,4 +99,6 @@ pub struct PacketInEvent {
     pub meta: PacketInMeta,
     /// The bytes as they would be on the wire.
     pub data: Vec<u8>,
+    /// The share of the port in the ring, until the event is dropped.
+    pub queued: QueuedPacketIn,
 }

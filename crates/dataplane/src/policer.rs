@@ -239,9 +239,38 @@ impl PacketBucket {
 pub struct PacketInCounters {
     sent: AtomicU64,
     policed: AtomicU64,
+    /// Packet-ins in the event ring: the worker adds, the control thread subtracts.
+    queued: AtomicU64,
+}
+
+/// A packet-in of a port in the event ring. Its drop releases the place.
+#[derive(Debug)]
+pub struct QueuedPacketIn(Arc<PacketInCounters>);
+
+impl QueuedPacketIn {
+    /// Takes a place in the event ring for a packet-in.
+    pub(crate) fn new(counters: &Arc<PacketInCounters>) -> Self {
+        counters.queued.fetch_add(1, Ordering::Relaxed);
+        Self(Arc::clone(counters))
+    }
+}
+
+impl Drop for QueuedPacketIn {
+    fn drop(&mut self) {
+        self.0.queued.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 impl PacketInCounters {
+    /// Returns true if the port's share of the event ring is used up: it has more packet-ins in the
+    /// ring than there are free places. This is the dynamic threshold of Choudhury and Hahne
+    /// ("Dynamic queue length thresholds for shared-memory packet switches", 1998) with the factor
+    /// one: a port alone fills half of the ring, and n flooding ports leave the (n + 1)th part to
+    /// others.
+    pub(crate) fn exceeds_share(&self, free: usize) -> bool {
+        self.queued.load(Ordering::Relaxed) > free as u64
+    }
+
     /// Adds sent packet-ins. Called by the worker only.
     pub(crate) fn add_sent(&self, count: u64) {
         add(&self.sent, count);

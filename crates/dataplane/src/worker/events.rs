@@ -1,6 +1,8 @@
 //! Events of a worker for the control thread. Packet-ins are sent within the rate of their port, on
 //! a ring that reserves some room for other events.
 
+use std::sync::Arc;
+
 use base::Instant;
 use packet::Frame;
 use pipeline::PacketInMeta;
@@ -9,6 +11,7 @@ use super::forwarder::BatchForwarder;
 use super::{Turn, WorkerLinks};
 use crate::counters::WorkerDrop;
 use crate::messages::{PacketInEvent, WorkerEvent};
+use crate::policer::{PacketInCounters, QueuedPacketIn};
 use crate::slots::{PortKey, PortSlot};
 
 /// The reciprocal of the part of the event ring that is reserved for events other than packet-ins:
@@ -43,11 +46,17 @@ impl EventReporter {
         }
     }
 
+    /// Returns the number of free places in the ring, without those reserved for events other than
+    /// packet-ins.
+    fn unreserved_room(&self) -> usize {
+        let events = &self.links.events;
+        let spare = events.buffer().capacity() / OTHER_NEWS;
+        events.slots().saturating_sub(spare)
+    }
+
     /// Sends an event, unless the remaining room is reserved for other events.
     pub(super) fn report_if_room(&mut self, event: WorkerEvent, otherwise: WorkerDrop) -> bool {
-        let events = &mut self.links.events;
-        let spare = events.buffer().capacity() / OTHER_NEWS;
-        let sent = events.slots() > spare && events.push(event).is_ok();
+        let sent = self.unreserved_room() > 0 && self.links.events.push(event).is_ok();
         match sent {
             true => self.turn.news = true,
             false => self.links.counters.count(otherwise),
@@ -77,20 +86,26 @@ impl BatchForwarder {
         if passed == 0 {
             return;
         }
-        let sent = self.send_segments(from, meta, frame, passed);
-        if let Some(slot) = self.slots.find(from) {
-            slot.policing.counters.add_sent(sent);
-        }
+        let counters = Arc::clone(&policing.counters);
+        let sent = self.send_segments(from, meta, (frame, passed), &counters);
+        counters.add_sent(sent);
     }
 
-    /// Sends packet-ins for the first `count` of the frame's segments. Returns the number sent.
+    /// Sends packet-ins for the first `count` of the frame's segments, within the port's share of
+    /// the ring. Returns the number sent.
     fn send_segments(
         &mut self,
         from: PortKey,
         meta: &PacketInMeta,
-        frame: &Frame,
-        count: u64,
+        (frame, count): (&Frame, u64),
+        counters: &Arc<PacketInCounters>,
     ) -> u64 {
+        if counters.exceeds_share(self.reporter.unreserved_room()) {
+            let lost = usize::try_from(count).unwrap_or(usize::MAX);
+            let reason = WorkerDrop::PacketInQueueFull;
+            self.reporter.links.counters.add(reason, lost);
+            return 0;
+        }
         let mut segments = Vec::new();
         if packet::segment(frame, &mut self.pool, &mut segments).is_err() {
             let lost = usize::try_from(count).unwrap_or(usize::MAX);
@@ -101,7 +116,12 @@ impl BatchForwarder {
         for (segment, place) in segments.into_iter().zip(0..) {
             if place < count {
                 let (data, meta) = (segment.bytes().to_vec(), meta.clone());
-                let event = WorkerEvent::PacketIn(Box::new(PacketInEvent { from, meta, data }));
+                let event = WorkerEvent::PacketIn(Box::new(PacketInEvent {
+                    from,
+                    meta,
+                    data,
+                    queued: QueuedPacketIn::new(counters),
+                }));
                 sent += u64::from(
                     self.reporter
                         .report_if_room(event, WorkerDrop::PacketInQueueFull),

@@ -19,7 +19,7 @@ use crate::capture::Captures;
 use crate::in_band::{InBand, InBandConfig};
 use crate::messages::QueuePurpose;
 use crate::mirrors::Mirrors;
-use crate::policer::{Policer, PortPolicing};
+use crate::policer::{PacketInCounters, Policer, PortPolicing, QueuedPacketIn};
 use crate::program::{BridgeId, BridgeProgram, WorkerActivity};
 use crate::punt::{PuntTable, PuntedProtocols};
 use crate::sampling::SamplingView;
@@ -461,6 +461,21 @@ fn packet_ins_beyond_the_ring_are_counted_only() {
         panic!("a frame for the controllers")
     };
     assert_eq!((event.from, event.data), (key(1), frame_to(9, 1)));
+}
+
+#[test]
+fn packet_ins_of_a_port_leave_half_of_the_ring_to_others() {
+    let counters = Arc::new(PacketInCounters::default());
+    let capacity = 8;
+    let mut queued = Vec::new();
+    while !counters.exceeds_share(capacity - queued.len()) {
+        queued.push(QueuedPacketIn::new(&counters));
+    }
+    assert_eq!(queued.len(), 5);
+    let other = Arc::new(PacketInCounters::default());
+    assert!(!other.exceeds_share(capacity - queued.len()));
+    queued.clear();
+    assert!(!counters.exceeds_share(capacity));
 }
 
 #[test]
