@@ -395,7 +395,7 @@ mod tests {
         let after = format!("{BEFORE}\npacket-in-rate='100:5'\ncontroller-rate-limit=200");
         let expected = ["br0: packet-in limit per port 100:5, per controller 200:50"];
         assert_eq!(steps(BEFORE, &after), expected);
-        let expected = ["br0: packet-in limit per port 10000:500, per controller none"];
+        let expected = ["br0: packet-in limit per port none, per controller none"];
         assert_eq!(steps(&after, BEFORE), expected);
     }
 

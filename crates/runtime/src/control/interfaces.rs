@@ -12,9 +12,42 @@ use dataplane::program::BridgeId;
 use dataplane::slots::PortKey;
 use switch::link::{Link, LinkEvent};
 
-/// The interval of checks for TAP interfaces in other network namespaces and devices unknown to the
-/// kernel, which netlink does not report, and of attempts to reopen ports.
+/// The longest interval of checks for TAP interfaces in other network namespaces and devices unknown
+/// to the kernel, which netlink does not report, and of attempts to reopen ports.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
+
+/// The shortest interval, after a TAP interface has left for another namespace.
+const POLL_INTERVAL_MIN: Duration = Duration::from_millis(1);
+
+/// The reciprocal of the interval as a part of the time since an interface left. A container is
+/// usually configured within milliseconds; an interface that is set up later waits for at most this
+/// part of the time until then.
+const POLLS_PER_AGE: u32 = 10;
+
+/// The times of status checks.
+#[derive(Debug, Default)]
+pub(super) struct PollSchedule {
+    last: Instant,
+    /// The last time at which a TAP interface left for another namespace.
+    departure: Option<Instant>,
+}
+
+impl PollSchedule {
+    /// Returns the time of the next check.
+    fn next(&self) -> Instant {
+        let interval = self.departure.map_or(POLL_INTERVAL, |departure| {
+            let part = self.last.since(departure) / POLLS_PER_AGE;
+            part.clamp(POLL_INTERVAL_MIN, POLL_INTERVAL)
+        });
+        self.last + interval
+    }
+
+    /// Starts frequent checks.
+    fn hasten(&mut self, now: Instant) {
+        self.last = now;
+        self.departure = Some(now);
+    }
+}
 
 impl Control {
     /// Handles a change of an interface.
@@ -85,13 +118,17 @@ impl Control {
     }
 
     fn handle_gone(&mut self, is_gone: impl Fn(&PortRuntime) -> bool) {
+        let now = self.now();
         for (bridge, number) in self.find_ports(is_gone) {
             let site = self.sites.get_mut(&bridge);
             let port = site.and_then(|site| site.ports.get_mut(&number));
             match port {
                 // Our TAP interface is removed only if its queues report it: the user may have
                 // moved it to another namespace.
-                Some(port) if port.spec.kind == PortKind::Tap => port.index = None,
+                Some(port) if port.spec.kind == PortKind::Tap => {
+                    port.index = None;
+                    self.devices.polls.hasten(now);
+                }
                 _ => self.lose_port(bridge, number),
             }
         }
@@ -119,7 +156,7 @@ impl Control {
         if self.next_poll().is_none_or(|due| now < due) {
             return;
         }
-        self.devices.last_poll = now;
+        self.devices.polls.last = now;
         self.poll_unreported();
         self.try_closed_ports();
     }
@@ -183,7 +220,7 @@ impl Control {
                 .values()
                 .any(|port| is_unreported(port) || is_closed(port))
         });
-        any.then(|| self.devices.last_poll + POLL_INTERVAL)
+        any.then(|| self.devices.polls.next())
     }
 }
 
@@ -201,4 +238,22 @@ fn is_closed(port: &PortRuntime) -> bool {
 fn is_unreported(port: &PortRuntime) -> bool {
     let may_be = matches!(port.spec.kind, PortKind::Tap | PortKind::Dpdk(_));
     may_be && port.device.is_some() && port.index.is_none()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn poll_interval_grows_with_the_time_since_departure() {
+        let mut polls = PollSchedule::default();
+        assert_eq!(polls.next(), Instant::START + POLL_INTERVAL);
+        let departure = Instant::START + Duration::from_secs(5);
+        polls.hasten(departure);
+        assert_eq!(polls.next(), departure + POLL_INTERVAL_MIN);
+        polls.last = departure + Duration::from_millis(500);
+        assert_eq!(polls.next(), polls.last + Duration::from_millis(50));
+        polls.last = departure + Duration::from_secs(3600);
+        assert_eq!(polls.next(), polls.last + POLL_INTERVAL);
+    }
 }

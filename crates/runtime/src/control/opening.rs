@@ -16,6 +16,7 @@ use ports::xdp::{UmemPools, Xdp};
 use ports::{InterfaceName, OpenError, Port, Queue, Status};
 
 use super::datapath_ports::DatapathPorts;
+use super::interfaces::PollSchedule;
 use super::rxq_assignment::{WorkerQueue, assign_queues};
 use super::{Control, bridge_runtime::PortRuntime};
 use crate::parallel;
@@ -111,8 +112,8 @@ pub(super) struct Devices {
     rings: RingSize,
     /// Ports whose queues are moving between workers.
     pub(super) moving: BTreeSet<PortKey>,
-    /// The time of the last status check of TAP interfaces in other namespaces.
-    pub(super) last_poll: Instant,
+    /// The times of status checks of TAP interfaces in other namespaces.
+    pub(super) polls: PollSchedule,
     /// The ports' numbers in the datapath.
     pub(super) datapath_ports: DatapathPorts,
 }
@@ -125,7 +126,7 @@ impl Devices {
             preopened: BTreeMap::new(),
             rings: RingSize::default(),
             moving: BTreeSet::new(),
-            last_poll: Instant::START,
+            polls: PollSchedule::default(),
             datapath_ports: DatapathPorts::new(dummies.is_enabled()),
         }
     }
