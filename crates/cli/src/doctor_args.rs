@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use doctor::{Attempt, CpuList, Finding, Host, Remedy, Severity, SwitchSetup};
+use vswitchd::MigrationSource;
 
 use crate::dump_args::ToolOutput;
 
@@ -15,7 +16,8 @@ use crate::dump_args::ToolOutput;
                   found.\n\nExamples:\n  \
     comporta doctor --cores 1,2 --port eth1 --port eth2\n  \
     comporta doctor --cores 1 --fix\n  \
-    comporta doctor --undo"
+    comporta doctor --undo\n  \
+    comporta doctor --from-ovs"
 )]
 pub(crate) struct DoctorArgs {
     /// The cores of the switch's workers, as in 1,4-7 [default: no check of cores].
@@ -30,6 +32,10 @@ pub(crate) struct DoctorArgs {
     /// Restore the settings that --fix changed.
     #[arg(long, conflicts_with_all = ["cores", "ports"])]
     undo: bool,
+    /// Read the database of an Open vSwitch, and list the settings that Comporta applies, maps,
+    /// ignores or refuses: unix:PATH, tcp:HOST:PORT or a file [default: of this machine].
+    #[arg(long, value_name = "DATABASE", num_args = 0..=1, conflicts_with_all = ["cores", "ports", "fix", "undo"])]
+    from_ovs: Option<Option<MigrationSource>>,
     /// The file with the settings before --fix.
     #[arg(long, value_name = "FILE", default_value = "/run/comporta/doctor.json")]
     journal: PathBuf,
@@ -38,6 +44,14 @@ pub(crate) struct DoctorArgs {
 impl DoctorArgs {
     /// Returns the findings and the changes, and whether problems remain.
     pub(crate) fn examine(self) -> Result<ToolOutput, Box<dyn std::error::Error>> {
+        if let Some(source) = self.from_ovs {
+            let source = source.unwrap_or_else(MigrationSource::of_this_machine);
+            let review = vswitchd::review(&source)?;
+            return Ok(ToolOutput {
+                text: format!("database {source}\n{review}"),
+                differs: review.has_losses(),
+            });
+        }
         let host = Host::here()?;
         if self.undo {
             let done = doctor::undo(&host, &self.journal)?;

@@ -15,6 +15,7 @@ mod host;
 mod log;
 mod logging;
 mod manager;
+mod migration;
 mod monitor;
 mod report;
 mod rows;
@@ -37,6 +38,9 @@ pub use error::DaemonError;
 pub use log::start_logging;
 pub use logging::{LogFile, LogOutputs, Logging, Syslog, SyslogTarget};
 use manager::Manager;
+pub use migration::{
+    MigrationError, MigrationReview, MigrationSource, ReviewItem, Treatment, review,
+};
 pub use monitor::monitor;
 pub use user::ProcessUser;
 
