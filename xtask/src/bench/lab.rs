@@ -54,7 +54,7 @@ const SPEAKERS: &[&str] = &["comporta,ovs"];
 const EXPERIMENTS: [LabExperiment; 13] = [
     LabExperiment {
         group: BenchGroup::Changes, name: "changes", scenario: "changes", devices: SPEAKERS,
-        words: ["--change-millis 5000 --dump-flows 1000000", "--change-millis 500 --dump-flows 20000"],
+        words: ["--change-millis 12000 --dump-flows 1000000", "--change-millis 500 --dump-flows 20000"],
         readings: &[
             RowReading { row: "effect",           test: "effect",    read: |trial| figure(trial, "effect_p50_us") },
             RowReading { row: "effect-p99",       test: "effect",    read: |trial| figure(trial, "effect_p99_us") },
