@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
-use base::{Instant, PortNo};
+use base::PortNo;
 use packet::MacAddr;
 use ports::af_packet::{AfPacket, RingSize};
 use ports::dummy::DummyPort;
