@@ -19,6 +19,9 @@ struct List {
 struct Difference {
     /// Reason for the switch's behaviour.
     reason: String,
+    /// True if the cases sometimes pass.
+    #[serde(default)]
+    may_pass: bool,
     /// Names of cases as they are printed; the name of a file includes all its cases, the name of a
     /// directory all its files.
     cases: Vec<String>,
@@ -28,6 +31,7 @@ struct Difference {
 #[derive(Debug, Default)]
 pub struct ExpectedFailures {
     reasons: BTreeMap<String, String>,
+    may_pass: BTreeSet<String>,
 }
 
 impl ExpectedFailures {
@@ -39,21 +43,35 @@ impl ExpectedFailures {
 
     fn parse(text: &str, cases: &BTreeSet<String>) -> Result<Self, String> {
         let list: List = toml::from_str(text).map_err(|error| error.to_string())?;
-        let mut reasons = BTreeMap::new();
-        for Difference { reason, cases: of } in list.difference {
+        let mut expected = Self::default();
+        for difference in list.difference {
+            let Difference {
+                reason,
+                may_pass,
+                cases: of,
+            } = difference;
             for name in of {
                 let meant: Vec<_> = cases.iter().filter(|case| includes(&name, case)).collect();
                 if meant.is_empty() {
                     return Err(format!("there is no case {name}"));
                 }
                 for case in meant {
-                    if reasons.insert(case.clone(), reason.clone()).is_some() {
+                    let earlier = expected.reasons.insert(case.clone(), reason.clone());
+                    if earlier.is_some() {
                         return Err(format!("{case} is listed twice"));
+                    }
+                    if may_pass {
+                        expected.may_pass.insert(case.clone());
                     }
                 }
             }
         }
-        Ok(Self { reasons })
+        Ok(expected)
+    }
+
+    /// Returns true if `case` sometimes passes.
+    pub fn may_pass(&self, case: &str) -> bool {
+        self.may_pass.contains(case)
     }
 
     /// Returns the reason if `case` is known to fail.

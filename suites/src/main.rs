@@ -100,7 +100,7 @@ fn conform(options: &SuiteOptions) -> Result<ExitCode, Failure> {
         (case.to_string(), outcome)
     });
     let cases = chosen.cases().map(|(case, title)| suite_case(&case, title));
-    let report = SuiteReport::new(cases, outcomes.collect(), &expected);
+    let report = SuiteReport::new(cases, &outcomes.collect(), &expected);
     report.write(&options.output)?;
     print!("{report}");
     println!("verdicts: {}", options.output.display());

@@ -77,16 +77,22 @@ impl SuiteReport {
     /// Compares the outcomes, by name of the case, with the expected failures.
     pub fn new(
         cases: impl IntoIterator<Item = SuiteCase>,
-        mut outcomes: BTreeMap<String, CaseOutcome>,
+        outcomes: &BTreeMap<String, CaseOutcome>,
         expected: &ExpectedFailures,
     ) -> Self {
         let line = |case: SuiteCase| {
             let outcome = outcomes
-                .remove(&case.name)
+                .get(&case.name)
+                .cloned()
                 .unwrap_or_else(|| CaseOutcome::Failed(NO_VERDICT.to_owned()));
+            let must_fail = !expected.may_pass(&case.name);
             let expected = expected.reason(&case.name).map(str::to_owned);
+            let verdict = match judge(&outcome, expected.is_some()) {
+                Judgement::PassedUnexpectedly if !must_fail => Judgement::Passed,
+                verdict => verdict,
+            };
             ReportLine {
-                verdict: judge(&outcome, expected.is_some()),
+                verdict,
                 group: case.group,
                 case: case.name,
                 title: case.title,
@@ -119,6 +125,11 @@ impl SuiteReport {
         let folder = path.parent().unwrap_or_else(|| Path::new("."));
         fs::create_dir_all(folder).map_err(failure())?;
         fs::write(path, text).map_err(failure())
+    }
+
+    /// Returns the names of the cases that did not end as expected.
+    pub fn unexpected_cases(&self) -> impl Iterator<Item = &str> {
+        self.unexpected().map(|line| line.case.as_str())
     }
 
     fn unexpected(&self) -> impl Iterator<Item = &ReportLine> {
@@ -236,7 +247,7 @@ mod tests {
             ("3".to_owned(), CaseOutcome::Skipped("no IPv6".to_owned())),
         ];
         let cases = ["1", "2", "3"].map(case);
-        let report = SuiteReport::new(cases, outcomes.into(), &ExpectedFailures::default());
+        let report = SuiteReport::new(cases, &outcomes.into(), &ExpectedFailures::default());
         assert_eq!(report.scores(), [("a", (1, 2))].into());
         assert!(!report.is_as_expected());
     }

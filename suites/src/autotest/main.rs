@@ -28,7 +28,7 @@ use signal_hook::flag;
 use suite_report::{ExpectedFailures, SuiteCase, SuiteReport};
 use testbed::Failure;
 
-use crate::harness::Harness;
+use crate::harness::{GroupOutcomes, Harness};
 use crate::source::SourceTree;
 use crate::testsuite::{TestGroup, Testsuite};
 
@@ -83,6 +83,17 @@ fn main() -> ExitCode {
     }
 }
 
+/// Largest number of groups that are repeated: more have a common cause.
+const REPEATED_MAX: usize = 40;
+
+fn suite_case(group: &TestGroup) -> SuiteCase {
+    SuiteCase {
+        name: group.name(),
+        title: format!("group {}", group.number),
+        group: group.file.clone(),
+    }
+}
+
 fn run(options: &AutotestOptions) -> Result<ExitCode, Failure> {
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {
@@ -104,22 +115,36 @@ fn run(options: &AutotestOptions) -> Result<ExitCode, Failure> {
         chosen.len(),
         options.jobs
     );
-    let harness = Harness {
+    let mut harness = Harness {
         source: &source,
         daemon: &options.daemon,
         directory: options.directory.join("run"),
         jobs: options.jobs,
     };
-    let Some(outcomes) = harness.run(&chosen, &stop)? else {
+    let Some(mut outcomes) = harness.run(&chosen, &stop)? else {
         println!("interrupted");
         return Ok(ExitCode::from(INTERRUPTED));
     };
-    let case = |group: &TestGroup| SuiteCase {
-        name: group.name(),
-        title: format!("group {}", group.number),
-        group: group.file.clone(),
+    let judge = |outcomes: &GroupOutcomes| {
+        let cases = chosen.iter().map(suite_case);
+        SuiteReport::new(cases, outcomes, &expected)
     };
-    let report = SuiteReport::new(chosen.iter().map(|group| case(group)), outcomes, &expected);
+    let mut report = judge(&outcomes);
+    let again: BTreeSet<String> = report.unexpected_cases().map(str::to_owned).collect();
+    if !again.is_empty() && again.len() <= REPEATED_MAX {
+        // Many groups wait for real time, which a busy machine delays.
+        println!("repeating {} groups, one by one", again.len());
+        let again = chosen.iter().filter(|group| again.contains(&group.name()));
+        let again: Vec<TestGroup> = again.cloned().collect();
+        harness.jobs = 1;
+        harness.directory = options.directory.join("repeated");
+        let Some(repeated) = harness.run(&again, &stop)? else {
+            println!("interrupted");
+            return Ok(ExitCode::from(INTERRUPTED));
+        };
+        outcomes.extend(repeated);
+        report = judge(&outcomes);
+    }
     report.write(&options.output)?;
     print!("{report}");
     println!("results: {}", options.output.display());
