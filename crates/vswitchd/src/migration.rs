@@ -380,7 +380,7 @@ fn without_word(reason: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{empty, pairs, put, put_bridge, put_root, uuid};
+    use crate::testing::{empty, pairs, put_bridge, put_root, uuid};
 
     fn database() -> Database {
         let mut database = empty();
@@ -439,8 +439,6 @@ mod tests {
 
     #[test]
     fn selected_rows_become_insertions() {
-        let mut whole = empty();
-        put(&mut whole, "Queue", "q", &json!({}));
         let id = uuid("Manager", "m").to_string();
         let tables = [("Manager", vec!["target"])];
         let rows = json!([{"rows": [{"_uuid": ["uuid", id], "target": "ptcp:6640"}]}]);

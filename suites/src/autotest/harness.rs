@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn other_lines_have_no_outcome() {
+    fn unrelated_line_has_no_outcome() {
         for line in ["", "## Test results. ##", "1 test was run,", "856: running"] {
             assert_eq!(parse_result(line), None, "{line}");
         }
