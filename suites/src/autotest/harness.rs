@@ -8,11 +8,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use std::{fs, io, thread};
 
 use suite_report::CaseOutcome;
-use testbed::Failure;
+use testbed::{Clock, Failure};
 
 use crate::source::SourceTree;
 use crate::testsuite::TestGroup;
@@ -71,7 +71,8 @@ impl Harness<'_> {
             .map(|group| (group.number, group.name()))
             .collect();
         let mut outcomes = GroupOutcomes::new();
-        let mut last_result = Instant::now();
+        let clock = Clock::start();
+        let mut last_result = clock.now();
         loop {
             match lines.recv_timeout(TICK) {
                 Ok(line) => {
@@ -80,7 +81,7 @@ impl Harness<'_> {
                         result.and_then(|(number, outcome)| Some((names.get(&number)?, outcome)))
                     {
                         outcomes.insert(name.clone(), outcome);
-                        last_result = Instant::now();
+                        last_result = clock.now();
                         print_progress(outcomes.len(), groups.len());
                     }
                 }
@@ -89,7 +90,7 @@ impl Harness<'_> {
                     end(&mut child)?;
                     return Ok(None);
                 }
-                Err(RecvTimeoutError::Timeout) if last_result.elapsed() > STALL => {
+                Err(RecvTimeoutError::Timeout) if clock.now().since(last_result) > STALL => {
                     end(&mut child)?;
                     println!("autotest: no result within {} s", STALL.as_secs());
                     break;

@@ -145,6 +145,19 @@ fn run(options: &AutotestOptions) -> Result<ExitCode, Failure> {
         outcomes.extend(repeated);
         report = judge(&outcomes);
     }
+    publish(options, &report, &harness)?;
+    Ok(match report.is_as_expected() {
+        true => ExitCode::SUCCESS,
+        false => ExitCode::FAILURE,
+    })
+}
+
+/// Prints the report, and writes the results and the score.
+fn publish(
+    options: &AutotestOptions,
+    report: &SuiteReport,
+    harness: &Harness<'_>,
+) -> Result<(), Failure> {
     report.write(&options.output)?;
     print!("{report}");
     println!("results: {}", options.output.display());
@@ -153,8 +166,5 @@ fn run(options: &AutotestOptions) -> Result<ExitCode, Failure> {
         score::write(document, &report.scores())?;
         println!("score:   {}", document.display());
     }
-    Ok(match report.is_as_expected() {
-        true => ExitCode::SUCCESS,
-        false => ExitCode::FAILURE,
-    })
+    Ok(())
 }
