@@ -2,6 +2,7 @@
 //! (ovs-vswitchd(8), ovs-appctl(8)). The messages are those of `tracing`.
 
 mod file;
+mod modules;
 mod pattern;
 mod syslog;
 
@@ -15,6 +16,7 @@ use tracing::Level;
 use tracing::level_filters::LevelFilter;
 
 pub use file::LogFile;
+use modules::MODULES;
 use pattern::LogLine;
 pub use syslog::{Syslog, SyslogTarget};
 
@@ -33,36 +35,6 @@ const LEVELS: [(&str, LevelFilter, u8); 6] = [
 /// The default level, and the level of `-v` without an argument.
 const DEFAULT_LEVEL: usize = 4;
 const MOST: usize = 5;
-
-/// The modules with levels of their own, and the prefixes of their `tracing` targets. The first
-/// match applies.
-const MODULES: [(&str, &[&str]); 6] = [
-    ("bridge", &["switch", "runtime::control"]),
-    (
-        "connection",
-        &[
-            "runtime::connection",
-            "runtime::peers",
-            "runtime::snoop",
-            "runtime::tls",
-            "runtime::unixctl",
-        ],
-    ),
-    (
-        "database",
-        &[
-            "vswitchd::columns",
-            "vswitchd::database",
-            "vswitchd::desired",
-            "vswitchd::manager",
-            "vswitchd::report",
-            "vswitchd::rows",
-        ],
-    ),
-    ("netlink", &["runtime::links", "runtime::underlay"]),
-    ("worker", &["runtime::worker_thread", "dataplane"]),
-    ("daemon", &[""]),
-];
 
 /// The syslog facilities by name and number (RFC 5424, 6.2.1).
 #[rustfmt::skip]
@@ -178,7 +150,7 @@ impl Logging {
 
     /// Returns true if any destination takes records of this level and target.
     pub(crate) fn is_enabled(&self, level: Level, target: &str) -> bool {
-        let module = module_of(target);
+        let module = modules::of_target(target);
         DESTINATIONS
             .iter()
             .any(|(destination, ..)| self.is_enabled_at(*destination, level, module))
@@ -193,7 +165,7 @@ impl Logging {
 
     /// Writes a record to all its destinations. Lines that cannot be written are lost.
     pub(crate) fn write(&self, record: LogRecord<'_>) {
-        let module = module_of(record.target);
+        let module = modules::of_target(record.target);
         let sequence = self.lines.fetch_add(1, Ordering::Relaxed) + 1;
         let line = self.line(&record, module, sequence);
         for (destination, ..) in DESTINATIONS {
@@ -236,7 +208,7 @@ impl Logging {
             application: runtime::PROGRAM,
             priority: u16::from(named.unwrap_or(LOCAL0)) * 8 + u16::from(severity),
             facility: named,
-            module: MODULES.get(module).map_or("", |(name, _)| *name),
+            module: MODULES.get(module).copied().unwrap_or_default(),
             now: record.now,
             since: record.now.saturating_sub(self.began),
             host: &self.host,
@@ -273,7 +245,7 @@ impl Logging {
             let read = (
                 LEVELS.iter().position(|(known, ..)| is(known)),
                 DESTINATIONS.iter().find(|(_, known, _)| is(known)),
-                MODULES.iter().position(|(known, _)| is(known)),
+                modules::named(word),
             );
             let twice = match read {
                 _ if is_any(word) => false,
@@ -326,9 +298,7 @@ impl LogControl for Logging {
             "                 console    syslog    file\n".to_owned(),
             "                 -------    ------    ------\n".to_owned(),
         ];
-        let mut modules: Vec<_> = MODULES.iter().map(|(name, _)| *name).enumerate().collect();
-        modules.sort_by_key(|(_, name)| *name);
-        for (module, name) in modules {
+        for (module, name) in MODULES.iter().enumerate() {
             let [console, syslog, file] = [
                 LogDestination::Console,
                 LogDestination::Syslog,
@@ -364,8 +334,7 @@ impl LogControl for Logging {
 
     /// Returns true if a module has this name.
     fn has_module(&self, name: &str) -> bool {
-        let mut modules = MODULES.iter();
-        modules.any(|(known, _)| known.eq_ignore_ascii_case(name))
+        modules::named(name).is_some()
     }
 
     /// Applies an argument of `-v` or `vlog/set`: at most one level, destination and module, in any
@@ -414,14 +383,6 @@ fn next_word(text: &str) -> (&str, &str) {
     text.split_once(SEPARATORS).unwrap_or((text, ""))
 }
 
-/// Returns the index into [`MODULES`] for a `tracing` target.
-fn module_of(target: &str) -> usize {
-    let exists =
-        |(_, targets): &(&str, &[&str])| targets.iter().any(|begin| target.starts_with(begin));
-    let found = MODULES.iter().position(exists);
-    found.unwrap_or(MODULES.len() - 1)
-}
-
 /// Returns the index into [`LEVELS`].
 fn level_of(level: Level) -> usize {
     let is_it = |(_, known, _): &(&str, LevelFilter, u8)| *known == level;
@@ -440,7 +401,7 @@ mod tests {
     /// Returns the levels of a module on the console, in the syslog and in the file.
     fn record(specs: &[&str], module: &str) -> String {
         let table = logging(specs).expect("words that say something").levels();
-        let row = table.lines().find_map(|line| line.strip_prefix(module));
+        let row = table.lines().find_map(|line| line.strip_prefix(module)?.strip_prefix(' '));
         let words: Vec<_> = row.expect("a module").split_whitespace().collect();
         words.join(" ")
     }
@@ -455,11 +416,22 @@ mod tests {
         assert_eq!(record(&["file"], "bridge"), "INFO INFO DBG");
         let of_one = ["bridge:console:warn"];
         assert_eq!(record(&of_one, "bridge"), "WARN INFO INFO");
-        assert_eq!(record(&of_one, "database"), "INFO INFO INFO");
+        assert_eq!(record(&of_one, "vconn"), "INFO INFO INFO");
         let of_one = logging(&["off", "Bridge CONSOLE,warn"]).expect("legal");
-        let target = "switch::bridge::ports";
+        let target = "runtime::control::steps";
         assert!(of_one.is_enabled(Level::WARN, target) && !of_one.is_enabled(Level::INFO, target));
         assert!(!of_one.is_enabled(Level::ERROR, "vswitchd::manager"));
+    }
+
+    #[test]
+    fn log_levels_have_modules_of_open_vswitch() {
+        let specs = ["vconn", "ofproto_dpif", "unixctl", "dpif_netdev:file:dbg"];
+        assert_eq!(record(&specs, "vconn"), "DBG DBG DBG");
+        assert_eq!(record(&specs, "dpif_netdev"), "INFO INFO DBG");
+        let set = logging(&specs).expect("legal");
+        assert_eq!(set.levels().lines().count(), 2 + MODULES.len());
+        assert!(set.is_enabled(Level::DEBUG, "vconn") && !set.is_enabled(Level::DEBUG, "dpif"));
+        assert!(set.has_module("OFPROTO_DPIF_XLATE") && !set.has_module("worker"));
     }
 
     #[test]
@@ -468,7 +440,7 @@ mod tests {
             ("dance:dbg", "no destination, level, or module \"dance\""),
             ("console:file:dbg", "cannot specify multiple destinations"),
             ("dbg:info", "cannot specify multiple levels"),
-            ("bridge:worker:info", "cannot specify multiple modules"),
+            ("bridge:vconn:info", "cannot specify multiple modules"),
             ("PATTERN", "missing destination"),
             ("PATTERN:dance:%m", "unknown destination \"dance\""),
             ("FACILITY:dance", "invalid facility"),
