@@ -197,6 +197,8 @@ impl VswitchdArgs {
             if in_background && let Err(error) = vswitchd::settle(chdir) {
                 tracing::warn!(%error, "cannot detach from the terminal");
             }
+            // In the background after the terminal is released: scripts expect silence.
+            tracing::info!("ready");
         };
         vswitchd::manage(ManagedSwitch {
             database,

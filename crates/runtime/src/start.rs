@@ -61,7 +61,9 @@ pub fn run(
     operate(setup, |startup| {
         startup.serve_metrics(metrics)?;
         startup.configure(config)?;
-        startup.follow_links()
+        startup.follow_links()?;
+        tracing::info!("ready");
+        Ok(())
     })
 }
 
@@ -233,7 +235,6 @@ fn serve(
         runtime,
         inbox,
     })?;
-    tracing::info!("ready");
     control.run();
     tracing::info!("ending");
     Ok(())
