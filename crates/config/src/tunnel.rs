@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::net::IpAddr;
 
-use packet::tunnel::{GENEVE_PORT, TunnelProtocol, VXLAN_GPE_PORT, VXLAN_PORT, VxlanExtension};
+use packet::tunnel::{GENEVE_PORT, TunnelProtocol, VXLAN_PORT, VxlanExtension};
 
 /// Default TTL of the outer header (`options:ttl`).
 const TTL_DEFAULT: u8 = 64;
@@ -136,36 +136,6 @@ impl TunnelConfig {
             }
             _ => Ok(()),
         }
-    }
-
-    /// Returns the options that distinguish the tunnel from others, in the notation of the
-    /// database.
-    pub fn identity(&self) -> String {
-        let key = |key: TunnelKey| match key {
-            TunnelKey::Given(key) => Some(key.to_string()),
-            TunnelKey::Flow => Some("flow".to_owned()),
-            TunnelKey::None => None,
-        };
-        let endpoint = |endpoint: TunnelEndpoint| match endpoint {
-            TunnelEndpoint::Given(address) => Some(address.to_string()),
-            TunnelEndpoint::Flow => Some("flow".to_owned()),
-            TunnelEndpoint::Any => None,
-        };
-        let is_one = self.in_key == self.out_key;
-        let port = (self.port != default_port(self.protocol)).then(|| self.port.to_string());
-        let words = [
-            ("dst_port", port),
-            ("in_key", key(self.in_key).filter(|_| !is_one)),
-            ("key", key(self.in_key).filter(|_| is_one)),
-            ("local_ip", endpoint(self.local)),
-            ("out_key", key(self.out_key).filter(|_| !is_one)),
-            ("remote_ip", endpoint(self.remote)),
-        ];
-        let words = words.into_iter();
-        let words: Vec<_> = words
-            .filter_map(|(word, value)| Some(format!("{word}={}", value?)))
-            .collect();
-        words.join(", ")
     }
 
     /// Returns the type in the database and on the command line.
@@ -304,9 +274,10 @@ fn key(
     number.map(TunnelKey::Given).ok_or_else(invalid)
 }
 
+/// Returns the default UDP port. With `exts=gpe` it is that of VXLAN, too, as in Open vSwitch, not
+/// the 4790 of draft-ietf-nvo3-vxlan-gpe.
 const fn default_port(protocol: TunnelProtocol) -> u16 {
     match protocol {
-        TunnelProtocol::Vxlan(VxlanExtension::Gpe) => VXLAN_GPE_PORT,
         TunnelProtocol::Vxlan(_) => VXLAN_PORT,
         TunnelProtocol::Geneve => GENEVE_PORT,
         TunnelProtocol::Gre => 0,
@@ -409,6 +380,8 @@ mod tests {
         let short = read("vxlan", "remote=10.0.0.1,key=0x12").expect("legal");
         assert_eq!(short.in_key, TunnelKey::Given(18));
         assert_eq!(short.port, 4789);
+        let generic = read("vxlan", "remote=10.0.0.1,exts=gpe").expect("legal");
+        assert_eq!(generic.port, 4789);
     }
 
     #[test]

@@ -44,8 +44,6 @@ pub use outer::{OuterHeaders, OuterTransport, TunnelPacket, parse_outer};
 
 /// The UDP port of VXLAN (RFC 7348, 5).
 pub const VXLAN_PORT: u16 = 4789;
-/// The UDP port of VXLAN with the generic protocol extension.
-pub const VXLAN_GPE_PORT: u16 = 4790;
 /// The UDP port of GENEVE (RFC 8926, 3.3).
 pub const GENEVE_PORT: u16 = 6081;
 

@@ -27,9 +27,53 @@ const QUEUE_LEN_MAX: usize = 100;
 /// Default MTU of an Ethernet device.
 const MTU: u32 = 1500;
 
-/// Capture files of a dummy port.
+/// The interface type that a dummy port replaces.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum DummyType {
+    /// Type `dummy`.
+    #[default]
+    Dummy,
+    /// Type `internal` of a dummy bridge, and its `LOCAL` port.
+    Internal,
+    /// Type `dummy-pmd`.
+    Pmd,
+    /// Type `system`, with `--enable-dummy=system` or `=override`.
+    System,
+    /// Type `tap`, with `--enable-dummy=override`.
+    Tap,
+}
+
+impl DummyType {
+    /// Returns the type of Open vSwitch's device for an interface of type `interface_type`.
+    #[must_use]
+    pub fn of_interface(interface_type: &str) -> Self {
+        match interface_type {
+            "internal" | "dummy-internal" => Self::Internal,
+            "dummy-pmd" => Self::Pmd,
+            "" | "system" => Self::System,
+            "tap" => Self::Tap,
+            _ => Self::Dummy,
+        }
+    }
+
+    /// Returns the name of the type, as in Open vSwitch.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Dummy => "dummy",
+            Self::Internal => "dummy-internal",
+            Self::Pmd => "dummy-pmd",
+            Self::System => "system",
+            Self::Tap => "tap",
+        }
+    }
+}
+
+/// The type and the capture files of a dummy port.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct DummyFiles {
+    /// The interface type.
+    pub interface_type: DummyType,
     /// File of received frames.
     pub received: Option<PathBuf>,
     /// File of sent frames; may be the same file.
@@ -334,6 +378,7 @@ mod tests {
         let files = DummyFiles {
             received: Some(path.clone()),
             sent: Some(path.clone()),
+            ..DummyFiles::default()
         };
         let (dummy, mut queue) = open_dummy(&files);
         let injector = dummy.injector().expect("a dummy has an injector");

@@ -15,12 +15,14 @@ mod fdb;
 mod lacp;
 mod logs;
 mod own;
+mod port_config;
 mod process;
 mod qos;
 mod spanning_tree;
 mod tracing;
 mod tunnels;
 mod unsupported;
+mod upcalls;
 mod workers;
 
 use super::bridge_runtime::OpenListener;
@@ -48,11 +50,15 @@ const SUBJECTS: &[&[Command]] = &[
     &tracing::COMMANDS,
     &spanning_tree::COMMANDS,
     &coverage::COMMANDS,
+    &upcalls::COMMANDS,
     &workers::COMMANDS,
 ];
 
 /// Commands that exist only if dummies are enabled.
 const FOR_TESTS: [&[Command]; 1] = [&dummies::COMMANDS];
+
+/// Commands that are missing in the list, as in Open vSwitch.
+const UNLISTED: [&str; 2] = upcalls::UNLISTED;
 
 /// No limit of arguments.
 const MANY: usize = usize::MAX;
@@ -132,6 +138,8 @@ fn all(dummies: DummyMode) -> impl Iterator<Item = &'static Command> {
 pub(super) struct CommandState {
     /// The workers' counters at the last reset of the cycle statistics.
     cleared: Vec<WorkerTotals>,
+    /// The settings of upcalls.
+    pub(super) upcalls: upcalls::UpcallSettings,
     /// The control socket of the process, beside those of the bridges.
     pub(super) unixctl: Option<OpenListener>,
     /// True if the exit also removes the configuration of foreign interfaces.
@@ -185,7 +193,10 @@ fn options(arguments: &[String]) -> (Vec<&str>, Vec<&str>) {
 }
 
 fn list_commands(control: &mut Control, _: &[String]) -> Result<String, String> {
-    let mut rows: Vec<_> = all(control.tools.dummies).collect();
+    let rows = all(control.tools.dummies);
+    let mut rows: Vec<_> = rows
+        .filter(|row| !UNLISTED.contains(&row.name))
+        .collect();
     rows.sort_by_key(|row| row.name);
     let lines = rows
         .iter()

@@ -1,12 +1,66 @@
-//! Datapath numbers of ports: one number space for all bridges. A port keeps its number as long as
-//! it is configured.
+//! The datapaths by Open vSwitch's names, and the datapath numbers of ports: one number space for
+//! all bridges. An open port keeps its number. Tunnels of one type and UDP port share a number;
+//! patch ports have none.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use base::PortNo;
+use packet::tunnel::{TunnelProtocol, VXLAN_PORT};
 
 use super::Control;
+use super::bridge_runtime::{BridgeRuntime, PortRuntime};
+use config::PortKind;
 use dataplane::program::BridgeId;
+
+/// A datapath, which serves the bridges of a type. All have the same workers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum DatapathName {
+    /// The datapath of bridges of type `dummy`.
+    Dummy,
+    /// The datapath of all other bridges.
+    Netdev,
+}
+
+impl DatapathName {
+    /// Parses a datapath's name, with or without the type. The kernel's datapath is the userspace
+    /// datapath here.
+    pub(super) fn parse(text: &str) -> Option<Self> {
+        match text {
+            "dummy@ovs-dummy" | "ovs-dummy" => Some(Self::Dummy),
+            "netdev@ovs-netdev" | "ovs-netdev" | "system@ovs-system" | "ovs-system" => {
+                Some(Self::Netdev)
+            }
+            _ => None,
+        }
+    }
+
+    /// Returns the name with the type.
+    pub(super) const fn full(self) -> &'static str {
+        match self {
+            Self::Dummy => "dummy@ovs-dummy",
+            Self::Netdev => "netdev@ovs-netdev",
+        }
+    }
+
+    /// Returns the type.
+    pub(super) const fn datapath_type(self) -> &'static str {
+        match self {
+            Self::Dummy => "dummy",
+            Self::Netdev => "netdev",
+        }
+    }
+}
+
+impl BridgeRuntime {
+    /// Returns the datapath of the bridge.
+    pub(super) fn datapath(&self) -> DatapathName {
+        let local = self.ports.get(&PortNo::LOCAL);
+        match local.map(|port| &port.spec.kind) {
+            Some(PortKind::Dummy(_)) => DatapathName::Dummy,
+            _ => DatapathName::Netdev,
+        }
+    }
+}
 
 /// A port of a bridge.
 pub(super) type BridgePortNo = (BridgeId, PortNo);
@@ -36,19 +90,21 @@ impl DatapathPorts {
         }
     }
 
-    /// Updates the map to the existing ports.
+    /// Updates the map to the open ports, each with its name in the datapath. New ports get
+    /// numbers in their order, the local port of a bridge first.
     fn follow(&mut self, ports: impl Iterator<Item = (BridgePortNo, String)>) {
         let ports: BTreeMap<_, _> = ports.collect();
         self.by_port
             .retain(|port, (_, name)| ports.get(port) == Some(name));
-        let mut taken: BTreeSet<_> = self.by_port.values().map(|(number, _)| *number).collect();
+        let mut ports: Vec<_> = ports.into_iter().collect();
+        ports.sort_by_key(|((bridge, port), _)| (*bridge, *port != PortNo::LOCAL, *port));
+        let taken = self.by_port.values();
+        let mut taken: BTreeSet<_> = taken.map(|(number, _)| *number).collect();
         for (port, name) in ports {
             if self.by_port.contains_key(&port) {
                 continue;
             }
-            let named = self.by_name.then(|| number_in(&name)).flatten();
-            let free = |number: &u32| !taken.contains(number);
-            let number = named.filter(free).or_else(|| (1..=NUMBER_MAX).find(free));
+            let number = self.number_of(&name).or_else(|| self.choose(&name, &taken));
             if let Some(number) = number {
                 taken.insert(number);
                 self.by_port.insert(port, (number, name));
@@ -56,12 +112,28 @@ impl DatapathPorts {
         }
     }
 
-    /// Returns the number of a port.
+    /// Returns a free number for a new port.
+    fn choose(&self, name: &str, taken: &BTreeSet<u32>) -> Option<u32> {
+        let free = |number: &u32| !taken.contains(number);
+        let named = self.by_name.then(|| number_in(name)).flatten();
+        named
+            .filter(free)
+            .or_else(|| (1..=NUMBER_MAX).find(free))
+    }
+
+    /// Returns the number of the port with this name in the datapath.
+    fn number_of(&self, name: &str) -> Option<u32> {
+        let mut ports = self.by_port.values();
+        let found = ports.find(|(_, known)| known == name);
+        found.map(|(number, _)| *number)
+    }
+
+    /// Returns the number of a port; none for a patch port and for a port that is not open.
     pub(super) fn number(&self, port: BridgePortNo) -> Option<u32> {
         self.by_port.get(&port).map(|(number, _)| *number)
     }
 
-    /// Returns the port with this number or name.
+    /// Returns the first port with this number or name.
     pub(super) fn find(&self, text: &str) -> Option<BridgePortNo> {
         let number = text.parse::<u32>().ok();
         let mut ports = self.by_port.iter();
@@ -94,16 +166,44 @@ fn number_in(name: &str) -> Option<u32> {
         .filter(|number| (1..=NUMBER_MAX).contains(number))
 }
 
+/// Returns the name of an open port in the datapath; none for a patch port and for a port that is
+/// not open.
+fn name_in_datapath(port: &PortRuntime) -> Option<String> {
+    port.device.as_ref()?;
+    match &port.spec.kind {
+        PortKind::Patch(_) => None,
+        PortKind::Tunnel(tunnel) => Some(tunnel_port_name(tunnel.protocol, tunnel.port)),
+        _ => Some(port.spec.name.clone()),
+    }
+}
+
+/// Returns the datapath's name of the port that all tunnels of this protocol and UDP port share.
+pub(super) fn tunnel_port_name(protocol: TunnelProtocol, port: u16) -> String {
+    match protocol {
+        TunnelProtocol::Gre => "gre_sys".to_owned(),
+        TunnelProtocol::Geneve => format!("genev_sys_{port}"),
+        TunnelProtocol::Vxlan(_) if port == 0 => format!("vxlan_sys_{VXLAN_PORT}"),
+        TunnelProtocol::Vxlan(_) => format!("vxlan_sys_{port}"),
+    }
+}
+
 impl Control {
-    /// Returns the datapath numbers of the existing ports.
+    /// Returns the datapath numbers of the open ports.
     pub(super) fn datapath_ports(&mut self) -> &DatapathPorts {
         let sites = self.sites.iter();
         let ports = sites.flat_map(|(bridge, site)| {
             let ports = site.ports.iter();
-            ports.map(|(number, port)| ((*bridge, *number), port.spec.name.clone()))
+            ports.filter_map(|(number, port)| {
+                Some(((*bridge, *number), name_in_datapath(port)?))
+            })
         });
         self.devices.datapath_ports.follow(ports);
         &self.devices.datapath_ports
+    }
+
+    /// Returns the datapaths that have a bridge, sorted by name.
+    pub(super) fn datapaths(&self) -> BTreeSet<DatapathName> {
+        self.sites.values().map(BridgeRuntime::datapath).collect()
     }
 }
 
@@ -157,5 +257,29 @@ mod tests {
                 (102, "br2")
             ]
         );
+    }
+
+    #[test]
+    fn tunnels_of_one_type_and_udp_port_share_a_number() {
+        let mut ports = DatapathPorts::new(true);
+        let gre = || tunnel_port_name(TunnelProtocol::Gre, 0);
+        let geneve = tunnel_port_name(TunnelProtocol::Geneve, 6081);
+        let tunnels = [(1, gre()), (2, gre()), (3, geneve)];
+        let local = port(PortNo::LOCAL.0, "int");
+        let tunnels = tunnels.into_iter().map(|(number, name)| port(number, &name));
+        ports.follow(tunnels.chain([local]));
+        let expected = [(1, "int"), (2, "gre_sys"), (2, "gre_sys"), (6081, "genev_sys_6081")];
+        assert_eq!(numbers(&ports), expected);
+    }
+
+    #[test]
+    fn datapath_is_found_with_and_without_its_type() {
+        for name in [DatapathName::Dummy, DatapathName::Netdev] {
+            assert_eq!(DatapathName::parse(name.full()), Some(name));
+            let (datapath_type, short) = name.full().split_once('@').expect("a type");
+            assert_eq!(DatapathName::parse(short), Some(name));
+            assert_eq!(datapath_type, name.datapath_type());
+        }
+        assert_eq!(DatapathName::parse("dummy@br0"), None);
     }
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use base::{DatapathId, PortNo};
 use packet::MacAddr;
 use ports::InterfaceName;
+use ports::dummy::{DummyFiles, DummyType};
 use sys::interface::Interfaces;
 
 use super::Control;
@@ -77,6 +78,8 @@ impl Control {
         self.connect_patches();
         let names = self.sites.values().map(|site| site.bridge.name());
         self.configuration.set_existing(config, &names.collect());
+        // Ports of earlier transactions have the lower numbers.
+        self.datapath_ports();
         self.tools.facts_changed.notify_one();
     }
 
@@ -285,7 +288,10 @@ fn local_port(config: &BridgeConfig) -> NumberedPort {
         number: PortNo::LOCAL,
         name: config.name.clone(),
         kind: match config.is_dummy {
-            true => PortKind::Dummy(Arc::default()),
+            true => PortKind::Dummy(Arc::new(DummyFiles {
+                interface_type: DummyType::Internal,
+                ..DummyFiles::default()
+            })),
             false => PortKind::Tap,
         },
     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use base::PortNo;
 use ovsdb::Uuid;
-use ports::dummy::DummyFiles;
+use ports::dummy::{DummyFiles, DummyType};
 use ports::xdp::{TransferChoice, XdpModeChoice, XdpOptions};
 
 use super::bond::{self, read_member};
@@ -96,7 +96,7 @@ pub(super) fn read_interface(
     let mut options = interface.map("options");
     let of = interface.text("type").unwrap_or_default();
     let (kind, name) = match is_dummy(of) {
-        true => (dummy(&mut options), name.to_owned()),
+        true => (dummy(of, &mut options), name.to_owned()),
         false => kind(of, name, &mut options)?,
     };
     kind.check_name("name", &name)
@@ -151,7 +151,7 @@ pub(super) fn fake_interface(
     }
     let name = port.text("name").unwrap_or_default().to_owned();
     let kind = match is_dummy("internal") {
-        true => dummy(&mut BTreeMap::new()),
+        true => dummy("internal", &mut BTreeMap::new()),
         false => PortKind::Tap,
     };
     kind.check_name("name", &name).ok()?;
@@ -229,11 +229,12 @@ pub(super) fn unsupported(key: &str) -> String {
     format!("ignored: this switch has no {key}")
 }
 
-/// Returns a dummy, with the files that record its frames.
-fn dummy(options: &mut BTreeMap<&str, &str>) -> PortKind {
+/// Returns a dummy of this interface type, with the files that record its frames.
+fn dummy(of: &str, options: &mut BTreeMap<&str, &str>) -> PortKind {
     let both = options.remove("pcap");
     let mut file = |key| options.remove(key).or(both).map(PathBuf::from);
     PortKind::Dummy(Arc::new(DummyFiles {
+        interface_type: DummyType::of_interface(of),
         received: file("rxq_pcap"),
         sent: file("tx_pcap"),
     }))

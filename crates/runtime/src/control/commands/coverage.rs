@@ -1,8 +1,4 @@
-//! Commands of counters and memory: `coverage/*`, `memory/show`, `upcall/*` and `revalidator/*` of
-//! ovs-vswitchd(8).
-//!
-//! Traffic sets up no flows here, because rules are compiled; the answers about upcalls and
-//! revalidators state that.
+//! Commands of counters and memory: `coverage/*` and `memory/show` of ovs-vswitchd(8).
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -12,18 +8,10 @@ use super::{Command, datapath};
 use crate::control::Control;
 
 #[rustfmt::skip]
-pub(super) const COMMANDS: [Command; 11] = [
+pub(super) const COMMANDS: [Command; 3] = [
     Command { name: "coverage/read-counter", usage: "COUNTER", least: 1, most: 1, answer: Immediate(read_counter) },
     Command { name: "coverage/show", usage: "", least: 0, most: 0, answer: Immediate(coverage) },
     Command { name: "memory/show", usage: "", least: 0, most: 0, answer: Immediate(memory) },
-    Command { name: "revalidator/purge", usage: "", least: 0, most: 0, answer: Immediate(nothing) },
-    Command { name: "revalidator/wait", usage: "", least: 0, most: 0, answer: Immediate(wait) },
-    Command { name: "upcall/disable-megaflows", usage: "", least: 0, most: 0, answer: Immediate(no_upcalls) },
-    Command { name: "upcall/disable-ufid", usage: "", least: 0, most: 0, answer: Immediate(no_upcalls) },
-    Command { name: "upcall/enable-megaflows", usage: "", least: 0, most: 0, answer: Immediate(no_upcalls) },
-    Command { name: "upcall/enable-ufid", usage: "", least: 0, most: 0, answer: Immediate(no_upcalls) },
-    Command { name: "upcall/set-flow-limit", usage: "flow-limit-number", least: 1, most: 1, answer: Immediate(no_upcalls) },
-    Command { name: "upcall/show", usage: "", least: 0, most: 0, answer: Immediate(upcalls) },
 ];
 
 /// Returns every event counter by name.
@@ -77,32 +65,5 @@ fn memory(control: &mut Control, _: &[String]) -> Result<String, String> {
     let rules = datapath::rules(control);
     Ok(format!(
         "ofconns:{peers} ports:{ports} rules:{rules} workers:{workers}\n"
-    ))
-}
-
-fn nothing(_: &mut Control, _: &[String]) -> Result<String, String> {
-    Ok(String::new())
-}
-
-/// Publishes pending changes, so that they are in force when the command returns.
-fn wait(control: &mut Control, _: &[String]) -> Result<String, String> {
-    control.publish_at_once();
-    Ok(String::new())
-}
-
-fn no_upcalls(_: &mut Control, _: &[String]) -> Result<String, String> {
-    Err("there are no upcalls and no megaflows: rules are compiled, see dpif/dump-flows".to_owned())
-}
-
-fn upcalls(control: &mut Control, _: &[String]) -> Result<String, String> {
-    if control.sites.is_empty() {
-        return Ok(String::new());
-    }
-    let name = datapath::NAME;
-    let rules = datapath::rules(control);
-    let missed = datapath::lookups(control).missed;
-    Ok(format!(
-        "{name}:\n  flows         : (current {rules})\n  upcalls       : none: rules are compiled, traffic \
-         sets up no flow\n  interpreted   : {missed}\n\n"
     ))
 }

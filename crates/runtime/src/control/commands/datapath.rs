@@ -1,5 +1,5 @@
-//! Commands of the datapath: `dpif/*` of ovs-vswitchd(8). One datapath serves all bridges of every
-//! `datapath_type`.
+//! Commands of the datapaths: `dpif/*` of ovs-vswitchd(8). The datapaths of dummy bridges and of
+//! others have the same workers, so both answers have the counters of all.
 //!
 //! Open vSwitch lists flows there that traffic has set up. This datapath contains the compiled
 //! rules, and these commands list them, with OpenFlow actions, and with table and priority, which a
@@ -13,19 +13,16 @@ use pipeline::{Pipeline, Rule};
 use ports::Counter;
 
 use super::Answer::{Deferred, Immediate};
+use super::port_config::describe;
 use super::{Command, DeferredAnswer, named, options};
 use crate::control::Control;
-use crate::control::bridge_runtime::{BridgeRuntime, PortRuntime};
-use config::PortKind;
+use crate::control::bridge_runtime::BridgeRuntime;
 use dataplane::counters::WorkerDrop;
 use dataplane::program::BridgeId;
 use switch::odp;
 
 /// The OpenFlow 1.0 number of the local port, which the answers print.
 const LOCAL: u32 = 0xfffe;
-
-/// The datapath's name: that of Open vSwitch's userspace datapath, which scripts use.
-pub(super) const NAME: &str = "netdev@ovs-netdev";
 
 #[rustfmt::skip]
 pub(super) const COMMANDS: [Command; 5] = [
@@ -35,6 +32,8 @@ pub(super) const COMMANDS: [Command; 5] = [
     Command { name: "dpif/show", usage: "", least: 0, most: 0, answer: Immediate(show) },
     Command { name: "dpif/show-dp-features", usage: "bridge", least: 1, most: 1, answer: Immediate(features) },
 ];
+
+const ROOM: &str = "a string has room";
 
 /// The limit of options, as in Open vSwitch.
 const MANY_OPTIONS: usize = super::MANY;
@@ -85,21 +84,6 @@ pub(super) fn rules(control: &Control) -> u64 {
     sites.map(active).sum()
 }
 
-/// Returns the type of a port.
-pub(super) fn kind(port: &PortRuntime) -> String {
-    match &port.spec.kind {
-        PortKind::Interface => "system".to_owned(),
-        PortKind::Xdp(_) => "afxdp".to_owned(),
-        PortKind::Dpdk(_) => "dpdk".to_owned(),
-        PortKind::Tap => "tap".to_owned(),
-        PortKind::Replay(_) => "replay".to_owned(),
-        PortKind::Dummy(_) if port.spec.number == PortNo::LOCAL => "dummy-internal".to_owned(),
-        PortKind::Dummy(_) => "dummy".to_owned(),
-        PortKind::Patch(peer) => format!("patch: peer={peer}"),
-        PortKind::Tunnel(tunnel) => format!("{}: {}", tunnel.type_name(), tunnel.identity()),
-    }
-}
-
 /// Returns the bridges, sorted by name.
 pub(super) fn sites_of(control: &Control) -> Vec<(BridgeId, &BridgeRuntime)> {
     let sites = control.sites.iter();
@@ -108,28 +92,30 @@ pub(super) fn sites_of(control: &Control) -> Vec<(BridgeId, &BridgeRuntime)> {
     sites
 }
 
+/// Lists the datapaths, their bridges, and the open ports of each with the OpenFlow number and the
+/// number in the datapath.
 fn show(control: &mut Control, _: &[String]) -> Result<String, String> {
-    if control.sites.is_empty() {
-        return Ok(String::new());
-    }
     let LookupCounts { hit, missed, .. } = lookups(control);
-    let mut text = format!("{NAME}: hit:{hit} missed:{missed}\n");
+    let mut text = String::new();
     control.datapath_ports();
-    for (id, site) in sites_of(control) {
-        writeln!(text, "  {}:", site.bridge.name()).expect("a string has room");
-        let mut ports: Vec<_> = site.ports.iter().collect();
-        ports.sort_by_key(|(_, port)| &port.spec.name);
-        for (number, port) in ports {
-            let own = match *number {
-                PortNo::LOCAL => LOCAL,
-                PortNo(number) => number,
-            };
-            let of_path = control.devices.datapath_ports.number((id, *number));
-            let is_inner = matches!(port.spec.kind, PortKind::Patch(_) | PortKind::Tunnel(_));
-            let open = of_path.filter(|_| port.device.is_some() && !is_inner);
-            let of_path = open.map_or_else(|| "none".to_owned(), |number| number.to_string());
-            let (name, kind) = (&port.spec.name, kind(port));
-            writeln!(text, "    {name} {own}/{of_path}: ({kind})").expect("a string has room");
+    for datapath in control.datapaths() {
+        writeln!(text, "{}: hit:{hit} missed:{missed}", datapath.full()).expect(ROOM);
+        let sites = sites_of(control).into_iter();
+        for (id, site) in sites.filter(|(_, site)| site.datapath() == datapath) {
+            writeln!(text, "  {}:", site.bridge.name()).expect(ROOM);
+            let mut ports: Vec<_> = site.ports.iter().collect();
+            ports.retain(|(_, port)| port.device.is_some());
+            ports.sort_by_key(|(_, port)| &port.spec.name);
+            for (number, port) in ports {
+                let openflow = match *number {
+                    PortNo::LOCAL => LOCAL,
+                    PortNo(number) => number,
+                };
+                let of_path = control.devices.datapath_ports.number((id, *number));
+                let of_path = of_path.map_or_else(|| "none".to_owned(), |of| of.to_string());
+                let (name, kind) = (&port.spec.name, describe(port));
+                writeln!(text, "    {name} {openflow}/{of_path}: ({kind})").expect(ROOM);
+            }
         }
     }
     Ok(text)
@@ -138,9 +124,11 @@ fn show(control: &mut Control, _: &[String]) -> Result<String, String> {
 /// Lists the datapath of each bridge.
 fn data_paths(control: &mut Control, _: &[String]) -> Result<String, String> {
     let sites = sites_of(control).into_iter();
-    Ok(sites
-        .map(|(_, site)| format!("netdev@{}\n", site.bridge.name()))
-        .collect())
+    let line = |site: &BridgeRuntime| {
+        let datapath_type = site.datapath().datapath_type();
+        format!("{datapath_type}@{}\n", site.bridge.name())
+    };
+    Ok(sites.map(|(_, site)| line(site)).collect())
 }
 
 /// The supported features, in the terms of `dpif/show-dp-features`.

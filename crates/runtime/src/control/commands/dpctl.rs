@@ -1,17 +1,18 @@
 //! `dpctl/*`: the commands of ovs-dpctl(8), for the only datapath. Changes of the datapath are
 //! refused: it contains the bridges' rules, and nothing else.
 
+use std::collections::BTreeSet;
 use std::fmt::Write;
 
+use config::PortKind;
 use ports::Counter;
 
 use super::Answer::{Deferred, Immediate};
-use super::datapath::{DatapathFlows, LookupCounts, NAME, kind, lookups, rules};
+use super::datapath::{DatapathFlows, LookupCounts, lookups, rules};
+use super::port_config::describe;
 use super::{Command, DeferredAnswer, MANY, options};
 use crate::control::Control;
-
-/// The names of the datapath.
-const NAMES: [&str; 4] = [NAME, "ovs-netdev", "system@ovs-system", "ovs-system"];
+use crate::control::datapath_ports::DatapathName;
 
 /// The prefix of error messages, as in Open vSwitch.
 const PREFIX: &str = crate::PROGRAM;
@@ -59,53 +60,74 @@ pub(super) const COMMANDS: [Command; 39] = [
     Command { name: "dpctl/show", usage: "[-s] [dp...]", least: 0, most: MANY, answer: Immediate(show) },
 ];
 
-/// Returns true if there is a bridge, and `name` is a name of the datapath.
+/// Returns the datapath with this name, if a bridge uses it.
+fn named(control: &Control, name: &str) -> Option<DatapathName> {
+    let name = DatapathName::parse(name)?;
+    control.datapaths().contains(&name).then_some(name)
+}
+
+/// Returns true if a datapath has this name, and a bridge uses it.
 pub(super) fn is_datapath(control: &Control, name: &str) -> bool {
-    !control.sites.is_empty() && NAMES.contains(&name)
+    named(control, name).is_some()
 }
 
 fn data_paths(control: &mut Control, _: &[String]) -> Result<String, String> {
-    Ok(match control.sites.is_empty() {
-        true => String::new(),
-        false => format!("{NAME}\n"),
-    })
+    let names = control.datapaths().into_iter();
+    Ok(names.map(|name| format!("{}\n", name.full())).collect())
 }
 
+/// Lists the ports of the named datapaths, or of all.
 fn show(control: &mut Control, arguments: &[String]) -> Result<String, String> {
     let (options, rest) = options(arguments);
+    let mut datapaths = Vec::new();
     for name in rest {
-        if !is_datapath(control, name) {
-            return Err(format!(
-                "{PREFIX}: opening datapath {name} failed (No such file or directory)"
-            ));
-        }
+        let found = named(control, name);
+        let missing =
+            || format!("{PREFIX}: opening datapath {name} failed (No such file or directory)");
+        datapaths.push(found.ok_or_else(missing)?);
     }
-    if control.sites.is_empty() {
-        return Ok(String::new());
+    if datapaths.is_empty() {
+        datapaths.extend(control.datapaths());
     }
+    control.datapath_ports();
+    let has_counters = options.contains(&"-s");
+    let lines = datapaths.into_iter();
+    Ok(lines.map(|name| show_one(control, name, has_counters)).collect())
+}
+
+fn show_one(control: &Control, datapath: DatapathName, has_counters: bool) -> String {
     let LookupCounts { hit, missed, lost } = lookups(control);
     let rules = rules(control);
+    let name = datapath.full();
     let mut text =
-        format!("{NAME}:\n  lookups: hit:{hit} missed:{missed} lost:{lost}\n  flows: {rules}\n");
-    control.datapath_ports();
+        format!("{name}:\n  lookups: hit:{hit} missed:{missed} lost:{lost}\n  flows: {rules}\n");
+    let mut shown = BTreeSet::new();
     for (number, name, (bridge, port)) in control.devices.datapath_ports.all() {
-        let Some(site) = control.sites.get(&bridge) else {
+        let site = control.sites.get(&bridge);
+        let site = site.filter(|site| site.datapath() == datapath);
+        let runtime = site.and_then(|site| site.ports.get(&port));
+        let (Some(site), Some(runtime)) = (site, runtime) else {
             continue;
         };
-        let kind = site.ports.get(&port).map(kind).unwrap_or_default();
+        // Tunnels share a port of the datapath.
+        if !shown.insert(number) {
+            continue;
+        }
+        let kind = match &runtime.spec.kind {
+            PortKind::Tunnel(tunnel) => format!("{}: packet_type=ptap", tunnel.type_name()),
+            _ => describe(runtime),
+        };
         let kind = match kind.as_str() {
             "system" => String::new(),
             kind => format!(" ({kind})"),
         };
         writeln!(text, "  port {number}: {name}{kind}").expect("a string has room");
         let mut entries = site.bridge.ports();
-        if options.contains(&"-s")
-            && let Some((_, entry)) = entries.find(|(of, _)| *of == port)
-        {
+        if has_counters && let Some((_, entry)) = entries.find(|(of, _)| *of == port) {
             write_counts(&mut text, &entry.counts()).expect("a string has room");
         }
     }
-    Ok(text)
+    text
 }
 
 /// Formats counters like ovs-dpctl(8), with a question mark for those that do not exist.
@@ -155,7 +177,8 @@ fn dump_flows(control: &mut Control, arguments: &[String]) -> Result<DeferredAns
 
 /// Does nothing: traffic sets up no flows, and rules stay.
 fn delete_flows(_: &mut Control, arguments: &[String]) -> Result<String, String> {
-    match arguments.iter().all(|name| NAMES.contains(&name.as_str())) {
+    let is_name = |name: &String| DatapathName::parse(name).is_some();
+    match arguments.iter().all(is_name) {
         true => Ok(String::new()),
         false => Err(refusal(
             "deleting flows",
@@ -171,10 +194,8 @@ fn no_flow(_: &mut Control, _: &[String]) -> Result<String, String> {
 }
 
 fn cache_sizes(control: &mut Control, _: &[String]) -> Result<String, String> {
-    Ok(match control.sites.is_empty() {
-        true => String::new(),
-        false => format!("{NAME}:\n"),
-    })
+    let names = control.datapaths().into_iter();
+    Ok(names.map(|name| format!("{}:\n", name.full())).collect())
 }
 
 fn list_commands(_: &mut Control, _: &[String]) -> Result<String, String> {

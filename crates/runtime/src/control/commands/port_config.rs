@@ -1,0 +1,162 @@
+//! The types and settings of ports, as `dpif/show` and `dpctl/show` print them.
+
+use config::{OuterField, PortKind, TunnelConfig, TunnelEndpoint, TunnelKey};
+use packet::tunnel::{GENEVE_PORT, TunnelProtocol, VXLAN_PORT};
+
+use crate::control::bridge_runtime::PortRuntime;
+
+/// The default TTL of tunnels, which is not printed.
+const TTL_DEFAULT: u8 = 64;
+
+/// A setting and its value.
+type PortSetting = (&'static str, String);
+
+/// Returns the type of a port, and its settings sorted by name: `gre: key=1, remote_ip=1.1.1.1`.
+pub(super) fn describe(port: &PortRuntime) -> String {
+    with_settings(type_name(&port.spec.kind), settings(&port.spec.kind))
+}
+
+/// Returns the type of a port. The interfaces that the switch creates are TAP interfaces.
+pub(super) fn type_name(kind: &PortKind) -> &'static str {
+    match kind {
+        PortKind::Interface => "system",
+        PortKind::Xdp(_) => "afxdp",
+        PortKind::Dpdk(_) => "dpdk",
+        PortKind::Tap => "tap",
+        PortKind::Replay(_) => "replay",
+        PortKind::Dummy(dummy) => dummy.interface_type.name(),
+        PortKind::Patch(_) => "patch",
+        PortKind::Tunnel(tunnel) => tunnel.type_name(),
+    }
+}
+
+fn settings(kind: &PortKind) -> Vec<PortSetting> {
+    match kind {
+        PortKind::Patch(peer) => vec![("peer", peer.to_string())],
+        PortKind::Tunnel(tunnel) => tunnel_settings(tunnel),
+        _ => Vec::new(),
+    }
+}
+
+fn with_settings(type_name: &str, mut settings: Vec<PortSetting>) -> String {
+    settings.sort_unstable();
+    let words = settings.iter().map(|(name, value)| format!("{name}={value}"));
+    let words: Vec<_> = words.collect();
+    match words.is_empty() {
+        true => type_name.to_owned(),
+        false => format!("{type_name}: {}", words.join(", ")),
+    }
+}
+
+/// Returns the settings that differ from the defaults of Open vSwitch.
+fn tunnel_settings(tunnel: &TunnelConfig) -> Vec<PortSetting> {
+    let endpoint = |end: TunnelEndpoint| match end {
+        TunnelEndpoint::Given(address) => Some(address.to_string()),
+        TunnelEndpoint::Flow => Some("flow".to_owned()),
+        TunnelEndpoint::Any => None,
+    };
+    let key = |key: TunnelKey| match key {
+        TunnelKey::Given(key) => Some(key.to_string()),
+        TunnelKey::Flow => Some("flow".to_owned()),
+        TunnelKey::None => None,
+    };
+    let is_one = tunnel.in_key == tunnel.out_key;
+    let default_port = match tunnel.protocol {
+        TunnelProtocol::Vxlan(_) => VXLAN_PORT,
+        TunnelProtocol::Geneve => GENEVE_PORT,
+        TunnelProtocol::Gre => 0,
+    };
+    let ttl = match tunnel.ttl {
+        OuterField::Given(TTL_DEFAULT) => None,
+        OuterField::Given(ttl) => Some(ttl.to_string()),
+        OuterField::Inherit(_) => Some("inherit".to_owned()),
+    };
+    let tos = match tunnel.tos {
+        OuterField::Given(0) => None,
+        OuterField::Given(tos) => Some(format!("{tos:#x}")),
+        OuterField::Inherit(_) => Some("inherit".to_owned()),
+    };
+    let when = |is_so: bool, value: &str| is_so.then(|| value.to_owned());
+    let settings = [
+        ("remote_ip", endpoint(tunnel.remote)),
+        ("local_ip", endpoint(tunnel.local)),
+        ("key", key(tunnel.in_key).filter(|_| is_one)),
+        ("in_key", key(tunnel.in_key).filter(|_| !is_one)),
+        ("out_key", key(tunnel.out_key).filter(|_| !is_one)),
+        ("ttl", ttl),
+        ("tos", tos),
+        (
+            "dst_port",
+            (tunnel.port != default_port).then(|| tunnel.port.to_string()),
+        ),
+        ("csum", when(tunnel.checksum, "true")),
+        ("seq", when(tunnel.sequenced, "true")),
+        ("packet_type", when(tunnel.is_layer3, "legacy_l3")),
+        ("df_default", when(!tunnel.dont_fragment, "false")),
+    ];
+    let given = settings.into_iter();
+    given
+        .filter_map(|(name, value)| Some((name, value?)))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use config::PortSpec;
+    use ports::dummy::{DummyFiles, DummyType};
+
+    use super::*;
+
+    fn described(kind: &PortKind) -> String {
+        with_settings(type_name(kind), settings(kind))
+    }
+
+    #[test]
+    fn tunnel_settings_are_those_that_open_vswitch_prints() {
+        for (text, expected) in [
+            ("gre:p1,remote=1.1.1.1", "gre: remote_ip=1.1.1.1"),
+            ("vxlan:p1,remote=flow,key=flow", "vxlan: key=flow, remote_ip=flow"),
+            ("vxlan:p1,remote=1.1.1.1,exts=gpe", "vxlan: remote_ip=1.1.1.1"),
+            (
+                "geneve:p1,remote=1.1.1.1,port=5000",
+                "geneve: dst_port=5000, remote_ip=1.1.1.1",
+            ),
+            (
+                "gre:p1,remote=1.1.1.1,local=2.2.2.3,csum=true,df_default=false,ttl=1",
+                "gre: csum=true, df_default=false, local_ip=2.2.2.3, remote_ip=1.1.1.1, ttl=1",
+            ),
+            (
+                "gre:p1,remote=1.1.1.1,in_key=2,out_key=3,tos=inherit",
+                "gre: in_key=2, out_key=3, remote_ip=1.1.1.1, tos=inherit",
+            ),
+            (
+                "gre:p1,remote=1.1.1.1,out_key=5,tos=4,ttl=inherit,packet_type=legacy_l3",
+                "gre: out_key=5, packet_type=legacy_l3, remote_ip=1.1.1.1, tos=0x4, ttl=inherit",
+            ),
+            ("patch:p1,p2", "patch: peer=p2"),
+            ("tap:p1", "tap"),
+            ("eth1", "system"),
+        ] {
+            let port: PortSpec = text.parse().expect(text);
+            assert_eq!(described(&port.kind), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn dummy_has_the_type_of_its_interface() {
+        for (of, expected) in [
+            ("dummy", "dummy"),
+            ("internal", "dummy-internal"),
+            ("dummy-pmd", "dummy-pmd"),
+            ("", "system"),
+        ] {
+            let files = DummyFiles {
+                interface_type: DummyType::of_interface(of),
+                ..DummyFiles::default()
+            };
+            assert_eq!(described(&PortKind::Dummy(Arc::new(files))), expected);
+        }
+    }
+}
