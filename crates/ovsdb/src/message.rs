@@ -59,16 +59,18 @@ impl RpcMessage {
                 id => Self::Request { id, method, params },
             });
         }
-        if id.is_null() || !parts.contains_key("result") {
+        if id.is_null() {
             return Err(malformed());
         }
-        Ok(match part("error") {
-            Value::Null => Self::Reply {
+        match part("error") {
+            Value::Null if !parts.contains_key("result") => Err(malformed()),
+            Value::Null => Ok(Self::Reply {
                 result: part("result"),
                 id,
-            },
-            error => Self::Failure { id, error },
-        })
+            }),
+            // ovsdb-server omits the result of a method that it lacks.
+            error => Ok(Self::Failure { id, error }),
+        }
     }
 
     /// Converts the message to JSON.
