@@ -3,7 +3,7 @@
 //!
 //! Open vSwitch's unixctl protocol is JSON-RPC 1.0 over a Unix socket: requests `{"id": ..,
 //! "method": .., "params": [strings]}`, answered in order. The control thread executes the
-//! commands.
+//! commands, except `set-options`, which concerns the connection.
 
 use std::io;
 use std::sync::Arc;
@@ -18,8 +18,9 @@ use tokio::sync::{Semaphore, oneshot};
 use super::inbox::{CommandRequest, Inbox, Input};
 use super::task::Task;
 
-/// The limit of a request, in bytes; commands are short.
-const REQUEST_LEN_MAX: usize = 64 * 1024;
+/// The limit of a request, in bytes: a trace of the longest frame has two digits for each byte, and
+/// clients may send several frames.
+const REQUEST_LEN_MAX: usize = 1 << 20;
 
 /// The limit of concurrent clients; others wait.
 const CLIENTS_MAX: usize = 16;
@@ -30,19 +31,38 @@ const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 /// The command that ends the process.
 pub(crate) const EXIT: &str = "exit";
 
+/// The command that sets the output format of a connection, in Open vSwitch 3.4 and later.
+const SET_OPTIONS: &str = "set-options";
+
 #[derive(Deserialize)]
 struct Request {
     id: Value,
     method: String,
     #[serde(default)]
-    params: Vec<String>,
+    params: Vec<Value>,
 }
 
 #[derive(Serialize)]
 struct Response {
     id: Value,
-    result: Option<String>,
+    result: Option<Value>,
     error: Option<String>,
+}
+
+/// A violation of the protocol, which ends the connection.
+struct Violation {
+    /// The id of the request, null if it has none.
+    id: Value,
+    problem: String,
+}
+
+/// The format of answers on a connection.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum OutputFormat {
+    #[default]
+    Text,
+    /// The text within a JSON object, as Open vSwitch sends answers without a JSON form.
+    Json,
 }
 
 /// Serves clients. Must be called within the runtime.
@@ -68,19 +88,21 @@ async fn accept(listener: UnixListener, inbox: Inbox) {
 
 async fn serve_client(mut stream: UnixStream, inbox: &Inbox) -> io::Result<()> {
     let mut buffer = Vec::new();
+    let mut format = OutputFormat::default();
     loop {
         loop {
             let (request, used) = match next_request(&buffer) {
                 Ok(Some(next)) => next,
                 Ok(None) => break,
-                Err(error) => {
-                    write(&mut stream, &Response::refusal(&error)).await?;
-                    return Err(error);
+                Err(violation) => {
+                    let problem = violation.problem.clone();
+                    write(&mut stream, &Response::refusal(violation)).await?;
+                    return Err(io::Error::other(problem));
                 }
             };
             buffer.drain(..used);
             let ends = request.method == EXIT;
-            let response = respond(request, inbox).await;
+            let response = respond(request, &mut format, inbox).await;
             let ends = ends && response.error.is_none();
             write(&mut stream, &response).await?;
             if ends {
@@ -105,11 +127,11 @@ async fn write(stream: &mut UnixStream, response: &Response) -> io::Result<()> {
 
 impl Response {
     /// Returns the answer to a client that violates the protocol, before it is disconnected.
-    fn refusal(error: &io::Error) -> Self {
+    fn refusal(violation: Violation) -> Self {
         Self {
-            id: Value::Null,
+            id: violation.id,
             result: None,
-            error: Some(error.to_string()),
+            error: Some(ended(violation.problem)),
         }
     }
 }
@@ -118,34 +140,95 @@ impl Response {
 ///
 /// # Errors
 /// The bytes are no request, or too many.
-fn next_request(buffer: &[u8]) -> io::Result<Option<(Request, usize)>> {
-    let mut requests = serde_json::Deserializer::from_slice(buffer).into_iter::<Request>();
-    match requests.next() {
+fn next_request(buffer: &[u8]) -> Result<Option<(Request, usize)>, Violation> {
+    let mut values = serde_json::Deserializer::from_slice(buffer).into_iter::<Value>();
+    let violation = |id, problem: String| Err(Violation { id, problem });
+    match values.next() {
         None => Ok(None),
-        Some(Ok(request)) => Ok(Some((request, requests.byte_offset()))),
+        Some(Ok(value)) => {
+            let id = value.get("id").cloned().unwrap_or_default();
+            match Request::deserialize(value) {
+                Ok(request) => Ok(Some((request, values.byte_offset()))),
+                Err(error) => violation(id, format!("not a JSON-RPC request: {error}")),
+            }
+        }
         Some(Err(error)) if error.is_eof() && buffer.len() < REQUEST_LEN_MAX => Ok(None),
-        Some(Err(error)) if error.is_eof() => Err(io::Error::other("the request is too long")),
-        Some(Err(error)) => Err(io::Error::other(format!("not a JSON-RPC request: {error}"))),
+        Some(Err(error)) if error.is_eof() => {
+            violation(id_in(buffer), "the request is too long".to_owned())
+        }
+        Some(Err(error)) => violation(Value::Null, format!("not a JSON-RPC request: {error}")),
     }
 }
 
-async fn respond(request: Request, inbox: &Inbox) -> Response {
+/// Returns the id at the beginning of an incomplete request; null if it is not found.
+fn id_in(buffer: &[u8]) -> Value {
+    const KEY: &[u8] = b"\"id\":";
+    let place = buffer.windows(KEY.len()).position(|bytes| bytes == KEY);
+    let rest = place.map_or(&[][..], |place| &buffer[place + KEY.len()..]);
+    let mut values = serde_json::Deserializer::from_slice(rest).into_iter::<Value>();
+    let id = values.next().and_then(Result::ok);
+    id.unwrap_or_default()
+}
+
+async fn respond(request: Request, format: &mut OutputFormat, inbox: &Inbox) -> Response {
+    let Request { id, method, params } = request;
+    let shown = Value::from(params.clone());
+    tracing::debug!("received request {method}{shown}, id={id}");
+    let answer = match texts(&method, params) {
+        Err(problem) => Err(problem),
+        Ok(arguments) if method == SET_OPTIONS => set_options(&arguments, format),
+        Ok(arguments) => execute(method, arguments, inbox).await,
+    };
+    let is_success = answer.is_ok();
+    let text = ended(answer.unwrap_or_else(|problem| problem));
+    let outcome = if is_success { "success" } else { "error" };
+    tracing::debug!("replying with {outcome}, id={id}: \"{}\"", text.trim_end());
+    let (result, error) = match (is_success, format) {
+        (false, _) => (None, Some(text)),
+        (true, OutputFormat::Text) => (Some(text.into()), None),
+        (true, OutputFormat::Json) => {
+            let wrapped = serde_json::json!({"reply-format": "plain", "reply": text});
+            (Some(wrapped), None)
+        }
+    };
+    Response { id, result, error }
+}
+
+/// Returns the parameters as strings.
+fn texts(method: &str, params: Vec<Value>) -> Result<Vec<String>, String> {
+    let text = |param| match param {
+        Value::String(text) => Ok(text),
+        _ => Err(format!("\"{method}\" command has non-string argument")),
+    };
+    params.into_iter().map(text).collect()
+}
+
+/// Sets the output format of a connection: `--format json`, `--format=json`, or `text`.
+fn set_options(arguments: &[String], format: &mut OutputFormat) -> Result<String, String> {
+    let words: Vec<_> = arguments.iter().flat_map(|word| word.split('=')).collect();
+    for option in words.chunks(2) {
+        *format = match option {
+            ["--format", "json"] => OutputFormat::Json,
+            ["--format", "text"] => OutputFormat::Text,
+            ["--format", other] => {
+                return Err(format!("option format has invalid value {other}"));
+            }
+            ["--format"] => return Err("option format requires an argument".to_owned()),
+            _ => return Err(format!("unrecognized option '{}'", option[0])),
+        };
+    }
+    Ok(String::new())
+}
+
+async fn execute(command: String, arguments: Vec<String>, inbox: &Inbox) -> Result<String, String> {
     let (answer, wait) = oneshot::channel();
     inbox.send(Input::CommandRequest(CommandRequest {
-        command: request.method,
-        arguments: request.params,
+        command,
+        arguments,
         answer,
     }));
-    let (result, error) = match wait.await {
-        Ok(Ok(text)) => (Some(ended(text)), None),
-        Ok(Err(text)) => (None, Some(ended(text))),
-        Err(_) => (None, Some(ended("the switch is ending".to_owned()))),
-    };
-    Response {
-        id: request.id,
-        result,
-        error,
-    }
+    wait.await
+        .unwrap_or_else(|_| Err("the switch is ending".to_owned()))
 }
 
 /// Adds a line end to the last line, which printing clients expect.
@@ -212,29 +295,63 @@ mod tests {
     fn endless_request_is_refused() {
         let mut text = br#"{"id":0,"method":""#.to_vec();
         text.resize(REQUEST_LEN_MAX - 1, b'a');
-        assert!(next_request(&text).expect("legal so far").is_none());
+        assert!(next_request(&text).is_ok_and(|request| request.is_none()));
         text.push(b'a');
-        let error = next_request(&text).err().expect("too long").to_string();
-        assert_eq!(error, "the request is too long");
+        let violation = next_request(&text).err().expect("too long");
+        assert_eq!(violation.problem, "the request is too long");
+        assert_eq!(violation.id, Value::from(0));
     }
 
     #[test]
     fn requests_are_parsed_one_by_one_and_partial_one_waits() {
         let text = br#"{"id":0,"method":"version","params":[]} {"id":1,"method":"fdb/show","params":["br0"]}{"id""#;
-        let (first, used) = next_request(text).expect("legal").expect("whole");
+        let legal = |bytes| next_request(bytes).ok().expect("legal");
+        let (first, used) = legal(&text[..]).expect("whole");
         assert_eq!((first.method.as_str(), first.params.len()), ("version", 0));
-        let (second, more) = next_request(&text[used..]).expect("legal").expect("whole");
+        let (second, more) = legal(&text[used..]).expect("whole");
         assert_eq!(
             (second.id, second.params),
-            (Value::from(1), vec!["br0".to_owned()])
+            (Value::from(1), vec![Value::from("br0")])
         );
-        assert!(
-            next_request(&text[used + more..])
-                .expect("legal so far")
-                .is_none()
-        );
+        assert!(legal(&text[used + more..]).is_none());
         assert!(
             next_request(b"{\"id\":0,\"method\":7}").is_err() && next_request(b"garbage").is_err()
         );
+    }
+
+    #[test]
+    fn violation_keeps_the_id_of_its_request() {
+        for (bytes, id) in [
+            (
+                &b"{\"id\":7,\"method\":3,\"params\":[]}"[..],
+                Value::from(7),
+            ),
+            (b"{\"method\":\"version\"}", Value::Null),
+            (b"[]", Value::Null),
+        ] {
+            let violation = next_request(bytes).err().expect("no request");
+            assert_eq!(violation.id, id);
+        }
+    }
+
+    #[test]
+    fn parameters_must_be_strings() {
+        let error = texts("version", vec![Value::from(1)]);
+        let expected = "\"version\" command has non-string argument";
+        assert_eq!(error, Err(expected.to_owned()));
+        assert_eq!(texts("version", vec!["a".into()]), Ok(vec!["a".to_owned()]));
+    }
+
+    #[test]
+    fn output_format_is_set_for_the_connection() {
+        let mut format = OutputFormat::default();
+        let mut set = |words: &[&str]| {
+            let words: Vec<_> = words.iter().map(|word| (*word).to_owned()).collect();
+            set_options(&words, &mut format).map(|_| format)
+        };
+        assert_eq!(set(&["--format", "json"]), Ok(OutputFormat::Json));
+        assert_eq!(set(&["--format=text"]), Ok(OutputFormat::Text));
+        assert!(set(&["--format"]).is_err() && set(&["--format", "xml"]).is_err());
+        assert!(set(&["--dance", "json"]).is_err());
     }
 }
