@@ -350,10 +350,13 @@ impl Config {
     /// # Errors
     /// The text is not TOML, or does not have this structure; the error names the place.
     pub fn from_toml(text: &str) -> Result<Self, ConfigError> {
-        let config: Self = toml::from_str(text)
-            .map_err(|error| ConfigError::new("--config", error.to_string()))?;
+        let config = Self::parse(text)?;
         config.check()?;
         Ok(config)
+    }
+
+    fn parse(text: &str) -> Result<Self, ConfigError> {
+        toml::from_str(text).map_err(|error| ConfigError::new("--config", error.to_string()))
     }
 
     /// Reads a file in the TOML form.
@@ -365,7 +368,16 @@ impl Config {
             let problem = format!("cannot read {}: {error}", path.display());
             ConfigError::new("--config", problem)
         })?;
-        Self::from_toml(&text)
+        let config = Self::parse(&text)?;
+        if config.bridges.is_empty() {
+            let problem = format!(
+                "{} has no bridge: add [[bridge]] with name = \"br0\" and its ports",
+                path.display()
+            );
+            return Err(ConfigError::new("--config", problem));
+        }
+        config.check()?;
+        Ok(config)
     }
 
     /// Checks the consistency of several options: duplicate names and numbers.

@@ -159,6 +159,20 @@ fn toml_file_has_the_meaning_of_the_command_line() {
 }
 
 #[test]
+fn file_without_bridge_is_named_in_the_error() {
+    let path = std::env::temp_dir().join(format!("comporta-{}.toml", std::process::id()));
+    std::fs::write(&path, "# All comments.\n").expect("a file can be written");
+    let error = Config::from_file(&path).expect_err("no bridge").to_string();
+    std::fs::remove_file(&path).expect("it is there");
+    let name = path.display().to_string();
+    assert!(
+        error.contains(&name) && error.contains("has no bridge"),
+        "{error}"
+    );
+    assert!(!error.contains("--bridge"), "{error}");
+}
+
+#[test]
 fn conflicts_are_named_in_the_error() {
     let error = |text: &str| Config::from_toml(text).expect_err(text).to_string();
     assert!(error("").contains("--bridge: give at least one bridge"));
