@@ -260,7 +260,10 @@ impl TreePort {
         self.role = PortRole::Disabled;
         self.selected_role = PortRole::Disabled;
         self.disable();
-        self.forward_delay_while = u32::from(bridge.max_age);
+        self.forward_delay_while = u32::from(match bridge.version {
+            TreeVersion::Stp => bridge.forward_delay,
+            TreeVersion::Rstp => bridge.max_age,
+        });
         self.recent_root_while = u32::from(bridge.forward_delay);
         self.recent_backup_while = 0;
         (self.sync, self.reroot, self.synced) = (true, true, false);

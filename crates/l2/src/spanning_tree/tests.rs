@@ -296,8 +296,7 @@ fn rstp_ring_recovers_from_a_failure_within_a_second() {
     network.check();
 }
 
-/// A port listens for 20 s, since all information that it may receive is younger (17.29.1), and
-/// learns for 15 s.
+/// A port listens for the forward delay of 15 s, and learns for another (802.1D-1998, 8.4.2).
 #[test]
 fn stp_port_listens_and_learns_before_it_forwards() {
     let mut network = Network::new(TreeVersion::Stp, &[1, 2], &[(0, 1, 1), (0, 1, 1)]);
@@ -307,7 +306,7 @@ fn stp_port_listens_and_learns_before_it_forwards() {
     assert_eq!(network.states[&(0, PortNo(1))], TreePortState::Listening);
     network.wait(10);
     assert_eq!(network.states[&(0, PortNo(1))], TreePortState::Learning);
-    network.wait(12);
+    network.wait(7);
     assert_eq!(network.states[&(0, PortNo(1))], TreePortState::Forwarding);
     network.check();
     let blocked = network.bridges[1].port(PortNo(2)).expect("there");

@@ -1,6 +1,8 @@
 //! The spanning tree of a bridge. Port links, received BPDUs and timers are its inputs; port states
 //! and BPDUs to send are its outputs. The protocol itself is in `spanning`.
 
+use std::collections::BTreeMap;
+
 use base::{Instant, PortNo};
 use flow::{PortConfig, PortDesc, PortState};
 use packet::{Frame, MacAddr};
@@ -35,6 +37,9 @@ const COST_SLOW: u32 = 19;
 /// 17-3).
 const COST_RAPID: u32 = 20_000_000;
 
+/// Open vSwitch's log module of port states.
+const LOG_MODULE: &str = "ofproto_dpif";
+
 /// The minimum frame length, without the frame check sequence (IEEE 802.3, 4.4.2).
 const FRAME_LEN_MIN: usize = 60;
 
@@ -50,6 +55,8 @@ pub struct BridgeSpanningTree {
     outbox: Vec<Effect>,
     /// True if the tree changed since the last [`Bridge::poll_tree`].
     has_changed: bool,
+    /// The last logged state of each port; `Disabled` if there is none.
+    logged: BTreeMap<PortNo, TreePortState>,
 }
 
 impl BridgeSpanningTree {
@@ -121,6 +128,33 @@ impl BridgeSpanningTree {
         }
     }
 
+    /// Logs the changes of port states, in the words of `ovs-vswitchd`.
+    fn log_states(&mut self, ports: &PortEntries) {
+        let protocol = self.name();
+        let name = |state: TreePortState| match self.config.protocol {
+            SpanningTreeProtocol::Stp => state.stp_name(),
+            SpanningTreeProtocol::Rstp => state.rstp_name(),
+        };
+        let mut states = BTreeMap::new();
+        for (number, entry) in ports {
+            let state = self.tree.port(*number).map(|port| port.state);
+            let state = state.unwrap_or(TreePortState::Disabled);
+            let before = self.logged.get(number).copied();
+            let before = before.unwrap_or(TreePortState::Disabled);
+            if name(before) != name(state) {
+                tracing::debug!(
+                    target: LOG_MODULE,
+                    "port {}: {protocol} state changed from {} to {}",
+                    entry.desc.name,
+                    name(before),
+                    name(state)
+                );
+            }
+            states.insert(*number, state);
+        }
+        self.logged = states;
+    }
+
     fn settings(&self) -> TreeSettings {
         settings(&self.config, self.address)
     }
@@ -155,6 +189,7 @@ impl Bridge {
                 since: now,
                 outbox: Vec::new(),
                 has_changed: true,
+                logged: BTreeMap::new(),
             });
             spanning.config = config.clone();
             self.protocols.spanning = Some(spanning);
@@ -290,6 +325,9 @@ impl Bridge {
                 .pipeline
                 .set_stp_blocked(*number, blocked.is_some());
             blocked_ports.extend(blocked.map(|blocked| (*number, blocked)));
+        }
+        if let Some(spanning) = &mut self.protocols.spanning {
+            spanning.log_states(&self.ports);
         }
         self.protocols.stp_filter = StpFilter::compile(blocked_ports);
         self.publication.request();

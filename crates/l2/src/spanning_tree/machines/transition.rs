@@ -38,16 +38,25 @@ fn adopt_role(tree: &mut SpanningTree, index: usize) {
     tree.note_state(index);
 }
 
+/// Returns the time for which a port without a role discards: the maximum age of information
+/// (17.29.1); with STP the forward delay, the time in the state Listening (802.1D-1998, 8.4.2).
+fn idle_delay(tree: &SpanningTree) -> u32 {
+    u32::from(match is_rapid(tree) {
+        true => tree.root_times.max_age,
+        false => tree.root_times.forward_delay,
+    })
+}
+
 fn step_disabled(tree: &mut SpanningTree, index: usize) -> bool {
-    let max_age = u32::from(tree.root_times.max_age);
+    let idle_delay = idle_delay(tree);
     let port = &mut tree.ports[index];
     let moved = (port.learning || port.forwarding)
         || port.sync
         || port.reroot
         || !port.synced
-        || port.forward_delay_while != max_age;
+        || port.forward_delay_while != idle_delay;
     if moved && !port.learning && !port.forwarding {
-        port.forward_delay_while = max_age;
+        port.forward_delay_while = idle_delay;
         port.synced = true;
         port.recent_root_while = 0;
         port.sync = false;
