@@ -7,11 +7,13 @@
 mod bonds;
 mod bridges;
 mod capturing;
+mod conntrack;
 mod coverage;
 mod datapath;
 mod dpctl;
 mod dummies;
 mod fdb;
+mod implementations;
 mod lacp;
 mod logs;
 mod own;
@@ -38,8 +40,10 @@ const SUBJECTS: &[&[Command]] = &[
     &bonds::COMMANDS,
     &bridges::COMMANDS,
     &capturing::COMMANDS,
+    &conntrack::COMMANDS,
     &datapath::COMMANDS,
     &dpctl::COMMANDS,
+    &implementations::COMMANDS,
     &lacp::COMMANDS,
     &logs::COMMANDS,
     &own::COMMANDS,
@@ -58,7 +62,7 @@ const SUBJECTS: &[&[Command]] = &[
 const FOR_TESTS: [&[Command]; 1] = [&dummies::COMMANDS];
 
 /// Commands that are missing in the list, as in Open vSwitch.
-const UNLISTED: [&str; 2] = upcalls::UNLISTED;
+const UNLISTED: [&[&str]; 2] = [&upcalls::UNLISTED, &implementations::UNLISTED];
 
 /// No limit of arguments.
 const MANY: usize = usize::MAX;
@@ -138,6 +142,10 @@ fn all(dummies: DummyMode) -> impl Iterator<Item = &'static Command> {
 pub(super) struct CommandState {
     /// The workers' counters at the last reset of the cycle statistics.
     cleared: Vec<WorkerTotals>,
+    /// The settings of the connection tracker.
+    tracker: conntrack::TrackerSettings,
+    /// The choices of implementations.
+    implementations: implementations::ImplementationChoices,
     /// The settings of upcalls.
     pub(super) upcalls: upcalls::UpcallSettings,
     /// The control socket of the process, beside those of the bridges.
@@ -195,7 +203,7 @@ fn options(arguments: &[String]) -> (Vec<&str>, Vec<&str>) {
 fn list_commands(control: &mut Control, _: &[String]) -> Result<String, String> {
     let rows = all(control.tools.dummies);
     let mut rows: Vec<_> = rows
-        .filter(|row| !UNLISTED.contains(&row.name))
+        .filter(|row| !UNLISTED.iter().any(|names| names.contains(&row.name)))
         .collect();
     rows.sort_by_key(|row| row.name);
     let lines = rows

@@ -7,23 +7,17 @@ use ports::{Counter, QueueCounts};
 
 use super::Answer::Immediate;
 use super::datapath::sites_of;
-use super::{Command, MANY, dpctl};
+use super::{Command, dpctl};
 use crate::control::Control;
 
 #[rustfmt::skip]
-pub(super) const COMMANDS: [Command; 12] = [
-    Command { name: "dpif-netdev/dpif-impl-get", usage: "", least: 0, most: 0, answer: Immediate(no_choice) },
-    Command { name: "dpif-netdev/dpif-impl-set", usage: "dpif_implementation_name", least: 1, most: 1, answer: Immediate(no_choice) },
-    Command { name: "dpif-netdev/miniflow-parser-get", usage: "", least: 0, most: 0, answer: Immediate(no_choice) },
-    Command { name: "dpif-netdev/miniflow-parser-set", usage: "[-pmd core] miniflow_implementation_name [study_pkt_cnt]", least: 1, most: 5, answer: Immediate(no_choice) },
+pub(super) const COMMANDS: [Command; 6] = [
     Command { name: "dpif-netdev/pmd-perf-log-set", usage: "on|off [-b before] [-a after] [-e|-ne] [-us usec] [-q qlen]", least: 0, most: 10, answer: Immediate(no_log) },
     Command { name: "dpif-netdev/pmd-perf-show", usage: "[-nh] [-it iter-history-len] [-ms ms-history-len] [-pmd core] [dp]", least: 0, most: 8, answer: Immediate(perf) },
     Command { name: "dpif-netdev/pmd-rxq-rebalance", usage: "[dp]", least: 0, most: 1, answer: Immediate(rebalance) },
     Command { name: "dpif-netdev/pmd-rxq-show", usage: "[-pmd core] [-secs secs] [dp]", least: 0, most: 5, answer: Immediate(queues) },
     Command { name: "dpif-netdev/pmd-stats-clear", usage: "[-pmd core] [dp]", least: 0, most: 3, answer: Immediate(clear) },
     Command { name: "dpif-netdev/pmd-stats-show", usage: "[-pmd core] [dp]", least: 0, most: 3, answer: Immediate(stats) },
-    Command { name: "dpif-netdev/subtable-lookup-info-get", usage: "", least: 0, most: 0, answer: Immediate(no_choice) },
-    Command { name: "dpif-netdev/subtable-lookup-prio-set", usage: "[lookup_func] [prio]", least: 2, most: MANY, answer: Immediate(no_choice) },
 ];
 
 /// The counters of a worker.
@@ -226,10 +220,6 @@ fn rebalance(control: &mut Control, arguments: &[String]) -> Result<String, Stri
         .into_iter()
         .for_each(|bridge| control.assign_all(bridge));
     Ok("pmd rxq rebalance requested.\n".to_owned())
-}
-
-fn no_choice(_: &mut Control, _: &[String]) -> Result<String, String> {
-    Err("there is one implementation, chosen by the processor: see comporta/tables for the forms of tables".to_owned())
 }
 
 fn no_log(_: &mut Control, _: &[String]) -> Result<String, String> {
