@@ -83,6 +83,8 @@ pub(crate) struct ControlCounters {
     transmit_dropped: u64,
     exports_sent: u64,
     exports_lost: u64,
+    /// Configurations that changed something.
+    reconfigured: u64,
 }
 
 /// The names of a bridge's counters.
@@ -99,13 +101,14 @@ fn bridge_counters(bridge: &Bridge) -> impl Iterator<Item = (&'static str, u64)>
 
 impl ControlCounters {
     /// Returns every counter by name.
-    pub(crate) fn read(&self) -> [(&'static str, u64); 5] {
+    pub(crate) fn read(&self) -> [(&'static str, u64); 6] {
         [
             ("messages_refused", self.messages_refused),
             ("async_dropped", self.async_dropped),
             ("transmit_dropped", self.transmit_dropped),
             ("exports_sent", self.exports_sent),
             ("exports_lost", self.exports_lost),
+            ("reconfigured", self.reconfigured),
         ]
     }
 }

@@ -177,12 +177,13 @@ const BRIDGE: [CounterEntry; 3] = [
 
 /// The control thread: `comporta/counters` prints `control NAME`.
 #[rustfmt::skip]
-const CONTROL: [CounterEntry; 5] = [
+const CONTROL: [CounterEntry; 6] = [
     counter("messages_refused", "OpenFlow message that was malformed or of an unknown type, and answered by an error", "see the log for the controller's address"),
     counter("async_dropped", "packet-in, port status or flow-removed for a controller that reads too slowly", "the controller is overloaded"),
     counter("transmit_dropped", "frame of a packet-out or protocol that a worker could not take", "the worker is overloaded"),
     counter("exports_sent", "datagram sent to a collector", ""),
     counter("exports_lost", "datagram that could not be sent to a collector", "check the collector's address and the route"),
+    counter("reconfigured", "configuration that changed something", ""),
 ];
 
 /// A table of the document.
@@ -206,7 +207,7 @@ const TABLES: [CounterTable; 7] = [
 ];
 
 /// Returns the document.
-fn document(renamed: &[(&str, &str)]) -> String {
+pub(crate) fn document(renamed: &[(&str, &str)]) -> String {
     let mut text = "# Counters\n\n\
         <!-- UPDATE=1 cargo test -p runtime counter_catalog writes this file. -->\n\n\
         `ovs-appctl comporta/counters` prints each counter that is not zero, with its owner before\n\

@@ -14,6 +14,34 @@ pub(super) const COMMANDS: [Command; 3] = [
     Command { name: "memory/show", usage: "", least: 0, most: 0, answer: Immediate(memory) },
 ];
 
+/// The names of Open vSwitch for counters here; several are added up.
+#[rustfmt::skip]
+const OTHER_NAMES: [(&str, &[&str]); 14] = [
+    ("datapath_drop_invalid_port",        &["worker_no_port", "worker_tunnel_no_port"]),
+    ("datapath_drop_meter",               &["worker_metered"]),
+    ("datapath_drop_rx_invalid_packet",   &["worker_runt"]),
+    ("datapath_drop_tunnel_pop_error",    &["worker_tunnel_malformed"]),
+    ("datapath_drop_tunnel_push_error",   &["worker_tunnel_too_long", "worker_tunnel_payload"]),
+    ("datapath_drop_upcall_error",        &["worker_packet_in_queue_full"]),
+    ("drop_action_congestion",            &["worker_tunnel_congested"]),
+    ("drop_action_forwarding_disabled",   &["worker_spanning_tree", "worker_output_shut"]),
+    ("drop_action_of_pipeline",           &["worker_no_match", "worker_no_output"]),
+    ("drop_action_recursion_too_deep",    &["worker_recursion_too_deep"]),
+    ("drop_action_stack_too_deep",        &["worker_stack_too_deep"]),
+    ("drop_action_too_many_mpls_labels",  &["worker_no_room"]),
+    ("drop_action_too_many_resubmit",     &["worker_too_many_resubmits"]),
+    ("rev_reconfigure",                   &["control_reconfigured"]),
+];
+
+/// Adds the counters under the names of Open vSwitch.
+fn add_other_names(counters: &mut BTreeMap<String, u64>) {
+    for (name, parts) in OTHER_NAMES {
+        let count = |part: &&str| counters.get(*part).copied().unwrap_or_default();
+        let sum = parts.iter().map(count).sum();
+        counters.insert(name.to_owned(), sum);
+    }
+}
+
 /// Returns every event counter by name.
 fn counters(control: &Control) -> BTreeMap<String, u64> {
     let mut counters = BTreeMap::new();
@@ -27,7 +55,12 @@ fn counters(control: &Control) -> BTreeMap<String, u64> {
     }
     let mut add = |name: &str, count| *counters.entry(name.to_owned()).or_default() += count;
     for site in control.sites.values() {
-        add("stations_evicted", site.bridge.fdb().counts().evicted);
+        let addresses = site.bridge.fdb().counts();
+        add("stations_evicted", addresses.evicted);
+        add("mac_learning_evicted", addresses.evicted);
+        add("mac_learning_expired", addresses.expired);
+        add("mac_learning_learned", addresses.learned);
+        add("mac_learning_moved", addresses.moved);
         add("learn_refused", site.bridge.learn_refused());
         add("packet_in_limited", site.bridge.packet_ins_limited());
         for port in site.ports.values() {
@@ -36,6 +69,7 @@ fn counters(control: &Control) -> BTreeMap<String, u64> {
             }
         }
     }
+    add_other_names(&mut counters);
     counters
 }
 
@@ -66,4 +100,29 @@ fn memory(control: &mut Control, _: &[String]) -> Result<String, String> {
     Ok(format!(
         "ofconns:{peers} ports:{ports} rules:{rules} workers:{workers}\n"
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::counter_catalog;
+
+    #[test]
+    fn counters_have_names_of_open_vswitch_too() {
+        let counts = [("worker_no_match", 2), ("worker_no_output", 3)];
+        let counts = counts.map(|(name, count)| (name.to_owned(), count));
+        let mut counters = BTreeMap::from(counts);
+        add_other_names(&mut counters);
+        assert_eq!(counters["drop_action_of_pipeline"], 5);
+        assert_eq!(counters["datapath_drop_meter"], 0);
+    }
+
+    #[test]
+    fn other_names_are_of_counters_in_the_catalogue() {
+        let document = counter_catalog::document(&[]);
+        for part in OTHER_NAMES.iter().flat_map(|(_, parts)| *parts) {
+            let (_, name) = part.split_once('_').expect("an owner");
+            assert!(document.contains(&format!("| `{name}` |")), "{part}");
+        }
+    }
 }
