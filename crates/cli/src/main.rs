@@ -37,6 +37,7 @@ use switch_args::SwitchArgs;
 use tables_args::TablesArgs;
 use top_args::TopArgs;
 use trace_args::TraceArgs;
+use vswitchd::PROGRAM;
 use vswitchd_args::VswitchdArgs;
 use workers_args::WorkersArgs;
 
@@ -52,13 +53,15 @@ fn main() -> ExitCode {
     let matches = match manual::with_manual(command()).try_get_matches_from(words) {
         Ok(matches) => matches,
         // Scripts of Open vSwitch expect this exit code.
-        Err(error) if is_daemon && error.use_stderr() => return complain_of_usage(&error),
+        Err(error) if is_daemon && error.use_stderr() => {
+            return complain(PROGRAM, &vswitchd_args::usage_error(&error));
+        }
         Err(error) => error.exit(),
     };
     if let Some(("vswitchd", matches)) = matches.subcommand() {
         // The daemon configures its own logging.
         let done = run_vswitchd(matches);
-        return done.unwrap_or_else(|error| complain(error.as_ref()));
+        return done.unwrap_or_else(|error| complain(PROGRAM, &error.to_string()));
     }
     let level = matches.get_one::<String>("log");
     log_to_stderr(level.map_or("info", String::as_str));
@@ -72,7 +75,7 @@ fn main() -> ExitCode {
         Some(("man", matches)) => manual::write(command(), matches),
         _ => unreachable!("a subcommand is required, and these are all"),
     };
-    done.unwrap_or_else(|error| complain(error.as_ref()))
+    done.unwrap_or_else(|error| complain("comporta", &error.to_string()))
 }
 
 fn command() -> Command {
@@ -207,16 +210,11 @@ fn run_lab(matches: &ArgMatches) -> Result<ExitCode, Box<dyn Error>> {
     }
 }
 
-/// Prints an error as one line on standard error, and returns the exit code of a failure.
+/// Prints an error of this program as one line on standard error, and returns the exit code of a
+/// failure.
 #[expect(clippy::print_stderr, reason = "errors are printed on standard error")]
-fn complain(error: &dyn Error) -> ExitCode {
-    eprintln!("comporta: {error}");
-    ExitCode::from(1)
-}
-
-fn complain_of_usage(error: &clap::Error) -> ExitCode {
-    // A failed write to standard error has no one to report to.
-    drop(error.print());
+fn complain(program: &str, error: &str) -> ExitCode {
+    eprintln!("{program}: {error}");
     ExitCode::from(1)
 }
 

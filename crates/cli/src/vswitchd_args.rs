@@ -7,6 +7,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args, Command};
 use config::{ConfigError, DatabaseRemote, DummyMode, Tls};
 use runtime::rundir_file;
@@ -156,6 +157,33 @@ pub(crate) fn command() -> Command {
     VswitchdArgs::augment_args(Command::new("vswitchd")).infer_long_args(true)
 }
 
+/// Returns the message about invalid arguments, in the words of getopt_long(3).
+pub(crate) fn usage_error(error: &clap::Error) -> String {
+    let argument = |kind| match error.get(kind) {
+        Some(ContextValue::String(text)) => text.as_str(),
+        _ => "",
+    };
+    let given = argument(ContextKind::InvalidArg);
+    // Behind the name of an option follows that of its value.
+    let option = given.split([' ', '=']).next().unwrap_or_default();
+    match error.kind() {
+        ErrorKind::UnknownArgument => match given.strip_prefix('-') {
+            Some(long) if long.starts_with('-') => format!("unrecognized option '{given}'"),
+            Some(short) => format!("invalid option -- '{short}'"),
+            None => "at most one non-option argument accepted; use --help for usage".to_owned(),
+        },
+        ErrorKind::TooManyValues => format!("option '{option}' doesn't allow an argument"),
+        ErrorKind::InvalidValue if argument(ContextKind::InvalidValue).is_empty() => {
+            format!("option '{option}' requires an argument")
+        }
+        _ => {
+            let text = error.to_string();
+            let line = text.lines().next().unwrap_or_default();
+            line.trim_start_matches("error: ").to_owned()
+        }
+    }
+}
+
 impl VswitchdArgs {
     /// Runs the daemon, or another process that runs it.
     ///
@@ -299,6 +327,24 @@ mod tests {
             .map(|word| word.to_str().expect("text"))
             .collect();
         words.join(" ")
+    }
+
+    #[test]
+    fn invalid_arguments_have_the_messages_of_getopt() {
+        for (words, message) in [
+            ("--dance", "unrecognized option '--dance'"),
+            ("-o", "invalid option -- 'o'"),
+            (
+                "one two",
+                "at most one non-option argument accepted; use --help for usage",
+            ),
+            ("--detach=1", "option '--detach' doesn't allow an argument"),
+            ("--user", "option '--user' requires an argument"),
+        ] {
+            let words = std::iter::once("vswitchd").chain(words.split(' '));
+            let error = command().try_get_matches_from(words).expect_err(message);
+            assert_eq!(usage_error(&error), message);
+        }
     }
 
     #[test]

@@ -53,10 +53,15 @@ impl Pidfile {
         let mut options = OpenOptions::new();
         let options = options.read(true).write(true).create(true).truncate(false);
         let mut file = options.open(path).map_err(failed)?;
-        fcntl_lock(&file, FlockOperation::NonBlockingLockExclusive).map_err(|_| {
-            let taken = "another running process has it";
-            failed(io::Error::new(io::ErrorKind::AlreadyExists, taken))
-        })?;
+        if fcntl_lock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
+            let mut pid = String::new();
+            // An unreadable file leaves the number out.
+            drop(file.read_to_string(&mut pid));
+            return Err(DaemonError::AlreadyRunning {
+                path: path.to_owned(),
+                pid: pid.trim().to_owned(),
+            });
+        }
         let written = file
             .set_len(0)
             .and_then(|()| writeln!(file, "{}", process::id()));

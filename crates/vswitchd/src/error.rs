@@ -19,6 +19,14 @@ pub enum DaemonError {
         /// The system's error.
         error: io::Error,
     },
+    /// The process with this pidfile is running.
+    #[error("{path}: already running as pid {pid}, aborting")]
+    AlreadyRunning {
+        /// The pidfile.
+        path: PathBuf,
+        /// Its content.
+        pid: String,
+    },
     /// An argument of `-v` is malformed.
     #[error("{0}")]
     Words(String),
