@@ -43,6 +43,13 @@ pub(crate) enum Reason {
     Channel(DownReason),
 }
 
+impl Reason {
+    /// Returns true if the peer closed the connection, which is no fault.
+    pub(crate) const fn is_close(&self) -> bool {
+        matches!(self, Self::Closed)
+    }
+}
+
 impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use config::ConfigError;
+use ports::OpenError;
 
 /// An error that prevents the switch from starting or from applying a configuration.
 #[derive(Debug, thiserror::Error)]
@@ -30,7 +31,7 @@ pub enum SwitchError {
         /// The interface.
         port: String,
         /// The reason and the remedy.
-        problem: String,
+        problem: OpenError,
     },
     /// The run directory cannot be created.
     #[error(

@@ -118,7 +118,14 @@ impl Reconnector {
                 was_up: true,
                 reason,
             }) => {
-                tracing::warn!(bridge, %target, auxiliary, %reason, "controller lost");
+                match reason.is_close() {
+                    true => {
+                        tracing::info!(bridge, %target, auxiliary, %reason, "controller lost");
+                    }
+                    false => {
+                        tracing::warn!(bridge, %target, auxiliary, %reason, "controller lost");
+                    }
+                }
                 (self.pause, self.is_logged) = (BACKOFF_FIRST, false);
             }
             // A series of failures is logged once: a controller that is down for a night is one
@@ -128,7 +135,7 @@ impl Reconnector {
                 self.is_logged = true;
             }
             Err(error) if !self.is_logged => {
-                tracing::warn!(bridge, %target, auxiliary, %error, "cannot connect to controller; retrying");
+                tracing::info!(bridge, %target, auxiliary, %error, "cannot connect to controller; retrying");
                 self.is_logged = true;
             }
             _ => {}

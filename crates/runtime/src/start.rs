@@ -236,7 +236,7 @@ fn serve(
         inbox,
     })?;
     control.run();
-    tracing::info!("ending");
+    tracing::debug!("ending");
     Ok(())
 }
 

@@ -31,6 +31,12 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// repeatedly, or a flapping link, is written at most ten times per second.
 const COLLECT_TIME: Duration = Duration::from_millis(100);
 
+/// The log module of connections, in the words of Open vSwitch.
+const RECONNECT: &str = "reconnect";
+
+/// The effect of a lost database.
+const UNTIL_BACK: &str = "; keeping the configuration until it is back";
+
 /// The size of the read buffer, in bytes.
 const READ_LEN: usize = 64 * 1024;
 
@@ -69,7 +75,7 @@ pub(crate) async fn follow(
             Ok(_) => {}
             // A series of failures is logged once: a database that is down for a night is one line.
             Err(error) if !is_logged => {
-                tracing::warn!(%remote, %error, "cannot connect to the database; retrying");
+                tracing::info!(target: RECONNECT, "{remote}: connection attempt failed ({error}); retrying");
                 is_logged = true;
             }
             Err(_) => {}
@@ -98,13 +104,13 @@ impl OvsdbClient {
             DatabaseRemote::Unix(path) => {
                 let connecting = tokio::time::timeout(CONNECT_TIMEOUT, UnixStream::connect(path));
                 let stream = connecting.await.map_err(late)??;
-                Ok(self.serve(stream).await)
+                Ok(self.serve(remote, stream).await)
             }
             DatabaseRemote::Tcp { host, port } => {
                 let connecting = TcpStream::connect((host.as_str(), *port));
                 let connecting = tokio::time::timeout(CONNECT_TIMEOUT, connecting);
                 let stream = connecting.await.map_err(late)??;
-                Ok(self.serve(stream).await)
+                Ok(self.serve(remote, stream).await)
             }
             DatabaseRemote::Ssl { host, port } => {
                 let connecting = async {
@@ -113,12 +119,17 @@ impl OvsdbClient {
                 };
                 let connecting = tokio::time::timeout(CONNECT_TIMEOUT, connecting);
                 let stream = connecting.await.map_err(late)??;
-                Ok(self.serve(stream).await)
+                Ok(self.serve(remote, stream).await)
             }
         }
     }
 
-    async fn serve(&mut self, stream: impl AsyncRead + AsyncWrite) -> bool {
+    async fn serve(
+        &mut self,
+        remote: &DatabaseRemote,
+        stream: impl AsyncRead + AsyncWrite,
+    ) -> bool {
+        tracing::info!(target: RECONNECT, "{remote}: connected");
         let options = SessionOptions {
             database: DATABASE.to_owned(),
             lock: LOCK.to_owned(),
@@ -148,9 +159,12 @@ impl OvsdbClient {
                     Ok(count @ 1..) => {
                         session.handle_input(&buffer[..count], self.control.clock().now());
                     }
-                    ended => {
-                        let reason = ended.err().map_or_else(|| "closed".to_owned(), |error| error.to_string());
-                        tracing::warn!(reason, "lost the database; keeping the configuration until it is back");
+                    Ok(_) => {
+                        tracing::info!(target: RECONNECT, "{remote}: connection closed by peer{UNTIL_BACK}");
+                        return was_ready;
+                    }
+                    Err(error) => {
+                        tracing::warn!(target: RECONNECT, "{remote}: connection dropped ({error}){UNTIL_BACK}");
                         return was_ready;
                     }
                 },
@@ -163,7 +177,7 @@ impl OvsdbClient {
                             is_on_its_way = count > 0;
                         }
                         Err(error) => {
-                            tracing::warn!(%error, "lost the database; keeping the configuration until it is back");
+                            tracing::warn!(target: RECONNECT, "{remote}: connection dropped ({error}){UNTIL_BACK}");
                             return was_ready;
                         }
                     }

@@ -78,7 +78,8 @@ impl Manager {
             SessionEvent::Contended => {
                 if self.lock_state != LockState::Second {
                     tracing::error!(
-                        "another switch has the lock of this database: waiting for its release"
+                        "another ovs-vswitchd process is running, disabling this process (pid {}) until it goes away",
+                        std::process::id()
                     );
                 }
                 (self.lock_state, self.is_changed) = (LockState::Second, true);
@@ -122,7 +123,7 @@ impl Manager {
             LockState::Owner if !self.is_ready => return None,
             // An empty database is newly created, or belongs to another program.
             LockState::Owner if root(database).is_none() => {
-                tracing::warn!(
+                tracing::info!(
                     "the database has no row in Open_vSwitch: keeping the configuration (ovs-vsctl init)"
                 );
                 return None;
@@ -136,7 +137,13 @@ impl Manager {
         }
         let unsupported = desired.unsupported.difference(&self.desired.unsupported);
         for key in unsupported.take(UNSUPPORTED_LOGGED_MAX) {
-            tracing::warn!("other_config:{key} of Open_vSwitch: ignored: not supported");
+            tracing::info!("other_config:{key} of Open_vSwitch: ignored: not supported");
+        }
+        for line in desired.warnings.difference(&self.desired.warnings) {
+            tracing::warn!("{line}");
+        }
+        for line in desired.errors.difference(&self.desired.errors) {
+            tracing::error!("{line}");
         }
         self.log_mirror_notes(&desired);
         let changed = desired.config != self.desired.config;

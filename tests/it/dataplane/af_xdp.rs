@@ -140,8 +140,10 @@ fn port_mode_change_reopens_the_port(context: &TestContext) -> TestResult {
         switch.process.hang_up()?;
         switch.wait_until(port, |switch| {
             let log = switch.log()?;
-            let mut steps = log.split("br0: add port p1 (1)").skip(count);
-            let opened = steps.next().is_some_and(|rest| rest.contains(mode));
+            let steps: Vec<_> = log
+                .split("bridge br0: added interface p1 on port 1")
+                .collect();
+            let opened = steps.len() > count && steps[count - 1].contains(mode);
             Ok(opened && switch.ofctl("show br0")?.contains(" 1(p1)"))
         })?;
         one.ping_until_reply(two.address)?;

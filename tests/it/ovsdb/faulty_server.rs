@@ -55,7 +55,7 @@ fn faults() -> [(ServerFault, &'static str); 7] {
             "row",
         ),
         (ServerFault::Endless, "message too long"),
-        (ServerFault::Truncated, "lost the database"),
+        (ServerFault::Truncated, "keeping the configuration"),
     ]
 }
 

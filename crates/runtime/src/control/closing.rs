@@ -8,6 +8,7 @@ use base::sync::mpsc::channel;
 
 use super::Control;
 use super::bridge_runtime::ClosedPort;
+use super::steps::LOCAL_V10;
 use crate::parallel;
 use crate::worker_thread::WorkerThread;
 use config::PortKind;
@@ -85,6 +86,7 @@ impl Control {
         let whole = self.ports_of(|id| bridges.contains(&id));
         let all: Vec<_> = whole.into_iter().chain(ports.iter().copied()).collect();
         self.unshape(&all);
+        self.log_removals(&all);
         self.close_ports(&all);
         self.end_exports(|id| bridges.contains(&id));
         for key in ports {
@@ -94,6 +96,24 @@ impl Control {
         }
         self.peers.remove_bridges(&bridges);
         self.sites.retain(|id, _| !bridges.contains(id));
+    }
+
+    /// Logs the removal of open ports, in the words of `ovs-vswitchd`.
+    fn log_removals(&self, ports: &[PortKey]) {
+        for key in ports {
+            let Some(site) = self.sites.get(&key.bridge) else {
+                continue;
+            };
+            let port = site.ports.get(&key.port);
+            if let Some(port) = port.filter(|port| port.device.is_some()) {
+                let (bridge, name) = (site.bridge.name(), &port.spec.name);
+                let number = match key.port {
+                    PortNo::LOCAL => LOCAL_V10,
+                    PortNo(number) => number,
+                };
+                tracing::info!("bridge {bridge}: deleted interface {name} on port {number}");
+            }
+        }
     }
 
     /// Shuts down ports first, then workers, then the reaper.

@@ -40,7 +40,7 @@ impl Collectors {
         if let Err(error) = &sent
             && !std::mem::replace(&mut collector.is_logged, true)
         {
-            tracing::warn!(collector = %to, %error, "cannot send to collector");
+            tracing::warn!("{to}: sending to collector failed ({error})");
         }
         sent.is_ok()
     }

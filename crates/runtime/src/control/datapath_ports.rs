@@ -116,9 +116,7 @@ impl DatapathPorts {
     fn choose(&self, name: &str, taken: &BTreeSet<u32>) -> Option<u32> {
         let free = |number: &u32| !taken.contains(number);
         let named = self.by_name.then(|| number_in(name)).flatten();
-        named
-            .filter(free)
-            .or_else(|| (1..=NUMBER_MAX).find(free))
+        named.filter(free).or_else(|| (1..=NUMBER_MAX).find(free))
     }
 
     /// Returns the number of the port with this name in the datapath.
@@ -193,9 +191,7 @@ impl Control {
         let sites = self.sites.iter();
         let ports = sites.flat_map(|(bridge, site)| {
             let ports = site.ports.iter();
-            ports.filter_map(|(number, port)| {
-                Some(((*bridge, *number), name_in_datapath(port)?))
-            })
+            ports.filter_map(|(number, port)| Some(((*bridge, *number), name_in_datapath(port)?)))
         });
         self.devices.datapath_ports.follow(ports);
         &self.devices.datapath_ports
@@ -266,9 +262,16 @@ mod tests {
         let geneve = tunnel_port_name(TunnelProtocol::Geneve, 6081);
         let tunnels = [(1, gre()), (2, gre()), (3, geneve)];
         let local = port(PortNo::LOCAL.0, "int");
-        let tunnels = tunnels.into_iter().map(|(number, name)| port(number, &name));
+        let tunnels = tunnels
+            .into_iter()
+            .map(|(number, name)| port(number, &name));
         ports.follow(tunnels.chain([local]));
-        let expected = [(1, "int"), (2, "gre_sys"), (2, "gre_sys"), (6081, "genev_sys_6081")];
+        let expected = [
+            (1, "int"),
+            (2, "gre_sys"),
+            (2, "gre_sys"),
+            (6081, "genev_sys_6081"),
+        ];
         assert_eq!(numbers(&ports), expected);
     }
 

