@@ -156,6 +156,8 @@ pub(crate) const TABLES: &[(&str, &[&str])] = &[
             "output_port",
             "output_vlan",
             "snaplen",
+            // Of schema 8.8 and later.
+            "filter",
             "statistics",
         ],
     ),

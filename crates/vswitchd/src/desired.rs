@@ -9,8 +9,11 @@ mod bridge;
 mod controller;
 mod exporters;
 mod interface;
+mod known_keys;
 pub(super) mod mirrors;
 mod numbers;
+#[cfg(test)]
+mod refusal_tests;
 mod settings;
 mod spanning;
 mod switching;
@@ -29,6 +32,7 @@ use ovsdb::{Database, Uuid};
 use super::rows::{Record, root};
 use bridge::read_bridge;
 use config::{Config, ControllerTarget, ListenAddress, PortKind, Tls};
+use known_keys::is_meant;
 
 /// The default and the minimum interval of statistics (ovs-vswitchd.conf.db(5),
 /// `other_config:stats-update-interval`).
@@ -63,6 +67,10 @@ pub(crate) struct DesiredState {
     pub(crate) statistics_interval: Duration,
     /// True if statistics of the host are enabled.
     pub(crate) reports_host: bool,
+    /// Lines to log once at level WARN, about rows that are refused.
+    pub(crate) warnings: BTreeSet<String>,
+    /// Lines to log once at level ERR.
+    pub(crate) errors: BTreeSet<String>,
     /// Unsupported keys of `Open_vSwitch` `other_config`; the table has no column to report them.
     pub(crate) unsupported: BTreeSet<String>,
 }
@@ -79,6 +87,8 @@ impl Default for DesiredState {
             mirrors: BTreeMap::new(),
             statistics_interval: STATISTICS_INTERVAL,
             reports_host: false,
+            warnings: BTreeSet::new(),
+            errors: BTreeSet::new(),
             unsupported: BTreeSet::new(),
         }
     }
@@ -107,7 +117,8 @@ pub(crate) enum InterfaceOutcome {
         /// The reasons for settings that are not applied.
         notes: Vec<String>,
     },
-    /// The interface is no port, for this reason.
+    /// The interface is no port, for this reason; empty if only the log has the reason, as in Open
+    /// vSwitch.
     Refused(String),
 }
 
@@ -177,7 +188,8 @@ pub(crate) fn convert_rows(database: &Database, current: &Config) -> DesiredStat
     let interval = interval.map_or(STATISTICS_INTERVAL, Duration::from_millis);
     desired.statistics_interval = interval.max(STATISTICS_INTERVAL);
     let keys = root.map("other_config").into_keys();
-    let unsupported = keys.filter(|key| !SUPPORTED_KEYS.contains(key));
+    let unsupported = keys
+        .filter(|key| !SUPPORTED_KEYS.contains(key) && is_meant(key, &known_keys::OPEN_VSWITCH));
     desired.unsupported = unsupported.map(str::to_owned).collect();
     let enabled = root.map("other_config").get("enable-statistics").copied();
     desired.reports_host = enabled == Some("true");

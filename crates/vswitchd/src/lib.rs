@@ -47,10 +47,13 @@ pub use user::ProcessUser;
 /// The answer to `--version` and to `version` of the control socket. Scripts read the version from
 /// the last word of the line with "Open vSwitch".
 pub const SAYS_IT_IS: &str = concat!(
-    "ovs-vswitchd (Comporta, in the place of Open vSwitch) ",
-    env!("CARGO_PKG_VERSION"),
-    "-comporta"
+    "ovs-vswitchd (Comporta, in the place of Open vSwitch) 3.1.0-comporta",
+    env!("CARGO_PKG_VERSION")
 );
+
+/// The version in the column `ovs_version`: that of Open vSwitch which it replaces, because programs
+/// compare the number, and its own.
+const OVS_VERSION: &str = concat!("3.1.0-comporta", env!("CARGO_PKG_VERSION"));
 
 /// The name of the process, by which the scripts of Open vSwitch find it.
 const PROGRAM_NAME: &CStr = c"ovs-vswitchd";

@@ -401,7 +401,9 @@ mod tests {
     /// Returns the levels of a module on the console, in the syslog and in the file.
     fn record(specs: &[&str], module: &str) -> String {
         let table = logging(specs).expect("words that say something").levels();
-        let row = table.lines().find_map(|line| line.strip_prefix(module)?.strip_prefix(' '));
+        let row = table
+            .lines()
+            .find_map(|line| line.strip_prefix(module)?.strip_prefix(' '));
         let words: Vec<_> = row.expect("a module").split_whitespace().collect();
         words.join(" ")
     }

@@ -15,6 +15,7 @@ use super::desired::{
 };
 use super::host::HostFacts;
 use super::rows::{Record, root};
+use crate::OVS_VERSION;
 use runtime::VERSION;
 use runtime::{BridgeFacts, ControllerFacts, Facts, PortFacts};
 
@@ -133,7 +134,7 @@ fn whole(desired: &DesiredState, host: &HostFacts, extent: Extent, root: Record<
     let dummy = has_dummies.then_some(DUMMY);
     let dummy_types = DUMMY_TYPES.into_iter().filter(|_| has_dummies);
     let mut columns = vec![
-        ("ovs_version", Datum::one(VERSION)),
+        ("ovs_version", Datum::one(OVS_VERSION)),
         (
             "datapath_types",
             Datum::set(DATAPATH_TYPES.into_iter().chain(dummy)),
@@ -235,7 +236,7 @@ fn find<'a>(facts: &'a Facts, bridge: &str, number: PortNo) -> Result<&'a PortFa
 fn closed_port_columns(why: &str) -> Columns {
     let mut columns = vec![
         ("ofport", Datum::one(NO_PORT)),
-        ("error", Datum::one(why)),
+        ("error", Datum::optional((!why.is_empty()).then_some(why))),
         ("statistics", Datum::Map(BTreeMap::new())),
         ("status", Datum::Map(BTreeMap::new())),
     ];

@@ -55,7 +55,7 @@ fn schema() -> Schema {
             "name": {"type": "string"}, "select_all": truth, "select_src_port": rows_of("Port"),
             "select_dst_port": rows_of("Port"), "select_vlan": several("integer"),
             "output_port": rows_of("Port"), "output_vlan": optional("integer"),
-            "snaplen": optional("integer"), "statistics": counts,
+            "snaplen": optional("integer"), "filter": optional("string"), "statistics": counts,
         })),
         "Port": table(json!({
             "name": {"type": "string"}, "interfaces": rows_of("Interface"), "tag": optional("integer"),

@@ -53,10 +53,9 @@ pub(super) fn supports_key(port: Record<'_>, key: &str, value: &str) -> bool {
         || ((is_bond || uses_lacp(port)) && LACP_KEYS.contains(&key))
 }
 
-/// Returns true if a port supports all keys of its interface's `other_config`.
-pub(super) fn supports_all_keys_of(port: Record<'_>, interface: Record<'_>) -> bool {
-    let mut keys = interface.map("other_config").into_keys();
-    (is_bond(port) || uses_lacp(port)) && keys.all(|key| MEMBER_KEYS.contains(&key))
+/// Returns true if a port supports this key of its interface's `other_config`.
+pub(super) fn supports_member_key(port: Record<'_>, key: &str) -> bool {
+    (is_bond(port) || uses_lacp(port)) && MEMBER_KEYS.contains(&key)
 }
 
 /// Reads the settings of a bond, or of a single LACP interface, without members.

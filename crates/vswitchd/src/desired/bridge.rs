@@ -4,7 +4,8 @@ use ovsdb::{Database, Uuid};
 use packet::MacAddr;
 
 use super::exporters::read_exporters;
-use super::interface::{PlannedPort, fake_interface, read_interface, unsupported};
+use super::interface::{PlannedPort, fake_interface, is_reserved, read_interface, unsupported};
+use super::known_keys::{self, is_meant};
 use super::mirrors::read_mirrors;
 use super::numbers::{NumberCandidates, number};
 use super::settings::{read_qos, read_settings};
@@ -17,8 +18,11 @@ use crate::rows::Record;
 use base::{PortNo, QueueId};
 use config::{
     BridgeAddress, BridgeConfig, Config, FailMode, InterfaceConfig, LogicalPort, PortSpec,
-    SnoopingConfig, check_name, parse_datapath_id, parse_protocols,
+    SnoopingConfig, TUNNEL_TYPES, check_name, parse_datapath_id, parse_protocols,
 };
+
+/// The reason of a refusal that only the log has, as in Open vSwitch.
+const ONLY_LOGGED: &str = "";
 
 /// Columns of unsupported features, reported if they are true or not empty.
 #[rustfmt::skip]
@@ -44,6 +48,12 @@ pub(super) fn read_bridge<'a>(
         .bridges
         .iter()
         .any(|bridge| bridge.name == name);
+    // Sockets have the name; it must not lead into other directories.
+    let is_path = name.contains(['/', '\\']);
+    if is_path {
+        let warning = format!("ignoring bridge with invalid name \"{name}\"");
+        desired.warnings.insert(warning);
+    }
     let refused = match check_name("name", name) {
         Err(error) => Some(error.problem),
         Ok(()) => twice.then(|| format!("there is another bridge {name}")),
@@ -68,18 +78,34 @@ pub(super) fn read_bridge<'a>(
             desired.config.bridges.push(config);
         }
         Some(problem) => {
+            let why = match is_path {
+                true => ONLY_LOGGED.to_owned(),
+                false => format!("bridge {name}: {problem}"),
+            };
             for port in row.named_by(database, "ports", "Port") {
-                refuse(
-                    database,
-                    port,
-                    &format!("bridge {name}: {problem}"),
-                    desired,
-                );
+                refuse(database, port, &why, desired);
             }
         }
     }
     outcome.refused = refused;
     desired.bridges.insert(row.uuid, outcome);
+}
+
+/// Logs the refusal of an interface, in the words of `ovs-vswitchd`.
+fn warn_of_refusal(interface: Record<'_>, why: &str, desired: &mut DesiredState) {
+    let name = interface.text("name").unwrap_or_default();
+    let kind = interface.text("type").unwrap_or_default();
+    if is_reserved(name) {
+        let warning = format!("could not create interface {name}, name is reserved");
+        desired.warnings.insert(warning);
+    } else if kind == "patch" || TUNNEL_TYPES.contains(&kind) {
+        desired.warnings.insert(why.to_owned());
+        let warning = format!("{name}: could not set configuration (Invalid argument)");
+        desired.warnings.insert(warning);
+    } else {
+        let warning = format!("could not open network device {name} ({why})");
+        desired.warnings.insert(warning);
+    }
 }
 
 /// Reads the bridge's own columns.
@@ -127,8 +153,12 @@ fn read_columns(row: Record<'_>, outcome: &mut BridgeOutcome) -> BridgeConfig {
                 .parse::<i64>()
                 .map(|queue| config.in_band.queue = u32::try_from(queue).ok().map(QueueId))
                 .map_err(|_| format!("'{value}' is no number")),
-            _ => switching::read_key(&mut config.switching, key, value)
-                .unwrap_or_else(|| Err(unsupported(key))),
+            _ => switching::read_key(&mut config.switching, key, value).unwrap_or_else(|| {
+                match is_meant(key, &known_keys::BRIDGE) {
+                    true => Err(unsupported(key)),
+                    false => Ok(()),
+                }
+            }),
         };
         if let Err(why) = heeded {
             note(&format!("other_config:{key}"), why);
@@ -180,9 +210,12 @@ fn read_ports<'a>(
         let fake_interface = fake_interface.filter(|_| claims.claim(port.uuid, own_name).is_ok());
         for interface in interfaces {
             let name = interface.text("name").unwrap_or_default();
-            let read = claims
-                .claim(interface.uuid, name)
-                .and_then(|()| read_interface(port, interface, is_dummy));
+            let read = match is_reserved(name) {
+                true => Err(ONLY_LOGGED.to_owned()),
+                false => claims
+                    .claim(interface.uuid, name)
+                    .and_then(|()| read_interface(port, interface, is_dummy)),
+            };
             match read {
                 Ok(mut read) => {
                     let egress = read_qos(database, port, &mut read.notes);
@@ -192,6 +225,7 @@ fn read_ports<'a>(
                     planned.push((read, NumberCandidates::of(interface, current_number)));
                 }
                 Err(why) => {
+                    warn_of_refusal(interface, &why, desired);
                     let outcome = InterfaceOutcome::Refused(why);
                     desired.interfaces.entry(interface.uuid).or_insert(outcome);
                 }

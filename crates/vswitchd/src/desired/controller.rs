@@ -8,6 +8,7 @@ use std::time::Duration;
 use ovsdb::Database;
 
 use super::interface::unsupported;
+use super::known_keys::{self, is_meant};
 use super::{ControllerEndpoint, ControllerOutcome, DesiredState};
 use crate::rows::{Record, root};
 use config::{
@@ -69,7 +70,12 @@ pub(super) fn read_controllers(
             .text("target")
             .map_or_else(|| Err("no target".to_owned()), read_endpoint)
             .and_then(|endpoint| match &desired.config.unix_socket_dir {
-                Some(rundir) => confined(endpoint, rundir, &config.name),
+                Some(rundir) => confined(endpoint, rundir, &config.name).inspect_err(|why| {
+                    let target = row.text("target").unwrap_or_default();
+                    desired
+                        .errors
+                        .insert(refused_socket(&config.name, target, why));
+                }),
                 None => Ok(endpoint),
             });
         match &endpoint {
@@ -232,6 +238,15 @@ fn confined(
     })
 }
 
+/// Returns the log line about a socket outside of the permitted directory.
+fn refused_socket(bridge: &str, target: &str, why: &str) -> String {
+    let what = match target.starts_with('p') {
+        true => "Not adding Unix domain socket controller",
+        false => "Not connecting to socket controller",
+    };
+    format!("bridge {bridge}: {what} \"{target}\": {why}")
+}
+
 fn notes_of(row: Record<'_>) -> Vec<String> {
     let is_active = row
         .text("target")
@@ -243,7 +258,8 @@ fn notes_of(row: Record<'_>) -> Vec<String> {
         .map(|column| format!("{column}: {}", unsupported(column)))
         .collect();
     for key in row.map("other_config").keys() {
-        if *key != "dscp" || !is_active {
+        let is_dscp = *key == "dscp";
+        if is_meant(key, &known_keys::CONTROLLER) && !(is_dscp && is_active) {
             notes.push(format!("other_config:{key}: {}", unsupported(key)));
         }
     }

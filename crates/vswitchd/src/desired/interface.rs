@@ -11,6 +11,7 @@ use ports::dummy::{DummyFiles, DummyType};
 use ports::xdp::{TransferChoice, XdpModeChoice, XdpOptions};
 
 use super::bond::{self, read_member};
+use super::known_keys::{self, is_meant};
 use super::settings::{EgressQos, read_settings};
 use super::spanning::PORT_KEYS;
 use super::switching::read_port;
@@ -65,6 +66,15 @@ const UNSUPPORTED_TYPES: [&str; 9] = [
     "ip6gre", "erspan", "ip6erspan", "gtpu", "lisp", "stt", "bareudp", "srv6", "dpdkvhostuserclient",
 ];
 
+/// The names of Open vSwitch's datapaths.
+const RESERVED_NAMES: [&str; 3] = ["ovs-netdev", "ovs-dummy", "ovs-system"];
+
+/// The beginnings of the names of its tunnel devices.
+#[rustfmt::skip]
+const RESERVED_PREFIXES: [&str; 9] = [
+    "genev_sys", "gre_sys", "ip6gre_sys", "vxlan_sys", "lisp_sys", "stt_sys", "erspan_sys", "gtpu_sys", "bareudp_sys",
+];
+
 /// Columns for bonds that have no effect on a port with one interface.
 const BOND_ONLY_COLUMNS: [&str; 2] = ["bond_mode", "bond_fake_iface"];
 
@@ -75,8 +85,9 @@ const ADDRESS: &str = "mac: ignored: the bridge's address does not follow its po
 const VIRTUAL_MEMBER: &str =
     "a patch port or tunnel cannot be a bond member: give it a port of its own";
 
-/// The supported keys of a port's `other_config`.
-const SUPPORTED_PORT_KEYS: [&str; 3] = [
+/// The supported keys of a port's `other_config`. The scripts of Open vSwitch use `transient`.
+const SUPPORTED_PORT_KEYS: [&str; 4] = [
+    "transient",
     "priority-tags",
     "mcast-snooping-flood",
     "mcast-snooping-flood-reports",
@@ -103,6 +114,7 @@ pub(super) fn read_interface(
         .map_err(|error| error.problem)?;
     let mut notes: Vec<_> = options
         .keys()
+        .filter(|key| is_meant(key, &known_keys::OPTIONS))
         .map(|key| format!("options:{key}: {}", unsupported(key)))
         .collect();
     notes.extend(vlan_notes);
@@ -202,7 +214,7 @@ fn notes_of(port: Record<'_>, interface: Record<'_>) -> Vec<String> {
         let is_heeded = SUPPORTED_PORT_KEYS.contains(&key)
             || PORT_KEYS.contains(&key)
             || bond::supports_key(port, key, value);
-        if !is_heeded {
+        if !is_heeded && is_meant(key, &known_keys::PORT) {
             note(&format!("other_config:{key}"));
         }
     }
@@ -215,8 +227,10 @@ fn notes_of(port: Record<'_>, interface: Record<'_>) -> Vec<String> {
     if interface.has("cfm_mpid") {
         note("cfm_mpid");
     }
-    if interface.has("other_config") && !bond::supports_all_keys_of(port, interface) {
-        note("other_config");
+    for key in interface.map("other_config").into_keys() {
+        if is_meant(key, &known_keys::INTERFACE) && !bond::supports_member_key(port, key) {
+            note(&format!("other_config:{key}"));
+        }
     }
     if port.has("mac") {
         notes.push(ADDRESS.to_owned());
@@ -238,6 +252,11 @@ fn dummy(of: &str, options: &mut BTreeMap<&str, &str>) -> PortKind {
         received: file("rxq_pcap"),
         sent: file("tx_pcap"),
     }))
+}
+
+/// Returns true if Open vSwitch's datapaths and tunnels have this name for themselves.
+pub(super) fn is_reserved(name: &str) -> bool {
+    RESERVED_NAMES.contains(&name) || RESERVED_PREFIXES.iter().any(|of| name.starts_with(of))
 }
 
 /// Returns the kind of port for an interface type, and the name of its device. Supported keys are

@@ -63,6 +63,10 @@ struct Reader<'a> {
 impl Reader<'_> {
     fn read(&self, unapplied: &mut Vec<String>) -> Result<MirrorConfig, String> {
         let mirror = self.mirror;
+        if mirror.has("filter") {
+            // Without the filter, the mirror would copy more than it may.
+            return Err("filter: not supported".to_owned());
+        }
         let vlans: BTreeSet<u16> = mirror
             .integers("select_vlan")
             .filter_map(|vid| u16::try_from(vid).ok())
@@ -207,6 +211,10 @@ mod tests {
     fn mirror_errors_are_reported_on_bridge() {
         let refused = [
             (json!({"select_all": true}), "no output: set"),
+            (
+                json!({"output_vlan": 7, "filter": "icmp"}),
+                "filter: not supported",
+            ),
             (
                 json!({"output_port": names("Port", &["p9"])}),
                 "p9 is no port of br0",

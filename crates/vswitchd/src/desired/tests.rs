@@ -522,7 +522,7 @@ fn duplicate_tunnel_is_refused() {
         ),
         (
             "t3",
-            "refused: options:dst_port: a tunnel of another protocol",
+            "refused: t3: VXLAN-GBP, and non-VXLAN-GBP tunnels can't be configured on the same dst_port",
         ),
         ("t5", "refused: options:packet_type: ptap is not supported"),
         ("t6", "options:egress_pkt_mark: ignored"),

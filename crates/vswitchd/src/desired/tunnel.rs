@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use base::PortNo;
-use packet::tunnel::TunnelProtocol;
+use packet::tunnel::{TunnelProtocol, VxlanExtension};
 
 use super::{DesiredState, InterfaceOutcome};
 use config::{PortKind, TunnelConfig, TunnelEndpoint, TunnelKey};
@@ -34,6 +34,14 @@ impl From<&TunnelConfig> for Mark {
     }
 }
 
+const fn is_gbp(protocol: TunnelProtocol) -> bool {
+    matches!(protocol, TunnelProtocol::Vxlan(VxlanExtension::Gbp))
+}
+
+const fn is_vxlan(protocol: TunnelProtocol) -> bool {
+    matches!(protocol, TunnelProtocol::Vxlan(_))
+}
+
 /// Refuses duplicate tunnels, and those with a UDP port of another protocol.
 pub(super) fn refuse_duplicates(desired: &mut DesiredState) {
     let mut marks: BTreeMap<Mark, String> = BTreeMap::new();
@@ -53,15 +61,22 @@ pub(super) fn refuse_duplicates(desired: &mut DesiredState) {
                     "attempting to add tunnel port '{}' with same config as port '{twin}'",
                     port.name
                 ),
+                None if is_gbp(protocol) != is_gbp(tunnel.protocol) && is_vxlan(protocol) => format!(
+                    "{}: VXLAN-GBP, and non-VXLAN-GBP tunnels can't be configured on the same dst_port",
+                    port.name
+                ),
                 None if protocol != tunnel.protocol => format!(
-                    "options:dst_port: a tunnel of another protocol, or with other extensions, has UDP port {}",
-                    tunnel.port
+                    "{}: options:dst_port: a tunnel of another protocol, or with other extensions, has UDP port {}",
+                    port.name, tunnel.port
                 ),
                 None => {
                     marks.insert(Mark::from(&**tunnel), port.name.clone());
                     return true;
                 }
             };
+            desired.warnings.insert(why.clone());
+            let warning = format!("{}: could not set configuration (File exists)", port.name);
+            desired.warnings.insert(warning);
             refused.insert((name.clone(), port.number), why);
             false
         });

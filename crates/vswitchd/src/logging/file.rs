@@ -2,10 +2,14 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::error::DaemonError;
+
+/// The mode of a new log file, as in Open vSwitch: its group may read it, others may not.
+const MODE: u32 = 0o640;
 
 /// A log file, opened for appending.
 #[derive(Clone, Debug)]
@@ -51,7 +55,8 @@ impl LogFile {
 }
 
 fn append(path: &Path) -> io::Result<File> {
-    OpenOptions::new().append(true).create(true).open(path)
+    let mut options = OpenOptions::new();
+    options.append(true).create(true).mode(MODE).open(path)
 }
 
 impl Write for LogFile {
