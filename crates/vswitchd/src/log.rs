@@ -15,8 +15,9 @@ use runtime::wall;
 use crate::error::DaemonError;
 use crate::logging::{LogOutputs, LogRecord, Logging};
 
-/// The name of a process's first thread in the standard library.
-const FIRST: &str = "main";
+/// The threads without a name in the log: the first one, and that of the tasks for sockets, which
+/// are one thread in Open vSwitch.
+const UNNAMED: [&str; 2] = ["main", "peers"];
 
 /// Starts logging according to the arguments of `-v`. `role` distinguishes this process from the
 /// one that runs the switch.
@@ -54,7 +55,7 @@ impl<S: Subscriber> Layer<S> for LogLayer {
         self.0.write(LogRecord {
             level: *event.metadata().level(),
             target: event.metadata().target(),
-            thread: thread.name().filter(|name| *name != FIRST),
+            thread: thread.name().filter(|name| !UNNAMED.contains(name)),
             now: wall(),
             message: &format!("{}{}", words.message, words.fields),
         });
