@@ -16,7 +16,7 @@ use crate::shell::Shell;
 
 /// The Debian package of each program.
 #[rustfmt::skip]
-const PROGRAMS: [(&str, &str); 23] = [
+const PROGRAMS: [(&str, &str); 24] = [
     ("chromedriver",       "chromium-driver"),
     ("chromium",           "chromium"),
     ("ethtool",            "ethtool"),
@@ -40,6 +40,7 @@ const PROGRAMS: [(&str, &str); 23] = [
     ("snmpd",              "snmpd"),
     ("tshark",             "tshark"),
     ("unshare",            "util-linux"),
+    ("uuidgen",            "uuid-runtime"),
 ];
 
 /// Packages that start a service when they are installed. Tests start their own daemons in their

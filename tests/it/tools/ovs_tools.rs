@@ -1,12 +1,13 @@
 //! Open vSwitch's tools with Comporta: those of operators, those that scripts call, and the Python
 //! library.
 
-use std::env;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use std::{env, fs};
 
 use testbed::{Failure, Requirement};
 
-use crate::support::command::CommandOutput;
+use crate::support::command::{CommandOutput, comporta_binary, program};
 use crate::support::context::{SystemTest, TestContext, TestError, TestResult, WAIT_LIMIT, tests};
 use crate::support::deployment::{Deployment, TWO_PORTS};
 use crate::support::network::TestNetwork;
@@ -18,6 +19,9 @@ pub(crate) const TESTS: &[SystemTest] = tests![
     ovs_save_restores_rules,
     ovs_bugtool_commands_succeed,
     ovs_dpctl_top_reads_dumped_flows,
+    ovs_docker_adds_and_removes_a_port,
+    ovs_pcap_prints_captured_frames,
+    doctor_reviews_the_database_of_open_vswitch,
     ovs_ofctl_connects_by_the_name_of_a_bridge,
     ovs_ofctl_snoops_on_a_controller_connection,
 ];
@@ -233,6 +237,81 @@ fn ovs_dpctl_top_reads_dumped_flows(context: &TestContext) -> TestResult {
     run_shell(&deployment, "ovs-appctl dpctl/dump-flows > flows")?;
     let top = run_shell(&deployment, "ovs-dpctl-top --script --flow-file flows 2>&1")?;
     assert!(top.contains("Total: 2  errors: 0"), "{top}");
+    Ok(())
+}
+
+/// A program that answers the questions of ovs-docker about a container.
+const DOCKER: &str = "#!/bin/sh\necho \"$CONTAINER_PID\"\n";
+
+fn ovs_docker_adds_and_removes_a_port(context: &TestContext) -> TestResult {
+    let network = TestNetwork::new(context, 1)?;
+    let deployment = Deployment::new(&network)?;
+    let _daemon = deployment.start_daemon()?;
+    deployment.vsctl("add-br br0 -- add-port br0 p1")?;
+    let container = testbed::Namespace::new()?;
+    let sleeper = context
+        .spawner
+        .start(program("sleep 600").inside(&container))?;
+    let docker = deployment.rundir.join("docker");
+    fs::write(&docker, DOCKER)?;
+    fs::set_permissions(&docker, fs::Permissions::from_mode(0o755))?;
+    // The script links the container's namespace below /run, which is private here.
+    let run = |words: &str| {
+        let line = format!(
+            "export PATH=\"$OVS_RUNDIR:$PATH\" CONTAINER_PID={}; mount -t tmpfs none /run; {words}",
+            sleeper.id()
+        );
+        let shell = deployment.program("unshare --mount sh -ec").arg(line);
+        run_program(&deployment, shell)
+    };
+    run("ovs-docker add-port br0 eth9 guest --ipaddress=10.1.0.99/16")?;
+    network.host(1).ping_until_reply([10, 1, 0, 99].into())?;
+    run("ovs-docker del-port br0 eth9 guest")?;
+    assert_eq!(deployment.vsctl("list-ports br0")?, "p1");
+    Ok(())
+}
+
+fn ovs_pcap_prints_captured_frames(context: &TestContext) -> TestResult {
+    let network = TestNetwork::new(context, 1)?;
+    let deployment = Deployment::new(&network)?;
+    let _daemon = deployment.start_daemon_with("--enable-dummy")?;
+    let options = "set Interface d1 type=dummy options:tx_pcap=d1.pcap";
+    deployment.vsctl(&format!(
+        "add-br br0 -- set Bridge br0 datapath_type=dummy fail_mode=secure -- add-port br0 d1 -- {options}"
+    ))?;
+    let frame = "ffffffffffff0200000000010806000102";
+    deployment.run_tool(&format!("ovs-ofctl packet-out br0 none output:1 {frame}"))?;
+    context.wait_until("the frame in the file", || {
+        Ok(deployment.run_tool("ovs-pcap d1.pcap")?.contains(frame))
+    })?;
+    Ok(())
+}
+
+fn doctor_reviews_the_database_of_open_vswitch(context: &TestContext) -> TestResult {
+    let network = TestNetwork::new(context, 1)?;
+    let deployment = Deployment::new(&network)?;
+    deployment.vsctl(
+        "--no-wait add-br br0 -- add-port br0 p1 -- add-port br0 s1 -- set Interface s1 type=stt",
+    )?;
+    for source in ["unix:db.sock", "conf.db"] {
+        let words = format!("{} doctor --from-ovs {source}", comporta_binary().display());
+        let output = CommandOutput::run(context, deployment.program(&words))?;
+        let text = output.stdout.clone();
+        output.expect_failure()?;
+        for line in [
+            "bridge br0                          applied",
+            "interface p1 of br0                 applied",
+            "interface s1 of br0                 REFUSED: ",
+        ] {
+            assert!(text.contains(line), "{source}: {text}");
+        }
+    }
+    let words = format!(
+        "{} doctor --from-ovs missing.db",
+        comporta_binary().display()
+    );
+    let refused = CommandOutput::run(context, deployment.program(&words))?.expect_failure()?;
+    assert!(refused.contains("missing.db"), "{refused}");
     Ok(())
 }
 
