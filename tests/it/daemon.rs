@@ -1,6 +1,7 @@
 //! The process: command line, control socket, restart, TLS and packages.
 
 mod lifecycle;
+mod migration;
 mod packages;
 mod process;
 mod tls;
@@ -11,6 +12,7 @@ use crate::support::context::SystemTest;
 /// Tests of this folder.
 pub(crate) const TESTS: &[&[SystemTest]] = &[
     lifecycle::TESTS,
+    migration::TESTS,
     packages::TESTS,
     process::TESTS,
     tls::TESTS,

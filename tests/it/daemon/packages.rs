@@ -50,17 +50,17 @@ fn skip_unless_available(requirements: &[Requirement]) -> TestResult {
     testbed::check(requirements).map_err(|missing| TestError::Skip(missing.to_string()))
 }
 
-/// DebianPackages of the tested program.
-struct DebianPackages {
+/// Debian packages of the tested program.
+pub(super) struct DebianPackages {
     /// Package with the program.
-    comporta: PathBuf,
+    pub(super) comporta: PathBuf,
     /// Package that replaces ovs-vswitchd.
-    vswitchd: PathBuf,
+    pub(super) vswitchd: PathBuf,
 }
 
 impl DebianPackages {
     /// Builds the packages into a folder of this name, without compression.
-    fn build(context: &TestContext, name: &str) -> Result<Self, TestError> {
+    pub(super) fn build(context: &TestContext, name: &str) -> Result<Self, TestError> {
         skip_unless_available(&REQUIREMENTS)?;
         let folder = context.directory().join(name);
         let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
@@ -136,7 +136,7 @@ exec chroot /mnt/root sh -c 'echo "$1" > "$2/overlay.pid"; exec sleep infinity' 
 "#;
 
 /// A writable overlay of this machine, in the switch's network namespace.
-struct Overlay<'r, 'g> {
+pub(super) struct Overlay<'r, 'g> {
     network: &'r TestNetwork<'g>,
     /// Process id of its first process, outside of the overlay's pid namespace.
     first_pid: String,
@@ -145,7 +145,7 @@ struct Overlay<'r, 'g> {
 }
 
 impl<'r, 'g> Overlay<'r, 'g> {
-    fn new(network: &'r TestNetwork<'g>) -> Result<Self, Failure> {
+    pub(super) fn new(network: &'r TestNetwork<'g>) -> Result<Self, Failure> {
         let context = network.context;
         let program = program("unshare --mount --pid --fork --kill-child sh -c")
             .arg(OVERLAY_SCRIPT)
@@ -187,13 +187,13 @@ impl<'r, 'g> Overlay<'r, 'g> {
     }
 
     /// Runs a program in the overlay, which must succeed, and returns its standard output.
-    fn run(&self, words: &str) -> Result<String, Failure> {
+    pub(super) fn run(&self, words: &str) -> Result<String, Failure> {
         CommandOutput::run_within(WAIT_LIMIT * 3, self.network.context, self.program(words))?
             .expect_success()
     }
 
     /// Installs a package without triggers of other packages, such as the index of manual pages.
-    fn install(&self, package: &Path) -> Result<(), Failure> {
+    pub(super) fn install(&self, package: &Path) -> Result<(), Failure> {
         self.run(&format!(
             "dpkg --no-triggers --install {}",
             package.display()
@@ -209,7 +209,7 @@ impl<'r, 'g> Overlay<'r, 'g> {
     }
 
     /// Starts Open vSwitch as its services do.
-    fn start_services(&self) -> Result<(), Failure> {
+    pub(super) fn start_services(&self) -> Result<(), Failure> {
         self.run(&format!(
             "{OVS_CTL} start --system-id=random --no-record-hostname --no-mlockall"
         ))?;
@@ -218,7 +218,7 @@ impl<'r, 'g> Overlay<'r, 'g> {
 }
 
 /// Script that Open vSwitch's services call.
-const OVS_CTL: &str = "/usr/share/openvswitch/scripts/ovs-ctl";
+pub(super) const OVS_CTL: &str = "/usr/share/openvswitch/scripts/ovs-ctl";
 
 /// Path of Comporta's alternative for `ovs-vswitchd`.
 const COMPORTA_ALTERNATIVE: &str = "/usr/lib/comporta-vswitchd/ovs-vswitchd";
