@@ -8,7 +8,8 @@ use crate::support::command::program;
 use crate::support::context::{SystemTest, TestContext, TestResult, tests};
 use crate::support::network::TestNetwork;
 
-pub(crate) const TESTS: &[SystemTest] = tests![packages_migrate_to_comporta_and_back_under_traffic];
+pub(crate) const TESTS: &[SystemTest] =
+    tests![packages_migrate_to_comporta_and_back_under_traffic,];
 
 /// Commands of `ovs-vsctl` for the configuration: host 1 on one bridge, the others on another.
 const CONFIGURATION: [&str; 6] = [
