@@ -384,7 +384,7 @@ fn ovs_ofctl_snoops_on_a_controller_connection(context: &TestContext) -> TestRes
         .log(context.unique_path("snoop"));
     let mut snoop = context.spawner.start(snoop)?;
     context.wait_until("the connection of the snooping client", || {
-        let read_sockets = || std::fs::read_to_string("/proc/thread-self/net/unix");
+        let read_sockets = || fs::read_to_string("/proc/thread-self/net/unix");
         let sockets = network.switch_namespace.run(read_sockets)?;
         let sockets = sockets.map_err(Failure::to("read the list of sockets"))?;
         let socket_path = deployment.rundir.join("br0.snoop");
