@@ -159,12 +159,8 @@ impl OvsdbClient {
                     Ok(count @ 1..) => {
                         session.handle_input(&buffer[..count], self.control.clock().now());
                     }
-                    Ok(_) => {
-                        tracing::info!(target: RECONNECT, "{remote}: connection closed by peer{UNTIL_BACK}");
-                        return was_ready;
-                    }
-                    Err(error) => {
-                        tracing::warn!(target: RECONNECT, "{remote}: connection dropped ({error}){UNTIL_BACK}");
+                    ended => {
+                        log_loss(remote, ended.err());
                         return was_ready;
                     }
                 },
@@ -177,7 +173,7 @@ impl OvsdbClient {
                             is_on_its_way = count > 0;
                         }
                         Err(error) => {
-                            tracing::warn!(target: RECONNECT, "{remote}: connection dropped ({error}){UNTIL_BACK}");
+                            log_loss(remote, Some(error));
                             return was_ready;
                         }
                     }
@@ -215,6 +211,18 @@ impl OvsdbClient {
             }
         }
         Some(())
+    }
+}
+
+/// Logs the loss of the connection; without an error, the server closed it.
+fn log_loss(remote: &DatabaseRemote, error: Option<io::Error>) {
+    match error {
+        None => {
+            tracing::info!(target: RECONNECT, "{remote}: connection closed by peer{UNTIL_BACK}");
+        }
+        Some(error) => {
+            tracing::warn!(target: RECONNECT, "{remote}: connection dropped ({error}){UNTIL_BACK}");
+        }
     }
 }
 

@@ -94,6 +94,9 @@ impl Default for DesiredState {
     }
 }
 
+/// The reason of a refusal that only the log has, as in Open vSwitch.
+const ONLY_LOGGED: &str = "";
+
 /// The outcome for a bridge.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct BridgeOutcome {
@@ -165,8 +168,11 @@ impl<'a> Claims<'a> {
     /// Claims an interface and the name of its device.
     ///
     /// # Errors
-    /// Another port has one of them.
+    /// Another port has one of them, or Open vSwitch has the name for itself.
     fn claim(&mut self, uuid: Uuid, name: &'a str) -> Result<(), String> {
+        if interface::is_reserved(name) {
+            return Err(ONLY_LOGGED.to_owned());
+        }
         let free = self.rows.insert(uuid) & self.names.insert(name);
         let taken = || format!("{name}: an interface belongs to one port of one bridge");
         free.then_some(()).ok_or_else(taken)

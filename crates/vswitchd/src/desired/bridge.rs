@@ -11,7 +11,8 @@ use super::numbers::{NumberCandidates, number};
 use super::settings::{read_qos, read_settings};
 use super::tables::read_tables;
 use super::{
-    BridgeOutcome, Claims, DesiredState, InterfaceOutcome, bond, by_name, spanning, switching,
+    BridgeOutcome, Claims, DesiredState, InterfaceOutcome, ONLY_LOGGED, bond, by_name, spanning,
+    switching,
 };
 use crate::desired::controller::read_controllers;
 use crate::rows::Record;
@@ -20,9 +21,6 @@ use config::{
     BridgeAddress, BridgeConfig, Config, FailMode, InterfaceConfig, LogicalPort, PortSpec,
     SnoopingConfig, TUNNEL_TYPES, check_name, parse_datapath_id, parse_protocols,
 };
-
-/// The reason of a refusal that only the log has, as in Open vSwitch.
-const ONLY_LOGGED: &str = "";
 
 /// Columns of unsupported features, reported if they are true or not empty.
 #[rustfmt::skip]
@@ -210,12 +208,9 @@ fn read_ports<'a>(
         let fake_interface = fake_interface.filter(|_| claims.claim(port.uuid, own_name).is_ok());
         for interface in interfaces {
             let name = interface.text("name").unwrap_or_default();
-            let read = match is_reserved(name) {
-                true => Err(ONLY_LOGGED.to_owned()),
-                false => claims
-                    .claim(interface.uuid, name)
-                    .and_then(|()| read_interface(port, interface, is_dummy)),
-            };
+            let read = claims
+                .claim(interface.uuid, name)
+                .and_then(|()| read_interface(port, interface, is_dummy));
             match read {
                 Ok(mut read) => {
                     let egress = read_qos(database, port, &mut read.notes);
