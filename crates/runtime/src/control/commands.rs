@@ -13,6 +13,7 @@ mod datapath;
 mod dpctl;
 mod dummies;
 mod fdb;
+mod features;
 mod implementations;
 mod lacp;
 mod logs;
@@ -27,7 +28,10 @@ mod unsupported;
 mod upcalls;
 mod workers;
 
+use std::collections::BTreeMap;
+
 use super::bridge_runtime::OpenListener;
+use super::datapath_ports::DatapathName;
 use super::{BridgeRuntime, Control};
 use crate::inbox::CommandRequest;
 use config::DummyMode;
@@ -50,6 +54,7 @@ const SUBJECTS: &[&[Command]] = &[
     &process::COMMANDS,
     &qos::COMMANDS,
     &fdb::COMMANDS,
+    &features::COMMANDS,
     &tunnels::COMMANDS,
     &tracing::COMMANDS,
     &spanning_tree::COMMANDS,
@@ -148,6 +153,8 @@ pub(super) struct CommandState {
     implementations: implementations::ImplementationChoices,
     /// The settings of upcalls.
     pub(super) upcalls: upcalls::UpcallSettings,
+    /// The changed features of datapaths.
+    pub(super) features: BTreeMap<DatapathName, features::DatapathFeatures>,
     /// The control socket of the process, beside those of the bridges.
     pub(super) unixctl: Option<OpenListener>,
     /// True if the exit also removes the configuration of foreign interfaces.

@@ -14,7 +14,7 @@ use ports::Counter;
 
 use super::Answer::{Deferred, Immediate};
 use super::port_config::describe;
-use super::{Command, DeferredAnswer, named, options};
+use super::{Command, DeferredAnswer, options};
 use crate::control::Control;
 use crate::control::bridge_runtime::BridgeRuntime;
 use dataplane::counters::WorkerDrop;
@@ -25,12 +25,10 @@ use switch::odp;
 const LOCAL: u32 = 0xfffe;
 
 #[rustfmt::skip]
-pub(super) const COMMANDS: [Command; 5] = [
+pub(super) const COMMANDS: [Command; 3] = [
     Command { name: "dpif/dump-dps", usage: "", least: 0, most: 0, answer: Immediate(data_paths) },
     Command { name: "dpif/dump-flows", usage: "[-m] [--names | --no-names] bridge", least: 1, most: MANY_OPTIONS, answer: Deferred(dump_flows) },
-    Command { name: "dpif/set-dp-features", usage: "bridge", least: 1, most: 1, answer: Immediate(set_features) },
     Command { name: "dpif/show", usage: "", least: 0, most: 0, answer: Immediate(show) },
-    Command { name: "dpif/show-dp-features", usage: "bridge", least: 1, most: 1, answer: Immediate(features) },
 ];
 
 const ROOM: &str = "a string has room";
@@ -129,46 +127,6 @@ fn data_paths(control: &mut Control, _: &[String]) -> Result<String, String> {
         format!("{datapath_type}@{}\n", site.bridge.name())
     };
     Ok(sites.map(|(_, site)| line(site)).collect())
-}
-
-/// The supported features, in the terms of `dpif/show-dp-features`.
-#[rustfmt::skip]
-const FEATURES: [(&str, &str); 22] = [
-    ("Masked set action",            "Yes"),
-    ("Tunnel push pop",              "No"),
-    ("Ufid",                         "No"),
-    ("Truncate action",              "Yes"),
-    ("Clone action",                 "Yes"),
-    ("Sample nesting",               "0"),
-    ("Conntrack eventmask",          "No"),
-    ("Conntrack clear",              "No"),
-    ("Max dp_hash algorithm",        "0"),
-    ("Check pkt length action",      "Yes"),
-    ("Conntrack timeout policy",     "No"),
-    ("Explicit Drop action",         "No"),
-    ("Optimized Balance TCP mode",   "No"),
-    ("Conntrack all-zero IP SNAT",   "No"),
-    ("MPLS Label add",               "No"),
-    ("Max VLAN headers",             "2"),
-    ("Max MPLS depth",               "3"),
-    ("Recirc",                       "No"),
-    ("CT state",                     "No"),
-    ("CT zone",                      "No"),
-    ("CT mark",                      "No"),
-    ("IPv6 ND Extension",            "Yes"),
-];
-
-fn features(control: &mut Control, arguments: &[String]) -> Result<String, String> {
-    named(control, arguments)?;
-    let lines = FEATURES.iter();
-    Ok(lines
-        .map(|(what, how)| format!("{what}: {how}\n"))
-        .collect())
-}
-
-fn set_features(control: &mut Control, arguments: &[String]) -> Result<String, String> {
-    named(control, arguments)?;
-    Err("the features of the datapath cannot be changed".to_owned())
 }
 
 fn dump_flows(control: &mut Control, arguments: &[String]) -> Result<DeferredAnswer, String> {
