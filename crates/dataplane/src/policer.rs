@@ -121,7 +121,7 @@ impl Policer {
     }
 
     /// Sets the DSCP of an IP packet to the mark of its queue.
-    pub(crate) fn mark_out(&self, frame: &mut Frame) {
+    pub fn mark_out(&self, frame: &mut Frame) {
         if !self.has_marks.load(Ordering::Relaxed) {
             return;
         }

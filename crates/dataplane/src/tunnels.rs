@@ -60,7 +60,7 @@ pub fn endpoints(tunnel: &TunnelConfig, fields: &PipelineFields) -> Option<Tunne
 }
 
 /// Returns the tunnel header for frames with these pipeline fields.
-pub(crate) fn tunnel_header(
+pub fn tunnel_header(
     tunnel: &TunnelConfig,
     fields: &PipelineFields,
     pipeline: &Pipeline,
@@ -144,7 +144,7 @@ pub fn inner_headers(frame: &[u8]) -> InnerHeaders {
 
 /// Returns the outer DSCP and ECN, and the TTL. The outer ECN of a congested packet is ECT(0),
 /// because the inner packet already carries the mark (RFC 6040, 4.1).
-pub(crate) fn outer_tos_ttl(tunnel: &TunnelConfig, within: &InnerHeaders) -> (u8, u8) {
+pub fn outer_tos_ttl(tunnel: &TunnelConfig, within: &InnerHeaders) -> (u8, u8) {
     let dscp = match (tunnel.tos, within.ip) {
         (OuterField::Inherit(_), Some((tos, _))) => tos & !ECN,
         (OuterField::Inherit(usual), None) => usual,
@@ -272,7 +272,13 @@ pub(crate) fn add_ethernet_header(frame: &mut Frame, payload: TunnelPayload) -> 
 /// Copies the congestion mark of the outer header to the inner packet (RFC 6040, 4.2). Returns
 /// false if the frame must be dropped because its transport ignores ECN.
 pub(crate) fn copy_congestion_mark(frame: &mut Frame, outer: &OuterHeaders) -> bool {
-    if outer.tos & ECN != CONGESTED {
+    mark_inner(frame, outer.tos)
+}
+
+/// Copies the congestion mark of an outer octet of DSCP and ECN to the inner packet. Returns false
+/// if the frame must be dropped because its transport ignores ECN.
+pub fn mark_inner(frame: &mut Frame, outer_tos: u8) -> bool {
+    if outer_tos & ECN != CONGESTED {
         return true;
     }
     let within = inner_headers(frame.bytes());

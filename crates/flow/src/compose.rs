@@ -1,19 +1,21 @@
-//! Composition of a frame that a match accepts: `in_port=1,tcp,nw_dst=10.0.0.1` becomes a TCP frame
-//! to that address with all other fields zero, as in Open vSwitch's `flow_compose` and
+//! Composition of a frame from header fields: `in_port=1,tcp,nw_dst=10.0.0.1` becomes a TCP frame to
+//! that address with all other fields zero, as in Open vSwitch's `flow_compose` and
 //! `ofproto/trace`.
 //!
 //! Not for the data path, because it allocates.
 
+use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use packet::build::{
-    Arp, Data, Eth, FragmentHeader, HexBytes, Icmp, Icmpv6, Ipv4, Ipv6, Llc, Mpls, Nd, Nsh, Pbb,
-    Sctp, Stack, Tcp, TcpFlags, Udp, Vlan,
+    Arp, Data, Eth, FragmentHeader, HexBytes, Icmp, Icmpv6, Ipv4, Ipv6, Mpls, Nd, Nsh, Pbb,
+    RawBytes, Sctp, Stack, Tcp, TcpFlags, Udp, Vlan,
 };
 use packet::wire::IpProto;
-use packet::wire::ethernet::EtherType;
+use packet::wire::ethernet::{self, EtherType};
 use packet::wire::icmpv6::{ADVERTISEMENT, SOLICITATION};
 use packet::wire::nsh::MD_TYPE1;
+use packet::wire::vlan::{self, VlanTag};
 use packet::{Depth, Frame, Headers, MacAddr};
 
 use crate::extension::PacketType;
@@ -22,15 +24,50 @@ use crate::flow_key::FlowKey;
 use crate::matching::Match;
 use crate::pipeline_fields::PipelineFields;
 
-/// EtherType of a frame without further fields: the first experimental one of IEEE 802, so that no
-/// parser interprets the payload.
-const ANY_TYPE: EtherType = EtherType(0x88b5);
+/// EtherType of a frame whose fields name none: it identifies no protocol.
+const NO_TYPE: EtherType = EtherType(0);
 
-/// Field values for the frame; absent ones are zero.
-struct FrameTemplate<'a> {
-    matching: &'a Match,
-    /// Number of bytes after the transport header.
-    payload: usize,
+/// The value of the length field of a frame that is not of Ethernet II: that of the bare header.
+const BARE_LENGTH: EtherType = EtherType(14);
+
+/// The largest number of MPLS labels in a frame, as in Open vSwitch.
+const LABELS_MAX: usize = 3;
+
+/// The bit of an MPLS label stack entry that marks the last one (RFC 3032, 2.1).
+const BOTTOM_OF_STACK: u32 = 1 << 8;
+
+/// The fragment offset of a fragment that is not the first, in units of eight bytes.
+const LATER_OFFSET: u16 = 100;
+
+/// Length of an IGMP header, in bytes.
+const IGMP_LEN: usize = 8;
+
+/// Flags of TCP segments that carry no payload: `FIN`, `SYN` and `RST`.
+const WITHOUT_PAYLOAD: u16 = 0x007;
+
+/// The ICMP types of an echo reply and an echo request (RFC 792).
+const ECHO: [u8; 2] = [0, 8];
+
+/// The ICMPv6 types of an echo request and an echo reply (RFC 4443, 4).
+const ECHO_V6: [u8; 2] = [128, 129];
+
+/// Header fields of a frame to compose; absent ones are zero.
+///
+/// ```
+/// use flow::{Field, FrameFields};
+///
+/// let mut fields = FrameFields::default();
+/// fields.set(Field::EthType, 0x0800);
+/// fields.set(Field::IpProto, 17);
+/// assert_eq!(fields.frame(64).len(), 14 + 20 + 8 + 64);
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FrameFields {
+    values: BTreeMap<Field, u128>,
+    /// VLAN tags, the outermost first.
+    tags: Vec<VlanTag>,
+    /// MPLS label stack entries, the outermost first.
+    labels: Vec<u32>,
 }
 
 /// Returns a frame that `matching` accepts, with its pipeline fields, or `None` if no frame that
@@ -50,74 +87,145 @@ struct FrameTemplate<'a> {
 /// ```
 #[must_use]
 pub fn compose(matching: &Match) -> Option<(Frame, PipelineFields)> {
-    compose_with(matching, 0)
-}
-
-/// Like [`compose`], with `payload` bytes after the transport header, which count up from zero.
-#[must_use]
-pub fn compose_with(matching: &Match, payload: usize) -> Option<(Frame, PipelineFields)> {
-    let template = FrameTemplate { matching, payload };
     let registers = PipelineFields::from_match(matching);
-    let frame = template.stack().build();
+    let frame = FrameFields::of_match(matching).frame(0);
     let headers = Headers::parse(&frame, Depth::Transport).ok()?;
     let mut key = FlowKey::new();
     key.fill(&headers, &registers);
     matching.accepts(&key).then_some((frame, registers))
 }
 
-impl FrameTemplate<'_> {
+impl FrameFields {
+    /// Returns the values of a match; masks are ignored.
+    #[must_use]
+    pub fn of_match(matching: &Match) -> Self {
+        let mut fields = Self::default();
+        for term in matching.terms() {
+            fields.set(term.field, term.value);
+        }
+        let vid: u16 = fields.get(Field::VlanVid);
+        // A VLAN id without the presence bit implies a tag too.
+        if vid != 0 {
+            fields.push_tag(VlanTag {
+                tpid: EtherType::VLAN.0,
+                pcp: fields.get(Field::VlanPcp),
+                dei: false,
+                vid: vid & !VID_PRESENT,
+            });
+        }
+        if fields.eth_type().is_mpls() {
+            let label = |field| fields.get::<u32>(field);
+            fields.push_label(
+                label(Field::MplsLabel) << 12
+                    | label(Field::MplsTc) << 9
+                    | label(Field::MplsBos) << 8
+                    | label(Field::MplsTtl),
+            );
+        }
+        fields
+    }
+
+    /// Sets a header field. VLAN tags and MPLS labels are added with [`Self::push_tag`] and
+    /// [`Self::push_label`].
+    pub fn set(&mut self, field: Field, value: u128) {
+        self.values.insert(field, value);
+    }
+
+    /// Adds a VLAN tag within those that exist.
+    pub fn push_tag(&mut self, tag: VlanTag) {
+        self.tags.push(tag);
+    }
+
+    /// Adds an MPLS label stack entry below those that exist.
+    pub fn push_label(&mut self, entry: u32) {
+        self.labels.push(entry);
+    }
+
+    /// Returns the frame, with `payload` bytes after the transport header, which count up from
+    /// zero. TCP segments with the flags `SYN`, `FIN` or `RST`, SCTP packets and ICMP messages
+    /// other than echo have no payload.
+    #[must_use]
+    pub fn frame(&self, payload: usize) -> Frame {
+        self.stack(Payload::Counting(payload)).build()
+    }
+
+    /// Returns the frame with these bytes after the transport header, where it has a payload.
+    #[must_use]
+    pub fn frame_with(&self, payload: &[u8]) -> Frame {
+        self.stack(Payload::Bytes(payload)).build()
+    }
+
+    /// Returns the frame of `len` bytes: zeros extend it, which lengths and checksums include. None
+    /// if the headers are longer, or no frame has this length.
+    #[must_use]
+    pub fn frame_of_len(&self, len: usize) -> Option<Frame> {
+        let bare = self.stack(Payload::Counting(0)).build();
+        let more = len.checked_sub(bare.len())?;
+        if len > Frame::LEN_MAX {
+            return None;
+        }
+        let frame = self.stack(Payload::Zeros(more)).build();
+        let mut bytes = frame.bytes().to_vec();
+        if self.eth_type() == EtherType::LLC {
+            let length = u16::try_from(len).unwrap_or(u16::MAX);
+            let at = ethernet::TYPE + self.tags.len() * vlan::LEN;
+            bytes[at..at + 2].copy_from_slice(&length.to_be_bytes());
+        }
+        bytes.resize(len, 0);
+        Some(Frame::from_bytes(&bytes))
+    }
+
     /// Returns the value of `field`, or zero. It fits, because a field fits its own type.
     fn get<T: TryFrom<u128> + Default>(&self, field: Field) -> T {
-        let value = self.matching.term(field).map_or(0, |term| term.value);
+        let value = self.values.get(&field).copied().unwrap_or_default();
         T::try_from(value).unwrap_or_default()
     }
 
     fn has(&self, field: Field) -> bool {
-        self.matching.term(field).is_some()
+        self.values.contains_key(&field)
     }
 
     fn mac(&self, field: Field) -> MacAddr {
         MacAddr::from_u64(self.get(field))
     }
 
-    fn stack(&self) -> Stack {
+    fn eth_type(&self) -> EtherType {
         let kind = PacketType(self.get(Field::PacketType));
-        let eth_type = match (self.has(Field::EthType), kind.ether_type()) {
+        match (self.has(Field::EthType), kind.ether_type()) {
             (true, _) => EtherType(self.get(Field::EthType)),
             (false, Some(bare)) => EtherType(bare),
-            (false, None) => ANY_TYPE,
+            (false, None) => NO_TYPE,
+        }
+    }
+
+    fn stack(&self, payload: Payload<'_>) -> Stack {
+        let eth_type = self.eth_type();
+        let written = match eth_type {
+            EtherType::LLC => BARE_LENGTH,
+            other => other,
         };
-        let named = (eth_type != EtherType::LLC).then_some(eth_type);
-        let tag: u16 = self.get(Field::VlanVid);
-        // A VLAN id without the presence bit implies a tag too.
-        let tagged = tag != 0;
-        let stack = Stack::new().with(Eth {
+        let mut stack = Stack::new().with(Eth {
             dst: self.mac(Field::EthDst),
             src: self.mac(Field::EthSrc),
-            eth_type: named.filter(|_| !tagged),
+            eth_type: Some(self.tags.first().map_or(written, |tag| EtherType(tag.tpid))),
         });
-        let stack = match tagged {
-            true => stack.with(Vlan {
-                tpid: EtherType::VLAN,
-                vid: tag & !VID_PRESENT,
-                pcp: self.get(Field::VlanPcp),
-                dei: false,
-                eth_type: named,
-            }),
-            false => stack,
-        };
+        for (place, tag) in self.tags.iter().enumerate() {
+            let next = self.tags.get(place + 1);
+            stack = stack.with(Vlan {
+                tpid: EtherType(tag.tpid),
+                vid: tag.vid,
+                pcp: tag.pcp,
+                dei: tag.dei,
+                eth_type: Some(next.map_or(written, |tag| EtherType(tag.tpid))),
+            });
+        }
         match eth_type {
             EtherType::ARP | EtherType::RARP => stack.with(self.arp()),
-            EtherType::IPV4 => self.with_transport(stack.with(self.ipv4())),
-            EtherType::IPV6 => self.with_transport(self.with_ipv6(stack)),
-            EtherType::LLC => stack.with(Llc {
-                dsap: 0,
-                ssap: 0,
-                control: 0,
-            }),
+            EtherType::IPV4 => self.with_transport(stack.with(self.ipv4()), payload),
+            EtherType::IPV6 => self.with_transport(self.with_ipv6(stack), payload),
             EtherType::NSH => stack.with(self.nsh()),
             EtherType::PBB => stack.with(self.pbb()).with(Eth::default()),
-            _ if eth_type.is_mpls() => stack.with(self.mpls()).with(Data { len: 4 }),
+            _ if eth_type.is_mpls() => self.with_labels(stack),
             _ => stack,
         }
     }
@@ -132,13 +240,24 @@ impl FrameTemplate<'_> {
         }
     }
 
-    fn mpls(&self) -> Mpls {
-        Mpls {
-            label: self.get(Field::MplsLabel),
-            tc: self.get(Field::MplsTc),
-            bos: Some(!self.has(Field::MplsBos) || self.get::<u8>(Field::MplsBos) == 1),
-            ttl: self.get(Field::MplsTtl),
+    /// Returns the stack with the labels, up to the last; zeros follow if none is the last.
+    fn with_labels(&self, stack: Stack) -> Stack {
+        let entries = self.labels.iter().copied().chain(std::iter::repeat(0));
+        let mut stack = stack;
+        for entry in entries.take(LABELS_MAX.max(self.labels.len())) {
+            let octet = |shift: u32| u8::try_from(entry >> shift & 0xff).unwrap_or_default();
+            let is_last = entry & BOTTOM_OF_STACK != 0;
+            stack = stack.with(Mpls {
+                label: entry >> 12,
+                tc: octet(9) & 7,
+                bos: Some(is_last),
+                ttl: octet(0),
+            });
+            if is_last {
+                break;
+            }
         }
+        stack
     }
 
     fn pbb(&self) -> Pbb {
@@ -191,7 +310,10 @@ impl FrameTemplate<'_> {
             ttl: self.get(Field::IpTtl),
             proto: Some(self.get(Field::IpProto)),
             mf: self.is_fragment(),
-            offset: u16::from(self.is_later_fragment()),
+            offset: match self.is_later_fragment() {
+                true => LATER_OFFSET,
+                false => 0,
+            },
             ..Ipv4::default()
         }
     }
@@ -221,51 +343,62 @@ impl FrameTemplate<'_> {
         }
     }
 
-    /// Returns the stack with the transport layer; a later fragment has only payload there.
-    fn with_transport(&self, stack: Stack) -> Stack {
+    /// Returns the stack with the transport layer; a later fragment has none.
+    fn with_transport(&self, stack: Stack, payload: Payload<'_>) -> Stack {
         if self.is_later_fragment() {
-            return stack.with(Data { len: 8 });
+            return payload.padding(stack);
         }
-        let stack = match IpProto(self.get(Field::IpProto)) {
-            IpProto::TCP => stack.with(Tcp {
-                src: self.get(Field::TcpSrc),
-                dst: self.get(Field::TcpDst),
-                flags: TcpFlags(self.get(Field::TcpFlags)),
-                ..Tcp::default()
-            }),
-            IpProto::UDP => stack.with(Udp {
-                src: self.get(Field::UdpSrc),
-                dst: self.get(Field::UdpDst),
-                ..Udp::default()
-            }),
-            IpProto::SCTP => stack.with(Sctp {
-                src: self.get(Field::SctpSrc),
-                dst: self.get(Field::SctpDst),
-                ..Sctp::default()
-            }),
-            IpProto::ICMPV4 => stack.with(Icmp {
-                kind: self.get(Field::Icmpv4Type),
-                code: self.get(Field::Icmpv4Code),
-                ..Icmp::default()
-            }),
-            IpProto::ICMPV6 => return self.with_icmpv6(stack),
-            _ => return stack,
-        };
-        self.with_payload(stack)
+        match IpProto(self.get(Field::IpProto)) {
+            IpProto::TCP => {
+                let flags: u16 = self.get(Field::TcpFlags);
+                let stack = stack.with(Tcp {
+                    src: self.get(Field::TcpSrc),
+                    dst: self.get(Field::TcpDst),
+                    flags: TcpFlags(flags),
+                    window: 0,
+                    ..Tcp::default()
+                });
+                payload.after(stack, flags & WITHOUT_PAYLOAD == 0)
+            }
+            IpProto::UDP => {
+                let stack = stack.with(Udp {
+                    src: self.get(Field::UdpSrc),
+                    dst: self.get(Field::UdpDst),
+                    ..Udp::default()
+                });
+                payload.after(stack, true)
+            }
+            IpProto::SCTP => {
+                let stack = stack.with(Sctp {
+                    src: self.get(Field::SctpSrc),
+                    dst: self.get(Field::SctpDst),
+                    ..Sctp::default()
+                });
+                payload.padding(stack)
+            }
+            IpProto::ICMPV4 => {
+                let (kind, code) = (self.get(Field::Icmpv4Type), self.get(Field::Icmpv4Code));
+                let stack = stack.with(Icmp {
+                    kind,
+                    code,
+                    rest: 0,
+                    ..Icmp::default()
+                });
+                payload.after(stack, code == 0 && ECHO.contains(&kind))
+            }
+            IpProto::ICMPV6 => self.with_icmpv6(stack, payload),
+            IpProto::IGMP if self.eth_type() == EtherType::IPV4 => {
+                payload.padding(stack.with(igmp()))
+            }
+            _ => payload.padding(stack),
+        }
     }
 
-    fn with_payload(&self, stack: Stack) -> Stack {
-        match self.payload {
-            0 => stack,
-            len => stack.with(Data { len }),
-        }
-    }
-
-    fn with_icmpv6(&self, stack: Stack) -> Stack {
+    fn with_icmpv6(&self, stack: Stack, payload: Payload<'_>) -> Stack {
         let (kind, code) = (self.get(Field::Icmpv6Type), self.get(Field::Icmpv6Code));
         let option = |field| self.has(field).then(|| self.mac(field));
-        match kind {
-            SOLICITATION | ADVERTISEMENT => stack.with(Nd {
+        match (kind, code) {
+            (SOLICITATION | ADVERTISEMENT, 0) => payload.padding(stack.with(Nd {
                 kind,
                 code,
                 target: Ipv6Addr::from_bits(self.get(Field::Ipv6NdTarget)),
@@ -273,12 +406,60 @@ impl FrameTemplate<'_> {
                 sll: option(Field::Ipv6NdSll),
                 tll: option(Field::Ipv6NdTll),
                 ..Nd::default()
-            }),
-            _ => self.with_payload(stack.with(Icmpv6 {
-                kind,
-                code,
-                ..Icmpv6::default()
             })),
+            _ => {
+                let stack = stack.with(Icmpv6 {
+                    kind,
+                    code,
+                    rest: 0,
+                    ..Icmpv6::default()
+                });
+                payload.after(stack, code == 0 && ECHO_V6.contains(&kind))
+            }
+        }
+    }
+}
+
+/// An IGMP header of zeros with its checksum.
+fn igmp() -> RawBytes {
+    let mut bytes = vec![0; IGMP_LEN];
+    bytes[2..4].fill(0xff);
+    RawBytes {
+        bytes: HexBytes(bytes),
+    }
+}
+
+/// The bytes after the transport header.
+#[derive(Clone, Copy)]
+enum Payload<'a> {
+    /// Bytes that count up from zero.
+    Counting(usize),
+    /// Given bytes.
+    Bytes(&'a [u8]),
+    /// Zeros, which every protocol carries.
+    Zeros(usize),
+}
+
+impl Payload<'_> {
+    /// Adds the payload to a protocol that carries one if `carries`.
+    fn after(self, stack: Stack, carries: bool) -> Stack {
+        match self {
+            Self::Counting(len) if carries && len > 0 => stack.with(Data { len }),
+            Self::Bytes(bytes) if carries && !bytes.is_empty() => stack.with(RawBytes {
+                bytes: HexBytes(bytes.to_vec()),
+            }),
+            Self::Counting(_) | Self::Bytes(_) => stack,
+            Self::Zeros(_) => self.padding(stack),
+        }
+    }
+
+    /// Adds zeros alone, to a protocol that carries no payload.
+    fn padding(self, stack: Stack) -> Stack {
+        match self {
+            Self::Zeros(len) if len > 0 => stack.with(RawBytes {
+                bytes: HexBytes(vec![0; len]),
+            }),
+            _ => stack,
         }
     }
 }
@@ -302,7 +483,7 @@ mod tests {
         assert_eq!(
             composed("tcp,nw_dst=10.0.0.1,tp_dst=80,dl_vlan=5"),
             "eth(dst=00:00:00:00:00:00,src=00:00:00:00:00:00) / vlan(vid=5) / \
-             ipv4(src=0.0.0.0,dst=10.0.0.1,ttl=0) / tcp(src=0,flags=0)"
+             ipv4(src=0.0.0.0,dst=10.0.0.1,ttl=0) / tcp(src=0,flags=0,window=0)"
         );
         assert_eq!(
             composed("arp,arp_op=1"),
@@ -315,12 +496,56 @@ mod tests {
     fn payload_follows_transport_header() {
         let length = |text: &str, payload| {
             let matching: Match = text.parse().expect("a match");
-            let (frame, _) = compose_with(&matching, payload).expect("a frame");
-            frame.bytes().len()
+            FrameFields::of_match(&matching).frame(payload).len()
         };
         assert_eq!((length("tcp", 0), length("tcp", 64)), (54, 118));
         assert_eq!((length("udp6", 64), length("icmp", 64)), (126, 106));
         assert_eq!((length("arp", 64), length("dl_type=0x88b5", 64)), (42, 14));
+        assert_eq!(
+            (length("tcp,tcp_flags=+syn", 64), length("sctp", 64)),
+            (54, 46)
+        );
+        assert_eq!((length("icmp,icmp_type=3", 64), length("", 64)), (42, 14));
+    }
+
+    #[test]
+    fn frame_of_given_length_has_correct_lengths_and_checksums() {
+        let matching: Match = "udp,tp_dst=9".parse().expect("a match");
+        let fields = FrameFields::of_match(&matching);
+        let frame = fields.frame_of_len(200).expect("it is long enough");
+        assert_eq!(frame.len(), 200);
+        assert_eq!(frame.bytes()[16..18], 186_u16.to_be_bytes());
+        assert_eq!(frame.bytes()[38..40], 166_u16.to_be_bytes());
+        assert_eq!(fields.frame_of_len(41), None);
+        assert_eq!(fields.frame_of_len(Frame::LEN_MAX + 1), None);
+        let bare = FrameFields::default().frame_of_len(60).expect("a frame");
+        assert_eq!(bare.len(), 60);
+    }
+
+    #[test]
+    fn composed_frame_has_all_tags_and_labels() {
+        let mut fields = FrameFields::default();
+        fields.set(Field::EthType, 0x8847);
+        for (tpid, vid) in [(0x88a8, 5), (0x8100, 6)] {
+            fields.push_tag(VlanTag {
+                tpid,
+                pcp: 0,
+                dei: false,
+                vid,
+            });
+        }
+        fields.push_label(20 << 12 | 64);
+        fields.push_label(30 << 12 | BOTTOM_OF_STACK | 63);
+        let frame = fields.frame(64);
+        assert_eq!(
+            frame.bytes()[12..],
+            [
+                0x88, 0xa8, 0, 5, 0x81, 0, 0, 6, 0x88, 0x47, 0, 1, 0x40, 64, 0, 1, 0xe1, 63
+            ]
+        );
+        // Without a last label, zeros follow up to the maximum.
+        fields.labels.pop();
+        assert_eq!(fields.frame(64).len(), 14 + 8 + 12);
     }
 
     #[test]

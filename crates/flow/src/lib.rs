@@ -67,7 +67,7 @@ pub use command::{
     Consistency, FlowFlags, FlowMod, FlowModCommand, FragmentHandling, MissingRule, PacketOut,
     PortMod, Resume, Role, RoleRequest, ShortId, SwitchConfig,
 };
-pub use compose::{compose, compose_with};
+pub use compose::{FrameFields, compose};
 pub use continuation::{CONTINUATION_BYTES_MAX, Continuation, ContinuationStep};
 pub use event::{FlowRemoved, FlowRemovedReason, PacketIn, PacketInReason};
 pub use extension::{
@@ -90,7 +90,7 @@ pub use monitor::{
     FlowChange, FlowEvent, FlowUpdate, Monitor, MonitorFlags, MonitorId, MonitorRequest,
 };
 pub use options::{OptionTerm, TunnelOptions};
-pub use pipeline_fields::PipelineFields;
+pub use pipeline_fields::{Erspan, PipelineFields};
 pub use port::{PortConfig, PortDesc, PortFeatures, PortReason, PortState, PortStatus};
 pub use refusal::Refusal;
 pub use statistics::{

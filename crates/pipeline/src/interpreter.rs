@@ -235,7 +235,9 @@ impl<'a> Execution<'a> {
         let mut packet = Packet::parse(frame, depth).map_err(DropReason::Malformed)?;
         let dst = packet.headers().link.dst;
         let ingress = pipeline.port(self.in_port);
-        if !ingress.is_some_and(|port| port.receives(dst)) {
+        // As in Open vSwitch, a trace may have no ingress port, or one that does not exist.
+        let is_traced = self.writer == OBSERVER;
+        if !ingress.map_or(is_traced, |port| port.receives(dst)) {
             return Err(DropReason::IngressClosed);
         }
         self.sync_registers();

@@ -23,6 +23,12 @@ pub trait Trace {
     /// An action is executed.
     fn on_action(&mut self, _action: &Action) {}
 
+    /// Actions are executed on a copy of the packet, up to the next [`Self::on_copy_end`].
+    fn on_copy(&mut self, _actions: &[Action]) {}
+
+    /// The actions on a copy end.
+    fn on_copy_end(&mut self) {}
+
     /// A bucket of a group is executed, by its index.
     fn on_bucket(&mut self, _group: GroupId, _bucket: usize) {}
 

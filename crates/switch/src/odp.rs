@@ -4,8 +4,11 @@
 //! There is no such datapath here. Tools still read and write the syntax, so matches can be printed
 //! in it and frames can be given in it.
 
-mod change;
-mod read;
+mod commit;
+mod parse;
+mod scan;
+mod text;
+mod tunnel;
 mod value;
 
 use std::fmt::Write;
@@ -13,9 +16,12 @@ use std::fmt::Write;
 use base::PortNo;
 use flow::{Field, Match};
 
-pub use change::changes;
-pub(crate) use change::tag_changes;
-pub use read::parse;
+pub(crate) use commit::key_of;
+pub use commit::{ExaminedBits, OdpHeaders};
+pub use parse::{OdpFlow, OdpFlowError, OdpTag};
+pub use scan::MaskedNumber;
+pub(crate) use tunnel::{CHECKSUM, DONT_FRAGMENT, KEY, OAM};
+pub use tunnel::{OdpGeneveOption, OdpTunnel};
 use value::OdpFormat;
 
 /// The EtherType of a VLAN tag.
@@ -34,9 +40,9 @@ struct OdpKey {
 
 /// The keys in the order of output; prerequisites precede the fields that need them.
 #[rustfmt::skip]
-const KEYS: [OdpKey; 46] = {
+const KEYS: [OdpKey; 58] = {
     use Field as F;
-    use OdpFormat::{Decimal, Frag, Hex, Ipv4, Ipv6, Mac, Vid};
+    use OdpFormat::{Decimal, Frag, Hex, Ipv4, Ipv6, Mac, PlainHex, Vid};
     const fn key(group: &'static str, attribute: &'static str, field: Field, form: OdpFormat) -> OdpKey {
         OdpKey { group, attribute, field, form }
     }
@@ -82,11 +88,23 @@ const KEYS: [OdpKey; 46] = {
         key("nd",       "target", F::Ipv6NdTarget, Ipv6),
         key("nd",       "sll",    F::Ipv6NdSll,    Mac),
         key("nd",       "tll",    F::Ipv6NdTll,    Mac),
+        key("nd_ext",   "nd_reserved", F::NdReserved,         PlainHex),
+        key("nd_ext",   "nd_options_type", F::NdOptionsType,  Decimal),
         key("arp",      "sip",    F::ArpSpa,       Ipv4),
         key("arp",      "tip",    F::ArpTpa,       Ipv4),
         key("arp",      "op",     F::ArpOp,        Decimal),
         key("arp",      "sha",    F::ArpSha,       Mac),
         key("arp",      "tha",    F::ArpTha,       Mac),
+        key("nsh",      "flags",  F::NshFlags,     Decimal),
+        key("nsh",      "ttl",    F::NshTtl,       Decimal),
+        key("nsh",      "mdtype", F::NshMdtype,    Decimal),
+        key("nsh",      "np",     F::NshNp,        Decimal),
+        key("nsh",      "spi",    F::NshSpi,       PlainHex),
+        key("nsh",      "si",     F::NshSi,        Decimal),
+        key("nsh",      "c1",     F::NshC1,        PlainHex),
+        key("nsh",      "c2",     F::NshC2,        PlainHex),
+        key("nsh",      "c3",     F::NshC3,        PlainHex),
+        key("nsh",      "c4",     F::NshC4,        PlainHex),
     ]
 };
 

@@ -5,31 +5,37 @@
 //!
 //! A trace runs on snapshots, so it can run beside an active switch.
 
+mod actions;
+mod compose;
 mod megaflow;
 mod mirroring;
 mod normal;
+mod push;
+mod request;
 mod sampling;
+mod tunnel;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use base::{Instant, PortNo, Priority};
-use flow::{Action, FlowKey, Match, PacketOut, PipelineFields};
-use packet::wire::vlan::VlanTag;
+use base::{Instant, MeterId, PortNo};
+use flow::PipelineFields;
 use packet::{Frame, Link, Pool};
 use pipeline::{Destination, InputFrame, Interpreter, LearnRequest, Pipeline, Verdict};
 
-use crate::odp;
+use crate::odp::{ExaminedBits, OdpHeaders};
+use actions::{ActionRecorder, OdpAction};
 use dataplane::mirrors::{MirrorDirection, MirrorSet, Mirrors};
+use dataplane::policer::Policer;
 use dataplane::program::BridgeId;
-use dataplane::slots::PortKey;
 use dataplane::stp_filter::{BlockedPort, StpFilter};
 use dataplane::switching::SwitchingView;
-use dataplane::virtual_links::{VirtualLink, VirtualLinks};
-use dataplane::vlans::TagRewrite;
+use dataplane::underlay::Underlay;
+use dataplane::virtual_links::VirtualLinks;
 use l2::fdb::{FdbKey, FdbView};
 use l2::multicast_snooping::MulticastView;
-use megaflow::MegaflowTrace;
+
+pub use request::TraceRequest;
 
 /// Buffers for the frame and its copies: one for every port of a large bridge.
 const BUFFERS: usize = 1024;
@@ -40,17 +46,9 @@ const BRIDGES_MAX: usize = 64;
 /// The interpreter's line for `NORMAL`, which the details of `NORMAL` replace.
 const NORMAL_LINE: &str = "     >> normal forwarding\n";
 
-/// The frame to trace.
-pub struct TraceRequest {
-    /// The frame.
-    pub frame: Frame,
-    /// The ingress port.
-    pub from: PortNo,
-    /// The actions of a packet-out; none for a received frame.
-    pub actions: Option<Vec<Action>>,
-    /// True if the caller installs the learned rules and addresses.
-    pub learns: bool,
-}
+/// Open vSwitch's text for actions that no datapath of its own has.
+const SLOW_PATH: &str = "This flow is handled by the userspace slow path because it:\n  \
+                         - Uses action(s) not supported by datapath.\n";
 
 /// A side effect of a frame on the bridge.
 pub enum TraceSideEffect {
@@ -58,44 +56,6 @@ pub enum TraceSideEffect {
     Address(FdbKey, PortNo),
     /// A learned rule.
     Rule(LearnRequest),
-}
-
-impl TraceRequest {
-    /// Returns `frame`, or a frame that `matching` accepts; with `frame`, only the port of the
-    /// match counts.
-    ///
-    /// # Errors
-    /// There is no such frame; the error is a message for a person.
-    pub fn new(matching: &Match, frame: Option<Frame>) -> Result<Self, String> {
-        let composed = flow::compose(matching);
-        let (composed, registers) = composed.ok_or_else(|| {
-            format!("cannot compose a frame that matches \"{matching}\": give its bytes")
-        })?;
-        let from = registers.in_port;
-        if registers != PipelineFields::new(from) {
-            return Err(
-                "a received frame has no metadata, tunnel, mark or registers: omit them".to_owned(),
-            );
-        }
-        Ok(Self {
-            frame: frame.unwrap_or(composed),
-            from,
-            actions: None,
-            learns: false,
-        })
-    }
-}
-
-impl TraceRequest {
-    /// Returns the frame as a packet-out.
-    fn message(&self) -> PacketOut {
-        PacketOut {
-            buffer: None,
-            registers: PipelineFields::new(self.from),
-            actions: self.actions.clone().unwrap_or_default(),
-            data: self.frame.bytes().to_vec(),
-        }
-    }
 }
 
 /// A snapshot of a bridge.
@@ -116,6 +76,10 @@ pub struct TracedBridge {
     pub tree: Option<&'static str>,
     /// True if `sample` actions have collectors.
     pub samples: bool,
+    /// The DSCP marks of ports.
+    pub policers: BTreeMap<PortNo, Arc<Policer>>,
+    /// The numbers of meters in the datapath.
+    pub meters: BTreeMap<MeterId, u32>,
     /// Ports that the spanning tree blocks.
     pub stp_filter: Option<Arc<StpFilter>>,
     /// The ports: their datapath numbers and their names.
@@ -128,6 +92,10 @@ pub struct Tracer {
     pub bridges: BTreeMap<BridgeId, TracedBridge>,
     /// The peers of virtual ports.
     pub virtual_links: VirtualLinks,
+    /// The underlay of tunnels.
+    pub underlay: Underlay,
+    /// Bridges whose datapath adds no tunnel headers: their tunnels have `set(tunnel(...))`.
+    pub without_push: BTreeSet<BridgeId>,
     /// The time of the snapshot.
     pub now: Instant,
 }
@@ -136,7 +104,11 @@ pub struct Tracer {
 struct TraceEgress {
     port: PortNo,
     frame: Frame,
-    /// The maximum number of bytes sent, if the frame is truncated.
+    /// The pipeline fields of the frame.
+    registers: Option<Box<PipelineFields>>,
+    /// The length to which the action truncates.
+    truncated: Option<u32>,
+    /// The maximum number of bytes sent, if a mirror truncates the frame.
     snaplen: Option<u16>,
 }
 
@@ -144,16 +116,32 @@ struct TraceEgress {
 #[derive(Default)]
 struct TraceOutput {
     text: String,
-    /// The datapath actions.
-    actions: Vec<String>,
-    /// The headers of the frame after the actions in `done`.
-    headers: Option<(FlowKey, Vec<VlanTag>)>,
-    /// The egress queue after the actions in `done`.
-    queue: Priority,
+    /// The datapath actions, in the list under construction.
+    actions: Vec<OdpAction>,
+    /// The headers of the frame after these actions.
+    headers: Option<OdpHeaders>,
+    /// The tunnel that the actions set last.
+    tunnel: Option<String>,
+    /// Bits of the frame that rules have matched or actions have written.
+    examined: ExaminedBits,
     /// The megaflow of the first bridge.
     megaflow: String,
+    /// The error that ended the translation.
+    error: Option<&'static str>,
     side_effects: Vec<(BridgeId, TraceSideEffect)>,
+    /// True if the actions are not those of a datapath of Open vSwitch.
+    is_slow: bool,
     bridges: usize,
+    packet_ins: u32,
+    names: bool,
+}
+
+/// The state of a frame in a bridge.
+struct TraceVisit {
+    bridge: BridgeId,
+    from: PortNo,
+    learns: bool,
+    copied: MirrorSet,
 }
 
 impl Tracer {
@@ -165,7 +153,7 @@ impl Tracer {
         let Some(bridge) = self.bridges.get(&bridge) else {
             return Ok(());
         };
-        let checked = bridge.pipeline.check_packet_out(&request.message());
+        let checked = bridge.pipeline.check_packet_out(&request.message(bridge));
         checked.map_err(|refusal| format!("invalid actions: {refusal:?}"))
     }
 
@@ -175,18 +163,23 @@ impl Tracer {
         bridge: BridgeId,
         request: TraceRequest,
     ) -> (String, Vec<(BridgeId, TraceSideEffect)>) {
-        let mut output = TraceOutput::default();
-        self.follow(bridge, request, &mut output);
-        let done = match output.actions.is_empty() {
-            true => "drop".to_owned(),
-            false => output.actions.join(","),
+        let mut output = TraceOutput {
+            names: request.names,
+            ..TraceOutput::default()
         };
+        self.follow(bridge, request, &mut output);
+        let done = actions::text_of(&output.actions);
         let (trace_text, megaflow) = (output.text, output.megaflow);
-        let text = format!("{trace_text}Megaflow: {megaflow}\nDatapath actions: {done}\n");
+        let mut text = format!("{trace_text}Megaflow: {megaflow}\nDatapath actions: {done}\n");
+        if let Some(error) = output.error {
+            text += &format!("Translation failed ({error}), packet is dropped.\n");
+        } else if output.is_slow {
+            text += SLOW_PATH;
+        }
         (text, output.side_effects)
     }
 
-    fn follow(&self, id: BridgeId, request: TraceRequest, output: &mut TraceOutput) {
+    fn follow(&self, id: BridgeId, mut request: TraceRequest, output: &mut TraceOutput) {
         let Some(bridge) = self.bridges.get(&id) else {
             return;
         };
@@ -196,53 +189,75 @@ impl Tracer {
             return;
         }
         let (from, learns) = (request.from, request.learns);
+        if output.bridges == 1 {
+            output.headers = OdpHeaders::read(&request.frame, &request.registers(bridge));
+        }
         let stp_filter = bridge
             .stp_filter
             .as_ref()
             .filter(|_| request.actions.is_none());
         let blocked = stp_filter.and_then(|stp_filter| stp_filter.of(from));
+        let passes = request.copy_congestion_mark();
         let arrived = request.frame.clone();
-        let mut verdict = Verdict::new();
-        let mut recorder = MegaflowTrace::new(&bridge.name, bridge.tree);
+        let (mut verdict, priority) = (Verdict::new(), request.skb_priority);
+        let mut recorder = ActionRecorder::new(&bridge.name, bridge.tree);
         self.run(bridge, request, &mut recorder, &mut verdict);
         if output.bridges == 1 {
             output.megaflow = recorder.megaflow(&bridge.pipeline);
-            output.headers = recorder
-                .first()
-                .cloned()
-                .map(|key| (key, megaflow::tags_of(&arrived)));
+            output.error = actions::error_of(&verdict);
         }
-        if let Some(text) = bridge.mirror_output_text(recorder.text(), from) {
+        recorder.merge_examined(&mut output.examined);
+        let trace_text = TraceRequest::with_priority(priority, recorder.text());
+        let trace_text = bridge.with_names(&trace_text, output);
+        if let Some(text) = bridge.mirror_output_text(&trace_text, from) {
             output.text += &text;
             return;
         }
-        if blocked == Some(BlockedPort::DropAll) {
-            // The spanning tree blocks the port: Open vSwitch prints no reason.
-            output.text += &mirroring::first_table(recorder.text());
-            output.text += "\nFinal flow: unchanged\n";
+        if blocked == Some(BlockedPort::DropAll) || !passes {
+            // The spanning tree blocks the port, or congestion marks a packet whose transport does
+            // not support them: Open vSwitch prints no reason.
+            let text = mirroring::first_table(&trace_text);
+            match output.bridges {
+                1 => output.text += &format!("{text}\nFinal flow: unchanged\n"),
+                _ => output.text += without_flow(&text),
+            }
             return;
         }
         let mut side_effects = Vec::new();
         if learns {
             side_effects.extend(verdict.learn_requests.drain(..).map(TraceSideEffect::Rule));
-            side_effects.extend(bridge.address_to_learn(&verdict, from));
+            let address = bridge.address_to_learn(&verdict, from);
+            side_effects.extend(address.filter(|_| from != PortNo::ANY));
         }
-        let (text, last) = bridge.with_normal(recorder.text(), &verdict, from, &side_effects);
-        output.side_effects.extend(
-            side_effects
-                .into_iter()
-                .map(|side_effect| (id, side_effect)),
-        );
+        let (text, last) = bridge.with_normal(&trace_text, &verdict, from, &side_effects);
+        let effects = side_effects.into_iter();
+        output
+            .side_effects
+            .extend(effects.map(|effect| (id, effect)));
+        // The flow is printed once, in the first bridge.
+        let (text, last) = match output.bridges {
+            1 => (text, last),
+            _ => (without_flow(&text).to_owned(), String::new()),
+        };
         output.text += &text;
         if blocked == Some(BlockedPort::LearnOnly) {
             output.text += &last;
             return;
         }
-        let mut copied = MirrorSet::default();
-        for copy in bridge.copies(&arrived, (from, (from, MirrorDirection::In)), &mut copied) {
-            self.depart(id, copy, learns, output);
+        let mut visit = TraceVisit {
+            bridge: id,
+            from,
+            learns,
+            copied: MirrorSet::default(),
+        };
+        // A flow without a port of the bridge enters by none that a mirror could select.
+        if bridge.ports.contains_key(&from) {
+            let arrival = (from, (from, MirrorDirection::In));
+            for copy in bridge.copies(&arrived, arrival, &mut visit.copied) {
+                self.depart(&visit, copy, output);
+            }
         }
-        self.leave(id, &verdict, (from, learns, copied), output);
+        self.compose(bridge, (recorder.events(), &verdict), &mut visit, output);
         output.text += &last;
     }
 
@@ -251,136 +266,80 @@ impl Tracer {
         &self,
         bridge: &TracedBridge,
         request: TraceRequest,
-        recorder: &mut MegaflowTrace,
+        recorder: &mut ActionRecorder,
         verdict: &mut Verdict,
     ) {
         let mut pool = Pool::new(BUFFERS);
         let mut interpreter = Interpreter::observer();
-        let from = request.from;
-        match &request.actions {
-            None => {
-                let arrival = InputFrame {
-                    frame: request.frame,
-                    in_port: from,
-                    now: self.now,
-                };
-                interpreter.run(&bridge.pipeline, arrival, &mut pool, recorder, verdict);
-            }
-            Some(_) => {
-                let (message, now) = (request.message(), self.now);
-                interpreter.packet_out(
-                    &bridge.pipeline,
-                    &message,
-                    now,
-                    &mut pool,
-                    recorder,
-                    verdict,
-                );
-            }
-        }
-    }
-
-    /// Adds the outputs of a verdict, and follows those to another bridge.
-    fn leave(
-        &self,
-        id: BridgeId,
-        verdict: &Verdict,
-        (from, learns, mut copied): (PortNo, bool, MirrorSet),
-        output: &mut TraceOutput,
-    ) {
-        let Some(bridge) = self.bridges.get(&id) else {
+        let (tables, now) = (&bridge.pipeline, self.now);
+        if request.actions.is_some() {
+            let message = request.message(bridge);
+            interpreter.packet_out(tables, &message, now, &mut pool, recorder, verdict);
             return;
+        }
+        let registers = request.registers(bridge);
+        let arrival = InputFrame {
+            frame: request.frame,
+            in_port: request.from,
+            now,
         };
-        for egress in &verdict.egress {
-            let Some(frame) = verdict.frames.get(egress.frame) else {
-                continue;
-            };
-            let ports = match &egress.to {
-                Destination::Port(port) => vec![(*port, TagRewrite::KEEP)],
-                Destination::Normal => bridge.normal_exits(frame, from),
-                Destination::Collectors(sample) => {
-                    output.actions.extend(bridge.sampled(sample, from));
-                    continue;
-                }
-                Destination::Controller(_) => {
-                    output.actions.push("userspace(controller)".to_owned());
-                    continue;
-                }
-            };
-            for (port, retag) in ports {
-                let mut frame = frame.clone();
-                frame.priority = egress.priority;
-                retag.change(&mut frame);
-                let copies =
-                    bridge.copies(&frame, (from, (port, MirrorDirection::Out)), &mut copied);
-                let itself = TraceEgress {
-                    port,
-                    frame,
-                    snaplen: None,
-                };
-                for leaving in std::iter::once(itself).chain(copies) {
-                    self.depart(id, leaving, learns, output);
-                }
-            }
-        }
-    }
-
-    /// Adds one output, or follows it into another bridge.
-    fn depart(&self, id: BridgeId, leaving: TraceEgress, learns: bool, output: &mut TraceOutput) {
-        let TraceEgress {
-            port,
-            frame,
-            snaplen,
-        } = leaving;
-        let key = PortKey { bridge: id, port };
-        if let Some(VirtualLink::Patch(peer)) = self.virtual_links.find(key) {
-            let request = TraceRequest {
-                frame,
-                from: peer.port,
-                actions: None,
-                learns,
-            };
-            output.text += "\n";
-            return self.follow(peer.bridge, request, output);
-        }
-        output.change_to(&frame);
-        let called = self
-            .bridges
-            .get(&id)
-            .and_then(|bridge| bridge.ports.get(&port));
-        let called = called.map_or_else(|| port.to_string(), |(number, _)| number.clone());
-        output
-            .actions
-            .extend(snaplen.map(|len| format!("trunc({len})")));
-        output.actions.push(called);
+        interpreter.run_with_registers(
+            tables.into(),
+            arrival,
+            registers,
+            &mut pool,
+            recorder,
+            verdict,
+        );
     }
 }
 
-impl TraceOutput {
-    /// Adds the actions that change the present headers to those of `frame`.
-    fn change_to(&mut self, frame: &Frame) {
-        let Some(after) = megaflow::key_of(frame, &PipelineFields::new(PortNo::ANY)) else {
-            return;
-        };
-        let tags = megaflow::tags_of(frame);
-        if let Some((before, tags_before)) = &self.headers {
-            self.actions.extend(odp::tag_changes(tags_before, &tags));
-            self.actions.extend(odp::changes(before, &after));
-        }
-        self.headers = Some((after, tags));
-        if frame.priority != self.queue {
-            self.queue = frame.priority;
-            // The queue number, as in Open vSwitch's userspace datapath.
-            let queue = self.queue.queue().map_or(0, |queue| queue.0);
-            self.actions.push(match queue {
-                0 => "set(skb_priority(0))".to_owned(),
-                queue => format!("set(skb_priority({queue:#x}))"),
-            });
-        }
-    }
+/// Returns the text of a run from the title of the bridge.
+fn without_flow(text: &str) -> &str {
+    let end = text
+        .starts_with("Flow: ")
+        .then(|| text.find("\n\n"))
+        .flatten();
+    end.map_or(text, |end| &text[end + 2..])
 }
 
 impl TracedBridge {
+    /// Returns the number or the name of a port in the datapath.
+    fn datapath_port(&self, port: PortNo, named: bool) -> String {
+        match self.ports.get(&port) {
+            Some((_, name)) if named => name.clone(),
+            Some((number, _)) => number.clone(),
+            None => port.to_string(),
+        }
+    }
+
+    /// Returns the number of a meter in the datapath.
+    fn meter_number(&self, meter: MeterId) -> u32 {
+        self.meters.get(&meter).copied().unwrap_or(meter.0)
+    }
+
+    /// Returns the text with names of ports instead of numbers, if names are wanted.
+    fn with_names(&self, text: &str, output: &TraceOutput) -> String {
+        if !output.names {
+            return text.to_owned();
+        }
+        let mut named = String::new();
+        for line in text.split_inclusive('\n') {
+            let Some((head, tail)) = line.split_once("in_port=") else {
+                named += line;
+                continue;
+            };
+            let end = tail.find([',', '\n', ' ']).unwrap_or(tail.len());
+            let number = tail[..end].parse().ok().map(PortNo);
+            let name = number.and_then(|number| self.ports.get(&number));
+            named += head;
+            named += "in_port=";
+            named += name.map_or(&tail[..end], |(_, name)| name);
+            named += &tail[end..];
+        }
+        named
+    }
+
     /// Inserts the details of `NORMAL` into the text. Returns the last line separately, because the
     /// text of other bridges precedes it.
     fn with_normal(

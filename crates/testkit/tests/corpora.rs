@@ -96,3 +96,8 @@ fn lacp() {
 fn tunnel() {
     run("tunnel", testkit::fuzz::tunnel);
 }
+
+#[test]
+fn odp() {
+    run("odp", testkit::fuzz::odp);
+}

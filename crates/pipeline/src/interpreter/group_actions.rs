@@ -91,12 +91,14 @@ impl Execution<'_> {
         let (from, registers, exited) = (self.in_port, self.registers.clone(), self.exited);
         let priority = self.priority;
         self.nesting += 1;
+        self.trace.on_copy(actions);
         let done = match Packet::parse(&mut copy, self.depth) {
             Ok(mut copied) => self.apply(&mut copied, actions),
             Err(reason) => Err(DropReason::Malformed(reason)),
         };
         self.nesting -= 1;
         self.finish_pause(FinalActionSet::Never);
+        self.trace.on_copy_end();
         self.finish_frame(copy);
         (*self.set, *self.stack) = (set, stack);
         (self.in_port, self.registers, self.exited) = (from, registers, exited);

@@ -19,11 +19,26 @@ use flow::field::Depth;
 use flow::{
     Action, Field, FlowKey, Instructions, Match, MatchBuilder, PacketInReason, PipelineFields, Wide,
 };
-use packet::{Frame, Headers};
+use packet::{Frame, Headers, Link};
 
 use crate::rules::Rule;
 use crate::trace::Trace;
 use crate::verdict::{Destination, DropReason};
+
+/// The EtherType of ARP.
+const TYPE_ARP: u128 = 0x0806;
+
+/// The fields of an ARP message.
+const ARP_FIELDS: [Field; 5] = [
+    Field::ArpOp,
+    Field::ArpSpa,
+    Field::ArpTpa,
+    Field::ArpSha,
+    Field::ArpTha,
+];
+
+/// The text of the IP fields of a frame with a network service header.
+const WITHOUT_IP: &str = ",nw_proto=0,nw_tos=0,nw_ecn=0,nw_ttl=0,nw_frag=no";
 
 /// A printer and its text.
 #[derive(Debug, Default)]
@@ -78,6 +93,23 @@ impl TracePrinter {
         }
     }
 
+    /// Returns Open vSwitch's text for a limit that ends the whole packet.
+    fn error_text(reason: DropReason) -> Option<String> {
+        Some(match reason {
+            DropReason::RecursionTooDeep => {
+                format!(
+                    "over max translation depth {}",
+                    crate::limits::RECURSION_MAX
+                )
+            }
+            DropReason::TooManyResubmits => {
+                format!("over {} resubmit actions", crate::limits::RESUBMITS_MAX)
+            }
+            DropReason::StackTooDeep => "resubmits yielded over 64 kB of stack".to_owned(),
+            _ => return None,
+        })
+    }
+
     /// Returns the text.
     #[must_use]
     pub fn text(&self) -> &str {
@@ -101,14 +133,25 @@ fn describe(frame: &Frame, registers: &PipelineFields) -> String {
                 F::Metadata | F::TunnelId | F::PacketType | F::Ipv6Exthdr
             )
     };
-    let Some(key) = key(frame, registers) else {
+    let Some(mut key) = key(frame, registers) else {
         return "a frame that cannot be read".to_owned();
     };
+    let eth_type = key.get(Field::EthType);
+    // As in Open vSwitch, an ARP message that cannot be read has zeros.
+    if eth_type == Some(TYPE_ARP) {
+        for field in ARP_FIELDS {
+            if key.get(field).is_none() {
+                key.set(field, 0);
+            }
+        }
+    }
+    let has_nsh = key.get(Field::NshMdtype).is_some();
     let fields =
         Field::all().filter(|row| !(row.field.view().is_some() || row.field.option().is_some()));
     let known = fields.filter_map(|row| Some((row.field, key.get(row.field)?)));
     let known = known.filter(|(field, _)| !matches!(field, Field::InPhyPort | Field::ActsetOutput));
-    let told = known.filter(|(field, value)| !(quiet(*field) && *value == 0));
+    let is_nsh = |field: Field| has_nsh && field >= Field::NshFlags && field <= Field::NshC4;
+    let told = known.filter(|(field, value)| !(quiet(*field) && *value == 0 && !is_nsh(*field)));
     let told = told.fold(Match::any(), |matching, (field, value)| {
         matching.clone().with(field, value).unwrap_or(matching)
     });
@@ -119,7 +162,21 @@ fn describe(frame: &Frame, registers: &PipelineFields) -> String {
     }
     // An absent tag is printed whole, though a match would need less.
     let told = told.build().to_string();
-    told.replace("vlan_tci=0x0000/0x1fff", "vlan_tci=0x0000")
+    let told = told.replace("vlan_tci=0x0000/0x1fff", "vlan_tci=0x0000");
+    if has_nsh {
+        // Open vSwitch examines the IP fields of such a frame, which it does not have.
+        return told + WITHOUT_IP;
+    }
+    match has_no_type(frame) {
+        true => told.replace("dl_type=0x05ff", "dl_type=0x0000"),
+        false => told,
+    }
+}
+
+/// True for the frame of a flow that names no EtherType: nothing follows its header.
+fn has_no_type(frame: &Frame) -> bool {
+    let link = Link::parse(frame.bytes());
+    link.is_ok_and(|link| link.payload_at() == frame.len() && frame.bytes().ends_with(&[0, 0]))
 }
 
 /// Returns the fields, as deep as the packet can be parsed.
@@ -157,6 +214,9 @@ impl Trace for TracePrinter {
         self.line(format_args!(
             "{number:2}. {matching}{comma}priority {priority}{cookie}"
         ));
+        if **rule.instructions == Instructions::default() {
+            self.line(format_args!("    drop"));
+        }
     }
 
     fn on_action(&mut self, action: &Action) {
@@ -226,6 +286,15 @@ impl Trace for TracePrinter {
     fn on_drop(&mut self, reason: DropReason) {
         if let Some(words) = Self::skip_text(reason, self.tree) {
             return self.line(format_args!("     >> {words}"));
+        }
+        match reason {
+            DropReason::NoMatch => return self.line(format_args!("    drop")),
+            // The rule's own line tells it.
+            DropReason::NoOutput => return,
+            _ => {}
+        }
+        if let Some(words) = Self::error_text(reason) {
+            return self.line(format_args!("     >>>> {words} <<<<"));
         }
         let what = if reason.is_side_effect() {
             "not done"

@@ -32,8 +32,8 @@ impl PortRuntime {
             return;
         };
         let done = device.set_qos(wanted);
-        let marking = wanted.filter(|_| done.is_ok());
-        self.policer.mark(marking);
+        // As in Open vSwitch, frames are marked also where the device has no such queues.
+        self.policer.mark(wanted);
         match done {
             Ok(shaped) => self.shaped = shaped.map(|shaped| (shape, shaped)),
             Err(error) => {

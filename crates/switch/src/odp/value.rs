@@ -11,8 +11,10 @@ use packet::MacAddr;
 pub(super) enum OdpFormat {
     /// Decimal.
     Decimal,
-    /// Hexadecimal.
+    /// Hexadecimal; zero without a prefix.
     Hex,
+    /// Hexadecimal with a prefix always.
+    PlainHex,
     /// An Ethernet address.
     Mac,
     /// An IPv4 address.
@@ -76,65 +78,17 @@ impl OdpFormat {
         match self {
             Self::Decimal | Self::Vid => value.to_string(),
             Self::Hex | Self::Frag if value == 0 => "0".to_owned(),
-            Self::Hex | Self::Frag => format!("{value:#x}"),
+            Self::Hex | Self::PlainHex | Self::Frag => format!("{value:#x}"),
             Self::Mac => MacAddr::from_u64(low(value)).to_string(),
             Self::Ipv4 => Ipv4Addr::from(u32::try_from(value).unwrap_or(u32::MAX)).to_string(),
             Self::Ipv6 => Ipv6Addr::from(value).to_string(),
         }
     }
 
-    /// Parses a value and its mask; none if the text is invalid.
-    pub(super) fn read(self, text: &str, field: Field) -> Option<(u128, u128)> {
-        let full = full_mask(field);
-        let (value, mask) = match text.split_once('/') {
-            None => (self.number(text)?, full),
-            Some((value, mask)) => (self.number(value)?, self.read_mask(mask, full)?),
-        };
-        if value & !full != 0 || mask & !full != 0 {
-            return None;
-        }
-        match self {
-            Self::Vid => {
-                let present = u128::from(VID_PRESENT);
-                (value & present == 0).then_some((value | present, mask | present))
-            }
-            _ => Some((value & mask, mask)),
-        }
+    /// Returns the value of a fragment's word.
+    pub(super) fn fragment(word: &str) -> Option<u8> {
+        let mut known = FRAGMENTS.iter();
+        let found = known.find(|(known, _)| *known == word);
+        found.map(|(_, value)| *value)
     }
-
-    fn read_mask(self, text: &str, full: u128) -> Option<u128> {
-        match (self, text.parse::<u32>()) {
-            (Self::Ipv4, Ok(length @ 0..=32)) => Some(full & !(full >> length)),
-            (Self::Ipv6, Ok(length @ 0..=128)) => Some(!full.checked_shr(length).unwrap_or(0)),
-            _ => self.mask_form().number(text),
-        }
-    }
-
-    fn number(self, text: &str) -> Option<u128> {
-        match self {
-            Self::Decimal | Self::Hex | Self::Vid => match text.strip_prefix("0x") {
-                Some(figures) => u128::from_str_radix(figures, 16).ok(),
-                None => text.parse().ok(),
-            },
-            Self::Mac => {
-                let MacAddr(bytes) = text.parse().ok()?;
-                Some(
-                    bytes
-                        .iter()
-                        .fold(0, |sum, byte| sum << 8 | u128::from(*byte)),
-                )
-            }
-            Self::Ipv4 => Some(u32::from(text.parse::<Ipv4Addr>().ok()?).into()),
-            Self::Ipv6 => Some(text.parse::<Ipv6Addr>().ok()?.into()),
-            Self::Frag => {
-                let word = FRAGMENTS.iter().find(|(word, _)| *word == text);
-                word.map(|(_, value)| (*value).into())
-            }
-        }
-    }
-}
-
-/// Returns all bits of a field.
-fn full_mask(field: Field) -> u128 {
-    u128::MAX >> (128 - u32::from(field.info().bits))
 }

@@ -6,10 +6,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use base::{GroupId, MeterId, PortNo, TableId};
 use flow::{Action, Extension, Field, FlowKey, Instructions, MatchBuilder, PipelineFields};
-use packet::wire::ethernet;
-use packet::wire::vlan::{self, VlanTag};
-use packet::{Depth, Frame, Link};
+use packet::Frame;
 use pipeline::{Destination, DropReason, Pipeline, Rule, Trace, TracePrinter};
+
+use crate::odp::key_of;
 
 /// A table lookup and the priority of the rule that matched.
 type Visit = (TableId, Option<u16>);
@@ -47,11 +47,6 @@ impl MegaflowTrace {
     /// Returns the text of the trace.
     pub(super) fn text(&self) -> &str {
         self.printer.text()
-    }
-
-    /// Returns the flow key of the frame on arrival.
-    pub(super) const fn first(&self) -> Option<&FlowKey> {
-        self.first.as_ref()
     }
 
     /// Returns the examined bits with their original values.
@@ -92,21 +87,6 @@ impl MegaflowTrace {
             *self.read.entry(field).or_default() |= mask;
         }
     }
-}
-
-/// Returns the flow key of a frame, down to the last readable header.
-pub(super) fn key_of(frame: &Frame, registers: &PipelineFields) -> Option<FlowKey> {
-    let mut key = FlowKey::new();
-    key.read(frame, Depth::Transport, registers).then_some(key)
-}
-
-/// Returns all tags of a frame, outermost first.
-pub(super) fn tags_of(frame: &Frame) -> Vec<VlanTag> {
-    let tags = Link::parse(frame.bytes()).map_or(0, |link| link.tags());
-    let bytes = frame.bytes().get(ethernet::TYPE..).unwrap_or_default();
-    let tags = bytes.chunks_exact(vlan::LEN).take(tags);
-    let tags = tags.filter_map(|bytes| bytes.first_chunk());
-    tags.map(|bytes| VlanTag::parse(*bytes)).collect()
 }
 
 impl Trace for MegaflowTrace {

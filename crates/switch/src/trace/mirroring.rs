@@ -19,6 +19,8 @@ impl MirrorSink for CopyCollector {
         self.0.push(TraceEgress {
             port,
             frame,
+            registers: None,
+            truncated: None,
             snaplen,
         });
     }

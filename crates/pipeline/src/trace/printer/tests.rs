@@ -42,7 +42,7 @@ nw_frag=no,tp_src=1000,tp_dst=2000
 #[test]
 fn trace_prints_misses_and_malformed_frames() {
     let told = story(&["arp,actions=NORMAL"], "eth / ipv4 / udp");
-    assert!(told.ends_with(" 0. No match.\n     >> dropped: no_match\n\nFinal flow: unchanged\n"));
+    assert!(told.ends_with(" 0. No match.\n    drop\n\nFinal flow: unchanged\n"));
     let told = story(&["arp,actions=NORMAL"], "raw(0102)");
     assert_eq!(
         told,

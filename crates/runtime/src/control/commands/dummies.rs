@@ -15,7 +15,7 @@ use super::{Command, MANY};
 use crate::control::Control;
 use config::PortKind;
 use dataplane::program::BridgeId;
-use switch::odp;
+use switch::odp::OdpFlow;
 
 #[rustfmt::skip]
 pub(super) const COMMANDS: [Command; 7] = [
@@ -30,6 +30,9 @@ pub(super) const COMMANDS: [Command; 7] = [
 
 /// The payload length of a frame that is composed from a flow, as in Open vSwitch.
 const PAYLOAD_LEN: usize = 64;
+
+/// The minimum of `--len`: an Ethernet frame without its checksum.
+const LEN_MIN: usize = 60;
 
 /// The limit of steps of a warp; each step runs the expired timers.
 const STEPS_MAX: u64 = 100_000;
@@ -87,32 +90,19 @@ fn receive(control: &mut Control, arguments: &[String]) -> Result<String, String
 /// Parses a frame: hexadecimal bytes, or a datapath flow, of which a frame is composed. The
 /// `in_port` of the flow is ignored, because the command names the dummy.
 fn read(word: &str, length: Option<usize>) -> Result<Frame, String> {
-    let plain = word.bytes().all(|digit| digit.is_ascii_hexdigit());
-    if plain {
-        return frame(word).map_err(|_| format!("syntax error at {word}"));
+    if let Ok(frame) = frame(word) {
+        return Ok(frame);
     }
-    let matching = odp::parse(word, |_| Some(PortNo(1)))?;
-    let compose = |payload| {
-        let composed = flow::compose_with(&matching, payload);
-        let (frame, _) = composed.ok_or("no frame matches all of these fields: give its bytes")?;
-        Ok::<_, String>(frame)
-    };
-    let Some(length) = length else {
-        return compose(PAYLOAD_LEN);
-    };
-    let bare = compose(0)?;
-    match length.checked_sub(bare.bytes().len()) {
-        None | Some(0) => Ok(bare),
-        Some(more) if length <= Frame::LEN_MAX => Ok(lengthened(&compose(more)?, length)),
-        Some(_) => Err(format!("a frame has {} bytes at most", Frame::LEN_MAX)),
+    let flow = OdpFlow::parse(word, |_| Some(1)).map_err(|error| error.to_string())?;
+    let fields = flow.frame_fields();
+    match length {
+        None => Ok(fields.frame(PAYLOAD_LEN)),
+        Some(length) if length < LEN_MIN => Err("too small packet len".to_owned()),
+        Some(length) => {
+            let frame = fields.frame_of_len(length);
+            frame.ok_or_else(|| format!("no frame of these headers has {length} bytes"))
+        }
     }
-}
-
-/// Returns the frame padded with zeros to `length`.
-fn lengthened(frame: &Frame, length: usize) -> Frame {
-    let mut bytes = frame.bytes().to_vec();
-    bytes.resize(length.max(bytes.len()), 0);
-    Frame::from_bytes(&bytes)
 }
 
 fn set_up(control: &mut Control, arguments: &[String]) -> Result<String, String> {

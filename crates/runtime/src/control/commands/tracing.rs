@@ -4,18 +4,20 @@
 //! A trace sends and counts nothing. As in Open vSwitch, MAC addresses and rules are learned if a
 //! frame is given or composed (`-generate`), but not for a flow alone.
 
-use std::cell::Cell;
+use std::collections::{BTreeMap, BTreeSet};
 
+use base::{MeterId, PortNo};
 use flow::text::NameMap;
-use flow::{FlowStatsRequest, Match};
+use flow::{FlowStatsRequest, FrameFields, Match};
 use packet::Frame;
 
 use super::Answer::Deferred;
 use super::{Command, DeferredAnswer, MANY, dpctl};
 use crate::control::Control;
 use crate::inbox::Input;
+use config::PortKind;
 use dataplane::program::BridgeId;
-use switch::odp;
+use switch::odp::{OdpFlow, OdpTunnel};
 use switch::trace::{TraceRequest, TraceSideEffect, TracedBridge, Tracer};
 
 #[rustfmt::skip]
@@ -27,11 +29,37 @@ pub(super) const COMMANDS: [Command; 2] = [
 /// The length of an Ethernet header, in bytes: the minimum for a frame.
 const HEADER_LEN: usize = 14;
 
-/// A parsed trace request.
-struct TraceArguments {
-    bridge: BridgeId,
-    matching: Match,
-    frame: Option<Frame>,
+/// The length of the payload of a composed frame, as in Open vSwitch.
+const PAYLOAD_LEN: usize = 64;
+
+/// The limit of `--l7-len`.
+const PAYLOAD_MAX: usize = 64000;
+
+/// The states of a connection that `--ct-next` accepts.
+const CT_STATES: [&str; 8] = ["new", "est", "rel", "rpl", "inv", "trk", "snat", "dnat"];
+
+/// The payload of a composed frame.
+enum TracePayload {
+    /// A number of bytes that count up from zero.
+    Counting(usize),
+    /// These bytes.
+    Bytes(Vec<u8>),
+}
+
+/// The arguments of a trace without a packet-out's actions.
+struct TraceOptions<'a> {
+    words: Vec<&'a str>,
+    payload: TracePayload,
+    generates: bool,
+    names: bool,
+}
+
+/// The flow of a trace.
+enum TracedFlow {
+    /// In the syntax of a datapath, with the port.
+    Datapath(Box<OdpFlow>, PortNo),
+    /// In the syntax of ovs-ofctl(8), with its queue.
+    Bridge(Match, u32),
 }
 
 fn trace(control: &mut Control, arguments: &[String]) -> Result<DeferredAnswer, String> {
@@ -43,12 +71,108 @@ fn parse_request(
     control: &mut Control,
     arguments: &[String],
 ) -> Result<(BridgeId, TraceRequest), String> {
-    let words = without_options(arguments)?;
-    let parsed = read(control, &words)?;
-    let learns = words.len() < arguments.len() || parsed.frame.is_some();
-    let mut request = TraceRequest::new(&parsed.matching, parsed.frame)?;
-    request.learns = learns;
-    Ok((parsed.bridge, request))
+    let options = TraceOptions::parse(arguments)?;
+    let (words, packet) = options.packet()?;
+    let (bridge, flow) = read(control, words)?;
+    let packet = match options.generates {
+        true => Some(options.payload.compose(&flow.frame_fields())),
+        false => packet,
+    };
+    let learns = packet.is_some();
+    let mut request = match flow {
+        TracedFlow::Datapath(flow, port) => TraceRequest::of_datapath(&flow, port, packet),
+        TracedFlow::Bridge(matching, priority) => {
+            let mut request = TraceRequest::of_match(&matching, packet);
+            request.skb_priority = priority;
+            request
+        }
+    };
+    (request.learns, request.names) = (learns, options.names);
+    Ok((bridge, request))
+}
+
+impl TracedFlow {
+    fn frame_fields(&self) -> FrameFields {
+        match self {
+            Self::Datapath(flow, _) => flow.frame_fields(),
+            Self::Bridge(matching, _) => FrameFields::of_match(matching),
+        }
+    }
+}
+
+impl TracePayload {
+    fn compose(&self, fields: &FrameFields) -> Frame {
+        match self {
+            Self::Counting(len) => fields.frame(*len),
+            Self::Bytes(bytes) => fields.frame_with(bytes),
+        }
+    }
+}
+
+impl<'a> TraceOptions<'a> {
+    /// Parses the options. Actions are always checked, so that `-consistent` is redundant.
+    fn parse(arguments: &'a [String]) -> Result<Self, String> {
+        let mut options = Self {
+            words: Vec::new(),
+            payload: TracePayload::Counting(PAYLOAD_LEN),
+            generates: false,
+            names: false,
+        };
+        let mut arguments = arguments.iter().map(String::as_str);
+        while let Some(word) = arguments.next() {
+            let missing = || format!("Missing argument for option {word}");
+            match word {
+                "-generate" | "--generate" => options.generates = true,
+                "-consistent" | "--consistent" => {}
+                "-names" | "--names" => options.names = true,
+                "--l7" => {
+                    let digits = arguments.next().ok_or_else(missing)?;
+                    let bytes = hex(digits).ok_or("Trailing garbage in packet data")?;
+                    options.payload = TracePayload::Bytes(bytes);
+                }
+                "--l7-len" => {
+                    let text = arguments.next().ok_or_else(missing)?;
+                    let len = text.parse().unwrap_or(0);
+                    if len > PAYLOAD_MAX {
+                        return Err(format!("{text}: too much L7 data"));
+                    }
+                    options.payload = TracePayload::Counting(len);
+                }
+                // Connections are not tracked, so no state is ever needed.
+                "--ct-next" => check_states(arguments.next().ok_or_else(missing)?)?,
+                option if option.starts_with('-') => {
+                    return Err(format!("{option}: unknown option"));
+                }
+                word => options.words.push(word),
+            }
+        }
+        match options.words.len() {
+            0..=3 => Ok(options),
+            _ => Err("too many arguments".to_owned()),
+        }
+    }
+
+    /// Splits off the packet at the end, if there is one.
+    fn packet(&self) -> Result<(&[&'a str], Option<Frame>), String> {
+        let (last, rest) = match self.words.as_slice() {
+            [rest @ .., last] if !self.generates && !rest.is_empty() => (last, rest),
+            words => return Ok((words, None)),
+        };
+        match frame(last) {
+            Ok(packet) => Ok((rest, Some(packet))),
+            // With three words, the last must be a packet.
+            Err(error) if rest.len() > 1 => Err(error),
+            Err(_) => Ok((&self.words, None)),
+        }
+    }
+}
+
+fn check_states(text: &str) -> Result<(), String> {
+    let mut states = text.split([',', ' ']).filter(|state| !state.is_empty());
+    match states.find(|state| !CT_STATES.contains(state)) {
+        Some(state) => Err(format!("{state}: unknown connection tracking state flag")),
+        None => Ok(()),
+    }
 }
 
 /// Runs the trace on another thread, and applies its side effects to the bridges.
@@ -90,81 +214,125 @@ fn trace_packet_out(control: &mut Control, arguments: &[String]) -> Result<Defer
     Ok(answer(control, bridge, request))
 }
 
-/// Returns the arguments without options. Options are redundant here: a frame is always composed if
-/// none is given, and actions are always checked.
-fn without_options(arguments: &[String]) -> Result<Vec<&str>, String> {
-    let mut words = Vec::new();
-    for word in arguments {
-        match word.as_str() {
-            "-generate" | "--generate" | "-consistent" | "--consistent" => {}
-            "--ct-next" | "-ct-next" | "--ct" => {
-                return Err(format!("{word}: connection tracking is not supported"));
-            }
-            "--l7" | "--l7-len" => return Err(format!("{word}: give the frame's bytes")),
-            option if option.starts_with("--") => {
-                return Err(format!("{option}: unknown option"));
-            }
-            word => words.push(word),
-        }
-    }
-    Ok(words)
-}
-
-fn read(control: &mut Control, words: &[&str]) -> Result<TraceArguments, String> {
-    let (words, frame) = match words {
-        [_, _, .., packet] if is_hex(packet) => {
-            let (_, rest) = words.split_last().ok_or("Missing flow")?;
-            (rest, Some(frame(packet)?))
-        }
-        [_, _, _] => return Err("Trailing garbage in packet data".to_owned()),
-        _ => (words, None),
+fn read(control: &mut Control, words: &[&str]) -> Result<(BridgeId, TracedFlow), String> {
+    let (path, flow) = match words {
+        [flow] => (None, *flow),
+        [path, flow] => (Some(*path), *flow),
+        _ => return Err("Syntax error".to_owned()),
     };
-    let (bridge, matching) = match words {
-        [flow] if !is_datapath_flow(flow) => {
-            return Err(format!(
-                "syntax error at {flow} (or the bridge name was omitted)"
-            ));
-        }
-        [flow] => datapath_flow(control, flow)?,
-        [path, flow] if is_datapath_flow(flow) => {
-            if !dpctl::is_datapath(control, path) {
+    let ports = control.datapath_ports();
+    let number = |name: &str| {
+        let all = ports.all().into_iter();
+        let mut named = all.filter(|(_, known, _)| *known == name);
+        named.next().map(|(number, ..)| number)
+    };
+    match (OdpFlow::parse(flow, number), path) {
+        (Ok(flow), path) => {
+            let known = match path {
+                Some(path) => dpctl::is_datapath(control, &full_name(path)),
+                None => control.datapaths().len() == 1,
+            };
+            if !known {
                 return Err("Cannot find the datapath".to_owned());
             }
-            datapath_flow(control, flow)?
+            datapath_flow(control, flow)
         }
-        [bridge, flow] => bridge_flow(control, bridge, flow)?,
-        _ => return Err("give a bridge and a flow, and perhaps a packet".to_owned()),
+        (Err(error), None) => Err(format!("{error} (or the bridge name was omitted)")),
+        (Err(_), Some(bridge)) => bridge_flow(control, bridge, flow),
+    }
+}
+
+/// Returns the datapath's name for a type alone.
+fn full_name(path: &str) -> String {
+    match path {
+        "dummy" | "netdev" | "system" => format!("ovs-{path}"),
+        path => path.to_owned(),
+    }
+}
+
+/// Returns the bridge of a datapath flow: that of its port, or of the tunnel port that its packets
+/// reach.
+fn datapath_flow(control: &mut Control, flow: OdpFlow) -> Result<(BridgeId, TracedFlow), String> {
+    if flow.recirc_id != 0 {
+        let id = flow.recirc_id;
+        return Err(format!("no recirculation data for recirc_id {id:#x}"));
+    }
+    if flow.is_tracked() {
+        return Err("connection tracking is not supported".to_owned());
+    }
+    let number = flow.in_port.map_or(u32::MAX.into(), |port| port.value);
+    let number = u32::try_from(number).unwrap_or(u32::MAX);
+    control.datapath_ports();
+    let found = match flow.tunnel.as_ref().filter(|tunnel| tunnel.is_set()) {
+        Some(tunnel) => tunnel_port(control, number, tunnel)
+            .ok_or_else(|| "no OpenFlow tunnel port for this packet".to_owned()),
+        None => find_port(control, number)
+            .ok_or_else(|| format!("no OpenFlow port for datapath port {number}")),
     };
-    Ok(TraceArguments {
-        bridge,
-        matching,
-        frame,
+    let (bridge, port) = found?;
+    Ok((bridge, TracedFlow::Datapath(Box::new(flow), port)))
+}
+
+/// Returns the port with this datapath number, if it is no tunnel.
+fn find_port(control: &Control, number: u32) -> Option<(BridgeId, PortNo)> {
+    let ports = control.devices.datapath_ports.all().into_iter();
+    let mut ports = ports
+        .filter(|(of, ..)| *of == number)
+        .map(|(_, _, port)| port);
+    ports.find(|(bridge, port)| {
+        let runtime = control
+            .sites
+            .get(bridge)
+            .and_then(|site| site.ports.get(port));
+        !runtime.is_some_and(|port| matches!(port.spec.kind, PortKind::Tunnel(_)))
     })
 }
 
-/// Returns true if `flow` is a datapath flow.
-fn is_datapath_flow(flow: &str) -> bool {
-    let end = flow.find(['(', '=', ',']);
-    end.is_some_and(|end| flow[end..].starts_with('('))
+/// Returns the tunnel port that packets with these headers reach: the one with the most specific
+/// configuration (ovs-vswitchd.conf.db(5), "Tunnel Options").
+fn tunnel_port(control: &Control, number: u32, packet: &OdpTunnel) -> Option<(BridgeId, PortNo)> {
+    let ports = control.devices.datapath_ports.all().into_iter();
+    let ports = ports
+        .filter(|(of, ..)| *of == number)
+        .map(|(_, _, port)| port);
+    let ranked = ports.filter_map(|(bridge, port)| {
+        let runtime = control.sites.get(&bridge)?.ports.get(&port)?;
+        match &runtime.spec.kind {
+            PortKind::Tunnel(tunnel) => Some((packet.rank(tunnel)?, (bridge, port))),
+            _ => None,
+        }
+    });
+    ranked.min_by_key(|(rank, _)| *rank).map(|(_, port)| port)
 }
 
-fn datapath_flow(control: &mut Control, flow: &str) -> Result<(BridgeId, Match), String> {
-    let ports = control.datapath_ports();
-    let bridge = Cell::new(None);
-    let port_of = |text: &str| {
-        let (of, port) = ports.find(text)?;
-        bridge.set(Some(of));
-        Some(port)
-    };
-    let matching = odp::parse(flow, port_of)?;
-    let bridge = bridge.get();
-    let bridge = bridge.ok_or("Invalid datapath flow: it has no in_port of the datapath")?;
-    Ok((bridge, matching))
+fn bridge_flow(
+    control: &mut Control,
+    name: &str,
+    flow: &str,
+) -> Result<(BridgeId, TracedFlow), String> {
+    let (flow, priority) = split_priority(flow)?;
+    let (id, read) = flow_of_bridge(control, name, &flow)?;
+    Ok((id, TracedFlow::Bridge(read.matching, priority)))
 }
 
-fn bridge_flow(control: &mut Control, name: &str, flow: &str) -> Result<(BridgeId, Match), String> {
-    let (id, read) = flow_of_bridge(control, name, flow)?;
-    Ok((id, read.matching))
+/// Removes `skb_priority=N`, which only traces have.
+fn split_priority(flow: &str) -> Result<(String, u32), String> {
+    let (mut rest, mut priority) = (Vec::new(), 0);
+    for term in flow.split(',') {
+        match term.trim().strip_prefix("skb_priority=") {
+            Some(number) => {
+                let hex = number.strip_prefix("0x");
+                let read = match hex {
+                    Some(digits) => u32::from_str_radix(digits, 16),
+                    None => number.parse(),
+                };
+                let wrong = |_| format!("Bad openflow flow syntax: {term}: invalid number");
+                priority = read.map_err(wrong)?;
+            }
+            None => rest.push(term),
+        }
+    }
+    Ok((rest.join(","), priority))
 }
 
 /// Returns the bridge with this name, and the parsed flow in the syntax of `ovs-ofctl`, in which
@@ -185,28 +353,32 @@ pub(super) fn flow_of_bridge(
     Ok((id, read))
 }
 
-fn is_hex(word: &str) -> bool {
-    word.len() >= 2 * HEADER_LEN && word.bytes().all(|digit| digit.is_ascii_hexdigit())
+/// Parses bytes in hexadecimal, with blanks between them.
+fn hex(text: &str) -> Option<Vec<u8>> {
+    let digits = text.chars().filter(|letter| !letter.is_ascii_whitespace());
+    let values = digits.map(|digit| digit.to_digit(16));
+    let values: Vec<_> = values.collect::<Option<_>>()?;
+    let pairs = values.chunks(2).map(|pair| match pair {
+        [high, low] => u8::try_from(high << 4 | low).ok(),
+        _ => None,
+    });
+    pairs.collect()
 }
 
 /// Parses a frame in hexadecimal.
 pub(super) fn frame(digits: &str) -> Result<Frame, String> {
-    let wrong = || "Trailing garbage in packet data".to_owned();
-    if !digits.len().is_multiple_of(2) || digits.len() / 2 > Frame::LEN_MAX {
-        return Err(wrong());
+    let bytes = hex(digits).filter(|bytes| bytes.len() <= Frame::LEN_MAX);
+    let bytes = bytes.ok_or("Trailing garbage in packet data")?;
+    if bytes.len() < HEADER_LEN {
+        return Err("Packet data too short for Ethernet".to_owned());
     }
-    let byte = |at: usize| {
-        let two = digits.get(at..at + 2)?;
-        let without_options = two.bytes().all(|digit| digit.is_ascii_hexdigit());
-        u8::from_str_radix(two, 16).ok().filter(|_| without_options)
-    };
-    let bytes: Option<Vec<u8>> = (0..digits.len()).step_by(2).map(byte).collect();
-    Ok(Frame::from_bytes(&bytes.ok_or_else(wrong)?))
+    Ok(Frame::from_bytes(&bytes))
 }
 
 /// Returns a snapshot of all bridges.
 fn tracer(control: &mut Control) -> Tracer {
     control.datapath_ports();
+    let meters = meters(control);
     let bridges = control.sites.iter().map(|(id, site)| {
         let ports = site.ports.iter().map(|(number, port)| {
             let of_path = control.devices.datapath_ports.number((*id, *number));
@@ -224,13 +396,37 @@ fn tracer(control: &mut Control) -> Tracer {
             mirrors: site.bridge.mirrors().cloned(),
             tree: site.bridge.spanning().map(|spanning| spanning.name()),
             stp_filter: site.bridge.stp_filter().cloned(),
+            policers: site
+                .ports
+                .iter()
+                .map(|(number, port)| (*number, port.policer.clone()))
+                .collect(),
+            meters: meters.get(id).cloned().unwrap_or_default(),
             ports: ports.collect(),
         };
         (*id, traced)
     });
+    let without_push = control.sites.iter().filter(|(_, site)| {
+        let features = control.commands.features.get(&site.datapath());
+        features.is_some_and(|features| !features.has("tnl_push_pop"))
+    });
+    let without_push: BTreeSet<_> = without_push.map(|(id, _)| *id).collect();
     Tracer {
         bridges: bridges.collect(),
         virtual_links: control.publications.virtual_links().clone(),
+        underlay: control.publications.underlay().clone(),
+        without_push,
         now: control.now(),
     }
+}
+
+/// Returns the numbers of the meters in the datapath, from zero: by bridge, and by their ids there.
+fn meters(control: &Control) -> BTreeMap<BridgeId, BTreeMap<MeterId, u32>> {
+    let mut next = 0..;
+    let bridges = control.sites.iter().map(|(id, site)| {
+        let pipeline = site.bridge.rules();
+        let ids: BTreeSet<_> = pipeline.meter_ids().collect();
+        (*id, ids.into_iter().zip(next.by_ref()).collect())
+    });
+    bridges.collect()
 }

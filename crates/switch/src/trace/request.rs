@@ -1,0 +1,162 @@
+//! The frame to trace.
+
+use base::PortNo;
+use flow::{Action, Field, FrameFields, Match, PacketOut, PipelineFields, Wide};
+use packet::Frame;
+
+use super::TracedBridge;
+use crate::odp::{OAM, OdpFlow, OdpTunnel};
+
+/// The frame to trace.
+#[derive(Clone)]
+pub struct TraceRequest {
+    /// The frame.
+    pub frame: Frame,
+    /// The ingress port; [`PortNo::ANY`] for none.
+    pub from: PortNo,
+    /// Pipeline fields besides those of the tunnel.
+    fields: PipelineFields,
+    /// The tunnel of a datapath flow.
+    tunnel: Option<OdpTunnel>,
+    /// The queue of the frame on arrival.
+    pub skb_priority: u32,
+    /// The actions of a packet-out; none for a received frame.
+    pub actions: Option<Vec<Action>>,
+    /// True if the caller installs the learned rules and addresses.
+    pub learns: bool,
+    /// True if ports are printed by name.
+    pub names: bool,
+}
+
+impl TraceRequest {
+    /// Returns the request of a frame that a port receives.
+    #[must_use]
+    pub(super) const fn received(frame: Frame, from: PortNo, learns: bool) -> Self {
+        Self {
+            frame,
+            from,
+            fields: PipelineFields::new(from),
+            tunnel: None,
+            skb_priority: 0,
+            actions: None,
+            learns,
+            names: false,
+        }
+    }
+
+    /// Returns the request of `frame`, or of a frame with the values of `matching`. Of the match,
+    /// the port and the pipeline fields count in any case.
+    #[must_use]
+    pub fn of_match(matching: &Match, frame: Option<Frame>) -> Self {
+        let mut fields = PipelineFields::from_match(matching);
+        if fields.in_port == PortNo(0) {
+            fields.in_port = PortNo::ANY;
+        }
+        let frame = frame.unwrap_or_else(|| FrameFields::of_match(matching).frame(0));
+        let mut request = Self::received(frame, fields.in_port, false);
+        request.fields = fields;
+        request
+    }
+
+    /// Returns the request of `frame`, or of a frame with the values of a datapath flow, at this
+    /// port.
+    #[must_use]
+    pub fn of_datapath(flow: &OdpFlow, from: PortNo, frame: Option<Frame>) -> Self {
+        let frame = frame.unwrap_or_else(|| flow.frame_fields().frame(0));
+        let mut request = Self::received(frame, from, false);
+        let low = |number: u128| u32::try_from(number).unwrap_or_default();
+        request.fields.mark = low(flow.skb_mark.value);
+        request.skb_priority = low(flow.skb_priority.value);
+        if let Some((space, id)) = flow.packet_type {
+            let number = u128::from(space) << 16 | u128::from(id);
+            request.fields.set(Field::PacketType, number);
+        }
+        request.tunnel = flow.tunnel.clone().filter(OdpTunnel::is_set);
+        request
+    }
+
+    /// Returns the tunnel of the frame.
+    #[must_use]
+    pub const fn tunnel(&self) -> Option<&OdpTunnel> {
+        self.tunnel.as_ref()
+    }
+
+    /// Returns the pipeline fields in this bridge, which maps the options of the tunnel.
+    pub(super) fn registers(&self, bridge: &TracedBridge) -> PipelineFields {
+        let mut fields = self.fields.clone();
+        if let Some(tunnel) = &self.tunnel {
+            set_tunnel(&mut fields, tunnel, bridge);
+        }
+        fields
+    }
+
+    /// Returns the frame as a packet-out.
+    pub(super) fn message(&self, bridge: &TracedBridge) -> PacketOut {
+        PacketOut {
+            buffer: None,
+            registers: self.registers(bridge),
+            actions: self.actions.clone().unwrap_or_default(),
+            data: self.frame.bytes().to_vec(),
+        }
+    }
+
+    /// Returns the text of a run with the queue of the frame in its flows, after the mark.
+    pub(super) fn with_priority(priority: u32, text: &str) -> String {
+        if priority == 0 {
+            return text.to_owned();
+        }
+        let mut all = String::new();
+        for line in text.split_inclusive('\n') {
+            let is_flow = line.starts_with("Flow: ") || line.starts_with("Final flow: ");
+            let first = line.find(": ").map(|at| at + 2);
+            let first = first.filter(|at| is_flow && !line[*at..].starts_with("unchanged"));
+            let Some(first) = first else {
+                all += line;
+                continue;
+            };
+            let marked = line[first..].starts_with("pkt_mark=");
+            let mark = line[first..].find(',').filter(|_| marked);
+            let (head, tail) = line.split_at(first + mark.map_or(0, |comma| comma + 1));
+            all += &format!("{head}skb_priority={priority:#x},{tail}");
+        }
+        all
+    }
+
+    /// Copies the congestion mark of the tunnel to the frame. Returns false if the frame must be
+    /// dropped because its transport ignores ECN.
+    pub(super) fn copy_congestion_mark(&mut self) -> bool {
+        let tos = self.tunnel.as_ref().map_or(0, |tunnel| tunnel.tos.value);
+        let tos = u8::try_from(tos).unwrap_or_default();
+        dataplane::tunnels::mark_inner(&mut self.frame, tos)
+    }
+}
+
+/// Sets the pipeline fields of a frame that came by this tunnel.
+fn set_tunnel(fields: &mut PipelineFields, tunnel: &OdpTunnel, bridge: &TracedBridge) {
+    let terms = [
+        (Field::TunnelId, tunnel.id.value),
+        (Field::TunSrc, tunnel.src.value),
+        (Field::TunDst, tunnel.dst.value),
+        (Field::TunIpv6Src, tunnel.ipv6_src.value),
+        (Field::TunIpv6Dst, tunnel.ipv6_dst.value),
+        (Field::TunGbpId, tunnel.gbp.value & 0xffff),
+        (Field::TunGbpFlags, tunnel.gbp.value >> 16 & 0xff),
+        (Field::TunFlags, tunnel.flags.value & u128::from(OAM)),
+    ];
+    for (field, value) in terms {
+        fields.set(field, value);
+    }
+    fields.erspan = tunnel.erspan;
+    for option in &tunnel.options {
+        let mapping = bridge.pipeline.tunnel_options().find(|mapping| {
+            (mapping.class, mapping.kind) == (option.class, option.kind)
+                && usize::from(mapping.length) == option.value.len()
+        });
+        let fields_of = Field::tunnel_options();
+        let field = mapping.and_then(|mapping| fields_of.get(usize::from(mapping.index)));
+        if let Some(field) = field {
+            let value = Wide::from_be_bytes(&option.value).unwrap_or(Wide::ZERO);
+            fields.options.set(*field, value);
+        }
+    }
+}
