@@ -345,7 +345,6 @@ fn compiled_rules_are_listed_as_datapath_flows(context: &TestContext) -> TestRes
     );
     assert!(output.contains("    collisions:?\n"), "{output}");
     for refused in [
-        "dpctl/add-flow in_port(1) 2",
         "dpctl/add-if ovs-netdev p9",
         "dpctl/parse-actions 1",
     ] {

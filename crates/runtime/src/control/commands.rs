@@ -10,6 +10,7 @@ mod capturing;
 mod conntrack;
 mod coverage;
 mod datapath;
+mod datapath_changes;
 mod dpctl;
 mod dummies;
 mod fdb;
@@ -153,6 +154,8 @@ pub(super) struct CommandState {
     implementations: implementations::ImplementationChoices,
     /// The settings of upcalls.
     pub(super) upcalls: upcalls::UpcallSettings,
+    /// The changes of datapaths by operators.
+    pub(super) changes: datapath_changes::DatapathChanges,
     /// The changed features of datapaths.
     pub(super) features: BTreeMap<DatapathName, features::DatapathFeatures>,
     /// The control socket of the process, beside those of the bridges.

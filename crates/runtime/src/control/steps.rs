@@ -82,6 +82,7 @@ impl Control {
         self.connect_patches();
         let names = self.sites.values().map(|site| site.bridge.name());
         self.configuration.set_existing(config, &names.collect());
+        self.reopen_deleted_ports();
         // Ports of earlier transactions have the lower numbers.
         self.datapath_ports();
         self.tools.facts_changed.notify_one();

@@ -10,7 +10,7 @@ use ports::Counter;
 use super::Answer::{Deferred, Immediate};
 use super::datapath::{DatapathFlows, LookupCounts, lookups, rules};
 use super::port_config::describe;
-use super::{Command, DeferredAnswer, MANY, conntrack, options};
+use super::{Command, DeferredAnswer, MANY, conntrack, datapath_changes, options};
 use crate::control::Control;
 use crate::control::datapath_ports::DatapathName;
 
@@ -19,31 +19,31 @@ const PREFIX: &str = crate::PROGRAM;
 
 #[rustfmt::skip]
 pub(super) const COMMANDS: [Command; 21] = [
-    Command { name: "dpctl/add-dp", usage: "dp [iface...]", least: 1, most: MANY, answer: Immediate(refuse_ports) },
-    Command { name: "dpctl/add-flow", usage: "[dp] flow actions", least: 2, most: 3, answer: Immediate(refuse_flows) },
-    Command { name: "dpctl/add-flows", usage: "[dp] file", least: 1, most: 2, answer: Immediate(refuse_flows) },
-    Command { name: "dpctl/add-if", usage: "dp iface...", least: 2, most: MANY, answer: Immediate(refuse_ports) },
+    Command { name: "dpctl/add-dp", usage: "dp [iface...]", least: 1, most: MANY, answer: Immediate(datapath_changes::add_datapath) },
+    Command { name: "dpctl/add-flow", usage: "[dp] flow actions", least: 2, most: 3, answer: Immediate(datapath_changes::add_flow) },
+    Command { name: "dpctl/add-flows", usage: "[dp] file", least: 1, most: 2, answer: Immediate(datapath_changes::add_flows) },
+    Command { name: "dpctl/add-if", usage: "dp iface...", least: 2, most: MANY, answer: Immediate(datapath_changes::add_ports) },
     Command { name: "dpctl/cache-get-size", usage: "[dp]", least: 0, most: 1, answer: Immediate(cache_sizes) },
     Command { name: "dpctl/cache-set-size", usage: "dp cache <size>", least: 3, most: 3, answer: Immediate(refuse_caches) },
-    Command { name: "dpctl/del-dp", usage: "dp", least: 1, most: 1, answer: Immediate(refuse_ports) },
-    Command { name: "dpctl/del-flow", usage: "[dp] flow", least: 1, most: 2, answer: Immediate(refuse_flows) },
+    Command { name: "dpctl/del-dp", usage: "dp", least: 1, most: 1, answer: Immediate(datapath_changes::delete_datapath) },
+    Command { name: "dpctl/del-flow", usage: "[dp] flow", least: 1, most: 2, answer: Immediate(datapath_changes::delete_flow) },
     Command { name: "dpctl/del-flows", usage: "[dp] [file]", least: 0, most: 2, answer: Immediate(delete_flows) },
-    Command { name: "dpctl/del-if", usage: "dp iface...", least: 2, most: MANY, answer: Immediate(refuse_ports) },
+    Command { name: "dpctl/del-if", usage: "dp iface...", least: 2, most: MANY, answer: Immediate(datapath_changes::delete_ports) },
     Command { name: "dpctl/dump-dps", usage: "", least: 0, most: 0, answer: Immediate(data_paths) },
     Command { name: "dpctl/dump-flows", usage: "[-m] [--names] [dp] [filter=..] [type=..] [pmd=..]", least: 0, most: 6, answer: Deferred(dump_flows) },
     Command { name: "dpctl/get-flow", usage: "[dp] ufid", least: 1, most: 2, answer: Immediate(no_flow) },
     Command { name: "dpctl/list-commands", usage: "", least: 0, most: 0, answer: Immediate(list_commands) },
-    Command { name: "dpctl/mod-flow", usage: "[dp] flow actions", least: 2, most: 3, answer: Immediate(refuse_flows) },
-    Command { name: "dpctl/mod-flows", usage: "[dp] file", least: 1, most: 2, answer: Immediate(refuse_flows) },
+    Command { name: "dpctl/mod-flow", usage: "[dp] flow actions", least: 2, most: 3, answer: Immediate(datapath_changes::modify_flow) },
+    Command { name: "dpctl/mod-flows", usage: "[dp] file", least: 1, most: 2, answer: Immediate(datapath_changes::modify_flows) },
     Command { name: "dpctl/normalize-actions", usage: "actions", least: 2, most: MANY, answer: Immediate(refuse_actions) },
     Command { name: "dpctl/offload-stats-show", usage: "[dp]", least: 0, most: 1, answer: Immediate(refuse_offload) },
     Command { name: "dpctl/parse-actions", usage: "actions", least: 1, most: MANY, answer: Immediate(refuse_actions) },
-    Command { name: "dpctl/set-if", usage: "dp iface...", least: 2, most: MANY, answer: Immediate(refuse_ports) },
+    Command { name: "dpctl/set-if", usage: "dp iface...", least: 2, most: MANY, answer: Immediate(datapath_changes::set_ports) },
     Command { name: "dpctl/show", usage: "[-s] [dp...]", least: 0, most: MANY, answer: Immediate(show) },
 ];
 
 /// Returns the datapath with this name, if a bridge uses it.
-fn named(control: &Control, name: &str) -> Option<DatapathName> {
+pub(super) fn named(control: &Control, name: &str) -> Option<DatapathName> {
     let name = DatapathName::parse(name)?;
     control.datapaths().contains(&name).then_some(name)
 }
@@ -55,28 +55,37 @@ pub(super) fn is_datapath(control: &Control, name: &str) -> bool {
 
 fn data_paths(control: &mut Control, _: &[String]) -> Result<String, String> {
     let names = control.datapaths().into_iter();
-    Ok(names.map(|name| format!("{}\n", name.full())).collect())
+    let names = names.map(|name| format!("{}\n", name.full()));
+    let added = control.commands.changes.names();
+    Ok(names.chain(added.map(|name| format!("{name}\n"))).collect())
 }
 
 /// Lists the ports of the named datapaths, or of all.
 fn show(control: &mut Control, arguments: &[String]) -> Result<String, String> {
     let (options, rest) = options(arguments);
-    let mut datapaths = Vec::new();
-    for name in rest {
+    let (mut datapaths, mut text) = (Vec::new(), String::new());
+    for name in &rest {
+        if let Some(added) = control.commands.changes.show(name) {
+            text += &added;
+            continue;
+        }
         let found = named(control, name);
         let missing =
             || format!("{PREFIX}: opening datapath {name} failed (No such file or directory)");
         datapaths.push(found.ok_or_else(missing)?);
     }
-    if datapaths.is_empty() {
+    if rest.is_empty() {
         datapaths.extend(control.datapaths());
+        let changes = &control.commands.changes;
+        text.extend(changes.names().filter_map(|name| changes.show(name)));
     }
     control.datapath_ports();
     let has_counters = options.contains(&"-s");
     let lines = datapaths.into_iter();
-    Ok(lines
+    let of_bridges: String = lines
         .map(|name| show_one(control, name, has_counters))
-        .collect())
+        .collect();
+    Ok(of_bridges + &text)
 }
 
 fn show_one(control: &Control, datapath: DatapathName, has_counters: bool) -> String {
@@ -138,7 +147,7 @@ fn write_counts(text: &mut String, counts: &ports::QueueCounts) -> std::fmt::Res
 
 fn dump_flows(control: &mut Control, arguments: &[String]) -> Result<DeferredAnswer, String> {
     let (options, rest) = options(arguments);
-    let mut all = true;
+    let (mut all, mut selected) = (true, None);
     for word in rest {
         match word.split_once('=') {
             Some(("filter", _)) => {
@@ -150,25 +159,55 @@ fn dump_flows(control: &mut Control, arguments: &[String]) -> Result<DeferredAns
             Some(("type", kind)) => all &= !kind.contains("offloaded") || kind.contains("non-"),
             Some(("pmd", _)) => {}
             _ if is_datapath(control, word) => {}
+            _ if control.commands.changes.names().any(|name| name == word) => selected = Some(word),
             _ => return Err(format!("{PREFIX}: datapath not found (Invalid argument)")),
         }
     }
+    if let Some(name) = selected {
+        let flows = control.commands.changes.flows(name);
+        let title = if flows.is_empty() {
+            ""
+        } else {
+            "flow-dump from the main thread:\n"
+        };
+        return Ok(Box::new(move || format!("{title}{flows}")));
+    }
+    let names = control.datapaths();
+    let changes = &control.commands.changes;
+    let added: String = names
+        .iter()
+        .map(|name| changes.flows(name.full()))
+        .collect();
     let flows = DatapathFlows::of(control, None, options.contains(&"--names"));
-    Ok(Box::new(
-        move || if all { flows.to_text() } else { String::new() },
-    ))
+    Ok(Box::new(move || match all {
+        true => flows.to_text() + &added,
+        false => String::new(),
+    }))
 }
 
-/// Does nothing: traffic sets up no flows, and rules stay.
-fn delete_flows(_: &mut Control, arguments: &[String]) -> Result<String, String> {
-    let is_name = |name: &String| DatapathName::parse(name).is_some();
-    match arguments.iter().all(is_name) {
-        true => Ok(String::new()),
-        false => Err(refusal(
-            "deleting flows",
-            "they are the bridges' rules: use ovs-ofctl",
-        )),
+/// Deletes the flows that an operator has added: all, or those in a file. The bridges' rules stay.
+fn delete_flows(control: &mut Control, arguments: &[String]) -> Result<String, String> {
+    let is_name = |control: &Control, name: &str| {
+        let mut added = control.commands.changes.names();
+        DatapathName::parse(name).is_some() || added.any(|known| known == name)
+    };
+    if arguments.last().is_some_and(|last| !is_name(control, last)) {
+        return datapath_changes::delete_flows_of_file(control, arguments);
     }
+    let names = match arguments.first() {
+        Some(name) => {
+            vec![named(control, name).map_or_else(|| name.clone(), |known| known.full().to_owned())]
+        }
+        None => control
+            .datapaths()
+            .iter()
+            .map(|name| name.full().to_owned())
+            .collect(),
+    };
+    for name in names {
+        control.commands.changes.clear_flows(&name);
+    }
+    Ok(String::new())
 }
 
 fn no_flow(_: &mut Control, _: &[String]) -> Result<String, String> {
@@ -199,20 +238,6 @@ pub(super) fn failure(what: &str, reason: &str) -> String {
 
 fn refusal(what: &str, why: &str) -> String {
     format!("{PREFIX}: {what}: {why} (Operation not supported)")
-}
-
-fn refuse_ports(_: &mut Control, _: &[String]) -> Result<String, String> {
-    Err(refusal(
-        "changing ports",
-        "they are the bridges': use ovs-vsctl",
-    ))
-}
-
-fn refuse_flows(_: &mut Control, _: &[String]) -> Result<String, String> {
-    Err(refusal(
-        "updating flow table",
-        "flows are the bridges' rules: use ovs-ofctl",
-    ))
 }
 
 fn refuse_caches(_: &mut Control, _: &[String]) -> Result<String, String> {
