@@ -91,6 +91,8 @@ pub struct Session {
     last_heard: Instant,
     /// The time of the last echo request, if no message arrived since.
     probe_sent: Option<Instant>,
+    /// True if a silent server is probed.
+    probes: bool,
     closed: bool,
 }
 
@@ -109,11 +111,20 @@ impl Session {
             events: VecDeque::new(),
             last_heard: now,
             probe_sent: None,
+            probes: true,
             closed: false,
         };
         let params = json!([session.options.database]);
         session.request("get_schema", params, PendingRequest::Schema);
         session
+    }
+
+    /// Returns the session without probes, for a server on this machine, whose end closes the
+    /// stream. Open vSwitch does not probe Unix sockets, either.
+    #[must_use]
+    pub fn without_probes(mut self) -> Self {
+        self.probes = false;
+        self
     }
 
     /// Handles received bytes.
@@ -149,7 +160,7 @@ impl Session {
     pub fn next_timeout(&self) -> Option<Instant> {
         // A probe that was sent late still has the full time limit for its reply.
         let since = self.probe_sent.unwrap_or(self.last_heard);
-        (!self.closed).then(|| since + PROBE_INTERVAL)
+        (self.probes && !self.closed).then(|| since + PROBE_INTERVAL)
     }
 
     /// Returns the next event.

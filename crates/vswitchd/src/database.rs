@@ -137,6 +137,9 @@ impl OvsdbClient {
         };
         let (mut reader, mut writer) = tokio::io::split(stream);
         let mut session = Session::new(options, self.control.clock().now());
+        if matches!(remote, DatabaseRemote::Unix(_)) {
+            session = session.without_probes();
+        }
         let mut times = SessionTimers::from(self.control.clock().now());
         let mut buffer = vec![0; READ_LEN];
         let (mut was_ready, mut is_on_its_way) = (false, false);

@@ -204,6 +204,14 @@ fn silent_server_is_probed_then_session_closes() {
 }
 
 #[test]
+fn session_without_probes_has_no_timer() {
+    let mut session = Session::new(options(), Instant::START).without_probes();
+    assert_eq!(session.next_timeout(), None);
+    session.handle_timeout(Instant::from_secs(3600));
+    assert_eq!(session.poll_event(), None);
+}
+
+#[test]
 fn late_probe_still_waits_full_interval() {
     let mut server = Server::up();
     let due = server.session.next_timeout().expect("due");
