@@ -14,6 +14,7 @@ mod exporters;
 mod in_band;
 mod interface;
 mod mirror;
+mod pmd;
 mod policing;
 mod port;
 pub mod reconcile;
@@ -49,6 +50,7 @@ pub use exporters::{
 pub use in_band::InBandSettings;
 pub use interface::{EgressLimit, IngressLimit, InterfaceConfig, PolicerRate, qdisc_name};
 pub use mirror::{MIRRORS_MAX, MirrorConfig, MirrorOutput};
+pub use pmd::{AutoBalance, CpuMask, DummyCores, PMD_KEYS, PmdConfig, RxqAffinity, RxqAlgorithm};
 pub use policing::{ControllerRate, Policing};
 pub use policing::{PacketInRate, PacketRate};
 pub use port::{PORT_NUMBER_MAX, parse_peer};
@@ -336,6 +338,9 @@ pub struct Config {
     /// The interfaces of the database that become dummy ports.
     #[serde(skip)]
     pub dummies: DummyMode,
+    /// The PMD threads of dummies.
+    #[serde(skip)]
+    pub pmd: PmdConfig,
     /// The directory for sockets of the database's controllers; any directory if absent.
     #[serde(skip)]
     pub unix_socket_dir: Option<PathBuf>,
