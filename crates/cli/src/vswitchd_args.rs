@@ -9,7 +9,7 @@ use std::process::ExitCode;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args, Command};
-use config::{ConfigError, DatabaseRemote, DummyMode, Tls};
+use config::{ConfigError, DatabaseRemote, DummyCores, DummyMode, Tls};
 use runtime::rundir_file;
 use vswitchd::{
     DaemonError, LogFile, LogOutputs, ManagedSwitch, PROGRAM, Pidfile, ProcessRole, ProcessUser,
@@ -87,6 +87,10 @@ pub(crate) struct VswitchdArgs {
     /// =override: all devices
     #[arg(long, value_name = "HOW", num_args = 0..=1, require_equals = true, default_missing_value = "")]
     enable_dummy: Option<String>,
+    /// Pretend to have a core on each of these NUMA nodes, with a worker for interfaces of type
+    /// dummy-pmd, as in 0,0,1,1; for tests
+    #[arg(long, value_name = "NODE,...", allow_hyphen_values = true)]
+    dummy_numa: Option<DummyCores>,
     /// Accepted for ovs-ctl: there is no kernel data path in any case
     #[arg(long)]
     disable_system: bool,
@@ -234,6 +238,7 @@ impl VswitchdArgs {
             cores: self.cores,
             tls,
             dummies,
+            dummy_cores: self.dummy_numa,
             unixctl: self.unixctl,
             system_routes: !self.disable_system_route,
             unix_socket_dir: !self.no_self_confinement,

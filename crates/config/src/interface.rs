@@ -2,7 +2,9 @@
 
 use std::fmt;
 
+use super::pmd::RxqAffinity;
 use packet::MacAddr;
+use ports::dummy::DummyOptions;
 use ports::shaping::{Qdisc, QosConfig};
 
 /// The settings of an interface. The default leaves it unchanged.
@@ -18,6 +20,10 @@ pub struct InterfaceConfig {
     pub egress: Option<EgressLimit>,
     /// The queueing discipline; unchanged if absent.
     pub shape: Option<QosConfig>,
+    /// The options of a dummy.
+    pub dummy: DummyOptions,
+    /// The pinned receive queues of a dummy.
+    pub rxq_affinity: RxqAffinity,
 }
 
 /// An egress policer (ovs-vswitchd.conf.db(5), "Configuration for egress-policer QoS").
@@ -68,6 +74,13 @@ impl fmt::Display for InterfaceConfig {
             let kind = qdisc_name(shape.qdisc);
             words.push(format!("{kind} with {} queues", shape.queues.len()));
         }
+        if self.dummy != DummyOptions::default() {
+            words.push(format!(
+                "{} receive queues, {} transmit queues",
+                self.dummy.rx_queues, self.dummy.tx_queues
+            ));
+        }
+        words.extend(self.dummy.connection.iter().map(ToString::to_string));
         match words.is_empty() {
             true => f.write_str("unchanged"),
             false => f.write_str(&words.join(", ")),

@@ -7,7 +7,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use base::PortNo;
-use ports::dummy::DummyFiles;
+use ports::dummy::DummyType;
 use ports::xdp::{TransferChoice, XdpModeChoice, XdpOptions};
 use serde::Deserialize;
 
@@ -33,9 +33,9 @@ pub enum PortKind {
     Patch(Arc<str>),
     /// A tunnel.
     Tunnel(Arc<TunnelConfig>),
-    /// A dummy port: frames are injected by command, and received and sent frames are captured to
-    /// files.
-    Dummy(Arc<DummyFiles>),
+    /// A dummy port: frames are injected by command, or received from another dummy. Its options are
+    /// settings of the interface.
+    Dummy(DummyType),
 }
 
 impl PortKind {

@@ -16,7 +16,7 @@
 //! | [`xdp`] | any Linux interface | mapped ring, no system call | mapped ring, one wake-up per batch | if the driver supports it |
 //! | [`tap`] | a TAP device for the host | read(2) per frame | write(2) per frame | no |
 //! | [`replay`] | a capture file | memory | counted and dropped | |
-//! | [`dummy`] | none, as in Open vSwitch's tests | injected frames | counted, optionally written to a file | |
+//! | [`dummy`] | none, or another dummy, as in Open vSwitch's tests | injected frames, sockets | counted, to sockets and files | |
 //! | [`vport`] | none: patch ports and tunnels | | the worker continues with the frame | |
 //! | [`memory`] | another port in this process | memory | memory | |
 //!
@@ -121,8 +121,8 @@ pub trait Port: Send {
     /// themselves.
     fn set_carrier(&mut self, _carrier: bool) {}
 
-    /// Returns the injector of a [`dummy`] port, otherwise `None`.
-    fn injector(&self) -> Option<dummy::DummyInjector> {
+    /// Returns the handle of a [`dummy`] port, otherwise `None`.
+    fn dummy(&self) -> Option<dummy::DummyHandle> {
         None
     }
 }

@@ -16,6 +16,15 @@ pub struct Clock {
     control: Option<&'static ClockControl>,
 }
 
+/// The two times of a clock; they are equal outside of tests.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ClockReading {
+    /// The time that a test may stop and warp.
+    pub(crate) shown: Instant,
+    /// The time of the system.
+    pub(crate) real: Instant,
+}
+
 /// State of a test clock that can be stopped and warped (`time/stop`, `time/warp`).
 #[derive(Debug)]
 struct ClockControl {
@@ -85,9 +94,25 @@ impl Clock {
         Instant::from_nanos(shown)
     }
 
+    /// Returns the shown and the real time.
+    pub(crate) fn read(self) -> ClockReading {
+        let real = self.real();
+        let shown = self.control.map_or(real, |control| control.read(real));
+        ClockReading {
+            shown: Instant::from_nanos(shown),
+            real: Instant::from_nanos(real),
+        }
+    }
+
     /// Returns the real nanoseconds since the start, even if the clock is stopped or warped.
     fn real(self) -> u64 {
         u64::try_from(self.start.elapsed().as_nanos()).unwrap_or(u64::MAX)
+    }
+
+    /// Returns the time since the start, even if the clock is stopped or warped: for intervals that
+    /// protect the machine.
+    pub(crate) fn unwarped(self) -> Instant {
+        Instant::from_nanos(self.real())
     }
 
     /// Stops the clock. Returns false if it cannot be stopped.

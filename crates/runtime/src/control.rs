@@ -11,12 +11,14 @@ mod collectors;
 mod commands;
 mod connmgr;
 mod datapath_ports;
+mod dummies;
 mod host_ports;
 mod in_band;
 mod interfaces;
 mod lookups;
 mod opening;
 mod peer_table;
+mod pmd;
 mod publication;
 mod reports;
 mod rxq_assignment;
@@ -56,8 +58,10 @@ use config::{DummyMode, Tls};
 use dataplane::messages::WorkerCommand;
 use dataplane::program::{BridgeId, Publication};
 use dataplane::slots::PortKey;
+use dummies::Dummies;
 use opening::Devices;
 use peer_table::PeerTable;
+use pmd::PmdThreads;
 use publication::Publications;
 use switch::bridge::{Bridge, Effect};
 use switch::connection::{Connection, ConnectionId};
@@ -161,6 +165,8 @@ pub(crate) struct Control {
     capturing: Capturing,
     collectors: Collectors,
     commands: CommandState,
+    dummies: Dummies,
+    pmd: PmdThreads,
 }
 
 /// The receiving end of the inbox.
@@ -188,6 +194,8 @@ impl Control {
             capturing: Capturing::default(),
             collectors: Collectors::default(),
             commands: CommandState::default(),
+            dummies: Dummies::default(),
+            pmd: PmdThreads::default(),
             tools,
         }
     }
@@ -198,6 +206,7 @@ impl Control {
             let mut drained = self.read_inbox();
             drained &= self.read_workers();
             self.handle_timeouts();
+            self.step_warp();
             self.publish();
             self.complete_passed();
             // Messages deferred behind a barrier may have changed the tables again.

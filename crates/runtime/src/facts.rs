@@ -64,6 +64,8 @@ pub struct PortFacts {
     pub link_resets: u64,
     /// The port's counters.
     pub statistics: Option<PortStats>,
+    /// The further counters of a dummy, which has only frames and bytes beside them.
+    pub custom: Option<Vec<(String, u64)>>,
     /// True if LACP state is current; none if the port does not use LACP.
     pub lacp_current: Option<bool>,
 }

@@ -10,6 +10,7 @@ mod connection;
 mod control;
 #[cfg(test)]
 mod counter_catalog;
+mod cpu;
 mod error;
 mod facts;
 mod handle;

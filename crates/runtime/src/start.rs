@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use base::sync::thread;
-use config::{Config, DummyMode, Tls};
+use config::{Config, DummyCores, DummyMode, Tls};
 use control_api::RunDir;
 use dataplane::program::Publication;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -22,8 +22,8 @@ use crate::inbox::Inbox;
 use crate::log_control::LogControl;
 use crate::peers::Exchange;
 use crate::reaper::Reaper;
-use crate::worker_thread::{self, WorkerThread, set_slice};
-use crate::{links, metrics, rundir, signals};
+use crate::worker_thread::{self, WorkerPlace, WorkerThread, set_slice};
+use crate::{cpu, links, metrics, rundir, signals};
 
 /// The limit of file descriptors that the process sets: thousands of peers, and a few for each port
 /// and worker.
@@ -53,6 +53,7 @@ pub fn run(
         cores: config.cores.clone(),
         file,
         dummies: DummyMode::None,
+        dummy_cores: None,
         system_routes: true,
         tls: None,
         version: VERSION,
@@ -77,6 +78,8 @@ pub struct Setup {
     pub file: Option<PathBuf>,
     /// The interfaces that are dummies. With any, the clock can be stopped.
     pub dummies: DummyMode,
+    /// The cores that the switch pretends to have, each with a worker for PMD threads.
+    pub dummy_cores: Option<DummyCores>,
     /// True if tunnels use the system's routes.
     pub system_routes: bool,
     /// Key and certificates for peers, if the configuration names none.
@@ -186,11 +189,13 @@ pub fn operate(
         .map_err(SwitchError::system("starting the runtime"))?;
     let (inbox, inputs) = Inbox::new(thread::current());
     let publication = Arc::new(Publication::default());
-    let start = |(writer, core): (usize, &usize)| {
-        WorkerThread::start(writer, *core, &publication, inbox.clone(), clock)
+    let dummy_cores = setup.dummy_cores.as_ref();
+    cpu::log_cores(&allowed, dummy_cores);
+    let start = |(writer, place): (usize, WorkerPlace)| {
+        WorkerThread::start(writer, place, &publication, inbox.clone(), clock)
     };
-    let workers = cores
-        .iter()
+    let workers = cpu::worker_places(&cores, &allowed, dummy_cores)
+        .into_iter()
         .enumerate()
         .map(start)
         .collect::<Result<_, _>>()?;

@@ -8,13 +8,14 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use ports::Queue;
+use ports::dummy::ReaderTimer;
 use rtrb::{Consumer, RingBuffer};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, epoll, eventfd, poll};
 use rustix::fs::Timespec;
 use rustix::thread::CpuSet;
 
 use super::busy_poll::BusyPoll;
-use super::clock::Clock;
+use super::clock::{Clock, ClockReading};
 use super::inbox::Inbox;
 use crate::error::SwitchError;
 use dataplane::counters::WorkerCounters;
@@ -65,12 +66,27 @@ impl WakeWorker for WakeEvent {
     }
 }
 
+/// The place of a worker.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct WorkerPlace {
+    /// The core to show.
+    pub(crate) core: usize,
+    /// The NUMA node, if the worker can be a PMD thread.
+    pub(crate) numa: Option<u32>,
+    /// The cores of the system that the worker may use.
+    pub(crate) cpus: Vec<usize>,
+}
+
 /// The control thread's end of a worker.
 pub(crate) struct WorkerThread {
     /// The command ring, progress and wake-up.
     pub(crate) handle: WorkerHandle<WakeEvent>,
-    /// The worker's core.
+    /// The worker's core; that of a PMD thread may be one that the switch pretends to have.
     pub(crate) core: usize,
+    /// The NUMA node if the worker can be a PMD thread; none for the main worker beside them.
+    pub(crate) numa: Option<u32>,
+    /// Measures the time spent on frames of each receive queue of dummies.
+    pub(crate) timer: Arc<ReaderTimer>,
     /// The worker's events.
     pub(crate) events: Consumer<WorkerEvent>,
     /// The worker's drop and slow-path counters.
@@ -79,10 +95,10 @@ pub(crate) struct WorkerThread {
 }
 
 impl WorkerThread {
-    /// Starts worker number `writer` on `core`.
+    /// Starts worker number `writer`.
     pub(crate) fn start(
         writer: usize,
-        core: usize,
+        place: WorkerPlace,
         publication: &Arc<Publication>,
         inbox: Inbox,
         clock: Clock,
@@ -102,11 +118,12 @@ impl WorkerThread {
             events: events_out,
         };
         let sleeper = Sleeper::new(Arc::clone(&wake));
+        let WorkerPlace { core, numa, cpus } = place;
         let thread = std::thread::Builder::new()
             .name(format!("worker-{core}"))
             .stack_size(STACK_LEN)
             .spawn(move || {
-                pin(core);
+                pin(&cpus);
                 set_slice(SLICE);
                 run(Worker::new(writer, shared), sleeper, &inbox, clock);
             })
@@ -114,6 +131,8 @@ impl WorkerThread {
         Ok(Self {
             handle: WorkerHandle::new(commands, progress, WakeEvent(wake)),
             core,
+            numa,
+            timer: Arc::new(ReaderTimer::new(move || clock.unwarped().as_nanos())),
             events,
             counters,
             thread,
@@ -129,17 +148,18 @@ impl WorkerThread {
     }
 }
 
-/// Pins the thread to its core. The permission was checked before the start.
-fn pin(core: usize) {
+/// Pins the thread to these cores. The permission was checked before the start.
+fn pin(cpus: &[usize]) {
     let mut set = CpuSet::new();
-    set.set(core);
+    cpus.iter().for_each(|cpu| set.set(*cpu));
     if let Err(error) = rustix::thread::sched_setaffinity(None, &set) {
-        tracing::warn!(core, %error, "cannot pin a worker to its core");
+        tracing::warn!(?cpus, %error, "cannot pin a worker to its core");
     }
 }
 
 fn run(mut worker: Worker, mut sleeper: Sleeper, inbox: &Inbox, clock: Clock) {
-    let mut last_busy = clock.now();
+    // Waits use the real time, so that a worker also sleeps while a test has stopped the clock.
+    let mut last_busy = clock.unwarped();
     let mut last_tended = last_busy;
     let mut last_rest = last_busy;
     let mut busy_poll = BusyPoll::new();
@@ -153,11 +173,11 @@ fn run(mut worker: Worker, mut sleeper: Sleeper, inbox: &Inbox, clock: Clock) {
     // The start of the last turn with frames, until its end is known.
     let mut busy_since = None;
     loop {
-        let now = clock.now();
+        let ClockReading { shown, real: now } = clock.read();
         if let Some(since) = busy_since.take() {
             worker.note_busy(now - since);
         }
-        let turn = worker.turn(now);
+        let turn = worker.turn(shown);
         if turn.stopped {
             return;
         }
@@ -184,13 +204,13 @@ fn run(mut worker: Worker, mut sleeper: Sleeper, inbox: &Inbox, clock: Clock) {
                 busy_poll.record_failure();
             }
             woken = sleeper.sleep(&mut worker);
-            last_rest = clock.now();
+            last_rest = clock.unwarped();
             (has_served, has_polled) = (false, false);
         } else if now - last_rest >= YIELD_INTERVAL {
             // Yields to threads that have waited longer for the core.
-            let before = clock.now();
+            let before = clock.unwarped();
             worker.yield_core(is_shared, std::thread::yield_now);
-            last_rest = clock.now();
+            last_rest = clock.unwarped();
             is_shared = last_rest - before >= CORE_SHARED_MIN;
         } else if turn.frames == 0 {
             has_polled = true;

@@ -3,6 +3,7 @@
 //! so that every file of the corpora also runs as an ordinary test (`tests/corpora.rs`).
 
 mod commands;
+mod dummy_stream;
 mod flow_text;
 mod frame;
 mod lacp;
@@ -13,6 +14,7 @@ mod tunnel;
 
 pub use self::ovsdb::ovsdb;
 pub use commands::commands;
+pub use dummy_stream::dummy_stream;
 pub use flow_text::flow_text;
 pub use frame::frame;
 pub use lacp::lacp;

@@ -88,6 +88,11 @@ fn ovsdb() {
 }
 
 #[test]
+fn dummy_stream() {
+    run("dummy_stream", testkit::fuzz::dummy_stream);
+}
+
+#[test]
 fn lacp() {
     run("lacp", testkit::fuzz::lacp);
 }

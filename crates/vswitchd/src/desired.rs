@@ -7,6 +7,7 @@
 mod bond;
 mod bridge;
 mod controller;
+mod dummy;
 mod exporters;
 mod interface;
 mod known_keys;
@@ -31,7 +32,7 @@ use ovsdb::{Database, Uuid};
 
 use super::rows::{Record, root};
 use bridge::read_bridge;
-use config::{Config, ControllerTarget, ListenAddress, PortKind, Tls};
+use config::{Config, ControllerTarget, ListenAddress, PMD_KEYS, PmdConfig, PortKind, Tls};
 use known_keys::is_meant;
 
 /// The default and the minimum interval of statistics (ovs-vswitchd.conf.db(5),
@@ -194,8 +195,15 @@ pub(crate) fn convert_rows(database: &Database, current: &Config) -> DesiredStat
     let interval = interval.map_or(STATISTICS_INTERVAL, Duration::from_millis);
     desired.statistics_interval = interval.max(STATISTICS_INTERVAL);
     let keys = root.map("other_config").into_keys();
-    let unsupported = keys
-        .filter(|key| !SUPPORTED_KEYS.contains(key) && is_meant(key, &known_keys::OPEN_VSWITCH));
+    let has_pmds = current.dummies.is_enabled();
+    if has_pmds {
+        desired.config.pmd = PmdConfig::parse(&root.map("other_config"));
+    }
+    let unsupported = keys.filter(|key| {
+        let is_pmd_key = has_pmds && PMD_KEYS.contains(key);
+        let is_key = is_meant(key, &known_keys::OPEN_VSWITCH);
+        !SUPPORTED_KEYS.contains(key) && !is_pmd_key && is_key
+    });
     desired.unsupported = unsupported.map(str::to_owned).collect();
     let enabled = root.map("other_config").get("enable-statistics").copied();
     desired.reports_host = enabled == Some("true");

@@ -28,7 +28,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use config::{DatabaseRemote, DummyMode, Tls};
+use config::{DatabaseRemote, DummyCores, DummyMode, Tls};
 pub use runtime::PROGRAM;
 use runtime::{LogControl, Setup, operate};
 
@@ -82,6 +82,8 @@ pub struct ManagedSwitch {
     /// The interfaces that are dummies. With any, the commands to inject frames and to stop the
     /// clock exist.
     pub dummies: DummyMode,
+    /// The cores that the switch pretends to have.
+    pub dummy_cores: Option<DummyCores>,
     /// The control socket, if not the default one.
     pub unixctl: Option<PathBuf>,
     /// True if tunnels use the system's routes, beside those of `ovs/route/add`.
@@ -112,6 +114,7 @@ pub fn manage(managed: ManagedSwitch) -> Result<(), DaemonError> {
         cores: managed.cores,
         file: None,
         dummies: managed.dummies,
+        dummy_cores: managed.dummy_cores,
         system_routes: managed.system_routes,
         tls: managed.tls.clone(),
         version: SAYS_IT_IS,

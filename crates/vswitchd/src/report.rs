@@ -300,13 +300,16 @@ fn open_port_columns(
         ("status", Datum::map(driver.chain(way))),
     ];
     if let (Extent::Statistics, Some(counts)) = (extent, &port.statistics) {
-        columns.push(("statistics", statistics(counts)));
+        columns.push(("statistics", statistics(counts, port.custom.as_deref())));
     }
     columns
 }
 
-/// Returns the counters by the names in the database.
-fn statistics(counts: &PortStats) -> Datum {
+/// The counters that a dummy has.
+const DUMMY_COUNTERS: [&str; 4] = ["rx_packets", "tx_packets", "rx_bytes", "tx_bytes"];
+
+/// Returns the counters by the names in the database. A dummy has few of them, and `custom` ones.
+fn statistics(counts: &PortStats, custom: Option<&[(String, u64)]>) -> Datum {
     let pairs = [
         ("rx_packets", Some(counts.rx_packets)),
         ("tx_packets", Some(counts.tx_packets)),
@@ -324,8 +327,11 @@ fn statistics(counts: &PortStats) -> Datum {
     let count = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
     let known = pairs
         .into_iter()
+        .filter(|(name, _)| custom.is_none() || DUMMY_COUNTERS.contains(name))
         .filter_map(|(name, value)| Some((name, count(value?))));
-    Datum::map(known)
+    let custom = custom.into_iter().flatten();
+    let custom = custom.map(|(name, value)| (&**name, count(*value)));
+    Datum::map(known.chain(custom))
 }
 
 fn controller(

@@ -192,7 +192,7 @@ impl PortRuntime {
     }
 
     /// Applies the interface settings to the device.
-    pub(super) fn apply_settings(&mut self, interface_settings: &InterfaceConfig) {
+    pub(super) fn apply_settings(&mut self, interface_settings: &InterfaceConfig, now: Instant) {
         self.policer.limit_ingress(interface_settings.ingress);
         self.policer.limit_egress(interface_settings.egress);
         self.complaint = None;
@@ -207,6 +207,11 @@ impl PortRuntime {
                 _ => "mtu_request",
             };
             self.record_complaint(format!("{what}: {error}"));
+        }
+        let dummy = self.device.as_ref().and_then(|device| device.dummy());
+        let configured = dummy.map(|dummy| dummy.configure(&interface_settings.dummy, now));
+        if let Some(Err(error)) = configured {
+            self.record_complaint(format!("options: {error}"));
         }
         self.shape(interface_settings.shape.as_ref());
     }

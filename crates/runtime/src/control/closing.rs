@@ -35,6 +35,7 @@ impl Control {
             let Some(site) = self.sites.get_mut(&key.bridge) else {
                 continue;
             };
+            self.dummies.remove(*key);
             let mut effects = Vec::new();
             site.bridge.handle_port_removed(key.port, &mut effects);
             let port = site.ports.get_mut(&key.port);

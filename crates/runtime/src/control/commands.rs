@@ -27,6 +27,7 @@ mod tracing;
 mod tunnels;
 mod unsupported;
 mod upcalls;
+mod warp;
 mod workers;
 
 use std::collections::BTreeMap;
@@ -65,7 +66,7 @@ const SUBJECTS: &[&[Command]] = &[
 ];
 
 /// Commands that exist only if dummies are enabled.
-const FOR_TESTS: [&[Command]; 1] = [&dummies::COMMANDS];
+const FOR_TESTS: [&[Command]; 2] = [&dummies::COMMANDS, &warp::COMMANDS];
 
 /// Commands that are missing in the list, as in Open vSwitch.
 const UNLISTED: [&[&str]; 2] = [&upcalls::UNLISTED, &implementations::UNLISTED];
@@ -91,11 +92,13 @@ struct Command {
 enum Answer {
     /// Runs on the control thread.
     Immediate(fn(&mut Control, &[String]) -> Result<String, String>),
+    /// Runs on the control thread, which answers later.
+    Pending(fn(&mut Control, CommandRequest)),
     /// Takes a snapshot on the control thread; another thread formats the answer.
     Deferred(fn(&mut Control, &[String]) -> Result<DeferredAnswer, String>),
 }
 
-use Answer::{Deferred, Immediate};
+use Answer::{Deferred, Immediate, Pending};
 
 /// An answer that takes long to format.
 pub(super) type DeferredAnswer = Box<dyn FnOnce() -> String + Send>;
@@ -158,6 +161,8 @@ pub(super) struct CommandState {
     pub(super) changes: datapath_changes::DatapathChanges,
     /// The changed features of datapaths.
     pub(super) features: BTreeMap<DatapathName, features::DatapathFeatures>,
+    /// The warp of the clock in progress, if any.
+    warp: Option<warp::ClockWarp>,
     /// The control socket of the process, beside those of the bridges.
     pub(super) unixctl: Option<OpenListener>,
     /// True if the exit also removes the configuration of foreign interfaces.
@@ -174,6 +179,7 @@ impl Control {
         );
         let answer = match row.map(|row| &row.answer) {
             Ok(Immediate(answer)) => answer(self, &request.arguments),
+            Ok(Pending(answer)) => return answer(self, request),
             Ok(Deferred(answer)) => match answer(self, &request.arguments) {
                 Ok(deferred) => return self.answer_in_background(deferred, request),
                 Err(problem) => Err(problem),

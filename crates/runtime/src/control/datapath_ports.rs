@@ -131,6 +131,26 @@ impl DatapathPorts {
         self.by_port.get(&port).map(|(number, _)| *number)
     }
 
+    /// Changes the number of the port with this name.
+    ///
+    /// # Errors
+    /// There is no such port, or another port has the number.
+    pub(super) fn renumber(&mut self, name: &str, number: u32) -> Result<(), &'static str> {
+        if number > NUMBER_MAX {
+            return Err("bad port number");
+        }
+        if self.number_of(name).is_none() {
+            return Err("unknown port");
+        }
+        if self.by_port.values().any(|(other, _)| *other == number) {
+            return Err("port number already in use");
+        }
+        let ports = self.by_port.values_mut();
+        let of_name = ports.filter(|(_, known)| known == name);
+        of_name.for_each(|(old, _)| *old = number);
+        Ok(())
+    }
+
     /// Returns the first port with this number or name.
     pub(super) fn find(&self, text: &str) -> Option<BridgePortNo> {
         let number = text.parse::<u32>().ok();
@@ -228,6 +248,17 @@ mod tests {
         // Another device with the same OpenFlow number is another port.
         ports.follow([port(2, "e")].into_iter());
         assert_eq!(numbers(&ports), [(1, "e")]);
+    }
+
+    #[test]
+    fn port_is_renumbered_unless_number_is_taken() {
+        let mut ports = DatapathPorts::new(false);
+        ports.follow([port(1, "a"), port(2, "b")].into_iter());
+        assert_eq!(ports.renumber("a", 2), Err("port number already in use"));
+        assert_eq!(ports.renumber("c", 5), Err("unknown port"));
+        assert_eq!(ports.renumber("a", 5), Ok(()));
+        ports.follow([port(1, "a"), port(2, "b")].into_iter());
+        assert_eq!(numbers(&ports), [(2, "b"), (5, "a")]);
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use base::PortNo;
 use packet::MacAddr;
 use ports::af_packet::{AfPacket, RingSize};
-use ports::dummy::DummyPort;
+use ports::dummy::{DummyPort, DummyType, ReaderTimer};
 use ports::replay::Replay;
 use ports::tap::{self, Tap};
 use ports::vport::VirtualPort;
@@ -41,6 +41,8 @@ struct DeviceRequest {
     rx_workers: Vec<usize>,
     workers: NonZeroUsize,
     ring: RingSize,
+    /// The timers of the workers that receive from a dummy.
+    timers: Vec<Arc<ReaderTimer>>,
 }
 
 impl DeviceRequest {
@@ -89,8 +91,8 @@ impl DeviceRequest {
             PortKind::Patch(_) | PortKind::Tunnel(_) => {
                 Box::new(VirtualPort::new(&self.spec.name, queues))
             }
-            PortKind::Dummy(files) => {
-                let opened = DummyPort::open(&self.spec.name, address, files, queues);
+            PortKind::Dummy(_) => {
+                let opened = DummyPort::open(&self.spec.name, address, queues, &self.timers);
                 let failed = |source| OpenError::Failed {
                     name: self.spec.name.clone(),
                     step: "creating a dummy",
@@ -177,8 +179,19 @@ impl Control {
         affinity: &[Affinity],
     ) -> DeviceRequest {
         let workers = NonZeroUsize::new(self.tools.workers.len()).unwrap_or(NonZeroUsize::MIN);
+        // A PMD thread can be any worker, so all of them have a queue.
+        let rx_workers: Vec<_> = match spec.kind {
+            PortKind::Dummy(DummyType::Pmd) => (0..workers.get()).collect(),
+            _ => self.rx_workers(affinity, &spec.name),
+        };
+        let timer = |worker: &usize| Arc::clone(&self.tools.workers[*worker].timer);
+        let timers = match spec.kind {
+            PortKind::Dummy(_) => rx_workers.iter().map(timer).collect(),
+            _ => Vec::new(),
+        };
         DeviceRequest {
-            rx_workers: self.rx_workers(affinity, &spec.name),
+            rx_workers,
+            timers,
             spec: spec.clone(),
             address,
             workers,
@@ -202,6 +215,7 @@ impl Control {
             return Ok(());
         };
         let request = self.request(&port.spec, port.address, &site.affinity);
+        let request = self.with_dummy_address(request);
         let opened = self.devices.open(&request)?;
         self.attach_port(
             PortKey {
@@ -211,6 +225,15 @@ impl Control {
             opened,
         );
         Ok(())
+    }
+
+    /// Gives a dummy the next address, as in Open vSwitch, unless it has one.
+    fn with_dummy_address(&mut self, mut request: DeviceRequest) -> DeviceRequest {
+        if matches!(request.spec.kind, PortKind::Dummy(_)) {
+            let next = self.dummies.next_address();
+            request.address = request.address.or(Some(next));
+        }
+        request
     }
 
     /// Registers an open port at its bridge, and hands its queues to the workers.
@@ -233,9 +256,12 @@ impl Control {
             .map(|worker_queue| Arc::clone(&worker_queue.counters));
         let counters = counters.collect();
         log_status(&port.spec.kind, &status, device.as_ref());
+        if let Some(dummy) = device.dummy() {
+            self.dummies.insert(key, dummy);
+        }
         record_open(port, device, queues_of_workers, &status);
         if let Some(interface_settings) = site.interface_settings.get(&port.spec.name) {
-            port.apply_settings(interface_settings);
+            port.apply_settings(interface_settings, now);
         }
         self.tools.facts_changed.notify_one();
         let mut effects = Vec::new();
@@ -257,7 +283,9 @@ fn record_open(
     queues_of_workers: Vec<WorkerQueue>,
     status: &Status,
 ) {
-    port.index = status.index.map(|index| index.0);
+    // The index of a dummy is that of no interface of the system.
+    let index = status.index.filter(|_| device.dummy().is_none());
+    port.index = index.map(|index| index.0);
     port.io_mode = status.io_mode.clone();
     port.device = Some(device);
     port.problem = None;

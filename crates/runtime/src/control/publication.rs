@@ -26,7 +26,7 @@ pub(super) struct Publications {
     publisher: Publisher,
     /// True if workers do not have the latest virtual links (patch and tunnel ports) yet.
     virtual_links_changed: bool,
-    /// The latest time of the next publication.
+    /// The latest time of the next publication, on the clock that is never stopped.
     next_at: Instant,
 }
 
@@ -68,7 +68,7 @@ impl Publications {
         is_changed
     }
 
-    /// Returns the latest time of the next publication.
+    /// Returns the latest time of the next publication, on the clock that is never stopped.
     pub(super) const fn next_at(&self) -> Instant {
         self.next_at
     }
@@ -90,7 +90,7 @@ impl Control {
         if !self.is_publication_due() {
             return;
         }
-        self.publications.next_at = self.now() + PUBLICATION_INTERVAL;
+        self.publications.next_at = self.tools.clock.unwarped() + PUBLICATION_INTERVAL;
         let sites = self.sites.iter_mut();
         // A bridge forwards nothing until its rules are restored.
         let sites = sites.filter(|_| !self.configuration.awaits_flows());
@@ -125,7 +125,7 @@ impl Control {
 
     /// Publishes the changes at once.
     pub(super) fn publish_at_once(&mut self) {
-        self.publications.next_at = self.now();
+        self.publications.next_at = self.tools.clock.unwarped();
         self.publish();
     }
 
@@ -140,7 +140,8 @@ impl Control {
     pub(super) fn is_publication_due(&self) -> bool {
         let is_awaited = |site: &BridgeRuntime| site.bridge.is_publication_awaited();
         self.is_unpublished()
-            && (self.now() >= self.publications.next_at || self.sites.values().any(is_awaited))
+            && (self.tools.clock.unwarped() >= self.publications.next_at
+                || self.sites.values().any(is_awaited))
     }
 
     /// Completes the work that waited for the generation that all workers have passed.

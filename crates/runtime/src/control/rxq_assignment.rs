@@ -11,11 +11,12 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use base::PortNo;
+use ports::dummy::DummyType;
 use ports::{Counter, Port, Queue, QueueCounters};
 
 use super::Control;
 use super::bridge_runtime::PortRuntime;
-use config::Affinity;
+use config::{Affinity, PortKind};
 use dataplane::messages::{QueueExchange, QueuePurpose, ReturnedQueue, WorkerCommand};
 use dataplane::program::BridgeId;
 use dataplane::slots::PortKey;
@@ -31,10 +32,16 @@ pub(super) struct WorkerQueue {
 impl Control {
     /// Returns the workers that receive the frames of the port `name`, without duplicates, in the
     /// order of the queues that [`assign_queues`] returns. If a core has no worker, that is logged
-    /// and all workers receive.
+    /// and all workers receive. Workers of pretended cores receive from `dummy-pmd` ports only.
     pub(super) fn rx_workers(&self, affinity: &[Affinity], name: &str) -> Vec<usize> {
         let affinity = affinity.iter().find(|of| of.port == name);
-        let all = || (0..self.tools.workers.len()).collect();
+        let workers = self.tools.workers.iter();
+        let main = workers.filter(|worker| worker.numa.is_none()).count();
+        let count = match main {
+            0 => self.tools.workers.len(),
+            main => main,
+        };
+        let all = || (0..count).collect();
         let Some(affinity) = affinity else {
             return all();
         };
@@ -66,7 +73,11 @@ impl Control {
             return;
         };
         let ports = site.ports.iter();
-        let ports = ports.filter(|(_, port)| !port.queues_of_workers.is_empty());
+        // The queues of `dummy-pmd` ports are assigned to PMD threads.
+        let ports = ports.filter(|(_, port)| {
+            let is_pmd = port.spec.kind == PortKind::Dummy(DummyType::Pmd);
+            !port.queues_of_workers.is_empty() && !is_pmd
+        });
         let ports: Vec<_> = ports
             .map(|(number, port)| (*number, port.spec.name.clone()))
             .collect();

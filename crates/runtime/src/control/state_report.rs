@@ -11,6 +11,9 @@ use crate::facts::{BridgeFacts, ControllerFacts, Facts, PortFacts, TreeFacts};
 use crate::handle::ControlHandle;
 use config::ControllerConfig;
 use control_api::RunDir;
+use dataplane::program::BridgeId;
+use dataplane::slots::PortKey;
+use ports::dummy::DummyHandle;
 use switch::bridge::BridgeSpanningTree;
 
 impl Control {
@@ -28,17 +31,27 @@ impl Control {
     /// Returns the state of all bridges.
     pub(super) fn facts(&self) -> Facts {
         let now = self.now();
-        let sites = self.sites.values();
+        let sites = self.sites.iter();
+        let facts = |(id, site): (&BridgeId, &BridgeRuntime)| {
+            let custom = |port| {
+                let key = PortKey { bridge: *id, port };
+                self.dummies.handles().get(&key).map(DummyHandle::counters)
+            };
+            (site.bridge.name().to_owned(), facts_of(site, custom, now))
+        };
         Facts {
-            bridges: sites
-                .map(|site| (site.bridge.name().to_owned(), facts_of(site, now)))
-                .collect(),
+            bridges: sites.map(facts).collect(),
             failed: self.configuration.failed().clone(),
         }
     }
 }
 
-fn facts_of(site: &BridgeRuntime, now: Instant) -> BridgeFacts {
+/// Returns the state of a bridge; `custom` returns the further counters of a dummy.
+fn facts_of(
+    site: &BridgeRuntime,
+    custom: impl Fn(PortNo) -> Option<Vec<(String, u64)>>,
+    now: Instant,
+) -> BridgeFacts {
     let counted = site.bridge.port_stats(PortNo::ANY, now);
     let mut counted: BTreeMap<_, _> = counted
         .unwrap_or_default()
@@ -58,6 +71,7 @@ fn facts_of(site: &BridgeRuntime, now: Instant) -> BridgeFacts {
             complaint: port.complaint.clone(),
             link_resets: port.link_resets,
             statistics: counted.remove(number),
+            custom: custom(*number),
             lacp_current: site.bridge.is_lacp_current(*number),
         };
         (*number, facts)

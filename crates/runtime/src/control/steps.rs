@@ -1,11 +1,10 @@
 //! Execution of the steps between two configurations.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use base::{DatapathId, PortNo};
 use packet::MacAddr;
-use ports::dummy::{DummyFiles, DummyType};
+use ports::dummy::DummyType;
 use ports::{InterfaceName, OpenError};
 use sys::interface::Interfaces;
 
@@ -41,6 +40,7 @@ impl Control {
         }
         self.update_controllers();
         self.connect_patches();
+        self.update_pmds(&config);
         self.configuration.set(config);
         Ok(())
     }
@@ -80,6 +80,8 @@ impl Control {
             self.end_flow_restore();
         }
         self.connect_patches();
+        self.follow_port_mtus();
+        self.update_pmds(&config);
         let names = self.sites.values().map(|site| site.bridge.name());
         self.configuration.set_existing(config, &names.collect());
         self.reopen_deleted_ports();
@@ -296,11 +298,12 @@ impl Control {
         };
         let mut ports = site.ports.iter_mut();
         if let Some((number, port)) = ports.find(|(_, port)| port.spec.name == name) {
-            port.apply_settings(&interface_settings);
+            port.apply_settings(&interface_settings, now);
             let number = *number;
             site.update_queues(number, now);
         }
         site.interface_settings.insert(name, interface_settings);
+        self.dummies.handle_settings(now);
     }
 }
 
@@ -324,10 +327,7 @@ fn local_port(config: &BridgeConfig) -> NumberedPort {
         number: PortNo::LOCAL,
         name: config.name.clone(),
         kind: match config.is_dummy {
-            true => PortKind::Dummy(Arc::new(DummyFiles {
-                interface_type: DummyType::Internal,
-                ..DummyFiles::default()
-            })),
+            true => PortKind::Dummy(DummyType::Internal),
             false => PortKind::Tap,
         },
     }

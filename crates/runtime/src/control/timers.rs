@@ -3,6 +3,7 @@
 use base::sync::thread;
 
 use super::Control;
+use crate::clock::ClockReading;
 
 impl Control {
     /// Runs the expired timers of bridges and ports.
@@ -30,17 +31,28 @@ impl Control {
         self.export_due();
         self.poll_ports(now);
         self.end_unread_captures(now);
+        self.drive_dummies(now);
+        self.run_pmd_timers(now);
     }
 
     /// Sleeps until the next timer or wake-up. A wake-up before the sleep is not lost.
     pub(super) fn rest(&self) {
+        let ClockReading { shown, real } = self.tools.clock.read();
         let bridges = self.sites.values();
         let due = bridges.filter_map(|site| site.bridge.next_timeout()).min();
+        let due = [
+            due,
+            self.next_upkeep(),
+            self.dummies.next_drive(),
+            self.pmd.next_interval(),
+        ];
+        let due = due.into_iter().flatten().min().map(|due| due - shown);
+        // Publications and the steps of a warp follow the real time.
         let publication = self.is_unpublished().then_some(self.publications.next_at());
-        let due = [due, publication, self.next_upkeep()];
-        let due = due.into_iter().flatten().min();
-        match due {
-            Some(due) => thread::park_timeout(due - self.now()),
+        let awaited = [publication, self.commands.next_warp_step()];
+        let awaited = awaited.into_iter().flatten().map(|due| due - real);
+        match due.into_iter().chain(awaited).min() {
+            Some(wait) => thread::park_timeout(wait),
             None => thread::park(),
         }
     }

@@ -2,7 +2,9 @@
 
 use ovsdb::{Database, Uuid};
 use packet::MacAddr;
+use ports::dummy::DummyType;
 
+use super::dummy::read_dummy;
 use super::exporters::read_exporters;
 use super::interface::{PlannedPort, fake_interface, is_reserved, read_interface, unsupported};
 use super::known_keys::{self, is_meant};
@@ -295,8 +297,13 @@ fn read_local(
         }
         Err(why) => notes.push(why),
     }
-    let (settings, unapplied) = read_settings(interface, Some(PortNo::LOCAL));
+    let (mut settings, unapplied) = read_settings(interface, Some(PortNo::LOCAL));
     notes.extend(unapplied);
+    if config.is_dummy {
+        let mut options = interface.map("options");
+        let dummy = DummyType::Internal;
+        read_dummy(dummy, interface, &mut options, &mut settings, &mut notes);
+    }
     if port.has("qos") {
         notes.push("qos: ignored: of the bridge's own interface".to_owned());
     }

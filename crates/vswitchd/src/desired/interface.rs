@@ -2,15 +2,15 @@
 //! that are not applied.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use base::PortNo;
 use ovsdb::Uuid;
-use ports::dummy::{DummyFiles, DummyType};
+use ports::dummy::DummyType;
 use ports::xdp::{TransferChoice, XdpModeChoice, XdpOptions};
 
 use super::bond::{self, read_member};
+use super::dummy::{QUEUE_KEYS, read_dummy};
 use super::known_keys::{self, is_meant};
 use super::settings::{EgressQos, read_settings};
 use super::spanning::PORT_KEYS;
@@ -107,19 +107,27 @@ pub(super) fn read_interface(
     let mut options = interface.map("options");
     let of = interface.text("type").unwrap_or_default();
     let (kind, name) = match is_dummy(of) {
-        true => (dummy(of, &mut options), name.to_owned()),
+        true => (
+            PortKind::Dummy(DummyType::of_interface(of)),
+            name.to_owned(),
+        ),
         false => kind(of, name, &mut options)?,
     };
     kind.check_name("name", &name)
         .map_err(|error| error.problem)?;
-    let mut notes: Vec<_> = options
-        .keys()
-        .filter(|key| is_meant(key, &known_keys::OPTIONS))
-        .map(|key| format!("options:{key}: {}", unsupported(key)))
-        .collect();
+    let (mut settings, unapplied) = read_settings(interface, None);
+    let mut notes = Vec::new();
+    if let PortKind::Dummy(dummy) = kind {
+        read_dummy(dummy, interface, &mut options, &mut settings, &mut notes);
+    }
+    notes.extend(
+        options
+            .keys()
+            .filter(|key| is_meant(key, &known_keys::OPTIONS))
+            .map(|key| format!("options:{key}: {}", unsupported(key))),
+    );
     notes.extend(vlan_notes);
     notes.extend(notes_of(port, interface));
-    let (mut settings, unapplied) = read_settings(interface, None);
     notes.extend(unapplied);
     if is_virtual(&kind) && settings.ingress != IngressLimit::default() {
         settings.ingress = IngressLimit::default();
@@ -163,7 +171,7 @@ pub(super) fn fake_interface(
     }
     let name = port.text("name").unwrap_or_default().to_owned();
     let kind = match is_dummy("internal") {
-        true => dummy("internal", &mut BTreeMap::new()),
+        true => PortKind::Dummy(DummyType::Internal),
         false => PortKind::Tap,
     };
     kind.check_name("name", &name).ok()?;
@@ -227,8 +235,13 @@ fn notes_of(port: Record<'_>, interface: Record<'_>) -> Vec<String> {
     if interface.has("cfm_mpid") {
         note("cfm_mpid");
     }
+    let is_dummy = interface
+        .text("type")
+        .is_some_and(|of| DummyType::of_interface(of) == DummyType::Pmd);
     for key in interface.map("other_config").into_keys() {
-        if is_meant(key, &known_keys::INTERFACE) && !bond::supports_member_key(port, key) {
+        let is_supported =
+            bond::supports_member_key(port, key) || is_dummy && QUEUE_KEYS.contains(&key);
+        if is_meant(key, &known_keys::INTERFACE) && !is_supported {
             note(&format!("other_config:{key}"));
         }
     }
@@ -241,17 +254,6 @@ fn notes_of(port: Record<'_>, interface: Record<'_>) -> Vec<String> {
 /// Returns the note for an unsupported setting that affects nothing else.
 pub(super) fn unsupported(key: &str) -> String {
     format!("ignored: this switch has no {key}")
-}
-
-/// Returns a dummy of this interface type, with the files that record its frames.
-fn dummy(of: &str, options: &mut BTreeMap<&str, &str>) -> PortKind {
-    let both = options.remove("pcap");
-    let mut file = |key| options.remove(key).or(both).map(PathBuf::from);
-    PortKind::Dummy(Arc::new(DummyFiles {
-        interface_type: DummyType::of_interface(of),
-        received: file("rxq_pcap"),
-        sent: file("tx_pcap"),
-    }))
 }
 
 /// Returns true if Open vSwitch's datapaths and tunnels have this name for themselves.

@@ -41,6 +41,7 @@ fn facts() -> Facts {
         complaint: None,
         link_resets: 0,
         statistics: None,
+        custom: None,
         lacp_current: None,
     };
     let missing = Err("there is no interface p9 here".to_owned());

@@ -1,31 +1,30 @@
 //! Commands for tests, which exist only if dummies are enabled (ovs-vswitchd(8), `--enable-dummy`):
-//! inject frames into dummies, stop and warp the clock.
+//! inject frames into dummies, change and show their state.
 
 use std::net::IpAddr;
-use std::time::Duration;
 
 use base::PortNo;
 use packet::Frame;
-use ports::dummy::DummyInjector;
+use ports::dummy::{ConnectionState, DummyHandle};
 
 use super::Answer::Immediate;
 use super::tracing::frame;
 use super::tunnels::prefix;
 use super::{Command, MANY};
 use crate::control::Control;
+use crate::control::datapath_ports::DatapathName;
 use config::PortKind;
 use dataplane::program::BridgeId;
 use switch::odp::OdpFlow;
 
 #[rustfmt::skip]
-pub(super) const COMMANDS: [Command; 7] = [
+pub(super) const COMMANDS: [Command; 6] = [
+    Command { name: "dpif-dummy/change-port-number", usage: "dp port new-number", least: 3, most: 3, answer: Immediate(change_number) },
     Command { name: "netdev-dummy/conn-state", usage: "[netdev]", least: 0, most: 1, answer: Immediate(connection) },
     Command { name: "netdev-dummy/ip4addr", usage: "[netdev] ipaddr/mask-prefix-len", least: 2, most: 2, answer: Immediate(add_ipv4) },
     Command { name: "netdev-dummy/ip6addr", usage: "[netdev] ip6addr", least: 2, most: 2, answer: Immediate(add_ipv6) },
     Command { name: "netdev-dummy/receive", usage: "name [--qid queue_id] packet|flow [--len packet_len]", least: 2, most: MANY, answer: Immediate(receive) },
     Command { name: "netdev-dummy/set-admin-state", usage: "[netdev] up|down", least: 1, most: 2, answer: Immediate(set_up) },
-    Command { name: "time/stop", usage: "", least: 0, most: 0, answer: Immediate(stop) },
-    Command { name: "time/warp", usage: "[large_msecs] msecs", least: 1, most: 2, answer: Immediate(warp) },
 ];
 
 /// The payload length of a frame that is composed from a flow, as in Open vSwitch.
@@ -34,34 +33,65 @@ const PAYLOAD_LEN: usize = 64;
 /// The minimum of `--len`: an Ethernet frame without its checksum.
 const LEN_MIN: usize = 60;
 
-/// The limit of steps of a warp; each step runs the expired timers.
-const STEPS_MAX: u64 = 100_000;
-
 /// Returns the dummy with this name.
-fn find(control: &Control, name: &str) -> Option<(BridgeId, PortNo, DummyInjector)> {
+fn find(control: &Control, name: &str) -> Option<(BridgeId, PortNo, DummyHandle)> {
     let sites = control.sites.iter();
     let mut ports = sites.flat_map(|(id, site)| site.ports.iter().map(|port| (*id, port)));
     ports.find_map(|(id, (number, port))| {
-        let feed = port.device.as_ref()?.injector()?;
-        (port.spec.name == name).then_some((id, *number, feed))
+        if port.spec.name != name {
+            return None;
+        }
+        Some((id, *number, port.device.as_ref()?.dummy()?))
     })
 }
 
-/// Answers "unknown": dummies have no stream connections.
-fn connection(_: &mut Control, arguments: &[String]) -> Result<String, String> {
-    let lines = arguments.iter().map(|name| format!("{name}: unknown\n"));
+/// Answers the state of the connection of one dummy, or of all that connect actively.
+fn connection(control: &mut Control, arguments: &[String]) -> Result<String, String> {
+    let line = |name: &str, state| {
+        let state = match state {
+            ConnectionState::Connected => "connected",
+            ConnectionState::Disconnected => "disconnected",
+            ConnectionState::Unknown => "unknown",
+        };
+        format!("{name}: {state}\n")
+    };
+    if let [name] = arguments {
+        let found = find(control, name);
+        let state = found.map(|(_, _, dummy)| dummy.connection_state());
+        return Ok(line(name, state.unwrap_or(ConnectionState::Unknown)));
+    }
+    let lines = control.dummies.handles().iter().filter_map(|(key, dummy)| {
+        let port = control.sites.get(&key.bridge)?.ports.get(&key.port)?;
+        let state = dummy.connection_state();
+        (state != ConnectionState::Unknown).then(|| line(&port.spec.name, state))
+    });
     Ok(lines.collect())
+}
+
+/// Changes the number of a port in the datapath; its OpenFlow number stays.
+fn change_number(control: &mut Control, arguments: &[String]) -> Result<String, String> {
+    let (datapath, name) = (&arguments[0], &arguments[1]);
+    DatapathName::parse(datapath).ok_or("unknown datapath")?;
+    let number = arguments[2].parse().ok().filter(|number| *number > 0);
+    let number = number.ok_or("bad port number")?;
+    control.datapath_ports();
+    let ports = &mut control.devices.datapath_ports;
+    ports.renumber(name, number)?;
+    Ok(String::new())
 }
 
 fn receive(control: &mut Control, arguments: &[String]) -> Result<String, String> {
     let (name, words) = arguments.split_first().ok_or("name a dummy")?;
-    let (_, _, feed) = find(control, name).ok_or("no such dummy netdev")?;
+    let (_, _, dummy) = find(control, name).ok_or("no such dummy netdev")?;
+    let queues = usize::from(dummy.options().rx_queues.get());
+    let mut queue = 0;
     let mut words = words.iter().map(String::as_str).peekable();
     let mut frames = Vec::new();
     while let Some(word) = words.next() {
         if word == "--qid" {
-            let queue = words.next().and_then(|queue| queue.parse::<u32>().ok());
-            queue.ok_or("queue_id must be a number")?;
+            let number = words.next().and_then(|number| number.parse().ok());
+            let number = number.filter(|number| *number < queues);
+            queue = number.ok_or("bad rx queue id.")?;
             continue;
         }
         let mut length = None;
@@ -75,7 +105,7 @@ fn receive(control: &mut Control, arguments: &[String]) -> Result<String, String
     // A full queue or a dummy that is down loses frames, like a wire.
     let lost = frames
         .into_iter()
-        .filter(|frame| !feed.inject(frame.clone()));
+        .filter(|frame| !dummy.inject(queue, frame.clone()));
     let lost = lost.count();
     if lost > 0 {
         tracing::debug!(
@@ -154,31 +184,4 @@ fn add_address(
     }
     control.update_underlay();
     Ok("OK".to_owned())
-}
-
-fn stop(control: &mut Control, _: &[String]) -> Result<String, String> {
-    control.tools.clock.stop();
-    Ok(String::new())
-}
-
-/// Warps the clock in steps, and runs the expired timers after each.
-fn warp(control: &mut Control, arguments: &[String]) -> Result<String, String> {
-    let read = |text: &String| text.parse::<u64>().ok().filter(|msecs| *msecs > 0);
-    let numbers: Option<Vec<_>> = arguments.iter().map(read).collect();
-    let (all, step) = match numbers.as_deref() {
-        Some([all]) => (*all, *all),
-        Some([all, step]) => (*all, *step),
-        _ => return Err("invalid MSECS".to_owned()),
-    };
-    if all.div_ceil(step) > STEPS_MAX {
-        return Err(format!("invalid MSECS: more than {STEPS_MAX} steps"));
-    }
-    let mut left = all;
-    while left > 0 {
-        let now = left.min(step);
-        control.tools.clock.warp(Duration::from_millis(now));
-        control.handle_timeouts();
-        left -= now;
-    }
-    Ok("warped".to_owned())
 }

@@ -91,10 +91,10 @@ impl ImplementationChoices {
     }
 }
 
-/// Returns the cores of the workers, as `0,1`; `none` without workers.
+/// Returns the cores of the PMD threads, as `0,1`; `none` without any.
 fn cores(control: &Control) -> String {
-    let cores = control.tools.workers.iter();
-    let cores: Vec<_> = cores.map(|worker| worker.core.to_string()).collect();
+    let cores = control.pmd_cores().into_iter();
+    let cores: Vec<_> = cores.map(|core| core.to_string()).collect();
     match cores.is_empty() {
         true => "none".to_owned(),
         false => cores.join(","),
@@ -144,9 +144,8 @@ fn parsers(control: &mut Control, _: &[String]) -> Result<String, String> {
 
 fn set_parser(control: &mut Control, arguments: &[String]) -> Result<String, String> {
     let choice = parse_parser(arguments)?;
-    let mut workers = control.tools.workers.iter();
     if let Some(core) = choice.core
-        && !workers.any(|worker| worker.core == core)
+        && !control.pmd_cores().contains(&core)
     {
         return Err(format!(
             "Error: miniflow extract parser not changed, PMD thread {core} not in use, \

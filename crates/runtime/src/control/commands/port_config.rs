@@ -2,6 +2,7 @@
 
 use config::{OuterField, PortKind, TunnelConfig, TunnelEndpoint, TunnelKey};
 use packet::tunnel::{GENEVE_PORT, TunnelProtocol, VXLAN_PORT};
+use ports::dummy::{DummyConnection, DummyOptions, DummyType};
 
 use crate::control::bridge_runtime::PortRuntime;
 
@@ -13,7 +14,32 @@ type PortSetting = (&'static str, String);
 
 /// Returns the type of a port, and its settings sorted by name: `gre: key=1, remote_ip=1.1.1.1`.
 pub(super) fn describe(port: &PortRuntime) -> String {
-    with_settings(type_name(&port.spec.kind), settings(&port.spec.kind))
+    let dummy = port.device.as_ref().and_then(|device| device.dummy());
+    let of_dummy = dummy.map(|dummy| dummy_settings(&port.spec.kind, &dummy.options()));
+    let settings = of_dummy.unwrap_or_else(|| settings(&port.spec.kind));
+    with_settings(type_name(&port.spec.kind), settings)
+}
+
+/// Returns the settings of a dummy. Numbers of queues are in force at once.
+fn dummy_settings(kind: &PortKind, options: &DummyOptions) -> Vec<PortSetting> {
+    let mut settings = Vec::new();
+    let mut add = |name, value: String| settings.push((name, value));
+    if let Some(index) = options.ifindex {
+        add("ifindex", index.to_string());
+    }
+    match &options.connection {
+        Some(active @ DummyConnection::Active(_)) => add("stream", active.to_string()),
+        Some(passive @ DummyConnection::Passive(_)) => add("pstream", passive.to_string()),
+        None => {}
+    }
+    if *kind == PortKind::Dummy(DummyType::Pmd) {
+        let (receive, transmit) = (options.rx_queues, options.tx_queues);
+        add("configured_rx_queues", receive.to_string());
+        add("configured_tx_queues", transmit.to_string());
+        add("requested_rx_queues", receive.to_string());
+        add("requested_tx_queues", transmit.to_string());
+    }
+    settings
 }
 
 /// Returns the type of a port. The interfaces that the switch creates are TAP interfaces.
@@ -24,7 +50,7 @@ pub(super) fn type_name(kind: &PortKind) -> &'static str {
         PortKind::Dpdk(_) => "dpdk",
         PortKind::Tap => "tap",
         PortKind::Replay(_) => "replay",
-        PortKind::Dummy(dummy) => dummy.interface_type.name(),
+        PortKind::Dummy(dummy) => dummy.name(),
         PortKind::Patch(_) => "patch",
         PortKind::Tunnel(tunnel) => tunnel.type_name(),
     }
@@ -104,10 +130,8 @@ fn tunnel_settings(tunnel: &TunnelConfig) -> Vec<PortSetting> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use config::PortSpec;
-    use ports::dummy::{DummyFiles, DummyType};
+    use ports::dummy::DummyType;
 
     use super::*;
 
@@ -160,11 +184,8 @@ mod tests {
             ("dummy-pmd", "dummy-pmd"),
             ("", "system"),
         ] {
-            let files = DummyFiles {
-                interface_type: DummyType::of_interface(of),
-                ..DummyFiles::default()
-            };
-            assert_eq!(described(&PortKind::Dummy(Arc::new(files))), expected);
+            let dummy = DummyType::of_interface(of);
+            assert_eq!(described(&PortKind::Dummy(dummy)), expected);
         }
     }
 }

@@ -9,6 +9,9 @@ use super::Answer::Immediate;
 use super::datapath::sites_of;
 use super::{Command, dpctl};
 use crate::control::Control;
+use crate::control::pmd::ShownThread;
+use config::PortKind;
+use ports::dummy::DummyType;
 
 #[rustfmt::skip]
 pub(super) const COMMANDS: [Command; 6] = [
@@ -47,27 +50,85 @@ impl WorkerTotals {
     }
 }
 
-/// Returns the requested core, if any. Of the other arguments only the datapath's name is checked:
-/// single iterations are not recorded.
-fn core_of(control: &Control, arguments: &[String]) -> Result<Option<usize>, String> {
-    let mut core = None;
-    let mut words = arguments.iter().map(String::as_str);
-    while let Some(word) = words.next() {
-        match word {
-            "-pmd" => {
-                let read = words.next().and_then(|core| core.parse().ok());
-                core = Some(read.ok_or("-pmd: name a core")?);
+/// The longest time of `pmd-rxq-show`, and its steps, in seconds.
+const SECS_MAX: u32 = 60;
+const SECS_STEP: u32 = 5;
+
+/// The arguments of these commands.
+struct WorkerArguments {
+    /// The requested core, if any.
+    core: Option<usize>,
+    /// The time of the load to show, in seconds.
+    secs: u32,
+}
+
+impl WorkerArguments {
+    /// Parses the arguments. The datapath's name is checked; single iterations are not recorded.
+    fn parse(control: &Control, arguments: &[String]) -> Result<Self, String> {
+        let (mut core, mut secs) = (None, SECS_MAX);
+        let mut words = arguments.iter().map(String::as_str);
+        while let Some(word) = words.next() {
+            match word {
+                "-pmd" => {
+                    let read = words.next().and_then(|core| core.parse().ok());
+                    core = Some(read.ok_or("-pmd: name a core")?);
+                }
+                "-secs" => {
+                    let read = words.next().and_then(|secs| secs.parse().ok());
+                    let read = read.filter(|secs| (1..=SECS_MAX).contains(secs));
+                    secs = read.unwrap_or(SECS_MAX).next_multiple_of(SECS_STEP);
+                }
+                "-it" | "-ms" => drop(words.next()),
+                "-nh" => {}
+                name if dpctl::is_datapath(control, name) => {}
+                _ => return Err("please specify an existing datapath".to_owned()),
             }
-            "-it" | "-ms" | "-secs" => drop(words.next()),
-            "-nh" => {}
-            name if dpctl::is_datapath(control, name) => {}
-            _ => return Err("please specify an existing datapath".to_owned()),
         }
+        if control.sites.is_empty() {
+            return Err("please specify an existing datapath".to_owned());
+        }
+        Ok(Self { core, secs })
     }
-    if control.sites.is_empty() {
-        return Err("please specify an existing datapath".to_owned());
+
+    fn selects(&self, core: Option<usize>) -> bool {
+        self.core.is_none() || self.core == core
     }
-    Ok(core)
+}
+
+/// A worker that the commands show.
+struct ShownWorker {
+    index: usize,
+    /// The core; none for a main worker beside PMD threads.
+    core: Option<usize>,
+    title: String,
+}
+
+/// Returns the workers to show: the PMD threads, then the main workers. Without pretended cores,
+/// each worker is a PMD thread.
+fn shown_workers(control: &Control) -> Vec<ShownWorker> {
+    let workers = control.tools.workers.iter().enumerate();
+    let pmd = |(index, core, numa): (usize, usize, u32)| ShownWorker {
+        index,
+        core: Some(core),
+        title: title(numa, core),
+    };
+    if control.has_own_pmds() {
+        let threads = control.pmd.shown(0).into_iter();
+        let threads = threads.map(|thread| (thread.worker, thread.core, thread.numa));
+        let main = workers.filter(|(_, worker)| worker.numa.is_none());
+        let main = main.map(|(index, _)| ShownWorker {
+            index,
+            core: None,
+            title: "main thread:\n".to_owned(),
+        });
+        return threads.map(pmd).chain(main).collect();
+    }
+    let workers = workers.map(|(index, worker)| (index, worker.core, worker.numa.unwrap_or(0)));
+    workers.map(pmd).collect()
+}
+
+fn title(numa: u32, core: usize) -> String {
+    format!("pmd thread numa_id {numa} core_id {core}:\n")
 }
 
 /// Returns the counters of all workers since the start, in their order.
@@ -98,51 +159,43 @@ fn format_workers(
     arguments: &[String],
     line: fn(&mut String, WorkerTotals) -> std::fmt::Result,
 ) -> Result<String, String> {
-    let core = core_of(control, arguments)?;
+    let arguments = WorkerArguments::parse(control, arguments)?;
+    let totals = totals(control);
     let mut text = String::new();
-    for (index, totals) in totals(control).into_iter().enumerate() {
-        let worker = &control.tools.workers[index];
-        if core.is_some_and(|core| core != worker.core) {
+    for worker in shown_workers(control) {
+        if !arguments.selects(worker.core) {
             continue;
         }
-        let before = control
-            .commands
-            .cleared
-            .get(index)
-            .copied()
-            .unwrap_or_default();
-        text += &title(worker.core);
-        line(&mut text, totals.since(before)).expect("a string has room");
+        let before = control.commands.cleared.get(worker.index).copied();
+        text += &worker.title;
+        let since = totals[worker.index].since(before.unwrap_or_default());
+        line(&mut text, since).expect("a string has room");
     }
     Ok(text)
-}
-
-fn title(core: usize) -> String {
-    format!("pmd thread numa_id {} core_id {core}:\n", numa_of(core))
-}
-
-/// Returns the NUMA node of a core (sysfs-devices-system-cpu); the first if it has none.
-fn numa_of(core: usize) -> usize {
-    let entries = std::fs::read_dir(format!("/sys/devices/system/cpu/cpu{core}"));
-    let names = entries.into_iter().flatten().flatten();
-    let node = |name: std::ffi::OsString| name.to_str()?.strip_prefix("node")?.parse().ok();
-    let mut nodes = names.filter_map(|entry| node(entry.file_name()));
-    nodes.next().unwrap_or(0)
 }
 
 fn stats(control: &mut Control, arguments: &[String]) -> Result<String, String> {
     format_workers(control, arguments, write_stats)
 }
 
+/// Writes the counters in Open vSwitch's words. The lookups per hit are not counted, and are omitted
+/// unless there are no hits.
 fn write_stats(text: &mut String, totals: WorkerTotals) -> std::fmt::Result {
+    let passes = if totals.received > 0 { 1.0 } else { 0.0 };
+    let hits = totals.megaflow_hits();
     writeln!(
         text,
-        "  packets received: {}\n  packet recirculations: 0\n  phwol hits: 0\n  mfex opt hits: 0\n  \
-         simple match hits: 0\n  emc hits: {}\n  smc hits: 0\n  megaflow hits: {}\n  \
-         miss with success upcall: {}\n  miss with failed upcall: 0",
-        totals.received,
-        totals.flow_cache_hits,
-        totals.megaflow_hits(),
+        "  packets received: {}\n  packet recirculations: 0\n  \
+         avg. datapath passes per packet: {passes:.2}\n  phwol hits: 0\n  mfex opt hits: 0\n  \
+         simple match hits: 0\n  emc hits: {}\n  smc hits: 0\n  megaflow hits: {hits}",
+        totals.received, totals.flow_cache_hits,
+    )?;
+    if hits == 0 {
+        writeln!(text, "  avg. subtable lookups per megaflow hit: 0.00")?;
+    }
+    writeln!(
+        text,
+        "  miss with success upcall: {}\n  miss with failed upcall: 0",
         totals.slow_path
     )
 }
@@ -160,65 +213,99 @@ fn perf(control: &mut Control, arguments: &[String]) -> Result<String, String> {
 }
 
 fn clear(control: &mut Control, arguments: &[String]) -> Result<String, String> {
-    let core = core_of(control, arguments)?;
+    let arguments = WorkerArguments::parse(control, arguments)?;
     let totals = totals(control);
-    control
-        .commands
-        .cleared
-        .resize(totals.len(), WorkerTotals::default());
-    for (index, totals) in totals.into_iter().enumerate() {
-        let is_selected = core.is_none_or(|core| core == control.tools.workers[index].core);
-        if is_selected {
-            control.commands.cleared[index] = totals;
+    let cleared = &mut control.commands.cleared;
+    cleared.resize(totals.len(), WorkerTotals::default());
+    for worker in shown_workers(control) {
+        if arguments.selects(worker.core) {
+            control.commands.cleared[worker.index] = totals[worker.index];
         }
     }
     Ok(String::new())
 }
 
-/// Lists the ports of each worker. Their shares of its time are not measured.
+/// Lists the receive queues of each thread. The share of the time that a queue takes is measured
+/// for `dummy-pmd` ports only.
 fn queues(control: &mut Control, arguments: &[String]) -> Result<String, String> {
-    let core = core_of(control, arguments)?;
-    let mut text = "Displaying last 60 seconds pmd usage %\n".to_owned();
-    let workers = control.tools.workers.iter().enumerate();
-    for (index, worker) in workers.filter(|(_, worker)| core.is_none_or(|core| core == worker.core))
-    {
-        text += &title(worker.core);
-        text += "  isolated : false\n";
-        let mut lines = Vec::new();
-        for (_, site) in sites_of(control) {
-            for port in site.ports.values() {
-                let before = port
-                    .queues_of_workers
-                    .iter()
-                    .take(index)
-                    .filter(|worker_queue| worker_queue.receives);
-                let queue = before.count();
-                if port
-                    .queues_of_workers
-                    .get(index)
-                    .is_some_and(|worker_queue| worker_queue.receives)
-                {
-                    let name = &port.spec.name;
-                    lines.push(format!(
-                        "  port: {name:<16}  queue-id: {queue:>2} (enabled)   pmd usage: NOT AVAIL\n"
-                    ));
-                }
-            }
+    let arguments = WorkerArguments::parse(control, arguments)?;
+    let mut text = format!("Displaying last {} seconds pmd usage %\n", arguments.secs);
+    let intervals = arguments.secs.div_ceil(SECS_STEP) as usize;
+    let threads = control.pmd.shown(intervals);
+    for worker in shown_workers(control) {
+        let Some(core) = worker.core.filter(|core| arguments.selects(Some(*core))) else {
+            continue;
+        };
+        let thread = threads.iter().find(|thread| thread.core == core);
+        let is_isolated = thread.is_some_and(|thread| thread.is_isolated);
+        write!(text, "{}  isolated : {is_isolated}\n", worker.title).expect("a string has room");
+        let mut lines = match control.has_own_pmds() {
+            true => Vec::new(),
+            false => worker_queues(control, worker.index),
+        };
+        lines.extend(thread.into_iter().flat_map(thread_queues));
+        if !lines.is_empty() || thread.is_none() {
+            lines.push(format!("  overhead: {}\n", overhead(thread)));
         }
-        lines.sort();
         text += &lines.concat();
-        text += "  overhead: NOT AVAIL\n";
     }
     Ok(text)
 }
 
-/// Reassigns all ports according to the configuration.
+/// Returns the lines of a thread's queues.
+fn thread_queues<'a>(thread: &'a ShownThread<'_>) -> impl Iterator<Item = String> + 'a {
+    let queues = thread.queues.iter();
+    queues.map(|(port, queue, busy)| queue_line(port, *queue, &share(*busy, thread.total)))
+}
+
+fn queue_line(port: &str, queue: usize, usage: &str) -> String {
+    format!("  port: {port:<16}  queue-id: {queue:>2} (enabled)   pmd usage: {usage}\n")
+}
+
+/// Returns the time that a thread spent on frames of no queue here.
+fn overhead(thread: Option<&ShownThread<'_>>) -> String {
+    let Some(thread) = thread else {
+        return share(0, None);
+    };
+    let of_queues: u64 = thread.queues.iter().map(|(_, _, busy)| busy).sum();
+    share(thread.busy.saturating_sub(of_queues), thread.total)
+}
+
+/// Returns a share in percent.
+fn share(part: u64, total: Option<u64>) -> String {
+    match total.filter(|total| *total > 0) {
+        Some(total) => format!("{:2} %", part.min(total) * 100 / total),
+        None => "NOT AVAIL".to_owned(),
+    }
+}
+
+/// Returns the lines of the queues of a worker, apart from those of `dummy-pmd` ports.
+fn worker_queues(control: &Control, index: usize) -> Vec<String> {
+    let mut lines = Vec::new();
+    for (_, site) in sites_of(control) {
+        for port in site.ports.values() {
+            let queues = &port.queues_of_workers;
+            let receives = queues.get(index).is_some_and(|queue| queue.receives);
+            if receives && port.spec.kind != PortKind::Dummy(DummyType::Pmd) {
+                let before = queues.iter().take(index).filter(|queue| queue.receives);
+                lines.push(queue_line(&port.spec.name, before.count(), "NOT AVAIL"));
+            }
+        }
+    }
+    lines.sort();
+    lines
+}
+
+/// Assigns all queues anew, according to the configuration.
 fn rebalance(control: &mut Control, arguments: &[String]) -> Result<String, String> {
-    core_of(control, arguments)?;
+    WorkerArguments::parse(control, arguments)?;
     let bridges: Vec<_> = control.sites.keys().copied().collect();
     bridges
         .into_iter()
         .for_each(|bridge| control.assign_all(bridge));
+    if control.tools.dummies.is_enabled() {
+        control.assign_pmds();
+    }
     Ok("pmd rxq rebalance requested.\n".to_owned())
 }
 
@@ -246,8 +333,8 @@ mod tests {
         };
         let mut text = String::new();
         write_stats(&mut text, totals.since(before)).expect("a string has room");
-        let expected = "  packets received: 200\n  packet recirculations: 0\n  phwol hits: 0\n  \
-            mfex opt hits: 0\n  simple match hits: 0\n  emc hits: 120\n  smc hits: 0\n  \
+        let expected = "  packets received: 200\n  packet recirculations: 0\n  \
+            avg. datapath passes per packet: 1.00\n  phwol hits: 0\n  mfex opt hits: 0\n  simple match hits: 0\n  emc hits: 120\n  smc hits: 0\n  \
             megaflow hits: 75\n  miss with success upcall: 5\n  miss with failed upcall: 0\n";
         assert_eq!(text, expected);
         let recirculated = WorkerTotals {
