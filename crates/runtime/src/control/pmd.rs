@@ -389,7 +389,7 @@ impl Control {
     }
 
     /// Assigns the receive queues of each port to the workers on these cores.
-    fn assign_readers(&mut self, cores: &BTreeMap<RxqKey, usize>) {
+    fn assign_readers(&self, cores: &BTreeMap<RxqKey, usize>) {
         for port in &self.pmd.ports {
             let Some(queues) = &port.queues else { continue };
             let Some(dummy) = self.dummies.handles().get(&port.key) else {

@@ -238,7 +238,7 @@ fn queues(control: &mut Control, arguments: &[String]) -> Result<String, String>
         };
         let thread = threads.iter().find(|thread| thread.core == core);
         let is_isolated = thread.is_some_and(|thread| thread.is_isolated);
-        write!(text, "{}  isolated : {is_isolated}\n", worker.title).expect("a string has room");
+        writeln!(text, "{}  isolated : {is_isolated}", worker.title).expect("a string has room");
         let mut lines = match control.has_own_pmds() {
             true => Vec::new(),
             false => worker_queues(control, worker.index),

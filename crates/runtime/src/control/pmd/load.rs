@@ -146,7 +146,7 @@ mod tests {
         }
         assert_eq!(history.sum(1), 14);
         assert_eq!(history.sum(2), 27);
-        assert_eq!(history.sum(INTERVALS), (3..=14).sum());
+        assert_eq!(history.sum(INTERVALS), (3..=14).sum::<u64>());
     }
 
     #[test]
