@@ -130,16 +130,8 @@ impl OvsdbClient {
         stream: impl AsyncRead + AsyncWrite,
     ) -> bool {
         tracing::info!(target: RECONNECT, "{remote}: connected");
-        let options = SessionOptions {
-            database: DATABASE.to_owned(),
-            lock: LOCK.to_owned(),
-            tables: TABLES,
-        };
         let (mut reader, mut writer) = tokio::io::split(stream);
-        let mut session = Session::new(options, self.control.clock().now());
-        if matches!(remote, DatabaseRemote::Unix(_)) {
-            session = session.without_probes();
-        }
+        let mut session = new_session(remote, self.control.clock().now());
         let mut times = SessionTimers::from(self.control.clock().now());
         let mut buffer = vec![0; READ_LEN];
         let (mut was_ready, mut is_on_its_way) = (false, false);
@@ -214,6 +206,20 @@ impl OvsdbClient {
             }
         }
         Some(())
+    }
+}
+
+/// Returns a session with the server at `remote`.
+fn new_session(remote: &DatabaseRemote, now: Instant) -> Session {
+    let options = SessionOptions {
+        database: DATABASE.to_owned(),
+        lock: LOCK.to_owned(),
+        tables: TABLES,
+    };
+    let session = Session::new(options, now);
+    match remote {
+        DatabaseRemote::Unix(_) => session.without_probes(),
+        DatabaseRemote::Tcp { .. } | DatabaseRemote::Ssl { .. } => session,
     }
 }
 

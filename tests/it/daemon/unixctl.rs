@@ -344,10 +344,7 @@ fn compiled_rules_are_listed_as_datapath_flows(context: &TestContext) -> TestRes
         "{output}"
     );
     assert!(output.contains("    collisions:?\n"), "{output}");
-    for refused in [
-        "dpctl/add-if ovs-netdev p9",
-        "dpctl/parse-actions 1",
-    ] {
+    for refused in ["dpctl/add-if ovs-netdev p9", "dpctl/parse-actions 1"] {
         let error_text = appctl(&deployment, refused)?;
         assert!(
             error_text.ends_with("(Operation not supported)\n"),
