@@ -3,8 +3,9 @@
 //!
 //! A group of ports has one aggregator. All ports with the same partner (a system and one of its
 //! keys) attach to it, others wait. Ports attach as soon as they are selected (`WaitWhile` of the
-//! standard is for systems that choose among aggregators), and collecting and distributing start
-//! together.
+//! standard is for systems that choose among aggregators), even while they expect a partner, and
+//! announce collecting and distributing from then on, as in Open vSwitch. Both start together, when
+//! the partner is in synchronization.
 //!
 //! Pure: inputs are LACPDUs and the time; outputs are LACPDUs and port states.
 

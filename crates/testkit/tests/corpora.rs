@@ -106,3 +106,18 @@ fn tunnel() {
 fn odp() {
     run("odp", testkit::fuzz::odp);
 }
+
+#[test]
+fn bfd() {
+    run("bfd", testkit::fuzz::bfd);
+}
+
+#[test]
+fn cfm() {
+    run("cfm", testkit::fuzz::cfm);
+}
+
+#[test]
+fn lldp() {
+    run("lldp", testkit::fuzz::lldp);
+}

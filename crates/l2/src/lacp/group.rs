@@ -15,9 +15,9 @@ pub enum LacpStatus {
     /// LACP is disabled.
     #[default]
     Off,
-    /// No port has a partner.
+    /// No port is attached.
     Configured,
-    /// The group has a partner.
+    /// Ports are attached: they have a partner, or expect one.
     Negotiated,
 }
 
@@ -32,15 +32,16 @@ impl LacpStatus {
     }
 }
 
-/// The other end of an aggregate: a system, its key, and our key.
-type Partner = (LacpSystem, u16, u16);
+/// The priority of a link, as the better of the two systems sees it; the lowest is the best.
+type LinkPriority = (LacpSystem, u16, u16);
 
 /// The ports of a bond.
 #[derive(Debug)]
 pub struct LacpGroup {
     settings: LacpSettings,
     ports: BTreeMap<PortNo, LacpPort>,
-    partner: Option<Partner>,
+    /// The port with whose partner the others attach.
+    lead: Option<PortNo>,
 }
 
 impl LacpGroup {
@@ -49,7 +50,7 @@ impl LacpGroup {
         Self {
             settings,
             ports: BTreeMap::new(),
-            partner: None,
+            lead: None,
         }
     }
 
@@ -90,7 +91,7 @@ impl LacpGroup {
 
     /// Returns the result of the negotiation.
     pub const fn status(&self) -> LacpStatus {
-        match self.partner {
+        match self.lead {
             Some(_) => LacpStatus::Negotiated,
             None => LacpStatus::Configured,
         }
@@ -101,14 +102,14 @@ impl LacpGroup {
         let Some(port) = self.ports.get(&number) else {
             return false;
         };
-        let lacp_fallback = self.settings.lacp_fallback && self.partner.is_none();
+        let lacp_fallback = self.settings.lacp_fallback && self.lead.is_none();
         port.is_distributing() || (lacp_fallback && port.receive() == ReceiveState::Defaulted)
     }
 
     /// Sets the carrier state of a port.
     pub fn handle_carrier(&mut self, number: PortNo, up: bool, now: Instant) {
         if let Some(port) = self.ports.get_mut(&number) {
-            port.handle_carrier(up, now);
+            port.handle_carrier(&self.settings, up, now);
             self.select();
         }
     }
@@ -157,47 +158,65 @@ impl LacpGroup {
         due.flatten().min()
     }
 
-    /// Selects the partner, and attaches the ports that have it.
+    /// Selects the leading port, and attaches the ports with the same partner, as Open vSwitch does.
     ///
-    /// The current partner stays as long as any port has it, so a wrongly cabled link does not
-    /// detach the others. Among several candidates the port with the best priority decides, in the
-    /// view of the better of the two systems.
+    /// Attached ports with a current partner lead, so a wrongly cabled link does not detach the
+    /// others. Otherwise, the port with the best priority leads, even if its partner is still
+    /// unknown: ports are attached while they expect a partner.
     fn select(&mut self) {
-        let candidates = self
+        let is_current = |port: &LacpPort| port.receive() == ReceiveState::Current;
+        let best = |fits: &dyn Fn(&LacpPort) -> bool| {
+            let ports = self.ports.iter().filter(|(_, port)| fits(port));
+            let best = ports.min_by_key(|(_, port)| self.priority_of(port));
+            best.map(|(number, port)| (*number, port))
+        };
+        let current =
+            best(&|port| is_current(port) && port.is_attached() && self.is_selectable(port));
+        let lead = current.or_else(|| best(&|port| self.is_selectable(port)));
+        let partner = |port: &LacpPort| {
+            let partner = port.partner();
+            (partner.system.address, partner.key, port.settings.key)
+        };
+        let shared = lead.map(|(_, port)| partner(port));
+        let falls_back = |port: &LacpPort| {
+            shared.is_none()
+                && self.settings.lacp_fallback
+                && port.receive() == ReceiveState::Defaulted
+        };
+        let attached: Vec<_> = self
             .ports
-            .iter()
-            .filter_map(|(number, port)| Some((*number, port, self.partner_of(port)?)));
-        let candidates: Vec<_> = candidates.collect();
-        let stays = |partner: &Partner| candidates.iter().any(|(_, _, other)| other == partner);
-        self.partner = self.partner.filter(stays).or_else(|| {
-            let best = candidates.iter().min_by_key(|(_, port, (system, ..))| {
-                let theirs = (port.partner().port_priority, port.partner().port);
-                let ours = (port.settings.priority, port.settings.number);
-                if *system < self.settings.system {
-                    theirs
-                } else {
-                    ours
-                }
-            });
-            best.map(|(_, _, partner)| *partner)
-        });
-        let attached: Vec<_> = candidates
-            .iter()
-            .filter(|(_, _, partner)| Some(*partner) == self.partner)
-            .map(|(number, _, _)| *number)
+            .values()
+            .map(|port| {
+                let is_member = self.is_selectable(port) && Some(partner(port)) == shared;
+                is_member || falls_back(port)
+            })
             .collect();
-        for (number, port) in &mut self.ports {
-            port.attach(attached.contains(number));
+        self.lead = lead.map(|(number, _)| number);
+        for (port, attached) in self.ports.values_mut().zip(attached) {
+            port.attach(attached, self.lead.is_some());
         }
     }
 
-    /// Returns the partner of a port that may be aggregated, unless the partner is this system. An
-    /// individual port accepts a partner that does not aggregate.
-    fn partner_of(&self, port: &LacpPort) -> Option<Partner> {
+    /// Returns whether a port may be attached: its partner is not this system, and an aggregate has
+    /// no member whose partner does not aggregate.
+    fn is_selectable(&self, port: &LacpPort) -> bool {
         let partner = port.partner();
-        let fits = port.receive() == ReceiveState::Current
-            && (partner.state.has(LacpState::AGGREGATION) || !self.settings.aggregates)
-            && partner.system.address != self.settings.system.address;
-        fits.then_some((partner.system, partner.key, port.settings.key))
+        let aggregates = partner.state.has(LacpState::AGGREGATION) || !self.settings.aggregates;
+        partner.system.address != self.settings.system.address
+            && match port.receive() {
+                ReceiveState::Defaulted => false,
+                ReceiveState::Expired => true,
+                ReceiveState::Current => aggregates,
+            }
+    }
+
+    fn priority_of(&self, port: &LacpPort) -> LinkPriority {
+        let actor = port.actor(&self.settings);
+        let partner = port.partner();
+        let better = match actor.system < partner.system {
+            true => &actor,
+            false => partner,
+        };
+        (better.system, better.port_priority, better.port)
     }
 }

@@ -21,24 +21,24 @@ pub struct LacpPortSettings {
     pub key: u16,
 }
 
-/// State of the receive machine.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// State of the receive machine. As in Open vSwitch, a port without a carrier has no state of its
+/// own: it expires.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ReceiveState {
-    /// The port has no carrier.
-    Disabled,
     /// The partner has timed out, or no LACPDU has arrived yet.
     Expired,
     /// No LACPDU has arrived for a long time; the partner is unknown.
+    #[default]
     Defaulted,
     /// The partner information is current.
     Current,
 }
 
 impl ReceiveState {
-    /// Returns the word that `lacp/show` prints, which has none for a port without a carrier.
+    /// Returns the word that `lacp/show` prints.
     pub const fn word(self) -> &'static str {
         match self {
-            Self::Disabled | Self::Expired => "expired",
+            Self::Expired => "expired",
             Self::Defaulted => "defaulted",
             Self::Current => "current",
         }
@@ -68,11 +68,14 @@ pub struct LacpCounters {
 #[derive(Debug)]
 pub struct LacpPort {
     pub(super) settings: LacpPortSettings,
+    has_carrier: bool,
     receive: ReceiveState,
     /// The information that the partner sent.
     partner: LacpInfo,
     /// The port is attached to the aggregator (`SYNCHRONIZATION` of our state).
     attached: bool,
+    /// The port announces that it collects and distributes.
+    announces_carrying: bool,
     /// The deadline of the next LACPDU from the partner.
     current_until: Option<Instant>,
     /// The time of the last transmission, from which the periodic interval runs.
@@ -89,9 +92,11 @@ impl LacpPort {
     pub(super) fn new(settings: LacpPortSettings) -> Self {
         Self {
             settings,
-            receive: ReceiveState::Disabled,
+            has_carrier: false,
+            receive: ReceiveState::Defaulted,
             partner: LacpInfo::default(),
             attached: false,
+            announces_carrying: true,
             current_until: None,
             periodic: None,
             needs_transmission: false,
@@ -120,14 +125,15 @@ impl LacpPort {
         self.counters
     }
 
-    /// Returns whether both ends collect and distribute (`COLLECTING_DISTRIBUTING`).
+    /// Returns whether both ends are in synchronization, so that the port may carry frames.
     pub(crate) const fn is_distributing(&self) -> bool {
         self.attached && self.partner.state.has(LacpState::SYNCHRONIZATION)
     }
 
-    /// Returns the information that the port sends about itself.
+    /// Returns the information that the port sends about itself. As in Open vSwitch, an attached
+    /// port announces collecting and distributing before the partner is in synchronization.
     pub fn actor(&self, of: &LacpSettings) -> LacpInfo {
-        let distributing = self.is_distributing();
+        let distributing = self.announces_carrying;
         let state = LacpState::default()
             .with(LacpState::ACTIVITY, of.activity == LacpActivity::Active)
             .with(LacpState::TIMEOUT, of.is_fast)
@@ -154,24 +160,20 @@ impl LacpPort {
     }
 
     /// Sets the carrier state.
-    pub(super) fn handle_carrier(&mut self, up: bool, now: Instant) {
-        if up == (self.receive != ReceiveState::Disabled) {
+    pub(super) fn handle_carrier(&mut self, of: &LacpSettings, up: bool, now: Instant) {
+        if std::mem::replace(&mut self.has_carrier, up) == up {
             return;
         }
         self.counters.carrier_changes += 1;
-        if up {
+        if of.activity == LacpActivity::Active || self.receive == ReceiveState::Current {
             self.expire(now);
-        } else {
-            self.receive = ReceiveState::Disabled;
-            self.partner.state = self.partner.state.with(LacpState::SYNCHRONIZATION, false);
-            (self.current_until, self.periodic, self.needs_transmission) = (None, None, false);
         }
     }
 
     /// Processes a LACPDU (`recordPDU`, `update_NTT`).
     pub(super) fn handle_pdu(&mut self, of: &LacpSettings, pdu: &Lacpdu, now: Instant) {
         self.counters.received += 1;
-        if self.receive == ReceiveState::Disabled {
+        if !self.has_carrier {
             return;
         }
         let actor = self.actor(of);
@@ -216,14 +218,10 @@ impl LacpPort {
             ReceiveState::Expired => {
                 self.counters.defaulted += 1;
                 self.receive = ReceiveState::Defaulted;
-                // A partner connected later need not wait for half a minute.
-                self.partner = LacpInfo {
-                    state: LacpState::TIMEOUT,
-                    ..LacpInfo::default()
-                };
+                self.partner = LacpInfo::default();
                 self.needs_transmission = true;
             }
-            ReceiveState::Disabled | ReceiveState::Defaulted => {}
+            ReceiveState::Defaulted => {}
         }
     }
 
@@ -239,11 +237,13 @@ impl LacpPort {
         self.needs_transmission = true;
     }
 
-    /// Attaches the port to the aggregator, or detaches it (the mux machine).
-    pub(super) fn attach(&mut self, attached: bool) {
+    /// Attaches the port to the aggregator, or detaches it (the mux machine). `negotiated` is true
+    /// if any port is attached.
+    pub(super) fn attach(&mut self, attached: bool, negotiated: bool) {
+        self.announces_carrying = attached || !negotiated;
         if self.attached != attached {
             self.attached = attached;
-            self.needs_transmission = self.receive != ReceiveState::Disabled;
+            self.needs_transmission = true;
         }
     }
 
@@ -252,14 +252,18 @@ impl LacpPort {
     fn interval(&self, of: &LacpSettings) -> Option<Duration> {
         let is_active =
             of.activity == LacpActivity::Active || self.partner.state.has(LacpState::ACTIVITY);
-        if self.receive == ReceiveState::Disabled || !is_active {
+        if !self.has_carrier || !is_active {
             return None;
         }
-        Some(if self.partner.state.has(LacpState::TIMEOUT) {
-            FAST_PERIODIC
-        } else {
-            SLOW_PERIODIC
-        })
+        // A partner that is connected later need not wait for half a minute.
+        let is_unknown = self.receive == ReceiveState::Defaulted;
+        Some(
+            if is_unknown || self.partner.state.has(LacpState::TIMEOUT) {
+                FAST_PERIODIC
+            } else {
+                SLOW_PERIODIC
+            },
+        )
     }
 
     /// Returns the time of the next transmission.

@@ -227,6 +227,24 @@ fn own_system_as_partner_is_not_in_sync() {
 }
 
 #[test]
+fn ports_are_attached_while_they_expect_a_partner() {
+    let mut group = LacpGroup::new(settings(LacpActivity::Active, 1));
+    group.configure(settings(LacpActivity::Active, 1), &ports(2));
+    assert_eq!(group.status(), LacpStatus::Configured);
+    group.handle_carrier(PortNo(1), true, Instant::START);
+    assert_eq!(group.status(), LacpStatus::Negotiated);
+    let port = group.port(PortNo(1)).expect("port exists");
+    assert!(port.is_attached() && !group.may_enable(PortNo(1)));
+    let state = port.actor(group.settings()).state;
+    assert!(state.has(LacpState::SYNCHRONIZATION) && state.has(LacpState::DISTRIBUTING));
+    assert!(state.has(LacpState::EXPIRED));
+    group.handle_timeout(Instant::from_secs(3));
+    let port = group.port(PortNo(1)).expect("port exists");
+    assert!(!port.is_attached() && port.partner().state == LacpState::default());
+    assert_eq!(group.status(), LacpStatus::Configured);
+}
+
+#[test]
 fn fallback_enables_ports_without_a_partner() {
     let mut pair = Pair::new(
         [
@@ -290,7 +308,7 @@ proptest! {
             frame[38..54].copy_from_slice(&partner[2..18]);
             group.handle_frame(PortNo(1), &frame, now);
             while let Some((_, pdu)) = group.poll_transmit(now) {
-                prop_assert!(!pdu.actor.state.has(LacpState::DISTRIBUTING)
+                prop_assert!(!group.may_enable(PortNo(1))
                     || pdu.partner.state.has(LacpState::SYNCHRONIZATION));
                 sent.push(now);
             }

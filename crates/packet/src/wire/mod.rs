@@ -18,11 +18,14 @@
 //! ```
 
 pub mod arp;
+pub mod bfd;
+pub mod cfm;
 pub mod ethernet;
 pub mod icmpv4;
 pub mod icmpv6;
 pub mod ipv4;
 pub mod ipv6;
+pub mod lldp;
 pub mod mpls;
 pub mod nsh;
 pub mod pbb;
