@@ -4,6 +4,7 @@ mod bond_settings;
 mod bonds;
 mod learning_switch;
 mod mirrors;
+mod monitoring;
 mod multicast_snooping;
 mod normal;
 mod protected_ports;
@@ -19,6 +20,7 @@ pub(crate) const TESTS: &[&[SystemTest]] = &[
     bonds::TESTS,
     learning_switch::TESTS,
     mirrors::TESTS,
+    monitoring::TESTS,
     multicast_snooping::TESTS,
     normal::TESTS,
     protected_ports::TESTS,

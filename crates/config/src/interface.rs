@@ -7,6 +7,8 @@ use packet::MacAddr;
 use ports::dummy::DummyOptions;
 use ports::shaping::{Qdisc, QosConfig};
 
+use crate::MonitoringConfig;
+
 /// The settings of an interface. The default leaves it unchanged.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct InterfaceConfig {
@@ -24,6 +26,8 @@ pub struct InterfaceConfig {
     pub dummy: DummyOptions,
     /// The pinned receive queues of a dummy.
     pub rxq_affinity: RxqAffinity,
+    /// The connectivity monitoring.
+    pub monitoring: MonitoringConfig,
 }
 
 /// An egress policer (ovs-vswitchd.conf.db(5), "Configuration for egress-policer QoS").
@@ -81,6 +85,9 @@ impl fmt::Display for InterfaceConfig {
             ));
         }
         words.extend(self.dummy.connection.iter().map(ToString::to_string));
+        if !self.monitoring.is_none() {
+            words.push(self.monitoring.to_string());
+        }
         match words.is_empty() {
             true => f.write_str("unchanged"),
             false => f.write_str(&words.join(", ")),

@@ -14,6 +14,7 @@ mod exporters;
 mod in_band;
 mod interface;
 mod mirror;
+mod monitoring;
 mod pmd;
 mod policing;
 mod port;
@@ -50,6 +51,7 @@ pub use exporters::{
 pub use in_band::InBandSettings;
 pub use interface::{EgressLimit, IngressLimit, InterfaceConfig, PolicerRate, qdisc_name};
 pub use mirror::{MIRRORS_MAX, MirrorConfig, MirrorOutput};
+pub use monitoring::{BfdConfig, CcmVlan, CfmConfig, LldpConfig, MonitoringConfig};
 pub use pmd::{AutoBalance, CpuMask, DummyCores, PMD_KEYS, PmdConfig, RxqAffinity, RxqAlgorithm};
 pub use policing::{ControllerRate, Policing};
 pub use policing::{PacketInRate, PacketRate};

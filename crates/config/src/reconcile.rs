@@ -66,6 +66,8 @@ pub enum ConfigStep {
     SetSwitching(String, Box<SwitchingConfig>),
     /// Replaces all mirrors.
     SetMirrors(String, Vec<MirrorConfig>),
+    /// Sets the peer of a patch port, which remains.
+    SetPatchPeer(String, NumberedPort),
     /// Sets in-band control.
     SetInBand(String, InBandSettings),
     /// Sets or disables the spanning tree.
@@ -82,6 +84,10 @@ impl fmt::Display for ConfigStep {
             }
             Self::AddPort(bridge, port) => {
                 write!(f, "{bridge}: add port {} ({})", port.name, port.number)
+            }
+            Self::SetPatchPeer(bridge, port) => {
+                let peer = patch_peer(port).unwrap_or_default();
+                write!(f, "{bridge}: {}: peer {peer}", port.name)
             }
             Self::RemoveController(bridge, target) => {
                 write!(f, "{bridge}: disconnect from controller {target}")
@@ -168,7 +174,9 @@ pub fn reconcile(old: &Config, new: &Config) -> Vec<ConfigStep> {
         };
         let before = old.get(name).filter(|_| is_kept(name));
         steps.extend(table_and_interface_steps(before.copied(), bridge));
-        Parts::of(bridge)
+        let desired = Parts::of(bridge);
+        steps.extend(desired.patch_peer_steps(&present, name));
+        desired
             .without(&present)
             .into_steps(name, &mut steps, Direction::Add);
     }
@@ -248,6 +256,33 @@ fn by_name(config: &Config) -> BTreeMap<&str, &BridgeConfig> {
         .collect()
 }
 
+/// The parts of a port that cannot change while it remains: all but the peer of a patch port.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct PortIdentity<'a> {
+    number: PortNo,
+    name: &'a str,
+    /// None for a patch port.
+    kind: Option<&'a PortKind>,
+}
+
+impl<'a> PortIdentity<'a> {
+    fn of(port: &'a NumberedPort) -> Self {
+        Self {
+            number: port.number,
+            name: &port.name,
+            kind: patch_peer(port).is_none().then_some(&port.kind),
+        }
+    }
+}
+
+/// Returns the name of a patch port's peer.
+fn patch_peer(port: &NumberedPort) -> Option<&str> {
+    match &port.kind {
+        PortKind::Patch(peer) => Some(peer),
+        _ => None,
+    }
+}
+
 enum Direction {
     Add,
     Remove,
@@ -283,12 +318,27 @@ impl Parts {
 
     fn without(mut self, other: &Self) -> Self {
         // A bridge may have thousands of ports, but only a few controllers and sockets.
-        let ports: BTreeSet<_> = other.ports.iter().collect();
-        self.ports.retain(|port| !ports.contains(port));
+        let ports: BTreeSet<_> = other.ports.iter().map(PortIdentity::of).collect();
+        self.ports
+            .retain(|port| !ports.contains(&PortIdentity::of(port)));
         self.controllers
             .retain(|target| !other.controllers.contains(target));
         self.listen.retain(|listen| !other.listen.contains(listen));
         self
+    }
+
+    /// Returns the steps for patch ports with other peers than in `present`.
+    fn patch_peer_steps(&self, present: &Self, bridge: &str) -> Vec<ConfigStep> {
+        let before = present.ports.iter();
+        let before: BTreeMap<_, _> = before.map(|port| (port.number, port)).collect();
+        let changed = self.ports.iter().filter(|port| {
+            let before = before.get(&port.number);
+            before.is_some_and(|before| {
+                PortIdentity::of(before) == PortIdentity::of(port) && before != port
+            })
+        });
+        let step = |port: &NumberedPort| ConfigStep::SetPatchPeer(bridge.to_owned(), port.clone());
+        changed.map(step).collect()
     }
 
     fn into_steps(self, bridge: &str, steps: &mut Vec<ConfigStep>, direction: Direction) {
@@ -447,6 +497,16 @@ mod tests {
         };
         assert_eq!(steps(&plain, &other), ["br0: switching of ports [a]"]);
         assert_eq!(steps(&other, &plain), ["br0: switching of ports []"]);
+    }
+
+    #[test]
+    fn patch_port_stays_when_its_peer_changes() {
+        let patch = |peer| format!("[[bridge]]\nname='br0'\nports=['patch:a,{peer}','b']");
+        let expected = ["br0: a: peer d"];
+        assert_eq!(steps(&patch("c"), &patch("d")), expected);
+        let plain = "[[bridge]]\nname='br0'\nports=['a','b']";
+        let expected = ["br0: remove port a (1)", "br0: add port a (1)"];
+        assert_eq!(steps(&patch("c"), plain), expected);
     }
 
     #[test]

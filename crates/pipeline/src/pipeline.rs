@@ -241,6 +241,12 @@ impl Pipeline {
             .update(port, |view| view.is_stp_blocked = is_stp_blocked);
     }
 
+    /// Sets if a port must not be used although its link is up: its monitors or LACP object.
+    pub fn set_unusable(&mut self, port: PortNo, is_unusable: bool) {
+        self.ports
+            .update(port, |view| view.is_unusable = is_unusable);
+    }
+
     /// Sets if a port is protected: packets from it are not forwarded to other protected ports.
     pub fn set_protected(&mut self, port: PortNo, is_protected: bool) {
         self.ports

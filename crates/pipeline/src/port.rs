@@ -16,6 +16,9 @@ pub struct PortView {
     /// True if the spanning tree blocks output. OpenFlow's `OFPPS_BLOCKED` only excludes the port
     /// from flooding (OF 1.3.5, 7.2.1).
     pub is_stp_blocked: bool,
+    /// True if the port is not live although its link is up: a protocol that watches the path
+    /// behind it reports a failure.
+    pub is_unusable: bool,
     /// True if packets from it are not forwarded to other protected ports (ovs-vswitchd.conf.db(5),
     /// `Port`, `protected`).
     pub is_protected: bool,
@@ -55,7 +58,9 @@ impl PortView {
     /// decides what `OFPPS_LIVE` reports.
     #[must_use]
     pub const fn is_live(&self) -> bool {
-        !self.has(PortConfig::DOWN) && !self.state.contains(PortState::LINK_DOWN)
+        !self.has(PortConfig::DOWN)
+            && !self.is_unusable
+            && !self.state.contains(PortState::LINK_DOWN)
     }
 
     /// True if the port forwards flooded packets.

@@ -48,6 +48,7 @@ use super::outbox::{Credit, Outbox, Outgoing, credit_of};
 use super::peers::Exchange;
 use super::reaper::{LARGE, Reaper};
 use super::worker_thread::WorkerThread;
+use crate::flushes::Flushes;
 use crate::log_control::LogControl;
 use active_config::ActiveConfig;
 use bridge_runtime::BridgeRuntime;
@@ -137,6 +138,8 @@ pub(crate) struct ControlEnvironment {
     pub(crate) reaper: Reaper,
     /// Notified when the facts have changed.
     pub(crate) facts_changed: Arc<Notify>,
+    /// The requests to write the facts at once.
+    pub(crate) flushes: Arc<Flushes>,
     /// The interfaces that are dummies.
     pub(crate) dummies: DummyMode,
     /// True if tunnels use the system's routes.

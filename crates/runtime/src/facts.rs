@@ -8,6 +8,8 @@ use packet::MacAddr;
 use ports::Status;
 
 use config::{ListenAddress, SpanningTreeProtocol};
+use l2::bfd::BfdStatus;
+use l2::cfm::CfmStatus;
 use l2::spanning_tree::{PriorityVector, TreeBridgeId, TreePortId, TreePortInfo};
 
 /// The state of all bridges.
@@ -68,6 +70,10 @@ pub struct PortFacts {
     pub custom: Option<Vec<(String, u64)>>,
     /// True if LACP state is current; none if the port does not use LACP.
     pub lacp_current: Option<bool>,
+    /// The BFD session, if the port has one.
+    pub bfd: Option<BfdStatus>,
+    /// The CFM maintenance point, if the port has one.
+    pub cfm: Option<CfmStatus>,
 }
 
 /// The state of a controller.

@@ -7,6 +7,7 @@ use tokio::sync::{Notify, oneshot};
 
 use crate::clock::Clock;
 use crate::facts::Facts;
+use crate::flushes::{FlushRequest, Flushes};
 use crate::inbox::{Inbox, Input};
 
 /// A handle of the control thread: it takes configurations and returns facts.
@@ -14,14 +15,20 @@ use crate::inbox::{Inbox, Input};
 pub struct ControlHandle {
     inbox: Inbox,
     facts_changed: Arc<Notify>,
+    flushes: Arc<Flushes>,
     clock: Clock,
 }
 
 impl ControlHandle {
-    pub(crate) const fn new(inbox: Inbox, facts_changed: Arc<Notify>, clock: Clock) -> Self {
+    pub(crate) fn new(
+        inbox: Inbox,
+        (facts_changed, flushes): (Arc<Notify>, Arc<Flushes>),
+        clock: Clock,
+    ) -> Self {
         Self {
             inbox,
             facts_changed,
+            flushes,
             clock,
         }
     }
@@ -49,5 +56,17 @@ impl ControlHandle {
     /// Waits until the facts have changed.
     pub async fn changed(&self) {
         self.facts_changed.notified().await;
+    }
+
+    /// Announces that the caller writes the facts somewhere, or no longer does. While it does,
+    /// [`ControlHandle::flush_request`] returns the requests to write them at once.
+    pub fn set_writing(&self, writes: bool) {
+        self.flushes.set_served(writes);
+    }
+
+    /// Waits for a request to write the facts at once. The caller completes the request when it
+    /// has written them.
+    pub async fn flush_request(&self) -> FlushRequest {
+        self.flushes.next().await
     }
 }

@@ -209,6 +209,7 @@ pub fn operate(
         workers,
         reaper: Reaper::start().map_err(SwitchError::system("starting a thread"))?,
         facts_changed: Arc::default(),
+        flushes: Arc::default(),
         file: setup.file,
         dummies: setup.dummies,
         system_routes: setup.system_routes,

@@ -18,6 +18,7 @@ mod forwarding_db;
 mod frames;
 mod in_band;
 mod mirroring;
+mod monitoring;
 mod multicast;
 mod notifications;
 mod ports;
@@ -50,6 +51,7 @@ use bridge_tables::BridgeTables;
 use controllers::ControllerSet;
 use exporters::BridgeExporters;
 use frames::PacketOutExecutor;
+pub use monitoring::PortMonitor;
 use notifications::PendingNotifications;
 use ports::PortEntries;
 pub use ports::PortEntry;
@@ -129,11 +131,13 @@ impl Bridge {
     /// Returns a bridge without ports and connections. `writers` is the number of threads that
     /// count in its tables, the control thread last.
     pub fn new(identity: Identity, has_controllers: bool, writers: usize, now: Instant) -> Self {
+        let WallTime(started) = identity.started;
+        let seed = monitoring::seed(&identity.name, started);
         let mut bridge = Self {
             identity,
             tables: BridgeTables::new(writers),
             normal: NormalState::new(),
-            protocols: ControlProtocols::new(writers),
+            protocols: ControlProtocols::new(writers, seed),
             exporters: BridgeExporters::default(),
             ports: PortEntries::new(),
             connections: Connections::default(),
@@ -208,7 +212,7 @@ impl Bridge {
             self.normal.next_expiry(),
             self.schedule.next_commit(),
             self.tables.next_compaction(),
-            self.protocols.next_timeout(),
+            self.protocols.next_timeout(&self.ports),
             self.exporters.next_timeout(),
         ];
         expiries.into_iter().flatten().min()

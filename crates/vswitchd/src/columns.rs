@@ -55,6 +55,10 @@ pub(crate) const TABLES: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "AutoAttach",
+        &["system_name", "system_description", "mappings"],
+    ),
+    (
         "NetFlow",
         &[
             "targets",
@@ -127,7 +131,14 @@ pub(crate) const TABLES: &[(&str, &[&str])] = &[
             "ingress_policing_kpkts_rate",
             "ingress_policing_kpkts_burst",
             "bfd",
+            "bfd_status",
             "cfm_mpid",
+            "cfm_fault",
+            "cfm_fault_status",
+            "cfm_flap_count",
+            "cfm_health",
+            "cfm_remote_mpids",
+            "cfm_remote_opstate",
             "lldp",
             "other_config",
             "ofport",

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use base::Instant;
 use ovsdb::{Session, SessionEvent, SessionOptions};
-use runtime::{ControlHandle, Secrets, push};
+use runtime::{ControlHandle, FlushRequest, Secrets, push};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::time::Instant as TokioInstant;
@@ -136,6 +136,8 @@ impl OvsdbClient {
         let mut buffer = vec![0; READ_LEN];
         let (mut was_ready, mut is_on_its_way) = (false, false);
         self.manager.handle_session();
+        let state_writer = StateWriter::new(&self.control);
+        let mut flushes = Vec::new();
         loop {
             while let Some(event) = session.poll_event() {
                 was_ready |= event == SessionEvent::Ready;
@@ -146,6 +148,9 @@ impl OvsdbClient {
             }
             if self.act(&mut session).await.is_none() {
                 return was_ready;
+            }
+            if self.manager.is_written() {
+                flushes.clear();
             }
             let due = times.next(&session, self.manager.statistics_interval());
             let due = TokioInstant::from_std(self.control.clock().to_system(due));
@@ -174,6 +179,10 @@ impl OvsdbClient {
                     }
                 }
                 () = self.control.changed() => times.note_change(self.control.clock().now()),
+                flush = state_writer.flush_request() => {
+                    flushes.push(flush);
+                    self.manager.handle_change();
+                }
                 () = tokio::time::sleep_until(due) => {}
             }
             let now = self.control.clock().now();
@@ -232,6 +241,26 @@ fn log_loss(remote: &DatabaseRemote, error: Option<io::Error>) {
         Some(error) => {
             tracing::warn!(target: RECONNECT, "{remote}: connection dropped ({error}){UNTIL_BACK}");
         }
+    }
+}
+
+/// The announcement that this client writes the state of the switch, while it has a session.
+struct StateWriter(ControlHandle);
+
+impl StateWriter {
+    fn new(control: &ControlHandle) -> Self {
+        control.set_writing(true);
+        Self(control.clone())
+    }
+
+    async fn flush_request(&self) -> FlushRequest {
+        self.0.flush_request().await
+    }
+}
+
+impl Drop for StateWriter {
+    fn drop(&mut self) {
+        self.0.set_writing(false);
     }
 }
 

@@ -12,6 +12,7 @@ mod exporters;
 mod interface;
 mod known_keys;
 pub(super) mod mirrors;
+mod monitoring;
 mod numbers;
 #[cfg(test)]
 mod refusal_tests;

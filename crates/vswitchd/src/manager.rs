@@ -177,6 +177,11 @@ impl Manager {
         may_write && self.in_flight.is_none() && self.due.is_some()
     }
 
+    /// Returns true if no report is due or in flight.
+    pub(crate) fn is_written(&self) -> bool {
+        self.in_flight.is_none() && !self.is_report_due()
+    }
+
     /// Returns true if the next report includes statistics of the host.
     pub(crate) fn wants_host(&self) -> bool {
         self.desired.reports_host && self.due == Some(Extent::Statistics)

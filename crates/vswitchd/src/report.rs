@@ -1,6 +1,7 @@
 //! The state of the switch as columns of the database. Only differences from the database become
 //! operations.
 
+mod monitoring;
 mod tree;
 
 use std::collections::BTreeMap;
@@ -252,6 +253,7 @@ fn closed_port_columns(why: &str) -> Columns {
         "lacp_current",
     ];
     columns.extend(unknown.map(|column| (column, Datum::none())));
+    columns.extend(monitoring::columns(None, None));
     columns
 }
 
@@ -299,6 +301,7 @@ fn open_port_columns(
         ("lacp_current", Datum::optional(port.lacp_current)),
         ("status", Datum::map(driver.chain(way))),
     ];
+    columns.extend(monitoring::columns(port.bfd.as_ref(), port.cfm.as_ref()));
     if let (Extent::Statistics, Some(counts)) = (extent, &port.statistics) {
         columns.push(("statistics", statistics(counts, port.custom.as_deref())));
     }

@@ -21,6 +21,8 @@ fn schema() -> Schema {
     let map = json!({"type": {"key": "string", "value": "string", "min": 0, "max": "unlimited"}});
     let counts =
         json!({"type": {"key": "string", "value": "integer", "min": 0, "max": "unlimited"}});
+    let counts_by_number =
+        json!({"type": {"key": "integer", "value": "integer", "min": 0, "max": "unlimited"}});
     let several = |kind: &str| json!({"type": {"key": kind, "min": 0, "max": "unlimited"}});
     let truth = json!({"type": "boolean"});
     let table = |columns: Value| json!({"columns": columns});
@@ -50,7 +52,7 @@ fn schema() -> Schema {
         "Flow_Sample_Collector_Set": table(json!({
             "id": {"type": "integer"}, "bridge": rows_of("Bridge"), "ipfix": rows_of("IPFIX"),
         })),
-        "AutoAttach": table(json!({"system_name": {"type": "string"}})),
+        "AutoAttach": table(json!({"system_name": {"type": "string"}, "system_description": {"type": "string"}, "mappings": counts_by_number})),
         "Mirror": table(json!({
             "name": {"type": "string"}, "select_all": truth, "select_src_port": rows_of("Port"),
             "select_dst_port": rows_of("Port"), "select_vlan": several("integer"),
@@ -74,6 +76,7 @@ fn schema() -> Schema {
             "error": optional("string"), "mac_in_use": optional("string"),
             "admin_state": optional("string"), "link_state": optional("string"),
             "mtu": optional("integer"), "ifindex": optional("integer"), "other_config": map,
+            "bfd": map, "bfd_status": map, "lldp": map, "cfm_mpid": optional("integer"),
             "status": map, "statistics": counts,
         })),
         "IPFIX": table(json!({

@@ -161,16 +161,16 @@ fn ovs_vsctl_waits_and_reports_errors(context: &TestContext) -> TestResult {
         "the interface must not exist without its VLAN mode"
     );
     // Unsupported columns that prevent nothing are reported.
-    deployment.vsctl("set Interface p1 bfd:enable=true -- set Bridge br0 auto_attach=@a -- --id=@a create AutoAttach system_name=dance")?;
+    deployment.vsctl("set Interface p1 cfm_mpid=9999 -- set Bridge br0 other_config:dp-sn=1")?;
     assert!(
         deployment
             .vsctl("get Interface p1 error")?
-            .contains("bfd: ignored")
+            .contains("CFM is disabled")
     );
     assert!(
         deployment
-            .vsctl("get Bridge br0 status:auto_attach")?
-            .contains("auto-attach is not supported")
+            .vsctl("get Bridge br0 status")?
+            .contains("other_config:dp-sn")
     );
     network.host(1).ping(network.host(2).address, 3)?;
     // An interface that appears later becomes a port.

@@ -89,10 +89,9 @@ fn unsupported_columns_are_reported_by_name(context: &TestContext) -> TestResult
     let deployment = Deployment::new(&network)?;
     let _daemon = deployment.start_daemon()?;
     deployment.vsctl(&format!(
-        "{TWO_PORTS} -- set Interface p1 bfd:enable=true lldp:enable=true cfm_mpid=7 other_config:dance=1 options:dance=1 \
+        "{TWO_PORTS} -- set Interface p1 cfm_mpid=9999 other_config:emc-enable=true options:n_rxq=2 \
          -- set Interface br0 ofport_request=7 mac=\"02:00:00:00:00:77\" \
-         -- set Bridge br0 other_config:dance=1 auto_attach=@a \
-         -- --id=@a create AutoAttach system_name=dance \
+         -- set Bridge br0 other_config:dp-sn=1 \
          -- set-controller br0 tcp:127.0.0.1:6653 -- add-br br1 -- set-controller br1 ptcp:6654"
     ))?;
     deployment.vsctl(
@@ -106,16 +105,10 @@ fn unsupported_columns_are_reported_by_name(context: &TestContext) -> TestResult
         }
         Ok(())
     };
-    let port_parts = [
-        "bfd: ",
-        "lldp: ",
-        "cfm_mpid: ",
-        "other_config",
-        "options:dance: ",
-    ];
+    let port_parts = ["cfm_mpid: ", "other_config:emc-enable", "options:n_rxq: "];
     wait_for_parts("get Interface p1 error", &port_parts)?;
     wait_for_parts("get Interface br0 error", &["ofport_request: ", "mac: "])?;
-    let bridge_parts = ["other_config:dance", "auto_attach"];
+    let bridge_parts = ["other_config:dp-sn"];
     wait_for_parts("get Bridge br0 status", &bridge_parts)?;
     let controller_parts = [
         "local_ip: ",

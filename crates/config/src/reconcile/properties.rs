@@ -70,6 +70,12 @@ fn apply(applied: &mut BTreeMap<String, AppliedBridge>, step: &ConfigStep) {
             assert!(!ports.iter().any(conflicts), "{step}");
             ports.insert(port.clone());
         }
+        ConfigStep::SetPatchPeer(name, port) => {
+            let ports = &mut bridge_mut(applied, name).ports;
+            let same = |other: &NumberedPort| other.number == port.number;
+            ports.retain(|other| !same(other));
+            ports.insert(port.clone());
+        }
         ConfigStep::RemoveController(name, controller) => {
             let controllers = &mut bridge_mut(applied, name).controllers;
             let index = controllers.iter().position(|other| other == controller);

@@ -1,5 +1,6 @@
 //! Punted frames in a worker.
 
+use packet::Frame;
 use ports::Batch;
 
 use super::forwarder::BatchForwarder;
@@ -14,12 +15,14 @@ impl BatchForwarder {
         let Some(protocols) = punts.of(from.port) else {
             return;
         };
-        if !batch.iter().any(|frame| protocols.takes(frame.bytes())) {
+        let tunnel_key = self.recirculation.tunnel_key();
+        let takes = |frame: &Frame| protocols.takes(frame.bytes(), tunnel_key);
+        if !batch.iter().any(takes) {
             return;
         }
         let mut others = Batch::new();
         for frame in batch.drain() {
-            match protocols.takes(frame.bytes()) {
+            match takes(&frame) {
                 true => {
                     let sent = WorkerEvent::Punted(from, frame.bytes().into());
                     self.reporter.report(sent, WorkerDrop::PuntQueueFull);

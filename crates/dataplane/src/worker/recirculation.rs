@@ -72,6 +72,12 @@ impl Recirculation {
         self.fields.clone()
     }
 
+    /// Returns the key of the tunnel through which the current frames arrived, or zero.
+    pub(super) fn tunnel_key(&self) -> u64 {
+        let fields = self.fields.as_ref();
+        fields.map_or(0, |fields| fields.tunnel_id)
+    }
+
     /// Returns the next sequence number of a tunnel.
     pub(super) fn next_number(&mut self, tunnel: PortKey) -> u32 {
         let number = self.numbers.entry(tunnel).or_default();

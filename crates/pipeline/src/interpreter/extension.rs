@@ -269,7 +269,11 @@ impl Execution<'_> {
     fn bundle(&mut self, packet: &mut Packet<'_>, bundle: &BundleAction) -> Result<(), DropReason> {
         let hash = self.hash(packet, bundle.fields, bundle.basis);
         let pipeline = self.pipeline;
-        let is_up = |port: PortNo| pipeline.port(port).is_some_and(|view| view.forwards());
+        let is_up = |port: PortNo| {
+            pipeline
+                .port(port)
+                .is_some_and(|view| view.forwards() && view.is_live())
+        };
         let chosen = hash_select::select_member(hash, bundle, is_up);
         match (bundle.to, chosen) {
             (Some(to), chosen) => {

@@ -17,7 +17,7 @@ use crate::task::Task;
 use config::reconcile::NumberedPort;
 use config::{
     Affinity, AuxiliaryCount, ControllerConfig, InBandSettings, InterfaceConfig, ListenAddress,
-    PacketRate, Policing,
+    MonitoringConfig, PacketRate, Policing,
 };
 use dataplane::messages::ReturnedQueue;
 use dataplane::policer::{PacketInCounters, Policer, PortPolicing};
@@ -259,6 +259,33 @@ impl BridgeRuntime {
             .and_then(|uri| self.contacts.get_mut(&uri))
         {
             contact.disconnected = Some(now);
+        }
+    }
+
+    /// Removes a port that is closed from the configuration.
+    pub(super) fn remove_port(&mut self, number: PortNo, now: Instant) {
+        if let Some(port) = self.ports.remove(&number) {
+            let nothing = MonitoringConfig::default();
+            let name = &port.spec.name;
+            self.bridge.set_monitoring(number, name, &nothing, now);
+        }
+    }
+
+    /// Sets the peer of a patch port; the port remains.
+    pub(super) fn set_patch_peer(&mut self, spec: NumberedPort) {
+        if let Some(port) = self.ports.get_mut(&spec.number) {
+            port.spec = spec;
+        }
+    }
+
+    /// Applies the monitoring of a port from its interface settings.
+    pub(super) fn apply_monitoring(&mut self, number: PortNo, now: Instant) {
+        let name = self.ports.get(&number).map(|port| &port.spec.name);
+        if let Some((name, settings)) =
+            name.and_then(|name| self.interface_settings.get_key_value(name))
+        {
+            let monitoring = &settings.monitoring;
+            self.bridge.set_monitoring(number, name, monitoring, now);
         }
     }
 

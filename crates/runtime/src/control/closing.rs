@@ -90,9 +90,10 @@ impl Control {
         self.log_removals(&all);
         self.close_ports(&all);
         self.end_exports(|id| bridges.contains(&id));
+        let now = self.now();
         for key in ports {
             if let Some(site) = self.sites.get_mut(&key.bridge) {
-                site.ports.remove(&key.port);
+                site.remove_port(key.port, now);
             }
         }
         self.peers.remove_bridges(&bridges);

@@ -4,6 +4,7 @@
 //! A subject is a file with rows (`COMMANDS`) and the functions that answer; it is listed in
 //! [`SUBJECTS`].
 
+mod auto_attach;
 mod bonds;
 mod bridges;
 mod capturing;
@@ -18,6 +19,7 @@ mod features;
 mod implementations;
 mod lacp;
 mod logs;
+mod monitors;
 mod own;
 mod port_config;
 mod process;
@@ -25,7 +27,6 @@ mod qos;
 mod spanning_tree;
 mod tracing;
 mod tunnels;
-mod unsupported;
 mod upcalls;
 mod warp;
 mod workers;
@@ -42,7 +43,7 @@ use workers::WorkerTotals;
 /// All commands, by subject; names are unique.
 const SUBJECTS: &[&[Command]] = &[
     &COMMANDS,
-    &unsupported::COMMANDS,
+    &auto_attach::COMMANDS,
     &bonds::COMMANDS,
     &bridges::COMMANDS,
     &capturing::COMMANDS,
@@ -52,6 +53,7 @@ const SUBJECTS: &[&[Command]] = &[
     &implementations::COMMANDS,
     &lacp::COMMANDS,
     &logs::COMMANDS,
+    &monitors::COMMANDS,
     &own::COMMANDS,
     &process::COMMANDS,
     &qos::COMMANDS,

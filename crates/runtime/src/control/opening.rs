@@ -89,7 +89,10 @@ impl DeviceRequest {
             }
             PortKind::Dpdk(arguments) => dpdk::open(arguments, queues)?,
             PortKind::Patch(_) | PortKind::Tunnel(_) => {
-                Box::new(VirtualPort::new(&self.spec.name, queues))
+                let mut port = VirtualPort::new(&self.spec.name, queues);
+                // Until it turns out to have no peer.
+                port.set_carrier(true);
+                Box::new(port)
             }
             PortKind::Dummy(_) => {
                 let opened = DummyPort::open(&self.spec.name, address, queues, &self.timers);

@@ -14,7 +14,7 @@ use control_api::RunDir;
 use dataplane::program::BridgeId;
 use dataplane::slots::PortKey;
 use ports::dummy::DummyHandle;
-use switch::bridge::BridgeSpanningTree;
+use switch::bridge::{BridgeSpanningTree, PortMonitor};
 
 impl Control {
     /// Returns the run directory.
@@ -25,7 +25,12 @@ impl Control {
     /// Returns a handle of this thread.
     pub(crate) fn handle_of_this(&self) -> ControlHandle {
         let facts_changed = Arc::clone(&self.tools.facts_changed);
-        ControlHandle::new(self.tools.inbox.clone(), facts_changed, self.tools.clock)
+        let flushes = Arc::clone(&self.tools.flushes);
+        ControlHandle::new(
+            self.tools.inbox.clone(),
+            (facts_changed, flushes),
+            self.tools.clock,
+        )
     }
 
     /// Returns the state of all bridges.
@@ -73,6 +78,14 @@ fn facts_of(
             statistics: counted.remove(number),
             custom: custom(*number),
             lacp_current: site.bridge.is_lacp_current(*number),
+            bfd: site
+                .bridge
+                .port_monitor(*number)
+                .and_then(PortMonitor::bfd_status),
+            cfm: site
+                .bridge
+                .port_monitor(*number)
+                .and_then(PortMonitor::cfm_status),
         };
         (*number, facts)
     };

@@ -113,6 +113,9 @@ impl Control {
             ConfigStep::RemoveBridge(_) | ConfigStep::RemovePort(..) => {}
             ConfigStep::AddBridge(bridge) => return self.add_bridge(&bridge),
             ConfigStep::AddPort(bridge, port) => return self.add_port(&bridge, port, None),
+            ConfigStep::SetPatchPeer(bridge, port) => {
+                self.with_site(&bridge, |site| site.set_patch_peer(port));
+            }
             ConfigStep::RemoveController(bridge, controller) => {
                 self.remove_controller(&bridge, &controller);
             }
@@ -256,12 +259,14 @@ impl Control {
         spec: NumberedPort,
         address: Option<MacAddr>,
     ) -> Result<(), SwitchError> {
+        let now = self.now();
         let Some((id, site)) = self.site_named(bridge) else {
             return Ok(());
         };
         let (number, name) = (spec.number, spec.name.clone());
         let port = PortRuntime::new(spec, address, site.policing.port);
         site.ports.insert(number, port);
+        site.apply_monitoring(number, now);
         self.open_port(id, number).map_err(|error| {
             self.note_problem(id, number, open_problem(&error));
             SwitchError::Port {
@@ -297,12 +302,16 @@ impl Control {
             return;
         };
         let mut ports = site.ports.iter_mut();
-        if let Some((number, port)) = ports.find(|(_, port)| port.spec.name == name) {
+        let found = ports.find(|(_, port)| port.spec.name == name);
+        let number = found.map(|(number, port)| {
             port.apply_settings(&interface_settings, now);
-            let number = *number;
-            site.update_queues(number, now);
-        }
+            *number
+        });
         site.interface_settings.insert(name, interface_settings);
+        if let Some(number) = number {
+            site.update_queues(number, now);
+            site.apply_monitoring(number, now);
+        }
         self.dummies.handle_settings(now);
     }
 }

@@ -14,7 +14,8 @@ impl Control {
             let mut effects = Vec::new();
             site.bridge.handle_timeout(now);
             site.bridge.run_protocols(now, &mut effects);
-            if site.bridge.poll_bonds() | site.bridge.poll_tree() {
+            let bridge = &mut site.bridge;
+            if bridge.poll_bonds() | bridge.poll_tree() | bridge.poll_monitors() {
                 self.tools.facts_changed.notify_one();
             }
             if !effects.is_empty() {

@@ -14,9 +14,7 @@ impl Control {
     /// Connects patch ports that name each other, and disconnects those that no longer do.
     pub(super) fn connect_patches(&mut self) {
         self.follow_underlay();
-        if !self.publications.set_virtual_links(self.pairs()) {
-            return;
-        }
+        let changed = self.publications.set_virtual_links(self.pairs());
         let sites = self.sites.iter();
         let ports = sites.flat_map(|(id, site)| site.ports.iter().map(|port| (*id, port)));
         let ends: Vec<_> = ports
@@ -28,6 +26,10 @@ impl Control {
             .collect();
         for end in ends {
             let link = self.publications.virtual_links().find(end).cloned();
+            // A new port has a carrier, until it turns out to have no peer.
+            if !changed && link.is_some() {
+                continue;
+            }
             if let Some(site) = self.sites.get_mut(&end.bridge) {
                 let is_tunnel = matches!(link, Some(VirtualLink::Tunnel(_)));
                 site.bridge.set_tunnel(end.port, is_tunnel);

@@ -7,13 +7,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use base::{Instant, PortNo};
-use flow::{PortConfig, PortState};
 use packet::wire::slow::{LacpSystem, SlowPdu};
 use packet::{Frame, MacAddr};
 
+use super::monitoring::BridgeMonitors;
 use super::ports::PortEntries;
 use super::{Bridge, Effect, PortEntry};
-use config::{BondConfig, LogicalPort};
+use config::{BondConfig, BondMemberConfig, LogicalPort};
 use dataplane::bonds::{BondLoads, BondState, RecentSources};
 use dataplane::switching::SwitchingView;
 use l2::bond::{self, BUCKETS, Bond};
@@ -26,6 +26,8 @@ pub(crate) struct Bonds {
     writers: usize,
     /// The active member and the LACP state of the members at the last [`Bridge::poll_bonds`].
     reported: Vec<(Option<PortNo>, Vec<bool>)>,
+    /// The permission of LACP for each member at the last [`Bonds::run`].
+    permitted: Vec<(PortNo, bool)>,
 }
 
 /// The changes of a run that concern the bridge.
@@ -35,6 +37,8 @@ struct BondChanges {
     view_changed: bool,
     /// The bonds with a new active member.
     failed_over: Vec<String>,
+    /// True if LACP permits other members than before.
+    permits_changed: bool,
 }
 
 /// A bond.
@@ -54,6 +58,7 @@ impl Bonds {
             bonds: BTreeMap::new(),
             writers,
             reported: Vec::new(),
+            permitted: Vec::new(),
         }
     }
 
@@ -79,6 +84,15 @@ impl Bonds {
         let bonds = self.bonds.values();
         let speak = bonds.filter(|bonded| bonded.config.lacp.is_some());
         speak.flat_map(|bonded| numbers(&bonded.config)).collect()
+    }
+
+    /// Returns whether LACP permits the use of a port; true without LACP.
+    pub(super) fn lacp_permits(&self, port: PortNo) -> bool {
+        let bonded = self.of(port).filter(|bonded| bonded.config.lacp.is_some());
+        bonded.is_none_or(|bonded| {
+            let group = bonded.lacp.as_ref();
+            group.is_some_and(|group| group.may_enable(port))
+        })
     }
 
     /// Sets the bonds; bonds that remain keep their state.
@@ -118,7 +132,13 @@ impl Bonds {
     }
 
     /// Runs the bonds: carriers, timers and LACP. Pushes the frames to send.
-    fn run(&mut self, ports: &PortEntries, now: Instant, effects: &mut Vec<Effect>) -> BondChanges {
+    fn run(
+        &mut self,
+        ports: &PortEntries,
+        monitors: &BridgeMonitors,
+        now: Instant,
+        effects: &mut Vec<Effect>,
+    ) -> BondChanges {
         let mut changes = BondChanges::default();
         let local = ports.get(&PortNo::LOCAL);
         let address = local.map_or_else(MacAddr::default, |local| local.desc.hw_addr);
@@ -128,7 +148,8 @@ impl Bonds {
                 let entry = ports.get(&port);
                 entry.is_some_and(|entry| entry.desc.hw_addr == address)
             });
-            bonded.poll(|port| ports.get(&port).is_some_and(has_carrier), now);
+            let has_carrier = |port| ports.get(&port).is_some_and(PortEntry::is_up);
+            bonded.poll(has_carrier, |port| monitors.is_operational(port), now);
             if let Some(view) = bonded.bond.poll_view() {
                 bonded.state.view = view;
                 changes.view_changed = true;
@@ -145,13 +166,18 @@ impl Bonds {
                 effects.extend(frame.map(|frame| Effect::Transmit(port, frame, None)));
             }
         }
+        let members = self.lacp_members().into_iter();
+        let permitted = members.map(|port| (port, self.lacp_permits(port)));
+        let permitted: Vec<_> = permitted.collect();
+        changes.permits_changed = self.permitted != permitted;
+        self.permitted = permitted;
         changes
     }
 
     /// Returns the port of forwarding database entries that lose their path with `port`; none if
     /// another member of its bond still has a carrier.
     pub(super) fn lost_fdb_port(&self, ports: &PortEntries, port: PortNo) -> Option<PortNo> {
-        let leads = |port: PortNo| ports.get(&port).is_some_and(has_carrier);
+        let leads = |port: PortNo| ports.get(&port).is_some_and(PortEntry::is_up);
         let bonded = self.of(port);
         let members = bonded.into_iter().flat_map(|bonded| &bonded.config.members);
         let mut others = members.filter(|other| other.port != port);
@@ -258,10 +284,18 @@ impl BridgeBond {
         };
         let members = &self.config.members;
         let number = |port: PortNo| u16::try_from(port.0).unwrap_or(u16::MAX);
-        let key = number(self.state.fdb_port);
+        let lacp_number = |member: &BondMemberConfig| {
+            let own = || number(member.port);
+            member.lacp.number.unwrap_or_else(own)
+        };
+        // All members have one key, or the number of the first one, as in Open vSwitch.
+        let first = members.iter().min_by_key(|member| member.port);
+        let key = first.map_or(0, |member| {
+            member.lacp.key.unwrap_or_else(|| lacp_number(member))
+        });
         let ports = members.iter().map(|member| {
             let settings = lacp::LacpPortSettings {
-                number: member.lacp.number.unwrap_or_else(|| number(member.port)),
+                number: lacp_number(member),
                 priority: member.lacp.priority,
                 key: member.lacp.key.unwrap_or(key),
             };
@@ -287,9 +321,15 @@ impl BridgeBond {
             .for_each(|member| self.bond.set_last_active(member.port));
     }
 
-    /// Updates carriers and runs due timers. The last active member is first, because the bond
+    /// Updates carriers and runs due timers. LACP runs as long as there is a carrier; the bond also
+    /// needs the consent of the monitors. The last active member is first, because the bond
     /// activates the first member with a carrier at once while none is active.
-    fn poll(&mut self, has_carrier: impl Fn(PortNo) -> bool, now: Instant) {
+    fn poll(
+        &mut self,
+        has_carrier: impl Fn(PortNo) -> bool,
+        is_operational: impl Fn(PortNo) -> bool,
+        now: Instant,
+    ) {
         let last = self.bond.last_active();
         let (first, others): (Vec<_>, Vec<_>) = self
             .config
@@ -301,7 +341,8 @@ impl BridgeBond {
             if let Some(group) = &mut self.lacp {
                 group.handle_carrier(member.port, carrier, now);
             }
-            self.bond.handle_carrier(member.port, carrier, now);
+            let is_usable = carrier && is_operational(member.port);
+            self.bond.handle_carrier(member.port, is_usable, now);
         }
         if let Some(group) = &mut self.lacp {
             group.handle_timeout(now);
@@ -404,7 +445,13 @@ impl Bridge {
 
     /// Runs the bonds: carriers, timers and LACP. Pushes the frames to send.
     pub(super) fn run_bonds(&mut self, now: Instant, effects: &mut Vec<Effect>) {
-        let changes = self.protocols.bonds.run(&self.ports, now, effects);
+        let protocols = &mut self.protocols;
+        let changes = protocols
+            .bonds
+            .run(&self.ports, &protocols.monitors, now, effects);
+        if changes.permits_changed {
+            self.update_live_ports();
+        }
         if changes.view_changed {
             self.publish_bonds();
         }
@@ -420,12 +467,6 @@ impl Bridge {
         self.normal.switching = view.map(|view| bonds.view_with(view));
         self.publication.request();
     }
-}
-
-/// Returns whether a port can send and receive.
-fn has_carrier(entry: &PortEntry) -> bool {
-    let is_live = entry.desc.state.contains(PortState::LIVE);
-    is_live && !entry.desc.config.contains(PortConfig::DOWN)
 }
 
 fn settings(config: &BondConfig) -> bond::BondSettings {

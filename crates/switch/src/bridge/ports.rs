@@ -76,6 +76,10 @@ impl Bridge {
         self.ports.insert(number, entry);
         self.update_protected();
         self.send_port_status(PortReason::Add, desc, effects);
+        // As in Open vSwitch, a new port becomes live afterwards.
+        if self.update_live(number) {
+            self.send_port_modified(number, effects);
+        }
         self.update_spanning();
         self.update_punts();
     }
@@ -115,13 +119,15 @@ impl Bridge {
             return;
         };
         let before = entry.desc.clone();
-        entry.desc.state = with_link(entry.desc.state, state(link.carrier));
-        entry.desc.config = admin_config(entry.desc.config, link.up);
-        entry.desc.hw_addr = link.hw_addr.unwrap_or(entry.desc.hw_addr);
-        if entry.desc == before {
+        let live = PortState(before.state.0 & PortState::LIVE.0);
+        entry.desc.state = with_link(before.state, PortState(state(link.carrier).0 | live.0));
+        entry.desc.config = admin_config(before.config, link.up);
+        entry.desc.hw_addr = link.hw_addr.unwrap_or(before.hw_addr);
+        let changed = entry.desc != before;
+        self.tables.pipeline.set_port(&entry.desc);
+        if !self.update_live(number) && !changed {
             return;
         }
-        self.tables.pipeline.set_port(&entry.desc);
         if !link.carrier
             && let Some(fdb_port) = self.protocols.bonds.lost_fdb_port(&self.ports, number)
         {
@@ -154,8 +160,45 @@ impl Bridge {
         };
         self.tables.pipeline.set_port(&entry.desc);
         self.publication.request();
+        self.update_live(command.port);
         self.update_spanning();
         Ok(change)
+    }
+
+    /// Recomputes whether a port is live: its link is up, it is not administratively down, and
+    /// neither its monitors nor LACP object. Returns whether that has changed.
+    fn update_live(&mut self, number: PortNo) -> bool {
+        let permits = self.protocols.monitors.is_operational(number)
+            && self.protocols.bonds.lacp_permits(number);
+        self.tables.pipeline.set_unusable(number, !permits);
+        let Some(entry) = self.ports.get_mut(&number) else {
+            return false;
+        };
+        let is_live = permits && entry.is_up();
+        if is_live == entry.desc.state.contains(PortState::LIVE) {
+            return false;
+        }
+        let state = entry.desc.state.0 & !PortState::LIVE.0;
+        let live = if is_live { PortState::LIVE.0 } else { 0 };
+        entry.desc.state = PortState(state | live);
+        self.tables.pipeline.set_port(&entry.desc);
+        self.publication.request();
+        true
+    }
+
+    /// Recomputes which ports are live, and reports changes to controllers.
+    pub(super) fn update_live_ports(&mut self) {
+        let numbers: Vec<_> = self.ports.keys().copied().collect();
+        let mut effects = Vec::new();
+        for number in numbers {
+            if self.update_live(number) {
+                self.send_port_modified(number, &mut effects);
+            }
+        }
+        if !effects.is_empty() {
+            self.update_spanning();
+            self.notifications.defer(effects);
+        }
     }
 
     /// Returns the statistics of one port, or of all for `PortNo::ANY`.
@@ -174,6 +217,12 @@ impl Bridge {
 }
 
 impl PortEntry {
+    /// Returns whether the link is up, and the port is not administratively down.
+    pub(super) fn is_up(&self) -> bool {
+        !self.desc.state.contains(PortState::LINK_DOWN)
+            && !self.desc.config.contains(PortConfig::DOWN)
+    }
+
     /// Returns the sum of the counters of all its queues.
     pub fn counts(&self) -> QueueCounts {
         let counts = self.counters.iter().map(|counters| counters.read());
@@ -217,9 +266,10 @@ fn describe(number: PortNo, status: &Status) -> PortDesc {
     }
 }
 
+/// Returns the link bits of a port state; [`Bridge::update_live`] adds the bit of a live port.
 fn state(carrier: bool) -> PortState {
     if carrier {
-        PortState::LIVE
+        PortState::default()
     } else {
         PortState::LINK_DOWN
     }

@@ -1,16 +1,17 @@
-//! The control protocols of a bridge, and the punted frames of other switches: BPDUs and slow
-//! protocols.
+//! The control protocols of a bridge, and the punted frames of other switches: BPDUs, slow
+//! protocols, and messages of connectivity monitoring.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use base::{Instant, PortNo};
-use packet::wire::slow;
 
 use super::bonds::Bonds;
+use super::monitoring::BridgeMonitors;
+use super::ports::PortEntries;
 use super::{Bridge, BridgeSpanningTree, Effect};
 use dataplane::in_band::InBand;
-use dataplane::punt::{PuntTable, PuntedProtocols, is_bpdu};
+use dataplane::punt::{PuntTable, PuntedProtocol, PuntedProtocols};
 use dataplane::stp_filter::StpFilter;
 
 /// The protocols of a bridge with other switches, and its in-band control.
@@ -20,6 +21,8 @@ pub(super) struct ControlProtocols {
     /// Ports that the spanning tree blocks; none if no port is blocked.
     pub(super) stp_filter: Option<Arc<StpFilter>>,
     pub(super) bonds: Bonds,
+    /// The connectivity monitoring of ports.
+    pub(super) monitors: BridgeMonitors,
     /// Control protocols that ports punt; none if no port punts.
     punts: Option<Arc<PuntTable>>,
     /// The in-band control path to the controllers; none if it is disabled.
@@ -27,22 +30,25 @@ pub(super) struct ControlProtocols {
 }
 
 impl ControlProtocols {
-    /// Returns disabled protocols of a bridge with this number of sending threads.
-    pub(super) const fn new(writers: usize) -> Self {
+    /// Returns disabled protocols of a bridge with this number of sending threads. `seed` is that of
+    /// its monitors.
+    pub(super) const fn new(writers: usize, seed: u64) -> Self {
         Self {
             spanning: None,
             stp_filter: None,
             bonds: Bonds::new(writers),
+            monitors: BridgeMonitors::new(seed),
             punts: None,
             in_band: None,
         }
     }
 
     /// Returns the time of the next timer of a protocol.
-    pub(super) fn next_timeout(&self) -> Option<Instant> {
+    pub(super) fn next_timeout(&self, ports: &PortEntries) -> Option<Instant> {
         let tree = self.spanning.as_ref();
         let tree = tree.map(BridgeSpanningTree::next_timeout);
-        let timeouts = [tree, self.bonds.next_timeout()];
+        let monitors = self.monitors.next_timeout(ports);
+        let timeouts = [tree, self.bonds.next_timeout(), monitors];
         timeouts.into_iter().flatten().min()
     }
 
@@ -56,6 +62,7 @@ impl ControlProtocols {
         for port in self.bonds.lacp_members() {
             ports.entry(port).or_default().slow = true;
         }
+        self.monitors.add_punts(&mut ports);
         self.punts = PuntTable::compile(ports);
     }
 }
@@ -80,18 +87,27 @@ impl Bridge {
         now: Instant,
         effects: &mut Vec<Effect>,
     ) {
-        if slow::is_slow_protocol(frame) {
-            self.protocols
-                .bonds
-                .handle_slow_protocol(&self.ports, from, frame, now, effects);
-        }
-        if is_bpdu(frame) {
-            self.handle_bpdu(from, frame);
+        // The port may have stopped to punt the protocol in the meantime. Tunnel keys have been
+        // checked by the worker.
+        let punted = self
+            .protocols
+            .punts
+            .as_ref()
+            .and_then(|punts| punts.of(from));
+        match punted.and_then(|punted| punted.protocol(frame, 0)) {
+            Some(PuntedProtocol::Slow) => {
+                let bonds = &mut self.protocols.bonds;
+                bonds.handle_slow_protocol(&self.ports, from, frame, now, effects);
+            }
+            Some(PuntedProtocol::Spanning) => self.handle_bpdu(from, frame),
+            Some(protocol) => self.handle_monitored(from, (protocol, frame), now, effects),
+            None => {}
         }
     }
 
-    /// Runs the bonds and the spanning tree, and pushes the frames they send.
+    /// Runs the monitors, the bonds and the spanning tree, and pushes the frames they send.
     pub fn run_protocols(&mut self, now: Instant, effects: &mut Vec<Effect>) {
+        self.run_monitors(now, effects);
         self.run_bonds(now, effects);
         self.run_spanning_tree(now, effects);
     }

@@ -107,9 +107,11 @@ impl BridgeSpanningTree {
             if let Some(entry) = ports.get(number) {
                 let settings = port_settings(config.protocol, port, &entry.desc);
                 self.tree.set_port(*number, settings);
-                let desc = &entry.desc;
-                let is_up = !desc.state.contains(PortState::LINK_DOWN)
-                    && !desc.config.contains(PortConfig::DOWN);
+                // As in Open vSwitch, RSTP follows the monitors of a port, and STP its link.
+                let is_up = match config.protocol {
+                    SpanningTreeProtocol::Stp => entry.is_up(),
+                    SpanningTreeProtocol::Rstp => entry.desc.state.contains(PortState::LIVE),
+                };
                 self.tree.set_link(*number, is_up);
             }
         }

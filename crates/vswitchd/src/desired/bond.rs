@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use ovsdb::Datum;
+use packet::MacAddr;
 
 use crate::rows::Record;
 use config::{BondConfig, BondMode, LacpActivity, LacpConfig, LacpMemberConfig, LogicalPort};
@@ -31,8 +32,9 @@ const LACP_KEYS: [&str; 3] = ["lacp-system-id", "lacp-system-priority", "lacp-ti
 /// Keys of `other_config` that apply to the interfaces of a LACP port.
 const MEMBER_KEYS: [&str; 3] = ["lacp-port-id", "lacp-port-priority", "lacp-aggregation-key"];
 
-/// The default LACP system priority, that of Open vSwitch's bonds.
-const SYSTEM_PRIORITY: u16 = 65534;
+/// The default LACP system priorities, those of Open vSwitch: a partner prefers bonds.
+const SYSTEM_PRIORITY: u16 = 65535;
+const SYSTEM_PRIORITY_OF_BOND: u16 = 65534;
 
 /// Returns true if a port has several interfaces.
 pub(super) fn is_bond(port: Record<'_>) -> bool {
@@ -112,13 +114,18 @@ fn read_lacp(port: Record<'_>) -> Option<LacpConfig> {
     };
     let other = port.map("other_config");
     let key = |key| other.get(key).copied();
-    let system = key("lacp-system-id").and_then(|text| super::bridge::read_address(text).ok());
+    // Open vSwitch accepts a group address, too.
+    let system = key("lacp-system-id").and_then(|text| text.parse().ok());
+    let system = system.filter(|address| *address != MacAddr::default());
     let priority = key("lacp-system-priority").and_then(positive);
     Some(LacpConfig {
         activity,
         is_fast: key("lacp-time") == Some("fast"),
         system,
-        priority: priority.unwrap_or(SYSTEM_PRIORITY),
+        priority: priority.unwrap_or(match is_bond(port) {
+            true => SYSTEM_PRIORITY_OF_BOND,
+            false => SYSTEM_PRIORITY,
+        }),
     })
 }
 
@@ -311,13 +318,10 @@ mod tests {
     }
 
     #[test]
-    fn virtual_port_is_no_bond_member() {
+    fn patch_port_is_a_bond_member() {
         let patch = json!({"type": "patch", "options": pairs(&[("peer", "x")])});
         let (ports, notes) = bond(&[], patch);
-        assert!(
-            notes.starts_with("refused: a patch port or tunnel cannot be a bond member"),
-            "{notes}"
-        );
-        assert_eq!(ports[0].members.len(), 1);
+        assert_eq!(notes, "peer: there is no patch port x");
+        assert_eq!(ports[0].members.len(), 2);
     }
 }

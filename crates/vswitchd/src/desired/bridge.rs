@@ -9,6 +9,7 @@ use super::exporters::read_exporters;
 use super::interface::{PlannedPort, fake_interface, is_reserved, read_interface, unsupported};
 use super::known_keys::{self, is_meant};
 use super::mirrors::read_mirrors;
+use super::monitoring::{read_auto_attach, read_monitoring};
 use super::numbers::{NumberCandidates, number};
 use super::settings::{read_qos, read_settings};
 use super::tables::read_tables;
@@ -23,12 +24,6 @@ use config::{
     BridgeAddress, BridgeConfig, Config, FailMode, InterfaceConfig, LogicalPort, PortSpec,
     SnoopingConfig, TUNNEL_TYPES, check_name, parse_datapath_id, parse_protocols,
 };
-
-/// Columns of unsupported features, reported if they are true or not empty.
-#[rustfmt::skip]
-const UNSUPPORTED_COLUMNS: [(&str, &str); 1] = [
-    ("auto_attach",           "auto-attach is not supported"),
-];
 
 /// Reads a bridge with its ports and settings into `desired`.
 pub(super) fn read_bridge<'a>(
@@ -72,6 +67,7 @@ pub(super) fn read_bridge<'a>(
             let sub_agent = u32::try_from(agents.count()).unwrap_or(u32::MAX);
             read_exporters(database, row, sub_agent, &mut config, &mut outcome);
             read_ports(database, row, &mut config, before, claims, desired);
+            read_auto_attach(database, row, &mut config);
             read_mirrors(database, row, &mut config, &mut outcome, desired);
             spanning::read_spanning(database, row, &mut config, &mut outcome, desired);
             read_controllers(database, row, &mut config, desired);
@@ -123,11 +119,6 @@ fn read_columns(row: Record<'_>, outcome: &mut BridgeOutcome) -> BridgeConfig {
         match parse_protocols(&protocols.join(",")) {
             Ok(versions) => config.protocols = versions,
             Err(error) => note("protocols", error.problem),
-        }
-    }
-    for (column, why) in UNSUPPORTED_COLUMNS {
-        if row.is_set(column) {
-            note(column, format!("ignored: {why}"));
         }
     }
     match switching::read_flood_vlans(row) {
@@ -304,6 +295,7 @@ fn read_local(
         let dummy = DummyType::Internal;
         read_dummy(dummy, interface, &mut options, &mut settings, &mut notes);
     }
+    settings.monitoring = read_monitoring(interface, &mut notes);
     if port.has("qos") {
         notes.push("qos: ignored: of the bridge's own interface".to_owned());
     }

@@ -12,6 +12,7 @@ use ports::xdp::{TransferChoice, XdpModeChoice, XdpOptions};
 use super::bond::{self, read_member};
 use super::dummy::{QUEUE_KEYS, read_dummy};
 use super::known_keys::{self, is_meant};
+use super::monitoring::{CFM_KEYS, read_monitoring};
 use super::settings::{EgressQos, read_settings};
 use super::spanning::PORT_KEYS;
 use super::switching::read_port;
@@ -81,10 +82,6 @@ const BOND_ONLY_COLUMNS: [&str; 2] = ["bond_mode", "bond_fake_iface"];
 /// The note for an `other_config` address that has no effect where the bridge's address is chosen.
 const ADDRESS: &str = "mac: ignored: the bridge's address does not follow its ports: set other_config:hwaddr of the bridge";
 
-/// The error for a bond member without a carrier of its own.
-const VIRTUAL_MEMBER: &str =
-    "a patch port or tunnel cannot be a bond member: give it a port of its own";
-
 /// The supported keys of a port's `other_config`. The scripts of Open vSwitch use `transient`.
 const SUPPORTED_PORT_KEYS: [&str; 4] = [
     "transient",
@@ -129,22 +126,17 @@ pub(super) fn read_interface(
     notes.extend(vlan_notes);
     notes.extend(notes_of(port, interface));
     notes.extend(unapplied);
+    settings.monitoring = read_monitoring(interface, &mut notes);
     if is_virtual(&kind) && settings.ingress != IngressLimit::default() {
         settings.ingress = IngressLimit::default();
         notes.push("ingress_policing_rate: ignored: the port is virtual".to_owned());
     }
     if let Some(bond) = &mut logical.bond {
-        if is_virtual(&kind) && !bond.is_single_member {
-            return Err(VIRTUAL_MEMBER.to_owned());
-        }
         bond.members.push(BondMemberConfig {
             port: PortNo::ANY,
             name: name.clone(),
             lacp: read_member(interface),
         });
-    }
-    if is_virtual(&kind) && logical.bond.take().is_some() {
-        notes.push(format!("lacp: {}", unsupported("LACP on a virtual port")));
     }
     let spec = PortSpec {
         kind,
@@ -226,21 +218,13 @@ fn notes_of(port: Record<'_>, interface: Record<'_>) -> Vec<String> {
             note(&format!("other_config:{key}"));
         }
     }
-    if interface.map("bfd").get("enable") == Some(&"true") {
-        note("bfd");
-    }
-    if interface.map("lldp").get("enable") == Some(&"true") {
-        note("lldp");
-    }
-    if interface.has("cfm_mpid") {
-        note("cfm_mpid");
-    }
     let is_dummy = interface
         .text("type")
         .is_some_and(|of| DummyType::of_interface(of) == DummyType::Pmd);
     for key in interface.map("other_config").into_keys() {
-        let is_supported =
-            bond::supports_member_key(port, key) || is_dummy && QUEUE_KEYS.contains(&key);
+        let is_supported = CFM_KEYS.contains(&key)
+            || bond::supports_member_key(port, key)
+            || is_dummy && QUEUE_KEYS.contains(&key);
         if is_meant(key, &known_keys::INTERFACE) && !is_supported {
             note(&format!("other_config:{key}"));
         }

@@ -258,7 +258,6 @@ fn bridge_mac_table_settings_are_read() {
 #[test]
 fn bridge_and_controller_notes_name_unsupported_settings() {
     let columns = json!({
-        "auto_attach": names("AutoAttach", &["a"]),
         "protocols": "OpenFlow99",
         "other_config": pairs(&[("datapath-id", "x"), ("mac-aging-time", "soon")]),
     });
@@ -266,7 +265,6 @@ fn bridge_and_controller_notes_name_unsupported_settings() {
     let outcome = &desired.bridges[&uuid("Bridge", "br0")];
     let columns: Vec<_> = outcome.notes.keys().map(String::as_str).collect();
     let wanted = [
-        "auto_attach",
         "other_config:datapath-id",
         "other_config:mac-aging-time",
         "protocols",

@@ -43,6 +43,8 @@ fn facts() -> Facts {
         statistics: None,
         custom: None,
         lacp_current: None,
+        bfd: None,
+        cfm: None,
     };
     let missing = Err("there is no interface p9 here".to_owned());
     let ports = [

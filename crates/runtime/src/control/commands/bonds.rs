@@ -38,11 +38,12 @@ const NO_MEMBER: &str = "no such member";
 
 fn list(control: &mut Control, _: &[String]) -> Result<String, String> {
     let mut text = "bond\ttype\trecircID\tmembers\n".to_owned();
-    for (name, bonded, _) in bonds(control) {
+    for (number, (name, bonded, _)) in (1..).zip(bonds(control)) {
         let config = bonded.config();
         let members: Vec<_> = config.members.iter().map(|of| of.name.as_str()).collect();
         let (mode, members) = (config.mode.name(), members.join(", "));
-        writeln!(text, "{name}\t{mode}\t0\t{members}").expect("a string has room");
+        let id = recirculation_id(bonded, number).unwrap_or_default();
+        writeln!(text, "{name}\t{mode}\t{id}\t{members}").expect("a string has room");
     }
     Ok(text)
 }
@@ -52,15 +53,20 @@ fn show(control: &mut Control, arguments: &[String]) -> Result<String, String> {
     for site in control.sites.values_mut() {
         site.bridge.take_loads();
     }
-    let all = bonds(control);
+    let mut all = (1..).zip(bonds(control));
     let Some(wanted) = arguments.first() else {
-        let texts = all.iter();
-        let texts = texts.map(|(name, bonded, bridge)| describe(name, bonded, bridge, now));
-        return Ok(texts.collect());
+        return Ok(all.map(|bond| describe(bond, now)).collect());
     };
-    let found = all.iter().find(|(name, ..)| *name == wanted);
-    let (name, bonded, bridge) = found.ok_or(NO_BOND)?;
-    Ok(describe(name, bonded, bridge, now))
+    let found = all.find(|(_, (name, ..))| *name == wanted);
+    Ok(describe(found.ok_or(NO_BOND)?, now))
+}
+
+/// Returns the id that names the flows behind a balance-tcp bond, which Open vSwitch recirculates;
+/// none for other bonds. The workers of this switch select the member in the same pass.
+fn recirculation_id(bonded: &BridgeBond, number: u32) -> Option<u32> {
+    let (bond, config) = (bonded.bond(), bonded.config());
+    let falls_back = config.lacp_fallback && bond.lacp() == LacpStatus::Configured;
+    (config.mode == BondMode::BalanceTcp && !falls_back).then_some(number)
 }
 
 /// All bonds, by name, with their bridges.
@@ -75,13 +81,20 @@ fn bonds(control: &Control) -> Vec<(&str, &BridgeBond, &Bridge)> {
     all
 }
 
-/// Describes a bond and its members, as `bond/show` prints them.
-fn describe(name: &str, bonded: &BridgeBond, bridge: &Bridge, now: Instant) -> String {
+/// Describes a bond and its members, as `bond/show` prints them, with its number among all bonds.
+fn describe(
+    (number, (name, bonded, bridge)): (u32, (&str, &BridgeBond, &Bridge)),
+    now: Instant,
+) -> String {
     let (bond, config) = (bonded.bond(), bonded.config());
+    let recirculation = match recirculation_id(bonded, number) {
+        Some(id) => format!("yes, Recirc-ID : {id}"),
+        None => "no, Recirc-ID : -1".to_owned(),
+    };
     let mut lines = vec![
         format!("---- {name} ----"),
         format!("bond_mode: {}", config.mode.name()),
-        "bond may use recirculation: no, Recirc-ID : -1".to_owned(),
+        format!("bond may use recirculation: {recirculation}"),
         format!("bond-hash-basis: {}", config.hash_basis),
         "lb_output action: disabled, bond-id: -1".to_owned(),
     ];

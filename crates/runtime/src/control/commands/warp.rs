@@ -91,8 +91,14 @@ impl Control {
             return;
         };
         if warp.left == 0 {
-            // The client may have disconnected.
-            drop(warp.answer.send(Ok("warped".to_owned())));
+            // Tests read the database next.
+            let written = self.tools.flushes.request();
+            let answer = move || {
+                written.wait();
+                // The client may have disconnected.
+                drop(warp.answer.send(Ok("warped".to_owned())));
+            };
+            drop(self.tools.runtime.spawn_blocking(answer));
             return;
         }
         let step = warp.left.min(warp.step);

@@ -258,7 +258,7 @@ fn packet_ins_of_a_flow_use_one_auxiliary_connection() {
 fn auxiliary_connections_share_role_and_settings() {
     let (mut rig, [one, two]) = rig_with_auxiliaries();
     let port = rig.add_port(4);
-    assert_eq!(summary(&port), ["21 told PortStatus"]);
+    assert_eq!(summary(&port), ["21 told PortStatus"; 2]);
     let effects = rig.send(two, Message::FeaturesRequest);
     let Effect::Reply(to, _, reply) = &effects[0] else {
         panic!("{effects:?}")
