@@ -235,6 +235,9 @@ pub struct SwitchConfig {
     /// Number of bytes of a frame in a packet-in by table-miss (OpenFlow 1.0), if the switch
     /// buffers the rest.
     pub miss_send_len: u16,
+    /// True if the controller receives packets with an invalid TTL (OpenFlow 1.0 to 1.2, where the
+    /// asynchronous configuration does not say so; Open vSwitch accepts it in 1.0 too).
+    pub invalid_ttl: bool,
 }
 
 impl Default for SwitchConfig {
@@ -242,6 +245,7 @@ impl Default for SwitchConfig {
         Self {
             fragments: FragmentHandling::Normal,
             miss_send_len: 128,
+            invalid_ttl: false,
         }
     }
 }

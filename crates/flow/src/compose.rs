@@ -583,6 +583,17 @@ mod tests {
                 Field::TunGtpuMsgtype,
                 Field::DpHash,
                 Field::RecircId,
+                Field::CtState,
+                Field::CtZone,
+                Field::CtMark,
+                Field::CtLabel,
+                Field::CtNwProto,
+                Field::CtNwSrc,
+                Field::CtNwDst,
+                Field::CtIpv6Src,
+                Field::CtIpv6Dst,
+                Field::CtTpSrc,
+                Field::CtTpDst,
             ];
             let usual = !rare.into_iter().any(|field| matching.term(field).is_some());
             // A length cannot be an EtherType, and no tag follows the last tag.

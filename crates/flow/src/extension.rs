@@ -8,6 +8,7 @@
 //! | output | `output` to a subfield or truncated, `controller`, `pop_queue`, `multipath`, `bundle`, `bundle_load` |
 //! | rules | `learn`, `fin_timeout`, `conjunction` |
 //! | headers | `encap`, `decap`, `dec_ttl` with controller ids, `dec_nsh_ttl` |
+//! | connections | `ct`, `nat`, `ct_clear` |
 //! | other | `note`, `sample` |
 //!
 //! - `learn` adds a rule built from the frame: each [`LearnSpec`] matches, loads or outputs a [`Subfield`], taken from the frame or constant. Typical use: MAC learning.
@@ -15,8 +16,7 @@
 //! - `bundle` and `multipath` select a port or a link by a hash of the frame ([`HashFields`]).
 //! - `clone` executes actions on a copy of the frame and its pipeline fields.
 //!
-//! **Not** supported: connection tracking and address translation (`ct`, `ct_clear`, `nat`) and the
-//! actions `debug_recirc` and `debug_slow`; the readers refuse them.
+//! **Not** supported: the actions `debug_recirc` and `debug_slow`; the readers refuse them.
 //!
 //! ```
 //! use flow::{Action, Extension};
@@ -29,6 +29,7 @@
 //! assert_eq!(actions, [Action::Extended(clause)]);
 //! ```
 
+mod conntrack;
 mod encap;
 mod hash;
 mod learn;
@@ -43,6 +44,10 @@ use crate::event::PacketInReason;
 use crate::field::Field;
 use crate::options::OptionTerm;
 
+pub use conntrack::{
+    ConntrackAction, ConntrackFlags, ConntrackZone, NatAction, NatAddresses, NatFlags,
+    writes_connection,
+};
 pub use encap::{Encap, NshProperty, PacketType};
 pub use hash::{BundleAction, BundleAlgorithm, HashFields, Multipath, MultipathAlgorithm};
 pub use learn::{Learn, LearnFlags, LearnSource, LearnSpec};
@@ -146,6 +151,12 @@ pub enum Extension {
     DecNshTtl,
     /// Report some frames to a collector of flow records.
     Sample(SampleAction),
+    /// Send the frame through the connection tracker.
+    Conntrack(Arc<ConntrackAction>),
+    /// Translate the addresses of the connection; only in [`Extension::Conntrack`].
+    Nat(Arc<NatAction>),
+    /// Make the frame untracked.
+    ConntrackClear,
 }
 
 /// Parameters of the action `controller`.
@@ -214,6 +225,7 @@ impl Extension {
     pub fn nesting(&self) -> usize {
         match self {
             Self::Clone(actions) => 1 + actions.iter().map(Action::nesting).max().unwrap_or(0),
+            Self::Conntrack(ct) => 1 + ct.actions.iter().map(Action::nesting).max().unwrap_or(0),
             _ => 0,
         }
     }

@@ -204,6 +204,28 @@ pub enum Field {
     DpHash,
     /// Recirculation id of Open vSwitch's data path: always zero. No rule may match it.
     RecircId,
+    /// State of the connection, as `CS_*` bits; zero for an untracked packet.
+    CtState,
+    /// Zone of the connection; zero for an untracked packet.
+    CtZone,
+    /// Mark of the connection; zero for an untracked packet.
+    CtMark,
+    /// Label of the connection; zero for an untracked packet.
+    CtLabel,
+    /// IP protocol in the original direction of the connection; zero for an untracked packet.
+    CtNwProto,
+    /// IPv4 source in the original direction of the connection; zero for an untracked packet.
+    CtNwSrc,
+    /// IPv4 destination in the original direction of the connection; zero for an untracked packet.
+    CtNwDst,
+    /// IPv6 source in the original direction of the connection; zero for an untracked packet.
+    CtIpv6Src,
+    /// IPv6 destination in the original direction of the connection; zero for an untracked packet.
+    CtIpv6Dst,
+    /// Source port in the original direction of the connection; zero for an untracked packet.
+    CtTpSrc,
+    /// Destination port in the original direction of the connection; zero for an untracked packet.
+    CtTpDst,
     /// Register 0; zero on arrival.
     Reg0,
     /// Register 1; zero on arrival.
@@ -444,6 +466,7 @@ impl Field {
         match (self, self.info().bits) {
             (Self::NshSpi, _) | (_, 20) => 4,
             (Self::TunFlags, _) => 2,
+            (Self::CtState, _) => 4,
             _ if self.option().is_some() => TUNNEL_OPTION_BYTES,
             (_, bits) => usize::from(bits.div_ceil(8)),
         }

@@ -164,6 +164,7 @@ impl FlowKey {
         ] {
             self.put(field, 0);
         }
+        self.untracked();
         self.set_options(&registers.options);
         self.put(Field::PktMark, u128::from(registers.mark));
         self.put(Field::ConjId, u128::from(registers.conjunction));
@@ -174,6 +175,14 @@ impl FlowKey {
         for (place, register) in places.iter_mut().zip(registers.general) {
             *place = u128::from(register);
         }
+    }
+
+    /// Sets the fields of a connection for a packet that is not tracked: no packet is.
+    fn untracked(&mut self) {
+        const FIRST: usize = Field::CtState as usize;
+        const COUNT: usize = Field::CtTpDst as usize + 1 - FIRST;
+        self.present |= ((1 << COUNT) - 1) << FIRST;
+        self.values[FIRST..FIRST + COUNT].fill(0);
     }
 
     fn link(&mut self, link: &Link) {

@@ -71,9 +71,10 @@ pub use compose::{FrameFields, compose};
 pub use continuation::{CONTINUATION_BYTES_MAX, Continuation, ContinuationStep};
 pub use event::{FlowRemoved, FlowRemovedReason, PacketIn, PacketInReason};
 pub use extension::{
-    BundleAction, BundleAlgorithm, ControllerAction, Encap, Extension, HashFields, Learn,
-    LearnFlags, LearnSource, LearnSpec, Multipath, MultipathAlgorithm, NESTING_MAX, NshProperty,
-    PacketType, SampleAction, SampleDirection, Subfield,
+    BundleAction, BundleAlgorithm, ConntrackAction, ConntrackFlags, ConntrackZone,
+    ControllerAction, Encap, Extension, HashFields, Learn, LearnFlags, LearnSource, LearnSpec,
+    Multipath, MultipathAlgorithm, NESTING_MAX, NatAction, NatAddresses, NatFlags, NshProperty,
+    PacketType, SampleAction, SampleDirection, Subfield, writes_connection,
 };
 pub use field::Field;
 pub use flow_key::FlowKey;

@@ -45,6 +45,7 @@
 mod action_read;
 mod action_write;
 mod address;
+mod conntrack;
 mod encap;
 mod error;
 mod extension_read;

@@ -65,7 +65,7 @@ pub(super) fn names() -> impl Iterator<Item = &'static str> {
 }
 
 /// Open vSwitch's actions that this switch does not have.
-const UNSUPPORTED: [&str; 4] = ["ct", "ct_clear", "debug_recirc", "debug_slow"];
+const UNSUPPORTED: [&str; 2] = ["debug_recirc", "debug_slow"];
 
 /// Parses an action, or a port as an output to it.
 pub(super) fn action(item: KeyValue<'_>) -> Result<Action, ParseError> {

@@ -9,7 +9,7 @@ use super::lexer::{KeyValue, KeyValues, Token};
 use super::names::settable;
 use super::number::{BoundedInt, number, unsigned};
 use super::subfield::subfield;
-use super::{address, encap, instructions, learn, name_map};
+use super::{address, conntrack, encap, instructions, learn, name_map};
 use crate::action::{Action, MaxLen};
 use crate::event::PacketInReason;
 use crate::extension::{
@@ -46,6 +46,9 @@ const ACTIONS: &[(&str, ExtensionReader)] = &[
     ("decap",            encap::decap),
     ("delete_field",     delete_field),
     ("dec_nsh_ttl",      |item| item.reject_value().map(|()| Extension::DecNshTtl)),
+    ("ct",               conntrack::read),
+    ("nat",              conntrack::read_nat),
+    ("ct_clear",         |item| item.reject_value().map(|()| Extension::ConntrackClear)),
 ];
 
 /// The names of Nicira's actions.
@@ -81,7 +84,7 @@ fn resubmit(item: KeyValue<'_>) -> Result<Extension, ParseError> {
     };
     if let Some((_, tracked)) = table.and_then(|table| table.split_once(",")) {
         return Err(tracked.error(match tracked.text.trim() {
-            "ct" => "not supported: connection tracking",
+            "ct" => "not supported: a lookup by the connection's addresses",
             _ => "unexpected text after the table",
         }));
     }
@@ -164,7 +167,7 @@ fn clone(item: KeyValue<'_>) -> Result<Extension, ParseError> {
 }
 
 /// Returns the nesting depth of parentheses in `text`.
-fn depth(text: &str) -> usize {
+pub(super) fn depth(text: &str) -> usize {
     let (mut open, mut deepest) = (0_usize, 0);
     for byte in text.bytes() {
         match byte {

@@ -8,7 +8,7 @@ use super::extension_read::REASONS;
 use super::match_write::CommaList;
 use super::name_map::{NameMap, WithNames};
 use super::names::set_name;
-use super::{learn, options};
+use super::{conntrack, learn, options};
 use crate::action::{Action, MaxLen};
 use crate::extension::{
     BundleAction, ControllerAction, Extension, Multipath, SampleAction, SampleDirection,
@@ -79,6 +79,9 @@ impl fmt::Display for WithNames<'_, Extension> {
             Extension::DeleteField(field) => write!(f, "delete_field:{}", set_name(*field)),
             Extension::DecNshTtl => f.write_str("dec_nsh_ttl"),
             Extension::Sample(sample) => write_sample(f, sample, names),
+            Extension::Conntrack(ct) => conntrack::write(f, ct, names),
+            Extension::Nat(nat) => conntrack::write_nat(f, nat),
+            Extension::ConntrackClear => f.write_str("ct_clear"),
         }
     }
 }

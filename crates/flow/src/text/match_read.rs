@@ -43,6 +43,7 @@ pub(super) fn value(field: Field, token: Token<'_>) -> Result<MaskedValue, Parse
         ValueFormat::Ipv6 => address::ipv6(token, full),
         ValueFormat::Port => port(field, token),
         ValueFormat::Flags => special::tcp_flags(token),
+        ValueFormat::ConnectionFlags => special::ct_state(token),
         ValueFormat::TunnelFlags => special::tunnel_flags(token),
         ValueFormat::Fragment => special::fragment(token),
         ValueFormat::Typed => Ok((special::packet_type(token)?, full)),

@@ -10,7 +10,7 @@ use crate::field::{Field, widen};
 use crate::matching::{Match, Term};
 
 /// Number of fields before the protocol's name.
-const BEFORE_PROTOCOL: usize = 6;
+const BEFORE_PROTOCOL: usize = 17;
 
 /// Number of fields that are written otherwise, or are views.
 const OTHERS: usize = Field::COUNT - Field::TunMetadata0 as usize;
@@ -21,7 +21,9 @@ const OTHERS: usize = Field::COUNT - Field::TunMetadata0 as usize;
 const ORDER: [Field; Field::COUNT - OTHERS - 1] = {
     use Field::*;
     [
-        PktMark, RecircId, DpHash, ConjId, ActsetOutput, PacketType,
+        PktMark, RecircId, DpHash, ConjId, ActsetOutput,
+        CtState, CtZone, CtMark, CtLabel, CtNwSrc, CtIpv6Src, CtNwDst, CtIpv6Dst,
+        CtNwProto, CtTpSrc, CtTpDst, PacketType,
         Reg0, Reg1, Reg2, Reg3, Reg4, Reg5, Reg6, Reg7,
         Reg8, Reg9, Reg10, Reg11, Reg12, Reg13, Reg14, Reg15,
         TunnelId, TunSrc, TunDst, TunIpv6Src, TunIpv6Dst, TunGbpId, TunGbpFlags,
@@ -155,6 +157,7 @@ fn write_term(f: &mut fmt::Formatter<'_>, term: &Term, names: &NameMap) -> fmt::
         ValueFormat::Hex(digits) => write_hex(f, pair, digits, term.is_exact()),
         ValueFormat::TunnelFlags => special::write_tunnel_flags(f, term.value),
         ValueFormat::Flags => special::write_tcp_flags(f, pair),
+        ValueFormat::ConnectionFlags => special::write_ct_state(f, pair),
         ValueFormat::Fragment => special::write_fragment(f, pair),
         ValueFormat::Typed => special::write_packet_type(f, term.value),
         form @ (ValueFormat::Mac | ValueFormat::Ipv4 | ValueFormat::Ipv6) => {
@@ -222,9 +225,10 @@ pub(super) fn write_set_value(
     match names::form(field) {
         ValueFormat::Decimal | ValueFormat::Octet if exact => write!(f, "{}", pair.0),
         ValueFormat::Decimal | ValueFormat::Octet => write!(f, "{}/0x{:x}", pair.0, pair.1),
-        ValueFormat::Hex(_) | ValueFormat::Flags | ValueFormat::Fragment => {
-            write_hex(f, pair, 1, exact)
-        }
+        ValueFormat::Hex(_)
+        | ValueFormat::Flags
+        | ValueFormat::ConnectionFlags
+        | ValueFormat::Fragment => write_hex(f, pair, 1, exact),
         ValueFormat::Typed => special::write_packet_type(f, pair.0),
         ValueFormat::TunnelFlags if pair.0 == 0 => f.write_str("0"),
         ValueFormat::TunnelFlags => f.write_str("oam"),

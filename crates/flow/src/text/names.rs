@@ -21,6 +21,8 @@ pub(super) enum ValueFormat {
     Port,
     /// TCP flags by name.
     Flags,
+    /// Flags of a connection's state by name.
+    ConnectionFlags,
     /// Flags of a tunnel by name.
     TunnelFlags,
     /// A kind of fragment by name.
@@ -149,6 +151,17 @@ const NAMES: [FieldNames; Field::COUNT] = {
         row(TunGtpuMsgtype, "tun_gtpu_msgtype", Decimal, &["gtpu_msgtype"]),
         row(DpHash,         "dp_hash",         Hex(1), &[]),
         row(RecircId,       "recirc_id",       Hex(1), &[]),
+        row(CtState,        "ct_state", ConnectionFlags, &[]),
+        row(CtZone,         "ct_zone", Decimal, &[]),
+        row(CtMark,         "ct_mark", Hex(1), &[]),
+        row(CtLabel,        "ct_label", Hex(1), &[]),
+        row(CtNwProto,      "ct_nw_proto", Decimal, &[]),
+        row(CtNwSrc,        "ct_nw_src", Ipv4, &[]),
+        row(CtNwDst,        "ct_nw_dst", Ipv4, &[]),
+        row(CtIpv6Src,      "ct_ipv6_src", Ipv6, &[]),
+        row(CtIpv6Dst,      "ct_ipv6_dst", Ipv6, &[]),
+        row(CtTpSrc,        "ct_tp_src", Decimal, &[]),
+        row(CtTpDst,        "ct_tp_dst", Decimal, &[]),
         row(Reg0,          "reg0",        Hex(1),   &[]),
         row(Reg1,          "reg1",        Hex(1),   &[]),
         row(Reg2,          "reg2",        Hex(1),   &[]),
@@ -317,7 +330,7 @@ pub(super) const PROTOCOLS: [ProtocolName; 17] = {
 };
 
 /// Prefixes of Open vSwitch fields that are not supported.
-const UNSUPPORTED_FIELDS: [&str; 3] = ["ct_", "igmp_", "skb_priority"];
+const UNSUPPORTED_FIELDS: [&str; 2] = ["igmp_", "skb_priority"];
 
 /// Returns the meaning of `name` in a match, or `None` if it is no field's name.
 pub(super) fn meaning(name: &str) -> Option<KeyMeaning> {

@@ -33,6 +33,7 @@ const ORDER: [Field; Field::COUNT] = {
         TunMetadata48, TunMetadata49, TunMetadata50, TunMetadata51, TunMetadata52, TunMetadata53, TunMetadata54, TunMetadata55,
         TunMetadata56, TunMetadata57, TunMetadata58, TunMetadata59, TunMetadata60, TunMetadata61, TunMetadata62, TunMetadata63,
         Metadata, NxInPort, InPort, ActsetOutput, PktMark,
+        CtState, CtZone, CtMark, CtLabel, CtNwProto, CtNwSrc, CtNwDst, CtIpv6Src, CtIpv6Dst, CtTpSrc, CtTpDst,
         Reg0, Reg1, Reg2, Reg3, Reg4, Reg5, Reg6, Reg7,
         Reg8, Reg9, Reg10, Reg11, Reg12, Reg13, Reg14, Reg15,
         Xreg0, Xreg1, Xreg2, Xreg3, Xreg4, Xreg5, Xreg6, Xreg7,
@@ -162,6 +163,7 @@ impl fmt::Display for SelectionFields {
                 f.write_str("=")?;
                 match names::form(field) {
                     ValueFormat::Flags => special::write_tcp_flags(f, (mask, full))?,
+                    ValueFormat::ConnectionFlags => special::write_ct_state(f, (mask, full))?,
                     ValueFormat::Fragment => special::write_fragment(f, (mask, full))?,
                     _ => write_set_value(f, field, (mask, full), NameMap::empty())?,
                 }

@@ -95,11 +95,40 @@ const TCP_FLAGS: [&str; 12] = [
     "fin", "syn", "rst", "psh", "ack", "urg", "ece", "cwr", "ns", "[200]", "[400]", "[800]",
 ];
 
+/// Flags of a connection's state, from bit 0 (`ovs-fields(7)`, ct_state).
+const CT_STATES: [&str; 8] = ["new", "est", "rel", "rpl", "inv", "trk", "snat", "dnat"];
+
+/// Names of the flags of a field, from bit 0, and the message for another name.
+#[derive(Clone, Copy)]
+struct FlagNames {
+    names: &'static [&'static str],
+    expected: &'static str,
+}
+
+const TCP: FlagNames = FlagNames {
+    names: &TCP_FLAGS,
+    expected: "expected a TCP flag: fin, syn, rst, psh, ack, urg, ece, cwr or ns",
+};
+
+const CT: FlagNames = FlagNames {
+    names: &CT_STATES,
+    expected: "expected a state: new, est, rel, rpl, inv, trk, snat or dnat",
+};
+
 /// Reads `tcp_flags`: `+syn-ack`, `syn|ack`, or numbers.
 pub(super) fn tcp_flags(token: Token<'_>) -> Result<MaskedValue, ParseError> {
-    let full = Field::TcpFlags.full_mask();
+    flags(token, Field::TcpFlags, TCP)
+}
+
+/// Reads `ct_state`: `+trk-new`, `trk|est`, or numbers.
+pub(super) fn ct_state(token: Token<'_>) -> Result<MaskedValue, ParseError> {
+    flags(token, Field::CtState, CT)
+}
+
+fn flags(token: Token<'_>, field: Field, known: FlagNames) -> Result<MaskedValue, ParseError> {
+    let full = field.full_mask();
     if token.text.starts_with(['+', '-']) {
-        return signed_flags(token);
+        return signed_flags(token, known);
     }
     if token.text.starts_with(|c: char| c.is_ascii_digit()) && !token.text.contains('|') {
         return masked(token, full, |part| unsigned(part, full));
@@ -113,7 +142,7 @@ pub(super) fn tcp_flags(token: Token<'_>) -> Result<MaskedValue, ParseError> {
         };
         flags |= match unsigned(name, full) {
             Ok(bits) => bits,
-            Err(_) => tcp_flag(name)?,
+            Err(_) => flag(name, known)?,
         };
         rest = others;
     }
@@ -121,7 +150,7 @@ pub(super) fn tcp_flags(token: Token<'_>) -> Result<MaskedValue, ParseError> {
 }
 
 /// Parses flags with `+` for set and `-` for clear.
-fn signed_flags(token: Token<'_>) -> Result<MaskedValue, ParseError> {
+fn signed_flags(token: Token<'_>, known: FlagNames) -> Result<MaskedValue, ParseError> {
     let (mut flags, mut mask) = (0, 0);
     let mut rest = token;
     while !rest.text.is_empty() {
@@ -131,7 +160,7 @@ fn signed_flags(token: Token<'_>) -> Result<MaskedValue, ParseError> {
             .find(['+', '-'])
             .unwrap_or(unsigned.text.len());
         let (name, others) = unsigned.split_at(len);
-        let bit = tcp_flag(name)?;
+        let bit = flag(name, known)?;
         if mask & bit != 0 {
             return Err(name.error("duplicate flag"));
         }
@@ -145,26 +174,34 @@ fn signed_flags(token: Token<'_>) -> Result<MaskedValue, ParseError> {
 }
 
 /// Reads the name of one flag.
-fn tcp_flag(name: Token<'_>) -> Result<u128, ParseError> {
-    match TCP_FLAGS.iter().position(|known| *known == name.text) {
-        Some(bit) => Ok(1 << bit),
-        None => {
-            Err(name.error("expected a TCP flag: fin, syn, rst, psh, ack, urg, ece, cwr or ns"))
-        }
-    }
+fn flag(name: Token<'_>, known: FlagNames) -> Result<u128, ParseError> {
+    let bit = known.names.iter().position(|known| *known == name.text);
+    bit.map(|bit| 1 << bit)
+        .ok_or_else(|| name.error(known.expected))
 }
 
 /// Writes TCP flags: `syn|ack` with a full mask, otherwise `+syn-ack`.
-pub(super) fn write_tcp_flags(
+pub(super) fn write_tcp_flags(f: &mut fmt::Formatter<'_>, pair: MaskedValue) -> fmt::Result {
+    write_flags(f, pair, Field::TcpFlags, TCP)
+}
+
+/// Writes the state of a connection: `est|trk` with a full mask, otherwise `+est+trk`.
+pub(super) fn write_ct_state(f: &mut fmt::Formatter<'_>, pair: MaskedValue) -> fmt::Result {
+    write_flags(f, pair, Field::CtState, CT)
+}
+
+fn write_flags(
     f: &mut fmt::Formatter<'_>,
     (flags, mask): MaskedValue,
+    field: Field,
+    known: FlagNames,
 ) -> fmt::Result {
-    let exact = mask == Field::TcpFlags.full_mask();
+    let exact = mask == field.full_mask();
     if exact && flags == 0 {
         return f.write_str("0");
     }
     let mut separator = "";
-    for (bit, name) in TCP_FLAGS.iter().enumerate() {
+    for (bit, name) in known.names.iter().enumerate() {
         let set = flags >> bit & 1 == 1;
         if exact && set {
             write!(f, "{separator}{name}")?;
