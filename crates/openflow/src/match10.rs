@@ -268,8 +268,11 @@ fn transport(building: &mut MatchBuilder, raw: &Raw) -> Result<(), Refusal> {
     let Some((src, dst)) = transport_fields(eth_type, ip_proto) else {
         return Ok(());
     };
-    add_if(raw.counts(wild::TP_SRC), building, src, raw.tp_src.into())?;
-    add_if(raw.counts(wild::TP_DST), building, dst, raw.tp_dst.into())
+    // Only the lower eight bits of ICMP's type and code count (OF 1.0.1, 5.2.3).
+    let mask = u16::try_from(src.full_mask()).expect("a field of at most sixteen bits");
+    let (tp_src, tp_dst) = (raw.tp_src & mask, raw.tp_dst & mask);
+    add_if(raw.counts(wild::TP_SRC), building, src, tp_src.into())?;
+    add_if(raw.counts(wild::TP_DST), building, dst, tp_dst.into())
 }
 
 /// The fields that the transport ports mean for this EtherType and IP protocol.
