@@ -6,7 +6,8 @@ use flow::Refusal;
 use super::refusal_names::DecodeErrorName;
 use super::text::PrintBuffer;
 use crate::codec::Reader;
-use crate::message::asynchronous;
+use crate::message::conntrack::ConntrackFlush;
+use crate::message::{WireFormat, asynchronous};
 use crate::version::Version;
 
 /// The modes of fragment handling by number.
@@ -138,8 +139,9 @@ pub(super) fn print_async(
 ) -> Result<(), DecodeErrorName> {
     let mut masks = AsyncMaskTable::default();
     if r.version() < Version::V14 {
-        for kind in &mut masks[..3] {
-            *kind = [r.u32()?, r.u32()?];
+        for (kind, pair) in (1..).step_by(2).zip(&mut masks[..3]) {
+            let known = asynchronous::known_reasons(kind, r.version());
+            *pair = [r.u32()? & known, r.u32()? & known];
         }
         write_masks(&masks, text);
         return Ok(());
@@ -254,6 +256,26 @@ pub(super) fn print_controller_id(
 ) -> Result<(), DecodeErrorName> {
     r.skip(6)?;
     write!(text, " id={}", r.u16()?);
+    Ok(())
+}
+
+/// Writes the zone whose connections are flushed.
+pub(super) fn print_flush_zone(
+    r: &mut Reader<'_>,
+    text: &mut PrintBuffer<'_>,
+) -> Result<(), DecodeErrorName> {
+    r.skip(6)?;
+    write!(text, " zone_id={}", r.u16()?);
+    Ok(())
+}
+
+/// Writes the connections that are flushed.
+pub(super) fn print_flush(
+    r: &mut Reader<'_>,
+    text: &mut PrintBuffer<'_>,
+) -> Result<(), DecodeErrorName> {
+    let flush = ConntrackFlush::decode(r)?;
+    write!(text, " zone={} {flush}", flush.zone.unwrap_or(0));
     Ok(())
 }
 

@@ -176,6 +176,7 @@ pub(super) fn print_request(
 ) -> Result<(), DecodeErrorName> {
     match GroupId(r.u32()?) {
         GroupId::ALL => text.push(" group_id=ALL"),
+        GroupId::ANY => text.push(" group_id=ANY"),
         group => write!(text, " group_id={}", group.0),
     }
     Ok(())
@@ -265,7 +266,10 @@ fn write_stats(r: &mut Reader<'_>, text: &mut PrintBuffer<'_>) -> Result<(), Dec
     let (packets, bytes) = (r.u64()?, r.u64()?);
     write!(text, "\n group_id={group},");
     if !matches!(r.version(), Version::V11 | Version::V12) {
-        write!(text, "duration={},", Seconds(r.u32()?, r.u32()?));
+        let duration = Seconds(r.u32()?, r.u32()?);
+        if duration.0 != u32::MAX {
+            write!(text, "duration={duration},");
+        }
     }
     write!(text, "ref_count={references},");
     write!(text, "packet_count={packets},byte_count={bytes}");

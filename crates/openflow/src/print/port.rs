@@ -380,7 +380,7 @@ fn read(r: &mut Reader<'_>) -> Result<PortCounts, DecodeErrorName> {
         *number = r.u64()?;
     }
     let duration = match r.version() {
-        Version::V13 => Some(Seconds(r.u32()?, r.u32()?)),
+        Version::V13 => known_duration(r)?,
         _ => None,
     };
     Ok(PortCounts {
@@ -391,12 +391,18 @@ fn read(r: &mut Reader<'_>) -> Result<PortCounts, DecodeErrorName> {
     })
 }
 
+/// Reads a duration; all ones are an unknown one.
+fn known_duration(r: &mut Reader<'_>) -> Result<Option<Seconds>, DecodeErrorName> {
+    let duration = Seconds(r.u32()?, r.u32()?);
+    Ok(Some(duration).filter(|seconds| seconds.0 != u32::MAX))
+}
+
 fn read_v14(r: &mut Reader<'_>) -> Result<PortCounts, DecodeErrorName> {
     let length = usize::from(r.clone().u16()?);
     let mut r = r.sub_or(length, Refusal::RequestBadLength)?;
     r.skip(4)?;
     let port = read_number(&mut r)?;
-    let duration = Some(Seconds(r.u32()?, r.u32()?));
+    let duration = known_duration(&mut r)?;
     let mut numbers = [u64::MAX; 12];
     for number in &mut numbers[..8] {
         *number = r.u64()?;
