@@ -104,8 +104,7 @@ const COMMANDS: &[(&str, &str)] = &[
     ("dump-meters br0", ""),
     ("dump-meters br0 meter=1", ""),
     ("meter-stats br0", ""),
-    // The tool expects the reply of 1.3 also in 1.5, where it is longer (OF 1.5.1, 7.3.5.14).
-    ("meter-features br0", "incorrect length"),
+    ("meter-features br0", ""),
     ("del-meters br0 meter=1", ""),
     ("del-meters br0", ""),
     (

@@ -135,7 +135,9 @@ impl WireFormat for MeterFeatures {
         w.u32(self.flags.0.into());
         w.u8(self.bands_max);
         w.u8(self.colours_max);
-        w.zeros(2 + features_tail(w.version()));
+        // As in 1.3, without the flags of OF 1.5.1, 7.3.5.14, of which none is supported: Open
+        // vSwitch's library refuses a longer reply.
+        w.zeros(2);
         Ok(())
     }
 }
