@@ -39,6 +39,15 @@ impl AsyncMasks {
         self.packet_in >> packet_in::reason_number(reason, version) & 1 == 1
     }
 
+    /// Enables or disables packet-ins for an invalid TTL (`OFPC_INVALID_TTL_TO_CONTROLLER`).
+    pub const fn set_invalid_ttl(&mut self, is_enabled: bool) {
+        let bit = 1 << packet_in::reason_number(PacketInReason::InvalidTtl, Version::V13);
+        self.packet_in = match is_enabled {
+            true => self.packet_in | bit,
+            false => self.packet_in & !bit,
+        };
+    }
+
     /// Returns true if a port-status for this reason is enabled.
     #[must_use]
     pub const fn wants_port_status(self, reason: PortReason) -> bool {
