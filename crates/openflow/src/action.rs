@@ -3,8 +3,7 @@
 //! versions without them.
 //!
 //! The decoder accepts Nicira's actions in every version, as Open vSwitch does. Those without an
-//! equivalent in the specification are in `action::extension`. Connection tracking is refused as an
-//! unknown action.
+//! equivalent in the specification are in `action::extension`.
 
 mod argument;
 mod encode;

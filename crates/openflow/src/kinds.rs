@@ -62,6 +62,8 @@ pub(crate) enum MessageKind {
     TlvTableMod,
     TlvTableRequest,
     TlvTableReply,
+    FlushZone,
+    FlushConnections,
 }
 
 /// The multipart types.
@@ -248,7 +250,9 @@ pub(crate) const MESSAGES: &[MessageKindRow] = {
     row(TlvTableRequest,    V10, V15, Nicira(25),     0, Controller),
     row(TlvTableReply,      V10, V15, Nicira(26),    16, Switch),
     row(Resume,             V10, V15, Nicira(28),     0, Controller),
+    row(FlushZone,          V10, V15, Nicira(29),     8, Controller),
     row(NxPacketIn2,        V10, V15, Nicira(30),     0, Switch),
+    row(FlushConnections,   V10, V15, Nicira(32),     8, Controller),
     // ONF's extension 230 to 1.3.
     row(BundleControl,      V13, V13, Onf(2300),      8, Either),
     row(BundleAdd,          V13, V13, Onf(2301),      8, Controller),

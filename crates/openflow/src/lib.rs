@@ -45,6 +45,7 @@ pub use header::{BadMessageLength, SplitStream, split_message};
 pub use message::Message;
 pub use message::asynchronous::{AsyncChange, AsyncConfig, AsyncMasks, MaskChange};
 pub use message::bundle::{BundleAdd, BundleControl, BundleFlags, BundleId, BundleStep, WallTime};
+pub use message::conntrack::{ConntrackFlush, ConntrackTuple};
 pub use message::controller_status::{ControlChannelStatus, ControllerReason, ControllerStatus};
 pub use message::error::ErrorMessage;
 pub use message::features::FeaturesReply;

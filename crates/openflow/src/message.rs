@@ -6,6 +6,7 @@
 pub(crate) mod asynchronous;
 pub(crate) mod bundle;
 pub(crate) mod config;
+pub(crate) mod conntrack;
 pub(crate) mod controller_status;
 pub(crate) mod error;
 pub(crate) mod features;
@@ -42,6 +43,7 @@ use crate::header::Header;
 use crate::kinds::{self, MessageKind, MessageKindRow, MessageSender, TypeNumber};
 use asynchronous::{AsyncChange, AsyncConfig};
 use bundle::{BundleAdd, BundleControl};
+use conntrack::ConntrackFlush;
 use controller_status::ControllerStatus;
 use error::ErrorMessage;
 use features::FeaturesReply;
@@ -86,6 +88,10 @@ pub enum Message {
     TlvTableRequest,
     /// The TLV map of tunnel options (Nicira's).
     TlvTableReply(TlvTable),
+    /// Flushes the tracked connections of a zone (Nicira's).
+    FlushZone(u16),
+    /// Flushes tracked connections (Nicira's).
+    FlushConnections(ConntrackFlush),
     /// The removal of a rule.
     FlowRemoved(FlowRemoved),
     /// A change of a port.
@@ -266,6 +272,8 @@ impl Message {
             Self::TlvTableMod(_) => MessageKind::TlvTableMod,
             Self::TlvTableRequest => MessageKind::TlvTableRequest,
             Self::TlvTableReply(_) => MessageKind::TlvTableReply,
+            Self::FlushZone(_) => MessageKind::FlushZone,
+            Self::FlushConnections(_) => MessageKind::FlushConnections,
             Self::FlowRemoved(_) => flow_removed::kind(dialect),
             Self::PortStatus(_) => MessageKind::PortStatus,
             Self::PacketOut(_) => MessageKind::PacketOut,
@@ -352,6 +360,8 @@ fn decode_body(kind: MessageKind, r: &mut Reader<'_>) -> Result<Message, Malform
         MessageKind::TlvTableMod => Message::TlvTableMod(WireFormat::decode(r)?),
         MessageKind::TlvTableRequest => Message::TlvTableRequest,
         MessageKind::TlvTableReply => Message::TlvTableReply(WireFormat::decode(r)?),
+        MessageKind::FlushZone => Message::FlushZone(conntrack::decode_zone(r)?),
+        MessageKind::FlushConnections => Message::FlushConnections(WireFormat::decode(r)?),
         MessageKind::FlowRemoved => Message::FlowRemoved(flow_removed::decode(r)?),
         MessageKind::NxFlowRemoved => Message::FlowRemoved(flow_removed::decode_nicira(r)?),
         MessageKind::PortStatus => Message::PortStatus(WireFormat::decode(r)?),
@@ -381,9 +391,7 @@ fn decode_body(kind: MessageKind, r: &mut Reader<'_>) -> Result<Message, Malform
         MessageKind::ControllerStatus => Message::ControllerStatus(WireFormat::decode(r)?),
         MessageKind::RequestForward => Message::RequestForward(request_forward::decode(r)?),
         MessageKind::BundleControl => Message::BundleControl(WireFormat::decode(r)?),
-        MessageKind::BundleAdd => {
-            unreachable!("the caller decodes it, with the transaction id")
-        }
+        MessageKind::BundleAdd => unreachable!("the caller decodes it, with the transaction id"),
         MessageKind::MonitorCancel => Message::MonitorCancel(MonitorId(r.u32()?)),
         MessageKind::MonitorPaused => Message::MonitorPaused,
         MessageKind::MonitorResumed => Message::MonitorResumed,
@@ -432,6 +440,8 @@ fn encode_body(message: &Message, w: &mut Writer<'_>) -> Result<(), EncodeError>
         }
         Message::TlvTableMod(body) => body.encode(w)?,
         Message::TlvTableReply(body) => body.encode(w)?,
+        Message::FlushZone(zone) => conntrack::encode_zone(*zone, w),
+        Message::FlushConnections(body) => body.encode(w)?,
         Message::FlowRemoved(body) => flow_removed::encode(body, w)?,
         Message::PortStatus(body) => body.encode(w)?,
         Message::PacketOut(body) => body.encode(w)?,

@@ -2,6 +2,7 @@
 //! (`openflow/nicira-ext.h` and `ofp-actions.c` of Open vSwitch 3.1; their numbers are in the table
 //! of [`super`]). Hashes are in [`hash`], `learn` is in [`learn`], and `sample` in [`sample`].
 
+mod conntrack;
 mod controller;
 mod encap;
 mod hash;
@@ -60,6 +61,9 @@ pub(super) fn decode(kind: ActionKind, r: &mut Reader<'_>) -> Result<Extension, 
         ActionKind::DecNshTtl => Extension::DecNshTtl,
         ActionKind::DeleteField => Extension::DeleteField(decode_deleted(r)?),
         ActionKind::Sample | ActionKind::Sample2 | ActionKind::Sample3 => sample::decode(kind, r)?,
+        ActionKind::Conntrack => conntrack::decode(r)?,
+        ActionKind::Nat => conntrack::decode_nat(r)?,
+        ActionKind::ConntrackClear => Extension::ConntrackClear,
         _ => return Err(Refusal::ActionBadExperimenterType.into()),
     })
 }
@@ -107,6 +111,9 @@ pub(super) fn encode(
             put(ActionKind::DeleteField, w, |w| encode_field(*field, w))
         }
         Extension::Sample(sample) => sample::encode(sample, w),
+        Extension::Conntrack(ct) => conntrack::encode(ct, context, w),
+        Extension::Nat(nat) => conntrack::encode_nat(nat, w),
+        Extension::ConntrackClear => put(ActionKind::ConntrackClear, w, |_| Ok(())),
     }
 }
 
@@ -374,7 +381,7 @@ fn encode_output(from: Subfield, max_len: MaxLen, w: &mut Writer<'_>) -> Result<
 fn decode_dec_ttl(r: &mut Reader<'_>) -> Result<Extension, BodyError> {
     let count = usize::from(r.u16()?);
     r.zeros(4, Refusal::RequestMustBeZero)?;
-    if count == 0 || r.len() < 2 * count {
+    if r.len() < 2 * count {
         return Err(Refusal::ActionBadLength.into());
     }
     let ids: Result<Vec<u16>, _> = (0..count).map(|_| r.u16()).collect();

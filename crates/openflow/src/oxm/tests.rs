@@ -71,6 +71,10 @@ fn least(field: Field) -> Match {
         | Field::NshC2
         | Field::NshC3
         | Field::NshC4 => &[(Field::EthType, 0x894f)],
+        Field::CtNwProto | Field::CtNwSrc | Field::CtNwDst | Field::CtTpSrc | Field::CtTpDst => {
+            &[(Field::EthType, 0x0800)]
+        }
+        Field::CtIpv6Src | Field::CtIpv6Dst => &[(Field::EthType, 0x86dd)],
         Field::Ipv6NdTarget | Field::Ipv6NdSll | Field::NdReserved | Field::NdOptionsType => &[
             (Field::EthType, 0x86dd),
             (Field::IpProto, 58),

@@ -146,6 +146,8 @@ static PRINTERS: &[MessagePrinter] = { use {MessageKind::*, BodyLength::*}; &[
     row(TlvTableMod,        "",                         "TLV_TABLE_MOD",        More(8), tlv_table::print_mod),
     row(TlvTableRequest,    "",                         "TLV_TABLE_REQUEST",    Exactly, print_nothing),
     row(TlvTableReply,      "",                         "TLV_TABLE_REPLY",      More(8), tlv_table::print_reply),
+    row(FlushZone,          "",                         "CT_FLUSH_ZONE",        Exactly, config::print_flush_zone),
+    row(FlushConnections,   "",                         "CT_FLUSH",             More(8), config::print_flush),
     row(ControllerId,       "",                         "SET_CONTROLLER_ID",    Exactly, config::print_controller_id),
     row(SetAsyncProperties, "",                         "SET_ASYNC_CONFIG2",    More(8), config::print_async_properties),
     row(MonitorCancel,      "",                         "FLOW_MONITOR_CANCEL",  Exactly, monitor::print_cancel),

@@ -5,9 +5,11 @@ use std::sync::Arc;
 use base::{Cookie, MeterId, PortNo, TableId};
 use flow::field::{EXPERIMENTER, FieldInfo, TUNNEL_OPTION_BYTES};
 use flow::{
-    Action, BundleAction, BundleAlgorithm, ControllerAction, Encap, Extension, Field, HashFields,
-    Learn, LearnFlags, LearnSource, LearnSpec, MaxLen, Multipath, MultipathAlgorithm, NshProperty,
-    OptionTerm, PacketInReason, PacketType, SampleAction, SampleDirection, Subfield, Wide,
+    Action, BundleAction, BundleAlgorithm, ConntrackAction, ConntrackFlags, ConntrackZone,
+    ControllerAction, Encap, Extension, Field, HashFields, Learn, LearnFlags, LearnSource,
+    LearnSpec, MaxLen, Multipath, MultipathAlgorithm, NatAction, NatAddresses, NatFlags,
+    NshProperty, OptionTerm, PacketInReason, PacketType, SampleAction, SampleDirection, Subfield,
+    Wide,
 };
 use openflow::Version;
 use proptest::collection::vec;
@@ -247,6 +249,7 @@ fn simple() -> BoxedStrategy<Extension> {
             .prop_map(|(words, byte)| Extension::Note(vec![byte; 6 + 8 * words].into())),
         Just(Extension::Exit),
         Just(Extension::PopQueue),
+        Just(Extension::ConntrackClear),
         learn().prop_map(|learn| Extension::Learn(Arc::new(learn))),
         any::<(u16, u16)>().prop_map(|(idle_s, hard_s)| Extension::FinTimeout { idle_s, hard_s }),
         multipath().prop_map(Extension::Multipath),
@@ -284,5 +287,68 @@ pub(crate) fn extension(version: Version) -> BoxedStrategy<Extension> {
     let simple = simple.boxed();
     let inside = vec(simple.clone().prop_map(Action::Extended), 0..3);
     let clone = inside.prop_map(|actions| Extension::Clone(actions.into()));
-    prop_oneof![9 => simple, 1 => clone].boxed()
+    prop_oneof![9 => simple, 1 => clone, 1 => conntrack(version)].boxed()
+}
+
+/// Addresses and ports to choose from: the second is not less than the first.
+fn nat() -> impl Strategy<Value = NatAction> {
+    let kinds = vec![
+        NatFlags::SOURCE,
+        NatFlags::DESTINATION.with(NatFlags::PERSISTENT),
+        NatFlags::SOURCE.with(NatFlags::HASH),
+        NatFlags::DESTINATION.with(NatFlags::RANDOM),
+    ];
+    let v4 = (1..1000_u32, option::of(1000..=u32::MAX));
+    let v6 = (1..1000_u128, option::of(1000..=u128::MAX));
+    let addresses = prop_oneof![
+        v4.prop_map(|(min, max)| NatAddresses::V4(min.into(), max.map(Into::into))),
+        v6.prop_map(|(min, max)| NatAddresses::V6(min.into(), max.map(Into::into))),
+    ];
+    let ports = option::of((1..1000_u16, option::of(1000..=u16::MAX)));
+    (select(kinds), addresses, ports).prop_map(|(flags, addresses, ports)| NatAction {
+        flags,
+        addresses,
+        ports,
+    })
+}
+
+/// Connection tracking with or without actions on the connection.
+fn conntrack(version: Version) -> impl Strategy<Value = Extension> {
+    let zone = prop_oneof![
+        any::<u16>().prop_map(ConntrackZone::Number),
+        (0..17_u16).prop_map(|offset| {
+            let part = Subfield::new(Field::Reg3, offset, 16);
+            ConntrackZone::Subfield(part.expect("it is within the register"))
+        }),
+    ];
+    let mark = any::<u32>().prop_map(move |value| match version {
+        // 1.5 has one action for all writes.
+        Version::V15 => Action::set(Field::CtMark, value.into()),
+        _ => Action::Extended(Extension::Load {
+            to: Subfield::whole(Field::CtMark),
+            value: value.into(),
+        }),
+    });
+    let nat = nat().prop_map(|nat| Action::Extended(Extension::Nat(Arc::new(nat))));
+    let committed =
+        (any::<bool>(), vec(prop_oneof![mark, nat], 0..4)).prop_map(|(force, inner)| {
+            let force = u16::from(force) * ConntrackFlags::FORCE.0;
+            (ConntrackFlags(ConntrackFlags::COMMIT.0 | force), inner)
+        });
+    let restored = any::<bool>().prop_map(|nat| {
+        let nat = nat.then(|| Action::Extended(Extension::Nat(Arc::default())));
+        (ConntrackFlags::default(), nat.into_iter().collect())
+    });
+    let table = option::of((0..=254_u8).prop_map(TableId));
+    (prop_oneof![committed, restored], zone, table, any::<u16>()).prop_map(
+        |((flags, actions), zone, table, alg)| {
+            Extension::Conntrack(Arc::new(ConntrackAction {
+                flags,
+                zone,
+                table,
+                alg,
+                actions,
+            }))
+        },
+    )
 }

@@ -666,10 +666,13 @@ fn simple(version: Version) -> BoxedStrategy<Message> {
                     .then_some(Message::Error(ErrorMessage { code, data }))
             }
         ),
-        any::<u16>().prop_map(|miss_send_len| Message::SetConfig(SwitchConfig {
-            fragments: FragmentHandling::NxMatch,
-            miss_send_len,
-        })),
+        (any::<u16>(), any::<bool>()).prop_map(move |(miss_send_len, invalid_ttl)| {
+            Message::SetConfig(SwitchConfig {
+                fragments: FragmentHandling::NxMatch,
+                miss_send_len,
+                invalid_ttl: invalid_ttl && version < Version::V13,
+            })
+        }),
         any::<([Option<u32>; 4], [Option<u32>; 4])>().prop_map(move |(active, slave)| {
             let properties = version >= Version::V14;
             // Bits of known reasons only.
@@ -886,6 +889,7 @@ pub(crate) fn message(dialect: Dialect) -> BoxedStrategy<Message> {
         1 => crate::packet_in::packet_in(dialect),
         1 => crate::packet_in::resume(dialect),
         1 => any::<u16>().prop_map(Message::ControllerId),
+        1 => any::<u16>().prop_map(Message::FlushZone),
         1 => tlv_table(),
         1 => ipfix(),
         1 => packet_out(version),
