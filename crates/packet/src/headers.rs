@@ -11,7 +11,8 @@
 //!
 //! A missing header and a header that was not parsed are both `None`. Nothing is parsed below MPLS,
 //! because a label stack does not identify the protocol that follows; nothing behind a PBB tag or
-//! an NSH; and no transport header in a later fragment.
+//! an NSH; and no transport header in a later fragment. A lookup reads the ports of fragments as zero
+//! ([`Headers::for_lookup`]).
 //!
 //! # Malformed
 //! frames
@@ -109,6 +110,16 @@ pub enum Transport {
     Icmpv6(Icmpv6),
 }
 
+/// Ports of the first fragment of a packet in a lookup, with type and code of ICMP
+/// (`ovs-ofctl(8)`, set-frags). Later fragments have none of their own; theirs are zero.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FragmentPorts {
+    /// Zero, as in later fragments.
+    Hidden,
+    /// Those of the fragment's transport header.
+    Visible,
+}
+
 /// Location of the transport header, parsed or not. RFC 8200 calls it the upper-layer header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct UpperLayer {
@@ -200,6 +211,46 @@ impl Headers {
         self.upper.map(|upper| upper.end)
     }
 
+    /// Returns the headers that a lookup of this frame reads, if they differ: those of a fragment,
+    /// with ports, type and code of zero where they are hidden or missing.
+    #[inline]
+    #[must_use]
+    pub fn for_lookup(&self, ports: FragmentPorts) -> Option<Self> {
+        match self.fragment()? {
+            Fragment::No => None,
+            Fragment::First if ports == FragmentPorts::Visible => None,
+            Fragment::First | Fragment::Later => self.without_ports(),
+        }
+    }
+
+    /// Returns the headers of a fragment with a transport header of zeros, except for TCP flags.
+    #[cold]
+    fn without_ports(&self) -> Option<Self> {
+        if self.depth != Depth::Transport {
+            return None;
+        }
+        let flags = match self.transport {
+            Transport::Tcp(tcp) => tcp.flags,
+            _ => 0,
+        };
+        let transport = match (self.ip_proto()?, &self.network) {
+            (IpProto::TCP, _) => Transport::Tcp(Tcp {
+                flags,
+                ..Tcp::default()
+            }),
+            (IpProto::UDP, _) => Transport::Udp(Udp::default()),
+            (IpProto::SCTP, _) => Transport::Sctp(Sctp::default()),
+            (IpProto::ICMPV4, Network::Ipv4(_)) => Transport::Icmpv4(Icmpv4 { kind: 0, code: 0 }),
+            (IpProto::ICMPV6, Network::Ipv6(_)) => Transport::Icmpv6(Icmpv6 {
+                kind: 0,
+                code: 0,
+                nd: None,
+            }),
+            _ => Transport::None,
+        };
+        Some(Self { transport, ..*self })
+    }
+
     /// Parses the layers after the link layer.
     pub(crate) fn read_network(&mut self, bytes: &[u8]) -> Result<(), Malformed> {
         self.network = Network::None;
@@ -262,5 +313,38 @@ impl Headers {
             _ => Transport::None,
         };
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::build::Stack;
+
+    use super::*;
+
+    fn ports(text: &str, ports: FragmentPorts) -> Option<Transport> {
+        let frame = text.parse::<Stack>().expect("a stack").build();
+        let headers = Headers::parse(&frame, Depth::Transport).expect("well formed");
+        headers.for_lookup(ports).map(|headers| headers.transport)
+    }
+
+    #[test]
+    fn lookup_headers_have_no_ports_of_fragments() {
+        use FragmentPorts::{Hidden, Visible};
+        let tcp = |flags| {
+            Transport::Tcp(Tcp {
+                flags,
+                ..Tcp::default()
+            })
+        };
+        assert_eq!(ports("eth / ipv4 / tcp", Hidden), None);
+        assert_eq!(ports("eth / arp", Hidden), None);
+        let first = "eth / ipv4(mf) / tcp(flags=S) / data(4)";
+        assert_eq!(ports(first, Hidden), Some(tcp(2)));
+        assert_eq!(ports(first, Visible), None);
+        let later = "eth / ipv4(offset=1,proto=6) / data(8)";
+        assert_eq!(ports(later, Visible), Some(tcp(0)));
+        let udp = "eth / ipv6 / fragment(more) / udp / data(8)";
+        assert_eq!(ports(udp, Hidden), Some(Transport::Udp(Udp::default())));
     }
 }

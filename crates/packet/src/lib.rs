@@ -67,7 +67,7 @@ pub mod wire;
 mod wire_size;
 
 pub use frame::{Frame, NoBufferSpace, Pool};
-pub use headers::{Depth, Headers, Network, Transport};
+pub use headers::{Depth, FragmentPorts, Headers, Network, Transport};
 pub use link::Link;
 pub use mac::MacAddr;
 pub use malformed::Malformed;

@@ -52,6 +52,8 @@ const LEN_MIN: usize = 60;
 pub struct Packet<'f> {
     frame: &'f mut Frame,
     headers: Headers,
+    /// The first malformed header, which the headers lack, with all after it.
+    malformed: Option<Malformed>,
 }
 
 /// Error: the frame's structure could not be changed, or a header is malformed after the change.
@@ -73,7 +75,34 @@ impl<'f> Packet<'f> {
     #[inline]
     pub fn parse(frame: &'f mut Frame, depth: Depth) -> Result<Self, Malformed> {
         let headers = Headers::parse(frame, depth)?;
-        Ok(Self { frame, headers })
+        Ok(Self {
+            frame,
+            headers,
+            malformed: None,
+        })
+    }
+
+    /// Reads `frame` to `depth`, but not beyond a malformed header: for a copy of a packet of which
+    /// [`Self::malformed`] returns one.
+    ///
+    /// # Errors
+    /// The link layer is malformed.
+    pub fn parse_leniently(frame: &'f mut Frame, depth: Depth) -> Result<Self, Malformed> {
+        let headers = Headers::parse(frame, Depth::Link)?;
+        let mut packet = Self {
+            frame,
+            headers: Headers { depth, ..headers },
+            malformed: None,
+        };
+        packet.reparse_up_to_malformed()?;
+        Ok(packet)
+    }
+
+    /// Returns the malformed header that the removal of another has exposed. The headers lack it,
+    /// and all after it: actions go on without them, and lookups are the caller's decision.
+    #[must_use]
+    pub const fn malformed(&self) -> Option<Malformed> {
+        self.malformed
     }
 
     /// The frame as it is now.
@@ -120,8 +149,22 @@ impl<'f> Packet<'f> {
         Ok(())
     }
 
+    /// Parses the frame again after the removal of a header, up to a malformed one.
+    fn reparse_up_to_malformed(&mut self) -> Result<(), Malformed> {
+        let strict = Headers::parse(self.frame, self.headers.depth);
+        self.malformed = strict.as_ref().err().copied();
+        match strict {
+            Ok(headers) => self.headers = headers,
+            Err(_) => self.reparse_leniently()?,
+        }
+        Ok(())
+    }
+
     /// Parses the frame again after a change of its structure.
     fn reparse(&mut self) -> Result<(), Malformed> {
+        if self.malformed.is_some() {
+            return self.reparse_up_to_malformed();
+        }
         self.headers = Headers::parse(self.frame, self.headers.depth)?;
         Ok(())
     }

@@ -64,15 +64,16 @@ impl Packet<'_> {
     }
 
     /// Removes the outermost entry and sets the EtherType to `eth_type`, which the controller
-    /// states for the rest of the frame.
+    /// states for the rest of the frame. The next header may be malformed: a controller may be
+    /// wrong about it ([`Self::malformed`]).
     ///
     /// # Errors
-    /// The header after the entry is malformed.
+    /// The link layer is malformed.
     pub fn pop_mpls(&mut self, eth_type: u16) -> Result<(), RewriteError> {
         if matches!(self.headers.network, Network::Mpls(_)) {
             self.remove_bytes(self.headers.network_at(), 4);
             self.set_type(eth_type, -4);
-            self.reparse()?;
+            self.reparse_up_to_malformed()?;
         }
         Ok(())
     }
