@@ -2,12 +2,14 @@
 //! Metadata"). Tunnel ports encode and decode the options; this module only checks their use.
 
 use base::{GroupId, TableId};
-use flow::{Action, Field, Match, Refusal, TlvCommand, TlvMapping, TlvTable, TlvTableMod, Wide};
+use flow::{
+    Action, Field, Match, Refusal, Subfield, TlvCommand, TlvMapping, TlvTable, TlvTableMod, Wide,
+};
 use imbl::OrdMap;
 
 use super::Pipeline;
 use crate::instructions::SharedInstructions;
-use crate::instructions::action_facts::all_fields;
+use crate::instructions::action_facts::{all_fields, all_subfields};
 use crate::instructions::match_facts::MatchFacts;
 use crate::limits::{TLV_FIELDS, TLV_LENGTH_MAX, TLV_SPACE_MAX};
 
@@ -63,15 +65,28 @@ impl TlvMap {
         Ok(())
     }
 
-    /// Checks that each tunnel option of these actions is mapped.
+    /// Checks that each tunnel option of these actions is mapped, and that no part of one is beyond
+    /// its length.
     pub(crate) fn check_actions<'a>(
         &self,
-        mut actions: impl Iterator<Item = &'a Action>,
+        actions: impl Iterator<Item = &'a Action>,
     ) -> Result<(), Refusal> {
         let mut is_mapped =
             |field: Field| field.option().is_none() || self.value_mask(field).is_some();
-        let all = actions.all(|action| all_fields(action, &mut is_mapped));
-        all.then_some(()).ok_or(Refusal::TlvUnmapped)
+        let mut is_within = |part: Subfield| {
+            let mask = self.value_mask(part.field());
+            !part.is_tunnel_option()
+                || mask.is_some_and(|mask| (part.wide_mask() & !mask).is_zero())
+        };
+        for action in actions {
+            if !all_fields(action, &mut is_mapped) {
+                return Err(Refusal::TlvUnmapped);
+            }
+            if !all_subfields(action, &mut is_within) {
+                return Err(Refusal::ActionBadSetLength);
+            }
+        }
+        Ok(())
     }
 
     /// Returns the map after `change`. `is_used` reports if a rule or group uses a field.
