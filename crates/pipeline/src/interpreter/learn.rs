@@ -136,10 +136,11 @@ impl Execution<'_> {
             shorter(given.0, learn.fin_idle_timeout_s),
             shorter(given.1, learn.fin_hard_timeout_s),
         );
-        let is_new = given.1 == 0 || self.now < rule.created + REFRESH;
+        let is_new = given.1 == 0 || self.now < rule.modified + REFRESH;
+        let has_ended = ended != given && rule.timeouts() == ended;
         **rule.instructions == wanted.instructions
             && rule.cookie == wanted.cookie
-            && (rule.timeouts() == given && is_new || ended != given && rule.timeouts() == ended)
+            && (is_new || has_ended)
     }
 }
 

@@ -7,12 +7,13 @@
 use std::sync::Arc;
 
 use base::{Cookie, Instant, TableId};
-use flow::{FlowMod, FlowRemovedReason, Refusal};
+use flow::{FlowMod, FlowModCommand, FlowRemovedReason, Refusal};
 use imbl::OrdMap;
 
 use super::Pipeline;
 use super::rule_store::RuleStore;
 use crate::instructions::action_facts::{owns_rules, restricted_learns};
+use crate::rules::rule::RENEWED;
 use crate::rules::{Changes, Rule};
 use crate::verdict::LearnRequest;
 
@@ -112,8 +113,10 @@ impl Pipeline {
     pub fn learn(&mut self, request: &LearnRequest, now: Instant) -> Result<Changes, Refusal> {
         match request {
             LearnRequest::Rule { command, limit } => {
-                let is_new = self.learned_rule(command).is_none();
-                if is_new && *limit != 0 && self.is_at_learn_limit(command, *limit) {
+                if self.learned_rule(command).is_some() {
+                    return self.renew(command, now);
+                }
+                if *limit != 0 && self.is_at_learn_limit(command, *limit) {
                     return Err(Refusal::FlowModTableFull);
                 }
                 self.flow_mod(command, now)
@@ -124,6 +127,20 @@ impl Pipeline {
                 hard_s,
             } => Ok(self.shorten_timeouts(rule, *idle_s, *hard_s, now)),
         }
+    }
+
+    /// Modifies a learned rule and restarts its hard timeout. Its counters and its duration go on,
+    /// and its timeouts stay, as in Open vSwitch.
+    fn renew(&mut self, command: &FlowMod, now: Instant) -> Result<Changes, Refusal> {
+        let modification = FlowMod {
+            command: FlowModCommand::ModifyStrict,
+            new_cookie: Some(command.cookie),
+            cookie: Cookie::default(),
+            cookie_mask: 0,
+            flags: RENEWED,
+            ..command.clone()
+        };
+        self.flow_mod(&modification, now)
     }
 
     /// Returns the rule that `command` would replace.
@@ -165,5 +182,53 @@ impl Pipeline {
                 self.remove(&rule, Some(FlowRemovedReason::Delete), now, changes);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use flow::FlowStatsRequest;
+
+    use super::*;
+    use crate::limits::Limits;
+
+    #[test]
+    fn learned_rule_is_renewed_and_not_added_again() {
+        let mut pipeline = Pipeline::new(Limits::default(), 1);
+        let learn = |pipeline: &mut Pipeline, line: &str, now| {
+            let command = flow::text::parse_flow(FlowModCommand::Add, line).expect(line);
+            let request = LearnRequest::Rule { command, limit: 0 };
+            pipeline.learn(&request, now).expect("legal")
+        };
+        let line = "table=1,hard_timeout=10,cookie=3,in_port=1,actions=output:2";
+        let start = Instant::from_secs(100);
+        learn(&mut pipeline, line, start);
+        let later = start + Duration::from_secs(8);
+        let other = "table=1,hard_timeout=10,cookie=4,in_port=1,actions=output:3";
+        let changes = learn(&mut pipeline, other, later);
+        assert!(changes.is_modification);
+        let all = FlowStatsRequest::all();
+        let stats = pipeline.flow_stats(&all, later);
+        let stats: Vec<_> = stats.expect("all tables exist").collect();
+        assert_eq!(stats.len(), 1);
+        let ages = (stats[0].duration.as_secs(), stats[0].hard_age.as_secs());
+        assert_eq!(ages, (8, 0));
+        assert_eq!((stats[0].cookie, stats[0].flags.0), (Cookie(4), 0));
+        // The hard timeout counts from the renewal.
+        assert!(
+            pipeline
+                .expire(start + Duration::from_secs(12))
+                .removed
+                .is_empty()
+        );
+        assert_eq!(
+            pipeline
+                .expire(start + Duration::from_secs(18))
+                .removed
+                .len(),
+            1
+        );
     }
 }
