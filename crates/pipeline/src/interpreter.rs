@@ -17,18 +17,15 @@
 
 use base::{Cookie, Instant, PortNo, Priority, TableId};
 use flow::field::Depth;
-use flow::{
-    Action, Field, FlowKey, FragmentHandling, Instructions, PacketOut, PipelineFields, Wide,
-};
-use packet::wire::Fragment;
-use packet::{Frame, Packet, Pool};
+use flow::{Action, Field, FlowKey, Instructions, PacketOut, PipelineFields, Wide};
+use packet::{Frame, Headers, Packet, Pool};
 
 use crate::bare_frame::stored;
 use crate::counters::{OBSERVER, Totals};
 use crate::instructions::action_set::ActionSet;
 use crate::limits::{ACTION_SET_MAX, BUCKETS_PER_FRAME_MAX};
 use crate::lookup::{Lookup, LookupResult, LookupTables};
-use crate::pipeline::{MissPolicy, Pipeline};
+use crate::pipeline::{MissPolicy, Pipeline, TableMiss};
 use crate::rules::Rule;
 use crate::trace::Trace;
 use crate::verdict::{Cause, Destination, DropReason, Verdict};
@@ -266,12 +263,11 @@ impl<'a> Execution<'a> {
     /// Runs the packet through the tables from the first, unless it is a fragment to be dropped.
     pub(crate) fn run_tables(&mut self, packet: &mut Packet<'_>) -> Result<(), DropReason> {
         let pipeline = self.pipeline;
-        let whole = matches!(packet.headers().fragment(), None | Some(Fragment::No));
-        if !whole && pipeline.fragments() == FragmentHandling::Drop {
+        if pipeline.drops_fragment(packet.frame(), Some(packet.headers())) {
             return Err(DropReason::Fragment);
         }
         self.table = TableId::FIRST;
-        let found = self.look_up(packet);
+        let found = self.look_up_onward(packet);
         if self.run_rules(packet, found)? {
             self.execute_set(packet)
         } else {
@@ -294,9 +290,25 @@ impl<'a> Execution<'a> {
                 _ => return Ok(true),
             }
             self.count_lookup()?;
-            found = self.look_up(packet);
+            reject_malformed(packet)?;
+            found = self.look_up_onward(packet);
         }
         Ok(false)
+    }
+
+    /// Looks the packet up in the current table, and after a miss in the next ones, if the tables
+    /// are configured so. A resubmission looks up in its table only, as in Open vSwitch.
+    pub(crate) fn look_up_onward(&mut self, packet: &Packet<'_>) -> Option<&'a Rule> {
+        let mut found = self.look_up(packet);
+        while found.is_none()
+            && self.pipeline.any_table_continues()
+            && self.pipeline.table_miss(self.table) == TableMiss::Continue
+            && self.table < TableId::LAST
+        {
+            self.table = TableId(self.table.0 + 1);
+            found = self.look_up(packet);
+        }
+        found
     }
 
     /// Makes `rule` the rule in execution.
@@ -313,10 +325,12 @@ impl<'a> Execution<'a> {
         self.clear_conjunction();
         self.sync_registers();
         let lookup = self.lookup;
+        let hidden = packet.headers().for_lookup(self.pipeline.fragment_ports());
+        let headers = hidden.as_ref().unwrap_or_else(|| packet.headers());
         // Engines only look up Ethernet frames.
         let found = match self.is_bare() {
             true => LookupResult::Unknown,
-            false => lookup.look_up(self.table, packet.headers(), &self.registers),
+            false => lookup.look_up(self.table, headers, &self.registers),
         };
         let found = match found {
             LookupResult::Rule(found) => found,
@@ -324,7 +338,7 @@ impl<'a> Execution<'a> {
                 self.set_conjunction(id);
                 Some(rule)
             }
-            LookupResult::Unknown => self.search(packet),
+            LookupResult::Unknown => self.search(packet, hidden.as_ref()),
         };
         let (looked_up, matched) = self.pipeline.table_counters(self.table);
         looked_up.add(self.writer, self.weight, self.now);
@@ -336,9 +350,14 @@ impl<'a> Execution<'a> {
         found
     }
 
-    /// Searches the table in priority order.
-    fn search(&mut self, packet: &Packet<'_>) -> Option<&'a Rule> {
+    /// Searches the table in priority order, by the headers of a lookup where they differ from
+    /// those of the packet.
+    fn search(&mut self, packet: &Packet<'_>, hidden: Option<&Headers>) -> Option<&'a Rule> {
         self.refresh(packet);
+        if let Some(headers) = hidden {
+            self.key.fill(headers, &self.registers);
+            self.key_is_stale = true;
+        }
         let table = self.pipeline.table(self.table)?;
         let found = if table.has_clauses() {
             let (found, conjunction) = conjunction::look_up(table, self.key);
@@ -365,7 +384,7 @@ impl<'a> Execution<'a> {
     pub(crate) fn handle_miss(&mut self) -> Result<(), DropReason> {
         self.cookie = Cookie::NONE;
         self.cause = Cause::Miss;
-        match self.pipeline.miss_policy() {
+        match self.pipeline.miss_policy_of(self.table) {
             MissPolicy::Drop => Err(DropReason::NoMatch),
             MissPolicy::Controller if !self.reports_misses() => Err(DropReason::NoPacketIn),
             MissPolicy::Controller => self.send_to_controllers(None),
@@ -455,6 +474,10 @@ impl<'a> Execution<'a> {
     pub(crate) fn end(mut self, frame: Frame, result: Result<(), DropReason>) {
         if let Err(reason) = result {
             self.drop(reason);
+            if reason.drops_all() {
+                self.verdict.discard_outputs(self.pool);
+                (self.egress_pending, self.pause) = (false, None);
+            }
         }
         self.finish_pause(FinalActionSet::Executed);
         if !self.verdict.has_result() {
@@ -463,6 +486,15 @@ impl<'a> Execution<'a> {
         self.sync_registers();
         self.trace.on_end(&frame, &self.registers);
         self.finish_frame(frame);
+    }
+}
+
+/// Rejects a packet before a lookup, if an action has exposed a malformed header: it could evade a
+/// rule that reads it.
+pub(crate) fn reject_malformed(packet: &Packet<'_>) -> Result<(), DropReason> {
+    match packet.malformed() {
+        Some(reason) => Err(DropReason::Malformed(reason)),
+        None => Ok(()),
     }
 }
 

@@ -101,3 +101,7 @@ pub(crate) const NESTING_MAX: usize = 320;
 /// Maximum number of stack entries of `push`: 64 kB of ordinary ones (`ovs-actions(7)`, "Stack too
 /// deep"), and 512 kB of memory, since an entry may be as wide as a tunnel option.
 pub(crate) const STACK_MAX: usize = 4096;
+
+/// Maximum number of MPLS labels of a packet to which one may be added, as in Open vSwitch
+/// (`FLOW_MAX_MPLS_LABELS`): rules that push in circles end.
+pub(crate) const MPLS_LABELS_MAX: usize = 3;

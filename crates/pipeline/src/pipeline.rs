@@ -46,6 +46,8 @@ use std::sync::Arc;
 use base::{Instant, PortNo, TableId};
 use flow::field::Depth;
 use flow::{FlowMod, FlowRemovedReason, FragmentHandling, PortDesc, Refusal};
+use packet::wire::Fragment;
+use packet::{FragmentPorts, Frame, Headers};
 
 use crate::counters::{CounterAllocator, Counters};
 use crate::groups::GroupTable;
@@ -60,6 +62,7 @@ pub(crate) use groups::spend;
 use learning::LearnLimits;
 use ports::PortTable;
 use rule_store::RuleStore;
+pub use table_settings::TableMiss;
 use table_settings::TableSettings;
 use tlv_map::TlvMap;
 
@@ -102,6 +105,8 @@ struct PipelineModes {
     fragments: FragmentHandling,
     miss: MissPolicy,
     is_standalone: bool,
+    /// True if a miss in any table continues in the next.
+    any_continues: bool,
 }
 
 impl Pipeline {
@@ -137,15 +142,8 @@ impl Pipeline {
     /// Returns the parse depth that the installed rules, groups and meters need.
     #[must_use]
     pub fn depth(&self) -> Depth {
-        let deepest = self
-            .rules
-            .depth()
-            .max(self.groups.depth())
-            .max(self.meters.depth());
-        match self.modes.fragments {
-            FragmentHandling::Drop => deepest.max(Depth::Network),
-            _ => deepest,
-        }
+        let of_rules = self.rules.depth();
+        of_rules.max(self.groups.depth()).max(self.meters.depth())
     }
 
     /// Returns the rules of `table`, or with [`TableId::ALL`] of all tables, in the order of tables
@@ -187,6 +185,32 @@ impl Pipeline {
     #[must_use]
     pub const fn fragments(&self) -> FragmentHandling {
         self.modes.fragments
+    }
+
+    /// Returns if lookups see the ports of first fragments.
+    #[inline]
+    #[must_use]
+    pub const fn fragment_ports(&self) -> FragmentPorts {
+        match self.modes.fragments {
+            FragmentHandling::NxMatch => FragmentPorts::Visible,
+            _ => FragmentPorts::Hidden,
+        }
+    }
+
+    /// True if a frame is a fragment and the switch drops fragments. A frame whose IP header is
+    /// malformed is no fragment. `headers` are those of the frame, parsed to any depth.
+    #[must_use]
+    pub fn drops_fragment(&self, frame: &Frame, headers: Option<&Headers>) -> bool {
+        if self.modes.fragments != FragmentHandling::Drop {
+            return false;
+        }
+        let fragment = match headers.and_then(Headers::fragment) {
+            None => Headers::parse(frame, Depth::Network)
+                .ok()
+                .and_then(|headers| headers.fragment()),
+            known => known,
+        };
+        !matches!(fragment, None | Some(Fragment::No))
     }
 
     /// Sets the treatment of IP fragments.

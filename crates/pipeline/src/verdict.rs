@@ -3,7 +3,7 @@
 
 use base::{Cookie, PortNo, Priority, TableId};
 use flow::{Continuation, FlowMod, MaxLen, PacketInReason, PipelineFields, SampleAction};
-use packet::{Frame, Malformed};
+use packet::{Frame, Malformed, Pool};
 
 use crate::rules::Rule;
 
@@ -43,6 +43,12 @@ pub enum LearnRequest {
 }
 
 impl Verdict {
+    /// Discards all outputs. Their frames return to the pool; drops and learn requests remain.
+    pub fn discard_outputs(&mut self, pool: &mut Pool) {
+        self.egress.clear();
+        self.frames.drain(..).for_each(|frame| pool.put(frame));
+    }
+
     /// Creates an empty verdict.
     #[must_use]
     pub const fn new() -> Self {
@@ -219,6 +225,8 @@ pub enum DropReason {
     TooManyResubmits,
     /// The stack is full.
     StackTooDeep,
+    /// The packet has as many MPLS labels as Open vSwitch supports, and one more was to be added.
+    TooManyMplsLabels,
     /// The action set is full.
     ActionSetTooLong,
     /// A rule was not learned: the limit of its cookie is reached.
@@ -227,6 +235,8 @@ pub enum DropReason {
     UnsupportedPacketType,
     /// The sample has no collector.
     NoCollector,
+    /// The actions track the packet's connection, which this switch does not.
+    NoConntrack,
 }
 
 impl DropReason {
@@ -258,8 +268,16 @@ impl DropReason {
     pub(crate) const fn is_limit(self) -> bool {
         matches!(
             self,
-            Self::GroupLimit | Self::RecursionTooDeep | Self::TooManyResubmits
+            Self::GroupLimit | Self::RecursionTooDeep | Self::TooManyResubmits | Self::StackTooDeep
         )
+    }
+
+    /// True for an error of the rules by which a packet is dropped with everything that was output
+    /// before: otherwise rules that resubmit in circles would multiply packets. The errors are
+    /// those of Open vSwitch (`ovs-actions(7)`, "Error handling").
+    #[must_use]
+    pub const fn drops_all(self) -> bool {
+        self.is_limit() || matches!(self, Self::TooManyMplsLabels | Self::UnsupportedPacketType)
     }
 
     /// True if only a side effect was dropped and the packet continues.
@@ -278,7 +296,7 @@ impl DropReason {
 }
 
 #[rustfmt::skip]
-const OTHERS: [(DropReason, &str); 25] = [
+const OTHERS: [(DropReason, &str); 27] = [
     (DropReason::IngressClosed,   "ingress_closed"),
     (DropReason::Fragment,        "fragment"),
     (DropReason::NoMatch,         "no_match"),
@@ -300,10 +318,12 @@ const OTHERS: [(DropReason, &str); 25] = [
     (DropReason::RecursionTooDeep, "recursion_too_deep"),
     (DropReason::TooManyResubmits, "too_many_resubmits"),
     (DropReason::StackTooDeep,    "stack_too_deep"),
+    (DropReason::TooManyMplsLabels, "too_many_mpls_labels"),
     (DropReason::ActionSetTooLong, "action_set_too_long"),
     (DropReason::LearnLimit,      "learn_limit"),
     (DropReason::UnsupportedPacketType, "unsupported_packet_type"),
     (DropReason::NoCollector,     "no_collector"),
+    (DropReason::NoConntrack,     "no_conntrack"),
 ];
 
 #[cfg(test)]

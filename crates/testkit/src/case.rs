@@ -19,6 +19,7 @@
 //! | `ports 1 2(no_flood) local` | these ports exist, with their configuration and state bits |
 //! | `port 2(down)`, `port 2 gone` | a port changes, or is removed |
 //! | `miss controller`, `miss drop` | sets the table-miss policy |
+//! | `table_miss TABLE continue` (or `controller`, `drop`, `default`) | sets the treatment of misses in a table, or `all` |
 //! | `fragments normal`, `drop`, `nx_match`, `reassemble` | sets the handling of IP fragments |
 //! | `standalone on`, `standalone off` | enters or leaves fail-standalone mode |
 //! | `flow add ..`, `modify`, `modify_strict`, `delete`, `delete_strict` | a flow-mod with the semantics of OpenFlow 1.3 |

@@ -4,7 +4,8 @@
 use base::{GroupId, MeterId};
 use flow::field::Depth;
 use flow::{
-    Action, Extension, Field, HashFields, Learn, LearnFlags, LearnSource, LearnSpec, Subfield,
+    Action, ConntrackAction, ConntrackZone, Extension, Field, HashFields, Learn, LearnFlags,
+    LearnSource, LearnSpec, Subfield,
 };
 
 /// Returns the groups that `actions` send packets to.
@@ -116,6 +117,50 @@ pub(crate) fn all_fields(action: &Action, predicate: &mut dyn FnMut(Field) -> bo
     }
 }
 
+/// True if `predicate` holds for all subfields that an action reads or writes.
+pub(crate) fn all_subfields(action: &Action, predicate: &mut dyn FnMut(Subfield) -> bool) -> bool {
+    let Action::Extended(extension) = action else {
+        return true;
+    };
+    match extension {
+        Extension::Load { to, .. }
+        | Extension::Pop(to)
+        | Extension::CheckPacketLarger { to, .. } => predicate(*to),
+        Extension::Move { from, to } => predicate(*from) && predicate(*to),
+        Extension::Push(from) | Extension::OutputReg { from, .. } => predicate(*from),
+        Extension::Multipath(multipath) => predicate(multipath.to),
+        Extension::Bundle(bundle) => bundle.to.is_none_or(predicate),
+        Extension::Learn(learn) => {
+            let of_spec = |spec: &LearnSpec| {
+                let source = |from: LearnSource| match from {
+                    LearnSource::Subfield(from) => Some(from),
+                    LearnSource::Value(_) => None,
+                };
+                match *spec {
+                    LearnSpec::Match { to, from } | LearnSpec::Load { to, from } => {
+                        [Some(to), source(from)]
+                    }
+                    LearnSpec::Output(from) => [Some(from), None],
+                }
+            };
+            let specs = learn.specs.iter().flat_map(of_spec);
+            specs.chain([learn.result]).flatten().all(predicate)
+        }
+        Extension::Conntrack(ct) => {
+            let zone = match ct.zone {
+                ConntrackZone::Subfield(zone) => predicate(zone),
+                ConntrackZone::Number(_) => true,
+            };
+            zone && ct
+                .actions
+                .iter()
+                .all(|action| all_subfields(action, predicate))
+        }
+        Extension::Clone(inner) => inner.iter().all(|action| all_subfields(action, predicate)),
+        _ => true,
+    }
+}
+
 /// Returns the subfield that the extension writes.
 pub(crate) fn written_subfield(extension: &Extension) -> Option<Subfield> {
     match extension {
@@ -144,6 +189,7 @@ pub(crate) fn fields_of(extension: &Extension) -> Vec<Field> {
         Extension::Multipath(multipath) => vec![multipath.to.field()],
         Extension::Bundle(bundle) => bundle.to.map(Subfield::field).into_iter().collect(),
         Extension::Learn(learn) => learn_sources(learn),
+        Extension::Conntrack(ct) => conntrack_fields(ct),
         Extension::Resubmit { .. }
         | Extension::OutputTruncated { .. }
         | Extension::Controller(_)
@@ -157,8 +203,26 @@ pub(crate) fn fields_of(extension: &Extension) -> Vec<Field> {
         | Extension::Encap(_)
         | Extension::Decap { .. }
         | Extension::DecNshTtl
+        | Extension::Nat(_)
+        | Extension::ConntrackClear
         | Extension::Sample(_) => Vec::new(),
     }
+}
+
+/// Returns the fields that a `ct` action reads and writes.
+pub(crate) fn conntrack_fields(ct: &ConntrackAction) -> Vec<Field> {
+    let mut fields: Vec<_> = match ct.zone {
+        ConntrackZone::Subfield(zone) => vec![zone.field()],
+        ConntrackZone::Number(_) => Vec::new(),
+    };
+    for action in &ct.actions {
+        match action {
+            Action::SetField { field, .. } => fields.push(*field),
+            Action::Extended(extension) => fields.extend(fields_of(extension)),
+            _ => {}
+        }
+    }
+    fields
 }
 
 /// Returns the fields of the packet that a `learn` action copies from.

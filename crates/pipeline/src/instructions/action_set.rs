@@ -62,6 +62,9 @@ const fn step(action: &Action) -> u8 {
         // Quality of service (OF 1.5.1, 5.6.1).
         Action::Meter(_) | Action::SetQueue(_) => 15,
         Action::Group(_) => LAST,
+        // Open vSwitch tracks only without an output.
+        Action::Extended(Extension::ConntrackClear) => 19,
+        Action::Extended(Extension::Conntrack(_)) => 20,
         Action::Output { .. } | Action::Enqueue { .. } => 17,
         // Open vSwitch resubmits in place of an output.
         Action::Extended(Extension::Resubmit { .. }) => 18,

@@ -9,11 +9,12 @@ pub(crate) mod extension;
 use base::{PortNo, TableId};
 use flow::field::{Prerequisite, VID_PRESENT};
 use flow::{
-    Action, Consistency, Continuation, Extension, Field, Instructions, Match, NESTING_MAX, Refusal,
+    Action, ConntrackAction, Consistency, Continuation, Extension, Field, Instructions, Match,
+    NESTING_MAX, NatAddresses, Refusal, writes_connection,
 };
 
 use super::SharedInstructions;
-use super::action_facts::{fields_of, is_ethernet_field};
+use super::action_facts::{conntrack_fields, fields_of, is_ethernet_field};
 use super::action_set::ActionSet;
 use super::field_facts::FieldFacts;
 use crate::limits::{ACTIONS_MAX, BUCKET_ACTIONS_MAX};
@@ -148,6 +149,9 @@ fn check_count<'a>(actions: impl Iterator<Item = &'a Action> + Clone) -> Result<
 fn count(action: &Action) -> usize {
     match action {
         Action::Extended(Extension::Clone(inside)) => 1 + inside.iter().map(count).sum::<usize>(),
+        Action::Extended(Extension::Conntrack(ct)) => {
+            1 + ct.actions.iter().map(count).sum::<usize>()
+        }
         _ => 1,
     }
 }
@@ -174,6 +178,8 @@ fn check_list(
 fn check_argument(action: &Action, place: ActionContext) -> Result<(), Refusal> {
     let within = |fits: bool| fits.then_some(()).ok_or(Refusal::ActionBadArgument);
     match action {
+        // Only within `ct`, whose actions are checked with it.
+        action if writes_connection(action) => Err(Refusal::ActionBadSetArgument),
         Action::Output { port, .. } => check_port(*port, place),
         Action::Enqueue { port, .. } => {
             let one = port.is_assignable() || [PortNo::IN_PORT, PortNo::LOCAL].contains(port);
@@ -243,7 +249,7 @@ fn check_port(port: PortNo, place: ActionContext) -> Result<(), Refusal> {
     meaningful.then_some(()).ok_or(Refusal::ActionBadOutPort)
 }
 
-fn check_set_field(field: Field, value: u128, mask: u128) -> Result<(), Refusal> {
+pub(crate) fn check_set_field(field: Field, value: u128, mask: u128) -> Result<(), Refusal> {
     if !field.info().writable {
         return Err(Refusal::ActionBadSetType);
     }
@@ -296,11 +302,39 @@ fn needs_oxm(action: &Action) -> bool {
     let needy = |field: &Field| field.info().prerequisite != Prerequisite::None;
     match action {
         // As in Open vSwitch, in all versions.
-        Action::Extended(Extension::DecNshTtl) => true,
+        Action::Extended(Extension::DecNshTtl | Extension::Conntrack(_)) => true,
         Action::SetField { field, .. } => needy(field),
         Action::Extended(extension) => fields_of(extension).iter().any(needy),
         _ => false,
     }
+}
+
+/// Ports of the helpers that require a protocol.
+const FTP: u16 = 21;
+const TFTP: u16 = 69;
+
+/// True if every packet can be tracked so: it is IP, has the protocol of the helper, the fields that
+/// are read, and addresses of the family to be translated.
+fn conntrack_fits(ct: &ConntrackAction, known: &FieldFacts) -> bool {
+    let nats_fit = ct.actions.iter().all(|action| match action {
+        Action::Extended(Extension::Nat(nat)) => match nat.addresses {
+            NatAddresses::Unspecified => true,
+            NatAddresses::V4(..) => known.fulfils(Prerequisite::Ipv4),
+            NatAddresses::V6(..) => known.fulfils(Prerequisite::Ipv6),
+        },
+        _ => true,
+    });
+    let helper_fits = match ct.alg {
+        FTP => known.fulfils(Prerequisite::Tcp),
+        TFTP => known.fulfils(Prerequisite::Udp),
+        _ => true,
+    };
+    let fields = conntrack_fields(ct);
+    let mut prerequisites = fields.iter().map(|field| field.info().prerequisite);
+    known.fulfils(Prerequisite::Ip)
+        && helper_fits
+        && nats_fit
+        && prerequisites.all(|needs| known.fulfils(needs))
 }
 
 /// True if every packet has the header that the action modifies.
@@ -319,6 +353,7 @@ fn fits(action: &Action, known: &FieldFacts) -> bool {
         Action::Extended(Extension::DecTtl(_)) => ip(),
         Action::Extended(Extension::DecNshTtl) => known.fulfils(Prerequisite::Nsh),
         Action::Extended(Extension::FinTimeout { .. }) => known.fulfils(Prerequisite::Tcp),
+        Action::Extended(Extension::Conntrack(ct)) => conntrack_fits(ct, known),
         Action::Extended(extension) => fields_of(extension)
             .iter()
             .all(|field| known.fulfils(field.info().prerequisite)),

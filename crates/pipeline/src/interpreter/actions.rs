@@ -6,10 +6,12 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use base::{PortNo, Priority, QueueId};
 use flow::field::VID_PRESENT;
 use flow::{Action, Field, MaxLen};
+use packet::wire::{ethernet::EtherType, mpls};
 use packet::{MacAddr, Packet, RewriteError, Transport, TtlExpired};
 
 use super::Execution;
 use crate::instructions::action_facts::is_ethernet_field;
+use crate::limits::MPLS_LABELS_MAX;
 use crate::verdict::DropReason;
 
 impl Execution<'_> {
@@ -106,6 +108,9 @@ impl Execution<'_> {
             Action::SetVlanPcp(pcp) => tagged(packet).map(|()| packet.set_vlan_pcp(*pcp)),
             Action::PushVlan(tpid) => packet.push_vlan(*tpid),
             Action::PopVlan => packet.pop_vlan(),
+            Action::PushMpls(_) if mpls_labels(packet) >= MPLS_LABELS_MAX => {
+                return Err(DropReason::TooManyMplsLabels);
+            }
             Action::PushMpls(eth_type) => packet.push_mpls(*eth_type),
             Action::PopMpls(eth_type) => packet.pop_mpls(*eth_type),
             Action::PushPbb(eth_type) => packet.push_pbb(*eth_type),
@@ -148,6 +153,27 @@ pub(crate) fn drop_reason_of(error: RewriteError) -> DropReason {
         RewriteError::NoBufferSpace(_) => DropReason::NoRoom,
         RewriteError::Malformed(reason) => DropReason::Malformed(reason),
     }
+}
+
+/// Returns the number of MPLS labels of a packet, up to the limit.
+pub(crate) fn mpls_labels(packet: &Packet<'_>) -> usize {
+    let headers = packet.headers();
+    if !matches!(
+        headers.link.eth_type,
+        EtherType::MPLS | EtherType::MPLS_MULTICAST
+    ) {
+        return 0;
+    }
+    let bytes = packet.frame().bytes();
+    let entries = bytes.get(headers.network_at()..).unwrap_or_default();
+    let mut labels = 0;
+    for entry in entries.chunks_exact(mpls::LEN).take(MPLS_LABELS_MAX) {
+        labels += 1;
+        if entry[2] & 1 == 1 {
+            break;
+        }
+    }
+    labels
 }
 
 /// OpenFlow 1.0 sets VLAN id and priority also where there is no tag: it adds one.

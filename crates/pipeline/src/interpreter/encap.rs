@@ -6,7 +6,8 @@ use packet::wire::nsh::{self, Nsh};
 use packet::{EncapPayload, Network, Packet};
 
 use super::Execution;
-use super::actions::drop_reason_of;
+use super::actions::{drop_reason_of, mpls_labels};
+use crate::limits::MPLS_LABELS_MAX;
 use crate::verdict::DropReason;
 
 /// Maximum metadata of a network service header, in bytes.
@@ -25,6 +26,10 @@ impl Execution<'_> {
             true => EncapPayload::Frame,
             false => EncapPayload::Packet,
         };
+        let is_mpls = matches!(encap, Encap::Mpls | Encap::MplsMulticast);
+        if is_mpls && mpls_labels(packet) >= MPLS_LABELS_MAX {
+            return Err(DropReason::TooManyMplsLabels);
+        }
         let is_done = match encap {
             // The stored Ethernet header has zero addresses already.
             Encap::Ethernet => inside == EncapPayload::Packet,

@@ -5,9 +5,9 @@ use flow::field::widen;
 use flow::{BundleAction, ControllerAction, Extension, Field, MaxLen, Multipath, Subfield, Wide};
 use packet::{Checksum, Offload, Packet};
 
-use super::Execution;
 use super::actions::{low_u16, low_u64};
 use super::hash_select;
+use super::{Execution, reject_malformed};
 use crate::limits::{NESTING_MAX, RECURSION_MAX, RESUBMITS_MAX, STACK_MAX};
 use crate::verdict::{Cause, Destination, DropReason};
 
@@ -72,8 +72,10 @@ impl Execution<'_> {
                 self.record_output(Destination::Collectors(Box::new(*sample)))
             }
             Extension::PopQueue => self.priority = Priority::NONE,
-            // Conjunctions are evaluated by the lookup; notes have no effect.
-            Extension::Conjunction { .. } | Extension::Note(_) => {}
+            // Rules that rely on the state of connections must not let a packet pass without it.
+            Extension::Conntrack(_) | Extension::Nat(_) => return Err(DropReason::NoConntrack),
+            // Conjunctions are evaluated by the lookup; notes have no effect; no packet is tracked.
+            Extension::Conjunction { .. } | Extension::Note(_) | Extension::ConntrackClear => {}
         }
         Ok(())
     }
@@ -162,6 +164,7 @@ impl Execution<'_> {
 
     fn enter(&mut self, packet: &mut Packet<'_>, port: PortNo) -> Result<bool, DropReason> {
         self.count_lookup()?;
+        reject_malformed(packet)?;
         let from = self.in_port;
         if port != PortNo::IN_PORT {
             self.set_register(Field::InPort, port.0.into());

@@ -72,7 +72,7 @@ impl Execution<'_> {
         };
         self.nesting -= 1;
         (self.cause, self.priority) = (cause, priority);
-        self.contain_drop(done)
+        self.contain_drop(done, DropReason::is_limit)
     }
 
     /// Executes actions on a copy of the packet, with a copy of its pipeline fields.
@@ -92,7 +92,11 @@ impl Execution<'_> {
         let priority = self.priority;
         self.nesting += 1;
         self.trace.on_copy(actions);
-        let done = match Packet::parse(&mut copy, self.depth) {
+        let copied = match packet.malformed() {
+            None => Packet::parse(&mut copy, self.depth),
+            Some(_) => Packet::parse_leniently(&mut copy, self.depth),
+        };
+        let done = match copied {
             Ok(mut copied) => self.apply(&mut copied, actions),
             Err(reason) => Err(DropReason::Malformed(reason)),
         };
@@ -104,13 +108,17 @@ impl Execution<'_> {
         (self.in_port, self.registers, self.exited) = (from, registers, exited);
         self.priority = priority;
         self.mark_modified();
-        self.contain_drop(done)
+        self.contain_drop(done, DropReason::drops_all)
     }
 
-    /// Ends only the copy, except for limits, which apply to the packet and all of its copies.
-    fn contain_drop(&mut self, done: Result<(), DropReason>) -> Result<(), DropReason> {
+    /// Ends only the copy, except for reasons that apply to the packet and all of its copies.
+    fn contain_drop(
+        &mut self,
+        done: Result<(), DropReason>,
+        applies_to_all: impl Fn(DropReason) -> bool,
+    ) -> Result<(), DropReason> {
         match done {
-            Err(reason) if !reason.is_limit() => {
+            Err(reason) if !applies_to_all(reason) => {
                 self.drop(reason);
                 Ok(())
             }

@@ -191,7 +191,7 @@ impl Execution<'_> {
             Some(table) if !self.exited => {
                 self.table = table;
                 self.count_lookup()?;
-                let found = self.look_up(packet);
+                let found = self.look_up_onward(packet);
                 self.run_rules(packet, found)
             }
             _ => Ok(true),

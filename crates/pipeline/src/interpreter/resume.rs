@@ -6,7 +6,7 @@ use base::{Priority, TableId};
 use flow::{Action, PipelineFields};
 use packet::{Packet, Pool};
 
-use super::{Execution, InputFrame, Interpreter};
+use super::{Execution, InputFrame, Interpreter, reject_malformed};
 use crate::counters::Totals;
 use crate::lookup::LookupTables;
 use crate::rules::Rule;
@@ -149,7 +149,7 @@ impl<'a> Execution<'a> {
         match *stop {
             ResumeAt::Table(table) => {
                 self.table = table;
-                let found = self.look_up(packet);
+                let found = self.look_up_onward(packet);
                 self.run_rules(packet, found)
             }
             ResumeAt::Rule {
@@ -198,7 +198,8 @@ impl<'a> Execution<'a> {
             _ => return Ok(true),
         }
         self.count_lookup()?;
-        let found = self.look_up(packet);
+        reject_malformed(packet)?;
+        let found = self.look_up_onward(packet);
         self.run_rules(packet, found)
     }
 }

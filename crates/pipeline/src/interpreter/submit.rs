@@ -20,7 +20,8 @@ impl Execution<'_> {
             Ok(mut copied) => self.run_tables(&mut copied),
             Err(reason) => Err(DropReason::Malformed(reason)),
         };
-        if let Err(reason) = result {
+        let error = result.err();
+        if let Some(reason) = error.filter(|reason| !reason.drops_all()) {
             self.drop(reason);
         }
         self.finish_pause(FinalActionSet::Executed);
@@ -31,6 +32,9 @@ impl Execution<'_> {
         self.set.clear();
         (self.rule, self.cookie) = (None, Cookie::NONE);
         self.cause = Cause::PacketOut;
-        Ok(())
+        match error {
+            Some(reason) if reason.drops_all() => Err(reason),
+            _ => Ok(()),
+        }
     }
 }

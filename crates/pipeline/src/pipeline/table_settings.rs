@@ -12,7 +12,7 @@ use flow::{
 };
 use imbl::{OrdMap, OrdSet};
 
-use super::Pipeline;
+use super::{MissPolicy, Pipeline};
 use crate::rules::{Changes, Rule, RuleByIdentity};
 
 /// The criteria by which a table selects the rule to evict.
@@ -38,6 +38,21 @@ struct TableSetting {
     /// The next vacancy event, if events are enabled.
     next_event: Option<TableReason>,
     vacancy: Option<VacancyLimits>,
+    miss: TableMiss,
+}
+
+/// The treatment of misses in one table (OF 1.1.0, A.3.3; later versions have the table-miss rule).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TableMiss {
+    /// The pipeline's [`MissPolicy`].
+    #[default]
+    Default,
+    /// The packet is sent to the controllers.
+    Controller,
+    /// The packet continues in the next table; after the last one it is sent to the controllers.
+    Continue,
+    /// The packet is dropped.
+    Drop,
 }
 
 /// The rules that may be evicted, in the order of eviction: by importance, then by deadline. As in
@@ -166,6 +181,48 @@ impl Pipeline {
             false => TableReason::VacancyDown,
         };
         setting.next_event = setting.vacancy.filter(|_| has_events).map(next);
+    }
+
+    /// Sets the treatment of misses in a table, or with [`TableId::ALL`] in all tables.
+    ///
+    /// # Errors
+    /// The table does not exist.
+    pub fn set_table_miss(&mut self, table: TableId, miss: TableMiss) -> Result<(), Refusal> {
+        if table > TableId::LAST && table != TableId::ALL {
+            return Err(Refusal::TableModBadTable);
+        }
+        for table in tables(table) {
+            if miss != TableMiss::Default || self.settings.get(table).is_some() {
+                self.settings.entry(table).miss = miss;
+            }
+        }
+        let mut settings = self.settings.0.values();
+        self.modes.any_continues = settings.any(|setting| setting.miss == TableMiss::Continue);
+        Ok(())
+    }
+
+    /// Returns the treatment of misses in a table, as it was set.
+    #[must_use]
+    pub fn table_miss(&self, table: TableId) -> TableMiss {
+        let setting = self.settings.get(table);
+        setting.map_or(TableMiss::Default, |setting| setting.miss)
+    }
+
+    /// True if a miss in any table continues in the next.
+    #[inline]
+    #[must_use]
+    pub const fn any_table_continues(&self) -> bool {
+        self.modes.any_continues
+    }
+
+    /// Returns the treatment of packets that end with a miss in a table.
+    #[must_use]
+    pub fn miss_policy_of(&self, table: TableId) -> MissPolicy {
+        match self.table_miss(table) {
+            TableMiss::Default => self.miss_policy(),
+            TableMiss::Controller | TableMiss::Continue => MissPolicy::Controller,
+            TableMiss::Drop => MissPolicy::Drop,
+        }
     }
 
     /// Returns the configuration of a table.

@@ -103,6 +103,10 @@ impl Player {
             CaseEvent::Ports(ports) => ports.iter().for_each(|port| self.pipeline.set_port(port)),
             CaseEvent::PortRemoved(port) => self.pipeline.remove_port(*port),
             CaseEvent::Miss(miss) => self.pipeline.set_miss_policy(*miss),
+            CaseEvent::TableMiss(table, miss) => {
+                let result = self.pipeline.set_table_miss(*table, *miss);
+                effects.extend(result.err().map(notation::refusal_line));
+            }
             CaseEvent::Standalone(on) => self.pipeline.set_standalone(*on),
             CaseEvent::Fragments(handling) => {
                 let result = self.pipeline.set_fragments(*handling);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use base::{GroupId, MeterId, PortNo};
+use base::{GroupId, MeterId, PortNo, TableId};
 use flow::text::{
     parse_actions, parse_flow, parse_flow_stats_request, parse_group_line, parse_meter_line,
 };
@@ -13,7 +13,7 @@ use flow::{
 };
 use packet::Frame;
 use packet::build::Stack;
-use pipeline::MissPolicy;
+use pipeline::{MissPolicy, TableMiss};
 
 use super::notation;
 
@@ -37,6 +37,8 @@ pub enum CaseEvent {
     PortRemoved(PortNo),
     /// Sets the table-miss policy.
     Miss(MissPolicy),
+    /// Sets the treatment of misses in a table, or all.
+    TableMiss(TableId, TableMiss),
     /// Sets the handling of IP fragments.
     Fragments(FragmentHandling),
     /// Enters or leaves fail-standalone mode.
@@ -132,6 +134,27 @@ pub(super) fn read(text: &str) -> ParseResult<CaseLine> {
     }
 }
 
+/// Parses a table or `all`, and the treatment of misses.
+fn table_miss(text: &str) -> ParseResult<CaseEvent> {
+    let (table, miss) = text.split_once(' ').unwrap_or((text, ""));
+    let table = match table {
+        "all" => TableId::ALL,
+        number => TableId(
+            number
+                .parse()
+                .map_err(|_| "a table is expected".to_owned())?,
+        ),
+    };
+    let miss = match miss {
+        "default" => TableMiss::Default,
+        "controller" => TableMiss::Controller,
+        "continue" => TableMiss::Continue,
+        "drop" => TableMiss::Drop,
+        _ => return Err("default, controller, continue or drop is expected".to_owned()),
+    };
+    Ok(CaseEvent::TableMiss(table, miss))
+}
+
 fn event(word: &str, rest: &str) -> ParseResult<CaseEvent> {
     match word {
         "ports" | "port" => ports(rest),
@@ -140,6 +163,7 @@ fn event(word: &str, rest: &str) -> ParseResult<CaseEvent> {
             "drop" => Ok(CaseEvent::Miss(MissPolicy::Drop)),
             _ => Err("controller or drop is expected".to_owned()),
         },
+        "table_miss" => table_miss(rest),
         "fragments" => notation::fragments(rest).map(CaseEvent::Fragments),
         "standalone" => Ok(CaseEvent::Standalone(rest == "on")),
         "flow" => flow(rest).map(|flow| CaseEvent::Flow(Box::new(with_v13_semantics(flow)))),

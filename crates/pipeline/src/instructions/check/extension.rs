@@ -6,6 +6,8 @@ use flow::{Action, Extension, Learn, LearnSource, LearnSpec, Match, Refusal, Sub
 use crate::instructions::action_facts::{is_clause, written_subfield};
 use crate::instructions::field_facts::FieldFacts;
 
+use super::check_set_field;
+
 /// Minimum length of a truncated output: an Ethernet header.
 const TRUNCATED_MIN: u32 = 14;
 
@@ -37,6 +39,11 @@ pub(crate) fn check_argument(extension: &Extension) -> Result<(), Refusal> {
             Err(Refusal::ActionBadArgument)
         }
         Extension::Learn(learn) => check_learn(learn),
+        Extension::Conntrack(ct) => ct
+            .check()
+            .and_then(|()| ct.actions.iter().try_for_each(check_connection_write)),
+        // Only `ct` has it.
+        Extension::Nat(_) => Err(Refusal::ActionBadSetArgument),
         // Only rules have clauses.
         Extension::Clone(inside) if inside.iter().any(is_clause) => {
             Err(Refusal::ActionUnsupportedOrder)
@@ -56,7 +63,16 @@ pub(crate) fn check_argument(extension: &Extension) -> Result<(), Refusal> {
         | Extension::Conjunction { .. }
         | Extension::Note(_)
         | Extension::Exit
+        | Extension::ConntrackClear
         | Extension::Clone(_) => Ok(()),
+    }
+}
+
+/// Checks an action on a connection by itself.
+fn check_connection_write(action: &Action) -> Result<(), Refusal> {
+    match action {
+        Action::SetField { field, value, mask } => check_set_field(*field, *value, *mask),
+        _ => Ok(()),
     }
 }
 
@@ -117,5 +133,7 @@ pub(crate) const fn may_be_written(extension: &Extension) -> bool {
             | Extension::Decap { .. }
             | Extension::DecNshTtl
             | Extension::Resubmit { .. }
+            | Extension::Conntrack(_)
+            | Extension::ConntrackClear
     )
 }

@@ -215,5 +215,5 @@ fn frames_are_read_as_deep_as_the_deepest_rule_looks() {
     pipeline
         .set_fragments(FragmentHandling::Drop)
         .expect("supported");
-    assert_eq!(pipeline.depth(), Depth::Network);
+    assert_eq!(pipeline.depth(), Depth::Link);
 }
