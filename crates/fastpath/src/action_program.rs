@@ -47,12 +47,14 @@ pub enum SlowPathReason {
     Action,
     /// A capture records the packet.
     Capture,
+    /// A table is configured to continue in the next one after a miss (OpenFlow 1.1 and 1.2).
+    MissContinues,
 }
 
 impl SlowPathReason {
     /// All reasons, with the names of their counters.
     #[rustfmt::skip]
-    pub const ALL: [(Self, &'static str); 9] = [
+    pub const ALL: [(Self, &'static str); 10] = [
         (Self::Conjunction,  "slow_path_conjunction"),
         (Self::Uncompiled,   "slow_path_uncompiled_rules"),
         (Self::Group,        "slow_path_group"),
@@ -62,6 +64,7 @@ impl SlowPathReason {
         (Self::ActionSet,    "slow_path_action_set"),
         (Self::Action,       "slow_path_action"),
         (Self::Capture,      "slow_path_capture"),
+        (Self::MissContinues, "slow_path_miss_continues"),
     ];
 }
 
@@ -344,7 +347,7 @@ impl Op {
             Extension::Resubmit { .. } => Self::SlowPath(SlowPathReason::Resubmit),
             Extension::Sample(_) => Self::Sample,
             Extension::PopQueue => Self::SetQueue(Priority::NONE),
-            Extension::Note(_) => Self::Nop,
+            Extension::Note(_) | Extension::ConntrackClear => Self::Nop,
             _ => Self::SlowPath(SlowPathReason::Action),
         }
     }

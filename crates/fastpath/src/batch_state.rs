@@ -3,8 +3,7 @@
 
 use base::{Instant, PortNo, TableId};
 use flow::{FlowKey, PipelineFields};
-use packet::wire::Fragment;
-use packet::{Depth, Frame, Headers};
+use packet::{Depth, FragmentPorts, Frame, Headers};
 use pipeline::{DropReason, Interpreter, Pipeline, PortView, Rule, Totals, Verdict};
 
 use crate::action_program::SlowPathReason;
@@ -115,7 +114,13 @@ impl<'a> BatchState<'a> {
     /// Parses a rewritten frame again, into the key at `index`.
     pub(crate) fn parse_again(&mut self, index: usize, frame: &Frame) -> Result<(), DropReason> {
         let key = &mut self.memory.keys[index];
-        parse(key, frame, self.context.in_port, self.ingress.depth)
+        let ports = self.context.pipeline.fragment_ports();
+        parse(
+            key,
+            frame,
+            self.context.in_port,
+            (self.ingress.depth, ports),
+        )
     }
 
     /// Looks up the packet at `index` in a table.
@@ -166,22 +171,23 @@ fn parse(
     key: &mut PackedKey,
     frame: &Frame,
     in_port: PortNo,
-    depth: Depth,
+    (depth, ports): (Depth, FragmentPorts),
 ) -> Result<(), DropReason> {
     match key.parse(frame, in_port, depth) {
         Ok(()) => Ok(()),
-        Err(UncommonFrame) => parse_uncommon(key, frame, in_port, depth).map(|_| ()),
+        Err(UncommonFrame) => parse_uncommon(key, frame, in_port, (depth, ports)),
     }
 }
 
-/// Parses the headers of any frame into a key. Returns true if it is a fragment.
+/// Parses the headers of any frame into a key.
 pub(crate) fn parse_uncommon(
     key: &mut PackedKey,
     frame: &Frame,
     in_port: PortNo,
-    depth: Depth,
-) -> Result<bool, DropReason> {
+    (depth, ports): (Depth, FragmentPorts),
+) -> Result<(), DropReason> {
     let headers = Headers::parse(frame, depth).map_err(DropReason::Malformed)?;
-    key.fill_headers(&headers, in_port);
-    Ok(!matches!(headers.fragment(), None | Some(Fragment::No)))
+    let hidden = headers.for_lookup(ports);
+    key.fill_headers(hidden.as_ref().unwrap_or(&headers), in_port);
+    Ok(())
 }

@@ -164,6 +164,10 @@ impl<'b, 'a> Executor<'b, 'a> {
             Ok(()) => self.finish(frame, pool),
             Err(Interruption::Drop(reason)) => {
                 self.drop(reason);
+                if reason.drops_all() {
+                    self.batch.memory.verdict.discard_outputs(pool);
+                    self.is_output = false;
+                }
                 self.finish(frame, pool)
             }
             Err(Interruption::SlowPath(reason, stop)) => {
@@ -314,7 +318,7 @@ impl<'b, 'a> Executor<'b, 'a> {
 
     fn handle_miss(&mut self, table: TableId) -> Result<(), Interruption<'a>> {
         let drop = |reason| Err(Interruption::Drop(reason));
-        match self.batch.context.pipeline.miss_policy() {
+        match self.batch.context.pipeline.miss_policy_of(table) {
             MissPolicy::Drop => drop(DropReason::NoMatch),
             MissPolicy::Controller if !self.batch.reports_misses() => drop(DropReason::NoPacketIn),
             MissPolicy::Controller => {

@@ -160,8 +160,8 @@ fn position_of(field: Field) -> &'static FieldPosition {
     position.expect("a match has no views, and matches on tunnel options are not compiled")
 }
 
-/// Returns the position of `field`, or `None` for views, which no match contains, and for tunnel
-/// options.
+/// Returns the position of `field`, or `None` for views, which no match contains, for tunnel
+/// options, and for the fields of connections of 128 bits: rules on these are not compiled.
 const fn position(field: Field) -> Option<FieldPosition> {
     if let Some(number) = field.register() {
         let shift = if number.is_multiple_of(2) { 32 } else { 0 };
@@ -255,7 +255,15 @@ const fn pipeline_position(field: Field) -> Option<FieldPosition> {
         | Field::TunGtpuFlags
         | Field::TunGtpuMsgtype
         | Field::DpHash
-        | Field::RecircId => at(word::SET_OUTPUT, 32),
+        | Field::RecircId
+        | Field::CtState
+        | Field::CtZone
+        | Field::CtMark
+        | Field::CtNwProto
+        | Field::CtNwSrc
+        | Field::CtNwDst
+        | Field::CtTpSrc
+        | Field::CtTpDst => at(word::SET_OUTPUT, 32),
         _ => return None,
     })
 }

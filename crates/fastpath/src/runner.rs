@@ -77,7 +77,7 @@ impl Runner {
             .begin(context.view, context.pipeline, context.now);
         let (pipeline, port) = (context.pipeline, context.pipeline.port(context.in_port));
         let is_standalone = pipeline.is_standalone();
-        let ingress_tables = match is_standalone {
+        let ingress_tables = match is_standalone || pipeline.any_table_continues() {
             true => IngressTables::none(),
             false => IngressTables::of(context.view, context.in_port, &mut memory.keys[0]),
         };
@@ -99,6 +99,7 @@ impl Runner {
                         },
                         is_filtered: is_standalone
                             || pipeline.fragments() == FragmentHandling::Drop
+                            || pipeline.any_table_continues()
                             || !port.is_some_and(|port| port.receives_all()),
                         port,
                     },

@@ -12,7 +12,7 @@ use flow::{FlowMod, FlowModCommand, FragmentHandling, PortConfig, PortDesc};
 use packet::{Checksum, Frame, Offload, Pool, Segmentation, SegmentationKind};
 use pipeline::{
     Changes, Destination, Egress, InputFrame, Interpreter, LearnRequest, Limits, MissPolicy,
-    Pipeline, Rule, Verdict,
+    Pipeline, Rule, TableMiss, Verdict,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -50,6 +50,11 @@ const MATCHES: &[&str] = &[
     "tcp6,tp_dst=80",
     "icmp6,icmp_type=135",
     "mpls",
+    "ct_state=-trk,ip",
+    "ct_state=+trk+est,ip",
+    "ct_mark=0x0/0x3",
+    "ct_label=0x1/0x1",
+    "tcp,tp_dst=0",
 ];
 
 /// Matches, most of which are on the ingress port only.
@@ -117,6 +122,8 @@ const ACTIONS: &[&str] = &[
     "resubmit(,2)",
     "resubmit(,3)",
     "resubmit(,3)",
+    "ct(commit,zone=7)",
+    "ct_clear",
     "controller(pause)",
     "move:OXM_OF_METADATA[4..7]->NXM_NX_REG0[0..3]",
     "move:NXM_NX_REG0[0..3]->OXM_OF_METADATA[0..3]",
@@ -270,6 +277,7 @@ enum OracleEvent {
     Protected(u32, bool),
     Fragments(FragmentHandling),
     Miss(MissPolicy),
+    TableMiss(u8, TableMiss),
     Standalone(bool),
 }
 
@@ -369,8 +377,24 @@ fn event(matches: &'static [&'static str]) -> impl Strategy<Value = OracleEvent>
             PortConfig::NO_PACKET_IN,
         ][..],
     );
-    let fragments = select(&[FragmentHandling::Normal, FragmentHandling::Drop][..]);
+    let fragments = select(
+        &[
+            FragmentHandling::Normal,
+            FragmentHandling::Drop,
+            FragmentHandling::NxMatch,
+        ][..],
+    );
     let miss = select(&[MissPolicy::Drop, MissPolicy::Controller][..]);
+    let table_miss = select(
+        &[
+            TableMiss::Default,
+            TableMiss::Default,
+            TableMiss::Default,
+            TableMiss::Continue,
+            TableMiss::Controller,
+            TableMiss::Drop,
+        ][..],
+    );
     prop_oneof![
         30 => flow(matches),
         6 => clause(),
@@ -379,6 +403,7 @@ fn event(matches: &'static [&'static str]) -> impl Strategy<Value = OracleEvent>
         2 => (1..=PORTS, any::<bool>()).prop_map(|(port, on)| OracleEvent::Protected(port, on)),
         1 => fragments.prop_map(OracleEvent::Fragments),
         1 => miss.prop_map(OracleEvent::Miss),
+        1 => (0..4_u8, table_miss).prop_map(|(table, miss)| OracleEvent::TableMiss(table, miss)),
         1 => prop::bool::weighted(0.2).prop_map(OracleEvent::Standalone),
     ]
 }
@@ -510,6 +535,10 @@ impl<R> OracleSide<R> {
                 .pipeline
                 .set_fragments(*how)
                 .expect("fragment handling is supported"),
+            OracleEvent::TableMiss(table, miss) => self
+                .pipeline
+                .set_table_miss(base::TableId(*table), *miss)
+                .expect("the table exists"),
             OracleEvent::Miss(miss) => self.pipeline.set_miss_policy(*miss),
             OracleEvent::Standalone(on) => self.pipeline.set_standalone(*on),
         }

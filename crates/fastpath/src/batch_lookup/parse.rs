@@ -2,13 +2,12 @@
 
 use std::ops::Range;
 
-use flow::FragmentHandling;
 use packet::{Depth, Frame};
 use pipeline::{DropReason, Pipeline, PortView, Totals};
 use sys::cache::prefetch;
 
 use super::{BatchLookup, PacketGroup};
-use crate::action_program::InlineProgram;
+use crate::action_program::{InlineProgram, SlowPathReason};
 use crate::batch_mask::{BatchMask, LOOKUP_BATCH};
 use crate::batch_state::{BatchContext, parse_uncommon, weight_of};
 use crate::batch_stats::add;
@@ -50,9 +49,8 @@ impl BatchLookup<'_> {
                 let depth = self.state.ingress.depth;
                 let is_common = key.parse(frame, context.in_port, depth).is_ok();
                 if !is_common || filter.is_some() {
-                    let is_fragment = is_common.then_some(false);
                     let early =
-                        early_result(frame, key, is_fragment, (context, depth), filter.as_ref());
+                        early_result(frame, key, is_common, (context, depth), filter.as_ref());
                     if let Some(result) = early {
                         (progress.result, progress.table) = (result, group.table);
                         group.packets = group.packets.difference(BatchMask::single(index));
@@ -88,18 +86,22 @@ impl BatchLookup<'_> {
 }
 
 /// Returns the result of a frame before any lookup, if there is one: it is malformed or filtered.
-/// The frame is parsed unless `is_fragment` is known.
+/// The frame is parsed unless its key is filled already.
 #[inline(never)]
 fn early_result<'a>(
     frame: &Frame,
     key: &mut PackedKey,
-    is_fragment: Option<bool>,
+    is_parsed: bool,
     (context, depth): (BatchContext<'_>, Depth),
     filter: Option<&IngressFilter<'_>>,
 ) -> Option<MatchResult<'a>> {
-    let parse = || parse_uncommon(key, frame, context.in_port, depth);
-    match is_fragment.map_or_else(parse, Ok) {
-        Ok(is_fragment) => filter.and_then(|filter| filter.check(key, is_fragment)),
+    let ports = context.pipeline.fragment_ports();
+    let parsed = match is_parsed {
+        true => Ok(()),
+        false => parse_uncommon(key, frame, context.in_port, (depth, ports)),
+    };
+    match parsed {
+        Ok(()) => filter.and_then(|filter| filter.check(key, frame)),
         Err(reason) => Some(MatchResult::Drop(reason)),
     }
 }
@@ -112,7 +114,7 @@ struct IngressFilter<'a> {
 
 impl IngressFilter<'_> {
     /// Returns the result of a frame that does not pass.
-    fn check<'a>(&self, key: &PackedKey, is_fragment: bool) -> Option<MatchResult<'a>> {
+    fn check<'a>(&self, key: &PackedKey, frame: &Frame) -> Option<MatchResult<'a>> {
         let receives = |port: PortView| port.receives(key.eth_dst());
         if !self.ingress.is_some_and(receives) {
             return Some(MatchResult::Drop(DropReason::IngressClosed));
@@ -120,7 +122,10 @@ impl IngressFilter<'_> {
         if self.pipeline.is_standalone() {
             return Some(MatchResult::Standalone);
         }
-        let drops = self.pipeline.fragments() == FragmentHandling::Drop;
-        (is_fragment && drops).then_some(MatchResult::Drop(DropReason::Fragment))
+        if self.pipeline.drops_fragment(frame, None) {
+            return Some(MatchResult::Drop(DropReason::Fragment));
+        }
+        let continues = self.pipeline.any_table_continues();
+        continues.then_some(MatchResult::SlowPath(SlowPathReason::MissContinues))
     }
 }
