@@ -13,6 +13,8 @@ use std::time::Duration;
 
 use base::Instant;
 use flow::IpfixStats;
+use packet::wire::IpProto;
+use packet::wire::ethernet::EtherType;
 
 use crate::FrameExcerpt;
 use config::IpfixCache;
@@ -112,11 +114,7 @@ impl IpfixExporter {
             self.statistics.failed[0] += 1;
             return;
         };
-        let network = key.template.network_number();
-        self.statistics.sampled[0] += 1;
-        network
-            .into_iter()
-            .for_each(|network| self.statistics.sampled[network] += 1);
+        self.count_sample(frame);
         match self.flows.get_mut(&key) {
             Some(counts) => counts.add(lengths, stands_for, now),
             None => {
@@ -128,6 +126,28 @@ impl IpfixExporter {
             }
         }
         self.expire(now, messages);
+    }
+
+    /// Counts a sampled frame. As in Open vSwitch, an IP packet without a transport protocol that
+    /// has a template of its own counts as an error, though its flow is exported.
+    fn count_sample(&mut self, frame: &FrameExcerpt) {
+        self.statistics.sampled[0] += 1;
+        let Some(headers) = &frame.headers else {
+            return;
+        };
+        let (network, icmp) = match headers.link.eth_type {
+            EtherType::IPV4 => (1, IpProto::ICMPV4),
+            EtherType::IPV6 => (2, IpProto::ICMPV6),
+            _ => return,
+        };
+        let known = [IpProto::TCP, IpProto::UDP, IpProto::SCTP, icmp];
+        match headers.ip_proto() {
+            Some(protocol) if known.contains(&protocol) => self.statistics.sampled[network] += 1,
+            _ => {
+                self.statistics.failed[0] += 1;
+                self.statistics.failed[network] += 1;
+            }
+        }
     }
 
     /// Exports flows that are due.

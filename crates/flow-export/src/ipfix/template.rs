@@ -104,15 +104,6 @@ impl TemplateKind {
         FIRST + u16::from(self.is_tagged) * 9 + self.network as u16 * 3 + self.transport as u16
     }
 
-    /// Returns the index of the IPv4 or IPv6 counter in the statistics; none for other frames.
-    pub(super) const fn network_number(self) -> Option<usize> {
-        match self.network {
-            NetworkLayer::Other => None,
-            NetworkLayer::Ipv4 => Some(1),
-            NetworkLayer::Ipv6 => Some(2),
-        }
-    }
-
     /// Returns its elements in order: those of the flow, and those of the counters. The optional
     /// name of the exporter is between them.
     pub(super) fn elements(self) -> [Vec<Element>; 2] {

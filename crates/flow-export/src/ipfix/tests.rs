@@ -121,6 +121,25 @@ fn ipfix_without_cache_exports_each_sample_at_once() {
 }
 
 #[test]
+fn ip_packets_without_known_transport_are_counted_as_errors() {
+    let mut exporter = exporter(5, 10);
+    let mut messages = Vec::new();
+    let now = Instant::from_secs(1);
+    for stack in [
+        "eth(type=0x0800)",
+        "eth / ipv4(proto=47) / data(4)",
+        "eth / ipv6(next=47) / data(4)",
+        "eth / ipv4 / udp",
+        "eth / arp",
+    ] {
+        exporter.handle_sample(observation(4), &excerpt(stack), 1, now, &mut messages);
+    }
+    let statistics = exporter.statistics();
+    assert_eq!(statistics.sampled, [5, 1, 0]);
+    assert_eq!(statistics.failed, [3, 2, 1]);
+}
+
+#[test]
 fn ipfix_cache_exports_flow_at_active_timeout() {
     let mut exporter = exporter(5, 10);
     let mut messages = Vec::new();
