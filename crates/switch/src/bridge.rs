@@ -25,6 +25,7 @@ mod ports;
 mod publication;
 mod punt;
 mod queues;
+mod refusals;
 mod requests;
 mod schedule;
 mod spanning;
@@ -57,6 +58,7 @@ use ports::PortEntries;
 pub use ports::PortEntry;
 use publication::PublicationState;
 use punt::ControlProtocols;
+use refusals::RefusalLog;
 use schedule::BundleSchedule;
 pub use spanning::BridgeSpanningTree;
 use switching::NormalState;
@@ -125,6 +127,8 @@ pub struct Bridge {
     notifications: PendingNotifications,
     /// Bundles that wait for their execution time.
     schedule: BundleSchedule,
+    /// The refused rules.
+    refusals: RefusalLog,
 }
 
 impl Bridge {
@@ -146,6 +150,7 @@ impl Bridge {
             publication: PublicationState::new(),
             notifications: PendingNotifications::default(),
             schedule: BundleSchedule::default(),
+            refusals: RefusalLog::default(),
         };
         bridge.reset_tables(now);
         bridge

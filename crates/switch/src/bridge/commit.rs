@@ -135,6 +135,13 @@ impl Bridge {
                     frames.push(frame);
                     checked.map(|()| None)
                 }
+                Message::FlowMod(command) => {
+                    let done = self.flow_mod(id, xid, &command, now);
+                    if let Err(refusal) = done {
+                        self.log_refusal(id, &command, refusal, now);
+                    }
+                    done.map(|()| None)
+                }
                 message => self.execute(id, xid, message, now, effects),
             };
             match done {

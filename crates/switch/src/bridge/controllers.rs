@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use flow::{Role, ShortId, SwitchConfig};
+use flow::{Role, ShortId};
 use openflow::{ControlChannelStatus, ControllerReason, ControllerStatus, Message};
 
 use super::{Bridge, ConnectionId, Effect};
@@ -18,8 +18,6 @@ pub(super) struct ControllerSet {
     pub(super) are_configured: bool,
     /// The URIs of the configured controllers.
     uris: BTreeSet<Arc<str>>,
-    /// The settings of the latest set-config message.
-    pub(super) config: SwitchConfig,
     /// Packet-ins that each controller may receive per second; none for no limit.
     packet_in_limit: Option<PacketRate>,
     /// Number of packet-ins that the rate limit dropped.
@@ -32,7 +30,6 @@ impl ControllerSet {
         Self {
             are_configured,
             uris: BTreeSet::new(),
-            config: SwitchConfig::default(),
             packet_in_limit: None,
             packet_ins_limited: 0,
         }

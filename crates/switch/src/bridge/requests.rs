@@ -2,16 +2,16 @@
 
 use base::{Instant, Xid};
 use flow::{
-    FlowMod, GroupMod, MeterMod, PacketOut, PortConfig, PortMod, Refusal, Role, RoleRequest,
-    SwitchConfig, TlvTableMod,
+    FlowMod, GroupMod, MeterMod, PacketInReason, PacketOut, PortConfig, PortMod, Refusal, Role,
+    RoleRequest, SwitchConfig, TlvTableMod,
 };
 use openflow::{
-    AsyncChange, BoxedMessage, ForwardedRequest, Message, MultipartRequest, ReceivedMessage,
-    RoleReply, Version,
+    AsyncChange, BoxedMessage, ConntrackFlush, ForwardedRequest, Message, MultipartRequest,
+    ReceivedMessage, RoleReply, Version,
 };
 
 use super::{Bridge, ConnectionId, Effect};
-use crate::connection::Connection;
+use crate::connection::{Connection, ConnectionKind};
 use crate::monitors::Author;
 
 impl Bridge {
@@ -44,6 +44,7 @@ impl Bridge {
         // A flow-mod, by far the most frequent message, is executed in place, because it is large.
         if let Message::FlowMod(command) = &received.message {
             if let Err(refusal) = self.flow_mod(id, received.xid, command, now) {
+                self.log_refusal(id, command, refusal, now);
                 effects.push(Effect::Refuse(id, received.xid, refusal, received.excerpt));
             }
         } else {
@@ -71,7 +72,7 @@ impl Bridge {
         }
     }
 
-    fn flow_mod(
+    pub(super) fn flow_mod(
         &mut self,
         id: ConnectionId,
         xid: Xid,
@@ -103,9 +104,7 @@ impl Bridge {
             Message::PacketOut(message) => self.packet_out(&message, now, effects).map(|()| None),
             Message::FlowMod(command) => self.flow_mod(id, xid, &command, now).map(|()| None),
             Message::Resume(message) => self.resume(&message, now, effects).map(|()| None),
-            Message::ControllerId(controller) => {
-                self.set_controller_id(main, controller).map(|()| None)
-            }
+            Message::ControllerId(number) => self.set_controller_id(main, number).map(|()| None),
             Message::TlvTableMod(change) => self.tlv_table_mod(&change).map(|()| None),
             Message::TlvTableRequest => Ok(Some(self.tlv_table())),
             Message::PortMod(command) => self.port_mod(id, command, effects).map(|()| None),
@@ -125,12 +124,15 @@ impl Bridge {
             Message::RoleRequest(request) => self.role(main, request, effects).map(Some),
             Message::GetAsyncRequest => Ok(Some(Message::GetAsyncReply(self.peer(main)?.wants))),
             Message::SetAsync(change) => self.set_async(main, &change).map(|()| None),
-            Message::Error(error) => {
-                tracing::debug!(bridge = self.name(), ?error, "the peer sent an error");
+            // No connection is tracked, so there is nothing to flush. The channel handles replies to
+            // its own echo requests; this one is unsolicited.
+            Message::Error(_)
+            | Message::EchoReply(_)
+            | Message::FlushZone(_)
+            | Message::FlushConnections(_) => {
+                log_message(self.name(), &message);
                 Ok(None)
             }
-            // The channel handles replies to its own echo requests; this one is unsolicited.
-            Message::EchoReply(_) => Ok(None),
             Message::Hello(_)
             | Message::EchoRequest(_)
             | Message::NiciraSetting(_)
@@ -208,17 +210,29 @@ impl Bridge {
     }
 
     fn switch_config(&mut self, id: ConnectionId) -> Result<Message, Refusal> {
-        let miss_send_len = self.peer(id)?.miss_send_len;
+        let fragments = self.tables.pipeline.fragments();
+        let peer = self.peer(id)?;
+        let reason = PacketInReason::InvalidTtl;
         Ok(Message::GetConfigReply(SwitchConfig {
-            miss_send_len,
-            ..self.controllers.config
+            miss_send_len: peer.miss_send_len,
+            invalid_ttl: peer.wants.active.wants_packet_in(reason, peer.version),
+            fragments,
         }))
     }
 
+    /// Configures the switch and the connection. The fragment mode is the switch's: it outlives the
+    /// connection, and a slave leaves it as it is, as in Open vSwitch. A version that has the flag
+    /// of an invalid TTL sets or clears it.
     fn set_config(&mut self, id: ConnectionId, wanted: SwitchConfig) -> Result<(), Refusal> {
-        self.tables.pipeline.set_fragments(wanted.fragments)?;
-        self.peer(id)?.miss_send_len = wanted.miss_send_len;
-        self.controllers.config.fragments = wanted.fragments;
+        let peer = self.peer(id)?;
+        if peer.kind != ConnectionKind::Primary || peer.role != Role::Slave {
+            self.tables.pipeline.set_fragments(wanted.fragments)?;
+        }
+        let peer = self.peer(id)?;
+        peer.miss_send_len = wanted.miss_send_len;
+        if peer.version < Version::V13 {
+            peer.wants.active.set_invalid_ttl(wanted.invalid_ttl);
+        }
         self.update_mode();
         Ok(())
     }
@@ -275,6 +289,37 @@ impl Bridge {
     }
 }
 
+/// Logs a message without an effect; requests to flush connections in the words of Open vSwitch.
+fn log_message(bridge: &str, message: &Message) {
+    match message {
+        Message::Error(error) => tracing::debug!(bridge, ?error, "the peer sent an error"),
+        Message::FlushZone(zone) => {
+            tracing::debug!(target: "ct_dpif", bridge, "ct_flush: zone {zone}");
+        }
+        Message::FlushConnections(flush) => log_flush(bridge, flush),
+        _ => {}
+    }
+}
+
+/// Logs a request to flush connections by zone and tuples.
+fn log_flush(bridge: &str, flush: &ConntrackFlush) {
+    let everything = ConntrackFlush::default();
+    match (
+        flush.zone,
+        ConntrackFlush {
+            zone: None,
+            ..*flush
+        } == everything,
+    ) {
+        (None, true) => tracing::debug!(target: "ct_dpif", bridge, "ct_flush: <all>"),
+        (Some(zone), true) => tracing::debug!(target: "ct_dpif", bridge, "ct_flush: zone {zone}"),
+        (zone, false) => {
+            let zone = zone.unwrap_or(0);
+            tracing::debug!(target: "ct_dpif", bridge, "ct_flush: zone={zone} {flush}");
+        }
+    }
+}
+
 /// Adds `NO_RECV_STP` to `NO_RECV`: from OpenFlow 1.1 on, `NO_RECV` includes the spanning tree's
 /// frames, for which 1.0 has a separate bit (OF 1.0.1, 5.2.1; OF 1.3.5, 7.2.1).
 fn widen_no_recv(mut command: PortMod) -> PortMod {
@@ -294,6 +339,8 @@ fn modifies_switch(message: &Message) -> bool {
             | Message::PacketOut(_)
             | Message::Resume(_)
             | Message::TlvTableMod(_)
+            | Message::FlushZone(_)
+            | Message::FlushConnections(_)
             | Message::PortMod(_)
             | Message::TableMod(_)
             | Message::GroupMod(_)

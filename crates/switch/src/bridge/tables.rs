@@ -7,6 +7,8 @@ use openflow::{
     TableFeaturesCommand, Version,
 };
 
+use pipeline::TableMiss;
+
 use super::{Bridge, ConnectionId, Effect};
 use crate::monitors::Author;
 use config::TableConfig;
@@ -19,9 +21,9 @@ const FRAGMENTED_MAX: usize = 4;
 const ENTRIES_MAX: usize = 1024;
 
 impl Bridge {
-    /// Executes a table-mod. Before 1.4 it has no effect: in 1.3 the table does not decide about
-    /// frames without a matching rule (OF 1.3.5, 7.3.4.2), and in 1.1 and 1.2, where it would,
-    /// those frames are sent to the controllers or dropped.
+    /// Executes a table-mod. In 1.1 and 1.2 it sets the treatment of frames without a matching
+    /// rule (OF 1.1.0, A.3.3); in 1.3, where the table does not decide about them, it has no effect
+    /// (OF 1.3.5, 7.3.4.2).
     pub(super) fn table_mod(
         &mut self,
         id: ConnectionId,
@@ -29,7 +31,8 @@ impl Bridge {
     ) -> Result<(), Refusal> {
         let version = self.peer(id)?.version;
         let supported = match version {
-            Version::V10 | Version::V11 | Version::V12 => TableFlags::default(),
+            Version::V10 => TableFlags::default(),
+            Version::V11 | Version::V12 => TableFlags::DEPRECATED,
             Version::V13 | Version::V14 | Version::V15 => TableFlags::DEPRECATED
                 .with(TableFlags::EVICTION)
                 .with(TableFlags::VACANCY_EVENTS),
@@ -40,9 +43,17 @@ impl Bridge {
         if command.config.0 & !supported.0 != 0 {
             return Err(Refusal::TableModBadConfig);
         }
-        if version >= Version::V14 {
-            self.tables.pipeline.table_mod(command)?;
-            self.record_vacancy_events();
+        match version {
+            Version::V11 | Version::V12 => {
+                let miss = miss_of(command.config).ok_or(Refusal::TableModBadConfig)?;
+                self.tables.pipeline.set_table_miss(command.table, miss)?;
+                self.publication.request();
+            }
+            Version::V10 | Version::V13 => {}
+            Version::V14 | Version::V15 => {
+                self.tables.pipeline.table_mod(command)?;
+                self.record_vacancy_events();
+            }
         }
         Ok(())
     }
@@ -207,6 +218,16 @@ impl Bridge {
         let done = self.tables.pipeline.table_mod(&command);
         debug_assert!(done.is_ok(), "{done:?}");
         self.publication.request();
+    }
+}
+
+/// Returns the treatment of misses in a table's configuration of 1.1 and 1.2: `OFPTC_TABLE_MISS_*`.
+const fn miss_of(config: TableFlags) -> Option<TableMiss> {
+    match config.0 & TableFlags::DEPRECATED.0 {
+        0 => Some(TableMiss::Controller),
+        1 => Some(TableMiss::Continue),
+        2 => Some(TableMiss::Drop),
+        _ => None,
     }
 }
 

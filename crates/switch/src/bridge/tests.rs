@@ -4,7 +4,7 @@ use ::ports::Status;
 use base::{Cookie, GroupId, MeterId, QueueId};
 use flow::{
     FlowFlags, FlowRemovedReason, FlowStatsRequest, MaxLen, PacketInReason, PacketOut,
-    PipelineFields, PortConfig, PortMod, PortReason, Role, RoleRequest,
+    PipelineFields, PortConfig, PortMod, PortReason, Role, RoleRequest, SwitchConfig,
 };
 use openflow::{
     AsyncChange, BundleAdd, BundleControl, BundleFlags, BundleId, BundleStep, FlowFormat,
@@ -709,4 +709,59 @@ fn bundle_ends_with_its_connection_and_refuses_slaves() {
     rig.send(NEW, Message::RoleRequest(slave));
     let denied = rig.send(NEW, bundle(BundleStep::OpenRequest));
     assert_eq!(summary(&denied), ["13 refused: RequestIsSlave"]);
+}
+
+#[test]
+fn set_config_of_old_versions_enables_packet_ins_of_invalid_ttl() {
+    let mut rig = Rig::controlled();
+    let configure = |rig: &mut Rig, id, invalid_ttl| {
+        let config = SwitchConfig {
+            invalid_ttl,
+            ..SwitchConfig::default()
+        };
+        assert_eq!(summary(&rig.send(id, Message::SetConfig(config))), [""; 0]);
+        let reply = rig.send(id, Message::GetConfigRequest);
+        let Some(Effect::Reply(_, _, reply)) = reply.first() else {
+            panic!("{reply:?}");
+        };
+        let Message::GetConfigReply(config) = &**reply else {
+            panic!("{reply:?}");
+        };
+        config.invalid_ttl
+    };
+    let expired = |rig: &mut Rig| {
+        let effects = rig.effects(|bridge, now, effects| {
+            bridge.handle_packet_in(miss(Cause::InvalidTtl), vec![0; 60], now, effects);
+        });
+        summary(&effects)
+    };
+    assert_eq!(expired(&mut rig), [""; 0]);
+    assert!(configure(&mut rig, OLD, true));
+    assert_eq!(expired(&mut rig), ["10 told PacketIn"]);
+    assert!(!configure(&mut rig, OLD, false));
+    // From 1.3 on the asynchronous configuration decides.
+    assert!(!configure(&mut rig, NEW, true));
+    assert_eq!(expired(&mut rig), [""; 0]);
+}
+
+#[test]
+fn requests_to_flush_connections_are_accepted() {
+    let mut rig = Rig::controlled();
+    let flush = openflow::ConntrackFlush {
+        zone: Some(5),
+        ..Default::default()
+    };
+    for message in [Message::FlushZone(5), Message::FlushConnections(flush)] {
+        assert_eq!(summary(&rig.send(NEW, message)), [""; 0]);
+    }
+}
+
+#[test]
+fn refused_rules_are_counted() {
+    let mut rig = Rig::controlled();
+    let line = "table=0,in_port=1,actions=set_field:0x1->ct_mark";
+    let rule = flow::text::parse_flow(FlowModCommand::Add, line).expect(line);
+    let refused = ["13 refused: ActionBadSetArgument"];
+    assert_eq!(summary(&rig.send(NEW, Message::FlowMod(rule))), refused);
+    assert_eq!(rig.bridge.rules_refused(), 1);
 }

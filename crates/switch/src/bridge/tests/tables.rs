@@ -7,6 +7,8 @@ use openflow::{
     AsyncChange, BundleFeaturesRequest, MaskChange, TableFeatures, TableFeaturesCommand,
 };
 
+use pipeline::TableMiss;
+
 use super::*;
 
 const V14: ConnectionId = ConnectionId(14);
@@ -385,4 +387,28 @@ fn refused_learn_requests_are_counted() {
     assert_eq!(learn(1), (2, 0));
     assert_eq!(learn(2), (2, 1), "the table is full");
     assert_eq!(learn(1), (2, 1), "an existing rule needs no room");
+}
+
+#[test]
+fn table_mod_of_openflow_11_sets_the_treatment_of_misses() {
+    let mut rig = rig();
+    let id = ConnectionId(11);
+    let connection = Connection::new(ConnectionKind::Primary, Version::V11);
+    rig.bridge.handle_up(id, connection);
+    let set = |rig: &mut Rig, config| {
+        let command = TableMod::new(TableId::ALL, TableFlags(config));
+        let refused = summary(&rig.send(id, Message::TableMod(command)));
+        (refused, rig.bridge.tables.pipeline.table_miss(TableId(7)))
+    };
+    let none: Vec<String> = Vec::new();
+    assert_eq!(set(&mut rig, 1), (none.clone(), TableMiss::Continue));
+    assert_eq!(set(&mut rig, 2), (none.clone(), TableMiss::Drop));
+    let refused = vec!["11 refused: TableModBadConfig".to_owned()];
+    assert_eq!(set(&mut rig, 3), (refused, TableMiss::Drop));
+    assert_eq!(set(&mut rig, 0), (none, TableMiss::Controller));
+    // In later versions the bits have no meaning.
+    let later = TableMod::new(TableId::ALL, TableFlags(1));
+    assert_eq!(summary(&rig.send(V14, Message::TableMod(later))), [""; 0]);
+    let miss = rig.bridge.tables.pipeline.table_miss(TableId(7));
+    assert_eq!(miss, TableMiss::Controller);
 }
