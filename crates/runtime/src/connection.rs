@@ -11,7 +11,9 @@ use std::time::Duration;
 use std::{fmt, io};
 
 use base::Xid;
-use openflow::{BoxedMessage, Channel, ChannelEvent, ChannelSide, DownReason, Message, Version};
+use openflow::{
+    BoxedMessage, Channel, ChannelEvent, ChannelSide, DownReason, Malformed, Message, Version,
+};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, WriteHalf};
 use tokio::sync::{Semaphore, oneshot};
 use tokio::task;
@@ -97,6 +99,7 @@ pub(crate) async fn serve(
         credit: Arc::new(Semaphore::new(IN_FLIGHT_MAX as usize)),
         pending_message: None,
         burst_len: 0,
+        refused: 0,
         dump: None,
     };
     connection.run(stream).await
@@ -146,6 +149,8 @@ struct Connection {
     pending_message: Option<BoxedMessage>,
     /// The number of messages of the previous burst.
     burst_len: usize,
+    /// The number of refused messages.
+    refused: u64,
     /// A dump in progress; other answers wait behind it.
     dump: Option<(Xid, Box<Dump>, Option<Credit>)>,
 }
@@ -262,19 +267,25 @@ impl Connection {
                 ChannelEvent::Received(received) => {
                     self.pending_message = burst.take(received).err()
                 }
-                ChannelEvent::Refused(malformed) => {
-                    tracing::debug!(
-                        bridge = &*self.purpose.bridge,
-                        fault = %malformed.refusal,
-                        at = malformed.at,
-                        "malformed message refused"
-                    );
-                    self.inbox.send(Input::Refused);
-                }
+                ChannelEvent::Refused(malformed) => self.handle_refused(malformed),
                 ChannelEvent::Down(reason) => return Some(reason),
             }
         }
         None
+    }
+
+    /// Counts and logs a message that the channel has refused. A controller's are warnings, each
+    /// doubling of their number; a tool prints the error itself.
+    fn handle_refused(&mut self, malformed: Malformed) {
+        self.refused += 1;
+        let (bridge, target) = (&*self.purpose.bridge, self.purpose.uri.as_deref());
+        let (fault, at, refused) = (malformed.refusal, malformed.at, self.refused);
+        let is_controller = self.purpose.kind != ConnectionKind::Service;
+        match is_controller && refused.is_power_of_two() {
+            true => tracing::warn!(bridge, target, %fault, at, refused, "message refused"),
+            false => tracing::debug!(bridge, target, %fault, at, refused, "message refused"),
+        }
+        self.inbox.send(Input::Refused);
     }
 
     /// Frees the memory that was reserved for a burst.

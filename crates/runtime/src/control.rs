@@ -93,7 +93,12 @@ pub(crate) struct ControlCounters {
 }
 
 /// The names of a bridge's counters.
-pub(crate) const BRIDGE_COUNTERS: [&str; 3] = ["fdb_evicted", "learn_refused", "packet_in_limited"];
+pub(crate) const BRIDGE_COUNTERS: [&str; 4] = [
+    "fdb_evicted",
+    "learn_refused",
+    "packet_in_limited",
+    "rules_refused",
+];
 
 /// Returns the counters of a bridge, by name.
 fn bridge_counters(bridge: &Bridge) -> impl Iterator<Item = (&'static str, u64)> {
@@ -101,6 +106,7 @@ fn bridge_counters(bridge: &Bridge) -> impl Iterator<Item = (&'static str, u64)>
         bridge.fdb().counts().evicted,
         bridge.learn_refused(),
         bridge.packet_ins_limited(),
+        bridge.rules_refused(),
     ])
 }
 

@@ -92,7 +92,7 @@ const WORKER: [CounterEntry; 33] = [
 
 /// Packets that the tables dropped: `comporta/counters` prints `worker NAME`.
 #[rustfmt::skip]
-const TABLE: [CounterEntry; 25] = [
+const TABLE: [CounterEntry; 27] = [
     counter("ingress_closed", "packet whose ingress port is gone, down or has `no-receive`", "`ovs-ofctl mod-port BRIDGE PORT up receive`"),
     counter("fragment", "fragment, while the switch is configured to drop fragments", "`ovs-ofctl set-frags BRIDGE normal`"),
     counter("no_match", "packet that no rule matched", "add a table-miss rule; `comporta trace` names the table"),
@@ -111,13 +111,15 @@ const TABLE: [CounterEntry; 25] = [
     counter("metered", "packet above the rate of its meter", "intended; `ovs-ofctl meter-stats`"),
     counter("controller_metered", "packet-in above the rate of the controller meter", "intended; `ovs-ofctl dump-meters`"),
     counter("continuation_too_long", "paused packet whose continuation exceeds one message", "shorten the action list behind `controller(pause)`"),
-    counter("recursion_too_deep", "packet whose resubmissions are nested deeper than 64", "a loop of `resubmit`"),
-    counter("too_many_resubmits", "packet that was resubmitted more than 4,096 times", "a loop of `resubmit`"),
-    counter("stack_too_deep", "`push` on a full stack", "pair each `push` with a `pop`"),
+    counter("recursion_too_deep", "packet whose resubmissions are nested deeper than 64; nothing of it is sent", "a loop of `resubmit`"),
+    counter("too_many_resubmits", "packet that was resubmitted more than 4,096 times; nothing of it is sent", "a loop of `resubmit`"),
+    counter("stack_too_deep", "packet with `push` on a full stack; nothing of it is sent", "pair each `push` with a `pop`"),
+    counter("too_many_mpls_labels", "packet with three MPLS labels to which one was to be added; nothing of it is sent", "a loop of `push_mpls`, or an underlay that nests labels"),
     counter("action_set_too_long", "`write_actions` beyond the limit of an action set", "shorten the action set"),
     counter("learn_limit", "rule that `learn` did not add because its limit was reached", "raise `limit` of the action"),
     counter("unsupported_packet_type", "`encap` or `decap` that does not fit the packet", "match `packet_type` before the action"),
     counter("no_collector", "`sample` without a collector set", "add a Flow_Sample_Collector_Set row"),
+    counter("no_conntrack", "packet that met the action `ct`, which this switch accepts and does not execute", "use rules without connection tracking; `ovs-ofctl dump-flows` shows the rule"),
 ];
 
 /// Malformed packets, found where rules or actions read the header: `comporta/counters` prints
@@ -155,7 +157,7 @@ const MALFORMED: [CounterEntry; 26] = [
 /// Packets that continued in the interpreter, and are forwarded: `comporta/counters` prints
 /// `worker NAME`.
 #[rustfmt::skip]
-const SLOW_PATH: [CounterEntry; 9] = [
+const SLOW_PATH: [CounterEntry; 10] = [
     counter("slow_path_conjunction", "packet that completes a conjunction, or satisfies more clauses than the compiled form records", "cost only"),
     counter("slow_path_uncompiled_rules", "packet in a table with rules that are not compiled", "`comporta/tables` names the table: rules on tunnel options, or many that differ only in priority"),
     counter("slow_path_group", "packet for a group whose buckets do more than rewrite and output", "cost only"),
@@ -165,14 +167,16 @@ const SLOW_PATH: [CounterEntry; 9] = [
     counter("slow_path_action_set", "action set with more than an output to a port", "use `apply_actions`"),
     counter("slow_path_action", "any other action that is not compiled", "cost only"),
     counter("slow_path_capture", "packet of a running capture", "normal while `comporta capture` runs"),
+    counter("slow_path_miss_continues", "packet of a bridge with a table that continues in the next one after a miss", "add a rule with `goto_table` and priority 0 in place of `mod-table continue`"),
 ];
 
 /// Bridges: `comporta/counters` prints `BRIDGE NAME`.
 #[rustfmt::skip]
-const BRIDGE: [CounterEntry; 3] = [
+const BRIDGE: [CounterEntry; 4] = [
     counter("fdb_evicted", "address that was evicted because the forwarding database was full", "raise `other_config:mac-table-size`, or find the flood with `fdb/show`"),
     counter("learn_refused", "rule of a `learn` action that the table refused", "the table is full or the rule is invalid: see the log"),
     counter("packet_in_limited", "packet-in above the limit of the controller", "raise `controller_rate_limit`, or send less to the controller"),
+    counter("rules_refused", "flow-mod that was refused by an error, alone or in a bundle", "the log names the rule and the controller"),
 ];
 
 /// The control thread: `comporta/counters` prints `control NAME`.

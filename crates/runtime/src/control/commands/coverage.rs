@@ -16,7 +16,7 @@ pub(super) const COMMANDS: [Command; 3] = [
 
 /// The names of Open vSwitch for counters here; several are added up.
 #[rustfmt::skip]
-const OTHER_NAMES: [(&str, &[&str]); 14] = [
+const OTHER_NAMES: [(&str, &[&str]); 15] = [
     ("datapath_drop_invalid_port",        &["worker_no_port", "worker_tunnel_no_port"]),
     ("datapath_drop_meter",               &["worker_metered"]),
     ("datapath_drop_rx_invalid_packet",   &["worker_runt"]),
@@ -25,11 +25,12 @@ const OTHER_NAMES: [(&str, &[&str]); 14] = [
     ("datapath_drop_upcall_error",        &["worker_packet_in_queue_full"]),
     ("drop_action_congestion",            &["worker_tunnel_congested"]),
     ("drop_action_forwarding_disabled",   &["worker_spanning_tree", "worker_output_shut"]),
-    ("drop_action_of_pipeline",           &["worker_no_match", "worker_no_output"]),
+    ("drop_action_of_pipeline",           &["worker_no_match", "worker_no_output", "worker_no_packet_in", "worker_fragment"]),
     ("drop_action_recursion_too_deep",    &["worker_recursion_too_deep"]),
     ("drop_action_stack_too_deep",        &["worker_stack_too_deep"]),
-    ("drop_action_too_many_mpls_labels",  &["worker_no_room"]),
+    ("drop_action_too_many_mpls_labels",  &["worker_too_many_mpls_labels"]),
     ("drop_action_too_many_resubmit",     &["worker_too_many_resubmits"]),
+    ("drop_action_unsupported_packet_type", &["worker_unsupported_packet_type"]),
     ("rev_reconfigure",                   &["control_reconfigured"]),
 ];
 
@@ -63,6 +64,7 @@ fn counters(control: &Control) -> BTreeMap<String, u64> {
         add("mac_learning_moved", addresses.moved);
         add("learn_refused", site.bridge.learn_refused());
         add("packet_in_limited", site.bridge.packet_ins_limited());
+        add("rules_refused", site.bridge.rules_refused());
         for port in site.ports.values() {
             for (name, count) in port.packet_in_counts() {
                 add(&format!("port_{name}"), count);
