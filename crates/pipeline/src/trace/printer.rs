@@ -289,6 +289,10 @@ impl Trace for TracePrinter {
         }
         match reason {
             DropReason::NoMatch => return self.line(format_args!("    drop")),
+            DropReason::Fragment => {
+                let why = r#"Packets are IP fragments and the fragment handling mode is "drop"."#;
+                return self.line(format_args!(" 0. {why}"));
+            }
             // The rule's own line tells it.
             DropReason::NoOutput => return,
             _ => {}
