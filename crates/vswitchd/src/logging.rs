@@ -422,7 +422,7 @@ mod tests {
         let of_one = logging(&["off", "Bridge CONSOLE,warn"]).expect("legal");
         let target = "runtime::control::steps";
         assert!(of_one.is_enabled(Level::WARN, target) && !of_one.is_enabled(Level::INFO, target));
-        assert!(!of_one.is_enabled(Level::ERROR, "vswitchd::manager"));
+        assert!(!of_one.is_enabled(Level::ERROR, "vswitchd::database"));
     }
 
     #[test]

@@ -384,7 +384,7 @@ mod tests {
 
     fn database() -> Database {
         let mut database = empty();
-        let columns = json!({"other_config": pairs(&[("no-such-key", "1")])});
+        let columns = json!({"other_config": pairs(&[("controller-queue-size", "1")])});
         let ports = [("eth1", json!({})), ("l0", json!({"type": "no-such-type"}))];
         put_bridge(&mut database, "br0", columns, &ports, &["tcp:127.0.0.1"]);
         put_root(&mut database, &["br0"], 1);
@@ -416,7 +416,7 @@ mod tests {
             Treatment::Mapped(_)
         ));
         assert!(matches!(
-            treatment(&review, "bridge br0 other_config:no-such-key"),
+            treatment(&review, "bridge br0 other_config:controller-queue-size"),
             Treatment::Ignored(_)
         ));
         assert_eq!(
