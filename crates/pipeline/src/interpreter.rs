@@ -358,6 +358,7 @@ impl<'a> Execution<'a> {
             self.key.fill(headers, &self.registers);
             self.key_is_stale = true;
         }
+        self.trace.on_search(self.table, self.key);
         let table = self.pipeline.table(self.table)?;
         let found = if table.has_clauses() {
             let (found, conjunction) = conjunction::look_up(table, self.key);

@@ -2,7 +2,7 @@
 //! [`TracePrinter`](crate::TracePrinter) prints it.
 
 use base::{GroupId, MeterId, TableId};
-use flow::{Action, Instructions, PipelineFields};
+use flow::{Action, FlowKey, Instructions, PipelineFields};
 use packet::Frame;
 
 use crate::rules::Rule;
@@ -16,6 +16,10 @@ pub use printer::TracePrinter;
 pub trait Trace {
     /// The packet was received, with these pipeline fields.
     fn on_arrival(&mut self, _frame: &Frame, _registers: &PipelineFields) {}
+
+    /// The interpreter searches a table for a packet with these fields. Engines that find rules
+    /// faster do not report it.
+    fn on_search(&mut self, _table: TableId, _key: &FlowKey) {}
 
     /// A table was looked up, with this result.
     fn on_lookup(&mut self, _table: TableId, _found: Option<&Rule>) {}

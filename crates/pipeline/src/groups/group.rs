@@ -164,7 +164,7 @@ impl Group {
     }
 
     /// Returns the fields to hash, or `None` for the default.
-    fn hashed(&self) -> Option<&SelectionFields> {
+    pub(crate) fn hashed(&self) -> Option<&SelectionFields> {
         match &self.selection.as_ref()?.method {
             SelectionMethod::Hash(fields) => Some(fields).filter(|fields| !fields.is_empty()),
             SelectionMethod::Datapath => None,

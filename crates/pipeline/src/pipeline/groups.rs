@@ -2,7 +2,7 @@
 
 use base::{GroupId, Instant, PortNo};
 use flow::{
-    FlowRemovedReason, GroupCapabilities, GroupDesc, GroupFeatures, GroupKind, GroupMod,
+    Field, FlowRemovedReason, GroupCapabilities, GroupDesc, GroupFeatures, GroupKind, GroupMod,
     GroupModCommand, GroupStats, Refusal,
 };
 
@@ -80,6 +80,19 @@ impl Pipeline {
     #[inline]
     pub(crate) const fn groups(&self) -> &GroupTable {
         &self.groups
+    }
+
+    /// Returns the fields and masks by which a group selects a bucket, empty for the default hash of
+    /// a connection; `None` for a group that selects none.
+    #[must_use]
+    pub fn hashed_fields(&self, group: GroupId) -> Option<Vec<(Field, u128)>> {
+        let group = self.groups.find(group)?;
+        let selects = group.kind == GroupKind::Select;
+        selects.then(|| {
+            group
+                .hashed()
+                .map_or_else(Vec::new, |fields| fields.iter().collect())
+        })
     }
 
     /// Returns the ids of all groups.
