@@ -7,6 +7,7 @@ pub mod connection;
 pub mod dump;
 pub mod identity;
 pub mod link;
+pub mod megaflow;
 pub mod monitors;
 pub mod odp;
 pub mod trace;
