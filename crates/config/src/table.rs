@@ -11,6 +11,9 @@ pub struct TableConfig {
     pub limit: Option<usize>,
     /// A full table evicts a rule with a timeout for a new one.
     pub eviction: bool,
+    /// The names of the fields whose prefixes a lookup distinguishes in the flows that are listed;
+    /// `None` for the default.
+    pub prefixes: Option<Vec<String>>,
 }
 
 impl fmt::Display for TableConfig {
@@ -19,6 +22,10 @@ impl fmt::Display for TableConfig {
         if let Some(limit) = self.limit {
             write!(f, ", {limit} rules at most")?;
         }
-        f.write_str(if self.eviction { ", evicts" } else { "" })
+        f.write_str(if self.eviction { ", evicts" } else { "" })?;
+        match &self.prefixes {
+            Some(fields) => write!(f, ", prefixes of {}", fields.join(",")),
+            None => Ok(()),
+        }
     }
 }

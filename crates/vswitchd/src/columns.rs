@@ -89,7 +89,13 @@ pub(crate) const TABLES: &[(&str, &[&str])] = &[
     ("Queue", &["dscp", "other_config"]),
     (
         "Flow_Table",
-        &["name", "flow_limit", "overflow_policy", "groups"],
+        &[
+            "name",
+            "flow_limit",
+            "overflow_policy",
+            "groups",
+            "prefixes",
+        ],
     ),
     (
         "Port",

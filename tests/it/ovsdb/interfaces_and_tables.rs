@@ -14,6 +14,7 @@ pub(crate) const TESTS: &[SystemTest] = tests![
     egress_policer_drops_frames_above_its_rate,
     internal_interface_works_in_another_namespace,
     flow_tables_have_names_and_limits_of_the_database,
+    flow_table_prefixes_narrow_the_megaflow_of_a_trace,
     host_statistics_are_reported_if_enabled,
 ];
 
@@ -184,6 +185,25 @@ fn internal_interface_works_in_another_namespace(context: &TestContext) -> TestR
     assert_eq!(deployment.vsctl("get Interface i1 error")?, "[]");
     deployment.vsctl("del-port i1")?;
     Ok(())
+}
+
+fn flow_table_prefixes_narrow_the_megaflow_of_a_trace(context: &TestContext) -> TestResult {
+    let network = TestNetwork::new(context, 0)?;
+    let deployment = Deployment::new(&network)?;
+    let _daemon = deployment.start_daemon()?;
+    deployment.vsctl("add-br br0")?;
+    deployment.run_tool("ovs-ofctl add-flow br0 ip,nw_src=10.0.0.4,actions=drop")?;
+    let trace =
+        || deployment.run_tool("ovs-appctl ofproto/trace br0 in_port=LOCAL,ip,nw_src=10.0.0.2");
+    let narrow = "nw_src=10.0.0.0/30,";
+    context.wait_until("the rule in a trace", || Ok(trace()?.contains(narrow)))?;
+    deployment
+        .vsctl("--id=@t create Flow_Table prefixes=none -- set Bridge br0 flow_tables:0=@t")?;
+    context.wait_until("a megaflow without prefixes", || {
+        Ok(trace()?.contains("nw_src=10.0.0.2,"))
+    })?;
+    deployment.vsctl("clear Bridge br0 flow_tables")?;
+    context.wait_until("the default prefixes", || Ok(trace()?.contains(narrow)))
 }
 
 fn flow_tables_have_names_and_limits_of_the_database(context: &TestContext) -> TestResult {

@@ -1,10 +1,12 @@
 //! The tables of a bridge, their compiled form, and the record of their changes.
 
+use std::collections::BTreeMap;
+
 use fastpath::Classifier;
-use flow::{FlowMod, Refusal};
+use flow::{Field, FlowMod, Refusal};
 use pipeline::{Changes, LearnRequest, Limits, Pipeline};
 
-use base::Instant;
+use base::{Instant, TableId};
 
 use super::Bridge;
 use super::compaction::CompactionTimer;
@@ -23,6 +25,8 @@ pub(super) struct BridgeTables {
     changes: Box<Changes>,
     /// Number of learn requests that were refused.
     learn_refused: u64,
+    /// The configured prefix fields of megaflows.
+    pub(super) prefixes: BTreeMap<TableId, Vec<Field>>,
 }
 
 /// The recipients of changes: the compiled tables, flow monitors, and the next publication.
@@ -42,6 +46,7 @@ impl BridgeTables {
             compaction: None,
             changes: Box::default(),
             learn_refused: 0,
+            prefixes: BTreeMap::new(),
         }
     }
 }

@@ -1,7 +1,9 @@
 //! Table configuration and features, and vacancy events.
 
+use std::collections::BTreeMap;
+
 use base::{TableId, Xid};
-use flow::{Refusal, TableFlags, TableMod};
+use flow::{Field, Refusal, TableFlags, TableMod};
 use openflow::{
     ForwardedRequest, Message, MultipartReply, MultipartRequest, RequestForward, TableFeatures,
     TableFeaturesCommand, Version,
@@ -217,8 +219,27 @@ impl Bridge {
         // The parser of the configuration has checked the table number.
         let done = self.tables.pipeline.table_mod(&command);
         debug_assert!(done.is_ok(), "{done:?}");
+        match &config.prefixes {
+            Some(names) => {
+                let fields = names.iter().filter_map(|name| field_named(name));
+                self.tables.prefixes.insert(table, fields.collect());
+            }
+            None => drop(self.tables.prefixes.remove(&table)),
+        }
         self.publication.request();
     }
+
+    /// Returns the configured prefix fields of tables, which megaflows distinguish.
+    pub const fn prefixes(&self) -> &BTreeMap<TableId, Vec<Field>> {
+        &self.tables.prefixes
+    }
+}
+
+/// Returns the field with this name, the specification's or that of `ovs-ofctl`.
+fn field_named(name: &str) -> Option<Field> {
+    let mut rows = Field::all();
+    let row = rows.find(|row| row.ofctl == name || row.name == name)?;
+    Some(row.field)
 }
 
 /// Returns the treatment of misses in a table's configuration of 1.1 and 1.2: `OFPTC_TABLE_MISS_*`.

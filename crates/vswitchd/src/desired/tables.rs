@@ -7,6 +7,21 @@ use super::BridgeOutcome;
 use crate::rows::Record;
 use config::{BridgeConfig, TableConfig};
 
+/// Returns the prefix fields of a table, sorted by name; none if the column is empty. The word
+/// `none` stands for no field.
+fn prefixes(row: Record<'_>) -> Option<Vec<String>> {
+    let Some(Datum::Set(names)) = row.datum("prefixes") else {
+        return None;
+    };
+    let names = names.iter().filter_map(|name| match name {
+        Atom::String(name) => Some(name.clone()),
+        _ => None,
+    });
+    let names: Vec<_> = names.collect();
+    let fields = names.iter().filter(|name| *name != "none").cloned();
+    (!names.is_empty()).then(|| fields.collect())
+}
+
 /// Reads the table settings of a bridge.
 pub(super) fn read_tables(
     database: &Database,
@@ -41,6 +56,7 @@ pub(super) fn read_tables(
             name: row.text("name").unwrap_or_default().to_owned(),
             limit,
             eviction: row.text("overflow_policy") == Some("evict"),
+            prefixes: prefixes(row),
         };
         config.tables.insert(table, table_config);
     }

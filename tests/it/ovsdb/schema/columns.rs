@@ -59,7 +59,8 @@ pub(super) const COLUMNS: &[(&str, &str, &str)] = &[
     ("Interface", "cfm_flap_count cfm_remote_opstate external_ids", "foreign_rows_and_columns_are_not_modified"),
 
     ("Flow_Table", "name flow_limit overflow_policy groups", "flow_tables_have_names_and_limits_of_the_database"),
-    ("Flow_Table", "prefixes external_ids", "columns_without_an_effect_change_nothing"),
+    ("Flow_Table", "prefixes", "flow_table_prefixes_narrow_the_megaflow_of_a_trace"),
+    ("Flow_Table", "external_ids", "columns_without_an_effect_change_nothing"),
 
     ("QoS", "type other_config", "egress_policer_drops_frames_above_its_rate queues_create_the_same_classes_as_open_vswitch qos_errors_are_reported"),
     ("QoS", "queues", "queues_create_the_same_classes_as_open_vswitch rules_select_egress_queues"),
