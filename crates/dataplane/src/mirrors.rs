@@ -155,6 +155,11 @@ impl Mirrors {
         outputs.map(|(port, _)| *port)
     }
 
+    /// Returns true if a mirror selects frames by their VLAN.
+    pub fn select_vlans(&self) -> bool {
+        self.plans.iter().any(|plan| plan.config.vlans.is_some())
+    }
+
     /// Returns whether a port is reserved for mirror output.
     pub fn is_output(&self, port: PortNo) -> bool {
         self.ports.get(&port).is_some_and(|roles| roles.is_output)

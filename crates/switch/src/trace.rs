@@ -23,6 +23,7 @@ use flow::PipelineFields;
 use packet::{Frame, Link, Pool};
 use pipeline::{Destination, InputFrame, Interpreter, LearnRequest, Pipeline, Verdict};
 
+use crate::megaflow::{Megaflow, MegaflowBuilder, TableClassifiers};
 use crate::odp::{ExaminedBits, OdpHeaders};
 use actions::{ActionRecorder, OdpAction};
 use dataplane::mirrors::{MirrorDirection, MirrorSet, Mirrors};
@@ -84,6 +85,24 @@ pub struct TracedBridge {
     pub stp_filter: Option<Arc<StpFilter>>,
     /// The ports: their datapath numbers and their names.
     pub ports: BTreeMap<PortNo, (String, String)>,
+    /// The classifiers of the tables.
+    pub classifiers: TableClassifiers,
+}
+
+/// The result of a trace.
+pub struct TraceTranslation {
+    /// The text, without the lines of the megaflow and the actions.
+    pub text: String,
+    /// The megaflow; none if the frame cannot be parsed.
+    pub megaflow: Option<Megaflow>,
+    /// The datapath actions.
+    pub actions: String,
+    /// The reason for which Open vSwitch would take the slow path, or the error of the trace.
+    pub remark: String,
+    /// True if the actions are not those of a datapath of Open vSwitch.
+    pub is_slow: bool,
+    /// The side effects on each bridge.
+    pub side_effects: Vec<(BridgeId, TraceSideEffect)>,
 }
 
 /// A snapshot of all bridges.
@@ -124,8 +143,8 @@ struct TraceOutput {
     tunnel: Option<String>,
     /// Bits of the frame that rules have matched or actions have written.
     examined: ExaminedBits,
-    /// The megaflow of the first bridge.
-    megaflow: String,
+    /// The bits that all bridges so far have examined.
+    megaflow: Option<MegaflowBuilder>,
     /// The error that ended the translation.
     error: Option<&'static str>,
     side_effects: Vec<(BridgeId, TraceSideEffect)>,
@@ -163,20 +182,39 @@ impl Tracer {
         bridge: BridgeId,
         request: TraceRequest,
     ) -> (String, Vec<(BridgeId, TraceSideEffect)>) {
+        let TraceTranslation {
+            mut text,
+            megaflow,
+            actions,
+            remark,
+            side_effects,
+            ..
+        } = self.translate(bridge, request);
+        let megaflow = megaflow.map_or_else(|| "recirc_id=0".to_owned(), |flow| flow.to_string());
+        text += &format!("Megaflow: {megaflow}\nDatapath actions: {actions}\n{remark}");
+        (text, side_effects)
+    }
+
+    /// Traces a frame. Returns the text, the megaflow and the datapath actions.
+    pub fn translate(&self, bridge: BridgeId, request: TraceRequest) -> TraceTranslation {
         let mut output = TraceOutput {
             names: request.names,
             ..TraceOutput::default()
         };
         self.follow(bridge, request, &mut output);
-        let done = actions::text_of(&output.actions);
-        let (trace_text, megaflow) = (output.text, output.megaflow);
-        let mut text = format!("{trace_text}Megaflow: {megaflow}\nDatapath actions: {done}\n");
-        if let Some(error) = output.error {
-            text += &format!("Translation failed ({error}), packet is dropped.\n");
-        } else if output.is_slow {
-            text += SLOW_PATH;
+        let remark = match output.error {
+            Some(error) => format!("Translation failed ({error}), packet is dropped.\n"),
+            None if output.is_slow => SLOW_PATH.to_owned(),
+            None => String::new(),
+        };
+        TraceTranslation {
+            text: output.text,
+            megaflow: output.megaflow.as_ref().map(MegaflowBuilder::megaflow),
+            actions: actions::text_of(&output.actions),
+            remark,
+            is_slow: output.is_slow,
+            side_effects: output.side_effects,
         }
-        (text, output.side_effects)
     }
 
     fn follow(&self, id: BridgeId, mut request: TraceRequest, output: &mut TraceOutput) {
@@ -200,10 +238,11 @@ impl Tracer {
         let passes = request.copy_congestion_mark();
         let arrived = request.frame.clone();
         let (mut verdict, priority) = (Verdict::new(), request.skb_priority);
-        let mut recorder = ActionRecorder::new(&bridge.name, bridge.tree);
+        let registers = request.registers(bridge);
+        let mut recorder = ActionRecorder::new(bridge, output.megaflow.take());
         self.run(bridge, request, &mut recorder, &mut verdict);
+        output.megaflow = bridge.examine(&arrived, &verdict, &registers, recorder.examined());
         if output.bridges == 1 {
-            output.megaflow = recorder.megaflow(&bridge.pipeline);
             output.error = actions::error_of(&verdict);
         }
         recorder.merge_examined(&mut output.examined);
@@ -266,7 +305,7 @@ impl Tracer {
         &self,
         bridge: &TracedBridge,
         request: TraceRequest,
-        recorder: &mut ActionRecorder,
+        recorder: &mut ActionRecorder<'_>,
         verdict: &mut Verdict,
     ) {
         let mut pool = Pool::new(BUFFERS);

@@ -1,11 +1,15 @@
 //! The events of a run that leave datapath actions.
 
 use base::{Cookie, GroupId, MeterId, TableId};
-use flow::{Action, Extension, Field, Instructions, MaxLen, PacketInReason, PipelineFields};
+use flow::{
+    Action, Extension, Field, FlowKey, Instructions, MaxLen, PacketInReason, PipelineFields,
+};
 use packet::Frame;
-use pipeline::{Cause, Destination, DropReason, PacketInMeta, Pipeline, Rule, Trace, Verdict};
+use pipeline::{Cause, Destination, DropReason, PacketInMeta, Rule, Trace, Verdict};
 
+use super::TracedBridge;
 use super::megaflow::MegaflowTrace;
+use crate::megaflow::MegaflowBuilder;
 use crate::odp::ExaminedBits;
 
 /// The length of an excerpt for a controller without a limit.
@@ -44,8 +48,8 @@ pub(super) enum ActionEvent {
 }
 
 /// A trace that records the events and the bits that actions write, besides the megaflow.
-pub(super) struct ActionRecorder {
-    megaflow: MegaflowTrace,
+pub(super) struct ActionRecorder<'a> {
+    megaflow: MegaflowTrace<'a>,
     events: Vec<ActionEvent>,
     outputs: usize,
     truncated: Option<u32>,
@@ -56,11 +60,11 @@ pub(super) struct ActionRecorder {
     undoable: Option<bool>,
 }
 
-impl ActionRecorder {
-    /// Returns a recorder for the bridge of this name and its spanning tree protocol.
-    pub(super) fn new(bridge: &str, tree: Option<&'static str>) -> Self {
+impl<'a> ActionRecorder<'a> {
+    /// Returns a recorder for a bridge, which continues the megaflow of the bridge before.
+    pub(super) fn new(bridge: &'a TracedBridge, megaflow: Option<MegaflowBuilder>) -> Self {
         Self {
-            megaflow: MegaflowTrace::new(bridge, tree),
+            megaflow: MegaflowTrace::new(bridge, megaflow),
             events: Vec::new(),
             outputs: 0,
             truncated: None,
@@ -74,8 +78,9 @@ impl ActionRecorder {
         self.megaflow.text()
     }
 
-    pub(super) fn megaflow(&self, pipeline: &Pipeline) -> String {
-        self.megaflow.megaflow(pipeline)
+    /// Returns the bits that the bridges so far have examined.
+    pub(super) fn examined(&mut self) -> Option<MegaflowBuilder> {
+        self.megaflow.take_examined()
     }
 
     pub(super) fn events(&self) -> &[ActionEvent] {
@@ -176,9 +181,13 @@ fn are_undoable(actions: &[Action]) -> bool {
     })
 }
 
-impl Trace for ActionRecorder {
+impl Trace for ActionRecorder<'_> {
     fn on_arrival(&mut self, frame: &Frame, registers: &PipelineFields) {
         self.megaflow.on_arrival(frame, registers);
+    }
+
+    fn on_search(&mut self, table: TableId, key: &FlowKey) {
+        self.megaflow.on_search(table, key);
     }
 
     fn on_lookup(&mut self, table: TableId, matched: Option<&Rule>) {

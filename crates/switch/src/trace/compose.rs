@@ -9,6 +9,7 @@ use pipeline::{Destination, Egress, Verdict};
 use super::actions::{self, ActionEvent, ActionRecorder, OdpAction};
 use super::{TraceEgress, TraceOutput, TraceRequest, TraceVisit, TracedBridge, Tracer};
 use crate::odp::OdpHeaders;
+use config::OuterField;
 use dataplane::mirrors::MirrorDirection;
 use dataplane::slots::PortKey;
 use dataplane::virtual_links::VirtualLink;
@@ -119,6 +120,10 @@ impl Tracer {
         match self.virtual_links.find(key) {
             Some(VirtualLink::Patch(peer)) => return self.enter(*peer, visit, leaving, output),
             Some(VirtualLink::Tunnel(tunnel)) => {
+                let inherits = |field| matches!(field, OuterField::Inherit(_));
+                if let Some(megaflow) = &mut output.megaflow {
+                    megaflow.enter_tunnel(inherits(tunnel.tos), inherits(tunnel.ttl));
+                }
                 let Some(bridge) = self.bridges.get(&visit.bridge) else {
                     return;
                 };
@@ -164,7 +169,7 @@ impl Tracer {
         output.text += "\n";
         let undoable = self.bridges.get(&peer.bridge).is_none_or(|bridge| {
             let mut verdict = Verdict::new();
-            let mut recorder = ActionRecorder::new(&bridge.name, None);
+            let mut recorder = ActionRecorder::new(bridge, None);
             self.run(bridge, request.clone(), &mut recorder, &mut verdict);
             recorder.is_undoable()
         });

@@ -31,7 +31,7 @@ pub struct TraceRequest {
 impl TraceRequest {
     /// Returns the request of a frame that a port receives.
     #[must_use]
-    pub(super) const fn received(frame: Frame, from: PortNo, learns: bool) -> Self {
+    pub const fn received(frame: Frame, from: PortNo, learns: bool) -> Self {
         Self {
             frame,
             from,

@@ -17,6 +17,7 @@ use crate::control::Control;
 use crate::inbox::Input;
 use config::PortKind;
 use dataplane::program::BridgeId;
+use switch::megaflow::TableClassifiers;
 use switch::odp::{OdpFlow, OdpTunnel};
 use switch::trace::{TraceRequest, TraceSideEffect, TracedBridge, Tracer};
 
@@ -376,7 +377,7 @@ pub(super) fn frame(digits: &str) -> Result<Frame, String> {
 }
 
 /// Returns a snapshot of all bridges.
-fn tracer(control: &mut Control) -> Tracer {
+pub(in crate::control) fn tracer(control: &mut Control) -> Tracer {
     control.datapath_ports();
     let meters = meters(control);
     let bridges = control.sites.iter().map(|(id, site)| {
@@ -403,6 +404,7 @@ fn tracer(control: &mut Control) -> Tracer {
                 .collect(),
             meters: meters.get(id).cloned().unwrap_or_default(),
             ports: ports.collect(),
+            classifiers: TableClassifiers::new(site.bridge.prefixes().clone()),
         };
         (*id, traced)
     });
