@@ -52,6 +52,8 @@ pub enum WorkerDrop {
     MembershipQueueFull,
     /// A sample was lost because the event ring was full.
     SampleQueueFull,
+    /// Frames were not counted in the active flows, because the event ring was full.
+    FlowQueueFull,
     /// A frame was not counted by flow, because the flow table was full.
     FlowsLost,
     /// The virtual port has no peer.
@@ -103,6 +105,7 @@ const DROPS: &[(WorkerDrop, &str)] = &[
     (WorkerDrop::CaptureQueueFull, "capture_queue_full"),
     (WorkerDrop::MembershipQueueFull, "membership_queue_full"),
     (WorkerDrop::SampleQueueFull, "sample_queue_full"),
+    (WorkerDrop::FlowQueueFull, "flow_queue_full"),
     (WorkerDrop::FlowsLost, "flow_export_full"),
     (WorkerDrop::NoPeer, "no_peer"),
     (WorkerDrop::IngressPoliced, "ingress_policed"),

@@ -3,6 +3,7 @@
 use std::io;
 use std::net::IpAddr;
 
+use base::Instant;
 use base::sync::mpsc::Sender;
 use flow::PipelineFields;
 use packet::Frame;
@@ -85,10 +86,22 @@ pub enum WorkerEvent {
     SampledByRule(Box<ActionSample>),
     /// Flow counts of a bridge.
     Flows(BridgeId, Vec<Ipv4Flow>),
+    /// Frames that crossed the datapath.
+    Crossed(Box<CrossingReport>),
     /// A tunnel packet needs the Ethernet address of this next hop on this port.
     Resolve(PortKey, IpAddr),
     /// The device of a queue disappeared; the worker serves the queue no longer.
     QueueGone(PortKey, io::Error),
+}
+
+/// Received frames of a datapath whose active flows are listed.
+pub struct CrossingReport {
+    /// The ingress port.
+    pub from: PortKey,
+    /// The bytes of each frame.
+    pub frames: Vec<Box<[u8]>>,
+    /// The time.
+    pub at: Instant,
 }
 
 /// A frame for the controllers.

@@ -101,6 +101,8 @@ pub struct Program {
     pub virtual_links: Arc<VirtualLinks>,
     /// The underlay of tunnels.
     pub underlay: Arc<Underlay>,
+    /// True if workers report the received frames.
+    pub reports_crossing: bool,
 }
 
 impl Program {

@@ -37,6 +37,8 @@ pub struct Publisher {
     virtual_links: Arc<VirtualLinks>,
     /// The underlay of tunnels from the next publication on.
     underlay: Arc<Underlay>,
+    /// True if workers report the received frames.
+    reports_crossing: bool,
 }
 
 impl Publisher {
@@ -49,7 +51,13 @@ impl Publisher {
             retired: VecDeque::new(),
             virtual_links: Arc::default(),
             underlay: Arc::default(),
+            reports_crossing: false,
         }
+    }
+
+    /// Has workers report the frames that they receive.
+    pub fn report_crossing(&mut self) {
+        self.reports_crossing = true;
     }
 
     /// Returns the underlay of tunnels.
@@ -85,6 +93,7 @@ impl Publisher {
             bridges,
             virtual_links: Arc::clone(&self.virtual_links),
             underlay: Arc::clone(&self.underlay),
+            reports_crossing: self.reports_crossing,
         };
         let program = self.publication.swap(Arc::new(program));
         self.retired.push_back(RetiredProgram { program, is_large });

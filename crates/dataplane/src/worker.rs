@@ -18,6 +18,7 @@ use super::program::{BridgeId, Generation, Program, Publication, WorkerProgress}
 use forwarder::BatchForwarder;
 
 mod capture;
+mod crossing;
 mod events;
 mod flow_meter;
 mod forwarder;
@@ -213,6 +214,9 @@ impl Worker {
                 forwarder.limit(place, batch, now);
             }
             let program = &*self.program;
+            if program.reports_crossing {
+                forwarder.report_crossing(program, from, batch, now);
+            }
             match program.bridge(from.bridge) {
                 Some(bridge) => forwarder.forward(bridge, runner, from, batch, now),
                 None if from.bridge == BridgeId::HOST => {

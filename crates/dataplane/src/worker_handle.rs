@@ -77,7 +77,7 @@ impl<W: WakeWorker> WorkerHandle<W> {
     }
 
     /// Returns whether the worker is between two batches, off its core, with nothing left to do.
-    fn is_at_rest(&self) -> bool {
+    pub fn is_at_rest(&self) -> bool {
         scheduling_point();
         // The order matters: a command that left the ring before the rest began is executed.
         let nothing_left = self.commands.slots() == self.commands.buffer().capacity();

@@ -167,6 +167,14 @@ impl DummyHandle {
         self.state.inject(queue, frame)
     }
 
+    /// Returns true if a reader has queued frames left to receive.
+    #[must_use]
+    pub fn has_queued(&self) -> bool {
+        let parts = self.state.parts();
+        let mut queues = parts.rx_queues.iter();
+        queues.any(|queue| queue.reader.is_some() && !queue.frames.is_empty())
+    }
+
     /// Connects an active connection when its timer has expired. Returns the time of the next call;
     /// none if the dummy has no active connection.
     pub fn drive_connection(&self, now: Instant) -> Option<Instant> {

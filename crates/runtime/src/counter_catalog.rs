@@ -73,6 +73,7 @@ const WORKER: [CounterEntry; 33] = [
     counter("capture_queue_full", "frame that a running capture missed", "narrow the filter of the capture"),
     counter("membership_queue_full", "multicast membership report that was lost because the control thread was behind", "a flood of IGMP or MLD reports: find its port with `mdb/show`"),
     counter("sample_queue_full", "sample for sFlow or IPFIX that was lost", "sample less often"),
+    counter("flow_queue_full", "batches of dummies that `dpctl/dump-flows` did not count, since the control thread was behind", "send more slowly: only tests have dummies"),
     counter("flow_export_full", "frame that NetFlow or IPFIX did not count, since its table of flows was full", "shorten the active timeout, or sample"),
     counter("no_peer", "frame for an internal or dummy port without another end", "normal if nothing uses the interface"),
     counter("ingress_policed", "frame above `ingress_policing_rate` of its interface", "intended; raise the rate or burst"),
