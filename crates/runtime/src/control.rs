@@ -3,6 +3,7 @@
 //! burst.
 
 mod active_config;
+mod active_flows;
 mod backpressure;
 mod bridge_runtime;
 mod capturing;
@@ -51,6 +52,7 @@ use super::worker_thread::WorkerThread;
 use crate::flushes::Flushes;
 use crate::log_control::LogControl;
 use active_config::ActiveConfig;
+use active_flows::ActiveFlows;
 use bridge_runtime::BridgeRuntime;
 use capturing::Capturing;
 use collectors::Collectors;
@@ -176,6 +178,7 @@ pub(crate) struct Control {
     commands: CommandState,
     dummies: Dummies,
     pmd: PmdThreads,
+    flows: ActiveFlows,
 }
 
 /// The receiving end of the inbox.
@@ -196,7 +199,10 @@ impl Control {
             configuration: ActiveConfig::default(),
             sites: BTreeMap::new(),
             peers: PeerTable::default(),
-            publications: Publications::new(Arc::clone(&tools.publication)),
+            publications: Publications::new(
+                Arc::clone(&tools.publication),
+                tools.dummies.is_enabled(),
+            ),
             devices: Devices::new(tools.dummies),
             counters: ControlCounters::default(),
             underlay: UnderlaySources::default(),
@@ -205,6 +211,7 @@ impl Control {
             commands: CommandState::default(),
             dummies: Dummies::default(),
             pmd: PmdThreads::default(),
+            flows: ActiveFlows::default(),
             tools,
         }
     }

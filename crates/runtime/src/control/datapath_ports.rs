@@ -42,6 +42,14 @@ impl DatapathName {
         }
     }
 
+    /// Returns the name without the type.
+    pub(super) const fn backer(self) -> &'static str {
+        match self {
+            Self::Dummy => "ovs-dummy",
+            Self::Netdev => "ovs-netdev",
+        }
+    }
+
     /// Returns the type.
     pub(super) const fn datapath_type(self) -> &'static str {
         match self {
@@ -149,6 +157,11 @@ impl DatapathPorts {
         let of_name = ports.filter(|(_, known)| known == name);
         of_name.for_each(|(old, _)| *old = number);
         Ok(())
+    }
+
+    /// Returns the name of a port.
+    pub(super) fn name(&self, port: BridgePortNo) -> Option<&str> {
+        self.by_port.get(&port).map(|(_, name)| name.as_str())
     }
 
     /// Returns the first port with this number or name.

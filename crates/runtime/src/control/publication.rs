@@ -31,10 +31,15 @@ pub(super) struct Publications {
 }
 
 impl Publications {
-    /// Returns publications into this slot, none so far.
-    pub(super) fn new(slot: Arc<Publication>) -> Self {
+    /// Returns publications into this slot, none so far. With `reports_crossing`, workers report
+    /// the frames that they receive.
+    pub(super) fn new(slot: Arc<Publication>, reports_crossing: bool) -> Self {
+        let mut publisher = Publisher::new(slot);
+        if reports_crossing {
+            publisher.report_crossing();
+        }
         Self {
-            publisher: Publisher::new(slot),
+            publisher,
             virtual_links_changed: false,
             next_at: Instant::START,
         }
@@ -118,6 +123,7 @@ impl Control {
         let workers = handles(&self.tools.workers);
         let generation = self.publications.publish(bridges, is_large, workers);
         self.capturing.is_unpublished = false;
+        self.flows.is_stale = true;
         for site in self.sites.values_mut() {
             site.bridge.handle_published(generation);
         }

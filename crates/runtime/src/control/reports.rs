@@ -60,6 +60,7 @@ impl Control {
             WorkerEvent::Sampled(sampled) => self.handle_sampled(&sampled),
             WorkerEvent::SampledByRule(sampled) => self.handle_sampled_by_rule(&sampled),
             WorkerEvent::Flows(bridge, flows) => self.handle_flows(bridge, &flows),
+            WorkerEvent::Crossed(report) => self.handle_crossed(&report),
             WorkerEvent::Resolve(by, host) => self.handle_resolve(by, host),
             WorkerEvent::QueueGone(key, error) => self.handle_queue_gone(key, &error),
         }

@@ -34,6 +34,7 @@ impl Control {
         self.end_unread_captures(now);
         self.drive_dummies(now);
         self.run_pmd_timers(now);
+        self.maintain_flows(now);
     }
 
     /// Sleeps until the next timer or wake-up. A wake-up before the sleep is not lost.
@@ -46,6 +47,7 @@ impl Control {
             self.next_upkeep(),
             self.dummies.next_drive(),
             self.pmd.next_interval(),
+            self.flows.next_maintenance(),
         ];
         let due = due.into_iter().flatten().min().map(|due| due - shown);
         // Publications and the steps of a warp follow the real time.

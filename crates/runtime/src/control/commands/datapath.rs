@@ -13,10 +13,12 @@ use pipeline::{Pipeline, Rule};
 use ports::Counter;
 
 use super::Answer::{Deferred, Immediate};
+use super::flow_list::{self, ListForm};
 use super::port_config::describe;
 use super::{Command, DeferredAnswer, options};
 use crate::control::Control;
 use crate::control::bridge_runtime::BridgeRuntime;
+use crate::control::datapath_ports::DatapathName;
 use dataplane::counters::WorkerDrop;
 use dataplane::program::BridgeId;
 use switch::odp;
@@ -49,6 +51,13 @@ pub(super) struct LookupCounts {
 
 /// Returns the counters since the start.
 pub(super) fn lookups(control: &Control) -> LookupCounts {
+    if control.tools.dummies.is_enabled() {
+        return LookupCounts {
+            hit: control.flows.hits,
+            missed: control.flows.misses,
+            lost: 0,
+        };
+    }
     let workers = &control.tools.workers;
     let missed = workers
         .iter()
@@ -66,6 +75,14 @@ pub(super) fn lookups(control: &Control) -> LookupCounts {
         hit: received.saturating_sub(missed),
         missed,
         lost,
+    }
+}
+
+/// Returns the number of flows of a datapath: active flows of dummies, and rules of others.
+pub(super) fn flows(control: &Control, datapath: DatapathName) -> u64 {
+    match datapath {
+        DatapathName::Dummy => control.flows.table.len() as u64,
+        DatapathName::Netdev => rules(control),
     }
 }
 
@@ -132,7 +149,12 @@ fn data_paths(control: &mut Control, _: &[String]) -> Result<String, String> {
 fn dump_flows(control: &mut Control, arguments: &[String]) -> Result<DeferredAnswer, String> {
     let (options, rest) = options(arguments);
     let selected = rest.first().copied().unwrap_or_default();
-    let (id, _) = control.site_named(selected).ok_or("no such bridge")?;
+    let (id, site) = control.site_named(selected).ok_or("no such bridge")?;
+    if site.datapath() == DatapathName::Dummy {
+        let form = ListForm::of_dpif(&options);
+        let text = flow_list::list(control, Some(id), form, None);
+        return Ok(Box::new(move || text));
+    }
     let flows = DatapathFlows::of(control, Some(id), options.contains(&"--names"));
     Ok(Box::new(move || flows.to_text()))
 }

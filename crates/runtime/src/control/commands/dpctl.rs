@@ -8,9 +8,9 @@ use config::PortKind;
 use ports::Counter;
 
 use super::Answer::{Deferred, Immediate};
-use super::datapath::{DatapathFlows, LookupCounts, lookups, rules};
+use super::datapath::{DatapathFlows, LookupCounts, flows, lookups};
 use super::port_config::describe;
-use super::{Command, DeferredAnswer, MANY, conntrack, datapath_changes, options};
+use super::{Command, DeferredAnswer, MANY, conntrack, datapath_changes, flow_list, options};
 use crate::control::Control;
 use crate::control::datapath_ports::DatapathName;
 
@@ -31,7 +31,7 @@ pub(super) const COMMANDS: [Command; 21] = [
     Command { name: "dpctl/del-if", usage: "dp iface...", least: 2, most: MANY, answer: Immediate(datapath_changes::delete_ports) },
     Command { name: "dpctl/dump-dps", usage: "", least: 0, most: 0, answer: Immediate(data_paths) },
     Command { name: "dpctl/dump-flows", usage: "[-m] [--names] [dp] [filter=..] [type=..] [pmd=..]", least: 0, most: 6, answer: Deferred(dump_flows) },
-    Command { name: "dpctl/get-flow", usage: "[dp] ufid", least: 1, most: 2, answer: Immediate(no_flow) },
+    Command { name: "dpctl/get-flow", usage: "[dp] ufid", least: 1, most: 2, answer: Immediate(flow_list::get) },
     Command { name: "dpctl/list-commands", usage: "", least: 0, most: 0, answer: Immediate(list_commands) },
     Command { name: "dpctl/mod-flow", usage: "[dp] flow actions", least: 2, most: 3, answer: Immediate(datapath_changes::modify_flow) },
     Command { name: "dpctl/mod-flows", usage: "[dp] file", least: 1, most: 2, answer: Immediate(datapath_changes::modify_flows) },
@@ -90,7 +90,7 @@ fn show(control: &mut Control, arguments: &[String]) -> Result<String, String> {
 
 fn show_one(control: &Control, datapath: DatapathName, has_counters: bool) -> String {
     let LookupCounts { hit, missed, lost } = lookups(control);
-    let rules = rules(control);
+    let rules = flows(control, datapath);
     let name = datapath.full();
     let mut text =
         format!("{name}:\n  lookups: hit:{hit} missed:{missed} lost:{lost}\n  flows: {rules}\n");
@@ -148,36 +148,37 @@ fn write_counts(text: &mut String, counts: &ports::QueueCounts) -> std::fmt::Res
 fn dump_flows(control: &mut Control, arguments: &[String]) -> Result<DeferredAnswer, String> {
     let (options, rest) = options(arguments);
     let (mut all, mut selected) = (true, None);
+    let (mut name, mut filter, mut has_title) = (None, None, true);
     for word in rest {
         match word.split_once('=') {
-            Some(("filter", _)) => {
-                return Err(format!(
-                    "{PREFIX}: filter: choose among rules with ovs-ofctl dump-flows (Operation not supported)"
-                ));
-            }
+            Some(("filter", text)) => filter = Some(flow_list::parse_filter(control, text)?),
             // No flow is offloaded, and all workers share the same flows.
             Some(("type", kind)) => all &= !kind.contains("offloaded") || kind.contains("non-"),
-            Some(("pmd", _)) => {}
-            _ if is_datapath(control, word) => {}
+            Some(("pmd", _)) => has_title = false,
+            _ if is_datapath(control, word) => name = Some(word),
             _ if control.commands.changes.names().any(|name| name == word) => selected = Some(word),
             _ => return Err(format!("{PREFIX}: datapath not found (Invalid argument)")),
         }
     }
     if let Some(name) = selected {
         let flows = control.commands.changes.flows(name);
-        let title = if flows.is_empty() {
-            ""
-        } else {
-            "flow-dump from the main thread:\n"
-        };
+        let title = flow_list::title(has_title && !flows.is_empty());
         return Ok(Box::new(move || format!("{title}{flows}")));
     }
-    let names = control.datapaths();
-    let changes = &control.commands.changes;
-    let added: String = names
-        .iter()
-        .map(|name| changes.flows(name.full()))
-        .collect();
+    let datapath = flow_list::datapath_of(control, name)?;
+    let added = control.commands.changes.flows(datapath.full());
+    if datapath == DatapathName::Dummy {
+        let flows = flow_list::list_of_dummies(control, &options, filter.as_ref()) + &added;
+        let title = flow_list::title(has_title && all && !flows.is_empty());
+        let flows = if all { flows } else { String::new() };
+        return Ok(Box::new(move || format!("{title}{flows}")));
+    }
+    if filter.is_some() {
+        return Err(refusal(
+            "filter",
+            "choose among rules with ovs-ofctl dump-flows",
+        ));
+    }
     let flows = DatapathFlows::of(control, None, options.contains(&"--names"));
     Ok(Box::new(move || match all {
         true => flows.to_text() + &added,
@@ -185,7 +186,8 @@ fn dump_flows(control: &mut Control, arguments: &[String]) -> Result<DeferredAns
     }))
 }
 
-/// Deletes the flows that an operator has added: all, or those in a file. The bridges' rules stay.
+/// Deletes the flows that an operator has added, and the active flows of dummies; or those in a
+/// file. The bridges' rules stay, and traffic sets up the active flows again.
 fn delete_flows(control: &mut Control, arguments: &[String]) -> Result<String, String> {
     let is_name = |control: &Control, name: &str| {
         let mut added = control.commands.changes.names();
@@ -206,14 +208,12 @@ fn delete_flows(control: &mut Control, arguments: &[String]) -> Result<String, S
     };
     for name in names {
         control.commands.changes.clear_flows(&name);
+        if name == DatapathName::Dummy.full() {
+            control.settle_flows();
+            control.delete_flows();
+        }
     }
     Ok(String::new())
-}
-
-fn no_flow(_: &mut Control, _: &[String]) -> Result<String, String> {
-    Err(format!(
-        "{PREFIX}: getting flow (No such file or directory)"
-    ))
 }
 
 fn cache_sizes(control: &mut Control, _: &[String]) -> Result<String, String> {

@@ -107,6 +107,8 @@ fn receive(control: &mut Control, arguments: &[String]) -> Result<String, String
         .into_iter()
         .filter(|frame| !dummy.inject(queue, frame.clone()));
     let lost = lost.count();
+    // As in Open vSwitch, the frames meet the tables of this moment.
+    control.settle_flows();
     if lost > 0 {
         tracing::debug!(
             dummy = name,

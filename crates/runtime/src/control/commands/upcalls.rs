@@ -10,7 +10,7 @@ use crate::control::Control;
 #[rustfmt::skip]
 pub(super) const COMMANDS: [Command; 10] = [
     Command { name: "revalidator/pause", usage: "", least: 0, most: 0, answer: Immediate(nothing) },
-    Command { name: "revalidator/purge", usage: "", least: 0, most: 0, answer: Immediate(nothing) },
+    Command { name: "revalidator/purge", usage: "", least: 0, most: 0, answer: Immediate(purge) },
     Command { name: "revalidator/resume", usage: "", least: 0, most: 0, answer: Immediate(nothing) },
     Command { name: "revalidator/wait", usage: "", least: 0, most: 0, answer: Immediate(wait) },
     Command { name: "upcall/disable-megaflows", usage: "", least: 0, most: 0, answer: Immediate(disable_megaflows) },
@@ -51,17 +51,27 @@ fn nothing(_: &mut Control, _: &[String]) -> Result<String, String> {
 
 /// Publishes pending changes, so that they are in force when the command returns.
 fn wait(control: &mut Control, _: &[String]) -> Result<String, String> {
-    control.publish_at_once();
+    control.settle_flows();
+    control.log_flows();
+    Ok(String::new())
+}
+
+/// Deletes the active flows.
+fn purge(control: &mut Control, _: &[String]) -> Result<String, String> {
+    control.settle_flows();
+    control.delete_flows();
     Ok(String::new())
 }
 
 fn disable_megaflows(control: &mut Control, _: &[String]) -> Result<String, String> {
     control.commands.upcalls.has_megaflows = false;
+    control.delete_flows();
     Ok("megaflows disabled\n".to_owned())
 }
 
 fn enable_megaflows(control: &mut Control, _: &[String]) -> Result<String, String> {
     control.commands.upcalls.has_megaflows = true;
+    control.delete_flows();
     Ok("megaflows enabled\n".to_owned())
 }
 
@@ -85,12 +95,12 @@ fn set_limit(control: &mut Control, arguments: &[String]) -> Result<String, Stri
 
 /// Reports the number of rules as flows, and the packets that the interpreter processed.
 fn show(control: &mut Control, _: &[String]) -> Result<String, String> {
-    let rules = datapath::rules(control);
     let missed = datapath::lookups(control).missed;
     let has_ufid = control.commands.upcalls.has_ufid;
     let datapaths = control.datapaths().into_iter();
     Ok(datapaths
         .map(|datapath| {
+            let rules = datapath::flows(control, datapath);
             format!(
                 "{}:\n  flows         : (current {rules})\n  upcalls       : none: rules are compiled, \
                  traffic sets up no flow\n  interpreted   : {missed}\n  ufid enabled : {has_ufid}\n\n",

@@ -1,0 +1,330 @@
+//! The active flows of the dummies' datapath, as Open vSwitch's data path would hold them. Workers
+//! report the frames that they receive; a frame without a flow is translated, like an upcall of
+//! Open vSwitch, and its megaflow is listed from then on.
+//!
+//! Real ports report no frames: rules are compiled, and no flow is set up.
+
+use std::time::Duration;
+
+use base::Instant;
+use base::sync::thread;
+use flow::{FlowKey, PipelineFields};
+use packet::{Depth, Frame};
+use tracing::Level;
+
+use super::Control;
+use super::commands::tracing::tracer;
+use super::datapath_ports::DatapathName;
+use dataplane::messages::CrossingReport;
+use dataplane::slots::PortKey;
+use switch::megaflow::{
+    ActiveFlow, ActiveFlowTable, FlowUfid, KeyDetail, Megaflow, PacketSummary, Revalidation,
+};
+use switch::trace::{TraceRequest, TraceTranslation, Tracer};
+
+/// The actions of a flow that Open vSwitch's data path cannot execute.
+const SLOW_PATH: &str = "userspace(pid=0,slow_path(action))";
+
+/// The interval of maintenance while there are flows, as in Open vSwitch.
+const MAINTENANCE_INTERVAL: Duration = Duration::from_millis(500);
+
+/// The interval at which a command checks for frames that workers have not taken, and the number of
+/// checks before it gives up.
+const WAIT: Duration = Duration::from_millis(1);
+const WAITS_MAX: usize = 100;
+
+/// The maximum number of bursts of events that a command reads from the workers.
+const READS_MAX: usize = 64;
+
+/// The active flows, and the state of their maintenance.
+#[derive(Default)]
+pub(super) struct ActiveFlows {
+    /// The flows.
+    pub(super) table: ActiveFlowTable<PortKey>,
+    /// True if tables or ports have changed since the last revalidation.
+    pub(super) is_stale: bool,
+    /// The time of the last maintenance.
+    maintained: Option<Instant>,
+    /// Packets that hit a flow.
+    pub(super) hits: u64,
+    /// Packets that set up a flow.
+    pub(super) misses: u64,
+}
+
+impl ActiveFlows {
+    /// Returns the time of the next maintenance.
+    pub(super) fn next_maintenance(&self) -> Option<Instant> {
+        let since = self.maintained.filter(|_| !self.table.is_empty())?;
+        Some(since + MAINTENANCE_INTERVAL)
+    }
+}
+
+/// A frame of the datapath, with its fields.
+struct CrossedFrame {
+    frame: Frame,
+    exact: Megaflow,
+    /// The datapath's number of the ingress port.
+    number: u32,
+}
+
+/// True if the data path's log module writes debug messages.
+fn logs_flows() -> bool {
+    tracing::enabled!(target: "dpif_netdev", Level::DEBUG)
+}
+
+/// True if the log module of the data path's interface writes debug messages.
+fn logs_operations() -> bool {
+    tracing::enabled!(target: "dpif", Level::DEBUG)
+}
+
+impl Control {
+    /// Counts received frames in their flows, and sets up flows for those without one.
+    pub(super) fn handle_crossed(&mut self, report: &CrossingReport) {
+        let CrossingReport { from, frames, at } = report;
+        self.revalidate_flows();
+        for bytes in frames {
+            let Some(crossed) = self.crossed_frame(*from, bytes) else {
+                continue;
+            };
+            let summary = PacketSummary {
+                exact: &crossed.exact,
+                bytes: bytes.len() as u64,
+                now: *at,
+            };
+            if self.flows.table.count(&summary) {
+                self.flows.hits += 1;
+            } else {
+                self.flows.misses += 1;
+                self.set_up_flow(*from, crossed, *at);
+            }
+        }
+    }
+
+    fn crossed_frame(&mut self, from: PortKey, bytes: &[u8]) -> Option<CrossedFrame> {
+        let number = self.datapath_ports().number((from.bridge, from.port))?;
+        let frame = Frame::from_bytes(bytes);
+        let mut key = FlowKey::new();
+        let is_read = key.read(&frame, Depth::Transport, &PipelineFields::new(from.port));
+        let exact = is_read.then(|| Megaflow::exact(&key, &frame).for_datapath(number))?;
+        Some(CrossedFrame {
+            frame,
+            exact,
+            number,
+        })
+    }
+
+    /// Translates a frame, and adds its flow.
+    fn set_up_flow(&mut self, from: PortKey, crossed: CrossedFrame, now: Instant) {
+        let CrossedFrame {
+            frame,
+            exact,
+            number,
+        } = crossed;
+        let port = number.to_string();
+        if logs_flows() {
+            let key = exact.to_odp(&port, KeyDetail::Packet);
+            let name = DatapathName::Dummy.backer();
+            let packet = exact.describe_packet();
+            tracing::debug!(target: "dpif_netdev", "{name}: miss upcall:\n{key}\n{packet}");
+        }
+        let (megaflow, actions) = translate(&tracer(self), from, &frame, false);
+        let megaflow = match (megaflow, self.commands.upcalls.has_megaflows) {
+            (Some(megaflow), true) => megaflow.for_datapath(number),
+            _ => exact,
+        };
+        let flow = ActiveFlow {
+            port: from,
+            frame,
+            megaflow,
+            actions,
+            packets: 0,
+            bytes: 0,
+            used: None,
+            tcp_flags: 0,
+            created: now,
+        };
+        if logs_flows() {
+            log_flow("flow_add", &flow, &port);
+        }
+        if self.flows.table.insert(flow).is_some() && self.flows.maintained.is_none() {
+            self.flows.maintained = Some(now);
+        }
+    }
+
+    /// Translates the flows again after a change.
+    pub(super) fn revalidate_flows(&mut self) {
+        if !std::mem::take(&mut self.flows.is_stale) || self.flows.table.is_empty() {
+            return;
+        }
+        let tracer = tracer(self);
+        let mut results = Vec::new();
+        for (ufid, flow) in self.flows.table.iter() {
+            let number = self
+                .devices
+                .datapath_ports
+                .number((flow.port.bridge, flow.port.port));
+            let (megaflow, actions) = translate(&tracer, flow.port, &flow.frame, false);
+            let result = match (megaflow, number) {
+                (_, None) => Revalidation::Delete,
+                (Some(megaflow), Some(number)) => {
+                    flow.revalidate(&megaflow.for_datapath(number), &actions)
+                }
+                (None, Some(_)) if flow.actions == actions => Revalidation::Keep,
+                (None, Some(_)) => Revalidation::Modify(actions),
+            };
+            results.push((ufid, result));
+        }
+        for (ufid, result) in results {
+            match result {
+                Revalidation::Keep => {}
+                Revalidation::Modify(actions) => self.modify_flow(ufid, actions),
+                Revalidation::Delete => self.delete_flow(ufid),
+            }
+        }
+    }
+
+    fn modify_flow(&mut self, ufid: FlowUfid, actions: String) {
+        self.flows.table.modify(ufid, actions);
+        let Some(flow) = self.flows.table.get(ufid) else {
+            return;
+        };
+        let port = self.port_text(flow.port);
+        if logs_flows() {
+            log_flow("flow_mod", flow, &port);
+        }
+        if logs_operations() {
+            let (key, actions) = (flow.megaflow.to_odp(&port, KeyDetail::All), &flow.actions);
+            let name = DatapathName::Dummy.full();
+            tracing::debug!(target: "dpif", "{name}: put[modify] {ufid} {key}, actions:{actions}");
+        }
+    }
+
+    /// Removes a flow.
+    fn delete_flow(&mut self, ufid: FlowUfid) {
+        if let Some(flow) = self.flows.table.remove(ufid) {
+            self.log_deletion(ufid, &flow);
+        }
+    }
+
+    fn log_deletion(&self, ufid: FlowUfid, flow: &ActiveFlow<PortKey>) {
+        if logs_operations() {
+            let port = self.port_text(flow.port);
+            let key = flow.megaflow.to_odp(&port, KeyDetail::Packet);
+            let counters = flow.counters(self.now());
+            let name = DatapathName::Dummy.full();
+            tracing::debug!(target: "dpif", "{name}: flow_del {ufid} {key}, {counters}");
+        }
+    }
+
+    /// Removes all flows.
+    pub(super) fn delete_flows(&mut self) {
+        for (ufid, flow) in self.flows.table.clear() {
+            self.log_deletion(ufid, &flow);
+        }
+    }
+
+    /// Removes idle flows, translates the others again after a change, and logs them.
+    pub(super) fn maintain_flows(&mut self, now: Instant) {
+        let due = self.flows.next_maintenance();
+        if due.is_none_or(|due| now < due) {
+            return;
+        }
+        self.flows.maintained = Some(now);
+        self.log_flows();
+        for (ufid, flow) in self.flows.table.expire(now) {
+            self.log_deletion(ufid, &flow);
+        }
+        self.revalidate_flows();
+        if self.flows.table.is_empty() {
+            self.flows.maintained = None;
+        }
+    }
+
+    /// Logs all flows, as a revalidator of Open vSwitch does when it dumps them.
+    pub(super) fn log_flows(&self) {
+        if !logs_operations() {
+            return;
+        }
+        let now = self.now();
+        for (ufid, flow) in self.flows.table.iter() {
+            let port = self.port_text(flow.port);
+            let line = flow.line(&port, &flow.actions, KeyDetail::All, now);
+            let name = DatapathName::Dummy.full();
+            tracing::debug!(target: "dpif", "{name}: flow_dump {ufid} {line}");
+        }
+    }
+
+    /// Returns the datapath's number of a port.
+    fn port_text(&self, port: PortKey) -> String {
+        let number = self.devices.datapath_ports.number((port.bridge, port.port));
+        number.map_or_else(|| "none".to_owned(), |number| number.to_string())
+    }
+
+    /// Waits until workers have taken all injected frames, for a limited time.
+    fn await_injected(&self) {
+        for _ in 0..WAITS_MAX {
+            let ports = self.sites.values().flat_map(|site| site.ports.values());
+            let mut devices = ports.filter_map(|port| port.device.as_ref()?.injector());
+            let is_queued = devices.any(|injector| injector.has_queued());
+            let mut workers = self.tools.workers.iter();
+            if !is_queued && workers.all(|worker| worker.handle.is_at_rest()) {
+                return;
+            }
+            thread::park_timeout(WAIT);
+        }
+    }
+
+    /// Makes the flows current: all injected frames are counted, and no change is pending.
+    pub(super) fn settle_flows(&mut self) {
+        if !self.tools.dummies.is_enabled() {
+            return self.publish_at_once();
+        }
+        self.await_injected();
+        for _ in 0..READS_MAX {
+            if self.read_workers() {
+                break;
+            }
+        }
+        self.publish_at_once();
+        self.revalidate_flows();
+        let now = self.now();
+        for (ufid, flow) in self.flows.table.expire(now) {
+            self.log_deletion(ufid, &flow);
+        }
+    }
+}
+
+/// Returns the megaflow and the datapath actions of a frame, without side effects.
+pub(super) fn translate(
+    tracer: &Tracer,
+    from: PortKey,
+    frame: &Frame,
+    has_names: bool,
+) -> (Option<Megaflow>, String) {
+    let mut request = TraceRequest::received(frame.clone(), from.port, true);
+    request.names = has_names;
+    let TraceTranslation {
+        megaflow,
+        actions,
+        is_slow,
+        ..
+    } = tracer.translate(from.bridge, request);
+    let actions = if is_slow {
+        SLOW_PATH.to_owned()
+    } else {
+        actions
+    };
+    (megaflow, actions)
+}
+
+/// Logs a flow that was added or modified, as Open vSwitch's data path does.
+fn log_flow(operation: &str, flow: &ActiveFlow<PortKey>, port: &str) {
+    let ufid = FlowUfid::of(&flow.megaflow);
+    let key = flow.megaflow.to_odp(port, KeyDetail::Examined);
+    let (actions, megaflow) = (&flow.actions, &flow.megaflow);
+    tracing::debug!(
+        target: "dpif_netdev",
+        "{operation}: {ufid} mega_{ufid} {key}, actions:{actions}"
+    );
+    tracing::debug!(target: "dpif_netdev", "flow match: {megaflow}");
+}

@@ -1,0 +1,183 @@
+//! The lists of active flows: `dpctl/dump-flows`, `dpctl/get-flow` and `dpif/dump-flows` of the
+//! dummies' datapath.
+
+use base::PortNo;
+use flow::text::NameMap;
+
+use super::options;
+use super::tracing::tracer;
+use crate::control::Control;
+use crate::control::active_flows::translate;
+use crate::control::datapath_ports::DatapathName;
+use dataplane::program::BridgeId;
+use dataplane::slots::PortKey;
+use switch::megaflow::{ActiveFlow, FlowFilter, FlowUfid, KeyDetail};
+
+/// The line before the flows of ports without a PMD thread.
+const MAIN_THREAD: &str = "flow-dump from the main thread:\n";
+
+/// The form of a list.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct ListForm {
+    /// Wildcards are written, too.
+    is_verbose: bool,
+    /// Ports have names.
+    has_names: bool,
+    /// Flows have their identity before them, and this text between both.
+    separator: Option<&'static str>,
+    /// The layer is written (`dp:ovs`).
+    has_layer: bool,
+}
+
+impl ListForm {
+    fn of(arguments: &[&str]) -> Self {
+        let is_verbose = arguments
+            .iter()
+            .any(|word| matches!(*word, "-m" | "--more"));
+        let names = arguments.iter().rev().find_map(|word| match *word {
+            "--names" => Some(true),
+            "--no-names" => Some(false),
+            _ => None,
+        });
+        Self {
+            is_verbose,
+            has_names: names.unwrap_or(is_verbose),
+            separator: None,
+            has_layer: false,
+        }
+    }
+
+    /// Returns the form of `dpif/dump-flows` with these options.
+    pub(super) fn of_dpif(arguments: &[&str]) -> Self {
+        let form = Self::of(arguments);
+        Self {
+            separator: form.is_verbose.then_some(" "),
+            ..form
+        }
+    }
+
+    /// Returns the form of `dpctl/dump-flows` with these options.
+    pub(super) fn of_dpctl(arguments: &[&str]) -> Self {
+        let form = Self::of(arguments);
+        Self {
+            separator: form.is_verbose.then_some(", "),
+            has_layer: form.is_verbose,
+            ..form
+        }
+    }
+}
+
+/// Lists the active flows of one bridge, or of all.
+pub(super) fn list(
+    control: &mut Control,
+    bridge: Option<BridgeId>,
+    form: ListForm,
+    filter: Option<&FlowFilter>,
+) -> String {
+    control.settle_flows();
+    let is_selected = |flow: &ActiveFlow<PortKey>| {
+        bridge.is_none_or(|bridge| flow.port.bridge == bridge)
+            && filter.is_none_or(|filter| filter.accepts(&flow.megaflow))
+    };
+    let flows = control.flows.table.iter();
+    let flows = flows.filter(|(_, flow)| is_selected(flow));
+    let mut flows: Vec<_> = flows.map(|(ufid, flow)| (ufid, flow.clone())).collect();
+    flows.sort_by_key(|(ufid, flow)| (flow.created, *ufid));
+    let lines = flows
+        .iter()
+        .map(|(ufid, flow)| line(control, *ufid, flow, form));
+    lines.collect()
+}
+
+/// Lists the active flows of dummies for `dpctl/dump-flows`.
+pub(super) fn list_of_dummies(
+    control: &mut Control,
+    options: &[&str],
+    filter: Option<&FlowFilter>,
+) -> String {
+    list(control, None, ListForm::of_dpctl(options), filter)
+}
+
+/// Returns the title of a list that has one.
+pub(super) const fn title(has_title: bool) -> &'static str {
+    if has_title { MAIN_THREAD } else { "" }
+}
+
+fn line(
+    control: &mut Control,
+    ufid: FlowUfid,
+    flow: &ActiveFlow<PortKey>,
+    form: ListForm,
+) -> String {
+    let now = control.now();
+    let ports = control.datapath_ports();
+    let port = ports.number((flow.port.bridge, flow.port.port));
+    let name = ports.name((flow.port.bridge, flow.port.port));
+    let port = match (form.has_names, name, port) {
+        (true, Some(name), _) => name.to_owned(),
+        (_, _, Some(number)) => number.to_string(),
+        _ => "none".to_owned(),
+    };
+    let actions = match form.has_names {
+        true => translate(&tracer(control), flow.port, &flow.frame, true).1,
+        false => flow.actions.clone(),
+    };
+    let detail = match form.is_verbose {
+        true => KeyDetail::All,
+        false => KeyDetail::Examined,
+    };
+    let key = flow.megaflow.to_odp(&port, detail);
+    let counters = flow.counters(now);
+    let layer = if form.has_layer { ", dp:ovs" } else { "" };
+    let identity = form.separator.map(|separator| format!("{ufid}{separator}"));
+    let identity = identity.unwrap_or_default();
+    format!("{identity}{key}, {counters}{layer}, actions:{actions}\n")
+}
+
+/// Returns the flow with this identity, for `dpctl/get-flow`.
+pub(super) fn get(control: &mut Control, arguments: &[String]) -> Result<String, String> {
+    let (options, rest) = options(arguments);
+    let ufid = rest.last().and_then(|text| FlowUfid::parse(text));
+    let ufid = ufid.ok_or_else(|| failure("parsing flow ufid", "Invalid argument"))?;
+    control.settle_flows();
+    let flow = control.flows.table.get(ufid).cloned();
+    let flow = flow.ok_or_else(|| failure("getting flow", "No such file or directory"))?;
+    Ok(line(control, ufid, &flow, ListForm::of_dpctl(&options)))
+}
+
+/// Parses a filter of flows, in the syntax of `ovs-ofctl` with numbers or names of the datapath's
+/// ports.
+pub(super) fn parse_filter(control: &mut Control, text: &str) -> Result<FlowFilter, String> {
+    let mut names = NameMap::default();
+    for (number, name, _) in control.datapath_ports().all() {
+        names.add_port(PortNo(number), name);
+    }
+    let parsed = names.parse_flow_stats_request(text);
+    let parsed = parsed.map_err(|error| {
+        failure(
+            &format!("Failed to parse filter ({error})"),
+            "Invalid argument",
+        )
+    })?;
+    Ok(FlowFilter::new(&parsed.matching))
+}
+
+/// Returns the datapath that a command concerns: the named one, or the only one.
+pub(super) fn datapath_of(control: &Control, name: Option<&str>) -> Result<DatapathName, String> {
+    let datapaths = control.datapaths();
+    let found = match name {
+        Some(name) => DatapathName::parse(name).filter(|name| datapaths.contains(name)),
+        None if datapaths.len() > 1 => {
+            return Err(failure(
+                "multiple datapaths, specify one",
+                "Invalid argument",
+            ));
+        }
+        None => datapaths.first().copied(),
+    };
+    found.ok_or_else(|| failure("datapath not found", "Invalid argument"))
+}
+
+fn failure(what: &str, why: &str) -> String {
+    format!("{}: {what} ({why})", crate::PROGRAM)
+}
