@@ -54,15 +54,15 @@ const ECHO_V6: [u8; 2] = [128, 129];
 /// Header fields of a frame to compose; absent ones are zero.
 ///
 /// ```
-/// use flow::{Field, FrameFields};
+/// use flow::{Field, HeaderFields};
 ///
-/// let mut fields = FrameFields::default();
+/// let mut fields = HeaderFields::default();
 /// fields.set(Field::EthType, 0x0800);
 /// fields.set(Field::IpProto, 17);
 /// assert_eq!(fields.frame(64).len(), 14 + 20 + 8 + 64);
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct FrameFields {
+pub struct HeaderFields {
     values: BTreeMap<Field, u128>,
     /// VLAN tags, the outermost first.
     tags: Vec<VlanTag>,
@@ -88,14 +88,14 @@ pub struct FrameFields {
 #[must_use]
 pub fn compose(matching: &Match) -> Option<(Frame, PipelineFields)> {
     let registers = PipelineFields::from_match(matching);
-    let frame = FrameFields::of_match(matching).frame(0);
+    let frame = HeaderFields::of_match(matching).frame(0);
     let headers = Headers::parse(&frame, Depth::Transport).ok()?;
     let mut key = FlowKey::new();
     key.fill(&headers, &registers);
     matching.accepts(&key).then_some((frame, registers))
 }
 
-impl FrameFields {
+impl HeaderFields {
     /// Returns the values of a match; masks are ignored.
     #[must_use]
     pub fn of_match(matching: &Match) -> Self {
@@ -496,7 +496,7 @@ mod tests {
     fn payload_follows_transport_header() {
         let length = |text: &str, payload| {
             let matching: Match = text.parse().expect("a match");
-            FrameFields::of_match(&matching).frame(payload).len()
+            HeaderFields::of_match(&matching).frame(payload).len()
         };
         assert_eq!((length("tcp", 0), length("tcp", 64)), (54, 118));
         assert_eq!((length("udp6", 64), length("icmp", 64)), (126, 106));
@@ -511,20 +511,20 @@ mod tests {
     #[test]
     fn frame_of_given_length_has_correct_lengths_and_checksums() {
         let matching: Match = "udp,tp_dst=9".parse().expect("a match");
-        let fields = FrameFields::of_match(&matching);
+        let fields = HeaderFields::of_match(&matching);
         let frame = fields.frame_of_len(200).expect("it is long enough");
         assert_eq!(frame.len(), 200);
         assert_eq!(frame.bytes()[16..18], 186_u16.to_be_bytes());
         assert_eq!(frame.bytes()[38..40], 166_u16.to_be_bytes());
         assert_eq!(fields.frame_of_len(41), None);
         assert_eq!(fields.frame_of_len(Frame::LEN_MAX + 1), None);
-        let bare = FrameFields::default().frame_of_len(60).expect("a frame");
+        let bare = HeaderFields::default().frame_of_len(60).expect("a frame");
         assert_eq!(bare.len(), 60);
     }
 
     #[test]
     fn composed_frame_has_all_tags_and_labels() {
-        let mut fields = FrameFields::default();
+        let mut fields = HeaderFields::default();
         fields.set(Field::EthType, 0x8847);
         for (tpid, vid) in [(0x88a8, 5), (0x8100, 6)] {
             fields.push_tag(VlanTag {

@@ -67,7 +67,7 @@ pub use command::{
     Consistency, FlowFlags, FlowMod, FlowModCommand, FragmentHandling, MissingRule, PacketOut,
     PortMod, Resume, Role, RoleRequest, ShortId, SwitchConfig,
 };
-pub use compose::{FrameFields, compose};
+pub use compose::{HeaderFields, compose};
 pub use continuation::{CONTINUATION_BYTES_MAX, Continuation, ContinuationStep};
 pub use event::{FlowRemoved, FlowRemovedReason, PacketIn, PacketInReason};
 pub use extension::{

@@ -280,10 +280,16 @@ impl OdpHeaders {
     }
 }
 
-/// Returns the flow key of a frame, down to the last readable header.
+/// Returns the flow key of a frame, down to the last readable header. The EtherType of a flow that
+/// names none is zero.
 pub(crate) fn key_of(frame: &Frame, registers: &PipelineFields) -> Option<FlowKey> {
     let mut key = FlowKey::new();
-    key.read(frame, Depth::Transport, registers).then_some(key)
+    let is_read = key.read(frame, Depth::Transport, registers);
+    let link = Link::parse(frame.bytes()).ok().filter(|_| is_read)?;
+    if link.payload_at() == frame.len() && frame.bytes().ends_with(&[0, 0]) {
+        key.set(Field::EthType, 0);
+    }
+    Some(key)
 }
 
 /// Returns all tags of a frame, outermost first.
@@ -345,14 +351,14 @@ fn tag_changes(before: &[VlanTag], after: &[VlanTag]) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use base::PortNo;
-    use flow::{FrameFields, Match};
+    use flow::{HeaderFields, Match};
 
     use super::*;
 
     fn headers(text: &str) -> OdpHeaders {
         let matching: Match = text.parse().expect(text);
         let registers = PipelineFields::from_match(&matching);
-        let frame = FrameFields::of_match(&matching).frame(0);
+        let frame = HeaderFields::of_match(&matching).frame(0);
         OdpHeaders::read(&frame, &registers).expect("a frame")
     }
 
@@ -414,10 +420,10 @@ mod tests {
     fn network_header_is_set_before_labels_are_pushed() {
         let matching: Match = "tcp,nw_ttl=64".parse().expect("a match");
         let registers = PipelineFields::new(PortNo(1));
-        let frame = FrameFields::of_match(&matching).frame(0);
+        let frame = HeaderFields::of_match(&matching).frame(0);
         let before = OdpHeaders::read(&frame, &registers).expect("a frame");
         let matching: Match = "tcp,nw_ttl=63".parse().expect("a match");
-        let mut bytes = FrameFields::of_match(&matching).frame(0).bytes().to_vec();
+        let mut bytes = HeaderFields::of_match(&matching).frame(0).bytes().to_vec();
         bytes[12..14].copy_from_slice(&[0x88, 0x47]);
         bytes.splice(14..14, [0, 0, 1, 63]);
         let after = OdpHeaders::read(&Frame::from_bytes(&bytes), &registers).expect("a frame");

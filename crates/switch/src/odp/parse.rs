@@ -13,7 +13,7 @@ use std::fmt;
 
 use base::PortNo;
 use flow::field::VID_PRESENT;
-use flow::{Field, FrameFields, Match, MatchBuilder};
+use flow::{Field, HeaderFields, Match, MatchBuilder};
 use packet::wire::vlan::VlanTag;
 
 use super::KEYS;
@@ -349,8 +349,8 @@ impl OdpFlow {
 
     /// Returns the header fields of a frame with the values of the flow.
     #[must_use]
-    pub fn frame_fields(&self) -> FrameFields {
-        let mut fields = FrameFields::default();
+    pub fn frame_fields(&self) -> HeaderFields {
+        let mut fields = HeaderFields::default();
         let kind = self.packet_type.filter(|kind| *kind != (0, 0));
         if let Some((space, id)) = kind {
             let number = u128::from(space) << 16 | u128::from(id);

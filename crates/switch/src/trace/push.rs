@@ -316,7 +316,7 @@ mod tests {
 
     #[test]
     fn pushed_header_is_written_as_open_vswitch_writes_it() {
-        let vxlan = TunnelProtocol::Vxlan(packet::tunnel::VxlanExtension::None);
+        let vxlan = TunnelProtocol::Vxlan(tunnel::VxlanExtension::None);
         assert_eq!(
             text(vxlan, |_, header| header.key = Some(0)),
             "header(size=50,type=4,eth(dst=aa:55:aa:66:00:00,src=aa:55:aa:55:00:00,\
@@ -330,7 +330,7 @@ mod tests {
         );
         let geneve = text(TunnelProtocol::Geneve, |_, header| {
             header.key = Some(123);
-            header.options = vec![packet::tunnel::TunnelOption {
+            header.options = vec![tunnel::TunnelOption {
                 class: 0xffff,
                 kind: 0x80,
                 value: vec![0, 0, 0, 10],

@@ -1,7 +1,7 @@
 //! The frame to trace.
 
 use base::PortNo;
-use flow::{Action, Field, FrameFields, Match, PacketOut, PipelineFields, Wide};
+use flow::{Action, Field, HeaderFields, Match, PacketOut, PipelineFields, Wide};
 use packet::Frame;
 
 use super::TracedBridge;
@@ -52,7 +52,7 @@ impl TraceRequest {
         if fields.in_port == PortNo(0) {
             fields.in_port = PortNo::ANY;
         }
-        let frame = frame.unwrap_or_else(|| FrameFields::of_match(matching).frame(0));
+        let frame = frame.unwrap_or_else(|| HeaderFields::of_match(matching).frame(0));
         let mut request = Self::received(frame, fields.in_port, false);
         request.fields = fields;
         request

@@ -358,30 +358,34 @@ fn close_port(
 
 /// A change of one flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum FlowChange {
+enum OdpFlowChange {
     Add,
     Modify,
     Delete,
 }
 
 pub(super) fn add_flow(control: &mut Control, arguments: &[String]) -> Result<String, String> {
-    change_flow(control, arguments, FlowChange::Add)
+    change_flow(control, arguments, OdpFlowChange::Add)
 }
 
 pub(super) fn modify_flow(control: &mut Control, arguments: &[String]) -> Result<String, String> {
-    change_flow(control, arguments, FlowChange::Modify)
+    change_flow(control, arguments, OdpFlowChange::Modify)
 }
 
 pub(super) fn delete_flow(control: &mut Control, arguments: &[String]) -> Result<String, String> {
-    change_flow(control, arguments, FlowChange::Delete)
+    change_flow(control, arguments, OdpFlowChange::Delete)
 }
 
 fn change_flow(
     control: &mut Control,
     arguments: &[String],
-    change: FlowChange,
+    change: OdpFlowChange,
 ) -> Result<String, String> {
-    let words = if change == FlowChange::Delete { 1 } else { 2 };
+    let words = if change == OdpFlowChange::Delete {
+        1
+    } else {
+        2
+    };
     let first = arguments.len().saturating_sub(words);
     let datapath = datapath_of(control, arguments.get(..first).and_then(<[_]>::first))?;
     let flow = arguments.get(first).map_or("", String::as_str);
@@ -415,7 +419,7 @@ fn datapath_of(control: &Control, name: Option<&String>) -> Result<String, Strin
 fn apply(
     control: &mut Control,
     datapath: &str,
-    change: FlowChange,
+    change: OdpFlowChange,
     (flow, actions): (&str, &str),
 ) -> Result<(), String> {
     let added = control.commands.changes.added.get(datapath).cloned();
@@ -426,12 +430,12 @@ fn apply(
     };
     let parsed = OdpFlow::parse(flow, number).map_err(|error| {
         failure(&match change {
-            FlowChange::Delete => format!("{error} ({})", error.reason()),
+            OdpFlowChange::Delete => format!("{error} ({})", error.reason()),
             _ => format!("parsing flow key ({error}) ({})", error.reason()),
         })
     })?;
     let key = parsed.text();
-    if change == FlowChange::Delete {
+    if change == OdpFlowChange::Delete {
         return match control.commands.changes.delete(datapath, &key) {
             true => Ok(()),
             false => Err(failure("deleting flow (No such file or directory)")),
@@ -454,30 +458,30 @@ fn apply(
     let done = control
         .commands
         .changes
-        .put(datapath, flow, change == FlowChange::Add);
+        .put(datapath, flow, change == OdpFlowChange::Add);
     done.map_err(|why| failure(&format!("updating flow table ({why})")))
 }
 
 pub(super) fn add_flows(control: &mut Control, arguments: &[String]) -> Result<String, String> {
-    change_flows(control, arguments, FlowChange::Add)
+    change_flows(control, arguments, OdpFlowChange::Add)
 }
 
 pub(super) fn modify_flows(control: &mut Control, arguments: &[String]) -> Result<String, String> {
-    change_flows(control, arguments, FlowChange::Modify)
+    change_flows(control, arguments, OdpFlowChange::Modify)
 }
 
 pub(super) fn delete_flows_of_file(
     control: &mut Control,
     arguments: &[String],
 ) -> Result<String, String> {
-    change_flows(control, arguments, FlowChange::Delete)
+    change_flows(control, arguments, OdpFlowChange::Delete)
 }
 
 /// Executes the lines of a file: `[add|modify|delete] FLOW [ACTIONS]`.
 fn change_flows(
     control: &mut Control,
     arguments: &[String],
-    usual: FlowChange,
+    usual: OdpFlowChange,
 ) -> Result<String, String> {
     let (file, before) = arguments.split_last().ok_or_else(missing)?;
     let datapath = datapath_of(control, before.first())?;
@@ -490,13 +494,13 @@ fn change_flows(
         }
         let (word, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
         let (change, line) = match word {
-            "add" => (FlowChange::Add, rest.trim()),
-            "modify" => (FlowChange::Modify, rest.trim()),
-            "delete" => (FlowChange::Delete, rest.trim()),
+            "add" => (OdpFlowChange::Add, rest.trim()),
+            "modify" => (OdpFlowChange::Modify, rest.trim()),
+            "delete" => (OdpFlowChange::Delete, rest.trim()),
             _ => (usual, line),
         };
         let (flow, actions) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
-        if actions.is_empty() && change != FlowChange::Delete {
+        if actions.is_empty() && change != OdpFlowChange::Delete {
             return Err(failure(&format!("{file}:{number}: actions are missing")));
         }
         apply(control, &datapath, change, (flow, actions.trim()))?;

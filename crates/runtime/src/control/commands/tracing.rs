@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use base::{MeterId, PortNo};
 use flow::text::NameMap;
-use flow::{FlowStatsRequest, FrameFields, Match};
+use flow::{FlowStatsRequest, HeaderFields, Match};
 use packet::Frame;
 
 use super::Answer::Deferred;
@@ -93,16 +93,16 @@ fn parse_request(
 }
 
 impl TracedFlow {
-    fn frame_fields(&self) -> FrameFields {
+    fn frame_fields(&self) -> HeaderFields {
         match self {
             Self::Datapath(flow, _) => flow.frame_fields(),
-            Self::Bridge(matching, _) => FrameFields::of_match(matching),
+            Self::Bridge(matching, _) => HeaderFields::of_match(matching),
         }
     }
 }
 
 impl TracePayload {
-    fn compose(&self, fields: &FrameFields) -> Frame {
+    fn compose(&self, fields: &HeaderFields) -> Frame {
         match self {
             Self::Counting(len) => fields.frame(*len),
             Self::Bytes(bytes) => fields.frame_with(bytes),
