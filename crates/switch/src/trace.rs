@@ -230,11 +230,7 @@ impl Tracer {
         if output.bridges == 1 {
             output.headers = OdpHeaders::read(&request.frame, &request.registers(bridge));
         }
-        let stp_filter = bridge
-            .stp_filter
-            .as_ref()
-            .filter(|_| request.actions.is_none());
-        let blocked = stp_filter.and_then(|stp_filter| stp_filter.of(from));
+        let blocked = bridge.blocked(&request);
         let passes = request.copy_congestion_mark();
         let arrived = request.frame.clone();
         let (mut verdict, priority) = (Verdict::new(), request.skb_priority);
@@ -253,21 +249,12 @@ impl Tracer {
             return;
         }
         if blocked == Some(BlockedPort::DropAll) || !passes {
-            // The spanning tree blocks the port, or congestion marks a packet whose transport does
-            // not support them: Open vSwitch prints no reason.
-            let text = mirroring::first_table(&trace_text);
-            match output.bridges {
-                1 => output.text += &format!("{text}\nFinal flow: unchanged\n"),
-                _ => output.text += without_flow(&text),
-            }
-            return;
+            return output.add_drop(&trace_text);
         }
-        let mut side_effects = Vec::new();
-        if learns {
-            side_effects.extend(verdict.learn_requests.drain(..).map(TraceSideEffect::Rule));
-            let address = bridge.address_to_learn(&verdict, from);
-            side_effects.extend(address.filter(|_| from != PortNo::ANY));
-        }
+        let side_effects = match learns {
+            true => bridge.side_effects(&mut verdict, from),
+            false => Vec::new(),
+        };
         let (text, last) = bridge.with_normal(&trace_text, &verdict, from, &side_effects);
         let effects = side_effects.into_iter();
         output
@@ -289,15 +276,27 @@ impl Tracer {
             learns,
             copied: MirrorSet::default(),
         };
+        self.mirror_arrival(bridge, &arrived, &mut visit, output);
+        self.compose(bridge, (recorder.events(), &verdict), &mut visit, output);
+        output.text += &last;
+    }
+
+    /// Adds the copies of a frame for mirrors of its ingress port.
+    fn mirror_arrival(
+        &self,
+        bridge: &TracedBridge,
+        arrived: &Frame,
+        visit: &mut TraceVisit,
+        output: &mut TraceOutput,
+    ) {
+        let from = visit.from;
         // A flow without a port of the bridge enters by none that a mirror could select.
         if bridge.ports.contains_key(&from) {
             let arrival = (from, (from, MirrorDirection::In));
-            for copy in bridge.copies(&arrived, arrival, &mut visit.copied) {
-                self.depart(&visit, copy, output);
+            for copy in bridge.copies(arrived, arrival, &mut visit.copied) {
+                self.depart(visit, copy, output);
             }
         }
-        self.compose(bridge, (recorder.events(), &verdict), &mut visit, output);
-        output.text += &last;
     }
 
     /// Runs a frame through the interpreter.
@@ -342,7 +341,36 @@ fn without_flow(text: &str) -> &str {
     end.map_or(text, |end| &text[end + 2..])
 }
 
+impl TraceOutput {
+    /// Adds the text of a frame that is dropped after its first lookup: the spanning tree blocks
+    /// the port, or the tunnel marks congestion and the transport ignores it. Open vSwitch prints
+    /// no reason.
+    fn add_drop(&mut self, trace_text: &str) {
+        let text = mirroring::first_table(trace_text);
+        match self.bridges {
+            1 => self.text += &format!("{text}\nFinal flow: unchanged\n"),
+            _ => self.text += without_flow(&text),
+        }
+    }
+}
+
 impl TracedBridge {
+    /// Returns the block of the ingress port by the spanning tree; packet-outs pass.
+    fn blocked(&self, request: &TraceRequest) -> Option<BlockedPort> {
+        let stp_filter = self.stp_filter.as_ref();
+        let stp_filter = stp_filter.filter(|_| request.actions.is_none());
+        stp_filter.and_then(|stp_filter| stp_filter.of(request.from))
+    }
+
+    /// Returns the learned rules, and the address that `NORMAL` learns.
+    fn side_effects(&self, verdict: &mut Verdict, from: PortNo) -> Vec<TraceSideEffect> {
+        let rules = verdict.learn_requests.drain(..);
+        let mut side_effects: Vec<_> = rules.map(TraceSideEffect::Rule).collect();
+        let address = self.address_to_learn(verdict, from);
+        side_effects.extend(address.filter(|_| from != PortNo::ANY));
+        side_effects
+    }
+
     /// Returns the number or the name of a port in the datapath.
     fn datapath_port(&self, port: PortNo, named: bool) -> String {
         match self.ports.get(&port) {

@@ -29,7 +29,7 @@ pub(super) enum OdpAction {
     /// An action in text.
     Plain(String),
     /// Actions on a copy of the packet.
-    Clone(Vec<OdpAction>),
+    Clone(Vec<Self>),
 }
 
 /// An event of a run, in order.
@@ -212,10 +212,8 @@ impl Trace for ActionRecorder<'_> {
             }
             Action::Extended(
                 Extension::Load { to, .. } | Extension::Move { to, .. } | Extension::Pop(to),
-            ) => {
-                if !to.is_tunnel_option() {
-                    self.examine(to.field(), to.ones() << to.offset());
-                }
+            ) if !to.is_tunnel_option() => {
+                self.examine(to.field(), to.ones() << to.offset());
             }
             _ => {}
         }

@@ -261,7 +261,9 @@ fn datapath_flow(control: &mut Control, flow: OdpFlow) -> Result<(BridgeId, Trac
     if flow.is_tracked() {
         return Err("connection tracking is not supported".to_owned());
     }
-    let number = flow.in_port.map_or(u32::MAX.into(), |port| port.value);
+    let number = flow
+        .in_port
+        .map_or_else(|| u32::MAX.into(), |port| port.value);
     let number = u32::try_from(number).unwrap_or(u32::MAX);
     control.datapath_ports();
     let found = match flow.tunnel.as_ref().filter(|tunnel| tunnel.is_set()) {
