@@ -53,7 +53,7 @@ pub enum ConfigStep {
     /// Sets the protocol versions. Peers reconnect.
     SetProtocols(String, VersionSet),
     /// Sets the settings of an interface.
-    SetInterface(String, String, InterfaceConfig),
+    SetInterface(String, String, Box<InterfaceConfig>),
     /// Sets the configuration of a table.
     SetTable(String, TableId, TableConfig),
     /// Sets the limits of packet-ins.
@@ -199,7 +199,7 @@ fn table_and_interface_steps(old: Option<&BridgeConfig>, new: &BridgeConfig) -> 
     let ports = ports.into_iter().filter_map(|port| {
         let desired = new.interfaces.get(port).cloned().unwrap_or_default();
         let changed = old.interfaces.get(port).cloned().unwrap_or_default() != desired;
-        changed.then(|| ConfigStep::SetInterface(name(), port.clone(), desired))
+        changed.then(|| ConfigStep::SetInterface(name(), port.clone(), Box::new(desired)))
     });
     tables.chain(ports).collect()
 }

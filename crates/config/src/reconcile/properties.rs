@@ -115,8 +115,9 @@ fn change(config: &mut BridgeConfig, step: &ConfigStep) {
         ConfigStep::SetInBand(_, in_band) => config.in_band.clone_from(in_band),
         ConfigStep::SetInterface(_, port, settings) => {
             config.interfaces.remove(port);
-            if *settings != InterfaceConfig::default() {
-                config.interfaces.insert(port.clone(), settings.clone());
+            if **settings != InterfaceConfig::default() {
+                let settings = settings.as_ref().clone();
+                config.interfaces.insert(port.clone(), settings);
             }
         }
         ConfigStep::SetTable(_, table, table_config) => {

@@ -271,13 +271,6 @@ impl BridgeRuntime {
         }
     }
 
-    /// Sets the peer of a patch port; the port remains.
-    pub(super) fn set_patch_peer(&mut self, spec: NumberedPort) {
-        if let Some(port) = self.ports.get_mut(&spec.number) {
-            port.spec = spec;
-        }
-    }
-
     /// Applies the monitoring of a port from its interface settings.
     pub(super) fn apply_monitoring(&mut self, number: PortNo, now: Instant) {
         let name = self.ports.get(&number).map(|port| &port.spec.name);

@@ -113,9 +113,7 @@ impl Control {
             ConfigStep::RemoveBridge(_) | ConfigStep::RemovePort(..) => {}
             ConfigStep::AddBridge(bridge) => return self.add_bridge(&bridge),
             ConfigStep::AddPort(bridge, port) => return self.add_port(&bridge, port, None),
-            ConfigStep::SetPatchPeer(bridge, port) => {
-                self.with_site(&bridge, |site| site.set_patch_peer(port));
-            }
+            ConfigStep::SetPatchPeer(bridge, port) => self.set_patch_peer(&bridge, port),
             ConfigStep::RemoveController(bridge, controller) => {
                 self.remove_controller(&bridge, &controller);
             }
@@ -156,9 +154,7 @@ impl Control {
             ConfigStep::SetExporters(bridge, exporters) => {
                 self.configure_exporters(&bridge, &exporters)
             }
-            ConfigStep::SetInterface(bridge, port, interface_settings) => {
-                self.set_interface(&bridge, port, interface_settings)
-            }
+            ConfigStep::SetInterface(bridge, name, of) => self.set_interface(&bridge, name, *of),
             ConfigStep::SetTable(bridge, table, config) => {
                 self.with_site(&bridge, |site| site.bridge.configure_table(table, &config));
             }
@@ -183,6 +179,15 @@ impl Control {
         self.with_site(bridge, |site| {
             let address = site.address;
             site.bridge.set_spanning(spanning, address, now);
+        });
+    }
+
+    /// Sets the peer of a patch port; the port remains.
+    fn set_patch_peer(&mut self, bridge: &str, spec: NumberedPort) {
+        self.with_site(bridge, |site| {
+            if let Some(port) = site.ports.get_mut(&spec.number) {
+                port.spec = spec;
+            }
         });
     }
 
