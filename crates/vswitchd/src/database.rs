@@ -136,8 +136,7 @@ impl OvsdbClient {
         let mut buffer = vec![0; READ_LEN];
         let (mut was_ready, mut is_on_its_way) = (false, false);
         self.manager.handle_session();
-        let state_writer = StateWriter::new(&self.control);
-        let mut flushes = Vec::new();
+        let mut state_writer = StateWriter::new(&self.control);
         loop {
             while let Some(event) = session.poll_event() {
                 was_ready |= event == SessionEvent::Ready;
@@ -149,9 +148,7 @@ impl OvsdbClient {
             if self.act(&mut session).await.is_none() {
                 return was_ready;
             }
-            if self.manager.is_written() {
-                flushes.clear();
-            }
+            state_writer.complete_if(self.manager.is_written());
             let due = times.next(&session, self.manager.statistics_interval());
             let due = TokioInstant::from_std(self.control.clock().to_system(due));
             tokio::select! {
@@ -179,10 +176,7 @@ impl OvsdbClient {
                     }
                 }
                 () = self.control.changed() => times.note_change(self.control.clock().now()),
-                flush = state_writer.flush_request() => {
-                    flushes.push(flush);
-                    self.manager.handle_change();
-                }
+                () = state_writer.next_request() => self.manager.handle_change(),
                 () = tokio::time::sleep_until(due) => {}
             }
             let now = self.control.clock().now();
@@ -244,23 +238,39 @@ fn log_loss(remote: &DatabaseRemote, error: Option<io::Error>) {
     }
 }
 
-/// The announcement that this client writes the state of the switch, while it has a session.
-struct StateWriter(ControlHandle);
+/// The requests to write the state of the switch at once, while this client has a session.
+struct StateWriter {
+    control: ControlHandle,
+    /// The requests that wait for a report.
+    waiting: Vec<FlushRequest>,
+}
 
 impl StateWriter {
     fn new(control: &ControlHandle) -> Self {
         control.set_writing(true);
-        Self(control.clone())
+        Self {
+            control: control.clone(),
+            waiting: Vec::new(),
+        }
     }
 
-    async fn flush_request(&self) -> FlushRequest {
-        self.0.flush_request().await
+    /// Waits for the next request.
+    async fn next_request(&mut self) {
+        let request = self.control.flush_request().await;
+        self.waiting.push(request);
+    }
+
+    /// Completes the requests, if the state is written.
+    fn complete_if(&mut self, is_written: bool) {
+        if is_written {
+            self.waiting.clear();
+        }
     }
 }
 
 impl Drop for StateWriter {
     fn drop(&mut self) {
-        self.0.set_writing(false);
+        self.control.set_writing(false);
     }
 }
 

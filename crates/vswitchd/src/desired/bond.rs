@@ -118,14 +118,15 @@ fn read_lacp(port: Record<'_>) -> Option<LacpConfig> {
     let system = key("lacp-system-id").and_then(|text| text.parse().ok());
     let system = system.filter(|address| *address != MacAddr::default());
     let priority = key("lacp-system-priority").and_then(positive);
+    let default_priority = match is_bond(port) {
+        true => SYSTEM_PRIORITY_OF_BOND,
+        false => SYSTEM_PRIORITY,
+    };
     Some(LacpConfig {
         activity,
         is_fast: key("lacp-time") == Some("fast"),
         system,
-        priority: priority.unwrap_or(match is_bond(port) {
-            true => SYSTEM_PRIORITY_OF_BOND,
-            false => SYSTEM_PRIORITY,
-        }),
+        priority: priority.unwrap_or(default_priority),
     })
 }
 
