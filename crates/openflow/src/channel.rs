@@ -250,11 +250,7 @@ impl Channel {
     /// Answers a message with an error.
     pub fn refuse(&mut self, xid: Xid, refusal: Refusal, excerpt: &Excerpt) {
         if let Some(version) = self.version() {
-            let data = excerpt.as_bytes().to_vec();
-            self.send_own(
-                xid,
-                &Message::Error(ErrorMessage::new(refusal, version, data)),
-            );
+            self.send_error(xid, version, refusal, excerpt);
         }
     }
 
@@ -386,11 +382,11 @@ impl Channel {
 
     /// Processes any message except a hello while the channel is up.
     fn handle_request(&mut self, header: Header, message: &[u8], dialect: Dialect) {
-        let excerpt = Excerpt::of(message);
         let mut received = self.spare.pop().unwrap_or_default();
         let malformed = match received.message.decode_into(message, dialect) {
             Ok((xid, sender)) if self.is_valid_sender(sender) => {
-                (received.xid, received.excerpt) = (xid, excerpt);
+                received.xid = xid;
+                received.excerpt.set(message);
                 self.handle_decoded(received);
                 return;
             }
@@ -401,7 +397,15 @@ impl Channel {
             Err(malformed) => malformed,
         };
         if self.side == ChannelSide::Switch && header.kind != error::NUMBER {
-            self.refuse(header.xid, malformed.refusal, &excerpt);
+            // An error repeats the version of its request, as far as it is one (as in Open vSwitch).
+            let version = match malformed.refusal {
+                Refusal::RequestBadVersion => {
+                    Version::from_number(header.version).unwrap_or(Version::V10)
+                }
+                _ => dialect.version,
+            };
+            let excerpt = Excerpt::of(message);
+            self.send_error(header.xid, version, malformed.refusal, &excerpt);
         }
         self.events.push_back(ChannelEvent::Refused(malformed));
     }
@@ -436,11 +440,18 @@ impl Channel {
         }
     }
 
+    /// Sends an error message of this version.
+    fn send_error(&mut self, xid: Xid, version: Version, refusal: Refusal, excerpt: &Excerpt) {
+        let data = excerpt.as_bytes().to_vec();
+        Message::Error(ErrorMessage::new(refusal, version, data))
+            .encode(xid, version, self.output.back())
+            .expect("every version has errors, and an excerpt leaves room for their header");
+    }
+
     /// Sends a message that every version can encode.
     fn send_own(&mut self, xid: Xid, message: &Message) {
-        self.send(xid, message).expect(
-            "every version has errors and echoes, which do not exceed the length of their request",
-        );
+        self.send(xid, message)
+            .expect("every version has echoes, and a reply is as long as its request");
     }
 
     fn close(&mut self, reason: DownReason) {

@@ -332,7 +332,7 @@ fn closed_channel_ignores_input_and_sends_nothing() {
 // --- refusals
 
 #[test]
-fn malformed_message_is_answered_with_first_64_bytes() {
+fn malformed_message_is_answered_with_all_of_it() {
     let mut channel = switch_up(Version::V13);
     let mut bad = vec![4, 99, 0, 200, 0, 0, 0, 42];
     bad.resize(200, 0xab);
@@ -342,7 +342,7 @@ fn malformed_message_is_answered_with_first_64_bytes() {
         at: 0,
     };
     assert_eq!(events(&mut channel), [ChannelEvent::Refused(malformed)]);
-    let error = ErrorMessage::new(Refusal::RequestBadType, Version::V13, bad[..64].to_vec());
+    let error = ErrorMessage::new(Refusal::RequestBadType, Version::V13, bad);
     assert_eq!(
         take_sent(&mut channel, Version::V13),
         [(Xid(42), Message::Error(error))]
@@ -354,12 +354,29 @@ fn wrong_version_is_refused_and_channel_stays_up() {
     let mut channel = switch_up(Version::V13);
     let request = bytes(Xid(7), &Message::FeaturesRequest, Version::V10);
     channel.handle_input(&request, Instant::START);
-    let error = ErrorMessage::new(Refusal::RequestBadVersion, Version::V13, request);
+    // The error has the version of the request.
+    let error = ErrorMessage::new(Refusal::RequestBadVersion, Version::V10, request);
     assert_eq!(
-        take_sent(&mut channel, Version::V13),
+        take_sent(&mut channel, Version::V10),
         [(Xid(7), Message::Error(error))]
     );
     assert_eq!(channel.version(), Some(Version::V13));
+}
+
+#[test]
+fn error_for_longest_message_is_truncated_to_longest_message() {
+    for version in Version::ALL {
+        let mut channel = switch_up(version);
+        let mut bad = vec![version.number(), 99, 0xff, 0xff, 0, 0, 0, 42];
+        bad.resize(usize::from(u16::MAX), 0xab);
+        channel.handle_input(&bad, Instant::START);
+        let length = Excerpt::LENGTH_MAX;
+        let error = ErrorMessage::new(Refusal::RequestBadType, version, bad[..length].to_vec());
+        assert_eq!(
+            take_sent(&mut channel, version),
+            [(Xid(42), Message::Error(error))]
+        );
+    }
 }
 
 #[test]

@@ -34,7 +34,7 @@ pub struct ReceivedMessage {
     pub xid: Xid,
     /// The message.
     pub message: Message,
-    /// The start of the message, for an error message.
+    /// The message as received, for an error message.
     pub excerpt: Excerpt,
 }
 
@@ -44,7 +44,7 @@ impl Default for ReceivedMessage {
         Self {
             xid: Xid(0),
             message: Message::BarrierReply,
-            excerpt: Excerpt::of(&[]),
+            excerpt: Excerpt::default(),
         }
     }
 }
@@ -55,6 +55,9 @@ impl ReceivedMessage {
 
     /// The maximum length in bytes of the match of a message to reuse.
     const MATCH_MAX: usize = 64;
+
+    /// The maximum capacity in bytes of the excerpt of a message to reuse.
+    const EXCERPT_MAX: usize = 512;
 
     /// Returns true for a flow-mod of typical size, the memory of which is worth reusing.
     pub(super) fn is_small(&self) -> bool {
@@ -69,6 +72,7 @@ impl ReceivedMessage {
         instructions.apply.capacity() <= Self::ACTIONS_MAX
             && instructions.write.is_empty()
             && matching.as_bytes().len() <= Self::MATCH_MAX
+            && self.excerpt.0.capacity() <= Self::EXCERPT_MAX
     }
 }
 
@@ -115,36 +119,36 @@ impl fmt::Display for DownReason {
     }
 }
 
-/// The first 64 bytes of a message, or all of a shorter one, for the data of an error message
-/// (OF 1.3.5, 7.4.4).
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub struct Excerpt {
-    length: u8,
-    bytes: [u8; Self::LENGTH_MAX],
-}
+/// A message as received, for the data of an error message, which repeats as much of it as fits
+/// (OF 1.3.5, 7.4.4, requires 64 bytes; Open vSwitch also sends all). Only a message of nearly the
+/// maximum length is truncated.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Excerpt(Vec<u8>);
 
 impl Excerpt {
-    /// The maximum number of bytes, which is also the minimum that the specification requires of
-    /// longer messages.
-    pub const LENGTH_MAX: usize = 64;
+    /// The maximum number of bytes: the longest message without the longest header of an error
+    /// message, which is that of Nicira's errors in OpenFlow 1.0.
+    pub const LENGTH_MAX: usize = u16::MAX as usize - 20;
 
-    /// The start of `message`.
+    /// Returns the excerpt of `message`.
     #[must_use]
     pub fn of(message: &[u8]) -> Self {
-        let bytes = message.first_chunk().copied().unwrap_or_else(|| {
-            let mut bytes = [0; Self::LENGTH_MAX];
-            bytes[..message.len()].copy_from_slice(message);
-            bytes
-        });
+        let mut excerpt = Self::default();
+        excerpt.set(message);
+        excerpt
+    }
+
+    /// Replaces the contents by the excerpt of `message`. The memory is reused.
+    pub(super) fn set(&mut self, message: &[u8]) {
+        self.0.clear();
         let length = message.len().min(Self::LENGTH_MAX);
-        let length = u8::try_from(length).expect("64 at most");
-        Self { length, bytes }
+        self.0.extend_from_slice(&message[..length]);
     }
 
     /// The bytes.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
-        &self.bytes[..usize::from(self.length)]
+        &self.0
     }
 }
 

@@ -138,7 +138,7 @@ pub struct BundleAdd {
     pub flags: BundleFlags,
     /// The contained message. It has the transaction id of the bundle add message.
     pub message: Box<Message>,
-    /// The start of the contained message, for an error message.
+    /// The contained message as received, for an error message.
     pub excerpt: Excerpt,
     /// The length of the contained message in bytes.
     pub length: u16,

@@ -22,7 +22,7 @@ const EXPERIMENTER: u16 = 0xffff;
 pub struct ErrorMessage {
     /// The type and code.
     pub code: ErrorCode,
-    /// The start of the refused message; for a failed hello, a sentence.
+    /// The refused message; for a failed hello, a sentence.
     pub data: Vec<u8>,
 }
 
