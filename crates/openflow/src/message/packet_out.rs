@@ -2,7 +2,7 @@
 //!
 //! In 1.5 a match has the pipeline fields of the packet: its ingress port and registers.
 
-use base::{BufferId, PortNo};
+use base::BufferId;
 use flow::{Field, Match, PacketOut, PipelineFields, Refusal};
 
 use super::{WireFormat, packet_in};
@@ -28,12 +28,7 @@ impl WireFormat for PacketOut {
     fn decode(r: &mut Reader<'_>) -> Result<Self, Malformed> {
         let buffer = decode_buffer(r)?;
         let (registers, actions_len) = match r.version() {
-            // The ingress port is absent if it is OFPP_NONE in 1.0 or OFPP_CONTROLLER in later
-            // versions.
-            Version::V10 => match port_no::decode(r)? {
-                PortNo::ANY => (PipelineFields::new(PortNo::CONTROLLER), r.u16()?),
-                port => (PipelineFields::new(port), r.u16()?),
-            },
+            Version::V10 => (PipelineFields::new(port_no::decode(r)?), r.u16()?),
             Version::V11 | Version::V12 | Version::V13 | Version::V14 => {
                 let head = (PipelineFields::new(port_no::decode(r)?), r.u16()?);
                 r.skip(6)?;
@@ -73,11 +68,7 @@ impl WireFormat for PacketOut {
         }
         match w.version() {
             Version::V10 => {
-                let in_port = match self.registers.in_port {
-                    PortNo::CONTROLLER => PortNo::ANY,
-                    port => port,
-                };
-                port_no::encode(in_port, w)?;
+                port_no::encode(self.registers.in_port, w)?;
                 w.counted(|_| Ok(()), actions)?;
             }
             Version::V11 | Version::V12 | Version::V13 | Version::V14 => {
@@ -136,7 +127,7 @@ mod tests {
     fn packet_out_pipeline_fields_encode_only_in_1_5() {
         let registers = PipelineFields {
             metadata: 5,
-            ..PipelineFields::new(PortNo(1))
+            ..PipelineFields::new(base::PortNo(1))
         };
         let message = Message::PacketOut(PacketOut {
             buffer: None,
