@@ -365,7 +365,10 @@ fn put_vlan(term: &Term, matching: &Match, fidelity: Fidelity, raw: &mut Raw) ->
             if term.value != 0 || fidelity == Fidelity::Lossless && !term.is_exact() {
                 return false;
             }
-            (raw.dl_vlan, raw.wildcards) = (VLAN_NONE, raw.wildcards & !wild::DL_VLAN);
+            // An untagged frame has no priority to ignore, so the bit for it is clear, as in the
+            // exact matches of controllers.
+            let both = wild::DL_VLAN | wild::DL_VLAN_PCP;
+            (raw.dl_vlan, raw.wildcards) = (VLAN_NONE, raw.wildcards & !both);
         }
         Field::VlanVid if term.is_exact() => {
             let vid = low16(term.value) & 0x0fff;
