@@ -297,6 +297,8 @@ refusals! {
     BundleMessageTooMany => "too many messages in bundles",
     /// A message of the bundle failed, and none took effect.
     BundleMessageFailed => "a message of the bundle failed",
+    /// The bundle received no message for too long, and was discarded.
+    BundleTimeout => "the bundle was idle for too long",
 
     /// A monitor request failed for another reason, such as lack of memory.
     MonitorUnknown => "cannot create the flow monitor",

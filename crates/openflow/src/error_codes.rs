@@ -210,7 +210,7 @@ static ERROR_CODES: [ErrorCodeRow; Refusal::COUNT] = { use Refusal::*; [
     row(ActionPermission,               spec(2, 6),      spec(2, 6)),
     row(ActionTooMany,                  spec(2, 7),      spec(2, 7)),
     row(ActionBadQueue,                 spec(2, 8),      spec(2, 8)),
-    row(ActionBadOutGroup,              near(2, 5),      spec(2, 9)),
+    row(ActionBadOutGroup,              nx(2, 9),        spec(2, 9)),
     row(ActionMatchInconsistent,        nx(1, 522),      spec(2, 10)),
     row(ActionUnsupportedOrder,         near(3, 5),      spec(2, 11)),
     row(ActionBadTag,                   near(2, 5),      spec(2, 12)),
@@ -340,6 +340,7 @@ static ERROR_CODES: [ErrorCodeRow; Refusal::COUNT] = { use Refusal::*; [
     row(BundleMessageUnsupported,       near(1, 4),      spec(17, 10)),
     row(BundleMessageTooMany,           near(1, 4),      spec(17, 12)),
     row(BundleMessageFailed,            near(1, 4),      spec(17, 13)),
+    row(BundleTimeout,                  near(1, 4),      spec(17, 14)),
 
     row(MonitorUnknown,                 near(1, 2),      spec(16, 0)),
     row(MonitorExists,                  nx(1, 517),      spec(16, 1)),

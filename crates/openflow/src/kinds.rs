@@ -223,6 +223,7 @@ pub(crate) const MESSAGES: &[MessageKindRow] = {
     row(SetAsync,           V14, V15, Standard(28),   0, Controller),
     row(MeterMod,           V13, V15, Standard(29),   8, Controller),
     row(RoleStatus,         V14, V15, Standard(30),  16, Switch),
+    row(RoleStatus,         V13, V13, Onf(1911),     16, Switch),
     row(TableStatus,        V14, V15, Standard(31),  16, Switch),
     row(RequestForward,     V14, V15, Standard(32),   8, Switch),
     row(RequestForward,     V13, V13, Onf(2350),      8, Switch),

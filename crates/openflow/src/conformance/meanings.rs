@@ -143,7 +143,7 @@ const MEANINGS: &[ValueProof] = &[
     proven("TableReason", "VacancyDown", "TableReason::VacancyDown", "vacancy_event_is_sent_once_in_each_direction"),
     proven("TableReason", "VacancyUp",   "TableReason::VacancyUp",   "vacancy_event_is_sent_once_in_each_direction"),
     proven("RoleReason", "MasterRequest", "RoleReason::MasterRequest",
-        "replaced_master_receives_role_status_from_1_4_on"),
+        "replaced_master_receives_role_status_from_1_3_on"),
     unused("RoleReason", "Config",        "only role requests change roles"),
     unused("RoleReason", "Experimenter",  "no experimenter reason is defined"),
     proven("ControllerReason", "Request",       "Up Request", "controller_status_reports_roles_and_unique_short_ids"),

@@ -125,6 +125,8 @@ pub(super) static EXCEPTIONS: &[CodeException] = { use {Refusal::*, Version::*};
     except(BundleMessageTooMany,           V13, V13, onf(2312)),
     except(BundleMessageFailed,            V11, V12, near(1, 4)),
     except(BundleMessageFailed,            V13, V13, onf(2313)),
+    except(BundleTimeout,                  V11, V12, near(1, 4)),
+    except(BundleTimeout,                  V13, V13, onf(2314)),
 
     except(BundleScheduleUnsupported,      V11, V12, near(1, 4)),
     except(BundleScheduleUnsupported,      V13, V13, near(1, 4)),

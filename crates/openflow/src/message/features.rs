@@ -38,10 +38,17 @@ const fn known_capabilities(version: Version) -> u32 {
                 .with(Capabilities::ARP_MATCH_IP)
                 .0
         }
-        Version::V12 | Version::V13 | Version::V14 | Version::V15 => {
+        Version::V12 | Version::V13 => {
             common
                 .with(Capabilities::GROUP_STATS)
                 .with(Capabilities::PORT_BLOCKED)
+                .0
+        }
+        Version::V14 | Version::V15 => {
+            common
+                .with(Capabilities::GROUP_STATS)
+                .with(Capabilities::PORT_BLOCKED)
+                .with(Capabilities::BUNDLES)
                 .0
         }
     }

@@ -165,7 +165,7 @@ pub enum RoleReason {
     Experimenter,
 }
 
-/// Role-status: a change of the controller's role (1.4 and later).
+/// Role-status: a change of the controller's role (1.4 and later; in 1.3 an extension of the ONF).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RoleStatus {
     /// The new role.

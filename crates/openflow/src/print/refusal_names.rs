@@ -160,6 +160,7 @@ const NAMES: &[(Refusal, &str)] = { use Refusal::*; &[
     (BundleMessageUnsupported, "OFPBFC_MSG_UNSUP"),
     (BundleMessageTooMany, "OFPBFC_MSG_TOO_MANY"),
     (BundleMessageFailed, "OFPBFC_MSG_FAILED"),
+    (BundleTimeout, "OFPBFC_TIMEOUT"),
     (MonitorUnknown, "OFPMOFC_UNKNOWN"),
     (MonitorExists, "OFPMOFC_MONITOR_EXISTS"),
     (MonitorUnknownMonitor, "OFPMOFC_UNKNOWN_MONITOR"),

@@ -35,7 +35,6 @@ const UNSENT: &[(Refusal, &str)] = { use Refusal::*; &[
     (ConfigPermission,               "a slave may set its own configuration"),
     (RoleUnsupported,                "roles are supported"),
     (MeterModUnknown,                "a more specific error always exists"),
-    (TableFeaturesPermission,        "a slave receives the error of its role"),
     (TableFeaturesBadMetadata,       "all bits of metadata can be matched and written"),
 ] };
 
