@@ -188,19 +188,17 @@ pub(super) fn encode_counts_only(stats: &FlowStats, w: &mut Writer<'_>) -> Resul
     encode_bounded(stats, FlowFormat::Counts, w)
 }
 
-/// Appends an entry. If the translation exceeds the maximum length, it omits the instructions.
+/// Appends an entry, or refuses it if the translation exceeds the maximum length.
 fn encode_bounded(
     stats: &FlowStats,
     format: FlowFormat,
     w: &mut Writer<'_>,
 ) -> Result<(), EncodeError> {
-    let before = w.len();
-    let written = encode_entry(stats, &stats.instructions, format, w);
-    if written.is_ok_and(|length| length <= ENTRY_MAX) {
-        return Ok(());
+    let length = encode_entry(stats, &stats.instructions, format, w)?;
+    match length <= ENTRY_MAX {
+        true => Ok(()),
+        false => Err(w.unsupported("a rule beyond the maximum length of a reply")),
     }
-    w.truncate(before);
-    encode_entry(stats, &Instructions::default(), format, w).map(drop)
 }
 
 fn encode_entry(
