@@ -23,7 +23,7 @@ macro_rules! row {
 #[rustfmt::skip]
 pub(crate) static FIELDS: [FieldInfo; Field::COUNT] = [
 //       field         name             ovs-ofctl      bits OXM      NXM      mask  write  needs            depth
-    row!(InPort,       "in_port",       "in_port",      32, oxm(0),  None,    No,   false, None,            Link),
+    row!(InPort,       "in_port",       "in_port",      32, oxm(0),  None,    No,   true,  None,            Link),
     row!(InPhyPort,    "in_phy_port",   "in_phy_port",  32, oxm(1),  None,    No,   false, InPort,          Link),
     row!(Metadata,     "metadata",      "metadata",     64, oxm(2),  None,    Any,  true,  None,            Link),
     row!(TunnelId,     "tunnel_id",     "tun_id",       64, oxm(38), nx(16),  Any,  true,  None,            Link),

@@ -358,8 +358,9 @@ pub(super) fn is_unsupported_field(name: &str) -> bool {
 /// The field's name in set-field.
 pub(super) fn set_name(field: Field) -> &'static str {
     match field {
-        // Only Nicira's field of this name can be set (OF 1.3.5, 7.2.5).
+        // As in Open vSwitch, the plain name is that of Nicira's field.
         Field::NxInPort => "in_port",
+        Field::InPort => "in_port_oxm",
         _ => NAMES[field as usize].set,
     }
 }
