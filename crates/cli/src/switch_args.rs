@@ -54,7 +54,7 @@ pub(crate) fn command() -> Command {
         .arg(of_a_bridge("fail-mode", "MODE", "Without a controller: standalone (forward as a learning switch) or secure (follow the rules only) [default: standalone]"))
         .arg(of_a_bridge("datapath-id", "ID", "Sixteen hexadecimal digits [default: from the MAC addresses]"))
         .arg(of_a_bridge("protocols", "VERSION,...", "OpenFlow versions, OpenFlow10 to OpenFlow15 [default: all]"))
-        .arg(of_a_bridge("flow-limit", "TABLE=RULES", "Maximum number of rules in a table [default: 1048576]"))
+        .arg(of_a_bridge("flow-limit", "TABLE=RULES", "Maximum number of rules in a table [default: 1000000]"))
         .arg(of_a_bridge("affinity", "PORT=CORE,...", "Cores of the workers that receive from a port [default: all]"))
         .arg(of_a_bridge("packet-in-rate", "RATE[:BURST]", "Limit of packet-ins from each port, in frames per second and burst; or none [default: none]"))
         .arg(of_a_bridge("controller-rate-limit", "RATE", "Limit of packet-ins to each controller, in frames per second [default: no limit]"))

@@ -248,9 +248,6 @@ impl<'a> Execution<'a> {
 
     /// Runs a packet from a controller, with these actions.
     fn send_out(&mut self, frame: &mut Frame, actions: &[Action]) -> Result<(), DropReason> {
-        if self.in_port == PortNo::ANY {
-            self.in_port = PortNo::CONTROLLER;
-        }
         let depth = self.pipeline.depth_for(actions);
         self.depth = depth;
         let mut packet = Packet::parse(frame, depth).map_err(DropReason::Malformed)?;
@@ -383,7 +380,8 @@ impl<'a> Execution<'a> {
     }
 
     pub(crate) fn handle_miss(&mut self) -> Result<(), DropReason> {
-        self.cookie = Cookie::NONE;
+        // As in Open vSwitch, where an internal rule sends these packets.
+        self.cookie = Cookie(0);
         self.cause = Cause::Miss;
         match self.pipeline.miss_policy_of(self.table) {
             MissPolicy::Drop => Err(DropReason::NoMatch),

@@ -16,11 +16,13 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// A million rules: more than a full routing table. At 300 bytes each, and one or two kilobytes
-    /// for distinct instructions, it bounds the memory of flow-mods.
-    pub const RULES: usize = 1 << 20;
+    /// A million rules: more than a full routing table, and the number that Open vSwitch reports.
+    /// At 300 bytes each, and one or two kilobytes for distinct instructions, it bounds the memory
+    /// of flow-mods.
+    pub const RULES: usize = 1_000_000;
 
-    /// A group for each neighbour of a large router, several times over.
+    /// A group for each neighbour of a large router, several times over. It bounds the memory of
+    /// group-mods; a features reply has the number of group ids.
     pub const GROUPS: usize = 65_536;
 
     /// Four for each group. At half a kilobyte each, it bounds the memory of group-mods.
@@ -57,13 +59,14 @@ const _: () = assert!(TLV_LENGTH_MAX as usize == flow::field::TUNNEL_OPTION_BYTE
 /// Open vSwitch.
 pub(crate) const TLV_SPACE_MAX: u32 = 256;
 
-/// Maximum number of actions of a rule or packet-out: an output to every port of a large bridge,
-/// with a rewrite before each. A packet leaves at most this often in each table.
-pub(crate) const ACTIONS_MAX: usize = 1024;
+/// Maximum number of actions of a rule or packet-out: as many of the shortest, with eight bytes, as
+/// a message holds, so that the length of messages is the only limit, as in Open vSwitch. A packet
+/// leaves at most this often in each table.
+pub(crate) const ACTIONS_MAX: usize = 8192;
 
 /// Maximum number of actions of an action set: it holds one action of each kind, and all actions
 /// that write fields.
-pub(crate) const ACTION_SET_MAX: usize = ACTIONS_MAX;
+pub(crate) const ACTION_SET_MAX: usize = 1024;
 
 /// Maximum number of buckets of one group: a select group examines each of them for each packet.
 pub(crate) const BUCKETS_PER_GROUP_MAX: usize = 1024;

@@ -234,10 +234,12 @@ impl<'a> Executor<'_, 'a> {
                 return Err(DropReason::ControllerMetered);
             }
         }
+        // A packet without a rule has the same cookie as in the interpreter.
+        let cookie = rule.map_or(base::Cookie(0), |rule| rule.cookie);
         let meta = PacketInMeta {
             cause,
             table,
-            cookie: rule.map_or(base::Cookie::NONE, |rule| rule.cookie),
+            cookie,
             registers: self.store_pipeline_fields().clone(),
             controller: 0,
             userdata: Vec::new(),

@@ -76,14 +76,12 @@ impl GroupTable {
         }
     }
 
-    /// Returns the complete group that `command` describes: for a change of single buckets, the
-    /// modification of the group to its buckets after that, with the kind that it had (OF 1.5.1,
-    /// 7.3.4.3).
+    /// Returns the command with all buckets of the group after this change of single buckets, and the
+    /// kind that the group has (OF 1.5.1, 7.3.4.3).
     pub(crate) fn expand(&self, command: &GroupMod) -> Result<GroupMod, Refusal> {
         let group = self.find(command.group).ok_or(Refusal::GroupModUnknown)?;
         let desc = group.description();
         Ok(GroupMod {
-            command: GroupModCommand::Modify,
             kind: desc.kind,
             selection: desc.selection,
             buckets: command.buckets_after(&desc.buckets)?,
@@ -251,17 +249,26 @@ fn longest_chain(
     Ok(length)
 }
 
-/// Checks the port and group that a bucket watches.
-pub(crate) fn check_watch(kind: GroupKind, bucket: &flow::Bucket) -> Result<(), Refusal> {
+/// Checks the port and group that a bucket watches. A command that changes single buckets does not
+/// name the kind of its group, so it may leave a failover group with buckets that watch nothing, as
+/// in Open vSwitch: these are always live.
+pub(crate) fn check_watch(command: &GroupMod, bucket: &flow::Bucket) -> Result<(), Refusal> {
+    let kind = command.kind;
+    let names_kind = !matches!(
+        command.command,
+        GroupModCommand::InsertBuckets | GroupModCommand::RemoveBuckets
+    );
     let port = Some(bucket.watch_port).filter(|port| *port != PortNo::ANY);
     let group = Some(bucket.watch_group).filter(|group| *group != GroupId::ANY);
     match (kind, port.is_some() || group.is_some()) {
         (GroupKind::All | GroupKind::Indirect, true) => {
             return Err(Refusal::GroupModWatchUnsupported);
         }
-        (GroupKind::FastFailover, false) => return Err(Refusal::GroupModInvalidGroup),
+        (GroupKind::FastFailover, false) if names_kind => {
+            return Err(Refusal::GroupModInvalidGroup);
+        }
         (GroupKind::All | GroupKind::Indirect, false)
-        | (GroupKind::FastFailover, true)
+        | (GroupKind::FastFailover, true | false)
         | (GroupKind::Select, _) => {}
     }
     if port.is_some_and(|port| !port.is_assignable())

@@ -244,6 +244,8 @@ fn check_port(port: PortNo, place: ActionContext) -> Result<(), Refusal> {
         | PortNo::ALL
         | PortNo::CONTROLLER
         | PortNo::LOCAL => true,
+        // As in Open vSwitch, a bucket may name any port number.
+        PortNo(0) => place == ActionContext::Bucket,
         ordinary => ordinary.is_assignable(),
     };
     meaningful.then_some(()).ok_or(Refusal::ActionBadOutPort)

@@ -20,7 +20,7 @@ impl Execution<'_> {
     /// Sends the packet to a group.
     pub(crate) fn group(&mut self, packet: &mut Packet<'_>, id: GroupId) -> Result<(), DropReason> {
         let pipeline = self.pipeline;
-        // A rule that names a missing group is refused.
+        // A rule that names a missing group is refused; a bucket may name one.
         let group = pipeline.groups().find(id).ok_or(DropReason::NoBucket)?;
         group.counters.add(self.writer, self.weight, self.now);
         let hash = match group.kind {

@@ -7,7 +7,7 @@ use packet::Pool;
 
 use super::{InputFrame, Interpreter};
 use crate::counters::Totals;
-use crate::limits::ACTIONS_MAX;
+use crate::limits::ACTION_SET_MAX;
 use crate::testing::{frame, pipeline, run};
 use crate::verdict::{Destination, DropReason, Egress, Verdict};
 
@@ -46,7 +46,7 @@ fn action_set_limit_is_enforced() {
     // Such actions do not replace each other.
     const COPY: &str = "move:NXM_NX_REG0[]->NXM_NX_REG1[],";
     let write = |more: usize| {
-        let written = COPY.repeat(ACTIONS_MAX - 1);
+        let written = COPY.repeat(ACTION_SET_MAX - 1);
         let first = format!("in_port=1,actions=write_actions({written}output:2),goto_table:1");
         let written = COPY.repeat(more);
         let second = format!("table=1,actions=write_actions({written}output:2)");

@@ -1,6 +1,6 @@
 //! Group commands and queries of a pipeline.
 
-use base::{GroupId, Instant, PortNo};
+use base::{GroupId, Instant, MeterId, PortNo};
 use flow::{
     Field, FlowRemovedReason, GroupCapabilities, GroupDesc, GroupFeatures, GroupKind, GroupMod,
     GroupModCommand, GroupStats, Refusal,
@@ -9,7 +9,7 @@ use flow::{
 use super::Pipeline;
 use crate::groups::group_table::check_watch;
 use crate::groups::{Group, GroupBucket, GroupTable};
-use crate::instructions::action_facts::{groups_of, meters_of};
+use crate::instructions::action_facts::meters_of;
 use crate::instructions::check::check_bucket;
 use crate::rules::Changes;
 
@@ -46,11 +46,11 @@ impl Pipeline {
             if bucket.weight != 0 && command.kind != GroupKind::Select {
                 return Err(Refusal::GroupModInvalidGroup);
             }
-            check_watch(command.kind, bucket)?;
+            check_watch(command, bucket)?;
             check_bucket(&bucket.actions)?;
             self.tlv_map.check_actions(bucket.actions.iter())?;
-            let others = groups_of(&bucket.actions).filter(|group| *group != command.group);
-            self.groups.check_all_exist(others)?;
+            // The groups that a bucket names need not exist: as in Open vSwitch, groups can be
+            // added in any order. A packet to a group that does not exist is dropped.
             self.meters.check_all_exist(meters_of(&bucket.actions))?;
         }
         Ok(())
@@ -59,15 +59,29 @@ impl Pipeline {
     /// Deletes groups and the rules that name them.
     fn delete_groups(&mut self, group: GroupId, now: Instant) -> Result<Changes, Refusal> {
         let mut changes = Changes::default();
-        for id in self.groups.deletable(group)? {
+        let ids = self.groups.deletable(group)?;
+        self.delete_group_list(ids, now, &mut changes);
+        self.delete_orphaned(now, &mut changes);
+        Ok(changes)
+    }
+
+    fn delete_group_list(&mut self, ids: Vec<GroupId>, now: Instant, changes: &mut Changes) {
+        for id in ids {
             let reason = FlowRemovedReason::GroupDelete;
             for rule in self.groups.rules_of(id) {
-                self.remove(&rule, Some(reason), now, &mut changes);
+                self.remove(&rule, Some(reason), now, changes);
             }
             self.groups.remove(id);
         }
+    }
+
+    /// Deletes all groups and meters, and the rules that name them.
+    pub fn delete_groups_and_meters(&mut self, now: Instant) -> Changes {
+        let mut changes = Changes::default();
+        self.delete_group_list(self.groups.ids().collect(), now, &mut changes);
+        self.delete_meters(MeterId::ALL, now, &mut changes);
         self.delete_orphaned(now, &mut changes);
-        Ok(changes)
+        changes
     }
 
     /// Returns the group with this id.
@@ -116,16 +130,16 @@ impl Pipeline {
         self.groups.descs(group)
     }
 
-    /// Returns the limits and capabilities of the group table.
+    /// Returns the limits and capabilities of the group table, as Open vSwitch reports them: the
+    /// maximum number of groups is the number of ids (memory sets a limit before), and chains are
+    /// not reported as checked, because a bucket may name a group that does not exist.
     #[must_use]
-    pub fn group_features(&self) -> GroupFeatures {
-        let groups = u32::try_from(self.limits.groups).unwrap_or(u32::MAX);
+    pub const fn group_features() -> GroupFeatures {
         GroupFeatures {
             capabilities: GroupCapabilities::SELECT_WEIGHT
                 .with(GroupCapabilities::SELECT_LIVENESS)
-                .with(GroupCapabilities::CHAINING)
-                .with(GroupCapabilities::CHAINING_CHECKS),
-            groups_max: GroupKind::ALL.map(|_| groups),
+                .with(GroupCapabilities::CHAINING),
+            groups_max: [GroupId::MAX.0; GroupKind::ALL.len()],
         }
     }
 

@@ -23,7 +23,12 @@ impl Pipeline {
         let is_addition = match command.command {
             MeterModCommand::Add => true,
             MeterModCommand::Modify => false,
-            MeterModCommand::Delete => return Ok(self.delete_meters(command.meter, now)),
+            MeterModCommand::Delete => {
+                let mut changes = Changes::default();
+                self.delete_meters(command.meter, now, &mut changes);
+                self.delete_orphaned(now, &mut changes);
+                return Ok(changes);
+            }
         };
         let allocator = &mut self.allocator;
         self.meters
@@ -32,8 +37,7 @@ impl Pipeline {
     }
 
     /// Deletes meters and the rules that name them.
-    fn delete_meters(&mut self, meter: MeterId, now: Instant) -> Changes {
-        let mut changes = Changes::default();
+    pub(super) fn delete_meters(&mut self, meter: MeterId, now: Instant, changes: &mut Changes) {
         let deleted: Vec<_> = match meter {
             MeterId::ALL => self.meters.ids().collect(),
             one => self.meters.find(one).map(|_| one).into_iter().collect(),
@@ -41,12 +45,10 @@ impl Pipeline {
         for id in deleted {
             let reason = FlowRemovedReason::MeterDelete;
             for rule in self.meters.rules_of(id) {
-                self.remove(&rule, Some(reason), now, &mut changes);
+                self.remove(&rule, Some(reason), now, changes);
             }
             self.meters.remove(id);
         }
-        self.delete_orphaned(now, &mut changes);
-        changes
     }
 
     /// Returns the meter table.

@@ -15,13 +15,13 @@ impl Pipeline {
     /// Checks a packet-out.
     ///
     /// # Errors
-    /// The message names a buffer (there are none), an ingress port that does not exist or an
-    /// invalid action, or a header that the actions read is malformed.
+    /// The message names a buffer (there are none), a reserved ingress port or an invalid action, or
+    /// a header that the actions read is malformed.
     pub fn check_packet_out(&self, message: &PacketOut) -> Result<(), Refusal> {
         if message.buffer.is_some() {
             return Err(Refusal::RequestBufferUnknown);
         }
-        self.check_origin(&message.registers)?;
+        check_origin(&message.registers)?;
         check_packet_out(&message.actions)?;
         self.tlv_map.check_actions(message.actions.iter())?;
         self.groups.check_all_exist(groups_of(&message.actions))?;
@@ -33,14 +33,14 @@ impl Pipeline {
     /// Checks a packet that a controller returns, and its continuation.
     ///
     /// # Errors
-    /// The ingress port does not exist, a header that something reads is malformed, or the
+    /// The ingress port is a reserved one, a header that something reads is malformed, or the
     /// continuation is invalid: it was modified, or refers to a group that was deleted.
     pub fn check_resume(
         &self,
         message: &Resume,
         continuation: &Continuation,
     ) -> Result<(), Refusal> {
-        self.check_origin(&message.registers)?;
+        check_origin(&message.registers)?;
         if continuation.stack.len() > STACK_MAX || continuation.steps.len() > NESTING_MAX {
             return Err(Refusal::ResumeStale);
         }
@@ -67,16 +67,15 @@ impl Pipeline {
             deepest
         }
     }
+}
 
-    /// Checks the ingress port that a controller names for its packet.
-    fn check_origin(&self, registers: &PipelineFields) -> Result<(), Refusal> {
-        let in_port = registers.in_port;
-        let is_no_port = matches!(in_port, PortNo::CONTROLLER | PortNo::ANY);
-        if !is_no_port && self.port(in_port).is_none() {
-            return Err(Refusal::RequestBadPort);
-        }
-        Ok(())
-    }
+/// Checks the ingress port that a controller names for its packet. The port need not exist: it may
+/// have been removed since the controller received the packet, and Open vSwitch accepts that.
+fn check_origin(registers: &PipelineFields) -> Result<(), Refusal> {
+    let in_port = registers.in_port;
+    let is_valid = in_port < PortNo::MAX
+        || matches!(in_port, PortNo::LOCAL | PortNo::CONTROLLER | PortNo::ANY);
+    is_valid.then_some(()).ok_or(Refusal::RequestBadPort)
 }
 
 /// Checks the headers of a packet to `depth`.
