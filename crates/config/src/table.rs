@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use flow::Subfield;
+
 /// A flow table. The default is an unconfigured table.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TableConfig {
@@ -14,6 +16,9 @@ pub struct TableConfig {
     /// The names of the fields whose prefixes a lookup distinguishes in the flows that are listed;
     /// `None` for the default.
     pub prefixes: Option<Vec<String>>,
+    /// The subfields that divide the rules into groups: the largest group loses a rule. Without
+    /// them there is one group.
+    pub groups: Vec<Subfield>,
 }
 
 impl fmt::Display for TableConfig {
@@ -23,9 +28,11 @@ impl fmt::Display for TableConfig {
             write!(f, ", {limit} rules at most")?;
         }
         f.write_str(if self.eviction { ", evicts" } else { "" })?;
-        match &self.prefixes {
-            Some(fields) => write!(f, ", prefixes of {}", fields.join(",")),
-            None => Ok(()),
+        if let Some(fields) = &self.prefixes {
+            write!(f, ", prefixes of {}", fields.join(","))?;
         }
+        self.groups
+            .iter()
+            .try_for_each(|field| write!(f, ", by {field}"))
     }
 }

@@ -96,7 +96,7 @@ pub use port::{PortConfig, PortDesc, PortFeatures, PortReason, PortState, PortSt
 pub use refusal::Refusal;
 pub use statistics::{
     AggregateStats, Capabilities, FlowStats, FlowStatsRequest, IpfixScope, IpfixStats, PortStats,
-    QueueStats, SwitchDescription, SwitchFeatures, TableStats,
+    QueueStats, SwitchDescription, SwitchFeatures, TableStats, UNAVAILABLE,
 };
 pub use table::{
     EvictionFlags, TableDesc, TableFlags, TableMod, TableReason, TableStatus, Vacancy,

@@ -85,10 +85,12 @@ pub struct AggregateStats {
 }
 
 /// The counts of a table.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TableStats {
     /// The table.
     pub table: TableId,
+    /// Its name, at most 31 bytes on the wire (until OpenFlow 1.2); empty if it has none.
+    pub name: String,
     /// Largest number of rules (OpenFlow 1.0).
     pub flows_max: u32,
     /// Number of rules.
@@ -99,7 +101,10 @@ pub struct TableStats {
     pub matched: u64,
 }
 
-/// Counters of a port. Unavailable counters are all ones on the wire.
+/// A counter that the switch does not have, as on the wire.
+pub const UNAVAILABLE: u64 = u64::MAX;
+
+/// Counters of a port. Unavailable counters are all ones on the wire ([`UNAVAILABLE`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PortStats {
     /// The port.
@@ -132,7 +137,8 @@ pub struct PortStats {
     pub duration: Duration,
 }
 
-/// The counts of a queue.
+/// The counts of a queue. Unavailable ones are all ones on the wire ([`UNAVAILABLE`]); an
+/// unavailable duration is longer than any that the wire format has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QueueStats {
     /// The port.
@@ -202,6 +208,8 @@ impl Capabilities {
     pub const ARP_MATCH_IP: Self = Self(1 << 7);
     /// Will block looping ports (1.1 and later).
     pub const PORT_BLOCKED: Self = Self(1 << 8);
+    /// Executes bundles (1.4 and later).
+    pub const BUNDLES: Self = Self(1 << 9);
 
     /// Returns the union of both.
     #[must_use]

@@ -72,6 +72,7 @@ use std::str::FromStr;
 
 use crate::action::{Action, Instructions};
 use crate::command::{FlowMod, FlowModCommand};
+use crate::extension::Subfield;
 use crate::group::GroupMod;
 use crate::matching::Match;
 use crate::meter::MeterMod;
@@ -122,6 +123,23 @@ pub fn parse_flow_stats_request(line: &str) -> Result<FlowStatsRequest, ParseErr
 /// As for [`parse_flow`].
 pub fn parse_actions(text: &str) -> Result<Vec<Action>, ParseError> {
     instructions::action_list(lexer::line(text)?)
+}
+
+/// Parses a subfield: `NXM_OF_IN_PORT[]`, `reg0[4..11]`.
+///
+/// # Errors
+/// As for [`parse_flow`].
+///
+/// # Examples
+/// ```
+/// use flow::{Field, Subfield, text};
+///
+/// let subfield = text::parse_subfield("NXM_NX_REG0[4..11]").unwrap();
+/// assert_eq!(Some(subfield), Subfield::new(Field::Reg0, 4, 8));
+/// assert!(text::parse_subfield("NXM_NX_REG0[30..33]").is_err());
+/// ```
+pub fn parse_subfield(text: &str) -> Result<Subfield, ParseError> {
+    subfield::subfield(lexer::line(text)?)
 }
 
 /// Parses a line of a group file, like `ovs-ofctl add-group`, with an optional command at the

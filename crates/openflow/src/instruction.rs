@@ -33,6 +33,12 @@ pub(crate) fn supported_numbers(version: Version) -> impl Iterator<Item = u16> {
         .filter(move |number| *number != METER || has_meter(version))
 }
 
+/// The instructions of a table: from the last table no other can be reached.
+pub(crate) fn numbers_of_table(version: Version, table: TableId) -> impl Iterator<Item = u16> {
+    let has = move |number: &u16| *number != GOTO_TABLE || table < TableId::LAST;
+    supported_numbers(version).filter(has)
+}
+
 /// Decodes instructions to the end of `r`.
 pub(crate) fn decode(r: &mut Reader<'_>) -> Result<Instructions, Malformed> {
     let mut read = Instructions::default();

@@ -71,7 +71,9 @@ pub use interpreter::{InputFrame, Interpreter};
 pub use limits::{BUCKETS_PER_FRAME_MAX, Limits};
 pub use lookup::{Lookup, LookupResult, LookupTables};
 pub use meters::{MeterDecision, raise_drop_precedence};
-pub use pipeline::{MissPolicy, Pipeline, TableMiss};
+pub use pipeline::{
+    EvictionPolicy, MissPolicy, NameAuthor, Pipeline, TableMiss, check_internal_table,
+};
 pub use port::PortView;
 pub use rules::{Changes, Removal, Rule, RuleEvent};
 pub use trace::{Trace, TracePrinter};

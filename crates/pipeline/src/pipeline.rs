@@ -58,12 +58,14 @@ use crate::rules::rule_index::IdentityHash;
 use crate::rules::table::Table;
 use crate::rules::{Changes, Removal, Rule};
 use crate::verdict::{Destination, DropReason};
+pub use flow_mod::check_internal_table;
 pub(crate) use groups::spend;
 use learning::LearnLimits;
 use ports::PortTable;
 use rule_store::RuleStore;
 pub use table_settings::TableMiss;
 use table_settings::TableSettings;
+pub use table_settings::{EvictionPolicy, NameAuthor};
 use tlv_map::TlvMap;
 
 /// The treatment of a packet that no rule of a table matches, not even a table-miss rule.

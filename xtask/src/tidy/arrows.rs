@@ -27,7 +27,7 @@ const ARROWS: [Arrows; 36] = {
         row("ports",    &["base", "capture-file", "packet", "sys"]),
         row("dpdk",     &["base", "capture-file", "packet", "sys", "ports"]),
         row("ovsdb",    &["base"]),
-        row("config",   &["base", "packet", "openflow", "ports", "dpdk"]),
+        row("config",   &["base", "packet", "flow", "openflow", "ports", "dpdk"]),
         row("l2",       &["base", "config", "packet"]),
         row("flow-export", &["base", "packet", "flow", "config"]),
         row("dataplane", &["base", "packet", "flow", "pipeline", "fastpath", "ports", "config", "l2", "flow-export"]),

@@ -710,9 +710,14 @@ fn statistics(version: Version) -> BoxedStrategy<Message> {
             datapath: text,
         })
     });
-    let table = any::<(u8, u32, u32, u64, u64)>().prop_map(
-        move |(table, flows_max, active, lookups, matched)| TableStats {
+    let table = (any::<(u8, u32, u32, u64, u64)>(), "[ -~]{0,31}").prop_map(
+        move |((table, flows_max, active, lookups, matched), name)| TableStats {
             table: TableId(table),
+            name: if version <= Version::V12 {
+                name
+            } else {
+                String::new()
+            },
             flows_max: if version <= Version::V12 {
                 flows_max
             } else {

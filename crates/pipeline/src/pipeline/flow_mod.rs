@@ -96,6 +96,7 @@ impl Pipeline {
         now: Instant,
         changes: &mut Changes,
     ) -> Result<(), Refusal> {
+        check_internal_table(command)?;
         check_table(command.table)?;
         // These fields are internal to data paths of another kind.
         if facts.has_internal() {
@@ -281,6 +282,19 @@ impl Pipeline {
     #[must_use]
     pub fn next_expiry(&self) -> Option<Instant> {
         self.rules.expiry().next()
+    }
+}
+
+/// Checks that a flow-mod does not add a rule to the table after the last, which Open vSwitch has for
+/// itself. A bundle refuses such a flow-mod before its commit.
+///
+/// # Errors
+/// The table is internal.
+pub fn check_internal_table(command: &FlowMod) -> Result<(), Refusal> {
+    let adds = command.command == FlowModCommand::Add;
+    match adds && command.table.0 == TableId::LAST.0 + 1 {
+        true => Err(Refusal::RequestPermission),
+        false => Ok(()),
     }
 }
 

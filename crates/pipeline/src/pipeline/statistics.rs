@@ -63,6 +63,7 @@ impl Pipeline {
             let active = self.rules.len_of(table);
             TableStats {
                 table,
+                name: self.table_name(table),
                 flows_max: u32::try_from(self.flows_max(table)).unwrap_or(u32::MAX),
                 active: u32::try_from(active).unwrap_or(u32::MAX),
                 lookups: looked_up.totals().packets,

@@ -3,25 +3,47 @@
 //!
 //! Only tables that were configured have an entry.
 
+mod eviction;
+
 use std::sync::Arc;
 
 use base::{Instant, TableId};
 use flow::{
-    EvictionFlags, FlowRemovedReason, Refusal, TableDesc, TableFlags, TableMod, TableReason,
-    TableStatus, Vacancy, VacancyLimits,
+    EvictionFlags, FlowRemovedReason, Refusal, Subfield, TableDesc, TableFlags, TableMod,
+    TableReason, TableStatus, Vacancy, VacancyLimits,
 };
-use imbl::{OrdMap, OrdSet};
+use imbl::OrdMap;
 
+use self::eviction::EvictionOrder;
 use super::{MissPolicy, Pipeline};
-use crate::rules::{Changes, Rule, RuleByIdentity};
+use crate::rules::{Changes, Rule};
 
-/// The criteria by which a table selects the rule to evict.
+/// The criteria by which a table selects the rule to evict. The other criterion is the size of a
+/// rule's group ([`EvictionPolicy::groups`]).
 const EVICTION: EvictionFlags =
-    EvictionFlags(EvictionFlags::IMPORTANCE.0 | EvictionFlags::LIFETIME.0);
+    EvictionFlags(EvictionFlags::OTHER.0 | EvictionFlags::IMPORTANCE.0 | EvictionFlags::LIFETIME.0);
 
 /// Number of candidates that were used since their deadline was stored and get another chance,
 /// before one is evicted regardless.
 const SECOND_CHANCES_MAX: usize = 64;
+
+/// The operator's configuration of eviction from a table.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct EvictionPolicy {
+    /// A full table evicts rules. A controller can enable eviction, too.
+    pub is_enabled: bool,
+    /// The subfields whose values divide the rules into groups, of which the largest loses a rule.
+    pub groups: Arc<[Subfield]>,
+}
+
+/// The author of a table's name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NameAuthor {
+    /// A controller.
+    Controller,
+    /// The operator, whose names controllers cannot change.
+    Operator,
+}
 
 /// The configuration of all tables that were configured.
 #[derive(Clone, Debug, Default)]
@@ -30,9 +52,13 @@ pub(crate) struct TableSettings(OrdMap<TableId, TableSetting>);
 /// The configuration of one table.
 #[derive(Clone, Debug, Default)]
 struct TableSetting {
-    name: Option<Arc<str>>,
+    /// The name and its author.
+    name: Option<(Arc<str>, NameAuthor)>,
     /// Maximum number of rules, if below the limit of every table.
     limit: Option<usize>,
+    /// True if a controller has enabled eviction.
+    evicts: bool,
+    policy: EvictionPolicy,
     /// The rules that may be evicted, if eviction is enabled.
     eviction_order: Option<EvictionOrder>,
     /// The next vacancy event, if events are enabled.
@@ -53,39 +79,6 @@ pub enum TableMiss {
     Continue,
     /// The packet is dropped.
     Drop,
-}
-
-/// The rules that may be evicted, in the order of eviction: by importance, then by deadline. As in
-/// Open vSwitch, a rule without timeouts is never evicted (`ovs-vswitchd.conf.db(5)`, "Eviction
-/// Policy").
-#[derive(Clone, Debug, Default)]
-struct EvictionOrder {
-    order: OrdSet<(u16, Instant, RuleByIdentity)>,
-    deadlines: OrdMap<RuleByIdentity, Instant>,
-}
-
-impl EvictionOrder {
-    fn add(&mut self, rule: &Arc<Rule>) {
-        self.remove(rule);
-        if let Some(deadline) = rule.deadline() {
-            let rule = RuleByIdentity(Arc::clone(rule));
-            let place = (rule.0.importance, deadline, rule.clone());
-            self.order.insert(place);
-            self.deadlines.insert(rule, deadline);
-        }
-    }
-
-    fn remove(&mut self, rule: &Rule) {
-        if let Some((stored, deadline)) = self.deadlines.remove_with_key(&rule.identity) {
-            self.order.remove(&(stored.0.importance, deadline, stored));
-        }
-    }
-
-    /// Returns the first rule and its stored deadline.
-    fn first(&self) -> Option<(Arc<Rule>, Instant)> {
-        let first = self.order.get_min();
-        first.map(|(_, deadline, RuleByIdentity(rule))| (Arc::clone(rule), *deadline))
-    }
 }
 
 impl TableSettings {
@@ -166,14 +159,9 @@ impl Pipeline {
         if !evicts && !has_events && command.vacancy.is_none() && !is_configured {
             return;
         }
-        let eviction_order = evicts.then(|| {
-            let mut order = EvictionOrder::default();
-            self.rules.rules(table).for_each(|rule| order.add(rule));
-            order
-        });
         let vacancy = self.vacancy(table);
         let setting = self.settings.entry(table);
-        setting.eviction_order = eviction_order;
+        setting.evicts = evicts;
         setting.vacancy = command.vacancy.or(setting.vacancy);
         // The next event is the one that the present state does not rule out.
         let next = |limits: VacancyLimits| match vacancy < limits.up {
@@ -181,6 +169,7 @@ impl Pipeline {
             false => TableReason::VacancyDown,
         };
         setting.next_event = setting.vacancy.filter(|_| has_events).map(next);
+        self.sort_for_eviction(table);
     }
 
     /// Sets the treatment of misses in a table, or with [`TableId::ALL`] in all tables.
@@ -225,11 +214,44 @@ impl Pipeline {
         }
     }
 
-    /// Returns the configuration of a table.
+    /// Builds the eviction order of a table anew.
+    fn sort_for_eviction(&mut self, table: TableId) {
+        let setting = self.settings.entry(table);
+        let is_enabled = setting.evicts || setting.policy.is_enabled;
+        setting.eviction_order = is_enabled.then(|| {
+            let mut order = EvictionOrder::new(Arc::clone(&setting.policy.groups));
+            self.rules.rules(table).for_each(|rule| order.add(rule));
+            order
+        });
+    }
+
+    /// Sets the operator's limit and eviction policy of a table. If the table evicts and holds more
+    /// rules than the limit, it evicts the surplus.
+    pub fn limit_table(
+        &mut self,
+        table: TableId,
+        limit: usize,
+        policy: EvictionPolicy,
+        now: Instant,
+    ) -> Changes {
+        let mut changes = Changes::default();
+        self.set_flows_max(table, limit);
+        let setting = self.settings.entry(table);
+        if setting.policy != policy {
+            setting.policy = policy;
+            self.sort_for_eviction(table);
+        }
+        while self.rules.len_of(table) > self.flows_max(table)
+            && self.evict(table, now, &mut changes)
+        {}
+        changes
+    }
+
+    /// Returns the configuration of a table by controllers.
     #[must_use]
     pub fn table_desc(&self, table: TableId) -> TableDesc {
         let setting = self.settings.get(table);
-        let evicts = setting.is_some_and(|setting| setting.eviction_order.is_some());
+        let evicts = setting.is_some_and(|setting| setting.evicts);
         let limits = setting.and_then(|setting| {
             let limits = setting.vacancy;
             limits.filter(|_| setting.next_event.is_some())
@@ -292,16 +314,37 @@ impl Pipeline {
     #[must_use]
     pub fn table_name(&self, table: TableId) -> String {
         let setting = self.settings.get(table);
-        let name = setting.and_then(|setting| setting.name.as_deref());
-        name.map_or_else(String::new, str::to_owned)
+        let name = setting.and_then(|setting| setting.name.as_ref());
+        name.map_or_else(String::new, |(name, _)| name.to_string())
     }
 
-    /// Names a table. An empty name removes its name.
-    pub fn name_table(&mut self, table: TableId, name: &str) {
-        let name = Some(name).filter(|name| !name.is_empty()).map(Arc::from);
-        if name.is_some() || self.settings.get(table).is_some() {
-            self.settings.entry(table).name = name;
+    /// Names a table. An empty name removes the name that the same author gave; the operator's name
+    /// remains whatever a controller requests.
+    pub fn name_table(&mut self, table: TableId, name: &str, author: NameAuthor) {
+        if name.is_empty() && self.settings.get(table).is_none() {
+            return;
         }
+        let setting = self.settings.entry(table);
+        let earlier = setting.name.as_ref().map(|(_, author)| *author);
+        match (author, earlier) {
+            (NameAuthor::Controller, Some(NameAuthor::Operator)) => {}
+            (NameAuthor::Operator, Some(NameAuthor::Controller)) if name.is_empty() => {}
+            _ => {
+                let name = Some(name).filter(|name| !name.is_empty());
+                setting.name = name.map(|name| (Arc::from(name), author));
+            }
+        }
+    }
+
+    /// Returns whether a controller may give a table this name: the operator has given none, or the
+    /// same.
+    #[must_use]
+    pub fn may_name_table(&self, table: TableId, name: &str) -> bool {
+        let setting = self.settings.get(table);
+        let earlier = setting.and_then(|setting| setting.name.as_ref());
+        earlier.is_none_or(|(earlier, author)| {
+            *author == NameAuthor::Controller || name.is_empty() || **earlier == *name
+        })
     }
 
     /// Evicts a rule from a full table. Returns false if there is none to evict.

@@ -239,13 +239,10 @@ impl Rule {
         }
     }
 
-    /// Returns the time of the hard timeout.
+    /// Returns the time of the hard timeout. A modification restarts it, as in Open vSwitch; the
+    /// specification leaves this open by "left unchanged" (OF 1.3.5, 6.4).
     pub(crate) fn hard_deadline(&self) -> Option<Instant> {
-        let start = match self.flags.contains(RENEWED) {
-            true => self.modified,
-            false => self.created,
-        };
-        after(start, self.hard_timeout_s)
+        after(self.modified, self.hard_timeout_s)
     }
 
     /// Returns the time of the idle timeout, if no further packet matches.

@@ -2,14 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use base::{TableId, Xid};
+use base::{Instant, TableId, Xid};
 use flow::{Field, Refusal, TableFlags, TableMod};
 use openflow::{
     ForwardedRequest, Message, MultipartReply, MultipartRequest, RequestForward, TableFeatures,
     TableFeaturesCommand, Version,
 };
-
-use pipeline::TableMiss;
+use pipeline::{EvictionPolicy, NameAuthor, TableMiss};
 
 use super::{Bridge, ConnectionId, Effect};
 use crate::monitors::Author;
@@ -139,10 +138,12 @@ impl Bridge {
         requested
             .iter()
             .try_for_each(|table| self.check_features(table, version))?;
-        for TableFeatures { table, name, .. } in requested {
-            let is_default = *name == format!("table{table}");
-            let name = if is_default { "" } else { name };
-            self.tables.pipeline.name_table(*table, name);
+        for features in requested {
+            let name = requested_name(features);
+            let author = NameAuthor::Controller;
+            self.tables
+                .pipeline
+                .name_table(features.table, name, author);
         }
         Ok(())
     }
@@ -153,6 +154,10 @@ impl Bridge {
             .with(TableFlags::VACANCY_EVENTS);
         if requested.table > TableId::LAST {
             return Err(Refusal::TableFeaturesBadTable);
+        }
+        let pipeline = &self.tables.pipeline;
+        if !pipeline.may_name_table(requested.table, requested_name(requested)) {
+            return Err(Refusal::TableFeaturesPermission);
         }
         if requested.command == TableFeaturesCommand::Disable {
             return Err(Refusal::TableFeaturesBadCommand);
@@ -201,24 +206,15 @@ impl Bridge {
         self.tables.pipeline.set_flows_max(table, rules);
     }
 
-    /// Applies the operator's whole configuration of a table.
-    pub fn configure_table(&mut self, table: TableId, config: &TableConfig) {
-        self.tables.pipeline.name_table(table, &config.name);
+    /// Applies the operator's whole configuration of a table. The controllers' settings remain.
+    pub fn configure_table(&mut self, table: TableId, config: &TableConfig, now: Instant) {
+        let pipeline = &mut self.tables.pipeline;
+        pipeline.name_table(table, &config.name, NameAuthor::Operator);
         let limit = config.limit.unwrap_or(usize::MAX);
-        self.tables.pipeline.set_flows_max(table, limit);
-        let flags = match config.eviction {
-            true => TableFlags::EVICTION,
-            false => TableFlags::default(),
+        let policy = EvictionPolicy {
+            is_enabled: config.eviction,
+            groups: config.groups.clone().into(),
         };
-        let command = TableMod {
-            table,
-            config: flags,
-            eviction: None,
-            vacancy: None,
-        };
-        // The parser of the configuration has checked the table number.
-        let done = self.tables.pipeline.table_mod(&command);
-        debug_assert!(done.is_ok(), "{done:?}");
         match &config.prefixes {
             Some(names) => {
                 let fields = names.iter().filter_map(|name| field_named(name));
@@ -226,6 +222,8 @@ impl Bridge {
             }
             None => drop(self.tables.prefixes.remove(&table)),
         }
+        let mut changes = self.tables.pipeline.limit_table(table, limit, policy, now);
+        self.note(&mut changes, None);
         self.publication.request();
     }
 
@@ -250,6 +248,12 @@ const fn miss_of(config: TableFlags) -> Option<TableMiss> {
         2 => Some(TableMiss::Drop),
         _ => None,
     }
+}
+
+/// Returns the name that a request gives a table. Its default name is no name.
+fn requested_name(features: &TableFeatures) -> &str {
+    let is_default = features.name == format!("table{}", features.table);
+    if is_default { "" } else { &features.name }
 }
 
 /// Appends a part of a multipart request to the earlier ones.

@@ -1,6 +1,7 @@
 //! Rows of the table `Flow_Table`.
 
 use base::TableId;
+use flow::Subfield;
 use ovsdb::{Atom, Database, Datum};
 
 use super::BridgeOutcome;
@@ -45,11 +46,7 @@ pub(super) fn read_tables(
         let Some(row) = Record::of(database, "Flow_Table", *uuid) else {
             continue;
         };
-        if row.has("groups") {
-            notes.push(format!(
-                "groups of table {number}: ignored: the rule that expires first is evicted"
-            ));
-        }
+        let groups = read_groups(row, *number, &mut notes);
         let limit = row.integer("flow_limit");
         let limit = limit.and_then(|limit| usize::try_from(limit).ok());
         let table_config = TableConfig {
@@ -57,6 +54,7 @@ pub(super) fn read_tables(
             limit,
             eviction: row.text("overflow_policy") == Some("evict"),
             prefixes: prefixes(row),
+            groups,
         };
         config.tables.insert(table, table_config);
     }
@@ -65,4 +63,20 @@ pub(super) fn read_tables(
             .notes
             .insert("flow_tables".to_owned(), notes.join("; "));
     }
+}
+
+/// Reads the subfields by which a table divides its rules for eviction. An unusable one is ignored,
+/// with a note.
+fn read_groups(row: Record<'_>, table: i64, notes: &mut Vec<String>) -> Vec<Subfield> {
+    let mut groups = Vec::new();
+    for text in row.texts("groups") {
+        match flow::text::parse_subfield(text) {
+            Ok(subfield) if !subfield.is_tunnel_option() => groups.push(subfield),
+            Ok(_) => notes.push(format!(
+                "groups of table {table}: ignoring {text}: a tunnel option cannot divide rules"
+            )),
+            Err(error) => notes.push(format!("groups of table {table}: ignoring {text}: {error}")),
+        }
+    }
+    groups
 }

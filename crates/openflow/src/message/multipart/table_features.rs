@@ -1,8 +1,9 @@
 //! The capabilities of tables (OF 1.3.5, 7.3.5.5; OF 1.5.1, 7.3.5.18). `ovs-ofctl` requests them
 //! before every command that names a table, and requires a reply.
 //!
-//! All tables have the same capabilities, those of the codec; therefore the properties are
-//! generated from the registries, and only the next tables differ. From a peer's properties the
+//! All tables have the same capabilities, those of the codec, but for the last, which has no
+//! `goto_table`; therefore the properties are generated from the registries, and only the next
+//! tables differ. From a peer's properties the
 //! decoder keeps only the next tables.
 //!
 //! In a request the properties are the required capabilities of a table. `request` refuses a table
@@ -103,7 +104,7 @@ impl WireFormat for TableFeatures {
         };
         w.nested(0, |w| {
             self.encode_head(features, w)?;
-            encode_properties(&self.next, w)
+            encode_properties(self.table, &self.next, w)
         })
         .map(drop)
     }
@@ -207,9 +208,13 @@ fn decode_property<'a>(r: &mut Reader<'a>) -> Result<(u16, Reader<'a>), Malforme
     Ok((kind, whole.sub(value)?))
 }
 
-fn encode_properties(next: &[TableId], w: &mut Writer<'_>) -> Result<(), EncodeError> {
+fn encode_properties(
+    table: TableId,
+    next: &[TableId],
+    w: &mut Writer<'_>,
+) -> Result<(), EncodeError> {
     let actions: Vec<u16> = action::standard_numbers(w.version()).collect();
-    let instructions: Vec<u16> = instruction::supported_numbers(w.version()).collect();
+    let instructions: Vec<u16> = instruction::numbers_of_table(w.version(), table).collect();
     put_ids(property::INSTRUCTIONS, &instructions, w)?;
     put(property::NEXT_TABLES, w, |w| {
         next.iter().for_each(|table| w.u8(table.0));
@@ -218,8 +223,15 @@ fn encode_properties(next: &[TableId], w: &mut Writer<'_>) -> Result<(), EncodeE
     put_ids(property::APPLY_ACTIONS, &actions, w)?;
     put_fields(property::MATCH, |_| true, true, w)?;
     put_fields(property::WILDCARDS, |_| true, false, w)?;
-    put_fields(property::WRITE_SETFIELD, |row| row.writable, false, w)?;
-    put_fields(property::APPLY_SETFIELD, |row| row.writable, false, w)
+    put_fields(property::WRITE_SETFIELD, is_announced_as_settable, false, w)?;
+    put_fields(property::APPLY_SETFIELD, is_announced_as_settable, false, w)
+}
+
+/// Returns true for the fields that tables announce as settable. Those that decide how the bytes
+/// behind them are read can be set, but are not announced, as by Open vSwitch.
+pub(super) fn is_announced_as_settable(row: &FieldInfo) -> bool {
+    let decides = matches!(row.field, Field::EthType | Field::IpProto | Field::MplsBos);
+    row.writable && !decides
 }
 
 /// Appends a list of instructions or actions: headers without bodies.

@@ -1,11 +1,12 @@
 //! The counters of a table (OF 1.0.1, 5.3.5; OF 1.1.0, A.3.5; OF 1.2, A.3.5.3; OF 1.3.5, 7.3.5.4).
-//! Until OpenFlow 1.2 the entry also has a name, which our tables lack, the capabilities, which are
-//! those of the codec, and the maximum number of rules.
+//! Until OpenFlow 1.2 the entry also has a name, the capabilities, which are those of the codec, and
+//! the maximum number of rules.
 
 use base::TableId;
 use flow::field::FieldInfo;
 use flow::{Field, TableStats};
 
+use super::table_features::is_announced_as_settable;
 use crate::action;
 use crate::codec::{EncodeError, Malformed, Reader, Writer};
 use crate::instruction;
@@ -46,10 +47,10 @@ const fn capability_bytes(version: Version) -> Option<usize> {
 }
 
 /// Appends the capabilities of the table.
-fn encode_capabilities(w: &mut Writer<'_>) {
+fn encode_capabilities(table: TableId, w: &mut Writer<'_>) {
     let actions = action::standard_numbers(w.version()).fold(0, |bits, number| bits | 1 << number);
-    let instructions =
-        instruction::supported_numbers(w.version()).fold(0, |bits, number| bits | 1 << number);
+    let instructions = instruction::numbers_of_table(w.version(), table)
+        .fold(0, |bits, number| bits | 1 << number);
     match w.version() {
         Version::V10 => w.u32(WILDCARDS_ALL),
         Version::V11 => {
@@ -60,7 +61,7 @@ fn encode_capabilities(w: &mut Writer<'_>) {
             }
         }
         Version::V12 => {
-            let (fields, settable) = (fields(|_| true), fields(|row| row.writable));
+            let (fields, settable) = (fields(|_| true), fields(is_announced_as_settable));
             w.u64(fields);
             w.u64(fields);
             w.u32(actions);
@@ -89,15 +90,17 @@ impl WireFormat for TableStats {
     fn decode(r: &mut Reader<'_>) -> Result<Self, Malformed> {
         let table = TableId(r.u8()?);
         r.skip(padding(r.version()))?;
-        let flows_max = match capability_bytes(r.version()) {
+        let (name, flows_max) = match capability_bytes(r.version()) {
             Some(capability_bytes) => {
-                r.skip(NAME + capability_bytes)?;
-                r.u32()?
+                let name = r.text(NAME)?;
+                r.skip(capability_bytes)?;
+                (name, r.u32()?)
             }
-            None => 0,
+            None => (String::new(), 0),
         };
         Ok(Self {
             table,
+            name,
             flows_max,
             active: r.u32()?,
             lookups: r.u64()?,
@@ -109,8 +112,8 @@ impl WireFormat for TableStats {
         w.u8(self.table.0);
         w.zeros(padding(w.version()));
         if capability_bytes(w.version()).is_some() {
-            w.zeros(NAME);
-            encode_capabilities(w);
+            w.text(NAME, &self.name);
+            encode_capabilities(self.table, w);
             w.u32(self.flows_max);
         }
         w.u32(self.active);

@@ -4,10 +4,11 @@ use std::time::Duration;
 
 use base::TableId;
 use flow::{
-    EvictionFlags, FlowEvent, FlowRemovedReason, Refusal, TableFlags, TableMod, TableReason,
-    VacancyLimits,
+    EvictionFlags, Field, FlowEvent, FlowRemovedReason, Refusal, Subfield, TableFlags, TableMod,
+    TableReason, VacancyLimits,
 };
 
+use super::{EvictionPolicy, NameAuthor};
 use crate::counters::Totals;
 use crate::pipeline::Pipeline;
 use crate::testing::{NOW, apply, flow, pipeline};
@@ -64,6 +65,63 @@ fn eviction_selects_by_importance_and_then_by_deadline() {
     // A replacement needs no space.
     assert_eq!(gone(&mut pipeline, "priority=7"), Ok(vec![]));
     assert_eq!(pipeline.flows_max(TableId(1)), 4);
+}
+
+#[test]
+fn eviction_takes_from_the_largest_group() {
+    let port = Subfield::whole(Field::NxInPort);
+    let policy = EvictionPolicy {
+        is_enabled: true,
+        groups: [port].into(),
+    };
+    let mut pipeline = holding(4);
+    let changes = pipeline.limit_table(TableId(1), 4, policy, NOW);
+    assert!(changes.removed.is_empty());
+    for rule in [
+        "priority=1,in_port=2,idle_timeout=10",
+        "priority=2,in_port=1,idle_timeout=20",
+        "priority=3,in_port=1,idle_timeout=30",
+        "priority=4,in_port=1,idle_timeout=40",
+    ] {
+        assert_eq!(gone(&mut pipeline, rule), Ok(vec![]), "{rule}");
+    }
+    // The rule that expires first of all is alone in its group.
+    assert_eq!(gone(&mut pipeline, "priority=5,in_port=2"), Ok(vec![2]));
+    // Without groups the order is by deadline, and a smaller limit evicts at once.
+    let policy = EvictionPolicy {
+        is_enabled: true,
+        ..EvictionPolicy::default()
+    };
+    let changes = pipeline.limit_table(TableId(1), 2, policy, NOW);
+    let removed = changes
+        .removed
+        .iter()
+        .map(|removal| removal.rule.priority());
+    assert_eq!(removed.collect::<Vec<_>>(), [1, 3]);
+    // Without eviction rules beyond the limit stay.
+    let changes = pipeline.limit_table(TableId(1), 1, EvictionPolicy::default(), NOW);
+    assert!(changes.removed.is_empty());
+    // A controller's eviction is independent of the operator's.
+    pipeline.table_mod(&evicting(TableId(1))).expect("it can");
+    assert_eq!(pipeline.table_desc(TableId(1)).config, TableFlags::EVICTION);
+    let changes = pipeline.limit_table(TableId(1), 1, EvictionPolicy::default(), NOW);
+    assert_eq!(changes.removed.len(), 1);
+}
+
+#[test]
+fn table_name_of_operator_cannot_be_changed_by_controller() {
+    let mut pipeline = pipeline(&[]);
+    let table = TableId(1);
+    pipeline.name_table(table, "one", NameAuthor::Controller);
+    pipeline.name_table(table, "", NameAuthor::Operator);
+    assert_eq!(pipeline.table_name(table), "one");
+    pipeline.name_table(table, "two", NameAuthor::Operator);
+    assert!(!pipeline.may_name_table(table, "one") && pipeline.may_name_table(table, "two"));
+    pipeline.name_table(table, "one", NameAuthor::Controller);
+    assert_eq!(pipeline.table_name(table), "two");
+    pipeline.name_table(table, "", NameAuthor::Operator);
+    assert_eq!(pipeline.table_name(table), "");
+    assert!(pipeline.may_name_table(table, "one"));
 }
 
 #[test]
@@ -177,8 +235,8 @@ fn table_configuration_is_checked_and_reported() {
     assert_eq!(desc.config, TableFlags::VACANCY_EVENTS);
     assert_eq!(desc.vacancy.map(|vacancy| vacancy.now), Some(100));
     assert_eq!(pipeline.table_name(TableId(1)), "");
-    pipeline.name_table(TableId(1), "edge");
+    pipeline.name_table(TableId(1), "edge", NameAuthor::Controller);
     assert_eq!(pipeline.table_name(TableId(1)), "edge");
-    pipeline.name_table(TableId(1), "");
+    pipeline.name_table(TableId(1), "", NameAuthor::Controller);
     assert_eq!(pipeline.table_name(TableId(1)), "");
 }

@@ -18,7 +18,7 @@ pub(super) fn check(kind: u16, mut r: Reader<'_>, table: TableId) -> Result<(), 
     // The property for a table miss has the next odd number and the same check.
     match kind & !1 {
         property::INSTRUCTIONS => ids(&mut r, |number| {
-            instruction::supported_numbers(version).any(|known| known == number)
+            instruction::numbers_of_table(version, table).any(|known| known == number)
         }),
         property::NEXT_TABLES => {
             let bad = r.fail(Refusal::TableFeaturesBadFeatures);
