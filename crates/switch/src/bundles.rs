@@ -1,13 +1,14 @@
 //! The bundles of one connection: messages to be executed together (OF 1.4.1, 6.9 and 7.3.9). They
-//! end with the connection.
+//! end with the connection, or if they receive no message for the idle timeout.
 //!
 //! Not here: the execution and the undo of the messages, which the bridge does.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
-use base::Xid;
+use base::{Instant, Xid};
 use flow::Refusal;
-use openflow::{BundleAdd, BundleFlags, BundleId, Excerpt, Message};
+use openflow::{BundleAdd, BundleControl, BundleFlags, BundleId, BundleStep, Excerpt, Message};
 
 /// The maximum number of bundles of a connection. Controllers use one at a time, or a few.
 const BUNDLES_MAX: usize = 64;
@@ -26,7 +27,7 @@ pub(crate) struct BundleMessage {
     pub(crate) xid: Xid,
     /// The message.
     pub(crate) message: Message,
-    /// The first bytes of the message, for an error.
+    /// The message as received, for an error.
     pub(crate) excerpt: Excerpt,
 }
 
@@ -34,15 +35,21 @@ pub(crate) struct BundleMessage {
 #[derive(Clone, Debug)]
 struct Bundle {
     flags: BundleFlags,
+    /// The transaction id of the message that opened it.
+    xid: Xid,
+    /// The time of the last message.
+    used: Instant,
     is_closed: bool,
     messages: Vec<BundleMessage>,
     bytes: usize,
 }
 
 impl Bundle {
-    const fn new(flags: BundleFlags) -> Self {
+    const fn new(flags: BundleFlags, xid: Xid, now: Instant) -> Self {
         Self {
             flags,
+            xid,
+            used: now,
             is_closed: false,
             messages: Vec::new(),
             bytes: 0,
@@ -63,26 +70,33 @@ impl Bundles {
     ///
     /// # Errors
     /// The id is in use, there are too many bundles, or the flags are unknown.
-    pub(crate) fn open(&mut self, id: BundleId, flags: BundleFlags) -> Result<(), Refusal> {
+    pub(crate) fn open(
+        &mut self,
+        id: BundleId,
+        flags: BundleFlags,
+        xid: Xid,
+        now: Instant,
+    ) -> Result<(), Refusal> {
         if self.bundles.contains_key(&id) {
             return Err(Refusal::BundleBadId);
         }
-        self.begin(id, flags).map(drop)
+        self.begin(id, flags, xid, now)
     }
 
     /// Adds a message. The first message opens a bundle that was not opened (OF 1.4.1, 7.3.9.6).
     ///
     /// # Errors
     /// The bundle is closed, has other flags or cannot be opened, or there is no room.
-    pub(crate) fn add(&mut self, xid: Xid, add: BundleAdd) -> Result<(), Refusal> {
+    pub(crate) fn add(&mut self, xid: Xid, add: BundleAdd, now: Instant) -> Result<(), Refusal> {
         let cost = usize::from(add.length) + OVERHEAD;
         if self.bytes + cost > BYTES_MAX {
             return Err(Refusal::BundleMessageTooMany);
         }
         if !self.bundles.contains_key(&add.bundle) {
-            self.begin(add.bundle, add.flags)?;
+            self.begin(add.bundle, add.flags, xid, now)?;
         }
         let bundle = self.find(add.bundle, add.flags)?;
+        bundle.used = now;
         if bundle.is_closed {
             return Err(Refusal::BundleClosed);
         }
@@ -99,12 +113,15 @@ impl Bundles {
     /// Closes a bundle to further messages.
     ///
     /// # Errors
-    /// There is none of this number, it has other flags, or it is closed.
-    ///
-    /// # Errors
     /// There is no bundle of this id, it has other flags, or it is closed.
-    pub(crate) fn close(&mut self, id: BundleId, flags: BundleFlags) -> Result<(), Refusal> {
+    pub(crate) fn close(
+        &mut self,
+        id: BundleId,
+        flags: BundleFlags,
+        now: Instant,
+    ) -> Result<(), Refusal> {
         let bundle = self.find(id, flags)?;
+        bundle.used = now;
         if std::mem::replace(&mut bundle.is_closed, true) {
             return Err(Refusal::BundleClosed);
         }
@@ -132,14 +149,43 @@ impl Bundles {
         self.take(id).map(drop)
     }
 
-    fn begin(&mut self, id: BundleId, flags: BundleFlags) -> Result<(), Refusal> {
+    /// Removes the bundles that were idle for this time. Returns the requests that opened them.
+    pub(crate) fn expire(&mut self, idle: Duration, now: Instant) -> Vec<(Xid, BundleControl)> {
+        let is_idle = |bundle: &Bundle| bundle.used + idle <= now;
+        let idle = self.bundles.extract_if(.., |_, bundle| is_idle(bundle));
+        let idle: Vec<_> = idle.collect();
+        self.bytes -= idle.iter().map(|(_, bundle)| bundle.bytes).sum::<usize>();
+        let opened = |(id, bundle): (BundleId, Bundle)| {
+            let control = BundleControl {
+                bundle: id,
+                step: BundleStep::OpenRequest,
+                flags: bundle.flags,
+                time: None,
+            };
+            (bundle.xid, control)
+        };
+        idle.into_iter().map(opened).collect()
+    }
+
+    /// Returns the time at which the first bundle expires after this idle timeout.
+    pub(crate) fn next_expiry(&self, idle: Duration) -> Option<Instant> {
+        self.bundles.values().map(|bundle| bundle.used + idle).min()
+    }
+
+    fn begin(
+        &mut self,
+        id: BundleId,
+        flags: BundleFlags,
+        xid: Xid,
+        now: Instant,
+    ) -> Result<(), Refusal> {
         if !flags.is_known() {
             return Err(Refusal::BundleBadFlags);
         }
         if self.bundles.len() >= BUNDLES_MAX {
             return Err(Refusal::BundleOutOfBundles);
         }
-        self.bundles.insert(id, Bundle::new(flags));
+        self.bundles.insert(id, Bundle::new(flags, xid, now));
         Ok(())
     }
 
@@ -166,6 +212,7 @@ mod tests {
 
     const ID: BundleId = BundleId(1);
     const FLAGS: BundleFlags = BundleFlags::ORDERED;
+    const NOW: Instant = Instant::START;
 
     fn message(bundle: u32, length: u16) -> BundleAdd {
         BundleAdd {
@@ -180,10 +227,13 @@ mod tests {
     #[test]
     fn bundle_opens_once_or_by_its_first_message() {
         let mut bundles = Bundles::default();
-        assert_eq!(bundles.add(Xid(7), message(1, 8)), Ok(()));
-        assert_eq!(bundles.open(ID, FLAGS), Err(Refusal::BundleBadId));
-        assert_eq!(bundles.open(BundleId(2), FLAGS), Ok(()));
-        let unknown = bundles.open(BundleId(3), BundleFlags(8));
+        assert_eq!(bundles.add(Xid(7), message(1, 8), NOW), Ok(()));
+        assert_eq!(
+            bundles.open(ID, FLAGS, Xid(6), NOW),
+            Err(Refusal::BundleBadId)
+        );
+        assert_eq!(bundles.open(BundleId(2), FLAGS, Xid(6), NOW), Ok(()));
+        let unknown = bundles.open(BundleId(3), BundleFlags(8), Xid(6), NOW);
         assert_eq!(unknown, Err(Refusal::BundleBadFlags));
         assert_eq!(bundles.commit(ID, FLAGS).expect("there").len(), 1);
         assert_eq!(bundles.discard(ID), Err(Refusal::BundleBadId));
@@ -192,13 +242,13 @@ mod tests {
     #[test]
     fn closed_bundle_refuses_messages_and_can_be_committed() {
         let mut bundles = Bundles::default();
-        assert_eq!(bundles.close(ID, FLAGS), Err(Refusal::BundleBadId));
-        assert_eq!(bundles.open(ID, FLAGS), Ok(()));
-        let other = bundles.close(ID, BundleFlags::ATOMIC);
+        assert_eq!(bundles.close(ID, FLAGS, NOW), Err(Refusal::BundleBadId));
+        assert_eq!(bundles.open(ID, FLAGS, Xid(6), NOW), Ok(()));
+        let other = bundles.close(ID, BundleFlags::ATOMIC, NOW);
         assert_eq!(other, Err(Refusal::BundleBadFlags));
-        assert_eq!(bundles.close(ID, FLAGS), Ok(()));
-        assert_eq!(bundles.close(ID, FLAGS), Err(Refusal::BundleClosed));
-        let more = bundles.add(Xid(7), message(1, 8));
+        assert_eq!(bundles.close(ID, FLAGS, NOW), Ok(()));
+        assert_eq!(bundles.close(ID, FLAGS, NOW), Err(Refusal::BundleClosed));
+        let more = bundles.add(Xid(7), message(1, 8), NOW);
         assert_eq!(more, Err(Refusal::BundleClosed));
         assert!(bundles.commit(ID, FLAGS).is_ok());
     }
@@ -207,17 +257,37 @@ mod tests {
     fn bundles_are_limited_in_number_and_bytes() {
         let mut bundles = Bundles::default();
         for id in 0..64 {
-            assert_eq!(bundles.open(BundleId(id), FLAGS), Ok(()));
+            assert_eq!(bundles.open(BundleId(id), FLAGS, Xid(6), NOW), Ok(()));
         }
-        let more = bundles.add(Xid(7), message(64, 8));
+        let more = bundles.add(Xid(7), message(64, 8), NOW);
         assert_eq!(more, Err(Refusal::BundleOutOfBundles));
         let room = BYTES_MAX / (usize::from(u16::MAX) + OVERHEAD);
         for _ in 0..room {
-            assert_eq!(bundles.add(Xid(7), message(1, u16::MAX)), Ok(()));
+            assert_eq!(bundles.add(Xid(7), message(1, u16::MAX), NOW), Ok(()));
         }
-        let more = bundles.add(Xid(7), message(2, u16::MAX));
+        let more = bundles.add(Xid(7), message(2, u16::MAX), NOW);
         assert_eq!(more, Err(Refusal::BundleMessageTooMany));
         assert_eq!(bundles.discard(ID), Ok(()));
         assert_eq!(bundles.bytes, 0);
+    }
+
+    #[test]
+    fn idle_bundle_expires_and_frees_its_bytes() {
+        let mut bundles = Bundles::default();
+        let idle = Duration::from_secs(10);
+        assert_eq!(bundles.next_expiry(idle), None);
+        assert_eq!(bundles.open(ID, FLAGS, Xid(6), NOW), Ok(()));
+        let later = NOW + Duration::from_secs(8);
+        assert_eq!(bundles.add(Xid(7), message(1, 8), later), Ok(()));
+        assert_eq!(bundles.next_expiry(idle), Some(later + idle));
+        assert_eq!(bundles.expire(idle, NOW + idle), []);
+        let [(Xid(6), control)] = bundles.expire(idle, later + idle)[..] else {
+            panic!("one bundle expires");
+        };
+        assert_eq!(
+            (control.bundle, control.step, control.flags),
+            (ID, BundleStep::OpenRequest, FLAGS)
+        );
+        assert_eq!((bundles.bytes, bundles.next_expiry(idle)), (0, None));
     }
 }

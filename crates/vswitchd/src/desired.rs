@@ -41,7 +41,8 @@ use known_keys::is_meant;
 const STATISTICS_INTERVAL: Duration = Duration::from_secs(5);
 
 /// The supported keys of `Open_vSwitch` `other_config`.
-const SUPPORTED_KEYS: [&str; 4] = [
+const SUPPORTED_KEYS: [&str; 5] = [
+    "bundle-idle-timeout",
     "enable-statistics",
     "flow-restore-wait",
     "stats-update-interval",
@@ -210,6 +211,7 @@ pub(crate) fn convert_rows(database: &Database, current: &Config) -> DesiredStat
     desired.reports_host = enabled == Some("true");
     let wait = root.map("other_config").get("flow-restore-wait").copied();
     desired.config.flow_restore_wait = wait == Some("true");
+    desired.config.bundle_idle_timeout = read_bundle_timeout(root);
     desired.config.tls = root.named_by(database, "ssl", "SSL").next().map(secrets);
     let mut rows: Vec<_> = root.named_by(database, "bridges", "Bridge").collect();
     rows.sort_by_key(|row| (row.text("name"), row.uuid));
@@ -227,6 +229,14 @@ pub(crate) fn convert_rows(database: &Database, current: &Config) -> DesiredStat
     tunnel::refuse_duplicates(&mut desired);
     note_patches_without_peer(&mut desired);
     desired
+}
+
+/// Reads the idle timeout of bundles, in seconds; zero means the default.
+fn read_bundle_timeout(root: Record<'_>) -> Option<Duration> {
+    let other_config = root.map("other_config");
+    let seconds = other_config.get("bundle-idle-timeout")?.parse::<u32>();
+    let seconds = seconds.ok().filter(|seconds| *seconds != 0);
+    seconds.map(|seconds| Duration::from_secs(seconds.into()))
 }
 
 /// Converts a row of the table `SSL`.

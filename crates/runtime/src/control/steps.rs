@@ -39,6 +39,7 @@ impl Control {
             self.apply_step(step)?;
         }
         self.update_controllers();
+        self.set_bundle_timeouts(&config);
         self.connect_patches();
         self.update_pmds(&config);
         self.configuration.set(config);
@@ -76,6 +77,7 @@ impl Control {
             }
         }
         self.update_controllers();
+        self.set_bundle_timeouts(&config);
         if self.configuration.awaits_flows() && !config.flow_restore_wait {
             self.end_flow_restore();
         }
@@ -88,6 +90,12 @@ impl Control {
         // Ports of earlier transactions have the lower numbers.
         self.datapath_ports();
         self.tools.facts_changed.notify_one();
+    }
+
+    fn set_bundle_timeouts(&mut self, config: &Config) {
+        for site in self.sites.values_mut() {
+            site.bridge.set_bundle_timeout(config.bundle_idle_timeout);
+        }
     }
 
     /// Returns the steps to `config`. Ports and bridges to remove are already removed, and devices
@@ -156,7 +164,10 @@ impl Control {
             }
             ConfigStep::SetInterface(bridge, name, of) => self.set_interface(&bridge, name, *of),
             ConfigStep::SetTable(bridge, table, config) => {
-                self.with_site(&bridge, |site| site.bridge.configure_table(table, &config));
+                let now = self.now();
+                self.with_site(&bridge, |site| {
+                    site.bridge.configure_table(table, &config, now);
+                });
             }
             ConfigStep::SetPolicing(bridge, policing) => {
                 self.with_site(&bridge, |site| site.set_policing(policing))

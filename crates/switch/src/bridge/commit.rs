@@ -9,7 +9,7 @@ use base::{Instant, PortNo, Xid};
 use fastpath::Savepoint;
 use flow::{PortConfig, Refusal};
 use openflow::{BundleAdd, BundleControl, BundleFlags, BundleStep, Message, Version};
-use pipeline::Pipeline;
+use pipeline::{Pipeline, check_internal_table};
 
 use super::notifications::NotificationSavepoint;
 use super::publication::PendingEffectKind;
@@ -48,11 +48,12 @@ impl Bridge {
         let bundles = &mut peer.bundles;
         let done = match step {
             BundleStep::OpenRequest => {
-                bundles.open(bundle, flags)?;
+                bundles.open(bundle, flags, xid, now)?;
+                self.schedule.expire_before(now);
                 BundleStep::OpenReply
             }
             BundleStep::CloseRequest => {
-                bundles.close(bundle, flags)?;
+                bundles.close(bundle, flags, now)?;
                 BundleStep::CloseReply
             }
             BundleStep::DiscardRequest => {
@@ -77,10 +78,7 @@ impl Bridge {
             | BundleStep::CommitReply
             | BundleStep::DiscardReply => return Err(Refusal::BundleBadType),
         };
-        Ok(Some(Message::BundleControl(BundleControl {
-            step: done,
-            ..control
-        })))
+        Ok(Some(Message::BundleControl(reply_to(control, done))))
     }
 
     /// Adds a message to a bundle.
@@ -89,10 +87,16 @@ impl Bridge {
         id: ConnectionId,
         xid: Xid,
         add: BundleAdd,
+        now: Instant,
     ) -> Result<(), Refusal> {
+        if let Message::FlowMod(command) = &*add.message {
+            check_internal_table(command)?;
+        }
         let peer = self.peer(id)?;
         check_flags(add.flags, peer.version)?;
-        peer.bundles.add(xid, add)
+        peer.bundles.add(xid, add, now)?;
+        self.schedule.expire_before(now);
+        Ok(())
     }
 
     /// Queues the reply to a commit. As for a barrier, the reply waits until no frame meets the old
@@ -103,17 +107,14 @@ impl Bridge {
         xid: Xid,
         control: BundleControl,
     ) {
-        let reply = Message::BundleControl(BundleControl {
-            step: BundleStep::CommitReply,
-            time: None,
-            ..control
-        });
+        let reply = Message::BundleControl(reply_to(control, BundleStep::CommitReply));
         let reply = PendingEffectKind::Committed(id, xid, Box::new(reply));
         self.publication.queue(reply);
     }
 
     /// Executes all messages in order; if one fails, undoes all and refuses that one. Packet-outs
-    /// are sent last, through the tables after the bundle, so that no frame meets a partial bundle.
+    /// are sent last, so that none is sent by a bundle that fails, each through the tables as they
+    /// were at its place in the bundle.
     pub(super) fn commit(
         &mut self,
         id: ConnectionId,
@@ -122,6 +123,8 @@ impl Bridge {
         effects: &mut Vec<Effect>,
     ) -> Result<(), Refusal> {
         let savepoint = self.savepoint(effects);
+        let main = self.connections.main_of(id);
+        let reported = self.peer(main)?.flow_mods;
         let mut frames = Vec::new();
         for bundle_message in messages {
             let BundleMessage {
@@ -132,7 +135,7 @@ impl Bridge {
             let done = match message {
                 Message::PacketOut(frame) => {
                     let checked = self.tables.pipeline.check_packet_out(&frame);
-                    frames.push(frame);
+                    frames.push((frame, self.tables.pipeline.clone()));
                     checked.map(|()| None)
                 }
                 Message::FlowMod(command) => {
@@ -149,13 +152,14 @@ impl Bridge {
                 Ok(Some(reply)) => effects.push(Effect::Reply(id, xid, Box::new(reply))),
                 Err(refusal) => {
                     self.undo(savepoint, effects);
+                    self.peer(main)?.flow_mods = reported;
                     effects.push(Effect::Refuse(id, xid, refusal, excerpt));
                     return Err(Refusal::BundleMessageFailed);
                 }
             }
         }
-        for frame in frames {
-            self.send_out(&frame, now, effects);
+        for (frame, tables) in frames {
+            self.send_out_through(&frame, Some(&tables), now, effects);
         }
         self.publication.request();
         Ok(())
@@ -179,11 +183,23 @@ impl Bridge {
         for (port, entry) in &mut self.ports {
             if let Some(config) = savepoint.ports.get(port) {
                 entry.desc.config = *config;
+                entry.update_liveness();
             }
         }
         self.publication.truncate(savepoint.waiting);
         effects.truncate(savepoint.effects);
         self.notifications.roll_back(savepoint.notifications);
+    }
+}
+
+/// Returns the reply to a bundle control request. As in Open vSwitch it has no flags; the
+/// specification is silent about them.
+fn reply_to(control: BundleControl, step: BundleStep) -> BundleControl {
+    BundleControl {
+        step,
+        flags: BundleFlags::default(),
+        time: None,
+        ..control
     }
 }
 

@@ -41,13 +41,21 @@ impl PacketOutExecutor {
         }
     }
 
-    /// Runs a packet-out through the tables.
-    fn packet_out(&mut self, tables: &BridgeTables, message: &PacketOut, now: Instant) -> Verdict {
+    /// Runs a packet-out through the tables, or through earlier ones.
+    fn packet_out(
+        &mut self,
+        (tables, earlier): (&BridgeTables, Option<&Pipeline>),
+        message: &PacketOut,
+        now: Instant,
+    ) -> Verdict {
         let mut verdict = std::mem::take(&mut self.verdict);
         let compiled = tables.compiled.current();
         let lookup = compiled.as_ref();
         let lookup = lookup.map(|view| ViewLookup::new(view, &self.scratch));
-        let tables = lookup_tables(&tables.pipeline, lookup.as_ref());
+        let tables = match earlier {
+            Some(earlier) => LookupTables::from(earlier),
+            None => lookup_tables(&tables.pipeline, lookup.as_ref()),
+        };
         let (pool, quiet) = (&mut self.pool, &mut ());
         self.interpreter
             .packet_out(tables, message, now, pool, quiet, &mut verdict);
@@ -84,6 +92,17 @@ impl Bridge {
         now: Instant,
         effects: &mut Vec<Effect>,
     ) {
+        self.send_out_through(message, None, now, effects);
+    }
+
+    /// Does the same, but through earlier tables if there are some.
+    pub(super) fn send_out_through(
+        &mut self,
+        message: &PacketOut,
+        earlier: Option<&Pipeline>,
+        now: Instant,
+        effects: &mut Vec<Effect>,
+    ) {
         let from = message.registers.in_port;
         if self.is_mirror_output(from) {
             return;
@@ -98,7 +117,9 @@ impl Bridge {
                 effects,
             );
         }
-        let mut verdict = self.executor.packet_out(&self.tables, message, now);
+        let mut verdict = self
+            .executor
+            .packet_out((&self.tables, earlier), message, now);
         self.apply_verdict(&mut verdict, (from, copied), now, effects);
         self.executor.recycle(verdict);
     }

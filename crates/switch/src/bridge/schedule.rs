@@ -1,9 +1,11 @@
-//! Scheduled bundles: commits with an execution time (OF 1.5.1, 6.9 and 7.3.9.9). The clocks of the
-//! controller and the switch have to be synchronized by other means; this code does not set them.
+//! Bundles and time: commits with an execution time (OF 1.5.1, 6.9 and 7.3.9.9), and the expiry of
+//! idle bundles. The clocks of the controller and the switch have to be synchronized by other means;
+//! this code does not set them.
 
 use std::time::Duration;
 
 use base::{Instant, Xid};
+use config::BUNDLE_IDLE_TIMEOUT;
 use flow::Refusal;
 use openflow::{
     BundleControl, BundleFeatures, BundleFeaturesRequest, BundleFlags, BundleStep, BundleTimes,
@@ -36,27 +38,56 @@ struct ScheduledBundle {
     messages: Vec<BundleMessage>,
 }
 
-/// The bundles that wait for their execution times.
-#[derive(Debug, Default)]
-pub(super) struct BundleSchedule(Vec<ScheduledBundle>);
+/// The bundles that wait for their execution times, and the expiry of idle ones.
+#[derive(Debug)]
+pub(super) struct BundleSchedule {
+    waiting: Vec<ScheduledBundle>,
+    /// The time without a message after which a bundle that waits for no time expires.
+    idle_timeout: Duration,
+    /// A time before which no bundle expires; none if there are no bundles.
+    next_expiry: Option<Instant>,
+}
+
+impl Default for BundleSchedule {
+    fn default() -> Self {
+        Self {
+            waiting: Vec::new(),
+            idle_timeout: BUNDLE_IDLE_TIMEOUT,
+            next_expiry: None,
+        }
+    }
+}
 
 impl BundleSchedule {
     /// Removes the bundles of a closed connection.
     pub(super) fn handle_down(&mut self, id: ConnectionId) {
-        self.0.retain(|waiting| waiting.id != id);
+        self.waiting.retain(|waiting| waiting.id != id);
     }
 
     /// Discards a bundle. Returns whether there was one.
     pub(super) fn discard(&mut self, id: ConnectionId, control: &BundleControl) -> bool {
-        let before = self.0.len();
-        self.0
+        let before = self.waiting.len();
+        self.waiting
             .retain(|waiting| waiting.id != id || waiting.control.bundle != control.bundle);
-        self.0.len() < before
+        self.waiting.len() < before
+    }
+
+    /// Records that a message was added to a bundle at this time.
+    pub(super) fn expire_before(&mut self, now: Instant) {
+        self.next_expiry.get_or_insert(now + self.idle_timeout);
+    }
+
+    /// Returns the time at which a bundle is committed or may expire.
+    pub(super) fn next_timeout(&self) -> Option<Instant> {
+        [self.next_commit(), self.next_expiry]
+            .into_iter()
+            .flatten()
+            .min()
     }
 
     /// Returns the execution time of the next bundle.
-    pub(super) fn next_commit(&self) -> Option<Instant> {
-        self.0.iter().map(|waiting| waiting.at).min()
+    fn next_commit(&self) -> Option<Instant> {
+        self.waiting.iter().map(|waiting| waiting.at).min()
     }
 
     /// Removes and returns the due bundles in the order of their execution times.
@@ -64,9 +95,9 @@ impl BundleSchedule {
         if self.next_commit().is_none_or(|due| due > now) {
             return Vec::new();
         }
-        self.0.sort_by_key(|waiting| waiting.at);
-        let count = self.0.partition_point(|waiting| waiting.at <= now);
-        self.0.drain(..count).collect()
+        self.waiting.sort_by_key(|waiting| waiting.at);
+        let count = self.waiting.partition_point(|waiting| waiting.at <= now);
+        self.waiting.drain(..count).collect()
     }
 }
 
@@ -106,14 +137,14 @@ impl Bridge {
         (id, xid): (ConnectionId, Xid),
         control: BundleControl,
     ) -> Result<(), Refusal> {
-        if self.schedule.0.len() >= SCHEDULED_MAX {
+        if self.schedule.waiting.len() >= SCHEDULED_MAX {
             return Err(Refusal::BundleOutOfBundles);
         }
         let messages = self
             .peer(id)?
             .bundles
             .commit(control.bundle, control.flags)?;
-        self.schedule.0.push(ScheduledBundle {
+        self.schedule.waiting.push(ScheduledBundle {
             at,
             id,
             xid,
@@ -136,11 +167,48 @@ impl Bridge {
             match self.commit(id, waiting.messages, now, &mut effects) {
                 Ok(()) => self.queue_commit_reply(id, xid, control),
                 Err(refusal) => {
-                    effects.push(Effect::Refuse(id, xid, refusal, excerpt(xid, control)))
+                    let commit = BundleControl {
+                        step: BundleStep::CommitRequest,
+                        ..control
+                    };
+                    let excerpt = excerpt(xid, commit, Version::V15);
+                    effects.push(Effect::Refuse(id, xid, refusal, excerpt));
                 }
             }
             self.notifications.defer(effects);
         }
+    }
+
+    /// Sets the time without a message after which bundles expire.
+    pub fn set_bundle_timeout(&mut self, idle: Option<Duration>) {
+        self.schedule.idle_timeout = idle.unwrap_or(BUNDLE_IDLE_TIMEOUT);
+        self.schedule_expiry();
+    }
+
+    /// Discards idle bundles. The controller receives an error for the request that opened the
+    /// bundle.
+    pub(super) fn expire_bundles(&mut self, now: Instant) {
+        if self.schedule.next_expiry.is_none_or(|due| due > now) {
+            return;
+        }
+        let idle = self.schedule.idle_timeout;
+        let mut effects = Vec::new();
+        for (id, peer) in self.connections.iter_mut() {
+            for (xid, control) in peer.bundles.expire(idle, now) {
+                let excerpt = excerpt(xid, control, peer.version);
+                effects.push(Effect::Refuse(id, xid, Refusal::BundleTimeout, excerpt));
+            }
+        }
+        self.notifications.defer(effects);
+        self.publication.request();
+        self.schedule_expiry();
+    }
+
+    fn schedule_expiry(&mut self) {
+        let idle = self.schedule.idle_timeout;
+        let peers = self.connections.iter();
+        let expiries = peers.filter_map(|(_, peer)| peer.bundles.next_expiry(idle));
+        self.schedule.next_expiry = expiries.min();
     }
 
     /// Returns the wall-clock time.
@@ -171,16 +239,11 @@ pub(super) fn commit_time(
     Ok((!ahead.is_zero()).then(|| now + ahead))
 }
 
-/// Returns the first bytes of a commit request that is refused at its execution time.
-fn excerpt(xid: Xid, control: BundleControl) -> Excerpt {
+/// Returns a bundle control request as the peer sent it.
+fn excerpt(xid: Xid, control: BundleControl, version: Version) -> Excerpt {
     let mut bytes = Vec::new();
-    let commit = BundleControl {
-        step: BundleStep::CommitRequest,
-        ..control
-    };
-    let message = Message::BundleControl(commit);
-    message
-        .encode(xid, Version::V15, &mut bytes)
-        .expect("only 1.5 has bundles with a time");
+    Message::BundleControl(control)
+        .encode(xid, version, &mut bytes)
+        .expect("the peer sent it in this version");
     Excerpt::of(&bytes)
 }
