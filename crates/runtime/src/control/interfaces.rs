@@ -79,15 +79,20 @@ impl Control {
     }
 
     /// Sets an interface up or down, at a controller's request.
-    pub(super) fn set_port_up(&mut self, bridge: BridgeId, port: PortNo, up: bool) {
+    pub(super) fn set_port_up(&mut self, bridge: BridgeId, number: PortNo, up: bool) {
         let site = self.sites.get_mut(&bridge);
-        let Some(port) = site.and_then(|site| site.ports.get_mut(&port)) else {
+        let Some(port) = site.and_then(|site| site.ports.get_mut(&number)) else {
             return;
         };
+        let is_dummy = matches!(port.spec.kind, PortKind::Dummy(_));
         if let Some(device) = &mut port.device
             && let Err(error) = device.set_up(up)
         {
             tracing::warn!(port = port.spec.name, %error, "cannot apply a port-mod to the interface");
+        }
+        // Nothing else reports the new state of a dummy.
+        if is_dummy {
+            self.poll_port(bridge, number);
         }
     }
 
@@ -210,7 +215,6 @@ impl Control {
     /// Sets a dummy up or down, on behalf of the test.
     pub(super) fn set_dummy_up(&mut self, bridge: BridgeId, port: PortNo, up: bool) {
         self.set_port_up(bridge, port, up);
-        self.poll_port(bridge, port);
         self.tools.facts_changed.notify_one();
     }
 

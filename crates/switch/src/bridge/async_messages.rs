@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use base::{Instant, PortNo};
 use flow::{
-    FlowKey, PacketIn, PacketInReason, PipelineFields, PortDesc, PortReason, PortStatus, Role,
+    FlowKey, PacketIn, PacketInReason, PipelineFields, PortDesc, PortReason, PortState, PortStatus,
+    Role,
 };
 use openflow::{Message, RoleReason, RoleStatus, Version};
 use packet::{Depth, Frame, Headers};
@@ -93,7 +94,7 @@ impl Bridge {
     /// Reports to a peer that another has become master in its place.
     pub(super) fn send_role_status(&self, id: ConnectionId, effects: &mut Vec<Effect>) {
         let lost = |(peer, connection): &(ConnectionId, &Connection)| {
-            *peer == id && connection.wants_role_lost()
+            *peer == id && connection.knows_role_status()
         };
         if self.connections.iter().any(|peer| lost(&peer)) {
             let message = Message::RoleStatus(RoleStatus {
@@ -105,11 +106,25 @@ impl Bridge {
         }
     }
 
-    /// Reports a modified port.
-    pub(super) fn send_port_modified(&self, port: PortNo, effects: &mut Vec<Effect>) {
-        if let Some(entry) = self.ports.get(&port) {
-            self.send_port_status(PortReason::Modify, entry.desc.clone(), effects);
-        }
+    /// Reports a modified port to the peers whose version shows the change.
+    pub(super) fn send_port_modified(
+        &self,
+        port: PortNo,
+        before: &PortDesc,
+        effects: &mut Vec<Effect>,
+    ) {
+        let Some(entry) = self.ports.get(&port) else {
+            return;
+        };
+        let reason = PortReason::Modify;
+        let is_changed = |version| visible_in(&entry.desc, version) != visible_in(before, version);
+        let wants = |peer: &Connection| peer.wants_port_status(reason) && is_changed(peer.version);
+        let port = entry.desc.clone();
+        self.notify(
+            Message::PortStatus(PortStatus { reason, port }),
+            wants,
+            effects,
+        );
     }
 
     /// Sends a port-status message.
@@ -148,6 +163,15 @@ impl Bridge {
         let listeners = self.connections.iter().filter(|(_, peer)| wants(peer));
         effects.extend(listeners.map(|(id, _)| Effect::Notify(id, Arc::clone(&message))));
     }
+}
+
+/// Returns a description as peers of a version know it: OpenFlow 1.0 has no live ports.
+fn visible_in(desc: &PortDesc, version: Version) -> PortDesc {
+    let mut visible = desc.clone();
+    if version == Version::V10 {
+        visible.state.0 &= !PortState::LIVE.0;
+    }
+    visible
 }
 
 /// Returns the symmetric hash of a frame's flow, as select groups use it. All malformed frames are

@@ -183,8 +183,10 @@ impl Bridge {
         for (port, entry) in &mut self.ports {
             if let Some(config) = savepoint.ports.get(port) {
                 entry.desc.config = *config;
-                entry.update_liveness();
             }
+        }
+        for port in savepoint.ports.keys() {
+            self.update_live(*port);
         }
         self.publication.truncate(savepoint.waiting);
         effects.truncate(savepoint.effects);

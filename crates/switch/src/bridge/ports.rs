@@ -6,6 +6,7 @@ use std::sync::Arc;
 use base::{Instant, PortNo, QueueId};
 use flow::{
     PortConfig, PortDesc, PortFeatures, PortMod, PortReason, PortState, PortStats, Refusal,
+    UNAVAILABLE,
 };
 use ports::{Counter, QueueCounters, QueueCounts, Status};
 
@@ -37,7 +38,9 @@ pub struct PortEntry {
     pub full_duplex: Option<bool>,
     /// The time at which the port was added.
     pub since: Instant,
-    /// The egress queues; empty without QoS.
+    /// True for a dummy, which has one queue and counts no errors.
+    pub(super) is_dummy: bool,
+    /// The egress queues; without QoS only a dummy has one.
     pub(super) queues: BTreeMap<QueueId, QueueEntry>,
 }
 
@@ -48,8 +51,8 @@ pub(super) type PortEntries = BTreeMap<PortNo, PortEntry>;
 pub(super) struct PortChange {
     /// The new administrative state of the interface, if it changes.
     pub(super) set_up: Option<bool>,
-    /// True if the configuration changed.
-    pub(super) config_changed: bool,
+    /// The description before the port-mod.
+    pub(super) before: PortDesc,
 }
 
 impl Bridge {
@@ -62,23 +65,24 @@ impl Bridge {
         now: Instant,
         effects: &mut Vec<Effect>,
     ) {
-        let desc = describe(number, status);
-        self.tables.pipeline.set_port(&desc);
-        self.publication.request();
         let entry = PortEntry {
-            desc: desc.clone(),
+            desc: describe(number, status),
             counters,
             index: status.index.map(|index| index.0),
             full_duplex: status.full_duplex,
             since: now,
+            is_dummy: false,
             queues: BTreeMap::new(),
         };
+        let desc = entry.desc.clone();
+        self.tables.pipeline.set_port(&desc);
+        self.publication.request();
         self.ports.insert(number, entry);
         self.update_protected();
-        self.send_port_status(PortReason::Add, desc, effects);
+        self.send_port_status(PortReason::Add, desc.clone(), effects);
         // As in Open vSwitch, a new port becomes live afterwards.
         if self.update_live(number) {
-            self.send_port_modified(number, effects);
+            self.send_port_modified(number, &desc, effects);
         }
         self.update_spanning();
         self.update_punts();
@@ -134,7 +138,7 @@ impl Bridge {
             self.normal.fdb.flush_port(fdb_port);
         }
         self.publication.request();
-        self.send_port_modified(number, effects);
+        self.send_port_modified(number, &before, effects);
         self.update_spanning();
     }
 
@@ -143,6 +147,7 @@ impl Bridge {
         self.ports.iter().map(|(number, entry)| (*number, entry))
     }
 
+    /// Executes a port-mod. The interface follows later.
     pub(super) fn change_port(&mut self, command: PortMod) -> Result<PortChange, Refusal> {
         let entry = self.ports.get_mut(&command.port);
         let entry = entry.ok_or(Refusal::PortModBadPort)?;
@@ -150,13 +155,13 @@ impl Bridge {
             return Err(Refusal::PortModBadHwAddr);
         }
         let mask = PortConfig(command.mask.0 & CHANGEABLE.0);
-        let before = entry.desc.config;
-        entry.desc.config = before.changed(command.config, mask);
-        let is_down = |config: PortConfig| config.contains(PortConfig::DOWN);
-        let down = is_down(entry.desc.config);
+        let before = entry.desc.clone();
+        entry.desc.config = before.config.changed(command.config, mask);
+        let is_down = |desc: &PortDesc| desc.config.contains(PortConfig::DOWN);
+        let down = is_down(&entry.desc);
         let change = PortChange {
-            set_up: (down != is_down(before)).then_some(!down),
-            config_changed: entry.desc.config != before,
+            set_up: (down != is_down(&before)).then_some(!down),
+            before,
         };
         self.tables.pipeline.set_port(&entry.desc);
         self.publication.request();
@@ -167,7 +172,7 @@ impl Bridge {
 
     /// Recomputes whether a port is live: its link is up, it is not administratively down, and
     /// neither its monitors nor LACP object. Returns whether that has changed.
-    fn update_live(&mut self, number: PortNo) -> bool {
+    pub(super) fn update_live(&mut self, number: PortNo) -> bool {
         let permits = self.protocols.monitors.is_operational(number)
             && self.protocols.bonds.lacp_permits(number);
         self.tables.pipeline.set_unusable(number, !permits);
@@ -191,8 +196,9 @@ impl Bridge {
         let numbers: Vec<_> = self.ports.keys().copied().collect();
         let mut effects = Vec::new();
         for number in numbers {
+            let before = self.ports[&number].desc.clone();
             if self.update_live(number) {
-                self.send_port_modified(number, &mut effects);
+                self.send_port_modified(number, &before, &mut effects);
             }
         }
         if !effects.is_empty() {
@@ -232,18 +238,20 @@ impl PortEntry {
     fn stats(&self, port: PortNo, now: Instant) -> PortStats {
         let counts = self.counts();
         let lost = counts[Counter::RxOverrun] + counts[Counter::RxTruncated];
+        let or_unavailable = |count: u64| if self.is_dummy { UNAVAILABLE } else { count };
+        let unless_dummy = |counter: Counter| (!self.is_dummy).then(|| counts[counter]);
         PortStats {
             port,
             rx_packets: counts[Counter::RxPackets],
             tx_packets: counts[Counter::TxPackets],
             rx_bytes: counts[Counter::RxBytes],
             tx_bytes: counts[Counter::TxBytes],
-            rx_dropped: lost,
-            tx_dropped: counts.tx_dropped() - counts[Counter::TxErrors],
-            rx_errors: counts.rx_dropped() - lost,
-            tx_errors: counts[Counter::TxErrors],
-            rx_frame_errors: Some(counts[Counter::RxRunt]),
-            rx_over_errors: Some(counts[Counter::RxOverrun]),
+            rx_dropped: or_unavailable(lost),
+            tx_dropped: or_unavailable(counts.tx_dropped() - counts[Counter::TxErrors]),
+            rx_errors: or_unavailable(counts.rx_dropped() - lost),
+            tx_errors: or_unavailable(counts[Counter::TxErrors]),
+            rx_frame_errors: unless_dummy(Counter::RxRunt),
+            rx_over_errors: unless_dummy(Counter::RxOverrun),
             rx_crc_errors: None,
             collisions: None,
             duration: now - self.since,

@@ -268,11 +268,9 @@ impl Bridge {
             command = widen_no_recv(command);
         }
         let change = self.change_port(command)?;
+        self.send_port_modified(command.port, &change.before, effects);
         if let Some(up) = change.set_up {
             effects.push(Effect::SetPortUp(command.port, up));
-        }
-        if change.config_changed {
-            self.send_port_modified(command.port, effects);
         }
         Ok(())
     }

@@ -312,9 +312,10 @@ impl Bridge {
             let new_state =
                 PortState(entry.desc.state.0 & !TREE_STATE_BITS.0 | openflow_state(state).0);
             if new_state != entry.desc.state {
+                let before = entry.desc.clone();
                 entry.desc.state = new_state;
                 self.tables.pipeline.set_port(&entry.desc);
-                changed.push(*number);
+                changed.push((*number, before));
             }
             let blocked = match state {
                 None | Some(TreePortState::Forwarding) => None,
@@ -334,8 +335,8 @@ impl Bridge {
         self.protocols.stp_filter = StpFilter::compile(blocked_ports);
         self.publication.request();
         let mut effects = Vec::new();
-        for number in changed {
-            self.send_port_modified(number, &mut effects);
+        for (number, before) in changed {
+            self.send_port_modified(number, &before, &mut effects);
         }
         self.notifications.defer(effects);
     }
