@@ -15,6 +15,7 @@ mod in_band;
 mod interface;
 mod mirror;
 mod monitoring;
+mod numbering;
 mod pmd;
 mod policing;
 mod port;
@@ -30,6 +31,7 @@ mod vlan;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use base::{DatapathId, TableId};
 use openflow::VersionSet;
@@ -52,6 +54,7 @@ pub use in_band::InBandSettings;
 pub use interface::{EgressLimit, IngressLimit, InterfaceConfig, PolicerRate, qdisc_name};
 pub use mirror::{MIRRORS_MAX, MirrorConfig, MirrorOutput};
 pub use monitoring::{BfdConfig, CcmVlan, CfmConfig, LldpConfig, MonitoringConfig};
+pub use numbering::PortNumbering;
 pub use pmd::{AutoBalance, CpuMask, DummyCores, PMD_KEYS, PmdConfig, RxqAffinity, RxqAlgorithm};
 pub use policing::{ControllerRate, Policing};
 pub use policing::{PacketInRate, PacketRate};
@@ -74,6 +77,9 @@ pub const NAME_LEN_MAX: usize = 15;
 /// Maximum length of the name of a port without a system interface, in bytes. Some managers join
 /// two other names and more to one.
 pub const PORT_NAME_LEN_MAX: usize = 255;
+
+/// The default time without a message after which a bundle expires, as in Open vSwitch.
+pub const BUNDLE_IDLE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A configuration error: the option at fault, the problem, and the correct form.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -152,6 +158,9 @@ pub struct BridgeConfig {
     /// The ports, in the user's order.
     #[serde(default)]
     pub ports: Vec<PortSpec>,
+    /// The chosen and released numbers of ports.
+    #[serde(skip)]
+    pub numbering: PortNumbering,
     /// The controllers to which the bridge connects.
     #[serde(default)]
     pub controllers: Vec<ControllerConfig>,
@@ -260,6 +269,7 @@ impl BridgeConfig {
         Self {
             name: name.into(),
             ports: Vec::new(),
+            numbering: PortNumbering::default(),
             controllers: Vec::new(),
             listen: Vec::new(),
             fail_mode: FailMode::default(),
@@ -337,6 +347,9 @@ pub struct Config {
     /// controller. The flag has an effect at the start only.
     #[serde(skip)]
     pub flow_restore_wait: bool,
+    /// The time without a message after which a bundle expires; [`BUNDLE_IDLE_TIMEOUT`] if absent.
+    #[serde(skip)]
+    pub bundle_idle_timeout: Option<Duration>,
     /// The interfaces of the database that become dummy ports.
     #[serde(skip)]
     pub dummies: DummyMode,

@@ -91,7 +91,8 @@ pub(super) fn split_host(text: &str, default_port: u16) -> Option<(String, u16)>
         None => return None,
         Some(port) => port.parse().ok().filter(|port| *port != 0)?,
     };
-    let legal = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_' | ':' | '%');
+    // The resolver decides about names, later.
+    let legal = |c: char| c.is_ascii_graphic() && !matches!(c, '/' | '[' | ']');
     (!host.is_empty() && host.chars().all(legal)).then(|| (host.to_owned(), port))
 }
 

@@ -1,5 +1,7 @@
 //! A row of the table `Bridge`.
 
+use std::collections::BTreeSet;
+
 use ovsdb::{Database, Uuid};
 use packet::MacAddr;
 use ports::dummy::DummyType;
@@ -230,7 +232,20 @@ fn read_ports<'a>(
             )
         }));
     }
+    if let Some(before) = before {
+        config.numbering = before.numbering.clone();
+    }
     number_all(planned, config, desired);
+    if let Some(before) = before {
+        let numbers = |bridge: &BridgeConfig| {
+            let ports = bridge.ports.iter();
+            ports
+                .filter_map(|port| port.number)
+                .collect::<BTreeSet<_>>()
+        };
+        let (earlier, now) = (numbers(before), numbers(config));
+        config.numbering.replace(earlier.into_iter(), &now);
+    }
     let before = before.map_or(&[][..], |before| &before.switching.ports);
     bond::keep_active_members(&mut config.switching.ports, before);
 }
@@ -242,7 +257,8 @@ fn number_all(
     desired: &mut DesiredState,
 ) {
     let candidates: Vec<_> = planned.iter().map(|(_, candidate)| *candidate).collect();
-    for ((mut read, candidate), number) in planned.into_iter().zip(number(&candidates)) {
+    let numbers = number(&candidates, &mut config.numbering);
+    for ((mut read, candidate), number) in planned.into_iter().zip(numbers) {
         let outcome = match number {
             None => InterfaceOutcome::Refused("the bridge has no number left for it".to_owned()),
             Some(number) => {

@@ -1,12 +1,13 @@
-//! Assignment of port numbers. Existing ports keep theirs, unless they request another; then
-//! requested numbers apply, then those of the last run, then the lowest free ones.
+//! Assignment of port numbers. Ports with the number that they request keep it; then requests apply,
+//! even to numbers of ports that request none; then ports keep their numbers; then those of the last
+//! run apply, and the others are chosen.
 
 use std::collections::BTreeSet;
 
 use base::PortNo;
 
 use crate::rows::Record;
-use config::PORT_NUMBER_MAX;
+use config::{PORT_NUMBER_MAX, PortNumbering};
 
 /// The candidates for the number of a port.
 #[derive(Clone, Copy, Debug, Default)]
@@ -35,20 +36,22 @@ impl NumberCandidates {
     }
 }
 
-/// Returns a number for each port; none if no number is left.
-pub(super) fn number(candidates: &[NumberCandidates]) -> Vec<Option<PortNo>> {
+/// Returns a number for each port; none if no number is left. `numbering` has the numbers of the
+/// bridge's earlier ports.
+pub(super) fn number(
+    candidates: &[NumberCandidates],
+    numbering: &mut PortNumbering,
+) -> Vec<Option<PortNo>> {
     let mut taken = BTreeSet::new();
     let mut numbers = vec![None; candidates.len()];
     let rounds: [fn(&NumberCandidates) -> Option<PortNo>; 4] = [
         |candidate| {
-            candidate.current.filter(|current| {
-                candidate
-                    .requested
-                    .is_none_or(|requested| requested == *current)
-            })
+            candidate
+                .current
+                .filter(|_| candidate.requested == candidate.current)
         },
         |candidate| candidate.requested,
-        // For ports whose requested number belongs to another.
+        // Also for ports whose requested number belongs to another.
         |candidate| candidate.current,
         |candidate| candidate.remembered,
     ];
@@ -59,13 +62,42 @@ pub(super) fn number(candidates: &[NumberCandidates]) -> Vec<Option<PortNo>> {
             }
         }
     }
-    let mut free = (1..=PORT_NUMBER_MAX)
-        .map(PortNo)
-        .filter(|number| !taken.contains(number));
     for number in &mut numbers {
         if number.is_none() {
-            *number = free.next();
+            *number = numbering.choose(&taken);
+            taken.extend(*number);
         }
     }
     numbers
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn request_takes_the_number_of_a_port_that_requests_none() {
+        let port = |requested: Option<u32>, current| NumberCandidates {
+            requested: requested.map(PortNo),
+            current: Some(PortNo(current)),
+            remembered: None,
+        };
+        let given = |candidates: &[NumberCandidates]| {
+            let numbers = number(candidates, &mut PortNumbering::default());
+            let numbers = numbers
+                .into_iter()
+                .map(|number| number.map(|number| number.0));
+            numbers.collect::<Option<Vec<_>>>()
+        };
+        assert_eq!(given(&[port(None, 1), port(Some(1), 2)]), Some(vec![2, 1]));
+        assert_eq!(
+            given(&[port(Some(2), 1), port(Some(1), 2)]),
+            Some(vec![2, 1])
+        );
+        assert_eq!(
+            given(&[port(Some(1), 1), port(Some(1), 2)]),
+            Some(vec![1, 2])
+        );
+        assert_eq!(given(&[port(None, 1), port(None, 2)]), Some(vec![1, 2]));
+    }
 }

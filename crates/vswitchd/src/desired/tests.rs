@@ -351,11 +351,11 @@ fn port_numbers_are_kept_or_assigned_on_request() {
     );
     put_root(&mut database, &["br0"], 1);
     let before = convert_rows(&database, &Config::default()).config;
-    // A third port sorts before them, and requests the number of b.
+    // A third port sorts before them, and requests the number of b, which requests it, too.
     let ports = [
         ("0", json!({"ofport_request": 2})),
         ("a", json!({})),
-        ("b", json!({})),
+        ("b", json!({"ofport_request": 2})),
     ];
     put_bridge(&mut database, "br0", json!({}), &ports, &[]);
     let after = convert_rows(&database, &before);
@@ -365,6 +365,20 @@ fn port_numbers_are_kept_or_assigned_on_request() {
         "{}",
         outcome_text(&after, "0")
     );
+    // If b requests none, it has to yield.
+    let ports = [
+        ("0", json!({"ofport_request": 2})),
+        ("a", json!({})),
+        ("b", json!({})),
+    ];
+    put_bridge(&mut database, "br0", json!({}), &ports, &[]);
+    let after = convert_rows(&database, &before);
+    assert_eq!(ports_of(&after), ["0=2", "a=1", "b=3"]);
+    // A number is not given again at once.
+    let ports = [("0", json!({"ofport_request": 2})), ("c", json!({}))];
+    put_bridge(&mut database, "br0", json!({}), &ports, &[]);
+    let later = convert_rows(&database, &after.config);
+    assert_eq!(ports_of(&later), ["0=2", "c=4"]);
     // After a restart, requests are first; the others have the numbers in the database.
     let ports = [
         ("0", json!({"ofport_request": 2})),
