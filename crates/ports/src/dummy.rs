@@ -19,11 +19,10 @@ mod stream;
 mod tests;
 mod timer;
 
-use std::hash::{Hash, Hasher};
 use std::io;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use base::Instant;
 use packet::{Frame, MacAddr};
@@ -79,9 +78,10 @@ impl DummyPort {
             let timer = timers.get(index).cloned();
             Box::new(DummyQueue::reading(&state, index, timer)) as Box<dyn Queue>
         };
+        let own_address = next_address();
         Ok(Self {
             name: name.to_owned(),
-            address: address.unwrap_or_else(|| address_of(name)),
+            address: address.unwrap_or(own_address),
             queues: (0..queues.get()).map(queue).collect(),
             state,
             senders: queues.get().into(),
@@ -89,11 +89,12 @@ impl DummyPort {
     }
 }
 
-/// Returns a locally administered address derived from the name.
-fn address_of(name: &str) -> MacAddr {
-    let mut hasher = std::collections::hash_map::DefaultHasher::new();
-    name.hash(&mut hasher);
-    MacAddr::from_u64(0xaa55_0000_0000 | hasher.finish() & 0xffff_ffff)
+/// Returns a new locally administered address: the dummies of a process count them, as in Open
+/// vSwitch. Those with a configured address count, too.
+fn next_address() -> MacAddr {
+    static NEXT: AtomicU32 = AtomicU32::new(0xaa55_0000);
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    MacAddr::from_u64(0xaa55 << 32 | u64::from(number))
 }
 
 impl Port for DummyPort {

@@ -270,6 +270,9 @@ impl Control {
         let mut effects = Vec::new();
         site.bridge
             .handle_port_added(key.port, &status, counters, now, &mut effects);
+        if matches!(port.spec.kind, PortKind::Dummy(_)) {
+            site.bridge.set_dummy(key.port, now);
+        }
         for (worker, queue) in self.tools.workers.iter_mut().zip(queues) {
             worker
                 .handle

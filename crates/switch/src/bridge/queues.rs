@@ -3,26 +3,53 @@
 //! The runtime creates the queues and reports their counters before a request reads them.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use base::{Instant, PortNo, QueueId};
-use flow::{QueueStats, Refusal};
+use flow::{QueueStats, Refusal, UNAVAILABLE};
 use openflow::{
     Message, MultipartReply, QueueConfig, QueueConfigReply, QueueDesc, QueueStatsRequest,
 };
 use ports::shaping::{ClassCounts, EffectiveQos, QosConfig};
 
-use super::Bridge;
+use super::{Bridge, PortEntry};
 
 /// One queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct QueueEntry {
     config: QueueConfig,
-    counts: ClassCounts,
+    /// The counters, unless the queue has none.
+    counts: Option<ClassCounts>,
     /// The time at which the queue was added.
     since: Instant,
 }
 
+/// Returns the queues of a port without QoS: none, or the one of a dummy, which has no counters
+/// (as in Open vSwitch).
+fn default_queues(is_dummy: bool, now: Instant) -> BTreeMap<QueueId, QueueEntry> {
+    let queue = QueueId(0);
+    let config = QueueConfig {
+        queue,
+        min_rate: None,
+        max_rate: None,
+    };
+    let entry = QueueEntry {
+        config,
+        counts: None,
+        since: now,
+    };
+    is_dummy.then_some((queue, entry)).into_iter().collect()
+}
+
 impl Bridge {
+    /// Marks a port as a dummy: it has one queue, and counts no errors.
+    pub fn set_dummy(&mut self, number: PortNo, now: Instant) {
+        if let Some(port) = self.ports.get_mut(&number) {
+            port.is_dummy = true;
+            port.queues = default_queues(true, now);
+        }
+    }
+
     /// Sets the queues of a port: their configuration, and the rates that are in effect.
     pub fn set_queues(
         &mut self,
@@ -33,10 +60,12 @@ impl Bridge {
         let Some(port) = self.ports.get_mut(&number) else {
             return;
         };
-        let before = std::mem::take(&mut port.queues);
+        let default = default_queues(port.is_dummy, now);
+        let before = std::mem::replace(&mut port.queues, default);
         let Some((shape, shaped)) = qos else {
             return;
         };
+        port.queues.clear();
         for (id, service) in &shaped.queues {
             let configured = shape.queues.get(id);
             let share = |rate: u64| share(rate, shaped.total.max);
@@ -48,17 +77,21 @@ impl Bridge {
                     min_rate: min.map(|_| share(service.min)),
                     max_rate: max.map(|_| share(service.max)),
                 },
-                counts: ClassCounts::default(),
+                counts: Some(ClassCounts::default()),
                 since: before.get(id).map_or(now, |entry| entry.since),
             };
             port.queues.insert(*id, entry);
         }
     }
 
-    /// Returns the ports that have queues.
+    /// Returns the ports that have queues with counters.
     pub fn ports_with_queues(&self) -> Vec<PortNo> {
         let ports = self.ports.iter();
-        let ports = ports.filter(|(_, port)| !port.queues.is_empty());
+        let has_counts = |port: &PortEntry| {
+            let mut queues = port.queues.values();
+            queues.any(|entry| entry.counts.is_some())
+        };
+        let ports = ports.filter(|(_, port)| has_counts(port));
         ports.map(|(number, _)| *number).collect()
     }
 
@@ -68,7 +101,9 @@ impl Bridge {
             return;
         };
         for (id, entry) in &mut port.queues {
-            entry.counts = counts.get(id).copied().unwrap_or_default();
+            if let Some(own) = &mut entry.counts {
+                *own = counts.get(id).copied().unwrap_or_default();
+            }
         }
     }
 
@@ -106,13 +141,19 @@ impl Bridge {
         now: Instant,
     ) -> Result<MultipartReply, Refusal> {
         let queues = self.selected_queues(request)?.into_iter();
-        let queues = queues.map(|(port, entry)| QueueStats {
-            port,
-            queue: entry.config.queue,
-            tx_bytes: entry.counts.bytes,
-            tx_packets: entry.counts.packets,
-            tx_errors: entry.counts.drops,
-            duration: now - entry.since,
+        let queues = queues.map(|(port, entry)| {
+            let count = |of: fn(&ClassCounts) -> u64| entry.counts.as_ref().map_or(UNAVAILABLE, of);
+            QueueStats {
+                port,
+                queue: entry.config.queue,
+                tx_bytes: count(|counts| counts.bytes),
+                tx_packets: count(|counts| counts.packets),
+                tx_errors: count(|counts| counts.drops),
+                duration: match entry.counts {
+                    Some(_) => now - entry.since,
+                    None => Duration::MAX,
+                },
+            }
         });
         Ok(MultipartReply::Queue(queues.collect()))
     }

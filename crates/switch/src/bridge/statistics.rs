@@ -6,6 +6,7 @@ use flow::{
     TableDesc,
 };
 use openflow::{FeaturesReply, FlowFormat, Message, MultipartReply, MultipartRequest, Version};
+use pipeline::Pipeline;
 
 use super::{Bridge, ConnectionId, Effect};
 use crate::dump::{Dump, FlowDump, ObjectDump, Objects};
@@ -17,7 +18,9 @@ const BUFFERS: u32 = 0;
 const CAPABILITIES: Capabilities = Capabilities::FLOW_STATS
     .with(Capabilities::TABLE_STATS)
     .with(Capabilities::PORT_STATS)
+    .with(Capabilities::QUEUE_STATS)
     .with(Capabilities::GROUP_STATS)
+    .with(Capabilities::BUNDLES)
     .with(Capabilities::ARP_MATCH_IP);
 
 impl Bridge {
@@ -82,7 +85,7 @@ impl Bridge {
                 MultipartReply::GroupDesc(pipeline.group_descs(group).collect())
             }
             MultipartRequest::GroupFeatures => {
-                MultipartReply::GroupFeatures(pipeline.group_features())
+                MultipartReply::GroupFeatures(Pipeline::group_features())
             }
             MultipartRequest::Meter(meter) => {
                 MultipartReply::Meter(pipeline.meter_stats(meter, now)?)
