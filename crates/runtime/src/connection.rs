@@ -11,8 +11,10 @@ use std::time::Duration;
 use std::{fmt, io};
 
 use base::Xid;
+use flow::FlowStats;
 use openflow::{
-    BoxedMessage, Channel, ChannelEvent, ChannelSide, DownReason, Malformed, Message, Version,
+    BoxedMessage, Channel, ChannelEvent, ChannelSide, DownReason, FlowFormat, Malformed, Message,
+    MultipartReply, Version,
 };
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, WriteHalf};
 use tokio::sync::{Semaphore, oneshot};
@@ -21,10 +23,12 @@ use tokio::time::Instant as TokioInstant;
 
 use super::clock::Clock;
 use super::inbox::{Inbox, Input};
+use super::message_log::{MessageDirection, MessageLog};
 use super::outbox::{Credit, IN_FLIGHT_MAX, Outbox, OutboxReceiver, Outgoing, credit_of};
 use super::purpose::Purpose;
 use super::reaper::LARGE;
 use super::snoop::SnoopDecoder;
+use super::stream_decoder::StreamDecoder;
 use super::streams::push;
 use read_buffer::{Buffer, READ_LEN};
 use switch::connection::{ConnectionId, ConnectionKind};
@@ -86,6 +90,8 @@ pub(crate) async fn serve(
     let (outbox, receiver) = Outbox::new();
     let options = purpose.options();
     let snoops = [purpose.snoop_decoder(), purpose.snoop_decoder()];
+    let directions = [MessageDirection::Sent, MessageDirection::Received];
+    let logs = directions.map(|direction| purpose.message_log(direction));
     let connection = Connection {
         id,
         purpose,
@@ -96,6 +102,7 @@ pub(crate) async fn serve(
         outbox: Some(outbox),
         receiver,
         snoops,
+        logs,
         credit: Arc::new(Semaphore::new(IN_FLIGHT_MAX as usize)),
         pending_message: None,
         burst_len: 0,
@@ -144,6 +151,8 @@ struct Connection {
     receiver: OutboxReceiver,
     /// The snoop decoders for sent and for received bytes.
     snoops: [Option<SnoopDecoder>; 2],
+    /// The logs of sent and of received messages.
+    logs: [StreamDecoder<MessageLog>; 2],
     credit: Arc<Semaphore>,
     /// A message without credit; nothing is read until it has some.
     pending_message: Option<BoxedMessage>,
@@ -215,9 +224,12 @@ impl Connection {
 
     /// Records that `count` bytes were sent.
     fn handle_sent(&mut self, count: usize) {
+        let bytes = &self.channel.pending()[..count];
         if let [Some(snoop_decoder), _] = &mut self.snoops {
-            snoop_decoder.decode(&self.channel.pending()[..count]);
+            snoop_decoder.decode(bytes);
         }
+        let [log, _] = &mut self.logs;
+        log.decode(bytes);
         self.channel.transmitted(count);
     }
 
@@ -227,6 +239,8 @@ impl Connection {
         if let [_, Some(snoop_decoder)] = &mut self.snoops {
             snoop_decoder.decode(bytes);
         }
+        let [_, log] = &mut self.logs;
+        log.decode(bytes);
         self.channel.recycle(self.receiver.recycler.take());
         self.channel.handle_input(bytes, self.clock.now());
         if input.fit(count) {
@@ -330,9 +344,42 @@ impl Connection {
     }
 
     fn send_message(&mut self, xid: Xid, message: &Message) {
-        if let Err(inexpressible) = self.channel.send(xid, message) {
-            tracing::debug!(%inexpressible, "message not sent");
+        let Err(inexpressible) = self.channel.send(xid, message) else {
+            return;
+        };
+        match message {
+            Message::MultipartReply {
+                reply: MultipartReply::Flow(form, flows),
+                more,
+            } => self.send_flows(xid, (*form, flows), *more),
+            _ => tracing::debug!(%inexpressible, "message not sent"),
         }
+    }
+
+    /// Sends rules one by one, because the version cannot express one of them: in OpenFlow 1.0 its
+    /// actions may be longer than a message. The peer receives the others, as from Open vSwitch.
+    fn send_flows(&mut self, xid: Xid, (form, flows): (FlowFormat, &[FlowStats]), more: bool) {
+        let reply = |flows| MultipartReply::Flow(form, flows);
+        for flow in flows {
+            let alone = Message::MultipartReply {
+                reply: reply(vec![flow.clone()]),
+                more: true,
+            };
+            if let Err(inexpressible) = self.channel.send(xid, &alone) {
+                tracing::warn!(
+                    target: "ofp_flow",
+                    reason = %inexpressible,
+                    "Flow exceeded the maximum flow statistics reply size and was excluded from \
+                     the response set"
+                );
+            }
+        }
+        let end = Message::MultipartReply {
+            reply: reply(Vec::new()),
+            more,
+        };
+        let sent = self.channel.send(xid, &end);
+        debug_assert!(sent.is_ok(), "every version has an empty reply: {sent:?}");
     }
 
     /// Encodes the next part of a dump, if the channel has room. Returns true if it did.

@@ -301,6 +301,7 @@ impl Control {
         site.record_connect(purpose.uri.as_ref(), now);
         let mut connection = Connection::new(purpose.kind, version);
         connection.uri.clone_from(&purpose.uri);
+        connection.name.clone_from(&purpose.peer);
         connection.rate_limit = purpose.tuning.rate_limit;
         if !purpose.tuning.asynchronous {
             connection.wants = AsyncConfig {
@@ -321,7 +322,7 @@ impl Control {
         let now = self.now();
         if let Some(site) = self.sites.get_mut(&bridge) {
             site.record_disconnect(id, now);
-            site.bridge.handle_down(id);
+            site.bridge.handle_down(id, now);
         }
         self.tools.facts_changed.notify_one();
     }

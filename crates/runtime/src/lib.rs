@@ -18,6 +18,7 @@ mod handle;
 mod inbox;
 mod links;
 mod log_control;
+mod message_log;
 mod metrics;
 #[cfg(all(test, feature = "model"))]
 mod model;
@@ -31,6 +32,7 @@ mod rundir;
 mod signals;
 mod snoop;
 mod start;
+mod stream_decoder;
 mod streams;
 mod task;
 mod telemetry_snapshot;

@@ -307,11 +307,15 @@ impl Peer {
     async fn serve(
         self,
         id: ConnectionId,
-        purpose: Purpose,
+        mut purpose: Purpose,
         exchange: &Exchange,
         up: Option<oneshot::Sender<Version>>,
     ) -> Ending {
         let (inbox, clock) = (exchange.inbox.clone(), exchange.clock);
+        purpose.peer = match &purpose.uri {
+            Some(uri) => Arc::clone(uri),
+            None => self.name(id).into(),
+        };
         match self {
             Self::Tcp(stream) => {
                 if let Err(error) = stream.set_nodelay(true) {
@@ -322,5 +326,18 @@ impl Peer {
             Self::Tls(stream) => serve(stream, id, purpose, up, inbox, clock).await,
             Self::Unix(stream) => serve(stream, id, purpose, up, inbox, clock).await,
         }
+    }
+
+    /// Returns the name of a peer that connected to a listener, as Open vSwitch names it.
+    fn name(&self, id: ConnectionId) -> String {
+        let (scheme, address) = match self {
+            Self::Tcp(stream) => ("tcp", stream.peer_addr()),
+            Self::Tls(stream) => ("ssl", stream.get_ref().0.peer_addr()),
+            Self::Unix(_) => return format!("unix#{}", id.0),
+        };
+        address.map_or_else(
+            |_| scheme.to_owned(),
+            |address| format!("{scheme}:{address}"),
+        )
     }
 }

@@ -6,7 +6,9 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use openflow::{ChannelOptions, VersionSet};
 
+use crate::message_log::{MessageDirection, MessageLog};
 use crate::snoop::{SnoopDecoder, SnoopFeed};
+use crate::stream_decoder::StreamDecoder;
 use config::ControllerOptions;
 use switch::connection::ConnectionKind;
 
@@ -67,6 +69,8 @@ pub(crate) struct Purpose {
     pub(crate) kind: ConnectionKind,
     /// The peer's URI, if the bridge connects to it.
     pub(crate) uri: Option<Arc<str>>,
+    /// The peer's name in logs, once it is connected.
+    pub(crate) peer: Arc<str>,
     /// The bridge's channel options.
     pub(crate) channel_settings: ChannelSettings,
     /// The peer's own options.
@@ -82,6 +86,11 @@ impl Purpose {
             echo_timeout: probe,
             ..self.channel_settings.options()
         }
+    }
+
+    /// Returns the log of one direction of the connection.
+    pub(crate) fn message_log(&self, direction: MessageDirection) -> StreamDecoder<MessageLog> {
+        MessageLog::decoder(Arc::clone(&self.peer), direction, self.options().versions)
     }
 
     /// Returns the snoop decoder for one direction of the connection; none for tools.

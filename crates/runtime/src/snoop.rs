@@ -2,8 +2,7 @@
 //! both directions, are copied to the clients of the socket `BRIDGE.snoop` in the run directory.
 //!
 //! Input of the clients is ignored. A client that reads too slowly misses whole messages; the
-//! bridge never waits for it. Without clients, bytes are counted to find message boundaries, but
-//! not copied.
+//! bridge never waits for it.
 
 #[cfg(test)]
 mod tests;
@@ -17,6 +16,7 @@ use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{Semaphore, broadcast};
 use tokio::task::JoinSet;
 
+use super::stream_decoder::{MessageObserver, StreamDecoder};
 use super::task::Task;
 
 /// The limit of messages queued for the slowest client, which misses the rest. A burst of flow-mods
@@ -25,10 +25,6 @@ const WAITING_MAX: usize = 256;
 
 /// The limit of concurrent clients of one bridge; further ones are rejected.
 const LISTENERS_MAX: usize = 16;
-
-/// The length of an OpenFlow header, and the end of the length field in it (OF 1.3.5, 7.1).
-const HEADER_LEN: usize = 8;
-const LENGTH_END: usize = 4;
 
 /// A hello that offers all versions from 1.0 to 1.5 (OF 1.3.5, 7.5.1), so that messages of any
 /// version may follow.
@@ -47,66 +43,17 @@ impl Default for SnoopFeed {
     }
 }
 
-impl SnoopFeed {
-    fn has_clients(&self) -> bool {
+/// The decoder of one direction of one connection.
+pub(super) type SnoopDecoder = StreamDecoder<SnoopFeed>;
+
+impl MessageObserver for SnoopFeed {
+    fn is_present(&self) -> bool {
         self.0.receiver_count() > 0
     }
-}
 
-/// One direction of one connection, split into messages.
-pub(super) struct SnoopDecoder {
-    feed: SnoopFeed,
-    /// The first bytes of the current message's header, up to its length field.
-    length: [u8; LENGTH_END],
-    /// The number of bytes of the current message so far.
-    received: usize,
-    /// A copy of these bytes, if a client was connected when the message began.
-    copied: Option<Vec<u8>>,
-}
-
-impl SnoopDecoder {
-    /// Returns a decoder for a connection from its first byte on.
-    pub(super) fn new(feed: SnoopFeed) -> Self {
-        Self {
-            feed,
-            length: [0; LENGTH_END],
-            received: 0,
-            copied: None,
-        }
-    }
-
-    /// Decodes the next bytes.
-    pub(super) fn decode(&mut self, mut bytes: &[u8]) {
-        while !bytes.is_empty() {
-            if self.received == 0 {
-                self.copied = self.feed.has_clients().then(Vec::new);
-            }
-            let (now, rest) = bytes.split_at(bytes.len().min(self.next_boundary() - self.received));
-            let header = self.length.iter_mut().skip(self.received);
-            header.zip(now).for_each(|(to, from)| *to = *from);
-            self.received += now.len();
-            bytes = rest;
-            if let Some(copied) = &mut self.copied {
-                copied.extend_from_slice(now);
-            }
-            if self.received >= LENGTH_END && self.received == self.next_boundary() {
-                self.received = 0;
-                if let Some(message) = self.copied.take() {
-                    // The last client may have left.
-                    let _ = self.feed.0.send(message.into());
-                }
-            }
-        }
-    }
-
-    /// Returns the number of bytes of the message that are needed for the next decision.
-    fn next_boundary(&self) -> usize {
-        let [_, _, high, low] = self.length;
-        match self.received {
-            ..LENGTH_END => LENGTH_END,
-            // A length below that of a header ends the connection.
-            _ => usize::from(u16::from_be_bytes([high, low])).max(HEADER_LEN),
-        }
+    fn observe(&mut self, message: Vec<u8>) {
+        // The last client may have left.
+        let _ = self.0.send(message.into());
     }
 }
 

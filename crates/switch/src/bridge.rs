@@ -129,6 +129,8 @@ pub struct Bridge {
     schedule: BundleSchedule,
     /// The refused rules.
     refusals: RefusalLog,
+    /// The time of the next report of flow-mods in the log; none if there is nothing to report.
+    next_report: Option<Instant>,
 }
 
 impl Bridge {
@@ -151,6 +153,7 @@ impl Bridge {
             notifications: PendingNotifications::default(),
             schedule: BundleSchedule::default(),
             refusals: RefusalLog::default(),
+            next_report: None,
         };
         bridge.reset_tables(now);
         bridge
@@ -170,9 +173,11 @@ impl Bridge {
     }
 
     /// Handles a closed connection.
-    pub fn handle_down(&mut self, id: ConnectionId) {
+    pub fn handle_down(&mut self, id: ConnectionId, now: Instant) {
         self.report_channel(id, ControlChannelStatus::Down);
-        self.connections.remove(id);
+        if let Some(mut peer) = self.connections.remove(id) {
+            report_flow_mods(&self.identity.name, &mut peer, now);
+        }
         self.update_has_monitors();
         self.schedule.handle_down(id);
         self.publication.handle_down(id);
@@ -180,7 +185,8 @@ impl Bridge {
     }
 
     /// Handles a change of whether any controllers are configured. Rules of a standalone switch are
-    /// useless under a controller and vice versa, so the tables start over, as in Open vSwitch.
+    /// useless under a controller and vice versa, so the tables, the groups and the meters start
+    /// over, as in Open vSwitch.
     pub fn handle_controllers(&mut self, any: bool, now: Instant) {
         if any != self.controllers.are_configured {
             self.controllers.are_configured = any;
@@ -205,6 +211,8 @@ impl Bridge {
             self.note(&mut changes, None);
         }
         self.commit_scheduled(now);
+        self.expire_bundles(now);
+        self.report_due_flow_mods(now);
         let has_compacted = self.tables.compact_when_quiet(now);
         let has_expired = self.normal.handle_timeout(now);
         self.publication.request_if(has_compacted || has_expired);
@@ -215,10 +223,11 @@ impl Bridge {
         let expiries = [
             self.tables.pipeline.next_expiry(),
             self.normal.next_expiry(),
-            self.schedule.next_commit(),
+            self.schedule.next_timeout(),
             self.tables.next_compaction(),
             self.protocols.next_timeout(&self.ports),
             self.exporters.next_timeout(),
+            self.next_report,
         ];
         expiries.into_iter().flatten().min()
     }
@@ -249,8 +258,9 @@ impl Bridge {
         self.identity.datapath_id
     }
 
-    /// Empties the tables. A standalone bridge without configured controllers receives one rule
-    /// that forwards as a learning switch does: a rule, because tools can see and replace it.
+    /// Deletes all rules, groups and meters. A standalone bridge without configured controllers
+    /// receives one rule that forwards as a learning switch does: a rule, because tools can see and
+    /// replace it.
     fn reset_tables(&mut self, now: Instant) {
         let everything = FlowMod {
             table: TableId::ALL,
@@ -263,6 +273,8 @@ impl Bridge {
         };
         self.do_flow_mod(&everything, None, now)
             .expect("deleting everything is always legal");
+        let mut changes = self.tables.pipeline.delete_groups_and_meters(now);
+        self.note(&mut changes, None);
         if !self.controllers.are_configured && self.identity.fail_mode == FailMode::Standalone {
             let normal = Instructions::apply(vec![Action::output(PortNo::NORMAL)]);
             let rule = FlowMod::new(FlowModCommand::Add, 0, Match::any(), normal);
@@ -270,6 +282,20 @@ impl Bridge {
                 .expect("an empty table has room for one rule");
         }
         self.update_mode();
+    }
+
+    /// Logs the flow-mods of connections whose report is due.
+    fn report_due_flow_mods(&mut self, now: Instant) {
+        if self.next_report.is_none_or(|due| due > now) {
+            return;
+        }
+        for (_, peer) in self.connections.iter_mut() {
+            if peer.flow_mods.due().is_some_and(|due| due <= now) {
+                report_flow_mods(&self.identity.name, peer, now);
+            }
+        }
+        let peers = self.connections.iter();
+        self.next_report = peers.filter_map(|(_, peer)| peer.flow_mods.due()).min();
     }
 
     /// Enters or leaves the fail mode, and updates the table-miss policy.
@@ -285,6 +311,13 @@ impl Bridge {
         self.tables.pipeline.set_standalone(standalone);
         self.tables.pipeline.set_miss_policy(miss);
         self.publication.request();
+    }
+}
+
+/// Logs the flow-mods of a connection since its last report.
+fn report_flow_mods(bridge: &str, peer: &mut Connection, now: Instant) {
+    if let Some(text) = peer.flow_mods.take_text(now) {
+        tracing::info!(target: "connmgr", "{bridge}<->{}: {text}", peer.name);
     }
 }
 

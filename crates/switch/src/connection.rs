@@ -8,11 +8,10 @@ use base::Xid;
 use flow::{
     FlowRemovedReason, PacketInReason, PortReason, Refusal, Role, RoleRequest, ShortId, TableReason,
 };
-use openflow::{
-    AsyncConfig, ControllerReason, ForwardedRequest, MultipartRequest, RoleReason, Version,
-};
+use openflow::{AsyncConfig, ControllerReason, ForwardedRequest, MultipartRequest, Version};
 
 use super::bundles::Bundles;
+use super::flow_mod_report::FlowModReport;
 use super::monitors::Monitors;
 use config::PacketRate;
 use dataplane::policer::Policer;
@@ -28,7 +27,8 @@ pub enum ConnectionKind {
     /// control.
     Primary,
     /// A tool, or a controller that connected to a listener. It receives no asynchronous messages
-    /// until it sets a miss_send_len, as in Open vSwitch, and the fail mode ignores it.
+    /// until it sets a miss_send_len or configures them, as in Open vSwitch, and the fail mode
+    /// ignores it.
     Service,
     /// An auxiliary connection to a configured controller. Its requests count as the controller's;
     /// of the asynchronous messages it carries packet-ins.
@@ -91,6 +91,10 @@ pub struct Connection {
     pub(crate) monitors: Monitors,
     /// Incomplete multipart requests.
     pub(crate) fragments: BTreeMap<Xid, MultipartRequest>,
+    /// The name in logs: the URI, or the address from which the peer connected.
+    pub name: Arc<str>,
+    /// The flow-mods that the log does not report yet.
+    pub(crate) flow_mods: FlowModReport,
 }
 
 impl Connection {
@@ -114,6 +118,8 @@ impl Connection {
             bundles: Bundles::default(),
             monitors: Monitors::default(),
             fragments: BTreeMap::new(),
+            name: Arc::default(),
+            flow_mods: FlowModReport::default(),
         }
     }
 
@@ -178,21 +184,25 @@ impl Connection {
         is_supported && self.listens() && self.masks().wants_request(request)
     }
 
-    /// Returns whether the connection is notified that another became master in its place. The
-    /// configuration that it had as the master counts (OF 1.4.1, 7.4.4).
+    /// Returns whether the connection is notified that another became master in its place: it must
+    /// be (OF 1.4.1, 7.4.4). As in Open vSwitch the asynchronous configuration does not matter.
     #[must_use]
-    pub(crate) fn wants_role_lost(&self) -> bool {
-        let wanted = self
-            .wants
-            .active
-            .wants_role_status(RoleReason::MasterRequest);
-        self.version >= Version::V14 && wanted
+    pub(crate) fn knows_role_status(&self) -> bool {
+        self.version >= Version::V13
     }
 
     /// Returns the identity of an auxiliary connection; none for other kinds.
     #[must_use]
     pub const fn auxiliary(&self) -> Option<Auxiliary> {
         self.kind.auxiliary()
+    }
+
+    /// Enables the asynchronous messages of a service connection that configures them, as in Open
+    /// vSwitch.
+    pub(crate) fn listen(&mut self) {
+        if self.kind == ConnectionKind::Service && self.miss_send_len == 0 {
+            self.miss_send_len = MISS_SEND_LEN_PRIMARY;
+        }
     }
 
     fn listens(&self) -> bool {
@@ -221,9 +231,9 @@ impl Connections {
         self.peers.insert(id, connection);
     }
 
-    /// Removes a connection. Returns whether it existed.
-    pub(crate) fn remove(&mut self, id: ConnectionId) -> bool {
-        self.peers.remove(&id).is_some()
+    /// Removes and returns a connection.
+    pub(crate) fn remove(&mut self, id: ConnectionId) -> Option<Connection> {
+        self.peers.remove(&id)
     }
 
     /// Returns a connection.
@@ -267,6 +277,13 @@ impl Connections {
         self.peers.iter().map(|(id, connection)| (*id, connection))
     }
 
+    /// Returns all connections, to be changed.
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = (ConnectionId, &mut Connection)> {
+        self.peers
+            .iter_mut()
+            .map(|(id, connection)| (*id, connection))
+    }
+
     /// Returns whether a configured controller is connected.
     #[must_use]
     pub(crate) fn any_primary(&self) -> bool {
@@ -308,10 +325,10 @@ impl Connections {
             return Err(Refusal::RoleIdInUse);
         }
         if let Some(named) = request.generation {
-            // Serial number arithmetic: a value less than half the range behind is older.
+            // Serial number arithmetic: a value up to half the range behind is older.
             if self
                 .generation
-                .is_some_and(|newest| newest.wrapping_sub(named).cast_signed() > 0)
+                .is_some_and(|newest| named.wrapping_sub(newest).cast_signed() < 0)
             {
                 return Err(Refusal::RoleStale);
             }
@@ -386,10 +403,13 @@ mod tests {
             peers.take_role(A, wish(Role::Master, u64::MAX)),
             Ok(Role::Master)
         );
-        assert_eq!(
-            peers.take_role(B, wish(Role::Slave, u64::MAX - 1)),
-            Err(Refusal::RoleStale)
-        );
+        // The value half the range behind is older, too (OF 1.3.5, 6.3.6).
+        for older in [u64::MAX - 1, u64::MAX >> 1] {
+            assert_eq!(
+                peers.take_role(B, wish(Role::Slave, older)),
+                Err(Refusal::RoleStale)
+            );
+        }
         assert_eq!(peers.take_role(B, wish(Role::Master, 3)), Ok(Role::Master));
         assert_eq!(
             peers.take_role(A, wish(Role::Slave, u64::MAX)),
@@ -398,10 +418,11 @@ mod tests {
     }
 
     #[test]
-    fn service_connection_receives_no_async_messages_before_miss_send_len() {
+    fn service_connection_receives_no_async_messages_before_it_configures_them() {
         let mut tool = Connection::new(ConnectionKind::Service, Version::V10);
         assert!(!tool.takes_misses() && !tool.wants_port_status(PortReason::Add));
-        tool.miss_send_len = 128;
+        tool.listen();
+        assert_eq!(tool.miss_send_len, 128);
         assert!(tool.takes_misses() && tool.wants_port_status(PortReason::Add));
         assert!(!Connection::new(ConnectionKind::Primary, Version::V13).takes_misses());
     }

@@ -5,6 +5,7 @@ pub mod bridge;
 pub(crate) mod bundles;
 pub mod connection;
 pub mod dump;
+mod flow_mod_report;
 pub mod identity;
 pub mod link;
 pub mod megaflow;

@@ -9,7 +9,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use base::Xid;
+use base::{GroupId, Xid};
 use flow::{
     FlowChange, FlowEvent, FlowUpdate, Instructions, Monitor, MonitorFlags, MonitorId,
     MonitorRequest, Refusal,
@@ -288,11 +288,16 @@ fn flags_for(
         FlowEvent::Removed(_) => MonitorFlags::REMOVED,
         FlowEvent::Modified => MonitorFlags::MODIFY,
     };
-    // A monitor of a port also reports a rule that no longer outputs to the port.
-    let both = || [Some(&rule_event.rule), rule_event.old.as_ref()].into_iter();
     let reporting = monitors.values().filter(|monitor| {
-        let matches = |rule: &Arc<pipeline::Rule>| rule.is_selected_by(&monitor.request);
-        monitor.flags.contains(event_flag) && wants(monitor.flags) && both().flatten().any(matches)
+        let request = &monitor.request;
+        // As in Open vSwitch, a monitor of a port also reports a rule that no longer outputs to the
+        // port; one of a group does not.
+        let old = rule_event.old.iter();
+        let old = old.filter(|_| request.out_group == GroupId::ANY);
+        let mut rules = [&rule_event.rule].into_iter().chain(old);
+        monitor.flags.contains(event_flag)
+            && wants(monitor.flags)
+            && rules.any(|rule| rule.is_selected_by(request))
     });
     reporting
         .map(|monitor| monitor.flags)

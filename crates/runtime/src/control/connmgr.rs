@@ -32,6 +32,7 @@ impl Control {
             bridge: Arc::from(bridge),
             kind: ConnectionKind::Primary,
             uri: Some(uri.as_str().into()),
+            peer: Arc::default(),
             channel_settings: site.channel_settings.clone(),
             tuning: controller.options,
         };
@@ -243,6 +244,7 @@ impl Control {
             bridge: Arc::from(bridge),
             kind: ConnectionKind::Service,
             uri: None,
+            peer: Arc::default(),
             channel_settings: channel_settings.clone(),
             tuning,
         };

@@ -7,6 +7,7 @@ use std::future::pending;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use openflow::{ChannelOptions, Version, VersionSet};
 use tokio::net::{TcpSocket, UnixStream};
@@ -62,6 +63,7 @@ async fn serve_auxiliaries(
             let purpose = Purpose {
                 kind: ConnectionKind::Auxiliary(Auxiliary { main, number }),
                 uri: None,
+                peer: Arc::default(),
                 channel_settings: ChannelSettings::like(ChannelOptions {
                     versions: VersionSet::only(version),
                     ..purpose.channel_settings.options()

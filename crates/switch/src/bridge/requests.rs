@@ -12,6 +12,7 @@ use openflow::{
 
 use super::{Bridge, ConnectionId, Effect};
 use crate::connection::{Connection, ConnectionKind};
+use crate::flow_mod_report::REPORT_INTERVAL;
 use crate::monitors::Author;
 
 impl Bridge {
@@ -45,7 +46,8 @@ impl Bridge {
         if let Message::FlowMod(command) = &received.message {
             if let Err(refusal) = self.flow_mod(id, received.xid, command, now) {
                 self.log_refusal(id, command, refusal, now);
-                effects.push(Effect::Refuse(id, received.xid, refusal, received.excerpt));
+                let excerpt = std::mem::take(&mut received.excerpt);
+                effects.push(Effect::Refuse(id, received.xid, refusal, excerpt));
             }
         } else {
             self.handle_other(id, std::mem::take(received), now, effects);
@@ -81,7 +83,10 @@ impl Bridge {
     ) -> Result<(), Refusal> {
         let main = self.connections.main_of(id);
         self.peer(main)?.check_may_change()?;
-        self.do_flow_mod(command, Some((main, xid)), now)
+        self.do_flow_mod(command, Some((main, xid)), now)?;
+        self.peer(main)?.flow_mods.count(command.command, now);
+        self.next_report.get_or_insert(now + REPORT_INTERVAL);
+        Ok(())
     }
 
     pub(super) fn execute(
@@ -114,7 +119,7 @@ impl Bridge {
             Message::MultipartRequest(request) => self.multipart(id, xid, request, now, effects),
             Message::MultipartFragment(part) => self.fragment(id, xid, part).map(|()| None),
             Message::BundleControl(control) => self.bundle_step(id, xid, control, now, effects),
-            Message::BundleAdd(add) => self.bundle_add(id, xid, add).map(|()| None),
+            Message::BundleAdd(add) => self.bundle_add(id, xid, add, now).map(|()| None),
             Message::MonitorCancel(monitor) => self.cancel_monitor(id, monitor).map(|()| None),
             Message::BarrierRequest => {
                 self.queue_barrier(id, xid, effects);
@@ -205,6 +210,7 @@ impl Bridge {
     fn set_async(&mut self, id: ConnectionId, change: &AsyncChange) -> Result<(), Refusal> {
         let peer = self.peer(id)?;
         peer.wants = peer.wants.after(change);
+        peer.listen();
         self.update_mode();
         Ok(())
     }

@@ -94,7 +94,7 @@ fn controller_status_reports_connections_and_configuration() {
     );
 
     rig.send(SECOND, role(Some(Role::Slave), 1, 0));
-    rig.bridge.handle_down(SECOND);
+    rig.bridge.handle_down(SECOND, rig.now);
     let down = format!("{B} 0 Slave Down ChannelStatus");
     let summary = statuses(&rig.pass());
     assert_eq!(summary, [format!("21 {down}"), format!("23 {down}")]);
@@ -115,8 +115,8 @@ fn controller_status_reports_connections_and_configuration() {
     // A controller that is no longer configured is not reported, nor is a tool.
     rig.bridge.handle_controller_removed(A);
     rig.pass();
-    rig.bridge.handle_down(FIRST);
-    rig.bridge.handle_down(TOOL);
+    rig.bridge.handle_down(FIRST, rig.now);
+    rig.bridge.handle_down(TOOL, rig.now);
     assert_eq!(statuses(&rig.pass()), [""; 0]);
 }
 
@@ -159,7 +159,7 @@ fn controller_status_reports_roles_and_unique_short_ids() {
 
     // A request without a short id keeps the present one; a closed connection frees it.
     rig.send(SECOND, role(None, 2, 0));
-    rig.bridge.handle_down(FIRST);
+    rig.bridge.handle_down(FIRST, rig.now);
     rig.pass();
     assert_eq!(
         list(&mut rig),
@@ -248,9 +248,9 @@ fn packet_ins_of_a_flow_use_one_auxiliary_connection() {
         first,
         "a flow keeps its connection"
     );
-    rig.bridge.handle_down(one);
+    rig.bridge.handle_down(one, rig.now);
     assert!(carriers(&mut rig, 1..64).iter().all(|id| *id == two.0));
-    rig.bridge.handle_down(two);
+    rig.bridge.handle_down(two, rig.now);
     assert!(carriers(&mut rig, 1..64).iter().all(|id| *id == FIRST.0));
 }
 
@@ -275,7 +275,7 @@ fn auxiliary_connections_share_role_and_settings() {
         assert_eq!(summary(&refused), [wanted]);
     }
     // An auxiliary connection without its main connection has no effect.
-    rig.bridge.handle_down(FIRST);
+    rig.bridge.handle_down(FIRST, rig.now);
     let refused = rig.send(one, rule(FlowModCommand::Add, FlowFlags(0)));
     assert_eq!(summary(&refused), ["122 refused: RequestPermission"]);
 }

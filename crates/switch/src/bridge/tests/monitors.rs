@@ -296,7 +296,7 @@ fn slow_reader_receives_the_difference_after_it_has_read() {
             2,
             "all updates are sent again"
         );
-        rig.bridge.handle_down(id);
+        rig.bridge.handle_down(id, rig.now);
     }
     assert_eq!(WAITING_MAX, 4096);
 }

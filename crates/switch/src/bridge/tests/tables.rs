@@ -10,6 +10,7 @@ use openflow::{
 use pipeline::TableMiss;
 
 use super::*;
+use config::TableConfig;
 
 const V14: ConnectionId = ConnectionId(14);
 const V15: ConnectionId = ConnectionId(15);
@@ -108,7 +109,7 @@ fn features(table: u8, name: &str) -> TableFeatures {
         metadata_match: u64::MAX,
         metadata_write: u64::MAX,
         capabilities: TableFlags::default(),
-        flows_max: 1 << 20,
+        flows_max: 1_000_000,
         command: TableFeaturesCommand::Modify,
         next: Vec::new(),
     }
@@ -240,12 +241,13 @@ fn packet_out(port: u32) -> Message {
 }
 
 #[test]
-fn bundle_packet_outs_run_after_all_other_messages_or_not_at_all() {
+fn bundle_packet_outs_run_at_their_place_or_not_at_all() {
     let mut rig = rig();
     let flags = BundleFlags::ATOMIC;
     let commit = || step(BundleStep::CommitRequest, flags, None);
-    rig.send(V14, add(packet_out(PortNo::TABLE.0), flags));
     rig.send(V14, add(flow("actions=output:2"), flags));
+    rig.send(V14, add(packet_out(PortNo::TABLE.0), flags));
+    rig.send(V14, add(flow("delete"), flags));
     assert_eq!(summary(&rig.send(V14, commit())), ["out of 2: 60 bytes"]);
     assert_eq!(summary(&rig.pass()), ["14 BundleControl"]);
     rig.send(V14, add(packet_out(1), flags));
@@ -321,7 +323,7 @@ fn scheduled_bundle_refuses_bad_times_and_can_be_discarded() {
     // The end of a connection discards its scheduled bundles.
     rig.send(V15, add(flow("actions=output:2"), timed));
     rig.send(V15, commit(timed, Some(present + second)));
-    rig.bridge.handle_down(V15);
+    rig.bridge.handle_down(V15, rig.now);
     rig.bridge.handle_timeout(end);
     assert!(rig.rules().is_empty());
 }
@@ -411,4 +413,83 @@ fn table_mod_of_openflow_11_sets_the_treatment_of_misses() {
     assert_eq!(summary(&rig.send(V14, Message::TableMod(later))), [""; 0]);
     let miss = rig.bridge.tables.pipeline.table_miss(TableId(7));
     assert_eq!(miss, TableMiss::Controller);
+}
+
+#[test]
+fn idle_bundle_expires_with_an_error_for_its_opening() {
+    let mut rig = rig();
+    let flags = BundleFlags::ORDERED;
+    let second = Duration::from_secs(1);
+    let opened = rig.send(V14, step(BundleStep::OpenRequest, flags, None));
+    let Effect::Reply(_, _, reply) = &opened[0] else {
+        panic!("{opened:?}")
+    };
+    let Message::BundleControl(reply) = &**reply else {
+        panic!("{reply:?}")
+    };
+    assert_eq!(
+        (reply.step, reply.flags),
+        (BundleStep::OpenReply, BundleFlags::default()),
+        "replies have no flags"
+    );
+    assert_eq!(rig.bridge.next_timeout(), Some(rig.now + second * 10));
+    rig.now = rig.now + second * 8;
+    rig.send(V14, add(flow("actions=output:2"), flags));
+    // The addition has kept the bundle alive.
+    rig.now = rig.now + second * 8;
+    rig.bridge.handle_timeout(rig.now);
+    assert_eq!(summary(&rig.pass()), [""; 0]);
+    rig.now = rig.now + second * 2;
+    rig.bridge.handle_timeout(rig.now);
+    let effects = rig.pass();
+    let [Effect::Refuse(V14, Xid(7), Refusal::BundleTimeout, excerpt)] = &effects[..] else {
+        panic!("{effects:?}")
+    };
+    let mut open = Vec::new();
+    let encoded =
+        step(BundleStep::OpenRequest, flags, None).encode(Xid(7), Version::V14, &mut open);
+    assert!(encoded.is_ok() && excerpt.as_bytes() == open);
+    let commit = step(BundleStep::CommitRequest, flags, None);
+    let unknown = ["14 refused: BundleBadId"];
+    assert_eq!(summary(&rig.send(V14, commit)), unknown);
+    // The operator can set the time.
+    rig.bridge.set_bundle_timeout(Some(second * 2));
+    rig.send(V14, step(BundleStep::OpenRequest, flags, None));
+    rig.bridge.handle_timeout(rig.now + second * 2);
+    assert_eq!(summary(&rig.pass()), ["14 refused: BundleTimeout"]);
+}
+
+#[test]
+fn bundle_refuses_rules_of_the_internal_table_at_once() {
+    let mut rig = rig();
+    let flags = BundleFlags::ORDERED;
+    let refused = ["14 refused: RequestPermission"];
+    let internal = || flow("table=254,actions=drop");
+    assert_eq!(summary(&rig.send(V14, add(internal(), flags))), refused);
+    assert_eq!(summary(&rig.send(V14, internal())), refused);
+}
+
+#[test]
+fn table_configuration_of_the_operator_is_kept_from_controllers() {
+    let mut rig = rig();
+    let config = TableConfig {
+        name: "one".to_owned(),
+        limit: Some(1),
+        eviction: true,
+        ..TableConfig::default()
+    };
+    rig.bridge.configure_table(TableId(1), &config, rig.now);
+    let refused = ["15 refused: TableFeaturesPermission"];
+    let rename = set(vec![features(1, "two")]);
+    assert_eq!(summary(&rig.send(V15, rename)), refused);
+    // An OpenFlow table-mod does not disable the operator's eviction.
+    rig.send(V14, table_mod(TableFlags::default()));
+    rig.send(V15, flow("table=1,hard_timeout=1,actions=drop"));
+    let evicting = flow("table=1,priority=1,hard_timeout=1,actions=drop");
+    assert_eq!(summary(&rig.send(V15, evicting)), [""; 0]);
+    rig.bridge
+        .configure_table(TableId(1), &TableConfig::default(), rig.now);
+    let rename = set(vec![features(1, "two")]);
+    rig.send(V15, rename);
+    assert_eq!(rig.bridge.tables.pipeline.table_name(TableId(1)), "two");
 }
