@@ -475,6 +475,7 @@ fn aggregate_stats() -> AggregateStats {
 fn table_stats() -> TableStats {
     TableStats {
         table: TableId(3),
+        name: String::new(),
         flows_max: 100,
         active: 1,
         lookups: 2,

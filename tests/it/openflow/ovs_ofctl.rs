@@ -68,7 +68,7 @@ fn show_describes_the_switch_and_its_ports(context: &TestContext) -> TestResult 
     for line in [
         "OFPT_FEATURES_REPLY (xid=0x2): dpid:00000000000000ab",
         "n_tables:254, n_buffers:0",
-        "capabilities: FLOW_STATS TABLE_STATS PORT_STATS ARP_MATCH_IP",
+        "capabilities: FLOW_STATS TABLE_STATS PORT_STATS QUEUE_STATS ARP_MATCH_IP",
         " 7(p1): addr:02:00:00:00:01:01",
         " 1(p2): addr:02:00:00:00:01:02",
         " LOCAL(br0): addr:02:00:00:00:01:01",
