@@ -11,6 +11,9 @@ use crate::messages::{CrossingReport, WorkerEvent};
 use crate::program::Program;
 use crate::slots::PortKey;
 
+/// The tunnel key of a frame that a device received.
+const NO_KEY: u64 = 0;
+
 impl BatchForwarder {
     /// Reports the frames of a received batch, except those that the port punts.
     #[cold]
@@ -25,7 +28,8 @@ impl BatchForwarder {
             return;
         };
         let punted = bridge.punts.as_ref().and_then(|punts| punts.of(from.port));
-        let crosses = |bytes: &&[u8]| punted.is_none_or(|protocols| !protocols.takes(bytes));
+        let crosses =
+            |bytes: &&[u8]| punted.is_none_or(|protocols| !protocols.takes(bytes, NO_KEY));
         let frames = batch.iter().map(Frame::bytes);
         let frames: Vec<Box<[u8]>> = frames.filter(crosses).map(Into::into).collect();
         if !frames.is_empty() {

@@ -264,8 +264,8 @@ impl Control {
     fn await_injected(&self) {
         for _ in 0..WAITS_MAX {
             let ports = self.sites.values().flat_map(|site| site.ports.values());
-            let mut devices = ports.filter_map(|port| port.device.as_ref()?.injector());
-            let is_queued = devices.any(|injector| injector.has_queued());
+            let mut devices = ports.filter_map(|port| port.device.as_ref()?.dummy());
+            let is_queued = devices.any(|dummy| dummy.has_queued());
             let mut workers = self.tools.workers.iter();
             if !is_queued && workers.all(|worker| worker.handle.is_at_rest()) {
                 return;
