@@ -59,6 +59,7 @@ mod link;
 mod mac;
 mod malformed;
 mod multicast;
+pub mod neighbour;
 mod offload;
 mod rewrite;
 mod segment;

@@ -1,5 +1,6 @@
 //! Tunnel headers: VXLAN (RFC 7348, with the group policy and generic protocol drafts), GENEVE (RFC
-//! 8926) and GRE (RFC 2784, RFC 2890), with the Ethernet, IP and UDP headers around them.
+//! 8926), GRE (RFC 2784, RFC 2890), ERSPAN, GTP-U (3GPP TS 29.281) and LISP (RFC 6830), with the
+//! Ethernet, IP and UDP headers around them.
 //!
 //! Encoding only: the underlay selects the tunnel and the route. Fragments are neither reassembled
 //! nor created.
@@ -38,7 +39,8 @@ use crate::wire::ethernet;
 use crate::{Checksum, Frame, Pool};
 
 pub use header::{
-    GroupPolicy, TunnelHeader, TunnelOption, TunnelPayload, TunnelProtocol, VxlanExtension,
+    ERSPAN_SESSION_MAX, ErspanHeader, GTPU_FLAGS, GTPU_USER_PACKET, GroupPolicy, GtpuHeader,
+    TunnelHeader, TunnelOption, TunnelPayload, TunnelProtocol, VxlanExtension,
 };
 pub use outer::{OuterHeaders, OuterTransport, TunnelPacket, parse_outer};
 
@@ -46,6 +48,10 @@ pub use outer::{OuterHeaders, OuterTransport, TunnelPacket, parse_outer};
 pub const VXLAN_PORT: u16 = 4789;
 /// The UDP port of GENEVE (RFC 8926, 3.3).
 pub const GENEVE_PORT: u16 = 6081;
+/// The UDP port of GTP-U (3GPP TS 29.281, 4.4.2.1).
+pub const GTPU_PORT: u16 = 2152;
+/// The UDP port of LISP data packets (RFC 6830, 5.3).
+pub const LISP_PORT: u16 = 4341;
 
 /// Largest length of all GENEVE options, in bytes: six bits count words (RFC 8926, 3.4).
 pub const OPTIONS_LEN_MAX: usize = 252;
@@ -114,7 +120,8 @@ pub fn encapsulate(
 }
 
 /// Decapsulates a packet. The result is a frame or, if the tunnel carries other packets, a packet
-/// of the type in the tunnel header, without any header before it.
+/// of the type in the tunnel header, without any header before it. A control message remains
+/// whole, with its outer headers.
 ///
 /// # Errors
 /// The packet is malformed or belongs to another protocol; the frame is then unchanged.
@@ -138,11 +145,14 @@ pub fn decapsulate(
     }
     let rest = &bytes[packet.at..];
     let (shim, len) = TunnelHeader::parse(protocol, rest, is_trusted || is_segmented)?;
+    if shim.is_control_message() {
+        return Ok(shim);
+    }
     let at = packet.at + len;
     if shim.payload == TunnelPayload::Ethernet && packet.end - at < ethernet::LEN {
         return Err(TunnelError::Truncated);
     }
-    frame.truncate(packet.end);
+    // Bytes behind the IP packet stay, as in Open vSwitch.
     if let Checksum::Partial { start, .. } = frame.offload.checksum
         && usize::from(start) < at
     {

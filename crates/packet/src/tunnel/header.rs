@@ -1,9 +1,16 @@
 //! Tunnel header: the header between UDP or IP and the payload of the tunnel.
 
+mod erspan;
+mod gtpu;
+mod lisp;
+
 use super::{OPTIONS_LEN_MAX, TunnelError};
 use crate::checksum::InternetSum;
 use crate::wire::ethernet::EtherType;
 use crate::wire::u16_at;
+
+pub use erspan::{ERSPAN_SESSION_MAX, ErspanHeader};
+pub use gtpu::{GTPU_FLAGS, GTPU_USER_PACKET, GtpuHeader};
 
 /// The protocol of a tunnel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -14,6 +21,41 @@ pub enum TunnelProtocol {
     Geneve,
     /// GRE.
     Gre,
+    /// ERSPAN within GRE.
+    Erspan,
+    /// GTP-U.
+    Gtpu,
+    /// LISP.
+    Lisp,
+}
+
+impl TunnelProtocol {
+    /// True if packets have a GRE header directly behind the IP header.
+    #[must_use]
+    pub const fn is_gre(self) -> bool {
+        matches!(self, Self::Gre | Self::Erspan)
+    }
+
+    /// Returns the largest key that the header can express.
+    #[must_use]
+    pub const fn key_max(self) -> u32 {
+        match self {
+            Self::Gre | Self::Gtpu => u32::MAX,
+            Self::Vxlan(_) | Self::Geneve | Self::Lisp => 0x00ff_ffff,
+            Self::Erspan => ERSPAN_SESSION_MAX,
+        }
+    }
+
+    /// Returns the protocol of a packet with a GRE header, by its protocol type; none if the
+    /// header is truncated.
+    #[must_use]
+    pub fn of_gre(header: &[u8]) -> Option<Self> {
+        let head = header.first_chunk::<4>()?;
+        Some(match u16_at(head, 2) {
+            erspan::TYPE_V1 | erspan::TYPE_V2 => Self::Erspan,
+            _ => Self::Gre,
+        })
+    }
 }
 
 /// Extension of the VXLAN header.
@@ -63,7 +105,8 @@ pub struct TunnelOption {
 pub struct TunnelHeader {
     /// Protocol of the tunnel.
     pub protocol: TunnelProtocol,
-    /// Key (VNI): 24 bits for VXLAN and GENEVE, 32 for GRE.
+    /// Key (VNI, session id, endpoint id): 24 bits for VXLAN, GENEVE and LISP, 32 for GRE and
+    /// GTP-U, ten for ERSPAN.
     pub key: Option<u32>,
     /// Payload.
     pub payload: TunnelPayload,
@@ -73,8 +116,12 @@ pub struct TunnelHeader {
     pub oam: bool,
     /// True if GRE has a checksum over header and payload.
     pub summed: bool,
-    /// GRE's sequence number.
+    /// Sequence number of GRE, ERSPAN (zero without one), and GTP-U (16 bits).
     pub sequence: Option<u32>,
+    /// ERSPAN's version and its fields.
+    pub erspan: Option<ErspanHeader>,
+    /// Flags and message type of GTP-U.
+    pub gtpu: Option<GtpuHeader>,
     /// GENEVE's options.
     pub options: Vec<TunnelOption>,
 }
@@ -147,6 +194,8 @@ impl TunnelHeader {
             oam: false,
             summed: false,
             sequence: None,
+            erspan: None,
+            gtpu: None,
             options: Vec::new(),
         }
     }
@@ -165,6 +214,9 @@ impl TunnelHeader {
             TunnelProtocol::Vxlan(extension) => parse_vxlan(extension, bytes),
             TunnelProtocol::Geneve => parse_geneve(bytes),
             TunnelProtocol::Gre => parse_gre(bytes, trusted),
+            TunnelProtocol::Erspan => erspan::parse_erspan(bytes),
+            TunnelProtocol::Gtpu => gtpu::parse_gtpu(bytes),
+            TunnelProtocol::Lisp => lisp::parse_lisp(bytes),
         }
     }
 
@@ -174,15 +226,38 @@ impl TunnelHeader {
             TunnelProtocol::Vxlan(extension) => self.emit_vxlan(extension, into),
             TunnelProtocol::Geneve => self.emit_geneve(into),
             TunnelProtocol::Gre => self.emit_gre(into),
+            TunnelProtocol::Erspan => self.emit_erspan(into),
+            TunnelProtocol::Gtpu => self.emit_gtpu(into),
+            TunnelProtocol::Lisp => self.emit_lisp(into),
         }
     }
 
-    /// Writes the checksum into `bytes`, which begin with this header and end where the packet
+    /// Returns the encoded header, with zero for fields that depend on the payload.
+    #[must_use]
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        self.emit(&mut bytes);
+        bytes
+    }
+
+    /// True for a control message of the tunnel itself, which is delivered with its outer headers:
+    /// the payload is no packet of a user.
+    #[must_use]
+    pub fn is_control_message(&self) -> bool {
+        self.gtpu
+            .is_some_and(|header| header.message != GTPU_USER_PACKET)
+    }
+
+    /// Writes checksum and length into `bytes`, which begin with this header and end where the packet
     /// ends.
     pub(super) fn finalize(&self, bytes: &mut [u8]) {
-        if self.protocol == TunnelProtocol::Gre && self.summed {
-            let sum = InternetSum::of(bytes).checksum();
-            bytes[4..6].copy_from_slice(&sum.to_be_bytes());
+        match self.protocol {
+            TunnelProtocol::Gre if self.summed => {
+                let sum = InternetSum::of(bytes).checksum();
+                bytes[4..6].copy_from_slice(&sum.to_be_bytes());
+            }
+            TunnelProtocol::Gtpu => gtpu::finalize_gtpu(bytes),
+            _ => {}
         }
     }
 

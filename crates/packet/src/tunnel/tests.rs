@@ -15,6 +15,9 @@ fn protocols() -> impl Strategy<Value = TunnelProtocol> {
         Just(TunnelProtocol::Vxlan(VxlanExtension::Gpe)),
         Just(TunnelProtocol::Geneve),
         Just(TunnelProtocol::Gre),
+        Just(TunnelProtocol::Erspan),
+        Just(TunnelProtocol::Gtpu),
+        Just(TunnelProtocol::Lisp),
     ]
 }
 
@@ -43,10 +46,15 @@ prop_compose! {
         let mut shim = TunnelHeader::new(protocol);
         shim.key = match is_gre {
             true => has_key.then_some(key),
-            false => Some(key >> 8),
+            false => Some(key & protocol.key_max()),
         };
         shim.oam = oam && matches!(protocol, TunnelProtocol::Geneve | TunnelProtocol::Vxlan(VxlanExtension::Gpe));
-        if bare && !matches!(protocol, TunnelProtocol::Vxlan(VxlanExtension::None | VxlanExtension::Gbp)) {
+        let is_ip = matches!(protocol, TunnelProtocol::Gtpu | TunnelProtocol::Lisp);
+        let is_of_frames = matches!(
+            protocol,
+            TunnelProtocol::Vxlan(VxlanExtension::None | VxlanExtension::Gbp) | TunnelProtocol::Erspan
+        );
+        if is_ip || (bare && !is_of_frames) {
             shim.payload = TunnelPayload::Packet(EtherType::IPV4);
         }
         if protocol == TunnelProtocol::Vxlan(VxlanExtension::Gbp) {
@@ -57,6 +65,22 @@ prop_compose! {
         }
         if protocol == TunnelProtocol::Geneve {
             shim.options = options;
+        }
+        if protocol == TunnelProtocol::Erspan {
+            shim.sequence = Some(sequence.unwrap_or(0));
+            shim.erspan = Some(match oam {
+                true => ErspanHeader::V1 { index: key & 0x000f_ffff },
+                false => ErspanHeader::V2 {
+                    direction: u8::from(summed),
+                    hardware: u8::try_from(key & 0x3f).expect("six bits"),
+                    timestamp: key,
+                },
+            });
+        }
+        if protocol == TunnelProtocol::Gtpu {
+            shim.sequence = sequence.map(|number| number & 0xffff);
+            let flags = if shim.sequence.is_some() { 0x32 } else { 0x30 };
+            shim.gtpu = Some(GtpuHeader { flags, message: GTPU_USER_PACKET });
         }
         shim
     }
@@ -90,13 +114,15 @@ proptest! {
     fn decapsulation_inverts_encapsulation(
         shim in shims(),
         mut outer in outers(),
-        inner in proptest::collection::vec(any::<u8>(), 14..1600),
+        mut inner in proptest::collection::vec(any::<u8>(), 14..1600),
         skip in 0_u16..14,
     ) {
-        if shim.protocol == TunnelProtocol::Gre {
+        if shim.protocol.is_gre() {
             outer.upper = OuterTransport::Gre;
         }
         let skip = if shim.payload == TunnelPayload::Ethernet { 0 } else { skip };
+        // GTP-U and LISP have no type of the payload but its IP version.
+        inner[usize::from(skip)] = 0x45;
         let mut pool = Pool::new(4);
         let mut frame = pool.take().expect("a buffer");
         frame.copy_from(&inner).expect("the headroom has space");
@@ -195,4 +221,61 @@ fn headers_are_as_the_standards_draw_them() {
     assert_eq!(emitted(&gre), [0, 0, 0x65, 0x58]);
     (gre.key, gre.sequence) = (Some(1), Some(2));
     assert_eq!(emitted(&gre), [0x30, 0, 0x65, 0x58, 0, 0, 0, 1, 0, 0, 0, 2]);
+}
+
+#[test]
+fn headers_of_erspan_gtpu_and_lisp_are_as_open_vswitch_draws_them() {
+    let mut erspan = TunnelHeader::new(TunnelProtocol::Erspan);
+    (erspan.key, erspan.sequence) = (Some(0x7b), Some(1));
+    erspan.erspan = Some(ErspanHeader::V1 { index: 3 });
+    let v1 = [
+        0x10, 0, 0x88, 0xbe, 0, 0, 0, 1, 0x10, 0, 0, 0x7b, 0, 0, 0, 3,
+    ];
+    assert_eq!(erspan.to_bytes(), v1);
+    erspan.key = Some(0x237);
+    erspan.erspan = Some(ErspanHeader::V2 {
+        direction: 1,
+        hardware: 7,
+        timestamp: 0x10ab_cd01,
+    });
+    let v2 = [
+        0x10, 0, 0x22, 0xeb, 0, 0, 0, 1, 0x20, 0, 2, 0x37, 0x10, 0xab, 0xcd, 1, 0, 0, 0, 0x78,
+    ];
+    assert_eq!(erspan.to_bytes(), v2);
+    for bytes in [v1.as_slice(), v2.as_slice()] {
+        let decoded = TunnelHeader::parse(TunnelProtocol::Erspan, bytes, true);
+        let (header, len) = decoded.expect("a header");
+        assert_eq!((header.to_bytes().as_slice(), len), (bytes, bytes.len()));
+        assert_eq!(TunnelProtocol::of_gre(bytes), Some(TunnelProtocol::Erspan));
+    }
+    let mut gtpu = TunnelHeader::new(TunnelProtocol::Gtpu);
+    gtpu.key = Some(0x7b);
+    assert_eq!(gtpu.to_bytes(), [0x30, 255, 0, 0, 0, 0, 0, 0x7b]);
+    gtpu.sequence = Some(5);
+    let with_number = [0x32, 255, 0, 0, 0, 0, 0, 0x7b, 0, 5, 0, 0];
+    assert_eq!(gtpu.to_bytes(), with_number);
+    let mut lisp = TunnelHeader::new(TunnelProtocol::Lisp);
+    lisp.key = Some(0x0001_0203);
+    assert_eq!(lisp.to_bytes(), [0x48, 0, 0, 0, 1, 2, 3, 1]);
+}
+
+#[test]
+fn gtpu_extension_headers_are_skipped_and_control_messages_recognised() {
+    let parse = |bytes: &[u8]| TunnelHeader::parse(TunnelProtocol::Gtpu, bytes, true);
+    let extended = [
+        0x34, 255, 0, 13, 0, 0, 0, 1, 0, 0, 0, 0x85, 1, 0x10, 9, 0xc0, 1, 0, 0, 0, 0x45,
+    ];
+    let (header, len) = parse(&extended).expect("a header");
+    assert_eq!((header.key, len), (Some(1), 20));
+    assert_eq!(header.payload, TunnelPayload::Packet(EtherType::IPV4));
+    let endless = [0x34, 255, 0, 8, 0, 0, 0, 1, 0, 0, 0, 0x85, 0, 0, 0, 0x85];
+    assert_eq!(parse(&endless), Err(TunnelError::Unknown));
+    let cut = [0x34, 255, 0, 8, 0, 0, 0, 1, 0, 0, 0, 0x85, 9, 0, 0, 0x85];
+    assert_eq!(parse(&cut), Err(TunnelError::Truncated));
+    let (echo, _) = parse(&[0x32, 1, 0, 4, 0, 0, 0, 0, 0, 1, 0, 0]).expect("a header");
+    assert!(echo.is_control_message());
+    assert_eq!(
+        parse(&[0x30, 255, 0, 1, 0, 0, 0, 0, 0x15]),
+        Err(TunnelError::Payload)
+    );
 }

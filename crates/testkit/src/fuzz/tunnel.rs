@@ -1,16 +1,20 @@
-//! Packets of tunnels. No bytes cause a panic, and a frame that is decapsulated, encapsulated again
-//! and decapsulated once more is unchanged.
+//! Packets of tunnels and of neighbours. No bytes cause a panic, and a frame that is decapsulated,
+//! encapsulated again and decapsulated once more is unchanged.
 
+use packet::neighbour::NeighbourMessage;
 use packet::tunnel::{TunnelProtocol, VxlanExtension, decapsulate, encapsulate, parse_outer};
-use packet::{Checksum, Frame, Pool};
+use packet::{Checksum, Frame, MacAddr, Pool};
 
 /// Protocols, chosen by the first byte.
-const PROTOCOLS: [TunnelProtocol; 5] = [
+const PROTOCOLS: [TunnelProtocol; 8] = [
     TunnelProtocol::Vxlan(VxlanExtension::None),
     TunnelProtocol::Vxlan(VxlanExtension::Gbp),
     TunnelProtocol::Vxlan(VxlanExtension::Gpe),
     TunnelProtocol::Geneve,
     TunnelProtocol::Gre,
+    TunnelProtocol::Erspan,
+    TunnelProtocol::Gtpu,
+    TunnelProtocol::Lisp,
 ];
 
 /// The longest frame. Longer frames only cost time.
@@ -30,6 +34,9 @@ pub fn tunnel(data: &[u8]) {
     if is_verified & 1 == 1 {
         frame.offload.checksum = Checksum::Verified;
     }
+    if let Some(message) = NeighbourMessage::parse(&frame) {
+        assert_ne!(message.mac, MacAddr::default(), "zero is no address");
+    }
     let Some(outer_headers) = parse_outer(frame.bytes()) else {
         return;
     };
@@ -38,6 +45,10 @@ pub fn tunnel(data: &[u8]) {
         assert_eq!(frame, before, "a refused frame is unchanged");
         return;
     };
+    if shim.is_control_message() {
+        assert_eq!(frame.bytes(), before.bytes(), "it remains whole");
+        return;
+    }
     let inner = frame.bytes().to_vec();
     let mut pool = Pool::new(2);
     encapsulate(&mut frame, 0, &outer_headers.outer, &shim, &mut pool)
