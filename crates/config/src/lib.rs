@@ -67,8 +67,10 @@ pub use switching::{LogicalPort, MulticastPort, SnoopingConfig, SwitchingConfig}
 pub use table::TableConfig;
 pub use target::{ControllerTarget, ListenAddress};
 pub use tls::Tls;
-pub use tunnel::TYPES as TUNNEL_TYPES;
-pub use tunnel::{OuterField, TunnelConfig, TunnelEndpoint, TunnelKey};
+pub use tunnel::{
+    ErspanConfig, ErspanOption, OuterField, PacketTypeMode, TunnelConfig, TunnelEndpoint,
+    TunnelKey, TunnelType,
+};
 pub use vlan::{PortVlans, PriorityTags, TagType, VID_MAX, VlanLimit, VlanMode, VlanSet};
 
 /// Maximum length of the name of a Linux interface, and so of a bridge, in bytes.

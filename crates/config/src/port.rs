@@ -12,7 +12,7 @@ use ports::xdp::{TransferChoice, XdpModeChoice, XdpOptions};
 use serde::Deserialize;
 
 use super::ConfigError;
-use super::tunnel::{self, TunnelConfig};
+use super::tunnel::{self, TunnelConfig, TunnelType};
 
 /// The kind of a port.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -91,14 +91,17 @@ impl FromStr for PortSpec {
             Some(("tap", rest)) => (PortKind::Tap, rest),
             Some(("xdp", rest)) => (PortKind::Xdp(XdpOptions::default()), rest),
             Some(("replay", rest)) => (PortKind::Replay(None), rest),
-            Some((of, rest)) if tunnel::TYPES.contains(&of) => return parse_tunnel(text, of, rest),
             Some(("patch", rest)) => (PortKind::Patch("".into()), rest),
-            Some((other, _)) => {
+            Some((other, rest)) => {
+                if let Some(kind) = TunnelType::named(other) {
+                    return parse_tunnel(text, kind, rest);
+                }
                 let problem = format!(
                     "'{other}:' is not a kind of port: use INTERFACE[=NUMBER], \
                      xdp:INTERFACE[,MODE..][=NUMBER], dpdk:DEVICE[=NUMBER][,ARGUMENT..], \
                      tap:NAME[=NUMBER], patch:NAME,PEER[=NUMBER], replay:NAME[,FILE][=NUMBER], \
-                     vxlan:NAME[=NUMBER],remote=ADDRESS[,key=KEY..], geneve:.. or gre:.."
+                     vxlan:NAME[=NUMBER],remote=ADDRESS[,key=KEY..], geneve:.., gre:.., ip6gre:.., \
+                     erspan:.., ip6erspan:.., gtpu:.. or lisp:.."
                 );
                 return Err(ConfigError::new("--port", problem));
             }
@@ -153,16 +156,16 @@ pub fn parse_peer(name: &str, peer: &str) -> Result<Arc<str>, String> {
     Ok(peer.into())
 }
 
-/// Parses a tunnel after `vxlan:`, `geneve:` or `gre:`. The number follows the name, since options
+/// Parses a tunnel after its type, such as `vxlan:`. The number follows the name, since options
 /// contain the equals sign too.
-fn parse_tunnel(text: &str, of: &str, rest: &str) -> Result<PortSpec, ConfigError> {
+fn parse_tunnel(text: &str, kind: TunnelType, rest: &str) -> Result<PortSpec, ConfigError> {
     let (head, words) = rest.split_once(',').unwrap_or((rest, ""));
     let (name, number) = match head.split_once('=') {
         None => (head, None),
         Some((name, number)) => (name, Some(parse_number(text, number)?)),
     };
     let wrong = |problem: String| ConfigError::new("--port", format!("'{text}': {problem}"));
-    let tunnel = tunnel::from_words(of, name, words).map_err(wrong)?;
+    let tunnel = tunnel::from_words(kind, name, words).map_err(wrong)?;
     let kind = PortKind::Tunnel(Arc::new(tunnel));
     kind.check_name("--port", name)?;
     Ok(PortSpec {

@@ -76,6 +76,8 @@ pub enum WorkerDrop {
     TunnelTooLong,
     /// The tunnel does not carry this kind of frame.
     TunnelPayload,
+    /// Rules set a tunnel field to a value that the tunnel's header cannot express.
+    TunnelField,
     /// A tunnel packet is malformed or of an unknown kind.
     TunnelMalformed,
     /// A tunnel packet matches no tunnel port.
@@ -117,6 +119,7 @@ const DROPS: &[(WorkerDrop, &str)] = &[
     (WorkerDrop::TunnelNoNeighbour, "tunnel_no_neighbour"),
     (WorkerDrop::TunnelTooLong, "tunnel_too_long"),
     (WorkerDrop::TunnelPayload, "tunnel_payload"),
+    (WorkerDrop::TunnelField, "tunnel_field"),
     (WorkerDrop::TunnelMalformed, "tunnel_malformed"),
     (WorkerDrop::TunnelNoPort, "tunnel_no_port"),
     (WorkerDrop::TunnelOption, "tunnel_option"),

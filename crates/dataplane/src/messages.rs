@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use base::Instant;
 use base::sync::mpsc::Sender;
 use flow::PipelineFields;
-use packet::Frame;
+use packet::{Frame, MacAddr};
 use pipeline::{LearnRequest, PacketInMeta};
 use ports::Queue;
 
@@ -90,6 +90,9 @@ pub enum WorkerEvent {
     Crossed(Box<CrossingReport>),
     /// A tunnel packet needs the Ethernet address of this next hop on this port.
     Resolve(PortKey, IpAddr),
+    /// A host port received a message, or a tunnel packet, that names the Ethernet address of a
+    /// neighbour.
+    Neighbour(PortKey, IpAddr, MacAddr),
     /// The device of a queue disappeared; the worker serves the queue no longer.
     QueueGone(PortKey, io::Error),
 }

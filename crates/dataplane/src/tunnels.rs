@@ -1,20 +1,24 @@
 //! Tunnel headers: those of a frame on egress, from the tunnel's configuration and the frame's
 //! pipeline fields; and the pipeline fields of a decapsulated frame. No I/O.
 
+mod encapsulation;
+
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use flow::{Field, PipelineFields, Wide};
+use flow::{Field, PacketType, PipelineFields, Wide};
 use packet::tunnel::{
-    GroupPolicy, OuterHeaders, OuterTransport, TunnelHeader, TunnelOption, TunnelPayload,
-    TunnelProtocol, VxlanExtension,
+    ErspanHeader, GTPU_FLAGS, GTPU_USER_PACKET, GroupPolicy, GtpuHeader, OuterHeaders,
+    OuterTransport, TunnelHeader, TunnelOption, TunnelPayload, TunnelProtocol, VxlanExtension,
 };
 use packet::wire::ethernet::{self, EtherType};
 use packet::{Frame, Link, MacAddr};
 use pipeline::Pipeline;
 
-use config::{OuterField, TunnelConfig, TunnelEndpoint, TunnelKey};
+use config::{ErspanOption, OuterField, PacketTypeMode, TunnelConfig, TunnelEndpoint, TunnelKey};
+
+pub use encapsulation::{Encapsulation, TunnelRefusal};
 
 /// The flag of `tun_flags` for packets of the tunnel endpoints themselves (`ovs-fields(7)`).
 const OAM: u8 = 1;
@@ -59,12 +63,18 @@ pub fn endpoints(tunnel: &TunnelConfig, fields: &PipelineFields) -> Option<Tunne
     Some(TunnelEndpoints { remote, local })
 }
 
-/// Returns the tunnel header for frames with these pipeline fields.
+/// Returns the packet mark of tunnel packets for frames with these pipeline fields.
+pub fn mark(tunnel: &TunnelConfig, fields: &PipelineFields) -> u32 {
+    tunnel.egress_mark.unwrap_or(fields.mark)
+}
+
+/// Returns the tunnel header for frames with these pipeline fields; none if the header cannot
+/// express them: an ERSPAN version other than 1 and 2, or a session id of more than ten bits.
 pub fn tunnel_header(
     tunnel: &TunnelConfig,
     fields: &PipelineFields,
     pipeline: &Pipeline,
-) -> TunnelHeader {
+) -> Option<TunnelHeader> {
     let mut tunnel_header = TunnelHeader::new(tunnel.protocol);
     let low = |key: u64| u32::try_from(key & u64::from(u32::MAX)).unwrap_or(0);
     tunnel_header.key = match tunnel.out_key {
@@ -85,7 +95,43 @@ pub fn tunnel_header(
     if tunnel.protocol == TunnelProtocol::Geneve && !fields.options.is_empty() {
         tunnel_header.options = options(fields, pipeline);
     }
-    tunnel_header
+    match tunnel.protocol {
+        TunnelProtocol::Erspan => {
+            tunnel_header.erspan = Some(erspan_header(tunnel, fields)?);
+            let session = tunnel_header.key.unwrap_or(0);
+            (session <= tunnel.protocol.key_max()).then_some(())?;
+        }
+        TunnelProtocol::Gtpu => {
+            let or = |value, default| if value == 0 { default } else { value };
+            tunnel_header.gtpu = Some(GtpuHeader {
+                flags: or(fields.gtpu.flags, GTPU_FLAGS),
+                message: or(fields.gtpu.message, GTPU_USER_PACKET),
+            });
+        }
+        _ => {}
+    }
+    Some(tunnel_header)
+}
+
+/// Returns the ERSPAN header without a timestamp.
+fn erspan_header(tunnel: &TunnelConfig, fields: &PipelineFields) -> Option<ErspanHeader> {
+    let value = |option, field: u32| match option {
+        ErspanOption::Given(value) => value,
+        ErspanOption::Flow => field,
+    };
+    let octet = |value: u32| u8::try_from(value & 0xff).unwrap_or(0);
+    let (config, fields) = (&tunnel.erspan, fields.erspan);
+    match value(config.version, fields.version.into()) {
+        1 => Some(ErspanHeader::V1 {
+            index: value(config.index, fields.index),
+        }),
+        2 => Some(ErspanHeader::V2 {
+            direction: octet(value(config.direction, fields.direction.into())),
+            hardware: octet(value(config.hardware, fields.hardware.into())),
+            timestamp: 0,
+        }),
+        _ => None,
+    }
 }
 
 /// Returns the mapped options with their values in the pipeline fields.
@@ -197,8 +243,11 @@ pub(crate) fn source_port(frame: &[u8], within: &InnerHeaders, range: (u16, u16)
 /// Returns the outer transport header of a tunnel's packets.
 pub(crate) fn upper(tunnel: &TunnelConfig, source: u16, is_v6: bool) -> OuterTransport {
     match tunnel.protocol {
-        TunnelProtocol::Gre => OuterTransport::Gre,
-        TunnelProtocol::Vxlan(_) | TunnelProtocol::Geneve => OuterTransport::Udp {
+        TunnelProtocol::Gre | TunnelProtocol::Erspan => OuterTransport::Gre,
+        TunnelProtocol::Vxlan(_)
+        | TunnelProtocol::Geneve
+        | TunnelProtocol::Gtpu
+        | TunnelProtocol::Lisp => OuterTransport::Udp {
             src: source,
             dst: tunnel.port,
             // IPv6 itself has no checksum (RFC 8200, 8.1).
@@ -225,6 +274,23 @@ pub fn decapsulated_fields(
     if let Some(policy) = tunnel_header.policy {
         (fields.gbp_id, fields.gbp_flags) = (policy.id, policy.flags);
     }
+    if let Some(GtpuHeader { flags, message }) = tunnel_header.gtpu {
+        (fields.gtpu.flags, fields.gtpu.message) = (flags, message);
+    }
+    match tunnel_header.erspan {
+        None => {}
+        Some(ErspanHeader::V1 { index }) => {
+            (fields.erspan.version, fields.erspan.index) = (1, index);
+        }
+        Some(ErspanHeader::V2 {
+            direction,
+            hardware,
+            ..
+        }) => {
+            fields.erspan.version = 2;
+            (fields.erspan.direction, fields.erspan.hardware) = (direction, hardware);
+        }
+    }
     for option in &tunnel_header.options {
         let known = pipeline.tunnel_options().find(|mapping| {
             (mapping.class, mapping.kind) == (option.class, option.kind)
@@ -246,14 +312,47 @@ pub fn decapsulated_fields(
     Some(fields)
 }
 
+/// Returns the payload of a tunnel packet for a frame with this EtherType and packet type; none if
+/// the tunnel does not carry it.
+pub fn payload(
+    tunnel: &TunnelConfig,
+    eth_type: u16,
+    packet_type: PacketType,
+) -> Option<TunnelPayload> {
+    let is_frame = packet_type.is_ethernet();
+    match tunnel.packet_type {
+        PacketTypeMode::LegacyL2 | PacketTypeMode::Aware if is_frame => {
+            Some(TunnelPayload::Ethernet)
+        }
+        PacketTypeMode::LegacyL2 => None,
+        PacketTypeMode::LegacyL3 | PacketTypeMode::Aware => {
+            bare_payload(eth_type, tunnel.protocol).map(TunnelPayload::Packet)
+        }
+    }
+}
+
 /// Returns the EtherType of a packet that a layer 3 tunnel carries, if it does.
-pub(crate) fn bare_payload(eth_type: u16, protocol: TunnelProtocol) -> Option<EtherType> {
-    let known = match EtherType(eth_type) {
-        EtherType::IPV4 | EtherType::IPV6 | EtherType::MPLS => true,
-        EtherType::NSH => protocol != TunnelProtocol::Gre,
+fn bare_payload(eth_type: u16, protocol: TunnelProtocol) -> Option<EtherType> {
+    let known = match (EtherType(eth_type), protocol) {
+        (EtherType::IPV4 | EtherType::IPV6, _) => true,
+        // Their payload is identified by its IP version.
+        (_, TunnelProtocol::Gtpu | TunnelProtocol::Lisp) => false,
+        (EtherType::MPLS, _) => true,
+        (EtherType::NSH, protocol) => protocol != TunnelProtocol::Gre,
         _ => false,
     };
     known.then_some(EtherType(eth_type))
+}
+
+/// Returns the packet type of a decapsulated packet on this tunnel. Only packet-type-aware ports
+/// have other types than Ethernet.
+pub fn packet_type(tunnel: &TunnelConfig, payload: TunnelPayload) -> PacketType {
+    match (tunnel.packet_type, payload) {
+        (PacketTypeMode::Aware, TunnelPayload::Packet(EtherType(number))) => {
+            PacketType::of_ether_type(number)
+        }
+        _ => PacketType::ETHERNET,
+    }
 }
 
 /// Prepends an Ethernet header without addresses to a bare packet, because bridges process frames

@@ -1,16 +1,20 @@
 //! The underlay of tunnels: host ports with their addresses, routes and neighbours, and the
 //! demultiplexing of received packets to tunnel ports. Published with the tables.
 //!
-//! The control thread fills it in: from the kernel, and from commands of the operator.
+//! The control thread fills it in: from the kernel, from commands of the operator, and from
+//! neighbours that workers report.
+
+mod tunnel_map;
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use packet::MacAddr;
-use packet::tunnel::{OuterTransport, TunnelHeader, TunnelPacket, TunnelPayload, TunnelProtocol};
+use packet::tunnel::{TunnelPacket, TunnelProtocol};
 
 use super::slots::PortKey;
-use config::{TunnelConfig, TunnelEndpoint, TunnelKey};
+
+pub use tunnel_map::{TunnelLookup, TunnelMap};
 
 /// The default range of UDP source ports, by which networks distinguish flows: that of Open vSwitch
 /// and of Linux for ephemeral ports.
@@ -25,6 +29,8 @@ pub struct UnderlayPort {
     pub mac: MacAddr,
     /// The host's addresses on it.
     pub addresses: Vec<IpAddr>,
+    /// True if workers report neighbours from received packets, because no kernel resolves them.
+    pub snoops: bool,
 }
 
 /// A route.
@@ -34,6 +40,8 @@ pub struct UnderlayRoute {
     pub to: IpAddr,
     /// The prefix length in bits.
     pub len: u8,
+    /// The packet mark; zero for unmarked packets.
+    pub mark: u32,
     /// The next hop, if there is one.
     pub gateway: Option<IpAddr>,
     /// The preferred source address, if there is one.
@@ -50,45 +58,11 @@ pub struct NextHop {
     /// The port that receives the packet, as if the host had sent it.
     pub by: PortKey,
     /// The source Ethernet address.
-    pub(crate) mac: MacAddr,
+    pub mac: MacAddr,
     /// The network address of the next hop.
     pub next: IpAddr,
     /// The default source address.
     pub source: IpAddr,
-}
-
-/// The match of a tunnel port; `None` is a wildcard.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct TunnelMatch {
-    protocol: OuterProtocol,
-    port: u16,
-    bare: bool,
-    key: Option<u32>,
-    remote: Option<IpAddr>,
-    local: Option<LocalEnd>,
-}
-
-/// The match on the local address.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum LocalEnd {
-    Given(IpAddr),
-    Any,
-}
-
-/// The outer protocol, independent of header extensions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum OuterProtocol {
-    Udp,
-    Gre,
-}
-
-impl OuterProtocol {
-    const fn of(protocol: TunnelProtocol) -> Self {
-        match protocol {
-            TunnelProtocol::Vxlan(_) | TunnelProtocol::Geneve => Self::Udp,
-            TunnelProtocol::Gre => Self::Gre,
-        }
-    }
 }
 
 /// The underlay at one moment.
@@ -101,11 +75,7 @@ pub struct Underlay {
     /// The Ethernet addresses of neighbours.
     pub neighbours: BTreeMap<(PortKey, IpAddr), MacAddr>,
     /// The tunnel ports.
-    ends: BTreeMap<TunnelMatch, PortKey>,
-    /// The protocol of each UDP port of a tunnel.
-    listens: BTreeMap<u16, TunnelProtocol>,
-    /// True if there are GRE tunnels.
-    has_gre: bool,
+    pub tunnels: TunnelMap,
     /// The range of UDP source ports: first and last.
     pub egress_ports: (u16, u16),
 }
@@ -116,9 +86,7 @@ impl Default for Underlay {
             ports_of_host: BTreeMap::new(),
             routes: Vec::new(),
             neighbours: BTreeMap::new(),
-            ends: BTreeMap::new(),
-            listens: BTreeMap::new(),
-            has_gre: false,
+            tunnels: TunnelMap::default(),
             egress_ports: EGRESS_PORTS,
         }
     }
@@ -134,38 +102,6 @@ pub(crate) enum HostPacket {
 }
 
 impl Underlay {
-    /// Adds a tunnel port. Of two with equal matches the first receives all packets.
-    pub fn add_end(&mut self, port: PortKey, tunnel: &TunnelConfig) {
-        let family = OuterProtocol::of(tunnel.protocol);
-        let end = |end: TunnelEndpoint| match end {
-            TunnelEndpoint::Given(address) => Some(address),
-            TunnelEndpoint::Any | TunnelEndpoint::Flow => None,
-        };
-        let mark = TunnelMatch {
-            protocol: family,
-            port: tunnel.port,
-            bare: tunnel.is_layer3,
-            key: match tunnel.in_key {
-                TunnelKey::Given(key) => Some(key),
-                TunnelKey::None => Some(0),
-                TunnelKey::Flow => None,
-            },
-            remote: end(tunnel.remote),
-            local: match tunnel.local {
-                TunnelEndpoint::Given(address) => Some(LocalEnd::Given(address)),
-                TunnelEndpoint::Any => Some(LocalEnd::Any),
-                TunnelEndpoint::Flow => None,
-            },
-        };
-        self.ends.entry(mark).or_insert(port);
-        match family {
-            OuterProtocol::Udp => {
-                self.listens.entry(tunnel.port).or_insert(tunnel.protocol);
-            }
-            OuterProtocol::Gre => self.has_gre = true,
-        }
-    }
-
     /// Sets the routes.
     pub fn set_routes(&mut self, mut routes: Vec<UnderlayRoute>) {
         routes.sort_by_key(|route| (std::cmp::Reverse(route.len), route.metric));
@@ -177,38 +113,23 @@ impl Underlay {
         &self.routes
     }
 
-    /// Returns the UDP ports of tunnels and their protocols.
-    pub fn listening(&self) -> impl Iterator<Item = (u16, TunnelProtocol)> {
-        self.listens
-            .iter()
-            .map(|(port, protocol)| (*port, *protocol))
-    }
-
-    /// Returns the number of tunnels with this UDP port; for port 0, of GRE tunnels.
-    pub fn tunnels_with_port(&self, port: u16) -> usize {
-        self.ends.keys().filter(|mark| mark.port == port).count()
-    }
-
-    /// Returns whether there are GRE tunnels.
-    pub const fn has_gre(&self) -> bool {
-        self.has_gre
-    }
-
     /// Returns whether any tunnel ports exist.
     pub(crate) fn terminates(&self) -> bool {
-        !self.ends.is_empty()
+        !self.tunnels.is_empty()
     }
 
-    /// Returns the route to an address.
-    pub fn route(&self, to: IpAddr) -> Option<&UnderlayRoute> {
+    /// Returns the route to an address for packets with this mark: as in Open vSwitch, one with
+    /// just this mark.
+    pub fn route(&self, to: IpAddr, mark: u32) -> Option<&UnderlayRoute> {
         self.routes
             .iter()
-            .find(|route| is_within(to, route.to, route.len))
+            .find(|route| route.mark == mark && is_within(to, route.to, route.len))
     }
 
-    /// Returns the next hop to an address; none if the route leaves by no port of a bridge.
-    pub fn hop(&self, to: IpAddr) -> Option<NextHop> {
-        let route = self.route(to)?;
+    /// Returns the next hop to an address for packets with this mark; none if the route leaves by
+    /// no port of a bridge.
+    pub fn hop(&self, to: IpAddr, mark: u32) -> Option<NextHop> {
+        let route = self.route(to, mark)?;
         let by = route.by?;
         let ground = self.ports_of_host.get(&by)?;
         let next = route.gateway.unwrap_or(to);
@@ -226,47 +147,21 @@ impl Underlay {
         })
     }
 
-    /// Returns the recipient of a packet to a host port.
-    pub(crate) fn classify(&self, ground: &UnderlayPort, found: &TunnelPacket) -> HostPacket {
+    /// Returns the recipient of a packet to a host port. `frame` holds the packet.
+    pub(crate) fn classify(
+        &self,
+        ground: &UnderlayPort,
+        found: &TunnelPacket,
+        frame: &[u8],
+    ) -> HostPacket {
         if !ground.addresses.contains(&found.outer.dst) {
             return HostPacket::Host;
         }
-        match found.outer.upper {
-            OuterTransport::Udp { dst, .. } => match self.listens.get(&dst) {
-                Some(protocol) => HostPacket::Tunnel(*protocol),
-                None => HostPacket::Host,
-            },
-            OuterTransport::Gre if self.has_gre => HostPacket::Tunnel(TunnelProtocol::Gre),
-            OuterTransport::Gre => HostPacket::Host,
+        let header = frame.get(found.at..found.end).unwrap_or_default();
+        match self.tunnels.listener(found.outer.upper, header) {
+            Some((protocol, _)) => HostPacket::Tunnel(protocol),
+            None => HostPacket::Host,
         }
-    }
-
-    /// Returns the tunnel port of a packet: the one with the most specific match
-    /// (`ovs-vswitchd.conf.db(5)`, "Tunnel Options").
-    pub fn find(&self, found: &TunnelPacket, tunnel_header: &TunnelHeader) -> Option<PortKey> {
-        let outer = found.outer;
-        let port = match outer.upper {
-            OuterTransport::Udp { dst, .. } => dst,
-            OuterTransport::Gre => 0,
-        };
-        for key in [Some(tunnel_header.key.unwrap_or(0)), None] {
-            for remote in [Some(outer.src), None] {
-                for local in [Some(LocalEnd::Given(outer.dst)), Some(LocalEnd::Any), None] {
-                    let mark = TunnelMatch {
-                        protocol: OuterProtocol::of(tunnel_header.protocol),
-                        port,
-                        bare: tunnel_header.payload != TunnelPayload::Ethernet,
-                        key,
-                        remote,
-                        local,
-                    };
-                    if let Some(port) = self.ends.get(&mark) {
-                        return Some(*port);
-                    }
-                }
-            }
-        }
-        None
     }
 }
 
@@ -296,79 +191,15 @@ pub fn is_within(address: IpAddr, prefix: IpAddr, len: u8) -> bool {
 #[cfg(test)]
 mod tests {
     use base::PortNo;
-    use packet::tunnel::{OuterHeaders, VxlanExtension};
 
     use super::*;
     use crate::program::BridgeId;
-    use config::PortSpec;
 
     fn key(port: u32) -> PortKey {
         PortKey {
             bridge: BridgeId(0),
             port: PortNo(port),
         }
-    }
-
-    fn tunnel(words: &str) -> std::sync::Arc<TunnelConfig> {
-        let spec: PortSpec = format!("vxlan:t,{words}").parse().expect("a tunnel");
-        match spec.kind {
-            config::PortKind::Tunnel(tunnel) => tunnel,
-            _ => unreachable!("it is one"),
-        }
-    }
-
-    fn arrival(src: &str, dst: &str) -> TunnelPacket {
-        let outer = OuterHeaders {
-            eth_dst: MacAddr::default(),
-            eth_src: MacAddr::default(),
-            src: src.parse().expect("an address"),
-            dst: dst.parse().expect("an address"),
-            tos: 0,
-            ttl: 64,
-            dont_fragment: true,
-            upper: OuterTransport::Udp {
-                src: 1,
-                dst: 4789,
-                summed: false,
-            },
-        };
-        let mut pool = packet::Pool::new(2);
-        let mut frame = packet::Frame::from_bytes(&[0; 60]);
-        let mut tunnel_header = TunnelHeader::new(TunnelProtocol::Vxlan(VxlanExtension::None));
-        tunnel_header.key = Some(0);
-        packet::tunnel::encapsulate(&mut frame, 0, &outer, &tunnel_header, &mut pool)
-            .expect("short");
-        packet::tunnel::parse_outer(frame.bytes()).expect("a packet")
-    }
-
-    #[test]
-    fn tunnel_lookup_prefers_the_most_specific_match() {
-        let mut underlay = Underlay::default();
-        let ends = [
-            "remote=flow,key=flow",
-            "remote=10.0.0.1,key=flow",
-            "remote=10.0.0.1,key=7",
-            "remote=10.0.0.1,local=10.0.0.9,key=7",
-            "remote=flow,local=10.0.0.9,key=9",
-            "remote=10.0.0.1,key=7",
-        ];
-        for (words, port) in ends.iter().zip(1..) {
-            underlay.add_end(key(port), &tunnel(words));
-        }
-        let find = |src, dst, number| {
-            let mut tunnel_header = TunnelHeader::new(TunnelProtocol::Vxlan(VxlanExtension::None));
-            tunnel_header.key = Some(number);
-            underlay
-                .find(&arrival(src, dst), &tunnel_header)
-                .map(|key| key.port.0)
-        };
-        assert_eq!(find("10.0.0.2", "10.0.0.8", 7), Some(1));
-        assert_eq!(find("10.0.0.1", "10.0.0.8", 8), Some(2));
-        assert_eq!(find("10.0.0.1", "10.0.0.8", 7), Some(3));
-        assert_eq!(find("10.0.0.1", "10.0.0.9", 7), Some(4));
-        assert_eq!(find("10.0.0.2", "10.0.0.9", 9), Some(5));
-        // A match on the key precedes a match on an endpoint.
-        assert_eq!(find("10.0.0.1", "10.0.0.9", 9), Some(5));
     }
 
     #[test]
@@ -378,11 +209,13 @@ mod tests {
             name: "br-phy".to_owned(),
             mac: MacAddr::from_u64(2),
             addresses: vec!["fe80::1".parse().unwrap(), "10.0.0.9".parse().unwrap()],
+            snoops: false,
         };
         underlay.ports_of_host.insert(key(1), ground);
         let route = |to: &str, len, gateway: Option<&str>, by| UnderlayRoute {
             to: to.parse().unwrap(),
             len,
+            mark: 0,
             gateway: gateway.map(|gateway| gateway.parse().unwrap()),
             source: None,
             by,
@@ -392,12 +225,18 @@ mod tests {
             route("0.0.0.0", 0, Some("10.0.0.254"), Some(key(1))),
             route("10.0.0.0", 24, None, Some(key(1))),
             route("10.0.1.0", 24, None, None),
+            UnderlayRoute {
+                mark: 7,
+                ..route("10.0.0.0", 25, Some("10.0.0.253"), Some(key(1)))
+            },
         ]);
-        let hop = |to: &str| {
-            underlay
-                .hop(to.parse().unwrap())
-                .map(|hop| hop.next.to_string())
+        let marked = |to: &str, mark| {
+            let hop = underlay.hop(to.parse().unwrap(), mark);
+            hop.map(|hop| hop.next.to_string())
         };
+        let hop = |to: &str| marked(to, 0);
+        assert_eq!(marked("10.0.0.7", 7).as_deref(), Some("10.0.0.253"));
+        assert_eq!(marked("10.0.0.7", 8), None);
         assert_eq!(hop("10.0.0.7").as_deref(), Some("10.0.0.7"));
         assert_eq!(hop("8.8.8.8").as_deref(), Some("10.0.0.254"));
         assert_eq!(hop("10.0.1.1"), None);

@@ -127,8 +127,38 @@ impl Runner {
         pool: &mut Pool,
         trace: &mut dyn Trace,
     ) -> &mut Verdict {
+        let ingress = (ingress, SlowPathReason::Capture);
+        self.run_in_interpreter(context, ingress, frame, pool, trace)
+    }
+
+    /// Runs one frame in the interpreter, since compiled tables do not match its pipeline fields at
+    /// ingress ([`PipelineFields::need_interpreter`]). Called between batches.
+    pub fn run_uncompiled(
+        &mut self,
+        context: BatchContext<'_>,
+        ingress: &PipelineFields,
+        frame: Frame,
+        pool: &mut Pool,
+    ) -> &mut Verdict {
+        self.run_in_interpreter(
+            context,
+            (ingress, SlowPathReason::Uncompiled),
+            frame,
+            pool,
+            &mut (),
+        )
+    }
+
+    fn run_in_interpreter(
+        &mut self,
+        context: BatchContext<'_>,
+        (ingress, reason): (&PipelineFields, SlowPathReason),
+        frame: Frame,
+        pool: &mut Pool,
+        trace: &mut dyn Trace,
+    ) -> &mut Verdict {
         let memory = &mut self.memory;
-        memory.count_slow_path(SlowPathReason::Capture);
+        memory.count_slow_path(reason);
         let tables = LookupTables {
             pipeline: context.pipeline,
             lookup: &ViewLookup::new(context.view, &memory.scratch),

@@ -155,13 +155,10 @@ impl FlowKey {
         self.put(Field::TunErspanIdx, u128::from(registers.erspan.index));
         self.put(Field::TunErspanDir, u128::from(registers.erspan.direction));
         self.put(Field::TunErspanHwid, u128::from(registers.erspan.hardware));
-        // Fields of GTP tunnels and of Open vSwitch's data path, neither of which exist here.
-        for field in [
-            Field::TunGtpuFlags,
-            Field::TunGtpuMsgtype,
-            Field::DpHash,
-            Field::RecircId,
-        ] {
+        self.put(Field::TunGtpuFlags, u128::from(registers.gtpu.flags));
+        self.put(Field::TunGtpuMsgtype, u128::from(registers.gtpu.message));
+        // Fields of Open vSwitch's data path, which does not exist here.
+        for field in [Field::DpHash, Field::RecircId] {
             self.put(field, 0);
         }
         self.untracked();

@@ -91,7 +91,7 @@ pub use monitor::{
     FlowChange, FlowEvent, FlowUpdate, Monitor, MonitorFlags, MonitorId, MonitorRequest,
 };
 pub use options::{OptionTerm, TunnelOptions};
-pub use pipeline_fields::{Erspan, PipelineFields};
+pub use pipeline_fields::{Erspan, Gtpu, PipelineFields};
 pub use port::{PortConfig, PortDesc, PortFeatures, PortReason, PortState, PortStatus};
 pub use refusal::Refusal;
 pub use statistics::{

@@ -40,6 +40,8 @@ pub struct PipelineFields {
     pub tunnel_flags: u8,
     /// ERSPAN fields; zero without such a tunnel.
     pub erspan: Erspan,
+    /// GTP-U fields; zero without such a tunnel.
+    pub gtpu: Gtpu,
     /// Options of the tunnel.
     pub options: TunnelOptions,
     /// Packet type. The buffer of a bare packet contains an Ethernet header with zero addresses and
@@ -68,6 +70,15 @@ pub struct Erspan {
     pub hardware: u8,
 }
 
+/// GTP-U fields (`ovs-fields(7)`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Gtpu {
+    /// Version, protocol type and flags: the first octet of the header.
+    pub flags: u8,
+    /// Message type; 255 for a packet of a user.
+    pub message: u8,
+}
+
 impl PipelineFields {
     /// Returns the fields of a frame that arrives by `in_port`.
     #[must_use]
@@ -87,6 +98,10 @@ impl PipelineFields {
                 direction: 0,
                 hardware: 0,
             },
+            gtpu: Gtpu {
+                flags: 0,
+                message: 0,
+            },
             options: TunnelOptions::new(),
             packet_type: PacketType::ETHERNET,
             mark: 0,
@@ -96,8 +111,16 @@ impl PipelineFields {
         }
     }
 
+    /// True if compiled tables do not match the frame: keys have no room for its packet type or its
+    /// GTP-U fields, which are the same for all frames of ordinary ports.
+    #[inline]
+    #[must_use]
+    pub fn need_interpreter(&self) -> bool {
+        !self.packet_type.is_ethernet() || self.gtpu != Gtpu::default()
+    }
+
     /// Fields that are neither numbered registers nor tunnel options.
-    const NAMED: [Field; 15] = [
+    const NAMED: [Field; 17] = [
         Field::Metadata,
         Field::TunnelId,
         Field::TunSrc,
@@ -112,6 +135,8 @@ impl PipelineFields {
         Field::TunErspanIdx,
         Field::TunErspanDir,
         Field::TunErspanHwid,
+        Field::TunGtpuFlags,
+        Field::TunGtpuMsgtype,
         Field::PktMark,
     ];
 
@@ -204,6 +229,8 @@ impl PipelineFields {
             (Field::TunErspanIdx, _) => self.erspan.index = short,
             (Field::TunErspanDir, _) => self.erspan.direction = octet,
             (Field::TunErspanHwid, _) => self.erspan.hardware = octet,
+            (Field::TunGtpuFlags, _) => self.gtpu.flags = octet,
+            (Field::TunGtpuMsgtype, _) => self.gtpu.message = octet,
             (Field::PktMark, _) => self.mark = short,
             (Field::ConjId, _) => self.conjunction = short,
             _ => return false,
@@ -230,6 +257,8 @@ impl PipelineFields {
             (Field::TunErspanIdx, _) => self.erspan.index.into(),
             (Field::TunErspanDir, _) => self.erspan.direction.into(),
             (Field::TunErspanHwid, _) => self.erspan.hardware.into(),
+            (Field::TunGtpuFlags, _) => self.gtpu.flags.into(),
+            (Field::TunGtpuMsgtype, _) => self.gtpu.message.into(),
             (Field::PktMark, _) => self.mark.into(),
             _ => 0,
         }

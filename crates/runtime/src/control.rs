@@ -17,6 +17,7 @@ mod host_ports;
 mod in_band;
 mod interfaces;
 mod lookups;
+mod neighbours;
 mod opening;
 mod peer_table;
 mod pmd;

@@ -54,7 +54,7 @@ const PORT: [CounterEntry; 23] = [
 
 /// Workers, events and side effects that were dropped: `comporta/counters` prints `worker NAME`.
 #[rustfmt::skip]
-const WORKER: [CounterEntry; 33] = [
+const WORKER: [CounterEntry; 34] = [
     counter("no_bridge", "frame of a port whose bridge is not in the published program", "normal for some milliseconds while a bridge is added or removed"),
     counter("no_port", "frame for an egress port that has no queue", "normal while a port is added or removed; else the interface disappeared: see the log"),
     counter("port_full", "frame dropped because the egress queue of another worker's port was full", "the egress port or its worker is too slow: see `tx_full`"),
@@ -85,6 +85,7 @@ const WORKER: [CounterEntry; 33] = [
     counter("tunnel_no_neighbour", "frame whose next hop has not answered ARP or ND yet", "normal for the first frames; else check the underlay"),
     counter("tunnel_too_long", "frame that exceeds the length field of the outer IP header", "lower the MTU inside the tunnel"),
     counter("tunnel_payload", "frame that this kind of tunnel does not carry", "only Ethernet fits into VXLAN without GPE"),
+    counter("tunnel_field", "frame for which rules set a tunnel field that the header cannot express", "ERSPAN has versions 1 and 2, and session ids up to 1023"),
     counter("tunnel_malformed", "tunnel packet with a malformed or unknown header", "check the peer: kind of tunnel and port"),
     counter("tunnel_no_port", "tunnel packet that no tunnel port accepts", "compare key and addresses: `ovs-appctl tnl/ports/show -v`"),
     counter("tunnel_option", "tunnel packet with an unknown critical Geneve option", "map the option: `ovs-ofctl add-tlv-map`"),

@@ -6,6 +6,7 @@
 
 mod commit;
 mod parse;
+mod push;
 mod scan;
 mod text;
 mod tunnel;
@@ -19,6 +20,7 @@ use flow::{Field, Match};
 pub(crate) use commit::key_of;
 pub use commit::{ExaminedBits, OdpHeaders};
 pub use parse::{OdpFlow, OdpFlowError, OdpTag};
+pub(crate) use push::tunnel_push;
 pub use scan::MaskedNumber;
 pub(crate) use tunnel::{CHECKSUM, DONT_FRAGMENT, KEY, OAM};
 pub use tunnel::{OdpGeneveOption, OdpTunnel};

@@ -26,13 +26,15 @@ use pipeline::{Destination, InputFrame, Interpreter, LearnRequest, Pipeline, Ver
 use crate::megaflow::{Megaflow, MegaflowBuilder, TableClassifiers};
 use crate::odp::{ExaminedBits, OdpHeaders};
 use actions::{ActionRecorder, OdpAction};
+use config::PacketTypeMode;
 use dataplane::mirrors::{MirrorDirection, MirrorSet, Mirrors};
 use dataplane::policer::Policer;
 use dataplane::program::BridgeId;
+use dataplane::slots::PortKey;
 use dataplane::stp_filter::{BlockedPort, StpFilter};
 use dataplane::switching::SwitchingView;
 use dataplane::underlay::Underlay;
-use dataplane::virtual_links::VirtualLinks;
+use dataplane::virtual_links::{VirtualLink, VirtualLinks};
 use l2::fdb::{FdbKey, FdbView};
 use l2::multicast_snooping::MulticastView;
 
@@ -217,6 +219,26 @@ impl Tracer {
         }
     }
 
+    /// Records the headers of a frame in the datapath. A packet of a layer 3 tunnel has no Ethernet
+    /// header there, and gets one in the bridge.
+    fn arrive(
+        &self,
+        (id, bridge): (BridgeId, &TracedBridge),
+        request: &mut TraceRequest,
+        output: &mut TraceOutput,
+    ) {
+        output.headers = OdpHeaders::read(&request.frame, &request.registers(bridge));
+        let key = PortKey {
+            bridge: id,
+            port: request.from,
+        };
+        if let Some(VirtualLink::Tunnel(tunnel)) = self.virtual_links.find(key)
+            && tunnel.packet_type == PacketTypeMode::LegacyL3
+        {
+            request.enter_as_frame();
+        }
+    }
+
     fn follow(&self, id: BridgeId, mut request: TraceRequest, output: &mut TraceOutput) {
         let Some(bridge) = self.bridges.get(&id) else {
             return;
@@ -228,7 +250,7 @@ impl Tracer {
         }
         let (from, learns) = (request.from, request.learns);
         if output.bridges == 1 {
-            output.headers = OdpHeaders::read(&request.frame, &request.registers(bridge));
+            self.arrive((id, bridge), &mut request, output);
         }
         let blocked = bridge.blocked(&request);
         let passes = request.copy_congestion_mark();

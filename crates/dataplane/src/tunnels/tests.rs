@@ -54,12 +54,12 @@ fn tunnel_endpoints_are_configured_or_set_by_rules() {
         ("fd00::1", None)
     );
     fields.tunnel_id = 77;
-    assert_eq!(tunnel_header(&flow, &fields, &pipeline()).key, Some(77));
-    assert_eq!(tunnel_header(&given, &fields, &pipeline()).key, Some(3));
-    assert_eq!(
-        tunnel_header(&tunnel("gre:t,remote=1.1.1.1"), &fields, &pipeline()).key,
-        None
-    );
+    let key = |tunnel: &TunnelConfig| {
+        let header = tunnel_header(tunnel, &fields, &pipeline());
+        header.expect("it has no fields that rules set").key
+    };
+    assert_eq!((key(&flow), key(&given)), (Some(77), Some(3)));
+    assert_eq!(key(&tunnel("gre:t,remote=1.1.1.1")), None);
 }
 
 #[test]
@@ -71,7 +71,7 @@ fn tunnel_options_survive_encode_and_decode_by_the_tlv_map() {
     fields.options.set(Field::TunMetadata5, 0xabcd_u128.into());
     // A field without a mapping is not sent.
     let geneve = tunnel("geneve:t,remote=flow,key=flow");
-    let mut header = tunnel_header(&geneve, &fields, &pipeline);
+    let mut header = tunnel_header(&geneve, &fields, &pipeline).expect("a header");
     let option = TunnelOption {
         class: 0x102,
         kind: 3,
@@ -144,4 +144,78 @@ fn tunnel_source_port_is_constant_per_flow_and_spreads_flows() {
     assert_eq!(port(1), port(1));
     let all: std::collections::BTreeSet<_> = (1..200).map(port).collect();
     assert!(all.len() > 50 && all.iter().all(|port| (40_000..40_100).contains(port)));
+}
+
+/// Returns the pipeline fields after a packet with this header was decapsulated.
+fn received(header: &TunnelHeader) -> PipelineFields {
+    let geneve = tunnel("geneve:t,remote=1.1.1.1");
+    let macs = (MacAddr::default(), MacAddr::default());
+    let ends = (Ipv4Addr::from_bits(1).into(), Ipv4Addr::from_bits(2).into());
+    let headers = outer(&geneve, macs, ends);
+    decapsulated_fields(&headers, header, &pipeline()).expect("no option")
+}
+
+#[test]
+fn erspan_fields_are_configured_or_set_by_rules() {
+    let mut fields = PipelineFields::new(PortNo(1));
+    let header = |text: &str, fields: &PipelineFields| {
+        tunnel_header(&tunnel(text), fields, &pipeline()).and_then(|header| header.erspan)
+    };
+    let given = "erspan:t,remote=1.1.1.1,key=7,erspan_ver=1,erspan_idx=3";
+    let v1 = Some(ErspanHeader::V1 { index: 3 });
+    assert_eq!(header(given, &fields), v1);
+    let flow = "erspan:t,remote=1.1.1.1,key=flow,erspan_ver=flow";
+    assert_eq!(header(flow, &fields), None, "no version");
+    fields.erspan.version = 2;
+    (fields.erspan.direction, fields.erspan.hardware) = (1, 9);
+    let v2 = ErspanHeader::V2 {
+        direction: 1,
+        hardware: 9,
+        timestamp: 0,
+    };
+    assert_eq!(header(flow, &fields), Some(v2));
+    fields.tunnel_id = 1024;
+    assert_eq!(header(flow, &fields), None, "the session id has ten bits");
+    let mut arrived = TunnelHeader::new(TunnelProtocol::Erspan);
+    arrived.erspan = Some(v2);
+    assert_eq!(received(&arrived).erspan, fields.erspan);
+    arrived.erspan = v1;
+    let erspan = received(&arrived).erspan;
+    assert_eq!((erspan.version, erspan.index), (1, 3));
+}
+
+#[test]
+fn gtpu_fields_have_defaults_and_are_matched_on_arrival() {
+    let fields = PipelineFields::new(PortNo(1));
+    let gtpu = tunnel("gtpu:t,remote=1.1.1.1,key=3");
+    let header = tunnel_header(&gtpu, &fields, &pipeline()).expect("a header");
+    let fields = received(&header);
+    assert_eq!((fields.gtpu.flags, fields.gtpu.message), (0x30, 255));
+    assert!(fields.need_interpreter());
+}
+
+#[test]
+fn tunnel_payload_depends_on_packet_type_mode() {
+    let ethernet = Some(TunnelPayload::Ethernet);
+    let packet = TunnelPayload::Packet(EtherType::IPV4);
+    let ipv4 = Some(packet);
+    let bare = PacketType::of_ether_type(0x0800);
+    for (text, of_frame, of_packet) in [
+        ("gre:t,remote=1.1.1.1", ethernet, None),
+        ("gre:t,remote=1.1.1.1,packet_type=legacy_l3", ipv4, ipv4),
+        ("gre:t,remote=1.1.1.1,packet_type=ptap", ethernet, ipv4),
+        ("gtpu:t,remote=1.1.1.1", ipv4, ipv4),
+    ] {
+        let tunnel = tunnel(text);
+        let payload = |packet_type| payload(&tunnel, 0x0800, packet_type);
+        assert_eq!(payload(PacketType::ETHERNET), of_frame, "{text}");
+        assert_eq!(payload(bare), of_packet, "{text}");
+        let expected = match text.ends_with("ptap") {
+            true => bare,
+            false => PacketType::ETHERNET,
+        };
+        assert_eq!(packet_type(&tunnel, packet), expected);
+    }
+    let gtpu = tunnel("gtpu:t,remote=1.1.1.1");
+    assert_eq!(payload(&gtpu, 0x8847, PacketType::ETHERNET), None);
 }

@@ -4,6 +4,7 @@ use std::io;
 
 use base::Instant;
 use fastpath::{FrameOutcome, Runner};
+use flow::PipelineFields;
 use packet::{Checksum, Frame, Pool};
 use pipeline::{Destination, Verdict};
 use ports::{Batch, Queue};
@@ -121,6 +122,9 @@ impl BatchForwarder {
         // Statistics are deferred only after a full batch, when more frames are likely to wait.
         let puts_off = batch.remaining_capacity() == 0;
         let fields = self.recirculation.fields();
+        if let Some(fields) = fields.as_deref().filter(|fields| fields.need_interpreter()) {
+            return self.forward_uncompiled::<NOTED>(bridge, runner, (from, fields), batch, now);
+        }
         // The scope ends the run in place: the run is large, and a call of `drop` would copy it.
         let all_leave = {
             let mut run = runner.begin_with_fields(batch_context, fields.as_deref(), batch);
@@ -156,6 +160,30 @@ impl BatchForwarder {
         let counters = &self.reporter.links.counters;
         counters.add_slow_path(runner.take_slow_path_packets());
         counters.set_flow_cache_hits(runner.flow_cache_hits());
+        if NOTED {
+            self.sampling
+                .count_flows(bridge.id, &mut self.reporter, now);
+        }
+    }
+
+    /// Runs a batch through the interpreter, since compiled tables do not match its pipeline fields.
+    #[cold]
+    fn forward_uncompiled<const NOTED: bool>(
+        &mut self,
+        bridge: &BridgeProgram,
+        runner: &mut Runner,
+        (from, fields): (PortKey, &PipelineFields),
+        batch: &mut Batch,
+        now: Instant,
+    ) {
+        let context = bridge.batch_context(from.port, now);
+        for frame in batch.drain() {
+            let verdict = runner.run_uncompiled(context, fields, frame, &mut self.pool);
+            self.apply_verdict::<NOTED>(bridge, from, verdict, now);
+        }
+        runner.flush_stats();
+        let counters = &self.reporter.links.counters;
+        counters.add_slow_path(runner.take_slow_path_packets());
         if NOTED {
             self.sampling
                 .count_flows(bridge.id, &mut self.reporter, now);

@@ -7,11 +7,11 @@ use std::sync::Arc;
 
 use base::PortNo;
 use flow::PipelineFields;
+use packet::neighbour::NeighbourMessage;
 use packet::tunnel::{
-    self, OuterHeaders, OuterTransport, TunnelError, TunnelHeader, TunnelPacket, TunnelPayload,
-    TunnelProtocol,
+    self, OuterHeaders, TunnelError, TunnelPacket, TunnelPayload, TunnelProtocol,
 };
-use packet::{Frame, segment};
+use packet::{Frame, MacAddr, segment};
 use ports::{Batch, Counter};
 
 use super::forwarder::BatchForwarder;
@@ -20,18 +20,10 @@ use crate::counters::WorkerDrop;
 use crate::messages::WorkerEvent;
 use crate::program::Program;
 use crate::slots::PortKey;
-use crate::tunnels;
-use crate::underlay::{HostPacket, NextHop, UnderlayPort};
+use crate::tunnels::{self, Encapsulation, TunnelRefusal};
+use crate::underlay::{HostPacket, TunnelLookup, UnderlayPort};
+use crate::virtual_links::VirtualLink;
 use config::TunnelConfig;
-
-/// The common headers of all packets of a batch.
-struct Encapsulation<'a> {
-    tunnel: &'a TunnelConfig,
-    outer: OuterHeaders,
-    tunnel_header: TunnelHeader,
-    egress_ports: (u16, u16),
-    by: PortKey,
-}
 
 impl BatchForwarder {
     /// Encapsulates frames that have left by a tunnel, and recirculates the packets.
@@ -44,9 +36,19 @@ impl BatchForwarder {
     ) {
         let none = PipelineFields::new(PortNo::ANY);
         let fields = transit.fields.as_deref().unwrap_or(&none);
-        match self.prepare(program, exit, tunnel, fields) {
-            Err(reason) => self.drop_batch(&mut transit.frames, reason),
+        let Some(bridge) = program.bridge(exit.bridge) else {
+            return self.drop_batch(&mut transit.frames, WorkerDrop::NoBridge);
+        };
+        match Encapsulation::new(&program.underlay, &bridge.pipeline, tunnel, fields) {
+            Err(refusal) => {
+                if let TunnelRefusal::NoNeighbour(by, next) = refusal {
+                    self.reporter
+                        .report(WorkerEvent::Resolve(by, next), WorkerDrop::LearnQueueFull);
+                }
+                self.drop_batch(&mut transit.frames, drop_reason(refusal));
+            }
             Ok(mut encapsulation) => {
+                encapsulation.set_time(self.now);
                 let counted = [Counter::TxPackets, Counter::TxBytes];
                 self.count(exit, counted, &transit.frames);
                 for frame in transit.frames.drain() {
@@ -54,44 +56,6 @@ impl BatchForwarder {
                 }
             }
         }
-    }
-
-    /// Returns the outer headers of frames with these pipeline fields.
-    fn prepare<'a>(
-        &mut self,
-        program: &Program,
-        exit: PortKey,
-        tunnel: &'a TunnelConfig,
-        fields: &PipelineFields,
-    ) -> Result<Encapsulation<'a>, WorkerDrop> {
-        let underlay = &program.underlay;
-        let bridge = program.bridge(exit.bridge).ok_or(WorkerDrop::NoBridge)?;
-        let ends = tunnels::endpoints(tunnel, fields).ok_or(WorkerDrop::TunnelNoRemote)?;
-        let ports_of_host = underlay.ports_of_host.values();
-        let mut own = ports_of_host.flat_map(|host_port| &host_port.addresses);
-        if own.any(|address| *address == ends.remote) {
-            return Err(WorkerDrop::TunnelToSelf);
-        }
-        let hop = underlay.hop(ends.remote).ok_or(WorkerDrop::TunnelNoRoute)?;
-        let NextHop {
-            by,
-            mac,
-            next,
-            source,
-        } = hop;
-        let Some(station) = underlay.neighbours.get(&(by, next)) else {
-            self.reporter
-                .report(WorkerEvent::Resolve(by, next), WorkerDrop::LearnQueueFull);
-            return Err(WorkerDrop::TunnelNoNeighbour);
-        };
-        let local: IpAddr = ends.local.unwrap_or(source);
-        Ok(Encapsulation {
-            tunnel,
-            outer: tunnels::outer(tunnel, (mac, *station), (local, ends.remote)),
-            tunnel_header: tunnels::tunnel_header(tunnel, fields, &bridge.pipeline),
-            egress_ports: underlay.egress_ports,
-            by,
-        })
     }
 
     /// Encapsulates a frame, or its segments.
@@ -123,29 +87,12 @@ impl BatchForwarder {
         encapsulation: &mut Encapsulation<'_>,
         mut frame: Frame,
     ) {
-        let within = tunnels::inner_headers(frame.bytes());
-        let Some(skip) = payload_offset(encapsulation, &within) else {
-            return self.drop_frame(frame, WorkerDrop::TunnelPayload);
-        };
-        let outer = &mut encapsulation.outer;
-        (outer.tos, outer.ttl) = tunnels::outer_tos_ttl(encapsulation.tunnel, &within);
-        if let OuterTransport::Udp { src, .. } = &mut outer.upper {
-            *src = tunnels::source_port(frame.bytes(), &within, encapsulation.egress_ports);
-        }
-        if encapsulation.tunnel.sequenced {
-            let number = self.recirculation.next_number(exit);
-            encapsulation.tunnel_header.sequence = Some(number);
-        }
-        let done = tunnel::encapsulate(
-            &mut frame,
-            skip,
-            outer,
-            &encapsulation.tunnel_header,
-            &mut self.pool,
-        );
-        match done {
+        let number = encapsulation
+            .is_sequenced()
+            .then(|| self.recirculation.next_number(exit));
+        match encapsulation.encapsulate(&mut frame, number, &mut self.pool) {
             Ok(()) => self.recirculation.enter(encapsulation.by, &None, frame),
-            Err(_) => self.drop_frame(frame, WorkerDrop::TunnelTooLong),
+            Err(refusal) => self.drop_frame(frame, drop_reason(refusal)),
         }
     }
 
@@ -161,8 +108,18 @@ impl BatchForwarder {
         let mut to_host = self.recirculation.spare();
         for frame in frames.drain() {
             match classify(program, host_port, &frame) {
-                Some((protocol, packet)) => self.deliver_inner(program, &packet, protocol, frame),
-                None => to_host.put(frame),
+                Some((protocol, packet)) => {
+                    if host_port.snoops {
+                        self.snoop_sender(program, at, &packet.outer);
+                    }
+                    self.deliver_inner(program, &packet, protocol, frame);
+                }
+                None => {
+                    if host_port.snoops {
+                        self.snoop(at, host_port, &frame);
+                    }
+                    to_host.put(frame);
+                }
             }
         }
         if !to_host.is_empty() {
@@ -186,6 +143,30 @@ impl BatchForwarder {
         }
     }
 
+    /// Reports the neighbour that a frame to the host names.
+    fn snoop(&mut self, at: PortKey, host_port: &UnderlayPort, frame: &Frame) {
+        let message = NeighbourMessage::parse(frame);
+        let message = message.filter(|message| message.is_for(&host_port.addresses));
+        if let Some(NeighbourMessage { host, mac, .. }) = message {
+            self.report_neighbour(at, host, mac);
+        }
+    }
+
+    /// Reports the sender of a tunnel packet, unless it is known.
+    fn snoop_sender(&mut self, program: &Program, at: PortKey, outer: &OuterHeaders) {
+        let known = program.underlay.neighbours.get(&(at, outer.src));
+        if known != Some(&outer.eth_src) {
+            self.report_neighbour(at, outer.src, outer.eth_src);
+        }
+    }
+
+    fn report_neighbour(&mut self, at: PortKey, host: IpAddr, mac: MacAddr) {
+        self.reporter.report(
+            WorkerEvent::Neighbour(at, host, mac),
+            WorkerDrop::LearnQueueFull,
+        );
+    }
+
     fn send_to_host(&mut self, at: PortKey, frames: &mut Batch) {
         let Some(slot) = self.slots.find(at) else {
             return self.drop_batch(frames, WorkerDrop::NoPort);
@@ -206,13 +187,28 @@ impl BatchForwarder {
     ) {
         match decapsulate(program, packet, protocol, &mut frame) {
             Err(reason) => self.drop_frame(frame, reason),
-            Ok((port, fields)) => {
+            Ok(inner) => {
+                // The Ethernet header of a bare packet is no part of it.
                 let counted = [Counter::RxPackets, Counter::RxBytes];
-                self.count(port, counted, std::slice::from_ref(&frame));
-                self.recirculation.enter(port, &Some(fields), frame);
+                self.count(inner.port, counted, std::slice::from_ref(&frame));
+                if !tunnels::add_ethernet_header(&mut frame, inner.payload) {
+                    return self.drop_frame(frame, WorkerDrop::TunnelTooLong);
+                }
+                if !tunnels::copy_congestion_mark(&mut frame, &packet.outer) {
+                    return self.drop_frame(frame, WorkerDrop::TunnelCongested);
+                }
+                let fields = Some(Arc::new(inner.fields));
+                self.recirculation.enter(inner.port, &fields, frame);
             }
         }
     }
+}
+
+/// The tunnel port of a decapsulated packet, and its pipeline fields.
+struct InnerPacket {
+    port: PortKey,
+    fields: PipelineFields,
+    payload: TunnelPayload,
 }
 
 /// Parses a tunnel packet to the host, and returns its protocol; none for other packets.
@@ -225,19 +221,19 @@ fn classify(
     if packet.outer.eth_dst != host_port.mac {
         return None;
     }
-    match program.underlay.classify(host_port, &packet) {
+    match program.underlay.classify(host_port, &packet, frame.bytes()) {
         HostPacket::Tunnel(protocol) => Some((protocol, packet)),
         HostPacket::Host => None,
     }
 }
 
-/// Decapsulates a packet. Returns the tunnel port and the pipeline fields of the frame.
+/// Decapsulates a packet.
 fn decapsulate(
     program: &Program,
     packet: &TunnelPacket,
     protocol: TunnelProtocol,
     frame: &mut Frame,
-) -> Result<(PortKey, Arc<PipelineFields>), WorkerDrop> {
+) -> Result<InnerPacket, WorkerDrop> {
     let tunnel_header =
         tunnel::decapsulate(frame, packet, protocol).map_err(|error| match error {
             TunnelError::Payload => WorkerDrop::TunnelPayload,
@@ -246,33 +242,32 @@ fn decapsulate(
                 WorkerDrop::TunnelMalformed
             }
         })?;
-    let port = program.underlay.find(packet, &tunnel_header);
+    let lookup = TunnelLookup::new(packet, &tunnel_header);
+    let port = program.underlay.tunnels.find(&lookup);
     let port = port.ok_or(WorkerDrop::TunnelNoPort)?;
     let bridge = program.bridge(port.bridge).ok_or(WorkerDrop::NoBridge)?;
     let fields = tunnels::decapsulated_fields(&packet.outer, &tunnel_header, &bridge.pipeline);
-    let fields = fields.ok_or(WorkerDrop::TunnelOption)?;
-    if !tunnels::add_ethernet_header(frame, tunnel_header.payload) {
-        return Err(WorkerDrop::TunnelTooLong);
+    let mut fields = fields.ok_or(WorkerDrop::TunnelOption)?;
+    let payload = tunnel_header.payload;
+    if let Some(VirtualLink::Tunnel(tunnel)) = program.virtual_links.find(port) {
+        fields.packet_type = tunnels::packet_type(tunnel, payload);
     }
-    match tunnels::copy_congestion_mark(frame, &packet.outer) {
-        true => Ok((port, Arc::new(fields))),
-        false => Err(WorkerDrop::TunnelCongested),
-    }
+    Ok(InnerPacket {
+        port,
+        fields,
+        payload,
+    })
 }
 
-/// Returns the number of leading bytes that the tunnel does not carry; none if it does not carry
-/// the frame.
-fn payload_offset(
-    encapsulation: &mut Encapsulation<'_>,
-    within: &tunnels::InnerHeaders,
-) -> Option<u16> {
-    if !encapsulation.tunnel.is_layer3 {
-        return within.payload_at.map(|_| 0);
+/// Returns the reason to count.
+const fn drop_reason(refusal: TunnelRefusal) -> WorkerDrop {
+    match refusal {
+        TunnelRefusal::NoRemote => WorkerDrop::TunnelNoRemote,
+        TunnelRefusal::ToSelf => WorkerDrop::TunnelToSelf,
+        TunnelRefusal::NoRoute => WorkerDrop::TunnelNoRoute,
+        TunnelRefusal::NoNeighbour(..) => WorkerDrop::TunnelNoNeighbour,
+        TunnelRefusal::Field => WorkerDrop::TunnelField,
+        TunnelRefusal::Payload => WorkerDrop::TunnelPayload,
+        TunnelRefusal::TooLong => WorkerDrop::TunnelTooLong,
     }
-    if within.tagged {
-        return None;
-    }
-    let payload = tunnels::bare_payload(within.eth_type, encapsulation.tunnel.protocol)?;
-    encapsulation.tunnel_header.payload = TunnelPayload::Packet(payload);
-    u16::try_from(within.payload_at?).ok()
 }

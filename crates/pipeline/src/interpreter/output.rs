@@ -17,8 +17,8 @@ impl Execution<'_> {
         max_len: MaxLen,
     ) -> Result<(), DropReason> {
         match port {
-            // Ports only send Ethernet frames.
-            port if self.is_bare() && !is_virtual_port(port) => {
+            // Ports other than tunnels only send Ethernet frames.
+            port if self.is_bare() && !is_virtual_port(port) && !self.is_tunnel(port) => {
                 self.drop(DropReason::UnsupportedPacketType);
             }
             PortNo::IN_PORT => self.send(self.in_port),
@@ -32,6 +32,15 @@ impl Execution<'_> {
             port => self.send(port),
         }
         Ok(())
+    }
+
+    /// True if an output to `port` is one to a tunnel.
+    fn is_tunnel(&self, port: PortNo) -> bool {
+        let port = match port {
+            PortNo::IN_PORT => self.in_port,
+            port => port,
+        };
+        self.pipeline.may_tunnel(&Destination::Port(port))
     }
 
     fn send(&mut self, port: PortNo) {

@@ -5,7 +5,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use base::PortNo;
-use packet::tunnel::{TunnelProtocol, VXLAN_PORT};
 
 use super::Control;
 use super::bridge_runtime::{BridgeRuntime, PortRuntime};
@@ -203,18 +202,8 @@ fn name_in_datapath(port: &PortRuntime) -> Option<String> {
     port.device.as_ref()?;
     match &port.spec.kind {
         PortKind::Patch(_) => None,
-        PortKind::Tunnel(tunnel) => Some(tunnel_port_name(tunnel.protocol, tunnel.port)),
+        PortKind::Tunnel(tunnel) => Some(tunnel.datapath_port()),
         _ => Some(port.spec.name.clone()),
-    }
-}
-
-/// Returns the datapath's name of the port that all tunnels of this protocol and UDP port share.
-pub(super) fn tunnel_port_name(protocol: TunnelProtocol, port: u16) -> String {
-    match protocol {
-        TunnelProtocol::Gre => "gre_sys".to_owned(),
-        TunnelProtocol::Geneve => format!("genev_sys_{port}"),
-        TunnelProtocol::Vxlan(_) if port == 0 => format!("vxlan_sys_{VXLAN_PORT}"),
-        TunnelProtocol::Vxlan(_) => format!("vxlan_sys_{port}"),
     }
 }
 
@@ -302,13 +291,9 @@ mod tests {
     #[test]
     fn tunnels_of_one_type_and_udp_port_share_a_number() {
         let mut ports = DatapathPorts::new(true);
-        let gre = || tunnel_port_name(TunnelProtocol::Gre, 0);
-        let geneve = tunnel_port_name(TunnelProtocol::Geneve, 6081);
-        let tunnels = [(1, gre()), (2, gre()), (3, geneve)];
+        let tunnels = [(1, "gre_sys"), (2, "gre_sys"), (3, "genev_sys_6081")];
         let local = port(PortNo::LOCAL.0, "int");
-        let tunnels = tunnels
-            .into_iter()
-            .map(|(number, name)| port(number, &name));
+        let tunnels = tunnels.into_iter().map(|(number, name)| port(number, name));
         ports.follow(tunnels.chain([local]));
         let expected = [
             (1, "int"),

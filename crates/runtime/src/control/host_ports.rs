@@ -65,6 +65,7 @@ impl HostPorts {
                 name: port.name.clone(),
                 mac: port.mac,
                 addresses: Vec::new(),
+                snoops: false,
             };
             underlay.ports_of_host.insert(key_of(*index), underlay_port);
             by_index.insert(*index, key_of(*index));

@@ -62,6 +62,7 @@ impl Control {
             WorkerEvent::Flows(bridge, flows) => self.handle_flows(bridge, &flows),
             WorkerEvent::Crossed(report) => self.handle_crossed(&report),
             WorkerEvent::Resolve(by, host) => self.handle_resolve(by, host),
+            WorkerEvent::Neighbour(at, host, mac) => self.handle_neighbour(at, host, mac),
             WorkerEvent::QueueGone(key, error) => self.handle_queue_gone(key, &error),
         }
     }

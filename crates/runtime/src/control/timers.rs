@@ -29,6 +29,7 @@ impl Control {
         for (id, effects) in due {
             self.apply_effects(id, effects, &mut None);
         }
+        self.age_neighbours();
         self.export_due();
         self.poll_ports(now);
         self.end_unread_captures(now);
@@ -48,6 +49,7 @@ impl Control {
             self.dummies.next_drive(),
             self.pmd.next_interval(),
             self.flows.next_maintenance(),
+            self.underlay.neighbours.next_timeout(),
         ];
         let due = due.into_iter().flatten().min().map(|due| due - shown);
         // Publications and the steps of a warp follow the real time.

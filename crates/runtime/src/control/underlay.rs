@@ -1,16 +1,18 @@
 //! The underlay of tunnels: combines the kernel's tables, routes and neighbours set by commands,
 //! and the existing ports.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::time::Duration;
 
 use base::Instant;
-use packet::MacAddr;
+use packet::neighbour::request;
+use packet::{Frame, MacAddr};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
 use super::Control;
 use super::host_ports::HostPorts;
+use super::neighbours::{NeighbourCache, NeighbourOrigin};
 use crate::underlay::{ResolveRequest, follow};
 use config::PortKind;
 use dataplane::program::BridgeId;
@@ -31,6 +33,8 @@ pub(super) struct UserRoute {
     pub(super) to: IpAddr,
     /// The prefix length, in bits.
     pub(super) len: u8,
+    /// The packet mark; zero for unmarked packets.
+    pub(super) mark: u32,
     /// The gateway, if any.
     pub(super) gateway: Option<IpAddr>,
     /// The source address, if set.
@@ -47,8 +51,8 @@ pub(super) struct UnderlaySources {
     pub(super) routes: Vec<UserRoute>,
     /// Addresses of dummies set by commands, by the dummy's name.
     pub(super) addresses: BTreeMap<String, Vec<IpAddr>>,
-    /// Neighbours set by commands, by interface name.
-    pub(super) neighbours: BTreeMap<(String, IpAddr), MacAddr>,
+    /// Neighbours set by commands and taken from messages.
+    pub(super) neighbours: NeighbourCache,
     /// The first and the last UDP source port.
     pub(super) egress_ports: (u16, u16),
     /// The queue of the task that follows the kernel; none until it is needed.
@@ -65,7 +69,7 @@ impl Default for UnderlaySources {
             kernel: KernelTables::default(),
             routes: Vec::new(),
             addresses: BTreeMap::new(),
-            neighbours: BTreeMap::new(),
+            neighbours: NeighbourCache::default(),
             egress_ports: EGRESS_PORTS,
             resolver: None,
             pending: BTreeMap::new(),
@@ -127,15 +131,68 @@ impl Control {
             BridgeId::HOST => Some(by.port.0),
             _ => site.and_then(|site| site.ports.get(&by.port)?.index),
         };
-        if let (Some(index), Some(resolver)) = (index, &self.underlay.resolver) {
-            // The task may have ended with the netlink socket.
-            let _ = resolver.send((index, host));
+        match (index, &self.underlay.resolver) {
+            (Some(index), Some(resolver)) => {
+                // The task may have ended with the netlink socket.
+                let _ = resolver.send((index, host));
+            }
+            (Some(_), None) => {}
+            (None, _) => self.send_neighbour_request(by, host),
+        }
+    }
+
+    /// Sends an ARP request or a neighbour solicitation on a port that no kernel serves, as if its
+    /// host had sent it.
+    fn send_neighbour_request(&self, by: PortKey, host: IpAddr) {
+        let underlay_port = self.publications.underlay().ports_of_host.get(&by);
+        let port = self.sites.get(&by.bridge);
+        let port = port.and_then(|site| site.ports.get(&by.port));
+        let device = port.and_then(|port| port.device.as_ref());
+        let dummy = device.and_then(|device| device.dummy());
+        let (Some(underlay_port), Some(dummy)) = (underlay_port, dummy) else {
+            return;
+        };
+        let mut addresses = underlay_port.addresses.iter();
+        let source = addresses.find(|address| address.is_ipv4() == host.is_ipv4());
+        let bytes = source.and_then(|source| request(underlay_port.mac, *source, host));
+        if let Some(bytes) = bytes {
+            // A dummy that is down loses it, like a wire; the next frame of the tunnel repeats it.
+            let _ = dummy.inject(0, Frame::from_bytes(&bytes));
+        }
+    }
+
+    /// Records a neighbour that a worker took from a message on this port.
+    pub(super) fn handle_neighbour(&mut self, at: PortKey, host: IpAddr, mac: MacAddr) {
+        let now = self.now();
+        self.underlay.pending.remove(&(at, host));
+        let underlay_port = self.publications.underlay().ports_of_host.get(&at);
+        let Some(name) = underlay_port.map(|port| port.name.clone()) else {
+            return;
+        };
+        let neighbours = &mut self.underlay.neighbours;
+        if neighbours.set((name, host), mac, NeighbourOrigin::Message, now) {
+            self.update_underlay();
+        }
+    }
+
+    /// Removes expired neighbours, and requests learned ones again before they expire.
+    pub(super) fn age_neighbours(&mut self) {
+        let now = self.now();
+        let timeouts = self.underlay.neighbours.handle_timeouts(now);
+        for (name, host) in timeouts.renewals {
+            if let Some(by) = self.host_port_named(&name) {
+                self.send_neighbour_request(by, host);
+            }
+        }
+        if timeouts.is_changed {
+            self.update_underlay();
         }
     }
 
     /// Rebuilds the underlay, and has it published if it has changed.
     pub(super) fn update_underlay(&mut self) {
         self.remove_stale_dummies();
+        self.remove_stale_neighbours();
         let underlay = self.underlay_now();
         self.publications.set_underlay(underlay);
     }
@@ -151,14 +208,28 @@ impl Control {
         self.underlay.addresses.retain(|name, _| is_dummy(name));
     }
 
-    /// Follows the kernel's tables from the first tunnel, sFlow agent or in-band controller on.
+    /// Removes the neighbours behind interfaces that no longer exist.
+    fn remove_stale_neighbours(&mut self) {
+        let sites = self.sites.values();
+        let bridges = sites.clone().map(|site| site.bridge.name());
+        let ports = sites.flat_map(|site| site.ports.values());
+        let mut names: BTreeSet<&str> = bridges.collect();
+        names.extend(ports.map(|port| port.spec.name.as_str()));
+        let host_ports = self.publications.underlay().ports_of_host.values();
+        names.extend(host_ports.map(|port| port.name.as_str()));
+        self.underlay.neighbours.retain(&names);
+    }
+
+    /// Follows the kernel's tables if its routes are used, or from the first tunnel, sFlow agent or
+    /// in-band controller on.
     pub(super) fn follow_underlay(&mut self) {
         let sites = self.sites.values();
         let mut ports = sites.flat_map(|site| site.ports.values());
         let has_tunnels = ports.any(|port| matches!(port.spec.kind, PortKind::Tunnel(_)));
         let mut sites = self.sites.values();
         let has_agents = sites.any(|site| site.bridge.exporters().sflow.is_some());
-        let follows = has_tunnels || has_agents || self.has_far_controllers();
+        let follows =
+            self.tools.system_routes || has_tunnels || has_agents || self.has_far_controllers();
         if follows && self.underlay.resolver.is_none() {
             let (resolver, requests) = unbounded_channel();
             let followed = follow(self.tools.inbox.clone(), requests, self.tools.system_routes);
@@ -192,14 +263,15 @@ impl Control {
                 underlay.neighbours.insert((*key, entry.address), entry.mac);
             }
         }
-        for ((name, address), mac) in &self.underlay.neighbours {
-            if let Some(key) = by_name.get(name.as_str()) {
-                underlay.neighbours.insert((*key, *address), *mac);
+        for (name, address, mac) in self.underlay.neighbours.iter() {
+            if let Some(key) = by_name.get(name) {
+                underlay.neighbours.insert((*key, address), mac);
             }
         }
         let by_command = self.underlay.routes.iter().map(|route| UnderlayRoute {
             to: route.to,
             len: route.len,
+            mark: route.mark,
             gateway: route.gateway,
             source: route.source,
             by: by_name.get(route.by.as_str()).copied(),
@@ -208,6 +280,7 @@ impl Control {
         let by_kernel = kernel.routes.iter().map(|route| UnderlayRoute {
             to: route.to,
             len: route.len,
+            mark: 0,
             gateway: route.gateway,
             source: route.source,
             by: by_index.get(&route.index).copied(),
@@ -244,11 +317,13 @@ impl Control {
                             name: port.spec.name.clone(),
                             mac: entry.desc.hw_addr,
                             addresses: by_command.cloned().unwrap_or_default(),
+                            // The kernel resolves the neighbours of its interfaces.
+                            snoops: port.index.is_none(),
                         };
                         underlay.ports_of_host.insert(key, host_port);
                     }
                     PortKind::Tunnel(tunnel) if port.device.is_some() => {
-                        underlay.add_end(key, tunnel);
+                        underlay.tunnels.add(key, tunnel);
                     }
                     _ => {}
                 }

@@ -38,6 +38,8 @@ pub struct PortEntry {
     pub full_duplex: Option<bool>,
     /// The time at which the port was added.
     pub since: Instant,
+    /// True for a tunnel, which counts no errors: its drops are counted by reason.
+    pub(super) is_tunnel: bool,
     /// True for a dummy, which has one queue and counts no errors.
     pub(super) is_dummy: bool,
     /// The egress queues; without QoS only a dummy has one.
@@ -71,6 +73,7 @@ impl Bridge {
             index: status.index.map(|index| index.0),
             full_duplex: status.full_duplex,
             since: now,
+            is_tunnel: false,
             is_dummy: false,
             queues: BTreeMap::new(),
         };
@@ -91,6 +94,9 @@ impl Bridge {
     /// Sets whether a port is a tunnel endpoint.
     pub fn set_tunnel(&mut self, number: PortNo, is_one: bool) {
         self.tables.pipeline.set_tunnel(number, is_one);
+        if let Some(entry) = self.ports.get_mut(&number) {
+            entry.is_tunnel = is_one;
+        }
         self.publication.request();
     }
 
@@ -238,8 +244,9 @@ impl PortEntry {
     fn stats(&self, port: PortNo, now: Instant) -> PortStats {
         let counts = self.counts();
         let lost = counts[Counter::RxOverrun] + counts[Counter::RxTruncated];
-        let or_unavailable = |count: u64| if self.is_dummy { UNAVAILABLE } else { count };
-        let unless_dummy = |counter: Counter| (!self.is_dummy).then(|| counts[counter]);
+        let has_no_errors = self.is_dummy || self.is_tunnel;
+        let or_unavailable = |count: u64| if has_no_errors { UNAVAILABLE } else { count };
+        let if_available = |counter: Counter| (!has_no_errors).then(|| counts[counter]);
         PortStats {
             port,
             rx_packets: counts[Counter::RxPackets],
@@ -250,8 +257,8 @@ impl PortEntry {
             tx_dropped: or_unavailable(counts.tx_dropped() - counts[Counter::TxErrors]),
             rx_errors: or_unavailable(counts.rx_dropped() - lost),
             tx_errors: or_unavailable(counts[Counter::TxErrors]),
-            rx_frame_errors: unless_dummy(Counter::RxRunt),
-            rx_over_errors: unless_dummy(Counter::RxOverrun),
+            rx_frame_errors: if_available(Counter::RxRunt),
+            rx_over_errors: if_available(Counter::RxOverrun),
             rx_crc_errors: None,
             collisions: None,
             duration: now - self.since,

@@ -347,6 +347,12 @@ impl OdpFlow {
         scanner.skip(")").then_some(())
     }
 
+    /// True if the packet has no Ethernet header.
+    #[must_use]
+    pub fn is_bare(&self) -> bool {
+        self.packet_type.is_some_and(|(space, _)| space != 0)
+    }
+
     /// Returns the header fields of a frame with the values of the flow.
     #[must_use]
     pub fn frame_fields(&self) -> HeaderFields {

@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use config::{TunnelConfig, TunnelEndpoint, TunnelKey};
-use flow::Erspan;
+use flow::{Erspan, Gtpu};
 
 use super::scan::{MaskedNumber, OdpScanner};
 use super::value::OdpFormat;
@@ -66,6 +66,8 @@ pub struct OdpTunnel {
     pub gbp: MaskedNumber,
     /// The mirror header.
     pub erspan: Erspan,
+    /// The GTP-U header.
+    pub gtpu: Gtpu,
     /// Options.
     pub options: Vec<OdpGeneveOption>,
     /// Flags, in Open vSwitch's bits.
@@ -93,9 +95,7 @@ impl OdpTunnel {
             } else if scanner.skip("erspan(") {
                 self.erspan(scanner)?;
             } else if scanner.skip("gtpu(") {
-                // GTP-U tunnels are not supported: the header is read and ignored.
-                scanner.word(|letter| letter != ')');
-                scanner.skip(")").then_some(())?;
+                self.gtpu(scanner)?;
             } else if scanner.skip("flags(") {
                 let flags = scanner.flags(&TUNNEL_FLAGS, 4)?;
                 self.flags.value |= flags.value;
@@ -202,6 +202,21 @@ impl OdpTunnel {
                 "idx" => {
                     self.erspan.index = u32::try_from(scanner.masked_number(32)?.value).ok()?;
                 }
+                _ => return None,
+            }
+            if !scanner.skip(",") {
+                break;
+            }
+        }
+        scanner.skip(")").then_some(())
+    }
+
+    fn gtpu(&mut self, scanner: &mut OdpScanner<'_>) -> Option<()> {
+        while let Some(attribute) = scanner.attribute() {
+            let octet = u8::try_from(scanner.masked_number(8)?.value).ok()?;
+            match attribute {
+                "flags" => self.gtpu.flags = octet,
+                "msgtype" => self.gtpu.message = octet,
                 _ => return None,
             }
             if !scanner.skip(",") {
@@ -341,6 +356,10 @@ impl OdpTunnel {
             ),
             _ => Ok(()),
         };
+        let Gtpu { flags, message } = self.gtpu;
+        if self.gtpu != Gtpu::default() {
+            let _ = write!(text, "gtpu(flags={flags:#x},msgtype={message}),");
+        }
     }
 }
 

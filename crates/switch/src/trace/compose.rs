@@ -117,6 +117,7 @@ impl Tracer {
                 .truncated
                 .map(|len| OdpAction::Plain(format!("trunc({len})"))),
         );
+        let mut egress = None;
         match self.virtual_links.find(key) {
             Some(VirtualLink::Patch(peer)) => return self.enter(*peer, visit, leaving, output),
             Some(VirtualLink::Tunnel(tunnel)) => {
@@ -130,7 +131,8 @@ impl Tracer {
                 if !self.without_push.contains(&visit.bridge) {
                     return self.push_tunnel(visit, (bridge, tunnel), &leaving, output);
                 }
-                if !output.set_tunnel(bridge, tunnel, &leaving) {
+                egress = output.set_tunnel(bridge, tunnel, &leaving);
+                if egress.is_none() {
                     return;
                 }
             }
@@ -142,7 +144,8 @@ impl Tracer {
                 }
             }
         }
-        output.commit(&leaving.frame, leaving.registers.as_deref());
+        let registers = egress.as_ref().or(leaving.registers.as_deref());
+        output.commit(&leaving.frame, registers);
         if let Some(number) = self.popping_port(key, &leaving.frame, output.names) {
             return output.add(format!("tnl_pop({number})"));
         }

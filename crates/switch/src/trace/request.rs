@@ -1,7 +1,7 @@
 //! The frame to trace.
 
 use base::PortNo;
-use flow::{Action, Field, HeaderFields, Match, PacketOut, PipelineFields, Wide};
+use flow::{Action, Field, HeaderFields, Match, PacketOut, PacketType, PipelineFields, Wide};
 use packet::Frame;
 
 use super::TracedBridge;
@@ -90,6 +90,11 @@ impl TraceRequest {
         fields
     }
 
+    /// Gives a packet of a layer 3 tunnel its Ethernet header in the bridge, which has it already.
+    pub(super) const fn enter_as_frame(&mut self) {
+        self.fields.packet_type = PacketType::ETHERNET;
+    }
+
     /// Returns the frame as a packet-out.
     pub(super) fn message(&self, bridge: &TracedBridge) -> PacketOut {
         PacketOut {
@@ -146,7 +151,7 @@ fn set_tunnel(fields: &mut PipelineFields, tunnel: &OdpTunnel, bridge: &TracedBr
     for (field, value) in terms {
         fields.set(field, value);
     }
-    fields.erspan = tunnel.erspan;
+    (fields.erspan, fields.gtpu) = (tunnel.erspan, tunnel.gtpu);
     for option in &tunnel.options {
         let mapping = bridge.pipeline.tunnel_options().find(|mapping| {
             (mapping.class, mapping.kind) == (option.class, option.kind)

@@ -4,8 +4,10 @@ use std::net::IpAddr;
 
 use config::{TunnelConfig, TunnelEndpoint, TunnelKey};
 use dataplane::tunnels;
-use flow::PipelineFields;
-use packet::tunnel::TunnelProtocol;
+use flow::{PacketType, PipelineFields};
+use packet::tunnel::{ErspanHeader, TunnelPayload, TunnelProtocol};
+use packet::wire::ethernet::EtherType;
+use packet::{Frame, Link};
 
 use super::{OdpAction, TraceEgress, TraceOutput, TracedBridge};
 use crate::odp::{CHECKSUM, DONT_FRAGMENT, KEY, MaskedNumber, OAM, OdpGeneveOption, OdpTunnel};
@@ -18,19 +20,19 @@ fn exact(value: impl Into<u128>) -> MaskedNumber {
 }
 
 impl TraceOutput {
-    /// Adds the tunnel of an output, if the actions have not set it. Returns false if the frame
-    /// cannot leave.
+    /// Adds the tunnel of an output, if the actions have not set it. Returns the pipeline fields of
+    /// the packet; none if the frame cannot leave.
     pub(super) fn set_tunnel(
         &mut self,
         bridge: &TracedBridge,
         tunnel: &TunnelConfig,
         leaving: &TraceEgress,
-    ) -> bool {
+    ) -> Option<PipelineFields> {
         let none = PipelineFields::new(leaving.port);
         let fields = leaving.registers.as_deref().unwrap_or(&none);
         let Some(set) = tunnel_of(bridge, tunnel, (fields, leaving)) else {
             self.text += "     >> Tunneling decided against output\n";
-            return false;
+            return None;
         };
         let text = set.text();
         if self.tunnel.as_ref() != Some(&text) {
@@ -38,7 +40,7 @@ impl TraceOutput {
                 .push(OdpAction::Plain(format!("set(tunnel({text}))")));
             self.tunnel = Some(text);
         }
-        true
+        Some(egress_fields(tunnel, fields, &leaving.frame))
     }
 }
 
@@ -78,10 +80,23 @@ fn tunnel_of(
     if matches!(tunnel.protocol, TunnelProtocol::Vxlan(_)) {
         set.gbp = exact(u32::from(fields.gbp_flags) << 16 | u32::from(fields.gbp_id));
     }
-    let header = tunnels::tunnel_header(tunnel, fields, &bridge.pipeline);
-    set.options = header
-        .options
-        .into_iter()
+    let header = tunnels::tunnel_header(tunnel, fields, &bridge.pipeline)?;
+    match header.erspan {
+        None => {}
+        Some(ErspanHeader::V1 { index }) => (set.erspan.version, set.erspan.index) = (1, index),
+        Some(ErspanHeader::V2 {
+            direction,
+            hardware,
+            ..
+        }) => {
+            set.erspan.version = 2;
+            (set.erspan.direction, set.erspan.hardware) = (direction, hardware);
+        }
+    }
+    // Open vSwitch writes these only if rules set them.
+    set.gtpu = fields.gtpu;
+    let options = header.options.into_iter();
+    set.options = options
         .map(|option| OdpGeneveOption {
             class: option.class,
             kind: option.kind,
@@ -89,6 +104,23 @@ fn tunnel_of(
         })
         .collect();
     Some(set)
+}
+
+/// Returns the pipeline fields of a frame that leaves by a tunnel: with the packet mark of its
+/// packets, and with the packet type of their payload.
+pub(super) fn egress_fields(
+    tunnel: &TunnelConfig,
+    fields: &PipelineFields,
+    frame: &Frame,
+) -> PipelineFields {
+    let mut egress = fields.clone();
+    egress.mark = tunnels::mark(tunnel, fields);
+    let eth_type = Link::parse(frame.bytes()).map_or(0, |link| link.eth_type.0);
+    let payload = tunnels::payload(tunnel, eth_type, fields.packet_type);
+    if let Some(TunnelPayload::Packet(EtherType(number))) = payload {
+        egress.packet_type = PacketType::of_ether_type(number);
+    }
+    egress
 }
 
 /// Returns the source and the destination of tunnel packets for these pipeline fields. The source

@@ -24,7 +24,7 @@ use crate::rows::Record;
 use base::{PortNo, QueueId};
 use config::{
     BridgeAddress, BridgeConfig, Config, FailMode, InterfaceConfig, LogicalPort, PortSpec,
-    SnoopingConfig, TUNNEL_TYPES, check_name, parse_datapath_id, parse_protocols,
+    SnoopingConfig, TunnelType, check_name, parse_datapath_id, parse_protocols,
 };
 
 /// Reads a bridge with its ports and settings into `desired`.
@@ -96,7 +96,7 @@ fn warn_of_refusal(interface: Record<'_>, why: &str, desired: &mut DesiredState)
     if is_reserved(name) {
         let warning = format!("could not create interface {name}, name is reserved");
         desired.warnings.insert(warning);
-    } else if kind == "patch" || TUNNEL_TYPES.contains(&kind) {
+    } else if kind == "patch" || TunnelType::named(kind).is_some() {
         desired.warnings.insert(why.to_owned());
         let warning = format!("{name}: could not set configuration (Invalid argument)");
         desired.warnings.insert(warning);

@@ -19,7 +19,7 @@ use super::switching::read_port;
 use crate::rows::Record;
 use config::{
     BondMemberConfig, IngressLimit, InterfaceConfig, LogicalPort, PortKind, PortSpec, PortVlans,
-    TUNNEL_TYPES, TunnelConfig, VlanMode, VlanSet, parse_peer, qdisc_name,
+    TunnelConfig, TunnelType, VlanMode, VlanSet, parse_peer, qdisc_name,
 };
 
 /// An interface that becomes a port.
@@ -63,9 +63,11 @@ const fn is_virtual(kind: &PortKind) -> bool {
 
 /// Unsupported types of interfaces; `kind` has the supported ones.
 #[rustfmt::skip]
-const UNSUPPORTED_TYPES: [&str; 9] = [
-    "ip6gre", "erspan", "ip6erspan", "gtpu", "lisp", "stt", "bareudp", "srv6", "dpdkvhostuserclient",
-];
+const UNSUPPORTED_TYPES: [&str; 4] = ["stt", "bareudp", "srv6", "dpdkvhostuserclient"];
+
+/// The remedy for a type that is not supported.
+const USE_TYPES: &str = "use system, internal, tap, patch, afxdp, dpdk, or a tunnel: vxlan, geneve, \
+     gre, ip6gre, erspan, ip6erspan, gtpu or lisp";
 
 /// The names of Open vSwitch's datapaths.
 const RESERVED_NAMES: [&str; 3] = ["ovs-netdev", "ovs-dummy", "ovs-system"];
@@ -253,6 +255,10 @@ fn kind(
     options: &mut BTreeMap<&str, &str>,
 ) -> Result<(PortKind, String), String> {
     let port_kind = |kind| Ok((kind, name.to_owned()));
+    if let Some(of) = TunnelType::named(of) {
+        let tunnel = TunnelConfig::parse(of, name, options)?;
+        return port_kind(PortKind::Tunnel(Arc::new(tunnel)));
+    }
     match of {
         "" | "system" => port_kind(PortKind::Interface),
         "internal" | "tap" => port_kind(PortKind::Tap),
@@ -275,16 +281,10 @@ fn kind(
                 peer.ok_or_else(|| format!("{name}: patch type requires valid 'peer' argument"))?;
             port_kind(PortKind::Patch(parse_peer(name, peer)?))
         }
-        of if TUNNEL_TYPES.contains(&of) => {
-            let tunnel = TunnelConfig::parse(of, name, options)?;
-            port_kind(PortKind::Tunnel(Arc::new(tunnel)))
+        missing if UNSUPPORTED_TYPES.contains(&missing) => {
+            Err(format!("type {missing}: not supported: {USE_TYPES}"))
         }
-        missing if UNSUPPORTED_TYPES.contains(&missing) => Err(format!(
-            "type {missing}: not supported: use system, internal, tap, patch, vxlan, geneve, gre, afxdp or dpdk"
-        )),
-        unknown => Err(format!(
-            "type {unknown}: unknown: use system, internal, tap, patch, vxlan, geneve, gre, afxdp or dpdk"
-        )),
+        unknown => Err(format!("type {unknown}: unknown: {USE_TYPES}")),
     }
 }
 

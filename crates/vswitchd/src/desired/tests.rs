@@ -92,9 +92,10 @@ fn missing_root_row_yields_empty_configuration() {
 
 /// Columns of an interface, and the expected notes.
 #[rustfmt::skip]
-const INTERFACE_NOTES: [(&str, &str); 10] = [
+const INTERFACE_NOTES: [(&str, &str); 11] = [
     (r#"{"type": "vxlan"}"#,                                       "refused: p1: vxlan type requires valid 'remote_ip' argument"),
-    (r#"{"type": "gtpu"}"#,                                        "refused: type gtpu: not supported"),
+    (r#"{"type": "gtpu"}"#,                                        "refused: p1: gtpu type requires valid 'remote_ip' argument"),
+    (r#"{"type": "stt"}"#,                                         "refused: type stt: not supported"),
     (r#"{"type": "patch"}"#,                                       "refused: p1: patch type requires valid 'peer' argument"),
     (r#"{"type": "patch", "options": ["map", [["peer", "p1"]]]}"#, "refused: a patch port is not its own peer"),
     (r#"{"type": "dance"}"#,                                       "refused: type dance: unknown"),
@@ -518,8 +519,9 @@ fn duplicate_tunnel_is_refused() {
         ("t2", tunnel("vxlan", &[far])),
         ("t3", tunnel("vxlan", &[far, ("key", "1"), ("exts", "gbp")])),
         ("t4", tunnel("geneve", &[far])),
-        ("t5", tunnel("gre", &[far, ("packet_type", "ptap")])),
+        ("t5", tunnel("gre", &[far, ("packet_type", "l3")])),
         ("t6", tunnel("gre", &[far, ("egress_pkt_mark", "1")])),
+        ("t7", tunnel("geneve", &[far, ("dst_port", "4789")])),
         (
             "a-tunnel-of-a-long-name",
             tunnel("gre", &[far, ("key", "flow")]),
@@ -534,14 +536,20 @@ fn duplicate_tunnel_is_refused() {
         ),
         (
             "t3",
-            "refused: t3: VXLAN-GBP, and non-VXLAN-GBP tunnels can't be configured on the same dst_port",
+            "refused: t3: VXLAN-GBP, and non-VXLAN-GBP tunnels can't be configured",
         ),
-        ("t5", "refused: options:packet_type: ptap is not supported"),
-        ("t6", "options:egress_pkt_mark: ignored"),
+        ("t5", "refused: t5: unknown packet_type 'l3'"),
+        ("t6", ""),
+        (
+            "t7",
+            "refused: t7: options:dst_port: a tunnel of another protocol",
+        ),
     ] {
         let outcome_text = outcome_text(&desired, name);
         assert!(outcome_text.starts_with(part), "{outcome_text}");
     }
+    let is_conflict = |line: &&String| line.ends_with("could not set configuration (File exists)");
+    assert_eq!(desired.warnings.iter().filter(is_conflict).count(), 3);
 }
 
 #[test]

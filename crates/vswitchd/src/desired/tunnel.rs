@@ -1,27 +1,30 @@
 //! Conflicts between tunnels: of two that no packet distinguishes, one is refused.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use base::PortNo;
-use packet::tunnel::{TunnelProtocol, VxlanExtension};
+use packet::tunnel::TunnelProtocol;
 
 use super::{DesiredState, InterfaceOutcome};
-use config::{PortKind, TunnelConfig, TunnelEndpoint, TunnelKey};
+use config::{PacketTypeMode, PortKind, TunnelConfig, TunnelEndpoint, TunnelKey};
 
 /// The key by which arriving packets find a tunnel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Mark {
     port: u16,
+    is_erspan: bool,
     remote: TunnelEndpoint,
     local: TunnelEndpoint,
     key: TunnelKey,
-    bare: bool,
+    packet_type: PacketTypeMode,
 }
 
 impl From<&TunnelConfig> for Mark {
     fn from(tunnel: &TunnelConfig) -> Self {
         Self {
             port: tunnel.port,
+            is_erspan: tunnel.protocol == TunnelProtocol::Erspan,
             remote: tunnel.remote,
             local: tunnel.local,
             // A missing key is zero on the wire.
@@ -29,23 +32,32 @@ impl From<&TunnelConfig> for Mark {
                 TunnelKey::None => TunnelKey::Given(0),
                 key => key,
             },
-            bare: tunnel.is_layer3,
+            packet_type: tunnel.packet_type,
         }
     }
 }
 
-const fn is_gbp(protocol: TunnelProtocol) -> bool {
-    matches!(protocol, TunnelProtocol::Vxlan(VxlanExtension::Gbp))
-}
-
-const fn is_vxlan(protocol: TunnelProtocol) -> bool {
-    matches!(protocol, TunnelProtocol::Vxlan(_))
+/// Returns the reason why a tunnel cannot have the UDP port of `other`, in Open vSwitch's words
+/// where it has any.
+fn port_conflict(name: &str, tunnel: &TunnelConfig, other: &TunnelConfig) -> Option<String> {
+    if !tunnel.excludes(other) {
+        return None;
+    }
+    Some(match (tunnel.protocol, other.protocol) {
+        (TunnelProtocol::Vxlan(_), TunnelProtocol::Vxlan(_)) => format!(
+            "{name}: VXLAN-GBP, and non-VXLAN-GBP tunnels can't be configured on the same dst_port"
+        ),
+        _ => format!(
+            "{name}: options:dst_port: a tunnel of another protocol has UDP port {}",
+            tunnel.port
+        ),
+    })
 }
 
 /// Refuses duplicate tunnels, and those with a UDP port of another protocol.
 pub(super) fn refuse_duplicates(desired: &mut DesiredState) {
     let mut marks: BTreeMap<Mark, String> = BTreeMap::new();
-    let mut protocols: BTreeMap<u16, TunnelProtocol> = BTreeMap::new();
+    let mut by_port: BTreeMap<u16, Arc<TunnelConfig>> = BTreeMap::new();
     let mut refused: BTreeMap<(String, Option<PortNo>), String> = BTreeMap::new();
     for bridge in &mut desired.config.bridges {
         let name = bridge.name.clone();
@@ -53,24 +65,17 @@ pub(super) fn refuse_duplicates(desired: &mut DesiredState) {
             let PortKind::Tunnel(tunnel) = &port.kind else {
                 return true;
             };
-            let protocol = *protocols.entry(tunnel.port).or_insert(tunnel.protocol);
-            let twin = marks.get(&Mark::from(&**tunnel));
-            let why = match twin {
+            let mark = Mark::from(&**tunnel);
+            let first = by_port.entry(tunnel.port).or_insert_with(|| tunnel.clone());
+            let why = match (port_conflict(&port.name, tunnel, first), marks.get(&mark)) {
+                (Some(why), _) => why,
                 // In Open vSwitch's words.
-                Some(twin) => format!(
+                (None, Some(twin)) => format!(
                     "attempting to add tunnel port '{}' with same config as port '{twin}'",
                     port.name
                 ),
-                None if is_gbp(protocol) != is_gbp(tunnel.protocol) && is_vxlan(protocol) => format!(
-                    "{}: VXLAN-GBP, and non-VXLAN-GBP tunnels can't be configured on the same dst_port",
-                    port.name
-                ),
-                None if protocol != tunnel.protocol => format!(
-                    "{}: options:dst_port: a tunnel of another protocol, or with other extensions, has UDP port {}",
-                    port.name, tunnel.port
-                ),
-                None => {
-                    marks.insert(Mark::from(&**tunnel), port.name.clone());
+                (None, None) => {
+                    marks.insert(mark, port.name.clone());
                     return true;
                 }
             };

@@ -17,7 +17,7 @@ fn database(next_cfg: i64) -> Database {
     let ports = [
         ("p1", json!({})),
         ("p9", json!({})),
-        ("v1", json!({"type": "erspan"})),
+        ("v1", json!({"type": "stt"})),
     ];
     put_bridge(&mut database, "br0", json!({}), &ports, &["tcp:127.0.0.1"]);
     put_root(&mut database, &["br0"], next_cfg);
@@ -127,7 +127,7 @@ fn state_is_written_once_then_only_changes() {
     );
     let why = of("Interface", "v1", "error");
     assert!(
-        why.strings().any(|why| why.starts_with("type erspan")),
+        why.strings().any(|why| why.starts_with("type stt")),
         "{why:?}"
     );
     assert_eq!(

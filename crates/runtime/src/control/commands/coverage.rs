@@ -17,7 +17,7 @@ pub(super) const COMMANDS: [Command; 3] = [
 /// The names of Open vSwitch for counters here; several are added up.
 #[rustfmt::skip]
 const OTHER_NAMES: [(&str, &[&str]); 15] = [
-    ("datapath_drop_invalid_port",        &["worker_no_port", "worker_tunnel_no_port"]),
+    ("datapath_drop_invalid_port",        &["worker_no_port", "worker_tunnel_no_port", "worker_tunnel_no_route"]),
     ("datapath_drop_meter",               &["worker_metered"]),
     ("datapath_drop_rx_invalid_packet",   &["worker_runt"]),
     ("datapath_drop_tunnel_pop_error",    &["worker_tunnel_malformed"]),

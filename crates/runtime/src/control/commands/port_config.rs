@@ -1,13 +1,9 @@
 //! The types and settings of ports, as `dpif/show` and `dpctl/show` print them.
 
-use config::{OuterField, PortKind, TunnelConfig, TunnelEndpoint, TunnelKey};
-use packet::tunnel::{GENEVE_PORT, TunnelProtocol, VXLAN_PORT};
+use config::PortKind;
 use ports::dummy::{DummyConnection, DummyOptions, DummyType};
 
 use crate::control::bridge_runtime::PortRuntime;
-
-/// The default TTL of tunnels, which is not printed.
-const TTL_DEFAULT: u8 = 64;
 
 /// A setting and its value.
 type PortSetting = (&'static str, String);
@@ -59,7 +55,7 @@ pub(super) fn type_name(kind: &PortKind) -> &'static str {
 fn settings(kind: &PortKind) -> Vec<PortSetting> {
     match kind {
         PortKind::Patch(peer) => vec![("peer", peer.to_string())],
-        PortKind::Tunnel(tunnel) => tunnel_settings(tunnel),
+        PortKind::Tunnel(tunnel) => tunnel.settings(),
         _ => Vec::new(),
     }
 }
@@ -74,58 +70,6 @@ fn with_settings(type_name: &str, mut settings: Vec<PortSetting>) -> String {
         true => type_name.to_owned(),
         false => format!("{type_name}: {}", words.join(", ")),
     }
-}
-
-/// Returns the settings that differ from the defaults of Open vSwitch.
-fn tunnel_settings(tunnel: &TunnelConfig) -> Vec<PortSetting> {
-    let endpoint = |end: TunnelEndpoint| match end {
-        TunnelEndpoint::Given(address) => Some(address.to_string()),
-        TunnelEndpoint::Flow => Some("flow".to_owned()),
-        TunnelEndpoint::Any => None,
-    };
-    let key = |key: TunnelKey| match key {
-        TunnelKey::Given(key) => Some(key.to_string()),
-        TunnelKey::Flow => Some("flow".to_owned()),
-        TunnelKey::None => None,
-    };
-    let is_one = tunnel.in_key == tunnel.out_key;
-    let default_port = match tunnel.protocol {
-        TunnelProtocol::Vxlan(_) => VXLAN_PORT,
-        TunnelProtocol::Geneve => GENEVE_PORT,
-        TunnelProtocol::Gre => 0,
-    };
-    let ttl = match tunnel.ttl {
-        OuterField::Given(TTL_DEFAULT) => None,
-        OuterField::Given(ttl) => Some(ttl.to_string()),
-        OuterField::Inherit(_) => Some("inherit".to_owned()),
-    };
-    let tos = match tunnel.tos {
-        OuterField::Given(0) => None,
-        OuterField::Given(tos) => Some(format!("{tos:#x}")),
-        OuterField::Inherit(_) => Some("inherit".to_owned()),
-    };
-    let when = |is_so: bool, value: &str| is_so.then(|| value.to_owned());
-    let settings = [
-        ("remote_ip", endpoint(tunnel.remote)),
-        ("local_ip", endpoint(tunnel.local)),
-        ("key", key(tunnel.in_key).filter(|_| is_one)),
-        ("in_key", key(tunnel.in_key).filter(|_| !is_one)),
-        ("out_key", key(tunnel.out_key).filter(|_| !is_one)),
-        ("ttl", ttl),
-        ("tos", tos),
-        (
-            "dst_port",
-            (tunnel.port != default_port).then(|| tunnel.port.to_string()),
-        ),
-        ("csum", when(tunnel.checksum, "true")),
-        ("seq", when(tunnel.sequenced, "true")),
-        ("packet_type", when(tunnel.is_layer3, "legacy_l3")),
-        ("df_default", when(!tunnel.dont_fragment, "false")),
-    ];
-    let given = settings.into_iter();
-    given
-        .filter_map(|(name, value)| Some((name, value?)))
-        .collect()
 }
 
 #[cfg(test)]

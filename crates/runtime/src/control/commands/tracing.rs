@@ -15,7 +15,7 @@ use super::Answer::Deferred;
 use super::{Command, DeferredAnswer, MANY, dpctl};
 use crate::control::Control;
 use crate::inbox::Input;
-use config::PortKind;
+use config::{PacketTypeMode, PortKind};
 use dataplane::program::BridgeId;
 use switch::megaflow::TableClassifiers;
 use switch::odp::{OdpFlow, OdpTunnel};
@@ -267,7 +267,7 @@ fn datapath_flow(control: &mut Control, flow: OdpFlow) -> Result<(BridgeId, Trac
     let number = u32::try_from(number).unwrap_or(u32::MAX);
     control.datapath_ports();
     let found = match flow.tunnel.as_ref().filter(|tunnel| tunnel.is_set()) {
-        Some(tunnel) => tunnel_port(control, number, tunnel)
+        Some(tunnel) => tunnel_port(control, number, (tunnel, flow.is_bare()))
             .ok_or_else(|| "no OpenFlow tunnel port for this packet".to_owned()),
         None => find_port(control, number)
             .ok_or_else(|| format!("no OpenFlow port for datapath port {number}")),
@@ -293,7 +293,11 @@ fn find_port(control: &Control, number: u32) -> Option<(BridgeId, PortNo)> {
 
 /// Returns the tunnel port that packets with these headers reach: the one with the most specific
 /// configuration (ovs-vswitchd.conf.db(5), "Tunnel Options").
-fn tunnel_port(control: &Control, number: u32, packet: &OdpTunnel) -> Option<(BridgeId, PortNo)> {
+fn tunnel_port(
+    control: &Control,
+    number: u32,
+    (packet, is_bare): (&OdpTunnel, bool),
+) -> Option<(BridgeId, PortNo)> {
     let ports = control.devices.datapath_ports.all().into_iter();
     let ports = ports
         .filter(|(of, ..)| *of == number)
@@ -301,7 +305,14 @@ fn tunnel_port(control: &Control, number: u32, packet: &OdpTunnel) -> Option<(Br
     let ranked = ports.filter_map(|(bridge, port)| {
         let runtime = control.sites.get(&bridge)?.ports.get(&port)?;
         match &runtime.spec.kind {
-            PortKind::Tunnel(tunnel) => Some((packet.rank(tunnel)?, (bridge, port))),
+            PortKind::Tunnel(tunnel) => {
+                let is_aware = match (tunnel.packet_type, is_bare) {
+                    (PacketTypeMode::LegacyL2, false) | (PacketTypeMode::LegacyL3, true) => false,
+                    (PacketTypeMode::Aware, _) => true,
+                    _ => return None,
+                };
+                Some(((packet.rank(tunnel)?, is_aware), (bridge, port)))
+            }
             _ => None,
         }
     });

@@ -1,51 +1,71 @@
 //! Commands of tunnels and their underlay: `ovs/route/*` and `tnl/*` of ovs-vswitchd(8).
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use base::PortNo;
 use packet::MacAddr;
-use packet::tunnel::TunnelProtocol;
 
 use super::Answer::Immediate;
 use super::Command;
 use crate::control::Control;
+use crate::control::neighbours::NeighbourOrigin;
 use crate::control::underlay::UserRoute;
 use config::{OuterField, PortKind, TunnelConfig, TunnelEndpoint, TunnelKey};
-use dataplane::underlay::{Underlay, UnderlayPort, UnderlayRoute};
+use dataplane::underlay::{UnderlayPort, UnderlayRoute};
+use switch::underlay::KernelTables;
+use sys::interface::{Ifindex, Interfaces};
 
 #[rustfmt::skip]
-pub(super) const COMMANDS: [Command; 13] = [
+pub(super) const COMMANDS: [Command; 15] = [
     Command { name: "ofproto/list-tunnels", usage: "",                          least: 0, most: 0, answer: Immediate(tunnels) },
-    Command { name: "ovs/route/add",    usage: "ip/plen dev [gw] [src=src_ip]", least: 2, most: 4, answer: Immediate(add_route) },
-    Command { name: "ovs/route/del",    usage: "ip/plen",                       least: 1, most: 1, answer: Immediate(delete_route) },
-    Command { name: "ovs/route/lookup", usage: "ip_addr",                       least: 1, most: 1, answer: Immediate(look_up) },
+    Command { name: "ovs/route/add",    usage: "ip_addr/prefix_len out_br_name [gw] [pkt_mark=mark]", least: 2, most: 5, answer: Immediate(add_route) },
+    Command { name: "ovs/route/del",    usage: "ip_addr/prefix_len [pkt_mark=mark]", least: 1, most: 2, answer: Immediate(delete_route) },
+    Command { name: "ovs/route/lookup", usage: "ip_addr [pkt_mark=mark]",       least: 1, most: 2, answer: Immediate(look_up) },
     Command { name: "ovs/route/show",   usage: "",                              least: 0, most: 0, answer: Immediate(routes) },
+    Command { name: "tnl/arp/aging",    usage: "[SECS]",                        least: 0, most: 1, answer: Immediate(aging) },
     Command { name: "tnl/arp/flush",    usage: "",                              least: 0, most: 0, answer: Immediate(flush) },
     Command { name: "tnl/arp/set",      usage: "BRIDGE IP MAC",                 least: 3, most: 3, answer: Immediate(set) },
     Command { name: "tnl/arp/show",     usage: "",                              least: 0, most: 0, answer: Immediate(neighbours) },
     Command { name: "tnl/egress_port_range", usage: "min max",                  least: 0, most: 2, answer: Immediate(egress_ports) },
+    Command { name: "tnl/neigh/aging",  usage: "[SECS]",                        least: 0, most: 1, answer: Immediate(aging) },
     Command { name: "tnl/neigh/flush",  usage: "",                              least: 0, most: 0, answer: Immediate(flush) },
     Command { name: "tnl/neigh/set",    usage: "BRIDGE IP MAC",                 least: 3, most: 3, answer: Immediate(set) },
     Command { name: "tnl/neigh/show",   usage: "",                              least: 0, most: 0, answer: Immediate(neighbours) },
     Command { name: "tnl/ports/show",   usage: "-v",                            least: 0, most: 1, answer: Immediate(ports) },
 ];
 
-/// Lists the tunnel ports in Open vSwitch's format.
-fn tunnels(control: &mut Control, _: &[String]) -> Result<String, String> {
-    let mut lines = Vec::new();
-    for site in control.sites.values() {
+/// A tunnel port: its name, its datapath number, and its configuration.
+type TunnelPort<'a> = (&'a str, u32, &'a TunnelConfig);
+
+/// Returns the open tunnel ports.
+fn tunnel_ports(control: &mut Control) -> Vec<TunnelPort<'_>> {
+    control.datapath_ports();
+    let mut found = Vec::new();
+    for (bridge, site) in &control.sites {
         for (number, port) in &site.ports {
-            if let PortKind::Tunnel(tunnel) = &port.spec.kind {
-                lines.push(list(*number, &port.spec.name, tunnel));
+            let of_path = control.devices.datapath_ports.number((*bridge, *number));
+            if let (PortKind::Tunnel(tunnel), Some(of_path)) = (&port.spec.kind, of_path)
+                && port.device.is_some()
+            {
+                found.push((port.spec.name.as_str(), of_path, &**tunnel));
             }
         }
     }
+    found
+}
+
+/// Lists the tunnel ports in Open vSwitch's format.
+fn tunnels(control: &mut Control, _: &[String]) -> Result<String, String> {
+    let ports = tunnel_ports(control).into_iter();
+    let mut lines: Vec<_> = ports
+        .map(|(name, of_path, tunnel)| list(of_path, name, tunnel))
+        .collect();
     lines.sort();
     Ok(lines.concat())
 }
 
-fn list(number: PortNo, name: &str, tunnel: &TunnelConfig) -> String {
+fn list(number: u32, name: &str, tunnel: &TunnelConfig) -> String {
     let end = |end: TunnelEndpoint| match end {
         TunnelEndpoint::Given(address) => address.to_string(),
         TunnelEndpoint::Any => "::".to_owned(),
@@ -56,11 +76,7 @@ fn list(number: PortNo, name: &str, tunnel: &TunnelConfig) -> String {
         TunnelKey::Given(_) | TunnelKey::None => "0".to_owned(),
         TunnelKey::Flow => "flow".to_owned(),
     };
-    let mode = if tunnel.is_layer3 {
-        "legacy_l3"
-    } else {
-        "legacy_l2"
-    };
+    let mode = tunnel.packet_type.name();
     let mut line = format!(
         "port {number}: {name} ({}: {}->{}, key={}, {mode}, dp port={number}",
         tunnel.type_name(),
@@ -71,14 +87,14 @@ fn list(number: PortNo, name: &str, tunnel: &TunnelConfig) -> String {
     if tunnel.out_key != tunnel.in_key {
         write!(line, ", out_key={}", key(tunnel.out_key)).expect(ROOM);
     }
+    match tunnel.ttl {
+        OuterField::Given(ttl) => write!(line, ", ttl={ttl}").expect(ROOM),
+        OuterField::Inherit(_) => line.push_str(", ttl=inherit"),
+    }
     match tunnel.tos {
         OuterField::Given(0) => {}
         OuterField::Given(tos) => write!(line, ", tos={tos:#x}").expect(ROOM),
         OuterField::Inherit(_) => line.push_str(", tos=inherit"),
-    }
-    match tunnel.ttl {
-        OuterField::Given(ttl) => write!(line, ", ttl={ttl}").expect(ROOM),
-        OuterField::Inherit(_) => line.push_str(", ttl=inherit"),
     }
     if !tunnel.dont_fragment {
         line.push_str(", df=false");
@@ -127,38 +143,79 @@ fn address(text: &str) -> Result<IpAddr, String> {
         .map_err(|_| format!("{text}: invalid IP address"))
 }
 
+/// Parses `pkt_mark=MARK`.
+fn mark(text: Option<&String>) -> Result<u32, String> {
+    let Some(text) = text else {
+        return Ok(0);
+    };
+    let digits = text.strip_prefix("pkt_mark=");
+    let mark = digits.and_then(|digits| match digits.strip_prefix("0x") {
+        Some(digits) => u32::from_str_radix(digits, 16).ok(),
+        None => digits.parse().ok(),
+    });
+    mark.ok_or_else(|| format!("{text}: Invalid pkt_mark"))
+}
+
+/// Parses the address prefix of a route.
+fn destination(text: &str) -> Result<(IpAddr, u8), String> {
+    let (to, len) = prefix(text)?;
+    Ok((masked(to, len), len))
+}
+
 fn add_route(control: &mut Control, arguments: &[String]) -> Result<String, String> {
-    let (to, len) = prefix(&arguments[0])?;
+    let (to, len) = destination(&arguments[0])?;
     let mut route = UserRoute {
-        to: masked(to, len),
+        to,
         len,
+        mark: 0,
         gateway: None,
         source: None,
         by: arguments[1].clone(),
     };
-    if control.host_port_named(&route.by).is_none() {
+    let Some(by) = control.host_port_named(&route.by) else {
         return Err(format!("{}: no such bridge or internal port", route.by));
-    }
+    };
     for word in &arguments[2..] {
         match word.split_once('=') {
             Some(("src", source)) => route.source = Some(address(source)?),
-            Some(_) => return Err(format!("{word}: not there: use a gateway or src=ADDRESS")),
+            Some(("pkt_mark", _)) => route.mark = mark(Some(word))?,
+            Some(_) => return Err(format!("{word}: Invalid pkt_mark or gateway")),
             None => route.gateway = Some(address(word)?),
         }
     }
+    let host_port = &control.publications.underlay().ports_of_host[&by];
+    if route.source.is_none() && source_of(host_port, to).is_none() {
+        // In Open vSwitch's words.
+        return Err("Error while inserting route.".to_owned());
+    }
     let routes = &mut control.underlay.routes;
-    routes.retain(|other| (other.to, other.len) != (route.to, route.len));
+    let key = |route: &UserRoute| (route.to, route.len, route.mark);
+    routes.retain(|other| key(other) != key(&route));
+    if routes.len() >= USER_ROUTES_MAX {
+        return Err(format!("there are {USER_ROUTES_MAX} routes already"));
+    }
     routes.push(route);
     control.update_underlay();
     Ok("OK\n".to_owned())
 }
 
+/// The limit of routes set by commands.
+const USER_ROUTES_MAX: usize = 16_384;
+
+/// Returns the address that a route through this port has as its source.
+fn source_of(host_port: &UnderlayPort, to: IpAddr) -> Option<IpAddr> {
+    let mut addresses = host_port.addresses.iter();
+    addresses
+        .find(|address| address.is_ipv4() == to.is_ipv4())
+        .copied()
+}
+
 fn delete_route(control: &mut Control, arguments: &[String]) -> Result<String, String> {
-    let (to, len) = prefix(&arguments[0])?;
-    let to = (masked(to, len), len);
+    let (to, len) = destination(&arguments[0])?;
+    let key = (to, len, mark(arguments.get(1))?);
     let routes = &mut control.underlay.routes;
     let before = routes.len();
-    routes.retain(|route| (route.to, route.len) != to);
+    routes.retain(|route| (route.to, route.len, route.mark) != key);
     if routes.len() == before {
         return Err("Not found".to_owned());
     }
@@ -168,8 +225,9 @@ fn delete_route(control: &mut Control, arguments: &[String]) -> Result<String, S
 
 fn look_up(control: &mut Control, arguments: &[String]) -> Result<String, String> {
     let to = address(&arguments[0])?;
+    let mark = mark(arguments.get(1))?;
     let underlay = control.publications.underlay();
-    let hop = underlay.hop(to).ok_or("Not found")?;
+    let hop = underlay.hop(to, mark).ok_or("Not found")?;
     let gateway = match hop.next == to {
         // For IPv4 too, as in Open vSwitch.
         true => "::".to_owned(),
@@ -183,82 +241,132 @@ fn look_up(control: &mut Control, arguments: &[String]) -> Result<String, String
 }
 
 /// Formats a route like Open vSwitch.
-fn describe(route: &UnderlayRoute, underlay: &Underlay, by_command: bool) -> Option<String> {
-    let host_port = underlay.ports_of_host.get(&route.by?)?;
-    let fits = |address: &&IpAddr| address.is_ipv4() == route.to.is_ipv4();
-    let source = route
-        .source
-        .or_else(|| host_port.addresses.iter().find(fits).copied());
-    let origin = if by_command { "User" } else { "Cached" };
-    let mut line = format!(
-        "{origin}: {}/{} dev {}",
-        route.to, route.len, host_port.name
-    );
-    if let Some(gateway) = route.gateway {
+fn describe(
+    origin: &str,
+    (to, len, mark): (IpAddr, u8, u32),
+    name: &str,
+    gateway: Option<IpAddr>,
+    source: Option<IpAddr>,
+) -> String {
+    let mut line = format!("{origin}: {to}/{len}");
+    if mark != 0 {
+        write!(line, " MARK {mark}").expect(ROOM);
+    }
+    write!(line, " dev {name}").expect(ROOM);
+    if let Some(gateway) = gateway {
         write!(line, " GW {gateway}").expect(ROOM);
     }
     if let Some(source) = source {
         write!(line, " SRC {source}").expect(ROOM);
     }
-    Some(line)
+    line
 }
 
+/// Lists the routes set by commands, those of the kernel, and the host's addresses.
 fn routes(control: &mut Control, _: &[String]) -> Result<String, String> {
     let underlay = control.publications.underlay();
-    let by_command = &control.underlay.routes;
-    let is_by_command = |route: &UnderlayRoute| {
-        by_command
-            .iter()
-            .any(|other| (other.to, other.len) == (route.to, route.len) && route.metric == 0)
-    };
     let mut text = "Route Table:\n".to_owned();
-    for route in underlay.routes() {
-        if let Some(line) = describe(route, underlay, is_by_command(route)) {
+    let is_by_command = |route: &&UnderlayRoute| route.metric == 0;
+    for route in underlay.routes().iter().filter(is_by_command) {
+        let host_port = route.by.and_then(|by| underlay.ports_of_host.get(&by));
+        if let Some(host_port) = host_port {
+            let source = route.source.or_else(|| source_of(host_port, route.to));
+            let to = (route.to, route.len, route.mark);
+            let line = describe("User", to, &host_port.name, route.gateway, source);
             writeln!(text, "{line}").expect(ROOM);
         }
     }
-    let is_by_command =
-        |host_port: &UnderlayPort| control.underlay.addresses.contains_key(&host_port.name);
-    let ports_of_host = underlay.ports_of_host.values();
-    for host_port in ports_of_host.filter(|host_port| !is_by_command(host_port)) {
-        for own in &host_port.addresses {
-            let len = if own.is_ipv4() { 32 } else { 128 };
-            let name = &host_port.name;
-            writeln!(text, "Cached: {own}/{len} dev {name} SRC {own} local").expect(ROOM);
-        }
+    if control.tools.system_routes {
+        write_kernel_routes(&mut text, control.underlay.kernel());
     }
     Ok(text)
+}
+
+/// Writes the kernel's routes, whether or not a bridge has their interface, and its addresses.
+fn write_kernel_routes(text: &mut String, kernel: &KernelTables) {
+    let mut names = BTreeMap::new();
+    let interfaces = Interfaces::current().ok();
+    let mut name_of = |index: u32| {
+        let name = || {
+            let name = interfaces.as_ref()?.name(Ifindex(index)).ok()?;
+            Some(name.to_string())
+        };
+        names.entry(index).or_insert_with(name).clone()
+    };
+    for route in &kernel.routes {
+        if let Some(name) = name_of(route.index) {
+            let own = kernel.addresses.iter();
+            let mut own = own.filter(|own| own.index == route.index);
+            let own = own.find(|own| own.address.is_ipv4() == route.to.is_ipv4());
+            let source = route.source.or_else(|| own.map(|own| own.address));
+            let to = (route.to, route.len, 0);
+            let line = describe("Cached", to, &name, route.gateway, source);
+            writeln!(text, "{line}").expect(ROOM);
+        }
+    }
+    for own in &kernel.addresses {
+        if let Some(name) = name_of(own.index) {
+            let len = if own.address.is_ipv4() { 32 } else { 128 };
+            let to = (own.address, len, 0);
+            let line = describe("Cached", to, &name, None, Some(own.address));
+            writeln!(text, "{line} local").expect(ROOM);
+        }
+    }
 }
 
 fn neighbours(control: &mut Control, _: &[String]) -> Result<String, String> {
     let mut text = format!("{:<46}{:<20}Bridge\n{}\n", "IP", "MAC", "=".repeat(74));
     let underlay = control.publications.underlay();
+    let cache = &control.underlay.neighbours;
+    let mut lines: BTreeMap<(IpAddr, &str), MacAddr> = BTreeMap::new();
     for ((by, host), mac) in &underlay.neighbours {
         let host_port = underlay.ports_of_host.get(by);
         let name = host_port.map_or("", |host_port| &host_port.name);
+        lines.insert((*host, name), *mac);
+    }
+    lines.extend(cache.iter().map(|(name, host, mac)| ((host, name), mac)));
+    for ((host, name), mac) in lines {
         writeln!(text, "{:<46}{mac}   {name}", host.to_string()).expect(ROOM);
     }
     Ok(text)
 }
 
+/// Sets an entry for the interface or bridge with this name.
 fn set(control: &mut Control, arguments: &[String]) -> Result<String, String> {
     let name = &arguments[0];
-    if control.host_port_named(name).is_none() {
-        return Err(format!("{name}: no such bridge or internal port"));
+    let sites = control.sites.values();
+    let is_bridge = sites.clone().any(|site| site.bridge.name() == name);
+    let mut ports = sites.flat_map(|site| site.ports.values());
+    let is_known = is_bridge
+        || ports.any(|port| port.spec.name == *name)
+        || control.host_port_named(name).is_some();
+    if !is_known {
+        return Err(format!("{name}: no such bridge or port"));
     }
     let host = arguments[1].parse().map_err(|_| "bad IP address")?;
     let mac: MacAddr = arguments[2].parse().map_err(|_| "bad MAC address")?;
-    let known = &mut control.underlay.neighbours;
-    known.insert((name.clone(), host), mac);
+    let now = control.now();
+    let cache = &mut control.underlay.neighbours;
+    cache.set((name.clone(), host), mac, NeighbourOrigin::Command, now);
     control.update_underlay();
     Ok("OK\n".to_owned())
 }
 
-/// Removes the neighbours set by commands; those of the kernel remain.
+/// Removes the neighbours of the cache; those of the kernel remain.
 fn flush(control: &mut Control, _: &[String]) -> Result<String, String> {
-    control.underlay.neighbours.clear();
+    control.underlay.neighbours.flush();
     control.update_underlay();
     Ok("OK\n".to_owned())
+}
+
+/// Returns or sets the lifetime of entries in seconds.
+fn aging(control: &mut Control, arguments: &[String]) -> Result<String, String> {
+    let now = control.now();
+    let cache = &mut control.underlay.neighbours;
+    match arguments.first() {
+        None => Ok(format!("{}\n", cache.aging_seconds())),
+        Some(text) => cache.set_aging(text, now).map(|()| "OK\n".to_owned()),
+    }
 }
 
 fn egress_ports(control: &mut Control, arguments: &[String]) -> Result<String, String> {
@@ -277,28 +385,47 @@ fn egress_ports(control: &mut Control, arguments: &[String]) -> Result<String, S
     Ok("OK\n".to_owned())
 }
 
+/// Lists the ports of the datapath that tunnels share, and the number of their tunnels; with `-v`
+/// the packets that they receive.
 fn ports(control: &mut Control, arguments: &[String]) -> Result<String, String> {
+    let mut listening: BTreeMap<String, (u32, &TunnelConfig, usize)> = BTreeMap::new();
+    let ports: Vec<_> = tunnel_ports(control)
+        .into_iter()
+        .map(|(_, of_path, tunnel)| (of_path, tunnel.clone()))
+        .collect();
+    for (of_path, tunnel) in &ports {
+        let entry = listening.entry(tunnel.datapath_port());
+        entry.or_insert((*of_path, tunnel, 0)).2 += 1;
+    }
+    let is_verbose = arguments.first().is_some_and(|word| word == "-v");
     let mut text = "Listening ports:\n".to_owned();
-    let underlay = control.publications.underlay();
-    for (port, protocol) in underlay.listening() {
-        let of = match protocol {
-            TunnelProtocol::Geneve => "genev_sys",
-            TunnelProtocol::Vxlan(_) | TunnelProtocol::Gre => "vxlan_sys",
-        };
-        let count = underlay.tunnels_with_port(port);
-        writeln!(text, "{of}_{port} ({port}) ref_cnt={count}").expect(ROOM);
-    }
-    if underlay.has_gre() {
-        let count = underlay.tunnels_with_port(0);
-        writeln!(text, "gre_sys (3) ref_cnt={count}").expect(ROOM);
-    }
-    if arguments.first().is_some_and(|word| word == "-v") {
-        for host_port in underlay.ports_of_host.values() {
+    for (name, (of_path, tunnel, count)) in listening {
+        if !is_verbose {
+            writeln!(text, "{name} ({of_path}) ref_cnt={count}").expect(ROOM);
+            continue;
+        }
+        for host_port in control.publications.underlay().ports_of_host.values() {
             for own in &host_port.addresses {
-                let name = &host_port.name;
-                writeln!(text, "{name}: {own} {}", host_port.mac).expect(ROOM);
+                let packets = packets_to(host_port, *own, tunnel);
+                writeln!(text, "{name} ({of_path}) : {packets}").expect(ROOM);
             }
         }
     }
     Ok(text)
+}
+
+/// Formats the packets to a tunnel at this address as a datapath flow.
+fn packets_to(host_port: &UnderlayPort, own: IpAddr, tunnel: &TunnelConfig) -> String {
+    let (eth_type, ip) = match own {
+        IpAddr::V4(_) => (0x0800, "ipv4"),
+        IpAddr::V6(_) => (0x86dd, "ipv6"),
+    };
+    let (protocol, transport) = match tunnel.port {
+        0 => (47, String::new()),
+        port => (17, format!(",udp(dst={port})")),
+    };
+    let mac = host_port.mac;
+    format!(
+        "eth(dst={mac}),eth_type({eth_type:#06x}),{ip}(dst={own},proto={protocol},frag=no){transport}"
+    )
 }
