@@ -139,8 +139,8 @@ fn ovs_vsctl_waits_and_reports_errors(context: &TestContext) -> TestResult {
             "could not open network device p9 (No such device)",
         ),
         (
-            "add-port br0 v1 -- set Interface v1 type=erspan options:remote_ip=10.0.0.9",
-            "type erspan: not supported",
+            "add-port br0 v1 -- set Interface v1 type=stt options:remote_ip=10.0.0.9",
+            "type stt: not supported",
         ),
         (
             "add-port br0 i1 vlan_mode=dot1q-tunnel -- set Interface i1 type=internal",

@@ -14,6 +14,8 @@ use crate::support::switch::SwitchProcess;
 pub(crate) const TESTS: &[SystemTest] = tests![
     vxlan_interoperates_with_the_kernel_by_ipv4_and_ipv6,
     vxlan_geneve_and_gre_interoperate_with_open_vswitch_by_ipv4_and_ipv6,
+    erspan_and_ip6gre_interoperate_with_open_vswitch,
+    gtpu_interoperates_with_open_vswitch_without_ethernet_headers,
     rules_set_and_match_tunnel_fields,
     tunnels_of_the_database_change_and_report_errors,
     tunnel_routes_follow_the_kernel_and_commands,
@@ -178,39 +180,45 @@ impl<'g> RemoteOpenVswitch<'g> {
 fn vxlan_geneve_and_gre_interoperate_with_open_vswitch_by_ipv4_and_ipv6(
     context: &TestContext,
 ) -> TestResult {
-    for (index, (tunnel, ovs_interface)) in [
-        (
-            "vxlan:t0,remote=172.16.0.2,key=7,tos=inherit",
-            "vxlan options:remote_ip=172.16.0.1 options:key=7",
-        ),
-        (
-            "geneve:t0,remote=172.16.0.2,key=8,csum=true",
-            "geneve options:remote_ip=172.16.0.1 options:key=8 options:csum=true",
-        ),
-        (
-            "gre:t0,remote=172.16.0.2,key=9,csum=true",
-            "gre options:remote_ip=172.16.0.1 options:key=9 options:csum=true",
-        ),
-        (
-            "gre:t0,remote=172.16.0.2,seq=true",
-            "gre options:remote_ip=172.16.0.1 options:seq=true",
-        ),
-        (
-            "vxlan:t0,remote=fd00::2,key=10,port=4800",
-            "vxlan options:remote_ip=fd00::1 options:key=10 options:dst_port=4800",
-        ),
-        (
-            "geneve:t0,remote=fd00::2,key=11",
-            "geneve options:remote_ip=fd00::1 options:key=11",
-        ),
-        (
-            "gre:t0,remote=fd00::2,key=12",
-            "gre options:remote_ip=fd00::1 options:key=12",
-        ),
-    ]
-    .into_iter()
-    .enumerate()
-    {
+    check_tunnels(
+        context,
+        &[
+            (
+                "vxlan:t0,remote=172.16.0.2,key=7,tos=inherit",
+                "vxlan options:remote_ip=172.16.0.1 options:key=7",
+            ),
+            (
+                "geneve:t0,remote=172.16.0.2,key=8,csum=true",
+                "geneve options:remote_ip=172.16.0.1 options:key=8 options:csum=true",
+            ),
+            (
+                "gre:t0,remote=172.16.0.2,key=9,csum=true",
+                "gre options:remote_ip=172.16.0.1 options:key=9 options:csum=true",
+            ),
+            (
+                "gre:t0,remote=172.16.0.2,seq=true",
+                "gre options:remote_ip=172.16.0.1 options:seq=true",
+            ),
+            (
+                "vxlan:t0,remote=fd00::2,key=10,port=4800",
+                "vxlan options:remote_ip=fd00::1 options:key=10 options:dst_port=4800",
+            ),
+            (
+                "geneve:t0,remote=fd00::2,key=11",
+                "geneve options:remote_ip=fd00::1 options:key=11",
+            ),
+            (
+                "gre:t0,remote=fd00::2,key=12",
+                "gre options:remote_ip=fd00::1 options:key=12",
+            ),
+        ],
+    )
+}
+
+/// Connects both switches by each tunnel in turn: words of our port, and those of the interface of
+/// Open vSwitch. Frames cross in both directions.
+fn check_tunnels(context: &TestContext, tunnels: &[(&str, &str)]) -> TestResult {
+    for (index, (tunnel, ovs_interface)) in tunnels.iter().enumerate() {
         let mut remote_ovs = RemoteOpenVswitch::new(context, &format!("far{index}"))?;
         remote_ovs.ovs.vsctl(&format!(
             "add-port br0 t0 -- set interface t0 type={ovs_interface}"
@@ -219,6 +227,79 @@ fn vxlan_geneve_and_gre_interoperate_with_open_vswitch_by_ipv4_and_ipv6(
         check_streams(remote_ovs.network.host(1), &remote_ovs.two)?;
         assert!(switch.counter("br0 port 2 rx_packets")? > 100, "{tunnel}");
     }
+    Ok(())
+}
+
+fn erspan_and_ip6gre_interoperate_with_open_vswitch(context: &TestContext) -> TestResult {
+    check_tunnels(
+        context,
+        &[
+            (
+                "erspan:t0,remote=172.16.0.2,key=13,erspan_ver=1,erspan_idx=3",
+                "erspan options:remote_ip=172.16.0.1 options:key=13 options:erspan_ver=1 \
+                 options:erspan_idx=4",
+            ),
+            (
+                "erspan:t0,remote=172.16.0.2,key=14,erspan_ver=2,erspan_dir=1,erspan_hwid=7",
+                "erspan options:remote_ip=172.16.0.1 options:key=14 options:erspan_ver=2 \
+                 options:erspan_dir=0 options:erspan_hwid=9",
+            ),
+            (
+                "ip6erspan:t0,remote=fd00::2,key=15,erspan_ver=2",
+                "ip6erspan options:remote_ip=fd00::1 options:key=15 options:erspan_ver=2",
+            ),
+            (
+                "ip6gre:t0,remote=fd00::2,key=16",
+                "ip6gre options:remote_ip=fd00::1 options:key=16",
+            ),
+        ],
+    )
+}
+
+/// GTP-U carries IP packets only: rules at both ends set the destination of frames that leave it.
+fn gtpu_interoperates_with_open_vswitch_without_ethernet_headers(
+    context: &TestContext,
+) -> TestResult {
+    let mut remote_ovs = RemoteOpenVswitch::new(context, "far")?;
+    remote_ovs.ovs.vsctl("add-port br0 t0 -- set interface t0 type=gtpu ofport_request=2 options:remote_ip=172.16.0.1 options:key=21 -- set interface p2 ofport_request=1")?;
+    let switch = remote_ovs.start_switch("gtpu:t0,remote=172.16.0.2,key=21")?;
+    let directory = context.directory().join("far");
+    let run_on_ovs = |words: &str| {
+        let program = program(words).env("OVS_RUNDIR", &directory);
+        CommandOutput::run(context, program)?.expect_success()
+    };
+    let (one, two) = (remote_ovs.network.host(1), &remote_ovs.two);
+    let mac = |host: &TestHost<'_>| {
+        let octets = host.mac.map(|octet| format!("{octet:02x}"));
+        octets.join(":")
+    };
+    for (host, peer) in [(one, two), (two, one)] {
+        let words = format!(
+            "ip neighbour replace {} lladdr {} dev eth0 nud permanent",
+            peer.address,
+            mac(peer)
+        );
+        host.run(&words)?.expect_success()?;
+    }
+    let rules = |host: &TestHost<'_>| {
+        [
+            "del-flows br0".to_owned(),
+            "add-flow br0 in_port=1,ip,actions=2".to_owned(),
+            format!(
+                "add-flow br0 in_port=2,tun_id=21,tun_gtpu_msgtype=255,actions=set_field:{}->eth_dst,1",
+                mac(host)
+            ),
+        ]
+    };
+    for rule in rules(one) {
+        switch.ofctl(&rule)?;
+    }
+    for rule in rules(two) {
+        run_on_ovs(&format!("ovs-ofctl {rule}"))?;
+    }
+    check_streams(one, two)?;
+    // Frames with GTP-U fields are matched by the interpreter, and counted.
+    assert!(switch.counter("worker slow_path_uncompiled_rules")? > 100);
     Ok(())
 }
 
@@ -279,19 +360,19 @@ const REFUSED_TUNNELS: [(&str, &str); 5] = [
     ),
     (
         "type=vxlan options:remote_ip=172.16.0.2",
-        "has UDP port 4789",
+        "VXLAN-GBP, and non-VXLAN-GBP tunnels can't be configured on the same dst_port",
     ),
     (
         "type=geneve",
         "geneve type requires valid 'remote_ip' argument",
     ),
     (
-        "type=gtpu options:remote_ip=172.16.0.2",
-        "type gtpu: not supported",
+        "type=stt options:remote_ip=172.16.0.2",
+        "type stt: not supported",
     ),
     (
-        "type=gre options:packet_type=ptap options:remote_ip=172.16.0.2",
-        "ptap is not supported",
+        "type=gtpu options:packet_type=legacy_l2 options:remote_ip=172.16.0.2",
+        "legacy_l2 configured on gtpu tunnel that cannot carry L2 traffic",
     ),
 ];
 
