@@ -40,8 +40,8 @@ cargo xtask COMMAND
   test [--only STEP]... all checks and tests; steps: setup tidy fmt clippy unit model docs counts bench system conform
   setup                 install what tests and demonstration need (Debian, root)
   tidy [--bless]        check what the compiler does not; --bless writes the prose baseline
-  conform [PREFIX]...   conformance suites, and our cases on Open vSwitch: all but `autotest`, or `cases`, `autotest`,
-                        a prefix (of13/meter)
+  conform [PREFIX]...   conformance suites, and our cases on Open vSwitch: all, `cases`, `autotest`, or a prefix
+                        (of13/meter)
   autotest [GROUP]...   Open vSwitch's own test suite with our daemon: all groups that start a switch, or numbers,
                         ranges (856-860) and files (ofproto.at)
   counts [--bless]      compare instruction counts of hot code with the baseline; --bless writes the baseline

@@ -54,7 +54,7 @@ const PORT: [CounterEntry; 23] = [
 
 /// Workers, events and side effects that were dropped: `comporta/counters` prints `worker NAME`.
 #[rustfmt::skip]
-const WORKER: [CounterEntry; 34] = [
+const WORKER: [CounterEntry; 35] = [
     counter("no_bridge", "frame of a port whose bridge is not in the published program", "normal for some milliseconds while a bridge is added or removed"),
     counter("no_port", "frame for an egress port that has no queue", "normal while a port is added or removed; else the interface disappeared: see the log"),
     counter("port_full", "frame dropped because the egress queue of another worker's port was full", "the egress port or its worker is too slow: see `tx_full`"),

@@ -27,6 +27,12 @@ pub(crate) struct StreamDecoder<O> {
 }
 
 impl<O: MessageObserver> StreamDecoder<O> {
+    /// Returns the number of bytes of the current message so far.
+    #[cfg(test)]
+    pub(crate) const fn received(&self) -> usize {
+        self.received
+    }
+
     /// Returns a decoder for a connection from its first byte on.
     pub(crate) const fn new(observer: O) -> Self {
         Self {

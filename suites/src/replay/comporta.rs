@@ -401,6 +401,7 @@ impl Subject for ComportaSubject<'_> {
             CaseEvent::Groups => self.bench().peers.groups(),
             CaseEvent::Meters => self.bench().peers.meters(),
             CaseEvent::Fragments(_)
+            | CaseEvent::TableMiss(..)
             | CaseEvent::Flow(_)
             | CaseEvent::Group(_)
             | CaseEvent::Meter(_)

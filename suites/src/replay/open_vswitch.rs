@@ -260,6 +260,7 @@ impl Subject for OpenVswitchSubject {
             CaseEvent::Groups => self.peers.groups(),
             CaseEvent::Meters => self.peers.meters(),
             CaseEvent::Fragments(_)
+            | CaseEvent::TableMiss(..)
             | CaseEvent::Flow(_)
             | CaseEvent::Group(_)
             | CaseEvent::Meter(_)

@@ -9,8 +9,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use base::{Instant, PortNo};
-use flow::{FragmentHandling, PortConfig, PortDesc, SwitchConfig};
+use flow::{FragmentHandling, PortConfig, PortDesc, SwitchConfig, TableFlags, TableMod};
 use openflow::{Message, NiciraSetting, Version};
+use pipeline::TableMiss;
 use testbed::{Clock, Program, Spawner};
 use testkit::case::{CaseEvent, notation};
 
@@ -81,6 +82,7 @@ impl Peers {
                 peer.request(&[Message::SetConfig(SwitchConfig {
                     fragments: FragmentHandling::Normal,
                     miss_send_len: u16::MAX,
+                    invalid_ttl: false,
                 })])?;
                 peer.send_raw(&SET_ASYNC)?;
             }
@@ -135,8 +137,22 @@ impl Peers {
                 let config = SwitchConfig {
                     fragments: *fragments,
                     miss_send_len: u16::MAX,
+                    invalid_ttl: false,
                 };
                 self.send(Version::V13, Message::SetConfig(config))
+            }
+            // Later versions have no such setting.
+            CaseEvent::TableMiss(table, miss) => {
+                let config = match miss {
+                    TableMiss::Default => Err("OpenFlow cannot restore the default".to_owned()),
+                    TableMiss::Controller => Ok(TableFlags(0)),
+                    TableMiss::Continue => Ok(TableFlags(1)),
+                    TableMiss::Drop => Ok(TableFlags(2)),
+                };
+                config.and_then(|config| {
+                    let command = TableMod::new(*table, config);
+                    self.send(Version::V11, Message::TableMod(command))
+                })
             }
             CaseEvent::Flow(command) => self.send_by_content(Message::FlowMod((**command).clone())),
             CaseEvent::Group(command) => self.send_by_content(Message::GroupMod(command.clone())),

@@ -523,6 +523,7 @@ fn table_miss_packet_in_holds_the_whole_frame_and_its_port(context: &TestContext
         controller.send(&Message::SetConfig(SwitchConfig {
             fragments: FragmentHandling::Normal,
             miss_send_len,
+            invalid_ttl: false,
         }))?;
         controller.barrier();
         network.host(2).send(&["eth / ipv4 / udp / data(1400)"])?;

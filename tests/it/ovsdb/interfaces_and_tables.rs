@@ -203,7 +203,8 @@ fn flow_table_prefixes_narrow_the_megaflow_of_a_trace(context: &TestContext) -> 
         Ok(trace()?.contains("nw_src=10.0.0.2,"))
     })?;
     deployment.vsctl("clear Bridge br0 flow_tables")?;
-    context.wait_until("the default prefixes", || Ok(trace()?.contains(narrow)))
+    context.wait_until("the default prefixes", || Ok(trace()?.contains(narrow)))?;
+    Ok(())
 }
 
 fn flow_tables_have_names_and_limits_of_the_database(context: &TestContext) -> TestResult {

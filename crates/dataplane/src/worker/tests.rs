@@ -146,6 +146,7 @@ impl WorkerRig {
             sampling: self.sampling.clone(),
         };
         self.publication.swap(Arc::new(Program {
+            reports_crossing: false,
             generation: Generation(self.generation),
             bridges: vec![bridge],
             virtual_links: Arc::default(),

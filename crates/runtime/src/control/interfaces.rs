@@ -255,3 +255,21 @@ pub(super) fn open_problem(error: &OpenError) -> String {
         error => error.to_string(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn poll_interval_grows_with_the_time_since_departure() {
+        let mut polls = PollSchedule::default();
+        assert_eq!(polls.next(), Instant::START + POLL_INTERVAL);
+        let departure = Instant::START + Duration::from_secs(5);
+        polls.hasten(departure);
+        assert_eq!(polls.next(), departure + POLL_INTERVAL_MIN);
+        polls.last = departure + Duration::from_millis(500);
+        assert_eq!(polls.next(), polls.last + Duration::from_millis(50));
+        polls.last = departure + Duration::from_secs(3600);
+        assert_eq!(polls.next(), polls.last + POLL_INTERVAL);
+    }
+}

@@ -50,5 +50,5 @@ proptest! {
 fn snoop_survives_impossible_length() {
     let mut snoop_decoder = SnoopDecoder::new(SnoopFeed::default());
     snoop_decoder.decode(&[0; 1000]);
-    assert_eq!(snoop_decoder.received, 0);
+    assert_eq!(snoop_decoder.received(), 0);
 }

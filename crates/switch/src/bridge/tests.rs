@@ -7,9 +7,8 @@ use flow::{
     PipelineFields, PortConfig, PortMod, PortReason, Role, RoleRequest, SwitchConfig, text,
 };
 use openflow::{
-    AsyncChange, BundleAdd, BundleControl, BundleFlags, BundleId, BundleStep, FlowFormat,
-    MaskChange, MultipartReply, MultipartRequest, QueueStatsRequest, ReceivedMessage, RoleReason,
-    RoleStatus, Version,
+    BundleAdd, BundleControl, BundleFlags, BundleId, BundleStep, FlowFormat, MultipartReply,
+    MultipartRequest, QueueStatsRequest, ReceivedMessage, RoleReason, RoleStatus, Version,
 };
 use packet::MacAddr;
 use pipeline::{Cause, PacketInMeta, Pipeline};
@@ -111,12 +110,7 @@ impl Rig {
         let stats = self.bridge.tables.pipeline.flow_stats(&request, self.now);
         let stats = stats.expect("all tables exist");
         stats
-            .map(|rule| {
-                flow::text::FlowWithoutStats(&rule)
-                    .to_string()
-                    .trim()
-                    .to_owned()
-            })
+            .map(|rule| text::FlowWithoutStats(&rule).to_string().trim().to_owned())
             .collect()
     }
 }
@@ -767,7 +761,7 @@ fn requests_to_flush_connections_are_accepted() {
 fn refused_rules_are_counted() {
     let mut rig = Rig::controlled();
     let line = "table=0,in_port=1,actions=set_field:0x1->ct_mark";
-    let rule = flow::text::parse_flow(FlowModCommand::Add, line).expect(line);
+    let rule = text::parse_flow(FlowModCommand::Add, line).expect(line);
     let refused = ["13 refused: ActionBadSetArgument"];
     assert_eq!(summary(&rig.send(NEW, Message::FlowMod(rule))), refused);
     assert_eq!(rig.bridge.rules_refused(), 1);

@@ -13,7 +13,7 @@ fn tables_are_compacted_after_a_quiet_period() {
         let line =
             format!("priority={number},ip,nw_src=10.{number}.0.0/{bits},nw_dst=10.0.0.0/{bits}");
         let line = format!("{line},nw_tos={},actions=drop", number % 8 * 4);
-        let flow_mod = flow::text::parse_flow_line(&line).expect("a flow");
+        let flow_mod = text::parse_flow_line(&line).expect("a flow");
         let done = rig.bridge.do_flow_mod(&flow_mod, None, Instant::START);
         done.expect("there is room");
         drop(rig.bridge.snapshot());
