@@ -10,7 +10,9 @@ mod auxiliary;
 mod bond;
 mod controller;
 mod dummy;
+mod error;
 mod exporters;
+mod fail_mode;
 mod in_band;
 mod interface;
 mod mirror;
@@ -46,10 +48,12 @@ pub use bond::{
 };
 pub use controller::{ControllerConfig, ControllerOptions};
 pub use dummy::DummyMode;
+pub use error::ConfigError;
 pub use exporters::parse_collector;
 pub use exporters::{
     CollectorSet, Exporters, IpfixCache, IpfixConfig, NetflowConfig, NetflowSettings, SflowConfig,
 };
+pub use fail_mode::FailMode;
 pub use in_band::InBandSettings;
 pub use interface::{EgressLimit, IngressLimit, InterfaceConfig, PolicerRate, qdisc_name};
 pub use mirror::{MIRRORS_MAX, MirrorConfig, MirrorOutput};
@@ -82,61 +86,6 @@ pub const PORT_NAME_LEN_MAX: usize = 255;
 
 /// The default time without a message after which a bundle expires, as in Open vSwitch.
 pub const BUNDLE_IDLE_TIMEOUT: Duration = Duration::from_secs(10);
-
-/// A configuration error: the option at fault, the problem, and the correct form.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{option}: {problem}")]
-pub struct ConfigError {
-    /// The option or key at fault, as the user wrote it.
-    pub option: String,
-    /// The problem and the correct form.
-    pub problem: String,
-}
-
-impl ConfigError {
-    /// Returns an error about `option`.
-    pub fn new(option: impl Into<String>, problem: impl Into<String>) -> Self {
-        Self {
-            option: option.into(),
-            problem: problem.into(),
-        }
-    }
-}
-
-/// The behaviour of a bridge while no controller is connected (OF 1.3.5, 6.3).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum FailMode {
-    /// The bridge forwards as a learning switch.
-    #[default]
-    Standalone,
-    /// The bridge follows its rules only.
-    Secure,
-}
-
-impl std::fmt::Display for FailMode {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Self::Standalone => "standalone",
-            Self::Secure => "secure",
-        })
-    }
-}
-
-impl std::str::FromStr for FailMode {
-    type Err = ConfigError;
-
-    fn from_str(text: &str) -> Result<Self, ConfigError> {
-        match text {
-            "standalone" => Ok(Self::Standalone),
-            "secure" => Ok(Self::Secure),
-            _ => Err(ConfigError::new(
-                "--fail-mode",
-                format!("'{text}' is not a fail mode: use standalone or secure"),
-            )),
-        }
-    }
-}
 
 /// The source of the Ethernet address of a bridge's `LOCAL` interface, from which the default
 /// datapath id follows.
