@@ -12,6 +12,7 @@ mod conntrack;
 mod coverage;
 mod datapath;
 mod datapath_changes;
+mod datapath_flows;
 mod dpctl;
 mod dummies;
 mod fdb;

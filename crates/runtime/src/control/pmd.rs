@@ -12,14 +12,14 @@ mod settings;
 use std::collections::{BTreeMap, BTreeSet};
 
 use base::Instant;
-use ports::dummy::{DummyHandle, DummyOptions, DummyType};
+use ports::dummy::{DummyOptions, DummyType};
 
 use super::Control;
 use super::bridge_runtime::{BridgeRuntime, PortRuntime};
 use auto_balance::{BalanceState, ThreadSummary, improves};
 use config::{Config, PmdConfig, PortKind, RxqAffinity};
 use dataplane::slots::PortKey;
-use load::{INTERVALS, QueueLoad, ThreadLoad, ThreadTotals};
+use load::{INTERVALS, QueueLoad, ThreadLoad, ThreadTotals, busy_time};
 use schedule::{QueueDemand, RxqSchedule, ThreadPlace, ThreadPlan, schedule};
 
 /// The module of these messages, as in Open vSwitch.
@@ -277,7 +277,7 @@ impl Control {
                 );
                 is_changed = true;
                 let busy = workers[*worker].counters.usage().busy;
-                let totals = thread_totals(self.tools.clock.unwarped(), busy);
+                let totals = ThreadTotals::new(self.tools.clock.unwarped(), busy);
                 PmdThread {
                     worker: *worker,
                     numa: *numa,
@@ -414,7 +414,7 @@ impl Control {
         let real = self.tools.clock.unwarped();
         for thread in self.pmd.threads.values_mut() {
             let usage = self.tools.workers[thread.worker].counters.usage();
-            let totals = thread_totals(real, usage.busy);
+            let totals = ThreadTotals::new(real, usage.busy);
             let takes_part = balance.is_enabled && !thread.is_isolated;
             let threshold = takes_part.then_some(balance.load_threshold);
             if thread.load.end_interval(now, totals, threshold) {
@@ -492,17 +492,4 @@ impl PortQueues {
 
 fn queue_demands(demands: &[(RxqKey, QueueDemand)]) -> Vec<QueueDemand> {
     demands.iter().map(|(_, demand)| demand.clone()).collect()
-}
-
-fn thread_totals(real: Instant, busy: std::time::Duration) -> ThreadTotals {
-    ThreadTotals {
-        elapsed: real.as_nanos(),
-        busy: u64::try_from(busy.as_nanos()).unwrap_or(u64::MAX),
-    }
-}
-
-/// Returns the nanoseconds spent on frames of a queue.
-fn busy_time(dummy: Option<&DummyHandle>, queue: usize) -> u64 {
-    let totals = dummy.map(DummyHandle::busy_nanos).unwrap_or_default();
-    totals.get(queue).copied().unwrap_or_default()
 }

@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn other_names_are_of_counters_in_the_catalogue() {
+    fn counter_of_other_name_is_in_the_catalogue() {
         let document = counter_catalog::document(&[]);
         for part in OTHER_NAMES.iter().flat_map(|(_, parts)| *parts) {
             let (_, name) = part.split_once('_').expect("an owner");

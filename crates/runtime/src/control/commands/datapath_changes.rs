@@ -13,7 +13,6 @@ use super::dpctl::named;
 use crate::control::Control;
 use crate::control::datapath_ports::DatapathName;
 use dataplane::program::BridgeId;
-use switch::odp::OdpFlow;
 
 /// The prefix of error messages, as in Open vSwitch.
 const PREFIX: &str = crate::PROGRAM;
@@ -26,28 +25,17 @@ const FLOWS_MAX: usize = 65_536;
 /// The largest number of a port.
 const NUMBER_MAX: u32 = u16::MAX as u32;
 
-/// The names of actions with arguments.
-#[rustfmt::skip]
-const ACTIONS: [&str; 22] = [
-    "check_pkt_len", "clone", "ct", "hash", "lb_output", "meter", "pop_mpls", "pop_nsh", "push_eth",
-    "push_mpls", "add_mpls", "push_nsh", "push_vlan", "recirc", "sample", "set", "tnl_pop",
-    "tnl_push", "trunc", "userspace", "psample", "dec_ttl",
-];
-
-/// The names of actions without arguments.
-const PLAIN_ACTIONS: [&str; 5] = ["ct_clear", "drop", "pop_eth", "pop_vlan", "ct"];
-
 /// A flow that an operator has added.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct AddedFlow {
+pub(super) struct AddedFlow {
     /// The key with its masks.
-    key: String,
-    actions: String,
+    pub(super) key: String,
+    pub(super) actions: String,
 }
 
 /// A datapath that an operator has added.
 #[derive(Clone, Debug, Default)]
-struct AddedDatapath {
+pub(super) struct AddedDatapath {
     /// Ports by number: name and type.
     ports: BTreeMap<u32, (String, String)>,
 }
@@ -66,6 +54,11 @@ impl DatapathChanges {
     /// Returns the names of added datapaths.
     pub(super) fn names(&self) -> impl Iterator<Item = &str> {
         self.added.keys().map(String::as_str)
+    }
+
+    /// Returns an added datapath.
+    pub(super) fn datapath(&self, name: &str) -> Option<&AddedDatapath> {
+        self.added.get(name)
     }
 
     /// Returns the ports of an added datapath, as `dpctl/show` lists them.
@@ -95,7 +88,8 @@ impl DatapathChanges {
         self.flows.remove(name);
     }
 
-    fn put(&mut self, datapath: &str, flow: AddedFlow, is_new: bool) -> Result<(), &'static str> {
+    /// Adds a flow, or changes its actions.
+    pub(super) fn put(&mut self, datapath: &str, flow: AddedFlow, is_new: bool) -> Result<(), &'static str> {
         let flows = self.flows.entry(datapath.to_owned()).or_default();
         let is_full = flows.len() >= FLOWS_MAX;
         match flows.iter_mut().find(|known| known.key == flow.key) {
@@ -108,7 +102,8 @@ impl DatapathChanges {
         Ok(())
     }
 
-    fn delete(&mut self, datapath: &str, key: &str) -> bool {
+    /// Deletes a flow; returns false if the datapath has no flow with this key.
+    pub(super) fn delete(&mut self, datapath: &str, key: &str) -> bool {
         let flows = self.flows.get_mut(datapath);
         let place = flows
             .as_ref()
@@ -119,7 +114,8 @@ impl DatapathChanges {
 }
 
 impl AddedDatapath {
-    fn number_of(&self, name: &str) -> Option<u32> {
+    /// Returns the number of a port.
+    pub(super) fn number_of(&self, name: &str) -> Option<u32> {
         let mut ports = self.ports.iter();
         let found = ports.find(|(_, (known, _))| known == name);
         found.map(|(number, _)| *number)
@@ -172,12 +168,13 @@ impl<'a> PortArgument<'a> {
     }
 }
 
-fn failure(what: &str) -> String {
+/// Returns the text of an error.
+pub(super) fn failure(what: &str) -> String {
     format!("{PREFIX}: {what}")
 }
 
 /// The error of a name that no datapath has.
-fn missing() -> String {
+pub(super) fn missing() -> String {
     failure("opening datapath (No such device)")
 }
 
@@ -356,46 +353,8 @@ fn close_port(
     Ok(())
 }
 
-/// A change of one flow.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum OdpFlowChange {
-    Add,
-    Modify,
-    Delete,
-}
-
-pub(super) fn add_flow(control: &mut Control, arguments: &[String]) -> Result<String, String> {
-    change_flow(control, arguments, OdpFlowChange::Add)
-}
-
-pub(super) fn modify_flow(control: &mut Control, arguments: &[String]) -> Result<String, String> {
-    change_flow(control, arguments, OdpFlowChange::Modify)
-}
-
-pub(super) fn delete_flow(control: &mut Control, arguments: &[String]) -> Result<String, String> {
-    change_flow(control, arguments, OdpFlowChange::Delete)
-}
-
-fn change_flow(
-    control: &mut Control,
-    arguments: &[String],
-    change: OdpFlowChange,
-) -> Result<String, String> {
-    let words = if change == OdpFlowChange::Delete {
-        1
-    } else {
-        2
-    };
-    let first = arguments.len().saturating_sub(words);
-    let datapath = datapath_of(control, arguments.get(..first).and_then(<[_]>::first))?;
-    let flow = arguments.get(first).map_or("", String::as_str);
-    let actions = arguments.get(first + 1).map_or("", String::as_str);
-    apply(control, &datapath, change, (flow, actions))?;
-    Ok(String::new())
-}
-
 /// Returns the datapath with this name, or the only one.
-fn datapath_of(control: &Control, name: Option<&String>) -> Result<String, String> {
+pub(super) fn datapath_of(control: &Control, name: Option<&String>) -> Result<String, String> {
     let Some(name) = name else {
         let names = control.datapaths();
         let added = control.commands.changes.names().map(str::to_owned);
@@ -414,135 +373,6 @@ fn datapath_of(control: &Control, name: Option<&String>) -> Result<String, Strin
         None if control.commands.changes.added.contains_key(name) => Ok(name.clone()),
         None => Err(missing()),
     }
-}
-
-fn apply(
-    control: &mut Control,
-    datapath: &str,
-    change: OdpFlowChange,
-    (flow, actions): (&str, &str),
-) -> Result<(), String> {
-    let added = control.commands.changes.added.get(datapath).cloned();
-    let ports = control.datapath_ports();
-    let number = |name: &str| match &added {
-        Some(added) => added.number_of(name),
-        None => ports.find(name).and_then(|port| ports.number(port)),
-    };
-    let parsed = OdpFlow::parse(flow, number).map_err(|error| {
-        failure(&match change {
-            OdpFlowChange::Delete => format!("{error} ({})", error.reason()),
-            _ => format!("parsing flow key ({error}) ({})", error.reason()),
-        })
-    })?;
-    let key = parsed.text();
-    if change == OdpFlowChange::Delete {
-        return match control.commands.changes.delete(datapath, &key) {
-            true => Ok(()),
-            false => Err(failure("deleting flow (No such file or directory)")),
-        };
-    }
-    if !are_actions(actions) {
-        return Err(failure("parsing actions (Invalid argument)"));
-    }
-    if parsed
-        .in_port
-        .is_none_or(|port| port.mask != u128::from(u32::MAX))
-    {
-        tracing::warn!("{datapath}: failed to put flow: in_port is not an exact match");
-        return Err(failure("updating flow table (Invalid argument)"));
-    }
-    let flow = AddedFlow {
-        key,
-        actions: actions.to_owned(),
-    };
-    let done = control
-        .commands
-        .changes
-        .put(datapath, flow, change == OdpFlowChange::Add);
-    done.map_err(|why| failure(&format!("updating flow table ({why})")))
-}
-
-pub(super) fn add_flows(control: &mut Control, arguments: &[String]) -> Result<String, String> {
-    change_flows(control, arguments, OdpFlowChange::Add)
-}
-
-pub(super) fn modify_flows(control: &mut Control, arguments: &[String]) -> Result<String, String> {
-    change_flows(control, arguments, OdpFlowChange::Modify)
-}
-
-pub(super) fn delete_flows_of_file(
-    control: &mut Control,
-    arguments: &[String],
-) -> Result<String, String> {
-    change_flows(control, arguments, OdpFlowChange::Delete)
-}
-
-/// Executes the lines of a file: `[add|modify|delete] FLOW [ACTIONS]`.
-fn change_flows(
-    control: &mut Control,
-    arguments: &[String],
-    usual: OdpFlowChange,
-) -> Result<String, String> {
-    let (file, before) = arguments.split_last().ok_or_else(missing)?;
-    let datapath = datapath_of(control, before.first())?;
-    let text =
-        std::fs::read_to_string(file).map_err(|error| failure(&format!("{file}: {error}")))?;
-    for (number, line) in (1..).zip(text.lines()) {
-        let line = line.split('#').next().unwrap_or_default().trim();
-        if line.is_empty() {
-            continue;
-        }
-        let (word, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
-        let (change, line) = match word {
-            "add" => (OdpFlowChange::Add, rest.trim()),
-            "modify" => (OdpFlowChange::Modify, rest.trim()),
-            "delete" => (OdpFlowChange::Delete, rest.trim()),
-            _ => (usual, line),
-        };
-        let (flow, actions) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
-        if actions.is_empty() && change != OdpFlowChange::Delete {
-            return Err(failure(&format!("{file}:{number}: actions are missing")));
-        }
-        apply(control, &datapath, change, (flow, actions.trim()))?;
-    }
-    Ok(String::new())
-}
-
-/// True if a text is a list of actions by its outer syntax.
-fn are_actions(text: &str) -> bool {
-    let mut rest = text.trim_start_matches([',', ' ']);
-    if rest.is_empty() {
-        return false;
-    }
-    while !rest.is_empty() {
-        let end = rest.find(['(', ',', ' ']).unwrap_or(rest.len());
-        let (name, after) = rest.split_at(end);
-        let is_port = !name.is_empty() && name.bytes().all(|digit| digit.is_ascii_digit());
-        rest = match after.strip_prefix('(') {
-            Some(inner) if ACTIONS.contains(&name) => match end_of_group(inner) {
-                Some(end) => &inner[end + 1..],
-                None => return false,
-            },
-            Some(_) => return false,
-            None if is_port || PLAIN_ACTIONS.contains(&name) => after,
-            None => return false,
-        };
-        rest = rest.trim_start_matches([',', ' ']);
-    }
-    true
-}
-
-/// Returns the place of the parenthesis that closes a group.
-fn end_of_group(text: &str) -> Option<usize> {
-    let mut depth = 1_usize;
-    text.bytes().position(|byte| {
-        match byte {
-            b'(' => depth += 1,
-            b')' => depth -= 1,
-            _ => {}
-        }
-        depth == 0
-    })
 }
 
 #[cfg(test)]
@@ -573,21 +403,5 @@ mod tests {
         );
         assert!(changes.delete("d", "in_port(1)") && !changes.delete("d", "in_port(1)"));
         assert_eq!(changes.flows("d"), "");
-    }
-
-    #[test]
-    fn actions_have_known_names_and_closed_groups() {
-        for text in [
-            "2",
-            "1,2",
-            "drop",
-            "set(ipv4(ttl=1)),pop_vlan,3",
-            "clone(1,2),3",
-        ] {
-            assert!(are_actions(text), "{text}");
-        }
-        for text in ["", "dance", "set(ipv4(ttl=1)", "set", "4x", "port(1)"] {
-            assert!(!are_actions(text), "{text}");
-        }
     }
 }

@@ -10,7 +10,7 @@ use ports::Counter;
 use super::Answer::{Deferred, Immediate};
 use super::datapath::{DatapathFlows, LookupCounts, flows, lookups};
 use super::port_config::describe;
-use super::{Command, DeferredAnswer, MANY, conntrack, datapath_changes, flow_list, options};
+use super::{Command, DeferredAnswer, MANY, conntrack, datapath_changes, datapath_flows, flow_list, options};
 use crate::control::Control;
 use crate::control::datapath_ports::DatapathName;
 
@@ -20,21 +20,21 @@ const PREFIX: &str = crate::PROGRAM;
 #[rustfmt::skip]
 pub(super) const COMMANDS: [Command; 21] = [
     Command { name: "dpctl/add-dp", usage: "dp [iface...]", least: 1, most: MANY, answer: Immediate(datapath_changes::add_datapath) },
-    Command { name: "dpctl/add-flow", usage: "[dp] flow actions", least: 2, most: 3, answer: Immediate(datapath_changes::add_flow) },
-    Command { name: "dpctl/add-flows", usage: "[dp] file", least: 1, most: 2, answer: Immediate(datapath_changes::add_flows) },
+    Command { name: "dpctl/add-flow", usage: "[dp] flow actions", least: 2, most: 3, answer: Immediate(datapath_flows::add_flow) },
+    Command { name: "dpctl/add-flows", usage: "[dp] file", least: 1, most: 2, answer: Immediate(datapath_flows::add_flows) },
     Command { name: "dpctl/add-if", usage: "dp iface...", least: 2, most: MANY, answer: Immediate(datapath_changes::add_ports) },
     Command { name: "dpctl/cache-get-size", usage: "[dp]", least: 0, most: 1, answer: Immediate(cache_sizes) },
     Command { name: "dpctl/cache-set-size", usage: "dp cache <size>", least: 3, most: 3, answer: Immediate(refuse_caches) },
     Command { name: "dpctl/del-dp", usage: "dp", least: 1, most: 1, answer: Immediate(datapath_changes::delete_datapath) },
-    Command { name: "dpctl/del-flow", usage: "[dp] flow", least: 1, most: 2, answer: Immediate(datapath_changes::delete_flow) },
+    Command { name: "dpctl/del-flow", usage: "[dp] flow", least: 1, most: 2, answer: Immediate(datapath_flows::delete_flow) },
     Command { name: "dpctl/del-flows", usage: "[dp] [file]", least: 0, most: 2, answer: Immediate(delete_flows) },
     Command { name: "dpctl/del-if", usage: "dp iface...", least: 2, most: MANY, answer: Immediate(datapath_changes::delete_ports) },
     Command { name: "dpctl/dump-dps", usage: "", least: 0, most: 0, answer: Immediate(data_paths) },
     Command { name: "dpctl/dump-flows", usage: "[-m] [--names] [dp] [filter=..] [type=..] [pmd=..]", least: 0, most: 6, answer: Deferred(dump_flows) },
     Command { name: "dpctl/get-flow", usage: "[dp] ufid", least: 1, most: 2, answer: Immediate(flow_list::get) },
     Command { name: "dpctl/list-commands", usage: "", least: 0, most: 0, answer: Immediate(list_commands) },
-    Command { name: "dpctl/mod-flow", usage: "[dp] flow actions", least: 2, most: 3, answer: Immediate(datapath_changes::modify_flow) },
-    Command { name: "dpctl/mod-flows", usage: "[dp] file", least: 1, most: 2, answer: Immediate(datapath_changes::modify_flows) },
+    Command { name: "dpctl/mod-flow", usage: "[dp] flow actions", least: 2, most: 3, answer: Immediate(datapath_flows::modify_flow) },
+    Command { name: "dpctl/mod-flows", usage: "[dp] file", least: 1, most: 2, answer: Immediate(datapath_flows::modify_flows) },
     Command { name: "dpctl/normalize-actions", usage: "actions", least: 2, most: MANY, answer: Immediate(refuse_actions) },
     Command { name: "dpctl/offload-stats-show", usage: "[dp]", least: 0, most: 1, answer: Immediate(refuse_offload) },
     Command { name: "dpctl/parse-actions", usage: "actions", least: 1, most: MANY, answer: Immediate(refuse_actions) },
@@ -194,7 +194,7 @@ fn delete_flows(control: &mut Control, arguments: &[String]) -> Result<String, S
         DatapathName::parse(name).is_some() || added.any(|known| known == name)
     };
     if arguments.last().is_some_and(|last| !is_name(control, last)) {
-        return datapath_changes::delete_flows_of_file(control, arguments);
+        return datapath_flows::delete_flows_of_file(control, arguments);
     }
     let names = match arguments.first() {
         Some(name) => {

@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use base::Instant;
+use ports::dummy::DummyHandle;
 
 /// The number of intervals that are kept.
 pub(super) const INTERVALS: usize = 12;
@@ -61,6 +62,16 @@ pub(super) struct ThreadTotals {
     pub(super) elapsed: u64,
     /// The time spent on frames.
     pub(super) busy: u64,
+}
+
+impl ThreadTotals {
+    /// Returns the totals of a thread that was busy for `busy` until `real`.
+    pub(super) fn new(real: Instant, busy: Duration) -> Self {
+        Self {
+            elapsed: real.as_nanos(),
+            busy: u64::try_from(busy.as_nanos()).unwrap_or(u64::MAX),
+        }
+    }
 }
 
 /// The load of a thread.
@@ -132,6 +143,12 @@ impl ThreadLoad {
         self.due = now + INTERVAL;
         true
     }
+}
+
+/// Returns the nanoseconds spent on frames of a queue.
+pub(super) fn busy_time(dummy: Option<&DummyHandle>, queue: usize) -> u64 {
+    let totals = dummy.map(DummyHandle::busy_nanos).unwrap_or_default();
+    totals.get(queue).copied().unwrap_or_default()
 }
 
 #[cfg(test)]
