@@ -112,7 +112,7 @@ struct ModelRule {
     idle: u16,
     hard: u16,
     tells: bool,
-    created: Instant,
+    modified: Instant,
     used: Instant,
     packets: u64,
 }
@@ -213,6 +213,7 @@ impl Model {
         for rule in self.rules.iter_mut().filter(|rule| meant(rule)) {
             (rule.out, rule.goto) = (command.out, command.goto);
             rule.cookie = command.new_cookie.unwrap_or(rule.cookie);
+            rule.modified = self.now;
             if command.flags.contains(FlowFlags::RESET_COUNTS) {
                 rule.packets = 0;
             }
@@ -255,7 +256,7 @@ impl Model {
             idle: command.idle,
             hard: command.hard,
             tells: command.flags.contains(FlowFlags::SEND_FLOW_REMOVED),
-            created: self.now,
+            modified: self.now,
             used: self.now,
             packets: kept.map_or(0, |old| old.packets),
         });
@@ -268,7 +269,7 @@ impl Model {
         let over = |since: Instant, timeout: u16| {
             timeout > 0 && now >= since + Duration::from_secs(timeout.into())
         };
-        let (hard, kept): (Vec<_>, _) = self.rules.drain(..).partition(|r| over(r.created, r.hard));
+        let (hard, kept): (Vec<_>, _) = self.rules.drain(..).partition(|r| over(r.modified, r.hard));
         let (idle, kept): (Vec<_>, _) = kept
             .into_iter()
             .partition(|r: &ModelRule| over(r.used, r.idle));

@@ -22,7 +22,6 @@ use crate::instructions::SharedInstructions;
 use crate::instructions::check::check_instructions;
 use crate::instructions::match_facts::MatchFacts;
 use crate::limits::EXPIRIES_MAX;
-use crate::rules::rule::RENEWED;
 use crate::rules::{Changes, Rule, RuleFilter};
 
 impl Pipeline {
@@ -223,7 +222,6 @@ impl Pipeline {
         Rule {
             cookie: command.new_cookie.unwrap_or(old.cookie),
             instructions: Arc::clone(instructions),
-            flags: FlowFlags(old.flags.0 | command.flags.0 & RENEWED.0),
             modified: now,
             counters,
             ..old.copy()

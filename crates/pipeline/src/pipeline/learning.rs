@@ -7,13 +7,12 @@
 use std::sync::Arc;
 
 use base::{Cookie, Instant, TableId};
-use flow::{FlowMod, FlowModCommand, FlowRemovedReason, Refusal};
+use flow::{FlowFlags, FlowMod, FlowModCommand, FlowRemovedReason, Refusal};
 use imbl::OrdMap;
 
 use super::Pipeline;
 use super::rule_store::RuleStore;
 use crate::instructions::action_facts::{owns_rules, restricted_learns};
-use crate::rules::rule::RENEWED;
 use crate::rules::{Changes, Rule};
 use crate::verdict::LearnRequest;
 
@@ -137,7 +136,7 @@ impl Pipeline {
             new_cookie: Some(command.cookie),
             cookie: Cookie::default(),
             cookie_mask: 0,
-            flags: RENEWED,
+            flags: FlowFlags::default(),
             ..command.clone()
         };
         self.flow_mod(&modification, now)

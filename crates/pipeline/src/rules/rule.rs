@@ -49,10 +49,6 @@ impl RulePosition {
     }
 }
 
-/// Internal flag of a rule that a `learn` action has renewed: its hard timeout counts from the last
-/// change. A modification by a controller leaves the timeout alone (OF 1.3.5, 6.4).
-pub(crate) const RENEWED: FlowFlags = FlowFlags(1 << 15);
-
 /// A rule. There may be a million, so it is small: rules with equal instructions share them.
 #[derive(Debug)]
 pub struct Rule {
@@ -230,7 +226,7 @@ impl Rule {
             idle_timeout_s: self.idle_timeout_s,
             hard_timeout_s: self.hard_timeout_s,
             importance: self.importance,
-            flags: FlowFlags(self.flags.0 & !RENEWED.0),
+            flags: self.flags,
             duration: now - self.created,
             idle_age: now - self.last_used(),
             hard_age: now - self.modified,
