@@ -372,8 +372,8 @@ fn decode_body(kind: MessageKind, r: &mut Reader<'_>) -> Result<Message, Malform
         MessageKind::PortMod => Message::PortMod(WireFormat::decode(r)?),
         MessageKind::TableMod => Message::TableMod(WireFormat::decode(r)?),
         MessageKind::MeterMod => Message::MeterMod(WireFormat::decode(r)?),
-        MessageKind::MultipartRequest => decode_multipart_request(r)?,
-        MessageKind::MultipartReply => decode_multipart_reply(r)?,
+        MessageKind::MultipartRequest => multipart::decode_request_message(r)?,
+        MessageKind::MultipartReply => multipart::decode_reply_message(r)?,
         MessageKind::BarrierRequest => Message::BarrierRequest,
         MessageKind::BarrierReply => Message::BarrierReply,
         MessageKind::QueueConfigRequest => {
@@ -399,20 +399,6 @@ fn decode_body(kind: MessageKind, r: &mut Reader<'_>) -> Result<Message, Malform
             Message::NiciraSetting(nicira_setting::decode(kind, r)?)
         }
     })
-}
-
-/// Decodes a multipart request, or a part of one that another message continues.
-fn decode_multipart_request(r: &mut Reader<'_>) -> Result<Message, Malformed> {
-    Ok(match multipart::decode_request(r)? {
-        (request, false) => Message::MultipartRequest(request),
-        (request, true) => Message::MultipartFragment(request),
-    })
-}
-
-/// Decodes a multipart reply or a part of one.
-fn decode_multipart_reply(r: &mut Reader<'_>) -> Result<Message, Malformed> {
-    let (reply, more) = multipart::decode_reply(r)?;
-    Ok(Message::MultipartReply { reply, more })
 }
 
 /// Appends the body of a message.

@@ -257,6 +257,20 @@ fn encode_head(part: MultipartKind, more: bool, w: &mut Writer<'_>) -> Result<()
     Ok(())
 }
 
+/// Decodes a multipart request, or a part of one that another message continues.
+pub(super) fn decode_request_message(r: &mut Reader<'_>) -> Result<Message, Malformed> {
+    Ok(match decode_request(r)? {
+        (request, false) => Message::MultipartRequest(request),
+        (request, true) => Message::MultipartFragment(request),
+    })
+}
+
+/// Decodes a multipart reply or a part of one.
+pub(super) fn decode_reply_message(r: &mut Reader<'_>) -> Result<Message, Malformed> {
+    let (reply, more) = decode_reply(r)?;
+    Ok(Message::MultipartReply { reply, more })
+}
+
 /// Decodes the body of a request; the flag is true if another message continues it.
 pub(crate) fn decode_request(r: &mut Reader<'_>) -> Result<(MultipartRequest, bool), Malformed> {
     let (part, flags) = decode_head(r)?;

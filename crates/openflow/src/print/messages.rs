@@ -133,7 +133,7 @@ static PRINTERS: &[MessagePrinter] = { use {MessageKind::*, BodyLength::*}; &[
     row(QueueConfigReply,   "QUEUE_GET_CONFIG_REPLY",   "",                     More(8), queue::print_config_reply),
     row(RoleRequest,        "ROLE_REQUEST",             "ROLE_REQUEST",         Exactly, config::print_role),
     row(RoleReply,          "ROLE_REPLY",               "ROLE_REPLY",           Exactly, config::print_role),
-    row(RoleStatus,         "ROLE_STATUS",              "",                     More(8), config::print_role_status),
+    row(RoleStatus,         "ROLE_STATUS",              "ROLE_STATUS",          More(8), config::print_role_status),
     row(GetAsyncRequest,    "GET_ASYNC_REQUEST",        "",                     Exactly, print_nothing),
     row(GetAsyncReply,      "GET_ASYNC_REPLY",          "",                     More(8), config::print_async_reply),
     row(SetAsync,           "SET_ASYNC",                "SET_ASYNC_CONFIG",     More(8), config::print_async),
