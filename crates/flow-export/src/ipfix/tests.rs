@@ -1,6 +1,6 @@
 //! Messages of an exporter, decoded with its own templates.
 
-use packet::{Depth, Frame, Headers};
+use packet::Frame;
 use proptest::prelude::*;
 
 use super::*;
@@ -28,11 +28,7 @@ fn observation(point: u32) -> IpfixObservation {
 fn excerpt(stack: &str) -> FrameExcerpt {
     let stack: packet::build::Stack = stack.parse().expect("a stack");
     let frame: Frame = stack.build();
-    FrameExcerpt {
-        bytes: Box::default(),
-        length: frame.len(),
-        headers: Headers::parse(&frame, Depth::Transport).ok(),
-    }
+    FrameExcerpt::of(&frame, 0)
 }
 
 /// The values of a record's elements, by element ID.

@@ -19,6 +19,7 @@ mod reply_writer;
 mod table_features;
 mod table_stats;
 
+use super::Message;
 use base::{GroupId, MeterId, PortNo, Xid};
 use flow::{
     AggregateStats, FlowStats, FlowStatsRequest, FlowUpdate, GroupDesc, GroupFeatures, GroupStats,

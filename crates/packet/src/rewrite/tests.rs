@@ -539,11 +539,13 @@ fn header_exposed_by_pop_is_validated() {
     let stack: Stack = "eth / mpls / ipv4(length=3)".parse().expect("a stack");
     let mut frame = stack.build();
     let mut packet = Packet::parse(&mut frame, Depth::Network).expect("MPLS is well formed");
-    let damaged = RewriteError::Malformed(Malformed::Ipv4TotalLength);
-    assert_eq!(packet.pop_mpls(0x0800), Err(damaged));
+    assert_eq!(packet.pop_mpls(0x0800), Ok(()));
+    assert_eq!(packet.malformed(), Some(Malformed::Ipv4TotalLength));
+    assert_eq!(packet.headers().network, Network::None);
     let mut frame = stack.build();
     let mut packet = Packet::parse(&mut frame, Depth::Network).expect("MPLS is well formed");
     assert_eq!(packet.pop_mpls(0x88b5), Ok(()));
+    assert_eq!(packet.malformed(), None);
 }
 
 #[test]

@@ -1,3 +1,5 @@
+//! Tests of dummy devices.
+
 use packet::Pool;
 
 use super::state::QUEUE_LEN_MAX;

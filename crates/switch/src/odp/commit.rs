@@ -369,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn only_changed_fields_are_set() {
+    fn changed_fields_are_set_alone() {
         let tcp = "tcp,nw_src=10.0.0.1,nw_ttl=64,tp_dst=80";
         assert_eq!(between(tcp, tcp), "");
         assert_eq!(

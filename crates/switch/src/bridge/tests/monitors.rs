@@ -222,7 +222,7 @@ fn monitor_updates_precede_the_barrier_reply_and_omit_failed_bundles() {
     effects.extend(rig.pass());
     assert_eq!(summary(&effects), ["13 update", "13 BarrierReply"]);
     let bad = FlowMod {
-        table: TableId(254),
+        table: TableId(255),
         ..rule.clone()
     };
     for command in [rule, bad] {
