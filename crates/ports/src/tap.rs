@@ -131,25 +131,34 @@ impl Port for Tap {
     }
 }
 
-/// Opens the device once for each queue.
+/// Opens the device once for each queue; a device that another program left has one.
 fn devices(name: &InterfaceName, queues: NonZeroUsize) -> Result<Vec<Arc<TapQueue>>, OpenError> {
-    let attach = (0..queues.get()).map(|queue| match queue {
-        0 => Attach::New,
-        _ => Attach::Existing,
-    });
-    attach
-        .map(|attach| device(name, attach).map(Arc::new))
-        .collect()
+    let (first, origin) = device(name, Attach::New)?;
+    let mut devices = vec![Arc::new(first)];
+    if origin == Attach::New {
+        for _ in 1..queues.get() {
+            devices.push(Arc::new(device(name, Attach::Existing)?.0));
+        }
+    }
+    Ok(devices)
 }
 
-fn device(name: &InterfaceName, attach: Attach) -> Result<TapQueue, OpenError> {
+/// Opens one queue. Returns how it was attached: a new device may turn out to be abandoned.
+fn device(name: &InterfaceName, attach: Attach) -> Result<(TapQueue, Attach), OpenError> {
     let step = |step| failed(name, step, CAPABILITY);
     let device = TapQueue::open().map_err(|error| match Errno::from_io_error(&error) {
         Some(Errno::NOENT | Errno::NODEV | Errno::NXIO) => OpenError::NoTapDevices,
         _ => step("open the TAP device")(error),
     })?;
-    let attached = device.attach(name, attach);
-    attached.map_err(|error| match Errno::from_io_error(&error) {
+    let attached = match device.attach(name, attach) {
+        // Open vSwitch leaves its devices to the next daemon, with their addresses and routes.
+        Err(error) if attach == Attach::New => match adopt(&device, name) {
+            Ok(()) => Ok(Attach::Abandoned),
+            Err(_) => Err(error),
+        },
+        attached => attached.map(|()| attach),
+    };
+    let attach = attached.map_err(|error| match Errno::from_io_error(&error) {
         Some(Errno::BUSY) => OpenError::NameTaken {
             name: name.to_string(),
         },
@@ -162,7 +171,14 @@ fn device(name: &InterfaceName, attach: Attach) -> Result<TapQueue, OpenError> {
     offloads
         .or_else(|_| device.set_offloads(Offloads::TCP))
         .map_err(step("enable its offloads"))?;
-    Ok(device)
+    Ok((device, attach))
+}
+
+/// Attaches a queue to a persistent device that no process has open. It is removed with its last
+/// queue then, as all devices here.
+fn adopt(device: &TapQueue, name: &InterfaceName) -> io::Result<()> {
+    device.attach(name, Attach::Abandoned)?;
+    device.set_persistent(false)
 }
 
 /// Returns the device and inode number that identify a namespace (namespaces(7)).

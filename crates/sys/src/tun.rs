@@ -33,6 +33,9 @@ pub enum Attach {
     New,
     /// Add a queue to an existing device.
     Existing,
+    /// Be the only queue of an existing, persistent device that no process has open. Its address,
+    /// its IP addresses and its routes stay.
+    Abandoned,
 }
 
 /// One queue of a TAP device. The device is removed when its last queue is closed.
@@ -56,19 +59,34 @@ impl TapQueue {
     /// device has several queues, a `virtio_net_hdr` before every frame, and no other header.
     ///
     /// # Errors
-    /// `EBUSY`: [`Attach::New`], and an interface has this name. `EINVAL`: the interface is of
-    /// another kind. `E2BIG`: the device has no free queue. `EPERM`: `CAP_NET_ADMIN` is missing.
+    /// `EBUSY`: [`Attach::New`], and an interface has this name, or [`Attach::Abandoned`], and a
+    /// process has it open. `EINVAL`: the interface is of another kind. `E2BIG`: the device has no free queue. `EPERM`: `CAP_NET_ADMIN` is missing.
     pub fn attach(&self, name: &InterfaceName, attach: Attach) -> io::Result<()> {
-        let mut flags =
-            libc::IFF_TAP | libc::IFF_NO_PI | libc::IFF_VNET_HDR | libc::IFF_MULTI_QUEUE;
-        if attach == Attach::New {
-            flags |= libc::IFF_TUN_EXCL;
-        }
+        let flags = libc::IFF_TAP | libc::IFF_NO_PI | libc::IFF_VNET_HDR;
+        let flags = match attach {
+            Attach::New => flags | libc::IFF_MULTI_QUEUE | libc::IFF_TUN_EXCL,
+            Attach::Existing => flags | libc::IFF_MULTI_QUEUE,
+            Attach::Abandoned => flags,
+        };
         let [a, b, ..] = flags.to_le_bytes();
         let mut request = interface::ifreq(name);
         request.ifr_ifru.ifru_flags = libc::c_short::from_le_bytes([a, b]);
         // SAFETY: this ioctl reads and writes an `ifreq` without pointers in it.
         unsafe { interface::ioctl(self.fd.as_fd(), libc::TUNSETIFF, &mut request) }
+    }
+
+    /// Sets whether the device outlives its last queue.
+    ///
+    /// # Errors
+    /// `EBADFD`: the queue is not attached.
+    pub fn set_persistent(&self, is_persistent: bool) -> io::Result<()> {
+        let argument = libc::c_ulong::from(is_persistent);
+        // SAFETY: this ioctl takes a number by value; nothing is read or written.
+        let result = unsafe { libc::ioctl(self.fd.as_raw_fd(), libc::TUNSETPERSIST, argument) };
+        if result < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(())
     }
 
     /// Sets the length of the `virtio_net_hdr`: 10 or 12 bytes.
