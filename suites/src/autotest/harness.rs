@@ -26,6 +26,9 @@ const TICK: Duration = Duration::from_millis(200);
 /// Time limit for the next result: the longest groups take a minute on a quiet machine.
 const STALL: Duration = Duration::from_secs(300);
 
+/// The files that configure the harness.
+const CONFIGURATION: [&str; 2] = ["atconfig", "atlocal"];
+
 /// Commands that run in the namespaces before the harness: a loopback interface, and run
 /// directories that hide the machine's.
 const IN_NAMESPACES: &str = "ip link set lo up && mount -t tmpfs none /run && \
@@ -111,9 +114,12 @@ impl Harness<'_> {
         fs::create_dir_all(&tests)?;
         symlink(self.daemon.canonicalize()?, programs.join("ovs-vswitchd"))?;
         let sources = self.source.tests();
-        for file in ["atconfig", "atlocal"] {
+        for file in CONFIGURATION {
             fs::copy(sources.join(file), tests.join(file))?;
         }
+        // Groups find the tree's programs by relative paths.
+        link_entries(self.source.root(), &self.directory, &["tests", "bin"])?;
+        link_entries(&sources, &tests, &CONFIGURATION)?;
         let programs = programs.canonicalize()?;
         let path = format!("AUTOTEST_PATH={}:{}", programs.display(), sources.display());
         let mut command = Command::new("unshare");
@@ -130,6 +136,19 @@ impl Harness<'_> {
             .stderr(Stdio::null());
         command.spawn()
     }
+}
+
+/// Links the entries of a directory, except some, into another.
+fn link_entries(from: &Path, to: &Path, except: &[&str]) -> io::Result<()> {
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        let is_kept = |name: &str| !except.contains(&name) && !name.starts_with("testsuite.");
+        if name.to_str().is_some_and(is_kept) {
+            symlink(entry.path(), to.join(name))?;
+        }
+    }
+    Ok(())
 }
 
 /// Ends the harness and all processes of its namespace.

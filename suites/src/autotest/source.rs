@@ -56,6 +56,11 @@ impl SourceTree {
         Ok(tree)
     }
 
+    /// Returns the directory of the sources.
+    pub(crate) fn root(&self) -> &Path {
+        &self.root
+    }
+
     /// Returns the directory of the tests.
     pub(crate) fn tests(&self) -> PathBuf {
         self.root.join("tests")
