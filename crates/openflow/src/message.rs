@@ -372,8 +372,8 @@ fn decode_body(kind: MessageKind, r: &mut Reader<'_>) -> Result<Message, Malform
         MessageKind::PortMod => Message::PortMod(WireFormat::decode(r)?),
         MessageKind::TableMod => Message::TableMod(WireFormat::decode(r)?),
         MessageKind::MeterMod => Message::MeterMod(WireFormat::decode(r)?),
-        MessageKind::MultipartRequest => multipart::decode_request_message(r)?,
-        MessageKind::MultipartReply => multipart::decode_reply_message(r)?,
+        MessageKind::MultipartRequest => MultipartRequest::decode_message(r)?,
+        MessageKind::MultipartReply => MultipartReply::decode_message(r)?,
         MessageKind::BarrierRequest => Message::BarrierRequest,
         MessageKind::BarrierReply => Message::BarrierReply,
         MessageKind::QueueConfigRequest => {

@@ -19,7 +19,6 @@ mod reply_writer;
 mod table_features;
 mod table_stats;
 
-use super::Message;
 use base::{GroupId, MeterId, PortNo, Xid};
 use flow::{
     AggregateStats, FlowStats, FlowStatsRequest, FlowUpdate, GroupDesc, GroupFeatures, GroupStats,
@@ -256,20 +255,6 @@ fn encode_head(part: MultipartKind, more: bool, w: &mut Writer<'_>) -> Result<()
         }
     }
     Ok(())
-}
-
-/// Decodes a multipart request, or a part of one that another message continues.
-pub(super) fn decode_request_message(r: &mut Reader<'_>) -> Result<Message, Malformed> {
-    Ok(match decode_request(r)? {
-        (request, false) => Message::MultipartRequest(request),
-        (request, true) => Message::MultipartFragment(request),
-    })
-}
-
-/// Decodes a multipart reply or a part of one.
-pub(super) fn decode_reply_message(r: &mut Reader<'_>) -> Result<Message, Malformed> {
-    let (reply, more) = decode_reply(r)?;
-    Ok(Message::MultipartReply { reply, more })
 }
 
 /// Decodes the body of a request; the flag is true if another message continues it.

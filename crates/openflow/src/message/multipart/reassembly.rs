@@ -1,8 +1,16 @@
 //! Reassembly of requests and replies that consist of several messages.
 
-use super::{MultipartReply, MultipartRequest};
+use super::{MultipartReply, MultipartRequest, decode_reply, decode_request};
+use crate::codec::{Malformed, Reader};
+use crate::message::Message;
 
 impl MultipartReply {
+    /// Decodes a reply, or a part of one.
+    pub(in crate::message) fn decode_message(r: &mut Reader<'_>) -> Result<Message, Malformed> {
+        let (reply, more) = decode_reply(r)?;
+        Ok(Message::MultipartReply { reply, more })
+    }
+
     /// Appends the entries of a later message of the same reply.
     ///
     /// # Errors
@@ -35,6 +43,14 @@ impl MultipartReply {
 }
 
 impl MultipartRequest {
+    /// Decodes a request, or a part of one that another message continues.
+    pub(in crate::message) fn decode_message(r: &mut Reader<'_>) -> Result<Message, Malformed> {
+        Ok(match decode_request(r)? {
+            (request, false) => Message::MultipartRequest(request),
+            (request, true) => Message::MultipartFragment(request),
+        })
+    }
+
     /// Appends the entries of a later message of the same request.
     ///
     /// # Errors

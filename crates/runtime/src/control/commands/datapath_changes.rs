@@ -89,7 +89,12 @@ impl DatapathChanges {
     }
 
     /// Adds a flow, or changes its actions.
-    pub(super) fn put(&mut self, datapath: &str, flow: AddedFlow, is_new: bool) -> Result<(), &'static str> {
+    pub(super) fn put(
+        &mut self,
+        datapath: &str,
+        flow: AddedFlow,
+        is_new: bool,
+    ) -> Result<(), &'static str> {
         let flows = self.flows.entry(datapath.to_owned()).or_default();
         let is_full = flows.len() >= FLOWS_MAX;
         match flows.iter_mut().find(|known| known.key == flow.key) {

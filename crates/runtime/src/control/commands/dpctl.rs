@@ -10,7 +10,9 @@ use ports::Counter;
 use super::Answer::{Deferred, Immediate};
 use super::datapath::{DatapathFlows, LookupCounts, flows, lookups};
 use super::port_config::describe;
-use super::{Command, DeferredAnswer, MANY, conntrack, datapath_changes, datapath_flows, flow_list, options};
+use super::{
+    Command, DeferredAnswer, MANY, conntrack, datapath_changes, datapath_flows, flow_list, options,
+};
 use crate::control::Control;
 use crate::control::datapath_ports::DatapathName;
 
