@@ -269,7 +269,8 @@ impl Model {
         let over = |since: Instant, timeout: u16| {
             timeout > 0 && now >= since + Duration::from_secs(timeout.into())
         };
-        let (hard, kept): (Vec<_>, _) = self.rules.drain(..).partition(|r| over(r.modified, r.hard));
+        let (hard, kept): (Vec<_>, _) =
+            self.rules.drain(..).partition(|r| over(r.modified, r.hard));
         let (idle, kept): (Vec<_>, _) = kept
             .into_iter()
             .partition(|r: &ModelRule| over(r.used, r.idle));

@@ -43,7 +43,8 @@ fn bundle_of_flow_mods_takes_effect(context: &TestContext) -> TestResult {
     Ok(())
 }
 
-/// Groups, rules and packet-outs in one bundle; a bundle that fails sends no frame.
+/// Groups, rules and packet-outs in one bundle: a packet-out passes the tables as they are at its
+/// place, and a bundle that fails sends no frame.
 fn bundle_of_several_message_types_takes_effect(context: &TestContext) -> TestResult {
     let network = TestNetwork::new(context, 2)?;
     let switch = network.start_switch(SECURE_2)?;
@@ -53,10 +54,10 @@ fn bundle_of_several_message_types_takes_effect(context: &TestContext) -> TestRe
         switch.ofctl(&format!("{options} del-groups br0"))?;
         let frame = "ffffffffffff020000000077800045";
         let lines = format!(
-            "packet-out in_port=controller,packet={frame},actions=table\n\
-             group add group_id=1,type=all,bucket=output:2\n\
+            "group add group_id=1,type=all,bucket=output:2\n\
              flow add priority=1,in_port=1,actions=group:1\n\
-             flow add priority=1,actions=output:2"
+             flow add priority=1,actions=output:2\n\
+             packet-out in_port=controller,packet={frame},actions=table"
         );
         switch.ofctl(&format!(
             "{options} bundle br0 {}",

@@ -74,7 +74,11 @@ fn garbage_on_the_control_socket_closes_the_connection(context: &TestContext) ->
     for garbage in [
         pseudo_random_bytes(100_000),
         b"{\"id\":0,\"method\":7}".to_vec(),
-        [&b"{\"id\":0,\"method\":\""[..], &[b'x'; 200_000]].concat(),
+        [
+            &b"{\"id\":0,\"method\":\""[..],
+            &vec![b'x'; 2_000_000].as_slice(),
+        ]
+        .concat(),
     ] {
         let mut stream = UnixStream::connect(switch.file("br0.ctl"))?;
         stream.set_read_timeout(Some(WAIT_LIMIT))?;
@@ -288,7 +292,8 @@ fn malformed_messages_cause_their_error(context: &TestContext) -> TestResult {
             let [kind_high, kind_low] = kind.to_be_bytes();
             let [code_high, code_low] = code.to_be_bytes();
             let expected = [kind_high, kind_low, code_high, code_low];
-            assert_eq!(reply[..2], [version, 1], "{case}: {reply:02x?}");
+            // An error has the version of its request.
+            assert_eq!(reply[..2], [message[0], 1], "{case}: {reply:02x?}");
             assert_eq!(
                 reply[4..12],
                 [&[0, 0, 0, 7][..], &expected].concat(),

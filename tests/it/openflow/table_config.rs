@@ -70,8 +70,8 @@ fn ovs_ofctl_configures_eviction_vacancy_and_names(context: &TestContext) -> Tes
         }
         let output = switch.ofctl(&format!("{options} dump-table-desc br0"))?;
         for row in [
-            "  table 1:\n   eviction=on eviction_flags=IMPORTANCE|LIFETIME\n   vacancy=off",
-            "  table 2:\n   eviction=off eviction_flags=IMPORTANCE|LIFETIME\n   \
+            "  table 1:\n   eviction=on eviction_flags=OTHER|IMPORTANCE|LIFETIME\n   vacancy=off",
+            "  table 2:\n   eviction=off eviction_flags=OTHER|IMPORTANCE|LIFETIME\n   \
              vacancy=on vacancy_down=20% vacancy_up=80% vacancy=100%",
         ] {
             assert!(output.contains(row), "{output}");

@@ -248,7 +248,7 @@ fn second_daemon_waits_for_the_lock(context: &TestContext) -> TestResult {
     deployment.vsctl(TWO_PORTS)?;
     let (one, two) = network.host_pair();
     one.ping(two.address, 3)?;
-    let second = deployment.start_daemon()?;
+    let second = deployment.start_daemon_with("")?;
     second.wait_for_log("another ovs-vswitchd process is running")?;
     one.ping(two.address, 3)?;
     assert!(first.process.stop()?.success());

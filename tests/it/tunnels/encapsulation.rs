@@ -85,10 +85,7 @@ fn vxlan_interoperates_with_the_kernel_by_ipv4_and_ipv6(context: &TestContext) -
         add_bridge_address(&network, switch_address)?;
         check_streams(one, two)?;
         let output = switch.appctl("tnl/ports/show")?;
-        assert!(
-            output.contains("vxlan_sys_4789 (4789) ref_cnt=1"),
-            "{output}"
-        );
+        assert!(output.contains("vxlan_sys_4789 ("), "{output}");
         let output = switch.appctl("tnl/neigh/show")?;
         assert!(
             output.contains(remote) && output.contains("br-phy"),

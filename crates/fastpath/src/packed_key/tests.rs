@@ -13,7 +13,9 @@ fn field_has_position_unless_it_is_not_compiled() {
     for row in Field::all() {
         assert_eq!(
             position(row.field).is_none(),
-            row.field.view().is_some() || row.field.option().is_some() || is_wide_connection(row.field),
+            row.field.view().is_some()
+                || row.field.option().is_some()
+                || is_wide_connection(row.field),
             "{}",
             row.name
         );

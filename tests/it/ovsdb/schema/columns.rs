@@ -32,7 +32,7 @@ pub(super) const COLUMNS: &[(&str, &str, &str)] = &[
     ("Port", "vlan_mode fake_bridge", "native_vlans_protected_ports_and_fake_bridges_forward_as_configured dot1q_tunnels_forward_like_open_vswitch port_with_unsafe_settings_is_refused"),
     ("Port", "protected", "native_vlans_protected_ports_and_fake_bridges_forward_as_configured protected_ports_exchange_no_frames_by_any_action"),
     ("Port", "cvlans", "dot1q_tunnels_forward_like_open_vswitch port_vlan_modes_match_manual"),
-    ("Port", "interfaces", "bond_interfaces_form_one_port virtual_port_is_no_bond_member"),
+    ("Port", "interfaces", "bond_interfaces_form_one_port"),
     ("Port", "bond_mode", "active_backup_bond_fails_over balance_slb_shares_sources_without_duplicates_or_reflections balance_tcp_with_lacp_shares_flows"),
     ("Port", "bond_updelay bond_downdelay", "bond_settings_are_read bond_commands_reply_like_open_vswitch"),
     ("Port", "lacp", "balance_tcp_with_lacp_shares_flows lacp_fallback_uses_one_member_without_a_partner interface_without_a_bond_speaks_lacp"),
