@@ -198,6 +198,7 @@ pub(super) fn set_field(
     if let Some((kind, bytes, value)) = setter(field, value)
         && !has(ActionKind::SetField, w)
         && has(kind, w)
+        && !(is_label(kind) && w.version() == Version::V10)
     {
         return put(kind, w, |w| {
             w.number(bytes, value);
@@ -243,6 +244,12 @@ fn setter(field: Field, value: u128) -> Option<(ActionKind, usize, u128)> {
         Field::TunnelId => (ActionKind::SetTunnel64, 8, value),
         _ => return None,
     })
+}
+
+/// True for the setters of MPLS fields. Open vSwitch 3.1 sends a write to such a field to peers of
+/// OpenFlow 1.0 as `NXAST_REG_LOAD`, although Nicira's setters exist there.
+const fn is_label(kind: ActionKind) -> bool {
+    matches!(kind, ActionKind::SetMplsLabel | ActionKind::SetMplsTc)
 }
 
 /// Appends an `NXAST_REG_LOAD` for each run of ones in `mask`, at most 64 bits each. For an

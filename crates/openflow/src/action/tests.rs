@@ -82,9 +82,19 @@ fn action_in_memory_is_at_most_six_times_its_wire_size() {
     assert!(size_of::<Action>() <= 6 * 8);
 }
 
-/// The form of the action in the version: 1.5 has one action for all writes.
+/// The form of the action in the version: 1.5 has one action for all writes, and 1.0 has loads of
+/// MPLS fields.
 fn in_version(action: Action, version: Version) -> Action {
     match action {
+        Action::SetField {
+            field: field @ (Field::MplsLabel | Field::MplsTc),
+            value,
+            ..
+        } if version == Version::V10 => {
+            let bits = field.full_mask().count_ones();
+            let bits = u16::try_from(bits).expect("it is narrow");
+            load(field, 0, bits, u64::try_from(value).expect("it is narrow"))
+        }
         Action::Extended(Extension::Load { to, value }) if version == Version::V15 => {
             Action::SetField {
                 field: to.field(),

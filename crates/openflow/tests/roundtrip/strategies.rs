@@ -120,17 +120,16 @@ fn has_mask_in_v11(field: Field) -> bool {
 /// A write of a whole field, by an action of its own.
 fn set_whole(version: Version) -> BoxedStrategy<Action> {
     // 1.0 and 1.1 encode the other fields as loads, or with setters that express less.
-    let own_before_v12 = [
-        Field::EthSrc,
-        Field::EthDst,
-        Field::MplsLabel,
-        Field::MplsTc,
-        Field::TunnelId,
-    ];
+    let own_in_v10 = [Field::EthSrc, Field::EthDst, Field::TunnelId];
+    let own_in_v11 = [Field::MplsLabel, Field::MplsTc];
     let fields: Vec<Field> = Field::all()
         .filter(|row| row.writable && row.field != Field::IpTtl && row.field.option().is_none())
         .map(|row| row.field)
-        .filter(|field| version > Version::V11 || own_before_v12.contains(field))
+        .filter(|field| {
+            version > Version::V11
+                || own_in_v10.contains(field)
+                || version == Version::V11 && own_in_v11.contains(field)
+        })
         .collect();
     (prop::sample::select(fields), any::<u128>())
         .prop_map(|(field, value)| Action::set(field, value & field.full_mask()))
