@@ -116,6 +116,7 @@ impl Interpreter {
         };
         let mut run = self.begin(tables.into(), &arrival, pool, trace, verdict);
         run.registers = message.registers.clone();
+        run.rule_cause = Cause::PacketOut;
         let mut frame = arrival.frame;
         let result = run.send_out(&mut frame, &message.actions);
         run.end(frame, result);
@@ -157,6 +158,7 @@ impl Interpreter {
             rule: None,
             cookie: Cookie::NONE,
             cause: Cause::PacketOut,
+            rule_cause: Cause::Action,
             egress_pending: false,
             priority: arrival.frame.priority,
             depth: Depth::Link,
@@ -199,6 +201,9 @@ pub(crate) struct Execution<'a> {
     pub(crate) cookie: Cookie,
     /// The cause of packet-ins.
     pub(crate) cause: Cause,
+    /// The cause of packet-ins by a rule's actions: [`Cause::PacketOut`] for the packet of a
+    /// packet-out in the tables, as in Open vSwitch.
+    rule_cause: Cause,
     /// True if the packet leaves in its present state.
     egress_pending: bool,
     pub(crate) priority: Priority,
@@ -313,7 +318,7 @@ impl<'a> Execution<'a> {
         (self.rule, self.cookie) = (Some(rule), rule.cookie);
         self.cause = match rule.is_table_miss() {
             true => Cause::MissRule,
-            false => Cause::Action,
+            false => self.rule_cause,
         };
     }
 
