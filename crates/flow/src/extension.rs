@@ -10,13 +10,14 @@
 //! | headers | `encap`, `decap`, `dec_ttl` with controller ids, `dec_nsh_ttl` |
 //! | connections | `ct`, `nat`, `ct_clear` |
 //! | other | `note`, `sample` |
+//! | tests | `debug_slow`, `debug_recirc` |
 //!
 //! - `learn` adds a rule built from the frame: each [`LearnSpec`] matches, loads or outputs a [`Subfield`], taken from the frame or constant. Typical use: MAC learning.
 //! - `conjunction(id, k/n)` makes its rule the clause `k` of a conjunctive match with `n` dimensions: if one rule of every clause matches, `conj_id=id` matches. A rule set of size `a + b` then represents `a * b` combinations.
 //! - `bundle` and `multipath` select a port or a link by a hash of the frame ([`HashFields`]).
 //! - `clone` executes actions on a copy of the frame and its pipeline fields.
 //!
-//! **Not** supported: the actions `debug_recirc` and `debug_slow`; the readers refuse them.
+//! - `debug_slow` and `debug_recirc` exercise the slow path and the recirculation of Open vSwitch; they have no effect on the packet.
 //!
 //! ```
 //! use flow::{Action, Extension};
@@ -157,6 +158,10 @@ pub enum Extension {
     Nat(Arc<NatAction>),
     /// Make the frame untracked.
     ConntrackClear,
+    /// No effect: process the frame in the slow path.
+    DebugSlow,
+    /// No effect: Open vSwitch recirculates the frame and continues with the next action.
+    DebugRecirc,
 }
 
 /// Parameters of the action `controller`.

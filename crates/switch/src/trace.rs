@@ -101,7 +101,7 @@ pub struct TraceTranslation {
     pub actions: String,
     /// The reason for which Open vSwitch would take the slow path, or the error of the trace.
     pub remark: String,
-    /// True if the actions are not those of a datapath of Open vSwitch.
+    /// True if the actions are not those of a datapath of Open vSwitch, or require the slow path.
     pub is_slow: bool,
     /// The side effects on each bridge.
     pub side_effects: Vec<(BridgeId, TraceSideEffect)>,
@@ -150,7 +150,7 @@ struct TraceOutput {
     /// The error that ended the translation.
     error: Option<&'static str>,
     side_effects: Vec<(BridgeId, TraceSideEffect)>,
-    /// True if the actions are not those of a datapath of Open vSwitch.
+    /// True if the actions are not those of a datapath of Open vSwitch, or require the slow path.
     is_slow: bool,
     bridges: usize,
     packet_ins: u32,
@@ -264,6 +264,7 @@ impl Tracer {
             output.error = actions::error_of(&verdict);
         }
         recorder.merge_examined(&mut output.examined);
+        output.is_slow |= recorder.is_slow();
         let trace_text = TraceRequest::with_priority(priority, recorder.text());
         let trace_text = bridge.with_names(&trace_text, output);
         if let Some(text) = bridge.mirror_output_text(&trace_text, from) {

@@ -45,11 +45,13 @@ fn controller_meter_and_resubmit_are_compiled() {
 
 #[test]
 fn program_ends_with_first_action_that_is_not_compiled() {
-    let program = program("output:1,exit,output:2");
-    assert_eq!(
-        *program.ops,
-        [Op::Output(PortNo(1)), Op::SlowPath(SlowPathReason::Action)]
-    );
+    for action in ["exit", "debug_slow", "debug_recirc"] {
+        let program = program(&format!("output:1,{action},output:2"));
+        assert_eq!(
+            *program.ops,
+            [Op::Output(PortNo(1)), Op::SlowPath(SlowPathReason::Action)]
+        );
+    }
 }
 
 #[test]

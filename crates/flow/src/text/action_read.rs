@@ -64,9 +64,6 @@ pub(super) fn names() -> impl Iterator<Item = &'static str> {
     ACTIONS.iter().map(|(name, _)| *name)
 }
 
-/// Open vSwitch's actions that this switch does not have.
-const UNSUPPORTED: [&str; 2] = ["debug_recirc", "debug_slow"];
-
 /// Parses an action, or a port as an output to it.
 pub(super) fn action(item: KeyValue<'_>) -> Result<Action, ParseError> {
     let name = item.key.text;
@@ -75,9 +72,6 @@ pub(super) fn action(item: KeyValue<'_>) -> Result<Action, ParseError> {
     }
     if let Some(read) = extension_read::action(item) {
         return read;
-    }
-    if UNSUPPORTED.contains(&name) {
-        return Err(item.key.error("not supported: this action of Open vSwitch"));
     }
     let Ok(port) = address::port(item.key) else {
         let known = ACTIONS.iter().map(|(known, _)| *known);

@@ -49,6 +49,8 @@ const ACTIONS: &[(&str, ExtensionReader)] = &[
     ("ct",               conntrack::read),
     ("nat",              conntrack::read_nat),
     ("ct_clear",         |item| item.reject_value().map(|()| Extension::ConntrackClear)),
+    ("debug_slow",       |item| item.reject_value().map(|()| Extension::DebugSlow)),
+    ("debug_recirc",     |item| item.reject_value().map(|()| Extension::DebugRecirc)),
 ];
 
 /// The names of Nicira's actions.

@@ -82,6 +82,8 @@ impl fmt::Display for WithNames<'_, Extension> {
             Extension::Conntrack(ct) => conntrack::write(f, ct, names),
             Extension::Nat(nat) => conntrack::write_nat(f, nat),
             Extension::ConntrackClear => f.write_str("ct_clear"),
+            Extension::DebugSlow => f.write_str("debug_slow"),
+            Extension::DebugRecirc => f.write_str("debug_recirc"),
         }
     }
 }

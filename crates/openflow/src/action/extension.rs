@@ -64,6 +64,8 @@ pub(super) fn decode(kind: ActionKind, r: &mut Reader<'_>) -> Result<Extension, 
         ActionKind::Conntrack => conntrack::decode(r)?,
         ActionKind::Nat => conntrack::decode_nat(r)?,
         ActionKind::ConntrackClear => Extension::ConntrackClear,
+        ActionKind::DebugSlow => Extension::DebugSlow,
+        ActionKind::DebugRecirc => Extension::DebugRecirc,
         _ => return Err(Refusal::ActionBadExperimenterType.into()),
     })
 }
@@ -114,6 +116,8 @@ pub(super) fn encode(
         Extension::Conntrack(ct) => conntrack::encode(ct, context, w),
         Extension::Nat(nat) => conntrack::encode_nat(nat, w),
         Extension::ConntrackClear => put(ActionKind::ConntrackClear, w, |_| Ok(())),
+        Extension::DebugSlow => put(ActionKind::DebugSlow, w, |_| Ok(())),
+        Extension::DebugRecirc => put(ActionKind::DebugRecirc, w, |_| Ok(())),
     }
 }
 

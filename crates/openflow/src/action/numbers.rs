@@ -75,6 +75,8 @@ pub(crate) enum ActionKind {
     Conntrack,
     Nat,
     ConntrackClear,
+    DebugSlow,
+    DebugRecirc,
     Meter,
 }
 
@@ -216,6 +218,8 @@ pub(crate) const ACTIONS: &[ActionRow] = { use {ActionKind::*, ActionLength::*, 
     row(DecNshTtl,         V13..=V15, Nicira(48),   Exactly(16), 0),
     row(DeleteField,       V10..=V15, Nicira(50),   Exactly(24), 0),
     row(CheckPacketLarger, V10..=V15, Nicira(49),   AtLeast(24), 0),
+    row(DebugSlow,         V10..=V15, Nicira(254),  Exactly(16), 0),
+    row(DebugRecirc,       V10..=V15, Nicira(255),  Exactly(16), 0),
     row(CopyField,         V13..=V13, Onf(3200),    AtLeast(32), 2),
 ]};
 

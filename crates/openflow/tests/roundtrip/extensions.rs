@@ -250,6 +250,8 @@ fn simple() -> BoxedStrategy<Extension> {
         Just(Extension::Exit),
         Just(Extension::PopQueue),
         Just(Extension::ConntrackClear),
+        Just(Extension::DebugSlow),
+        Just(Extension::DebugRecirc),
         learn().prop_map(|learn| Extension::Learn(Arc::new(learn))),
         any::<(u16, u16)>().prop_map(|(idle_s, hard_s)| Extension::FinTimeout { idle_s, hard_s }),
         multipath().prop_map(Extension::Multipath),

@@ -205,6 +205,8 @@ pub(crate) fn fields_of(extension: &Extension) -> Vec<Field> {
         | Extension::DecNshTtl
         | Extension::Nat(_)
         | Extension::ConntrackClear
+        | Extension::DebugSlow
+        | Extension::DebugRecirc
         | Extension::Sample(_) => Vec::new(),
     }
 }

@@ -58,6 +58,8 @@ pub(super) struct ActionRecorder<'a> {
     examined: ExaminedBits,
     /// True if the actions of the first rule can be undone; none before the first lookup.
     undoable: Option<bool>,
+    /// True if an action requires the slow path.
+    is_slow: bool,
 }
 
 impl<'a> ActionRecorder<'a> {
@@ -71,7 +73,13 @@ impl<'a> ActionRecorder<'a> {
             copies: Vec::new(),
             examined: ExaminedBits::new(),
             undoable: None,
+            is_slow: false,
         }
+    }
+
+    /// True if an action requires the slow path.
+    pub(super) const fn is_slow(&self) -> bool {
+        self.is_slow
     }
 
     pub(super) fn text(&self) -> &str {
@@ -210,6 +218,7 @@ impl Trace for ActionRecorder<'_> {
             Action::Extended(Extension::OutputTruncated { max_len, .. }) => {
                 self.truncated = Some(*max_len);
             }
+            Action::Extended(Extension::DebugSlow) => self.is_slow = true,
             Action::Extended(
                 Extension::Load { to, .. } | Extension::Move { to, .. } | Extension::Pop(to),
             ) if !to.is_tunnel_option() => {

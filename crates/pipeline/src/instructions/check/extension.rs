@@ -64,6 +64,8 @@ pub(crate) fn check_argument(extension: &Extension) -> Result<(), Refusal> {
         | Extension::Note(_)
         | Extension::Exit
         | Extension::ConntrackClear
+        | Extension::DebugSlow
+        | Extension::DebugRecirc
         | Extension::Clone(_) => Ok(()),
     }
 }
