@@ -76,5 +76,5 @@ pub use pipeline::{
 };
 pub use port::PortView;
 pub use rules::{Changes, Removal, Rule, RuleEvent};
-pub use trace::{Trace, TracePrinter};
+pub use trace::{STACK_UNDERFLOW, Trace, TracePrinter};
 pub use verdict::{Cause, Destination, DropReason, Egress, LearnRequest, PacketInMeta, Verdict};

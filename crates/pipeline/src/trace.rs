@@ -10,7 +10,7 @@ use crate::verdict::{Destination, DropReason};
 
 mod printer;
 
-pub use printer::TracePrinter;
+pub use printer::{STACK_UNDERFLOW, TracePrinter};
 
 /// Receives each step of one packet, in order.
 pub trait Trace {
@@ -50,6 +50,9 @@ pub trait Trace {
 
     /// The packet, or a copy of it, is dropped.
     fn on_drop(&mut self, _reason: DropReason) {}
+
+    /// An action takes a value from the empty stack.
+    fn on_stack_underflow(&mut self) {}
 
     /// A port is excluded from a flood.
     fn on_skip(&mut self, _reason: DropReason) {}

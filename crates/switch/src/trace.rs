@@ -13,6 +13,7 @@ mod normal;
 mod push;
 mod request;
 mod sampling;
+mod translation;
 mod tunnel;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,7 +24,7 @@ use flow::PipelineFields;
 use packet::{Frame, Link, Pool};
 use pipeline::{Destination, InputFrame, Interpreter, LearnRequest, Pipeline, Verdict};
 
-use crate::megaflow::{Megaflow, MegaflowBuilder, TableClassifiers};
+use crate::megaflow::{MegaflowBuilder, TableClassifiers};
 use crate::odp::{ExaminedBits, OdpHeaders};
 use actions::{ActionRecorder, OdpAction};
 use config::PacketTypeMode;
@@ -39,6 +40,7 @@ use l2::fdb::{FdbKey, FdbView};
 use l2::multicast_snooping::MulticastView;
 
 pub use request::TraceRequest;
+pub use translation::TraceTranslation;
 
 /// Buffers for the frame and its copies: one for every port of a large bridge.
 const BUFFERS: usize = 1024;
@@ -91,22 +93,6 @@ pub struct TracedBridge {
     pub classifiers: TableClassifiers,
 }
 
-/// The result of a trace.
-pub struct TraceTranslation {
-    /// The text, without the lines of the megaflow and the actions.
-    pub text: String,
-    /// The megaflow; none if the frame cannot be parsed.
-    pub megaflow: Option<Megaflow>,
-    /// The datapath actions.
-    pub actions: String,
-    /// The reason for which Open vSwitch would take the slow path, or the error of the trace.
-    pub remark: String,
-    /// True if the actions are not those of a datapath of Open vSwitch, or require the slow path.
-    pub is_slow: bool,
-    /// The side effects on each bridge.
-    pub side_effects: Vec<(BridgeId, TraceSideEffect)>,
-}
-
 /// A snapshot of all bridges.
 pub struct Tracer {
     /// The bridges.
@@ -149,6 +135,8 @@ struct TraceOutput {
     megaflow: Option<MegaflowBuilder>,
     /// The error that ended the translation.
     error: Option<&'static str>,
+    /// The errors of the rules that Open vSwitch logs, and the name of the bridge.
+    logged_errors: Vec<(String, String)>,
     side_effects: Vec<(BridgeId, TraceSideEffect)>,
     /// True if the actions are not those of a datapath of Open vSwitch, or require the slow path.
     is_slow: bool,
@@ -184,17 +172,8 @@ impl Tracer {
         bridge: BridgeId,
         request: TraceRequest,
     ) -> (String, Vec<(BridgeId, TraceSideEffect)>) {
-        let TraceTranslation {
-            mut text,
-            megaflow,
-            actions,
-            remark,
-            side_effects,
-            ..
-        } = self.translate(bridge, request);
-        let megaflow = megaflow.map_or_else(|| "recirc_id=0".to_owned(), |flow| flow.to_string());
-        text += &format!("Megaflow: {megaflow}\nDatapath actions: {actions}\n{remark}");
-        (text, side_effects)
+        let translation = self.translate(bridge, request);
+        (translation.report(), translation.side_effects)
     }
 
     /// Traces a frame. Returns the text, the megaflow and the datapath actions.
@@ -214,6 +193,8 @@ impl Tracer {
             megaflow: output.megaflow.as_ref().map(MegaflowBuilder::megaflow),
             actions: actions::text_of(&output.actions),
             remark,
+            error: output.error,
+            logged_errors: output.logged_errors,
             is_slow: output.is_slow,
             side_effects: output.side_effects,
         }
@@ -265,6 +246,9 @@ impl Tracer {
         }
         recorder.merge_examined(&mut output.examined);
         output.is_slow |= recorder.is_slow();
+        let errors = recorder.logged_errors().iter();
+        let errors = errors.map(|error| (error.clone(), bridge.name.clone()));
+        output.logged_errors.extend(errors);
         let trace_text = TraceRequest::with_priority(priority, recorder.text());
         let trace_text = bridge.with_names(&trace_text, output);
         if let Some(text) = bridge.mirror_output_text(&trace_text, from) {

@@ -33,11 +33,7 @@ impl Execution<'_> {
                 return self.set_part(packet, *to, bits);
             }
             Extension::Push(from) => return self.push(packet, *from),
-            Extension::Pop(to) => {
-                if let Some(bits) = self.stack.pop() {
-                    return self.set_wide_part(packet, *to, bits);
-                }
-            }
+            Extension::Pop(to) => return self.pop(packet, *to),
             Extension::OutputReg { from, max_len } => {
                 let port = low_u64(self.part(packet, *from));
                 return self.output_number(packet, port, *max_len);
@@ -134,6 +130,17 @@ impl Execution<'_> {
         let bits = self.wide_part(packet, from);
         self.stack.push(bits);
         Ok(())
+    }
+
+    /// Moves the top of the stack to a subfield. From an empty stack, the field keeps its value.
+    fn pop(&mut self, packet: &mut Packet<'_>, to: Subfield) -> Result<(), DropReason> {
+        match self.stack.pop() {
+            Some(bits) => self.set_wide_part(packet, to, bits),
+            None => {
+                self.trace.on_stack_underflow();
+                Ok(())
+            }
+        }
     }
 
     /// Looks the packet up again and executes the rule. Only the lookup sees the other port;

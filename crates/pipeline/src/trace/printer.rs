@@ -25,6 +25,9 @@ use crate::rules::Rule;
 use crate::trace::Trace;
 use crate::verdict::{Destination, DropReason};
 
+/// Open vSwitch's text for an action that takes a value from the empty stack.
+pub const STACK_UNDERFLOW: &str = "stack underflow";
+
 /// The EtherType of ARP.
 const TYPE_ARP: u128 = 0x0806;
 
@@ -94,7 +97,8 @@ impl TracePrinter {
     }
 
     /// Returns Open vSwitch's text for a limit that ends the whole packet.
-    fn error_text(reason: DropReason) -> Option<String> {
+    #[must_use]
+    pub fn error_text(reason: DropReason) -> Option<String> {
         Some(match reason {
             DropReason::RecursionTooDeep => {
                 format!(
@@ -306,6 +310,10 @@ impl Trace for TracePrinter {
             "dropped"
         };
         self.line(format_args!("     >> {what}: {}", reason.name()));
+    }
+
+    fn on_stack_underflow(&mut self) {
+        self.line(format_args!("     >>>> {STACK_UNDERFLOW} <<<<"));
     }
 
     fn on_skip(&mut self, reason: DropReason) {

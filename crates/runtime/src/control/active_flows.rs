@@ -4,6 +4,8 @@
 //!
 //! Real ports report no frames: rules are compiled, and no flow is set up.
 
+mod error_log;
+
 use std::time::Duration;
 
 use base::Instant;
@@ -15,6 +17,7 @@ use tracing::Level;
 use super::Control;
 use super::commands::tracing::tracer;
 use super::datapath_ports::DatapathName;
+use error_log::TranslationErrorLog;
 use dataplane::messages::CrossingReport;
 use dataplane::slots::PortKey;
 use switch::megaflow::{
@@ -49,6 +52,8 @@ pub(super) struct ActiveFlows {
     pub(super) hits: u64,
     /// Packets that set up a flow.
     pub(super) misses: u64,
+    /// The log of the errors of translations.
+    errors: TranslationErrorLog,
 }
 
 impl ActiveFlows {
@@ -127,7 +132,9 @@ impl Control {
             let packet = exact.describe_packet();
             tracing::debug!(target: "dpif_netdev", "{name}: miss upcall:\n{key}\n{packet}");
         }
-        let (megaflow, actions) = translate(&tracer(self), from, &frame, false);
+        let translation = translation_of(&tracer(self), from, &frame, false);
+        self.flows.errors.log(&translation, now);
+        let (megaflow, actions) = megaflow_and_actions(translation);
         let megaflow = match (megaflow, self.commands.upcalls.has_megaflows) {
             (Some(megaflow), true) => megaflow.for_datapath(number),
             _ => exact,
@@ -301,14 +308,28 @@ pub(super) fn translate(
     frame: &Frame,
     has_names: bool,
 ) -> (Option<Megaflow>, String) {
+    megaflow_and_actions(translation_of(tracer, from, frame, has_names))
+}
+
+/// Translates a received frame, without side effects.
+fn translation_of(
+    tracer: &Tracer,
+    from: PortKey,
+    frame: &Frame,
+    has_names: bool,
+) -> TraceTranslation {
     let mut request = TraceRequest::received(frame.clone(), from.port, true);
     request.names = has_names;
+    tracer.translate(from.bridge, request)
+}
+
+fn megaflow_and_actions(translation: TraceTranslation) -> (Option<Megaflow>, String) {
     let TraceTranslation {
         megaflow,
         actions,
         is_slow,
         ..
-    } = tracer.translate(from.bridge, request);
+    } = translation;
     let actions = if is_slow {
         SLOW_PATH.to_owned()
     } else {

@@ -5,7 +5,10 @@ use flow::{
     Action, Extension, Field, FlowKey, Instructions, MaxLen, PacketInReason, PipelineFields,
 };
 use packet::Frame;
-use pipeline::{Cause, Destination, DropReason, PacketInMeta, Rule, Trace, Verdict};
+use pipeline::{
+    Cause, Destination, DropReason, PacketInMeta, Rule, STACK_UNDERFLOW, Trace, TracePrinter,
+    Verdict,
+};
 
 use super::TracedBridge;
 use super::megaflow::MegaflowTrace;
@@ -14,6 +17,9 @@ use crate::odp::ExaminedBits;
 
 /// The length of an excerpt for a controller without a limit.
 const WHOLE: u16 = u16::MAX;
+
+/// The maximum number of logged errors of a frame in a bridge: the log takes no more at once.
+const LOGGED_ERRORS_MAX: usize = 5;
 
 /// The errors by which Open vSwitch drops a packet, and their texts.
 const ERRORS: [(&str, &str); 5] = [
@@ -60,6 +66,8 @@ pub(super) struct ActionRecorder<'a> {
     undoable: Option<bool>,
     /// True if an action requires the slow path.
     is_slow: bool,
+    /// The errors of the rules that Open vSwitch logs, at most [`LOGGED_ERRORS_MAX`].
+    logged_errors: Vec<String>,
 }
 
 impl<'a> ActionRecorder<'a> {
@@ -74,6 +82,18 @@ impl<'a> ActionRecorder<'a> {
             examined: ExaminedBits::new(),
             undoable: None,
             is_slow: false,
+            logged_errors: Vec::new(),
+        }
+    }
+
+    /// Returns the errors of the rules that Open vSwitch logs.
+    pub(super) fn logged_errors(&self) -> &[String] {
+        &self.logged_errors
+    }
+
+    fn add_logged_error(&mut self, text: String) {
+        if self.logged_errors.len() < LOGGED_ERRORS_MAX {
+            self.logged_errors.push(text);
         }
     }
 
@@ -272,7 +292,15 @@ impl Trace for ActionRecorder<'_> {
     }
 
     fn on_drop(&mut self, reason: DropReason) {
+        if let Some(text) = TracePrinter::error_text(reason) {
+            self.add_logged_error(text);
+        }
         self.megaflow.on_drop(reason);
+    }
+
+    fn on_stack_underflow(&mut self) {
+        self.add_logged_error(STACK_UNDERFLOW.to_owned());
+        self.megaflow.on_stack_underflow();
     }
 
     fn on_skip(&mut self, reason: DropReason) {

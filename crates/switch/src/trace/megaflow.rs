@@ -149,6 +149,10 @@ impl Trace for MegaflowTrace<'_> {
         self.printer.on_drop(reason);
     }
 
+    fn on_stack_underflow(&mut self) {
+        self.printer.on_stack_underflow();
+    }
+
     fn on_skip(&mut self, reason: DropReason) {
         self.printer.on_skip(reason);
     }

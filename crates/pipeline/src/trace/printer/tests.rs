@@ -40,6 +40,14 @@ nw_frag=no,tp_src=1000,tp_dst=2000
 }
 
 #[test]
+fn trace_prints_pop_from_empty_stack_and_continues() {
+    let flows = ["actions=pop:NXM_NX_REG0[],output:2"];
+    let printed = story(&flows, "eth / arp");
+    let expected = "    pop:NXM_NX_REG0[]\n     >>>> stack underflow <<<<\n    output:2\n";
+    assert!(printed.contains(expected), "{printed}");
+}
+
+#[test]
 fn trace_prints_misses_and_malformed_frames() {
     let told = story(&["arp,actions=NORMAL"], "eth / ipv4 / udp");
     assert!(told.ends_with(" 0. No match.\n    drop\n\nFinal flow: unchanged\n"));
