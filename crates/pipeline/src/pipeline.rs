@@ -34,6 +34,7 @@ mod flow_mod;
 mod groups;
 mod learning;
 mod meters;
+mod option_lengths;
 mod packet_checks;
 mod ports;
 mod rule_store;

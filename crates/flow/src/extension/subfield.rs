@@ -19,6 +19,8 @@ use crate::wide::Wide;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Subfield {
     field: Field,
+    /// Length of the mapped tunnel option in bytes; zero if it is unknown.
+    option_bytes: u8,
     offset: u16,
     bits: u16,
 }
@@ -30,6 +32,7 @@ impl Subfield {
         let bits = field.info().bits;
         Self {
             field,
+            option_bytes: 0,
             offset: 0,
             bits,
         }
@@ -44,9 +47,28 @@ impl Subfield {
         }
         Some(Self {
             field,
+            option_bytes: 0,
             offset,
             bits,
         })
+    }
+
+    /// Returns the subfield of a tunnel option that is mapped to an option of this length in bytes.
+    #[must_use]
+    pub const fn with_option_bytes(self, option_bytes: u8) -> Self {
+        Self {
+            option_bytes,
+            ..self
+        }
+    }
+
+    /// Length of the mapped tunnel option in bytes, if it is known. Rules have it, commands do not.
+    #[must_use]
+    pub const fn option_bytes(self) -> Option<u8> {
+        match self.option_bytes {
+            0 => None,
+            bytes => Some(bytes),
+        }
     }
 
     /// The field.
@@ -170,6 +192,15 @@ mod tests {
         );
         assert_eq!((subfield.place(1), subfield.mask()), (0, 0));
         assert_eq!(Subfield::new(Field::TunMetadata5, 980, 13), None);
+    }
+
+    #[test]
+    fn subfield_has_the_length_of_its_mapped_option() {
+        let part = Subfield::new(Field::TunMetadata5, 0, 32).expect("of 992");
+        assert_eq!(part.option_bytes(), None);
+        let mapped = part.with_option_bytes(4);
+        assert_eq!(mapped.option_bytes(), Some(4));
+        assert_eq!(mapped.to_string(), part.to_string());
     }
 
     #[test]

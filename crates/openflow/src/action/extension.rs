@@ -179,7 +179,7 @@ fn encode_check_packet_larger(
     put(ActionKind::CheckPacketLarger, w, |w| {
         w.u16(bytes);
         w.u16(to.offset());
-        encode_field(to.field(), w)
+        encode_subfield(to, w)
     })
 }
 
@@ -200,16 +200,29 @@ fn has_length_of(field: Field, header: OxmHeader) -> bool {
 }
 
 fn encode_field(field: Field, w: &mut Writer<'_>) -> Result<(), EncodeError> {
-    encode_header(field, HeaderFamily::Nxm, w)
+    let header = oxm::header_of(field, HeaderFamily::Nxm, false)
+        .ok_or_else(|| w.unsupported("a part of a field without header"))?;
+    header.encode(w);
+    Ok(())
 }
 
-fn encode_header(
-    field: Field,
+/// Appends the header of the field of a subfield.
+fn encode_subfield(part: Subfield, w: &mut Writer<'_>) -> Result<(), EncodeError> {
+    encode_subfield_header(part, HeaderFamily::Nxm, w)
+}
+
+/// Appends the header of the field of a subfield. That of a mapped tunnel option has the length of
+/// the option.
+fn encode_subfield_header(
+    part: Subfield,
     family: HeaderFamily,
     w: &mut Writer<'_>,
 ) -> Result<(), EncodeError> {
-    let header = oxm::header_of(field, family, false)
-        .ok_or_else(|| w.unsupported("a part of a field without header"))?;
+    let header = oxm::header_of(part.field(), family, false);
+    let mut header = header.ok_or_else(|| w.unsupported("a part of a field without header"))?;
+    if let Some(bytes) = part.option_bytes() {
+        header.length = usize::from(bytes);
+    }
     header.encode(w);
     Ok(())
 }
@@ -284,9 +297,12 @@ fn encode_load(to: Subfield, value: u64, w: &mut Writer<'_>) -> Result<(), Encod
     if w.version() == Version::V15 {
         return set_field(to.field(), to.place(u128::from(value)), to.mask(), w);
     }
-    let Some(header) = short_header(to.field()) else {
+    let Some(mut header) = short_header(to.field()) else {
         return reg_load2(to.field(), to.place(u128::from(value)), to.mask(), w);
     };
+    if let Some(bytes) = to.option_bytes() {
+        header.length = usize::from(bytes);
+    }
     let ofs_nbits = ofs_nbits(to, w)?;
     put(ActionKind::RegLoad, w, |w| {
         w.u16(ofs_nbits);
@@ -324,14 +340,14 @@ fn encode_move(from: Subfield, to: Subfield, w: &mut Writer<'_>) -> Result<(), E
         return put(ActionKind::CopyField, w, |w| {
             offsets(w);
             w.zeros(2);
-            encode_header(from.field(), HeaderFamily::Oxm, w)?;
-            encode_header(to.field(), HeaderFamily::Oxm, w)
+            encode_subfield_header(from, HeaderFamily::Oxm, w)?;
+            encode_subfield_header(to, HeaderFamily::Oxm, w)
         });
     }
     put(ActionKind::RegMove, w, |w| {
         offsets(w);
-        encode_field(from.field(), w)?;
-        encode_field(to.field(), w)
+        encode_subfield(from, w)?;
+        encode_subfield(to, w)
     })
 }
 
@@ -344,7 +360,7 @@ fn decode_stack(r: &mut Reader<'_>) -> Result<Subfield, BodyError> {
 fn encode_stack(kind: ActionKind, part: Subfield, w: &mut Writer<'_>) -> Result<(), EncodeError> {
     put(kind, w, |w| {
         w.u16(part.offset());
-        encode_field(part.field(), w)?;
+        encode_subfield(part, w)?;
         w.u16(part.bits());
         Ok(())
     })
@@ -370,7 +386,7 @@ fn encode_output(from: Subfield, max_len: MaxLen, w: &mut Writer<'_>) -> Result<
     if own {
         return put(ActionKind::OutputReg, w, |w| {
             w.u16(ofs_nbits);
-            encode_field(from.field(), w)?;
+            encode_subfield(from, w)?;
             w.u16(max_len.0);
             Ok(())
         });
@@ -378,7 +394,7 @@ fn encode_output(from: Subfield, max_len: MaxLen, w: &mut Writer<'_>) -> Result<
     put(ActionKind::OutputReg2, w, |w| {
         w.u16(ofs_nbits);
         w.u16(max_len.0);
-        encode_field(from.field(), w)
+        encode_subfield(from, w)
     })
 }
 

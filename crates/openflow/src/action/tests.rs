@@ -234,3 +234,24 @@ fn reg_load2_accepts_mask() {
     let refusal = read(&bytes, Version::V13).map_err(|malformed| malformed.refusal);
     assert_eq!(refusal, Err(Refusal::ActionBadSetArgument));
 }
+
+#[test]
+fn header_of_a_mapped_tunnel_option_has_its_length() {
+    let part = |field| Subfield::new(field, 0, 32).expect("it is within the field");
+    let from = part(Field::TunMetadata0);
+    let copy = |from| {
+        let to = part(Field::Reg0);
+        let action = Action::Extended(Extension::Move { from, to });
+        write(&[action], &Match::any(), Version::V10).expect("Nicira's extension has it")
+    };
+    // NXAST_REG_MOVE: 16 bytes precede the header of the source.
+    assert_eq!(copy(from)[16..20], [0, 1, 0x50, 124]);
+    let mapped = from.with_option_bytes(4);
+    assert_eq!(copy(mapped)[16..20], [0, 1, 0x50, 4]);
+    let read = read(&copy(mapped), Version::V10).expect("it decodes");
+    let expected = Extension::Move {
+        from,
+        to: part(Field::Reg0),
+    };
+    assert_eq!(read, [Action::Extended(expected)]);
+}

@@ -68,6 +68,13 @@ impl Pipeline {
         let facts = self.rules.facts_of(&command.matching);
         self.tlv_map
             .check_rule(&command.matching, facts, &instructions)?;
+        let instructions = match instructions.facts().has_options {
+            true => {
+                let with_lengths = self.tlv_map.with_lengths(&instructions);
+                self.rules.intern(&with_lengths)
+            }
+            false => instructions,
+        };
         match command.command {
             FlowModCommand::Add => {
                 self.add(command, facts, instructions, command.cookie, now, changes)?;

@@ -44,6 +44,13 @@ impl TlvMap {
         Some(Wide::ones(8 * usize::from(mapping.length)))
     }
 
+    /// Returns the length of the option of `field` in bytes; zero if it is not mapped.
+    pub(super) fn length_of(&self, field: Field) -> u8 {
+        let number = field.option().and_then(|number| u16::try_from(number).ok());
+        let mapping = number.and_then(|number| self.mappings.get(&number));
+        mapping.map_or(0, |mapping| mapping.length)
+    }
+
     /// Checks that each tunnel option of a rule is mapped, and that the values of its match fit.
     pub(crate) fn check_rule(
         &self,

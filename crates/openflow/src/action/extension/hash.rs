@@ -4,7 +4,7 @@ use base::PortNo;
 use flow::{BundleAction, BundleAlgorithm, HashFields, Multipath, MultipathAlgorithm, Refusal};
 
 use super::{
-    ActionKind, BodyError, decode_field, encode_field, encode_u16_port, ofs_nbits, part, put,
+    ActionKind, BodyError, decode_field, encode_subfield, encode_u16_port, ofs_nbits, part, put,
     split_ofs_nbits,
 };
 use crate::codec::{EncodeError, Reader, Writer};
@@ -58,7 +58,7 @@ pub(super) fn encode_multipath(
         w.u32(multipath.argument);
         w.zeros(2);
         w.u16(ofs_nbits);
-        encode_field(multipath.to.field(), w)
+        encode_subfield(multipath.to, w)
     })
 }
 
@@ -118,7 +118,7 @@ pub(super) fn encode_bundle(bundle: &BundleAction, w: &mut Writer<'_>) -> Result
         w.u16(ofs_nbits);
         match bundle.to {
             Some(to) => {
-                encode_field(to.field(), w)?;
+                encode_subfield(to, w)?;
                 w.zeros(4);
             }
             None => w.zeros(8),

@@ -3,7 +3,7 @@
 use base::{Cookie, TableId};
 use flow::{Learn, LearnFlags, LearnSource, LearnSpec, Refusal, Subfield, Wide};
 
-use super::{ActionKind, BodyError, decode_field, encode_field, part, put};
+use super::{ActionKind, BodyError, decode_field, encode_subfield, part, put};
 use crate::codec::{EncodeError, Reader, Writer};
 
 /// The flag, in addition to [`LearnFlags`], that a field for the result follows.
@@ -125,7 +125,7 @@ pub(super) fn encode(learn: &Learn, w: &mut Writer<'_>) -> Result<(), EncodeErro
             w.zeros(2);
         }
         if let Some(result) = learn.result {
-            encode_field(result.field(), w)?;
+            encode_subfield(result, w)?;
         }
         let mut specs = learn.specs.iter();
         specs.try_for_each(|spec| encode_spec(spec, w))
@@ -154,7 +154,7 @@ fn encode_spec(spec: &LearnSpec, w: &mut Writer<'_>) -> Result<(), EncodeError> 
 }
 
 fn encode_part(part: Subfield, w: &mut Writer<'_>) -> Result<(), EncodeError> {
-    encode_field(part.field(), w)?;
+    encode_subfield(part, w)?;
     w.u16(part.offset());
     Ok(())
 }
