@@ -57,6 +57,12 @@ pub trait Trace {
     /// A port is excluded from a flood.
     fn on_skip(&mut self, _reason: DropReason) {}
 
+    /// True if `debug_recirc` ends the run, as a recirculation of Open vSwitch does. The rest of the
+    /// processing is then the continuation of a last packet-in, which no controller receives.
+    fn recirculates(&self) -> bool {
+        false
+    }
+
     /// Processing ends; the packet is in this state.
     fn on_end(&mut self, _frame: &Frame, _registers: &PipelineFields) {}
 }

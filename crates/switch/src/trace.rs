@@ -11,6 +11,7 @@ mod megaflow;
 mod mirroring;
 mod normal;
 mod push;
+mod recirculation;
 mod request;
 mod sampling;
 mod translation;
@@ -39,6 +40,7 @@ use dataplane::virtual_links::{VirtualLink, VirtualLinks};
 use l2::fdb::{FdbKey, FdbView};
 use l2::multicast_snooping::MulticastView;
 
+pub use recirculation::FrozenPacket;
 pub use request::TraceRequest;
 pub use translation::TraceTranslation;
 
@@ -61,6 +63,8 @@ pub enum TraceSideEffect {
     Address(FdbKey, PortNo),
     /// A learned rule.
     Rule(LearnRequest),
+    /// A packet that was recirculated.
+    Frozen(Arc<FrozenPacket>),
 }
 
 /// A snapshot of a bridge.
@@ -103,6 +107,8 @@ pub struct Tracer {
     pub underlay: Underlay,
     /// Bridges whose datapath adds no tunnel headers: their tunnels have `set(tunnel(...))`.
     pub without_push: BTreeSet<BridgeId>,
+    /// The id of the next recirculation.
+    pub next_recirculation: u32,
     /// The time of the snapshot.
     pub now: Instant,
 }
@@ -142,6 +148,8 @@ struct TraceOutput {
     is_slow: bool,
     bridges: usize,
     packet_ins: u32,
+    recirculations: u32,
+    recirculates: bool,
     names: bool,
 }
 
@@ -180,8 +188,10 @@ impl Tracer {
     pub fn translate(&self, bridge: BridgeId, request: TraceRequest) -> TraceTranslation {
         let mut output = TraceOutput {
             names: request.names,
+            recirculates: request.recirculates,
             ..TraceOutput::default()
         };
+        let recirculation = request.frozen.as_ref().map_or(0, |frozen| frozen.id());
         self.follow(bridge, request, &mut output);
         let remark = match output.error {
             Some(error) => format!("Translation failed ({error}), packet is dropped.\n"),
@@ -193,6 +203,7 @@ impl Tracer {
             megaflow: output.megaflow.as_ref().map(MegaflowBuilder::megaflow),
             actions: actions::text_of(&output.actions),
             remark,
+            recirculation,
             error: output.error,
             logged_errors: output.logged_errors,
             is_slow: output.is_slow,
@@ -237,19 +248,18 @@ impl Tracer {
         let passes = request.copy_congestion_mark();
         let arrived = request.frame.clone();
         let (mut verdict, priority) = (Verdict::new(), request.skb_priority);
-        let registers = request.registers(bridge);
-        let mut recorder = ActionRecorder::new(bridge, output.megaflow.take());
+        let (frozen, registers) = (request.frozen.clone(), request.registers(bridge));
+        let recorder = ActionRecorder::new(bridge, output.megaflow.take());
+        let mut recorder = recorder.with_recirculation(output.recirculates);
+        let registers = FrozenPacket::registers_of(frozen.as_deref(), registers, &mut recorder);
         self.run(bridge, request, &mut recorder, &mut verdict);
         output.megaflow = bridge.examine(&arrived, &verdict, &registers, recorder.examined());
         if output.bridges == 1 {
             output.error = actions::error_of(&verdict);
         }
-        recorder.merge_examined(&mut output.examined);
-        output.is_slow |= recorder.is_slow();
-        let errors = recorder.logged_errors().iter();
-        let errors = errors.map(|error| (error.clone(), bridge.name.clone()));
-        output.logged_errors.extend(errors);
-        let trace_text = TraceRequest::with_priority(priority, recorder.text());
+        output.merge(&recorder, bridge);
+        let trace_text = FrozenPacket::text_of(frozen.as_deref(), recorder.text());
+        let trace_text = TraceRequest::with_priority(priority, &trace_text);
         let trace_text = bridge.with_names(&trace_text, output);
         if let Some(text) = bridge.mirror_output_text(&trace_text, from) {
             output.text += &text;
@@ -258,15 +268,9 @@ impl Tracer {
         if blocked == Some(BlockedPort::DropAll) || !passes {
             return output.add_drop(&trace_text);
         }
-        let side_effects = match learns {
-            true => bridge.side_effects(&mut verdict, from),
-            false => Vec::new(),
-        };
+        let side_effects = bridge.side_effects(&mut verdict, from, learns);
         let (text, last) = bridge.with_normal(&trace_text, &verdict, from, &side_effects);
-        let effects = side_effects.into_iter();
-        output
-            .side_effects
-            .extend(effects.map(|effect| (id, effect)));
+        output.add_side_effects(id, side_effects);
         // The flow is printed once, in the first bridge.
         let (text, last) = match output.bridges {
             1 => (text, last),
@@ -281,7 +285,7 @@ impl Tracer {
             bridge: id,
             from,
             learns,
-            copied: MirrorSet::default(),
+            copied: frozen.map(|frozen| frozen.copied()).unwrap_or_default(),
         };
         self.mirror_arrival(bridge, &arrived, &mut visit, output);
         self.compose(bridge, (recorder.events(), &verdict), &mut visit, output);
@@ -323,6 +327,10 @@ impl Tracer {
             return;
         }
         let registers = request.registers(bridge);
+        if let Some(frozen) = &request.frozen {
+            let packet = frozen.packet(&request.frame, now);
+            return interpreter.resume_paused(tables, packet, &mut pool, recorder, verdict);
+        }
         let arrival = InputFrame {
             frame: request.frame,
             in_port: request.from,
@@ -349,6 +357,20 @@ fn without_flow(text: &str) -> &str {
 }
 
 impl TraceOutput {
+    /// Adds the records of a run in a bridge.
+    fn merge(&mut self, recorder: &ActionRecorder<'_>, bridge: &TracedBridge) {
+        recorder.merge_examined(&mut self.examined);
+        self.is_slow |= recorder.is_slow();
+        let errors = recorder.logged_errors().iter();
+        let errors = errors.map(|error| (error.clone(), bridge.name.clone()));
+        self.logged_errors.extend(errors);
+    }
+
+    fn add_side_effects(&mut self, bridge: BridgeId, effects: Vec<TraceSideEffect>) {
+        let effects = effects.into_iter().map(|effect| (bridge, effect));
+        self.side_effects.extend(effects);
+    }
+
     /// Adds the text of a frame that is dropped after its first lookup: the spanning tree blocks
     /// the port, or the tunnel marks congestion and the transport ignores it. Open vSwitch prints
     /// no reason.
@@ -369,8 +391,16 @@ impl TracedBridge {
         stp_filter.and_then(|stp_filter| stp_filter.of(request.from))
     }
 
-    /// Returns the learned rules, and the address that `NORMAL` learns.
-    fn side_effects(&self, verdict: &mut Verdict, from: PortNo) -> Vec<TraceSideEffect> {
+    /// Returns the learned rules, and the address that `NORMAL` learns, if the trace learns.
+    fn side_effects(
+        &self,
+        verdict: &mut Verdict,
+        from: PortNo,
+        learns: bool,
+    ) -> Vec<TraceSideEffect> {
+        if !learns {
+            return Vec::new();
+        }
         let rules = verdict.learn_requests.drain(..);
         let mut side_effects: Vec<_> = rules.map(TraceSideEffect::Rule).collect();
         let address = self.address_to_learn(verdict, from);

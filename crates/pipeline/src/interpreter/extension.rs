@@ -71,12 +71,12 @@ impl Execution<'_> {
             // Rules that rely on the state of connections must not let a packet pass without it.
             Extension::Conntrack(_) | Extension::Nat(_) => return Err(DropReason::NoConntrack),
             // Conjunctions are evaluated by the lookup; notes have no effect; no packet is tracked;
-            // the packet is already in the slow path, and no action requires a recirculation.
+            // the packet is already in the slow path.
             Extension::Conjunction { .. }
             | Extension::Note(_)
             | Extension::ConntrackClear
-            | Extension::DebugSlow
-            | Extension::DebugRecirc => {}
+            | Extension::DebugSlow => {}
+            Extension::DebugRecirc => self.recirculate(),
         }
         Ok(())
     }

@@ -86,6 +86,14 @@ impl Execution<'_> {
         self.pause = Some(Pause { meta, continuation });
     }
 
+    /// Ends the run of a trace that shows recirculations; otherwise the packet continues.
+    pub(crate) fn recirculate(&mut self) {
+        if self.trace.recirculates() {
+            let meta = self.packet_in(None);
+            self.begin_pause(meta);
+        }
+    }
+
     /// Adds these actions of the present rule to the continuation.
     pub(crate) fn pause_actions(&mut self, actions: &[Action]) {
         let step = ContinuationStep {

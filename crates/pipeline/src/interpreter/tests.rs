@@ -9,6 +9,7 @@ use super::{InputFrame, Interpreter};
 use crate::counters::Totals;
 use crate::limits::ACTION_SET_MAX;
 use crate::testing::{frame, pipeline, run};
+use crate::trace::Trace;
 use crate::verdict::{Destination, DropReason, Egress, Verdict};
 
 fn ports(verdict: &Verdict) -> Vec<Destination> {
@@ -151,4 +152,36 @@ fn packet_out_of_a_buffer_is_refused() {
     };
     let refused = Err(Refusal::RequestBufferUnknown);
     assert_eq!(pipeline(&[]).check_packet_out(&message), refused);
+}
+
+/// A trace that shows recirculations.
+struct RecirculationTrace;
+
+impl Trace for RecirculationTrace {
+    fn recirculates(&self) -> bool {
+        true
+    }
+}
+
+#[test]
+fn recirculation_ends_a_trace_with_the_continuation() {
+    let flows = [
+        "in_port=1,actions=resubmit(,1),output:3",
+        "table=1,actions=output:2,debug_recirc,output:1",
+    ];
+    let pipeline = pipeline(&flows);
+    let verdict = run(&pipeline, "eth", &mut Pool::new(4), &mut RecirculationTrace);
+    let [first, second] = verdict.egress.as_slice() else {
+        panic!("{:?}", verdict.egress);
+    };
+    assert_eq!(first.to, Destination::Port(PortNo(2)));
+    let Destination::Controller(meta) = &second.to else {
+        panic!("{second:?}");
+    };
+    let continuation = meta.continuation.as_ref().expect("the rest");
+    let rest: Vec<_> = continuation.steps.iter().map(|step| step.table).collect();
+    assert_eq!(rest, [TableId(1), TableId(0)]);
+    let verdict = run(&pipeline, "eth", &mut Pool::new(4), &mut ());
+    let outputs = [2, 3].map(|port| Destination::Port(PortNo(port)));
+    assert_eq!(ports(&verdict), outputs);
 }

@@ -26,6 +26,7 @@ mod own;
 mod port_config;
 mod process;
 mod qos;
+mod recirculations;
 mod spanning_tree;
 pub(super) mod tracing;
 mod tunnels;
@@ -165,6 +166,8 @@ pub(super) struct CommandState {
     pub(super) changes: datapath_changes::DatapathChanges,
     /// The changed features of datapaths.
     pub(super) features: BTreeMap<DatapathName, features::DatapathFeatures>,
+    /// The packets whose traces have ended with a recirculation.
+    frozen: recirculations::FrozenPackets,
     /// The warp of the clock in progress, if any.
     warp: Option<warp::ClockWarp>,
     /// The control socket of the process, beside those of the bridges.

@@ -51,6 +51,8 @@ pub(super) enum ActionEvent {
     Copy,
     /// The innermost of these ends.
     CopyEnd,
+    /// The packet is recirculated; the verdict's output with this number has the continuation.
+    Recirculate { index: usize },
 }
 
 /// A trace that records the events and the bits that actions write, besides the megaflow.
@@ -68,6 +70,10 @@ pub(super) struct ActionRecorder<'a> {
     is_slow: bool,
     /// The errors of the rules that Open vSwitch logs, at most [`LOGGED_ERRORS_MAX`].
     logged_errors: Vec<String>,
+    /// True if recirculations end the run.
+    recirculates: bool,
+    /// True from a recirculation to its continuation.
+    is_recirculating: bool,
 }
 
 impl<'a> ActionRecorder<'a> {
@@ -83,7 +89,22 @@ impl<'a> ActionRecorder<'a> {
             undoable: None,
             is_slow: false,
             logged_errors: Vec::new(),
+            recirculates: false,
+            is_recirculating: false,
         }
+    }
+
+    /// Sets whether recirculations end the run.
+    pub(super) fn with_recirculation(self, recirculates: bool) -> Self {
+        Self {
+            recirculates,
+            ..self
+        }
+    }
+
+    /// Sets the pipeline fields to print on arrival.
+    pub(super) fn print_arrival(&mut self, registers: PipelineFields) {
+        self.megaflow.print_arrival(registers);
     }
 
     /// Returns the errors of the rules that Open vSwitch logs.
@@ -239,6 +260,7 @@ impl Trace for ActionRecorder<'_> {
                 self.truncated = Some(*max_len);
             }
             Action::Extended(Extension::DebugSlow) => self.is_slow = true,
+            Action::Extended(Extension::DebugRecirc) => self.is_recirculating = self.recirculates,
             Action::Extended(
                 Extension::Load { to, .. } | Extension::Move { to, .. } | Extension::Pop(to),
             ) if !to.is_tunnel_option() => {
@@ -282,7 +304,18 @@ impl Trace for ActionRecorder<'_> {
         self.megaflow.on_action_set(actions);
     }
 
+    fn recirculates(&self) -> bool {
+        self.recirculates
+    }
+
     fn on_output(&mut self, to: &Destination) {
+        let waits = matches!(to, Destination::Controller(meta) if meta.continuation.is_some());
+        if waits && std::mem::take(&mut self.is_recirculating) {
+            let index = self.outputs;
+            self.events.push(ActionEvent::Recirculate { index });
+            self.outputs += 1;
+            return;
+        }
         self.events.push(ActionEvent::Output {
             index: self.outputs,
             truncated: self.truncated,

@@ -34,6 +34,7 @@ impl Tracer {
                         self.leave(bridge, leaving, *truncated, visit, output);
                     }
                 }
+                ActionEvent::Recirculate { index } => self.freeze(verdict, *index, visit, output),
                 ActionEvent::Meter(meter) => {
                     let number = bridge.meter_number(*meter);
                     output.add(format!("meter({number})"));

@@ -16,6 +16,8 @@ pub(super) struct MegaflowTrace<'a> {
     path: PathRecorder<'a>,
     /// The port that the current action names.
     named: Option<PortNo>,
+    /// The pipeline fields to print on arrival, if they are not those of the run.
+    printed_arrival: Option<PipelineFields>,
 }
 
 impl<'a> MegaflowTrace<'a> {
@@ -29,7 +31,13 @@ impl<'a> MegaflowTrace<'a> {
             },
             path: PathRecorder::new(&bridge.pipeline, &bridge.classifiers).after(examined),
             named: None,
+            printed_arrival: None,
         }
+    }
+
+    /// Sets the pipeline fields to print on arrival.
+    pub(super) fn print_arrival(&mut self, registers: PipelineFields) {
+        self.printed_arrival = Some(registers);
     }
 
     /// Returns the text of the trace.
@@ -94,7 +102,8 @@ impl TracedBridge {
 impl Trace for MegaflowTrace<'_> {
     fn on_arrival(&mut self, frame: &Frame, registers: &PipelineFields) {
         self.path.on_arrival(frame, registers);
-        self.printer.on_arrival(frame, registers);
+        let printed = self.printed_arrival.as_ref().unwrap_or(registers);
+        self.printer.on_arrival(frame, printed);
     }
 
     fn on_search(&mut self, table: TableId, key: &FlowKey) {

@@ -1,10 +1,12 @@
 //! The frame to trace.
 
+use std::sync::Arc;
+
 use base::PortNo;
 use flow::{Action, Field, HeaderFields, Match, PacketOut, PacketType, PipelineFields, Wide};
 use packet::Frame;
 
-use super::TracedBridge;
+use super::{FrozenPacket, TracedBridge};
 use crate::odp::{OAM, OdpFlow, OdpTunnel};
 
 /// The frame to trace.
@@ -26,6 +28,10 @@ pub struct TraceRequest {
     pub learns: bool,
     /// True if ports are printed by name.
     pub names: bool,
+    /// True if `debug_recirc` is shown as a recirculation.
+    pub recirculates: bool,
+    /// The packet that continues after a recirculation; none for a received frame.
+    pub frozen: Option<Arc<FrozenPacket>>,
 }
 
 impl TraceRequest {
@@ -41,6 +47,8 @@ impl TraceRequest {
             actions: None,
             learns,
             names: false,
+            recirculates: false,
+            frozen: None,
         }
     }
 

@@ -17,6 +17,8 @@ pub struct TraceTranslation {
     pub actions: String,
     /// The reason for which Open vSwitch would take the slow path, or the error of the trace.
     pub remark: String,
+    /// The id of the recirculation after which the frame continues; zero for a received frame.
+    pub recirculation: u32,
     /// The error that drops the frame with all of its outputs.
     pub error: Option<&'static str>,
     /// The errors of the rules that Open vSwitch logs, each with the name of the bridge.
@@ -35,10 +37,15 @@ impl TraceTranslation {
             text,
             actions,
             remark,
+            recirculation,
             ..
         } = self;
         let megaflow = self.megaflow.as_ref();
-        let megaflow = megaflow.map_or_else(|| "recirc_id=0".to_owned(), ToString::to_string);
+        let mut megaflow = megaflow.map_or_else(|| "recirc_id=0".to_owned(), ToString::to_string);
+        if *recirculation != 0 {
+            megaflow =
+                megaflow.replacen("recirc_id=0", &format!("recirc_id={recirculation:#x}"), 1);
+        }
         format!("{text}Megaflow: {megaflow}\nDatapath actions: {actions}\n{remark}")
     }
 
@@ -72,6 +79,7 @@ mod tests {
             megaflow: None,
             actions: "drop".to_owned(),
             remark: "Translation failed (Recursion too deep), packet is dropped.\n".to_owned(),
+            recirculation: 1,
             error: Some("Recursion too deep"),
             logged_errors: vec![("stack underflow".to_owned(), "br1".to_owned())],
             is_slow: false,
@@ -83,7 +91,7 @@ mod tests {
         assert!(translation.exceeds_lookups());
         let report = translation.report();
         assert!(
-            report.contains("Datapath actions: drop\nTranslation failed"),
+            report.contains("Megaflow: recirc_id=0x1\nDatapath actions: drop\nTranslation failed"),
             "{report}"
         );
     }

@@ -81,7 +81,11 @@ fn parse_request(
     };
     let learns = packet.is_some();
     let mut request = match flow {
-        TracedFlow::Datapath(flow, port) => TraceRequest::of_datapath(&flow, port, packet),
+        TracedFlow::Datapath(flow, port) => {
+            let mut request = TraceRequest::of_datapath(&flow, port, packet);
+            request.frozen = control.commands.frozen.find(flow.recirc_id).cloned();
+            request
+        }
         TracedFlow::Bridge(matching, priority) => {
             let mut request = TraceRequest::of_match(&matching, packet);
             request.skb_priority = priority;
@@ -89,6 +93,7 @@ fn parse_request(
         }
     };
     (request.learns, request.names) = (learns, options.names);
+    request.recirculates = true;
     Ok((bridge, request))
 }
 
@@ -197,6 +202,7 @@ impl Control {
             return;
         };
         match lesson {
+            TraceSideEffect::Frozen(packet) => self.commands.frozen.insert(packet.clone()),
             TraceSideEffect::Address(address, port) => {
                 site.bridge.handle_address(*address, *port, now)
             }
@@ -256,7 +262,10 @@ fn full_name(path: &str) -> String {
 fn datapath_flow(control: &mut Control, flow: OdpFlow) -> Result<(BridgeId, TracedFlow), String> {
     if flow.recirc_id != 0 {
         let id = flow.recirc_id;
-        return Err(format!("no recirculation data for recirc_id {id:#x}"));
+        let missing = || format!("no recirculation data for recirc_id {id:#x}");
+        let packet = control.commands.frozen.find(id).ok_or_else(missing)?;
+        let (bridge, port) = packet.ingress();
+        return Ok((bridge, TracedFlow::Datapath(Box::new(flow), port)));
     }
     if flow.is_tracked() {
         return Err("connection tracking is not supported".to_owned());
@@ -431,6 +440,7 @@ pub(in crate::control) fn tracer(control: &mut Control) -> Tracer {
         virtual_links: control.publications.virtual_links().clone(),
         underlay: control.publications.underlay().clone(),
         without_push,
+        next_recirculation: control.commands.frozen.next_id(),
         now: control.now(),
     }
 }
