@@ -49,10 +49,7 @@ impl fmt::Display for WithNames<'_, Extension> {
             }
             Extension::Controller(told) => write_controller(f, told),
             Extension::DecTtl(ids) => write_list(f, "dec_ttl(", ids.iter()),
-            Extension::Note(bytes) => {
-                f.write_str("note:")?;
-                write_bytes(f, bytes)
-            }
+            Extension::Note(bytes) => write_note(f, bytes),
             Extension::PopQueue => f.write_str("pop_queue"),
             Extension::Exit => f.write_str("exit"),
             Extension::Clone(actions) => write_clone(f, actions, names),
@@ -122,6 +119,11 @@ fn write_clone(f: &mut fmt::Formatter<'_>, actions: &[Action], names: &NameMap) 
             write_list(f, "clone(", actions)
         }
     }
+}
+
+fn write_note(f: &mut fmt::Formatter<'_>, bytes: &[u8]) -> fmt::Result {
+    f.write_str("note:")?;
+    write_bytes(f, bytes)
 }
 
 /// Writes bytes in hexadecimal, with dots between them.

@@ -17,9 +17,9 @@ use tracing::Level;
 use super::Control;
 use super::commands::tracing::tracer;
 use super::datapath_ports::DatapathName;
-use error_log::TranslationErrorLog;
 use dataplane::messages::CrossingReport;
 use dataplane::slots::PortKey;
+use error_log::TranslationErrorLog;
 use switch::megaflow::{
     ActiveFlow, ActiveFlowTable, FlowUfid, KeyDetail, Megaflow, PacketSummary, Revalidation,
 };
