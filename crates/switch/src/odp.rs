@@ -26,6 +26,12 @@ pub(crate) use tunnel::{CHECKSUM, DONT_FRAGMENT, KEY, OAM};
 pub use tunnel::{OdpGeneveOption, OdpTunnel};
 use value::OdpFormat;
 
+/// The EtherType of IPv4.
+const TYPE_IPV4: u128 = 0x0800;
+
+/// The EtherType of MPLS.
+const TYPE_MPLS: u128 = 0x8847;
+
 /// The EtherType of a VLAN tag.
 const TYPE_VLAN: u128 = 0x8100;
 
@@ -201,6 +207,21 @@ fn add_part(groups: &mut Vec<OdpGroup>, key: &OdpKey, attribute: String) {
             name: key.group,
             parts: vec![attribute],
         }),
+    }
+}
+
+/// Returns the EtherType that the protocols of a flow imply, which is in effect without an
+/// `eth_type()`, as in Open vSwitch.
+fn implied_ether_type(flow: &OdpFlow) -> Option<u128> {
+    let has = |group: &str| {
+        let mut keys = flow.fields.iter().map(|(place, _)| &KEYS[*place]);
+        keys.any(|key| key.group == group)
+    };
+    match (has("ipv4"), has("ipv6"), flow.labels.is_empty()) {
+        (true, _, _) => Some(TYPE_IPV4),
+        (false, true, _) => Some(TYPE_IPV6),
+        (false, false, false) => Some(TYPE_MPLS),
+        (false, false, true) => None,
     }
 }
 

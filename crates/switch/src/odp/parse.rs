@@ -16,10 +16,10 @@ use flow::field::VID_PRESENT;
 use flow::{Field, HeaderFields, Match, MatchBuilder};
 use packet::wire::vlan::VlanTag;
 
-use super::KEYS;
 use super::scan::{MaskedNumber, OdpScanner};
 use super::tunnel::OdpTunnel;
 use super::value::OdpFormat;
+use super::{KEYS, implied_ether_type};
 
 /// The maximum nesting of `encap()`: a frame has at most two tags.
 const DEPTH_MAX: usize = 3;
@@ -362,7 +362,7 @@ impl OdpFlow {
             let number = u128::from(space) << 16 | u128::from(id);
             fields.set(Field::PacketType, number);
         } else {
-            fields.set(Field::EthType, NO_ETHER_TYPE);
+            fields.set(Field::EthType, implied_ether_type(self).unwrap_or(NO_ETHER_TYPE));
         }
         for (place, number) in &self.fields {
             fields.set(KEYS[*place].field, number.value);

@@ -153,6 +153,19 @@ fn odp_flow_composes_all_tags_and_labels() {
 }
 
 #[test]
+fn odp_flow_without_eth_type_composes_the_packet_of_its_protocol() {
+    let cases = [
+        ("eth(),ipv4(proto=1),icmp(type=8,code=0)", [0x08, 0x00], 106),
+        ("eth(),ipv6(proto=17),udp(src=1,dst=2)", [0x86, 0xdd], 126),
+    ];
+    for (text, ether_type, len) in cases {
+        let frame = parse(text).expect(text).frame_fields().frame(64);
+        assert_eq!(frame.bytes()[12..14], ether_type, "{text}");
+        assert_eq!(frame.len(), len, "{text}");
+    }
+}
+
+#[test]
 fn odp_parser_reports_the_position_of_an_error() {
     let refused = [
         ("in_port(9", "syntax error at in_port(9"),
