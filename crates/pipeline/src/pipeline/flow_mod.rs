@@ -132,7 +132,8 @@ impl Pipeline {
             .as_ref()
             .filter(keeps_counters)
             .map_or_else(|| self.allocator.allocate(), |old| old.counters.clone());
-        counters.touch(now);
+        // As in Open vSwitch, a replacement keeps the time of the last packet.
+        counters.touch(old.as_ref().map_or(now, |old| old.last_used()));
         let position = old.map_or_else(
             || self.rules.next_position(command.priority),
             |old| old.position,

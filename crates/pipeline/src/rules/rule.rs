@@ -241,10 +241,11 @@ impl Rule {
         after(self.modified, self.hard_timeout_s)
     }
 
-    /// Returns the time of the idle timeout, if no further packet matches.
+    /// Returns the time of the idle timeout, if no further packet matches. It does not precede the
+    /// addition, because a rule that replaces another has the last use of that one.
     pub(crate) fn idle_deadline(&self) -> Option<Instant> {
         let idle_timeout_s = (self.idle_timeout_s != 0).then_some(self.idle_timeout_s)?;
-        after(self.last_used(), idle_timeout_s)
+        after(self.last_used().max(self.created), idle_timeout_s)
     }
 
     /// Returns the earlier of the two, if no further packet matches.

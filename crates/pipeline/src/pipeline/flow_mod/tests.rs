@@ -201,6 +201,24 @@ fn deadlines_are_kept_for_rules_that_are_there_and_no_others() {
 }
 
 #[test]
+fn replacement_keeps_the_last_use_and_restarts_the_idle_timeout() {
+    let mut pipeline = pipeline(&["in_port=1,actions=drop"]);
+    let later = NOW + std::time::Duration::from_secs(20);
+    for line in [
+        "in_port=1,idle_timeout=9,actions=drop",
+        "reset_counts,in_port=1,idle_timeout=9,actions=drop",
+    ] {
+        pipeline.flow_mod(&flow(line), later).expect("legal");
+        let rule = pipeline.rules(TableId::FIRST).next().expect("a rule");
+        let stats = rule.statistics(later + std::time::Duration::from_secs(1));
+        assert_eq!(stats.idle_age.as_secs(), 21, "{line}");
+        assert_eq!(stats.duration.as_secs(), 1, "{line}");
+        let end = later + std::time::Duration::from_secs(9);
+        assert_eq!(pipeline.next_expiry(), Some(end), "{line}");
+    }
+}
+
+#[test]
 fn frames_are_read_as_deep_as_the_deepest_rule_looks() {
     let mut pipeline = pipeline(&["in_port=1,dl_type=0x0800,actions=output:2"]);
     assert_eq!(pipeline.depth(), Depth::Link);
