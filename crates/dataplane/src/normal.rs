@@ -101,6 +101,18 @@ impl NormalContext<'_> {
         }
     }
 
+    /// Returns whether a frame that was received on `from` has the address of a static entry of
+    /// another port.
+    pub fn is_static_elsewhere(&self, (link, bytes): (&Link, &[u8]), from: PortNo) -> bool {
+        let Some(FrameVlans { vid, .. }) = self.vlans((link, bytes), from) else {
+            return false;
+        };
+        let station = self.fdb.find(FdbKey { vid, mac: link.src });
+        station.is_some_and(|station| {
+            station.is_static() && station.port() != self.fdb_port(from) && from.is_assignable()
+        })
+    }
+
     fn decide_to_learn(
         &self,
         link: &Link,
@@ -111,7 +123,12 @@ impl NormalContext<'_> {
         let sender = FdbKey { vid, mac: link.src };
         match self.fdb.find(sender) {
             _ if link.src.is_multicast() || !from.is_assignable() => None,
-            Some(station) if station.is_static() => None,
+            Some(station) if station.is_static() => {
+                if now.is_some() && station.port() != self.fdb_port(from) {
+                    self.fdb.count_static_move();
+                }
+                None
+            }
             Some(station) if station.port() == self.fdb_port(from) => {
                 now.into_iter().for_each(|now| station.mark_seen(now));
                 None
@@ -389,6 +406,34 @@ mod tests {
                 mac: MacAddr(B)
             })
         );
+    }
+
+    #[test]
+    fn static_address_from_another_port_is_counted() {
+        let mut table = ForwardingDatabase::new(8, AGEING_TIME);
+        let station = FdbKey {
+            vid: 0,
+            mac: MacAddr(A),
+        };
+        let added = table.add_static(station, PortNo(1), Instant::START);
+        assert!(added.is_ok());
+        let view = table.view();
+        let normal_context = NormalContext {
+            fdb: &view,
+            multicast: None,
+            switching: None,
+            mirrors: None,
+        };
+        let bytes = [&B[..], &A[..], &[0x08, 0x06], &[0; 46]].concat();
+        let link = Link::parse(&bytes).expect("well formed");
+        for (from, moves) in [(1, 0), (2, 1), (3, 2)] {
+            let now = Instant::from_secs(1);
+            let decision = normal_context.decide((&link, &bytes), PortNo(from), now);
+            assert_eq!(decision.learn, None);
+            let is_elsewhere = normal_context.is_static_elsewhere((&link, &bytes), PortNo(from));
+            assert_eq!(is_elsewhere, from != 1);
+            assert_eq!(table.view().static_moves(), moves);
+        }
     }
 
     #[test]

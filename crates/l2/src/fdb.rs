@@ -17,6 +17,10 @@ use base::{Instant, PortNo};
 use imbl::OrdMap;
 use packet::MacAddr;
 
+use usage_heap::UsageHeap;
+
+mod usage_heap;
+
 /// Minimum interval between two marks of a station. An age of five minutes needs no finer
 /// resolution, and a cache line that every frame writes costs every worker.
 const MARK_INTERVAL_NS: u64 = 1_000_000_000;
@@ -39,6 +43,8 @@ pub struct FdbKey {
 pub struct FdbEntry {
     port: PortNo,
     is_static: bool,
+    /// The position of the entry in the order of additions.
+    serial: u64,
     last_seen_ns: AtomicU64,
 }
 
@@ -75,6 +81,8 @@ impl FdbEntry {
 #[derive(Clone, Debug, Default)]
 pub struct FdbView {
     stations: OrdMap<FdbKey, Arc<FdbEntry>>,
+    /// Number of frames with a static address from another port.
+    static_moves: Arc<AtomicU64>,
 }
 
 impl FdbView {
@@ -89,6 +97,32 @@ impl FdbView {
         self.stations
             .iter()
             .map(|(address, station)| (*address, station.as_ref()))
+    }
+
+    /// Returns all stations, the least recently active first.
+    #[must_use]
+    pub fn by_activity(&self) -> Vec<(FdbKey, &FdbEntry)> {
+        let stations = self.iter();
+        let mut ordered: Vec<_> = stations
+            .map(|(address, station)| ((station.last_seen(), station.serial), address, station))
+            .collect();
+        ordered.sort_by_key(|(position, _, _)| *position);
+        let stations = ordered.into_iter();
+        stations
+            .map(|(_, address, station)| (address, station))
+            .collect()
+    }
+
+    /// Counts a frame with the address of a static entry that was received on another port.
+    pub fn count_static_move(&self) {
+        self.static_moves.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Returns the number of frames that had the address of a static entry and were received on
+    /// another port.
+    #[must_use]
+    pub fn static_moves(&self) -> u64 {
+        self.static_moves.load(Ordering::Relaxed)
     }
 }
 
@@ -123,6 +157,10 @@ pub struct ForwardingDatabase {
     last_activity: BTreeMap<FdbKey, Instant>,
     /// Learned stations by port and age: the order of expiry and eviction.
     by_age: BTreeMap<PortNo, BTreeSet<(Instant, FdbKey)>>,
+    /// The ports by their number of learned stations.
+    usage: UsageHeap,
+    /// The position of the next entry in the order of additions.
+    next_serial: u64,
     counts: FdbCounts,
 }
 
@@ -139,6 +177,8 @@ impl ForwardingDatabase {
             static_entries: 0,
             last_activity,
             by_age,
+            usage: UsageHeap::default(),
+            next_serial: 0,
             counts: FdbCounts::default(),
         }
     }
@@ -250,6 +290,7 @@ impl ForwardingDatabase {
         let Some(entries) = self.by_age.remove(&port) else {
             return false;
         };
+        self.usage.set(port, 0);
         for (_, address) in &entries {
             self.view.stations.remove(address);
             self.last_activity.remove(address);
@@ -265,6 +306,17 @@ impl ForwardingDatabase {
             .iter()
             .for_each(|address| self.remove_entry(*address));
         learned || !static_keys.is_empty()
+    }
+
+    /// Removes the learned stations with these addresses. Returns whether there were any.
+    pub fn forget(&mut self, addresses: &[FdbKey]) -> bool {
+        let before = self.len();
+        for address in addresses {
+            if self.last_activity.contains_key(address) {
+                self.remove_entry(*address);
+            }
+        }
+        self.len() < before
     }
 
     /// Removes all learned stations. Returns whether there were any.
@@ -287,8 +339,10 @@ impl ForwardingDatabase {
         let station = FdbEntry {
             port,
             is_static,
+            serial: self.next_serial,
             last_seen_ns: AtomicU64::new(now.as_nanos()),
         };
+        self.next_serial += 1;
         self.view.stations.insert(address, Arc::new(station));
     }
 
@@ -337,6 +391,7 @@ impl ForwardingDatabase {
             entries.remove(&(last_activity, address));
         }
         entries.insert((seen, address));
+        self.usage.set(port, entries.len());
     }
 
     /// Evicts a station if the table is full. Returns whether there is room for a new one.
@@ -347,12 +402,9 @@ impl ForwardingDatabase {
     /// Evicts an old station of the port with the most learned stations. Returns `false` if there
     /// is none: static entries are not evicted.
     fn evict(&mut self) -> bool {
-        let largest = self
-            .by_age
-            .iter()
-            .max_by_key(|(_, entries)| entries.len())
-            .map(|(port, _)| *port);
-        let Some(port) = largest else { return false };
+        let Some(port) = self.usage.largest() else {
+            return false;
+        };
         for _ in 0..EVICTION_TRIES {
             let Some((last_activity, address)) = self.oldest(port) else {
                 return false;
@@ -381,6 +433,7 @@ impl ForwardingDatabase {
         };
         if let Some(entries) = self.by_age.get_mut(&station.port) {
             entries.remove(&(last_activity, address));
+            self.usage.set(station.port, entries.len());
             if entries.is_empty() {
                 self.by_age.remove(&station.port);
             }

@@ -61,6 +61,8 @@ const SLOW_PATH: &str = "This flow is handled by the userspace slow path because
 pub enum TraceSideEffect {
     /// An address learned on a port.
     Address(FdbKey, PortNo),
+    /// A static address from another port, which is counted.
+    StaticMove,
     /// A learned rule.
     Rule(LearnRequest),
     /// A packet that was recirculated.
@@ -488,6 +490,12 @@ impl TracedBridge {
         let normal = normals.find(|egress| egress.to == Destination::Normal)?;
         let bytes = verdict.frames.get(normal.frame)?.bytes();
         let link = Link::parse(bytes).ok()?;
+        if self
+            .normal_context()
+            .is_static_elsewhere((&link, bytes), from)
+        {
+            return Some(TraceSideEffect::StaticMove);
+        }
         let address = self
             .normal_context()
             .address_to_learn((&link, bytes), from, None)?;

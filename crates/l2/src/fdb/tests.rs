@@ -117,3 +117,53 @@ fn view_of_a_worker_is_immutable() {
     assert!(table.flush() && !table.flush());
     assert!(view.find(address(1)).is_some() && table.view().find(address(1)).is_none());
 }
+
+#[test]
+fn stations_are_ordered_by_activity_and_then_by_their_addition() {
+    let mut table = ForwardingDatabase::new(4, AGEING_TIME);
+    for number in [3, 1, 2] {
+        table.learn(address(number), PortNo(1), Instant::START);
+    }
+    let order = |table: &ForwardingDatabase| -> Vec<u64> {
+        let view = table.view();
+        let stations = view.by_activity().into_iter();
+        stations.map(|(address, _)| address.mac.to_u64()).collect()
+    };
+    assert_eq!(order(&table), [3, 1, 2]);
+    table.learn(address(3), PortNo(1), Instant::from_secs(9));
+    assert_eq!(order(&table), [1, 2, 3]);
+    // A move to another port is an addition.
+    table.learn(address(1), PortNo(2), Instant::from_secs(9));
+    assert_eq!(order(&table), [2, 3, 1]);
+}
+
+#[test]
+fn new_port_takes_one_entry_from_each_of_several_ports() {
+    let mut table = ForwardingDatabase::new(10, AGEING_TIME);
+    let mut now = Instant::START;
+    for number in 0..26_u32 {
+        now += Duration::from_secs(1);
+        let port = PortNo((number / 2 + 1).min(6));
+        table.learn(address(number.into()), port, now);
+    }
+    let view = table.view();
+    let left = |port| {
+        let stations = view.iter();
+        stations
+            .filter(|(_, station)| station.port() == PortNo(port))
+            .count()
+    };
+    // The ports that lose an entry are those of Open vSwitch.
+    assert_eq!([1, 2, 3, 4, 5, 6].map(left), [1, 1, 2, 1, 2, 3]);
+}
+
+#[test]
+fn forget_removes_learned_entries_only() {
+    let mut table = ForwardingDatabase::new(4, AGEING_TIME);
+    table.learn(address(1), PortNo(1), Instant::START);
+    let added = table.add_static(address(2), PortNo(1), Instant::START);
+    assert!(added.is_ok());
+    let addresses = [1, 2, 3].map(address);
+    assert!(table.forget(&addresses) && !table.forget(&addresses));
+    assert_eq!(ports_of(&table), [(2, 1)]);
+}

@@ -1,7 +1,7 @@
 //! Removal of ports in bulk: the commands for all ports are sent to the workers before any answer
 //! is awaited, and slow system calls run on several threads.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use base::PortNo;
 use base::sync::mpsc::channel;
@@ -16,6 +16,7 @@ use config::reconcile::ConfigStep;
 use dataplane::messages::WorkerCommand;
 use dataplane::program::BridgeId;
 use dataplane::slots::PortKey;
+use l2::fdb::{FdbKey, FdbView};
 
 impl Control {
     /// Closes the device of a port that remains configured.
@@ -88,7 +89,9 @@ impl Control {
         let all: Vec<_> = whole.into_iter().chain(ports.iter().copied()).collect();
         self.unshape(&all);
         self.log_removals(&all);
+        let views = self.fdb_views(&ports);
         self.close_ports(&all);
+        self.forget_lost_addresses(&views);
         self.end_exports(|id| bridges.contains(&id));
         let now = self.now();
         for key in ports {
@@ -98,6 +101,33 @@ impl Control {
         }
         self.peers.remove_bridges(&bridges);
         self.sites.retain(|id, _| !bridges.contains(id));
+    }
+
+    /// Returns the forwarding databases of the bridges of these ports.
+    fn fdb_views(&self, ports: &[PortKey]) -> BTreeMap<BridgeId, FdbView> {
+        let view = |key: &PortKey| {
+            let site = self.sites.get(&key.bridge)?;
+            Some((key.bridge, site.bridge.fdb().view()))
+        };
+        ports.iter().filter_map(view).collect()
+    }
+
+    /// Removes the addresses that bridges lost with their ports, since `views`, from all other
+    /// bridges: a host that moves to another bridge is not known behind its old one any more, as in
+    /// Open vSwitch.
+    fn forget_lost_addresses(&mut self, views: &BTreeMap<BridgeId, FdbView>) {
+        for (id, before) in views {
+            let Some(site) = self.sites.get(id) else {
+                continue;
+            };
+            let after = site.bridge.fdb().view();
+            let addresses = before.iter().map(|(address, _)| address);
+            let lost: Vec<FdbKey> = addresses
+                .filter(|address| after.find(*address).is_none())
+                .collect();
+            let others = self.sites.iter_mut().filter(|(other, _)| *other != id);
+            others.for_each(|(_, site)| site.bridge.forget_addresses(&lost));
+        }
     }
 
     /// Logs the removal of open ports, in the words of `ovs-vswitchd`.

@@ -48,6 +48,13 @@ impl Bridge {
         was_there
     }
 
+    /// Removes the learned entries of these addresses: their stations left the port where another
+    /// bridge knew them, so their paths may have changed.
+    pub fn forget_addresses(&mut self, addresses: &[FdbKey]) {
+        let has_changed = self.normal.fdb.forget(addresses);
+        self.publication.request_if(has_changed);
+    }
+
     /// Removes all learned entries.
     pub fn flush_fdb(&mut self) {
         self.publication.request_if(self.normal.fdb.flush());

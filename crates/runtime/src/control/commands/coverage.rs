@@ -62,6 +62,8 @@ fn counters(control: &Control) -> BTreeMap<String, u64> {
         add("mac_learning_expired", addresses.expired);
         add("mac_learning_learned", addresses.learned);
         add("mac_learning_moved", addresses.moved);
+        let static_moves = site.bridge.fdb().view().static_moves();
+        add("mac_learning_static_none_move", static_moves);
         add("learn_refused", site.bridge.learn_refused());
         add("packet_in_limited", site.bridge.packet_ins_limited());
         add("rules_refused", site.bridge.rules_refused());

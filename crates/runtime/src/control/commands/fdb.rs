@@ -89,7 +89,7 @@ fn fdb_show(control: &mut Control, arguments: &[String]) -> Result<String, Strin
     let now = control.now();
     let view = named(control, arguments)?.bridge.fdb().view();
     let mut text = " port  VLAN  MAC                Age\n".to_owned();
-    for (address, station) in view.iter() {
+    for (address, station) in view.by_activity() {
         let age = match station.is_static() {
             true => entry_type(true).to_owned(),
             false => (now - station.last_seen()).as_secs().to_string(),

@@ -206,6 +206,7 @@ impl Control {
             TraceSideEffect::Address(address, port) => {
                 site.bridge.handle_address(*address, *port, now)
             }
+            TraceSideEffect::StaticMove => site.bridge.fdb().view().count_static_move(),
             TraceSideEffect::Rule(learned) => site.bridge.handle_learned(learned, now),
         }
     }
