@@ -110,6 +110,9 @@ pub enum TreeAction {
     SetState(PortNo, TreePortState),
     /// Remove the learned addresses of a port.
     Flush(PortNo),
+    /// Remove all learned addresses: a topology change of STP, which shortens the ageing time of all
+    /// ports (IEEE 802.1D-1998, 8.3.5).
+    FlushAll,
 }
 
 /// BPDU counters of a port.

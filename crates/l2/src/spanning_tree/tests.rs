@@ -20,6 +20,8 @@ struct Network {
     states: BTreeMap<LinkEnd, TreePortState>,
     wire: VecDeque<(LinkEnd, Vec<u8>)>,
     now: Instant,
+    /// Bridges that flushed all learned addresses.
+    flushed: BTreeSet<usize>,
     /// Number of observations of a forwarding loop.
     loops: usize,
 }
@@ -36,6 +38,7 @@ impl Network {
             states: BTreeMap::new(),
             wire: VecDeque::new(),
             now: Instant::START,
+            flushed: BTreeSet::new(),
             loops: 0,
         };
         for (from, to, cost) in links {
@@ -84,6 +87,7 @@ impl Network {
                             self.states.insert((bridge, port), state);
                         }
                         TreeAction::Flush(_) => {}
+                        TreeAction::FlushAll => _ = self.flushed.insert(bridge),
                     }
                 }
             }
@@ -331,6 +335,24 @@ fn stp_neighbour_is_detected_and_gets_stp() {
     let towards_it = network.bridges[0].port(PortNo(1)).expect("there");
     let other = network.bridges[0].port(PortNo(2)).expect("there");
     assert!(!towards_it.is_rapid && other.is_rapid);
+}
+
+#[test]
+fn topology_change_of_stp_flushes_every_bridge() {
+    for (version, expected) in [
+        (TreeVersion::Stp, BTreeSet::from([0, 1, 2])),
+        (TreeVersion::Rstp, BTreeSet::new()),
+    ] {
+        let links = [(0, 1, 1), (1, 2, 1), (2, 0, 1)];
+        let mut network = Network::new(version, &[1, 2, 3], &links);
+        (0..3).for_each(|link| network.set_link_state(link, true));
+        network.wait(200);
+        network.flushed.clear();
+        network.set_link_state(2, false);
+        network.wait(60);
+        network.check();
+        assert_eq!(network.flushed, expected);
+    }
 }
 
 #[test]

@@ -27,6 +27,14 @@ impl NormalState {
         let table = self.multicast.as_mut();
         table.is_some_and(|table| table.remove_port(port))
     }
+
+    /// Removes all learned addresses and memberships.
+    pub(super) fn flush(&mut self) {
+        self.fdb.flush();
+        if let Some(table) = &mut self.multicast {
+            table.flush();
+        }
+    }
 }
 
 impl Bridge {

@@ -280,12 +280,16 @@ impl Bridge {
                 TreeAction::SetState(number, state) => {
                     state_changed = true;
                     if !state.learns() {
-                        self.normal.fdb.remove_port(number);
+                        self.normal.remove_port(number);
                         self.publication.request();
                     }
                 }
                 TreeAction::Flush(number) => {
-                    self.normal.fdb.remove_port(number);
+                    self.normal.remove_port(number);
+                    self.publication.request();
+                }
+                TreeAction::FlushAll => {
+                    self.normal.flush();
                     self.publication.request();
                 }
             }

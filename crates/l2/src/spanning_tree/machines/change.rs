@@ -2,7 +2,7 @@
 //! bridges flush the learned addresses of the affected ports.
 
 use super::super::port::{PortRole, TopologyChangeState};
-use super::super::{SpanningTree, TreeAction};
+use super::super::{SpanningTree, TreeAction, TreeVersion};
 
 pub(super) fn step(tree: &mut SpanningTree, index: usize) -> bool {
     let port = &mut tree.ports[index];
@@ -82,6 +82,9 @@ fn begin_change(tree: &mut SpanningTree, index: usize) {
     let times = tree.root_times;
     let port = &mut tree.ports[index];
     if port.tc_while == 0 {
+        if tree.settings.version == TreeVersion::Stp {
+            tree.actions.push(TreeAction::FlushAll);
+        }
         port.tc_while = match port.send_rstp {
             true => u32::from(times.hello_time) + 1,
             false => u32::from(times.max_age) + u32::from(times.forward_delay),
