@@ -105,7 +105,7 @@ pub struct TableStats {
 pub const UNAVAILABLE: u64 = u64::MAX;
 
 /// Counters of a port. Unavailable counters are all ones on the wire ([`UNAVAILABLE`]).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PortStats {
     /// The port.
     pub port: PortNo,
@@ -133,6 +133,8 @@ pub struct PortStats {
     pub rx_crc_errors: Option<u64>,
     /// Collisions, if available.
     pub collisions: Option<u64>,
+    /// Counters by name (an experimenter's property of 1.4 and later).
+    pub custom: Vec<(String, u64)>,
     /// Lifetime of the port (1.3).
     pub duration: Duration,
 }

@@ -55,7 +55,7 @@ use frames::PacketOutExecutor;
 pub use monitoring::PortMonitor;
 use notifications::PendingNotifications;
 use ports::PortEntries;
-pub use ports::PortEntry;
+pub use ports::{CustomCounters, PortEntry};
 use publication::PublicationState;
 use punt::ControlProtocols;
 use refusals::RefusalLog;

@@ -7,7 +7,7 @@ mod tree;
 use std::collections::BTreeMap;
 
 use base::PortNo;
-use flow::{PortStats, Role};
+use flow::{PortStats, Role, UNAVAILABLE};
 use ovsdb::{Atom, Database, Datum, Operation, Uuid};
 use ports::Status;
 
@@ -331,7 +331,8 @@ fn statistics(counts: &PortStats, custom: Option<&[(String, u64)]>) -> Datum {
     let known = pairs
         .into_iter()
         .filter(|(name, _)| custom.is_none() || DUMMY_COUNTERS.contains(name))
-        .filter_map(|(name, value)| Some((name, count(value?))));
+        .filter_map(|(name, value)| Some((name, value.filter(|value| *value != UNAVAILABLE)?)))
+        .map(|(name, value)| (name, count(value)));
     let custom = custom.into_iter().flatten();
     let custom = custom.map(|(name, value)| (&**name, count(*value)));
     Datum::map(known.chain(custom))

@@ -555,6 +555,7 @@ fn port_stats() -> PortStats {
         rx_over_errors: None,
         rx_crc_errors: Some(10),
         collisions: Some(11),
+        custom: Vec::new(),
         duration: Duration::from_millis(1500),
     }
 }

@@ -5,6 +5,7 @@
 //! monitors.
 
 mod bundle_features;
+mod custom_counters;
 mod description;
 mod flow_monitor;
 mod flow_stats;

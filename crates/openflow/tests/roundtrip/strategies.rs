@@ -555,6 +555,13 @@ fn duration(version: Version, counts: TimesAndCounts) -> Duration {
     }
 }
 
+/// Returns counters by name, if the version has them.
+fn custom(version: Version, count: u64) -> Vec<(String, u64)> {
+    let number = if version >= Version::V14 { count % 3 } else { 0 };
+    let counter = |index: u64| (format!("rx_q{index}_packets"), count);
+    (0..number).map(counter).collect()
+}
+
 fn port_stats(version: Version) -> BoxedStrategy<PortStats> {
     let valid = option::of(0..u64::MAX);
     let optional = (valid.clone(), valid.clone(), valid.clone(), valid);
@@ -574,6 +581,7 @@ fn port_stats(version: Version) -> BoxedStrategy<PortStats> {
                 rx_over_errors: over,
                 rx_crc_errors: crc,
                 collisions,
+                custom: custom(version, required[0]),
                 duration: duration(version, counts),
             },
         )

@@ -259,7 +259,8 @@ impl Control {
             .map(|worker_queue| Arc::clone(&worker_queue.counters));
         let counters = counters.collect();
         log_status(&port.spec.kind, &status, device.as_ref());
-        if let Some(dummy) = device.dummy() {
+        let dummy = device.dummy();
+        if let Some(dummy) = dummy.clone() {
             self.dummies.insert(key, dummy);
         }
         record_open(port, device, queues_of_workers, &status);
@@ -270,8 +271,12 @@ impl Control {
         let mut effects = Vec::new();
         site.bridge
             .handle_port_added(key.port, &status, counters, now, &mut effects);
-        if matches!(port.spec.kind, PortKind::Dummy(_)) {
-            site.bridge.set_dummy(key.port, now);
+        if let Some(dummy) = dummy {
+            let custom = Arc::new(move || dummy.counters());
+            site.bridge.set_dummy(key.port, custom, now);
+        }
+        if matches!(port.spec.kind, PortKind::Patch(_) | PortKind::Tunnel(_)) {
+            site.bridge.set_virtual(key.port);
         }
         for (worker, queue) in self.tools.workers.iter_mut().zip(queues) {
             worker

@@ -38,13 +38,18 @@ pub struct PortEntry {
     pub full_duplex: Option<bool>,
     /// The time at which the port was added.
     pub since: Instant,
-    /// True for a tunnel, which counts no errors: its drops are counted by reason.
-    pub(super) is_tunnel: bool,
+    /// True for a patch port or a tunnel, which counts no errors: drops are counted by reason.
+    pub(super) is_virtual: bool,
     /// True for a dummy, which has one queue and counts no errors.
     pub(super) is_dummy: bool,
+    /// The further counters of a dummy.
+    pub(super) custom: Option<CustomCounters>,
     /// The egress queues; without QoS only a dummy has one.
     pub(super) queues: BTreeMap<QueueId, QueueEntry>,
 }
+
+/// Returns counters by name.
+pub type CustomCounters = Arc<dyn Fn() -> Vec<(String, u64)> + Send + Sync>;
 
 /// The ports of a bridge.
 pub(super) type PortEntries = BTreeMap<PortNo, PortEntry>;
@@ -73,8 +78,9 @@ impl Bridge {
             index: status.index.map(|index| index.0),
             full_duplex: status.full_duplex,
             since: now,
-            is_tunnel: false,
+            is_virtual: false,
             is_dummy: false,
+            custom: None,
             queues: BTreeMap::new(),
         };
         let desc = entry.desc.clone();
@@ -94,10 +100,14 @@ impl Bridge {
     /// Sets whether a port is a tunnel endpoint.
     pub fn set_tunnel(&mut self, number: PortNo, is_one: bool) {
         self.tables.pipeline.set_tunnel(number, is_one);
-        if let Some(entry) = self.ports.get_mut(&number) {
-            entry.is_tunnel = is_one;
-        }
         self.publication.request();
+    }
+
+    /// Marks a port as one without a device: a patch port or a tunnel.
+    pub fn set_virtual(&mut self, number: PortNo) {
+        if let Some(entry) = self.ports.get_mut(&number) {
+            entry.is_virtual = true;
+        }
     }
 
     /// Adds the counters of a further queue of a port.
@@ -244,7 +254,7 @@ impl PortEntry {
     fn stats(&self, port: PortNo, now: Instant) -> PortStats {
         let counts = self.counts();
         let lost = counts[Counter::RxOverrun] + counts[Counter::RxTruncated];
-        let has_no_errors = self.is_dummy || self.is_tunnel;
+        let has_no_errors = self.is_dummy || self.is_virtual;
         let or_unavailable = |count: u64| if has_no_errors { UNAVAILABLE } else { count };
         let if_available = |counter: Counter| (!has_no_errors).then(|| counts[counter]);
         PortStats {
@@ -261,6 +271,7 @@ impl PortEntry {
             rx_over_errors: if_available(Counter::RxOverrun),
             rx_crc_errors: None,
             collisions: None,
+            custom: self.custom.as_ref().map(|read| read()).unwrap_or_default(),
             duration: now - self.since,
         }
     }

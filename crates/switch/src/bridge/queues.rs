@@ -12,7 +12,7 @@ use openflow::{
 };
 use ports::shaping::{ClassCounts, EffectiveQos, QosConfig};
 
-use super::{Bridge, PortEntry};
+use super::{Bridge, CustomCounters, PortEntry};
 
 /// One queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,10 +42,11 @@ fn default_queues(is_dummy: bool, now: Instant) -> BTreeMap<QueueId, QueueEntry>
 }
 
 impl Bridge {
-    /// Marks a port as a dummy: it has one queue, and counts no errors.
-    pub fn set_dummy(&mut self, number: PortNo, now: Instant) {
+    /// Marks a port as a dummy: it has one queue, counts no errors, and has further counters.
+    pub fn set_dummy(&mut self, number: PortNo, custom: CustomCounters, now: Instant) {
         if let Some(port) = self.ports.get_mut(&number) {
             port.is_dummy = true;
+            port.custom = Some(custom);
             port.queues = default_queues(true, now);
         }
     }

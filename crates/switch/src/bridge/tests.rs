@@ -25,6 +25,7 @@ mod controllers;
 mod groups;
 mod monitoring;
 mod monitors;
+mod port_counters;
 mod spanning;
 mod tables;
 

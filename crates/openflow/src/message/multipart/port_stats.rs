@@ -6,9 +6,11 @@ use std::time::Duration;
 use base::PortNo;
 use flow::{PortStats, Refusal};
 
+use super::custom_counters;
 use crate::codec::{EncodeError, Malformed, Reader, Writer};
 use crate::duration;
 use crate::message::port::ETHERNET;
+use crate::message::property::EXPERIMENTER;
 use crate::message::{WireFormat, property};
 use crate::port_no;
 use crate::version::Version;
@@ -90,6 +92,7 @@ fn decode_common(port: PortNo, r: &mut Reader<'_>) -> Result<PortStats, Malforme
         rx_over_errors: None,
         rx_crc_errors: None,
         collisions: None,
+        custom: Vec::new(),
         duration: Duration::ZERO,
     })
 }
@@ -143,6 +146,8 @@ fn decode_with_properties(r: &mut Reader<'_>) -> Result<PortStats, Malformed> {
         if property.kind == ETHERNET {
             property.value.skip(4)?;
             decode_ethernet(&mut property.value, &mut stats)?;
+        } else if property.kind == EXPERIMENTER {
+            stats.custom.extend(custom_counters::decode(&property)?);
         }
     }
     Ok(stats)
@@ -158,7 +163,8 @@ fn encode_with_properties(stats: &PortStats, w: &mut Writer<'_>) -> Result<(), E
             w.zeros(4);
             encode_ethernet(stats, w);
             Ok(())
-        })
+        })?;
+        custom_counters::encode(&stats.custom, w)
     })
     .map(drop)
 }
