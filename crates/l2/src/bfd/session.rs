@@ -383,6 +383,10 @@ impl BfdSession {
         }
         if state == BfdState::Up {
             self.decay.begin(rx_frames, now);
+            // The interval is shorter than that of a session that is not up (RFC 5880, 6.8.7).
+            if self.next_tx.is_some() {
+                self.schedule_transmission(now);
+            }
         }
         self.has_changed = true;
     }

@@ -115,6 +115,23 @@ fn bfd_session_is_up_within_three_seconds_and_sends_at_the_slower_interval() {
 }
 
 #[test]
+fn bfd_session_that_becomes_up_sends_at_its_interval_at_once() {
+    let mut path = BfdPair::new([config(500, 500), config(500, 500)]);
+    for _ in 0..100 {
+        path.run(millis(50));
+        for end in &path.ends {
+            let status = end.status();
+            if let (BfdState::Up, Some(last), Some(next)) =
+                (status.local.state, status.last_tx, status.next_tx)
+            {
+                assert!(next - last <= millis(500));
+            }
+        }
+    }
+    assert_eq!(path.states(), [BfdState::Up; 2]);
+}
+
+#[test]
 fn bfd_session_detects_loss_in_both_or_one_direction() {
     let mut path = BfdPair::new([config(100, 100), config(100, 100)]);
     path.run(millis(4000));
