@@ -1,9 +1,9 @@
 //! Dispatch of OpenFlow messages: one `match` with a row for each kind.
 
-use base::{Instant, Xid};
+use base::{GroupId, Instant, Xid};
 use flow::{
-    FlowMod, GroupMod, MeterMod, PacketInReason, PacketOut, PortConfig, PortMod, Refusal, Role,
-    RoleRequest, SwitchConfig, TlvTableMod,
+    FlowMod, GroupKind, GroupMod, GroupModCommand, MeterMod, PacketInReason, PacketOut, PortConfig,
+    PortMod, Refusal, Role, RoleRequest, SelectionMethod, SwitchConfig, TlvTableMod,
 };
 use openflow::{
     AsyncChange, BoxedMessage, ConntrackFlush, ForwardedRequest, Message, MultipartRequest,
@@ -173,6 +173,7 @@ impl Bridge {
         effects: &mut Vec<Effect>,
     ) -> Result<Option<Message>, Refusal> {
         let mut changes = self.tables.pipeline.group_mod(&command, now)?;
+        log_selection(&command);
         self.note(&mut changes, Some(by));
         self.forward(ForwardedRequest::GroupMod(command), by, effects);
         Ok(None)
@@ -290,6 +291,36 @@ impl Bridge {
         self.tables.pipeline.check_packet_out(message)?;
         self.send_out(message, now, effects);
         Ok(())
+    }
+}
+
+/// Logs the selection method of a new or changed select group, in the words of Open vSwitch: a hash
+/// of the fields that the group names, or of the default fields.
+fn log_selection(command: &GroupMod) {
+    let is_definition = match command.command {
+        GroupModCommand::Add | GroupModCommand::Modify | GroupModCommand::AddOrModify => true,
+        GroupModCommand::Delete
+        | GroupModCommand::InsertBuckets
+        | GroupModCommand::RemoveBuckets => false,
+    };
+    if command.kind != GroupKind::Select || !is_definition {
+        return;
+    }
+    let GroupId(group) = command.group;
+    tracing::debug!(target: "ofproto_dpif", "Constructing select group {group}");
+    let method = command.selection.as_ref().map(|selection| &selection.method);
+    let Some(SelectionMethod::Hash(fields)) = method else {
+        tracing::debug!(target: "ofproto_dpif", "Falling back to default hash method.");
+        return;
+    };
+    tracing::debug!(target: "ofproto_dpif", "Selection method specified: hash.");
+    let names: Vec<_> = fields.iter().map(|(field, _)| field.info().ofctl).collect();
+    if names.is_empty() {
+        let text = "No hash fields. Falling back to default hash method.";
+        tracing::debug!(target: "ofproto_dpif", "{text}");
+    } else {
+        let names = names.join(",");
+        tracing::debug!(target: "ofproto_dpif", "Hash fields: {names}");
     }
 }
 
