@@ -56,6 +56,9 @@ pub struct BondConfig {
     pub lacp: Option<LacpConfig>,
     /// One member carries all frames while LACP has no partner.
     pub lacp_fallback: bool,
+    /// Outputs to the bond are shown as `lb_output` with the table of buckets of the datapath. The
+    /// workers always select the member by this table.
+    pub lb_output: bool,
     /// The port has a single interface, which uses LACP and is otherwise an ordinary port.
     pub is_single_member: bool,
     /// The members.

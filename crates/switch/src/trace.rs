@@ -91,6 +91,8 @@ pub struct TracedBridge {
     pub policers: BTreeMap<PortNo, Arc<Policer>>,
     /// The numbers of meters in the datapath.
     pub meters: BTreeMap<MeterId, u32>,
+    /// The ids of bonds whose outputs are printed as `lb_output`, by member.
+    pub lb_outputs: BTreeMap<PortNo, u32>,
     /// Ports that the spanning tree blocks.
     pub stp_filter: Option<Arc<StpFilter>>,
     /// The ports: their datapath numbers and their names.
@@ -125,6 +127,8 @@ struct TraceEgress {
     truncated: Option<u32>,
     /// The maximum number of bytes sent, if a mirror truncates the frame.
     snaplen: Option<u16>,
+    /// The id of the bond that selected the port, if its outputs are printed as `lb_output`.
+    bond: Option<u32>,
 }
 
 /// The output of a trace under construction.

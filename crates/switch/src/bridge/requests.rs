@@ -308,7 +308,10 @@ fn log_selection(command: &GroupMod) {
     }
     let GroupId(group) = command.group;
     tracing::debug!(target: "ofproto_dpif", "Constructing select group {group}");
-    let method = command.selection.as_ref().map(|selection| &selection.method);
+    let method = command
+        .selection
+        .as_ref()
+        .map(|selection| &selection.method);
     let Some(SelectionMethod::Hash(fields)) = method else {
         tracing::debug!(target: "ofproto_dpif", "Falling back to default hash method.");
         return;

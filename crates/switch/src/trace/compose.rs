@@ -89,12 +89,14 @@ impl Tracer {
             retag.change(&mut frame);
             let passing = (port, MirrorDirection::Out);
             let copies = bridge.copies(&frame, (from, passing), &mut visit.copied);
+            let bond = bridge.lb_outputs.get(&port).copied();
             let itself = TraceEgress {
                 port,
                 frame,
                 registers: egress.registers.clone(),
                 truncated,
                 snaplen: None,
+                bond: bond.filter(|_| egress.to == Destination::Normal),
             };
             for leaving in std::iter::once(itself).chain(copies) {
                 self.depart(visit, leaving, output);
@@ -156,7 +158,9 @@ impl Tracer {
                 .map(|len| OdpAction::Plain(format!("trunc({len})"))),
         );
         let bridge = self.bridges.get(&visit.bridge);
-        let called = bridge.map(|bridge| bridge.datapath_port(leaving.port, output.names));
+        let bond = leaving.bond.map(|id| format!("lb_output({id})"));
+        let called =
+            bond.or_else(|| bridge.map(|bridge| bridge.datapath_port(leaving.port, output.names)));
         output.add(called.unwrap_or_else(|| leaving.port.to_string()));
     }
 

@@ -22,6 +22,7 @@ impl MirrorSink for CopyCollector {
             registers: None,
             truncated: None,
             snaplen,
+            bond: None,
         });
     }
 

@@ -10,8 +10,8 @@ use crate::rows::Record;
 use config::{BondConfig, BondMode, LacpActivity, LacpConfig, LacpMemberConfig, LogicalPort};
 use l2::bond::{REBALANCE_INTERVAL, REBALANCE_INTERVAL_MIN};
 
-/// Keys of a port's `other_config` that apply to bonds. `lb-output-action` needs no implementation:
-/// a bond never recirculates frames.
+/// Keys of a port's `other_config` that apply to bonds. `lb-output-action` changes texts only: a bond
+/// never recirculates frames.
 const KEYS: [&str; 7] = [
     "bond-rebalance-interval",
     "bond-miimon-interval",
@@ -90,6 +90,7 @@ fn read(port: Record<'_>) -> BondConfig {
         all_members_active: key("all-members-active") == Some("true"),
         lacp: read_lacp(port),
         lacp_fallback: key("lacp-fallback-ab") == Some("true"),
+        lb_output: key("lb-output-action") == Some("true"),
         is_single_member: !is_bond(port),
         members: Vec::new(),
     }
@@ -246,6 +247,7 @@ mod tests {
         assert_eq!(config.downdelay, Duration::ZERO);
         assert_eq!(config.rebalance_interval, Some(REBALANCE_INTERVAL_MIN));
         assert_eq!((config.hash_basis, config.lacp_fallback), (7, true));
+        assert!(config.lb_output);
         assert_eq!(
             (config.all_members_active, config.is_single_member),
             (true, false)

@@ -11,6 +11,7 @@ use super::Answer::Immediate;
 use super::Command;
 use crate::control::Control;
 use config::BondMemberConfig;
+use dataplane::program::BridgeId;
 use l2::bond::{BondMember, BondMode, bucket, hash_source};
 use l2::lacp::LacpStatus;
 use switch::bridge::{Bridge, BridgeBond};
@@ -69,6 +70,36 @@ fn recirculation_id(bonded: &BridgeBond, number: u32) -> Option<u32> {
     (config.mode == BondMode::BalanceTcp && !falls_back).then_some(number)
 }
 
+/// Returns the id of a balance-tcp bond whose outputs are shown as `lb_output`; none for other bonds.
+fn lb_output_id(bonded: &BridgeBond, number: u32) -> Option<u32> {
+    recirculation_id(bonded, number).filter(|_| bonded.config().lb_output)
+}
+
+/// Returns the bonds whose outputs are shown as `lb_output`, with their bridges and ids.
+pub(super) fn lb_outputs(control: &Control) -> Vec<(BridgeId, u32, &BridgeBond)> {
+    let site_of = |bridge: &Bridge| {
+        let mut sites = control.sites.iter();
+        let site = sites.find(|(_, site)| site.bridge.name() == bridge.name());
+        site.map(|(id, _)| *id)
+    };
+    let numbered = (1..).zip(bonds(control));
+    let chosen = numbered.filter_map(|(number, (_, bonded, bridge))| {
+        Some((site_of(bridge)?, lb_output_id(bonded, number)?, bonded))
+    });
+    chosen.collect()
+}
+
+/// Returns the ids of the bonds whose outputs are shown as `lb_output`, by bridge and member.
+pub(super) fn lb_output_ids(control: &Control) -> BTreeMap<BridgeId, BTreeMap<PortNo, u32>> {
+    let mut ids: BTreeMap<BridgeId, BTreeMap<PortNo, u32>> = BTreeMap::new();
+    for (bridge, id, bonded) in lb_outputs(control) {
+        let members = bonded.config().members.iter();
+        let members = members.map(|member| (member.port, id));
+        ids.entry(bridge).or_default().extend(members);
+    }
+    ids
+}
+
 /// All bonds, by name, with their bridges.
 fn bonds(control: &Control) -> Vec<(&str, &BridgeBond, &Bridge)> {
     let bridges = control.sites.values().map(|site| &site.bridge);
@@ -91,12 +122,16 @@ fn describe(
         Some(id) => format!("yes, Recirc-ID : {id}"),
         None => "no, Recirc-ID : -1".to_owned(),
     };
+    let lb_output = match lb_output_id(bonded, number) {
+        Some(id) => format!("enabled, bond-id: {id}"),
+        None => "disabled, bond-id: -1".to_owned(),
+    };
     let mut lines = vec![
         format!("---- {name} ----"),
         format!("bond_mode: {}", config.mode.name()),
         format!("bond may use recirculation: {recirculation}"),
         format!("bond-hash-basis: {}", config.hash_basis),
-        "lb_output action: disabled, bond-id: -1".to_owned(),
+        format!("lb_output action: {lb_output}"),
     ];
     if config.mode == BondMode::BalanceSlb {
         lines.push(format!("all members active: {}", config.all_members_active));

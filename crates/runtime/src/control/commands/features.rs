@@ -45,7 +45,7 @@ const FEATURES: [FeatureRow; 26] = {
         ("check_pkt_len",        "Check pkt length action",    Flag(true)),
         ("ct_timeout",           "Conntrack timeout policy",   Flag(false)),
         ("explicit_drop_action", "Explicit Drop action",       Flag(false)),
-        ("lb_output_action",     "Optimized Balance TCP mode", Flag(false)),
+        ("lb_output_action",     "Optimized Balance TCP mode", Flag(true)),
         ("ct_zero_snat",         "Conntrack all-zero IP SNAT", Flag(false)),
         ("add_mpls",             "MPLS Label add",             Flag(false)),
         ("max_vlan_headers",     "Max VLAN headers",           Limit(2)),

@@ -7,7 +7,9 @@
 
 use super::Answer::Immediate;
 use super::Command;
+use super::bonds::lb_outputs;
 use crate::control::Control;
+use l2::bond::BondEgress;
 
 #[rustfmt::skip]
 pub(super) const COMMANDS: [Command; 11] = [
@@ -101,9 +103,28 @@ fn cores(control: &Control) -> String {
     }
 }
 
-/// Lists nothing: bonds choose their member within the datapath, without a table of buckets.
-fn bonds(_: &mut Control, _: &[String]) -> Result<String, String> {
-    Ok(String::new())
+/// Lists the buckets of the bonds whose outputs are shown as `lb_output`, with the numbers of their
+/// members in the datapath.
+fn bonds(control: &mut Control, _: &[String]) -> Result<String, String> {
+    control.datapath_ports();
+    let mut text = String::new();
+    for (bridge, id, bonded) in lb_outputs(control) {
+        let BondEgress::ByFlow(members) = bonded.bond().view().egress else {
+            continue;
+        };
+        if text.is_empty() {
+            text += "Bonds:\n";
+        }
+        text += &format!("  bond-id {id}:\n");
+        for (bucket, member) in members.iter().enumerate() {
+            let ports = &control.devices.datapath_ports;
+            let number = member.and_then(|member| ports.number((bridge, member)));
+            if let Some(number) = number {
+                text += &format!("    bucket {bucket} - member {number}\n");
+            }
+        }
+    }
+    Ok(text)
 }
 
 /// Lists nothing: there is no datapath of the kernel.

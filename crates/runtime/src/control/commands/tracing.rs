@@ -12,6 +12,7 @@ use flow::{FlowStatsRequest, HeaderFields, Match};
 use packet::Frame;
 
 use super::Answer::Deferred;
+use super::bonds::lb_output_ids;
 use super::{Command, DeferredAnswer, MANY, dpctl};
 use crate::control::Control;
 use crate::inbox::Input;
@@ -403,6 +404,7 @@ pub(super) fn frame(digits: &str) -> Result<Frame, String> {
 pub(in crate::control) fn tracer(control: &mut Control) -> Tracer {
     control.datapath_ports();
     let meters = meters(control);
+    let lb_outputs = lb_output_ids(control);
     let bridges = control.sites.iter().map(|(id, site)| {
         let ports = site.ports.iter().map(|(number, port)| {
             let of_path = control.devices.datapath_ports.number((*id, *number));
@@ -426,6 +428,7 @@ pub(in crate::control) fn tracer(control: &mut Control) -> Tracer {
                 .map(|(number, port)| (*number, port.policer.clone()))
                 .collect(),
             meters: meters.get(id).cloned().unwrap_or_default(),
+            lb_outputs: lb_outputs.get(id).cloned().unwrap_or_default(),
             ports: ports.collect(),
             classifiers: TableClassifiers::new(site.bridge.prefixes().clone()),
         };
