@@ -6,17 +6,20 @@
 
 mod error_log;
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use base::Instant;
 use base::sync::thread;
 use flow::{FlowKey, PipelineFields};
 use packet::{Depth, Frame};
+use ports::dummy::DummyType;
 use tracing::Level;
 
 use super::Control;
 use super::commands::tracing::tracer;
 use super::datapath_ports::DatapathName;
+use config::PortKind;
 use dataplane::messages::CrossingReport;
 use dataplane::slots::PortKey;
 use error_log::TranslationErrorLog;
@@ -39,11 +42,15 @@ const WAITS_MAX: usize = 100;
 /// The maximum number of bursts of events that a command reads from the workers.
 const READS_MAX: usize = 64;
 
+/// The thread that received the packets of a flow: the core of a PMD thread; none for the main
+/// thread, to which all dummies belong that no PMD thread polls.
+pub(super) type FlowThread = Option<usize>;
+
 /// The active flows, and the state of their maintenance.
 #[derive(Default)]
 pub(super) struct ActiveFlows {
-    /// The flows.
-    pub(super) table: ActiveFlowTable<PortKey>,
+    /// The flows of each thread.
+    tables: BTreeMap<FlowThread, ActiveFlowTable<PortKey>>,
     /// True if tables or ports have changed since the last revalidation.
     pub(super) is_stale: bool,
     /// The time of the last maintenance.
@@ -59,8 +66,45 @@ pub(super) struct ActiveFlows {
 impl ActiveFlows {
     /// Returns the time of the next maintenance.
     pub(super) fn next_maintenance(&self) -> Option<Instant> {
-        let since = self.maintained.filter(|_| !self.table.is_empty())?;
+        let since = self.maintained.filter(|_| !self.is_empty())?;
         Some(since + MAINTENANCE_INTERVAL)
+    }
+
+    /// Returns the number of flows of all threads.
+    pub(super) fn len(&self) -> usize {
+        self.tables.values().map(ActiveFlowTable::len).sum()
+    }
+
+    fn is_empty(&self) -> bool {
+        self.tables.values().all(ActiveFlowTable::is_empty)
+    }
+
+    /// Returns the cores of PMD threads that have flows.
+    pub(super) fn cores(&self) -> Vec<usize> {
+        self.tables.keys().copied().flatten().collect()
+    }
+
+    /// Returns all flows with their threads.
+    pub(super) fn iter(
+        &self,
+    ) -> impl Iterator<Item = (FlowThread, FlowUfid, &ActiveFlow<PortKey>)> {
+        self.tables.iter().flat_map(|(thread, table)| {
+            let flows = table.iter();
+            flows.map(move |(ufid, flow)| (*thread, ufid, flow))
+        })
+    }
+
+    /// Returns a flow with this identity, of any thread.
+    pub(super) fn get(&self, ufid: FlowUfid) -> Option<&ActiveFlow<PortKey>> {
+        self.tables.values().find_map(|table| table.get(ufid))
+    }
+
+    /// Removes the flows that were idle for too long.
+    fn expire(&mut self, now: Instant) -> Vec<(FlowUfid, ActiveFlow<PortKey>)> {
+        let tables = self.tables.values_mut();
+        let expired = tables.flat_map(|table| table.expire(now)).collect();
+        self.tables.retain(|_, table| !table.is_empty());
+        expired
     }
 }
 
@@ -83,10 +127,11 @@ fn logs_operations() -> bool {
 }
 
 impl Control {
-    /// Counts received frames in their flows, and sets up flows for those without one.
-    pub(super) fn handle_crossed(&mut self, report: &CrossingReport) {
+    /// Counts frames that a worker received in their flows, and sets up flows for those without one.
+    pub(super) fn handle_crossed(&mut self, report: &CrossingReport, worker: usize) {
         let CrossingReport { from, frames, at } = report;
         self.revalidate_flows();
+        let thread = self.flow_thread(*from, worker);
         for bytes in frames {
             let Some(crossed) = self.crossed_frame(*from, bytes) else {
                 continue;
@@ -96,12 +141,22 @@ impl Control {
                 bytes: bytes.len() as u64,
                 now: *at,
             };
-            if self.flows.table.count(&summary) {
+            let table = self.flows.tables.get_mut(&thread);
+            if table.is_some_and(|table| table.count(&summary)) {
                 self.flows.hits += 1;
             } else {
                 self.flows.misses += 1;
-                self.set_up_flow(*from, crossed, *at);
+                self.set_up_flow((*from, thread), crossed, *at);
             }
+        }
+    }
+
+    /// Returns the thread to which the flows of a port and a worker belong.
+    fn flow_thread(&self, from: PortKey, worker: usize) -> FlowThread {
+        let port = self.sites.get(&from.bridge)?.ports.get(&from.port)?;
+        match port.spec.kind {
+            PortKind::Dummy(DummyType::Pmd) => self.pmd.core_of(worker),
+            _ => None,
         }
     }
 
@@ -119,7 +174,12 @@ impl Control {
     }
 
     /// Translates a frame, and adds its flow.
-    fn set_up_flow(&mut self, from: PortKey, crossed: CrossedFrame, now: Instant) {
+    fn set_up_flow(
+        &mut self,
+        (from, thread): (PortKey, FlowThread),
+        crossed: CrossedFrame,
+        now: Instant,
+    ) {
         let CrossedFrame {
             frame,
             exact,
@@ -153,23 +213,26 @@ impl Control {
         if logs_flows() {
             log_flow("flow_add", &flow, &port);
         }
-        if self.flows.table.insert(flow).is_some() && self.flows.maintained.is_none() {
+        let table = self.flows.tables.entry(thread).or_default();
+        if table.insert(flow).is_some() && self.flows.maintained.is_none() {
             self.flows.maintained = Some(now);
         }
     }
 
     /// Translates the flows again after a change.
     pub(super) fn revalidate_flows(&mut self) {
-        if !std::mem::take(&mut self.flows.is_stale) || self.flows.table.is_empty() {
+        if !std::mem::take(&mut self.flows.is_stale) || self.flows.is_empty() {
             return;
         }
         let tracer = tracer(self);
         let mut results = Vec::new();
-        for (ufid, flow) in self.flows.table.iter() {
+        for (thread, ufid, flow) in self.flows.iter() {
+            let is_gone = thread.is_some_and(|core| !self.pmd.has_thread(core));
             let number = self
                 .devices
                 .datapath_ports
-                .number((flow.port.bridge, flow.port.port));
+                .number((flow.port.bridge, flow.port.port))
+                .filter(|_| !is_gone);
             let (megaflow, actions) = translate(&tracer, flow.port, &flow.frame, false);
             let result = match (megaflow, number) {
                 (_, None) => Revalidation::Delete,
@@ -179,20 +242,24 @@ impl Control {
                 (None, Some(_)) if flow.actions == actions => Revalidation::Keep,
                 (None, Some(_)) => Revalidation::Modify(actions),
             };
-            results.push((ufid, result));
+            results.push((thread, ufid, result));
         }
-        for (ufid, result) in results {
+        for (thread, ufid, result) in results {
             match result {
                 Revalidation::Keep => {}
-                Revalidation::Modify(actions) => self.modify_flow(ufid, actions),
-                Revalidation::Delete => self.delete_flow(ufid),
+                Revalidation::Modify(actions) => self.modify_flow(thread, ufid, actions),
+                Revalidation::Delete => self.delete_flow(thread, ufid),
             }
         }
     }
 
-    fn modify_flow(&mut self, ufid: FlowUfid, actions: String) {
-        self.flows.table.modify(ufid, actions);
-        let Some(flow) = self.flows.table.get(ufid) else {
+    fn modify_flow(&mut self, thread: FlowThread, ufid: FlowUfid, actions: String) {
+        let Some(table) = self.flows.tables.get_mut(&thread) else {
+            return;
+        };
+        table.modify(ufid, actions);
+        let flow = self.flows.tables.get(&thread);
+        let Some(flow) = flow.and_then(|table| table.get(ufid)) else {
             return;
         };
         let port = self.port_text(flow.port);
@@ -207,8 +274,9 @@ impl Control {
     }
 
     /// Removes a flow.
-    fn delete_flow(&mut self, ufid: FlowUfid) {
-        if let Some(flow) = self.flows.table.remove(ufid) {
+    fn delete_flow(&mut self, thread: FlowThread, ufid: FlowUfid) {
+        let table = self.flows.tables.get_mut(&thread);
+        if let Some(flow) = table.and_then(|table| table.remove(ufid)) {
             self.log_deletion(ufid, &flow);
         }
     }
@@ -225,8 +293,10 @@ impl Control {
 
     /// Removes all flows.
     pub(super) fn delete_flows(&mut self) {
-        for (ufid, flow) in self.flows.table.clear() {
-            self.log_deletion(ufid, &flow);
+        for mut table in std::mem::take(&mut self.flows.tables).into_values() {
+            for (ufid, flow) in table.clear() {
+                self.log_deletion(ufid, &flow);
+            }
         }
     }
 
@@ -238,11 +308,11 @@ impl Control {
         }
         self.flows.maintained = Some(now);
         self.log_flows();
-        for (ufid, flow) in self.flows.table.expire(now) {
+        for (ufid, flow) in self.flows.expire(now) {
             self.log_deletion(ufid, &flow);
         }
         self.revalidate_flows();
-        if self.flows.table.is_empty() {
+        if self.flows.is_empty() {
             self.flows.maintained = None;
         }
     }
@@ -253,7 +323,7 @@ impl Control {
             return;
         }
         let now = self.now();
-        for (ufid, flow) in self.flows.table.iter() {
+        for (_, ufid, flow) in self.flows.iter() {
             let port = self.port_text(flow.port);
             let line = flow.line(&port, &flow.actions, KeyDetail::All, now);
             let name = DatapathName::Dummy.full();
@@ -295,7 +365,7 @@ impl Control {
         self.publish_at_once();
         self.revalidate_flows();
         let now = self.now();
-        for (ufid, flow) in self.flows.table.expire(now) {
+        for (ufid, flow) in self.flows.expire(now) {
             self.log_deletion(ufid, &flow);
         }
     }

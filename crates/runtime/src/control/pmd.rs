@@ -8,6 +8,7 @@ mod auto_balance;
 mod load;
 mod schedule;
 mod settings;
+mod threads;
 
 use std::collections::{BTreeMap, BTreeSet};
 

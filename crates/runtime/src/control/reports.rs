@@ -11,7 +11,7 @@ impl Control {
                 let Ok(event) = self.tools.workers[worker].events.pop() else {
                     break;
                 };
-                self.handle_event(event);
+                self.handle_event(event, worker);
             }
         }
         self.handle_returned_queues();
@@ -19,7 +19,7 @@ impl Control {
         workers.all(|worker| worker.events.is_empty())
     }
 
-    fn handle_event(&mut self, event: WorkerEvent) {
+    fn handle_event(&mut self, event: WorkerEvent, worker: usize) {
         let now = self.now();
         match event {
             WorkerEvent::PacketIn(event) => {
@@ -60,7 +60,7 @@ impl Control {
             WorkerEvent::Sampled(sampled) => self.handle_sampled(&sampled),
             WorkerEvent::SampledByRule(sampled) => self.handle_sampled_by_rule(&sampled),
             WorkerEvent::Flows(bridge, flows) => self.handle_flows(bridge, &flows),
-            WorkerEvent::Crossed(report) => self.handle_crossed(&report),
+            WorkerEvent::Crossed(report) => self.handle_crossed(&report, worker),
             WorkerEvent::Resolve(by, host) => self.handle_resolve(by, host),
             WorkerEvent::Neighbour(at, host, mac) => self.handle_neighbour(at, host, mac),
             WorkerEvent::QueueGone(key, error) => self.handle_queue_gone(key, &error),

@@ -81,7 +81,7 @@ pub(super) fn lookups(control: &Control) -> LookupCounts {
 /// Returns the number of flows of a datapath: active flows of dummies, and rules of others.
 pub(super) fn flows(control: &Control, datapath: DatapathName) -> u64 {
     match datapath {
-        DatapathName::Dummy => control.flows.table.len() as u64,
+        DatapathName::Dummy => control.flows.len() as u64,
         DatapathName::Netdev => rules(control),
     }
 }
@@ -152,7 +152,7 @@ fn dump_flows(control: &mut Control, arguments: &[String]) -> Result<DeferredAns
     let (id, site) = control.site_named(selected).ok_or("no such bridge")?;
     if site.datapath() == DatapathName::Dummy {
         let form = ListForm::of_dpif(&options);
-        let text = flow_list::list(control, Some(id), form, None);
+        let text = flow_list::list(control, id, form);
         return Ok(Box::new(move || text));
     }
     let flows = DatapathFlows::of(control, Some(id), options.contains(&"--names"));

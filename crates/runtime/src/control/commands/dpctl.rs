@@ -150,13 +150,13 @@ fn write_counts(text: &mut String, counts: &ports::QueueCounts) -> std::fmt::Res
 fn dump_flows(control: &mut Control, arguments: &[String]) -> Result<DeferredAnswer, String> {
     let (options, rest) = options(arguments);
     let (mut all, mut selected) = (true, None);
-    let (mut name, mut filter, mut has_title) = (None, None, true);
+    let (mut name, mut filter, mut thread) = (None, None, None);
     for word in rest {
         match word.split_once('=') {
             Some(("filter", text)) => filter = Some(flow_list::parse_filter(control, text)?),
-            // No flow is offloaded, and all workers share the same flows.
+            // No flow is offloaded.
             Some(("type", kind)) => all &= !kind.contains("offloaded") || kind.contains("non-"),
-            Some(("pmd", _)) => has_title = false,
+            Some(("pmd", core)) => thread = Some(flow_list::parse_thread(core)?),
             _ if is_datapath(control, word) => name = Some(word),
             _ if control.commands.changes.names().any(|name| name == word) => selected = Some(word),
             _ => return Err(format!("{PREFIX}: datapath not found (Invalid argument)")),
@@ -164,16 +164,18 @@ fn dump_flows(control: &mut Control, arguments: &[String]) -> Result<DeferredAns
     }
     if let Some(name) = selected {
         let flows = control.commands.changes.flows(name);
-        let title = flow_list::title(has_title && !flows.is_empty());
+        let has_title = thread.is_none() && !flows.is_empty();
+        let title = has_title.then(|| flow_list::title(None));
+        let title = title.unwrap_or_default();
         return Ok(Box::new(move || format!("{title}{flows}")));
     }
     let datapath = flow_list::datapath_of(control, name)?;
     let added = control.commands.changes.flows(datapath.full());
     if datapath == DatapathName::Dummy {
-        let flows = flow_list::list_of_dummies(control, &options, filter.as_ref()) + &added;
-        let title = flow_list::title(has_title && all && !flows.is_empty());
+        let filter = filter.as_ref();
+        let flows = flow_list::list_of_dummies(control, &options, filter, thread, &added);
         let flows = if all { flows } else { String::new() };
-        return Ok(Box::new(move || format!("{title}{flows}")));
+        return Ok(Box::new(move || flows));
     }
     if filter.is_some() {
         return Err(refusal(

@@ -7,7 +7,7 @@ use flow::text::NameMap;
 use super::options;
 use super::tracing::tracer;
 use crate::control::Control;
-use crate::control::active_flows::translate;
+use crate::control::active_flows::{FlowThread, translate};
 use crate::control::datapath_ports::DatapathName;
 use dataplane::program::BridgeId;
 use dataplane::slots::PortKey;
@@ -67,40 +67,84 @@ impl ListForm {
     }
 }
 
-/// Lists the active flows of one bridge, or of all.
-pub(super) fn list(
-    control: &mut Control,
-    bridge: Option<BridgeId>,
-    form: ListForm,
-    filter: Option<&FlowFilter>,
-) -> String {
+/// Lists the active flows of a bridge.
+pub(super) fn list(control: &mut Control, bridge: BridgeId, form: ListForm) -> String {
     control.settle_flows();
-    let is_selected = |flow: &ActiveFlow<PortKey>| {
-        bridge.is_none_or(|bridge| flow.port.bridge == bridge)
-            && filter.is_none_or(|filter| filter.accepts(&flow.megaflow))
-    };
-    let flows = control.flows.table.iter();
-    let flows = flows.filter(|(_, flow)| is_selected(flow));
-    let mut flows: Vec<_> = flows.map(|(ufid, flow)| (ufid, flow.clone())).collect();
-    flows.sort_by_key(|(ufid, flow)| (flow.created, *ufid));
-    let lines = flows
-        .iter()
-        .map(|(ufid, flow)| line(control, *ufid, flow, form));
-    lines.collect()
+    lines(control, |_, flow| flow.port.bridge == bridge, form)
 }
 
-/// Lists the active flows of dummies for `dpctl/dump-flows`.
+/// Lists the active flows of dummies for `dpctl/dump-flows`: those of one thread, or of all with
+/// titles. The flows of the operator, `added`, belong to every thread and are listed once.
 pub(super) fn list_of_dummies(
     control: &mut Control,
     options: &[&str],
     filter: Option<&FlowFilter>,
+    chosen: Option<FlowThread>,
+    added: &str,
 ) -> String {
-    list(control, None, ListForm::of_dpctl(options), filter)
+    control.settle_flows();
+    let form = ListForm::of_dpctl(options);
+    let cores = control.flows.cores().into_iter().map(Some);
+    let threads = match chosen {
+        Some(thread) => vec![thread],
+        None => cores.chain([None]).collect(),
+    };
+    let last = threads.len() - 1;
+    let mut text = String::new();
+    for (index, thread) in threads.into_iter().enumerate() {
+        let is_selected = |of: FlowThread, flow: &ActiveFlow<PortKey>| {
+            of == thread && filter.is_none_or(|filter| filter.accepts(&flow.megaflow))
+        };
+        let mut flows = lines(control, is_selected, form);
+        if index == last {
+            flows += added;
+        }
+        if !flows.is_empty() && chosen.is_none() {
+            text += &title(thread);
+        }
+        text += &flows;
+    }
+    text
 }
 
-/// Returns the title of a list that has one.
-pub(super) const fn title(has_title: bool) -> &'static str {
-    if has_title { MAIN_THREAD } else { "" }
+/// Lists the selected flows in the order in which they were set up.
+fn lines(
+    control: &mut Control,
+    is_selected: impl Fn(FlowThread, &ActiveFlow<PortKey>) -> bool,
+    form: ListForm,
+) -> String {
+    let flows = control.flows.iter();
+    let flows = flows.filter(|(thread, _, flow)| is_selected(*thread, flow));
+    let mut flows: Vec<_> = flows
+        .map(|(thread, ufid, flow)| (thread, ufid, flow.clone()))
+        .collect();
+    flows.sort_by_key(|(thread, ufid, flow)| (flow.created, *ufid, *thread));
+    let lines = flows
+        .iter()
+        .map(|(_, ufid, flow)| line(control, *ufid, flow, form));
+    lines.collect()
+}
+
+/// Returns the line before the flows of a thread.
+pub(super) fn title(thread: FlowThread) -> String {
+    match thread {
+        None => MAIN_THREAD.to_owned(),
+        Some(core) => format!("flow-dump from pmd on cpu core: {core}\n"),
+    }
+}
+
+/// Parses the number of a PMD thread's core; -1 is the main thread.
+pub(super) fn parse_thread(text: &str) -> Result<FlowThread, String> {
+    match text {
+        "-1" => Ok(None),
+        _ => match text.parse() {
+            Ok(core) => Ok(Some(core)),
+            Err(_) => Err(failure(
+                &format!("pmd={text} is not the number of a core"),
+                "Invalid argument",
+            )),
+        },
+    }
 }
 
 fn line(
@@ -140,7 +184,7 @@ pub(super) fn get(control: &mut Control, arguments: &[String]) -> Result<String,
     let ufid = rest.last().and_then(|text| FlowUfid::parse(text));
     let ufid = ufid.ok_or_else(|| failure("parsing flow ufid", "Invalid argument"))?;
     control.settle_flows();
-    let flow = control.flows.table.get(ufid).cloned();
+    let flow = control.flows.get(ufid).cloned();
     let flow = flow.ok_or_else(|| failure("getting flow", "No such file or directory"))?;
     Ok(line(control, ufid, &flow, ListForm::of_dpctl(&options)))
 }
@@ -180,4 +224,18 @@ pub(super) fn datapath_of(control: &Control, name: Option<&str>) -> Result<Datap
 
 fn failure(what: &str, why: &str) -> String {
     format!("{}: {what} ({why})", crate::PROGRAM)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn thread_of_flows_is_a_core_or_the_main_thread() {
+        assert_eq!(parse_thread("-1"), Ok(None));
+        assert_eq!(parse_thread("3"), Ok(Some(3)));
+        assert!(parse_thread("x").is_err() && parse_thread("-2").is_err());
+        assert_eq!(title(Some(3)), "flow-dump from pmd on cpu core: 3\n");
+        assert_eq!(title(None), MAIN_THREAD);
+    }
 }
