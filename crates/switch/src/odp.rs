@@ -214,8 +214,8 @@ fn add_part(groups: &mut Vec<OdpGroup>, key: &OdpKey, attribute: String) {
 /// `eth_type()`, as in Open vSwitch.
 fn implied_ether_type(flow: &OdpFlow) -> Option<u128> {
     let has = |group: &str| {
-        let mut keys = flow.fields.iter().map(|(place, _)| &KEYS[*place]);
-        keys.any(|key| key.group == group)
+        let mut places = flow.fields.iter();
+        places.any(|(place, _)| KEYS[*place].group == group)
     };
     match (has("ipv4"), has("ipv6"), flow.labels.is_empty()) {
         (true, _, _) => Some(TYPE_IPV4),
