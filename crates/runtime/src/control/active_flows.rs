@@ -227,12 +227,12 @@ impl Control {
         let tracer = tracer(self);
         let mut results = Vec::new();
         for (thread, ufid, flow) in self.flows.iter() {
-            let is_gone = thread.is_some_and(|core| !self.pmd.has_thread(core));
+            let is_destroyed = thread.is_some_and(|core| !self.pmd.has_thread(core));
             let number = self
                 .devices
                 .datapath_ports
                 .number((flow.port.bridge, flow.port.port))
-                .filter(|_| !is_gone);
+                .filter(|_| !is_destroyed);
             let (megaflow, actions) = translate(&tracer, flow.port, &flow.frame, false);
             let result = match (megaflow, number) {
                 (_, None) => Revalidation::Delete,

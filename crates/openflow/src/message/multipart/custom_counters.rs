@@ -1,7 +1,7 @@
 //! Counters of a port by name: an experimenter property of Intel (`openflow/intel-ext.h` of Open
 //! vSwitch) in the port statistics of OpenFlow 1.4 and later.
 
-use crate::codec::{EncodeError, Malformed, Reader, Writer};
+use crate::codec::{EncodeError, Malformed, Writer};
 use crate::message::property::{self, EXPERIMENTER, Property};
 use flow::Refusal;
 

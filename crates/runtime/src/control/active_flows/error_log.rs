@@ -89,7 +89,7 @@ mod tests {
     #[test]
     fn line_budget_limits_a_burst_and_refills_one_line_in_each_interval() {
         let mut budget = LineBudget::new(2);
-        let at = |seconds| Instant::from_secs(1000 + seconds);
+        let at = |seconds: u64| Instant::from_secs(1000 + seconds);
         let taken = [0, 1, 2, 59].map(|seconds| budget.take(at(seconds)));
         assert_eq!(taken, [true, true, false, false]);
         assert_eq!([60, 61].map(|s| budget.take(at(s))), [true, false]);

@@ -74,7 +74,7 @@ pub(super) fn list(control: &mut Control, bridge: BridgeId, form: ListForm) -> S
 }
 
 /// Lists the active flows of dummies for `dpctl/dump-flows`: those of one thread, or of all with
-/// titles. The flows of the operator, `added`, belong to every thread and are listed once.
+/// titles. The flows of the operator, `added`, are of no thread and are listed last.
 pub(super) fn list_of_dummies(
     control: &mut Control,
     options: &[&str],
@@ -135,16 +135,15 @@ pub(super) fn title(thread: FlowThread) -> String {
 
 /// Parses the number of a PMD thread's core; -1 is the main thread.
 pub(super) fn parse_thread(text: &str) -> Result<FlowThread, String> {
-    match text {
-        "-1" => Ok(None),
-        _ => match text.parse() {
-            Ok(core) => Ok(Some(core)),
-            Err(_) => Err(failure(
-                &format!("pmd={text} is not the number of a core"),
-                "Invalid argument",
-            )),
-        },
+    if text == "-1" {
+        return Ok(None);
     }
+    text.parse().map(Some).map_err(|_| {
+        failure(
+            &format!("pmd={text} is not the number of a core"),
+            "Invalid argument",
+        )
+    })
 }
 
 fn line(
