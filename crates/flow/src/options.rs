@@ -61,13 +61,13 @@ impl OptionTerm {
 }
 
 /// Tunnel options of a frame with their values. One word for most frames, which have none.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TunnelOptions {
     /// Never an empty map.
     values: Option<Box<OptionValues>>,
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 struct OptionValues(BTreeMap<Field, Wide>);
 
 impl TunnelOptions {

@@ -73,7 +73,7 @@ use pipeline::{Pipeline, Trace};
 
 use crate::odp::key_of;
 pub use examined::MegaflowBuilder;
-pub(crate) use examined::NormalChecks;
+pub(crate) use examined::{NormalChecks, OuterHeader};
 pub use flow_table::{ActiveFlow, ActiveFlowTable, FlowUfid, PacketSummary, Revalidation};
 use key::{KeyBits, KeyField};
 pub use odp_key::KeyDetail;

@@ -22,7 +22,7 @@ pub use commit::{ExaminedBits, OdpHeaders};
 pub use parse::{OdpFlow, OdpFlowError, OdpTag};
 pub(crate) use push::tunnel_push;
 pub use scan::MaskedNumber;
-pub(crate) use tunnel::{CHECKSUM, DONT_FRAGMENT, KEY, OAM};
+pub(crate) use tunnel::{CHECKSUM, DONT_FRAGMENT, KEY, OAM, TUNNEL_FLAGS};
 pub use tunnel::{OdpGeneveOption, OdpTunnel};
 use value::OdpFormat;
 

@@ -225,7 +225,9 @@ impl Tracer {
         request: &mut TraceRequest,
         output: &mut TraceOutput,
     ) {
-        output.headers = OdpHeaders::read(&request.frame, &request.registers(bridge));
+        let registers = request.registers(bridge);
+        output.headers = OdpHeaders::read(&request.frame, &registers);
+        output.megaflow = request.examined(&registers);
         let key = PortKey {
             bridge: id,
             port: request.from,

@@ -2,6 +2,7 @@
 //! them, and by `NORMAL`, groups and ports.
 
 mod headers;
+mod tunnel;
 
 use flow::field::Prerequisite;
 use flow::{Action, Extension, Field, FlowKey, HashFields, LearnSource, LearnSpec, Subfield};
@@ -9,6 +10,8 @@ use packet::Frame;
 
 use super::key::{KeyBits, KeyField, is_arp, is_ip, is_mpls};
 use super::staged_classifier::{ClassifiedPacket, StagedClassifier};
+pub(crate) use tunnel::OuterHeader;
+pub(super) use tunnel::is_tunneled;
 
 /// The presence bit and the id of a tag.
 const VID_BITS: u128 = 0x1fff;
@@ -74,23 +77,14 @@ impl MegaflowBuilder {
         if is_ip(first.get(KeyField::ETH_TYPE)) {
             mask.set(KeyField::NW_FRAG, 3);
         }
-        if is_tunneled(&first) {
-            for field in [
-                KeyField::TUNNEL_ID,
-                KeyField::TUNNEL_SRC,
-                KeyField::TUNNEL_DST,
-                KeyField::TUNNEL_IPV6_SRC,
-                KeyField::TUNNEL_IPV6_DST,
-            ] {
-                mask.set(field, width_mask(field));
-            }
-        }
-        Self {
+        let mut examined = Self {
             current: first.clone(),
             first,
             mask,
             stacked: 0,
-        }
+        };
+        examined.select_tunnel();
+        examined
     }
 
     /// Follows the packet to another bridge, where it arrives as `frame`.
@@ -161,6 +155,8 @@ impl MegaflowBuilder {
 
     fn extend(&mut self, extension: &Extension) {
         match extension {
+            Extension::Load { to, .. } if to.is_tunnel_option() => self.examine_option(*to),
+            Extension::SetOption(term) => self.mask.add_option(term.field, term.mask),
             Extension::Load { to, .. } => self.set_field(to.field(), to.mask()),
             Extension::Move { from, to }
                 if self.has_prerequisite(to.field()) && self.has_prerequisite(from.field()) =>
@@ -266,20 +262,6 @@ impl MegaflowBuilder {
         self.examine(KeyField::ETH_DST, u128::MAX);
     }
 
-    /// Records an output to a tunnel, which copies the ECN and perhaps DSCP and TTL.
-    pub(crate) fn enter_tunnel(&mut self, inherits_dscp: bool, inherits_ttl: bool) {
-        if !is_ip(self.current.get(KeyField::ETH_TYPE)) {
-            return;
-        }
-        self.examine(KeyField::NW_TOS, ECN);
-        if inherits_dscp {
-            self.examine(KeyField::NW_TOS, DSCP);
-        }
-        if inherits_ttl {
-            self.examine(KeyField::NW_TTL, u128::MAX);
-        }
-    }
-
     /// Returns the packet on arrival, and the examined bits of its headers: registers do not count,
     /// nor headers that the packet did not have.
     pub(super) fn finish(&self) -> (KeyBits, KeyBits) {
@@ -328,6 +310,7 @@ impl MegaflowBuilder {
             for field in KeyField::tunnel() {
                 mask.set(field, 0);
             }
+            mask.clear_options();
         }
         (first, mask)
     }
@@ -343,9 +326,8 @@ impl MegaflowBuilder {
     }
 
     fn examine_bits(&mut self, bits: Subfield) {
-        // Tunnel options are not examined by their bits.
         if bits.is_tunnel_option() {
-            return;
+            return self.examine_option(bits);
         }
         self.examine_field(bits.field(), bits.mask());
     }
@@ -355,7 +337,7 @@ impl MegaflowBuilder {
             (Field::VlanTci, _) => self.examine(KeyField::VLAN_TCI, mask),
             (Field::IpTos, _) => self.examine(KeyField::NW_TOS, mask),
             (_, Some((at, shift))) => self.examine(at, mask << shift),
-            // Registers do not count, and tunnel options are read whole.
+            // A view, which repeats another field.
             (_, None) => {}
         }
     }
@@ -440,11 +422,6 @@ impl MegaflowBuilder {
         }
         is_transport
     }
-}
-
-/// Returns true if the packet was received through a tunnel.
-pub(super) fn is_tunneled(bits: &KeyBits) -> bool {
-    bits.get(KeyField::TUNNEL_DST) != 0 || bits.get(KeyField::TUNNEL_IPV6_DST) != 0
 }
 
 /// Returns all bits of a position.

@@ -2,7 +2,9 @@
 //! and L4. Fields of several protocols share a position: the sender of an ARP packet has that of
 //! the IPv4 source, and a type of ICMP has that of a source port.
 
-use flow::{Field, FlowKey, Term};
+mod options;
+
+use flow::{Field, FlowKey, Term, TunnelOptions};
 use packet::wire::vlan::VlanTag;
 use packet::wire::{ethernet, vlan};
 use packet::{Frame, Link};
@@ -10,6 +12,9 @@ use packet::{Frame, Link};
 /// A position of the flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct KeyField(u8);
+
+/// The name space of packet types that are EtherTypes (OpenFlow 1.5, 7.2.3.11).
+const ETHER_TYPE_SPACE: u128 = 1;
 
 /// The number of registers.
 const REGISTERS: u8 = 16;
@@ -23,66 +28,68 @@ impl KeyField {
     pub(super) const TUNNEL_DST: Self = Self(REGISTERS + 3);
     pub(super) const TUNNEL_IPV6_SRC: Self = Self(REGISTERS + 4);
     pub(super) const TUNNEL_IPV6_DST: Self = Self(REGISTERS + 5);
+    /// The flags of a datapath's tunnel, of which matches have the lowest.
     pub(super) const TUNNEL_FLAGS: Self = Self(REGISTERS + 6);
-    pub(super) const GBP_ID: Self = Self(REGISTERS + 7);
-    pub(super) const GBP_FLAGS: Self = Self(REGISTERS + 8);
-    pub(super) const ERSPAN_VERSION: Self = Self(REGISTERS + 9);
-    pub(super) const ERSPAN_INDEX: Self = Self(REGISTERS + 10);
-    pub(super) const ERSPAN_DIRECTION: Self = Self(REGISTERS + 11);
-    pub(super) const ERSPAN_HARDWARE: Self = Self(REGISTERS + 12);
-    pub(super) const GTPU_FLAGS: Self = Self(REGISTERS + 13);
-    pub(super) const GTPU_TYPE: Self = Self(REGISTERS + 14);
-    pub(super) const SKB_PRIORITY: Self = Self(REGISTERS + 15);
-    pub(super) const PKT_MARK: Self = Self(REGISTERS + 16);
-    pub(super) const DP_HASH: Self = Self(REGISTERS + 17);
-    pub(super) const IN_PORT: Self = Self(REGISTERS + 18);
-    pub(super) const RECIRC_ID: Self = Self(REGISTERS + 19);
-    pub(super) const PACKET_TYPE: Self = Self(REGISTERS + 20);
-    pub(super) const CONJ_ID: Self = Self(REGISTERS + 21);
-    pub(super) const ACTSET_OUTPUT: Self = Self(REGISTERS + 22);
+    pub(super) const TUNNEL_TOS: Self = Self(REGISTERS + 7);
+    pub(super) const GBP_ID: Self = Self(REGISTERS + 8);
+    pub(super) const GBP_FLAGS: Self = Self(REGISTERS + 9);
+    pub(super) const ERSPAN_VERSION: Self = Self(REGISTERS + 10);
+    pub(super) const ERSPAN_INDEX: Self = Self(REGISTERS + 11);
+    pub(super) const ERSPAN_DIRECTION: Self = Self(REGISTERS + 12);
+    pub(super) const ERSPAN_HARDWARE: Self = Self(REGISTERS + 13);
+    pub(super) const GTPU_FLAGS: Self = Self(REGISTERS + 14);
+    pub(super) const GTPU_TYPE: Self = Self(REGISTERS + 15);
+    pub(super) const SKB_PRIORITY: Self = Self(REGISTERS + 16);
+    pub(super) const PKT_MARK: Self = Self(REGISTERS + 17);
+    pub(super) const DP_HASH: Self = Self(REGISTERS + 18);
+    pub(super) const IN_PORT: Self = Self(REGISTERS + 19);
+    pub(super) const RECIRC_ID: Self = Self(REGISTERS + 20);
+    pub(super) const PACKET_TYPE: Self = Self(REGISTERS + 21);
+    pub(super) const CONJ_ID: Self = Self(REGISTERS + 22);
+    pub(super) const ACTSET_OUTPUT: Self = Self(REGISTERS + 23);
     // L2.
-    pub(super) const ETH_DST: Self = Self(REGISTERS + 23);
-    pub(super) const ETH_SRC: Self = Self(REGISTERS + 24);
-    pub(super) const ETH_TYPE: Self = Self(REGISTERS + 25);
+    pub(super) const ETH_DST: Self = Self(REGISTERS + 24);
+    pub(super) const ETH_SRC: Self = Self(REGISTERS + 25);
+    pub(super) const ETH_TYPE: Self = Self(REGISTERS + 26);
     /// The control information of the outermost tag; `0x1000` is set if there is a tag.
-    pub(super) const VLAN_TCI: Self = Self(REGISTERS + 26);
-    pub(super) const VLAN_TPID: Self = Self(REGISTERS + 27);
-    pub(super) const VLAN_TCI_2: Self = Self(REGISTERS + 28);
-    pub(super) const VLAN_TPID_2: Self = Self(REGISTERS + 29);
-    pub(super) const MPLS_1: Self = Self(REGISTERS + 30);
-    pub(super) const MPLS_2: Self = Self(REGISTERS + 31);
-    pub(super) const MPLS_3: Self = Self(REGISTERS + 32);
-    pub(super) const PBB_ISID: Self = Self(REGISTERS + 33);
-    pub(super) const PBB_UCA: Self = Self(REGISTERS + 34);
+    pub(super) const VLAN_TCI: Self = Self(REGISTERS + 27);
+    pub(super) const VLAN_TPID: Self = Self(REGISTERS + 28);
+    pub(super) const VLAN_TCI_2: Self = Self(REGISTERS + 29);
+    pub(super) const VLAN_TPID_2: Self = Self(REGISTERS + 30);
+    pub(super) const MPLS_1: Self = Self(REGISTERS + 31);
+    pub(super) const MPLS_2: Self = Self(REGISTERS + 32);
+    pub(super) const MPLS_3: Self = Self(REGISTERS + 33);
+    pub(super) const PBB_ISID: Self = Self(REGISTERS + 34);
+    pub(super) const PBB_UCA: Self = Self(REGISTERS + 35);
     // L3.
-    pub(super) const NW_SRC: Self = Self(REGISTERS + 35);
-    pub(super) const NW_DST: Self = Self(REGISTERS + 36);
-    pub(super) const IPV6_SRC: Self = Self(REGISTERS + 37);
-    pub(super) const IPV6_DST: Self = Self(REGISTERS + 38);
-    pub(super) const IPV6_LABEL: Self = Self(REGISTERS + 39);
-    pub(super) const IPV6_EXTENSIONS: Self = Self(REGISTERS + 40);
-    pub(super) const NW_FRAG: Self = Self(REGISTERS + 41);
-    pub(super) const NW_TOS: Self = Self(REGISTERS + 42);
-    pub(super) const NW_TTL: Self = Self(REGISTERS + 43);
-    pub(super) const NW_PROTO: Self = Self(REGISTERS + 44);
+    pub(super) const NW_SRC: Self = Self(REGISTERS + 36);
+    pub(super) const NW_DST: Self = Self(REGISTERS + 37);
+    pub(super) const IPV6_SRC: Self = Self(REGISTERS + 38);
+    pub(super) const IPV6_DST: Self = Self(REGISTERS + 39);
+    pub(super) const IPV6_LABEL: Self = Self(REGISTERS + 40);
+    pub(super) const IPV6_EXTENSIONS: Self = Self(REGISTERS + 41);
+    pub(super) const NW_FRAG: Self = Self(REGISTERS + 42);
+    pub(super) const NW_TOS: Self = Self(REGISTERS + 43);
+    pub(super) const NW_TTL: Self = Self(REGISTERS + 44);
+    pub(super) const NW_PROTO: Self = Self(REGISTERS + 45);
     // L4.
-    pub(super) const ND_TARGET: Self = Self(REGISTERS + 45);
-    pub(super) const ARP_SHA: Self = Self(REGISTERS + 46);
-    pub(super) const ARP_THA: Self = Self(REGISTERS + 47);
-    pub(super) const TCP_FLAGS: Self = Self(REGISTERS + 48);
-    pub(super) const NSH_FLAGS: Self = Self(REGISTERS + 49);
-    pub(super) const NSH_TTL: Self = Self(REGISTERS + 50);
-    pub(super) const NSH_MDTYPE: Self = Self(REGISTERS + 51);
-    pub(super) const NSH_NP: Self = Self(REGISTERS + 52);
-    pub(super) const NSH_SPI: Self = Self(REGISTERS + 53);
-    pub(super) const NSH_SI: Self = Self(REGISTERS + 54);
-    pub(super) const NSH_C1: Self = Self(REGISTERS + 55);
-    pub(super) const NSH_C2: Self = Self(REGISTERS + 56);
-    pub(super) const NSH_C3: Self = Self(REGISTERS + 57);
-    pub(super) const NSH_C4: Self = Self(REGISTERS + 58);
-    pub(super) const TP_SRC: Self = Self(REGISTERS + 59);
-    pub(super) const TP_DST: Self = Self(REGISTERS + 60);
-    pub(super) const ND_RESERVED: Self = Self(REGISTERS + 61);
+    pub(super) const ND_TARGET: Self = Self(REGISTERS + 46);
+    pub(super) const ARP_SHA: Self = Self(REGISTERS + 47);
+    pub(super) const ARP_THA: Self = Self(REGISTERS + 48);
+    pub(super) const TCP_FLAGS: Self = Self(REGISTERS + 49);
+    pub(super) const NSH_FLAGS: Self = Self(REGISTERS + 50);
+    pub(super) const NSH_TTL: Self = Self(REGISTERS + 51);
+    pub(super) const NSH_MDTYPE: Self = Self(REGISTERS + 52);
+    pub(super) const NSH_NP: Self = Self(REGISTERS + 53);
+    pub(super) const NSH_SPI: Self = Self(REGISTERS + 54);
+    pub(super) const NSH_SI: Self = Self(REGISTERS + 55);
+    pub(super) const NSH_C1: Self = Self(REGISTERS + 56);
+    pub(super) const NSH_C2: Self = Self(REGISTERS + 57);
+    pub(super) const NSH_C3: Self = Self(REGISTERS + 58);
+    pub(super) const NSH_C4: Self = Self(REGISTERS + 59);
+    pub(super) const TP_SRC: Self = Self(REGISTERS + 60);
+    pub(super) const TP_DST: Self = Self(REGISTERS + 61);
+    pub(super) const ND_RESERVED: Self = Self(REGISTERS + 62);
 }
 
 /// The number of positions.
@@ -225,6 +232,8 @@ impl KeyField {
             | Self::NW_TOS
             | Self::NW_TTL
             | Self::NW_PROTO
+            | Self::TUNNEL_FLAGS
+            | Self::TUNNEL_TOS
             | Self::GBP_FLAGS
             | Self::GTPU_FLAGS
             | Self::GTPU_TYPE
@@ -273,12 +282,15 @@ impl KeyField {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct KeyBits {
     values: [u128; POSITIONS],
+    /// The options of a tunnel.
+    options: TunnelOptions,
 }
 
 impl KeyBits {
     /// No bits.
     pub(super) const ZERO: Self = Self {
         values: [0; POSITIONS],
+        options: TunnelOptions::new(),
     };
 
     /// Returns the value at a position.
@@ -302,24 +314,27 @@ impl KeyBits {
         for (own, mask) in masked.values.iter_mut().zip(mask.values) {
             *own &= mask;
         }
+        masked.options = self.masked_options(mask);
         masked
     }
 
     /// Returns true if a bit is set that is not set in the other.
     pub(super) fn has_more_than(&self, other: &Self) -> bool {
         let mut pairs = self.values.iter().zip(other.values);
-        pairs.any(|(own, other)| own & !other != 0)
+        pairs.any(|(own, other)| own & !other != 0) || self.has_more_options_than(other)
     }
 
     /// Returns the bytes of all values.
     pub(super) fn bytes(&self) -> impl Iterator<Item = u8> {
-        self.values.iter().flat_map(|value| value.to_be_bytes())
+        let values = self.values.iter().flat_map(|value| value.to_be_bytes());
+        values.chain(self.option_bytes())
     }
 
     /// Returns true if both have the same bits where the mask has some.
     pub(super) fn equals_under(&self, other: &Self, mask: &Self) -> bool {
         let mut pairs = self.values.iter().zip(other.values).zip(mask.values);
         pairs.all(|((own, other), mask)| (own ^ other) & mask == 0)
+            && self.masked_options(mask) == other.masked_options(mask)
     }
 
     /// Returns the values of a packet's fields; absent fields are zero.
@@ -332,6 +347,11 @@ impl KeyBits {
             let register = Field::from_register(number);
             bits.set(at, key.get(register).unwrap_or_default());
         }
+        let packet_type = bits.get(KeyField::PACKET_TYPE);
+        if packet_type >> 16 == ETHER_TYPE_SPACE {
+            bits.set(KeyField::ETH_TYPE, packet_type & 0xffff);
+        }
+        bits.options.clone_from(key.options());
         bits
     }
 

@@ -4,10 +4,12 @@ use std::fmt::Write;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use base::PortNo;
+use flow::Wide;
 use packet::MacAddr;
 
 use super::Megaflow;
 use super::key::{KeyBits, KeyField, is_arp};
+use crate::odp::TUNNEL_FLAGS;
 
 /// All bits of a TCP header's flags.
 const TCP_FLAGS: u128 = 0xfff;
@@ -169,11 +171,43 @@ impl MatchText<'_> {
         self.ipv6("tun_ipv6_dst", KeyField::TUNNEL_IPV6_DST);
         self.decimal("tun_gbp_id", KeyField::GBP_ID, 0xffff);
         self.hex("tun_gbp_flags", KeyField::GBP_FLAGS, 0xff);
-        if let Some((flags, _)) = self.examined(KeyField::TUNNEL_FLAGS) {
-            self.put(&format!(
-                "tun_flags={}oam",
-                if flags & 1 == 1 { '+' } else { '-' }
-            ));
+        if let Some((tos, _)) = self.examined(KeyField::TUNNEL_TOS) {
+            self.put(&format!("tun_tos={tos:x}"));
+        }
+        self.mirror();
+        self.hex("gtpu_flags", KeyField::GTPU_FLAGS, 0xff);
+        self.decimal("gtpu_msgtype", KeyField::GTPU_TYPE, 0xff);
+        if let Some((flags, mask)) = self.examined(KeyField::TUNNEL_FLAGS) {
+            self.put(&format!("tun_flags={}", tunnel_flags(flags, mask)));
+        }
+        self.tunnel_options();
+    }
+
+    /// Writes the fields of ERSPAN that its version has.
+    fn mirror(&mut self) {
+        self.decimal("tun_erspan_ver", KeyField::ERSPAN_VERSION, 0xf);
+        match self.packet.get(KeyField::ERSPAN_VERSION) {
+            1 => self.hex("tun_erspan_idx", KeyField::ERSPAN_INDEX, 0xf_ffff),
+            2 => {
+                self.decimal("tun_erspan_dir", KeyField::ERSPAN_DIRECTION, 1);
+                self.hex("tun_erspan_hwid", KeyField::ERSPAN_HARDWARE, 0x3f);
+            }
+            _ => {}
+        }
+    }
+
+    /// Writes the options: `NP` for one that is not present.
+    fn tunnel_options(&mut self) {
+        let masks = self.mask;
+        for (field, bits) in masks.options().iter() {
+            let name = field.info().ofctl;
+            let item = match self.packet.options().value(field) {
+                None => format!("{name}=NP"),
+                Some(_) if bits.is_zero() => name.to_owned(),
+                Some(value) if bits == Wide::ONES => format!("{name}={value:#x}"),
+                Some(value) => format!("{name}={value:#x}/{bits:#x}"),
+            };
+            self.put(&item);
         }
     }
 
@@ -352,6 +386,17 @@ impl MatchText<'_> {
             self.put(&format!("tcp_flags={flags}"));
         }
     }
+}
+
+/// Formats the flags of a tunnel that count, each with its sign.
+pub(super) fn tunnel_flags(flags: u128, mask: u128) -> String {
+    let examined = TUNNEL_FLAGS.iter();
+    let examined = examined.filter(|(_, bit)| mask & u128::from(*bit) != 0);
+    let flags = examined.map(|(name, bit)| match flags & u128::from(*bit) {
+        0 => format!("-{name}"),
+        _ => format!("+{name}"),
+    });
+    flags.collect()
 }
 
 /// Formats TCP flags: their names if all count, or each with its sign.

@@ -4,6 +4,8 @@
 //! Without `-m`, attributes and fields without examined bits are omitted. Values are those of the
 //! packet that set up the flow, also where bits do not count.
 
+mod tunnel;
+
 use std::net::Ipv6Addr;
 
 use super::Megaflow;
@@ -43,6 +45,8 @@ struct KeyText<'a> {
 enum NumberFormat {
     Decimal,
     Hex,
+    /// With a prefix before zero, too.
+    PrefixedHex,
 }
 
 /// Returns the text of a flow that `port` enters, which is already formatted.
@@ -117,6 +121,7 @@ impl KeyText<'_> {
         let value = match format {
             NumberFormat::Decimal => value.to_string(),
             NumberFormat::Hex => c_hex(value),
+            NumberFormat::PrefixedHex => format!("{value:#x}"),
         };
         self.masked(name, &value, mask, full, c_hex)
     }
@@ -189,23 +194,6 @@ impl KeyText<'_> {
         for name in ["ct_zone", "ct_mark", "ct_label"] {
             self.put(name, zero);
         }
-    }
-
-    fn tunnel(&mut self) {
-        let mut parts = vec![self.part("tun_id", KeyField::TUNNEL_ID, NumberFormat::Hex)];
-        if self.packet.get(KeyField::TUNNEL_DST) != 0 {
-            parts.push(self.ipv4("src", KeyField::TUNNEL_SRC));
-            parts.push(self.ipv4("dst", KeyField::TUNNEL_DST));
-        } else {
-            parts.push(self.ipv6("ipv6_src", KeyField::TUNNEL_IPV6_SRC));
-            parts.push(self.ipv6("ipv6_dst", KeyField::TUNNEL_IPV6_DST));
-        }
-        let mut parts: Vec<_> = parts.into_iter().flatten().collect();
-        parts.push(match self.detail {
-            KeyDetail::Packet => "flags(key)".to_owned(),
-            KeyDetail::Examined | KeyDetail::All => "flags(-df-csum+key)".to_owned(),
-        });
-        self.put("tunnel", &parts.join(","));
     }
 
     fn ethernet(&mut self) {

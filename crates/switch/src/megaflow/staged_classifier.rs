@@ -61,6 +61,8 @@ struct StagedSubtable {
     rules: BTreeMap<Vec<u128>, Vec<Arc<Rule>>>,
     /// The prefix lengths of the mask on the fields of the tries.
     prefix_lens: Vec<u32>,
+    /// The bits of tunnel options, which belong to the first stage.
+    options: TunnelOptions,
     ports: Option<(u128, u32, PrefixTrie)>,
 }
 
@@ -94,6 +96,9 @@ impl StagedClassifier {
             for (at, bits, ones) in rule.matching().terms().filter_map(|term| of_term(&term)) {
                 mask.add(at, ones);
                 value.add(at, bits);
+            }
+            for term in rule.matching().options() {
+                mask.add_option(term.field, term.mask);
             }
             if mask.get(KeyField::PACKET_TYPE) == 0 {
                 // A match without a packet type accepts only Ethernet frames.
@@ -228,6 +233,10 @@ impl StagedClassifier {
                 subtable.fold(examined, place);
                 return None;
             }
+            if place == 0 && !subtable.accepts_options(packet.options) {
+                subtable.fold(examined, 1);
+                return None;
+            }
             values.extend(stage.iter().map(|(at, mask)| packet.bits.get(*at) & mask));
             if let Some(hashes) = subtable.hashes.get(place)
                 && !hashes.contains(&values)
@@ -237,12 +246,9 @@ impl StagedClassifier {
             }
         }
         let rules = subtable.rules.get(&values).map_or(&[][..], Vec::as_slice);
-        let accepts = |rule: &&Arc<Rule>| {
-            rule.matching()
-                .options()
-                .all(|term| term.accepts(packet.options))
-        };
-        let found = rules.iter().find(accepts);
+        let found = rules
+            .iter()
+            .find(|rule| accepts_options(rule, packet.options));
         match (&subtable.ports, found) {
             (Some((mask, len, trie)), None) => {
                 let examined_before = ports_of(examined);
@@ -311,6 +317,7 @@ impl StagedSubtable {
             stages,
             rules: BTreeMap::new(),
             prefix_lens: lens.collect(),
+            options: mask.options().clone(),
             ports: (ports != 0).then(|| (ports, 32 - ports.trailing_zeros(), PrefixTrie::new(32))),
         }
     }
@@ -329,12 +336,27 @@ impl StagedSubtable {
         self.rules.entry(values).or_default().push(Arc::clone(rule));
     }
 
+    /// Returns true if a rule accepts the options of a packet.
+    fn accepts_options(&self, options: &TunnelOptions) -> bool {
+        let mut rules = self.rules.values().flatten();
+        self.options.is_empty() || rules.any(|rule| accepts_options(rule, options))
+    }
+
     /// Adds the bits of the first stages.
     fn fold(&self, examined: &mut KeyBits, stages: usize) {
         for (at, mask) in self.stages.iter().take(stages).flatten() {
             examined.add(*at, *mask);
         }
+        if stages > 0 {
+            examined.add_options(&self.options);
+        }
     }
+}
+
+/// Returns true if the rule accepts the tunnel options of a packet.
+fn accepts_options(rule: &Rule, options: &TunnelOptions) -> bool {
+    let mut terms = rule.matching().options();
+    terms.all(|term| term.accepts(options))
 }
 
 /// Returns the ids of the conjunctions that these clauses of one priority complete, in the order of

@@ -1,5 +1,7 @@
 //! Megaflows of packets through one bridge, with the texts of Open vSwitch.
 
+mod tunnels;
+
 use base::{Instant, PortNo};
 use packet::Pool;
 use packet::build::Stack;

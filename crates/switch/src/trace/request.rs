@@ -7,7 +7,8 @@ use flow::{Action, Field, HeaderFields, Match, PacketOut, PacketType, PipelineFi
 use packet::Frame;
 
 use super::{FrozenPacket, TracedBridge};
-use crate::odp::{OAM, OdpFlow, OdpTunnel};
+use crate::megaflow::{MegaflowBuilder, OuterHeader};
+use crate::odp::{OAM, OdpFlow, OdpTunnel, key_of};
 
 /// The frame to trace.
 #[derive(Clone)]
@@ -96,6 +97,23 @@ impl TraceRequest {
             set_tunnel(&mut fields, tunnel, bridge);
         }
         fields
+    }
+
+    /// Returns the record of the frame as the data path receives it, with these pipeline fields:
+    /// without the congestion mark of its tunnel.
+    pub(super) fn examined(&self, fields: &PipelineFields) -> Option<MegaflowBuilder> {
+        let key = key_of(&self.frame, fields)?;
+        let mut examined = MegaflowBuilder::new(&key, &self.frame);
+        let octet = |number: u128| u8::try_from(number).unwrap_or_default();
+        examined.leave_tunnel(
+            self.tunnel
+                .as_ref()
+                .map_or_else(OuterHeader::default, |tunnel| OuterHeader {
+                    tos: octet(tunnel.tos.value),
+                    flags: octet(tunnel.flags.value),
+                }),
+        );
+        Some(examined)
     }
 
     /// Gives a packet of a layer 3 tunnel its Ethernet header in the bridge, which has it already.
