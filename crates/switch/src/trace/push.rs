@@ -58,6 +58,8 @@ impl Tracer {
         output.commit(&leaving.frame, Some(&egress));
         let before = std::mem::take(&mut output.actions);
         let state = (output.headers.take(), output.tunnel.take());
+        // The bits of the tunnel packet are not those of the frame, which alone decides its path.
+        let examined = output.megaflow.clone();
         let own = bridge.datapath_port(leaving.port, output.names);
         let out_port = self.datapath_port_of(by, output.names);
         output.add(tunnel_push(&own, outer, &headers.header, &out_port));
@@ -74,6 +76,7 @@ impl Tracer {
         }
         output.close_clone(before);
         (output.headers, output.tunnel) = state;
+        output.megaflow = examined;
     }
 
     /// Returns the line about a frame that a tunnel does not send.
