@@ -27,6 +27,10 @@ impl PortRuntime {
         let Some(device) = &mut self.device else {
             return;
         };
+        if device.dummy().is_some() {
+            // A dummy has no queues, but frames are marked.
+            return self.policer.mark(wanted);
+        }
         let before = || self.shaped.as_ref().map(|(shape, _)| shape);
         let Some(shape) = wanted.or_else(before).cloned() else {
             return;

@@ -46,10 +46,14 @@ impl PlannedPort {
             Ok(EgressQos::Shaped(shape)) if self.spec.kind == PortKind::Interface => {
                 return self.settings.shape = Some(shape);
             }
-            Ok(EgressQos::Shaped(shape)) => format!(
-                "{}: ignored: this backend has no queueing discipline",
-                qdisc_name(shape.qdisc)
-            ),
+            Ok(EgressQos::Shaped(shape)) => {
+                let kind = qdisc_name(shape.qdisc);
+                if matches!(self.spec.kind, PortKind::Dummy(_)) {
+                    // Its queues still mark frames.
+                    self.settings.shape = Some(shape);
+                }
+                format!("{kind}: ignored: this backend has no queueing discipline")
+            }
             Err(why) => why,
         };
         self.notes.push(format!("qos: {why}"));
