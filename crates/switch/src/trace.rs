@@ -14,6 +14,7 @@ mod push;
 mod recirculation;
 mod request;
 mod sampling;
+mod slow_path;
 mod translation;
 mod tunnel;
 
@@ -32,6 +33,7 @@ use config::PacketTypeMode;
 use dataplane::mirrors::{MirrorDirection, MirrorSet, Mirrors};
 use dataplane::policer::Policer;
 use dataplane::program::BridgeId;
+use dataplane::punt::PuntTable;
 use dataplane::slots::PortKey;
 use dataplane::stp_filter::{BlockedPort, StpFilter};
 use dataplane::switching::SwitchingView;
@@ -42,6 +44,7 @@ use l2::multicast_snooping::MulticastView;
 
 pub use recirculation::FrozenPacket;
 pub use request::TraceRequest;
+pub use slow_path::SlowFlowReason;
 pub use translation::TraceTranslation;
 
 /// Buffers for the frame and its copies: one for every port of a large bridge.
@@ -52,10 +55,6 @@ const BRIDGES_MAX: usize = 64;
 
 /// The interpreter's line for `NORMAL`, which the details of `NORMAL` replace.
 const NORMAL_LINE: &str = "     >> normal forwarding\n";
-
-/// Open vSwitch's text for actions that no datapath of its own has.
-const SLOW_PATH: &str = "This flow is handled by the userspace slow path because it:\n  \
-                         - Uses action(s) not supported by datapath.\n";
 
 /// A side effect of a frame on the bridge.
 pub enum TraceSideEffect {
@@ -95,6 +94,8 @@ pub struct TracedBridge {
     pub lb_outputs: BTreeMap<PortNo, u32>,
     /// Ports that the spanning tree blocks.
     pub stp_filter: Option<Arc<StpFilter>>,
+    /// Control protocols that ports punt.
+    pub punts: Option<Arc<PuntTable>>,
     /// The ports: their datapath numbers and their names.
     pub ports: BTreeMap<PortNo, (String, String)>,
     /// The classifiers of the tables.
@@ -150,8 +151,8 @@ struct TraceOutput {
     /// The errors of the rules that Open vSwitch logs, and the name of the bridge.
     logged_errors: Vec<(String, String)>,
     side_effects: Vec<(BridgeId, TraceSideEffect)>,
-    /// True if the actions are not those of a datapath of Open vSwitch, or require the slow path.
-    is_slow: bool,
+    /// The reason for which Open vSwitch would take the slow path.
+    slow_path: Option<SlowFlowReason>,
     bridges: usize,
     packet_ins: u32,
     recirculations: u32,
@@ -201,8 +202,9 @@ impl Tracer {
         self.follow(bridge, request, &mut output);
         let remark = match output.error {
             Some(error) => format!("Translation failed ({error}), packet is dropped.\n"),
-            None if output.is_slow => SLOW_PATH.to_owned(),
-            None => String::new(),
+            None => output
+                .slow_path
+                .map_or_else(String::new, SlowFlowReason::remark),
         };
         TraceTranslation {
             text: output.text,
@@ -212,7 +214,7 @@ impl Tracer {
             recirculation,
             error: output.error,
             logged_errors: output.logged_errors,
-            is_slow: output.is_slow,
+            slow_path: output.slow_path,
             side_effects: output.side_effects,
         }
     }
@@ -252,7 +254,7 @@ impl Tracer {
         if output.bridges == 1 {
             self.arrive((id, bridge), &mut request, output);
         }
-        let blocked = bridge.blocked(&request);
+        let (blocked, punted) = (bridge.blocked(&request), bridge.punt_reason(&request));
         let passes = request.copy_congestion_mark();
         let arrived = request.frame.clone();
         let (mut verdict, priority) = (Verdict::new(), request.skb_priority);
@@ -269,11 +271,13 @@ impl Tracer {
         let trace_text = FrozenPacket::text_of(frozen.as_deref(), recorder.text());
         let trace_text = TraceRequest::with_priority(priority, &trace_text);
         let trace_text = bridge.with_names(&trace_text, output);
-        if let Some(text) = bridge.mirror_output_text(&trace_text, from) {
+        output.slow_path = output.slow_path.or(punted);
+        let reserved = bridge.mirror_output_text(&trace_text, from);
+        if let Some(text) = reserved.filter(|_| punted.is_none()) {
             output.text += &text;
             return;
         }
-        if blocked == Some(BlockedPort::DropAll) || !passes {
+        if punted.is_some() || blocked == Some(BlockedPort::DropAll) || !passes {
             return output.add_drop(&trace_text);
         }
         let side_effects = bridge.side_effects(&mut verdict, from, learns);
@@ -368,7 +372,9 @@ impl TraceOutput {
     /// Adds the records of a run in a bridge.
     fn merge(&mut self, recorder: &ActionRecorder<'_>, bridge: &TracedBridge) {
         recorder.merge_examined(&mut self.examined);
-        self.is_slow |= recorder.is_slow();
+        if recorder.is_slow() {
+            self.slow_path.get_or_insert(SlowFlowReason::Action);
+        }
         let errors = recorder.logged_errors().iter();
         let errors = errors.map(|error| (error.clone(), bridge.name.clone()));
         self.logged_errors.extend(errors);
@@ -380,8 +386,8 @@ impl TraceOutput {
     }
 
     /// Adds the text of a frame that is dropped after its first lookup: the spanning tree blocks
-    /// the port, or the tunnel marks congestion and the transport ignores it. Open vSwitch prints
-    /// no reason.
+    /// the port, the port punts it, or the tunnel marks congestion and the transport ignores it.
+    /// Open vSwitch prints no reason here.
     fn add_drop(&mut self, trace_text: &str) {
         let text = mirroring::first_table(trace_text);
         match self.bridges {

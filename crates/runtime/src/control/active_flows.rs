@@ -28,9 +28,6 @@ use switch::megaflow::{
 };
 use switch::trace::{TraceRequest, TraceTranslation, Tracer};
 
-/// The actions of a flow that Open vSwitch's data path cannot execute.
-const SLOW_PATH: &str = "userspace(pid=0,slow_path(action))";
-
 /// The interval of maintenance while there are flows, as in Open vSwitch.
 const MAINTENANCE_INTERVAL: Duration = Duration::from_millis(500);
 
@@ -397,13 +394,13 @@ fn megaflow_and_actions(translation: TraceTranslation) -> (Option<Megaflow>, Str
     let TraceTranslation {
         megaflow,
         actions,
-        is_slow,
+        slow_path,
         ..
     } = translation;
-    let actions = if is_slow {
-        SLOW_PATH.to_owned()
-    } else {
-        actions
+    // Open vSwitch's data path cannot execute the actions of such a flow.
+    let actions = match slow_path {
+        Some(reason) => format!("userspace(pid=0,slow_path({}))", reason.name()),
+        None => actions,
     };
     (megaflow, actions)
 }

@@ -2,6 +2,7 @@
 //! them, and by `NORMAL`, groups and ports.
 
 mod headers;
+mod punt;
 mod tunnel;
 
 use flow::field::Prerequisite;

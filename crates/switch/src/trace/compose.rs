@@ -7,7 +7,9 @@ use packet::Frame;
 use pipeline::{Destination, Egress, Verdict};
 
 use super::actions::{self, ActionEvent, ActionRecorder, OdpAction};
-use super::{TraceEgress, TraceOutput, TraceRequest, TraceVisit, TracedBridge, Tracer};
+use super::{
+    SlowFlowReason, TraceEgress, TraceOutput, TraceRequest, TraceVisit, TracedBridge, Tracer,
+};
 use crate::odp::OdpHeaders;
 use config::OuterField;
 use dataplane::mirrors::MirrorDirection;
@@ -224,7 +226,9 @@ impl TraceOutput {
                 after.keep_mark(before);
             }
             let mut changes = Vec::new();
-            self.is_slow |= before.commit(&after, &self.examined, &mut changes);
+            if before.commit(&after, &self.examined, &mut changes) {
+                self.slow_path.get_or_insert(SlowFlowReason::Action);
+            }
             self.actions
                 .extend(changes.into_iter().map(OdpAction::Plain));
         }

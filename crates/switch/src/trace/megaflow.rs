@@ -67,6 +67,13 @@ impl TracedBridge {
         if self.tree.is_some() {
             examined.check_for_bpdu();
         }
+        let punts = self.punts.as_ref().and_then(|punts| punts.of(from));
+        if let Some(protocols) = punts
+            && let Some(key) = key_of(arrived, registers)
+        {
+            examined.enter(&key, arrived);
+            examined.check_for_monitors(protocols);
+        }
         if self
             .mirrors
             .as_ref()

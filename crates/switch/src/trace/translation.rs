@@ -1,6 +1,6 @@
 //! The result of a trace, and its texts for `ofproto/trace` and for the log.
 
-use super::TraceSideEffect;
+use super::{SlowFlowReason, TraceSideEffect};
 use crate::megaflow::Megaflow;
 use dataplane::program::BridgeId;
 
@@ -23,8 +23,8 @@ pub struct TraceTranslation {
     pub error: Option<&'static str>,
     /// The errors of the rules that Open vSwitch logs, each with the name of the bridge.
     pub logged_errors: Vec<(String, String)>,
-    /// True if the actions are not those of a datapath of Open vSwitch, or require the slow path.
-    pub is_slow: bool,
+    /// The reason for which Open vSwitch would take the slow path.
+    pub slow_path: Option<SlowFlowReason>,
     /// The side effects on each bridge.
     pub side_effects: Vec<(BridgeId, TraceSideEffect)>,
 }
@@ -82,7 +82,7 @@ mod tests {
             recirculation: 1,
             error: Some("Recursion too deep"),
             logged_errors: vec![("stack underflow".to_owned(), "br1".to_owned())],
-            is_slow: false,
+            slow_path: None,
             side_effects: Vec::new(),
         };
         let lines: Vec<_> = translation.error_lines().collect();

@@ -422,6 +422,7 @@ pub(in crate::control) fn tracer(control: &mut Control) -> Tracer {
             mirrors: site.bridge.mirrors().cloned(),
             tree: site.bridge.spanning().map(|spanning| spanning.name()),
             stp_filter: site.bridge.stp_filter().cloned(),
+            punts: site.bridge.punts().cloned(),
             policers: site
                 .ports
                 .iter()
