@@ -6,6 +6,7 @@ use std::net::IpAddr;
 use base::Instant;
 use base::sync::mpsc::Sender;
 use flow::PipelineFields;
+use packet::tunnel::{OuterHeaders, TunnelHeader};
 use packet::{Frame, MacAddr};
 use pipeline::{LearnRequest, PacketInMeta};
 use ports::Queue;
@@ -101,10 +102,22 @@ pub enum WorkerEvent {
 pub struct CrossingReport {
     /// The ingress port.
     pub from: PortKey,
+    /// The tunnel packet that contained the frame; none if a device received the frames.
+    pub tunnel: Option<Box<CrossingTunnel>>,
     /// The bytes of each frame.
     pub frames: Vec<Box<[u8]>>,
     /// The time.
     pub at: Instant,
+}
+
+/// The headers of a decapsulated packet.
+pub struct CrossingTunnel {
+    /// The outer headers.
+    pub outer: OuterHeaders,
+    /// The tunnel header.
+    pub header: TunnelHeader,
+    /// The pipeline fields of the payload.
+    pub fields: PipelineFields,
 }
 
 /// A frame for the controllers.

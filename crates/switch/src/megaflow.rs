@@ -67,11 +67,11 @@ use std::fmt;
 use std::sync::Arc;
 
 use base::TableId;
-use flow::{Action, Field, FlowKey, Match, PipelineFields};
+use flow::{Action, Field, FlowKey, Match, PipelineFields, Wide};
 use packet::Frame;
 use pipeline::{Pipeline, Trace};
 
-use crate::odp::key_of;
+use crate::odp::{OdpGeneveOption, OdpTunnel, key_of};
 pub use examined::MegaflowBuilder;
 pub(crate) use examined::{NormalChecks, OuterHeader};
 pub use flow_table::{ActiveFlow, ActiveFlowTable, FlowUfid, PacketSummary, Revalidation};
@@ -104,6 +104,9 @@ impl Megaflow {
         for at in KeyField::all() {
             mask.set(at, examined::width_mask(at));
         }
+        for (field, _) in key.options().iter() {
+            mask.add_option(field, Wide::ONES);
+        }
         Self {
             packet,
             mask,
@@ -124,6 +127,39 @@ impl Megaflow {
         if self.mask.get(KeyField::VLAN_TCI) == 0 {
             self.mask.set(KeyField::VLAN_TCI, VID);
         }
+        self
+    }
+
+    /// Returns the flow with the fields of the packet's tunnel that only a data path has. `field_of`
+    /// returns the match field of a Geneve option.
+    #[must_use]
+    pub fn with_tunnel(
+        mut self,
+        tunnel: &OdpTunnel,
+        field_of: impl Fn(&OdpGeneveOption) -> Option<Field>,
+    ) -> Self {
+        self.packet
+            .set(KeyField::TUNNEL_TOS, tunnel.tos.value & 0xff);
+        self.packet
+            .set(KeyField::TUNNEL_FLAGS, tunnel.flags.value & 0xff);
+        let masks = tunnel.options.iter().map(|option| {
+            let bits = field_of(option).and_then(|field| self.mask.options().value(field));
+            let bits = if self.is_exact {
+                Some(Wide::ONES)
+            } else {
+                bits
+            };
+            let bytes = bits.unwrap_or_default().to_be_bytes();
+            let at = bytes.len().saturating_sub(option.value.len());
+            OdpGeneveOption {
+                class: option.class,
+                kind: option.kind,
+                value: bytes[at..].to_vec(),
+            }
+        });
+        let masks = masks.collect();
+        self.mask.set_geneve(masks);
+        self.packet.set_geneve(tunnel.options.clone());
         self
     }
 

@@ -43,7 +43,7 @@ use l2::fdb::{FdbKey, FdbView};
 use l2::multicast_snooping::MulticastView;
 
 pub use recirculation::FrozenPacket;
-pub use request::TraceRequest;
+pub use request::{ArrivalTunnel, TraceRequest};
 pub use slow_path::SlowFlowReason;
 pub use translation::TraceTranslation;
 
@@ -199,7 +199,12 @@ impl Tracer {
             ..TraceOutput::default()
         };
         let recirculation = request.frozen.as_ref().map_or(0, |frozen| frozen.id());
+        let tunnel = request.tunnel().cloned();
         self.follow(bridge, request, &mut output);
+        let mut megaflow = output.megaflow.as_ref().map(MegaflowBuilder::megaflow);
+        if let (Some(tunnel), Some(bridge)) = (&tunnel, self.bridges.get(&bridge)) {
+            megaflow = megaflow.map(|megaflow| bridge.with_tunnel(megaflow, tunnel));
+        }
         let remark = match output.error {
             Some(error) => format!("Translation failed ({error}), packet is dropped.\n"),
             None => output
@@ -208,7 +213,7 @@ impl Tracer {
         };
         TraceTranslation {
             text: output.text,
-            megaflow: output.megaflow.as_ref().map(MegaflowBuilder::megaflow),
+            megaflow,
             actions: actions::text_of(&output.actions),
             remark,
             recirculation,

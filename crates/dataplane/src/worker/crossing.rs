@@ -3,11 +3,13 @@
 
 use base::Instant;
 use packet::Frame;
+use packet::tunnel::OuterHeaders;
 use ports::Batch;
 
 use super::forwarder::BatchForwarder;
+use super::tunnel::InnerPacket;
 use crate::counters::WorkerDrop;
-use crate::messages::{CrossingReport, WorkerEvent};
+use crate::messages::{CrossingReport, CrossingTunnel, WorkerEvent};
 use crate::program::Program;
 use crate::slots::PortKey;
 
@@ -33,14 +35,49 @@ impl BatchForwarder {
         let frames = batch.iter().map(Frame::bytes);
         let frames: Vec<Box<[u8]>> = frames.filter(crosses).map(Into::into).collect();
         if !frames.is_empty() {
-            let report = CrossingReport {
+            self.report_frames(CrossingReport {
                 from,
+                tunnel: None,
                 frames,
                 at: now,
-            };
-            let event = WorkerEvent::Crossed(Box::new(report));
-            self.reporter
-                .report_if_room(event, WorkerDrop::FlowQueueFull);
+            });
         }
+    }
+
+    /// Reports a decapsulated frame, unless the tunnel port punts it.
+    #[cold]
+    pub(super) fn report_decapsulated(
+        &mut self,
+        program: &Program,
+        outer: &OuterHeaders,
+        inner: &InnerPacket,
+        frame: &Frame,
+    ) {
+        let from = inner.port;
+        let punts = program
+            .bridge(from.bridge)
+            .and_then(|bridge| bridge.punts.as_ref());
+        let punted = punts.and_then(|punts| punts.of(from.port));
+        let tunnel_key = inner.fields.tunnel_id;
+        if punted.is_some_and(|protocols| protocols.takes(frame.bytes(), tunnel_key)) {
+            return;
+        }
+        let tunnel = CrossingTunnel {
+            outer: *outer,
+            header: inner.header.clone(),
+            fields: inner.fields.clone(),
+        };
+        self.report_frames(CrossingReport {
+            from,
+            tunnel: Some(Box::new(tunnel)),
+            frames: vec![frame.bytes().into()],
+            at: self.now,
+        });
+    }
+
+    fn report_frames(&mut self, report: CrossingReport) {
+        let event = WorkerEvent::Crossed(Box::new(report));
+        self.reporter
+            .report_if_room(event, WorkerDrop::FlowQueueFull);
     }
 }

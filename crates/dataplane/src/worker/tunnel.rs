@@ -8,9 +8,7 @@ use std::sync::Arc;
 use base::PortNo;
 use flow::PipelineFields;
 use packet::neighbour::NeighbourMessage;
-use packet::tunnel::{
-    self, OuterHeaders, TunnelError, TunnelPacket, TunnelPayload, TunnelProtocol,
-};
+use packet::tunnel::{self, OuterHeaders, TunnelError, TunnelHeader, TunnelPacket, TunnelProtocol};
 use packet::{Frame, MacAddr, segment};
 use ports::{Batch, Counter};
 
@@ -191,8 +189,11 @@ impl BatchForwarder {
                 // The Ethernet header of a bare packet is no part of it.
                 let counted = [Counter::RxPackets, Counter::RxBytes];
                 self.count(inner.port, counted, std::slice::from_ref(&frame));
-                if !tunnels::add_ethernet_header(&mut frame, inner.payload) {
+                if !tunnels::add_ethernet_header(&mut frame, inner.header.payload) {
                     return self.drop_frame(frame, WorkerDrop::TunnelTooLong);
+                }
+                if program.reports_crossing {
+                    self.report_decapsulated(program, &packet.outer, &inner, &frame);
                 }
                 if !tunnels::copy_congestion_mark(&mut frame, &packet.outer) {
                     return self.drop_frame(frame, WorkerDrop::TunnelCongested);
@@ -204,11 +205,11 @@ impl BatchForwarder {
     }
 }
 
-/// The tunnel port of a decapsulated packet, and its pipeline fields.
-struct InnerPacket {
-    port: PortKey,
-    fields: PipelineFields,
-    payload: TunnelPayload,
+/// The tunnel port of a decapsulated packet, its pipeline fields and its tunnel header.
+pub(super) struct InnerPacket {
+    pub(super) port: PortKey,
+    pub(super) fields: PipelineFields,
+    pub(super) header: TunnelHeader,
 }
 
 /// Parses a tunnel packet to the host, and returns its protocol; none for other packets.
@@ -248,14 +249,13 @@ fn decapsulate(
     let bridge = program.bridge(port.bridge).ok_or(WorkerDrop::NoBridge)?;
     let fields = tunnels::decapsulated_fields(&packet.outer, &tunnel_header, &bridge.pipeline);
     let mut fields = fields.ok_or(WorkerDrop::TunnelOption)?;
-    let payload = tunnel_header.payload;
     if let Some(VirtualLink::Tunnel(tunnel)) = program.virtual_links.find(port) {
-        fields.packet_type = tunnels::packet_type(tunnel, payload);
+        fields.packet_type = tunnels::packet_type(tunnel, tunnel_header.payload);
     }
     Ok(InnerPacket {
         port,
         fields,
-        payload,
+        header: tunnel_header,
     })
 }
 

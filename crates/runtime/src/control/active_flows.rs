@@ -1,6 +1,6 @@
 //! The active flows of the dummies' datapath, as Open vSwitch's data path would hold them. Workers
-//! report the frames that they receive; a frame without a flow is translated, like an upcall of
-//! Open vSwitch, and its megaflow is listed from then on.
+//! report the frames that they receive or decapsulate; a frame without a flow is translated, like
+//! an upcall of Open vSwitch, and its megaflow is listed from then on.
 //!
 //! Real ports report no frames: rules are compiled, and no flow is set up.
 
@@ -11,7 +11,9 @@ use std::time::Duration;
 
 use base::Instant;
 use base::sync::thread;
-use flow::{FlowKey, PipelineFields};
+use flow::{FlowKey, PacketType, PipelineFields};
+use packet::tunnel::TunnelPayload;
+use packet::wire::ethernet;
 use packet::{Depth, Frame};
 use ports::dummy::DummyType;
 use tracing::Level;
@@ -20,13 +22,14 @@ use super::Control;
 use super::commands::tracing::tracer;
 use super::datapath_ports::DatapathName;
 use config::PortKind;
-use dataplane::messages::CrossingReport;
+use dataplane::messages::{CrossingReport, CrossingTunnel};
 use dataplane::slots::PortKey;
 use error_log::TranslationErrorLog;
 use switch::megaflow::{
     ActiveFlow, ActiveFlowTable, FlowUfid, KeyDetail, Megaflow, PacketSummary, Revalidation,
 };
-use switch::trace::{TraceRequest, TraceTranslation, Tracer};
+use switch::odp::OdpTunnel;
+use switch::trace::{ArrivalTunnel, TraceRequest, TraceTranslation, Tracer};
 
 /// The interval of maintenance while there are flows, as in Open vSwitch.
 const MAINTENANCE_INTERVAL: Duration = Duration::from_millis(500);
@@ -108,9 +111,37 @@ impl ActiveFlows {
 /// A frame of the datapath, with its fields.
 struct CrossedFrame {
     frame: Frame,
+    tunnel: Option<ArrivalTunnel>,
     exact: Megaflow,
     /// The datapath's number of the ingress port.
     number: u32,
+}
+
+impl CrossedFrame {
+    /// Returns the number of bytes of the packet. A bare packet has no Ethernet header.
+    fn packet_len(&self) -> usize {
+        let is_bare = |arrival: &ArrivalTunnel| !arrival.packet_type.is_ethernet();
+        match self.tunnel.as_ref().is_some_and(is_bare) {
+            true => self.frame.len().saturating_sub(ethernet::LEN),
+            false => self.frame.len(),
+        }
+    }
+}
+
+/// Returns the tunnel of a decapsulated frame.
+fn arrival_of(crossing: &CrossingTunnel) -> ArrivalTunnel {
+    let CrossingTunnel {
+        outer,
+        header,
+        fields,
+    } = crossing;
+    ArrivalTunnel {
+        tunnel: OdpTunnel::received(outer, header, fields),
+        packet_type: match header.payload {
+            TunnelPayload::Ethernet => PacketType::ETHERNET,
+            TunnelPayload::Packet(eth_type) => PacketType::of_ether_type(eth_type.0),
+        },
+    }
 }
 
 /// True if the data path's log module writes debug messages.
@@ -126,16 +157,21 @@ fn logs_operations() -> bool {
 impl Control {
     /// Counts frames that a worker received in their flows, and sets up flows for those without one.
     pub(super) fn handle_crossed(&mut self, report: &CrossingReport, worker: usize) {
-        let CrossingReport { from, frames, at } = report;
+        let CrossingReport {
+            from,
+            tunnel,
+            frames,
+            at,
+        } = report;
         self.revalidate_flows();
         let thread = self.flow_thread(*from, worker);
         for bytes in frames {
-            let Some(crossed) = self.crossed_frame(*from, bytes) else {
+            let Some(crossed) = self.crossed_frame(*from, tunnel.as_deref(), bytes) else {
                 continue;
             };
             let summary = PacketSummary {
                 exact: &crossed.exact,
-                bytes: bytes.len() as u64,
+                bytes: crossed.packet_len() as u64,
                 now: *at,
             };
             let table = self.flows.tables.get_mut(&thread);
@@ -157,14 +193,33 @@ impl Control {
         }
     }
 
-    fn crossed_frame(&mut self, from: PortKey, bytes: &[u8]) -> Option<CrossedFrame> {
+    fn crossed_frame(
+        &mut self,
+        from: PortKey,
+        tunnel: Option<&CrossingTunnel>,
+        bytes: &[u8],
+    ) -> Option<CrossedFrame> {
         let number = self.datapath_ports().number((from.bridge, from.port))?;
         let frame = Frame::from_bytes(bytes);
+        let mut fields = tunnel.map_or_else(
+            || PipelineFields::new(from.port),
+            |tunnel| tunnel.fields.clone(),
+        );
+        let tunnel = tunnel.map(arrival_of);
+        fields.in_port = from.port;
+        if let Some(tunnel) = &tunnel {
+            fields.packet_type = tunnel.packet_type;
+        }
         let mut key = FlowKey::new();
-        let is_read = key.read(&frame, Depth::Transport, &PipelineFields::new(from.port));
+        let is_read = key.read(&frame, Depth::Transport, &fields);
         let exact = is_read.then(|| Megaflow::exact(&key, &frame).for_datapath(number))?;
+        let exact = match &tunnel {
+            Some(arrival) => exact.with_tunnel(&arrival.tunnel, |_| None),
+            None => exact,
+        };
         Some(CrossedFrame {
             frame,
+            tunnel,
             exact,
             number,
         })
@@ -179,6 +234,7 @@ impl Control {
     ) {
         let CrossedFrame {
             frame,
+            tunnel,
             exact,
             number,
         } = crossed;
@@ -189,7 +245,8 @@ impl Control {
             let packet = exact.describe_packet();
             tracing::debug!(target: "dpif_netdev", "{name}: miss upcall:\n{key}\n{packet}");
         }
-        let translation = translation_of(&tracer(self), from, &frame, false);
+        let arrived = (&frame, tunnel.as_ref());
+        let translation = translation_of(&tracer(self), from, arrived, false);
         self.flows.errors.log(&translation, now);
         let (megaflow, actions) = megaflow_and_actions(translation);
         let megaflow = match (megaflow, self.commands.upcalls.has_megaflows) {
@@ -199,6 +256,7 @@ impl Control {
         let flow = ActiveFlow {
             port: from,
             frame,
+            tunnel,
             megaflow,
             actions,
             packets: 0,
@@ -230,7 +288,8 @@ impl Control {
                 .datapath_ports
                 .number((flow.port.bridge, flow.port.port))
                 .filter(|_| !is_destroyed);
-            let (megaflow, actions) = translate(&tracer, flow.port, &flow.frame, false);
+            let arrived = (&flow.frame, flow.tunnel.as_ref());
+            let (megaflow, actions) = translate(&tracer, flow.port, arrived, false);
             let result = match (megaflow, number) {
                 (_, None) => Revalidation::Delete,
                 (Some(megaflow), Some(number)) => {
@@ -368,24 +427,26 @@ impl Control {
     }
 }
 
-/// Returns the megaflow and the datapath actions of a frame, without side effects.
+/// Returns the megaflow and the datapath actions of a frame that arrived by a tunnel or none,
+/// without side effects.
 pub(super) fn translate(
     tracer: &Tracer,
     from: PortKey,
-    frame: &Frame,
+    (frame, tunnel): (&Frame, Option<&ArrivalTunnel>),
     has_names: bool,
 ) -> (Option<Megaflow>, String) {
-    megaflow_and_actions(translation_of(tracer, from, frame, has_names))
+    megaflow_and_actions(translation_of(tracer, from, (frame, tunnel), has_names))
 }
 
 /// Translates a received frame, without side effects.
 fn translation_of(
     tracer: &Tracer,
     from: PortKey,
-    frame: &Frame,
+    (frame, tunnel): (&Frame, Option<&ArrivalTunnel>),
     has_names: bool,
 ) -> TraceTranslation {
-    let mut request = TraceRequest::received(frame.clone(), from.port, true);
+    let request = TraceRequest::received(frame.clone(), from.port, true);
+    let mut request = request.by_tunnel(tunnel);
     request.names = has_names;
     tracer.translate(from.bridge, request)
 }

@@ -15,6 +15,7 @@ use packet::Frame;
 
 use super::key::{KeyBits, KeyField};
 use super::{KeyDetail, Megaflow};
+use crate::trace::ArrivalTunnel;
 
 /// The maximum number of flows: more than a test needs; a dump of them takes milliseconds.
 const FLOWS_MAX: usize = 4096;
@@ -43,6 +44,8 @@ pub struct ActiveFlow<P> {
     pub port: P,
     /// The packet that set up the flow.
     pub frame: Frame,
+    /// The tunnel by which it arrived.
+    pub tunnel: Option<ArrivalTunnel>,
     /// The flow.
     pub megaflow: Megaflow,
     /// The datapath actions.

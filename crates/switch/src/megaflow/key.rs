@@ -9,6 +9,8 @@ use packet::wire::vlan::VlanTag;
 use packet::wire::{ethernet, vlan};
 use packet::{Frame, Link};
 
+use crate::odp::OdpGeneveOption;
+
 /// A position of the flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct KeyField(u8);
@@ -282,8 +284,10 @@ impl KeyField {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct KeyBits {
     values: [u128; POSITIONS],
-    /// The options of a tunnel.
+    /// The options of a tunnel, by the fields that they are mapped to.
     options: TunnelOptions,
+    /// All options of a Geneve tunnel, in the order of the packet.
+    geneve: Vec<OdpGeneveOption>,
 }
 
 impl KeyBits {
@@ -291,6 +295,7 @@ impl KeyBits {
     pub(super) const ZERO: Self = Self {
         values: [0; POSITIONS],
         options: TunnelOptions::new(),
+        geneve: Vec::new(),
     };
 
     /// Returns the value at a position.
@@ -315,6 +320,7 @@ impl KeyBits {
             *own &= mask;
         }
         masked.options = self.masked_options(mask);
+        masked.geneve = self.masked_geneve(mask);
         masked
     }
 

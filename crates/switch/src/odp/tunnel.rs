@@ -1,5 +1,7 @@
 //! The tunnel of a datapath flow: `tunnel(tun_id=0x1,src=1.1.1.1,dst=2.2.2.2,ttl=64,flags(key))`.
 
+mod received;
+
 use std::fmt::Write;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -31,7 +33,7 @@ const OPTIONS_MAX: usize = 252;
 const ATTRIBUTES_MAX: usize = 8191;
 
 /// A Geneve option.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct OdpGeneveOption {
     /// The class.
     pub class: u16,

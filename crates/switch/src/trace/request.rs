@@ -7,8 +7,8 @@ use flow::{Action, Field, HeaderFields, Match, PacketOut, PacketType, PipelineFi
 use packet::Frame;
 
 use super::{FrozenPacket, TracedBridge};
-use crate::megaflow::{MegaflowBuilder, OuterHeader};
-use crate::odp::{OAM, OdpFlow, OdpTunnel, key_of};
+use crate::megaflow::{Megaflow, MegaflowBuilder, OuterHeader};
+use crate::odp::{OAM, OdpFlow, OdpGeneveOption, OdpTunnel, key_of};
 
 /// The frame to trace.
 #[derive(Clone)]
@@ -33,6 +33,15 @@ pub struct TraceRequest {
     pub recirculates: bool,
     /// The packet that continues after a recirculation; none for a received frame.
     pub frozen: Option<Arc<FrozenPacket>>,
+}
+
+/// The tunnel by which a frame arrived.
+#[derive(Clone, Debug)]
+pub struct ArrivalTunnel {
+    /// The tunnel.
+    pub tunnel: OdpTunnel,
+    /// The type of its payload.
+    pub packet_type: PacketType,
 }
 
 impl TraceRequest {
@@ -82,6 +91,20 @@ impl TraceRequest {
         }
         request.tunnel = flow.tunnel.clone().filter(OdpTunnel::is_set);
         request
+    }
+
+    /// Returns the request with the tunnel by which the frame arrived.
+    #[must_use]
+    pub fn by_tunnel(mut self, arrival: Option<&ArrivalTunnel>) -> Self {
+        if let Some(ArrivalTunnel {
+            tunnel,
+            packet_type,
+        }) = arrival
+        {
+            self.fields.packet_type = *packet_type;
+            self.tunnel = Some(tunnel.clone());
+        }
+        self
     }
 
     /// Returns the tunnel of the frame.
@@ -179,15 +202,26 @@ fn set_tunnel(fields: &mut PipelineFields, tunnel: &OdpTunnel, bridge: &TracedBr
     }
     (fields.erspan, fields.gtpu) = (tunnel.erspan, tunnel.gtpu);
     for option in &tunnel.options {
-        let mapping = bridge.pipeline.tunnel_options().find(|mapping| {
-            (mapping.class, mapping.kind) == (option.class, option.kind)
-                && usize::from(mapping.length) == option.value.len()
-        });
-        let fields_of = Field::tunnel_options();
-        let field = mapping.and_then(|mapping| fields_of.get(usize::from(mapping.index)));
-        if let Some(field) = field {
+        if let Some(field) = field_of(option, bridge) {
             let value = Wide::from_be_bytes(&option.value).unwrap_or(Wide::ZERO);
-            fields.options.set(*field, value);
+            fields.options.set(field, value);
         }
+    }
+}
+
+/// Returns the field that the bridge maps an option to.
+fn field_of(option: &OdpGeneveOption, bridge: &TracedBridge) -> Option<Field> {
+    let mapping = bridge.pipeline.tunnel_options().find(|mapping| {
+        (mapping.class, mapping.kind) == (option.class, option.kind)
+            && usize::from(mapping.length) == option.value.len()
+    });
+    let fields = Field::tunnel_options();
+    fields.get(usize::from(mapping?.index)).copied()
+}
+
+impl TracedBridge {
+    /// Returns the megaflow of a packet that arrived by a tunnel, with all of its options.
+    pub(super) fn with_tunnel(&self, megaflow: Megaflow, tunnel: &OdpTunnel) -> Megaflow {
+        megaflow.with_tunnel(tunnel, |option| field_of(option, self))
     }
 }

@@ -162,7 +162,10 @@ fn line(
         _ => "none".to_owned(),
     };
     let actions = match form.has_names {
-        true => translate(&tracer(control), flow.port, &flow.frame, true).1,
+        true => {
+            let arrived = (&flow.frame, flow.tunnel.as_ref());
+            translate(&tracer(control), flow.port, arrived, true).1
+        }
         false => flow.actions.clone(),
     };
     let detail = match form.is_verbose {

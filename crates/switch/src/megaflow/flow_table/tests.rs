@@ -17,6 +17,7 @@ fn flow(text: &str) -> (ActiveFlow<u32>, Megaflow) {
     let flow = ActiveFlow {
         port: 1,
         frame,
+        tunnel: None,
         megaflow,
         actions: "2".to_owned(),
         packets: 0,

@@ -4,6 +4,7 @@
 use flow::{Field, TunnelOptions, Wide};
 
 use super::KeyBits;
+use crate::odp::OdpGeneveOption;
 
 impl KeyBits {
     /// Returns the options.
@@ -48,11 +49,45 @@ impl KeyBits {
         })
     }
 
-    /// Returns the numbers of the options and the bytes of their values.
+    /// Sets the options of a Geneve tunnel.
+    pub(in super::super) fn set_geneve(&mut self, options: Vec<OdpGeneveOption>) {
+        self.geneve = options;
+    }
+
+    /// Returns the options of a Geneve tunnel.
+    pub(in super::super) fn geneve(&self) -> &[OdpGeneveOption] {
+        &self.geneve
+    }
+
+    /// Returns the Geneve options with the bits that a mask selects. Classes, types and lengths
+    /// always count.
+    pub(super) fn masked_geneve(&self, mask: &Self) -> Vec<OdpGeneveOption> {
+        let masked = self.geneve.iter().enumerate().map(|(place, option)| {
+            let mask = mask.geneve.get(place);
+            let mask = mask.map_or(&[][..], |mask| mask.value.as_slice());
+            let bits = mask.iter().copied().chain(std::iter::repeat(0));
+            let value = option.value.iter().zip(bits);
+            OdpGeneveOption {
+                class: option.class,
+                kind: option.kind,
+                value: value.map(|(byte, bits)| byte & bits).collect(),
+            }
+        });
+        masked.collect()
+    }
+
+    /// Returns the numbers of the options and the bytes of their values, and the Geneve options.
     pub(super) fn option_bytes(&self) -> impl Iterator<Item = u8> {
-        self.options.iter().flat_map(|(field, value)| {
+        let fields = self.options.iter().flat_map(|(field, value)| {
             let number = field.option().and_then(|number| u8::try_from(number).ok());
             number.into_iter().chain(value.to_be_bytes())
-        })
+        });
+        let geneve = self.geneve.iter().flat_map(|option| {
+            let [high, low] = option.class.to_be_bytes();
+            [high, low, option.kind]
+                .into_iter()
+                .chain(option.value.iter().copied())
+        });
+        fields.chain(geneve)
     }
 }

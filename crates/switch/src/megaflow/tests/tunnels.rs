@@ -122,3 +122,24 @@ fn flows_with_other_options_differ() {
     assert_eq!(FlowUfid::of(&flow(0xb)), FlowUfid::of(&flow(0x1b)));
     assert_ne!(FlowUfid::of(&flow(0xb)), FlowUfid::of(&flow(0xc)));
 }
+
+#[test]
+fn flow_of_a_geneve_tunnel_has_all_options_of_its_packet() {
+    let option = |kind, last| OdpGeneveOption {
+        class: 0xffff,
+        kind,
+        value: vec![0, 0, 0, last],
+    };
+    let mut tunnel = OdpTunnel::default();
+    tunnel.options.extend([option(0, 0x1b), option(9, 5)]);
+    let rules = ["tun_metadata0=0xb/0xf,actions=output:2"];
+    let fields = fields(&[(Field::TunMetadata0, 0x1b)]);
+    let flow = megaflow(&rules, &fields, OuterHeader::default());
+    let flow = flow.with_tunnel(&tunnel, |option| {
+        (option.kind == 0).then_some(Field::TunMetadata0)
+    });
+    let key = flow.to_odp("6081", KeyDetail::Examined);
+    let expected = "tunnel(src=1.1.1.1,dst=1.1.1.2,geneve({class=0xffff,type=0,len=4,0x1b/0xf}\
+                    {class=0xffff,type=0x9,len=4}),flags(-df-csum)),recirc_id(0),in_port(6081)";
+    assert!(key.starts_with(expected), "{key}");
+}
