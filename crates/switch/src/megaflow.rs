@@ -130,8 +130,8 @@ impl Megaflow {
         self
     }
 
-    /// Returns the flow with the fields of the packet's tunnel that only a data path has. `field_of`
-    /// returns the match field of a Geneve option.
+    /// Returns the flow with the fields of the packet's tunnel that only a data path has.
+    /// `field_of` returns the match field of a Geneve option.
     #[must_use]
     pub fn with_tunnel(
         mut self,
@@ -143,11 +143,9 @@ impl Megaflow {
         self.packet
             .set(KeyField::TUNNEL_FLAGS, tunnel.flags.value & 0xff);
         let masks = tunnel.options.iter().map(|option| {
-            let bits = field_of(option).and_then(|field| self.mask.options().value(field));
-            let bits = if self.is_exact {
-                Some(Wide::ONES)
-            } else {
-                bits
+            let bits = match self.is_exact {
+                true => Some(Wide::ONES),
+                false => field_of(option).and_then(|field| self.mask.options().value(field)),
             };
             let bytes = bits.unwrap_or_default().to_be_bytes();
             let at = bytes.len().saturating_sub(option.value.len());

@@ -3,6 +3,7 @@
 mod tunnels;
 
 use base::{Instant, PortNo};
+use dataplane::punt::{BfdFilter, PuntedProtocols};
 use packet::Pool;
 use packet::build::Stack;
 use pipeline::{InputFrame, Interpreter, Limits, Verdict};
@@ -254,4 +255,22 @@ fn filter_compares_the_bits_that_count() {
         accepts("ip,nw_dst=10.9.9.9"),
         "the destination does not count"
     );
+}
+
+#[test]
+fn check_for_bfd_examines_the_destination_port() {
+    let check = |dst: u16| {
+        let frame = format!("eth / ipv4 / udp(dst={dst})");
+        let frame = frame.parse::<Stack>().expect("a stack").build();
+        let key = key_of(&frame, &PipelineFields::new(PortNo(1))).expect("well formed");
+        let mut examined = MegaflowBuilder::new(&key, &frame);
+        examined.check_for_monitors(PuntedProtocols {
+            bfd: Some(BfdFilter::default()),
+            ..PuntedProtocols::default()
+        });
+        examined.megaflow().to_string()
+    };
+    let key = "recirc_id=0,eth,udp,in_port=1,nw_frag=no";
+    assert_eq!(check(3784), format!("{key},tp_dst=3784"));
+    assert_eq!(check(80), format!("{key},tp_dst=0x0/0x800"));
 }

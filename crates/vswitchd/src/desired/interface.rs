@@ -307,3 +307,43 @@ fn xdp_options(mode: Option<&str>) -> Result<XdpOptions, String> {
         ..XdpOptions::default()
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use ports::shaping::{Qdisc, QosConfig};
+
+    use super::*;
+
+    #[test]
+    fn queues_of_a_dummy_mark_frames_without_a_queueing_discipline() {
+        let planned = |kind| PlannedPort {
+            uuid: None,
+            spec: PortSpec {
+                kind,
+                name: "p1".to_owned(),
+                number: None,
+            },
+            settings: InterfaceConfig::default(),
+            logical: LogicalPort::default(),
+            notes: Vec::new(),
+        };
+        let shape = QosConfig {
+            qdisc: Qdisc::Htb,
+            max_rate: None,
+            queues: BTreeMap::new(),
+        };
+        let note = "qos: linux-htb: ignored: this backend has no queueing discipline";
+        let mut dummy = planned(PortKind::Dummy(DummyType::Dummy));
+        dummy.apply_qos(Ok(EgressQos::Shaped(shape.clone())));
+        assert_eq!(
+            (dummy.settings.shape, dummy.notes),
+            (Some(shape.clone()), vec![note.to_owned()])
+        );
+        let mut tap = planned(PortKind::Tap);
+        tap.apply_qos(Ok(EgressQos::Shaped(shape)));
+        assert_eq!(
+            (tap.settings.shape, tap.notes),
+            (None, vec![note.to_owned()])
+        );
+    }
+}
