@@ -98,6 +98,8 @@ pub struct TracedBridge {
     pub punts: Option<Arc<PuntTable>>,
     /// The ports: their datapath numbers and their names.
     pub ports: BTreeMap<PortNo, (String, String)>,
+    /// The names of ports in the datapath. Tunnels of one protocol share one.
+    pub datapath_names: BTreeMap<PortNo, String>,
     /// The classifiers of the tables.
     pub classifiers: TableClassifiers,
 }
@@ -430,7 +432,7 @@ impl TracedBridge {
     /// Returns the number or the name of a port in the datapath.
     fn datapath_port(&self, port: PortNo, named: bool) -> String {
         match self.ports.get(&port) {
-            Some((_, name)) if named => name.clone(),
+            Some((_, name)) if named => self.datapath_names.get(&port).unwrap_or(name).clone(),
             Some((number, _)) => number.clone(),
             None => port.to_string(),
         }

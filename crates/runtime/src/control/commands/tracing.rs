@@ -411,6 +411,10 @@ pub(in crate::control) fn tracer(control: &mut Control) -> Tracer {
             let of_path = of_path.map_or_else(|| number.to_string(), |number| number.to_string());
             (*number, (of_path, port.spec.name.clone()))
         });
+        let datapath_names = site.ports.keys().filter_map(|number| {
+            let name = control.devices.datapath_ports.name((*id, *number))?;
+            Some((*number, name.to_owned()))
+        });
         let sampling = site.bridge.sampling();
         let traced = TracedBridge {
             samples: sampling.is_some_and(|view| !view.sets.is_empty()),
@@ -431,6 +435,7 @@ pub(in crate::control) fn tracer(control: &mut Control) -> Tracer {
             meters: meters.get(id).cloned().unwrap_or_default(),
             lb_outputs: lb_outputs.get(id).cloned().unwrap_or_default(),
             ports: ports.collect(),
+            datapath_names: datapath_names.collect(),
             classifiers: TableClassifiers::new(site.bridge.prefixes().clone()),
         };
         (*id, traced)
