@@ -62,3 +62,52 @@ fn exact(value: impl Into<u128>) -> MaskedNumber {
         mask: u128::MAX,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use packet::MacAddr;
+    use packet::tunnel::{TunnelOption, TunnelPayload, TunnelProtocol};
+
+    use super::*;
+
+    #[test]
+    fn received_tunnel_has_key_and_options_of_the_packet() {
+        let outer = OuterHeaders {
+            eth_dst: MacAddr([2, 0, 0, 0, 0, 1]),
+            eth_src: MacAddr([2, 0, 0, 0, 0, 2]),
+            src: IpAddr::from([1, 1, 2, 92]),
+            dst: IpAddr::from([1, 1, 2, 88]),
+            tos: 0,
+            ttl: 64,
+            dont_fragment: true,
+            upper: OuterTransport::Udp {
+                src: 9,
+                dst: 6081,
+                summed: false,
+            },
+        };
+        let header = TunnelHeader {
+            protocol: TunnelProtocol::Geneve,
+            key: Some(0x7b),
+            payload: TunnelPayload::Ethernet,
+            policy: None,
+            oam: false,
+            summed: false,
+            sequence: None,
+            erspan: None,
+            gtpu: None,
+            options: vec![TunnelOption {
+                class: 0xffff,
+                kind: 0x80,
+                value: vec![0, 0, 0, 10],
+            }],
+        };
+        let mut fields = PipelineFields::new(base::PortNo(5));
+        fields.tunnel_id = 0x7b;
+        assert_eq!(
+            OdpTunnel::received(&outer, &header, &fields).text(),
+            "tun_id=0x7b,src=1.1.2.92,dst=1.1.2.88,ttl=64,tp_src=9,tp_dst=6081,\
+             geneve({class=0xffff,type=0x80,len=4,0xa}),flags(key)"
+        );
+    }
+}
