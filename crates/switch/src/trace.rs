@@ -10,6 +10,7 @@ mod compose;
 mod megaflow;
 mod mirroring;
 mod normal;
+mod output;
 mod push;
 mod recirculation;
 mod request;
@@ -27,8 +28,8 @@ use packet::{Frame, Link, Pool};
 use pipeline::{Destination, InputFrame, Interpreter, LearnRequest, Pipeline, Verdict};
 
 use crate::megaflow::{MegaflowBuilder, TableClassifiers};
-use crate::odp::{ExaminedBits, OdpHeaders};
-use actions::{ActionRecorder, OdpAction};
+use crate::odp::OdpHeaders;
+use actions::ActionRecorder;
 use config::PacketTypeMode;
 use dataplane::mirrors::{MirrorDirection, MirrorSet, Mirrors};
 use dataplane::policer::Policer;
@@ -41,6 +42,7 @@ use dataplane::underlay::Underlay;
 use dataplane::virtual_links::{VirtualLink, VirtualLinks};
 use l2::fdb::{FdbKey, FdbView};
 use l2::multicast_snooping::MulticastView;
+use output::{TraceOutput, without_flow};
 
 pub use recirculation::FrozenPacket;
 pub use request::{ArrivalTunnel, TraceRequest};
@@ -132,34 +134,6 @@ struct TraceEgress {
     snaplen: Option<u16>,
     /// The id of the bond that selected the port, if its outputs are printed as `lb_output`.
     bond: Option<u32>,
-}
-
-/// The output of a trace under construction.
-#[derive(Default)]
-struct TraceOutput {
-    text: String,
-    /// The datapath actions, in the list under construction.
-    actions: Vec<OdpAction>,
-    /// The headers of the frame after these actions.
-    headers: Option<OdpHeaders>,
-    /// The tunnel that the actions set last.
-    tunnel: Option<String>,
-    /// Bits of the frame that rules have matched or actions have written.
-    examined: ExaminedBits,
-    /// The bits that all bridges so far have examined.
-    megaflow: Option<MegaflowBuilder>,
-    /// The error that ended the translation.
-    error: Option<&'static str>,
-    /// The errors of the rules that Open vSwitch logs, and the name of the bridge.
-    logged_errors: Vec<(String, String)>,
-    side_effects: Vec<(BridgeId, TraceSideEffect)>,
-    /// The reason for which Open vSwitch would take the slow path.
-    slow_path: Option<SlowFlowReason>,
-    bridges: usize,
-    packet_ins: u32,
-    recirculations: u32,
-    recirculates: bool,
-    names: bool,
 }
 
 /// The state of a frame in a bridge.
@@ -363,44 +337,6 @@ impl Tracer {
             recorder,
             verdict,
         );
-    }
-}
-
-/// Returns the text of a run from the title of the bridge.
-fn without_flow(text: &str) -> &str {
-    let end = text
-        .starts_with("Flow: ")
-        .then(|| text.find("\n\n"))
-        .flatten();
-    end.map_or(text, |end| &text[end + 2..])
-}
-
-impl TraceOutput {
-    /// Adds the records of a run in a bridge.
-    fn merge(&mut self, recorder: &ActionRecorder<'_>, bridge: &TracedBridge) {
-        recorder.merge_examined(&mut self.examined);
-        if recorder.is_slow() {
-            self.slow_path.get_or_insert(SlowFlowReason::Action);
-        }
-        let errors = recorder.logged_errors().iter();
-        let errors = errors.map(|error| (error.clone(), bridge.name.clone()));
-        self.logged_errors.extend(errors);
-    }
-
-    fn add_side_effects(&mut self, bridge: BridgeId, effects: Vec<TraceSideEffect>) {
-        let effects = effects.into_iter().map(|effect| (bridge, effect));
-        self.side_effects.extend(effects);
-    }
-
-    /// Adds the text of a frame that is dropped after its first lookup: the spanning tree blocks
-    /// the port, the port punts it, or the tunnel marks congestion and the transport ignores it.
-    /// Open vSwitch prints no reason here.
-    fn add_drop(&mut self, trace_text: &str) {
-        let text = mirroring::first_table(trace_text);
-        match self.bridges {
-            1 => self.text += &format!("{text}\nFinal flow: unchanged\n"),
-            _ => self.text += without_flow(&text),
-        }
     }
 }
 

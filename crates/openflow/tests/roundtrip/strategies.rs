@@ -557,7 +557,11 @@ fn duration(version: Version, counts: TimesAndCounts) -> Duration {
 
 /// Returns counters by name, if the version has them.
 fn custom(version: Version, count: u64) -> Vec<(String, u64)> {
-    let number = if version >= Version::V14 { count % 3 } else { 0 };
+    let number = if version >= Version::V14 {
+        count % 3
+    } else {
+        0
+    };
     let counter = |index: u64| (format!("rx_q{index}_packets"), count);
     (0..number).map(counter).collect()
 }

@@ -362,7 +362,10 @@ impl OdpFlow {
             let number = u128::from(space) << 16 | u128::from(id);
             fields.set(Field::PacketType, number);
         } else {
-            fields.set(Field::EthType, implied_ether_type(self).unwrap_or(NO_ETHER_TYPE));
+            fields.set(
+                Field::EthType,
+                implied_ether_type(self).unwrap_or(NO_ETHER_TYPE),
+            );
         }
         for (place, number) in &self.fields {
             fields.set(KEYS[*place].field, number.value);

@@ -9,7 +9,8 @@ use packet::tunnel::{ErspanHeader, TunnelPayload, TunnelProtocol};
 use packet::wire::ethernet::EtherType;
 use packet::{Frame, Link};
 
-use super::{OdpAction, TraceEgress, TraceOutput, TracedBridge};
+use super::actions::OdpAction;
+use super::{TraceEgress, TraceOutput, TracedBridge};
 use crate::odp::{CHECKSUM, DONT_FRAGMENT, KEY, MaskedNumber, OAM, OdpGeneveOption, OdpTunnel};
 
 fn exact(value: impl Into<u128>) -> MaskedNumber {

@@ -3,7 +3,7 @@
 use flow::Subfield;
 
 use super::super::key::{KeyBits, KeyField, is_ip};
-use super::{DSCP, ECN, MegaflowBuilder, width_mask};
+use super::{DSCP, ECN, MegaflowBuilder};
 use crate::odp::{CHECKSUM, DONT_FRAGMENT, KEY};
 
 /// The fields of a tunnel that OpenFlow 1.5 does not match: the octet of DSCP and ECN, and flags in
