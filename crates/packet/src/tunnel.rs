@@ -141,7 +141,7 @@ pub fn decapsulate(
         .get(..packet.end)
         .ok_or(TunnelError::Truncated)?;
     if !is_trusted && !is_segmented {
-        packet.verify_checksums(bytes)?;
+        packet.verify_checksums(bytes, protocol)?;
     }
     let rest = &bytes[packet.at..];
     let (shim, len) = TunnelHeader::parse(protocol, rest, is_trusted || is_segmented)?;

@@ -2,11 +2,14 @@
 
 use std::net::IpAddr;
 
-use super::TunnelError;
+use super::{TunnelError, TunnelProtocol};
 use crate::checksum::InternetSum;
 use crate::wire::ethernet::{self, EtherType};
 use crate::wire::{IpProto, ipv4, ipv6, u16_at, udp};
 use crate::{Link, MacAddr};
+
+/// Offset of the length of a GTP-U message in its datagram.
+const GTPU_LENGTH: usize = udp::LEN + 2;
 
 /// Headers before the tunnel header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -156,8 +159,13 @@ fn parse_ipv6(packet: &[u8]) -> Option<OuterNetwork> {
 }
 
 impl TunnelPacket {
-    /// Verifies the checksums of the outer headers.
-    pub(super) fn verify_checksums(&self, bytes: &[u8]) -> Result<(), TunnelError> {
+    /// Verifies the checksums of the outer headers. Open vSwitch 3.1 computes that of GTP-U before it
+    /// sets the length of the message, so that one is accepted too.
+    pub(super) fn verify_checksums(
+        &self,
+        bytes: &[u8],
+        protocol: TunnelProtocol,
+    ) -> Result<(), TunnelError> {
         let holds = |sum: InternetSum| match sum.checksum() {
             0 => Ok(()),
             _ => Err(TunnelError::Checksum),
@@ -175,7 +183,17 @@ impl TunnelPacket {
                 let datagram = &bytes[self.transport..self.end];
                 let len = usize::from(u16_at(datagram, udp::LENGTH));
                 let datagram = datagram.get(..len).ok_or(TunnelError::Truncated)?;
-                holds(self.outer.pseudo(len).plus(InternetSum::of(datagram)))
+                let pseudo = self.outer.pseudo(len);
+                let whole = holds(pseudo.plus(InternetSum::of(datagram)));
+                match datagram.split_at_checked(GTPU_LENGTH) {
+                    Some((before, [_, _, after @ ..]))
+                        if whole.is_err() && protocol == TunnelProtocol::Gtpu =>
+                    {
+                        let before = InternetSum::of(before);
+                        holds(pseudo.plus(before).plus(InternetSum::of(after)))
+                    }
+                    _ => whole,
+                }
             }
             OuterTransport::Udp { summed: false, .. } | OuterTransport::Gre => Ok(()),
         }

@@ -6,6 +6,8 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::MacAddr;
+use crate::checksum::InternetSum;
+use crate::wire::IpProto;
 use crate::wire::ethernet::EtherType;
 
 fn protocols() -> impl Strategy<Value = TunnelProtocol> {
@@ -278,4 +280,35 @@ fn gtpu_extension_headers_are_skipped_and_control_messages_recognised() {
         parse(&[0x30, 255, 0, 1, 0, 0, 0, 0, 0x15]),
         Err(TunnelError::Payload)
     );
+}
+
+/// A packet as Open vSwitch 3.1 sends it: the checksum is that of a message of length zero.
+#[test]
+fn gtpu_checksum_without_the_length_is_accepted() {
+    let mut packet = vec![0; 14];
+    packet[12] = 8;
+    packet.extend([
+        0x45, 0, 0, 56, 0, 0, 0x40, 0, 64, 17, 0, 0, 172, 16, 0, 2, 172, 16, 0, 1,
+    ]);
+    packet.extend([
+        0xb4, 0x9b, 8, 0x68, 0, 36, 0, 0, 0x30, 255, 0, 0, 0, 0, 0, 21,
+    ]);
+    packet.extend([
+        0x45, 0, 0, 20, 0, 0, 0, 0, 64, 1, 0, 0, 10, 1, 0, 2, 10, 1, 0, 1,
+    ]);
+    let header = InternetSum::of(&packet[14..34]).checksum().to_be_bytes();
+    packet[24..26].copy_from_slice(&header);
+    let addresses = ([172, 16, 0, 2].into(), [172, 16, 0, 1].into());
+    let pseudo = InternetSum::pseudo_v4(addresses.0, addresses.1, IpProto::UDP, 36);
+    let sum = pseudo.plus(InternetSum::of(&packet[34..])).checksum();
+    packet[40..42].copy_from_slice(&sum.to_be_bytes());
+    let decapsulated = |packet: &[u8]| {
+        let outer = parse_outer(packet).expect("a tunnel packet");
+        let mut frame = Frame::from_bytes(packet);
+        decapsulate(&mut frame, &outer, TunnelProtocol::Gtpu).map(|header| header.key)
+    };
+    packet[44..46].copy_from_slice(&20_u16.to_be_bytes());
+    assert_eq!(decapsulated(&packet), Ok(Some(21)));
+    packet[49] ^= 1;
+    assert_eq!(decapsulated(&packet), Err(TunnelError::Checksum));
 }
