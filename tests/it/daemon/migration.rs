@@ -24,6 +24,9 @@ const CONFIGURATION: [&str; 6] = [
 /// A rule that must survive the restarts.
 const RULE: &str = "priority=7,udp,in_port=1,tp_dst=9 actions=drop";
 
+/// The address of the interface of a bridge, which Comporta takes over.
+const ADDRESS: &str = "10.98.0.1/24";
+
 /// Packets per swap, and the time between two of them in ms.
 const PACKETS: u32 = 1_500;
 const PERIOD: u32 = 10;
@@ -66,6 +69,7 @@ fn packages_migrate_to_comporta_and_back_under_traffic(context: &TestContext) ->
         "ovs-ofctl add-flow br0 {}",
         RULE.replace(' ', ",")
     ))?;
+    overlay.run(&format!("ip address add {ADDRESS} dev br0"))?;
     one.ping_until_reply(two.address)?;
     let restart =
         format!("{OVS_CTL} restart --system-id=random --no-record-hostname --no-mlockall");
@@ -86,6 +90,8 @@ fn packages_migrate_to_comporta_and_back_under_traffic(context: &TestContext) ->
         overlay.run(&restart).map(|_| ())
     })?;
     check("ovs-vswitchd (Comporta,")?;
+    let addresses = overlay.run("ip address show dev br0")?;
+    assert!(addresses.contains(ADDRESS), "{addresses}");
     let lost_back = lost_during(&network, || {
         overlay.run("dpkg --no-triggers --remove comporta-vswitchd")?;
         overlay.run(&restart).map(|_| ())

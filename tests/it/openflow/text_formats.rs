@@ -94,8 +94,12 @@ fn matches_have_the_same_meaning_in_ovs_ofctl(context: &TestContext) -> TestResu
 }
 
 /// Reasons for which the tool refuses instructions that Comporta prints: they are inconsistent with
-/// the unknown match, or valid in flow-mods only.
-const REFUSED_BY_OVS_OFCTL: [&str; 2] = ["OFPBAC_MATCH_INCONSISTENT", "OFPBIC_UNSUP_INST"];
+/// the unknown match, valid in flow-mods only, or debug actions, which it decodes only for tests.
+const REFUSED_BY_OVS_OFCTL: [&str; 3] = [
+    "OFPBAC_MATCH_INCONSISTENT",
+    "OFPBIC_UNSUP_INST",
+    "OFPBAC_BAD_VENDOR_TYPE",
+];
 
 /// The bit of `VLAN_VID` that marks a present tag, which the tool does not load.
 const VLAN_PRESENT: &str = "->OXM_OF_VLAN_VID[12]";

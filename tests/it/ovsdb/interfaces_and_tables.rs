@@ -195,6 +195,8 @@ fn flow_table_prefixes_narrow_the_megaflow_of_a_trace(context: &TestContext) -> 
     deployment.run_tool("ovs-ofctl add-flow br0 ip,nw_src=10.0.0.4,actions=drop")?;
     let trace =
         || deployment.run_tool("ovs-appctl ofproto/trace br0 in_port=LOCAL,ip,nw_src=10.0.0.2");
+    // No frame is received from an interface that is down.
+    network.run("ip link set br0 up")?.expect_success()?;
     let narrow = "nw_src=10.0.0.0/30,";
     context.wait_until("the rule in a trace", || Ok(trace()?.contains(narrow)))?;
     deployment

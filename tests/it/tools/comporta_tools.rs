@@ -165,10 +165,13 @@ fn names_of_ports_and_tables_are_accepted_and_printed(context: &TestContext) -> 
 }
 
 /// Flows that Comporta encodes differently, and the reason.
-const DIFFERENT_FLOWS: [(&str, &str); 1] = [(
-    "set_field:0x1005/0x100f->vlan_vid",
-    "ovs-ofctl leaves out the bit that marks a present tag",
-)];
+const DIFFERENT_FLOWS: [(&str, &str); 2] = [
+    (
+        "set_field:0x1005/0x100f->vlan_vid",
+        "ovs-ofctl leaves out the bit that marks a present tag",
+    ),
+    ("debug_", "ovs-ofctl decodes debug actions only for tests"),
+];
 
 fn flows_are_encoded_like_ovs_ofctl(context: &TestContext) -> TestResult {
     let binary = comporta_binary();

@@ -110,12 +110,7 @@ impl Control {
     }
 
     fn apply_step(&mut self, step: ConfigStep) -> Result<(), SwitchError> {
-        match &step {
-            // Their success is logged in the words of `ovs-vswitchd`.
-            ConfigStep::AddBridge(_) | ConfigStep::AddPort(..) => tracing::debug!("{step}"),
-            ConfigStep::RemoveBridge(_) | ConfigStep::RemovePort(..) => tracing::debug!("{step}"),
-            _ => tracing::info!("{step}"),
-        }
+        log_step(&step);
         match step {
             // Done in bulk by `prepare`.
             ConfigStep::RemoveBridge(_) | ConfigStep::RemovePort(..) => {}
@@ -375,4 +370,16 @@ fn address_of(config: &BridgeConfig) -> MacAddr {
     let existing = config.ports.iter().filter(|port| port.kind.is_external());
     let addresses = existing.filter_map(|port| address(&port.name));
     bridge_address(addresses, machine.trim(), &config.name)
+}
+
+/// Logs a step. Added and removed bridges and ports are logged elsewhere, in the words of
+/// `ovs-vswitchd`.
+fn log_step(step: &ConfigStep) {
+    match step {
+        ConfigStep::AddBridge(_)
+        | ConfigStep::AddPort(..)
+        | ConfigStep::RemoveBridge(_)
+        | ConfigStep::RemovePort(..) => tracing::debug!("{step}"),
+        _ => tracing::info!("{step}"),
+    }
 }

@@ -52,14 +52,13 @@ pub fn lldp(data: &[u8]) {
         return;
     };
     // Long texts are cut off when they are emitted, and unrecognized TLVs are not emitted.
-    for text in [
+    let texts = [
         &mut unit.port_description,
         &mut unit.system_name,
         &mut unit.system_description,
-    ] {
-        if let Some(text) = text {
-            text.truncate(255);
-        }
+    ];
+    for text in texts.into_iter().flatten() {
+        text.truncate(255);
     }
     unit.unrecognized = 0;
     assert_eq!(LldpDataUnit::parse(&unit.emit(SRC)), Ok(unit));

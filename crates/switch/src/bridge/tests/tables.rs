@@ -433,13 +433,13 @@ fn idle_bundle_expires_with_an_error_for_its_opening() {
         "replies have no flags"
     );
     assert_eq!(rig.bridge.next_timeout(), Some(rig.now + second * 10));
-    rig.now = rig.now + second * 8;
+    rig.now += second * 8;
     rig.send(V14, add(flow("actions=output:2"), flags));
     // The addition has kept the bundle alive.
-    rig.now = rig.now + second * 8;
+    rig.now += second * 8;
     rig.bridge.handle_timeout(rig.now);
     assert_eq!(summary(&rig.pass()), [""; 0]);
-    rig.now = rig.now + second * 2;
+    rig.now += second * 2;
     rig.bridge.handle_timeout(rig.now);
     let effects = rig.pass();
     let [Effect::Refuse(V14, Xid(7), Refusal::BundleTimeout, excerpt)] = &effects[..] else {

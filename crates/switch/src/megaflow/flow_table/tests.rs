@@ -110,7 +110,7 @@ fn table_is_bounded() {
 fn ufid_is_stable_and_survives_its_text() {
     let (flow, _) = flow("eth(src=02:00:00:00:00:01)");
     let ufid = FlowUfid::of(&flow.megaflow);
-    assert_eq!(ufid, FlowUfid::of(&flow.megaflow.clone()));
+    assert_eq!(ufid, FlowUfid::of(&flow.megaflow));
     assert_eq!(FlowUfid::parse(&ufid.to_string()), Some(ufid));
     assert_eq!(
         FlowUfid(1).to_string(),
