@@ -221,31 +221,16 @@ fn read_ports<'a>(
                 }
             }
         }
-        planned.extend(fake_interface.map(|it| {
-            let current_number = before.and_then(|before| current_number(before, &it.spec));
-            (
-                it,
-                NumberCandidates {
-                    current: current_number,
-                    ..NumberCandidates::default()
-                },
-            )
+        planned.extend(fake_interface.map(|fake| {
+            let current = before.and_then(|before| current_number(before, &fake.spec));
+            let candidates = NumberCandidates {
+                current,
+                ..NumberCandidates::default()
+            };
+            (fake, candidates)
         }));
     }
-    if let Some(before) = before {
-        config.numbering = before.numbering.clone();
-    }
-    number_all(planned, config, desired);
-    if let Some(before) = before {
-        let numbers = |bridge: &BridgeConfig| {
-            let ports = bridge.ports.iter();
-            ports
-                .filter_map(|port| port.number)
-                .collect::<BTreeSet<_>>()
-        };
-        let (earlier, now) = (numbers(before), numbers(config));
-        config.numbering.replace(earlier.into_iter(), &now);
-    }
+    number_all(planned, config, before, desired);
     let before = before.map_or(&[][..], |before| &before.switching.ports);
     bond::keep_active_members(&mut config.switching.ports, before);
 }
@@ -254,8 +239,12 @@ fn read_ports<'a>(
 fn number_all(
     planned: Vec<(PlannedPort, NumberCandidates)>,
     config: &mut BridgeConfig,
+    before: Option<&BridgeConfig>,
     desired: &mut DesiredState,
 ) {
+    if let Some(before) = before {
+        config.numbering = before.numbering.clone();
+    }
     let candidates: Vec<_> = planned.iter().map(|(_, candidate)| *candidate).collect();
     let numbers = number(&candidates, &mut config.numbering);
     for ((mut read, candidate), number) in planned.into_iter().zip(numbers) {
@@ -284,6 +273,15 @@ fn number_all(
             .interfaces
             .extend(uuid.map(|uuid| (uuid, outcome.clone())));
     }
+    if let Some(before) = before {
+        let (earlier, now) = (port_numbers(before), port_numbers(config));
+        config.numbering.replace(earlier.into_iter(), &now);
+    }
+}
+
+/// Returns the numbers of a bridge's ports.
+fn port_numbers(bridge: &BridgeConfig) -> BTreeSet<PortNo> {
+    bridge.ports.iter().filter_map(|port| port.number).collect()
 }
 
 /// Reads the bridge's own interface.
