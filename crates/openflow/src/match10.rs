@@ -269,7 +269,10 @@ fn transport(building: &mut MatchBuilder, raw: &Raw) -> Result<(), Refusal> {
         return Ok(());
     };
     // Only the lower eight bits of ICMP's type and code count (OF 1.0.1, 5.2.3).
-    let mask = u16::try_from(src.full_mask()).expect("a field of at most sixteen bits");
+    let mask = match src {
+        Field::Icmpv4Type | Field::Icmpv6Type => 0xff,
+        _ => u16::MAX,
+    };
     let (tp_src, tp_dst) = (raw.tp_src & mask, raw.tp_dst & mask);
     add_if(raw.counts(wild::TP_SRC), building, src, tp_src.into())?;
     add_if(raw.counts(wild::TP_DST), building, dst, tp_dst.into())
