@@ -16,10 +16,13 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// A million rules: more than a full routing table, and the number that Open vSwitch reports.
-    /// At 300 bytes each, and one or two kilobytes for distinct instructions, it bounds the memory
-    /// of flow-mods.
-    pub const RULES: usize = 1_000_000;
+    /// A million rules and some more: more than a full routing table. At 300 bytes each, and one or
+    /// two kilobytes for distinct instructions, it bounds the memory of flow-mods.
+    pub const RULES: usize = 1 << 20;
+
+    /// The number of rules that a table reports at most, which is that of Open vSwitch. A table has
+    /// at least this size unless the operator limits it.
+    pub const RULES_REPORTED: usize = 1_000_000;
 
     /// A group for each neighbour of a large router, several times over. It bounds the memory of
     /// group-mods; a features reply has the number of group ids.

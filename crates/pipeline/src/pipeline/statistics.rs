@@ -64,7 +64,7 @@ impl Pipeline {
             TableStats {
                 table,
                 name: self.table_name(table),
-                flows_max: u32::try_from(self.flows_max(table)).unwrap_or(u32::MAX),
+                flows_max: self.reported_flows_max(table),
                 active: u32::try_from(active).unwrap_or(u32::MAX),
                 lookups: looked_up.totals().packets,
                 matched: matched.totals().packets,

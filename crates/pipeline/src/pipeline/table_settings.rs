@@ -304,6 +304,13 @@ impl Pipeline {
         limit.unwrap_or(usize::MAX).min(self.limits.rules_per_table)
     }
 
+    /// Returns the number of rules that a table reports as its size.
+    #[must_use]
+    pub fn reported_flows_max(&self, table: TableId) -> u32 {
+        let rules = self.flows_max(table).min(crate::Limits::RULES_REPORTED);
+        u32::try_from(rules).unwrap_or(u32::MAX)
+    }
+
     /// Sets the maximum number of rules in a table. Existing rules stay.
     pub fn set_flows_max(&mut self, table: TableId, limit: usize) {
         self.settings.entry(table).limit = Some(limit);

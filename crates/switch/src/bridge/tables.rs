@@ -195,7 +195,7 @@ impl Bridge {
             metadata_match: u64::MAX,
             metadata_write: u64::MAX,
             capabilities,
-            flows_max: u32::try_from(self.tables.pipeline.flows_max(table)).unwrap_or(u32::MAX),
+            flows_max: self.tables.pipeline.reported_flows_max(table),
             command: TableFeaturesCommand::Replace,
             next: (table.0 + 1..=TableId::LAST.0).map(TableId).collect(),
         }
