@@ -21,7 +21,7 @@ use crate::steady::warm_up;
 use crate::switch::{BenchSwitch, BridgeTarget, Site};
 use crate::{Failure, Programs, Rounds};
 use feed::FeedTrace;
-use tables::{StartState, TABLES};
+use tables::{MILLION_TABLES, StartState, TABLES, TrafficTable};
 
 /// The core of the data path, and the core of everything else.
 const FORWARDING: usize = 1;
@@ -43,13 +43,32 @@ const PEER_WARM_UP: &str = "warm-up of OVS-DPDK, s";
 /// Length of a measurement of a cold device: from its first packet.
 const COLD: Duration = Duration::from_secs(10);
 
-/// Measures the rows called `names`: every device once in each run, in turn.
+/// Measures the rows called `names` of the group `dpdk`.
 pub(crate) fn measure(
     names: &[String],
     programs: &Programs,
     rounds: Rounds,
 ) -> Result<(), Failure> {
-    let selected = select(names, &TABLES, |table| table.name)?;
+    measure_tables(&TABLES, names, programs, rounds)
+}
+
+/// Measures the rows called `names` of the group `million`.
+pub(crate) fn measure_million(
+    names: &[String],
+    programs: &Programs,
+    rounds: Rounds,
+) -> Result<(), Failure> {
+    measure_tables(&MILLION_TABLES, names, programs, rounds)
+}
+
+/// Measures the tables called `names`: every device once in each run, in turn.
+fn measure_tables(
+    tables: &[TrafficTable],
+    names: &[String],
+    programs: &Programs,
+    rounds: Rounds,
+) -> Result<(), Failure> {
+    let selected = select(names, tables, |table| table.name)?;
     let site = Site::new(programs)?;
     for table in selected {
         let workload = (table.workload)();

@@ -83,6 +83,15 @@ enum Command {
         #[command(flatten)]
         rounds: Rounds,
     },
+    /// The same with a million flows.
+    Million {
+        /// Tables.
+        names: Vec<String>,
+        #[command(flatten)]
+        programs: Programs,
+        #[command(flatten)]
+        rounds: Rounds,
+    },
     /// Writes frames into a FIFO as fast as the reader accepts them, with random addresses and
     /// ports.
     Stream(stream::Stream),
@@ -160,6 +169,11 @@ fn main() -> ExitCode {
             programs,
             rounds,
         } => dpdk::measure(&names, &programs, rounds),
+        Command::Million {
+            names,
+            programs,
+            rounds,
+        } => dpdk::measure_million(&names, &programs, rounds),
         Command::Stream(stream) => stream::run(&stream),
         Command::Idle { programs, rounds } => idle::measure(&programs, rounds),
         Command::Startup { programs, rounds } => startup::measure(&programs, rounds),

@@ -1,4 +1,4 @@
-//! The measured tables: name, frames, and the source of the frames.
+//! The measured tables of both groups: name, frames, and the source of the frames.
 
 use testkit::workload::{TrafficPattern, Workload};
 
@@ -61,59 +61,88 @@ const MANY: u64 = 100_000;
 /// are missing.
 const ATTACKS: u64 = 32_768;
 
+impl TrafficTable {
+    /// A table whose devices are measured when their rate is steady.
+    const fn new(name: &'static str, workload: fn() -> Workload, source: FrameSource) -> Self {
+        let start = StartState::Steady;
+        Self {
+            name,
+            workload,
+            source,
+            start,
+        }
+    }
+
+    /// The same, measured from the first packet.
+    const fn cold(self) -> Self {
+        let start = StartState::Cold;
+        Self { start, ..self }
+    }
+}
+
+fn routed(traffic: TrafficPattern, frames: u64) -> Workload {
+    Workload::routed("ten tables", traffic, frames)
+}
+
+fn listed(rules: u64, traffic: TrafficPattern, frames: u64) -> Workload {
+    Workload::access_list_with_frames("a list", rules, traffic, frames)
+}
+
+fn networks(count: u64, frames: u64) -> Workload {
+    Workload::networks_with_frames("networks", count, frames)
+}
+
+fn exact(count: u32) -> Workload {
+    Workload::exact_with_step("flows of one shape", count, 1)
+}
+
+fn mac_addresses() -> Workload {
+    Workload::mac_addresses("1,000 stations", 1000)
+}
+
+/// The tables of the group `dpdk`.
 #[rustfmt::skip]
-pub(super) const TABLES: [TrafficTable; 23] = {
+pub(super) const TABLES: [TrafficTable; 17] = {
     use FrameSource::Repeated;
-    use Field::{Source, SourcePort, Target};
     use TrafficPattern::{Attack, Fitting, Random};
-    const fn row(name: &'static str, workload: fn() -> Workload, source: FrameSource) -> TrafficTable {
-        TrafficTable { name, workload, source, start: StartState::Steady }
-    }
-    const fn cold(row: TrafficTable) -> TrafficTable {
-        TrafficTable { start: StartState::Cold, ..row }
-    }
+    use TrafficTable as Table;
     fn three(traffic: TrafficPattern, frames: u64) -> Workload {
         Workload::three_rules_with_frames("a list of 3", traffic, frames)
     }
-    fn listed(rules: u64, traffic: TrafficPattern, frames: u64) -> Workload {
-        Workload::access_list_with_frames("a list", rules, traffic, frames)
-    }
-    fn routed(traffic: TrafficPattern, frames: u64) -> Workload {
-        Workload::routed("ten tables", traffic, frames)
-    }
-    fn networks(count: u64, frames: u64) -> Workload {
-        Workload::networks_with_frames("networks", count, frames)
-    }
-    fn exact(count: u32) -> Workload {
-        Workload::exact_with_step("flows of one shape", count, 1)
-    }
-    fn mac_addresses() -> Workload {
-        Workload::mac_addresses("1,000 stations", 1000)
-    }
     [
-        row("one-port",         Workload::one_rule, Repeated),
-        row("macs-1000",        mac_addresses, Repeated),
-        row("flows-1000",       || exact(1000), Repeated),
-        row("flows-10000",      || exact(10_000), Repeated),
-        row("flows-100000",     || exact(100_000), Repeated),
-        cold(row("flows-100000-cold", || exact(100_000), Repeated)),
-        row("networks-1000",    || networks(1000, FRAMES), Repeated),
-        row("networks-10000",   || networks(10_000, MANY), Repeated),
-        row("tables-repeated",  || routed(Fitting, FRAMES), Repeated),
-        row("tables-random",    || routed(Random, MANY), Repeated),
-        row("acl-3-fitting",    || three(Fitting, MANY), Repeated),
-        row("acl-3-attack",     || three(Attack, ATTACKS), NEW_TARGETS),
-        row("acl-3-random",     || three(Random, FRAMES), NEW),
-        row("acl-3-tenth",      || three(Fitting, FRAMES).mixed_nine_to_one(three(Attack, ATTACKS)), NEW_TARGETS),
-        row("acl-10-random",    || listed(10, Random, FRAMES), NEW),
-        row("acl-1000-random",  || listed(1000, Random, FRAMES), NEW),
-        row("acl-10000-random", || listed(10_000, Random, FRAMES), NEW),
-        row("million-one-port", Workload::one_rule, million(&Field::ALL)),
-        row("million-macs",     mac_addresses, million(&Field::ALL)),
-        row("million-flows",    || exact(1000), million(&[Target, SourcePort])),
-        row("million-networks", || networks(10_000, MANY), million(&[Source, SourcePort])),
-        row("million-tables",   || routed(Random, MANY), million(&[SourcePort])),
-        row("million-acl",      || listed(1000, Fitting, MANY), million(&[SourcePort])),
+        Table::new("one-port",         Workload::one_rule, Repeated),
+        Table::new("macs-1000",        mac_addresses, Repeated),
+        Table::new("flows-1000",       || exact(1000), Repeated),
+        Table::new("flows-10000",      || exact(10_000), Repeated),
+        Table::new("flows-100000",     || exact(100_000), Repeated),
+        Table::new("flows-100000-cold", || exact(100_000), Repeated).cold(),
+        Table::new("networks-1000",    || networks(1000, FRAMES), Repeated),
+        Table::new("networks-10000",   || networks(10_000, MANY), Repeated),
+        Table::new("tables-repeated",  || routed(Fitting, FRAMES), Repeated),
+        Table::new("tables-random",    || routed(Random, MANY), Repeated),
+        Table::new("acl-3-fitting",    || three(Fitting, MANY), Repeated),
+        Table::new("acl-3-attack",     || three(Attack, ATTACKS), NEW_TARGETS),
+        Table::new("acl-3-random",     || three(Random, FRAMES), NEW),
+        Table::new("acl-3-tenth",      || three(Fitting, FRAMES).mixed_nine_to_one(three(Attack, ATTACKS)), NEW_TARGETS),
+        Table::new("acl-10-random",    || listed(10, Random, FRAMES), NEW),
+        Table::new("acl-1000-random",  || listed(1000, Random, FRAMES), NEW),
+        Table::new("acl-10000-random", || listed(10_000, Random, FRAMES), NEW),
+    ]
+};
+
+/// The tables of the group `million`.
+#[rustfmt::skip]
+pub(super) const MILLION_TABLES: [TrafficTable; 6] = {
+    use Field::{Source, SourcePort, Target};
+    use TrafficPattern::{Fitting, Random};
+    use TrafficTable as Table;
+    [
+        Table::new("one-port", Workload::one_rule, million(&Field::ALL)),
+        Table::new("macs",     mac_addresses, million(&Field::ALL)),
+        Table::new("flows",    || exact(1000), million(&[Target, SourcePort])),
+        Table::new("networks", || networks(10_000, MANY), million(&[Source, SourcePort])),
+        Table::new("tables",   || routed(Random, MANY), million(&[SourcePort])),
+        Table::new("acl",      || listed(1000, Fitting, MANY), million(&[SourcePort])),
     ]
 };
 
@@ -131,10 +160,10 @@ mod tests {
             workload,
             source,
             ..
-        } in TABLES
+        } in TABLES.iter().chain(&MILLION_TABLES)
         {
             if let FrameSource::Streamed { fields, cycle } = source {
-                let source = stream::RandomStream::new(&workload().frames(), fields, cycle);
+                let source = stream::RandomStream::new(&workload().frames(), fields, *cycle);
                 assert!(source.is_ok(), "{name}");
             }
         }
@@ -158,7 +187,7 @@ mod tests {
             workload,
             source,
             ..
-        } in TABLES
+        } in MILLION_TABLES
         {
             if let FrameSource::Streamed {
                 fields,
