@@ -78,6 +78,15 @@ impl ExpectedFailures {
     pub fn reason(&self, case: &str) -> Option<&str> {
         self.reasons.get(case).map(String::as_str)
     }
+
+    /// Returns the names of the cases for each reason.
+    pub fn by_reason(&self) -> BTreeMap<&str, Vec<&str>> {
+        let mut cases: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+        for (case, reason) in &self.reasons {
+            cases.entry(reason).or_default().push(case);
+        }
+        cases
+    }
 }
 
 /// Returns true if `name` is that of the case, of its file, or of one of its directories.
@@ -117,6 +126,14 @@ mod tests {
         let file = known(r#"["of13/action/00_OUTPUT"]"#);
         assert_eq!(file.unwrap().len(), 2);
         assert_eq!(known(r#"["of13"]"#).unwrap().len(), 3);
+    }
+
+    #[test]
+    fn reason_has_the_cases_of_its_files() {
+        let text = "[[difference]]\nreason = \"so\"\ncases = [\"of13/action\"]";
+        let expected = ExpectedFailures::parse(text, &cases()).unwrap();
+        let action = ["of13/action/00_OUTPUT:1", "of13/action/00_OUTPUT:11"];
+        assert_eq!(expected.by_reason(), [("so", action.to_vec())].into());
     }
 
     #[test]

@@ -145,17 +145,17 @@ fn run(options: &AutotestOptions) -> Result<ExitCode, Failure> {
         outcomes.extend(repeated);
         report = judge(&outcomes);
     }
-    publish(options, &report, &harness)?;
+    publish(options, (&report, &expected), &harness)?;
     Ok(match report.is_as_expected() {
         true => ExitCode::SUCCESS,
         false => ExitCode::FAILURE,
     })
 }
 
-/// Prints the report, and writes the results and the score.
+/// Prints the report, and writes the results, the score and the expected failures.
 fn publish(
     options: &AutotestOptions,
-    report: &SuiteReport,
+    (report, expected): (&SuiteReport, &ExpectedFailures),
     harness: &Harness<'_>,
 ) -> Result<(), Failure> {
     report.write(&options.output)?;
@@ -163,7 +163,7 @@ fn publish(
     println!("results: {}", options.output.display());
     println!("logs:    {}", harness.logs().display());
     if let Some(document) = &options.document {
-        score::write(document, &report.scores())?;
+        score::write(document, &report.scores(), expected)?;
         println!("score:   {}", document.display());
     }
     Ok(())
