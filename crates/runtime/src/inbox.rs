@@ -78,8 +78,29 @@ pub(crate) struct CommandRequest {
     pub(crate) command: String,
     /// Its arguments.
     pub(crate) arguments: Vec<String>,
-    /// Receives the answer: text, or an error.
-    pub(crate) answer: oneshot::Sender<Result<String, String>>,
+    /// The format of the answer, for commands that have both.
+    pub(crate) format: OutputFormat,
+    /// Receives the answer, or an error of one line.
+    pub(crate) answer: oneshot::Sender<Result<CommandReply, String>>,
+}
+
+/// The format of answers on a connection of the control socket.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum OutputFormat {
+    /// Text.
+    #[default]
+    Text,
+    /// JSON; the text within a JSON object for commands without a JSON form.
+    Json,
+}
+
+/// The answer of a command.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum CommandReply {
+    /// Text.
+    Text(String),
+    /// The JSON form of the answer.
+    Json(serde_json::Value),
 }
 
 /// The sending end; any thread may own one.

@@ -15,7 +15,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::{Semaphore, oneshot};
 
-use super::inbox::{CommandRequest, Inbox, Input};
+use super::inbox::{CommandReply, CommandRequest, Inbox, Input, OutputFormat};
 use super::task::Task;
 
 /// The limit of a request, in bytes: a trace of the longest frame has two digits for each byte, and
@@ -54,15 +54,6 @@ struct Violation {
     /// The id of the request, null if it has none.
     id: Value,
     problem: String,
-}
-
-/// The format of answers on a connection.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum OutputFormat {
-    #[default]
-    Text,
-    /// The text within a JSON object, as Open vSwitch sends answers without a JSON form.
-    Json,
 }
 
 /// Serves clients. Must be called within the runtime.
@@ -176,22 +167,33 @@ async fn respond(request: Request, format: &mut OutputFormat, inbox: &Inbox) -> 
     tracing::debug!("received request {method}{shown}, id={id}");
     let answer = match texts(&method, params) {
         Err(problem) => Err(problem),
-        Ok(arguments) if method == SET_OPTIONS => set_options(&arguments, format),
-        Ok(arguments) => execute(method, arguments, inbox).await,
-    };
-    let is_success = answer.is_ok();
-    let text = ended(answer.unwrap_or_else(|problem| problem));
-    let outcome = if is_success { "success" } else { "error" };
-    tracing::debug!("replying with {outcome}, id={id}: \"{}\"", text.trim_end());
-    let (result, error) = match (is_success, format) {
-        (false, _) => (None, Some(text)),
-        (true, OutputFormat::Text) => (Some(text.into()), None),
-        (true, OutputFormat::Json) => {
-            let wrapped = serde_json::json!({"reply-format": "plain", "reply": text});
-            (Some(wrapped), None)
+        Ok(arguments) if method == SET_OPTIONS => {
+            set_options(&arguments, format).map(CommandReply::Text)
         }
+        Ok(arguments) => execute(method, arguments, *format, inbox).await,
+    };
+    let (outcome, text) = match &answer {
+        Ok(CommandReply::Text(text)) => ("success", text.clone()),
+        Ok(CommandReply::Json(value)) => ("success", value.to_string()),
+        Err(problem) => ("error", problem.clone()),
+    };
+    tracing::debug!("replying with {outcome}, id={id}: \"{}\"", text.trim_end());
+    let (result, error) = match answer {
+        Ok(reply) => (Some(formatted(reply, *format)), None),
+        Err(problem) => (None, Some(ended(problem))),
     };
     Response { id, result, error }
+}
+
+/// Returns the result of a command in this format, as Open vSwitch 3.4 sends it.
+fn formatted(reply: CommandReply, format: OutputFormat) -> Value {
+    match (reply, format) {
+        (CommandReply::Json(value), _) => value,
+        (CommandReply::Text(text), OutputFormat::Text) => ended(text).into(),
+        (CommandReply::Text(text), OutputFormat::Json) => {
+            serde_json::json!({"reply-format": "plain", "reply": ended(text)})
+        }
+    }
 }
 
 /// Returns the parameters as strings.
@@ -220,11 +222,17 @@ fn set_options(arguments: &[String], format: &mut OutputFormat) -> Result<String
     Ok(String::new())
 }
 
-async fn execute(command: String, arguments: Vec<String>, inbox: &Inbox) -> Result<String, String> {
+async fn execute(
+    command: String,
+    arguments: Vec<String>,
+    format: OutputFormat,
+    inbox: &Inbox,
+) -> Result<CommandReply, String> {
     let (answer, wait) = oneshot::channel();
     inbox.send(Input::CommandRequest(CommandRequest {
         command,
         arguments,
+        format,
         answer,
     }));
     wait.await
@@ -353,5 +361,16 @@ mod tests {
         assert_eq!(set(&["--format=text"]), Ok(OutputFormat::Text));
         assert!(set(&["--format"]).is_err() && set(&["--format", "xml"]).is_err());
         assert!(set(&["--dance", "json"]).is_err());
+    }
+
+    #[test]
+    fn text_is_wrapped_for_clients_that_read_json() {
+        let text = || CommandReply::Text("br0".to_owned());
+        assert_eq!(formatted(text(), OutputFormat::Text), Value::from("br0\n"));
+        let wrapped = serde_json::json!({"reply-format": "plain", "reply": "br0\n"});
+        assert_eq!(formatted(text(), OutputFormat::Json), wrapped);
+        let value = serde_json::json!([{"name": "br0"}]);
+        let reply = CommandReply::Json(value.clone());
+        assert_eq!(formatted(reply, OutputFormat::Json), value);
     }
 }

@@ -19,6 +19,7 @@ mod fdb;
 mod features;
 mod flow_list;
 mod implementations;
+mod json;
 mod lacp;
 mod logs;
 mod monitors;
@@ -39,7 +40,7 @@ use std::collections::BTreeMap;
 use super::bridge_runtime::OpenListener;
 use super::datapath_ports::DatapathName;
 use super::{BridgeRuntime, Control};
-use crate::inbox::CommandRequest;
+use crate::inbox::{CommandReply, CommandRequest, OutputFormat};
 use config::DummyMode;
 use workers::WorkerTotals;
 
@@ -185,7 +186,14 @@ impl Control {
             self.tools.dummies,
         );
         let answer = match row.map(|row| &row.answer) {
-            Ok(Immediate(answer)) => answer(self, &request.arguments),
+            Ok(Immediate(answer)) => match json::answer(&request.command) {
+                Some(in_json) if request.format == OutputFormat::Json => {
+                    let answer = in_json(self, &request.arguments).map(CommandReply::Json);
+                    // The client may have disconnected.
+                    return drop(request.answer.send(answer));
+                }
+                _ => answer(self, &request.arguments),
+            },
             Ok(Pending(answer)) => return answer(self, request),
             Ok(Deferred(answer)) => match answer(self, &request.arguments) {
                 Ok(deferred) => return self.answer_in_background(deferred, request),
@@ -194,11 +202,11 @@ impl Control {
             Err(problem) => Err(problem),
         };
         // The client may have disconnected.
-        drop(request.answer.send(answer));
+        drop(request.answer.send(answer.map(CommandReply::Text)));
     }
 
     fn answer_in_background(&self, deferred: DeferredAnswer, request: CommandRequest) {
-        let answer = move || drop(request.answer.send(Ok(deferred())));
+        let answer = move || drop(request.answer.send(Ok(CommandReply::Text(deferred()))));
         drop(self.tools.runtime.spawn_blocking(answer));
     }
 }
@@ -223,12 +231,17 @@ fn options(arguments: &[String]) -> (Vec<&str>, Vec<&str>) {
     words.partition(|word| word.starts_with('-'))
 }
 
-fn list_commands(control: &mut Control, _: &[String]) -> Result<String, String> {
-    let rows = all(control.tools.dummies);
-    let mut rows: Vec<_> = rows
+/// Returns the commands that are listed, by name.
+fn listed(dummies: DummyMode) -> Vec<&'static Command> {
+    let mut rows: Vec<_> = all(dummies)
         .filter(|row| !UNLISTED.iter().any(|names| names.contains(&row.name)))
         .collect();
     rows.sort_by_key(|row| row.name);
+    rows
+}
+
+fn list_commands(control: &mut Control, _: &[String]) -> Result<String, String> {
+    let rows = listed(control.tools.dummies);
     let lines = rows
         .iter()
         .map(|row| format!("  {:<23} {}\n", row.name, row.usage));

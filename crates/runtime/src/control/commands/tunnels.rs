@@ -5,6 +5,7 @@ use std::fmt::Write;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use packet::MacAddr;
+use serde_json::{Value, json};
 
 use super::Answer::Immediate;
 use super::Command;
@@ -240,50 +241,129 @@ fn look_up(control: &mut Control, arguments: &[String]) -> Result<String, String
     ))
 }
 
-/// Formats a route like Open vSwitch.
-fn describe(
-    origin: &str,
-    (to, len, mark): (IpAddr, u8, u32),
-    name: &str,
+/// The origin of a listed route.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum RouteOrigin {
+    /// A command has set it.
+    User,
+    /// The kernel has it.
+    Kernel,
+    /// It is an address of the host.
+    Local,
+}
+
+/// A route of the list.
+struct ListedRoute {
+    origin: RouteOrigin,
+    to: IpAddr,
+    len: u8,
+    mark: u32,
+    device: String,
     gateway: Option<IpAddr>,
     source: Option<IpAddr>,
-) -> String {
-    let mut line = format!("{origin}: {to}/{len}");
-    if mark != 0 {
-        write!(line, " MARK {mark}").expect(ROOM);
-    }
-    write!(line, " dev {name}").expect(ROOM);
-    if let Some(gateway) = gateway {
-        write!(line, " GW {gateway}").expect(ROOM);
-    }
-    if let Some(source) = source {
-        write!(line, " SRC {source}").expect(ROOM);
-    }
-    line
 }
+
+impl ListedRoute {
+    /// Formats the route like Open vSwitch.
+    fn to_text(&self) -> String {
+        let origin = match self.origin {
+            RouteOrigin::User => "User",
+            RouteOrigin::Kernel | RouteOrigin::Local => "Cached",
+        };
+        let mut line = format!("{origin}: {}/{}", self.to, self.len);
+        if self.mark != 0 {
+            write!(line, " MARK {}", self.mark).expect(ROOM);
+        }
+        write!(line, " dev {}", self.device).expect(ROOM);
+        if let Some(gateway) = self.gateway {
+            write!(line, " GW {gateway}").expect(ROOM);
+        }
+        if let Some(source) = self.source {
+            write!(line, " SRC {source}").expect(ROOM);
+        }
+        if self.origin == RouteOrigin::Local {
+            line.push_str(" local");
+        }
+        line
+    }
+
+    /// Formats the route like Open vSwitch 3.6, whose priorities are lengths of IPv6 prefixes.
+    fn to_json(&self) -> Value {
+        let len = match self.to {
+            IpAddr::V4(_) => u32::from(self.len) + 96,
+            IpAddr::V6(_) => self.len.into(),
+        };
+        let (table, priority) = match self.origin {
+            RouteOrigin::User => (TABLE_MAIN, len + 32),
+            RouteOrigin::Kernel => (TABLE_MAIN, len),
+            RouteOrigin::Local => (TABLE_LOCAL, len + 64),
+        };
+        let mut hop = json!({"dev": self.device});
+        if let Some(gateway) = self.gateway {
+            hop["gateway"] = gateway.to_string().into();
+        }
+        let source = self.source.unwrap_or(Ipv6Addr::UNSPECIFIED.into());
+        let mut route = json!({
+            "table": table,
+            "user": self.origin == RouteOrigin::User,
+            "local": self.origin == RouteOrigin::Local,
+            "priority": priority,
+            "prefix": self.len,
+            "dst": self.to.to_string(),
+            "prefsrc": source.to_string(),
+            "nexthops": [hop],
+        });
+        if self.mark != 0 {
+            route["mark"] = self.mark.into();
+        }
+        route
+    }
+}
+
+/// The kernel's numbers of its main table and of its table of addresses (ip-route(8)).
+const TABLE_MAIN: u32 = 254;
+const TABLE_LOCAL: u32 = 255;
 
 /// Lists the routes set by commands, those of the kernel, and the host's addresses.
 fn routes(control: &mut Control, _: &[String]) -> Result<String, String> {
+    let lines = listed_routes(control).into_iter();
+    let lines: String = lines.map(|route| route.to_text() + "\n").collect();
+    Ok(format!("Route Table:\n{lines}"))
+}
+
+/// Does the same in JSON.
+pub(super) fn routes_json(control: &mut Control, _: &[String]) -> Result<Value, String> {
+    let routes = listed_routes(control);
+    let routes: Vec<_> = routes.iter().map(ListedRoute::to_json).collect();
+    Ok(routes.into())
+}
+
+fn listed_routes(control: &Control) -> Vec<ListedRoute> {
     let underlay = control.publications.underlay();
-    let mut text = "Route Table:\n".to_owned();
+    let mut routes = Vec::new();
     let is_by_command = |route: &&UnderlayRoute| route.metric == 0;
     for route in underlay.routes().iter().filter(is_by_command) {
         let host_port = route.by.and_then(|by| underlay.ports_of_host.get(&by));
         if let Some(host_port) = host_port {
-            let source = route.source.or_else(|| source_of(host_port, route.to));
-            let to = (route.to, route.len, route.mark);
-            let line = describe("User", to, &host_port.name, route.gateway, source);
-            writeln!(text, "{line}").expect(ROOM);
+            routes.push(ListedRoute {
+                origin: RouteOrigin::User,
+                to: route.to,
+                len: route.len,
+                mark: route.mark,
+                device: host_port.name.clone(),
+                gateway: route.gateway,
+                source: route.source.or_else(|| source_of(host_port, route.to)),
+            });
         }
     }
     if control.tools.system_routes {
-        write_kernel_routes(&mut text, control.underlay.kernel());
+        add_kernel_routes(&mut routes, control.underlay.kernel());
     }
-    Ok(text)
+    routes
 }
 
-/// Writes the kernel's routes, whether or not a bridge has their interface, and its addresses.
-fn write_kernel_routes(text: &mut String, kernel: &KernelTables) {
+/// Adds the kernel's routes, whether or not a bridge has their interface, and its addresses.
+fn add_kernel_routes(routes: &mut Vec<ListedRoute>, kernel: &KernelTables) {
     let mut names = BTreeMap::new();
     let interfaces = Interfaces::current().ok();
     let mut name_of = |index: u32| {
@@ -294,22 +374,32 @@ fn write_kernel_routes(text: &mut String, kernel: &KernelTables) {
         names.entry(index).or_insert_with(name).clone()
     };
     for route in &kernel.routes {
-        if let Some(name) = name_of(route.index) {
+        if let Some(device) = name_of(route.index) {
             let own = kernel.addresses.iter();
             let mut own = own.filter(|own| own.index == route.index);
             let own = own.find(|own| own.address.is_ipv4() == route.to.is_ipv4());
-            let source = route.source.or_else(|| own.map(|own| own.address));
-            let to = (route.to, route.len, 0);
-            let line = describe("Cached", to, &name, route.gateway, source);
-            writeln!(text, "{line}").expect(ROOM);
+            routes.push(ListedRoute {
+                origin: RouteOrigin::Kernel,
+                to: route.to,
+                len: route.len,
+                mark: 0,
+                device,
+                gateway: route.gateway,
+                source: route.source.or_else(|| own.map(|own| own.address)),
+            });
         }
     }
     for own in &kernel.addresses {
-        if let Some(name) = name_of(own.index) {
-            let len = if own.address.is_ipv4() { 32 } else { 128 };
-            let to = (own.address, len, 0);
-            let line = describe("Cached", to, &name, None, Some(own.address));
-            writeln!(text, "{line} local").expect(ROOM);
+        if let Some(device) = name_of(own.index) {
+            routes.push(ListedRoute {
+                origin: RouteOrigin::Local,
+                to: own.address,
+                len: if own.address.is_ipv4() { 32 } else { 128 },
+                mark: 0,
+                device,
+                gateway: None,
+                source: Some(own.address),
+            });
         }
     }
 }

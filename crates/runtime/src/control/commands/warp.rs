@@ -11,7 +11,7 @@ use tokio::sync::oneshot;
 use super::Answer::{Immediate, Pending};
 use super::{Command, CommandState};
 use crate::control::Control;
-use crate::inbox::CommandRequest;
+use crate::inbox::{CommandReply, CommandRequest};
 
 #[rustfmt::skip]
 pub(super) const COMMANDS: [Command; 2] = [
@@ -32,7 +32,7 @@ pub(super) struct ClockWarp {
     step: u64,
     /// The real time of the next step.
     next_at: Instant,
-    answer: oneshot::Sender<Result<String, String>>,
+    answer: oneshot::Sender<Result<CommandReply, String>>,
 }
 
 impl CommandState {
@@ -96,7 +96,8 @@ impl Control {
             let answer = move || {
                 written.wait();
                 // The client may have disconnected.
-                drop(warp.answer.send(Ok("warped".to_owned())));
+                let warped = CommandReply::Text("warped".to_owned());
+                drop(warp.answer.send(Ok(warped)));
             };
             drop(self.tools.runtime.spawn_blocking(answer));
             return;

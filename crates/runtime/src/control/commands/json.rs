@@ -1,0 +1,52 @@
+//! Answers in JSON, for `ovs-appctl --format json` of Open vSwitch 3.4 and later: the commands that
+//! have a JSON form there, in that form. The text of other commands is wrapped in an object.
+
+use serde_json::{Map, Value, json};
+
+use super::{datapath, listed, tunnels};
+use crate::control::Control;
+use config::DummyMode;
+
+/// The function that answers in JSON.
+pub(super) type JsonAnswer = fn(&mut Control, &[String]) -> Result<Value, String>;
+
+/// The commands with a JSON form.
+const ANSWERS: [(&str, JsonAnswer); 3] = [
+    ("dpif/show", datapath::show_json),
+    ("list-commands", list_commands),
+    ("ovs/route/show", tunnels::routes_json),
+];
+
+/// Returns the function that answers a command in JSON, if it has a JSON form.
+pub(super) fn answer(command: &str) -> Option<JsonAnswer> {
+    let found = ANSWERS.iter().find(|(name, _)| *name == command);
+    found.map(|(_, answer)| *answer)
+}
+
+fn list_commands(control: &mut Control, _: &[String]) -> Result<Value, String> {
+    Ok(usages(control.tools.dummies))
+}
+
+/// Returns the arguments of each command.
+fn usages(dummies: DummyMode) -> Value {
+    let rows = listed(dummies).into_iter();
+    let usages: Map<_, _> = rows
+        .map(|row| (row.name.to_owned(), json!(row.usage)))
+        .collect();
+    usages.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_with_json_answers_exist() {
+        let usages = usages(DummyMode::None);
+        for (name, _) in ANSWERS {
+            assert!(usages[name].is_string(), "{name}");
+        }
+        assert_eq!(usages["fdb/show"], json!("bridge"));
+        assert!(answer("fdb/show").is_none() && answer("dpif/show").is_some());
+    }
+}
