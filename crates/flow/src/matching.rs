@@ -198,7 +198,8 @@ impl Match {
     }
 
     /// True if `self` accepts every frame that `other` accepts: the condition of a loose
-    /// modification or deletion (OF 1.3.5, 6.4).
+    /// modification or deletion (OF 1.3.5, 6.4). A term on the presence of a tunnel option covers
+    /// all terms on the option.
     #[must_use]
     pub fn covers(&self, other: &Self) -> bool {
         let (mut mine, mut theirs) = (self.terms(), other.terms());

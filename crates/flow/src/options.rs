@@ -44,12 +44,10 @@ impl OptionTerm {
         }
     }
 
-    /// True if this term accepts all options that `other` accepts.
+    /// True if a request with this term selects the rules with `other`: those that accept no other
+    /// options. A term on the presence selects all terms on the option, as in Open vSwitch, also
+    /// one on the value zero, which an absent option has too.
     pub(crate) fn covers(&self, other: &Self) -> bool {
-        if self.mask.is_zero() {
-            // An option with a value other than zero is present.
-            return other.mask.is_zero() || !other.value.is_zero();
-        }
         other.mask & self.mask == self.mask && other.value & self.mask == self.value
     }
 
@@ -134,11 +132,11 @@ mod tests {
     }
 
     #[test]
-    fn presence_term_covers_nonzero_values() {
+    fn presence_term_covers_all_values() {
         let (is_there, is_zero) = (term(0, Wide::ZERO), term(0, Wide::ONES));
         let (one, odd) = (term(1, Wide::ONES), term(1, Wide::from(1)));
         assert!(is_there.covers(&one) && is_there.covers(&odd) && is_there.covers(&is_there));
-        assert!(!is_there.covers(&is_zero) && !one.covers(&is_there) && odd.covers(&one));
+        assert!(is_there.covers(&is_zero) && !one.covers(&is_there) && odd.covers(&one));
         assert!(!is_zero.covers(&is_there) && is_zero.overlaps(&is_there));
         assert!(!one.overlaps(&is_zero) && one.overlaps(&odd) && one.overlaps(&is_there));
     }
