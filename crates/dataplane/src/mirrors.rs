@@ -44,6 +44,18 @@ impl MirrorSet {
     const fn has(self, place: usize) -> bool {
         self.0 >> place & 1 != 0
     }
+
+    /// Returns the bits, for the continuation of a paused packet.
+    #[must_use]
+    pub const fn bits(self) -> u32 {
+        self.0
+    }
+
+    /// Returns the set with these bits.
+    #[must_use]
+    pub const fn from_bits(bits: u32) -> Self {
+        Self(bits)
+    }
 }
 
 /// The counters of a mirror. All workers write to them: the cost is small beside that of a copy.
@@ -171,16 +183,6 @@ impl Mirrors {
         self.everywhere.with(match passing {
             MirrorDirection::In => roles.arriving,
             MirrorDirection::Out => roles.leaving,
-        })
-    }
-
-    /// Returns the mirrors that have copied a frame, of which only the ingress port is known.
-    pub fn copied(&self, from: PortNo) -> MirrorSet {
-        let taken = self.at(from, MirrorDirection::In);
-        let plans = self.plans.iter().enumerate();
-        let taken = plans.filter(|(place, _)| taken.has(*place));
-        taken.fold(MirrorSet::default(), |copied, (_, plan)| {
-            copied.with(plan.twins)
         })
     }
 }

@@ -17,6 +17,8 @@ pub struct Continuation {
     pub steps: Vec<ContinuationStep>,
     /// Action set, if the end of the pipeline executes it; the action set of a clone never is.
     pub set: Option<Vec<Action>>,
+    /// Mirrors that have copied the frame, one bit for each.
+    pub mirrors: u32,
 }
 
 /// Remaining instructions of one rule.
@@ -57,6 +59,6 @@ impl Continuation {
         let set = self.set.clone().map(Instructions::apply);
         let set = set.map_or(0, |set| EACH + text(&set));
         let entries = self.stack.iter().map(|entry| EACH + entry.width());
-        2 * EACH + entries.sum::<usize>() + steps + set
+        3 * EACH + entries.sum::<usize>() + steps + set
     }
 }

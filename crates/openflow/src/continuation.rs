@@ -2,7 +2,7 @@
 //! `NXT_RESUME`.
 //!
 //! It is a list of properties, as in Open vSwitch, so that its tools can print it: the bridge and
-//! the stack have Open vSwitch's numbers. The remaining instructions are encoded as text, the only
+//! the stack and the mirrors have Open vSwitch's numbers. The remaining instructions are encoded as text, the only
 //! form that has every action in every OpenFlow version. The text omits `max_len` of an output to a
 //! port that a field names: if that port is the controller, it receives the whole frame.
 
@@ -21,6 +21,8 @@ const BRIDGE: u16 = 0x8000;
 const STACK: u16 = 0x8001;
 /// Minimum bytes of a stack entry.
 const ENTRY_BYTES: usize = 16;
+/// `NXCPT_MIRRORS`: the mirrors that have copied the frame.
+const MIRRORS: u16 = 0x8002;
 /// A step: its table, its cookie and the remaining instructions as text. Not in Open vSwitch.
 const STEP: u16 = 0x8100;
 /// The action set as text, if the end of the pipeline executes it. Not in Open vSwitch.
@@ -52,6 +54,9 @@ fn put(continuation: &Continuation, of: DatapathId, w: &mut Writer<'_>) -> Resul
             w.bytes(&bytes[bytes.len() - width..]);
             Ok(())
         })?;
+    }
+    if continuation.mirrors != 0 {
+        property::put_u32(MIRRORS, continuation.mirrors, w)?;
     }
     for step in &continuation.steps {
         property::put(STEP, w, |w| {
@@ -91,6 +96,7 @@ pub fn decode(bytes: &[u8], of: DatapathId) -> Result<Continuation, Refusal> {
                 let entry = Wide::from_be_bytes(value.rest());
                 read.stack.push(entry.ok_or(Refusal::ResumeStale)?);
             }
+            MIRRORS => read.mirrors = value.u32().map_err(stale)?,
             STEP => read.steps.push(decode_step(value)?),
             ACTION_SET => {
                 let set = parse_actions(decode_text(value)?).map_err(|_| Refusal::ResumeStale)?;
@@ -159,6 +165,7 @@ mod tests {
             stack: vec![Wide::from(7), Wide::from(u128::MAX), Wide::ONES],
             steps: vec![step, last],
             set: Some(vec![Action::PopVlan]),
+            mirrors: 5,
         }
     }
 

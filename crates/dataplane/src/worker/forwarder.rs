@@ -215,7 +215,11 @@ impl BatchForwarder {
                     let index = (egress.frame, egress.priority);
                     self.normal(bridge, from, index, frame, now);
                 }
-                Destination::Controller(meta) => self.send_packet_ins(from, meta, frame, now),
+                Destination::Controller(meta) => {
+                    let mirrored = self.with_mirrors(bridge, meta);
+                    let meta = mirrored.as_ref().unwrap_or(meta);
+                    self.send_packet_ins(from, meta, frame, now);
+                }
                 Destination::Collectors(sample) => {
                     self.sample_by_rule(bridge, from, **sample, frame);
                 }

@@ -3,6 +3,7 @@
 use base::{Instant, PortNo};
 use fastpath::FrameOutcome;
 use packet::{Frame, Link};
+use pipeline::PacketInMeta;
 use ports::Batch;
 
 use super::forwarder::BatchForwarder;
@@ -206,6 +207,23 @@ impl BatchForwarder {
             self.pool.put(leaving);
         }
         self.outputs.mirrored.verdict = copied;
+    }
+
+    /// Returns the packet-in of a paused packet with the mirrors that have copied it; none if there
+    /// are none.
+    pub(super) fn with_mirrors(
+        &self,
+        bridge: &BridgeProgram,
+        meta: &PacketInMeta,
+    ) -> Option<PacketInMeta> {
+        if bridge.mirrors.is_none() || meta.continuation.is_none() {
+            return None;
+        }
+        let mut meta = meta.clone();
+        if let Some(continuation) = &mut meta.continuation {
+            continuation.mirrors = self.outputs.mirrored.verdict.bits();
+        }
+        Some(meta)
     }
 
     /// Sends the first bytes of a frame, or of each of its segments.

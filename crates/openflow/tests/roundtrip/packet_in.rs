@@ -104,10 +104,12 @@ pub(crate) fn continuation_state() -> impl Strategy<Value = Continuation> {
     let set = prop::option::of(actions(Version::V10)).prop_map(|set| set.map(normalized_actions));
     let entry =
         (any::<u128>(), 0..992_usize).prop_map(|(number, place)| Wide::from(number) << place);
-    (vec(entry, 0..4), vec(step, 0..4), set).prop_map(|(stack, steps, set)| Continuation {
+    let state = (vec(entry, 0..4), vec(step, 0..4), set, any::<u32>());
+    state.prop_map(|(stack, steps, set, mirrors)| Continuation {
         stack,
         steps,
         set,
+        mirrors,
     })
 }
 

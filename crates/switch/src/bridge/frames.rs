@@ -142,7 +142,7 @@ impl Bridge {
         };
         let mut verdict = self.executor.resume(&self.tables, waiting);
         let from = message.registers.in_port;
-        let copied = self.mirrors_copied(from);
+        let copied = MirrorSet::from_bits(continuation.mirrors);
         self.apply_verdict(&mut verdict, (from, copied), now, effects);
         self.executor.recycle(verdict);
         Ok(())
@@ -191,7 +191,10 @@ impl Bridge {
                 Destination::Collectors(sample) => {
                     self.sample_by_rule(*sample, from, frame, now, effects);
                 }
-                Destination::Controller(meta) => {
+                Destination::Controller(mut meta) => {
+                    if let Some(continuation) = &mut meta.continuation {
+                        continuation.mirrors = copied.bits();
+                    }
                     self.handle_packet_in(*meta, frame.bytes().to_vec(), now, effects);
                 }
             }

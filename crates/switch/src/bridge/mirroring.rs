@@ -86,12 +86,4 @@ impl Bridge {
             context.mirror(frame, passing, copied, &mut EffectSink(effects));
         }
     }
-
-    /// Returns the mirrors that have already copied a paused frame received on `from`.
-    pub(super) fn mirrors_copied(&self, from: PortNo) -> MirrorSet {
-        let mirrors = self.normal.mirrors.as_ref();
-        mirrors
-            .map(|mirrors| mirrors.copied(from))
-            .unwrap_or_default()
-    }
 }

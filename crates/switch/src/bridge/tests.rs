@@ -23,6 +23,7 @@ mod bonds;
 mod compaction;
 mod controllers;
 mod groups;
+mod mirroring;
 mod monitoring;
 mod monitors;
 mod port_counters;
