@@ -175,12 +175,22 @@ impl MatchText<'_> {
             self.put(&format!("tun_tos={tos:x}"));
         }
         self.mirror();
-        self.hex("gtpu_flags", KeyField::GTPU_FLAGS, 0xff);
-        self.decimal("gtpu_msgtype", KeyField::GTPU_TYPE, 0xff);
+        self.gtpu();
         if let Some((flags, mask)) = self.examined(KeyField::TUNNEL_FLAGS) {
             self.put(&format!("tun_flags={}", tunnel_flags(flags, mask)));
         }
         self.tunnel_options();
+    }
+
+    /// Writes the fields of GTP-U, without masks as in Open vSwitch. `ovs-ofctl` of 3.1 sends the
+    /// flags as their mask.
+    fn gtpu(&mut self) {
+        if let Some((flags, mask)) = self.examined(KeyField::GTPU_FLAGS) {
+            self.put(&format!("gtpu_flags={}", c_hex(flags & mask)));
+        }
+        if let Some((message, mask)) = self.examined(KeyField::GTPU_TYPE) {
+            self.put(&format!("gtpu_msgtype={}", message & mask));
+        }
     }
 
     /// Writes the fields of ERSPAN that its version has.

@@ -1,6 +1,6 @@
 //! Megaflows of packets that arrive by a tunnel.
 
-use flow::{TlvCommand, TlvMapping, TlvTableMod, Wide};
+use flow::{Gtpu, TlvCommand, TlvMapping, TlvTableMod, Wide};
 
 use super::*;
 use crate::odp::{DONT_FRAGMENT, KEY};
@@ -77,6 +77,18 @@ fn tunnel_packet_is_examined_by_addresses_key_tos_and_flags() {
         "tunnel(tun_id=0x7,src=1.1.1.1,dst=1.1.1.2,flags(+df-csum+key)),recirc_id(0),in_port(1),\
          packet_type(ns=0,id=0),eth_type(0x0800),ipv4(frag=no)"
     );
+}
+
+#[test]
+fn fields_of_gtpu_are_written_without_masks() {
+    let mut fields = fields(&[]);
+    fields.gtpu = Gtpu {
+        flags: 0x32,
+        message: 255,
+    };
+    let rule = "tun_gtpu_flags=0x30/0x30,tun_gtpu_msgtype=255,actions=output:2";
+    let text = megaflow(&[rule], &fields, OuterHeader::default()).to_string();
+    assert!(text.contains(",gtpu_flags=0x30,gtpu_msgtype=255,"), "{text}");
 }
 
 #[test]
