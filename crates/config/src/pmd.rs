@@ -15,7 +15,7 @@ const INTERVAL_MAX: u64 = 20_000;
 const LOAD_THRESHOLD: u8 = 95;
 const IMPROVEMENT_THRESHOLD: u8 = 25;
 
-/// The limit of `pmd-maxsleep`, in microseconds.
+/// The limit of `pmd-maxsleep` and `pmd-sleep-max`, in microseconds.
 const MAX_SLEEP: u64 = 10_000;
 
 /// The maximum number of hexadecimal digits of a CPU mask.
@@ -29,7 +29,7 @@ const DUMMY_CORES_MAX: usize = 63;
 const NODE_MAX: u32 = i32::MAX as u32;
 
 /// The keys of `Open_vSwitch` `other_config` that [`PmdConfig`] reads.
-pub const PMD_KEYS: [&str; 8] = [
+pub const PMD_KEYS: [&str; 9] = [
     "pmd-auto-lb",
     "pmd-auto-lb-improvement-threshold",
     "pmd-auto-lb-load-threshold",
@@ -38,6 +38,7 @@ pub const PMD_KEYS: [&str; 8] = [
     "pmd-maxsleep",
     "pmd-rxq-assign",
     "pmd-rxq-isolate",
+    "pmd-sleep-max",
 ];
 
 /// The algorithm that assigns receive queues to PMD threads.
@@ -159,6 +160,9 @@ impl PmdConfig {
         };
         let wants_isolation = text("pmd-rxq-isolate") != Some("false");
         let is_isolation_forced = !wants_isolation && algorithm != RxqAlgorithm::Group;
+        // Open vSwitch 3.2 renamed the key; its value may end with values of cores.
+        let max_sleep = text("pmd-sleep-max").map(global_sleep);
+        let max_sleep = max_sleep.unwrap_or_else(|| number("pmd-maxsleep"));
         let interval = number("pmd-auto-lb-rebal-interval");
         let interval = interval.filter(|interval| *interval <= INTERVAL_MAX);
         Self {
@@ -178,9 +182,15 @@ impl PmdConfig {
                     IMPROVEMENT_THRESHOLD,
                 ),
             },
-            max_sleep_us: number("pmd-maxsleep").unwrap_or_default().min(MAX_SLEEP),
+            max_sleep_us: max_sleep.unwrap_or_default().min(MAX_SLEEP),
         }
     }
+}
+
+/// Returns the value for all cores in `pmd-sleep-max`: `50,8:0,9:0`.
+fn global_sleep(text: &str) -> Option<u64> {
+    let values = text.split(',').map(str::trim);
+    values.flat_map(str::parse).next()
 }
 
 /// The pinned receive queues of a port (`other_config:pmd-rxq-affinity`): the core of each.
@@ -272,6 +282,9 @@ mod tests {
             assert_eq!(config, PmdConfig::default(), "{text}");
         }
         assert_eq!(parse(&[("pmd-maxsleep", "10001")]).max_sleep_us, 10_000);
+        let both = parse(&[("pmd-maxsleep", "7"), ("pmd-sleep-max", "50,8:0,9:10")]);
+        assert_eq!(both.max_sleep_us, 50);
+        assert_eq!(parse(&[("pmd-sleep-max", "8:5")]).max_sleep_us, 0);
         let unknown = parse(&[("pmd-rxq-assign", "best")]);
         assert!(unknown.is_algorithm_unknown && unknown.algorithm == RxqAlgorithm::Cycles);
     }

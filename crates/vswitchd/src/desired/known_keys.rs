@@ -1,12 +1,12 @@
 //! The keys of Open vSwitch 3.1 in the columns `other_config` and `options`
-//! (ovs-vswitchd.conf.db(5)).
+//! (ovs-vswitchd.conf.db(5)), and later names of them.
 //!
 //! Others keep notes of their own in these maps, for example OpenStack and OVN: keys that Open
 //! vSwitch does not have are no mistake, unless they look like a misspelt one.
 
 /// `Open_vSwitch` `other_config`.
 #[rustfmt::skip]
-pub(super) const OPEN_VSWITCH: [&str; 44] = [
+pub(super) const OPEN_VSWITCH: [&str; 45] = [
     "bundle-idle-timeout", "ca_cert", "certificate", "dpdk-alloc-mem", "dpdk-extra",
     "dpdk-hugepage-dir", "dpdk-init", "dpdk-lcore-mask", "dpdk-socket-limit", "dpdk-socket-mem",
     "emc-insert-inv-prob", "enable-statistics", "flow-limit", "flow-restore-wait", "hw-offload",
@@ -14,7 +14,8 @@ pub(super) const OPEN_VSWITCH: [&str; 44] = [
     "n-offload-threads", "n-revalidator-threads", "offload-rebalance", "per-port-memory",
     "pmd-auto-lb", "pmd-auto-lb-improvement-threshold", "pmd-auto-lb-load-threshold",
     "pmd-auto-lb-rebal-interval", "pmd-cpu-mask", "pmd-maxsleep", "pmd-perf-metrics",
-    "pmd-rxq-assign", "pmd-rxq-isolate", "private_key", "shared-mempool-config", "smc-enable",
+    "pmd-rxq-assign", "pmd-rxq-isolate", "pmd-sleep-max", "private_key", "shared-mempool-config",
+    "smc-enable",
     "stats-update-interval", "tc-policy", "tx-flush-interval", "userspace-tso-enable",
     "vhost-iommu-support", "vhost-postcopy-support", "vhost-sock-dir", "vlan-limit",
 ];

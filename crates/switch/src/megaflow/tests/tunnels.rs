@@ -88,7 +88,10 @@ fn fields_of_gtpu_are_written_without_masks() {
     };
     let rule = "tun_gtpu_flags=0x30/0x30,tun_gtpu_msgtype=255,actions=output:2";
     let text = megaflow(&[rule], &fields, OuterHeader::default()).to_string();
-    assert!(text.contains(",gtpu_flags=0x30,gtpu_msgtype=255,"), "{text}");
+    assert!(
+        text.contains(",gtpu_flags=0x30,gtpu_msgtype=255,"),
+        "{text}"
+    );
 }
 
 #[test]
