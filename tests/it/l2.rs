@@ -5,6 +5,7 @@ mod bonds;
 mod learning_switch;
 mod mirrors;
 mod monitoring;
+mod monitoring_peers;
 mod multicast_snooping;
 mod normal;
 mod protected_ports;
@@ -21,6 +22,7 @@ pub(crate) const TESTS: &[&[SystemTest]] = &[
     learning_switch::TESTS,
     mirrors::TESTS,
     monitoring::TESTS,
+    monitoring_peers::TESTS,
     multicast_snooping::TESTS,
     normal::TESTS,
     protected_ports::TESTS,

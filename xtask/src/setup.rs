@@ -14,9 +14,10 @@ use crate::counts::gungraun_version;
 use crate::metadata::cargo;
 use crate::shell::Shell;
 
-/// The Debian package of each program.
+/// The Debian package of each program, by its name or path.
 #[rustfmt::skip]
-const PROGRAMS: [(&str, &str); 24] = [
+const PROGRAMS: [(&str, &str); 26] = [
+    ("/usr/lib/frr/bfdd",  "frr"),
     ("chromedriver",       "chromium-driver"),
     ("chromium",           "chromium"),
     ("ethtool",            "ethtool"),
@@ -25,6 +26,7 @@ const PROGRAMS: [(&str, &str); 24] = [
     ("tc",                 "iproute2"),
     ("tcpdump",            "tcpdump"),
     ("iperf3",             "iperf3"),
+    ("lldpd",              "lldpd"),
     ("man",                "man-db"),
     ("mn",                 "mininet"),
     ("ping",               "iputils-ping"),
@@ -45,7 +47,13 @@ const PROGRAMS: [(&str, &str); 24] = [
 
 /// Packages that start a service when they are installed. Tests start their own daemons in their
 /// own namespaces, and a system-wide controller would occupy their port.
-const SERVICES: [&str; 3] = ["openvswitch-switch", "openvswitch-testcontroller", "snmpd"];
+const SERVICES: [&str; 5] = [
+    "frr",
+    "lldpd",
+    "openvswitch-switch",
+    "openvswitch-testcontroller",
+    "snmpd",
+];
 
 /// Folders of programs in addition to `PATH`, which lacks them for ordinary users.
 const SYSTEM_FOLDERS: [&str; 3] = ["/usr/sbin", "/sbin", "/usr/local/sbin"];
