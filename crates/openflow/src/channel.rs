@@ -81,6 +81,8 @@ pub struct ChannelOptions {
     pub echo_timeout: Duration,
     /// The pending bytes from which on the channel is congested.
     pub backlog_max: usize,
+    /// Decodes the actions for tests, `debug_slow` and `debug_recirc`; otherwise they are unknown.
+    pub debug_actions: bool,
 }
 
 impl Default for ChannelOptions {
@@ -95,6 +97,7 @@ impl Default for ChannelOptions {
             // Sixteen messages of the maximum length: enough to keep a link busy until the caller
             // polls again.
             backlog_max: 1 << 20,
+            debug_actions: true,
         }
     }
 }
@@ -342,7 +345,10 @@ impl Channel {
         };
         match negotiate(self.options.versions, &hello) {
             Some(version) => {
-                let dialect = Dialect::new(version);
+                let dialect = Dialect {
+                    debug_actions: self.options.debug_actions,
+                    ..Dialect::new(version)
+                };
                 let liveness = Liveness::Heard(now);
                 self.state = ChannelState::Up { dialect, liveness };
                 self.events.push_back(ChannelEvent::Up(version));

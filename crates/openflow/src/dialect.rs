@@ -19,6 +19,9 @@ pub struct Dialect {
     pub table_ids: bool,
     /// The format of packet-in messages (`NXT_SET_PACKET_IN_FORMAT`), in any version.
     pub packet_in: PacketInFormat,
+    /// `debug_slow` and `debug_recirc` are decoded. Open vSwitch refuses them, except for tests
+    /// (ovs-vswitchd(8), `--enable-dummy`).
+    pub debug_actions: bool,
 }
 
 /// The format of packet-in messages.
@@ -42,6 +45,7 @@ impl Dialect {
             nxm: false,
             table_ids: false,
             packet_in: PacketInFormat::Standard,
+            debug_actions: true,
         }
     }
 

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use base::{Cookie, Instant, PortNo, TableId, Xid};
 use flow::{
-    Action, Consistency, FlowFlags, FlowMod, FlowModCommand, Instructions, Match, MetadataWrite,
-    PortDesc, Refusal, SwitchConfig,
+    Action, Consistency, Extension, FlowFlags, FlowMod, FlowModCommand, Instructions, Match,
+    MetadataWrite, PortDesc, Refusal, SwitchConfig,
 };
 use openflow::{
     Channel, ChannelEvent, ChannelOptions, ChannelSide, Dialect, DownReason, ErrorCode,
@@ -391,6 +391,32 @@ fn switch_refuses_messages_only_switch_may_send() {
         error.code.refusal(Version::V13),
         Some(Refusal::RequestBadType)
     );
+}
+
+#[test]
+fn debug_actions_are_accepted_by_option() {
+    let actions = [Extension::DebugSlow, Extension::DebugRecirc].map(Action::Extended);
+    for (version, action) in [Version::V10, Version::V13].into_iter().zip(actions) {
+        let instructions = Instructions::apply(vec![action]);
+        let command = FlowMod::new(FlowModCommand::Add, 5, Match::any(), instructions);
+        let message = bytes(Xid(7), &Message::FlowMod(command), version);
+        for debug_actions in [true, false] {
+            let options = ChannelOptions {
+                debug_actions,
+                ..options_for(VersionSet::only(version))
+            };
+            let mut channel = Channel::new(ChannelSide::Switch, options, Instant::START);
+            channel.handle_input(&hello(VersionSet::only(version)), Instant::START);
+            channel.transmitted(channel.backlog());
+            channel.handle_input(&message, Instant::START);
+            let refusal = match &take_sent(&mut channel, version)[..] {
+                [(Xid(7), Message::Error(error))] => error.code.refusal(version),
+                _ => None,
+            };
+            let expected = (!debug_actions).then_some(Refusal::ActionBadExperimenterType);
+            assert_eq!(refusal, expected, "{version:?}");
+        }
+    }
 }
 
 #[test]

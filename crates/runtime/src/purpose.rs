@@ -9,7 +9,7 @@ use openflow::{ChannelOptions, VersionSet};
 use crate::message_log::{MessageDirection, MessageLog};
 use crate::snoop::{SnoopDecoder, SnoopFeed};
 use crate::stream_decoder::StreamDecoder;
-use config::ControllerOptions;
+use config::{ControllerOptions, DummyMode};
 use switch::connection::ConnectionKind;
 
 /// An interval longer than any uptime, for a peer that is never probed.
@@ -32,10 +32,12 @@ impl ChannelSettings {
         }
     }
 
-    /// Returns a value with these versions and default options.
-    pub(crate) fn versions(versions: VersionSet) -> Self {
+    /// Returns a value with these versions and default options. Actions for tests are accepted if
+    /// dummies are enabled, as in Open vSwitch.
+    pub(crate) fn new(versions: VersionSet, dummies: DummyMode) -> Self {
         Self::like(ChannelOptions {
             versions,
+            debug_actions: dummies.is_enabled(),
             ..ChannelOptions::default()
         })
     }

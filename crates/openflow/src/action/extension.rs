@@ -64,8 +64,8 @@ pub(super) fn decode(kind: ActionKind, r: &mut Reader<'_>) -> Result<Extension, 
         ActionKind::Conntrack => conntrack::decode(r)?,
         ActionKind::Nat => conntrack::decode_nat(r)?,
         ActionKind::ConntrackClear => Extension::ConntrackClear,
-        ActionKind::DebugSlow => Extension::DebugSlow,
-        ActionKind::DebugRecirc => Extension::DebugRecirc,
+        ActionKind::DebugSlow if r.dialect().debug_actions => Extension::DebugSlow,
+        ActionKind::DebugRecirc if r.dialect().debug_actions => Extension::DebugRecirc,
         _ => return Err(Refusal::ActionBadExperimenterType.into()),
     })
 }

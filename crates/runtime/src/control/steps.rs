@@ -206,7 +206,7 @@ impl Control {
 
     fn add_bridge(&mut self, config: &BridgeConfig) -> Result<(), SwitchError> {
         let socket = |suffix| self.tools.rundir.file(format!("{}.{suffix}", config.name));
-        let channel_settings = ChannelSettings::versions(config.protocols);
+        let channel_settings = ChannelSettings::new(config.protocols, self.tools.dummies);
         let management = self.listen_unix(
             &config.name,
             &socket("mgmt"),
