@@ -28,6 +28,7 @@ mod port_config;
 mod process;
 mod qos;
 mod recirculations;
+mod routing_rules;
 mod spanning_tree;
 pub(super) mod tracing;
 mod tunnels;
@@ -63,6 +64,7 @@ const SUBJECTS: &[&[Command]] = &[
     &qos::COMMANDS,
     &fdb::COMMANDS,
     &features::COMMANDS,
+    &routing_rules::COMMANDS,
     &tunnels::COMMANDS,
     &tracing::COMMANDS,
     &spanning_tree::COMMANDS,

@@ -11,14 +11,13 @@ use std::sync::Arc;
 use base::{Instant, PortNo, TableId};
 use pipeline::{Pipeline, Rule};
 use ports::Counter;
-use serde_json::{Map, Value, json};
 
 use super::Answer::{Deferred, Immediate};
 use super::flow_list::{self, ListForm};
-use super::port_config::{describe, settings_of, type_name};
+use super::port_config::describe;
 use super::{Command, DeferredAnswer, options};
 use crate::control::Control;
-use crate::control::bridge_runtime::{BridgeRuntime, PortRuntime};
+use crate::control::bridge_runtime::BridgeRuntime;
 use crate::control::datapath_ports::DatapathName;
 use dataplane::counters::WorkerDrop;
 use dataplane::program::BridgeId;
@@ -119,84 +118,22 @@ fn show(control: &mut Control, _: &[String]) -> Result<String, String> {
         let sites = sites_of(control).into_iter();
         for (id, site) in sites.filter(|(_, site)| site.datapath() == datapath) {
             writeln!(text, "  {}:", site.bridge.name()).expect(ROOM);
-            for DatapathPortView {
-                openflow,
-                of_path,
-                port,
-            } in open_ports(control, id, site)
-            {
+            let mut ports: Vec<_> = site.ports.iter().collect();
+            ports.retain(|(_, port)| port.device.is_some());
+            ports.sort_by_key(|(_, port)| &port.spec.name);
+            for (number, port) in ports {
+                let openflow = match *number {
+                    PortNo::LOCAL => LOCAL,
+                    PortNo(number) => number,
+                };
+                let of_path = control.devices.datapath_ports.number((id, *number));
+                let of_path = of_path.map_or_else(|| "none".to_owned(), |of| of.to_string());
                 let (name, kind) = (&port.spec.name, describe(port));
                 writeln!(text, "    {name} {openflow}/{of_path}: ({kind})").expect(ROOM);
             }
         }
     }
     Ok(text)
-}
-
-/// An open port with its OpenFlow number and its number in the datapath.
-struct DatapathPortView<'a> {
-    openflow: u32,
-    of_path: String,
-    port: &'a PortRuntime,
-}
-
-/// Returns the open ports of a bridge, by name.
-fn open_ports<'a>(
-    control: &Control,
-    id: BridgeId,
-    site: &'a BridgeRuntime,
-) -> Vec<DatapathPortView<'a>> {
-    let mut ports: Vec<_> = site.ports.iter().collect();
-    ports.retain(|(_, port)| port.device.is_some());
-    ports.sort_by_key(|(_, port)| &port.spec.name);
-    let view = |(number, port): (&PortNo, &'a PortRuntime)| {
-        let of_path = control.devices.datapath_ports.number((id, *number));
-        DatapathPortView {
-            openflow: match *number {
-                PortNo::LOCAL => LOCAL,
-                PortNo(number) => number,
-            },
-            of_path: of_path.map_or_else(|| "none".to_owned(), |of| of.to_string()),
-            port,
-        }
-    };
-    ports.into_iter().map(view).collect()
-}
-
-/// Does the same in JSON. Numbers are strings, as in Open vSwitch.
-pub(super) fn show_json(control: &mut Control, _: &[String]) -> Result<Value, String> {
-    let LookupCounts { hit, missed, .. } = lookups(control);
-    control.datapath_ports();
-    let control = &*control;
-    let datapaths = control.datapaths().into_iter().map(|datapath| {
-        let sites = sites_of(control).into_iter();
-        let sites = sites.filter(|(_, site)| site.datapath() == datapath);
-        let bridges = sites.map(|(id, site)| {
-            let ports = open_ports(control, id, site);
-            let ports: Vec<_> = ports.iter().map(port_json).collect();
-            json!({"name": site.bridge.name(), "ports": ports})
-        });
-        json!({
-            "name": datapath.full(),
-            "stats": {"n_hit": hit.to_string(), "n_missed": missed.to_string()},
-            "ofprotos": bridges.collect::<Vec<_>>(),
-        })
-    });
-    Ok(datapaths.collect::<Vec<_>>().into())
-}
-
-fn port_json(view: &DatapathPortView<'_>) -> Value {
-    let settings = settings_of(view.port).into_iter();
-    let settings: Map<_, _> = settings
-        .map(|(name, value)| (name.to_owned(), json!(value)))
-        .collect();
-    json!({
-        "netdev_name": view.port.spec.name.as_str(),
-        "netdev_type": type_name(&view.port.spec.kind),
-        "netdev_config": settings,
-        "odp_port": view.of_path,
-        "ofp_port": view.openflow.to_string(),
-    })
 }
 
 /// Lists the datapath of each bridge.

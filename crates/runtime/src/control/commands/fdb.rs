@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use base::PortNo;
 use packet::MacAddr;
+use serde_json::{Value, json};
 
 use super::Answer::Immediate;
 use super::{Command, named};
@@ -98,6 +99,26 @@ fn fdb_show(control: &mut Control, arguments: &[String]) -> Result<String, Strin
         writeln!(text, "{port:>5}  {vid:>4}  {mac}  {age:>3}").expect("a string has room");
     }
     Ok(text)
+}
+
+/// Does the same in JSON, with the OpenFlow 1.0 number of the local port.
+pub(super) fn show_json(control: &mut Control, arguments: &[String]) -> Result<Value, String> {
+    const LOCAL: u32 = 0xfffe;
+    let now = control.now();
+    let view = named(control, arguments)?.bridge.fdb().view();
+    let entries = view.by_activity().into_iter().map(|(address, station)| {
+        let age = match station.is_static() {
+            true => json!(entry_type(true)),
+            false => json!((now - station.last_seen()).as_secs()),
+        };
+        let port = match station.port() {
+            PortNo::LOCAL => LOCAL,
+            PortNo(number) => number,
+        };
+        let mac = address.mac.to_string();
+        json!({"port": port, "vlan": address.vid, "mac": mac, "age": age})
+    });
+    Ok(entries.collect::<Vec<_>>().into())
 }
 
 /// Returns the named bridge, or all if none is named.

@@ -1,9 +1,9 @@
 //! Answers in JSON, for `ovs-appctl --format json` of Open vSwitch 3.4 and later: the commands that
-//! have a JSON form there, in that form. The text of other commands is wrapped in an object.
+//! have a JSON form in 3.7, in that form. The text of other commands is wrapped in an object.
 
 use serde_json::{Map, Value, json};
 
-use super::{datapath, listed, tunnels};
+use super::{fdb, listed, routing_rules, tunnels};
 use crate::control::Control;
 use config::DummyMode;
 
@@ -11,9 +11,10 @@ use config::DummyMode;
 pub(super) type JsonAnswer = fn(&mut Control, &[String]) -> Result<Value, String>;
 
 /// The commands with a JSON form.
-const ANSWERS: [(&str, JsonAnswer); 3] = [
-    ("dpif/show", datapath::show_json),
+const ANSWERS: [(&str, JsonAnswer); 4] = [
+    ("fdb/show", fdb::show_json),
     ("list-commands", list_commands),
+    ("ovs/route/rule/show", routing_rules::show_json),
     ("ovs/route/show", tunnels::routes_json),
 ];
 
@@ -47,6 +48,6 @@ mod tests {
             assert!(usages[name].is_string(), "{name}");
         }
         assert_eq!(usages["fdb/show"], json!("bridge"));
-        assert!(answer("fdb/show").is_none() && answer("dpif/show").is_some());
+        assert!(answer("fdb/show").is_some() && answer("dpif/show").is_none());
     }
 }

@@ -6,18 +6,14 @@ use ports::dummy::{DummyConnection, DummyOptions, DummyType};
 use crate::control::bridge_runtime::PortRuntime;
 
 /// A setting and its value.
-pub(super) type PortSetting = (&'static str, String);
+type PortSetting = (&'static str, String);
 
 /// Returns the type of a port, and its settings sorted by name: `gre: key=1, remote_ip=1.1.1.1`.
 pub(super) fn describe(port: &PortRuntime) -> String {
-    with_settings(type_name(&port.spec.kind), settings_of(port))
-}
-
-/// Returns the settings of a port, in any order.
-pub(super) fn settings_of(port: &PortRuntime) -> Vec<PortSetting> {
     let dummy = port.device.as_ref().and_then(|device| device.dummy());
     let of_dummy = dummy.map(|dummy| dummy_settings(&port.spec.kind, &dummy.options()));
-    of_dummy.unwrap_or_else(|| settings(&port.spec.kind))
+    let settings = of_dummy.unwrap_or_else(|| settings(&port.spec.kind));
+    with_settings(type_name(&port.spec.kind), settings)
 }
 
 /// Returns the settings of a dummy. Numbers of queues are in force at once.

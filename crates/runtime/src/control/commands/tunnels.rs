@@ -321,8 +321,8 @@ impl ListedRoute {
 }
 
 /// The kernel's numbers of its main table and of its table of addresses (ip-route(8)).
-const TABLE_MAIN: u32 = 254;
-const TABLE_LOCAL: u32 = 255;
+pub(super) const TABLE_MAIN: u32 = 254;
+pub(super) const TABLE_LOCAL: u32 = 255;
 
 /// Lists the routes set by commands, those of the kernel, and the host's addresses.
 fn routes(control: &mut Control, _: &[String]) -> Result<String, String> {
