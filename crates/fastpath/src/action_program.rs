@@ -345,7 +345,7 @@ impl Op {
                 table: Some(table),
             } => Self::Resubmit(*table),
             Extension::Resubmit { .. } => Self::SlowPath(SlowPathReason::Resubmit),
-            Extension::Sample(_) => Self::Sample,
+            Extension::Sample(sample) if sample.sources().next().is_none() => Self::Sample,
             Extension::PopQueue => Self::SetQueue(Priority::NONE),
             Extension::Note(_) | Extension::ConntrackClear => Self::Nop,
             _ => Self::SlowPath(SlowPathReason::Action),

@@ -34,6 +34,7 @@ mod conntrack;
 mod encap;
 mod hash;
 mod learn;
+mod sample;
 mod subfield;
 
 use std::sync::Arc;
@@ -52,6 +53,7 @@ pub use conntrack::{
 pub use encap::{Encap, NshProperty, PacketType};
 pub use hash::{BundleAction, BundleAlgorithm, HashFields, Multipath, MultipathAlgorithm};
 pub use learn::{Learn, LearnFlags, LearnSource, LearnSpec};
+pub use sample::{SampleAction, SampleDirection, SampleId};
 pub use subfield::Subfield;
 
 /// Extension action.
@@ -193,35 +195,6 @@ impl Default for ControllerAction {
             pause: false,
         }
     }
-}
-
-/// Parameters of the action `sample`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct SampleAction {
-    /// Sampling probability in units of 1/65,535; at least one.
-    pub probability: u16,
-    /// The set of collectors.
-    pub collectors: u32,
-    /// IPFIX's observation domain.
-    pub domain: u32,
-    /// IPFIX's observation point.
-    pub point: u32,
-    /// Port that the report concerns, if any.
-    pub port: Option<PortNo>,
-    /// Direction of the frame at that port.
-    pub direction: SampleDirection,
-}
-
-/// Direction of a sampled frame.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum SampleDirection {
-    /// Not specified.
-    #[default]
-    Unspecified,
-    /// In.
-    Ingress,
-    /// Out.
-    Egress,
 }
 
 impl Extension {

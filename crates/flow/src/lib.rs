@@ -74,7 +74,7 @@ pub use extension::{
     BundleAction, BundleAlgorithm, ConntrackAction, ConntrackFlags, ConntrackZone,
     ControllerAction, Encap, Extension, HashFields, Learn, LearnFlags, LearnSource, LearnSpec,
     Multipath, MultipathAlgorithm, NESTING_MAX, NatAction, NatAddresses, NatFlags, NshProperty,
-    PacketType, SampleAction, SampleDirection, Subfield, writes_connection,
+    PacketType, SampleAction, SampleDirection, SampleId, Subfield, writes_connection,
 };
 pub use field::Field;
 pub use flow_key::FlowKey;

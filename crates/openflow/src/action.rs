@@ -142,7 +142,8 @@ const fn padding_refusal(kind: ActionKind) -> Option<Refusal> {
         | ActionKind::StackPush
         | ActionKind::StackPop
         | ActionKind::CheckPacketLarger
-        | ActionKind::Sample3 => Some(Refusal::RequestMustBeZero),
+        | ActionKind::Sample3
+        | ActionKind::Sample4 => Some(Refusal::RequestMustBeZero),
         _ => None,
     }
 }

@@ -14,7 +14,7 @@ use crate::action::{Action, MaxLen};
 use crate::event::PacketInReason;
 use crate::extension::{
     BundleAction, BundleAlgorithm, ControllerAction, Extension, HashFields, Multipath,
-    MultipathAlgorithm, NESTING_MAX, SampleAction, SampleDirection,
+    MultipathAlgorithm, NESTING_MAX, SampleAction, SampleDirection, SampleId,
 };
 use crate::field::Field;
 
@@ -366,8 +366,8 @@ fn sample(item: KeyValue<'_>) -> Result<Extension, ParseError> {
     let mut sample = SampleAction {
         probability: 0,
         collectors: 0,
-        domain: 0,
-        point: 0,
+        domain: SampleId::Number(0),
+        point: SampleId::Number(0),
         port: None,
         direction: SampleDirection::Unspecified,
     };
@@ -375,8 +375,8 @@ fn sample(item: KeyValue<'_>) -> Result<Extension, ParseError> {
         match option.key.text {
             "probability" => sample.probability = number(option.required_value()?)?,
             "collector_set_id" => sample.collectors = number(option.required_value()?)?,
-            "obs_domain_id" => sample.domain = number(option.required_value()?)?,
-            "obs_point_id" => sample.point = number(option.required_value()?)?,
+            "obs_domain_id" => sample.domain = sample_id(option.required_value()?)?,
+            "obs_point_id" => sample.point = sample_id(option.required_value()?)?,
             "sampling_port" => sample.port = Some(address::port(option.required_value()?)?),
             "ingress" => sample.direction = SampleDirection::Ingress,
             "egress" => sample.direction = SampleDirection::Egress,
@@ -388,6 +388,18 @@ fn sample(item: KeyValue<'_>) -> Result<Extension, ParseError> {
         return Err(item.key.error("expected probability=1 to 65535"));
     }
     Ok(Extension::Sample(sample))
+}
+
+/// Parses a number, or bits of a field.
+fn sample_id(token: Token<'_>) -> Result<SampleId, ParseError> {
+    if !super::subfield::is_subfield(token.text) {
+        return number(token).map(SampleId::Number);
+    }
+    let part = subfield(token)?;
+    match part.bits() <= SampleId::BITS {
+        true => Ok(SampleId::Subfield(part)),
+        false => Err(token.error("expected at most 32 bits of a field")),
+    }
 }
 
 /// Parses the argument of `output` if only Nicira's action supports it.

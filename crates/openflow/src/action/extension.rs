@@ -60,7 +60,9 @@ pub(super) fn decode(kind: ActionKind, r: &mut Reader<'_>) -> Result<Extension, 
         ActionKind::Decap => encap::decode_decap(r)?,
         ActionKind::DecNshTtl => Extension::DecNshTtl,
         ActionKind::DeleteField => Extension::DeleteField(decode_deleted(r)?),
-        ActionKind::Sample | ActionKind::Sample2 | ActionKind::Sample3 => sample::decode(kind, r)?,
+        ActionKind::Sample | ActionKind::Sample2 | ActionKind::Sample3 | ActionKind::Sample4 => {
+            sample::decode(kind, r)?
+        }
         ActionKind::Conntrack => conntrack::decode(r)?,
         ActionKind::Nat => conntrack::decode_nat(r)?,
         ActionKind::ConntrackClear => Extension::ConntrackClear,

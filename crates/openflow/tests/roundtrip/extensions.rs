@@ -8,8 +8,8 @@ use flow::{
     Action, BundleAction, BundleAlgorithm, ConntrackAction, ConntrackFlags, ConntrackZone,
     ControllerAction, Encap, Extension, Field, HashFields, Learn, LearnFlags, LearnSource,
     LearnSpec, MaxLen, Multipath, MultipathAlgorithm, NatAction, NatAddresses, NatFlags,
-    NshProperty, OptionTerm, PacketInReason, PacketType, SampleAction, SampleDirection, Subfield,
-    Wide,
+    NshProperty, OptionTerm, PacketInReason, PacketType, SampleAction, SampleDirection, SampleId,
+    Subfield, Wide,
 };
 use openflow::Version;
 use proptest::collection::vec;
@@ -190,9 +190,15 @@ fn sample() -> impl Strategy<Value = SampleAction> {
         SampleDirection::Ingress,
         SampleDirection::Egress,
     ];
-    let numbers = (1..=u16::MAX, any::<[u32; 3]>());
+    let id = || {
+        prop_oneof![
+            any::<u32>().prop_map(SampleId::Number),
+            Just(SampleId::Subfield(Subfield::whole(Field::Reg3))),
+        ]
+    };
+    let numbers = (1..=u16::MAX, any::<u32>(), id(), id());
     (numbers, option::of(port()), select(directions)).prop_map(
-        |((probability, [collectors, domain, point]), port, direction)| SampleAction {
+        |((probability, collectors, domain, point), port, direction)| SampleAction {
             probability,
             collectors,
             domain,

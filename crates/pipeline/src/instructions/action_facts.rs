@@ -157,6 +157,7 @@ pub(crate) fn all_subfields(action: &Action, predicate: &mut dyn FnMut(Subfield)
                 .all(|action| all_subfields(action, predicate))
         }
         Extension::Clone(inner) => inner.iter().all(|action| all_subfields(action, predicate)),
+        Extension::Sample(sample) => sample.sources().all(predicate),
         _ => true,
     }
 }
@@ -190,6 +191,7 @@ pub(crate) fn fields_of(extension: &Extension) -> Vec<Field> {
         Extension::Bundle(bundle) => bundle.to.map(Subfield::field).into_iter().collect(),
         Extension::Learn(learn) => learn_sources(learn),
         Extension::Conntrack(ct) => conntrack_fields(ct),
+        Extension::Sample(sample) => sample.sources().map(Subfield::field).collect(),
         Extension::Resubmit { .. }
         | Extension::OutputTruncated { .. }
         | Extension::Controller(_)
@@ -206,8 +208,7 @@ pub(crate) fn fields_of(extension: &Extension) -> Vec<Field> {
         | Extension::Nat(_)
         | Extension::ConntrackClear
         | Extension::DebugSlow
-        | Extension::DebugRecirc
-        | Extension::Sample(_) => Vec::new(),
+        | Extension::DebugRecirc => Vec::new(),
     }
 }
 

@@ -2,7 +2,9 @@
 
 use base::{MeterId, PortNo, Priority, TableId};
 use flow::field::widen;
-use flow::{BundleAction, ControllerAction, Extension, Field, MaxLen, Multipath, Subfield, Wide};
+use flow::{
+    BundleAction, ControllerAction, Extension, Field, MaxLen, Multipath, SampleId, Subfield, Wide,
+};
 use packet::{Checksum, Offload, Packet};
 
 use super::actions::{low_u16, low_u64};
@@ -65,7 +67,11 @@ impl Execution<'_> {
                 return self.handle_ttl_result(packet.dec_nsh_ttl());
             }
             Extension::Sample(sample) => {
-                self.record_output(Destination::Collectors(Box::new(*sample)))
+                let resolved = sample.with_sources(|part| {
+                    let bits = self.part(packet, part);
+                    SampleId::Number(u32::try_from(bits).unwrap_or_default())
+                });
+                self.record_output(Destination::Collectors(Box::new(resolved)))
             }
             Extension::PopQueue => self.priority = Priority::NONE,
             // Rules that rely on the state of connections must not let a packet pass without it.

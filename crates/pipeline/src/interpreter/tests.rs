@@ -2,7 +2,7 @@
 //! writers.
 
 use base::{BufferId, Instant, PortNo, TableId};
-use flow::{Action, PacketOut, Refusal};
+use flow::{Action, PacketOut, Refusal, SampleId};
 use packet::Pool;
 
 use super::{InputFrame, Interpreter};
@@ -40,6 +40,20 @@ fn frame_without_space_for_a_tag_is_dropped() {
     assert_eq!(verdict.frames, [frame("eth")]);
     assert_eq!(verdict.drops, [DropReason::NoRoom]);
     assert_eq!(pool.outstanding(), 1, "the frame that leaves");
+}
+
+#[test]
+fn sample_has_the_values_of_its_fields() {
+    let pipeline = pipeline(&[
+        "in_port=1,actions=set_field:0x1234->reg0,\
+         sample(probability=9,obs_domain_id=reg0[0..7],obs_point_id=reg0[])",
+    ]);
+    let verdict = run(&pipeline, "eth", &mut Pool::new(2), &mut ());
+    let [Destination::Collectors(sample)] = &ports(&verdict)[..] else {
+        panic!("{verdict:?}");
+    };
+    let numbers = (SampleId::Number(0x34), SampleId::Number(0x1234));
+    assert_eq!((sample.domain, sample.point), numbers);
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use flow::{
     Action, BundleAction, Extension, Instructions, Learn, LearnSource, LearnSpec, Multipath,
-    Subfield,
+    SampleId, Subfield,
 };
 
 use super::tlv_map::TlvMap;
@@ -57,6 +57,10 @@ impl TlvMap {
                 ..(**bundle).clone()
             })),
             Extension::Learn(learn) => Extension::Learn(Arc::new(self.measure_learn(learn))),
+            Extension::Sample(sample) => {
+                let measure = |part| SampleId::Subfield(self.measure_part(part));
+                Extension::Sample(sample.with_sources(measure))
+            }
             Extension::Clone(inner) => {
                 Extension::Clone(inner.iter().map(|action| self.measure(action)).collect())
             }

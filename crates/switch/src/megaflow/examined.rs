@@ -170,6 +170,7 @@ impl MegaflowBuilder {
                 self.stacked += 1;
             }
             Extension::OutputReg { from, .. } => self.examine_bits(*from),
+            Extension::Sample(sample) => sample.sources().for_each(|part| self.examine_bits(part)),
             Extension::Pop(to) if self.stacked > 0 => {
                 self.stacked -= 1;
                 if self.has_prerequisite(to.field()) {

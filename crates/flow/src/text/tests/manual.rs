@@ -319,6 +319,7 @@ const ACTIONS: &[(&str, Option<&str>)] = &[
     ("conjunction(5,1/2)", None),
     ("note:01.02", None),
     ("sample(probability=1)", None),
+    ("sample(probability=1,obs_domain_id=NXM_NX_REG0[],obs_point_id=reg1[0..7])", None),
     ("meter:5", None),
     ("clear_actions", None),
     ("write_actions(output:2)", None),

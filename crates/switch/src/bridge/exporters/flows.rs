@@ -85,8 +85,8 @@ impl IpfixExport {
         let (sample, from) = (&sampled.sample, sampled.from.port);
         let output = sample.port.filter(|port| *port != from);
         let observation = IpfixObservation {
-            domain: sample.domain,
-            point: sample.point,
+            domain: sample.domain.number(),
+            point: sample.point.number(),
             leaves: match sample.direction {
                 SampleDirection::Unspecified => output.is_some(),
                 SampleDirection::Ingress => false,
