@@ -44,10 +44,8 @@ fn frame_without_space_for_a_tag_is_dropped() {
 
 #[test]
 fn sample_has_the_values_of_its_fields() {
-    let pipeline = pipeline(&[
-        "in_port=1,actions=set_field:0x1234->reg0,\
-         sample(probability=9,obs_domain_id=reg0[0..7],obs_point_id=reg0[])",
-    ]);
+    let pipeline = pipeline(&["in_port=1,actions=set_field:0x1234->reg0,\
+         sample(probability=9,obs_domain_id=reg0[0..7],obs_point_id=reg0[])"]);
     let verdict = run(&pipeline, "eth", &mut Pool::new(2), &mut ());
     let [Destination::Collectors(sample)] = &ports(&verdict)[..] else {
         panic!("{verdict:?}");
