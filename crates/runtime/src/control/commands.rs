@@ -28,6 +28,7 @@ mod port_config;
 mod process;
 mod qos;
 mod recirculations;
+mod routes;
 mod routing_rules;
 mod spanning_tree;
 pub(super) mod tracing;
@@ -64,6 +65,7 @@ const SUBJECTS: &[&[Command]] = &[
     &qos::COMMANDS,
     &fdb::COMMANDS,
     &features::COMMANDS,
+    &routes::COMMANDS,
     &routing_rules::COMMANDS,
     &tunnels::COMMANDS,
     &tracing::COMMANDS,

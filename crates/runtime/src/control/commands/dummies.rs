@@ -8,8 +8,8 @@ use packet::Frame;
 use ports::dummy::{ConnectionState, DummyHandle};
 
 use super::Answer::Immediate;
+use super::routes::prefix;
 use super::tracing::frame;
-use super::tunnels::prefix;
 use super::{Command, MANY};
 use crate::control::Control;
 use crate::control::datapath_ports::DatapathName;

@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{fdb, listed, routing_rules, tunnels};
+use super::{fdb, listed, routes, routing_rules};
 use crate::control::Control;
 use config::DummyMode;
 
@@ -15,7 +15,7 @@ const ANSWERS: [(&str, JsonAnswer); 4] = [
     ("fdb/show", fdb::show_json),
     ("list-commands", list_commands),
     ("ovs/route/rule/show", routing_rules::show_json),
-    ("ovs/route/show", tunnels::routes_json),
+    ("ovs/route/show", routes::routes_json),
 ];
 
 /// Returns the function that answers a command in JSON, if it has a JSON form.

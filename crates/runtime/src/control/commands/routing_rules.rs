@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::Answer::Immediate;
 use super::Command;
-use super::tunnels::{TABLE_LOCAL, TABLE_MAIN};
+use super::routes::{TABLE_LOCAL, TABLE_MAIN};
 use crate::control::Control;
 
 #[rustfmt::skip]
