@@ -3,7 +3,8 @@
 use base::{MeterId, PortNo, Priority, TableId};
 use flow::field::widen;
 use flow::{
-    BundleAction, ControllerAction, Extension, Field, MaxLen, Multipath, SampleId, Subfield, Wide,
+    BundleAction, ControllerAction, Extension, Field, MaxLen, Multipath, SampleAction, SampleId,
+    Subfield, Wide,
 };
 use packet::{Checksum, Offload, Packet};
 
@@ -66,13 +67,7 @@ impl Execution<'_> {
                 self.mark_modified();
                 return self.handle_ttl_result(packet.dec_nsh_ttl());
             }
-            Extension::Sample(sample) => {
-                let resolved = sample.with_sources(|part| {
-                    let bits = self.part(packet, part);
-                    SampleId::Number(u32::try_from(bits).unwrap_or_default())
-                });
-                self.record_output(Destination::Collectors(Box::new(resolved)))
-            }
+            Extension::Sample(sample) => self.sample(packet, *sample),
             Extension::PopQueue => self.priority = Priority::NONE,
             // Rules that rely on the state of connections must not let a packet pass without it.
             Extension::Conntrack(_) | Extension::Nat(_) => return Err(DropReason::NoConntrack),
@@ -85,6 +80,15 @@ impl Execution<'_> {
             Extension::DebugRecirc => self.recirculate(),
         }
         Ok(())
+    }
+
+    /// Sends a sample to the collectors, with the values of the fields that it names.
+    fn sample(&mut self, packet: &Packet<'_>, sample: SampleAction) {
+        let sample = sample.with_sources(|part| {
+            let bits = self.part(packet, part);
+            SampleId::Number(u32::try_from(bits).unwrap_or_default())
+        });
+        self.record_output(Destination::Collectors(Box::new(sample)));
     }
 
     /// Returns the bits of a subfield; zero if the header is missing.
