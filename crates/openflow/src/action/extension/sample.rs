@@ -106,7 +106,10 @@ fn encode_id(id: SampleId, w: &mut Writer<'_>) -> Result<(), EncodeError> {
         }
         SampleId::Subfield(part) => {
             let header = short_header(part.field());
-            let header = header.ok_or_else(|| w.unsupported("an identifier of this field"))?;
+            let mut header = header.ok_or_else(|| w.unsupported("an identifier of this field"))?;
+            if let Some(bytes) = part.option_bytes() {
+                header.length = usize::from(bytes);
+            }
             header.encode(w);
             let ofs_nbits = ofs_nbits(part, w)?;
             w.u16(ofs_nbits);
