@@ -1,10 +1,11 @@
 //! The encoding of a continuation, which a switch sends to a controller and receives back in
 //! `NXT_RESUME`.
 //!
-//! It is a list of properties, as in Open vSwitch, so that its tools can print it: the bridge and
-//! the stack and the mirrors have Open vSwitch's numbers. The remaining instructions are encoded as text, the only
-//! form that has every action in every OpenFlow version. The text omits `max_len` of an output to a
-//! port that a field names: if that port is the controller, it receives the whole frame.
+//! It is a list of properties, as in Open vSwitch, so that its tools can print it: the bridge, the
+//! stack and the mirrors have Open vSwitch's numbers. The remaining instructions are encoded as
+//! text, the only form that has every action in every OpenFlow version. The text omits `max_len` of
+//! an output to a port that a field names: if that port is the controller, it receives the whole
+//! frame.
 
 use base::{Cookie, DatapathId, TableId};
 use flow::text::parse_actions;
