@@ -189,8 +189,8 @@ impl PmdConfig {
 
 /// Returns the value for all cores in `pmd-sleep-max`: `50,8:0,9:0`.
 fn global_sleep(text: &str) -> Option<u64> {
-    let values = text.split(',').map(str::trim);
-    values.flat_map(str::parse).next()
+    let mut values = text.split(',');
+    values.find_map(|value| value.trim().parse().ok())
 }
 
 /// The pinned receive queues of a port (`other_config:pmd-rxq-affinity`): the core of each.
