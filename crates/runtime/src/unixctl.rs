@@ -5,6 +5,7 @@
 //! "method": .., "params": [strings]}`, answered in order. The control thread executes the
 //! commands, except `set-options`, which concerns the connection.
 
+use std::borrow::Cow;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -173,9 +174,9 @@ async fn respond(request: Request, format: &mut OutputFormat, inbox: &Inbox) -> 
         Ok(arguments) => execute(method, arguments, *format, inbox).await,
     };
     let (outcome, text) = match &answer {
-        Ok(CommandReply::Text(text)) => ("success", text.clone()),
-        Ok(CommandReply::Json(value)) => ("success", value.to_string()),
-        Err(problem) => ("error", problem.clone()),
+        Ok(CommandReply::Text(text)) => ("success", Cow::Borrowed(text.as_str())),
+        Ok(CommandReply::Json(value)) => ("success", Cow::Owned(value.to_string())),
+        Err(problem) => ("error", Cow::Borrowed(problem.as_str())),
     };
     tracing::debug!("replying with {outcome}, id={id}: \"{}\"", text.trim_end());
     let (result, error) = match answer {
