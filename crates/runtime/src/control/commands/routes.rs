@@ -218,7 +218,7 @@ impl ListedRoute {
         if let Some(gateway) = self.gateway {
             hop["gateway"] = gateway.to_string().into();
         }
-        let source = self.source.unwrap_or(Ipv6Addr::UNSPECIFIED.into());
+        let source = self.source.unwrap_or(IpAddr::V6(Ipv6Addr::UNSPECIFIED));
         let mut route = json!({
             "table": table,
             "user": self.origin == RouteOrigin::User,
@@ -317,5 +317,56 @@ fn add_kernel_routes(routes: &mut Vec<ListedRoute>, kernel: &KernelTables) {
                 source: Some(own.address),
             });
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn route(origin: RouteOrigin, to: &str, len: u8) -> ListedRoute {
+        ListedRoute {
+            origin,
+            to: to.parse().expect("an address"),
+            len,
+            mark: 0,
+            device: "br0".to_owned(),
+            gateway: None,
+            source: None,
+        }
+    }
+
+    #[test]
+    fn route_is_written_like_open_vswitch() {
+        let user = ListedRoute {
+            mark: 7,
+            gateway: Some(Ipv4Addr::new(10, 0, 0, 9).into()),
+            source: Some(Ipv4Addr::new(10, 0, 0, 1).into()),
+            ..route(RouteOrigin::User, "1.1.1.0", 24)
+        };
+        let text = "User: 1.1.1.0/24 MARK 7 dev br0 GW 10.0.0.9 SRC 10.0.0.1";
+        assert_eq!(user.to_text(), text);
+        let local = route(RouteOrigin::Local, "fc00::1", 128);
+        assert_eq!(local.to_text(), "Cached: fc00::1/128 dev br0 local");
+    }
+
+    #[test]
+    fn route_in_json_has_the_priority_of_its_prefix() {
+        let gateway = Ipv4Addr::new(10, 0, 0, 9);
+        let kernel = ListedRoute {
+            gateway: Some(gateway.into()),
+            ..route(RouteOrigin::Kernel, "1.1.1.0", 24)
+        };
+        let expected = json!({
+            "table": 254, "user": false, "local": false, "priority": 120, "prefix": 24,
+            "dst": "1.1.1.0", "prefsrc": "::",
+            "nexthops": [{"dev": "br0", "gateway": "10.0.0.9"}],
+        });
+        assert_eq!(kernel.to_json(), expected);
+        let local = route(RouteOrigin::Local, "fc00::1", 128).to_json();
+        assert_eq!(
+            (&local["table"], &local["priority"]),
+            (&json!(255), &json!(192))
+        );
     }
 }
