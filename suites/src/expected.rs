@@ -133,7 +133,8 @@ mod tests {
         let text = "[[difference]]\nreason = \"so\"\ncases = [\"of13/action\"]";
         let expected = ExpectedFailures::parse(text, &cases()).unwrap();
         let action = ["of13/action/00_OUTPUT:1", "of13/action/00_OUTPUT:11"];
-        assert_eq!(expected.by_reason(), [("so", action.to_vec())].into());
+        let by_reason = BTreeMap::from([("so", action.to_vec())]);
+        assert_eq!(expected.by_reason(), by_reason);
     }
 
     #[test]
