@@ -1,5 +1,7 @@
 //! Names and value formats of match fields: one table for readers and writers.
 
+use std::ops::RangeInclusive;
+
 use crate::field::Field;
 
 /// Format of a field's value.
@@ -332,6 +334,10 @@ pub(super) const PROTOCOLS: [ProtocolName; 17] = {
 /// Prefixes of Open vSwitch fields that are not supported.
 const UNSUPPORTED_FIELDS: [&str; 2] = ["igmp_", "skb_priority"];
 
+/// Names and numbers of the registers that Open vSwitch 3.7 added, which are not supported.
+const LATER_REGISTERS: [(&str, RangeInclusive<u8>); 3] =
+    [("reg", 16..=31), ("xreg", 8..=15), ("xxreg", 4..=7)];
+
 /// Returns the meaning of `name` in a match, or `None` if it is no field's name.
 pub(super) fn meaning(name: &str) -> Option<KeyMeaning> {
     let special = MEANINGS.iter().find(|(known, _)| *known == name);
@@ -350,9 +356,15 @@ pub(super) fn settable(name: &str) -> Option<Field> {
 
 /// True for the name of an Open vSwitch field that is not supported.
 pub(super) fn is_unsupported_field(name: &str) -> bool {
-    UNSUPPORTED_FIELDS
-        .iter()
-        .any(|prefix| name.starts_with(prefix))
+    let mut prefixes = UNSUPPORTED_FIELDS.iter();
+    prefixes.any(|prefix| name.starts_with(prefix)) || is_later_register(name)
+}
+
+fn is_later_register(name: &str) -> bool {
+    LATER_REGISTERS.iter().any(|(series, numbers)| {
+        let number = name.strip_prefix(series).map(str::parse::<u8>);
+        number.is_some_and(|number| number.is_ok_and(|number| numbers.contains(&number)))
+    })
 }
 
 /// The field's name in set-field.
