@@ -173,17 +173,21 @@ async fn respond(request: Request, format: &mut OutputFormat, inbox: &Inbox) -> 
         }
         Ok(arguments) => execute(method, arguments, *format, inbox).await,
     };
-    let (outcome, text) = match &answer {
-        Ok(CommandReply::Text(text)) => ("success", Cow::Borrowed(text.as_str())),
-        Ok(CommandReply::Json(value)) => ("success", Cow::Owned(value.to_string())),
-        Err(problem) => ("error", Cow::Borrowed(problem.as_str())),
-    };
-    tracing::debug!("replying with {outcome}, id={id}: \"{}\"", text.trim_end());
+    log_reply(&id, &answer);
     let (result, error) = match answer {
         Ok(reply) => (Some(formatted(reply, *format)), None),
         Err(problem) => (None, Some(ended(problem))),
     };
     Response { id, result, error }
+}
+
+fn log_reply(id: &Value, answer: &Result<CommandReply, String>) {
+    let (outcome, text) = match answer {
+        Ok(CommandReply::Text(text)) => ("success", Cow::Borrowed(text.as_str())),
+        Ok(CommandReply::Json(value)) => ("success", Cow::Owned(value.to_string())),
+        Err(problem) => ("error", Cow::Borrowed(problem.as_str())),
+    };
+    tracing::debug!("replying with {outcome}, id={id}: \"{}\"", text.trim_end());
 }
 
 /// Returns the result of a command in this format, as Open vSwitch 3.4 sends it.
