@@ -64,6 +64,7 @@ mod names;
 mod nearest;
 mod number;
 mod options;
+mod sample;
 mod selection;
 mod special;
 mod subfield;

@@ -1,4 +1,4 @@
-//! Reader of extension actions, except for `learn`.
+//! Reader of extension actions, except for `learn` and `sample`.
 
 use std::sync::Arc;
 
@@ -9,12 +9,12 @@ use super::lexer::{KeyValue, KeyValues, Token};
 use super::names::settable;
 use super::number::{BoundedInt, number, unsigned};
 use super::subfield::subfield;
-use super::{address, conntrack, encap, instructions, learn, name_map};
+use super::{address, conntrack, encap, instructions, learn, name_map, sample};
 use crate::action::{Action, MaxLen};
 use crate::event::PacketInReason;
 use crate::extension::{
     BundleAction, BundleAlgorithm, ControllerAction, Extension, HashFields, Multipath,
-    MultipathAlgorithm, NESTING_MAX, SampleAction, SampleDirection, SampleId,
+    MultipathAlgorithm, NESTING_MAX,
 };
 use crate::field::Field;
 
@@ -41,7 +41,7 @@ const ACTIONS: &[(&str, ExtensionReader)] = &[
     ("bundle_load",      |item| bundle(item, true)),
     ("conjunction",      conjunction),
     ("check_pkt_larger", check_packet_larger),
-    ("sample",           sample),
+    ("sample",           sample::read),
     ("encap",            encap::encap),
     ("decap",            encap::decap),
     ("delete_field",     delete_field),
@@ -197,7 +197,7 @@ fn fin_timeout(item: KeyValue<'_>) -> Result<Extension, ParseError> {
 }
 
 /// Calls `take` for each option of `item`.
-fn options<'a>(
+pub(super) fn options<'a>(
     item: KeyValue<'a>,
     mut take: impl FnMut(KeyValue<'a>) -> Result<(), ParseError>,
 ) -> Result<(), ParseError> {
@@ -360,46 +360,6 @@ fn check_packet_larger(item: KeyValue<'_>) -> Result<Extension, ParseError> {
         bytes: number(item.required_value()?)?,
         to,
     })
-}
-
-fn sample(item: KeyValue<'_>) -> Result<Extension, ParseError> {
-    let mut sample = SampleAction {
-        probability: 0,
-        collectors: 0,
-        domain: SampleId::Number(0),
-        point: SampleId::Number(0),
-        port: None,
-        direction: SampleDirection::Unspecified,
-    };
-    options(item, |option| {
-        match option.key.text {
-            "probability" => sample.probability = number(option.required_value()?)?,
-            "collector_set_id" => sample.collectors = number(option.required_value()?)?,
-            "obs_domain_id" => sample.domain = sample_id(option.required_value()?)?,
-            "obs_point_id" => sample.point = sample_id(option.required_value()?)?,
-            "sampling_port" => sample.port = Some(address::port(option.required_value()?)?),
-            "ingress" => sample.direction = SampleDirection::Ingress,
-            "egress" => sample.direction = SampleDirection::Egress,
-            _ => return Err(option.key.error("unknown option of `sample`")),
-        }
-        Ok(())
-    })?;
-    if sample.probability == 0 {
-        return Err(item.key.error("expected probability=1 to 65535"));
-    }
-    Ok(Extension::Sample(sample))
-}
-
-/// Parses a number, or bits of a field.
-fn sample_id(token: Token<'_>) -> Result<SampleId, ParseError> {
-    if !super::subfield::is_subfield(token.text) {
-        return number(token).map(SampleId::Number);
-    }
-    let part = subfield(token)?;
-    match part.bits() <= SampleId::BITS {
-        true => Ok(SampleId::Subfield(part)),
-        false => Err(token.error("expected at most 32 bits of a field")),
-    }
 }
 
 /// Parses the argument of `output` if only Nicira's action supports it.

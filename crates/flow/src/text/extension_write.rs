@@ -8,11 +8,9 @@ use super::extension_read::REASONS;
 use super::match_write::CommaList;
 use super::name_map::{NameMap, WithNames};
 use super::names::set_name;
-use super::{conntrack, learn, options};
+use super::{conntrack, learn, options, sample};
 use crate::action::{Action, MaxLen};
-use crate::extension::{
-    BundleAction, ControllerAction, Extension, Multipath, SampleAction, SampleDirection,
-};
+use crate::extension::{BundleAction, ControllerAction, Extension, Multipath};
 
 impl fmt::Display for Extension {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -75,7 +73,7 @@ impl fmt::Display for WithNames<'_, Extension> {
             Extension::SetOption(term) => options::write_set(f, term),
             Extension::DeleteField(field) => write!(f, "delete_field:{}", set_name(*field)),
             Extension::DecNshTtl => f.write_str("dec_nsh_ttl"),
-            Extension::Sample(sample) => write_sample(f, sample, names),
+            Extension::Sample(sample) => sample::write(f, sample, names),
             Extension::Conntrack(ct) => conntrack::write(f, ct, names),
             Extension::Nat(nat) => conntrack::write_nat(f, nat),
             Extension::ConntrackClear => f.write_str("ct_clear"),
@@ -216,28 +214,4 @@ fn write_bundle(f: &mut fmt::Formatter<'_>, bundle: &BundleAction, names: &NameM
     }
     let members = bundle.members.iter().map(|port| WithNames(port, names));
     write_list(f, "members:", members)
-}
-
-fn write_sample(f: &mut fmt::Formatter<'_>, sample: &SampleAction, names: &NameMap) -> fmt::Result {
-    let SampleAction {
-        probability,
-        collectors,
-        domain,
-        point,
-        port,
-        direction,
-    } = sample;
-    write!(
-        f,
-        "sample(probability={probability},collector_set_id={collectors},\
-         obs_domain_id={domain},obs_point_id={point}"
-    )?;
-    if let Some(port) = port {
-        write!(f, ",sampling_port={}", WithNames(port, names))?;
-    }
-    f.write_str(match direction {
-        SampleDirection::Unspecified => ")",
-        SampleDirection::Ingress => ",ingress)",
-        SampleDirection::Egress => ",egress)",
-    })
 }
