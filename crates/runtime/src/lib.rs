@@ -23,6 +23,7 @@ mod metrics;
 #[cfg(all(test, feature = "model"))]
 mod model;
 mod outbox;
+mod panic_hook;
 mod parallel;
 mod peers;
 mod process;
@@ -48,6 +49,7 @@ pub use facts::{BridgeFacts, ControllerFacts, Facts, PortFacts, TreeFacts};
 pub use flushes::FlushRequest;
 pub use handle::ControlHandle;
 pub use log_control::LogControl;
+pub use panic_hook::{abort_on_panic, write_to_stderr};
 pub use rundir::rundir_file;
 pub use start::{Setup, Startup, operate, run};
 pub use streams::push;

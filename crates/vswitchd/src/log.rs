@@ -19,7 +19,7 @@ use crate::logging::{LogOutputs, LogRecord, Logging};
 /// are one thread in Open vSwitch.
 const UNNAMED: [&str; 2] = ["main", "peers"];
 
-/// Starts logging according to the arguments of `-v`. `role` distinguishes this process from the
+/// Starts logging according to the arguments of `-v`, also of panics, which end the process. `role` distinguishes this process from the
 /// one that runs the switch.
 ///
 /// # Errors
@@ -33,6 +33,12 @@ pub fn start_logging(
     let logging = Arc::new(logging);
     let layer = LogLayer(Arc::clone(&logging));
     tracing_subscriber::registry().with(layer).init();
+    let of_panics = Arc::clone(&logging);
+    runtime::abort_on_panic(move |report| {
+        let thread = thread::current();
+        let name = thread.name().filter(|name| !UNNAMED.contains(name));
+        of_panics.write_emergency(name, wall(), report);
+    });
     Ok(logging)
 }
 

@@ -32,6 +32,12 @@ const LEVELS: [(&str, LevelFilter, u8); 6] = [
     ("DBG",  LevelFilter::DEBUG, 7),
 ];
 
+/// The level of a destination that takes no messages, not even those of a crash.
+const OFF: usize = 0;
+
+/// The level of the report of a crash.
+const EMERGENCY: usize = 1;
+
 /// The default level, and the level of `-v` without an argument.
 const DEFAULT_LEVEL: usize = 4;
 const MOST: usize = 5;
@@ -183,6 +189,38 @@ impl Logging {
                     }
                 }
                 LogDestination::Syslog => self.send_to_syslogs(&line, &text),
+            }
+        }
+    }
+
+    /// Writes `text`, the report of a panic, to all destinations that are not off, whatever the
+    /// levels of their modules, with the level `EMER`. Takes no lock that the thread may hold.
+    pub(crate) fn write_emergency(&self, thread: Option<&str>, now: Duration, text: &str) {
+        let module = modules::of_target("vswitchd");
+        for message in text.lines() {
+            let record = LogRecord {
+                level: Level::ERROR,
+                target: "vswitchd",
+                thread,
+                now,
+                message,
+            };
+            let sequence = self.lines.fetch_add(1, Ordering::Relaxed) + 1;
+            let line = self.line(&record, module, sequence).emergency();
+            for (destination, ..) in DESTINATIONS {
+                if self.level(destination, module).load(Ordering::Relaxed) == OFF {
+                    continue;
+                }
+                let text = pattern::write(&self.pattern(destination).load(), &line);
+                match destination {
+                    LogDestination::Console => runtime::write_to_stderr(&text),
+                    LogDestination::File => {
+                        if let Some(file) = self.file() {
+                            file.write_emergency(&text);
+                        }
+                    }
+                    LogDestination::Syslog => self.send_to_syslogs(&line, &text),
+                }
             }
         }
     }
@@ -372,6 +410,18 @@ impl LogControl for Logging {
     }
 }
 
+impl LogLine<'_> {
+    /// Returns the line with the level of a crash.
+    fn emergency(self) -> Self {
+        let (level, _, severity) = LEVELS[EMERGENCY];
+        Self {
+            level,
+            priority: self.facility(LOCAL0) + u16::from(severity),
+            ..self
+        }
+    }
+}
+
 /// Returns true for a word that means every destination or every module.
 fn is_any(word: &str) -> bool {
     word.eq_ignore_ascii_case("any")
@@ -466,5 +516,26 @@ mod tests {
                 "FILE     none                              %p %m",
             ]
         );
+    }
+
+    #[test]
+    fn emergency_reaches_every_destination_that_is_not_off() {
+        let path = std::env::temp_dir().join(format!("comporta-crash-{}", std::process::id()));
+        let written = |specs: &[&str]| {
+            let specs: Vec<_> = specs.iter().map(|spec| (*spec).to_owned()).collect();
+            let outlets = LogOutputs {
+                file: Some(LogFile::open(&path).expect("a writable directory")),
+                syslog: Syslog::Null,
+                target: None,
+            };
+            let logging = Logging::new(&specs, outlets, Duration::ZERO, None).expect("legal");
+            logging.write_emergency(Some("worker-1"), Duration::ZERO, "one\ntwo");
+            let text = std::fs::read_to_string(&path).expect("it exists");
+            std::fs::remove_file(&path).expect("it exists");
+            text
+        };
+        let quiet = ["console:off", "file:emer", "PATTERN:file:%p %t %m"];
+        assert_eq!(written(&quiet), "EMER worker-1 one\nEMER worker-1 two\n");
+        assert_eq!(written(&["console:off", "file:off"]), "");
     }
 }

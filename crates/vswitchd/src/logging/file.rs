@@ -4,7 +4,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, TryLockError};
 
 use crate::error::DaemonError;
 
@@ -48,10 +48,28 @@ impl LogFile {
         Ok(())
     }
 
+    /// Writes a line without waiting for the file's lock, which the thread may hold: a file that is
+    /// in use is opened a second time. A line that cannot be written is lost.
+    pub(super) fn write_emergency(&self, text: &str) {
+        let line = format!("{text}\n");
+        let written = match self.file.try_lock() {
+            Ok(mut file) => write_if_open(file.as_mut(), &line),
+            Err(TryLockError::Poisoned(file)) => write_if_open(file.into_inner().as_mut(), &line),
+            Err(TryLockError::WouldBlock) => {
+                append(&self.path).and_then(|mut file| file.write_all(line.as_bytes()))
+            }
+        };
+        drop(written);
+    }
+
     /// Closes the file until it is opened again.
     pub(super) fn close(&self) {
         *self.file.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
+}
+
+fn write_if_open(file: Option<&mut File>, line: &str) -> io::Result<()> {
+    file.map_or(Ok(()), |file| file.write_all(line.as_bytes()))
 }
 
 fn append(path: &Path) -> io::Result<File> {
@@ -76,6 +94,20 @@ impl Write for LogFile {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn emergency_is_written_while_the_file_is_locked() {
+        let name = format!("comporta-emergency-{}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        let log = LogFile::open(&path).expect("a writable directory");
+        log.write_emergency("free");
+        let guard = log.file.lock().expect("no panic");
+        log.write_emergency("locked");
+        drop(guard);
+        let text = std::fs::read_to_string(&path).expect("it exists");
+        assert_eq!(text, "free\nlocked\n");
+        std::fs::remove_file(path).expect("it exists");
+    }
 
     #[test]
     fn log_file_is_reopened_after_rotation() {
