@@ -1,5 +1,6 @@
 //! The process: command line, control socket, restart, TLS and packages.
 
+mod crashes;
 mod lifecycle;
 mod migration;
 mod packages;
@@ -11,6 +12,7 @@ use crate::support::context::SystemTest;
 
 /// Tests of this folder.
 pub(crate) const TESTS: &[&[SystemTest]] = &[
+    crashes::TESTS,
     lifecycle::TESTS,
     migration::TESTS,
     packages::TESTS,

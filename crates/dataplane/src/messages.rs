@@ -32,6 +32,8 @@ pub enum WorkerCommand {
     /// Send this frame, an output of a packet-out that the control thread has executed. The
     /// pipeline fields matter if the port is a tunnel.
     Transmit(PortKey, Frame, Option<Box<PipelineFields>>),
+    /// Run this function. Tests inject faults by it.
+    Run(Box<dyn FnOnce() + Send>),
     /// End.
     Stop,
 }

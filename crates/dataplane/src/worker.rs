@@ -175,6 +175,7 @@ impl Worker {
                     .recirculate(&self.program, &mut self.runner, now);
                 self.forwarder.flush();
             }
+            WorkerCommand::Run(function) => function(),
             WorkerCommand::Stop => self.forwarder.reporter.turn.stopped = true,
         }
     }

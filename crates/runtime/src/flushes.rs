@@ -8,6 +8,8 @@ use std::time::Duration;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use tokio::sync::Notify;
 
+use crate::test_fault::TestFault;
+
 /// The time limit for the writer of the facts.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -24,6 +26,8 @@ pub(crate) struct Flushes {
 #[derive(Debug)]
 pub struct FlushRequest {
     _completed: Sender<()>,
+    /// A fault of the task that takes the request.
+    fault: Option<TestFault>,
 }
 
 /// The wait for a request to be completed.
@@ -41,12 +45,22 @@ impl Flushes {
 
     /// Requests that the facts are written.
     pub(crate) fn request(&self) -> FlushWait {
+        self.request_with(None)
+    }
+
+    /// Injects a fault into the task that writes the facts. Returns false if there is none.
+    pub(crate) fn inject(&self, fault: TestFault) -> bool {
+        self.request_with(Some(fault)).0.is_some()
+    }
+
+    fn request_with(&self, fault: Option<TestFault>) -> FlushWait {
         if !self.is_served.load(Ordering::Relaxed) {
             return FlushWait(None);
         }
         let (completed, wait) = channel();
         self.requests().push(FlushRequest {
             _completed: completed,
+            fault,
         });
         self.is_new.notify_one();
         FlushWait(Some(wait))
@@ -57,7 +71,12 @@ impl Flushes {
         loop {
             let next = self.requests().pop();
             match next {
-                Some(next) => return next,
+                Some(next) => {
+                    if let Some(fault) = next.fault {
+                        fault.occur();
+                    }
+                    return next;
+                }
                 None => self.is_new.notified().await,
             }
         }

@@ -37,6 +37,7 @@ mod stream_decoder;
 mod streams;
 mod task;
 mod telemetry_snapshot;
+mod test_fault;
 mod tls;
 mod underlay;
 mod unixctl;

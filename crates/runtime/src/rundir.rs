@@ -4,11 +4,14 @@
 use std::fs;
 use std::io;
 use std::os::unix::fs::FileTypeExt;
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 
 use control_api::RunDir;
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
 
+use crate::PROGRAM;
 use crate::error::SwitchError;
 
 /// Returns the run directory, and creates it if necessary.
@@ -66,9 +69,44 @@ fn claimed(
     ))
 }
 
+/// Removes the control sockets that crashed processes have left: their names have the number of
+/// the process, so no successor replaces them.
+pub(crate) fn remove_stale_control_sockets(rundir: &RunDir) {
+    let entries = fs::read_dir(rundir.path()).into_iter().flatten().flatten();
+    for entry in entries {
+        let is_socket = entry.file_type().is_ok_and(|kind| kind.is_socket());
+        let is_control = entry.file_name().to_str().is_some_and(is_control_socket);
+        if is_socket
+            && is_control
+            && !has_listener(&entry.path())
+            && let Err(error) = fs::remove_file(entry.path())
+        {
+            tracing::debug!(path = %entry.path().display(), %error, "cannot remove a stale socket");
+        }
+    }
+}
+
+/// Returns true for `PROGRAM.PID.ctl`.
+fn is_control_socket(name: &str) -> bool {
+    let pid = name
+        .strip_prefix(PROGRAM)
+        .and_then(|rest| rest.strip_prefix('.')?.strip_suffix(".ctl"));
+    pid.is_some_and(|pid| pid.parse::<u32>().is_ok())
+}
+
+/// Returns true if a process listens at the socket, even if it does not accept connections now.
+fn has_listener(path: &Path) -> bool {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let connected = SocketAddrUnix::new(path).and_then(|address| {
+        let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+        connect(&socket, &address)
+    });
+    matches!(connected, Ok(()) | Err(Errno::AGAIN))
+}
+
 /// Removes the file of a socket without a live process behind it.
 fn clear_stale(path: &Path) -> Result<(), SwitchError> {
-    if UnixStream::connect(path).is_ok() {
+    if has_listener(path) {
         return Err(SwitchError::SocketInUse {
             path: path.to_owned(),
         });
@@ -121,6 +159,23 @@ mod tests {
         let (_listener, file) = SocketFile::bind(&path).expect("nobody answers");
         drop(file);
         assert!(!path.exists());
+    }
+
+    #[test]
+    fn stale_control_sockets_are_removed_and_others_stay() {
+        let rundir = scratch("crashed");
+        let rundir = open(Some(&rundir)).expect("a directory can be made");
+        let name = |text: &str| rundir.file(format!("{PROGRAM}.{text}"));
+        let listener = UnixListener::bind(name("1.ctl")).expect("the path is free");
+        for other in ["2.ctl", "x.ctl", "3.sock"] {
+            drop(UnixListener::bind(name(other)).expect("the path is free"));
+        }
+        remove_stale_control_sockets(&rundir);
+        let exists = |text| name(text).exists();
+        assert!(exists("1.ctl") && exists("x.ctl") && exists("3.sock"));
+        assert!(!exists("2.ctl"));
+        drop(listener);
+        fs::remove_dir_all(rundir.path()).expect("removable");
     }
 
     #[test]

@@ -128,6 +128,7 @@ impl Startup<'_> {
     /// # Errors
     /// The socket cannot be created.
     pub fn serve_unixctl(&mut self, path: &Path) -> Result<(), SwitchError> {
+        rundir::remove_stale_control_sockets(&self.control.rundir());
         self.control.serve_unixctl_at(path)
     }
 

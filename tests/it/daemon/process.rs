@@ -107,7 +107,7 @@ fn invalid_options_exit_like_open_vswitch(context: &TestContext) -> TestResult {
 }
 
 /// Starts a daemon in the background, and returns its process id.
-fn start_in_background(
+pub(super) fn start_in_background(
     deployment: &Deployment<'_, '_>,
     words: &str,
 ) -> Result<BackgroundDaemon, Failure> {
@@ -118,14 +118,14 @@ fn start_in_background(
 }
 
 /// Process id in the default pidfile.
-fn pid(deployment: &Deployment<'_, '_>) -> Result<u32, Failure> {
+pub(super) fn pid(deployment: &Deployment<'_, '_>) -> Result<u32, Failure> {
     let text = fs::read_to_string(deployment.rundir.join("ovs-vswitchd.pid"));
     let text = text.map_err(Failure::to("read a pidfile"))?;
     Ok(text.trim().parse().unwrap_or_default())
 }
 
 /// Standard output and standard error of `ovs-appctl`.
-fn reply(deployment: &Deployment<'_, '_>, words: &[&str]) -> Result<String, Failure> {
+pub(super) fn reply(deployment: &Deployment<'_, '_>, words: &[&str]) -> Result<String, Failure> {
     let program = deployment.program("ovs-appctl").args(words.iter().copied());
     let output = CommandOutput::run(deployment.network.context, program)?;
     Ok(format!("{}{}", output.stdout, output.stderr))
@@ -242,7 +242,7 @@ fn syslog_messages_have_the_format_of_open_vswitch(context: &TestContext) -> Tes
 }
 
 /// Process id of the parent.
-fn parent_pid(pid: u32) -> Result<u32, Failure> {
+pub(super) fn parent_pid(pid: u32) -> Result<u32, Failure> {
     let status = status(pid)?;
     Ok(status["PPid"].parse().unwrap_or_default())
 }
@@ -258,7 +258,7 @@ fn status(pid: u32) -> Result<BTreeMap<String, String>, Failure> {
         .collect())
 }
 
-fn signal(pid: u32, signal: Signal) -> Result<(), Failure> {
+pub(super) fn signal(pid: u32, signal: Signal) -> Result<(), Failure> {
     let raw = i32::try_from(pid).ok().and_then(Pid::from_raw);
     raw.map_or(Ok(()), |pid| kill_process(pid, signal))
         .map_err(Failure::to("signal a process"))

@@ -15,6 +15,7 @@ mod datapath_changes;
 mod datapath_flows;
 mod dpctl;
 mod dummies;
+mod faults;
 mod fdb;
 mod features;
 mod flow_list;
@@ -76,7 +77,7 @@ const SUBJECTS: &[&[Command]] = &[
 ];
 
 /// Commands that exist only if dummies are enabled.
-const FOR_TESTS: [&[Command]; 2] = [&dummies::COMMANDS, &warp::COMMANDS];
+const FOR_TESTS: [&[Command]; 3] = [&dummies::COMMANDS, &faults::COMMANDS, &warp::COMMANDS];
 
 /// Commands that are missing in the list, as in Open vSwitch.
 const UNLISTED: [&[&str]; 2] = [&upcalls::UNLISTED, &implementations::UNLISTED];

@@ -1,0 +1,154 @@
+//! Panics of each thread of the daemon under traffic: the process reports the panic and ends, and
+//! its successor forwards.
+
+use std::fs;
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+
+use rustix::process::Signal;
+use testbed::{Failure, Process};
+
+use super::process::{parent_pid, pid, reply, signal, start_in_background};
+use crate::support::command::{comporta_binary, program};
+use crate::support::context::{SystemTest, TestContext, TestResult, WAIT_LIMIT, tests};
+use crate::support::deployment::{BackgroundDaemon, Deployment, TWO_PORTS};
+use crate::support::network::TestNetwork;
+
+pub(crate) const TESTS: &[SystemTest] = tests![
+    monitor_restarts_after_a_panic_of_any_thread,
+    panic_of_any_thread_ends_the_daemon_and_its_successor_forwards,
+];
+
+/// The threads and tasks that a test can panic; `worker` stands for the only worker.
+const THREADS: [&str; 7] = [
+    "control", "worker", "peers", "blocking", "parallel", "database", "reaper",
+];
+
+/// The pings of a measurement, their interval in milliseconds, and the limit of lost ones: one
+/// second.
+const PINGS: u32 = 80;
+const PING_INTERVAL_MS: u32 = 50;
+const LOST_MAX: u32 = 1000 / PING_INTERVAL_MS;
+
+/// Returns the name of a thread of the process; finds the core of its worker.
+fn thread_name(pid: u32, name: &str) -> Result<String, Failure> {
+    if name != "worker" {
+        return Ok(name.to_owned());
+    }
+    let threads = fs::read_dir(format!("/proc/{pid}/task"));
+    let threads = threads.map_err(Failure::to("list the threads of a process"))?;
+    let names = threads.flatten().filter_map(|thread| {
+        let name = fs::read_to_string(thread.path().join("comm")).ok()?;
+        name.starts_with("worker-").then(|| name.trim().to_owned())
+    });
+    Ok(names.last().expect("the daemon has a worker"))
+}
+
+/// Starts pings from host 1 to host 2 in the background.
+fn start_pings(network: &TestNetwork<'_>) -> Result<(Process, std::path::PathBuf), Failure> {
+    let (one, two) = network.host_pair();
+    let log = network.context.unique_path("fping.log");
+    let words = format!(
+        "fping -q -c {PINGS} -p {PING_INTERVAL_MS} -t 500 {}",
+        two.address
+    );
+    let words = program(&words).inside(&one.namespace).log(&log);
+    Ok((network.context.spawner.start(words)?, log))
+}
+
+/// Returns the number of replies in the summary of fping: `ADDRESS : xmt/rcv/%loss = 80/75/6%`.
+fn replies_in(summary: &str) -> u32 {
+    let (_, counts) = summary.rsplit_once(" = ").expect("a summary");
+    let received = counts.split('/').nth(1);
+    received
+        .and_then(|number| number.parse().ok())
+        .expect("a number")
+}
+
+/// Asserts that the log has the report of a panic of this thread, with location and backtrace.
+fn assert_reported(log: &str, name: &str) {
+    let report = log.split_once("panicked at ");
+    let (_, report) = report.unwrap_or_else(|| panic!("{name}: {log}"));
+    assert!(report.contains("requested by comporta/panic"), "{report}");
+    assert!(report.contains("test_fault.rs:"), "{report}");
+    assert!(report.contains("TestFault::occur"), "{report}");
+    assert!(log.contains("|EMER|"), "{log}");
+}
+
+fn monitor_restarts_after_a_panic_of_any_thread(context: &TestContext) -> TestResult {
+    let program = format!(
+        "{} vswitchd --monitor --enable-dummy -vconsole:off --log-file",
+        comporta_binary().display()
+    );
+    for name in THREADS {
+        let network = TestNetwork::new(context, 2)?;
+        let deployment = Deployment::in_directory(&network, name)?;
+        let first = start_in_background(&deployment, &program)?;
+        let monitor = BackgroundDaemon(parent_pid(first.0)?);
+        deployment.vsctl(&format!(
+            "{TWO_PORTS} -- add-port br0 vm1 -- set Interface vm1 type=tap"
+        ))?;
+        network.host(1).ping(network.host(2).address, 3)?;
+        let (mut pings, summary) = start_pings(&network)?;
+        let thread = thread_name(first.0, name)?;
+        reply(&deployment, &["comporta/panic", &thread])?;
+        context.wait_until("the process id of a new daemon", || {
+            Ok(pid(&deployment).is_ok_and(|now| ![0, first.0].contains(&now)))
+        })?;
+        let second = BackgroundDaemon(pid(&deployment)?);
+        pings.wait(WAIT_LIMIT)?;
+        let replies = replies_in(&fs::read_to_string(summary)?);
+        assert!(replies >= PINGS - LOST_MAX, "{name}: {replies} of {PINGS}");
+        let log = fs::read_to_string(deployment.rundir.join("ovs-vswitchd.log"))?;
+        assert_reported(&log, name);
+        assert!(
+            log.contains(&format!("1 crashes: pid {} died", first.0)),
+            "{log}"
+        );
+        signal(second.0, Signal::TERM)?;
+        let has_exited = || Ok(!Path::new(&format!("/proc/{}", monitor.0)).exists());
+        context.wait_until("the monitor to exit", has_exited)?;
+        assert_nothing_is_left(&deployment)?;
+    }
+    Ok(())
+}
+
+fn panic_of_any_thread_ends_the_daemon_and_its_successor_forwards(
+    context: &TestContext,
+) -> TestResult {
+    for name in THREADS {
+        let network = TestNetwork::new(context, 2)?;
+        let deployment = Deployment::in_directory(&network, name)?;
+        let mut first = deployment.start_daemon_with("--enable-dummy")?;
+        first.wait_for_log("INFO ready")?;
+        deployment.vsctl(&format!(
+            "{TWO_PORTS} -- add-port br0 vm1 -- set Interface vm1 type=tap"
+        ))?;
+        network.host(1).ping(network.host(2).address, 3)?;
+        let (mut pings, _) = start_pings(&network)?;
+        let thread = thread_name(first.process.id(), name)?;
+        reply(&deployment, &["comporta/panic", &thread])?;
+        let status = first.process.wait(WAIT_LIMIT)?;
+        assert_eq!(status.signal(), Some(Signal::ABORT.as_raw()), "{name}");
+        assert_reported(&fs::read_to_string(&first.log)?, name);
+        let mut second = deployment.start_daemon()?;
+        network.host(1).ping_until_reply(network.host(2).address)?;
+        pings.wait(WAIT_LIMIT)?;
+        assert!(second.process.stop()?.success());
+        assert_nothing_is_left(&deployment)?;
+    }
+    Ok(())
+}
+
+/// Asserts that neither interfaces of the daemon, nor promiscuous ports, nor its sockets remain.
+fn assert_nothing_is_left(deployment: &Deployment<'_, '_>) -> TestResult {
+    let links = deployment.network.run("ip -d -o link")?.expect_success()?;
+    for part in ["vm1", "br0", "promiscuity 1"] {
+        assert!(!links.contains(part), "{part}: {links}");
+    }
+    let entries = fs::read_dir(&deployment.rundir)?.flatten();
+    let mut names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
+    let socket = names.find(|name| name.starts_with("ovs-vswitchd.") && name.ends_with(".ctl"));
+    assert_eq!(socket, None);
+    Ok(())
+}
