@@ -29,6 +29,7 @@ mod state_report;
 mod steps;
 mod telemetry;
 mod timers;
+mod turn_time;
 mod underlay;
 mod virtual_ports;
 
@@ -69,6 +70,7 @@ use pmd::PmdThreads;
 use publication::Publications;
 use switch::bridge::{Bridge, Effect};
 use switch::connection::{Connection, ConnectionId};
+use turn_time::{TurnTimer, TurnWork};
 use underlay::UnderlaySources;
 
 /// Messages whose memory is prefetched together. A processor has about a dozen cache misses in
@@ -93,6 +95,7 @@ pub(crate) struct ControlCounters {
     exports_lost: u64,
     /// Configurations that changed something.
     reconfigured: u64,
+    turns: TurnTimer,
 }
 
 /// The names of a bridge's counters.
@@ -115,7 +118,7 @@ fn bridge_counters(bridge: &Bridge) -> impl Iterator<Item = (&'static str, u64)>
 
 impl ControlCounters {
     /// Returns every counter by name.
-    pub(crate) fn read(&self) -> [(&'static str, u64); 6] {
+    pub(crate) fn read(&self) -> [(&'static str, u64); 8] {
         [
             ("messages_refused", self.messages_refused),
             ("async_dropped", self.async_dropped),
@@ -123,6 +126,8 @@ impl ControlCounters {
             ("exports_sent", self.exports_sent),
             ("exports_lost", self.exports_lost),
             ("reconfigured", self.reconfigured),
+            ("turns_slow", self.turns.slow_turns()),
+            ("turn_longest_us", self.turns.longest_us()),
         ]
     }
 }
@@ -220,12 +225,20 @@ impl Control {
     /// Serves until it is stopped.
     pub(crate) fn run(&mut self) {
         while !self.inputs.stopped {
+            self.counters.turns.begin(self.tools.clock.unwarped());
             let mut drained = self.read_inbox();
             drained &= self.read_workers();
+            self.end_part(TurnWork::Other("events of workers"));
             self.handle_timeouts();
             self.step_warp();
+            self.end_part(TurnWork::Other("timers"));
             self.publish();
+            self.end_part(TurnWork::Other("a publication"));
             self.complete_passed();
+            self.end_part(TurnWork::Other("messages behind barriers"));
+            if let Some(slow) = self.counters.turns.end() {
+                slow.warn();
+            }
             // Messages deferred behind a barrier may have changed the tables again.
             if drained && !self.inputs.stopped && !self.is_publication_due() {
                 self.rest();
@@ -237,11 +250,20 @@ impl Control {
         self.tools.clock.now()
     }
 
+    /// Ends a part of the turn.
+    fn end_part(&mut self, work: TurnWork) {
+        self.counters.turns.lap(self.tools.clock.unwarped(), work);
+    }
+
     /// Reads one burst. Returns true if the inbox is empty.
     fn read_inbox(&mut self) -> bool {
         for _ in 0..BURST_MAX {
             match self.inputs.receiver.try_recv() {
-                Ok(input) => self.handle(input),
+                Ok(input) => {
+                    let work = TurnWork::of(&input);
+                    self.handle(input);
+                    self.end_part(work);
+                }
                 Err(TryRecvError::Empty) => return true,
                 Err(TryRecvError::Disconnected) => self.inputs.stopped = true,
             }

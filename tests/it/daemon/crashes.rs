@@ -17,6 +17,7 @@ use crate::support::network::TestNetwork;
 pub(crate) const TESTS: &[SystemTest] = tests![
     monitor_restarts_after_a_panic_of_any_thread,
     panic_of_any_thread_ends_the_daemon_and_its_successor_forwards,
+    slow_turn_of_the_control_thread_is_logged_with_its_cause,
 ];
 
 /// The threads and tasks that a test can panic; `worker` stands for the only worker.
@@ -137,6 +138,19 @@ fn panic_of_any_thread_ends_the_daemon_and_its_successor_forwards(
         assert!(second.process.stop()?.success());
         assert_nothing_is_left(&deployment)?;
     }
+    Ok(())
+}
+
+fn slow_turn_of_the_control_thread_is_logged_with_its_cause(context: &TestContext) -> TestResult {
+    let network = TestNetwork::new(context, 0)?;
+    let deployment = Deployment::new(&network)?;
+    let daemon = deployment.start_daemon_with("--enable-dummy")?;
+    daemon.wait_for_log("INFO ready")?;
+    let slow_before = deployment.counter("control turns_slow")?;
+    deployment.run_tool("ovs-appctl comporta/stall control 1500")?;
+    daemon.wait_for_log("ms for the command \"comporta/stall\"")?;
+    assert!(deployment.counter("control turns_slow")? > slow_before);
+    assert!(deployment.counter("control turn_longest_us")? >= 1_500_000);
     Ok(())
 }
 
