@@ -231,6 +231,7 @@ impl VswitchdArgs {
             }
             // In the background after the terminal is released: scripts expect silence.
             tracing::info!("ready");
+            runtime::notify_ready();
         };
         vswitchd::manage(ManagedSwitch {
             database,

@@ -53,6 +53,7 @@ use super::reaper::{LARGE, Reaper};
 use super::worker_thread::WorkerThread;
 use crate::flushes::Flushes;
 use crate::log_control::LogControl;
+use crate::watchdog::Heartbeat;
 use active_config::ActiveConfig;
 use active_flows::ActiveFlows;
 use bridge_runtime::BridgeRuntime;
@@ -150,6 +151,8 @@ pub(crate) struct ControlEnvironment {
     pub(crate) workers: Vec<WorkerThread>,
     /// The thread that frees large structures.
     pub(crate) reaper: Reaper,
+    /// The proof of life of this thread.
+    pub(crate) heartbeat: Arc<Heartbeat>,
     /// Notified when the facts have changed.
     pub(crate) facts_changed: Arc<Notify>,
     /// The requests to write the facts at once.
@@ -225,6 +228,7 @@ impl Control {
     /// Serves until it is stopped.
     pub(crate) fn run(&mut self) {
         while !self.inputs.stopped {
+            self.tools.heartbeat.beat();
             self.counters.turns.begin(self.tools.clock.unwarped());
             let mut drained = self.read_inbox();
             drained &= self.read_workers();

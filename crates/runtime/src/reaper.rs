@@ -5,10 +5,12 @@
 
 use std::any::Any;
 use std::io;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{self, JoinHandle};
 
 use super::parallel;
+use crate::watchdog::Heartbeat;
 
 /// A structure to be freed.
 pub(crate) type Garbage = Box<dyn Any + Send>;
@@ -23,10 +25,10 @@ pub(crate) struct Reaper {
 }
 
 impl Reaper {
-    /// Starts the thread.
-    pub(crate) fn start() -> io::Result<Self> {
+    /// Starts the thread, which declares its progress by `heartbeat`.
+    pub(crate) fn start(heartbeat: Arc<Heartbeat>) -> io::Result<Self> {
         let (queue, first) = channel();
-        let reap = move || reap(&first);
+        let reap = move || reap(&first, &heartbeat);
         let thread = thread::Builder::new().name("reaper".into()).spawn(reap)?;
         Ok(Self { queue, thread })
     }
@@ -50,10 +52,12 @@ impl Reaper {
 /// Frees the queued values, those that arrived together on several threads, because most of them
 /// are sockets that the kernel closes slowly. When the queue is empty, the heap is returned to the
 /// system.
-fn reap(queue: &Receiver<Garbage>) {
+fn reap(queue: &Receiver<Garbage>, heartbeat: &Heartbeat) {
     while let Ok(first) = queue.recv() {
+        heartbeat.beat();
         let garbage = std::iter::once(first).chain(queue.try_iter());
         parallel::map(garbage.collect(), drop);
         sys::heap::trim();
+        heartbeat.rest();
     }
 }

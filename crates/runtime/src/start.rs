@@ -22,6 +22,8 @@ use crate::inbox::Inbox;
 use crate::log_control::LogControl;
 use crate::peers::Exchange;
 use crate::reaper::Reaper;
+use crate::service_manager::notify_ready;
+use crate::watchdog::{BEAT_INTERVAL, Heartbeat, Watchdog, WatchedThread};
 use crate::worker_thread::{self, WorkerPlace, WorkerThread, set_slice};
 use crate::{cpu, links, metrics, rundir, signals};
 
@@ -64,6 +66,7 @@ pub fn run(
         startup.configure(config)?;
         startup.follow_links()?;
         tracing::info!("ready");
+        notify_ready();
         Ok(())
     })
 }
@@ -199,7 +202,9 @@ pub fn operate(
         .into_iter()
         .enumerate()
         .map(start)
-        .collect::<Result<_, _>>()?;
+        .collect::<Result<Vec<_>, _>>()?;
+    let heartbeats = ControlPlaneHeartbeats::default();
+    let watchdog = heartbeats.watch(&workers, &runtime, clock)?;
     let tools = ControlEnvironment {
         clock,
         runtime: runtime.handle().clone(),
@@ -208,7 +213,9 @@ pub fn operate(
         rundir,
         publication,
         workers,
-        reaper: Reaper::start().map_err(SwitchError::system("starting a thread"))?,
+        reaper: Reaper::start(heartbeats.reaper)
+            .map_err(SwitchError::system("starting a thread"))?,
+        heartbeat: heartbeats.control,
         facts_changed: Arc::default(),
         flushes: Arc::default(),
         file: setup.file,
@@ -222,9 +229,46 @@ pub fn operate(
     set_slice(SLICE);
     let mut control = Control::new(tools, inputs);
     let served = serve(&mut control, &runtime, &inbox, begin);
+    watchdog.stop();
     control.shut_down();
     runtime.shutdown_background();
     served
+}
+
+/// The heartbeats of the threads that are no workers.
+#[derive(Default)]
+struct ControlPlaneHeartbeats {
+    control: Arc<Heartbeat>,
+    peers: Arc<Heartbeat>,
+    reaper: Arc<Heartbeat>,
+}
+
+impl ControlPlaneHeartbeats {
+    /// Starts the watchdog of these threads and of the workers. The thread of the runtime proves its
+    /// life by a task.
+    fn watch(
+        &self,
+        workers: &[WorkerThread],
+        runtime: &Runtime,
+        clock: Clock,
+    ) -> Result<Watchdog, SwitchError> {
+        let heartbeat = Arc::clone(&self.peers);
+        drop(runtime.spawn(async move {
+            loop {
+                heartbeat.beat();
+                tokio::time::sleep(BEAT_INTERVAL).await;
+            }
+        }));
+        let others = [
+            ("control", &self.control),
+            ("peers", &self.peers),
+            ("reaper", &self.reaper),
+        ];
+        let others =
+            others.map(|(name, heartbeat)| WatchedThread::other(name, Arc::clone(heartbeat)));
+        let threads = workers.iter().map(WorkerThread::watched).chain(others);
+        Watchdog::start(clock, threads.collect()).map_err(SwitchError::system("starting a thread"))
+    }
 }
 
 fn serve(

@@ -18,6 +18,7 @@ use super::busy_poll::BusyPoll;
 use super::clock::{Clock, ClockReading};
 use super::inbox::Inbox;
 use crate::error::SwitchError;
+use crate::watchdog::{Heartbeat, WatchedThread};
 use dataplane::counters::WorkerCounters;
 use dataplane::messages::{WorkerCommand, WorkerEvent};
 use dataplane::program::{Publication, WorkerActivity, WorkerProgress};
@@ -91,6 +92,7 @@ pub(crate) struct WorkerThread {
     pub(crate) events: Consumer<WorkerEvent>,
     /// The worker's drop and slow-path counters.
     pub(crate) counters: Arc<WorkerCounters>,
+    heartbeat: Arc<Heartbeat>,
     thread: JoinHandle<()>,
 }
 
@@ -119,13 +121,17 @@ impl WorkerThread {
         };
         let sleeper = Sleeper::new(Arc::clone(&wake));
         let WorkerPlace { core, numa, cpus } = place;
+        let heartbeat = Arc::new(Heartbeat::default());
+        let own_heartbeat = Arc::clone(&heartbeat);
         let thread = std::thread::Builder::new()
             .name(format!("worker-{core}"))
             .stack_size(STACK_LEN)
             .spawn(move || {
                 pin(&cpus);
                 set_slice(SLICE);
-                run(Worker::new(writer, shared), sleeper, &inbox, clock);
+                let worker = Worker::new(writer, shared);
+                run(worker, sleeper, &inbox, clock, &own_heartbeat);
+                own_heartbeat.rest();
             })
             .map_err(SwitchError::system("starting a worker thread"))?;
         Ok(Self {
@@ -135,8 +141,15 @@ impl WorkerThread {
             timer: Arc::new(ReaderTimer::new(move || clock.unwarped().as_nanos())),
             events,
             counters,
+            heartbeat,
             thread,
         })
+    }
+
+    /// Returns the worker as the watchdog checks it.
+    pub(crate) fn watched(&self) -> WatchedThread {
+        let name = self.thread.thread().name().unwrap_or("worker");
+        WatchedThread::worker(name.to_owned(), Arc::clone(&self.heartbeat))
     }
 
     /// Stops the worker and waits for its end.
@@ -157,7 +170,13 @@ fn pin(cpus: &[usize]) {
     }
 }
 
-fn run(mut worker: Worker, mut sleeper: Sleeper, inbox: &Inbox, clock: Clock) {
+fn run(
+    mut worker: Worker,
+    mut sleeper: Sleeper,
+    inbox: &Inbox,
+    clock: Clock,
+    heartbeat: &Heartbeat,
+) {
     // Waits use the real time, so that a worker also sleeps while a test has stopped the clock.
     let mut last_busy = clock.unwarped();
     let mut last_tended = last_busy;
@@ -177,6 +196,7 @@ fn run(mut worker: Worker, mut sleeper: Sleeper, inbox: &Inbox, clock: Clock) {
         if let Some(since) = busy_since.take() {
             worker.note_busy(now - since);
         }
+        heartbeat.beat();
         let turn = worker.turn(shown);
         if turn.stopped {
             return;

@@ -2,8 +2,10 @@
 //! its successor forwards.
 
 use std::fs;
+use std::os::unix::net::UnixDatagram;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
+use std::time::Duration;
 
 use rustix::process::Signal;
 use testbed::{Failure, Process};
@@ -18,6 +20,8 @@ pub(crate) const TESTS: &[SystemTest] = tests![
     monitor_restarts_after_a_panic_of_any_thread,
     panic_of_any_thread_ends_the_daemon_and_its_successor_forwards,
     slow_turn_of_the_control_thread_is_logged_with_its_cause,
+    stopped_worker_is_reported_within_2_s_and_restarted_within_10_s,
+    service_manager_is_fed_only_while_all_threads_live,
 ];
 
 /// The threads and tasks that a test can panic; `worker` stands for the only worker.
@@ -152,6 +156,96 @@ fn slow_turn_of_the_control_thread_is_logged_with_its_cause(context: &TestContex
     assert!(deployment.counter("control turns_slow")? > slow_before);
     assert!(deployment.counter("control turn_longest_us")? >= 1_500_000);
     Ok(())
+}
+
+fn stopped_worker_is_reported_within_2_s_and_restarted_within_10_s(
+    context: &TestContext,
+) -> TestResult {
+    let network = TestNetwork::new(context, 2)?;
+    let deployment = Deployment::new(&network)?;
+    let program = format!(
+        "{} vswitchd --monitor --enable-dummy -vconsole:off --log-file",
+        comporta_binary().display()
+    );
+    let first = start_in_background(&deployment, &program)?;
+    let _monitor = BackgroundDaemon(parent_pid(first.0)?);
+    deployment.vsctl(TWO_PORTS)?;
+    network.host(1).ping(network.host(2).address, 3)?;
+    let log = || {
+        fs::read_to_string(deployment.rundir.join("ovs-vswitchd.log"))
+            .map_err(Failure::to("read the log"))
+    };
+    let worker = thread_name(first.0, "worker")?;
+    let stopped = context.clock.now();
+    reply(&deployment, &["comporta/stall", &worker, "60000"])?;
+    let line = format!("waiting for {worker} to quiesce");
+    context.wait_until("a report of the stopped worker", || {
+        Ok(log()?.contains(&line))
+    })?;
+    assert!(context.clock.now() - stopped < Duration::from_secs(2));
+    context.wait_until("the process id of a new daemon", || {
+        Ok(pid(&deployment).is_ok_and(|now| ![0, first.0].contains(&now)))
+    })?;
+    let _second = BackgroundDaemon(pid(&deployment)?);
+    network.host(1).ping_until_reply(network.host(2).address)?;
+    assert!(context.clock.now() - stopped < Duration::from_secs(10));
+    let text = log()?;
+    assert!(
+        text.contains(&format!("{worker} has made no progress for")),
+        "{text}"
+    );
+    Ok(())
+}
+
+fn service_manager_is_fed_only_while_all_threads_live(context: &TestContext) -> TestResult {
+    let network = TestNetwork::new(context, 0)?;
+    let deployment = Deployment::new(&network)?;
+    let socket = context.unique_path("notify");
+    let manager = UnixDatagram::bind(&socket)?;
+    manager.set_read_timeout(Some(WAIT_LIMIT))?;
+    let log = context.unique_path("comporta.log");
+    let words = format!(
+        "{} vswitchd --pidfile --enable-dummy",
+        comporta_binary().display()
+    );
+    let daemon = deployment.program(&words).log(&log);
+    let daemon = daemon
+        .env("NOTIFY_SOCKET", socket)
+        .env("WATCHDOG_USEC", "1000000");
+    let mut daemon = context.spawner.start(daemon)?;
+    let next = || {
+        let mut buffer = [0; 64];
+        let length = manager.recv(&mut buffer)?;
+        Ok::<_, std::io::Error>(String::from_utf8_lossy(&buffer[..length]).into_owned())
+    };
+    let mut states = std::collections::BTreeSet::new();
+    while states.len() < 2 {
+        states.insert(next()?);
+    }
+    assert!(
+        states.contains("READY=1\n") && states.contains("WATCHDOG=1\n"),
+        "{states:?}"
+    );
+    // The control thread stops for longer than the time of a report, and recovers.
+    let begun = context.clock.now();
+    reply(&deployment, &["comporta/stall", "control", "4000"])?;
+    let is_recovered = context.clock.now() - begun >= Duration::from_secs(4);
+    assert!(is_recovered, "the answer follows the stall");
+    manager.set_nonblocking(true)?;
+    let mut fed = 0;
+    while next().is_ok() {
+        fed += 1;
+    }
+    // Half a second apart, for the first 1.5 to 2 s only; and perhaps once after the recovery.
+    assert!((1..=6).contains(&fed), "{fed} times in 4 s");
+    manager.set_nonblocking(false)?;
+    assert_eq!(next()?, "WATCHDOG=1\n");
+    assert!(daemon.stop()?.success());
+    let last = || -> TestResult {
+        while next()? != "STOPPING=1\n" {}
+        Ok(())
+    };
+    last()
 }
 
 /// Asserts that neither interfaces of the daemon, nor promiscuous ports, nor its sockets remain.

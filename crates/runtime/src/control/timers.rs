@@ -4,6 +4,7 @@ use base::sync::thread;
 
 use super::Control;
 use crate::clock::ClockReading;
+use crate::watchdog::BEAT_INTERVAL;
 
 impl Control {
     /// Runs the expired timers of bridges and ports.
@@ -56,9 +57,8 @@ impl Control {
         let publication = self.is_unpublished().then_some(self.publications.next_at());
         let awaited = [publication, self.commands.next_warp_step()];
         let awaited = awaited.into_iter().flatten().map(|due| due - real);
-        match due.into_iter().chain(awaited).min() {
-            Some(wait) => thread::park_timeout(wait),
-            None => thread::park(),
-        }
+        // The watchdog expects a turn in this interval.
+        let wait = due.into_iter().chain(awaited).min();
+        thread::park_timeout(wait.unwrap_or(BEAT_INTERVAL).min(BEAT_INTERVAL));
     }
 }
