@@ -7,10 +7,11 @@
 //! Layers, from the outside in: [`Channel`] splits the stream into messages and supervises the
 //! connection; [`Message`] selects the body by its number (`kinds`); each body has a file under
 //! `message`; `oxm`, `match10`, `match11`, `oxs`, `action` and `instruction` are parts that bodies
-//! share; `codec` reads and writes bytes. `error_codes` has the numbers of errors.
+//! share; `codec` reads and writes bytes. `checkpoint` stores tables as messages. `error_codes` has the numbers of errors.
 
 mod action;
 mod channel;
+mod checkpoint;
 mod codec;
 #[cfg(test)]
 mod conformance;
@@ -37,6 +38,10 @@ mod version;
 pub use channel::{
     BoxedMessage, Channel, ChannelEvent, ChannelOptions, ChannelSide, DownReason, Excerpt,
     ReceivedMessage,
+};
+pub use checkpoint::{
+    Checkpoint, CheckpointAddress, CheckpointBridge, CheckpointCounts, CheckpointError,
+    CheckpointWriter, RecordProblem,
 };
 pub use codec::{EncodeError, Malformed};
 pub use dialect::{Dialect, FlowFormat, NiciraSetting, PacketInFormat};

@@ -2,6 +2,7 @@
 //! Each accepts any input, and panics only if an invariant is violated. They are plain functions,
 //! so that every file of the corpora also runs as an ordinary test (`tests/corpora.rs`).
 
+mod checkpoint;
 mod commands;
 mod dummy_stream;
 mod flow_text;
@@ -14,6 +15,7 @@ mod ovsdb;
 mod tunnel;
 
 pub use self::ovsdb::ovsdb;
+pub use checkpoint::checkpoint;
 pub use commands::commands;
 pub use dummy_stream::dummy_stream;
 pub use flow_text::flow_text;

@@ -121,3 +121,8 @@ fn cfm() {
 fn lldp() {
     run("lldp", testkit::fuzz::lldp);
 }
+
+#[test]
+fn checkpoint() {
+    run("checkpoint", testkit::fuzz::checkpoint);
+}
