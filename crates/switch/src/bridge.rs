@@ -9,6 +9,7 @@
 mod async_messages;
 mod bonds;
 mod bridge_tables;
+mod checkpoint;
 mod commit;
 mod compaction;
 mod controllers;
@@ -49,6 +50,7 @@ use config::FailMode;
 
 pub use bonds::BridgeBond;
 use bridge_tables::BridgeTables;
+pub use checkpoint::{RestoreCounts, checkpoint_addresses, checkpoint_messages};
 use controllers::ControllerSet;
 use exporters::BridgeExporters;
 use frames::PacketOutExecutor;
@@ -262,6 +264,18 @@ impl Bridge {
     /// receives one rule that forwards as a learning switch does: a rule, because tools can see and
     /// replace it.
     fn reset_tables(&mut self, now: Instant) {
+        self.clear_tables(now);
+        if !self.controllers.are_configured && self.identity.fail_mode == FailMode::Standalone {
+            let normal = Instructions::apply(vec![Action::output(PortNo::NORMAL)]);
+            let rule = FlowMod::new(FlowModCommand::Add, 0, Match::any(), normal);
+            self.do_flow_mod(&rule, None, now)
+                .expect("an empty table has room for one rule");
+        }
+        self.update_mode();
+    }
+
+    /// Deletes all rules, groups and meters.
+    fn clear_tables(&mut self, now: Instant) {
         let everything = FlowMod {
             table: TableId::ALL,
             ..FlowMod::new(
@@ -275,13 +289,6 @@ impl Bridge {
             .expect("deleting everything is always legal");
         let mut changes = self.tables.pipeline.delete_groups_and_meters(now);
         self.note(&mut changes, None);
-        if !self.controllers.are_configured && self.identity.fail_mode == FailMode::Standalone {
-            let normal = Instructions::apply(vec![Action::output(PortNo::NORMAL)]);
-            let rule = FlowMod::new(FlowModCommand::Add, 0, Match::any(), normal);
-            self.do_flow_mod(&rule, None, now)
-                .expect("an empty table has room for one rule");
-        }
-        self.update_mode();
     }
 
     /// Logs the flow-mods of connections whose report is due.
