@@ -27,6 +27,9 @@ const TLS: &str = "TLSv1.2";
 /// The default directory of log files, as in Open vSwitch.
 const LOGDIR_USUAL: &str = "/var/log/openvswitch";
 
+/// The default file of the checkpoint, in the run directory.
+const CHECKPOINT: &str = "ovs-vswitchd.checkpoint";
+
 /// The arguments of `comporta vswitchd`.
 #[derive(Args)]
 #[command(
@@ -106,6 +109,12 @@ pub(crate) struct VswitchdArgs {
     /// Serve /metrics for Prometheus on this address, as in 127.0.0.1:9477
     #[arg(long, value_name = "ADDRESS:PORT")]
     metrics: Option<SocketAddr>,
+    /// Restore rules from this file after a crash [default: RUNDIR/ovs-vswitchd.checkpoint]
+    #[arg(long, value_name = "FILE")]
+    checkpoint: Option<PathBuf>,
+    /// Do not restore rules after a crash
+    #[arg(long, conflicts_with = "checkpoint")]
+    no_checkpoint: bool,
     /// The private key, for a database or controllers by TLS
     #[arg(short = 'p', long, value_name = "FILE")]
     private_key: Option<PathBuf>,
@@ -243,6 +252,8 @@ impl VswitchdArgs {
             unixctl: self.unixctl,
             system_routes: !self.disable_system_route,
             unix_socket_dir: !self.no_self_confinement,
+            checkpoint: (!self.no_checkpoint)
+                .then(|| self.checkpoint.unwrap_or_else(|| CHECKPOINT.into())),
             metrics: self.metrics,
             logging,
             ready: Box::new(ready),

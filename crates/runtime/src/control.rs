@@ -7,6 +7,7 @@ mod active_flows;
 mod backpressure;
 mod bridge_runtime;
 mod capturing;
+mod checkpointing;
 mod closing;
 mod collectors;
 mod commands;
@@ -51,6 +52,7 @@ use super::outbox::{Credit, Outbox, Outgoing, credit_of};
 use super::peers::Exchange;
 use super::reaper::{LARGE, Reaper};
 use super::worker_thread::WorkerThread;
+use crate::checkpoint_file::CheckpointFile;
 use crate::flushes::Flushes;
 use crate::log_control::LogControl;
 use crate::watchdog::Heartbeat;
@@ -58,6 +60,7 @@ use active_config::ActiveConfig;
 use active_flows::ActiveFlows;
 use bridge_runtime::BridgeRuntime;
 use capturing::Capturing;
+use checkpointing::Checkpoints;
 use collectors::Collectors;
 use commands::CommandState;
 use config::{DummyMode, Tls};
@@ -97,6 +100,7 @@ pub(crate) struct ControlCounters {
     /// Configurations that changed something.
     reconfigured: u64,
     turns: TurnTimer,
+    checkpoint: Option<Arc<CheckpointFile>>,
 }
 
 /// The names of a bridge's counters.
@@ -119,7 +123,9 @@ fn bridge_counters(bridge: &Bridge) -> impl Iterator<Item = (&'static str, u64)>
 
 impl ControlCounters {
     /// Returns every counter by name.
-    pub(crate) fn read(&self) -> [(&'static str, u64); 8] {
+    pub(crate) fn read(&self) -> [(&'static str, u64); 10] {
+        let checkpoint = self.checkpoint.as_ref();
+        let (written, failed) = checkpoint.map_or((0, 0), |file| file.counts());
         [
             ("messages_refused", self.messages_refused),
             ("async_dropped", self.async_dropped),
@@ -127,6 +133,8 @@ impl ControlCounters {
             ("exports_sent", self.exports_sent),
             ("exports_lost", self.exports_lost),
             ("reconfigured", self.reconfigured),
+            ("checkpoints_written", written),
+            ("checkpoints_failed", failed),
             ("turns_slow", self.turns.slow_turns()),
             ("turn_longest_us", self.turns.longest_us()),
         ]
@@ -169,6 +177,8 @@ pub(crate) struct ControlEnvironment {
     pub(crate) version: &'static str,
     /// The process's log, if it can be changed.
     pub(crate) log: Option<Arc<dyn LogControl>>,
+    /// The file of the checkpoint, if tables survive a crash.
+    pub(crate) checkpoint: Option<Arc<CheckpointFile>>,
 }
 
 /// The control thread's state.
@@ -188,6 +198,7 @@ pub(crate) struct Control {
     dummies: Dummies,
     pmd: PmdThreads,
     flows: ActiveFlows,
+    checkpoints: Checkpoints,
 }
 
 /// The receiving end of the inbox.
@@ -213,7 +224,10 @@ impl Control {
                 tools.dummies.is_enabled(),
             ),
             devices: Devices::new(tools.dummies),
-            counters: ControlCounters::default(),
+            counters: ControlCounters {
+                checkpoint: tools.checkpoint.clone(),
+                ..ControlCounters::default()
+            },
             underlay: UnderlaySources::default(),
             capturing: Capturing::default(),
             collectors: Collectors::default(),
@@ -221,6 +235,7 @@ impl Control {
             dummies: Dummies::default(),
             pmd: PmdThreads::default(),
             flows: ActiveFlows::default(),
+            checkpoints: Checkpoints::open(tools.checkpoint.clone(), tools.clock),
             tools,
         }
     }
@@ -235,6 +250,7 @@ impl Control {
             self.end_part(TurnWork::Other("events of workers"));
             self.handle_timeouts();
             self.step_warp();
+            self.write_checkpoint();
             self.end_part(TurnWork::Other("timers"));
             self.publish();
             self.end_part(TurnWork::Other("a publication"));

@@ -183,13 +183,15 @@ const BRIDGE: [CounterEntry; 4] = [
 
 /// The control thread: `comporta/counters` prints `control NAME`.
 #[rustfmt::skip]
-const CONTROL: [CounterEntry; 8] = [
+const CONTROL: [CounterEntry; 10] = [
     counter("messages_refused", "OpenFlow message that was malformed or of an unknown type, and answered by an error", "see the log for the controller's address"),
     counter("async_dropped", "packet-in, port status or flow-removed for a controller that reads too slowly", "the controller is overloaded"),
     counter("transmit_dropped", "frame of a packet-out or protocol that a worker could not take", "the worker is overloaded"),
     counter("exports_sent", "datagram sent to a collector", ""),
     counter("exports_lost", "datagram that could not be sent to a collector", "check the collector's address and the route"),
     counter("reconfigured", "configuration that changed something", ""),
+    counter("checkpoints_written", "checkpoint of the tables that was written", ""),
+    counter("checkpoints_failed", "checkpoint of the tables that could not be written; the previous one remains", "the log has the reason: free space in the run directory, or name another file by `--checkpoint`"),
     counter("turns_slow", "turn of the control thread that took over 100 ms", "the warning `Unreasonably long ... poll interval` in the log names the cause; give the control plane a core of its own (`--cores`)"),
     counter("turn_longest_us", "microsecond of the longest turn of the control thread so far", "see `turns_slow`"),
 ];

@@ -5,6 +5,7 @@
 //! configures the switch itself, by a [`ControlHandle`].
 
 mod busy_poll;
+mod checkpoint_file;
 mod clock;
 mod connection;
 mod control;

@@ -14,6 +14,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::thread::CpuSet;
 use tokio::runtime::Runtime;
 
+use crate::checkpoint_file::CheckpointFile;
 use crate::clock::Clock;
 use crate::control::{Control, ControlEnvironment};
 use crate::error::SwitchError;
@@ -60,6 +61,7 @@ pub fn run(
         tls: None,
         version: VERSION,
         log: None,
+        checkpoint: None,
     };
     operate(setup, |startup| {
         startup.serve_metrics(metrics)?;
@@ -91,6 +93,8 @@ pub struct Setup {
     pub version: &'static str,
     /// The process's log, if it can be changed.
     pub log: Option<Arc<dyn LogControl>>,
+    /// The file in the run directory from which tables are restored after a crash, if they are.
+    pub checkpoint: Option<PathBuf>,
 }
 
 /// A switch that is starting: its threads run, its control thread does not serve yet.
@@ -184,13 +188,7 @@ pub fn operate(
     let allowed = worker_thread::allowed_cores()?;
     let cores = choose_cores(&setup.cores, &allowed)?;
     avoid_cores(&cores, &allowed);
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(1)
-        .thread_name("peers")
-        .on_thread_start(|| set_slice(SLICE))
-        .enable_all()
-        .build()
-        .map_err(SwitchError::system("starting the runtime"))?;
+    let runtime = start_runtime()?;
     let (inbox, inputs) = Inbox::new(thread::current());
     let publication = Arc::new(Publication::default());
     let dummy_cores = setup.dummy_cores.as_ref();
@@ -205,7 +203,11 @@ pub fn operate(
         .collect::<Result<Vec<_>, _>>()?;
     let heartbeats = ControlPlaneHeartbeats::default();
     let watchdog = heartbeats.watch(&workers, &runtime, clock)?;
+    let checkpoint = setup
+        .checkpoint
+        .map(|path| CheckpointFile::new(rundir.file(path)));
     let tools = ControlEnvironment {
+        checkpoint: checkpoint.map(Arc::new),
         clock,
         runtime: runtime.handle().clone(),
         exchange: Exchange::new(inbox.clone(), clock),
@@ -233,6 +235,16 @@ pub fn operate(
     control.shut_down();
     runtime.shutdown_background();
     served
+}
+
+fn start_runtime() -> Result<Runtime, SwitchError> {
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .thread_name("peers")
+        .on_thread_start(|| set_slice(SLICE))
+        .enable_all()
+        .build()
+        .map_err(SwitchError::system("starting the runtime"))
 }
 
 /// The heartbeats of the threads that are no workers.

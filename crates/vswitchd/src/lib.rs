@@ -90,6 +90,8 @@ pub struct ManagedSwitch {
     pub system_routes: bool,
     /// True if Unix sockets of controllers must be in the run directory.
     pub unix_socket_dir: bool,
+    /// The file from which tables are restored after a crash; none if they are not.
+    pub checkpoint: Option<PathBuf>,
     /// The address for Prometheus, if any.
     pub metrics: Option<SocketAddr>,
     /// The log.
@@ -119,6 +121,7 @@ pub fn manage(managed: ManagedSwitch) -> Result<(), DaemonError> {
         tls: managed.tls.clone(),
         version: SAYS_IT_IS,
         log: Some(log),
+        checkpoint: managed.checkpoint,
     };
     operate(setup, |startup| {
         startup.await_flows();

@@ -150,6 +150,7 @@ impl Control {
 
     /// Shuts down ports first, then workers, then the reaper.
     pub(crate) fn shut_down(mut self) {
+        self.checkpoints.close();
         let all = self.ports_of(|_| true);
         if self.commands.cleans_up {
             self.unshape(&all);

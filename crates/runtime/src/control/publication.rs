@@ -124,6 +124,7 @@ impl Control {
         let generation = self.publications.publish(bridges, is_large, workers);
         self.capturing.is_unpublished = false;
         self.flows.is_stale = true;
+        self.checkpoints.note_change();
         for site in self.sites.values_mut() {
             site.bridge.handle_published(generation);
         }

@@ -78,6 +78,7 @@ impl Control {
         }
         self.update_controllers();
         self.set_bundle_timeouts(&config);
+        self.restore_checkpoint(config.flow_restore_wait);
         if self.configuration.awaits_flows() && !config.flow_restore_wait {
             self.end_flow_restore();
         }
