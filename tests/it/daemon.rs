@@ -1,5 +1,6 @@
 //! The process: command line, control socket, restart, TLS and packages.
 
+mod checkpoints;
 mod crashes;
 mod lifecycle;
 mod migration;
@@ -12,6 +13,7 @@ use crate::support::context::SystemTest;
 
 /// Tests of this folder.
 pub(crate) const TESTS: &[&[SystemTest]] = &[
+    checkpoints::TESTS,
     crashes::TESTS,
     lifecycle::TESTS,
     migration::TESTS,
