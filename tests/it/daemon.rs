@@ -2,6 +2,7 @@
 
 mod checkpoints;
 mod crashes;
+mod faults;
 mod lifecycle;
 mod migration;
 mod packages;
@@ -15,6 +16,7 @@ use crate::support::context::SystemTest;
 pub(crate) const TESTS: &[&[SystemTest]] = &[
     checkpoints::TESTS,
     crashes::TESTS,
+    faults::TESTS,
     lifecycle::TESTS,
     migration::TESTS,
     packages::TESTS,

@@ -4,6 +4,7 @@
 //! [`run`] serves one configuration. [`operate`] starts the same threads for a program that
 //! configures the switch itself, by a [`ControlHandle`].
 
+mod accept_pause;
 mod busy_poll;
 mod checkpoint_file;
 mod clock;

@@ -2,10 +2,11 @@
 //! After the kernel has lost messages (`ENOBUFS`), all interfaces are listed again.
 
 use std::io;
+use std::time::Duration;
 
-use futures_util::stream::{StreamExt, TryStreamExt};
+use futures_util::stream::{Stream, StreamExt, TryStreamExt};
 use packet::MacAddr;
-use rtnetlink::packet_core::NetlinkPayload;
+use rtnetlink::packet_core::{NetlinkMessage, NetlinkPayload};
 use rtnetlink::packet_route::RouteNetlinkMessage;
 use rtnetlink::packet_route::link::{LinkAttribute, LinkFlags, LinkMessage};
 use rtnetlink::{Handle, MulticastGroup, new_multicast_connection};
@@ -13,42 +14,97 @@ use rtnetlink::{Handle, MulticastGroup, new_multicast_connection};
 use super::inbox::{Inbox, Input};
 use switch::link::{Link, LinkEvent};
 
+/// The pause before a failed listing or connection is repeated.
+const RETRY_PAUSE: Duration = Duration::from_secs(1);
+
+/// The number of attempts to list interfaces before the connection is replaced.
+const LIST_ATTEMPTS: u32 = 5;
+
 /// Follows interfaces until the runtime ends. Returns after the subscription, so that no change
-/// after this call is missed.
+/// after this call is missed. If the connection is lost, a new one is made.
 pub(crate) async fn follow(inbox: Inbox) -> io::Result<()> {
-    let (connection, handle, mut messages) = new_multicast_connection(&[MulticastGroup::Link])?;
+    let (connection, handle, messages) = new_multicast_connection(&[MulticastGroup::Link])?;
     tokio::spawn(connection);
-    list(&handle, &inbox).await;
+    let is_listed = list(&handle, &inbox).await;
     tokio::spawn(async move {
-        while let Some((message, _)) = messages.next().await {
-            match message.payload {
-                NetlinkPayload::InnerMessage(RouteNetlinkMessage::NewLink(link)) => {
-                    if let Some(link) = read_link(link) {
-                        inbox.send(Input::Link(LinkEvent::Present(link)));
+        if is_listed || list_reliably(&handle, &inbox).await {
+            serve(&handle, messages, &inbox).await;
+        }
+        let mut failures = 0_u64;
+        loop {
+            failures += 1;
+            if failures.is_power_of_two() {
+                tracing::error!(failures, "lost the netlink connection for interfaces");
+            }
+            tokio::time::sleep(RETRY_PAUSE).await;
+            match new_multicast_connection(&[MulticastGroup::Link]) {
+                Ok((connection, handle, messages)) => {
+                    tokio::spawn(connection);
+                    if list_reliably(&handle, &inbox).await {
+                        serve(&handle, messages, &inbox).await;
                     }
                 }
-                NetlinkPayload::InnerMessage(RouteNetlinkMessage::DelLink(link)) => {
-                    inbox.send(Input::Link(LinkEvent::Gone {
-                        index: link.header.index,
-                    }));
-                }
-                NetlinkPayload::Overrun(_) => list(&handle, &inbox).await,
-                _ => {}
+                Err(error) => tracing::debug!(%error, "cannot follow interfaces"),
             }
         }
     });
     Ok(())
 }
 
-/// Reports all existing interfaces.
-async fn list(handle: &Handle, inbox: &Inbox) {
+/// Reports the changes until the connection is lost, or interfaces cannot be listed.
+async fn serve<A>(
+    handle: &Handle,
+    mut messages: impl Stream<Item = (NetlinkMessage<RouteNetlinkMessage>, A)> + Unpin,
+    inbox: &Inbox,
+) {
+    while let Some((message, _)) = messages.next().await {
+        match message.payload {
+            NetlinkPayload::InnerMessage(RouteNetlinkMessage::NewLink(link)) => {
+                if let Some(link) = read_link(link) {
+                    inbox.send(Input::Link(LinkEvent::Present(link)));
+                }
+            }
+            NetlinkPayload::InnerMessage(RouteNetlinkMessage::DelLink(link)) => {
+                inbox.send(Input::Link(LinkEvent::Gone {
+                    index: link.header.index,
+                }));
+            }
+            NetlinkPayload::Overrun(_) => {
+                tracing::info!("netlink messages were lost; listing all interfaces");
+                if !list_reliably(handle, inbox).await {
+                    return;
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Reports all existing interfaces, in several attempts if necessary: a listing fails if interfaces
+/// change meanwhile. Returns false if none succeeded.
+async fn list_reliably(handle: &Handle, inbox: &Inbox) -> bool {
+    for _ in 0..LIST_ATTEMPTS {
+        if list(handle, inbox).await {
+            return true;
+        }
+        tokio::time::sleep(RETRY_PAUSE).await;
+    }
+    false
+}
+
+/// Reports all existing interfaces. Returns false if they cannot be listed.
+async fn list(handle: &Handle, inbox: &Inbox) -> bool {
     let links: Result<Vec<_>, _> = handle.link().get().execute().try_collect().await;
     match links {
         Ok(links) => {
             let links = links.into_iter().filter_map(read_link).collect();
             inbox.send(Input::Link(LinkEvent::All(links)));
+            true
         }
-        Err(error) => tracing::warn!(%error, "cannot list interfaces"),
+        Err(error) => {
+            tracing::warn!(%error, "cannot list interfaces; trying again");
+            false
+        }
     }
 }
 

@@ -21,6 +21,7 @@ use tokio::sync::{Semaphore, oneshot};
 use tokio::time::timeout;
 
 use super::inbox::{Inbox, Input};
+use crate::accept_pause::AcceptPause;
 
 /// The path of the metrics.
 const PATH: &str = "/metrics";
@@ -37,9 +38,6 @@ const CONNECTION_TIMEOUT: Duration = Duration::from_secs(30);
 /// The buffer for a request, in bytes; the minimum that hyper accepts.
 const REQUEST_LEN_MAX: usize = 8192;
 
-/// The pause after a failed accept: most likely no file descriptor is left.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
-
 /// Binds a listener to `address`.
 pub(crate) async fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     TcpListener::bind(address).await
@@ -48,14 +46,10 @@ pub(crate) async fn listen(address: SocketAddr) -> io::Result<TcpListener> {
 /// Serves clients until the runtime ends.
 pub(crate) async fn serve(listener: TcpListener, inbox: Inbox) {
     let places = Arc::new(Semaphore::new(CLIENTS_MAX));
+    let mut pause = AcceptPause::new("metrics");
     while let Ok(place) = Arc::clone(&places).acquire_owned().await {
-        let stream = match listener.accept().await {
-            Ok((stream, _)) => stream,
-            Err(error) => {
-                tracing::debug!(%error, "cannot accept a metrics client");
-                tokio::time::sleep(ACCEPT_PAUSE).await;
-                continue;
-            }
+        let Some((stream, _)) = pause.check(listener.accept().await).await else {
+            continue;
         };
         let inbox = inbox.clone();
         tokio::spawn(async move {

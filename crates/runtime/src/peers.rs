@@ -21,6 +21,7 @@ use super::inbox::{Inbox, Input};
 use super::purpose::Purpose;
 use super::task::Task;
 use super::tls::Secrets;
+use crate::accept_pause::{AcceptPause, peers_max};
 use config::ControllerTarget;
 use switch::connection::ConnectionId;
 
@@ -33,9 +34,6 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// The limit of concurrent peers of one listener; further ones are rejected. A peer costs a socket,
 /// a task and at most a few hundred KB of messages in flight.
 const PEERS_MAX: usize = 2048;
-
-/// The pause of a listener after a failed accept: most likely no file descriptor is left.
-const ACCEPT_REST: Duration = Duration::from_millis(100);
 
 /// The dependencies of every connection.
 #[derive(Clone)]
@@ -252,18 +250,15 @@ impl IncomingConnection {
 /// Accepts peers and serves them.
 pub(crate) fn listen(listener: Listener, purpose: Purpose, exchange: Exchange) -> Task {
     Task::spawn(async move {
-        let slots = Arc::new(Semaphore::new(PEERS_MAX));
+        let peers_max = peers_max(PEERS_MAX);
+        let slots = Arc::new(Semaphore::new(peers_max));
+        let mut pause = AcceptPause::new("OpenFlow");
         let mut peers = JoinSet::new();
         let mut turned_away = 0_u64;
         loop {
             while peers.try_join_next().is_some() {}
-            let incoming = match listener.accept().await {
-                Ok(incoming) => incoming,
-                Err(error) => {
-                    tracing::warn!(bridge = &*purpose.bridge, %error, "cannot accept a peer");
-                    tokio::time::sleep(ACCEPT_REST).await;
-                    continue;
-                }
+            let Some(incoming) = pause.check(listener.accept().await).await else {
+                continue;
             };
             let Ok(slot) = Arc::clone(&slots).try_acquire_owned() else {
                 turned_away += 1;
@@ -271,7 +266,7 @@ pub(crate) fn listen(listener: Listener, purpose: Purpose, exchange: Exchange) -
                     tracing::warn!(
                         bridge = &*purpose.bridge,
                         turned_away,
-                        "more than {PEERS_MAX} peers at one listener"
+                        "more than {peers_max} peers at one listener"
                     );
                 }
                 continue;

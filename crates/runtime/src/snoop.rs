@@ -18,6 +18,7 @@ use tokio::task::JoinSet;
 
 use super::stream_decoder::{MessageObserver, StreamDecoder};
 use super::task::Task;
+use crate::accept_pause::AcceptPause;
 
 /// The limit of messages queued for the slowest client, which misses the rest. A burst of flow-mods
 /// has some hundred messages; at their largest, the queued ones take 16 MB.
@@ -62,9 +63,10 @@ pub(crate) fn serve(socket: UnixListener, bridge: Arc<str>, feed: SnoopFeed) -> 
     Task::spawn(async move {
         let slots = Arc::new(Semaphore::new(LISTENERS_MAX));
         let mut listeners = JoinSet::new();
+        let mut pause = AcceptPause::new("snoop clients");
         loop {
             while listeners.try_join_next().is_some() {}
-            let Ok((stream, _)) = socket.accept().await else {
+            let Some((stream, _)) = pause.check(socket.accept().await).await else {
                 continue;
             };
             let Ok(slot) = Arc::clone(&slots).try_acquire_owned() else {

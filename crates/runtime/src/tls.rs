@@ -4,10 +4,10 @@
 
 mod verify;
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Read, Write};
-use std::path::Path;
-use std::sync::Arc;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use arc_swap::ArcSwapOption;
 use base64::Engine;
@@ -28,6 +28,9 @@ const FILE_LEN_MAX: u64 = 1 << 20;
 
 /// The number of base64 characters in a line of a PEM file (RFC 7468, 2).
 const PEM_LINE_LEN: usize = 64;
+
+/// The suffix of a certificate file while it is written.
+const PARTIAL_SUFFIX: &str = ".partial";
 
 /// Key and certificates of the switch. They may change at any time, for later connections.
 #[derive(Clone, Default)]
@@ -186,6 +189,29 @@ fn about(path: &Path, error: impl std::fmt::Display) -> io::Error {
     io::Error::other(format!("{}: {error}", path.display()))
 }
 
+/// Writes a file that must not exist: it appears whole, or not at all. A partial file would be taken
+/// for the certificate for ever.
+fn save_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    // Several connections may bootstrap at once.
+    static SAVING: Mutex<()> = Mutex::new(());
+    let _saving = SAVING.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut partial = path.as_os_str().to_owned();
+    partial.push(PARTIAL_SUFFIX);
+    let partial = PathBuf::from(partial);
+    // A crash may have left one.
+    drop(fs::remove_file(&partial));
+    let written = File::create_new(&partial).and_then(|mut file| {
+        file.write_all(bytes)?;
+        file.sync_all()?;
+        // Unlike a rename, a link does not replace a file that another process has written.
+        fs::hard_link(&partial, path)
+    });
+    drop(fs::remove_file(&partial));
+    written?;
+    let directory = path.parent().filter(|path| !path.as_os_str().is_empty());
+    File::open(directory.unwrap_or(Path::new(".")))?.sync_all()
+}
+
 /// Saves the CA certificate from the peer's chain for all later connections, if it signed the
 /// peer's own certificate.
 fn save_authority(chain: &[CertificateDer<'static>], path: &Path) -> io::Result<()> {
@@ -201,8 +227,35 @@ fn save_authority(chain: &[CertificateDer<'static>], path: &Path) -> io::Result<
         pem.push('\n');
     }
     pem.push_str("-----END CERTIFICATE-----\n");
-    let written = File::create_new(path).and_then(|mut file| file.write_all(pem.as_bytes()));
-    written.map_err(|error| about(path, error))?;
+    save_new(path, pem.as_bytes()).map_err(|error| about(path, error))?;
     tracing::warn!(file = %path.display(), "saved the CA certificate of the first peer");
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn certificate_file_appears_whole_or_not_at_all() {
+        let name = format!("comporta-bootstrap-{}", std::process::id());
+        let directory = std::env::temp_dir().join(name);
+        let path = directory.join("ca.pem");
+        save_new(&path, b"one").expect_err("no directory");
+        fs::create_dir(&directory).expect("a writable directory");
+        let partial = directory.join("ca.pem.partial");
+        // A directory in its place stands for any failure before the end of the file.
+        fs::create_dir(&partial).expect("writable");
+        save_new(&path, b"one").expect_err("the partial file cannot be created");
+        assert!(!path.exists());
+        fs::remove_dir(&partial).expect("removable");
+        fs::write(&partial, "left by a crash").expect("writable");
+        save_new(&path, b"one").expect("writable");
+        assert_eq!(fs::read(&path).expect("readable"), b"one");
+        assert!(!partial.exists());
+        let error = save_new(&path, b"two").expect_err("it exists");
+        assert_eq!(error.kind(), io::ErrorKind::AlreadyExists);
+        assert_eq!(fs::read(&path).expect("readable"), b"one");
+        fs::remove_dir_all(directory).expect("removable");
+    }
 }

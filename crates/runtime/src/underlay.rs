@@ -4,9 +4,10 @@
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use futures_util::stream::{StreamExt, TryStreamExt};
+use futures_util::stream::{Stream, StreamExt, TryStreamExt};
 use packet::MacAddr;
 use rtnetlink::packet_route::AddressFamily;
 use rtnetlink::packet_route::address::{AddressAttribute, AddressMessage};
@@ -41,22 +42,53 @@ const COALESCE_MAX: usize = 256;
 /// need few.
 const ENTRIES_MAX: usize = 16_384;
 
+/// The pause before a failed listing or connection is repeated.
+const RETRY_PAUSE: Duration = Duration::from_secs(1);
+
 /// A host to resolve, with the index of the interface that it is behind.
 pub(crate) type ResolveRequest = (u32, IpAddr);
 
 /// Follows the tables until the runtime ends or the sender of requests is dropped; routes only if
-/// `takes_routes`.
+/// `takes_routes`. If the connection is lost, a new one is made.
 pub(crate) async fn follow(
     inbox: Inbox,
     mut requests: UnboundedReceiver<ResolveRequest>,
     takes_routes: bool,
 ) {
-    let (connection, handle, mut messages) = match new_multicast_connection(&GROUPS) {
-        Ok(made) => made,
-        Err(error) => return tracing::warn!(%error, "cannot follow routes"),
-    };
-    tokio::spawn(connection);
-    list(&handle, &inbox, takes_routes).await;
+    let mut failures = 0_u64;
+    while !requests.is_closed() {
+        match new_multicast_connection(&GROUPS) {
+            Ok((connection, handle, messages)) => {
+                tokio::spawn(connection);
+                serve(&handle, messages, &inbox, &mut requests, takes_routes).await;
+                if requests.is_closed() {
+                    return;
+                }
+                tracing::error!("lost the netlink connection for routes; connecting again");
+            }
+            Err(error) => {
+                failures += 1;
+                // It may be forbidden for ever.
+                if failures.is_power_of_two() {
+                    tracing::warn!(%error, failures, "cannot follow routes");
+                }
+            }
+        }
+        tokio::time::sleep(RETRY_PAUSE).await;
+        // Requests of this time are repeated by their frames.
+        while requests.try_recv().is_ok() {}
+    }
+}
+
+/// Follows the tables until the connection is lost or the sender of requests is dropped.
+async fn serve<M>(
+    handle: &Handle,
+    mut messages: impl Stream<Item = M> + Unpin,
+    inbox: &Inbox,
+    requests: &mut UnboundedReceiver<ResolveRequest>,
+    takes_routes: bool,
+) {
+    let mut is_listed = list(handle, inbox, takes_routes).await;
     loop {
         tokio::select! {
             message = messages.next() => {
@@ -70,12 +102,16 @@ pub(crate) async fn follow(
                         Ok(None) | Err(_) => break,
                     }
                 }
-                list(&handle, &inbox, takes_routes).await;
+                is_listed = list(handle, inbox, takes_routes).await;
             }
             requests = requests.recv() => match requests {
-                Some((index, address)) => resolve(&handle, index, address).await,
+                Some((index, address)) => resolve(handle, index, address).await,
                 None => return,
             },
+            // A listing fails if the tables change meanwhile.
+            () = tokio::time::sleep(RETRY_PAUSE), if !is_listed => {
+                is_listed = list(handle, inbox, takes_routes).await;
+            }
         }
     }
 }
@@ -92,10 +128,29 @@ async fn resolve(handle: &Handle, index: u32, address: IpAddr) {
     }
 }
 
-async fn list(handle: &Handle, inbox: &Inbox, takes_routes: bool) {
+/// Reports the tables. Returns false if they cannot be listed.
+async fn list(handle: &Handle, inbox: &Inbox, takes_routes: bool) -> bool {
     match read(handle, takes_routes).await {
-        Ok(tables) => inbox.send(Input::Underlay(Box::new(tables))),
-        Err(error) => tracing::warn!(%error, "cannot list routes"),
+        Ok(tables) => {
+            warn_of_limit(&tables);
+            inbox.send(Input::Underlay(Box::new(tables)));
+            true
+        }
+        Err(error) => {
+            tracing::warn!(%error, "cannot list routes; trying again");
+            false
+        }
+    }
+}
+
+/// Logs once that a table is longer than its limit.
+fn warn_of_limit(tables: &KernelTables) {
+    static IS_LOGGED: AtomicBool = AtomicBool::new(false);
+    let is_full = [tables.routes.len(), tables.neighbours.len()].contains(&ENTRIES_MAX);
+    if is_full && !IS_LOGGED.swap(true, Ordering::Relaxed) {
+        tracing::warn!(
+            "tunnels use the first {ENTRIES_MAX} routes and neighbours of the system only"
+        );
     }
 }
 

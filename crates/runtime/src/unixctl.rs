@@ -18,6 +18,7 @@ use tokio::sync::{Semaphore, oneshot};
 
 use super::inbox::{CommandReply, CommandRequest, Inbox, Input, OutputFormat};
 use super::task::Task;
+use crate::accept_pause::AcceptPause;
 
 /// The limit of a request, in bytes: a trace of the longest frame has two digits for each byte, and
 /// clients may send several frames.
@@ -64,8 +65,9 @@ pub(crate) fn serve(listener: UnixListener, inbox: Inbox) -> Task {
 
 async fn accept(listener: UnixListener, inbox: Inbox) {
     let places = Arc::new(Semaphore::new(CLIENTS_MAX));
+    let mut pause = AcceptPause::new("control commands");
     while let Ok(place) = Arc::clone(&places).acquire_owned().await {
-        let Ok((stream, _)) = listener.accept().await else {
+        let Some((stream, _)) = pause.check(listener.accept().await).await else {
             continue;
         };
         let inbox = inbox.clone();
