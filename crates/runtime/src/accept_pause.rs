@@ -30,7 +30,7 @@ impl AcceptPause {
         }
     }
 
-    /// Returns what was accepted. After a failure, logs it and waits; only each doubling is logged.
+    /// Returns the accepted value. After a failure, logs it and waits; only each doubling is logged.
     pub(crate) async fn check<T>(&mut self, accepted: io::Result<T>) -> Option<T> {
         match accepted {
             Ok(accepted) => {

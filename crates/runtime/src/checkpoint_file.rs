@@ -98,7 +98,7 @@ impl CheckpointFile {
             Ok(()) => drop(self.written.fetch_add(1, Ordering::Relaxed)),
             Err(_) => {
                 self.failed.fetch_add(1, Ordering::Relaxed);
-                // The space of a partial file may be what another program waits for.
+                // A partial file takes space on a disk that may be full.
                 drop(fs::remove_file(&next));
             }
         }
@@ -243,7 +243,7 @@ mod tests {
     fn failed_checkpoint_leaves_the_old_one() {
         let (directory, file) = file("failed");
         file.replace(b"old").expect("writable");
-        // A directory in the place of the next file stands for any failure before the rename.
+        // A directory in the place of the next file is one of the failures before the rename.
         fs::create_dir(directory.join("checkpoint.next")).expect("writable");
         file.replace(b"new").expect_err("not replaceable");
         let text = fs::read(directory.join("checkpoint")).expect("still there");

@@ -244,7 +244,7 @@ mod tests {
         save_new(&path, b"one").expect_err("no directory");
         fs::create_dir(&directory).expect("a writable directory");
         let partial = directory.join("ca.pem.partial");
-        // A directory in its place stands for any failure before the end of the file.
+        // A directory in its place is one of the failures before the end of the file.
         fs::create_dir(&partial).expect("writable");
         save_new(&path, b"one").expect_err("the partial file cannot be created");
         assert!(!path.exists());

@@ -218,7 +218,7 @@ fn watch(mut table: ThreadTable, mut manager: ServiceManager, clock: Clock, stop
     manager.announce_stop();
 }
 
-/// Logs the thread, on a thread of its own: if the log is what blocks the thread, it must not block
+/// Logs the thread, on a thread of its own: a log that blocks the thread must not block
 /// the watchdog. There are a handful of reports before the process ends.
 fn report(blocked: BlockedThread) {
     let log = move || {

@@ -24,7 +24,7 @@ pub(crate) const TESTS: &[SystemTest] = tests![
     service_manager_is_fed_only_while_all_threads_live,
 ];
 
-/// The threads and tasks that a test can panic; `worker` stands for the only worker.
+/// The threads and tasks that a test can panic; `worker` means the only worker.
 const THREADS: [&str; 7] = [
     "control", "worker", "peers", "blocking", "parallel", "database", "reaper",
 ];
