@@ -235,7 +235,7 @@ impl Control {
             dummies: Dummies::default(),
             pmd: PmdThreads::default(),
             flows: ActiveFlows::default(),
-            checkpoints: Checkpoints::open(tools.checkpoint.clone(), tools.clock),
+            checkpoints: Checkpoints::new(tools.checkpoint.clone(), tools.clock),
             tools,
         }
     }

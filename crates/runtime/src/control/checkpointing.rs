@@ -4,7 +4,6 @@
 //! it. The pause between two checkpoints grows with the time that one takes, so that they never need
 //! more than a twentieth of a core.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -30,8 +29,9 @@ const PAUSE_FACTOR: u32 = 20;
 #[derive(Default)]
 pub(super) struct Checkpoints {
     file: Option<Arc<CheckpointFile>>,
-    /// The bridges that wait for their restoration, by name.
-    loaded: BTreeMap<String, CheckpointBridge>,
+    /// True after the first configuration. Until then the file may be that of another process: one
+    /// that has the lock of the database.
+    is_open: bool,
     /// True if there are changes since the last checkpoint.
     is_stale: bool,
     /// The start of the checkpoint that is written, on the clock that is never stopped.
@@ -48,25 +48,29 @@ struct BridgeSnapshot {
 }
 
 impl Checkpoints {
-    /// Returns the checkpoints in this file, and loads the one of a crashed process.
-    pub(super) fn open(file: Option<Arc<CheckpointFile>>, clock: Clock) -> Self {
-        let loaded = file.as_ref().map(|file| file.load());
-        let loaded = match loaded.transpose() {
-            Ok(loaded) => loaded.flatten().unwrap_or_default(),
-            Err(error) => {
-                tracing::warn!("the checkpoint is ignored: {error}");
-                openflow::Checkpoint::default()
-            }
-        };
-        let bridges = loaded.bridges.into_iter();
+    /// Returns the checkpoints in this file.
+    pub(super) fn new(file: Option<Arc<CheckpointFile>>, clock: Clock) -> Self {
         Self {
             file,
-            loaded: bridges
-                .map(|bridge| (bridge.name.clone(), bridge))
-                .collect(),
+            is_open: false,
             is_stale: false,
             began: None,
             next_at: clock.unwarped() + PAUSE_MIN,
+        }
+    }
+
+    /// Returns the bridges of a process that crashed; at the first call only.
+    fn load(&mut self) -> Vec<CheckpointBridge> {
+        if std::mem::replace(&mut self.is_open, true) {
+            return Vec::new();
+        }
+        let loaded = self.file.as_ref().map(|file| file.load());
+        match loaded.transpose() {
+            Ok(loaded) => loaded.flatten().unwrap_or_default().bridges,
+            Err(error) => {
+                tracing::warn!("the checkpoint is ignored: {error}");
+                Vec::new()
+            }
         }
     }
 
@@ -96,7 +100,7 @@ impl Checkpoints {
 
     /// Removes the file at the orderly end.
     pub(super) fn close(&self) {
-        if let Some(file) = &self.file {
+        if let Some(file) = self.file.as_ref().filter(|_| self.is_open) {
             file.close();
         }
     }
@@ -106,7 +110,7 @@ impl Control {
     /// Restores the bridges of the first configuration from the checkpoint of a crashed process. With
     /// `flow-restore-wait`, another program restores the rules, and the checkpoint is dropped.
     pub(super) fn restore_checkpoint(&mut self, is_restored_by_others: bool) {
-        let loaded = std::mem::take(&mut self.checkpoints.loaded);
+        let loaded = self.checkpoints.load();
         if loaded.is_empty() {
             return;
         }
@@ -115,7 +119,8 @@ impl Control {
             return;
         }
         let now = self.now();
-        for (name, checkpoint) in loaded {
+        for checkpoint in loaded {
+            let name = checkpoint.name.clone();
             let Some((_, site)) = self.site_named(&name) else {
                 continue;
             };
@@ -136,7 +141,7 @@ impl Control {
     /// Writes a checkpoint in the background, if one is due.
     pub(super) fn write_checkpoint(&mut self) {
         // Until the first configuration, the tables are not those of the switch.
-        if self.configuration.awaits_flows() {
+        if self.configuration.awaits_flows() || !self.checkpoints.is_open {
             return;
         }
         let now = self.tools.clock.unwarped();
