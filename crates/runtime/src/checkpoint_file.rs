@@ -10,6 +10,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use openflow::{Checkpoint, CheckpointError};
 
@@ -49,6 +50,8 @@ pub(crate) struct CheckpointFile {
     is_closed: Mutex<bool>,
     /// True while a thread writes.
     pub(crate) is_busy: AtomicBool,
+    /// The time that the last checkpoint took, in nanoseconds.
+    took_ns: AtomicU64,
     written: AtomicU64,
     failed: AtomicU64,
 }
@@ -61,6 +64,7 @@ impl CheckpointFile {
             path: std::path::absolute(&path).unwrap_or(path),
             is_closed: Mutex::new(false),
             is_busy: AtomicBool::new(false),
+            took_ns: AtomicU64::new(0),
             written: AtomicU64::new(0),
             failed: AtomicU64::new(0),
         }
@@ -103,6 +107,17 @@ impl CheckpointFile {
             }
         }
         replaced
+    }
+
+    /// Records the time that the last checkpoint took.
+    pub(crate) fn set_took(&self, took: Duration) {
+        let nanos = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
+        self.took_ns.store(nanos, Ordering::Relaxed);
+    }
+
+    /// Returns the time that the last checkpoint took.
+    pub(crate) fn took(&self) -> Duration {
+        Duration::from_nanos(self.took_ns.load(Ordering::Relaxed))
     }
 
     /// Returns the numbers of checkpoints that were written, and that could not be.

@@ -34,8 +34,9 @@ pub(super) struct Checkpoints {
     is_open: bool,
     /// True if there are changes since the last checkpoint.
     is_stale: bool,
-    /// The start of the checkpoint that is written, on the clock that is never stopped.
-    began: Option<Instant>,
+    /// True from the start of a checkpoint until its end is noticed.
+    is_writing: bool,
+    /// The time of the next checkpoint, on the clock that is never stopped.
     next_at: Instant,
 }
 
@@ -54,7 +55,7 @@ impl Checkpoints {
             file,
             is_open: false,
             is_stale: false,
-            began: None,
+            is_writing: false,
             next_at: clock.unwarped() + PAUSE_MIN,
         }
     }
@@ -85,15 +86,14 @@ impl Checkpoints {
         if file.is_busy.load(Ordering::Acquire) {
             return None;
         }
-        if let Some(began) = self.began.take() {
-            let took = now - began;
-            self.next_at = now + (took * PAUSE_FACTOR).max(PAUSE_MIN);
+        if std::mem::take(&mut self.is_writing) {
+            self.next_at = now + (file.took() * PAUSE_FACTOR).max(PAUSE_MIN);
         }
         if !self.is_stale || now < self.next_at {
             return None;
         }
         self.is_stale = false;
-        self.began = Some(now);
+        self.is_writing = true;
         file.is_busy.store(true, Ordering::Release);
         Some(Arc::clone(file))
     }
@@ -155,11 +155,13 @@ impl Control {
             fdb: site.bridge.fdb().view(),
         });
         let snapshot: Vec<_> = snapshot.collect();
-        let now = self.now();
+        let (now, clock) = (self.now(), self.tools.clock);
         let write = move || {
+            let began = clock.unwarped();
             let (bytes, counts) = encode(&snapshot, now);
             report(file.replace(&bytes), counts, &file);
             drop(snapshot);
+            file.set_took(clock.unwarped() - began);
             file.is_busy.store(false, Ordering::Release);
         };
         drop(self.tools.runtime.spawn_blocking(write));
@@ -208,6 +210,7 @@ mod tests {
         let file = checkpoints.due(at(3)).expect("due");
         checkpoints.note_change();
         assert!(checkpoints.due(at(5)).is_none(), "in progress");
+        file.set_took(Duration::from_secs(2));
         file.is_busy.store(false, Ordering::Release);
         // It took two seconds: the pause is forty.
         assert!(checkpoints.due(at(5)).is_none());
