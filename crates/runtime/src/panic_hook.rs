@@ -33,7 +33,7 @@ pub fn abort_on_panic(write: impl Fn(&str) + Send + Sync + 'static) {
         let deadline = abort_later();
         write(&message_of(info, thread::current().name()));
         // The message is out before the symbols are read, which may fail.
-        write(&format!("{}", Backtrace::force_capture()));
+        write(&Backtrace::force_capture().to_string());
         drop(deadline);
         abort();
     }));
