@@ -52,6 +52,8 @@ pub(crate) struct CheckpointFile {
     pub(crate) is_busy: AtomicBool,
     /// The time that the last checkpoint took, in nanoseconds.
     took_ns: AtomicU64,
+    /// The number of entries that the last checkpoint does not have as they are.
+    incomplete: AtomicU64,
     written: AtomicU64,
     failed: AtomicU64,
 }
@@ -65,6 +67,7 @@ impl CheckpointFile {
             is_closed: Mutex::new(false),
             is_busy: AtomicBool::new(false),
             took_ns: AtomicU64::new(0),
+            incomplete: AtomicU64::new(0),
             written: AtomicU64::new(0),
             failed: AtomicU64::new(0),
         }
@@ -118,6 +121,13 @@ impl CheckpointFile {
     /// Returns the time that the last checkpoint took.
     pub(crate) fn took(&self) -> Duration {
         Duration::from_nanos(self.took_ns.load(Ordering::Relaxed))
+    }
+
+    /// Records the number of entries that a checkpoint does not have as they are. Returns true if it
+    /// differs from that of the last one.
+    pub(crate) fn note_incomplete(&self, entries: usize) -> bool {
+        let entries = entries as u64;
+        self.incomplete.swap(entries, Ordering::Relaxed) != entries
     }
 
     /// Returns the numbers of checkpoints that were written, and that could not be.

@@ -178,10 +178,21 @@ fn encode(bridges: &[BridgeSnapshot], now: Instant) -> (Vec<u8>, CheckpointCount
     writer.finish()
 }
 
-/// Logs a checkpoint. Failures may repeat every few seconds, so only each doubling is logged.
+/// Logs a checkpoint. Failures may repeat every few seconds, so only each doubling is logged, and
+/// incomplete ones only if the number of entries changes.
 fn report(result: std::io::Result<()>, counts: CheckpointCounts, file: &CheckpointFile) {
     match result {
-        Ok(()) => tracing::debug!(?counts, "checkpoint written"),
+        Ok(()) => {
+            let CheckpointCounts { lossy, omitted, .. } = counts;
+            if file.note_incomplete(lossy + omitted) && lossy + omitted > 0 {
+                tracing::warn!(
+                    lossy,
+                    omitted,
+                    "the checkpoint cannot have all entries as they are"
+                );
+            }
+            tracing::debug!(?counts, "checkpoint written");
+        }
         Err(error) => {
             let (_, failed) = file.counts();
             if failed.is_power_of_two() {
