@@ -133,6 +133,8 @@ pub struct Bridge {
     refusals: RefusalLog,
     /// The time of the next report of flow-mods in the log; none if there is nothing to report.
     next_report: Option<Instant>,
+    /// The end of the time in which a restored bridge keeps to its rules without controllers.
+    restored_until: Option<Instant>,
 }
 
 impl Bridge {
@@ -156,6 +158,7 @@ impl Bridge {
             schedule: BundleSchedule::default(),
             refusals: RefusalLog::default(),
             next_report: None,
+            restored_until: None,
         };
         bridge.reset_tables(now);
         bridge
@@ -212,6 +215,9 @@ impl Bridge {
             let mut changes = self.tables.pipeline.expire(now);
             self.note(&mut changes, None);
         }
+        if self.restored_until.take_if(|end| *end <= now).is_some() {
+            self.update_mode();
+        }
         self.commit_scheduled(now);
         self.expire_bundles(now);
         self.report_due_flow_mods(now);
@@ -230,6 +236,7 @@ impl Bridge {
             self.protocols.next_timeout(&self.ports),
             self.exporters.next_timeout(),
             self.next_report,
+            self.restored_until,
         ];
         expiries.into_iter().flatten().min()
     }
@@ -309,6 +316,7 @@ impl Bridge {
     fn update_mode(&mut self) {
         let standalone = self.identity.fail_mode == FailMode::Standalone
             && self.controllers.are_configured
+            && self.restored_until.is_none()
             && !self.connections.any_primary();
         let miss = if self.connections.any_takes_misses() {
             MissPolicy::Controller

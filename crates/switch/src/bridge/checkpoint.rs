@@ -1,5 +1,7 @@
 //! The tables of a bridge as the messages that build them, and their restoration after a crash.
 
+use std::time::Duration;
+
 use base::{GroupId, Instant, MeterId, TableId};
 use flow::{
     Consistency, FlowFlags, FlowMod, FlowModCommand, FlowStats, GroupDesc, GroupMod,
@@ -10,6 +12,11 @@ use openflow::{CheckpointAddress, CheckpointBridge, Message};
 use pipeline::Pipeline;
 
 use super::Bridge;
+
+/// The time after which a restored standalone bridge without its controllers forwards as a learning
+/// switch: three times the default probe interval, as in Open vSwitch. Controllers that are there
+/// connect within a few seconds.
+const CONTROLLER_WAIT: Duration = Duration::from_secs(15);
 
 /// The result of a restoration.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -121,7 +128,8 @@ impl Bridge {
                 counts.addresses += 1;
             }
         }
-        self.publication.request();
+        self.restored_until = Some(now + CONTROLLER_WAIT);
+        self.update_mode();
         counts
     }
 
@@ -233,6 +241,22 @@ mod tests {
         assert_eq!(after.rules().len(), 1);
         after.restore(saved(&before), Instant::START);
         assert!(after.rules().is_empty());
+    }
+
+    #[test]
+    fn restored_standalone_bridge_keeps_to_its_rules_for_a_while() {
+        let checkpoint = saved(&bridge());
+        let mut after = bridge();
+        after.handle_controllers(true, Instant::START);
+        assert!(after.rules().is_standalone());
+        after.restore(checkpoint, Instant::from_secs(1));
+        assert!(!after.rules().is_standalone());
+        let end = Instant::from_secs(16);
+        assert!(after.next_timeout().is_some_and(|due| due <= end));
+        after.handle_timeout(Instant::from_secs(15));
+        assert!(!after.rules().is_standalone());
+        after.handle_timeout(end);
+        assert!(after.rules().is_standalone());
     }
 
     #[test]
