@@ -20,6 +20,7 @@ pub(crate) const TESTS: &[SystemTest] = tests![
     exhausted_descriptors_are_reported_without_spinning,
     full_disk_stops_neither_checkpoints_for_ever_nor_frames,
     lost_netlink_messages_are_replaced_by_a_listing,
+    time_that_jumps_or_stops_is_no_fault,
 ];
 
 /// The limit of descriptors: the daemon itself needs some thirty, and its listeners accept 48 clients.
@@ -159,6 +160,34 @@ fn lost_netlink_messages_are_replaced_by_a_listing(context: &TestContext) -> Tes
     network.run("ip link set p2 up")?.expect_success()?;
     deployment.wait_for_column("get Interface p2 link_state", "up")?;
     network.host(1).ping_until_reply(network.host(2).address)?;
+    assert!(daemon.process.stop()?.success());
+    Ok(())
+}
+
+fn time_that_jumps_or_stops_is_no_fault(context: &TestContext) -> TestResult {
+    let network = TestNetwork::new(context, 2)?;
+    let deployment = Deployment::new(&network)?;
+    let mut daemon = deployment.start_daemon_with("--enable-dummy")?;
+    daemon.wait_for_log("INFO ready")?;
+    deployment.vsctl(TWO_PORTS)?;
+    network.host(1).ping_until_reply(network.host(2).address)?;
+    // The clock of the protocols stops and jumps by an hour; that of the watchdog does not.
+    deployment.run_tool("ovs-appctl time/stop")?;
+    deployment.run_tool("ovs-appctl time/warp 3600000")?;
+    network.host(1).ping_until_reply(network.host(2).address)?;
+    // The whole process is stopped for longer than a worker may be.
+    let pid = daemon.process.id();
+    signal(pid, Signal::STOP)?;
+    let stopped = context.clock.now();
+    context.clock.sleep_until(stopped + Duration::from_secs(7));
+    signal(pid, Signal::CONT)?;
+    network.host(1).ping_until_reply(network.host(2).address)?;
+    context.clock.sleep_until(stopped + Duration::from_secs(9));
+    let log = fs::read_to_string(&daemon.log)?;
+    assert!(
+        !log.contains("to quiesce") && !log.contains("EMER"),
+        "{log}"
+    );
     assert!(daemon.process.stop()?.success());
     Ok(())
 }
