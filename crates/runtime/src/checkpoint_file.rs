@@ -145,7 +145,7 @@ impl CheckpointFile {
             return fs::remove_file(next);
         }
         fs::rename(next, &self.path)?;
-        let directory = self.path.parent().unwrap_or(Path::new("/"));
+        let directory = self.path.parent().unwrap_or_else(|| Path::new("/"));
         File::open(directory)?.sync_all()
     }
 

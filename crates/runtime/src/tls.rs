@@ -209,7 +209,7 @@ fn save_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
     drop(fs::remove_file(&partial));
     written?;
     let directory = path.parent().filter(|path| !path.as_os_str().is_empty());
-    File::open(directory.unwrap_or(Path::new(".")))?.sync_all()
+    File::open(directory.unwrap_or_else(|| Path::new(".")))?.sync_all()
 }
 
 /// Saves the CA certificate from the peer's chain for all later connections, if it signed the

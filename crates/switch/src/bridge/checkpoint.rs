@@ -33,12 +33,12 @@ pub struct RestoreCounts {
 /// executed. Counters and ages are not part of them.
 pub fn checkpoint_messages(pipeline: &Pipeline, now: Instant) -> impl Iterator<Item = Message> {
     let mappings = pipeline.tlv_table().mappings;
-    let tlv = (!mappings.is_empty()).then(|| {
-        Message::TlvTableMod(TlvTableMod {
-            command: TlvCommand::Add,
-            mappings,
-        })
+    let is_mapped = !mappings.is_empty();
+    let tlv = Message::TlvTableMod(TlvTableMod {
+        command: TlvCommand::Add,
+        mappings,
     });
+    let tlv = is_mapped.then_some(tlv);
     let meters = pipeline.meter_configs(MeterId::ALL).unwrap_or_default();
     let groups = pipeline.group_descs(GroupId::ALL);
     let rules = pipeline.rules(TableId::ALL);
@@ -108,7 +108,8 @@ impl Bridge {
                 Ok(()) => counts.restored += 1,
                 Err(refusal) => {
                     counts.refused += 1;
-                    tracing::debug!(bridge = self.name(), %refusal, "an entry of the checkpoint is refused");
+                    let bridge = self.name();
+                    tracing::debug!(bridge, %refusal, "an entry of the checkpoint is refused");
                 }
             }
         }
@@ -174,7 +175,7 @@ mod tests {
             name: "br0".to_owned(),
             datapath_id: DatapathId(1),
             fail_mode: FailMode::Standalone,
-            started: WallTime(std::time::Duration::from_secs(1)),
+            started: WallTime(Duration::from_secs(1)),
         };
         Bridge::new(identity, false, 2, Instant::START)
     }
