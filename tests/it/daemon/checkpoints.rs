@@ -56,9 +56,10 @@ fn wait_for_checkpoint(deployment: &Deployment<'_, '_>) -> Result<(), Failure> {
     })
 }
 
-/// Returns the tables of the bridge as text.
+/// Returns the tables of the bridge as text. Lines are sorted, because rules of one priority have no
+/// order.
 fn tables(deployment: &Deployment<'_, '_>) -> Result<String, Failure> {
-    let mut text = String::new();
+    let mut tables = Vec::new();
     for command in [
         "dump-flows br0 --no-stats",
         "dump-groups br0",
@@ -66,9 +67,10 @@ fn tables(deployment: &Deployment<'_, '_>) -> Result<String, Failure> {
     ] {
         let output = deployment.run_tool(&format!("ovs-ofctl -O OpenFlow13 {command}"))?;
         let lines = output.lines().filter(|line| !line.contains("(xid="));
-        text.extend(lines.map(|line| format!("{}\n", line.trim())));
+        tables.extend(lines.map(|line| format!("{}\n", line.trim())));
     }
-    Ok(text)
+    tables.sort();
+    Ok(tables.concat())
 }
 
 fn tables_survive_a_crash_without_controllers(context: &TestContext) -> TestResult {

@@ -63,7 +63,7 @@ fn start_pings(network: &TestNetwork<'_>) -> Result<(Process, std::path::PathBuf
 
 /// Returns the number of replies in the summary of fping: `ADDRESS : xmt/rcv/%loss = 80/75/6%`.
 fn replies_in(summary: &str) -> u32 {
-    let (_, counts) = summary.rsplit_once(" = ").expect("a summary");
+    let (_, counts) = summary.split_once("%loss = ").expect("a summary");
     let received = counts.split('/').nth(1);
     received
         .and_then(|number| number.parse().ok())
