@@ -7,7 +7,8 @@
 //! Layers, from the outside in: [`Channel`] splits the stream into messages and supervises the
 //! connection; [`Message`] selects the body by its number (`kinds`); each body has a file under
 //! `message`; `oxm`, `match10`, `match11`, `oxs`, `action` and `instruction` are parts that bodies
-//! share; `codec` reads and writes bytes. `checkpoint` stores tables as messages. `error_codes` has the numbers of errors.
+//! share; `codec` reads and writes bytes. `checkpoint` stores tables as messages. `error_codes` has
+//! the numbers of errors.
 
 mod action;
 mod channel;

@@ -19,8 +19,8 @@ use crate::logging::{LogOutputs, LogRecord, Logging};
 /// are one thread in Open vSwitch.
 const UNNAMED: [&str; 2] = ["main", "peers"];
 
-/// Starts logging according to the arguments of `-v`, also of panics, which end the process. `role` distinguishes this process from the
-/// one that runs the switch.
+/// Starts logging according to the arguments of `-v`, also of panics, which end the process. `role`
+/// distinguishes this process from the one that runs the switch.
 ///
 /// # Errors
 /// A malformed argument.
