@@ -38,7 +38,7 @@ fn exhausted_descriptors_are_reported_without_spinning(context: &TestContext) ->
     let mut daemon = context.spawner.start(daemon)?;
     deployment.vsctl(TWO_PORTS)?;
     network.host(1).ping_until_reply(network.host(2).address)?;
-    // Each listener takes a quarter at most, so several are needed; those beyond wait in the backlog.
+    // Each listener takes a quarter at most, so several are needed.
     let mut clients = Vec::new();
     for socket in ["br0.mgmt", "br0.snoop"] {
         for _ in 0..FILES_MAX {
