@@ -17,6 +17,9 @@ use switch::link::{Link, LinkEvent};
 /// The pause before a failed listing or connection is repeated.
 const RETRY_PAUSE: Duration = Duration::from_secs(1);
 
+/// The time limit of a listing, of which the kernel may lose the end.
+const LIST_TIMEOUT: Duration = Duration::from_secs(10);
+
 /// The number of attempts to list interfaces before the connection is replaced.
 const LIST_ATTEMPTS: u32 = 5;
 
@@ -94,15 +97,19 @@ async fn list_reliably(handle: &Handle, inbox: &Inbox) -> bool {
 
 /// Reports all existing interfaces. Returns false if they cannot be listed.
 async fn list(handle: &Handle, inbox: &Inbox) -> bool {
-    let links: Result<Vec<_>, _> = handle.link().get().execute().try_collect().await;
-    match links {
-        Ok(links) => {
+    let links = handle.link().get().execute().try_collect::<Vec<_>>();
+    match tokio::time::timeout(LIST_TIMEOUT, links).await {
+        Ok(Ok(links)) => {
             let links = links.into_iter().filter_map(read_link).collect();
             inbox.send(Input::Link(LinkEvent::All(links)));
             true
         }
-        Err(error) => {
+        Ok(Err(error)) => {
             tracing::warn!(%error, "cannot list interfaces; trying again");
+            false
+        }
+        Err(_) => {
+            tracing::warn!("the kernel does not end its list of interfaces; trying again");
             false
         }
     }
@@ -125,4 +132,36 @@ fn read_link(message: LinkMessage) -> Option<Link> {
         }
     }
     (!link.name.is_empty()).then_some(link)
+}
+
+#[cfg(test)]
+mod tests {
+    use base::sync::thread;
+    use futures_util::stream;
+    use rtnetlink::new_connection;
+    use rtnetlink::packet_core::NetlinkHeader;
+
+    use super::*;
+
+    #[test]
+    fn netlink_overrun_is_replaced_by_a_listing_and_a_lost_connection_is_noticed() {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build();
+        runtime.expect("a runtime").block_on(async {
+            let (connection, handle, _messages) = new_connection().expect("netlink");
+            let connection = tokio::spawn(connection);
+            let (inbox, inputs) = Inbox::new(thread::current());
+            let overrun = NetlinkPayload::Overrun(Vec::new());
+            let overrun = NetlinkMessage::new(NetlinkHeader::default(), overrun);
+            // Returns at the end of the stream, which is that of a lost connection.
+            serve(&handle, stream::iter([(overrun, ())]), &inbox).await;
+            let all = inputs.try_recv();
+            assert!(matches!(all, Ok(Input::Link(LinkEvent::All(_)))));
+            connection.abort();
+            let _ = connection.await;
+            assert!(!list(&handle, &inbox).await);
+            assert!(inputs.try_recv().is_err());
+        });
+    }
 }

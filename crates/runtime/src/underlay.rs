@@ -45,6 +45,9 @@ const ENTRIES_MAX: usize = 16_384;
 /// The pause before a failed listing or connection is repeated.
 const RETRY_PAUSE: Duration = Duration::from_secs(1);
 
+/// The time limit of a listing, of which the kernel may lose the end.
+const LIST_TIMEOUT: Duration = Duration::from_secs(10);
+
 /// A host to resolve, with the index of the interface that it is behind.
 pub(crate) type ResolveRequest = (u32, IpAddr);
 
@@ -130,14 +133,18 @@ async fn resolve(handle: &Handle, index: u32, address: IpAddr) {
 
 /// Reports the tables. Returns false if they cannot be listed.
 async fn list(handle: &Handle, inbox: &Inbox, takes_routes: bool) -> bool {
-    match read(handle, takes_routes).await {
-        Ok(tables) => {
+    match tokio::time::timeout(LIST_TIMEOUT, read(handle, takes_routes)).await {
+        Ok(Ok(tables)) => {
             warn_of_limit(&tables);
             inbox.send(Input::Underlay(Box::new(tables)));
             true
         }
-        Err(error) => {
+        Ok(Err(error)) => {
             tracing::warn!(%error, "cannot list routes; trying again");
+            false
+        }
+        Err(_) => {
+            tracing::warn!("the kernel does not end its list of routes; trying again");
             false
         }
     }
@@ -277,4 +284,38 @@ fn neighbour(message: &NeighbourMessage) -> Option<KernelNeighbour> {
         address: host?,
         mac: mac?,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::iter;
+
+    use base::sync::thread;
+    use futures_util::stream;
+    use rtnetlink::new_connection;
+    use tokio::sync::mpsc::unbounded_channel;
+
+    use super::*;
+
+    #[test]
+    fn kernel_tables_are_listed_again_after_any_message_and_a_failure_is_noticed() {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build();
+        runtime.expect("a runtime").block_on(async {
+            let (connection, handle, _messages) = new_connection().expect("netlink");
+            let connection = tokio::spawn(connection);
+            let (inbox, inputs) = Inbox::new(thread::current());
+            let (_requests_in, mut requests) = unbounded_channel();
+            // One message, of whatever kind, and the end of a lost connection.
+            serve(&handle, stream::iter([()]), &inbox, &mut requests, true).await;
+            let listings = iter::from_fn(|| inputs.try_recv().ok());
+            let listings = listings.filter(|input| matches!(input, Input::Underlay(_)));
+            assert_eq!(listings.count(), 2);
+            connection.abort();
+            let _ = connection.await;
+            assert!(!list(&handle, &inbox, true).await);
+            assert!(inputs.try_recv().is_err());
+        });
+    }
 }
