@@ -307,7 +307,7 @@ mod tests {
             let connection = tokio::spawn(connection);
             let (inbox, inputs) = Inbox::new(thread::current());
             let (_requests_in, mut requests) = unbounded_channel();
-            // One message, of whatever kind, and the end of a lost connection.
+            // One message of any kind, and the end of a lost connection.
             serve(&handle, stream::iter([()]), &inbox, &mut requests, true).await;
             let listings = iter::from_fn(|| inputs.try_recv().ok());
             let listings = listings.filter(|input| matches!(input, Input::Underlay(_)));

@@ -185,7 +185,7 @@ fn report(result: std::io::Result<()>, counts: CheckpointCounts, file: &Checkpoi
         Ok(()) => {
             let CheckpointCounts { lossy, omitted, .. } = counts;
             if file.note_incomplete(lossy + omitted) && lossy + omitted > 0 {
-                tracing::warn!(
+                tracing::info!(
                     lossy,
                     omitted,
                     "the checkpoint cannot have all entries as they are"
