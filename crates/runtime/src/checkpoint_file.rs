@@ -9,7 +9,7 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use openflow::{Checkpoint, CheckpointError};
@@ -46,7 +46,7 @@ pub(crate) enum LoadError {
 #[derive(Debug)]
 pub(crate) struct CheckpointFile {
     path: PathBuf,
-    /// True after the orderly end: nothing is written any more. Held while a file gets its name.
+    /// True after the orderly end: nothing is written any more. Locked while a file gets a name.
     is_closed: Mutex<bool>,
     /// True while a thread writes.
     pub(crate) is_busy: AtomicBool,
@@ -100,7 +100,8 @@ impl CheckpointFile {
     /// The file cannot be written; the old one remains.
     pub(crate) fn replace(&self, bytes: &[u8]) -> io::Result<()> {
         let next = self.beside(NEXT);
-        let replaced = write_new(&next, bytes).and_then(|()| self.rename_unless_closed(&next));
+        let written = self.write_next(&next, bytes);
+        let replaced = written.and_then(|()| self.rename_unless_closed(&next));
         match &replaced {
             Ok(()) => drop(self.written.fetch_add(1, Ordering::Relaxed)),
             Err(_) => {
@@ -136,26 +137,39 @@ impl CheckpointFile {
         (count(&self.written), count(&self.failed))
     }
 
-    fn rename_unless_closed(&self, next: &Path) -> io::Result<()> {
-        let is_closed = self
-            .is_closed
+    fn is_closed(&self) -> MutexGuard<'_, bool> {
+        self.is_closed
             .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write_next(&self, next: &Path, bytes: &[u8]) -> io::Result<()> {
+        let is_closed = self.is_closed();
         if *is_closed {
-            return fs::remove_file(next);
+            return Ok(());
+        }
+        let mut file = create_new(next)?;
+        // The end of the switch does not wait for the disk.
+        drop(is_closed);
+        file.write_all(bytes)?;
+        file.sync_all()
+    }
+
+    fn rename_unless_closed(&self, next: &Path) -> io::Result<()> {
+        let is_closed = self.is_closed();
+        if *is_closed {
+            return Ok(());
         }
         fs::rename(next, &self.path)?;
+        drop(is_closed);
         let directory = self.path.parent().unwrap_or_else(|| Path::new("/"));
         File::open(directory)?.sync_all()
     }
 
-    /// Removes the file at the orderly end of the switch.
+    /// Removes the files at the orderly end of the switch, also one that a thread is writing.
     pub(crate) fn close(&self) {
-        *self
-            .is_closed
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner) = true;
-        for path in [self.path.clone(), self.beside(LAST)] {
+        *self.is_closed() = true;
+        for path in [self.path.clone(), self.beside(LAST), self.beside(NEXT)] {
             match fs::remove_file(&path) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => {
                     tracing::warn!(path = %path.display(), %error, "cannot remove the checkpoint");
@@ -174,15 +188,13 @@ impl CheckpointFile {
 }
 
 /// Creates a file that does not exist, or replaces one; does not follow a link.
-fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
+fn create_new(path: &Path) -> io::Result<File> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}
     }
     let mut options = OpenOptions::new();
-    let mut file = options.write(true).create_new(true).mode(MODE).open(path)?;
-    file.write_all(bytes)?;
-    file.sync_all()
+    options.write(true).create_new(true).mode(MODE).open(path)
 }
 
 fn read(path: &Path) -> io::Result<Vec<u8>> {
@@ -233,6 +245,8 @@ mod tests {
         assert_eq!(file.load().expect("valid"), Some(Checkpoint::default()));
         assert!(file.load().expect("no file").is_none());
         assert_eq!(names(&directory), ["checkpoint.last"]);
+        // The end does not wait for a thread that writes.
+        fs::write(directory.join("checkpoint.next"), "partial").expect("writable");
         file.close();
         file.replace(&bytes).expect("ignored after the end");
         assert_eq!(names(&directory), [""; 0]);
