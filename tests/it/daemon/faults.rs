@@ -26,6 +26,9 @@ pub(crate) const TESTS: &[SystemTest] = tests![
 /// The limit of descriptors: the daemon itself needs some thirty, and its listeners accept 48 clients.
 const FILES_MAX: u32 = 64;
 
+/// The changes of an interface: each message has some two kilobytes, and a socket queues 200.
+const LINK_CHANGES: u32 = 5000;
+
 fn exhausted_descriptors_are_reported_without_spinning(context: &TestContext) -> TestResult {
     let network = TestNetwork::new(context, 2)?;
     let deployment = Deployment::new(&network)?;
@@ -142,15 +145,9 @@ fn lost_netlink_messages_are_replaced_by_a_listing(context: &TestContext) -> Tes
     // While the process is stopped, its sockets get more messages than they can queue.
     signal(pid, Signal::STOP)?;
     let batch = context.unique_path("links.txt");
-    let mut lines = String::new();
-    for number in 0..500 {
-        lines.push_str(&format!(
-            "link add x{number} type dummy\nlink set x{number} up\n"
-        ));
-        lines.push_str(&format!("link del x{number}\n"));
-    }
-    lines.push_str("link set p2 down\n");
-    fs::write(&batch, lines)?;
+    let changes = (0..LINK_CHANGES).map(|number| format!("link set p1 alias a{number}\n"));
+    let changes: String = changes.chain(["link set p2 down\n".to_owned()]).collect();
+    fs::write(&batch, changes)?;
     network
         .run(&format!("ip -batch {}", batch.display()))?
         .expect_success()?;
