@@ -36,6 +36,8 @@ pub(super) struct Checkpoints {
     is_stale: bool,
     /// True from the start of a checkpoint until its end is noticed.
     is_writing: bool,
+    /// The number of failures that have been noticed.
+    failures: u64,
     /// The time of the next checkpoint, on the clock that is never stopped.
     next_at: Instant,
 }
@@ -56,6 +58,7 @@ impl Checkpoints {
             is_open: false,
             is_stale: false,
             is_writing: false,
+            failures: 0,
             next_at: clock.unwarped() + PAUSE_MIN,
         }
     }
@@ -88,6 +91,9 @@ impl Checkpoints {
         }
         if std::mem::take(&mut self.is_writing) {
             self.next_at = now + (file.took() * PAUSE_FACTOR).max(PAUSE_MIN);
+            // A failed checkpoint is repeated: the disk may have space by then.
+            let (_, failures) = file.counts();
+            self.is_stale |= std::mem::replace(&mut self.failures, failures) != failures;
         }
         if !self.is_stale || now < self.next_at {
             return None;
@@ -208,7 +214,7 @@ mod tests {
 
     #[test]
     fn checkpoints_are_written_after_changes_with_pauses() {
-        let path = std::env::temp_dir().join("comporta-no-checkpoint");
+        let path = std::env::temp_dir().join("comporta-absent/checkpoint");
         let mut checkpoints = Checkpoints {
             file: Some(Arc::new(CheckpointFile::new(path))),
             ..Checkpoints::default()
@@ -226,6 +232,11 @@ mod tests {
         // It took two seconds: the pause is forty.
         assert!(checkpoints.due(at(5)).is_none());
         assert!(checkpoints.due(at(44)).is_none());
-        assert!(checkpoints.due(at(45)).is_some());
+        let file = checkpoints.due(at(45)).expect("due");
+        // A failure is repeated without another change.
+        file.replace(b"").expect_err("the directory is absent");
+        file.is_busy.store(false, Ordering::Release);
+        assert!(checkpoints.due(at(46)).is_none());
+        assert!(checkpoints.due(at(86)).is_some());
     }
 }
