@@ -35,18 +35,37 @@ const PINGS: u32 = 80;
 const PING_INTERVAL_MS: u32 = 50;
 const LOST_MAX: u32 = 1000 / PING_INTERVAL_MS;
 
+/// The beginnings of the names of all threads. Each kind is in [`THREADS`], except the watchdog,
+/// which panics if another thread stops. The first thread is the control thread; `peers` is also the
+/// name of those for blocking work.
+const KINDS: [&str; 6] = [
+    "ovs-vswitchd",
+    "worker-",
+    "peers",
+    "parallel",
+    "reaper",
+    "watchdog",
+];
+
+/// Returns the names of the threads of a process.
+fn thread_names(pid: u32) -> Result<Vec<String>, Failure> {
+    let threads = fs::read_dir(format!("/proc/{pid}/task"));
+    let threads = threads.map_err(Failure::to("list the threads of a process"))?;
+    // A thread may have ended since.
+    let names = threads
+        .flatten()
+        .filter_map(|thread| fs::read_to_string(thread.path().join("comm")).ok());
+    Ok(names.map(|name| name.trim().to_owned()).collect())
+}
+
 /// Returns the name of a thread of the process; finds the core of its worker.
 fn thread_name(pid: u32, name: &str) -> Result<String, Failure> {
     if name != "worker" {
         return Ok(name.to_owned());
     }
-    let threads = fs::read_dir(format!("/proc/{pid}/task"));
-    let threads = threads.map_err(Failure::to("list the threads of a process"))?;
-    let names = threads.flatten().filter_map(|thread| {
-        let name = fs::read_to_string(thread.path().join("comm")).ok()?;
-        name.starts_with("worker-").then(|| name.trim().to_owned())
-    });
-    Ok(names.last().expect("the daemon has a worker"))
+    let mut names = thread_names(pid)?.into_iter();
+    let worker = names.find(|name| name.starts_with("worker-"));
+    Ok(worker.expect("the daemon has a worker"))
 }
 
 /// Starts pings from host 1 to host 2 in the background.
@@ -76,7 +95,7 @@ fn assert_reported(log: &str, name: &str) {
     let (_, report) = report.unwrap_or_else(|| panic!("{name}: {log}"));
     assert!(report.contains("requested by comporta/panic"), "{report}");
     assert!(report.contains("test_fault.rs:"), "{report}");
-    assert!(report.contains("TestFault::occur"), "{report}");
+    assert!(report.contains("panic_with_hook"), "{report}");
     assert!(log.contains("|EMER|"), "{log}");
 }
 
@@ -131,6 +150,10 @@ fn panic_of_any_thread_ends_the_daemon_and_its_successor_forwards(
         ))?;
         network.host(1).ping(network.host(2).address, 3)?;
         let (mut pings, _) = start_pings(&network)?;
+        for thread in thread_names(first.process.id())? {
+            let is_known = KINDS.iter().any(|kind| thread.starts_with(kind));
+            assert!(is_known, "no test panics the thread {thread}");
+        }
         let thread = thread_name(first.process.id(), name)?;
         reply(&deployment, &["comporta/panic", &thread])?;
         let status = first.process.wait(WAIT_LIMIT)?;
