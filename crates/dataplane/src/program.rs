@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use arc_swap::{ArcSwap, Guard};
-use base::sync::atomic::{AtomicU8, AtomicU64, Ordering, fence};
+use base::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering, fence};
 use base::sync::scheduling_point;
 use base::{Instant, PortNo};
 use fastpath::{BatchContext, View};
@@ -174,7 +174,13 @@ pub struct WorkerProgress {
     passed: AtomicU64,
     /// A [`WorkerActivity`].
     activity: AtomicU8,
+    /// Bytes of the frames in the command ring.
+    transmit_bytes: AtomicUsize,
 }
+
+/// The limit of bytes of the frames in the command ring of a worker: packet-outs of the longest
+/// message would otherwise take a quarter of a gigabyte.
+const TRANSMIT_BYTES_MAX: usize = 24 << 20;
 
 impl WorkerProgress {
     /// Returns the state of a busy worker that has passed no generation.
@@ -183,6 +189,7 @@ impl WorkerProgress {
         Arc::new(Self {
             passed: AtomicU64::new(0),
             activity: AtomicU8::new(WorkerActivity::Busy as u8),
+            transmit_bytes: AtomicUsize::new(0),
         })
     }
 
@@ -195,6 +202,25 @@ impl WorkerProgress {
     /// Returns the last generation that the worker passed.
     pub fn passed(&self) -> Generation {
         Generation(self.passed.load(Ordering::Acquire))
+    }
+
+    /// Reserves room for a frame in the command ring. Returns false if the limit of bytes is
+    /// reached. Called by the control thread only.
+    pub(crate) fn reserve_transmit(&self, bytes: usize) -> bool {
+        let queued = self.transmit_bytes.load(Ordering::Relaxed);
+        let fits = queued + bytes <= TRANSMIT_BYTES_MAX;
+        if fits {
+            self.transmit_bytes.fetch_add(bytes, Ordering::Relaxed);
+        }
+        fits
+    }
+
+    /// Returns the room of a frame that left the command ring. A frame without a reservation
+    /// returns none.
+    pub(crate) fn release_transmit(&self, bytes: usize) {
+        let queued = self.transmit_bytes.load(Ordering::Relaxed);
+        self.transmit_bytes
+            .fetch_sub(bytes.min(queued), Ordering::Relaxed);
     }
 
     /// Announces an activity. Called by the worker only. Before it rests, the worker must announce

@@ -170,6 +170,8 @@ impl Worker {
             }
             WorkerCommand::Exchange(exchange) => self.exchange(*exchange),
             WorkerCommand::Transmit(key, frame, fields) => {
+                let progress = &self.forwarder.reporter.links.progress;
+                progress.release_transmit(frame.len());
                 self.forwarder.transmit(key, frame, fields);
                 self.forwarder
                     .recirculate(&self.program, &mut self.runner, now);

@@ -6,10 +6,13 @@
 use std::sync::Arc;
 
 use base::sync::{scheduling_point, thread};
+use flow::PipelineFields;
+use packet::Frame;
 use rtrb::{Producer, PushError};
 
 use super::messages::WorkerCommand;
 use super::program::{Generation, WorkerProgress};
+use super::slots::PortKey;
 
 /// The wake-up of a worker.
 pub trait WakeWorker {
@@ -44,6 +47,25 @@ impl<W: WakeWorker> WorkerHandle<W> {
         let result = self.commands.push(command);
         self.wake_if_asleep();
         result.map_err(|PushError::Full(command)| command)
+    }
+
+    /// Sends a frame to be transmitted. Returns false if the ring is full, or if the frames in it
+    /// have too many bytes.
+    pub fn transmit(
+        &mut self,
+        port: PortKey,
+        frame: Frame,
+        fields: Option<Box<PipelineFields>>,
+    ) -> bool {
+        let bytes = frame.len();
+        if !self.progress.reserve_transmit(bytes) {
+            return false;
+        }
+        let sent = self.send(WorkerCommand::Transmit(port, frame, fields));
+        if sent.is_err() {
+            self.progress.release_transmit(bytes);
+        }
+        sent.is_ok()
     }
 
     /// Sends a command that must not be lost, and waits for room if necessary: the worker makes

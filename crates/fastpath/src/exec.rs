@@ -44,7 +44,7 @@ const _: () = assert!(
 
 /// Most lookups of a frame. Beyond it, the interpreter counts them, and drops the frame when they
 /// are too many.
-const LOOKUPS_MAX: usize = 1024;
+const LOOKUPS_MAX: usize = 256;
 
 /// Outcome of one frame, or of several that leave together.
 #[derive(Debug)]
@@ -333,14 +333,11 @@ impl<'b, 'a> Executor<'b, 'a> {
         let verdict = &mut self.batch.memory.verdict;
         if !self.uses_verdict {
             self.uses_verdict = true;
-            verdict.frames.clear();
-            verdict.egress.clear();
-            verdict.drops.clear();
-            verdict.learn_requests.clear();
+            verdict.clear();
         }
         if let Some(port) = self.pending_output.take() {
             let to = Destination::Port(port);
-            verdict.egress.push(pipeline::Egress {
+            verdict.push_egress(pipeline::Egress {
                 priority: self.priority,
                 ..pipeline::Egress::new(0, to)
             });
@@ -361,6 +358,12 @@ impl<'b, 'a> Executor<'b, 'a> {
         }
         self.use_verdict();
         let verdict = &mut self.batch.memory.verdict;
+        if verdict.is_over_limit {
+            verdict.discard_outputs(pool);
+            verdict.push_drop(DropReason::TooManyOutputs);
+            verdict.is_over_limit = false;
+            self.is_output = false;
+        }
         if !verdict.has_result() {
             verdict.drops.push(DropReason::NoOutput);
         }

@@ -23,7 +23,7 @@ use packet::{Frame, Headers, Packet, Pool};
 use crate::bare_frame::stored;
 use crate::counters::{OBSERVER, Totals};
 use crate::instructions::action_set::ActionSet;
-use crate::limits::{ACTION_SET_MAX, BUCKETS_PER_FRAME_MAX};
+use crate::limits::{ACTION_SET_MAX, ACTIONS_PER_FRAME_MAX, BUCKETS_PER_FRAME_MAX};
 use crate::lookup::{Lookup, LookupResult, LookupTables};
 use crate::pipeline::{MissPolicy, Pipeline, TableMiss};
 use crate::rules::Rule;
@@ -130,10 +130,7 @@ impl Interpreter {
         trace: &'a mut dyn Trace,
         verdict: &'a mut Verdict,
     ) -> Execution<'a> {
-        verdict.frames.clear();
-        verdict.egress.clear();
-        verdict.drops.clear();
-        verdict.learn_requests.clear();
+        verdict.clear();
         self.set.clear();
         self.stack.clear();
         Execution {
@@ -167,6 +164,7 @@ impl Interpreter {
             nesting: 0,
             resubmits: 0,
             buckets_left: BUCKETS_PER_FRAME_MAX,
+            actions_left: ACTIONS_PER_FRAME_MAX,
             pause: None,
         }
     }
@@ -219,6 +217,8 @@ pub(crate) struct Execution<'a> {
     pub(crate) resubmits: usize,
     /// Number of buckets that may still be examined.
     pub(crate) buckets_left: u32,
+    /// Number of actions that the rules and buckets to be executed may have together.
+    pub(crate) actions_left: usize,
     /// The continuation of a packet that is being paused. Until it is complete, no other action is
     /// executed.
     pub(crate) pause: Option<Pause>,
@@ -286,6 +286,7 @@ impl<'a> Execution<'a> {
     ) -> Result<bool, DropReason> {
         while let Some(rule) = found {
             self.begin_rule(rule);
+            self.spend_actions(rule.instructions.apply.len())?;
             let next = self.execute_instructions(packet, &rule.instructions)?;
             match next {
                 Some(table) if !self.exited => self.table = table,
@@ -296,6 +297,13 @@ impl<'a> Execution<'a> {
             found = self.look_up_onward(packet);
         }
         Ok(false)
+    }
+
+    /// Charges the actions of a rule or bucket to the packet's budget.
+    pub(crate) fn spend_actions(&mut self, count: usize) -> Result<(), DropReason> {
+        let left = self.actions_left.checked_sub(count);
+        self.actions_left = left.ok_or(DropReason::TooManyActions)?;
+        Ok(())
     }
 
     /// Looks the packet up in the current table, and after a miss in the next ones, if the tables
@@ -476,6 +484,10 @@ impl<'a> Execution<'a> {
     }
 
     pub(crate) fn end(mut self, frame: Frame, result: Result<(), DropReason>) {
+        let result = match self.verdict.is_over_limit {
+            true => Err(DropReason::TooManyOutputs),
+            false => result,
+        };
         if let Err(reason) = result {
             self.drop(reason);
             if reason.drops_all() {

@@ -68,7 +68,7 @@ pub use instructions::program_slot::ProgramSlot;
 pub use interpreter::pause::PausedPacket;
 pub use interpreter::resume::{PendingRule, ResumeAt, ResumeState};
 pub use interpreter::{InputFrame, Interpreter};
-pub use limits::{BUCKETS_PER_FRAME_MAX, Limits};
+pub use limits::{BUCKETS_PER_FRAME_MAX, Limits, OUTPUTS_PER_FRAME_MAX};
 pub use lookup::{Lookup, LookupResult, LookupTables};
 pub use meters::{MeterDecision, raise_drop_precedence};
 pub use pipeline::{

@@ -86,6 +86,15 @@ pub(crate) const CHAIN_MAX: usize = 16;
 /// this.
 pub const BUCKETS_PER_FRAME_MAX: u32 = 16_384;
 
+/// Maximum number of results of one packet: outputs, dropped outputs and requests of `learn`, each
+/// kind by itself. Resubmissions, groups and outputs to all ports multiply them; a packet with more
+/// is dropped whole.
+pub const OUTPUTS_PER_FRAME_MAX: usize = 16_384;
+
+/// Maximum number of actions of the rules and buckets that one packet executes: eight full
+/// messages. A packet with more is dropped whole.
+pub(crate) const ACTIONS_PER_FRAME_MAX: usize = 65_536;
+
 /// Maximum number of bands of a meter: every packet is submitted to each.
 pub(crate) const BANDS_MAX: u8 = 8;
 

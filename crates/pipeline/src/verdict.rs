@@ -5,6 +5,7 @@ use base::{Cookie, PortNo, Priority, TableId};
 use flow::{Continuation, FlowMod, MaxLen, PacketInReason, PipelineFields, SampleAction};
 use packet::{Frame, Malformed, Pool};
 
+use crate::limits::OUTPUTS_PER_FRAME_MAX;
 use crate::rules::Rule;
 
 /// The result of one packet. One verdict is reused for many packets.
@@ -18,6 +19,9 @@ pub struct Verdict {
     pub drops: Vec<DropReason>,
     /// The requests to change the tables.
     pub learn_requests: Vec<LearnRequest>,
+    /// True if a result was omitted because there were [`OUTPUTS_PER_FRAME_MAX`] of its kind: the
+    /// packet is dropped whole.
+    pub is_over_limit: bool,
 }
 
 /// A change of the tables that a packet requests (`learn`, `fin_timeout`). Only the control thread
@@ -43,6 +47,46 @@ pub enum LearnRequest {
 }
 
 impl Verdict {
+    /// Empties the verdict for the next packet. Frames that remain in it are dropped.
+    #[inline]
+    pub fn clear(&mut self) {
+        self.frames.clear();
+        self.egress.clear();
+        self.drops.clear();
+        self.learn_requests.clear();
+        self.is_over_limit = false;
+    }
+
+    /// Adds an output, up to the limit.
+    #[inline]
+    pub fn push_egress(&mut self, egress: Egress) {
+        if self.egress.len() < OUTPUTS_PER_FRAME_MAX {
+            self.egress.push(egress);
+        } else {
+            self.is_over_limit = true;
+        }
+    }
+
+    /// Adds a drop, up to the limit. The drop for the limit itself is always added.
+    #[inline]
+    pub fn push_drop(&mut self, reason: DropReason) {
+        let has_room = self.drops.len() < OUTPUTS_PER_FRAME_MAX;
+        if has_room || reason == DropReason::TooManyOutputs {
+            self.drops.push(reason);
+        } else {
+            self.is_over_limit = true;
+        }
+    }
+
+    /// Adds a request to change the tables, up to the limit.
+    pub(crate) fn push_learn_request(&mut self, request: LearnRequest) {
+        if self.learn_requests.len() < OUTPUTS_PER_FRAME_MAX {
+            self.learn_requests.push(request);
+        } else {
+            self.is_over_limit = true;
+        }
+    }
+
     /// Discards all outputs. Their frames return to the pool; drops and learn requests remain.
     pub fn discard_outputs(&mut self, pool: &mut Pool) {
         self.egress.clear();
@@ -57,6 +101,7 @@ impl Verdict {
             egress: Vec::new(),
             drops: Vec::new(),
             learn_requests: Vec::new(),
+            is_over_limit: false,
         }
     }
 
@@ -223,6 +268,10 @@ pub enum DropReason {
     RecursionTooDeep,
     /// The packet was resubmitted too often.
     TooManyResubmits,
+    /// The packet has more outputs than [`OUTPUTS_PER_FRAME_MAX`](crate::OUTPUTS_PER_FRAME_MAX).
+    TooManyOutputs,
+    /// The rules and buckets of the packet have too many actions together.
+    TooManyActions,
     /// The stack is full.
     StackTooDeep,
     /// The packet has as many MPLS labels as Open vSwitch supports, and one more was to be added.
@@ -268,7 +317,12 @@ impl DropReason {
     pub(crate) const fn is_limit(self) -> bool {
         matches!(
             self,
-            Self::GroupLimit | Self::RecursionTooDeep | Self::TooManyResubmits | Self::StackTooDeep
+            Self::GroupLimit
+                | Self::RecursionTooDeep
+                | Self::TooManyResubmits
+                | Self::TooManyOutputs
+                | Self::TooManyActions
+                | Self::StackTooDeep
         )
     }
 
@@ -296,7 +350,7 @@ impl DropReason {
 }
 
 #[rustfmt::skip]
-const OTHERS: [(DropReason, &str); 27] = [
+const OTHERS: [(DropReason, &str); 29] = [
     (DropReason::IngressClosed,   "ingress_closed"),
     (DropReason::Fragment,        "fragment"),
     (DropReason::NoMatch,         "no_match"),
@@ -317,6 +371,8 @@ const OTHERS: [(DropReason, &str); 27] = [
     (DropReason::ContinuationTooLong, "continuation_too_long"),
     (DropReason::RecursionTooDeep, "recursion_too_deep"),
     (DropReason::TooManyResubmits, "too_many_resubmits"),
+    (DropReason::TooManyOutputs,  "too_many_outputs"),
+    (DropReason::TooManyActions,  "too_many_actions"),
     (DropReason::StackTooDeep,    "stack_too_deep"),
     (DropReason::TooManyMplsLabels, "too_many_mpls_labels"),
     (DropReason::ActionSetTooLong, "action_set_too_long"),

@@ -64,7 +64,6 @@ use checkpointing::Checkpoints;
 use collectors::Collectors;
 use commands::CommandState;
 use config::{DummyMode, Tls};
-use dataplane::messages::WorkerCommand;
 use dataplane::program::{BridgeId, Publication};
 use dataplane::slots::PortKey;
 use dummies::Dummies;
@@ -104,10 +103,11 @@ pub(crate) struct ControlCounters {
 }
 
 /// The names of a bridge's counters.
-pub(crate) const BRIDGE_COUNTERS: [&str; 4] = [
+pub(crate) const BRIDGE_COUNTERS: [&str; 5] = [
     "fdb_evicted",
     "learn_refused",
     "packet_in_limited",
+    "packet_out_limited",
     "rules_refused",
 ];
 
@@ -117,6 +117,7 @@ fn bridge_counters(bridge: &Bridge) -> impl Iterator<Item = (&'static str, u64)>
         bridge.fdb().counts().evicted,
         bridge.learn_refused(),
         bridge.packet_ins_limited(),
+        bridge.packet_outs_limited(),
         bridge.rules_refused(),
     ])
 }
@@ -464,8 +465,8 @@ impl Control {
                     }
                 }
                 Effect::Transmit(port, frame, words) => {
-                    let command = WorkerCommand::Transmit(PortKey { bridge, port }, frame, words);
-                    if self.tools.workers[0].handle.send(command).is_err() {
+                    let key = PortKey { bridge, port };
+                    if !self.tools.workers[0].handle.transmit(key, frame, words) {
                         self.counters.transmit_dropped += 1;
                     }
                 }

@@ -94,7 +94,7 @@ const WORKER: [CounterEntry; 35] = [
 
 /// Packets that the tables dropped: `comporta/counters` prints `worker NAME`.
 #[rustfmt::skip]
-const TABLE: [CounterEntry; 27] = [
+const TABLE: [CounterEntry; 29] = [
     counter("ingress_closed", "packet whose ingress port is gone, down or has `no-receive`", "`ovs-ofctl mod-port BRIDGE PORT up receive`"),
     counter("fragment", "fragment, while the switch is configured to drop fragments", "`ovs-ofctl set-frags BRIDGE normal`"),
     counter("no_match", "packet that no rule matched", "add a table-miss rule; `comporta trace` names the table"),
@@ -115,6 +115,8 @@ const TABLE: [CounterEntry; 27] = [
     counter("continuation_too_long", "paused packet whose continuation exceeds one message", "shorten the action list behind `controller(pause)`"),
     counter("recursion_too_deep", "packet whose resubmissions are nested deeper than 64; nothing of it is sent", "a loop of `resubmit`"),
     counter("too_many_resubmits", "packet that was resubmitted more than 4,096 times; nothing of it is sent", "a loop of `resubmit`"),
+    counter("too_many_outputs", "packet with more than 16,384 outputs, dropped outputs or learned rules; nothing of it is sent", "rules that resubmit and output to all ports multiply: output to `all` once, or use a group"),
+    counter("too_many_actions", "packet whose rules and buckets have more than 65,536 actions; nothing of it is sent", "rules that resubmit to long rules: move their common part into one rule"),
     counter("stack_too_deep", "packet with `push` on a full stack; nothing of it is sent", "pair each `push` with a `pop`"),
     counter("too_many_mpls_labels", "packet with three MPLS labels to which one was to be added; nothing of it is sent", "a loop of `push_mpls`, or an underlay that nests labels"),
     counter("action_set_too_long", "`write_actions` beyond the limit of an action set", "shorten the action set"),
@@ -174,10 +176,11 @@ const SLOW_PATH: [CounterEntry; 10] = [
 
 /// Bridges: `comporta/counters` prints `BRIDGE NAME`.
 #[rustfmt::skip]
-const BRIDGE: [CounterEntry; 4] = [
+const BRIDGE: [CounterEntry; 5] = [
     counter("fdb_evicted", "address that was evicted because the forwarding database was full", "raise `other_config:mac-table-size`, or find the flood with `fdb/show`"),
     counter("learn_refused", "rule of a `learn` action that the table refused", "the table is full or the rule is invalid: see the log"),
     counter("packet_in_limited", "packet-in above the limit of the controller", "raise `controller_rate_limit`, or send less to the controller"),
+    counter("packet_out_limited", "packet-out, or resumed packet, that was sent in part or not at all because it exceeds the budget of outputs, actions or bytes", "send to a group or to `all` once; shorten the frame"),
     counter("rules_refused", "flow-mod that was refused by an error, alone or in a bundle", "the log names the rule and the controller"),
 ];
 

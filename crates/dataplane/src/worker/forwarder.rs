@@ -6,7 +6,7 @@ use base::Instant;
 use fastpath::{FrameOutcome, Runner};
 use flow::PipelineFields;
 use packet::{Checksum, Frame, Pool};
-use pipeline::{Destination, Verdict};
+use pipeline::{Destination, DropReason, OUTPUTS_PER_FRAME_MAX, Verdict};
 use ports::{Batch, Queue};
 
 use super::WorkerLinks;
@@ -204,6 +204,12 @@ impl BatchForwarder {
         for (place, egress) in verdict.egress.iter().enumerate() {
             let frame = &verdict.frames[egress.frame];
             let before = self.outputs.exits.len();
+            // `NORMAL` floods: a verdict within its limit may have many more exits than outputs.
+            if before >= OUTPUTS_PER_FRAME_MAX {
+                let counters = &self.reporter.links.counters;
+                counters.count_reason(DropReason::TooManyOutputs);
+                break;
+            }
             match &egress.to {
                 Destination::Port(port) => self.outputs.exits.push(PortOutput {
                     frame: egress.frame,

@@ -432,6 +432,26 @@ fn deferred_counters_are_flushed_before_a_rest() {
 }
 
 #[test]
+fn bytes_in_the_command_ring_are_limited_until_the_worker_takes_them() {
+    let mut rig = WorkerRig::new(&[]);
+    let progress = Arc::clone(&rig.worker.forwarder.reporter.links.progress);
+    let frame = Frame::from_bytes(&frame_to(9, 8));
+    let mut queued = 0;
+    while progress.reserve_transmit(1 << 20) {
+        queued += 1;
+    }
+    assert_eq!(queued, 24);
+    assert!(!progress.reserve_transmit(1));
+    progress.release_transmit(frame.len());
+    assert!(progress.reserve_transmit(frame.len()));
+    assert!(!progress.reserve_transmit(frame.len()));
+    let command = WorkerCommand::Transmit(key(3), frame.clone(), None);
+    assert!(rig.commands.push(command).is_ok(), "the ring has room");
+    rig.worker.turn(Instant::START);
+    assert!(progress.reserve_transmit(frame.len()));
+}
+
+#[test]
 fn packet_out_is_sent_before_the_next_publication_is_passed() {
     let mut rig = WorkerRig::new(&[]);
     let frame = Frame::from_bytes(&frame_to(9, 8));

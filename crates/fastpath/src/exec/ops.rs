@@ -312,6 +312,9 @@ impl<'a> Executor<'_, 'a> {
         let (in_port, pipeline) = (self.batch.context.in_port, self.batch.context.pipeline);
         let is_protected = pipeline.is_protected(in_port);
         for (port, view) in pipeline.ports() {
+            if self.uses_verdict && self.batch.memory.verdict.is_over_limit {
+                break;
+            }
             if port != in_port && accepts(&view) && !(is_protected && view.is_protected) {
                 self.send_to(Destination::Port(port));
             }
@@ -324,7 +327,7 @@ impl<'a> Executor<'_, 'a> {
         self.is_output = true;
         let verdict = &mut self.batch.memory.verdict;
         let frame = verdict.frames.len();
-        verdict.egress.push(Egress {
+        verdict.push_egress(Egress {
             priority: self.priority,
             ..Egress::new(frame, to)
         });
@@ -347,7 +350,7 @@ impl<'a> Executor<'_, 'a> {
 
     pub(super) fn drop(&mut self, reason: DropReason) {
         self.use_verdict();
-        self.batch.memory.verdict.drops.push(reason);
+        self.batch.memory.verdict.push_drop(reason);
     }
 }
 

@@ -71,6 +71,11 @@ impl Pool {
         }
     }
 
+    /// Frees buffers that are not in use, except for `spare` of them.
+    pub fn shrink(&mut self, spare: usize) {
+        self.free.truncate(spare);
+    }
+
     /// Number of buffers in use. Not zero between batches means a leak.
     #[must_use]
     pub fn outstanding(&self) -> usize {

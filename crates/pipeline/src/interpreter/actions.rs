@@ -27,6 +27,9 @@ impl Execution<'_> {
             }
             self.trace.on_action(action);
             self.act(packet, action)?;
+            if self.verdict.is_over_limit {
+                return Err(DropReason::TooManyOutputs);
+            }
             if self.pause.is_some() {
                 self.pause_actions(&actions[place + 1..]);
                 break;

@@ -15,7 +15,7 @@ impl Execution<'_> {
             self.sync_registers();
             Box::new(self.registers.clone())
         });
-        self.verdict.egress.push(Egress {
+        self.verdict.push_egress(Egress {
             frame: self.verdict.frames.len(),
             to,
             priority: self.priority,
@@ -45,7 +45,7 @@ impl Execution<'_> {
 
     /// Records a drop of the packet or a copy of it.
     pub(crate) fn drop(&mut self, reason: DropReason) {
-        self.verdict.drops.push(reason);
+        self.verdict.push_drop(reason);
         self.trace.on_drop(reason);
     }
 

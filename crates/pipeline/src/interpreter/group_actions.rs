@@ -57,6 +57,7 @@ impl Execution<'_> {
             return Err(DropReason::RecursionTooDeep);
         }
         let bucket = &group.buckets[index];
+        self.spend_actions(bucket.actions().len())?;
         bucket.counters.add(self.writer, self.weight, self.now);
         self.trace.on_bucket(group.id, index);
         let cause = self.cause;

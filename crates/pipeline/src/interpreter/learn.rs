@@ -57,8 +57,7 @@ impl Execution<'_> {
             None => {}
         }
         self.verdict
-            .learn_requests
-            .push(LearnRequest::Rule { command, limit });
+            .push_learn_request(LearnRequest::Rule { command, limit });
         true
     }
 
@@ -75,7 +74,7 @@ impl Execution<'_> {
             && rule.shortened_timeouts(idle_s, hard_s) != rule.timeouts()
         {
             let rule = Box::new(rule.copy());
-            self.verdict.learn_requests.push(LearnRequest::Timeouts {
+            self.verdict.push_learn_request(LearnRequest::Timeouts {
                 rule,
                 idle_s,
                 hard_s,

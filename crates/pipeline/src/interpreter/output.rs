@@ -55,6 +55,9 @@ impl Execution<'_> {
     fn flood_to(&mut self, takes: fn(&PortView) -> bool) {
         let is_protected = self.pipeline.is_protected(self.in_port);
         for (port, view) in self.pipeline.ports() {
+            if self.verdict.is_over_limit {
+                break;
+            }
             if port == self.in_port || !takes(&view.without_stp_block()) {
                 continue;
             }

@@ -7,7 +7,7 @@ use packet::Pool;
 
 use super::{InputFrame, Interpreter};
 use crate::counters::Totals;
-use crate::limits::ACTION_SET_MAX;
+use crate::limits::{ACTION_SET_MAX, ACTIONS_PER_FRAME_MAX, OUTPUTS_PER_FRAME_MAX};
 use crate::testing::{frame, pipeline, run};
 use crate::trace::Trace;
 use crate::verdict::{Destination, DropReason, Egress, Verdict};
@@ -196,4 +196,39 @@ fn recirculation_ends_a_trace_with_the_continuation() {
     let verdict = run(&pipeline, "eth", &mut Pool::new(4), &mut ());
     let outputs = [2, 3].map(|port| Destination::Port(PortNo(port)));
     assert_eq!(ports(&verdict), outputs);
+}
+
+#[test]
+fn packet_output_limit_is_enforced() {
+    let outputs = |resubmits: usize| {
+        let first = "resubmit(,1),".repeat(resubmits);
+        let second = "output:2,".repeat(128);
+        let first = format!("in_port=1,actions={}", first.trim_end_matches(','));
+        let second = format!("table=1,actions={}", second.trim_end_matches(','));
+        let pipeline = pipeline(&[&first, &second]);
+        run(&pipeline, "eth", &mut Pool::new(2), &mut ())
+    };
+    let verdict = outputs(OUTPUTS_PER_FRAME_MAX / 128);
+    assert_eq!(verdict.egress.len(), OUTPUTS_PER_FRAME_MAX);
+    assert_eq!(verdict.drops, []);
+    let verdict = outputs(OUTPUTS_PER_FRAME_MAX / 128 + 1);
+    assert!(verdict.egress.is_empty() && verdict.frames.is_empty());
+    assert_eq!(verdict.drops, [DropReason::TooManyOutputs]);
+}
+
+#[test]
+fn packet_action_limit_is_enforced() {
+    let actions = |resubmits: usize| {
+        let first = "resubmit(,1),".repeat(resubmits);
+        let second = "load:1->NXM_NX_REG0[],".repeat(1023);
+        let first = format!("in_port=1,actions={first}output:2");
+        let second = format!("table=1,actions={second}load:2->NXM_NX_REG1[]");
+        let pipeline = pipeline(&[&first, &second]);
+        run(&pipeline, "eth", &mut Pool::new(2), &mut ())
+    };
+    let verdict = actions(ACTIONS_PER_FRAME_MAX / 1024 - 1);
+    assert_eq!(ports(&verdict), [Destination::Port(PortNo(2))]);
+    let verdict = actions(ACTIONS_PER_FRAME_MAX / 1024);
+    assert!(verdict.egress.is_empty());
+    assert_eq!(verdict.drops, [DropReason::TooManyActions]);
 }

@@ -109,6 +109,12 @@ impl TracePrinter {
             DropReason::TooManyResubmits => {
                 format!("over {} resubmit actions", crate::limits::RESUBMITS_MAX)
             }
+            DropReason::TooManyOutputs => {
+                format!("over {} outputs", crate::limits::OUTPUTS_PER_FRAME_MAX)
+            }
+            DropReason::TooManyActions => {
+                format!("over {} actions", crate::limits::ACTIONS_PER_FRAME_MAX)
+            }
             DropReason::StackTooDeep => "resubmits yielded over 64 kB of stack".to_owned(),
             _ => return None,
         })

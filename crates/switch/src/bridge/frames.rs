@@ -7,7 +7,8 @@ use openflow::continuation;
 use packet::wire::ethernet;
 use packet::{Frame, Link, Pool};
 use pipeline::{
-    Destination, Interpreter, LookupTables, PacketInMeta, PausedPacket, Pipeline, Verdict,
+    Destination, DropReason, Egress, Interpreter, LookupTables, PacketInMeta, PausedPacket,
+    Pipeline, Verdict,
 };
 
 use super::bridge_tables::BridgeTables;
@@ -21,12 +22,37 @@ use dataplane::vlans::TagRewrite;
 /// frame for each port.
 const PACKET_OUT_BUFFERS: usize = 1024;
 
+/// Free buffers that remain allocated after a packet-out: those of most packet-outs.
+const SPARE_BUFFERS: usize = 64;
+
+/// Maximum number of bytes of all copies that one packet-out makes, the memory of the copies
+/// themselves included: a flood of the longest frame to four hundred ports.
+const COPIES_MAX: usize = 24 << 20;
+
+/// Bytes of memory that a copy takes beside those of its frame: headroom, pipeline fields, and its
+/// entry in the list of effects.
+const COPY_OVERHEAD: usize = 512;
+
+/// The bytes of copies that a packet-out may still make.
+struct CopyBudget(usize);
+
+impl CopyBudget {
+    /// Charges a copy of the frame. Returns false if the budget is exhausted, for good.
+    fn admits(&mut self, frame: &Frame) -> bool {
+        let left = self.0.checked_sub(frame.len() + COPY_OVERHEAD);
+        self.0 = left.unwrap_or(0);
+        left.is_some()
+    }
+}
+
 /// The interpreter of the control thread, and its memory.
 pub(super) struct PacketOutExecutor {
     interpreter: Interpreter,
     scratch: LookupScratch,
     pool: Pool,
     verdict: Verdict,
+    /// Packet-outs that exceeded a budget.
+    limited: u64,
 }
 
 impl PacketOutExecutor {
@@ -38,6 +64,7 @@ impl PacketOutExecutor {
             scratch: LookupScratch::new(),
             pool: Pool::new(PACKET_OUT_BUFFERS),
             verdict: Verdict::default(),
+            limited: 0,
         }
     }
 
@@ -80,8 +107,20 @@ impl PacketOutExecutor {
         for frame in verdict.frames.drain(..) {
             self.pool.put(frame);
         }
+        self.pool.shrink(SPARE_BUFFERS);
         self.verdict = verdict;
     }
+}
+
+/// Returns true if a packet was dropped because it exceeds a budget of its actions.
+fn exceeds_budget(verdict: &Verdict) -> bool {
+    let is_budget = |drop: &DropReason| {
+        matches!(
+            drop,
+            DropReason::TooManyOutputs | DropReason::TooManyActions
+        )
+    };
+    verdict.drops.iter().any(is_budget)
 }
 
 impl Bridge {
@@ -158,8 +197,14 @@ impl Bridge {
         for learned in verdict.learn_requests.drain(..) {
             self.handle_learned(&learned, now);
         }
+        let mut budget = CopyBudget(COPIES_MAX);
+        let mut is_limited = exceeds_budget(verdict);
         for egress in verdict.egress.drain(..) {
             let frame = &verdict.frames[egress.frame];
+            if !budget.admits(frame) {
+                is_limited = true;
+                break;
+            }
             match egress.to {
                 Destination::Port(port) => {
                     self.mirror(
@@ -173,20 +218,8 @@ impl Bridge {
                     effects.push(Effect::Transmit(port, leaving, egress.registers));
                 }
                 Destination::Normal => {
-                    for (port, retag) in self.normal_exits(frame, from, now) {
-                        let mut leaving = frame.clone();
-                        leaving.priority = egress.priority;
-                        if retag.change(&mut leaving) {
-                            self.mirror(
-                                &leaving,
-                                (from, (port, MirrorDirection::Out)),
-                                &mut copied,
-                                effects,
-                            );
-                            let words = egress.registers.clone();
-                            effects.push(Effect::Transmit(port, leaving, words));
-                        }
-                    }
+                    let leaving = (frame, &egress);
+                    self.send_normal(leaving, (from, &mut copied), &mut budget, now, effects);
                 }
                 Destination::Collectors(sample) => {
                     self.sample_by_rule(*sample, from, frame, now, effects);
@@ -199,6 +232,58 @@ impl Bridge {
                 }
             }
         }
+        if is_limited {
+            self.record_limited_packet_out();
+        }
+    }
+
+    /// Sends a frame by `NORMAL`, as far as the budget of copies permits.
+    fn send_normal(
+        &mut self,
+        (frame, egress): (&Frame, &Egress),
+        (from, copied): (PortNo, &mut MirrorSet),
+        budget: &mut CopyBudget,
+        now: Instant,
+        effects: &mut Vec<Effect>,
+    ) {
+        for (port, retag) in self.normal_exits(frame, from, now) {
+            // The next output finds the budget exhausted and is counted.
+            if !budget.admits(frame) {
+                return;
+            }
+            let mut leaving = frame.clone();
+            leaving.priority = egress.priority;
+            if retag.change(&mut leaving) {
+                self.mirror(
+                    &leaving,
+                    (from, (port, MirrorDirection::Out)),
+                    copied,
+                    effects,
+                );
+                let words = egress.registers.clone();
+                effects.push(Effect::Transmit(port, leaving, words));
+            }
+        }
+    }
+
+    /// Counts a packet-out that exceeds a budget, and logs each doubling of their number.
+    fn record_limited_packet_out(&mut self) {
+        self.executor.limited += 1;
+        let (bridge, limited) = (self.name(), self.executor.limited);
+        if limited.is_power_of_two() {
+            tracing::warn!(
+                bridge,
+                limited,
+                "packet-out exceeds the budget of outputs, actions or bytes"
+            );
+        }
+    }
+
+    /// Returns the number of packet-outs that were sent in part or not at all, because they exceed
+    /// a budget.
+    #[must_use]
+    pub const fn packet_outs_limited(&self) -> u64 {
+        self.executor.limited
     }
 
     fn normal_exits(

@@ -447,6 +447,37 @@ fn packet_out_floods_and_learns_like_a_received_frame() {
 }
 
 #[test]
+fn packet_out_copies_are_limited_and_counted() {
+    let mut rig = Rig::controlled();
+    let message = |actions, len| {
+        Message::PacketOut(PacketOut {
+            buffer: None,
+            registers: PipelineFields::new(PortNo(1)),
+            actions,
+            data: vec![0; len],
+        })
+    };
+    let all = |count| vec![Action::output(PortNo::ALL); count];
+    let short = rig.send(NEW, message(all(1024), 60));
+    assert_eq!((short.len(), rig.bridge.packet_outs_limited()), (2048, 0));
+    let effects = rig.send(NEW, message(all(1024), 56_000));
+    let bytes = |effect: &Effect| match effect {
+        Effect::Transmit(_, frame, _) => frame.len(),
+        other => panic!("{other:?}"),
+    };
+    let sent: usize = effects.iter().map(bytes).sum();
+    assert!((20 << 20..=24 << 20).contains(&sent), "{sent} bytes");
+    assert_eq!(rig.bridge.packet_outs_limited(), 1);
+    // More outputs than a packet may have: nothing is sent.
+    assert!(rig.send(NEW, message(all(8000), 60)).len() <= 16_384);
+    for number in 4..=100 {
+        rig.add_port(number);
+    }
+    assert_eq!(summary(&rig.send(NEW, message(all(1024), 60))), [""; 0]);
+    assert_eq!(rig.bridge.packet_outs_limited(), 2);
+}
+
+#[test]
 fn rules_expire_and_send_flow_removed() {
     let mut rig = Rig::controlled();
     let Message::FlowMod(command) = rule(FlowModCommand::Add, FlowFlags::SEND_FLOW_REMOVED) else {

@@ -22,9 +22,11 @@ const WHOLE: u16 = u16::MAX;
 const LOGGED_ERRORS_MAX: usize = 5;
 
 /// The errors by which Open vSwitch drops a packet, and their texts.
-const ERRORS: [(&str, &str); 5] = [
+const ERRORS: [(&str, &str); 7] = [
     ("recursion_too_deep", "Recursion too deep"),
     ("too_many_resubmits", "Too many resubmits"),
+    ("too_many_outputs", "Too many outputs"),
+    ("too_many_actions", "Too many actions"),
     ("stack_too_deep", "Stack too deep"),
     ("too_many_mpls_labels", "Too many MPLS labels"),
     ("unsupported_packet_type", "Unsupported packet type"),

@@ -66,6 +66,7 @@ fn counters(control: &Control) -> BTreeMap<String, u64> {
         add("mac_learning_static_none_move", static_moves);
         add("learn_refused", site.bridge.learn_refused());
         add("packet_in_limited", site.bridge.packet_ins_limited());
+        add("packet_out_limited", site.bridge.packet_outs_limited());
         add("rules_refused", site.bridge.rules_refused());
         for port in site.ports.values() {
             for (name, count) in port.packet_in_counts() {
