@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use fastpath::SlowPathReason;
+use packet::SegmentError;
 use pipeline::DropReason;
 
 /// The reason why a worker dropped a frame or an event, in addition to the drop reasons of the
@@ -22,6 +23,8 @@ pub enum WorkerDrop {
     PortFull,
     /// No buffer was left for a copy or a segment.
     NoBuffer,
+    /// The frame would become too many segments for a tunnel, a mirror or a packet-in.
+    TooManySegments,
     /// `NORMAL` could not read the frame's addresses.
     NormalUnreadable,
     /// `NORMAL` filtered the frame: its destination is reserved for bridges or behind its ingress
@@ -88,11 +91,21 @@ pub enum WorkerDrop {
     TunnelCongested,
 }
 
+impl From<SegmentError> for WorkerDrop {
+    fn from(error: SegmentError) -> Self {
+        match error {
+            SegmentError::TooMany => Self::TooManySegments,
+            SegmentError::NoBuffer | SegmentError::Mismatch => Self::NoBuffer,
+        }
+    }
+}
+
 const DROPS: &[(WorkerDrop, &str)] = &[
     (WorkerDrop::NoBridge, "no_bridge"),
     (WorkerDrop::NoPort, "no_port"),
     (WorkerDrop::PortFull, "port_full"),
     (WorkerDrop::NoBuffer, "no_buffer"),
+    (WorkerDrop::TooManySegments, "too_many_segments"),
     (WorkerDrop::NormalUnreadable, "normal_unreadable"),
     (WorkerDrop::NormalFiltered, "normal_filtered"),
     (WorkerDrop::NormalPortDown, "normal_port_down"),

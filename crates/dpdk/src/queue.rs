@@ -283,7 +283,7 @@ impl DpdkQueue {
         let mut segments = std::mem::take(&mut self.segments);
         let outcome = match packet::segment(frame, pool, &mut segments) {
             Ok(()) => self.send_segments(&mut segments),
-            Err(SegmentError::Mismatch) => {
+            Err(SegmentError::Mismatch | SegmentError::TooMany) => {
                 self.counters.add(Counter::TxErrors, 1);
                 SegmentOutcome::Done
             }

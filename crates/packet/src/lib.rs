@@ -75,4 +75,4 @@ pub use malformed::Malformed;
 pub use multicast::{MembershipChange, MembershipMessage, Multicast};
 pub use offload::{Checksum, Offload, Segmentation, SegmentationKind};
 pub use rewrite::{EncapPayload, Packet, RewriteError, TtlExpired, UnsupportedDecap};
-pub use segment::{SegmentError, segment};
+pub use segment::{SEGMENTS_MAX, SegmentError, segment};

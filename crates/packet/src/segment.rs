@@ -28,7 +28,15 @@ pub enum SegmentError {
     /// The pool has too few free buffers.
     #[error("no free buffers for the segments")]
     NoBuffer,
+    /// The segment size is so small that the frame would become more than [`SEGMENTS_MAX`]
+    /// segments.
+    #[error("more segments than a frame may become")]
+    TooMany,
 }
+
+/// Maximum number of segments of one frame: those of 64 kB with 64 bytes of payload each, below the
+/// least segment size of TCP in Linux (88 bytes). Each segment takes a buffer of 64 kB.
+pub const SEGMENTS_MAX: usize = 1024;
 
 /// Properties that all segments of a frame share.
 struct SegmentPlan {
@@ -53,8 +61,8 @@ struct SegmentPlan {
 /// ```
 ///
 /// # Errors
-/// The frame does not match its metadata, or the pool has too few buffers; `out` and `pool` are
-/// then unchanged.
+/// The frame does not match its metadata, has too many segments, or the pool has too few buffers;
+/// `out` and `pool` are then unchanged.
 pub fn segment(frame: &Frame, pool: &mut Pool, out: &mut Vec<Frame>) -> Result<(), SegmentError> {
     let Some(how) = frame.offload.segmentation else {
         let mut copy = pool.duplicate(frame).ok_or(SegmentError::NoBuffer)?;
@@ -66,6 +74,9 @@ pub fn segment(frame: &Frame, pool: &mut Pool, out: &mut Vec<Frame>) -> Result<(
     let first = out.len();
     let payload = &frame.bytes()[cut.headers..cut.layout.upper.end];
     let slices = payload.chunks(cut.size);
+    if slices.len() > SEGMENTS_MAX {
+        return Err(SegmentError::TooMany);
+    }
     let last = slices.len().saturating_sub(1);
     for (index, slice) in slices.enumerate() {
         let Some(mut segment) = pool.take() else {

@@ -54,11 +54,12 @@ const PORT: [CounterEntry; 23] = [
 
 /// Workers, events and side effects that were dropped: `comporta/counters` prints `worker NAME`.
 #[rustfmt::skip]
-const WORKER: [CounterEntry; 35] = [
+const WORKER: [CounterEntry; 36] = [
     counter("no_bridge", "frame of a port whose bridge is not in the published program", "normal for some milliseconds while a bridge is added or removed"),
     counter("no_port", "frame for an egress port that has no queue", "normal while a port is added or removed; else the interface disappeared: see the log"),
     counter("port_full", "frame dropped because the egress queue of another worker's port was full", "the egress port or its worker is too slow: see `tx_full`"),
     counter("no_buffer", "copy or segment that found the worker's frame pool empty", "floods and mirrors of large frames exceed the pool: fewer copies, or more workers"),
+    counter("too_many_segments", "frame with so small a segment size that a tunnel, a mirror or a packet-in would become more than 1,024 segments", "a guest or driver sets an absurd segment size: find the port by `comporta capture`"),
     counter("normal_unreadable", "frame whose addresses `NORMAL` could not read", "the packet is no Ethernet frame: use another action for it"),
     counter("normal_filtered", "frame for a reserved address, or whose destination is behind its ingress port", "normal on a shared segment; `other_config:forward-bpdu` forwards reserved addresses"),
     counter("normal_port_down", "frame for an address whose port does not forward now", "the link of that port is down"),

@@ -107,9 +107,9 @@ impl BatchForwarder {
             return 0;
         }
         let mut segments = Vec::new();
-        if packet::segment(frame, &mut self.pool, &mut segments).is_err() {
+        if let Err(error) = packet::segment(frame, &mut self.pool, &mut segments) {
             let lost = usize::try_from(count).unwrap_or(usize::MAX);
-            self.reporter.links.counters.add(WorkerDrop::NoBuffer, lost);
+            self.reporter.links.counters.add(error.into(), lost);
             return 0;
         }
         let mut sent = 0;

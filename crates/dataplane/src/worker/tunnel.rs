@@ -70,8 +70,8 @@ impl BatchForwarder {
         let mut segments = std::mem::take(&mut self.segments);
         let cut = segment(&frame, &mut self.pool, &mut segments);
         self.pool.put(frame);
-        if cut.is_err() {
-            self.reporter.count(WorkerDrop::NoBuffer);
+        if let Err(error) = cut {
+            self.reporter.count(error.into());
         }
         for segment in segments.drain(..) {
             self.encapsulate_frame(exit, encapsulation, segment);

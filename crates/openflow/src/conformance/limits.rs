@@ -89,6 +89,8 @@ const LIMITS: &[LimitRow] = { use {LimitEffect::*, Refusal::*}; &[
         Effect("the frame is dropped and counted"), "continuations_round_trip"),
     limit("headroom of a received frame in bytes, 16 of them reserved for the device", ("packet/src/frame.rs", "HEADROOM"),
         Effect("the frame is dropped and counted"), "frame_without_space_for_a_tag_is_dropped"),
+    limit("segments of a frame that the switch cuts", ("packet/src/segment.rs", "SEGMENTS_MAX"),
+        Effect("dropped and counted"), "frame_with_too_many_segments_is_refused_before_a_buffer_is_taken"),
     limit("bundles of a connection", ("switch/src/bundles.rs", "BUNDLES_MAX"),
         Refused(BundleOutOfBundles), "bundles_are_limited_in_number_and_bytes"),
     limit("bytes of a connection's bundles", ("switch/src/bundles.rs", "BYTES_MAX"),

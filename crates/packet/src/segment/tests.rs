@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use super::{SegmentError, segment};
+use super::{SEGMENTS_MAX, SegmentError, segment};
 use crate::build::{ChecksumFill, HexBytes, Layer, RawBytes, Stack, TcpFlags};
 use crate::{Frame, Pool};
 
@@ -59,7 +59,7 @@ proptest! {
             "udp(checksum=partial)",
         ]),
         payload in proptest::collection::vec(any::<u8>(), 1..4000),
-        size in 1_u16..3000,
+        size in 4_u16..3000,
     ) {
         let size = size.max(10);
         let raw = RawBytes { bytes: HexBytes(payload) };
@@ -118,6 +118,21 @@ fn metadata_that_does_not_fit_the_frame_is_refused() {
         Err(SegmentError::Mismatch)
     );
     assert_eq!((pool.outstanding(), segments.len()), (0, 0));
+}
+
+#[test]
+fn frame_with_too_many_segments_is_refused_before_a_buffer_is_taken() {
+    let mut pool = Pool::new(2 * SEGMENTS_MAX);
+    let mut segments = Vec::new();
+    let frame = |bytes: usize| {
+        let stack = format!("eth / ipv4 / tcp(checksum=partial) / data({bytes}) / gso(1)");
+        self::stack(&stack).build()
+    };
+    let result = segment(&frame(SEGMENTS_MAX + 1), &mut pool, &mut segments);
+    assert_eq!(result, Err(SegmentError::TooMany));
+    assert_eq!((pool.outstanding(), segments.len()), (0, 0));
+    let result = segment(&frame(SEGMENTS_MAX), &mut pool, &mut segments);
+    assert_eq!((result, segments.len()), (Ok(()), SEGMENTS_MAX));
 }
 
 #[test]

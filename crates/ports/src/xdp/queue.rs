@@ -183,7 +183,9 @@ impl XdpQueue {
         }
         match packet::segment(frame, pool, &mut self.segments) {
             Ok(()) => {}
-            Err(SegmentError::Mismatch) => return EnqueueOutcome::Dropped(Counter::TxErrors),
+            Err(SegmentError::Mismatch | SegmentError::TooMany) => {
+                return EnqueueOutcome::Dropped(Counter::TxErrors);
+            }
             Err(SegmentError::NoBuffer) => return EnqueueOutcome::Dropped(Counter::TxFull),
         }
         let len_max = self.frame_max.min(socket.len_max());
