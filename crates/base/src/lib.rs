@@ -7,6 +7,7 @@
 mod civil_date;
 mod ids;
 mod instant;
+mod memory_budget;
 mod random;
 pub mod sync;
 
@@ -16,4 +17,5 @@ pub use ids::{
     Xid,
 };
 pub use instant::Instant;
+pub use memory_budget::{MemoryBudget, MemoryShare};
 pub use random::{SplitMix64, mix64};

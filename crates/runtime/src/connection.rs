@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use std::{fmt, io};
 
-use base::Xid;
+use base::{MemoryBudget, Xid};
 use flow::FlowStats;
 use openflow::{
     BoxedMessage, Channel, ChannelEvent, ChannelSide, DownReason, FlowFormat, Malformed, Message,
@@ -84,8 +84,8 @@ pub(crate) async fn serve(
     id: ConnectionId,
     purpose: Purpose,
     up: Option<oneshot::Sender<Version>>,
-    inbox: Inbox,
-    clock: Clock,
+    (inbox, clock): (Inbox, Clock),
+    memory: MemoryBudget,
 ) -> Ending {
     let (outbox, receiver) = Outbox::new();
     let options = purpose.options();
@@ -104,6 +104,7 @@ pub(crate) async fn serve(
         snoops,
         logs,
         credit: Arc::new(Semaphore::new(IN_FLIGHT_MAX as usize)),
+        memory,
         pending_message: None,
         burst_len: 0,
         refused: 0,
@@ -154,6 +155,8 @@ struct Connection {
     /// The logs of sent and of received messages.
     logs: [StreamDecoder<MessageLog>; 2],
     credit: Arc<Semaphore>,
+    /// The memory that all connections share.
+    memory: MemoryBudget,
     /// A message without credit; nothing is read until it has some.
     pending_message: Option<BoxedMessage>,
     /// The number of messages of the previous burst.
@@ -195,9 +198,9 @@ impl Connection {
                         self.send(answer, credit);
                     }
                 }
-                // The permits return at once: the next burst takes them for this message and the
-                // ones behind it.
-                _ = Arc::clone(&self.credit).acquire_many_owned(credit_of(self.pending_message.as_deref())),
+                // The credit returns at once: the next burst takes it for this message and the ones
+                // behind it.
+                () = wait_for_credit(&self.credit, &self.memory, credit_of(self.pending_message.as_deref())),
                     if self.pending_message.is_some() => {}
                 count = reader.read(&mut input.bytes), if can_send && self.pending_message.is_none() => match count {
                     Ok(count @ 1..) => {
@@ -251,18 +254,21 @@ impl Connection {
     /// Forwards decoded messages to the control thread within the credit. Returns the reason if the
     /// channel is down.
     fn handle_events(&mut self) -> Option<DownReason> {
+        let mut share = self.memory.reserve_at_most(self.credit.available_permits());
         let mut burst = Burst {
             messages: Vec::new(),
             expected: self.burst_len,
             credit: 0,
-            credit_max: self.credit.available_permits(),
+            credit_max: share.bytes(),
         };
         let over = self.poll_events(&mut burst);
         if !burst.messages.is_empty() {
             self.burst_len = burst.messages.len();
+            let share = share.split(burst.credit).expect("a burst fits its share");
             let credit = u32::try_from(burst.credit).expect("it is no more than there is");
             let credit = Arc::clone(&self.credit).try_acquire_many_owned(credit);
-            let credit = credit.expect("nobody else takes of it");
+            let credit = credit.expect("no other task takes of it");
+            let credit = Credit::new(credit, share);
             self.inbox
                 .send(Input::Messages(self.id, burst.messages, credit));
         }
@@ -427,6 +433,17 @@ impl Drop for Connection {
         if self.outbox.is_none() {
             self.inbox.send(Input::Down(self.id));
         }
+    }
+}
+
+/// The pause between two looks at the memory of all connections while it is exhausted.
+const MEMORY_RETRY: Duration = Duration::from_millis(10);
+
+/// Waits until a message has credit of its connection and of the memory of all connections.
+async fn wait_for_credit(credit: &Arc<Semaphore>, memory: &MemoryBudget, amount: u32) {
+    drop(Arc::clone(credit).acquire_many_owned(amount).await);
+    while !memory.has_room(amount as usize) {
+        tokio::time::sleep(MEMORY_RETRY).await;
     }
 }
 

@@ -100,6 +100,8 @@ pub(crate) struct ControlCounters {
     reconfigured: u64,
     turns: TurnTimer,
     checkpoint: Option<Arc<CheckpointFile>>,
+    /// Messages of bundles that found the memory of all connections exhausted.
+    memory_refused: u64,
 }
 
 /// The names of a bridge's counters.
@@ -124,7 +126,7 @@ fn bridge_counters(bridge: &Bridge) -> impl Iterator<Item = (&'static str, u64)>
 
 impl ControlCounters {
     /// Returns every counter by name.
-    pub(crate) fn read(&self) -> [(&'static str, u64); 10] {
+    pub(crate) fn read(&self) -> [(&'static str, u64); 11] {
         let checkpoint = self.checkpoint.as_ref();
         let (written, failed) = checkpoint.map_or((0, 0), |file| file.counts());
         [
@@ -138,6 +140,7 @@ impl ControlCounters {
             ("checkpoints_failed", failed),
             ("turns_slow", self.turns.slow_turns()),
             ("turn_longest_us", self.turns.longest_us()),
+            ("memory_refused", self.memory_refused),
         ]
     }
 }
@@ -339,6 +342,7 @@ impl Control {
         outbox: Outbox,
     ) {
         let now = self.now();
+        let memory = self.tools.exchange.admission.bundle_memory(purpose.kind);
         let Some((bridge, site)) = self.site_named(&purpose.bridge) else {
             return;
         };
@@ -347,6 +351,7 @@ impl Control {
         connection.uri.clone_from(&purpose.uri);
         connection.name.clone_from(&purpose.peer);
         connection.rate_limit = purpose.tuning.rate_limit;
+        connection.limit_memory(memory);
         if !purpose.tuning.asynchronous {
             connection.wants = AsyncConfig {
                 active: AsyncMasks::default(),
@@ -389,6 +394,7 @@ impl Control {
             }
         }
         self.peers.recycle(id, messages);
+        self.counters.memory_refused = self.tools.exchange.admission.memory_refused();
     }
 
     /// Handles a message, now or after a barrier. A message that is deferred or answered later

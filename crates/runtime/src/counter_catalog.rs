@@ -187,7 +187,7 @@ const BRIDGE: [CounterEntry; 5] = [
 
 /// The control thread: `comporta/counters` prints `control NAME`.
 #[rustfmt::skip]
-const CONTROL: [CounterEntry; 10] = [
+const CONTROL: [CounterEntry; 11] = [
     counter("messages_refused", "OpenFlow message that was malformed or of an unknown type, and answered by an error", "see the log for the controller's address"),
     counter("async_dropped", "packet-in, port status or flow-removed for a controller that reads too slowly", "the controller is overloaded"),
     counter("transmit_dropped", "frame of a packet-out or protocol that a worker could not take", "the worker is overloaded"),
@@ -198,6 +198,7 @@ const CONTROL: [CounterEntry; 10] = [
     counter("checkpoints_failed", "checkpoint of the tables that could not be written; the previous one remains", "the log has the reason: free space in the run directory, or name another file by `--checkpoint`"),
     counter("turns_slow", "turn of the control thread that took over 100 ms", "the warning `Unreasonably long ... poll interval` in the log names the cause; give the control plane a core of its own (`--cores`)"),
     counter("turn_longest_us", "microsecond of the longest turn of the control thread so far", "see `turns_slow`"),
+    counter("memory_refused", "message of a bundle that was refused because all connections together exceed their budget of memory", "commit or discard bundles sooner; find the connection with many open bundles"),
 ];
 
 /// A table of the document.

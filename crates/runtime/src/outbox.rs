@@ -4,15 +4,15 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use base::Xid;
+use base::{MemoryShare, Xid};
 use flow::Refusal;
 use openflow::{BoxedMessage, Excerpt, Message, ReceivedMessage};
 use switch::dump::Dump;
 use switch::monitors;
 use tokio::sync::{Notify, OwnedSemaphorePermit, mpsc};
 
-/// The limit of unanswered requests of one connection, in bytes. A flow-mod has about a hundred
-/// bytes, so a burst of them remains one burst.
+/// The limit of unanswered requests of one connection, in bytes of memory. A flow-mod of up to 256
+/// bytes is charged that many, so a burst of a thousand remains one burst.
 pub(crate) const IN_FLIGHT_MAX: u32 = 256 * 1024;
 
 /// The limit of queued asynchronous messages (packet-in, port-status, flow-removed) of one
@@ -34,19 +34,57 @@ pub(crate) enum Outgoing {
     Paused(Box<Message>),
 }
 
-/// Flow-control credit that a request holds until it is answered.
-pub(crate) type Credit = OwnedSemaphorePermit;
+/// Flow-control credit that a request holds until it is answered: of its connection, and as much of
+/// the memory of all connections.
+pub(crate) struct Credit {
+    permit: OwnedSemaphorePermit,
+    share: MemoryShare,
+}
 
-/// Returns the credit that a message takes. A multipart request takes all of it: the next request
-/// waits until the answer is sent.
+impl Credit {
+    /// Joins the credit of a connection and an equal share of the memory.
+    pub(crate) const fn new(permit: OwnedSemaphorePermit, share: MemoryShare) -> Self {
+        Self { permit, share }
+    }
+
+    /// Takes a part of the credit; `None` if there is less.
+    pub(crate) fn split(&mut self, amount: usize) -> Option<Self> {
+        let share = self.share.split(amount)?;
+        let permit = self.permit.split(amount)?;
+        Some(Self { permit, share })
+    }
+
+    /// Adds credit of the same connection.
+    pub(crate) fn merge(&mut self, other: Self) {
+        self.permit.merge(other.permit);
+        self.share.merge(other.share);
+    }
+}
+
+/// The length up to which a message takes the least credit: that of ordinary flow-mods, so that a
+/// burst of them remains one burst.
+const SMALL_LEN: usize = 256;
+
+/// Returns the credit that a message takes: its memory. A multipart request takes all of it: the
+/// next request waits until the answer is sent.
 pub(crate) fn credit_of(received: Option<&ReceivedMessage>) -> u32 {
     const ALL: u32 = IN_FLIGHT_MAX;
-    match received.map(|received| &received.message) {
-        Some(Message::MultipartRequest(_)) => ALL,
-        Some(Message::PacketOut(message)) => u32::try_from(message.data.len())
-            .unwrap_or(ALL)
-            .clamp(256, ALL),
-        _ => 256,
+    let Some(received) = received else {
+        return 256;
+    };
+    let length = received.excerpt.as_bytes().len();
+    let memory = match &received.message {
+        Message::MultipartRequest(_) => return ALL,
+        // The bytes of the frame are kept twice, and are not actions.
+        Message::PacketOut(message) => {
+            let rest = length.saturating_sub(message.data.len());
+            2 * message.data.len() + ReceivedMessage::memory_of(rest)
+        }
+        _ => ReceivedMessage::memory_of(length),
+    };
+    match length <= SMALL_LEN {
+        true => 256,
+        false => u32::try_from(memory).unwrap_or(ALL).min(ALL),
     }
 }
 
@@ -161,5 +199,44 @@ impl OutboxReceiver {
     /// Records that the updates of a dump are sent, or never will be.
     pub(crate) fn record_changes(&self, dump: &Dump) {
         self.changes.fetch_sub(dump.changes(), Ordering::Relaxed);
+    }
+}
+
+#[cfg(all(test, not(feature = "model")))]
+mod tests {
+    use base::MemoryBudget;
+    use tokio::sync::Semaphore;
+
+    use super::*;
+
+    fn received(message: Message, length: usize) -> ReceivedMessage {
+        ReceivedMessage {
+            xid: Xid(7),
+            message,
+            excerpt: Excerpt::of(&vec![0; length]),
+        }
+    }
+
+    #[test]
+    fn credit_is_the_memory_of_a_message() {
+        let credit = |length| credit_of(Some(&received(Message::BarrierRequest, length)));
+        assert_eq!((credit(8), credit(SMALL_LEN)), (256, 256));
+        // A thousand messages of the longest kind do not fit at once.
+        assert!(credit(10_000) >= 70_000);
+        assert_eq!(credit(65_535), IN_FLIGHT_MAX);
+    }
+
+    #[test]
+    fn credit_returns_to_connection_and_process() {
+        let (semaphore, memory) = (Arc::new(Semaphore::new(100)), MemoryBudget::new(1000));
+        let permit = Arc::clone(&semaphore).try_acquire_many_owned(60);
+        let share = memory.reserve(60).expect("there is room");
+        let mut credit = Credit::new(permit.expect("there are permits"), share);
+        let part = credit.split(20).expect("a part");
+        assert!(credit.split(41).is_none());
+        drop(credit);
+        assert_eq!((semaphore.available_permits(), memory.used()), (80, 20));
+        drop(part);
+        assert_eq!((semaphore.available_permits(), memory.used()), (100, 0));
     }
 }

@@ -1,9 +1,11 @@
 //! Connection set-up: connects to controllers, with a pause that grows while they do not answer,
 //! and accepts peers at sockets.
 
+mod admission;
 mod auxiliary;
 
 use std::io;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -22,6 +24,7 @@ use super::purpose::Purpose;
 use super::task::Task;
 use super::tls::Secrets;
 use crate::accept_pause::{AcceptPause, peers_max};
+use admission::Admission;
 use config::ControllerTarget;
 use switch::connection::ConnectionId;
 
@@ -32,7 +35,7 @@ const BACKOFF_FIRST: Duration = Duration::from_millis(500);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The limit of concurrent peers of one listener; further ones are rejected. A peer costs a socket,
-/// a task and at most a few hundred KB of messages in flight.
+/// a task and a share of the memory of all connections.
 const PEERS_MAX: usize = 2048;
 
 /// The dependencies of every connection.
@@ -43,6 +46,8 @@ pub(crate) struct Exchange {
     next_id: Arc<AtomicU64>,
     /// Key and certificates of the switch for TLS.
     pub(crate) secrets: Secrets,
+    /// The limits of all peers together.
+    pub(crate) admission: Admission,
 }
 
 impl Exchange {
@@ -52,6 +57,7 @@ impl Exchange {
             clock,
             next_id: Arc::new(AtomicU64::new(1)),
             secrets: Secrets::default(),
+            admission: Admission::new(),
         }
     }
 
@@ -231,17 +237,35 @@ impl Listener {
 }
 
 impl IncomingConnection {
+    /// Returns the address of the other end; none of a Unix socket.
+    fn address(&self) -> Option<IpAddr> {
+        let stream = match self {
+            Self::Peer(Peer::Tcp(stream)) | Self::TlsHandshake(stream) => stream,
+            Self::Peer(Peer::Unix(_) | Peer::Tls(_)) => return None,
+        };
+        stream.peer_addr().ok().map(|address| address.ip())
+    }
+
     /// Does the TLS handshake, if any.
     async fn handshake(self, exchange: &Exchange) -> io::Result<Peer> {
         match self {
             Self::Peer(peer) => Ok(peer),
             Self::TlsHandshake(stream) => {
-                in_time(async {
+                let admission = &exchange.admission;
+                let entry = admission.admit_handshake(stream.peer_addr()?.ip());
+                let too_many = || io::Error::other("too many TLS handshakes with this address");
+                let entry = entry.ok_or_else(too_many)?;
+                let peer = in_time(async {
+                    let permit = admission.handshakes.acquire().await;
+                    let permit = permit.map_err(io::Error::other)?;
                     stream.set_nodelay(true)?;
                     let stream = exchange.secrets.accept(stream).await?;
+                    drop(permit);
                     Ok(Peer::Tls(Box::new(stream)))
                 })
-                .await
+                .await;
+                drop(entry);
+                peer
             }
         }
     }
@@ -250,8 +274,7 @@ impl IncomingConnection {
 /// Accepts peers and serves them.
 pub(crate) fn listen(listener: Listener, purpose: Purpose, exchange: Exchange) -> Task {
     Task::spawn(async move {
-        let peers_max = peers_max(PEERS_MAX);
-        let slots = Arc::new(Semaphore::new(peers_max));
+        let slots = Arc::new(Semaphore::new(peers_max(PEERS_MAX)));
         let mut pause = AcceptPause::new("OpenFlow");
         let mut peers = JoinSet::new();
         let mut turned_away = 0_u64;
@@ -260,16 +283,27 @@ pub(crate) fn listen(listener: Listener, purpose: Purpose, exchange: Exchange) -
             let Some(incoming) = pause.check(listener.accept().await).await else {
                 continue;
             };
-            let Ok(slot) = Arc::clone(&slots).try_acquire_owned() else {
-                turned_away += 1;
-                if turned_away.is_power_of_two() {
-                    tracing::warn!(
-                        bridge = &*purpose.bridge,
-                        turned_away,
-                        "more than {peers_max} peers at one listener"
-                    );
+            let slot = match Arc::clone(&slots).try_acquire_owned() {
+                Ok(slot) => exchange
+                    .admission
+                    .admit(incoming.address())
+                    .map(|peer| (slot, peer)),
+                Err(_) => Err("too many peers at one listener"),
+            };
+            let slot = match slot {
+                Ok(slot) => slot,
+                Err(reason) => {
+                    turned_away += 1;
+                    if turned_away.is_power_of_two() {
+                        tracing::warn!(
+                            bridge = &*purpose.bridge,
+                            turned_away,
+                            reason,
+                            "peer rejected"
+                        );
+                    }
+                    continue;
                 }
-                continue;
             };
             let (purpose, exchange) = (purpose.clone(), exchange.clone());
             peers.spawn(async move {
@@ -306,7 +340,8 @@ impl Peer {
         exchange: &Exchange,
         up: Option<oneshot::Sender<Version>>,
     ) -> Ending {
-        let (inbox, clock) = (exchange.inbox.clone(), exchange.clock);
+        let link = (exchange.inbox.clone(), exchange.clock);
+        let memory = exchange.admission.message_memory(purpose.kind);
         purpose.peer = match &purpose.uri {
             Some(uri) => Arc::clone(uri),
             None => self.name(id).into(),
@@ -316,10 +351,10 @@ impl Peer {
                 if let Err(error) = stream.set_nodelay(true) {
                     tracing::debug!(%error, "cannot set TCP_NODELAY");
                 }
-                serve(stream, id, purpose, up, inbox, clock).await
+                serve(stream, id, purpose, up, link, memory).await
             }
-            Self::Tls(stream) => serve(stream, id, purpose, up, inbox, clock).await,
-            Self::Unix(stream) => serve(stream, id, purpose, up, inbox, clock).await,
+            Self::Tls(stream) => serve(stream, id, purpose, up, link, memory).await,
+            Self::Unix(stream) => serve(stream, id, purpose, up, link, memory).await,
         }
     }
 

@@ -6,15 +6,17 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use base::{Instant, Xid};
+use base::{Instant, MemoryBudget, MemoryShare, Xid};
 use flow::Refusal;
-use openflow::{BundleAdd, BundleControl, BundleFlags, BundleId, BundleStep, Excerpt, Message};
+use openflow::{
+    BundleAdd, BundleControl, BundleFlags, BundleId, BundleStep, Excerpt, Message, ReceivedMessage,
+};
 
 /// The maximum number of bundles of a connection. Controllers use one at a time, or a few.
 const BUNDLES_MAX: usize = 64;
 
 /// The maximum number of message bytes, as received, in all bundles of a connection: a quarter of a
-/// million rules. In memory a message takes a small multiple.
+/// million rules. Their memory is reserved from the budget of all connections.
 const BYTES_MAX: usize = 32 * 1024 * 1024;
 
 /// The cost of every message besides its own bytes, so that small ones are not free.
@@ -29,6 +31,8 @@ pub(crate) struct BundleMessage {
     pub(crate) message: Message,
     /// The message as received, for an error.
     pub(crate) excerpt: Excerpt,
+    /// Its share of the memory of all connections, if that is limited.
+    _share: Option<MemoryShare>,
 }
 
 /// One bundle.
@@ -63,9 +67,28 @@ pub(crate) struct Bundles {
     bundles: BTreeMap<BundleId, Bundle>,
     /// The bytes of all messages.
     bytes: usize,
+    /// The memory of all connections; none if it is not limited.
+    memory: Option<MemoryBudget>,
 }
 
 impl Bundles {
+    /// Makes later messages take their memory from this budget.
+    pub(crate) fn limit_memory(&mut self, memory: MemoryBudget) {
+        self.memory = Some(memory);
+    }
+
+    /// Reserves the memory of a message.
+    fn reserve(&self, add: &BundleAdd) -> Result<Option<MemoryShare>, Refusal> {
+        let Some(memory) = &self.memory else {
+            return Ok(None);
+        };
+        let bytes = ReceivedMessage::memory_of(usize::from(add.length));
+        match memory.reserve(bytes) {
+            Some(share) => Ok(Some(share)),
+            None => Err(Refusal::BundleMessageTooMany),
+        }
+    }
+
     /// Opens a bundle.
     ///
     /// # Errors
@@ -95,6 +118,7 @@ impl Bundles {
         if !self.bundles.contains_key(&add.bundle) {
             self.begin(add.bundle, add.flags, xid, now)?;
         }
+        let share = self.reserve(&add)?;
         let bundle = self.find(add.bundle, add.flags)?;
         bundle.used = now;
         if bundle.is_closed {
@@ -105,6 +129,7 @@ impl Bundles {
             xid,
             message: *add.message,
             excerpt: add.excerpt,
+            _share: share,
         });
         self.bytes += cost;
         Ok(())
@@ -269,6 +294,29 @@ mod tests {
         assert_eq!(more, Err(Refusal::BundleMessageTooMany));
         assert_eq!(bundles.discard(ID), Ok(()));
         assert_eq!(bundles.bytes, 0);
+    }
+
+    #[test]
+    fn bundles_of_all_connections_share_memory() {
+        let of_one = ReceivedMessage::memory_of(1000);
+        let memory = MemoryBudget::new(3 * of_one);
+        let mut connections = [Bundles::default(), Bundles::default()];
+        for bundles in &mut connections {
+            bundles.limit_memory(memory.clone());
+        }
+        let [first, second] = &mut connections;
+        assert_eq!(first.add(Xid(7), message(1, 1000), NOW), Ok(()));
+        assert_eq!(first.add(Xid(7), message(1, 1000), NOW), Ok(()));
+        assert_eq!(second.add(Xid(7), message(1, 1000), NOW), Ok(()));
+        let more = second.add(Xid(7), message(1, 1000), NOW);
+        assert_eq!(more, Err(Refusal::BundleMessageTooMany));
+        // Messages that are being executed keep their memory.
+        let messages = first.commit(ID, FLAGS).expect("there");
+        assert_eq!(memory.used(), 3 * of_one);
+        drop(messages);
+        assert_eq!(second.add(Xid(7), message(1, 1000), NOW), Ok(()));
+        drop(connections);
+        assert_eq!((memory.used(), memory.refused()), (0, 1));
     }
 
     #[test]

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use base::Xid;
+use base::{MemoryBudget, Xid};
 use flow::{
     FlowRemovedReason, PacketInReason, PortReason, Refusal, Role, RoleRequest, ShortId, TableReason,
 };
@@ -121,6 +121,11 @@ impl Connection {
             name: Arc::default(),
             flow_mods: FlowModReport::default(),
         }
+    }
+
+    /// Makes the connection's bundles take their memory from this budget.
+    pub fn limit_memory(&mut self, memory: MemoryBudget) {
+        self.bundles.limit_memory(memory);
     }
 
     /// Checks that the role permits changes (OF 1.3.5, 6.3).

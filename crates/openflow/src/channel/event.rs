@@ -50,6 +50,13 @@ impl Default for ReceivedMessage {
 }
 
 impl ReceivedMessage {
+    /// Returns an upper estimate of the memory of a message that was received with so many bytes:
+    /// the bytes are kept for an error message, and decoded actions take up to six times theirs.
+    #[must_use]
+    pub const fn memory_of(wire_bytes: usize) -> usize {
+        size_of::<Self>() + 7 * wire_bytes
+    }
+
     /// The maximum number of actions of a message to reuse.
     const ACTIONS_MAX: usize = 4;
 

@@ -131,6 +131,7 @@ impl Bridge {
                 xid,
                 message,
                 excerpt,
+                ..
             } = bundle_message;
             let done = match message {
                 Message::PacketOut(frame) => {
