@@ -41,10 +41,14 @@ pub enum WorkerDrop {
     Tag,
     /// A learn request was lost because the event ring was full.
     LearnQueueFull,
+    /// An address or rule was not learned because its port exceeds the rate.
+    LearnPoliced,
     /// A packet-in was lost because the event ring was full.
     PacketInQueueFull,
-    /// A punted frame was lost because the event ring was full.
+    /// A punted frame was lost because the ring of protocols was full.
     PuntQueueFull,
+    /// A punted frame was lost because its port exceeds the rate.
+    PuntPoliced,
     /// The ingress port is reserved for mirror output.
     MirrorOutput,
     /// The spanning tree blocks the ingress port.
@@ -53,6 +57,8 @@ pub enum WorkerDrop {
     CaptureQueueFull,
     /// A multicast membership message was lost because the event ring was full.
     MembershipQueueFull,
+    /// A multicast membership message was lost because its port exceeds the rate.
+    MembershipPoliced,
     /// A sample was lost because the event ring was full.
     SampleQueueFull,
     /// Frames were not counted in the active flows, because the event ring was full.
@@ -113,12 +119,15 @@ const DROPS: &[(WorkerDrop, &str)] = &[
     (WorkerDrop::NormalBond, "normal_bond"),
     (WorkerDrop::Tag, "tag"),
     (WorkerDrop::LearnQueueFull, "learn_queue_full"),
+    (WorkerDrop::LearnPoliced, "learn_policed"),
     (WorkerDrop::PacketInQueueFull, "packet_in_queue_full"),
     (WorkerDrop::PuntQueueFull, "punt_queue_full"),
+    (WorkerDrop::PuntPoliced, "punt_policed"),
     (WorkerDrop::MirrorOutput, "mirror_output"),
     (WorkerDrop::SpanningTree, "spanning_tree"),
     (WorkerDrop::CaptureQueueFull, "capture_queue_full"),
     (WorkerDrop::MembershipQueueFull, "membership_queue_full"),
+    (WorkerDrop::MembershipPoliced, "membership_policed"),
     (WorkerDrop::SampleQueueFull, "sample_queue_full"),
     (WorkerDrop::FlowQueueFull, "flow_queue_full"),
     (WorkerDrop::FlowsLost, "flow_export_full"),

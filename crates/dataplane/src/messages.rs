@@ -69,7 +69,8 @@ pub enum QueuePurpose {
 }
 
 /// An event of a worker for the control thread. Events that find the ring full are dropped and
-/// counted: a storm of them must not slow forwarding.
+/// counted: a storm of them must not slow forwarding. Protocol frames and removed queues have a ring
+/// of their own.
 pub enum WorkerEvent {
     /// A packet-in.
     PacketIn(Box<PacketInEvent>),

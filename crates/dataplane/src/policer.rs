@@ -20,11 +20,48 @@ use config::{EgressLimit, IngressLimit, PacketRate, PolicerRate};
 
 const NANOS_PER_SEC: u64 = 1_000_000_000;
 
+/// A fixed limit of events by frames of one port.
+struct EventLimit {
+    per_second: u32,
+    burst: u32,
+}
+
+impl EventLimit {
+    fn rate(&self) -> Option<PacketRate> {
+        PacketRate::new(self.per_second, Some(self.burst))
+    }
+}
+
+/// The limit of addresses and rules to learn. A burst leaves a quarter of the event ring to other
+/// ports; the control thread learns several times the rate.
+const LEARNING: EventLimit = EventLimit {
+    per_second: 200_000,
+    burst: 768,
+};
+
+/// The limit of multicast membership messages: hosts of a large segment answer a query at random
+/// times within ten seconds.
+const MEMBERSHIPS: EventLimit = EventLimit {
+    per_second: 1000,
+    burst: 128,
+};
+
+/// The limit of protocol frames: BFD with an interval of a millisecond. The ring holds the bursts
+/// of 64 ports.
+const PROTOCOLS: EventLimit = EventLimit {
+    per_second: 1000,
+    burst: 64,
+};
+
 /// The rate limits of one port, or of packet-ins to one controller.
 #[derive(Debug)]
 pub struct Policer {
     misses: PacketBucket,
     others: PacketBucket,
+    /// Events that frames of the port cause in the control thread.
+    learning: PacketBucket,
+    memberships: PacketBucket,
+    protocols: PacketBucket,
     /// Ingress in bits and in packets.
     kilobits: SizeBucket,
     kilopackets: SizeBucket,
@@ -65,6 +102,9 @@ impl Policer {
         let policer = Self {
             misses: PacketBucket::default(),
             others: PacketBucket::default(),
+            learning: PacketBucket::default(),
+            memberships: PacketBucket::default(),
+            protocols: PacketBucket::default(),
             kilobits: SizeBucket::default(),
             kilopackets: SizeBucket::default(),
             egress: SizeBucket::default(),
@@ -72,7 +112,26 @@ impl Policer {
             has_marks: AtomicBool::new(false),
         };
         policer.set(rate);
+        policer.learning.set(LEARNING.rate());
+        policer.memberships.set(MEMBERSHIPS.rate());
+        policer.protocols.set(PROTOCOLS.rate());
         Arc::new(policer)
+    }
+
+    /// Returns whether an address or a rule to learn from a frame of the port is within the limit.
+    pub(crate) fn admits_learning(&self, now: Instant) -> bool {
+        self.learning.take(now)
+    }
+
+    /// Returns whether a multicast membership message of the port is within the limit.
+    pub(crate) fn admits_membership(&self, now: Instant) -> bool {
+        self.memberships.take(now)
+    }
+
+    /// Returns whether a protocol frame (LACP, BPDU, BFD, CFM, LLDP) of the port is within the
+    /// limit.
+    pub(crate) fn admits_protocol(&self, now: Instant) -> bool {
+        self.protocols.take(now)
     }
 
     /// Sets the packet-in rate.
@@ -323,6 +382,19 @@ mod tests {
         assert_eq!(passed(&policer, Cause::Miss, 100, 5000), 0);
         assert_eq!(passed(&policer, Cause::Miss, 100, 5007), 7);
         assert_eq!(passed(&policer, Cause::Miss, 100, 9000), 20);
+    }
+
+    #[test]
+    fn events_of_a_port_are_limited_by_kind() {
+        let policer = Policer::new(None);
+        let now = Instant::from_secs(5);
+        let count = |admits: &dyn Fn() -> bool| (0..10_000).filter(|_| admits()).count();
+        assert_eq!(count(&|| policer.admits_learning(now)), 768);
+        assert_eq!(count(&|| policer.admits_membership(now)), 128);
+        assert_eq!(count(&|| policer.admits_protocol(now)), 64);
+        let later = Instant::from_nanos(5_010_000_000);
+        assert_eq!(count(&|| policer.admits_protocol(later)), 10);
+        assert_eq!(passed(&policer, Cause::Miss, 10_000, 5000), 10_000);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! One worker: receives batches from its queues, runs them through the compiled tables, and sends.
 //! It runs to completion, takes no lock, and shares only the published program, its counters and
-//! two rings.
+//! three rings.
 //!
 //! No threads and no clock here: the owner of the thread, or a test, calls `turn` with the time.
 
@@ -53,6 +53,9 @@ pub struct WorkerLinks {
     pub commands: Consumer<WorkerCommand>,
     /// Events for the control thread.
     pub events: Producer<WorkerEvent>,
+    /// Protocol frames and removed queues for the control thread, in a ring of their own: a flood
+    /// of other events does not delay them.
+    pub protocols: Producer<WorkerEvent>,
 }
 
 /// The result of a turn.
@@ -101,6 +104,7 @@ impl Worker {
     pub fn turn(&mut self, now: Instant) -> Turn {
         let before = std::mem::take(&mut self.forwarder.reporter.turn);
         self.forwarder.now = now;
+        self.forwarder.reporter.send_unsent();
         self.process_news(now);
         if self.forwarder.sampling.flow_meters.is_due(now) {
             self.forwarder.report_flows(now);

@@ -37,6 +37,7 @@ mod virtual_ports;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use base::Instant;
 use base::sync::mpsc::{Receiver, TryRecvError};
@@ -84,6 +85,10 @@ const PREFETCH_BATCH: usize = 16;
 /// make a burst of flow-mods cheap, small enough that a rule takes effect within a few
 /// milliseconds.
 const BURST_MAX: usize = 256;
+
+/// The time that a burst takes before the events of workers, timers and protocols are served. A
+/// burst of a thousand flow-mods takes about as long.
+const TURN_MAX: Duration = Duration::from_millis(2);
 
 /// Counters of the control thread that belong to no bridge or port.
 #[derive(Debug, Default)]
@@ -203,6 +208,8 @@ pub(crate) struct Control {
     pmd: PmdThreads,
     flows: ActiveFlows,
     checkpoints: Checkpoints,
+    /// The time at which protocols were served last.
+    protocols_served: Instant,
 }
 
 /// The receiving end of the inbox.
@@ -240,6 +247,7 @@ impl Control {
             pmd: PmdThreads::default(),
             flows: ActiveFlows::default(),
             checkpoints: Checkpoints::new(tools.checkpoint.clone(), tools.clock),
+            protocols_served: Instant::START,
             tools,
         }
     }
@@ -279,8 +287,9 @@ impl Control {
         self.counters.turns.lap(self.tools.clock.unwarped(), work);
     }
 
-    /// Reads one burst. Returns true if the inbox is empty.
+    /// Reads one burst, within the time of a turn. Returns true if the inbox is empty.
     fn read_inbox(&mut self) -> bool {
+        let end = self.tools.clock.unwarped() + TURN_MAX;
         for _ in 0..BURST_MAX {
             match self.inputs.receiver.try_recv() {
                 Ok(input) => {
@@ -293,6 +302,9 @@ impl Control {
             }
             if self.inputs.stopped {
                 return true;
+            }
+            if self.tools.clock.unwarped() >= end {
+                return false;
             }
         }
         false
@@ -392,6 +404,7 @@ impl Control {
             for received in batch {
                 self.handle_message(id, received, &mut credit, now);
             }
+            self.serve_overdue_protocols();
         }
         self.peers.recycle(id, messages);
         self.counters.memory_refused = self.tools.exchange.admission.memory_refused();
@@ -500,6 +513,7 @@ impl Control {
             // Messages behind a further barrier are deferred again in the same order.
             for (mut received, mut credit) in self.peers.take_deferred(id) {
                 self.handle_message(id, &mut received, &mut credit, now);
+                self.serve_overdue_protocols();
             }
         }
     }

@@ -54,7 +54,7 @@ const PORT: [CounterEntry; 23] = [
 
 /// Workers, events and side effects that were dropped: `comporta/counters` prints `worker NAME`.
 #[rustfmt::skip]
-const WORKER: [CounterEntry; 36] = [
+const WORKER: [CounterEntry; 39] = [
     counter("no_bridge", "frame of a port whose bridge is not in the published program", "normal for some milliseconds while a bridge is added or removed"),
     counter("no_port", "frame for an egress port that has no queue", "normal while a port is added or removed; else the interface disappeared: see the log"),
     counter("port_full", "frame dropped because the egress queue of another worker's port was full", "the egress port or its worker is too slow: see `tx_full`"),
@@ -67,12 +67,15 @@ const WORKER: [CounterEntry; 36] = [
     counter("normal_bond", "frame that a bond refuses: a duplicate of a flooded frame, or one that the bond sent itself", "normal with `balance-slb`; if it grows fast, the switch at the other end is not configured for the bond"),
     counter("tag", "frame that could not take another VLAN tag, or whose tag hides a malformed header", "check the sender"),
     counter("learn_queue_full", "address that was not learned because the control thread was behind", "a flood of new addresses: find its port with `fdb/show` and limit it"),
+    counter("learn_policed", "address or rule that was not learned because frames of its port cause more than 200,000 a second", "a flood of new addresses: find its port with `fdb/show` and limit it"),
     counter("packet_in_queue_full", "packet-in that was not sent because the control thread was behind", "limit packet-ins (`--packet-in-rate`, `controller_rate_limit`)"),
     counter("punt_queue_full", "LACP message or BPDU that was lost because the control thread was behind", "a flood of protocol frames: capture `01:80:c2:00:00:00/40` on the ports"),
+    counter("punt_policed", "LACP message, BPDU, BFD, CFM or LLDP frame above 1,000 a second of its port", "a flood of protocol frames: capture `01:80:c2:00:00:00/40` on the port"),
     counter("mirror_output", "frame received by a port that is the output of a mirror", "nothing should send on that port"),
     counter("spanning_tree", "frame received by a port that the spanning tree blocks", "normal: `stp/show`, `rstp/show`"),
     counter("capture_queue_full", "frame that a running capture missed", "narrow the filter of the capture"),
     counter("membership_queue_full", "multicast membership report that was lost because the control thread was behind", "a flood of IGMP or MLD reports: find its port with `mdb/show`"),
+    counter("membership_policed", "multicast membership report above 1,000 a second of its port", "a flood of IGMP or MLD reports: find its port with `mdb/show`"),
     counter("sample_queue_full", "sample for sFlow or IPFIX that was lost", "sample less often"),
     counter("flow_queue_full", "batches of dummies that `dpctl/dump-flows` did not count, since the control thread was behind", "send more slowly: only tests have dummies"),
     counter("flow_export_full", "frame that NetFlow or IPFIX did not count, since its table of flows was full", "shorten the active timeout, or sample"),

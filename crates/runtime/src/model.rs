@@ -251,6 +251,7 @@ fn start(writer: usize, publication: &Arc<Publication>, inbox: &Inbox) -> ModelW
         counters: WorkerCounters::new(),
         commands: commands_in,
         events: events_out,
+        protocols: RingBuffer::new(1).0,
     };
     let (wake, woken) = channel();
     let wake = WakeChannel(wake);

@@ -57,6 +57,9 @@ const COMMANDS_MAX: usize = 4096;
 /// The size of a worker's event ring.
 pub(crate) const EVENTS_MAX: usize = 1024;
 
+/// The size of a worker's ring of protocol frames: the bursts of 64 ports.
+const PROTOCOLS_MAX: usize = 4096;
+
 /// Wakes a sleeping worker (eventfd).
 pub(crate) struct WakeEvent(Arc<OwnedFd>);
 
@@ -90,6 +93,8 @@ pub(crate) struct WorkerThread {
     pub(crate) timer: Arc<ReaderTimer>,
     /// The worker's events.
     pub(crate) events: Consumer<WorkerEvent>,
+    /// The worker's protocol frames and removed queues.
+    pub(crate) protocols: Consumer<WorkerEvent>,
     /// The worker's drop and slow-path counters.
     pub(crate) counters: Arc<WorkerCounters>,
     heartbeat: Arc<Heartbeat>,
@@ -111,6 +116,7 @@ impl WorkerThread {
         );
         let (commands, commands_in) = RingBuffer::new(COMMANDS_MAX);
         let (events_out, events) = RingBuffer::new(EVENTS_MAX);
+        let (protocols_out, protocols) = RingBuffer::new(PROTOCOLS_MAX);
         let (progress, counters) = (WorkerProgress::new(), WorkerCounters::new());
         let shared = WorkerLinks {
             publication: Arc::clone(publication),
@@ -118,6 +124,7 @@ impl WorkerThread {
             counters: Arc::clone(&counters),
             commands: commands_in,
             events: events_out,
+            protocols: protocols_out,
         };
         let sleeper = Sleeper::new(Arc::clone(&wake));
         let WorkerPlace { core, numa, cpus } = place;
@@ -140,6 +147,7 @@ impl WorkerThread {
             numa,
             timer: Arc::new(ReaderTimer::new(move || clock.unwarped().as_nanos())),
             events,
+            protocols,
             counters,
             heartbeat,
             thread,
@@ -397,6 +405,7 @@ mod tests {
                 counters: WorkerCounters::new(),
                 commands: commands_in,
                 events: RingBuffer::new(1).0,
+                protocols: RingBuffer::new(1).0,
             },
         );
         let eventfds: Vec<_> = (0..count).map(|_| bell()).collect();

@@ -245,10 +245,7 @@ impl BatchForwarder {
             self.sampling.flow_meters.end_frame();
         }
         for learned in verdict.learn_requests.drain(..) {
-            self.reporter.report(
-                WorkerEvent::LearnRule(from, Box::new(learned)),
-                WorkerDrop::LearnQueueFull,
-            );
+            self.report_rule(from, learned);
         }
         self.send_all(from, verdict);
     }
@@ -257,7 +254,7 @@ impl BatchForwarder {
     pub(super) fn retire(&mut self, key: PortKey, error: io::Error) {
         self.discard(key);
         self.reporter
-            .report(WorkerEvent::QueueGone(key, error), WorkerDrop::NoPort);
+            .report_reliably(WorkerEvent::QueueGone(key, error));
     }
 
     /// Removes a port, and returns its queue.

@@ -7,7 +7,6 @@ use super::forwarder::BatchForwarder;
 use super::outputs::PortOutput;
 use crate::bonds::EgressFrame;
 use crate::counters::WorkerDrop;
-use crate::messages::WorkerEvent;
 use crate::normal::{self, NormalTarget};
 use crate::program::BridgeProgram;
 use crate::slots::PortKey;
@@ -28,14 +27,10 @@ impl BatchForwarder {
         let normal_context = bridge.normal_context();
         let decision = normal_context.decide((&link, frame.bytes()), from.port, now);
         if let Some(address) = decision.learn {
-            self.reporter.report(
-                WorkerEvent::Learn(from, address),
-                WorkerDrop::LearnQueueFull,
-            );
+            self.report_address(from, address);
         }
         if decision.is_membership {
-            let sent = WorkerEvent::Membership(from, decision.within.vid, frame.bytes().into());
-            self.reporter.report(sent, WorkerDrop::MembershipQueueFull);
+            self.report_membership(from, decision.within.vid, frame);
         }
         let leaving = EgressFrame {
             frame,

@@ -4,8 +4,6 @@ use packet::Frame;
 use ports::Batch;
 
 use super::forwarder::BatchForwarder;
-use crate::counters::WorkerDrop;
-use crate::messages::WorkerEvent;
 use crate::punt::PuntTable;
 use crate::slots::PortKey;
 
@@ -24,8 +22,7 @@ impl BatchForwarder {
         for frame in batch.drain() {
             match takes(&frame) {
                 true => {
-                    let sent = WorkerEvent::Punted(from, frame.bytes().into());
-                    self.reporter.report(sent, WorkerDrop::PuntQueueFull);
+                    self.report_punted(from, &frame);
                     self.pool.put(frame);
                 }
                 false => others.put(frame),

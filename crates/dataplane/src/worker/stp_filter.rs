@@ -8,7 +8,6 @@ use ports::Batch;
 
 use super::forwarder::BatchForwarder;
 use crate::counters::WorkerDrop;
-use crate::messages::WorkerEvent;
 use crate::program::BridgeProgram;
 use crate::slots::PortKey;
 use crate::stp_filter::BlockedPort;
@@ -86,16 +85,10 @@ impl BatchForwarder {
             })
             .collect();
         for address in addresses {
-            self.reporter.report(
-                WorkerEvent::Learn(from, address),
-                WorkerDrop::LearnQueueFull,
-            );
+            self.report_address(from, address);
         }
         for learned in verdict.learn_requests.drain(..) {
-            self.reporter.report(
-                WorkerEvent::LearnRule(from, Box::new(learned)),
-                WorkerDrop::LearnQueueFull,
-            );
+            self.report_rule(from, learned);
         }
         for frame in verdict.frames.drain(..) {
             self.drop_frame(frame, WorkerDrop::SpanningTree);

@@ -35,6 +35,7 @@ struct WorkerRig {
     worker: Worker,
     commands: Producer<WorkerCommand>,
     events: Consumer<WorkerEvent>,
+    protocols: Consumer<WorkerEvent>,
     publication: Arc<Publication>,
     pipeline: Pipeline,
     compiled: Classifier,
@@ -57,6 +58,7 @@ impl WorkerRig {
     fn new(rules: &[(u128, &[Action])]) -> Self {
         let (commands, commands_in) = RingBuffer::new(16);
         let (events_out, events) = RingBuffer::new(2);
+        let (protocols_out, protocols) = RingBuffer::new(2);
         let publication = Arc::new(Publication::default());
         let shared = WorkerLinks {
             publication: Arc::clone(&publication),
@@ -64,11 +66,13 @@ impl WorkerRig {
             counters: WorkerCounters::new(),
             commands: commands_in,
             events: events_out,
+            protocols: protocols_out,
         };
         let mut rig = Self {
             worker: Worker::new(0, shared),
             commands,
             events,
+            protocols,
             publication,
             pipeline: Pipeline::new(Limits::default(), 1),
             compiled: Classifier::new(),
@@ -313,12 +317,46 @@ fn control_frames_are_punted_on_configured_ports() {
     let mut message = frame_to(0x0180_c200_0002, 1);
     message[12..15].copy_from_slice(&[0x88, 0x09, 1]);
     assert_eq!(rig.pass_frame(1, &message), [0; 0]);
-    let Ok(WorkerEvent::Punted(from, bytes)) = rig.events.pop() else {
+    let Ok(WorkerEvent::Punted(from, bytes)) = rig.protocols.pop() else {
         panic!("it is the bridge's")
     };
     assert_eq!((from, &*bytes), (key(1), &message[..]));
     assert_eq!(rig.pass_frame(3, &message), [2], "port 3 understands none");
     assert_eq!(rig.pass(1, 9), [2], "others are forwarded");
+}
+
+#[test]
+fn protocol_frames_and_removed_queues_pass_a_full_event_ring() {
+    let mut rig = WorkerRig::new(&[(1, &[Action::output(PortNo::NORMAL)])]);
+    let speaks = PuntedProtocols {
+        slow: true,
+        ..PuntedProtocols::default()
+    };
+    rig.punts = PuntTable::compile([(PortNo(1), speaks)]);
+    rig.publish();
+    // Addresses to learn fill the ring of events.
+    for destination in 5..=9 {
+        rig.pass(1, destination);
+    }
+    assert_eq!(rig.events.slots(), 2, "the ring is full");
+    let mut message = frame_to(0x0180_c200_0002, 1);
+    message[12..15].copy_from_slice(&[0x88, 0x09, 1]);
+    rig.pass_frame(1, &message);
+    assert!(matches!(rig.protocols.pop(), Ok(WorkerEvent::Punted(..))));
+    // A flood of protocol frames by one port fills the ring of protocols; the end of a queue waits.
+    for _ in 0..100 {
+        rig.pass_frame(1, &message);
+    }
+    assert_eq!(rig.protocols.slots(), 2, "the ring is full");
+    rig.hosts.remove(1);
+    rig.worker.turn(Instant::START);
+    let counters = &rig.worker.forwarder.reporter.links.counters;
+    assert_eq!(counters.dropped(WorkerDrop::PuntPoliced), 101 - 64);
+    while let Ok(event) = rig.protocols.pop() {
+        assert!(matches!(event, WorkerEvent::Punted(..)));
+    }
+    rig.worker.turn(Instant::START);
+    assert!(matches!(rig.protocols.pop(), Ok(WorkerEvent::QueueGone(gone, _)) if gone == key(2)));
 }
 
 #[test]
@@ -544,7 +582,7 @@ fn failed_port_is_retired_and_others_continue() {
     rig.hosts.remove(1);
     let turn = rig.worker.turn(Instant::START);
     assert!(turn.ports_changed && turn.news);
-    assert!(matches!(rig.events.pop(), Ok(WorkerEvent::QueueGone(gone, _)) if gone == key(2)));
+    assert!(matches!(rig.protocols.pop(), Ok(WorkerEvent::QueueGone(gone, _)) if gone == key(2)));
     assert_eq!(rig.pass(1, 9), [2], "the second host left is at port 3");
     assert_eq!(rig.drops(), [("no_port", 1)]);
 }

@@ -6,6 +6,7 @@ use dataplane::messages::WorkerEvent;
 impl Control {
     /// Handles a burst of events of each worker. Returns true if no event is left.
     pub(super) fn read_workers(&mut self) -> bool {
+        self.read_protocols();
         for worker in 0..self.tools.workers.len() {
             for _ in 0..BURST_MAX {
                 let Ok(event) = self.tools.workers[worker].events.pop() else {
@@ -16,7 +17,19 @@ impl Control {
         }
         self.handle_returned_queues();
         let mut workers = self.tools.workers.iter();
-        workers.all(|worker| worker.events.is_empty())
+        workers.all(|worker| worker.events.is_empty() && worker.protocols.is_empty())
+    }
+
+    /// Handles a burst of protocol frames and removed queues of each worker.
+    pub(super) fn read_protocols(&mut self) {
+        for worker in 0..self.tools.workers.len() {
+            for _ in 0..BURST_MAX {
+                let Ok(event) = self.tools.workers[worker].protocols.pop() else {
+                    break;
+                };
+                self.handle_event(event, worker);
+            }
+        }
     }
 
     fn handle_event(&mut self, event: WorkerEvent, worker: usize) {

@@ -1,8 +1,9 @@
 //! Timers of the control thread, and its sleep until the next one.
 
+use base::Instant;
 use base::sync::thread;
 
-use super::Control;
+use super::{Control, TURN_MAX};
 use crate::clock::ClockReading;
 use crate::watchdog::BEAT_INTERVAL;
 
@@ -10,10 +11,34 @@ impl Control {
     /// Runs the expired timers of bridges and ports.
     pub(super) fn handle_timeouts(&mut self) {
         let now = self.now();
+        for site in self.sites.values_mut() {
+            site.bridge.handle_timeout(now);
+        }
+        self.run_protocols(now);
+        self.age_neighbours();
+        self.export_due();
+        self.poll_ports(now);
+        self.end_unread_captures(now);
+        self.drive_dummies(now);
+        self.run_pmd_timers(now);
+        self.maintain_flows(now);
+    }
+
+    /// Serves protocols (LACP, spanning tree, BFD) if the turn has taken its time since they were
+    /// served: what messages of controllers cost does not delay them.
+    pub(super) fn serve_overdue_protocols(&mut self) {
+        if self.tools.clock.unwarped() >= self.protocols_served + TURN_MAX {
+            self.read_protocols();
+            self.run_protocols(self.now());
+        }
+    }
+
+    /// Runs the expired timers of protocols, and sends their messages.
+    fn run_protocols(&mut self, now: Instant) {
+        self.protocols_served = self.tools.clock.unwarped();
         let mut due = Vec::new();
         for (id, site) in &mut self.sites {
             let mut effects = Vec::new();
-            site.bridge.handle_timeout(now);
             site.bridge.run_protocols(now, &mut effects);
             let bridge = &mut site.bridge;
             if bridge.poll_bonds() | bridge.poll_tree() | bridge.poll_monitors() {
@@ -30,13 +55,6 @@ impl Control {
         for (id, effects) in due {
             self.apply_effects(id, effects, &mut None);
         }
-        self.age_neighbours();
-        self.export_due();
-        self.poll_ports(now);
-        self.end_unread_captures(now);
-        self.drive_dummies(now);
-        self.run_pmd_timers(now);
-        self.maintain_flows(now);
     }
 
     /// Sleeps until the next timer or wake-up. A wake-up before the sleep is not lost.
