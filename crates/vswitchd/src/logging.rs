@@ -116,6 +116,8 @@ pub struct Logging {
     facility: AtomicUsize,
     /// The number of lines so far.
     lines: AtomicU64,
+    /// The number of lines that the file did not accept since the last one that it did.
+    lost: AtomicU64,
     /// The start of the process, since 1970.
     began: Duration,
     host: String,
@@ -142,6 +144,7 @@ impl Logging {
             patterns: DESTINATIONS.map(|(_, _, usual)| ArcSwap::from_pointee(usual.to_owned())),
             facility: AtomicUsize::new(FACILITY_UNSET),
             lines: AtomicU64::new(0),
+            lost: AtomicU64::new(0),
             began,
             host: host.trim().to_owned(),
             role,
@@ -169,6 +172,20 @@ impl Logging {
             .is_some_and(|(_, record, _)| level <= *record)
     }
 
+    /// Writes a line to the file. Lines that cannot be written are lost, and the next one that can
+    /// follows their number.
+    fn write_to_file(&self, mut file: LogFile, text: &str) {
+        let lost = self.lost.swap(0, Ordering::Relaxed);
+        let note = match lost {
+            0 => String::new(),
+            lost => format!("{lost} lines before this one could not be written\n"),
+        };
+        let written = file.write_all(format!("{note}{text}\n").as_bytes());
+        if written.is_err() {
+            self.lost.fetch_add(lost + 1, Ordering::Relaxed);
+        }
+    }
+
     /// Writes a record to all its destinations. Lines that cannot be written are lost.
     pub(crate) fn write(&self, record: LogRecord<'_>) {
         let module = modules::of_target(record.target);
@@ -184,8 +201,8 @@ impl Logging {
                     drop(io::stderr().write_all(format!("{text}\n").as_bytes()))
                 }
                 LogDestination::File => {
-                    if let Some(mut file) = self.outlets.file.clone() {
-                        drop(file.write_all(format!("{text}\n").as_bytes()));
+                    if let Some(file) = self.outlets.file.clone() {
+                        self.write_to_file(file, &text);
                     }
                 }
                 LogDestination::Syslog => self.send_to_syslogs(&line, &text),
