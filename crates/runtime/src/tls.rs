@@ -1,11 +1,12 @@
 //! TLS with controllers and databases (RFC 5246, RFC 8446), as in Open vSwitch: a peer is
 //! authenticated by the CA of its certificate, not by a name, and both sides present a certificate.
-//! Keys and certificates are files, which are read again for each connection.
+//! Keys and certificates are files, which are read again when they have changed.
 
 mod verify;
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -34,12 +35,53 @@ const PARTIAL_SUFFIX: &str = ".partial";
 
 /// Key and certificates of the switch. They may change at any time, for later connections.
 #[derive(Clone, Default)]
-pub struct Secrets(Arc<ArcSwapOption<Tls>>);
+pub struct Secrets {
+    tls: Arc<ArcSwapOption<Tls>>,
+    /// The configuration of the last handshake as the server.
+    server: Arc<Mutex<Option<ServerCache>>>,
+}
+
+/// A configuration of the server, and the files that it was read from: peers that connect often do
+/// not make the switch parse keys as often.
+struct ServerCache {
+    files: Vec<FileStamp>,
+    config: Arc<ServerConfig>,
+}
+
+/// The identity and the time of the last change of a file.
+#[derive(Debug, PartialEq, Eq)]
+struct FileStamp {
+    path: PathBuf,
+    inode: (u64, u64),
+    changed: (i64, i64),
+    len: u64,
+}
+
+impl FileStamp {
+    fn read(path: &Path) -> io::Result<Self> {
+        let metadata = std::fs::metadata(path).map_err(|error| about(path, error))?;
+        Ok(Self {
+            path: path.to_owned(),
+            inode: (metadata.dev(), metadata.ino()),
+            // The time of the change of the inode, which no program sets back.
+            changed: (metadata.ctime(), metadata.ctime_nsec()),
+            len: metadata.len(),
+        })
+    }
+
+    /// Returns the state of all files of a server.
+    fn of_server(tls: &Tls) -> io::Result<Vec<Self>> {
+        let own = [&*tls.private_key, &*tls.certificate];
+        let others = [tls.authority(), tls.peer_ca_cert.as_deref()];
+        let paths = own.into_iter().chain(others.into_iter().flatten());
+        paths.map(Self::read).collect()
+    }
+}
 
 impl Secrets {
     /// Replaces the key and certificates.
     pub fn set(&self, tls: Option<Tls>) {
-        self.0.store(tls.map(Arc::new));
+        self.tls.store(tls.map(Arc::new));
     }
 
     /// Does the TLS handshake as the client.
@@ -68,13 +110,14 @@ impl Secrets {
     /// As for [`Secrets::connect`].
     pub(crate) async fn accept(&self, stream: TcpStream) -> io::Result<TlsStream<TcpStream>> {
         let tls = self.current()?;
-        let config = in_background(move || server(&tls)).await?;
-        let stream = TlsAcceptor::from(Arc::new(config)).accept(stream).await?;
+        let cache = Arc::clone(&self.server);
+        let config = in_background(move || cached_server(&tls, &cache)).await?;
+        let stream = TlsAcceptor::from(config).accept(stream).await?;
         Ok(TlsStream::Server(stream))
     }
 
     fn current(&self) -> io::Result<Arc<Tls>> {
-        let tls = self.0.load_full();
+        let tls = self.tls.load_full();
         tls.ok_or_else(|| {
             io::Error::other(
                 "TLS needs a private key, a certificate and a CA certificate: \
@@ -116,6 +159,23 @@ fn client(tls: &Tls) -> io::Result<(ClientConfig, bool)> {
     let mut config = config.map_err(|error| about(&tls.private_key, error))?;
     config.enable_sni = false;
     Ok((config, bootstraps))
+}
+
+/// Returns the configuration of a server, from the cache unless a file has changed.
+fn cached_server(tls: &Tls, cache: &Mutex<Option<ServerCache>>) -> io::Result<Arc<ServerConfig>> {
+    let files = FileStamp::of_server(tls)?;
+    let mut cache = cache.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(cached) = &*cache
+        && cached.files == files
+    {
+        return Ok(Arc::clone(&cached.config));
+    }
+    let config = Arc::new(server(tls)?);
+    *cache = Some(ServerCache {
+        files,
+        config: Arc::clone(&config),
+    });
+    Ok(config)
 }
 
 /// Returns the configuration of a server. It needs a CA certificate: a server does not bootstrap.
@@ -232,7 +292,7 @@ fn save_authority(chain: &[CertificateDer<'static>], path: &Path) -> io::Result<
     Ok(())
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(feature = "model")))]
 mod tests {
     use super::*;
 
@@ -257,5 +317,24 @@ mod tests {
         assert_eq!(error.kind(), io::ErrorKind::AlreadyExists);
         assert_eq!(fs::read(&path).expect("readable"), b"one");
         fs::remove_dir_all(directory).expect("removable");
+    }
+
+    #[test]
+    fn stamp_of_a_file_changes_with_the_file() {
+        let name = format!("comporta-stamp-{}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        assert!(FileStamp::read(&path).is_err());
+        std::fs::write(&path, "one").expect("a writable directory");
+        let first = FileStamp::read(&path).expect("it exists");
+        assert_eq!(FileStamp::read(&path).expect("it exists"), first);
+        std::fs::write(&path, "three").expect("it exists");
+        let second = FileStamp::read(&path).expect("it exists");
+        assert_ne!(second, first);
+        // A file that replaces another is another file, also with the same contents.
+        let new = path.with_extension("new");
+        std::fs::write(&new, "three").expect("a writable directory");
+        std::fs::rename(&new, &path).expect("both exist");
+        assert_ne!(FileStamp::read(&path).expect("it exists"), second);
+        std::fs::remove_file(&path).expect("it exists");
     }
 }
