@@ -10,18 +10,22 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::{env, process};
 
-use rustix::fs::{FlockOperation, fcntl_lock};
+use rustix::fs::{FlockOperation, Mode, OFlags, fcntl_lock};
 use rustix::mm::{MlockAllFlags, mlockall};
 use rustix::process::setsid;
 use rustix::stdio::{dup2_stderr, dup2_stdin, dup2_stdout};
 
 use crate::error::DaemonError;
+use crate::private_file::open_private;
 
 /// Set in the environment of the background process.
 const IN_BACKGROUND: &str = "COMPORTA_IN_BACKGROUND";
 
 /// Set in the environment of a process with a monitor.
 pub(super) const MONITORED: &str = "COMPORTA_MONITORED";
+
+/// The mode of a new pidfile, which every user may read.
+const PIDFILE_MODE: u32 = 0o644;
 
 /// The message of the background process when it is ready.
 const READY: &[u8] = b"ready";
@@ -50,9 +54,8 @@ impl Pidfile {
                 _ => {}
             }
         }
-        let mut options = OpenOptions::new();
-        let options = options.read(true).write(true).create(true).truncate(false);
-        let mut file = options.open(path).map_err(failed)?;
+        let mode = Mode::from_raw_mode(PIDFILE_MODE);
+        let mut file = open_private(path, OFlags::RDWR, mode).map_err(failed)?;
         if fcntl_lock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
             let mut pid = String::new();
             // An unreadable file leaves the number out.

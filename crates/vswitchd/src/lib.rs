@@ -17,6 +17,7 @@ mod logging;
 mod manager;
 mod migration;
 mod monitor;
+mod private_file;
 mod report;
 mod rows;
 #[cfg(test)]

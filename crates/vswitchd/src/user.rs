@@ -2,12 +2,12 @@
 //! ovs-vswitchd(8).
 
 use std::io;
-use std::os::unix::fs::chown;
 
+use rustix::io::Errno;
 use rustix::process::{getgid, getuid};
 use rustix::thread::{
-    CapabilitySet, CapabilitySets, set_capabilities, set_keep_capabilities, set_thread_gid,
-    set_thread_groups, set_thread_uid,
+    CapabilitySet, CapabilitySets, remove_capability_from_bounding_set, set_capabilities,
+    set_keep_capabilities, set_no_new_privs, set_thread_gid, set_thread_groups, set_thread_uid,
 };
 use sys::users;
 
@@ -20,6 +20,18 @@ const CAPABILITIES: CapabilitySet = CapabilitySet::IPC_LOCK
     .union(CapabilitySet::NET_ADMIN)
     .union(CapabilitySet::NET_BROADCAST)
     .union(CapabilitySet::NET_RAW);
+
+/// Removes capabilities from the set that no later program exceeds.
+fn drop_from_bounding_set(capabilities: CapabilitySet) -> Result<(), Errno> {
+    for capability in capabilities.iter() {
+        match remove_capability_from_bounding_set(capability) {
+            // The kernel is older than the capability.
+            Ok(()) | Err(Errno::INVAL) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
 
 /// A user and a group, by number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,6 +91,10 @@ impl ProcessUser {
     /// The system refuses.
     pub fn become_this(self) -> Result<(), DaemonError> {
         let done = || {
+            // A container may keep the right to do so from its root.
+            if let Err(error) = drop_from_bounding_set(CAPABILITIES.complement()) {
+                tracing::warn!(%error, "cannot reduce the bounding set of capabilities");
+            }
             set_keep_capabilities(true)?;
             set_thread_groups(&[])?;
             set_thread_gid(rustix::process::Gid::from_raw(self.gid))?;
@@ -88,7 +104,9 @@ impl ProcessUser {
                 permitted: CAPABILITIES,
                 inheritable: CapabilitySet::empty(),
             };
-            set_capabilities(None, kept)
+            set_capabilities(None, kept)?;
+            // No program that this process starts has more rights than itself.
+            set_no_new_privs(true)
         };
         done().map_err(|error| DaemonError::System {
             what: "changing the user",
@@ -98,7 +116,7 @@ impl ProcessUser {
 
     /// Changes the owner of the log file to this user, who must be able to reopen it.
     pub fn take_over(self, log: &LogFile) {
-        if let Err(error) = chown(log.path(), Some(self.uid), Some(self.gid)) {
+        if let Err(error) = log.change_owner(self.uid, self.gid) {
             tracing::warn!(%error, "cannot change the owner of the log");
         }
     }

@@ -335,6 +335,10 @@ fn daemon_of_another_user_has_the_capabilities_of_open_vswitch(
             "Uid", "Gid", "Groups", "CapInh", "CapPrm", "CapEff", "CapAmb",
         ];
         rights.push(names.map(|name| (name, fields[name].clone())));
+        if name == "comporta" {
+            assert_eq!(fields["NoNewPrivs"].trim(), "1");
+            assert_eq!(fields["CapBnd"], fields["CapPrm"]);
+        }
         signal(daemon.0, Signal::TERM)?;
         let has_exited = || Ok(!Path::new(&format!("/proc/{}", daemon.0)).exists());
         context.wait_until("the daemon to exit", has_exited)?;

@@ -1,12 +1,15 @@
 //! A log file that supports rotation.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::fchown;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, TryLockError};
 
+use rustix::fs::{Mode, OFlags};
+
 use crate::error::DaemonError;
+use crate::private_file::open_private;
 
 /// The mode of a new log file, as in Open vSwitch: its group may read it, others may not.
 const MODE: u32 = 0o640;
@@ -36,11 +39,6 @@ impl LogFile {
         })
     }
 
-    /// Returns the path.
-    pub(crate) fn path(&self) -> &Path {
-        &self.path
-    }
-
     /// Reopens the file at its path.
     pub(super) fn reopen(&self) -> io::Result<()> {
         let file = append(&self.path)?;
@@ -62,6 +60,13 @@ impl LogFile {
         drop(written);
     }
 
+    /// Changes the owner of the open file; a name that leads elsewhere by now does not matter.
+    pub(crate) fn change_owner(&self, uid: u32, gid: u32) -> io::Result<()> {
+        let file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        file.as_ref()
+            .map_or(Ok(()), |file| fchown(file, Some(uid), Some(gid)))
+    }
+
     /// Closes the file until it is opened again.
     pub(super) fn close(&self) {
         *self.file.lock().unwrap_or_else(PoisonError::into_inner) = None;
@@ -73,8 +78,8 @@ fn write_if_open(file: Option<&mut File>, line: &str) -> io::Result<()> {
 }
 
 fn append(path: &Path) -> io::Result<File> {
-    let mut options = OpenOptions::new();
-    options.append(true).create(true).mode(MODE).open(path)
+    let mode = Mode::from_raw_mode(MODE);
+    open_private(path, OFlags::WRONLY | OFlags::APPEND, mode)
 }
 
 impl Write for LogFile {
