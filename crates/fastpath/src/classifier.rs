@@ -6,8 +6,8 @@
 //! * [tuples](crate::tuple), to which every rule is added first,
 //! * [compiled sets](crate::compiled_set), into which the [merge plan](merge_plan) moves the rules
 //!   of tuples when a lookup costs less then,
-//! * a count of *conjunction clauses* and of rules that no structure takes, which make lookups use
-//!   [`conjunction`] or the interpreter.
+//! * a count of *conjunction clauses*, which make lookups use [`conjunction`], and a list of the
+//!   [rules that no structure takes](uncompiled), which the interpreter searches.
 //!
 //! ```text
 //!   flow-mod -> pipeline -> Changes -> queue_changes
@@ -36,10 +36,12 @@ use crate::tuple::{DuplicateLimit, Tuple, TupleView};
 mod conjunction;
 mod describe;
 mod merge_plan;
+mod uncompiled;
 mod view;
 
 pub(crate) use conjunction::ConjunctiveMatch;
 pub use describe::TableDescription;
+use uncompiled::UncompiledRules;
 pub(crate) use view::{LookupFallback, SingleForm, TableView, TableViews};
 pub use view::{LookupScratch, View, ViewLookup};
 
@@ -54,9 +56,9 @@ struct ClassifierTable {
     plan: merge_plan::MergePlan,
     /// Number of rules that are conjunction clauses.
     clauses: usize,
-    /// Number of rules that no structure takes: on fields without a position in the key, or
-    /// beyond the limit of duplicates.
-    uncompiled: usize,
+    /// The rules that no structure takes: on fields without a position in the key, or beyond the
+    /// limit of duplicates.
+    uncompiled: UncompiledRules,
 }
 
 /// The writer of the compiled tables: it receives every change of a pipeline and publishes views.
@@ -356,7 +358,7 @@ impl ClassifierTable {
         insertions: &mut Vec<TupleInsertion<'a>>,
     ) -> bool {
         let Some(packed) = PackedMatch::try_of(rule.matching()) else {
-            self.uncompiled += 1;
+            self.uncompiled.insert(rule);
             return true;
         };
         let mut buffer = [(0, 0); KEY_WORDS];
@@ -403,7 +405,7 @@ impl ClassifierTable {
                     is_stale |= has_changed;
                 }
                 Err(DuplicateLimit) => {
-                    self.uncompiled += 1;
+                    self.uncompiled.insert(rule);
                     is_stale = true;
                 }
             }
@@ -414,7 +416,7 @@ impl ClassifierTable {
     /// Removes a rule.
     fn remove(&mut self, rule: &Arc<Rule>, epoch: Epoch) -> bool {
         let Some(packed) = PackedMatch::try_of(rule.matching()) else {
-            self.uncompiled -= 1;
+            self.uncompiled.remove(rule);
             return true;
         };
         let clauses = usize::from(rule.is_clause());
@@ -440,7 +442,7 @@ impl ClassifierTable {
                 true
             }
             None => {
-                self.uncompiled -= 1;
+                self.uncompiled.remove(rule);
                 true
             }
         }
@@ -449,7 +451,7 @@ impl ClassifierTable {
     fn view(&self) -> TableView {
         let mut tuples: Vec<_> = self.tuples.values().map(Tuple::view).collect();
         tuples.sort_by_key(|tuple| std::cmp::Reverse(tuple.highest));
-        let fallback = if self.uncompiled > 0 {
+        let fallback = if self.uncompiled.len() > 0 {
             Some(LookupFallback::Interpreter)
         } else if self.clauses > 0 {
             Some(LookupFallback::Conjunctions)
@@ -465,6 +467,10 @@ impl ClassifierTable {
             tuples,
             compiled_sets,
             fallback,
+            uncompiled: match self.clauses {
+                0 => self.uncompiled.in_order(),
+                _ => None,
+            },
         }
     }
 }

@@ -476,29 +476,36 @@ impl Segment {
         both.min_by_key(|(_, slot)| *slot)
     }
 
-    /// Lets the entry of `rule` die in `epoch`. Returns false if there is none. For the one
-    /// writer.
-    pub(crate) fn remove(&self, hash: KeyHash, rule: &Arc<Rule>, epoch: Epoch) -> bool {
-        let Some((first, mut entry)) = self.first_with_match_of(hash, rule) else {
-            return false;
-        };
+    /// Lets the entry of `rule` die in `epoch`. Returns the number of dead entries before it and of
+    /// itself in the list of its match, or `None` if there is no such entry. For the one writer.
+    pub(crate) fn remove(&self, hash: KeyHash, rule: &Arc<Rule>, epoch: Epoch) -> Option<usize> {
+        let (first, mut entry) = self.first_with_match_of(hash, rule)?;
+        let mut dead = 1;
         while !entry.is_live() || !Arc::ptr_eq(&entry.rule, rule) {
-            match self.entry(entry.next.load(Ordering::Relaxed)) {
-                Some(next) => entry = next,
-                None => return false,
-            }
+            dead += usize::from(!entry.is_live());
+            entry = self.entry(entry.next.load(Ordering::Relaxed))?;
         }
         let age = self.age_to_write(epoch);
         entry.died.store(age, Ordering::Relaxed);
         self.end_hot_entry(first, age);
         self.dead.fetch_add(1, Ordering::Relaxed);
-        true
+        Some(dead)
     }
 
     /// From this age on the hot entry of this number is not valid.
     fn end_hot_entry(&self, number: u16, age: u16) {
         let hot = self.hot_entry(number).into_iter();
         hot.for_each(|hot| hot.end(age));
+    }
+
+    /// Number of entries in the longest list of one match.
+    #[cfg(test)]
+    pub(crate) fn longest_list(&self) -> usize {
+        let follow = |number: u16| {
+            let next = |entry: &&SegmentEntry| self.entry(entry.next.load(Ordering::Relaxed));
+            std::iter::successors(self.entry(number), next).count()
+        };
+        (0..NO_ENTRY).map(follow).max().unwrap_or(0)
     }
 
     /// True if all entries of its own blocks are written.

@@ -419,9 +419,7 @@ impl Tuple {
         let hash = self.hash(packed);
         let was_old = self.replace_if_old(hash, epoch).ok()?;
         let segment = Arc::clone(self.directory.segment(hash));
-        if !segment.remove(hash, rule, epoch) {
-            return None;
-        }
+        let dead = segment.remove(hash, rule, epoch)?;
         let highest = self.highest();
         if let Some(count) = self.priorities.get_mut(&rule.priority()) {
             *count -= 1;
@@ -429,8 +427,17 @@ impl Tuple {
                 self.priorities.remove(&rule.priority());
             }
         }
-        let is_compacted = segment.is_mostly_dead() && self.replace_segment(hash, 0, epoch).is_ok();
+        let is_worn = dead > DEAD_OF_MATCH_MAX || segment.is_mostly_dead();
+        let is_compacted = is_worn && self.replace_segment(hash, 0, epoch).is_ok();
         Some(was_old || is_compacted || self.highest() != highest)
+    }
+
+    /// Number of entries in the longest list of one match.
+    #[cfg(test)]
+    pub(crate) fn longest_list(&self) -> usize {
+        let segments = self.directory.segments.iter();
+        let lists = segments.map(|segment| segment.longest_list());
+        lists.max().unwrap_or(0)
     }
 
     fn hash(&self, packed: &PackedMatch) -> KeyHash {
@@ -486,6 +493,10 @@ impl Tuple {
         Ok(())
     }
 }
+
+/// Maximum number of dead entries in the list of one match: every packet of the match passes them. A
+/// rule that is rewritten in a loop costs a copy of its segment as often.
+const DEAD_OF_MATCH_MAX: usize = 16;
 
 /// Builds a segment of these entries of `old`, of `capacity` or, if its buckets do not suffice, of
 /// the next power of two that does.

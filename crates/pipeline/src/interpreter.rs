@@ -348,6 +348,17 @@ impl<'a> Execution<'a> {
                 self.set_conjunction(id);
                 Some(rule)
             }
+            LookupResult::Partial {
+                compiled,
+                uncompiled,
+            } => {
+                self.fill_search_key(packet, hidden.as_ref());
+                let mut before = uncompiled
+                    .iter()
+                    .take_while(|rule| compiled.is_none_or(|compiled| rule.precedes(compiled)));
+                let found = before.find(|rule| rule.matching().accepts(self.key));
+                found.map(AsRef::as_ref).or(compiled)
+            }
             LookupResult::Unknown => self.search(packet, hidden.as_ref()),
         };
         let (looked_up, matched) = self.pipeline.table_counters(self.table);
@@ -363,12 +374,7 @@ impl<'a> Execution<'a> {
     /// Searches the table in priority order, by the headers of a lookup where they differ from
     /// those of the packet.
     fn search(&mut self, packet: &Packet<'_>, hidden: Option<&Headers>) -> Option<&'a Rule> {
-        self.refresh(packet);
-        if let Some(headers) = hidden {
-            self.key.fill(headers, &self.registers);
-            self.key_is_stale = true;
-        }
-        self.trace.on_search(self.table, self.key);
+        self.fill_search_key(packet, hidden);
         let table = self.pipeline.table(self.table)?;
         let found = if table.has_clauses() {
             let (found, conjunction) = conjunction::look_up(table, self.key);
@@ -378,6 +384,16 @@ impl<'a> Execution<'a> {
             table.lookup(self.key)
         };
         found.map(AsRef::as_ref)
+    }
+
+    /// Fills the key with the headers of a lookup.
+    fn fill_search_key(&mut self, packet: &Packet<'_>, hidden: Option<&Headers>) {
+        self.refresh(packet);
+        if let Some(headers) = hidden {
+            self.key.fill(headers, &self.registers);
+            self.key_is_stale = true;
+        }
+        self.trace.on_search(self.table, self.key);
     }
 
     fn set_conjunction(&mut self, id: u32) {

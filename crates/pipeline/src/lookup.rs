@@ -1,6 +1,8 @@
 //! The lookup of a rule: by the interpreter, which searches a table in priority order, or by an
 //! engine that finds the same rule faster.
 
+use std::sync::Arc;
+
 use base::TableId;
 use flow::PipelineFields;
 use packet::Headers;
@@ -15,6 +17,14 @@ pub enum LookupResult<'a> {
     Rule(Option<&'a Rule>),
     /// The rule that matches after the conjunction with this id.
     Conjunction(&'a Rule, u32),
+    /// The rule that matches among those that the engine knows, or none, and all others in lookup
+    /// order: the interpreter searches these.
+    Partial {
+        /// The rule that the engine found.
+        compiled: Option<&'a Rule>,
+        /// The rules that the engine does not know.
+        uncompiled: &'a [Arc<Rule>],
+    },
     /// The engine cannot decide; the interpreter searches.
     Unknown,
 }

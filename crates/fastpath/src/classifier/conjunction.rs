@@ -46,6 +46,7 @@
 //! assert!(matches!(found, LookupResult::Conjunction(rule, 7) if rule.priority() == 5));
 //! ```
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use flow::{Action, Extension};
@@ -55,9 +56,10 @@ use super::view::{TableView, View};
 use crate::packed_key::PackedKey;
 
 /// Most clauses of a packet that are enumerated here. The interpreter handles packets with more.
-const CLAUSES_MAX: usize = 64;
+const CLAUSES_MAX: usize = 1024;
 
-/// Most conjunctions of one priority that are recorded: a few cache lines.
+/// Most conjunctions of one priority that are recorded without an allocation: a few cache lines. A
+/// packet in more network policies than that is rare.
 const CONJUNCTIONS_MAX: usize = 16;
 
 /// Result of a lookup in a table with clauses.
@@ -91,9 +93,7 @@ impl View {
             let Some(rule) = next.filter(|rule| rule.is_clause()) else {
                 return ConjunctiveMatch::Rule(next);
             };
-            if conjunctions.record(rule).is_err() {
-                return ConjunctiveMatch::TooMany;
-            }
+            conjunctions.record(rule);
             last = Some(rule);
         }
         ConjunctiveMatch::TooMany
@@ -112,18 +112,19 @@ impl View {
             rule.map(|rule| (rule, id))
         };
         let found = conjunctions.complete().find_map(look_up);
-        conjunctions.count = 0;
+        conjunctions.clear();
         found
     }
 }
 
-/// More than [`CONJUNCTIONS_MAX`] conjunctions have clauses that hold.
-struct ConjunctionLimit;
-
-/// Conjunctions of one priority of which some clauses hold.
+/// Conjunctions of one priority of which some clauses hold, in the order of their first clause.
 struct PartialConjunctions {
+    /// The first of them.
     all: [PartialConjunction; CONJUNCTIONS_MAX],
     count: usize,
+    /// Those beyond, and their places by id and number of clauses.
+    more: Vec<PartialConjunction>,
+    places: BTreeMap<(u32, u8), usize>,
 }
 
 /// A conjunction, and its clauses that hold.
@@ -146,11 +147,19 @@ impl PartialConjunctions {
         Self {
             all: [EMPTY; CONJUNCTIONS_MAX],
             count: 0,
+            more: Vec::new(),
+            places: BTreeMap::new(),
         }
     }
 
+    fn clear(&mut self) {
+        self.count = 0;
+        self.more.clear();
+        self.places.clear();
+    }
+
     /// Records the clauses of a rule.
-    fn record(&mut self, rule: &Rule) -> Result<(), ConjunctionLimit> {
+    fn record(&mut self, rule: &Rule) {
         for action in &rule.instructions.apply {
             let Action::Extended(Extension::Conjunction {
                 id,
@@ -167,14 +176,30 @@ impl PartialConjunctions {
                 conjunction.holding |= 1 << clause;
                 continue;
             }
-            *self.all.get_mut(self.count).ok_or(ConjunctionLimit)? = PartialConjunction {
+            let conjunction = PartialConjunction {
                 id: *id,
                 clauses: *clauses,
                 holding: 1 << clause,
             };
-            self.count += 1;
+            match self.all.get_mut(self.count) {
+                Some(free) => {
+                    *free = conjunction;
+                    self.count += 1;
+                }
+                None => self.record_more(conjunction),
+            }
         }
-        Ok(())
+    }
+
+    /// Records a clause of a conjunction that is not among the first.
+    fn record_more(&mut self, conjunction: PartialConjunction) {
+        let next = self.more.len();
+        let key = (conjunction.id, conjunction.clauses);
+        let place = *self.places.entry(key).or_insert(next);
+        match self.more.get_mut(place) {
+            Some(recorded) => recorded.holding |= conjunction.holding,
+            None => self.more.push(conjunction),
+        }
     }
 
     /// Ids of the conjunctions whose clauses all hold.
@@ -182,7 +207,7 @@ impl PartialConjunctions {
         let is_complete = |conjunction: &&PartialConjunction| {
             conjunction.holding == u64::MAX >> (64 - u32::from(conjunction.clauses))
         };
-        let all = self.all[..self.count].iter();
+        let all = self.all[..self.count].iter().chain(&self.more);
         all.filter(is_complete).map(|conjunction| conjunction.id)
     }
 }

@@ -11,15 +11,15 @@ pub struct TableDescription {
     /// Number of the table.
     pub table: TableId,
     /// Forms of its rules, joined by `+`: `direct` (linear form), `exact` (one tuple), `tuples`
-    /// (several), `prefix`, `bits` (bit vectors), and `clauses` of conjunctions; or `walk` if the
-    /// interpreter scans the list of rules.
+    /// (several), `prefix`, `bits` (bit vectors), `clauses` of conjunctions, and `list` of rules
+    /// that the interpreter compares one by one; or `walk` if it scans all rules of the table.
     pub form: String,
     /// Number of rules.
     pub rules: usize,
     /// Size of the forms in bytes, without the rules, which the pipeline owns.
     pub bytes: usize,
-    /// Greatest cost of a lookup in modelled instructions, or `None` for a scan, whose cost is
-    /// that of all rules.
+    /// Greatest cost of a lookup in modelled instructions, or `None` if the interpreter compares
+    /// rules.
     pub cost: Option<usize>,
     /// Reason for the form.
     pub why: String,
@@ -52,26 +52,33 @@ impl ClassifierTable {
                 format!("{some} conjunction clauses: one more lookup for each that holds"),
             )),
         };
+        let uncompiled = self.uncompiled.example().map(|rule| {
+            let (count, priority) = (self.uncompiled.len(), rule.priority());
+            let matching = rule.matching();
+            format!("{count} rules cannot be compiled, such as priority={priority},{matching}")
+        });
+        let has_uncompiled = uncompiled.is_some();
+        let is_scanned = has_uncompiled && (self.uncompiled.cause_scan() || self.clauses > 0);
+        let list = uncompiled.map(|why| ("list", why));
         let all = of_tuples.into_iter().chain(of_sets).chain(clauses);
-        let (forms, reasons): (Vec<_>, Vec<_>) = all.unzip();
-        let scanned = match self.uncompiled {
-            0 => None,
-            some => Some(format!("{some} rules cannot be compiled")),
-        };
+        let (forms, reasons): (Vec<_>, Vec<_>) = all.chain(list).unzip();
         let costs = self.compiled_sets.iter().map(|compiled| compiled.cost());
         let cost = PROBE_COST * self.tuples.len() + costs.sum::<usize>();
         let bytes = self.compiled_sets.iter().map(|compiled| compiled.bytes());
         let bytes_of_tuples = self.tuples.values().map(|tuple| tuple.bytes());
         TableDescription {
             table,
-            rules: self.rules() + self.uncompiled,
+            rules: self.rules() + self.uncompiled.len(),
             bytes: bytes.chain(bytes_of_tuples).sum(),
-            cost: scanned.is_none().then_some(cost),
-            form: match scanned {
-                Some(_) => "walk".to_owned(),
-                None => forms.join(" + "),
+            cost: (!has_uncompiled).then_some(cost),
+            form: match is_scanned {
+                true => "walk".to_owned(),
+                false => forms.join(" + "),
             },
-            why: scanned.unwrap_or_else(|| reasons.join("; ")),
+            why: match (is_scanned, reasons.last()) {
+                (true, Some(uncompiled)) => uncompiled.clone(),
+                _ => reasons.join("; "),
+            },
         }
     }
 }

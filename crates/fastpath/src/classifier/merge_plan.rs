@@ -290,7 +290,7 @@ impl ClassifierTable {
             let (_, key) = tuple.masked_key(&packed);
             match tuple.insert(&key, rule, epoch) {
                 Ok(_) => self.in_tuples += 1,
-                Err(DuplicateLimit) => self.uncompiled += 1,
+                Err(DuplicateLimit) => self.uncompiled.insert(rule),
             }
         }
     }

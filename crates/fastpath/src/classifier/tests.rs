@@ -265,6 +265,65 @@ fn rules_of_one_mask_are_added_and_removed() {
     }
 }
 
+/// A rule that a controller rewrites in a loop does not make its packets pass all former versions.
+#[test]
+fn rule_that_is_rewritten_in_a_loop_has_a_short_list() {
+    let mut pipeline = Pipeline::new(Limits::default(), 1);
+    let mut classifier = Classifier::new();
+    for port in 0..900 {
+        let flow = format!("udp,tp_dst={port},actions=drop");
+        apply(&mut pipeline, &mut classifier, FlowModCommand::Add, &flow);
+    }
+    for version in 0..1000 {
+        let flow = format!("udp,tp_dst=7,actions=output:{}", version % 5 + 1);
+        apply(&mut pipeline, &mut classifier, FlowModCommand::Add, &flow);
+        classifier.publish(&pipeline);
+        let tuples = classifier.tables[&TableId(0)].tuples.values();
+        let longest = tuples.map(Tuple::longest_list).max().unwrap_or(0);
+        assert!(longest <= 20, "{longest} entries after {version} changes");
+    }
+}
+
+/// A packet in more conjunctions than are recorded without an allocation, and more clauses than a
+/// word has bits.
+#[test]
+fn packet_in_many_conjunctions_needs_no_scan() {
+    let mut pipeline = Pipeline::new(Limits::default(), 1);
+    let mut classifier = Classifier::new();
+    let clause = |number: u32| {
+        let actions = (1..=100).map(|id| format!("conjunction({id},{number}/2)"));
+        actions.collect::<Vec<_>>().join(",")
+    };
+    let (first, second) = (clause(1), clause(2));
+    let mut rules = vec![
+        format!("priority=9,ip,nw_src=10.0.0.1,actions={first}"),
+        format!("priority=9,tcp,tp_dst=80,actions={second}"),
+        "priority=5,conj_id=77,actions=output:2".to_owned(),
+    ];
+    for number in 0..90 {
+        let (priority, id) = (10 + number, 1000 + number);
+        rules.push(format!(
+            "priority={priority},ip,actions=conjunction({id},1/2)"
+        ));
+    }
+    for rule in &rules {
+        apply(&mut pipeline, &mut classifier, FlowModCommand::Add, rule);
+    }
+    let view = classifier.publish(&pipeline);
+    let stack: Stack = "eth / ipv4(src=10.0.0.1) / tcp(dst=80)"
+        .parse()
+        .expect("a frame");
+    let headers = Headers::parse(&stack.build(), Depth::Transport).expect("well formed");
+    let table = view.table(TableId(0)).expect("it has rules");
+    let mut key = PackedKey::new();
+    key.fill(table.parts, &headers, &PipelineFields::new(PortNo(1)));
+    let found = view.look_up_conjunctive(table, &key);
+    assert!(
+        matches!(found, ConjunctiveMatch::Conjunction(rule, 77) if rule.priority() == 5),
+        "{found:?}"
+    );
+}
+
 /// Segments share entries with their predecessors: an older view is unaffected by rules with the
 /// same match that are added and removed later.
 #[test]

@@ -28,6 +28,9 @@ pub(crate) struct TableView {
     pub(crate) parts: KeyParts,
     /// Reason why one lookup does not find the rule, if any.
     pub(crate) fallback: Option<LookupFallback>,
+    /// The rules that no structure takes, in match order, if the interpreter needs to search only
+    /// these.
+    pub(super) uncompiled: Option<Arc<[Arc<Rule>]>>,
 }
 
 /// The form of a table that has only one, as most have.
@@ -233,7 +236,13 @@ impl Lookup for ViewLookup<'_> {
                     ConjunctiveMatch::TooMany => LookupResult::Unknown,
                 }
             }
-            Some(LookupFallback::Interpreter) => LookupResult::Unknown,
+            Some(LookupFallback::Interpreter) => match &table.uncompiled {
+                Some(uncompiled) => LookupResult::Partial {
+                    compiled: self.view.look_up(table, &key).map(AsRef::as_ref),
+                    uncompiled,
+                },
+                None => LookupResult::Unknown,
+            },
         }
     }
 }
