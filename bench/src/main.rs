@@ -10,6 +10,7 @@
     reason = "samples are what this program is for, and they go to standard output"
 )]
 
+mod cliffs;
 mod clock;
 mod crossing;
 mod dpdk;
@@ -49,6 +50,14 @@ enum Command {
     /// slowest kind's rate relative to the fastest's.
     Traffic {
         /// Rule lists.
+        names: Vec<String>,
+        #[command(flatten)]
+        rounds: Rounds,
+    },
+    /// Nanoseconds a frame by these tables, or by all, without and with rules that are hard to
+    /// compile.
+    Cliffs {
+        /// Kinds of rules.
         names: Vec<String>,
         #[command(flatten)]
         rounds: Rounds,
@@ -154,6 +163,7 @@ fn main() -> ExitCode {
     let done: Result<(), Failure> = match Command::parse() {
         Command::Forms { names, rounds } => forms::measure(&names, rounds),
         Command::Traffic { names, rounds } => traffic::measure(&names, rounds),
+        Command::Cliffs { names, rounds } => cliffs::measure(&names, rounds),
         Command::Workers {
             names,
             programs,

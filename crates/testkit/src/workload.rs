@@ -6,8 +6,8 @@
 
 use base::{Instant, PortNo};
 use fastpath::{BatchContext, FrameOutcome};
-use flow::PortDesc;
 use flow::text::{parse_flow_line, parse_group_line, parse_meter_line};
+use flow::{PortDesc, TlvCommand, TlvMapping, TlvTableMod};
 use packet::build::Stack;
 use packet::{Frame, Pool};
 use pipeline::{Changes, InputFrame, Interpreter, Limits, LookupTables, Pipeline, Verdict};
@@ -196,6 +196,13 @@ impl Workload {
         }
     }
 
+    /// The same frames, with more flows after the others.
+    #[must_use]
+    pub fn with_flows(mut self, flows: impl IntoIterator<Item = String>) -> Self {
+        self.flows.extend(flows);
+        self
+    }
+
     /// The same flows with a mix of frames: nine of this workload, then one of `other`, until all
     /// frames of `other` are used.
     #[must_use]
@@ -229,6 +236,19 @@ impl Workload {
         let mut pipeline = Pipeline::new(Limits::default(), 1);
         for number in 1..=PORTS {
             pipeline.set_port(&PortDesc::new(PortNo(number)));
+        }
+        if self.flows.iter().any(|flow| flow.contains("tun_metadata0")) {
+            let mapping = TlvTableMod {
+                command: TlvCommand::Add,
+                mappings: vec![TlvMapping {
+                    class: 0xffff,
+                    kind: 1,
+                    length: 4,
+                    index: 0,
+                }],
+            };
+            let mapped = pipeline.tlv_table_mod(&mapping);
+            mapped.expect("the table of options is empty");
         }
         for line in &self.groups {
             let command = parse_group_line(line).expect(line);

@@ -9,6 +9,8 @@ pub(super) enum BenchGroup {
     Forms,
     /// Kinds of traffic, without ports.
     Traffic,
+    /// Tables with rules that are hard to compile, without ports.
+    Cliffs,
     /// The switch between ports in memory.
     Workers,
     /// Meters, fed from memory.
@@ -39,11 +41,12 @@ pub(super) enum BenchGroup {
 
 impl BenchGroup {
     /// All groups, in the order of the tables.
-    pub(super) const ALL: [Self; 15] = [
+    pub(super) const ALL: [Self; 16] = [
         Self::Dpdk,
         Self::Million,
         Self::Forms,
         Self::Traffic,
+        Self::Cliffs,
         Self::Workers,
         Self::Meters,
         Self::Idle,
@@ -62,6 +65,7 @@ impl BenchGroup {
         match self {
             Self::Forms => "forms",
             Self::Traffic => "traffic",
+            Self::Cliffs => "cliffs",
             Self::Workers => "workers",
             Self::Meters => "meters",
             Self::Idle => "idle",
@@ -83,6 +87,9 @@ impl BenchGroup {
         match self {
             Self::Forms => "Cost of a packet by lookup form, without ports",
             Self::Traffic => "Cost of a packet by kind of traffic, with the same rules",
+            Self::Cliffs => {
+                "Cost of a packet by the same rules without and with others that are hard to compile"
+            }
             Self::Workers => "Forwarding between ports in memory, with one worker and with two",
             Self::Meters => "Excess that meters let pass, fed from memory",
             Self::Idle => "Processor time without traffic",
@@ -178,7 +185,7 @@ const SHARE: &str = "% of the frames";
 /// All rows, by group.
 #[rustfmt::skip]
 const ROWS: &[BenchRow] = {
-    use BenchGroup::{Changes, Crossing, Dpdk, Forms, Generator, Idle, Impaired, Meters, Million, Startup, Table, Tap, Traffic, Veth, Workers};
+    use BenchGroup::{Changes, Cliffs, Crossing, Dpdk, Forms, Generator, Idle, Impaired, Meters, Million, Startup, Table, Tap, Traffic, Veth, Workers};
     const fn row(group: BenchGroup, name: &'static str, about: &'static str, unit: &'static str, bars: &'static [RowTarget]) -> BenchRow {
         BenchRow { group, name, about, unit, bars }
     }
@@ -222,6 +229,10 @@ const ROWS: &[BenchRow] = {
         row(Traffic,   "acl-10",           "access list of 10 rules", NS, EVEN),
         row(Traffic,   "acl-1000",         "access list of 1,000 rules", NS, EVEN),
         row(Traffic,   "acl-10000",        "access list of 10,000 rules", NS, EVEN),
+        row(Cliffs,    "option",           "10,000 exact-match flows, and a rule on a tunnel option", NS, NO_CLIFF),
+        row(Cliffs,    "conjunctions",     "10,000 exact-match flows, and a clause of 20 conjunctions", NS, NO_CLIFF),
+        row(Cliffs,    "priorities",       "one rule, and 1,000 of lower priority with the same match", NS, NO_CLIFF),
+        row(Cliffs,    "rewritten",        "one rule, rewritten 1,000 times", NS, NO_CLIFF),
         row(Workers,   "macs-1000",        "1,000 MAC addresses", FPS, TWICE),
         row(Workers,   "acl-1000",         "access list of 1,000 rules", FPS, TWICE),
         row(Workers,   "tables-random",    "10-table pipeline, every packet a new flow", FPS, TWICE),
@@ -350,6 +361,9 @@ const TCP: &[RowTarget] = &[
 
 /// The slowest kind of traffic has at least 60 % of the fastest one's rate.
 const EVEN: &[RowTarget] = &[at_least(EVENNESS, 0.6)];
+
+/// No rule makes the packets of others cost more than three times as much.
+const NO_CLIFF: &[RowTarget] = &[at_most_times("with", 3.0, "without")];
 
 const fn at_most(column: &'static str, most: f64) -> RowTarget {
     RowTarget {
