@@ -6,6 +6,7 @@ mod bundles;
 pub(crate) mod controllers;
 mod flow_monitors;
 mod groups_and_meters;
+mod hostile_peers;
 mod memory_growth;
 mod message_encoding;
 mod nicira_extensions;
@@ -29,6 +30,7 @@ pub(crate) const TESTS: &[&[SystemTest]] = &[
     controllers::TESTS,
     flow_monitors::TESTS,
     groups_and_meters::TESTS,
+    hostile_peers::TESTS,
     memory_growth::TESTS,
     message_encoding::TESTS,
     nicira_extensions::TESTS,

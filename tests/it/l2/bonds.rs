@@ -1,11 +1,14 @@
 //! Bonds configured in the database, with a real Open vSwitch at the other end of their cables.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
+use openflow::Version;
 use testbed::{Failure, Process};
 
 use crate::support::comparison::NetworkPair;
 use crate::support::context::{SystemTest, TestContext, TestError, TestResult, tests};
+use crate::support::controller::TestController;
 use crate::support::deployment::{Deployment, VswitchdProcess};
 use crate::support::frames::FrameCapture;
 use crate::support::host::TestHost;
@@ -17,6 +20,7 @@ pub(crate) const TESTS: &[SystemTest] = tests![
     balance_slb_shares_sources_without_duplicates_or_reflections,
     balance_tcp_with_lacp_shares_flows,
     lacp_fallback_uses_one_member_without_a_partner,
+    bond_stays_up_under_a_flood_of_addresses_and_rules,
 ];
 
 /// Ethernet type that no other program uses (IEEE 802 local experimental).
@@ -458,5 +462,61 @@ fn lacp_fallback_uses_one_member_without_a_partner(context: &TestContext) -> Tes
     let output = appctl(&comporta, "bond/show")?;
     assert!(output.contains("lacp_status: configured\n"), "{output}");
     comporta.wait_for_column("get Interface c1 lacp_current", "false")?;
+    Ok(())
+}
+
+/// Time of the flood: several times the three seconds after which fast LACP gives up.
+const FLOOD_TIME: Duration = Duration::from_secs(15);
+
+/// Frames from stations that no other round has.
+fn frames_of_new_stations(round: u32) -> Vec<Vec<u8>> {
+    let [_, high, middle, low] = round.to_be_bytes();
+    let frame = |number: u16| {
+        let [first, second] = number.to_be_bytes();
+        let source = [2, high, middle, low, first, second];
+        [&[0xff; 6][..], &source, &TEST_ETHER_TYPE, &[0; 46]].concat()
+    };
+    (0..4096).map(frame).collect()
+}
+
+fn bond_stays_up_under_a_flood_of_addresses_and_rules(context: &TestContext) -> TestResult {
+    let pair = connected_pair(context)?;
+    let [comporta, ovs] = pair.deploy()?;
+    let bond = "add-bond br0 bond0 c1 c2 bond_mode=balance-tcp lacp=active \
+                other_config:lacp-time=fast";
+    let _daemons = start_bridges(&comporta, &ovs, (bond, bond))?;
+    for deployment in [&comporta, &ovs] {
+        wait_for_appctl(deployment, "lacp/show", "status: active negotiated")?;
+        for member in ["c1", "c2"] {
+            let enabled = format!("member {member}: enabled");
+            wait_for_appctl(deployment, "bond/show bond0", &enabled)?;
+        }
+    }
+    let socket = comporta.rundir.join("br0.mgmt");
+    let connect = || TestController::connect(context, &socket, Version::V13);
+    let mut controllers = [connect()?, connect()?];
+    let end = context.clock.now() + FLOOD_TIME;
+    let mut round = 0;
+    while context.clock.now() < end {
+        round += 1;
+        let frames = frames_of_new_stations(round);
+        pair.comporta.host(1).send_bytes(&frames)?;
+        for (table, controller) in (1..).zip(&mut controllers) {
+            for rule in 0..500 {
+                let metadata = round % 8;
+                controller.add_flow(&format!(
+                    "table={table},udp,tp_dst={rule},metadata={metadata},actions=drop"
+                ))?;
+            }
+            controller.barrier();
+        }
+        for deployment in [&comporta, &ovs] {
+            let shown = appctl(deployment, "bond/show bond0")?;
+            for member in ["c1", "c2"] {
+                let enabled = format!("member {member}: enabled");
+                assert!(shown.contains(&enabled), "round {round}: {shown}");
+            }
+        }
+    }
     Ok(())
 }
