@@ -21,8 +21,8 @@ pub(crate) const TESTS: &[SystemTest] = tests![
     memory_stays_bounded_with_long_messages_behind_barriers,
 ];
 
-/// Longest barrier of another bridge meanwhile.
-const BARRIER_MAX: Duration = Duration::from_millis(100);
+/// Longest barrier of another bridge meanwhile: some 0.1 s are usual, and without limits 15 s.
+const BARRIER_MAX: Duration = Duration::from_secs(2);
 
 /// Returns the largest memory of the switch so far, in bytes.
 fn peak_memory(switch: &SwitchProcess<'_>) -> Result<u64, Failure> {
@@ -68,7 +68,8 @@ fn packet_out_to_all_ports_takes_bounded_memory(context: &TestContext) -> TestRe
     hostile.barrier();
     let growth = peak_memory(&switch)?.saturating_sub(before);
     assert!(growth < 64 << 20, "{growth} bytes of growth");
-    assert_eq!(switch.counter("br0 packet_out_limited ")?, 4);
+    // A thousand outputs to all ports exceed the outputs of a packet already.
+    assert_eq!(switch.counter("br0 packet_out_limited ")?, 2);
     Ok(())
 }
 
@@ -100,12 +101,12 @@ fn memory_stays_bounded_with_long_messages_behind_barriers(context: &TestContext
     while context.clock.now() < end {
         for (peer, sent) in &mut peers {
             match peer.write(&burst[*sent..]) {
-                Ok(count) => *sent = (*sent + count) % burst.len(),
+                // Later rounds have no hello.
+                Ok(count) if *sent + count == burst.len() => *sent = 8,
+                Ok(count) => *sent += count,
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {}
                 Err(error) => return Err(Failure::to("send messages")(error).into()),
             }
-            // Later rounds have no hello.
-            *sent = if *sent == 0 { 8 } else { *sent };
         }
         expect_prompt_barrier(context, &mut good);
     }

@@ -1,6 +1,9 @@
 //! Description of the compiled tables for operators.
 
+use std::sync::Arc;
+
 use base::TableId;
+use pipeline::Rule;
 
 use super::merge_plan::PROBE_COST;
 use super::{Classifier, ClassifierTable};
@@ -31,6 +34,14 @@ impl Classifier {
     pub fn describe(&self) -> Vec<TableDescription> {
         let tables = self.tables.iter();
         tables.map(|(id, table)| table.describe(*id)).collect()
+    }
+}
+
+impl Classifier {
+    /// Returns the tables with rules that have no compiled form, and one of those rules each.
+    pub fn uncompiled_rules(&self) -> impl Iterator<Item = (TableId, &Arc<Rule>)> {
+        let tables = self.tables.iter();
+        tables.filter_map(|(id, table)| Some((*id, table.uncompiled.example()?)))
     }
 }
 

@@ -1,6 +1,6 @@
 //! The tables of a bridge, their compiled form, and the record of their changes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use fastpath::Classifier;
 use flow::{Field, FlowMod, Refusal};
@@ -25,6 +25,8 @@ pub(super) struct BridgeTables {
     changes: Box<Changes>,
     /// Number of learn requests that were refused.
     learn_refused: u64,
+    /// The tables that the log has reported as slow.
+    slow: BTreeSet<TableId>,
     /// The configured prefix fields of megaflows.
     pub(super) prefixes: BTreeMap<TableId, Vec<Field>>,
 }
@@ -46,8 +48,31 @@ impl BridgeTables {
             compaction: None,
             changes: Box::default(),
             learn_refused: 0,
+            slow: BTreeSet::new(),
             prefixes: BTreeMap::new(),
         }
+    }
+}
+
+impl BridgeTables {
+    /// Logs each table that becomes slow because a rule has no compiled form, once until it is fast
+    /// again.
+    pub(super) fn report_slow_tables(&mut self, bridge: &str) {
+        let slow: Vec<_> = self.compiled.uncompiled_rules().collect();
+        if slow.is_empty() && self.slow.is_empty() {
+            return;
+        }
+        let is_new = |id: &TableId| !self.slow.contains(id);
+        for (id, rule) in slow.iter().filter(|(id, _)| is_new(id)) {
+            tracing::info!(
+                bridge,
+                table = id.0,
+                priority = rule.priority(),
+                rule = %rule.matching(),
+                "rule without a compiled form makes its table slow"
+            );
+        }
+        self.slow = slow.into_iter().map(|(id, _)| id).collect();
     }
 }
 

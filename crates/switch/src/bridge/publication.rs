@@ -135,6 +135,7 @@ impl Bridge {
     /// Returns the state that the workers run.
     pub fn snapshot(&mut self) -> (Pipeline, View, FdbView) {
         let compiled = self.tables.compiled.publish(&self.tables.pipeline);
+        self.tables.report_slow_tables(&self.identity.name);
         (
             self.tables.pipeline.clone(),
             compiled,
