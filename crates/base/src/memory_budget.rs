@@ -1,6 +1,6 @@
 //! A budget of memory that several parts of a process draw from: a counter of bytes with a ceiling.
-//! Nothing is allocated here; whoever allocates reserves a share first and keeps it as long as the
-//! memory.
+//! Nothing is allocated here; a user reserves a share before it allocates, and keeps it as long as
+//! the memory.
 
 use std::sync::Arc;
 
