@@ -3,8 +3,8 @@
 
 use std::fs;
 use std::io;
-use std::os::unix::fs::FileTypeExt;
-use std::os::unix::net::UnixListener;
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, PermissionsExt};
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
 use control_api::RunDir;
@@ -14,10 +14,21 @@ use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connec
 use crate::PROGRAM;
 use crate::error::SwitchError;
 
+/// The mode of sockets, whatever the umask: peers of a socket control the switch. As in Open
+/// vSwitch.
+const SOCKET_MODE: u32 = 0o770;
+
+/// The mode of a run directory that is created here; the umask may reduce it.
+const DIRECTORY_MODE: u32 = 0o755;
+
 /// Returns the run directory, and creates it if necessary.
 pub(crate) fn open(wanted: Option<&Path>) -> Result<RunDir, SwitchError> {
     let rundir = RunDir::named(wanted);
-    match fs::create_dir_all(rundir.path()) {
+    let created = fs::DirBuilder::new()
+        .recursive(true)
+        .mode(DIRECTORY_MODE)
+        .create(rundir.path());
+    match created {
         Ok(()) => Ok(rundir),
         Err(error) => Err(SwitchError::RunDir {
             path: rundir.path().to_owned(),
@@ -56,7 +67,11 @@ fn claimed(
     bound: io::Result<UnixListener>,
 ) -> Result<(UnixListener, SocketFile), SwitchError> {
     let listener = bound
-        .and_then(|listener| listener.set_nonblocking(true).map(|()| listener))
+        .and_then(|listener| {
+            // The file was just created, so its name leads to no other.
+            fs::set_permissions(path, fs::Permissions::from_mode(SOCKET_MODE))?;
+            listener.set_nonblocking(true).map(|()| listener)
+        })
         .map_err(|error| SwitchError::Unix {
             path: path.to_owned(),
             error,
@@ -176,6 +191,14 @@ mod tests {
         assert!(!exists("2.ctl"));
         drop(listener);
         fs::remove_dir_all(rundir.path()).expect("removable");
+    }
+
+    #[test]
+    fn sockets_have_a_mode_of_their_own() {
+        let path = scratch("mode");
+        let (_listener, _file) = SocketFile::bind(&path).expect("the path is free");
+        let metadata = fs::symlink_metadata(&path).expect("it exists");
+        assert_eq!(metadata.permissions().mode() & 0o777, SOCKET_MODE);
     }
 
     #[test]

@@ -150,7 +150,10 @@ impl Startup<'_> {
                 .block_on(metrics::listen(address))
                 .map_err(|error| SwitchError::Metrics { address, error })?;
             self.spawn(metrics::serve(listener, self.inbox.clone()));
-            tracing::info!(%address, "serving metrics");
+            match address.ip().is_unspecified() {
+                true => tracing::warn!(%address, "serving metrics to every host; name an address"),
+                false => tracing::info!(%address, "serving metrics"),
+            }
         }
         Ok(())
     }

@@ -153,6 +153,14 @@ impl Control {
                     address: *address,
                     error,
                 })?;
+                if matches!(listen, ListenAddress::Tcp(_)) && address.ip().is_unspecified() {
+                    tracing::warn!(
+                        bridge,
+                        %listen,
+                        "every host that reaches this port controls the bridge; name an address, \
+                         or use pssl"
+                    );
+                }
                 let _in_runtime = self.tools.runtime.enter();
                 let socket = TcpListener::from_std(socket)
                     .map_err(SwitchError::system("listening by TCP"))?;
