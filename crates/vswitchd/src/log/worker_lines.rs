@@ -7,6 +7,7 @@ use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::Duration;
 
+use rustix::thread::{CpuSet, sched_setaffinity};
 use tracing::Level;
 
 use crate::logging::{LogRecord, Logging};
@@ -60,7 +61,16 @@ impl WorkerLines {
     }
 }
 
+/// Lets this thread run on every core: it begins with the core of the worker that started it.
+fn leave_core() {
+    let mut all = CpuSet::new();
+    (0..CpuSet::MAX_CPU).for_each(|core| all.set(core));
+    // A thread that stays on the worker's core costs time, and no more.
+    let _ = sched_setaffinity(None, &all);
+}
+
 fn write_lines(logging: &Logging, lines: &Receiver<WorkerLine>, lost: &AtomicU64) {
+    leave_core();
     for line in lines {
         let record = LogRecord {
             level: line.level,
