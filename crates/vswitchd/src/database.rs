@@ -2,6 +2,8 @@
 //! operations. If ovsdb-server ends, the client reconnects; meanwhile the configuration does not
 //! change.
 
+mod session_stream;
+
 use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;
@@ -9,14 +11,15 @@ use std::time::Duration;
 
 use base::Instant;
 use ovsdb::{Session, SessionEvent, SessionOptions};
-use runtime::{ControlHandle, FlushRequest, Secrets, push};
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
+use runtime::{ControlHandle, FlushRequest, Secrets};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::time::Instant as TokioInstant;
 
 use super::host::{self, HostFacts};
 use crate::{DATABASE, LOCK, Manager, TABLES};
 use config::{DatabaseRemote, Tls};
+use session_stream::{Loss, SessionStream};
 
 /// The first pause after a failed connection; each further one is twice as long.
 const BACKOFF_FIRST: Duration = Duration::from_millis(500);
@@ -36,9 +39,6 @@ const RECONNECT: &str = "reconnect";
 
 /// The effect of a lost database.
 const UNTIL_BACK: &str = "; keeping the configuration until it is back";
-
-/// The size of the read buffer, in bytes.
-const READ_LEN: usize = 64 * 1024;
 
 /// Follows the database until the runtime ends. Calls `ready` when the first configuration is read
 /// and applied.
@@ -130,11 +130,11 @@ impl OvsdbClient {
         stream: impl AsyncRead + AsyncWrite,
     ) -> bool {
         tracing::info!(target: RECONNECT, "{remote}: connected");
-        let (mut reader, mut writer) = tokio::io::split(stream);
+        let mut stream = SessionStream::new(stream);
+        let clock = self.control.clock();
         let mut session = new_session(remote, self.control.clock().now());
         let mut times = SessionTimers::from(self.control.clock().now());
-        let mut buffer = vec![0; READ_LEN];
-        let (mut was_ready, mut is_on_its_way) = (false, false);
+        let mut was_ready = false;
         self.manager.handle_session();
         let mut state_writer = StateWriter::new(&self.control);
         loop {
@@ -145,34 +145,25 @@ impl OvsdbClient {
                     return was_ready;
                 }
             }
-            if self.act(&mut session).await.is_none() {
-                return was_ready;
+            match self.act(&mut session, &mut stream).await {
+                // The server may have sent changes meanwhile: a report would claim that they are
+                // applied.
+                Ok(Some(ClientAction::Configuration)) => continue,
+                Ok(Some(ClientAction::Report)) => {}
+                Ok(None) => return was_ready,
+                Err(loss) => {
+                    log_loss(remote, loss);
+                    return was_ready;
+                }
             }
             state_writer.complete_if(self.manager.is_written());
             let due = times.next(&session, self.manager.statistics_interval());
             let due = TokioInstant::from_std(self.control.clock().to_system(due));
             tokio::select! {
-                read = reader.read(&mut buffer) => match read {
-                    Ok(count @ 1..) => {
-                        session.handle_input(&buffer[..count], self.control.clock().now());
-                    }
-                    ended => {
-                        log_loss(remote, ended.err());
+                exchanged = stream.exchange(&mut session, || clock.now()) => {
+                    if let Err(loss) = exchanged {
+                        log_loss(remote, loss);
                         return was_ready;
-                    }
-                },
-                written = push(&mut writer, session.pending()),
-                    if !session.pending().is_empty() || is_on_its_way =>
-                {
-                    match written {
-                        Ok(count) => {
-                            session.transmitted(count);
-                            is_on_its_way = count > 0;
-                        }
-                        Err(error) => {
-                            log_loss(remote, Some(error));
-                            return was_ready;
-                        }
                     }
                 }
                 () = self.control.changed() => times.note_change(self.control.clock().now()),
@@ -185,11 +176,27 @@ impl OvsdbClient {
         }
     }
 
-    /// Applies the manager's configuration and sends its report. `None` if the switch ends.
-    async fn act(&mut self, session: &mut Session) -> Option<()> {
+    /// Applies the manager's configuration or, if there is no new one, sends its report. `None` if
+    /// the switch ends.
+    async fn act<S: AsyncRead + AsyncWrite>(
+        &mut self,
+        session: &mut Session,
+        stream: &mut SessionStream<S>,
+    ) -> Result<Option<ClientAction>, Loss> {
         if let Some(config) = self.manager.next_config(session.database()) {
-            self.control.configure(config).await?;
+            let clock = self.control.clock();
+            let applied = self.control.configure(config);
+            let applied = stream
+                .serve_during(applied, session, || clock.now())
+                .await?;
+            return Ok(applied.map(|()| ClientAction::Configuration));
         }
+        let reported = self.report(session).await;
+        Ok(reported.map(|()| ClientAction::Report))
+    }
+
+    /// Sends the manager's report, if it is due. `None` if the switch ends.
+    async fn report(&mut self, session: &mut Session) -> Option<()> {
         if self.manager.is_applied()
             && let Some(ready) = self.ready.take()
         {
@@ -210,6 +217,14 @@ impl OvsdbClient {
         }
         Some(())
     }
+}
+
+/// The action of the client between two exchanges with the server.
+enum ClientAction {
+    /// It applied a configuration.
+    Configuration,
+    /// It sent the reports that were due.
+    Report,
 }
 
 /// Returns a session with the server at `remote`.
