@@ -339,7 +339,7 @@ impl Connection {
             Outgoing::Refusal(xid, refusal, excerpt) => self.channel.refuse(xid, refusal, &excerpt),
             Outgoing::Dump(xid, dump) => self.dump = Some((xid, dump, credit)),
             Outgoing::Async(message) => {
-                self.receiver.record_async();
+                self.receiver.record_async(&message);
                 self.send_message(Xid(0), &message);
             }
             Outgoing::Paused(message) => {
@@ -437,7 +437,7 @@ impl Drop for Connection {
 }
 
 /// The pause between two looks at the memory of all connections while it is exhausted.
-const MEMORY_RETRY: Duration = Duration::from_millis(10);
+const MEMORY_RETRY: Duration = Duration::from_millis(50);
 
 /// Waits until a message has credit of its connection and of the memory of all connections.
 async fn wait_for_credit(credit: &Arc<Semaphore>, memory: &MemoryBudget, amount: u32) {

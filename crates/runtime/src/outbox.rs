@@ -19,6 +19,18 @@ pub(crate) const IN_FLIGHT_MAX: u32 = 256 * 1024;
 /// connection; further ones are dropped and counted.
 const ASYNC_QUEUE_MAX: usize = 1024;
 
+/// The limit of bytes of frames in these messages: a hundred of the longest, or a thousand of the
+/// size of an Ethernet frame.
+const ASYNC_BYTES_MAX: usize = 8 << 20;
+
+/// Returns the bytes of the frame in an asynchronous message.
+const fn frame_bytes(message: &Message) -> usize {
+    match message {
+        Message::PacketIn(packet_in) => packet_in.data.len(),
+        _ => 0,
+    }
+}
+
 /// A message from the control thread to a peer.
 pub(crate) enum Outgoing {
     /// A reply.
@@ -113,6 +125,8 @@ impl MessageRecycler {
 pub(crate) struct Outbox {
     queue: mpsc::UnboundedSender<(Outgoing, Option<Credit>)>,
     async_queued: Arc<AtomicUsize>,
+    /// Bytes of the frames in queued asynchronous messages.
+    async_bytes: Arc<AtomicUsize>,
     /// Rule changes for flow monitors that are not sent yet.
     changes: Arc<AtomicUsize>,
     recycler: MessageRecycler,
@@ -129,6 +143,7 @@ pub(crate) struct OutboxReceiver {
     /// Notified when the connection must end.
     pub(crate) end: Arc<Notify>,
     async_queued: Arc<AtomicUsize>,
+    async_bytes: Arc<AtomicUsize>,
     changes: Arc<AtomicUsize>,
 }
 
@@ -141,11 +156,13 @@ impl Outbox {
             recycler: MessageRecycler::default(),
             end: Arc::default(),
             async_queued: Arc::default(),
+            async_bytes: Arc::default(),
             changes: Arc::default(),
         };
         let outbox = Self {
             queue: sender,
             async_queued: Arc::clone(&receiver.async_queued),
+            async_bytes: Arc::clone(&receiver.async_bytes),
             changes: Arc::clone(&receiver.changes),
             recycler: receiver.recycler.clone(),
             end: Arc::clone(&receiver.end),
@@ -181,10 +198,14 @@ impl Outbox {
 
     /// Sends an asynchronous message. Returns false if the queue is full.
     pub(crate) fn send_async(&self, message: &Arc<Message>) -> bool {
-        if self.async_queued.load(Ordering::Relaxed) >= ASYNC_QUEUE_MAX {
+        let bytes = frame_bytes(message);
+        let is_full = self.async_queued.load(Ordering::Relaxed) >= ASYNC_QUEUE_MAX
+            || self.async_bytes.load(Ordering::Relaxed) + bytes > ASYNC_BYTES_MAX;
+        if is_full {
             return false;
         }
         self.async_queued.fetch_add(1, Ordering::Relaxed);
+        self.async_bytes.fetch_add(bytes, Ordering::Relaxed);
         let queued = Outgoing::Async(Arc::clone(message));
         self.queue.send((queued, None)).is_ok()
     }
@@ -192,8 +213,10 @@ impl Outbox {
 
 impl OutboxReceiver {
     /// Records that an asynchronous message has been taken from the queue.
-    pub(crate) fn record_async(&self) {
+    pub(crate) fn record_async(&self, message: &Message) {
         self.async_queued.fetch_sub(1, Ordering::Relaxed);
+        self.async_bytes
+            .fetch_sub(frame_bytes(message), Ordering::Relaxed);
     }
 
     /// Records that the updates of a dump are sent, or never will be.
@@ -202,9 +225,11 @@ impl OutboxReceiver {
     }
 }
 
-#[cfg(all(test, not(feature = "model")))]
+#[cfg(test)]
+#[cfg(not(feature = "model"))]
 mod tests {
-    use base::MemoryBudget;
+    use base::{Cookie, MemoryBudget, PortNo, TableId};
+    use flow::{PacketIn, PacketInReason, PipelineFields};
     use tokio::sync::Semaphore;
 
     use super::*;
@@ -224,6 +249,28 @@ mod tests {
         // A thousand messages of the longest kind do not fit at once.
         assert!(credit(10_000) >= 70_000);
         assert_eq!(credit(65_535), IN_FLIGHT_MAX);
+    }
+
+    #[test]
+    fn asynchronous_messages_are_limited_by_bytes() {
+        let message = Arc::new(Message::PacketIn(PacketIn {
+            reason: PacketInReason::Action,
+            table: TableId::FIRST,
+            cookie: Cookie::NONE,
+            registers: PipelineFields::new(PortNo(1)),
+            total_len: 65_000,
+            data: vec![0; 65_000],
+            userdata: Vec::new(),
+            continuation: Vec::new(),
+        }));
+        let (outbox, mut receiver) = Outbox::new();
+        let sent = (0..ASYNC_QUEUE_MAX).filter(|_| outbox.send_async(&message));
+        assert_eq!(sent.count(), ASYNC_BYTES_MAX / 65_000);
+        let Ok((Outgoing::Async(taken), None)) = receiver.queue.try_recv() else {
+            panic!("an asynchronous message");
+        };
+        receiver.record_async(&taken);
+        assert!(outbox.send_async(&message) && !outbox.send_async(&message));
     }
 
     #[test]

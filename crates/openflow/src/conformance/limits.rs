@@ -117,6 +117,8 @@ const LIMITS: &[LimitRow] = { use {LimitEffect::*, Refusal::*}; &[
         Effect("freed"), "recycled_messages_are_small_and_bounded"),
     limit("asynchronous messages queued for a connection", ("runtime/src/outbox.rs", "ASYNC_QUEUE_MAX"),
         Effect("dropped and counted"), "memory_stays_bounded_with_a_controller_that_reads_no_packet_ins"),
+    limit("bytes of frames in these messages", ("runtime/src/outbox.rs", "ASYNC_BYTES_MAX"),
+        Effect("dropped and counted"), "asynchronous_messages_are_limited_by_bytes"),
     limit("connections of one listening socket", ("runtime/src/peers.rs", "PEERS_MAX"),
         Effect("refused and logged"), "switch_serves_a_thousand_connections"),
     limit("connections at one remote address, loopback excepted", ("runtime/src/peers/admission.rs", "PEERS_OF_ADDRESS_MAX"),
