@@ -20,6 +20,7 @@ mod interfaces;
 mod lookups;
 mod neighbours;
 mod opening;
+mod peer_messages;
 mod peer_table;
 mod pmd;
 mod publication;
@@ -42,14 +43,14 @@ use std::time::Duration;
 use base::Instant;
 use base::sync::mpsc::{Receiver, TryRecvError};
 use control_api::RunDir;
-use openflow::{AsyncConfig, AsyncMasks, BoxedMessage};
+use openflow::{AsyncConfig, AsyncMasks};
 use pipeline::Removal;
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
 
 use super::clock::Clock;
 use super::inbox::{Inbox, Input};
-use super::outbox::{Credit, Outbox, Outgoing, credit_of};
+use super::outbox::{Credit, Outbox, Outgoing};
 use super::peers::Exchange;
 use super::reaper::{LARGE, Reaper};
 use super::worker_thread::WorkerThread;
@@ -388,67 +389,6 @@ impl Control {
         self.tools.facts_changed.notify_one();
     }
 
-    /// Handles a burst of messages of one peer, and returns their memory to the connection.
-    fn handle_messages(
-        &mut self,
-        id: ConnectionId,
-        mut messages: Vec<BoxedMessage>,
-        mut credit: Credit,
-    ) {
-        let now = self.now();
-        for batch in messages.chunks_mut(PREFETCH_BATCH) {
-            let bridge = self.peers.bridge_of(id);
-            if let Some(site) = bridge.and_then(|bridge| self.sites.get_mut(&bridge)) {
-                site.bridge.prefetch(batch);
-            }
-            for received in batch {
-                self.handle_message(id, received, &mut credit, now);
-            }
-            self.serve_overdue_protocols();
-        }
-        self.peers.recycle(id, messages);
-        self.counters.memory_refused = self.tools.exchange.admission.memory_refused();
-    }
-
-    /// Handles a message, now or after a barrier. A message that is deferred or answered later
-    /// takes its credit out of the burst's. The rest returns at once when the whole burst is
-    /// handled, so a connection resumes with credit for many messages, not for one.
-    fn handle_message(
-        &mut self,
-        id: ConnectionId,
-        received: &mut BoxedMessage,
-        credit: &mut Credit,
-        now: Instant,
-    ) {
-        let Some(peer) = self.peers.get(id) else {
-            return;
-        };
-        let bridge = peer.bridge();
-        let Some(site) = self.sites.get_mut(&bridge) else {
-            return;
-        };
-        let own = credit_of(Some(received)) as usize;
-        if peer.has_deferred() || site.bridge.is_at_barrier(id) {
-            let own = credit
-                .split(own)
-                .expect("the burst has credit for all of it");
-            self.peers.defer(id, std::mem::take(received), own);
-            return;
-        }
-        if shaping::requests_queue_counts(&received.message) {
-            site.count_queues();
-        }
-        let mut effects = Vec::new();
-        site.bridge.handle_message(id, received, now, &mut effects);
-        if !effects.is_empty() {
-            let mut own = credit.split(own);
-            self.apply_effects(bridge, effects, &mut own);
-            if let Some(own) = own {
-                credit.merge(own);
-            }
-        }
-    }
-
     /// Carries out a bridge's effects. The first answer takes the request's credit.
     fn apply_effects(
         &mut self,
@@ -503,18 +443,6 @@ impl Control {
     fn free(&self, removals: Vec<Removal>) {
         if removals.len() >= LARGE {
             self.tools.reaper.free(Box::new(removals));
-        }
-    }
-
-    /// Handles messages whose barrier has been answered.
-    fn resume_deferred(&mut self) {
-        for id in self.peers.with_deferred() {
-            let now = self.now();
-            // Messages behind a further barrier are deferred again in the same order.
-            for (mut received, mut credit) in self.peers.take_deferred(id) {
-                self.handle_message(id, &mut received, &mut credit, now);
-                self.serve_overdue_protocols();
-            }
         }
     }
 
