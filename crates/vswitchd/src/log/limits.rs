@@ -15,7 +15,7 @@ const INTERVAL: Duration = Duration::from_secs(5);
 
 /// The messages of one place.
 #[derive(Clone, Copy, Debug)]
-struct Place {
+struct CallSite {
     /// Messages that may be logged.
     tokens: u64,
     /// The time of the last token.
@@ -26,14 +26,14 @@ struct Place {
 
 /// The rate limits of all places, by a number of each place.
 #[derive(Debug, Default)]
-pub(super) struct LogLimits(Mutex<BTreeMap<usize, Place>>);
+pub(super) struct LogLimits(Mutex<BTreeMap<usize, CallSite>>);
 
 impl LogLimits {
     /// Returns the number of messages that were suppressed before this one, or `None` if this one
     /// is suppressed. `now` is the time since 1970, which may be set back.
     pub(super) fn admit(&self, place: usize, now: Duration) -> Option<u64> {
         let mut places = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let place = places.entry(place).or_insert(Place {
+        let place = places.entry(place).or_insert(CallSite {
             tokens: BURST,
             refilled: now,
             suppressed: 0,
@@ -60,7 +60,7 @@ mod tests {
     #[test]
     fn messages_of_a_place_are_limited_and_counted() {
         let limits = LogLimits::default();
-        let at = |seconds| Duration::from_secs(1_000_000 + seconds);
+        let at = |seconds: u64| Duration::from_secs(1_000_000 + seconds);
         let admitted = (0..10_000).filter(|_| limits.admit(1, at(0)).is_some());
         assert_eq!(admitted.count() as u64, BURST);
         // Another place has its own limit.
