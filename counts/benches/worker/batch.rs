@@ -125,6 +125,7 @@ fn turn(actions: &[Action], copies: usize) -> Box<WorkerTurn> {
         counters: WorkerCounters::new(),
         commands: commands_in,
         events: events_out,
+        protocols: RingBuffer::new(1).0,
     };
     let mut turn = Box::new(WorkerTurn {
         worker: Worker::new(0, shared),

@@ -59,7 +59,7 @@ struct FileStamp {
 
 impl FileStamp {
     fn read(path: &Path) -> io::Result<Self> {
-        let metadata = std::fs::metadata(path).map_err(|error| about(path, error))?;
+        let metadata = fs::metadata(path).map_err(|error| about(path, error))?;
         Ok(Self {
             path: path.to_owned(),
             inode: (metadata.dev(), metadata.ino()),
@@ -292,7 +292,8 @@ fn save_authority(chain: &[CertificateDer<'static>], path: &Path) -> io::Result<
     Ok(())
 }
 
-#[cfg(all(test, not(feature = "model")))]
+#[cfg(test)]
+#[cfg(not(feature = "model"))]
 mod tests {
     use super::*;
 
@@ -324,17 +325,17 @@ mod tests {
         let name = format!("comporta-stamp-{}", std::process::id());
         let path = std::env::temp_dir().join(name);
         assert!(FileStamp::read(&path).is_err());
-        std::fs::write(&path, "one").expect("a writable directory");
+        fs::write(&path, "one").expect("a writable directory");
         let first = FileStamp::read(&path).expect("it exists");
         assert_eq!(FileStamp::read(&path).expect("it exists"), first);
-        std::fs::write(&path, "three").expect("it exists");
+        fs::write(&path, "three").expect("it exists");
         let second = FileStamp::read(&path).expect("it exists");
         assert_ne!(second, first);
         // A file that replaces another is another file, also with the same contents.
         let new = path.with_extension("new");
-        std::fs::write(&new, "three").expect("a writable directory");
-        std::fs::rename(&new, &path).expect("both exist");
+        fs::write(&new, "three").expect("a writable directory");
+        fs::rename(&new, &path).expect("both exist");
         assert_ne!(FileStamp::read(&path).expect("it exists"), second);
-        std::fs::remove_file(&path).expect("it exists");
+        fs::remove_file(&path).expect("it exists");
     }
 }
