@@ -26,7 +26,8 @@
 //! together.
 //!
 //! **Entries** are written once: a reader finds an entry completely or not at all. Rules with the
-//! same match and different priorities form a list.
+//! same match and different priorities form a list. Behind its first entry, which buckets name, the
+//! list is in match order, so a lookup ends at the second visible entry, however many there are.
 //!
 //! **Hot entries** repeat, for tuples of up to four words, everything that most packets need of an
 //! entry, in one cache line. See [`hot_entry`].
@@ -259,11 +260,15 @@ impl Segment {
         let age = self.age_to_read(epoch);
         let (_, first) = self.first(hash, |number, entry| self.is_hit(number, entry, search))?;
         let is_candidate = |entry: &SegmentEntry| entry.is_visible(age) && is_eligible(&entry.rule);
-        let mut best = is_candidate(first).then_some(&first.rule);
+        let best = is_candidate(first).then_some(&first.rule);
         let mut next = first.next.load(Ordering::Acquire);
         while let Some(entry) = self.entry(next) {
-            if best.is_none_or(|best| entry.rule.precedes(best)) && is_candidate(entry) {
-                best = Some(&entry.rule);
+            // The entries behind this one precede neither it nor the first.
+            if best.is_some_and(|best| !entry.rule.precedes(best)) {
+                return best;
+            }
+            if is_candidate(entry) {
+                return Some(&entry.rule);
             }
             next = entry.next.load(Ordering::Acquire);
         }
@@ -358,7 +363,7 @@ impl Segment {
                 continue;
             }
             let link = match segment.last().filter(|_| entry.is_chained) {
-                Some(last) => EntryLink::After { first, last },
+                Some(before) => EntryLink::After { first, before },
                 None => {
                     first = segment.next().map_or(NO_ENTRY, |(_, number)| number);
                     EntryLink::Slot(segment.free_slot(hash).ok_or(SegmentFull)?)
@@ -433,17 +438,21 @@ impl Segment {
             hot.write(words, rule, (born, NEVER));
         }
         block.hashes[position].store(without_tag(hash), Ordering::Relaxed);
+        let next = match &link {
+            EntryLink::After { before, .. } => before.next.load(Ordering::Relaxed),
+            EntryLink::Slot(_) => NO_ENTRY,
+        };
         let written = block.entries[position].set(SegmentEntry {
             rule: Arc::clone(rule),
             born,
             died: AtomicU16::new(NEVER),
-            next: AtomicU16::new(NO_ENTRY),
+            next: AtomicU16::new(next),
         });
         written.expect("an entry is written once");
         match link {
-            EntryLink::After { first, last } => {
+            EntryLink::After { first, before } => {
                 self.end_hot_entry(first, born);
-                last.next.store(number, Ordering::Release);
+                before.next.store(number, Ordering::Release);
                 self.chained.fetch_add(1, Ordering::Relaxed);
             }
             EntryLink::Slot((bucket, slot)) => bucket.insert(slot, hash.tag(), number),
@@ -453,13 +462,16 @@ impl Segment {
         Ok(())
     }
 
-    /// Returns the link by which a new entry is found, or `None` if both buckets are full.
+    /// Returns the link by which a new entry is found, or `None` if both buckets are full. In a
+    /// list it is placed before the first entry that it precedes, other than the first of the list.
     fn link_for(&self, hash: KeyHash, rule: &Rule) -> Option<EntryLink<'_>> {
-        if let Some((first, mut last)) = self.first_with_match_of(hash, rule) {
-            while let Some(next) = self.entry(last.next.load(Ordering::Relaxed)) {
-                last = next;
+        if let Some((first, mut before)) = self.first_with_match_of(hash, rule) {
+            while let Some(next) = self.entry(before.next.load(Ordering::Relaxed))
+                && !rule.precedes(&next.rule)
+            {
+                before = next;
             }
-            return Some(EntryLink::After { first, last });
+            return Some(EntryLink::After { first, before });
         }
         self.free_slot(hash).map(EntryLink::Slot)
     }
@@ -520,8 +532,11 @@ impl Segment {
 
 /// Link by which an entry is found.
 enum EntryLink<'a> {
-    /// The last entry with the same match, and the number of the first.
-    After { first: u16, last: &'a SegmentEntry },
+    /// The entry before it in the list of its match, and the number of the first of the list.
+    After {
+        first: u16,
+        before: &'a SegmentEntry,
+    },
     /// A free slot of a bucket.
     Slot((&'a TagBucket, usize)),
 }

@@ -1,6 +1,7 @@
 //! For any sequence of changes and any packet, a lookup returns the same rule as a scan of all
 //! rules; and a view is not affected by later changes.
 
+use std::cell::Cell;
 use std::sync::mpsc;
 use std::thread;
 
@@ -284,6 +285,43 @@ fn rule_that_is_rewritten_in_a_loop_has_a_short_list() {
         let tuples = classifier.tables[&TableId(0)].tuples.values();
         let longest = tuples.map(Tuple::longest_list).max().unwrap_or(0);
         assert!(longest <= 20, "{longest} entries after {version} changes");
+    }
+}
+
+/// Rules that differ only in their priority are not compared one by one, whatever the order in which
+/// they were added, and after the removal of the highest.
+#[test]
+fn lookup_passes_few_of_many_priorities() {
+    const COUNT: u16 = 900;
+    let stack: Stack = "eth / ipv4 / udp(dst=7)".parse().expect("a frame");
+    let headers = Headers::parse(&stack.build(), Depth::Transport).expect("well formed");
+    let ascending: Vec<u16> = (1..=COUNT).collect();
+    let descending: Vec<u16> = (1..=COUNT).rev().collect();
+    // The numbers below 901, which has no factor in common with 7, in another order.
+    let scattered: Vec<u16> = (1..=COUNT).map(|number| 7 * number % (COUNT + 1)).collect();
+    for priorities in [ascending, descending, scattered] {
+        let mut pipeline = Pipeline::new(Limits::default(), 1);
+        let mut classifier = Classifier::new();
+        for priority in priorities {
+            let flow = format!("priority={priority},udp,tp_dst=7,actions=drop");
+            apply(&mut pipeline, &mut classifier, FlowModCommand::Add, &flow);
+        }
+        for highest in (COUNT - 20..=COUNT).rev() {
+            let view = classifier.publish(&pipeline);
+            let table = view.table(TableId(0)).expect("it has rules");
+            let mut key = PackedKey::new();
+            key.fill(table.parts, &headers, &PipelineFields::new(PortNo(1)));
+            let passed = Cell::new(0);
+            let found = view.look_up_eligible(table, &key, |_| {
+                passed.set(passed.get() + 1);
+                true
+            });
+            assert_eq!(found.map(|rule| rule.priority()), Some(highest));
+            assert!(passed.get() <= 2, "{} rules of one match", passed.get());
+            let flow = format!("priority={highest},udp,tp_dst=7");
+            let command = FlowModCommand::DeleteStrict;
+            apply(&mut pipeline, &mut classifier, command, &flow);
+        }
     }
 }
 
