@@ -27,7 +27,7 @@ use crate::rules::table::Table;
 pub(crate) fn look_up<'t>(table: &'t Table, key: &mut FlowKey) -> (Option<&'t Arc<Rule>>, u32) {
     let mut satisfied = SatisfiedClauses::default();
     let found = |rule: Option<&'t Arc<Rule>>| (rule, 0);
-    for rule in table.rules() {
+    for rule in table.candidates(key) {
         if satisfied.priority.is_some_and(|p| p != rule.priority())
             && let Some(result) = satisfied.resolve(table, key)
         {
@@ -84,7 +84,7 @@ impl SatisfiedClauses {
         let ids = masks.iter().filter(|(_, n, bits)| *bits == whole(*n));
         for (id, ..) in ids {
             key.set(Field::ConjId, u128::from(*id));
-            let mut rules = table.rules();
+            let mut rules = table.candidates(key);
             let found = rules.find(|rule| !rule.is_clause() && rule.matching().accepts(key));
             key.set(Field::ConjId, 0);
             if found.is_some() {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use flow::FlowKey;
+use flow::{Field, FlowKey, Match};
 
 use super::rule_list::RuleList;
 use super::{Rule, RuleIdentity, RulePosition};
@@ -11,6 +11,8 @@ use super::{Rule, RuleIdentity, RulePosition};
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Table {
     rules: RuleList,
+    /// Those with a term on the packet type: only these match packets without Ethernet.
+    typed: RuleList,
     /// Number of rules that are clauses of conjunctions.
     clauses: usize,
 }
@@ -20,7 +22,21 @@ impl Table {
     /// leaves the choice open (OF 1.3.5, 5.3); this is the older one.
     #[inline]
     pub(crate) fn lookup(&self, key: &FlowKey) -> Option<&Arc<Rule>> {
-        self.rules().find(|rule| rule.matching().accepts(key))
+        let mut rules = self.candidates(key);
+        rules.find(|rule| rule.matching().accepts(key))
+    }
+
+    /// Returns the rules that a packet can match by its type, in lookup order: all, unless it has no
+    /// Ethernet header.
+    pub(crate) fn candidates<'t>(
+        &'t self,
+        key: &FlowKey,
+    ) -> impl Iterator<Item = &'t Arc<Rule>> + use<'t> {
+        let rules = match key.is_ethernet() {
+            true => &self.rules,
+            false => &self.typed,
+        };
+        rules.iter()
     }
 
     /// True if a rule is a clause of a conjunction.
@@ -64,6 +80,9 @@ impl Table {
     /// Inserts a rule. Returns the rule that had its position.
     pub(crate) fn insert(&mut self, rule: Arc<Rule>) -> Option<Arc<Rule>> {
         self.clauses += usize::from(rule.is_clause());
+        if is_typed(rule.matching()) {
+            self.typed.insert(Arc::clone(&rule));
+        }
         let old = self.rules.insert(rule);
         self.without(old)
     }
@@ -71,6 +90,9 @@ impl Table {
     /// Removes the rule with this position.
     pub(crate) fn remove(&mut self, position: RulePosition) -> Option<Arc<Rule>> {
         let old = self.rules.remove(position);
+        if old.as_ref().is_some_and(|old| is_typed(old.matching())) {
+            self.typed.remove(position);
+        }
         self.without(old)
     }
 
@@ -84,5 +106,49 @@ impl Table {
     pub(crate) fn overlaps(&self, identity: &RuleIdentity) -> bool {
         let mut rules = self.rules_of(identity.priority.0);
         rules.any(|rule| rule.matching().overlaps(&identity.matching))
+    }
+}
+
+/// True if a match has a term on the packet type.
+fn is_typed(matching: &Match) -> bool {
+    matching.term(Field::PacketType).is_some()
+}
+
+#[cfg(test)]
+mod tests {
+    use base::TableId;
+    use flow::{FlowKey, FlowModCommand};
+
+    use super::Field;
+    use crate::testing::{NOW, flow, pipeline};
+
+    #[test]
+    fn packets_without_ethernet_are_compared_with_rules_on_the_packet_type() {
+        let mut pipeline = pipeline(&[
+            "priority=9,ip,actions=drop",
+            "priority=8,packet_type=(1,0x800),actions=drop",
+            "priority=7,packet_type=(1,0x86dd),actions=drop",
+            "priority=6,actions=drop",
+        ]);
+        let mut bare = FlowKey::new();
+        bare.set(Field::PacketType, 0x1_0800);
+        let ethernet = FlowKey::new();
+        let priorities = |pipeline: &crate::Pipeline, key| {
+            let table = pipeline.table(TableId::FIRST).expect("it has rules");
+            let rules = table.candidates(key);
+            rules.map(|rule| rule.priority()).collect::<Vec<_>>()
+        };
+        assert_eq!(priorities(&pipeline, &ethernet), [9, 8, 7, 6]);
+        assert_eq!(priorities(&pipeline, &bare), [8, 7]);
+        let mut change = flow("priority=8,packet_type=(1,0x800),actions=load:1->NXM_NX_REG0[]");
+        for command in [FlowModCommand::ModifyStrict, FlowModCommand::DeleteStrict] {
+            change.command = command;
+            pipeline.flow_mod(&change, NOW).expect("legal");
+            let left: &[u16] = match command {
+                FlowModCommand::ModifyStrict => &[8, 7],
+                _ => &[7],
+            };
+            assert_eq!(priorities(&pipeline, &bare), left);
+        }
     }
 }
