@@ -1,6 +1,7 @@
 //! STP and RSTP in rings with Open vSwitch, and the state that both report.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use packet::build::Stack;
 use testbed::{Failure, Process};
@@ -19,6 +20,7 @@ pub(crate) const TESTS: &[SystemTest] = tests![
     spanning_tree_state_is_reported_like_open_vswitch,
     traces_skip_blocked_ports_like_open_vswitch,
     bpdu_counters_match_open_vswitch,
+    spanning_tree_keeps_its_roles_under_a_flood_of_addresses_and_bpdus,
 ];
 
 /// The shortest timers of STP.
@@ -461,5 +463,55 @@ fn traces_skip_blocked_ports_like_open_vswitch(context: &TestContext) -> TestRes
         assert_eq!(skipped, [(5, true), (0, false), (3, true), (0, false)]);
         both.vsctl(&format!("set Bridge br0 {protocol}_enable=false"))?;
     }
+    Ok(())
+}
+
+/// Time of the flood: more than twice the shortest maximum age of STP.
+const FLOOD_TIME: Duration = Duration::from_secs(15);
+
+/// Frames from a station to itself: the first from its own address, the others from addresses that
+/// no other round has. The bridge learns them and forwards none.
+fn frames_of_new_stations(station: [u8; 6], round: u32) -> Vec<Vec<u8>> {
+    let [_, high, middle, low] = round.to_be_bytes();
+    let frame = |number: u16| {
+        let [first, second] = number.to_be_bytes();
+        let source = match number {
+            0 => station,
+            _ => [2, high, middle, low, first, second],
+        };
+        [&station[..], &source, &[0x88, 0xb5], &[0; 46]].concat()
+    };
+    (0..2048).map(frame).collect()
+}
+
+fn spanning_tree_keeps_its_roles_under_a_flood_of_addresses_and_bpdus(
+    context: &TestContext,
+) -> TestResult {
+    let network = TestNetwork::new(context, 2)?;
+    let (comporta, ovs) = (
+        Deployment::in_directory(&network, "comporta")?,
+        Deployment::in_directory(&network, "ovs")?,
+    );
+    let ring = BridgeRing::new(&comporta, &ovs, "stp")?;
+    let (one, two) = network.host_pair();
+    ring.wait_until_open()?;
+    one.ping_until_reply(two.address)?;
+    let tree = || -> Result<[String; 2], Failure> {
+        let shown = |bridge: &str| appctl(&comporta, &format!("stp/show {bridge}"));
+        Ok([shown("s1")?, shown("s2")?])
+    };
+    let before = tree()?;
+    let bpdus: Vec<_> = (0..512).map(|_| bpdu(0)).collect();
+    let end = context.clock.now() + FLOOD_TIME;
+    let mut round = 0;
+    while context.clock.now() < end {
+        round += 1;
+        two.send_bytes(&frames_of_new_stations(two.mac, round))?;
+        two.send_bytes(&bpdus)?;
+        assert_eq!(tree()?, before, "round {round}");
+    }
+    let counters = appctl(&comporta, "comporta/counters")?;
+    assert!(counters.contains("punt_policed"), "{counters}");
+    one.ping_until_reply(two.address)?;
     Ok(())
 }
