@@ -42,6 +42,9 @@ pub(crate) fn look_up<'a>(
                 MatchResult::SlowPath(SlowPathReason::Conjunction)
             }
         },
-        Some(LookupFallback::Interpreter) => MatchResult::SlowPath(SlowPathReason::Uncompiled),
+        Some(LookupFallback::Interpreter) => match view.look_up_before_uncompiled(table, key) {
+            Some(rule) => MatchResult::Rule(Some(rule)),
+            None => MatchResult::SlowPath(SlowPathReason::Uncompiled),
+        },
     }
 }

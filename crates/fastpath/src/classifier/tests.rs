@@ -6,7 +6,7 @@ use std::sync::mpsc;
 use std::thread;
 
 use base::{Instant, PortNo};
-use flow::{FlowKey, FlowModCommand, PipelineFields, text};
+use flow::{FlowKey, FlowModCommand, PipelineFields, TlvCommand, TlvMapping, TlvTableMod, text};
 use packet::build::Stack;
 use packet::{Depth, Frame, Headers};
 use pipeline::{Limits, Pipeline};
@@ -322,6 +322,43 @@ fn lookup_passes_few_of_many_priorities() {
             let command = FlowModCommand::DeleteStrict;
             apply(&mut pipeline, &mut classifier, command, &flow);
         }
+    }
+}
+
+/// A rule that precedes all rules on tunnel options is found without the interpreter.
+#[test]
+fn rule_before_uncompiled_ones_needs_no_interpreter() {
+    let mut pipeline = Pipeline::new(Limits::default(), 1);
+    let mut classifier = Classifier::new();
+    let option = TlvTableMod {
+        command: TlvCommand::Add,
+        mappings: vec![TlvMapping {
+            class: 0xffff,
+            kind: 1,
+            length: 4,
+            index: 0,
+        }],
+    };
+    let mapped = pipeline.tlv_table_mod(&option);
+    mapped.expect("the table of options is empty");
+    for flow in [
+        "priority=9,udp,tp_dst=7,actions=drop",
+        "priority=8,tun_metadata0=7,actions=drop",
+        "priority=7,ip,actions=drop",
+    ] {
+        apply(&mut pipeline, &mut classifier, FlowModCommand::Add, flow);
+    }
+    let view = classifier.publish(&pipeline);
+    let table = view.table(TableId(0)).expect("it has rules");
+    assert_eq!(table.fallback, Some(LookupFallback::Interpreter));
+    for (port, priority) in [(7, Some(9)), (8, None)] {
+        let stack = format!("eth / ipv4 / udp(dst={port})");
+        let frame = stack.parse::<Stack>().expect("a stack").build();
+        let headers = Headers::parse(&frame, Depth::Transport).expect("well formed");
+        let mut key = PackedKey::new();
+        key.fill(table.parts, &headers, &PipelineFields::new(PortNo(1)));
+        let found = view.look_up_before_uncompiled(table, &key);
+        assert_eq!(found.map(|rule| rule.priority()), priority);
     }
 }
 

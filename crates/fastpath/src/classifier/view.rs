@@ -184,6 +184,17 @@ impl View {
         self.look_up_eligible(table, key, |_| true)
     }
 
+    /// Returns the rule of a table that a packet matches, if it precedes all rules that no structure
+    /// takes.
+    pub(crate) fn look_up_before_uncompiled<'a>(
+        &self,
+        table: &'a TableView,
+        key: &PackedKey,
+    ) -> Option<&'a Arc<Rule>> {
+        let first = table.uncompiled.as_deref()?.first()?;
+        self.look_up_eligible(table, key, |rule| rule.precedes(first))
+    }
+
     /// Returns the rule of a table that a packet matches among the eligible ones.
     #[inline]
     pub(super) fn look_up_eligible<'a>(
