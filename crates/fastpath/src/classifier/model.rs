@@ -161,8 +161,9 @@ fn join_all(readers: impl IntoIterator<Item = thread::JoinHandle<()>>) {
     }
 }
 
-/// Rules of one mask, in segments: a rule is added before another with the same match, or replaces
-/// it, a rule is removed while others find it, and the segment is replaced when it is full.
+/// Rules of one mask, in segments: a rule is added before another with the same match, or between
+/// two, or replaces it, a rule is removed while others find it, and the segment is replaced when it
+/// is full.
 ///
 /// Detected faults: `SegmentEntry::is_visible` without `born`, `Segment::remove` with the previous
 /// age, `Segment::remove` that removes the following entries from the list, `Classifier::publish`
@@ -221,6 +222,7 @@ fn write_segments(look_up: ModelLookup) {
     );
     let third = writer.publish(&[
         (DeleteStrict, 0, 5),
+        (Add, 0, 10),
         (Add, 2, 7),
         (Add, 103, 5),
         (DeleteStrict, 100, 5),
@@ -228,7 +230,7 @@ fn write_segments(look_up: ModelLookup) {
     let after = start_reader(
         &third,
         look_up,
-        &[(0, Some(9)), (2, Some(7)), (100, None), (103, Some(5))],
+        &[(0, Some(10)), (2, Some(7)), (100, None), (103, Some(5))],
     );
     for view in [&first, &third] {
         let table = view.table(TableId(0)).expect("the table has rules");
