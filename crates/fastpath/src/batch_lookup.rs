@@ -215,7 +215,10 @@ impl<'a> BatchLookup<'a> {
             SingleForm::Linear(compiled, linear) => self.look_up_linear(group, (compiled, linear)),
             SingleForm::Tuple(tuple) => self.look_up_in_tuple(group, tuple),
             SingleForm::CompiledSet(compiled) => self.look_up_compiled(group, compiled),
-            SingleForm::None => self.look_up_each(group, |_, key| look_up(view, Some(table), key)),
+            SingleForm::None => {
+                let has_options = self.state.has_options();
+                self.look_up_each(group, |_, key| look_up(view, Some(table), key, has_options))
+            }
         }
     }
 

@@ -104,6 +104,12 @@ impl<'a> BatchState<'a> {
         self.ingress.port.is_none_or(|port| port.reports_misses())
     }
 
+    /// True if the frames arrived with tunnel options. Compiled actions write none.
+    pub(crate) fn has_options(&self) -> bool {
+        let fields = self.ingress_fields;
+        fields.is_some_and(|fields| !fields.options.is_empty())
+    }
+
     /// Counts packets that match a rule in a table.
     #[inline]
     pub(crate) fn count_match(&mut self, table: TableId, rule: &'a Rule, weight: Totals) {
@@ -135,7 +141,7 @@ impl<'a> BatchState<'a> {
                     let rule = compiled.find_linear(linear, key, view.epoch());
                     MatchResult::Rule(rule.map(AsRef::as_ref))
                 }
-                _ => look_up(view, Some(table), key),
+                _ => look_up(view, Some(table), key, self.has_options()),
             },
         }
     }

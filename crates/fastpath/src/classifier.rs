@@ -41,7 +41,7 @@ mod view;
 
 pub(crate) use conjunction::ConjunctiveMatch;
 pub use describe::TableDescription;
-use uncompiled::UncompiledRules;
+use uncompiled::{UncompiledRules, may_match_without_options};
 pub(crate) use view::{LookupFallback, SingleForm, TableView, TableViews};
 pub use view::{LookupScratch, View, ViewLookup};
 
@@ -462,15 +462,20 @@ impl ClassifierTable {
         compiled_sets.sort_by_key(|compiled| std::cmp::Reverse(compiled.highest));
         let of_sets = compiled_sets.iter().map(|compiled| compiled.parts);
         let parts = tuples.iter().map(TupleView::parts).chain(of_sets);
+        let uncompiled = match self.clauses {
+            0 => self.uncompiled.in_order(),
+            _ => None,
+        };
+        let mut listed = uncompiled.iter().flat_map(|rules| rules.iter());
+        let without_options = listed.find(|rule| may_match_without_options(rule));
+        let first_without_options = without_options.cloned();
         TableView {
             parts: parts.fold(KeyParts::default(), KeyParts::union),
             tuples,
             compiled_sets,
             fallback,
-            uncompiled: match self.clauses {
-                0 => self.uncompiled.in_order(),
-                _ => None,
-            },
+            first_without_options,
+            uncompiled,
         }
     }
 }

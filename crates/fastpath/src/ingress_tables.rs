@@ -100,5 +100,5 @@ impl<'a> IngressTables<'a> {
 fn common_result<'a>(view: &'a View, table: TableId, key: &PackedKey) -> Option<MatchResult<'a>> {
     let table = view.table(table);
     let reads_packet = table.is_some_and(|table| table.parts.is_any() || table.fallback.is_some());
-    (!reads_packet).then(|| look_up(view, table, key))
+    (!reads_packet).then(|| look_up(view, table, key, true))
 }

@@ -105,7 +105,7 @@ impl LookupProbe {
                 ranks.iter().zip(keys).filter(|both| is_hit(*both)).count()
             }
             SingleForm::None => {
-                let results = keys.iter().map(|key| look_up(view, Some(table), key));
+                let results = keys.iter().map(|key| look_up(view, Some(table), key, true));
                 let is_hit = |result: &MatchResult<'_>| !matches!(result, MatchResult::Rule(None));
                 results.filter(is_hit).count()
             }

@@ -24,12 +24,13 @@ impl MatchResult<'_> {
     pub(crate) const MISS: Self = Self::Rule(None);
 }
 
-/// Looks up a packet in a table; `None` is a table without rules.
+/// Looks up a packet, which may have tunnel options, in a table; `None` is a table without rules.
 #[inline]
 pub(crate) fn look_up<'a>(
     view: &View,
     table: Option<&'a TableView>,
     key: &PackedKey,
+    has_options: bool,
 ) -> MatchResult<'a> {
     let Some(table) = table else {
         return MatchResult::MISS;
@@ -42,8 +43,8 @@ pub(crate) fn look_up<'a>(
                 MatchResult::SlowPath(SlowPathReason::Conjunction)
             }
         },
-        Some(LookupFallback::Interpreter) => match view.look_up_before_uncompiled(table, key) {
-            Some(rule) => MatchResult::Rule(Some(rule)),
+        Some(LookupFallback::Interpreter) => match view.look_up_compiled(table, key, has_options) {
+            Some(found) => MatchResult::Rule(found.map(AsRef::as_ref)),
             None => MatchResult::SlowPath(SlowPathReason::Uncompiled),
         },
     }

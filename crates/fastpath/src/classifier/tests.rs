@@ -325,9 +325,10 @@ fn lookup_passes_few_of_many_priorities() {
     }
 }
 
-/// A rule that precedes all rules on tunnel options is found without the interpreter.
+/// A packet without tunnel options, or of a rule that precedes all rules on them, is looked up
+/// without the interpreter.
 #[test]
-fn rule_before_uncompiled_ones_needs_no_interpreter() {
+fn rules_on_options_leave_other_packets_to_compiled_rules() {
     let mut pipeline = Pipeline::new(Limits::default(), 1);
     let mut classifier = Classifier::new();
     let option = TlvTableMod {
@@ -351,14 +352,21 @@ fn rule_before_uncompiled_ones_needs_no_interpreter() {
     let view = classifier.publish(&pipeline);
     let table = view.table(TableId(0)).expect("it has rules");
     assert_eq!(table.fallback, Some(LookupFallback::Interpreter));
-    for (port, priority) in [(7, Some(9)), (8, None)] {
+    let results = [
+        (7, true, Some(Some(9))),
+        (8, true, None),
+        (7, false, Some(Some(9))),
+        (8, false, Some(Some(7))),
+    ];
+    for (port, has_options, expected) in results {
         let stack = format!("eth / ipv4 / udp(dst={port})");
         let frame = stack.parse::<Stack>().expect("a stack").build();
         let headers = Headers::parse(&frame, Depth::Transport).expect("well formed");
         let mut key = PackedKey::new();
         key.fill(table.parts, &headers, &PipelineFields::new(PortNo(1)));
-        let found = view.look_up_before_uncompiled(table, &key);
-        assert_eq!(found.map(|rule| rule.priority()), priority);
+        let found = view.look_up_compiled(table, &key, has_options);
+        let found = found.map(|found| found.map(|rule| rule.priority()));
+        assert_eq!(found, expected, "port {port}, options: {has_options}");
     }
 }
 

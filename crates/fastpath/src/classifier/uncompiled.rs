@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use flow::TunnelOptions;
 use pipeline::Rule;
 
 /// Most rules that are listed. With more, the interpreter scans the table: to make the list anew
@@ -52,4 +53,10 @@ impl UncompiledRules {
     pub(super) fn cause_scan(&self) -> bool {
         self.0.len() > LISTED_MAX
     }
+}
+
+/// True if a rule may match packets without tunnel options, in which each option is zero.
+pub(super) fn may_match_without_options(rule: &Rule) -> bool {
+    let none = TunnelOptions::new();
+    rule.matching().options().all(|term| term.accepts(&none))
 }

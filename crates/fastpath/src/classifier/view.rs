@@ -31,6 +31,8 @@ pub(crate) struct TableView {
     /// The rules that no structure takes, in match order, if the interpreter needs to search only
     /// these.
     pub(super) uncompiled: Option<Arc<[Arc<Rule>]>>,
+    /// The first of these that packets without tunnel options may match.
+    pub(super) first_without_options: Option<Arc<Rule>>,
 }
 
 /// The form of a table that has only one, as most have.
@@ -184,15 +186,25 @@ impl View {
         self.look_up_eligible(table, key, |_| true)
     }
 
-    /// Returns the rule of a table that a packet matches, if it precedes all rules that no structure
-    /// takes.
-    pub(crate) fn look_up_before_uncompiled<'a>(
+    /// Returns the result of a table for a packet that cannot match a rule that no structure takes:
+    /// it matches a rule that precedes these, or has no tunnel options, which they require. `None`
+    /// for other packets.
+    pub(crate) fn look_up_compiled<'a>(
         &self,
         table: &'a TableView,
         key: &PackedKey,
-    ) -> Option<&'a Arc<Rule>> {
-        let first = table.uncompiled.as_deref()?.first()?;
-        self.look_up_eligible(table, key, |rule| rule.precedes(first))
+        has_options: bool,
+    ) -> Option<Option<&'a Arc<Rule>>> {
+        let uncompiled = table.uncompiled.as_deref()?;
+        let first = match has_options {
+            true => uncompiled.first(),
+            false => table.first_without_options.as_ref(),
+        };
+        let Some(first) = first else {
+            return Some(self.look_up(table, key));
+        };
+        let found = self.look_up_eligible(table, key, |rule| rule.precedes(first));
+        found.map(Some)
     }
 
     /// Returns the rule of a table that a packet matches among the eligible ones.
