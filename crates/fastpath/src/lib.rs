@@ -101,8 +101,9 @@
 //!
 //! # Limits
 //!
-//! Rules on tunnel options, and more than 32,768 rules that differ only in their priority, make a
-//! table that the interpreter scans.
+//! Rules on tunnel options, and more than 32,768 rules that differ only in their priority, have no
+//! compiled form. Packets that may match one are looked up by the interpreter, which compares up to
+//! 64 of these rules; if a table has more, it scans the table.
 
 mod action_program;
 mod batch_lookup;
