@@ -11,7 +11,7 @@ struct Arrows {
 }
 
 #[rustfmt::skip]
-const ARROWS: [Arrows; 36] = {
+const ARROWS: [Arrows; 37] = {
     const fn row(name: &'static str, may_use: &'static [&'static str]) -> Arrows {
         Arrows { name, may_use }
     }
@@ -22,6 +22,7 @@ const ARROWS: [Arrows; 36] = {
         row("packet",   &["base", "sys"]),
         row("flow",     &["base", "packet"]),
         row("openflow", &["base", "packet", "flow"]),
+        row("conntrack", &["base", "packet"]),
         row("pipeline", &["base", "packet", "flow"]),
         row("fastpath", &["base", "packet", "flow", "pipeline", "sys"]),
         row("ports",    &["base", "capture-file", "packet", "sys"]),

@@ -1,0 +1,366 @@
+//! Helpers for protocols that announce connections in their payload: FTP (RFC 959, 2428) and TFTP
+//! (RFC 1350).
+//!
+//! A control message announces the address and port of a data connection. The helper stores an
+//! expectation: a key with any source port. The first packet with that key is related to the control
+//! connection, inherits its mark and label, and is translated as its parent is:
+//!
+//! ```text
+//!  control   client:4000 -> server:21      PORT 10,0,0,1,19,137
+//!  expected  server:any  -> client:5001    related to the control connection
+//! ```
+//!
+//! With NAT the announced address is replaced in the payload. If its length changes, sequence and
+//! acknowledgment numbers of later segments are shifted.
+//!
+//! Messages are **not** reassembled: one that is split over segments is invalid, as in Open vSwitch.
+//! An announcement of an address that is no end of the control connection is invalid too, so that a
+//! client cannot open a connection to a third host.
+
+mod ftp;
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::ops::Range;
+use std::sync::PoisonError;
+
+use base::mix64;
+use base::sync::atomic::{AtomicUsize, Ordering};
+use base::sync::{Mutex, MutexGuard};
+
+use crate::entry::ConnectionEntry;
+use crate::key::{ConnectionKey, CtAddress, Endpoint, KeyProtocol, TrafficDirection};
+use crate::nat::NatSide;
+
+use ftp::{FtpMessage, FtpMode};
+
+/// Parts of the table of expectations, each with a lock.
+const SHELVES: usize = 64;
+/// Expectations of a part: 16,384 in total, more than control connections of a large server.
+const SHELF_MAX: usize = 256;
+
+/// A helper.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum AlgHelper {
+    /// FTP, control port 21.
+    Ftp,
+    /// TFTP, port 69.
+    Tftp,
+}
+
+impl AlgHelper {
+    /// Returns the helper of a port, the argument `alg` of `ct`.
+    #[must_use]
+    pub const fn for_port(port: u16) -> Option<Self> {
+        match port {
+            21 => Some(Self::Ftp),
+            69 => Some(Self::Tftp),
+            _ => None,
+        }
+    }
+
+    /// Returns the helper's name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Ftp => "ftp",
+            Self::Tftp => "tftp",
+        }
+    }
+
+    /// True if the helper can read packets of a connection.
+    pub(crate) fn fits(self, original: &ConnectionKey) -> bool {
+        match self {
+            Self::Ftp => original.protocol == KeyProtocol::TCP && original.dst.port == 21,
+            Self::Tftp => original.protocol == KeyProtocol::UDP && original.dst.port == 69,
+        }
+    }
+}
+
+/// Shift of the sequence numbers of one direction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct SequenceSkew {
+    pub(crate) direction: TrafficDirection,
+    /// Octets by which payloads grew.
+    pub(crate) amount: i32,
+}
+
+impl SequenceSkew {
+    pub(crate) const NONE: Self = Self {
+        direction: TrafficDirection::Original,
+        amount: 0,
+    };
+}
+
+/// A shift of a segment's numbers, which the caller applies.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SequenceAdjust {
+    /// Added to the sequence number.
+    pub sequence: i32,
+    /// Added to the acknowledgment number.
+    pub acknowledgment: i32,
+}
+
+/// A replacement in the payload, which the caller applies.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PayloadRewrite {
+    /// Bytes that are replaced.
+    pub range: Range<usize>,
+    /// Their replacement.
+    pub text: String,
+}
+
+/// A connection that a helper expects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct AlgExpectation {
+    /// Original key of the control connection.
+    pub(crate) parent: ConnectionKey,
+    pub(crate) mark: u32,
+    pub(crate) label: [u64; 2],
+    /// Side that is translated, and its address in the reply direction.
+    pub(crate) side: NatSide,
+    pub(crate) address: CtAddress,
+}
+
+impl AlgExpectation {
+    /// Returns the reply key of the connection if it is translated.
+    pub(crate) fn reply_key(&self, original: &ConnectionKey) -> ConnectionKey {
+        let mut reply = original.reversed();
+        match self.side {
+            NatSide::Source => reply.dst.address = self.address,
+            NatSide::Destination => reply.src.address = self.address,
+        }
+        reply
+    }
+}
+
+/// Result of a helper for one packet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum HelperResult {
+    /// The packet announces nothing.
+    Nothing,
+    /// The message is malformed, or announces a third host.
+    Invalid,
+    /// A connection is expected. With NAT the payload may change.
+    Expect {
+        key: ConnectionKey,
+        expectation: AlgExpectation,
+        rewrite: Option<PayloadRewrite>,
+    },
+}
+
+/// Reads a packet of a control connection.
+pub(crate) fn read_packet(
+    entry: &ConnectionEntry,
+    direction: TrafficDirection,
+    payload: &[u8],
+) -> HelperResult {
+    match entry.helper {
+        Some(AlgHelper::Tftp) if direction == TrafficDirection::Original => {
+            let (key, expectation) = expect(entry, direction, entry.original.src.port);
+            HelperResult::Expect {
+                key,
+                expectation,
+                rewrite: None,
+            }
+        }
+        Some(AlgHelper::Ftp) => match ftp::parse(payload, entry.original.family) {
+            FtpMessage::Other => HelperResult::Nothing,
+            FtpMessage::Malformed => HelperResult::Invalid,
+            FtpMessage::Announcement {
+                mode,
+                address,
+                port,
+            } => read_announcement(entry, direction, mode, address, port),
+        },
+        Some(AlgHelper::Tftp) | None => HelperResult::Nothing,
+    }
+}
+
+fn read_announcement(
+    entry: &ConnectionEntry,
+    direction: TrafficDirection,
+    mode: FtpMode,
+    address: Option<(IpAddr, Range<usize>)>,
+    port: u16,
+) -> HelperResult {
+    let (own, translated) = match mode {
+        FtpMode::Active => (entry.original.src.address, entry.reply.dst.address),
+        FtpMode::Passive => (entry.reply.src.address, entry.original.dst.address),
+    };
+    let mut rewrite = None;
+    if let Some((address, range)) = address {
+        let announced = match address {
+            IpAddr::V4(address) => CtAddress::from(address),
+            IpAddr::V6(address) => CtAddress::from(address),
+        };
+        if announced != own && announced != translated {
+            return HelperResult::Invalid;
+        }
+        if announced != translated && entry.nat.is_some() {
+            let text = ftp::address_text(translated.to_ip(entry.original.family));
+            rewrite = Some(PayloadRewrite { range, text });
+        }
+    }
+    let (key, expectation) = expect(entry, direction, port);
+    HelperResult::Expect {
+        key,
+        expectation,
+        rewrite,
+    }
+}
+
+/// Returns the expectation of a connection to `port` of the end that sent the message.
+fn expect(
+    entry: &ConnectionEntry,
+    direction: TrafficDirection,
+    port: u16,
+) -> (ConnectionKey, AlgExpectation) {
+    let is_destination_nat = entry.nat == Some(NatSide::Destination);
+    let (original, reply) = (&entry.original, &entry.reply);
+    let (from, side, address) = match direction {
+        TrafficDirection::Reply if is_destination_nat => {
+            (original, NatSide::Destination, reply.src.address)
+        }
+        TrafficDirection::Reply => (original, NatSide::Source, reply.dst.address),
+        TrafficDirection::Original if is_destination_nat => {
+            (reply, NatSide::Source, original.dst.address)
+        }
+        TrafficDirection::Original => (reply, NatSide::Destination, original.src.address),
+    };
+    let key = ConnectionKey {
+        src: Endpoint {
+            address: from.src.address,
+            ..Endpoint::default()
+        },
+        dst: Endpoint {
+            address: from.dst.address,
+            port,
+            message_type: 0,
+        },
+        ..*original
+    };
+    let expectation = AlgExpectation {
+        parent: *original,
+        mark: entry.mark,
+        label: entry.label,
+        side,
+        address,
+    };
+    (key, expectation)
+}
+
+/// Expectations by key.
+type Shelf = BTreeMap<ConnectionKey, AlgExpectation>;
+
+/// All expectations. While there is none, a new connection reads one number.
+#[derive(Debug)]
+pub(crate) struct ExpectationTable {
+    shelves: Box<[Mutex<Shelf>]>,
+    count: AtomicUsize,
+}
+
+impl ExpectationTable {
+    pub(crate) fn new() -> Self {
+        Self {
+            shelves: (0..SHELVES).map(|_| Mutex::new(Shelf::new())).collect(),
+            count: AtomicUsize::new(0),
+        }
+    }
+
+    /// Returns the expectation of a new connection.
+    pub(crate) fn find(&self, key: &ConnectionKey) -> Option<AlgExpectation> {
+        if self.count.load(Ordering::Relaxed) == 0 {
+            return None;
+        }
+        let mut key = *key;
+        key.src.port = 0;
+        self.shelf(&key).get(&key).copied()
+    }
+
+    /// Adds an expectation, unless the key has one; returns false if there is no room.
+    pub(crate) fn insert(&self, key: ConnectionKey, expectation: AlgExpectation) -> bool {
+        let mut shelf = self.shelf(&key);
+        if shelf.contains_key(&key) {
+            return true;
+        }
+        if shelf.len() >= SHELF_MAX {
+            return false;
+        }
+        shelf.insert(key, expectation);
+        self.count.fetch_add(1, Ordering::Relaxed);
+        true
+    }
+
+    /// Removes the expectations of a control connection.
+    pub(crate) fn remove_children(&self, parent: &ConnectionKey) {
+        if self.count.load(Ordering::Relaxed) == 0 {
+            return;
+        }
+        for shelf in &self.shelves {
+            let mut shelf = shelf.lock().unwrap_or_else(PoisonError::into_inner);
+            let before = shelf.len();
+            shelf.retain(|_, expectation| expectation.parent != *parent);
+            let removed = before - shelf.len();
+            self.count.fetch_sub(removed, Ordering::Relaxed);
+        }
+    }
+
+    fn shelf(&self, key: &ConnectionKey) -> MutexGuard<'_, Shelf> {
+        let [.., word] = key.symmetric_words();
+        let [.., low] = mix64(word).to_be_bytes();
+        let at = usize::from(low) % SHELVES;
+        self.shelves[at]
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_packets::tcp_key;
+
+    fn expectation(parent: &ConnectionKey) -> AlgExpectation {
+        AlgExpectation {
+            parent: *parent,
+            mark: 1,
+            label: [0; 2],
+            side: NatSide::Source,
+            address: parent.src.address,
+        }
+    }
+
+    #[test]
+    fn expectations_end_with_their_control_connection() {
+        let table = ExpectationTable::new();
+        let parent = tcp_key(1, 2);
+        let mut key = tcp_key(2, 1);
+        assert_eq!(table.find(&key), None);
+        key.src.port = 0;
+        assert!(table.insert(key, expectation(&parent)));
+        key.src.port = 20;
+        assert_eq!(table.find(&key), Some(expectation(&parent)));
+        key.dst.port += 1;
+        assert_eq!(table.find(&key), None);
+        key.dst.port -= 1;
+        table.remove_children(&parent);
+        assert_eq!(table.find(&key), None);
+    }
+
+    #[test]
+    fn expectations_are_bounded() {
+        let table = ExpectationTable::new();
+        let parent = tcp_key(1, 2);
+        let mut key = tcp_key(2, 1);
+        key.src.port = 0;
+        let mut refused = 0;
+        for port in 1..=u16::MAX {
+            key.dst.port = port;
+            refused += u32::from(!table.insert(key, expectation(&parent)));
+        }
+        assert!(refused > 65_535 - 64 * 256 - 1);
+        assert_eq!(AlgHelper::for_port(21), Some(AlgHelper::Ftp));
+        assert_eq!(AlgHelper::for_port(22), None);
+    }
+}

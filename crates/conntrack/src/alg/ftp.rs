@@ -1,0 +1,241 @@
+//! Announcements of FTP control connections.
+//!
+//! | message | from | family |
+//! |---|---|---|
+//! | `PORT h1,h2,h3,h4,p1,p2` | client | IPv4 |
+//! | `227 ... (h1,h2,h3,h4,p1,p2)` | server | IPv4 |
+//! | `EPRT \|2\|address\|port\|` | client | IPv6 |
+//! | `229 Entering Extended Passive Mode (\|\|\|port\|)` | server | IPv6 |
+//!
+//! Only the first 128 bytes of a segment are read. A number at the end of the segment is malformed:
+//! the next segment may continue it.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::ops::Range;
+
+use crate::key::AddressFamily;
+
+/// Bytes of a segment that are read, about twice the longest announcement.
+const LEN_MAX: usize = 128;
+
+/// End of the control connection that awaits the data connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum FtpMode {
+    /// The client.
+    Active,
+    /// The server.
+    Passive,
+}
+
+/// A segment of a control connection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum FtpMessage {
+    /// No announcement.
+    Other,
+    /// An announcement that is malformed.
+    Malformed,
+    /// An announcement.
+    Announcement {
+        mode: FtpMode,
+        /// Address and its bytes in the payload; the extended passive reply has none.
+        address: Option<(IpAddr, Range<usize>)>,
+        port: u16,
+    },
+}
+
+/// Parses the payload of a segment.
+pub(super) fn parse(payload: &[u8], family: AddressFamily) -> FtpMessage {
+    let text = &payload[..payload.len().min(LEN_MAX)];
+    let announcement = match family {
+        AddressFamily::V4 if starts_with(text, b"PORT") => parse_v4(text, 4, FtpMode::Active),
+        AddressFamily::V4 if starts_with(text, b"227") => parse_v4(text, 3, FtpMode::Passive),
+        AddressFamily::V6 if starts_with(text, b"EPRT") => parse_eprt(text),
+        AddressFamily::V6 if contains(text, b"EXTENDED PASSIVE") => parse_epsv(text),
+        AddressFamily::V4 | AddressFamily::V6 => return FtpMessage::Other,
+    };
+    announcement.unwrap_or(FtpMessage::Malformed)
+}
+
+/// Returns an address as announcements have it: with commas for IPv4.
+pub(super) fn address_text(address: IpAddr) -> String {
+    match address {
+        IpAddr::V4(address) => address.to_string().replace('.', ","),
+        IpAddr::V6(address) => address.to_string(),
+    }
+}
+
+fn parse_v4(text: &[u8], command_len: usize, mode: FtpMode) -> Option<FtpMessage> {
+    let space = command_len + text[command_len..].iter().position(|byte| *byte == b' ')?;
+    let start = space + text[space..].iter().position(u8::is_ascii_digit)?;
+    let mut at = start;
+    let mut numbers = [0_u8; 6];
+    let mut address_end = start;
+    for (index, number) in numbers.iter_mut().enumerate() {
+        let (value, end) = number_at(text, at, 3)?;
+        *number = u8::try_from(value).ok()?;
+        if index == 3 {
+            address_end = end;
+        }
+        // Commas separate the numbers; any byte ends the last one.
+        if index < 5 && text[end] != b',' {
+            return None;
+        }
+        at = end + 1;
+    }
+    let [a, b, c, d, high, low] = numbers;
+    announcement(
+        mode,
+        Some((Ipv4Addr::new(a, b, c, d).into(), start..address_end)),
+        u16::from_be_bytes([high, low]),
+    )
+}
+
+fn parse_eprt(text: &[u8]) -> Option<FtpMessage> {
+    let family = 4 + text[4..].iter().position(u8::is_ascii_digit)?;
+    let (2, end) = number_at(text, family, 1)? else {
+        return None;
+    };
+    let start = end + 1;
+    let is_of_address = |byte: &u8| byte.is_ascii_hexdigit() || matches!(byte, b':' | b'.');
+    let len = text
+        .get(start..)?
+        .iter()
+        .position(|byte| !is_of_address(byte))?;
+    let range = start..start + len;
+    let address: Ipv6Addr = std::str::from_utf8(&text[range.clone()])
+        .ok()?
+        .parse()
+        .ok()?;
+    let (port, _) = number_at(text, range.end + 1, 5)?;
+    announcement(
+        FtpMode::Active,
+        Some((address.into(), range)),
+        u16::try_from(port).ok()?,
+    )
+}
+
+fn parse_epsv(text: &[u8]) -> Option<FtpMessage> {
+    let parenthesis = text.iter().position(|byte| *byte == b'(')?;
+    let digit = text[parenthesis..].iter().position(u8::is_ascii_digit)?;
+    let (port, _) = number_at(text, parenthesis + digit, 5)?;
+    announcement(FtpMode::Passive, None, u16::try_from(port).ok()?)
+}
+
+fn announcement(
+    mode: FtpMode,
+    address: Option<(IpAddr, Range<usize>)>,
+    port: u16,
+) -> Option<FtpMessage> {
+    (port != 0).then_some(FtpMessage::Announcement {
+        mode,
+        address,
+        port,
+    })
+}
+
+/// Returns the number at `at` and the offset of the byte that ends it.
+fn number_at(text: &[u8], at: usize, digits_max: usize) -> Option<(u32, usize)> {
+    let rest = text.get(at..)?;
+    let len = rest.iter().position(|byte| !byte.is_ascii_digit())?;
+    if len == 0 || len > digits_max {
+        return None;
+    }
+    let digits = std::str::from_utf8(&rest[..len]).ok()?;
+    Some((digits.parse().ok()?, at + len))
+}
+
+fn starts_with(text: &[u8], prefix: &[u8]) -> bool {
+    text.get(..prefix.len())
+        .is_some_and(|start| start.eq_ignore_ascii_case(prefix))
+}
+
+fn contains(text: &[u8], pattern: &[u8]) -> bool {
+    text.windows(pattern.len())
+        .any(|window| window.eq_ignore_ascii_case(pattern))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn v4(text: &str) -> FtpMessage {
+        parse(text.as_bytes(), AddressFamily::V4)
+    }
+
+    fn v6(text: &str) -> FtpMessage {
+        parse(text.as_bytes(), AddressFamily::V6)
+    }
+
+    fn found(mode: FtpMode, address: &str, range: Range<usize>, port: u16) -> FtpMessage {
+        FtpMessage::Announcement {
+            mode,
+            address: Some((address.parse().expect("an address"), range)),
+            port,
+        }
+    }
+
+    #[test]
+    fn ftp_announcements_are_parsed() {
+        let active = found(FtpMode::Active, "10.1.2.33", 5..14, 5_001);
+        assert_eq!(v4("PORT 10,1,2,33,19,137\r\n"), active);
+        assert_eq!(v4("port 10,1,2,33,19,137\r\n"), active);
+        let passive = found(FtpMode::Passive, "10.1.2.3", 27..35, 258);
+        assert_eq!(v4("227 Entering Passive Mode (10,1,2,3,1,2).\r\n"), passive);
+        let extended = found(FtpMode::Active, "fd00::1", 8..15, 6_446);
+        assert_eq!(v6("EPRT |2|fd00::1|6446|\r\n"), extended);
+        let passive = FtpMessage::Announcement {
+            mode: FtpMode::Passive,
+            address: None,
+            port: 6_446,
+        };
+        assert_eq!(
+            v6("229 Entering Extended Passive Mode (|||6446|)\r\n"),
+            passive
+        );
+    }
+
+    #[test]
+    fn ftp_messages_that_lie_or_are_split_are_malformed() {
+        for text in [
+            "PORT",
+            "PORT 10,1,2,33,19,137",
+            "PORT 10,1,2,333,19,137\r\n",
+            "PORT 10,1,2,33,19\r\n",
+            "PORT 10,1,2,33,0,0\r\n",
+            "PORT 10.1.2.33,19,137\r\n",
+            "227 (10,1,2,3,1000,2)\r\n",
+        ] {
+            assert_eq!(v4(text), FtpMessage::Malformed, "{text}");
+        }
+        for text in [
+            "EPRT |1|10.0.0.1|6446|\r\n",
+            "EPRT |2|fd00::g|6446|\r\n",
+            "EPRT |2|fd00::1|66000|\r\n",
+            "EPRT |2|fd00::1|64",
+            "229 Extended Passive (|||",
+        ] {
+            assert_eq!(v6(text), FtpMessage::Malformed, "{text}");
+        }
+        assert_eq!(v4("USER anonymous\r\n"), FtpMessage::Other);
+        assert_eq!(v4("EPRT |2|fd00::1|6446|\r\n"), FtpMessage::Other);
+    }
+
+    proptest! {
+        #[test]
+        fn ftp_parser_accepts_arbitrary_bytes(
+            start in prop::sample::select(vec!["PORT ", "227 ", "EPRT ", "229 Extended Passive ("]),
+            rest in prop::collection::vec(any::<u8>(), 0..200),
+        ) {
+            let payload = [start.as_bytes(), &rest[..]].concat();
+            for family in [AddressFamily::V4, AddressFamily::V6] {
+                if let FtpMessage::Announcement { address: Some((_, range)), .. } =
+                    parse(&payload, family)
+                {
+                    prop_assert!(range.end < payload.len());
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,200 @@
+//! A shard of the table: the entries whose original key has the shard's hash, the reverse keys whose
+//! reply key has it, and the timers of the entries.
+//!
+//! Each operation takes a bounded number of steps, apart from doubling the heads of the chains: its
+//! time is proportional to the shard, about 100 microseconds for 4,000 connections.
+
+use base::Instant;
+
+use crate::chains::{CHAIN_MAX, HashChains};
+use crate::entry::{ConnectionEntry, ReverseKey};
+use crate::key::{ConnectionKey, CtZone, TrafficDirection};
+use crate::timer_wheel::TimerWheel;
+
+/// Entries that are examined for an embryonic one when the table is full. In a flood nearly each
+/// entry is embryonic; without one, a new connection is refused after this many steps.
+const EVICTION_STEPS: u32 = 32;
+
+/// Shard of the table.
+#[derive(Debug)]
+pub(crate) struct Shard {
+    entries: HashChains<ConnectionEntry>,
+    reverse_keys: HashChains<ReverseKey>,
+    timers: TimerWheel,
+    /// Index of the entry that is examined next for eviction.
+    hand: u32,
+}
+
+/// Result of a lookup in one shard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ShardMatch {
+    /// An entry of this shard.
+    Entry(u32, TrafficDirection),
+    /// A reverse key: the entry is in the shard of its original key.
+    Elsewhere(ConnectionKey),
+    None,
+}
+
+impl Shard {
+    pub(crate) fn new() -> Self {
+        Self {
+            entries: HashChains::new(),
+            reverse_keys: HashChains::new(),
+            timers: TimerWheel::new(),
+            hand: 0,
+        }
+    }
+
+    pub(crate) const fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    pub(crate) fn index_end(&self) -> u32 {
+        self.entries.index_end()
+    }
+
+    pub(crate) fn entry(&self, index: u32) -> Option<&ConnectionEntry> {
+        self.entries.get(index)
+    }
+
+    pub(crate) fn entry_mut(&mut self, index: u32) -> Option<&mut ConnectionEntry> {
+        self.entries.get_mut(index)
+    }
+
+    /// Finds the connection of a key that has not expired.
+    #[inline]
+    pub(crate) fn find(&self, hash: u32, key: &ConnectionKey, now: Instant) -> ShardMatch {
+        let found = self.entries.find(hash, |entry| {
+            !entry.is_expired(now) && entry.direction_of(key).is_some()
+        });
+        if let Some(index) = found {
+            let direction = self.entry(index).and_then(|entry| entry.direction_of(key));
+            return direction.map_or(ShardMatch::None, |direction| {
+                ShardMatch::Entry(index, direction)
+            });
+        }
+        if self.reverse_keys.len() == 0 {
+            return ShardMatch::None;
+        }
+        self.reverse_keys
+            .find(hash, |reverse| reverse.reply == *key)
+            .and_then(|index| self.reverse_keys.get(index))
+            .map_or(ShardMatch::None, |reverse| {
+                ShardMatch::Elsewhere(reverse.original)
+            })
+    }
+
+    /// Finds an entry by one of its keys, expired or not.
+    pub(crate) fn find_any(&self, hash: u32, key: &ConnectionKey) -> Option<u32> {
+        self.entries
+            .find(hash, |entry| entry.direction_of(key).is_some())
+    }
+
+    /// Finds an entry by its original key, expired or not.
+    pub(crate) fn find_original(&self, hash: u32, original: &ConnectionKey) -> Option<u32> {
+        self.entries.find(hash, |entry| entry.original == *original)
+    }
+
+    /// True if the chain of a hash has no room.
+    pub(crate) fn is_chain_full(&self, hash: u32) -> bool {
+        self.entries.chain(hash).count() >= CHAIN_MAX
+    }
+
+    /// Inserts an entry and sets its timer; returns false if its chain is full.
+    pub(crate) fn insert(&mut self, hash: u32, entry: ConnectionEntry) -> bool {
+        let expires = entry.expires;
+        let Ok(index) = self.entries.insert(hash, entry) else {
+            return false;
+        };
+        self.timers.set(index, expires);
+        true
+    }
+
+    /// Changes the end of an entry's life.
+    #[inline]
+    pub(crate) fn set_expiry(&mut self, index: u32, expires: Instant) {
+        let Some(entry) = self.entries.get_mut(index) else {
+            return;
+        };
+        let is_earlier = expires < entry.expires;
+        entry.expires = expires;
+        // A later expiry leaves the timer where it is; it is set again when it fires.
+        if is_earlier {
+            self.timers.set(index, expires);
+        }
+    }
+
+    /// Removes an entry with its timer.
+    pub(crate) fn remove(&mut self, index: u32) -> Option<ConnectionEntry> {
+        self.timers.remove(index);
+        self.entries.remove(index)
+    }
+
+    /// Removes and returns an entry that has expired, after at most `steps` timers, which are
+    /// subtracted.
+    pub(crate) fn pop_expired(
+        &mut self,
+        now: Instant,
+        steps: &mut usize,
+    ) -> Option<ConnectionEntry> {
+        while *steps > 0 {
+            let index = self.timers.pop(now)?;
+            *steps -= 1;
+            let Some(entry) = self.entries.get(index) else {
+                continue;
+            };
+            if entry.is_expired(now) {
+                return self.entries.remove(index);
+            }
+            let expires = entry.expires;
+            self.timers.set(index, expires);
+        }
+        None
+    }
+
+    /// Removes and returns an embryonic entry after the hand, of this zone if one is given.
+    pub(crate) fn evict(&mut self, zone: Option<CtZone>) -> Option<ConnectionEntry> {
+        let end = self.index_end();
+        for _ in 0..EVICTION_STEPS.min(end) {
+            let index = self.hand;
+            self.hand = (self.hand + 1) % end;
+            let is_victim = self.entry(index).is_some_and(|entry| {
+                entry.state.is_embryonic() && zone.is_none_or(|zone| entry.original.zone == zone)
+            });
+            if is_victim {
+                return self.remove(index);
+            }
+        }
+        None
+    }
+
+    /// Removes and returns an embryonic entry of a chain.
+    pub(crate) fn evict_of_chain(&mut self, hash: u32) -> Option<ConnectionEntry> {
+        let victim = self.entries.chain(hash).find(|index| {
+            self.entry(*index)
+                .is_some_and(|entry| entry.state.is_embryonic())
+        })?;
+        self.remove(victim)
+    }
+
+    /// Inserts a reverse key; returns false if its chain is full.
+    pub(crate) fn insert_reverse(&mut self, hash: u32, reverse: ReverseKey) -> bool {
+        self.reverse_keys.insert(hash, reverse).is_ok()
+    }
+
+    /// Removes the reverse key of a connection.
+    pub(crate) fn remove_reverse(&mut self, hash: u32, reply: &ConnectionKey, serial: u64) {
+        let found = self.reverse_keys.find(hash, |reverse| {
+            reverse.serial == serial && reverse.reply == *reply
+        });
+        if let Some(index) = found {
+            self.reverse_keys.remove(index);
+        }
+    }
+
+    /// Number of reverse keys.
+    #[cfg(test)]
+    pub(crate) const fn reverse_len(&self) -> usize {
+        self.reverse_keys.len()
+    }
+}

@@ -1,0 +1,338 @@
+//! The connection table: shards with a short lock each.
+//!
+//! ```text
+//!  key --SipHash--> upper bits: shard        lower bits: chain
+//!                   [ lock | entries, reverse keys, timers ]   x 1024
+//! ```
+//!
+//! The hash of a key and of its reversed key are equal, so both directions of a connection without
+//! NAT are found in one chain of one shard. The reply key of a translated connection has another
+//! hash: its shard holds a reverse key with the original key, with which the entry is found.
+//!
+//! **No two locks are held at once**, so there is no order of locks and no deadlock. A lock protects
+//! a bounded number of steps. New connections of a flood spread over all shards by a keyed hash, so
+//! a packet meets another worker's lock in one of a thousand cases, and then waits for less than a
+//! microsecond; nothing is held while memory of other shards, limits or helpers is read.
+//!
+//! Consequences of separate locks, each with its remedy:
+//!
+//! - A reverse key exists before its entry. A reply that finds the reverse key but no entry has no
+//!   connection, as if it had arrived earlier.
+//! - A reverse key exists after its entry was removed. It is compared with the entry's reply key at
+//!   each use, and removed by the connection's number, so a newer connection keeps its own.
+//! - Two workers commit the same key at once. The second one finds the entry when it inserts, takes
+//!   its reverse key back, and uses the first one's connection.
+//!
+//! Cost of a packet: one hash (12 rounds), one lock without contention, a chain of 1.5 nodes; with
+//! NAT, twice that for replies.
+
+use std::sync::PoisonError;
+
+use base::Instant;
+use base::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use base::sync::{Mutex, MutexGuard};
+
+use crate::alg::ExpectationTable;
+use crate::counters::{CtCounter, CtCounters};
+use crate::entry::{ConnectionEntry, ReverseKey};
+use crate::key::{ConnectionKey, CtZone, TrafficDirection};
+use crate::limits::{ConnectionLimits, LimitReached};
+use crate::shard::{Shard, ShardMatch};
+use crate::siphash::{HashSeed, siphash};
+
+/// Shards: many more than workers, so that two rarely meet.
+const SHARDS: usize = 1024;
+/// Shards that one call of [`ConnectionTable::expire`] visits.
+const SHARDS_PER_TURN: usize = 16;
+
+/// A connection that is not inserted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum InsertError {
+    /// Another worker has inserted the same key.
+    Present,
+    /// The reply key belongs to a translated connection.
+    ReplyInUse,
+    TableFull,
+    ZoneFull,
+    ChainFull,
+}
+
+impl InsertError {
+    /// Returns the counter of the refusal.
+    pub(crate) const fn counter(self) -> Option<CtCounter> {
+        match self {
+            Self::Present => None,
+            Self::ReplyInUse => Some(CtCounter::ReplyInUse),
+            Self::TableFull => Some(CtCounter::TableFull),
+            Self::ZoneFull => Some(CtCounter::ZoneFull),
+            Self::ChainFull => Some(CtCounter::ChainFull),
+        }
+    }
+}
+
+impl From<LimitReached> for InsertError {
+    fn from(limit: LimitReached) -> Self {
+        match limit {
+            LimitReached::Table => Self::TableFull,
+            LimitReached::Zone => Self::ZoneFull,
+        }
+    }
+}
+
+/// Position of a key: the number of its shard, and the hash within it.
+type KeyPosition = (usize, u32);
+
+/// The table.
+#[derive(Debug)]
+pub(crate) struct ConnectionTable {
+    shards: Box<[Mutex<Shard>]>,
+    seed: HashSeed,
+    pub(crate) limits: ConnectionLimits,
+    pub(crate) counters: CtCounters,
+    pub(crate) expectations: ExpectationTable,
+    serials: AtomicU64,
+    /// Shard that the next call of `expire` visits first.
+    turn: AtomicUsize,
+}
+
+impl ConnectionTable {
+    pub(crate) fn new(seed: HashSeed, connections_max: u32) -> Self {
+        Self {
+            shards: (0..SHARDS).map(|_| Mutex::new(Shard::new())).collect(),
+            seed,
+            limits: ConnectionLimits::new(connections_max),
+            counters: CtCounters::default(),
+            expectations: ExpectationTable::new(),
+            serials: AtomicU64::new(1),
+            turn: AtomicUsize::new(0),
+        }
+    }
+
+    pub(crate) const fn seed(&self) -> HashSeed {
+        self.seed
+    }
+
+    /// Returns a number that no other connection has.
+    pub(crate) fn next_serial(&self) -> u64 {
+        self.serials.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Runs `action` on the shard and index of the connection of a key, if there is one.
+    #[inline]
+    pub(crate) fn with_entry<R>(
+        &self,
+        key: &ConnectionKey,
+        now: Instant,
+        action: impl FnOnce(&mut Shard, u32, TrafficDirection) -> R,
+    ) -> Option<R> {
+        let (at, hash) = self.position(key);
+        let mut shard = self.lock(at);
+        let original = match shard.find(hash, key, now) {
+            ShardMatch::Entry(index, direction) => {
+                return Some(action(&mut shard, index, direction));
+            }
+            ShardMatch::Elsewhere(original) => original,
+            ShardMatch::None => return None,
+        };
+        drop(shard);
+        let (at, hash) = self.position(&original);
+        let mut shard = self.lock(at);
+        let index = shard.find_original(hash, &original)?;
+        let entry = shard.entry(index).filter(|entry| !entry.is_expired(now))?;
+        let direction = entry.direction_of(key)?;
+        Some(action(&mut shard, index, direction))
+    }
+
+    /// True if a key has a connection, or a reverse key that another worker has reserved.
+    fn is_present(&self, key: &ConnectionKey, now: Instant) -> bool {
+        let (at, hash) = self.position(key);
+        self.lock(at).find(hash, key, now) != ShardMatch::None
+    }
+
+    /// Reserves the reply key of a new translated connection. Returns false if it is in use.
+    pub(crate) fn reserve_reply(&self, reverse: &ReverseKey, now: Instant) -> bool {
+        if reverse.reply == reverse.original.reversed() {
+            // The entry itself is found with this key.
+            return !self.is_present(&reverse.reply, now);
+        }
+        let (at, hash) = self.position(&reverse.reply);
+        let mut shard = self.lock(at);
+        shard.find(hash, &reverse.reply, now) == ShardMatch::None
+            && shard.insert_reverse(hash, reverse.clone())
+    }
+
+    /// Takes a reserved reply key back.
+    pub(crate) fn release_reply(&self, reply: &ConnectionKey, serial: u64) {
+        let (at, hash) = self.position(reply);
+        self.lock(at).remove_reverse(hash, reply, serial);
+    }
+
+    /// Inserts a connection. If the table, its zone or the chain is full, an embryonic connection is
+    /// given up for it.
+    pub(crate) fn insert(&self, entry: ConnectionEntry, now: Instant) -> Result<(), InsertError> {
+        let key = entry.original;
+        let (at, hash) = self.position(&key);
+        self.reserve_place(key.zone, at)?;
+        let mut shard = self.lock(at);
+        if check_keys(&shard, hash, &entry, now).is_err() {
+            drop(shard);
+            self.collect_expired(&key, now);
+            self.collect_expired(&entry.reply, now);
+            shard = self.lock(at);
+            if let Err(error) = check_keys(&shard, hash, &entry, now) {
+                drop(shard);
+                self.limits.release(key.zone);
+                return Err(error);
+            }
+        }
+        let mut expired = Vec::new();
+        while let Some(index) = shard.find_any(hash, &key) {
+            expired.extend(shard.remove(index));
+        }
+        let victim = if shard.is_chain_full(hash) {
+            shard.evict_of_chain(hash)
+        } else {
+            None
+        };
+        let is_inserted = shard.insert(hash, entry);
+        drop(shard);
+        for entry in expired {
+            self.finish(Some(entry), CtCounter::Expired);
+        }
+        self.finish(victim, CtCounter::EmbryonicEvicted);
+        if !is_inserted {
+            self.limits.release(key.zone);
+            return Err(InsertError::ChainFull);
+        }
+        self.counters.add(CtCounter::Committed, 1);
+        Ok(())
+    }
+
+    /// Removes the expired connection that a reverse key with this key leads to, so that the key is
+    /// free.
+    fn collect_expired(&self, key: &ConnectionKey, now: Instant) {
+        let (at, hash) = self.position(key);
+        let found = self.lock(at).find(hash, key, now);
+        let ShardMatch::Elsewhere(original) = found else {
+            return;
+        };
+        let (at, hash) = self.position(&original);
+        let expired = self.with_shard(at, |shard| {
+            let index = shard.find_original(hash, &original)?;
+            shard.entry(index).filter(|entry| entry.is_expired(now))?;
+            shard.remove(index)
+        });
+        self.finish(expired, CtCounter::Expired);
+    }
+
+    /// Reserves a place in table and zone, if need be that of an embryonic connection.
+    fn reserve_place(&self, zone: CtZone, at: usize) -> Result<(), InsertError> {
+        let Err(limit) = self.limits.reserve(zone) else {
+            return Ok(());
+        };
+        let filter = (limit == LimitReached::Zone).then_some(zone);
+        let victim = self.lock(at).evict(filter);
+        if victim.is_none() {
+            return Err(limit.into());
+        }
+        self.finish(victim, CtCounter::EmbryonicEvicted);
+        Ok(self.limits.reserve(zone)?)
+    }
+
+    /// Removes the connection of a key. Returns false if there is none.
+    pub(crate) fn remove(&self, key: &ConnectionKey, now: Instant) -> bool {
+        let removed = self
+            .with_entry(key, now, |shard, index, _| shard.remove(index))
+            .flatten();
+        let is_removed = removed.is_some();
+        self.finish(removed, CtCounter::Removed);
+        is_removed
+    }
+
+    /// Removes connections that have expired, after at most `steps` timers and a few shards. Shards
+    /// that are in use are left for another turn. Returns the number of removed connections.
+    pub(crate) fn expire(&self, now: Instant, steps: usize) -> usize {
+        let mut steps = steps;
+        let mut removed = 0;
+        for _ in 0..SHARDS_PER_TURN {
+            if steps == 0 {
+                break;
+            }
+            let at = self.turn.fetch_add(1, Ordering::Relaxed) % self.shards.len();
+            while steps > 0 {
+                let Ok(mut shard) = self.shards[at].try_lock() else {
+                    break;
+                };
+                let expired = shard.pop_expired(now, &mut steps);
+                drop(shard);
+                if expired.is_none() {
+                    break;
+                }
+                removed += 1;
+                self.finish(expired, CtCounter::Expired);
+            }
+        }
+        removed
+    }
+
+    /// Number of shards.
+    pub(crate) fn shard_count(&self) -> usize {
+        self.shards.len()
+    }
+
+    /// Runs `read` with a locked shard.
+    pub(crate) fn with_shard<R>(&self, at: usize, read: impl FnOnce(&mut Shard) -> R) -> R {
+        read(&mut self.lock(at))
+    }
+
+    /// Completes the removal of an entry, whose shard is not locked any more.
+    pub(crate) fn finish(&self, entry: Option<ConnectionEntry>, counter: CtCounter) {
+        let Some(entry) = entry else {
+            return;
+        };
+        if entry.serial != 0 {
+            self.release_reply(&entry.reply, entry.serial);
+        }
+        if entry.helper.is_some() {
+            self.expectations.remove_children(&entry.original);
+        }
+        self.limits.release(entry.original.zone);
+        self.counters.add(counter, 1);
+    }
+
+    #[inline]
+    fn position(&self, key: &ConnectionKey) -> KeyPosition {
+        let hash = siphash::<1, 3>(self.seed, &key.symmetric_words());
+        let [a, b, c, d, e, f, g, h] = hash.to_be_bytes();
+        let shard = u32::from_be_bytes([a, b, c, d]) as usize % self.shards.len();
+        (shard, u32::from_be_bytes([e, f, g, h]))
+    }
+
+    /// Locks a shard. Each operation leaves the shard consistent, so a panic of another thread does
+    /// not make it unusable.
+    #[inline]
+    fn lock(&self, at: usize) -> MutexGuard<'_, Shard> {
+        self.shards[at]
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Checks that no connection has the keys of a new one. A reply key that differs from the reversed
+/// original key was reserved before.
+fn check_keys(
+    shard: &Shard,
+    hash: u32,
+    entry: &ConnectionEntry,
+    now: Instant,
+) -> Result<(), InsertError> {
+    if shard.find(hash, &entry.original, now) != ShardMatch::None {
+        return Err(InsertError::Present);
+    }
+    // Both keys have the same hash.
+    let is_plain = entry.reply == entry.original.reversed();
+    if is_plain && shard.find(hash, &entry.reply, now) != ShardMatch::None {
+        return Err(InsertError::ReplyInUse);
+    }
+    Ok(())
+}
