@@ -29,8 +29,8 @@ enum ModelEnd {
 /// State of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ModelState {
-    /// UDP: packets of the original direction, and whether there was a reply.
-    Datagrams { has_several: bool, has_reply: bool },
+    /// UDP: whether there was a reply.
+    Datagrams { has_reply: bool },
     /// ICMP: whether there was a reply.
     Queries { has_reply: bool },
     /// TCP: the end that began, and the other one.
@@ -267,35 +267,14 @@ impl ModelState {
             TransportFacts::Icmp if facts.tuple.src.message_type == 8 => {
                 Some((Self::Queries { has_reply: false }, 60))
             }
-            TransportFacts::Other => {
-                let state = Self::Datagrams {
-                    has_several: false,
-                    has_reply: false,
-                };
-                Some((state, 60))
-            }
+            TransportFacts::Other => Some((Self::Datagrams { has_reply: false }, 60)),
             _ => None,
         }
     }
 
     fn apply(&mut self, facts: &PacketFacts, is_reply: bool) -> ModelEffect {
         match (self, &facts.transport) {
-            (
-                Self::Datagrams {
-                    has_several,
-                    has_reply,
-                },
-                _,
-            ) => {
-                *has_several = true;
-                *has_reply |= is_reply;
-                if *has_reply {
-                    ModelEffect::Established(30)
-                } else {
-                    ModelEffect::New(60)
-                }
-            }
-            (Self::Queries { has_reply }, _) => {
+            (Self::Datagrams { has_reply } | Self::Queries { has_reply }, _) => {
                 *has_reply |= is_reply;
                 if *has_reply {
                     ModelEffect::Established(30)

@@ -45,6 +45,9 @@ const SHARDS: usize = 1024;
 /// Shards that one call of [`ConnectionTable::expire`] visits.
 const SHARDS_PER_TURN: usize = 16;
 
+/// Shards that are searched for an embryonic connection.
+const EVICTION_SHARDS: usize = 8;
+
 /// A connection that is not inserted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum InsertError {
@@ -231,7 +234,11 @@ impl ConnectionTable {
             return Ok(());
         };
         let filter = (limit == LimitReached::Zone).then_some(zone);
-        let victim = self.lock(at).evict(filter);
+        // A shard of few connections may have no embryonic one: its neighbours are tried too.
+        let victim = (0..EVICTION_SHARDS).find_map(|step| {
+            let at = (at + step) % self.shards.len();
+            self.with_shard(at, |shard| shard.evict(filter))
+        });
         if victim.is_none() {
             return Err(limit.into());
         }

@@ -325,7 +325,7 @@ impl PacketStep {
             1 => tcp(client, server, flags(self.flags)),
             _ => echo(self.client, self.server, 7, 8),
         };
-        let key = chosen.unwrap_or(facts.tuple.in_zone(self.request.zone));
+        let key = chosen.unwrap_or_else(|| facts.tuple.in_zone(self.request.zone));
         let facts = self.facts_of(&key);
         let request = CtRequest {
             zone: key.zone,

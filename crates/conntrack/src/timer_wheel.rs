@@ -122,10 +122,9 @@ impl TimerWheel {
     /// again if the entry has not expired.
     pub(crate) fn pop(&mut self, now: Instant) -> Option<u32> {
         let limit = now.as_nanos() >> TICK_BITS;
-        while let Some((slot, tick)) = self.next_slot() {
-            if tick > limit {
-                break;
-            }
+        if let Some((slot, tick)) = self.next_slot()
+            && tick <= limit
+        {
             self.elapsed = self.elapsed.max(tick);
             let index = self.heads[slot];
             self.remove(index);
@@ -135,22 +134,22 @@ impl TimerWheel {
         None
     }
 
-    /// Returns the first slot with timers and its first tick.
+    /// Returns the slot with timers that is due first, and its first tick. A slot of a higher level
+    /// that is being distributed is due before those that its timers were moved to.
     fn next_slot(&self) -> Option<(usize, u64)> {
-        (0..LEVELS).find_map(|level| {
+        let slots = (0..LEVELS).filter_map(|level| {
             let shift = LEVEL_SHIFTS[level];
             let current = (self.elapsed >> shift) & (SLOTS as u64 - 1);
             let due = self.occupied[level] & (u64::MAX << current);
             if due == 0 {
                 return None;
             }
-            let slot = u64::from(due.trailing_zeros());
+            let slot = due.trailing_zeros();
             let lap = self.elapsed >> (shift + LEVEL_BITS) << (shift + LEVEL_BITS);
-            Some((
-                level * SLOTS + due.trailing_zeros() as usize,
-                lap | slot << shift,
-            ))
-        })
+            let tick = lap | u64::from(slot) << shift;
+            Some((level * SLOTS + slot as usize, tick))
+        });
+        slots.min_by_key(|(_, tick)| *tick)
     }
 
     /// Returns the slot of a tick, which is later than the current one.

@@ -4,6 +4,7 @@
 
 mod checkpoint;
 mod commands;
+mod conntrack;
 mod dummy_stream;
 mod flow_text;
 mod frame;
@@ -14,6 +15,7 @@ pub mod openflow;
 mod ovsdb;
 mod tunnel;
 
+pub use self::conntrack::conntrack;
 pub use self::ovsdb::ovsdb;
 pub use checkpoint::checkpoint;
 pub use commands::commands;

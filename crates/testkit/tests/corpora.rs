@@ -98,6 +98,11 @@ fn lacp() {
 }
 
 #[test]
+fn conntrack() {
+    run("conntrack", testkit::fuzz::conntrack);
+}
+
+#[test]
 fn tunnel() {
     run("tunnel", testkit::fuzz::tunnel);
 }
