@@ -40,7 +40,7 @@ fn track(tracker: &Conntrack, options: u8, bytes: &[u8], now: Instant) {
         _ => AddressFamily::V6,
     };
     let extracted = extract(bytes, family, ChecksumCheck::Skip);
-    let payload = extracted.map_or(&[][..], |extracted| extracted.payload);
+    let payload = extracted.map_or(&[] as &[u8], |extracted| extracted.payload);
     let packet = CtPacket {
         facts: extracted.ok().map(|extracted| extracted.facts),
         payload,
