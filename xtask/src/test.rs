@@ -31,7 +31,7 @@ const BINARY: &str = "cli";
 
 /// The packages with concurrency models, built with the feature `model`, and the modules of the
 /// models.
-const MODELLED: [&str; 2] = ["fastpath", "runtime"];
+const MODELLED: [&str; 3] = ["conntrack", "fastpath", "runtime"];
 const MODELS: &str = "model::";
 
 #[rustfmt::skip]
@@ -197,8 +197,8 @@ fn check_lints(shell: &mut Shell) -> Result<TestTally, TaskError> {
     let mut tally = TestTally::default();
     let all = ["--workspace", "--features", FEATURES];
     let without_dpdk = ["--package", DPDK, "--package", BINARY];
-    let model = ["--package", MODELLED[0], "--package", MODELLED[1]];
-    let model = [model.as_slice(), &["--features", "model"]].concat();
+    let mut model = vec!["--features", "model"];
+    model.extend(MODELLED.iter().flat_map(|package| ["--package", package]));
     for selection in [all.as_slice(), &without_dpdk, &model] {
         let mut command = cargo_with(&["clippy", "--all-targets"]);
         command.args(selection).args(["--", "-D", "warnings"]);

@@ -35,9 +35,9 @@ use crate::nat::NatSide;
 use ftp::{FtpMessage, FtpMode};
 
 /// Parts of the table of expectations, each with a lock.
-const SHELVES: usize = 64;
+const PARTS: usize = 64;
 /// Expectations of a part: 16,384 in total, more than control connections of a large server.
-const SHELF_MAX: usize = 256;
+const PART_MAX: usize = 256;
 
 /// A helper.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -251,19 +251,21 @@ fn expect(
 }
 
 /// Expectations by key.
-type Shelf = BTreeMap<ConnectionKey, AlgExpectation>;
+type ExpectationMap = BTreeMap<ConnectionKey, AlgExpectation>;
 
 /// All expectations. While there is none, a new connection reads one number.
 #[derive(Debug)]
 pub(crate) struct ExpectationTable {
-    shelves: Box<[Mutex<Shelf>]>,
+    parts: Box<[Mutex<ExpectationMap>]>,
     count: AtomicUsize,
 }
 
 impl ExpectationTable {
     pub(crate) fn new() -> Self {
         Self {
-            shelves: (0..SHELVES).map(|_| Mutex::new(Shelf::new())).collect(),
+            parts: (0..PARTS)
+                .map(|_| Mutex::new(ExpectationMap::new()))
+                .collect(),
             count: AtomicUsize::new(0),
         }
     }
@@ -275,19 +277,19 @@ impl ExpectationTable {
         }
         let mut key = *key;
         key.src.port = 0;
-        self.shelf(&key).get(&key).copied()
+        self.part(&key).get(&key).copied()
     }
 
     /// Adds an expectation, unless the key has one; returns false if there is no room.
     pub(crate) fn insert(&self, key: ConnectionKey, expectation: AlgExpectation) -> bool {
-        let mut shelf = self.shelf(&key);
-        if shelf.contains_key(&key) {
+        let mut part = self.part(&key);
+        if part.contains_key(&key) {
             return true;
         }
-        if shelf.len() >= SHELF_MAX {
+        if part.len() >= PART_MAX {
             return false;
         }
-        shelf.insert(key, expectation);
+        part.insert(key, expectation);
         self.count.fetch_add(1, Ordering::Relaxed);
         true
     }
@@ -297,20 +299,20 @@ impl ExpectationTable {
         if self.count.load(Ordering::Relaxed) == 0 {
             return;
         }
-        for shelf in &self.shelves {
-            let mut shelf = shelf.lock().unwrap_or_else(PoisonError::into_inner);
-            let before = shelf.len();
-            shelf.retain(|_, expectation| expectation.parent != *parent);
-            let removed = before - shelf.len();
+        for part in &self.parts {
+            let mut part = part.lock().unwrap_or_else(PoisonError::into_inner);
+            let before = part.len();
+            part.retain(|_, expectation| expectation.parent != *parent);
+            let removed = before - part.len();
             self.count.fetch_sub(removed, Ordering::Relaxed);
         }
     }
 
-    fn shelf(&self, key: &ConnectionKey) -> MutexGuard<'_, Shelf> {
+    fn part(&self, key: &ConnectionKey) -> MutexGuard<'_, ExpectationMap> {
         let [.., word] = key.symmetric_words();
         let [.., low] = mix64(word).to_be_bytes();
-        let at = usize::from(low) % SHELVES;
-        self.shelves[at]
+        let at = usize::from(low) % PARTS;
+        self.parts[at]
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
     }

@@ -39,7 +39,7 @@ const OPTION_NOP: u8 = 1;
 const OPTION_WINDOW_SCALE: u8 = 3;
 const WINDOW_SCALE_MAX: u8 = 14;
 
-/// Whether checksums are verified.
+/// Verification of checksums.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ChecksumCheck {
     /// The packet's checksums must be right.

@@ -1,7 +1,7 @@
 //! Connection tracking and address translation for IPv4 and IPv6.
 //!
 //! A [`Conntrack`] is shared by all workers. Its input is the facts of a packet ([`PacketFacts`],
-//! read from bytes by [`extract`]), the arguments of `ct` ([`CtRequest`]) and the time; its output
+//! read from bytes by [`extract()`]), the arguments of `ct` ([`CtRequest`]) and the time; its output
 //! is the packet's tracking fields ([`CtMetadata`]), a translation ([`NatTranslation`]) and a
 //! verdict on the commit ([`CtOutcome`]). It has no sockets, no threads and no clock, and does not
 //! change packets: the caller writes the headers.

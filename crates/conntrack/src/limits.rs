@@ -11,8 +11,8 @@ use crate::key::CtZone;
 
 /// No limit of its own: the default limit applies.
 const DEFAULT: u32 = u32::MAX;
-/// Number of zones.
-const ZONES: usize = 1 << 16;
+/// Number of zones. Models have few.
+const ZONES: usize = if cfg!(feature = "model") { 16 } else { 1 << 16 };
 
 /// A limit that a new connection has reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -61,7 +61,7 @@ pub enum NatPortChoice {
     Random,
 }
 
-/// Whether a client keeps its translated address.
+/// Scope of a translated address.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum NatPersistence {
     /// Each connection has an address of its own.

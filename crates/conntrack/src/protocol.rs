@@ -24,7 +24,7 @@ use other::OtherState;
 use sctp::SctpAssociation;
 use tcp::TcpConnection;
 
-/// Whether TCP sequence numbers are checked (`ct-enable-tcp-seq-chk`).
+/// Check of TCP sequence numbers (`ct-enable-tcp-seq-chk`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SequenceCheck {
     /// Segments out of window are invalid.

@@ -40,8 +40,8 @@ use crate::limits::{ConnectionLimits, LimitReached};
 use crate::shard::{Shard, ShardMatch};
 use crate::siphash::{HashSeed, siphash};
 
-/// Shards: many more than workers, so that two rarely meet.
-const SHARDS: usize = 1024;
+/// Shards: many more than workers, so that two rarely meet. Models have few.
+const SHARDS: usize = if cfg!(feature = "model") { 2 } else { 1024 };
 /// Shards that one call of [`ConnectionTable::expire`] visits.
 const SHARDS_PER_TURN: usize = 16;
 
@@ -343,3 +343,6 @@ fn check_keys(
     }
     Ok(())
 }
+
+#[cfg(all(test, feature = "model"))]
+mod model;

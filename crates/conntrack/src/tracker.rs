@@ -5,7 +5,7 @@
 //!  key --> expectation of NAT: reversed if the packet is already translated in this zone
 //!   |
 //!   +-- found:     state machine, expiry, mark, label, translation     under the shard's lock
-//!   |                `-- over, or `force` from the other side: remove, go on as not found
+//!   |                `-- over, or `force` from the other side: remove, continue as not found
 //!   `-- not found: new (or related by a helper); with `commit`: reserve reply key, insert
 //! ```
 
@@ -28,7 +28,7 @@ use crate::siphash::HashSeed;
 use crate::table::ConnectionTable;
 use crate::timeout::{CtPolicyId, CtTimeoutPolicy, PolicyTable};
 
-/// Whether `ct` creates connections.
+/// Creation of connections by `ct`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CtCommit {
     /// Only looks connections up.
