@@ -2,9 +2,9 @@
 //! the feature `model`. Shuttle's scheduler may switch threads at each operation on them, so that a
 //! test can explore the interleavings of threads.
 //!
-//! The module contains only the primitives of model-checked code: atomics, parking, a channel,
-//! a mutex, and a once-cell. The model treats every atomic as sequentially consistent: it finds steps in the
-//! wrong order, not memory orderings that are too weak.
+//! The module contains only the primitives of model-checked code: atomics, parking, a channel, a
+//! mutex, and a once-cell. The model treats every atomic as sequentially consistent: it finds steps
+//! in the wrong order, not memory orderings that are too weak.
 
 #[cfg(not(feature = "model"))]
 pub use std::{
