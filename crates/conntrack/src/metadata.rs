@@ -102,10 +102,10 @@ mod tests {
     #[test]
     fn masked_write_keeps_other_bits() {
         let write = MaskedWrite {
-            value: 0x0f,
+            value: 0x0f_u32,
             mask: 0xff,
         };
-        assert_eq!(write.apply(0x1234_u32), 0x120f);
+        assert_eq!(write.apply(0x1234), 0x120f);
     }
 
     #[test]

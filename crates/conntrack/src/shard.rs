@@ -13,7 +13,7 @@ use crate::timer_wheel::TimerWheel;
 
 /// Entries that are examined for an embryonic one when the table is full. In a flood nearly each
 /// entry is embryonic; without one, a new connection is refused after this many steps.
-const EVICTION_STEPS: u32 = 32;
+const EVICTION_STEPS: u32 = 64;
 
 /// Shard of the table.
 #[derive(Debug)]
