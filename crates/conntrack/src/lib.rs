@@ -78,6 +78,7 @@ mod metadata;
 mod model;
 mod nat;
 mod protocol;
+mod request;
 mod shard;
 mod siphash;
 mod snapshot;
@@ -100,7 +101,8 @@ pub use key::{
 pub use metadata::{CtMetadata, CtState, MaskedWrite};
 pub use nat::{CtNat, NatPersistence, NatPortChoice, NatRange, NatSide};
 pub use protocol::{SctpPhase, SequenceCheck, TcpEnd, TcpEndState};
+pub use request::{CtCommit, CtOutcome, CtPacket, CtRequest, NatTranslation};
 pub use siphash::HashSeed;
 pub use snapshot::{ConnectionInfo, DumpCursor, ProtocolInfo};
 pub use timeout::{CtPolicyId, CtTimeout, CtTimeoutPolicy};
-pub use tracker::{Conntrack, CtCommit, CtOutcome, CtPacket, CtRequest, NatTranslation};
+pub use tracker::Conntrack;

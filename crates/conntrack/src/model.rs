@@ -12,7 +12,7 @@ use crate::facts::{PacketFacts, TransportFacts};
 use crate::key::{ConnectionKey, KeyProtocol};
 use crate::metadata::CtState;
 use crate::nat::{CtNat, NatRange, NatSide};
-use crate::tracker::{CtCommit, CtOutcome, CtRequest};
+use crate::request::{CtCommit, CtOutcome, CtRequest};
 use packet::wire::tcp::{ACK, FIN, RST, SYN};
 
 /// State of one end of a TCP connection.

@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use crate::facts::{PacketFacts, PacketTuple, TcpFacts, TransportFacts};
 use crate::key::{AddressFamily, ConnectionKey, CtZone, Endpoint, KeyProtocol};
 use crate::metadata::CtMetadata;
-use crate::tracker::CtPacket;
+use crate::request::CtPacket;
 
 /// Returns the end of a host with a port.
 pub(crate) fn endpoint(host: u8, port: u16) -> Endpoint {

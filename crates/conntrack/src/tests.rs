@@ -1,3 +1,5 @@
+//! Tests of the tracker, and its comparison with the reference model.
+
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
@@ -11,8 +13,8 @@ use crate::metadata::{CtMetadata, CtState, MaskedWrite};
 use crate::model::ModelTracker;
 use crate::nat::{CtNat, NatRange, NatSide};
 use crate::protocol::SequenceCheck;
+use crate::request::{CtCommit, CtPacket, CtRequest};
 use crate::test_packets::{echo, endpoint, error_about, tcp, udp, udp_v6, untracked};
-use crate::tracker::{CtCommit, CtPacket, CtRequest};
 use crate::{Conntrack, CtCounter, CtOutcome, HashSeed};
 
 mod helpers;

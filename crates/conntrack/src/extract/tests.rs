@@ -1,3 +1,5 @@
+//! Packets that have facts, and packets that have none.
+
 use packet::build::Stack;
 use packet::wire::tcp::SYN;
 use proptest::prelude::*;

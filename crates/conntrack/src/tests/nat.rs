@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::key::{CtAddress, Endpoint, TrafficDirection};
-use crate::tracker::NatTranslation;
+use crate::request::NatTranslation;
 
 fn public() -> CtAddress {
     Ipv4Addr::new(192, 0, 2, 1).into()

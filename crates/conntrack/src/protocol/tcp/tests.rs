@@ -1,3 +1,5 @@
+//! Segments of single connections, and conversations of correct ends.
+
 use proptest::prelude::*;
 
 use super::*;
