@@ -346,3 +346,28 @@ fn check_keys(
 
 #[cfg(all(test, feature = "model"))]
 mod model;
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::test_packets::{endpoint, udp};
+
+    #[test]
+    fn keys_that_collide_with_one_seed_spread_with_another() {
+        let [first, second] = [1, 2].map(|seed| ConnectionTable::new(HashSeed([seed, 3]), 16));
+        let key = |port| {
+            let facts = udp(endpoint(1, port), endpoint(2, 53));
+            facts.tuple.in_zone(CtZone(0))
+        };
+        let shard_of = |table: &ConnectionTable, key: &ConnectionKey| table.position(key).0;
+        let mut colliding: Vec<_> = (1..=u16::MAX).map(key).collect();
+        colliding.retain(|key| shard_of(&first, key) == 0);
+        assert!(colliding.len() > 20, "one key in 1,024");
+        let mut counts = BTreeMap::new();
+        for key in &colliding {
+            *counts.entry(shard_of(&second, key)).or_insert(0_u32) += 1;
+        }
+        assert!(counts.values().all(|count| *count < 8), "{counts:?}");
+    }
+}
