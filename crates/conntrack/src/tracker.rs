@@ -9,8 +9,8 @@
 //!   `-- not found: new (or related by a helper); with `commit`: reserve reply key, insert
 //! ```
 
+use base::Instant;
 use base::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use base::{Instant, mix64};
 
 use crate::alg::{AlgExpectation, HelperResult, SequenceAdjust, SequenceSkew, read_packet};
 use crate::counters::CtCounter;
@@ -22,7 +22,7 @@ use crate::nat::{CtNat, NatSide, find_reply};
 use crate::protocol::{PacketEffect, ProtocolState, SequenceCheck};
 use crate::request::{CtCommit, CtOutcome, CtPacket, CtRequest, NatTranslation};
 use crate::shard::Shard;
-use crate::siphash::HashSeed;
+use crate::siphash::{HashSeed, siphash};
 use crate::table::ConnectionTable;
 use crate::timeout::{CtPolicyId, CtTimeoutPolicy, PolicyTable};
 
@@ -32,7 +32,8 @@ pub struct Conntrack {
     pub(crate) table: ConnectionTable,
     policies: PolicyTable,
     checks_sequence: AtomicBool,
-    random: AtomicU64,
+    /// Random numbers that were drawn.
+    draws: AtomicU64,
 }
 
 /// Result of a packet for a connection that exists.
@@ -62,12 +63,11 @@ impl Conntrack {
     /// Returns an empty tracker. `seed` must be secret and random.
     #[must_use]
     pub fn new(seed: HashSeed, connections_max: u32) -> Self {
-        let HashSeed([_, random]) = seed;
         Self {
             table: ConnectionTable::new(seed, connections_max),
             policies: PolicyTable::new(),
             checks_sequence: AtomicBool::new(true),
-            random: AtomicU64::new(mix64(random)),
+            draws: AtomicU64::new(0),
         }
     }
 
@@ -369,11 +369,10 @@ impl Conntrack {
         }
     }
 
+    /// Returns a number that cannot be predicted without the seed.
     fn random(&self) -> u32 {
-        let number = self
-            .random
-            .fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::Relaxed);
-        let [a, b, c, d, ..] = mix64(number).to_be_bytes();
+        let number = self.draws.fetch_add(1, Ordering::Relaxed);
+        let [a, b, c, d, ..] = siphash::<1, 3>(self.table.seed(), &[number]).to_be_bytes();
         u32::from_be_bytes([a, b, c, d])
     }
 }
