@@ -460,7 +460,9 @@ fn without_skew(
         && skew.amount != 0
         && direction != skew.direction
     {
-        segment.acknowledgment = segment.acknowledgment.wrapping_add_signed(-skew.amount);
+        segment.acknowledgment = segment
+            .acknowledgment
+            .wrapping_add_signed(skew.amount.wrapping_neg());
     }
     facts
 }
@@ -478,7 +480,7 @@ fn adjust_of(skew: SequenceSkew, direction: TrafficDirection) -> Option<Sequence
     } else {
         SequenceAdjust {
             sequence: 0,
-            acknowledgment: -skew.amount,
+            acknowledgment: skew.amount.wrapping_neg(),
         }
     })
 }
