@@ -198,7 +198,11 @@ fn check_lints(shell: &mut Shell) -> Result<TestTally, TaskError> {
     let all = ["--workspace", "--features", FEATURES];
     let without_dpdk = ["--package", DPDK, "--package", BINARY];
     let mut model = vec!["--features", "model"];
-    model.extend(MODELLED.iter().flat_map(|package| ["--package", package]));
+    model.extend(
+        MODELLED
+            .into_iter()
+            .flat_map(|package| ["--package", package]),
+    );
     for selection in [all.as_slice(), &without_dpdk, model.as_slice()] {
         let mut command = cargo_with(&["clippy", "--all-targets"]);
         command.args(selection).args(["--", "-D", "warnings"]);

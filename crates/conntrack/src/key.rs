@@ -99,16 +99,13 @@ pub struct ConnectionKey {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct KeyProtocol(pub u8);
 
-/// Number of SCTP above IP (RFC 9260).
-const SCTP: u8 = 132;
-
 impl KeyProtocol {
     /// TCP.
     pub const TCP: Self = Self(IpProto::TCP.0);
     /// UDP.
     pub const UDP: Self = Self(IpProto::UDP.0);
     /// SCTP.
-    pub const SCTP: Self = Self(SCTP);
+    pub const SCTP: Self = Self(IpProto::SCTP.0);
     /// ICMP.
     pub const ICMPV4: Self = Self(IpProto::ICMPV4.0);
     /// ICMPv6.

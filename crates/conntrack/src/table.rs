@@ -26,7 +26,7 @@
 //! Cost of a packet: one hash (12 rounds), one lock without contention, a chain of 1.5 nodes; with
 //! NAT, twice that for replies.
 
-use std::sync::PoisonError;
+use std::sync::{PoisonError, TryLockError};
 
 use base::Instant;
 use base::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -267,8 +267,10 @@ impl ConnectionTable {
             }
             let at = self.turn.fetch_add(1, Ordering::Relaxed) % self.shards.len();
             while steps > 0 {
-                let Ok(mut shard) = self.shards[at].try_lock() else {
-                    break;
+                let mut shard = match self.shards[at].try_lock() {
+                    Ok(shard) => shard,
+                    Err(TryLockError::Poisoned(error)) => error.into_inner(),
+                    Err(TryLockError::WouldBlock) => break,
                 };
                 let expired = shard.pop_expired(now, &mut steps);
                 drop(shard);
