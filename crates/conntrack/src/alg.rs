@@ -32,7 +32,7 @@ use crate::entry::ConnectionEntry;
 use crate::key::{ConnectionKey, CtAddress, Endpoint, KeyProtocol, TrafficDirection};
 use crate::nat::NatSide;
 
-use ftp::{FtpMessage, FtpMode};
+use ftp::{FtpAddress, FtpMessage, FtpMode};
 
 /// Parts of the table of expectations, each with a lock.
 const PARTS: usize = 64;
@@ -181,7 +181,7 @@ fn read_announcement(
     entry: &ConnectionEntry,
     direction: TrafficDirection,
     mode: FtpMode,
-    address: Option<(IpAddr, Range<usize>)>,
+    address: Option<FtpAddress>,
     port: u16,
 ) -> HelperResult {
     let (own, translated) = match mode {
@@ -189,7 +189,12 @@ fn read_announcement(
         FtpMode::Passive => (entry.reply.src.address, entry.original.dst.address),
     };
     let mut rewrite = None;
-    if let Some((address, range)) = address {
+    if let Some(FtpAddress {
+        address,
+        form,
+        range,
+    }) = address
+    {
         let announced = match address {
             IpAddr::V4(address) => CtAddress::from(address),
             IpAddr::V6(address) => CtAddress::from(address),
@@ -198,7 +203,7 @@ fn read_announcement(
             return HelperResult::Invalid;
         }
         if announced != translated && entry.nat.is_some() {
-            let text = ftp::address_text(translated.to_ip(entry.original.family));
+            let text = form.text(translated.to_ip(entry.original.family));
             rewrite = Some(PayloadRewrite { range, text });
         }
     }

@@ -4,8 +4,12 @@
 //! |---|---|---|
 //! | `PORT h1,h2,h3,h4,p1,p2` | client | IPv4 |
 //! | `227 ... (h1,h2,h3,h4,p1,p2)` | server | IPv4 |
+//! | `EPRT \|1\|address\|port\|` | client | IPv4 |
 //! | `EPRT \|2\|address\|port\|` | client | IPv6 |
-//! | `229 Entering Extended Passive Mode (\|\|\|port\|)` | server | IPv6 |
+//! | `229 Entering Extended Passive Mode (\|\|\|port\|)` | server | both |
+//!
+//! Open vSwitch reads the extended messages (RFC 2428) over IPv6 only. EPRT with the number of the
+//! other family announces nothing over IPv4, where servers refuse it, and is malformed over IPv6.
 //!
 //! Only the first 128 bytes of a segment are read. A number at the end of the segment is malformed:
 //! the next segment may continue it.
@@ -27,6 +31,34 @@ pub(super) enum FtpMode {
     Passive,
 }
 
+/// Form of an announced address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum FtpAddressForm {
+    /// Four numbers with commas (RFC 959).
+    Commas,
+    /// The usual text form (RFC 2428).
+    Extended,
+}
+
+/// An announced address.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct FtpAddress {
+    pub(super) address: IpAddr,
+    pub(super) form: FtpAddressForm,
+    /// Its bytes in the payload.
+    pub(super) range: Range<usize>,
+}
+
+impl FtpAddressForm {
+    /// Returns the text of an address.
+    pub(super) fn text(self, address: IpAddr) -> String {
+        match self {
+            Self::Commas => address.to_string().replace('.', ","),
+            Self::Extended => address.to_string(),
+        }
+    }
+}
+
 /// A segment of a control connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum FtpMessage {
@@ -37,8 +69,8 @@ pub(super) enum FtpMessage {
     /// An announcement.
     Announcement {
         mode: FtpMode,
-        /// Address and its bytes in the payload; the extended passive reply has none.
-        address: Option<(IpAddr, Range<usize>)>,
+        /// The extended passive reply has none.
+        address: Option<FtpAddress>,
         port: u16,
     },
 }
@@ -49,19 +81,12 @@ pub(super) fn parse(payload: &[u8], family: AddressFamily) -> FtpMessage {
     let announcement = match family {
         AddressFamily::V4 if starts_with(text, b"PORT") => parse_v4(text, 4, FtpMode::Active),
         AddressFamily::V4 if starts_with(text, b"227") => parse_v4(text, 3, FtpMode::Passive),
-        AddressFamily::V6 if starts_with(text, b"EPRT") => parse_eprt(text),
+        _ if starts_with(text, b"EPRT") => parse_eprt(text, family),
+        AddressFamily::V4 if starts_with(text, b"229") => parse_epsv(text),
         AddressFamily::V6 if contains(text, b"EXTENDED PASSIVE") => parse_epsv(text),
         AddressFamily::V4 | AddressFamily::V6 => return FtpMessage::Other,
     };
     announcement.unwrap_or(FtpMessage::Malformed)
-}
-
-/// Returns an address as announcements have it: with commas for IPv4.
-pub(super) fn address_text(address: IpAddr) -> String {
-    match address {
-        IpAddr::V4(address) => address.to_string().replace('.', ","),
-        IpAddr::V6(address) => address.to_string(),
-    }
 }
 
 fn parse_v4(text: &[u8], command_len: usize, mode: FtpMode) -> Option<FtpMessage> {
@@ -83,18 +108,22 @@ fn parse_v4(text: &[u8], command_len: usize, mode: FtpMode) -> Option<FtpMessage
         at = end + 1;
     }
     let [a, b, c, d, high, low] = numbers;
-    announcement(
-        mode,
-        Some((Ipv4Addr::new(a, b, c, d).into(), start..address_end)),
-        u16::from_be_bytes([high, low]),
-    )
+    let address = FtpAddress {
+        address: Ipv4Addr::new(a, b, c, d).into(),
+        form: FtpAddressForm::Commas,
+        range: start..address_end,
+    };
+    announcement(mode, Some(address), u16::from_be_bytes([high, low]))
 }
 
-fn parse_eprt(text: &[u8]) -> Option<FtpMessage> {
-    let family = 4 + text[4..].iter().position(u8::is_ascii_digit)?;
-    let (2, end) = number_at(text, family, 1)? else {
-        return None;
-    };
+fn parse_eprt(text: &[u8], family: AddressFamily) -> Option<FtpMessage> {
+    let number = 4 + text[4..].iter().position(u8::is_ascii_digit)?;
+    let (number, end) = number_at(text, number, 1)?;
+    match (family, number) {
+        (AddressFamily::V4, 1) | (AddressFamily::V6, 2) => {}
+        (AddressFamily::V4, _) => return Some(FtpMessage::Other),
+        (AddressFamily::V6, _) => return None,
+    }
     let start = end + 1;
     let is_of_address = |byte: &u8| byte.is_ascii_hexdigit() || matches!(byte, b':' | b'.');
     let len = text
@@ -102,16 +131,18 @@ fn parse_eprt(text: &[u8]) -> Option<FtpMessage> {
         .iter()
         .position(|byte| !is_of_address(byte))?;
     let range = start..start + len;
-    let address: Ipv6Addr = std::str::from_utf8(&text[range.clone()])
-        .ok()?
-        .parse()
-        .ok()?;
+    let printed = std::str::from_utf8(&text[range.clone()]).ok()?;
+    let address = match family {
+        AddressFamily::V4 => printed.parse::<Ipv4Addr>().ok()?.into(),
+        AddressFamily::V6 => printed.parse::<Ipv6Addr>().ok()?.into(),
+    };
     let (port, _) = number_at(text, range.end + 1, 5)?;
-    announcement(
-        FtpMode::Active,
-        Some((address.into(), range)),
-        u16::try_from(port).ok()?,
-    )
+    let address = FtpAddress {
+        address,
+        form: FtpAddressForm::Extended,
+        range,
+    };
+    announcement(FtpMode::Active, Some(address), u16::try_from(port).ok()?)
 }
 
 fn parse_epsv(text: &[u8]) -> Option<FtpMessage> {
@@ -121,11 +152,7 @@ fn parse_epsv(text: &[u8]) -> Option<FtpMessage> {
     announcement(FtpMode::Passive, None, u16::try_from(port).ok()?)
 }
 
-fn announcement(
-    mode: FtpMode,
-    address: Option<(IpAddr, Range<usize>)>,
-    port: u16,
-) -> Option<FtpMessage> {
+fn announcement(mode: FtpMode, address: Option<FtpAddress>, port: u16) -> Option<FtpMessage> {
     (port != 0).then_some(FtpMessage::Announcement {
         mode,
         address,
@@ -168,10 +195,26 @@ mod tests {
         parse(text.as_bytes(), AddressFamily::V6)
     }
 
+    fn announced(address: &str, form: FtpAddressForm, range: Range<usize>) -> Option<FtpAddress> {
+        Some(FtpAddress {
+            address: address.parse().expect("an address"),
+            form,
+            range,
+        })
+    }
+
     fn found(mode: FtpMode, address: &str, range: Range<usize>, port: u16) -> FtpMessage {
         FtpMessage::Announcement {
             mode,
-            address: Some((address.parse().expect("an address"), range)),
+            address: announced(address, FtpAddressForm::Commas, range),
+            port,
+        }
+    }
+
+    fn extended(address: &str, range: Range<usize>, port: u16) -> FtpMessage {
+        FtpMessage::Announcement {
+            mode: FtpMode::Active,
+            address: announced(address, FtpAddressForm::Extended, range),
             port,
         }
     }
@@ -183,17 +226,27 @@ mod tests {
         assert_eq!(v4("port 10,1,2,33,19,137\r\n"), active);
         let passive = found(FtpMode::Passive, "10.1.2.3", 27..35, 258);
         assert_eq!(v4("227 Entering Passive Mode (10,1,2,3,1,2).\r\n"), passive);
-        let extended = found(FtpMode::Active, "fd00::1", 8..15, 6_446);
-        assert_eq!(v6("EPRT |2|fd00::1|6446|\r\n"), extended);
+        let active = extended("fd00::1", 8..15, 6_446);
+        assert_eq!(v6("EPRT |2|fd00::1|6446|\r\n"), active);
+        let active = extended("10.1.2.33", 8..17, 6_446);
+        assert_eq!(v4("EPRT |1|10.1.2.33|6446|\r\n"), active);
         let passive = FtpMessage::Announcement {
             mode: FtpMode::Passive,
             address: None,
             port: 6_446,
         };
-        assert_eq!(
-            v6("229 Entering Extended Passive Mode (|||6446|)\r\n"),
-            passive
-        );
+        let text = "229 Entering Extended Passive Mode (|||6446|)\r\n";
+        assert_eq!(v6(text), passive);
+        assert_eq!(v4(text), passive);
+    }
+
+    #[test]
+    fn ftp_address_is_printed_in_its_form() {
+        let address = IpAddr::V4(Ipv4Addr::new(10, 1, 2, 3));
+        assert_eq!(FtpAddressForm::Commas.text(address), "10,1,2,3");
+        assert_eq!(FtpAddressForm::Extended.text(address), "10.1.2.3");
+        let address = IpAddr::V6(Ipv6Addr::LOCALHOST);
+        assert_eq!(FtpAddressForm::Extended.text(address), "::1");
     }
 
     #[test]
@@ -206,6 +259,9 @@ mod tests {
             "PORT 10,1,2,33,0,0\r\n",
             "PORT 10.1.2.33,19,137\r\n",
             "227 (10,1,2,3,1000,2)\r\n",
+            "EPRT |1|10.0.0.256|6446|\r\n",
+            "EPRT |1|10.0.0.1|6446",
+            "229 Extended Passive (|||",
         ] {
             assert_eq!(v4(text), FtpMessage::Malformed, "{text}");
         }
@@ -230,10 +286,10 @@ mod tests {
         ) {
             let payload = [start.as_bytes(), &rest[..]].concat();
             for family in [AddressFamily::V4, AddressFamily::V6] {
-                if let FtpMessage::Announcement { address: Some((_, range)), .. } =
+                if let FtpMessage::Announcement { address: Some(address), .. } =
                     parse(&payload, family)
                 {
-                    prop_assert!(range.end < payload.len());
+                    prop_assert!(address.range.end < payload.len());
                 }
             }
         }

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::alg::PayloadRewrite;
-use crate::key::Endpoint;
+use crate::key::{AddressFamily, Endpoint};
 use crate::{AlgHelper, SequenceAdjust};
 
 const CLIENT: u8 = 1;
@@ -106,6 +106,42 @@ fn ftp_address_is_translated_and_numbers_are_shifted() {
     let translation = outcome.translation.expect("a translation");
     assert_eq!(translation.header.dst, endpoint(CLIENT, 5001));
     assert!(outcome.metadata.state.contains(CtState::RELATED));
+}
+
+#[test]
+fn ftp_extended_messages_work_over_both_families() {
+    let tracker = tracker();
+    let address = Ipv4Addr::new(192, 0, 2, 100).into();
+    let range = NatRange::to_address(NatSide::Source, address);
+    let request = with_helper(AlgHelper::Ftp, Some(CtNat::New(range)));
+    open_control(&tracker, &request);
+    let outcome = control(&tracker, "EPRT |1|10.0.0.1|5001|\r\n", &request);
+    let rewrite = PayloadRewrite {
+        range: 8..16,
+        text: "192.0.2.100".to_owned(),
+    };
+    assert_eq!(outcome.rewrite, Some(rewrite));
+
+    // The server awaits a data connection of the client, over IPv6.
+    let request = with_helper(AlgHelper::Ftp, None);
+    let (mut client, mut server) = (udp_v6(1, 2).tuple.src, udp_v6(1, 2).tuple.dst);
+    server.port = 21;
+    let segment = |src, dst, flag| {
+        let mut facts = tcp(src, dst, flags(flag));
+        facts.tuple.family = AddressFamily::V6;
+        facts
+    };
+    let syn = untracked(segment(client, server, SYN));
+    tracker.track(&syn, &request, START);
+    let reply = CtPacket {
+        payload: b"229 Entering Extended Passive Mode (|||6446|)\r\n",
+        ..untracked(segment(server, client, SYN | ACK))
+    };
+    tracker.track(&reply, &request, START);
+    (client.port, server.port) = (2000, 6446);
+    let state = CtState::NEW.with(CtState::RELATED);
+    let data = segment(client, server, SYN);
+    assert_eq!(state_of(&tracker, data, &commit(), START), state);
 }
 
 #[test]
