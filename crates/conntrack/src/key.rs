@@ -111,11 +111,10 @@ impl KeyProtocol {
     /// ICMPv6.
     pub const ICMPV6: Self = Self(IpProto::ICMPV6.0);
 
-    /// True if NAT may change ports of this protocol. Ports of SCTP stay: its CRC covers the whole
-    /// packet, and neither Open vSwitch's userspace nor its hardware rewrites them.
+    /// True if NAT may change ports of this protocol.
     #[must_use]
     pub const fn has_nat_ports(self) -> bool {
-        matches!(self, Self::TCP | Self::UDP)
+        matches!(self, Self::TCP | Self::UDP | Self::SCTP)
     }
 
     /// True for ICMP of either family.
@@ -160,6 +159,12 @@ impl ConnectionKey {
             dst: self.src,
             ..*self
         }
+    }
+
+    /// True for queries of ICMP and their replies: both ports are the identifier.
+    #[must_use]
+    pub(crate) const fn has_identifier(&self) -> bool {
+        self.src.message_type != self.dst.message_type
     }
 
     /// Returns this key in another zone.

@@ -54,7 +54,9 @@
 //! | translation of an invalid packet | translated | not | not |
 //! | simultaneous open of TCP | the second SYN is out of window later | supported | supported |
 //! | SCTP | by addresses | by chunks | by chunks, without tags |
+//! | NAT of SCTP ports and ICMP identifiers | not | if they are in use | if they are in use |
 //! | default limit of zones | one count for all of them | each zone | each zone |
+//! | EPRT and EPSV of FTP | over IPv6 | over both | over both |
 //! | full table | new connections are refused | unassured ones are dropped | embryonic ones are given up |
 //!
 //! # Limits
@@ -63,7 +65,7 @@
 //! searches, expectations and policies are bounded. Each refusal has a counter ([`CtCounter`]).
 //!
 //! **Not** supported: reassembly of fragments (a fragment has no facts, and is invalid), helpers
-//! other than FTP and TFTP, identifiers of ICMP that NAT changes, ports of SCTP that NAT changes.
+//! other than FTP and TFTP.
 
 mod alg;
 mod chains;

@@ -212,6 +212,8 @@ fn check_range(connection: &ModelConnection, range: &NatRange) -> Result<(), Str
         });
     let has_ports = matches!(original.protocol, KeyProtocol::TCP | KeyProtocol::UDP);
     let is_port = match range.ports {
+        // Both ends of ICMP have the identifier, which may change.
+        _ if original.protocol == KeyProtocol::ICMPV4 => reply.src.port == reply.dst.port,
         Some((min, max)) if has_ports => (min..=max).contains(&end.port),
         _ => has_ports || end.port == own.port,
     };

@@ -19,6 +19,8 @@
 //!    start that a hash, or with `random` a random number, chooses. Without a range, a source port
 //!    stays within its class: below 512, below 1024, or above.
 //! 3. For destinations without a free port, source ports of the class.
+//! 4. The identifier of ICMP queries: the connection's own if it is free, else one of all others. A
+//!    range of ports does not apply to it.
 //!
 //! At most 128 consecutive ports are tried, then 64, 32 and 16 from random starts (Larsen and Gont,
 //! RFC 6056, 3.3.2): 240 lookups. If none is free the connection is refused and counted.
@@ -136,6 +138,14 @@ pub(crate) fn find_reply(
         NatSide::Source => reply.dst.address = address,
         NatSide::Destination => reply.src.address = address,
     }
+    if original.has_identifier() {
+        let search = PortSearch::of_identifier(original.src.port);
+        search.find(&mut random, |identifier| {
+            (reply.src.port, reply.dst.port) = (identifier, identifier);
+            is_free(&reply)
+        })?;
+        return Some(reply);
+    }
     if !original.protocol.has_nat_ports() {
         return is_free(&reply).then_some(reply);
     }
@@ -190,6 +200,15 @@ impl PortSearch {
             first: port,
             min,
             max,
+        }
+    }
+
+    /// Returns the search for an identifier of ICMP.
+    const fn of_identifier(identifier: u16) -> Self {
+        Self {
+            first: identifier,
+            min: 0,
+            max: u16::MAX,
         }
     }
 
@@ -271,6 +290,7 @@ mod tests {
     use base::SplitMix64;
 
     use super::*;
+    use crate::key::KeyProtocol;
     use crate::test_packets::{icmp_key, tcp_key};
 
     const SEED: HashSeed = HashSeed([1, 2]);
@@ -392,6 +412,43 @@ mod tests {
         let range = NatRange::to_address(NatSide::Source, address(9));
         let reply = find(&key, &range, |_| true).expect("free");
         assert_eq!(reply.dst.port, key.src.port);
+        assert_eq!(find(&key, &range, |_| false), None);
+    }
+
+    #[test]
+    fn nat_of_icmp_changes_an_identifier_in_use() {
+        let key = icmp_key(1, 2);
+        let range = NatRange {
+            ports: Some((5_000, 5_000)),
+            ..NatRange::to_address(NatSide::Source, address(9))
+        };
+        let reply = find(&key, &range, |reply| reply.dst.port != key.src.port);
+        let reply = reply.expect("another identifier");
+        assert_ne!(reply.dst.port, key.src.port);
+        assert_eq!(reply.src.port, reply.dst.port);
+        assert_eq!(reply.src.message_type, key.dst.message_type);
+    }
+
+    #[test]
+    fn nat_of_sctp_changes_a_port_in_use() {
+        let key = ConnectionKey {
+            protocol: KeyProtocol::SCTP,
+            ..tcp_key(1, 2)
+        };
+        let range = NatRange::to_address(NatSide::Source, address(9));
+        let reply = find(&key, &range, |reply| reply.dst.port != key.src.port);
+        let reply = reply.expect("another port");
+        assert_ne!(reply.dst.port, key.src.port);
+        assert_eq!(reply.src, key.dst);
+    }
+
+    #[test]
+    fn nat_of_other_protocols_has_no_ports() {
+        let mut key = tcp_key(1, 2);
+        (key.protocol, key.src.port, key.dst.port) = (KeyProtocol(47), 0, 0);
+        let range = NatRange::to_address(NatSide::Source, address(9));
+        let reply = find(&key, &range, |_| true).expect("free");
+        assert_eq!((reply.src.port, reply.dst.port), (0, 0));
         assert_eq!(find(&key, &range, |_| false), None);
     }
 }

@@ -55,8 +55,9 @@ pub struct CtPacket<'a> {
 pub struct NatTranslation {
     /// The side that the translation changed.
     pub side: NatSide,
-    /// Addresses and ports of the packet. If it is an ICMP error, only the address of `side` is
-    /// written to the outer header, and the quoted header gets the reversed key.
+    /// Addresses and ports of the packet; for queries of ICMP, both ports are the identifier. If it
+    /// is an ICMP error, only the address of `side` is written to the outer header, and the quoted
+    /// header gets the reversed key.
     pub header: ConnectionKey,
     /// True for an ICMP error about a packet of the connection.
     pub is_error: bool,

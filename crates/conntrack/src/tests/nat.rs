@@ -117,6 +117,27 @@ fn connections_behind_one_address_have_different_ports() {
 }
 
 #[test]
+fn clients_behind_one_address_have_different_identifiers() {
+    let tracker = tracker();
+    let requests = [echo(1, 9, 7, 8), echo(2, 9, 7, 8)];
+    let headers = requests.map(|request| {
+        let outcome = tracker.track(&untracked(request), &source_nat(), START);
+        outcome.translation.expect("a translation").header
+    });
+    let [first, second] = headers;
+    assert_eq!(first.src.port, 7);
+    assert_ne!(second.src.port, 7);
+    assert_eq!(second.src.port, second.dst.port);
+
+    let mut reply = echo(9, 1, second.src.port, 0);
+    reply.tuple.dst.address = public();
+    let outcome = tracker.track(&untracked(reply), &existing(), START);
+    let header = outcome.translation.expect("a translation").header;
+    assert_eq!(header.dst.address, endpoint(2, 7).address);
+    assert_eq!((header.src.port, header.dst.port), (7, 7));
+}
+
+#[test]
 fn exhausted_nat_refuses_a_connection() {
     let tracker = tracker();
     let range = NatRange {
