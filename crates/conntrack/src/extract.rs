@@ -360,7 +360,7 @@ fn pseudo_header(network: &NetworkFacts, len: usize) -> u32 {
 }
 
 /// Returns the ones' complement sum of 16-bit words (RFC 1071).
-fn sum(bytes: &[u8], start: u32) -> u32 {
+pub(crate) fn sum(bytes: &[u8], start: u32) -> u32 {
     let (words, rest) = bytes.as_chunks::<2>();
     let mut total = u64::from(start);
     for word in words {
@@ -380,7 +380,8 @@ fn fold(total: u64) -> u32 {
     u32::try_from(total).expect("a folded sum has 16 bits")
 }
 
-fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
+/// Returns the two bytes at `at`.
+pub(crate) fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
     let word = bytes.get(at..)?.first_chunk()?;
     Some(u16::from_be_bytes(*word))
 }

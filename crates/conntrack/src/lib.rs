@@ -29,6 +29,8 @@
 //! # Structure
 //!
 //! ```text
+//!  ipf                       complete packets of fragments
+//!   |
 //!  extract ---> facts
 //!                 |
 //!              tracker ----> protocol  (tcp, sctp, icmp, other)      state machines
@@ -61,11 +63,13 @@
 //!
 //! # Limits
 //!
+//! Fragments are reassembled before they are tracked, by a [`FragmentTable`] of the caller: the facts
+//! are those of the reassembled packet, and its fragments are sent with the fields of the outcome.
+//!
 //! Connections have a budget ([`Conntrack::set_connections_max`]) and limits by zone; chains, port
 //! searches, expectations and policies are bounded. Each refusal has a counter ([`CtCounter`]).
 //!
-//! **Not** supported: reassembly of fragments (a fragment has no facts, and is invalid), helpers
-//! other than FTP and TFTP.
+//! **Not** supported: helpers other than FTP and TFTP. A fragment alone has no facts, and is invalid.
 
 mod alg;
 mod chains;
@@ -73,6 +77,7 @@ mod counters;
 mod entry;
 mod extract;
 mod facts;
+mod ipf;
 mod key;
 mod limits;
 mod metadata;
@@ -97,6 +102,10 @@ pub use alg::{AlgHelper, PayloadRewrite, SequenceAdjust};
 pub use counters::CtCounter;
 pub use extract::{ChecksumCheck, ExtractError, ExtractedPacket, extract};
 pub use facts::{PacketFacts, PacketTuple, SctpChunks, TcpFacts, TransportFacts};
+pub use ipf::{
+    FragmentOutcome, FragmentPacket, FragmentRefusal, FragmentTable, IpfFamilySettings,
+    IpfSettingError, IpfSettings, IpfStatistics, ReassembledPacket,
+};
 pub use key::{
     AddressFamily, ConnectionKey, CtAddress, CtZone, Endpoint, KeyProtocol, TrafficDirection,
 };

@@ -1,16 +1,20 @@
-//! A sequence of packets through connection tracking: headers, helpers and translations. No bytes
-//! cause a panic, no packet creates more than one connection, and a rewrite is within its payload.
+//! A sequence of packets through connection tracking: fragments, headers, helpers and translations.
+//! No bytes cause a panic, no packet creates more than one connection, held fragments are bounded,
+//! and a rewrite is within its payload.
 
 use base::Instant;
 use conntrack::{
     AddressFamily, AlgHelper, ChecksumCheck, Conntrack, CtAddress, CtCommit, CtMetadata, CtNat,
-    CtPacket, CtRequest, CtState, HashSeed, NatRange, NatSide, extract,
+    CtPacket, CtRequest, CtState, CtZone, FragmentOutcome, FragmentTable, HashSeed,
+    IpfFamilySettings, IpfSettings, NatRange, NatSide, extract,
 };
 
 /// The largest number of packets. More only cost time.
 const PACKETS_MAX: usize = 64;
-/// Seconds between two packets: several of them expire a connection.
-const PAUSE: u64 = 13;
+/// Seconds between two packets: several of them expire a connection, and fragments.
+const PAUSE: u64 = 5;
+/// The largest number of fragments.
+const FRAGMENTS_MAX: usize = 8;
 
 /// Tracks the packets in `data`. Each begins with a byte of options and its length.
 ///
@@ -18,6 +22,7 @@ const PAUSE: u64 = 13;
 /// If an invariant of this module is violated.
 pub fn conntrack(data: &[u8]) {
     let tracker = Conntrack::new(HashSeed([1, 2]), 16);
+    let mut fragments = FragmentTable::new(settings());
     let mut rest = data;
     for number in 1..=PACKETS_MAX {
         let Some(([options, len], tail)) = rest.split_first_chunk::<2>() else {
@@ -26,7 +31,19 @@ pub fn conntrack(data: &[u8]) {
         let (bytes, tail) = tail.split_at(usize::from(*len).min(tail.len()));
         rest = tail;
         let now = Instant::from_secs(number as u64 * PAUSE);
-        track(&tracker, *options, bytes, now);
+        let (zone, family) = (CtZone::default(), family(*options));
+        match fragments.handle(bytes.to_vec(), zone, family, ChecksumCheck::Skip, now) {
+            FragmentOutcome::NotHeld(bytes) | FragmentOutcome::Invalid(bytes, _) => {
+                track(&tracker, *options, &bytes, now);
+            }
+            FragmentOutcome::Held => {}
+            FragmentOutcome::Complete(packet) => {
+                assert!(packet.first < packet.fragments.len(), "{packet:?}");
+                track(&tracker, *options, &packet.bytes, now);
+            }
+        }
+        assert!(fragments.held() <= FRAGMENTS_MAX, "fragments are bounded");
+        while fragments.poll_expired(now).is_some() {}
         tracker.expire(now, 4);
         assert!(tracker.len() as usize <= number.min(16), "one per packet");
     }
@@ -34,12 +51,27 @@ pub fn conntrack(data: &[u8]) {
     assert!(tracker.is_empty(), "each connection is counted once");
 }
 
-fn track(tracker: &Conntrack, options: u8, bytes: &[u8], now: Instant) {
-    let family = match options & 1 {
+fn settings() -> IpfSettings {
+    let family = IpfFamilySettings {
+        is_enabled: true,
+        len_min: 0,
+    };
+    IpfSettings {
+        fragments_max: FRAGMENTS_MAX,
+        v4: family,
+        v6: family,
+    }
+}
+
+fn family(options: u8) -> AddressFamily {
+    match options & 1 {
         0 => AddressFamily::V4,
         _ => AddressFamily::V6,
-    };
-    let extracted = extract(bytes, family, ChecksumCheck::Skip);
+    }
+}
+
+fn track(tracker: &Conntrack, options: u8, bytes: &[u8], now: Instant) {
+    let extracted = extract(bytes, family(options), ChecksumCheck::Skip);
     let payload = extracted.map_or(&[] as &[u8], |extracted| extracted.payload);
     let packet = CtPacket {
         facts: extracted.ok().map(|extracted| extracted.facts),
