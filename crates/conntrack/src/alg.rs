@@ -31,6 +31,7 @@ use base::sync::{Mutex, MutexGuard};
 use crate::entry::ConnectionEntry;
 use crate::key::{ConnectionKey, CtAddress, Endpoint, KeyProtocol, TrafficDirection};
 use crate::nat::NatSide;
+use crate::protocol::tcp::is_before;
 
 use ftp::{FtpAddress, FtpMessage, FtpMode};
 
@@ -77,19 +78,54 @@ impl AlgHelper {
     }
 }
 
-/// Shift of the sequence numbers of one direction.
+/// Shift of the sequence numbers of one direction: segments after the last one that grew are shifted
+/// by more than those before it, which may be sent again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SequenceSkew {
     pub(crate) direction: TrafficDirection,
-    /// Octets by which payloads grew.
-    pub(crate) amount: i32,
+    /// Sequence number of the last segment that grew, as its sender has it.
+    position: u32,
+    /// Octets by which payloads before it grew.
+    before: i32,
+    /// Octets by which they and its own payload grew.
+    after: i32,
 }
 
 impl SequenceSkew {
     pub(crate) const NONE: Self = Self {
         direction: TrafficDirection::Original,
-        amount: 0,
+        position: 0,
+        before: 0,
+        after: 0,
     };
+
+    /// Records that a segment grew. A segment that is sent again changes nothing.
+    pub(crate) const fn grow(&mut self, direction: TrafficDirection, sequence: u32, growth: i32) {
+        let is_first = self.before == self.after;
+        if is_first || is_before(self.position, sequence) {
+            *self = Self {
+                direction,
+                position: sequence,
+                before: self.after,
+                after: self.after.wrapping_add(growth),
+            };
+        }
+    }
+
+    /// Returns the shift of a sequence number, as the sender has it.
+    pub(crate) const fn of_sequence(&self, sequence: u32) -> i32 {
+        if is_before(self.position, sequence) {
+            self.after
+        } else {
+            self.before
+        }
+    }
+
+    /// Returns the shift of the sequence number that an acknowledgment names, as the receiver of the
+    /// shifted segments has it.
+    pub(crate) const fn of_acknowledgment(&self, acknowledgment: u32) -> i32 {
+        self.of_sequence(acknowledgment.wrapping_add_signed(self.before.wrapping_neg()))
+    }
 }
 
 /// A shift of a segment's numbers, which the caller applies.
@@ -97,7 +133,7 @@ impl SequenceSkew {
 pub struct SequenceAdjust {
     /// Added to the sequence number.
     pub sequence: i32,
-    /// Added to the acknowledgment number.
+    /// Added to the acknowledgment number, and to the edges of SACK blocks.
     pub acknowledgment: i32,
 }
 
@@ -184,10 +220,22 @@ fn read_announcement(
     address: Option<FtpAddress>,
     port: u16,
 ) -> HelperResult {
-    let (own, translated) = match mode {
-        FtpMode::Active => (entry.original.src.address, entry.reply.dst.address),
-        FtpMode::Passive => (entry.reply.src.address, entry.original.dst.address),
+    let (sender, own, translated) = match mode {
+        FtpMode::Active => (
+            TrafficDirection::Original,
+            entry.original.src.address,
+            entry.reply.dst.address,
+        ),
+        FtpMode::Passive => (
+            TrafficDirection::Reply,
+            entry.reply.src.address,
+            entry.original.dst.address,
+        ),
     };
+    if direction != sender {
+        // Neither end reads the other one's messages from its own.
+        return HelperResult::Nothing;
+    }
     let mut rewrite = None;
     if let Some(FtpAddress {
         address,
@@ -327,6 +375,21 @@ impl ExpectationTable {
 mod tests {
     use super::*;
     use crate::test_packets::tcp_key;
+
+    #[test]
+    fn skew_shifts_segments_after_those_that_grew() {
+        let mut skew = SequenceSkew::NONE;
+        assert_eq!((skew.of_sequence(7), skew.of_acknowledgment(7)), (0, 0));
+        skew.grow(TrafficDirection::Reply, u32::MAX, 3);
+        skew.grow(TrafficDirection::Reply, u32::MAX, 3);
+        assert_eq!((skew.of_sequence(u32::MAX), skew.of_sequence(9)), (0, 3));
+        assert_eq!(skew.of_acknowledgment(u32::MAX), 0);
+        skew.grow(TrafficDirection::Reply, 40, -2);
+        assert_eq!((skew.of_sequence(40), skew.of_sequence(60)), (3, 1));
+        // The segment begins at 43 for its receiver.
+        assert_eq!(skew.of_acknowledgment(43), 3);
+        assert_eq!(skew.of_acknowledgment(61), 1);
+    }
 
     fn expectation(parent: &ConnectionKey) -> AlgExpectation {
         AlgExpectation {

@@ -11,7 +11,7 @@
 //! ```
 //!
 //! A fragment that overlaps another one, that is too small, or that no packet can have, is refused,
-//! and the others stay: an attacker who knows the identification of a packet cannot replace a part
+//! and the others stay: an attacker that knows the identification of a packet cannot replace a part
 //! of it. Fragments of a packet that is not complete after 15 s are returned as invalid.
 //!
 //! Cost: the search trees take a logarithm of the packets in progress, and a list one move per later

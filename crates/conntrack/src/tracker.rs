@@ -422,7 +422,7 @@ impl TrackedPacket<'_> {
             return;
         }
         if self.request.nat.is_some() {
-            self.outcome.adjust = adjust_of(entry.skew, direction);
+            self.outcome.adjust = adjust_of(&self.facts, entry.skew, direction);
         }
         self.helper = read_packet(entry, direction, self.packet.payload);
         let HelperResult::Expect { rewrite, .. } = &mut self.helper else {
@@ -436,9 +436,10 @@ impl TrackedPacket<'_> {
         };
         let growth = i32::try_from(rewrite.text.len()).unwrap_or(0)
             - i32::try_from(rewrite.range.len()).unwrap_or(0);
-        if growth != 0 {
-            let amount = entry.skew.amount.wrapping_add(growth);
-            entry.skew = SequenceSkew { direction, amount };
+        if growth != 0
+            && let TransportFacts::Tcp(segment) = &self.facts.transport
+        {
+            entry.skew.grow(direction, segment.sequence, growth);
         }
     }
 }
@@ -457,30 +458,36 @@ fn without_skew(
 ) -> PacketFacts {
     let mut facts = *facts;
     if let TransportFacts::Tcp(segment) = &mut facts.transport
-        && skew.amount != 0
         && direction != skew.direction
     {
+        let shift = skew.of_acknowledgment(segment.acknowledgment);
         segment.acknowledgment = segment
             .acknowledgment
-            .wrapping_add_signed(skew.amount.wrapping_neg());
+            .wrapping_add_signed(shift.wrapping_neg());
     }
     facts
 }
 
 /// Returns the shift of a segment's numbers on its way to the receiver.
-fn adjust_of(skew: SequenceSkew, direction: TrafficDirection) -> Option<SequenceAdjust> {
-    if skew.amount == 0 {
+fn adjust_of(
+    facts: &PacketFacts,
+    skew: SequenceSkew,
+    direction: TrafficDirection,
+) -> Option<SequenceAdjust> {
+    let TransportFacts::Tcp(segment) = &facts.transport else {
         return None;
-    }
-    Some(if direction == skew.direction {
+    };
+    let adjust = if direction == skew.direction {
         SequenceAdjust {
-            sequence: skew.amount,
+            sequence: skew.of_sequence(segment.sequence),
             acknowledgment: 0,
         }
     } else {
+        let shift = skew.of_acknowledgment(segment.acknowledgment);
         SequenceAdjust {
             sequence: 0,
-            acknowledgment: skew.amount.wrapping_neg(),
+            acknowledgment: shift.wrapping_neg(),
         }
-    })
+    };
+    (adjust != SequenceAdjust::default()).then_some(adjust)
 }

@@ -420,7 +420,7 @@ const fn has_invalid_flags(segment: &TcpFacts) -> bool {
 }
 
 /// True if `a` is before `b` in the circle of sequence numbers (RFC 9293, 3.4).
-const fn is_before(a: u32, b: u32) -> bool {
+pub(crate) const fn is_before(a: u32, b: u32) -> bool {
     a.wrapping_sub(b).cast_signed() < 0
 }
 

@@ -31,10 +31,18 @@ fn open_control(tracker: &Conntrack, request: &CtRequest) -> Endpoint {
 }
 
 fn control(tracker: &Conntrack, payload: &str, request: &CtRequest) -> CtOutcome {
+    control_at(tracker, 0, payload, request)
+}
+
+fn control_at(tracker: &Conntrack, sequence: u32, payload: &str, request: &CtRequest) -> CtOutcome {
     let (client, server) = (endpoint(CLIENT, 4000), endpoint(SERVER, 21));
+    let segment = TcpFacts {
+        sequence,
+        ..flags(ACK)
+    };
     let packet = CtPacket {
         payload: payload.as_bytes(),
-        ..untracked(tcp(client, server, flags(ACK)))
+        ..untracked(tcp(client, server, segment))
     };
     tracker.track(&packet, request, START)
 }
@@ -75,20 +83,27 @@ fn ftp_address_is_translated_and_numbers_are_shifted() {
     let range = NatRange::to_address(NatSide::Source, address);
     let request = with_helper(AlgHelper::Ftp, Some(CtNat::New(range)));
     let client = open_control(&tracker, &request);
-    let outcome = control(&tracker, "PORT 10,0,0,1,19,137\r\n", &request);
     let rewrite = PayloadRewrite {
         range: 5..13,
         text: "192,0,2,100".to_owned(),
     };
-    assert_eq!(outcome.rewrite, Some(rewrite));
-    assert_eq!(outcome.adjust, None);
-    let outcome = control(&tracker, "LIST\r\n", &request);
+    // The message is sent twice.
+    for _ in 0..2 {
+        let outcome = control(&tracker, "PORT 10,0,0,1,19,137\r\n", &request);
+        assert_eq!(outcome.rewrite.as_ref(), Some(&rewrite));
+        assert_eq!(outcome.adjust, None);
+    }
+    let outcome = control_at(&tracker, 22, "LIST\r\n", &request);
     let sent = SequenceAdjust {
         sequence: 3,
         acknowledgment: 0,
     };
     assert_eq!(outcome.adjust, Some(sent));
-    let answer = untracked(tcp(endpoint(SERVER, 21), client, flags(ACK)));
+    let segment = TcpFacts {
+        acknowledgment: 25,
+        ..flags(ACK)
+    };
+    let answer = untracked(tcp(endpoint(SERVER, 21), client, segment));
     let outcome = tracker.track(&answer, &request, START);
     let received = SequenceAdjust {
         sequence: 0,
@@ -106,6 +121,16 @@ fn ftp_address_is_translated_and_numbers_are_shifted() {
     let translation = outcome.translation.expect("a translation");
     assert_eq!(translation.header.dst, endpoint(CLIENT, 5001));
     assert!(outcome.metadata.state.contains(CtState::RELATED));
+}
+
+#[test]
+fn ftp_announcement_of_the_other_end_is_ignored() {
+    let tracker = tracker();
+    let request = with_helper(AlgHelper::Ftp, None);
+    open_control(&tracker, &request);
+    control(&tracker, "227 Passive (10,0,0,2,19,137)\r\n", &request);
+    let data = tcp(endpoint(CLIENT, 20), endpoint(SERVER, 5001), flags(SYN));
+    assert_eq!(state_of(&tracker, data, &commit(), START), CtState::NEW);
 }
 
 #[test]
