@@ -74,5 +74,5 @@ pub use mac::MacAddr;
 pub use malformed::Malformed;
 pub use multicast::{MembershipChange, MembershipMessage, Multicast};
 pub use offload::{Checksum, Offload, Segmentation, SegmentationKind};
-pub use rewrite::{EncapPayload, Packet, RewriteError, TtlExpired, UnsupportedDecap};
+pub use rewrite::{EncapPayload, Packet, PacketEnds, RewriteError, TtlExpired, UnsupportedDecap};
 pub use segment::{SEGMENTS_MAX, SegmentError, segment};

@@ -33,6 +33,7 @@ mod mpls;
 mod network;
 mod nsh;
 mod pbb;
+mod translate;
 mod transport;
 mod ttl;
 
@@ -42,6 +43,7 @@ mod tests;
 use crate::{Depth, Frame, Headers, Malformed, NoBufferSpace};
 
 pub use encap::{EncapPayload, UnsupportedDecap};
+pub use translate::PacketEnds;
 pub use ttl::TtlExpired;
 
 /// Least length of a frame without its check sequence, in bytes (IEEE 802.3, 3.2.8).

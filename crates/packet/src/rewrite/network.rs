@@ -181,6 +181,15 @@ impl Packet<'_> {
         }
     }
 
+    /// Writes the length of IP. The transport checksum does not follow: its caller computes it.
+    pub(super) fn write_ip_len(&mut self, offset: usize, len: u16) {
+        let coverage = match &self.headers.network {
+            Network::Ipv4(_) => Coverage::Header,
+            _ => Coverage::Nothing,
+        };
+        self.write_network(offset, len.to_be_bytes(), coverage);
+    }
+
     fn write_network<const N: usize>(&mut self, offset: usize, new: [u8; N], coverage: Coverage) {
         self.write(self.headers.network_at() + offset, new, coverage);
     }

@@ -128,7 +128,7 @@ impl Packet<'_> {
         }
     }
 
-    fn write_transport<const N: usize>(&mut self, offset: usize, new: [u8; N]) {
+    pub(super) fn write_transport<const N: usize>(&mut self, offset: usize, new: [u8; N]) {
         if let Some(upper) = self.headers.upper {
             self.write(upper.at + offset, new, Coverage::Transport);
         }
