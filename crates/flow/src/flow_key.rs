@@ -27,6 +27,7 @@ use packet::wire::nsh::Nsh;
 use packet::wire::{Fragment, IpProto};
 use packet::{Depth, Frame, Headers, Link, Network, Transport};
 
+use crate::connection_fields::ConnectionFields;
 use crate::field::{Field, REGISTERS, VID_PRESENT, frag};
 use crate::options::TunnelOptions;
 use crate::pipeline_fields::PipelineFields;
@@ -161,7 +162,10 @@ impl FlowKey {
         for field in [Field::DpHash, Field::RecircId] {
             self.put(field, 0);
         }
-        self.untracked();
+        match registers.connection.as_deref() {
+            Some(fields) => self.connection(fields),
+            None => self.untracked(),
+        }
         self.set_options(&registers.options);
         self.put(Field::PktMark, u128::from(registers.mark));
         self.put(Field::ConjId, u128::from(registers.conjunction));
@@ -174,7 +178,13 @@ impl FlowKey {
         }
     }
 
-    /// Sets the fields of a connection for a packet that is not tracked: no packet is.
+    fn connection(&mut self, fields: &ConnectionFields) {
+        for field in ConnectionFields::ALL {
+            self.put(field, fields.value(field).unwrap_or(0));
+        }
+    }
+
+    /// Sets the fields of a connection for a packet that is not tracked.
     fn untracked(&mut self) {
         const FIRST: usize = Field::CtState as usize;
         const COUNT: usize = Field::CtTpDst as usize + 1 - FIRST;

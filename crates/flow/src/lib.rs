@@ -43,6 +43,7 @@
 mod action;
 mod command;
 mod compose;
+mod connection_fields;
 mod continuation;
 mod event;
 mod extension;
@@ -68,6 +69,7 @@ pub use command::{
     PortMod, Resume, Role, RoleRequest, ShortId, SwitchConfig,
 };
 pub use compose::{HeaderFields, compose};
+pub use connection_fields::ConnectionFields;
 pub use continuation::{CONTINUATION_BYTES_MAX, Continuation, ContinuationStep};
 pub use event::{FlowRemoved, FlowRemovedReason, PacketIn, PacketInReason};
 pub use extension::{

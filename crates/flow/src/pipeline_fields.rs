@@ -3,6 +3,7 @@
 
 use base::PortNo;
 
+use crate::connection_fields::ConnectionFields;
 use crate::extension::PacketType;
 use crate::field::{Field, REGISTERS};
 use crate::matching::{Match, MatchBuilder};
@@ -49,6 +50,8 @@ pub struct PipelineFields {
     pub packet_type: PacketType,
     /// Packet mark.
     pub mark: u32,
+    /// Fields of the connection; none for a packet that is not tracked.
+    pub connection: Option<Box<ConnectionFields>>,
     /// Id of the conjunctive match that the lookup found; zero for none.
     pub conjunction: u32,
     /// Output port of the action set; [`PortNo::UNSET`] for none.
@@ -105,22 +108,36 @@ impl PipelineFields {
             options: TunnelOptions::new(),
             packet_type: PacketType::ETHERNET,
             mark: 0,
+            connection: None,
             conjunction: 0,
             set_output: PortNo::UNSET,
             general: [0; REGISTERS],
         }
     }
 
-    /// True if compiled tables do not match the frame: keys have no room for its packet type or its
-    /// GTP-U fields, which are the same for all frames of ordinary ports.
+    /// True if compiled tables do not match the frame: keys have no room for its packet type, its
+    /// GTP-U fields or those of its connection, which are the same for all frames of ordinary ports.
     #[inline]
     #[must_use]
     pub fn need_interpreter(&self) -> bool {
-        !self.packet_type.is_ethernet() || self.gtpu != Gtpu::default()
+        !self.packet_type.is_ethernet()
+            || self.gtpu != Gtpu::default()
+            || self.connection.is_some()
+    }
+
+    /// Sets a field of the connection. A packet whose fields are all zero is not tracked.
+    fn set_connection(&mut self, field: Field, value: u128) -> bool {
+        let mut fields = self.connection.as_deref().copied().unwrap_or_default();
+        let is_set = fields.set(field, value);
+        if is_set {
+            let is_tracked = fields != ConnectionFields::default();
+            self.connection = is_tracked.then(|| Box::new(fields));
+        }
+        is_set
     }
 
     /// Fields that are neither numbered registers nor tunnel options.
-    const NAMED: [Field; 17] = [
+    const NAMED: [Field; 21] = [
         Field::Metadata,
         Field::TunnelId,
         Field::TunSrc,
@@ -138,6 +155,10 @@ impl PipelineFields {
         Field::TunGtpuFlags,
         Field::TunGtpuMsgtype,
         Field::PktMark,
+        Field::CtState,
+        Field::CtZone,
+        Field::CtMark,
+        Field::CtLabel,
     ];
 
     /// Fields that a match with one term represents. Port, output of the action set and tunnel
@@ -233,7 +254,7 @@ impl PipelineFields {
             (Field::TunGtpuMsgtype, _) => self.gtpu.message = octet,
             (Field::PktMark, _) => self.mark = short,
             (Field::ConjId, _) => self.conjunction = short,
-            _ => return false,
+            _ => return self.set_connection(field, value),
         }
         true
     }
@@ -260,7 +281,10 @@ impl PipelineFields {
             (Field::TunGtpuFlags, _) => self.gtpu.flags.into(),
             (Field::TunGtpuMsgtype, _) => self.gtpu.message.into(),
             (Field::PktMark, _) => self.mark.into(),
-            _ => 0,
+            _ => {
+                let connection = self.connection.as_deref();
+                connection.and_then(|fields| fields.value(field)).unwrap_or(0)
+            }
         }
     }
 }

@@ -1,7 +1,6 @@
 //! Connection tracking and address translation: `ct` and `nat` (`ovs-actions(7)`).
 //!
-//! The actions are read, checked, written and stored with a rule. This switch does not execute
-//! them: a packet that meets `ct` is dropped.
+//! The interpreter executes them with the tracker of the bridge.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
