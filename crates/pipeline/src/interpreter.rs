@@ -33,6 +33,7 @@ use pause::{FinalActionSet, Pause};
 
 mod actions;
 mod conjunction;
+mod conntrack;
 mod egress;
 mod encap;
 mod extension;

@@ -45,6 +45,7 @@ mod tlv_map;
 use std::sync::Arc;
 
 use base::{Instant, PortNo, TableId};
+use conntrack::Conntrack;
 use flow::field::Depth;
 use flow::{FlowMod, FlowRemovedReason, FragmentHandling, PortDesc, Refusal};
 use packet::wire::Fragment;
@@ -93,6 +94,8 @@ pub struct Pipeline {
     tlv_map: TlvMap,
     ports: PortTable,
     modes: PipelineModes,
+    /// The connections of the datapath, which all of its bridges share.
+    tracker: Option<Arc<Conntrack>>,
 }
 
 /// The counters of all tables: packets looked up, and packets that matched a rule.
@@ -139,7 +142,19 @@ impl Pipeline {
             tlv_map: TlvMap::default(),
             ports: PortTable::default(),
             modes: PipelineModes::default(),
+            tracker: None,
         }
+    }
+
+    /// Returns the tracker of connections. Without one, `ct` drops the packet.
+    #[must_use]
+    pub const fn tracker(&self) -> Option<&Arc<Conntrack>> {
+        self.tracker.as_ref()
+    }
+
+    /// Sets the tracker of connections.
+    pub fn set_tracker(&mut self, tracker: Arc<Conntrack>) {
+        self.tracker = Some(tracker);
     }
 
     /// Returns the parse depth that the installed rules, groups and meters need.

@@ -27,6 +27,14 @@ pub trait Trace {
     /// An action is executed.
     fn on_action(&mut self, _action: &Action) {}
 
+    /// Returns the `ct_state` that the next `ct` of a trace results in; `None` for its default.
+    fn next_connection_state(&mut self) -> Option<u8> {
+        None
+    }
+
+    /// The copy that has begun enters the tables with this `ct_state`.
+    fn on_tracked(&mut self, _state: u8) {}
+
     /// Actions are executed on a copy of the packet, up to the next [`Self::on_copy_end`].
     fn on_copy(&mut self, _actions: &[Action]) {}
 

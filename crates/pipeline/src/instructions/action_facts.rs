@@ -282,7 +282,7 @@ fn depth_of_extension(extension: &Extension) -> Depth {
         | Extension::Encap(_)
         | Extension::Decap { .. }
         | Extension::DecNshTtl => Depth::Network,
-        Extension::FinTimeout { .. } => Depth::Transport,
+        Extension::FinTimeout { .. } | Extension::Conntrack(_) => Depth::Transport,
         Extension::Clone(actions) => actions.iter().map(depth_of).max().unwrap_or_default(),
         Extension::Multipath(multipath) => depth_of_hash(multipath.fields),
         Extension::Bundle(bundle) => depth_of_hash(bundle.fields),

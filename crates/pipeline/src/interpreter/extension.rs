@@ -69,13 +69,13 @@ impl Execution<'_> {
             }
             Extension::Sample(sample) => self.sample(packet, *sample),
             Extension::PopQueue => self.priority = Priority::NONE,
-            // Rules that rely on the state of connections must not let a packet pass without it.
-            Extension::Conntrack(_) | Extension::Nat(_) => return Err(DropReason::NoConntrack),
-            // Conjunctions are evaluated by the lookup; notes have no effect; no packet is tracked;
-            // the packet is already in the slow path.
+            Extension::Conntrack(action) => return self.track(packet, action),
+            Extension::ConntrackClear => self.untrack(),
+            // Conjunctions are evaluated by the lookup; notes have no effect; `nat` is an argument
+            // of `ct`; the packet is already in the slow path.
             Extension::Conjunction { .. }
             | Extension::Note(_)
-            | Extension::ConntrackClear
+            | Extension::Nat(_)
             | Extension::DebugSlow => {}
             Extension::DebugRecirc => self.recirculate(),
         }

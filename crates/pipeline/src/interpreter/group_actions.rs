@@ -113,7 +113,7 @@ impl Execution<'_> {
     }
 
     /// Ends only the copy, except for reasons that apply to the packet and all of its copies.
-    fn contain_drop(
+    pub(crate) fn contain_drop(
         &mut self,
         done: Result<(), DropReason>,
         applies_to_all: impl Fn(DropReason) -> bool,

@@ -1,8 +1,10 @@
 //! A switch without ports or controllers: tables, an interpreter and a clock.
 
 use std::cmp::Reverse;
+use std::sync::Arc;
 
 use base::{DatapathId, GroupId, Instant, MeterId, PortNo, TableId};
+use conntrack::{Conntrack, HashSeed};
 use fastpath::{BatchContext, Classifier, FrameOutcome, LookupScratch, Runner, View, ViewLookup};
 use flow::text::FlowWithoutStats;
 use flow::{
@@ -22,6 +24,9 @@ use super::script::{CaseEvent, CountQuery};
 
 /// Buffers for one frame and its copies: more than any case needs.
 const BUFFERS: usize = 64;
+
+/// Connections that a case may have.
+const CONNECTIONS_MAX: u32 = 1000;
 
 /// The effects of an event, and the trace of its frames.
 type Effects = (Vec<String>, String);
@@ -82,7 +87,9 @@ impl CompiledTables {
 
 impl Player {
     pub(super) fn new(engine: CaseEngine) -> Self {
-        let pipeline = Pipeline::new(Limits::default(), 1);
+        let mut pipeline = Pipeline::new(Limits::default(), 1);
+        let tracker = Conntrack::new(HashSeed([1, 2]), CONNECTIONS_MAX);
+        pipeline.set_tracker(Arc::new(tracker));
         let compiled = (engine != CaseEngine::Interpreter).then(|| CompiledTables::new(&pipeline));
         Self {
             runner: (engine == CaseEngine::FastPath).then(|| Runner::new(0)),
@@ -370,7 +377,7 @@ impl Player {
 
     /// Returns the counters of a rule, or no counters if the rule does not exist.
     fn flow_counts(&self, expected: &FlowMod) -> NamedCounts {
-        let is_same = |rule: &&std::sync::Arc<pipeline::Rule>| {
+        let is_same = |rule: &&Arc<pipeline::Rule>| {
             rule.priority() == expected.priority && *rule.matching() == expected.matching
         };
         let Some(rule) = self.pipeline.rules(expected.table).find(is_same) else {
