@@ -3,6 +3,7 @@
 mod actions;
 mod barriers;
 mod bundles;
+mod conntrack;
 pub(crate) mod controllers;
 mod flow_monitors;
 mod groups_and_meters;
@@ -27,6 +28,7 @@ pub(crate) const TESTS: &[&[SystemTest]] = &[
     actions::TESTS,
     barriers::TESTS,
     bundles::TESTS,
+    conntrack::TESTS,
     controllers::TESTS,
     flow_monitors::TESTS,
     groups_and_meters::TESTS,
