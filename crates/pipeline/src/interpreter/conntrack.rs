@@ -25,7 +25,7 @@ use flow::{
     Action, ConnectionFields, ConntrackAction, ConntrackFlags, ConntrackZone, Extension, Field,
     NatAction, NatAddresses, NatFlags,
 };
-use packet::{Checksum, Network, Packet, PacketEnds};
+use packet::{Checksum, Frame, Network, Packet, PacketEnds};
 
 use super::actions::{drop_reason_of, low_u16, low_u32};
 use super::pause::FinalActionSet;
@@ -265,7 +265,7 @@ impl Execution<'_> {
         let mut copy = copy.ok_or(DropReason::NoBuffer)?;
         let (set, stack) = (self.set.clone(), self.stack.clone());
         let (from, registers, priority) = (self.in_port, self.registers.clone(), self.priority);
-        let rule = (self.table, self.rule, self.cookie, self.cause);
+        let (rule, depth) = ((self.table, self.rule, self.cookie, self.cause), self.depth);
         self.table = table;
         self.recursion += backward;
         self.nesting += 1;
@@ -279,7 +279,7 @@ impl Execution<'_> {
         self.finish_frame(copy);
         self.recursion -= backward;
         self.nesting -= 1;
-        (self.table, self.rule, self.cookie, self.cause) = rule;
+        ((self.table, self.rule, self.cookie, self.cause), self.depth) = (rule, depth);
         (*self.set, *self.stack) = (set, stack);
         (self.in_port, self.registers, self.priority) = (from, registers, priority);
         self.exited = false;
@@ -287,14 +287,10 @@ impl Execution<'_> {
         self.contain_drop(done, DropReason::drops_all)
     }
 
-    fn run_tracked(
-        &mut self,
-        packet: &Packet<'_>,
-        copy: &mut packet::Frame,
-    ) -> Result<(), DropReason> {
+    fn run_tracked(&mut self, packet: &Packet<'_>, copy: &mut Frame) -> Result<(), DropReason> {
         reject_malformed(packet)?;
-        let depth = self.depth.max(self.pipeline.depth()).max(Depth::Transport);
-        let mut copied = Packet::parse(copy, depth).map_err(DropReason::Malformed)?;
+        self.depth = self.pipeline.depth().max(Depth::Transport);
+        let mut copied = Packet::parse(copy, self.depth).map_err(DropReason::Malformed)?;
         let found = self.look_up_onward(&copied);
         if self.run_rules(&mut copied, found)? {
             self.execute_set(&mut copied)
