@@ -32,8 +32,8 @@ pub trait Trace {
         None
     }
 
-    /// The copy that has begun enters the tables with this `ct_state`.
-    fn on_tracked(&mut self, _state: u8) {}
+    /// The copy that has begun enters this table with this `ct_state`.
+    fn on_tracked(&mut self, _table: TableId, _state: u8) {}
 
     /// Actions are executed on a copy of the packet, up to the next [`Self::on_copy_end`].
     fn on_copy(&mut self, _actions: &[Action]) {}

@@ -241,7 +241,10 @@ impl Tracer {
         let (mut verdict, priority) = (Verdict::new(), request.skb_priority);
         let (frozen, registers) = (request.frozen.clone(), request.registers(bridge));
         let recorder = ActionRecorder::new(bridge, output.megaflow.take());
-        let mut recorder = recorder.with_recirculation(output.recirculates);
+        let states = std::mem::take(&mut request.connection_states);
+        let mut recorder = recorder
+            .with_recirculation(output.recirculates)
+            .with_connection_states(states);
         let registers = FrozenPacket::registers_of(frozen.as_deref(), registers, &mut recorder);
         self.run(bridge, request, &mut recorder, &mut verdict);
         output.megaflow = bridge.examine(&arrived, &verdict, &registers, recorder.examined());

@@ -272,7 +272,7 @@ impl Execution<'_> {
         self.registers.connection = Some(Box::new(fields_of(metadata)));
         self.mark_modified();
         self.trace.on_copy(&[]);
-        self.trace.on_tracked(metadata.state.0);
+        self.trace.on_tracked(table, metadata.state.0);
         let done = self.run_tracked(packet, &mut copy);
         self.finish_pause(FinalActionSet::Executed);
         self.trace.on_copy_end();

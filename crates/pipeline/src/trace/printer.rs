@@ -132,6 +132,17 @@ impl TracePrinter {
     }
 }
 
+/// Flags of `ct_state`, from bit 0.
+const CT_STATES: [&str; 8] = ["new", "est", "rel", "rpl", "inv", "trk", "snat", "dnat"];
+
+/// Returns the flags of `ct_state` in the order of Open vSwitch: `trk` first.
+fn state_text(state: u8) -> String {
+    let is_set = |bit: &usize| state >> bit & 1 == 1;
+    let bits = [5, 0, 1, 2, 3, 4, 6, 7].into_iter().filter(is_set);
+    let names: Vec<&str> = bits.map(|bit| CT_STATES[bit]).collect();
+    names.join("|")
+}
+
 /// Returns the fields of a packet as a match in the format of `ovs-ofctl`. Registers that are zero
 /// and flags that are not set are omitted.
 fn describe(frame: &Frame, registers: &PipelineFields) -> String {
@@ -231,6 +242,15 @@ impl Trace for TracePrinter {
 
     fn on_action(&mut self, action: &Action) {
         self.line(format_args!("    {action}"));
+    }
+
+    fn on_tracked(&mut self, table: TableId, state: u8) {
+        let table = table.0;
+        let state = state_text(state);
+        self.line(format_args!(
+            "     -> A clone of the packet is forked to recirculate. The forked pipeline will be \
+             resumed at table {table}.\n     -> resume conntrack with ct_state={state}"
+        ));
     }
 
     fn on_bucket(&mut self, group: GroupId, bucket: usize) {

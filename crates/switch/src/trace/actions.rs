@@ -76,6 +76,8 @@ pub(super) struct ActionRecorder<'a> {
     recirculates: bool,
     /// True from a recirculation to its continuation.
     is_recirculating: bool,
+    /// The states of the connection at the next `ct` actions, the last one first.
+    connection_states: Vec<u8>,
 }
 
 impl<'a> ActionRecorder<'a> {
@@ -93,6 +95,15 @@ impl<'a> ActionRecorder<'a> {
             logged_errors: Vec::new(),
             recirculates: false,
             is_recirculating: false,
+            connection_states: Vec::new(),
+        }
+    }
+
+    /// Sets the states of the connection at the next `ct` actions, the last one first.
+    pub(super) fn with_connection_states(self, connection_states: Vec<u8>) -> Self {
+        Self {
+            connection_states,
+            ..self
         }
     }
 
@@ -271,6 +282,14 @@ impl Trace for ActionRecorder<'_> {
             _ => {}
         }
         self.megaflow.on_action(action);
+    }
+
+    fn next_connection_state(&mut self) -> Option<u8> {
+        self.connection_states.pop()
+    }
+
+    fn on_tracked(&mut self, table: TableId, state: u8) {
+        self.megaflow.on_tracked(table, state);
     }
 
     fn on_copy(&mut self, actions: &[Action]) {

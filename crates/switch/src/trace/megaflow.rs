@@ -130,6 +130,10 @@ impl Trace for MegaflowTrace<'_> {
         self.printer.on_action(action);
     }
 
+    fn on_tracked(&mut self, table: TableId, state: u8) {
+        self.printer.on_tracked(table, state);
+    }
+
     fn on_copy(&mut self, actions: &[Action]) {
         self.printer.on_copy(actions);
     }

@@ -33,6 +33,9 @@ pub struct TraceRequest {
     pub recirculates: bool,
     /// The packet that continues after a recirculation; none for a received frame.
     pub frozen: Option<Arc<FrozenPacket>>,
+    /// The states of the connection at the next `ct` actions, the last one first; without one, the
+    /// packet is new.
+    pub connection_states: Vec<u8>,
 }
 
 /// The tunnel by which a frame arrived.
@@ -59,6 +62,7 @@ impl TraceRequest {
             names: false,
             recirculates: false,
             frozen: None,
+            connection_states: Vec::new(),
         }
     }
 

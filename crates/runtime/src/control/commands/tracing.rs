@@ -54,6 +54,8 @@ struct TraceOptions<'a> {
     payload: TracePayload,
     generates: bool,
     names: bool,
+    /// The states of `--ct-next`, the last one first.
+    connection_states: Vec<u8>,
 }
 
 /// The flow of a trace.
@@ -95,6 +97,9 @@ fn parse_request(
     };
     (request.learns, request.names) = (learns, options.names);
     request.recirculates = true;
+    request
+        .connection_states
+        .clone_from(&options.connection_states);
     Ok((bridge, request))
 }
 
@@ -124,6 +129,7 @@ impl<'a> TraceOptions<'a> {
             payload: TracePayload::Counting(PAYLOAD_LEN),
             generates: false,
             names: false,
+            connection_states: Vec::new(),
         };
         let mut arguments = arguments.iter().map(String::as_str);
         while let Some(word) = arguments.next() {
@@ -145,8 +151,10 @@ impl<'a> TraceOptions<'a> {
                     }
                     options.payload = TracePayload::Counting(len);
                 }
-                // Connections are not tracked, so no state is ever needed.
-                "--ct-next" => check_states(arguments.next().ok_or_else(missing)?)?,
+                "--ct-next" => {
+                    let states = parse_states(arguments.next().ok_or_else(missing)?)?;
+                    options.connection_states.insert(0, states);
+                }
                 option if option.starts_with('-') => {
                     return Err(format!("{option}: unknown option"));
                 }
@@ -174,12 +182,14 @@ impl<'a> TraceOptions<'a> {
     }
 }
 
-fn check_states(text: &str) -> Result<(), String> {
+/// Parses flags of `ct_state`, from bit 0 in the order of [`CT_STATES`].
+fn parse_states(text: &str) -> Result<u8, String> {
     let mut states = text.split([',', ' ']).filter(|state| !state.is_empty());
-    match states.find(|state| !CT_STATES.contains(state)) {
-        Some(state) => Err(format!("{state}: unknown connection tracking state flag")),
-        None => Ok(()),
-    }
+    states.try_fold(0, |flags, state| {
+        let bit = CT_STATES.iter().position(|name| *name == state);
+        bit.map(|bit| flags | 1 << bit)
+            .ok_or_else(|| format!("{state}: unknown connection tracking state flag"))
+    })
 }
 
 /// Runs the trace on another thread, and applies its side effects to the bridges.
