@@ -9,6 +9,7 @@ mod export;
 mod l2;
 mod lab;
 mod openflow;
+mod ovn;
 mod ovsdb;
 mod qos;
 mod support;
@@ -29,6 +30,7 @@ const FOLDERS: &[&[&[SystemTest]]] = &[
     qos::TESTS,
     export::TESTS,
     ovsdb::TESTS,
+    ovn::TESTS,
     daemon::TESTS,
     tools::TESTS,
     lab::TESTS,

@@ -16,7 +16,7 @@ use crate::shell::Shell;
 
 /// The Debian package of each program, by its name or path.
 #[rustfmt::skip]
-const PROGRAMS: [(&str, &str); 26] = [
+const PROGRAMS: [(&str, &str); 28] = [
     ("/usr/lib/frr/bfdd",  "frr"),
     ("chromedriver",       "chromium-driver"),
     ("chromium",           "chromium"),
@@ -32,6 +32,8 @@ const PROGRAMS: [(&str, &str); 26] = [
     ("ping",               "iputils-ping"),
     ("ovs-appctl",         "openvswitch-common"),
     ("ovs-ofctl",          "openvswitch-common"),
+    ("ovn-controller",     "ovn-host"),
+    ("ovn-northd",         "ovn-central"),
     ("ovsdb-server",       "openvswitch-common"),
     ("ovsdb-tool",         "openvswitch-common"),
     ("ovs-vsctl",          "openvswitch-switch"),
@@ -47,11 +49,13 @@ const PROGRAMS: [(&str, &str); 26] = [
 
 /// Packages that start a service when they are installed. Tests start their own daemons in their
 /// own namespaces, and a system-wide controller would occupy their port.
-const SERVICES: [&str; 5] = [
+const SERVICES: [&str; 7] = [
     "frr",
     "lldpd",
     "openvswitch-switch",
     "openvswitch-testcontroller",
+    "ovn-central",
+    "ovn-host",
     "snmpd",
 ];
 
