@@ -12,6 +12,8 @@
 //!   ...
 //!   14   | metadata                                               |
 //!   24   | reg0                        | reg1                     |
+//!   ...
+//!   32   | ct_mark                     | ct_zone | proto | state  |
 //! ```
 //!
 //! Fields that exclude each other share a position, since a rule on one of them also matches the
@@ -36,8 +38,8 @@ pub(crate) use packed_match::MatchReader;
 pub(crate) use parse::{UncommonFrame, is_untagged_frame};
 pub(crate) use pipeline_fields::FieldWrite;
 
-/// Words of a key.
-pub(crate) const KEY_WORDS: usize = 32;
+/// Words of a key: a power of two, so that an index is reduced by a mask.
+pub(crate) const KEY_WORDS: usize = 64;
 
 const _: () = assert!(
     KEY_WORDS <= u64::BITS as usize,
@@ -97,6 +99,17 @@ mod word {
     pub(super) const TUNNEL_POLICY: usize = 23;
     /// Two registers a word.
     pub(super) const REGISTERS: usize = 24;
+    /// `ct_mark`, `ct_zone`, `ct_nw_proto`, `ct_state`.
+    pub(super) const CONNECTION: usize = 32;
+    /// Two words.
+    pub(super) const CT_LABEL: usize = 33;
+    /// IPv4 source and destination of the connection.
+    pub(super) const CT_V4: usize = 35;
+    /// Two words each.
+    pub(super) const CT_V6_SRC: usize = 36;
+    pub(super) const CT_V6_DST: usize = 38;
+    /// Ports of the connection.
+    pub(super) const CT_PORTS: usize = 40;
 }
 
 /// Number of words, from the first, that hold headers and the ingress port. The words after them
@@ -160,8 +173,8 @@ fn position_of(field: Field) -> &'static FieldPosition {
     position.expect("a match has no views, and matches on tunnel options are not compiled")
 }
 
-/// Returns the position of `field`, or `None` for views, which no match contains, for tunnel
-/// options, and for the fields of connections of 128 bits: rules on these are not compiled.
+/// Returns the position of `field`, or `None` for views, which no match contains, and for tunnel
+/// options: rules on these are not compiled.
 const fn position(field: Field) -> Option<FieldPosition> {
     if let Some(number) = field.register() {
         let shift = if number.is_multiple_of(2) { 32 } else { 0 };
@@ -255,15 +268,18 @@ const fn pipeline_position(field: Field) -> Option<FieldPosition> {
         | Field::TunGtpuFlags
         | Field::TunGtpuMsgtype
         | Field::DpHash
-        | Field::RecircId
-        | Field::CtState
-        | Field::CtZone
-        | Field::CtMark
-        | Field::CtNwProto
-        | Field::CtNwSrc
-        | Field::CtNwDst
-        | Field::CtTpSrc
-        | Field::CtTpDst => at(word::SET_OUTPUT, 32),
+        | Field::RecircId => at(word::SET_OUTPUT, 32),
+        Field::CtState => at(word::CONNECTION, 0),
+        Field::CtNwProto => at(word::CONNECTION, 8),
+        Field::CtZone => at(word::CONNECTION, 16),
+        Field::CtMark => at(word::CONNECTION, 32),
+        Field::CtLabel => wide_at(word::CT_LABEL),
+        Field::CtNwSrc => at(word::CT_V4, 32),
+        Field::CtNwDst => at(word::CT_V4, 0),
+        Field::CtIpv6Src => wide_at(word::CT_V6_SRC),
+        Field::CtIpv6Dst => wide_at(word::CT_V6_DST),
+        Field::CtTpSrc => at(word::CT_PORTS, 16),
+        Field::CtTpDst => at(word::CT_PORTS, 0),
         _ => return None,
     })
 }
@@ -281,9 +297,11 @@ impl KeyParts {
     const METADATA: Self = Self(4);
     /// General registers.
     const REGISTERS: Self = Self(8);
+    /// Fields of the connection.
+    const CONNECTION: Self = Self(16);
     /// All parts.
     #[cfg(test)]
-    pub(crate) const ALL: Self = Self(15);
+    pub(crate) const ALL: Self = Self(31);
 
     /// The part that has these bits of a word. The ingress port, which shares a word with the
     /// presence bits, belongs to no part: it is always filled.
@@ -292,7 +310,8 @@ impl KeyParts {
             word::INGRESS if mask << 32 == 0 => Self(0),
             word::ETH_DST | word::ETH_SRC => Self::LINK,
             word::METADATA..word::REGISTERS => Self::METADATA,
-            word::REGISTERS.. => Self::REGISTERS,
+            word::REGISTERS..word::CONNECTION => Self::REGISTERS,
+            word::CONNECTION.. => Self::CONNECTION,
             _ => Self::UPPER,
         }
     }

@@ -115,14 +115,12 @@ impl PipelineFields {
         }
     }
 
-    /// True if compiled tables do not match the frame: keys have no room for its packet type, its
-    /// GTP-U fields or those of its connection, which are the same for all frames of ordinary ports.
+    /// True if compiled tables do not match the frame: keys have no room for its packet type or its
+    /// GTP-U fields, which are the same for all frames of ordinary ports.
     #[inline]
     #[must_use]
     pub fn need_interpreter(&self) -> bool {
-        !self.packet_type.is_ethernet()
-            || self.gtpu != Gtpu::default()
-            || self.connection.is_some()
+        !self.packet_type.is_ethernet() || self.gtpu != Gtpu::default()
     }
 
     /// Sets a field of the connection. A packet whose fields are all zero is not tracked.
@@ -283,7 +281,9 @@ impl PipelineFields {
             (Field::PktMark, _) => self.mark.into(),
             _ => {
                 let connection = self.connection.as_deref();
-                connection.and_then(|fields| fields.value(field)).unwrap_or(0)
+                connection
+                    .and_then(|fields| fields.value(field))
+                    .unwrap_or(0)
             }
         }
     }

@@ -1,8 +1,8 @@
 //! Packed keys from parsed headers and pipeline fields, for any frame.
 
 use base::PortNo;
-use flow::PipelineFields;
 use flow::field::{REGISTERS, VID_PRESENT, frag};
+use flow::{ConnectionFields, PipelineFields};
 use packet::wire::icmpv6::{Icmpv6, LinkLayerOption};
 use packet::wire::nsh::Nsh;
 use packet::wire::{Fragment, IpProto};
@@ -28,6 +28,9 @@ impl PackedKey {
         }
         if parts.contains(KeyParts::REGISTERS) {
             self.fill_registers(&fields.general);
+        }
+        if parts.contains(KeyParts::CONNECTION) {
+            self.fill_connection(fields.connection.as_deref());
         }
     }
 
@@ -67,6 +70,23 @@ impl PackedKey {
         for (word, two) in words.iter_mut().zip(pairs) {
             *word = pair(*two);
         }
+    }
+
+    fn fill_connection(&mut self, connection: Option<&ConnectionFields>) {
+        let Some(fields) = connection else {
+            self.0[word::CONNECTION..=word::CT_PORTS].fill(0);
+            return;
+        };
+        self.0[word::CONNECTION] = u64::from(fields.mark) << 32
+            | u64::from(fields.zone) << 16
+            | u64::from(fields.protocol) << 8
+            | u64::from(fields.state);
+        self.fill_wide(word::CT_LABEL, fields.label);
+        self.0[word::CT_V4] = pair(fields.v4);
+        self.fill_wide(word::CT_V6_SRC, fields.v6[0]);
+        self.fill_wide(word::CT_V6_DST, fields.v6[1]);
+        let [src, dst] = fields.ports.map(u64::from);
+        self.0[word::CT_PORTS] = src << 16 | dst;
     }
 
     fn fill_link(&mut self, link: &Link) {

@@ -64,7 +64,7 @@ impl PackedKey {
     pub(crate) fn reset_written_fields(&mut self) {
         self.0[word::METADATA] = 0;
         self.set_action_set_output(PortNo::UNSET);
-        self.0[word::REGISTERS..].fill(0);
+        self.0[word::REGISTERS..word::CONNECTION].fill(0);
     }
 
     /// Writes bits of a word.
