@@ -13,18 +13,30 @@ fn field_has_position_unless_it_is_not_compiled() {
     for row in Field::all() {
         assert_eq!(
             position(row.field).is_none(),
-            row.field.view().is_some()
-                || row.field.option().is_some()
-                || is_wide_connection(row.field),
+            row.field.view().is_some() || row.field.option().is_some(),
             "{}",
             row.name
         );
     }
 }
 
-/// Returns whether a field is of 128 bits and describes a connection.
-const fn is_wide_connection(field: Field) -> bool {
-    matches!(field, Field::CtLabel | Field::CtIpv6Src | Field::CtIpv6Dst)
+#[test]
+fn tracked_packet_matches_by_its_connection() {
+    let mut fields = flow::PipelineFields::new(PortNo(1));
+    for (number, field) in (1..).zip(flow::ConnectionFields::ALL) {
+        assert!(fields.connection.get_or_insert_default().set(field, number));
+    }
+    let frame: Stack = "eth / ipv4 / tcp".parse().expect("a stack");
+    let headers = Headers::parse(&frame.build(), Depth::Transport).expect("well formed");
+    let mut key = PackedKey::new();
+    let line = "tcp,ct_state=+new,ct_zone=2,ct_mark=3,ct_label=4,ct_nw_proto=5,ct_nw_src=0.0.0.6,\
+                ct_nw_dst=0.0.0.7,ct_tp_src=10,ct_tp_dst=11,actions=drop";
+    let matching = parse_flow_line(line).expect(line).matching;
+    key.fill(KeyParts::ALL, &headers, &fields);
+    assert!(key.satisfies(&matching));
+    fields.connection = None;
+    key.fill(KeyParts::ALL, &headers, &fields);
+    assert!(!key.satisfies(&matching));
 }
 
 #[test]
