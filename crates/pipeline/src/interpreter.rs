@@ -31,7 +31,7 @@ use crate::trace::Trace;
 use crate::verdict::{Cause, Destination, DropReason, Verdict};
 use pause::{FinalActionSet, Pause};
 
-mod actions;
+pub(crate) mod actions;
 mod conjunction;
 mod conntrack;
 mod egress;

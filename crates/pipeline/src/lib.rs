@@ -59,6 +59,7 @@ mod stable_hash;
 #[cfg(test)]
 mod testing;
 mod trace;
+mod tracking;
 mod verdict;
 
 pub use counters::{Counters, Totals};
@@ -77,4 +78,8 @@ pub use pipeline::{
 pub use port::PortView;
 pub use rules::{Changes, Removal, Rule, RuleEvent};
 pub use trace::{STACK_UNDERFLOW, Trace, TracePrinter};
+pub use tracking::{
+    ConntrackSource, connection_fields, conntrack_request, is_translated, track_packet,
+    write_outcome,
+};
 pub use verdict::{Cause, Destination, DropReason, Egress, LearnRequest, PacketInMeta, Verdict};

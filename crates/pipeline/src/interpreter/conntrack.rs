@@ -11,32 +11,21 @@
 //!
 //! A trace does not change connections: its packet has the states that its user gives, or is new.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use std::sync::Arc;
-
 use base::TableId;
-use conntrack::{
-    AddressFamily, AlgHelper, ChecksumCheck, ConnectionKey, Conntrack, CtAddress, CtCommit,
-    CtMetadata, CtNat, CtOutcome, CtPacket, CtRequest, CtState, CtZone, KeyProtocol, MaskedWrite,
-    NatPersistence, NatPortChoice, NatRange, NatSide, NatTranslation, extract,
-};
+use conntrack::{CtMetadata, CtOutcome, CtRequest, CtState};
+use flow::ConntrackAction;
 use flow::field::Depth;
-use flow::{
-    Action, ConnectionFields, ConntrackAction, ConntrackFlags, ConntrackZone, Extension, Field,
-    NatAction, NatAddresses, NatFlags,
-};
-use packet::{Checksum, Frame, Network, Packet, PacketEnds};
+use packet::{Frame, Packet};
 
-use super::actions::{drop_reason_of, low_u16, low_u32};
 use super::pause::FinalActionSet;
 use super::{Execution, reject_malformed};
 use crate::counters::OBSERVER;
 use crate::limits::{NESTING_MAX, RECURSION_MAX};
+use crate::tracking::{
+    ConntrackSource, connection_fields, conntrack_request, family_of, is_translated, track_packet,
+    write_outcome,
+};
 use crate::verdict::DropReason;
-
-/// Ports of the helpers.
-const FTP: u16 = 21;
-const TFTP: u16 = 69;
 
 impl Execution<'_> {
     /// Executes `ct`.
@@ -51,7 +40,10 @@ impl Execution<'_> {
         let request = self.request(packet, action);
         let outcome = match self.writer {
             OBSERVER => self.observed(packet, &request),
-            _ => self.tracked(packet, tracker, &request),
+            _ => {
+                let earlier = self.registers.connection.as_deref();
+                track_packet(tracker, packet, earlier, &request, self.now)
+            }
         };
         self.translate(packet, &outcome)?;
         if let Some(table) = action.table {
@@ -71,98 +63,16 @@ impl Execution<'_> {
 
     /// Returns the arguments of the action for this packet.
     fn request(&mut self, packet: &Packet<'_>, action: &ConntrackAction) -> CtRequest {
-        let zone = match action.zone {
-            ConntrackZone::Number(zone) => zone,
-            ConntrackZone::Subfield(part) => low_u16(self.part(packet, part)),
-        };
-        let commit = match action.flags {
-            flags if flags.contains(ConntrackFlags::FORCE) => CtCommit::Force,
-            flags if flags.contains(ConntrackFlags::COMMIT) => CtCommit::Commit,
-            _ => CtCommit::No,
-        };
-        let helper = match action.alg {
-            FTP => Some(AlgHelper::Ftp),
-            TFTP => Some(AlgHelper::Tftp),
-            _ => None,
-        };
-        let mut request = CtRequest {
-            zone: CtZone(zone),
-            commit,
-            helper,
-            ..CtRequest::default()
-        };
-        for action in &action.actions {
-            match action {
-                Action::Extended(Extension::Nat(nat)) => request.nat = Some(nat_of(nat)),
-                write => self.add_write(packet, write, &mut request),
-            }
-        }
-        request
-    }
-
-    /// Adds a write of `ct_mark` or `ct_label`.
-    fn add_write(&mut self, packet: &Packet<'_>, write: &Action, request: &mut CtRequest) {
-        let (field, value, mask) = match write {
-            Action::SetField { field, value, mask } => (*field, *value, *mask),
-            Action::Extended(Extension::Load { to, value }) => {
-                (to.field(), to.place((*value).into()), to.mask())
-            }
-            Action::Extended(Extension::Move { from, to }) => {
-                let bits = self.part(packet, *from);
-                (to.field(), to.place(bits), to.mask())
-            }
-            Action::Extended(Extension::Pop(to)) => {
-                let Some(bits) = self.stack.pop() else {
+        conntrack_request(action, |source| match source {
+            ConntrackSource::Subfield(part) => Some(self.part(packet, part)),
+            ConntrackSource::StackTop => {
+                let bits = self.stack.pop();
+                if bits.is_none() {
                     self.trace.on_stack_underflow();
-                    return;
-                };
-                (to.field(), to.place(bits.low()), to.mask())
+                }
+                bits.map(|bits| bits.low())
             }
-            // The check permits no others.
-            _ => return,
-        };
-        match field {
-            Field::CtMark => {
-                let before = request.mark.unwrap_or_default();
-                let mask = low_u32(mask);
-                request.mark = Some(MaskedWrite {
-                    value: before.value & !mask | low_u32(value) & mask,
-                    mask: before.mask | mask,
-                });
-            }
-            Field::CtLabel => {
-                let before = request.label.unwrap_or_default();
-                request.label = Some(MaskedWrite {
-                    value: before.value & !mask | value & mask,
-                    mask: before.mask | mask,
-                });
-            }
-            _ => {}
-        }
-    }
-
-    /// Tracks the packet.
-    fn tracked(
-        &mut self,
-        packet: &Packet<'_>,
-        tracker: &Arc<Conntrack>,
-        request: &CtRequest,
-    ) -> CtOutcome {
-        let frame = packet.frame();
-        let check = match frame.offload.checksum {
-            Checksum::Complete if frame.offload.segmentation.is_none() => ChecksumCheck::Verify,
-            _ => ChecksumCheck::Skip,
-        };
-        let bytes = frame.bytes();
-        let bytes = bytes.get(packet.headers().network_at()..).unwrap_or(&[]);
-        let extracted = family_of(packet).and_then(|family| extract(bytes, family, check).ok());
-        let metadata = self.metadata(packet);
-        let packet = CtPacket {
-            facts: extracted.map(|extracted| extracted.facts),
-            payload: extracted.map_or(&[], |extracted| extracted.payload),
-            metadata,
-        };
-        tracker.track(&packet, request, self.now)
+        })
     }
 
     /// Returns the fields of a trace's packet: the states that the trace has, and the zone.
@@ -184,68 +94,18 @@ impl Execution<'_> {
         }
     }
 
-    /// Returns the fields that an earlier `ct` gave the packet.
-    fn metadata(&self, packet: &Packet<'_>) -> CtMetadata {
-        let Some(fields) = self.registers.connection.as_deref() else {
-            return CtMetadata::default();
-        };
-        let family = family_of(packet).unwrap_or_default();
-        let address = |end: usize| match family {
-            AddressFamily::V4 => CtAddress::from(Ipv4Addr::from_bits(fields.v4[end])),
-            AddressFamily::V6 => CtAddress::from(Ipv6Addr::from_bits(fields.v6[end])),
-        };
-        let mut original = ConnectionKey {
-            zone: CtZone(fields.zone),
-            protocol: KeyProtocol(fields.protocol),
-            family,
-            ..ConnectionKey::default()
-        };
-        original.src.address = address(0);
-        original.dst.address = address(1);
-        if original.protocol.is_icmp() {
-            let [.., kind] = fields.ports[0].to_be_bytes();
-            original.src.message_type = kind;
-        } else {
-            [original.src.port, original.dst.port] = fields.ports;
-        }
-        CtMetadata {
-            state: CtState(fields.state),
-            zone: CtZone(fields.zone),
-            mark: fields.mark,
-            label: fields.label,
-            original: (fields.protocol != 0).then_some(original),
-        }
-    }
-
     /// Writes the translation of a connection to the packet.
     fn translate(
         &mut self,
         packet: &mut Packet<'_>,
         outcome: &CtOutcome,
     ) -> Result<(), DropReason> {
-        let CtOutcome {
-            translation,
-            rewrite,
-            adjust,
-            ..
-        } = outcome;
-        if translation.is_none() && rewrite.is_none() && adjust.is_none() {
+        if !is_translated(outcome) {
             return Ok(());
         }
         self.preserve_state(packet)?;
         self.mark_modified();
-        if let Some(translation) = translation {
-            write_translation(packet, translation);
-        }
-        if let Some(adjust) = adjust {
-            packet.adjust_tcp_numbers(adjust.sequence, adjust.acknowledgment);
-        }
-        if let Some(rewrite) = rewrite {
-            let text = rewrite.text.as_bytes();
-            let done = packet.replace_payload(rewrite.range.clone(), text);
-            done.map_err(drop_reason_of)?;
-        }
-        Ok(())
+        write_outcome(packet, outcome)
     }
 
     /// Runs a copy of the packet with the fields of its connection through the tables from `table`.
@@ -269,7 +129,7 @@ impl Execution<'_> {
         self.table = table;
         self.recursion += backward;
         self.nesting += 1;
-        self.registers.connection = Some(Box::new(fields_of(metadata)));
+        self.registers.connection = Some(Box::new(connection_fields(metadata)));
         self.mark_modified();
         self.trace.on_copy(&[]);
         self.trace.on_tracked(table, metadata.state.0);
@@ -297,114 +157,5 @@ impl Execution<'_> {
         } else {
             self.handle_miss()
         }
-    }
-}
-
-/// Returns the family of an IP packet.
-fn family_of(packet: &Packet<'_>) -> Option<AddressFamily> {
-    match packet.headers().network {
-        Network::Ipv4(_) => Some(AddressFamily::V4),
-        Network::Ipv6(_) => Some(AddressFamily::V6),
-        _ => None,
-    }
-}
-
-/// Returns the fields of a packet with this metadata.
-fn fields_of(metadata: &CtMetadata) -> ConnectionFields {
-    let mut fields = ConnectionFields {
-        state: metadata.state.0,
-        zone: metadata.zone.0,
-        mark: metadata.mark,
-        label: metadata.label,
-        ..ConnectionFields::default()
-    };
-    let Some(original) = &metadata.original else {
-        return fields;
-    };
-    let addresses = [original.src.address, original.dst.address].map(CtAddress::to_bits);
-    fields.protocol = original.protocol.0;
-    match original.family {
-        AddressFamily::V4 => fields.v4 = addresses.map(low_u32),
-        AddressFamily::V6 => fields.v6 = addresses,
-    }
-    fields.ports = if original.protocol.is_icmp() {
-        [original.src.message_type.into(), 0]
-    } else {
-        [original.src.port, original.dst.port]
-    };
-    fields
-}
-
-/// Returns the translation that `nat` requests.
-fn nat_of(nat: &NatAction) -> CtNat {
-    let side = if nat.flags.contains(NatFlags::SOURCE) {
-        NatSide::Source
-    } else if nat.flags.contains(NatFlags::DESTINATION) {
-        NatSide::Destination
-    } else {
-        return CtNat::Existing;
-    };
-    let addresses = match nat.addresses {
-        NatAddresses::Unspecified => None,
-        NatAddresses::V4(first, last) => {
-            Some((CtAddress::from(first), last.unwrap_or(first).into()))
-        }
-        NatAddresses::V6(first, last) => {
-            Some((CtAddress::from(first), last.unwrap_or(first).into()))
-        }
-    };
-    CtNat::New(NatRange {
-        side,
-        addresses,
-        ports: nat
-            .ports
-            .map(|(first, last)| (first, last.unwrap_or(first))),
-        choice: match nat.flags.contains(NatFlags::RANDOM) {
-            true => NatPortChoice::Random,
-            false => NatPortChoice::Hash,
-        },
-        persistence: match nat.flags.contains(NatFlags::PERSISTENT) {
-            true => NatPersistence::PerClient,
-            false => NatPersistence::PerConnection,
-        },
-    })
-}
-
-/// Writes the addresses and ports of a translated packet.
-fn write_translation(packet: &mut Packet<'_>, translation: &NatTranslation) {
-    let header = &translation.header;
-    let [src, dst] = [header.src, header.dst].map(|end| end.address.to_ip(header.family));
-    if translation.is_error {
-        // The quoted packet has the other direction.
-        packet.set_quoted_ends(&PacketEnds {
-            src: dst,
-            dst: src,
-            ports: [header.dst.port, header.src.port],
-        });
-        match translation.side {
-            NatSide::Source => write_src(packet, src),
-            NatSide::Destination => write_dst(packet, dst),
-        }
-        return;
-    }
-    write_src(packet, src);
-    write_dst(packet, dst);
-    if header.protocol.has_nat_ports() {
-        packet.set_port_src(header.src.port);
-        packet.set_port_dst(header.dst.port);
-    }
-}
-
-fn write_src(packet: &mut Packet<'_>, address: IpAddr) {
-    match address {
-        IpAddr::V4(address) => packet.set_ipv4_src(address),
-        IpAddr::V6(address) => packet.set_ipv6_src(address),
-    }
-}
-
-fn write_dst(packet: &mut Packet<'_>, address: IpAddr) {
-    match address {
-        IpAddr::V4(address) => packet.set_ipv4_dst(address),
-        IpAddr::V6(address) => packet.set_ipv6_dst(address),
     }
 }
