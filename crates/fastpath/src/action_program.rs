@@ -18,7 +18,9 @@
 //! ```
 
 use base::{GroupId, MeterId, PortNo, Priority, QueueId, TableId};
-use flow::{Action, Extension, Field, Instructions, MaxLen, Subfield};
+use flow::{
+    Action, ConntrackAction, ConntrackZone, Extension, Field, Instructions, MaxLen, Subfield,
+};
 
 use crate::header_rewrite::HeaderRewrite;
 use crate::packed_key::FieldWrite;
@@ -101,6 +103,11 @@ pub(crate) enum Op {
     Meter(MeterId),
     /// Lookup in a later table, and execution of the rule that it finds.
     Resubmit(TableId),
+    /// Tracking of the packet by the action with the same number. The packet continues in this
+    /// table, if any, with the fields of its connection.
+    Track(Option<TableId>),
+    /// Makes the packet one that is not tracked.
+    Untrack,
     Nop,
     /// The interpreter executes this action and all after it.
     SlowPath(SlowPathReason),
@@ -347,10 +354,27 @@ impl Op {
             Extension::Resubmit { .. } => Self::SlowPath(SlowPathReason::Resubmit),
             Extension::Sample(sample) if sample.sources().next().is_none() => Self::Sample,
             Extension::PopQueue => Self::SetQueue(Priority::NONE),
-            Extension::Note(_) | Extension::ConntrackClear => Self::Nop,
+            Extension::Conntrack(action) if is_trackable(action) => Self::Track(action.table),
+            Extension::ConntrackClear => Self::Untrack,
+            Extension::Note(_) => Self::Nop,
             _ => Self::SlowPath(SlowPathReason::Action),
         }
     }
+}
+
+/// True if `ct` reads nothing but general registers and the metadata.
+fn is_trackable(action: &ConntrackAction) -> bool {
+    let reads_registers = match action.zone {
+        ConntrackZone::Number(_) => true,
+        ConntrackZone::Subfield(part) => is_writable(part),
+    };
+    reads_registers
+        && action.actions.iter().all(|action| match action {
+            Action::SetField { .. }
+            | Action::Extended(Extension::Load { .. } | Extension::Nat(_)) => true,
+            Action::Extended(Extension::Move { from, .. }) => is_writable(*from),
+            _ => false,
+        })
 }
 
 /// True if these are bits of a general register or of the metadata.

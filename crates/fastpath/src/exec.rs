@@ -32,6 +32,7 @@ use crate::match_result::MatchResult;
 
 mod groups;
 mod ops;
+mod track;
 
 /// Greatest depth of nested resubmissions. Beyond it, the interpreter returns to the rules with
 /// the resubmissions.

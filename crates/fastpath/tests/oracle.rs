@@ -6,6 +6,7 @@ use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use base::{GroupId, Instant, MeterId, PortNo};
+use conntrack::{Conntrack, HashSeed};
 use fastpath::{BatchContext, Classifier, FrameOutcome, Runner, SlowPathReason};
 use flow::text::{parse_flow, parse_group_line, parse_meter_line};
 use flow::{FlowMod, FlowModCommand, FragmentHandling, PortConfig, PortDesc};
@@ -53,6 +54,9 @@ const MATCHES: &[&str] = &[
     "ct_state=-trk,ip",
     "ct_state=+trk+est,ip",
     "ct_mark=0x0/0x3",
+    "ct_state=+trk+new,ip",
+    "ct_state=+trk+inv,ct_zone=7",
+    "ct_mark=0x1,ip",
     "ct_label=0x1/0x1",
     "tcp,tp_dst=0",
 ];
@@ -123,6 +127,9 @@ const ACTIONS: &[&str] = &[
     "resubmit(,3)",
     "resubmit(,3)",
     "ct(commit,zone=7)",
+    "ct(table=2)",
+    "ct(commit,table=3,zone=NXM_NX_REG0[0..15],exec(set_field:1->ct_mark))",
+    "ct(commit,table=2,exec(move:NXM_NX_REG1[0..7]->NXM_NX_CT_LABEL[0..7]))",
     "ct_clear",
     "controller(pause)",
     "move:OXM_OF_METADATA[4..7]->NXM_NX_REG0[0..3]",
@@ -264,6 +271,9 @@ const STACKS: &[&str] = &[
 
 /// Number of ports, numbered from 1.
 const PORTS: u32 = 4;
+
+/// Connections of a run: few, so that the table is full at times.
+const CONNECTIONS_MAX: u32 = 50;
 
 /// Buffers: so few that some frames cannot be copied.
 const BUFFERS: usize = 3;
@@ -490,6 +500,8 @@ struct OracleBench {
 
 fn tables() -> Pipeline {
     let mut pipeline = Pipeline::new(Limits::default(), 1);
+    let tracker = Conntrack::new(HashSeed([1, 2]), CONNECTIONS_MAX);
+    pipeline.set_tracker(Arc::new(tracker));
     for number in 1..=PORTS {
         pipeline.set_port(&PortDesc::new(PortNo(number)));
     }

@@ -41,6 +41,12 @@ impl<'a> Executor<'_, 'a> {
                     let is_last = program.ends_with(number);
                     return self.resubmit(rule, number, table, is_last).map(Some);
                 }
+                Op::Track(_) => {
+                    if let Some(table) = self.track(frame, rule, program, number, pool)? {
+                        return Ok(Some(table));
+                    }
+                }
+                Op::Untrack => self.untrack(),
                 Op::Rewrite(_) => {
                     number = self.rewrite(frame, rule, ops, number, pool)?;
                     continue;
@@ -269,7 +275,7 @@ impl<'a> Executor<'_, 'a> {
     }
 
     /// The key of the packet, to write pipeline fields.
-    fn key(&mut self) -> &mut PackedKey {
+    pub(super) fn key(&mut self) -> &mut PackedKey {
         let memory = &mut *self.batch.memory;
         memory.written.insert(BatchMask::single(self.key_index));
         &mut memory.keys[self.key_index]

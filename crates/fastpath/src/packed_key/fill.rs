@@ -72,7 +72,7 @@ impl PackedKey {
         }
     }
 
-    fn fill_connection(&mut self, connection: Option<&ConnectionFields>) {
+    pub(super) fn fill_connection(&mut self, connection: Option<&ConnectionFields>) {
         let Some(fields) = connection else {
             self.0[word::CONNECTION..=word::CT_PORTS].fill(0);
             return;

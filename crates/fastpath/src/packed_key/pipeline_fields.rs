@@ -4,7 +4,7 @@
 
 use base::PortNo;
 use flow::field::REGISTERS;
-use flow::{Field, MetadataWrite, PipelineFields, Subfield};
+use flow::{ConnectionFields, Field, MetadataWrite, PipelineFields, Subfield};
 
 use super::{FieldPosition, KEY_WORDS, PackedKey, halves, position, word};
 
@@ -41,6 +41,15 @@ impl From<MetadataWrite> for FieldWrite {
     }
 }
 
+/// Returns the upper and the lower half of a word.
+const fn halves_of(word: u64) -> [u32; 2] {
+    let [a, b, c, d, e, f, g, h] = word.to_be_bytes();
+    [
+        u32::from_be_bytes([a, b, c, d]),
+        u32::from_be_bytes([e, f, g, h]),
+    ]
+}
+
 /// Returns the position of the metadata or a general register, or `None` for other fields.
 fn writable_position(field: Field) -> Option<FieldPosition> {
     let is_writable = field == Field::Metadata || field.register().is_some();
@@ -60,8 +69,51 @@ impl PackedKey {
         self.fill_metadata(fields);
     }
 
+    /// Returns the bits of a general register or of the metadata; zero for other fields.
+    pub(crate) fn written_bits(&self, part: Subfield) -> u128 {
+        let value = writable_position(part.field()).map_or(0, |position| {
+            let bits = u128::from(self.0[position.word] >> position.shift);
+            bits & part.field().full_mask()
+        });
+        part.of(value)
+    }
+
+    /// Returns the fields of the connection, if the packet was tracked.
+    pub(crate) fn connection(&self) -> Option<ConnectionFields> {
+        if self.0[word::CONNECTION] == 0 {
+            return None;
+        }
+        let [a, b, c, d, zone_high, zone_low, protocol, state] =
+            self.0[word::CONNECTION].to_be_bytes();
+        let wide = |word: usize| u128::from(self.0[word]) << 64 | u128::from(self.0[word + 1]);
+        let [_, _, _, _, e, f, g, h] = self.0[word::CT_PORTS].to_be_bytes();
+        Some(ConnectionFields {
+            state,
+            zone: u16::from_be_bytes([zone_high, zone_low]),
+            mark: u32::from_be_bytes([a, b, c, d]),
+            label: wide(word::CT_LABEL),
+            protocol,
+            v4: halves_of(self.0[word::CT_V4]),
+            v6: [wide(word::CT_V6_SRC), wide(word::CT_V6_DST)],
+            ports: [u16::from_be_bytes([e, f]), u16::from_be_bytes([g, h])],
+        })
+    }
+
+    /// Sets the fields of the connection.
+    pub(crate) fn set_connection(&mut self, fields: &ConnectionFields) {
+        self.fill_connection(Some(fields));
+    }
+
+    /// Makes the packet one that is not tracked.
+    pub(crate) fn clear_connection(&mut self) {
+        if self.0[word::CONNECTION] != 0 {
+            self.fill_connection(None);
+        }
+    }
+
     /// Resets the pipeline fields that rules write.
     pub(crate) fn reset_written_fields(&mut self) {
+        self.clear_connection();
         self.0[word::METADATA] = 0;
         self.set_action_set_output(PortNo::UNSET);
         self.0[word::REGISTERS..word::CONNECTION].fill(0);
@@ -76,11 +128,7 @@ impl PackedKey {
 
     /// Copies bits between the metadata and general registers.
     pub(crate) fn copy(&mut self, from: Subfield, to: Subfield) {
-        let value = writable_position(from.field()).map_or(0, |position| {
-            let bits = u128::from(self.0[position.word] >> position.shift);
-            bits & from.field().full_mask()
-        });
-        let bits = to.place(from.of(value));
+        let bits = to.place(self.written_bits(from));
         if let Some(write) = FieldWrite::of_field(to.field(), bits, to.mask()) {
             self.write(write);
         }
@@ -103,5 +151,6 @@ impl PackedKey {
             fields.general[2 * number] = upper(*word);
             fields.general[2 * number + 1] = lower(*word);
         }
+        fields.connection = self.connection().map(Box::new);
     }
 }
