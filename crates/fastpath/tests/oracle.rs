@@ -275,6 +275,9 @@ const PORTS: u32 = 4;
 /// Connections of a run: few, so that the table is full at times.
 const CONNECTIONS_MAX: u32 = 50;
 
+/// Buffers of runs that track connections: enough for all copies.
+const BUFFERS_TRACKING: usize = 4096;
+
 /// Buffers: so few that some frames cannot be copied.
 const BUFFERS: usize = 3;
 
@@ -500,8 +503,6 @@ struct OracleBench {
 
 fn tables() -> Pipeline {
     let mut pipeline = Pipeline::new(Limits::default(), 1);
-    let tracker = Conntrack::new(HashSeed([1, 2]), CONNECTIONS_MAX);
-    pipeline.set_tracker(Arc::new(tracker));
     for number in 1..=PORTS {
         pipeline.set_port(&PortDesc::new(PortNo(number)));
     }
@@ -524,6 +525,15 @@ impl<R> OracleSide<R> {
             engine,
             removed: Vec::new(),
         }
+    }
+
+    /// Tracks connections. The interpreter copies a tracked packet, so that both sides get buffers
+    /// for all copies.
+    fn with_tracker(mut self) -> Self {
+        let tracker = Conntrack::new(HashSeed([1, 2]), CONNECTIONS_MAX);
+        self.pipeline.set_tracker(Arc::new(tracker));
+        self.pool = Pool::new(BUFFERS_TRACKING);
+        self
     }
 
     /// Applies an event. A flow that is refused changes nothing.
@@ -633,6 +643,16 @@ impl OracleBench {
     fn with_flow_cache() -> Self {
         Self {
             tested: OracleSide::new(Runner::with_flow_cache(0)),
+            ..Self::new()
+        }
+    }
+
+    /// A bench that tracks connections.
+    fn with_tracker() -> Self {
+        let bench = Self::new();
+        Self {
+            expected: bench.expected.with_tracker(),
+            tested: bench.tested.with_tracker(),
             ..Self::new()
         }
     }
@@ -765,8 +785,14 @@ fn compare_at_least(frames: u64, cases: impl FnOnce()) {
 const TURNS: u32 = 4;
 
 /// Plays steps: events, then frames from one ingress port and some others.
-fn play(steps: &[(Vec<OracleEvent>, u32, Vec<ReceivedFrame>)]) {
-    let mut bench = OracleBench::new();
+fn play(steps: &[OracleStep]) {
+    play_on(OracleBench::new(), steps);
+}
+
+/// Events, an ingress port and its frames.
+type OracleStep = (Vec<OracleEvent>, u32, Vec<ReceivedFrame>);
+
+fn play_on(mut bench: OracleBench, steps: &[OracleStep]) {
     for (events, from, frames) in steps {
         events.iter().for_each(|event| bench.change(event));
         for turn in 0..TURNS {
@@ -794,6 +820,22 @@ proptest! {
 #[test]
 fn runner_agrees_with_interpreter_for_all_rules() {
     compare_at_least(1_700_000, rules_of_all_kinds);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1000))]
+
+    fn rules_that_track(
+        steps in vec((vec(event(MATCHES), 1..25), 1..=PORTS + 1, vec(received_frame(), 1..160)), 1..4),
+    ) {
+        play_on(OracleBench::with_tracker(), &steps);
+    }
+}
+
+/// Rules that track connections and match their states.
+#[test]
+fn runner_agrees_with_interpreter_for_tracked_packets() {
+    compare_at_least(500_000, rules_that_track);
 }
 
 /// Tables that match only on the ingress port.
