@@ -1,5 +1,7 @@
 //! Fields of the connection of a tracked packet (`ovs-fields(7)`, "Conntrack Fields").
 
+use packet::wire::ethernet::EtherType;
+
 use crate::field::Field;
 
 /// Fields of a tracked packet. All are zero before the first `ct`, and after `ct_clear`.
@@ -21,6 +23,8 @@ pub struct ConnectionFields {
     pub v6: [u128; 2],
     /// Ports of the original direction, or type and code of ICMP.
     pub ports: [u16; 2],
+    /// EtherType of the packet, without which a match on the original direction has no meaning.
+    pub eth_type: u16,
 }
 
 impl ConnectionFields {
@@ -38,6 +42,32 @@ impl ConnectionFields {
         Field::CtTpSrc,
         Field::CtTpDst,
     ];
+
+    /// Fields of the original direction of an IPv4 and of an IPv6 connection, the protocol first.
+    const ORIGINAL_V4: [Field; 5] = [
+        Field::CtNwProto,
+        Field::CtNwSrc,
+        Field::CtNwDst,
+        Field::CtTpSrc,
+        Field::CtTpDst,
+    ];
+    const ORIGINAL_V6: [Field; 5] = [
+        Field::CtNwProto,
+        Field::CtIpv6Src,
+        Field::CtIpv6Dst,
+        Field::CtTpSrc,
+        Field::CtTpDst,
+    ];
+
+    /// Returns the fields of the original direction; none without a connection.
+    pub(crate) fn original(&self) -> &'static [Field] {
+        match EtherType(self.eth_type) {
+            _ if self.protocol == 0 => &[],
+            EtherType::IPV4 => &Self::ORIGINAL_V4,
+            EtherType::IPV6 => &Self::ORIGINAL_V6,
+            _ => &[],
+        }
+    }
 
     /// Returns the value of a field, or `None` if it is no field of a connection.
     #[must_use]

@@ -182,9 +182,15 @@ impl PipelineFields {
         let mut registers = Self::new(PortNo(port(Field::InPort).unwrap_or(0)));
         let mut terms = matching.terms();
         for term in terms.by_ref() {
-            if term.field == Field::ConjId || Self::plain().any(|plain| plain == term.field) {
+            let is_plain = || Self::plain().any(|plain| plain == term.field);
+            let is_connection = || ConnectionFields::ALL.contains(&term.field);
+            if term.field == Field::ConjId || is_plain() || is_connection() {
                 registers.set(term.field, term.value);
             }
+        }
+        if let Some(connection) = &mut registers.connection {
+            let eth_type = value(Field::EthType).and_then(|value| u16::try_from(value).ok());
+            connection.eth_type = eth_type.unwrap_or(0);
         }
         for term in terms.options() {
             registers.options.set(term.field, term.value);
@@ -211,6 +217,17 @@ impl PipelineFields {
             let value = self.value(field);
             if value != 0 {
                 add(field, value);
+            }
+        }
+        if let Some(connection) = self
+            .connection
+            .as_deref()
+            .filter(|fields| fields.eth_type != 0)
+        {
+            // The fields of the original direction require the type.
+            add(Field::EthType, connection.eth_type.into());
+            for field in connection.original() {
+                add(*field, connection.value(*field).unwrap_or(0));
             }
         }
         for (number, value) in self.general.iter().enumerate() {

@@ -211,8 +211,9 @@ pub(crate) fn family_of(packet: &Packet<'_>) -> Option<AddressFamily> {
 
 /// Returns the fields of a packet with this metadata.
 #[must_use]
-pub fn connection_fields(metadata: &CtMetadata) -> ConnectionFields {
+pub fn connection_fields(metadata: &CtMetadata, packet: &Packet<'_>) -> ConnectionFields {
     let mut fields = ConnectionFields {
+        eth_type: packet.headers().link.eth_type.0,
         state: metadata.state.0,
         zone: metadata.zone.0,
         mark: metadata.mark,

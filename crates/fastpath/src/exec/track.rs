@@ -49,6 +49,7 @@ impl<'a> Executor<'_, 'a> {
         });
         let packet = self.parse(frame)?;
         let outcome = track_packet(tracker, &packet, earlier.as_ref(), &request, context.now);
+        let fields = connection_fields(&outcome.metadata, &packet);
         if is_translated(&outcome) {
             self.copy_before_rewrite(frame, pool)
                 .map_err(Interruption::Drop)?;
@@ -62,8 +63,7 @@ impl<'a> Executor<'_, 'a> {
         }
         // What was output before is complete.
         self.nesting = 0;
-        self.key()
-            .set_connection(&connection_fields(&outcome.metadata));
+        self.key().set_connection(&fields);
         Ok(action.table)
     }
 

@@ -86,6 +86,7 @@ impl PackedKey {
         let [a, b, c, d, zone_high, zone_low, protocol, state] =
             self.0[word::CONNECTION].to_be_bytes();
         let wide = |word: usize| u128::from(self.0[word]) << 64 | u128::from(self.0[word + 1]);
+        let [.., high, low] = self.0[word::ETH_DST].to_be_bytes();
         let [_, _, _, _, e, f, g, h] = self.0[word::CT_PORTS].to_be_bytes();
         Some(ConnectionFields {
             state,
@@ -96,6 +97,7 @@ impl PackedKey {
             v4: halves_of(self.0[word::CT_V4]),
             v6: [wide(word::CT_V6_SRC), wide(word::CT_V6_DST)],
             ports: [u16::from_be_bytes([e, f]), u16::from_be_bytes([g, h])],
+            eth_type: u16::from_be_bytes([high, low]),
         })
     }
 

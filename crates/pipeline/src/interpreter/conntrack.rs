@@ -129,7 +129,7 @@ impl Execution<'_> {
         self.table = table;
         self.recursion += backward;
         self.nesting += 1;
-        self.registers.connection = Some(Box::new(connection_fields(metadata)));
+        self.registers.connection = Some(Box::new(connection_fields(metadata, packet)));
         self.mark_modified();
         self.trace.on_copy(&[]);
         self.trace.on_tracked(table, metadata.state.0);
