@@ -21,7 +21,7 @@ use crate::steady::warm_up;
 use crate::switch::{BenchSwitch, BridgeTarget, Site};
 use crate::{Failure, Programs, Rounds};
 use feed::FeedTrace;
-use tables::{MILLION_TABLES, StartState, TABLES, TrafficTable};
+use tables::{CT_TABLES, MILLION_TABLES, StartState, TABLES, TrafficTable};
 
 /// The core of the data path, and the core of everything else.
 const FORWARDING: usize = 1;
@@ -59,6 +59,15 @@ pub(crate) fn measure_million(
     rounds: Rounds,
 ) -> Result<(), Failure> {
     measure_tables(&MILLION_TABLES, names, programs, rounds)
+}
+
+/// Measures the rows called `names` of the group `ct`.
+pub(crate) fn measure_ct(
+    names: &[String],
+    programs: &Programs,
+    rounds: Rounds,
+) -> Result<(), Failure> {
+    measure_tables(&CT_TABLES, names, programs, rounds)
 }
 
 /// Measures the tables called `names`: every device once in each run, in turn.

@@ -33,6 +33,8 @@ pub(super) enum BenchGroup {
     Dpdk,
     /// The same with a million flows, which take Open vSwitch two minutes of warm-up each.
     Million,
+    /// Connection tracking between DPDK devices.
+    Conntrack,
     /// The lab's traffic generator.
     Generator,
     /// The lab's instrument, compared with known impairments.
@@ -41,9 +43,10 @@ pub(super) enum BenchGroup {
 
 impl BenchGroup {
     /// All groups, in the order of the tables.
-    pub(super) const ALL: [Self; 16] = [
+    pub(super) const ALL: [Self; 17] = [
         Self::Dpdk,
         Self::Million,
+        Self::Conntrack,
         Self::Forms,
         Self::Traffic,
         Self::Cliffs,
@@ -77,6 +80,7 @@ impl BenchGroup {
             Self::Tap => "tap",
             Self::Dpdk => "dpdk",
             Self::Million => "million",
+            Self::Conntrack => "ct",
             Self::Generator => "generator",
             Self::Impaired => "impaired",
         }
@@ -104,6 +108,7 @@ impl BenchGroup {
                  fastest cache setting, and testpmd"
             }
             Self::Million => "The same data path with a million flows",
+            Self::Conntrack => "The same data path with a stateful firewall for UDP",
             Self::Generator => "The lab's traffic generator into an unread veth pair, on one core",
             Self::Impaired => "The lab's instrument, compared with a forwarder of known faults",
         }
@@ -185,7 +190,7 @@ const SHARE: &str = "% of the frames";
 /// All rows, by group.
 #[rustfmt::skip]
 const ROWS: &[BenchRow] = {
-    use BenchGroup::{Changes, Cliffs, Crossing, Dpdk, Forms, Generator, Idle, Impaired, Meters, Million, Startup, Table, Tap, Traffic, Veth, Workers};
+    use BenchGroup::{Changes, Cliffs, Conntrack, Crossing, Dpdk, Forms, Generator, Idle, Impaired, Meters, Million, Startup, Table, Tap, Traffic, Veth, Workers};
     const fn row(group: BenchGroup, name: &'static str, about: &'static str, unit: &'static str, bars: &'static [RowTarget]) -> BenchRow {
         BenchRow { group, name, about, unit, bars }
     }
@@ -213,6 +218,10 @@ const ROWS: &[BenchRow] = {
         row(Million,   "networks",          "a million flows, 10,000 IPv4 prefixes", FPS, &[]),
         row(Million,   "tables",            "a million flows, 10-table pipeline", FPS, &[]),
         row(Million,   "acl",               "a million flows, access list of 1,000 rules", FPS, &[]),
+        row(Conntrack, "stateless-1000",   "1,000 connections, without tracking", FPS, &[]),
+        row(Conntrack, "established-1000", "packets of 1,000 established connections", FPS, &[over_dpdk(3.0)]),
+        row(Conntrack, "established-100000", "packets of 100,000 established connections", FPS, &[over_dpdk(3.0)]),
+        row(Conntrack, "new",              "every packet a new connection", FPS, &[over_dpdk(4.0)]),
         row(Forms,     "one-port",         "one rule on the ingress port", NS, &[]),
         row(Forms,     "one-tcp-port",     "one rule on a TCP port", NS, &[at_most(OURS, 15.0)]),
         row(Forms,     "twelve-fields",    "one rule on twelve fields", NS, &[]),
