@@ -2,6 +2,7 @@
 //! [`TracePrinter`](crate::TracePrinter) prints it.
 
 use base::{GroupId, MeterId, TableId};
+use conntrack::{AddressFamily, CtRequest};
 use flow::{Action, FlowKey, Instructions, PipelineFields};
 use packet::Frame;
 
@@ -31,6 +32,9 @@ pub trait Trace {
     fn next_connection_state(&mut self) -> Option<u8> {
         None
     }
+
+    /// The packet is tracked with these arguments.
+    fn on_track(&mut self, _request: &CtRequest, _family: AddressFamily) {}
 
     /// The copy that has begun enters this table with this `ct_state`.
     fn on_tracked(&mut self, _table: TableId, _state: u8) {}

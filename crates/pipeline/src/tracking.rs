@@ -146,6 +146,31 @@ pub fn track_packet(
     tracker.track(&packet, request, now)
 }
 
+/// Returns the translation to the first address and port of the range, which a trace shows.
+pub(crate) fn first_translation(
+    packet: &Packet<'_>,
+    request: &CtRequest,
+) -> Option<NatTranslation> {
+    let Some(CtNat::New(range)) = request.nat else {
+        return None;
+    };
+    let bytes = packet.frame().bytes();
+    let bytes = bytes.get(packet.headers().network_at()..)?;
+    let extracted = extract(bytes, family_of(packet)?, ChecksumCheck::Skip).ok()?;
+    let mut header = extracted.facts.tuple.in_zone(request.zone);
+    let end = match range.side {
+        NatSide::Source => &mut header.src,
+        NatSide::Destination => &mut header.dst,
+    };
+    end.address = range.addresses.map_or(end.address, |(first, _)| first);
+    end.port = range.ports.map_or(end.port, |(first, _)| first);
+    Some(NatTranslation {
+        side: range.side,
+        header,
+        is_error: false,
+    })
+}
+
 /// True if the packet's headers or its payload change.
 #[must_use]
 pub const fn is_translated(outcome: &CtOutcome) -> bool {

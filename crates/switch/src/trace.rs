@@ -7,6 +7,7 @@
 
 mod actions;
 mod compose;
+mod conntrack;
 mod megaflow;
 mod mirroring;
 mod normal;
@@ -19,7 +20,7 @@ mod slow_path;
 mod translation;
 mod tunnel;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use base::{Instant, MeterId, PortNo};
@@ -51,6 +52,9 @@ pub use translation::TraceTranslation;
 
 /// Buffers for the frame and its copies: one for every port of a large bridge.
 const BUFFERS: usize = 1024;
+
+/// The maximum number of recirculations of a trace.
+const RECIRCULATIONS_MAX: usize = 64;
 
 /// The maximum number of bridges that a frame passes, as in Open vSwitch.
 const BRIDGES_MAX: usize = 64;
@@ -163,8 +167,39 @@ impl Tracer {
         bridge: BridgeId,
         request: TraceRequest,
     ) -> (String, Vec<(BridgeId, TraceSideEffect)>) {
-        let translation = self.translate(bridge, request);
-        (translation.report(), translation.side_effects)
+        let (names, learns) = (request.names, request.learns);
+        let mut waiting = VecDeque::from([(bridge, request)]);
+        let (mut text, mut side_effects) = (String::new(), Vec::new());
+        let mut packets = 0;
+        while let Some((bridge, mut request)) = waiting.pop_front() {
+            packets += 1;
+            if packets > RECIRCULATIONS_MAX {
+                text += "\nToo many recirculations\n";
+                break;
+            }
+            text += &request
+                .frozen
+                .as_ref()
+                .map_or_else(String::new, |frozen| frozen.heading());
+            request.recirculations += u32::try_from(side_effects.len()).unwrap_or(0);
+            let translation = self.translate(bridge, request);
+            text += &translation.report();
+            for (bridge, effect) in translation.side_effects {
+                if let TraceSideEffect::Frozen(frozen) = &effect
+                    && let Some(frame) = frozen.tracked_frame()
+                {
+                    let mut next =
+                        TraceRequest::received(frame.clone(), frozen.ingress().1, learns);
+                    (next.names, next.recirculates) = (names, true);
+                    next.frozen = Some(Arc::clone(frozen));
+                    next.connection_states
+                        .clone_from(&translation.connection_states);
+                    waiting.push_back((bridge, next));
+                }
+                side_effects.push((bridge, effect));
+            }
+        }
+        (text, side_effects)
     }
 
     /// Traces a frame. Returns the text, the megaflow and the datapath actions.
@@ -172,6 +207,7 @@ impl Tracer {
         let mut output = TraceOutput {
             names: request.names,
             recirculates: request.recirculates,
+            recirculations: request.recirculations,
             ..TraceOutput::default()
         };
         let recirculation = request.frozen.as_ref().map_or(0, |frozen| frozen.id());
@@ -197,6 +233,7 @@ impl Tracer {
             logged_errors: output.logged_errors,
             slow_path: output.slow_path,
             side_effects: output.side_effects,
+            connection_states: output.connection_states,
         }
     }
 
@@ -247,6 +284,7 @@ impl Tracer {
             .with_connection_states(states);
         let registers = FrozenPacket::registers_of(frozen.as_deref(), registers, &mut recorder);
         self.run(bridge, request, &mut recorder, &mut verdict);
+        output.connection_states = recorder.take_connection_states();
         output.megaflow = bridge.examine(&arrived, &verdict, &registers, recorder.examined());
         if output.bridges == 1 {
             output.error = actions::error_of(&verdict);

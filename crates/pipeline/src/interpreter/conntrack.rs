@@ -13,8 +13,8 @@
 
 use base::TableId;
 use conntrack::{CtMetadata, CtOutcome, CtRequest, CtState};
-use flow::ConntrackAction;
 use flow::field::Depth;
+use flow::{ConntrackAction, Continuation, ContinuationStep, Instructions};
 use packet::{Frame, Packet};
 
 use super::pause::FinalActionSet;
@@ -22,10 +22,10 @@ use super::{Execution, reject_malformed};
 use crate::counters::OBSERVER;
 use crate::limits::{NESTING_MAX, RECURSION_MAX};
 use crate::tracking::{
-    ConntrackSource, connection_fields, conntrack_request, family_of, is_translated, track_packet,
-    write_outcome,
+    ConntrackSource, connection_fields, conntrack_request, family_of, first_translation,
+    is_translated, track_packet, write_outcome,
 };
-use crate::verdict::DropReason;
+use crate::verdict::{Destination, DropReason};
 
 impl Execution<'_> {
     /// Executes `ct`.
@@ -38,6 +38,8 @@ impl Execution<'_> {
         // Rules that rely on the state of connections must not let a packet pass without it.
         let tracker = pipeline.tracker().ok_or(DropReason::NoConntrack)?;
         let request = self.request(packet, action);
+        let family = family_of(packet).unwrap_or_default();
+        self.trace.on_track(&request, family);
         let outcome = match self.writer {
             OBSERVER => self.observed(packet, &request),
             _ => {
@@ -46,8 +48,12 @@ impl Execution<'_> {
             }
         };
         self.translate(packet, &outcome)?;
-        if let Some(table) = action.table {
-            self.enter_tracked(packet, table, &outcome.metadata)?;
+        match action.table {
+            Some(table) if self.trace.recirculates() => {
+                self.recirculate_tracked(packet, table, &outcome.metadata);
+            }
+            Some(table) => self.enter_tracked(packet, table, &outcome.metadata)?,
+            None => {}
         }
         // Only the copy that continues in the table has the fields of the connection.
         self.clear_connection();
@@ -84,7 +90,9 @@ impl Execution<'_> {
             None if is_ip => CtState::TRACKED.with(CtState::NEW),
             None => CtState::TRACKED.with(CtState::INVALID),
         };
+        let translation = first_translation(packet, request);
         CtOutcome {
+            translation,
             metadata: CtMetadata {
                 state,
                 zone: request.zone,
@@ -106,6 +114,28 @@ impl Execution<'_> {
         self.preserve_state(packet)?;
         self.mark_modified();
         write_outcome(packet, outcome)
+    }
+
+    /// Ends the part of a trace in which the packet is not tracked: its continuation enters the
+    /// table, as after a recirculation of Open vSwitch.
+    fn recirculate_tracked(&mut self, packet: &Packet<'_>, table: TableId, metadata: &CtMetadata) {
+        let rest = Instructions {
+            goto: Some(table),
+            ..Instructions::default()
+        };
+        let step = ContinuationStep {
+            table: self.table,
+            cookie: self.cookie,
+            rest,
+        };
+        let mut meta = self.packet_in(None);
+        meta.registers.connection = Some(Box::new(connection_fields(metadata, packet)));
+        meta.continuation = Some(Continuation {
+            stack: self.stack.clone(),
+            steps: vec![step],
+            set: Some(self.set.actions().to_vec()),
+        });
+        self.record_output(Destination::Controller(meta));
     }
 
     /// Runs a copy of the packet with the fields of its connection through the tables from `table`.

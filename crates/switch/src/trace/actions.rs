@@ -1,6 +1,7 @@
 //! The events of a run that leave datapath actions.
 
 use base::{Cookie, GroupId, MeterId, TableId};
+use conntrack::{AddressFamily, CtRequest};
 use flow::{
     Action, Extension, Field, FlowKey, Instructions, MaxLen, PacketInReason, PipelineFields,
 };
@@ -55,6 +56,8 @@ pub(super) enum ActionEvent {
     CopyEnd,
     /// The packet is recirculated; the verdict's output with this number has the continuation.
     Recirculate { index: usize },
+    /// The packet is tracked by this datapath action.
+    Track(String),
 }
 
 /// A trace that records the events and the bits that actions write, besides the megaflow.
@@ -113,6 +116,11 @@ impl<'a> ActionRecorder<'a> {
             recirculates,
             ..self
         }
+    }
+
+    /// Takes the states of the connection that were not used.
+    pub(super) fn take_connection_states(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.connection_states)
     }
 
     /// Sets the pipeline fields to print on arrival.
@@ -273,6 +281,9 @@ impl Trace for ActionRecorder<'_> {
                 self.truncated = Some(*max_len);
             }
             Action::Extended(Extension::DebugSlow) => self.is_slow = true,
+            Action::Extended(Extension::Conntrack(ct)) if ct.table.is_some() => {
+                self.is_recirculating = self.recirculates;
+            }
             Action::Extended(Extension::DebugRecirc) => self.is_recirculating = self.recirculates,
             Action::Extended(
                 Extension::Load { to, .. } | Extension::Move { to, .. } | Extension::Pop(to),
@@ -286,6 +297,11 @@ impl Trace for ActionRecorder<'_> {
 
     fn next_connection_state(&mut self) -> Option<u8> {
         self.connection_states.pop()
+    }
+
+    fn on_track(&mut self, request: &CtRequest, family: AddressFamily) {
+        let text = super::conntrack::action_text(request, family);
+        self.events.push(ActionEvent::Track(text));
     }
 
     fn on_tracked(&mut self, table: TableId, state: u8) {

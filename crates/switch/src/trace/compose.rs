@@ -37,6 +37,7 @@ impl Tracer {
                     }
                 }
                 ActionEvent::Recirculate { index } => self.freeze(verdict, *index, visit, output),
+                ActionEvent::Track(text) => output.add(text.clone()),
                 ActionEvent::Meter(meter) => {
                     let number = bridge.meter_number(*meter);
                     output.add(format!("meter({number})"));

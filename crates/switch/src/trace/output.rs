@@ -31,12 +31,22 @@ pub(super) struct TraceOutput {
     pub(super) packet_ins: u32,
     pub(super) recirculations: u32,
     pub(super) recirculates: bool,
+    /// The states of the connection that were not used, the last one first.
+    pub(super) connection_states: Vec<u8>,
     pub(super) names: bool,
 }
 
 impl TraceOutput {
+    /// Returns the recorder of a run in a bridge.
+    pub(super) fn recorder<'a>(&mut self, bridge: &'a TracedBridge) -> ActionRecorder<'a> {
+        ActionRecorder::new(bridge, self.megaflow.take())
+            .with_recirculation(self.recirculates)
+            .with_connection_states(std::mem::take(&mut self.connection_states))
+    }
+
     /// Adds the records of a run in a bridge.
-    pub(super) fn merge(&mut self, recorder: &ActionRecorder<'_>, bridge: &TracedBridge) {
+    pub(super) fn merge(&mut self, recorder: &mut ActionRecorder<'_>, bridge: &TracedBridge) {
+        self.connection_states = recorder.take_connection_states();
         recorder.merge_examined(&mut self.examined);
         if recorder.is_slow() {
             self.slow_path.get_or_insert(SlowFlowReason::Action);

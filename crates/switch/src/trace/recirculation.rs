@@ -20,9 +20,29 @@ pub struct FrozenPacket {
     registers: PipelineFields,
     continuation: Continuation,
     copied: MirrorSet,
+    /// The frame, if the packet was tracked; its trace continues at once.
+    frame: Option<Frame>,
 }
 
 impl FrozenPacket {
+    /// The frame of a packet that was tracked.
+    pub(super) const fn tracked_frame(&self) -> Option<&Frame> {
+        self.frame.as_ref()
+    }
+
+    /// Returns the heading of the part of a trace that continues a tracked packet.
+    pub(super) fn heading(&self) -> String {
+        let state = self
+            .registers
+            .connection
+            .as_deref()
+            .map(|fields| fields.state);
+        match (&self.frame, state) {
+            (Some(_), Some(state)) => super::conntrack::heading(self.id, state),
+            _ => String::new(),
+        }
+    }
+
     /// The id of the recirculation.
     #[must_use]
     pub const fn id(&self) -> u32 {
@@ -76,7 +96,10 @@ impl FrozenPacket {
                 .find_map(|head| Some((head, line.strip_prefix(head)?)));
             match flow {
                 Some((head, flow)) if !flow.starts_with("unchanged") => {
-                    all += &format!("{head}recirc_id={:#x},eth,{flow}", self.id);
+                    let is_of_connection = |item: &&str| item.starts_with("ct_");
+                    let items = flow.split_inclusive(',').take_while(is_of_connection);
+                    let (connection, rest) = flow.split_at(items.map(str::len).sum());
+                    all += &format!("{head}recirc_id={:#x},{connection}eth,{rest}", self.id);
                 }
                 _ => all += line,
             }
@@ -116,6 +139,7 @@ impl Tracer {
             registers: meta.registers.clone(),
             continuation: meta.continuation.clone().unwrap_or_default(),
             copied: visit.copied,
+            frame: meta.registers.connection.is_some().then(|| frame.clone()),
         };
         let effect = TraceSideEffect::Frozen(frozen.into());
         output.side_effects.push((visit.bridge, effect));
@@ -135,6 +159,7 @@ mod tests {
             registers: PipelineFields::new(PortNo(1)),
             continuation: Continuation::default(),
             copied: MirrorSet::default(),
+            frame: None,
         };
         let text = "Flow: arp,in_port=1\n\n 0. arp\n    output:2\n\nFinal flow: unchanged\n";
         let expected = text.replace("Flow: arp", "Flow: recirc_id=0x1,eth,arp");

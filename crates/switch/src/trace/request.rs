@@ -33,6 +33,8 @@ pub struct TraceRequest {
     pub recirculates: bool,
     /// The packet that continues after a recirculation; none for a received frame.
     pub frozen: Option<Arc<FrozenPacket>>,
+    /// The number of recirculations before.
+    pub(super) recirculations: u32,
     /// The states of the connection at the next `ct` actions, the last one first; without one, the
     /// packet is new.
     pub connection_states: Vec<u8>,
@@ -62,6 +64,7 @@ impl TraceRequest {
             names: false,
             recirculates: false,
             frozen: None,
+            recirculations: 0,
             connection_states: Vec::new(),
         }
     }

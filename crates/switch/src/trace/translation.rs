@@ -27,6 +27,8 @@ pub struct TraceTranslation {
     pub slow_path: Option<SlowFlowReason>,
     /// The side effects on each bridge.
     pub side_effects: Vec<(BridgeId, TraceSideEffect)>,
+    /// The states of the connection that were not used, the last one first.
+    pub connection_states: Vec<u8>,
 }
 
 impl TraceTranslation {
@@ -84,6 +86,7 @@ mod tests {
             logged_errors: vec![("stack underflow".to_owned(), "br1".to_owned())],
             slow_path: None,
             side_effects: Vec::new(),
+            connection_states: Vec::new(),
         };
         let lines: Vec<_> = translation.error_lines().collect();
         let expected = "stack underflow on bridge br1 while processing arp,in_port=1";
