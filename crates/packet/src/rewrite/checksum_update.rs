@@ -107,7 +107,13 @@ impl Packet<'_> {
         update_ipv4_checksum(self.frame, header, sum_delta(at - header, old, new));
     }
 
-    pub(super) fn update_transport_checksum(&mut self, at: usize, old: &[u8], new: &[u8], pseudo: bool) {
+    pub(super) fn update_transport_checksum(
+        &mut self,
+        at: usize,
+        old: &[u8],
+        new: &[u8],
+        pseudo: bool,
+    ) {
         let Some(upper) = self.headers.upper else {
             return;
         };
