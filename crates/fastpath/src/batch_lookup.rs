@@ -72,6 +72,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use base::{PortNo, TableId};
+use flow::PipelineFields;
 use pipeline::{Counters, Rule, Totals};
 use sys::cache::prefetch;
 
@@ -547,10 +548,13 @@ impl Drop for BatchLookup<'_> {
         self.ingress_tables.flush(tables, &mut state.stats);
         state.stats.flush(tables, state.context.pipeline);
         if state.ingress_fields.is_some() {
-            let keys = &mut state.memory.keys;
-            keys.iter_mut()
-                .for_each(|key| *key = PackedKey::at_ingress());
-            state.memory.written = BatchMask::EMPTY;
+            let memory = &mut *state.memory;
+            for index in std::mem::take(&mut memory.written) {
+                memory.keys[index].reset_written_fields();
+            }
+            let fields = PipelineFields::new(PortNo::ANY);
+            let keys = memory.keys.iter_mut();
+            keys.for_each(|key| key.set_ingress_fields(&fields));
         }
     }
 }
