@@ -108,7 +108,7 @@ mod word {
     /// Two words each.
     pub(super) const CT_V6_SRC: usize = 36;
     pub(super) const CT_V6_DST: usize = 38;
-    /// Ports of the connection.
+    /// `eth_type` of the tracked packet, which no match reads; ports of the connection.
     pub(super) const CT_PORTS: usize = 40;
 }
 

@@ -86,7 +86,7 @@ impl PackedKey {
         self.fill_wide(word::CT_V6_SRC, fields.v6[0]);
         self.fill_wide(word::CT_V6_DST, fields.v6[1]);
         let [src, dst] = fields.ports.map(u64::from);
-        self.0[word::CT_PORTS] = src << 16 | dst;
+        self.0[word::CT_PORTS] = u64::from(fields.eth_type) << 32 | src << 16 | dst;
     }
 
     fn fill_link(&mut self, link: &Link) {

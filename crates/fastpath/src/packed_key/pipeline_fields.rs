@@ -86,8 +86,7 @@ impl PackedKey {
         let [a, b, c, d, zone_high, zone_low, protocol, state] =
             self.0[word::CONNECTION].to_be_bytes();
         let wide = |word: usize| u128::from(self.0[word]) << 64 | u128::from(self.0[word + 1]);
-        let [.., high, low] = self.0[word::ETH_DST].to_be_bytes();
-        let [_, _, _, _, e, f, g, h] = self.0[word::CT_PORTS].to_be_bytes();
+        let [_, _, high, low, e, f, g, h] = self.0[word::CT_PORTS].to_be_bytes();
         Some(ConnectionFields {
             state,
             zone: u16::from_be_bytes([zone_high, zone_low]),
