@@ -85,6 +85,8 @@ pub(crate) struct Executor<'b, 'a> {
     buckets_left: u32,
     /// Number of nested resubmissions.
     nesting: usize,
+    /// Number of resubmissions and tracked packets that were complete when the packet was tracked.
+    outer_nesting: usize,
     /// Bit for each nested resubmission after which nothing is executed.
     finished: u32,
     /// True if the current state of the frame is to be sent.
@@ -142,6 +144,7 @@ impl<'b, 'a> Executor<'b, 'a> {
             lookups,
             buckets_left: BUCKETS_PER_FRAME_MAX,
             nesting,
+            outer_nesting: 0,
             finished: (1 << nesting) - 1,
             is_output: false,
             priority: Priority::NONE,
@@ -400,6 +403,7 @@ impl<'b, 'a> Executor<'b, 'a> {
             priority: self.priority,
             lookups: self.lookups,
             buckets_left: self.buckets_left,
+            nesting: self.outer_nesting,
             pending: &self.resubmit_stack[..self.nesting],
             at: stop,
         };

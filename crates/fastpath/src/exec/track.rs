@@ -50,9 +50,12 @@ impl<'a> Executor<'_, 'a> {
         let packet = self.parse(frame)?;
         let outcome = track_packet(tracker, &packet, earlier.as_ref(), &request, context.now);
         let fields = connection_fields(&outcome.metadata, &packet);
-        if is_translated(&outcome) {
+        if action.table.is_some() || is_translated(&outcome) {
+            // What was output before leaves as it was, and apart from the tracked packet.
             self.copy_before_rewrite(frame, pool)
                 .map_err(Interruption::Drop)?;
+        }
+        if is_translated(&outcome) {
             self.key_is_stale = true;
             let mut packet = self.parse(frame)?;
             write_outcome(&mut packet, &outcome).map_err(Interruption::Drop)?;
@@ -61,7 +64,8 @@ impl<'a> Executor<'_, 'a> {
             self.untrack();
             return Ok(None);
         }
-        // What was output before is complete.
+        // The resubmissions are complete, but still count as nested, as in the interpreter.
+        self.outer_nesting += self.nesting + 1;
         self.nesting = 0;
         self.key().set_connection(&fields);
         Ok(action.table)

@@ -30,6 +30,8 @@ pub struct ResumeState<'a> {
     pub lookups: usize,
     /// Number of buckets that may still be examined, of [`crate::BUCKETS_PER_FRAME_MAX`].
     pub buckets_left: u32,
+    /// Nesting of resubmissions and copies, without those of `pending`.
+    pub nesting: usize,
     /// Rules to complete after that, each after a resubmission to a later table; the first is
     /// completed last. The first `None` ends the list.
     pub pending: &'a [Option<PendingRule<'a>>],
@@ -102,6 +104,7 @@ impl Interpreter {
         run.priority = handover.priority;
         run.resubmits = handover.lookups;
         run.buckets_left = handover.buckets_left;
+        run.nesting = handover.nesting;
         let mut frame = arrival.frame;
         let depth = run.pipeline.depth();
         run.depth = depth;
@@ -122,7 +125,7 @@ impl<'a> Execution<'a> {
     ) -> Result<(), DropReason> {
         let behind = behind.iter().map_while(|behind| *behind);
         let behind: Vec<_> = behind.collect();
-        self.nesting = behind.len();
+        self.nesting += behind.len();
         let mut done = self.continue_at(packet, stop);
         for behind in behind.iter().rev() {
             match done {
