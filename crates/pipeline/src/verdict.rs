@@ -284,7 +284,7 @@ pub enum DropReason {
     UnsupportedPacketType,
     /// The sample has no collector.
     NoCollector,
-    /// The actions track the packet's connection, which this switch does not.
+    /// The actions track the packet's connection, and the bridge has no tracker.
     NoConntrack,
 }
 

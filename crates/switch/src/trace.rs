@@ -170,7 +170,7 @@ impl Tracer {
         let (names, learns) = (request.names, request.learns);
         let mut waiting = VecDeque::from([(bridge, request)]);
         let (mut text, mut side_effects) = (String::new(), Vec::new());
-        let mut packets = 0;
+        let (mut packets, mut recirculations) = (0, 0);
         while let Some((bridge, mut request)) = waiting.pop_front() {
             packets += 1;
             if packets > RECIRCULATIONS_MAX {
@@ -181,10 +181,11 @@ impl Tracer {
                 .frozen
                 .as_ref()
                 .map_or_else(String::new, |frozen| frozen.heading());
-            request.recirculations += u32::try_from(side_effects.len()).unwrap_or(0);
+            request.recirculations = recirculations;
             let translation = self.translate(bridge, request);
             text += &translation.report();
             for (bridge, effect) in translation.side_effects {
+                recirculations += u32::from(matches!(effect, TraceSideEffect::Frozen(_)));
                 if let TraceSideEffect::Frozen(frozen) = &effect
                     && let Some(frame) = frozen.tracked_frame()
                 {
