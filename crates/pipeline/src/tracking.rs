@@ -319,6 +319,9 @@ fn write_translation(packet: &mut Packet<'_>, translation: &NatTranslation) {
     if header.protocol.has_nat_ports() {
         packet.set_port_src(header.src.port);
         packet.set_port_dst(header.dst.port);
+    } else if header.protocol.is_icmp() {
+        // Both ports are the identifier.
+        packet.set_icmp_identifier(header.src.port);
     }
 }
 

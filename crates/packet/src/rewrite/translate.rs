@@ -22,6 +22,10 @@ use crate::{Checksum, NoBufferSpace};
 /// Length of an ICMP error before the packet that it quotes.
 const QUOTE_AT: usize = 8;
 
+/// Offset of the checksum, and of the identifier, of an ICMP query (RFC 792; RFC 4443, 4.1).
+const ICMP_CHECKSUM: usize = 2;
+const ICMP_IDENTIFIER: usize = 4;
+
 /// Both ends of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PacketEnds {
@@ -29,7 +33,8 @@ pub struct PacketEnds {
     pub src: IpAddr,
     /// Destination, of the same family.
     pub dst: IpAddr,
-    /// Source and destination port, of TCP or UDP.
+    /// Source and destination port of TCP, UDP or SCTP. For a query of ICMP, both are its
+    /// identifier.
     pub ports: [u16; 2],
 }
 
@@ -61,7 +66,20 @@ impl Packet<'_> {
         }
     }
 
-    /// Adds to the sequence and the acknowledgment number of TCP.
+    /// Sets the identifier of a query of ICMP or ICMPv6.
+    pub fn set_icmp_identifier(&mut self, identifier: u16) {
+        let is_icmp = matches!(
+            self.headers.transport,
+            Transport::Icmpv4(_) | Transport::Icmpv6(_)
+        );
+        let upper = self.headers.upper.filter(|_| is_icmp);
+        if upper.is_some_and(|upper| upper.at + ICMP_IDENTIFIER + 2 <= upper.end) {
+            self.write_transport(ICMP_IDENTIFIER, identifier.to_be_bytes());
+        }
+    }
+
+    /// Adds to the sequence and the acknowledgment number of TCP, and to the edges of its selective
+    /// acknowledgments as to the latter.
     pub fn adjust_tcp_numbers(&mut self, sequence: i32, acknowledgment: i32) {
         if !matches!(self.headers.transport, Transport::Tcp(_)) {
             return;
@@ -79,6 +97,18 @@ impl Packet<'_> {
             };
             let number = u32::from_be_bytes(*number).wrapping_add_signed(amount);
             self.write_transport(offset, number.to_be_bytes());
+        }
+        self.adjust_tcp_sack(acknowledgment);
+    }
+
+    fn adjust_tcp_sack(&mut self, amount: i32) {
+        let Some(upper) = self.headers.upper.filter(|_| amount != 0) else {
+            return;
+        };
+        let segment = &self.frame.bytes()[upper.at..upper.end];
+        for (offset, edge) in sack_edges(segment) {
+            let edge = edge.wrapping_add_signed(amount);
+            self.write_transport(offset, edge.to_be_bytes());
         }
     }
 
@@ -173,6 +203,38 @@ impl Packet<'_> {
     }
 }
 
+/// Returns the edges of the selective acknowledgments of a TCP segment, with their offsets (RFC
+/// 2018, 3).
+fn sack_edges(segment: &[u8]) -> Vec<(usize, u32)> {
+    /// Kinds of options.
+    const END: u8 = 0;
+    const NOP: u8 = 1;
+    const SACK: u8 = 5;
+    let offset = segment.get(tcp::FLAGS).copied().unwrap_or(0);
+    let options = segment
+        .get(..usize::from(offset >> 4) * 4)
+        .unwrap_or_default();
+    let (mut edges, mut at) = (Vec::new(), tcp::LEN_MIN);
+    while let Some([kind, rest @ ..]) = options.get(at..) {
+        let len = match (*kind, rest.first()) {
+            (END, _) | (_, None) => break,
+            (NOP, _) => 1,
+            (_, Some(len)) => usize::from(*len),
+        };
+        // An option has at least its kind and its length.
+        let Some(option) = options.get(at..at + len).filter(|_| len > 0) else {
+            break;
+        };
+        if *kind == SACK && len > 2 {
+            let (blocks, _) = option[2..].as_chunks::<4>();
+            let offsets = (at + 2..).step_by(4);
+            edges.extend(offsets.zip(blocks.iter().map(|edge| u32::from_be_bytes(*edge))));
+        }
+        at += len;
+    }
+    edges
+}
+
 /// Writes the ends of a quoted IPv4 packet. `None` if it is none.
 fn write_v4(quote: &mut [u8], src: Ipv4Addr, dst: Ipv4Addr, ports: [u16; 2]) -> Option<()> {
     let header: &mut [u8; ipv4::LEN_MIN] = quote.first_chunk_mut()?;
@@ -215,20 +277,30 @@ fn write_addresses(bytes: &mut [u8], src: &[u8], dst: &[u8]) -> InternetSum {
     change
 }
 
-/// Writes the ports of TCP or UDP, and updates the checksum if it is quoted.
+/// Writes the ports of TCP, UDP or SCTP, or the identifier of ICMP, and updates an Internet
+/// checksum if it is quoted. The CRC of SCTP covers bytes that are not quoted, and stays.
 fn write_ports(bytes: &mut [u8], protocol: IpProto, ports: [u16; 2], addresses: InternetSum) {
-    let at = match protocol {
-        IpProto::TCP => tcp::CHECKSUM,
-        IpProto::UDP => udp::CHECKSUM,
+    let [[a, b], [c, d]] = ports.map(u16::to_be_bytes);
+    let both = [a, b, c, d];
+    let (offset, new, checksum_at, pseudo) = match protocol {
+        IpProto::TCP => (0, &both[..], Some(tcp::CHECKSUM), addresses),
+        IpProto::UDP => (0, &both[..], Some(udp::CHECKSUM), addresses),
+        IpProto::SCTP => (0, &both[..], None, addresses),
+        IpProto::ICMPV4 => {
+            let none = InternetSum::word(0);
+            (ICMP_IDENTIFIER, &both[..2], Some(ICMP_CHECKSUM), none)
+        }
+        IpProto::ICMPV6 => (ICMP_IDENTIFIER, &both[..2], Some(ICMP_CHECKSUM), addresses),
         _ => return,
     };
-    let Some(place) = bytes.first_chunk_mut::<4>() else {
+    let Some(field) = bytes.get_mut(offset..offset + new.len()) else {
         return;
     };
-    let old = *place;
-    let [[a, b], [c, d]] = ports.map(u16::to_be_bytes);
-    *place = [a, b, c, d];
-    let change = sum_delta(0, &old, place).plus(addresses);
+    let change = sum_delta(0, field, new).plus(pseudo);
+    field.copy_from_slice(new);
+    let Some(at) = checksum_at else {
+        return;
+    };
     let Some(field) = bytes.get_mut(at..at + 2) else {
         return;
     };
@@ -265,7 +337,7 @@ mod tests {
     /// An error with a quoted packet in its payload, whose checksum is right.
     fn error(quoted: &Frame) -> Frame {
         let quote = &quoted.bytes()[14..14 + 28];
-        let mut error = frame("eth / ipv4 / icmpv4(type=3,code=1) / data(28)");
+        let mut error = frame("eth / ipv4 / icmp(type=3,code=1) / data(28)");
         let at = error.len() - quote.len();
         error.bytes_mut()[at..].copy_from_slice(quote);
         let sum = InternetSum::of(&error.bytes()[34..36]);
@@ -289,8 +361,29 @@ mod tests {
     }
 
     #[test]
+    fn identifier_of_a_query_is_written_with_the_checksum() {
+        let query = |rest: u32| {
+            let mut query = frame("eth / ipv4 / icmp(type=8) / data(20)");
+            query.bytes_mut()[38..42].copy_from_slice(&rest.to_be_bytes());
+            query.bytes_mut()[36..38].fill(0);
+            let sum = InternetSum::of(&query.bytes()[34..]).checksum();
+            query.bytes_mut()[36..38].copy_from_slice(&sum.to_be_bytes());
+            query
+        };
+        let mut changed = query(0x0102_0304);
+        let mut packet = Packet::parse(&mut changed, Depth::Transport).expect("well formed");
+        packet.set_icmp_identifier(0x0506);
+        assert_eq!(changed, query(0x0506_0304));
+        let mut quoting = error(&query(0x0102_0304));
+        let mut packet = Packet::parse(&mut quoting, Depth::Transport).expect("well formed");
+        packet.set_quoted_ends(&ends([10, 0, 0, 1], [10, 0, 0, 2], [0x0506; 2]));
+        let quote = &quoting.bytes()[42..];
+        assert_eq!(quote[20..], query(0x0506_0304).bytes()[34..42]);
+    }
+
+    #[test]
     fn truncated_quote_is_left_unchanged() {
-        let mut short = frame("eth / ipv4 / icmpv4(type=3,code=1) / data(19)");
+        let mut short = frame("eth / ipv4 / icmp(type=3,code=1) / data(19)");
         let before = short.clone();
         let mut packet = Packet::parse(&mut short, Depth::Transport).expect("well formed");
         packet.set_quoted_ends(&ends([192, 0, 2, 1], [192, 0, 2, 2], [7, 8]));
@@ -320,6 +413,20 @@ mod tests {
                 assert_eq!(changed, expected, "{protocol} {text}");
             }
         }
+    }
+
+    #[test]
+    fn selective_acknowledgments_are_found_between_other_options() {
+        let mut segment = [0; 36];
+        segment[tcp::FLAGS] = 9 << 4;
+        segment[20..24].copy_from_slice(&[1, 1, 5, 10]);
+        segment[24..28].copy_from_slice(&7_u32.to_be_bytes());
+        segment[28..32].copy_from_slice(&9_u32.to_be_bytes());
+        assert_eq!(sack_edges(&segment), [(24, 7), (28, 9)]);
+        // An option that ends after the header has no edges.
+        segment[23] = 200;
+        assert!(sack_edges(&segment).is_empty());
+        assert!(sack_edges(&segment[..5]).is_empty());
     }
 
     #[test]
