@@ -33,11 +33,20 @@ pub trait Trace {
         None
     }
 
+    /// A tracked packet becomes one that is not tracked.
+    fn on_untrack(&mut self) {}
+
     /// The packet is tracked with these arguments.
     fn on_track(&mut self, _request: &CtRequest, _family: AddressFamily) {}
 
-    /// The copy that has begun enters this table with this `ct_state`.
-    fn on_tracked(&mut self, _table: TableId, _state: u8) {}
+    /// A tracked copy of the packet is to enter this table.
+    fn on_fork(&mut self, _table: TableId) {}
+
+    /// The tracked copy continues with this `ct_state`.
+    fn on_tracked(&mut self, _state: u8) {}
+
+    /// The packet that continues after `ct` is not tracked.
+    fn on_untracked(&mut self) {}
 
     /// Actions are executed on a copy of the packet, up to the next [`Self::on_copy_end`].
     fn on_copy(&mut self, _actions: &[Action]) {}

@@ -48,6 +48,9 @@ impl Execution<'_> {
             }
         };
         self.translate(packet, &outcome)?;
+        if let Some(table) = action.table {
+            self.trace.on_fork(table);
+        }
         match action.table {
             Some(table) if self.trace.recirculates() => {
                 self.recirculate_tracked(packet, table, &outcome.metadata);
@@ -57,6 +60,7 @@ impl Execution<'_> {
         }
         // Only the copy that continues in the table has the fields of the connection.
         self.clear_connection();
+        self.trace.on_untracked();
         Ok(())
     }
 
@@ -162,7 +166,7 @@ impl Execution<'_> {
         self.registers.connection = Some(Box::new(connection_fields(metadata, packet)));
         self.mark_modified();
         self.trace.on_copy(&[]);
-        self.trace.on_tracked(table, metadata.state.0);
+        self.trace.on_tracked(metadata.state.0);
         let done = self.run_tracked(packet, &mut copy);
         self.finish_pause(FinalActionSet::Executed);
         self.trace.on_copy_end();

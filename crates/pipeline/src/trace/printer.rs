@@ -244,12 +244,24 @@ impl Trace for TracePrinter {
         self.line(format_args!("    {action}"));
     }
 
-    fn on_tracked(&mut self, table: TableId, state: u8) {
+    fn on_fork(&mut self, table: TableId) {
         let table = table.0;
-        let state = state_text(state);
         self.line(format_args!(
             "     -> A clone of the packet is forked to recirculate. The forked pipeline will be \
-             resumed at table {table}.\n     -> resume conntrack with ct_state={state}"
+             resumed at table {table}."
+        ));
+    }
+
+    fn on_tracked(&mut self, state: u8) {
+        let state = state_text(state);
+        self.line(format_args!(
+            "     -> resume conntrack with ct_state={state}"
+        ));
+    }
+
+    fn on_untracked(&mut self) {
+        self.line(format_args!(
+            "     -> Sets the packet to an untracked state, and clears all the conntrack fields."
         ));
     }
 

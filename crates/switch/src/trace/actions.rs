@@ -299,13 +299,25 @@ impl Trace for ActionRecorder<'_> {
         self.connection_states.pop()
     }
 
+    fn on_untrack(&mut self) {
+        self.events.push(ActionEvent::Track("ct_clear".to_owned()));
+    }
+
     fn on_track(&mut self, request: &CtRequest, family: AddressFamily) {
         let text = super::conntrack::action_text(request, family);
         self.events.push(ActionEvent::Track(text));
     }
 
-    fn on_tracked(&mut self, table: TableId, state: u8) {
-        self.megaflow.on_tracked(table, state);
+    fn on_fork(&mut self, table: TableId) {
+        self.megaflow.on_fork(table);
+    }
+
+    fn on_tracked(&mut self, state: u8) {
+        self.megaflow.on_tracked(state);
+    }
+
+    fn on_untracked(&mut self) {
+        self.megaflow.on_untracked();
     }
 
     fn on_copy(&mut self, actions: &[Action]) {

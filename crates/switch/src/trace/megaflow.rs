@@ -130,8 +130,16 @@ impl Trace for MegaflowTrace<'_> {
         self.printer.on_action(action);
     }
 
-    fn on_tracked(&mut self, table: TableId, state: u8) {
-        self.printer.on_tracked(table, state);
+    fn on_fork(&mut self, table: TableId) {
+        self.printer.on_fork(table);
+    }
+
+    fn on_tracked(&mut self, state: u8) {
+        self.printer.on_tracked(state);
+    }
+
+    fn on_untracked(&mut self) {
+        self.printer.on_untracked();
     }
 
     fn on_copy(&mut self, actions: &[Action]) {
