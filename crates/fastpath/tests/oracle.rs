@@ -276,7 +276,7 @@ const PORTS: u32 = 4;
 const CONNECTIONS_MAX: u32 = 50;
 
 /// Buffers of runs that track connections: enough for all copies.
-const BUFFERS_TRACKING: usize = 4096;
+const BUFFERS_TRACKING: usize = 16_384;
 
 /// Buffers: so few that some frames cannot be copied.
 const BUFFERS: usize = 3;

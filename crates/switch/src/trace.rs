@@ -168,6 +168,7 @@ impl Tracer {
         request: TraceRequest,
     ) -> (String, Vec<(BridgeId, TraceSideEffect)>) {
         let (names, learns) = (request.names, request.learns);
+        let mut states = request.connection_states.clone();
         let mut waiting = VecDeque::from([(bridge, request)]);
         let (mut text, mut side_effects) = (String::new(), Vec::new());
         let (mut packets, mut recirculations) = (0, 0);
@@ -182,8 +183,10 @@ impl Tracer {
                 .as_ref()
                 .map_or_else(String::new, |frozen| frozen.heading());
             request.recirculations = recirculations;
+            request.connection_states = states;
             let translation = self.translate(bridge, request);
             text += &translation.report();
+            states = translation.connection_states;
             for (bridge, effect) in translation.side_effects {
                 recirculations += u32::from(matches!(effect, TraceSideEffect::Frozen(_)));
                 if let TraceSideEffect::Frozen(frozen) = &effect
@@ -193,8 +196,6 @@ impl Tracer {
                         TraceRequest::received(frame.clone(), frozen.ingress().1, learns);
                     (next.names, next.recirculates) = (names, true);
                     next.frozen = Some(Arc::clone(frozen));
-                    next.connection_states
-                        .clone_from(&translation.connection_states);
                     waiting.push_back((bridge, next));
                 }
                 side_effects.push((bridge, effect));
@@ -204,11 +205,12 @@ impl Tracer {
     }
 
     /// Traces a frame. Returns the text, the megaflow and the datapath actions.
-    pub fn translate(&self, bridge: BridgeId, request: TraceRequest) -> TraceTranslation {
+    pub fn translate(&self, bridge: BridgeId, mut request: TraceRequest) -> TraceTranslation {
         let mut output = TraceOutput {
             names: request.names,
             recirculates: request.recirculates,
             recirculations: request.recirculations,
+            connection_states: std::mem::take(&mut request.connection_states),
             ..TraceOutput::default()
         };
         let recirculation = request.frozen.as_ref().map_or(0, |frozen| frozen.id());
@@ -278,19 +280,14 @@ impl Tracer {
         let arrived = request.frame.clone();
         let (mut verdict, priority) = (Verdict::new(), request.skb_priority);
         let (frozen, registers) = (request.frozen.clone(), request.registers(bridge));
-        let recorder = ActionRecorder::new(bridge, output.megaflow.take());
-        let states = std::mem::take(&mut request.connection_states);
-        let mut recorder = recorder
-            .with_recirculation(output.recirculates)
-            .with_connection_states(states);
+        let mut recorder = output.recorder(bridge);
         let registers = FrozenPacket::registers_of(frozen.as_deref(), registers, &mut recorder);
         self.run(bridge, request, &mut recorder, &mut verdict);
-        output.connection_states = recorder.take_connection_states();
         output.megaflow = bridge.examine(&arrived, &verdict, &registers, recorder.examined());
         if output.bridges == 1 {
             output.error = actions::error_of(&verdict);
         }
-        output.merge(&recorder, bridge);
+        output.merge(&mut recorder, bridge);
         let trace_text = FrozenPacket::text_of(frozen.as_deref(), recorder.text());
         let trace_text = TraceRequest::with_priority(priority, &trace_text);
         let trace_text = bridge.with_names(&trace_text, output);

@@ -41,7 +41,7 @@ impl Execution<'_> {
         let family = family_of(packet).unwrap_or_default();
         self.trace.on_track(&request, family);
         let outcome = match self.writer {
-            OBSERVER => self.observed(packet, &request),
+            OBSERVER => self.observed(packet, action, &request),
             _ => {
                 let earlier = self.registers.connection.as_deref();
                 track_packet(tracker, packet, earlier, &request, self.now)
@@ -64,8 +64,16 @@ impl Execution<'_> {
         Ok(())
     }
 
-    /// Makes the packet one that is not tracked (`ct_clear`).
-    pub(crate) fn clear_connection(&mut self) {
+    /// Executes `ct_clear`.
+    pub(crate) fn untrack(&mut self) {
+        if self.registers.connection.is_some() {
+            self.trace.on_untrack();
+        }
+        self.clear_connection();
+    }
+
+    /// Makes the packet one that is not tracked.
+    fn clear_connection(&mut self) {
         if self.registers.connection.take().is_some() {
             self.key_is_stale = true;
         }
@@ -86,8 +94,15 @@ impl Execution<'_> {
     }
 
     /// Returns the fields of a trace's packet: the states that the trace has, and the zone.
-    fn observed(&mut self, packet: &Packet<'_>, request: &CtRequest) -> CtOutcome {
-        let state = self.trace.next_connection_state();
+    fn observed(
+        &mut self,
+        packet: &Packet<'_>,
+        action: &ConntrackAction,
+        request: &CtRequest,
+    ) -> CtOutcome {
+        // Only a packet that continues in a table uses a state.
+        let table = action.table;
+        let state = table.and_then(|_| self.trace.next_connection_state());
         let is_ip = family_of(packet).is_some();
         let state = match state {
             Some(state) => CtState(state),
@@ -138,6 +153,7 @@ impl Execution<'_> {
             stack: self.stack.clone(),
             steps: vec![step],
             set: Some(self.set.actions().to_vec()),
+            ..Continuation::default()
         });
         self.record_output(Destination::Controller(meta));
     }
