@@ -127,7 +127,7 @@ const TABLE: [CounterEntry; 29] = [
     counter("learn_limit", "rule that `learn` did not add because its limit was reached", "raise `limit` of the action"),
     counter("unsupported_packet_type", "`encap` or `decap` that does not fit the packet", "match `packet_type` before the action"),
     counter("no_collector", "`sample` without a collector set", "add a Flow_Sample_Collector_Set row"),
-    counter("no_conntrack", "packet that met the action `ct`, which this switch accepts and does not execute", "use rules without connection tracking; `ovs-ofctl dump-flows` shows the rule"),
+    counter("no_conntrack", "packet that met the action `ct` in a bridge without a connection tracker", "report it: the switch gives each bridge a tracker"),
 ];
 
 /// Malformed packets, found where rules or actions read the header: `comporta/counters` prints
