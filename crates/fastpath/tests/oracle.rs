@@ -822,11 +822,23 @@ fn runner_agrees_with_interpreter_for_all_rules() {
     compare_at_least(1_700_000, rules_of_all_kinds);
 }
 
+/// An event of a run that tracks connections. Rules push no tags in circles: the interpreter tracks
+/// a copy of the packet, whose headroom is larger.
+fn tracking_event() -> impl Strategy<Value = OracleEvent> {
+    event(MATCHES).prop_map(|event| match event {
+        OracleEvent::Flow(command, line) => {
+            let line = line.replace("push_vlan:0x8100", "mod_vlan_vid:6");
+            OracleEvent::Flow(command, line.replace("push_vlan:0x88a8", "mod_vlan_vid:7"))
+        }
+        other => other,
+    })
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(1000))]
 
     fn rules_that_track(
-        steps in vec((vec(event(MATCHES), 1..25), 1..=PORTS + 1, vec(received_frame(), 1..160)), 1..4),
+        steps in vec((vec(tracking_event(), 1..25), 1..=PORTS + 1, vec(received_frame(), 1..160)), 1..4),
     ) {
         play_on(OracleBench::with_tracker(), &steps);
     }
