@@ -4,6 +4,7 @@
 pub mod bridge;
 pub(crate) mod bundles;
 pub mod connection;
+pub mod connection_filter;
 pub mod dump;
 mod flow_mod_report;
 pub mod identity;

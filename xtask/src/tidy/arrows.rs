@@ -34,7 +34,7 @@ const ARROWS: [Arrows; 37] = {
         row("dataplane", &["base", "packet", "flow", "pipeline", "fastpath", "ports", "config", "l2", "flow-export"]),
         row("switch",   &["base", "packet", "flow", "openflow", "conntrack", "pipeline", "fastpath", "ports", "config", "l2", "flow-export", "dataplane"]),
         row("control-api", &[]),
-        row("runtime",  &["base", "packet", "flow", "openflow", "pipeline", "fastpath", "sys", "ports", "dpdk", "config", "l2", "flow-export", "dataplane", "switch", "control-api"]),
+        row("runtime",  &["base", "packet", "flow", "openflow", "conntrack", "pipeline", "fastpath", "sys", "ports", "dpdk", "config", "l2", "flow-export", "dataplane", "switch", "control-api"]),
         row("vswitchd", &["base", "packet", "flow", "ports", "dpdk", "sys", "ovsdb", "config", "l2", "flow-export", "runtime"]),
         row("testbed",  &["base", "sys"]),
         row("stats",    &["base"]),

@@ -1,9 +1,12 @@
 //! The tables of a bridge, their compiled form, and the record of their changes.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
+use conntrack::Conntrack;
 use fastpath::Classifier;
 use flow::{Field, FlowMod, Refusal};
+use openflow::{ConntrackFlush, Message};
 use pipeline::{Changes, LearnRequest, Limits, Pipeline};
 
 use base::{Instant, TableId};
@@ -12,6 +15,7 @@ use super::Bridge;
 use super::compaction::CompactionTimer;
 use super::notifications::PendingNotifications;
 use super::publication::PublicationState;
+use crate::connection_filter::ConnectionFilter;
 use crate::monitors::Author;
 
 /// The tables and their compiled form.
@@ -92,6 +96,32 @@ impl ChangeRecorder<'_> {
 }
 
 impl Bridge {
+    /// Sets the connection tracker that the action `ct` uses. Bridges of a datapath share it.
+    pub fn set_tracker(&mut self, tracker: Arc<Conntrack>) {
+        self.tables.pipeline.set_tracker(tracker);
+        self.publication.request();
+    }
+
+    /// Removes connections from the tracker (`NXT_CT_FLUSH_ZONE`, `NXT_CT_FLUSH`). As in Open
+    /// vSwitch, a tuple without a connection is no error. Workers wait for at most 64 connections
+    /// at a time.
+    pub(super) fn flush_connections(&self, message: &Message, now: Instant) {
+        let request = match message {
+            Message::FlushZone(zone) => ConntrackFlush {
+                zone: Some(*zone),
+                ..ConntrackFlush::default()
+            },
+            Message::FlushConnections(request) => *request,
+            _ => return,
+        };
+        log_flush(self.name(), &request);
+        let Some(tracker) = self.tables.pipeline.tracker() else {
+            return;
+        };
+        let removed = ConnectionFilter::new(&request).flush(tracker, now);
+        tracing::debug!(bridge = self.name(), ?removed, "flushed connections");
+    }
+
     pub(super) fn do_flow_mod(
         &mut self,
         command: &FlowMod,
@@ -146,5 +176,18 @@ impl Bridge {
     /// full.
     pub const fn learn_refused(&self) -> u64 {
         self.tables.learn_refused
+    }
+}
+
+/// Logs a request to flush connections, in the words of Open vSwitch.
+fn log_flush(bridge: &str, flush: &ConntrackFlush) {
+    let filter = ConnectionFilter::new(flush);
+    match (flush.zone, filter.is_without_tuples()) {
+        (None, true) => tracing::debug!(target: "ct_dpif", bridge, "ct_flush: <all>"),
+        (Some(zone), true) => tracing::debug!(target: "ct_dpif", bridge, "ct_flush: zone {zone}"),
+        (zone, false) => {
+            let zone = zone.unwrap_or(0);
+            tracing::debug!(target: "ct_dpif", bridge, "ct_flush: zone={zone} {flush}");
+        }
     }
 }

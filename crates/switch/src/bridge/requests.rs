@@ -6,8 +6,8 @@ use flow::{
     PortMod, Refusal, Role, RoleRequest, SelectionMethod, SwitchConfig, TlvTableMod,
 };
 use openflow::{
-    AsyncChange, BoxedMessage, ConntrackFlush, ForwardedRequest, Message, MultipartRequest,
-    ReceivedMessage, RoleReply, Version,
+    AsyncChange, BoxedMessage, ForwardedRequest, Message, MultipartRequest, ReceivedMessage,
+    RoleReply, Version,
 };
 
 use super::{Bridge, ConnectionId, Effect};
@@ -129,12 +129,12 @@ impl Bridge {
             Message::RoleRequest(request) => self.role(main, request, effects).map(Some),
             Message::GetAsyncRequest => Ok(Some(Message::GetAsyncReply(self.peer(main)?.wants))),
             Message::SetAsync(change) => self.set_async(main, &change).map(|()| None),
-            // No connection is tracked, so there is nothing to flush. The channel handles replies to
-            // its own echo requests; this one is unsolicited.
-            Message::Error(_)
-            | Message::EchoReply(_)
-            | Message::FlushZone(_)
-            | Message::FlushConnections(_) => {
+            Message::FlushZone(_) | Message::FlushConnections(_) => {
+                self.flush_connections(&message, now);
+                Ok(None)
+            }
+            // The channel handles replies to its own echo requests; this one is unsolicited.
+            Message::Error(_) | Message::EchoReply(_) => {
                 log_message(self.name(), &message);
                 Ok(None)
             }
@@ -327,34 +327,10 @@ fn log_selection(command: &GroupMod) {
     }
 }
 
-/// Logs a message without an effect; requests to flush connections in the words of Open vSwitch.
+/// Logs a message without an effect.
 fn log_message(bridge: &str, message: &Message) {
-    match message {
-        Message::Error(error) => tracing::debug!(bridge, ?error, "the peer sent an error"),
-        Message::FlushZone(zone) => {
-            tracing::debug!(target: "ct_dpif", bridge, "ct_flush: zone {zone}");
-        }
-        Message::FlushConnections(flush) => log_flush(bridge, flush),
-        _ => {}
-    }
-}
-
-/// Logs a request to flush connections by zone and tuples.
-fn log_flush(bridge: &str, flush: &ConntrackFlush) {
-    let everything = ConntrackFlush::default();
-    match (
-        flush.zone,
-        ConntrackFlush {
-            zone: None,
-            ..*flush
-        } == everything,
-    ) {
-        (None, true) => tracing::debug!(target: "ct_dpif", bridge, "ct_flush: <all>"),
-        (Some(zone), true) => tracing::debug!(target: "ct_dpif", bridge, "ct_flush: zone {zone}"),
-        (zone, false) => {
-            let zone = zone.unwrap_or(0);
-            tracing::debug!(target: "ct_dpif", bridge, "ct_flush: zone={zone} {flush}");
-        }
+    if let Message::Error(error) = message {
+        tracing::debug!(bridge, ?error, "the peer sent an error");
     }
 }
 

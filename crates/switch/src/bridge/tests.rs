@@ -792,6 +792,37 @@ fn requests_to_flush_connections_are_accepted() {
 }
 
 #[test]
+fn requests_to_flush_connections_remove_those_of_the_zone() {
+    use conntrack::{Conntrack, CtCommit, CtPacket, CtRequest, CtZone, HashSeed};
+
+    let tracker = Arc::new(Conntrack::new(HashSeed([1, 2]), 10));
+    let packet = CtPacket {
+        facts: Some(conntrack::PacketFacts {
+            tuple: conntrack::PacketTuple::default(),
+            transport: conntrack::TransportFacts::Other,
+        }),
+        payload: &[],
+        metadata: conntrack::CtMetadata::default(),
+    };
+    for zone in 4..=6 {
+        let request = CtRequest {
+            zone: CtZone(zone),
+            commit: CtCommit::Commit,
+            ..CtRequest::default()
+        };
+        tracker.track(&packet, &request, Instant::START);
+    }
+    let mut rig = Rig::controlled();
+    rig.bridge.set_tracker(Arc::clone(&tracker));
+    assert_eq!(tracker.len(), 3);
+    assert_eq!(summary(&rig.send(NEW, Message::FlushZone(5))), [""; 0]);
+    assert_eq!((tracker.len(), tracker.zone_len(CtZone(5))), (2, 0));
+    let all = Message::FlushConnections(openflow::ConntrackFlush::default());
+    assert_eq!(summary(&rig.send(NEW, all)), [""; 0]);
+    assert!(tracker.is_empty());
+}
+
+#[test]
 fn refused_rules_are_counted() {
     let mut rig = Rig::controlled();
     let line = "table=0,in_port=1,actions=set_field:0x1->ct_mark";
