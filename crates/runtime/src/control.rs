@@ -31,6 +31,7 @@ mod state_report;
 mod steps;
 mod telemetry;
 mod timers;
+mod trackers;
 mod turn_time;
 mod underlay;
 mod virtual_ports;
@@ -75,6 +76,7 @@ use pmd::PmdThreads;
 use publication::Publications;
 use switch::bridge::{Bridge, Effect};
 use switch::connection::{Connection, ConnectionId};
+use trackers::ConnectionTrackers;
 use turn_time::{TurnTimer, TurnWork};
 use underlay::UnderlaySources;
 
@@ -211,6 +213,7 @@ pub(crate) struct Control {
     checkpoints: Checkpoints,
     /// The time at which protocols were served last.
     protocols_served: Instant,
+    trackers: ConnectionTrackers,
 }
 
 /// The receiving end of the inbox.
@@ -249,6 +252,7 @@ impl Control {
             flows: ActiveFlows::default(),
             checkpoints: Checkpoints::new(tools.checkpoint.clone(), tools.clock),
             protocols_served: Instant::START,
+            trackers: ConnectionTrackers::default(),
             tools,
         }
     }

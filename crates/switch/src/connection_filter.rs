@@ -8,6 +8,8 @@
 //! | original tuple with both addresses and both ports | the one with these packets, in zone 0 by default |
 //! | other tuples | those with all given parts, in all zones by default |
 
+mod parse;
+
 use std::net::Ipv6Addr;
 
 use base::Instant;
@@ -16,6 +18,8 @@ use conntrack::{
     KeyProtocol,
 };
 use openflow::{ConntrackFlush, ConntrackTuple};
+
+pub use parse::parse_request;
 
 /// Selects connections by zone, protocol and partial tuples.
 #[derive(Clone, Copy, Debug)]

@@ -19,6 +19,7 @@ mod faults;
 mod fdb;
 mod features;
 mod flow_list;
+mod fragments;
 mod implementations;
 mod json;
 mod lacp;
@@ -57,6 +58,7 @@ const SUBJECTS: &[&[Command]] = &[
     &conntrack::COMMANDS,
     &datapath::COMMANDS,
     &dpctl::COMMANDS,
+    &fragments::COMMANDS,
     &implementations::COMMANDS,
     &lacp::COMMANDS,
     &logs::COMMANDS,
@@ -162,8 +164,8 @@ fn all(dummies: DummyMode) -> impl Iterator<Item = &'static Command> {
 pub(super) struct CommandState {
     /// The workers' counters at the last reset of the cycle statistics.
     cleared: Vec<WorkerTotals>,
-    /// The settings of the connection tracker.
-    tracker: conntrack::TrackerSettings,
+    /// The settings of the reassembly of fragments.
+    reassembly: fragments::ReassemblySettings,
     /// The choices of implementations.
     implementations: implementations::ImplementationChoices,
     /// The settings of upcalls.

@@ -244,6 +244,8 @@ impl Control {
             _snoop: snoop,
             _control: control,
         };
+        site.bridge
+            .set_tracker(self.trackers.of_bridge(config, self.now()));
         site.set_policing(config.policing());
         site.bridge.set_switching(&config.switching, self.now());
         site.bridge.set_mirrors(&config.mirrors);

@@ -22,6 +22,7 @@ impl Control {
         self.drive_dummies(now);
         self.run_pmd_timers(now);
         self.maintain_flows(now);
+        self.expire_connections(now);
     }
 
     /// Serves protocols (LACP, spanning tree, BFD) if the turn has taken its time since they were
@@ -68,6 +69,7 @@ impl Control {
             self.dummies.next_drive(),
             self.pmd.next_interval(),
             self.flows.next_maintenance(),
+            self.trackers.next_expiry(),
             self.underlay.neighbours.next_timeout(),
         ];
         let due = due.into_iter().flatten().min().map(|due| due - shown);

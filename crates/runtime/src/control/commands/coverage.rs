@@ -49,6 +49,12 @@ fn counters(control: &Control) -> BTreeMap<String, u64> {
     for (name, count) in control.counters.read() {
         counters.insert(format!("control_{name}"), count);
     }
+    counters.extend(
+        control
+            .trackers
+            .counters()
+            .map(|(name, count)| (name.to_owned(), count)),
+    );
     for worker in &control.tools.workers {
         for (name, count) in worker.counters.read() {
             *counters.entry(format!("worker_{name}")).or_default() += count;

@@ -11,7 +11,8 @@ use super::Answer::{Deferred, Immediate};
 use super::datapath::{DatapathFlows, LookupCounts, flows, lookups};
 use super::port_config::describe;
 use super::{
-    Command, DeferredAnswer, MANY, conntrack, datapath_changes, datapath_flows, flow_list, options,
+    Command, DeferredAnswer, MANY, conntrack, datapath_changes, datapath_flows, flow_list,
+    fragments, options,
 };
 use crate::control::Control;
 use crate::control::datapath_ports::DatapathName;
@@ -226,7 +227,8 @@ fn cache_sizes(control: &mut Control, _: &[String]) -> Result<String, String> {
 }
 
 fn list_commands(_: &mut Control, _: &[String]) -> Result<String, String> {
-    let mut rows: Vec<_> = COMMANDS.iter().chain(&conntrack::COMMANDS).collect();
+    let others = conntrack::COMMANDS.iter().chain(&fragments::COMMANDS);
+    let mut rows: Vec<_> = COMMANDS.iter().chain(others).collect();
     rows.sort_by_key(|row| row.name);
     let lines = rows.iter();
     let lines = lines.map(|row| format!("  {:<28}  {}\n", row.name, row.usage));

@@ -65,6 +65,9 @@ fn counters(control: &mut Control, arguments: &[String]) -> Result<String, Strin
     for (name, count) in control.counters.read() {
         lines.insert(format!("control {name}"), count);
     }
+    for (name, count) in control.trackers.counters() {
+        lines.insert(format!("conntrack {name}"), count);
+    }
     for worker in &control.tools.workers {
         for (name, count) in worker.counters.read() {
             *lines.entry(format!("worker {name}")).or_default() += count;
