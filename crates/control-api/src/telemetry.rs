@@ -22,6 +22,9 @@ pub struct Telemetry {
     pub process: ProcessTelemetry,
     /// Counters of the control thread.
     pub control: Counts,
+    /// The connection trackers.
+    #[serde(default)]
+    pub conntrack: ConntrackTelemetry,
     /// The workers, in their order.
     pub workers: Vec<WorkerTelemetry>,
     /// The bridges, by name.
@@ -39,6 +42,19 @@ pub struct ProcessTelemetry {
     pub threads: u64,
     /// Open files.
     pub open_files: u64,
+}
+
+/// The connection trackers of all datapaths.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ConntrackTelemetry {
+    /// Connections.
+    pub connections: u64,
+    /// Largest number of connections.
+    pub connections_max: u64,
+    /// Connections by zone, those of zones without any omitted.
+    pub zones: BTreeMap<u16, u64>,
+    /// Counters.
+    pub counts: Counts,
 }
 
 /// A worker.

@@ -204,6 +204,23 @@ const CONTROL: [CounterEntry; 11] = [
     counter("memory_refused", "message of a bundle that was refused because all connections together exceed their budget of memory", "commit or discard bundles sooner; find the connection with many open bundles"),
 ];
 
+/// Connection trackers: `comporta/counters` prints `conntrack NAME`.
+#[rustfmt::skip]
+const CONNTRACK: [CounterEntry; 12] = [
+    counter("ct_committed", "connection that a rule committed", ""),
+    counter("ct_expired", "connection whose timeout has passed", ""),
+    counter("ct_removed", "connection removed by a flush, by `force`, or for a new one with the same addresses and ports", ""),
+    counter("ct_embryonic_evicted", "connection without a reply, given up for a new one because the table, its zone or its chain was full", "a SYN flood: find its port with `dpctl/dump-conntrack`; or raise `dpctl/ct-set-maxconns` or the zone's limit"),
+    counter("ct_table_full", "connection refused because the table was full", "raise `dpctl/ct-set-maxconns`, or shorten the timeouts (`ovs-vsctl add-zone-tp`)"),
+    counter("ct_zone_full", "connection refused because its zone had reached its limit", "`dpctl/ct-get-limits`; raise it with `dpctl/ct-set-limits`"),
+    counter("ct_chain_full", "connection refused because too many others have its hash", "report it: hashes are keyed, so this should not happen"),
+    counter("ct_reply_in_use", "connection refused because its replies would belong to a translated connection", "use addresses for NAT that hosts do not use"),
+    counter("ct_nat_exhausted", "connection refused because no address and port was free for NAT", "widen the range of addresses or ports of `nat`"),
+    counter("ct_invalid_packet", "packet that no connection of its protocol can have, and ICMP error about none: `ct_state=+inv`", "normal in small numbers; if packets of a path pass the switch in one direction only, `dpctl/ct-disable-tcp-seq-chk`"),
+    counter("ct_invalid_alg_message", "malformed control message of FTP", "check the sender"),
+    counter("ct_expectations_full", "data connection of FTP or TFTP that was not expected because too many were", "limit the clients"),
+];
+
 /// A table of the document.
 struct CounterTable {
     title: &'static str,
@@ -214,7 +231,7 @@ struct CounterTable {
 
 /// All tables, in the order of the document.
 #[rustfmt::skip]
-const TABLES: [CounterTable; 7] = [
+const TABLES: [CounterTable; 8] = [
     CounterTable { title: "Ports",             rows: &PORT,      about: "`BRIDGE port NUMBER NAME`. Frames and bytes are counted as on the wire." },
     CounterTable { title: "Workers",           rows: &WORKER,    about: "`worker NAME`: frames and events that a worker dropped." },
     CounterTable { title: "Tables",            rows: &TABLE,     about: "`worker NAME`: packets, outputs and side effects that the tables dropped." },
@@ -222,6 +239,7 @@ const TABLES: [CounterTable; 7] = [
     CounterTable { title: "Slow path",         rows: &SLOW_PATH, about: "`worker NAME`: packets that continued in the interpreter. Forwarded; each costs some microseconds." },
     CounterTable { title: "Bridges",           rows: &BRIDGE,    about: "`BRIDGE NAME`." },
     CounterTable { title: "Control thread",    rows: &CONTROL,   about: "`control NAME`." },
+    CounterTable { title: "Connections",       rows: &CONNTRACK, about: "`conntrack NAME`: the connection tracker." },
 ];
 
 /// Returns the document.
@@ -310,6 +328,8 @@ mod tests {
             names(&CONTROL),
             control.read().into_iter().map(|(name, _)| name).collect()
         );
+        let tracker = conntrack::CtCounter::ALL.into_iter();
+        assert_eq!(names(&CONNTRACK), tracker.map(|(_, name)| name).collect());
         assert_eq!(
             names(&BRIDGE),
             crate::control::BRIDGE_COUNTERS.into_iter().collect()

@@ -7,7 +7,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use base::{Instant, TableId};
-use control_api::telemetry::{Counts, RuleTelemetry, TableTelemetry, Telemetry, WorkerTelemetry};
+use conntrack::{Conntrack, CtCounter, CtZone};
+use control_api::telemetry::{
+    ConntrackTelemetry, Counts, RuleTelemetry, TableTelemetry, Telemetry, WorkerTelemetry,
+};
 use dataplane::counters::WorkerCounters;
 use l2::fdb::FdbView;
 use pipeline::{Pipeline, Rule};
@@ -26,6 +29,8 @@ pub(crate) struct TelemetrySnapshot {
     pub(crate) workers: Vec<(usize, Arc<WorkerCounters>)>,
     /// The tables and the forwarding database of each bridge.
     pub(crate) bridges: Vec<(Pipeline, FdbView)>,
+    /// The connection trackers.
+    pub(crate) trackers: Vec<Arc<Conntrack>>,
     /// The time of the snapshot.
     pub(crate) now: Instant,
     /// The number of busiest rules to report of each bridge.
@@ -38,6 +43,7 @@ impl TelemetrySnapshot {
         let mut telemetry = self.telemetry;
         telemetry.process = process::telemetry();
         telemetry.workers = self.workers.iter().map(worker).collect();
+        telemetry.conntrack = conntrack(&self.trackers);
         let both = telemetry.bridges.iter_mut().zip(&self.bridges);
         for (bridge, (pipeline, stations)) in both {
             bridge.stations = stations.iter().count() as u64;
@@ -58,6 +64,24 @@ fn worker((core, counters): &(usize, Arc<WorkerCounters>)) -> WorkerTelemetry {
         frames: work.frames,
         drops: not_zero(counters.drops()),
         interpreted: not_zero(counters.slow_path_by_reason()),
+    }
+}
+
+/// Returns the sums of all trackers.
+fn conntrack(trackers: &[Arc<Conntrack>]) -> ConntrackTelemetry {
+    let sum = |read: &dyn Fn(&Conntrack) -> u64| -> u64 {
+        trackers.iter().map(|tracker| read(tracker)).sum()
+    };
+    let counts = CtCounter::ALL.into_iter();
+    let counts = counts.map(|(counter, name)| (name, sum(&|tracker| tracker.counter(counter))));
+    let connections = sum(&|tracker| tracker.len().into());
+    let zones = (0..=u16::MAX).filter(|_| connections > 0);
+    let zones = zones.map(|zone| (zone, sum(&|tracker| tracker.zone_len(CtZone(zone)).into())));
+    ConntrackTelemetry {
+        connections,
+        connections_max: sum(&|tracker| tracker.connections_max().into()),
+        zones: zones.filter(|(_, count)| *count > 0).collect(),
+        counts: not_zero(counts),
     }
 }
 

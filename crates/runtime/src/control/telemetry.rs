@@ -36,6 +36,7 @@ impl Control {
                 .map(|worker| (worker.core, Arc::clone(&worker.counters)))
                 .collect(),
             bridges: sites.iter().map(snapshot).collect(),
+            trackers: self.trackers.all().cloned().collect(),
             now,
             busiest: busiest.min(BUSIEST_MAX),
         }

@@ -49,7 +49,7 @@ use MetricValue::{Real, Whole};
 type Sink<'a> = dyn FnMut(&[(&str, &str)], MetricValue) -> fmt::Result + 'a;
 
 #[rustfmt::skip]
-const METRICS: [Metric; 34] = [
+const METRICS: [Metric; 38] = [
     Metric { name: "comporta_build", help: "Version of the program", kind: Gauge, samples: build },
     Metric { name: "comporta_uptime_seconds", help: "Time since the start", kind: Gauge,
              samples: |t, sink| sink(&[], Real(t.uptime_ns as f64 / SECOND_NS)) },
@@ -63,6 +63,15 @@ const METRICS: [Metric; 34] = [
              samples: |t, sink| sink(&[], Whole(t.process.open_files)) },
     Metric { name: "comporta_control_events", help: "Events in the control thread, by name", kind: Counter,
              samples: |t, sink| counts(&t.control, &[], "event", sink) },
+    Metric { name: "comporta_connections", help: "Tracked connections", kind: Gauge,
+             samples: |t, sink| sink(&[], Whole(t.conntrack.connections)) },
+    Metric { name: "comporta_connections_max", help: "Largest number of tracked connections", kind: Gauge,
+             samples: |t, sink| sink(&[], Whole(t.conntrack.connections_max)) },
+    Metric { name: "comporta_zone_connections", help: "Tracked connections of a zone", kind: Gauge,
+             samples: |t, sink| t.conntrack.zones.iter().try_for_each(|(zone, count)|
+                 sink(&[("zone", &zone.to_string())], Whole(*count))) },
+    Metric { name: "comporta_conntrack_events", help: "Events of the connection tracker, by name", kind: Counter,
+             samples: |t, sink| counts(&t.conntrack.counts, &[], "event", sink) },
     Metric { name: "comporta_worker_busy_seconds", help: "Time of the turns with frames", kind: Counter,
              samples: |t, sink| workers(t, sink, |w| Real(w.busy_ns as f64 / SECOND_NS)) },
     Metric { name: "comporta_worker_batches", help: "Batches of frames", kind: Counter,

@@ -2,7 +2,7 @@
 //! `tests/`.
 
 use super::*;
-use control_api::telemetry::{ControllerTelemetry, TableTelemetry};
+use control_api::telemetry::{ConntrackTelemetry, ControllerTelemetry, TableTelemetry};
 
 /// The dashboard of this project.
 const DASHBOARD: &str = include_str!("../../../../../docs/grafana/comporta.json");
@@ -41,6 +41,12 @@ fn telemetry() -> Telemetry {
         version: "1.2".to_owned(),
         workers: vec![worker],
         bridges: vec![bridge],
+        conntrack: ConntrackTelemetry {
+            connections: 5,
+            zones: std::collections::BTreeMap::from([(9, 4)]),
+            counts: Counts::from([("ct_committed".to_owned(), 6)]),
+            ..ConntrackTelemetry::default()
+        },
         ..Telemetry::default()
     }
 }
@@ -56,6 +62,9 @@ fn exposition_is_valid_open_metrics() {
         r#"comporta_worker_busy_seconds_total{worker="0",core="5"} 1.5"#,
         r#"comporta_table_matches_total{bridge="br0",table="3"} 8"#,
         r#"comporta_controller_connected{bridge="br0",target="tcp:127.0.0.1:6653"} 1"#,
+        "comporta_connections{} 5",
+        r#"comporta_zone_connections{zone="9"} 4"#,
+        r#"comporta_conntrack_events_total{event="ct_committed"} 6"#,
         "# EOF",
     ] {
         assert!(
