@@ -9,6 +9,7 @@ mod affinity;
 mod auxiliary;
 mod bond;
 mod controller;
+mod datapath;
 mod dummy;
 mod error;
 mod exporters;
@@ -47,6 +48,7 @@ pub use bond::{
     BondConfig, BondMemberConfig, BondMode, LacpActivity, LacpConfig, LacpMemberConfig,
 };
 pub use controller::{ControllerConfig, ControllerOptions};
+pub use datapath::{DatapathConfig, ZoneConfig};
 pub use dummy::DummyMode;
 pub use error::ConfigError;
 pub use exporters::parse_collector;
@@ -307,6 +309,9 @@ pub struct Config {
     /// The PMD threads of dummies.
     #[serde(skip)]
     pub pmd: PmdConfig,
+    /// Settings of datapaths, by type.
+    #[serde(skip)]
+    pub datapaths: BTreeMap<String, DatapathConfig>,
     /// The directory for sockets of the database's controllers; any directory if absent.
     #[serde(skip)]
     pub unix_socket_dir: Option<PathBuf>,

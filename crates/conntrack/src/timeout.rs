@@ -5,7 +5,9 @@
 
 use std::time::Duration;
 
-use base::sync::atomic::{AtomicU32, Ordering};
+use base::sync::atomic::{AtomicU16, AtomicU32, Ordering};
+
+use crate::key::CtZone;
 
 /// Timeouts that a policy sets, with the names of the database's keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -115,10 +117,15 @@ impl CtPolicyId {
     }
 }
 
-/// All policies.
+/// Number of zones. Models have few.
+const ZONES: usize = if cfg!(feature = "model") { 16 } else { 1 << 16 };
+
+/// All policies, and the policy of each zone: 128 KiB, of which only pages of used zones are
+/// touched.
 #[derive(Debug)]
 pub(crate) struct PolicyTable {
     policies: Box<[[AtomicU32; COUNT]]>,
+    zones: Box<[AtomicU16]>,
 }
 
 impl PolicyTable {
@@ -126,7 +133,18 @@ impl PolicyTable {
         let default = || CtTimeout::ALL.map(|(_, _, seconds)| AtomicU32::new(seconds));
         Self {
             policies: (0..CtPolicyId::COUNT).map(|_| default()).collect(),
+            zones: (0..ZONES).map(|_| AtomicU16::new(0)).collect(),
         }
+    }
+
+    /// Sets the policy of a zone.
+    pub(crate) fn set_zone(&self, zone: CtZone, id: CtPolicyId) {
+        self.zones[usize::from(zone.0)].store(id.0, Ordering::Relaxed);
+    }
+
+    /// Returns the policy of a zone.
+    pub(crate) fn of_zone(&self, zone: CtZone) -> CtPolicyId {
+        CtPolicyId(self.zones[usize::from(zone.0)].load(Ordering::Relaxed))
     }
 
     pub(crate) fn set(&self, id: CtPolicyId, policy: &CtTimeoutPolicy) {
@@ -165,5 +183,8 @@ mod tests {
         assert_eq!(seconds(id, CtTimeout::UdpSingle), 60);
         assert_eq!(seconds(CtPolicyId::DEFAULT, CtTimeout::UdpFirst), 60);
         assert_eq!(CtPolicyId::new(CtPolicyId::COUNT), None);
+        table.set_zone(CtZone(1), id);
+        let policies = [CtZone(0), CtZone(1)].map(|zone| table.of_zone(zone));
+        assert_eq!(policies, [CtPolicyId::DEFAULT, id]);
     }
 }

@@ -115,6 +115,12 @@ impl Conntrack {
         self.policies.set(id, policy);
     }
 
+    /// Sets the timeout policy of a zone, which its new connections use unless the request names
+    /// another one.
+    pub fn set_zone_policy(&self, zone: CtZone, id: CtPolicyId) {
+        self.policies.set_zone(zone, id);
+    }
+
     /// Sets whether sequence numbers are checked.
     pub fn set_sequence_check(&self, check: SequenceCheck) {
         let is_strict = check == SequenceCheck::Strict;
@@ -224,7 +230,10 @@ impl Conntrack {
         if tracked.request.commit == CtCommit::No {
             return;
         }
-        let policy = tracked.request.policy;
+        let policy = match tracked.request.policy {
+            CtPolicyId::DEFAULT => self.policies.of_zone(tracked.request.zone),
+            policy => policy,
+        };
         let entry = ConnectionEntry {
             original: key,
             reply: key.reversed(),

@@ -19,6 +19,8 @@ pub struct Facts {
     pub bridges: BTreeMap<String, BridgeFacts>,
     /// Bridges that could not be created, with the reason.
     pub failed: BTreeMap<String, String>,
+    /// The capabilities of a datapath, by name (ovs-vswitchd.conf.db(5), `Datapath:capabilities`).
+    pub capabilities: BTreeMap<String, String>,
 }
 
 /// The state of one bridge.

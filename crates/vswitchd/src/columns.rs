@@ -9,6 +9,7 @@ pub(crate) const TABLES: &[(&str, &[&str])] = &[
         "Open_vSwitch",
         &[
             "bridges",
+            "datapaths",
             "next_cfg",
             "other_config",
             "cur_cfg",
@@ -24,6 +25,13 @@ pub(crate) const TABLES: &[(&str, &[&str])] = &[
         ],
     ),
     ("Manager", &["target", "connection_mode"]),
+    (
+        "Datapath",
+        // The limits are of newer schemas than 8.3.
+        &["ct_zones", "ct_zone_default_limit", "capabilities"],
+    ),
+    ("CT_Zone", &["timeout_policy", "limit"]),
+    ("CT_Timeout_Policy", &["timeouts"]),
     (
         "SSL",
         &["private_key", "certificate", "ca_cert", "bootstrap_ca_cert"],

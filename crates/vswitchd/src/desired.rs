@@ -7,6 +7,7 @@
 mod bond;
 mod bridge;
 mod controller;
+mod datapaths;
 mod dummy;
 mod exporters;
 mod interface;
@@ -64,6 +65,8 @@ pub(crate) struct DesiredState {
     pub(crate) interfaces: BTreeMap<Uuid, InterfaceOutcome>,
     /// The outcome for each controller.
     pub(crate) controllers: BTreeMap<Uuid, ControllerOutcome>,
+    /// The rows of datapaths.
+    pub(crate) datapaths: BTreeSet<Uuid>,
     /// The bridge of each active mirror.
     pub(crate) mirrors: BTreeMap<Uuid, String>,
     /// The interval of statistics.
@@ -87,6 +90,7 @@ impl Default for DesiredState {
             ports: BTreeMap::new(),
             interfaces: BTreeMap::new(),
             controllers: BTreeMap::new(),
+            datapaths: BTreeSet::new(),
             mirrors: BTreeMap::new(),
             statistics_interval: STATISTICS_INTERVAL,
             reports_host: false,
@@ -213,6 +217,7 @@ pub(crate) fn convert_rows(database: &Database, current: &Config) -> DesiredStat
     desired.config.flow_restore_wait = wait == Some("true");
     desired.config.bundle_idle_timeout = read_bundle_timeout(root);
     desired.config.tls = root.named_by(database, "ssl", "SSL").next().map(secrets);
+    datapaths::read_datapaths(database, root, &mut desired);
     let mut rows: Vec<_> = root.named_by(database, "bridges", "Bridge").collect();
     rows.sort_by_key(|row| (row.text("name"), row.uuid));
     let mut claims = Claims {

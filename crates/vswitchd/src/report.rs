@@ -79,6 +79,12 @@ pub(super) fn report(
     for (uuid, outcome) in &desired.bridges {
         writer.write("Bridge", *uuid, bridge(outcome, facts));
     }
+    for uuid in &desired.datapaths {
+        let capabilities = facts.capabilities.iter();
+        let capabilities = capabilities.map(|(name, value)| (name.clone(), value.clone()));
+        let columns = vec![("capabilities", Datum::map(capabilities))];
+        writer.write("Datapath", *uuid, columns);
+    }
     if extent == Extent::Statistics {
         for (uuid, bridge) in &desired.mirrors {
             writer.write("Mirror", *uuid, mirror(*uuid, bridge, facts));

@@ -9,6 +9,11 @@ fn rows_of(table: &str) -> Value {
     json!({"type": {"key": {"type": "uuid", "refTable": table}, "min": 0, "max": "unlimited"}})
 }
 
+fn rows_by(key: &str, table: &str) -> Value {
+    let value = json!({"type": "uuid", "refTable": table});
+    json!({"type": {"key": key, "value": value, "min": 0, "max": "unlimited"}})
+}
+
 fn optional(kind: &str) -> Value {
     json!({"type": {"key": kind, "min": 0, "max": 1}})
 }
@@ -33,10 +38,16 @@ fn schema() -> Schema {
         "Open_vSwitch": table(json!({
             "manager_options": rows_of("Manager"),
             "bridges": rows_of("Bridge"), "next_cfg": {"type": "integer"},
+            "datapaths": rows_by("string", "Datapath"),
             "cur_cfg": {"type": "integer"}, "other_config": map, "ovs_version": optional("string"),
             "datapath_types": several("string"), "iface_types": several("string"),
             "dpdk_initialized": truth,
         })),
+        "Datapath": table(json!({
+            "ct_zones": rows_by("integer", "CT_Zone"), "capabilities": map,
+        })),
+        "CT_Zone": table(json!({"timeout_policy": rows_of("CT_Timeout_Policy")})),
+        "CT_Timeout_Policy": table(json!({"timeouts": counts})),
         "Bridge": table(json!({
             "name": {"type": "string"}, "ports": rows_of("Port"), "controller": rows_of("Controller"),
             "fail_mode": optional("string"), "protocols": several("string"), "other_config": map,

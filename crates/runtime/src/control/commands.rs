@@ -17,7 +17,7 @@ mod dpctl;
 mod dummies;
 mod faults;
 mod fdb;
-mod features;
+pub(super) mod features;
 mod flow_list;
 mod fragments;
 mod implementations;

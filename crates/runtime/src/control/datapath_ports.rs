@@ -33,6 +33,15 @@ impl DatapathName {
         }
     }
 
+    /// Returns the datapath of a type.
+    pub(super) fn of_type(datapath_type: &str) -> Option<Self> {
+        match datapath_type {
+            "dummy" => Some(Self::Dummy),
+            "netdev" | "system" => Some(Self::Netdev),
+            _ => None,
+        }
+    }
+
     /// Returns the name with the type.
     pub(super) const fn full(self) -> &'static str {
         match self {

@@ -7,6 +7,7 @@ use base::{Instant, PortNo};
 
 use super::Control;
 use super::bridge_runtime::{BridgeRuntime, PortRuntime};
+use super::commands::features::capabilities;
 use crate::facts::{BridgeFacts, ControllerFacts, Facts, PortFacts, TreeFacts};
 use crate::handle::ControlHandle;
 use config::ControllerConfig;
@@ -47,6 +48,7 @@ impl Control {
         Facts {
             bridges: sites.map(facts).collect(),
             failed: self.configuration.failed().clone(),
+            capabilities: capabilities(),
         }
     }
 }

@@ -40,6 +40,7 @@ impl Control {
         }
         self.update_controllers();
         self.set_bundle_timeouts(&config);
+        self.configure_trackers(&config);
         self.connect_patches();
         self.update_pmds(&config);
         self.configuration.set(config);
@@ -78,6 +79,7 @@ impl Control {
         }
         self.update_controllers();
         self.set_bundle_timeouts(&config);
+        self.configure_trackers(&config);
         self.restore_checkpoint(config.flow_restore_wait);
         if self.configuration.awaits_flows() && !config.flow_restore_wait {
             self.end_flow_restore();

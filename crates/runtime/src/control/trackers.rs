@@ -4,17 +4,20 @@
 //!
 //! A tracker has no memory for connections until there are any; its limit is only a number.
 
+mod zones;
+
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::time::Duration;
 
 use base::Instant;
-use config::BridgeConfig;
+use config::{BridgeConfig, Config, DatapathConfig};
 use conntrack::{Conntrack, CtCounter, HashSeed};
 
 use super::Control;
 use super::datapath_ports::DatapathName;
+use zones::ZoneSettings;
 
 /// The limit of connections, as in Open vSwitch.
 const CONNECTIONS_MAX: u32 = 3_000_000;
@@ -37,6 +40,8 @@ const EXPIRY_INTERVAL_IDLE: Duration = Duration::from_secs(1);
 #[derive(Default)]
 pub(super) struct ConnectionTrackers {
     trackers: BTreeMap<DatapathName, Arc<Conntrack>>,
+    /// The configured zones of each tracker.
+    zones: BTreeMap<DatapathName, ZoneSettings>,
     /// The time of the next turn of expiry; none without trackers.
     next_expiry: Option<Instant>,
 }
@@ -56,6 +61,33 @@ impl ConnectionTrackers {
             false => DatapathName::Netdev,
         };
         self.of_datapath(datapath, now)
+    }
+
+    /// Applies the settings of zones.
+    fn configure(&mut self, config: &Config, now: Instant) {
+        let mut settings: BTreeMap<DatapathName, DatapathConfig> = BTreeMap::new();
+        // The types `system` and `netdev` are one datapath.
+        for (datapath_type, datapath) in &config.datapaths {
+            let Some(name) = DatapathName::of_type(datapath_type) else {
+                continue;
+            };
+            let all = settings.entry(name).or_default();
+            let zones = datapath.zones.iter();
+            all.zones
+                .extend(zones.map(|(zone, of)| (*zone, of.clone())));
+            all.zone_limit = datapath.zone_limit.or(all.zone_limit);
+        }
+        let former: Vec<_> = self.zones.keys().copied().collect();
+        for name in former {
+            settings.entry(name).or_default();
+        }
+        for (name, datapath) in settings {
+            let tracker = self.of_datapath(name, now);
+            self.zones
+                .entry(name)
+                .or_default()
+                .apply(&datapath, &tracker);
+        }
     }
 
     /// Returns all trackers.
@@ -99,6 +131,12 @@ impl ConnectionTrackers {
 }
 
 impl Control {
+    /// Applies the settings of zones to the trackers.
+    pub(super) fn configure_trackers(&mut self, config: &Config) {
+        let now = self.now();
+        self.trackers.configure(config, now);
+    }
+
     /// Removes expired connections in a bounded number of steps.
     pub(super) fn expire_connections(&mut self, now: Instant) {
         self.trackers.expire(now);

@@ -9,7 +9,7 @@ use serde_json::json;
 use base::{DatapathId, PortNo};
 
 use super::*;
-use crate::testing::{apply_operations, empty, put_bridge, put_root, uuid};
+use crate::testing::{apply_operations, empty, names, put, put_bridge, put_root, uuid};
 use runtime::{BridgeFacts, ControllerFacts, PortFacts};
 
 fn database(next_cfg: i64) -> Database {
@@ -70,6 +70,7 @@ fn facts() -> Facts {
     Facts {
         bridges: [("br0".to_owned(), bridge)].into(),
         failed: [].into(),
+        capabilities: [("ct_zone".to_owned(), "true".to_owned())].into(),
     }
 }
 
@@ -150,6 +151,23 @@ fn state_is_written_once_then_only_changes() {
         manager.report(&database, &facts(), &HostFacts::default()),
         []
     );
+}
+
+#[test]
+fn capabilities_of_datapaths_are_written() {
+    let mut database = database(5);
+    put(&mut database, "Datapath", "d", &json!({}));
+    let datapath = json!(["uuid", uuid("Datapath", "d").to_string()]);
+    let root = json!({
+        "bridges": names("Bridge", &["br0"]), "next_cfg": 5,
+        "datapaths": ["map", [["netdev", datapath]]],
+    });
+    put(&mut database, "Open_vSwitch", ".", &root);
+    let (mut manager, _) = owner(&database);
+    let written = manager.report(&database, &facts(), &HostFacts::default());
+    apply_operations(&mut database, &written);
+    let capabilities = column(&database, "Datapath", "d", "capabilities");
+    assert_eq!(capabilities, Datum::map([("ct_zone", "true")]));
 }
 
 #[test]

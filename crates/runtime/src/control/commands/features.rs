@@ -6,6 +6,7 @@
 //! of traces only: without `tnl_push_pop`, outputs to tunnels are `set(tunnel(...))`.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use super::Answer::Immediate;
 use super::{Command, named};
@@ -26,6 +27,15 @@ enum FeatureValue {
     Limit(u32),
 }
 
+impl fmt::Display for FeatureValue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Flag(flag) => flag.fmt(f),
+            Self::Limit(limit) => limit.fmt(f),
+        }
+    }
+}
+
 /// A feature: its name, its title, and the value of this datapath.
 type FeatureRow = (&'static str, &'static str, FeatureValue);
 
@@ -40,10 +50,10 @@ const FEATURES: [FeatureRow; 26] = {
         ("clone",                "Clone action",               Flag(true)),
         ("sample_nesting",       "Sample nesting",             Limit(0)),
         ("ct_eventmask",         "Conntrack eventmask",        Flag(false)),
-        ("ct_clear",             "Conntrack clear",            Flag(false)),
+        ("ct_clear",             "Conntrack clear",            Flag(true)),
         ("max_hash_alg",         "Max dp_hash algorithm",      Limit(0)),
         ("check_pkt_len",        "Check pkt length action",    Flag(true)),
-        ("ct_timeout",           "Conntrack timeout policy",   Flag(false)),
+        ("ct_timeout",           "Conntrack timeout policy",   Flag(true)),
         ("explicit_drop_action", "Explicit Drop action",       Flag(false)),
         ("lb_output_action",     "Optimized Balance TCP mode", Flag(true)),
         ("ct_zero_snat",         "Conntrack all-zero IP SNAT", Flag(false)),
@@ -51,16 +61,24 @@ const FEATURES: [FeatureRow; 26] = {
         ("max_vlan_headers",     "Max VLAN headers",           Limit(2)),
         ("max_mpls_depth",       "Max MPLS depth",             Limit(3)),
         ("recirc",               "Recirc",                     Flag(false)),
-        ("ct_state",             "CT state",                   Flag(false)),
-        ("ct_zone",              "CT zone",                    Flag(false)),
-        ("ct_mark",              "CT mark",                    Flag(false)),
-        ("ct_label",             "CT label",                   Flag(false)),
-        ("ct_state_nat",         "CT state NAT",               Flag(false)),
-        ("ct_orig_tuple",        "CT orig tuple",              Flag(false)),
-        ("ct_orig_tuple6",       "CT orig tuple for IPv6",     Flag(false)),
+        ("ct_state",             "CT state",                   Flag(true)),
+        ("ct_zone",              "CT zone",                    Flag(true)),
+        ("ct_mark",              "CT mark",                    Flag(true)),
+        ("ct_label",             "CT label",                   Flag(true)),
+        ("ct_state_nat",         "CT state NAT",               Flag(true)),
+        ("ct_orig_tuple",        "CT orig tuple",              Flag(true)),
+        ("ct_orig_tuple6",       "CT orig tuple for IPv6",     Flag(true)),
         ("nd_ext",               "IPv6 ND Extension",          Flag(true)),
     ]
 };
+
+/// Returns the capabilities of each datapath, by name, as the database has them.
+pub(in crate::control) fn capabilities() -> BTreeMap<String, String> {
+    let features = FEATURES.iter();
+    let features = features.map(|(name, _, value)| ((*name).to_owned(), value.to_string()));
+    let flush = ("ct_flush".to_owned(), true.to_string());
+    features.chain([flush]).collect()
+}
 
 /// The changed features of a datapath.
 #[derive(Debug, Default)]
@@ -79,16 +97,9 @@ impl DatapathFeatures {
 
     /// Formats the value of a feature now and at the start.
     fn line(&self, row: &FeatureRow) -> String {
-        let text = |value| match value {
-            FeatureValue::Flag(flag) => flag.to_string(),
-            FeatureValue::Limit(limit) => limit.to_string(),
-        };
         let (name, title, first) = *row;
-        let now = text(self.value(row));
-        format!(
-            "{name} ({title}) : [run time]:{now}, [boot time]:{}\n",
-            text(first)
-        )
+        let now = self.value(row);
+        format!("{name} ({title}) : [run time]:{now}, [boot time]:{first}\n")
     }
 
     /// Sets a feature. Returns Open vSwitch's message if the value is not accepted.
@@ -150,6 +161,16 @@ mod tests {
     }
 
     #[test]
+    fn capabilities_include_connection_tracking() {
+        let capabilities = capabilities();
+        let value = |name: &str| capabilities.get(name).map(String::as_str);
+        assert_eq!(value("ct_state_nat"), Some("true"));
+        assert_eq!(value("ct_timeout"), Some("true"));
+        assert_eq!(value("ct_flush"), Some("true"));
+        assert_eq!(value("max_vlan_headers"), Some("2"));
+    }
+
+    #[test]
     fn feature_is_set_within_what_the_datapath_has() {
         let mut features = DatapathFeatures::default();
         assert!(features.has("tnl_push_pop"));
@@ -161,7 +182,7 @@ mod tests {
         );
         let refused = [
             (
-                "ct_state",
+                "ufid",
                 "true",
                 "Can not enable features not supported by the datapth",
             ),
