@@ -103,6 +103,11 @@ fn conntrack() {
 }
 
 #[test]
+fn flush_request() {
+    run("flush_request", testkit::fuzz::flush_request);
+}
+
+#[test]
 fn tunnel() {
     run("tunnel", testkit::fuzz::tunnel);
 }
