@@ -22,7 +22,7 @@ const KEYS: &str = "q quit  Tab panes  arrows rows  < > sort  r reverse  space p
 const HELP: [&str; 13] = [
     "q, Esc, Ctrl-C   quit",
     "Tab, left/right  next or previous pane",
-    "1 to 6           select a pane",
+    "1 to 7           select a pane",
     "up/down, j, k    rows",
     "PgUp, PgDn       ten rows",
     "Home, End        first or last row",

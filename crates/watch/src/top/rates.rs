@@ -77,11 +77,24 @@ const FLOWS: &[Column] = &[
     words("ACTIONS"),
 ];
 
+const CONNECTIONS: &[Column] = &[
+    words("ZONE"),
+    number("CONNECTIONS"),
+    number("LIMIT"),
+    number("NEW/S"),
+    number("ENDED/S"),
+    number("INVALID/S"),
+    words("EVENTS"),
+];
+
+/// Counters of connections that end.
+const ENDED: [&str; 3] = ["ct_embryonic_evicted", "ct_expired", "ct_removed"];
+
 const CONTROLLERS: &[Column] = &[words("BRIDGE"), words("CONTROLLER"), words("ROLE")];
 
 /// Returns the names of all columns, each once.
 pub(super) fn column_names() -> Vec<&'static str> {
-    let all = [PORTS, TABLES, WORKERS, FLOWS, CONTROLLERS];
+    let all = [PORTS, TABLES, WORKERS, FLOWS, CONNECTIONS, CONTROLLERS];
     let mut names: Vec<_> = all.concat().iter().map(|column| column.name).collect();
     names.sort_unstable();
     names.dedup();
@@ -139,6 +152,7 @@ impl<'a> TelemetryDelta<'a> {
             sheet("TABLES", TABLES, self.tables(only)),
             sheet("WORKERS", WORKERS, self.workers()),
             sheet("FLOWS", FLOWS, self.flows(only)),
+            sheet("CONNECTIONS", CONNECTIONS, self.connections()),
             sheet("CONTROLLERS", CONTROLLERS, self.controllers(only)),
         ]
     }
@@ -261,6 +275,37 @@ impl<'a> TelemetryDelta<'a> {
         sheet.rows
     }
 
+    /// Returns a row for all tracked connections, and one for each zone that has some.
+    fn connections(self) -> Vec<Vec<SheetCell>> {
+        let now = &self.now.conntrack;
+        let before = self.before.map(|before| &before.conntrack.counts);
+        let rate = |names: &[&str]| {
+            let sum = |counts: &Counts| {
+                let counts = names.iter().filter_map(|name| counts.get(*name));
+                counts.sum::<u64>()
+            };
+            SheetCell::Rate(self.rate(before.map(sum), sum(&now.counts)))
+        };
+        let all = vec![
+            SheetCell::word("all"),
+            SheetCell::Count(now.connections),
+            SheetCell::Count(now.connections_max),
+            rate(&["ct_committed"]),
+            rate(&ENDED),
+            rate(&["ct_invalid_packet"]),
+            SheetCell::Word(reasons(before, &now.counts)),
+        ];
+        let zones = now.zones.iter().map(|(zone, connections)| {
+            let mut row = vec![
+                SheetCell::word(zone.to_string()),
+                SheetCell::Count(*connections),
+            ];
+            row.resize(CONNECTIONS.len(), SheetCell::word(""));
+            row
+        });
+        std::iter::once(all).chain(zones).collect()
+    }
+
     fn controllers(self, only: Option<&str>) -> Vec<Vec<SheetCell>> {
         let bridges = self.bridges(only);
         let rows = bridges.flat_map(|bridge| {
@@ -317,7 +362,8 @@ fn reasons(before: Option<&Counts>, now: &Counts) -> String {
 #[cfg(test)]
 pub(super) mod tests {
     use control_api::telemetry::{
-        ControllerTelemetry, PortTelemetry, ProcessTelemetry, TableTelemetry, WorkerTelemetry,
+        ConntrackTelemetry, ControllerTelemetry, PortTelemetry, ProcessTelemetry, TableTelemetry,
+        WorkerTelemetry,
     };
 
     use super::*;
@@ -375,7 +421,21 @@ pub(super) mod tests {
                 busiest: vec![rule("udp", 90_000), rule("tcp", frames)],
                 ..BridgeTelemetry::default()
             }],
+            conntrack: connections_with(frames),
             ..Telemetry::default()
+        }
+    }
+
+    fn connections_with(frames: u64) -> ConntrackTelemetry {
+        ConntrackTelemetry {
+            connections: frames / 100,
+            connections_max: 3_000_000,
+            zones: [(9, frames / 200)].into(),
+            counts: [
+                ("ct_committed".to_owned(), frames / 50),
+                ("ct_expired".to_owned(), frames / 100),
+            ]
+            .into(),
         }
     }
 
@@ -417,6 +477,13 @@ pub(super) mod tests {
             [
                 "br0 0 2000.0 1600000.0 6000 7 tcp output:2",
                 "br0 0 0.0 0.0 90000 7 udp output:2"
+            ]
+        );
+        assert_eq!(
+            rows(&sheets, "CONNECTIONS"),
+            [
+                "all 60 3000000 40.0 20.0 0.0 ct_committed=100,ct_expired=50",
+                "9 30 - - - - -"
             ]
         );
         assert_eq!(

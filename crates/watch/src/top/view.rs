@@ -12,7 +12,15 @@ use super::sheet::{RowOrder, Sheet};
 pub(super) const ALL: usize = 0;
 
 /// The panes, in order.
-pub(super) const PANES: [&str; 6] = ["All", "Ports", "Tables", "Workers", "Flows", "Controllers"];
+pub(super) const PANES: [&str; 7] = [
+    "All",
+    "Ports",
+    "Tables",
+    "Workers",
+    "Flows",
+    "Connections",
+    "Controllers",
+];
 
 /// The selectable intervals.
 const INTERVALS: [Duration; 8] = [
@@ -129,7 +137,7 @@ impl TopView {
             KeyCode::BackTab | KeyCode::Left => {
                 self.pane = (self.pane + PANES.len() - 1) % PANES.len();
             }
-            KeyCode::Char(digit @ '1'..='6') => self.pane = digit as usize - '1' as usize,
+            KeyCode::Char(digit @ '1'..='7') => self.pane = digit as usize - '1' as usize,
             KeyCode::Up | KeyCode::Char('k') => self.scroll(|first| first.saturating_sub(1)),
             KeyCode::Down | KeyCode::Char('j') => self.scroll(|first| first + 1),
             KeyCode::PageUp => self.scroll(|first| first.saturating_sub(PAGE)),
