@@ -80,6 +80,10 @@ impl ConnectionFilter {
     #[must_use]
     pub fn flush(&self, tracker: &Conntrack, now: Instant) -> Option<usize> {
         if !self.names_one_connection() {
+            let is_idle = |zone| tracker.zone_len(zone) == 0;
+            if self.zone.is_some_and(is_idle) {
+                return Some(0);
+            }
             return Some(tracker.flush(now, |connection| self.matches(connection)));
         }
         let zone = self.zone.unwrap_or_default();

@@ -97,7 +97,7 @@ impl ConnectionTrackers {
 
     /// Returns the counters by name, each the sum of all trackers.
     pub(super) fn counters(&self) -> impl Iterator<Item = (&'static str, u64)> {
-        CtCounter::ALL.into_iter().map(|(counter, name)| {
+        CtCounter::ALL.into_iter().map(move |(counter, name)| {
             let counts = self.all().map(|tracker| tracker.counter(counter));
             (name, counts.sum())
         })
