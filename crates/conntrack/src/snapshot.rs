@@ -169,8 +169,8 @@ impl Conntrack {
         self.table.remove(key, now)
     }
 
-    /// Removes connections that have expired, after at most `steps` timers. Workers call it once per
-    /// turn. Returns the number of removed connections.
+    /// Removes connections that have expired, after at most `steps` timers, in a part of the
+    /// table: 64 calls visit all of it. Returns the number of removed connections.
     pub fn expire(&self, now: Instant, steps: usize) -> usize {
         self.table.expire(now, steps)
     }

@@ -27,7 +27,7 @@ pub(crate) const TABLES: &[(&str, &[&str])] = &[
     ("Manager", &["target", "connection_mode"]),
     (
         "Datapath",
-        // The limits are of newer schemas than 8.3.
+        // Newer schemas than 8.3 have limits.
         &["ct_zones", "ct_zone_default_limit", "capabilities"],
     ),
     ("CT_Zone", &["timeout_policy", "limit"]),

@@ -20,7 +20,7 @@ pub(super) fn read_datapaths(database: &Database, root: Record<'_>, desired: &mu
         };
         let datapath = DatapathConfig {
             zones: read_zones(database, row),
-            // Of newer schemas than 8.3.
+            // Newer schemas than 8.3 have it.
             zone_limit: limit_of(row, "ct_zone_default_limit"),
         };
         let datapaths = &mut desired.config.datapaths;
@@ -40,7 +40,7 @@ fn read_zones(database: &Database, row: Record<'_>) -> BTreeMap<u16, ZoneConfig>
         let mut policies = row.named_by(database, "timeout_policy", "CT_Timeout_Policy");
         let config = ZoneConfig {
             timeouts: policies.next().map(read_timeouts).unwrap_or_default(),
-            // Of newer schemas than 8.3.
+            // Newer schemas than 8.3 have it.
             limit: limit_of(row, "limit"),
         };
         Some((zone, config))

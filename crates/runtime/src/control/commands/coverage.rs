@@ -16,7 +16,8 @@ pub(super) const COMMANDS: [Command; 3] = [
 
 /// The names of Open vSwitch for counters here; several are added up.
 #[rustfmt::skip]
-const OTHER_NAMES: [(&str, &[&str]); 15] = [
+const OTHER_NAMES: [(&str, &[&str]); 16] = [
+    ("conntrack_full",                    &["conntrack_ct_table_full"]),
     ("datapath_drop_invalid_port",        &["worker_no_port", "worker_tunnel_no_port", "worker_tunnel_no_route"]),
     ("datapath_drop_meter",               &["worker_metered"]),
     ("datapath_drop_rx_invalid_packet",   &["worker_runt"]),
@@ -49,12 +50,9 @@ fn counters(control: &Control) -> BTreeMap<String, u64> {
     for (name, count) in control.counters.read() {
         counters.insert(format!("control_{name}"), count);
     }
-    counters.extend(
-        control
-            .trackers
-            .counters()
-            .map(|(name, count)| (name.to_owned(), count)),
-    );
+    for (name, count) in control.trackers.counters() {
+        counters.insert(format!("conntrack_{name}"), count);
+    }
     for worker in &control.tools.workers {
         for (name, count) in worker.counters.read() {
             *counters.entry(format!("worker_{name}")).or_default() += count;

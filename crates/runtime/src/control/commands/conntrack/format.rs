@@ -26,9 +26,9 @@ const PROTOCOLS: [(u8, &str, &str); 8] = [
 /// A connection as a line of `dpctl/dump-conntrack`.
 pub(super) struct ConnectionLine<'a> {
     pub(super) connection: &'a ConnectionInfo,
-    /// Also shows what `-m` adds. As in Open vSwitch's userspace, the id and the status are zero.
+    /// Shows the parts that `-m` adds. As in Open vSwitch's userspace, the id and the status are zero.
     pub(super) is_verbose: bool,
-    /// Also shows what `-s` adds. As in Open vSwitch's userspace, packets are not counted.
+    /// Shows the parts that `-s` adds. As in Open vSwitch's userspace, packets are not counted.
     pub(super) has_statistics: bool,
 }
 
