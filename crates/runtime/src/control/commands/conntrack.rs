@@ -20,7 +20,7 @@ use super::dpctl::{self, failure};
 use super::{Command, DeferredAnswer};
 use crate::control::Control;
 use crate::control::datapath_ports::DatapathName;
-use crate::inbox::CommandRequest;
+use crate::inbox::{CommandReply, CommandRequest};
 use format::{ConnectionLine, ConnectionStatistics};
 use limits::{LimitChanges, format_limits, parse_zones};
 
@@ -154,7 +154,7 @@ fn get_limits(control: &mut Control, words: &[String]) -> Result<String, String>
             let zones = zones.map_err(|problem| failure(&problem, "Invalid argument"))?;
             Ok(format_limits(&command.tracker, Some(&zones)))
         }
-        _ => command.end().map(|_| String::new()),
+        _ => none(&command.rest).map(|()| String::new()),
     }
 }
 
@@ -258,7 +258,9 @@ fn flush(control: &mut Control, request: CommandRequest) {
             let flush = move || {
                 let removed = filter.flush(&tracker, now);
                 let missing = || failure("failed to flush conntrack", "No such file or directory");
-                let result = removed.map(|_| String::new()).ok_or_else(missing);
+                let result = removed
+                    .map(|_| CommandReply::Text(String::new()))
+                    .ok_or_else(missing);
                 // The client may have disconnected.
                 drop(answer.send(result));
             };

@@ -30,8 +30,8 @@ enum FeatureValue {
 impl fmt::Display for FeatureValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Flag(flag) => flag.fmt(f),
-            Self::Limit(limit) => limit.fmt(f),
+            Self::Flag(flag) => write!(f, "{flag}"),
+            Self::Limit(limit) => write!(f, "{limit}"),
         }
     }
 }
