@@ -129,18 +129,29 @@ impl Conntrack {
         now: Instant,
         mut is_selected: impl FnMut(&ConnectionInfo) -> bool,
     ) -> usize {
+        self.flush_entries(|entry| is_selected(&ConnectionInfo::new(entry, now)))
+    }
+
+    /// Removes the connections of a zone. Returns their number.
+    pub fn flush_zone(&self, zone: CtZone) -> usize {
+        self.flush_entries(|entry| entry.original.zone == zone)
+    }
+
+    /// Removes all connections. Returns their number.
+    pub fn flush_all(&self) -> usize {
+        self.flush_entries(|_| true)
+    }
+
+    fn flush_entries(&self, mut is_selected: impl FnMut(&ConnectionEntry) -> bool) -> usize {
         let mut removed = 0;
         for at in 0..self.table.shard_count() {
-            let mut begin = 0;
+            let mut begin = 0_u32;
             loop {
                 let mut entries = Vec::new();
                 let end = self.table.with_shard(at, |shard| {
                     let end = shard.index_end();
                     for index in begin..end.min(begin.saturating_add(CHUNK)) {
-                        let is_match = shard
-                            .entry(index)
-                            .is_some_and(|entry| is_selected(&ConnectionInfo::new(entry, now)));
-                        if is_match {
+                        if shard.entry(index).is_some_and(&mut is_selected) {
                             entries.extend(shard.remove(index));
                         }
                     }
@@ -157,11 +168,6 @@ impl Conntrack {
             }
         }
         removed
-    }
-
-    /// Removes the connections of a zone. Returns their number.
-    pub fn flush_zone(&self, zone: CtZone, now: Instant) -> usize {
-        self.flush(now, |connection| connection.original.zone == zone)
     }
 
     /// Removes the connection of a key of either direction. Returns false if there is none.

@@ -209,7 +209,7 @@ fn connections_are_flushed_by_zone_and_tuple() {
         .in_zone(CtZone(1));
     assert!(tracker.flush_tuple(&key, START));
     assert!(!tracker.flush_tuple(&key, START));
-    assert_eq!(tracker.flush_zone(CtZone(1), START), 1);
+    assert_eq!(tracker.flush_zone(CtZone(1)), 1);
     let left = tracker.connections(START);
     assert_eq!(left.len(), 1);
     assert_eq!(left[0].original.zone, CtZone(2));

@@ -80,11 +80,12 @@ impl ConnectionFilter {
     #[must_use]
     pub fn flush(&self, tracker: &Conntrack, now: Instant) -> Option<usize> {
         if !self.names_one_connection() {
-            let is_idle = |zone| tracker.zone_len(zone) == 0;
-            if self.zone.is_some_and(is_idle) {
-                return Some(0);
-            }
-            return Some(tracker.flush(now, |connection| self.matches(connection)));
+            return Some(match self.zone {
+                Some(zone) if tracker.zone_len(zone) == 0 => 0,
+                Some(zone) if self.is_without_tuples() => tracker.flush_zone(zone),
+                None if self.is_without_tuples() => tracker.flush_all(),
+                _ => tracker.flush(now, |connection| self.matches(connection)),
+            });
         }
         let zone = self.zone.unwrap_or_default();
         let protocol = KeyProtocol(self.request.protocol);

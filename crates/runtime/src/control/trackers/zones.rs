@@ -148,7 +148,7 @@ mod tests {
             commit: CtCommit::Commit,
             ..CtRequest::default()
         };
-        tracker.flush_zone(CtZone(number), NOW);
+        tracker.flush_zone(CtZone(number));
         tracker.track(&packet, &request, NOW);
         let connections = tracker.connections(NOW);
         let mut connections = connections.iter();
