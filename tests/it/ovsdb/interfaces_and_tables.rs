@@ -1,4 +1,4 @@
-//! Settings and state of interfaces, tables and the host in the database.
+//! Settings and state of interfaces, tables, zones and the host in the database.
 
 use testbed::Failure;
 
@@ -16,7 +16,12 @@ pub(crate) const TESTS: &[SystemTest] = tests![
     flow_tables_have_names_and_limits_of_the_database,
     flow_table_prefixes_narrow_the_megaflow_of_a_trace,
     host_statistics_are_reported_if_enabled,
+    zones_have_the_timeouts_of_the_database,
 ];
+
+/// A UDP packet from 10.1.1.1 to 10.1.1.2.
+const UDP: &str =
+    "50540000000a50540000000908004500001c000000000011a4cd0a0101010a0101020001000200080000";
 
 fn interface_mtu_and_mac_are_configured(context: &TestContext) -> TestResult {
     let network = TestNetwork::new(context, 2)?;
@@ -293,5 +298,45 @@ fn host_statistics_are_reported_if_enabled(context: &TestContext) -> TestResult 
     })?;
     deployment.vsctl("set Open_vSwitch . other_config:enable-statistics=false")?;
     deployment.wait_for_column("get Open_vSwitch . statistics", "{}")?;
+    Ok(())
+}
+
+fn zones_have_the_timeouts_of_the_database(context: &TestContext) -> TestResult {
+    let network = TestNetwork::new(context, 0)?;
+    let deployment = Deployment::new(&network)?;
+    let _daemon = deployment.start_daemon()?;
+    deployment.vsctl("add-br br0 -- set-fail-mode br0 secure")?;
+    deployment.vsctl(
+        "--id=@d create Datapath datapath_version=0 -- set Open_vSwitch . datapaths:netdev=@d",
+    )?;
+    deployment.vsctl("add-zone-tp netdev zone=5 udp_first=1000")?;
+    let capabilities = "--bare --columns=capabilities list Datapath";
+    context.wait_until("the capabilities", || {
+        Ok(deployment.vsctl(capabilities)?.contains("ct_timeout=true"))
+    })?;
+    let timeout = |zone: u16| -> Result<u64, Failure> {
+        deployment.run_tool(&format!(
+            "ovs-ofctl packet-out br0 in_port=controller,packet={UDP},actions=ct(commit,zone={zone})"
+        ))?;
+        let words = format!("ovs-appctl dpctl/dump-conntrack -s zone={zone}");
+        context.wait_until("the connection", || {
+            Ok(deployment.run_tool(&words)?.starts_with("udp,"))
+        })?;
+        let dump = deployment.run_tool(&words)?;
+        let seconds = dump.split_once(",timeout=");
+        let seconds = seconds.and_then(|(_, seconds)| seconds.trim().parse().ok());
+        seconds.ok_or_else(|| Failure::Unfit(format!("no timeout: {dump}")))
+    };
+    assert!((900..=1000).contains(&timeout(5)?), "zone 5");
+    assert!(timeout(6)? <= 60, "zone 6");
+    deployment.vsctl("del-zone-tp netdev zone=5")?;
+    deployment.run_tool("ovs-ofctl ct-flush-zone br0 5")?;
+    assert!(timeout(5)? <= 60, "zone 5 with the default policy");
+    assert_eq!(
+        deployment
+            .run_tool("ovs-appctl dpctl/ct-get-nconns")?
+            .trim(),
+        "2"
+    );
     Ok(())
 }

@@ -8,7 +8,8 @@ pub(super) const COLUMNS: &[(&str, &str, &str)] = &[
     ("Open_vSwitch", "other_config", "vlan_limit_is_read_from_root_row forwarding_waits_for_flow_restore host_statistics_are_reported_if_enabled columns_without_an_effect_change_nothing"),
     ("Open_vSwitch", "statistics system_type system_version datapath_types iface_types", "host_statistics_are_reported_if_enabled"),
     ("Open_vSwitch", "ovs_version dpdk_initialized", "ovs_ctl_restart_keeps_the_rules state_is_written_once_then_only_changes"),
-    ("Open_vSwitch", "db_version dpdk_version datapaths manager_options external_ids", "foreign_rows_and_columns_are_not_modified"),
+    ("Open_vSwitch", "db_version dpdk_version manager_options external_ids", "foreign_rows_and_columns_are_not_modified"),
+    ("Open_vSwitch", "datapaths", "zones_have_the_timeouts_of_the_database"),
     ("Open_vSwitch", "ssl", "tls_controller_is_verified_by_its_authority"),
 
     ("Bridge", "name ports controller", "bridges_ports_and_controllers_follow_the_database invalid_name_is_refused_with_dependent_rows"),
@@ -94,8 +95,10 @@ pub(super) const COLUMNS: &[(&str, &str, &str)] = &[
 
     ("Manager", "target connection_mode", "manager_in_band_connects_through_a_bridge_without_rules managers_with_address_use_in_band_unless_disabled"),
     ("Manager", "max_backoff inactivity_probe other_config external_ids is_connected status", "foreign_rows_and_columns_are_not_modified"),
-    ("Datapath", "datapath_version ct_zones capabilities external_ids", "foreign_rows_and_columns_are_not_modified"),
-    ("CT_Zone", "timeout_policy external_ids", "foreign_rows_and_columns_are_not_modified"),
-    ("CT_Timeout_Policy", "timeouts external_ids", "foreign_rows_and_columns_are_not_modified"),
+    ("Datapath", "datapath_version external_ids", "foreign_rows_and_columns_are_not_modified"),
+    ("Datapath", "ct_zones capabilities", "zones_have_the_timeouts_of_the_database"),
+    ("CT_Zone", "timeout_policy external_ids", "zones_have_the_timeouts_of_the_database"),
+    ("CT_Timeout_Policy", "timeouts", "zones_have_the_timeouts_of_the_database"),
+    ("CT_Timeout_Policy", "external_ids", "foreign_rows_and_columns_are_not_modified"),
     ("AutoAttach", "system_name system_description mappings", "unsupported_columns_are_reported_by_name"),
 ];
