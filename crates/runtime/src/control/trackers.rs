@@ -99,7 +99,7 @@ impl ConnectionTrackers {
     pub(super) fn counters(&self) -> impl Iterator<Item = (&'static str, u64)> {
         CtCounter::ALL.into_iter().map(move |(counter, name)| {
             let counts = self.all().map(|tracker| tracker.counter(counter));
-            (name, counts.sum())
+            (name, counts.sum::<u64>())
         })
     }
 
