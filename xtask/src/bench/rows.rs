@@ -104,8 +104,7 @@ impl BenchGroup {
             Self::Veth => "Hosts on veth pairs, one core for the device",
             Self::Tap => "Hosts on TAP interfaces, one core for the device",
             Self::Dpdk => {
-                "Data path from net_pcap to net_null on one core: Comporta, OVS-DPDK with its \
-                 fastest cache setting, and testpmd"
+                "Data path from net_pcap to net_null on one core, OVS-DPDK with its fastest cache setting"
             }
             Self::Million => "The same data path with a million flows",
             Self::Conntrack => "The same data path with a stateful firewall for UDP",
