@@ -471,6 +471,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::connection_fields::ConnectionFields;
 
     fn composed(text: &str) -> String {
         let matching: Match = text.parse().expect("a match");
@@ -583,19 +584,9 @@ mod tests {
                 Field::TunGtpuMsgtype,
                 Field::DpHash,
                 Field::RecircId,
-                Field::CtState,
-                Field::CtZone,
-                Field::CtMark,
-                Field::CtLabel,
-                Field::CtNwProto,
-                Field::CtNwSrc,
-                Field::CtNwDst,
-                Field::CtIpv6Src,
-                Field::CtIpv6Dst,
-                Field::CtTpSrc,
-                Field::CtTpDst,
             ];
-            let usual = !rare.into_iter().any(|field| matching.term(field).is_some());
+            let mut rare = rare.into_iter().chain(ConnectionFields::ALL);
+            let usual = !rare.any(|field| matching.term(field).is_some());
             // A length cannot be an EtherType, and no tag follows the last tag.
             let eth_type = matching.exact(Field::EthType);
             let possible = eth_type.is_none_or(|eth_type| {

@@ -28,6 +28,9 @@ pub struct ConnectionFields {
 }
 
 impl ConnectionFields {
+    /// Flags of `ct_state`, from bit 0 (`ovs-fields(7)`, ct_state).
+    pub const STATES: [&str; 8] = ["new", "est", "rel", "rpl", "inv", "trk", "snat", "dnat"];
+
     /// All fields of connections.
     pub const ALL: [Field; 11] = [
         Field::CtState,

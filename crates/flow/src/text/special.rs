@@ -5,6 +5,7 @@ use std::fmt;
 use super::error::ParseError;
 use super::lexer::Token;
 use super::number::{MaskedValue, masked, number, unsigned};
+use crate::connection_fields::ConnectionFields;
 use crate::field::{Field, VID_PRESENT, frag};
 
 /// The bits of a tag that are its priority.
@@ -95,9 +96,6 @@ const TCP_FLAGS: [&str; 12] = [
     "fin", "syn", "rst", "psh", "ack", "urg", "ece", "cwr", "ns", "[200]", "[400]", "[800]",
 ];
 
-/// Flags of a connection's state, from bit 0 (`ovs-fields(7)`, ct_state).
-const CT_STATES: [&str; 8] = ["new", "est", "rel", "rpl", "inv", "trk", "snat", "dnat"];
-
 /// Names of the flags of a field, from bit 0, and the message for another name.
 #[derive(Clone, Copy)]
 struct FlagNames {
@@ -111,7 +109,7 @@ const TCP: FlagNames = FlagNames {
 };
 
 const CT: FlagNames = FlagNames {
-    names: &CT_STATES,
+    names: &ConnectionFields::STATES,
     expected: "expected a state: new, est, rel, rpl, inv, trk, snat or dnat",
 };
 

@@ -17,7 +17,8 @@ use std::fmt::Write;
 use base::{GroupId, MeterId, TableId};
 use flow::field::Depth;
 use flow::{
-    Action, Field, FlowKey, Instructions, Match, MatchBuilder, PacketInReason, PipelineFields, Wide,
+    Action, ConnectionFields, Field, FlowKey, Instructions, Match, MatchBuilder, PacketInReason,
+    PipelineFields, Wide,
 };
 use packet::{Frame, Headers, Link};
 
@@ -132,14 +133,11 @@ impl TracePrinter {
     }
 }
 
-/// Flags of `ct_state`, from bit 0.
-const CT_STATES: [&str; 8] = ["new", "est", "rel", "rpl", "inv", "trk", "snat", "dnat"];
-
 /// Returns the flags of `ct_state` in the order of Open vSwitch: `trk` first.
 fn state_text(state: u8) -> String {
     let is_set = |bit: &usize| state >> bit & 1 == 1;
     let bits = [5, 0, 1, 2, 3, 4, 6, 7].into_iter().filter(is_set);
-    let names: Vec<&str> = bits.map(|bit| CT_STATES[bit]).collect();
+    let names: Vec<&str> = bits.map(|bit| ConnectionFields::STATES[bit]).collect();
     names.join("|")
 }
 

@@ -7,9 +7,7 @@ use conntrack::{
     AddressFamily, AlgHelper, CtAddress, CtCommit, CtNat, CtRequest, NatPersistence, NatPortChoice,
     NatRange, NatSide,
 };
-
-/// Flags of `ct_state`, from bit 0.
-const CT_STATES: [&str; 8] = ["new", "est", "rel", "rpl", "inv", "trk", "snat", "dnat"];
+use flow::ConnectionFields;
 
 /// The state without `--ct-next`: `new` and `trk`.
 const DEFAULT_STATE: u8 = 1 << 5 | 1;
@@ -24,7 +22,10 @@ pub(super) fn heading(id: u32, state: u8) -> String {
         DEFAULT_STATE => "default ct_state=trk|new (use --ct-next to customize)".to_owned(),
         state => {
             let is_set = |bit: &usize| state >> bit & 1 == 1;
-            let names: Vec<&str> = (0..8).filter(is_set).map(|bit| CT_STATES[bit]).collect();
+            let names: Vec<&str> = (0..8)
+                .filter(is_set)
+                .map(|bit| ConnectionFields::STATES[bit])
+                .collect();
             format!("ct_state={}", names.join("|"))
         }
     };

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use base::{MeterId, PortNo};
 use flow::text::NameMap;
-use flow::{FlowStatsRequest, HeaderFields, Match};
+use flow::{ConnectionFields, FlowStatsRequest, HeaderFields, Match};
 use packet::Frame;
 
 use super::Answer::Deferred;
@@ -36,9 +36,6 @@ const PAYLOAD_LEN: usize = 64;
 
 /// The limit of `--l7-len`.
 const PAYLOAD_MAX: usize = 64000;
-
-/// The states of a connection that `--ct-next` accepts.
-const CT_STATES: [&str; 8] = ["new", "est", "rel", "rpl", "inv", "trk", "snat", "dnat"];
 
 /// The payload of a composed frame.
 enum TracePayload {
@@ -182,11 +179,13 @@ impl<'a> TraceOptions<'a> {
     }
 }
 
-/// Parses flags of `ct_state`, from bit 0 in the order of [`CT_STATES`].
+/// Parses flags of `ct_state`, from bit 0 in the order of [`ConnectionFields::STATES`].
 fn parse_states(text: &str) -> Result<u8, String> {
     let mut states = text.split([',', ' ']).filter(|state| !state.is_empty());
     states.try_fold(0, |flags, state| {
-        let bit = CT_STATES.iter().position(|name| *name == state);
+        let bit = ConnectionFields::STATES
+            .iter()
+            .position(|name| *name == state);
         bit.map(|bit| flags | 1 << bit)
             .ok_or_else(|| format!("{state}: unknown connection tracking state flag"))
     })
