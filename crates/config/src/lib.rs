@@ -67,7 +67,7 @@ pub use policing::{PacketInRate, PacketRate};
 pub use port::{PORT_NUMBER_MAX, parse_peer};
 pub use port::{PortKind, PortSpec, number_ports};
 pub use remote::DatabaseRemote;
-pub use spanning_tree::{SpanningTreeConfig, SpanningTreePort, SpanningTreeProtocol};
+pub use spanning_tree::{SpanningTreeConfig, SpanningTreePort, SpanningTreeProtocol, TreeGuards};
 pub use switching::{AGEING_TIME, FDB_SIZE};
 pub use switching::{LogicalPort, MulticastPort, SnoopingConfig, SwitchingConfig};
 pub use table::TableConfig;

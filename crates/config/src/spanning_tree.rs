@@ -57,6 +57,21 @@ pub struct SpanningTreePort {
     pub auto_edge: bool,
     /// Restarts the detection of the neighbour's protocol version (`rstp-port-mcheck`).
     pub mcheck: bool,
+    /// The protection against foreign bridges.
+    pub guards: TreeGuards,
+}
+
+/// The protection of a port against bridges that do not belong to the network.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TreeGuards {
+    /// BPDU guard: the port is shut down by the first BPDU that it receives.
+    pub bpdu: bool,
+    /// Time after which a port that BPDU guard shut down is opened again, in seconds; it stays shut
+    /// if absent.
+    pub recovery_seconds: Option<u32>,
+    /// Root guard: the port is never the root port, and is blocked while it receives superior BPDUs
+    /// (`restrictedRole`, IEEE 802.1Q-2014, 13.27.64).
+    pub root: bool,
 }
 
 impl SpanningTreeConfig {
@@ -89,6 +104,11 @@ impl SpanningTreePort {
             admin_edge: false,
             auto_edge: true,
             mcheck: false,
+            guards: TreeGuards {
+                bpdu: false,
+                recovery_seconds: None,
+                root: false,
+            },
         }
     }
 }

@@ -17,10 +17,11 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use base::{Instant, PortNo};
+use config::TreeGuards;
 
 pub(crate) use bpdu::{Bpdu, MalformedBpdu};
 use port::TreePort;
-pub use port::{TreePortInfo, TreePortState};
+pub use port::{TreeGuard, TreePortInfo, TreePortState};
 pub use vector::{PriorityVector, TreeBridgeId, TreePortId, TreeTimes};
 
 /// Time that a port waits before it detects a neighbour with STP, in seconds (`Migrate Time`,
@@ -99,6 +100,8 @@ pub struct TreePortSettings {
     pub auto_edge: bool,
     /// The link is point-to-point: at most one other bridge is connected.
     pub point_to_point: bool,
+    /// The protection against foreign bridges.
+    pub guards: TreeGuards,
 }
 
 /// An output of the state machines.
@@ -108,6 +111,8 @@ pub enum TreeAction {
     Send(PortNo, Vec<u8>),
     /// Set the state of a port.
     SetState(PortNo, TreePortState),
+    /// Report that a guard shut or blocked a port; none: that it opened the port again.
+    Guard(PortNo, Option<TreeGuard>),
     /// Remove the learned addresses of a port.
     Flush(PortNo),
     /// Remove all learned addresses: a topology change of STP, which shortens the ageing time of all
@@ -124,6 +129,8 @@ pub struct BpduCounts {
     pub received: u64,
     /// Malformed BPDUs received.
     pub malformed: u64,
+    /// Times that a guard shut or blocked the port.
+    pub guarded: u64,
 }
 
 /// The spanning tree of one bridge.
@@ -186,6 +193,9 @@ impl SpanningTree {
             }
             port.settings = settings;
             port.reselect();
+            if !settings.guards.bpdu {
+                self.release(index);
+            }
         } else {
             self.port_indices.insert(number, self.ports.len());
             self.ports
@@ -216,10 +226,26 @@ impl SpanningTree {
     /// Sets the link state of a port (`portEnabled`).
     pub fn set_link(&mut self, number: PortNo, is_up: bool) {
         if let Some(&index) = self.port_indices.get(&number)
-            && self.ports[index].enabled != is_up
+            && self.ports[index].link_is_up != is_up
         {
-            self.ports[index].set_enabled(is_up, &self.settings);
+            self.ports[index].set_link(is_up, &self.settings);
             self.run();
+        }
+    }
+
+    /// Opens a port that BPDU guard shut down.
+    pub fn reopen_port(&mut self, number: PortNo) {
+        if let Some(&index) = self.port_indices.get(&number) {
+            self.release(index);
+        }
+    }
+
+    /// Ends the shutdown of a port by BPDU guard.
+    fn release(&mut self, index: usize) {
+        if self.ports[index].shut_for.take().is_some() {
+            self.ports[index].follow_link(&self.settings);
+            self.run();
+            self.note_guard(index);
         }
     }
 
@@ -231,7 +257,15 @@ impl SpanningTree {
         let Some(&index) = self.port_indices.get(&number) else {
             return Ok(());
         };
-        let bpdu = match Bpdu::parse(bytes) {
+        let parsed = Bpdu::parse(bytes);
+        // A BPDU of another version or a truncated one also has a bridge as its sender.
+        let is_bpdu = !matches!(parsed, Err(MalformedBpdu::NotSpanningTree));
+        let shuts = is_bpdu && self.ports[index].shut_by_bpdu(&self.settings);
+        if shuts {
+            self.run();
+            self.note_guard(index);
+        }
+        let bpdu = match parsed {
             Ok(bpdu) => bpdu,
             Err(malformed) => {
                 self.ports[index].counts.malformed += 1;
@@ -252,6 +286,11 @@ impl SpanningTree {
             }
             self.next_tick += Duration::from_secs(1);
             self.ports.iter_mut().for_each(TreePort::tick);
+            for index in 0..self.ports.len() {
+                if self.ports[index].shut_for == Some(0) {
+                    self.release(index);
+                }
+            }
             self.run();
         }
         self.next_tick = now + Duration::from_secs(1);
@@ -335,6 +374,18 @@ impl SpanningTree {
             port.published_state = state;
             port.seconds_in_state = 0;
             self.actions.push(TreeAction::SetState(port.number, state));
+        }
+        self.note_guard(index);
+    }
+
+    /// Records an action if a guard shut, blocked or opened a port.
+    fn note_guard(&mut self, index: usize) {
+        let port = &mut self.ports[index];
+        let guard = port.guard();
+        if port.published_guard != guard {
+            port.published_guard = guard;
+            port.counts.guarded += u64::from(guard.is_some());
+            self.actions.push(TreeAction::Guard(port.number, guard));
         }
     }
 }

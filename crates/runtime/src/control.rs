@@ -113,12 +113,13 @@ pub(crate) struct ControlCounters {
 }
 
 /// The names of a bridge's counters.
-pub(crate) const BRIDGE_COUNTERS: [&str; 5] = [
+pub(crate) const BRIDGE_COUNTERS: [&str; 6] = [
     "fdb_evicted",
     "learn_refused",
     "packet_in_limited",
     "packet_out_limited",
     "rules_refused",
+    "tree_guarded",
 ];
 
 /// Returns the counters of a bridge, by name.
@@ -129,6 +130,7 @@ fn bridge_counters(bridge: &Bridge) -> impl Iterator<Item = (&'static str, u64)>
         bridge.packet_ins_limited(),
         bridge.packet_outs_limited(),
         bridge.rules_refused(),
+        bridge.tree_guarded(),
     ])
 }
 

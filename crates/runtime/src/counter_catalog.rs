@@ -72,7 +72,7 @@ const WORKER: [CounterEntry; 39] = [
     counter("punt_queue_full", "LACP message or BPDU that was lost because the control thread was behind", "a flood of protocol frames: capture `01:80:c2:00:00:00/40` on the ports"),
     counter("punt_policed", "LACP message, BPDU, BFD, CFM or LLDP frame above 1,000 a second of its port", "a flood of protocol frames: capture `01:80:c2:00:00:00/40` on the port"),
     counter("mirror_output", "frame received by a port that is the output of a mirror", "nothing should send on that port"),
-    counter("spanning_tree", "frame received by a port that the spanning tree blocks", "normal: `stp/show`, `rstp/show`"),
+    counter("spanning_tree", "frame received by a port that the spanning tree or one of its guards blocks", "normal: `stp/show`, `rstp/show`"),
     counter("capture_queue_full", "frame that a running capture missed", "narrow the filter of the capture"),
     counter("membership_queue_full", "multicast membership report that was lost because the control thread was behind", "a flood of IGMP or MLD reports: find its port with `mdb/show`"),
     counter("membership_policed", "multicast membership report above 1,000 a second of its port", "a flood of IGMP or MLD reports: find its port with `mdb/show`"),
@@ -180,12 +180,13 @@ const SLOW_PATH: [CounterEntry; 10] = [
 
 /// Bridges: `comporta/counters` prints `BRIDGE NAME`.
 #[rustfmt::skip]
-const BRIDGE: [CounterEntry; 5] = [
+const BRIDGE: [CounterEntry; 6] = [
     counter("fdb_evicted", "address that was evicted because the forwarding database was full", "raise `other_config:mac-table-size`, or find the flood with `fdb/show`"),
     counter("learn_refused", "rule of a `learn` action that the table refused", "the table is full or the rule is invalid: see the log"),
     counter("packet_in_limited", "packet-in above the limit of the controller", "raise `controller_rate_limit`, or send less to the controller"),
     counter("packet_out_limited", "packet-out, or resumed packet, that was sent in part or not at all because it exceeds the budget of outputs, actions or bytes", "send to a group or to `all` once; shorten the frame"),
     counter("rules_refused", "flow-mod that was refused by an error, alone or in a bundle", "the log names the rule and the controller"),
+    counter("tree_guarded", "shutdown of a port by BPDU guard, or block by root guard, of the spanning tree", "a bridge that does not belong there is behind the port: the log and `stp/show` or `rstp/show` name it"),
 ];
 
 /// The control thread: `comporta/counters` prints `control NAME`.

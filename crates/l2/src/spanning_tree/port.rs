@@ -89,6 +89,25 @@ impl TreePortState {
     }
 }
 
+/// The guard that shut or blocked a port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum TreeGuard {
+    /// BPDU guard: the port received a BPDU and is shut down.
+    Bpdu,
+    /// Root guard: the port receives superior BPDUs and is blocked.
+    Root,
+}
+
+impl TreeGuard {
+    /// Returns the name, as in the key `stp_guard` of a port's status.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Bpdu => "bpdu-guard",
+            Self::Root => "root-guard",
+        }
+    }
+}
+
 /// The published state of a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TreePortInfo {
@@ -106,6 +125,8 @@ pub struct TreePortInfo {
     pub(crate) is_edge: bool,
     /// The port sends RSTP BPDUs.
     pub(crate) is_rapid: bool,
+    /// The guard that shut or blocked the port.
+    pub guard: Option<TreeGuard>,
     /// The BPDU counters.
     pub counts: BpduCounts,
 }
@@ -141,7 +162,12 @@ pub(super) enum TopologyChangeState {
 pub(super) struct TreePort {
     pub(super) number: PortNo,
     pub(super) settings: TreePortSettings,
+    /// The link is up, and BPDU guard did not shut the port (`portEnabled`).
     pub(super) enabled: bool,
+    /// The link is up.
+    pub(super) link_is_up: bool,
+    /// The remaining time for which BPDU guard shuts the port; `u32::MAX` has no end.
+    pub(super) shut_for: Option<u32>,
     pub(super) role: PortRole,
     pub(super) selected_role: PortRole,
     pub(super) source: Source,
@@ -191,6 +217,7 @@ pub(super) struct TreePort {
     pub(super) tc_while: u32,
     pub(super) transmit_count: u32,
     pub(super) published_state: TreePortState,
+    pub(super) published_guard: Option<TreeGuard>,
     pub(super) seconds_in_state: u32,
     pub(super) counts: BpduCounts,
 }
@@ -202,6 +229,8 @@ impl TreePort {
             number,
             settings,
             enabled: false,
+            link_is_up: false,
+            shut_for: None,
             role: PortRole::Disabled,
             selected_role: PortRole::Disabled,
             source: Source::Disabled,
@@ -248,6 +277,7 @@ impl TreePort {
             tc_while: 0,
             transmit_count: 0,
             published_state: TreePortState::Disabled,
+            published_guard: None,
             seconds_in_state: 0,
             counts: BpduCounts::default(),
         };
@@ -294,7 +324,17 @@ impl TreePort {
         self.selected = false;
     }
 
-    pub(super) fn set_enabled(&mut self, is_up: bool, bridge: &TreeSettings) {
+    pub(super) fn set_link(&mut self, is_up: bool, bridge: &TreeSettings) {
+        self.link_is_up = is_up;
+        self.follow_link(bridge);
+    }
+
+    /// Enables the port if its link is up and BPDU guard did not shut it.
+    pub(super) fn follow_link(&mut self, bridge: &TreeSettings) {
+        let is_up = self.link_is_up && self.shut_for.is_none();
+        if self.enabled == is_up {
+            return;
+        }
         self.enabled = is_up;
         if !is_up {
             self.message = None;
@@ -310,6 +350,26 @@ impl TreePort {
         self.send_rstp = version == TreeVersion::Rstp;
         self.migration_delay_while = MIGRATE_TIME;
         self.migration = Migration::Checking;
+    }
+
+    /// Shuts the port because it received a BPDU, if it has BPDU guard. Returns true if it did.
+    pub(super) fn shut_by_bpdu(&mut self, bridge: &TreeSettings) -> bool {
+        if !self.settings.guards.bpdu || !self.enabled {
+            return false;
+        }
+        let recovery = self.settings.guards.recovery_seconds;
+        self.shut_for = Some(recovery.unwrap_or(u32::MAX));
+        self.follow_link(bridge);
+        true
+    }
+
+    /// Returns the guard that shuts or blocks the port.
+    pub(super) fn guard(&self) -> Option<TreeGuard> {
+        if self.shut_for.is_some() {
+            return Some(TreeGuard::Bpdu);
+        }
+        let blocked = self.settings.guards.root && self.role == PortRole::Alternate;
+        (blocked && self.source == Source::Received).then_some(TreeGuard::Root)
     }
 
     /// Records a received BPDU (`RECEIVE` of the port receive machine, 17.23). Returns whether the
@@ -353,6 +413,9 @@ impl TreePort {
             *timer = timer.saturating_sub(1);
         }
         self.seconds_in_state = self.seconds_in_state.saturating_add(1);
+        if let Some(rest) = self.shut_for.filter(|rest| *rest != u32::MAX) {
+            self.shut_for = Some(rest.saturating_sub(1));
+        }
     }
 
     /// Returns the delay before the port learns or forwards (`forwardDelay`, 17.20.5).
@@ -375,7 +438,7 @@ impl TreePort {
         }
     }
 
-    pub(super) const fn info(&self) -> TreePortInfo {
+    pub(super) fn info(&self) -> TreePortInfo {
         TreePortInfo {
             settings: self.settings,
             role: self.role,
@@ -384,6 +447,7 @@ impl TreePort {
             designated: self.port_priority,
             is_edge: self.edge,
             is_rapid: self.send_rstp,
+            guard: self.guard(),
             counts: self.counts,
         }
     }

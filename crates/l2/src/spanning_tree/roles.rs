@@ -24,11 +24,14 @@ pub(super) fn select(tree: &mut SpanningTree) -> bool {
     true
 }
 
-/// Selects the best vector among all received ones and the bridge's own.
+/// Selects the best vector among all received ones and the bridge's own. A port with root guard
+/// announces no root (`restrictedRole`): with superior information it becomes an alternate port.
 fn find_root(tree: &mut SpanningTree) {
     let own = tree.settings.id;
     let received = tree.ports.iter().filter(|port| {
-        port.source == Source::Received && port.port_priority.bridge.address() != own.address()
+        port.source == Source::Received
+            && port.port_priority.bridge.address() != own.address()
+            && !port.settings.guards.root
     });
     let paths = received.map(|port| {
         let cost = port

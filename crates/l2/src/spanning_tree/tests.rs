@@ -59,6 +59,7 @@ impl Network {
                 admin_edge: false,
                 auto_edge: true,
                 point_to_point: true,
+                guards: TreeGuards::default(),
             },
         );
         (bridge, PortNo(number))
@@ -86,7 +87,7 @@ impl Network {
                         TreeAction::SetState(port, state) => {
                             self.states.insert((bridge, port), state);
                         }
-                        TreeAction::Flush(_) => {}
+                        TreeAction::Flush(_) | TreeAction::Guard(..) => {}
                         TreeAction::FlushAll => _ = self.flushed.insert(bridge),
                     }
                 }
@@ -387,5 +388,126 @@ fn malformed_bpdus_are_counted_and_ignored() {
     }
     let info = network.bridges[0].port(PortNo(1)).expect("there");
     assert_eq!(info.counts.malformed, 4);
+    network.check();
+}
+
+/// Two bridges with a link, of which the port of the first has these guards. The second bridge has
+/// the better identifier.
+fn guarded_pair(version: TreeVersion, guards: TreeGuards) -> Network {
+    let mut network = Network::new(version, &[2, 1], &[(0, 1, 1)]);
+    let settings = network.bridges[0].port(PortNo(1)).expect("there").settings;
+    network.bridges[0].set_port(PortNo(1), TreePortSettings { guards, ..settings });
+    network.set_link_state(0, true);
+    network
+}
+
+fn guard_of_first(network: &Network) -> (Option<TreeGuard>, TreePortState, u64) {
+    let info = network.bridges[0].port(PortNo(1)).expect("there");
+    (info.guard, info.state, info.counts.guarded)
+}
+
+#[test]
+fn bpdu_guard_shuts_the_port_until_it_is_reopened() {
+    let guards = TreeGuards {
+        bpdu: true,
+        ..TreeGuards::default()
+    };
+    for version in [TreeVersion::Stp, TreeVersion::Rstp] {
+        let mut network = guarded_pair(version, guards);
+        network.wait(100);
+        let shut = (Some(TreeGuard::Bpdu), TreePortState::Disabled, 1);
+        assert_eq!(guard_of_first(&network), shut);
+        assert_eq!(network.bridges[0].root_port(), None);
+        // A link that flaps at the other end does not open the port.
+        network.set_link_state(0, false);
+        network.set_link_state(0, true);
+        assert_eq!(guard_of_first(&network), shut);
+        // The first BPDU after the port is opened shuts it again.
+        network.bridges[0].reopen_port(PortNo(1));
+        assert_eq!(guard_of_first(&network).0, None);
+        network.wait(3);
+        assert_eq!(guard_of_first(&network).0, Some(TreeGuard::Bpdu));
+        assert_eq!(guard_of_first(&network).2, 2);
+        let settings = network.bridges[0].port(PortNo(1)).expect("there").settings;
+        let guards = TreeGuards::default();
+        network.bridges[0].set_port(PortNo(1), TreePortSettings { guards, ..settings });
+        network.wait(60);
+        assert_eq!(guard_of_first(&network).0, None);
+        assert_eq!(network.bridges[0].root_port(), Some(PortNo(1)));
+        network.check();
+    }
+}
+
+#[test]
+fn bpdu_guard_reopens_the_port_after_its_timeout() {
+    let guards = TreeGuards {
+        bpdu: true,
+        recovery_seconds: Some(30),
+        ..TreeGuards::default()
+    };
+    let mut network = guarded_pair(TreeVersion::Rstp, guards);
+    network.wait(20);
+    assert_eq!(guard_of_first(&network).0, Some(TreeGuard::Bpdu));
+    network.links[0].2 = false;
+    network.wait(20);
+    let open = (None, TreePortState::Forwarding, 1);
+    assert_eq!(guard_of_first(&network), open);
+}
+
+#[test]
+fn malformed_bpdu_shuts_a_port_with_bpdu_guard_and_other_llc_does_not() {
+    let guards = TreeGuards {
+        bpdu: true,
+        ..TreeGuards::default()
+    };
+    let mut network = guarded_pair(TreeVersion::Rstp, guards);
+    network.bridges[0].reopen_port(PortNo(1));
+    let other = network.bridges[0].handle_bpdu(PortNo(1), &[0xaa, 0xaa, 3]);
+    assert_eq!(other, Err(MalformedBpdu::NotSpanningTree));
+    assert_eq!(guard_of_first(&network).0, None);
+    let short = network.bridges[0].handle_bpdu(PortNo(1), &[0x42, 0x42, 3, 0, 0]);
+    assert_eq!(short, Err(MalformedBpdu::Short));
+    assert_eq!(guard_of_first(&network).0, Some(TreeGuard::Bpdu));
+}
+
+#[test]
+fn root_guard_blocks_the_port_while_superior_bpdus_arrive() {
+    let guards = TreeGuards {
+        root: true,
+        ..TreeGuards::default()
+    };
+    for version in [TreeVersion::Stp, TreeVersion::Rstp] {
+        let mut network = guarded_pair(version, guards);
+        network.wait(60);
+        let blocked = (Some(TreeGuard::Root), TreePortState::Discarding, 1);
+        assert_eq!(guard_of_first(&network), blocked);
+        assert_eq!(network.bridges[0].root_port(), None);
+        assert_eq!(
+            network.bridges[0].root().root,
+            network.bridges[0].settings().id
+        );
+        // The other bridge falls silent: its information expires after its maximum age.
+        network.links[0].2 = false;
+        network.wait(60);
+        let open = (None, TreePortState::Forwarding, 1);
+        assert_eq!(guard_of_first(&network), open);
+    }
+}
+
+#[test]
+fn root_guard_admits_inferior_bridges() {
+    let guards = TreeGuards {
+        root: true,
+        ..TreeGuards::default()
+    };
+    let mut network = Network::new(TreeVersion::Rstp, &[1, 2], &[(0, 1, 1)]);
+    let settings = network.bridges[0].port(PortNo(1)).expect("there").settings;
+    network.bridges[0].set_port(PortNo(1), TreePortSettings { guards, ..settings });
+    network.set_link_state(0, true);
+    network.wait(5);
+    assert_eq!(
+        guard_of_first(&network),
+        (None, TreePortState::Forwarding, 0)
+    );
     network.check();
 }

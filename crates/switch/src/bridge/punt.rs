@@ -18,6 +18,8 @@ use dataplane::stp_filter::StpFilter;
 pub(super) struct ControlProtocols {
     /// The spanning tree, if it is enabled.
     pub(super) spanning: Option<BridgeSpanningTree>,
+    /// Times that a guard of the spanning tree shut or blocked a port.
+    pub(super) tree_guarded: u64,
     /// Ports that the spanning tree blocks; none if no port is blocked.
     pub(super) stp_filter: Option<Arc<StpFilter>>,
     pub(super) bonds: Bonds,
@@ -35,6 +37,7 @@ impl ControlProtocols {
     pub(super) const fn new(writers: usize, seed: u64) -> Self {
         Self {
             spanning: None,
+            tree_guarded: 0,
             stp_filter: None,
             bonds: Bonds::new(writers),
             monitors: BridgeMonitors::new(seed),

@@ -13,8 +13,8 @@ use config::{SpanningTreeConfig, SpanningTreePort, SpanningTreeProtocol};
 use dataplane::punt;
 use dataplane::stp_filter::{BlockedPort, StpFilter};
 use l2::spanning_tree::{
-    SpanningTree, TreeAction, TreeBridgeId, TreePortId, TreePortSettings, TreePortState,
-    TreeSettings, TreeVersion,
+    SpanningTree, TreeAction, TreeBridgeId, TreeGuard, TreePortId, TreePortInfo, TreePortSettings,
+    TreePortState, TreeSettings, TreeVersion,
 };
 
 /// The assumed speed of a port of unknown speed, in Mbit/s, as in Open vSwitch.
@@ -113,6 +113,10 @@ impl BridgeSpanningTree {
                     SpanningTreeProtocol::Rstp => entry.desc.state.contains(PortState::LIVE),
                 };
                 self.tree.set_link(*number, is_up);
+                // An administrator who takes the port down and up again accepts its neighbour.
+                if entry.desc.config.contains(PortConfig::DOWN) {
+                    self.tree.reopen_port(*number);
+                }
             }
         }
     }
@@ -155,6 +159,22 @@ impl BridgeSpanningTree {
             states.insert(*number, state);
         }
         self.logged = states;
+    }
+
+    /// Logs that a guard shut, blocked or opened a port.
+    fn log_guard(&self, bridge: &str, port: &str, guard: Option<TreeGuard>) {
+        let protocol = self.name();
+        match guard {
+            Some(TreeGuard::Bpdu) => tracing::warn!(
+                "{bridge}: port {port} shut down by {protocol} BPDU guard: it received a BPDU \
+                 (open it by: ovs-ofctl mod-port {bridge} {port} down, then up)"
+            ),
+            Some(TreeGuard::Root) => tracing::warn!(
+                "{bridge}: port {port} blocked by {protocol} root guard: it receives BPDUs of a \
+                 better root"
+            ),
+            None => tracing::info!("{bridge}: port {port} opened by {protocol} guard"),
+        }
     }
 
     fn settings(&self) -> TreeSettings {
@@ -248,6 +268,11 @@ impl Bridge {
         }
     }
 
+    /// Returns how often a guard of the spanning tree shut or blocked a port.
+    pub const fn tree_guarded(&self) -> u64 {
+        self.protocols.tree_guarded
+    }
+
     /// Triggers a topology change.
     pub fn change_topology(&mut self) {
         if let Some(spanning) = &mut self.protocols.spanning {
@@ -284,6 +309,13 @@ impl Bridge {
                         self.publication.request();
                     }
                 }
+                TreeAction::Guard(number, guard) => {
+                    state_changed = true;
+                    self.protocols.tree_guarded += u64::from(guard.is_some());
+                    if let Some(entry) = self.ports.get(&number) {
+                        spanning.log_guard(&self.identity.name, &entry.desc.name, guard);
+                    }
+                }
                 TreeAction::Flush(number) => {
                     self.normal.remove_port(number);
                     self.publication.request();
@@ -308,13 +340,14 @@ impl Bridge {
             .spanning
             .as_ref()
             .map(|spanning| &spanning.tree);
-        let state = |number| Some(tree?.port(number)?.state);
+        let info = |number| tree?.port(number);
         let mut blocked_ports = Vec::new();
         let mut changed = Vec::new();
         for (number, entry) in &mut self.ports {
-            let state = state(*number);
+            let info = info(*number);
+            let state = info.map(|info| info.state);
             let new_state =
-                PortState(entry.desc.state.0 & !TREE_STATE_BITS.0 | openflow_state(state).0);
+                PortState(entry.desc.state.0 & !TREE_STATE_BITS.0 | openflow_state(info).0);
             if new_state != entry.desc.state {
                 let before = entry.desc.clone();
                 entry.desc.state = new_state;
@@ -350,9 +383,11 @@ impl Bridge {
 const TREE_STATE_BITS: PortState = PortState(PortState::BLOCKED.0 | PortState::STP_MASK.0);
 
 /// Returns the OpenFlow state of a port in this tree state (OF 1.0.1, 5.2.1; OF 1.3.5, 7.2.1). A
-/// port without a link is not reported as blocked.
-const fn openflow_state(state: Option<TreePortState>) -> PortState {
-    match state {
+/// port without a link is not reported as blocked, and one that BPDU guard shut is.
+fn openflow_state(info: Option<TreePortInfo>) -> PortState {
+    let is_shut = info.is_some_and(|info| info.guard == Some(TreeGuard::Bpdu));
+    match info.map(|info| info.state) {
+        Some(TreePortState::Disabled) if is_shut => PortState::BLOCKED,
         None | Some(TreePortState::Disabled) => PortState(0),
         Some(TreePortState::Listening) => PortState::BLOCKED,
         Some(TreePortState::Discarding) => PortState(PortState::BLOCKED.0 | PortState::STP_BLOCK.0),
@@ -407,6 +442,7 @@ fn port_settings(
         admin_edge: port.admin_edge,
         auto_edge: port.auto_edge,
         point_to_point: true,
+        guards: port.guards,
     }
 }
 

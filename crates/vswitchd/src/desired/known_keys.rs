@@ -31,16 +31,17 @@ pub(super) const BRIDGE: [&str; 25] = [
     "stp-max-age", "stp-priority", "stp-system-id",
 ];
 
-/// `Port` `other_config`.
+/// `Port` `other_config`, and the keys of guards, which Open vSwitch does not have.
 #[rustfmt::skip]
-pub(super) const PORT: [&str; 27] = [
+pub(super) const PORT: [&str; 33] = [
     "all-members-active", "bond-detect-mode", "bond-hash-basis", "bond-miimon-interval",
     "bond-primary", "bond-rebalance-interval", "lacp-fallback-ab", "lacp-system-id",
     "lacp-system-priority", "lacp-time", "lb-output-action", "mcast-snooping-flood",
-    "mcast-snooping-flood-reports", "priority-tags", "qinq-ethtype", "rstp-enable",
-    "rstp-path-cost", "rstp-port-admin-edge", "rstp-port-auto-edge", "rstp-port-mcheck",
-    "rstp-port-num", "rstp-port-priority", "stp-enable", "stp-path-cost", "stp-port-num",
-    "stp-port-priority", "transient",
+    "mcast-snooping-flood-reports", "priority-tags", "qinq-ethtype", "rstp-bpdu-guard",
+    "rstp-bpdu-guard-timeout", "rstp-enable", "rstp-path-cost", "rstp-port-admin-edge",
+    "rstp-port-auto-edge", "rstp-port-mcheck", "rstp-port-num", "rstp-port-priority",
+    "rstp-root-guard", "stp-bpdu-guard", "stp-bpdu-guard-timeout", "stp-enable", "stp-path-cost",
+    "stp-port-num", "stp-port-priority", "stp-root-guard", "transient",
 ];
 
 /// `Interface` `other_config`.

@@ -10,7 +10,9 @@ use ovsdb::{Database, Uuid};
 use super::bridge::read_address;
 use super::{BridgeOutcome, DesiredState, InterfaceOutcome, by_name};
 use crate::rows::Record;
-use config::{BridgeConfig, SpanningTreeConfig, SpanningTreePort, SpanningTreeProtocol};
+use config::{
+    BridgeConfig, SpanningTreeConfig, SpanningTreePort, SpanningTreeProtocol, TreeGuards,
+};
 
 /// The keys of a bridge's `other_config`.
 pub(super) const BRIDGE_KEYS: [&str; 11] = [
@@ -28,7 +30,7 @@ pub(super) const BRIDGE_KEYS: [&str; 11] = [
 ];
 
 /// The keys of a port's `other_config`.
-pub(super) const PORT_KEYS: [&str; 11] = [
+pub(super) const PORT_KEYS: [&str; 17] = [
     "stp-enable",
     "stp-port-num",
     "stp-port-priority",
@@ -40,7 +42,16 @@ pub(super) const PORT_KEYS: [&str; 11] = [
     "rstp-port-admin-edge",
     "rstp-port-auto-edge",
     "rstp-port-mcheck",
+    "stp-bpdu-guard",
+    "stp-bpdu-guard-timeout",
+    "stp-root-guard",
+    "rstp-bpdu-guard",
+    "rstp-bpdu-guard-timeout",
+    "rstp-root-guard",
 ];
+
+/// The range of the time after which a port that BPDU guard shut down is opened, in seconds.
+const GUARD_TIMEOUT: RangeInclusive<u32> = 1..=86_400;
 
 /// The ranges of times, in seconds (IEEE 802.1D-2004, table 17-1).
 const HELLO_TIME: RangeInclusive<u16> = 1..=10;
@@ -286,10 +297,16 @@ fn read_port(
 ) -> SpanningTreePort {
     let priority = keys.number("port-priority", 0..=u8::MAX);
     let priority = priority.unwrap_or(defaults.priority);
+    let guards = TreeGuards {
+        bpdu: keys.truth("bpdu-guard", false),
+        recovery_seconds: keys.number("bpdu-guard-timeout", GUARD_TIMEOUT),
+        root: keys.truth("root-guard", false),
+    };
     match protocol {
         SpanningTreeProtocol::Stp => SpanningTreePort {
             priority,
             path_cost: keys.number("path-cost", 0..=0xffff),
+            guards,
             ..defaults
         },
         SpanningTreeProtocol::Rstp => SpanningTreePort {
@@ -298,6 +315,7 @@ fn read_port(
             admin_edge: keys.truth("port-admin-edge", defaults.admin_edge),
             auto_edge: keys.truth("port-auto-edge", defaults.auto_edge),
             mcheck: keys.truth("port-mcheck", defaults.mcheck),
+            guards,
             ..defaults
         },
     }
@@ -449,5 +467,46 @@ mod tests {
             panic!("it is a port");
         };
         assert!(notes[0].contains("rstp-port-num"), "{notes:?}");
+    }
+
+    #[test]
+    fn guards_of_spanning_tree_ports_are_read_and_misspelt_ones_reported() {
+        for (column, prefix) in [("stp_enable", "stp"), ("rstp_enable", "rstp")] {
+            let key = |rest: &str| format!("{prefix}-{rest}");
+            let [bpdu, timeout, root] =
+                ["bpdu-guard", "bpdu-guard-timeout", "root-guard"].map(|rest| key(rest));
+            let misspelt = key("bpdu-gard");
+            let desired = one(
+                json!({column: true}),
+                &[
+                    ("p1", json!({}), &[(&bpdu, "true"), (&timeout, "300")]),
+                    ("p2", json!({}), &[(&root, "true")]),
+                    ("p3", json!({}), &[(&timeout, "0"), (&misspelt, "true")]),
+                ],
+            );
+            let guards: Vec<_> = tree(&desired)
+                .ports
+                .values()
+                .map(|port| port.guards)
+                .collect();
+            let none = TreeGuards::default();
+            let [first, second] = [
+                TreeGuards {
+                    bpdu: true,
+                    recovery_seconds: Some(300),
+                    ..none
+                },
+                TreeGuards { root: true, ..none },
+            ];
+            assert_eq!(guards, [first, second, none]);
+            let outcome = &desired.interfaces[&uuid("Interface", "p3")];
+            let InterfaceOutcome::Port { notes, .. } = outcome else {
+                panic!("it is a port");
+            };
+            for key in [&timeout, &misspelt] {
+                let is_noted = notes.iter().any(|note| note.contains(key));
+                assert!(is_noted, "{key}: {notes:?}");
+            }
+        }
     }
 }

@@ -76,25 +76,43 @@ pub(super) fn port(
     if extent == Extent::Statistics || (stp.is_none() && rstp.is_none()) {
         let counts = stp.map(|(info, _)| {
             let counts = info.counts;
-            [
+            let always = [
                 ("stp_tx_count", counts.sent),
                 ("stp_rx_count", counts.received),
                 ("stp_error_count", counts.malformed),
-            ]
+            ];
+            always
+                .into_iter()
+                .chain(guard_count(info, "stp_guard_count"))
         });
         columns.push(("statistics", counted(counts.into_iter().flatten())));
         let counts = rstp.map(|(info, seconds)| {
             let counts = info.counts;
-            [
+            let always = [
                 ("rstp_tx_count", counts.sent),
                 ("rstp_rx_count", counts.received),
                 ("rstp_error_count", counts.malformed),
                 ("rstp_uptime", *seconds),
-            ]
+            ];
+            always
+                .into_iter()
+                .chain(guard_count(info, "rstp_guard_count"))
         });
         columns.push(("rstp_statistics", counted(counts.into_iter().flatten())));
     }
     columns
+}
+
+/// Returns the counter of a port that has a guard. Ports without one have the keys of Open vSwitch
+/// only.
+fn guard_count(info: &TreePortInfo, name: &'static str) -> Option<(&'static str, u64)> {
+    let guards = info.settings.guards;
+    (guards.bpdu || guards.root).then_some((name, info.counts.guarded))
+}
+
+/// Returns the key of a port that a guard shut or blocked.
+fn guard_status(info: &TreePortInfo, key: &'static str) -> Option<(&'static str, String)> {
+    info.guard.map(|guard| (key, guard.name().to_owned()))
 }
 
 fn counted(counts: impl Iterator<Item = (&'static str, u64)>) -> Datum {
@@ -102,23 +120,27 @@ fn counted(counts: impl Iterator<Item = (&'static str, u64)>) -> Datum {
 }
 
 fn stp_status(info: &TreePortInfo) -> BTreeMap<&'static str, String> {
-    BTreeMap::from([
+    let mut status = BTreeMap::from([
         // A decimal number, as in Open vSwitch 3.1.
         ("stp_port_id", info.settings.id.0.to_string()),
         ("stp_state", info.state.stp_name().to_owned()),
         ("stp_sec_in_state", info.seconds_in_state.to_string()),
         ("stp_role", info.role.stp_name().to_owned()),
-    ])
+    ]);
+    status.extend(guard_status(info, "stp_guard"));
+    status
 }
 
 fn rstp_status(info: &TreePortInfo) -> BTreeMap<&'static str, String> {
     let known = &info.designated;
-    BTreeMap::from([
+    let mut status = BTreeMap::from([
         ("rstp_port_id", format!("{:04x}", info.settings.id.0)),
         ("rstp_port_role", info.role.rstp_name().to_owned()),
         ("rstp_port_state", info.state.rstp_name().to_owned()),
         ("rstp_designated_bridge_id", known.bridge.split()),
         ("rstp_designated_port_id", format!("{:04x}", known.port.0)),
         ("rstp_designated_path_cost", known.cost.to_string()),
-    ])
+    ]);
+    status.extend(guard_status(info, "rstp_guard"));
+    status
 }

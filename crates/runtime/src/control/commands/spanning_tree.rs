@@ -8,7 +8,7 @@ use super::Answer::Immediate;
 use super::{Command, site_of};
 use crate::control::Control;
 use config::SpanningTreeProtocol;
-use l2::spanning_tree::{TreeBridgeId, TreePortInfo, TreePortState, TreeTimes};
+use l2::spanning_tree::{TreeBridgeId, TreeGuard, TreePortInfo, TreePortState, TreeTimes};
 use switch::bridge::{Bridge, BridgeSpanningTree};
 
 #[rustfmt::skip]
@@ -143,13 +143,14 @@ fn write_tree(
         "Cost"
     )?;
     let mut ports: Vec<_> = tree.ports().collect();
-    ports.retain(|(_, info)| info.state != TreePortState::Disabled);
+    ports.retain(|(_, info)| info.state != TreePortState::Disabled || info.guard.is_some());
     ports.sort_by_key(|(_, info)| number_of(info, layout));
     for (port, info) in ports {
         let (role, state) = match layout.protocol {
             SpanningTreeProtocol::Stp => (info.role.stp_name(), info.state.stp_name()),
             SpanningTreeProtocol::Rstp => (info.role.rstp_name(), info.state.rstp_name()),
         };
+        let state = info.guard.map_or(state, TreeGuard::name);
         let (priority, number) = (info.settings.id.0 >> 8, number_of(&info, layout));
         let priority = match layout.protocol {
             SpanningTreeProtocol::Stp => priority,

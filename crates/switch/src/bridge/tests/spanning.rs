@@ -199,3 +199,38 @@ fn port_path_cost_follows_the_speed() {
     );
     assert_eq!(cost(rstp, 10, Some(7)), 7);
 }
+
+#[test]
+fn bpdu_guard_shuts_a_port_and_admin_down_and_up_opens_it() {
+    let mut rig = Rig::controlled();
+    let mut config = tree(SpanningTreeProtocol::Rstp, &[1, 2]);
+    config.ports.get_mut(&PortNo(2)).expect("there").guards.bpdu = true;
+    rig.span(Some(&config));
+    rig.exchange_bpdus(5);
+    assert_eq!(rig.blocked(2), Some(BlockedPort::DropAll));
+    assert!(rig.is_shut(2) && rig.bridge.tree_guarded() == 1);
+    let wanted = PortState(PortState::LIVE.0 | PortState::BLOCKED.0);
+    assert_eq!(rig.state(2), wanted, "controllers see that it is shut");
+    rig.exchange_bpdus(60);
+    assert!(rig.is_shut(2) && !rig.is_shut(1));
+    for config in [PortConfig::DOWN, PortConfig::default()] {
+        rig.send(
+            OLD,
+            Message::PortMod(PortMod {
+                port: PortNo(2),
+                hw_addr: MacAddr::from_u64(2),
+                config,
+                mask: PortConfig::DOWN,
+                advertise: 0,
+            }),
+        );
+    }
+    let guard = |rig: &Rig| {
+        let tree = rig.bridge.spanning().expect("it is enabled").tree();
+        tree.port(PortNo(2)).expect("it is a member").guard
+    };
+    assert_eq!(guard(&rig), None);
+    rig.exchange_bpdus(5);
+    assert_eq!(guard(&rig), Some(l2::spanning_tree::TreeGuard::Bpdu));
+    assert_eq!(rig.bridge.tree_guarded(), 2);
+}
