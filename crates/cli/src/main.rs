@@ -136,6 +136,7 @@ Examples:
 fn run_switch(matches: &ArgMatches) -> Result<ExitCode, Box<dyn Error>> {
     let args = SwitchArgs::from_matches(matches)?;
     runtime::abort_on_panic(runtime::write_to_stderr);
+    args.filter.apply()?;
     runtime::run(args.config, args.file, args.metrics)?;
     Ok(ExitCode::SUCCESS)
 }

@@ -8,6 +8,7 @@ use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use config::{
     BridgeConfig, Config, ConfigError, FailMode, Tls, parse_datapath_id, parse_protocols,
 };
+use vswitchd::SyscallFilter;
 
 /// Options of the preceding bridge.
 const OF_A_BRIDGE: [&str; 12] = [
@@ -74,6 +75,15 @@ pub(crate) fn command() -> Command {
                 .help("Serve /metrics for Prometheus on this address, as in 127.0.0.1:9477")
                 .value_parser(value_parser!(SocketAddr)),
         )
+        .arg(
+            Arg::new("seccomp")
+                .long("seccomp")
+                .value_name("ACTION")
+                .help("End the process at a system call that a switch does not make, or only log it, or neither: kill, log or off [default: off]")
+                .num_args(0..=1)
+                .require_equals(true)
+                .default_missing_value("kill"),
+        )
         .arg(path_arg("private-key", "FILE", "The switch's private key, for controllers by ssl: and pssl:"))
         .arg(path_arg("certificate", "FILE", "The switch's certificate"))
         .arg(path_arg("ca-cert", "FILE", "The CA certificate for controllers"))
@@ -98,6 +108,8 @@ pub(crate) struct SwitchArgs {
     pub(crate) file: Option<PathBuf>,
     /// The address of the metrics server.
     pub(crate) metrics: Option<SocketAddr>,
+    /// The filter of system calls.
+    pub(crate) filter: SyscallFilter,
 }
 
 impl SwitchArgs {
@@ -126,10 +138,13 @@ impl SwitchArgs {
         }
         config.check()?;
         let metrics = matches.get_one("metrics").copied();
+        let filter = matches.get_one::<String>("seccomp");
+        let filter = filter.map_or(Ok(SyscallFilter::Off), |text| text.parse())?;
         Ok(Self {
             config,
             file,
             metrics,
+            filter,
         })
     }
 }

@@ -13,7 +13,7 @@ use config::{ConfigError, DatabaseRemote, DummyCores, DummyMode, Tls};
 use runtime::rundir_file;
 use vswitchd::{
     DaemonError, LogFile, LogOutputs, ManagedSwitch, PROGRAM, Pidfile, ProcessRole, ProcessUser,
-    SAYS_IT_IS, Syslog, SyslogTarget,
+    SAYS_IT_IS, SyscallFilter, Syslog, SyslogTarget,
 };
 
 use crate::switch_args::read_tls;
@@ -65,6 +65,10 @@ pub(crate) struct VswitchdArgs {
     /// Run as another user, with the network and memory capabilities of root only
     #[arg(long, value_name = "USER[:GROUP]")]
     user: Option<String>,
+    /// End the process at a system call that a switch does not make, or only log it, or neither:
+    /// kill, log or off [default: kill with --user, off otherwise]
+    #[arg(long, value_name = "ACTION", num_args = 0..=1, require_equals = true, default_missing_value = "kill")]
+    seccomp: Option<String>,
     /// Log to a file [default: /var/log/openvswitch/ovs-vswitchd.log]
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true)]
     log_file: Option<Option<PathBuf>>,
@@ -209,6 +213,8 @@ impl VswitchdArgs {
         let dummies = self.enable_dummy.as_deref().map(str::parse::<DummyMode>);
         let dummies = dummies.transpose()?.unwrap_or_default();
         let person = self.user.as_deref().map(ProcessUser::read).transpose()?;
+        let filter = self.seccomp.as_deref().map(str::parse::<SyscallFilter>);
+        let filter = filter.transpose()?;
         let outlets = self.outlets()?;
         let in_background = match self.detach.then(vswitchd::detach).transpose()? {
             Some(ProcessRole::Foreground) => return Ok(ExitCode::SUCCESS),
@@ -233,6 +239,8 @@ impl VswitchdArgs {
             }
             person.become_this()?;
         }
+        let filter = filter.unwrap_or_else(|| SyscallFilter::default_of(person.is_some()));
+        filter.apply()?;
         let chdir = !self.no_chdir;
         let ready = move || {
             if in_background && let Err(error) = vswitchd::settle(chdir) {

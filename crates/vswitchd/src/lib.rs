@@ -20,6 +20,7 @@ mod monitor;
 mod private_file;
 mod report;
 mod rows;
+mod syscall_filter;
 #[cfg(test)]
 mod testing;
 mod user;
@@ -43,6 +44,7 @@ pub use migration::{
     MigrationError, MigrationReview, MigrationSource, ReviewItem, Treatment, review,
 };
 pub use monitor::monitor;
+pub use syscall_filter::SyscallFilter;
 pub use user::ProcessUser;
 
 /// The answer to `--version` and to `version` of the control socket. Scripts read the version from

@@ -20,7 +20,7 @@ use crate::logging::Logging;
 const RESTART_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Signals that indicate a fault of the process itself (ovs-vswitchd(8), `--monitor`).
-const FAULTS: [Signal; 9] = [
+const FAULTS: [Signal; 10] = [
     Signal::ABORT,
     Signal::ALARM,
     Signal::BUS,
@@ -28,6 +28,8 @@ const FAULTS: [Signal; 9] = [
     Signal::ILL,
     Signal::PIPE,
     Signal::SEGV,
+    // The filter of system calls.
+    Signal::SYS,
     Signal::XCPU,
     Signal::XFSZ,
 ];

@@ -6,8 +6,9 @@ use std::io;
 use rustix::io::Errno;
 use rustix::process::{getgid, getuid};
 use rustix::thread::{
-    CapabilitySet, CapabilitySets, remove_capability_from_bounding_set, set_capabilities,
-    set_keep_capabilities, set_no_new_privs, set_thread_gid, set_thread_groups, set_thread_uid,
+    CapabilitySet, CapabilitySets, capabilities, remove_capability_from_bounding_set,
+    set_capabilities, set_keep_capabilities, set_no_new_privs, set_thread_gid, set_thread_groups,
+    set_thread_uid,
 };
 use sys::users;
 
@@ -20,6 +21,17 @@ const CAPABILITIES: CapabilitySet = CapabilitySet::IPC_LOCK
     .union(CapabilitySet::NET_ADMIN)
     .union(CapabilitySet::NET_BROADCAST)
     .union(CapabilitySet::NET_RAW);
+
+/// The capability that AF_XDP ports need beside those of Open vSwitch: to load the program that
+/// feeds them.
+const FOR_AF_XDP: CapabilitySet = CapabilitySet::BPF;
+
+/// Returns the capabilities to keep: those of a switch, as far as this process has the one for
+/// AF_XDP. A kernel before 5.8 does not know it, and a container may not have it.
+fn capabilities_to_keep() -> Result<CapabilitySet, Errno> {
+    let present = capabilities(None)?.permitted;
+    Ok(CAPABILITIES.union(FOR_AF_XDP.intersection(present)))
+}
 
 /// Removes capabilities from the set that no later program exceeds.
 fn drop_from_bounding_set(capabilities: CapabilitySet) -> Result<(), Errno> {
@@ -91,8 +103,9 @@ impl ProcessUser {
     /// The system refuses.
     pub fn become_this(self) -> Result<(), DaemonError> {
         let done = || {
+            let kept = capabilities_to_keep()?;
             // A container may keep the right to do so from its root.
-            if let Err(error) = drop_from_bounding_set(CAPABILITIES.complement()) {
+            if let Err(error) = drop_from_bounding_set(kept.complement()) {
                 tracing::warn!(%error, "cannot reduce the bounding set of capabilities");
             }
             set_keep_capabilities(true)?;
@@ -100,8 +113,8 @@ impl ProcessUser {
             set_thread_gid(rustix::process::Gid::from_raw(self.gid))?;
             set_thread_uid(rustix::process::Uid::from_raw(self.uid))?;
             let kept = CapabilitySets {
-                effective: CAPABILITIES,
-                permitted: CAPABILITIES,
+                effective: kept,
+                permitted: kept,
                 inheritable: CapabilitySet::empty(),
             };
             set_capabilities(None, kept)?;

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::os::unix::net::UnixDatagram;
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -22,6 +23,7 @@ pub(crate) const TESTS: &[SystemTest] = tests![
     syslog_messages_have_the_format_of_open_vswitch,
     monitor_restarts_a_crashed_daemon,
     daemon_of_another_user_has_the_capabilities_of_open_vswitch,
+    filter_of_system_calls_admits_traffic_and_ends_the_daemon_at_others,
     controller_sockets_are_confined_to_the_run_directory,
     daemon_without_a_control_socket_forwards,
     system_routes_can_be_disabled,
@@ -304,6 +306,59 @@ fn monitor_restarts_a_crashed_daemon(context: &TestContext) -> TestResult {
     Ok(())
 }
 
+/// The state of a process with a filter of system calls, in its status (proc(5)).
+const SECCOMP_FILTER: &str = "2";
+
+/// Returns a set of capabilities in hexadecimal without CAP_BPF, which Comporta keeps for AF_XDP;
+/// other text as it is.
+fn without_bpf(text: &str) -> String {
+    const BPF: u64 = 1 << 39;
+    let set = (text.len() == 16).then(|| u64::from_str_radix(text, 16).ok());
+    set.flatten()
+        .map_or_else(|| text.to_owned(), |set| format!("{:016x}", set & !BPF))
+}
+
+fn filter_of_system_calls_admits_traffic_and_ends_the_daemon_at_others(
+    context: &TestContext,
+) -> TestResult {
+    for (action, survives) in [("kill", false), ("log", true)] {
+        let network = TestNetwork::new(context, 2)?;
+        let deployment = Deployment::in_directory(&network, action)?;
+        let options = format!("--enable-dummy --seccomp={action}");
+        let mut daemon = deployment.start_daemon_with(&options)?;
+        daemon.wait_for_log("INFO ready")?;
+        let fields = status(daemon.process.id())?;
+        assert_eq!(fields["Seccomp"].trim(), SECCOMP_FILTER);
+        // Packet sockets, a TAP interface, queues of the kernel, a tunnel and a listener.
+        deployment.vsctl(&format!(
+            "{TWO_PORTS} -- add-port br0 vm1 -- set Interface vm1 type=tap \
+             -- add-port br0 vx -- set Interface vx type=vxlan options:remote_ip=10.9.9.9 \
+             -- set-controller br0 ptcp:6654:127.0.0.1 tcp:localhost:6655"
+        ))?;
+        deployment.vsctl(
+            "set Port p2 qos=@q -- --id=@q create QoS type=linux-htb \
+             other_config:max-rate=80000000 queues:1=@one -- --id=@one create Queue \
+             other_config:min-rate=1000000",
+        )?;
+        deployment.run_tool("ovs-ofctl add-flow br0 actions=normal")?;
+        network.host(1).ping(network.host(2).address, 3)?;
+        deployment.run_tool("ovs-appctl dpctl/show")?;
+        let answer = reply(&deployment, &["comporta/chroot"])?;
+        match survives {
+            true => {
+                assert_eq!(answer, "done\n");
+                network.host(1).ping(network.host(2).address, 3)?;
+                assert!(daemon.process.stop()?.success());
+            }
+            false => {
+                let ended = daemon.process.wait(WAIT_LIMIT)?;
+                assert_eq!(ended.signal(), Some(Signal::SYS.as_raw()), "{answer}");
+            }
+        }
+    }
+    Ok(())
+}
+
 fn daemon_of_another_user_has_the_capabilities_of_open_vswitch(
     context: &TestContext,
 ) -> TestResult {
@@ -334,10 +389,11 @@ fn daemon_of_another_user_has_the_capabilities_of_open_vswitch(
         let names = [
             "Uid", "Gid", "Groups", "CapInh", "CapPrm", "CapEff", "CapAmb",
         ];
-        rights.push(names.map(|name| (name, fields[name].clone())));
+        rights.push(names.map(|name| (name, without_bpf(&fields[name]))));
         if name == "comporta" {
             assert_eq!(fields["NoNewPrivs"].trim(), "1");
             assert_eq!(fields["CapBnd"], fields["CapPrm"]);
+            assert_eq!(fields["Seccomp"].trim(), SECCOMP_FILTER);
         }
         signal(daemon.0, Signal::TERM)?;
         let has_exited = || Ok(!Path::new(&format!("/proc/{}", daemon.0)).exists());

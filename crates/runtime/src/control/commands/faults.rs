@@ -1,5 +1,6 @@
-//! Commands that panic or stall a thread, for tests of the reaction to it; they exist only if
-//! dummies are enabled. A panic ends the process, so the client gets no answer.
+//! Commands that panic or stall a thread, or make a system call that a switch never makes, for tests
+//! of the reaction to it; they exist only if dummies are enabled. A panic ends the process, so the
+//! client gets no answer.
 
 use std::time::Duration;
 
@@ -11,8 +12,9 @@ use crate::test_fault::{FaultyGarbage, STALL_MAX, TestFault};
 use dataplane::messages::WorkerCommand;
 
 #[rustfmt::skip]
-pub(super) const COMMANDS: [Command; 2] = [
+pub(super) const COMMANDS: [Command; 3] = [
     Command { name: "comporta/panic", usage: "thread", least: 1, most: 1, answer: Immediate(panic_thread) },
+    Command { name: "comporta/chroot", usage: "", least: 0, most: 0, answer: Immediate(change_root) },
     Command { name: "comporta/stall", usage: "thread msecs", least: 2, most: 2, answer: Immediate(stall_thread) },
 ];
 
@@ -26,6 +28,14 @@ fn panic_thread(control: &mut Control, arguments: &[String]) -> Result<String, S
 fn stall_thread(control: &mut Control, arguments: &[String]) -> Result<String, String> {
     let time = parse_time(&arguments[1])?;
     control.inject(&arguments[0], TestFault::Stall(time))
+}
+
+/// Changes the root directory to the present one, which the filter of system calls does not allow.
+fn change_root(_: &mut Control, _: &[String]) -> Result<String, String> {
+    match rustix::process::chroot("/") {
+        Ok(()) => Ok("done\n".to_owned()),
+        Err(error) => Err(error.to_string()),
+    }
 }
 
 fn parse_time(text: &str) -> Result<Duration, String> {
