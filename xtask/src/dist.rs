@@ -261,6 +261,7 @@ impl Release {
             stage.put(place, text, 0o644)
         };
         put("comporta.service", &format!("{units}/comporta.service"))?;
+        put("af-xdp.conf", "usr/share/comporta/af-xdp.conf")?;
         if self.dpdk {
             put(
                 "dpdk.conf",
@@ -304,7 +305,8 @@ fn relations(dpdk: bool, version: &str, libraries: &str) -> String {
         ),
         false => (WITH_DPDK, String::new()),
     };
-    format!("Depends: {libraries}\n{more}Conflicts: {other}\nReplaces: {other}\n")
+    // `postinst` creates the user of the service.
+    format!("Depends: {libraries}, passwd\n{more}Conflicts: {other}\nReplaces: {other}\n")
 }
 
 /// Returns true if the `--version` line of a program names DPDK; the version must be this one.
@@ -392,7 +394,7 @@ mod tests {
     fn package_variants_replace_each_other() {
         assert_eq!(
             relations(false, "1-1", "libc6"),
-            "Depends: libc6\nConflicts: comporta-dpdk\nReplaces: comporta-dpdk\n"
+            "Depends: libc6, passwd\nConflicts: comporta-dpdk\nReplaces: comporta-dpdk\n"
         );
         let with = relations(true, "1-1", "libc6");
         for line in [

@@ -16,7 +16,7 @@ use crate::shell::Shell;
 
 /// The Debian package of each program, by its name or path.
 #[rustfmt::skip]
-const PROGRAMS: [(&str, &str); 28] = [
+const PROGRAMS: [(&str, &str); 29] = [
     ("/usr/lib/frr/bfdd",  "frr"),
     ("chromedriver",       "chromium-driver"),
     ("chromium",           "chromium"),
@@ -42,6 +42,7 @@ const PROGRAMS: [(&str, &str); 28] = [
     ("ps",                 "procps"),
     ("python3",            "python3"),
     ("snmpd",              "snmpd"),
+    ("systemd-analyze",    "systemd"),
     ("tshark",             "tshark"),
     ("unshare",            "util-linux"),
     ("uuidgen",            "uuid-runtime"),

@@ -82,7 +82,9 @@ pub(crate) fn command() -> Command {
                 .help("End the process at a system call that a switch does not make, or only log it, or neither: kill, log or off [default: off]")
                 .num_args(0..=1)
                 .require_equals(true)
-                .default_missing_value("kill"),
+                .default_missing_value("kill")
+                // An option of the service's environment file replaces that of its unit.
+                .overrides_with("seccomp"),
         )
         .arg(path_arg("private-key", "FILE", "The switch's private key, for controllers by ssl: and pssl:"))
         .arg(path_arg("certificate", "FILE", "The switch's certificate"))

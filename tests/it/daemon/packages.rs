@@ -18,6 +18,7 @@ pub(crate) const TESTS: &[SystemTest] = tests![
     manual_pages_render_and_completions_work,
     systemd_accepts_the_unit_file,
     service_runs_with_its_example_and_capabilities,
+    unit_exposes_no_more_than_two_of_ten,
 ];
 
 /// Requirements in addition to those of all tests.
@@ -345,6 +346,23 @@ fn systemd_accepts_the_unit_file(context: &TestContext) -> TestResult {
     // The package enables no service.
     let enabled = overlay.run("find /etc/systemd -name comporta.service")?;
     assert_eq!(enabled, "");
+    Ok(())
+}
+
+/// The exposure that `systemd-analyze security` may report for the unit, in tenths.
+const EXPOSURE_MAX: &str = "20";
+
+fn unit_exposes_no_more_than_two_of_ten(context: &TestContext) -> TestResult {
+    skip_unless_available(&SYSTEMD)?;
+    let network = TestNetwork::new(context, 0)?;
+    let overlay = installed_overlay(&network)?;
+    let words = format!("systemd-analyze security --offline=true --threshold={EXPOSURE_MAX} {UNIT}");
+    let result = CommandOutput::run(context, overlay.program(&words))?;
+    let overall = result.stdout.lines().find(|line| line.contains("Overall"));
+    assert!(overall.is_some(), "{} {}", result.stdout, result.stderr);
+    result.expect_success()?;
+    let user = overlay.run("getent passwd comporta")?;
+    assert!(user.contains("/usr/sbin/nologin"), "{user}");
     Ok(())
 }
 
