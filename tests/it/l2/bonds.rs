@@ -1,13 +1,12 @@
 //! Bonds configured in the database, with a real Open vSwitch at the other end of their cables.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use openflow::Version;
 use testbed::{Failure, Process};
 
 use crate::support::comparison::NetworkPair;
-use crate::support::context::{SystemTest, TestContext, TestError, TestResult, tests};
+use crate::support::context::{SystemTest, TestContext, TestError, TestResult, flood_time, tests};
 use crate::support::controller::TestController;
 use crate::support::deployment::{Deployment, VswitchdProcess};
 use crate::support::frames::FrameCapture;
@@ -465,9 +464,6 @@ fn lacp_fallback_uses_one_member_without_a_partner(context: &TestContext) -> Tes
     Ok(())
 }
 
-/// Time of the flood: several times the three seconds after which fast LACP gives up.
-const FLOOD_TIME: Duration = Duration::from_secs(15);
-
 /// Frames from stations that no other round has.
 fn frames_of_new_stations(round: u32) -> Vec<Vec<u8>> {
     let [_, high, middle, low] = round.to_be_bytes();
@@ -495,7 +491,7 @@ fn bond_stays_up_under_a_flood_of_addresses_and_rules(context: &TestContext) -> 
     let socket = comporta.rundir.join("br0.mgmt");
     let connect = || TestController::connect(context, &socket, Version::V13);
     let mut controllers = [connect()?, connect()?];
-    let end = context.clock.now() + FLOOD_TIME;
+    let end = context.clock.now() + flood_time();
     let mut round = 0;
     while context.clock.now() < end {
         round += 1;

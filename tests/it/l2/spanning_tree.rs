@@ -1,13 +1,12 @@
 //! STP and RSTP in rings with Open vSwitch, and the state that both report.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use packet::build::Stack;
 use testbed::{Failure, Process};
 
 use crate::support::comparison::{NetworkPair, SideBySide};
-use crate::support::context::{SystemTest, TestContext, TestResult, tests};
+use crate::support::context::{SystemTest, TestContext, TestResult, flood_time, tests};
 use crate::support::deployment::{Deployment, VswitchdProcess};
 use crate::support::host::TestHost;
 use crate::support::network::TestNetwork;
@@ -466,9 +465,6 @@ fn traces_skip_blocked_ports_like_open_vswitch(context: &TestContext) -> TestRes
     Ok(())
 }
 
-/// Time of the flood: more than twice the shortest maximum age of STP.
-const FLOOD_TIME: Duration = Duration::from_secs(15);
-
 /// Frames from a station to itself: the first from its own address, the others from addresses that
 /// no other round has. The bridge learns them and forwards none.
 fn frames_of_new_stations(station: [u8; 6], round: u32) -> Vec<Vec<u8>> {
@@ -502,7 +498,7 @@ fn spanning_tree_keeps_its_roles_under_a_flood_of_addresses_and_bpdus(
     };
     let before = tree()?;
     let bpdus: Vec<_> = (0..512).map(|_| bpdu(0)).collect();
-    let end = context.clock.now() + FLOOD_TIME;
+    let end = context.clock.now() + flood_time();
     let mut round = 0;
     while context.clock.now() < end {
         round += 1;

@@ -28,6 +28,18 @@ const TEST_LIMIT_VARIABLE: &str = "COMPORTA_LIMIT";
 /// name.
 const TIMES_VARIABLE: &str = "COMPORTA_TEST_TIMES";
 
+/// Duration of a flood, unless a variable gives another number of seconds: several times the time
+/// after which fast LACP (3 s) or a spanning tree (6 s) gives up.
+const FLOOD_TIME: Duration = Duration::from_secs(15);
+const FLOOD_TIME_VARIABLE: &str = "COMPORTA_FLOOD_SECONDS";
+
+/// Returns the duration of a flood.
+pub(crate) fn flood_time() -> Duration {
+    let seconds = env::var(FLOOD_TIME_VARIABLE).ok();
+    let seconds = seconds.and_then(|seconds| seconds.parse().ok());
+    seconds.map_or(FLOOD_TIME, Duration::from_secs)
+}
+
 /// Number of bytes from the end of each switch's log that a failure report quotes.
 const LOG_TAIL_BYTES: usize = 3000;
 
