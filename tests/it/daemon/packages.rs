@@ -356,7 +356,8 @@ fn unit_exposes_no_more_than_two_of_ten(context: &TestContext) -> TestResult {
     skip_unless_available(&SYSTEMD)?;
     let network = TestNetwork::new(context, 0)?;
     let overlay = installed_overlay(&network)?;
-    let words = format!("systemd-analyze security --offline=true --threshold={EXPOSURE_MAX} {UNIT}");
+    let words =
+        format!("systemd-analyze security --offline=true --threshold={EXPOSURE_MAX} {UNIT}");
     let result = CommandOutput::run(context, overlay.program(&words))?;
     let overall = result.stdout.lines().find(|line| line.contains("Overall"));
     assert!(overall.is_some(), "{} {}", result.stdout, result.stderr);
