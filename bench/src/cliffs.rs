@@ -16,12 +16,13 @@ struct Cliff {
 }
 
 #[rustfmt::skip]
-const CLIFFS: [Cliff; 4] = {
+const CLIFFS: [Cliff; 5] = {
     const fn row(name: &'static str, without: fn() -> Workload, with: fn(Workload) -> Workload) -> Cliff {
         Cliff { name, without, with }
     }
     [
         row("option",       ten_thousand, |base| base.with_flows([OPTION.to_owned()])),
+        row("gtpu",         ten_thousand, |base| base.with_flows((0..100).map(gtpu))),
         row("conjunctions", ten_thousand, |base| base.with_flows([conjunctions(20)])),
         row("priorities",   Workload::tcp_port_rule, |base| base.with_flows((0..1000).map(priority))),
         row("rewritten",    Workload::tcp_port_rule, |base| base.with_flows((0..1000).map(version))),
@@ -33,6 +34,14 @@ const OPTION: &str = "priority=40000,tun_metadata0=7,actions=drop";
 
 fn ten_thousand() -> Workload {
     Workload::exact_with_step("10,000 flows", 10_000, 1)
+}
+
+/// A rule on a message type of GTP-U, which no frame of the workloads has.
+fn gtpu(number: u32) -> String {
+    format!(
+        "priority=40000,tun_gtpu_msgtype={},actions=drop",
+        number + 1
+    )
 }
 
 /// A clause of so many conjunctions, which every frame satisfies.

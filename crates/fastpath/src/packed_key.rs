@@ -110,6 +110,8 @@ mod word {
     pub(super) const CT_V6_DST: usize = 38;
     /// `eth_type` of the tracked packet, which no match reads; ports of the connection.
     pub(super) const CT_PORTS: usize = 40;
+    /// Flags and message type of GTP-U: pipeline fields of the tunnel.
+    pub(super) const TUNNEL_GTPU: usize = 41;
 }
 
 /// Number of words, from the first, that hold headers and the ingress port. The words after them
@@ -264,11 +266,9 @@ const fn pipeline_position(field: Field) -> Option<FieldPosition> {
         Field::PktMark => at(word::MARK, 32),
         Field::ConjId => at(word::MARK, 0),
         Field::ActsetOutput => at(word::SET_OUTPUT, 0),
-        Field::PacketType
-        | Field::TunGtpuFlags
-        | Field::TunGtpuMsgtype
-        | Field::DpHash
-        | Field::RecircId => at(word::SET_OUTPUT, 32),
+        Field::PacketType | Field::DpHash | Field::RecircId => at(word::SET_OUTPUT, 32),
+        Field::TunGtpuFlags => at(word::TUNNEL_GTPU, 8),
+        Field::TunGtpuMsgtype => at(word::TUNNEL_GTPU, 0),
         Field::CtState => at(word::CONNECTION, 0),
         Field::CtNwProto => at(word::CONNECTION, 8),
         Field::CtZone => at(word::CONNECTION, 16),
@@ -309,7 +309,7 @@ impl KeyParts {
         match word {
             word::INGRESS if mask << 32 == 0 => Self(0),
             word::ETH_DST | word::ETH_SRC => Self::LINK,
-            word::METADATA..word::REGISTERS => Self::METADATA,
+            word::METADATA..word::REGISTERS | word::TUNNEL_GTPU => Self::METADATA,
             word::REGISTERS..word::CONNECTION => Self::REGISTERS,
             word::CONNECTION.. => Self::CONNECTION,
             _ => Self::UPPER,

@@ -65,8 +65,8 @@ fn outputs(
     outputs
 }
 
-#[test]
-fn frames_of_tunnels_with_equal_headers_match_by_tunnel_fields() {
+/// Returns a pipeline with these rules, of which port 5 is a tunnel, and its classifier.
+fn tables(rules: &[String]) -> (Pipeline, Classifier) {
     let mut pipeline = Pipeline::new(Limits::default(), 1);
     let mut classifier = Classifier::new();
     for port in 1..8 {
@@ -76,13 +76,60 @@ fn frames_of_tunnels_with_equal_headers_match_by_tunnel_fields() {
         });
     }
     pipeline.set_tunnel(PortNo(5), true);
-    for rule in RULES {
-        let rule = parse_flow(FlowModCommand::Add, rule).expect(rule);
+    for line in rules {
+        let rule = parse_flow(FlowModCommand::Add, line).expect(line);
         let changes = pipeline
             .flow_mod(&rule, Instant::START)
             .expect("the rule is legal");
         classifier.queue_changes(&changes);
     }
+    (pipeline, classifier)
+}
+
+#[test]
+fn frames_of_gtpu_match_compiled_rules_by_its_fields() {
+    let mut rules = [
+        "table=0,priority=9,tun_gtpu_flags=0x30,tun_gtpu_msgtype=255,actions=output:2",
+        "table=0,priority=8,tun_gtpu_flags=0x20/0x20,actions=output:3",
+        "table=0,priority=7,tun_gtpu_msgtype=1,actions=output:4",
+        "table=0,priority=6,packet_type=(1,0x800),actions=output:6",
+        "table=0,priority=0,actions=output:7",
+    ]
+    .map(str::to_owned)
+    .to_vec();
+    // The limit of rules without a compiled form is 64.
+    rules.extend((0..200).map(|number| {
+        format!("table=0,priority=5,tun_gtpu_msgtype=7,tun_id={number},actions=drop")
+    }));
+    let (pipeline, mut classifier) = tables(&rules);
+    let gtpu = |flags, message| {
+        let mut registers = PipelineFields::new(PortNo::ANY);
+        (registers.gtpu.flags, registers.gtpu.message) = (flags, message);
+        Some(registers)
+    };
+    let expected = [
+        (gtpu(0x30, 255), 2),
+        (gtpu(0x30, 254), 3),
+        (None, 7),
+        (gtpu(0, 1), 4),
+        // The flags and the message type of this packet have the bits of a packet type.
+        (gtpu(8, 0), 7),
+        (gtpu(0x10, 9), 7),
+    ];
+    for mut runner in [Runner::new(0), Runner::with_flow_cache(0)] {
+        for (registers, port) in &expected {
+            let tables = (&pipeline, &mut classifier);
+            let outputs = outputs(&mut runner, tables, registers.as_ref());
+            assert_eq!(outputs, [(PortNo(*port), None)], "{registers:?}");
+        }
+        let interpreted: u64 = runner.take_slow_path_packets().iter().sum();
+        assert_eq!(interpreted, 0, "no packet left the compiled path");
+    }
+}
+
+#[test]
+fn frames_of_tunnels_with_equal_headers_match_by_tunnel_fields() {
+    let (pipeline, mut classifier) = tables(&RULES.map(str::to_owned));
     let tunnel = |key: u64, source: u32, group: u16| {
         let mut registers = PipelineFields::new(PortNo::ANY);
         registers.tunnel_id = key;

@@ -115,12 +115,12 @@ impl PipelineFields {
         }
     }
 
-    /// True if compiled tables do not match the frame: keys have no room for its packet type or its
-    /// GTP-U fields, which are the same for all frames of ordinary ports.
+    /// True if compiled tables do not match the frame: keys have no room for its packet type, which
+    /// is the same for all frames of ordinary ports.
     #[inline]
     #[must_use]
     pub fn need_interpreter(&self) -> bool {
-        !self.packet_type.is_ethernet() || self.gtpu != Gtpu::default()
+        !self.packet_type.is_ethernet()
     }
 
     /// Sets a field of the connection. A packet whose fields are all zero is not tracked.

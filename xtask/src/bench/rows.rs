@@ -238,6 +238,7 @@ const ROWS: &[BenchRow] = {
         row(Traffic,   "acl-1000",         "access list of 1,000 rules", NS, EVEN),
         row(Traffic,   "acl-10000",        "access list of 10,000 rules", NS, EVEN),
         row(Cliffs,    "option",           "10,000 exact-match flows, and a rule on a tunnel option", NS, NO_CLIFF),
+        row(Cliffs,    "gtpu",             "10,000 exact-match flows, and 100 rules on GTP-U", NS, NO_CLIFF),
         row(Cliffs,    "conjunctions",     "10,000 exact-match flows, and a clause of 20 conjunctions", NS, NO_CLIFF),
         row(Cliffs,    "priorities",       "one rule, and 1,000 of lower priority with the same match", NS, NO_CLIFF),
         row(Cliffs,    "rewritten",        "one rule, rewritten 1,000 times", NS, NO_CLIFF),

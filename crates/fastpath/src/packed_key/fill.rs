@@ -62,6 +62,8 @@ impl PackedKey {
         self.0[word::TUNNEL_POLICY] = tunnel_policy(fields);
         self.0[word::MARK] = pair([fields.mark, fields.conjunction]);
         self.0[word::SET_OUTPUT] = fields.set_output.0.into();
+        self.0[word::TUNNEL_GTPU] =
+            u64::from(fields.gtpu.flags) << 8 | u64::from(fields.gtpu.message);
     }
 
     fn fill_registers(&mut self, general: &[u32; REGISTERS]) {

@@ -33,7 +33,7 @@ impl<'a> Execution<'a> {
         let lookup = self.lookup;
         let hidden = packet.headers().for_lookup(self.pipeline.fragment_ports());
         let headers = hidden.as_ref().unwrap_or_else(|| packet.headers());
-        // Engines look up Ethernet frames without GTP-U fields only.
+        // Engines look up Ethernet frames only.
         let found = match self.registers.need_interpreter() {
             true => LookupResult::Unknown,
             false => lookup.look_up(self.table, headers, &self.registers),
