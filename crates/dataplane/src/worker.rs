@@ -41,6 +41,10 @@ mod tunnel;
 /// frames of other queues would wait.
 const SKIP_TURNS: u8 = 7;
 
+/// The bytes of frames of the control thread that a turn sends before it serves the ports: some two
+/// milliseconds of copies into the kernel. A packet-out may have a hundred times as many.
+const TURN_TRANSMIT_MAX: usize = 256 << 10;
+
 /// The worker's ends of the shared state.
 pub struct WorkerLinks {
     /// The publication of programs.
@@ -133,8 +137,8 @@ impl Worker {
         }
     }
 
-    /// Executes commands, then switches to the newest program. Commands before a publication are
-    /// executed before that publication counts as passed.
+    /// Switches to the newest program, and executes commands. Commands before a publication are
+    /// executed before that publication counts as passed, which may be in a later turn.
     fn process_news(&mut self, now: Instant) {
         let newest = self.forwarder.reporter.links.publication.load();
         let newer = newest.generation != self.passed;
@@ -146,16 +150,30 @@ impl Worker {
         let generation = newest.generation;
         drop(newest);
         scheduling_point();
-        while let Ok(command) = self.forwarder.reporter.links.commands.pop() {
-            scheduling_point();
-            self.execute(command, now);
-        }
-        if newer {
+        let is_drained = self.execute_commands(now);
+        if newer && is_drained {
             self.flush_stats();
             self.passed = generation;
             self.forwarder.reporter.links.progress.pass(self.passed);
             self.forwarder.reporter.turn.news = true;
         }
+    }
+
+    /// Executes the commands in the ring, as far as a turn sends frames for the control thread.
+    /// Returns true if the ring is empty.
+    fn execute_commands(&mut self, now: Instant) -> bool {
+        let mut bytes = 0;
+        while let Ok(command) = self.forwarder.reporter.links.commands.pop() {
+            scheduling_point();
+            if let WorkerCommand::Transmit(_, frame, _) = &command {
+                bytes += frame.len();
+            }
+            self.execute(command, now);
+            if bytes >= TURN_TRANSMIT_MAX {
+                return self.forwarder.reporter.links.commands.is_empty();
+            }
+        }
+        true
     }
 
     fn execute(&mut self, command: WorkerCommand, now: Instant) {

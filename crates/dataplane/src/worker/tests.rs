@@ -588,6 +588,28 @@ fn failed_port_is_retired_and_others_continue() {
 }
 
 #[test]
+fn frames_of_the_control_thread_leave_in_several_turns_before_a_generation_is_passed() {
+    let mut rig = WorkerRig::new(&[(1, &[Action::output(PortNo(2))])]);
+    let passed = |rig: &WorkerRig| rig.worker.forwarder.reporter.links.progress.passed();
+    let before = passed(&rig);
+    let long = Frame::from_bytes(&[2; 60_000]);
+    for _ in 0..12 {
+        let command = WorkerCommand::Transmit(key(3), long.clone(), None);
+        assert!(rig.commands.push(command).is_ok(), "the ring has room");
+    }
+    rig.publish();
+    let mut turns = 0;
+    while passed(&rig) == before {
+        turns += 1;
+        assert!(turns < 10, "the ring is emptied");
+        rig.worker.turn(Instant::START);
+    }
+    // Five frames a turn.
+    assert_eq!(turns, 3);
+    assert!(rig.worker.forwarder.reporter.links.commands.is_empty());
+}
+
+#[test]
 fn stop_command_ends_the_worker() {
     let mut rig = WorkerRig::new(&[]);
     assert!(
