@@ -26,8 +26,9 @@ const PACKET_OUT_BUFFERS: usize = 1024;
 const SPARE_BUFFERS: usize = 64;
 
 /// Maximum number of bytes of all copies that one packet-out makes, the memory of the copies
-/// themselves included: a flood of the longest frame to four hundred ports.
-const COPIES_MAX: usize = 24 << 20;
+/// themselves included: a flood of the longest frame to 125 ports, or of a jumbo frame to 800. Other
+/// bridges wait while the control thread makes the copies.
+const COPIES_MAX: usize = 8 << 20;
 
 /// Bytes of memory that a copy takes beside those of its frame: headroom, pipeline fields, and its
 /// entry in the list of effects.

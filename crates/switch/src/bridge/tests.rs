@@ -466,7 +466,7 @@ fn packet_out_copies_are_limited_and_counted() {
         other => panic!("{other:?}"),
     };
     let sent: usize = effects.iter().map(bytes).sum();
-    assert!((20 << 20..=24 << 20).contains(&sent), "{sent} bytes");
+    assert!((7 << 20..=8 << 20).contains(&sent), "{sent} bytes");
     assert_eq!(rig.bridge.packet_outs_limited(), 1);
     // More outputs than a packet may have: nothing is sent.
     assert!(rig.send(NEW, message(all(8000), 60)).len() <= 16_384);
