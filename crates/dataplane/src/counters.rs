@@ -63,6 +63,8 @@ pub enum WorkerDrop {
     SampleQueueFull,
     /// Frames were not counted in the active flows, because the event ring was full.
     FlowQueueFull,
+    /// A frame was not counted in the active flows, because the worker has too many records.
+    FlowUnrecorded,
     /// A frame was not counted by flow, because the flow table was full.
     FlowsLost,
     /// The virtual port has no peer.
@@ -130,6 +132,7 @@ const DROPS: &[(WorkerDrop, &str)] = &[
     (WorkerDrop::MembershipPoliced, "membership_policed"),
     (WorkerDrop::SampleQueueFull, "sample_queue_full"),
     (WorkerDrop::FlowQueueFull, "flow_queue_full"),
+    (WorkerDrop::FlowUnrecorded, "flow_unrecorded"),
     (WorkerDrop::FlowsLost, "flow_export_full"),
     (WorkerDrop::NoPeer, "no_peer"),
     (WorkerDrop::IngressPoliced, "ingress_policed"),

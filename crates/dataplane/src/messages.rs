@@ -32,6 +32,8 @@ pub enum WorkerCommand {
     /// Send this frame, an output of a packet-out that the control thread has executed. The
     /// pipeline fields matter if the port is a tunnel.
     Transmit(PortKey, Frame, Option<Box<PipelineFields>>),
+    /// Send the flows recorded since the last such command.
+    ReportFlows(Sender<Vec<FlowRecord>>),
     /// Run this function. Tests inject faults by it.
     Run(Box<dyn FnOnce() + Send>),
     /// End.
@@ -111,6 +113,22 @@ pub struct CrossingReport {
     pub frames: Vec<Box<[u8]>>,
     /// The time.
     pub at: Instant,
+}
+
+/// Received frames with the same values of all fields, while the active flows are listed.
+pub struct FlowRecord {
+    /// The ingress port.
+    pub from: PortKey,
+    /// The tunnel packet that contained the first frame; none if a device received it.
+    pub tunnel: Option<Box<CrossingTunnel>>,
+    /// The first frame, as it would be on the wire.
+    pub frame: Box<[u8]>,
+    /// The number of frames on the wire.
+    pub packets: u64,
+    /// The number of their bytes.
+    pub bytes: u64,
+    /// The time of the last frame.
+    pub used: Instant,
 }
 
 /// The headers of a decapsulated packet.

@@ -90,6 +90,18 @@ impl BridgeProgram {
     }
 }
 
+/// The use of received frames for the list of active flows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CrossingMode {
+    /// Workers ignore them: the list is not requested.
+    #[default]
+    Off,
+    /// Workers count them by flow, until the control thread takes the counts.
+    Count,
+    /// Workers report each of them. Only datapaths with dummies do this.
+    Report,
+}
+
 /// A snapshot of all bridges.
 #[derive(Clone, Default)]
 pub struct Program {
@@ -101,8 +113,8 @@ pub struct Program {
     pub virtual_links: Arc<VirtualLinks>,
     /// The underlay of tunnels.
     pub underlay: Arc<Underlay>,
-    /// True if workers report the received frames.
-    pub reports_crossing: bool,
+    /// The use of received frames for the list of active flows.
+    pub crossing: CrossingMode,
 }
 
 impl Program {

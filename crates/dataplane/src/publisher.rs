@@ -7,7 +7,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use super::program::{BridgeProgram, Generation, Program, Publication};
+use super::program::{BridgeProgram, CrossingMode, Generation, Program, Publication};
 use super::underlay::Underlay;
 use super::virtual_links::VirtualLinks;
 use super::worker_handle::{WakeWorker, WorkerHandle};
@@ -37,8 +37,8 @@ pub struct Publisher {
     virtual_links: Arc<VirtualLinks>,
     /// The underlay of tunnels from the next publication on.
     underlay: Arc<Underlay>,
-    /// True if workers report the received frames.
-    reports_crossing: bool,
+    /// The use of received frames for the list of active flows.
+    crossing: CrossingMode,
 }
 
 impl Publisher {
@@ -51,13 +51,18 @@ impl Publisher {
             retired: VecDeque::new(),
             virtual_links: Arc::default(),
             underlay: Arc::default(),
-            reports_crossing: false,
+            crossing: CrossingMode::Off,
         }
     }
 
-    /// Has workers report the frames that they receive.
-    pub fn report_crossing(&mut self) {
-        self.reports_crossing = true;
+    /// Returns the use of received frames for the list of active flows.
+    pub const fn crossing(&self) -> CrossingMode {
+        self.crossing
+    }
+
+    /// Sets the use of received frames for the next publication.
+    pub const fn set_crossing(&mut self, crossing: CrossingMode) {
+        self.crossing = crossing;
     }
 
     /// Returns the underlay of tunnels.
@@ -93,7 +98,7 @@ impl Publisher {
             bridges,
             virtual_links: Arc::clone(&self.virtual_links),
             underlay: Arc::clone(&self.underlay),
-            reports_crossing: self.reports_crossing,
+            crossing: self.crossing,
         };
         let program = self.publication.swap(Arc::new(program));
         self.retired.push_back(RetiredProgram { program, is_large });

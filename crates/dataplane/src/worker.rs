@@ -14,13 +14,16 @@ use rtrb::{Consumer, Producer};
 
 use super::counters::{WorkerCounters, WorkerDrop};
 use super::messages::{QueueExchange, ReturnedQueue, WorkerCommand, WorkerEvent};
-use super::program::{BridgeId, Generation, Program, Publication, WorkerProgress};
+use super::program::{
+    BridgeId, CrossingMode, Generation, Program, Publication, WorkerProgress,
+};
 use forwarder::BatchForwarder;
 
 mod capture;
 mod crossing;
 mod events;
 mod flow_meter;
+mod flow_recorder;
 mod forwarder;
 mod idle;
 mod in_band;
@@ -145,6 +148,7 @@ impl Worker {
         if newer {
             self.forwarder.slots.set_terminating(newest.terminating());
             self.forwarder.retain_sampling(&newest, now);
+            self.forwarder.record_flows(newest.crossing);
             self.program = Arc::clone(&newest);
         }
         let generation = newest.generation;
@@ -199,6 +203,7 @@ impl Worker {
                     .recirculate(&self.program, &mut self.runner, now);
                 self.forwarder.flush();
             }
+            WorkerCommand::ReportFlows(back) => self.forwarder.send_flows(&back),
             WorkerCommand::Run(function) => function(),
             WorkerCommand::Stop => self.forwarder.reporter.turn.stopped = true,
         }
@@ -239,8 +244,8 @@ impl Worker {
                 forwarder.limit(place, batch, now);
             }
             let program = &*self.program;
-            if program.reports_crossing {
-                forwarder.report_crossing(program, from, batch, now);
+            if program.crossing != CrossingMode::Off {
+                forwarder.note_crossing(program, from, batch, now);
             }
             match program.bridge(from.bridge) {
                 Some(bridge) => forwarder.forward(bridge, runner, from, batch, now),

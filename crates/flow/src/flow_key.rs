@@ -93,6 +93,28 @@ impl FlowKey {
         }
     }
 
+    /// Appends the fields and their values. Two keys append the same words only if they are equal.
+    pub fn append_words(&self, words: &mut Vec<u64>) {
+        append_halves(self.present, words);
+        let mut left = self.present;
+        while left != 0 {
+            let number = left.trailing_zeros();
+            left &= left - 1;
+            let value = self.values[number as usize];
+            if value != 0 {
+                words.push(number.into());
+                append_halves(value, words);
+            }
+        }
+        for (field, value) in self.options.iter() {
+            words.push(field as u64);
+            for word in value.to_be_bytes().chunks_exact(8) {
+                let bytes = word.iter().map(|byte| u64::from(*byte));
+                words.push(bytes.fold(0, |sum, byte| sum << 8 | byte));
+            }
+        }
+    }
+
     /// True for an Ethernet frame, false for a bare packet.
     #[must_use]
     pub fn is_ethernet(&self) -> bool {
@@ -330,6 +352,13 @@ impl Default for FlowKey {
     }
 }
 
+/// Appends the lower and the upper half of a value.
+fn append_halves(value: u128, words: &mut Vec<u64>) {
+    const LOW: u128 = u64::MAX as u128;
+    let halves = [value & LOW, value >> u64::BITS];
+    words.extend(halves.map(|half| u64::try_from(half).expect("a half has 64 bits")));
+}
+
 #[cfg(test)]
 mod tests {
     use base::PortNo;
@@ -436,5 +465,34 @@ mod tests {
         );
         assert_eq!((frag(first), ports(first)), (Some(1), Some(2000)));
         assert_eq!((frag(later), ports(later)), (Some(3), None));
+    }
+
+    #[test]
+    fn words_of_keys_differ_with_every_value() {
+        let words = |text| {
+            let mut words = Vec::new();
+            key(text, Depth::Transport).append_words(&mut words);
+            words
+        };
+        let texts = [
+            "eth / ipv4 / udp(dst=53)",
+            "eth / ipv4 / udp(dst=54)",
+            "eth / ipv4(ttl=9) / udp(dst=53)",
+            "eth / ipv6 / udp(dst=53)",
+            "eth / ipv4 / tcp(dst=53)",
+        ];
+        for (place, text) in texts.iter().enumerate() {
+            assert_eq!(words(text), words(text));
+            for other in &texts[place + 1..] {
+                assert_ne!(words(text), words(other), "{text} {other}");
+            }
+        }
+        let (mut low, mut high) = (FlowKey::new(), FlowKey::new());
+        low.set(Field::Ipv6Src, 7);
+        high.set(Field::Ipv6Src, 7 << 64);
+        let (mut one, mut two) = (Vec::new(), Vec::new());
+        low.append_words(&mut one);
+        high.append_words(&mut two);
+        assert_ne!(one, two);
     }
 }

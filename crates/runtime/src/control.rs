@@ -14,6 +14,7 @@ mod commands;
 mod connmgr;
 mod datapath_ports;
 mod dummies;
+mod flow_watch;
 mod host_ports;
 mod in_band;
 mod interfaces;
@@ -67,9 +68,10 @@ use checkpointing::Checkpoints;
 use collectors::Collectors;
 use commands::CommandState;
 use config::{DummyMode, Tls};
-use dataplane::program::{BridgeId, Publication};
+use dataplane::program::{BridgeId, CrossingMode, Publication};
 use dataplane::slots::PortKey;
 use dummies::Dummies;
+use flow_watch::FlowWatch;
 use opening::Devices;
 use peer_table::PeerTable;
 use pmd::PmdThreads;
@@ -108,6 +110,8 @@ pub(crate) struct ControlCounters {
     reconfigured: u64,
     turns: TurnTimer,
     checkpoint: Option<Arc<CheckpointFile>>,
+    /// Packets that no listed flow of a real port counts.
+    flows_unlisted: u64,
     /// Messages of bundles that found the memory of all connections exhausted.
     memory_refused: u64,
 }
@@ -136,7 +140,7 @@ fn bridge_counters(bridge: &Bridge) -> impl Iterator<Item = (&'static str, u64)>
 
 impl ControlCounters {
     /// Returns every counter by name.
-    pub(crate) fn read(&self) -> [(&'static str, u64); 11] {
+    pub(crate) fn read(&self) -> [(&'static str, u64); 12] {
         let checkpoint = self.checkpoint.as_ref();
         let (written, failed) = checkpoint.map_or((0, 0), |file| file.counts());
         [
@@ -150,6 +154,7 @@ impl ControlCounters {
             ("checkpoints_failed", failed),
             ("turns_slow", self.turns.slow_turns()),
             ("turn_longest_us", self.turns.longest_us()),
+            ("flows_unlisted", self.flows_unlisted),
             ("memory_refused", self.memory_refused),
         ]
     }
@@ -212,6 +217,7 @@ pub(crate) struct Control {
     dummies: Dummies,
     pmd: PmdThreads,
     flows: ActiveFlows,
+    flow_watch: FlowWatch,
     checkpoints: Checkpoints,
     /// The time at which protocols were served last.
     protocols_served: Instant,
@@ -238,7 +244,10 @@ impl Control {
             peers: PeerTable::default(),
             publications: Publications::new(
                 Arc::clone(&tools.publication),
-                tools.dummies.is_enabled(),
+                match tools.dummies.is_enabled() {
+                    true => CrossingMode::Report,
+                    false => CrossingMode::Off,
+                },
             ),
             devices: Devices::new(tools.dummies),
             counters: ControlCounters {
@@ -252,6 +261,7 @@ impl Control {
             dummies: Dummies::default(),
             pmd: PmdThreads::default(),
             flows: ActiveFlows::default(),
+            flow_watch: FlowWatch::default(),
             checkpoints: Checkpoints::new(tools.checkpoint.clone(), tools.clock),
             protocols_served: Instant::START,
             trackers: ConnectionTrackers::default(),

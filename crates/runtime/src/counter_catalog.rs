@@ -54,7 +54,7 @@ const PORT: [CounterEntry; 23] = [
 
 /// Workers, events and side effects that were dropped: `comporta/counters` prints `worker NAME`.
 #[rustfmt::skip]
-const WORKER: [CounterEntry; 39] = [
+const WORKER: [CounterEntry; 40] = [
     counter("no_bridge", "frame of a port whose bridge is not in the published program", "normal for some milliseconds while a bridge is added or removed"),
     counter("no_port", "frame for an egress port that has no queue", "normal while a port is added or removed; else the interface disappeared: see the log"),
     counter("port_full", "frame dropped because the egress queue of another worker's port was full", "the egress port or its worker is too slow: see `tx_full`"),
@@ -78,6 +78,7 @@ const WORKER: [CounterEntry; 39] = [
     counter("membership_policed", "multicast membership report above 1,000 a second of its port", "a flood of IGMP or MLD reports: find its port with `mdb/show`"),
     counter("sample_queue_full", "sample for sFlow or IPFIX that was lost", "sample less often"),
     counter("flow_queue_full", "batches of dummies that `dpctl/dump-flows` did not count, since the control thread was behind", "send more slowly: only tests have dummies"),
+    counter("flow_unrecorded", "frame that `dpctl/dump-flows` did not count, since a worker had recorded 4,096 flows since the last list", "more flows than the list has room for; `bridge/dump-flows` counts every frame"),
     counter("flow_export_full", "frame that NetFlow or IPFIX did not count, since its table of flows was full", "shorten the active timeout, or sample"),
     counter("no_peer", "frame for an internal or dummy port without another end", "normal if nothing uses the interface"),
     counter("ingress_policed", "frame above `ingress_policing_rate` of its interface", "intended; raise the rate or burst"),
@@ -191,7 +192,7 @@ const BRIDGE: [CounterEntry; 6] = [
 
 /// The control thread: `comporta/counters` prints `control NAME`.
 #[rustfmt::skip]
-const CONTROL: [CounterEntry; 11] = [
+const CONTROL: [CounterEntry; 12] = [
     counter("messages_refused", "OpenFlow message that was malformed or of an unknown type, and answered by an error", "see the log for the controller's address"),
     counter("async_dropped", "packet-in, port status or flow-removed for a controller that reads too slowly", "the controller is overloaded"),
     counter("transmit_dropped", "frame of a packet-out or protocol that a worker could not take", "the worker is overloaded"),
@@ -202,6 +203,7 @@ const CONTROL: [CounterEntry; 11] = [
     counter("checkpoints_failed", "checkpoint of the tables that could not be written; the previous one remains", "the log has the reason: free space in the run directory, or name another file by `--checkpoint`"),
     counter("turns_slow", "turn of the control thread that took over 100 ms", "the warning `Unreasonably long ... poll interval` in the log names the cause; give the control plane a core of its own (`--cores`)"),
     counter("turn_longest_us", "microsecond of the longest turn of the control thread so far", "see `turns_slow`"),
+    counter("flows_unlisted", "packet that `dpctl/dump-flows` did not count, since it lists at most 1,024 flows of real ports", "see `bridge/dump-flows`, which counts every packet"),
     counter("memory_refused", "message of a bundle that was refused because all connections together exceed their budget of memory", "commit or discard bundles sooner; find the connection with many open bundles"),
 ];
 

@@ -19,7 +19,7 @@ use crate::support::pcap::pcap_frames;
 pub(crate) const TESTS: &[SystemTest] = tests![
     control_socket_replies_like_open_vswitch,
     traces_match_open_vswitch,
-    compiled_rules_are_listed_as_datapath_flows,
+    flows_of_real_ports_are_listed_on_request,
     worker_statistics_are_reported_and_cleared,
     control_socket_refuses_garbage_and_serves_other_clients,
     frames_of_dummy_ports_are_forwarded_like_by_open_vswitch,
@@ -318,26 +318,49 @@ fn comparable_trace(output: &str, ports: &BTreeMap<String, String>) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-fn compiled_rules_are_listed_as_datapath_flows(context: &TestContext) -> TestResult {
+fn flows_of_real_ports_are_listed_on_request(context: &TestContext) -> TestResult {
     let network = TestNetwork::new(context, 2)?;
     let deployment = Deployment::new(&network)?;
     let _daemon = deployment.start_daemon()?;
     deployment.vsctl(TWO_PORTS)?;
     deployment.run_tool(
-        "ovs-ofctl add-flow br0 in_port=1,tcp,nw_dst=10.0.0.0/8,actions=dec_ttl,output:2",
+        "ovs-ofctl add-flow br0 in_port=1,udp,nw_dst=10.0.0.0/8,actions=dec_ttl,output:2",
     )?;
-    let output = appctl(&deployment, "dpif/dump-flows --names br0")?;
-    let expected = "table(0),priority(32768),in_port(p1),eth_type(0x0800),ipv4(dst=10.0.0.0/255.0.0.0,proto=6), \
-                  packets:0, bytes:0, used:never, actions:dec_ttl,output:2\n";
-    assert!(output.contains(expected), "{output}");
-    assert_eq!(appctl(&deployment, "dpctl/dump-flows --names")?, output);
-    network
-        .host(1)
-        .send(&["eth(dst=02:00:00:00:00:02) / ipv4(dst=10.0.0.1,ttl=64) / tcp"])?;
-    context.wait_until("the counter of the frame", || {
-        let output = appctl(&deployment, "dpif/dump-flows br0")?;
-        Ok(output.contains("packets:1, bytes:"))
+    // The first list has workers count frames.
+    let output = appctl(&deployment, "dpctl/dump-flows --names")?;
+    assert!(!output.contains("dst=10.0.0.0/255.0.0.0"), "{output}");
+    for (address, port) in [("10.0.0.1", 7), ("10.9.0.1", 8), ("10.9.0.1", 9)] {
+        network.host(1).send(&[&format!(
+            "eth(dst=02:00:00:00:00:02) / ipv4(dst={address},ttl=64) / udp(dst={port})"
+        )])?;
+    }
+    // One megaflow has all of them: its rule examines a prefix, and no port.
+    let is_listed = |line: &str| {
+        line.starts_with("recirc_id(0),in_port(p1),")
+            && line.contains("ipv4(dst=10.0.0.0/255.0.0.0,proto=17,ttl=64,frag=no), packets:3, ")
+            && line.ends_with("actions:set(ipv4(ttl=63)),p2")
+    };
+    for command in ["dpctl/dump-flows --names", "dpif/dump-flows --names br0"] {
+        context.wait_until("the flow of the frames", || {
+            Ok(appctl(&deployment, command)?.lines().any(is_listed))
+        })?;
+    }
+    let filtered = |filter: &str| {
+        let words = format!("dpctl/dump-flows --names filter={filter}");
+        Ok::<_, Failure>(appctl(&deployment, &words)?.lines().any(is_listed))
+    };
+    assert!(filtered("udp,in_port=p1")? && !filtered("tcp")?);
+    // A change of the rules changes the actions of the flow.
+    deployment.run_tool("ovs-ofctl mod-flows br0 in_port=1,udp,nw_dst=10.0.0.0/8,actions=drop")?;
+    context.wait_until("the changed actions", || {
+        let output = appctl(&deployment, "dpctl/dump-flows --names")?;
+        let mut lines = output.lines();
+        Ok(lines
+            .any(|line| line.contains("dst=10.0.0.0/255.0.0.0") && line.ends_with("actions:drop")))
     })?;
+    appctl(&deployment, "dpctl/del-flows")?;
+    let output = appctl(&deployment, "dpctl/dump-flows --names")?;
+    assert!(!output.contains("dst=10.0.0.0/255.0.0.0"), "{output}");
     let output = appctl(&deployment, "dpctl/show -s")?;
     assert!(
         output.contains("  flows: 2\n") && output.contains(": br0 (tap)\n"),

@@ -1,5 +1,6 @@
-//! Reports of frames that cross the datapath, for the control thread's list of active flows. Only
-//! datapaths of dummies report them: a dummy has no traffic but that of tests.
+//! Frames that cross the datapath, for the control thread's list of active flows. Datapaths with
+//! dummies report each of them: a dummy has no traffic but that of tests. Others count them by flow
+//! while the list is requested (`flow_recorder`).
 
 use base::Instant;
 use packet::Frame;
@@ -10,16 +11,16 @@ use super::forwarder::BatchForwarder;
 use super::tunnel::InnerPacket;
 use crate::counters::WorkerDrop;
 use crate::messages::{CrossingReport, CrossingTunnel, WorkerEvent};
-use crate::program::Program;
+use crate::program::{CrossingMode, Program};
 use crate::slots::PortKey;
 
 /// The tunnel key of a frame that a device received.
 const NO_KEY: u64 = 0;
 
 impl BatchForwarder {
-    /// Reports the frames of a received batch, except those that the port punts.
+    /// Reports or counts the frames of a received batch, except those that the port punts.
     #[cold]
-    pub(super) fn report_crossing(
+    pub(super) fn note_crossing(
         &mut self,
         program: &Program,
         from: PortKey,
@@ -31,9 +32,12 @@ impl BatchForwarder {
         };
         let punted = bridge.punts.as_ref().and_then(|punts| punts.of(from.port));
         let crosses =
-            |bytes: &&[u8]| punted.is_none_or(|protocols| !protocols.takes(bytes, NO_KEY));
-        let frames = batch.iter().map(Frame::bytes);
-        let frames: Vec<Box<[u8]>> = frames.filter(crosses).map(Into::into).collect();
+            |frame: &&Frame| punted.is_none_or(|protocols| !protocols.takes(frame.bytes(), NO_KEY));
+        let frames = batch.iter().filter(crosses);
+        if program.crossing == CrossingMode::Count {
+            return frames.for_each(|frame| self.record_frame(from, None, frame, now));
+        }
+        let frames: Vec<Box<[u8]>> = frames.map(|frame| frame.bytes().into()).collect();
         if !frames.is_empty() {
             self.report_frames(CrossingReport {
                 from,
@@ -44,9 +48,9 @@ impl BatchForwarder {
         }
     }
 
-    /// Reports a decapsulated frame, unless the tunnel port punts it.
+    /// Reports or counts a decapsulated frame, unless the tunnel port punts it.
     #[cold]
-    pub(super) fn report_decapsulated(
+    pub(super) fn note_decapsulated(
         &mut self,
         program: &Program,
         outer: &OuterHeaders,
@@ -67,6 +71,9 @@ impl BatchForwarder {
             header: inner.header.clone(),
             fields: inner.fields.clone(),
         };
+        if program.crossing == CrossingMode::Count {
+            return self.record_frame(from, Some(tunnel), frame, self.now);
+        }
         self.report_frames(CrossingReport {
             from,
             tunnel: Some(Box::new(tunnel)),

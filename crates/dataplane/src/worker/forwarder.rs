@@ -12,6 +12,7 @@ use ports::{Batch, Queue};
 use super::WorkerLinks;
 use super::capture::FrameRecording;
 use super::events::EventReporter;
+use super::flow_recorder::FlowRecorder;
 use super::mirror::MirrorState;
 use super::outputs::PortOutput;
 use super::recirculation::Recirculation;
@@ -38,6 +39,8 @@ pub(super) struct BatchForwarder {
     pub(super) outputs: VerdictOutputs,
     pub(super) recirculation: Recirculation,
     pub(super) sampling: SamplingState,
+    /// The counts by flow; none while the list of active flows is not requested.
+    pub(super) flow_recorder: Option<Box<FlowRecorder>>,
     /// The start of the turn.
     pub(super) now: Instant,
 }
@@ -63,6 +66,7 @@ impl BatchForwarder {
             outputs: VerdictOutputs::default(),
             recirculation: Recirculation::default(),
             sampling: SamplingState::new(writer),
+            flow_recorder: None,
             now: Instant::START,
         }
     }

@@ -20,7 +20,7 @@ use crate::in_band::{InBand, InBandConfig};
 use crate::messages::QueuePurpose;
 use crate::mirrors::Mirrors;
 use crate::policer::{PacketInCounters, Policer, PortPolicing, QueuedPacketIn};
-use crate::program::{BridgeId, BridgeProgram, WorkerActivity};
+use crate::program::{BridgeId, BridgeProgram, CrossingMode, WorkerActivity};
 use crate::punt::{PuntTable, PuntedProtocols};
 use crate::sampling::SamplingView;
 use crate::slots::PortKey;
@@ -50,6 +50,7 @@ struct WorkerRig {
     hosts: Vec<MemoryQueue>,
     pool: Pool,
     generation: u64,
+    crossing: CrossingMode,
     /// The policing of all ports.
     policing: PortPolicing,
 }
@@ -86,6 +87,7 @@ impl WorkerRig {
             hosts: Vec::new(),
             pool: Pool::new(256),
             generation: 0,
+            crossing: CrossingMode::Off,
             policing: PortPolicing {
                 policer: Policer::new(None),
                 counters: Arc::default(),
@@ -150,7 +152,7 @@ impl WorkerRig {
             sampling: self.sampling.clone(),
         };
         self.publication.swap(Arc::new(Program {
-            reports_crossing: false,
+            crossing: self.crossing,
             generation: Generation(self.generation),
             bridges: vec![bridge],
             virtual_links: Arc::default(),
@@ -654,4 +656,5 @@ fn mirrored_ports_copy_frames_in_both_directions() {
 }
 
 mod flow_meter;
+mod flow_recorder;
 mod sampling;

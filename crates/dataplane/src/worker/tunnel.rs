@@ -16,7 +16,7 @@ use super::forwarder::BatchForwarder;
 use super::recirculation::RecirculatedBatch;
 use crate::counters::WorkerDrop;
 use crate::messages::WorkerEvent;
-use crate::program::Program;
+use crate::program::{CrossingMode, Program};
 use crate::slots::PortKey;
 use crate::tunnels::{self, Encapsulation, TunnelRefusal};
 use crate::underlay::{HostPacket, TunnelLookup, UnderlayPort};
@@ -192,8 +192,8 @@ impl BatchForwarder {
                 if !tunnels::add_ethernet_header(&mut frame, inner.header.payload) {
                     return self.drop_frame(frame, WorkerDrop::TunnelTooLong);
                 }
-                if program.reports_crossing {
-                    self.report_decapsulated(program, &packet.outer, &inner, &frame);
+                if program.crossing != CrossingMode::Off {
+                    self.note_decapsulated(program, &packet.outer, &inner, &frame);
                 }
                 if !tunnels::copy_congestion_mark(&mut frame, &packet.outer) {
                     return self.drop_frame(frame, WorkerDrop::TunnelCongested);

@@ -1,8 +1,8 @@
-//! The active flows of the dummies' datapath, as Open vSwitch's data path would hold them. Workers
-//! report the frames that they receive or decapsulate; a frame without a flow is translated, like
+//! The active flows of a datapath, as Open vSwitch's data path would hold them. Workers
+//! report the frames that dummies receive or decapsulate; a frame without a flow is translated, like
 //! an upcall of Open vSwitch, and its megaflow is listed from then on.
 //!
-//! Real ports report no frames: rules are compiled, and no flow is set up.
+//! Real ports report no frames: workers count them while the list is requested (`flow_watch`).
 
 mod error_log;
 
@@ -19,8 +19,10 @@ use ports::dummy::DummyType;
 use tracing::Level;
 
 use super::Control;
+use super::bridge_runtime::BridgeRuntime;
 use super::commands::tracing::tracer;
 use super::datapath_ports::DatapathName;
+use super::flow_watch::WATCHED_FLOWS_MAX;
 use config::PortKind;
 use dataplane::messages::{CrossingReport, CrossingTunnel};
 use dataplane::slots::PortKey;
@@ -99,6 +101,12 @@ impl ActiveFlows {
         self.tables.values().find_map(|table| table.get(ufid))
     }
 
+    /// Counts packets in their flow of a thread. Returns false if they have no flow.
+    pub(super) fn count(&mut self, thread: FlowThread, packets: &PacketSummary<'_>) -> bool {
+        let table = self.tables.get_mut(&thread);
+        table.is_some_and(|table| table.count(packets))
+    }
+
     /// Removes the flows that were idle for too long.
     fn expire(&mut self, now: Instant) -> Vec<(FlowUfid, ActiveFlow<PortKey>)> {
         let tables = self.tables.values_mut();
@@ -109,21 +117,22 @@ impl ActiveFlows {
 }
 
 /// A frame of the datapath, with its fields.
-struct CrossedFrame {
+pub(super) struct CrossedFrame {
     frame: Frame,
     tunnel: Option<ArrivalTunnel>,
-    exact: Megaflow,
+    pub(super) exact: Megaflow,
     /// The datapath's number of the ingress port.
     number: u32,
 }
 
 impl CrossedFrame {
-    /// Returns the number of bytes of the packet. A bare packet has no Ethernet header.
-    fn packet_len(&self) -> usize {
+    /// Returns the number of bytes of the frame that the packet does not have: a bare packet has no
+    /// Ethernet header.
+    pub(super) fn header_len(&self) -> u64 {
         let is_bare = |arrival: &ArrivalTunnel| !arrival.packet_type.is_ethernet();
         match self.tunnel.as_ref().is_some_and(is_bare) {
-            true => self.frame.len().saturating_sub(ethernet::LEN),
-            false => self.frame.len(),
+            true => ethernet::LEN as u64,
+            false => 0,
         }
     }
 }
@@ -171,11 +180,11 @@ impl Control {
             };
             let summary = PacketSummary {
                 exact: &crossed.exact,
-                bytes: crossed.packet_len() as u64,
+                packets: 1,
+                bytes: (crossed.frame.len() as u64).saturating_sub(crossed.header_len()),
                 now: *at,
             };
-            let table = self.flows.tables.get_mut(&thread);
-            if table.is_some_and(|table| table.count(&summary)) {
+            if self.flows.count(thread, &summary) {
                 self.flows.hits += 1;
             } else {
                 self.flows.misses += 1;
@@ -185,7 +194,7 @@ impl Control {
     }
 
     /// Returns the thread to which the flows of a port and a worker belong.
-    fn flow_thread(&self, from: PortKey, worker: usize) -> FlowThread {
+    pub(super) fn flow_thread(&self, from: PortKey, worker: usize) -> FlowThread {
         let port = self.sites.get(&from.bridge)?.ports.get(&from.port)?;
         match port.spec.kind {
             PortKind::Dummy(DummyType::Pmd) => self.pmd.core_of(worker),
@@ -193,7 +202,7 @@ impl Control {
         }
     }
 
-    fn crossed_frame(
+    pub(super) fn crossed_frame(
         &mut self,
         from: PortKey,
         tunnel: Option<&CrossingTunnel>,
@@ -225,8 +234,8 @@ impl Control {
         })
     }
 
-    /// Translates a frame, and adds its flow.
-    fn set_up_flow(
+    /// Translates a frame, and adds its flow, unless the list of the thread is full.
+    pub(super) fn set_up_flow(
         &mut self,
         (from, thread): (PortKey, FlowThread),
         crossed: CrossedFrame,
@@ -238,10 +247,14 @@ impl Control {
             exact,
             number,
         } = crossed;
+        let is_full = |table: &ActiveFlowTable<PortKey>| table.is_full();
+        if self.flows.tables.get(&thread).is_some_and(is_full) {
+            return;
+        }
         let port = number.to_string();
         if logs_flows() {
             let key = exact.to_odp(&port, KeyDetail::Packet);
-            let name = DatapathName::Dummy.backer();
+            let name = self.flow_datapath(from).backer();
             let packet = exact.describe_packet();
             tracing::debug!(target: "dpif_netdev", "{name}: miss upcall:\n{key}\n{packet}");
         }
@@ -268,7 +281,11 @@ impl Control {
         if logs_flows() {
             log_flow("flow_add", &flow, &port);
         }
+        let is_watched = !self.tools.dummies.is_enabled();
         let table = self.flows.tables.entry(thread).or_default();
+        if is_watched {
+            table.capacity = WATCHED_FLOWS_MAX;
+        }
         if table.insert(flow).is_some() && self.flows.maintained.is_none() {
             self.flows.maintained = Some(now);
         }
@@ -324,7 +341,7 @@ impl Control {
         }
         if logs_operations() {
             let (key, actions) = (flow.megaflow.to_odp(&port, KeyDetail::All), &flow.actions);
-            let name = DatapathName::Dummy.full();
+            let name = self.flow_datapath(flow.port).full();
             tracing::debug!(target: "dpif", "{name}: put[modify] {ufid} {key}, actions:{actions}");
         }
     }
@@ -342,7 +359,7 @@ impl Control {
             let port = self.port_text(flow.port);
             let key = flow.megaflow.to_odp(&port, KeyDetail::Packet);
             let counters = flow.counters(self.now());
-            let name = DatapathName::Dummy.full();
+            let name = self.flow_datapath(flow.port).full();
             tracing::debug!(target: "dpif", "{name}: flow_del {ufid} {key}, {counters}");
         }
     }
@@ -367,7 +384,10 @@ impl Control {
         for (ufid, flow) in self.flows.expire(now) {
             self.log_deletion(ufid, &flow);
         }
-        self.revalidate_flows();
+        // Flows of real ports are translated again when they are listed.
+        if self.tools.dummies.is_enabled() {
+            self.revalidate_flows();
+        }
         if self.flows.is_empty() {
             self.flows.maintained = None;
         }
@@ -382,9 +402,15 @@ impl Control {
         for (_, ufid, flow) in self.flows.iter() {
             let port = self.port_text(flow.port);
             let line = flow.line(&port, &flow.actions, KeyDetail::All, now);
-            let name = DatapathName::Dummy.full();
+            let name = self.flow_datapath(flow.port).full();
             tracing::debug!(target: "dpif", "{name}: flow_dump {ufid} {line}");
         }
+    }
+
+    /// Returns the datapath of a port.
+    fn flow_datapath(&self, port: PortKey) -> DatapathName {
+        let site = self.sites.get(&port.bridge);
+        site.map_or(DatapathName::Netdev, BridgeRuntime::datapath)
     }
 
     /// Returns the datapath's number of a port.
@@ -409,17 +435,19 @@ impl Control {
 
     /// Makes the flows current: all injected frames are counted, and no change is pending.
     pub(super) fn settle_flows(&mut self) {
-        if !self.tools.dummies.is_enabled() {
-            return self.publish_at_once();
-        }
-        self.await_injected();
-        for _ in 0..READS_MAX {
-            if self.read_workers() {
-                break;
+        if self.tools.dummies.is_enabled() {
+            self.await_injected();
+            for _ in 0..READS_MAX {
+                if self.read_workers() {
+                    break;
+                }
             }
+            self.publish_at_once();
+            self.revalidate_flows();
+        } else {
+            self.publish_at_once();
+            self.settle_watched_flows();
         }
-        self.publish_at_once();
-        self.revalidate_flows();
         let now = self.now();
         for (ufid, flow) in self.flows.expire(now) {
             self.log_deletion(ufid, &flow);

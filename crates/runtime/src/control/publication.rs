@@ -10,7 +10,7 @@ use super::Control;
 use super::bridge_runtime::BridgeRuntime;
 use crate::reaper::LARGE;
 use crate::worker_thread::{WakeEvent, WorkerThread};
-use dataplane::program::{BridgeProgram, Generation, Publication};
+use dataplane::program::{BridgeProgram, CrossingMode, Generation, Publication};
 use dataplane::publisher::Publisher;
 use dataplane::underlay::Underlay;
 use dataplane::virtual_links::VirtualLinks;
@@ -24,24 +24,30 @@ const PUBLICATION_INTERVAL: Duration = Duration::from_micros(500);
 /// The publications so far, and the state that the next one adds to the bridges.
 pub(super) struct Publications {
     publisher: Publisher,
-    /// True if workers do not have the latest virtual links (patch and tunnel ports) yet.
+    /// True if workers do not have the latest virtual links (patch and tunnel ports) yet, or the
+    /// latest use of received frames.
     virtual_links_changed: bool,
     /// The latest time of the next publication, on the clock that is never stopped.
     next_at: Instant,
 }
 
 impl Publications {
-    /// Returns publications into this slot, none so far. With `reports_crossing`, workers report
-    /// the frames that they receive.
-    pub(super) fn new(slot: Arc<Publication>, reports_crossing: bool) -> Self {
+    /// Returns publications into this slot, none so far, with this use of received frames.
+    pub(super) fn new(slot: Arc<Publication>, crossing: CrossingMode) -> Self {
         let mut publisher = Publisher::new(slot);
-        if reports_crossing {
-            publisher.report_crossing();
-        }
+        publisher.set_crossing(crossing);
         Self {
             publisher,
             virtual_links_changed: false,
             next_at: Instant::START,
+        }
+    }
+
+    /// Has the use of received frames published if it has changed.
+    pub(super) fn set_crossing(&mut self, crossing: CrossingMode) {
+        if self.publisher.crossing() != crossing {
+            self.publisher.set_crossing(crossing);
+            self.virtual_links_changed = true;
         }
     }
 

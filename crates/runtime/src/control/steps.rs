@@ -360,12 +360,10 @@ fn local_port(config: &BridgeConfig) -> NumberedPort {
 
 /// Returns the bridge's MAC address.
 fn address_of(config: &BridgeConfig) -> MacAddr {
-    let machine = std::fs::read_to_string(MACHINE_ID).unwrap_or_default();
-    match config.address {
-        BridgeAddress::Given(address) => return address,
-        BridgeAddress::Name => return bridge_address([], machine.trim(), &config.name),
-        BridgeAddress::Ports => {}
+    if let BridgeAddress::Given(address) = config.address {
+        return address;
     }
+    let machine = std::fs::read_to_string(MACHINE_ID).unwrap_or_default();
     let interfaces = Interfaces::current().ok();
     let address = |name: &str| {
         let name = name.parse::<InterfaceName>().ok()?;

@@ -21,6 +21,7 @@ impl Control {
         self.end_unread_captures(now);
         self.drive_dummies(now);
         self.run_pmd_timers(now);
+        self.end_flow_watch();
         self.maintain_flows(now);
         self.expire_connections(now);
     }
@@ -75,7 +76,11 @@ impl Control {
         let due = due.into_iter().flatten().min().map(|due| due - shown);
         // Publications and the steps of a warp follow the real time.
         let publication = self.is_unpublished().then_some(self.publications.next_at());
-        let awaited = [publication, self.commands.next_warp_step()];
+        let awaited = [
+            publication,
+            self.commands.next_warp_step(),
+            self.flow_watch.end(),
+        ];
         let awaited = awaited.into_iter().flatten().map(|due| due - real);
         // The watchdog expects a turn in this interval.
         let wait = due.into_iter().chain(awaited).min();

@@ -17,7 +17,7 @@ use super::key::{KeyBits, KeyField};
 use super::{KeyDetail, Megaflow};
 use crate::trace::ArrivalTunnel;
 
-/// The maximum number of flows: more than a test needs; a dump of them takes milliseconds.
+/// The default of the maximum number of flows: more than a test needs; a dump of them takes milliseconds.
 const FLOWS_MAX: usize = 4096;
 
 /// The default time after which an idle flow expires, as in Open vSwitch.
@@ -27,13 +27,15 @@ const MAX_IDLE: Duration = Duration::from_secs(10);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FlowUfid(pub u128);
 
-/// A packet that crosses the data path, as it counts in a flow.
+/// Packets with the same fields that cross the data path, as they count in a flow.
 pub struct PacketSummary<'a> {
-    /// Its fields, all of which count.
+    /// Their fields, all of which count.
     pub exact: &'a Megaflow,
-    /// The number of its bytes.
+    /// The number of packets.
+    pub packets: u64,
+    /// The number of their bytes.
     pub bytes: u64,
-    /// The time.
+    /// The time of the last packet.
     pub now: Instant,
 }
 
@@ -83,6 +85,8 @@ pub struct ActiveFlowTable<P> {
     pub max_idle: Duration,
     /// Flows are exact: every bit of a packet counts.
     pub is_exact: bool,
+    /// The maximum number of flows.
+    pub capacity: usize,
 }
 
 impl<P> Default for ActiveFlowTable<P> {
@@ -92,12 +96,19 @@ impl<P> Default for ActiveFlowTable<P> {
             by_mask: BTreeMap::new(),
             max_idle: MAX_IDLE,
             is_exact: false,
+            capacity: FLOWS_MAX,
         }
     }
 }
 
 impl<P> ActiveFlowTable<P> {
-    /// Counts a packet in its flow. Returns false if it has no flow.
+    /// Returns true if packets set up no further flow.
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        self.flows.len() >= self.capacity
+    }
+
+    /// Counts packets in their flow. Returns false if they have no flow.
     pub fn count(&mut self, packet: &PacketSummary<'_>) -> bool {
         let bits = &packet.exact.packet;
         let mut masks = self.by_mask.iter();
@@ -105,7 +116,7 @@ impl<P> ActiveFlowTable<P> {
         let Some(flow) = found.and_then(|ufid| self.flows.get_mut(&ufid)) else {
             return false;
         };
-        flow.packets += 1;
+        flow.packets += packet.packets;
         flow.bytes += packet.bytes;
         flow.used = Some(packet.now);
         if bits.get(KeyField::NW_PROTO) == 6 {
@@ -116,7 +127,7 @@ impl<P> ActiveFlowTable<P> {
 
     /// Adds a flow, unless the table is full. Returns its identity.
     pub fn insert(&mut self, flow: ActiveFlow<P>) -> Option<FlowUfid> {
-        if self.flows.len() >= FLOWS_MAX {
+        if self.is_full() {
             return None;
         }
         let ufid = FlowUfid::of(&flow.megaflow);

@@ -2,26 +2,23 @@
 //! others have the same workers, so both answers have the counters of all.
 //!
 //! Open vSwitch lists flows there that traffic has set up. This datapath contains the compiled
-//! rules, and these commands list them, with OpenFlow actions, and with table and priority, which a
-//! flow of Open vSwitch does not have.
+//! rules; the flows are those that packets would have set up.
 
 use std::fmt::Write;
-use std::sync::Arc;
 
-use base::{Instant, PortNo, TableId};
-use pipeline::{Pipeline, Rule};
+use base::PortNo;
 use ports::Counter;
 
-use super::Answer::{Deferred, Immediate};
-use super::flow_list::{self, ListForm};
+use super::Answer::{Immediate, Pending};
+use super::flow_list::{self, ListForm, ListedFlows};
 use super::port_config::describe;
-use super::{Command, DeferredAnswer, options};
+use super::{Command, options};
 use crate::control::Control;
 use crate::control::bridge_runtime::BridgeRuntime;
 use crate::control::datapath_ports::DatapathName;
+use crate::inbox::CommandRequest;
 use dataplane::counters::WorkerDrop;
 use dataplane::program::BridgeId;
-use switch::odp;
 
 /// The OpenFlow 1.0 number of the local port, which the answers print.
 const LOCAL: u32 = 0xfffe;
@@ -29,7 +26,7 @@ const LOCAL: u32 = 0xfffe;
 #[rustfmt::skip]
 pub(super) const COMMANDS: [Command; 3] = [
     Command { name: "dpif/dump-dps", usage: "", least: 0, most: 0, answer: Immediate(data_paths) },
-    Command { name: "dpif/dump-flows", usage: "[-m] [--names | --no-names] bridge", least: 1, most: MANY_OPTIONS, answer: Deferred(dump_flows) },
+    Command { name: "dpif/dump-flows", usage: "[-m] [--names | --no-names] bridge", least: 1, most: MANY_OPTIONS, answer: Pending(answer_dump) },
     Command { name: "dpif/show", usage: "", least: 0, most: 0, answer: Immediate(show) },
 ];
 
@@ -146,90 +143,19 @@ fn data_paths(control: &mut Control, _: &[String]) -> Result<String, String> {
     Ok(sites.map(|(_, site)| line(site)).collect())
 }
 
-fn dump_flows(control: &mut Control, arguments: &[String]) -> Result<DeferredAnswer, String> {
+fn answer_dump(control: &mut Control, request: CommandRequest) {
+    flow_list::answer(control, request, dump_flows);
+}
+
+fn dump_flows(control: &mut Control, arguments: &[String]) -> Result<ListedFlows, String> {
     let (options, rest) = options(arguments);
     let selected = rest.first().copied().unwrap_or_default();
     let (id, site) = control.site_named(selected).ok_or("no such bridge")?;
-    if site.datapath() == DatapathName::Dummy {
-        let form = ListForm::of_dpif(&options);
-        let text = flow_list::list(control, id, form);
-        return Ok(Box::new(move || text));
+    if site.datapath() == DatapathName::Netdev
+        && let Some(wait) = control.watch_flows()
+    {
+        return Ok(ListedFlows::After(wait));
     }
-    let flows = DatapathFlows::of(control, Some(id), options.contains(&"--names"));
-    Ok(Box::new(move || flows.to_text()))
-}
-
-/// Rules to print as datapath flows.
-pub(super) struct DatapathFlows {
-    bridges: Vec<Rules>,
-    names: bool,
-    now: Instant,
-}
-
-struct Rules {
-    pipeline: Pipeline,
-    /// The names of ports.
-    ports: Vec<(PortNo, String, String)>,
-}
-
-impl DatapathFlows {
-    /// Returns the rules of one bridge, or of all.
-    pub(super) fn of(control: &mut Control, selected: Option<BridgeId>, names: bool) -> Self {
-        control.datapath_ports();
-        let sites = sites_of(control).into_iter();
-        let sites = sites.filter(|(id, _)| selected.is_none_or(|selected| *id == selected));
-        let rules = sites.map(|(id, site)| {
-            let ports = site.ports.iter().map(|(number, port)| {
-                let of_path = control.devices.datapath_ports.number((id, *number));
-                let of_path = of_path.map_or_else(|| "none".to_owned(), |of| of.to_string());
-                (*number, of_path, port.spec.name.clone())
-            });
-            Rules {
-                pipeline: site.bridge.rules(),
-                ports: ports.collect(),
-            }
-        });
-        Self {
-            bridges: rules.collect(),
-            names,
-            now: control.now(),
-        }
-    }
-
-    /// Formats one line per rule.
-    pub(super) fn to_text(&self) -> String {
-        let mut text = String::new();
-        for bridge in &self.bridges {
-            for table in (0..=TableId::LAST.0).map(TableId) {
-                for rule in bridge.pipeline.rules(table) {
-                    self.write_rule(&mut text, bridge, rule);
-                }
-            }
-        }
-        text
-    }
-
-    fn write_rule(&self, text: &mut String, bridge: &Rules, rule: &Arc<Rule>) {
-        let statistics = rule.statistics(self.now);
-        let port = |number: PortNo| {
-            let found = bridge.ports.iter().find(|(port, ..)| *port == number);
-            match found {
-                Some((_, _, name)) if self.names => name.clone(),
-                Some((_, of_path, _)) => of_path.clone(),
-                None => format!("none:{number}"),
-            }
-        };
-        let matching = odp::write(&statistics.matching, port);
-        let comma = if matching.is_empty() { "" } else { "," };
-        let used = match statistics.packets {
-            0 => "never".to_owned(),
-            _ => format!("{:.3}s", statistics.idle_age.as_secs_f64()),
-        };
-        writeln!(
-            text,
-            "table({}),priority({}){comma}{matching}, packets:{}, bytes:{}, used:{used}, actions:{}",
-            statistics.table.0, statistics.priority, statistics.packets, statistics.bytes, statistics.instructions
-        )
-        .expect("a string has room");
-    }
+    let form = ListForm::of_dpif(&options);
+    Ok(ListedFlows::Text(flow_list::list(control, id, form)))
 }

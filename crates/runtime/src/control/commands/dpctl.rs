@@ -7,15 +7,16 @@ use std::fmt::Write;
 use config::PortKind;
 use ports::Counter;
 
-use super::Answer::{Deferred, Immediate};
-use super::datapath::{DatapathFlows, LookupCounts, flows, lookups};
+use super::Answer::{Immediate, Pending};
+use super::datapath::{LookupCounts, flows, lookups};
+use super::flow_list::ListedFlows;
 use super::port_config::describe;
 use super::{
-    Command, DeferredAnswer, MANY, conntrack, datapath_changes, datapath_flows, flow_list,
-    fragments, options,
+    Command, MANY, conntrack, datapath_changes, datapath_flows, flow_list, fragments, options,
 };
 use crate::control::Control;
 use crate::control::datapath_ports::DatapathName;
+use crate::inbox::CommandRequest;
 
 /// The prefix of error messages, as in Open vSwitch.
 const PREFIX: &str = crate::PROGRAM;
@@ -33,7 +34,7 @@ pub(super) const COMMANDS: [Command; 21] = [
     Command { name: "dpctl/del-flows", usage: "[dp] [file]", least: 0, most: 2, answer: Immediate(delete_flows) },
     Command { name: "dpctl/del-if", usage: "dp iface...", least: 2, most: MANY, answer: Immediate(datapath_changes::delete_ports) },
     Command { name: "dpctl/dump-dps", usage: "", least: 0, most: 0, answer: Immediate(data_paths) },
-    Command { name: "dpctl/dump-flows", usage: "[-m] [--names] [dp] [filter=..] [type=..] [pmd=..]", least: 0, most: 6, answer: Deferred(dump_flows) },
+    Command { name: "dpctl/dump-flows", usage: "[-m] [--names] [dp] [filter=..] [type=..] [pmd=..]", least: 0, most: 6, answer: Pending(answer_dump) },
     Command { name: "dpctl/get-flow", usage: "[dp] ufid", least: 1, most: 2, answer: Immediate(flow_list::get) },
     Command { name: "dpctl/list-commands", usage: "", least: 0, most: 0, answer: Immediate(list_commands) },
     Command { name: "dpctl/mod-flow", usage: "[dp] flow actions", least: 2, most: 3, answer: Immediate(datapath_flows::modify_flow) },
@@ -148,7 +149,11 @@ fn write_counts(text: &mut String, counts: &ports::QueueCounts) -> std::fmt::Res
     writeln!(text, "    RX bytes:{received}  TX bytes:{sent}")
 }
 
-fn dump_flows(control: &mut Control, arguments: &[String]) -> Result<DeferredAnswer, String> {
+fn answer_dump(control: &mut Control, request: CommandRequest) {
+    flow_list::answer(control, request, dump_flows);
+}
+
+fn dump_flows(control: &mut Control, arguments: &[String]) -> Result<ListedFlows, String> {
     let (options, rest) = options(arguments);
     let (mut all, mut selected) = (true, None);
     let (mut name, mut filter, mut thread) = (None, None, None);
@@ -168,31 +173,27 @@ fn dump_flows(control: &mut Control, arguments: &[String]) -> Result<DeferredAns
         let has_title = thread.is_none() && !flows.is_empty();
         let title = has_title.then(|| flow_list::title(None));
         let title = title.unwrap_or_default();
-        return Ok(Box::new(move || format!("{title}{flows}")));
+        return Ok(ListedFlows::Text(format!("{title}{flows}")));
     }
     let datapath = flow_list::datapath_of(control, name)?;
     let added = control.commands.changes.flows(datapath.full());
-    if datapath == DatapathName::Dummy {
-        let filter = filter.as_ref();
-        let flows = flow_list::list_of_dummies(control, &options, filter, thread, &added);
-        let flows = if all { flows } else { String::new() };
-        return Ok(Box::new(move || flows));
+    if !all {
+        return Ok(ListedFlows::Text(String::new()));
     }
-    if filter.is_some() {
-        return Err(refusal(
-            "filter",
-            "choose among rules with ovs-ofctl dump-flows",
-        ));
-    }
-    let flows = DatapathFlows::of(control, None, options.contains(&"--names"));
-    Ok(Box::new(move || match all {
-        true => flows.to_text() + &added,
-        false => String::new(),
-    }))
+    let filter = filter.as_ref();
+    let flows = match datapath {
+        DatapathName::Dummy => {
+            flow_list::list_of_dummies(control, &options, filter, thread, &added)
+        }
+        DatapathName::Netdev => match control.watch_flows() {
+            Some(wait) => return Ok(ListedFlows::After(wait)),
+            None => flow_list::list_of_real_ports(control, &options, filter, thread) + &added,
+        },
+    };
+    Ok(ListedFlows::Text(flows))
 }
 
-/// Deletes the flows that an operator has added, and the active flows of dummies; or those in a
-/// file. The bridges' rules stay, and traffic sets up the active flows again.
+/// Deletes the flows that an operator has added, and the active flows; or those in a file. The bridges' rules stay, and traffic sets up the active flows again.
 fn delete_flows(control: &mut Control, arguments: &[String]) -> Result<String, String> {
     let is_name = |control: &Control, name: &str| {
         let mut added = control.commands.changes.names();
@@ -213,7 +214,7 @@ fn delete_flows(control: &mut Control, arguments: &[String]) -> Result<String, S
     };
     for name in names {
         control.commands.changes.clear_flows(&name);
-        if name == DatapathName::Dummy.full() {
+        if DatapathName::parse(&name).is_some() {
             control.settle_flows();
             control.delete_flows();
         }

@@ -1,5 +1,8 @@
-//! The lists of active flows: `dpctl/dump-flows`, `dpctl/get-flow` and `dpif/dump-flows` of the
-//! dummies' datapath.
+//! The lists of active flows: `dpctl/dump-flows`, `dpctl/get-flow` and `dpif/dump-flows`. The first
+//! list of real ports is answered after an observation of their frames.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
 
 use base::PortNo;
 use flow::text::NameMap;
@@ -9,12 +12,37 @@ use super::tracing::tracer;
 use crate::control::Control;
 use crate::control::active_flows::{FlowThread, translate};
 use crate::control::datapath_ports::DatapathName;
+use crate::inbox::{CommandReply, CommandRequest};
 use dataplane::program::BridgeId;
 use dataplane::slots::PortKey;
 use switch::megaflow::{ActiveFlow, FlowFilter, FlowUfid, KeyDetail};
 
 /// The line before the flows of ports without a PMD thread.
 const MAIN_THREAD: &str = "flow-dump from the main thread:\n";
+
+/// The result of a command that lists flows.
+#[derive(Debug)]
+pub(super) enum ListedFlows {
+    /// The list.
+    Text(String),
+    /// The list will exist after this time; the command is executed again.
+    After(Duration),
+}
+
+/// Answers a command that lists flows, at once or later.
+pub(super) fn answer(
+    control: &mut Control,
+    request: CommandRequest,
+    list: fn(&mut Control, &[String]) -> Result<ListedFlows, String>,
+) {
+    let answer = match list(control, &request.arguments) {
+        Ok(ListedFlows::After(wait)) => return control.repeat_after(wait, request),
+        Ok(ListedFlows::Text(text)) => Ok(CommandReply::Text(text)),
+        Err(problem) => Err(problem),
+    };
+    // The client may have disconnected.
+    drop(request.answer.send(answer));
+}
 
 /// The form of a list.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -73,6 +101,31 @@ pub(super) fn list(control: &mut Control, bridge: BridgeId, form: ListForm) -> S
     lines(control, |_, flow| flow.port.bridge == bridge, form)
 }
 
+/// Lists the active flows of real ports for `dpctl/dump-flows`, without titles: their workers are no
+/// PMD threads of Open vSwitch, and belong to its main thread.
+pub(super) fn list_of_real_ports(
+    control: &mut Control,
+    options: &[&str],
+    filter: Option<&FlowFilter>,
+    chosen: Option<FlowThread>,
+) -> String {
+    control.settle_flows();
+    let bridges = bridges_of(control, DatapathName::Netdev);
+    let is_selected = |of: FlowThread, flow: &ActiveFlow<PortKey>| {
+        bridges.contains(&flow.port.bridge)
+            && chosen.is_none_or(|chosen| of == chosen)
+            && filter.is_none_or(|filter| filter.accepts(&flow.megaflow))
+    };
+    lines(control, is_selected, ListForm::of_dpctl(options))
+}
+
+/// Returns the bridges of a datapath.
+fn bridges_of(control: &Control, datapath: DatapathName) -> BTreeSet<BridgeId> {
+    let sites = control.sites.iter();
+    let sites = sites.filter(|(_, site)| site.datapath() == datapath);
+    sites.map(|(id, _)| *id).collect()
+}
+
 /// Lists the active flows of dummies for `dpctl/dump-flows`: those of one thread, or of all with
 /// titles. The flows of the operator, `added`, are of no thread and are listed last.
 pub(super) fn list_of_dummies(
@@ -90,10 +143,13 @@ pub(super) fn list_of_dummies(
         None => cores.chain([None]).collect(),
     };
     let last = threads.len() - 1;
+    let bridges = bridges_of(control, DatapathName::Dummy);
     let mut text = String::new();
     for (index, thread) in threads.into_iter().enumerate() {
         let is_selected = |of: FlowThread, flow: &ActiveFlow<PortKey>| {
-            of == thread && filter.is_none_or(|filter| filter.accepts(&flow.megaflow))
+            of == thread
+                && bridges.contains(&flow.port.bridge)
+                && filter.is_none_or(|filter| filter.accepts(&flow.megaflow))
         };
         let mut flows = lines(control, is_selected, form);
         if index == last {

@@ -39,6 +39,7 @@ fn flow_counts_packets_that_agree_in_examined_bits() {
     let count = |table: &mut ActiveFlowTable<u32>, exact: &Megaflow| {
         table.count(&PacketSummary {
             exact,
+            packets: 1,
             bytes: 60,
             now,
         })
@@ -73,6 +74,7 @@ fn idle_flow_expires() {
     let now = Instant::START + Duration::from_secs(9);
     let summary = PacketSummary {
         exact: &exact,
+        packets: 1,
         bytes: 1,
         now,
     };
@@ -125,4 +127,24 @@ fn ufid_is_stable_and_survives_its_text() {
     ] {
         assert_eq!(FlowUfid::parse(text), None, "{text}");
     }
+}
+
+#[test]
+fn flow_table_counts_several_packets_at_once_up_to_its_capacity() {
+    let (first, exact) = flow("eth(src=02:00:00:00:00:01) / ipv4 / udp(dst=53)");
+    let (second, _) = flow("eth(src=02:00:00:00:00:02) / ipv4 / udp(dst=53)");
+    let mut table = ActiveFlowTable {
+        capacity: 1,
+        ..ActiveFlowTable::default()
+    };
+    let ufid = table.insert(first).expect("there is room");
+    assert!(table.is_full() && table.insert(second).is_none());
+    assert!(table.count(&PacketSummary {
+        exact: &exact,
+        packets: 7,
+        bytes: 700,
+        now: Instant::START,
+    }));
+    let flow = table.get(ufid).expect("it is there");
+    assert_eq!((flow.packets, flow.bytes), (7, 700));
 }
