@@ -1,5 +1,6 @@
 //! `NXAST_SAMPLE` to `NXAST_SAMPLE4`: reports sampled packets to a collector. The fourth form is of
-//! Open vSwitch 3.5, with bits of fields as identifiers.
+//! Open vSwitch 3.5, with bits of fields as identifiers; no public source confirms its number and
+//! layout.
 
 use base::PortNo;
 use flow::{Extension, Field, Refusal, SampleAction, SampleDirection, SampleId, Subfield};
