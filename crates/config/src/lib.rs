@@ -96,9 +96,7 @@ pub enum BridgeAddress {
     /// The lowest address of the ports, or one derived from the name of a bridge without ports.
     #[default]
     Ports,
-    /// An address derived from the names of the machine and the bridge, independent of the ports.
-    Name,
-    /// A configured address.
+    /// A configured address, or one that the database gives.
     Given(MacAddr),
 }
 

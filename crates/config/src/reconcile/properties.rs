@@ -228,7 +228,7 @@ fn bridge(index: usize) -> impl Strategy<Value = BridgeConfig> {
             }
             bridge.datapath_id = id.map(base::DatapathId);
             if address == 1 {
-                bridge.address = BridgeAddress::Name;
+                bridge.address = BridgeAddress::Given(packet::MacAddr::from_u64(0x0200_0000_0001));
             }
             if forwards_bpdus {
                 bridge.switching = SwitchingConfig {

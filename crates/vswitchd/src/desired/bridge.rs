@@ -106,10 +106,21 @@ fn warn_of_refusal(interface: Record<'_>, why: &str, desired: &mut DesiredState)
     }
 }
 
+/// Returns the default address of a bridge: that of Open vSwitch on a little-endian machine. It
+/// survives restarts, and differs between bridges of the same name on one machine, or on copies of
+/// a machine.
+fn default_address(row: Uuid) -> MacAddr {
+    const LOCAL: u8 = 0x02;
+    const MULTICAST: u8 = 0x01;
+    // The UUID is an array of 32-bit words there.
+    let [a, b, c, d, _, _, g, h, ..] = row.0.to_be_bytes();
+    MacAddr([d & !MULTICAST | LOCAL, c, b, a, h, g])
+}
+
 /// Reads the bridge's own columns.
 fn read_columns(row: Record<'_>, outcome: &mut BridgeOutcome) -> BridgeConfig {
     let mut config = BridgeConfig::new(row.text("name").unwrap_or_default());
-    config.address = BridgeAddress::Name;
+    config.address = BridgeAddress::Given(default_address(row.uuid));
     let mut note = |column: &str, why: String| {
         outcome.notes.insert(column.to_owned(), why);
     };
@@ -369,5 +380,23 @@ fn refuse(database: &Database, port: Record<'_>, why: &str, desired: &mut Desire
     for uuid in uuids {
         let outcome = InterfaceOutcome::Refused(why.to_owned());
         desired.interfaces.entry(uuid).or_insert(outcome);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn default_address_of_a_bridge_is_that_of_open_vswitch() {
+        let row = |text: &str| default_address(text.parse().expect("a UUID"));
+        assert_eq!(
+            row("01234567-89ab-cdef-0123-456789abcdef"),
+            MacAddr([0x66, 0x45, 0x23, 0x01, 0xef, 0xcd])
+        );
+        assert_ne!(
+            row("01234567-89ab-cdef-0123-456789abcdef"),
+            row("11234567-89ab-cdef-0123-456789abcdef")
+        );
     }
 }
