@@ -330,9 +330,9 @@ fn flows_of_real_ports_are_listed_on_request(context: &TestContext) -> TestResul
     let output = appctl(&deployment, "dpctl/dump-flows --names")?;
     assert!(!output.contains("dst=10.0.0.0/255.0.0.0"), "{output}");
     for (address, port) in [("10.0.0.1", 7), ("10.9.0.1", 8), ("10.9.0.1", 9)] {
-        network.host(1).send(&[&format!(
-            "eth(dst=02:00:00:00:00:02) / ipv4(dst={address},ttl=64) / udp(dst={port})"
-        )])?;
+        let stack =
+            format!("eth(dst=02:00:00:00:00:02) / ipv4(dst={address},ttl=64) / udp(dst={port})");
+        network.host(1).send(&[stack.as_str()])?;
     }
     // One megaflow has all of them: its rule examines a prefix, and no port.
     let is_listed = |line: &str| {
