@@ -3,7 +3,7 @@
 //!
 //! | group | actions |
 //! |---|---|
-//! | lookup | `resubmit`, `clone`, `exit` |
+//! | lookup | `resubmit`, also by the connection's original direction, `clone`, `exit` |
 //! | registers | `load`, `move`, `push`, `pop`, `check_pkt_larger`, `delete_field` |
 //! | output | `output` to a subfield or truncated, `controller`, `pop_queue`, `multipath`, `bundle`, `bundle_load` |
 //! | rules | `learn`, `fin_timeout`, `conjunction` |
@@ -61,6 +61,14 @@ pub use subfield::Subfield;
 pub enum Extension {
     /// Look up the frame as if it had arrived by `port`, execute the result, then continue.
     Resubmit {
+        /// The port of arrival for the lookup; [`PortNo::IN_PORT`] leaves it.
+        port: PortNo,
+        /// Table, or `None` for the current one.
+        table: Option<TableId>,
+    },
+    /// Look up the frame with the addresses, ports and protocol of its connection's original
+    /// direction, execute the result, then continue.
+    ResubmitConnection {
         /// The port of arrival for the lookup; [`PortNo::IN_PORT`] leaves it.
         port: PortNo,
         /// Table, or `None` for the current one.

@@ -133,6 +133,7 @@ const fn padding_refusal(kind: ActionKind) -> Option<Refusal> {
     match kind {
         ActionKind::SetField | ActionKind::RegLoad2 => Some(Refusal::ActionBadSetArgument),
         ActionKind::ResubmitTable
+        | ActionKind::ResubmitConnection
         | ActionKind::OutputReg
         | ActionKind::Learn
         | ActionKind::Learn2 => Some(Refusal::ActionBadArgument),

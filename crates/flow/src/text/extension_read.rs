@@ -72,7 +72,7 @@ fn delete_field(item: KeyValue<'_>) -> Result<Extension, ParseError> {
     field.map(Extension::DeleteField).ok_or_else(wrong)
 }
 
-/// Reads `port`, `(port,table)` or `(,table)`.
+/// Reads `port`, `(port,table)` or `(,table)`; `,ct` may follow the table.
 fn resubmit(item: KeyValue<'_>) -> Result<Extension, ParseError> {
     let whole = item.required_value()?;
     let (port, table) = match whole.split_once(",") {
@@ -84,12 +84,12 @@ fn resubmit(item: KeyValue<'_>) -> Result<Extension, ParseError> {
         port if named(port) => address::port(port)?,
         _ => PortNo::IN_PORT,
     };
-    if let Some((_, tracked)) = table.and_then(|table| table.split_once(",")) {
-        return Err(tracked.error(match tracked.text.trim() {
-            "ct" => "not supported: a lookup by the connection's addresses",
-            _ => "unexpected text after the table",
-        }));
-    }
+    let (table, by_connection) = match table.and_then(|table| table.split_once(",")) {
+        Some((table, word)) if word.text.trim() == "ct" => (Some(table.trim()), true),
+        Some((table, word)) if word.text.trim().is_empty() => (Some(table.trim()), false),
+        Some((_, word)) => return Err(word.error("expected \"ct\" after the table")),
+        None => (table, false),
+    };
     let table = match table.filter(|table| named(*table)) {
         Some(table) => Some(name_map::table(table)?).filter(|table| *table != TableId::ALL),
         None => None,
@@ -97,7 +97,10 @@ fn resubmit(item: KeyValue<'_>) -> Result<Extension, ParseError> {
     if port == PortNo::IN_PORT && table.is_none() {
         return Err(whole.error("expected a port or a table: resubmit(PORT,TABLE)"));
     }
-    Ok(Extension::Resubmit { port, table })
+    Ok(match by_connection {
+        true => Extension::ResubmitConnection { port, table },
+        false => Extension::Resubmit { port, table },
+    })
 }
 
 /// Returns the tokens before and after an arrow.

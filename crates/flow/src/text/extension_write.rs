@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use base::PortNo;
+use base::{PortNo, TableId};
 
 use super::extension_read::REASONS;
 use super::match_write::CommaList;
@@ -25,15 +25,13 @@ impl fmt::Display for WithNames<'_, Extension> {
             Extension::Resubmit { port, table: None } => {
                 write!(f, "resubmit:{}", WithNames(port, names))
             }
-            Extension::Resubmit {
-                port,
-                table: Some(table),
-            } => {
-                f.write_str("resubmit(")?;
-                if *port != PortNo::IN_PORT {
-                    write!(f, "{}", WithNames(port, names))?;
-                }
-                write!(f, ",{})", WithNames(table, names))
+            Extension::Resubmit { port, table } => {
+                write_resubmit(f, WithNames(port, names), WithNames(table, names))?;
+                f.write_str(")")
+            }
+            Extension::ResubmitConnection { port, table } => {
+                write_resubmit(f, WithNames(port, names), WithNames(table, names))?;
+                f.write_str(",ct)")
             }
             Extension::Load { to, value } => write!(f, "load:{}->{to}", HexNumber((*value).into())),
             Extension::Move { from, to } => write!(f, "move:{from}->{to}"),
@@ -80,6 +78,24 @@ impl fmt::Display for WithNames<'_, Extension> {
             Extension::DebugSlow => f.write_str("debug_slow"),
             Extension::DebugRecirc => f.write_str("debug_recirc"),
         }
+    }
+}
+
+/// Writes a resubmission up to its table.
+fn write_resubmit(
+    f: &mut fmt::Formatter<'_>,
+    port: WithNames<'_, PortNo>,
+    table: WithNames<'_, Option<TableId>>,
+) -> fmt::Result {
+    let WithNames(table, names) = table;
+    f.write_str("resubmit(")?;
+    if *port.0 != PortNo::IN_PORT {
+        write!(f, "{port}")?;
+    }
+    f.write_str(",")?;
+    match table {
+        Some(table) => write!(f, "{}", WithNames(table, names)),
+        None => Ok(()),
     }
 }
 

@@ -24,7 +24,9 @@ use crate::version::Version;
 /// Decodes the arguments of a Nicira action.
 pub(super) fn decode(kind: ActionKind, r: &mut Reader<'_>) -> Result<Extension, BodyError> {
     Ok(match kind {
-        ActionKind::Resubmit | ActionKind::ResubmitTable => decode_resubmit(kind, r)?,
+        ActionKind::Resubmit | ActionKind::ResubmitTable | ActionKind::ResubmitConnection => {
+            decode_resubmit(kind, r)?
+        }
         ActionKind::RegLoad => decode_load(r)?,
         ActionKind::RegMove => decode_move(r)?,
         ActionKind::CopyField => decode_copy_field(r)?,
@@ -79,7 +81,12 @@ pub(super) fn encode(
     w: &mut Writer<'_>,
 ) -> Result<(), EncodeError> {
     match extension {
-        Extension::Resubmit { port, table } => encode_resubmit(*port, *table, w),
+        Extension::Resubmit { port, table } => {
+            encode_resubmit(ActionKind::ResubmitTable, *port, *table, w)
+        }
+        Extension::ResubmitConnection { port, table } => {
+            encode_resubmit(ActionKind::ResubmitConnection, *port, *table, w)
+        }
         Extension::Load { to, value } => encode_load(*to, *value, w),
         Extension::Move { from, to } => encode_move(*from, *to, w),
         Extension::Push(from) => encode_stack(ActionKind::StackPush, *from, w),
@@ -124,11 +131,12 @@ pub(super) fn encode(
 }
 
 fn encode_resubmit(
+    kind: ActionKind,
     port: PortNo,
     table: Option<TableId>,
     w: &mut Writer<'_>,
 ) -> Result<(), EncodeError> {
-    put(ActionKind::ResubmitTable, w, |w| {
+    put(kind, w, |w| {
         encode_u16_port(port, w)?;
         w.u8(table.unwrap_or(TableId::ALL).0);
         Ok(())
@@ -267,7 +275,10 @@ fn decode_resubmit(kind: ActionKind, r: &mut Reader<'_>) -> Result<Extension, Bo
         (ActionKind::Resubmit, _) | (_, TableId::ALL) => None,
         (_, table) => Some(table),
     };
-    Ok(Extension::Resubmit { port, table })
+    Ok(match kind {
+        ActionKind::ResubmitConnection => Extension::ResubmitConnection { port, table },
+        _ => Extension::Resubmit { port, table },
+    })
 }
 
 /// Decodes a load of up to 64 bits into consecutive bits of a field.

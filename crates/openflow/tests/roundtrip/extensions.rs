@@ -226,9 +226,14 @@ fn encap() -> impl Strategy<Value = Encap> {
 
 /// An action without nested actions.
 fn simple() -> BoxedStrategy<Extension> {
-    let resubmit = (option::of(port()), 0..=254_u8).prop_map(|(port, table)| Extension::Resubmit {
-        port: port.unwrap_or(PortNo::IN_PORT),
-        table: (port.is_none() || table > 100).then_some(TableId(table)),
+    let resubmit = (option::of(port()), 0..=254_u8, any::<bool>());
+    let resubmit = resubmit.prop_map(|(port, table, by_connection)| {
+        let table = (port.is_none() || table > 100).then_some(TableId(table));
+        let port = port.unwrap_or(PortNo::IN_PORT);
+        match by_connection {
+            true => Extension::ResubmitConnection { port, table },
+            false => Extension::Resubmit { port, table },
+        }
     });
     let load = (target(), any::<u64>()).prop_map(|(to, value)| Extension::Load {
         to,

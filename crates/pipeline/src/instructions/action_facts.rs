@@ -193,6 +193,7 @@ pub(crate) fn fields_of(extension: &Extension) -> Vec<Field> {
         Extension::Conntrack(ct) => conntrack_fields(ct),
         Extension::Sample(sample) => sample.sources().map(Subfield::field).collect(),
         Extension::Resubmit { .. }
+        | Extension::ResubmitConnection { .. }
         | Extension::OutputTruncated { .. }
         | Extension::Controller(_)
         | Extension::DecTtl(_)

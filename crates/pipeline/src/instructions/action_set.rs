@@ -67,7 +67,7 @@ const fn step(action: &Action) -> u8 {
         Action::Extended(Extension::Conntrack(_)) => 20,
         Action::Output { .. } | Action::Enqueue { .. } => 17,
         // Open vSwitch resubmits in place of an output.
-        Action::Extended(Extension::Resubmit { .. }) => 18,
+        Action::Extended(Extension::Resubmit { .. } | Extension::ResubmitConnection { .. }) => 18,
         Action::Extended(_) => WRITES,
     }
 }

@@ -304,7 +304,9 @@ fn needs_oxm(action: &Action) -> bool {
     let needy = |field: &Field| field.info().prerequisite != Prerequisite::None;
     match action {
         // As in Open vSwitch, in all versions.
-        Action::Extended(Extension::DecNshTtl | Extension::Conntrack(_)) => true,
+        Action::Extended(
+            Extension::DecNshTtl | Extension::Conntrack(_) | Extension::ResubmitConnection { .. },
+        ) => true,
         Action::SetField { field, .. } => needy(field),
         Action::Extended(extension) => fields_of(extension).iter().any(needy),
         _ => false,
@@ -356,6 +358,7 @@ fn fits(action: &Action, known: &FieldFacts) -> bool {
         Action::Extended(Extension::DecNshTtl) => known.fulfils(Prerequisite::Nsh),
         Action::Extended(Extension::FinTimeout { .. }) => known.fulfils(Prerequisite::Tcp),
         Action::Extended(Extension::Conntrack(ct)) => conntrack_fits(ct, known),
+        Action::Extended(Extension::ResubmitConnection { .. }) => known.has_connection(),
         Action::Extended(extension) => fields_of(extension)
             .iter()
             .all(|field| known.fulfils(field.info().prerequisite)),

@@ -13,6 +13,8 @@ pub(crate) struct FieldFacts {
     tag: bool,
     ip_proto: Option<u128>,
     icmpv6_type: Option<u128>,
+    /// True if the match permits only packets of a connection.
+    connection: bool,
     /// True if packets have no Ethernet header, or may have none.
     bare: bool,
 }
@@ -27,8 +29,14 @@ impl FieldFacts {
             tag: vlan.is_some_and(|term| term.value & present != 0),
             ip_proto: matching.exact(Field::IpProto),
             icmpv6_type: matching.exact(Field::Icmpv6Type),
+            connection: requires_connection(matching),
             bare: matching.exact(Field::PacketType).unwrap_or(0) != 0,
         }
+    }
+
+    /// True if every packet belonged to a connection when it matched.
+    pub(crate) const fn has_connection(&self) -> bool {
+        self.connection
     }
 
     /// True if the Ethernet header may be missing.
@@ -141,6 +149,20 @@ impl FieldFacts {
             ..Self::default()
         };
     }
+}
+
+/// Flags of `ct_state` in a match, by their bits: those that only a packet of a connection has.
+const OF_CONNECTION: u128 = 0b1100_1111;
+const INVALID: u128 = 1 << 4;
+const TRACKED: u128 = 1 << 5;
+
+/// True if packets that match have a connection: a flag implies it, or they are tracked and not
+/// invalid (`ovs-fields(7)`, ct_nw_src).
+fn requires_connection(matching: &Match) -> bool {
+    matching.term(Field::CtState).is_some_and(|term| {
+        term.value & OF_CONNECTION != 0
+            || term.value & TRACKED != 0 && term.mask & INVALID != 0 && term.value & INVALID == 0
+    })
 }
 
 /// Returns the EtherType of packets without an Ethernet header, if the match selects them.

@@ -14,6 +14,15 @@ use super::{Execution, reject_malformed};
 use crate::limits::{NESTING_MAX, RECURSION_MAX, RESUBMITS_MAX, STACK_MAX};
 use crate::verdict::{Cause, Destination, DropReason};
 
+/// Addresses, ports and protocol of the lookup of a resubmission.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum LookupTuple {
+    /// Those of the packet.
+    Packet,
+    /// Those of the original direction of its connection.
+    OriginalDirection,
+}
+
 impl Execution<'_> {
     /// Executes a Nicira action.
     pub(crate) fn extend(
@@ -22,7 +31,12 @@ impl Execution<'_> {
         extension: &Extension,
     ) -> Result<(), DropReason> {
         match extension {
-            Extension::Resubmit { port, table } => return self.resubmit(packet, *port, *table),
+            Extension::Resubmit { port, table } => {
+                return self.resubmit(packet, (*port, *table), LookupTuple::Packet);
+            }
+            Extension::ResubmitConnection { port, table } => {
+                return self.resubmit(packet, (*port, *table), LookupTuple::OriginalDirection);
+            }
             Extension::Load { to, value } => {
                 return self.set_part(packet, *to, u128::from(*value));
             }
@@ -158,8 +172,8 @@ impl Execution<'_> {
     fn resubmit(
         &mut self,
         packet: &mut Packet<'_>,
-        port: PortNo,
-        table: Option<TableId>,
+        (port, table): (PortNo, Option<TableId>),
+        tuple: LookupTuple,
     ) -> Result<(), DropReason> {
         let to = table.unwrap_or(self.table);
         let backward = usize::from(to <= self.table);
@@ -170,7 +184,7 @@ impl Execution<'_> {
         self.table = to;
         self.recursion += backward;
         self.nesting += 1;
-        let result = self.enter(packet, port);
+        let result = self.enter(packet, port, tuple);
         (self.table, self.rule, self.cookie, self.cause) = place;
         self.recursion -= backward;
         self.nesting -= 1;
@@ -184,14 +198,22 @@ impl Execution<'_> {
         Ok(())
     }
 
-    fn enter(&mut self, packet: &mut Packet<'_>, port: PortNo) -> Result<bool, DropReason> {
+    fn enter(
+        &mut self,
+        packet: &mut Packet<'_>,
+        port: PortNo,
+        tuple: LookupTuple,
+    ) -> Result<bool, DropReason> {
         self.count_lookup()?;
         reject_malformed(packet)?;
         let from = self.in_port;
         if port != PortNo::IN_PORT {
             self.set_register(Field::InPort, port.0.into());
         }
-        let found = self.look_up(packet);
+        let found = match tuple {
+            LookupTuple::Packet => self.look_up(packet),
+            LookupTuple::OriginalDirection => self.look_up_connection(packet),
+        };
         if port != PortNo::IN_PORT {
             self.set_register(Field::InPort, from.0.into());
         }

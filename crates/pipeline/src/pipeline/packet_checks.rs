@@ -90,7 +90,10 @@ fn check_headers(data: &[u8], registers: &PipelineFields, depth: Depth) -> Resul
 fn enters_tables(action: &Action) -> bool {
     match action {
         Action::Output { port, .. } => *port == PortNo::TABLE,
-        Action::Group(_) | Action::Extended(Extension::Resubmit { .. }) => true,
+        Action::Group(_)
+        | Action::Extended(Extension::Resubmit { .. } | Extension::ResubmitConnection { .. }) => {
+            true
+        }
         Action::Extended(Extension::Clone(actions)) => actions.iter().any(enters_tables),
         _ => false,
     }

@@ -57,7 +57,6 @@ const fn unsupported(names: &'static str, why: &'static str) -> ManualRow {
     }
 }
 
-const CT: &str = "no connection tracking";
 const SKB: &str = "no socket buffer priority, and no number on the wire";
 
 /// Fields in the order of the manual. The first of a numbered series represents all.
@@ -310,7 +309,7 @@ const ACTIONS: &[(&str, Option<&str>)] = &[
     ("resubmit:2", None),
     ("resubmit(2,5)", None),
     ("resubmit(,5)", None),
-    ("resubmit(,5,ct)", Some(CT)),
+    ("resubmit(,5,ct)", None),
     ("clone(output:2)", None),
     ("push:NXM_NX_REG0[]", None),
     ("pop:NXM_NX_REG0[]", None),

@@ -50,6 +50,7 @@ pub(crate) fn check_argument(extension: &Extension) -> Result<(), Refusal> {
         }
         Extension::Controller(_)
         | Extension::Resubmit { .. }
+        | Extension::ResubmitConnection { .. }
         | Extension::Push(_)
         | Extension::OutputReg { .. }
         | Extension::DecTtl(_)
@@ -135,6 +136,7 @@ pub(crate) const fn may_be_written(extension: &Extension) -> bool {
             | Extension::Decap { .. }
             | Extension::DecNshTtl
             | Extension::Resubmit { .. }
+            | Extension::ResubmitConnection { .. }
             | Extension::Conntrack(_)
             | Extension::ConntrackClear
     )
