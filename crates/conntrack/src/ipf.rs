@@ -30,6 +30,21 @@ use crate::key::{AddressFamily, CtZone};
 
 use layout::{FragmentKey, FragmentLayout};
 
+/// Fragments of different scopes are never of one packet.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct FragmentScope {
+    /// The zone.
+    pub zone: CtZone,
+    /// Number of the user of the table, which processes the fragments that it releases.
+    pub owner: u32,
+}
+
+impl From<CtZone> for FragmentScope {
+    fn from(zone: CtZone) -> Self {
+        Self { zone, owner: 0 }
+    }
+}
+
 /// Time for which a fragment waits for others, as in Open vSwitch.
 const TIMEOUT: Duration = Duration::from_secs(15);
 /// Time after which expired fragments that were not polled are freed, as in Open vSwitch.
@@ -236,17 +251,17 @@ impl<P: FragmentPacket> FragmentTable<P> {
         }
     }
 
-    /// Handles a packet before it is tracked in `zone`.
+    /// Handles a packet before it is tracked in a zone.
     pub fn handle(
         &mut self,
         packet: P,
-        zone: CtZone,
+        scope: impl Into<FragmentScope>,
         family: AddressFamily,
         check: ChecksumCheck,
         now: Instant,
     ) -> FragmentOutcome<P> {
         let is_enabled = self.settings.family(family).is_enabled;
-        let layout = FragmentLayout::read(packet.ip_bytes(), zone, family);
+        let layout = FragmentLayout::read(packet.ip_bytes(), scope.into(), family);
         let Some(layout) = layout.filter(|_| is_enabled) else {
             return FragmentOutcome::NotHeld(packet);
         };
@@ -281,6 +296,20 @@ impl<P: FragmentPacket> FragmentTable<P> {
         let packet = self.expired.pop_front()?;
         self.held -= 1;
         Some(packet)
+    }
+
+    /// Frees fragments that expired and were not polled in time, so that they need no memory if no
+    /// other fragment arrives.
+    pub fn purge(&mut self, now: Instant) {
+        self.held -= self.expired.len();
+        self.expired.clear();
+        while let Some(deadline) = self.deadlines.first_entry() {
+            if deadline.key().0 + PURGE_DELAY > now {
+                break;
+            }
+            let key = deadline.remove();
+            self.expire_list(&key, now);
+        }
     }
 
     /// Returns the time at which [`Self::poll_expired`] has a fragment, unless the packet is complete

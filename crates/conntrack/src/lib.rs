@@ -69,7 +69,8 @@
 //! Connections have a budget ([`Conntrack::set_connections_max`]) and limits by zone; chains, port
 //! searches, expectations and policies are bounded. Each refusal has a counter ([`CtCounter`]).
 //!
-//! **Not** supported: helpers other than FTP and TFTP. A fragment alone has no facts, and is invalid.
+//! **Not** supported: helpers other than FTP and TFTP. A fragment that is tracked alone has no facts,
+//! and is invalid.
 
 mod alg;
 mod chains;
@@ -103,8 +104,8 @@ pub use counters::CtCounter;
 pub use extract::{ChecksumCheck, ExtractError, ExtractedPacket, extract};
 pub use facts::{PacketFacts, PacketTuple, SctpChunks, TcpFacts, TransportFacts};
 pub use ipf::{
-    FragmentOutcome, FragmentPacket, FragmentRefusal, FragmentTable, IpfFamilySettings,
-    IpfSettingError, IpfSettings, IpfStatistics, ReassembledPacket,
+    FragmentOutcome, FragmentPacket, FragmentRefusal, FragmentScope, FragmentTable,
+    IpfFamilySettings, IpfSettingError, IpfSettings, IpfStatistics, ReassembledPacket,
 };
 pub use key::{
     AddressFamily, ConnectionKey, CtAddress, CtZone, Endpoint, KeyProtocol, TrafficDirection,

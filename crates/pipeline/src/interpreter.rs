@@ -15,6 +15,8 @@
 //! The packet is modified in place. An output does not copy it: it records that the packet leaves
 //! in its present state, and only a later modification makes a copy that keeps that state.
 
+use std::collections::VecDeque;
+
 use base::{Cookie, Instant, PortNo, Priority, TableId};
 use flow::field::Depth;
 use flow::{Action, Field, FlowKey, Instructions, PacketOut, PipelineFields, Wide};
@@ -29,6 +31,7 @@ use crate::pipeline::{MissPolicy, Pipeline};
 use crate::rules::Rule;
 use crate::trace::Trace;
 use crate::verdict::{Cause, Destination, DropReason, Verdict};
+use fragments::ReleasedFragment;
 use pause::{FinalActionSet, Pause};
 
 pub(crate) mod actions;
@@ -37,6 +40,7 @@ mod conntrack;
 mod egress;
 mod encap;
 mod extension;
+mod fragments;
 mod group_actions;
 mod hash_select;
 mod learn;
@@ -168,6 +172,7 @@ impl Interpreter {
             buckets_left: BUCKETS_PER_FRAME_MAX,
             actions_left: ACTIONS_PER_FRAME_MAX,
             pause: None,
+            released: VecDeque::new(),
         }
     }
 }
@@ -224,6 +229,8 @@ pub(crate) struct Execution<'a> {
     /// The continuation of a packet that is being paused. Until it is complete, no other action is
     /// executed.
     pub(crate) pause: Option<Pause>,
+    /// Fragments that continue after this packet.
+    released: VecDeque<ReleasedFragment>,
 }
 
 impl<'a> Execution<'a> {
@@ -427,6 +434,9 @@ impl<'a> Execution<'a> {
         self.sync_registers();
         self.trace.on_end(&frame, &self.registers);
         self.finish_frame(frame);
+        if !self.released.is_empty() {
+            self.run_released();
+        }
     }
 }
 

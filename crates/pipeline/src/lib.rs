@@ -46,6 +46,7 @@
 
 mod bare_frame;
 mod counters;
+mod fragment_store;
 mod groups;
 mod instructions;
 mod interpreter;
@@ -63,6 +64,7 @@ mod tracking;
 mod verdict;
 
 pub use counters::{Counters, Totals};
+pub use fragment_store::FragmentStore;
 pub use groups::{Group, GroupBucket, symmetric_hash};
 pub use instructions::SharedInstructions;
 pub use instructions::program_slot::ProgramSlot;

@@ -52,6 +52,7 @@ use packet::wire::Fragment;
 use packet::{FragmentPorts, Frame, Headers};
 
 use crate::counters::{CounterAllocator, Counters};
+use crate::fragment_store::FragmentStore;
 use crate::groups::GroupTable;
 use crate::limits::Limits;
 use crate::meters::MeterTable;
@@ -96,6 +97,8 @@ pub struct Pipeline {
     modes: PipelineModes,
     /// The connections of the datapath, which all of its bridges share.
     tracker: Option<Arc<Conntrack>>,
+    /// The fragments that `ct` holds, with this bridge's number among the users of the store.
+    fragment_store: Option<(Arc<FragmentStore>, u32)>,
 }
 
 /// The counters of all tables: packets looked up, and packets that matched a rule.
@@ -143,6 +146,7 @@ impl Pipeline {
             ports: PortTable::default(),
             modes: PipelineModes::default(),
             tracker: None,
+            fragment_store: None,
         }
     }
 
@@ -155,6 +159,24 @@ impl Pipeline {
     /// Sets the tracker of connections.
     pub fn set_tracker(&mut self, tracker: Arc<Conntrack>) {
         self.tracker = Some(tracker);
+    }
+
+    /// Returns the store of fragments and the bridge's number there. Without one, fragments are
+    /// tracked apart, and are invalid.
+    pub(crate) const fn fragment_store(&self) -> Option<&(Arc<FragmentStore>, u32)> {
+        self.fragment_store.as_ref()
+    }
+
+    /// True if `ct` holds fragments, which only the interpreter does.
+    #[must_use]
+    pub const fn holds_fragments(&self) -> bool {
+        self.fragment_store.is_some()
+    }
+
+    /// Sets the store of fragments, which the bridges of a datapath share.
+    pub fn set_fragment_store(&mut self, store: Arc<FragmentStore>) {
+        let owner = store.add_owner();
+        self.fragment_store = Some((store, owner));
     }
 
     /// Returns the parse depth that the installed rules, groups and meters need.

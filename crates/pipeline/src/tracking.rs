@@ -19,7 +19,7 @@ use flow::{
     Action, ConnectionFields, ConntrackAction, ConntrackFlags, ConntrackZone, Extension, Field,
     NatAction, NatAddresses, NatFlags, Subfield,
 };
-use packet::{Checksum, Network, Packet, PacketEnds};
+use packet::{Checksum, Frame, Network, Packet, PacketEnds};
 
 use crate::interpreter::actions::{drop_reason_of, low_u16, low_u32};
 use crate::verdict::DropReason;
@@ -128,10 +128,7 @@ pub fn track_packet(
     now: Instant,
 ) -> CtOutcome {
     let frame = packet.frame();
-    let check = match frame.offload.checksum {
-        Checksum::Complete if frame.offload.segmentation.is_none() => ChecksumCheck::Verify,
-        _ => ChecksumCheck::Skip,
-    };
+    let check = checksum_check(frame);
     let bytes = frame.bytes();
     let bytes = bytes.get(packet.headers().network_at()..).unwrap_or(&[]);
     let family = family_of(packet);
@@ -142,6 +139,33 @@ pub fn track_packet(
         metadata: earlier.map_or_else(CtMetadata::default, |fields| {
             metadata_of(fields, family.unwrap_or_default())
         }),
+    };
+    tracker.track(&packet, request, now)
+}
+
+/// Returns the check of a frame's checksums: none, if they are not complete.
+pub(crate) const fn checksum_check(frame: &Frame) -> ChecksumCheck {
+    match frame.offload.checksum {
+        Checksum::Complete if frame.offload.segmentation.is_none() => ChecksumCheck::Verify,
+        _ => ChecksumCheck::Skip,
+    }
+}
+
+/// Tracks a packet that was reassembled: its bytes from the IP header. Helpers do not read it, since
+/// a payload cannot be replaced in fragments.
+pub(crate) fn track_reassembled(
+    tracker: &Conntrack,
+    bytes: &[u8],
+    (family, check): (AddressFamily, ChecksumCheck),
+    earlier: Option<&ConnectionFields>,
+    request: &CtRequest,
+    now: Instant,
+) -> CtOutcome {
+    let extracted = extract(bytes, family, check).ok();
+    let packet = CtPacket {
+        facts: extracted.map(|extracted| extracted.facts),
+        payload: &[],
+        metadata: earlier.map_or_else(CtMetadata::default, |fields| metadata_of(fields, family)),
     };
     tracker.track(&packet, request, now)
 }

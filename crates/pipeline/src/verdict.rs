@@ -19,6 +19,9 @@ pub struct Verdict {
     pub drops: Vec<DropReason>,
     /// The requests to change the tables.
     pub learn_requests: Vec<LearnRequest>,
+    /// Number of fragments that `ct` holds, each without an output. Those whose packet is complete
+    /// continue afterwards, and have outputs of their own.
+    pub held_fragments: usize,
     /// True if a result was omitted because there were [`OUTPUTS_PER_FRAME_MAX`] of its kind: the
     /// packet is dropped whole.
     pub is_over_limit: bool,
@@ -54,6 +57,7 @@ impl Verdict {
         self.egress.clear();
         self.drops.clear();
         self.learn_requests.clear();
+        self.held_fragments = 0;
         self.is_over_limit = false;
     }
 
@@ -101,17 +105,28 @@ impl Verdict {
             egress: Vec::new(),
             drops: Vec::new(),
             learn_requests: Vec::new(),
+            held_fragments: 0,
             is_over_limit: false,
         }
     }
 
-    /// True if the packet was output or dropped with a reason. Samples and side effects do not
-    /// count.
+    /// True if the packet was output, held, or dropped with a reason. Samples and side effects do
+    /// not count.
     #[must_use]
     pub fn has_result(&self) -> bool {
         let mut egress = self.egress.iter();
         egress.any(|egress| !egress.to.is_sample())
             || self.drops.iter().any(|drop| !drop.is_side_effect())
+            || self.held_fragments > 0
+    }
+
+    /// Number of results that [`Self::has_result`] counts.
+    pub(crate) fn results(&self) -> usize {
+        let egress = self.egress.iter();
+        let drops = self.drops.iter();
+        egress.filter(|egress| !egress.to.is_sample()).count()
+            + drops.filter(|drop| !drop.is_side_effect()).count()
+            + self.held_fragments
     }
 }
 

@@ -12,7 +12,8 @@ use packet::wire::ipv6::{self, Ipv6};
 use packet::wire::{Fragment, IpProto};
 
 use crate::extract::{ChecksumCheck, sum, u16_at};
-use crate::key::{AddressFamily, CtAddress, CtZone, KeyProtocol};
+use crate::ipf::FragmentScope;
+use crate::key::{AddressFamily, CtAddress, KeyProtocol};
 
 /// Length of the fragment header of IPv6.
 const FRAGMENT_HEADER_LEN: usize = 8;
@@ -29,7 +30,7 @@ const PACKET_MAX: usize = 65_535;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct FragmentKey {
     pub(super) family: AddressFamily,
-    zone: CtZone,
+    scope: FragmentScope,
     src: CtAddress,
     dst: CtAddress,
     /// Zero for IPv6, where fragments of a packet may have different numbers.
@@ -55,14 +56,14 @@ pub(super) struct FragmentLayout {
 
 impl FragmentLayout {
     /// Reads the header of a fragment. Returns none for packets that are no fragments or malformed.
-    pub(super) fn read(bytes: &[u8], zone: CtZone, family: AddressFamily) -> Option<Self> {
+    pub(super) fn read(bytes: &[u8], scope: FragmentScope, family: AddressFamily) -> Option<Self> {
         match family {
-            AddressFamily::V4 => Self::read_v4(bytes, zone),
-            AddressFamily::V6 => Self::read_v6(bytes, zone),
+            AddressFamily::V4 => Self::read_v4(bytes, scope),
+            AddressFamily::V6 => Self::read_v6(bytes, scope),
         }
     }
 
-    fn read_v4(bytes: &[u8], zone: CtZone) -> Option<Self> {
+    fn read_v4(bytes: &[u8], scope: FragmentScope) -> Option<Self> {
         let ip = Ipv4::parse(bytes).ok()?;
         if ip.fragment == Fragment::No {
             return None;
@@ -73,7 +74,7 @@ impl FragmentLayout {
         Some(Self {
             key: FragmentKey {
                 family: AddressFamily::V4,
-                zone,
+                scope,
                 src: ip.src.into(),
                 dst: ip.dst.into(),
                 protocol: ip.protocol.into(),
@@ -88,7 +89,7 @@ impl FragmentLayout {
         })
     }
 
-    fn read_v6(bytes: &[u8], zone: CtZone) -> Option<Self> {
+    fn read_v6(bytes: &[u8], scope: FragmentScope) -> Option<Self> {
         let ip = Ipv6::parse(bytes).ok()?;
         if ip.fragment == Fragment::No {
             return None;
@@ -101,7 +102,7 @@ impl FragmentLayout {
         Some(Self {
             key: FragmentKey {
                 family: AddressFamily::V6,
-                zone,
+                scope,
                 src: ip.src.into(),
                 dst: ip.dst.into(),
                 protocol: KeyProtocol::default(),

@@ -5,10 +5,12 @@
 //!   ct(table=5)         last action, no pending rule:  the frame itself continues in table 5
 //!   ct(commit), ...     no table:                      the frame continues with the next action
 //!   ct(table=5), ...    anything else:                 interpreter, which copies the frame
+//!   ct of a fragment                                   interpreter, which holds it
 //! ```
 
 use base::TableId;
 use flow::{Action, ConntrackAction, Extension};
+use packet::wire::Fragment;
 use packet::{Frame, Pool};
 use pipeline::{
     ConntrackSource, DropReason, Rule, connection_fields, conntrack_request, is_translated,
@@ -48,6 +50,9 @@ impl<'a> Executor<'_, 'a> {
             ConntrackSource::StackTop => None,
         });
         let packet = self.parse(frame)?;
+        if packet.headers().fragment() != Some(Fragment::No) && context.pipeline.holds_fragments() {
+            return Err(self.leave_to_interpreter(rule, number));
+        }
         let outcome = track_packet(tracker, &packet, earlier.as_ref(), &request, context.now);
         let fields = connection_fields(&outcome.metadata, &packet);
         if action.table.is_some() || is_translated(&outcome) {

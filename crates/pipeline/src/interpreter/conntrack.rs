@@ -38,6 +38,9 @@ impl Execution<'_> {
         // Rules that rely on the state of connections must not let a packet pass without it.
         let tracker = pipeline.tracker().ok_or(DropReason::NoConntrack)?;
         let request = self.request(packet, action);
+        if self.begin_fragment(packet, action, &request) {
+            return Ok(());
+        }
         let family = family_of(packet).unwrap_or_default();
         self.trace.on_track(&request, family);
         let outcome = match self.writer {
@@ -73,7 +76,7 @@ impl Execution<'_> {
     }
 
     /// Makes the packet one that is not tracked.
-    fn clear_connection(&mut self) {
+    pub(super) fn clear_connection(&mut self) {
         if self.registers.connection.take().is_some() {
             self.key_is_stale = true;
         }
@@ -159,7 +162,7 @@ impl Execution<'_> {
     }
 
     /// Runs a copy of the packet with the fields of its connection through the tables from `table`.
-    fn enter_tracked(
+    pub(super) fn enter_tracked(
         &mut self,
         packet: &Packet<'_>,
         table: TableId,

@@ -17,6 +17,7 @@ use packet::{Frame, Packet, Pool};
 
 use super::{Execution, InputFrame, Interpreter};
 use crate::bare_frame::stored;
+use crate::fragment_store::HeldFragment;
 use crate::lookup::LookupTables;
 use crate::trace::Trace;
 use crate::verdict::{Cause, Destination, DropReason, PacketInMeta, Verdict};
@@ -24,8 +25,17 @@ use crate::verdict::{Cause, Destination, DropReason, PacketInMeta, Verdict};
 /// The continuation of a packet that is being paused.
 #[derive(Debug)]
 pub(crate) struct Pause {
-    meta: Box<PacketInMeta>,
+    reason: PauseReason,
     continuation: Continuation,
+}
+
+/// The receiver of a paused packet.
+#[derive(Debug)]
+enum PauseReason {
+    /// Controllers resume it.
+    Controller(Box<PacketInMeta>),
+    /// The fragment waits for the others of its packet.
+    Fragment(Box<HeldFragment>),
 }
 
 /// The treatment of the action set at the end of a continuation.
@@ -78,12 +88,24 @@ impl Interpreter {
 impl Execution<'_> {
     /// Begins a pause. Each enclosing action list then adds its rest.
     pub(crate) fn begin_pause(&mut self, meta: Box<PacketInMeta>) {
+        self.begin(PauseReason::Controller(meta));
+    }
+
+    /// Begins the time for which a fragment is held. Each enclosing action list then adds its rest.
+    pub(crate) fn begin_hold(&mut self, fragment: Box<HeldFragment>) {
+        self.begin(PauseReason::Fragment(fragment));
+    }
+
+    fn begin(&mut self, reason: PauseReason) {
         self.exited = true;
         let continuation = Continuation {
             stack: self.stack.clone(),
             ..Continuation::default()
         };
-        self.pause = Some(Pause { meta, continuation });
+        self.pause = Some(Pause {
+            reason,
+            continuation,
+        });
     }
 
     /// Ends the run of a trace that shows recirculations; otherwise the packet continues.
@@ -120,11 +142,11 @@ impl Execution<'_> {
         }
     }
 
-    /// Sends the paused packet to the controllers, now that its continuation is complete. The
-    /// packet is as it was when the pause began.
+    /// Sends the paused packet to the controllers, or holds the fragment, now that its continuation
+    /// is complete. The packet is as it was when the pause began.
     pub(crate) fn finish_pause(&mut self, end: FinalActionSet) {
         let Some(Pause {
-            mut meta,
+            reason,
             mut continuation,
         }) = self.pause.take()
         else {
@@ -142,8 +164,16 @@ impl Execution<'_> {
             self.drop(DropReason::ContinuationTooLong);
             return;
         }
-        meta.continuation = Some(continuation);
-        self.record_output(Destination::Controller(meta));
+        match reason {
+            PauseReason::Controller(mut meta) => {
+                meta.continuation = Some(continuation);
+                self.record_output(Destination::Controller(meta));
+            }
+            PauseReason::Fragment(mut fragment) => {
+                fragment.rest = continuation;
+                self.hold(*fragment);
+            }
+        }
     }
 
     /// Executes a continuation.

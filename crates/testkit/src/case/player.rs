@@ -90,6 +90,7 @@ impl Player {
         let mut pipeline = Pipeline::new(Limits::default(), 1);
         let tracker = Conntrack::new(HashSeed([1, 2]), CONNECTIONS_MAX);
         pipeline.set_tracker(Arc::new(tracker));
+        pipeline.set_fragment_store(Arc::default());
         let compiled = (engine != CaseEngine::Interpreter).then(|| CompiledTables::new(&pipeline));
         Self {
             runner: (engine == CaseEngine::FastPath).then(|| Runner::new(0)),
