@@ -164,8 +164,6 @@ fn all(dummies: DummyMode) -> impl Iterator<Item = &'static Command> {
 pub(super) struct CommandState {
     /// The workers' counters at the last reset of the cycle statistics.
     cleared: Vec<WorkerTotals>,
-    /// The settings of the reassembly of fragments.
-    reassembly: fragments::ReassemblySettings,
     /// The choices of implementations.
     implementations: implementations::ImplementationChoices,
     /// The settings of upcalls.

@@ -248,6 +248,8 @@ impl Control {
         };
         site.bridge
             .set_tracker(self.trackers.of_bridge(config, self.now()));
+        site.bridge
+            .set_fragment_store(self.trackers.fragments_of_bridge(config));
         site.set_policing(config.policing());
         site.bridge.set_switching(&config.switching, self.now());
         site.bridge.set_mirrors(&config.mirrors);

@@ -14,6 +14,7 @@ use std::time::Duration;
 use base::Instant;
 use config::{BridgeConfig, Config, DatapathConfig};
 use conntrack::{Conntrack, CtCounter, HashSeed};
+use pipeline::FragmentStore;
 
 use super::Control;
 use super::datapath_ports::DatapathName;
@@ -40,6 +41,8 @@ const EXPIRY_INTERVAL_IDLE: Duration = Duration::from_secs(1);
 #[derive(Default)]
 pub(super) struct ConnectionTrackers {
     trackers: BTreeMap<DatapathName, Arc<Conntrack>>,
+    /// The fragments that `ct` holds.
+    fragments: BTreeMap<DatapathName, Arc<FragmentStore>>,
     /// The configured zones of each tracker.
     zones: BTreeMap<DatapathName, ZoneSettings>,
     /// The time of the next turn of expiry; none without trackers.
@@ -56,11 +59,17 @@ impl ConnectionTrackers {
 
     /// Returns the tracker of a bridge that is created.
     pub(super) fn of_bridge(&mut self, config: &BridgeConfig, now: Instant) -> Arc<Conntrack> {
-        let datapath = match config.is_dummy {
-            true => DatapathName::Dummy,
-            false => DatapathName::Netdev,
-        };
-        self.of_datapath(datapath, now)
+        self.of_datapath(datapath_of(config), now)
+    }
+
+    /// Returns the store of fragments of a datapath, which is created at its first use.
+    pub(super) fn fragments_of_datapath(&mut self, datapath: DatapathName) -> Arc<FragmentStore> {
+        Arc::clone(self.fragments.entry(datapath).or_default())
+    }
+
+    /// Returns the store of fragments of a bridge that is created.
+    pub(super) fn fragments_of_bridge(&mut self, config: &BridgeConfig) -> Arc<FragmentStore> {
+        self.fragments_of_datapath(datapath_of(config))
     }
 
     /// Applies the settings of zones.
@@ -113,6 +122,7 @@ impl ConnectionTrackers {
         if self.next_expiry.is_none_or(|due| now < due) {
             return;
         }
+        self.fragments.values().for_each(|store| store.purge(now));
         let mut interval = EXPIRY_INTERVAL_IDLE;
         for tracker in self.trackers.values() {
             let calls = (0..EXPIRY_CALLS).map(|_| tracker.expire(now, EXPIRY_STEPS));
@@ -140,6 +150,14 @@ impl Control {
     /// Removes expired connections in a bounded number of steps.
     pub(super) fn expire_connections(&mut self, now: Instant) {
         self.trackers.expire(now);
+    }
+}
+
+/// Returns the datapath of a bridge.
+const fn datapath_of(config: &BridgeConfig) -> DatapathName {
+    match config.is_dummy {
+        true => DatapathName::Dummy,
+        false => DatapathName::Netdev,
     }
 }
 

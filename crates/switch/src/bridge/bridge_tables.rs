@@ -7,7 +7,7 @@ use conntrack::Conntrack;
 use fastpath::Classifier;
 use flow::{Field, FlowMod, Refusal};
 use openflow::{ConntrackFlush, Message};
-use pipeline::{Changes, LearnRequest, Limits, Pipeline};
+use pipeline::{Changes, FragmentStore, LearnRequest, Limits, Pipeline};
 
 use base::{Instant, TableId};
 
@@ -99,6 +99,12 @@ impl Bridge {
     /// Sets the connection tracker that the action `ct` uses. Bridges of a datapath share it.
     pub fn set_tracker(&mut self, tracker: Arc<Conntrack>) {
         self.tables.pipeline.set_tracker(tracker);
+        self.publication.request();
+    }
+
+    /// Sets the store of fragments that the action `ct` holds. Bridges of a datapath share it.
+    pub fn set_fragment_store(&mut self, store: Arc<FragmentStore>) {
+        self.tables.pipeline.set_fragment_store(store);
         self.publication.request();
     }
 

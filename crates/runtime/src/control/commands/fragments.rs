@@ -1,9 +1,13 @@
 //! Commands of the reassembly of fragments: `dpctl/ipf-*` (ovs-dpctl(8), "Fragmentation
 //! Handling").
 //!
-//! No fragment is reassembled here. The settings are kept and reported.
+//! The bridges of a datapath share its store of fragments, whose settings and numbers these are.
 
 use std::fmt::Write;
+use std::sync::Arc;
+
+use conntrack::{AddressFamily, IpfFamilySettings, IpfSettings, IpfStatistics};
+use pipeline::FragmentStore;
 
 use super::Answer::Immediate;
 use super::Command;
@@ -20,88 +24,69 @@ pub(super) const COMMANDS: [Command; 5] = [
     Command { name: "dpctl/ipf-set-min-frag", usage: "[dp] v4|v6 minfragment", least: 2, most: 3, answer: Immediate(set_min_fragment) },
 ];
 
-/// The smallest value of the minimum fragment size, as in Open vSwitch.
-const MIN_FRAGMENT: u32 = 400;
-
-/// The largest value of the maximum number of fragments, as in Open vSwitch.
-const MAX_FRAGMENTS: u32 = 5000;
-
-/// The settings of fragments of one IP version.
-#[derive(Clone, Copy, Debug)]
-struct FragmentSettings {
-    enabled: bool,
-    min_len: u32,
-}
-
-/// The settings of both IP versions; the defaults are those of Open vSwitch.
-#[derive(Clone, Debug)]
-pub(in crate::control) struct ReassemblySettings {
-    v4: FragmentSettings,
-    v6: FragmentSettings,
-    max_fragments: u32,
-}
-
-impl Default for ReassemblySettings {
-    fn default() -> Self {
-        Self {
-            v4: FragmentSettings {
-                enabled: true,
-                min_len: 1200,
-            },
-            v6: FragmentSettings {
-                enabled: true,
-                min_len: 1280,
-            },
-            max_fragments: 1000,
-        }
-    }
-}
-
-impl ReassemblySettings {
-    fn fragments_mut(&mut self, version: &str) -> Option<&mut FragmentSettings> {
-        match version {
-            "v4" => Some(&mut self.v4),
-            "v6" => Some(&mut self.v6),
-            _ => None,
-        }
-    }
-
-    fn format_fragments(&self) -> String {
-        let mut text = format!(
-            "        Fragmentation Module Status\n        ---------------------------\n        \
-             v4 enabled: {}\n        v6 enabled: {}\n        max num frags (v4/v6): {}\n        \
-             num frag: 0\n",
-            u8::from(self.v4.enabled),
-            u8::from(self.v6.enabled),
-            self.max_fragments
-        );
-        for (version, settings) in [("v4", self.v4), ("v6", self.v6)] {
-            let min_len = settings.min_len;
-            writeln!(text, "        min {version} frag size: {min_len}")
-                .expect("a string has room");
-            for count in FRAGMENT_COUNTS {
-                writeln!(text, "        {version} frags {count}: 0").expect("a string has room");
-            }
-        }
-        text
-    }
-}
-
-/// The counters of fragments: none is reassembled.
-const FRAGMENT_COUNTS: [&str; 6] = [
-    "accepted",
-    "completed",
-    "expired",
-    "too small",
-    "overlapped",
-    "purged",
+/// Names of the counters of fragments, in the order of Open vSwitch.
+const COUNTERS: [(&str, fn(&IpfStatistics) -> u64); 6] = [
+    ("accepted", |counts| counts.accepted),
+    ("completed", |counts| counts.completed),
+    ("expired", |counts| counts.expired),
+    ("too small", |counts| counts.too_small),
+    ("overlapped", |counts| counts.overlapped),
+    ("purged", |counts| counts.purged),
 ];
 
+/// The versions of IP by their names.
+const FAMILIES: [(&str, AddressFamily); 2] = [("v4", AddressFamily::V4), ("v6", AddressFamily::V6)];
+
+/// Returns the store of a command's datapath, and its other arguments.
+fn store_of<'a>(
+    control: &mut Control,
+    words: &'a [String],
+) -> Result<(Arc<FragmentStore>, Vec<&'a str>), String> {
+    let (datapath, rest) = datapath_arguments(control, words)?;
+    Ok((control.trackers.fragments_of_datapath(datapath), rest))
+}
+
+/// Returns the settings of a version of IP, by its name.
+fn family_mut<'a>(
+    settings: &'a mut IpfSettings,
+    version: &str,
+) -> Option<&'a mut IpfFamilySettings> {
+    match version {
+        "v4" => Some(&mut settings.v4),
+        "v6" => Some(&mut settings.v6),
+        _ => None,
+    }
+}
+
+fn format_status(store: &FragmentStore) -> String {
+    let settings = store.settings();
+    let mut text = format!(
+        "        Fragmentation Module Status\n        ---------------------------\n        \
+         v4 enabled: {}\n        v6 enabled: {}\n        max num frags (v4/v6): {}\n        \
+         num frag: {}\n",
+        u8::from(settings.v4.is_enabled),
+        u8::from(settings.v6.is_enabled),
+        settings.fragments_max,
+        store.held()
+    );
+    for (version, family) in FAMILIES {
+        let len_min = settings.family(family).len_min;
+        writeln!(text, "        min {version} frag size: {len_min}").expect("a string has room");
+        let statistics = store.statistics(family);
+        for (name, count) in COUNTERS {
+            let count = count(&statistics);
+            writeln!(text, "        {version} frags {name}: {count}").expect("a string has room");
+        }
+    }
+    text
+}
+
 fn fragments(control: &mut Control, words: &[String]) -> Result<String, String> {
-    none(&datapath_arguments(control, words)?.1)?;
+    let (store, rest) = store_of(control, words)?;
+    none(&rest)?;
     let (options, _) = super::options(words);
-    let mut text = control.commands.reassembly.format_fragments();
-    if options.contains(&"-m") {
+    let mut text = format_status(&store);
+    if options.contains(&"-m") || options.contains(&"--more") {
         text += "\n        Fragment Lists:\n\n";
     }
     Ok(text)
@@ -120,53 +105,60 @@ fn switch_fragments(
     words: &[String],
     enabled: bool,
 ) -> Result<String, String> {
-    let rest = datapath_arguments(control, words)?.1;
+    let (store, rest) = store_of(control, words)?;
     let version = rest.last().copied().unwrap_or_default();
     let missing = "parameter missing: 'v4' for IPv4 or 'v6' for IPv6";
-    let settings = control.commands.reassembly.fragments_mut(version);
-    let settings = settings.ok_or_else(|| failure(missing, "Invalid argument"))?;
-    settings.enabled = enabled;
+    let mut settings = store.settings();
+    let family = family_mut(&mut settings, version);
+    let family = family.ok_or_else(|| failure(missing, "Invalid argument"))?;
+    family.is_enabled = enabled;
+    let done = store.set_settings(settings);
+    done.map_err(|_| {
+        failure(
+            "changing fragmentation reassembly failed",
+            "Invalid argument",
+        )
+    })?;
     let what = if enabled { "enabling" } else { "disabling" };
     Ok(format!("{what} fragmentation reassembly successful"))
 }
 
 fn set_max_fragments(control: &mut Control, words: &[String]) -> Result<String, String> {
-    let rest = datapath_arguments(control, words)?.1;
-    let limit: Option<u32> = rest.last().and_then(|word| word.parse().ok());
+    let (store, rest) = store_of(control, words)?;
+    let limit: Option<usize> = rest.last().and_then(|word| word.parse().ok());
     let missing = || {
         failure(
             "parameter missing for maximum fragments",
             "Invalid argument",
         )
     };
-    let limit = limit.ok_or_else(missing)?;
-    if limit > MAX_FRAGMENTS {
-        return Err(failure(
-            "setting maximum fragments failed",
-            "Invalid argument",
-        ));
-    }
-    control.commands.reassembly.max_fragments = limit;
+    let settings = IpfSettings {
+        fragments_max: limit.ok_or_else(missing)?,
+        ..store.settings()
+    };
+    let done = store.set_settings(settings);
+    done.map_err(|_| failure("setting maximum fragments failed", "Invalid argument"))?;
     Ok("setting maximum fragments successful".to_owned())
 }
 
 fn set_min_fragment(control: &mut Control, words: &[String]) -> Result<String, String> {
-    let rest = datapath_arguments(control, words)?.1;
+    let (store, rest) = store_of(control, words)?;
     let (version, len) = match rest[..] {
         [version, len] => (version, len),
         _ => ("", ""),
     };
     let missing = "parameter missing: v4 for IPv4 or v6 for IPv6";
-    let settings = control.commands.reassembly.fragments_mut(version);
-    let settings = settings.ok_or_else(|| failure(missing, "Invalid argument"))?;
+    let mut settings = store.settings();
+    let family = family_mut(&mut settings, version);
+    let family = family.ok_or_else(|| failure(missing, "Invalid argument"))?;
     let missing = "parameter missing for minimum fragment size";
-    let len = len.parse::<u32>();
-    let len = len.map_err(|_| failure(missing, "Invalid argument"))?;
-    if len < MIN_FRAGMENT {
+    let len = len.parse::<u32>().ok();
+    let len = len.and_then(|len| usize::try_from(len).ok());
+    family.len_min = len.ok_or_else(|| failure(missing, "Invalid argument"))?;
+    store.set_settings(settings).map_err(|_| {
         let problem = "requested minimum fragment size too small; see documentation";
-        return Err(failure(problem, "Invalid argument"));
-    }
-    settings.min_len = len;
+        failure(problem, "Invalid argument")
+    })?;
     Ok("setting minimum fragment size successful".to_owned())
 }
 
@@ -176,7 +168,7 @@ mod tests {
 
     #[test]
     fn fragment_status_has_the_lines_of_open_vswitch() {
-        let text = ReassemblySettings::default().format_fragments();
+        let text = format_status(&FragmentStore::new());
         let lines: Vec<_> = text.lines().map(str::trim).collect();
         assert_eq!(lines.len(), 20);
         assert_eq!(
