@@ -4,6 +4,7 @@ mod actions;
 mod barriers;
 mod bundles;
 mod conntrack;
+mod conntrack_fragments;
 pub(crate) mod controllers;
 mod flow_monitors;
 mod groups_and_meters;
@@ -29,6 +30,7 @@ pub(crate) const TESTS: &[&[SystemTest]] = &[
     barriers::TESTS,
     bundles::TESTS,
     conntrack::TESTS,
+    conntrack_fragments::TESTS,
     controllers::TESTS,
     flow_monitors::TESTS,
     groups_and_meters::TESTS,

@@ -257,6 +257,10 @@ const STACKS: &[&str] = &[
     "eth / ipv4 / sctp",
     "eth / ipv4 / icmp",
     "eth / ipv4(mf) / udp / data(8)",
+    "eth / ipv4(id=1,mf) / udp(checksum=0) / data(1192)",
+    "eth / ipv4(id=1,offset=150,proto=17) / data(8)",
+    "eth / ipv6 / fragment(id=5,more,next=89) / data(1256)",
+    "eth / ipv6 / fragment(id=5,offset=157,next=89) / data(8)",
     "eth / ipv4(offset=1,proto=17) / data(8)",
     "eth / vlan(vid=5,pcp=3) / ipv4 / tcp(dst=80)",
     "eth / vlan(vid=5) / vlan(vid=6) / ipv4 / udp",
@@ -532,6 +536,7 @@ impl<R> OracleSide<R> {
     fn with_tracker(mut self) -> Self {
         let tracker = Conntrack::new(HashSeed([1, 2]), CONNECTIONS_MAX);
         self.pipeline.set_tracker(Arc::new(tracker));
+        self.pipeline.set_fragment_store(Arc::default());
         self.pool = Pool::new(BUFFERS_TRACKING);
         self
     }
