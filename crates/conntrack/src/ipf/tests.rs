@@ -148,6 +148,35 @@ fn fragments_of_other_packets_and_zones_are_apart() {
 }
 
 #[test]
+fn fragments_of_other_owners_are_apart() {
+    let mut table = table();
+    let packets = [
+        fragment(V4, 1, 0..UNIT, false),
+        fragment(V4, 1, UNIT..500, true),
+    ];
+    for (owner, packet) in (1..).zip(packets) {
+        let scope = FragmentScope {
+            zone: CtZone(3),
+            owner,
+        };
+        let outcome = table.handle(packet, scope, V4, ChecksumCheck::Verify, START);
+        assert_eq!(outcome, FragmentOutcome::Held);
+    }
+    assert_eq!(table.held(), 2);
+}
+
+#[test]
+fn expired_fragments_are_purged_without_a_poll() {
+    let mut table = table();
+    handle(&mut table, V4, &fragment(V4, 1, 0..UNIT, false), START);
+    table.purge(START + TIMEOUT);
+    assert_eq!(table.held(), 1, "another fragment may still poll it");
+    table.purge(START + TIMEOUT + PURGE_DELAY);
+    assert_eq!((table.held(), table.deadline()), (0, None));
+    assert_eq!(table.statistics(V4).purged, 1);
+}
+
+#[test]
 fn packets_that_are_no_fragments_are_not_held() {
     let mut table = table();
     for family in [V4, V6] {
