@@ -1,7 +1,7 @@
 //! The active flows of real ports. Rules are compiled, and traffic sets up no flow, so that the list
 //! is made on request: the first request has workers count received frames by flow, and is answered
 //! after an observation. Workers stop to count when no request has arrived for some time
-//! (decision 0056).
+//! (decision 0057).
 
 use std::time::Duration;
 
