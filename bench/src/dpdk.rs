@@ -7,6 +7,7 @@
 //! the first run, and in the following runs with the setting that was fastest.
 
 mod feed;
+mod recorded;
 mod tables;
 
 use std::time::Duration;
@@ -20,8 +21,8 @@ use crate::select::select;
 use crate::steady::warm_up;
 use crate::switch::{BenchSwitch, BridgeTarget, Site};
 use crate::{Failure, Programs, Rounds};
-use feed::FeedTrace;
-use tables::{CT_TABLES, MILLION_TABLES, StartState, TABLES, TrafficTable};
+use feed::{FeedTrace, ReplyTrace};
+use tables::{CT_TABLES, MILLION_TABLES, REAL_TABLES, StartState, TABLES, TrafficTable};
 
 /// The core of the data path, and the core of everything else.
 const FORWARDING: usize = 1;
@@ -70,6 +71,15 @@ pub(crate) fn measure_ct(
     measure_tables(&CT_TABLES, names, programs, rounds)
 }
 
+/// Measures the rows called `names` of the group `real`.
+pub(crate) fn measure_real(
+    names: &[String],
+    programs: &Programs,
+    rounds: Rounds,
+) -> Result<(), Failure> {
+    measure_tables(&REAL_TABLES, names, programs, rounds)
+}
+
 /// Measures the tables called `names`: every device once in each run, in turn.
 fn measure_tables(
     tables: &[TrafficTable],
@@ -82,11 +92,16 @@ fn measure_tables(
     for table in selected {
         let workload = (table.workload)();
         let trace = FeedTrace::write(&site, table, &shuffled(workload.frames()))?;
+        let replies = match workload.replies() {
+            frames if frames.is_empty() => None,
+            frames => Some(ReplyTrace::write(&site, &shuffled(frames))?),
+        };
         let path = DataPath {
             site: &site,
             workload: &workload,
             start: table.start,
             trace,
+            replies,
             time: Duration::from_millis(rounds.millis.into()),
         };
         let print = |column, value| {
@@ -106,7 +121,9 @@ fn measure_tables(
             let peer = path.peer(&mut settings)?;
             print(PEER, peer.rate);
             if table.start == StartState::Steady {
-                print(CEILING, path.ceiling()?);
+                if path.replies.is_none() {
+                    print(CEILING, path.ceiling()?);
+                }
                 print(OURS_WARM_UP, ours.warm_up_seconds);
                 print(PEER_WARM_UP, peer.warm_up_seconds);
             }
@@ -121,6 +138,8 @@ struct DataPath<'a> {
     workload: &'a Workload,
     start: StartState,
     trace: FeedTrace<'a>,
+    /// Frames that arrive at port 2, if any.
+    replies: Option<ReplyTrace>,
     /// Length of a measurement of a steady device.
     time: Duration,
 }
@@ -156,15 +175,26 @@ impl DataPath<'_> {
         // A device that repeats a file keeps all its frames in memory.
         let buffers = self.trace.kept + BUFFERS;
         let ingress = format!("dpdk:net_pcap1=1,{},buffers={buffers}", feed.words);
-        let egress = (2..=4).map(|number| format!("dpdk:net_null{number}={number},no-rx=1"));
-        let ports = [ingress].into_iter().chain(egress);
+        let others = (2..=4).map(|number| match self.reply_words(number) {
+            Some(words) => {
+                let buffers = BUFFERS + self.replies.as_ref().map_or(0, |replies| replies.kept);
+                format!("dpdk:net_pcap{number}={number},{words},buffers={buffers}")
+            }
+            None => format!("dpdk:net_null{number}={number},no-rx=1"),
+        });
+        let ports = [ingress].into_iter().chain(others);
         let mut arguments: Vec<String> =
             ports.flat_map(|port| ["--port".to_owned(), port]).collect();
         arguments.extend(["--cores".to_owned(), FORWARDING.to_string()]);
         let switch = BenchSwitch::start(self.site, "dpdk", Namespace::new()?, &arguments)?;
-        switch.bridge.set_port(1, "down")?;
-        switch.bridge.add_flows(self.workload.flow_lines())?;
-        switch.bridge.set_port(1, "up")?;
+        let inputs = 1..=1 + u32::from(self.replies.is_some());
+        for port in inputs.clone() {
+            switch.bridge.set_port(port, "down")?;
+        }
+        self.add_rules(&switch.bridge)?;
+        for port in inputs {
+            switch.bridge.set_port(port, "up")?;
+        }
         self.rate(&switch.bridge, || Ok(None))
     }
 
@@ -190,17 +220,20 @@ impl DataPath<'_> {
         let feed = self.trace.feed()?;
         let mut peer = OpenVswitch::start_with_dpdk(place, &self.site.clock, cores, &[])?;
         peer.vsctl("add-br br0 -- set bridge br0 datapath_type=netdev fail-mode=secure")?;
-        for number in 2..=4 {
+        for number in (2..=4).filter(|number| self.reply_words(*number).is_none()) {
             peer.vsctl(&device(number, &format!("net_null{number},no-rx=1")))?;
         }
         let bridge = BridgeTarget {
             site: self.site,
             directory,
         };
-        bridge.add_flows(self.workload.flow_lines())?;
+        self.add_rules(&bridge)?;
         peer.vsctl(&format!("set Open_vSwitch . {}", settings[0]))?;
         // After the rules: packets without a rule would occupy the daemon.
         peer.vsctl(&device(1, &format!("net_pcap1,{}", feed.words)))?;
+        if let Some(words) = self.reply_words(2) {
+            peer.vsctl(&device(2, &format!("net_pcap2,{words}")))?;
+        }
         let mut best = self.rate(&bridge, || bridge.cached_flows())?;
         let mut fastest = settings[0];
         for caches in settings.iter().copied().skip(1) {
@@ -213,6 +246,20 @@ impl DataPath<'_> {
         }
         *settings = vec![fastest];
         Ok(best)
+    }
+
+    /// The device arguments of a port that receives replies.
+    fn reply_words(&self, port: u32) -> Option<&str> {
+        let replies = self.replies.as_ref().filter(|_| port == 2)?;
+        Some(&replies.words)
+    }
+
+    /// Adds the groups and flows of the workload.
+    fn add_rules(&self, bridge: &BridgeTarget<'_>) -> Result<(), Failure> {
+        if !self.workload.group_lines().is_empty() {
+            bridge.add_groups(self.workload.group_lines())?;
+        }
+        bridge.add_flows(self.workload.flow_lines())
     }
 
     /// Measures the rate of a device that has just received its rules.

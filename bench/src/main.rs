@@ -110,6 +110,15 @@ enum Command {
         #[command(flatten)]
         rounds: Rounds,
     },
+    /// The same with rules that real controllers installed.
+    Real {
+        /// Tables.
+        names: Vec<String>,
+        #[command(flatten)]
+        programs: Programs,
+        #[command(flatten)]
+        rounds: Rounds,
+    },
     /// Writes frames into a FIFO as fast as the reader accepts them, with random addresses and
     /// ports.
     Stream(stream::Stream),
@@ -198,6 +207,11 @@ fn main() -> ExitCode {
             programs,
             rounds,
         } => dpdk::measure_ct(&names, &programs, rounds),
+        Command::Real {
+            names,
+            programs,
+            rounds,
+        } => dpdk::measure_real(&names, &programs, rounds),
         Command::Stream(stream) => stream::run(&stream),
         Command::Idle { programs, rounds } => idle::measure(&programs, rounds),
         Command::Startup { programs, rounds } => startup::measure(&programs, rounds),

@@ -13,6 +13,12 @@ const START: Duration = Duration::from_secs(20);
 /// Maximum time of a tool: a hundred thousand flows take seconds on an idle core.
 const TOOL: Duration = Duration::from_secs(120);
 
+/// Version of the protocol: rules of OVN need 1.5.
+const VERSION: &str = "OpenFlow15";
+
+/// The Geneve option in which OVN carries the logical ports.
+const OVN_OPTION: &str = "{class=0x102,type=0x80,len=4}->tun_metadata0";
+
 /// The environment of the started programs.
 pub(crate) struct Site {
     pub(crate) spawner: Spawner,
@@ -130,18 +136,27 @@ impl BridgeTarget<'_> {
             .map(drop)
     }
 
+    /// Adds groups, and the tunnel option of OVN, which must exist before rules name it.
+    pub(crate) fn add_groups(&self, lines: &[String]) -> Result<(), Failure> {
+        self.ofctl("add-tlv-map", &[OVN_OPTION])?;
+        let file = self.directory.join("groups.txt");
+        std::fs::write(&file, lines.join("\n"))?;
+        self.ofctl("add-groups", &[&file.to_string_lossy()])
+            .map(drop)
+    }
+
     /// Sets a port `up` or `down`.
     pub(crate) fn set_port(&self, port: u32, to: &str) -> Result<(), Failure> {
         self.ofctl("mod-port", &[&port.to_string(), to]).map(drop)
     }
 
-    /// Returns the packets per second that ports 2 to 4 transmit during `time`, which begins
+    /// Returns the packets per second that ports 1 to 4 transmit during `time`, which begins
     /// after `pause`.
     pub(crate) fn rate(&self, pause: Duration, time: Duration) -> Result<f64, Failure> {
         let clock = &self.site.clock;
         let sleep = |time| clock.sleep_until(clock.now() + time);
         let sent = || -> Result<Vec<PortSample>, Failure> {
-            (2..=4).map(|port| self.sent(port)).collect()
+            (1..=4).map(|port| self.sent(port)).collect()
         };
         sleep(pause);
         let before = sent()?;
@@ -200,7 +215,7 @@ impl BridgeTarget<'_> {
     fn ofctl(&self, command: &str, arguments: &[&str]) -> Result<String, Failure> {
         let socket = self.directory.join("br0.mgmt");
         let program = Program::new("ovs-ofctl")
-            .args(["-O", "OpenFlow13", command])
+            .args(["-O", VERSION, command])
             .arg(format!("unix:{}", socket.display()))
             .args(arguments)
             .log(self.directory.join("ovs-ofctl.log"))

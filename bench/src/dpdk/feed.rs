@@ -21,6 +21,9 @@ use crate::{Failure, pcap};
 const FILE: &str = "frames.pcap";
 const FIFO: &str = "frames.fifo";
 
+/// The file with the frames of port 2.
+const REPLIES: &str = "replies.pcap";
+
 /// Longest duration of a stream in seconds: the warm-ups of all settings of a slow peer.
 const SECONDS: &str = "600";
 
@@ -32,6 +35,26 @@ pub(super) struct FeedTrace<'a> {
     pub(super) kept: usize,
     /// The mean length of a frame with its record header in a stream, in bytes.
     mean_len: f64,
+}
+
+/// Frames that a second device repeats.
+pub(super) struct ReplyTrace {
+    /// The device arguments.
+    pub(super) words: String,
+    /// The number of frames that the device keeps in its memory.
+    pub(super) kept: usize,
+}
+
+impl ReplyTrace {
+    /// Writes the frames to the file that the device reads.
+    pub(super) fn write(site: &Site, frames: &[Vec<u8>]) -> Result<Self, Failure> {
+        let path = site.directory.join(REPLIES);
+        pcap::write(&path, frames)?;
+        Ok(Self {
+            words: format!("rx_pcap={},infinite_rx=1", word(&path)),
+            kept: frames.len(),
+        })
+    }
 }
 
 /// The input of a device; dropping it ends the stream.

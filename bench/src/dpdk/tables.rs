@@ -2,6 +2,7 @@
 
 use testkit::workload::{TrafficPattern, Workload};
 
+use super::recorded::ovn;
 use crate::forms::FRAMES;
 use crate::stream::Field;
 
@@ -143,6 +144,23 @@ pub(super) const CT_TABLES: [TrafficTable; 4] = {
     ]
 };
 
+/// The tables of the group `real`.
+#[rustfmt::skip]
+pub(super) const REAL_TABLES: [TrafficTable; 4] = {
+    use FrameSource::Repeated;
+    use TrafficTable as Table;
+    const NEW_CONNECTIONS: FrameSource = FrameSource::Streamed {
+        fields: &[Field::SourcePort],
+        cycle: None,
+    };
+    [
+        Table::new("ovn-1000",         || ovn("ovn-1000", 1000), Repeated),
+        Table::new("ovn-100000",       || ovn("ovn-100000", 1000), Repeated),
+        Table::new("ovn-100000-many",  || ovn("ovn-100000", 100_000), Repeated),
+        Table::new("ovn-1000-new",     || ovn("ovn-1000", 1000), NEW_CONNECTIONS).cold(),
+    ]
+};
+
 /// The tables of the group `million`.
 #[rustfmt::skip]
 pub(super) const MILLION_TABLES: [TrafficTable; 6] = {
@@ -173,7 +191,7 @@ mod tests {
             workload,
             source,
             ..
-        } in TABLES.iter().chain(&MILLION_TABLES)
+        } in TABLES.iter().chain(&MILLION_TABLES).chain(&REAL_TABLES)
         {
             if let FrameSource::Streamed { fields, cycle } = source {
                 let source = stream::RandomStream::new(&workload().frames(), fields, *cycle);

@@ -40,6 +40,8 @@ pub struct Workload {
     flows: Vec<String>,
     /// Frames, each of which is output to one port.
     frames: Vec<String>,
+    /// Frames that arrive at port 2, if any.
+    replies: Vec<String>,
 }
 
 impl Workload {
@@ -52,6 +54,27 @@ impl Workload {
             meters: Vec::new(),
             flows: flows.iter().map(ToString::to_string).collect(),
             frames: vec![FRAME.to_owned()],
+            replies: Vec::new(),
+        }
+    }
+
+    /// These flows and groups, with `frames` that arrive at port 1 and `replies` that arrive at
+    /// port 2.
+    #[must_use]
+    pub fn of_two_ports(
+        name: &'static str,
+        flows: Vec<String>,
+        groups: Vec<String>,
+        frames: Vec<String>,
+        replies: Vec<String>,
+    ) -> Self {
+        Self {
+            name,
+            groups,
+            meters: Vec::new(),
+            flows,
+            frames,
+            replies,
         }
     }
 
@@ -320,6 +343,21 @@ impl Workload {
     #[must_use]
     pub fn frames(&self) -> Vec<Vec<u8>> {
         self.frames.iter().map(|text| frame(text)).collect()
+    }
+
+    /// Returns the bytes of the frames that arrive at port 2.
+    ///
+    /// # Panics
+    /// If the text is malformed.
+    #[must_use]
+    pub fn replies(&self) -> Vec<Vec<u8>> {
+        self.replies.iter().map(|text| frame(text)).collect()
+    }
+
+    /// Returns the groups in the syntax of `ovs-ofctl`.
+    #[must_use]
+    pub fn group_lines(&self) -> &[String] {
+        &self.groups
     }
 }
 

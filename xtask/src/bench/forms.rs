@@ -31,7 +31,7 @@ pub(super) fn measure(
     figures: &mut Figures,
 ) -> Result<(), TaskError> {
     match group {
-        BenchGroup::Dpdk | BenchGroup::Million | BenchGroup::Conntrack => {
+        group if group.has_dpdk_devices() => {
             setup::run(shell).and_then(|()| setup::dpdk_peers(shell))?
         }
         BenchGroup::Generator => setup::dpdk_peers(shell)?,
@@ -44,10 +44,7 @@ pub(super) fn measure(
         }
         _ => {}
     }
-    let with_dpdk = matches!(
-        group,
-        BenchGroup::Dpdk | BenchGroup::Million | BenchGroup::Conntrack
-    );
+    let with_dpdk = group.has_dpdk_devices();
     let _pages = with_dpdk.then(|| HugePages::reserve(shell, HUGE_PAGES));
     let program = match group {
         BenchGroup::Generator => bench.build_example(shell, "trafficgen", GENERATOR)?,
@@ -86,7 +83,7 @@ const HUGE_PAGES: u32 = 768;
 /// Length of a sample in milliseconds, at full length and quick.
 const fn millis(group: BenchGroup) -> [u32; 2] {
     match group {
-        BenchGroup::Dpdk | BenchGroup::Million | BenchGroup::Conntrack => [2000, 500],
+        group if group.has_dpdk_devices() => [2000, 500],
         BenchGroup::Workers => [3000, 300],
         // A meter's rate is defined over one second.
         BenchGroup::Meters => [1000, 200],
@@ -117,7 +114,7 @@ impl BenchArguments {
         words.extend([bench.runs.to_string(), "--millis".to_owned()]);
         words.push(millis.to_string());
         let features: Option<&[&str]> = match group {
-            BenchGroup::Dpdk | BenchGroup::Million | BenchGroup::Conntrack => Some(&["dpdk"]),
+            group if group.has_dpdk_devices() => Some(&["dpdk"]),
             BenchGroup::Workers
             | BenchGroup::Meters
             | BenchGroup::Idle

@@ -35,6 +35,8 @@ pub(super) enum BenchGroup {
     Million,
     /// Connection tracking between DPDK devices.
     Conntrack,
+    /// Rules of real controllers between DPDK devices.
+    Real,
     /// The lab's traffic generator.
     Generator,
     /// The lab's instrument, compared with known impairments.
@@ -43,10 +45,11 @@ pub(super) enum BenchGroup {
 
 impl BenchGroup {
     /// All groups, in the order of the tables.
-    pub(super) const ALL: [Self; 17] = [
+    pub(super) const ALL: [Self; 18] = [
         Self::Dpdk,
         Self::Million,
         Self::Conntrack,
+        Self::Real,
         Self::Forms,
         Self::Traffic,
         Self::Cliffs,
@@ -81,9 +84,18 @@ impl BenchGroup {
             Self::Dpdk => "dpdk",
             Self::Million => "million",
             Self::Conntrack => "ct",
+            Self::Real => "real",
             Self::Generator => "generator",
             Self::Impaired => "impaired",
         }
+    }
+
+    /// True if its devices are those of DPDK.
+    pub(super) const fn has_dpdk_devices(self) -> bool {
+        matches!(
+            self,
+            Self::Dpdk | Self::Million | Self::Conntrack | Self::Real
+        )
     }
 
     /// The title of its table.
@@ -108,6 +120,7 @@ impl BenchGroup {
             }
             Self::Million => "The same data path with a million flows",
             Self::Conntrack => "The same data path with a stateful firewall for UDP",
+            Self::Real => "The same data path with rules that real controllers installed",
             Self::Generator => "The lab's traffic generator into an unread veth pair, on one core",
             Self::Impaired => "The lab's instrument, compared with a forwarder of known faults",
         }
@@ -189,7 +202,7 @@ const SHARE: &str = "% of the frames";
 /// All rows, by group.
 #[rustfmt::skip]
 const ROWS: &[BenchRow] = {
-    use BenchGroup::{Changes, Cliffs, Conntrack, Crossing, Dpdk, Forms, Generator, Idle, Impaired, Meters, Million, Startup, Table, Tap, Traffic, Veth, Workers};
+    use BenchGroup::{Changes, Cliffs, Conntrack, Crossing, Dpdk, Forms, Generator, Idle, Impaired, Meters, Million, Real, Startup, Table, Tap, Traffic, Veth, Workers};
     const fn row(group: BenchGroup, name: &'static str, about: &'static str, unit: &'static str, bars: &'static [RowTarget]) -> BenchRow {
         BenchRow { group, name, about, unit, bars }
     }
@@ -220,6 +233,10 @@ const ROWS: &[BenchRow] = {
         row(Conntrack, "stateless-1000",   "1,000 connections, without tracking", FPS, &[]),
         row(Conntrack, "established-1000", "packets of 1,000 established connections", FPS, &[over_dpdk(3.0)]),
         row(Conntrack, "established-100000", "packets of 100,000 established connections", FPS, &[over_dpdk(3.0)]),
+        row(Real,      "ovn-1000",         "1,000 rules of OVN, 1,000 connections", FPS, &[over_dpdk(1.3)]),
+        row(Real,      "ovn-100000",       "100,000 rules of OVN, 1,000 connections", FPS, &[over_dpdk(1.3)]),
+        row(Real,      "ovn-100000-many",  "100,000 rules of OVN, 100,000 connections", FPS, &[over_dpdk(2.0)]),
+        row(Real,      "ovn-1000-new",     "1,000 rules of OVN, every packet a new connection", FPS, &[over_dpdk(10.0)]),
         row(Conntrack, "new",              "every packet a new connection", FPS, &[over_dpdk(4.0)]),
         row(Forms,     "one-port",         "one rule on the ingress port", NS, &[]),
         row(Forms,     "one-tcp-port",     "one rule on a TCP port", NS, &[at_most(OURS, 15.0)]),
