@@ -10,87 +10,13 @@ another chassis. The script writes flows.txt.gz and groups.txt into DIRECTORY. I
 ovn-controller and Open vSwitch with dummy interfaces, and needs root for none of them.
 """
 
-import gzip
 import json
-import os
-import pathlib
-import re
-import shutil
-import subprocess
-import sys
-import tempfile
-import time
 
-SCHEMAS = {
-    "db": "/usr/share/openvswitch/vswitch.ovsschema",
-    "nb": "/usr/share/ovn/ovn-nb.ovsschema",
-    "sb": "/usr/share/ovn/ovn-sb.ovsschema",
-}
+from recording import SCHEMA, Site, arguments, wait_for
+
+SCHEMAS = {"db": SCHEMA, "nb": "/usr/share/ovn/ovn-nb.ovsschema", "sb": "/usr/share/ovn/ovn-sb.ovsschema"}
 LOCAL_PORTS = 4
 BATCH = 500
-
-
-class Chassis:
-    """The programs of one chassis, with their databases in a temporary directory."""
-
-    def __init__(self, directory):
-        self.directory = directory
-        self.processes = []
-        self.environment = {**os.environ, "OVS_RUNDIR": directory, "OVN_RUNDIR": directory,
-                            "OVS_LOGDIR": directory, "OVN_LOGDIR": directory}
-        for name, schema in SCHEMAS.items():
-            self.run("ovsdb-tool", "create", f"{name}.db", schema)
-            self.start("ovsdb-server", f"{name}.db", f"--remote=punix:{name}.sock", f"--unixctl={name}.ctl")
-        for name in SCHEMAS:
-            wait_for(lambda: os.path.exists(f"{directory}/{name}.sock"))
-
-    def remote(self, name):
-        return f"unix:{self.directory}/{name}.sock"
-
-    def start(self, *words):
-        log = open(f"{self.directory}/{words[0]}.err", "a", encoding="utf-8")
-        process = subprocess.Popen(words, cwd=self.directory, env=self.environment, stdout=log, stderr=log)
-        self.processes.append(process)
-
-    def run(self, *words):
-        done = subprocess.run(words, cwd=self.directory, env=self.environment, check=True,
-                              stdout=subprocess.PIPE, text=True)
-        return done.stdout
-
-    def vsctl(self, *words):
-        return self.run("ovs-vsctl", f"--db={self.remote('db')}", "--timeout=60", *words)
-
-    def sbctl(self, *words):
-        return self.run("ovn-sbctl", f"--db={self.remote('sb')}", "--timeout=600", *words)
-
-    def nbctl(self, *words):
-        return self.run("ovn-nbctl", f"--db={self.remote('nb')}", "--timeout=600", *words)
-
-    def change(self, commands):
-        """Executes commands of ovn-nbctl, several in one transaction."""
-        for first in range(0, len(commands), BATCH):
-            words = []
-            for command in commands[first:first + BATCH]:
-                words += ["--", *command]
-            self.nbctl(*words)
-
-    def dump(self, table):
-        socket = f"unix:{self.directory}/br-int.mgmt"
-        text = self.run("ovs-ofctl", "-O", "OpenFlow15", "--no-names", "--no-stats", table, socket)
-        return [line.strip() for line in text.splitlines()[1:]]
-
-    def stop(self):
-        for process in reversed(self.processes):
-            process.terminate()
-            process.wait()
-
-
-def wait_for(condition, seconds=600):
-    end = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() > end:
-            raise TimeoutError
-        time.sleep(0.1)
 
 
 def address(switch, port):
@@ -145,56 +71,53 @@ def topology(switches, ports, networks):
     return commands
 
 
-def record(chassis, switches, ports, networks):
-    chassis.start("ovs-vswitchd", chassis.remote("db"), "--enable-dummy=override", "--disable-system",
-                  f"--unixctl={chassis.directory}/vswitchd.ctl")
-    chassis.vsctl("--no-wait", "init")
-    chassis.start("ovn-northd", f"--ovnnb-db={chassis.remote('nb')}", f"--ovnsb-db={chassis.remote('sb')}",
-                  "--unixctl=northd.ctl")
-    ids = {"system-id": "here", "ovn-remote": chassis.remote("sb"), "ovn-encap-type": "geneve",
-           "ovn-encap-ip": "127.0.0.1"}
-    chassis.vsctl("set", "open", ".", *(f'external_ids:{key}="{value}"' for key, value in ids.items()))
-    chassis.vsctl("add-br", "br-int", "--", "set", "bridge", "br-int", "fail_mode=secure",
-                  "datapath_type=dummy")
-    for port in range(1, LOCAL_PORTS + 1):
-        chassis.vsctl("add-port", "br-int", f"p{port}", "--", "set", "interface", f"p{port}", "type=dummy",
-                      f"ofport_request={port}", f"external_ids:iface-id=s0-p{port}")
-    chassis.start("ovn-controller", chassis.remote("db"))
-    wait_for(lambda: "here" in chassis.sbctl("list", "chassis"))
-    chassis.sbctl("chassis-add", "there", "geneve", "127.0.0.2")
-    chassis.change(topology(switches, ports, networks))
-    chassis.nbctl("--wait=sb", "sync")
-    # ovn-controller takes its own four ports back.
-    there = chassis.sbctl("--bare", "--columns=_uuid", "find", "chassis", "name=there").strip()
-    update = {"op": "update", "table": "Port_Binding", "where": [["type", "==", ""]],
-              "row": {"chassis": ["uuid", there]}}
-    chassis.run("ovsdb-client", "transact", chassis.remote("sb"), json.dumps(["OVN_Southbound", update]))
-    steady = count = 0
-    while steady < 3:
-        time.sleep(2)
-        flows = chassis.dump("dump-flows")
-        steady, count = (steady + 1 if len(flows) == count and count > 100 else 0), len(flows)
-    return flows, chassis.dump("dump-groups")
+class Chassis(Site):
+    """A switch with the databases of OVN."""
+
+    def sbctl(self, *words):
+        return self.run("ovn-sbctl", f"--db={self.remote('sb')}", "--timeout=600", *words)
+
+    def nbctl(self, *words):
+        return self.run("ovn-nbctl", f"--db={self.remote('nb')}", "--timeout=600", *words)
+
+    def change(self, commands):
+        """Executes commands of ovn-nbctl, several in one transaction."""
+        for first in range(0, len(commands), BATCH):
+            words = []
+            for command in commands[first:first + BATCH]:
+                words += ["--", *command]
+            self.nbctl(*words)
+
+    def start_controller(self):
+        self.start("ovn-northd", f"--ovnnb-db={self.remote('nb')}", f"--ovnsb-db={self.remote('sb')}",
+                   "--unixctl=northd.ctl")
+        ids = {"system-id": "here", "ovn-remote": self.remote("sb"), "ovn-encap-type": "geneve",
+               "ovn-encap-ip": "127.0.0.1"}
+        self.vsctl("set", "open", ".", *(f'external_ids:{key}="{value}"' for key, value in ids.items()))
+        self.add_bridge("br-int")
+        for port in range(1, LOCAL_PORTS + 1):
+            self.add_port("br-int", f"p{port}", port, f"external_ids:iface-id=s0-p{port}")
+        self.start("ovn-controller", self.remote("db"))
+        wait_for(lambda: "here" in self.sbctl("list", "chassis"))
+        self.sbctl("chassis-add", "there", "geneve", "127.0.0.2")
+
+    def bind_ports(self):
+        """Binds all ports to the other chassis; ovn-controller takes its own four back."""
+        there = self.sbctl("--bare", "--columns=_uuid", "find", "chassis", "name=there").strip()
+        update = {"op": "update", "table": "Port_Binding", "where": [["type", "==", ""]],
+                  "row": {"chassis": ["uuid", there]}}
+        self.run("ovsdb-client", "transact", self.remote("sb"), json.dumps(["OVN_Southbound", update]))
 
 
 def main():
-    if len(sys.argv) != 5:
-        sys.exit(__doc__)
-    switches, ports, networks = map(int, sys.argv[1:4])
-    out = pathlib.Path(sys.argv[4])
-    directory = tempfile.mkdtemp()
-    chassis = Chassis(directory)
-    try:
-        flows, groups = record(chassis, switches, ports, networks)
-    finally:
-        chassis.stop()
-        shutil.rmtree(directory)
-    flows = [re.sub(r"^ *cookie=0x[0-9a-f]+, *", "", flow) for flow in flows]
-    out.mkdir(parents=True, exist_ok=True)
-    with lzma.open(out / "flows.txt.gz", "wt", preset=9) as file:
-        file.write("".join(f"{flow}\n" for flow in flows).encode())
-    (out / "groups.txt").write_text("".join(f"{group}\n" for group in groups), encoding="utf-8")
-    print(f"{len(flows)} flows, {len(groups)} groups")
+    *numbers, directory = arguments(__doc__, 4)
+    with Chassis(SCHEMAS) as chassis:
+        chassis.start_switch()
+        chassis.start_controller()
+        chassis.change(topology(*map(int, numbers)))
+        chassis.nbctl("--wait=sb", "sync")
+        chassis.bind_ports()
+        chassis.write(directory, chassis.steady_flows("br-int", 100), "br-int")
 
 
 main()

@@ -8,11 +8,64 @@ use std::path::PathBuf;
 use flate2::read::GzDecoder;
 use testkit::workload::Workload;
 
-/// Hosts of ports 1 and 2 in the rules of OVN: the first two ports of its first logical switch.
-const HOSTS: [(&str, &str); 2] = [
-    ("0a:00:00:00:00:01", "10.0.0.3"),
-    ("0a:00:00:00:00:02", "10.0.0.4"),
-];
+/// Recorded rules, and the hosts at ports 1 and 2 that talk through them.
+pub(super) struct RecordedRules {
+    /// Directory.
+    pub(super) name: &'static str,
+    hosts: [RecordedHost; 2],
+}
+
+/// A host in recorded rules.
+struct RecordedHost {
+    mac: &'static str,
+    address: &'static str,
+    /// MAC address to which it sends.
+    next_hop: &'static str,
+}
+
+/// OVN: the first two ports of its first logical switch.
+pub(super) const OVN_1000: RecordedRules = switched("ovn-1000");
+pub(super) const OVN_100000: RecordedRules = switched("ovn-100000");
+
+/// Network policies as conjunctions: two pods.
+pub(super) const POLICIES: RecordedRules = switched("policies");
+
+/// Faucet: hosts of two VLANs, between which it routes.
+pub(super) const FAUCET: RecordedRules = RecordedRules {
+    name: "faucet",
+    hosts: [
+        RecordedHost {
+            mac: "0a:00:00:00:00:01",
+            address: "10.0.100.1",
+            next_hop: "0e:00:00:00:01:01",
+        },
+        RecordedHost {
+            mac: "0a:00:00:00:00:02",
+            address: "10.0.200.1",
+            next_hop: "0e:00:00:00:02:01",
+        },
+    ],
+};
+
+/// Rules in which the two hosts are in one network.
+const fn switched(name: &'static str) -> RecordedRules {
+    const MACS: [&str; 2] = ["0a:00:00:00:00:01", "0a:00:00:00:00:02"];
+    RecordedRules {
+        name,
+        hosts: [
+            RecordedHost {
+                mac: MACS[0],
+                address: "10.0.0.3",
+                next_hop: MACS[1],
+            },
+            RecordedHost {
+                mac: MACS[1],
+                address: "10.0.0.4",
+                next_hop: MACS[0],
+            },
+        ],
+    }
+}
 
 /// First source port of a connection, and the number of ports that are used.
 const FIRST_PORT: u32 = 1024;
@@ -21,33 +74,36 @@ const CLIENT_PORTS: u32 = 1000;
 /// First destination port: the recorded access list refuses lower ones.
 const SERVICE: u32 = 5000;
 
-/// The rules of OVN in the directory `name`, with `connections` UDP connections between ports 1 and
-/// 2, whose replies arrive at port 2.
-pub(super) fn ovn(name: &'static str, connections: u32) -> Workload {
-    let [client, server] = HOSTS;
-    let datagram = |from: (&str, &str), to: (&str, &str), ports: [u32; 2]| {
-        format!(
-            "eth(src={},dst={}) / ipv4(src={},dst={}) / udp(src={},dst={}) / data(18)",
-            from.0, to.0, from.1, to.1, ports[0], ports[1]
+impl RecordedRules {
+    /// The rules, and `connections` UDP connections from port 1 to port 2, at which replies arrive.
+    pub(super) fn workload(&self, connections: u32) -> Workload {
+        let [client, server] = &self.hosts;
+        let ports = |number: u32| {
+            [
+                FIRST_PORT + number % CLIENT_PORTS,
+                SERVICE + number / CLIENT_PORTS,
+            ]
+        };
+        let frames = (0..connections).map(|number| datagram(client, server, ports(number)));
+        let replies = (0..connections).map(|number| {
+            let [source, target] = ports(number);
+            datagram(server, client, [target, source])
+        });
+        Workload::of_two_ports(
+            self.name,
+            lines(&unpacked(self.name)),
+            lines(&read(self.name, "groups.txt")),
+            frames.collect(),
+            replies.collect(),
         )
-    };
-    let ports = |number: u32| {
-        [
-            FIRST_PORT + number % CLIENT_PORTS,
-            SERVICE + number / CLIENT_PORTS,
-        ]
-    };
-    let frames = (0..connections).map(|number| datagram(client, server, ports(number)));
-    let replies = (0..connections).map(|number| {
-        let [source, target] = ports(number);
-        datagram(server, client, [target, source])
-    });
-    Workload::of_two_ports(
-        name,
-        lines(&unpacked(name)),
-        lines(&read(name, "groups.txt")),
-        frames.collect(),
-        replies.collect(),
+    }
+}
+
+/// A datagram in the text syntax of frames.
+fn datagram(from: &RecordedHost, to: &RecordedHost, [source, target]: [u32; 2]) -> String {
+    format!(
+        "eth(src={},dst={}) / ipv4(src={},dst={}) / udp(src={source},dst={target}) / data(18)",
+        from.mac, from.next_hop, from.address, to.address
     )
 }
 
@@ -79,15 +135,34 @@ fn lines(text: &str) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use conntrack::{Conntrack, HashSeed};
+    use testkit::workload::InterpreterRunner;
+
     use super::*;
 
     #[test]
     fn connections_have_distinct_ports() {
-        let workload = ovn("ovn-1000", 3000);
+        let workload = OVN_1000.workload(3000);
         let mut frames = workload.frames();
         frames.sort();
         frames.dedup();
         assert_eq!((frames.len(), workload.replies().len()), (3000, 3000));
         assert!(workload.flows() > 900, "{} flows", workload.flows());
+    }
+
+    #[test]
+    fn recorded_rules_forward_the_traffic() {
+        for rules in [OVN_1000, POLICIES, FAUCET] {
+            let mut loaded = rules.workload(2).load();
+            let tracker = Conntrack::new(HashSeed([1, 2]), 1000);
+            loaded.pipeline.set_tracker(Arc::new(tracker));
+            let mut runner = InterpreterRunner::new();
+            for frame in &loaded.frames {
+                let verdict = runner.run(&loaded.pipeline, frame);
+                assert_eq!(verdict.frames.len(), 1, "{}: {verdict:?}", rules.name);
+            }
+        }
     }
 }

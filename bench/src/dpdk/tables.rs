@@ -2,7 +2,7 @@
 
 use testkit::workload::{TrafficPattern, Workload};
 
-use super::recorded::ovn;
+use super::recorded::{FAUCET, OVN_1000, OVN_100000, POLICIES};
 use crate::forms::FRAMES;
 use crate::stream::Field;
 
@@ -146,7 +146,7 @@ pub(super) const CT_TABLES: [TrafficTable; 4] = {
 
 /// The tables of the group `real`.
 #[rustfmt::skip]
-pub(super) const REAL_TABLES: [TrafficTable; 4] = {
+pub(super) const REAL_TABLES: [TrafficTable; 6] = {
     use FrameSource::Repeated;
     use TrafficTable as Table;
     const NEW_CONNECTIONS: FrameSource = FrameSource::Streamed {
@@ -154,10 +154,12 @@ pub(super) const REAL_TABLES: [TrafficTable; 4] = {
         cycle: None,
     };
     [
-        Table::new("ovn-1000",         || ovn("ovn-1000", 1000), Repeated),
-        Table::new("ovn-100000",       || ovn("ovn-100000", 1000), Repeated),
-        Table::new("ovn-100000-many",  || ovn("ovn-100000", 100_000), Repeated),
-        Table::new("ovn-1000-new",     || ovn("ovn-1000", 1000), NEW_CONNECTIONS).cold(),
+        Table::new("ovn-1000",        || OVN_1000.workload(1000), Repeated),
+        Table::new("ovn-100000",      || OVN_100000.workload(1000), Repeated),
+        Table::new("ovn-100000-many", || OVN_100000.workload(100_000), Repeated),
+        Table::new("ovn-1000-new",    || OVN_1000.workload(1000), NEW_CONNECTIONS).cold(),
+        Table::new("policies",        || POLICIES.workload(1000), Repeated),
+        Table::new("faucet",          || FAUCET.workload(1000), Repeated),
     ]
 };
 
