@@ -71,6 +71,7 @@ const fn overhead(device: DeviceKind) -> Duration {
         | DeviceKind::ComportaDpdk
         | DeviceKind::ComportaTap
         | DeviceKind::LinuxBridge
+        | DeviceKind::Nftables
         | DeviceKind::VlanBridge
         | DeviceKind::Forwarder
         | DeviceKind::Impaired(_)

@@ -12,6 +12,7 @@ mod impaired;
 mod kind;
 mod linux_bridge;
 mod mode;
+mod nftables;
 mod ovs;
 mod restart;
 
@@ -233,6 +234,7 @@ impl Device {
             | DeviceKind::OvsTap
             | DeviceKind::OvsVlanBridge => ovs::start(spawner, clock, plan),
             DeviceKind::LinuxBridge => linux_bridge::start(plan),
+            DeviceKind::Nftables => nftables::start(plan),
             DeviceKind::Forwarder => forwarder::start(plan),
             DeviceKind::Impaired(_) => impaired::start(clock, plan),
             DeviceKind::External(_) => external::start(spawner, plan),

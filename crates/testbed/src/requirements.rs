@@ -16,6 +16,8 @@ pub enum Requirement {
     Veth,
     /// The kernel's bridge.
     Bridge,
+    /// IP hooks for bridged packets (`br_netfilter`).
+    BridgeHooks,
     /// `/dev/net/tun`, from which switches create their local port.
     Tun,
     /// This `comporta` program, built with DPDK.
@@ -50,6 +52,11 @@ impl Requirement {
             Self::Namespaces => namespaces(),
             Self::Veth => kernel("veth", |namespace| namespace.join("a", namespace, "b")),
             Self::Bridge => kernel("bridge", |namespace| namespace.bridge("a", &[])),
+            Self::BridgeHooks if Path::new("/proc/sys/net/bridge").exists() => Ok(()),
+            Self::BridgeHooks => Err(Missing(
+                "bridged packets do not pass the IP hooks: load the kernel module br_netfilter (modprobe br_netfilter)"
+                    .to_owned(),
+            )),
             Self::Tun if Path::new("/dev/net/tun").exists() => Ok(()),
             Self::Tun => Err(Missing(
                 "/dev/net/tun does not exist: load the kernel module tun (modprobe tun)".to_owned(),

@@ -21,6 +21,8 @@ pub enum DeviceKind {
     ComportaTap,
     /// The Linux bridge, which learns MAC addresses and has no OpenFlow.
     LinuxBridge,
+    /// The Linux bridge whose packets pass nftables and the kernel's connection tracking.
+    Nftables,
     /// Open vSwitch with its userspace data path on system ports, in its default configuration.
     Ovs,
     /// Open vSwitch with `userspace-tso-enable=true`, which is off by default.
@@ -47,7 +49,7 @@ pub enum DeviceKind {
 
 impl DeviceKind {
     /// All comparable kinds in the order of reports, without those that a file describes.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::Comporta,
         Self::ComportaXdp,
         Self::ComportaDpdk,
@@ -58,6 +60,7 @@ impl DeviceKind {
         Self::OvsDpdk,
         Self::OvsTap,
         Self::LinuxBridge,
+        Self::Nftables,
         Self::VlanBridge,
         Self::OvsVlanBridge,
         Self::Forwarder,
@@ -73,6 +76,7 @@ impl DeviceKind {
             Self::ComportaDpdk => "comporta-dpdk",
             Self::ComportaTap => "comporta-tap",
             Self::LinuxBridge => "linux-bridge",
+            Self::Nftables => "nftables",
             Self::Ovs => "ovs",
             Self::OvsTso => "ovs-tso",
             Self::OvsAfxdp => "ovs-afxdp",
@@ -103,6 +107,7 @@ impl DeviceKind {
             Self::OvsDpdk => "the same with DPDK ports on packet sockets (net_af_packet)",
             Self::Forwarder => "a minimal forwarder on packet sockets, which parses no frame",
             Self::LinuxBridge => "the Linux bridge, without OpenFlow",
+            Self::Nftables => "the Linux bridge with nftables and the kernel's connection tracking",
             Self::VlanBridge => {
                 "this project's switch behind a Linux bridge, with a VLAN for each port"
             }
@@ -143,9 +148,11 @@ impl DeviceKind {
             | Self::VlanBridge
             | Self::OvsVlanBridge
             | Self::External(_) => &Mode::ALL,
-            Self::LinuxBridge | Self::Forwarder | Self::Direct | Self::Impaired(_) => {
-                &[Mode::Legacy]
-            }
+            Self::LinuxBridge
+            | Self::Nftables
+            | Self::Forwarder
+            | Self::Direct
+            | Self::Impaired(_) => &[Mode::Legacy],
         }
     }
 
@@ -160,7 +167,7 @@ impl DeviceKind {
             Self::ComportaDpdk | Self::OvsDpdk => "veth by DPDK's packet sockets",
             Self::ComportaTap | Self::OvsTap => "TAP interfaces of its hosts",
             Self::VlanBridge | Self::OvsVlanBridge => "VLAN interfaces by packet sockets",
-            Self::LinuxBridge => "veth in the kernel",
+            Self::LinuxBridge | Self::Nftables => "veth in the kernel",
             Self::Direct => "none",
             Self::External(_) => "network cards",
         }
@@ -210,6 +217,7 @@ impl DeviceKind {
             | Self::ComportaXdp
             | Self::ComportaTap
             | Self::LinuxBridge
+            | Self::Nftables
             | Self::VlanBridge
             | Self::OvsVlanBridge
             | Self::External(_)
@@ -244,6 +252,7 @@ impl DeviceKind {
             | Self::ComportaXdp
             | Self::ComportaTap
             | Self::LinuxBridge
+            | Self::Nftables
             | Self::VlanBridge
             | Self::OvsTso
             | Self::Direct
@@ -262,6 +271,14 @@ impl DeviceKind {
             }
             Self::OvsDpdk => all.extend(OpenVswitch::requirements_with_dpdk()),
             Self::LinuxBridge => all.push(Requirement::Bridge),
+            Self::Nftables => all.extend([
+                Requirement::Bridge,
+                Requirement::BridgeHooks,
+                Requirement::Program {
+                    program: "nft",
+                    package: "nftables",
+                },
+            ]),
             Self::Ovs | Self::OvsTso | Self::OvsAfxdp => all.extend(OpenVswitch::requirements()),
             Self::OvsTap => {
                 all.push(Requirement::Tun);
@@ -346,7 +363,7 @@ mod tests {
         }
         assert_eq!(
             "bridge".parse::<DeviceKind>().unwrap_err().to_string(),
-            "unknown device 'bridge': expected one of comporta, comporta-xdp, comporta-dpdk, comporta-tap, ovs, ovs-tso, ovs-afxdp, ovs-dpdk, ovs-tap, linux-bridge, vlan-bridge, ovs-vlan-bridge, forwarder, direct, or external:FILE"
+            "unknown device 'bridge': expected one of comporta, comporta-xdp, comporta-dpdk, comporta-tap, ovs, ovs-tso, ovs-afxdp, ovs-dpdk, ovs-tap, linux-bridge, nftables, vlan-bridge, ovs-vlan-bridge, forwarder, direct, or external:FILE"
         );
         let error = "linux-brigde".parse::<DeviceKind>().unwrap_err();
         assert!(

@@ -1,6 +1,6 @@
 //! Devices that are stopped and restarted while their links remain.
 
-use super::{Device, DeviceKind, DevicePlan, Mode, comporta, linux_bridge, ovs};
+use super::{Device, DeviceKind, DevicePlan, Mode, comporta, linux_bridge, nftables, ovs};
 use crate::{Failure, Spawner};
 
 /// The method of stopping a device.
@@ -27,7 +27,8 @@ impl DeviceKind {
             | Self::OvsDpdk
             | Self::VlanBridge
             | Self::OvsVlanBridge
-            | Self::LinuxBridge => true,
+            | Self::LinuxBridge
+            | Self::Nftables => true,
             Self::ComportaTap
             | Self::OvsTap
             | Self::Forwarder
@@ -40,7 +41,7 @@ impl DeviceKind {
     /// Returns true if it runs in the kernel and cannot be killed: its bridge is deleted instead.
     #[must_use]
     pub const fn is_in_kernel(self) -> bool {
-        matches!(self, Self::LinuxBridge)
+        matches!(self, Self::LinuxBridge | Self::Nftables)
     }
 }
 
@@ -67,6 +68,7 @@ impl Device {
     ) -> Result<(), Failure> {
         self.forwarding = match self.kind {
             DeviceKind::LinuxBridge => return linux_bridge::make(plan).map(drop),
+            DeviceKind::Nftables => return nftables::make(plan).map(drop),
             DeviceKind::Comporta
             | DeviceKind::ComportaXdp
             | DeviceKind::ComportaDpdk
