@@ -25,6 +25,7 @@ mod plane;
 mod robustness;
 #[cfg(test)]
 mod simulated;
+mod stateful;
 mod switching;
 mod userspace;
 mod whitebox;
@@ -93,6 +94,12 @@ pub const EXPERIMENTS: &[&Experiment] = &[
     &robustness::forwarding_rate::FORWARDING_RATE,
     &robustness::meters::METERS,
     &robustness::tcp_requests::TCP_REQUESTS,
+    &stateful::connection_rate::CONNECTION_RATE,
+    &stateful::concurrent::CONCURRENT,
+    &stateful::established_rate::ESTABLISHED_RATE,
+    &stateful::first_packet::FIRST_PACKET,
+    &stateful::throughput::FIREWALL_THROUGHPUT,
+    &stateful::http::HTTP,
 ];
 
 /// Descriptions of all experiments.

@@ -187,11 +187,13 @@ pub enum Family {
     Benchmarking,
     /// Failures and overload in operation.
     Robustness,
+    /// Connection tracking and translation, after RFC 9411.
+    Stateful,
 }
 
 impl Family {
     /// Every family, in the order of reports.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Calibration,
         Self::DataPlanes,
         Self::UserspaceSwitch,
@@ -200,6 +202,7 @@ impl Family {
         Self::Oflops,
         Self::Benchmarking,
         Self::Robustness,
+        Self::Stateful,
     ];
 
     /// Returns the name that selects all experiments of the family.
@@ -214,6 +217,7 @@ impl Family {
             Self::Oflops => "oflops",
             Self::Benchmarking => "rfc2544",
             Self::Robustness => "robustness",
+            Self::Stateful => "stateful",
         }
     }
 
@@ -229,6 +233,7 @@ impl Family {
             Self::Oflops => "Control plane (OFLOPS)",
             Self::Benchmarking => "RFC 2544 and RFC 2889",
             Self::Robustness => "Robustness",
+            Self::Stateful => "Connection tracking",
         }
     }
 }

@@ -113,9 +113,11 @@ fn note_packet_ins(family: Family, measured: &mut TrialResult) {
         Family::DataPlanes | Family::LatencyAndLoss | Family::Whitebox | Family::Benchmarking => {
             true
         }
-        Family::Calibration | Family::UserspaceSwitch | Family::Oflops | Family::Robustness => {
-            false
-        }
+        Family::Calibration
+        | Family::UserspaceSwitch
+        | Family::Oflops
+        | Family::Robustness
+        | Family::Stateful => false,
     };
     let counters = measured.conditions.path_counters.as_ref();
     let sent = counters.and_then(|counters| counters.packet_ins);

@@ -78,21 +78,21 @@ pub(crate) const TCP_THROUGHPUT: Experiment = Experiment {
 };
 
 /// Duration of iperf3.
-pub(super) const SECONDS: Parameter = Parameter::constant(
+pub(in crate::catalogue) const SECONDS: Parameter = Parameter::constant(
     "seconds",
     "duration of a trial in seconds",
     Values::numbers(&[2], &[10], &[10], [1, 3_600]),
 );
 
 /// Number of streams of iperf3.
-pub(super) const STREAMS: Parameter = Parameter::constant(
+pub(in crate::catalogue) const STREAMS: Parameter = Parameter::constant(
     "streams",
     "number of TCP streams",
     Values::numbers(&[1], &[1], &[1], [1, 128]),
 );
 
 /// Direction of iperf3.
-pub(super) const DIRECTION: Parameter = Parameter::constant(
+pub(in crate::catalogue) const DIRECTION: Parameter = Parameter::constant(
     "direction",
     "sender: the client (forward) or the server (reverse)",
     Values::Choice {
@@ -125,9 +125,9 @@ const POLL: Duration = Duration::from_millis(100);
 const DURATION_MIN: f64 = 0.95;
 
 /// TCP streams of iperf3.
-pub(super) struct Streams {
+pub(in crate::catalogue) struct Streams {
     /// Duration in seconds.
-    pub(super) seconds: u32,
+    pub(in crate::catalogue) seconds: u32,
     /// Number of streams.
     streams: u32,
     /// True if the server sends.
@@ -136,7 +136,7 @@ pub(super) struct Streams {
 
 impl Streams {
     /// Returns the streams of a point.
-    pub(super) fn at(point: &Point) -> Self {
+    pub(in crate::catalogue) fn at(point: &Point) -> Self {
         Self {
             seconds: point.small("seconds"),
             streams: point.small("streams"),
@@ -145,7 +145,7 @@ impl Streams {
     }
 
     /// Runs the streams from the client to the server of `setup`.
-    pub(super) fn run(
+    pub(in crate::catalogue) fn run(
         &self,
         setup: &TestSetup,
         tools: &Tools<'_>,
@@ -177,7 +177,7 @@ impl Streams {
 
 impl Streams {
     /// Voids streams that ended early, or whose packets did not match the rules.
-    pub(super) fn judge(
+    pub(in crate::catalogue) fn judge(
         &self,
         seconds: f64,
         setup: &TestSetup,
@@ -204,18 +204,18 @@ impl Streams {
 
 /// Results that iperf3 reports.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct TcpOutcome {
+pub(in crate::catalogue) struct TcpOutcome {
     /// Throughput at the receiver, in bit/s of payload.
-    pub(super) bits_per_second: f64,
+    pub(in crate::catalogue) bits_per_second: f64,
     /// Duration in seconds.
-    pub(super) seconds: f64,
+    pub(in crate::catalogue) seconds: f64,
     /// TCP retransmissions.
-    pub(super) retransmits: u64,
+    pub(in crate::catalogue) retransmits: u64,
     /// Processor time of both ends, in per cent of a core.
-    pub(super) sender_cpu_percent: f64,
-    pub(super) receiver_cpu_percent: f64,
+    pub(in crate::catalogue) sender_cpu_percent: f64,
+    pub(in crate::catalogue) receiver_cpu_percent: f64,
     /// Throughput of the sender in each second, in bit/s.
-    pub(super) each_second: Vec<f64>,
+    pub(in crate::catalogue) each_second: Vec<f64>,
 }
 
 impl TcpOutcome {
