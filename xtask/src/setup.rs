@@ -16,19 +16,24 @@ use crate::shell::Shell;
 
 /// The Debian package of each program, by its name or path.
 #[rustfmt::skip]
-const PROGRAMS: [(&str, &str); 29] = [
+const PROGRAMS: [(&str, &str); 38] = [
     ("/usr/lib/frr/bfdd",  "frr"),
     ("chromedriver",       "chromium-driver"),
     ("chromium",           "chromium"),
+    ("conntrack",          "conntrack"),
+    ("curl",               "curl"),
     ("ethtool",            "ethtool"),
     ("fping",              "fping"),
     ("ip",                 "iproute2"),
     ("tc",                 "iproute2"),
     ("tcpdump",            "tcpdump"),
+    ("in.tftpd",           "tftpd-hpa"),
     ("iperf3",             "iperf3"),
     ("lldpd",              "lldpd"),
     ("man",                "man-db"),
     ("mn",                 "mininet"),
+    ("nft",                "nftables"),
+    ("nginx",              "nginx"),
     ("ping",               "iputils-ping"),
     ("ovs-appctl",         "openvswitch-common"),
     ("ovs-ofctl",          "openvswitch-common"),
@@ -43,21 +48,28 @@ const PROGRAMS: [(&str, &str); 29] = [
     ("python3",            "python3"),
     ("snmpd",              "snmpd"),
     ("systemd-analyze",    "systemd"),
+    ("tftp",               "tftp-hpa"),
+    ("traceroute",         "traceroute"),
     ("tshark",             "tshark"),
     ("unshare",            "util-linux"),
     ("uuidgen",            "uuid-runtime"),
+    ("vsftpd",             "vsftpd"),
+    ("wrk",                "wrk"),
 ];
 
 /// Packages that start a service when they are installed. Tests start their own daemons in their
 /// own namespaces, and a system-wide controller would occupy their port.
-const SERVICES: [&str; 7] = [
+const SERVICES: [&str; 10] = [
     "frr",
     "lldpd",
+    "nginx",
     "openvswitch-switch",
     "openvswitch-testcontroller",
     "ovn-central",
     "ovn-host",
     "snmpd",
+    "tftpd-hpa",
+    "vsftpd",
 ];
 
 /// Folders of programs in addition to `PATH`, which lacks them for ordinary users.
