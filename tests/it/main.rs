@@ -3,6 +3,7 @@
 //!
 //! Codecs, tables and state machines have tests in their crates.
 
+mod conntrack;
 mod daemon;
 mod dataplane;
 mod export;
@@ -25,6 +26,7 @@ use support::context::{SystemTest, capture_panics, remove_run_directory};
 const FOLDERS: &[&[&[SystemTest]]] = &[
     openflow::TESTS,
     dataplane::TESTS,
+    conntrack::TESTS,
     l2::TESTS,
     tunnels::TESTS,
     qos::TESTS,
