@@ -16,6 +16,7 @@ pub(crate) const TESTS: &[&[SystemTest]] = &[
     capture::TESTS,
     comporta_tools::TESTS,
     faucet::TESTS,
+    faucet::connection_tracking::TESTS,
     metrics_and_top::TESTS,
     mininet::TESTS,
     os_ken::TESTS,

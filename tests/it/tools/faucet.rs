@@ -1,6 +1,8 @@
 //! Faucet, from PyPI: the networks of its tutorials, on bridges of a database. The hosts' addresses
 //! are those of each tutorial.
 
+pub(crate) mod connection_tracking;
+
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
