@@ -5,6 +5,7 @@ mod devices;
 mod experiments;
 mod failures;
 mod report;
+mod stateful;
 mod traffic_generator;
 
 use std::time::Duration;
@@ -21,6 +22,7 @@ pub(crate) const TESTS: &[&[SystemTest]] = &[
     experiments::TESTS,
     failures::TESTS,
     report::TESTS,
+    stateful::TESTS,
     traffic_generator::TESTS,
 ];
 
