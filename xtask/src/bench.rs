@@ -172,7 +172,11 @@ impl Bench {
             }
             println!("\n== {}", group.title());
             let done = match group {
-                BenchGroup::Table | BenchGroup::Changes | BenchGroup::Veth | BenchGroup::Tap => {
+                BenchGroup::Table
+                | BenchGroup::Changes
+                | BenchGroup::Veth
+                | BenchGroup::Tap
+                | BenchGroup::StatefulHosts => {
                     lab::measure(self, shell, group, &of_group, &mut figures)
                 }
                 _ => forms::measure(self, shell, group, &of_group, &mut figures),

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::Bench;
 use super::figures::Figures;
 use super::rows::{
-    AFXDP, BRIDGE, BenchGroup, BenchRow, CABLE, FORWARDER, OURS, OURS_XDP, OVS, OVS_TSO,
+    AFXDP, BRIDGE, BenchGroup, BenchRow, CABLE, FORWARDER, NFTABLES, OURS, OURS_XDP, OVS, OVS_TSO,
 };
 use crate::shell::{ProgramOutcome, Shell};
 use crate::{TaskError, setup};
@@ -49,9 +49,11 @@ const SWITCHES: &[&str] = &[
 const TAPS: &[&str] = &["comporta-tap,ovs-tap"];
 const STREAMS: &[&str] = &["comporta,ovs,ovs-tso,linux-bridge,direct"];
 const SPEAKERS: &[&str] = &["comporta,ovs"];
+/// Devices that track connections.
+const TRACKERS: &[&str] = &["comporta,ovs,nftables,direct"];
 
 #[rustfmt::skip]
-const EXPERIMENTS: [LabExperiment; 13] = [
+const EXPERIMENTS: [LabExperiment; 17] = [
     LabExperiment {
         group: BenchGroup::Changes, name: "changes", scenario: "changes", devices: SPEAKERS,
         words: ["--change-millis 12000 --dump-flows 1000000", "--change-millis 500 --dump-flows 20000"],
@@ -102,7 +104,39 @@ const EXPERIMENTS: [LabExperiment; 13] = [
         RowReading { row: "tcp-again", test: "", read: |trial| figure(trial, "retransmits") },
     ]),
     requests(BenchGroup::Tap, "tap-requests", TAPS),
+    stateful("ct-http", "http-connections", ["--set seconds=5", "--set seconds=1"], &[
+        RowReading { row: "http-firewall", test: "firewall",      read: |trial| figure(trial, "connections_s") },
+        RowReading { row: "http-10000",    test: "firewall",      read: |trial| figure(trial, "ten_thousand_s") },
+        RowReading { row: "http-balancer", test: "load-balancer", read: |trial| figure(trial, "connections_s") },
+    ]),
+    stateful("ct-tcp", "firewall-throughput", ["--set seconds=5", "--set seconds=1"], &[
+        RowReading { row: "tcp", test: "", read: bits },
+    ]),
+    stateful("ct-new", "connection-rate", ["--set connections=100000", "--set connections=5000"], &[
+        RowReading { row: "new-tcp", test: "tcp", read: |trial| figure(trial, "connections_s") },
+        RowReading { row: "new-udp", test: "udp", read: |trial| figure(trial, "connections_s") },
+    ]),
+    stateful("ct-first", "first-packet", ["--set connections=10000", "--set connections=1000"], &[
+        RowReading { row: "first-packet", test: "", read: |trial| figure(trial, "first_p50_us") },
+    ]),
 ];
+
+/// An experiment with connection tracking.
+const fn stateful(
+    name: &'static str,
+    scenario: &'static str,
+    words: [&'static str; 2],
+    readings: &'static [RowReading],
+) -> LabExperiment {
+    LabExperiment {
+        group: BenchGroup::StatefulHosts,
+        name,
+        scenario,
+        devices: TRACKERS,
+        words,
+        readings,
+    }
+}
 
 /// 64-byte frames at set rates and at the highest offered load.
 const fn rate(
@@ -335,6 +369,7 @@ fn column(trial: &Value) -> Option<&'static str> {
         ("comporta-tap", OURS),
         ("ovs-tap", OVS),
         ("linux-bridge", BRIDGE),
+        ("nftables", NFTABLES),
         ("forwarder", FORWARDER),
         ("direct", CABLE),
     ];
@@ -447,6 +482,7 @@ mod tests {
             "effect_p50_us": 50, "effect_p99_us": 99, "barrier_p50_us": 5, "late": 0,
             "loss": 1e-5, "delay_p999_us": 999, "full_bytes": 900, "empty_bytes": 100,
             "add_s": 7, "received_pps": 6, "requests_s": 8, "bit_s": 2e9, "retransmits": 4,
+            "connections_s": 9, "ten_thousand_s": 2, "first_p50_us": 3,
         });
         let other =
             json!({ "outcome": { "reading": { "point": { "flows": 2 }, "figures": figures } } });
@@ -480,6 +516,7 @@ mod tests {
                 BenchGroup::Table,
                 BenchGroup::Veth,
                 BenchGroup::Tap,
+                BenchGroup::StatefulHosts,
             ]
             .contains(&row.group)
             {

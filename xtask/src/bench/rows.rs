@@ -29,6 +29,8 @@ pub(super) enum BenchGroup {
     Veth,
     /// Hosts on TAP interfaces.
     Tap,
+    /// Hosts on veth pairs, behind a stateful firewall or a load balancer.
+    StatefulHosts,
     /// The data path between DPDK devices.
     Dpdk,
     /// The same with a million flows, which take Open vSwitch two minutes of warm-up each.
@@ -45,7 +47,7 @@ pub(super) enum BenchGroup {
 
 impl BenchGroup {
     /// All groups, in the order of the tables.
-    pub(super) const ALL: [Self; 18] = [
+    pub(super) const ALL: [Self; 19] = [
         Self::Dpdk,
         Self::Million,
         Self::Conntrack,
@@ -62,6 +64,7 @@ impl BenchGroup {
         Self::Changes,
         Self::Veth,
         Self::Tap,
+        Self::StatefulHosts,
         Self::Generator,
         Self::Impaired,
     ];
@@ -81,6 +84,7 @@ impl BenchGroup {
             Self::Changes => "changes",
             Self::Veth => "veth",
             Self::Tap => "tap",
+            Self::StatefulHosts => "ct-hosts",
             Self::Dpdk => "dpdk",
             Self::Million => "million",
             Self::Conntrack => "ct",
@@ -115,6 +119,9 @@ impl BenchGroup {
             Self::Changes => "Rule changes at half of the highest load",
             Self::Veth => "Hosts on veth pairs, one core for the device",
             Self::Tap => "Hosts on TAP interfaces, one core for the device",
+            Self::StatefulHosts => {
+                "Hosts on veth pairs behind a stateful firewall, one core for the device"
+            }
             Self::Dpdk => {
                 "Data path from net_pcap to net_null on one core, OVS-DPDK with its fastest cache setting"
             }
@@ -183,6 +190,7 @@ pub(super) const OVS_DPDK: &str = "OVS-DPDK";
 pub(super) const OVS_TSO: &str = "Open vSwitch, TSO";
 pub(super) const AFXDP: &str = "Open vSwitch, AF_XDP";
 pub(super) const BRIDGE: &str = "Linux bridge";
+pub(super) const NFTABLES: &str = "nftables";
 pub(super) const FORWARDER: &str = "forwarder";
 pub(super) const CABLE: &str = "bare link";
 
@@ -198,11 +206,12 @@ const GBITS: &str = "Gbit/s";
 const FPS: &str = "packets/s";
 const OFF: &str = "% of the rate";
 const SHARE: &str = "% of the frames";
+const CONNECTIONS: &str = "connections/s";
 
 /// All rows, by group.
 #[rustfmt::skip]
 const ROWS: &[BenchRow] = {
-    use BenchGroup::{Changes, Cliffs, Conntrack, Crossing, Dpdk, Forms, Generator, Idle, Impaired, Meters, Million, Real, Startup, Table, Tap, Traffic, Veth, Workers};
+    use BenchGroup::{Changes, Cliffs, Conntrack, Crossing, Dpdk, Forms, Generator, Idle, Impaired, Meters, Million, Real, StatefulHosts, Startup, Table, Tap, Traffic, Veth, Workers};
     const fn row(group: BenchGroup, name: &'static str, about: &'static str, unit: &'static str, bars: &'static [RowTarget]) -> BenchRow {
         BenchRow { group, name, about, unit, bars }
     }
@@ -308,6 +317,13 @@ const ROWS: &[BenchRow] = {
         row(Tap,       "tcp",              "one TCP stream", GBITS, TAP_RATE),
         row(Tap,       "tcp-again",        "TCP retransmissions of one stream", "segments", &[]),
         row(Tap,       "requests",         "TCP request-response with 1-byte payloads", "/s", &[]),
+        row(StatefulHosts, "http-firewall", "HTTP requests of nginx and wrk, a connection for each", CONNECTIONS, &[]),
+        row(StatefulHosts, "http-balancer", "the same, through a load balancer with two members", CONNECTIONS, &[]),
+        row(StatefulHosts, "http-10000",    "10,000 of these connections through the firewall", "s", &[]),
+        row(StatefulHosts, "tcp",           "one TCP stream of iperf3", GBITS, &[]),
+        row(StatefulHosts, "new-tcp",       "connections of TCP, seven frames each", CONNECTIONS, &[]),
+        row(StatefulHosts, "new-udp",       "connections of UDP, two frames each", CONNECTIONS, &[]),
+        row(StatefulHosts, "first-packet",  "delay of the first packet of a connection, median", US, &[]),
         row(Generator, "veth-64",          "64-byte frames at full speed", FPS, SENT),
         row(Generator, "veth-1518",        "1518-byte frames at full speed", FPS, SENT),
         row(Generator, "rate-1k",          "rate error at the far end, 1,000 packets/s", OFF, EXACT),
