@@ -54,7 +54,8 @@
 //! |---|---|---|---|
 //! | mark and label of an invalid packet | those of its connection | zero | zero |
 //! | translation of an invalid packet | translated | not | not |
-//! | simultaneous open of TCP | the second SYN is out of window later | supported | supported |
+//! | second SYN of a simultaneous open | new | established | new |
+//! | reset or FIN without a connection | new | invalid | new |
 //! | SCTP | by addresses | by chunks | by chunks, without tags |
 //! | NAT of SCTP ports and ICMP identifiers | not | if they are in use | if they are in use |
 //! | default limit of zones | one count for all of them | each zone | each zone |

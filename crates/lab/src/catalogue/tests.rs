@@ -190,7 +190,7 @@ fn experiments_are_translated_whole() {
 }
 
 /// Least number of translated experiments. New ones may lack a translation for a while.
-const TRANSLATED_MIN: usize = 57;
+const TRANSLATED_MIN: usize = 63;
 
 #[test]
 fn catalogue_is_translated() {
