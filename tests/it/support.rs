@@ -10,4 +10,5 @@ pub(crate) mod host;
 pub(crate) mod network;
 pub(crate) mod open_vswitch;
 pub(crate) mod pcap;
+pub(crate) mod stateful;
 pub(crate) mod switch;

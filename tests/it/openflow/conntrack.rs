@@ -7,6 +7,7 @@ use testbed::Failure;
 use crate::support::context::{SystemTest, TestContext, TestResult, tests};
 use crate::support::host::{copy_stream, pseudo_random_bytes};
 use crate::support::network::TestNetwork;
+use crate::support::stateful::{assert_only_replies_pass, assert_service_works};
 use crate::support::switch::SwitchProcess;
 
 pub(crate) const TESTS: &[SystemTest] = tests![
@@ -44,14 +45,7 @@ fn stateful_firewall_permits_replies_only(context: &TestContext) -> TestResult {
             "table=1,ip,in_port=2,ct_state=+trk+est,actions=output:1",
         ],
     )?;
-    inside.ping(outside.address, 5)?;
-    assert!(
-        !outside.can_ping(inside.address)?,
-        "a new connection from outside passes"
-    );
-    let file = pseudo_random_bytes(1 << 20);
-    let received = inside.transfer(outside, &file)?;
-    assert!(received == file, "the file differs");
+    assert_only_replies_pass(inside, outside)?;
     let dump = switch.appctl("dpctl/dump-conntrack")?;
     let connection = format!("tcp,orig=(src={},dst={},", inside.address, outside.address);
     assert!(dump.contains(&connection), "{dump}");
@@ -76,15 +70,8 @@ fn source_translation_is_undone_for_replies(context: &TestContext) -> TestResult
             "table=1,ip,ct_state=+trk+est,actions=output:1",
         ],
     )?;
-    let listener = server.listen(SERVICE)?;
-    let stream = client.connect(server.address, SERVICE)?;
-    let (accepted, peer) = listener
-        .accept()
-        .map_err(Failure::to("accept a TCP connection"))?;
+    let peer = assert_service_works(client, (server.address, SERVICE), server)?;
     assert_eq!(peer.ip(), IpAddr::V4(VIRTUAL));
-    let file = pseudo_random_bytes(1 << 20);
-    assert!(copy_stream(&file, &stream, &accepted)? == file);
-    assert!(copy_stream(&file, &accepted, &stream)? == file);
     client.ping(server.address, 3)?;
     Ok(())
 }
@@ -113,13 +100,7 @@ fn load_balancer_translates_in_buckets(context: &TestContext) -> TestResult {
             "table=3,ip,ct_state=+trk+est+rpl,actions=output:1",
         ],
     )?;
-    let listener = server.listen(SERVICE)?;
-    let stream = client.connect(VIRTUAL, SERVICE)?;
-    let (accepted, _) = listener
-        .accept()
-        .map_err(Failure::to("accept a TCP connection"))?;
-    let file = pseudo_random_bytes(1 << 20);
-    assert!(copy_stream(&file, &stream, &accepted)? == file);
+    assert_service_works(client, (VIRTUAL, SERVICE), server)?;
     Ok(())
 }
 

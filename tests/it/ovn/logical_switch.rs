@@ -9,8 +9,8 @@ use testbed::{Failure, Process, Requirement};
 use crate::support::command::CommandOutput;
 use crate::support::context::{SystemTest, TestContext, TestError, TestResult, tests};
 use crate::support::deployment::Deployment;
-use crate::support::host::{copy_stream, pseudo_random_bytes};
 use crate::support::network::TestNetwork;
+use crate::support::stateful::{assert_only_replies_pass, assert_service_works};
 
 pub(crate) const TESTS: &[SystemTest] = tests![
     ovn_connects_hosts_of_a_logical_switch,
@@ -182,14 +182,7 @@ fn ovn_access_list_permits_replies_only(context: &TestContext) -> TestResult {
     ])?;
     chassis.nbctl(&["acl-add", "sw0", "to-lport", "1000", to_inside, "drop"])?;
     chassis.sync()?;
-    inside.ping(outside.address, 5)?;
-    assert!(
-        !outside.can_ping(inside.address)?,
-        "a new connection from outside passes"
-    );
-    let file = pseudo_random_bytes(1 << 20);
-    let received = inside.transfer(outside, &file)?;
-    assert!(received == file, "the file differs");
+    assert_only_replies_pass(inside, outside)?;
     Ok(())
 }
 
@@ -208,13 +201,6 @@ fn ovn_load_balancer_translates_connections(context: &TestContext) -> TestResult
     chassis.nbctl(&["lb-add", "lb0", &virtual_service, &service, "tcp"])?;
     chassis.nbctl(&["ls-lb-add", "sw0", "lb0"])?;
     chassis.sync()?;
-    let listener = server.listen(SERVICE)?;
-    let stream = client.connect(VIRTUAL, SERVICE)?;
-    let (accepted, _) = listener
-        .accept()
-        .map_err(Failure::to("accept a TCP connection"))?;
-    let file = pseudo_random_bytes(1 << 20);
-    assert!(copy_stream(&file, &stream, &accepted)? == file);
-    assert!(copy_stream(&file, &accepted, &stream)? == file);
+    assert_service_works(client, (VIRTUAL, SERVICE), server)?;
     Ok(())
 }

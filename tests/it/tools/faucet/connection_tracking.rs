@@ -3,13 +3,11 @@
 
 use std::net::Ipv4Addr;
 
-use testbed::Failure;
-
 use super::FaucetController;
 use crate::support::context::{SystemTest, TestContext, TestResult, tests};
 use crate::support::deployment::Deployment;
-use crate::support::host::{copy_stream, pseudo_random_bytes};
 use crate::support::network::TestNetwork;
+use crate::support::stateful::assert_service_works;
 
 pub(crate) const TESTS: &[SystemTest] = tests![faucet_tracks_and_translates_connections,];
 
@@ -111,19 +109,12 @@ fn faucet_tracks_and_translates_connections(context: &TestContext) -> TestResult
     );
     // Source translation, by another configuration.
     faucet.reload(&configuration(TRANSLATED))?;
-    let listener = outside.listen(8080)?;
     context.wait_until("a translated connection", || {
         let flows = deployment.run_tool("ovs-ofctl -O OpenFlow13 dump-flows br1")?;
         Ok(flows.contains("nat(src=10.1.0.254)"))
     })?;
     deployment.run_tool("ovs-appctl dpctl/flush-conntrack")?;
-    let stream = inside.connect(OUTSIDE, 8080)?;
-    let (accepted, peer) = listener
-        .accept()
-        .map_err(Failure::to("accept a TCP connection"))?;
+    let peer = assert_service_works(inside, (OUTSIDE, 8080), outside)?;
     assert_eq!(peer.ip(), GATEWAY);
-    let file = pseudo_random_bytes(100_000);
-    assert!(copy_stream(&file, &stream, &accepted)? == file);
-    assert!(copy_stream(&file, &accepted, &stream)? == file);
     Ok(())
 }
