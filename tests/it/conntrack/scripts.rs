@@ -79,7 +79,7 @@ pub(crate) const IPV6: [&str; 2] = [
 ];
 
 /// Frames that leave after a step, and the connections then.
-struct StepResult {
+struct TrackedStep {
     frames: Vec<String>,
     connections: Vec<ListedConnection>,
 }
@@ -103,7 +103,7 @@ pub(crate) fn compare(
     }
 }
 
-fn run(tracker: &Tracker<'_, '_>, script: &Script<'_>) -> Result<Vec<StepResult>, Failure> {
+fn run(tracker: &Tracker<'_, '_>, script: &Script<'_>) -> Result<Vec<TrackedStep>, Failure> {
     let hosts = [tracker.network.host(1), tracker.network.host(2)];
     let mut captures = [hosts[0].capture_frames()?, hosts[1].capture_frames()?];
     // The rule of these frames must be known to the data path: it processes unknown flows first.
@@ -116,7 +116,7 @@ fn run(tracker: &Tracker<'_, '_>, script: &Script<'_>) -> Result<Vec<StepResult>
         let from = usize::from(step.is_reply);
         hosts[from].send_bytes(&encode_frames(&[&frame(script, step)]))?;
         hosts[from].send(&[END_OF_STEP])?;
-        results.push(StepResult {
+        results.push(TrackedStep {
             frames: frames_of_step(&mut captures[1 - from])?,
             connections: tracker.connections()?,
         });
@@ -151,7 +151,7 @@ fn frames_of_step(capture: &mut FrameCapture<'_>) -> Result<Vec<String>, Failure
 
 /// Returns a line for each difference without a documented reason, and for each documented one that
 /// is not there.
-fn differences(script: &Script<'_>, results: &[(TrackerKind, Vec<StepResult>)]) -> Vec<String> {
+fn differences(script: &Script<'_>, results: &[(TrackerKind, Vec<TrackedStep>)]) -> Vec<String> {
     let (_, comporta) = &results[0];
     let mut lines = Vec::new();
     for (number, step) in script.steps.iter().enumerate() {
@@ -203,7 +203,7 @@ fn are_same(kind: TrackerKind, ours: &[ListedConnection], theirs: &[ListedConnec
         })
 }
 
-fn describe(result: &StepResult) -> String {
+fn describe(result: &TrackedStep) -> String {
     let frames = result.frames.join("; ");
     let connections = result.connections.iter().map(ToString::to_string);
     let connections: Vec<_> = connections.collect();
