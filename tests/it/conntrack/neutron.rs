@@ -1,9 +1,8 @@
-//! The rule set of the Neutron agent's `openvswitch` firewall driver, for two instances of one
-//! network.
+//! Rules with the structure of Neutron's `openvswitch` firewall driver, for two instances of one
+//! network. They are written by hand, not recorded from an agent.
 //!
-//! Tables, priorities, registers and matches are those that Neutron's documentation of the driver
-//! describes: register 5 has the port, register 6 the network, which is also the zone; mark 1
-//! belongs to connections that a later change of the security groups forbids.
+//! Register 5 has the port, register 6 the network, which is also the zone; mark 1 belongs to
+//! connections that a later change of the security groups forbids.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;

@@ -13,7 +13,7 @@ use crate::support::host::{copy_stream, pseudo_random_bytes};
 use crate::support::network::TestNetwork;
 
 pub(crate) const TESTS: &[SystemTest] = tests![
-    tcp_survives_loss_and_reordering,
+    tcp_survives_loss,
     ftp_passes_translation_actively_and_passively,
     tftp_replies_from_another_port_pass,
     traceroute_and_path_mtu_errors_pass_translation,
@@ -126,7 +126,7 @@ const LOSS: &str = "table ip loss {
 }
 ";
 
-fn tcp_survives_loss_and_reordering(context: &TestContext) -> TestResult {
+fn tcp_survives_loss(context: &TestContext) -> TestResult {
     with_each(context, &FIREWALL, |tracker| {
         let (client, server) = tracker.network.host_pair();
         for host in [client, server] {
