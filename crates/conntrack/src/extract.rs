@@ -359,25 +359,39 @@ fn pseudo_header(network: &NetworkFacts, len: usize) -> u32 {
     fold(total)
 }
 
-/// Returns the ones' complement sum of 16-bit words (RFC 1071).
+/// Returns the ones' complement sum of 16-bit words (RFC 1071). Words of 32 bits are added in the
+/// order of the machine: swapping the octets of all words swaps those of the sum (section 2).
+#[inline]
 pub(crate) fn sum(bytes: &[u8], start: u32) -> u32 {
-    let (words, rest) = bytes.as_chunks::<2>();
-    let mut total = u64::from(start);
+    let (words, rest) = bytes.as_chunks::<4>();
+    let mut total = 0_u64;
     for word in words {
-        total += u64::from(u16::from_be_bytes(*word));
+        total += u64::from(u32::from_ne_bytes(*word));
     }
-    if let [last] = *rest {
-        total += u64::from(last) << 8;
-    }
-    fold(total)
+    let last = match *rest {
+        [a] => [a, 0, 0, 0],
+        [a, b] => [a, b, 0, 0],
+        [a, b, c] => [a, b, c, 0],
+        _ => [0; 4],
+    };
+    total += u64::from(u32::from_ne_bytes(last));
+    fold(u64::from(start) + u64::from(u16::from_be(fold_16(total))))
 }
 
+#[inline]
 fn fold(total: u64) -> u32 {
-    let mut total = total;
-    while total > 0xffff {
-        total = (total & 0xffff) + (total >> 16);
-    }
-    u32::try_from(total).expect("a folded sum has 16 bits")
+    u32::from(fold_16(total))
+}
+
+/// Folds a sum of 32-bit words into 16 bits.
+#[inline]
+const fn fold_16(total: u64) -> u16 {
+    let total = (total & 0xffff_ffff) + (total >> 32);
+    let total = (total & 0xffff) + (total >> 16 & 0xffff) + (total >> 32);
+    let total = (total & 0xffff) + (total >> 16);
+    let total = (total & 0xffff) + (total >> 16);
+    let [low, high, ..] = total.to_le_bytes();
+    u16::from_le_bytes([low, high])
 }
 
 /// Returns the two bytes at `at`.

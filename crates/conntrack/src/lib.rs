@@ -33,6 +33,8 @@
 //!   |
 //!  extract ---> facts
 //!                 |
+//!   plain_packet |
+//!     `-> steady |
 //!              tracker ----> protocol  (tcp, sctp, icmp, other)      state machines
 //!                 |   `----> nat, alg                                reply keys, helpers
 //!                 v
@@ -86,11 +88,13 @@ mod metadata;
 #[cfg(test)]
 mod model;
 mod nat;
+mod plain_packet;
 mod protocol;
 mod request;
 mod shard;
 mod siphash;
 mod snapshot;
+mod steady;
 mod table;
 #[cfg(test)]
 mod test_packets;
@@ -113,9 +117,11 @@ pub use key::{
 };
 pub use metadata::{CtMetadata, CtState, MaskedWrite};
 pub use nat::{CtNat, NatPersistence, NatPortChoice, NatRange, NatSide};
+pub use plain_packet::PlainPacket;
 pub use protocol::{SctpPhase, SequenceCheck, TcpEnd, TcpEndState};
 pub use request::{CtCommit, CtOutcome, CtPacket, CtRequest, NatTranslation};
 pub use siphash::HashSeed;
 pub use snapshot::{ConnectionInfo, DumpCursor, ProtocolInfo};
+pub use steady::{SteadyLookup, SteadyPacket};
 pub use timeout::{CtPolicyId, CtTimeout, CtTimeoutPolicy};
 pub use tracker::Conntrack;

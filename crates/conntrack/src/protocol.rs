@@ -20,7 +20,7 @@ pub use sctp::SctpPhase;
 pub use tcp::{TcpEnd, TcpEndState};
 
 use icmp::IcmpState;
-use other::OtherState;
+pub(crate) use other::OtherState;
 use sctp::SctpAssociation;
 use tcp::TcpConnection;
 

@@ -4,11 +4,15 @@
 //! Each operation takes a bounded number of steps, apart from doubling the heads of the chains: its
 //! time is proportional to the shard, about 100 microseconds for 4,000 connections.
 
+use std::sync::Arc;
+
 use base::Instant;
 
 use crate::chains::{CHAIN_MAX, HashChains};
 use crate::entry::{ConnectionEntry, ReverseKey};
 use crate::key::{ConnectionKey, CtZone, TrafficDirection};
+use crate::protocol::ProtocolState;
+use crate::steady::{FreeSlots, KeyWords, SteadyTable, SteadyWriter};
 use crate::timer_wheel::TimerWheel;
 
 /// Entries that are examined for an embryonic one when the table is full. In a flood nearly each
@@ -21,6 +25,8 @@ pub(crate) struct Shard {
     entries: HashChains<ConnectionEntry>,
     reverse_keys: HashChains<ReverseKey>,
     timers: TimerWheel,
+    steady: Arc<SteadyTable>,
+    free_slots: FreeSlots,
     /// Index of the entry that is examined next for eviction.
     hand: u32,
 }
@@ -36,8 +42,10 @@ pub(crate) enum ShardMatch {
 }
 
 impl Shard {
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(steady: Arc<SteadyTable>) -> Self {
         Self {
+            steady,
+            free_slots: FreeSlots::default(),
             entries: HashChains::new(),
             reverse_keys: HashChains::new(),
             timers: TimerWheel::new(),
@@ -65,7 +73,7 @@ impl Shard {
     #[inline]
     pub(crate) fn find(&self, hash: u32, key: &ConnectionKey, now: Instant) -> ShardMatch {
         let found = self.entries.find(hash, |entry| {
-            !entry.is_expired(now) && entry.direction_of(key).is_some()
+            entry.direction_of(key).is_some() && !self.is_expired(entry, now)
         });
         if let Some(index) = found {
             let direction = self.entry(index).and_then(|entry| entry.direction_of(key));
@@ -124,9 +132,79 @@ impl Shard {
         }
     }
 
+    /// The end of an entry's life.
+    fn expiry(&self, entry: &ConnectionEntry) -> Instant {
+        let steady = self.steady.entry(entry.steady_slot);
+        let steady = steady.filter(|_| entry.steady_slot != 0);
+        // Packets of a steady state only prolong it.
+        steady.map_or(entry.expires, |steady| steady.expires().max(entry.expires))
+    }
+
+    /// True if an entry's life has ended.
+    #[inline]
+    pub(crate) fn is_expired(&self, entry: &ConnectionEntry, now: Instant) -> bool {
+        entry.is_expired(now) && self.expiry(entry) <= now
+    }
+
+    /// Copies the numbers of an entry's steady state to the entry. Until the writer is dropped, no
+    /// packet changes them. `steady` is the table of all shards.
+    pub(crate) fn check_out<'a>(
+        &mut self,
+        index: u32,
+        steady: &'a SteadyTable,
+    ) -> Option<SteadyWriter<'a>> {
+        let entry = self.entries.get_mut(index)?;
+        if entry.steady_slot == 0 {
+            return None;
+        }
+        let writer = steady.entry(entry.steady_slot)?.write();
+        entry.expires = writer.expires();
+        if let ProtocolState::Tcp(connection) = &mut entry.state {
+            *connection = writer.tcp();
+        }
+        Some(writer)
+    }
+
+    /// Ends a change of an entry: if it is in a steady state now, packets find it there.
+    pub(crate) fn check_in(
+        &mut self,
+        index: u32,
+        steady: &SteadyTable,
+        writer: Option<SteadyWriter<'_>>,
+    ) {
+        let Some(entry) = self.entries.get_mut(index) else {
+            return;
+        };
+        let Some(state) = entry.steady_state() else {
+            drop(writer);
+            return self.end_steady_state(index);
+        };
+        if entry.steady_slot == 0 {
+            entry.steady_slot = steady.take(&mut self.free_slots).unwrap_or(0);
+        }
+        let slot = entry.steady_slot;
+        let Some(entry) = steady.entry(slot).filter(|_| slot != 0) else {
+            return;
+        };
+        writer.unwrap_or_else(|| entry.write()).fill(&state);
+        steady.link(&state.key, slot);
+    }
+
+    /// Takes the steady state from an entry. Its numbers must have been copied, or be of no use.
+    fn end_steady_state(&mut self, index: u32) {
+        let Some(entry) = self.entries.get_mut(index) else {
+            return;
+        };
+        let slot = std::mem::take(&mut entry.steady_slot);
+        if let Some(key) = KeyWords::of(&entry.original).filter(|_| slot != 0) {
+            self.steady.release(&key, slot, &mut self.free_slots);
+        }
+    }
+
     /// Removes an entry with its timer.
     pub(crate) fn remove(&mut self, index: u32) -> Option<ConnectionEntry> {
         self.timers.remove(index);
+        self.end_steady_state(index);
         self.entries.remove(index)
     }
 
@@ -143,10 +221,10 @@ impl Shard {
             let Some(entry) = self.entries.get(index) else {
                 continue;
             };
-            if entry.is_expired(now) {
-                return self.entries.remove(index);
+            if self.is_expired(entry, now) {
+                return self.remove(index);
             }
-            let expires = entry.expires;
+            let expires = self.expiry(entry);
             self.timers.set(index, expires);
         }
         None

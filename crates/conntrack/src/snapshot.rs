@@ -95,9 +95,12 @@ impl Conntrack {
         self.table.with_shard(cursor.shard, |shard| {
             let end = shard.index_end();
             let stop = end.min(cursor.index.saturating_add(CHUNK));
-            let entries = (cursor.index..stop).filter_map(|index| shard.entry(index));
-            let live = entries.filter(|entry| !entry.is_expired(now));
-            connections.extend(live.map(|entry| ConnectionInfo::new(entry, now)));
+            for index in cursor.index..stop {
+                drop(shard.check_out(index, &self.table.steady));
+                let entry = shard.entry(index);
+                let live = entry.filter(|entry| !entry.is_expired(now));
+                connections.extend(live.map(|entry| ConnectionInfo::new(entry, now)));
+            }
             *cursor = if stop < end {
                 DumpCursor {
                     index: stop,

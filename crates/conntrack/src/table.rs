@@ -26,7 +26,7 @@
 //! Cost of a packet: one hash (12 rounds), one lock without contention, a chain of 1.5 nodes; with
 //! NAT, twice that for replies.
 
-use std::sync::{PoisonError, TryLockError};
+use std::sync::{Arc, PoisonError, TryLockError};
 
 use base::Instant;
 use base::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -39,6 +39,7 @@ use crate::key::{ConnectionKey, CtZone, TrafficDirection};
 use crate::limits::{ConnectionLimits, LimitReached};
 use crate::shard::{Shard, ShardMatch};
 use crate::siphash::{HashSeed, siphash};
+use crate::steady::SteadyTable;
 
 /// Shards: many more than workers, so that two rarely meet. Models have few.
 const SHARDS: usize = if cfg!(feature = "model") { 2 } else { 1024 };
@@ -93,6 +94,7 @@ pub(crate) struct ConnectionTable {
     pub(crate) limits: ConnectionLimits,
     pub(crate) counters: CtCounters,
     pub(crate) expectations: ExpectationTable,
+    pub(crate) steady: Arc<SteadyTable>,
     serials: AtomicU64,
     /// Shard that the next call of `expire` visits first.
     turn: AtomicUsize,
@@ -100,8 +102,11 @@ pub(crate) struct ConnectionTable {
 
 impl ConnectionTable {
     pub(crate) fn new(seed: HashSeed, connections_max: u32) -> Self {
+        let steady = Arc::new(SteadyTable::new(seed));
+        let shard = || Mutex::new(Shard::new(Arc::clone(&steady)));
         Self {
-            shards: (0..SHARDS).map(|_| Mutex::new(Shard::new())).collect(),
+            shards: (0..SHARDS).map(|_| shard()).collect(),
+            steady,
             seed,
             limits: ConnectionLimits::new(connections_max),
             counters: CtCounters::default(),
@@ -141,7 +146,8 @@ impl ConnectionTable {
         let (at, hash) = self.position(&original);
         let mut shard = self.lock(at);
         let index = shard.find_original(hash, &original)?;
-        let entry = shard.entry(index).filter(|entry| !entry.is_expired(now))?;
+        let entry = shard.entry(index);
+        let entry = entry.filter(|entry| !shard.is_expired(entry, now))?;
         let direction = entry.direction_of(key)?;
         Some(action(&mut shard, index, direction))
     }
@@ -222,7 +228,9 @@ impl ConnectionTable {
         let (at, hash) = self.position(&original);
         let expired = self.with_shard(at, |shard| {
             let index = shard.find_original(hash, &original)?;
-            shard.entry(index).filter(|entry| entry.is_expired(now))?;
+            shard
+                .entry(index)
+                .filter(|entry| shard.is_expired(entry, now))?;
             shard.remove(index)
         });
         self.finish(expired, CtCounter::Expired);
@@ -259,6 +267,7 @@ impl ConnectionTable {
     /// Removes connections that have expired, after at most `steps` timers and a few shards. Shards
     /// that are in use are left for another turn. Returns the number of removed connections.
     pub(crate) fn expire(&self, now: Instant, steps: usize) -> usize {
+        self.steady.grow();
         let mut steps = steps;
         let mut removed = 0;
         for _ in 0..SHARDS_PER_TURN {

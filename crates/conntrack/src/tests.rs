@@ -20,6 +20,7 @@ use crate::{Conntrack, CtCounter, CtOutcome, HashSeed};
 mod helpers;
 mod limits;
 mod nat;
+mod steady;
 
 const START: Instant = Instant::from_secs(100);
 

@@ -115,6 +115,10 @@ impl CtPolicyId {
             None
         }
     }
+
+    pub(crate) const fn number(self) -> u16 {
+        self.0
+    }
 }
 
 /// Number of zones. Models have few.

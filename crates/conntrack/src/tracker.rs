@@ -30,7 +30,7 @@ use crate::timeout::{CtPolicyId, CtTimeoutPolicy, PolicyTable};
 #[derive(Debug)]
 pub struct Conntrack {
     pub(crate) table: ConnectionTable,
-    policies: PolicyTable,
+    pub(crate) policies: PolicyTable,
     checks_sequence: AtomicBool,
     /// Random numbers that were drawn.
     draws: AtomicU64,
@@ -140,13 +140,17 @@ impl Conntrack {
     /// Applies the packet to its connection, if there is one.
     fn visit_entry(&self, tracked: &mut TrackedPacket<'_>) -> Option<EntryVisit> {
         let (key, now) = (tracked.key, tracked.now);
+        let steady = &self.table.steady;
         self.table.with_entry(&key, now, |shard, index, direction| {
             let direction = if tracked.is_translated {
                 direction.reversed()
             } else {
                 direction
             };
-            self.apply(shard, index, direction, tracked)
+            let writer = shard.check_out(index, steady);
+            let visit = self.apply(shard, index, direction, tracked);
+            shard.check_in(index, steady, writer);
+            visit
         })
     }
 
@@ -246,6 +250,7 @@ impl Conntrack {
             helper: tracked.request.helper.filter(|helper| helper.fits(&key)),
             skew: SequenceSkew::NONE,
             serial: 0,
+            steady_slot: 0,
             parent: expectation.map(|expectation| Box::new(expectation.parent)),
         };
         self.commit(tracked, entry, expectation.as_ref());

@@ -32,6 +32,10 @@
 
 use packet::wire::tcp::{ACK, FIN, PSH, RST, SYN, URG};
 
+mod words;
+
+pub(crate) use words::TcpWords;
+
 use super::{PacketEffect, SequenceCheck};
 use crate::facts::TcpFacts;
 use crate::key::TrafficDirection;
@@ -180,7 +184,7 @@ impl TcpConnection {
         })
     }
 
-    pub(super) fn apply(
+    pub(crate) fn apply(
         &mut self,
         segment: &TcpFacts,
         direction: TrafficDirection,

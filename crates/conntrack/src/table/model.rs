@@ -59,6 +59,7 @@ fn commit(table: &ConnectionTable, client: u16, public: u16) -> bool {
         helper: None,
         skew: SequenceSkew::NONE,
         serial,
+        steady_slot: 0,
         parent: None,
     };
     let is_inserted = table.insert(entry, NOW).is_ok();

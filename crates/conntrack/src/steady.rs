@@ -1,0 +1,207 @@
+//! Packets of connections in a steady state, without the lock of their shard: both ends of a TCP
+//! connection are established, or a UDP connection has had several packets.
+//!
+//! ```text
+//!  packet --> key, hash --> bucket of the index --> entry     found:   state, mark, label
+//!                                                             absent:  Conntrack::track
+//! ```
+//!
+//! A connection that reaches a steady state gets an entry here besides its entry in the shard. From
+//! then on this entry holds the numbers that packets change: the expiry, and the windows of TCP. All
+//! other operations lock the shard, then this entry, and copy those numbers back; a packet locks only
+//! this entry, so there is one order of locks. What is found here is always what
+//! [`Conntrack::track`] would return: packets that are invalid, end the connection or change its
+//! state are left to it, and so are connections with a translation or a helper.
+//!
+//! A packet of UDP writes nothing, but for the expiry once in [`EXPIRY_GRAIN`]; one of TCP takes one
+//! compare-and-swap. The steps of a lookup are separate functions, so that a caller with many packets
+//! can prefetch what the next step reads.
+//!
+//! Cost: two multiplications for IPv4, a cache line of the index and one of the entry, and the sum of
+//! the packet's octets.
+
+use std::time::Duration;
+
+use base::Instant;
+
+use crate::extract::ChecksumCheck;
+use crate::key::{AddressFamily, CtZone, KeyProtocol, TrafficDirection};
+use crate::metadata::CtState;
+use crate::plain_packet::{AddressWords, PlainPacket};
+use crate::protocol::PacketEffect;
+use crate::timeout::CtTimeout;
+use crate::tracker::Conntrack;
+
+mod entry;
+mod index;
+mod key_words;
+#[cfg(all(test, feature = "model"))]
+mod model;
+mod table;
+
+pub(crate) use entry::{SteadyKind, SteadyState, SteadyWriter};
+pub(crate) use key_words::KeyWords;
+pub(crate) use table::{FreeSlots, SteadyTable};
+
+use entry::SteadySnapshot;
+
+/// An expiry is written only if it moves by this much, so a connection may end this much early.
+/// Timeouts are whole seconds.
+const EXPIRY_GRAIN: Duration = Duration::from_millis(64);
+
+/// A packet whose connection is being looked up.
+#[derive(Clone, Copy, Debug)]
+pub struct SteadyLookup<'a> {
+    packet: PlainPacket<'a>,
+    key: KeyWords,
+    hash: u64,
+    /// Slot of the entry; zero stands for none.
+    slot: u32,
+}
+
+/// Fields of a packet of a connection in a steady state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SteadyPacket {
+    /// `ct_state`.
+    pub state: CtState,
+    /// `ct_zone`.
+    pub zone: CtZone,
+    /// `ct_mark`.
+    pub mark: u32,
+    /// `ct_label`, the upper word first.
+    pub label: [u64; 2],
+    /// Addresses of the original direction. Of IPv4 the first word holds both, the source in its
+    /// upper half; of IPv6 each address has two words.
+    pub addresses: [u64; 4],
+    /// Ports of the original direction, the source in the upper half.
+    pub ports: u32,
+    /// Protocol above IP.
+    pub protocol: KeyProtocol,
+    /// Version of IP.
+    pub family: AddressFamily,
+}
+
+impl Conntrack {
+    /// Begins the lookup of a packet in a zone.
+    #[inline]
+    #[must_use]
+    pub fn begin_steady<'a>(&self, packet: PlainPacket<'a>, zone: CtZone) -> SteadyLookup<'a> {
+        let key = packet.key(zone);
+        SteadyLookup {
+            packet,
+            key,
+            hash: key.hash(&self.table.steady.secrets),
+            slot: 0,
+        }
+    }
+
+    /// Returns the memory that [`Conntrack::find_steady`] reads, for a prefetch.
+    #[inline]
+    #[must_use]
+    pub fn steady_bucket(&self, lookup: &SteadyLookup<'_>) -> Option<&impl Sized> {
+        self.table.steady.bucket(lookup.hash)
+    }
+
+    /// Finds the entry of a packet, and returns the memory that [`Conntrack::track_steady`] reads.
+    #[inline]
+    pub fn find_steady(&self, lookup: &mut SteadyLookup<'_>) -> Option<&impl Sized> {
+        lookup.slot = self.table.steady.find(lookup.hash);
+        match lookup.slot {
+            0 => None,
+            slot => self.table.steady.entry(slot),
+        }
+    }
+
+    /// Tracks a packet without NAT flags of an earlier `ct`, by a `ct` that writes neither mark nor
+    /// label and does not force a commit. Returns none if [`Conntrack::track`] must do it; nothing
+    /// has changed then.
+    #[inline]
+    pub fn track_steady(
+        &self,
+        lookup: &SteadyLookup<'_>,
+        check: ChecksumCheck,
+        now: Instant,
+    ) -> Option<SteadyPacket> {
+        let SteadyLookup { packet, key, .. } = lookup;
+        if lookup.slot == 0 || !packet.is_ordinary() {
+            return None;
+        }
+        let entry = self.table.steady.entry(lookup.slot)?;
+        let snapshot = entry.read(key)?;
+        let is_reply = snapshot.direction == TrafficDirection::Reply;
+        if snapshot.expires <= now || (is_reply && snapshot.kind == SteadyKind::OneWay) {
+            return None;
+        }
+        if !packet.has_valid_checksums(check) {
+            return None;
+        }
+        let expires = self.later_expiry(&snapshot, now)?;
+        if snapshot.kind == SteadyKind::Tcp {
+            let writer = entry.try_write(snapshot.sequence)?;
+            self.slide_windows(&writer, packet, snapshot.direction)?;
+            if let Some(expires) = expires {
+                writer.set_expires(expires);
+            }
+        } else if let Some(expires) = expires {
+            entry.try_write(snapshot.sequence)?.set_expires(expires);
+        }
+        Some(fields_of(&snapshot, key, packet))
+    }
+
+    /// Returns the new expiry of a connection if it is to be written. Returns none if it would be
+    /// earlier: the timeout has changed.
+    #[inline]
+    fn later_expiry(&self, snapshot: &SteadySnapshot, now: Instant) -> Option<Option<Instant>> {
+        let timeout = snapshot.kind.timeout();
+        let expires = now + self.policies.duration(snapshot.policy, timeout);
+        if expires >= snapshot.expires + EXPIRY_GRAIN {
+            return Some(Some(expires));
+        }
+        // Another worker may have read a later time.
+        (expires + EXPIRY_GRAIN >= snapshot.expires).then_some(None)
+    }
+
+    /// Applies a segment to the windows. Returns none, without a change, if it is out of window or
+    /// the connection does not stay established.
+    #[inline]
+    fn slide_windows(
+        &self,
+        writer: &SteadyWriter<'_>,
+        packet: &PlainPacket<'_>,
+        direction: TrafficDirection,
+    ) -> Option<()> {
+        let mut connection = writer.tcp();
+        let effect = connection.apply(&packet.segment()?, direction, self.sequence_check());
+        let stays = effect == PacketEffect::Established(CtTimeout::TcpEstablished);
+        if !stays || !connection.is_established() {
+            return None;
+        }
+        writer.set_tcp(&connection.to_words());
+        Some(())
+    }
+}
+
+#[inline]
+fn fields_of(snapshot: &SteadySnapshot, key: &KeyWords, packet: &PlainPacket<'_>) -> SteadyPacket {
+    let is_reply = snapshot.direction == TrafficDirection::Reply;
+    let state = match (snapshot.kind, is_reply) {
+        (SteadyKind::OneWay, _) => CtState::NEW,
+        (_, false) => CtState::ESTABLISHED,
+        (_, true) => CtState::ESTABLISHED.with(CtState::REPLY),
+    };
+    let original = match is_reply {
+        false => *key,
+        true => key.reversed(),
+    };
+    let addresses: AddressWords = original.addresses;
+    SteadyPacket {
+        state: state.with(CtState::TRACKED),
+        zone: original.zone(),
+        mark: snapshot.mark,
+        label: snapshot.label,
+        addresses,
+        ports: original.ports(),
+        protocol: packet.protocol,
+        family: packet.family,
+    }
+}

@@ -1,0 +1,347 @@
+//! The entry of a connection in a steady state: sixteen atomic words in two cache lines, of which a
+//! packet over IPv4 touches one unless the connection has a label.
+//!
+//! ```text
+//!  line 0   sequence | addresses | ports, zone, protocol | expiry
+//!           mark, policy, kind | numbers of both ends of TCP | windows
+//!  line 1   label (2) | addresses of IPv6 (4)
+//! ```
+//!
+//! The first word is a sequence lock (Lameter, "Effective synchronization on Linux/NUMA systems",
+//! 2005): odd while a writer changes the others. A reader copies the words that it needs and compares
+//! the sequence before and after; a writer makes the sequence odd by compare-and-swap, so that there
+//! is one writer at a time. The words are atomic, so a reader that overlaps with a writer reads
+//! numbers that belong to different states, never memory that is not there, and discards them.
+
+use base::Instant;
+use base::sync::atomic::{AtomicU64, Ordering, fence};
+use base::sync::thread;
+
+use super::key_words::KeyWords;
+use crate::key::TrafficDirection;
+use crate::protocol::tcp::{TcpConnection, TcpWords};
+use crate::timeout::{CtPolicyId, CtTimeout};
+
+/// Attempts to lock an entry before the thread yields.
+const SPINS: u32 = 64;
+
+/// Indices of the words.
+mod word {
+    pub(super) const SEQUENCE: usize = 0;
+    pub(super) const ADDRESSES: usize = 1;
+    pub(super) const PORTS: usize = 2;
+    pub(super) const EXPIRES: usize = 3;
+    pub(super) const DETAILS: usize = 4;
+    pub(super) const TCP: usize = 5;
+    pub(super) const LABEL: usize = 8;
+    pub(super) const ADDRESSES_V6: usize = 10;
+}
+
+/// A state that packets do not leave, apart from those that end the connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum SteadyKind {
+    /// Both ends of a TCP connection are established.
+    Tcp = 1,
+    /// Packets of both directions.
+    Datagrams = 2,
+    /// Several packets, all of the original direction.
+    OneWay = 3,
+}
+
+impl SteadyKind {
+    /// Timeout that each packet restarts.
+    pub(crate) const fn timeout(self) -> CtTimeout {
+        match self {
+            Self::Tcp => CtTimeout::TcpEstablished,
+            Self::Datagrams => CtTimeout::UdpMultiple,
+            Self::OneWay => CtTimeout::UdpSingle,
+        }
+    }
+}
+
+/// Fields of a connection in a steady state that its entry in the table has too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct SteadyState {
+    pub(crate) key: KeyWords,
+    pub(crate) kind: SteadyKind,
+    pub(crate) expires: Instant,
+    pub(crate) mark: u32,
+    pub(crate) label: [u64; 2],
+    pub(crate) policy: CtPolicyId,
+    /// The ends of a TCP connection.
+    pub(crate) tcp: Option<TcpConnection>,
+}
+
+/// Fields that a packet reads, and the sequence at which they were read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct SteadySnapshot {
+    pub(crate) sequence: u64,
+    pub(crate) direction: TrafficDirection,
+    pub(crate) kind: SteadyKind,
+    pub(crate) expires: Instant,
+    pub(crate) mark: u32,
+    pub(crate) label: [u64; 2],
+    pub(crate) policy: CtPolicyId,
+}
+
+/// The entry.
+#[derive(Debug, Default)]
+#[repr(align(64))]
+pub(crate) struct SteadyEntry {
+    words: [AtomicU64; 16],
+}
+
+/// The right to write an entry, which ends when it is dropped.
+#[derive(Debug)]
+pub(crate) struct SteadyWriter<'a> {
+    entry: &'a SteadyEntry,
+    /// Odd.
+    sequence: u64,
+}
+
+impl SteadyEntry {
+    /// Reads the connection, if the entry is that of `key`; `reversed` is its reversed key. Returns
+    /// none if it belongs to another connection or is being written.
+    #[inline]
+    pub(crate) fn read(&self, key: &KeyWords) -> Option<SteadySnapshot> {
+        let sequence = self.words[word::SEQUENCE].load(Ordering::Acquire);
+        let direction = self.direction_of(key)?;
+        let details = self.load(word::DETAILS);
+        let label = match has_label(details) {
+            true => [self.load(word::LABEL), self.load(word::LABEL + 1)],
+            false => [0; 2],
+        };
+        let snapshot = SteadySnapshot {
+            sequence,
+            direction,
+            kind: kind_of(details)?,
+            expires: Instant::from_nanos(self.load(word::EXPIRES)),
+            mark: mark_of(details),
+            label,
+            policy: policy_of(details),
+        };
+        fence(Ordering::Acquire);
+        let is_same = self.words[word::SEQUENCE].load(Ordering::Relaxed) == sequence;
+        (is_same && sequence & 1 == 0).then_some(snapshot)
+    }
+
+    #[inline]
+    fn direction_of(&self, key: &KeyWords) -> Option<TrafficDirection> {
+        if self.has_key(key) {
+            Some(TrafficDirection::Original)
+        } else if self.has_key(&key.reversed()) {
+            Some(TrafficDirection::Reply)
+        } else {
+            None
+        }
+    }
+
+    #[inline]
+    fn has_key(&self, key: &KeyWords) -> bool {
+        let [first, ..] = key.addresses;
+        if self.load(word::PORTS) != key.ports {
+            return false;
+        }
+        match key.is_v6() {
+            false => self.load(word::ADDRESSES) == first,
+            true => (0..4).all(|at| self.load(word::ADDRESSES_V6 + at) == key.addresses[at]),
+        }
+    }
+
+    /// The end of the connection's life. Exact only for a writer.
+    pub(crate) fn expires(&self) -> Instant {
+        Instant::from_nanos(self.load(word::EXPIRES))
+    }
+
+    /// Becomes the writer if nothing was written since `sequence` was read.
+    #[inline]
+    pub(crate) fn try_write(&self, sequence: u64) -> Option<SteadyWriter<'_>> {
+        let word = &self.words[word::SEQUENCE];
+        let odd = sequence | 1;
+        let locked = word.compare_exchange(sequence, odd, Ordering::Acquire, Ordering::Relaxed);
+        locked.ok()?;
+        // Readers that see one of the writes see that the sequence is odd.
+        fence(Ordering::Release);
+        Some(SteadyWriter {
+            entry: self,
+            sequence: odd,
+        })
+    }
+
+    /// Becomes the writer, after another one has finished.
+    pub(crate) fn write(&self) -> SteadyWriter<'_> {
+        loop {
+            for _ in 0..SPINS {
+                let sequence = self.words[word::SEQUENCE].load(Ordering::Relaxed) & !1;
+                if let Some(writer) = self.try_write(sequence) {
+                    return writer;
+                }
+                std::hint::spin_loop();
+            }
+            thread::yield_now();
+        }
+    }
+
+    #[inline]
+    fn load(&self, word: usize) -> u64 {
+        self.words[word].load(Ordering::Relaxed)
+    }
+
+    #[inline]
+    fn store(&self, word: usize, value: u64) {
+        self.words[word].store(value, Ordering::Relaxed);
+    }
+}
+
+impl SteadyWriter<'_> {
+    /// Writes a connection.
+    pub(crate) fn fill(&self, state: &SteadyState) {
+        let entry = self.entry;
+        let has_label = state.label != [0; 2];
+        entry.store(word::ADDRESSES, state.key.addresses[0]);
+        if state.key.is_v6() {
+            for (at, word) in state.key.addresses.into_iter().enumerate() {
+                entry.store(word::ADDRESSES_V6 + at, word);
+            }
+        }
+        entry.store(word::PORTS, state.key.ports);
+        entry.store(word::EXPIRES, state.expires.as_nanos());
+        entry.store(
+            word::DETAILS,
+            u64::from(state.mark) << 32
+                | u64::from(state.policy.number()) << 16
+                | u64::from(has_label) << 8
+                | state.kind as u64,
+        );
+        if has_label {
+            entry.store(word::LABEL, state.label[0]);
+            entry.store(word::LABEL + 1, state.label[1]);
+        }
+        if let Some(tcp) = &state.tcp {
+            self.set_tcp(&tcp.to_words());
+        }
+    }
+
+    /// Removes the connection: no key is that of the entry any more.
+    pub(crate) fn clear(&self) {
+        self.entry.store(word::PORTS, 0);
+    }
+
+    pub(crate) fn expires(&self) -> Instant {
+        self.entry.expires()
+    }
+
+    pub(crate) fn set_expires(&self, expires: Instant) {
+        self.entry.store(word::EXPIRES, expires.as_nanos());
+    }
+
+    /// Returns the ends of a TCP connection.
+    #[inline]
+    pub(crate) fn tcp(&self) -> TcpConnection {
+        TcpConnection::from_words([0, 1, 2].map(|at| self.entry.load(word::TCP + at)))
+    }
+
+    #[inline]
+    pub(crate) fn set_tcp(&self, words: &TcpWords) {
+        for (at, word) in words.iter().enumerate() {
+            self.entry.store(word::TCP + at, *word);
+        }
+    }
+}
+
+impl Drop for SteadyWriter<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        let next = self.sequence.wrapping_add(1);
+        self.entry.words[word::SEQUENCE].store(next, Ordering::Release);
+    }
+}
+
+#[inline]
+const fn has_label(details: u64) -> bool {
+    details >> 8 & 1 == 1
+}
+
+#[inline]
+const fn kind_of(details: u64) -> Option<SteadyKind> {
+    match details & 0xff {
+        1 => Some(SteadyKind::Tcp),
+        2 => Some(SteadyKind::Datagrams),
+        3 => Some(SteadyKind::OneWay),
+        _ => None,
+    }
+}
+
+#[inline]
+const fn mark_of(details: u64) -> u32 {
+    let [a, b, c, d, ..] = details.to_be_bytes();
+    u32::from_be_bytes([a, b, c, d])
+}
+
+#[inline]
+fn policy_of(details: u64) -> CtPolicyId {
+    let [_, _, _, _, high, low, ..] = details.to_be_bytes();
+    CtPolicyId::new(u16::from_be_bytes([high, low])).unwrap_or(CtPolicyId::DEFAULT)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::key::CtZone;
+    use crate::test_packets::{udp_key, udp_v6};
+
+    fn state(key: KeyWords, label: [u64; 2]) -> SteadyState {
+        SteadyState {
+            key,
+            kind: SteadyKind::Datagrams,
+            expires: Instant::from_secs(9),
+            mark: 0xaabb_ccdd,
+            label,
+            policy: CtPolicyId::new(77).expect("below the count"),
+            tcp: None,
+        }
+    }
+
+    #[test]
+    fn entry_takes_two_cache_lines() {
+        assert_eq!(size_of::<SteadyEntry>(), 128);
+    }
+
+    #[test]
+    fn entry_is_read_in_both_directions() {
+        let entry = SteadyEntry::default();
+        let v6 = udp_v6(1, 2).tuple.in_zone(CtZone(3));
+        for (key, label) in [(udp_key(1, 2), [0; 2]), (v6, [5, 6])] {
+            let key = KeyWords::of(&key).expect("UDP");
+            let state = state(key, label);
+            assert_eq!(entry.read(&key), None);
+            entry.write().fill(&state);
+            let read = entry.read(&key).expect("its key");
+            assert_eq!(
+                (read.mark, read.label, read.policy),
+                (state.mark, label, state.policy)
+            );
+            assert_eq!((read.expires, read.kind), (state.expires, state.kind));
+            assert_eq!(read.direction, TrafficDirection::Original);
+            let reply = entry.read(&key.reversed()).expect("its key");
+            assert_eq!(reply.direction, TrafficDirection::Reply);
+            entry.write().clear();
+            assert_eq!(entry.read(&key), None);
+        }
+    }
+
+    #[test]
+    fn entry_is_not_read_while_it_is_written() {
+        let entry = SteadyEntry::default();
+        let key = KeyWords::of(&udp_key(1, 2)).expect("UDP");
+        entry.write().fill(&state(key, [0; 2]));
+        let sequence = entry.read(&key).expect("its key").sequence;
+        let writer = entry.try_write(sequence).expect("no writer");
+        assert_eq!(entry.read(&key), None);
+        assert!(entry.try_write(sequence).is_none());
+        drop(writer);
+        assert!(entry.try_write(sequence).is_none(), "the sequence is older");
+        assert!(entry.read(&key).is_some());
+    }
+}

@@ -1,0 +1,59 @@
+//! Concurrency models of entries in a steady state: packets that read an entry while other workers
+//! write it, or give it to another connection.
+
+use std::sync::Arc;
+
+use base::Instant;
+use base::sync::{explore, thread};
+
+use super::entry::{SteadyEntry, SteadyKind, SteadyState};
+use super::key_words::KeyWords;
+use crate::test_packets::udp_key;
+use crate::timeout::CtPolicyId;
+
+/// Orders that each scheduler explores.
+const ORDERS: usize = 1_000;
+
+/// Returns a connection whose numbers are all `number`.
+fn state(client: u8, number: u32) -> SteadyState {
+    SteadyState {
+        key: KeyWords::of(&udp_key(client, 9)).expect("UDP"),
+        kind: SteadyKind::Datagrams,
+        expires: Instant::from_nanos(number.into()),
+        mark: number,
+        label: [u64::from(number); 2],
+        policy: CtPolicyId::DEFAULT,
+        tcp: None,
+    }
+}
+
+#[test]
+fn packets_read_the_numbers_of_one_writer() {
+    explore(ORDERS, || {
+        let entry = Arc::new(SteadyEntry::default());
+        entry.write().fill(&state(1, 1));
+        let writers = [2, 3].map(|number| {
+            let entry = Arc::clone(&entry);
+            thread::spawn(move || {
+                entry.write().fill(&state(1, number));
+                entry.write().clear();
+                // The slot belongs to another connection now.
+                entry.write().fill(&state(2, 10 + number));
+            })
+        });
+        for client in [1, 2, 1] {
+            let key = state(client, 0).key;
+            if let Some(read) = entry.read(&key) {
+                assert_eq!(read.label, [u64::from(read.mark); 2]);
+                assert_eq!(read.expires.as_nanos(), u64::from(read.mark));
+                assert_eq!(read.mark > 10, client == 2, "never another connection");
+                if let Some(writer) = entry.try_write(read.sequence) {
+                    assert_eq!(writer.expires(), read.expires, "nothing was written since");
+                }
+            }
+        }
+        for writer in writers {
+            writer.join().expect("the worker ends");
+        }
+    });
+}

@@ -1,0 +1,243 @@
+//! Packets of a steady state have the outcome of [`Conntrack::track`].
+
+use super::*;
+use crate::PlainPacket;
+use crate::extract::{ChecksumCheck, extract, sum};
+use crate::key::AddressFamily;
+use crate::steady::{KeyWords, SteadyPacket};
+use packet::wire::tcp::URG;
+
+/// A segment or datagram between two hosts.
+#[derive(Clone, Copy, Debug)]
+struct TestPacket {
+    is_tcp: bool,
+    is_reply: bool,
+    flags: u16,
+    /// Distance of the sequence and acknowledgment numbers from the first ones.
+    numbers: [u32; 2],
+    payload_len: u8,
+    is_damaged: bool,
+}
+
+impl TestPacket {
+    fn bytes(&self) -> Vec<u8> {
+        let [mut src, mut dst] = [([10, 0, 0, 1], 1000_u16), ([10, 0, 0, 2], 80)];
+        if self.is_reply {
+            (src, dst) = (dst, src);
+        }
+        let [sequence, acknowledgment] = self.numbers.map(|number| (7000 + number).to_be_bytes());
+        let mut upper = [src.1.to_be_bytes(), dst.1.to_be_bytes()].concat();
+        let (protocol, checksum_at) = if self.is_tcp {
+            let flags = (0x5000 | self.flags).to_be_bytes();
+            upper.extend([&sequence[..], &acknowledgment, &flags, &[4, 0, 0, 0, 0, 0]].concat());
+            (6, 16)
+        } else {
+            upper.extend([0, 8 + self.payload_len, 0, 0]);
+            (17, 6)
+        };
+        upper.extend((0..self.payload_len).map(|at| at ^ 0x5a));
+        let ends = [src.0, dst.0].concat();
+        let len = u32::try_from(upper.len()).expect("short");
+        write_checksum(&mut upper, checksum_at, sum(&ends, protocol + len));
+        let total = u16::try_from(20 + len).expect("short").to_be_bytes();
+        let protocol = u8::try_from(protocol).expect("a protocol");
+        let mut header = [
+            &[0x45, 0],
+            &total[..],
+            &[0, 0, 0, 0, 64, protocol, 0, 0],
+            &ends,
+        ]
+        .concat();
+        write_checksum(&mut header, 10, 0);
+        header.extend(upper);
+        if self.is_damaged {
+            header[19] ^= 0x10;
+            header[11] ^= 0x20;
+        }
+        header
+    }
+}
+
+fn write_checksum(bytes: &mut [u8], at: usize, start: u32) {
+    let total = u16::try_from(sum(bytes, start)).expect("a folded sum");
+    bytes[at..at + 2].copy_from_slice(&(!total).to_be_bytes());
+}
+
+fn packet(is_tcp: bool, is_reply: bool, flags: u16) -> TestPacket {
+    TestPacket {
+        is_tcp,
+        is_reply,
+        flags,
+        numbers: [u32::from(flags & SYN == 0); 2],
+        payload_len: 0,
+        is_damaged: false,
+    }
+}
+
+fn track(tracker: &Conntrack, bytes: &[u8], request: &CtRequest, now: Instant) -> CtOutcome {
+    let extracted = extract(bytes, AddressFamily::V4, ChecksumCheck::Verify).ok();
+    let packet = CtPacket {
+        facts: extracted.map(|extracted| extracted.facts),
+        payload: extracted.map_or(&[], |extracted| extracted.payload),
+        metadata: CtMetadata::default(),
+    };
+    tracker.track(&packet, request, now)
+}
+
+fn track_steady(tracker: &Conntrack, bytes: &[u8], now: Instant) -> Option<SteadyPacket> {
+    let packet = PlainPacket::read(bytes, AddressFamily::V4)?;
+    let mut lookup = tracker.begin_steady(packet, CtZone(0));
+    tracker.find_steady(&mut lookup)?;
+    tracker.track_steady(&lookup, ChecksumCheck::Verify, now)
+}
+
+/// Tracks a packet as the compiled path does. Returns the metadata, and whether the packet was one of
+/// a steady state.
+fn track_either(
+    tracker: &Conntrack,
+    bytes: &[u8],
+    request: &CtRequest,
+    now: Instant,
+) -> (CtMetadata, bool) {
+    let is_allowed = request.mark.is_none() && request.commit != CtCommit::Force;
+    let Some(steady) = track_steady(tracker, bytes, now).filter(|_| is_allowed) else {
+        return (track(tracker, bytes, request, now).metadata, false);
+    };
+    let facts = extract(bytes, AddressFamily::V4, ChecksumCheck::Verify).expect("it is valid");
+    let key = facts.facts.tuple.in_zone(steady.zone);
+    let words = KeyWords::of(&key).expect("TCP or UDP");
+    let is_original = words.addresses == steady.addresses && words.ports() == steady.ports;
+    let [high, low] = steady.label.map(u128::from);
+    let metadata = CtMetadata {
+        state: steady.state,
+        zone: steady.zone,
+        mark: steady.mark,
+        label: high << 64 | low,
+        original: Some(if is_original { key } else { key.reversed() }),
+    };
+    (metadata, true)
+}
+
+fn handshake() -> [TestPacket; 3] {
+    [
+        packet(true, false, SYN),
+        TestPacket {
+            numbers: [0, 1],
+            ..packet(true, true, SYN | ACK)
+        },
+        packet(true, false, ACK),
+    ]
+}
+
+fn packets() -> impl Strategy<Value = TestPacket> {
+    const FLAGS: [u16; 9] = [
+        ACK,
+        ACK,
+        ACK,
+        ACK | PSH,
+        ACK | PSH,
+        ACK | FIN,
+        RST,
+        SYN,
+        URG,
+    ];
+    const NUMBERS: [u32; 9] = [0, 1, 1, 5, 20, 300, 1200, 5000, 90_000];
+    (
+        (
+            any::<bool>(),
+            any::<bool>(),
+            prop::sample::select(&FLAGS[..]),
+        ),
+        [
+            prop::sample::select(&NUMBERS[..]),
+            prop::sample::select(&NUMBERS[..]),
+        ],
+        (0_u8..100, prop::bool::weighted(0.05)),
+    )
+        .prop_map(
+            |((is_tcp, is_reply, flags), numbers, (payload_len, is_damaged))| TestPacket {
+                is_tcp,
+                is_reply,
+                flags,
+                numbers,
+                payload_len,
+                is_damaged,
+            },
+        )
+}
+
+proptest! {
+    #[test]
+    fn steady_packets_have_the_outcome_of_the_tracker(
+        steps in prop::collection::vec(
+            (packets(), 0_u64..40, prop::sample::select(&[0_u64, 0, 100, 3000, 31_000][..])),
+            1..60,
+        ),
+    ) {
+        let [plain, steady] = [tracker(), tracker()];
+        let mut now = START;
+        let begin = handshake().map(|packet| (packet, 0, 0));
+        for (packet, choice, pause) in begin.into_iter().chain(steps) {
+            now += Duration::from_millis(pause);
+            let mut request = commit();
+            match choice {
+                36 => request.commit = CtCommit::Force,
+                37 => request.mark = Some(MaskedWrite { value: 5, mask: 7 }),
+                38 => request.label = Some(MaskedWrite { value: 3 << 80, mask: 7 << 80 }),
+                39 => { prop_assert_eq!(plain.flush_all(), steady.flush_all()); }
+                _ => {}
+            }
+            let bytes = packet.bytes();
+            let expected = track(&plain, &bytes, &request, now).metadata;
+            let allowed = request.label.is_none();
+            let actual = match allowed {
+                true => track_either(&steady, &bytes, &request, now).0,
+                false => track(&steady, &bytes, &request, now).metadata,
+            };
+            prop_assert_eq!(actual, expected, "{:?}", packet);
+            prop_assert_eq!(steady.connections(now), plain.connections(now));
+            plain.expire(now, 100);
+            steady.expire(now, 100);
+        }
+    }
+}
+
+#[test]
+fn established_connections_are_in_a_steady_state() {
+    let tracker = tracker();
+    let handshake = handshake().map(|packet| packet.bytes());
+    for bytes in &handshake {
+        assert_eq!(track_steady(&tracker, bytes, START), None);
+        track(&tracker, bytes, &commit(), START);
+    }
+    let data = TestPacket {
+        payload_len: 9,
+        ..packet(true, false, ACK | PSH)
+    };
+    let read = track_steady(&tracker, &data.bytes(), START).expect("it is established");
+    assert_eq!(read.state, CtState::ESTABLISHED.with(CtState::TRACKED));
+    let reset = packet(true, true, RST).bytes();
+    assert_eq!(track_steady(&tracker, &reset, START), None);
+    track(&tracker, &reset, &commit(), START);
+    assert_eq!(track_steady(&tracker, &data.bytes(), START), None);
+}
+
+#[test]
+fn steady_packets_prolong_their_connection() {
+    let tracker = tracker();
+    let [request, reply] = [false, true].map(|is_reply| packet(false, is_reply, 0).bytes());
+    let mut now = START;
+    track(&tracker, &request, &commit(), now);
+    track(&tracker, &reply, &commit(), now);
+    for _ in 0..10 {
+        now += Duration::from_secs(20);
+        assert!(track_steady(&tracker, &request, now).is_some());
+        (0..64).for_each(|_| drop(tracker.expire(now, 10)));
+    }
+    assert_eq!(tracker.connections(now)[0].timeout, Duration::from_secs(30));
+    let late = now + Duration::from_secs(31);
+    assert_eq!(track_steady(&tracker, &request, late), None);
+    (0..64).for_each(|_| drop(tracker.expire(late, 10)));
+    assert!(tracker.is_empty());
+    assert_eq!(track_steady(&tracker, &request, now), None);
+}
