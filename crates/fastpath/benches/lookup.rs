@@ -134,6 +134,9 @@ fn main() {
         Workload::ten_tables_with_registers(),
         Workload::rewritten(),
         Workload::group(),
+        Workload::stateless("1,000 connections, stateless", 1000),
+        Workload::stateful("1,000 connections", 1000),
+        Workload::stateful("100,000 connections", 100_000),
     ];
     for workload in workloads
         .iter()

@@ -14,7 +14,7 @@
 //!
 //!  kind 0   none: the program is executed           3   write pipeline fields, resubmit to a table
 //!       1   goto_table                              4   output to a port
-//!       2   write pipeline fields, goto_table
+//!       2   write pipeline fields, goto_table             5   write pipeline fields, ct to a table
 //! ```
 
 use base::{GroupId, MeterId, PortNo, Priority, QueueId, TableId};
@@ -141,6 +141,8 @@ pub(crate) enum InlineProgram {
     WriteResubmit(TableId),
     /// Output to a port, except the ingress port.
     Output(PortNo),
+    /// Constant writes of pipeline fields, if any, then `ct` with a table as the last action.
+    Track(TableId),
 }
 
 impl InlineProgram {
@@ -148,6 +150,7 @@ impl InlineProgram {
     const WRITE_GOTO: u32 = 2;
     const WRITE_RESUBMIT: u32 = 3;
     const OUTPUT: u32 = 4;
+    const TRACK: u32 = 5;
 
     /// Bits of the table or port.
     const VALUE_BITS: u32 = 28;
@@ -160,6 +163,7 @@ impl InlineProgram {
             Self::WriteGoto(table) => (Self::WRITE_GOTO, table.0 as u32),
             Self::WriteResubmit(table) => (Self::WRITE_RESUBMIT, table.0 as u32),
             Self::Output(port) => (Self::OUTPUT, port.0),
+            Self::Track(table) => (Self::TRACK, table.0 as u32),
         };
         match value >> Self::VALUE_BITS {
             0 => kind << Self::VALUE_BITS | value,
@@ -177,6 +181,7 @@ impl InlineProgram {
             Self::GOTO => Self::Goto(TableId(table)),
             Self::WRITE_GOTO => Self::WriteGoto(TableId(table)),
             Self::WRITE_RESUBMIT => Self::WriteResubmit(TableId(table)),
+            Self::TRACK => Self::Track(TableId(table)),
             _ => Self::None,
         }
     }
@@ -280,6 +285,11 @@ impl ActionProgram {
             {
                 InlineProgram::WriteResubmit(*table)
             }
+            ([writes @ .., Op::Track(Some(table))], None)
+                if is_plain && writes.iter().all(Op::is_constant_write) =>
+            {
+                InlineProgram::Track(*table)
+            }
             _ => InlineProgram::None,
         }
     }
@@ -305,6 +315,12 @@ impl Op {
     /// True if it writes pipeline fields, or does nothing.
     const fn is_field_write(&self) -> bool {
         matches!(self, Self::Write(_) | Self::Copy { .. } | Self::Nop)
+    }
+
+    /// True if it writes constants to pipeline fields, or does nothing, so that it may be executed
+    /// twice.
+    const fn is_constant_write(&self) -> bool {
+        matches!(self, Self::Write(_) | Self::Nop)
     }
 
     const fn of_output(port: PortNo, max_len: MaxLen) -> Self {

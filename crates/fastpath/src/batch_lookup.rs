@@ -15,6 +15,7 @@
 //!                   match  p0 ... p31     inline program:
 //!                      goto_table:3       -> next tables {3}
 //!                      output:2           -> forwarded, nothing else to do
+//!                      ct(table=4)        -> connections looked up, next tables {4}
 //!                      anything else      -> left to the executor
 //!   table 3         ...
 //! ```
@@ -93,6 +94,7 @@ mod in_linear;
 mod in_tuple;
 mod packet_group;
 mod parse;
+mod track;
 
 use packet_group::{NextTables, PacketGroup, RuleHits, TableResult};
 
@@ -104,6 +106,8 @@ type Resubmissions<'a> = [[Option<&'a Rule>; BATCH_RESUBMITS_MAX]; LOOKUP_BATCH]
 pub(crate) struct BatchLookup<'a> {
     pub(crate) state: BatchState<'a>,
     pub(crate) ingress_tables: IngressTables<'a>,
+    /// Index of the first of the frames that were looked up last.
+    pub(crate) first: usize,
     /// Progress of the frames that were looked up last.
     pub(crate) progress: [FrameProgress<'a>; LOOKUP_BATCH],
     /// Packets whose action set is not empty.
@@ -126,7 +130,9 @@ impl<'a> BatchLookup<'a> {
     fn look_up_range(&mut self, frames: Range<usize>) {
         for index in std::mem::take(&mut self.state.memory.written) {
             self.state.memory.keys[index].reset_written_fields();
+            self.progress[index].outer_nesting = 0;
         }
+        self.first = frames.start;
         for index in std::mem::take(&mut self.with_action_set) {
             self.progress[index % LOOKUP_BATCH].action_set = None;
         }
@@ -230,6 +236,7 @@ impl<'a> BatchLookup<'a> {
             group,
             next: NextTables::NONE,
             forwarded: BatchMask::EMPTY,
+            tracked: BatchMask::EMPTY,
             is_plain: self.recorder.is_none() && self.with_action_set.is_empty(),
         }
     }
@@ -330,7 +337,10 @@ impl<'a> BatchLookup<'a> {
     /// Counts the lookups of the packets that continue or are forwarded. Returns those that
     /// continue.
     #[inline]
-    fn finish_table(&mut self, result: TableResult) -> NextTables {
+    fn finish_table(&mut self, mut result: TableResult) -> NextTables {
+        if !result.tracked.is_empty() {
+            self.track_packets(&mut result);
+        }
         let TableResult {
             group,
             mut next,
@@ -405,6 +415,10 @@ impl<'a> BatchLookup<'a> {
         result: &mut TableResult,
     ) -> BatchMask {
         let RuleHits { rule, packets } = hits;
+        if let InlineProgram::Track(table) = InlineProgram::decode(inline_program) {
+            self.collect_tracked(hits, table, result);
+            return BatchMask::EMPTY;
+        }
         let group = &result.group;
         if let Some(table) = self.next_table(hits, inline_program, group.table) {
             result.next.add(packets, table, &mut self.progress);
@@ -476,7 +490,7 @@ impl<'a> BatchLookup<'a> {
                 self.resubmit(hits)?;
                 Some(table)
             }
-            InlineProgram::Output(_) | InlineProgram::None => None,
+            InlineProgram::Output(_) | InlineProgram::Track(_) | InlineProgram::None => None,
         }
     }
 

@@ -144,7 +144,7 @@ impl<'b, 'a> Executor<'b, 'a> {
             lookups,
             buckets_left: BUCKETS_PER_FRAME_MAX,
             nesting,
-            outer_nesting: 0,
+            outer_nesting: progress.outer_nesting.into(),
             finished: (1 << nesting) - 1,
             is_output: false,
             priority: Priority::NONE,

@@ -29,6 +29,8 @@ pub(crate) struct FrameProgress<'a> {
     pub(crate) lookups: u16,
     /// Number of them that were resubmissions.
     pub(crate) resubmits: u8,
+    /// Resubmissions and tracked packets that were complete when the packet was tracked last.
+    pub(crate) outer_nesting: u16,
 }
 
 impl FrameProgress<'_> {
@@ -44,5 +46,6 @@ impl FrameProgress<'_> {
         table: TableId::FIRST,
         lookups: 0,
         resubmits: 0,
+        outer_nesting: 0,
     };
 }

@@ -109,6 +109,7 @@ impl Runner {
                     context,
                 },
                 ingress_tables,
+                first: 0,
                 progress: [FrameProgress::START; LOOKUP_BATCH],
                 with_action_set: BatchMask::EMPTY,
                 recorder: None,

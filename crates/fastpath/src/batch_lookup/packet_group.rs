@@ -96,6 +96,8 @@ pub(super) struct TableResult {
     pub(super) next: NextTables,
     /// Packets that leave by a port, with nothing else to do.
     pub(super) forwarded: BatchMask,
+    /// Packets to track, whose rule is in their progress.
+    pub(super) tracked: BatchMask,
     /// True if no packet of the batch is recorded for the flow cache or has an action set.
     pub(super) is_plain: bool,
 }

@@ -3,6 +3,7 @@
 use base::PortNo;
 use flow::field::{REGISTERS, VID_PRESENT, frag};
 use flow::{ConnectionFields, PipelineFields};
+use packet::wire::ethernet::EtherType;
 use packet::wire::icmpv6::{Icmpv6, LinkLayerOption};
 use packet::wire::nsh::Nsh;
 use packet::wire::{Fragment, IpProto};
@@ -46,6 +47,13 @@ impl PackedKey {
     #[inline]
     pub(crate) fn eth_dst(&self) -> MacAddr {
         MacAddr::from_u64(self.0[word::ETH_DST] >> 16)
+    }
+
+    /// `eth_type`; the link part must be filled.
+    #[inline]
+    pub(crate) fn eth_type(&self) -> EtherType {
+        let [.., high, low] = self.0[word::ETH_DST].to_be_bytes();
+        EtherType(u16::from_be_bytes([high, low]))
     }
 
     /// Sets the ingress port and clears the presence bits.

@@ -3,6 +3,7 @@
 //! consumers that need all fields (the interpreter, packet-ins, `select` groups).
 
 use base::PortNo;
+use conntrack::{AddressFamily, CtState, CtZone, SteadyPacket};
 use flow::field::REGISTERS;
 use flow::{ConnectionFields, Field, MetadataWrite, PipelineFields, Subfield};
 
@@ -103,6 +104,30 @@ impl PackedKey {
     /// Sets the fields of the connection.
     pub(crate) fn set_connection(&mut self, fields: &ConnectionFields) {
         self.fill_connection(Some(fields));
+    }
+
+    /// Sets the fields of the connection of a packet.
+    pub(crate) fn set_steady_connection(&mut self, packet: &SteadyPacket) {
+        self.0[word::CONNECTION] = u64::from(packet.mark) << 32
+            | u64::from(packet.zone.0) << 16
+            | u64::from(packet.protocol.0) << 8
+            | u64::from(packet.state.0);
+        [self.0[word::CT_LABEL], self.0[word::CT_LABEL + 1]] = packet.label;
+        let (v4, v6) = match packet.family {
+            AddressFamily::V4 => (packet.addresses[0], [0; 4]),
+            AddressFamily::V6 => (0, packet.addresses),
+        };
+        self.0[word::CT_V4] = v4;
+        self.0[word::CT_V6_SRC..word::CT_PORTS].copy_from_slice(&v6);
+        self.0[word::CT_PORTS] = u64::from(self.eth_type().0) << 32 | u64::from(packet.ports);
+    }
+
+    /// True if the packet was translated when it was tracked before in this zone.
+    #[inline]
+    pub(crate) fn is_translated_in(&self, zone: CtZone) -> bool {
+        let word = self.0[word::CONNECTION];
+        let is_zone = word >> 16 & 0xffff == u64::from(zone.0);
+        is_zone && word & u64::from(CtState::NAT.0) != 0
     }
 
     /// Makes the packet one that is not tracked.
