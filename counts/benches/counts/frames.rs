@@ -117,6 +117,15 @@ fn batch(workload: &Workload) -> Box<LoadedBatch> {
     batch
 }
 
+/// A batch of connections that are established.
+fn tracked() -> Box<LoadedBatch> {
+    let mut batch = batch(&Workload::stateful("32 connections", 32));
+    for _ in 0..3 {
+        batch.worker.run(&batch.loaded.pipeline);
+    }
+    batch
+}
+
 fn list(traffic: TrafficPattern) -> Workload {
     Workload::access_list("an access list of 1,000", 1000, traffic)
 }
@@ -144,6 +153,8 @@ fn three(traffic: TrafficPattern) -> Workload {
 #[bench::ten_real_tables_random(batch(&routed(TrafficPattern::Random)))]
 #[bench::group(batch(&Workload::group()))]
 #[bench::meter(batch(&Workload::meter()))]
+#[bench::tracked(tracked())]
+#[bench::not_tracked(batch(&Workload::stateless("32 connections", 32)))]
 #[bench::list_same(batch(&list(TrafficPattern::Same)))]
 #[bench::list_fitting(batch(&list(TrafficPattern::Fitting)))]
 #[bench::list_random(batch(&list(TrafficPattern::Random)))]

@@ -4,7 +4,10 @@
 //! A [`Workload`] is a description in text, a [`LoadedWorkload`] contains the built tables, and an
 //! [`InterpreterRunner`] processes a frame as a worker does, without ports.
 
+use std::sync::Arc;
+
 use base::{Instant, PortNo};
+use conntrack::{Conntrack, HashSeed};
 use fastpath::{BatchContext, FrameOutcome};
 use flow::text::{parse_flow_line, parse_group_line, parse_meter_line};
 use flow::{PortDesc, TlvCommand, TlvMapping, TlvTableMod};
@@ -28,6 +31,9 @@ pub const TWELVE_FIELDS: &str = "priority=10,in_port=1,dl_src=02:00:00:00:00:01,
 
 /// The number of ports, numbered from 1; frames arrive at port 1.
 const PORTS: u32 = 4;
+
+/// The largest number of tracked connections.
+const CONNECTIONS_MAX: u32 = 5_000_000;
 
 /// Descriptions of tables and frames, in text.
 #[derive(Clone, Debug)]
@@ -315,6 +321,10 @@ impl Workload {
             };
             let mapped = pipeline.tlv_table_mod(&mapping);
             mapped.expect("the table of options is empty");
+        }
+        if self.flows.iter().any(|flow| flow.contains("ct(")) {
+            let tracker = Conntrack::new(HashSeed([7, 11]), CONNECTIONS_MAX);
+            pipeline.set_tracker(Arc::new(tracker));
         }
         for line in &self.groups {
             let command = parse_group_line(line).expect(line);

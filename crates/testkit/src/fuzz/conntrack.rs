@@ -6,7 +6,7 @@ use base::Instant;
 use conntrack::{
     AddressFamily, AlgHelper, ChecksumCheck, Conntrack, CtAddress, CtCommit, CtMetadata, CtNat,
     CtPacket, CtRequest, CtState, CtZone, FragmentOutcome, FragmentTable, HashSeed,
-    IpfFamilySettings, IpfSettings, NatRange, NatSide, extract,
+    IpfFamilySettings, IpfSettings, NatRange, NatSide, PlainPacket, extract,
 };
 
 /// The largest number of packets. More only cost time.
@@ -78,6 +78,13 @@ fn track(tracker: &Conntrack, options: u8, bytes: &[u8], now: Instant) {
         payload,
         metadata: CtMetadata::default(),
     };
+    if let Some(plain) = PlainPacket::read(bytes, family(options)) {
+        assert!(extracted.is_ok(), "plain packets have facts");
+        let mut lookup = tracker.begin_steady(plain, CtZone::default());
+        let is_found = tracker.find_steady(&mut lookup).is_some();
+        let steady = tracker.track_steady(&lookup, ChecksumCheck::Skip, now);
+        assert!(is_found || steady.is_none());
+    }
     let outcome = tracker.track(&packet, &request(options), now);
     let state = outcome.metadata.state;
     assert!(state.contains(CtState::TRACKED), "{state:?}");
