@@ -77,7 +77,8 @@ impl ConnectionEntry {
 
     /// Returns the fields for packets of a steady state, if the connection is in one.
     pub(crate) fn steady_state(&self) -> Option<SteadyState> {
-        let has_extras = self.nat.is_some() || self.helper.is_some() || self.parent.is_some();
+        let has_extras = self.helper.is_some() || self.parent.is_some();
+        let is_reply_plain = self.reply == self.original.reversed();
         let (kind, tcp) = match &self.state {
             ProtocolState::Tcp(tcp) if tcp.is_established() => (SteadyKind::Tcp, Some(*tcp)),
             ProtocolState::Other(OtherState::BothDirections) => (SteadyKind::Datagrams, None),
@@ -85,6 +86,11 @@ impl ConnectionEntry {
             _ => return None,
         };
         let key = KeyWords::of(&self.original).filter(|_| !has_extras)?;
+        let nat = match self.nat {
+            None if is_reply_plain => None,
+            Some(side) if !key.is_v6() => Some((side, KeyWords::of(&self.reply)?)),
+            _ => return None,
+        };
         Some(SteadyState {
             key,
             kind,
@@ -93,6 +99,7 @@ impl ConnectionEntry {
             label: self.label,
             policy: self.policy,
             tcp,
+            nat,
         })
     }
 

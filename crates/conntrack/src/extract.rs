@@ -359,15 +359,26 @@ fn pseudo_header(network: &NetworkFacts, len: usize) -> u32 {
     fold(total)
 }
 
-/// Returns the ones' complement sum of 16-bit words (RFC 1071). Words of 32 bits are added in the
-/// order of the machine: swapping the octets of all words swaps those of the sum (section 2).
+/// Returns the ones' complement sum of 16-bit words (RFC 1071).
 #[inline]
 pub(crate) fn sum(bytes: &[u8], start: u32) -> u32 {
+    let total = fold_16(unfolded_sum(bytes));
+    fold(u64::from(start) + u64::from(u16::from_be(total)))
+}
+
+/// Returns the sum of 32-bit words in the order of the machine: swapping the octets of all words
+/// swaps those of the folded sum (RFC 1071, 2).
+#[inline]
+pub(crate) fn unfolded_sum(bytes: &[u8]) -> u64 {
+    /// Shorter packets are added word by word, longer ones in vectors.
+    const SHORT: usize = 128;
     let (words, rest) = bytes.as_chunks::<4>();
-    let mut total = 0_u64;
-    for word in words {
-        total += u64::from(u32::from_ne_bytes(*word));
-    }
+    let mut total = match bytes.len() {
+        ..SHORT => short_sum(words),
+        _ => words.iter().fold(0, |total, word| {
+            total + u64::from(u32::from_ne_bytes(*word))
+        }),
+    };
     let last = match *rest {
         [a] => [a, 0, 0, 0],
         [a, b] => [a, b, 0, 0],
@@ -375,7 +386,25 @@ pub(crate) fn sum(bytes: &[u8], start: u32) -> u32 {
         _ => [0; 4],
     };
     total += u64::from(u32::from_ne_bytes(last));
-    fold(u64::from(start) + u64::from(u16::from_be(fold_16(total))))
+    total
+}
+
+/// Returns the sum of few words, by two at a time.
+#[inline]
+fn short_sum(words: &[[u8; 4]]) -> u64 {
+    let (pairs, last) = words.as_chunks::<2>();
+    let mut total = 0_u64;
+    let mut carries = 0_u64;
+    for [[a, b, c, d], [e, f, g, h]] in pairs {
+        let (sum, carry) =
+            total.overflowing_add(u64::from_ne_bytes([*a, *b, *c, *d, *e, *f, *g, *h]));
+        total = sum;
+        carries += u64::from(carry);
+    }
+    let last = last
+        .first()
+        .map_or(0, |word| u64::from(u32::from_ne_bytes(*word)));
+    (total & 0xffff_ffff) + (total >> 32) + carries + last
 }
 
 #[inline]
@@ -385,7 +414,7 @@ fn fold(total: u64) -> u32 {
 
 /// Folds a sum of 32-bit words into 16 bits.
 #[inline]
-const fn fold_16(total: u64) -> u16 {
+pub(crate) const fn fold_16(total: u64) -> u16 {
     let total = (total & 0xffff_ffff) + (total >> 32);
     let total = (total & 0xffff) + (total >> 16 & 0xffff) + (total >> 32);
     let total = (total & 0xffff) + (total >> 16);

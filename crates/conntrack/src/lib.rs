@@ -122,6 +122,6 @@ pub use protocol::{SctpPhase, SequenceCheck, TcpEnd, TcpEndState};
 pub use request::{CtCommit, CtOutcome, CtPacket, CtRequest, NatTranslation};
 pub use siphash::HashSeed;
 pub use snapshot::{ConnectionInfo, DumpCursor, ProtocolInfo};
-pub use steady::{SteadyLookup, SteadyPacket};
+pub use steady::{SteadyLookup, SteadyNat, SteadyPacket};
 pub use timeout::{CtPolicyId, CtTimeout, CtTimeoutPolicy};
 pub use tracker::Conntrack;

@@ -26,6 +26,7 @@
 //! RFC 6056, 3.3.2): 240 lookups. If none is free the connection is refused and counted.
 
 use crate::key::{AddressFamily, ConnectionKey, CtAddress};
+use crate::metadata::CtState;
 use crate::siphash::{HashSeed, siphash};
 
 /// Consecutive ports that are tried first.
@@ -49,6 +50,15 @@ impl NatSide {
         match self {
             Self::Source => Self::Destination,
             Self::Destination => Self::Source,
+        }
+    }
+
+    /// Returns the flag of packets whose side was translated.
+    #[must_use]
+    pub const fn flag(self) -> CtState {
+        match self {
+            Self::Source => CtState::SOURCE_NAT,
+            Self::Destination => CtState::DESTINATION_NAT,
         }
     }
 }

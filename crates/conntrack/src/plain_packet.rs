@@ -9,7 +9,7 @@ use packet::wire::ipv4;
 use packet::wire::ipv6;
 use packet::wire::{tcp, udp};
 
-use crate::extract::{ChecksumCheck, sum, u16_at};
+use crate::extract::{ChecksumCheck, fold_16, u16_at, unfolded_sum};
 use crate::facts::TcpFacts;
 use crate::key::{AddressFamily, KeyProtocol};
 
@@ -147,12 +147,16 @@ impl<'a> PlainPacket<'a> {
             return true;
         }
         let is_v4 = self.family == AddressFamily::V4;
-        if is_v4 && sum(self.header, 0) != 0xffff {
-            return false;
-        }
+        let (addresses, is_header_valid) = match self.header.first_chunk() {
+            Some(header) if is_v4 => sum_of_v4(header),
+            _ => (
+                unfolded_sum(self.header.get(ipv6::SRC..).unwrap_or(&[])),
+                true,
+            ),
+        };
         let covered = match self.protocol {
             KeyProtocol::UDP if is_v4 && u16_at(self.upper, udp::CHECKSUM) == Some(0) => {
-                return true;
+                return is_header_valid;
             }
             KeyProtocol::UDP => {
                 let len = u16_at(self.upper, udp::LENGTH).map_or(0, usize::from);
@@ -160,14 +164,21 @@ impl<'a> PlainPacket<'a> {
             }
             _ => self.upper,
         };
-        let at = match is_v4 {
-            true => ipv4::SRC,
-            false => ipv6::SRC,
-        };
-        let addresses = sum(self.header.get(at..).unwrap_or(&[]), 0);
-        let len = u32::try_from(covered.len()).unwrap_or(u32::MAX);
-        sum(covered, addresses + u32::from(self.protocol.0) + len) == 0xffff
+        let len = u16::try_from(covered.len()).unwrap_or(u16::MAX);
+        // In the order of the machine, as the sums are.
+        let rest = u64::from(u16::from(self.protocol.0).to_be()) + u64::from(len.to_be());
+        is_header_valid && fold_16(unfolded_sum(covered) + addresses + rest) == 0xffff
     }
+}
+
+/// Returns the sum of both addresses, and whether the checksum of the header is right.
+#[inline]
+fn sum_of_v4(header: &[u8; ipv4::LEN_MIN]) -> (u64, bool) {
+    let (words, _) = header.as_chunks::<4>();
+    let word = |at: usize| u64::from(u32::from_ne_bytes(words[at]));
+    let addresses = word(3) + word(4);
+    let total = word(0) + word(1) + word(2) + addresses;
+    (addresses, fold_16(total) == 0xffff)
 }
 
 #[inline]

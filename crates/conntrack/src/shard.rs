@@ -187,7 +187,7 @@ impl Shard {
             return;
         };
         writer.unwrap_or_else(|| entry.write()).fill(&state);
-        steady.link(&state.key, slot);
+        steady.link(&state, slot);
     }
 
     /// Takes the steady state from an entry. Its numbers must have been copied, or be of no use.
@@ -196,8 +196,10 @@ impl Shard {
             return;
         };
         let slot = std::mem::take(&mut entry.steady_slot);
-        if let Some(key) = KeyWords::of(&entry.original).filter(|_| slot != 0) {
-            self.steady.release(&key, slot, &mut self.free_slots);
+        let keys = KeyWords::of(&entry.original).zip(KeyWords::of(&entry.reply));
+        if let Some((original, reply)) = keys.filter(|_| slot != 0) {
+            let free = &mut self.free_slots;
+            self.steady.release([original, reply], slot, free);
         }
     }
 

@@ -11,7 +11,7 @@
 //! other operations lock the shard, then this entry, and copy those numbers back; a packet locks only
 //! this entry, so there is one order of locks. What is found here is always what
 //! [`Conntrack::track`] would return: packets that are invalid, end the connection or change its
-//! state are left to it, and so are connections with a translation or a helper.
+//! state are left to it, and so are connections with a helper, and translations of IPv6.
 //!
 //! A packet of UDP writes nothing, but for the expiry once in [`EXPIRY_GRAIN`]; one of TCP takes one
 //! compare-and-swap. The steps of a lookup are separate functions, so that a caller with many packets
@@ -27,8 +27,10 @@ use base::Instant;
 use crate::extract::ChecksumCheck;
 use crate::key::{AddressFamily, CtZone, KeyProtocol, TrafficDirection};
 use crate::metadata::CtState;
-use crate::plain_packet::{AddressWords, PlainPacket};
+use crate::nat::NatSide;
+use crate::plain_packet::PlainPacket;
 use crate::protocol::PacketEffect;
+use crate::request::NatTranslation;
 use crate::timeout::CtTimeout;
 use crate::tracker::Conntrack;
 
@@ -59,6 +61,18 @@ pub struct SteadyLookup<'a> {
     slot: u32,
 }
 
+impl SteadyLookup<'_> {
+    /// A number that packets of one connection have in common, and others hardly ever.
+    #[must_use]
+    pub const fn connection(&self) -> u64 {
+        match self.slot {
+            // Slots have no upper half.
+            0 => self.hash | 1 << 63,
+            slot => slot as u64,
+        }
+    }
+}
+
 /// Fields of a packet of a connection in a steady state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SteadyPacket {
@@ -79,6 +93,17 @@ pub struct SteadyPacket {
     pub protocol: KeyProtocol,
     /// Version of IP.
     pub family: AddressFamily,
+    /// New addresses and ports of the packet.
+    pub translation: Option<NatTranslation>,
+}
+
+/// Whether `ct` has the argument `nat`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SteadyNat {
+    /// The packet keeps its headers.
+    Ignore,
+    /// The packet is translated as its connection is.
+    Apply,
 }
 
 impl Conntrack {
@@ -119,7 +144,7 @@ impl Conntrack {
     pub fn track_steady(
         &self,
         lookup: &SteadyLookup<'_>,
-        check: ChecksumCheck,
+        (check, nat): (ChecksumCheck, SteadyNat),
         now: Instant,
     ) -> Option<SteadyPacket> {
         let SteadyLookup { packet, key, .. } = lookup;
@@ -145,7 +170,11 @@ impl Conntrack {
         } else if let Some(expires) = expires {
             entry.try_write(snapshot.sequence)?.set_expires(expires);
         }
-        Some(fields_of(&snapshot, key, packet))
+        let mut fields = fields_of(&snapshot, packet);
+        if let (SteadyNat::Apply, Some(nat)) = (nat, snapshot.nat) {
+            translate(&snapshot, nat, &mut fields);
+        }
+        Some(fields)
     }
 
     /// Returns the new expiry of a connection if it is to be written. Returns none if it would be
@@ -182,26 +211,38 @@ impl Conntrack {
 }
 
 #[inline]
-fn fields_of(snapshot: &SteadySnapshot, key: &KeyWords, packet: &PlainPacket<'_>) -> SteadyPacket {
+fn fields_of(snapshot: &SteadySnapshot, packet: &PlainPacket<'_>) -> SteadyPacket {
     let is_reply = snapshot.direction == TrafficDirection::Reply;
     let state = match (snapshot.kind, is_reply) {
         (SteadyKind::OneWay, _) => CtState::NEW,
         (_, false) => CtState::ESTABLISHED,
         (_, true) => CtState::ESTABLISHED.with(CtState::REPLY),
     };
-    let original = match is_reply {
-        false => *key,
-        true => key.reversed(),
-    };
-    let addresses: AddressWords = original.addresses;
+    let original = &snapshot.original;
     SteadyPacket {
         state: state.with(CtState::TRACKED),
         zone: original.zone(),
         mark: snapshot.mark,
         label: snapshot.label,
-        addresses,
+        addresses: original.addresses,
         ports: original.ports(),
         protocol: packet.protocol,
         family: packet.family,
+        translation: None,
     }
+}
+
+/// Adds the translation of a connection.
+fn translate(snapshot: &SteadySnapshot, nat: (NatSide, KeyWords), fields: &mut SteadyPacket) {
+    let (side, reply) = nat;
+    let (side, header) = match snapshot.direction {
+        TrafficDirection::Original => (side, reply.reversed()),
+        TrafficDirection::Reply => (side.reversed(), snapshot.original.reversed()),
+    };
+    fields.state = fields.state.with(side.flag());
+    fields.translation = Some(NatTranslation {
+        side,
+        header: header.to_key_v4(),
+        is_error: false,
+    });
 }

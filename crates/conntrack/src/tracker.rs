@@ -18,7 +18,7 @@ use crate::entry::{ConnectionEntry, ReverseKey};
 use crate::facts::{PacketFacts, TransportFacts};
 use crate::key::{ConnectionKey, CtZone, TrafficDirection};
 use crate::metadata::{CtMetadata, CtState};
-use crate::nat::{CtNat, NatSide, find_reply};
+use crate::nat::{CtNat, find_reply};
 use crate::protocol::{PacketEffect, ProtocolState, SequenceCheck};
 use crate::request::{CtCommit, CtOutcome, CtPacket, CtRequest, NatTranslation};
 use crate::shard::Shard;
@@ -417,12 +417,8 @@ impl TrackedPacket<'_> {
             TrafficDirection::Original => nat,
             TrafficDirection::Reply => nat.reversed(),
         };
-        let flag = match side {
-            NatSide::Source => CtState::SOURCE_NAT,
-            NatSide::Destination => CtState::DESTINATION_NAT,
-        };
         let metadata = &mut self.outcome.metadata;
-        metadata.state = metadata.state.with(flag);
+        metadata.state = metadata.state.with(side.flag());
         self.outcome.translation = Some(NatTranslation {
             side,
             header: entry.key(direction.reversed()).reversed(),

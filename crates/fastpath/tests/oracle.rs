@@ -128,6 +128,8 @@ const ACTIONS: &[&str] = &[
     "resubmit(,3)",
     "ct(commit,zone=7)",
     "ct(table=2)",
+    "ct(table=3,nat)",
+    "ct(commit,table=2,nat(src=10.0.0.77))",
     "ct(commit,table=3,zone=NXM_NX_REG0[0..15],exec(set_field:1->ct_mark))",
     "ct(commit,table=2,exec(move:NXM_NX_REG1[0..7]->NXM_NX_CT_LABEL[0..7]))",
     "ct_clear",
@@ -853,6 +855,68 @@ proptest! {
 #[test]
 fn runner_agrees_with_interpreter_for_tracked_packets() {
     compare_at_least(500_000, rules_that_track);
+}
+
+/// A firewall with a zone in a register, NAT, marks, and a second zone.
+const FIREWALL: &[&str] = &[
+    "table=0,priority=1,ip,actions=load:7->NXM_NX_REG0[],resubmit(,1)",
+    "table=0,priority=1,ipv6,actions=goto_table:1",
+    "table=1,priority=2,ip,actions=ct(table=2,zone=NXM_NX_REG0[0..15],nat)",
+    "table=1,priority=1,ipv6,actions=load:3->NXM_NX_REG1[],ct(table=2,zone=7)",
+    "table=2,priority=3,ct_state=+trk+new,udp,tp_dst=99,\
+     actions=ct(commit,table=3,zone=7,nat(src=10.0.0.77))",
+    "table=2,priority=2,ct_state=+trk+new,actions=ct(commit,zone=7,\
+     exec(set_field:0x5->ct_mark,set_field:0x900000000000000000009->ct_label)),output:2",
+    "table=2,priority=1,ct_state=+est-rpl,tcp,actions=ct(table=3,zone=8)",
+    "table=2,priority=0,ct_state=+est,ct_mark=5,ct_label=0x9/0xff,ip,nw_src=10.0.0.2,actions=output:3",
+    "table=2,priority=0,ct_state=+est,ipv6,ct_ipv6_src=fd00::1,actions=dec_ttl,output:2",
+    "table=2,priority=0,ct_state=+est+snat,udp,ct_tp_dst=99,nw_src=10.0.0.77,actions=output:2",
+    "table=2,priority=0,ct_state=+est+dnat,udp,ct_nw_src=10.0.0.1,nw_dst=10.0.0.1,actions=output:4",
+    "table=3,priority=1,ct_zone=7,actions=output:4",
+    "table=3,priority=1,ct_zone=8,ct_state=+new,actions=ct(commit,zone=8),output:3",
+    "table=3,priority=0,actions=controller",
+];
+
+/// Packets of its connections.
+const FIREWALL_STACKS: &[&str] = &[
+    "eth / ipv4(src=10.0.0.1,dst=10.0.0.2) / udp(src=1000,dst=53) / data(9)",
+    "eth / ipv4(src=10.0.0.2,dst=10.0.0.1) / udp(src=53,dst=1000) / data(40)",
+    "eth / vlan(vid=5) / ipv4(src=10.0.0.2,dst=10.0.0.1) / udp(src=53,dst=1000)",
+    "eth / ipv4(src=10.0.0.1,dst=10.0.0.2) / udp(src=1001,dst=99) / data(3)",
+    "eth / ipv4(src=10.0.0.2,dst=10.0.0.77) / udp(src=99,dst=1001) / data(4)",
+    "eth / vlan(vid=5) / ipv4(src=10.0.0.1,dst=10.0.0.2) / udp(src=1001,dst=99)",
+    "eth / ipv6(src=fd00::1,dst=fd00::2) / udp(src=7,dst=8) / data(5)",
+    "eth / ipv6(src=fd00::2,dst=fd00::1) / udp(src=8,dst=7) / data(6)",
+    "eth / ipv4(src=10.0.0.1,dst=10.0.0.2) / tcp(src=1000,dst=80,flags=S)",
+    "eth / ipv4(src=10.0.0.2,dst=10.0.0.1) / tcp(src=80,dst=1000,flags=SA)",
+    "eth / ipv4(src=10.0.0.1,dst=10.0.0.2) / tcp(src=1000,dst=80,flags=A)",
+    "eth / ipv4(src=10.0.0.1,dst=10.0.0.2) / tcp(src=1000,dst=80,flags=PA) / data(11)",
+    "eth / ipv4(src=10.0.0.2,dst=10.0.0.1) / tcp(src=80,dst=1000,flags=PA) / data(1000)",
+    "eth / ipv4(src=10.0.0.2,dst=10.0.0.1) / tcp(src=80,dst=1000,flags=R)",
+];
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(100))]
+
+    fn connections_of_a_firewall(
+        batches in vec((vec(select(FIREWALL_STACKS), 1..100), 0_u64..3), 1..12),
+    ) {
+        let mut bench = OracleBench::with_tracker();
+        for line in FIREWALL {
+            bench.change(&OracleEvent::Flow(FlowModCommand::Add, (*line).to_owned()));
+        }
+        for (stacks, seconds) in batches {
+            let frames: Vec<_> = stacks.into_iter().map(ReceivedFrame::plain).collect();
+            bench.run_after(Duration::from_secs(seconds), PortNo(1), &frames);
+            bench.flush_and_compare();
+        }
+    }
+}
+
+/// Packets of connections that are established, translated and reset.
+#[test]
+fn runner_agrees_with_interpreter_for_steady_connections() {
+    compare_at_least(25_000, connections_of_a_firewall);
 }
 
 /// Tables that match only on the ingress port.

@@ -4,7 +4,7 @@
 //! ```text
 //!  line 0   sequence | addresses | ports, zone, protocol | expiry
 //!           mark, policy, kind | numbers of both ends of TCP | windows
-//!  line 1   label (2) | addresses of IPv6 (4)
+//!  line 1   label (2) | addresses of IPv6 (4) | reply key of NAT (2)
 //! ```
 //!
 //! The first word is a sequence lock (Lameter, "Effective synchronization on Linux/NUMA systems",
@@ -19,6 +19,7 @@ use base::sync::thread;
 
 use super::key_words::KeyWords;
 use crate::key::TrafficDirection;
+use crate::nat::NatSide;
 use crate::protocol::tcp::{TcpConnection, TcpWords};
 use crate::timeout::{CtPolicyId, CtTimeout};
 
@@ -35,6 +36,8 @@ mod word {
     pub(super) const TCP: usize = 5;
     pub(super) const LABEL: usize = 8;
     pub(super) const ADDRESSES_V6: usize = 10;
+    pub(super) const REPLY_ADDRESSES: usize = 14;
+    pub(super) const REPLY_PORTS: usize = 15;
 }
 
 /// A state that packets do not leave, apart from those that end the connection.
@@ -71,6 +74,8 @@ pub(crate) struct SteadyState {
     pub(crate) policy: CtPolicyId,
     /// The ends of a TCP connection.
     pub(crate) tcp: Option<TcpConnection>,
+    /// Side and reply key of a translation.
+    pub(crate) nat: Option<(NatSide, KeyWords)>,
 }
 
 /// Fields that a packet reads, and the sequence at which they were read.
@@ -83,6 +88,10 @@ pub(crate) struct SteadySnapshot {
     pub(crate) mark: u32,
     pub(crate) label: [u64; 2],
     pub(crate) policy: CtPolicyId,
+    /// Key of the original direction.
+    pub(crate) original: KeyWords,
+    /// Side and reply key of a translation.
+    pub(crate) nat: Option<(NatSide, KeyWords)>,
 }
 
 /// The entry.
@@ -106,8 +115,14 @@ impl SteadyEntry {
     #[inline]
     pub(crate) fn read(&self, key: &KeyWords) -> Option<SteadySnapshot> {
         let sequence = self.words[word::SEQUENCE].load(Ordering::Acquire);
-        let direction = self.direction_of(key)?;
         let details = self.load(word::DETAILS);
+        let nat = nat_of(details).map(|side| (side, self.reply_v4()));
+        let (direction, original) = match nat {
+            None => self.direction_of(key)?,
+            Some((_, reply)) if reply == *key => (TrafficDirection::Reply, self.original_v4()),
+            Some(_) if self.has_key(key) => (TrafficDirection::Original, *key),
+            Some(_) => return None,
+        };
         let label = match has_label(details) {
             true => [self.load(word::LABEL), self.load(word::LABEL + 1)],
             false => [0; 2],
@@ -120,20 +135,37 @@ impl SteadyEntry {
             mark: mark_of(details),
             label,
             policy: policy_of(details),
+            original,
+            nat,
         };
         fence(Ordering::Acquire);
         let is_same = self.words[word::SEQUENCE].load(Ordering::Relaxed) == sequence;
         (is_same && sequence & 1 == 0).then_some(snapshot)
     }
 
+    /// Returns the direction of packets with a key, and the key of the original direction, unless
+    /// the connection is translated.
     #[inline]
-    fn direction_of(&self, key: &KeyWords) -> Option<TrafficDirection> {
+    fn direction_of(&self, key: &KeyWords) -> Option<(TrafficDirection, KeyWords)> {
         if self.has_key(key) {
-            Some(TrafficDirection::Original)
-        } else if self.has_key(&key.reversed()) {
-            Some(TrafficDirection::Reply)
-        } else {
-            None
+            return Some((TrafficDirection::Original, *key));
+        }
+        let reversed = key.reversed();
+        self.has_key(&reversed)
+            .then_some((TrafficDirection::Reply, reversed))
+    }
+
+    fn original_v4(&self) -> KeyWords {
+        KeyWords {
+            addresses: [self.load(word::ADDRESSES), 0, 0, 0],
+            ports: self.load(word::PORTS),
+        }
+    }
+
+    fn reply_v4(&self) -> KeyWords {
+        KeyWords {
+            addresses: [self.load(word::REPLY_ADDRESSES), 0, 0, 0],
+            ports: self.load(word::REPLY_PORTS),
         }
     }
 
@@ -211,12 +243,17 @@ impl SteadyWriter<'_> {
             word::DETAILS,
             u64::from(state.mark) << 32
                 | u64::from(state.policy.number()) << 16
+                | nat_bits(state.nat.map(|(side, _)| side))
                 | u64::from(has_label) << 8
                 | state.kind as u64,
         );
         if has_label {
             entry.store(word::LABEL, state.label[0]);
             entry.store(word::LABEL + 1, state.label[1]);
+        }
+        if let Some((_, reply)) = &state.nat {
+            entry.store(word::REPLY_ADDRESSES, reply.addresses[0]);
+            entry.store(word::REPLY_PORTS, reply.ports);
         }
         if let Some(tcp) = &state.tcp {
             self.set_tcp(&tcp.to_words());
@@ -226,6 +263,7 @@ impl SteadyWriter<'_> {
     /// Removes the connection: no key is that of the entry any more.
     pub(crate) fn clear(&self) {
         self.entry.store(word::PORTS, 0);
+        self.entry.store(word::DETAILS, 0);
     }
 
     pub(crate) fn expires(&self) -> Instant {
@@ -261,6 +299,23 @@ impl Drop for SteadyWriter<'_> {
 #[inline]
 const fn has_label(details: u64) -> bool {
     details >> 8 & 1 == 1
+}
+
+#[inline]
+const fn nat_of(details: u64) -> Option<NatSide> {
+    match details >> 9 & 3 {
+        1 => Some(NatSide::Source),
+        2 => Some(NatSide::Destination),
+        _ => None,
+    }
+}
+
+const fn nat_bits(side: Option<NatSide>) -> u64 {
+    match side {
+        None => 0,
+        Some(NatSide::Source) => 1 << 9,
+        Some(NatSide::Destination) => 2 << 9,
+    }
 }
 
 #[inline]
@@ -300,6 +355,7 @@ mod tests {
             label,
             policy: CtPolicyId::new(77).expect("below the count"),
             tcp: None,
+            nat: None,
         }
     }
 
@@ -329,6 +385,32 @@ mod tests {
             entry.write().clear();
             assert_eq!(entry.read(&key), None);
         }
+    }
+
+    #[test]
+    fn entry_of_a_translated_connection_has_both_keys() {
+        let entry = SteadyEntry::default();
+        let [key, reply] = [udp_key(1, 2), udp_key(2, 3)].map(|key| KeyWords::of(&key));
+        let (key, reply) = (key.expect("UDP"), reply.expect("UDP"));
+        let nat = Some((NatSide::Source, reply));
+        entry.write().fill(&SteadyState {
+            nat,
+            ..state(key, [0; 2])
+        });
+        let read = entry.read(&reply).expect("its reply key");
+        assert_eq!(
+            (read.direction, read.original),
+            (TrafficDirection::Reply, key)
+        );
+        assert_eq!(read.nat, nat);
+        let read = entry.read(&key).expect("its key");
+        assert_eq!(
+            (read.direction, read.original),
+            (TrafficDirection::Original, key)
+        );
+        assert_eq!(entry.read(&key.reversed()), None);
+        entry.write().clear();
+        assert_eq!((entry.read(&key), entry.read(&reply)), (None, None));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The key of a TCP or UDP connection in five words, and its hash.
 
-use crate::key::{AddressFamily, ConnectionKey, CtAddress, CtZone, KeyProtocol};
+use crate::key::{AddressFamily, ConnectionKey, CtAddress, CtZone, Endpoint, KeyProtocol};
 use crate::plain_packet::{AddressWords, PlainPacket};
 use crate::siphash::{HashSeed, siphash};
 
@@ -41,6 +41,24 @@ impl KeyWords {
             addresses,
             ports: common_of(key.zone, key.protocol, key.family) | u64::from(ports) << 32,
         })
+    }
+
+    /// Returns the key of IPv4 with these words.
+    pub(crate) fn to_key_v4(self) -> ConnectionKey {
+        let [a, b, c, d, zone_high, zone_low, protocol, _] = self.ports.to_be_bytes();
+        let [addresses, ..] = self.addresses;
+        let end = |address: u64, port: [u8; 2]| Endpoint {
+            address: CtAddress::from_bits(u128::from(address & COMMON)),
+            port: u16::from_be_bytes(port),
+            message_type: 0,
+        };
+        ConnectionKey {
+            src: end(addresses >> 32, [a, b]),
+            dst: end(addresses, [c, d]),
+            zone: CtZone(u16::from_be_bytes([zone_high, zone_low])),
+            protocol: KeyProtocol(protocol),
+            family: AddressFamily::V4,
+        }
     }
 
     pub(crate) const fn is_v6(&self) -> bool {
@@ -157,6 +175,9 @@ mod tests {
             let words = KeyWords::of(&key).expect("TCP or UDP");
             let reversed = KeyWords::of(&key.reversed()).expect("TCP or UDP");
             assert_eq!(words.reversed(), reversed);
+            if !words.is_v6() {
+                assert_eq!(words.to_key_v4(), key);
+            }
             assert_eq!(words.hash(&secrets), reversed.hash(&secrets));
             let other = KeyWords::of(&key.in_zone(CtZone(8))).expect("TCP or UDP");
             assert_ne!(words.hash(&secrets), other.hash(&secrets));

@@ -24,6 +24,7 @@ fn state(client: u8, number: u32) -> SteadyState {
         label: [u64::from(number); 2],
         policy: CtPolicyId::DEFAULT,
         tcp: None,
+        nat: None,
     }
 }
 

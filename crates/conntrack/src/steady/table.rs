@@ -4,7 +4,7 @@
 use base::sync::OnceLock;
 use base::sync::atomic::{AtomicU32, Ordering};
 
-use super::entry::SteadyEntry;
+use super::entry::{SteadyEntry, SteadyState};
 use super::index::{SteadyBucket, SteadyIndex};
 use super::key_words::{HashSecrets, KeyWords};
 use crate::siphash::HashSeed;
@@ -95,17 +95,28 @@ impl SteadyTable {
         Some(first)
     }
 
-    /// Adds the key of an entry to the index.
-    pub(crate) fn link(&self, key: &KeyWords, slot: u32) {
-        self.index.insert(key.hash(&self.secrets), slot);
+    /// Adds the keys of an entry to the index.
+    pub(crate) fn link(&self, state: &SteadyState, slot: u32) {
+        self.index.insert(state.key.hash(&self.secrets), slot);
+        if let Some((_, reply)) = &state.nat {
+            self.index.insert(reply.hash(&self.secrets), slot);
+        }
     }
 
     /// Takes an entry from its connection.
-    pub(crate) fn release(&self, key: &KeyWords, slot: u32, free: &mut FreeSlots) {
+    pub(crate) fn release(
+        &self,
+        [original, reply]: [KeyWords; 2],
+        slot: u32,
+        free: &mut FreeSlots,
+    ) {
         if let Some(entry) = self.entry(slot) {
             entry.write().clear();
         }
-        self.index.remove(key.hash(&self.secrets), slot);
+        self.index.remove(original.hash(&self.secrets), slot);
+        if reply != original.reversed() {
+            self.index.remove(reply.hash(&self.secrets), slot);
+        }
         self.held.fetch_sub(1, Ordering::Relaxed);
         free.0.push(slot);
     }

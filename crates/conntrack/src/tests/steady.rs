@@ -4,7 +4,7 @@ use super::*;
 use crate::PlainPacket;
 use crate::extract::{ChecksumCheck, extract, sum};
 use crate::key::AddressFamily;
-use crate::steady::{KeyWords, SteadyPacket};
+use crate::steady::{KeyWords, SteadyNat, SteadyPacket};
 use packet::wire::tcp::URG;
 
 /// A segment or datagram between two hosts.
@@ -17,11 +17,16 @@ struct TestPacket {
     numbers: [u32; 2],
     payload_len: u8,
     is_damaged: bool,
+    /// True if the client has the address 10.0.0.9.
+    is_translated: bool,
 }
 
 impl TestPacket {
     fn bytes(&self) -> Vec<u8> {
         let [mut src, mut dst] = [([10, 0, 0, 1], 1000_u16), ([10, 0, 0, 2], 80)];
+        if self.is_translated {
+            src.0[3] = 9;
+        }
         if self.is_reply {
             (src, dst) = (dst, src);
         }
@@ -71,6 +76,7 @@ fn packet(is_tcp: bool, is_reply: bool, flags: u16) -> TestPacket {
         numbers: [u32::from(flags & SYN == 0); 2],
         payload_len: 0,
         is_damaged: false,
+        is_translated: false,
     }
 }
 
@@ -88,7 +94,7 @@ fn track_steady(tracker: &Conntrack, bytes: &[u8], now: Instant) -> Option<Stead
     let packet = PlainPacket::read(bytes, AddressFamily::V4)?;
     let mut lookup = tracker.begin_steady(packet, CtZone(0));
     tracker.find_steady(&mut lookup)?;
-    tracker.track_steady(&lookup, ChecksumCheck::Verify, now)
+    tracker.track_steady(&lookup, (ChecksumCheck::Verify, SteadyNat::Apply), now)
 }
 
 /// Tracks a packet as the compiled path does. Returns the metadata, and whether the packet was one of
@@ -162,6 +168,7 @@ fn packets() -> impl Strategy<Value = TestPacket> {
                 numbers,
                 payload_len,
                 is_damaged,
+                is_translated: false,
             },
         )
 }
@@ -240,4 +247,41 @@ fn steady_packets_prolong_their_connection() {
     (0..64).for_each(|_| drop(tracker.expire(late, 10)));
     assert!(tracker.is_empty());
     assert_eq!(track_steady(&tracker, &request, now), None);
+}
+
+#[test]
+fn steady_packets_are_translated_as_their_connection_is() {
+    let tracker = tracker();
+    let to = |host: u8| {
+        CtNat::New(NatRange::to_address(
+            NatSide::Source,
+            endpoint(host, 0).address,
+        ))
+    };
+    let nat = CtRequest {
+        nat: Some(to(9)),
+        ..commit()
+    };
+    let request = packet(false, false, 0).bytes();
+    let first = track(&tracker, &request, &nat, START)
+        .translation
+        .expect("it is translated");
+    let mut reply = packet(false, true, 0);
+    reply.is_translated = true;
+    let reply = reply.bytes();
+    assert_eq!(track_steady(&tracker, &reply, START), None);
+    let expected = track(&tracker, &reply, &nat, START);
+    let read = track_steady(&tracker, &reply, START).expect("packets of both directions");
+    assert_eq!(
+        (read.translation, read.state),
+        (expected.translation, expected.metadata.state)
+    );
+    assert!(read.state.contains(CtState::DESTINATION_NAT));
+    let read = track_steady(&tracker, &request, START).expect("packets of both directions");
+    assert_eq!(read.translation, Some(first));
+    let expected = track(&tracker, &request, &nat, START).metadata;
+    assert_eq!(read.state, expected.state);
+    assert_eq!(tracker.flush_all(), 1);
+    assert_eq!(track_steady(&tracker, &reply, START), None);
+    assert_eq!(track_steady(&tracker, &request, START), None);
 }

@@ -8,12 +8,15 @@
 //! ```
 
 use base::TableId;
-use conntrack::{AddressFamily, ChecksumCheck, Conntrack, CtZone, PlainPacket, SteadyLookup};
+use conntrack::{
+    AddressFamily, ChecksumCheck, Conntrack, CtOutcome, CtZone, NatTranslation, PlainPacket,
+    SteadyLookup, SteadyNat,
+};
 use flow::{Action, ConntrackAction, ConntrackFlags, ConntrackZone, Extension};
 use packet::wire::ethernet::{self, EtherType};
 use packet::wire::vlan;
-use packet::{Checksum, Depth, Frame};
-use pipeline::Rule;
+use packet::{Checksum, Depth, Frame, Packet};
+use pipeline::{Rule, write_outcome};
 use sys::cache::prefetch;
 
 use super::{BatchLookup, RuleHits, TableResult};
@@ -121,17 +124,79 @@ impl<'a> BatchLookup<'a> {
         for lookup in lookups.iter_mut().flatten() {
             tracker.find_steady(lookup).into_iter().for_each(prefetch);
         }
+        let nat = match action.actions.is_empty() {
+            true => SteadyNat::Ignore,
+            false => SteadyNat::Apply,
+        };
         let mut steady = BatchMask::EMPTY;
+        let mut translations = [None; LOOKUP_BATCH];
+        let mut translated = BatchMask::EMPTY;
+        let mut deferred = DeferredConnections::default();
         for index in packets {
             let check = checksum_check(&frames[first + index]);
-            let lookup = lookups[index % LOOKUP_BATCH].as_ref();
-            let tracked = lookup.and_then(|lookup| tracker.track_steady(lookup, check, now));
+            let Some(lookup) = &lookups[index % LOOKUP_BATCH] else {
+                continue;
+            };
+            let tracked = match deferred.contains(lookup) {
+                false => tracker.track_steady(lookup, (check, nat), now),
+                true => None,
+            };
+            if tracked.is_none() {
+                deferred.insert(lookup);
+            }
             if let Some(packet) = &tracked {
                 keys[index % LOOKUP_BATCH].set_steady_connection(packet);
+                translations[index % LOOKUP_BATCH] = packet.translation;
+                translated.insert(BatchMask::single_if(index, packet.translation.is_some()));
             }
             steady.insert(BatchMask::single_if(index, tracked.is_some()));
         }
+        for index in translated {
+            if !self.translate(index, translations[index % LOOKUP_BATCH]) {
+                self.state.memory.keys[index % LOOKUP_BATCH].clear_connection();
+                steady = steady.difference(BatchMask::single(index));
+            }
+        }
         steady
+    }
+
+    /// Translates a frame and its key. Returns false if the executor must do it.
+    fn translate(&mut self, index: usize, translation: Option<NatTranslation>) -> bool {
+        let frame = &mut self.state.frames[self.first + index];
+        let Ok(mut packet) = Packet::parse(frame, Depth::Transport) else {
+            return false;
+        };
+        let outcome = CtOutcome {
+            translation,
+            ..CtOutcome::default()
+        };
+        let is_written = write_outcome(&mut packet, &outcome).is_ok();
+        if let Some(translation) = translation.filter(|_| is_written) {
+            self.state.memory.keys[index % LOOKUP_BATCH].set_ends_v4(&translation.header);
+        }
+        is_written
+    }
+}
+
+/// Connections with a packet that is left to the executor. Later packets of them are left to it too,
+/// so that they are tracked in the order of their arrival.
+#[derive(Default)]
+struct DeferredConnections {
+    connections: [u64; LOOKUP_BATCH],
+    len: usize,
+}
+
+impl DeferredConnections {
+    #[inline]
+    fn contains(&self, lookup: &SteadyLookup<'_>) -> bool {
+        self.len > 0 && self.connections[..self.len].contains(&lookup.connection())
+    }
+
+    fn insert(&mut self, lookup: &SteadyLookup<'_>) {
+        if let Some(slot) = self.connections.get_mut(self.len) {
+            *slot = lookup.connection();
+            self.len += 1;
+        }
     }
 }
 
@@ -154,7 +219,8 @@ fn begin_lookup<'f>(
     if key.is_translated_in(zone) {
         return None;
     }
-    let (bytes, family) = ip_packet(frame, key.eth_type())?;
+    let is_complete = frame.offload.is_empty() || action.actions.is_empty();
+    let (bytes, family) = ip_packet(frame, key.eth_type()).filter(|_| is_complete)?;
     let packet = PlainPacket::read(bytes, family)?;
     Some(tracker.begin_steady(packet, zone))
 }

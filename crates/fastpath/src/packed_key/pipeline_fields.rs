@@ -3,7 +3,7 @@
 //! consumers that need all fields (the interpreter, packet-ins, `select` groups).
 
 use base::PortNo;
-use conntrack::{AddressFamily, CtState, CtZone, SteadyPacket};
+use conntrack::{AddressFamily, ConnectionKey, CtState, CtZone, SteadyPacket};
 use flow::field::REGISTERS;
 use flow::{ConnectionFields, Field, MetadataWrite, PipelineFields, Subfield};
 
@@ -120,6 +120,14 @@ impl PackedKey {
         self.0[word::CT_V4] = v4;
         self.0[word::CT_V6_SRC..word::CT_PORTS].copy_from_slice(&v6);
         self.0[word::CT_PORTS] = u64::from(self.eth_type().0) << 32 | u64::from(packet.ports);
+    }
+
+    /// Sets the addresses and ports of a packet over IPv4 with ports.
+    pub(crate) fn set_ends_v4(&mut self, ends: &ConnectionKey) {
+        let [src, dst] = [ends.src, ends.dst].map(|end| halves(end.address.to_bits()).1);
+        self.0[word::NETWORK] = src << 32 | dst;
+        let ports = u64::from(ends.src.port) << 16 | u64::from(ends.dst.port);
+        self.0[word::TRANSPORT] = self.0[word::TRANSPORT] >> 32 << 32 | ports;
     }
 
     /// True if the packet was translated when it was tracked before in this zone.

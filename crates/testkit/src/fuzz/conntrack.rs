@@ -6,7 +6,7 @@ use base::Instant;
 use conntrack::{
     AddressFamily, AlgHelper, ChecksumCheck, Conntrack, CtAddress, CtCommit, CtMetadata, CtNat,
     CtPacket, CtRequest, CtState, CtZone, FragmentOutcome, FragmentTable, HashSeed,
-    IpfFamilySettings, IpfSettings, NatRange, NatSide, PlainPacket, extract,
+    IpfFamilySettings, IpfSettings, NatRange, NatSide, PlainPacket, SteadyNat, extract,
 };
 
 /// The largest number of packets. More only cost time.
@@ -82,7 +82,7 @@ fn track(tracker: &Conntrack, options: u8, bytes: &[u8], now: Instant) {
         assert!(extracted.is_ok(), "plain packets have facts");
         let mut lookup = tracker.begin_steady(plain, CtZone::default());
         let is_found = tracker.find_steady(&mut lookup).is_some();
-        let steady = tracker.track_steady(&lookup, ChecksumCheck::Skip, now);
+        let steady = tracker.track_steady(&lookup, (ChecksumCheck::Skip, SteadyNat::Apply), now);
         assert!(is_found || steady.is_none());
     }
     let outcome = tracker.track(&packet, &request(options), now);
