@@ -133,13 +133,14 @@ pub(super) const TABLES: [TrafficTable; 17] = {
 
 /// The tables of the group `ct`.
 #[rustfmt::skip]
-pub(super) const CT_TABLES: [TrafficTable; 4] = {
+pub(super) const CT_TABLES: [TrafficTable; 5] = {
     use FrameSource::Repeated;
     use TrafficTable as Table;
     [
         Table::new("stateless-1000",     || Workload::stateless("no tracking", 1000), Repeated),
         Table::new("established-1000",   || Workload::stateful("a firewall", 1000), Repeated),
         Table::new("established-100000", || Workload::stateful("a firewall", 100_000), Repeated),
+        Table::new("nat-1000",           || Workload::translated("a load balancer", 1000), Repeated),
         Table::new("new",                || Workload::stateful("a firewall", 1), NEW),
     ]
 };

@@ -241,7 +241,22 @@ impl Workload {
             "table=1,udp,ct_state=+trk+est,actions=output:2",
         ];
         Self {
-            frames: Self::both_directions(connections),
+            frames: Self::both_directions(connections, "192.168.0.1"),
+            ..Self::new(name, &flows)
+        }
+    }
+
+    /// A load balancer that translates the destination of `connections` UDP connections, with a
+    /// frame of each direction.
+    #[must_use]
+    pub fn translated(name: &'static str, connections: u32) -> Self {
+        let flows = [
+            "table=0,udp,actions=ct(table=1,nat)",
+            "table=1,udp,ct_state=+trk+new,actions=ct(commit,nat(dst=172.16.0.1)),output:2",
+            "table=1,udp,ct_state=+trk+est,actions=output:2",
+        ];
+        Self {
+            frames: Self::both_directions(connections, "172.16.0.1"),
             ..Self::new(name, &flows)
         }
     }
@@ -254,12 +269,13 @@ impl Workload {
             "table=1,udp,ct_state=-trk,actions=output:2",
         ];
         Self {
-            frames: Self::both_directions(connections),
+            frames: Self::both_directions(connections, "192.168.0.1"),
             ..Self::new(name, &flows)
         }
     }
 
-    fn both_directions(connections: u32) -> Vec<String> {
+    /// Returns the frames of clients to a server, and of the `responder` to the clients.
+    fn both_directions(connections: u32, responder: &str) -> Vec<String> {
         let frames = |n: u32| {
             let [_, a, b, c] = n.to_be_bytes();
             let client = format!("10.{a}.{b}.{c}");
@@ -268,7 +284,7 @@ impl Workload {
                     "eth / ipv4(src={client},dst=192.168.0.1) / udp(src=1000,dst=53) / data(18)"
                 ),
                 format!(
-                    "eth / ipv4(src=192.168.0.1,dst={client}) / udp(src=53,dst=1000) / data(18)"
+                    "eth / ipv4(src={responder},dst={client}) / udp(src=53,dst=1000) / data(18)"
                 ),
             ]
         };

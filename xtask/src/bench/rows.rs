@@ -242,6 +242,7 @@ const ROWS: &[BenchRow] = {
         row(Conntrack, "stateless-1000",   "1,000 connections, without tracking", FPS, &[]),
         row(Conntrack, "established-1000", "packets of 1,000 established connections", FPS, &[over_dpdk(3.0)]),
         row(Conntrack, "established-100000", "packets of 100,000 established connections", FPS, &[over_dpdk(3.0)]),
+        row(Conntrack, "nat-1000",         "packets of 1,000 translated connections", FPS, &[over_dpdk(3.0)]),
         row(Conntrack, "new",              "every packet a new connection", FPS, &[over_dpdk(4.0)]),
         row(Real,      "ovn-1000",         "1,000 rules of OVN, 1,000 connections", FPS, &[over_dpdk(1.3)]),
         row(Real,      "ovn-100000",       "100,000 rules of OVN, 1,000 connections", FPS, &[over_dpdk(1.3)]),
