@@ -118,8 +118,8 @@ fn batch(workload: &Workload) -> Box<LoadedBatch> {
 }
 
 /// A batch of connections that are established.
-fn tracked(workload: &Workload) -> Box<LoadedBatch> {
-    let mut batch = batch(workload);
+fn tracked() -> Box<LoadedBatch> {
+    let mut batch = batch(&Workload::stateful("32 connections", 32));
     for _ in 0..3 {
         batch.worker.run(&batch.loaded.pipeline);
     }
@@ -153,8 +153,7 @@ fn three(traffic: TrafficPattern) -> Workload {
 #[bench::ten_real_tables_random(batch(&routed(TrafficPattern::Random)))]
 #[bench::group(batch(&Workload::group()))]
 #[bench::meter(batch(&Workload::meter()))]
-#[bench::tracked(tracked(&Workload::stateful("32 connections", 32)))]
-#[bench::translated(tracked(&Workload::translated("32 connections", 32)))]
+#[bench::tracked(tracked())]
 #[bench::not_tracked(batch(&Workload::stateless("32 connections", 32)))]
 #[bench::list_same(batch(&list(TrafficPattern::Same)))]
 #[bench::list_fitting(batch(&list(TrafficPattern::Fitting)))]

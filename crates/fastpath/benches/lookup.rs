@@ -148,7 +148,6 @@ fn main() {
         Workload::stateless("1,000 connections, stateless", 1000),
         Workload::stateful("1,000 connections", 1000),
         Workload::stateful("100,000 connections", 100_000),
-        Workload::translated("1,000 translated connections", 1000),
     ];
     for workload in workloads
         .iter()

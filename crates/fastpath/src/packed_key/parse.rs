@@ -48,7 +48,7 @@ impl PackedKey {
     /// # Errors
     /// The frame must be parsed by [`packet::Headers::parse`] and the key filled by
     /// [`PackedKey::fill`].
-    #[inline]
+    #[inline(always)]
     pub(crate) fn parse(
         &mut self,
         frame: &Frame,
