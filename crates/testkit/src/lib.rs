@@ -5,4 +5,5 @@ pub mod case;
 pub mod channel_pair;
 pub mod document;
 pub mod fuzz;
+pub mod oracle;
 pub mod workload;
