@@ -21,8 +21,8 @@ const CORPUS: &str = "fuzz/corpus";
 const LEARNED: &str = "target/fuzz/learned";
 const FOUND: &str = "target/fuzz/found";
 
-/// Longest input, in bytes; no message of a corpus is longer.
-const LENGTH_MAX: u32 = 4096;
+/// Longest input, in bytes: the longest OpenFlow message.
+const LENGTH_MAX: u32 = 65_535;
 
 /// Minutes for each target, by default.
 const MINUTES: u32 = 1;

@@ -136,7 +136,11 @@ fn whole_lines(text: &str) -> &str {
     text.rfind('\n').map_or("", |end| &text[..=end])
 }
 
-fn parse(text: &str, path: &str) -> Result<Vec<Entry>, JournalError> {
+/// Parses records; `path` is their file, for errors. A last line without an end is ignored.
+///
+/// # Errors
+/// A line is no record of a known schema.
+pub fn parse(text: &str, path: &str) -> Result<Vec<Entry>, JournalError> {
     let mut converter = Converter::default();
     let lines = whole_lines(text).lines().enumerate();
     let entries = lines.map(|(index, line)| {

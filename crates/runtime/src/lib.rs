@@ -16,6 +16,8 @@ mod cpu;
 mod error;
 mod facts;
 mod flushes;
+#[cfg(any(all(test, not(feature = "model")), feature = "fuzzing"))]
+pub mod fuzzing;
 mod handle;
 mod inbox;
 mod links;

@@ -14,7 +14,7 @@ use arc_swap::ArcSwapOption;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use rustls::crypto::{CryptoProvider, ring};
-use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::pem::{self, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::server::WebPkiClientVerifier;
 use rustls::{ClientConfig, RootCertStore, ServerConfig};
@@ -214,7 +214,7 @@ fn own_certificate(
                 .collect::<Vec<_>>(),
         );
     }
-    let key = PrivateKeyDer::from_pem_slice(&read(&tls.private_key)?);
+    let key = parse_key(&read(&tls.private_key)?);
     Ok((chain, key.map_err(|error| about(&tls.private_key, error))?))
 }
 
@@ -229,11 +229,34 @@ fn authorities(path: &Path) -> io::Result<RootCertStore> {
 
 fn certificates(path: &Path) -> io::Result<Vec<CertificateDer<'static>>> {
     let bytes = read(path)?;
-    let read: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&bytes).collect();
-    let read = read.map_err(|error| about(path, error))?;
+    let read = parse_certificates(&bytes).map_err(|error| about(path, error))?;
     match read.is_empty() {
         true => Err(about(path, "no certificate in the file")),
         false => Ok(read),
+    }
+}
+
+/// Parses the certificates in a PEM file.
+fn parse_certificates(file: &[u8]) -> Result<Vec<CertificateDer<'static>>, pem::Error> {
+    CertificateDer::pem_slice_iter(file).collect()
+}
+
+/// Parses the private key in a PEM file.
+fn parse_key(file: &[u8]) -> Result<PrivateKeyDer<'static>, pem::Error> {
+    PrivateKeyDer::from_pem_slice(file)
+}
+
+/// Parses a file as authorities, as the peer's chain and as a private key.
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) fn parse_all(file: &[u8]) {
+    let mut store = RootCertStore::empty();
+    let certificates = parse_certificates(file).unwrap_or_default();
+    for certificate in certificates.iter().cloned() {
+        let _ = store.add(certificate);
+    }
+    let _ = verify::authority_of(&certificates, &provider());
+    if let Ok(key) = parse_key(file) {
+        let _ = provider().key_provider.load_private_key(key);
     }
 }
 

@@ -254,34 +254,35 @@ fn ended(mut text: String) -> String {
     text
 }
 
+/// Feeds `bytes` in pieces of these lengths, and the rest at once. Returns the methods of the
+/// requests, and true if the input ends in a violation of the protocol.
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) fn methods(bytes: &[u8], pieces: impl Iterator<Item = usize>) -> (Vec<String>, bool) {
+    let (mut methods, mut buffer, mut rest) = (Vec::new(), Vec::new(), bytes);
+    let mut pieces = pieces.chain(std::iter::repeat(usize::MAX));
+    while !rest.is_empty() {
+        let (piece, behind) = rest.split_at(pieces.next().unwrap_or(1).clamp(1, rest.len()));
+        buffer.extend_from_slice(piece);
+        rest = behind;
+        loop {
+            match next_request(&buffer) {
+                Ok(Some((request, used))) => {
+                    buffer.drain(..used);
+                    methods.push(request.method);
+                }
+                Ok(None) => break,
+                Err(_) => return (methods, true),
+            }
+        }
+    }
+    (methods, false)
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
     use super::*;
-
-    /// Feeds `bytes` in pieces of these lengths. Returns the methods of the requests, and true if
-    /// the input ended in a protocol violation.
-    fn understood(bytes: &[u8], pieces: &[usize]) -> (Vec<String>, bool) {
-        let (mut methods, mut buffer, mut rest) = (Vec::new(), Vec::new(), bytes);
-        let mut pieces = pieces.iter().copied().chain(std::iter::repeat(usize::MAX));
-        while !rest.is_empty() {
-            let (piece, behind) = rest.split_at(pieces.next().unwrap_or(1).clamp(1, rest.len()));
-            buffer.extend_from_slice(piece);
-            rest = behind;
-            loop {
-                match next_request(&buffer) {
-                    Ok(Some((request, used))) => {
-                        buffer.drain(..used);
-                        methods.push(request.method);
-                    }
-                    Ok(None) => break,
-                    Err(_) => return (methods, true),
-                }
-            }
-        }
-        (methods, false)
-    }
 
     proptest! {
         #[test]
@@ -293,7 +294,7 @@ mod tests {
                 serde_json::json!({"id": 0, "method": name, "params": [name]}).to_string()
             };
             let bytes: Vec<_> = names.iter().map(request).collect();
-            let (methods, is_bad) = understood(bytes.join(" ").as_bytes(), &pieces);
+            let (methods, is_bad) = methods(bytes.join(" ").as_bytes(), pieces.iter().copied());
             prop_assert_eq!((methods, is_bad), (names, false));
         }
 
@@ -302,7 +303,7 @@ mod tests {
             bytes in prop::collection::vec(any::<u8>(), 0..200),
             pieces in prop::collection::vec(1_usize..40, 0..30),
         ) {
-            let _ = understood(&bytes, &pieces);
+            let _ = methods(&bytes, pieces.iter().copied());
         }
     }
 

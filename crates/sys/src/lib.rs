@@ -18,6 +18,8 @@
 pub mod cache;
 pub mod calendar;
 pub mod ethtool;
+#[cfg(any(test, feature = "fuzzing"))]
+pub mod fuzzing;
 pub mod heap;
 pub mod interface;
 pub mod namespace;

@@ -74,7 +74,7 @@ const DONE: u16 = 3;
 const ERROR: u16 = 2;
 
 /// Decodes an acknowledgement: the first four bytes are a negated errno, or zero.
-fn acknowledgement(body: &[u8]) -> io::Result<()> {
+pub(crate) fn acknowledgement(body: &[u8]) -> io::Result<()> {
     let number = body.first_chunk().map(|bytes| i32::from_ne_bytes(*bytes));
     match number {
         Some(0) => Ok(()),
@@ -83,7 +83,8 @@ fn acknowledgement(body: &[u8]) -> io::Result<()> {
     }
 }
 
-fn next_message<'a>(remaining: &mut &'a [u8]) -> Option<(u16, &'a [u8])> {
+/// Splits the first message off `remaining`, and returns its type and its body.
+pub(crate) fn next_message<'a>(remaining: &mut &'a [u8]) -> Option<(u16, &'a [u8])> {
     let length = u32::from_ne_bytes(*remaining.first_chunk()?);
     let length = usize::try_from(length).ok()?;
     let kind = u16::from_ne_bytes(*remaining.get(4..)?.first_chunk()?);

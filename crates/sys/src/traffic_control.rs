@@ -277,7 +277,7 @@ fn header(of: Ifindex, handle: u32, parent: u32) -> io::Result<[u8; HEADER]> {
 }
 
 /// Decodes a class of qdisc `1:`.
-fn read_class(body: &[u8]) -> Option<(ClassMinor, ClassCounts)> {
+pub(crate) fn read_class(body: &[u8]) -> Option<(ClassMinor, ClassCounts)> {
     let handle = u32::from_ne_bytes(*body.get(8..)?.first_chunk()?);
     let minor = ClassMinor(u16::try_from(handle & 0xffff).ok()?);
     if minor.handle() != handle {

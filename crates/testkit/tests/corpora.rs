@@ -136,3 +136,43 @@ fn lldp() {
 fn checkpoint() {
     run("checkpoint", testkit::fuzz::checkpoint);
 }
+
+#[test]
+fn bpdu() {
+    run("bpdu", testkit::fuzz::bpdu);
+}
+
+#[test]
+fn capture_file() {
+    run("capture_file", testkit::fuzz::capture_file);
+}
+
+#[test]
+fn configuration() {
+    run("configuration", testkit::fuzz::configuration);
+}
+
+#[test]
+fn continuation() {
+    run("continuation", testkit::fuzz::continuation);
+}
+
+#[test]
+fn fastpath() {
+    run("fastpath", testkit::fuzz::fastpath);
+}
+
+#[test]
+fn in_band() {
+    run("in_band", testkit::fuzz::in_band);
+}
+
+#[test]
+fn multicast() {
+    run("multicast", testkit::fuzz::multicast);
+}
+
+#[test]
+fn records() {
+    run("records", testkit::fuzz::records);
+}

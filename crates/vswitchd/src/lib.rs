@@ -11,6 +11,8 @@ mod daemon;
 mod database;
 mod desired;
 mod error;
+#[cfg(any(test, feature = "fuzzing"))]
+pub mod fuzzing;
 mod host;
 mod log;
 mod logging;
@@ -21,7 +23,8 @@ mod private_file;
 mod report;
 mod rows;
 mod syscall_filter;
-#[cfg(test)]
+#[cfg(any(test, feature = "fuzzing"))]
+#[cfg_attr(not(test), expect(dead_code, reason = "unit tests use more of it than fuzzing"))]
 mod testing;
 mod user;
 

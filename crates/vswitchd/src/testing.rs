@@ -18,11 +18,12 @@ fn optional(kind: &str) -> Value {
     json!({"type": {"key": kind, "min": 0, "max": 1}})
 }
 
+/// Returns the tables of the schema, with the columns that tests need.
 #[expect(
     clippy::too_many_lines,
     reason = "one list of tables, each a few lines"
 )]
-fn schema() -> Schema {
+pub(crate) fn tables() -> Value {
     let map = json!({"type": {"key": "string", "value": "string", "min": 0, "max": "unlimited"}});
     let counts =
         json!({"type": {"key": "string", "value": "integer", "min": 0, "max": "unlimited"}});
@@ -31,7 +32,7 @@ fn schema() -> Schema {
     let several = |kind: &str| json!({"type": {"key": kind, "min": 0, "max": "unlimited"}});
     let truth = json!({"type": "boolean"});
     let table = |columns: Value| json!({"columns": columns});
-    let schema = json!({"tables": {
+    json!({
         "Manager": table(json!({
             "target": {"type": "string"}, "connection_mode": optional("string"),
         })),
@@ -105,13 +106,13 @@ fn schema() -> Schema {
             "controller_burst_limit": optional("integer"), "max_backoff": optional("integer"),
             "is_connected": truth, "role": optional("string"), "status": map,
         })),
-    }});
-    Schema::from_json(&schema).expect("a schema")
+    })
 }
 
 /// Returns a database without rows.
 pub(crate) fn empty() -> Database {
-    Database::monitoring(&schema(), TABLES.iter().copied())
+    let schema = Schema::from_json(&json!({"tables": tables()})).expect("a schema");
+    Database::monitoring(&schema, TABLES.iter().copied())
 }
 
 /// Returns the UUID of a row with a readable name.

@@ -47,7 +47,7 @@ const ARROWS: [Arrows; 37] = {
         row("doctor",   &["sys"]),
         row("watch",    &["capture-file", "control-api", "openflow"]),
         row("cli",      &["config", "control-api", "runtime", "vswitchd", "lab", "record", "report", "tools", "watch", "doctor"]),
-        row("testkit",  &["base", "conntrack", "packet", "flow", "openflow", "pipeline", "fastpath", "ports", "ovsdb", "switch"]),
+        row("testkit",  &["base", "capture-file", "config", "conntrack", "dataplane", "packet", "flow", "l2", "openflow", "pipeline", "fastpath", "ports", "ovsdb", "record", "switch"]),
         row("counts",   &["base", "packet", "flow", "openflow", "pipeline", "fastpath", "ports", "config", "l2", "dataplane", "testkit"]),
         row("bench",    &["base", "capture-file", "packet", "fastpath", "pipeline", "ports", "testbed", "testkit"]),
         row("suites",   &["base", "capture-file", "packet", "flow", "openflow", "pipeline", "ports", "testbed", "testkit"]),

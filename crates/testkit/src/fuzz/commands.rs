@@ -15,33 +15,10 @@ use flow::{
 use openflow::{FlowFormat, Message, MultipartReply, Version};
 use pipeline::{Limits, Pipeline};
 
+use super::draw::Draw;
+
 /// The most commands of a sequence. Longer sequences only cost time.
 const COMMANDS_MAX: usize = 64;
-
-/// A generator of commands that the input drives.
-struct Draw<'a>(&'a [u8]);
-
-impl Draw<'_> {
-    /// Returns a number below `count`; zero at the end of the input.
-    fn below(&mut self, count: u8) -> u8 {
-        let Some((first, rest)) = self.0.split_first() else {
-            return 0;
-        };
-        self.0 = rest;
-        first % count
-    }
-
-    /// Returns one of `choices`.
-    fn choose<T: Copy>(&mut self, choices: &[T]) -> T {
-        let count = u8::try_from(choices.len()).expect("there are few");
-        choices[usize::from(self.below(count))]
-    }
-
-    /// Returns a list of up to `most` elements.
-    fn list<T>(&mut self, max: u8, mut one: impl FnMut(&mut Self) -> T) -> Vec<T> {
-        (0..self.below(max + 1)).map(|_| one(self)).collect()
-    }
-}
 
 /// Applies the commands that `data` selects to three pipelines: directly, as bytes of a version,
 /// and as text. The pipelines must be equal after each command.

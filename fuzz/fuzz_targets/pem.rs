@@ -1,0 +1,4 @@
+//! See `runtime::fuzzing::pem`.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| runtime::fuzzing::pem(data));
