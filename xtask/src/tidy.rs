@@ -7,6 +7,7 @@ mod knots;
 mod licences;
 mod modules;
 mod names;
+mod parsers;
 mod promises;
 mod prose;
 mod rust;
@@ -148,7 +149,7 @@ fn git_files(root: &Path, options: &[&str]) -> Result<Vec<String>, TaskError> {
 }
 
 /// All rules.
-const RULES: [fn(&Tree) -> Vec<TidyFinding>; 9] = [
+const RULES: [fn(&Tree) -> Vec<TidyFinding>; 10] = [
     arrows::check,
     rust::check,
     modules::check,
@@ -158,6 +159,7 @@ const RULES: [fn(&Tree) -> Vec<TidyFinding>; 9] = [
     prose::check,
     names::check,
     knots::check,
+    parsers::check,
 ];
 
 /// Checks `tree` against all rules.
