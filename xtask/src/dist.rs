@@ -10,6 +10,7 @@
 //! packages are in `contrib/debian`.
 
 mod notices;
+mod sbom;
 mod stage;
 
 use std::env;
@@ -35,6 +36,9 @@ const WITH_DPDK: &str = "comporta-dpdk";
 
 /// The package that replaces Open vSwitch's daemon.
 const VSWITCHD: &str = "comporta-vswitchd";
+
+/// The name of the bill of materials among the documents.
+const BILL: &str = "comporta.cdx.json";
 
 /// Documents, from the project's root, and their names in the package's folder of documents. Long
 /// documents are compressed.
@@ -222,6 +226,9 @@ impl Release {
         }
         let notices = notices::text(shell.root(), self.dpdk)?;
         stage.put(&format!("{documents}/notices"), notices, 0o644)?;
+        stage.compress(Compression::Always);
+        let bill = sbom::text(shell.root(), self.dpdk, &self.version)?;
+        stage.put(&format!("{documents}/{BILL}"), bill, 0o644)?;
         stage.compress(Compression::Always);
         self.service(shell, &mut stage)?;
         let libraries = libraries(shell, &self.out.join("stage/libraries"), &program)?;

@@ -16,7 +16,7 @@ use crate::metadata::cargo;
 const NAMES: [&str; 4] = ["LICENSE", "LICENCE", "COPYING", "NOTICE"];
 
 /// A crate's name and version.
-type Crate = (String, String);
+pub(super) type Crate = (String, String);
 
 /// Returns the notices of the program, with or without DPDK ports.
 pub(super) fn text(root: &Path, dpdk: bool) -> Result<String, TaskError> {
@@ -45,7 +45,7 @@ pub(super) fn text(root: &Path, dpdk: bool) -> Result<String, TaskError> {
 }
 
 /// Parses a line of `cargo tree`: crate and licence.
-fn read(line: &str) -> Option<(Crate, &str)> {
+pub(super) fn read(line: &str) -> Option<(Crate, &str)> {
     let (name, licence) = line.split_once('|')?;
     let mut words = name.split(' ');
     let (name, version) = (words.next()?, words.next()?.strip_prefix('v')?);
@@ -53,7 +53,7 @@ fn read(line: &str) -> Option<(Crate, &str)> {
 }
 
 /// Returns the linked crates, sorted, one per line.
-fn linked(root: &Path, dpdk: bool) -> Result<String, TaskError> {
+pub(super) fn linked(root: &Path, dpdk: bool) -> Result<String, TaskError> {
     let mut command = Command::new(cargo());
     command.current_dir(root).args(["tree", "--locked"]);
     command.args(["--package", "cli", "--edges", "normal,no-proc-macro"]);
