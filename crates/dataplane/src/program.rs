@@ -260,3 +260,52 @@ impl WorkerProgress {
         self.activity.load(Ordering::SeqCst)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicBool, AtomicU64};
+
+    use super::*;
+
+    /// Turns of a test. Miri is slow, but it shows each thread old values as a processor may.
+    const TURNS: u64 = if cfg!(miri) { 60 } else { 20_000 };
+
+    #[test]
+    fn worker_sees_news_or_their_sender_sees_it_asleep() {
+        for turn in 0..TURNS {
+            let (progress, news) = (WorkerProgress::new(), AtomicBool::new(false));
+            let (sees_news, is_asleep) = std::thread::scope(|scope| {
+                let worker = scope.spawn(|| {
+                    progress.announce(WorkerActivity::Asleep);
+                    news.load(Ordering::Relaxed)
+                });
+                let control = scope.spawn(|| {
+                    news.store(true, Ordering::Relaxed);
+                    progress.is_asleep()
+                });
+                (worker.join(), control.join())
+            });
+            let sees_news = sees_news.expect("the worker does not panic");
+            let is_asleep = is_asleep.expect("the control thread does not panic");
+            assert!(sees_news || is_asleep, "turn {turn}");
+        }
+    }
+
+    #[test]
+    fn work_before_a_passed_generation_is_visible() {
+        for turn in 1..=TURNS {
+            let (progress, work) = (WorkerProgress::new(), AtomicU64::new(0));
+            std::thread::scope(|scope| {
+                scope.spawn(|| {
+                    work.store(turn, Ordering::Relaxed);
+                    progress.pass(Generation(turn));
+                });
+                scope.spawn(|| {
+                    if progress.passed() == Generation(turn) {
+                        assert_eq!(work.load(Ordering::Relaxed), turn);
+                    }
+                });
+            });
+        }
+    }
+}

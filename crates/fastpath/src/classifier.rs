@@ -484,3 +484,5 @@ impl ClassifierTable {
 mod model;
 #[cfg(test)]
 mod tests;
+#[cfg(all(test, not(feature = "model")))]
+mod weak_memory;

@@ -122,18 +122,30 @@ mod tests {
     #[test]
     fn free_stack_is_consistent_under_concurrent_use() {
         const CHUNKS: u32 = 64;
+        // Miri is slow, but it shows each thread old values as a processor may.
+        const TURNS: u32 = if cfg!(miri) { 40 } else { 20_000 };
         let free = FreeStack::full(CHUNKS);
         let owners: Vec<_> = (0..CHUNKS).map(|_| AtomicU32::new(0)).collect();
+        // The contents of chunks, in two words: a pop must see both of the last push.
+        let words = || (0..CHUNKS).map(|_| AtomicU32::new(0)).collect::<Vec<_>>();
+        let contents = [words(), words()];
         std::thread::scope(|scope| {
             for count in [1, 3, 7] {
-                let (free, owners) = (&free, &owners);
+                let (free, owners, contents) = (&free, &owners, &contents);
                 scope.spawn(move || {
                     let mut own = Vec::new();
-                    for _ in 0..20_000 {
+                    for turn in 0..TURNS {
                         free.pop(count, &mut own);
                         for chunk in &own {
                             let before = owners[*chunk as usize].fetch_add(1, Ordering::Relaxed);
                             assert_eq!(before, 0, "chunk {chunk} has two owners");
+                            let seen = contents
+                                .each_ref()
+                                .map(|words| words[*chunk as usize].load(Ordering::Relaxed));
+                            assert_eq!(seen[0], seen[1], "chunk {chunk} has old contents");
+                            for words in contents {
+                                words[*chunk as usize].store(turn, Ordering::Relaxed);
+                            }
                         }
                         for chunk in &own {
                             owners[*chunk as usize].fetch_sub(1, Ordering::Relaxed);
