@@ -3,6 +3,7 @@
 mod checkpoints;
 mod crashes;
 mod faults;
+mod hostile;
 mod lifecycle;
 mod migration;
 mod packages;
@@ -17,6 +18,7 @@ pub(crate) const TESTS: &[&[SystemTest]] = &[
     checkpoints::TESTS,
     crashes::TESTS,
     faults::TESTS,
+    hostile::TESTS,
     lifecycle::TESTS,
     migration::TESTS,
     packages::TESTS,

@@ -5,7 +5,7 @@ mod controllers;
 mod faulty_server;
 mod in_band;
 mod interfaces_and_tables;
-mod random_changes;
+pub(crate) mod random_changes;
 mod schema;
 
 use crate::support::context::SystemTest;

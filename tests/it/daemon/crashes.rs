@@ -25,7 +25,7 @@ pub(crate) const TESTS: &[SystemTest] = tests![
 ];
 
 /// The threads and tasks that a test can panic; `worker` means the only worker.
-const THREADS: [&str; 7] = [
+pub(super) const THREADS: [&str; 7] = [
     "control", "worker", "peers", "blocking", "parallel", "database", "reaper",
 ];
 
@@ -59,7 +59,7 @@ fn thread_names(pid: u32) -> Result<Vec<String>, Failure> {
 }
 
 /// Returns the name of a thread of the process; finds the core of its worker.
-fn thread_name(pid: u32, name: &str) -> Result<String, Failure> {
+pub(super) fn thread_name(pid: u32, name: &str) -> Result<String, Failure> {
     if name != "worker" {
         return Ok(name.to_owned());
     }

@@ -7,7 +7,7 @@
 
 mod generator;
 mod state;
-mod traffic;
+pub(crate) mod traffic;
 
 use std::env;
 use std::str::FromStr;

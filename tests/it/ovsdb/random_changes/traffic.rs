@@ -31,14 +31,14 @@ struct TrafficEndpoint {
 }
 
 /// A running exchange of frames.
-pub(super) struct NumberedTraffic {
+pub(crate) struct NumberedTraffic {
     stop: Arc<AtomicBool>,
     thread: JoinHandle<Result<u64, String>>,
 }
 
 impl NumberedTraffic {
     /// Starts an exchange between two hosts.
-    pub(super) fn start(hosts: [&TestHost<'_>; 2]) -> Result<Self, Failure> {
+    pub(crate) fn start(hosts: [&TestHost<'_>; 2]) -> Result<Self, Failure> {
         let endpoint = |host: &TestHost<'_>| {
             let socket = host.namespace.raw_receiver(host.interface)?;
             Ok::<_, Failure>(TrafficEndpoint {
@@ -54,7 +54,7 @@ impl NumberedTraffic {
     }
 
     /// Stops the exchange, and returns the number of frames that arrived, or the error of a frame.
-    pub(super) fn stop(self) -> Result<u64, String> {
+    pub(crate) fn stop(self) -> Result<u64, String> {
         self.stop.store(true, Ordering::Relaxed);
         self.thread
             .join()
@@ -62,7 +62,7 @@ impl NumberedTraffic {
     }
 
     /// True while no frame failed.
-    pub(super) fn is_running(&self) -> bool {
+    pub(crate) fn is_running(&self) -> bool {
         !self.thread.is_finished()
     }
 }
