@@ -12,9 +12,11 @@ mod book;
 mod conform;
 mod counts;
 mod demo;
+mod deny;
 mod dist;
 mod fuzz;
 mod metadata;
+mod sanitize;
 mod setup;
 mod shared_build;
 mod shell;
@@ -37,7 +39,7 @@ const USAGE: &str = "\
 cargo xtask COMMAND
 
   demo                  measure comporta, Open vSwitch, a Linux bridge and a bare link, and write a report (10 minutes)
-  test [--only STEP]... all checks and tests; steps: setup tidy fmt clippy unit model docs counts bench system conform
+  test [--only STEP]... all checks and tests; steps: setup tidy deny fmt clippy unit model docs counts bench system conform
   setup                 install what tests and demonstration need (Debian, root)
   tidy [--bless]        check what the compiler does not; --bless writes the prose baseline
   conform [PREFIX]...   conformance suites, and our cases on Open vSwitch: all, `cases`, `autotest`, or a prefix
@@ -48,7 +50,11 @@ cargo xtask COMMAND
   bench [ROW]...        figures next to those of peers: all rows, or rows by prefix; --list, --runs N, --quick,
                         --publish (whole groups, into the documents)
   fuzz [TARGET]...      fuzz each target for --minutes N (1) with a nightly compiler, and extend fuzz/corpus
-  soak                  random database changes under traffic: --changes N (10000), --seed S (1)
+  deny [--advisories]   dependencies against deny.toml: licences, sources, bans; or known vulnerabilities (network)
+  sanitize [NAME|TEST]  system tests with AddressSanitizer and ThreadSanitizer builds: `address`, `thread`, prefixes of tests
+  miri [PACKAGE]...     unit tests of `unsafe` code and of lock-free structures under miri
+  soak                  random database changes under traffic: --changes N (10000), --seed S (1); or --hostile: peers,
+                        floods and panics at their worst, for --minutes N (10)
   book                  build the documents as one book with search, into target/book
   dist                  build Debian packages into target/dist: --dpdk, --binary FILE, --out DIRECTORY
 ";
@@ -99,6 +105,9 @@ fn dispatch(shell: &mut Shell, words: &[&str]) -> Result<ExitCode, TaskError> {
         ["bench", options @ ..] => bench::run(shell, options),
         ["counts", options @ ..] => counts::run(shell, options),
         ["fuzz", words @ ..] => fuzz::run(shell, words),
+        ["deny", words @ ..] => deny::run(shell, words),
+        ["sanitize", words @ ..] => sanitize::run(shell, words),
+        ["miri", words @ ..] => sanitize::miri(shell, words),
         ["soak", words @ ..] => soak::run(shell, words),
         ["dist", words @ ..] => dist::run(shell, words),
         ["book"] => {

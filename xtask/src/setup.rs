@@ -168,18 +168,47 @@ pub(crate) fn book(shell: &mut Shell) -> Result<(), TaskError> {
 const MDBOOK_VERSION: &str = "0.4.52";
 pub(crate) const MDBOOK: &str = "target/tools/bin/mdbook";
 
+/// Version of cargo-deny.
+const DENY_VERSION: &str = "0.20.2";
+
+/// Installs cargo-deny.
+pub(crate) fn deny(shell: &mut Shell) -> Result<(), TaskError> {
+    tool_with(
+        shell,
+        "cargo-deny",
+        DENY_VERSION,
+        &["--no-default-features"],
+    )
+}
+
+/// Returns a cargo-deny command.
+pub(crate) fn cargo_deny(root: &Path) -> Command {
+    Command::new(root.join(TOOLS).join("bin/cargo-deny"))
+}
+
 /// Version of cargo-fuzz.
 const FUZZ_VERSION: &str = "0.13.2";
 
 /// Installs a nightly compiler, which fuzzing needs for coverage, and cargo-fuzz.
 pub(crate) fn fuzzing(shell: &mut Shell) -> Result<(), TaskError> {
+    nightly(shell, &[])?;
+    tool(shell, "cargo-fuzz", FUZZ_VERSION)
+}
+
+/// Installs a nightly compiler with these components.
+pub(crate) fn nightly(shell: &mut Shell, components: &[&str]) -> Result<(), TaskError> {
     if !succeeds(Command::new("rustup").args(["run", NIGHTLY, "rustc", "--version"])) {
         println!("setup: installing the compiler `{NIGHTLY}`");
         let mut command = Command::new("rustup");
         command.args(["toolchain", "install", NIGHTLY, "--profile", "minimal"]);
         shell.succeed(&mut command)?;
     }
-    tool(shell, "cargo-fuzz", FUZZ_VERSION)
+    if components.is_empty() {
+        return Ok(());
+    }
+    let mut command = Command::new("rustup");
+    command.args(["component", "add", "--toolchain", NIGHTLY]);
+    shell.succeed(command.args(components))
 }
 
 const NIGHTLY: &str = "nightly";
@@ -188,11 +217,23 @@ const NIGHTLY: &str = "nightly";
 /// variables of the running cargo are removed.
 pub(crate) fn cargo_fuzz(root: &Path) -> Command {
     let mut command = Command::new(root.join(TOOLS).join("bin/cargo-fuzz"));
+    of_nightly(&mut command);
+    command
+}
+
+/// Returns a cargo command with the nightly compiler.
+pub(crate) fn nightly_cargo(arguments: &[&str]) -> Command {
+    let mut command = Command::new("cargo");
+    of_nightly(&mut command);
+    command.args(arguments);
+    command
+}
+
+fn of_nightly(command: &mut Command) {
     command.env("RUSTUP_TOOLCHAIN", NIGHTLY);
     for of_this_cargo in ["CARGO", "RUSTC", "RUSTDOC"] {
         command.env_remove(of_this_cargo);
     }
-    command
 }
 
 /// Builds this version of a Rust program unless it is installed; unoptimized, since it mostly waits

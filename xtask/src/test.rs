@@ -12,7 +12,7 @@ use crate::shared_build::{self, FEATURES, TestProgram};
 use crate::shell::{ProgramOutcome, Shell, now};
 use crate::summary::TestTally;
 use crate::tidy::Tree;
-use crate::{TaskError, bench, book, conform, counts, setup, tidy};
+use crate::{TaskError, bench, book, conform, counts, deny, setup, tidy};
 
 /// A step: name, description and function.
 struct TestStep {
@@ -35,9 +35,10 @@ const MODELLED: [&str; 3] = ["conntrack", "fastpath", "runtime"];
 const MODELS: &str = "model::";
 
 #[rustfmt::skip]
-const STEPS: [TestStep; 11] = [
+const STEPS: [TestStep; 12] = [
     TestStep { name: "setup",  about: "dependencies",                     run: set_up },
     TestStep { name: "tidy",   about: "dependencies between crates, names, prose, licences",        run: check_tidiness },
+    TestStep { name: "deny",   about: "licences, sources and bans of dependencies",  run: check_dependencies },
     TestStep { name: "fmt",    about: "formatting",                              run: check_format },
     TestStep { name: "clippy", about: "lints, as errors",                        run: check_lints },
     TestStep { name: "unit",   about: "unit and property tests, vectors, cases, corpora", run: run_unit_tests },
@@ -186,6 +187,13 @@ fn check_tidiness(shell: &mut Shell) -> Result<TestTally, TaskError> {
     Ok(match findings.len() {
         0 => TestTally::passed(),
         count => TestTally::failed("tidy", &format!("{count} findings, see above")),
+    })
+}
+
+fn check_dependencies(shell: &mut Shell) -> Result<TestTally, TaskError> {
+    Ok(match deny::check_offline(shell)? {
+        ProgramOutcome::Success => TestTally::passed(),
+        outcome => TestTally::failed("deny", &explain(&outcome)),
     })
 }
 
