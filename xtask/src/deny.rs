@@ -1,4 +1,4 @@
-//! Dependencies against `deny.toml`: licences, sources and bans; with `--advisories` also known
+//! Dependencies of the workspace against `deny.toml`: licences, sources and bans; with `--advisories` also known
 //! vulnerabilities, whose database is fetched from the network.
 
 use std::process::ExitCode;
@@ -8,9 +8,6 @@ use crate::{TaskError, setup};
 
 /// The checks that need no network.
 const OFFLINE: [&str; 3] = ["bans", "licenses", "sources"];
-
-/// The manifests: the workspace, and that of the fuzz targets.
-const MANIFESTS: [&str; 2] = ["Cargo.toml", "fuzz/Cargo.toml"];
 
 /// Runs cargo-deny as `words` say.
 pub(crate) fn run(shell: &mut Shell, words: &[&str]) -> Result<ExitCode, TaskError> {
@@ -33,16 +30,9 @@ pub(crate) fn check_offline(shell: &mut Shell) -> Result<ProgramOutcome, TaskErr
 fn check(shell: &mut Shell, checks: &[&str]) -> Result<ProgramOutcome, TaskError> {
     setup::deny(shell)?;
     let root = shell.root().to_owned();
-    for manifest in MANIFESTS {
-        let mut command = setup::cargo_deny(&root);
-        command
-            .args(["--manifest-path", manifest])
-            .args(["check", "--config", "deny.toml", "--hide-inclusion-graph"])
-            .args(checks);
-        match shell.run(&mut command)? {
-            ProgramOutcome::Success => {}
-            outcome => return Ok(outcome),
-        }
-    }
-    Ok(ProgramOutcome::Success)
+    let mut command = setup::cargo_deny(&root);
+    command
+        .args(["check", "--hide-inclusion-graph"])
+        .args(checks);
+    shell.run(&mut command)
 }
