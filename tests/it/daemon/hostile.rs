@@ -40,7 +40,7 @@ const PEERS_VARIABLE: &str = "COMPORTA_HOSTILE_PEERS";
 const BARRIER_MS_VARIABLE: &str = "COMPORTA_HOSTILE_BARRIER_MS";
 
 /// Time between two panics.
-const ROUND: Duration = Duration::from_secs(10);
+const ROUND: Duration = Duration::from_secs(5);
 
 /// Limit of the daemon's memory: the 768 MB that connections share (decision 0054), and as much as a
 /// switch with these ports takes without peers, generously.
