@@ -30,8 +30,11 @@ const WORDS: [&str; 64] = [
     "lacp-time", "lacp-system-id", "mac-aging-time", "enable", "min_tx", "cfm_interval", "max-rate",
 ];
 
-/// The columns of the schema: table, column and type.
-static COLUMNS: LazyLock<Vec<(String, Vec<(String, Value)>)>> = LazyLock::new(|| {
+/// The columns of a table and their types.
+type TypedColumns = Vec<(String, Value)>;
+
+/// The tables of the schema.
+static COLUMNS: LazyLock<Vec<(String, TypedColumns)>> = LazyLock::new(|| {
     let tables = testing::tables();
     let tables = tables.as_object().expect("the schema has tables");
     let columns = |table: &Value| {
@@ -65,7 +68,7 @@ impl Choices<'_> {
 
     /// Returns a word of the list, or bytes of the input.
     fn text(&mut self) -> String {
-        if self.byte() % 4 != 0 {
+        if !self.byte().is_multiple_of(4) {
             return WORDS[self.below(WORDS.len())].to_owned();
         }
         let len = self.below(12).min(self.0.len());
@@ -152,7 +155,7 @@ fn insert(database: &mut Database, choices: &mut Choices<'_>) {
     let mut row = Map::new();
     for (column, kind) in columns {
         let is_name = column == "name";
-        if is_name || choices.byte() % 3 == 0 {
+        if is_name || choices.byte().is_multiple_of(3) {
             row.insert(column.clone(), choices.value(kind));
         }
     }

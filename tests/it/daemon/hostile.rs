@@ -175,6 +175,7 @@ impl HostileRun<'_, '_> {
     }
 
     /// Prints the figures, and returns the time of the slowest barrier.
+    #[expect(clippy::print_stdout, reason = "the figures of `cargo xtask soak`")]
     fn finish(self, peers: usize) -> Duration {
         println!(
             "hostile: {peers} peers, {} turns, {} MB at most; barriers: {}",
