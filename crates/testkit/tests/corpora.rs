@@ -163,7 +163,7 @@ fn fastpath() {
 }
 
 #[test]
-fn in_band() {
+fn control_in_band() {
     run("in_band", testkit::fuzz::in_band);
 }
 
