@@ -268,7 +268,7 @@ mod tests {
     use super::*;
 
     /// Turns of a test. Miri is slow, but it shows each thread old values as a processor may.
-    const TURNS: u64 = if cfg!(miri) { 60 } else { 20_000 };
+    const TURNS: u64 = if cfg!(miri) { 60 } else { 2_000 };
 
     #[test]
     fn worker_sees_news_or_their_sender_sees_it_asleep() {
