@@ -42,6 +42,10 @@ const TICKS_PER_SEC: u64 = 1_000_000_000 * TICKS_PER_NANO;
 /// Open vSwitch uses a second, so that twice the rate passes in the first.
 const USUAL_BURST: u64 = TICKS_PER_SEC / 40;
 
+/// Smallest burst of a band of packets without an explicit one, but never more than a second: a
+/// low rate, as of logged packets, must pass the packets of one event.
+const USUAL_BURST_PACKETS: u64 = 10;
+
 /// A meter.
 #[derive(Debug)]
 pub(crate) struct Meter {
@@ -166,7 +170,7 @@ impl MeterBand {
             burst: if flags.contains(MeterFlags::BURST) {
                 burst.max(1)
             } else {
-                USUAL_BURST
+                usual_burst(given.rate, flags)
             },
             full_at: AtomicU64::new(0),
             counters: allocator.allocate(),
@@ -191,6 +195,16 @@ impl MeterBand {
                 (full_at - now <= room).then(|| full_at.saturating_add(cost))
             });
         taken.is_ok()
+    }
+}
+
+/// Returns the burst of a band without an explicit one, in ticks.
+fn usual_burst(rate: u32, flags: MeterFlags) -> u64 {
+    if flags.contains(MeterFlags::PKTPS) {
+        let packets = USUAL_BURST_PACKETS * TICKS_PER_SEC / u64::from(rate);
+        packets.clamp(USUAL_BURST, TICKS_PER_SEC)
+    } else {
+        USUAL_BURST
     }
 }
 

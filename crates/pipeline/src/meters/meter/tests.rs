@@ -117,6 +117,19 @@ fn burst_has_the_configured_size() {
     }
 }
 
+/// The packets of an event pass at a low rate, as those of a second.
+#[test]
+fn low_rate_without_a_burst_passes_ten_packets_at_once() {
+    for (rate, expected) in [(10, 10), (100, 10), (400, 10), (4, 4), (1, 1)] {
+        let meter = meter(&format!("meter=1,pktps,bands=type=drop,rate={rate}"), 1);
+        let passed = (0..20).filter(|_| {
+            let decision = meter.submit(0, bytes(60), Instant::from_secs(1));
+            decision == MeterDecision::Pass
+        });
+        assert_eq!(passed.count(), expected, "{rate}");
+    }
+}
+
 /// A part of a token is no token: a burst passes no additional packet because a little time has
 /// passed.
 #[test]
