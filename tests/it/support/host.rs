@@ -77,6 +77,24 @@ impl<'g> TestHost<'g> {
         self.namespace.add_address(self.interface, self.address, 24)
     }
 
+    /// Replaces the address of the interface, and adds a default route if there is a gateway.
+    pub(crate) fn move_to(
+        &mut self,
+        address: Ipv4Addr,
+        gateway: Option<Ipv4Addr>,
+    ) -> Result<(), Failure> {
+        let interface = self.interface;
+        self.run(&format!("ip address flush dev {interface}"))?
+            .expect_success()?;
+        self.namespace.add_address(interface, address, 24)?;
+        self.address = address;
+        if let Some(gateway) = gateway {
+            self.run(&format!("ip route add default via {gateway}"))?
+                .expect_success()?;
+        }
+        Ok(())
+    }
+
     /// Runs a program in the host's namespace.
     pub(crate) fn run(&self, words: &str) -> Result<CommandOutput, Failure> {
         CommandOutput::run(self.context, program(words).inside(&self.namespace))
