@@ -132,9 +132,8 @@ fn ovn_chassis_forwards_again_after_its_switch_restarts(context: &TestContext) -
     cloud.start_switch(2)?;
     one.ping_until_reply(two.address)?;
     // After a crash it forwards by the rules of its checkpoint, also without a controller.
-    let checkpoints = chassis.counter("control checkpoints_written")?;
     context.wait_until("a checkpoint", || {
-        Ok(chassis.counter("control checkpoints_written")? > checkpoints.max(1) - 1)
+        Ok(chassis.counter("control checkpoints_written")? > 0)
     })?;
     cloud.kill_controller(2)?;
     cloud.kill_switch(2)?;
