@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use base::{Instant, PortNo};
+use config::TreeGuards;
 use l2::spanning_tree::{
     SpanningTree, TreeAction, TreeBridgeId, TreePortId, TreePortSettings, TreeSettings, TreeVersion,
 };
@@ -71,12 +72,13 @@ fn take(tree: &mut SpanningTree) -> Vec<(PortNo, Vec<u8>)> {
     sent.collect()
 }
 
-const fn port(number: u16) -> TreePortSettings {
+fn port(number: u16) -> TreePortSettings {
     TreePortSettings {
         id: TreePortId(0x8000 | number),
         path_cost: 20_000,
         admin_edge: false,
         auto_edge: true,
         point_to_point: true,
+        guards: TreeGuards::default(),
     }
 }
