@@ -135,9 +135,6 @@ fn lines(text: &str) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
-    use conntrack::{Conntrack, HashSeed};
     use testkit::workload::InterpreterRunner;
 
     use super::*;
@@ -155,9 +152,7 @@ mod tests {
     #[test]
     fn recorded_rules_forward_the_traffic() {
         for rules in [OVN_1000, POLICIES, FAUCET] {
-            let mut loaded = rules.workload(2).load();
-            let tracker = Conntrack::new(HashSeed([1, 2]), 1000);
-            loaded.pipeline.set_tracker(Arc::new(tracker));
+            let loaded = rules.workload(2).load();
             let mut runner = InterpreterRunner::new();
             for frame in &loaded.frames {
                 let verdict = runner.run(&loaded.pipeline, frame);

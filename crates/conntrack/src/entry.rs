@@ -29,7 +29,7 @@ pub(crate) struct ConnectionEntry {
     pub(crate) skew: SequenceSkew,
     /// Identifies the reverse key of a translated connection; zero without NAT.
     pub(crate) serial: u64,
-    /// Slot of the entry for packets of a steady state; zero stands for none. That entry holds the
+    /// Slot of the entry for packets of a steady state; zero means none. That entry holds the
     /// expiry and the windows of TCP then.
     pub(crate) steady_slot: u32,
     /// Original key of the control connection whose helper expected this one.

@@ -95,6 +95,7 @@ mod shard;
 mod siphash;
 mod snapshot;
 mod steady;
+mod steady_lookup;
 mod table;
 #[cfg(test)]
 mod test_packets;
@@ -122,6 +123,6 @@ pub use protocol::{SctpPhase, SequenceCheck, TcpEnd, TcpEndState};
 pub use request::{CtCommit, CtOutcome, CtPacket, CtRequest, NatTranslation};
 pub use siphash::HashSeed;
 pub use snapshot::{ConnectionInfo, DumpCursor, ProtocolInfo};
-pub use steady::{SteadyLookup, SteadyNat, SteadyPacket};
+pub use steady_lookup::{SteadyLookup, SteadyNat, SteadyPacket};
 pub use timeout::{CtPolicyId, CtTimeout, CtTimeoutPolicy};
 pub use tracker::Conntrack;

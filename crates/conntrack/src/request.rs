@@ -35,7 +35,7 @@ pub struct CtRequest {
     pub label: Option<MaskedWrite<u128>>,
     /// `alg`.
     pub helper: Option<AlgHelper>,
-    /// Timeout policy of a new connection; the default policy stands for that of the zone.
+    /// Timeout policy of a new connection; the default policy means that of the zone.
     pub policy: CtPolicyId,
 }
 

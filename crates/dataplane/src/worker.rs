@@ -14,9 +14,7 @@ use rtrb::{Consumer, Producer};
 
 use super::counters::{WorkerCounters, WorkerDrop};
 use super::messages::{QueueExchange, ReturnedQueue, WorkerCommand, WorkerEvent};
-use super::program::{
-    BridgeId, CrossingMode, Generation, Program, Publication, WorkerProgress,
-};
+use super::program::{BridgeId, CrossingMode, Generation, Program, Publication, WorkerProgress};
 use forwarder::BatchForwarder;
 
 mod capture;

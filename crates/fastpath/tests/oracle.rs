@@ -264,7 +264,6 @@ fn runner_agrees_with_interpreter_for_steady_connections() {
     compare_at_least(25_000, connections_of_a_firewall);
 }
 
-
 /// Tables that match only on the ingress port.
 #[test]
 fn runner_agrees_with_interpreter_for_ingress_tables() {

@@ -24,7 +24,10 @@ mod report;
 mod rows;
 mod syscall_filter;
 #[cfg(any(test, feature = "fuzzing"))]
-#[cfg_attr(not(test), expect(dead_code, reason = "unit tests use more of it than fuzzing"))]
+#[cfg_attr(
+    not(test),
+    expect(dead_code, reason = "unit tests use more of it than fuzzing")
+)]
 mod testing;
 mod user;
 

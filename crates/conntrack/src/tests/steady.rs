@@ -4,7 +4,8 @@ use super::*;
 use crate::PlainPacket;
 use crate::extract::{ChecksumCheck, extract, sum};
 use crate::key::AddressFamily;
-use crate::steady::{KeyWords, SteadyNat, SteadyPacket};
+use crate::steady::KeyWords;
+use crate::steady_lookup::{SteadyNat, SteadyPacket};
 use packet::wire::tcp::URG;
 
 /// A segment or datagram between two hosts.

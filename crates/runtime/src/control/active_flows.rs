@@ -473,8 +473,7 @@ fn translation_of(
     (frame, tunnel): (&Frame, Option<&ArrivalTunnel>),
     has_names: bool,
 ) -> TraceTranslation {
-    let request = TraceRequest::received(frame.clone(), from.port, true);
-    let mut request = request.by_tunnel(tunnel);
+    let mut request = TraceRequest::received(frame.clone(), from.port, true).by_tunnel(tunnel);
     request.names = has_names;
     tracer.translate(from.bridge, request)
 }
@@ -496,9 +495,11 @@ fn megaflow_and_actions(translation: TraceTranslation) -> (Option<Megaflow>, Str
 
 /// Logs a flow that was added or modified, as Open vSwitch's data path does.
 fn log_flow(operation: &str, flow: &ActiveFlow<PortKey>, port: &str) {
-    let ufid = FlowUfid::of(&flow.megaflow);
-    let key = flow.megaflow.to_odp(port, KeyDetail::Examined);
     let (actions, megaflow) = (&flow.actions, &flow.megaflow);
+    let (ufid, key) = (
+        FlowUfid::of(megaflow),
+        megaflow.to_odp(port, KeyDetail::Examined),
+    );
     tracing::debug!(
         target: "dpif_netdev",
         "{operation}: {ufid} mega_{ufid} {key}, actions:{actions}"

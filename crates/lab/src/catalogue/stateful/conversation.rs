@@ -316,7 +316,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn all_conversations_complete_through_a_perfect_firewall() {
+    fn conversations_all_complete_through_a_perfect_firewall() {
         for plan in [ConversationPlan::tcp(5..505), ConversationPlan::udp(5..505)] {
             let result = result(&mut ends(1_000, 0), &plan);
             assert_eq!((result.completed, result.failed), (500, 0));
