@@ -5,6 +5,7 @@
 //! Real ports report no frames: workers count them while the list is requested (`flow_watch`).
 
 mod error_log;
+mod translation;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -31,7 +32,9 @@ use switch::megaflow::{
     ActiveFlow, ActiveFlowTable, FlowUfid, KeyDetail, Megaflow, PacketSummary, Revalidation,
 };
 use switch::odp::OdpTunnel;
-use switch::trace::{ArrivalTunnel, TraceRequest, TraceTranslation, Tracer};
+use switch::trace::ArrivalTunnel;
+pub(super) use translation::translate;
+use translation::{megaflow_and_actions, translation_of};
 
 /// The interval of maintenance while there are flows, as in Open vSwitch.
 const MAINTENANCE_INTERVAL: Duration = Duration::from_millis(500);
@@ -453,44 +456,6 @@ impl Control {
             self.log_deletion(ufid, &flow);
         }
     }
-}
-
-/// Returns the megaflow and the datapath actions of a frame that arrived by a tunnel or none,
-/// without side effects.
-pub(super) fn translate(
-    tracer: &Tracer,
-    from: PortKey,
-    (frame, tunnel): (&Frame, Option<&ArrivalTunnel>),
-    has_names: bool,
-) -> (Option<Megaflow>, String) {
-    megaflow_and_actions(translation_of(tracer, from, (frame, tunnel), has_names))
-}
-
-/// Translates a received frame, without side effects.
-fn translation_of(
-    tracer: &Tracer,
-    from: PortKey,
-    (frame, tunnel): (&Frame, Option<&ArrivalTunnel>),
-    has_names: bool,
-) -> TraceTranslation {
-    let mut request = TraceRequest::received(frame.clone(), from.port, true).by_tunnel(tunnel);
-    request.names = has_names;
-    tracer.translate(from.bridge, request)
-}
-
-fn megaflow_and_actions(translation: TraceTranslation) -> (Option<Megaflow>, String) {
-    let TraceTranslation {
-        megaflow,
-        actions,
-        slow_path,
-        ..
-    } = translation;
-    // Open vSwitch's data path cannot execute the actions of such a flow.
-    let actions = match slow_path {
-        Some(reason) => format!("userspace(pid=0,slow_path({}))", reason.name()),
-        None => actions,
-    };
-    (megaflow, actions)
 }
 
 /// Logs a flow that was added or modified, as Open vSwitch's data path does.
