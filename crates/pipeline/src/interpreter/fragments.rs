@@ -25,6 +25,10 @@ pub(super) struct ReleasedFragment {
     outcome: CtOutcome,
 }
 
+/// The most fragments that one packet releases: those of the longest list, in a few zones each, and
+/// the expired ones.
+const RELEASED_MAX: u32 = 256;
+
 impl Execution<'_> {
     /// Begins to hold the packet, if it is a fragment to be reassembled. Returns false otherwise, and
     /// in a trace, which changes no state.
@@ -136,9 +140,17 @@ impl Execution<'_> {
         });
     }
 
-    /// Runs the fragments that continue, and those that they release themselves.
+    /// Runs the fragments that continue, and those that they release themselves: [`RELEASED_MAX`]
+    /// at most, since each has the limits of a packet and rules may hold it again.
     pub(super) fn run_released(&mut self) {
+        let mut runs = 0;
         while let Some(released) = self.released.pop_front() {
+            runs += 1;
+            if runs > RELEASED_MAX {
+                self.released.clear();
+                self.drop(DropReason::TooManyActions);
+                return;
+            }
             let results = self.verdict.results();
             let result = self.run_fragment(released);
             let result = match self.verdict.is_over_limit {
