@@ -23,7 +23,7 @@ use super::crashes::{THREADS, thread_name};
 use super::process::{parent_pid, pid, reply, signal, start_in_background};
 use crate::ovsdb::random_changes::traffic::NumberedTraffic;
 use crate::support::command::comporta_binary;
-use crate::support::context::{SystemTest, TestContext, TestResult, tests};
+use crate::support::context::{SystemTest, TestContext, TestError, TestResult, tests};
 use crate::support::controller::TestController;
 use crate::support::deployment::{BackgroundDaemon, Deployment};
 use crate::support::network::TestNetwork;
@@ -70,6 +70,11 @@ const BRIDGES: &str = "add-br br0 -- set bridge br0 fail_mode=secure -- add-port
      add-port br0 p2 -- add-br br1 -- add-port br1 p3 -- add-port br1 p4";
 
 fn hostile_peers_ends_and_panics_do_not_disturb_others(context: &TestContext) -> TestResult {
+    if env::var_os(SECONDS_VARIABLE).is_none() {
+        return Err(TestError::Skip(
+            "`cargo xtask soak --hostile` runs it".to_owned(),
+        ));
+    }
     let seconds = value_of(SECONDS_VARIABLE, SECONDS);
     let peers = usize::try_from(value_of(PEERS_VARIABLE, PEERS as u64))?;
     let limit_ms = value_of(BARRIER_MS_VARIABLE, u64::MAX);

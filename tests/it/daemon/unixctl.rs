@@ -328,7 +328,7 @@ fn flows_of_real_ports_are_listed_on_request(context: &TestContext) -> TestResul
     )?;
     // The first list has workers count frames.
     let output = appctl(&deployment, "dpctl/dump-flows --names")?;
-    assert!(!output.contains("dst=10.0.0.0/255.0.0.0"), "{output}");
+    assert!(!output.contains("dst=10.0.0.1/255.0.0.0"), "{output}");
     for (address, port) in [("10.0.0.1", 7), ("10.9.0.1", 8), ("10.9.0.1", 9)] {
         let stack =
             format!("eth(dst=02:00:00:00:00:02) / ipv4(dst={address},ttl=64) / udp(dst={port})");
@@ -337,7 +337,7 @@ fn flows_of_real_ports_are_listed_on_request(context: &TestContext) -> TestResul
     // One megaflow has all of them: its rule examines a prefix, and no port.
     let is_listed = |line: &str| {
         line.starts_with("recirc_id(0),in_port(p1),")
-            && line.contains("ipv4(dst=10.0.0.0/255.0.0.0,proto=17,ttl=64,frag=no), packets:3, ")
+            && line.contains("ipv4(dst=10.0.0.1/255.0.0.0,proto=17,ttl=64,frag=no), packets:3, ")
             && line.ends_with("actions:set(ipv4(ttl=63)),p2")
     };
     for command in ["dpctl/dump-flows --names", "dpif/dump-flows --names br0"] {
@@ -356,11 +356,11 @@ fn flows_of_real_ports_are_listed_on_request(context: &TestContext) -> TestResul
         let output = appctl(&deployment, "dpctl/dump-flows --names")?;
         let mut lines = output.lines();
         Ok(lines
-            .any(|line| line.contains("dst=10.0.0.0/255.0.0.0") && line.ends_with("actions:drop")))
+            .any(|line| line.contains("dst=10.0.0.1/255.0.0.0") && line.ends_with("actions:drop")))
     })?;
     appctl(&deployment, "dpctl/del-flows")?;
     let output = appctl(&deployment, "dpctl/dump-flows --names")?;
-    assert!(!output.contains("dst=10.0.0.0/255.0.0.0"), "{output}");
+    assert!(!output.contains("dst=10.0.0.1/255.0.0.0"), "{output}");
     let output = appctl(&deployment, "dpctl/show -s")?;
     assert!(
         output.contains("  flows: 2\n") && output.contains(": br0 (tap)\n"),
