@@ -75,23 +75,25 @@ pub(crate) fn command() -> Command {
                 .help("Serve /metrics for Prometheus on this address, as in 127.0.0.1:9477")
                 .value_parser(value_parser!(SocketAddr)),
         )
-        .arg(
-            Arg::new("seccomp")
-                .long("seccomp")
-                .value_name("ACTION")
-                .help("End the process at a system call that a switch does not make, or only log it, or neither: kill, log or off [default: off]")
-                .num_args(0..=1)
-                .require_equals(true)
-                .default_missing_value("kill")
-                // An option of the service's environment file replaces that of its unit.
-                .overrides_with("seccomp"),
-        )
+        .arg(seccomp_arg())
         .arg(path_arg("private-key", "FILE", "The switch's private key, for controllers by ssl: and pssl:"))
         .arg(path_arg("certificate", "FILE", "The switch's certificate"))
         .arg(path_arg("ca-cert", "FILE", "The CA certificate for controllers"))
         .arg(path_arg("bootstrap-ca-cert", "FILE", "Bootstrap: on first connection, save the controller's CA certificate to FILE"))
         .arg(path_arg("config", "FILE", "Read bridges from a TOML file instead"))
         .arg(path_arg("rundir", "DIR", "The directory of the sockets [default: $OVS_RUNDIR or /var/run/openvswitch]"))
+}
+
+fn seccomp_arg() -> Arg {
+    Arg::new("seccomp")
+        .long("seccomp")
+        .value_name("ACTION")
+        .help("End the process at a system call that a switch does not make, or only log it, or neither: kill, log or off [default: off]")
+        .num_args(0..=1)
+        .require_equals(true)
+        .default_missing_value("kill")
+        // An option of the service's environment file replaces that of its unit.
+        .overrides_with("seccomp")
 }
 
 fn path_arg(name: &'static str, value: &'static str, help: &'static str) -> Arg {

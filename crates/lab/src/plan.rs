@@ -215,7 +215,10 @@ mod tests {
         let drawn = [
             "calibration-load",
             "calibration-size",
+            "connection-rate",
             "echo",
+            "established-rate",
+            "first-packet",
             "latency-vs-load",
             "latency-vs-size",
         ];

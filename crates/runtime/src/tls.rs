@@ -247,7 +247,7 @@ fn parse_key(file: &[u8]) -> Result<PrivateKeyDer<'static>, pem::Error> {
 }
 
 /// Parses a file as authorities, as the peer's chain and as a private key.
-#[cfg(any(test, feature = "fuzzing"))]
+#[cfg(any(all(test, not(feature = "model")), feature = "fuzzing"))]
 pub(crate) fn parse_all(file: &[u8]) {
     let mut store = RootCertStore::empty();
     let certificates = parse_certificates(file).unwrap_or_default();

@@ -38,7 +38,7 @@ fn stateful_experiments_measure_three_trackers(context: &TestContext) -> TestRes
         let figure =
             |trial: &Value, name: &str| trial["outcome"]["reading"]["figures"][name].as_f64();
         for trial in trials {
-            let figures = match trial["experiment"].as_str() {
+            let figures = match trial["scenario"].as_str() {
                 Some("connection-rate" | "http-connections") => "connections_s",
                 Some("concurrent-connections") => "held",
                 Some("established-rate") => "packets_s",

@@ -40,15 +40,7 @@ impl Execution<'_> {
             Extension::Load { to, value } => {
                 return self.set_part(packet, *to, u128::from(*value));
             }
-            Extension::Move { from, to } if from.is_tunnel_option() => {
-                let bits = self.wide_part(packet, *from);
-                return self.set_wide_part(packet, *to, bits);
-            }
-            Extension::Move { from, to } => {
-                // A missing source header reads as zero.
-                let bits = self.part(packet, *from);
-                return self.set_part(packet, *to, bits);
-            }
+            Extension::Move { from, to } => return self.move_part(packet, *from, *to),
             Extension::Push(from) => return self.push(packet, *from),
             Extension::Pop(to) => return self.pop(packet, *to),
             Extension::OutputReg { from, max_len } => {
@@ -94,6 +86,21 @@ impl Execution<'_> {
             Extension::DebugRecirc => self.recirculate(),
         }
         Ok(())
+    }
+
+    /// Copies a subfield to another; a missing source header reads as zero.
+    fn move_part(
+        &mut self,
+        packet: &mut Packet<'_>,
+        from: Subfield,
+        to: Subfield,
+    ) -> Result<(), DropReason> {
+        if from.is_tunnel_option() {
+            let bits = self.wide_part(packet, from);
+            return self.set_wide_part(packet, to, bits);
+        }
+        let bits = self.part(packet, from);
+        self.set_part(packet, to, bits)
     }
 
     /// Sends a sample to the collectors, with the values of the fields that it names.

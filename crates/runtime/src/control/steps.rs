@@ -246,10 +246,7 @@ impl Control {
             _snoop: snoop,
             _control: control,
         };
-        site.bridge
-            .set_tracker(self.trackers.of_bridge(config, self.now()));
-        site.bridge
-            .set_fragment_store(self.trackers.fragments_of_bridge(config));
+        self.attach_tracker(&mut site.bridge, config);
         site.set_policing(config.policing());
         site.bridge.set_switching(&config.switching, self.now());
         site.bridge.set_mirrors(&config.mirrors);
@@ -269,6 +266,13 @@ impl Control {
             config.name
         );
         added
+    }
+
+    /// Gives a bridge the connections and the held fragments of its datapath.
+    fn attach_tracker(&mut self, bridge: &mut Bridge, config: &BridgeConfig) {
+        let connections = self.trackers.of_bridge(config, self.now());
+        bridge.set_tracker(connections);
+        bridge.set_fragment_store(self.trackers.fragments_of_bridge(config));
     }
 
     fn add_port(

@@ -474,7 +474,7 @@ mod tests {
         for (column, prefix) in [("stp_enable", "stp"), ("rstp_enable", "rstp")] {
             let key = |rest: &str| format!("{prefix}-{rest}");
             let [bpdu, timeout, root] =
-                ["bpdu-guard", "bpdu-guard-timeout", "root-guard"].map(|rest| key(rest));
+                ["bpdu-guard", "bpdu-guard-timeout", "root-guard"].map(&key);
             let misspelt = key("bpdu-gard");
             let desired = one(
                 json!({column: true}),

@@ -74,7 +74,7 @@ fn measure(
     let before = resident(setup)?;
     let opened = run(&plan, setup, tools)?;
     let after = resident(setup)?;
-    let held = run(&plan.clone().steps(1, 2), setup, tools)?;
+    let held = run(&plan.steps(1, 2), setup, tools)?;
     let conditions = watch.end(&setup.bench)?;
     let mut reading = Reading::at(point);
     let held = f64::from(held.completed);

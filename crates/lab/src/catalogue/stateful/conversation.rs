@@ -272,7 +272,7 @@ pub(super) mod tests {
         fn send(&mut self, frame: &[u8]) -> Result<(), ProbeError> {
             let mut firewall = self.firewall.borrow_mut();
             firewall.frames += 1;
-            if firewall.lose_every > 0 && firewall.frames % firewall.lose_every == 0 {
+            if firewall.lose_every > 0 && firewall.frames.is_multiple_of(firewall.lose_every) {
                 return Ok(());
             }
             let number = ConversationFrame::parse(frame).expect("ours").number;

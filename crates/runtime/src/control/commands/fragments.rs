@@ -24,8 +24,11 @@ pub(super) const COMMANDS: [Command; 5] = [
     Command { name: "dpctl/ipf-set-min-frag", usage: "[dp] v4|v6 minfragment", least: 2, most: 3, answer: Immediate(set_min_fragment) },
 ];
 
+/// Reads a counter.
+type Counter = fn(&IpfStatistics) -> u64;
+
 /// Names of the counters of fragments, in the order of Open vSwitch.
-const COUNTERS: [(&str, fn(&IpfStatistics) -> u64); 6] = [
+const COUNTERS: [(&str, Counter); 6] = [
     ("accepted", |counts| counts.accepted),
     ("completed", |counts| counts.completed),
     ("expired", |counts| counts.expired),
