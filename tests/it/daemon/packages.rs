@@ -352,14 +352,14 @@ fn systemd_accepts_the_unit_file(context: &TestContext) -> TestResult {
 /// The exposure that `systemd-analyze security` may report for the unit, in tenths.
 const EXPOSURE_MAX: &str = "20";
 
-/// The unit without further files.
-const PLAIN_UNIT: &str = "/run/plain/comporta.service";
+/// The unit under a name that has no further files.
+const PLAIN_UNIT: &str = "/run/plain/alone.service";
 
 fn unit_exposes_no_more_than_two_of_ten(context: &TestContext) -> TestResult {
     skip_unless_available(&SYSTEMD)?;
     let network = TestNetwork::new(context, 0)?;
     let overlay = installed_overlay(&network)?;
-    // A build with DPDK adds a file that gives rights back.
+    // A build with DPDK adds a file that gives rights back to the unit of this name.
     overlay.run(&format!("install -D {UNIT} {PLAIN_UNIT}"))?;
     let words =
         format!("systemd-analyze security --offline=true --threshold={EXPOSURE_MAX} {PLAIN_UNIT}");
