@@ -87,7 +87,7 @@ fn hostile_peers_ends_and_panics_do_not_disturb_others(context: &TestContext) ->
     );
     let first = start_in_background(&deployment, &command)?;
     let monitor = BackgroundDaemon(parent_pid(first.0)?);
-    let controller = GoodController::start(&context.unique_path("good.sock"))?;
+    let controller = GoodController::start(&deployment.rundir.join("good.sock"))?;
     deployment.vsctl(&format!(
         "{BRIDGES} -- set-controller br0 unix:{} -- set Controller br0 max_backoff=1000",
         controller.path
