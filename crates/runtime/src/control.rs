@@ -68,7 +68,7 @@ use checkpointing::Checkpoints;
 use collectors::Collectors;
 use commands::CommandState;
 use config::{DummyMode, Tls};
-use dataplane::program::{BridgeId, CrossingMode, Publication};
+use dataplane::program::{BridgeId, Publication};
 use dataplane::slots::PortKey;
 use dummies::Dummies;
 use flow_watch::FlowWatch;
@@ -242,13 +242,7 @@ impl Control {
             configuration: ActiveConfig::default(),
             sites: BTreeMap::new(),
             peers: PeerTable::default(),
-            publications: Publications::new(
-                Arc::clone(&tools.publication),
-                match tools.dummies.is_enabled() {
-                    true => CrossingMode::Report,
-                    false => CrossingMode::Off,
-                },
-            ),
+            publications: Publications::new(Arc::clone(&tools.publication)),
             devices: Devices::new(tools.dummies),
             counters: ControlCounters {
                 checkpoint: tools.checkpoint.clone(),

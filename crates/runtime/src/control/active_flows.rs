@@ -284,7 +284,7 @@ impl Control {
         if logs_flows() {
             log_flow("flow_add", &flow, &port);
         }
-        let is_watched = !self.tools.dummies.is_enabled();
+        let is_watched = !self.reports_flows();
         let table = self.flows.tables.entry(thread).or_default();
         if is_watched {
             table.capacity = WATCHED_FLOWS_MAX;

@@ -62,15 +62,20 @@ impl FlowWatch {
 
 impl Control {
     /// Has workers count frames by flow. Returns the time until the list is meaningful; none if it
-    /// is now. With dummies, workers always report their frames.
+    /// is now. From the first dummy on, workers report all frames.
     pub(super) fn watch_flows(&mut self) -> Option<Duration> {
-        if self.tools.dummies.is_enabled() {
+        if self.reports_flows() {
             return None;
         }
         let wait = self.flow_watch.request(self.tools.clock.unwarped());
         self.publications.set_crossing(CrossingMode::Count);
         self.publish_at_once();
         (!wait.is_zero()).then_some(wait)
+    }
+
+    /// True if workers report all frames.
+    pub(super) fn reports_flows(&self) -> bool {
+        self.publications.crossing() == CrossingMode::Report
     }
 
     /// Executes a command again after some time.
@@ -84,7 +89,7 @@ impl Control {
 
     /// Ends the counts if no request has arrived for some time.
     pub(super) fn end_flow_watch(&mut self) {
-        if self.flow_watch.expire(self.tools.clock.unwarped()) {
+        if self.flow_watch.expire(self.tools.clock.unwarped()) && !self.reports_flows() {
             self.publications.set_crossing(CrossingMode::Off);
             self.delete_flows();
         }

@@ -23,7 +23,7 @@ use crate::parallel;
 use config::reconcile::{ConfigStep, NumberedPort};
 use config::{Affinity, Config, DummyMode, PortKind};
 use dataplane::messages::WorkerCommand;
-use dataplane::program::BridgeId;
+use dataplane::program::{BridgeId, CrossingMode};
 use dataplane::slots::PortKey;
 
 /// An open device, with a queue and its assignment for each worker.
@@ -262,6 +262,7 @@ impl Control {
         let dummy = device.dummy();
         if let Some(dummy) = dummy.clone() {
             self.dummies.insert(key, dummy);
+            self.publications.set_crossing(CrossingMode::Report);
         }
         record_open(port, device, queues_of_workers, &status);
         if let Some(interface_settings) = site.interface_settings.get(&port.spec.name) {

@@ -32,15 +32,18 @@ pub(super) struct Publications {
 }
 
 impl Publications {
-    /// Returns publications into this slot, none so far, with this use of received frames.
-    pub(super) fn new(slot: Arc<Publication>, crossing: CrossingMode) -> Self {
-        let mut publisher = Publisher::new(slot);
-        publisher.set_crossing(crossing);
+    /// Returns publications into this slot, none so far.
+    pub(super) fn new(slot: Arc<Publication>) -> Self {
         Self {
-            publisher,
+            publisher: Publisher::new(slot),
             virtual_links_changed: false,
             next_at: Instant::START,
         }
+    }
+
+    /// Returns the use of received frames.
+    pub(super) fn crossing(&self) -> CrossingMode {
+        self.publisher.crossing()
     }
 
     /// Has the use of received frames published if it has changed.
