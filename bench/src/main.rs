@@ -12,6 +12,7 @@
 
 mod cliffs;
 mod clock;
+mod connections;
 mod crossing;
 mod dpdk;
 mod forms;
@@ -58,6 +59,14 @@ enum Command {
     /// compile.
     Cliffs {
         /// Kinds of rules.
+        names: Vec<String>,
+        #[command(flatten)]
+        rounds: Rounds,
+    },
+    /// New connections a second, memory and expiry of four million connections, and a flood of new
+    /// ones, of the tracker alone.
+    Connections {
+        /// Measurements.
         names: Vec<String>,
         #[command(flatten)]
         rounds: Rounds,
@@ -182,6 +191,7 @@ fn main() -> ExitCode {
         Command::Forms { names, rounds } => forms::measure(&names, rounds),
         Command::Traffic { names, rounds } => traffic::measure(&names, rounds),
         Command::Cliffs { names, rounds } => cliffs::measure(&names, rounds),
+        Command::Connections { names, rounds } => connections::measure(&names, rounds),
         Command::Workers {
             names,
             programs,

@@ -99,15 +99,17 @@ fn hostile_peers_ends_and_panics_do_not_disturb_others(context: &TestContext) ->
         peers: Vec::new(),
         round: 0,
     };
-    run.play(peers, Duration::from_secs(seconds))?;
+    let played = run.play(peers, Duration::from_secs(seconds));
     let slowest = run.finish(peers);
+    // The monitor starts a daemon again that ends in any other way.
+    signal(pid(&deployment)?, Signal::TERM)?;
+    let has_exited = || Ok(!Path::new(&format!("/proc/{}", monitor.0)).exists());
+    context.wait_until("the monitor to exit", has_exited)?;
+    played?;
     assert!(
         slowest.as_millis() < u128::from(limit_ms),
         "a barrier took {slowest:?}"
     );
-    signal(pid(&deployment)?, Signal::TERM)?;
-    let has_exited = || Ok(!Path::new(&format!("/proc/{}", monitor.0)).exists());
-    context.wait_until("the monitor to exit", has_exited)?;
     Ok(())
 }
 

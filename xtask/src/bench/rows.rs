@@ -11,6 +11,8 @@ pub(super) enum BenchGroup {
     Traffic,
     /// Tables with rules that are hard to compile, without ports.
     Cliffs,
+    /// The tracker of connections alone.
+    Connections,
     /// The switch between ports in memory.
     Workers,
     /// Meters, fed from memory.
@@ -47,7 +49,7 @@ pub(super) enum BenchGroup {
 
 impl BenchGroup {
     /// All groups, in the order of the tables.
-    pub(super) const ALL: [Self; 19] = [
+    pub(super) const ALL: [Self; 20] = [
         Self::Dpdk,
         Self::Million,
         Self::Conntrack,
@@ -55,6 +57,7 @@ impl BenchGroup {
         Self::Forms,
         Self::Traffic,
         Self::Cliffs,
+        Self::Connections,
         Self::Workers,
         Self::Meters,
         Self::Idle,
@@ -75,6 +78,7 @@ impl BenchGroup {
             Self::Forms => "forms",
             Self::Traffic => "traffic",
             Self::Cliffs => "cliffs",
+            Self::Connections => "connections",
             Self::Workers => "workers",
             Self::Meters => "meters",
             Self::Idle => "idle",
@@ -110,6 +114,7 @@ impl BenchGroup {
             Self::Cliffs => {
                 "Cost of a packet by the same rules without and with others that are hard to compile"
             }
+            Self::Connections => "The tracker of connections, without packets",
             Self::Workers => "Forwarding between ports in memory, with one worker and with two",
             Self::Meters => "Excess that meters let pass, fed from memory",
             Self::Idle => "Processor time without traffic",
@@ -211,7 +216,7 @@ const CONNECTIONS: &str = "connections/s";
 /// All rows, by group.
 #[rustfmt::skip]
 const ROWS: &[BenchRow] = {
-    use BenchGroup::{Changes, Cliffs, Conntrack, Crossing, Dpdk, Forms, Generator, Idle, Impaired, Meters, Million, Real, StatefulHosts, Startup, Table, Tap, Traffic, Veth, Workers};
+    use BenchGroup::{Changes, Cliffs, Connections, Conntrack, Crossing, Dpdk, Forms, Generator, Idle, Impaired, Meters, Million, Real, StatefulHosts, Startup, Table, Tap, Traffic, Veth, Workers};
     const fn row(group: BenchGroup, name: &'static str, about: &'static str, unit: &'static str, bars: &'static [RowTarget]) -> BenchRow {
         BenchRow { group, name, about, unit, bars }
     }
@@ -271,6 +276,10 @@ const ROWS: &[BenchRow] = {
         row(Cliffs,    "conjunctions",     "10,000 exact-match flows, and a clause of 20 conjunctions", NS, NO_CLIFF),
         row(Cliffs,    "priorities",       "one rule, and 1,000 of lower priority with the same match", NS, NO_CLIFF),
         row(Cliffs,    "rewritten",        "one rule, rewritten 1,000 times", NS, NO_CLIFF),
+        row(Connections, "new",            "new connections, of one thread and of two", CONNECTIONS, &[at_least_times("two workers", 1.7, "one worker")]),
+        row(Connections, "memory",         "memory of each of 4,000,000 connections that are held", "bytes", &[at_most(OURS, 160.0)]),
+        row(Connections, "expiry",         "longest time of a packet while none, and while all of them expire", US, &[at_most("with", 1000.0)]),
+        row(Connections, "syn-flood",      "packets of 1,000 established connections, without and with a SYN from a new address between any two", FPS, &[at_least_times("with", 0.5, "without")]),
         row(Workers,   "macs-1000",        "1,000 MAC addresses", FPS, TWICE),
         row(Workers,   "acl-1000",         "access list of 1,000 rules", FPS, TWICE),
         row(Workers,   "tables-random",    "10-table pipeline, every packet a new flow", FPS, TWICE),
