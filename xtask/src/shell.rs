@@ -86,8 +86,13 @@ impl Shell {
         for signal in [SIGINT, SIGTERM] {
             flag::register(signal, Arc::clone(&end_requested))?;
         }
-        let manifest = Path::new(env!("CARGO_MANIFEST_DIR"));
-        let root = manifest.parent().expect("xtask is a folder of the root");
+        // That of this run: working copies may share a folder of build results, and with it this
+        // program.
+        let manifest = std::env::var_os("CARGO_MANIFEST_DIR");
+        let manifest = manifest.unwrap_or_else(|| env!("CARGO_MANIFEST_DIR").into());
+        let root = Path::new(&manifest)
+            .parent()
+            .expect("xtask is a folder of the root");
         Ok(Self {
             root: root.to_owned(),
             end_requested,
