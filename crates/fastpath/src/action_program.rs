@@ -18,9 +18,8 @@
 //! ```
 
 use base::{GroupId, MeterId, PortNo, Priority, QueueId, TableId};
-use flow::{
-    Action, ConntrackAction, ConntrackZone, Extension, Field, Instructions, MaxLen, Subfield,
-};
+use flow::field::{FieldView, widen};
+use flow::{Action, Extension, Field, Instructions, MaxLen, Subfield};
 
 use crate::header_rewrite::HeaderRewrite;
 use crate::packed_key::FieldWrite;
@@ -95,16 +94,32 @@ pub(crate) enum Op {
         from: Subfield,
         to: Subfield,
     },
+    /// Puts bits of the ingress port, a general register or the metadata on the stack.
+    Push(Subfield),
+    /// Takes bits of one of these fields off the stack.
+    Pop(Subfield),
+    /// Writes the ingress port.
+    SetInPort(PortNo),
+    /// The interpreter executes the action with the same number, on the frame as it is.
+    Turn,
+    /// Executes the actions of the action with the same number on a copy of the frame.
+    Clone,
+    /// Packet-in that pauses the packet: the end of its processing.
+    Pause,
+    /// The end of processing.
+    Exit,
     /// Packet-in.
     Controller(MaxLen),
     /// Sample for the collectors of the action with the same number.
     Sample,
     Group(GroupId),
     Meter(MeterId),
-    /// Lookup in a later table, and execution of the rule that it finds.
+    /// Lookup in a table, and execution of the rule that it finds.
     Resubmit(TableId),
-    /// Tracking of the packet by the action with the same number. The packet continues in this
-    /// table, if any, with the fields of its connection.
+    /// The same in this table, or that of the rule, as if the packet had arrived by this port.
+    ResubmitFrom(PortNo, Option<TableId>),
+    /// Tracking of the packet by the action with the same number. The packet, or a copy of it,
+    /// continues in this table, if there is one, with the fields of its connection.
     Track(Option<TableId>),
     /// Makes the packet one that is not tracked.
     Untrack,
@@ -187,7 +202,8 @@ impl InlineProgram {
     }
 }
 
-/// Effect of a rule on the action set. A compiled action set holds one output at most.
+/// Effect of a rule on the action set. As long as it has only outputs, the executor holds it;
+/// afterwards the interpreter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ActionSetUpdate {
     Keep,
@@ -196,9 +212,18 @@ pub(crate) enum ActionSetUpdate {
     Output,
     /// Clears the set, then writes an output.
     ClearAndOutput,
+    /// Writes actions that are not all outputs.
+    Write,
+    /// Clears the set, then writes such actions.
+    ClearAndWrite,
 }
 
 impl ActionSetUpdate {
+    /// True if the executor can hold the set afterwards.
+    pub(crate) const fn is_plain(self) -> bool {
+        !matches!(self, Self::Write | Self::ClearAndWrite)
+    }
+
     /// Updates `set` with the written actions. Returns the new `actset_output`, or `None` if the
     /// set is kept.
     pub(crate) fn apply<'a>(
@@ -207,7 +232,7 @@ impl ActionSetUpdate {
         write: &'a [Action],
     ) -> Option<PortNo> {
         match self {
-            Self::Keep => return None,
+            Self::Keep | Self::Write | Self::ClearAndWrite => return None,
             Self::Clear => *set = None,
             Self::Output | Self::ClearAndOutput => *set = write.last(),
         }
@@ -226,7 +251,7 @@ pub(crate) const fn output_port(action: &Action) -> Option<PortNo> {
 impl ActionProgram {
     /// Compiles instructions.
     pub(crate) fn of(instructions: &Instructions) -> Self {
-        let mut ops = Vec::with_capacity(instructions.apply.len() + 1);
+        let mut ops = Vec::with_capacity(instructions.apply.len());
         for action in &instructions.apply {
             let op = Op::of(action);
             ops.push(op);
@@ -234,16 +259,15 @@ impl ActionProgram {
                 break;
             }
         }
+        let is_plain = instructions.write.iter().all(is_plain_output);
         let action_set = match (instructions.clear, instructions.write.is_empty()) {
             (false, true) => ActionSetUpdate::Keep,
             (true, true) => ActionSetUpdate::Clear,
-            (false, false) => ActionSetUpdate::Output,
-            (true, false) => ActionSetUpdate::ClearAndOutput,
+            (false, false) if is_plain => ActionSetUpdate::Output,
+            (true, false) if is_plain => ActionSetUpdate::ClearAndOutput,
+            (false, false) => ActionSetUpdate::Write,
+            (true, false) => ActionSetUpdate::ClearAndWrite,
         };
-        let ends_in_slow_path = matches!(ops.last(), Some(Op::SlowPath(_)));
-        if !ends_in_slow_path && !instructions.write.iter().all(is_plain_output) {
-            ops.push(Op::SlowPath(SlowPathReason::ActionSet));
-        }
         Self {
             ops: ops.into(),
             meter: instructions.meter,
@@ -277,7 +301,9 @@ impl ActionProgram {
             _ if self.meter.is_some() => InlineProgram::None,
             ([], Some(table)) if is_plain => InlineProgram::Goto(table),
             ([Op::Output(port)], None) if is_plain => InlineProgram::Output(*port),
-            (writes, Some(table)) if writes.iter().all(Op::is_field_write) => {
+            (writes, Some(table))
+                if self.action_set.is_plain() && writes.iter().all(Op::is_field_write) =>
+            {
                 InlineProgram::WriteGoto(table)
             }
             ([writes @ .., Op::Resubmit(table)], None)
@@ -307,8 +333,7 @@ impl Op {
             Action::Meter(meter) => Self::Meter(*meter),
             Action::SetField { field, value, mask } => Self::of_field(*field, *value, *mask),
             Action::Extended(extension) => Self::of_extension(extension),
-            other => HeaderRewrite::of(other)
-                .map_or(Self::SlowPath(SlowPathReason::Action), Self::Rewrite),
+            other => HeaderRewrite::of(other).map_or(Self::Turn, Self::Rewrite),
         }
     }
 
@@ -343,14 +368,18 @@ impl Op {
         }
     }
 
-    /// Writes bits of a pipeline field, or the whole of a header field.
+    /// Writes bits of a field.
     pub(crate) fn of_field(field: Field, value: u128, mask: u128) -> Self {
         if let Some(write) = FieldWrite::of_field(field, value, mask) {
             return Self::Write(write);
         }
-        let rewrite = HeaderRewrite::of_field(field, value);
-        let rewrite = rewrite.filter(|_| mask == field.full_mask());
-        rewrite.map_or(Self::SlowPath(SlowPathReason::Field), Self::Rewrite)
+        if mask != field.full_mask() {
+            return Self::Turn;
+        }
+        if let Some(port) = written_port(field, value) {
+            return Self::SetInPort(port);
+        }
+        HeaderRewrite::of_field(field, value).map_or(Self::Turn, Self::Rewrite)
     }
 
     fn of_extension(extension: &Extension) -> Self {
@@ -358,44 +387,59 @@ impl Op {
             Extension::Load { to, value } => {
                 Self::of_field(to.field(), to.place(u128::from(*value)), to.mask())
             }
-            Extension::Move { from, to } if is_writable(*from) && is_writable(*to) => Self::Copy {
+            Extension::Move { from, to } if is_readable(*from) && is_writable(*to) => Self::Copy {
                 from: *from,
                 to: *to,
             },
-            Extension::Controller(_) => Self::SlowPath(SlowPathReason::Controller),
+            Extension::Push(from) if is_readable(*from) || is_in_port(*from) => Self::Push(*from),
+            Extension::Pop(to) if is_writable(*to) || is_in_port(*to) => Self::Pop(*to),
+            Extension::Controller(action) if action.pause => Self::Pause,
+            Extension::Exit => Self::Exit,
+            Extension::Clone(_) => Self::Clone,
             Extension::Resubmit {
                 port: PortNo::IN_PORT,
                 table: Some(table),
             } => Self::Resubmit(*table),
-            Extension::Resubmit { .. } => Self::SlowPath(SlowPathReason::Resubmit),
+            Extension::Resubmit { port, table } => Self::ResubmitFrom(*port, *table),
+            Extension::ResubmitConnection { .. } => Self::SlowPath(SlowPathReason::Resubmit),
             Extension::Sample(sample) if sample.sources().next().is_none() => Self::Sample,
             Extension::PopQueue => Self::SetQueue(Priority::NONE),
-            Extension::Conntrack(action) if is_trackable(action) => Self::Track(action.table),
+            Extension::Conntrack(action) => Self::Track(action.table),
             Extension::ConntrackClear => Self::Untrack,
-            Extension::Note(_) => Self::Nop,
-            _ => Self::SlowPath(SlowPathReason::Action),
+            // Clauses are evaluated by the lookup; `nat` is an argument of `ct`.
+            Extension::Note(_) | Extension::Conjunction { .. } | Extension::Nat(_) => Self::Nop,
+            Extension::DebugSlow | Extension::DebugRecirc => Self::SlowPath(SlowPathReason::Action),
+            _ => Self::Turn,
         }
     }
 }
 
-/// True if `ct` reads nothing but general registers and the metadata.
-fn is_trackable(action: &ConntrackAction) -> bool {
-    let reads_registers = match action.zone {
-        ConntrackZone::Number(_) => true,
-        ConntrackZone::Subfield(part) => is_writable(part),
-    };
-    reads_registers
-        && action.actions.iter().all(|action| match action {
-            Action::SetField { .. }
-            | Action::Extended(Extension::Load { .. } | Extension::Nat(_)) => true,
-            Action::Extended(Extension::Move { from, .. }) => is_writable(*from),
-            _ => false,
-        })
+/// True if these are bits of general registers or of the metadata.
+pub(crate) fn is_readable(part: Subfield) -> bool {
+    let field = part.field();
+    field.register().is_some()
+        || field == Field::Metadata
+        || matches!(field.view(), Some(FieldView::Registers { .. }))
 }
 
-/// True if these are bits of a general register or of the metadata.
+/// True if these are such bits, and in one word of the key.
 fn is_writable(part: Subfield) -> bool {
-    part.field().register().is_some() || part.field() == Field::Metadata
+    is_readable(part) && FieldWrite::of_field(part.field(), 0, part.mask()).is_some()
+}
+
+/// True if this is the whole ingress port.
+fn is_in_port(part: Subfield) -> bool {
+    part.is_whole() && matches!(part.field(), Field::InPort | Field::NxInPort)
+}
+
+/// Returns the port that a write of this value makes the ingress port, if the field is one.
+pub(crate) fn written_port(field: Field, value: u128) -> Option<PortNo> {
+    let [.., a, b, c, d] = value.to_be_bytes();
+    match field {
+        Field::InPort => Some(PortNo(u32::from_be_bytes([a, b, c, d]))),
+        Field::NxInPort => Some(PortNo(widen(u16::from_be_bytes([c, d])))),
+        _ => None,
+    }
 }
 
 /// True if the action is an output that needs nothing but the port number.

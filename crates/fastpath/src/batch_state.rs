@@ -104,7 +104,7 @@ impl<'a> BatchState<'a> {
         self.ingress.port.is_none_or(|port| port.reports_misses())
     }
 
-    /// True if the frames arrived with tunnel options. Compiled actions write none.
+    /// True if the frames arrived with tunnel options.
     pub(crate) fn has_options(&self) -> bool {
         let fields = self.ingress_fields;
         fields.is_some_and(|fields| !fields.options.is_empty())
@@ -118,15 +118,15 @@ impl<'a> BatchState<'a> {
     }
 
     /// Parses a rewritten frame again, into the key at `index`.
-    pub(crate) fn parse_again(&mut self, index: usize, frame: &Frame) -> Result<(), DropReason> {
+    pub(crate) fn parse_again(
+        &mut self,
+        index: usize,
+        frame: &Frame,
+        in_port: PortNo,
+    ) -> Result<(), DropReason> {
         let key = &mut self.memory.keys[index];
         let ports = self.context.pipeline.fragment_ports();
-        parse(
-            key,
-            frame,
-            self.context.in_port,
-            (self.ingress.depth, ports),
-        )
+        parse(key, frame, in_port, (self.ingress.depth, ports))
     }
 
     /// Looks up the packet at `index` in a table.

@@ -15,6 +15,15 @@ pub(crate) enum EgressCheck {
     Denied(DropReason),
 }
 
+impl EgressCheck {
+    /// Checks a port, without the cache.
+    #[inline(never)]
+    pub(crate) fn of(pipeline: &Pipeline, in_port: PortNo, port: PortNo) -> Self {
+        let check = pipeline.check_egress(in_port, port);
+        check.map_or_else(Self::Denied, |()| Self::Allowed)
+    }
+}
+
 /// Egress checks of a pipeline for frames of one ingress port.
 #[derive(Debug)]
 pub(crate) struct EgressCache<'a> {

@@ -3,7 +3,11 @@
 //!
 //! Most frames leave by one port unmodified. For these no verdict is written: the executor returns
 //! only the port. The verdict of the worker is used from the first effect that needs it. The
-//! operations are in [`ops`], those of groups in [`groups`].
+//! operations are in [`ops`], those of groups in [`groups`], and lists of actions that are not the
+//! program of a rule (`clone`, buckets, action sets) in [`lists`].
+//!
+//! An action without an operation of its own is executed by the interpreter in a turn ([`turns`]):
+//! on the frame as it is, after which the executor continues.
 //!
 //! ```text
 //!            +-------------------------------------------------+
@@ -17,35 +21,31 @@
 //! ```
 
 use base::{PortNo, Priority, TableId};
-use flow::{Action, PipelineFields};
+use flow::Action;
 use packet::{Frame, Pool};
 use pipeline::{
-    BUCKETS_PER_FRAME_MAX, Cause, Destination, DropReason, InputFrame, LookupTables, MissPolicy,
-    PendingRule, ResumeAt, ResumeState, Rule, Totals, Verdict,
+    ACTIONS_PER_FRAME_MAX, BUCKETS_PER_FRAME_MAX, Cause, Destination, DropReason, MissPolicy,
+    Pause, PendingRule, RESUBMITS_MAX, ResumeAt, Rule, Totals, Verdict,
 };
 
-use crate::action_program::{ActionProgram, SlowPathReason};
-use crate::batch_state::{BatchState, fields_at_ingress};
-use crate::classifier::ViewLookup;
+use crate::action_program::{ActionProgram, ActionSetUpdate, SlowPathReason};
+use crate::batch_state::BatchState;
 use crate::frame_progress::{BATCH_RESUBMITS_MAX, FrameProgress};
 use crate::match_result::MatchResult;
 
+mod copies;
 mod groups;
+mod levels;
+mod lists;
 mod ops;
 mod track;
+mod turns;
 
-/// Greatest depth of nested resubmissions. Beyond it, the interpreter returns to the rules with
-/// the resubmissions.
-pub(crate) const RESUBMITS_MAX: usize = u32::BITS as usize;
+use levels::Level;
 
-const _: () = assert!(
-    BATCH_RESUBMITS_MAX < RESUBMITS_MAX,
-    "the executor continues all resubmissions of the batch lookup"
-);
-
-/// Most lookups of a frame. Beyond it, the interpreter counts them, and drops the frame when they
-/// are too many.
-const LOOKUPS_MAX: usize = 256;
+/// Most rules with something to execute after a resubmission that is in progress. Beyond it, the
+/// interpreter continues.
+pub(crate) const PENDING_MAX: usize = 32;
 
 /// Outcome of one frame, or of several that leave together.
 #[derive(Debug)]
@@ -57,8 +57,8 @@ pub enum FrameOutcome<'a> {
     Verdict(&'a mut Verdict),
 }
 
-/// Pending rule of each nested resubmission.
-pub(crate) type ResubmitStack<'a> = [Option<PendingRule<'a>>; RESUBMITS_MAX];
+/// Pending rule of each nested resubmission after which something is executed.
+pub(crate) type ResubmitStack<'a> = [Option<PendingRule<'a>>; PENDING_MAX];
 
 /// Reason to stop before the end of the program.
 enum Interruption<'a> {
@@ -66,6 +66,10 @@ enum Interruption<'a> {
     Drop(DropReason),
     /// The interpreter resumes.
     SlowPath(SlowPathReason, ResumeAt<'a>),
+    /// The interpreter pauses the packet, which ends its processing.
+    Pause(ResumeAt<'a>),
+    /// Processing has ended.
+    Exit,
 }
 
 /// Execution of one frame.
@@ -83,12 +87,18 @@ pub(crate) struct Executor<'b, 'a> {
     lookups: usize,
     /// Buckets that may still be executed.
     buckets_left: u32,
-    /// Number of nested resubmissions.
-    nesting: usize,
-    /// Number of resubmissions and tracked packets that were complete when the packet was tracked.
-    outer_nesting: usize,
-    /// Bit for each nested resubmission after which nothing is executed.
-    finished: u32,
+    /// Actions that may still be executed.
+    actions_left: usize,
+    /// Ingress port; rules may write it.
+    in_port: PortNo,
+    /// Nesting of resubmissions and copies.
+    level: Level<'a>,
+    /// Rule of the action set, if the interpreter holds it.
+    last_rule: Option<&'a Rule>,
+    /// Ingress port of the next lookup, if it is another one.
+    lookup_port: Option<PortNo>,
+    /// The continuation of a copy that is being paused.
+    pause: Option<Pause>,
     /// True if the current state of the frame is to be sent.
     is_output: bool,
     /// Class of a port's queueing discipline.
@@ -101,6 +111,17 @@ pub(crate) struct Executor<'b, 'a> {
     key_is_stale: bool,
     /// True if the pipeline fields of the worker are those of this frame.
     uses_pipeline_fields: bool,
+    /// True if rules have written fields of the frame that are not in the list of the key's written
+    /// fields, for instance those of a tunnel.
+    has_own_fields: bool,
+    /// True if the next lookup is not an ordinary one.
+    is_lookup_special: bool,
+    /// True if the interpreter holds the stack, and the action set if `holds_set`, of this frame.
+    uses_interpreter: bool,
+    /// True if the interpreter holds the action set.
+    holds_set: bool,
+    /// True if an action has exposed a malformed header.
+    is_malformed: bool,
 }
 
 /// Point at which execution continues.
@@ -109,13 +130,11 @@ enum ExecPoint<'a> {
     Table(TableId, MatchResult<'a>),
     /// A rule, after so many of its operations.
     Rule(&'a Rule, usize),
-    /// The end of a rule.
-    End,
 }
 
 impl<'b, 'a> Executor<'b, 'a> {
     /// An executor that continues from the progress of the batch lookup; `resubmitted` holds the
-    /// rules of its resubmissions.
+    /// rules of its resubmissions, which are complete but for the tables that they lead to.
     #[inline]
     pub(crate) fn new(
         batch: &'b mut BatchState<'a>,
@@ -125,16 +144,13 @@ impl<'b, 'a> Executor<'b, 'a> {
         resubmitted: Option<&[Option<&'a Rule>; BATCH_RESUBMITS_MAX]>,
     ) -> Self {
         let (weight, lookups) = (progress.weight, progress.lookups.into());
-        let nesting = usize::from(progress.resubmits);
-        if let Some(rules) = resubmitted {
-            for (pending, rule) in resubmit_stack.iter_mut().zip(rules.iter().take(nesting)) {
-                *pending = rule.map(|rule| PendingRule {
-                    rule,
-                    actions_done: rule.instructions.apply.len(),
-                });
-            }
-        }
+        let outermost = match resubmitted {
+            Some([outermost, ..]) if progress.resubmits > 0 => *outermost,
+            _ => None,
+        };
+        let level = Level::resubmitted(progress, outermost);
         Self {
+            in_port: batch.context.in_port,
             batch,
             resubmit_stack,
             frame_index,
@@ -143,15 +159,22 @@ impl<'b, 'a> Executor<'b, 'a> {
             action_set: progress.action_set,
             lookups,
             buckets_left: BUCKETS_PER_FRAME_MAX,
-            nesting,
-            outer_nesting: progress.outer_nesting.into(),
-            finished: (1 << nesting) - 1,
+            actions_left: ACTIONS_PER_FRAME_MAX,
+            level,
+            last_rule: None,
+            lookup_port: None,
+            pause: None,
             is_output: false,
             priority: Priority::NONE,
             pending_output: None,
             uses_verdict: false,
             key_is_stale: false,
             uses_pipeline_fields: false,
+            has_own_fields: false,
+            is_lookup_special: false,
+            uses_interpreter: false,
+            holds_set: false,
+            is_malformed: false,
         }
     }
 
@@ -165,7 +188,8 @@ impl<'b, 'a> Executor<'b, 'a> {
         let mut frame = std::mem::take(&mut self.batch.frames[self.frame_index]);
         self.priority = frame.priority;
         match self.run_tables(&mut frame, ExecPoint::Table(table, result), pool) {
-            Ok(()) => self.finish(frame, pool),
+            Ok(()) | Err(Interruption::Exit) => self.finish(frame, pool),
+            Err(Interruption::Drop(_)) if self.is_over_limit() => self.finish(frame, pool),
             Err(Interruption::Drop(reason)) => {
                 self.drop(reason);
                 if reason.drops_all() {
@@ -175,59 +199,32 @@ impl<'b, 'a> Executor<'b, 'a> {
                 self.finish(frame, pool)
             }
             Err(Interruption::SlowPath(reason, stop)) => {
-                self.enter_slow_path(frame, reason, stop, pool)
+                self.batch.memory.count_slow_path(reason);
+                self.resume_in_interpreter(frame, stop, pool)
             }
+            Err(Interruption::Pause(stop)) => self.resume_in_interpreter(frame, stop, pool),
         }
     }
 
-    /// Executes the tables, then the pending rules of resubmissions.
+    /// Executes the tables and the pending rules of resubmissions, then the action set.
     fn run_tables(
         &mut self,
         frame: &mut Frame,
-        mut point: ExecPoint<'a>,
+        point: ExecPoint<'a>,
         pool: &mut Pool,
     ) -> Result<(), Interruption<'a>> {
         if let ExecPoint::Table(_, MatchResult::Standalone) = point {
             self.send_to(Destination::Normal);
             return Ok(());
         }
-        loop {
-            let result = self.run_chain(frame, point, pool);
-            if self.nesting == 0 {
-                return match result? {
-                    None => {
-                        self.execute_action_set();
-                        Ok(())
-                    }
-                    Some(table) => self.handle_miss(table),
-                };
+        match self.run_level(frame, point, pool)? {
+            None if self.holds_set => self.execute_held_set(frame, pool),
+            None => {
+                self.execute_action_set();
+                Ok(())
             }
-            match result {
-                // Ends the resubmitted rules only.
-                Err(Interruption::Drop(DropReason::InvalidTtl)) => {
-                    self.drop(DropReason::InvalidTtl);
-                }
-                Err(interruption) => return Err(interruption),
-                // A miss is not reported: a resubmission to a table without a match has no effect.
-                Ok(_) => {}
-            }
-            point = match self.pop_resubmission() {
-                Some(pending) => ExecPoint::Rule(pending.rule, pending.actions_done),
-                None => ExecPoint::End,
-            };
+            Some(table) => self.handle_miss(table),
         }
-    }
-
-    /// Returns the pending rule of the innermost resubmission after which something is executed,
-    /// and leaves that resubmission and those nested in it.
-    fn pop_resubmission(&mut self) -> Option<PendingRule<'a>> {
-        let depth = u32::try_from(self.nesting).expect("resubmissions are nested 32 deep at most");
-        let pending = !self.finished & u32::MAX.checked_shr(u32::BITS - depth)?;
-        self.nesting = pending.checked_ilog2().map_or(0, |last| last as usize);
-        if pending == 0 {
-            return None;
-        }
-        self.resubmit_stack[self.nesting]
     }
 
     /// Executes rules until one does not lead to another table. Returns the table in which no rule
@@ -241,12 +238,16 @@ impl<'b, 'a> Executor<'b, 'a> {
         let (mut table, mut rule, mut first_op) = match point {
             ExecPoint::Table(table, result) => (table, self.count_result(table, result)?, 0),
             ExecPoint::Rule(rule, done) => (rule.table(), Some(rule), done),
-            ExecPoint::End => return Ok(None),
         };
         while let Some(matched) = rule {
             match self.execute_rule(frame, matched, first_op, pool)? {
                 Some(next) => table = next,
-                None => return Ok(None),
+                None => {
+                    if self.holds_set {
+                        self.last_rule = Some(matched);
+                    }
+                    return Ok(None);
+                }
             }
             let result = self.look_up(frame, table);
             (rule, first_op) = (self.count_result(table, result)?, 0);
@@ -264,6 +265,13 @@ impl<'b, 'a> Executor<'b, 'a> {
         match result {
             MatchResult::Rule(Some(rule)) => {
                 self.batch.count_match(table, rule, self.weight);
+                self.spend_actions(rule.instructions.apply.len())?;
+                Ok(Some(rule))
+            }
+            MatchResult::Conjunction(rule, id) => {
+                self.set_conjunction(id);
+                self.batch.count_match(table, rule, self.weight);
+                self.spend_actions(rule.instructions.apply.len())?;
                 Ok(Some(rule))
             }
             MatchResult::Rule(None) => {
@@ -274,7 +282,11 @@ impl<'b, 'a> Executor<'b, 'a> {
             }
             MatchResult::Drop(reason) => Err(Interruption::Drop(reason)),
             MatchResult::SlowPath(reason) => {
-                Err(Interruption::SlowPath(reason, ResumeAt::Table(table)))
+                let at = match self.lookup_port.take() {
+                    None => ResumeAt::Table(table),
+                    Some(port) => ResumeAt::TableAsFrom(table, port),
+                };
+                Err(Interruption::SlowPath(reason, at))
             }
             MatchResult::Standalone => Ok(None),
         }
@@ -282,12 +294,19 @@ impl<'b, 'a> Executor<'b, 'a> {
 
     fn look_up(&mut self, frame: &Frame, table: TableId) -> MatchResult<'a> {
         self.lookups += 1;
+        if self.lookups > RESUBMITS_MAX {
+            return MatchResult::Drop(DropReason::TooManyResubmits);
+        }
         if std::mem::take(&mut self.key_is_stale)
-            && let Err(reason) = self.batch.parse_again(self.key_index, frame)
+            && let Err(reason) = self.batch.parse_again(self.key_index, frame, self.in_port)
         {
+            self.key_is_stale = true;
             return MatchResult::Drop(reason);
         }
-        self.batch.look_up(self.key_index, table)
+        match self.is_lookup_special {
+            false => self.batch.look_up(self.key_index, table),
+            true => self.look_up_specially(table),
+        }
     }
 
     /// Executes the program of a rule from an operation on. Returns the table in which the packet
@@ -313,7 +332,9 @@ impl<'b, 'a> Executor<'b, 'a> {
         if let Some(table) = self.execute_ops(frame, rule, program, first_op, pool)? {
             return Ok(Some(table));
         }
-        self.update_action_set(program.action_set, &rule.instructions.write);
+        if program.action_set != ActionSetUpdate::Keep {
+            self.update_action_set(program.action_set, rule)?;
+        }
         if let Some(write) = program.metadata {
             self.write_field(write);
         }
@@ -324,7 +345,7 @@ impl<'b, 'a> Executor<'b, 'a> {
         let drop = |reason| Err(Interruption::Drop(reason));
         match self.batch.context.pipeline.miss_policy_of(table) {
             MissPolicy::Drop => drop(DropReason::NoMatch),
-            MissPolicy::Controller if !self.batch.reports_misses() => drop(DropReason::NoPacketIn),
+            MissPolicy::Controller if !self.reports_misses() => drop(DropReason::NoPacketIn),
             MissPolicy::Controller => {
                 let sent = self.send_packet_in(Cause::Miss, table, None, None);
                 sent.map_err(Interruption::Drop)
@@ -352,8 +373,7 @@ impl<'b, 'a> Executor<'b, 'a> {
     #[inline]
     fn finish(mut self, frame: Frame, pool: &mut Pool) -> FrameOutcome<'b> {
         if self.uses_pipeline_fields {
-            self.batch.memory.pipeline_fields =
-                fields_at_ingress(self.batch.context.in_port, self.batch.ingress_fields);
+            self.reset_pipeline_fields();
         }
         if let Some(port) = self.pending_output {
             let slot = &mut self.batch.frames[self.frame_index];
@@ -375,62 +395,14 @@ impl<'b, 'a> Executor<'b, 'a> {
             true => verdict.frames.push(frame),
             false => pool.put(frame),
         }
-        FrameOutcome::Verdict(verdict)
-    }
-
-    /// Lets the interpreter execute the rest.
-    fn enter_slow_path(
-        mut self,
-        frame: Frame,
-        reason: SlowPathReason,
-        stop: ResumeAt<'a>,
-        pool: &mut Pool,
-    ) -> FrameOutcome<'b> {
-        self.use_verdict();
-        self.store_pipeline_fields();
-        let batch = self.batch;
-        let context = batch.context;
-        let memory = &mut *batch.memory;
-        let fields = std::mem::replace(
-            &mut memory.pipeline_fields,
-            fields_at_ingress(context.in_port, batch.ingress_fields),
-        );
-        let state = ResumeState {
-            weight: self.weight,
-            registers: fields,
-            action_set: self.action_set,
-            egress_pending: self.is_output,
-            priority: self.priority,
-            lookups: self.lookups,
-            buckets_left: self.buckets_left,
-            nesting: self.outer_nesting,
-            pending: &self.resubmit_stack[..self.nesting],
-            at: stop,
-        };
-        memory.count_slow_path(reason);
-        let tables = LookupTables {
-            pipeline: context.pipeline,
-            lookup: &ViewLookup::new(context.view, &memory.scratch),
-        };
-        let arrival = InputFrame {
-            frame,
-            in_port: context.in_port,
-            now: context.now,
-        };
-        let verdict = &mut memory.verdict;
-        memory
-            .interpreter
-            .resume_slow_path(tables, arrival, state, pool, &mut (), verdict);
-        FrameOutcome::Verdict(verdict)
-    }
-
-    /// Copies the written pipeline fields to those of the worker, for consumers that need all of them.
-    fn store_pipeline_fields(&mut self) -> &PipelineFields {
-        let memory = &mut *self.batch.memory;
-        if memory.written.contains(self.key_index) {
-            self.uses_pipeline_fields = true;
-            memory.keys[self.key_index].store_written_fields(&mut memory.pipeline_fields);
+        if self.uses_interpreter && self.batch.memory.interpreter.has_released_fragments() {
+            self.finish_fragments(pool);
         }
-        &memory.pipeline_fields
+        FrameOutcome::Verdict(&mut self.batch.memory.verdict)
+    }
+
+    /// True if the frame has more results than are permitted.
+    fn is_over_limit(&self) -> bool {
+        self.uses_verdict && self.batch.memory.verdict.is_over_limit
     }
 }

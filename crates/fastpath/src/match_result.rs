@@ -11,6 +11,8 @@ use crate::packed_key::PackedKey;
 pub(crate) enum MatchResult<'a> {
     /// The rule that the packet matches, or none.
     Rule(Option<&'a Rule>),
+    /// The rule that the packet matches by the conjunction with this id.
+    Conjunction(&'a Rule, u32),
     /// The interpreter must look up the packet.
     SlowPath(SlowPathReason),
     /// The packet is forwarded as by a learning switch; tables are not used.
@@ -39,9 +41,8 @@ pub(crate) fn look_up<'a>(
         None => MatchResult::Rule(view.look_up(table, key).map(AsRef::as_ref)),
         Some(LookupFallback::Conjunctions) => match view.look_up_conjunctive(table, key) {
             ConjunctiveMatch::Rule(found) => MatchResult::Rule(found.map(AsRef::as_ref)),
-            ConjunctiveMatch::Conjunction(..) | ConjunctiveMatch::TooMany => {
-                MatchResult::SlowPath(SlowPathReason::Conjunction)
-            }
+            ConjunctiveMatch::Conjunction(rule, id) => MatchResult::Conjunction(rule, id),
+            ConjunctiveMatch::TooMany => MatchResult::SlowPath(SlowPathReason::Conjunction),
         },
         Some(LookupFallback::Interpreter) => match view.look_up_compiled(table, key, has_options) {
             Some(found) => MatchResult::Rule(found.map(AsRef::as_ref)),

@@ -20,7 +20,7 @@ use crate::batch_state::{BatchContext, BatchIngress, BatchState, WorkerMemory, f
 use crate::batch_stats::BatchStats;
 use crate::classifier::ViewLookup;
 use crate::egress_cache::EgressCache;
-use crate::exec::{Executor, FrameOutcome, RESUBMITS_MAX, ResubmitStack};
+use crate::exec::{Executor, FrameOutcome, PENDING_MAX, ResubmitStack};
 use crate::frame_progress::FrameProgress;
 use crate::ingress_tables::IngressTables;
 
@@ -87,7 +87,7 @@ impl Runner {
             parsed: 0,
             next_lookup: 0,
             common_egress: None,
-            resubmit_stack: [None; RESUBMITS_MAX],
+            resubmit_stack: [None; PENDING_MAX],
             lookup: BatchLookup {
                 state: BatchState {
                     stats: BatchStats::new(memory.writer, context.now),

@@ -50,6 +50,7 @@ mod registers;
 pub(crate) mod resume;
 mod submit;
 mod table_lookup;
+pub(crate) mod turn;
 
 /// A packet to run.
 #[derive(Debug)]
@@ -69,6 +70,8 @@ pub struct Interpreter {
     key: FlowKey,
     set: ActionSet,
     stack: Vec<Wide>,
+    /// Fragments that continue after the packet.
+    released: VecDeque<ReleasedFragment>,
 }
 
 impl Interpreter {
@@ -81,6 +84,7 @@ impl Interpreter {
             key: FlowKey::new(),
             set: ActionSet::default(),
             stack: Vec::new(),
+            released: VecDeque::new(),
         }
     }
 
@@ -137,8 +141,26 @@ impl Interpreter {
         verdict: &'a mut Verdict,
     ) -> Execution<'a> {
         verdict.clear();
-        self.set.clear();
-        self.stack.clear();
+        self.reset_packet();
+        let at_ingress = (arrival.in_port, arrival.now);
+        let mut run = self.execution(tables, at_ingress, pool, trace, verdict);
+        run.weight = Totals {
+            packets: arrival.frame.wire_frames(),
+            bytes: arrival.frame.wire_bytes(),
+        };
+        run.priority = arrival.frame.priority;
+        run
+    }
+
+    /// The execution of a packet with the action set and the stack that the interpreter holds.
+    fn execution<'a>(
+        &'a mut self,
+        tables: LookupTables<'a>,
+        (in_port, now): (PortNo, Instant),
+        pool: &'a mut Pool,
+        trace: &'a mut dyn Trace,
+        verdict: &'a mut Verdict,
+    ) -> Execution<'a> {
         Execution {
             pipeline: tables.pipeline,
             lookup: tables.lookup,
@@ -147,23 +169,22 @@ impl Interpreter {
             verdict,
             key: &mut self.key,
             key_is_stale: true,
+            is_rewritten: false,
+            has_own_fields: false,
             set: &mut self.set,
             stack: &mut self.stack,
             writer: self.writer,
-            now: arrival.now,
-            in_port: arrival.in_port,
-            weight: Totals {
-                packets: arrival.frame.wire_frames(),
-                bytes: arrival.frame.wire_bytes(),
-            },
-            registers: PipelineFields::new(arrival.in_port),
+            now,
+            in_port,
+            weight: Totals::default(),
+            registers: PipelineFields::new(in_port),
             table: TableId::FIRST,
             rule: None,
             cookie: Cookie::NONE,
             cause: Cause::PacketOut,
             rule_cause: Cause::Action,
             egress_pending: false,
-            priority: arrival.frame.priority,
+            priority: Priority::NONE,
             depth: Depth::Link,
             exited: false,
             recursion: 0,
@@ -172,7 +193,7 @@ impl Interpreter {
             buckets_left: BUCKETS_PER_FRAME_MAX,
             actions_left: ACTIONS_PER_FRAME_MAX,
             pause: None,
-            released: VecDeque::new(),
+            released: &mut self.released,
         }
     }
 }
@@ -187,6 +208,10 @@ pub(crate) struct Execution<'a> {
     pub(crate) key: &'a mut FlowKey,
     /// True if the packet was modified since the key was filled.
     key_is_stale: bool,
+    /// True if the packet may have been modified.
+    is_rewritten: bool,
+    /// True if an action has written pipeline fields other than the metadata and general registers.
+    has_own_fields: bool,
     pub(crate) set: &'a mut ActionSet,
     /// The stack of `push` and `pop`.
     pub(crate) stack: &'a mut Vec<Wide>,
@@ -230,7 +255,7 @@ pub(crate) struct Execution<'a> {
     /// executed.
     pub(crate) pause: Option<Pause>,
     /// Fragments that continue after this packet.
-    released: VecDeque<ReleasedFragment>,
+    released: &'a mut VecDeque<ReleasedFragment>,
 }
 
 impl<'a> Execution<'a> {

@@ -68,10 +68,14 @@ pub use fragment_store::FragmentStore;
 pub use groups::{Group, GroupBucket, symmetric_hash};
 pub use instructions::SharedInstructions;
 pub use instructions::program_slot::ProgramSlot;
-pub use interpreter::pause::PausedPacket;
-pub use interpreter::resume::{PendingRule, ResumeAt, ResumeState};
+pub use interpreter::pause::{FinalActionSet, Pause, PausedPacket};
+pub use interpreter::resume::{PendingRule, ResumeAt, ResumePoint};
+pub use interpreter::turn::{SavedMemory, Turn, TurnPlace, TurnState};
 pub use interpreter::{InputFrame, Interpreter};
-pub use limits::{BUCKETS_PER_FRAME_MAX, Limits, OUTPUTS_PER_FRAME_MAX};
+pub use limits::{
+    ACTIONS_PER_FRAME_MAX, BUCKETS_PER_FRAME_MAX, Limits, NESTING_MAX, OUTPUTS_PER_FRAME_MAX,
+    RECURSION_MAX, RESUBMITS_MAX,
+};
 pub use lookup::{Lookup, LookupResult, LookupTables};
 pub use meters::{MeterDecision, raise_drop_precedence};
 pub use pipeline::{

@@ -93,7 +93,7 @@ pub const OUTPUTS_PER_FRAME_MAX: usize = 16_384;
 
 /// Maximum number of actions of the rules and buckets that one packet executes: eight full
 /// messages. A packet with more is dropped whole.
-pub(crate) const ACTIONS_PER_FRAME_MAX: usize = 65_536;
+pub const ACTIONS_PER_FRAME_MAX: usize = 65_536;
 
 /// Maximum number of bands of a meter: every packet is submitted to each.
 pub(crate) const BANDS_MAX: u8 = 8;
@@ -104,14 +104,14 @@ pub(crate) const EXPIRIES_MAX: usize = 1024;
 
 /// Maximum nesting of resubmissions that do not lead to a later table (`ovs-actions(7)`, "Recursion
 /// too deep").
-pub(crate) const RECURSION_MAX: usize = 64;
+pub const RECURSION_MAX: usize = 64;
 
 /// Maximum number of lookups of a packet beyond the first (`ovs-actions(7)`, "Too many resubmits").
-pub(crate) const RESUBMITS_MAX: usize = 4096;
+pub const RESUBMITS_MAX: usize = 4096;
 
 /// Maximum nesting of resubmissions of any kind and clones: through all tables, and back as often
 /// as is permitted. Each takes stack memory.
-pub(crate) const NESTING_MAX: usize = 320;
+pub const NESTING_MAX: usize = 320;
 
 /// Maximum number of stack entries of `push`: 64 kB of ordinary ones (`ovs-actions(7)`, "Stack too
 /// deep"), and 512 kB of memory, since an entry may be as wide as a tunnel option.

@@ -353,7 +353,8 @@ impl Pipeline {
     }
 
     /// True if a packet with this destination may be sent by a tunnel.
-    pub(crate) fn may_tunnel(&self, to: &Destination) -> bool {
+    #[must_use]
+    pub fn may_tunnel(&self, to: &Destination) -> bool {
         self.ports.may_tunnel(to)
     }
 

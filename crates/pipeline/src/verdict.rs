@@ -61,6 +61,17 @@ impl Verdict {
         self.is_over_limit = false;
     }
 
+    /// True if nothing was added.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.frames.is_empty()
+            && self.egress.is_empty()
+            && self.drops.is_empty()
+            && self.learn_requests.is_empty()
+            && self.held_fragments == 0
+            && !self.is_over_limit
+    }
+
     /// Adds an output, up to the limit.
     #[inline]
     pub fn push_egress(&mut self, egress: Egress) {
@@ -329,7 +340,8 @@ impl DropReason {
     }
 
     /// True for a limit of one packet and all of its copies together.
-    pub(crate) const fn is_limit(self) -> bool {
+    #[must_use]
+    pub const fn is_limit(self) -> bool {
         matches!(
             self,
             Self::GroupLimit

@@ -45,7 +45,7 @@ fn controller_meter_and_resubmit_are_compiled() {
 
 #[test]
 fn program_ends_with_first_action_that_is_not_compiled() {
-    for action in ["exit", "debug_slow", "debug_recirc"] {
+    for action in ["debug_slow", "debug_recirc"] {
         let program = program(&format!("output:1,{action},output:2"));
         assert_eq!(
             *program.ops,
@@ -55,7 +55,7 @@ fn program_ends_with_first_action_that_is_not_compiled() {
 }
 
 #[test]
-fn action_set_of_outputs_is_compiled() {
+fn action_set_is_compiled() {
     let outputs = program("write_actions(output:1),goto_table:3");
     assert!(outputs.ops.is_empty());
     assert_eq!(
@@ -63,8 +63,8 @@ fn action_set_of_outputs_is_compiled() {
         (ActionSetUpdate::Output, Some(TableId(3)))
     );
     let rewriting = program("output:1,clear_actions,write_actions(dec_ttl,output:1)");
-    let slow_path = Op::SlowPath(SlowPathReason::ActionSet);
-    assert_eq!(*rewriting.ops, [Op::Output(PortNo(1)), slow_path]);
+    assert_eq!(*rewriting.ops, [Op::Output(PortNo(1))]);
+    assert_eq!(rewriting.action_set, ActionSetUpdate::ClearAndWrite);
 }
 
 #[test]
@@ -133,4 +133,23 @@ fn slow_path_reasons_are_numbered_in_order() {
 #[test]
 fn operation_has_32_bytes() {
     assert_eq!(size_of::<Op>(), 32);
+}
+
+#[test]
+fn rules_of_controllers_are_compiled() {
+    let rules = include_str!("../../tests/data/controller-rules.txt");
+    let rules = rules.lines().filter(|line| !line.starts_with('#'));
+    for line in rules.clone() {
+        let flow = parse_flow_line(line).expect(line);
+        let program = ActionProgram::of(&flow.instructions);
+        let is_compiled = !program.ops.iter().any(|op| matches!(op, Op::SlowPath(_)));
+        assert!(is_compiled, "{line}");
+        for action in &flow.instructions.apply {
+            if let Action::Extended(Extension::Clone(actions)) = action {
+                let is_compiled = |action| !matches!(Op::of(action), Op::SlowPath(_));
+                assert!(actions.iter().all(is_compiled), "{line}");
+            }
+        }
+    }
+    assert!(rules.count() > 100, "the file holds rules of each kind");
 }

@@ -1,40 +1,38 @@
-//! Execution of groups (OF 1.3.5, 5.6) whose buckets rewrite the frame and output it to ports.
-//! Groups with other actions are executed by the interpreter.
+//! Execution of groups (OF 1.3.5, 5.6). Buckets that only rewrite the frame and output it to ports
+//! are executed directly, all others as [lists](super::lists) of actions.
 
 use base::GroupId;
 use flow::GroupKind;
 use packet::{Frame, Headers, Packet, Pool};
-use pipeline::{DropReason, Group, GroupBucket, Rule};
+use pipeline::{Cause, DropReason, Group, GroupBucket, NESTING_MAX, Rule, TurnPlace};
 
-use super::ops::stop_at;
 use super::{Executor, Interruption};
-use crate::action_program::{Op, SlowPathReason};
+use crate::action_program::Op;
 
 impl<'a> Executor<'_, 'a> {
-    /// Executes the group of the action with this number.
+    /// Executes a group.
     pub(super) fn execute_group(
         &mut self,
-        frame: &Frame,
-        rule: &'a Rule,
-        (number, id): (usize, GroupId),
+        frame: &mut Frame,
+        place: TurnPlace<'a>,
+        id: GroupId,
         pool: &mut Pool,
     ) -> Result<(), Interruption<'a>> {
         let context = self.batch.context;
-        let Some(group) = context.pipeline.group(id) else {
+        let (Some(group), Some(rule)) = (context.pipeline.group(id), place.rule) else {
             return Err(Interruption::Drop(DropReason::NoBucket));
         };
-        if group.compiled_word(compile_group) != COMPILED {
-            return Err(Interruption::SlowPath(
-                SlowPathReason::Group,
-                stop_at(rule, number),
-            ));
-        }
+        let is_compiled = group.compiled_word(compile_group) == COMPILED && !self.is_malformed;
+        let mut execute =
+            |executor: &mut Self, frame: &mut Frame, bucket: &GroupBucket| match is_compiled {
+                true => executor.execute_bucket(frame, rule, bucket, pool),
+                false => executor.execute_listed_bucket(frame, place, bucket, pool),
+            };
         group.count(self.batch.memory.writer, self.weight, context.now);
         let hash = match group.kind() {
             GroupKind::All => {
                 let mut buckets = group.buckets().iter();
-                return buckets
-                    .try_for_each(|bucket| self.execute_bucket(frame, rule, bucket, pool));
+                return buckets.try_for_each(|bucket| execute(self, frame, bucket));
             }
             GroupKind::Select => self
                 .selection_hash(frame, group)
@@ -45,12 +43,56 @@ impl<'a> Executor<'_, 'a> {
         let selected =
             group.select_bucket(hash, |bucket| context.pipeline.is_bucket_live(bucket, left));
         match selected {
-            Some(index) => self.execute_bucket(frame, rule, &group.buckets()[index], pool),
+            Some(index) => execute(self, frame, &group.buckets()[index]),
             None => {
                 self.drop(DropReason::NoBucket);
                 Ok(())
             }
         }
+    }
+
+    /// Executes a bucket as a list of actions. A drop in the bucket ends only the bucket, except at
+    /// the limits of the frame.
+    #[inline(never)]
+    fn execute_listed_bucket(
+        &mut self,
+        frame: &mut Frame,
+        place: TurnPlace<'a>,
+        bucket: &GroupBucket,
+        pool: &mut Pool,
+    ) -> Result<(), Interruption<'a>> {
+        self.begin_bucket(bucket)?;
+        let place = TurnPlace {
+            cause: match place.cause {
+                Cause::Action | Cause::ActionSet => Cause::Group,
+                other => other,
+            },
+            ..place
+        };
+        let priority = self.priority;
+        self.level.nesting += 1;
+        let result = match bucket.rewrites() {
+            true => self.execute_copy(frame, place, bucket.actions(), pool),
+            false => self.execute_list(frame, place, bucket.actions(), pool),
+        };
+        self.level.nesting -= 1;
+        self.priority = priority;
+        self.contain(result, DropReason::is_limit)
+    }
+
+    /// Counts a bucket, up to the limits of the frame.
+    fn begin_bucket(&mut self, bucket: &GroupBucket) -> Result<(), Interruption<'a>> {
+        let Some(left) = self.buckets_left.checked_sub(1) else {
+            return Err(Interruption::Drop(DropReason::GroupLimit));
+        };
+        self.buckets_left = left;
+        if usize::from(self.level.nesting) + usize::from(bucket.rewrites()) >= NESTING_MAX {
+            return Err(Interruption::Drop(DropReason::RecursionTooDeep));
+        }
+        self.spend_actions(bucket.actions().len())?;
+        let (writer, now) = (self.batch.memory.writer, self.batch.context.now);
+        bucket.count(writer, self.weight, now);
+        Ok(())
     }
 
     /// Hash by which a select group chooses a bucket.
@@ -72,15 +114,7 @@ impl<'a> Executor<'_, 'a> {
         bucket: &GroupBucket,
         pool: &mut Pool,
     ) -> Result<(), Interruption<'a>> {
-        let Some(left) = self.buckets_left.checked_sub(1) else {
-            return Err(Interruption::Drop(DropReason::GroupLimit));
-        };
-        self.buckets_left = left;
-        bucket.count(
-            self.batch.memory.writer,
-            self.weight,
-            self.batch.context.now,
-        );
+        self.begin_bucket(bucket)?;
         let priority = self.priority;
         if !bucket.rewrites() {
             let ops = bucket.actions().iter().map(Op::of);

@@ -1,15 +1,16 @@
 //! Operations of action programs.
 
 use base::{MeterId, PortNo, Priority, TableId};
-use flow::{Action, Extension, MaxLen};
+use flow::{Action, Extension, Field, MaxLen, PipelineFields};
 use packet::{Frame, Network, Packet, Pool};
 use pipeline::{
     Cause, Destination, DropReason, Egress, MeterDecision, PacketInMeta, PortView, ResumeAt, Rule,
     raise_drop_precedence,
 };
 
-use super::{Executor, Interruption, LOOKUPS_MAX, RESUBMITS_MAX};
-use crate::action_program::{ActionProgram, ActionSetUpdate, Op, SlowPathReason, output_port};
+use super::turns::{cause_of, place_of};
+use super::{Executor, Interruption};
+use crate::action_program::{ActionProgram, ActionSetUpdate, Op, output_port, written_port};
 use crate::batch_mask::BatchMask;
 use crate::egress_cache::EgressCheck;
 use crate::header_rewrite::RewriteFailure;
@@ -33,16 +34,22 @@ impl<'a> Executor<'_, 'a> {
                     self.execute_output(op);
                 }
                 Op::Enqueue(..) | Op::SetQueue(_) => self.execute_output(op),
-                Op::Controller(max_len) => self.report(rule, max_len),
+                Op::Controller(max_len) => self.report(rule, cause_of(rule), max_len),
                 Op::Sample => self.sample(rule, number),
-                Op::Group(group) => self.execute_group(frame, rule, (number, group), pool)?,
+                Op::Group(group) => self.execute_group(frame, place_of(rule), group, pool)?,
                 Op::Meter(meter) => self.apply_meter(frame, meter, pool)?,
                 Op::Resubmit(table) => {
-                    let is_last = program.ends_with(number);
-                    return self.resubmit(rule, number, table, is_last).map(Some);
+                    self.resubmit(rule, number, table, program.ends_with(number))?;
+                    return Ok(Some(table));
+                }
+                Op::ResubmitFrom(port, table) => {
+                    let table = table.unwrap_or(rule.table());
+                    self.resubmit(rule, number, table, program.ends_with(number))?;
+                    self.look_up_as(port);
+                    return Ok(Some(table));
                 }
                 Op::Track(_) => {
-                    if let Some(table) = self.track(frame, rule, program, number, pool)? {
+                    if let Some(table) = self.track_last(frame, rule, program, number, pool)? {
                         return Ok(Some(table));
                     }
                 }
@@ -54,13 +61,87 @@ impl<'a> Executor<'_, 'a> {
                 Op::Write(write) => self.write_field(write),
                 Op::Copy { from, to } => self.key().copy(from, to),
                 Op::Nop => {}
-                Op::SlowPath(reason) => {
-                    return Err(Interruption::SlowPath(reason, stop_at(rule, number)));
+                Op::Turn => {
+                    number = self.execute_turns(frame, rule, (ops, number), pool)?;
+                    continue;
                 }
+                ref other => self.execute_uncommon(frame, rule, (other, number), pool)?,
             }
             number += 1;
         }
         Ok(None)
+    }
+
+    /// Executes an operation that few rules have.
+    #[inline(never)]
+    fn execute_uncommon(
+        &mut self,
+        frame: &mut Frame,
+        rule: &'a Rule,
+        (op, number): (&Op, usize),
+        pool: &mut Pool,
+    ) -> Result<(), Interruption<'a>> {
+        match *op {
+            Op::Push(_) | Op::Pop(_) => self.move_on_stack(op),
+            Op::SetInPort(port) => {
+                self.set_in_port(port);
+                Ok(())
+            }
+            Op::Clone => match rule.instructions.apply.get(number) {
+                Some(Action::Extended(Extension::Clone(actions))) => {
+                    self.execute_copy(frame, place_of(rule), actions, pool)
+                }
+                _ => Ok(()),
+            },
+            Op::Pause => Err(Interruption::Pause(stop_at(rule, number))),
+            Op::Exit => Err(Interruption::Exit),
+            Op::SlowPath(reason) => Err(Interruption::SlowPath(reason, stop_at(rule, number))),
+            _ => Ok(()),
+        }
+    }
+
+    /// Moves bits of a pipeline field to or from the stack.
+    pub(super) fn move_on_stack(&mut self, op: &Op) -> Result<(), Interruption<'a>> {
+        self.use_interpreter();
+        match *op {
+            Op::Push(from) => {
+                let bits = match from.field() {
+                    Field::InPort => self.in_port.0.into(),
+                    Field::NxInPort => from.of(self.in_port.0.into()),
+                    _ => self.key().written_bits(from),
+                };
+                let pushed = self.batch.memory.interpreter.push(bits);
+                pushed.map_err(Interruption::Drop)
+            }
+            Op::Pop(to) => {
+                if let Some(bits) = self.batch.memory.interpreter.pop() {
+                    match written_port(to.field(), bits) {
+                        Some(port) => self.set_in_port(port),
+                        None => self.key().set_bits(to, bits),
+                    }
+                }
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Changes the ingress port.
+    pub(super) fn set_in_port(&mut self, port: PortNo) {
+        self.in_port = port;
+        self.key().replace_in_port(port);
+    }
+
+    /// True if the ingress port may cause packet-ins by misses.
+    pub(super) fn reports_misses(&self) -> bool {
+        let context = self.batch.context;
+        match self.in_port == context.in_port {
+            true => self.batch.reports_misses(),
+            false => context
+                .pipeline
+                .port(self.in_port)
+                .is_none_or(|port| port.reports_misses()),
+        }
     }
 
     /// Executes an operation that only outputs the frame or selects a queue.
@@ -68,7 +149,7 @@ impl<'a> Executor<'_, 'a> {
     pub(super) fn execute_output(&mut self, op: &Op) {
         match *op {
             Op::Output(port) => self.output(port),
-            Op::InPort => self.send(self.batch.context.in_port),
+            Op::InPort => self.send(self.in_port),
             Op::Normal => self.send_to(Destination::Normal),
             Op::Flood => self.send_to_ports(PortView::floods),
             Op::All => self.send_to_ports(PortView::forwards),
@@ -89,7 +170,7 @@ impl<'a> Executor<'_, 'a> {
     fn enqueue(&mut self, port: PortNo, priority: Priority) {
         let before = self.set_priority(priority);
         match port {
-            PortNo::IN_PORT => self.send(self.batch.context.in_port),
+            PortNo::IN_PORT => self.send(self.in_port),
             port => self.output(port),
         }
         self.priority = before;
@@ -97,7 +178,7 @@ impl<'a> Executor<'_, 'a> {
 
     /// Applies the adjacent rewrites from operation `first` on. Returns the number of the next
     /// operation.
-    fn rewrite(
+    pub(super) fn rewrite(
         &mut self,
         frame: &mut Frame,
         rule: &'a Rule,
@@ -118,38 +199,17 @@ impl<'a> Executor<'_, 'a> {
                 }
             }
         }
+        self.is_malformed = packet.malformed().is_some();
         Ok(number)
     }
 
     pub(super) fn parse<'f>(&self, frame: &'f mut Frame) -> Result<Packet<'f>, Interruption<'a>> {
-        let packet = Packet::parse(frame, self.batch.ingress.depth);
+        let depth = self.batch.ingress.depth;
+        let packet = match self.is_malformed {
+            false => Packet::parse(frame, depth),
+            true => Packet::parse_leniently(frame, depth),
+        };
         packet.map_err(|reason| Interruption::Drop(DropReason::Malformed(reason)))
-    }
-
-    /// Starts a resubmission, with the operations after it pending. Returns its table. A
-    /// resubmission to the same or an earlier table is the interpreter's, which limits their
-    /// number.
-    fn resubmit(
-        &mut self,
-        rule: &'a Rule,
-        number: usize,
-        table: TableId,
-        is_last: bool,
-    ) -> Result<TableId, Interruption<'a>> {
-        let is_supported = table > rule.table() && self.lookups < LOOKUPS_MAX;
-        if !is_supported || self.nesting == RESUBMITS_MAX {
-            return Err(Interruption::SlowPath(
-                SlowPathReason::Resubmit,
-                stop_at(rule, number),
-            ));
-        }
-        self.resubmit_stack[self.nesting] = Some(pipeline::PendingRule {
-            rule,
-            actions_done: number + 1,
-        });
-        self.finished = self.finished & !(1 << self.nesting) | u32::from(is_last) << self.nesting;
-        self.nesting += 1;
-        Ok(table)
     }
 
     /// Applies a meter. A meter that does not exist passes all packets.
@@ -198,11 +258,8 @@ impl<'a> Executor<'_, 'a> {
 
     /// Sends a packet-in; the table-miss rule does so only if the port allows it (OF 1.3.5, 7.2.1:
     /// `OFPPC_NO_PACKET_IN`).
-    fn report(&mut self, rule: &'a Rule, max_len: MaxLen) {
-        let (cause, is_allowed) = match rule.is_table_miss() {
-            true => (Cause::MissRule, self.batch.reports_misses()),
-            false => (Cause::Action, true),
-        };
+    pub(super) fn report(&mut self, rule: &'a Rule, cause: Cause, max_len: MaxLen) {
+        let is_allowed = cause != Cause::MissRule || self.reports_misses();
         let sent = match is_allowed {
             true => self.send_packet_in(cause, rule.table(), Some(rule), Some(max_len)),
             false => Err(DropReason::NoPacketIn),
@@ -264,10 +321,19 @@ impl<'a> Executor<'_, 'a> {
         }
     }
 
-    pub(super) fn update_action_set(&mut self, update: ActionSetUpdate, write: &'a [Action]) {
+    pub(super) fn update_action_set(
+        &mut self,
+        update: ActionSetUpdate,
+        rule: &'a Rule,
+    ) -> Result<(), Interruption<'a>> {
+        let write = &rule.instructions.write;
+        if self.holds_set || !update.is_plain() {
+            return self.update_held_set(update, write);
+        }
         if let Some(port) = update.apply(&mut self.action_set, write) {
             self.key().set_action_set_output(port);
         }
+        Ok(())
     }
 
     pub(super) fn write_field(&mut self, write: FieldWrite) {
@@ -284,7 +350,7 @@ impl<'a> Executor<'_, 'a> {
     pub(super) fn execute_action_set(&mut self) {
         match self.action_set.and_then(output_port) {
             None => {}
-            Some(PortNo::IN_PORT) => self.send(self.batch.context.in_port),
+            Some(PortNo::IN_PORT) => self.send(self.in_port),
             Some(port) => self.output(port),
         }
     }
@@ -293,7 +359,7 @@ impl<'a> Executor<'_, 'a> {
     /// loop.
     #[inline]
     fn output(&mut self, port: PortNo) {
-        if port == self.batch.context.in_port {
+        if port == self.in_port {
             self.drop(DropReason::OutputToIngress);
         } else {
             self.send(port);
@@ -301,8 +367,16 @@ impl<'a> Executor<'_, 'a> {
     }
 
     #[inline]
+    fn check_egress(&mut self, port: PortNo) -> EgressCheck {
+        match self.in_port == self.batch.context.in_port {
+            true => self.batch.egress.check(port),
+            false => EgressCheck::of(self.batch.context.pipeline, self.in_port, port),
+        }
+    }
+
+    #[inline]
     fn send(&mut self, port: PortNo) {
-        match self.batch.egress.check(port) {
+        match self.check_egress(port) {
             EgressCheck::Allowed if !self.uses_verdict && self.pending_output.is_none() => {
                 self.is_output = true;
                 self.pending_output = Some(port);
@@ -315,7 +389,7 @@ impl<'a> Executor<'_, 'a> {
     /// Sends to all ports that `accepts` holds for, except the ingress port and, from a protected
     /// port, other protected ports.
     fn send_to_ports(&mut self, accepts: fn(&PortView) -> bool) {
-        let (in_port, pipeline) = (self.batch.context.in_port, self.batch.context.pipeline);
+        let (in_port, pipeline) = (self.in_port, self.batch.context.pipeline);
         let is_protected = pipeline.is_protected(in_port);
         for (port, view) in pipeline.ports() {
             if self.uses_verdict && self.batch.memory.verdict.is_over_limit {
@@ -333,10 +407,23 @@ impl<'a> Executor<'_, 'a> {
         self.is_output = true;
         let verdict = &mut self.batch.memory.verdict;
         let frame = verdict.frames.len();
+        let registers = match self.has_own_fields {
+            true => self.fields_of_egress(&to),
+            false => None,
+        };
+        let verdict = &mut self.batch.memory.verdict;
         verdict.push_egress(Egress {
             priority: self.priority,
+            registers,
             ..Egress::new(frame, to)
         });
+    }
+
+    /// Pipeline fields of an output that may be one by a tunnel.
+    #[inline(never)]
+    fn fields_of_egress(&mut self, to: &Destination) -> Option<Box<PipelineFields>> {
+        let may_tunnel = self.batch.context.pipeline.may_tunnel(to);
+        may_tunnel.then(|| Box::new(self.store_pipeline_fields().clone()))
     }
 
     /// Before a rewrite: if the current state of the frame is to be sent, a copy is.

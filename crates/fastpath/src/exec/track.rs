@@ -4,27 +4,28 @@
 //! ```text
 //!   ct(table=5)         last action, no pending rule:  the frame itself continues in table 5
 //!   ct(commit), ...     no table:                      the frame continues with the next action
-//!   ct(table=5), ...    anything else:                 interpreter, which copies the frame
+//!   ct(table=5), ...    anything else:                 a copy continues in table 5, and the frame
+//!                                                      with the next action
 //!   ct of a fragment                                   interpreter, which holds it
 //! ```
 
 use base::TableId;
-use flow::{Action, ConntrackAction, Extension};
+use flow::{Action, ConntrackAction, Extension, Subfield};
 use packet::wire::Fragment;
-use packet::{Frame, Pool};
+use packet::{Frame, Headers, Pool};
 use pipeline::{
     ConntrackSource, DropReason, Rule, connection_fields, conntrack_request, is_translated,
     track_packet, write_outcome,
 };
 
 use super::ops::stop_at;
-use super::{Executor, Interruption, LOOKUPS_MAX};
-use crate::action_program::{ActionProgram, SlowPathReason};
+use super::{Executor, Interruption};
+use crate::action_program::{ActionProgram, SlowPathReason, is_readable};
 
 impl<'a> Executor<'_, 'a> {
-    /// Executes the action `ct` with this number. Returns the table in which the packet continues,
-    /// if any.
-    pub(super) fn track(
+    /// Executes the action `ct` with this number of a rule. Returns the table in which the packet
+    /// itself continues, if any.
+    pub(super) fn track_last(
         &mut self,
         frame: &mut Frame,
         rule: &'a Rule,
@@ -32,30 +33,46 @@ impl<'a> Executor<'_, 'a> {
         number: usize,
         pool: &mut Pool,
     ) -> Result<Option<TableId>, Interruption<'a>> {
-        let action = rule.instructions.apply.get(number);
-        let Some(Action::Extended(Extension::Conntrack(action))) = action else {
-            return Err(self.leave_to_interpreter(rule, number));
-        };
+        if self.may_hold(frame)? {
+            let stop = stop_at(rule, number);
+            return Err(Interruption::SlowPath(SlowPathReason::Action, stop));
+        }
+        match rule.instructions.apply.get(number) {
+            Some(Action::Extended(Extension::Conntrack(action))) => {
+                let is_last = self.is_last(program, number);
+                self.track(frame, rule, (action, is_last), pool)
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// True if the interpreter executes `ct`, because the packet may be a fragment to hold.
+    pub(super) fn may_hold(&self, frame: &mut Frame) -> Result<bool, Interruption<'a>> {
+        if !self.batch.context.pipeline.holds_fragments() {
+            return Ok(false);
+        }
+        Ok(self.parse(frame)?.headers().fragment() != Some(Fragment::No))
+    }
+
+    /// Executes `ct`. Returns the table in which the packet itself continues, if any, which it may
+    /// only if nothing is executed afterwards.
+    pub(super) fn track(
+        &mut self,
+        frame: &mut Frame,
+        rule: &'a Rule,
+        (action, is_last): (&ConntrackAction, bool),
+        pool: &mut Pool,
+    ) -> Result<Option<TableId>, Interruption<'a>> {
         let context = self.batch.context;
         let Some(tracker) = context.pipeline.tracker() else {
             return Err(Interruption::Drop(DropReason::NoConntrack));
         };
-        if action.table.is_some() && !self.may_continue(rule, program, number, action) {
-            return Err(self.leave_to_interpreter(rule, number));
-        }
-        let key = self.key();
-        let earlier = key.connection();
-        let request = conntrack_request(action, |source| match source {
-            ConntrackSource::Subfield(part) => Some(key.written_bits(part)),
-            ConntrackSource::StackTop => None,
-        });
+        let earlier = self.key().connection();
+        let request = conntrack_request(action, |source| self.read_source(frame, source));
         let packet = self.parse(frame)?;
-        if packet.headers().fragment() != Some(Fragment::No) && context.pipeline.holds_fragments() {
-            return Err(self.leave_to_interpreter(rule, number));
-        }
         let outcome = track_packet(tracker, &packet, earlier.as_ref(), &request, context.now);
         let fields = connection_fields(&outcome.metadata, &packet);
-        if action.table.is_some() || is_translated(&outcome) {
+        if action.table.is_some() && is_last || is_translated(&outcome) {
             // What was output before leaves as it was, and apart from the tracked packet.
             self.copy_before_rewrite(frame, pool)
                 .map_err(Interruption::Drop)?;
@@ -65,15 +82,50 @@ impl<'a> Executor<'_, 'a> {
             let mut packet = self.parse(frame)?;
             write_outcome(&mut packet, &outcome).map_err(Interruption::Drop)?;
         }
-        if action.table.is_none() {
-            self.untrack();
-            return Ok(None);
+        match action.table {
+            Some(table) if is_last => {
+                // The resubmissions are complete, but still count as nested, as in the interpreter.
+                self.nest(table <= rule.table())?;
+                self.level = self.level.begun();
+                self.key().set_connection(&fields);
+                Ok(Some(table))
+            }
+            Some(table) => {
+                self.execute_tracked_copy(frame, rule, (table, &fields), pool)?;
+                self.untrack();
+                Ok(None)
+            }
+            None => {
+                self.untrack();
+                Ok(None)
+            }
         }
-        // The resubmissions are complete, but still count as nested, as in the interpreter.
-        self.outer_nesting += self.nesting + 1;
-        self.nesting = 0;
-        self.key().set_connection(&fields);
-        Ok(action.table)
+    }
+
+    /// Returns a value that `ct` reads.
+    fn read_source(&mut self, frame: &Frame, source: ConntrackSource) -> Option<u128> {
+        match source {
+            ConntrackSource::Subfield(part) if is_readable(part) => {
+                Some(self.key().written_bits(part))
+            }
+            ConntrackSource::Subfield(part) => Some(self.read_field(frame, part)),
+            ConntrackSource::StackTop => {
+                self.use_interpreter();
+                self.batch.memory.interpreter.pop()
+            }
+        }
+    }
+
+    /// Returns bits of any field; zero if the header is missing.
+    #[inline(never)]
+    fn read_field(&mut self, frame: &Frame, part: Subfield) -> u128 {
+        let Ok(headers) = Headers::parse(frame, self.batch.ingress.depth) else {
+            return 0;
+        };
+        self.store_pipeline_fields();
+        let memory = &mut *self.batch.memory;
+        let fields = &memory.pipeline_fields;
+        memory.interpreter.read(&headers, fields, part)
     }
 
     /// Makes the packet one that is not tracked.
@@ -83,22 +135,11 @@ impl<'a> Executor<'_, 'a> {
     }
 
     /// True if nothing is executed after `ct`, so that the packet itself continues in its table.
-    fn may_continue(
-        &self,
-        rule: &Rule,
-        program: &ActionProgram,
-        number: usize,
-        action: &ConntrackAction,
-    ) -> bool {
-        let all = (1_u64 << self.nesting) - 1;
+    fn is_last(&self, program: &ActionProgram, number: usize) -> bool {
         program.ends_with(number)
             && self.action_set.is_none()
-            && u64::from(self.finished) & all == all
-            && action.table.is_some_and(|table| table > rule.table())
-            && self.lookups < LOOKUPS_MAX
-    }
-
-    fn leave_to_interpreter(&self, rule: &'a Rule, number: usize) -> Interruption<'a> {
-        Interruption::SlowPath(SlowPathReason::Action, stop_at(rule, number))
+            && !self.holds_set
+            && self.level.pending == self.level.base
+            && !self.level.is_in_list
     }
 }

@@ -74,7 +74,7 @@ impl PackedKey {
             u64::from(fields.gtpu.flags) << 8 | u64::from(fields.gtpu.message);
     }
 
-    fn fill_registers(&mut self, general: &[u32; REGISTERS]) {
+    pub(super) fn fill_registers(&mut self, general: &[u32; REGISTERS]) {
         let words = &mut self.0[word::REGISTERS..];
         let (pairs, _) = general.as_chunks::<2>();
         for (word, two) in words.iter_mut().zip(pairs) {

@@ -4,7 +4,7 @@
 
 use base::PortNo;
 use conntrack::{AddressFamily, ConnectionKey, CtState, CtZone, SteadyPacket};
-use flow::field::REGISTERS;
+use flow::field::{FieldView, REGISTERS};
 use flow::{ConnectionFields, Field, MetadataWrite, PipelineFields, Subfield};
 
 use super::{FieldPosition, KEY_WORDS, PackedKey, halves, position, word};
@@ -20,14 +20,36 @@ pub(crate) struct FieldWrite {
 
 impl FieldWrite {
     /// Returns the write of these bits of a field, or `None` if the field is neither the
-    /// metadata nor a general register.
+    /// metadata nor a view of general registers, or the bits are in several words.
     pub(crate) fn of_field(field: Field, value: u128, mask: u128) -> Option<Self> {
+        if let Some(FieldView::Registers { first, count }) = field.view() {
+            return Self::of_registers(first, count, (value & mask, mask));
+        }
         let position = writable_position(field)?;
         let word = |bits: u128| halves(bits).1 << position.shift;
         Some(Self {
             word: position.word.to_le_bytes()[0],
             value: word(value & mask),
             mask: word(mask),
+        })
+    }
+}
+
+impl FieldWrite {
+    /// Returns the write of these bits of two or four registers.
+    fn of_registers(first: usize, count: usize, (value, mask): (u128, u128)) -> Option<Self> {
+        let (upper, lower) = (halves(mask).0, halves(mask).1);
+        let (skipped, value, mask) = match count {
+            2 => (0, halves(value).1, lower),
+            _ if upper == 0 => (2, halves(value).1, lower),
+            _ if lower == 0 => (0, halves(value).0, upper),
+            _ => return None,
+        };
+        let position = position(Field::from_register(first + skipped))?;
+        Some(Self {
+            word: position.word.to_le_bytes()[0],
+            value,
+            mask,
         })
     }
 }
@@ -70,13 +92,41 @@ impl PackedKey {
         self.fill_metadata(fields);
     }
 
-    /// Returns the bits of a general register or of the metadata; zero for other fields.
+    /// Returns the bits of general registers or of the metadata; zero for other fields.
     pub(crate) fn written_bits(&self, part: Subfield) -> u128 {
+        if let Some(view) = part.field().view() {
+            return self.bits_of_view(view, part);
+        }
         let value = writable_position(part.field()).map_or(0, |position| {
             let bits = u128::from(self.0[position.word] >> position.shift);
             bits & part.field().full_mask()
         });
         part.of(value)
+    }
+
+    /// Returns the bits of a view of general registers; zero for other views.
+    #[inline(never)]
+    fn bits_of_view(&self, view: FieldView, part: Subfield) -> u128 {
+        let value = view.read(|register| {
+            let position = writable_position(register)?;
+            let bits = u128::from(self.0[position.word] >> position.shift);
+            Some(bits & register.full_mask())
+        });
+        part.of(value.unwrap_or(0))
+    }
+
+    /// Sets all pipeline fields but the id of a conjunction.
+    pub(crate) fn set_fields(&mut self, fields: &PipelineFields) {
+        self.fill_metadata(fields);
+        self.0[word::MARK] = self.0[word::MARK] >> 32 << 32;
+        self.fill_registers(&fields.general);
+        self.fill_connection(fields.connection.as_deref());
+    }
+
+    /// Sets the ingress port; the presence bits stay.
+    pub(crate) fn replace_in_port(&mut self, port: PortNo) {
+        let ingress = &mut self.0[word::INGRESS];
+        *ingress = *ingress << 32 >> 32 | u64::from(port.0) << 32;
     }
 
     /// Returns the fields of the connection, if the packet was tracked.
@@ -162,7 +212,12 @@ impl PackedKey {
 
     /// Copies bits between the metadata and general registers.
     pub(crate) fn copy(&mut self, from: Subfield, to: Subfield) {
-        let bits = to.place(self.written_bits(from));
+        self.set_bits(to, self.written_bits(from));
+    }
+
+    /// Writes the lower bits of `bits` to the metadata or a general register.
+    pub(crate) fn set_bits(&mut self, to: Subfield, bits: u128) {
+        let bits = to.place(bits);
         if let Some(write) = FieldWrite::of_field(to.field(), bits, to.mask()) {
             self.write(write);
         }

@@ -38,7 +38,11 @@ impl Execution<'_> {
         Ok(())
     }
 
-    fn act(&mut self, packet: &mut Packet<'_>, action: &Action) -> Result<(), DropReason> {
+    pub(crate) fn act(
+        &mut self,
+        packet: &mut Packet<'_>,
+        action: &Action,
+    ) -> Result<(), DropReason> {
         match action {
             Action::Output { port, max_len } => self.output(packet, *port, *max_len),
             Action::SetField { field, value, mask } => {

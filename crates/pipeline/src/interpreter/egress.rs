@@ -33,14 +33,10 @@ impl Execution<'_> {
         Ok(())
     }
 
-    /// Sets if the packet leaves in its present state.
-    pub(crate) const fn set_egress_pending(&mut self, egress_pending: bool) {
-        self.egress_pending = egress_pending;
-    }
-
     /// Marks the key as stale before a modification.
     pub(crate) const fn mark_modified(&mut self) {
         self.key_is_stale = true;
+        self.is_rewritten = true;
     }
 
     /// Records a drop of the packet or a copy of it.

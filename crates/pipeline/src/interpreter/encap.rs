@@ -72,6 +72,7 @@ impl Execution<'_> {
     }
 
     fn set_packet_type(&mut self, kind: Option<PacketType>) -> Result<(), DropReason> {
+        self.has_own_fields = true;
         self.registers.packet_type = kind.ok_or(DropReason::UnsupportedPacketType)?;
         Ok(())
     }

@@ -12,18 +12,19 @@ use super::actions::{low_u16, low_u64};
 use super::hash_select;
 use super::{Execution, reject_malformed};
 use crate::limits::{NESTING_MAX, RECURSION_MAX, RESUBMITS_MAX, STACK_MAX};
+use crate::rules::Rule;
 use crate::verdict::{Cause, Destination, DropReason};
 
 /// Addresses, ports and protocol of the lookup of a resubmission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum LookupTuple {
+pub(crate) enum LookupTuple {
     /// Those of the packet.
     Packet,
     /// Those of the original direction of its connection.
     OriginalDirection,
 }
 
-impl Execution<'_> {
+impl<'a> Execution<'a> {
     /// Executes a Nicira action.
     pub(crate) fn extend(
         &mut self,
@@ -213,6 +214,16 @@ impl Execution<'_> {
     ) -> Result<bool, DropReason> {
         self.count_lookup()?;
         reject_malformed(packet)?;
+        let found = self.look_up_as_from(packet, (port, tuple));
+        self.run_rules(packet, found)
+    }
+
+    /// Looks the packet up in the current table as if it had arrived by `port`.
+    pub(crate) fn look_up_as_from(
+        &mut self,
+        packet: &Packet<'_>,
+        (port, tuple): (PortNo, LookupTuple),
+    ) -> Option<&'a Rule> {
         let from = self.in_port;
         if port != PortNo::IN_PORT {
             self.set_register(Field::InPort, port.0.into());
@@ -224,7 +235,7 @@ impl Execution<'_> {
         if port != PortNo::IN_PORT {
             self.set_register(Field::InPort, from.0.into());
         }
-        self.run_rules(packet, found)
+        found
     }
 
     /// Counts a lookup beyond the first, up to the limit.

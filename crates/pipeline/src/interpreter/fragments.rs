@@ -20,6 +20,7 @@ use crate::tracking::{checksum_check, family_of, is_translated, track_reassemble
 use crate::verdict::DropReason;
 
 /// A fragment that continues, with the result of its packet.
+#[derive(Debug)]
 pub(super) struct ReleasedFragment {
     fragment: HeldFragment,
     outcome: CtOutcome,

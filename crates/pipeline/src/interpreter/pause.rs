@@ -11,7 +11,7 @@
 //!
 //! The rest of a copy's actions is paused with the copy; the original continues.
 
-use base::{Cookie, Instant};
+use base::{Cookie, Instant, TableId};
 use flow::{Action, Continuation, ContinuationStep, Instructions, PipelineFields};
 use packet::{Frame, Packet, Pool};
 
@@ -24,7 +24,7 @@ use crate::verdict::{Cause, Destination, DropReason, PacketInMeta, Verdict};
 
 /// The continuation of a packet that is being paused.
 #[derive(Debug)]
-pub(crate) struct Pause {
+pub struct Pause {
     reason: PauseReason,
     continuation: Continuation,
 }
@@ -40,7 +40,7 @@ enum PauseReason {
 
 /// The treatment of the action set at the end of a continuation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum FinalActionSet {
+pub enum FinalActionSet {
     /// The set is executed.
     Executed,
     /// The set belongs to the original, and is not executed for a copy.
@@ -58,6 +58,17 @@ pub struct PausedPacket<'a> {
     pub continuation: &'a Continuation,
     /// The time.
     pub now: Instant,
+}
+
+impl Pause {
+    /// Adds these actions, of a rule in this table, to the continuation.
+    pub fn push_actions(&mut self, (table, cookie): (TableId, Cookie), actions: &[Action]) {
+        self.continuation.steps.push(ContinuationStep {
+            table,
+            cookie,
+            rest: Instructions::apply(actions.to_vec()),
+        });
+    }
 }
 
 impl Interpreter {
@@ -118,13 +129,8 @@ impl Execution<'_> {
 
     /// Adds these actions of the present rule to the continuation.
     pub(crate) fn pause_actions(&mut self, actions: &[Action]) {
-        let step = ContinuationStep {
-            table: self.table,
-            cookie: self.cookie,
-            rest: Instructions::apply(actions.to_vec()),
-        };
         if let Some(pause) = &mut self.pause {
-            pause.continuation.steps.push(step);
+            pause.push_actions((self.table, self.cookie), actions);
         }
     }
 

@@ -37,7 +37,9 @@ impl Execution<'_> {
             }
             // Only the lookup writes it.
             Field::ConjId => return false,
-            field if self.registers.set(field, value) => {}
+            field if self.registers.set(field, value) => {
+                self.has_own_fields |= field.register().is_none() && field != Field::Metadata;
+            }
             _ => return false,
         }
         self.key.set(field, value);
@@ -53,6 +55,7 @@ impl Execution<'_> {
     /// from then on, if the field is mapped.
     pub(crate) fn set_option(&mut self, field: Field, value: Wide, mask: Wide) {
         if let Some(room) = self.pipeline.tunnel_option_mask(field) {
+            self.has_own_fields = true;
             let written = self.option(field) & !mask | value & mask;
             self.registers.options.set(field, written & room);
             self.key.set_options(&self.registers.options);
@@ -61,6 +64,7 @@ impl Execution<'_> {
 
     /// Removes a tunnel option.
     pub(crate) fn delete_option(&mut self, field: Field) {
+        self.has_own_fields = true;
         self.registers.options.remove(field);
         self.key.set_options(&self.registers.options);
     }

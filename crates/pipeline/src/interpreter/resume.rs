@@ -2,41 +2,30 @@
 //! tunnel, or where the fast path has stopped. Nothing is done twice: neither counted, nor metered,
 //! nor sent.
 
-use base::{Priority, TableId};
-use flow::{Action, PipelineFields};
-use packet::{Packet, Pool};
+use base::{Instant, PortNo, TableId};
+use flow::PipelineFields;
+use packet::{Frame, Packet, Pool};
 
+use super::extension::LookupTuple;
+use super::turn::TurnState;
 use super::{Execution, InputFrame, Interpreter, reject_malformed};
-use crate::counters::Totals;
 use crate::lookup::LookupTables;
 use crate::rules::Rule;
 use crate::trace::Trace;
 use crate::verdict::{DropReason, Verdict};
 
-/// The state of a packet at the point where the fast path stopped.
+/// The point at which an engine stopped in the tables.
 #[derive(Debug)]
-pub struct ResumeState<'a> {
-    /// Packets and bytes to count: those of the packet as received.
-    pub weight: Totals,
-    /// Pipeline fields.
-    pub registers: PipelineFields,
-    /// The action set, which has one action at most.
-    pub action_set: Option<&'a Action>,
-    /// True if the packet leaves in its present state; the verdict has the destination.
-    pub egress_pending: bool,
-    /// Class of the port's queueing discipline.
-    pub priority: Priority,
-    /// Number of lookups beyond the first.
-    pub lookups: usize,
-    /// Number of buckets that may still be examined, of [`crate::BUCKETS_PER_FRAME_MAX`].
-    pub buckets_left: u32,
-    /// Nesting of resubmissions and copies, without those of `pending`.
-    pub nesting: usize,
-    /// Rules to complete after that, each after a resubmission to a later table; the first is
-    /// completed last. The first `None` ends the list.
-    pub pending: &'a [Option<PendingRule<'a>>],
+pub struct ResumePoint<'a> {
     /// The point of continuation.
     pub at: ResumeAt<'a>,
+    /// Rules to complete after that, each after a resubmission; the first is completed last. The
+    /// first `None` ends the list.
+    pub pending: &'a [Option<PendingRule<'a>>],
+    /// The rule of the outermost resubmission, if nothing is executed after it.
+    pub outermost: Option<&'a Rule>,
+    /// Nesting outside all resubmissions of this part: a miss in a deeper one is not reported.
+    pub base_nesting: usize,
 }
 
 /// A rule to complete after a resubmission.
@@ -45,7 +34,11 @@ pub struct PendingRule<'a> {
     /// The rule.
     pub rule: &'a Rule,
     /// Number of executed actions, including the resubmission.
-    pub actions_done: usize,
+    pub actions_done: u32,
+    /// Nesting of resubmissions and copies at the rule.
+    pub nesting: u16,
+    /// Nesting of resubmissions that did not lead to a later table, at the rule.
+    pub recursion: u16,
 }
 
 /// The point of continuation.
@@ -53,6 +46,8 @@ pub struct PendingRule<'a> {
 pub enum ResumeAt<'a> {
     /// Before the lookup in this table.
     Table(TableId),
+    /// Before the lookup in this table, as if the packet had arrived by this port.
+    TableAsFrom(TableId, PortNo),
     /// At a rule that the packet has matched.
     Rule {
         /// The rule.
@@ -83,64 +78,75 @@ impl Interpreter {
         run.end(frame, result);
     }
 
-    /// Continues a packet. The result is added to `verdict`, which holds the result so far.
+    /// Continues a packet at a point of the tables, to its end. The result is added to `verdict`,
+    /// which holds the result so far.
     pub fn resume_slow_path<'a>(
         &'a mut self,
         tables: LookupTables<'a>,
-        arrival: InputFrame,
-        handover: ResumeState<'a>,
+        (mut frame, now): (Frame, Instant),
+        (mut state, point): (TurnState, ResumePoint<'a>),
         pool: &'a mut Pool,
         trace: &'a mut dyn Trace,
         verdict: &'a mut Verdict,
     ) {
-        let so_far = std::mem::take(verdict);
-        let mut run = self.begin(tables, &arrival, pool, trace, verdict);
-        *run.verdict = so_far;
-        run.weight = handover.weight;
-        run.registers = handover.registers;
-        run.set
-            .write(handover.action_set.map_or(&[], std::slice::from_ref));
-        run.set_egress_pending(handover.egress_pending);
-        run.priority = handover.priority;
-        run.resubmits = handover.lookups;
-        run.buckets_left = handover.buckets_left;
-        run.nesting = handover.nesting;
-        let mut frame = arrival.frame;
-        let depth = run.pipeline.depth();
-        run.depth = depth;
-        let result = match Packet::parse(&mut frame, depth) {
-            Ok(mut packet) => run.go_on_from(&mut packet, &handover.at, handover.pending),
-            Err(reason) => Err(DropReason::Malformed(reason)),
-        };
+        let in_port = state.fields.in_port;
+        let mut run = self.execution(tables, (in_port, now), pool, trace, verdict);
+        run.enter_turn(&mut state);
+        let result = run.finish_packet(&mut frame, state.is_malformed, &point);
         run.end(frame, result);
     }
 }
 
 impl<'a> Execution<'a> {
-    fn go_on_from(
+    /// Executes the rest of the tables, then the action set.
+    pub(crate) fn finish_packet(
         &mut self,
-        packet: &mut Packet<'_>,
-        stop: &ResumeAt<'a>,
-        behind: &[Option<PendingRule<'a>>],
+        frame: &mut Frame,
+        is_malformed: bool,
+        point: &ResumePoint<'a>,
     ) -> Result<(), DropReason> {
-        let behind = behind.iter().map_while(|behind| *behind);
-        let behind: Vec<_> = behind.collect();
-        self.nesting += behind.len();
-        let mut done = self.continue_at(packet, stop);
-        for behind in behind.iter().rev() {
-            match done {
-                // Ends the resubmission, and no more.
-                Err(DropReason::InvalidTtl) => self.drop(DropReason::InvalidTtl),
-                Err(reason) => return Err(reason),
-                Ok(_) => {}
-            }
-            self.nesting -= 1;
-            done = self.continue_after_resubmit(packet, *behind);
-        }
-        match done? {
-            true => self.execute_set(packet),
+        let mut packet = self.parse_for_turn(frame, is_malformed)?;
+        match self.finish_levels(&mut packet, point)? {
+            true => self.execute_set(&mut packet),
             false => self.handle_miss(),
         }
+    }
+
+    /// Executes the rest of the tables, and of the rules that resubmitted. Returns as
+    /// [`Self::run_rules`].
+    pub(crate) fn finish_levels(
+        &mut self,
+        packet: &mut Packet<'_>,
+        point: &ResumePoint<'a>,
+    ) -> Result<bool, DropReason> {
+        let mut done = self.continue_at(packet, &point.at);
+        for pending in point.pending.iter().rev().flatten() {
+            self.end_resubmission(done)?;
+            self.nesting = pending.nesting.into();
+            self.recursion = pending.recursion.into();
+            done = self.continue_after_resubmit(packet, *pending);
+        }
+        if self.nesting == point.base_nesting {
+            return done;
+        }
+        self.end_resubmission(done)?;
+        if let Some(rule) = point.outermost {
+            self.table = rule.table();
+            self.begin_rule(rule);
+            self.pause_actions(&[]);
+        }
+        Ok(true)
+    }
+
+    /// Ends a resubmission with this result. A miss in it is not reported.
+    fn end_resubmission(&mut self, done: Result<bool, DropReason>) -> Result<(), DropReason> {
+        match done {
+            // Ends the resubmission, and no more.
+            Err(DropReason::InvalidTtl) => self.drop(DropReason::InvalidTtl),
+            Err(reason) => return Err(reason),
+            Ok(_) => {}
+        }
+        Ok(())
     }
 
     /// Continues at the point. Returns as [`Self::run_rules`].
@@ -153,6 +159,11 @@ impl<'a> Execution<'a> {
             ResumeAt::Table(table) => {
                 self.table = table;
                 let found = self.look_up_onward(packet);
+                self.run_rules(packet, found)
+            }
+            ResumeAt::TableAsFrom(table, port) => {
+                self.table = table;
+                let found = self.look_up_as_from(packet, (port, LookupTuple::Packet));
                 self.run_rules(packet, found)
             }
             ResumeAt::Rule {
@@ -177,7 +188,8 @@ impl<'a> Execution<'a> {
         packet: &mut Packet<'_>,
         behind: PendingRule<'a>,
     ) -> Result<bool, DropReason> {
-        let PendingRule { rule, actions_done } = behind;
+        let rule = behind.rule;
+        let actions_done = usize::try_from(behind.actions_done).unwrap_or(usize::MAX);
         let instructions = &rule.instructions;
         self.table = rule.table();
         self.begin_rule(rule);
