@@ -90,7 +90,7 @@ impl<'a> Executor<'_, 'a> {
         copy.ok_or(Interruption::Drop(DropReason::NoBuffer))
     }
 
-    fn save_frame(&mut self) -> SavedFrame<'a> {
+    fn save_frame(&self) -> SavedFrame<'a> {
         let memory = &*self.batch.memory;
         SavedFrame {
             key: memory.keys[self.key_index].clone(),
