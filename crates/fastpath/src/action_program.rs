@@ -28,23 +28,22 @@ use crate::packed_key::FieldWrite;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum SlowPathReason {
-    /// The packet completes a conjunction, or satisfies more clauses than are recorded.
+    /// The packet satisfies more clauses than are recorded.
     Conjunction,
     /// A table has rules that are not compiled: one on tunnel options, or too many that differ
     /// only in their priority.
     Uncompiled,
-    /// A group with buckets that do more than rewrite the packet and send it to ports.
+    /// Of earlier versions: all groups are compiled.
     Group,
-    /// A packet-in with extensions.
+    /// Of earlier versions: all packet-ins are compiled.
     Controller,
-    /// A resubmission to the same or an earlier table, or to another port; or more lookups than
-    /// are counted here.
+    /// More rules are pending after a resubmission than are recorded.
     Resubmit,
-    /// An action writes a field, or a part of a field, that is not compiled.
+    /// Of earlier versions: all fields are compiled.
     Field,
-    /// The action set has more than an output to a port.
+    /// Of earlier versions: all action sets are compiled.
     ActionSet,
-    /// Any other action.
+    /// An action left a packet that compiled tables do not match, or requests the slow path.
     Action,
     /// A capture records the packet.
     Capture,
