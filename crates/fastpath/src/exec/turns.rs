@@ -93,7 +93,8 @@ impl<'b, 'a> Executor<'b, 'a> {
         );
         let has_exited = state.exited;
         self.end_turn(state);
-        if was_unused && self.batch.memory.verdict.is_empty() {
+        // Outputs with fields that rules have written are in the verdict.
+        if was_unused && !self.has_own_fields && self.batch.memory.verdict.is_empty() {
             self.uses_verdict = false;
         }
         match result {

@@ -143,7 +143,7 @@ pub const ACTIONS: &[&str] = &[
     "set_field:0x7/0xff->tcp_dst",
     "set_field:0x5/0xff->xxreg0",
     "set_field:0x1000000000000/0xffff000000000000->xreg0",
-    "set_field:0x100000000000000000000000000000002->xxreg1",
+    "set_field:0x10000000000000000000000000000002->xxreg1",
     "push:NXM_OF_ETH_DST[],push:NXM_OF_ETH_SRC[],pop:NXM_OF_ETH_DST[],pop:NXM_OF_ETH_SRC[]",
     "push:NXM_OF_IN_PORT[],set_field:0->in_port,resubmit(,3),pop:NXM_OF_IN_PORT[]",
     "push:NXM_NX_XXREG0[96..127],pop:NXM_NX_REG1[]",
@@ -206,7 +206,7 @@ pub const OTHER_INSTRUCTIONS: &[&str] = &[
     "write_actions(load:1->NXM_NX_REG0[],resubmit(,3))",
     "write_actions(push_vlan:0x8100,output:2),goto_table:1",
     "clear_actions,write_actions(mod_nw_ttl:3,group:9),goto_table:2",
-    "write_actions(controller(pause)),goto_table:3",
+    "write_actions(group:11),goto_table:3",
 ];
 
 /// Actions of rules in a chain of tables: most continue in table `NEXT` or `LATER`.
@@ -276,7 +276,7 @@ pub const GROUPS: &[&str] = &[
     "group_id=8,type=all,bucket=set_queue:2,output:2,bucket=output:3,bucket=dec_ttl,enqueue:4:3,set_queue:1,output:2",
     "group_id=9,type=all,bucket=load:1->NXM_NX_REG0[],resubmit(,2),bucket=output:2,bucket=resubmit(,3)",
     "group_id=10,type=select,selection_method=dp_hash,bucket=weight:100,actions=ct(commit,table=3,zone=NXM_NX_REG0[0..15]),bucket=weight:100,actions=load:2->NXM_NX_REG0[],resubmit(,1)",
-    "group_id=11,type=all,bucket=group:9,bucket=clone(dec_ttl,output:3),controller(id=2),bucket=controller(pause),output:2",
+    "group_id=11,type=all,bucket=group:9,bucket=dec_ttl,group:10,bucket=output:2",
 ];
 
 /// A meter that passes one frame in a hundred milliseconds, one that remarks, and that of the
