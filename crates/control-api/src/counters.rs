@@ -5,7 +5,7 @@
 
 /// The older and the present name of each renamed counter.
 #[rustfmt::skip]
-pub const RENAMED: [(&str, &str); 24] = [
+pub const RENAMED: [(&str, &str); 20] = [
     ("rx_starved",                   "rx_no_buffer"),
     ("rx_mended",                    "rx_ring_reset"),
     ("tx_no_room",                   "tx_full"),
@@ -21,11 +21,7 @@ pub const RENAMED: [(&str, &str); 24] = [
     ("flow_no_room",                 "flow_export_full"),
     ("interpreted_conjunction",      "slow_path_conjunction"),
     ("interpreted_uncompiled_rules", "slow_path_uncompiled_rules"),
-    ("interpreted_group",            "slow_path_group"),
-    ("interpreted_controller",       "slow_path_controller"),
     ("interpreted_resubmit",         "slow_path_resubmit"),
-    ("interpreted_field",            "slow_path_field"),
-    ("interpreted_action_set",       "slow_path_action_set"),
     ("interpreted_action",           "slow_path_action"),
     ("interpreted_watched",          "slow_path_capture"),
     ("stations_evicted",             "fdb_evicted"),

@@ -33,16 +33,8 @@ pub enum SlowPathReason {
     /// A table has rules that are not compiled: one on tunnel options, or too many that differ
     /// only in their priority.
     Uncompiled,
-    /// Of earlier versions: all groups are compiled.
-    Group,
-    /// Of earlier versions: all packet-ins are compiled.
-    Controller,
     /// More rules are pending after a resubmission than are recorded.
     Resubmit,
-    /// Of earlier versions: all fields are compiled.
-    Field,
-    /// Of earlier versions: all action sets are compiled.
-    ActionSet,
     /// An action left a packet that compiled tables do not match, or requests the slow path.
     Action,
     /// A capture records the packet.
@@ -54,14 +46,10 @@ pub enum SlowPathReason {
 impl SlowPathReason {
     /// All reasons, with the names of their counters.
     #[rustfmt::skip]
-    pub const ALL: [(Self, &'static str); 10] = [
+    pub const ALL: [(Self, &'static str); 6] = [
         (Self::Conjunction,  "slow_path_conjunction"),
         (Self::Uncompiled,   "slow_path_uncompiled_rules"),
-        (Self::Group,        "slow_path_group"),
-        (Self::Controller,   "slow_path_controller"),
         (Self::Resubmit,     "slow_path_resubmit"),
-        (Self::Field,        "slow_path_field"),
-        (Self::ActionSet,    "slow_path_action_set"),
         (Self::Action,       "slow_path_action"),
         (Self::Capture,      "slow_path_capture"),
         (Self::MissContinues, "slow_path_miss_continues"),

@@ -166,15 +166,11 @@ const MALFORMED: [CounterEntry; 26] = [
 /// Packets that continued in the interpreter, and are forwarded: `comporta/counters` prints
 /// `worker NAME`.
 #[rustfmt::skip]
-const SLOW_PATH: [CounterEntry; 10] = [
-    counter("slow_path_conjunction", "packet that completes a conjunction, or satisfies more clauses than the compiled form records", "cost only"),
+const SLOW_PATH: [CounterEntry; 6] = [
+    counter("slow_path_conjunction", "packet that satisfies more than 1,024 clauses of conjunctions", "cost only"),
     counter("slow_path_uncompiled_rules", "packet in a table with rules that are not compiled", "`comporta/tables` names the table: rules on tunnel options, or many that differ only in priority"),
-    counter("slow_path_group", "packet for a group whose buckets do more than rewrite and output", "cost only"),
-    counter("slow_path_controller", "packet-in with extensions (`controller(...)` with options)", "cost only"),
-    counter("slow_path_resubmit", "`resubmit` to the same or an earlier table, or to another ingress port", "order the tables so that `resubmit` leads to later ones"),
-    counter("slow_path_field", "action that writes a field, or part of one, that is not compiled", "cost only"),
-    counter("slow_path_action_set", "action set with more than an output to a port", "use `apply_actions`"),
-    counter("slow_path_action", "any other action that is not compiled", "cost only"),
+    counter("slow_path_resubmit", "more than 32 rules pending after a `resubmit`", "let `resubmit` be the last action of rules"),
+    counter("slow_path_action", "packet without an Ethernet header or with GTP-U fields, `debug_slow`, `debug_recirc`", "cost only"),
     counter("slow_path_capture", "packet of a running capture", "normal while `comporta capture` runs"),
     counter("slow_path_miss_continues", "packet of a bridge with a table that continues in the next one after a miss", "add a rule with `goto_table` and priority 0 in place of `mod-table continue`"),
 ];
