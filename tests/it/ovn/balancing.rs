@@ -93,6 +93,6 @@ fn ovn_load_balancer_checks_health_and_keeps_clients_at_a_server(
     let servers = servers_of(client, CHECKED, 20)?;
     let two = "two 10.1.0.1".to_owned();
     assert_eq!(servers, BTreeSet::from([two]));
-    cloud.expect_clean_logs();
+    cloud.expect_clean_run();
     Ok(())
 }

@@ -98,7 +98,7 @@ fn ovn_gateway_translates_addresses_and_selects_routes(context: &TestContext) ->
         assert_eq!(page, format!("{name} {OUTSIDE}"));
     }
     check_routes(&cloud, two, &next_hops)?;
-    cloud.expect_clean_logs();
+    cloud.expect_clean_run();
     Ok(())
 }
 
@@ -171,6 +171,6 @@ fn ovn_gateway_fails_over_to_the_next_chassis(context: &TestContext) -> TestResu
     let column = "get Interface ovn-c2-0 bfd_status:state";
     cloud.chassis(1).deployment.wait_for_column(column, "up")?;
     host.ping_until_reply(OUTSIDE)?;
-    cloud.expect_clean_logs();
+    cloud.expect_clean_run();
     Ok(())
 }

@@ -63,6 +63,6 @@ fn ovn_forwards_multicast_to_members_on_other_chassis(context: &TestContext) -> 
             break;
         }
     }
-    cloud.expect_clean_logs();
+    cloud.expect_clean_run();
     Ok(())
 }

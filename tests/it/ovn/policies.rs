@@ -90,7 +90,7 @@ fn ovn_access_lists_hold_across_chassis(context: &TestContext) -> TestResult {
         let entries = ["\"web\", verdict=allow", "\"rest\", verdict=drop"];
         Ok(entries.iter().all(|entry| log.contains(entry)))
     })?;
-    cloud.expect_clean_logs();
+    cloud.expect_clean_run();
     Ok(())
 }
 
@@ -157,6 +157,6 @@ fn ovn_marks_and_limits_traffic_across_chassis(context: &TestContext) -> TestRes
     let mut room = [0; 1500];
     let received = std::iter::from_fn(|| first.recv(&mut room).ok()).count();
     assert!((5..DATAGRAMS / 4).contains(&received), "{received}");
-    cloud.expect_clean_logs();
+    cloud.expect_clean_run();
     Ok(())
 }

@@ -100,7 +100,7 @@ fn ovn_controller_that_is_killed_disturbs_no_traffic(context: &TestContext) -> T
     cloud.start_controller(2)?;
     cloud.sync()?;
     assert!(copy_stream(&file, &accepted, &stream)? == file);
-    cloud.expect_clean_logs();
+    cloud.expect_clean_run();
     Ok(())
 }
 
@@ -144,6 +144,6 @@ fn ovn_chassis_forwards_again_after_its_switch_restarts(context: &TestContext) -
     cloud.start_controller(2)?;
     cloud.sync()?;
     assert_eq!(http_get(one, two.address, 80)?, "two 10.1.0.1");
-    cloud.expect_clean_logs();
+    cloud.expect_clean_run();
     Ok(())
 }

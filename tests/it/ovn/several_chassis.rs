@@ -64,7 +64,7 @@ fn ovn_switches_and_routers_span_chassis(context: &TestContext) -> TestResult {
     check_paths(&network, 1 << 20)?;
     // The router answers pings itself.
     network.host(1).ping(Ipv4Addr::new(10, 2, 0, 254), 3)?;
-    cloud.expect_clean_logs();
+    cloud.expect_clean_run();
     Ok(())
 }
 
@@ -103,7 +103,7 @@ fn ovn_chassis_with_open_vswitch_and_with_comporta_form_one_network(
         let has = |name: &str| names.iter().any(|page| page.starts_with(name));
         Ok(has("two") && has("three"))
     })?;
-    cloud.expect_clean_logs();
+    cloud.expect_clean_run();
     Ok(())
 }
 
@@ -149,7 +149,7 @@ fn ovn_answers_dhcp_arp_and_neighbor_discovery(context: &TestContext) -> TestRes
         let ping = one.run("ping -n -q -c 1 -W 0.5 fd01::2")?;
         Ok(ping.status.success())
     })?;
-    cloud.expect_clean_logs();
+    cloud.expect_clean_run();
     Ok(())
 }
 

@@ -465,12 +465,14 @@ impl<'d, 'g> OvnCloud<'d, 'g> {
         self.nbctl("--wait=hv sync").map(drop)
     }
 
-    /// Asserts that no switch refused a message, and that neither switches nor controllers warn.
+    /// Asserts that no switch refused a message or interpreted a packet, and that neither switches
+    /// nor controllers warn.
     #[track_caller]
-    pub(crate) fn expect_clean_logs(&self) {
+    pub(crate) fn expect_clean_run(&self) {
         for (chassis, number) in self.chassis.iter().zip(1..) {
             let mut logs = Vec::new();
             if let ChassisSwitch::Comporta(daemon) = &chassis.switch {
+                chassis.expect_compiled(number);
                 logs.push(&daemon.log);
             }
             logs.extend(chassis.controller.iter().map(|(_, log)| log));
@@ -489,6 +491,16 @@ impl<'d, 'g> OvnCloud<'d, 'g> {
 }
 
 impl OvnChassis<'_, '_> {
+    /// Asserts that no packet continued in the interpreter.
+    #[track_caller]
+    fn expect_compiled(&self, number: usize) {
+        let counters = self.deployment.run_tool("ovs-appctl comporta/counters");
+        let counters = counters.expect("the daemon answers");
+        let is_slow = |line: &&str| line.starts_with("worker slow_path_");
+        let slow: Vec<_> = counters.lines().filter(is_slow).collect();
+        assert!(slow.is_empty(), "chassis {number}: {slow:#?}");
+    }
+
     fn has_host(&self, number: u8) -> bool {
         let mut hosts = self.deployment.network.hosts.iter();
         hosts.any(|host| host.mac[5] == number)
