@@ -3,7 +3,7 @@
 
 use base::GroupId;
 use flow::GroupKind;
-use packet::{Frame, Headers, Packet, Pool};
+use packet::{Frame, Packet, Pool};
 use pipeline::{Cause, DropReason, Group, GroupBucket, NESTING_MAX, Rule, TurnPlace};
 
 use super::{Executor, Interruption};
@@ -34,9 +34,7 @@ impl<'a> Executor<'_, 'a> {
                 let mut buckets = group.buckets().iter();
                 return buckets.try_for_each(|bucket| execute(self, frame, bucket));
             }
-            GroupKind::Select => self
-                .selection_hash(frame, group)
-                .map_err(Interruption::Drop)?,
+            GroupKind::Select => self.selection_hash(frame, group)?,
             GroupKind::Indirect | GroupKind::FastFailover => 0,
         };
         let left = &mut self.buckets_left;
@@ -96,12 +94,17 @@ impl<'a> Executor<'_, 'a> {
     }
 
     /// Hash by which a select group chooses a bucket.
-    fn selection_hash(&mut self, frame: &Frame, group: &Group) -> Result<u64, DropReason> {
-        let headers =
-            Headers::parse(frame, self.batch.ingress.depth).map_err(DropReason::Malformed)?;
+    fn selection_hash(
+        &mut self,
+        frame: &mut Frame,
+        group: &Group,
+    ) -> Result<u64, Interruption<'a>> {
+        let packet = self.parse(frame)?;
         self.store_pipeline_fields();
         let memory = &mut *self.batch.memory;
-        memory.group_key.fill(&headers, &memory.pipeline_fields);
+        memory
+            .group_key
+            .fill(packet.headers(), &memory.pipeline_fields);
         Ok(group.hash(&memory.group_key))
     }
 
