@@ -98,7 +98,7 @@ pub(crate) struct Executor<'b, 'a> {
     /// Ingress port of the next lookup, if it is another one.
     lookup_port: Option<PortNo>,
     /// The continuation of a copy that is being paused.
-    pause: Option<Pause>,
+    pause: Option<Box<Pause>>,
     /// True if the current state of the frame is to be sent.
     is_output: bool,
     /// Class of a port's queueing discipline.
@@ -207,6 +207,7 @@ impl<'b, 'a> Executor<'b, 'a> {
     }
 
     /// Executes the tables and the pending rules of resubmissions, then the action set.
+    #[inline(always)]
     fn run_tables(
         &mut self,
         frame: &mut Frame,
@@ -229,6 +230,7 @@ impl<'b, 'a> Executor<'b, 'a> {
 
     /// Executes rules until one does not lead to another table. Returns the table in which no rule
     /// matched, if that ended it.
+    #[inline(always)]
     fn run_chain(
         &mut self,
         frame: &mut Frame,

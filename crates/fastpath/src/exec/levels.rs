@@ -89,6 +89,7 @@ impl<'a> Level<'a> {
 impl<'a> Executor<'_, 'a> {
     /// Executes tables and the pending rules of this level. Returns the table in which no rule
     /// matched, if that ended it outside of resubmissions.
+    #[inline(always)]
     pub(super) fn run_level(
         &mut self,
         frame: &mut Frame,

@@ -43,7 +43,7 @@ impl<'a> Executor<'_, 'a> {
                     return Ok(Some(table));
                 }
                 Op::ResubmitFrom(port, table) => {
-                    let table = table.unwrap_or(rule.table());
+                    let table = table.unwrap_or_else(|| rule.table());
                     self.resubmit(rule, number, table, program.ends_with(number))?;
                     self.look_up_as(port);
                     return Ok(Some(table));
@@ -76,7 +76,7 @@ impl<'a> Executor<'_, 'a> {
     #[inline(never)]
     fn execute_uncommon(
         &mut self,
-        frame: &mut Frame,
+        frame: &Frame,
         rule: &'a Rule,
         (op, number): (&Op, usize),
         pool: &mut Pool,

@@ -147,7 +147,7 @@ impl<'b, 'a> Executor<'b, 'a> {
             is_rewritten: false,
             has_own_fields: false,
             exited: false,
-            pause: self.pause.take(),
+            pause: self.pause.take().map(|pause| *pause),
         }
     }
 
@@ -162,7 +162,7 @@ impl<'b, 'a> Executor<'b, 'a> {
         self.key_is_stale |= state.is_rewritten;
         self.has_own_fields |= state.has_own_fields;
         self.is_lookup_special |= state.has_own_fields;
-        self.pause = state.pause;
+        self.pause = state.pause.map(Box::new);
         self.key().set_fields(&state.fields);
         if state.fields.in_port != self.in_port {
             self.set_in_port(state.fields.in_port);
