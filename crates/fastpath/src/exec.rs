@@ -188,22 +188,24 @@ impl<'b, 'a> Executor<'b, 'a> {
         let mut frame = std::mem::take(&mut self.batch.frames[self.frame_index]);
         self.priority = frame.priority;
         match self.run_tables(&mut frame, ExecPoint::Table(table, result), pool) {
-            Ok(()) | Err(Interruption::Exit) => self.finish(frame, pool),
-            Err(Interruption::Drop(_)) if self.is_over_limit() => self.finish(frame, pool),
+            Ok(()) | Err(Interruption::Exit) => {}
+            Err(Interruption::Drop(_)) if self.is_over_limit() => {}
             Err(Interruption::Drop(reason)) => {
                 self.drop(reason);
                 if reason.drops_all() {
                     self.batch.memory.verdict.discard_outputs(pool);
                     self.is_output = false;
                 }
-                self.finish(frame, pool)
             }
             Err(Interruption::SlowPath(reason, stop)) => {
                 self.batch.memory.count_slow_path(reason);
-                self.resume_in_interpreter(frame, stop, pool)
+                return self.resume_in_interpreter(frame, stop, pool);
             }
-            Err(Interruption::Pause(stop)) => self.resume_in_interpreter(frame, stop, pool),
+            Err(Interruption::Pause(stop)) => {
+                return self.resume_in_interpreter(frame, stop, pool);
+            }
         }
+        self.finish(frame, pool)
     }
 
     /// Executes the tables and the pending rules of resubmissions, then the action set.
@@ -372,7 +374,7 @@ impl<'b, 'a> Executor<'b, 'a> {
     }
 
     /// Returns the outcome of a frame that is complete.
-    #[inline]
+    #[inline(always)]
     fn finish(mut self, frame: Frame, pool: &mut Pool) -> FrameOutcome<'b> {
         if self.uses_pipeline_fields {
             self.reset_pipeline_fields();
