@@ -1,6 +1,7 @@
 #!/bin/bash
 # Makes an OVN network of two machines, which are network namespaces, and pings between their hosts.
 # Needs root, ovn-central, ovn-host and `comporta` in PATH. See docs/guide/several-machines.md.
+for need in comporta ovn-northd ovn-controller ip; do command -v $need >/dev/null || { echo "$0: $need is not in PATH" >&2; exit 1; }; done
 set -e; D=$(mktemp -d); trap 'kill $(jobs -p); for n in m1 m2 h1 h2; do ip netns del $n; done; rm -rf $D' EXIT
 serve() { ovsdb-tool create $D/$1.db $2; OVS_RUNDIR=$D ovsdb-server $D/$1.db --remote=punix:$D/$1.sock --unixctl=$D/$1.ctl & }
 serve nb /usr/share/ovn/ovn-nb.ovsschema; serve sb /usr/share/ovn/ovn-sb.ovsschema; sleep 1
