@@ -4,29 +4,19 @@ use std::fs;
 use std::net::Ipv4Addr;
 use std::os::unix::net::UnixStream;
 
-use testbed::{Failure, Process, Requirement};
+use testbed::{Failure, Process};
 
 use crate::support::command::CommandOutput;
 use crate::support::context::{SystemTest, TestContext, TestError, TestResult, tests};
 use crate::support::deployment::Deployment;
 use crate::support::network::TestNetwork;
+use crate::support::ovn::REQUIREMENTS;
 use crate::support::stateful::{assert_only_replies_pass, assert_service_works};
 
 pub(crate) const TESTS: &[SystemTest] = tests![
     ovn_connects_hosts_of_a_logical_switch,
     ovn_access_list_permits_replies_only,
     ovn_load_balancer_translates_connections,
-];
-
-const REQUIREMENTS: [Requirement; 2] = [
-    Requirement::Program {
-        program: "ovn-northd",
-        package: "ovn-central",
-    },
-    Requirement::Program {
-        program: "ovn-controller",
-        package: "ovn-host",
-    },
 ];
 
 /// The schemas of the northbound and the southbound database in Debian.

@@ -30,7 +30,8 @@ use crate::support::host::TestHost;
 use crate::support::network::TestNetwork;
 use crate::support::open_vswitch::start_ovs_vswitchd;
 
-const REQUIREMENTS: [Requirement; 2] = [
+/// Programs of OVN.
+pub(crate) const REQUIREMENTS: [Requirement; 2] = [
     Requirement::Program {
         program: "ovn-northd",
         package: "ovn-central",
