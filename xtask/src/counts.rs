@@ -26,7 +26,7 @@ const TOLERANCE_PERCENT: u64 = 5;
 
 /// ... and in instructions: in a bench of a few hundred, one call that is no longer inlined exceeds
 /// the percentage.
-const TOLERANCE_LEAST: u64 = 20;
+const TOLERANCE_LEAST: u64 = 32;
 
 /// Instructions by bench: group, function and case.
 type InstructionCounts = BTreeMap<String, u64>;
