@@ -74,5 +74,8 @@ pub use mac::MacAddr;
 pub use malformed::Malformed;
 pub use multicast::{MembershipChange, MembershipMessage, Multicast};
 pub use offload::{Checksum, Offload, Segmentation, SegmentationKind};
-pub use rewrite::{EncapPayload, Packet, PacketEnds, RewriteError, TtlExpired, UnsupportedDecap};
+pub use rewrite::{
+    EncapPayload, Packet, PacketEnds, PlainEnds, RewriteError, TtlExpired, UnsupportedDecap,
+    set_plain_ends,
+};
 pub use segment::{SEGMENTS_MAX, SegmentError, segment};

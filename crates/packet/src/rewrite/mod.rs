@@ -33,6 +33,7 @@ mod mpls;
 mod network;
 mod nsh;
 mod pbb;
+mod plain_ends;
 mod translate;
 mod transport;
 mod ttl;
@@ -43,6 +44,7 @@ mod tests;
 use crate::{Depth, Frame, Headers, Malformed, NoBufferSpace};
 
 pub use encap::{EncapPayload, UnsupportedDecap};
+pub use plain_ends::{PlainEnds, set_plain_ends};
 pub use translate::PacketEnds;
 pub use ttl::TtlExpired;
 
