@@ -72,7 +72,7 @@ fn tracker(bound: u32) -> Arc<Conntrack> {
 /// Returns the sender's packet of a connection: each number is another one.
 fn facts(number: u64, protocol: u8, transport: TransportFacts) -> PacketFacts {
     let end = |address: u64, port: u64| Endpoint {
-        address: CtAddress::from_bits(0xffff_0a00_0000 | u128::from(address)),
+        address: CtAddress::from_bits(0x0a00_0000 | u128::from(address)),
         port: u16::try_from(port & 0xffff).unwrap_or_default(),
         message_type: 0,
     };

@@ -177,12 +177,17 @@ pub(crate) enum HelperResult {
     Nothing,
     /// The message is malformed, or announces a third host.
     Invalid,
-    /// A connection is expected. With NAT the payload may change.
-    Expect {
-        key: ConnectionKey,
-        expectation: AlgExpectation,
-        rewrite: Option<PayloadRewrite>,
-    },
+    /// A connection is expected.
+    Expect(Box<AnnouncedConnection>),
+}
+
+/// A connection that a control message announces.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct AnnouncedConnection {
+    pub(crate) key: ConnectionKey,
+    pub(crate) expectation: AlgExpectation,
+    /// Change of the payload, with NAT.
+    pub(crate) rewrite: Option<PayloadRewrite>,
 }
 
 /// Reads a packet of a control connection.
@@ -191,16 +196,16 @@ pub(crate) fn read_packet(
     direction: TrafficDirection,
     payload: &[u8],
 ) -> HelperResult {
-    match entry.helper {
+    match entry.helper() {
         Some(AlgHelper::Tftp) if direction == TrafficDirection::Original => {
-            let (key, expectation) = expect(entry, direction, entry.original.src.port);
-            HelperResult::Expect {
+            let (key, expectation) = expect(entry, direction, entry.original().src.port);
+            HelperResult::Expect(Box::new(AnnouncedConnection {
                 key,
                 expectation,
                 rewrite: None,
-            }
+            }))
         }
-        Some(AlgHelper::Ftp) => match ftp::parse(payload, entry.original.family) {
+        Some(AlgHelper::Ftp) => match ftp::parse(payload, entry.original().family) {
             FtpMessage::Other => HelperResult::Nothing,
             FtpMessage::Malformed => HelperResult::Invalid,
             FtpMessage::Announcement {
@@ -223,13 +228,13 @@ fn read_announcement(
     let (sender, own, translated) = match mode {
         FtpMode::Active => (
             TrafficDirection::Original,
-            entry.original.src.address,
-            entry.reply.dst.address,
+            entry.original().src.address,
+            entry.reply().dst.address,
         ),
         FtpMode::Passive => (
             TrafficDirection::Reply,
-            entry.reply.src.address,
-            entry.original.dst.address,
+            entry.reply().src.address,
+            entry.original().dst.address,
         ),
     };
     if direction != sender {
@@ -250,17 +255,17 @@ fn read_announcement(
         if announced != own && announced != translated {
             return HelperResult::Invalid;
         }
-        if announced != translated && entry.nat.is_some() {
-            let text = form.text(translated.to_ip(entry.original.family));
+        if announced != translated && entry.nat().is_some() {
+            let text = form.text(translated.to_ip(entry.original().family));
             rewrite = Some(PayloadRewrite { range, text });
         }
     }
     let (key, expectation) = expect(entry, direction, port);
-    HelperResult::Expect {
+    HelperResult::Expect(Box::new(AnnouncedConnection {
         key,
         expectation,
         rewrite,
-    }
+    }))
 }
 
 /// Returns the expectation of a connection to `port` of the end that sent the message.
@@ -269,8 +274,8 @@ fn expect(
     direction: TrafficDirection,
     port: u16,
 ) -> (ConnectionKey, AlgExpectation) {
-    let is_destination_nat = entry.nat == Some(NatSide::Destination);
-    let (original, reply) = (&entry.original, &entry.reply);
+    let is_destination_nat = entry.nat() == Some(NatSide::Destination);
+    let (original, reply) = (&entry.original(), &entry.reply());
     let (from, side, address) = match direction {
         TrafficDirection::Reply if is_destination_nat => {
             (original, NatSide::Destination, reply.src.address)
@@ -296,7 +301,7 @@ fn expect(
     let expectation = AlgExpectation {
         parent: *original,
         mark: entry.mark,
-        label: entry.label,
+        label: entry.label_words(),
         side,
         address,
     };
@@ -323,9 +328,15 @@ impl ExpectationTable {
         }
     }
 
+    /// True if no connection is expected.
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.count.load(Ordering::Relaxed) == 0
+    }
+
     /// Returns the expectation of a new connection.
     pub(crate) fn find(&self, key: &ConnectionKey) -> Option<AlgExpectation> {
-        if self.count.load(Ordering::Relaxed) == 0 {
+        if self.is_empty() {
             return None;
         }
         let mut key = *key;

@@ -2,34 +2,39 @@
 //! have a greatest length.
 //!
 //! ```text
-//!  heads                 nodes, in blocks of 64
+//!  heads        links               items, in blocks of 32
 //!  [ . ]
-//!  [ 3 ] --------------> 3: item, hash --> 70: item, hash
-//!  [ . ]
-//!  [ 1 ] --------------> 1: item, hash
+//!  [ 3 ] -----> 3: hash, next 70    3: item
+//!  [ . ]       70: hash            70: item
+//!  [ 1 ] -----> 1: hash             1: item
 //! ```
 //!
-//! Blocks do not move when the table grows, so growth copies no item; when the nodes outnumber the
-//! heads, the heads are doubled and the nodes linked again. Indices of nodes are stable.
+//! A lookup reads the links of a chain, eight to a cache line, and only the item whose 32 bits of
+//! hash are equal. So a key that is absent, as that of each new connection, is found to be absent
+//! without a read of any item. Items do not move when the table grows; when they outnumber the heads,
+//! the heads are doubled and the links distributed, which reads no item. Indices are stable.
 //!
-//! Cost: a lookup reads the head, and each node of the chain until the hash and the item match; with
-//! at most one node per head the expected chain has 1.5 nodes. With a keyed hash a chain of
-//! [`CHAIN_MAX`] nodes has a probability below 10^-16, so a chain that is full is an attack or a bug.
+//! Cost: a lookup reads the head, each link of the chain and one item; with at most one item per head
+//! the expected chain has 1.5 links. With a keyed hash a chain of [`CHAIN_MAX`] items has a
+//! probability below 10^-16, so a chain that is full is an attack or a bug.
 
-/// No node.
+use sys::cache::prefetch;
+
+/// No item.
 const NIL: u32 = u32::MAX;
-/// Nodes of a block.
-const BLOCK: usize = 64;
+/// Items of a block.
+const BLOCK: usize = 32;
 /// Heads of an empty table.
 const HEADS_MIN: usize = 16;
-/// Nodes of a chain.
-pub(crate) const CHAIN_MAX: usize = 24;
+/// Items of a chain.
+const CHAIN_MAX: usize = 24;
+/// Links grow by this part of their number, so that at most as much memory is unused.
+const GROWTH: usize = 8;
 
-#[derive(Debug)]
-struct ChainNode<T> {
-    item: Option<T>,
+/// Hash of an item, and the next item of its chain, or of the free list.
+#[derive(Clone, Copy, Debug)]
+struct ChainLink {
     hash: u32,
-    /// Next node of the chain, or of the free list.
     next: u32,
 }
 
@@ -37,7 +42,8 @@ struct ChainNode<T> {
 #[derive(Debug)]
 pub(crate) struct HashChains<T> {
     heads: Box<[u32]>,
-    blocks: Vec<Box<[ChainNode<T>]>>,
+    links: Vec<ChainLink>,
+    blocks: Vec<Box<[Option<T>]>>,
     free: u32,
     len: usize,
 }
@@ -46,6 +52,7 @@ impl<T> HashChains<T> {
     pub(crate) fn new() -> Self {
         Self {
             heads: vec![NIL; HEADS_MIN].into_boxed_slice(),
+            links: Vec::new(),
             blocks: Vec::new(),
             free: NIL,
             len: 0,
@@ -59,43 +66,79 @@ impl<T> HashChains<T> {
 
     /// Number of indices that were ever used: each is below it.
     pub(crate) fn index_end(&self) -> u32 {
-        u32::try_from(self.blocks.len() * BLOCK).unwrap_or(NIL)
+        u32::try_from(self.links.len()).unwrap_or(NIL)
     }
 
     /// Returns the item with this index, if there is one.
     #[inline]
     pub(crate) fn get(&self, index: u32) -> Option<&T> {
         let (block, at) = position(index);
-        self.blocks.get(block)?.get(at)?.item.as_ref()
+        self.blocks.get(block)?.get(at)?.as_ref()
     }
 
     /// Returns the item with this index, if there is one.
     #[inline]
     pub(crate) fn get_mut(&mut self, index: u32) -> Option<&mut T> {
         let (block, at) = position(index);
-        self.blocks.get_mut(block)?.get_mut(at)?.item.as_mut()
+        self.blocks.get_mut(block)?.get_mut(at)?.as_mut()
     }
 
     /// Returns the index of the first item with this hash that matches.
     #[inline]
     pub(crate) fn find(&self, hash: u32, matches: impl Fn(&T) -> bool) -> Option<u32> {
         let mut index = self.heads[self.head_of(hash)];
-        while index != NIL {
-            let node = self.node(index);
-            let is_match = node.hash == hash && node.item.as_ref().is_some_and(&matches);
-            if is_match {
+        while let Some(link) = self.links.get(index as usize) {
+            if link.hash == hash && self.get(index).is_some_and(&matches) {
                 return Some(index);
             }
-            index = node.next;
+            index = link.next;
         }
         None
+    }
+
+    /// True if an item may have this hash.
+    #[inline]
+    pub(crate) fn has_hash(&self, hash: u32) -> bool {
+        self.find(hash, |_| true).is_some()
+    }
+
+    /// Prefetches the memory that a lookup of this hash reads first, and the memory in which an
+    /// insertion stores its item.
+    #[inline]
+    pub(crate) fn prefetch_head(&self, hash: u32) {
+        prefetch(&self.heads[self.head_of(hash)]);
+        let index = match self.free {
+            NIL => self.links.len(),
+            free => free as usize,
+        };
+        let block = self.blocks.get(index / BLOCK);
+        if let Some(item) = block.and_then(|block| block.get(index % BLOCK)) {
+            prefetch(item);
+        }
+        if let Some(item) = block.and_then(|block| block.get(index % BLOCK + 1)) {
+            // Items take more than a cache line.
+            prefetch(item);
+        }
+        if let Some(link) = self.links.get(index.saturating_sub(1)) {
+            prefetch(link);
+        }
+    }
+
+    /// Prefetches the memory that a lookup of this hash reads after the head.
+    #[inline]
+    pub(crate) fn prefetch_link(&self, hash: u32) {
+        let first = self.heads[self.head_of(hash)];
+        self.links
+            .get(first as usize)
+            .into_iter()
+            .for_each(prefetch);
     }
 
     /// Returns the indices of the chain of this hash; at most [`CHAIN_MAX`].
     pub(crate) fn chain(&self, hash: u32) -> impl Iterator<Item = u32> {
         let first = self.heads[self.head_of(hash)];
         std::iter::successors((first != NIL).then_some(first), move |index| {
-            let next = self.node(*index).next;
+            let next = self.links[*index as usize].next;
             (next != NIL).then_some(next)
         })
     }
@@ -108,16 +151,10 @@ impl<T> HashChains<T> {
         if self.len >= self.heads.len() {
             self.grow_heads();
         }
-        let Some(index) = self.take_free() else {
-            return Err(item);
-        };
+        let index = self.store(item)?;
         let head = self.head_of(hash);
         let next = std::mem::replace(&mut self.heads[head], index);
-        *self.node_mut(index) = ChainNode {
-            item: Some(item),
-            hash,
-            next,
-        };
+        self.links[index as usize] = ChainLink { hash, next };
         self.len += 1;
         Ok(index)
     }
@@ -125,72 +162,66 @@ impl<T> HashChains<T> {
     /// Removes and returns the item with this index, if there is one.
     pub(crate) fn remove(&mut self, index: u32) -> Option<T> {
         self.get(index)?;
-        let (hash, next) = {
-            let node = self.node(index);
-            (node.hash, node.next)
-        };
+        let ChainLink { hash, next } = self.links[index as usize];
         let head = self.head_of(hash);
         if self.heads[head] == index {
             self.heads[head] = next;
         } else {
             let previous = self
                 .chain(hash)
-                .find(|previous| self.node(*previous).next == index)?;
-            self.node_mut(previous).next = next;
+                .find(|previous| self.links[*previous as usize].next == index)?;
+            self.links[previous as usize].next = next;
         }
-        let free = std::mem::replace(&mut self.free, index);
-        let node = self.node_mut(index);
-        node.next = free;
+        self.links[index as usize].next = std::mem::replace(&mut self.free, index);
         self.len -= 1;
-        self.node_mut(index).item.take()
+        let (block, at) = position(index);
+        self.blocks[block][at].take()
     }
 
-    /// Links all nodes again, into twice as many chains.
+    /// Distributes the links over twice as many chains.
     fn grow_heads(&mut self) {
-        self.heads = vec![NIL; self.heads.len() * 2].into_boxed_slice();
-        for index in 0..self.index_end() {
-            if self.get(index).is_none() {
-                continue;
+        let heads = vec![NIL; self.heads.len() * 2].into_boxed_slice();
+        for first in std::mem::replace(&mut self.heads, heads) {
+            let mut index = first;
+            while index != NIL {
+                let ChainLink { hash, next } = self.links[index as usize];
+                let head = self.head_of(hash);
+                self.links[index as usize].next = std::mem::replace(&mut self.heads[head], index);
+                index = next;
             }
-            let head = self.head_of(self.node(index).hash);
-            let next = std::mem::replace(&mut self.heads[head], index);
-            self.node_mut(index).next = next;
         }
     }
 
-    /// Takes a node from the free list, or from a new block.
-    fn take_free(&mut self) -> Option<u32> {
-        if self.free == NIL {
-            let first = self.index_end();
-            let end = first.checked_add(u32::try_from(BLOCK).ok()?)?;
-            let nodes = (first..end).map(|index| ChainNode {
-                item: None,
-                hash: 0,
-                next: if index + 1 == end { NIL } else { index + 1 },
-            });
-            self.blocks.push(nodes.collect());
-            self.free = first;
-        }
+    /// Stores an item at an index of the free list, or at a new one. Returns the item if there are
+    /// no more indices.
+    fn store(&mut self, item: T) -> Result<u32, T> {
         let index = self.free;
-        self.free = self.node(index).next;
-        Some(index)
+        if let Some(link) = self.links.get(index as usize) {
+            self.free = link.next;
+            let (block, at) = position(index);
+            self.blocks[block][at] = Some(item);
+            return Ok(index);
+        }
+        let index = self.index_end();
+        if index == NIL {
+            return Err(item);
+        }
+        let (block, at) = position(index);
+        if at == 0 {
+            self.blocks.push((0..BLOCK).map(|_| None).collect());
+        }
+        self.blocks[block][at] = Some(item);
+        if self.links.len() == self.links.capacity() {
+            let more = (self.links.len() / GROWTH).max(HEADS_MIN);
+            self.links.reserve_exact(more);
+        }
+        self.links.push(ChainLink { hash: 0, next: NIL });
+        Ok(index)
     }
 
     #[inline]
     fn head_of(&self, hash: u32) -> usize {
         hash as usize & (self.heads.len() - 1)
-    }
-
-    #[inline]
-    fn node(&self, index: u32) -> &ChainNode<T> {
-        let (block, at) = position(index);
-        &self.blocks[block][at]
-    }
-
-    #[inline]
-    fn node_mut(&mut self, index: u32) -> &mut ChainNode<T> {
-        let (block, at) = position(index);
-        &mut self.blocks[block][at]
     }
 }
 
@@ -260,6 +291,6 @@ mod tests {
         assert_eq!(chains.remove(first), Some(1));
         assert_eq!(chains.remove(first), None);
         assert_eq!(chains.get_mut(first), None);
-        assert_eq!(chains.index_end(), 1_024);
+        assert_eq!(chains.index_end(), 999);
     }
 }

@@ -52,19 +52,25 @@ impl CtCounter {
     ];
 }
 
-/// Counters that all workers share. None is on the path of an established connection's packet.
+/// A number that workers write, in a cache line of its own: what they only read is not evicted.
+#[derive(Debug, Default)]
+#[repr(align(64))]
+pub(crate) struct OwnLine<T>(pub(crate) T);
+
+/// Counters that all workers share. None is on the path of an
+/// established connection's packet, and those of [`CtCounter::Committed`] are counted by the shards.
 #[derive(Debug, Default)]
 pub(crate) struct CtCounters {
-    counts: [AtomicU64; COUNT],
+    counts: OwnLine<[AtomicU64; COUNT]>,
 }
 
 impl CtCounters {
     pub(crate) fn add(&self, counter: CtCounter, count: u64) {
-        self.counts[counter as usize].fetch_add(count, Ordering::Relaxed);
+        self.counts.0[counter as usize].fetch_add(count, Ordering::Relaxed);
     }
 
     pub(crate) fn get(&self, counter: CtCounter) -> u64 {
-        self.counts[counter as usize].load(Ordering::Relaxed)
+        self.counts.0[counter as usize].load(Ordering::Relaxed)
     }
 }
 

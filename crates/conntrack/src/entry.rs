@@ -1,9 +1,18 @@
 //! The entry of a connection, and the reverse keys of translated connections.
+//!
+//! ```text
+//!   entry    key of IPv4 in two words | state | expiry | mark, policy, slot     72 bytes
+//!    `--> extras    both keys | label | translation | helper, shift, parent     if it has one of them
+//! ```
+//!
+//! Connections over IPv4 without translation, label and helper have no extras: their reply key is
+//! the reversed original key.
 
 use base::Instant;
 
 use crate::alg::{AlgHelper, SequenceSkew};
-use crate::key::{ConnectionKey, TrafficDirection};
+use crate::key::{ConnectionKey, CtZone, TrafficDirection};
+use crate::key_v4::KeyV4;
 use crate::metadata::CtMetadata;
 use crate::nat::NatSide;
 use crate::protocol::{OtherState, ProtocolState};
@@ -13,82 +22,225 @@ use crate::timeout::CtPolicyId;
 /// A connection in the table.
 #[derive(Clone, Debug)]
 pub(crate) struct ConnectionEntry {
-    /// Packets of the original direction.
-    pub(crate) original: ConnectionKey,
-    /// Packets of the reply direction. Without NAT, the reversed original key.
-    pub(crate) reply: ConnectionKey,
-    pub(crate) state: ProtocolState,
+    /// The original key, unless the extras have it.
+    plain: KeyV4,
+    extras: Option<Box<EntryExtras>>,
     /// The end of the connection's life, unless a packet prolongs it.
     pub(crate) expires: Instant,
+    pub(crate) state: ProtocolState,
     pub(crate) mark: u32,
-    pub(crate) label: [u64; 2],
-    pub(crate) policy: CtPolicyId,
-    pub(crate) nat: Option<NatSide>,
-    pub(crate) helper: Option<AlgHelper>,
-    /// Shift of sequence numbers by a helper that changed the length of a payload.
-    pub(crate) skew: SequenceSkew,
-    /// Identifies the reverse key of a translated connection; zero without NAT.
-    pub(crate) serial: u64,
     /// Slot of the entry for packets of a steady state; zero means none. That entry holds the
     /// expiry and the windows of TCP then.
     pub(crate) steady_slot: u32,
+    pub(crate) policy: CtPolicyId,
+}
+
+/// Fields that a connection over IPv4 has only if it is translated, has a label or a helper.
+#[derive(Clone, Debug)]
+struct EntryExtras {
+    /// Packets of the original direction.
+    original: ConnectionKey,
+    /// Packets of the reply direction. Without NAT, the reversed original key.
+    reply: ConnectionKey,
+    nat: Option<NatSide>,
+    helper: Option<AlgHelper>,
+    /// Shift of sequence numbers by a helper that changed the length of a payload.
+    skew: SequenceSkew,
+    label: [u64; 2],
+    /// Identifies the reverse key of a translated connection; zero without NAT.
+    serial: u64,
     /// Original key of the control connection whose helper expected this one.
-    pub(crate) parent: Option<Box<ConnectionKey>>,
+    parent: Option<Box<ConnectionKey>>,
+}
+
+impl EntryExtras {
+    const fn new(original: ConnectionKey) -> Self {
+        Self {
+            original,
+            reply: original.reversed(),
+            nat: None,
+            helper: None,
+            skew: SequenceSkew::NONE,
+            label: [0; 2],
+            serial: 0,
+            parent: None,
+        }
+    }
 }
 
 impl ConnectionEntry {
+    /// Returns a connection without mark, label, translation and helper.
+    pub(crate) fn new(original: &ConnectionKey, state: ProtocolState, expires: Instant) -> Self {
+        let plain = KeyV4::of(original);
+        Self {
+            plain: plain.unwrap_or_default(),
+            extras: match plain {
+                Some(_) => None,
+                None => Some(Box::new(EntryExtras::new(*original))),
+            },
+            expires,
+            state,
+            mark: 0,
+            steady_slot: 0,
+            policy: CtPolicyId::DEFAULT,
+        }
+    }
+
+    fn extras_mut(&mut self) -> &mut EntryExtras {
+        let plain = self.plain;
+        self.extras
+            .get_or_insert_with(|| Box::new(EntryExtras::new(plain.to_key())))
+    }
+
+    /// Packets of the original direction.
+    #[inline]
+    pub(crate) fn original(&self) -> ConnectionKey {
+        match &self.extras {
+            None => self.plain.to_key(),
+            Some(extras) => extras.original,
+        }
+    }
+
+    /// Packets of the reply direction.
+    #[inline]
+    pub(crate) fn reply(&self) -> ConnectionKey {
+        match &self.extras {
+            None => self.plain.to_key().reversed(),
+            Some(extras) => extras.reply,
+        }
+    }
+
+    /// True if the reply key is the reversed original key.
+    #[inline]
+    pub(crate) fn is_reply_plain(&self) -> bool {
+        let extras = self.extras.as_ref();
+        extras.is_none_or(|extras| extras.reply == extras.original.reversed())
+    }
+
+    pub(crate) fn zone(&self) -> CtZone {
+        match &self.extras {
+            None => self.plain.zone(),
+            Some(extras) => extras.original.zone,
+        }
+    }
+
     /// Returns the direction of packets with this key, if they belong to the connection.
     #[inline]
     pub(crate) fn direction_of(&self, key: &ConnectionKey) -> Option<TrafficDirection> {
-        if self.original == *key {
-            Some(TrafficDirection::Original)
-        } else if self.reply == *key {
-            Some(TrafficDirection::Reply)
-        } else {
-            None
+        let (is_original, is_reply) = match &self.extras {
+            None => (
+                self.plain.is(key),
+                // The same addresses and ports on both sides are the original direction.
+                self.plain.is(&key.reversed()),
+            ),
+            Some(extras) => (extras.original == *key, extras.reply == *key),
+        };
+        match (is_original, is_reply) {
+            (true, _) => Some(TrafficDirection::Original),
+            (false, true) => Some(TrafficDirection::Reply),
+            (false, false) => None,
+        }
+    }
+
+    /// True if packets of the original direction have this key.
+    #[inline]
+    pub(crate) fn is_original(&self, key: &ConnectionKey) -> bool {
+        match &self.extras {
+            None => self.plain.is(key),
+            Some(extras) => extras.original == *key,
         }
     }
 
     /// Returns the key of a direction.
-    pub(crate) const fn key(&self, direction: TrafficDirection) -> &ConnectionKey {
+    pub(crate) fn key(&self, direction: TrafficDirection) -> ConnectionKey {
         match direction {
-            TrafficDirection::Original => &self.original,
-            TrafficDirection::Reply => &self.reply,
+            TrafficDirection::Original => self.original(),
+            TrafficDirection::Reply => self.reply(),
         }
+    }
+
+    /// Side of packets of the original direction that is translated.
+    pub(crate) fn nat(&self) -> Option<NatSide> {
+        self.extras.as_ref()?.nat
+    }
+
+    /// Number of the reverse key; zero means none.
+    pub(crate) fn serial(&self) -> u64 {
+        self.extras.as_ref().map_or(0, |extras| extras.serial)
+    }
+
+    /// Translates the connection. `serial` is the number of its reverse key, or zero.
+    pub(crate) fn set_nat(&mut self, side: NatSide, reply: ConnectionKey, serial: u64) {
+        let extras = self.extras_mut();
+        extras.nat = Some(side);
+        extras.reply = reply;
+        extras.serial = serial;
+    }
+
+    pub(crate) fn helper(&self) -> Option<AlgHelper> {
+        self.extras.as_ref()?.helper
+    }
+
+    pub(crate) fn set_helper(&mut self, helper: AlgHelper) {
+        self.extras_mut().helper = Some(helper);
+    }
+
+    pub(crate) fn skew(&self) -> SequenceSkew {
+        let extras = self.extras.as_ref();
+        extras.map_or(SequenceSkew::NONE, |extras| extras.skew)
+    }
+
+    pub(crate) fn skew_mut(&mut self) -> &mut SequenceSkew {
+        &mut self.extras_mut().skew
+    }
+
+    /// Original key of the control connection whose helper expected this one.
+    pub(crate) fn parent(&self) -> Option<&ConnectionKey> {
+        self.extras.as_ref()?.parent.as_deref()
+    }
+
+    pub(crate) fn set_parent(&mut self, parent: ConnectionKey) {
+        self.extras_mut().parent = Some(Box::new(parent));
+    }
+
+    pub(crate) fn label_words(&self) -> [u64; 2] {
+        self.extras.as_ref().map_or([0; 2], |extras| extras.label)
     }
 
     /// `ct_label`.
     pub(crate) fn label(&self) -> u128 {
-        let [high, low] = self.label;
+        let [high, low] = self.label_words();
         u128::from(high) << 64 | u128::from(low)
     }
 
     /// Writes `ct_label`.
     pub(crate) fn set_label(&mut self, label: u128) {
-        self.label = label_words(label);
+        if label != 0 || self.extras.is_some() {
+            self.extras_mut().label = label_words(label);
+        }
     }
 
     /// Copies the fields that packets of the connection get.
     pub(crate) fn fill(&self, metadata: &mut CtMetadata) {
         metadata.mark = self.mark;
         metadata.label = self.label();
-        metadata.original = Some(self.parent.as_deref().copied().unwrap_or(self.original));
+        let parent = self.parent().copied();
+        metadata.original = Some(parent.unwrap_or_else(|| self.original()));
     }
 
     /// Returns the fields for packets of a steady state, if the connection is in one.
     pub(crate) fn steady_state(&self) -> Option<SteadyState> {
-        let has_extras = self.helper.is_some() || self.parent.is_some();
-        let is_reply_plain = self.reply == self.original.reversed();
         let (kind, tcp) = match &self.state {
             ProtocolState::Tcp(tcp) if tcp.is_established() => (SteadyKind::Tcp, Some(*tcp)),
             ProtocolState::Other(OtherState::BothDirections) => (SteadyKind::Datagrams, None),
             ProtocolState::Other(OtherState::SeveralPackets) => (SteadyKind::OneWay, None),
             _ => return None,
         };
-        let key = KeyWords::of(&self.original).filter(|_| !has_extras)?;
-        let nat = match self.nat {
-            None if is_reply_plain => None,
-            Some(side) if !key.is_v6() => Some((side, KeyWords::of(&self.reply)?)),
+        let has_extras = self.helper().is_some() || self.parent().is_some();
+        let key = KeyWords::of(&self.original()).filter(|_| !has_extras)?;
+        let nat = match self.nat() {
+            None if self.is_reply_plain() => None,
+            Some(side) if !key.is_v6() => Some((side, KeyWords::of(&self.reply())?)),
             _ => return None,
         };
         Some(SteadyState {
@@ -96,7 +248,7 @@ impl ConnectionEntry {
             kind,
             expires: self.expires,
             mark: self.mark,
-            label: self.label,
+            label: self.label_words(),
             policy: self.policy,
             tcp,
             nat,
@@ -135,8 +287,9 @@ mod tests {
 
     #[test]
     fn entry_takes_little_memory() {
-        // The goal is 160 bytes for a connection, with its node, timer and head: 32 bytes.
-        assert!(size_of::<ConnectionEntry>() <= 224);
+        // The goal is 160 bytes for a connection, with its link, timer and head, and its entry for
+        // packets of a steady state.
+        assert!(size_of::<Option<ConnectionEntry>>() <= 72);
     }
 
     #[test]

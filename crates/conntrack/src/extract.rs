@@ -244,7 +244,7 @@ fn read_quoted_network(quoted: &[u8], family: AddressFamily) -> Result<NetworkFa
     read_network(header, family).map_err(|_| ExtractError::Quote)
 }
 
-fn read_tcp(upper: &[u8]) -> Result<TcpFacts, ExtractError> {
+pub(crate) fn read_tcp(upper: &[u8]) -> Result<TcpFacts, ExtractError> {
     let header_len = tcp_header_len(upper)?;
     let read = |at: usize| u16_at(upper, at).ok_or(ExtractError::Transport);
     let read_long = |at: usize| -> Result<u32, ExtractError> {

@@ -34,7 +34,7 @@
 //!  extract ---> facts
 //!                 |
 //!   plain_packet |
-//!     `-> steady |
+//!     |-> steady, new_connection
 //!              tracker ----> protocol  (tcp, sctp, icmp, other)      state machines
 //!                 |   `----> nat, alg                                reply keys, helpers
 //!                 v
@@ -83,11 +83,13 @@ mod extract;
 mod facts;
 mod ipf;
 mod key;
+mod key_v4;
 mod limits;
 mod metadata;
 #[cfg(test)]
 mod model;
 mod nat;
+mod new_connection;
 mod plain_packet;
 mod protocol;
 mod request;

@@ -7,6 +7,7 @@
 
 use base::sync::atomic::{AtomicU32, Ordering};
 
+use crate::counters::OwnLine;
 use crate::key::CtZone;
 
 /// No limit of its own: the default limit applies.
@@ -24,7 +25,7 @@ pub(crate) enum LimitReached {
 /// Counts of connections and their limits.
 #[derive(Debug)]
 pub(crate) struct ConnectionLimits {
-    held: AtomicU32,
+    held: OwnLine<AtomicU32>,
     held_max: AtomicU32,
     zone_default: AtomicU32,
     zone_max: Box<[AtomicU32]>,
@@ -35,7 +36,7 @@ impl ConnectionLimits {
     pub(crate) fn new(held_max: u32) -> Self {
         let zones = |value| (0..ZONES).map(|_| AtomicU32::new(value)).collect();
         Self {
-            held: AtomicU32::new(0),
+            held: OwnLine(AtomicU32::new(0)),
             held_max: AtomicU32::new(held_max),
             zone_default: AtomicU32::new(u32::MAX),
             zone_max: zones(DEFAULT),
@@ -44,7 +45,7 @@ impl ConnectionLimits {
     }
 
     pub(crate) fn held(&self) -> u32 {
-        self.held.load(Ordering::Relaxed)
+        self.held.0.load(Ordering::Relaxed)
     }
 
     pub(crate) fn held_max(&self) -> u32 {
@@ -89,7 +90,7 @@ impl ConnectionLimits {
         if !increment(zone_held, limit.unwrap_or(u32::MAX)) {
             return Err(LimitReached::Zone);
         }
-        if !increment(&self.held, self.held_max()) {
+        if !increment(&self.held.0, self.held_max()) {
             zone_held.fetch_sub(1, Ordering::Relaxed);
             return Err(LimitReached::Table);
         }
@@ -99,7 +100,7 @@ impl ConnectionLimits {
     /// Returns the place of a connection.
     pub(crate) fn release(&self, zone: CtZone) {
         self.zone_held[usize::from(zone.0)].fetch_sub(1, Ordering::Relaxed);
-        self.held.fetch_sub(1, Ordering::Relaxed);
+        self.held.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

@@ -9,7 +9,7 @@ use packet::wire::ipv4;
 use packet::wire::ipv6;
 use packet::wire::{tcp, udp};
 
-use crate::extract::{ChecksumCheck, fold_16, u16_at, unfolded_sum};
+use crate::extract::{ChecksumCheck, fold_16, read_tcp, u16_at, unfolded_sum};
 use crate::facts::TcpFacts;
 use crate::key::{AddressFamily, KeyProtocol};
 
@@ -32,6 +32,12 @@ pub struct PlainPacket<'a> {
     pub(crate) addresses: AddressWords,
     /// Source port, then destination port; neither is zero.
     pub(crate) ports: u32,
+    pub(crate) body: PlainBody<'a>,
+}
+
+/// The bytes of such a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct PlainBody<'a> {
     pub(crate) protocol: KeyProtocol,
     pub(crate) family: AddressFamily,
     header: &'a [u8],
@@ -106,13 +112,17 @@ impl<'a> PlainPacket<'a> {
         (is_complete && has_ports).then_some(Self {
             addresses,
             ports,
-            protocol,
-            family,
-            header,
-            upper,
+            body: PlainBody {
+                protocol,
+                family,
+                header,
+                upper,
+            },
         })
     }
+}
 
+impl PlainBody<'_> {
     /// True if the packet cannot change the state of its connection: all of UDP, and segments
     /// without SYN, FIN and RST that acknowledge.
     #[inline]
@@ -138,6 +148,11 @@ impl<'a> PlainPacket<'a> {
             window_scale: None,
             payload_len: u32::try_from(self.upper.len() - header_len).ok()?,
         })
+    }
+
+    /// Facts of the first segment of a connection, with its window scale.
+    pub(crate) fn first_segment(&self) -> Option<TcpFacts> {
+        read_tcp(self.upper).ok()
     }
 
     /// True if the checksums are right, or need not be.
@@ -247,10 +262,13 @@ mod tests {
                 window_scale,
                 ..segment
             };
-            assert_eq!(plain.segment(), Some(segment));
+            assert_eq!(plain.body.segment(), Some(segment));
         }
         let verified = extract(bytes, family, ChecksumCheck::Verify).is_ok();
-        assert_eq!(plain.has_valid_checksums(ChecksumCheck::Verify), verified);
+        assert_eq!(
+            plain.body.has_valid_checksums(ChecksumCheck::Verify),
+            verified
+        );
         true
     }
 

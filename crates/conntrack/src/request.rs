@@ -73,7 +73,7 @@ pub struct CtOutcome {
     /// Reason for which a connection was not committed.
     pub refusal: Option<CtCounter>,
     /// Replacement in the payload.
-    pub rewrite: Option<PayloadRewrite>,
+    pub rewrite: Option<Box<PayloadRewrite>>,
     /// Shift of sequence numbers.
     pub adjust: Option<SequenceAdjust>,
 }

@@ -8,11 +8,11 @@ use std::sync::Arc;
 
 use base::Instant;
 
-use crate::chains::{CHAIN_MAX, HashChains};
+use crate::chains::HashChains;
 use crate::entry::{ConnectionEntry, ReverseKey};
 use crate::key::{ConnectionKey, CtZone, TrafficDirection};
 use crate::protocol::ProtocolState;
-use crate::steady::{FreeSlots, KeyWords, SteadyTable, SteadyWriter};
+use crate::steady::{FreeSlots, KeyWords, SteadyState, SteadyTable, SteadyWriter, is_wide};
 use crate::timer_wheel::TimerWheel;
 
 /// Entries that are examined for an embryonic one when the table is full. In a flood nearly each
@@ -29,6 +29,8 @@ pub(crate) struct Shard {
     free_slots: FreeSlots,
     /// Index of the entry that is examined next for eviction.
     hand: u32,
+    /// Entries that were ever inserted.
+    inserted: u64,
 }
 
 /// Result of a lookup in one shard.
@@ -50,6 +52,7 @@ impl Shard {
             reverse_keys: HashChains::new(),
             timers: TimerWheel::new(),
             hand: 0,
+            inserted: 0,
         }
     }
 
@@ -92,6 +95,25 @@ impl Shard {
             })
     }
 
+    /// Prefetches the memory that a lookup of this hash reads first, and that an insertion writes.
+    #[inline]
+    pub(crate) fn prefetch_head(&self, hash: u32) {
+        self.entries.prefetch_head(hash);
+        self.timers.prefetch_last();
+        if self.reverse_keys.len() != 0 {
+            self.reverse_keys.prefetch_head(hash);
+        }
+    }
+
+    /// Prefetches the memory that a lookup of this hash reads then.
+    #[inline]
+    pub(crate) fn prefetch_link(&self, hash: u32) {
+        self.entries.prefetch_link(hash);
+        if self.reverse_keys.len() != 0 {
+            self.reverse_keys.prefetch_link(hash);
+        }
+    }
+
     /// Finds an entry by one of its keys, expired or not.
     pub(crate) fn find_any(&self, hash: u32, key: &ConnectionKey) -> Option<u32> {
         self.entries
@@ -100,22 +122,32 @@ impl Shard {
 
     /// Finds an entry by its original key, expired or not.
     pub(crate) fn find_original(&self, hash: u32, original: &ConnectionKey) -> Option<u32> {
-        self.entries.find(hash, |entry| entry.original == *original)
+        self.entries.find(hash, |entry| entry.is_original(original))
     }
 
-    /// True if the chain of a hash has no room.
-    pub(crate) fn is_chain_full(&self, hash: u32) -> bool {
-        self.entries.chain(hash).count() >= CHAIN_MAX
+    /// True if no entry and no reverse key has this hash.
+    #[inline]
+    pub(crate) fn is_hash_absent(&self, hash: u32) -> bool {
+        !self.entries.has_hash(hash)
+            && (self.reverse_keys.len() == 0 || !self.reverse_keys.has_hash(hash))
     }
 
-    /// Inserts an entry and sets its timer; returns false if its chain is full.
-    pub(crate) fn insert(&mut self, hash: u32, entry: ConnectionEntry) -> bool {
+    /// Inserts an entry and sets its timer; returns the entry if its chain is full.
+    pub(crate) fn insert(
+        &mut self,
+        hash: u32,
+        entry: ConnectionEntry,
+    ) -> Result<(), ConnectionEntry> {
         let expires = entry.expires;
-        let Ok(index) = self.entries.insert(hash, entry) else {
-            return false;
-        };
+        let index = self.entries.insert(hash, entry)?;
         self.timers.set(index, expires);
-        true
+        self.inserted += 1;
+        Ok(())
+    }
+
+    /// Number of entries that were ever inserted.
+    pub(crate) const fn inserted(&self) -> u64 {
+        self.inserted
     }
 
     /// Changes the end of an entry's life.
@@ -172,15 +204,25 @@ impl Shard {
         steady: &SteadyTable,
         writer: Option<SteadyWriter<'_>>,
     ) {
-        let Some(entry) = self.entries.get_mut(index) else {
+        let state = self.entry(index).and_then(ConnectionEntry::steady_state);
+        let slot = self.entry(index).map_or(0, |entry| entry.steady_slot);
+        let fits = |state: &SteadyState| slot != 0 && (is_wide(slot) || !state.is_wide());
+        let writer = match state.is_some_and(|state| fits(&state)) {
+            true => writer,
+            false => {
+                // Packets that have read the numbers before must not write them any more.
+                writer.iter().for_each(SteadyWriter::clear);
+                drop(writer);
+                self.end_steady_state(index);
+                None
+            }
+        };
+        let (Some(state), Some(entry)) = (state, self.entries.get_mut(index)) else {
             return;
         };
-        let Some(state) = entry.steady_state() else {
-            drop(writer);
-            return self.end_steady_state(index);
-        };
         if entry.steady_slot == 0 {
-            entry.steady_slot = steady.take(&mut self.free_slots).unwrap_or(0);
+            let slot = steady.take(state.is_wide(), &mut self.free_slots);
+            entry.steady_slot = slot.unwrap_or(0);
         }
         let slot = entry.steady_slot;
         let Some(entry) = steady.entry(slot).filter(|_| slot != 0) else {
@@ -196,8 +238,11 @@ impl Shard {
             return;
         };
         let slot = std::mem::take(&mut entry.steady_slot);
-        let keys = KeyWords::of(&entry.original).zip(KeyWords::of(&entry.reply));
-        if let Some((original, reply)) = keys.filter(|_| slot != 0) {
+        if slot == 0 {
+            return;
+        }
+        let keys = KeyWords::of(&entry.original()).zip(KeyWords::of(&entry.reply()));
+        if let Some((original, reply)) = keys {
             let free = &mut self.free_slots;
             self.steady.release([original, reply], slot, free);
         }
@@ -239,7 +284,7 @@ impl Shard {
             let index = self.hand;
             self.hand = (self.hand + 1) % end;
             let is_victim = self.entry(index).is_some_and(|entry| {
-                entry.state.is_embryonic() && zone.is_none_or(|zone| entry.original.zone == zone)
+                entry.state.is_embryonic() && zone.is_none_or(|zone| entry.zone() == zone)
             });
             if is_victim {
                 return self.remove(index);

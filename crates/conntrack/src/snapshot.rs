@@ -56,9 +56,9 @@ pub struct ConnectionInfo {
 impl ConnectionInfo {
     fn new(entry: &ConnectionEntry, now: Instant) -> Self {
         Self {
-            original: entry.original,
-            reply: entry.reply,
-            parent: entry.parent.as_deref().copied(),
+            original: entry.original(),
+            reply: entry.reply(),
+            parent: entry.parent().copied(),
             mark: entry.mark,
             label: entry.label(),
             timeout: entry.expires.since(now),
@@ -67,8 +67,8 @@ impl ConnectionInfo {
                 ProtocolState::Sctp(association) => ProtocolInfo::Sctp(association.phase),
                 ProtocolState::Icmp(_) | ProtocolState::Other(_) => ProtocolInfo::None,
             },
-            nat: entry.nat,
-            helper: entry.helper,
+            nat: entry.nat(),
+            helper: entry.helper(),
         }
     }
 }
@@ -137,7 +137,7 @@ impl Conntrack {
 
     /// Removes the connections of a zone. Returns their number.
     pub fn flush_zone(&self, zone: CtZone) -> usize {
-        self.flush_entries(|entry| entry.original.zone == zone)
+        self.flush_entries(|entry| entry.zone() == zone)
     }
 
     /// Removes all connections. Returns their number.
@@ -187,7 +187,12 @@ impl Conntrack {
     /// Returns a counter.
     #[must_use]
     pub fn counter(&self, counter: CtCounter) -> u64 {
-        self.table.counters.get(counter)
+        if counter != CtCounter::Committed {
+            return self.table.counters.get(counter);
+        }
+        let shards = 0..self.table.shard_count();
+        let inserted = shards.map(|at| self.table.with_shard(at, |shard| shard.inserted()));
+        inserted.sum()
     }
 
     /// Number of connections, those included that have expired and were not removed yet.

@@ -3,15 +3,16 @@
 use std::time::Duration;
 
 use base::Instant;
+use packet::PlainEnds;
 
 use crate::extract::ChecksumCheck;
 use crate::key::{AddressFamily, CtZone, KeyProtocol, TrafficDirection};
 use crate::metadata::CtState;
 use crate::nat::NatSide;
-use crate::plain_packet::PlainPacket;
+use crate::plain_packet::{PlainBody, PlainPacket};
 use crate::protocol::PacketEffect;
-use crate::request::NatTranslation;
 use crate::steady::{KeyWords, SteadyKind, SteadySnapshot, SteadyWriter};
+use crate::table::KeyPosition;
 use crate::timeout::CtTimeout;
 use crate::tracker::Conntrack;
 
@@ -22,15 +23,28 @@ const EXPIRY_GRAIN: Duration = Duration::from_millis(64);
 /// A packet whose connection is being looked up.
 #[derive(Clone, Copy, Debug)]
 pub struct SteadyLookup<'a> {
-    packet: PlainPacket<'a>,
-    key: KeyWords,
+    pub(crate) packet: PlainBody<'a>,
+    pub(crate) key: KeyWords,
     hash: u64,
     /// Slot of the entry; zero means none.
     slot: u32,
+    /// Flags of the translation that an earlier `ct` in this zone has made. The key is reversed
+    /// then.
+    pub(crate) translated: CtState,
+    /// Position in the shards, if the packet has no entry.
+    pub(crate) position: KeyPosition,
 }
 
 impl SteadyLookup<'_> {
+    /// True if the packet has no entry: [`Conntrack::track`] looks it up in the shards.
+    #[inline]
+    #[must_use]
+    pub const fn is_absent(&self) -> bool {
+        self.slot == 0
+    }
+
     /// A number that packets of one connection have in common, and others hardly ever.
+    #[inline]
     #[must_use]
     pub const fn connection(&self) -> u64 {
         match self.slot {
@@ -61,8 +75,8 @@ pub struct SteadyPacket {
     pub protocol: KeyProtocol,
     /// Version of IP.
     pub family: AddressFamily,
-    /// New addresses and ports of the packet.
-    pub translation: Option<NatTranslation>,
+    /// New addresses and ports of the packet, which is one over IPv4.
+    pub translation: Option<PlainEnds>,
 }
 
 /// Whether `ct` has the argument `nat`.
@@ -75,16 +89,27 @@ pub enum SteadyNat {
 }
 
 impl Conntrack {
-    /// Begins the lookup of a packet in a zone.
+    /// Begins the lookup of a packet in a zone. `translated` has the flags of the translation that an
+    /// earlier `ct` in this zone has made.
     #[inline]
     #[must_use]
-    pub fn begin_steady<'a>(&self, packet: PlainPacket<'a>, zone: CtZone) -> SteadyLookup<'a> {
-        let key = packet.key(zone);
+    pub fn begin_steady<'a>(
+        &self,
+        packet: PlainPacket<'a>,
+        zone: CtZone,
+        translated: CtState,
+    ) -> SteadyLookup<'a> {
+        let key = match translated {
+            CtState::NONE => packet.key(zone),
+            _ => packet.key(zone).reversed(),
+        };
         SteadyLookup {
-            packet,
+            packet: packet.body,
             key,
             hash: key.hash(&self.table.steady.secrets),
             slot: 0,
+            translated,
+            position: KeyPosition::default(),
         }
     }
 
@@ -101,13 +126,12 @@ impl Conntrack {
         lookup.slot = self.table.steady.find(lookup.hash);
         match lookup.slot {
             0 => None,
-            slot => self.table.steady.entry(slot),
+            slot => self.table.steady.line(slot),
         }
     }
 
-    /// Tracks a packet without NAT flags of an earlier `ct`, by a `ct` that writes neither mark nor
-    /// label and does not force a commit. Returns none if [`Conntrack::track`] must do it; nothing
-    /// has changed then.
+    /// Tracks a packet by a `ct` that writes neither mark nor label and does not force a commit.
+    /// Returns none if [`Conntrack::track`] must do it; nothing has changed then.
     #[inline]
     pub fn track_steady(
         &self,
@@ -121,7 +145,11 @@ impl Conntrack {
         }
         let entry = self.table.steady.entry(lookup.slot)?;
         let snapshot = entry.read(key)?;
-        let is_reply = snapshot.direction == TrafficDirection::Reply;
+        let direction = match lookup.translated {
+            CtState::NONE => snapshot.direction,
+            _ => snapshot.direction.reversed(),
+        };
+        let is_reply = direction == TrafficDirection::Reply;
         if snapshot.expires <= now || (is_reply && snapshot.kind == SteadyKind::OneWay) {
             return None;
         }
@@ -131,15 +159,17 @@ impl Conntrack {
         let expires = self.later_expiry(&snapshot, now)?;
         if snapshot.kind == SteadyKind::Tcp {
             let writer = entry.try_write(snapshot.sequence)?;
-            self.slide_windows(&writer, packet, snapshot.direction)?;
+            self.slide_windows(&writer, packet, direction)?;
             if let Some(expires) = expires {
                 writer.set_expires(expires);
             }
         } else if let Some(expires) = expires {
             entry.try_write(snapshot.sequence)?.set_expires(expires);
         }
-        let mut fields = fields_of(&snapshot, packet);
-        if let (SteadyNat::Apply, Some(nat)) = (nat, snapshot.nat) {
+        let mut fields = fields_of(&snapshot, direction, packet);
+        fields.state = fields.state.with(lookup.translated);
+        if let (SteadyNat::Apply, Some(nat), CtState::NONE) = (nat, snapshot.nat, lookup.translated)
+        {
             translate(&snapshot, nat, &mut fields);
         }
         Some(fields)
@@ -164,7 +194,7 @@ impl Conntrack {
     fn slide_windows(
         &self,
         writer: &SteadyWriter<'_>,
-        packet: &PlainPacket<'_>,
+        packet: &PlainBody<'_>,
         direction: TrafficDirection,
     ) -> Option<()> {
         let mut connection = writer.tcp();
@@ -179,8 +209,12 @@ impl Conntrack {
 }
 
 #[inline]
-fn fields_of(snapshot: &SteadySnapshot, packet: &PlainPacket<'_>) -> SteadyPacket {
-    let is_reply = snapshot.direction == TrafficDirection::Reply;
+fn fields_of(
+    snapshot: &SteadySnapshot,
+    direction: TrafficDirection,
+    packet: &PlainBody<'_>,
+) -> SteadyPacket {
+    let is_reply = direction == TrafficDirection::Reply;
     let state = match (snapshot.kind, is_reply) {
         (SteadyKind::OneWay, _) => CtState::NEW,
         (_, false) => CtState::ESTABLISHED,
@@ -208,9 +242,8 @@ fn translate(snapshot: &SteadySnapshot, nat: (NatSide, KeyWords), fields: &mut S
         TrafficDirection::Reply => (side.reversed(), snapshot.original.reversed()),
     };
     fields.state = fields.state.with(side.flag());
-    fields.translation = Some(NatTranslation {
-        side,
-        header: header.to_key_v4(),
-        is_error: false,
+    fields.translation = Some(PlainEnds {
+        addresses: header.addresses[0],
+        ports: header.ports(),
     });
 }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  key --SipHash--> upper bits: shard        lower bits: chain
-//!                   [ lock | entries, reverse keys, timers ]   x 1024
+//!                   [ lock | entries, reverse keys, timers ]   x 256
 //! ```
 //!
 //! The hash of a key and of its reversed key are equal, so both directions of a connection without
@@ -11,7 +11,7 @@
 //!
 //! **No two locks are held at once**, so there is no order of locks and no deadlock. A lock protects
 //! a bounded number of steps. New connections of a flood spread over all shards by a keyed hash, so
-//! a packet meets another worker's lock in one of a thousand cases, and then waits for less than a
+//! a packet meets another worker's lock in one of some hundred cases, and then waits for less than a
 //! microsecond; nothing is held while memory of other shards, limits or helpers is read.
 //!
 //! Consequences of separate locks, each with its remedy:
@@ -31,9 +31,10 @@ use std::sync::{Arc, PoisonError, TryLockError};
 use base::Instant;
 use base::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use base::sync::{Mutex, MutexGuard};
+use sys::cache::prefetch;
 
 use crate::alg::ExpectationTable;
-use crate::counters::{CtCounter, CtCounters};
+use crate::counters::{CtCounter, CtCounters, OwnLine};
 use crate::entry::{ConnectionEntry, ReverseKey};
 use crate::key::{ConnectionKey, CtZone, TrafficDirection};
 use crate::limits::{ConnectionLimits, LimitReached};
@@ -41,10 +42,11 @@ use crate::shard::{Shard, ShardMatch};
 use crate::siphash::{HashSeed, siphash};
 use crate::steady::SteadyTable;
 
-/// Shards: many more than workers, so that two rarely meet. Models have few.
-const SHARDS: usize = if cfg!(feature = "model") { 2 } else { 1024 };
+/// Shards: many more than workers, so that two rarely meet, and few enough that the memory in which
+/// each of them inserts next stays in the second level of a cache. Models have few.
+const SHARDS: usize = if cfg!(feature = "model") { 2 } else { 256 };
 /// Shards that one call of [`ConnectionTable::expire`] visits.
-const SHARDS_PER_TURN: usize = 16;
+const SHARDS_PER_TURN: usize = 4;
 
 /// Shards that are searched for an embryonic connection.
 const EVICTION_SHARDS: usize = 8;
@@ -83,8 +85,9 @@ impl From<LimitReached> for InsertError {
     }
 }
 
-/// Position of a key: the number of its shard, and the hash within it.
-type KeyPosition = (usize, u32);
+/// Position of a key: the number of its shard, and the hash within it. That of the reversed key is
+/// the same.
+pub(crate) type KeyPosition = (usize, u32);
 
 /// The table.
 #[derive(Debug)]
@@ -95,9 +98,9 @@ pub(crate) struct ConnectionTable {
     pub(crate) counters: CtCounters,
     pub(crate) expectations: ExpectationTable,
     pub(crate) steady: Arc<SteadyTable>,
-    serials: AtomicU64,
+    serials: OwnLine<AtomicU64>,
     /// Shard that the next call of `expire` visits first.
-    turn: AtomicUsize,
+    turn: OwnLine<AtomicUsize>,
 }
 
 impl ConnectionTable {
@@ -111,8 +114,8 @@ impl ConnectionTable {
             limits: ConnectionLimits::new(connections_max),
             counters: CtCounters::default(),
             expectations: ExpectationTable::new(),
-            serials: AtomicU64::new(1),
-            turn: AtomicUsize::new(0),
+            serials: OwnLine(AtomicU64::new(1)),
+            turn: OwnLine(AtomicUsize::new(0)),
         }
     }
 
@@ -122,7 +125,7 @@ impl ConnectionTable {
 
     /// Returns a number that no other connection has.
     pub(crate) fn next_serial(&self) -> u64 {
-        self.serials.fetch_add(1, Ordering::Relaxed)
+        self.serials.0.fetch_add(1, Ordering::Relaxed)
     }
 
     /// Runs `action` on the shard and index of the connection of a key, if there is one.
@@ -130,10 +133,10 @@ impl ConnectionTable {
     pub(crate) fn with_entry<R>(
         &self,
         key: &ConnectionKey,
+        (at, hash): KeyPosition,
         now: Instant,
         action: impl FnOnce(&mut Shard, u32, TrafficDirection) -> R,
     ) -> Option<R> {
-        let (at, hash) = self.position(key);
         let mut shard = self.lock(at);
         let original = match shard.find(hash, key, now) {
             ShardMatch::Entry(index, direction) => {
@@ -176,44 +179,70 @@ impl ConnectionTable {
         self.lock(at).remove_reverse(hash, reply, serial);
     }
 
-    /// Inserts a connection. If the table, its zone or the chain is full, an embryonic connection is
-    /// given up for it.
-    pub(crate) fn insert(&self, entry: ConnectionEntry, now: Instant) -> Result<(), InsertError> {
-        let key = entry.original;
-        let (at, hash) = self.position(&key);
-        self.reserve_place(key.zone, at)?;
+    /// Inserts a connection at the position of its original key. If the table, its zone or the chain
+    /// is full, an embryonic connection is given up for it.
+    pub(crate) fn insert(
+        &self,
+        entry: ConnectionEntry,
+        (at, hash): KeyPosition,
+        now: Instant,
+    ) -> Result<(), InsertError> {
+        let zone = entry.zone();
+        self.reserve_place(zone, at)?;
         let mut shard = self.lock(at);
-        if check_keys(&shard, hash, &entry, now).is_err() {
+        let result = if shard.is_hash_absent(hash) {
+            shard.insert(hash, entry)
+        } else {
             drop(shard);
-            self.collect_expired(&key, now);
-            self.collect_expired(&entry.reply, now);
-            shard = self.lock(at);
-            if let Err(error) = check_keys(&shard, hash, &entry, now) {
-                drop(shard);
-                self.limits.release(key.zone);
+            if let Err(error) = self.free_keys(&entry, (at, hash), now) {
+                self.limits.release(zone);
                 return Err(error);
             }
+            shard = self.lock(at);
+            // Another worker may have inserted them in the meantime.
+            if let Err(error) = check_keys(&shard, hash, &entry, now) {
+                drop(shard);
+                self.limits.release(zone);
+                return Err(error);
+            }
+            shard.insert(hash, entry)
+        };
+        let Err(entry) = result else {
+            return Ok(());
+        };
+        let victim = shard.evict_of_chain(hash);
+        let is_inserted = shard.insert(hash, entry).is_ok();
+        drop(shard);
+        self.finish(victim, CtCounter::EmbryonicEvicted);
+        if !is_inserted {
+            self.limits.release(zone);
+            return Err(InsertError::ChainFull);
         }
+        Ok(())
+    }
+
+    /// Removes expired connections that have the keys of a new one.
+    fn free_keys(
+        &self,
+        entry: &ConnectionEntry,
+        (at, hash): KeyPosition,
+        now: Instant,
+    ) -> Result<(), InsertError> {
+        let key = entry.original();
+        if check_keys(&self.lock(at), hash, entry, now).is_err() {
+            self.collect_expired(&key, now);
+            self.collect_expired(&entry.reply(), now);
+        }
+        let mut shard = self.lock(at);
+        check_keys(&shard, hash, entry, now)?;
         let mut expired = Vec::new();
         while let Some(index) = shard.find_any(hash, &key) {
             expired.extend(shard.remove(index));
         }
-        let victim = if shard.is_chain_full(hash) {
-            shard.evict_of_chain(hash)
-        } else {
-            None
-        };
-        let is_inserted = shard.insert(hash, entry);
         drop(shard);
         for entry in expired {
             self.finish(Some(entry), CtCounter::Expired);
         }
-        self.finish(victim, CtCounter::EmbryonicEvicted);
-        if !is_inserted {
-            self.limits.release(key.zone);
-            return Err(InsertError::ChainFull);
-        }
-        self.counters.add(CtCounter::Committed, 1);
         Ok(())
     }
 
@@ -247,17 +276,26 @@ impl ConnectionTable {
             let at = (at + step) % self.shards.len();
             self.with_shard(at, |shard| shard.evict(filter))
         });
-        if victim.is_none() {
+        let Some(victim) = victim else {
             return Err(limit.into());
+        };
+        let is_full_only = limit == LimitReached::Table
+            && victim.zone() == zone
+            && self.limits.held() <= self.limits.held_max();
+        if is_full_only {
+            // The new connection has the victim's place.
+            self.finish_keys(&victim, CtCounter::EmbryonicEvicted);
+            return Ok(());
         }
-        self.finish(victim, CtCounter::EmbryonicEvicted);
+        self.finish(Some(victim), CtCounter::EmbryonicEvicted);
         Ok(self.limits.reserve(zone)?)
     }
 
     /// Removes the connection of a key. Returns false if there is none.
     pub(crate) fn remove(&self, key: &ConnectionKey, now: Instant) -> bool {
+        let position = self.position(key);
         let removed = self
-            .with_entry(key, now, |shard, index, _| shard.remove(index))
+            .with_entry(key, position, now, |shard, index, _| shard.remove(index))
             .flatten();
         let is_removed = removed.is_some();
         self.finish(removed, CtCounter::Removed);
@@ -274,7 +312,7 @@ impl ConnectionTable {
             if steps == 0 {
                 break;
             }
-            let at = self.turn.fetch_add(1, Ordering::Relaxed) % self.shards.len();
+            let at = self.turn.0.fetch_add(1, Ordering::Relaxed) % self.shards.len();
             while steps > 0 {
                 let mut shard = match self.shards[at].try_lock() {
                     Ok(shard) => shard,
@@ -293,6 +331,12 @@ impl ConnectionTable {
         removed
     }
 
+    /// Prefetches the lock of a shard, and what follows it.
+    #[inline]
+    pub(crate) fn prefetch_shard(&self, at: usize) {
+        self.shards.get(at).into_iter().for_each(prefetch);
+    }
+
     /// Number of shards.
     pub(crate) fn shard_count(&self) -> usize {
         self.shards.len()
@@ -305,24 +349,34 @@ impl ConnectionTable {
 
     /// Completes the removal of an entry, whose shard is not locked any more.
     pub(crate) fn finish(&self, entry: Option<ConnectionEntry>, counter: CtCounter) {
-        let Some(entry) = entry else {
-            return;
-        };
-        if entry.serial != 0 {
-            self.release_reply(&entry.reply, entry.serial);
+        if let Some(entry) = entry {
+            self.finish_keys(&entry, counter);
+            self.limits.release(entry.zone());
         }
-        if entry.helper.is_some() {
-            self.expectations.remove_children(&entry.original);
+    }
+
+    /// Completes the removal of an entry, apart from its place.
+    fn finish_keys(&self, entry: &ConnectionEntry, counter: CtCounter) {
+        if entry.serial() != 0 {
+            self.release_reply(&entry.reply(), entry.serial());
         }
-        self.limits.release(entry.original.zone);
+        if entry.helper().is_some() {
+            self.expectations.remove_children(&entry.original());
+        }
         self.counters.add(counter, 1);
     }
 
     #[inline]
-    fn position(&self, key: &ConnectionKey) -> KeyPosition {
-        let hash = siphash::<1, 3>(self.seed, &key.symmetric_words());
+    pub(crate) fn position(&self, key: &ConnectionKey) -> KeyPosition {
+        self.position_of(&key.symmetric_words())
+    }
+
+    /// Returns the position of a key with these symmetric words.
+    #[inline]
+    pub(crate) fn position_of(&self, words: &[u64; 5]) -> KeyPosition {
+        let hash = siphash::<1, 3>(self.seed, words);
         let [a, b, c, d, e, f, g, h] = hash.to_be_bytes();
-        let shard = u32::from_be_bytes([a, b, c, d]) as usize % self.shards.len();
+        let shard = u32::from_be_bytes([a, b, c, d]) as usize % SHARDS;
         (shard, u32::from_be_bytes([e, f, g, h]))
     }
 
@@ -344,12 +398,11 @@ fn check_keys(
     entry: &ConnectionEntry,
     now: Instant,
 ) -> Result<(), InsertError> {
-    if shard.find(hash, &entry.original, now) != ShardMatch::None {
+    if shard.find(hash, &entry.original(), now) != ShardMatch::None {
         return Err(InsertError::Present);
     }
     // Both keys have the same hash.
-    let is_plain = entry.reply == entry.original.reversed();
-    if is_plain && shard.find(hash, &entry.reply, now) != ShardMatch::None {
+    if entry.is_reply_plain() && shard.find(hash, &entry.reply(), now) != ShardMatch::None {
         return Err(InsertError::ReplyInUse);
     }
     Ok(())

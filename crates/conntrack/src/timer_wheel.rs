@@ -21,6 +21,7 @@
 //! Ticks without timers cost nothing, however many pass. Memory: 1.5 KiB, and 12 bytes per entry.
 
 use base::Instant;
+use sys::cache::prefetch;
 
 /// No entry.
 const NIL: u32 = u32::MAX;
@@ -35,6 +36,8 @@ const LEVEL_SHIFTS: [u32; LEVELS] = [0, 6, 12, 18, 24, 30];
 /// Nanoseconds of a tick, as a power of two: 268 ms. Timeouts are seconds, and the expiry of an
 /// entry is exact in any case, because lookups compare it.
 const TICK_BITS: u32 = 28;
+/// Links grow by this part of their number, so that at most as much memory is unused.
+const GROWTH: usize = 8;
 /// Slot number of an entry without a timer.
 const NO_SLOT: u16 = u16::MAX;
 
@@ -74,12 +77,22 @@ impl TimerWheel {
         }
     }
 
+    /// Prefetches the memory of the entry that was added last.
+    #[inline]
+    pub(crate) fn prefetch_last(&self) {
+        self.links.last().into_iter().for_each(prefetch);
+    }
+
     /// Sets the timer of an entry to the first tick after `expires`, or leaves it where it is if it
     /// fires earlier.
     pub(crate) fn set(&mut self, index: u32, expires: Instant) {
         let slot = self.slot_of(tick_after(expires));
         let at = index as usize;
         if at >= self.links.len() {
+            if at >= self.links.capacity() {
+                let more = (at / GROWTH).max(SLOTS);
+                self.links.reserve_exact(at - self.links.len() + more);
+            }
             self.links.resize(at + 1, TimerLink::NONE);
         }
         let current = self.links[at].slot;

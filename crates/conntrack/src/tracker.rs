@@ -12,7 +12,9 @@
 use base::Instant;
 use base::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use crate::alg::{AlgExpectation, HelperResult, SequenceAdjust, SequenceSkew, read_packet};
+use crate::alg::{
+    AlgExpectation, AnnouncedConnection, HelperResult, SequenceAdjust, SequenceSkew, read_packet,
+};
 use crate::counters::CtCounter;
 use crate::entry::{ConnectionEntry, ReverseKey};
 use crate::facts::{PacketFacts, TransportFacts};
@@ -23,7 +25,7 @@ use crate::protocol::{PacketEffect, ProtocolState, SequenceCheck};
 use crate::request::{CtCommit, CtOutcome, CtPacket, CtRequest, NatTranslation};
 use crate::shard::Shard;
 use crate::siphash::{HashSeed, siphash};
-use crate::table::ConnectionTable;
+use crate::table::{ConnectionTable, KeyPosition};
 use crate::timeout::{CtPolicyId, CtTimeoutPolicy, PolicyTable};
 
 /// A tracker, shared by all workers.
@@ -52,6 +54,7 @@ struct TrackedPacket<'a> {
     now: Instant,
     /// Key with which the connection is found.
     key: ConnectionKey,
+    position: KeyPosition,
     /// True if the packet was translated in this zone before, so that `key` is that of the other
     /// direction.
     is_translated: bool,
@@ -88,6 +91,7 @@ impl Conntrack {
             request,
             now,
             key: if is_translated { key.reversed() } else { key },
+            position: self.table.position(&key),
             is_translated,
             outcome: CtOutcome {
                 metadata: CtMetadata {
@@ -107,7 +111,10 @@ impl Conntrack {
             }
             None => self.create(&mut tracked, key),
         }
-        self.complete_helper(tracked)
+        match tracked.helper {
+            HelperResult::Nothing => tracked.outcome,
+            helper => self.complete_helper(helper, tracked.outcome),
+        }
     }
 
     /// Sets a timeout policy. Connections use it from their next packet.
@@ -141,17 +148,19 @@ impl Conntrack {
     fn visit_entry(&self, tracked: &mut TrackedPacket<'_>) -> Option<EntryVisit> {
         let (key, now) = (tracked.key, tracked.now);
         let steady = &self.table.steady;
-        self.table.with_entry(&key, now, |shard, index, direction| {
-            let direction = if tracked.is_translated {
-                direction.reversed()
-            } else {
-                direction
-            };
-            let writer = shard.check_out(index, steady);
-            let visit = self.apply(shard, index, direction, tracked);
-            shard.check_in(index, steady, writer);
-            visit
-        })
+        let position = tracked.position;
+        self.table
+            .with_entry(&key, position, now, |shard, index, direction| {
+                let direction = if tracked.is_translated {
+                    direction.reversed()
+                } else {
+                    direction
+                };
+                let writer = shard.check_out(index, steady);
+                let visit = self.apply(shard, index, direction, tracked);
+                shard.check_in(index, steady, writer);
+                visit
+            })
     }
 
     fn apply(
@@ -176,10 +185,10 @@ impl Conntrack {
                 *state = state.with(CtState::REPLY);
             }
         } else {
-            if entry.parent.is_some() {
+            if entry.parent().is_some() {
                 *state = state.with(CtState::RELATED);
             }
-            let facts = without_skew(&tracked.facts, entry.skew, direction);
+            let facts = without_skew(&tracked.facts, entry.skew(), direction);
             match entry.state.apply(&facts, direction, self.sequence_check()) {
                 PacketEffect::Restart => return EntryVisit::Replace,
                 PacketEffect::Invalid => {
@@ -238,21 +247,17 @@ impl Conntrack {
             CtPolicyId::DEFAULT => self.policies.of_zone(tracked.request.zone),
             policy => policy,
         };
-        let entry = ConnectionEntry {
-            original: key,
-            reply: key.reversed(),
-            state,
-            expires: tracked.now + self.policies.duration(policy, timeout),
-            mark: tracked.outcome.metadata.mark,
-            label: expectation.map_or([0; 2], |expectation| expectation.label),
-            policy,
-            nat: None,
-            helper: tracked.request.helper.filter(|helper| helper.fits(&key)),
-            skew: SequenceSkew::NONE,
-            serial: 0,
-            steady_slot: 0,
-            parent: expectation.map(|expectation| Box::new(expectation.parent)),
-        };
+        let expires = tracked.now + self.policies.duration(policy, timeout);
+        let mut entry = ConnectionEntry::new(&key, state, expires);
+        entry.policy = policy;
+        entry.mark = tracked.outcome.metadata.mark;
+        if let Some(helper) = tracked.request.helper.filter(|helper| helper.fits(&key)) {
+            entry.set_helper(helper);
+        }
+        if let Some(expectation) = &expectation {
+            entry.set_label(tracked.outcome.metadata.label);
+            entry.set_parent(expectation.parent);
+        }
         self.commit(tracked, entry, expectation.as_ref());
     }
 
@@ -267,16 +272,22 @@ impl Conntrack {
             self.refuse(tracked, CtCounter::NatExhausted);
             return;
         }
-        let before = tracked.outcome.clone();
+        let before = tracked.outcome.metadata;
         tracked.join(&mut entry, TrafficDirection::Original);
-        let (reply, serial) = (entry.reply, entry.serial);
-        let Err(error) = self.table.insert(entry, tracked.now) else {
+        let serial = entry.serial();
+        let reply = (serial != 0).then(|| entry.reply());
+        let inserted = self.table.insert(entry, tracked.position, tracked.now);
+        let Err(error) = inserted else {
             return;
         };
-        if serial != 0 {
+        if let Some(reply) = reply {
             self.table.release_reply(&reply, serial);
         }
-        tracked.outcome = before;
+        // A packet without a connection has had nothing else.
+        tracked.outcome = CtOutcome {
+            metadata: before,
+            ..CtOutcome::default()
+        };
         tracked.helper = HelperResult::Nothing;
         match error.counter() {
             Some(counter) => self.refuse(tracked, counter),
@@ -302,7 +313,7 @@ impl Conntrack {
         expectation: Option<&AlgExpectation>,
     ) -> bool {
         let serial = self.serial_for(tracked.request.nat);
-        let original = entry.original;
+        let original = entry.original();
         let reserve = |reply: &ConnectionKey| {
             let reverse = ReverseKey {
                 reply: *reply,
@@ -326,14 +337,13 @@ impl Conntrack {
         let Some(reply) = reply else {
             return false;
         };
-        entry.nat = Some(side);
-        entry.reply = reply;
         // Without a change no reverse key was stored.
-        entry.serial = if reply == original.reversed() {
+        let serial = if reply == original.reversed() {
             0
         } else {
             serial
         };
+        entry.set_nat(side, reply, serial);
         true
     }
 
@@ -347,23 +357,24 @@ impl Conntrack {
     }
 
     /// Stores the expectation of a control message, and returns the outcome.
-    fn complete_helper(&self, tracked: TrackedPacket<'_>) -> CtOutcome {
-        let mut outcome = tracked.outcome;
-        match tracked.helper {
+    #[inline(never)]
+    fn complete_helper(&self, helper: HelperResult, mut outcome: CtOutcome) -> CtOutcome {
+        match helper {
             HelperResult::Nothing => {}
             HelperResult::Invalid => {
                 self.table.counters.add(CtCounter::InvalidAlgMessage, 1);
                 outcome.metadata.state = outcome.metadata.state.with(CtState::INVALID);
             }
-            HelperResult::Expect {
-                key,
-                expectation,
-                rewrite,
-            } => {
+            HelperResult::Expect(announced) => {
+                let AnnouncedConnection {
+                    key,
+                    expectation,
+                    rewrite,
+                } = *announced;
                 if !self.table.expectations.insert(key, expectation) {
                     self.table.counters.add(CtCounter::ExpectationsFull, 1);
                 }
-                outcome.rewrite = rewrite;
+                outcome.rewrite = rewrite.map(Box::new);
             }
         }
         outcome
@@ -395,7 +406,7 @@ impl TrackedPacket<'_> {
     /// Gives the packet the fields and the translation of its connection, and writes mark and label.
     fn join(&mut self, entry: &mut ConnectionEntry, direction: TrafficDirection) {
         // A connection that a helper expected keeps the mark and label of its parent.
-        if entry.parent.is_none() {
+        if entry.parent().is_none() {
             if let Some(write) = self.request.mark {
                 entry.mark = write.apply(entry.mark);
             }
@@ -410,7 +421,8 @@ impl TrackedPacket<'_> {
     }
 
     fn translate(&mut self, entry: &ConnectionEntry, direction: TrafficDirection) {
-        let (Some(_), Some(nat), false) = (self.request.nat, entry.nat, self.is_translated) else {
+        let (Some(_), Some(nat), false) = (self.request.nat, entry.nat(), self.is_translated)
+        else {
             return;
         };
         let side = match direction {
@@ -428,16 +440,17 @@ impl TrackedPacket<'_> {
 
     fn read_control_message(&mut self, entry: &mut ConnectionEntry, direction: TrafficDirection) {
         let is_error = self.facts.transport == TransportFacts::IcmpError;
-        if entry.helper.is_none() || is_error || self.is_translated {
+        if entry.helper().is_none() || is_error || self.is_translated {
             return;
         }
         if self.request.nat.is_some() {
-            self.outcome.adjust = adjust_of(&self.facts, entry.skew, direction);
+            self.outcome.adjust = adjust_of(&self.facts, entry.skew(), direction);
         }
         self.helper = read_packet(entry, direction, self.packet.payload);
-        let HelperResult::Expect { rewrite, .. } = &mut self.helper else {
+        let HelperResult::Expect(announced) = &mut self.helper else {
             return;
         };
+        let rewrite = &mut announced.rewrite;
         if self.request.nat.is_none() {
             *rewrite = None;
         }
@@ -449,7 +462,7 @@ impl TrackedPacket<'_> {
         if growth != 0
             && let TransportFacts::Tcp(segment) = &self.facts.transport
         {
-            entry.skew.grow(direction, segment.sequence, growth);
+            entry.skew_mut().grow(direction, segment.sequence, growth);
         }
     }
 }

@@ -95,7 +95,7 @@ mod in_tuple;
 mod packet_group;
 mod parse;
 mod pipeline_writes;
-mod track;
+pub(crate) mod track;
 
 use packet_group::{NextTables, PacketGroup, RuleHits, TableResult};
 

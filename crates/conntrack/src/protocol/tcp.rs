@@ -78,12 +78,37 @@ enum WindowScale {
     Unknown,
 }
 
+/// A window scale in one byte: zero if it is absent, else the shift and one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct StoredScale(u8);
+
+impl StoredScale {
+    const UNKNOWN: u8 = 0xff;
+
+    const fn of(scale: WindowScale) -> Self {
+        Self(match scale {
+            WindowScale::Absent => 0,
+            WindowScale::Shift(shift) => shift + 1,
+            WindowScale::Unknown => Self::UNKNOWN,
+        })
+    }
+
+    #[inline]
+    const fn get(self) -> WindowScale {
+        match self.0 {
+            0 => WindowScale::Absent,
+            Self::UNKNOWN => WindowScale::Unknown,
+            more => WindowScale::Shift(more - 1),
+        }
+    }
+}
+
 /// One end of a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TcpEnd {
     /// State of the end.
     pub state: TcpEndState,
-    scale: WindowScale,
+    scale: StoredScale,
     /// Largest window that the end offered, not scaled.
     window_max: u16,
     /// Sequence number after the last octet that it sent.
@@ -96,7 +121,7 @@ impl TcpEnd {
     /// Returns the shift of the end's windows, if it sent one.
     #[must_use]
     pub const fn window_scale(&self) -> Option<u8> {
-        match self.scale {
+        match self.scale.get() {
             WindowScale::Shift(shift) => Some(shift),
             WindowScale::Absent | WindowScale::Unknown => None,
         }
@@ -117,7 +142,7 @@ impl TcpEnd {
         let len = segment.payload_len.wrapping_add(flags_len + 1);
         let end = Self {
             state: TcpEndState::SynSent,
-            scale,
+            scale: StoredScale::of(scale),
             window_max: unscaled(segment.window.max(1), scale),
             sent_max: segment.sequence,
             permitted_max: segment.sequence.wrapping_add(len),
@@ -128,7 +153,7 @@ impl TcpEnd {
     /// True if the handshake was not seen, so that the window scale is unknown.
     #[must_use]
     pub const fn is_liberal(&self) -> bool {
-        matches!(self.scale, WindowScale::Unknown)
+        matches!(self.scale.get(), WindowScale::Unknown)
     }
 }
 
@@ -168,13 +193,13 @@ impl TcpConnection {
     /// Returns a connection after its first segment, unless that is no possible first one: flags
     /// that contradict, or an answer to a SYN. A segment without SYN is the first that the table
     /// sees of an older connection.
-    pub(super) fn begin(segment: &TcpFacts) -> Option<Self> {
+    pub(crate) fn begin(segment: &TcpFacts) -> Option<Self> {
         if has_invalid_flags(segment) || (segment.has(SYN) && segment.has(ACK)) {
             return None;
         }
         let (first, scale) = TcpEnd::first(segment);
         let second = TcpEnd {
-            scale,
+            scale: StoredScale::of(scale),
             window_max: 1,
             permitted_max: UNKNOWN,
             ..TcpEnd::default()
@@ -281,18 +306,19 @@ impl SegmentSpan {
 
     /// Both ends scale their windows, or none does (RFC 7323, 2.2).
     fn negotiate_scale(&mut self, segment: &TcpFacts, src: &mut TcpEnd, dst: &mut TcpEnd) {
-        let WindowScale::Shift(dst_shift) = dst.scale else {
+        let WindowScale::Shift(dst_shift) = dst.scale.get() else {
             return;
         };
         if let Some(shift) = segment.window_scale {
             let shift = shift.min(SCALE_MAX);
-            src.scale = WindowScale::Shift(shift);
-            self.window = unscaled(self.window, src.scale);
+            let scale = WindowScale::Shift(shift);
+            src.scale = StoredScale::of(scale);
+            self.window = unscaled(self.window, scale);
             self.scales = [shift, dst_shift];
         } else {
             let window = u32::from(dst.window_max) << dst_shift;
             dst.window_max = u16::try_from(window).unwrap_or(u16::MAX);
-            dst.scale = WindowScale::Absent;
+            dst.scale = StoredScale::of(WindowScale::Absent);
         }
     }
 
@@ -350,7 +376,7 @@ impl SegmentSpan {
 
 /// Returns the shifts of both ends' windows in this segment. Windows of SYN are never scaled.
 fn scales_of(segment: &TcpFacts, src: &TcpEnd, dst: &TcpEnd) -> [u8; 2] {
-    match (src.scale, dst.scale) {
+    match (src.scale.get(), dst.scale.get()) {
         _ if segment.has(SYN) => [0, 0],
         (WindowScale::Shift(src), WindowScale::Shift(dst)) => [src, dst],
         (WindowScale::Unknown, WindowScale::Unknown) => [SCALE_MAX, SCALE_MAX],

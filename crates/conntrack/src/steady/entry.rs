@@ -1,5 +1,5 @@
-//! The entry of a connection in a steady state: sixteen atomic words in two cache lines, of which a
-//! packet over IPv4 touches one unless the connection has a label.
+//! The entry of a connection in a steady state: eight atomic words in a cache line. Connections over
+//! IPv6, with a label or a translation have a second line.
 //!
 //! ```text
 //!  line 0   sequence | addresses | ports, zone, protocol | expiry
@@ -34,10 +34,11 @@ mod word {
     pub(super) const EXPIRES: usize = 3;
     pub(super) const DETAILS: usize = 4;
     pub(super) const TCP: usize = 5;
-    pub(super) const LABEL: usize = 8;
-    pub(super) const ADDRESSES_V6: usize = 10;
-    pub(super) const REPLY_ADDRESSES: usize = 14;
-    pub(super) const REPLY_PORTS: usize = 15;
+    // The second line.
+    pub(super) const LABEL: usize = 0;
+    pub(super) const ADDRESSES_V6: usize = 2;
+    pub(super) const REPLY_ADDRESSES: usize = 6;
+    pub(super) const REPLY_PORTS: usize = 7;
 }
 
 /// A state that packets do not leave, apart from those that end the connection.
@@ -78,6 +79,14 @@ pub(crate) struct SteadyState {
     pub(crate) nat: Option<(NatSide, KeyWords)>,
 }
 
+impl SteadyState {
+    /// True if the entry needs a second line.
+    pub(crate) const fn is_wide(&self) -> bool {
+        let [high, low] = self.label;
+        self.key.is_v6() || self.nat.is_some() || high | low != 0
+    }
+}
+
 /// Fields that a packet reads, and the sequence at which they were read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SteadySnapshot {
@@ -94,27 +103,58 @@ pub(crate) struct SteadySnapshot {
     pub(crate) nat: Option<(NatSide, KeyWords)>,
 }
 
-/// The entry.
+/// A line of an entry.
 #[derive(Debug, Default)]
 #[repr(align(64))]
-pub(crate) struct SteadyEntry {
-    words: [AtomicU64; 16],
+pub(crate) struct SteadyLine {
+    words: [AtomicU64; 8],
+}
+
+impl SteadyLine {
+    /// Sets all words to zero. The line belongs to no entry.
+    pub(crate) fn reset(&self) {
+        for word in &self.words {
+            word.store(0, Ordering::Relaxed);
+        }
+    }
+
+    #[inline]
+    fn load(&self, word: usize) -> u64 {
+        self.words[word].load(Ordering::Relaxed)
+    }
+
+    #[inline]
+    fn store(&self, word: usize, value: u64) {
+        self.words[word].store(value, Ordering::Relaxed);
+    }
+}
+
+/// The entry.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SteadyEntry<'a> {
+    first: &'a SteadyLine,
+    second: Option<&'a SteadyLine>,
 }
 
 /// The right to write an entry, which ends when it is dropped.
 #[derive(Debug)]
 pub(crate) struct SteadyWriter<'a> {
-    entry: &'a SteadyEntry,
+    entry: SteadyEntry<'a>,
     /// Odd.
     sequence: u64,
 }
 
-impl SteadyEntry {
+impl<'a> SteadyEntry<'a> {
+    #[inline]
+    pub(crate) const fn new(first: &'a SteadyLine, second: Option<&'a SteadyLine>) -> Self {
+        Self { first, second }
+    }
+
     /// Reads the connection, if the entry is that of `key`; `reversed` is its reversed key. Returns
     /// none if it belongs to another connection or is being written.
     #[inline]
     pub(crate) fn read(&self, key: &KeyWords) -> Option<SteadySnapshot> {
-        let sequence = self.words[word::SEQUENCE].load(Ordering::Acquire);
+        let sequence = self.first.words[word::SEQUENCE].load(Ordering::Acquire);
         let details = self.load(word::DETAILS);
         let nat = nat_of(details).map(|side| (side, self.reply_v4()));
         let (direction, original) = match nat {
@@ -124,7 +164,7 @@ impl SteadyEntry {
             Some(_) => return None,
         };
         let label = match has_label(details) {
-            true => [self.load(word::LABEL), self.load(word::LABEL + 1)],
+            true => [0, 1].map(|at| self.load_second(word::LABEL + at)),
             false => [0; 2],
         };
         let snapshot = SteadySnapshot {
@@ -139,7 +179,7 @@ impl SteadyEntry {
             nat,
         };
         fence(Ordering::Acquire);
-        let is_same = self.words[word::SEQUENCE].load(Ordering::Relaxed) == sequence;
+        let is_same = self.load(word::SEQUENCE) == sequence;
         (is_same && sequence & 1 == 0).then_some(snapshot)
     }
 
@@ -164,8 +204,8 @@ impl SteadyEntry {
 
     fn reply_v4(&self) -> KeyWords {
         KeyWords {
-            addresses: [self.load(word::REPLY_ADDRESSES), 0, 0, 0],
-            ports: self.load(word::REPLY_PORTS),
+            addresses: [self.load_second(word::REPLY_ADDRESSES), 0, 0, 0],
+            ports: self.load_second(word::REPLY_PORTS),
         }
     }
 
@@ -177,7 +217,7 @@ impl SteadyEntry {
         }
         match key.is_v6() {
             false => self.load(word::ADDRESSES) == first,
-            true => (0..4).all(|at| self.load(word::ADDRESSES_V6 + at) == key.addresses[at]),
+            true => (0..4).all(|at| self.load_second(word::ADDRESSES_V6 + at) == key.addresses[at]),
         }
     }
 
@@ -188,24 +228,24 @@ impl SteadyEntry {
 
     /// Becomes the writer if nothing was written since `sequence` was read.
     #[inline]
-    pub(crate) fn try_write(&self, sequence: u64) -> Option<SteadyWriter<'_>> {
-        let word = &self.words[word::SEQUENCE];
+    pub(crate) fn try_write(&self, sequence: u64) -> Option<SteadyWriter<'a>> {
+        let word = &self.first.words[word::SEQUENCE];
         let odd = sequence | 1;
         let locked = word.compare_exchange(sequence, odd, Ordering::Acquire, Ordering::Relaxed);
         locked.ok()?;
         // Readers that see one of the writes see that the sequence is odd.
         fence(Ordering::Release);
         Some(SteadyWriter {
-            entry: self,
+            entry: *self,
             sequence: odd,
         })
     }
 
     /// Becomes the writer, after another one has finished.
-    pub(crate) fn write(&self) -> SteadyWriter<'_> {
+    pub(crate) fn write(&self) -> SteadyWriter<'a> {
         loop {
             for _ in 0..SPINS {
-                let sequence = self.words[word::SEQUENCE].load(Ordering::Relaxed) & !1;
+                let sequence = self.load(word::SEQUENCE) & !1;
                 if let Some(writer) = self.try_write(sequence) {
                     return writer;
                 }
@@ -217,24 +257,37 @@ impl SteadyEntry {
 
     #[inline]
     fn load(&self, word: usize) -> u64 {
-        self.words[word].load(Ordering::Relaxed)
+        self.first.load(word)
+    }
+
+    /// Zero, if there is no second line.
+    #[inline]
+    fn load_second(&self, word: usize) -> u64 {
+        self.second.map_or(0, |line| line.load(word))
     }
 
     #[inline]
     fn store(&self, word: usize, value: u64) {
-        self.words[word].store(value, Ordering::Relaxed);
+        self.first.store(word, value);
+    }
+
+    fn store_second(&self, word: usize, value: u64) {
+        if let Some(line) = self.second {
+            line.store(word, value);
+        }
     }
 }
 
 impl SteadyWriter<'_> {
-    /// Writes a connection.
+    /// Writes a connection. One that is wide needs both lines.
     pub(crate) fn fill(&self, state: &SteadyState) {
         let entry = self.entry;
+        debug_assert!(!state.is_wide() || entry.second.is_some(), "both lines");
         let has_label = state.label != [0; 2];
         entry.store(word::ADDRESSES, state.key.addresses[0]);
         if state.key.is_v6() {
             for (at, word) in state.key.addresses.into_iter().enumerate() {
-                entry.store(word::ADDRESSES_V6 + at, word);
+                entry.store_second(word::ADDRESSES_V6 + at, word);
             }
         }
         entry.store(word::PORTS, state.key.ports);
@@ -248,12 +301,12 @@ impl SteadyWriter<'_> {
                 | state.kind as u64,
         );
         if has_label {
-            entry.store(word::LABEL, state.label[0]);
-            entry.store(word::LABEL + 1, state.label[1]);
+            entry.store_second(word::LABEL, state.label[0]);
+            entry.store_second(word::LABEL + 1, state.label[1]);
         }
         if let Some((_, reply)) = &state.nat {
-            entry.store(word::REPLY_ADDRESSES, reply.addresses[0]);
-            entry.store(word::REPLY_PORTS, reply.ports);
+            entry.store_second(word::REPLY_ADDRESSES, reply.addresses[0]);
+            entry.store_second(word::REPLY_PORTS, reply.ports);
         }
         if let Some(tcp) = &state.tcp {
             self.set_tcp(&tcp.to_words());
@@ -292,7 +345,7 @@ impl Drop for SteadyWriter<'_> {
     #[inline]
     fn drop(&mut self) {
         let next = self.sequence.wrapping_add(1);
-        self.entry.words[word::SEQUENCE].store(next, Ordering::Release);
+        self.entry.first.words[word::SEQUENCE].store(next, Ordering::Release);
     }
 }
 
@@ -360,13 +413,29 @@ mod tests {
     }
 
     #[test]
-    fn entry_takes_two_cache_lines() {
-        assert_eq!(size_of::<SteadyEntry>(), 128);
+    fn line_of_an_entry_takes_a_cache_line() {
+        assert_eq!(size_of::<SteadyLine>(), 64);
+    }
+
+    #[test]
+    fn plain_connections_over_ipv4_need_one_line() {
+        let key = KeyWords::of(&udp_key(1, 2)).expect("UDP");
+        let (first, label) = (SteadyLine::default(), [0; 2]);
+        let entry = SteadyEntry::new(&first, None);
+        let plain = state(key, label);
+        assert!(!plain.is_wide() && state(key, [0, 1]).is_wide());
+        let nat = Some((NatSide::Source, key));
+        assert!(SteadyState { nat, ..plain }.is_wide());
+        entry.write().fill(&plain);
+        assert_eq!(entry.read(&key).map(|read| read.label), Some(label));
+        first.reset();
+        assert_eq!(entry.read(&key), None);
     }
 
     #[test]
     fn entry_is_read_in_both_directions() {
-        let entry = SteadyEntry::default();
+        let lines = [SteadyLine::default(), SteadyLine::default()];
+        let entry = SteadyEntry::new(&lines[0], lines.get(1));
         let v6 = udp_v6(1, 2).tuple.in_zone(CtZone(3));
         for (key, label) in [(udp_key(1, 2), [0; 2]), (v6, [5, 6])] {
             let key = KeyWords::of(&key).expect("UDP");
@@ -389,7 +458,8 @@ mod tests {
 
     #[test]
     fn entry_of_a_translated_connection_has_both_keys() {
-        let entry = SteadyEntry::default();
+        let lines = [SteadyLine::default(), SteadyLine::default()];
+        let entry = SteadyEntry::new(&lines[0], lines.get(1));
         let [key, reply] = [udp_key(1, 2), udp_key(2, 3)].map(|key| KeyWords::of(&key));
         let (key, reply) = (key.expect("UDP"), reply.expect("UDP"));
         let nat = Some((NatSide::Source, reply));
@@ -415,7 +485,8 @@ mod tests {
 
     #[test]
     fn entry_is_not_read_while_it_is_written() {
-        let entry = SteadyEntry::default();
+        let lines = [SteadyLine::default(), SteadyLine::default()];
+        let entry = SteadyEntry::new(&lines[0], lines.get(1));
         let key = KeyWords::of(&udp_key(1, 2)).expect("UDP");
         entry.write().fill(&state(key, [0; 2]));
         let sequence = entry.read(&key).expect("its key").sequence;

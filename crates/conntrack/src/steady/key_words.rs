@@ -43,21 +43,30 @@ impl KeyWords {
         })
     }
 
-    /// Returns the key of IPv4 with these words.
-    pub(crate) fn to_key_v4(self) -> ConnectionKey {
+    /// Returns the key with these words.
+    pub(crate) fn to_key(self) -> ConnectionKey {
         let [a, b, c, d, zone_high, zone_low, protocol, _] = self.ports.to_be_bytes();
-        let [addresses, ..] = self.addresses;
-        let end = |address: u64, port: [u8; 2]| Endpoint {
-            address: CtAddress::from_bits(u128::from(address & COMMON)),
+        let [first, second, third, fourth] = self.addresses;
+        let wide = |high: u64, low: u64| u128::from(high) << 64 | u128::from(low);
+        let (family, src, dst) = match self.is_v6() {
+            true => (AddressFamily::V6, wide(first, second), wide(third, fourth)),
+            false => (
+                AddressFamily::V4,
+                (first >> 32).into(),
+                (first & COMMON).into(),
+            ),
+        };
+        let end = |address: u128, port: [u8; 2]| Endpoint {
+            address: CtAddress::from_bits(address),
             port: u16::from_be_bytes(port),
             message_type: 0,
         };
         ConnectionKey {
-            src: end(addresses >> 32, [a, b]),
-            dst: end(addresses, [c, d]),
+            src: end(src, [a, b]),
+            dst: end(dst, [c, d]),
             zone: CtZone(u16::from_be_bytes([zone_high, zone_low])),
             protocol: KeyProtocol(protocol),
-            family: AddressFamily::V4,
+            family,
         }
     }
 
@@ -95,6 +104,26 @@ impl KeyWords {
         }
     }
 
+    /// Returns the words of the key that [`ConnectionKey::symmetric_words`] returns.
+    #[inline]
+    pub(crate) fn symmetric_words(&self) -> [u64; 5] {
+        let [a, b, c, d] = self.addresses;
+        let (src, dst) = match self.is_v6() {
+            true => ([a, b], [c, d]),
+            false => ([0, a >> 32], [0, a & COMMON]),
+        };
+        let (src, dst) = ((src, self.ports >> 48), (dst, self.ports >> 32 & 0xffff));
+        let (([a, b], low), ([c, d], high)) = (src.min(dst), src.max(dst));
+        let family = u64::from(self.is_v6());
+        [
+            a,
+            b,
+            c,
+            d,
+            low << 48 | high << 32 | self.ports & 0xffff_ff00 | family,
+        ]
+    }
+
     /// Returns the hash. That of the reversed key is the same.
     #[inline]
     pub(crate) fn hash(&self, secrets: &HashSecrets) -> u64 {
@@ -120,7 +149,7 @@ impl PlainPacket<'_> {
         let ports = u64::from(self.ports) << 32;
         KeyWords {
             addresses: self.addresses,
-            ports: ports | common_of(zone, self.protocol, self.family),
+            ports: ports | common_of(zone, self.body.protocol, self.body.family),
         }
     }
 }
@@ -175,9 +204,9 @@ mod tests {
             let words = KeyWords::of(&key).expect("TCP or UDP");
             let reversed = KeyWords::of(&key.reversed()).expect("TCP or UDP");
             assert_eq!(words.reversed(), reversed);
-            if !words.is_v6() {
-                assert_eq!(words.to_key_v4(), key);
-            }
+            assert_eq!((words.zone(), words.to_key()), (key.zone, key));
+            assert_eq!(words.symmetric_words(), key.symmetric_words());
+            assert_eq!(reversed.symmetric_words(), key.symmetric_words());
             assert_eq!(words.hash(&secrets), reversed.hash(&secrets));
             let other = KeyWords::of(&key.in_zone(CtZone(8))).expect("TCP or UDP");
             assert_ne!(words.hash(&secrets), other.hash(&secrets));

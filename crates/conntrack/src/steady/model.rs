@@ -6,7 +6,7 @@ use std::sync::Arc;
 use base::Instant;
 use base::sync::{explore, thread};
 
-use super::entry::{SteadyEntry, SteadyKind, SteadyState};
+use super::entry::{SteadyEntry, SteadyKind, SteadyLine, SteadyState};
 use super::key_words::KeyWords;
 use crate::test_packets::udp_key;
 use crate::timeout::CtPolicyId;
@@ -31,11 +31,13 @@ fn state(client: u8, number: u32) -> SteadyState {
 #[test]
 fn packets_read_the_numbers_of_one_writer() {
     explore(ORDERS, || {
-        let entry = Arc::new(SteadyEntry::default());
+        let lines = Arc::new([SteadyLine::default(), SteadyLine::default()]);
+        let entry = SteadyEntry::new(&lines[0], lines.get(1));
         entry.write().fill(&state(1, 1));
         let writers = [2, 3].map(|number| {
-            let entry = Arc::clone(&entry);
+            let lines = Arc::clone(&lines);
             thread::spawn(move || {
+                let entry = SteadyEntry::new(&lines[0], lines.get(1));
                 entry.write().fill(&state(1, number));
                 entry.write().clear();
                 // The slot belongs to another connection now.

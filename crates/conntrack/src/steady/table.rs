@@ -1,23 +1,35 @@
 //! Entries of connections in a steady state by slot, in segments that are allocated when their first
 //! slot is used and do not move, and the index of their keys.
+//!
+//! ```text
+//!   slot 8      one line                 slot 10 | WIDE    lines 10 and 11
+//! ```
+//!
+//! A pair of lines that is free may become two slots of one line, of which the second is reset; two
+//! slots never become a pair. So a slot that a packet has found in the index, and that belongs to
+//! another connection by now, is still the first line of an entry.
 
 use base::sync::OnceLock;
 use base::sync::atomic::{AtomicU32, Ordering};
 
-use super::entry::{SteadyEntry, SteadyState};
+use super::entry::{SteadyEntry, SteadyLine, SteadyState};
 use super::index::{SteadyBucket, SteadyIndex};
 use super::key_words::{HashSecrets, KeyWords};
+use crate::counters::OwnLine;
 use crate::siphash::HashSeed;
 
-/// Entries of a segment: 128 KiB.
+/// Lines of a segment: 64 KiB.
 const SEGMENT: usize = if cfg!(feature = "model") { 4 } else { 1024 };
-/// Segments: for sixteen million connections. Others have no entry, and are found in their shard.
-const SEGMENTS: usize = if cfg!(feature = "model") { 4 } else { 16_384 };
-/// Slots that a shard takes at a time.
-const SLOTS_TAKEN: u32 = 4;
+/// Segments: for thirty million connections of one line. Others have no entry, and are found in
+/// their shard.
+const SEGMENTS: usize = if cfg!(feature = "model") { 4 } else { 32_768 };
+/// Lines that a shard takes at a time: two pairs.
+const LINES_TAKEN: u32 = 4;
+/// Bit of a slot with two lines.
+const WIDE: u32 = 1 << 31;
 
-/// A segment of entries.
-type SteadySegment = OnceLock<Box<[SteadyEntry]>>;
+/// A segment of lines.
+type SteadySegment = OnceLock<Box<[SteadyLine]>>;
 
 /// The entries, shared by all workers.
 #[derive(Debug)]
@@ -25,15 +37,32 @@ pub(crate) struct SteadyTable {
     segments: Box<[SteadySegment]>,
     index: SteadyIndex,
     pub(crate) secrets: HashSecrets,
-    /// The first slot that no shard has taken. Slot zero stands for none.
-    slots: AtomicU32,
+    /// The first line that no shard has taken. Slot zero stands for none.
+    lines: OwnLine<AtomicU32>,
     /// Number of connections.
-    held: AtomicU32,
+    held: OwnLine<AtomicU32>,
 }
 
 /// Slots that a shard has taken and does not use.
 #[derive(Debug, Default)]
-pub(crate) struct FreeSlots(Vec<u32>);
+pub(crate) struct FreeSlots {
+    narrow: Vec<u32>,
+    wide: Vec<u32>,
+}
+
+impl FreeSlots {
+    fn put(&mut self, slot: u32) {
+        match is_wide(slot) {
+            true => self.wide.push(slot),
+            false => self.narrow.push(slot),
+        }
+    }
+}
+
+/// True if a slot has two lines.
+pub(crate) const fn is_wide(slot: u32) -> bool {
+    slot & WIDE != 0
+}
 
 impl SteadyTable {
     pub(crate) fn new(seed: HashSeed) -> Self {
@@ -41,8 +70,8 @@ impl SteadyTable {
             segments: (0..SEGMENTS).map(|_| OnceLock::new()).collect(),
             index: SteadyIndex::new(),
             secrets: HashSecrets::of(seed),
-            slots: AtomicU32::new(SLOTS_TAKEN),
-            held: AtomicU32::new(0),
+            lines: OwnLine(AtomicU32::new(LINES_TAKEN)),
+            held: OwnLine(AtomicU32::new(0)),
         }
     }
 
@@ -58,41 +87,58 @@ impl SteadyTable {
         self.index.find(hash)
     }
 
+    /// Returns the first line of a slot, for a prefetch.
+    #[inline]
+    pub(crate) fn line(&self, slot: u32) -> Option<&SteadyLine> {
+        let at = (slot & !WIDE) as usize;
+        self.segments.get(at / SEGMENT)?.get()?.get(at % SEGMENT)
+    }
+
     /// Returns the entry of a slot.
     #[inline]
-    pub(crate) fn entry(&self, slot: u32) -> Option<&SteadyEntry> {
-        let slot = slot as usize;
-        self.segments
-            .get(slot / SEGMENT)?
-            .get()?
-            .get(slot % SEGMENT)
+    pub(crate) fn entry(&self, slot: u32) -> Option<SteadyEntry<'_>> {
+        let at = (slot & !WIDE) as usize;
+        let lines = self.segments.get(at / SEGMENT)?.get()?;
+        let second = lines.get(at % SEGMENT + 1).filter(|_| is_wide(slot));
+        Some(SteadyEntry::new(lines.get(at % SEGMENT)?, second))
     }
 
     /// Takes a slot for a connection of a shard. Returns none if all are in use.
-    pub(crate) fn take(&self, free: &mut FreeSlots) -> Option<u32> {
-        let slot = match free.0.pop() {
+    pub(crate) fn take(&self, wide: bool, free: &mut FreeSlots) -> Option<u32> {
+        if !wide && let Some(slot) = free.narrow.pop() {
+            self.held.0.fetch_add(1, Ordering::Relaxed);
+            return Some(slot);
+        }
+        let pair = match free.wide.pop() {
             Some(slot) => slot,
             None => self.take_new(free)?,
         };
-        self.held.fetch_add(1, Ordering::Relaxed);
-        Some(slot)
+        self.held.0.fetch_add(1, Ordering::Relaxed);
+        if wide {
+            return Some(pair);
+        }
+        let first = pair & !WIDE;
+        self.line(first + 1)?.reset();
+        free.narrow.push(first + 1);
+        Some(first)
     }
 
+    /// Takes lines that no shard has taken. Returns a pair of them.
     fn take_new(&self, free: &mut FreeSlots) -> Option<u32> {
-        let first = self.slots.load(Ordering::Relaxed);
+        let first = self.lines.0.load(Ordering::Relaxed);
         let segment = first as usize / SEGMENT;
         if segment >= SEGMENTS {
             return None;
         }
-        let first = self.slots.fetch_add(SLOTS_TAKEN, Ordering::Relaxed);
+        let first = self.lines.0.fetch_add(LINES_TAKEN, Ordering::Relaxed);
         let segment = self.segments.get(first as usize / SEGMENT)?;
         if segment.get().is_none() {
-            let entries = (0..SEGMENT).map(|_| SteadyEntry::default()).collect();
+            let lines = (0..SEGMENT).map(|_| SteadyLine::default()).collect();
             // Another worker may have been first.
-            let _ = segment.set(entries);
+            let _ = segment.set(lines);
         }
-        free.0.extend(first + 1..first + SLOTS_TAKEN);
-        Some(first)
+        free.wide.push((first + 2) | WIDE);
+        Some(first | WIDE)
     }
 
     /// Adds the keys of an entry to the index.
@@ -117,13 +163,13 @@ impl SteadyTable {
         if reply != original.reversed() {
             self.index.remove(reply.hash(&self.secrets), slot);
         }
-        self.held.fetch_sub(1, Ordering::Relaxed);
-        free.0.push(slot);
+        self.held.0.fetch_sub(1, Ordering::Relaxed);
+        free.put(slot);
     }
 
     /// Grows the index, if it has too many connections.
     pub(crate) fn grow(&self) {
-        let held = self.held.load(Ordering::Relaxed);
+        let held = self.held.0.load(Ordering::Relaxed);
         self.index.grow(held as usize);
     }
 }

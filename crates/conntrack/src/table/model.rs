@@ -8,11 +8,9 @@ use std::time::Duration;
 use base::sync::{explore, thread};
 
 use super::*;
-use crate::alg::SequenceSkew;
 use crate::nat::NatSide;
 use crate::protocol::ProtocolState;
 use crate::test_packets::{endpoint, udp};
-use crate::timeout::CtPolicyId;
 
 /// Orders that each scheduler explores.
 const ORDERS: usize = 1_000;
@@ -47,22 +45,9 @@ fn commit(table: &ConnectionTable, client: u16, public: u16) -> bool {
     }
     let facts = udp(original.src, original.dst);
     let (state, _) = ProtocolState::begin(&facts).expect("UDP");
-    let entry = ConnectionEntry {
-        original,
-        reply,
-        state,
-        expires: NOW + Duration::from_secs(60),
-        mark: 0,
-        label: [0; 2],
-        policy: CtPolicyId::DEFAULT,
-        nat: Some(NatSide::Source),
-        helper: None,
-        skew: SequenceSkew::NONE,
-        serial,
-        steady_slot: 0,
-        parent: None,
-    };
-    let is_inserted = table.insert(entry, NOW).is_ok();
+    let mut entry = ConnectionEntry::new(&original, state, NOW + Duration::from_secs(60));
+    entry.set_nat(NatSide::Source, reply, serial);
+    let is_inserted = table.insert(entry, table.position(&original), NOW).is_ok();
     if !is_inserted {
         table.release_reply(&reply, serial);
     }
@@ -72,12 +57,17 @@ fn commit(table: &ConnectionTable, client: u16, public: u16) -> bool {
 /// Looks a reply up. A connection that is found has this reply key.
 fn look_up(table: &ConnectionTable, public: u16) -> Option<ConnectionKey> {
     let key = reply(public);
-    table.with_entry(&key, NOW, |shard, index, direction| {
-        let entry = shard.entry(index).expect("the entry was found");
-        assert_eq!(entry.reply, key, "never another connection");
-        assert_eq!(direction, TrafficDirection::Reply);
-        entry.original
-    })
+    table.with_entry(
+        &key,
+        table.position(&key),
+        NOW,
+        |shard, index, direction| {
+            let entry = shard.entry(index).expect("the entry was found");
+            assert_eq!(entry.reply(), key, "never another connection");
+            assert_eq!(direction, TrafficDirection::Reply);
+            entry.original()
+        },
+    )
 }
 
 /// Checks that each connection has one place in the counts and one reverse key.
@@ -134,7 +124,8 @@ fn expiry_removes_each_connection_once() {
         let other = Arc::clone(&table);
         let late = NOW + Duration::from_secs(100);
         let worker = thread::spawn(move || other.expire(late, 8));
-        table.with_entry(&reply(5000), NOW, |shard, index, _| {
+        let key = reply(5000);
+        table.with_entry(&key, table.position(&key), NOW, |shard, index, _| {
             shard.set_expiry(index, late + Duration::from_secs(1));
         });
         let is_removed = table.remove(&original(1000), NOW);

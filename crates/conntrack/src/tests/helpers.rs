@@ -90,7 +90,7 @@ fn ftp_address_is_translated_and_numbers_are_shifted() {
     // The message is sent twice.
     for _ in 0..2 {
         let outcome = control(&tracker, "PORT 10,0,0,1,19,137\r\n", &request);
-        assert_eq!(outcome.rewrite.as_ref(), Some(&rewrite));
+        assert_eq!(outcome.rewrite.as_deref(), Some(&rewrite));
         assert_eq!(outcome.adjust, None);
     }
     let outcome = control_at(&tracker, 22, "LIST\r\n", &request);
@@ -145,7 +145,7 @@ fn ftp_extended_messages_work_over_both_families() {
         range: 8..16,
         text: "192.0.2.100".to_owned(),
     };
-    assert_eq!(outcome.rewrite, Some(rewrite));
+    assert_eq!(outcome.rewrite.as_deref(), Some(&rewrite));
 
     // The server awaits a data connection of the client, over IPv6.
     let request = with_helper(AlgHelper::Ftp, None);

@@ -6,6 +6,7 @@ use crate::extract::{ChecksumCheck, extract, sum};
 use crate::key::AddressFamily;
 use crate::steady::KeyWords;
 use crate::steady_lookup::{SteadyNat, SteadyPacket};
+use packet::PlainEnds;
 use packet::wire::tcp::URG;
 
 /// A segment or datagram between two hosts.
@@ -92,10 +93,33 @@ fn track(tracker: &Conntrack, bytes: &[u8], request: &CtRequest, now: Instant) -
 }
 
 fn track_steady(tracker: &Conntrack, bytes: &[u8], now: Instant) -> Option<SteadyPacket> {
+    track_steady_again(tracker, bytes, CtState::NONE, now)
+}
+
+/// Tracks a packet with the flags of an earlier translation.
+fn track_steady_again(
+    tracker: &Conntrack,
+    bytes: &[u8],
+    translated: CtState,
+    now: Instant,
+) -> Option<SteadyPacket> {
     let packet = PlainPacket::read(bytes, AddressFamily::V4)?;
-    let mut lookup = tracker.begin_steady(packet, CtZone(0));
+    let mut lookup = tracker.begin_steady(packet, CtZone(0), translated);
     tracker.find_steady(&mut lookup)?;
     tracker.track_steady(&lookup, (ChecksumCheck::Verify, SteadyNat::Apply), now)
+}
+
+/// Commits the connection of a packet that has none.
+fn track_new(tracker: &Conntrack, bytes: &[u8], now: Instant) -> Option<SteadyPacket> {
+    let packet = PlainPacket::read(bytes, AddressFamily::V4)?;
+    let mut lookup = tracker.begin_steady(packet, CtZone(0), CtState::NONE);
+    tracker.begin_absent(&mut lookup);
+    tracker.prefetch_head(&lookup);
+    tracker.prefetch_link(&lookup);
+    let new = tracker.track_absent(&lookup, ChecksumCheck::Verify);
+    let is_committed = tracker.commit_absent(&lookup, ChecksumCheck::Verify, now);
+    assert_eq!(new.is_some(), is_committed);
+    new
 }
 
 /// Tracks a packet as the compiled path does. Returns the metadata, and whether the packet was one of
@@ -107,7 +131,11 @@ fn track_either(
     now: Instant,
 ) -> (CtMetadata, bool) {
     let is_allowed = request.mark.is_none() && request.commit != CtCommit::Force;
-    let Some(steady) = track_steady(tracker, bytes, now).filter(|_| is_allowed) else {
+    let steady = is_allowed.then(|| {
+        let steady = track_steady(tracker, bytes, now);
+        steady.or_else(|| track_new(tracker, bytes, now))
+    });
+    let Some(steady) = steady.flatten() else {
         return (track(tracker, bytes, request, now).metadata, false);
     };
     let facts = extract(bytes, AddressFamily::V4, ChecksumCheck::Verify).expect("it is valid");
@@ -211,6 +239,27 @@ proptest! {
 }
 
 #[test]
+fn new_packets_are_left_to_the_tracker_at_a_limit() {
+    let tracker = tracker();
+    let [first, mut second] = [packet(false, false, 0), packet(false, false, 0)];
+    second.is_translated = true;
+    tracker.set_connections_max(1);
+    assert!(track_new(&tracker, &first.bytes(), START).is_some());
+    assert_eq!(
+        (tracker.len(), tracker.counter(CtCounter::Committed)),
+        (1, 1)
+    );
+    let bytes = second.bytes();
+    let packet = PlainPacket::read(&bytes, AddressFamily::V4).expect("plain");
+    let lookup = tracker.begin_steady(packet, CtZone(0), CtState::NONE);
+    assert!(!tracker.commit_absent(&lookup, ChecksumCheck::Verify, START));
+    assert_eq!(tracker.len(), 1);
+    tracker.set_connections_max(2);
+    assert!(tracker.commit_absent(&lookup, ChecksumCheck::Verify, START));
+    assert!(track_new(&tracker, &bytes, START).is_none(), "it exists");
+}
+
+#[test]
 fn established_connections_are_in_a_steady_state() {
     let tracker = tracker();
     let handshake = handshake().map(|packet| packet.bytes());
@@ -257,6 +306,16 @@ fn steady_packets_prolong_their_connection() {
     assert_eq!(track_steady(&tracker, &request, now), None);
 }
 
+/// Addresses and ports that the tracker gives a packet.
+fn ends_of(outcome: &CtOutcome) -> Option<PlainEnds> {
+    let header = outcome.translation?.header;
+    let words = KeyWords::of(&header)?;
+    Some(PlainEnds {
+        addresses: words.addresses[0],
+        ports: words.ports(),
+    })
+}
+
 #[test]
 fn steady_packets_are_translated_as_their_connection_is() {
     let tracker = tracker();
@@ -271,9 +330,7 @@ fn steady_packets_are_translated_as_their_connection_is() {
         ..commit()
     };
     let request = packet(false, false, 0).bytes();
-    let first = track(&tracker, &request, &nat, START)
-        .translation
-        .expect("it is translated");
+    let first = track(&tracker, &request, &nat, START);
     let mut reply = packet(false, true, 0);
     reply.is_translated = true;
     let reply = reply.bytes();
@@ -282,13 +339,44 @@ fn steady_packets_are_translated_as_their_connection_is() {
     let read = track_steady(&tracker, &reply, START).expect("packets of both directions");
     assert_eq!(
         (read.translation, read.state),
-        (expected.translation, expected.metadata.state)
+        (ends_of(&expected), expected.metadata.state)
     );
     assert!(read.state.contains(CtState::DESTINATION_NAT));
     let read = track_steady(&tracker, &request, START).expect("packets of both directions");
-    assert_eq!(read.translation, Some(first));
+    assert_eq!(read.translation, ends_of(&first));
     let expected = track(&tracker, &request, &nat, START).metadata;
     assert_eq!(read.state, expected.state);
+    let mut translated = packet(false, false, 0);
+    translated.is_translated = true;
+    for (mut packet, flag) in [
+        (translated, CtState::SOURCE_NAT),
+        (packet(false, true, 0), CtState::DESTINATION_NAT),
+    ] {
+        // The packet as the first `ct` has left it.
+        packet.payload_len = 3;
+        let bytes = packet.bytes();
+        let read = track_steady_again(&tracker, &bytes, flag, START).expect("its connection");
+        let facts = extract(&bytes, AddressFamily::V4, ChecksumCheck::Verify).expect("valid");
+        let again = CtPacket {
+            facts: Some(facts.facts),
+            payload: &[],
+            metadata: CtMetadata {
+                state: flag,
+                ..CtMetadata::default()
+            },
+        };
+        let expected = tracker.track(&again, &nat, START);
+        assert_eq!(
+            (read.state, read.translation),
+            (expected.metadata.state, None)
+        );
+        assert_eq!(expected.translation, None);
+        assert!(read.state.contains(CtState::ESTABLISHED.with(flag)));
+        assert_eq!(
+            read.state.contains(CtState::REPLY),
+            flag == CtState::DESTINATION_NAT
+        );
+    }
     assert_eq!(tracker.flush_all(), 1);
     assert_eq!(track_steady(&tracker, &reply, START), None);
     assert_eq!(track_steady(&tracker, &request, START), None);

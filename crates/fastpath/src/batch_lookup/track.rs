@@ -9,18 +9,17 @@
 
 use base::TableId;
 use conntrack::{
-    AddressFamily, ChecksumCheck, Conntrack, CtOutcome, CtZone, NatTranslation, PlainPacket,
-    SteadyLookup, SteadyNat,
+    AddressFamily, ChecksumCheck, Conntrack, CtZone, PlainPacket, SteadyLookup, SteadyNat,
 };
 use flow::{Action, ConntrackAction, ConntrackFlags, ConntrackZone, Extension};
 use packet::wire::ethernet::{self, EtherType};
 use packet::wire::vlan;
-use packet::{Checksum, Depth, Frame, Packet};
-use pipeline::{Rule, write_outcome};
+use packet::{Checksum, Depth, Frame, PlainEnds, set_plain_ends};
+use pipeline::Rule;
 use sys::cache::prefetch;
 
 use super::{BatchLookup, RuleHits, TableResult};
-use crate::action_program::InlineProgram;
+use crate::action_program::{InlineProgram, is_readable};
 use crate::batch_mask::{BatchMask, LOOKUP_BATCH};
 use crate::match_result::MatchResult;
 use crate::packed_key::PackedKey;
@@ -36,7 +35,8 @@ impl<'a> BatchLookup<'a> {
     ) {
         let RuleHits { rule, packets } = hits;
         let continues = table > result.group.table && self.state.ingress.depth != Depth::Link;
-        let tracked = match continues && is_steady_request(rule) {
+        let is_steady = conntrack_action(rule).is_some_and(is_steady_action);
+        let tracked = match continues && is_steady {
             true => packets.difference(self.with_action_set),
             false => BatchMask::EMPTY,
         };
@@ -113,23 +113,32 @@ impl<'a> BatchLookup<'a> {
         let keys = &mut *self.state.memory.keys;
         let frames = &*self.state.frames;
         let mut lookups = [None; LOOKUP_BATCH];
+        let mut all_are_plain = true;
         for index in packets {
             let key = &keys[index % LOOKUP_BATCH];
             let lookup = begin_lookup(tracker, key, &frames[first + index], action);
-            if let Some(lookup) = &lookup {
-                tracker.steady_bucket(lookup).into_iter().for_each(prefetch);
+            match &lookup {
+                Some(lookup) => tracker.steady_bucket(lookup).into_iter().for_each(prefetch),
+                None => all_are_plain = false,
             }
             lookups[index % LOOKUP_BATCH] = lookup;
         }
+        let mut any_is_absent = false;
         for lookup in lookups.iter_mut().flatten() {
             tracker.find_steady(lookup).into_iter().for_each(prefetch);
+            any_is_absent |= lookup.is_absent();
         }
-        let nat = match action.actions.is_empty() {
-            true => SteadyNat::Ignore,
-            false => SteadyNat::Apply,
-        };
+        if any_is_absent {
+            prefetch_absent(tracker, &mut lookups);
+        }
+        let nat = steady_nat(action);
+        // The connections that earlier packets of the batch commit do not exist yet: packets with
+        // their keys are deferred. Other keys of connections are those of translations.
+        let may_be_new = all_are_plain
+            && nat == SteadyNat::Ignore
+            && !action.flags.contains(ConntrackFlags::COMMIT);
         let mut steady = BatchMask::EMPTY;
-        let mut translations = [None; LOOKUP_BATCH];
+        let mut translations = [PlainEnds::default(); LOOKUP_BATCH];
         let mut translated = BatchMask::EMPTY;
         let mut deferred = DeferredConnections::default();
         for index in packets {
@@ -137,44 +146,49 @@ impl<'a> BatchLookup<'a> {
             let Some(lookup) = &lookups[index % LOOKUP_BATCH] else {
                 continue;
             };
-            let tracked = match deferred.contains(lookup) {
-                false => tracker.track_steady(lookup, (check, nat), now),
-                true => None,
+            let tracked = match (deferred.contains(lookup), lookup.is_absent()) {
+                (true, _) => None,
+                (false, true) if may_be_new => tracker.track_absent(lookup, check),
+                (false, true) => None,
+                (false, false) => tracker.track_steady(lookup, (check, nat), now),
             };
-            if tracked.is_none() {
+            // A later packet may belong to the connection that this one begins.
+            if tracked.is_none() || lookup.is_absent() {
                 deferred.insert(lookup);
             }
-            if let Some(packet) = &tracked {
-                keys[index % LOOKUP_BATCH].set_steady_connection(packet);
-                translations[index % LOOKUP_BATCH] = packet.translation;
-                translated.insert(BatchMask::single_if(index, packet.translation.is_some()));
+            let Some(packet) = tracked else {
+                continue;
+            };
+            keys[index % LOOKUP_BATCH].set_steady_connection(&packet);
+            if let Some(ends) = packet.translation {
+                translations[index % LOOKUP_BATCH] = ends;
+                translated.insert(BatchMask::single(index));
             }
-            steady.insert(BatchMask::single_if(index, tracked.is_some()));
+            steady.insert(BatchMask::single(index));
         }
         for index in translated {
-            if !self.translate(index, translations[index % LOOKUP_BATCH]) {
-                self.state.memory.keys[index % LOOKUP_BATCH].clear_connection();
-                steady = steady.difference(BatchMask::single(index));
-            }
+            let ends = translations[index % LOOKUP_BATCH];
+            write_ends(&mut self.state.frames[first + index], ends);
+            self.state.memory.keys[index % LOOKUP_BATCH].set_ends_v4(ends);
         }
         steady
     }
+}
 
-    /// Translates a frame and its key. Returns false if the executor must do it.
-    fn translate(&mut self, index: usize, translation: Option<NatTranslation>) -> bool {
-        let frame = &mut self.state.frames[self.first + index];
-        let Ok(mut packet) = Packet::parse(frame, Depth::Transport) else {
-            return false;
-        };
-        let outcome = CtOutcome {
-            translation,
-            ..CtOutcome::default()
-        };
-        let is_written = write_outcome(&mut packet, &outcome).is_ok();
-        if let Some(translation) = translation.filter(|_| is_written) {
-            self.state.memory.keys[index % LOOKUP_BATCH].set_ends_v4(&translation.header);
-        }
-        is_written
+/// Prefetches the memory of the shards that is read for packets without an entry: those that begin
+/// a connection, above all.
+#[inline(never)]
+fn prefetch_absent(tracker: &Conntrack, lookups: &mut [Option<SteadyLookup<'_>>]) {
+    let is_absent = |lookup: &&mut SteadyLookup<'_>| lookup.is_absent();
+    for lookup in lookups.iter_mut().flatten().filter(is_absent) {
+        tracker.begin_absent(lookup);
+    }
+    let absent = || lookups.iter().flatten().filter(|lookup| lookup.is_absent());
+    for lookup in absent() {
+        tracker.prefetch_head(lookup);
+    }
+    for lookup in absent() {
+        tracker.prefetch_link(lookup);
     }
 }
 
@@ -202,7 +216,7 @@ impl DeferredConnections {
 
 /// Begins the lookup of a packet's connection, unless its facts are not at fixed offsets.
 #[inline]
-fn begin_lookup<'f>(
+pub(crate) fn begin_lookup<'f>(
     tracker: &Conntrack,
     key: &PackedKey,
     frame: &'f Frame,
@@ -210,47 +224,59 @@ fn begin_lookup<'f>(
 ) -> Option<SteadyLookup<'f>> {
     let zone = match action.zone {
         ConntrackZone::Number(zone) => zone,
+        ConntrackZone::Subfield(part) if !is_readable(part) => return None,
         ConntrackZone::Subfield(part) => {
             let [.., high, low] = key.written_bits(part).to_be_bytes();
             u16::from_be_bytes([high, low])
         }
     };
     let zone = CtZone(zone);
-    if key.is_translated_in(zone) {
-        return None;
-    }
     let is_complete = frame.offload.is_empty() || action.actions.is_empty();
-    let (bytes, family) = ip_packet(frame, key.eth_type()).filter(|_| is_complete)?;
-    let packet = PlainPacket::read(bytes, family)?;
-    Some(tracker.begin_steady(packet, zone))
-}
-
-/// Returns the IP packet in a frame with at most one VLAN tag, and its version.
-#[inline]
-fn ip_packet(frame: &Frame, eth_type: EtherType) -> Option<(&[u8], AddressFamily)> {
-    let family = match eth_type {
-        EtherType::IPV4 => AddressFamily::V4,
-        EtherType::IPV6 => AddressFamily::V6,
+    let at = network_at(frame).filter(|_| is_complete)?;
+    let bytes = frame.bytes().get(at..)?;
+    let family = match bytes.first()? >> 4 {
+        4 => AddressFamily::V4,
+        6 => AddressFamily::V6,
         _ => return None,
     };
+    let packet = PlainPacket::read(bytes, family)?;
+    Some(tracker.begin_steady(packet, zone, key.translated_in(zone)))
+}
+
+/// Returns the offset of the IP header in a frame with at most one VLAN tag.
+#[inline]
+fn network_at(frame: &Frame) -> Option<usize> {
     let bytes = frame.bytes();
     let type_at = |at: usize| {
         let word = bytes.get(at..)?.first_chunk();
         word.map(|word| EtherType(u16::from_be_bytes(*word)))
     };
     let outer = type_at(ethernet::TYPE)?;
-    let is_tagged = outer.is_vlan() && type_at(ethernet::TYPE + vlan::LEN)? == eth_type;
-    let at = match is_tagged {
-        true => ethernet::TYPE + vlan::LEN + 2,
-        false if outer == eth_type => ethernet::TYPE + 2,
-        false => return None,
+    let (eth_type, at) = match outer.is_vlan() {
+        true => (
+            type_at(ethernet::TYPE + vlan::LEN)?,
+            ethernet::TYPE + vlan::LEN,
+        ),
+        false => (outer, ethernet::TYPE),
     };
-    Some((bytes.get(at..)?, family))
+    let version = bytes.get(at + 2)? >> 4;
+    let is_ip =
+        eth_type == EtherType::IPV4 && version == 4 || eth_type == EtherType::IPV6 && version == 6;
+    is_ip.then_some(at + 2)
+}
+
+/// Writes the translation of a plain packet over IPv4.
+#[inline]
+pub(crate) fn write_ends(frame: &mut Frame, ends: PlainEnds) {
+    let at = network_at(frame).unwrap_or(usize::MAX);
+    if let Some(bytes) = frame.bytes_mut().get_mut(at..) {
+        set_plain_ends(bytes, ends);
+    }
 }
 
 /// Checksums of frames that a device completes are not verified.
 #[inline]
-fn checksum_check(frame: &Frame) -> ChecksumCheck {
+pub(crate) fn checksum_check(frame: &Frame) -> ChecksumCheck {
     match frame.offload.checksum {
         Checksum::Complete if frame.offload.segmentation.is_none() => ChecksumCheck::Verify,
         _ => ChecksumCheck::Skip,
@@ -265,10 +291,23 @@ fn conntrack_action(rule: &Rule) -> Option<&ConntrackAction> {
     }
 }
 
-/// True if the `ct` of a rule neither writes mark or label nor replaces connections.
-fn is_steady_request(rule: &Rule) -> bool {
+/// Returns the use of a connection's translation.
+#[inline]
+pub(crate) fn steady_nat(action: &ConntrackAction) -> SteadyNat {
+    match action.actions.is_empty() {
+        true => SteadyNat::Ignore,
+        false => SteadyNat::Apply,
+    }
+}
+
+/// True if `ct` neither writes mark or label nor replaces connections.
+pub(crate) fn is_steady_action(action: &ConntrackAction) -> bool {
     let is_nat = |action: &Action| matches!(action, Action::Extended(Extension::Nat(_)));
-    conntrack_action(rule).is_some_and(|action| {
-        !action.flags.contains(ConntrackFlags::FORCE) && action.actions.iter().all(is_nat)
-    })
+    !action.flags.contains(ConntrackFlags::FORCE) && action.actions.iter().all(is_nat)
+}
+
+/// True if `ct` commits connections, and has no other argument but a zone.
+pub(crate) fn is_plain_commit(action: &ConntrackAction) -> bool {
+    let is_commit = action.flags.contains(ConntrackFlags::COMMIT);
+    is_commit && action.actions.is_empty() && action.alg == 0
 }

@@ -21,6 +21,9 @@ use pipeline::{
 use super::ops::stop_at;
 use super::{Executor, Interruption};
 use crate::action_program::{ActionProgram, SlowPathReason, is_readable};
+use crate::batch_lookup::track::{
+    begin_lookup, checksum_check, is_plain_commit, is_steady_action, steady_nat, write_ends,
+};
 
 impl<'a> Executor<'_, 'a> {
     /// Executes the action `ct` with this number of a rule. Returns the table in which the packet
@@ -33,17 +36,62 @@ impl<'a> Executor<'_, 'a> {
         number: usize,
         pool: &mut Pool,
     ) -> Result<Option<TableId>, Interruption<'a>> {
+        let action = rule.instructions.apply.get(number);
+        let Some(Action::Extended(Extension::Conntrack(action))) = action else {
+            return Ok(None);
+        };
+        if action.table.is_none() && self.track_steady(frame, action, pool)? {
+            return Ok(None);
+        }
         if self.may_hold(frame)? {
             let stop = stop_at(rule, number);
             return Err(Interruption::SlowPath(SlowPathReason::Action, stop));
         }
-        match rule.instructions.apply.get(number) {
-            Some(Action::Extended(Extension::Conntrack(action))) => {
-                let is_last = self.is_last(program, number);
-                self.track(frame, rule, (action, is_last), pool)
+        let is_last = self.is_last(program, number);
+        self.track(frame, rule, (action, is_last), pool)
+    }
+
+    /// Tracks a packet of a connection in a steady state, or one that begins a connection, by a `ct`
+    /// without a table. Returns false, without a change, if it is another one.
+    fn track_steady(
+        &mut self,
+        frame: &mut Frame,
+        action: &ConntrackAction,
+        pool: &mut Pool,
+    ) -> Result<bool, Interruption<'a>> {
+        let (context, key_index) = (self.batch.context, self.key_index);
+        let Some(tracker) = context
+            .pipeline
+            .tracker()
+            .filter(|_| is_steady_action(action))
+        else {
+            return Ok(false);
+        };
+        let key = &self.batch.memory.keys[key_index];
+        let Some(mut lookup) = begin_lookup(tracker, key, frame, action) else {
+            return Ok(false);
+        };
+        let check = checksum_check(frame);
+        if tracker.find_steady(&mut lookup).is_none() {
+            let is_tracked =
+                is_plain_commit(action) && tracker.commit_absent(&lookup, check, context.now);
+            if is_tracked {
+                self.untrack();
             }
-            _ => Ok(None),
+            return Ok(is_tracked);
         }
+        let settings = (check, steady_nat(action));
+        let Some(packet) = tracker.track_steady(&lookup, settings, context.now) else {
+            return Ok(false);
+        };
+        if let Some(ends) = packet.translation {
+            self.copy_before_rewrite(frame, pool)
+                .map_err(Interruption::Drop)?;
+            self.key_is_stale = true;
+            write_ends(frame, ends);
+        }
+        self.untrack();
+        Ok(true)
     }
 
     /// True if the interpreter executes `ct`, because the packet may be a fragment to hold.
@@ -71,7 +119,8 @@ impl<'a> Executor<'_, 'a> {
         let request = conntrack_request(action, |source| self.read_source(frame, source));
         let packet = self.parse(frame)?;
         let outcome = track_packet(tracker, &packet, earlier.as_ref(), &request, context.now);
-        let fields = connection_fields(&outcome.metadata, &packet);
+        let fields =
+            (action.table).map(|table| (table, connection_fields(&outcome.metadata, &packet)));
         if action.table.is_some() && is_last || is_translated(&outcome) {
             // What was output before leaves as it was, and apart from the tracked packet.
             self.copy_before_rewrite(frame, pool)
@@ -82,15 +131,15 @@ impl<'a> Executor<'_, 'a> {
             let mut packet = self.parse(frame)?;
             write_outcome(&mut packet, &outcome).map_err(Interruption::Drop)?;
         }
-        match action.table {
-            Some(table) if is_last => {
+        match fields {
+            Some((table, fields)) if is_last => {
                 // The resubmissions are complete, but still count as nested, as in the interpreter.
                 self.nest(table <= rule.table())?;
                 self.level = self.level.begun();
                 self.key().set_connection(&fields);
                 Ok(Some(table))
             }
-            Some(table) => {
+            Some((table, fields)) => {
                 self.execute_tracked_copy(frame, rule, (table, &fields), pool)?;
                 self.untrack();
                 Ok(None)

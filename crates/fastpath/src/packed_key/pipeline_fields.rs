@@ -3,9 +3,10 @@
 //! consumers that need all fields (the interpreter, packet-ins, `select` groups).
 
 use base::PortNo;
-use conntrack::{AddressFamily, ConnectionKey, CtState, CtZone, SteadyPacket};
+use conntrack::{AddressFamily, CtState, CtZone, SteadyPacket};
 use flow::field::{FieldView, REGISTERS};
 use flow::{ConnectionFields, Field, MetadataWrite, PipelineFields, Subfield};
+use packet::PlainEnds;
 
 use super::{FieldPosition, KEY_WORDS, PackedKey, halves, position, word};
 
@@ -173,19 +174,23 @@ impl PackedKey {
     }
 
     /// Sets the addresses and ports of a packet over IPv4 with ports.
-    pub(crate) fn set_ends_v4(&mut self, ends: &ConnectionKey) {
-        let [src, dst] = [ends.src, ends.dst].map(|end| halves(end.address.to_bits()).1);
-        self.0[word::NETWORK] = src << 32 | dst;
-        let ports = u64::from(ends.src.port) << 16 | u64::from(ends.dst.port);
-        self.0[word::TRANSPORT] = self.0[word::TRANSPORT] >> 32 << 32 | ports;
+    #[inline]
+    pub(crate) fn set_ends_v4(&mut self, ends: PlainEnds) {
+        self.0[word::NETWORK] = ends.addresses;
+        let transport = &mut self.0[word::TRANSPORT];
+        *transport = *transport >> 32 << 32 | u64::from(ends.ports);
     }
 
-    /// True if the packet was translated when it was tracked before in this zone.
+    /// Returns the flags of the translation that was made when the packet was tracked before in
+    /// this zone.
     #[inline]
-    pub(crate) fn is_translated_in(&self, zone: CtZone) -> bool {
+    pub(crate) fn translated_in(&self, zone: CtZone) -> CtState {
         let word = self.0[word::CONNECTION];
-        let is_zone = word >> 16 & 0xffff == u64::from(zone.0);
-        is_zone && word & u64::from(CtState::NAT.0) != 0
+        let [.., zone_high, zone_low, _, state] = word.to_be_bytes();
+        match u16::from_be_bytes([zone_high, zone_low]) == zone.0 {
+            true => CtState(state & CtState::NAT.0),
+            false => CtState::NONE,
+        }
     }
 
     /// Makes the packet one that is not tracked.

@@ -80,7 +80,7 @@ fn track(tracker: &Conntrack, options: u8, bytes: &[u8], now: Instant) {
     };
     if let Some(plain) = PlainPacket::read(bytes, family(options)) {
         assert!(extracted.is_ok(), "plain packets have facts");
-        let mut lookup = tracker.begin_steady(plain, CtZone::default());
+        let mut lookup = tracker.begin_steady(plain, CtZone::default(), CtState::NONE);
         let is_found = tracker.find_steady(&mut lookup).is_some();
         let steady = tracker.track_steady(&lookup, (ChecksumCheck::Skip, SteadyNat::Apply), now);
         assert!(is_found || steady.is_none());

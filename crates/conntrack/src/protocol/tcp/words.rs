@@ -6,14 +6,10 @@
 //!   window | scale                    of both
 //! ```
 
-use super::{TcpConnection, TcpEnd, TcpEndState, WindowScale};
+use super::{StoredScale, TcpConnection, TcpEnd, TcpEndState};
 
 /// An established connection.
 pub(crate) type TcpWords = [u64; 3];
-
-/// Numbers of scales that are not shifts.
-const ABSENT: u8 = 0xff;
-const UNKNOWN: u8 = 0xfe;
 
 impl TcpConnection {
     /// True if both ends are established.
@@ -52,12 +48,7 @@ impl TcpEnd {
 
     #[inline]
     fn window(&self) -> u32 {
-        let scale = match self.scale {
-            WindowScale::Absent => ABSENT,
-            WindowScale::Unknown => UNKNOWN,
-            WindowScale::Shift(shift) => shift,
-        };
-        u32::from(self.window_max) << 16 | u32::from(scale)
+        u32::from(self.window_max) << 16 | u32::from(self.scale.0)
     }
 
     #[inline]
@@ -66,11 +57,7 @@ impl TcpEnd {
         let [high, low, _, scale] = window.to_be_bytes();
         Self {
             state: TcpEndState::Established,
-            scale: match scale {
-                ABSENT => WindowScale::Absent,
-                UNKNOWN => WindowScale::Unknown,
-                shift => WindowScale::Shift(shift),
-            },
+            scale: StoredScale(scale),
             window_max: u16::from_be_bytes([high, low]),
             sent_max,
             permitted_max,
@@ -89,6 +76,7 @@ const fn halves(word: u64) -> (u32, u32) {
 
 #[cfg(test)]
 mod tests {
+    use super::super::WindowScale;
     use super::*;
 
     #[test]
@@ -101,7 +89,7 @@ mod tests {
         for scale in scales {
             let end = |number: u32| TcpEnd {
                 state: TcpEndState::Established,
-                scale,
+                scale: StoredScale::of(scale),
                 window_max: 0xfedc,
                 sent_max: 0xdead_beef + number,
                 permitted_max: 0xface_feed - number,
