@@ -1,7 +1,7 @@
 //! The entry of a connection, and the reverse keys of translated connections.
 //!
 //! ```text
-//!   entry    key of IPv4 in two words | state | expiry | mark, policy, slot     72 bytes
+//!   entry    key of IPv4 in two words | state | expiry | mark, policy, slot     64 bytes
 //!    `--> extras    both keys | label | translation | helper, shift, parent     if it has one of them
 //! ```
 //!
@@ -16,7 +16,7 @@ use crate::key_v4::KeyV4;
 use crate::metadata::CtMetadata;
 use crate::nat::NatSide;
 use crate::protocol::{OtherState, ProtocolState};
-use crate::steady::{KeyWords, SteadyKind, SteadyState};
+use crate::steady::{KeyWords, SteadyKind, SteadyState, WIDE};
 use crate::timeout::CtPolicyId;
 
 /// A connection in the table.
@@ -29,11 +29,21 @@ pub(crate) struct ConnectionEntry {
     pub(crate) expires: Instant,
     pub(crate) state: ProtocolState,
     pub(crate) mark: u32,
-    /// Slot of the entry for packets of a steady state; zero means none. That entry holds the
-    /// expiry and the windows of TCP then.
-    pub(crate) steady_slot: u32,
-    pub(crate) policy: CtPolicyId,
+    /// Slot of the entry for packets of a steady state in the lower bits, and above them the upper
+    /// half of the policy's number, whose lower half is in the spare byte of the key: otherwise the
+    /// entry would have eight bytes more.
+    slot_and_policy: u32,
 }
+
+/// Bits of a slot.
+const SLOT_BITS: u32 = 26;
+/// Mask of a slot.
+const SLOT_MASK: u32 = (1 << SLOT_BITS) - 1;
+const _: () = assert!(WIDE <= SLOT_MASK, "slots have this many bits");
+const _: () = assert!(
+    CtPolicyId::COUNT - 1 < 1 << (8 + 32 - SLOT_BITS),
+    "policies fit"
+);
 
 /// Fields that a connection over IPv4 has only if it is translated, has a label or a helper.
 #[derive(Clone, Debug)]
@@ -81,9 +91,33 @@ impl ConnectionEntry {
             expires,
             state,
             mark: 0,
-            steady_slot: 0,
-            policy: CtPolicyId::DEFAULT,
+            slot_and_policy: 0,
         }
+    }
+
+    /// Timeout policy.
+    #[inline]
+    pub(crate) fn policy(&self) -> CtPolicyId {
+        let [.., upper] = (self.slot_and_policy >> SLOT_BITS).to_be_bytes();
+        let number = u16::from_be_bytes([upper, self.plain.spare()]);
+        CtPolicyId::new(number).unwrap_or(CtPolicyId::DEFAULT)
+    }
+
+    pub(crate) const fn set_policy(&mut self, policy: CtPolicyId) {
+        let [upper, lower] = policy.number().to_be_bytes();
+        self.plain.set_spare(lower);
+        self.slot_and_policy = self.slot_and_policy & SLOT_MASK | (upper as u32) << SLOT_BITS;
+    }
+
+    /// Slot of the entry for packets of a steady state; zero means none. That entry holds the expiry
+    /// and the windows of TCP then.
+    #[inline]
+    pub(crate) const fn steady_slot(&self) -> u32 {
+        self.slot_and_policy & SLOT_MASK
+    }
+
+    pub(crate) const fn set_steady_slot(&mut self, slot: u32) {
+        self.slot_and_policy = self.slot_and_policy & !SLOT_MASK | slot & SLOT_MASK;
     }
 
     fn extras_mut(&mut self) -> &mut EntryExtras {
@@ -249,7 +283,7 @@ impl ConnectionEntry {
             expires: self.expires,
             mark: self.mark,
             label: self.label_words(),
-            policy: self.policy,
+            policy: self.policy(),
             tcp,
             nat,
         })
@@ -284,12 +318,31 @@ pub(crate) struct ReverseKey {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::test_packets::udp_key;
 
     #[test]
     fn entry_takes_little_memory() {
         // The goal is 160 bytes for a connection, with its link, timer and head, and its entry for
         // packets of a steady state.
-        assert!(size_of::<Option<ConnectionEntry>>() <= 72);
+        assert_eq!(size_of::<Option<ConnectionEntry>>(), 64);
+    }
+
+    #[test]
+    fn entry_has_slot_and_policy_in_one_word() {
+        let (state, expires) = (ProtocolState::Other(OtherState::First), Instant::START);
+        let mut entry = ConnectionEntry::new(&udp_key(1, 2), state, expires);
+        for number in [0, 1, 255, 256, CtPolicyId::COUNT - 1] {
+            let policy = CtPolicyId::new(number).expect("below the count");
+            for slot in [0, 1, WIDE | 7, SLOT_MASK] {
+                entry.set_policy(policy);
+                entry.set_steady_slot(slot);
+                assert_eq!((entry.policy(), entry.steady_slot()), (policy, slot));
+                entry.set_policy(policy);
+                assert_eq!(entry.steady_slot(), slot);
+                assert_eq!(entry.original(), udp_key(1, 2));
+                assert!(entry.is_original(&udp_key(1, 2)));
+            }
+        }
     }
 
     #[test]

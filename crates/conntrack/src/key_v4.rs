@@ -2,12 +2,16 @@
 //!
 //! ```text
 //!   addresses   source | destination
-//!   numbers     source port | destination port | zone | protocol | 0
-//!               identifier  | both types       | zone | protocol | 0      ICMP
+//!   numbers     source port | destination port | zone | protocol | spare
+//!               identifier  | both types       | zone | protocol | spare      ICMP
 //! ```
+//!
+//! The spare byte is no part of the key.
 
 use crate::key::{AddressFamily, ConnectionKey, CtAddress, CtZone, Endpoint, KeyProtocol};
 
+/// The byte of the second word that is no part of the key.
+const SPARE: u64 = 0xff;
 /// Lower half of a word.
 const LOW: u64 = 0xffff_ffff;
 
@@ -49,7 +53,21 @@ impl KeyV4 {
     /// True if these are the words of `key`.
     #[inline]
     pub(crate) fn is(&self, key: &ConnectionKey) -> bool {
-        Self::of(key) == Some(*self)
+        let Self { addresses, numbers } = *self;
+        let numbers = numbers & !SPARE;
+        Self::of(key) == Some(Self { addresses, numbers })
+    }
+
+    /// Returns the spare byte.
+    #[inline]
+    pub(crate) const fn spare(&self) -> u8 {
+        let [.., spare] = self.numbers.to_be_bytes();
+        spare
+    }
+
+    /// Writes the spare byte.
+    pub(crate) const fn set_spare(&mut self, spare: u8) {
+        self.numbers = self.numbers & !SPARE | spare as u64;
     }
 
     /// The zone.

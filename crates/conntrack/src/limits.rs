@@ -86,8 +86,16 @@ impl ConnectionLimits {
     /// Counts a new connection of a zone, unless a limit is reached.
     pub(crate) fn reserve(&self, zone: CtZone) -> Result<(), LimitReached> {
         let limit = self.zone_limit(zone).or_else(|| self.default_limit());
+        let limit = limit.unwrap_or(u32::MAX);
         let zone_held = &self.zone_held[usize::from(zone.0)];
-        if !increment(zone_held, limit.unwrap_or(u32::MAX)) {
+        // In a flood neither count is written.
+        if zone_held.load(Ordering::Relaxed) >= limit {
+            return Err(LimitReached::Zone);
+        }
+        if self.held() >= self.held_max() {
+            return Err(LimitReached::Table);
+        }
+        if !increment(zone_held, limit) {
             return Err(LimitReached::Zone);
         }
         if !increment(&self.held.0, self.held_max()) {

@@ -110,7 +110,7 @@ impl Conntrack {
         let policy = self.policies.of_zone(zone);
         let expires = now + self.policies.duration(policy, timeout);
         let mut entry = ConnectionEntry::new(&key.to_key(), state, expires);
-        entry.policy = policy;
+        entry.set_policy(policy);
         self.table.limits.reserve(zone).ok()?;
         let is_inserted = self.table.with_shard(at, |shard| {
             shard.is_hash_absent(hash) && shard.insert(hash, entry).is_ok()

@@ -166,8 +166,8 @@ impl Shard {
 
     /// The end of an entry's life.
     fn expiry(&self, entry: &ConnectionEntry) -> Instant {
-        let steady = self.steady.entry(entry.steady_slot);
-        let steady = steady.filter(|_| entry.steady_slot != 0);
+        let steady = self.steady.entry(entry.steady_slot());
+        let steady = steady.filter(|_| entry.steady_slot() != 0);
         // Packets of a steady state only prolong it.
         steady.map_or(entry.expires, |steady| steady.expires().max(entry.expires))
     }
@@ -186,10 +186,10 @@ impl Shard {
         steady: &'a SteadyTable,
     ) -> Option<SteadyWriter<'a>> {
         let entry = self.entries.get_mut(index)?;
-        if entry.steady_slot == 0 {
+        if entry.steady_slot() == 0 {
             return None;
         }
-        let writer = steady.entry(entry.steady_slot)?.write();
+        let writer = steady.entry(entry.steady_slot())?.write();
         entry.expires = writer.expires();
         if let ProtocolState::Tcp(connection) = &mut entry.state {
             *connection = writer.tcp();
@@ -205,7 +205,7 @@ impl Shard {
         writer: Option<SteadyWriter<'_>>,
     ) {
         let state = self.entry(index).and_then(ConnectionEntry::steady_state);
-        let slot = self.entry(index).map_or(0, |entry| entry.steady_slot);
+        let slot = self.entry(index).map_or(0, |entry| entry.steady_slot());
         let fits = |state: &SteadyState| slot != 0 && (is_wide(slot) || !state.is_wide());
         let writer = match state.is_some_and(|state| fits(&state)) {
             true => writer,
@@ -220,11 +220,11 @@ impl Shard {
         let (Some(state), Some(entry)) = (state, self.entries.get_mut(index)) else {
             return;
         };
-        if entry.steady_slot == 0 {
+        if entry.steady_slot() == 0 {
             let slot = steady.take(state.is_wide(), &mut self.free_slots);
-            entry.steady_slot = slot.unwrap_or(0);
+            entry.set_steady_slot(slot.unwrap_or(0));
         }
-        let slot = entry.steady_slot;
+        let slot = entry.steady_slot();
         let Some(entry) = steady.entry(slot).filter(|_| slot != 0) else {
             return;
         };
@@ -237,7 +237,8 @@ impl Shard {
         let Some(entry) = self.entries.get_mut(index) else {
             return;
         };
-        let slot = std::mem::take(&mut entry.steady_slot);
+        let slot = entry.steady_slot();
+        entry.set_steady_slot(0);
         if slot == 0 {
             return;
         }

@@ -29,4 +29,4 @@ mod table;
 
 pub(crate) use entry::{SteadyKind, SteadySnapshot, SteadyState, SteadyWriter};
 pub(crate) use key_words::KeyWords;
-pub(crate) use table::{FreeSlots, SteadyTable, is_wide};
+pub(crate) use table::{FreeSlots, SteadyTable, WIDE, is_wide};

@@ -214,7 +214,7 @@ impl Conntrack {
             }
         }
         tracked.join(entry, direction);
-        let policy = entry.policy;
+        let policy = entry.policy();
         if let Some(timeout) = timeout {
             let expires = tracked.now + self.policies.duration(policy, timeout);
             shard.set_expiry(index, expires);
@@ -249,7 +249,7 @@ impl Conntrack {
         };
         let expires = tracked.now + self.policies.duration(policy, timeout);
         let mut entry = ConnectionEntry::new(&key, state, expires);
-        entry.policy = policy;
+        entry.set_policy(policy);
         entry.mark = tracked.outcome.metadata.mark;
         if let Some(helper) = tracked.request.helper.filter(|helper| helper.fits(&key)) {
             entry.set_helper(helper);

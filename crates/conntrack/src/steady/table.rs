@@ -25,8 +25,9 @@ const SEGMENT: usize = if cfg!(feature = "model") { 4 } else { 1024 };
 const SEGMENTS: usize = if cfg!(feature = "model") { 4 } else { 32_768 };
 /// Lines that a shard takes at a time: two pairs.
 const LINES_TAKEN: u32 = 4;
-/// Bit of a slot with two lines.
-const WIDE: u32 = 1 << 31;
+/// Bit of a slot with two lines, above the numbers of all lines.
+pub(crate) const WIDE: u32 = 1 << 25;
+const _: () = assert!(SEGMENT * SEGMENTS <= 1 << 25, "lines have this many bits");
 
 /// A segment of lines.
 type SteadySegment = OnceLock<Box<[SteadyLine]>>;

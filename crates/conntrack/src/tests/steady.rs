@@ -316,6 +316,40 @@ fn ends_of(outcome: &CtOutcome) -> Option<PlainEnds> {
     })
 }
 
+/// Tracks packets of a translated connection again, as the first `ct` has left them.
+fn compare_packets_that_are_translated(tracker: &Conntrack, nat: &CtRequest) {
+    let mut translated = packet(false, false, 0);
+    translated.is_translated = true;
+    for (mut packet, flag) in [
+        (translated, CtState::SOURCE_NAT),
+        (packet(false, true, 0), CtState::DESTINATION_NAT),
+    ] {
+        packet.payload_len = 3;
+        let bytes = packet.bytes();
+        let read = track_steady_again(tracker, &bytes, flag, START).expect("its connection");
+        let facts = extract(&bytes, AddressFamily::V4, ChecksumCheck::Verify).expect("valid");
+        let again = CtPacket {
+            facts: Some(facts.facts),
+            payload: &[],
+            metadata: CtMetadata {
+                state: flag,
+                ..CtMetadata::default()
+            },
+        };
+        let expected = tracker.track(&again, nat, START);
+        assert_eq!(
+            (read.state, read.translation),
+            (expected.metadata.state, None)
+        );
+        assert_eq!(expected.translation, None);
+        assert!(read.state.contains(CtState::ESTABLISHED.with(flag)));
+        assert_eq!(
+            read.state.contains(CtState::REPLY),
+            flag == CtState::DESTINATION_NAT
+        );
+    }
+}
+
 #[test]
 fn steady_packets_are_translated_as_their_connection_is() {
     let tracker = tracker();
@@ -346,37 +380,7 @@ fn steady_packets_are_translated_as_their_connection_is() {
     assert_eq!(read.translation, ends_of(&first));
     let expected = track(&tracker, &request, &nat, START).metadata;
     assert_eq!(read.state, expected.state);
-    let mut translated = packet(false, false, 0);
-    translated.is_translated = true;
-    for (mut packet, flag) in [
-        (translated, CtState::SOURCE_NAT),
-        (packet(false, true, 0), CtState::DESTINATION_NAT),
-    ] {
-        // The packet as the first `ct` has left it.
-        packet.payload_len = 3;
-        let bytes = packet.bytes();
-        let read = track_steady_again(&tracker, &bytes, flag, START).expect("its connection");
-        let facts = extract(&bytes, AddressFamily::V4, ChecksumCheck::Verify).expect("valid");
-        let again = CtPacket {
-            facts: Some(facts.facts),
-            payload: &[],
-            metadata: CtMetadata {
-                state: flag,
-                ..CtMetadata::default()
-            },
-        };
-        let expected = tracker.track(&again, &nat, START);
-        assert_eq!(
-            (read.state, read.translation),
-            (expected.metadata.state, None)
-        );
-        assert_eq!(expected.translation, None);
-        assert!(read.state.contains(CtState::ESTABLISHED.with(flag)));
-        assert_eq!(
-            read.state.contains(CtState::REPLY),
-            flag == CtState::DESTINATION_NAT
-        );
-    }
+    compare_packets_that_are_translated(&tracker, &nat);
     assert_eq!(tracker.flush_all(), 1);
     assert_eq!(track_steady(&tracker, &reply, START), None);
     assert_eq!(track_steady(&tracker, &request, START), None);
