@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn other_keys_have_no_words() {
+    fn key_of_another_kind_has_no_words() {
         assert_eq!(KeyV4::of(&udp_v6(1, 2).tuple.in_zone(CtZone(3))), None);
         let mut key = icmp_key(1, 2);
         key.dst.port += 1;

@@ -93,6 +93,7 @@ mod new_connection;
 mod plain_packet;
 mod protocol;
 mod request;
+mod sequence_shift;
 mod shard;
 mod siphash;
 mod snapshot;

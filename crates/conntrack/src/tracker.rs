@@ -12,9 +12,7 @@
 use base::Instant;
 use base::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use crate::alg::{
-    AlgExpectation, AnnouncedConnection, HelperResult, SequenceAdjust, SequenceSkew, read_packet,
-};
+use crate::alg::{AlgExpectation, AnnouncedConnection, HelperResult, read_packet};
 use crate::counters::CtCounter;
 use crate::entry::{ConnectionEntry, ReverseKey};
 use crate::facts::{PacketFacts, TransportFacts};
@@ -23,6 +21,7 @@ use crate::metadata::{CtMetadata, CtState};
 use crate::nat::{CtNat, find_reply};
 use crate::protocol::{PacketEffect, ProtocolState, SequenceCheck};
 use crate::request::{CtCommit, CtOutcome, CtPacket, CtRequest, NatTranslation};
+use crate::sequence_shift::{adjust_of, without_skew};
 use crate::shard::Shard;
 use crate::siphash::{HashSeed, siphash};
 use crate::table::{ConnectionTable, KeyPosition};
@@ -471,46 +470,4 @@ impl TrackedPacket<'_> {
 /// its headers do.
 const fn nat_flags(state: CtState) -> CtState {
     CtState(state.0 & CtState::NAT.0)
-}
-
-/// Returns the numbers of a segment as the sender of the shifted payload has them.
-fn without_skew(
-    facts: &PacketFacts,
-    skew: SequenceSkew,
-    direction: TrafficDirection,
-) -> PacketFacts {
-    let mut facts = *facts;
-    if let TransportFacts::Tcp(segment) = &mut facts.transport
-        && direction != skew.direction
-    {
-        let shift = skew.of_acknowledgment(segment.acknowledgment);
-        segment.acknowledgment = segment
-            .acknowledgment
-            .wrapping_add_signed(shift.wrapping_neg());
-    }
-    facts
-}
-
-/// Returns the shift of a segment's numbers on its way to the receiver.
-fn adjust_of(
-    facts: &PacketFacts,
-    skew: SequenceSkew,
-    direction: TrafficDirection,
-) -> Option<SequenceAdjust> {
-    let TransportFacts::Tcp(segment) = &facts.transport else {
-        return None;
-    };
-    let adjust = if direction == skew.direction {
-        SequenceAdjust {
-            sequence: skew.of_sequence(segment.sequence),
-            acknowledgment: 0,
-        }
-    } else {
-        let shift = skew.of_acknowledgment(segment.acknowledgment);
-        SequenceAdjust {
-            sequence: 0,
-            acknowledgment: shift.wrapping_neg(),
-        }
-    };
-    (adjust != SequenceAdjust::default()).then_some(adjust)
 }

@@ -22,7 +22,7 @@ const ARROWS: [Arrows; 37] = {
         row("packet",   &["base", "sys"]),
         row("flow",     &["base", "packet"]),
         row("openflow", &["base", "packet", "flow"]),
-        row("conntrack", &["base", "packet"]),
+        row("conntrack", &["base", "packet", "sys"]),
         row("pipeline", &["base", "packet", "flow", "conntrack"]),
         row("fastpath", &["base", "packet", "flow", "conntrack", "pipeline", "sys"]),
         row("ports",    &["base", "capture-file", "packet", "sys"]),

@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn other_packets_keep_their_ends() {
+    fn packet_of_another_kind_keeps_its_ends() {
         for stack in ["ipv4 / icmp", "ipv6 / udp", "ipv4 / sctp"] {
             let stack: Stack = format!("eth / {stack}").parse().expect(stack);
             let mut bytes = stack.build().bytes()[IP..].to_vec();
