@@ -124,6 +124,24 @@ impl<T> HashChains<T> {
         }
     }
 
+    /// Prefetches an item and its link.
+    #[inline]
+    pub(crate) fn prefetch_item(&self, index: u32) {
+        let (block, at) = position(index);
+        let item = self.blocks.get(block).and_then(|block| block.get(at));
+        item.into_iter().for_each(prefetch);
+        let link = self.links.get(index as usize);
+        link.into_iter().for_each(prefetch);
+    }
+
+    /// Prefetches the head of the chain of an item.
+    #[inline]
+    pub(crate) fn prefetch_chain_of(&self, index: u32) {
+        if let Some(link) = self.links.get(index as usize) {
+            prefetch(&self.heads[self.head_of(link.hash)]);
+        }
+    }
+
     /// Prefetches the memory that a lookup of this hash reads after the head.
     #[inline]
     pub(crate) fn prefetch_link(&self, hash: u32) {

@@ -48,6 +48,12 @@ impl ConnectionLimits {
         self.held.0.load(Ordering::Relaxed)
     }
 
+    /// True if the table is full.
+    #[inline]
+    pub(crate) fn is_full(&self) -> bool {
+        self.held() >= self.held_max()
+    }
+
     pub(crate) fn held_max(&self) -> u32 {
         self.held_max.load(Ordering::Relaxed)
     }
@@ -92,7 +98,7 @@ impl ConnectionLimits {
         if zone_held.load(Ordering::Relaxed) >= limit {
             return Err(LimitReached::Zone);
         }
-        if self.held() >= self.held_max() {
+        if self.is_full() {
             return Err(LimitReached::Table);
         }
         if !increment(zone_held, limit) {

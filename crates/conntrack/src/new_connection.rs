@@ -11,7 +11,8 @@
 //!
 //! Each step locks the shard for a few instructions. A packet is left to [`Conntrack::track`] if a
 //! connection or a reverse key has the hash of its key, if a helper expects any connection, if its
-//! checksum is wrong, if it cannot begin a connection, and if a limit is reached.
+//! checksum is wrong, if it cannot begin a connection, and if a limit is reached
+//! and no connection is given up for it.
 
 use base::Instant;
 
@@ -38,14 +39,26 @@ impl Conntrack {
     #[inline]
     pub fn prefetch_head(&self, lookup: &SteadyLookup<'_>) {
         let (at, hash) = lookup.position;
-        self.table.with_shard(at, |shard| shard.prefetch_head(hash));
+        let is_full = self.table.limits.is_full();
+        self.table.with_shard(at, |shard| {
+            shard.prefetch_head(hash);
+            if is_full {
+                shard.prefetch_victim();
+            }
+        });
     }
 
     /// Prefetches the memory that [`Conntrack::track_absent`] reads.
     #[inline]
     pub fn prefetch_link(&self, lookup: &SteadyLookup<'_>) {
         let (at, hash) = lookup.position;
-        self.table.with_shard(at, |shard| shard.prefetch_link(hash));
+        let is_full = self.table.limits.is_full();
+        self.table.with_shard(at, |shard| {
+            shard.prefetch_link(hash);
+            if is_full {
+                shard.prefetch_links_of_victim();
+            }
+        });
     }
 
     /// Tracks a packet without a connection by a `ct` without `commit`, after
@@ -111,7 +124,14 @@ impl Conntrack {
         let expires = now + self.policies.duration(policy, timeout);
         let mut entry = ConnectionEntry::new(&key.to_key(), state, expires);
         entry.set_policy(policy);
-        self.table.limits.reserve(zone).ok()?;
+        // Nothing is given up for a packet of a connection that exists.
+        if !self
+            .table
+            .with_shard(at, |shard| shard.is_hash_absent(hash))
+        {
+            return None;
+        }
+        self.table.reserve_place(zone, at).ok()?;
         let is_inserted = self.table.with_shard(at, |shard| {
             shard.is_hash_absent(hash) && shard.insert(hash, entry).is_ok()
         });

@@ -105,6 +105,20 @@ impl Shard {
         }
     }
 
+    /// Prefetches the entry that is examined next for eviction, with its timer.
+    #[inline]
+    pub(crate) fn prefetch_victim(&self) {
+        self.entries.prefetch_item(self.hand);
+        self.timers.prefetch_timer(self.hand);
+    }
+
+    /// Prefetches the memory that the removal of this entry changes.
+    #[inline]
+    pub(crate) fn prefetch_links_of_victim(&self) {
+        self.entries.prefetch_chain_of(self.hand);
+        self.timers.prefetch_neighbors(self.hand);
+    }
+
     /// Prefetches the memory that a lookup of this hash reads then.
     #[inline]
     pub(crate) fn prefetch_link(&self, hash: u32) {

@@ -266,7 +266,7 @@ impl ConnectionTable {
     }
 
     /// Reserves a place in table and zone, if need be that of an embryonic connection.
-    fn reserve_place(&self, zone: CtZone, at: usize) -> Result<(), InsertError> {
+    pub(crate) fn reserve_place(&self, zone: CtZone, at: usize) -> Result<(), InsertError> {
         let Err(limit) = self.limits.reserve(zone) else {
             return Ok(());
         };

@@ -83,6 +83,24 @@ impl TimerWheel {
         self.links.last().into_iter().for_each(prefetch);
     }
 
+    /// Prefetches the timer of an entry.
+    #[inline]
+    pub(crate) fn prefetch_timer(&self, index: u32) {
+        self.links
+            .get(index as usize)
+            .into_iter()
+            .for_each(prefetch);
+    }
+
+    /// Prefetches the neighbors of the timer of an entry.
+    #[inline]
+    pub(crate) fn prefetch_neighbors(&self, index: u32) {
+        if let Some(link) = self.links.get(index as usize) {
+            self.prefetch_timer(link.previous);
+            self.prefetch_timer(link.next);
+        }
+    }
+
     /// Sets the timer of an entry to the first tick after `expires`, or leaves it where it is if it
     /// fires earlier.
     pub(crate) fn set(&mut self, index: u32, expires: Instant) {
