@@ -1,8 +1,9 @@
 //! One connection: a socket, its `Channel`, and the queues to and from the control thread.
 //!
 //! The task answers requests that the channel can answer by itself, so an echo reply never waits
-//! for a flow-mod. It reads no faster than the peer reads its replies. After each long piece of
-//! work (a part of a dump, a read of many messages) it yields to the other tasks of the thread.
+//! for a flow-mod. It reads no faster than the peer reads its replies. After each piece of work that
+//! may be followed by more (a part of a dump, a read that filled a buffer) it yields to the other
+//! tasks of the thread.
 
 mod read_buffer;
 
@@ -30,7 +31,7 @@ use super::reaper::LARGE;
 use super::snoop::SnoopDecoder;
 use super::stream_decoder::StreamDecoder;
 use super::streams::push;
-use read_buffer::{Buffer, READ_LEN};
+use read_buffer::{READ_LEN, ReadBuffer};
 use switch::connection::{ConnectionId, ConnectionKind};
 use switch::dump::Dump;
 
@@ -77,6 +78,14 @@ pub(crate) struct Ending {
     pub(crate) was_up: bool,
 }
 
+/// The limits of a connection.
+pub(crate) struct ConnectionLimits {
+    /// The memory for messages, which all connections share.
+    pub(crate) memory: MemoryBudget,
+    /// A permit allows a large read buffer.
+    pub(crate) large_buffers: Arc<Semaphore>,
+}
+
 /// Serves one peer until either side ends the connection, and sends the negotiated version to `up`.
 /// If the task is dropped, the control thread is still notified.
 pub(crate) async fn serve(
@@ -85,7 +94,7 @@ pub(crate) async fn serve(
     purpose: Purpose,
     up: Option<oneshot::Sender<Version>>,
     (inbox, clock): (Inbox, Clock),
-    memory: MemoryBudget,
+    limits: ConnectionLimits,
 ) -> Ending {
     let (outbox, receiver) = Outbox::new();
     let options = purpose.options();
@@ -104,13 +113,14 @@ pub(crate) async fn serve(
         snoops,
         logs,
         credit: Arc::new(Semaphore::new(IN_FLIGHT_MAX as usize)),
-        memory,
+        memory: limits.memory,
         pending_message: None,
         burst_len: 0,
         refused: 0,
         dump: None,
     };
-    connection.run(stream).await
+    let input = ReadBuffer::new(limits.large_buffers);
+    connection.run(stream, input).await
 }
 
 /// Messages that the control thread receives together.
@@ -168,9 +178,8 @@ struct Connection {
 }
 
 impl Connection {
-    async fn run(mut self, stream: impl AsyncRead + AsyncWrite) -> Ending {
+    async fn run(mut self, stream: impl AsyncRead + AsyncWrite, mut input: ReadBuffer) -> Ending {
         let (mut reader, mut writer) = tokio::io::split(stream);
-        let mut input = Buffer::default();
         // True if written bytes may still be in the TLS buffer, not in the socket.
         let mut is_flushing = false;
         let reason = loop {
@@ -205,7 +214,7 @@ impl Connection {
                 count = reader.read(&mut input.bytes), if can_send && self.pending_message.is_none() => match count {
                     Ok(count @ 1..) => {
                         self.handle_read(&mut input, count);
-                        if count > READ_LEN {
+                        if count >= READ_LEN {
                             task::yield_now().await;
                         }
                     }
@@ -215,7 +224,7 @@ impl Connection {
                 () = self.receiver.end.notified() => break Reason::Slow,
                 () = sleep_until(timeout) => {
                     self.channel.handle_timeout(self.clock.now());
-                    input = Buffer::default();
+                    input.shrink();
                     self.release_memory();
                 }
             }
@@ -237,7 +246,7 @@ impl Connection {
     }
 
     /// Decodes `count` bytes that were read.
-    fn handle_read(&mut self, input: &mut Buffer, count: usize) {
+    fn handle_read(&mut self, input: &mut ReadBuffer, count: usize) {
         let bytes = &input.bytes[..count];
         if let [_, Some(snoop_decoder)] = &mut self.snoops {
             snoop_decoder.decode(bytes);

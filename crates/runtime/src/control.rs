@@ -43,7 +43,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use base::Instant;
-use base::sync::mpsc::{Receiver, TryRecvError};
+use base::sync::mpsc::TryRecvError;
 use control_api::RunDir;
 use openflow::{AsyncConfig, AsyncMasks};
 use pipeline::Removal;
@@ -51,7 +51,7 @@ use tokio::runtime::Handle;
 use tokio::sync::Notify;
 
 use super::clock::Clock;
-use super::inbox::{Inbox, Input};
+use super::inbox::{Inbox, InboxReceiver, Input};
 use super::outbox::{Credit, Outbox, Outgoing};
 use super::peers::Exchange;
 use super::reaper::{LARGE, Reaper};
@@ -166,6 +166,8 @@ pub(crate) struct ControlEnvironment {
     pub(crate) clock: Clock,
     /// The runtime of the tasks.
     pub(crate) runtime: Handle,
+    /// The runtime of the listeners and their peers.
+    pub(crate) peers_runtime: Handle,
     /// The dependencies of connections.
     pub(crate) exchange: Exchange,
     /// The sending end of this thread's inbox.
@@ -226,14 +228,14 @@ pub(crate) struct Control {
 
 /// The receiving end of the inbox.
 struct InputQueue {
-    receiver: Receiver<Input>,
+    receiver: InboxReceiver,
     /// True if the thread must end.
     stopped: bool,
 }
 
 impl Control {
     /// Returns a control thread without bridges.
-    pub(crate) fn new(tools: ControlEnvironment, receiver: Receiver<Input>) -> Self {
+    pub(crate) fn new(tools: ControlEnvironment, receiver: InboxReceiver) -> Self {
         Self {
             inputs: InputQueue {
                 receiver,
@@ -278,12 +280,14 @@ impl Control {
             self.publish();
             self.end_part(TurnWork::Other("a publication"));
             self.complete_passed();
+            self.resume_deferred();
             self.end_part(TurnWork::Other("messages behind barriers"));
             if let Some(slow) = self.counters.turns.end() {
                 slow.warn();
             }
             // Messages deferred behind a barrier may have changed the tables again.
-            if drained && !self.inputs.stopped && !self.is_publication_due() {
+            let is_done = drained && !self.peers.has_resumable() && !self.is_publication_due();
+            if is_done && !self.inputs.stopped {
                 self.rest();
             }
         }
@@ -383,7 +387,7 @@ impl Control {
         }
         site.bridge.handle_up(id, connection);
         tracing::debug!(bridge = &*purpose.bridge, %version, "peer connected");
-        self.peers.insert(id, bridge, outbox);
+        self.peers.insert(id, purpose.kind, bridge, outbox);
         self.tools.facts_changed.notify_one();
     }
 

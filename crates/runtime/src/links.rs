@@ -151,7 +151,7 @@ mod tests {
         runtime.expect("a runtime").block_on(async {
             let (connection, handle, _messages) = new_connection().expect("netlink");
             let connection = tokio::spawn(connection);
-            let (inbox, inputs) = Inbox::new(thread::current());
+            let (inbox, mut inputs) = Inbox::new(thread::current());
             let overrun = NetlinkPayload::Overrun(Vec::new());
             let overrun = NetlinkMessage::new(NetlinkHeader::default(), overrun);
             // Returns at the end of the stream, which is that of a lost connection.

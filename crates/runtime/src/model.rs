@@ -19,7 +19,7 @@ use ports::memory::{self, MemoryQueue};
 use ports::{Batch, Queue};
 use rtrb::{Consumer, RingBuffer};
 
-use super::inbox::{Inbox, Input};
+use super::inbox::{Inbox, InboxReceiver};
 use dataplane::counters::WorkerCounters;
 use dataplane::messages::{QueueExchange, QueuePurpose, ReturnedQueue, WorkerCommand, WorkerEvent};
 use dataplane::policer::{Policer, PortPolicing};
@@ -75,7 +75,7 @@ struct ModelControl {
     workers: Vec<ModelWorker>,
     pool: Pool,
     sent: u8,
-    _inputs: Receiver<Input>,
+    _inputs: InboxReceiver,
 }
 
 impl ModelControl {

@@ -26,7 +26,7 @@ use super::tls::Secrets;
 use crate::accept_pause::{AcceptPause, peers_max};
 use admission::Admission;
 use config::ControllerTarget;
-use switch::connection::ConnectionId;
+use switch::connection::{ConnectionId, ConnectionKind};
 
 /// The first pause after a failed connection; each further one is twice as long.
 const BACKOFF_FIRST: Duration = Duration::from_millis(500);
@@ -58,6 +58,14 @@ impl Exchange {
             next_id: Arc::new(AtomicU64::new(1)),
             secrets: Secrets::default(),
             admission: Admission::new(),
+        }
+    }
+
+    /// Returns the inbox for a connection of this kind.
+    fn inbox_of(&self, kind: ConnectionKind) -> Inbox {
+        match kind {
+            ConnectionKind::Service => self.inbox.for_peer(),
+            ConnectionKind::Primary | ConnectionKind::Auxiliary(_) => self.inbox.clone(),
         }
     }
 
@@ -340,8 +348,8 @@ impl Peer {
         exchange: &Exchange,
         up: Option<oneshot::Sender<Version>>,
     ) -> Ending {
-        let link = (exchange.inbox.clone(), exchange.clock);
-        let memory = exchange.admission.message_memory(purpose.kind);
+        let link = (exchange.inbox_of(purpose.kind), exchange.clock);
+        let limits = exchange.admission.limits(purpose.kind);
         purpose.peer = match &purpose.uri {
             Some(uri) => Arc::clone(uri),
             None => self.name(id).into(),
@@ -351,10 +359,10 @@ impl Peer {
                 if let Err(error) = stream.set_nodelay(true) {
                     tracing::debug!(%error, "cannot set TCP_NODELAY");
                 }
-                serve(stream, id, purpose, up, link, memory).await
+                serve(stream, id, purpose, up, link, limits).await
             }
-            Self::Tls(stream) => serve(stream, id, purpose, up, link, memory).await,
-            Self::Unix(stream) => serve(stream, id, purpose, up, link, memory).await,
+            Self::Tls(stream) => serve(stream, id, purpose, up, link, limits).await,
+            Self::Unix(stream) => serve(stream, id, purpose, up, link, limits).await,
         }
     }
 

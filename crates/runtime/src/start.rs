@@ -100,7 +100,7 @@ pub struct Setup {
 /// A switch that is starting: its threads run, its control thread does not serve yet.
 pub struct Startup<'a> {
     control: &'a mut Control,
-    runtime: &'a Runtime,
+    runtimes: &'a Runtimes,
     inbox: &'a Inbox,
 }
 
@@ -145,11 +145,11 @@ impl Startup<'_> {
     /// The address is not of this machine, or its port is taken.
     pub fn serve_metrics(&self, address: Option<SocketAddr>) -> Result<(), SwitchError> {
         if let Some(address) = address {
-            let listener = self
-                .runtime
+            let runtime = &self.runtimes.peers;
+            let listener = runtime
                 .block_on(metrics::listen(address))
                 .map_err(|error| SwitchError::Metrics { address, error })?;
-            self.spawn(metrics::serve(listener, self.inbox.clone()));
+            drop(runtime.spawn(metrics::serve(listener, self.inbox.for_peer())));
             match address.ip().is_unspecified() {
                 true => tracing::warn!(%address, "serving metrics to every host; name an address"),
                 false => tracing::info!(%address, "serving metrics"),
@@ -163,14 +163,15 @@ impl Startup<'_> {
     /// # Errors
     /// Netlink cannot be used.
     pub fn follow_links(&self) -> Result<(), SwitchError> {
-        self.runtime
+        self.runtimes
+            .tasks
             .block_on(links::follow(self.inbox.clone()))
             .map_err(SwitchError::system("following interfaces by netlink"))
     }
 
     /// Runs a task until the switch ends.
     pub fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
-        drop(self.runtime.spawn(task));
+        drop(self.runtimes.tasks.spawn(task));
     }
 }
 
@@ -191,7 +192,7 @@ pub fn operate(
     let allowed = worker_thread::allowed_cores()?;
     let cores = choose_cores(&setup.cores, &allowed)?;
     avoid_cores(&cores, &allowed);
-    let runtime = start_runtime()?;
+    let runtimes = Runtimes::start()?;
     let (inbox, inputs) = Inbox::new(thread::current());
     let publication = Arc::new(Publication::default());
     let dummy_cores = setup.dummy_cores.as_ref();
@@ -205,14 +206,15 @@ pub fn operate(
         .map(start)
         .collect::<Result<Vec<_>, _>>()?;
     let heartbeats = ControlPlaneHeartbeats::default();
-    let watchdog = heartbeats.watch(&workers, &runtime, clock)?;
+    let watchdog = heartbeats.watch(&workers, &runtimes, clock)?;
     let checkpoint = setup
         .checkpoint
         .map(|path| CheckpointFile::new(rundir.file(path)));
     let tools = ControlEnvironment {
         checkpoint: checkpoint.map(Arc::new),
         clock,
-        runtime: runtime.handle().clone(),
+        runtime: runtimes.tasks.handle().clone(),
+        peers_runtime: runtimes.peers.handle().clone(),
         exchange: Exchange::new(inbox.clone(), clock),
         inbox: inbox.clone(),
         rundir,
@@ -233,17 +235,40 @@ pub fn operate(
     // After the other threads have started: they inherit this setting.
     set_slice(SLICE);
     let mut control = Control::new(tools, inputs);
-    let served = serve(&mut control, &runtime, &inbox, begin);
+    let served = serve(&mut control, &runtimes, &inbox, begin);
     watchdog.stop();
     control.shut_down();
-    runtime.shutdown_background();
+    runtimes.shut_down();
     served
 }
 
-fn start_runtime() -> Result<Runtime, SwitchError> {
+/// The runtimes, each of one thread.
+struct Runtimes {
+    /// Configured controllers, the database, the kernel's messages, signals and control sockets.
+    tasks: Runtime,
+    /// Listeners, and the peers that connect to them: thousands of peers delay each other, and
+    /// neither a configured controller nor the operator.
+    peers: Runtime,
+}
+
+impl Runtimes {
+    fn start() -> Result<Self, SwitchError> {
+        Ok(Self {
+            tasks: start_runtime("tasks")?,
+            peers: start_runtime("peers")?,
+        })
+    }
+
+    fn shut_down(self) {
+        self.peers.shutdown_background();
+        self.tasks.shutdown_background();
+    }
+}
+
+fn start_runtime(name: &str) -> Result<Runtime, SwitchError> {
     tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
-        .thread_name("peers")
+        .thread_name(name)
         .on_thread_start(|| set_slice(SLICE))
         .enable_all()
         .build()
@@ -254,28 +279,25 @@ fn start_runtime() -> Result<Runtime, SwitchError> {
 #[derive(Default)]
 struct ControlPlaneHeartbeats {
     control: Arc<Heartbeat>,
+    tasks: Arc<Heartbeat>,
     peers: Arc<Heartbeat>,
     reaper: Arc<Heartbeat>,
 }
 
 impl ControlPlaneHeartbeats {
-    /// Starts the watchdog of these threads and of the workers. The thread of the runtime proves its
+    /// Starts the watchdog of these threads and of the workers. The thread of a runtime proves its
     /// life by a task.
     fn watch(
         &self,
         workers: &[WorkerThread],
-        runtime: &Runtime,
+        runtimes: &Runtimes,
         clock: Clock,
     ) -> Result<Watchdog, SwitchError> {
-        let heartbeat = Arc::clone(&self.peers);
-        drop(runtime.spawn(async move {
-            loop {
-                heartbeat.beat();
-                tokio::time::sleep(BEAT_INTERVAL).await;
-            }
-        }));
+        drop(runtimes.tasks.spawn(beat(Arc::clone(&self.tasks))));
+        drop(runtimes.peers.spawn(beat(Arc::clone(&self.peers))));
         let others = [
             ("control", &self.control),
+            ("tasks", &self.tasks),
             ("peers", &self.peers),
             ("reaper", &self.reaper),
         ];
@@ -286,19 +308,27 @@ impl ControlPlaneHeartbeats {
     }
 }
 
+/// Proves the life of a runtime's thread.
+async fn beat(heartbeat: Arc<Heartbeat>) {
+    loop {
+        heartbeat.beat();
+        tokio::time::sleep(BEAT_INTERVAL).await;
+    }
+}
+
 fn serve(
     control: &mut Control,
-    runtime: &Runtime,
+    runtimes: &Runtimes,
     inbox: &Inbox,
     begin: impl FnOnce(&mut Startup<'_>) -> Result<(), SwitchError>,
 ) -> Result<(), SwitchError> {
     {
-        let _in_runtime = runtime.enter();
+        let _in_runtime = runtimes.tasks.enter();
         signals::follow(inbox.clone()).map_err(SwitchError::system("following signals"))?;
     }
     begin(&mut Startup {
         control,
-        runtime,
+        runtimes,
         inbox,
     })?;
     control.run();

@@ -305,7 +305,7 @@ mod tests {
         runtime.expect("a runtime").block_on(async {
             let (connection, handle, _messages) = new_connection().expect("netlink");
             let connection = tokio::spawn(connection);
-            let (inbox, inputs) = Inbox::new(thread::current());
+            let (inbox, mut inputs) = Inbox::new(thread::current());
             let (_requests_in, mut requests) = unbounded_channel();
             // One message of any kind, and the end of a lost connection.
             serve(&handle, stream::iter([()]), &inbox, &mut requests, true).await;

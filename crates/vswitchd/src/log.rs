@@ -23,9 +23,9 @@ use crate::logging::{LogOutputs, LogRecord, Logging};
 use limits::LogLimits;
 use worker_lines::{WorkerLine, WorkerLines};
 
-/// The threads without a name in the log: the first one, and that of the tasks for sockets, which
+/// The threads without a name in the log: the first one, and those of the tasks for sockets, which
 /// are one thread in Open vSwitch.
-const UNNAMED: [&str; 2] = ["main", "peers"];
+const UNNAMED: [&str; 3] = ["main", "tasks", "peers"];
 
 /// Starts logging according to the arguments of `-v`, also of panics, which end the process. `role`
 /// distinguishes this process from the one that runs the switch.

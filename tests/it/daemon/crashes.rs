@@ -25,8 +25,8 @@ pub(crate) const TESTS: &[SystemTest] = tests![
 ];
 
 /// The threads and tasks that a test can panic; `worker` means the only worker.
-pub(super) const THREADS: [&str; 7] = [
-    "control", "worker", "peers", "blocking", "parallel", "database", "reaper",
+pub(super) const THREADS: [&str; 8] = [
+    "control", "worker", "tasks", "peers", "blocking", "parallel", "database", "reaper",
 ];
 
 /// The pings of a measurement, their interval in milliseconds, and the limit of lost ones: one
@@ -36,11 +36,12 @@ const PING_INTERVAL_MS: u32 = 50;
 const LOST_MAX: u32 = 1000 / PING_INTERVAL_MS;
 
 /// The beginnings of the names of all threads. Each kind is in [`THREADS`], except the watchdog,
-/// which panics if another thread stops. The first thread is the control thread; `peers` is also the
+/// which panics if another thread stops. The first thread is the control thread; `tasks` is also the
 /// name of those for blocking work.
-const KINDS: [&str; 6] = [
+const KINDS: [&str; 7] = [
     "ovs-vswitchd",
     "worker-",
+    "tasks",
     "peers",
     "parallel",
     "reaper",

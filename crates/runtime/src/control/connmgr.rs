@@ -161,7 +161,7 @@ impl Control {
                          or use pssl"
                     );
                 }
-                let _in_runtime = self.tools.runtime.enter();
+                let _in_runtime = self.tools.peers_runtime.enter();
                 let socket = TcpListener::from_std(socket)
                     .map_err(SwitchError::system("listening by TCP"))?;
                 let socket = match &listen {
@@ -192,7 +192,7 @@ impl Control {
         tuning: ControllerOptions,
     ) -> Result<OpenListener, SwitchError> {
         let (socket, file) = SocketFile::bind(path)?;
-        let _in_runtime = self.tools.runtime.enter();
+        let _in_runtime = self.tools.peers_runtime.enter();
         let socket = UnixListener::from_std(socket)
             .map_err(SwitchError::system("listening on a Unix socket"))?;
         Ok(self.accept_peers(
@@ -212,7 +212,7 @@ impl Control {
         channel_settings: &ChannelSettings,
     ) -> Result<OpenListener, SwitchError> {
         let (socket, file) = SocketFile::bind(path)?;
-        let _in_runtime = self.tools.runtime.enter();
+        let _in_runtime = self.tools.peers_runtime.enter();
         let socket = UnixListener::from_std(socket)
             .map_err(SwitchError::system("listening on a Unix socket"))?;
         Ok(OpenListener {
@@ -239,7 +239,7 @@ impl Control {
         })
     }
 
-    /// Accepts peers at a socket. Must be called within the runtime.
+    /// Accepts peers at a socket. Must be called within the runtime of peers.
     fn accept_peers(
         &self,
         bridge: &str,

@@ -4,7 +4,7 @@ use base::Instant;
 use flow::FlowModCommand;
 use openflow::{BoxedMessage, Message};
 
-use super::{Control, PREFETCH_BATCH, shaping};
+use super::{Control, PREFETCH_BATCH, TURN_MAX, shaping};
 use crate::outbox::{Credit, credit_of};
 use switch::connection::ConnectionId;
 
@@ -85,14 +85,19 @@ impl Control {
         }
     }
 
-    /// Handles messages whose barrier has been answered.
+    /// Handles messages whose barrier has been answered, within the time of a turn: thousands of
+    /// peers may have such messages. The others follow in the next turns.
     pub(super) fn resume_deferred(&mut self) {
-        for id in self.peers.with_deferred() {
+        let end = self.tools.clock.unwarped() + TURN_MAX;
+        while let Some(id) = self.peers.next_resumable() {
             let now = self.now();
             // Messages behind a further barrier are deferred again in the same order.
             for (mut received, mut credit) in self.peers.take_deferred(id) {
                 self.handle_message(id, &mut received, &mut credit, now);
                 self.serve_overdue_protocols();
+            }
+            if self.tools.clock.unwarped() >= end {
+                return;
             }
         }
     }

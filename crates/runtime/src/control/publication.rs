@@ -186,7 +186,7 @@ impl Control {
             }
             self.apply_effects(bridge, effects, &mut None);
         }
-        self.resume_deferred();
+        self.peers.schedule_deferred();
     }
 }
 

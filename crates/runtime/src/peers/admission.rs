@@ -10,6 +10,8 @@ use rustix::process::{Resource, getrlimit};
 use switch::connection::ConnectionKind;
 use tokio::sync::Semaphore;
 
+use crate::connection::ConnectionLimits;
+
 /// The limit of bytes of messages and bundles of all connections together. Configured controllers
 /// may use all of it for messages.
 const MEMORY_MAX: usize = 768 << 20;
@@ -37,10 +39,16 @@ const HANDSHAKES_MAX: usize = 64;
 /// finish its own does not delay those of others.
 const HANDSHAKES_OF_ADDRESS_MAX: usize = 8;
 
+/// The limit of large read buffers of peers that connected to listeners: 4 MB of memory, and a few
+/// milliseconds until each of these peers was read once. Further peers are read in small parts, so
+/// that thousands that send at full speed delay one that sends little by milliseconds each time.
+const LARGE_BUFFERS_MAX: usize = 64;
+
 /// The state of the admission.
 #[derive(Clone)]
 pub(crate) struct Admission {
     memory: MemoryBudget,
+    large_buffers: Arc<Semaphore>,
     peers: Arc<Semaphore>,
     peers_by_address: AddressCounts,
     /// The handshakes that may be done at once.
@@ -54,6 +62,7 @@ impl Admission {
         let peers = (files / 2).min(PEERS_OF_PROCESS_MAX);
         Self {
             memory: MemoryBudget::new(MEMORY_MAX),
+            large_buffers: Arc::new(Semaphore::new(LARGE_BUFFERS_MAX)),
             peers: Arc::new(Semaphore::new(usize::try_from(peers).unwrap_or(usize::MAX))),
             peers_by_address: AddressCounts::default(),
             handshakes: Arc::new(Semaphore::new(HANDSHAKES_MAX)),
@@ -61,8 +70,21 @@ impl Admission {
         }
     }
 
+    /// Returns the limits of a connection.
+    pub(crate) fn limits(&self, kind: ConnectionKind) -> ConnectionLimits {
+        ConnectionLimits {
+            memory: self.message_memory(kind),
+            large_buffers: match kind {
+                ConnectionKind::Service => Arc::clone(&self.large_buffers),
+                ConnectionKind::Primary | ConnectionKind::Auxiliary(_) => {
+                    Arc::new(Semaphore::new(1))
+                }
+            },
+        }
+    }
+
     /// Returns the memory for messages of a connection.
-    pub(crate) fn message_memory(&self, kind: ConnectionKind) -> MemoryBudget {
+    fn message_memory(&self, kind: ConnectionKind) -> MemoryBudget {
         match kind {
             ConnectionKind::Service => self.memory.with_ceiling(SERVICE_MEMORY_MAX),
             ConnectionKind::Primary | ConnectionKind::Auxiliary(_) => self.memory.clone(),
@@ -189,6 +211,19 @@ mod tests {
         assert!(entries.iter().all(Option::is_some));
         assert!(admission.admit_handshake(ADDRESS).is_none());
         assert!(admission.admit_handshake(OTHER).is_some());
+    }
+
+    #[test]
+    fn large_read_buffers_of_listeners_are_limited() {
+        let admission = Admission::new();
+        let permit = |kind| admission.limits(kind).large_buffers.try_acquire_owned();
+        let service = || permit(ConnectionKind::Service);
+        let permits: Vec<_> = (0..LARGE_BUFFERS_MAX).map(|_| service()).collect();
+        assert!(permits.iter().all(Result::is_ok));
+        assert!(service().is_err());
+        assert!(permit(ConnectionKind::Primary).is_ok());
+        drop(permits);
+        assert!(service().is_ok());
     }
 
     #[test]

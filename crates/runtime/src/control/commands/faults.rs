@@ -19,7 +19,7 @@ pub(super) const COMMANDS: [Command; 3] = [
 ];
 
 /// The threads and tasks beside the workers.
-const NAMES: &str = "control, worker-CORE, peers, blocking, parallel, database or reaper";
+const NAMES: &str = "control, worker-CORE, tasks, peers, blocking, parallel, database or reaper";
 
 fn panic_thread(control: &mut Control, arguments: &[String]) -> Result<String, String> {
     control.inject(&arguments[0], TestFault::Panic)
@@ -49,7 +49,8 @@ impl Control {
     fn inject(&mut self, name: &str, fault: TestFault) -> Result<String, String> {
         match name {
             "control" => fault.occur(),
-            "peers" => drop(self.tools.runtime.spawn(async move { fault.occur() })),
+            "tasks" => drop(self.tools.runtime.spawn(async move { fault.occur() })),
+            "peers" => drop(self.tools.peers_runtime.spawn(async move { fault.occur() })),
             "blocking" => drop(self.tools.runtime.spawn_blocking(move || fault.occur())),
             "parallel" => {
                 let work = move || drop(parallel::map(vec![fault; 2], TestFault::occur));
