@@ -11,12 +11,13 @@ use std::io::{self, Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, mpsc};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use openflow::Version;
 use rustix::process::{Resource, Rlimit, Signal, getrlimit, setrlimit};
+use rustix::thread::gettid;
 use testbed::{Clock, Failure};
 
 use super::crashes::{THREADS, thread_name};
@@ -87,7 +88,7 @@ fn hostile_peers_ends_and_panics_do_not_disturb_others(context: &TestContext) ->
     );
     let first = start_in_background(&deployment, &command)?;
     let monitor = BackgroundDaemon(parent_pid(first.0)?);
-    let controller = GoodController::start(&deployment.rundir.join("good.sock"))?;
+    let controller = GoodController::start(&network, &deployment.rundir.join("good.sock"))?;
     deployment.vsctl(&format!(
         "{BRIDGES} -- set-controller br0 unix:{} -- set Controller br0 max_backoff=1000",
         controller.path
@@ -185,10 +186,12 @@ impl HostileRun<'_, '_> {
     #[expect(clippy::print_stdout, reason = "the figures of `cargo xtask soak`")]
     fn finish(self, peers: usize) -> Duration {
         println!(
-            "hostile: {peers} peers, {} turns, {} MB at most; barriers: {}",
+            "hostile: {peers} peers, {} turns, {} MB at most; barriers: {}; wake-ups of the \
+             controller late by {:.1} ms at most",
             self.round,
             self.resident.stop() >> 20,
-            self.controller.percentiles()
+            self.controller.percentiles(),
+            self.controller.shared.late_us.load(Ordering::Relaxed) as f64 / 1000.0
         );
         self.controller.stop()
     }
@@ -373,6 +376,11 @@ fn resident_bytes(pid: u64) -> u64 {
 }
 
 /// A controller of a bridge that sends a barrier, waits for the answer, and measures the time.
+///
+/// Its thread has a real-time priority, so that it runs as if on a machine of its own: it takes next
+/// to no time, and the kernel would otherwise let it wait up to 100 ms for the threads of this
+/// process that flood the switch (a group of processes that mostly sleeps on a core has a small
+/// weight there). The switch itself has no such priority.
 struct GoodController {
     path: String,
     shared: Arc<ControllerShared>,
@@ -384,18 +392,22 @@ struct ControllerShared {
     /// Times of barriers, in microseconds, while they are judged.
     times_us: Mutex<Vec<u64>>,
     answered: AtomicU64,
+    /// The longest delay of the controller's own wake-up, in microseconds, while it is judged.
+    late_us: AtomicU64,
     is_judged: AtomicBool,
     stop: AtomicBool,
 }
 
 impl GoodController {
-    fn start(path: &Path) -> Result<Self, Failure> {
+    fn start(network: &TestNetwork<'_>, path: &Path) -> Result<Self, Failure> {
         let listener = UnixListener::bind(path).map_err(Failure::to("listen for the switch"))?;
         let nonblocking = listener.set_nonblocking(true);
         nonblocking.map_err(Failure::to("listen for the switch"))?;
         let shared = Arc::new(ControllerShared::default());
         let of_thread = Arc::clone(&shared);
+        let (id, thread_id) = mpsc::channel();
         let thread = thread::spawn(move || {
+            let _ = id.send(gettid().as_raw_nonzero());
             let clock = Clock::start();
             while !of_thread.stop.load(Ordering::Relaxed) {
                 if let Ok((stream, _)) = listener.accept() {
@@ -405,6 +417,10 @@ impl GoodController {
                 clock.sleep_until(clock.now() + BARRIER_INTERVAL);
             }
         });
+        let id = thread_id.recv().expect("the thread sends its id");
+        network
+            .run(&format!("chrt --fifo --pid 1 {id}"))?
+            .expect_success()?;
         Ok(Self {
             path: path.display().to_string(),
             shared,
@@ -459,13 +475,22 @@ fn converse(mut stream: UnixStream, shared: &ControllerShared, clock: &Clock) ->
         let time = clock.now() - start;
         shared.answered.fetch_add(1, Ordering::Relaxed);
         if is_judged && shared.is_judged.load(Ordering::Relaxed) {
-            let time = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
             let mut times = shared.times_us.lock().expect("no thread panicked");
-            times.push(time);
+            times.push(micros(time));
         }
-        clock.sleep_until(clock.now() + BARRIER_INTERVAL);
+        let until = clock.now() + BARRIER_INTERVAL;
+        clock.sleep_until(until);
+        if is_judged {
+            shared
+                .late_us
+                .fetch_max(micros(clock.now() - until), Ordering::Relaxed);
+        }
     }
     Ok(())
+}
+
+fn micros(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
 }
 
 /// Reads a message, and returns true if it answers the barrier `xid`. Answers echo requests.
