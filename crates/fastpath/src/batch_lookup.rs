@@ -86,10 +86,11 @@ use crate::compiled_set::CompiledSet;
 use crate::flow_cache::FlowRecorder;
 use crate::frame_progress::{BATCH_RESUBMITS_MAX, FrameProgress};
 use crate::ingress_tables::IngressTables;
-use crate::match_result::{MatchResult, look_up};
+use crate::match_result::MatchResult;
 use crate::packed_key::PackedKey;
 
 mod cached;
+mod in_forms;
 mod in_linear;
 mod in_tuple;
 mod packet_group;
@@ -223,10 +224,7 @@ impl<'a> BatchLookup<'a> {
             SingleForm::Linear(compiled, linear) => self.look_up_linear(group, (compiled, linear)),
             SingleForm::Tuple(tuple) => self.look_up_in_tuple(group, tuple),
             SingleForm::CompiledSet(compiled) => self.look_up_compiled(group, compiled),
-            SingleForm::None => {
-                let has_options = self.state.has_options();
-                self.look_up_each(group, |_, key| look_up(view, Some(table), key, has_options))
-            }
+            SingleForm::None => self.look_up_forms(group, table),
         }
     }
 

@@ -86,6 +86,7 @@ pub(crate) struct HotRule {
     pub(crate) counters: Counters,
     /// Encoded [`InlineProgram`](crate::action_program::InlineProgram).
     pub(crate) inline_program: u32,
+    pub(crate) priority: u16,
 }
 
 #[cfg(not(feature = "model"))]
@@ -97,6 +98,7 @@ impl HotRule {
             died: AtomicU64::new(NEVER),
             counters: rule.counters.clone(),
             inline_program: rule.instructions.program_slot().inline_program(),
+            priority: rule.priority(),
         }
     }
 
@@ -123,6 +125,8 @@ pub(crate) struct CompiledSet {
     form: CompiledForm,
     /// Highest priority of the rules.
     pub(crate) highest: u16,
+    /// True if rules are clauses of conjunctions.
+    pub(crate) has_clauses: bool,
     /// Words of the key that the rules read, and the bits of each.
     mask: Box<[(u8, u64)]>,
     /// Parts of the key that these words are in.
@@ -158,6 +162,7 @@ impl CompiledSet {
             dead: AtomicUsize::new(0),
             form,
             highest: rules.first().map_or(0, |first| first.priority()),
+            has_clauses: rules.iter().any(|rule| rule.is_clause()),
             parts: KeyParts::of_mask(&mask),
             mask,
             rules: rules.into(),

@@ -39,14 +39,21 @@ pub(crate) fn look_up<'a>(
     };
     match table.fallback {
         None => MatchResult::Rule(view.look_up(table, key).map(AsRef::as_ref)),
-        Some(LookupFallback::Conjunctions) => match view.look_up_conjunctive(table, key) {
-            ConjunctiveMatch::Rule(found) => MatchResult::Rule(found.map(AsRef::as_ref)),
-            ConjunctiveMatch::Conjunction(rule, id) => MatchResult::Conjunction(rule, id),
-            ConjunctiveMatch::TooMany => MatchResult::SlowPath(SlowPathReason::Conjunction),
-        },
+        Some(LookupFallback::Conjunctions) => {
+            conjunctive_result(view.look_up_conjunctive(table, key))
+        }
         Some(LookupFallback::Interpreter) => match view.look_up_compiled(table, key, has_options) {
             Some(found) => MatchResult::Rule(found.map(AsRef::as_ref)),
             None => MatchResult::SlowPath(SlowPathReason::Uncompiled),
         },
+    }
+}
+
+/// The result of a lookup in a table with clauses.
+pub(crate) fn conjunctive_result(found: ConjunctiveMatch<'_>) -> MatchResult<'_> {
+    match found {
+        ConjunctiveMatch::Rule(found) => MatchResult::Rule(found.map(AsRef::as_ref)),
+        ConjunctiveMatch::Conjunction(rule, id) => MatchResult::Conjunction(rule, id),
+        ConjunctiveMatch::TooMany => MatchResult::SlowPath(SlowPathReason::Conjunction),
     }
 }

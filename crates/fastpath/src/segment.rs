@@ -26,8 +26,10 @@
 //! together.
 //!
 //! **Entries** are written once: a reader finds an entry completely or not at all. Rules with the
-//! same match and different priorities form a list. Behind its first entry, which buckets name, the
-//! list is in match order, so a lookup ends at the second visible entry, however many there are.
+//! same match and different priorities form a list, whose first entry buckets name. The live entries
+//! of a list are in match order: an entry that precedes all of them becomes the first, and its number
+//! replaces that of the former first in the bucket. So a lookup ends at the first entry that is
+//! visible, and the hot entry of the first decides, however many there are.
 //!
 //! **Hot entries** repeat, for tuples of up to four words, everything that most packets need of an
 //! entry, in one cache line. See [`hot_entry`].
@@ -258,21 +260,13 @@ impl Segment {
         is_eligible: impl Fn(&Rule) -> bool,
     ) -> Option<&Arc<Rule>> {
         let age = self.age_to_read(epoch);
-        let (_, first) = self.first(hash, |number, entry| self.is_hit(number, entry, search))?;
-        let is_candidate = |entry: &SegmentEntry| entry.is_visible(age) && is_eligible(&entry.rule);
-        let best = is_candidate(first).then_some(&first.rule);
-        let mut next = first.next.load(Ordering::Acquire);
-        while let Some(entry) = self.entry(next) {
-            // The entries behind this one precede neither it nor the first.
-            if best.is_some_and(|best| !entry.rule.precedes(best)) {
-                return best;
-            }
-            if is_candidate(entry) {
-                return Some(&entry.rule);
-            }
-            next = entry.next.load(Ordering::Acquire);
+        let (_, mut entry) =
+            self.first(hash, |number, entry| self.is_hit(number, entry, search))?;
+        // Entries that are visible together are in match order.
+        while !entry.is_visible(age) || !is_eligible(&entry.rule) {
+            entry = self.entry(entry.next.load(Ordering::Acquire))?;
         }
-        best
+        Some(&entry.rule)
     }
 
     /// True if an entry has the search key.
@@ -354,7 +348,6 @@ impl Segment {
             true => self.successor(entries.clone(), capacity),
             false => Self::new(capacity, self.hot_words, epoch),
         };
-        let mut first = NO_ENTRY;
         for entry in entries {
             let hash = entry.hash;
             if inherits && entry.is_alone {
@@ -363,11 +356,8 @@ impl Segment {
                 continue;
             }
             let link = match segment.last().filter(|_| entry.is_chained) {
-                Some(before) => EntryLink::After { first, before },
-                None => {
-                    first = segment.next().map_or(NO_ENTRY, |(_, number)| number);
-                    EntryLink::Slot(segment.free_slot(hash).ok_or(SegmentFull)?)
-                }
+                Some(before) => EntryLink::After(before),
+                None => EntryLink::Slot(segment.free_slot(hash).ok_or(SegmentFull)?),
             };
             let hot = self.hot_entry(entry.number);
             let words = hot.into_iter().flat_map(HotEntry::words);
@@ -434,12 +424,13 @@ impl Segment {
         let (block, number) = self.next().ok_or(SegmentFull)?;
         let (position, born) = (position_of(number), self.age_to_write(epoch));
         if let Some(hot) = block.hot.get(position) {
-            // A hot entry that follows another in a list is never found.
+            // It is found while the entry is the first of its list.
             hot.write(words, rule, (born, NEVER));
         }
         block.hashes[position].store(without_tag(hash), Ordering::Relaxed);
         let next = match &link {
-            EntryLink::After { before, .. } => before.next.load(Ordering::Relaxed),
+            EntryLink::After(before) => before.next.load(Ordering::Relaxed),
+            EntryLink::Before(first) => *first,
             EntryLink::Slot(_) => NO_ENTRY,
         };
         let written = block.entries[position].set(SegmentEntry {
@@ -450,9 +441,14 @@ impl Segment {
         });
         written.expect("an entry is written once");
         match link {
-            EntryLink::After { first, before } => {
-                self.end_hot_entry(first, born);
+            EntryLink::After(before) => {
                 before.next.store(number, Ordering::Release);
+                self.chained.fetch_add(1, Ordering::Relaxed);
+            }
+            EntryLink::Before(first) => {
+                let mut buckets = self.buckets_of(hash).into_iter();
+                let replaced = buckets.any(|bucket| self.buckets[bucket].replace(first, number));
+                debug_assert!(replaced, "a bucket names the first entry of a list");
                 self.chained.fetch_add(1, Ordering::Relaxed);
             }
             EntryLink::Slot((bucket, slot)) => bucket.insert(slot, hash.tag(), number),
@@ -463,17 +459,20 @@ impl Segment {
     }
 
     /// Returns the link by which a new entry is found, or `None` if both buckets are full. In a
-    /// list it is placed before the first entry that it precedes, other than the first of the list.
+    /// list it is placed after the last live entry that precedes it. Dead entries are visible to no
+    /// reader that sees the new one.
     fn link_for(&self, hash: KeyHash, rule: &Rule) -> Option<EntryLink<'_>> {
-        if let Some((first, mut before)) = self.first_with_match_of(hash, rule) {
-            while let Some(next) = self.entry(before.next.load(Ordering::Relaxed))
-                && !rule.precedes(&next.rule)
-            {
-                before = next;
-            }
-            return Some(EntryLink::After { first, before });
+        let Some((first, entry)) = self.first_with_match_of(hash, rule) else {
+            return self.free_slot(hash).map(EntryLink::Slot);
+        };
+        let (mut before, mut next) = (None, Some(entry));
+        while let Some(entry) = next
+            && !(entry.is_live() && rule.precedes(&entry.rule))
+        {
+            before = Some(entry).filter(|entry| entry.is_live()).or(before);
+            next = self.entry(entry.next.load(Ordering::Relaxed));
         }
-        self.free_slot(hash).map(EntryLink::Slot)
+        Some(before.map_or(EntryLink::Before(first), EntryLink::After))
     }
 
     /// Returns the first free slot of the first bucket or, if that has its preferred number of
@@ -488,36 +487,40 @@ impl Segment {
         both.min_by_key(|(_, slot)| *slot)
     }
 
-    /// Lets the entry of `rule` die in `epoch`. Returns the number of dead entries before it and of
-    /// itself in the list of its match, or `None` if there is no such entry. For the one writer.
+    /// Lets the entry of `rule` die in `epoch`. Returns the number of dead entries before it, of
+    /// itself and of those that follow it directly in the list of its match, or `None` if there is no
+    /// such entry. For the one writer.
     pub(crate) fn remove(&self, hash: KeyHash, rule: &Arc<Rule>, epoch: Epoch) -> Option<usize> {
-        let (first, mut entry) = self.first_with_match_of(hash, rule)?;
+        let (mut number, mut entry) = self.first_with_match_of(hash, rule)?;
         let mut dead = 1;
         while !entry.is_live() || !Arc::ptr_eq(&entry.rule, rule) {
             dead += usize::from(!entry.is_live());
-            entry = self.entry(entry.next.load(Ordering::Relaxed))?;
+            number = entry.next.load(Ordering::Relaxed);
+            entry = self.entry(number)?;
         }
         let age = self.age_to_write(epoch);
         entry.died.store(age, Ordering::Relaxed);
-        self.end_hot_entry(first, age);
+        let hot = self.hot_entry(number).into_iter();
+        hot.for_each(|hot| hot.end(age));
         self.dead.fetch_add(1, Ordering::Relaxed);
+        let following = self.list(entry.next.load(Ordering::Relaxed));
+        dead += following.take_while(|(_, entry)| !entry.is_live()).count();
         Some(dead)
     }
 
-    /// From this age on the hot entry of this number is not valid.
-    fn end_hot_entry(&self, number: u16, age: u16) {
-        let hot = self.hot_entry(number).into_iter();
-        hot.for_each(|hot| hot.end(age));
+    /// The list that starts with this number, from there.
+    fn list(&self, number: u16) -> impl Iterator<Item = (u16, &SegmentEntry)> {
+        let at = |number: u16| self.entry(number).map(|entry| (number, entry));
+        std::iter::successors(at(number), move |(_, entry)| {
+            at(entry.next.load(Ordering::Acquire))
+        })
     }
 
     /// Number of entries in the longest list of one match.
     #[cfg(test)]
     pub(crate) fn longest_list(&self) -> usize {
-        let follow = |number: u16| {
-            let next = |entry: &&SegmentEntry| self.entry(entry.next.load(Ordering::Relaxed));
-            std::iter::successors(self.entry(number), next).count()
-        };
-        (0..NO_ENTRY).map(follow).max().unwrap_or(0)
+        let lists = (0..NO_ENTRY).map(|number| self.list(number).count());
+        lists.max().unwrap_or(0)
     }
 
     /// True if all entries of its own blocks are written.
@@ -532,11 +535,10 @@ impl Segment {
 
 /// Link by which an entry is found.
 enum EntryLink<'a> {
-    /// The entry before it in the list of its match, and the number of the first of the list.
-    After {
-        first: u16,
-        before: &'a SegmentEntry,
-    },
+    /// The entry before it in the list of its match.
+    After(&'a SegmentEntry),
+    /// The bucket, where it replaces the first of the list, which has this number.
+    Before(u16),
     /// A free slot of a bucket.
     Slot((&'a TagBucket, usize)),
 }

@@ -128,6 +128,10 @@ pub(crate) struct TupleView {
     mask: Arc<TupleMask>,
     /// Highest priority of its rules, or more.
     pub(crate) highest: u16,
+    /// True if all rules have that priority, so that it is known without the rule.
+    has_one_priority: bool,
+    /// True if rules are clauses of conjunctions.
+    pub(crate) has_clauses: bool,
     directory: Arc<SegmentDirectory>,
 }
 
@@ -230,6 +234,22 @@ impl TupleView {
         self.directory.segments.len() >= FAR_SEGMENTS
     }
 
+    /// Returns the priority of the rule of a hot entry that was found by this hash.
+    #[inline]
+    pub(crate) fn priority_of(
+        &self,
+        (segment, hash): (&Segment, KeyHash),
+        hot: &HotEntry,
+    ) -> Option<u16> {
+        match self.has_one_priority {
+            true => Some(self.highest),
+            false => {
+                let rule = segment.rule_of_hot_entry(hash, hot);
+                rule.map(|rule| rule.priority())
+            }
+        }
+    }
+
     /// The segment of a hash.
     #[inline]
     pub(crate) fn segment(&self, hash: KeyHash) -> &Segment {
@@ -294,6 +314,8 @@ pub(crate) struct Tuple {
     directory: Arc<SegmentDirectory>,
     /// Number of rules by priority.
     priorities: BTreeMap<u16, usize>,
+    /// Number of rules that are clauses of conjunctions.
+    clauses: usize,
 }
 
 impl Tuple {
@@ -307,6 +329,7 @@ impl Tuple {
                 segments: vec![Arc::new(segment)],
             }),
             priorities: BTreeMap::new(),
+            clauses: 0,
         }
     }
 
@@ -366,6 +389,8 @@ impl Tuple {
         TupleView {
             mask: Arc::clone(&self.mask),
             highest: self.highest(),
+            has_one_priority: self.priorities.len() == 1,
+            has_clauses: self.clauses > 0,
             directory: Arc::clone(&self.directory),
         }
     }
@@ -398,14 +423,16 @@ impl Tuple {
         epoch: Epoch,
     ) -> Result<bool, DuplicateLimit> {
         let hash = key.hash;
-        let highest = self.highest();
+        let (highest, count) = (self.highest(), self.priorities.len());
         let mut is_replaced = self.replace_if_old(hash, epoch)?;
         while let Err(SegmentFull) = self.directory.segment(hash).insert(key, rule, epoch) {
             self.replace_segment(hash, 1, epoch)?;
             is_replaced = true;
         }
         *self.priorities.entry(rule.priority()).or_default() += 1;
-        Ok(is_replaced || rule.priority() > highest)
+        self.clauses += usize::from(rule.is_clause());
+        let has_second_priority = count == 1 && self.priorities.len() == 2;
+        Ok(is_replaced || rule.priority() > highest || has_second_priority)
     }
 
     /// Removes a rule as of `epoch`. Returns true if the view of the tuple has changed, or `None`
@@ -421,6 +448,7 @@ impl Tuple {
         let segment = Arc::clone(self.directory.segment(hash));
         let dead = segment.remove(hash, rule, epoch)?;
         let highest = self.highest();
+        self.clauses -= usize::from(rule.is_clause());
         if let Some(count) = self.priorities.get_mut(&rule.priority()) {
             *count -= 1;
             if *count == 0 {

@@ -12,7 +12,9 @@ use base::{GroupId, MeterId};
 use flow::field::Depth;
 use flow::{Field, Instructions, Refusal};
 
-use action_facts::{all_fields, depth_of, groups_of, is_clause, meters_of, restricted_learns};
+use action_facts::{
+    all_fields, depth_of, groups_of, is_clause, meters_of, repeats_conjunction, restricted_learns,
+};
 use check::verdict_on;
 use program_slot::ProgramSlot;
 
@@ -71,6 +73,8 @@ pub(crate) struct InstructionFacts {
     pub(crate) depth: Depth,
     /// True if an action is a clause of a conjunction.
     pub(crate) is_clause: bool,
+    /// True if several actions are clauses of one conjunction.
+    pub(crate) repeats_conjunction: bool,
     /// True if a `learn` action limits or owns the rules that it adds.
     pub(crate) has_restricted_learn: bool,
     /// True if an action reads or writes a tunnel option.
@@ -89,6 +93,7 @@ impl InstructionFacts {
             verdict: verdict_on(instructions),
             depth: actions().map(depth_of).max().unwrap_or_default(),
             is_clause: instructions.apply.iter().any(is_clause),
+            repeats_conjunction: repeats_conjunction(&instructions.apply),
             has_restricted_learn: !restricted_learns(actions()).is_empty(),
             has_options: !actions().all(|action| all_fields(action, &mut is_no_option)),
         }

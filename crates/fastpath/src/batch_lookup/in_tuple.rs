@@ -62,9 +62,9 @@ impl<'a> BatchLookup<'a> {
             let words = masked_words(&self.state.memory.keys[index % LOOKUP_BATCH], mask);
             let hit = hot[index % LOOKUP_BATCH];
             let hit = hit.filter(|hot| segment.is_hot_hit(hot, words, view.epoch()));
-            match hit.and_then(|hot| Some((hot.inline_program(), hot.counters()?))) {
-                Some(program) => {
-                    let rule = || segment.rule(segment.likely(hash)?).map(AsRef::as_ref);
+            match hit.and_then(|hot| Some((hot, (hot.inline_program(), hot.counters()?)))) {
+                Some((hot, program)) => {
+                    let rule = || segment.rule_of_hot_entry(hash, hot).map(AsRef::as_ref);
                     self.apply_hit(index, program, rule, &mut result);
                 }
                 None if missing.contains(index) => {

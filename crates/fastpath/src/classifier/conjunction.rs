@@ -1,21 +1,22 @@
 //! Conjunctive matches (`ovs-fields(7)`, "Conjunctive Match Fields") by compiled lookups.
 //!
 //! A conjunction of `n` clauses is `n` sets of rules; it holds if a packet satisfies a rule of each.
-//! The rules that a packet satisfies are enumerated in match order, each by a lookup among the rules
-//! that are tried after the previous one. A rule that is a clause is recorded. The first rule that
-//! is none is the result, unless a conjunction of a higher priority is complete and a rule on its
-//! `conj_id` matches:
+//! The first rule that a packet matches and that is no clause is the result, unless a conjunction of
+//! a higher priority is complete and a rule on its `conj_id` matches. The clauses of higher priorities
+//! that the packet satisfies are enumerated in match order, each by a lookup among the clauses that
+//! are tried after the previous one, in the forms that have clauses, and recorded:
 //!
 //! ```text
 //!   priority 9   clause 1/2 of conjunction 7       recorded: 7 has {1}
 //!   priority 9   clause 2/2 of conjunction 7       recorded: 7 has {1, 2}, complete
-//!   priority 5   nw_src=10.0.0.1 ...               lower priority: look up conj_id=7
+//!   priority 5   nw_src=10.0.0.1 ...               no clause is left: look up conj_id=7
 //!                                                  a rule:  result is that rule
 //!                                                  no rule: result is the rule of priority 5
 //! ```
 //!
 //! Cost: one lookup for each clause that the packet satisfies and one for each complete conjunction,
-//! however many rules the table has.
+//! however many rules the table has. A single clause completes nothing, so its conjunctions are not
+//! recorded.
 //!
 //! ```
 //! use base::{Instant, PortNo, TableId};
@@ -60,7 +61,7 @@ const CLAUSES_MAX: usize = 1024;
 
 /// Most conjunctions of one priority that are recorded without an allocation: a few cache lines. A
 /// packet in more network policies than that is rare.
-const CONJUNCTIONS_MAX: usize = 16;
+const CONJUNCTIONS_MAX: usize = 32;
 
 /// Result of a lookup in a table with clauses.
 #[derive(Clone, Copy, Debug)]
@@ -80,29 +81,46 @@ impl View {
         table: &'a TableView,
         key: &PackedKey,
     ) -> ConjunctiveMatch<'a> {
-        let mut conjunctions = PartialConjunctions::new();
+        let plain = self.look_up_eligible(table, key, |rule| !rule.is_clause());
+        let priority = plain.map(|plain| plain.priority());
+        match self.look_up_conjunction(table, key, priority) {
+            Some(found) => found,
+            None => ConjunctiveMatch::Rule(plain),
+        }
+    }
+
+    /// Returns the conjunction that a packet satisfies, if its clauses precede a rule of this
+    /// priority, the highest of those that the packet matches and that are no clauses.
+    pub(crate) fn look_up_conjunction<'a>(
+        &self,
+        table: &'a TableView,
+        key: &PackedKey,
+        plain: Option<u16>,
+    ) -> Option<ConjunctiveMatch<'a>> {
+        let mut conjunctions = PartialConjunctions::default();
         let mut last: Option<&Arc<Rule>> = None;
         for _ in 0..CLAUSES_MAX {
-            let is_later = |rule: &Rule| last.is_none_or(|last| last.precedes(rule));
-            let next = self.look_up_eligible(table, key, is_later);
+            let is_next = |rule: &Rule| {
+                plain.is_none_or(|plain| rule.priority() > plain)
+                    && last.is_none_or(|last| last.precedes(rule))
+            };
+            let next = self.look_up_clause(table, key, is_next);
             let priority_ends =
                 last.is_some_and(|last| next.is_none_or(|next| next.priority() != last.priority()));
             if priority_ends && let Some((rule, id)) = self.resolve(&mut conjunctions, table, key) {
-                return ConjunctiveMatch::Conjunction(rule, id);
+                return Some(ConjunctiveMatch::Conjunction(rule, id));
             }
-            let Some(rule) = next.filter(|rule| rule.is_clause()) else {
-                return ConjunctiveMatch::Rule(next);
-            };
-            conjunctions.record(rule);
+            let rule = next?;
+            conjunctions.add(rule);
             last = Some(rule);
         }
-        ConjunctiveMatch::TooMany
+        Some(ConjunctiveMatch::TooMany)
     }
 
     /// Returns the first rule on the id of a complete conjunction, and clears the records.
     fn resolve<'a>(
         &self,
-        conjunctions: &mut PartialConjunctions,
+        conjunctions: &mut PartialConjunctions<'_>,
         table: &'a TableView,
         key: &PackedKey,
     ) -> Option<(&'a Arc<Rule>, u32)> {
@@ -118,9 +136,13 @@ impl View {
 }
 
 /// Conjunctions of one priority of which some clauses hold, in the order of their first clause.
-struct PartialConjunctions {
+#[derive(Default)]
+struct PartialConjunctions<'a> {
+    /// The only rule so far, which is not recorded: alone it completes no conjunction, unless it is
+    /// several clauses of one.
+    only: Option<&'a Rule>,
     /// The first of them.
-    all: [PartialConjunction; CONJUNCTIONS_MAX],
+    all: Option<[PartialConjunction; CONJUNCTIONS_MAX]>,
     count: usize,
     /// Those beyond, and their places by id and number of clauses.
     more: Vec<PartialConjunction>,
@@ -137,29 +159,31 @@ struct PartialConjunction {
     holding: u64,
 }
 
-impl PartialConjunctions {
-    const fn new() -> Self {
-        const EMPTY: PartialConjunction = PartialConjunction {
-            id: 0,
-            clauses: 0,
-            holding: 0,
-        };
-        Self {
-            all: [EMPTY; CONJUNCTIONS_MAX],
-            count: 0,
-            more: Vec::new(),
-            places: BTreeMap::new(),
-        }
-    }
-
+impl<'a> PartialConjunctions<'a> {
     fn clear(&mut self) {
+        self.only = None;
         self.count = 0;
         self.more.clear();
         self.places.clear();
     }
 
+    /// Adds a rule that holds.
+    fn add(&mut self, rule: &'a Rule) {
+        match self.only.take() {
+            Some(only) => {
+                self.record(only);
+                self.record(rule);
+            }
+            None if self.count == 0 => self.only = Some(rule),
+            None => self.record(rule),
+        }
+    }
+
     /// Records the clauses of a rule.
     fn record(&mut self, rule: &Rule) {
+        // Rules mostly have their conjunctions in the same order, so the next is likely the one
+        // behind the last.
+        let mut likely = 0;
         for action in &rule.instructions.apply {
             let Action::Extended(Extension::Conjunction {
                 id,
@@ -169,11 +193,16 @@ impl PartialConjunctions {
             else {
                 continue;
             };
-            let recorded = &mut self.all[..self.count];
-            let is_same =
-                |other: &&mut PartialConjunction| (other.id, other.clauses) == (*id, *clauses);
-            if let Some(conjunction) = recorded.iter_mut().find(is_same) {
-                conjunction.holding |= 1 << clause;
+            let all = self.all.get_or_insert_default();
+            let recorded = &mut all[..self.count];
+            let is_same = |other: &PartialConjunction| (other.id, other.clauses) == (*id, *clauses);
+            let place = match recorded.get(likely) {
+                Some(other) if is_same(other) => Some(likely),
+                _ => recorded.iter().position(is_same),
+            };
+            if let Some(place) = place {
+                recorded[place].holding |= 1 << clause;
+                likely = place + 1;
                 continue;
             }
             let conjunction = PartialConjunction {
@@ -181,10 +210,11 @@ impl PartialConjunctions {
                 clauses: *clauses,
                 holding: 1 << clause,
             };
-            match self.all.get_mut(self.count) {
+            match all.get_mut(self.count) {
                 Some(free) => {
                     *free = conjunction;
                     self.count += 1;
+                    likely = self.count;
                 }
                 None => self.record_more(conjunction),
             }
@@ -203,11 +233,17 @@ impl PartialConjunctions {
     }
 
     /// Ids of the conjunctions whose clauses all hold.
-    fn complete(&self) -> impl Iterator<Item = u32> {
+    fn complete(&mut self) -> impl Iterator<Item = u32> {
+        if let Some(only) = self.only.take()
+            && only.repeats_conjunction()
+        {
+            self.record(only);
+        }
         let is_complete = |conjunction: &&PartialConjunction| {
             conjunction.holding == u64::MAX >> (64 - u32::from(conjunction.clauses))
         };
-        let all = self.all[..self.count].iter().chain(&self.more);
+        let all = self.all.as_slice().as_flattened();
+        let all = all[..self.count].iter().chain(&self.more);
         all.filter(is_complete).map(|conjunction| conjunction.id)
     }
 }

@@ -105,8 +105,8 @@ fn look_up_hot_entry<const N: usize>(
     let hit = hot.filter(|hot| segment.is_hot_hit(hot, masked_words(key, mask), view.epoch()));
     match hit.and_then(|hot| Some((hot, hot.counters()?))) {
         Some((hot, counters)) => {
-            let number = segment.likely(hash).expect("the hot entry has an entry");
-            let rule = segment.rule(number).expect("the entry has a rule");
+            let rule = segment.rule_of_hot_entry(hash, hot);
+            let rule = rule.expect("the hot entry has an entry");
             let in_entries = view
                 .look_up_in(tuple, key)
                 .expect("the entries have the rule");

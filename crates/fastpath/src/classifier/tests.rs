@@ -14,6 +14,8 @@ use proptest::prelude::*;
 use proptest::sample::select;
 
 use super::*;
+use crate::batch_mask::BatchMask;
+use crate::mask::masked_words;
 use crate::packed_key::PackedKey;
 
 /// Matches, each complete with its prerequisites.
@@ -321,6 +323,58 @@ fn lookup_passes_few_of_many_priorities() {
             let flow = format!("priority={highest},udp,tp_dst=7");
             let command = FlowModCommand::DeleteStrict;
             apply(&mut pipeline, &mut classifier, command, &flow);
+        }
+    }
+}
+
+/// Of rules that differ only in their priority, the hot entry of the one that is tried first decides,
+/// whatever the order in which they were added; older views keep theirs.
+#[test]
+fn hot_entry_decides_among_many_priorities() {
+    let stack: Stack = "eth / ipv4 / udp(dst=7)".parse().expect("a frame");
+    let headers = Headers::parse(&stack.build(), Depth::Transport).expect("well formed");
+    let ascending: Vec<u16> = (1..=100).collect();
+    let descending: Vec<u16> = (1..=100).rev().collect();
+    let scattered: Vec<u16> = (1..=100).map(|number| 7 * number % 101).collect();
+    for priorities in [ascending, descending, scattered] {
+        let mut pipeline = Pipeline::new(Limits::default(), 1);
+        let mut classifier = Classifier::new();
+        let mut views = Vec::new();
+        let mut highest = 0;
+        for (count, priority) in (1..).zip(priorities) {
+            let flow = format!("priority={priority},udp,tp_dst=7,actions=drop");
+            apply(&mut pipeline, &mut classifier, FlowModCommand::Add, &flow);
+            highest = priority.max(highest);
+            let view = classifier.publish(&pipeline);
+            // Fewer are compared one by one.
+            if count > crate::linear::RULES_MAX {
+                views.push((view, highest));
+            }
+        }
+        for (view, highest) in views {
+            let table = view.table(TableId(0)).expect("it has rules");
+            let mut key = PackedKey::new();
+            key.fill(table.parts, &headers, &PipelineFields::new(PortNo(1)));
+            let tuple = &table.tuples[0];
+            let [a, b, c] = *tuple.mask() else {
+                panic!("three words: {:?}", tuple.mask());
+            };
+            let keys = std::array::from_fn(|_| key.clone());
+            let packet = BatchMask::single(0);
+            let lookups = tuple.begin_hot_lookups(view.hasher, &keys, packet, [a, b, c]);
+            let ((segment, hash), hot) = (lookups.segments[0], lookups.hot[0]);
+            let entry = view.look_up_in(tuple, &key).map(|rule| rule.priority());
+            assert_eq!(entry, Some(highest));
+            let words = masked_words(&key, [a, b, c]);
+            let hot = hot.filter(|hot| segment.is_hot_hit(hot, words, view.epoch()));
+            // A view that is older than a later first rule of the list is decided by entries.
+            if let Some(hot) = hot {
+                assert_eq!(tuple.priority_of((segment, hash), hot), Some(highest));
+                let rule = segment.rule_of_hot_entry(hash, hot);
+                assert_eq!(rule.map(|rule| rule.priority()), Some(highest));
+            } else {
+                assert_ne!(highest, 100, "the latest views have a hot entry");
+            }
         }
     }
 }

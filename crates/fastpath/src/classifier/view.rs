@@ -72,6 +72,39 @@ impl TableView {
         }
     }
 
+    /// True if compiled lookups find the rule of every packet.
+    pub(crate) fn is_compiled(&self) -> bool {
+        self.fallback != Some(LookupFallback::Interpreter)
+    }
+
+    /// Compiled sets in descending order of the highest priority.
+    pub(crate) fn compiled_sets(&self) -> impl Iterator<Item = &CompiledSet> {
+        self.compiled_sets.iter().map(AsRef::as_ref)
+    }
+
+    /// Tuples in descending order of the highest priority.
+    pub(crate) fn tuples(&self) -> &[TupleView] {
+        &self.tuples
+    }
+
+    /// Returns the clause that the packet satisfies first among the eligible ones.
+    fn look_up_clause(
+        &self,
+        key: &PackedKey,
+        hasher: KeyHasher,
+        epoch: Epoch,
+        is_eligible: impl Fn(&Rule) -> bool,
+    ) -> Option<&Arc<Rule>> {
+        let is_eligible = |rule: &Rule| is_eligible(rule) && rule.is_clause();
+        let sets = self.compiled_sets.iter().filter(|set| set.has_clauses);
+        let of_sets = sets.filter_map(|set| set.find(key, epoch, is_eligible));
+        let tuples = self.tuples.iter().filter(|tuple| tuple.has_clauses);
+        let of_tuples = tuples.filter_map(|tuple| tuple.find(key, hasher, epoch, is_eligible));
+        of_sets
+            .chain(of_tuples)
+            .fold(None, |best, rule| first(best, Some(rule)))
+    }
+
     /// Returns the rule that the packet matches among the eligible ones: the rule of the highest
     /// priority that it satisfies and, of several with that priority, the one that the interpreter
     /// tries first.
@@ -174,6 +207,25 @@ impl View {
         key: &PackedKey,
     ) -> Option<&'a Arc<Rule>> {
         tuple.find(key, self.hasher, self.epoch, |_| true)
+    }
+
+    /// Returns the rule of one tuple that a packet matches among those that are no clauses.
+    pub(crate) fn look_up_plain_in<'a>(
+        &self,
+        tuple: &'a TupleView,
+        key: &PackedKey,
+    ) -> Option<&'a Arc<Rule>> {
+        tuple.find(key, self.hasher, self.epoch, |rule| !rule.is_clause())
+    }
+
+    /// Returns the clause of a table that a packet satisfies first among the eligible ones.
+    pub(super) fn look_up_clause<'a>(
+        &self,
+        table: &'a TableView,
+        key: &PackedKey,
+        is_eligible: impl Fn(&Rule) -> bool,
+    ) -> Option<&'a Arc<Rule>> {
+        table.look_up_clause(key, self.hasher, self.epoch, is_eligible)
     }
 
     /// Returns the rule of a table that a packet matches.

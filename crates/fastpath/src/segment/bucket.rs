@@ -9,7 +9,8 @@ pub(super) const SLOTS: usize = 8;
 /// Tags of a word.
 const TAGS: usize = 4;
 
-/// Slots are filled in order, and none is emptied.
+/// Slots are filled in order, and none is emptied. The number in a slot may be replaced by that of
+/// an entry from which the former is found.
 #[derive(Debug, Default)]
 #[repr(align(32))]
 pub(super) struct TagBucket {
@@ -95,6 +96,16 @@ impl TagBucket {
         let shift = 16 * (slot % TAGS);
         tags.store(others | u64::from(tag) << shift, Ordering::Relaxed);
         self.numbers[slot].store(number + 1, Ordering::Release);
+    }
+
+    /// Publishes an entry, which must be written, in the slot of the entry with number `old`, from
+    /// which readers continue. Returns false if there is no such slot. For the one writer.
+    pub(super) fn replace(&self, old: u16, number: u16) -> bool {
+        let slot = (0..SLOTS).find(|slot| self.number(*slot) == Some(old));
+        let slot = slot.map(|slot| &self.numbers[slot]);
+        slot.into_iter()
+            .for_each(|slot| slot.store(number + 1, Ordering::Release));
+        slot.is_some()
     }
 }
 

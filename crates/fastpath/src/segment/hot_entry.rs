@@ -2,8 +2,9 @@
 //! compare, the ages between which it is valid, the inline program of the rule, and its counters.
 //! So neither the entry nor the rule is read, which are elsewhere in memory.
 //!
-//! A hot entry is valid or says nothing: where several entries have the same match, or the rule is
-//! not yet or no longer visible, the lookup continues with the entries.
+//! A hot entry is valid or says nothing: where the rule is not yet or no longer visible, the lookup
+//! continues with the entries. If several entries have the same match, buckets name the one that is
+//! tried first.
 
 use base::sync::OnceLock;
 use base::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering};

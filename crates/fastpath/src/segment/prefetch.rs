@@ -3,11 +3,10 @@
 
 use std::sync::Arc;
 
-use base::sync::atomic::Ordering;
 use pipeline::Rule;
 use sys::cache::prefetch;
 
-use super::block::{BLOCK_BITS, NEVER, NO_ENTRY, position_of};
+use super::block::{BLOCK_BITS, NEVER, position_of};
 use super::hot_entry::HotEntry;
 use super::{PREFERRED, SearchKey, Segment, TagBucket};
 use crate::epoch::Epoch;
@@ -76,14 +75,22 @@ impl Segment {
         hot.is_hit(words, age)
     }
 
-    /// The rule of the entry of this number.
-    #[inline]
-    pub(crate) fn rule(&self, number: u16) -> Option<&Arc<Rule>> {
-        Some(&self.entry(number)?.rule)
+    /// Returns the rule of a hot entry of this segment that was found by this hash. The bucket may
+    /// name another entry meanwhile.
+    pub(crate) fn rule_of_hot_entry(&self, hash: KeyHash, hot: &HotEntry) -> Option<&Arc<Rule>> {
+        let is_same = |number: u16| {
+            let other = self.hot_entry(number);
+            other.is_some_and(|other| std::ptr::eq(other, hot))
+        };
+        let buckets = self.buckets_of(hash).into_iter();
+        let numbers = buckets.flat_map(|bucket| self.buckets[bucket].numbers(hash.tag()));
+        let mut entries = numbers.flat_map(|number| self.list(number));
+        let found = entries.find(|(number, _)| is_same(*number));
+        found.map(|(_, entry)| &entry.rule)
     }
 
-    /// Returns the rule of the entry of this number if it has the search key, is visible as of
-    /// `epoch`, and no other entry has the same match.
+    /// Returns the rule of the entry of this number if it has the search key and is visible as of
+    /// `epoch`: all entries behind it in the list of its match are tried later.
     #[inline]
     pub(crate) fn likely_rule(
         &self,
@@ -92,9 +99,8 @@ impl Segment {
         epoch: Epoch,
     ) -> Option<&Arc<Rule>> {
         let entry = self.entry(number)?;
-        let is_result = entry.next.load(Ordering::Acquire) == NO_ENTRY
-            && entry.is_visible(self.age_to_read(epoch))
-            && self.is_hit(number, entry, search);
+        let is_result =
+            entry.is_visible(self.age_to_read(epoch)) && self.is_hit(number, entry, search);
         is_result.then_some(&entry.rule)
     }
 }

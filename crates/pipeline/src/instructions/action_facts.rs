@@ -81,6 +81,17 @@ pub(crate) const fn is_clause(action: &Action) -> bool {
     matches!(action, Action::Extended(Extension::Conjunction { .. }))
 }
 
+/// True if several of the actions are clauses of one conjunction.
+pub(crate) fn repeats_conjunction(actions: &[Action]) -> bool {
+    let id = |action: &Action| match action {
+        Action::Extended(Extension::Conjunction { id, .. }) => Some(*id),
+        _ => None,
+    };
+    let mut ids: Vec<u32> = actions.iter().filter_map(id).collect();
+    ids.sort_unstable();
+    ids.windows(2).any(|two| two[0] == two[1])
+}
+
 /// True if the field belongs to the Ethernet header.
 pub(crate) const fn is_ethernet_field(field: Field) -> bool {
     matches!(

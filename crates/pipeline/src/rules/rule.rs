@@ -159,6 +159,12 @@ impl Rule {
         self.instructions.facts().is_clause
     }
 
+    /// True if it is several clauses of one conjunction, and may complete it alone.
+    #[must_use]
+    pub fn repeats_conjunction(&self) -> bool {
+        self.instructions.facts().repeats_conjunction
+    }
+
     /// Returns the time of the last matching packet, or of the addition.
     #[must_use]
     pub fn last_used(&self) -> Instant {
