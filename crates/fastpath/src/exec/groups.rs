@@ -18,6 +18,7 @@ impl<'a> Executor<'_, 'a> {
         id: GroupId,
         pool: &mut Pool,
     ) -> Result<(), Interruption<'a>> {
+        self.give_up_recording();
         let context = self.batch.context;
         let (Some(group), Some(rule)) = (context.pipeline.group(id), place.rule) else {
             return Err(Interruption::Drop(DropReason::NoBucket));
@@ -84,13 +85,19 @@ impl<'a> Executor<'_, 'a> {
             return Err(Interruption::Drop(DropReason::GroupLimit));
         };
         self.buckets_left = left;
-        if usize::from(self.level.nesting) + usize::from(bucket.rewrites()) >= NESTING_MAX {
-            return Err(Interruption::Drop(DropReason::RecursionTooDeep));
-        }
+        self.check_nesting(0)?;
         self.spend_actions(bucket.actions().len())?;
         let (writer, now) = (self.batch.memory.writer, self.batch.context.now);
         bucket.count(writer, self.weight, now);
         Ok(())
+    }
+
+    /// Refuses so many more levels than there are if the packet is nested too deep.
+    fn check_nesting(&self, more: usize) -> Result<(), Interruption<'a>> {
+        match usize::from(self.level.nesting) + more >= NESTING_MAX {
+            true => Err(Interruption::Drop(DropReason::RecursionTooDeep)),
+            false => Ok(()),
+        }
     }
 
     /// Hash by which a select group chooses a bucket.
@@ -122,8 +129,11 @@ impl<'a> Executor<'_, 'a> {
         if !bucket.rewrites() {
             let ops = bucket.actions().iter().map(Op::of);
             ops.for_each(|op| self.execute_output(&op));
-        } else if let Err(reason) = self.execute_on_copy(frame, rule, bucket, pool) {
-            self.drop(reason);
+        } else {
+            self.check_nesting(1)?;
+            if let Err(reason) = self.execute_on_copy(frame, rule, bucket, pool) {
+                self.drop(reason);
+            }
         }
         self.priority = priority;
         Ok(())
