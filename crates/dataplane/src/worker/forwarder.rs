@@ -27,6 +27,9 @@ use crate::vlans::TagRewrite;
 /// to spare.
 const BUFFERS_MAX: usize = 4096;
 
+/// Frames of a batch after which statistics are deferred.
+const DEFERRED_MIN: usize = 16;
+
 /// The forwarding of batches. It borrows the program and the runner of its worker.
 pub(super) struct BatchForwarder {
     pub(super) reporter: EventReporter,
@@ -123,8 +126,9 @@ impl BatchForwarder {
         }
         let batch_context = bridge.batch_context(from.port, now);
         batch.iter_mut().for_each(finish_if_sctp);
-        // Statistics are deferred only after a full batch, when more frames are likely to wait.
-        let puts_off = batch.remaining_capacity() == 0;
+        // Statistics are deferred only after a long batch, when more frames are likely to wait. They
+        // are added in the first turn without frames.
+        let puts_off = batch.len() >= DEFERRED_MIN;
         let fields = self.recirculation.fields();
         if let Some(fields) = fields.as_deref().filter(|fields| fields.need_interpreter()) {
             return self.forward_uncompiled::<NOTED>(bridge, runner, (from, fields), batch, now);
