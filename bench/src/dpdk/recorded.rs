@@ -135,6 +135,9 @@ fn lines(text: &str) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use base::PortNo;
+    use flow::FlowModCommand;
+    use testkit::oracle::{OracleBench, OracleEvent, ReceivedFrame};
     use testkit::workload::InterpreterRunner;
 
     use super::*;
@@ -147,6 +150,40 @@ mod tests {
         frames.dedup();
         assert_eq!((frames.len(), workload.replies().len()), (3000, 3000));
         assert!(workload.flows() > 900, "{} flows", workload.flows());
+    }
+
+    /// Packets of the connections hit the walk cache, and leave as the interpreter lets them leave.
+    #[test]
+    fn walks_of_recorded_rules_agree_with_interpreter() {
+        const CONNECTIONS: u32 = 40;
+        const RUNS: u32 = 6;
+        for rules in [OVN_1000, POLICIES, FAUCET] {
+            let mut bench = OracleBench::with_walk_cache();
+            for line in lines(&unpacked(rules.name)) {
+                bench.change(&OracleEvent::Flow(FlowModCommand::Add, line));
+            }
+            let [client, server] = &rules.hosts;
+            let directions = [(1, client, server), (2, server, client)].map(|(port, from, to)| {
+                let frames = (0..CONNECTIONS).map(|number| {
+                    let ports = [FIRST_PORT + number, SERVICE];
+                    let ports = if port == 1 {
+                        ports
+                    } else {
+                        [ports[1], ports[0]]
+                    };
+                    ReceivedFrame::plain(datagram(from, to, ports).leak())
+                });
+                (PortNo(port), frames.collect::<Vec<_>>())
+            });
+            for _ in 0..RUNS {
+                for (port, frames) in &directions {
+                    bench.run(*port, frames);
+                }
+            }
+            let (hits, packets) = (bench.runner_mut().walk_cache_hits(), 2 * CONNECTIONS * RUNS);
+            let name = rules.name;
+            assert!(2 * hits > packets.into(), "{name}: {hits} of {packets} hit");
+        }
     }
 
     #[test]

@@ -97,8 +97,11 @@ mod packet_group;
 mod parse;
 mod pipeline_writes;
 pub(crate) mod track;
+mod walks;
 
 use packet_group::{NextTables, PacketGroup, RuleHits, TableResult};
+
+pub(crate) use walks::{PacketWalk, PacketWalks};
 
 /// Rules by which each packet was resubmitted.
 type Resubmissions<'a> = [[Option<&'a Rule>; BATCH_RESUBMITS_MAX]; LOOKUP_BATCH];
@@ -118,6 +121,8 @@ pub(crate) struct BatchLookup<'a> {
     pub(crate) recorder: Option<FlowRecorder<'a>>,
     /// Allocated by the first resubmission of the batch. Each rule ends with its resubmission.
     pub(crate) resubmitted: Option<Resubmissions<'a>>,
+    /// Packets that leave the batch for the walk cache.
+    pub(crate) walks: PacketWalks,
 }
 
 impl<'a> BatchLookup<'a> {
@@ -139,6 +144,7 @@ impl<'a> BatchLookup<'a> {
             self.progress[index % LOOKUP_BATCH].action_set = None;
         }
         let mut group = self.parse_frames(frames);
+        group = self.look_up_walks(group);
         self.ingress_tables.count(group.totals);
         self.recorder = None;
         let mut next = match self.ingress_tables.result {

@@ -14,6 +14,7 @@ use crate::egress_cache::EgressCache;
 use crate::flow_cache::FlowCache;
 use crate::match_result::{MatchResult, look_up};
 use crate::packed_key::{PackedKey, UncommonFrame};
+use crate::walk_cache::WalkCache;
 
 /// Common properties of the frames of a batch.
 #[derive(Clone, Copy, Debug)]
@@ -48,6 +49,7 @@ pub(crate) struct WorkerMemory {
     pub(crate) verdict: Verdict,
     pub(crate) table_stats: TableBatchStats,
     pub(crate) flow_cache: FlowCache,
+    pub(crate) walk_cache: WalkCache,
     /// Packets handled by the interpreter, by reason.
     pub(crate) slow_path_packets: [u64; SlowPathReason::ALL.len()],
 }
@@ -65,6 +67,7 @@ impl WorkerMemory {
             verdict: Verdict::new(),
             table_stats: TableBatchStats::new(),
             flow_cache: FlowCache::new(writer),
+            walk_cache: WalkCache::new(writer),
             slow_path_packets: [0; SlowPathReason::ALL.len()],
         }
     }

@@ -42,7 +42,7 @@ mod view;
 pub(crate) use conjunction::ConjunctiveMatch;
 pub use describe::TableDescription;
 use uncompiled::{UncompiledRules, may_match_without_options};
-pub(crate) use view::{LookupFallback, SingleForm, TableView, TableViews};
+pub(crate) use view::{ContentId, LookupFallback, SingleForm, TableView, TableViews};
 pub use view::{LookupScratch, View, ViewLookup};
 
 /// A table as the writer holds it.
@@ -67,6 +67,8 @@ pub struct Classifier {
     hasher: KeyHasher,
     /// Epoch of the next publication.
     next_epoch: Epoch,
+    /// Identity of the published rules.
+    content: ContentId,
     tables: BTreeMap<TableId, ClassifierTable>,
     views: Arc<TableViews>,
     /// Changes since the last publication.
@@ -153,6 +155,7 @@ impl Classifier {
         Self {
             hasher,
             next_epoch: 1,
+            content: ContentId::next(),
             tables: BTreeMap::new(),
             views: Arc::default(),
             queue: Vec::new(),
@@ -224,6 +227,7 @@ impl Classifier {
     fn view(&self, epoch: Epoch) -> View {
         View {
             epoch,
+            content: self.content,
             hasher: self.hasher,
             tables: Arc::clone(&self.views),
         }
@@ -236,6 +240,9 @@ impl Classifier {
         self.next_epoch += 1;
         let mut updates = BTreeMap::new();
         let queue = std::mem::take(&mut self.queue);
+        if !queue.is_empty() {
+            self.content = ContentId::next();
+        }
         let is_same_kind = |one: &PendingChange, other: &PendingChange| one.kind() == other.kind();
         for changes in queue
             .chunk_by(is_same_kind)

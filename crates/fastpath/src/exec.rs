@@ -38,10 +38,13 @@ mod groups;
 mod levels;
 mod lists;
 mod ops;
+mod recording;
+mod replay;
 mod track;
 mod turns;
 
 use levels::Level;
+pub(crate) use track::SteadyCall;
 
 /// Most rules with something to execute after a resubmission that is in progress. Beyond it, the
 /// interpreter continues.
@@ -122,6 +125,8 @@ pub(crate) struct Executor<'b, 'a> {
     holds_set: bool,
     /// True if an action has exposed a malformed header.
     is_malformed: bool,
+    /// True if a walk is recorded.
+    is_recording: bool,
 }
 
 /// Point at which execution continues.
@@ -175,6 +180,7 @@ impl<'b, 'a> Executor<'b, 'a> {
             uses_interpreter: false,
             holds_set: false,
             is_malformed: false,
+            is_recording: false,
         }
     }
 
@@ -187,7 +193,19 @@ impl<'b, 'a> Executor<'b, 'a> {
     ) -> FrameOutcome<'b> {
         let mut frame = std::mem::take(&mut self.batch.frames[self.frame_index]);
         self.priority = frame.priority;
-        match self.run_tables(&mut frame, ExecPoint::Table(table, result), pool) {
+        let result = self.run_tables(&mut frame, ExecPoint::Table(table, result), pool);
+        self.complete(frame, result, pool)
+    }
+
+    /// Completes a frame after its tables.
+    #[inline(always)]
+    fn complete(
+        mut self,
+        frame: Frame,
+        result: Result<(), Interruption<'a>>,
+        pool: &mut Pool,
+    ) -> FrameOutcome<'b> {
+        match result {
             Ok(()) | Err(Interruption::Exit) => {}
             Err(Interruption::Drop(_)) if self.is_over_limit() => {}
             Err(Interruption::Drop(reason)) => {
@@ -266,6 +284,9 @@ impl<'b, 'a> Executor<'b, 'a> {
         table: TableId,
         result: MatchResult<'a>,
     ) -> Result<Option<&'a Rule>, Interruption<'a>> {
+        if self.is_recording {
+            self.record_lookup(table, &result);
+        }
         match result {
             MatchResult::Rule(Some(rule)) => {
                 self.batch.count_match(table, rule, self.weight);
@@ -298,6 +319,7 @@ impl<'b, 'a> Executor<'b, 'a> {
 
     fn look_up(&mut self, frame: &Frame, table: TableId) -> MatchResult<'a> {
         self.lookups += 1;
+        self.batch.memory.walk_cache.count_lookup();
         if self.lookups > RESUBMITS_MAX {
             return MatchResult::Drop(DropReason::TooManyResubmits);
         }
@@ -309,7 +331,12 @@ impl<'b, 'a> Executor<'b, 'a> {
         }
         match self.is_lookup_special {
             false => self.batch.look_up(self.key_index, table),
-            true => self.look_up_specially(table),
+            true => {
+                if self.is_recording {
+                    self.record_special_lookup(table);
+                }
+                self.look_up_specially(table)
+            }
         }
     }
 
@@ -346,6 +373,8 @@ impl<'b, 'a> Executor<'b, 'a> {
     }
 
     fn handle_miss(&mut self, table: TableId) -> Result<(), Interruption<'a>> {
+        // The settings of misses may change while the tables do not.
+        self.give_up_recording();
         let drop = |reason| Err(Interruption::Drop(reason));
         match self.batch.context.pipeline.miss_policy_of(table) {
             MissPolicy::Drop => drop(DropReason::NoMatch),
@@ -376,6 +405,9 @@ impl<'b, 'a> Executor<'b, 'a> {
     /// Returns the outcome of a frame that is complete.
     #[inline(always)]
     fn finish(mut self, frame: Frame, pool: &mut Pool) -> FrameOutcome<'b> {
+        if self.is_recording {
+            self.end_recording();
+        }
         if self.uses_pipeline_fields {
             self.reset_pipeline_fields();
         }

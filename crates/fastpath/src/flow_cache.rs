@@ -87,6 +87,7 @@ use base::Instant;
 use pipeline::Pipeline;
 
 use crate::batch_mask::BatchMask;
+use crate::cache_policy::CachePolicy;
 use crate::classifier::View;
 
 mod cache_key;
@@ -95,7 +96,7 @@ mod pending_stats;
 mod recorder;
 
 pub(crate) use cache_key::CacheKeyMask;
-pub(crate) use entries::CacheEntries;
+pub(crate) use entries::{CacheEntries, WAYS, boxed_array, equal_tags};
 pub(crate) use recorder::FlowRecorder;
 
 /// Lookup batches of a window, after which the worker decides whether the cache is used.
@@ -104,40 +105,18 @@ const WINDOW: u32 = 512;
 /// Average number of tables that a batch must visit for the cache to be tried.
 const TABLES_MIN: u32 = 4;
 
-/// The cache stays enabled if at least one packet in so many hits.
-const HIT_SHARE: u64 = 2;
-
-/// Windows for which the cache is disabled at first, and at most; the number doubles each time.
-const DISABLED_MIN: u32 = 32;
-const DISABLED_MAX: u32 = 1024;
-
 /// Table changes in a window that the cache tolerates; each empties it.
 const CHANGES_MAX: u32 = 8;
-
-/// Use of the cache.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum CacheState {
-    /// Not used for so many windows.
-    Disabled(u32),
-    /// Used, and too new to judge by its hits.
-    Learning,
-    /// Used as long as enough packets hit.
-    Enabled,
-    /// Always used, for tests.
-    Forced,
-}
 
 /// The flow cache of a worker.
 #[derive(Debug)]
 pub(crate) struct FlowCache {
     writer: usize,
-    state: CacheState,
+    policy: CachePolicy,
     /// `None` if the cache is not used, or the tables read too many words.
     mask: Option<CacheKeyMask>,
     /// Allocated on first use.
     entries: Option<CacheEntries>,
-    /// Windows for which the cache is disabled next time.
-    disabled_windows: u32,
     window: CacheWindow,
     /// Hits of all windows before the current one.
     hits_before: u64,
@@ -159,10 +138,9 @@ impl FlowCache {
     pub(crate) fn new(writer: usize) -> Self {
         Self {
             writer,
-            state: CacheState::Disabled(0),
+            policy: CachePolicy::new(),
             mask: None,
             entries: None,
-            disabled_windows: DISABLED_MIN,
             window: CacheWindow::default(),
             hits_before: 0,
         }
@@ -170,7 +148,7 @@ impl FlowCache {
 
     /// Uses the cache in any case.
     pub(crate) const fn force(&mut self) {
-        self.state = CacheState::Forced;
+        self.policy.force();
     }
 
     /// Returns the key mask and the entries if the cache is used for this batch.
@@ -192,11 +170,11 @@ impl FlowCache {
                 !entries.release_next()
             }
         };
-        if is_clean && matches!(self.state, CacheState::Disabled(_)) {
+        if is_clean && !self.policy.is_used() {
             return;
         }
         let is_stale = !self.mask.as_ref().is_some_and(|mask| mask.is_of(view));
-        if is_stale && !matches!(self.state, CacheState::Disabled(_)) {
+        if is_stale && self.policy.is_used() {
             self.reset(view, pipeline);
         }
     }
@@ -243,36 +221,33 @@ impl FlowCache {
         let window = std::mem::take(&mut self.window);
         self.hits_before += window.hits;
         let has_many_tables = window.tables >= TABLES_MIN * window.batches;
-        self.state = match self.state {
-            CacheState::Disabled(0) if has_many_tables => CacheState::Learning,
-            CacheState::Disabled(left) => CacheState::Disabled(left.saturating_sub(1)),
-            CacheState::Learning => CacheState::Enabled,
-            CacheState::Enabled if window.packets < HIT_SHARE * window.hits => {
-                self.disabled_windows = DISABLED_MIN;
-                CacheState::Enabled
-            }
-            CacheState::Enabled => self.disable(),
-            CacheState::Forced => CacheState::Forced,
-        };
+        if self
+            .policy
+            .end_window(has_many_tables, window.packets, window.hits)
+        {
+            self.clear();
+        }
     }
 
-    /// Empties the cache. Returns the disabled state.
-    fn disable(&mut self) -> CacheState {
-        let windows = self.disabled_windows;
-        self.disabled_windows = (2 * windows).min(DISABLED_MAX);
+    fn disable(&mut self) {
+        if self.policy.disable() {
+            self.clear();
+        }
+    }
+
+    fn clear(&mut self) {
         self.mask = None;
         if let Some(entries) = &mut self.entries {
             entries.clear();
         }
-        CacheState::Disabled(windows)
     }
 
     /// Empties the cache and prepares it for a view.
     #[cold]
     fn reset(&mut self, view: &View, pipeline: &Pipeline) {
         self.window.changes += 1;
-        if self.window.changes > CHANGES_MAX && self.state != CacheState::Forced {
-            self.state = self.disable();
+        if self.window.changes > CHANGES_MAX && !self.policy.is_forced() {
+            self.disable();
             return;
         }
         let entries = self
@@ -280,8 +255,8 @@ impl FlowCache {
             .get_or_insert_with(|| CacheEntries::new(self.writer));
         entries.reset(view, pipeline);
         self.mask = CacheKeyMask::of(view);
-        if self.mask.is_none() && self.state != CacheState::Forced {
-            self.state = self.disable();
+        if self.mask.is_none() && !self.policy.is_forced() {
+            self.disable();
         }
     }
 }

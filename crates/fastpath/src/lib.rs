@@ -64,6 +64,8 @@
 //!     v
 //!   ingress_tables       tables on the ingress port only: looked up once a batch
 //!     |
+//!   walk_cache           exact-match cache of effects, per ct   -- hit --> verdict
+//!     |
 //!   flow_cache           exact-match cache over all tables      -- hit --> leaves by a port
 //!     |
 //!   batch_lookup         32 packets, table by table             -- done -> leaves by a port
@@ -86,6 +88,7 @@
 //! | `bitvector::cross_product` | cross-producting (Gupta, McKeown 1999) | one table access a field |
 //! | `classifier::merge_plan` | log-structured merge (O'Neil et al. 1996) | |
 //! | `flow_cache` | exact-match cache (Open vSwitch EMC) | one hash, whatever the number of tables |
+//! | `walk_cache` | exact-match cache of effects (Open vSwitch megaflows) | one hash for each `ct` |
 //! | `epoch` | multiversion concurrency control | |
 //!
 //! # Costs
@@ -111,6 +114,7 @@ mod batch_mask;
 mod batch_state;
 mod batch_stats;
 mod bitvector;
+mod cache_policy;
 mod classifier;
 mod compiled_set;
 mod egress_cache;
@@ -134,6 +138,7 @@ mod segment;
 #[cfg(test)]
 mod testing;
 mod tuple;
+mod walk_cache;
 
 pub use action_program::SlowPathReason;
 pub use batch_state::BatchContext;

@@ -29,11 +29,13 @@ use flow::{Field, Match};
 
 mod field_conditions;
 mod fill;
+mod optional_fields;
 mod packed_match;
 mod parse;
 mod pipeline_fields;
 
 pub(crate) use field_conditions::{BitRange, FieldCondition, field_conditions};
+pub(crate) use optional_fields::OptionalFields;
 pub(crate) use packed_match::MatchReader;
 pub(crate) use parse::{UncommonFrame, is_untagged_frame};
 pub(crate) use pipeline_fields::FieldWrite;

@@ -14,7 +14,7 @@ use packet::{Depth, Frame, Pool};
 use pipeline::{InputFrame, LookupTables, Trace, Verdict};
 
 use crate::action_program::SlowPathReason;
-use crate::batch_lookup::BatchLookup;
+use crate::batch_lookup::{BatchLookup, PacketWalk, PacketWalks};
 use crate::batch_mask::{BatchMask, LOOKUP_BATCH};
 use crate::batch_state::{BatchContext, BatchIngress, BatchState, WorkerMemory, fields_at_ingress};
 use crate::batch_stats::BatchStats;
@@ -48,6 +48,14 @@ impl Runner {
         runner
     }
 
+    /// A runner that uses its walk cache from the first batch on, useful or not, for tests.
+    #[must_use]
+    pub fn with_walk_cache(writer: usize) -> Self {
+        let mut runner = Self::new(writer);
+        runner.memory.walk_cache.force();
+        runner
+    }
+
     /// Begins a batch of frames. They stay in the slice until their outcome is returned.
     pub fn begin<'a>(
         &'a mut self,
@@ -77,7 +85,13 @@ impl Runner {
             .begin(context.view, context.pipeline, context.now);
         let (pipeline, port) = (context.pipeline, context.pipeline.port(context.in_port));
         let is_standalone = pipeline.is_standalone();
-        let ingress_tables = match is_standalone || pipeline.any_table_continues() {
+        let has_walks = memory.walk_cache.begin(
+            context.view,
+            pipeline,
+            context.now,
+            ingress_fields.is_none() && !is_standalone && pipeline.depth() == Depth::Transport,
+        );
+        let ingress_tables = match is_standalone || has_walks || pipeline.any_table_continues() {
             true => IngressTables::none(),
             false => IngressTables::of(context.view, context.in_port, &mut memory.keys[0]),
         };
@@ -114,6 +128,7 @@ impl Runner {
                 with_action_set: BatchMask::EMPTY,
                 recorder: None,
                 resubmitted: None,
+                walks: PacketWalks::NONE,
             },
         }
     }
@@ -183,19 +198,27 @@ impl Runner {
     #[inline]
     pub fn flush_stats(&mut self) {
         self.memory.flow_cache.flush_stats();
+        self.memory.walk_cache.flush_stats();
     }
 
     /// True if statistics are pending.
     #[inline]
     #[must_use]
     pub fn has_pending_stats(&self) -> bool {
-        self.memory.flow_cache.has_pending_stats()
+        self.memory.flow_cache.has_pending_stats() || self.memory.walk_cache.has_pending_stats()
     }
 
     /// Returns the number of packets that the interpreter has handled since the last call, by
     /// [`SlowPathReason`].
     pub fn take_slow_path_packets(&mut self) -> [u64; SlowPathReason::ALL.len()] {
         std::mem::take(&mut self.memory.slow_path_packets)
+    }
+
+    /// Returns the number of packets that have hit the walk cache so far.
+    #[inline]
+    #[must_use]
+    pub const fn walk_cache_hits(&self) -> u64 {
+        self.memory.walk_cache.hits()
     }
 
     /// Returns the number of lookups that have hit the flow cache so far.
@@ -240,6 +263,7 @@ impl BatchRun<'_> {
             let frame = slice::from_mut(&mut self.lookup.state.frames[index]);
             return Some(FrameOutcome::Forward(frame, port));
         }
+        let walk = self.lookup.walks.of(key_index);
         let resubmitted = self.lookup.resubmitted.as_ref();
         let executor = Executor::new(
             &mut self.lookup.state,
@@ -248,7 +272,11 @@ impl BatchRun<'_> {
             progress,
             resubmitted.map(|rules| &rules[key_index]),
         );
-        Some(executor.run(progress.table, progress.result, pool))
+        Some(match walk {
+            PacketWalk::None => executor.run(progress.table, progress.result, pool),
+            PacketWalk::Cached(walk) => executor.run_walk(walk, pool),
+            PacketWalk::Recorded => executor.run_recorded(pool),
+        })
     }
 
     /// Looks up the next frames. Returns the end of the frames from `index` that leave together,

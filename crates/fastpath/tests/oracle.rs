@@ -1,5 +1,6 @@
 //! The runner agrees with the interpreter, its oracle, for random tables, events and frames.
 
+use std::cell::Cell;
 use std::time::Duration;
 
 use base::PortNo;
@@ -262,6 +263,82 @@ proptest! {
 #[test]
 fn runner_agrees_with_interpreter_for_steady_connections() {
     compare_at_least(25_000, connections_of_a_firewall);
+}
+
+/// Frames of few flows, again and again, with events in between.
+fn play_few_flows(
+    bench: &mut OracleBench,
+    flows: &[ReceivedFrame],
+    batches: &[(Vec<OracleEvent>, u32, Vec<prop::sample::Index>)],
+) {
+    for (events, from, frames) in batches {
+        events.iter().for_each(|event| bench.change(event));
+        let frames = frames.iter().map(|flow| flow.get(flows).clone());
+        let frames: Vec<_> = frames.collect();
+        for _ in 0..3 {
+            bench.run(PortNo(*from), &frames);
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1000))]
+
+    fn walks_of_all_rules(
+        events in vec(tracking_event(), 1..30),
+        flows in vec(received_frame(), 1..6),
+        batches in vec((
+            prop_oneof![3 => Just(Vec::new()), 1 => vec(tracking_event(), 1..3)],
+            1..=PORTS,
+            vec(any::<prop::sample::Index>(), 1..40),
+        ), 1..5),
+    ) {
+        let mut bench = OracleBench::with_walk_cache();
+        events.iter().for_each(|event| bench.change(event));
+        play_few_flows(&mut bench, &flows, &batches);
+        WALK_HITS.with(|hits| hits.set(hits.get() + bench.runner_mut().walk_cache_hits()));
+    }
+
+    fn walks_of_chains(
+        events in vec(chain_rule(), 15..90),
+        flows in vec(received_frame(), 1..6),
+        batches in vec((rare_events(), 1..=3_u32, vec(any::<prop::sample::Index>(), 1..60)), 1..5),
+    ) {
+        let mut bench = OracleBench::with_walk_cache();
+        events.iter().for_each(|event| bench.change(event));
+        play_few_flows(&mut bench, &flows, &batches);
+        WALK_HITS.with(|hits| hits.set(hits.get() + bench.runner_mut().walk_cache_hits()));
+    }
+
+    fn walks_of_a_firewall(
+        batches in vec((vec(select(FIREWALL_STACKS), 1..100), 0_u64..3), 1..12),
+    ) {
+        let mut bench = OracleBench::with_walk_cache();
+        for line in FIREWALL {
+            bench.change(&OracleEvent::Flow(FlowModCommand::Add, (*line).to_owned()));
+        }
+        for (stacks, seconds) in batches {
+            let frames: Vec<_> = stacks.into_iter().map(ReceivedFrame::plain).collect();
+            bench.run_after(Duration::from_secs(seconds), PortNo(1), &frames);
+            bench.flush_and_compare();
+        }
+        WALK_HITS.with(|hits| hits.set(hits.get() + bench.runner_mut().walk_cache_hits()));
+    }
+}
+
+thread_local! {
+    /// Packets of this thread's cases that hit the walk cache.
+    static WALK_HITS: Cell<u64> = const { Cell::new(0) };
+}
+
+/// Packets of few flows, with the walk cache.
+#[test]
+fn runner_agrees_with_interpreter_with_walk_cache() {
+    compare_at_least(120_000, walks_of_all_rules);
+    compare_at_least(200_000, walks_of_chains);
+    compare_at_least(25_000, walks_of_a_firewall);
+    let hits = WALK_HITS.with(Cell::get);
+    assert!(hits >= 200_000, "{hits} packets hit the walk cache");
 }
 
 /// Tables that match only on the ingress port.

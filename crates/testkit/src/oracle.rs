@@ -245,6 +245,20 @@ impl OracleBench {
         }
     }
 
+    /// A bench whose runner uses its walk cache from the first batch on, and that tracks connections.
+    #[must_use]
+    pub fn with_walk_cache() -> Self {
+        let bench = Self {
+            tested: OracleSide::new(Runner::with_walk_cache(0)),
+            ..Self::new()
+        };
+        Self {
+            expected: bench.expected.with_tracker(),
+            tested: bench.tested.with_tracker(),
+            ..Self::new()
+        }
+    }
+
     /// A bench that tracks connections.
     #[must_use]
     pub fn with_tracker() -> Self {

@@ -34,7 +34,10 @@ impl<'a> BatchLookup<'a> {
         result: &mut TableResult,
     ) {
         let RuleHits { rule, packets } = hits;
-        let continues = table > result.group.table && self.state.ingress.depth != Depth::Link;
+        // Packets that have left the batch may be earlier ones of the same connections.
+        let continues = table > result.group.table
+            && self.state.ingress.depth != Depth::Link
+            && self.walks.is_empty();
         let is_steady = conntrack_action(rule).is_some_and(is_steady_action);
         let tracked = match continues && is_steady {
             true => packets.difference(self.with_action_set),
@@ -230,8 +233,18 @@ pub(crate) fn begin_lookup<'f>(
             u16::from_be_bytes([high, low])
         }
     };
-    let zone = CtZone(zone);
-    let is_complete = frame.offload.is_empty() || action.actions.is_empty();
+    begin_lookup_in(tracker, key, frame, (CtZone(zone), steady_nat(action)))
+}
+
+/// Begins the lookup of a packet's connection in a zone.
+#[inline]
+pub(crate) fn begin_lookup_in<'f>(
+    tracker: &Conntrack,
+    key: &PackedKey,
+    frame: &'f Frame,
+    (zone, nat): (CtZone, SteadyNat),
+) -> Option<SteadyLookup<'f>> {
+    let is_complete = frame.offload.is_empty() || nat == SteadyNat::Ignore;
     let at = network_at(frame).filter(|_| is_complete)?;
     let bytes = frame.bytes().get(at..)?;
     let family = match bytes.first()? >> 4 {

@@ -1,7 +1,8 @@
 //! Views: immutable readings of the compiled tables at one epoch, for workers.
 
 use std::cell::RefCell;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use base::TableId;
 use flow::PipelineFields;
@@ -14,7 +15,7 @@ use crate::compiled_set::CompiledSet;
 use crate::epoch::Epoch;
 use crate::key_hash::KeyHasher;
 use crate::linear::LinearSearch;
-use crate::packed_key::{HEADER_WORDS, KeyParts, PackedKey};
+use crate::packed_key::{HEADER_WORDS, KeyParts, OptionalFields, PackedKey};
 use crate::tuple::TupleView;
 
 /// View of one table.
@@ -105,6 +106,19 @@ impl TableView {
             .fold(None, |best, rule| first(best, Some(rule)))
     }
 
+    /// Optional fields that rules of the table read.
+    pub(crate) fn optional_fields(&self) -> OptionalFields {
+        let mut fields = OptionalFields::NONE;
+        if self.fallback == Some(LookupFallback::Interpreter) {
+            return OptionalFields::ALL;
+        }
+        let of_sets = self.compiled_sets.iter().flat_map(|set| set.mask());
+        for (word, mask) in of_sets.chain(self.tuples.iter().flat_map(TupleView::mask)) {
+            fields.insert(OptionalFields::of_bits(*word, *mask).0);
+        }
+        fields
+    }
+
     /// Returns the rule that the packet matches among the eligible ones: the rule of the highest
     /// priority that it satisfies and, of several with that priority, the one that the interpreter
     /// tries first.
@@ -146,19 +160,32 @@ fn first<'a>(one: Option<&'a Arc<Rule>>, other: Option<&'a Arc<Rule>>) -> Option
 /// Views by table number, up to the last table that has rules.
 pub(crate) type TableViews = Vec<Option<Arc<TableView>>>;
 
+/// Identity of the rules of all tables, which no other rules have in this process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ContentId(u64);
+
+impl ContentId {
+    /// Returns a new one.
+    pub(super) fn next() -> Self {
+        static LAST: AtomicU64 = AtomicU64::new(0);
+        Self(LAST.fetch_add(1, Ordering::Relaxed))
+    }
+}
+
 /// View of all tables at one epoch. Cloning it costs one reference count.
 #[derive(Clone, Debug)]
 pub struct View {
     pub(super) epoch: Epoch,
+    pub(super) content: ContentId,
     pub(crate) hasher: KeyHasher,
     pub(crate) tables: Arc<TableViews>,
 }
 
 impl View {
-    /// True if it shows these tables at that epoch.
+    /// Views with the same rules, in whatever structures, have the same.
     #[inline]
-    pub(crate) fn is(&self, tables: &Weak<TableViews>, epoch: Epoch) -> bool {
-        std::ptr::eq(tables.as_ptr(), Arc::as_ptr(&self.tables)) && epoch == self.epoch
+    pub(crate) const fn content(&self) -> ContentId {
+        self.content
     }
 
     /// Header words that some table reads, with the bits of each; zero for words that none reads.

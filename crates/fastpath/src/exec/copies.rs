@@ -7,9 +7,12 @@ use packet::{Frame, Pool};
 use pipeline::{DropReason, FinalActionSet, NESTING_MAX, Rule, SavedMemory, Turn, TurnPlace};
 
 use super::levels::Level;
+use super::track::TrackCall;
+use super::turns::place_of;
 use super::{ExecPoint, Executor, Interruption};
 use crate::batch_state::fields_at_ingress;
 use crate::packed_key::PackedKey;
+use crate::walk_cache::WalkEffect;
 
 /// State of the frame before a copy.
 struct SavedFrame<'a> {
@@ -45,8 +48,10 @@ impl<'a> Executor<'_, 'a> {
         let mut copy = self.copy_frame(frame, pool)?;
         let saved = self.save_frame();
         self.level.nesting += 1;
+        self.record(|| WalkEffect::BeginCopy);
         let result = self.execute_list(&mut copy, place, actions, pool);
         self.end_copy(copy, saved, FinalActionSet::Never, pool);
+        self.record(|| WalkEffect::EndCopy);
         self.contain(result, DropReason::drops_all)
     }
 
@@ -57,6 +62,7 @@ impl<'a> Executor<'_, 'a> {
         &mut self,
         frame: &Frame,
         rule: &'a Rule,
+        call: &TrackCall,
         (table, fields): (TableId, &ConnectionFields),
         pool: &mut Pool,
     ) -> Result<(), Interruption<'a>> {
@@ -64,25 +70,35 @@ impl<'a> Executor<'_, 'a> {
         self.nest(table <= rule.table())?;
         let mut copy = self.copy_frame(frame, pool)?;
         self.level = self.level.begun();
+        let walk = self.record_tracked(call, table, false);
         self.key().set_connection(fields);
+        let was_recording = self.is_recording;
+        self.begin_tracked_recording(walk, &copy);
         let result = self.look_up(&copy, table);
         let result = match self.run_tables(&mut copy, ExecPoint::Table(table, result), pool) {
             Err(Interruption::SlowPath(reason, at)) => {
                 self.batch.memory.count_slow_path(reason);
-                self.finish_level_in_interpreter(&mut copy, (rule, at), true, pool)
+                self.finish_level_in_interpreter(&mut copy, (place_of(rule), at), true, pool)
             }
             Err(Interruption::Pause(at)) => {
-                self.finish_level_in_interpreter(&mut copy, (rule, at), true, pool)
+                self.finish_level_in_interpreter(&mut copy, (place_of(rule), at), true, pool)
             }
             other => other,
         };
+        if was_recording {
+            self.end_nested_recording();
+        }
         self.end_copy(copy, saved, FinalActionSet::Executed, pool);
         self.contain(result, DropReason::drops_all)
     }
 
     /// Returns a copy of the frame. If the current state of the frame is to be sent, another copy
     /// is.
-    fn copy_frame(&mut self, frame: &Frame, pool: &mut Pool) -> Result<Frame, Interruption<'a>> {
+    pub(super) fn copy_frame(
+        &mut self,
+        frame: &Frame,
+        pool: &mut Pool,
+    ) -> Result<Frame, Interruption<'a>> {
         self.use_verdict();
         self.copy_before_rewrite(frame, pool)
             .map_err(Interruption::Drop)?;

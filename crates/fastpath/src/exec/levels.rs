@@ -15,6 +15,7 @@ use packet::{Frame, Pool};
 use pipeline::{DropReason, NESTING_MAX, PendingRule, RECURSION_MAX, Rule};
 
 use super::ops::stop_at;
+use super::turns::place_of;
 use super::{ExecPoint, Executor, Interruption, PENDING_MAX};
 use crate::action_program::SlowPathReason;
 use crate::frame_progress::FrameProgress;
@@ -190,10 +191,10 @@ impl<'a> Executor<'_, 'a> {
         let result = match result {
             Err(Interruption::SlowPath(reason, stop)) => {
                 self.batch.memory.count_slow_path(reason);
-                self.finish_level_in_interpreter(frame, (rule, stop), false, pool)
+                self.finish_level_in_interpreter(frame, (place_of(rule), stop), false, pool)
             }
             Err(Interruption::Pause(stop)) => {
-                self.finish_level_in_interpreter(frame, (rule, stop), false, pool)
+                self.finish_level_in_interpreter(frame, (place_of(rule), stop), false, pool)
             }
             other => other.map(drop),
         };

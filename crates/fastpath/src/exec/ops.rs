@@ -15,6 +15,7 @@ use crate::batch_mask::BatchMask;
 use crate::egress_cache::EgressCheck;
 use crate::header_rewrite::RewriteFailure;
 use crate::packed_key::{FieldWrite, PackedKey};
+use crate::walk_cache::WalkEffect;
 
 impl<'a> Executor<'_, 'a> {
     /// Executes the operations from number `first`. Returns the table of a resubmission; the
@@ -128,6 +129,7 @@ impl<'a> Executor<'_, 'a> {
 
     /// Changes the ingress port.
     pub(super) fn set_in_port(&mut self, port: PortNo) {
+        self.record(|| WalkEffect::SetInPort(port));
         self.in_port = port;
         self.key().replace_in_port(port);
     }
@@ -162,6 +164,7 @@ impl<'a> Executor<'_, 'a> {
     /// Selects the class of a port's queueing discipline for later outputs. Returns the previous
     /// one.
     pub(super) fn set_priority(&mut self, priority: Priority) -> Priority {
+        self.give_up_recording();
         // A pending output keeps its class.
         self.use_verdict();
         std::mem::replace(&mut self.priority, priority)
@@ -193,13 +196,21 @@ impl<'a> Executor<'_, 'a> {
         let mut number = first;
         while let Some(Op::Rewrite(rewrite)) = ops.get(number) {
             match rewrite.apply(&mut packet) {
-                Ok(()) => number += 1,
+                Ok(()) => {
+                    number += 1;
+                    if self.is_recording {
+                        self.record_effect(WalkEffect::Rewrite(*rewrite));
+                    }
+                }
                 Err(failure) => {
                     return Err(Interruption::Drop(self.rewrite_failed(rule, failure)));
                 }
             }
         }
         self.is_malformed = packet.malformed().is_some();
+        if self.is_malformed {
+            self.give_up_recording();
+        }
         Ok(number)
     }
 
@@ -219,6 +230,7 @@ impl<'a> Executor<'_, 'a> {
         meter: MeterId,
         pool: &mut Pool,
     ) -> Result<(), Interruption<'a>> {
+        self.give_up_recording();
         match self.meter_outcome(meter) {
             MeterDecision::Pass => Ok(()),
             MeterDecision::Drop => Err(Interruption::Drop(DropReason::Metered)),
@@ -259,6 +271,7 @@ impl<'a> Executor<'_, 'a> {
     /// Sends a packet-in; the table-miss rule does so only if the port allows it (OF 1.3.5, 7.2.1:
     /// `OFPPC_NO_PACKET_IN`).
     pub(super) fn report(&mut self, rule: &'a Rule, cause: Cause, max_len: MaxLen) {
+        self.give_up_recording();
         let is_allowed = cause != Cause::MissRule || self.reports_misses();
         let sent = match is_allowed {
             true => self.send_packet_in(cause, rule.table(), Some(rule), Some(max_len)),
@@ -375,20 +388,24 @@ impl<'a> Executor<'_, 'a> {
     }
 
     #[inline]
-    fn send(&mut self, port: PortNo) {
+    pub(super) fn send(&mut self, port: PortNo) {
+        if self.is_recording {
+            self.record_send(port);
+        }
         match self.check_egress(port) {
             EgressCheck::Allowed if !self.uses_verdict && self.pending_output.is_none() => {
                 self.is_output = true;
                 self.pending_output = Some(port);
             }
             EgressCheck::Allowed => self.send_to(Destination::Port(port)),
-            EgressCheck::Denied(reason) => self.drop(reason),
+            EgressCheck::Denied(reason) => self.push_drop(reason),
         }
     }
 
     /// Sends to all ports that `accepts` holds for, except the ingress port and, from a protected
     /// port, other protected ports.
     fn send_to_ports(&mut self, accepts: fn(&PortView) -> bool) {
+        self.give_up_recording();
         let (in_port, pipeline) = (self.in_port, self.batch.context.pipeline);
         let is_protected = pipeline.is_protected(in_port);
         for (port, view) in pipeline.ports() {
@@ -403,6 +420,9 @@ impl<'a> Executor<'_, 'a> {
 
     /// Adds an output of the current state of the frame to the verdict.
     pub(super) fn send_to(&mut self, to: Destination) {
+        if !matches!(to, Destination::Port(_)) {
+            self.give_up_recording();
+        }
         self.use_verdict();
         self.is_output = true;
         let verdict = &mut self.batch.memory.verdict;
@@ -421,7 +441,7 @@ impl<'a> Executor<'_, 'a> {
 
     /// Pipeline fields of an output that may be one by a tunnel.
     #[inline(never)]
-    fn fields_of_egress(&mut self, to: &Destination) -> Option<Box<PipelineFields>> {
+    pub(super) fn fields_of_egress(&mut self, to: &Destination) -> Option<Box<PipelineFields>> {
         let may_tunnel = self.batch.context.pipeline.may_tunnel(to);
         may_tunnel.then(|| Box::new(self.store_pipeline_fields().clone()))
     }
@@ -442,6 +462,15 @@ impl<'a> Executor<'_, 'a> {
     }
 
     pub(super) fn drop(&mut self, reason: DropReason) {
+        match reason {
+            DropReason::OutputToIngress => self.record(|| WalkEffect::Drop(reason)),
+            _ => self.give_up_recording(),
+        }
+        self.push_drop(reason);
+    }
+
+    /// Adds a drop that is not an effect of rules alone.
+    pub(super) fn push_drop(&mut self, reason: DropReason) {
         self.use_verdict();
         self.batch.memory.verdict.push_drop(reason);
     }

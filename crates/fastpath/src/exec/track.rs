@@ -10,7 +10,8 @@
 //! ```
 
 use base::TableId;
-use flow::{Action, ConntrackAction, Extension, Subfield};
+use conntrack::{CtRequest, SteadyNat};
+use flow::{Action, ConnectionFields, ConntrackAction, ConntrackFlags, Extension, Subfield};
 use packet::wire::Fragment;
 use packet::{Frame, Headers, Pool};
 use pipeline::{
@@ -24,6 +25,40 @@ use crate::action_program::{ActionProgram, SlowPathReason, is_readable};
 use crate::batch_lookup::track::{
     begin_lookup, checksum_check, is_plain_commit, is_steady_action, steady_nat, write_ends,
 };
+
+/// The arguments of `ct`.
+pub(super) struct TrackCall {
+    pub(super) request: CtRequest,
+    /// Fields of the connection before.
+    pub(super) earlier: Option<ConnectionFields>,
+    /// The kind of `ct` to which connections in a steady state have a shorter way.
+    pub(super) steady: SteadyCall,
+}
+
+/// The kind of a `ct`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SteadyCall {
+    /// It writes mark or label, or replaces connections.
+    None,
+    /// It has no other argument but a zone and a table.
+    Plain,
+    /// It commits, and has no other argument but a zone and a table.
+    PlainCommit,
+    /// It translates.
+    Nat,
+}
+
+impl SteadyCall {
+    fn of(action: &ConntrackAction) -> Self {
+        match steady_nat(action) {
+            _ if !is_steady_action(action) => Self::None,
+            SteadyNat::Apply => Self::Nat,
+            SteadyNat::Ignore if is_plain_commit(action) => Self::PlainCommit,
+            SteadyNat::Ignore if action.flags.contains(ConntrackFlags::COMMIT) => Self::None,
+            SteadyNat::Ignore => Self::Plain,
+        }
+    }
+}
 
 impl<'a> Executor<'_, 'a> {
     /// Executes the action `ct` with this number of a rule. Returns the table in which the packet
@@ -40,7 +75,9 @@ impl<'a> Executor<'_, 'a> {
         let Some(Action::Extended(Extension::Conntrack(action))) = action else {
             return Ok(None);
         };
-        if action.table.is_none() && self.track_steady(frame, action, pool)? {
+        // A walk records the arguments of `ct`.
+        let may_be_steady = action.table.is_none() && !self.is_recording;
+        if may_be_steady && self.track_steady(frame, action, pool)? {
             return Ok(None);
         }
         if self.may_hold(frame)? {
@@ -119,6 +156,11 @@ impl<'a> Executor<'_, 'a> {
         let request = conntrack_request(action, |source| self.read_source(frame, source));
         let packet = self.parse(frame)?;
         let outcome = track_packet(tracker, &packet, earlier.as_ref(), &request, context.now);
+        let call = TrackCall {
+            request,
+            earlier,
+            steady: SteadyCall::of(action),
+        };
         let fields =
             (action.table).map(|table| (table, connection_fields(&outcome.metadata, &packet)));
         if action.table.is_some() && is_last || is_translated(&outcome) {
@@ -136,15 +178,21 @@ impl<'a> Executor<'_, 'a> {
                 // The resubmissions are complete, but still count as nested, as in the interpreter.
                 self.nest(table <= rule.table())?;
                 self.level = self.level.begun();
+                let walk = self.record_tracked(&call, table, true);
                 self.key().set_connection(&fields);
+                if self.is_recording {
+                    self.end_nested_recording();
+                    self.begin_tracked_recording(walk, frame);
+                }
                 Ok(Some(table))
             }
             Some((table, fields)) => {
-                self.execute_tracked_copy(frame, rule, (table, &fields), pool)?;
+                self.execute_tracked_copy(frame, rule, &call, (table, &fields), pool)?;
                 self.untrack();
                 Ok(None)
             }
             None => {
+                self.record_committed(&call);
                 self.untrack();
                 Ok(None)
             }
@@ -157,7 +205,10 @@ impl<'a> Executor<'_, 'a> {
             ConntrackSource::Subfield(part) if is_readable(part) => {
                 Some(self.key().written_bits(part))
             }
-            ConntrackSource::Subfield(part) => Some(self.read_field(frame, part)),
+            ConntrackSource::Subfield(part) => {
+                self.record_read(part.field());
+                Some(self.read_field(frame, part))
+            }
             ConntrackSource::StackTop => {
                 self.use_interpreter();
                 self.batch.memory.interpreter.pop()

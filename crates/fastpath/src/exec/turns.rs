@@ -75,6 +75,8 @@ impl<'b, 'a> Executor<'b, 'a> {
     ) -> Result<(), Interruption<'a>> {
         let was_unused = !self.uses_verdict && self.pending_output.is_none();
         self.use_verdict();
+        let verdict = &self.batch.memory.verdict;
+        let (egress_before, drops_before) = (verdict.egress.len(), verdict.drops.len());
         let mut state = self.begin_turn();
         let context = self.batch.context;
         let memory = &mut *self.batch.memory;
@@ -92,6 +94,13 @@ impl<'b, 'a> Executor<'b, 'a> {
             &mut memory.verdict,
         );
         let has_exited = state.exited;
+        if self.is_recording {
+            let has_effect = state.is_rewritten
+                || state.exited
+                || result.is_err()
+                || self.batch.memory.verdict.drops.len() != drops_before;
+            self.record_turn(turn, has_effect, egress_before);
+        }
         self.end_turn(state);
         // Outputs with fields that rules have written are in the verdict.
         if was_unused && !self.has_own_fields && self.batch.memory.verdict.is_empty() {
@@ -221,6 +230,10 @@ impl<'b, 'a> Executor<'b, 'a> {
         at: ResumeAt<'a>,
         pool: &mut Pool,
     ) -> FrameOutcome<'b> {
+        self.give_up_recording();
+        if self.is_recording {
+            self.end_recording();
+        }
         self.use_verdict();
         let state = self.begin_turn();
         self.reset_pipeline_fields();
@@ -255,7 +268,7 @@ impl<'b, 'a> Executor<'b, 'a> {
     pub(super) fn finish_level_in_interpreter(
         &mut self,
         frame: &mut Frame,
-        (rule, at): (&'a Rule, ResumeAt<'a>),
+        (place, at): (TurnPlace<'_>, ResumeAt<'a>),
         is_copy: bool,
         pool: &mut Pool,
     ) -> Result<(), Interruption<'a>> {
@@ -272,7 +285,7 @@ impl<'b, 'a> Executor<'b, 'a> {
             true => Turn::Copy(point),
             false => Turn::Nested(point),
         };
-        self.take_turn(frame, place_of(rule), &turn, pool)
+        self.take_turn(frame, place, &turn, pool)
     }
 
     /// Copies the written pipeline fields to those of the worker, for consumers that need all of

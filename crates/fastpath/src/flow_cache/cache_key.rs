@@ -1,10 +1,7 @@
 //! Key of the flow cache: all header bits that any table reads.
 
-use std::sync::{Arc, Weak};
-
 use super::entries::SETS;
-use crate::classifier::{TableViews, View};
-use crate::epoch::Epoch;
+use crate::classifier::{ContentId, View};
 use crate::key_hash::KeyHasher;
 use crate::packed_key::PackedKey;
 
@@ -15,9 +12,7 @@ pub(super) const CACHE_WORDS: usize = 8;
 /// Mask of cache keys: the union of the masks of all tables of a view.
 #[derive(Debug)]
 pub(crate) struct CacheKeyMask {
-    /// Holds the address of the tables and not the tables.
-    tables: Weak<TableViews>,
-    epoch: Epoch,
+    content: ContentId,
     hasher: KeyHasher,
     /// Words and their bits; the rest is zero.
     words: [(u8, u64); CACHE_WORDS],
@@ -45,18 +40,17 @@ impl CacheKeyMask {
             len += 1;
         }
         Some(Self {
-            tables: Arc::downgrade(&view.tables),
-            epoch: view.epoch(),
+            content: view.content(),
             hasher: view.hasher,
             words,
             word_pairs: len.div_ceil(2),
         })
     }
 
-    /// True if it is the mask for this view.
+    /// True if it is the mask for the rules of this view.
     #[inline]
     pub(super) fn is_of(&self, view: &View) -> bool {
-        view.is(&self.tables, self.epoch)
+        view.content() == self.content
     }
 
     /// Cache key of a packet; the mask has at most `N` words.

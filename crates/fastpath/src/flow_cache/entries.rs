@@ -11,7 +11,7 @@ use super::pending_stats::PendingStats;
 pub(crate) const CACHED_RULES_MAX: usize = 10;
 
 /// Entries of a set: hardly a flow finds its set full before half of all entries are used.
-pub(super) const WAYS: usize = 8;
+pub(crate) const WAYS: usize = 8;
 
 /// Number of sets.
 pub(super) const SETS: u16 = 512;
@@ -202,7 +202,7 @@ impl CacheEntries {
 }
 
 /// An array on the heap, built without a copy on the stack.
-fn boxed_array<T, const N: usize>(element: impl Fn() -> T) -> Box<[T; N]> {
+pub(crate) fn boxed_array<T, const N: usize>(element: impl Fn() -> T) -> Box<[T; N]> {
     let all: Box<[T]> = (0..N).map(|_| element()).collect();
     all.try_into()
         .unwrap_or_else(|_| unreachable!("the slice has N elements"))
@@ -214,7 +214,7 @@ const TAG_BITS: usize = u8::BITS as usize;
 /// The uppermost bit of each byte that may equal `tag`, the first in the lowest bits. The lowest
 /// bit that is set is exact.
 #[inline(always)]
-const fn equal_tags(tags: [u8; WAYS], tag: u8) -> u64 {
+pub(crate) const fn equal_tags(tags: [u8; WAYS], tag: u8) -> u64 {
     /// The lowest bit of each tag, and the uppermost.
     const LOWEST: u64 = u64::from_le_bytes([1; WAYS]);
     const UPPERMOST: u64 = LOWEST << (TAG_BITS - 1);

@@ -12,6 +12,7 @@ use super::entries::ENTRIES;
 use super::pending_stats::{FLUSH_INTERVAL, FLUSHED_PER_BATCH};
 use super::*;
 use crate::batch_state::BatchContext;
+use crate::cache_policy::{CacheState, DISABLED_MIN};
 use crate::classifier::Classifier;
 use crate::exec::FrameOutcome;
 use crate::runner::Runner;
@@ -111,7 +112,7 @@ fn frame(host: u32) -> Frame {
 fn cache_is_enabled_for_few_flows_in_many_tables() {
     let (mut tables, mut runner) = (TableChain::new(6), Runner::new(0));
     tables.run(&mut runner, 3, |number| number % 100);
-    assert_eq!(runner.memory.flow_cache.state, CacheState::Enabled);
+    assert_eq!(runner.memory.flow_cache.policy.state, CacheState::Enabled);
     let before = runner.memory.flow_cache.window;
     tables.run(&mut runner, 0, |number| number % 100);
     let after = runner.memory.flow_cache.window;
@@ -146,10 +147,13 @@ fn cache_is_disabled_ever_longer_for_unique_flows() {
     let (mut tables, mut runner) = (TableChain::new(6), Runner::new(0));
     tables.run(&mut runner, 3, |number| number);
     assert!(matches!(
-        runner.memory.flow_cache.state,
+        runner.memory.flow_cache.policy.state,
         CacheState::Disabled(_)
     ));
-    assert_eq!(runner.memory.flow_cache.disabled_windows, 2 * DISABLED_MIN);
+    assert_eq!(
+        runner.memory.flow_cache.policy.disabled_windows,
+        2 * DISABLED_MIN
+    );
     assert!(runner.memory.flow_cache.enabled().is_none());
 }
 
@@ -157,7 +161,10 @@ fn cache_is_disabled_ever_longer_for_unique_flows() {
 fn cache_is_not_used_for_few_tables() {
     let (mut tables, mut runner) = (TableChain::new(3), Runner::new(0));
     tables.run(&mut runner, 3, |_| 0);
-    assert_eq!(runner.memory.flow_cache.state, CacheState::Disabled(0));
+    assert_eq!(
+        runner.memory.flow_cache.policy.state,
+        CacheState::Disabled(0)
+    );
     assert!(runner.memory.flow_cache.entries.is_none());
 }
 
@@ -165,7 +172,7 @@ fn cache_is_not_used_for_few_tables() {
 fn cache_is_disabled_while_tables_change() {
     let (mut tables, mut runner) = (TableChain::new(6), Runner::new(0));
     tables.run(&mut runner, 3, |_| 0);
-    assert_eq!(runner.memory.flow_cache.state, CacheState::Enabled);
+    assert_eq!(runner.memory.flow_cache.policy.state, CacheState::Enabled);
     for port in 0..=CHANGES_MAX {
         tables.add(&format!(
             "table=3,priority=9,tcp,tp_dst={port},actions=drop"
@@ -173,7 +180,7 @@ fn cache_is_disabled_while_tables_change() {
         tables.run(&mut runner, 0, |_| 0);
     }
     assert!(matches!(
-        runner.memory.flow_cache.state,
+        runner.memory.flow_cache.policy.state,
         CacheState::Disabled(_)
     ));
 }

@@ -131,6 +131,53 @@ impl PackedKey {
         difference | missing == 0
     }
 
+    /// Calls `report` with the word, the mask and the difference of each condition of a match.
+    /// Returns false if the match is on a field without a position.
+    pub(crate) fn compare_terms(
+        &self,
+        matching: &Match,
+        mut report: impl FnMut(u8, u64, u64),
+    ) -> bool {
+        let bytes = matching.as_bytes();
+        let (mut required, mut at) = (0, 0);
+        while let Some(head) = bytes.get(at)
+            && *head != 0
+        {
+            let layout = &KEY_TERMS[usize::from(*head)];
+            let value = at + 1;
+            let mask = value + usize::from(layout.length / 2);
+            let mut compare = |index: u8, value: u64, mask: u64| {
+                report(index, mask, (value ^ self.word(index)) & mask);
+            };
+            match layout.kind {
+                KeyTermKind::Exact | KeyTermKind::Masked => {
+                    let mask = match layout.kind {
+                        KeyTermKind::Masked => word_at(bytes, mask),
+                        _ => u64::MAX,
+                    };
+                    let [value, mask] = [word_at(bytes, value), mask]
+                        .map(|word| word.rotate_right(layout.rotation.into()));
+                    compare(layout.word, value, mask & layout.mask);
+                }
+                KeyTermKind::Wide | KeyTermKind::WideMasked => {
+                    for (half, offset) in [(0, 0), (1, 8)] {
+                        let mask = match layout.kind {
+                            KeyTermKind::WideMasked => word_at(bytes, mask + offset),
+                            _ => u64::MAX,
+                        };
+                        compare(layout.word + half, word_at(bytes, value + offset), mask);
+                    }
+                }
+                KeyTermKind::End => return false,
+            }
+            required |= u64::from(layout.presence);
+            at = value + usize::from(layout.length);
+        }
+        let missing = !self.0[word::INGRESS] & required;
+        report(PRESENCE_WORD, required, missing);
+        true
+    }
+
     /// Returns the key that `matching` requires, or `None` unless `matching` has exactly the
     /// unmasked fields of `other`; the two rules then have the same mask.
     pub(crate) fn of_similar_match(matching: &Match, other: &Match) -> Option<Self> {

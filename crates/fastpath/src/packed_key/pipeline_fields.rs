@@ -8,7 +8,7 @@ use flow::field::{FieldView, REGISTERS};
 use flow::{ConnectionFields, Field, MetadataWrite, PipelineFields, Subfield};
 use packet::PlainEnds;
 
-use super::{FieldPosition, KEY_WORDS, PackedKey, halves, position, word};
+use super::{FieldPosition, HEADER_WORDS, KEY_WORDS, PackedKey, halves, position, word};
 
 /// A write to bits of one word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -191,6 +191,13 @@ impl PackedKey {
             true => CtState(state & CtState::NAT.0),
             false => CtState::NONE,
         }
+    }
+
+    /// Copies all pipeline fields but the ingress port and the connection from another key.
+    pub(crate) fn copy_pipeline_fields(&mut self, other: &Self) {
+        let fields = HEADER_WORDS..word::CONNECTION;
+        self.0[fields.clone()].copy_from_slice(&other.0[fields]);
+        self.0[word::TUNNEL_GTPU] = other.0[word::TUNNEL_GTPU];
     }
 
     /// Makes the packet one that is not tracked.

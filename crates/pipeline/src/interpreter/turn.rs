@@ -83,7 +83,7 @@ pub enum Turn<'a> {
 }
 
 /// Action set and stack of a packet.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct SavedMemory {
     set: ActionSet,
     stack: Vec<Wide>,

@@ -1,0 +1,98 @@
+//! Use of the walk cache by the batch lookup: packets whose walk is cached, and packets whose walk is
+//! recorded, leave the batch for the executor.
+
+use super::{BatchLookup, PacketGroup};
+use crate::batch_mask::{BatchMask, LOOKUP_BATCH};
+use crate::walk_cache::FROM_PORT;
+
+/// Packets of a lookup batch that leave it before the first table.
+#[derive(Debug)]
+pub(crate) struct PacketWalks {
+    /// Packets with a walk, and the numbers of their walks.
+    cached: BatchMask,
+    numbers: [u16; LOOKUP_BATCH],
+    /// Packets whose walk is recorded.
+    recorded: BatchMask,
+}
+
+/// How a packet is executed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum PacketWalk {
+    /// From the result of the batch lookup.
+    None,
+    /// By the walk with this number.
+    Cached(u16),
+    /// From the first table, and recorded.
+    Recorded,
+}
+
+impl PacketWalks {
+    pub(crate) const NONE: Self = Self {
+        cached: BatchMask::EMPTY,
+        numbers: [0; LOOKUP_BATCH],
+        recorded: BatchMask::EMPTY,
+    };
+
+    /// True if no packet has left the batch.
+    #[inline]
+    pub(super) const fn is_empty(&self) -> bool {
+        self.cached.union(self.recorded).is_empty()
+    }
+
+    /// Returns how a packet is executed.
+    #[inline]
+    pub(crate) fn of(&self, index: usize) -> PacketWalk {
+        match self.cached.union(self.recorded).contains(index) {
+            false => PacketWalk::None,
+            true if self.recorded.contains(index) => PacketWalk::Recorded,
+            true => PacketWalk::Cached(self.numbers[index % LOOKUP_BATCH]),
+        }
+    }
+}
+
+impl BatchLookup<'_> {
+    /// Looks up a group in the walk cache, if the batch uses it. Returns the packets that stay in the
+    /// batch.
+    #[inline]
+    pub(super) fn look_up_walks(&mut self, group: PacketGroup) -> PacketGroup {
+        let cache = &mut self.state.memory.walk_cache;
+        cache.begin_lookups(group.packets);
+        match cache.is_active() {
+            false => group,
+            true => self.find_walks(group),
+        }
+    }
+
+    #[inline(never)]
+    fn find_walks(&mut self, group: PacketGroup) -> PacketGroup {
+        let memory = &mut *self.state.memory;
+        let cache = &mut memory.walk_cache;
+        let (mut candidates, mut cached) = (BatchMask::EMPTY, BatchMask::EMPTY);
+        let (mut recorded, mut first) = (BatchMask::EMPTY, None);
+        for index in group.packets {
+            let key = &memory.keys[index % LOOKUP_BATCH];
+            let Some(words) = cache.words_of(key, FROM_PORT) else {
+                continue;
+            };
+            candidates.insert(BatchMask::single(index));
+            if let Some(number) = cache.find(&words) {
+                cached.insert(BatchMask::single(index));
+                self.walks.numbers[index % LOOKUP_BATCH] = number;
+                cache.prefetch_walk(number);
+            } else if cache.recorder.may_record(recorded.len()) && first != Some(words) {
+                // Mostly the packets of a flow follow each other.
+                first = Some(words);
+                recorded.insert(BatchMask::single(index));
+            }
+        }
+        let counts = [candidates, cached].map(|packets| packets.len() as u64);
+        memory.walk_cache.count_candidates(counts[0], counts[1]);
+        (self.walks.cached, self.walks.recorded) = (cached, recorded);
+        let packets = group.packets.difference(cached.union(recorded));
+        PacketGroup {
+            packets,
+            totals: self.weigh_in(packets, &group),
+            ..group
+        }
+    }
+}

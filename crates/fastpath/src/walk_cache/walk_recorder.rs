@@ -1,0 +1,146 @@
+//! Recording of walks while the executor runs packets.
+//!
+//! Walks nest: a copy that continues in tables after `ct` is a walk of its own, within that of the
+//! packet.
+
+use base::TableId;
+use pipeline::Counters;
+
+use super::walk::{Walk, WalkEffect, WalkLookup};
+use super::walk_key::WalkWords;
+use crate::packed_key::OptionalFields;
+
+/// Walks that are recorded in a lookup batch, so that the cost is low if no flow repeats.
+const RECORDED_MAX: u32 = 4;
+
+/// Most effects of a walk.
+const EFFECTS_MAX: usize = 256;
+
+/// A walk that is being recorded.
+#[derive(Debug)]
+struct Recording {
+    /// `None` if the walk cannot be cached.
+    words: Option<WalkWords>,
+    /// Optional fields on which the walk depends.
+    fields: OptionalFields,
+    effects: Vec<WalkEffect>,
+    lookups: Vec<WalkLookup>,
+}
+
+/// A walk, the packet that it was recorded for, and the optional fields on which it depends.
+pub(super) type FinishedWalk = (WalkWords, OptionalFields, Walk);
+
+/// The recorder of a worker.
+#[derive(Debug)]
+pub(crate) struct WalkRecorder {
+    /// The innermost walk is the last.
+    open: Vec<Recording>,
+    finished: Vec<FinishedWalk>,
+    /// Number of walks that the lookup batch may still record.
+    left: u32,
+    last_id: u64,
+}
+
+impl WalkRecorder {
+    pub(super) const fn new() -> Self {
+        Self {
+            open: Vec::new(),
+            finished: Vec::new(),
+            left: 0,
+            last_id: super::walk_key::FROM_PORT,
+        }
+    }
+
+    pub(super) const fn begin_batch(&mut self) {
+        self.left = RECORDED_MAX;
+    }
+
+    /// True if one more walk than so many others may be recorded in this lookup batch.
+    #[inline]
+    pub(crate) const fn may_record(&self, others: u32) -> bool {
+        self.left > others
+    }
+
+    /// Starts a walk within the current one.
+    pub(crate) fn begin(&mut self, words: Option<WalkWords>) {
+        self.left = self.left.saturating_sub(1);
+        self.open.push(Recording {
+            words,
+            fields: OptionalFields::NONE,
+            effects: Vec::new(),
+            lookups: Vec::new(),
+        });
+    }
+
+    /// Ends the innermost walk.
+    pub(crate) fn end(&mut self) {
+        if let Some(recording) = self.open.pop()
+            && let Some(words) = recording.words
+        {
+            let walk = Walk::of(recording.effects, recording.lookups);
+            self.finished.push((words, recording.fields, walk));
+        }
+    }
+
+    /// Discards what the innermost walk has recorded: it cannot be cached.
+    pub(crate) fn give_up(&mut self) {
+        if let Some(recording) = self.open.last_mut() {
+            recording.words = None;
+            recording.effects.clear();
+            recording.lookups.clear();
+        }
+    }
+
+    /// True if the innermost walk can still be cached.
+    pub(crate) fn is_valid(&self) -> bool {
+        self.open.last().is_some_and(|walk| walk.words.is_some())
+    }
+
+    /// Records an effect.
+    pub(crate) fn add_effect(&mut self, effect: WalkEffect) {
+        let Some(recording) = self.open.last_mut().filter(|walk| walk.words.is_some()) else {
+            return;
+        };
+        match recording.effects.len() {
+            EFFECTS_MAX.. => self.give_up(),
+            _ => recording.effects.push(effect),
+        }
+    }
+
+    /// Returns the optional fields on which the innermost walk depends so far.
+    pub(crate) fn fields(&self) -> OptionalFields {
+        self.open
+            .last()
+            .map_or(OptionalFields::NONE, |walk| walk.fields)
+    }
+
+    /// Adds optional fields on which the innermost walk depends.
+    pub(crate) fn add_fields(&mut self, fields: OptionalFields) {
+        if let Some(recording) = self.open.last_mut() {
+            recording.fields.insert(fields);
+        }
+    }
+
+    /// Records a lookup: the counters of the rule that matched, if one did.
+    pub(crate) fn add_lookup(&mut self, table: TableId, counters: Option<&Counters>) {
+        if let Some(recording) = self.open.last_mut().filter(|walk| walk.words.is_some()) {
+            recording.lookups.push((counters.cloned(), table));
+        }
+    }
+
+    /// Returns an id that no other walk has: greater than that of the walk before.
+    pub(crate) const fn next_id(&mut self) -> u64 {
+        self.last_id += 1;
+        self.last_id
+    }
+
+    pub(super) fn take_finished(&mut self) -> impl Iterator<Item = FinishedWalk> {
+        self.finished.drain(..)
+    }
+
+    /// Discards all walks.
+    pub(super) fn discard(&mut self) {
+        self.open.clear();
+        self.finished.clear();
+    }
+}
