@@ -49,7 +49,7 @@ const ARROWS: [Arrows; 37] = {
         row("cli",      &["config", "control-api", "runtime", "vswitchd", "lab", "record", "report", "tools", "watch", "doctor"]),
         row("testkit",  &["base", "capture-file", "config", "conntrack", "dataplane", "packet", "flow", "l2", "openflow", "pipeline", "fastpath", "ports", "ovsdb", "record", "switch"]),
         row("counts",   &["base", "packet", "flow", "openflow", "pipeline", "fastpath", "ports", "config", "l2", "dataplane", "testkit"]),
-        row("bench",    &["base", "capture-file", "conntrack", "packet", "fastpath", "pipeline", "ports", "testbed", "testkit"]),
+        row("bench",    &["base", "capture-file", "conntrack", "packet", "flow", "fastpath", "pipeline", "ports", "testbed", "testkit"]),
         row("suites",   &["base", "capture-file", "packet", "flow", "openflow", "pipeline", "ports", "testbed", "testkit"]),
         row("tests",    &["base", "capture-file", "controller", "packet", "flow", "lab", "openflow", "ports", "sys", "testbed", "testkit", "trafficgen"]),
         row("xtask",    &[]),
