@@ -28,7 +28,7 @@ use crate::vlans::TagRewrite;
 const BUFFERS_MAX: usize = 4096;
 
 /// Frames of a batch after which statistics are deferred.
-const DEFERRED_MIN: usize = 16;
+pub(super) const DEFERRED_MIN: usize = 16;
 
 /// The forwarding of batches. It borrows the program and the runner of its worker.
 pub(super) struct BatchForwarder {

@@ -14,6 +14,7 @@ use ports::memory::{self, MemoryQueue};
 use ports::{Port, QueueCounters};
 use rtrb::RingBuffer;
 
+use super::forwarder::DEFERRED_MIN;
 use super::*;
 use crate::capture::Captures;
 use crate::in_band::{InBand, InBandConfig};
@@ -443,8 +444,9 @@ fn counted_of(count: usize, what: impl FnOnce(&mut WorkerRig)) -> [u64; 2] {
 #[test]
 fn deferred_counters_are_flushed_before_a_rest() {
     let all = Batch::FRAMES_MAX;
-    // A batch that is not full is counted before its frames leave.
-    assert_eq!(counted_of(all - 1, |_| ()), [63, 63]);
+    // A short batch is counted before its frames leave.
+    let short = DEFERRED_MIN - 1;
+    assert_eq!(counted_of(short, |_| ()), [short as u64; 2]);
     let [later, still_later] = counted_of(all, |_| ());
     assert!(later < 64 && later == still_later, "it is put off");
     let no_frames = |rig: &mut WorkerRig| assert_eq!(rig.worker.turn(Instant::START).frames, 0);
