@@ -32,7 +32,7 @@
 //!
 //! Cost of a hit: one hash of 160 bytes for each set of fields that keys have, at most eight, three
 //! cache lines, and the effects. Memory: four megabytes for each worker that has enabled the cache,
-//! and up to one kilobyte for each walk.
+//! and for each walk one or two kilobytes, at most some twenty.
 
 use base::Instant;
 use pipeline::{Pipeline, Totals};

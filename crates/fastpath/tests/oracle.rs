@@ -247,15 +247,19 @@ proptest! {
     fn connections_of_a_firewall(
         batches in vec((vec(select(FIREWALL_STACKS), 1..100), 0_u64..3), 1..12),
     ) {
-        let mut bench = OracleBench::with_tracker();
-        for line in FIREWALL {
-            bench.change(&OracleEvent::Flow(FlowModCommand::Add, (*line).to_owned()));
-        }
-        for (stacks, seconds) in batches {
-            let frames: Vec<_> = stacks.into_iter().map(ReceivedFrame::plain).collect();
-            bench.run_after(Duration::from_secs(seconds), PortNo(1), &frames);
-            bench.flush_and_compare();
-        }
+        play_firewall(&mut OracleBench::with_tracker(), batches);
+    }
+}
+
+/// Packets of a firewall's connections, in batches with pauses of so many seconds.
+fn play_firewall(bench: &mut OracleBench, batches: Vec<(Vec<&'static str>, u64)>) {
+    for line in FIREWALL {
+        bench.change(&OracleEvent::Flow(FlowModCommand::Add, (*line).to_owned()));
+    }
+    for (stacks, seconds) in batches {
+        let frames: Vec<_> = stacks.into_iter().map(ReceivedFrame::plain).collect();
+        bench.run_after(Duration::from_secs(seconds), PortNo(1), &frames);
+        bench.flush_and_compare();
     }
 }
 
@@ -314,14 +318,7 @@ proptest! {
         batches in vec((vec(select(FIREWALL_STACKS), 1..100), 0_u64..3), 1..12),
     ) {
         let mut bench = OracleBench::with_walk_cache();
-        for line in FIREWALL {
-            bench.change(&OracleEvent::Flow(FlowModCommand::Add, (*line).to_owned()));
-        }
-        for (stacks, seconds) in batches {
-            let frames: Vec<_> = stacks.into_iter().map(ReceivedFrame::plain).collect();
-            bench.run_after(Duration::from_secs(seconds), PortNo(1), &frames);
-            bench.flush_and_compare();
-        }
+        play_firewall(&mut bench, batches);
         WALK_HITS.with(|hits| hits.set(hits.get() + bench.runner_mut().walk_cache_hits()));
     }
 }

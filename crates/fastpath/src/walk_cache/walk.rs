@@ -25,6 +25,25 @@ pub(crate) enum WalkEffect {
     Track(Box<TrackEffect>),
 }
 
+impl WalkEffect {
+    /// True if it has memory of its own.
+    pub(super) const fn is_large(&self) -> bool {
+        matches!(self, Self::SendWith(..) | Self::Track(_))
+    }
+
+    /// Number of actions and stack entries that it holds.
+    pub(super) fn saved_len(&self) -> usize {
+        let Self::Track(track) = self else {
+            return 0;
+        };
+        let memory = track
+            .next
+            .as_ref()
+            .and_then(|next| next.resume.memory.as_ref());
+        memory.map_or(0, SavedMemory::len)
+    }
+}
+
 /// The effect of `ct`.
 #[derive(Debug)]
 pub(crate) struct TrackEffect {
@@ -112,3 +131,6 @@ impl Walk {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

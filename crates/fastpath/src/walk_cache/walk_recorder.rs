@@ -13,8 +13,13 @@ use crate::packed_key::OptionalFields;
 /// Walks that are recorded in a lookup batch, so that the cost is low if no flow repeats.
 const RECORDED_MAX: u32 = 4;
 
-/// Most effects of a walk.
-const EFFECTS_MAX: usize = 256;
+/// Most effects of a walk, and those among them that have memory of their own; most lookups, and most
+/// actions and stack entries of a packet that is tracked. Rules whose walks exceed them are not
+/// cached, so that a full cache is bounded.
+const EFFECTS_MAX: usize = 64;
+const LARGE_EFFECTS_MAX: usize = 8;
+const LOOKUPS_MAX: usize = 256;
+const SAVED_MAX: usize = 4;
 
 /// A walk that is being recorded.
 #[derive(Debug)]
@@ -101,9 +106,13 @@ impl WalkRecorder {
         let Some(recording) = self.open.last_mut().filter(|walk| walk.words.is_some()) else {
             return;
         };
-        match recording.effects.len() {
-            EFFECTS_MAX.. => self.give_up(),
-            _ => recording.effects.push(effect),
+        let large = recording.effects.iter().filter(|effect| effect.is_large());
+        let has_room = recording.effects.len() < EFFECTS_MAX
+            && (!effect.is_large() || large.count() < LARGE_EFFECTS_MAX)
+            && effect.saved_len() <= SAVED_MAX;
+        match has_room {
+            true => recording.effects.push(effect),
+            false => self.give_up(),
         }
     }
 
@@ -123,8 +132,12 @@ impl WalkRecorder {
 
     /// Records a lookup: the counters of the rule that matched, if one did.
     pub(crate) fn add_lookup(&mut self, table: TableId, counters: Option<&Counters>) {
-        if let Some(recording) = self.open.last_mut().filter(|walk| walk.words.is_some()) {
-            recording.lookups.push((counters.cloned(), table));
+        let Some(recording) = self.open.last_mut().filter(|walk| walk.words.is_some()) else {
+            return;
+        };
+        match recording.lookups.len() < LOOKUPS_MAX {
+            true => recording.lookups.push((counters.cloned(), table)),
+            false => self.give_up(),
         }
     }
 

@@ -89,6 +89,20 @@ pub struct SavedMemory {
     stack: Vec<Wide>,
 }
 
+impl SavedMemory {
+    /// Number of actions and stack entries, which a copy takes memory for.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.set.len() + self.stack.len()
+    }
+
+    /// True if both are empty.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
 /// The packet of the engine.
 impl Interpreter {
     /// Empties action set and stack.
