@@ -75,7 +75,7 @@ pub use malformed::Malformed;
 pub use multicast::{MembershipChange, MembershipMessage, Multicast};
 pub use offload::{Checksum, Offload, Segmentation, SegmentationKind};
 pub use rewrite::{
-    EncapPayload, Packet, PacketEnds, PlainEnds, RewriteError, TtlExpired, UnsupportedDecap,
-    set_plain_ends,
+    EncapPayload, Packet, PacketEnds, PlainEnds, PlainHop, RewriteError, TtlExpired,
+    UnsupportedDecap, set_plain_ends, set_plain_hop,
 };
 pub use segment::{SEGMENTS_MAX, SegmentError, segment};

@@ -34,6 +34,7 @@ mod network;
 mod nsh;
 mod pbb;
 mod plain_ends;
+mod plain_hop;
 mod translate;
 mod transport;
 mod ttl;
@@ -45,6 +46,7 @@ use crate::{Depth, Frame, Headers, Malformed, NoBufferSpace};
 
 pub use encap::{EncapPayload, UnsupportedDecap};
 pub use plain_ends::{PlainEnds, set_plain_ends};
+pub use plain_hop::{PlainHop, set_plain_hop};
 pub use translate::PacketEnds;
 pub use ttl::TtlExpired;
 

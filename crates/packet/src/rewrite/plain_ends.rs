@@ -62,13 +62,13 @@ fn write_ends(packet: &mut [u8], ends: PlainEnds) -> Option<()> {
 
 /// Returns the summand of RFC 1624, equation 3, for two words at a time.
 #[inline]
-fn summand(old: u32, new: u32) -> u64 {
+pub(super) fn summand(old: u32, new: u32) -> u64 {
     u64::from(!old) + u64::from(new)
 }
 
 /// Returns a checksum after a change of its words.
 #[inline]
-fn updated(checksum: u16, change: u64) -> u16 {
+pub(super) fn updated(checksum: u16, change: u64) -> u16 {
     let fold = |total: u64| (total >> 16) + (total & 0xffff);
     // Six summands of 32 bits are below 2^35, and 2^19, 2^16 + 8, 2^16 after each step.
     let total = fold(fold(fold(u64::from(!checksum) + change)));
