@@ -186,8 +186,7 @@ impl OracleSide<Interpreter> {
         self.engine
             .run(tables, arrival, pool, &mut (), &mut expected);
         assert!(
-            actual.frames == expected.frames
-                && actual.egress == expected.egress
+            has_same_outputs(actual, &expected)
                 && actual.drops == expected.drops
                 && has_same_requests(&actual.learn_requests, &expected.learn_requests),
             "the runner returns {actual:?}, the interpreter {expected:?}, for '{}' as {received:?}",
@@ -197,6 +196,23 @@ impl OracleSide<Interpreter> {
         self.put_back(&mut expected);
         expected.learn_requests
     }
+}
+
+/// True if the same frames leave by the same ports in the same order. An engine that knows that
+/// nothing is done to a frame afterwards makes no copy of it, so the frames may have other numbers.
+fn has_same_outputs(actual: &Verdict, expected: &Verdict) -> bool {
+    let outputs = |of: &Verdict| -> Vec<_> {
+        let output = |egress: &Egress| {
+            let unnumbered = Egress {
+                frame: 0,
+                ..egress.clone()
+            };
+            (of.frames[egress.frame].clone(), unnumbered)
+        };
+        of.egress.iter().map(output).collect()
+    };
+    actual.frames == expected.frames && actual.egress == expected.egress
+        || outputs(actual) == outputs(expected)
 }
 
 /// True if both have the same requests to learn; mostly there are none.
