@@ -221,6 +221,8 @@ impl<'a> BatchLookup<'a> {
     /// Looks up a group in its table. Returns the packets that continue.
     fn look_up_group(&mut self, group: PacketGroup) -> NextTables {
         let view = self.state.context.view;
+        let packets = group.packets.len();
+        self.state.memory.walk_cache.count_lookups(packets);
         let Some(table) = view.table(group.table) else {
             self.stop(group.packets, MatchResult::MISS, &group);
             return NextTables::NONE;

@@ -4,9 +4,8 @@
 /// A cache stays enabled if at least one packet in so many hits.
 const HIT_SHARE: u64 = 2;
 
-/// Windows for which a cache is disabled at first, and at most; the number doubles each time.
+/// Windows for which a cache is disabled at first; the number doubles each time.
 pub(crate) const DISABLED_MIN: u32 = 32;
-const DISABLED_MAX: u32 = 1024;
 
 /// Use of a cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,14 +25,17 @@ pub(crate) enum CacheState {
 pub(crate) struct CachePolicy {
     pub(crate) state: CacheState,
     pub(crate) disabled_windows: u32,
+    /// Most windows for which it is disabled.
+    disabled_max: u32,
 }
 
 impl CachePolicy {
-    /// A cache that is not used yet.
-    pub(crate) const fn new() -> Self {
+    /// A cache that is not used yet, and is disabled for so many windows at most.
+    pub(crate) const fn new(disabled_max: u32) -> Self {
         Self {
             state: CacheState::Disabled(0),
             disabled_windows: DISABLED_MIN,
+            disabled_max,
         }
     }
 
@@ -72,7 +74,7 @@ impl CachePolicy {
     pub(crate) fn disable(&mut self) -> bool {
         let was_used = self.is_used();
         let windows = self.disabled_windows;
-        self.disabled_windows = (2 * windows).min(DISABLED_MAX);
+        self.disabled_windows = (2 * windows).min(self.disabled_max);
         self.state = CacheState::Disabled(windows);
         was_used
     }

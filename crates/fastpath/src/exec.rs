@@ -319,7 +319,7 @@ impl<'b, 'a> Executor<'b, 'a> {
 
     fn look_up(&mut self, frame: &Frame, table: TableId) -> MatchResult<'a> {
         self.lookups += 1;
-        self.batch.memory.walk_cache.count_lookup();
+        self.batch.memory.walk_cache.count_lookups(1);
         if self.lookups > RESUBMITS_MAX {
             return MatchResult::Drop(DropReason::TooManyResubmits);
         }

@@ -108,6 +108,9 @@ const TABLES_MIN: u32 = 4;
 /// Table changes in a window that the cache tolerates; each empties it.
 const CHANGES_MAX: u32 = 8;
 
+/// Most windows for which the cache is disabled.
+const DISABLED_MAX: u32 = 1024;
+
 /// The flow cache of a worker.
 #[derive(Debug)]
 pub(crate) struct FlowCache {
@@ -138,7 +141,7 @@ impl FlowCache {
     pub(crate) fn new(writer: usize) -> Self {
         Self {
             writer,
-            policy: CachePolicy::new(),
+            policy: CachePolicy::new(DISABLED_MAX),
             mask: None,
             entries: None,
             window: CacheWindow::default(),

@@ -36,7 +36,7 @@ impl KeyHasher {
 
     /// The same with one multiplication for two words.
     #[inline]
-    pub(crate) fn hash_pairs<const N: usize>(&self, words: &[u64; N]) -> KeyHash {
+    pub(crate) fn hash_pairs(&self, words: &[u64]) -> KeyHash {
         let [first, second] = self.seeds;
         let (pairs, _) = words.as_chunks();
         let pairs = pairs.iter();

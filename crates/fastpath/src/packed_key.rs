@@ -29,13 +29,13 @@ use flow::{Field, Match};
 
 mod field_conditions;
 mod fill;
-mod optional_fields;
+mod optional_bits;
 mod packed_match;
 mod parse;
 mod pipeline_fields;
 
 pub(crate) use field_conditions::{BitRange, FieldCondition, field_conditions};
-pub(crate) use optional_fields::OptionalFields;
+pub(crate) use optional_bits::{FIRST_OF_IPV6, FREE_WORD, IP_WORDS, MatchEvidence, OptionalBits};
 pub(crate) use packed_match::MatchReader;
 pub(crate) use parse::{UncommonFrame, is_untagged_frame};
 pub(crate) use pipeline_fields::FieldWrite;

@@ -14,24 +14,25 @@
 //! and another begins: it is found by the headers, the walk before, and the fields of the
 //! connection.
 //!
-//! **A walk depends on nothing but its key.** The key has all headers of an IP packet, except
+//! **A walk depends on nothing but its key.** The key has all headers of an IP packet, except bits of
 //! addresses and ports that show nothing: for each rule of a higher priority that a packet does not
-//! match, some field of the key differs from the rule. So one walk serves many flows. All
-//! pipeline fields follow from the walk before. A walk is recorded while the executor runs a packet, and is discarded when it meets what
-//! depends on more, or has other effects than rewrites and outputs: meters, groups, packet-ins,
-//! `learn`, a table without a match, an error. All walks belong to one [view](crate::View) of the
+//! match, some bit of the key differs from the rule. So one walk serves many flows. All walks with
+//! one start have the same bits in their keys, except a few that need more, so that one lookup finds
+//! nearly all. All pipeline fields follow
+//! from the walk before. A walk is recorded while the executor runs a packet, and is discarded when
+//! it meets what depends on more, or has other effects than rewrites and outputs: meters, groups,
+//! packet-ins, `learn`, a table without a match, an error. All walks belong to one [view](crate::View) of the
 //! tables; a new view empties the cache. Ports are examined when the walk is replayed.
 //!
 //! **The cache is used where it pays**, decided by the same [policy](crate::cache_policy) as that of
-//! the flow cache: it is tried when the executor looks up packets in four tables on average, and
+//! the flow cache: it is tried when packets are looked up in four tables on average, and
 //! disabled for a while when less than half of the packets hit.
 //!
 //! **Statistics are deferred**: a hit adds to the totals of its walk, which are added to the
 //! counters of its rules and tables some walks at a time, or all together when exact counts are
 //! required.
 //!
-//! Cost of a hit: one hash of 160 bytes for each set of fields that keys have, at most eight, three
-//! cache lines, and the effects. Memory: four megabytes for each worker that has enabled the cache,
+//! Cost of a hit: one hash of 96 bytes, or 160 with IPv6, four cache lines, and the effects. Memory: four megabytes for each worker that has enabled the cache,
 //! and for each walk one or two kilobytes, at most some twenty.
 
 use base::Instant;
@@ -42,6 +43,7 @@ use crate::cache_policy::CachePolicy;
 use crate::classifier::View;
 use crate::packed_key::PackedKey;
 
+mod rewrites;
 mod walk;
 mod walk_entries;
 mod walk_key;
@@ -49,14 +51,23 @@ mod walk_recorder;
 
 pub(crate) use walk::{ResumeState, TrackEffect, TrackedWalk, WalkEffect};
 use walk_entries::WalkEntries;
-pub(crate) use walk_key::{FROM_PORT, WalkWords};
+pub(crate) use walk_entries::WalkSearch;
+pub(crate) use walk_key::{FROM_PORT, WalkKey};
 pub(crate) use walk_recorder::WalkRecorder;
 
 /// Lookup batches of a window, after which the worker decides whether the cache is used.
 const WINDOW: u32 = 512;
 
-/// Average number of lookups of the executor for each packet, for the cache to be tried.
+/// Average number of lookups in tables for each packet, for the cache to be tried.
 const LOOKUPS_MIN: u64 = 4;
+
+/// Windows with so many lookups, for the cache to be tried. In the first, the flow cache learns to
+/// avoid lookups; it is preferred, since it costs less.
+const BUSY_WINDOWS_MIN: u32 = 3;
+
+/// Most windows for which the cache is disabled: one million packets, so that it is soon tried again
+/// when new connections have become known ones.
+const DISABLED_MAX: u32 = 64;
 
 /// Table changes in a window that the cache tolerates; each empties it.
 const CHANGES_MAX: u32 = 8;
@@ -72,6 +83,8 @@ pub(crate) struct WalkCache {
     entries: Option<WalkEntries>,
     pub(crate) recorder: WalkRecorder,
     window: WalkWindow,
+    /// Windows with many lookups until now.
+    busy_windows: u32,
     /// Hits of all windows before the current one.
     hits_before: u64,
 }
@@ -81,11 +94,13 @@ pub(crate) struct WalkCache {
 struct WalkWindow {
     batches: u32,
     packets: u64,
-    /// Lookups of the executor.
+    /// Lookups in tables.
     lookups: u64,
     /// Packets that were looked up in the cache, and hits.
     candidates: u64,
     hits: u64,
+    /// Continuations of hits in the tables.
+    left: u64,
     changes: u32,
 }
 
@@ -94,11 +109,12 @@ impl WalkCache {
     pub(crate) fn new(writer: usize) -> Self {
         Self {
             writer,
-            policy: CachePolicy::new(),
+            policy: CachePolicy::new(DISABLED_MAX),
             is_active: false,
             entries: None,
             recorder: WalkRecorder::new(),
             window: WalkWindow::default(),
+            busy_windows: 0,
             hits_before: 0,
         }
     }
@@ -147,10 +163,10 @@ impl WalkCache {
         }
     }
 
-    /// Counts a lookup of the executor.
+    /// Counts lookups in tables.
     #[inline]
-    pub(crate) const fn count_lookup(&mut self) {
-        self.window.lookups += 1;
+    pub(crate) const fn count_lookups(&mut self, packets: u32) {
+        self.window.lookups += packets as u64;
     }
 
     /// True if the current batch uses the cache.
@@ -165,17 +181,28 @@ impl WalkCache {
         self.window.hits += hits;
     }
 
+    /// Counts a packet that has hit and continues in the tables after `ct`.
+    pub(crate) const fn count_left(&mut self) {
+        self.window.left += 1;
+    }
+
     /// Returns the number of packets that have hit so far.
     #[inline]
     pub(crate) const fn hits(&self) -> u64 {
         self.hits_before + self.window.hits
     }
 
-    /// Returns the words of a packet whose walk begins at `start`.
-    #[inline]
-    pub(crate) fn words_of(&self, key: &PackedKey, start: u64) -> Option<WalkWords> {
-        let entries = self.entries.as_ref().filter(|_| self.is_active)?;
-        entries.key_mask()?.words_of(key, start)
+    /// Starts to record the walk of a packet within the current one; it is not cached if `key` is
+    /// `None`.
+    pub(crate) fn begin_recording(&mut self, key: Option<&PackedKey>, start: u64) {
+        let entries = self.entries.as_ref().filter(|_| self.is_active);
+        let words = entries
+            .zip(key)
+            .and_then(|(all, key)| all.words_of(key, start));
+        let known = entries
+            .zip(words.as_ref())
+            .and_then(|(all, words)| all.bits_of(words));
+        self.recorder.begin(words, known.unwrap_or_default());
     }
 
     /// Prefetches a walk.
@@ -186,10 +213,13 @@ impl WalkCache {
         }
     }
 
-    /// Returns the number of the walk of a packet.
+    /// Searches the walk of a packet that begins at `start`.
     #[inline]
-    pub(crate) fn find(&mut self, words: &WalkWords) -> Option<u16> {
-        self.entries.as_mut()?.find(words)
+    pub(crate) fn find(&self, key: &PackedKey, start: u64) -> WalkSearch {
+        match self.entries.as_ref().filter(|_| self.is_active) {
+            Some(entries) => entries.find(key, start),
+            None => WalkSearch::NoKey,
+        }
     }
 
     /// Takes the effects of a walk, and counts a packet. They are returned by
@@ -246,10 +276,15 @@ impl WalkCache {
     fn end_window(&mut self) {
         let window = std::mem::take(&mut self.window);
         self.hits_before += window.hits;
-        let is_promising = window.lookups >= LOOKUPS_MIN * window.packets;
+        self.busy_windows = match window.lookups >= LOOKUPS_MIN * window.packets {
+            true => self.busy_windows + 1,
+            false => 0,
+        };
+        let is_promising = self.busy_windows >= BUSY_WINDOWS_MIN;
+        let replayed = window.hits.saturating_sub(window.left);
         if self
             .policy
-            .end_window(is_promising, window.candidates, window.hits)
+            .end_window(is_promising, window.candidates, replayed)
         {
             self.clear();
         }

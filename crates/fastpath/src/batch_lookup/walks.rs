@@ -3,7 +3,7 @@
 
 use super::{BatchLookup, PacketGroup};
 use crate::batch_mask::{BatchMask, LOOKUP_BATCH};
-use crate::walk_cache::FROM_PORT;
+use crate::walk_cache::{FROM_PORT, WalkKey, WalkSearch};
 
 /// Packets of a lookup batch that leave it before the first table.
 #[derive(Debug)]
@@ -71,19 +71,25 @@ impl BatchLookup<'_> {
         let (mut recorded, mut first) = (BatchMask::EMPTY, None);
         for index in group.packets {
             let key = &memory.keys[index % LOOKUP_BATCH];
-            let Some(words) = cache.words_of(key, FROM_PORT) else {
-                continue;
-            };
-            candidates.insert(BatchMask::single(index));
-            if let Some(number) = cache.find(&words) {
-                cached.insert(BatchMask::single(index));
-                self.walks.numbers[index % LOOKUP_BATCH] = number;
-                cache.prefetch_walk(number);
-            } else if cache.recorder.may_record(recorded.len()) && first != Some(words) {
+            match cache.find(key, FROM_PORT) {
+                WalkSearch::NoKey => continue,
+                WalkSearch::Found(number) => {
+                    cached.insert(BatchMask::single(index));
+                    self.walks.numbers[index % LOOKUP_BATCH] = number;
+                    cache.prefetch_walk(number);
+                }
                 // Mostly the packets of a flow follow each other.
-                first = Some(words);
-                recorded.insert(BatchMask::single(index));
+                WalkSearch::Absent(key)
+                    if first.as_ref().is_none_or(|one: &WalkKey| !one.is(&key)) =>
+                {
+                    if cache.recorder.may_record(recorded.len()) {
+                        first = Some(key);
+                        recorded.insert(BatchMask::single(index));
+                    }
+                }
+                WalkSearch::Absent(_) => {}
             }
+            candidates.insert(BatchMask::single(index));
         }
         let counts = [candidates, cached].map(|packets| packets.len() as u64);
         memory.walk_cache.count_candidates(counts[0], counts[1]);

@@ -15,7 +15,7 @@ use crate::compiled_set::CompiledSet;
 use crate::epoch::Epoch;
 use crate::key_hash::KeyHasher;
 use crate::linear::LinearSearch;
-use crate::packed_key::{HEADER_WORDS, KeyParts, OptionalFields, PackedKey};
+use crate::packed_key::{HEADER_WORDS, KeyParts, OptionalBits, PackedKey};
 use crate::tuple::TupleView;
 
 /// View of one table.
@@ -106,17 +106,17 @@ impl TableView {
             .fold(None, |best, rule| first(best, Some(rule)))
     }
 
-    /// Optional fields that rules of the table read.
-    pub(crate) fn optional_fields(&self) -> OptionalFields {
-        let mut fields = OptionalFields::NONE;
+    /// Optional bits that rules of the table read.
+    pub(crate) fn optional_bits(&self) -> OptionalBits {
+        let mut bits = OptionalBits::NONE;
         if self.fallback == Some(LookupFallback::Interpreter) {
-            return OptionalFields::ALL;
+            return OptionalBits::ALL;
         }
         let of_sets = self.compiled_sets.iter().flat_map(|set| set.mask());
         for (word, mask) in of_sets.chain(self.tuples.iter().flat_map(TupleView::mask)) {
-            fields.insert(OptionalFields::of_bits(*word, *mask).0);
+            bits.insert_bits(*word, *mask);
         }
-        fields
+        bits
     }
 
     /// Returns the rule that the packet matches among the eligible ones: the rule of the highest

@@ -5,17 +5,22 @@
 
 use base::{PortNo, TableId};
 use flow::{Action, Extension, Field};
-use packet::{Frame, Pool};
+use packet::{Depth, Frame, Pool};
 use pipeline::{Destination, Rule, Turn};
 
 use super::track::TrackCall;
 use super::{ExecPoint, Executor, FrameOutcome};
 use crate::match_result::MatchResult;
-use crate::packed_key::OptionalFields;
+use crate::packed_key::OptionalBits;
 use crate::walk_cache::{FROM_PORT, ResumeState, TrackEffect, TrackedWalk, WalkEffect};
 
-/// Rules of a table that are examined for each recorded lookup.
-const RULES_EXAMINED_MAX: usize = 128;
+/// The rules of a table on which the result of a lookup depends.
+#[derive(Clone, Copy)]
+enum ExaminedRules<'r> {
+    All,
+    /// This rule, and all that are tried before it.
+    UpTo(&'r Rule),
+}
 
 impl<'b> Executor<'b, '_> {
     /// Executes a frame from the first table, and records its walk.
@@ -24,8 +29,7 @@ impl<'b> Executor<'b, '_> {
         self.priority = frame.priority;
         let memory = &mut *self.batch.memory;
         let key = &memory.keys[self.key_index];
-        let words = memory.walk_cache.words_of(key, FROM_PORT);
-        memory.walk_cache.recorder.begin(words);
+        memory.walk_cache.begin_recording(Some(key), FROM_PORT);
         self.is_recording = true;
         let result = self.batch.look_up(self.key_index, TableId::FIRST);
         let point = ExecPoint::Table(TableId::FIRST, result);
@@ -68,47 +72,50 @@ impl<'b> Executor<'b, '_> {
     /// Ends the innermost walk.
     #[inline(never)]
     pub(super) fn end_nested_recording(&mut self) {
-        self.batch.memory.walk_cache.recorder.end();
+        let reads_network = self.batch.ingress.depth != Depth::Link;
+        self.batch.memory.walk_cache.recorder.end(reads_network);
     }
 
     /// Records the result of a lookup.
     #[inline(never)]
     pub(super) fn record_lookup(&mut self, table: TableId, result: &MatchResult<'_>) {
-        let rule = match result {
-            MatchResult::Rule(rule) => *rule,
-            MatchResult::Conjunction(rule, _) => Some(*rule),
+        let (rule, examined) = match result {
+            MatchResult::Rule(Some(rule)) => (Some(*rule), ExaminedRules::UpTo(rule)),
+            MatchResult::Rule(None) => (None, ExaminedRules::All),
+            // Clauses may have any priority.
+            MatchResult::Conjunction(rule, _) => (Some(*rule), ExaminedRules::All),
             MatchResult::SlowPath(_) | MatchResult::Standalone | MatchResult::Drop(_) => {
                 return self.give_up_recording();
             }
         };
-        let fields = self.examined_fields(table, rule);
+        self.record_examined(table, examined);
         let recorder = &mut self.batch.memory.walk_cache.recorder;
-        recorder.add_fields(fields);
         recorder.add_lookup(table, rule.map(|rule| &rule.counters));
     }
 
-    /// Returns the optional fields on which a result depends: those that tell why the packet matches
-    /// no rule before this one. Of tables with many rules, all that rules read.
-    fn examined_fields(&self, table: TableId, matched: Option<&Rule>) -> OptionalFields {
-        let (context, memory) = (self.batch.context, &*self.batch.memory);
+    /// Records the optional bits on which a result depends: those that tell which of the rules the
+    /// packet matches. If there are too many, all that rules of the table read.
+    fn record_examined(&mut self, table: TableId, examined: ExaminedRules<'_>) {
+        let (context, memory) = (self.batch.context, &mut *self.batch.memory);
         let Some(view) = context.view.table(table) else {
-            return OptionalFields::NONE;
+            return;
         };
-        let mut fields = memory.walk_cache.recorder.fields();
-        if view.fallback.is_some() {
-            return view.optional_fields();
-        }
-        let key = &memory.keys[self.key_index];
-        for (count, rule) in context.pipeline.rules(table).enumerate() {
-            if count == RULES_EXAMINED_MAX {
-                return view.optional_fields();
+        let recorder = &mut memory.walk_cache.recorder;
+        let has_conjunctions = view.fallback.is_some();
+        let mut is_after = false;
+        let rules = context.pipeline.rules(table).map(|rule| &**rule);
+        let rules = rules.take_while(|rule| match examined {
+            ExaminedRules::All => true,
+            // Clauses of the same priority may follow.
+            ExaminedRules::UpTo(last) if has_conjunctions => rule.priority() >= last.priority(),
+            ExaminedRules::UpTo(last) => {
+                !std::mem::replace(&mut is_after, std::ptr::eq(*rule, last))
             }
-            fields.insert(fields.examined_by(key, rule.matching()));
-            if matched.is_some_and(|matched| std::ptr::eq(matched, &**rule)) {
-                break;
-            }
+        });
+        let is_complete = recorder.examine(&memory.keys[self.key_index], rules);
+        if !is_complete || !view.is_compiled() {
+            recorder.add_table(&view.optional_bits());
         }
-        fields
     }
 
     /// Records a lookup by another port, or with fields that are not in the key.
@@ -116,7 +123,7 @@ impl<'b> Executor<'b, '_> {
     pub(super) fn record_special_lookup(&mut self, table: TableId) {
         if let Some(view) = self.batch.context.view.table(table) {
             let recorder = &mut self.batch.memory.walk_cache.recorder;
-            recorder.add_fields(view.optional_fields());
+            recorder.add_table(&view.optional_bits());
         }
     }
 
@@ -124,7 +131,7 @@ impl<'b> Executor<'b, '_> {
     pub(super) fn record_read(&mut self, field: Field) {
         if self.is_recording {
             let recorder = &mut self.batch.memory.walk_cache.recorder;
-            recorder.add_fields(OptionalFields::of_field(field));
+            recorder.add_bits(&OptionalBits::of_field(field));
         }
     }
 
@@ -266,11 +273,10 @@ impl<'b> Executor<'b, '_> {
         }
         let has_key = start.is_some() && self.refresh_key(frame);
         let memory = &mut *self.batch.memory;
-        let key = &memory.keys[self.key_index];
-        let words = start
-            .filter(|_| has_key)
-            .and_then(|start| memory.walk_cache.words_of(key, start));
-        memory.walk_cache.recorder.begin(words);
+        let key = has_key.then(|| &memory.keys[self.key_index]);
+        memory
+            .walk_cache
+            .begin_recording(key, start.unwrap_or(FROM_PORT));
     }
 
     /// Parses a rewritten frame again. Returns false if its key stays stale.

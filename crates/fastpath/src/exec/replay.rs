@@ -2,9 +2,9 @@
 //! connection leads where no walk was recorded continues in the tables.
 
 use base::PortNo;
-use conntrack::{Conntrack, SteadyNat, SteadyPacket};
+use conntrack::{Conntrack, CtCommit, SteadyNat, SteadyPacket};
 use flow::{ConnectionFields, PipelineFields};
-use packet::{Frame, Pool};
+use packet::{Frame, PlainHop, Pool, set_plain_hop};
 use pipeline::{
     Cause, Destination, DropReason, Egress, FinalActionSet, TurnPlace, connection_fields,
     is_translated, track_packet, write_outcome,
@@ -17,7 +17,7 @@ use crate::batch_lookup::track::{begin_lookup_in, checksum_check, write_ends};
 use crate::batch_mask::BatchMask;
 use crate::egress_cache::EgressCheck;
 use crate::header_rewrite::RewriteFailure;
-use crate::walk_cache::{ResumeState, TrackEffect, TrackedWalk, WalkEffect};
+use crate::walk_cache::{ResumeState, TrackEffect, TrackedWalk, WalkEffect, WalkSearch};
 
 /// Fields that a packet has after `ct`.
 enum TrackedFields {
@@ -60,6 +60,10 @@ impl<'b, 'a> Executor<'b, 'a> {
         while let [effect, rest @ ..] = effects {
             effects = match effect {
                 WalkEffect::Rewrite(_) => self.replay_rewrites(frame, effects, pool)?,
+                WalkEffect::Hop(hop) => {
+                    self.replay_hop(frame, hop, pool)?;
+                    rest
+                }
                 WalkEffect::Send(port) => {
                     self.send(*port);
                     rest
@@ -109,6 +113,35 @@ impl<'b, 'a> Executor<'b, 'a> {
             effects = rest;
         }
         Ok(effects)
+    }
+
+    /// Applies the rewrites of a router.
+    fn replay_hop(
+        &mut self,
+        frame: &mut Frame,
+        hop: &PlainHop,
+        pool: &mut Pool,
+    ) -> Result<(), Interruption<'a>> {
+        self.copy_before_rewrite(frame, pool)
+            .map_err(Interruption::Drop)?;
+        if set_plain_hop(frame.bytes_mut(), hop) {
+            if !self.key_is_stale {
+                self.key().set_hop(hop);
+            }
+            return Ok(());
+        }
+        self.key_is_stale = true;
+        let mut packet = self.parse(frame)?;
+        if hop.dec_ttl && packet.dec_ip_ttl().is_err() {
+            return Err(Interruption::Drop(DropReason::InvalidTtl));
+        }
+        hop.eth_dst
+            .into_iter()
+            .for_each(|dst| packet.set_eth_dst(dst));
+        hop.eth_src
+            .into_iter()
+            .for_each(|src| packet.set_eth_src(src));
+        Ok(())
     }
 
     /// Sends the frame with the fields of a tunnel, if the port is one.
@@ -215,7 +248,10 @@ impl<'b, 'a> Executor<'b, 'a> {
         let check = checksum_check(frame);
         if tracker.find_steady(&mut lookup).is_none() {
             return Ok(match (track.steady, &track.next) {
-                (SteadyCall::Plain, _) => {
+                // Without `commit`, a packet without a connection is not translated.
+                (SteadyCall::Plain | SteadyCall::Nat, _)
+                    if track.request.commit == CtCommit::No =>
+                {
                     tracker.begin_absent(&mut lookup);
                     let tracked = tracker.track_absent(&lookup, check);
                     tracked.map(TrackedFields::Steady)
@@ -281,16 +317,15 @@ impl<'b, 'a> Executor<'b, 'a> {
         pool: &mut Pool,
     ) -> Result<(), Interruption<'a>> {
         let memory = &mut *self.batch.memory;
-        let words = match self.key_is_stale {
-            true => None,
-            false => {
-                let key = &memory.keys[self.key_index];
-                memory.walk_cache.words_of(key, next.id)
-            }
+        let search = match self.key_is_stale {
+            true => WalkSearch::NoKey,
+            false => memory
+                .walk_cache
+                .find(&memory.keys[self.key_index], next.id),
         };
-        match words.and_then(|words| memory.walk_cache.find(&words)) {
-            Some(walk) => self.replay(frame, walk, pool),
-            None => self.leave_walk(frame, next, pool),
+        match search {
+            WalkSearch::Found(walk) => self.replay(frame, walk, pool),
+            _ => self.leave_walk(frame, next, pool),
         }
     }
 
@@ -302,6 +337,7 @@ impl<'b, 'a> Executor<'b, 'a> {
         next: &TrackedWalk,
         pool: &mut Pool,
     ) -> Result<(), Interruption<'a>> {
+        self.batch.memory.walk_cache.count_left();
         self.resume(&next.resume);
         let table = next.table;
         let may_record = self.batch.memory.walk_cache.recorder.may_record(0);

@@ -6,7 +6,7 @@ use base::PortNo;
 use conntrack::{AddressFamily, CtState, CtZone, SteadyPacket};
 use flow::field::{FieldView, REGISTERS};
 use flow::{ConnectionFields, Field, MetadataWrite, PipelineFields, Subfield};
-use packet::PlainEnds;
+use packet::{PlainEnds, PlainHop};
 
 use super::{FieldPosition, HEADER_WORDS, KEY_WORDS, PackedKey, halves, position, word};
 
@@ -179,6 +179,18 @@ impl PackedKey {
         self.0[word::NETWORK] = ends.addresses;
         let transport = &mut self.0[word::TRANSPORT];
         *transport = *transport >> 32 << 32 | u64::from(ends.ports);
+    }
+
+    /// Applies the rewrites of a router to the key of a packet of IP.
+    pub(crate) fn set_hop(&mut self, hop: &PlainHop) {
+        let addresses = [(word::ETH_DST, hop.eth_dst), (word::ETH_SRC, hop.eth_src)];
+        for (index, address) in addresses {
+            if let Some(address) = address {
+                let rest = self.0[index] & 0xffff;
+                self.0[index] = address.to_u64() << u16::BITS | rest;
+            }
+        }
+        self.0[word::TRANSPORT] -= u64::from(hop.dec_ttl) << 40;
     }
 
     /// Returns the flags of the translation that was made when the packet was tracked before in

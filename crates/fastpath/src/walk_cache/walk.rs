@@ -3,6 +3,7 @@
 use base::{PortNo, TableId};
 use conntrack::CtRequest;
 use flow::{ConnectionFields, PipelineFields};
+use packet::PlainHop;
 use pipeline::{Counters, DropReason, SavedMemory};
 
 use crate::exec::SteadyCall;
@@ -13,6 +14,8 @@ use crate::packed_key::PackedKey;
 #[derive(Debug)]
 pub(crate) enum WalkEffect {
     Rewrite(HeaderRewrite),
+    /// The rewrites of a router.
+    Hop(PlainHop),
     /// Output to a port, which may be the ingress port.
     Send(PortNo),
     /// The same with the fields of a tunnel, if the port is one.

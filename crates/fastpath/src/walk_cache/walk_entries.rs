@@ -8,12 +8,12 @@ use pipeline::{Counters, Pipeline, Totals};
 use sys::cache::prefetch;
 
 use super::walk::{WalkEffect, WalkLookup};
-use super::walk_key::{WALK_WORDS, WalkKey, WalkKeyMask, WalkWords};
+use super::walk_key::{KeyBits, StartBits, WalkKey, WalkWords};
 use super::walk_recorder::FinishedWalk;
 use crate::batch_stats::{TableBatchStats, add};
 use crate::classifier::{ContentId, View};
 use crate::flow_cache::{WAYS, boxed_array, equal_tags};
-use crate::packed_key::OptionalFields;
+use crate::packed_key::{IP_WORDS, PackedKey};
 
 /// Number of sets.
 const SETS: u16 = 2048;
@@ -28,7 +28,7 @@ const _: () = assert!(
 
 /// Interval after which pending statistics are due: longer than that of the flow cache, since a walk
 /// has many rules.
-pub(super) const FLUSH_INTERVAL: Duration = Duration::from_millis(50);
+pub(super) const FLUSH_INTERVAL: Duration = Duration::from_millis(200);
 
 /// Entries that are flushed before each batch, once they are due.
 const FLUSHED_PER_BATCH: usize = 16;
@@ -39,7 +39,7 @@ const TAG_BITS: usize = u8::BITS as usize;
 /// Key words of an entry.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
-struct EntryWords([u64; WALK_WORDS]);
+struct EntryWords([u64; IP_WORDS]);
 
 /// A walk, and the packets that its rules have not counted yet.
 #[derive(Debug, Default)]
@@ -53,57 +53,15 @@ struct WalkEntry {
     is_listed: bool,
 }
 
-/// Most sets of optional fields.
-const FIELD_SETS_MAX: usize = 8;
-
-/// Sets of optional fields that keys have, roughly in the order of their hits.
+/// Result of a search.
 #[derive(Clone, Copy, Debug)]
-struct FieldSets {
-    sets: [FieldSet; FIELD_SETS_MAX],
-    len: usize,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct FieldSet {
-    fields: OptionalFields,
-    hits: u64,
-}
-
-impl FieldSets {
-    const NONE: Self = Self {
-        sets: [FieldSet {
-            fields: OptionalFields::ALL,
-            hits: 0,
-        }; FIELD_SETS_MAX],
-        len: 0,
-    };
-
-    /// Adds a set. Returns it, or one with more fields if there are too many.
-    fn add(&mut self, fields: OptionalFields) -> OptionalFields {
-        let known = || self.sets[..self.len].iter().map(|set| set.fields);
-        if known().any(|other| other == fields) {
-            return fields;
-        }
-        let larger = known().find(|other| other.contains(fields));
-        // The last is for the set of all fields.
-        let fields = match larger {
-            Some(larger) if self.len + 1 >= FIELD_SETS_MAX => return larger,
-            None if self.len + 1 >= FIELD_SETS_MAX => OptionalFields::ALL,
-            _ => fields,
-        };
-        self.sets[self.len] = FieldSet { fields, hits: 0 };
-        self.len += 1;
-        fields
-    }
-
-    /// Counts a hit of the set at this position.
-    #[inline]
-    fn count_hit(&mut self, position: usize) {
-        self.sets[position].hits += 1;
-        if position > 0 && self.sets[position].hits > self.sets[position - 1].hits {
-            self.sets.swap(position, position - 1);
-        }
-    }
+pub(crate) enum WalkSearch {
+    /// The number of the walk.
+    Found(u16),
+    /// The first key of the packet, which has no walk.
+    Absent(WalkKey),
+    /// Packets like this one have no walks.
+    NoKey,
 }
 
 /// All entries of a walk cache.
@@ -112,9 +70,8 @@ pub(super) struct WalkEntries {
     writer: usize,
     /// The rules of the entries, if there are any.
     content: Option<ContentId>,
-    mask: Option<WalkKeyMask>,
-    /// Sets of optional fields that keys have, of walks from a port and after `ct`.
-    field_sets: [FieldSets; 2],
+    /// Optional bits that keys have.
+    bits: Option<KeyBits>,
     /// Eight bits of the hash of each entry; zero if there is no entry.
     tags: Box<[[u8; WAYS]; SETS as usize]>,
     words: Box<[EntryWords; ENTRIES]>,
@@ -139,10 +96,9 @@ impl WalkEntries {
         Self {
             writer,
             content: None,
-            mask: None,
-            field_sets: [FieldSets::NONE; 2],
+            bits: None,
             tags: boxed_array(|| [0; WAYS]),
-            words: boxed_array(|| EntryWords([0; WALK_WORDS])),
+            words: boxed_array(|| EntryWords([0; IP_WORDS])),
             walks: boxed_array(WalkEntry::default),
             next_release: ENTRIES,
             fresh: Vec::new(),
@@ -164,7 +120,7 @@ impl WalkEntries {
     pub(super) fn reset(&mut self, view: &View, pipeline: &Pipeline) {
         self.clear();
         self.content = Some(view.content());
-        self.mask = Some(WalkKeyMask::of(view));
+        self.bits = Some(KeyBits::of(view));
         let counters = (0..=TableId::LAST.0).map(|id| {
             let (lookups, matches) = pipeline.table_counters(TableId(id));
             (lookups.clone(), matches.clone())
@@ -176,14 +132,35 @@ impl WalkEntries {
     pub(super) fn clear(&mut self) {
         self.flush_all();
         self.tags.fill([0; WAYS]);
-        self.field_sets = [FieldSets::NONE; 2];
         self.next_release = 0;
         self.content = None;
     }
 
+    /// Returns the words of a packet.
+    pub(super) fn words_of(&self, key: &PackedKey, start: u64) -> Option<WalkWords> {
+        self.bits.as_ref()?.words_of(key, start)
+    }
+
+    /// Returns the optional bits that keys of these words have.
+    pub(super) fn bits_of(&self, words: &WalkWords) -> Option<StartBits> {
+        self.bits.as_ref().map(|bits| *bits.bits_of(words))
+    }
+
+    /// Returns the walk of a packet, or its key without a walk in the first level.
     #[inline]
-    pub(super) fn key_mask(&self) -> Option<&WalkKeyMask> {
-        self.mask.as_ref()
+    pub(super) fn find(&self, key: &PackedKey, start: u64) -> WalkSearch {
+        let Some(bits) = &self.bits else {
+            return WalkSearch::NoKey;
+        };
+        let Some(first) = bits.key_of(key, start, 0) else {
+            return WalkSearch::NoKey;
+        };
+        let found = self.find_key(&first).or_else(|| {
+            let later =
+                (1..bits.used_levels(key, start)).map(|level| bits.key_of(key, start, level));
+            later.flatten().find_map(|key| self.find_key(&key))
+        });
+        found.map_or(WalkSearch::Absent(first), WalkSearch::Found)
     }
 
     /// Prefetches the effects of an entry.
@@ -191,21 +168,6 @@ impl WalkEntries {
     pub(super) fn prefetch_walk(&self, index: u16) {
         let first = self.walks[usize::from(index) % ENTRIES].effects.first();
         first.into_iter().for_each(prefetch);
-    }
-
-    /// Returns the number of the entry for a packet.
-    #[inline]
-    pub(super) fn find(&mut self, words: &WalkWords) -> Option<u16> {
-        let mask = self.mask?;
-        let kind = usize::from(!words.is_from_port());
-        for position in 0..self.field_sets[kind].len {
-            let fields = self.field_sets[kind].sets[position].fields;
-            if let Some(index) = self.find_key(&mask.key_of(words, fields)) {
-                self.field_sets[kind].count_hit(position);
-                return Some(index);
-            }
-        }
-        None
     }
 
     /// Returns the number of the entry with this key.
@@ -250,12 +212,11 @@ impl WalkEntries {
     }
 
     /// Adds a walk.
-    pub(super) fn insert(&mut self, (words, fields, walk): FinishedWalk) {
-        let Some(mask) = self.mask else {
+    pub(super) fn insert(&mut self, (words, needed, walk): FinishedWalk) {
+        let Some(all) = &mut self.bits else {
             return;
         };
-        let kind = usize::from(!words.is_from_port());
-        let key = mask.key_of(&words, self.field_sets[kind].add(fields));
+        let key = all.add(&words, &needed);
         if self.find_key(&key).is_some() {
             return;
         }

@@ -2,66 +2,157 @@
 
 use crate::classifier::View;
 use crate::key_hash::KeyHasher;
-use crate::packed_key::{OptionalFields, PackedKey};
+use crate::packed_key::{FIRST_OF_IPV6, FREE_WORD, IP_WORDS, OptionalBits, PackedKey};
 
-/// Words of a key.
-pub(super) const WALK_WORDS: usize = 20;
+/// Index of the start of the walk.
+const START_WORD: usize = FREE_WORD;
 
-/// Indices of the optional fields that a key has, and of the start of the walk.
-const FIELDS_WORD: usize = 18;
-const START_WORD: usize = 19;
+/// Index of the word with the VLAN tag in its lowest bits, which are zero without a tag.
+const ETH_SRC_WORD: usize = 2;
+const TAG_BITS: u64 = 0xffff;
 
 /// The start of a packet from a port.
 pub(crate) const FROM_PORT: u64 = 0;
 
 /// The words of a packet from which the keys of walks are made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct WalkWords([u64; WALK_WORDS]);
+pub(crate) struct WalkWords([u64; IP_WORDS]);
 
 /// Key of a walk, with its hash.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct WalkKey {
-    pub(super) words: [u64; WALK_WORDS],
+pub(crate) struct WalkKey {
+    pub(super) words: [u64; IP_WORDS],
     /// The lowest bits select the set.
     pub(super) bucket: u16,
     /// Never zero.
     pub(super) tag: u8,
 }
 
-/// The part of a key that depends on the tables.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct WalkKeyMask {
-    hasher: KeyHasher,
-    /// Bits of the word with the TCP flags that keys have.
-    details: u64,
+impl WalkKey {
+    /// True if both keys have the same words.
+    #[inline]
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        self.words == other.words
+    }
 }
 
-impl WalkKeyMask {
-    /// The mask for a view: keys have TCP flags only if tables read them.
+/// Number of levels.
+pub(super) const LEVELS: usize = 3;
+
+/// Most bits of a level that only show why packets do not match rules. Few bits show it for most
+/// packets: of random numbers, one in 16 has the four upper bits of a small one. The last level is
+/// for the others.
+const EVIDENCE_MAX: [u32; LEVELS] = [4, 10, u32::MAX];
+
+/// Optional bits on which a walk depends.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct NeededBits {
+    /// All bits.
+    pub(super) all: OptionalBits,
+    /// Bits among them that show why packets do not match rules.
+    pub(super) evidence: OptionalBits,
+}
+
+/// The optional bits of keys with one start, by level. A level has the bits of the levels before.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct StartBits {
+    pub(super) levels: [OptionalBits; LEVELS],
+    /// Number of levels that have walks.
+    used: usize,
+    evidence: [OptionalBits; LEVELS],
+}
+
+impl StartBits {
+    /// Adds the bits of a walk. Returns its level.
+    fn add(&mut self, needed: &NeededBits) -> usize {
+        let has_room = |level: &usize| {
+            let mut evidence = self.evidence[*level];
+            evidence.insert(&needed.evidence);
+            evidence.len() <= EVIDENCE_MAX[*level]
+        };
+        let level = (0..LEVELS).find(has_room).unwrap_or(LEVELS - 1);
+        for bits in &mut self.levels[level..] {
+            bits.insert(&needed.all);
+        }
+        for evidence in &mut self.evidence[level..] {
+            evidence.insert(&needed.evidence);
+        }
+        self.used = self.used.max(level + 1);
+        level
+    }
+}
+
+/// Number of sets of optional bits. Each start has one, which others may share.
+const BIT_SETS: usize = 1024;
+
+/// Sets of optional bits for walks that begin at a port.
+const PORT_BIT_SETS: usize = 64;
+
+/// Optional bits that keys have, for each start of walks. Bits are only added, until all walks are
+/// removed, so a key with fewer bits still holds for all packets that it is found for.
+#[derive(Debug)]
+pub(super) struct KeyBits {
+    hasher: KeyHasher,
+    /// Bits of the word with the TCP flags that keys have: the flags only if tables read them.
+    details: u64,
+    sets: Box<[StartBits]>,
+}
+
+impl KeyBits {
+    /// No optional bits, for the tables of a view.
     pub(super) fn of(view: &View) -> Self {
         Self {
             hasher: view.hasher,
             details: PackedKey::details_mask(view.header_mask()),
+            sets: vec![StartBits::default(); BIT_SETS].into(),
         }
     }
 
     /// Returns the words of a packet whose walk begins at `start`, or `None` for other packets than
     /// those of IP, without fragments and neighbour discovery.
-    #[inline]
     pub(super) fn words_of(&self, key: &PackedKey, start: u64) -> Option<WalkWords> {
-        let mut words = [0; WALK_WORDS];
-        key.copy_ip_words(&mut words, self.details)?;
+        let mut words = [0; IP_WORDS];
+        key.copy_ip_words(&mut words, self.details, &OptionalBits::ALL)?;
         words[START_WORD] = start;
         Some(WalkWords(words))
     }
 
-    /// Returns the key that has these optional fields.
+    /// Number of levels that have walks with this start.
     #[inline]
-    pub(super) fn key_of(&self, words: &WalkWords, fields: OptionalFields) -> WalkKey {
+    pub(super) fn used_levels(&self, key: &PackedKey, start: u64) -> usize {
+        self.sets[set_at(start, key.in_port_number()) % BIT_SETS].used
+    }
+
+    /// Returns the key of a packet whose walk begins at `start`, in one of the levels.
+    #[inline]
+    pub(super) fn key_of(&self, key: &PackedKey, start: u64, level: usize) -> Option<WalkKey> {
+        let mut words = [0; IP_WORDS];
+        let bits = &self.sets[set_at(start, key.in_port_number()) % BIT_SETS];
+        key.copy_ip_words(&mut words, self.details, &bits.levels[level % LEVELS])?;
+        words[START_WORD] = start;
+        Some(self.hashed(words))
+    }
+
+    /// Returns the bits that keys of these words have.
+    pub(super) fn bits_of(&self, words: &WalkWords) -> &StartBits {
+        &self.sets[words.set() % BIT_SETS]
+    }
+
+    /// Adds the bits of a walk to the keys with the start of these words. Returns its key.
+    pub(super) fn add(&mut self, words: &WalkWords, needed: &NeededBits) -> WalkKey {
+        let bits = &mut self.sets[words.set() % BIT_SETS];
+        let level = bits.add(needed);
         let WalkWords(mut words) = *words;
-        fields.mask_ip_words(&mut words);
-        words[FIELDS_WORD] = fields.bits().into();
-        let hash = self.hasher.hash_pairs(&words);
+        bits.levels[level].mask_ip_words(&mut words);
+        self.hashed(words)
+    }
+
+    #[inline]
+    fn hashed(&self, words: [u64; IP_WORDS]) -> WalkKey {
+        let hash = match words[FIRST_OF_IPV6..] == [0; IP_WORDS - FIRST_OF_IPV6] {
+            true => self.hasher.hash_pairs(&words[..FIRST_OF_IPV6]),
+            false => self.hasher.hash_pairs(&words),
+        };
         let [tag, _] = hash.tag().to_le_bytes();
         WalkKey {
             words,
@@ -72,9 +163,25 @@ impl WalkKeyMask {
 }
 
 impl WalkWords {
-    /// True if the walk begins at a port.
-    #[inline]
-    pub(super) const fn is_from_port(&self) -> bool {
-        self.0[START_WORD] == FROM_PORT
+    /// True if the packet has no VLAN tag.
+    pub(super) const fn is_untagged(&self) -> bool {
+        let Self(words) = self;
+        words[ETH_SRC_WORD] & TAG_BITS == 0
     }
+
+    /// Position of the optional bits of the start.
+    fn set(&self) -> usize {
+        let Self(words) = self;
+        set_at(words[START_WORD], words[0] >> u32::BITS)
+    }
+}
+
+/// Position of the optional bits of a start. Walks from one port have their own.
+#[inline]
+fn set_at(start: u64, in_port: u64) -> usize {
+    let set = match start {
+        FROM_PORT => in_port % PORT_BIT_SETS as u64,
+        _ => PORT_BIT_SETS as u64 + start % (BIT_SETS - PORT_BIT_SETS) as u64,
+    };
+    usize::try_from(set).unwrap_or(0)
 }

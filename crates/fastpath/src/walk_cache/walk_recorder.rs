@@ -4,11 +4,12 @@
 //! packet.
 
 use base::TableId;
-use pipeline::Counters;
+use pipeline::{Counters, Rule};
 
+use super::rewrites::simplify;
 use super::walk::{Walk, WalkEffect, WalkLookup};
-use super::walk_key::WalkWords;
-use crate::packed_key::OptionalFields;
+use super::walk_key::{NeededBits, StartBits, WalkWords};
+use crate::packed_key::{MatchEvidence, OptionalBits, PackedKey};
 
 /// Walks that are recorded in a lookup batch, so that the cost is low if no flow repeats.
 const RECORDED_MAX: u32 = 4;
@@ -21,19 +22,26 @@ const LARGE_EFFECTS_MAX: usize = 8;
 const LOOKUPS_MAX: usize = 256;
 const SAVED_MAX: usize = 4;
 
+/// Rules that are examined for a walk, so that its recording takes some tens of microseconds.
+const RULES_EXAMINED_MAX: usize = 1024;
+
 /// A walk that is being recorded.
 #[derive(Debug)]
 struct Recording {
     /// `None` if the walk cannot be cached.
     words: Option<WalkWords>,
-    /// Optional fields on which the walk depends.
-    fields: OptionalFields,
+    /// Optional bits that keys of its start had.
+    known: StartBits,
+    /// Optional bits on which it depends, besides those of the first level.
+    needed: NeededBits,
+    /// Rules that may still be examined for it.
+    rules_left: usize,
     effects: Vec<WalkEffect>,
     lookups: Vec<WalkLookup>,
 }
 
-/// A walk, the packet that it was recorded for, and the optional fields on which it depends.
-pub(super) type FinishedWalk = (WalkWords, OptionalFields, Walk);
+/// A walk, the packet that it was recorded for, and the optional bits on which it depends.
+pub(super) type FinishedWalk = (WalkWords, NeededBits, Walk);
 
 /// The recorder of a worker.
 #[derive(Debug)]
@@ -66,24 +74,30 @@ impl WalkRecorder {
         self.left > others
     }
 
-    /// Starts a walk within the current one.
-    pub(crate) fn begin(&mut self, words: Option<WalkWords>) {
+    /// Starts a walk within the current one. Keys of its start have the optional bits `known`.
+    pub(super) fn begin(&mut self, words: Option<WalkWords>, known: StartBits) {
         self.left = self.left.saturating_sub(1);
         self.open.push(Recording {
             words,
-            fields: OptionalFields::NONE,
+            known,
+            needed: NeededBits::default(),
+            rules_left: RULES_EXAMINED_MAX,
             effects: Vec::new(),
             lookups: Vec::new(),
         });
     }
 
-    /// Ends the innermost walk.
-    pub(crate) fn end(&mut self) {
+    /// Ends the innermost walk. `reads_network` is true if rewrites apply to IP.
+    pub(crate) fn end(&mut self, reads_network: bool) {
         if let Some(recording) = self.open.pop()
             && let Some(words) = recording.words
         {
-            let walk = Walk::of(recording.effects, recording.lookups);
-            self.finished.push((words, recording.fields, walk));
+            let effects = match words.is_untagged() && reads_network {
+                true => simplify(recording.effects),
+                false => recording.effects,
+            };
+            let walk = Walk::of(effects, recording.lookups);
+            self.finished.push((words, recording.needed, walk));
         }
     }
 
@@ -116,18 +130,51 @@ impl WalkRecorder {
         }
     }
 
-    /// Returns the optional fields on which the innermost walk depends so far.
-    pub(crate) fn fields(&self) -> OptionalFields {
-        self.open
-            .last()
-            .map_or(OptionalFields::NONE, |walk| walk.fields)
+    /// Adds optional bits on which the innermost walk depends.
+    pub(crate) fn add_bits(&mut self, bits: &OptionalBits) {
+        if let Some(recording) = self.open.last_mut() {
+            recording.needed.all.insert(bits);
+        }
     }
 
-    /// Adds optional fields on which the innermost walk depends.
-    pub(crate) fn add_fields(&mut self, fields: OptionalFields) {
+    /// Adds all optional bits that a table reads. Walks that need fewer do not share their keys.
+    pub(crate) fn add_table(&mut self, bits: &OptionalBits) {
         if let Some(recording) = self.open.last_mut() {
-            recording.fields.insert(fields);
+            recording.needed.all.insert(bits);
+            recording.needed.evidence.insert(bits);
         }
+    }
+
+    /// Adds the optional bits that tell whether the packet satisfies the matches of these rules.
+    /// Returns false if the walk has examined too many.
+    pub(crate) fn examine<'r>(
+        &mut self,
+        key: &PackedKey,
+        rules: impl Iterator<Item = &'r Rule>,
+    ) -> bool {
+        let Some(recording) = self.open.last_mut() else {
+            return true;
+        };
+        let [first, later @ ..] = &recording.known.levels;
+        let mut known = *first;
+        known.insert(&recording.needed.all);
+        for rule in rules {
+            let Some(left) = recording.rules_left.checked_sub(1) else {
+                return false;
+            };
+            recording.rules_left = left;
+            let bits = match known.examined_by(key, rule.matching(), later) {
+                MatchEvidence::Known => continue,
+                MatchEvidence::Bit(bit) => {
+                    recording.needed.evidence.insert(&bit);
+                    bit
+                }
+                MatchEvidence::All(bits) => bits,
+            };
+            known.insert(&bits);
+            recording.needed.all.insert(&bits);
+        }
+        true
     }
 
     /// Records a lookup: the counters of the rule that matched, if one did.
