@@ -171,6 +171,7 @@ pub struct WorkerCounters {
     batches: AtomicU64,
     busy_ns: AtomicU64,
     flow_cache_hits: AtomicU64,
+    walk_cache_hits: AtomicU64,
     drops: [AtomicU64; DROPS.len()],
     reasons: [AtomicU64; DropReason::COUNT],
     slow_path: [AtomicU64; SlowPathReason::ALL.len()],
@@ -186,6 +187,7 @@ impl WorkerCounters {
             batches: zeros(),
             busy_ns: zeros(),
             flow_cache_hits: zeros(),
+            walk_cache_hits: zeros(),
             drops: std::array::from_fn(|_| zeros()),
             reasons: std::array::from_fn(|_| zeros()),
             slow_path: std::array::from_fn(|_| zeros()),
@@ -222,6 +224,12 @@ impl WorkerCounters {
         self.flow_cache_hits.store(hits, Ordering::Relaxed);
     }
 
+    /// Sets the number of packets that have hit the walk cache. Called by the worker only, once per
+    /// batch.
+    pub(crate) fn set_walk_cache_hits(&self, hits: u64) {
+        self.walk_cache_hits.store(hits, Ordering::Relaxed);
+    }
+
     /// Adds a received batch. Called by the worker only.
     pub(crate) fn add_batch(&self, frames: usize) {
         bump(&self.batches, 1);
@@ -249,6 +257,11 @@ impl WorkerCounters {
     /// Returns the number of lookups that have hit the flow cache.
     pub fn flow_cache_hits(&self) -> u64 {
         self.flow_cache_hits.load(Ordering::Relaxed)
+    }
+
+    /// Returns the number of packets that have hit the walk cache.
+    pub fn walk_cache_hits(&self) -> u64 {
+        self.walk_cache_hits.load(Ordering::Relaxed)
     }
 
     /// Returns the number of slow-path packets.

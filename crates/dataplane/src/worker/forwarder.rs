@@ -168,6 +168,7 @@ impl BatchForwarder {
         let counters = &self.reporter.links.counters;
         counters.add_slow_path(runner.take_slow_path_packets());
         counters.set_flow_cache_hits(runner.flow_cache_hits());
+        counters.set_walk_cache_hits(runner.walk_cache_hits());
         if NOTED {
             self.sampling
                 .count_flows(bridge.id, &mut self.reporter, now);

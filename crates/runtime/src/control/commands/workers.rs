@@ -29,6 +29,7 @@ pub(super) struct WorkerTotals {
     received: u64,
     sent: u64,
     flow_cache_hits: u64,
+    walk_cache_hits: u64,
     slow_path: u64,
 }
 
@@ -38,14 +39,15 @@ impl WorkerTotals {
             received: self.received.saturating_sub(before.received),
             sent: self.sent.saturating_sub(before.sent),
             flow_cache_hits: self.flow_cache_hits.saturating_sub(before.flow_cache_hits),
+            walk_cache_hits: self.walk_cache_hits.saturating_sub(before.walk_cache_hits),
             slow_path: self.slow_path.saturating_sub(before.slow_path),
         }
     }
 
-    /// Returns the number of packets that the compiled tables handled without the flow cache. A
-    /// packet of several bridges may hit the cache in each, so this may be too small.
+    /// Returns the number of packets that the compiled tables handled without the caches. A packet of
+    /// several bridges may hit a cache in each, so this may be too small.
     const fn megaflow_hits(self) -> u64 {
-        let others = self.slow_path + self.flow_cache_hits;
+        let others = self.slow_path + self.flow_cache_hits + self.walk_cache_hits;
         self.received.saturating_sub(others)
     }
 }
@@ -147,6 +149,7 @@ fn totals(control: &Control) -> Vec<WorkerTotals> {
             received: counts[Counter::RxPackets],
             sent: counts[Counter::TxPackets],
             flow_cache_hits: worker.counters.flow_cache_hits(),
+            walk_cache_hits: worker.counters.walk_cache_hits(),
             slow_path: worker.counters.slow_path_packets(),
         }
     });
@@ -178,7 +181,8 @@ fn stats(control: &mut Control, arguments: &[String]) -> Result<String, String> 
     format_workers(control, arguments, write_stats)
 }
 
-/// Writes the counters in Open vSwitch's words. The lookups per hit are not counted, and are omitted
+/// Writes the counters in Open vSwitch's words: hits of the flow cache are those of its exact-match
+/// cache, and hits of the walk cache those of its signature-match cache. The lookups per hit are not counted, and are omitted
 /// unless there are no hits.
 fn write_stats(text: &mut String, totals: WorkerTotals) -> std::fmt::Result {
     let passes = if totals.received > 0 { 1.0 } else { 0.0 };
@@ -187,8 +191,8 @@ fn write_stats(text: &mut String, totals: WorkerTotals) -> std::fmt::Result {
         text,
         "  packets received: {}\n  packet recirculations: 0\n  \
          avg. datapath passes per packet: {passes:.2}\n  phwol hits: 0\n  mfex opt hits: 0\n  \
-         simple match hits: 0\n  emc hits: {}\n  smc hits: 0\n  megaflow hits: {hits}",
-        totals.received, totals.flow_cache_hits,
+         simple match hits: 0\n  emc hits: {}\n  smc hits: {}\n  megaflow hits: {hits}",
+        totals.received, totals.flow_cache_hits, totals.walk_cache_hits,
     )?;
     if hits == 0 {
         writeln!(text, "  avg. subtable lookups per megaflow hit: 0.00")?;
@@ -318,24 +322,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn worker_stats_split_compiled_packets_by_flow_cache_hits() {
+    fn worker_stats_split_compiled_packets_by_cache_hits() {
         let before = WorkerTotals {
             received: 100,
             sent: 90,
             flow_cache_hits: 40,
+            walk_cache_hits: 10,
             slow_path: 10,
         };
         let totals = WorkerTotals {
             received: 300,
             sent: 290,
             flow_cache_hits: 160,
+            walk_cache_hits: 40,
             slow_path: 15,
         };
         let mut text = String::new();
         write_stats(&mut text, totals.since(before)).expect("a string has room");
         let expected = "  packets received: 200\n  packet recirculations: 0\n  \
-            avg. datapath passes per packet: 1.00\n  phwol hits: 0\n  mfex opt hits: 0\n  simple match hits: 0\n  emc hits: 120\n  smc hits: 0\n  \
-            megaflow hits: 75\n  miss with success upcall: 5\n  miss with failed upcall: 0\n";
+            avg. datapath passes per packet: 1.00\n  phwol hits: 0\n  mfex opt hits: 0\n  simple match hits: 0\n  emc hits: 120\n  smc hits: 30\n  \
+            megaflow hits: 45\n  miss with success upcall: 5\n  miss with failed upcall: 0\n";
         assert_eq!(text, expected);
         let recirculated = WorkerTotals {
             received: 10,
