@@ -44,6 +44,29 @@ pub struct ControllerOptions {
     pub in_band: bool,
 }
 
+impl ControllerConfig {
+    /// Returns true if a connection with these options lasts when the options become those of
+    /// `other`: only the timing of probes and of connection attempts differs.
+    pub(crate) fn shares_connection(&self, other: &Self) -> bool {
+        let options = ControllerOptions {
+            max_backoff: other.options.max_backoff,
+            inactivity_probe: other.options.inactivity_probe,
+            ..self.options
+        };
+        self.target == other.target && options == other.options
+    }
+
+    /// Returns the configuration in `others` with which it shares its connection, the same one if
+    /// it is there.
+    pub fn counterpart<'a>(
+        &self,
+        mut others: impl Iterator<Item = &'a Self> + Clone,
+    ) -> Option<&'a Self> {
+        let same = others.clone().find(|other| *other == self);
+        same.or_else(|| others.find(|other| self.shares_connection(other)))
+    }
+}
+
 impl ControllerOptions {
     /// Returns the options for tools on this machine, without probes, as in Open vSwitch: a tool
     /// may be busy for long, and the end of its connection is detected at once.

@@ -42,6 +42,8 @@ pub enum ConfigStep {
     RemoveController(String, ControllerConfig),
     /// Connects to a controller.
     AddController(String, ControllerConfig),
+    /// Sets the timing of a controller's probes and connection attempts. Connections remain.
+    SetControllerTiming(String, ControllerConfig),
     /// Closes a listening socket.
     RemoveListener(String, ListenAddress),
     /// Opens a listening socket.
@@ -94,6 +96,9 @@ impl fmt::Display for ConfigStep {
             }
             Self::AddController(bridge, target) => {
                 write!(f, "{bridge}: connect to controller {target}")
+            }
+            Self::SetControllerTiming(bridge, target) => {
+                write!(f, "{bridge}: timing of controller {target}")
             }
             Self::RemoveListener(bridge, listen) => {
                 write!(f, "{bridge}: stop listening on {listen}")
@@ -176,6 +181,7 @@ pub fn reconcile(old: &Config, new: &Config) -> Vec<ConfigStep> {
         steps.extend(table_and_interface_steps(before.copied(), bridge));
         let desired = Parts::of(bridge);
         steps.extend(desired.patch_peer_steps(&present, name));
+        steps.extend(desired.controller_timing_steps(&present, name));
         desired
             .without(&present)
             .into_steps(name, &mut steps, Direction::Add);
@@ -322,7 +328,7 @@ impl Parts {
         self.ports
             .retain(|port| !ports.contains(&PortIdentity::of(port)));
         self.controllers
-            .retain(|target| !other.controllers.contains(target));
+            .retain(|target| target.counterpart(other.controllers.iter()).is_none());
         self.listen.retain(|listen| !other.listen.contains(listen));
         self
     }
@@ -338,6 +344,18 @@ impl Parts {
             })
         });
         let step = |port: &NumberedPort| ConfigStep::SetPatchPeer(bridge.to_owned(), port.clone());
+        changed.map(step).collect()
+    }
+
+    /// Returns the steps for controllers whose connections have another timing in `present`.
+    fn controller_timing_steps(&self, present: &Self, bridge: &str) -> Vec<ConfigStep> {
+        let changed = self.controllers.iter().filter(|controller| {
+            let before = controller.counterpart(present.controllers.iter());
+            before.is_some_and(|before| before != *controller)
+        });
+        let step = |controller: &ControllerConfig| {
+            ConfigStep::SetControllerTiming(bridge.to_owned(), controller.clone())
+        };
         changed.map(step).collect()
     }
 
@@ -438,6 +456,25 @@ mod tests {
             "br0: connect to controller tcp:10.0.0.2:6653",
         ];
         assert_eq!(steps(BEFORE, after), expected);
+    }
+
+    #[test]
+    fn controller_remains_when_its_timing_changes() {
+        let (before, mut after) = (config(BEFORE), config(BEFORE));
+        let options = &mut after.bridges[0].controllers[0].options;
+        options.inactivity_probe = None;
+        options.max_backoff *= 2;
+        let printed = |steps: Vec<ConfigStep>| -> Vec<String> {
+            steps.iter().map(ToString::to_string).collect()
+        };
+        let expected = ["br0: timing of controller tcp:10.0.0.1:6653"];
+        assert_eq!(printed(reconcile(&before, &after)), expected);
+        after.bridges[0].controllers[0].options.dscp = Some(1);
+        let expected = [
+            "br0: disconnect from controller tcp:10.0.0.1:6653",
+            "br0: connect to controller tcp:10.0.0.1:6653",
+        ];
+        assert_eq!(printed(reconcile(&before, &after)), expected);
     }
 
     #[test]

@@ -169,6 +169,13 @@ impl Channel {
         }
     }
 
+    /// Sets the idle time after which the channel sends an echo request, and the time within which
+    /// a message must follow it.
+    pub const fn set_echo_interval(&mut self, interval: Duration) {
+        self.options.echo_interval = interval;
+        self.options.echo_timeout = interval;
+    }
+
     /// Processes bytes from the peer.
     pub fn handle_input(&mut self, bytes: &[u8], now: Instant) {
         let mut input = std::mem::take(&mut self.input);

@@ -222,6 +222,9 @@ impl Connection {
                     Err(error) => break Reason::Broken(error),
                 },
                 () = self.receiver.end.notified() => break Reason::Slow,
+                Ok(()) = self.purpose.tuning.changed() => {
+                    self.channel.set_echo_interval(self.purpose.options().echo_interval);
+                }
                 () = sleep_until(timeout) => {
                     self.channel.handle_timeout(self.clock.now());
                     input.shrink();

@@ -377,9 +377,10 @@ impl Control {
         let mut connection = Connection::new(purpose.kind, version);
         connection.uri.clone_from(&purpose.uri);
         connection.name.clone_from(&purpose.peer);
-        connection.rate_limit = purpose.tuning.rate_limit;
+        let tuning = *purpose.tuning.borrow();
+        connection.rate_limit = tuning.rate_limit;
         connection.limit_memory(memory);
-        if !purpose.tuning.asynchronous {
+        if !tuning.asynchronous {
             connection.wants = AsyncConfig {
                 active: AsyncMasks::default(),
                 slave: AsyncMasks::default(),

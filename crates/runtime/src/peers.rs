@@ -13,7 +13,7 @@ use std::time::Duration;
 use openflow::Version;
 use rustix::net::sockopt::{set_ip_tos, set_ipv6_tclass};
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
-use tokio::sync::{Semaphore, oneshot};
+use tokio::sync::{Semaphore, oneshot, watch};
 use tokio::task::JoinSet;
 use tokio_rustls::TlsStream;
 
@@ -25,7 +25,7 @@ use super::task::Task;
 use super::tls::Secrets;
 use crate::accept_pause::{AcceptPause, peers_max};
 use admission::Admission;
-use config::ControllerTarget;
+use config::{ControllerOptions, ControllerTarget};
 use switch::connection::{ConnectionId, ConnectionKind};
 
 /// The first pause after a failed connection; each further one is twice as long.
@@ -85,7 +85,8 @@ pub(crate) fn connect(
     Task::spawn(async move {
         let mut reconnector = Reconnector::new(target.to_string(), &purpose, &exchange);
         loop {
-            let ended = match reach(&target, purpose.tuning.dscp, &exchange).await {
+            let dscp = purpose.tuning.borrow().dscp;
+            let ended = match reach(&target, dscp, &exchange).await {
                 Ok(peer) => Ok(auxiliary::serve(peer, auxiliaries, &purpose, &exchange).await),
                 Err(error) => Err(error),
             };
@@ -101,7 +102,7 @@ struct Reconnector {
     /// The number of the auxiliary connection; none for the main connection.
     auxiliary: Option<u8>,
     pause: Duration,
-    pause_max: Duration,
+    tuning: watch::Receiver<ControllerOptions>,
     inbox: Inbox,
     /// True if the failure is already logged.
     is_logged: bool,
@@ -115,7 +116,7 @@ impl Reconnector {
             bridge: Arc::clone(&purpose.bridge),
             auxiliary: auxiliary.map(|auxiliary| auxiliary.number),
             pause: BACKOFF_FIRST,
-            pause_max: purpose.tuning.max_backoff,
+            tuning: purpose.tuning.clone(),
             inbox: exchange.inbox.clone(),
             is_logged: false,
         }
@@ -152,8 +153,9 @@ impl Reconnector {
             }
             _ => {}
         }
-        tokio::time::sleep(self.pause.min(self.pause_max)).await;
-        self.pause = (self.pause * 2).min(self.pause_max);
+        let pause_max = self.tuning.borrow().max_backoff;
+        tokio::time::sleep(self.pause.min(pause_max)).await;
+        self.pause = (self.pause * 2).min(pause_max);
     }
 
     /// Reports the failure of the main connection to the control thread.

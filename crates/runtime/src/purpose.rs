@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use openflow::{ChannelOptions, VersionSet};
+use tokio::sync::watch;
 
 use crate::message_log::{MessageDirection, MessageLog};
 use crate::snoop::{SnoopDecoder, SnoopFeed};
@@ -75,14 +76,14 @@ pub(crate) struct Purpose {
     pub(crate) peer: Arc<str>,
     /// The bridge's channel options.
     pub(crate) channel_settings: ChannelSettings,
-    /// The peer's own options.
-    pub(crate) tuning: ControllerOptions,
+    /// The peer's own options, whose timing may change while it is connected.
+    pub(crate) tuning: watch::Receiver<ControllerOptions>,
 }
 
 impl Purpose {
     /// Returns the channel options for this peer.
     pub(crate) fn options(&self) -> ChannelOptions {
-        let probe = self.tuning.inactivity_probe.unwrap_or(NEVER);
+        let probe = self.tuning.borrow().inactivity_probe.unwrap_or(NEVER);
         ChannelOptions {
             echo_interval: probe,
             echo_timeout: probe,

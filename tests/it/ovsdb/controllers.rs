@@ -70,15 +70,13 @@ fn controller_backoff_and_probe_follow_the_database(context: &TestContext) -> Te
     assert!(!status()?.contains("dscp"), "{}", status()?);
     // A peer that sends only a hello is probed after 1 s and closed after 2 s: earlier than with
     // the default probe interval of 5 s.
+    let hello = [4, 0, 0, 8, 0, 0, 0, 1];
     let mut stream = listener.accept_stream()?;
-    io::Write::write_all(&mut stream, &[4, 0, 0, 8, 0, 0, 0, 1])?;
+    io::Write::write_all(&mut stream, &hello)?;
     let start: Instant = context.clock.now();
     let mut received = Vec::new();
     io::Read::read_to_end(&mut stream, &mut received)?;
-    let [.., version, kind, 0, 8, _, _, _, _] = received[..] else {
-        return Err(format!("the last message is no echo request: {received:02x?}").into());
-    };
-    assert_eq!((version, kind), (4, 2));
+    assert_ends_with_echo_request(&received);
     let elapsed = context.clock.now() - start;
     assert!(elapsed.as_millis() >= 1900, "{elapsed:?}");
     // With a probe interval of zero a silent peer stays connected.
@@ -86,7 +84,24 @@ fn controller_backoff_and_probe_follow_the_database(context: &TestContext) -> Te
     let mut controller = listener.accept(Version::V13)?;
     controller.barrier();
     deployment.wait_for_column("get Controller br0 is_connected", "true")?;
+    // The connection remains when the interval changes.
+    drop(controller);
+    let mut stream = listener.accept_stream()?;
+    io::Write::write_all(&mut stream, &hello)?;
+    deployment.wait_for_column("get Controller br0 is_connected", "true")?;
+    deployment.vsctl("set Controller br0 inactivity_probe=1000")?;
+    received.clear();
+    io::Read::read_to_end(&mut stream, &mut received)?;
+    assert_ends_with_echo_request(&received);
     Ok(())
+}
+
+/// Asserts that the last message is an echo request of OpenFlow 1.3 without data.
+fn assert_ends_with_echo_request(received: &[u8]) {
+    assert!(
+        matches!(received, [.., 4, 2, 0, 8, _, _, _, _]),
+        "{received:02x?}"
+    );
 }
 
 fn controller_without_async_messages_receives_no_packet_ins(context: &TestContext) -> TestResult {

@@ -86,6 +86,11 @@ fn apply(applied: &mut BTreeMap<String, AppliedBridge>, step: &ConfigStep) {
                 .controllers
                 .push(controller.clone());
         }
+        ConfigStep::SetControllerTiming(name, controller) => {
+            let mut controllers = bridge_mut(applied, name).controllers.iter_mut();
+            let found = controllers.find(|other| other.shares_connection(controller));
+            *found.expect("an existing controller") = controller.clone();
+        }
         ConfigStep::RemoveListener(name, listen) => {
             assert!(bridge_mut(applied, name).listen.remove(listen), "{step}");
         }
@@ -212,8 +217,7 @@ fn bridge(index: usize) -> impl Strategy<Value = BridgeConfig> {
             for bit in 0..2 {
                 if peers.0 & 1 << bit != 0 {
                     let text = format!("tcp:10.0.0.{bit}");
-                    let target: ControllerConfig = controller(&text);
-                    bridge.controllers.push(target);
+                    bridge.controllers.push(controller(&text, peers.1 != 0));
                 }
                 if peers.1 & 1 << bit != 0 {
                     bridge
@@ -257,10 +261,14 @@ fn sflow(sampling: u32) -> Option<SflowConfig> {
     })
 }
 
-fn controller(text: &str) -> ControllerConfig {
+fn controller(text: &str, is_probed: bool) -> ControllerConfig {
+    let options = match is_probed {
+        true => ControllerOptions::default(),
+        false => ControllerOptions::for_tools(),
+    };
     ControllerConfig {
         target: text.parse::<ControllerTarget>().expect("a target"),
-        options: ControllerOptions::default(),
+        options,
     }
 }
 

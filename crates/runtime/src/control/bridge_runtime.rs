@@ -9,6 +9,7 @@ use base::{Instant, PortNo};
 use packet::MacAddr;
 use ports::shaping::{EffectiveQos, QosConfig};
 use ports::{Port, Queue};
+use tokio::sync::watch;
 
 use super::rxq_assignment::WorkerQueue;
 use crate::purpose::ChannelSettings;
@@ -16,8 +17,8 @@ use crate::rundir::SocketFile;
 use crate::task::Task;
 use config::reconcile::NumberedPort;
 use config::{
-    Affinity, AuxiliaryCount, ControllerConfig, InBandSettings, InterfaceConfig, ListenAddress,
-    MonitoringConfig, PacketRate, Policing,
+    Affinity, AuxiliaryCount, ControllerConfig, ControllerOptions, InBandSettings, InterfaceConfig,
+    ListenAddress, MonitoringConfig, PacketRate, Policing,
 };
 use dataplane::messages::ReturnedQueue;
 use dataplane::policer::{PacketInCounters, Policer, PortPolicing};
@@ -89,6 +90,14 @@ pub(super) struct OpenListener {
     pub(super) _file: Option<SocketFile>,
 }
 
+/// The connections to a controller.
+pub(super) struct ControllerRuntime {
+    /// The connecting task; none while rules are still to be restored.
+    pub(super) _task: Option<Task>,
+    /// The options of the connections.
+    pub(super) tuning: watch::Sender<ControllerOptions>,
+}
+
 /// The connection history of a controller.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ControllerHistory {
@@ -118,9 +127,8 @@ pub(super) struct BridgeRuntime {
     pub(super) interface_settings: BTreeMap<String, InterfaceConfig>,
     /// The ports.
     pub(super) ports: BTreeMap<PortNo, PortRuntime>,
-    /// The controllers, each with its connecting task; no task while rules are still to be
-    /// restored.
-    pub(super) controllers: BTreeMap<ControllerConfig, Option<Task>>,
+    /// The controllers.
+    pub(super) controllers: BTreeMap<ControllerConfig, ControllerRuntime>,
     /// The in-band settings: remotes, beside the controllers, whose frames bypass the rules.
     pub(super) in_band: InBandSettings,
     /// The connection history of each controller, by URI.

@@ -5,9 +5,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use tokio::net::{TcpListener, UnixListener};
+use tokio::sync::watch;
 
 use super::Control;
-use super::bridge_runtime::OpenListener;
+use super::bridge_runtime::{ControllerRuntime, OpenListener};
 use crate::error::SwitchError;
 use crate::peers::{Listener, connect, listen};
 use crate::purpose::{ChannelSettings, Purpose};
@@ -28,20 +29,37 @@ impl Control {
             return;
         };
         let uri = controller.target.to_string();
+        let (sender, tuning) = watch::channel(controller.options);
         let purpose = Purpose {
             bridge: Arc::from(bridge),
             kind: ConnectionKind::Primary,
             uri: Some(uri.as_str().into()),
             peer: Arc::default(),
             channel_settings: site.channel_settings.clone(),
-            tuning: controller.options,
+            tuning,
         };
         let _in_runtime = runtime.enter();
         let auxiliaries = site.auxiliary.count();
         let target = controller.target.clone();
         let task = (!waits).then(|| connect(target, auxiliaries, purpose, exchange));
         site.bridge.handle_controller_added(&uri);
-        site.controllers.insert(controller, task);
+        let runtime = ControllerRuntime {
+            _task: task,
+            tuning: sender,
+        };
+        site.controllers.insert(controller, runtime);
+    }
+
+    /// Sets the timing of a controller's connections, which remain.
+    pub(super) fn set_controller_timing(&mut self, bridge: &str, controller: ControllerConfig) {
+        let Some((_, site)) = self.site_named(bridge) else {
+            return;
+        };
+        let present = controller.counterpart(site.controllers.keys()).cloned();
+        if let Some(runtime) = present.and_then(|present| site.controllers.remove(&present)) {
+            runtime.tuning.send_replace(controller.options);
+            site.controllers.insert(controller, runtime);
+        }
     }
 
     /// Reconnects the controllers of a bridge after a change of negotiated properties.
@@ -254,7 +272,7 @@ impl Control {
             uri: None,
             peer: Arc::default(),
             channel_settings: channel_settings.clone(),
-            tuning,
+            tuning: watch::channel(tuning).1,
         };
         OpenListener {
             _task: listen(listener, purpose, self.tools.exchange.clone()),

@@ -126,6 +126,7 @@ impl Control {
             ConfigStep::AddController(bridge, controller) => {
                 self.add_controller(&bridge, controller)
             }
+            ConfigStep::SetControllerTiming(bridge, to) => self.set_controller_timing(&bridge, to),
             ConfigStep::RemoveListener(bridge, listen) => self.remove_listener(&bridge, &listen),
             ConfigStep::AddListener(bridge, listen) => return self.add_listener(&bridge, listen),
             ConfigStep::SetFailMode(bridge, mode) => {

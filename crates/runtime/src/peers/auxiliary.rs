@@ -69,7 +69,7 @@ async fn serve_auxiliaries(
                     ..purpose.channel_settings.options()
                 }),
                 bridge: purpose.bridge.clone(),
-                tuning: purpose.tuning,
+                tuning: purpose.tuning.clone(),
             };
             let (address, exchange) = (address.clone(), exchange.clone());
             connections.spawn(async move {
