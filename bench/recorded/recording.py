@@ -22,6 +22,7 @@ class Site:
     def __init__(self, schemas):
         self.directory = tempfile.mkdtemp()
         self.processes = []
+        self.version = "OpenFlow15"
         self.environment = {**os.environ, "OVS_RUNDIR": self.directory, "OVN_RUNDIR": self.directory,
                             "OVS_LOGDIR": self.directory, "OVN_LOGDIR": self.directory}
         for name, schema in schemas.items():
@@ -36,7 +37,11 @@ class Site:
     def __exit__(self, *_):
         for process in reversed(self.processes):
             process.terminate()
-            process.wait()
+            try:
+                process.wait(20)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
         shutil.rmtree(self.directory)
 
     def remote(self, name):
@@ -54,8 +59,8 @@ class Site:
         return done.stdout
 
     def start_switch(self):
-        self.start("ovs-vswitchd", self.remote("db"), "--enable-dummy=override", "--disable-system",
-                   f"--unixctl={self.directory}/vswitchd.ctl")
+        self.start(os.environ.get("SWITCH", "ovs-vswitchd"), self.remote("db"), "--enable-dummy=override",
+                   "--disable-system", f"--unixctl={self.directory}/vswitchd.ctl")
         self.vsctl("--no-wait", "init")
 
     def add_bridge(self, name, *columns):
@@ -73,10 +78,10 @@ class Site:
         return self.run("ovs-appctl", "-t", f"{self.directory}/vswitchd.ctl", *words)
 
     def dump(self, bridge, table):
-        """Returns the lines of dump-flows or dump-groups without their header."""
+        """Returns the lines of dump-flows, or those of dump-groups without their header."""
         socket = f"unix:{self.directory}/{bridge}.mgmt"
-        text = self.run("ovs-ofctl", "-O", "OpenFlow15", "--no-names", "--no-stats", table, socket)
-        return [line.strip() for line in text.splitlines()[1:]]
+        text = self.run("ovs-ofctl", "-O", self.version, "--no-names", "--no-stats", table, socket)
+        return [line.strip() for line in text.splitlines() if not line.startswith("OFPST_")]
 
     def steady_flows(self, bridge, least):
         """Waits until the bridge has this number of rules at least, which no longer change."""

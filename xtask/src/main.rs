@@ -40,7 +40,7 @@ cargo xtask COMMAND
 
   demo                  measure comporta, Open vSwitch, a Linux bridge and a bare link, and write a report (10 minutes)
   test [--only STEP]... all checks and tests; steps: setup tidy deny fmt clippy unit model docs counts bench system conform
-  setup                 install what tests and demonstration need (Debian, root)
+  setup [neutron]       install what tests and demonstration need (Debian, root); or Neutron's agent, to record its rules
   tidy [--bless]        check what the compiler does not; --bless writes the prose baseline
   conform [PREFIX]...   conformance suites, and our cases on Open vSwitch: all, `cases`, `autotest`, or a prefix
                         (of13/meter)
@@ -90,6 +90,7 @@ fn dispatch(shell: &mut Shell, words: &[&str]) -> Result<ExitCode, TaskError> {
             Ok(ExitCode::SUCCESS)
         }
         ["setup"] => setup::all(shell).map(|()| ExitCode::SUCCESS),
+        ["setup", "neutron"] => setup::neutron(shell).map(|()| ExitCode::SUCCESS),
         ["tidy"] => {
             let findings = tidy::run(&Tree::read(shell.root())?);
             tidy::print(&findings);

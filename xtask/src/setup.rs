@@ -99,6 +99,12 @@ const FOR_FAUCET: Venv = Venv {
     requirements: "tests/faucet-requirements.txt",
 };
 
+/// The environment of Neutron's agent, whose rules are recorded.
+const FOR_NEUTRON: Venv = Venv {
+    folder: "target/venv-neutron",
+    requirements: "bench/recorded/neutron-requirements.txt",
+};
+
 /// The folder of programs that cargo installs, from the project's root.
 const TOOLS: &str = "target/tools";
 
@@ -113,6 +119,16 @@ pub(crate) fn all(shell: &mut Shell) -> Result<(), TaskError> {
     autotest(shell)?;
     book(shell)?;
     counting(shell)
+}
+
+/// Installs Neutron's agent, which only `bench/recorded/record-neutron.py` starts, and the Open
+/// vSwitch that it controls.
+pub(crate) fn neutron(shell: &mut Shell) -> Result<(), TaskError> {
+    let missing = missing_packages();
+    if !missing.is_empty() {
+        install(shell, &missing)?;
+    }
+    make_venv(shell, &FOR_NEUTRON)
 }
 
 /// Installs the sources of Open vSwitch, which include its autotest suite, and the program that

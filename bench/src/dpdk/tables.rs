@@ -2,7 +2,7 @@
 
 use testkit::workload::{TrafficPattern, Workload};
 
-use super::recorded::{FAUCET, OVN_1000, OVN_100000, POLICIES};
+use super::recorded::{FAUCET, NEUTRON, OVN_1000, OVN_100000, POLICIES};
 use crate::forms::FRAMES;
 use crate::stream::Field;
 
@@ -147,7 +147,7 @@ pub(super) const CT_TABLES: [TrafficTable; 5] = {
 
 /// The tables of the group `real`.
 #[rustfmt::skip]
-pub(super) const REAL_TABLES: [TrafficTable; 6] = {
+pub(super) const REAL_TABLES: [TrafficTable; 8] = {
     use FrameSource::Repeated;
     use TrafficTable as Table;
     const NEW_CONNECTIONS: FrameSource = FrameSource::Streamed {
@@ -159,6 +159,8 @@ pub(super) const REAL_TABLES: [TrafficTable; 6] = {
         Table::new("ovn-100000",      || OVN_100000.workload(1000), Repeated),
         Table::new("ovn-100000-many", || OVN_100000.workload(100_000), Repeated),
         Table::new("ovn-1000-new",    || OVN_1000.workload(1000), NEW_CONNECTIONS).cold(),
+        Table::new("neutron",         || NEUTRON.workload(1000), Repeated),
+        Table::new("neutron-new",     || NEUTRON.workload(1000), NEW_CONNECTIONS).cold(),
         Table::new("policies",        || POLICIES.workload(1000), Repeated),
         Table::new("faucet",          || FAUCET.workload(1000), Repeated),
     ]

@@ -253,6 +253,8 @@ const ROWS: &[BenchRow] = {
         row(Real,      "ovn-100000",       "100,000 rules of OVN, 1,000 connections", FPS, &[over_dpdk(1.3)]),
         row(Real,      "ovn-100000-many",  "100,000 rules of OVN, 100,000 connections", FPS, &[over_dpdk(2.0)]),
         row(Real,      "ovn-1000-new",     "1,000 rules of OVN, every packet a new connection", FPS, &[over_dpdk(10.0)]),
+        row(Real,      "neutron",          "4,400 rules of Neutron's firewall, 1,000 connections", FPS, &[over_dpdk(1.3)]),
+        row(Real,      "neutron-new",      "4,400 rules of Neutron's firewall, every packet a new connection", FPS, &[over_dpdk(10.0)]),
         row(Real,      "policies",         "52,000 rules of network policies, 1,000 connections", FPS, &[over_dpdk(2.0)]),
         row(Real,      "faucet",           "Faucet's routing and access list, 1,000 flows", FPS, &[over_dpdk(1.3)]),
         row(Forms,     "one-port",         "one rule on the ingress port", NS, &[]),
