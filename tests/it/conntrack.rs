@@ -2,6 +2,7 @@
 //! `nf_conntrack`, and the rule sets of real controllers.
 
 mod neutron;
+mod neutron_agent;
 mod programs;
 mod related;
 mod scripts;
@@ -11,5 +12,10 @@ mod trackers;
 use crate::support::context::SystemTest;
 
 /// Tests of this folder.
-pub(crate) const TESTS: &[&[SystemTest]] =
-    &[neutron::TESTS, programs::TESTS, related::TESTS, tcp::TESTS];
+pub(crate) const TESTS: &[&[SystemTest]] = &[
+    neutron::TESTS,
+    neutron_agent::TESTS,
+    programs::TESTS,
+    related::TESTS,
+    tcp::TESTS,
+];

@@ -95,6 +95,24 @@ impl<'g> TestHost<'g> {
         Ok(())
     }
 
+    /// Moves the host's address into a tunnel `vx0` of the kernel: `outer` is the host's address of
+    /// the underlay, and `options` are options of `ip link add vx0 type vxlan`.
+    pub(crate) fn move_into_vxlan(&self, options: &str, outer: &str) -> Result<(), Failure> {
+        let interface = self.interface;
+        let setting = format!("net/ipv6/conf/{interface}/disable_ipv6");
+        self.namespace.set_sysctl(&setting, "0")?;
+        for words in [
+            format!("ip address flush dev {interface}"),
+            format!("ip address add {outer} dev {interface} nodad"),
+            format!("ip link add vx0 type vxlan dev {interface} {options}"),
+            "ip link set vx0 mtu 1400 up".to_owned(),
+            format!("ip address add {}/24 dev vx0", self.address),
+        ] {
+            self.run(&words)?.expect_success()?;
+        }
+        Ok(())
+    }
+
     /// Runs a program in the host's namespace.
     pub(crate) fn run(&self, words: &str) -> Result<CommandOutput, Failure> {
         CommandOutput::run(self.context, program(words).inside(&self.namespace))

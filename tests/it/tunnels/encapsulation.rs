@@ -22,23 +22,6 @@ pub(crate) const TESTS: &[SystemTest] = tests![
     tunnels_use_an_interface_outside_of_bridges,
 ];
 
-/// Configures the kernel's VXLAN on a host: `outer` is the address of the underlay; the host's own
-/// address moves into the tunnel.
-fn configure_kernel_vxlan(host: &TestHost<'_>, words: &str, outer: &str) -> Result<(), Failure> {
-    host.namespace
-        .set_sysctl("net/ipv6/conf/eth0/disable_ipv6", "0")?;
-    for words in [
-        "ip address flush dev eth0".to_owned(),
-        format!("ip address add {outer} dev eth0 nodad"),
-        format!("ip link add vx0 type vxlan dev eth0 {words}"),
-        "ip link set vx0 mtu 1400 up".to_owned(),
-        format!("ip address add {}/24 dev vx0", host.address),
-    ] {
-        host.run(&words)?.expect_success()?;
-    }
-    Ok(())
-}
-
 /// Adds an address to the bridge `br-phy`.
 fn add_bridge_address(network: &TestNetwork<'_>, outer: &str) -> Result<(), Failure> {
     network
@@ -73,11 +56,7 @@ fn vxlan_interoperates_with_the_kernel_by_ipv4_and_ipv6(context: &TestContext) -
     ] {
         let network = TestNetwork::new(context, 2)?;
         let (one, two) = network.host_pair();
-        configure_kernel_vxlan(
-            two,
-            &format!("id 42 {words} dstport 4789 udpcsum"),
-            host_address,
-        )?;
+        two.move_into_vxlan(&format!("id 42 {words} dstport 4789 udpcsum"), host_address)?;
         one.run("ip link set eth0 mtu 1400")?.expect_success()?;
         let switch = network.start_switch(&format!(
             "--bridge br-phy --port p2 --bridge br0 --port p1 --port vxlan:v0,remote={remote},key=42"
@@ -95,11 +74,7 @@ fn vxlan_interoperates_with_the_kernel_by_ipv4_and_ipv6(context: &TestContext) -
         assert!(output.contains("dev br-phy"), "{output}");
         // A packet with another key matches no tunnel.
         two.run("ip link del vx0")?.expect_success()?;
-        configure_kernel_vxlan(
-            two,
-            &format!("id 43 {words} dstport 4789 udpcsum"),
-            host_address,
-        )?;
+        two.move_into_vxlan(&format!("id 43 {words} dstport 4789 udpcsum"), host_address)?;
         assert!(!two.can_ping(Ipv4Addr::new(10, 1, 0, 1))?);
         context.wait_until("the counter of packets without a tunnel", || {
             two.can_ping(one.address)?;
@@ -379,11 +354,7 @@ fn tunnels_of_the_database_change_and_report_errors(context: &TestContext) -> Te
     let deployment = Deployment::new(&network)?;
     let _daemon = deployment.start_daemon()?;
     let (one, two) = network.host_pair();
-    configure_kernel_vxlan(
-        two,
-        "id 42 gbp remote 172.16.0.1 dstport 4789",
-        "172.16.0.2/24",
-    )?;
+    two.move_into_vxlan("id 42 gbp remote 172.16.0.1 dstport 4789", "172.16.0.2/24")?;
     one.run("ip link set eth0 mtu 1400")?.expect_success()?;
     deployment.vsctl("add-br br-phy -- add-port br-phy p2 -- add-br br0 -- add-port br0 p1")?;
     add_bridge_address(&network, "172.16.0.1/24")?;
@@ -432,7 +403,7 @@ fn tunnels_of_the_database_change_and_report_errors(context: &TestContext) -> Te
 fn tunnel_routes_follow_the_kernel_and_commands(context: &TestContext) -> TestResult {
     let network = TestNetwork::new(context, 2)?;
     let (one, two) = network.host_pair();
-    configure_kernel_vxlan(two, "id 42 remote 172.16.0.1 dstport 4789", "172.16.0.2/24")?;
+    two.move_into_vxlan("id 42 remote 172.16.0.1 dstport 4789", "172.16.0.2/24")?;
     one.run("ip link set eth0 mtu 1400")?.expect_success()?;
     let switch = network.start_switch(
         "--bridge br-phy --port p2 --bridge br0 --port p1 --port vxlan:v0,remote=172.16.0.2,key=42",
@@ -484,11 +455,7 @@ fn tunnels_use_an_interface_outside_of_bridges(context: &TestContext) -> TestRes
         let network = TestNetwork::new(context, 2)?;
         let (one, two) = network.host_pair();
         let local = switch_address.split('/').next().unwrap_or_default();
-        configure_kernel_vxlan(
-            two,
-            &format!("id 42 remote {local} dstport 4789"),
-            host_address,
-        )?;
+        two.move_into_vxlan(&format!("id 42 remote {local} dstport 4789"), host_address)?;
         one.run("ip link set eth0 mtu 1400")?.expect_success()?;
         network
             .switch_namespace
