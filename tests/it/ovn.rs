@@ -1,5 +1,6 @@
 //! OVN: its real `ovn-northd` and `ovn-controller` over the switch.
 
+mod agreement;
 mod balancing;
 mod gateways;
 mod logical_switch;
@@ -19,4 +20,5 @@ pub(crate) const TESTS: &[&[SystemTest]] = &[
     gateways::TESTS,
     multicast::TESTS,
     restarts::TESTS,
+    agreement::TESTS,
 ];
