@@ -4,6 +4,7 @@
 mod capture;
 mod comporta_tools;
 mod faucet;
+mod kubernetes;
 mod metrics_and_top;
 mod mininet;
 mod os_ken;
@@ -17,6 +18,7 @@ pub(crate) const TESTS: &[&[SystemTest]] = &[
     comporta_tools::TESTS,
     faucet::TESTS,
     faucet::connection_tracking::TESTS,
+    kubernetes::TESTS,
     metrics_and_top::TESTS,
     mininet::TESTS,
     os_ken::TESTS,

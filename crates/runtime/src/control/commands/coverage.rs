@@ -16,7 +16,8 @@ pub(super) const COMMANDS: [Command; 3] = [
 
 /// The names of Open vSwitch for counters here; several are added up.
 #[rustfmt::skip]
-const OTHER_NAMES: [(&str, &[&str]); 16] = [
+const OTHER_NAMES: [(&str, &[&str]); 18] = [
+    ("bridge_reconfigure",                &["control_reconfigured"]),
     ("conntrack_full",                    &["conntrack_ct_table_full"]),
     ("datapath_drop_invalid_port",        &["worker_no_port", "worker_tunnel_no_port", "worker_tunnel_no_route"]),
     ("datapath_drop_meter",               &["worker_metered"]),
@@ -32,6 +33,7 @@ const OTHER_NAMES: [(&str, &[&str]); 16] = [
     ("drop_action_too_many_mpls_labels",  &["worker_too_many_mpls_labels"]),
     ("drop_action_too_many_resubmit",     &["worker_too_many_resubmits"]),
     ("drop_action_unsupported_packet_type", &["worker_unsupported_packet_type"]),
+    ("packet_in_overflow",                &["worker_packet_in_queue_full"]),
     ("rev_reconfigure",                   &["control_reconfigured"]),
 ];
 
