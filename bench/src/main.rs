@@ -19,6 +19,7 @@ mod forms;
 mod idle;
 mod managed;
 mod meters;
+mod ovn;
 mod pcap;
 mod sample;
 mod select;
@@ -146,6 +147,26 @@ enum Command {
         #[command(flatten)]
         rounds: Rounds,
     },
+    /// Time until a chassis of OVN with a hundred thousand flows forwards, its processor time and
+    /// memory, and packets that it loses while rules change: this switch and Open vSwitch.
+    OvnStart {
+        #[command(flatten)]
+        addresses: ovn::AddressCount,
+        #[command(flatten)]
+        programs: Programs,
+        #[command(flatten)]
+        rounds: Rounds,
+    },
+    /// Processor time and memory of many chassis of OVN with dummies as ports, and of its
+    /// databases: this switch and Open vSwitch.
+    OvnChassis {
+        #[command(flatten)]
+        chassis: ovn::ChassisCount,
+        #[command(flatten)]
+        programs: Programs,
+        #[command(flatten)]
+        rounds: Rounds,
+    },
     /// Processor time a frame through one bridge, and through ten that are joined by patch ports,
     /// of this switch and of Open vSwitch.
     Crossing {
@@ -187,52 +208,67 @@ struct Rounds {
 type Failure = Box<dyn Error>;
 
 fn main() -> ExitCode {
-    let done: Result<(), Failure> = match Command::parse() {
-        Command::Forms { names, rounds } => forms::measure(&names, rounds),
-        Command::Traffic { names, rounds } => traffic::measure(&names, rounds),
-        Command::Cliffs { names, rounds } => cliffs::measure(&names, rounds),
-        Command::Connections { names, rounds } => connections::measure(&names, rounds),
-        Command::Workers {
-            names,
-            programs,
-            rounds,
-        } => workers::measure(&names, &programs, rounds),
-        Command::Meters {
-            names,
-            programs,
-            rounds,
-        } => meters::measure(&names, &programs, rounds),
-        Command::Dpdk {
-            names,
-            programs,
-            rounds,
-        } => dpdk::measure(&names, &programs, rounds),
-        Command::Million {
-            names,
-            programs,
-            rounds,
-        } => dpdk::measure_million(&names, &programs, rounds),
-        Command::Ct {
-            names,
-            programs,
-            rounds,
-        } => dpdk::measure_ct(&names, &programs, rounds),
-        Command::Real {
-            names,
-            programs,
-            rounds,
-        } => dpdk::measure_real(&names, &programs, rounds),
-        Command::Stream(stream) => stream::run(&stream),
-        Command::Idle { programs, rounds } => idle::measure(&programs, rounds),
-        Command::Startup { programs, rounds } => startup::measure(&programs, rounds),
-        Command::Crossing { programs, rounds } => crossing::measure(&programs, rounds),
-        Command::Counted { name } => forms::count(&name),
-    };
-    match done {
+    match Command::parse().run() {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             println!("bench: {failure}");
             ExitCode::FAILURE
+        }
+    }
+}
+
+impl Command {
+    fn run(self) -> Result<(), Failure> {
+        match self {
+            Self::Forms { names, rounds } => forms::measure(&names, rounds),
+            Self::Traffic { names, rounds } => traffic::measure(&names, rounds),
+            Self::Cliffs { names, rounds } => cliffs::measure(&names, rounds),
+            Self::Connections { names, rounds } => connections::measure(&names, rounds),
+            Self::Workers {
+                names,
+                programs,
+                rounds,
+            } => workers::measure(&names, &programs, rounds),
+            Self::Meters {
+                names,
+                programs,
+                rounds,
+            } => meters::measure(&names, &programs, rounds),
+            Self::Dpdk {
+                names,
+                programs,
+                rounds,
+            } => dpdk::measure(&names, &programs, rounds),
+            Self::Million {
+                names,
+                programs,
+                rounds,
+            } => dpdk::measure_million(&names, &programs, rounds),
+            Self::Ct {
+                names,
+                programs,
+                rounds,
+            } => dpdk::measure_ct(&names, &programs, rounds),
+            Self::Real {
+                names,
+                programs,
+                rounds,
+            } => dpdk::measure_real(&names, &programs, rounds),
+            Self::Stream(stream) => stream::run(&stream),
+            Self::Idle { programs, rounds } => idle::measure(&programs, rounds),
+            Self::Startup { programs, rounds } => startup::measure(&programs, rounds),
+            Self::OvnStart {
+                addresses,
+                programs,
+                rounds,
+            } => ovn::measure_start(&programs, rounds, addresses),
+            Self::OvnChassis {
+                chassis,
+                programs,
+                rounds,
+            } => ovn::measure_chassis(&programs, rounds, chassis),
+            Self::Crossing { programs, rounds } => crossing::measure(&programs, rounds),
+            Self::Counted { name } => forms::count(&name),
         }
     }
 }

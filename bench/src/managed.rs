@@ -46,10 +46,10 @@ impl SwitchKind {
 
 /// A running database, with an optional daemon.
 pub(crate) struct ManagedSwitch<'a> {
-    site: &'a Site,
+    pub(crate) site: &'a Site,
     pub(crate) kind: SwitchKind,
     directory: PathBuf,
-    _database: Process,
+    pub(crate) database: Process,
 }
 
 impl<'a> ManagedSwitch<'a> {
@@ -77,7 +77,7 @@ impl<'a> ManagedSwitch<'a> {
             site,
             kind,
             directory,
-            _database: database,
+            database,
         };
         this.vsctl("--no-wait init")?;
         Ok(this)
@@ -85,8 +85,18 @@ impl<'a> ManagedSwitch<'a> {
 
     /// Starts the daemon.
     pub(crate) fn daemon(&self, inside: &Namespace) -> Result<Process, Failure> {
+        self.daemon_with(inside, &[])
+    }
+
+    /// Starts the daemon with additional arguments.
+    pub(crate) fn daemon_with(
+        &self,
+        inside: &Namespace,
+        arguments: &[&str],
+    ) -> Result<Process, Failure> {
         let program = self.kind.program(self.site);
         let program = program
+            .args(arguments.iter().copied())
             .arg(format!("unix:{}", self.path("db.sock").display()))
             .arg(format!("--unixctl={}", self.path("daemon.ctl").display()));
         let program = in_directory(program, &self.directory).inside(inside);
@@ -113,7 +123,7 @@ impl<'a> ManagedSwitch<'a> {
 }
 
 /// Configures a program to keep its files in `directory`.
-fn in_directory<'p>(program: Program<'p>, directory: &Path) -> Program<'p> {
+pub(crate) fn in_directory<'p>(program: Program<'p>, directory: &Path) -> Program<'p> {
     let variables = ["OVS_RUNDIR", "OVS_LOGDIR", "OVS_DBDIR", "OVS_SYSCONFDIR"];
     let program = program.directory(directory);
     variables.into_iter().fold(program, |program, variable| {

@@ -7,6 +7,7 @@
 mod chart;
 mod figures;
 mod forms;
+mod groups;
 mod huge_pages;
 mod lab;
 mod page;
@@ -17,7 +18,8 @@ use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 
 use figures::Figures;
-use rows::{BenchGroup, BenchRow};
+use groups::BenchGroup;
+use rows::BenchRow;
 
 use crate::TaskError;
 use crate::metadata::cargo;
@@ -32,6 +34,8 @@ struct BenchOptions {
     rows: Vec<String>,
     /// Number of runs.
     runs: u32,
+    /// Number of chassis, if it is not the usual one.
+    chassis: Option<u32>,
     /// Short samples: they show that a row works, and prove nothing.
     quick: bool,
     /// True if the command only lists the rows.
@@ -46,7 +50,7 @@ const RUNS_QUICK: u32 = 3;
 
 impl BenchOptions {
     fn parse(words: &[&str]) -> Result<Self, TaskError> {
-        let (mut runs, mut rows) = (None, Vec::new());
+        let (mut runs, mut chassis, mut rows) = (None, None, Vec::new());
         let (mut quick, mut list, mut publish) = (false, false, false);
         let mut rest = words.iter();
         while let Some(word) = rest.next() {
@@ -55,13 +59,8 @@ impl BenchOptions {
                 "--list" => list = true,
                 // The older name of the option.
                 "--publish" | "--readme" => publish = true,
-                "--runs" => {
-                    let count = rest.next().and_then(|count| count.parse().ok());
-                    let some = count.filter(|count| (1..=RUNS_MAX).contains(count));
-                    runs = Some(
-                        some.ok_or_else(|| format!("--runs must be between 1 and {RUNS_MAX}"))?,
-                    );
-                }
+                "--runs" => runs = Some(count(word, rest.next(), RUNS_MAX)?),
+                "--chassis" => chassis = Some(count(word, rest.next(), CHASSIS_MAX)?),
                 word if word.starts_with('-') => {
                     return Err(format!("unknown option `{word}`").into());
                 }
@@ -73,6 +72,7 @@ impl BenchOptions {
         }
         Ok(Self {
             rows,
+            chassis,
             runs: runs.unwrap_or(if quick { RUNS_QUICK } else { RUNS }),
             quick,
             list,
@@ -81,8 +81,16 @@ impl BenchOptions {
     }
 }
 
-/// Largest number of runs.
+/// Parses the value of an option that is a number from 1 on.
+fn count(option: &str, value: Option<&&str>, max: u32) -> Result<u32, TaskError> {
+    let count = value.and_then(|value| value.parse().ok());
+    let count = count.filter(|count| (1..=max).contains(count));
+    count.ok_or_else(|| format!("{option} must be between 1 and {max}").into())
+}
+
+/// Largest number of runs, and of chassis.
 const RUNS_MAX: u32 = 100;
+const CHASSIS_MAX: u32 = 250;
 
 /// Measures the rows that `words` name, and writes the results.
 pub(crate) fn run(shell: &mut Shell, words: &[&str]) -> Result<ExitCode, TaskError> {
@@ -99,6 +107,7 @@ pub(crate) fn run(shell: &mut Shell, words: &[&str]) -> Result<ExitCode, TaskErr
     let bench = Bench {
         profile: BuildProfile::Release,
         runs: options.runs,
+        chassis: options.chassis,
         quick: options.quick,
         directory: directory.clone(),
     };
@@ -126,6 +135,7 @@ pub(crate) fn try_one(shell: &mut Shell) -> Result<TestTally, TaskError> {
     let bench = Bench {
         profile: BuildProfile::Debug,
         runs: 1,
+        chassis: None,
         quick: true,
         directory: shell.root().join("target"),
     };
@@ -154,6 +164,8 @@ enum BuildProfile {
 struct Bench {
     profile: BuildProfile,
     runs: u32,
+    /// Number of chassis, if it is not the usual one.
+    chassis: Option<u32>,
     quick: bool,
     /// The directory of results, logs and sockets.
     directory: PathBuf,
@@ -272,6 +284,8 @@ mod tests {
             (vec!["forms".to_owned()], 7, true)
         );
         assert!(BenchOptions::parse(&["--runs", "0"]).is_err());
+        let options = BenchOptions::parse(&["ovn-chassis", "--chassis", "10"]);
+        assert!(options.is_ok_and(|options| options.chassis == Some(10)));
         assert!(BenchOptions::parse(&["--fast"]).is_err());
     }
 

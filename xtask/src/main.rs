@@ -48,7 +48,7 @@ cargo xtask COMMAND
                         ranges (856-860) and files (ofproto.at)
   counts [--bless]      compare instruction counts of hot code with the baseline; --bless writes the baseline
   bench [ROW]...        figures next to those of peers: all rows, or rows by prefix; --list, --runs N, --quick,
-                        --publish (whole groups, into the documents)
+                        --chassis N (50) of ovn-chassis, --publish (whole groups, into the documents)
   fuzz [TARGET]...      fuzz each target for --minutes N (1) with a nightly compiler, and extend fuzz/corpus
   deny [--advisories]   dependencies against deny.toml: licences, sources, bans; or known vulnerabilities (network)
   sanitize [NAME|TEST]  system tests with AddressSanitizer and ThreadSanitizer builds: `address`, `thread`, prefixes of tests

@@ -66,5 +66,7 @@ pub use topology::{
     BRIDGES_MAX, BadTopology, BridgePlan, HOSTS_MAX, HostAttachment, MTU_ETHERNET, PortKind,
     Topology,
 };
-pub use usage::{RunTimes, Switches, Usage, process_start, run_times, switches, usage};
+pub use usage::{
+    RunTimes, Switches, Usage, process_start, proportional_bytes, run_times, switches, usage,
+};
 pub use xdp_sender::XdpSender;

@@ -23,6 +23,24 @@ pub fn usage(pid: u32) -> io::Result<Usage> {
     parse_process(&text).ok_or_else(|| io::ErrorKind::InvalidData.into())
 }
 
+/// Reads the proportional set size of process `pid` in bytes: a page that several processes share
+/// counts in equal parts.
+///
+/// # Errors
+/// There is no such process, or it belongs to another user.
+pub fn proportional_bytes(pid: u32) -> io::Result<u64> {
+    let text = fs::read_to_string(format!("/proc/{pid}/smaps_rollup"))?;
+    parse_proportional(&text).ok_or_else(|| io::ErrorKind::InvalidData.into())
+}
+
+/// Parses the line of proc(5) `Pss:`, in kB.
+fn parse_proportional(text: &str) -> Option<u64> {
+    let mut lines = text.lines();
+    let size = lines.find_map(|line| line.strip_prefix("Pss:"))?;
+    let kilobytes = size.trim().strip_suffix("kB")?.trim();
+    Some(kilobytes.parse::<u64>().ok()? * 1024)
+}
+
 /// Context switches of a process, over its current threads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Switches {
@@ -181,6 +199,15 @@ mod tests {
             Ok(times) => assert!(!times.ran.is_zero()),
             Err(error) => assert_eq!(error.kind(), io::ErrorKind::Unsupported),
         }
+    }
+
+    #[test]
+    fn proportional_set_size_is_in_bytes() {
+        let text =
+            "00400000-7fff ---p 0 00:00 0 [rollup]\nRss:    9 kB\nPss:    7 kB\nPss_Dirty: 2 kB\n";
+        assert_eq!(parse_proportional(text), Some(7 * 1024));
+        assert!(proportional_bytes(std::process::id()).unwrap() > 0);
+        assert!(proportional_bytes(4_194_305).is_err());
     }
 
     #[test]

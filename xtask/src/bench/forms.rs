@@ -8,8 +8,9 @@ use std::process::Command;
 use serde_json::Value;
 
 use super::figures::Figures;
+use super::groups::BenchGroup;
 use super::huge_pages::HugePages;
-use super::rows::{BenchGroup, BenchRow, INSTRUCTIONS, OURS};
+use super::rows::{BenchRow, INSTRUCTIONS, OURS};
 use super::{Bench, BuildProfile};
 use crate::shell::{ProgramOutcome, Shell};
 use crate::{TaskError, setup};
@@ -35,13 +36,7 @@ pub(super) fn measure(
             setup::run(shell).and_then(|()| setup::dpdk_peers(shell))?
         }
         BenchGroup::Generator => setup::dpdk_peers(shell)?,
-        BenchGroup::Workers
-        | BenchGroup::Meters
-        | BenchGroup::Idle
-        | BenchGroup::Startup
-        | BenchGroup::Crossing => {
-            setup::run(shell)?;
-        }
+        group if group.has_switch() => setup::run(shell)?,
         _ => {}
     }
     let with_dpdk = group.has_dpdk_devices();
@@ -97,6 +92,23 @@ const fn millis(group: BenchGroup) -> [u32; 2] {
     }
 }
 
+/// The option for the size of a group's network, and its value.
+fn size(group: BenchGroup, bench: &Bench) -> Option<(&'static str, u32)> {
+    match group {
+        BenchGroup::OvnStart if bench.quick => Some(("--addresses", ADDRESSES_QUICK)),
+        BenchGroup::OvnChassis => {
+            let usual = if bench.quick { CHASSIS_QUICK } else { CHASSIS };
+            Some(("--chassis", bench.chassis.unwrap_or(usual)))
+        }
+        _ => None,
+    }
+}
+
+/// The size of OVN's networks: chassis, and addresses of an access list.
+const CHASSIS: u32 = 50;
+const CHASSIS_QUICK: u32 = 5;
+const ADDRESSES_QUICK: u32 = 1000;
+
 /// Arguments of the program.
 struct BenchArguments {
     words: Vec<String>,
@@ -115,11 +127,7 @@ impl BenchArguments {
         words.push(millis.to_string());
         let features: Option<&[&str]> = match group {
             group if group.has_dpdk_devices() => Some(&["dpdk"]),
-            BenchGroup::Workers
-            | BenchGroup::Meters
-            | BenchGroup::Idle
-            | BenchGroup::Startup
-            | BenchGroup::Crossing => Some(&[]),
+            group if group.has_switch() => Some(&[]),
             _ => None,
         };
         if let Some(features) = features {
@@ -129,13 +137,13 @@ impl BenchArguments {
                 words.extend([option.to_owned(), path.display().to_string()]);
             }
         }
+        if let Some((option, count)) = size(group, bench) {
+            words.extend([option.to_owned(), count.to_string()]);
+        }
         Ok(Self {
             words,
-            // The rows of these groups are measured together.
-            by_name: !matches!(
-                group,
-                BenchGroup::Workers | BenchGroup::Idle | BenchGroup::Startup | BenchGroup::Crossing
-            ),
+            // The rows of the other groups are measured together.
+            by_name: !group.has_switch() || group == BenchGroup::Meters,
         })
     }
 }

@@ -8,8 +8,9 @@ use serde_json::Value;
 
 use super::Bench;
 use super::figures::Figures;
+use super::groups::BenchGroup;
 use super::rows::{
-    AFXDP, BRIDGE, BenchGroup, BenchRow, CABLE, FORWARDER, NFTABLES, OURS, OURS_XDP, OVS, OVS_TSO,
+    AFXDP, BRIDGE, BenchRow, CABLE, FORWARDER, NFTABLES, OURS, OURS_XDP, OVS, OVS_TSO,
 };
 use crate::shell::{ProgramOutcome, Shell};
 use crate::{TaskError, setup};

@@ -6,9 +6,8 @@ use std::path::Path;
 use serde_json::{Value as Json, json};
 
 use super::figures::{Figures, Spread};
-use super::rows::{
-    BenchGroup, BenchRow, OURS, OVS, OVS_DPDK, OVS_TSO, RowTarget, TargetBound, TargetFigure,
-};
+use super::groups::BenchGroup;
+use super::rows::{BenchRow, OURS, OVS, OVS_DPDK, OVS_TSO, RowTarget, TargetBound, TargetFigure};
 use super::{TaskError, chart};
 
 /// The documents with tables: results of the switch for its users, and results of the instrument

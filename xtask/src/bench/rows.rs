@@ -1,143 +1,7 @@
 //! The benchmark rows: name, subject, unit and target of each.
 
 use super::TaskError;
-
-/// Rows that one program measures together and one table shows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum BenchGroup {
-    /// Lookup forms, without ports.
-    Forms,
-    /// Kinds of traffic, without ports.
-    Traffic,
-    /// Tables with rules that are hard to compile, without ports.
-    Cliffs,
-    /// The tracker of connections alone.
-    Connections,
-    /// The switch between ports in memory.
-    Workers,
-    /// Meters, fed from memory.
-    Meters,
-    /// The switch without traffic.
-    Idle,
-    /// A large configuration from a database.
-    Startup,
-    /// Bridges joined by patch ports.
-    Crossing,
-    /// A million rules.
-    Table,
-    /// Rule changes under traffic.
-    Changes,
-    /// Hosts on veth pairs.
-    Veth,
-    /// Hosts on TAP interfaces.
-    Tap,
-    /// Hosts on veth pairs, behind a stateful firewall or a load balancer.
-    StatefulHosts,
-    /// The data path between DPDK devices.
-    Dpdk,
-    /// The same with a million flows, which take Open vSwitch two minutes of warm-up each.
-    Million,
-    /// Connection tracking between DPDK devices.
-    Conntrack,
-    /// Rules of real controllers between DPDK devices.
-    Real,
-    /// The lab's traffic generator.
-    Generator,
-    /// The lab's instrument, compared with known impairments.
-    Impaired,
-}
-
-impl BenchGroup {
-    /// All groups, in the order of the tables.
-    pub(super) const ALL: [Self; 20] = [
-        Self::Dpdk,
-        Self::Million,
-        Self::Conntrack,
-        Self::Real,
-        Self::Forms,
-        Self::Traffic,
-        Self::Cliffs,
-        Self::Connections,
-        Self::Workers,
-        Self::Meters,
-        Self::Idle,
-        Self::Startup,
-        Self::Crossing,
-        Self::Table,
-        Self::Changes,
-        Self::Veth,
-        Self::Tap,
-        Self::StatefulHosts,
-        Self::Generator,
-        Self::Impaired,
-    ];
-
-    /// The prefix of the names of its rows.
-    pub(super) const fn name(self) -> &'static str {
-        match self {
-            Self::Forms => "forms",
-            Self::Traffic => "traffic",
-            Self::Cliffs => "cliffs",
-            Self::Connections => "connections",
-            Self::Workers => "workers",
-            Self::Meters => "meters",
-            Self::Idle => "idle",
-            Self::Startup => "startup",
-            Self::Crossing => "crossing",
-            Self::Table => "table",
-            Self::Changes => "changes",
-            Self::Veth => "veth",
-            Self::Tap => "tap",
-            Self::StatefulHosts => "ct-hosts",
-            Self::Dpdk => "dpdk",
-            Self::Million => "million",
-            Self::Conntrack => "ct",
-            Self::Real => "real",
-            Self::Generator => "generator",
-            Self::Impaired => "impaired",
-        }
-    }
-
-    /// True if its devices are those of DPDK.
-    pub(super) const fn has_dpdk_devices(self) -> bool {
-        matches!(
-            self,
-            Self::Dpdk | Self::Million | Self::Conntrack | Self::Real
-        )
-    }
-
-    /// The title of its table.
-    pub(super) const fn title(self) -> &'static str {
-        match self {
-            Self::Forms => "Cost of a packet by lookup form, without ports",
-            Self::Traffic => "Cost of a packet by kind of traffic, with the same rules",
-            Self::Cliffs => {
-                "Cost of a packet by the same rules without and with others that are hard to compile"
-            }
-            Self::Connections => "The tracker of connections, without packets",
-            Self::Workers => "Forwarding between ports in memory, with one worker and with two",
-            Self::Meters => "Excess that meters let pass, fed from memory",
-            Self::Idle => "Processor time without traffic",
-            Self::Startup => "Start with a large configuration from a database",
-            Self::Crossing => "Processor time of a packet through bridges joined by patch ports",
-            Self::Table => "A million rules on twelve fields",
-            Self::Changes => "Rule changes at half of the highest load",
-            Self::Veth => "Hosts on veth pairs, one core for the device",
-            Self::Tap => "Hosts on TAP interfaces, one core for the device",
-            Self::StatefulHosts => {
-                "Hosts on veth pairs behind a stateful firewall, one core for the device"
-            }
-            Self::Dpdk => {
-                "Data path from net_pcap to net_null on one core, OVS-DPDK with its fastest cache setting"
-            }
-            Self::Million => "The same data path with a million flows",
-            Self::Conntrack => "The same data path with a stateful firewall for UDP",
-            Self::Real => "The same data path with rules that real controllers installed",
-            Self::Generator => "The lab's traffic generator into an unread veth pair, on one core",
-            Self::Impaired => "The lab's instrument, compared with a forwarder of known faults",
-        }
-    }
-}
+use super::groups::BenchGroup;
 
 /// The target of a row.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -216,7 +80,7 @@ const CONNECTIONS: &str = "connections/s";
 /// All rows, by group.
 #[rustfmt::skip]
 const ROWS: &[BenchRow] = {
-    use BenchGroup::{Changes, Cliffs, Connections, Conntrack, Crossing, Dpdk, Forms, Generator, Idle, Impaired, Meters, Million, Real, StatefulHosts, Startup, Table, Tap, Traffic, Veth, Workers};
+    use BenchGroup::{Changes, Cliffs, Connections, Conntrack, Crossing, Dpdk, Forms, Generator, Idle, Impaired, Meters, Million, OvnChassis, OvnStart, Real, StatefulHosts, Startup, Table, Tap, Traffic, Veth, Workers};
     const fn row(group: BenchGroup, name: &'static str, about: &'static str, unit: &'static str, bars: &'static [RowTarget]) -> BenchRow {
         BenchRow { group, name, about, unit, bars }
     }
@@ -296,6 +160,39 @@ const ROWS: &[BenchRow] = {
         row(Startup,   "memory",           "memory after that", "MiB", &[]),
         row(Startup,   "bridges",          "100 bridges added in one transaction", "s", &[]),
         row(Startup,   "end",              "shutdown with all of that", "s", &[]),
+        row(OvnStart,  "flows",            "flows of the chassis", "flows", &[]),
+        row(OvnStart,  "first-packet",     "from the start of ovn-controller until a packet is forwarded", "s", &[at_most_times(OURS, 1.0, OVS)]),
+        row(OvnStart,  "from-connection",  "from its connection to the switch until then", "s", &[]),
+        row(OvnStart,  "installed",        "from its start until all flows are installed", "s", &[at_most_times(OURS, 1.0, OVS)]),
+        row(OvnStart,  "processor",        "processor time of the switch until then", "s", &[]),
+        row(OvnStart,  "controller-processor", "processor time of ovn-controller until then", "s", &[]),
+        row(OvnStart,  "memory",           "memory of the switch after that", "MiB", &[]),
+        row(OvnStart,  "acl-change",       "a rule of the access list added or removed, until it is installed", "s", &[]),
+        row(OvnStart,  "acl-packets",      "packets sent while that is done 40 times", "packets", &[]),
+        row(OvnStart,  "acl-lost",         "packets of them that are lost", "packets", &[at_most(OURS, 0.0)]),
+        row(OvnStart,  "restart",          "from a restart of the switch until a packet is forwarded", "s", &[at_most_times(OURS, 1.0, OVS)]),
+        row(OvnStart,  "restart-installed", "from a restart of the switch until all flows are installed", "s", &[]),
+        row(OvnChassis, "flows",           "flows of a chassis", "flows", &[]),
+        row(OvnChassis, "start",           "from the start of the first chassis until all have installed all flows", "s", &[]),
+        row(OvnChassis, "start-switch",    "processor time of a switch until then", "ms", &[]),
+        row(OvnChassis, "start-controller", "processor time of an ovn-controller until then", "ms", &[]),
+        row(OvnChassis, "start-database",  "processor time of a chassis's database until then", "ms", &[]),
+        row(OvnChassis, "start-south",     "processor time of the southbound database until then", "ms", &[]),
+        row(OvnChassis, "start-north",     "processor time of the northbound database until then", "ms", &[]),
+        row(OvnChassis, "start-northd",    "processor time of ovn-northd until then", "ms", &[]),
+        row(OvnChassis, "memory-switch",   "memory of a switch", "MiB", &[]),
+        row(OvnChassis, "memory-controller", "memory of an ovn-controller", "MiB", &[]),
+        row(OvnChassis, "memory-database", "memory of a chassis's database", "MiB", &[]),
+        row(OvnChassis, "memory-south",    "memory of the southbound database", "MiB", &[]),
+        row(OvnChassis, "memory-north",    "memory of the northbound database", "MiB", &[]),
+        row(OvnChassis, "memory-northd",   "memory of ovn-northd", "MiB", &[]),
+        row(OvnChassis, "port",            "a logical port added, until all chassis have installed it", "ms", &[]),
+        row(OvnChassis, "port-switch",     "processor time of a switch meanwhile", "ms", &[]),
+        row(OvnChassis, "port-controller", "processor time of an ovn-controller meanwhile", "ms", &[]),
+        row(OvnChassis, "port-database",   "processor time of a chassis's database meanwhile", "ms", &[]),
+        row(OvnChassis, "port-south",      "processor time of the southbound database meanwhile", "ms", &[]),
+        row(OvnChassis, "port-north",      "processor time of the northbound database meanwhile", "ms", &[]),
+        row(OvnChassis, "port-northd",     "processor time of ovn-northd meanwhile", "ms", &[]),
         row(Crossing,  "one",              "one bridge: processor time of the switch", NS, &[]),
         row(Crossing,  "ten",              "ten bridges in a chain, one rule each", NS, &[at_most_times(OURS, 1.0, OVS)]),
         row(Table,     "memory",           "memory of a rule", "bytes", &[]),
