@@ -2,6 +2,7 @@
 //! path, with a real `ovsdb-server` and all files in one directory.
 
 use std::fs;
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -70,9 +71,7 @@ impl<'a> ManagedSwitch<'a> {
         let serve = in_directory(serve, &directory).log(directory.join("ovsdb-server.log"));
         let database = site.spawner.start(serve)?;
         let socket = directory.join("db.sock");
-        let there = || Ok(socket.exists().then_some(()));
-        site.clock
-            .wait_for("the socket of the database", PATIENCE, there)?;
+        wait_for_server(site, &socket)?;
         let this = Self {
             site,
             kind,
@@ -120,6 +119,14 @@ impl<'a> ManagedSwitch<'a> {
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.directory.join(name)
     }
+}
+
+/// Waits until a database accepts connections at its socket.
+pub(crate) fn wait_for_server(site: &Site, socket: &Path) -> Result<(), Failure> {
+    // The socket exists a moment before it accepts connections.
+    let accepts = || Ok(UnixStream::connect(socket).ok().map(drop));
+    let what = format!("a database at {}", socket.display());
+    Ok(site.clock.wait_for(&what, PATIENCE, accepts)?)
 }
 
 /// Configures a program to keep its files in `directory`.

@@ -14,7 +14,7 @@ use std::time::Duration;
 use testbed::{Namespace, Process, Program};
 
 use crate::Failure;
-use crate::managed::{ManagedSwitch, SwitchKind, in_directory};
+use crate::managed::{ManagedSwitch, SwitchKind, in_directory, wait_for_server};
 use crate::switch::Site;
 
 pub(crate) use chassis::{ChassisCount, measure as measure_chassis};
@@ -78,9 +78,7 @@ impl<'a> OvnCentral<'a> {
                 format!("--unixctl={name}.ctl"),
             ]);
             let server = start(server, &format!("ovsdb-server-{name}"))?;
-            let socket = directory.join(socket);
-            let there = || Ok(socket.exists().then_some(()));
-            site.clock.wait_for("a database of OVN", PATIENCE, there)?;
+            wait_for_server(site, &directory.join(socket))?;
             Ok(server)
         };
         let [north, south] = DATABASES;

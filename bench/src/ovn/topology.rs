@@ -111,7 +111,7 @@ fn access_list() -> Vec<NbCommand> {
         add(1001, format!("ip4.{end} == 10.0.0.0/8"), "allow-related");
         let services = format!("ip4.{end} == $friends && tcp.dst == {{80, 443}}");
         add(1002, services, "allow-related");
-        let low = format!("udp.dst == 1..1023 && ip4.{end} == 10.0.0.0/8");
+        let low = format!("udp.dst < 1024 && ip4.{end} == 10.0.0.0/8");
         add(1003, low, "drop");
     }
     commands
