@@ -15,9 +15,10 @@ use openflow::{
 /// The maximum number of bundles of a connection. Controllers use one at a time, or a few.
 const BUNDLES_MAX: usize = 64;
 
-/// The maximum number of message bytes, as received, in all bundles of a connection: a quarter of a
-/// million rules. Their memory is reserved from the budget of all connections.
-const BYTES_MAX: usize = 32 * 1024 * 1024;
+/// The maximum number of message bytes, as received, in all bundles of a connection: more than half
+/// a million rules, since `ovn-controller` installs all of a chassis in one bundle. Their memory is
+/// reserved from the budget of all connections, which is the lower limit for small messages.
+const BYTES_MAX: usize = 128 * 1024 * 1024;
 
 /// The cost of every message besides its own bytes, so that small ones are not free.
 const OVERHEAD: usize = 64;

@@ -227,6 +227,14 @@ mod tests {
     }
 
     #[test]
+    fn peer_has_memory_for_a_bundle_of_200_000_rules() {
+        // A rule of OVN, as `ovn-controller` adds it to a bundle.
+        let rule = openflow::ReceivedMessage::memory_of(160);
+        let bundles = Admission::new().bundle_memory(ConnectionKind::Service);
+        assert!(bundles.has_room(200_000 * rule));
+    }
+
+    #[test]
     fn controllers_have_memory_when_listeners_have_none() {
         let admission = Admission::new();
         let service = admission.message_memory(ConnectionKind::Service);
