@@ -7,6 +7,7 @@ mod logical_switch;
 mod multicast;
 mod policies;
 mod restarts;
+mod rule_changes;
 mod several_chassis;
 
 use crate::support::context::SystemTest;
@@ -21,4 +22,5 @@ pub(crate) const TESTS: &[&[SystemTest]] = &[
     multicast::TESTS,
     restarts::TESTS,
     agreement::TESTS,
+    rule_changes::TESTS,
 ];
