@@ -97,6 +97,8 @@ class Chassis(Site):
         self.add_bridge("br-int")
         for port in range(1, LOCAL_PORTS + 1):
             self.add_port("br-int", f"p{port}", port, f"external_ids:iface-id=s0-p{port}")
+        # ovn-controller 23.03 crashes on a southbound database without its global row.
+        self.nbctl("--wait=sb", "sync")
         self.start("ovn-controller", self.remote("db"))
         wait_for(lambda: "here" in self.sbctl("list", "chassis"))
         self.sbctl("chassis-add", "there", "geneve", "127.0.0.2")

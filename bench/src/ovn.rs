@@ -88,12 +88,15 @@ impl<'a> OvnCentral<'a> {
             "--ovnsb-db=unix:sb.sock",
             "--unixctl=northd.ctl",
         ]);
-        Ok(Self {
+        let central = Self {
             site,
             northd: start(northd, "ovn-northd")?,
             databases,
             directory,
-        })
+        };
+        // ovn-controller 23.03 crashes on a southbound database without its global row.
+        central.compile()?;
+        Ok(central)
     }
 
     /// The remote of the northbound or the southbound database.

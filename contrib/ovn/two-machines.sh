@@ -6,7 +6,7 @@ set -e; D=$(mktemp -d); trap 'kill $(jobs -p); for n in m1 m2 h1 h2; do ip netns
 serve() { ovsdb-tool create $D/$1.db $2; OVS_RUNDIR=$D ovsdb-server $D/$1.db --remote=punix:$D/$1.sock --unixctl=$D/$1.ctl & }
 serve nb /usr/share/ovn/ovn-nb.ovsschema; serve sb /usr/share/ovn/ovn-sb.ovsschema; sleep 1
 nb() { ovn-nbctl --db=unix:$D/nb.sock "$@"; }; OVN_RUNDIR=$D ovn-northd --ovnnb-db=unix:$D/nb.sock --ovnsb-db=unix:$D/sb.sock &
-for n in 1 2; do ip netns add m$n; ip netns add h$n; ip -n m$n link add p$n type veth peer eth0 netns h$n; done; nb ls-add sw0
+for n in 1 2; do ip netns add m$n; ip netns add h$n; ip -n m$n link add p$n type veth peer eth0 netns h$n; done; nb --wait=sb ls-add sw0
 ip -n m1 link add wire mtu 1558 type veth peer wire mtu 1558 netns m2
 for n in 1 2; do export OVS_RUNDIR=$D/m$n OVN_RUNDIR=$D/m$n; mkdir $D/m$n; serve m$n/db /usr/share/openvswitch/vswitch.ovsschema; sleep 1
   ovs-vsctl --no-wait init; ip netns exec m$n comporta vswitchd & for l in wire p$n; do ip -n m$n link set $l up; done; ip -n m$n address add 172.16.0.$n/24 dev wire

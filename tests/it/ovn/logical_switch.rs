@@ -54,6 +54,8 @@ impl<'d, 'r, 'g> OvnChassis<'d, 'r, 'g> {
         chassis.spawn(&format!(
             "ovn-northd --ovnnb-db={north} --ovnsb-db={south} --unixctl=ovn-northd.ctl"
         ))?;
+        // ovn-controller 23.03 crashes on a southbound database without its global row.
+        chassis.nbctl(&["--wait=sb", "sync"])?;
         deployment.vsctl(&format!(
             "set open . external_ids:system-id=chassis1 external_ids:ovn-remote={south} \
              external_ids:ovn-encap-type=geneve external_ids:ovn-encap-ip=127.0.0.1 \

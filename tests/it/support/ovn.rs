@@ -272,6 +272,8 @@ impl<'d, 'g> OvnCloud<'d, 'g> {
         self.spawn(&format!(
             "ovn-northd --ovnnb-db={north} --ovnsb-db={south} --unixctl=northd.ctl"
         ))?;
+        // ovn-controller 23.03 crashes on a southbound database without its global row.
+        self.nbctl("--wait=sb sync")?;
         Ok(())
     }
 
