@@ -32,8 +32,9 @@
 //! counters of its rules and tables some walks at a time, or all together when exact counts are
 //! required.
 //!
-//! Cost of a hit: one hash of 96 bytes, or 160 with IPv6, four cache lines, and the effects. Memory: four megabytes for each worker that has enabled the cache,
-//! and for each walk one or two kilobytes, at most some twenty.
+//! Cost of a hit: one hash of 96 bytes, or 160 with IPv6, four cache lines, and the effects.
+//! Memory: five megabytes for each worker that has enabled the cache, and for each walk one or two
+//! kilobytes, at most some twenty.
 
 use base::Instant;
 use pipeline::{Pipeline, Totals};
