@@ -237,6 +237,17 @@ impl ConnectionEntry {
         self.extras_mut().parent = Some(Box::new(parent));
     }
 
+    /// True if a helper reads its packets, or has expected it.
+    fn has_helper(&self) -> bool {
+        self.helper().is_some() || self.parent().is_some()
+    }
+
+    /// True without a translation and a helper.
+    pub(crate) fn is_simple(&self) -> bool {
+        let is_translated = self.nat().is_some() || !self.is_reply_plain();
+        !is_translated && !self.has_helper()
+    }
+
     pub(crate) fn label_words(&self) -> [u64; 2] {
         self.extras.as_ref().map_or([0; 2], |extras| extras.label)
     }
@@ -270,8 +281,7 @@ impl ConnectionEntry {
             ProtocolState::Other(OtherState::SeveralPackets) => (SteadyKind::OneWay, None),
             _ => return None,
         };
-        let has_extras = self.helper().is_some() || self.parent().is_some();
-        let key = KeyWords::of(&self.original()).filter(|_| !has_extras)?;
+        let key = KeyWords::of(&self.original()).filter(|_| !self.has_helper())?;
         let nat = match self.nat() {
             None if self.is_reply_plain() => None,
             Some(side) if !key.is_v6() => Some((side, KeyWords::of(&self.reply())?)),

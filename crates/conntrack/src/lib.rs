@@ -34,7 +34,7 @@
 //!  extract ---> facts
 //!                 |
 //!   plain_packet |
-//!     |-> steady, new_connection
+//!     |-> steady, new_connection, changing_connection
 //!              tracker ----> protocol  (tcp, sctp, icmp, other)      state machines
 //!                 |   `----> nat, alg                                reply keys, helpers
 //!                 v
@@ -77,6 +77,7 @@
 
 mod alg;
 mod chains;
+mod changing_connection;
 mod counters;
 mod entry;
 mod extract;

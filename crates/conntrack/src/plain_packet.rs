@@ -150,6 +150,16 @@ impl PlainBody<'_> {
         })
     }
 
+    /// Facts of a segment, with its window scale if it has SYN.
+    #[inline]
+    pub(crate) fn any_segment(&self) -> Option<TcpFacts> {
+        let segment = self.segment()?;
+        match segment.has(tcp::SYN) {
+            true => self.first_segment(),
+            false => Some(segment),
+        }
+    }
+
     /// Facts of the first segment of a connection, with its window scale.
     pub(crate) fn first_segment(&self) -> Option<TcpFacts> {
         read_tcp(self.upper).ok()

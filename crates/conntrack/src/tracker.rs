@@ -25,7 +25,7 @@ use crate::sequence_shift::{adjust_of, without_skew};
 use crate::shard::Shard;
 use crate::siphash::{HashSeed, siphash};
 use crate::table::{ConnectionTable, KeyPosition};
-use crate::timeout::{CtPolicyId, CtTimeoutPolicy, PolicyTable};
+use crate::timeout::{CtPolicyId, CtTimeout, CtTimeoutPolicy, PolicyTable};
 
 /// A tracker, shared by all workers.
 #[derive(Debug)]
@@ -188,29 +188,19 @@ impl Conntrack {
                 *state = state.with(CtState::RELATED);
             }
             let facts = without_skew(&tracked.facts, entry.skew(), direction);
-            match entry.state.apply(&facts, direction, self.sequence_check()) {
-                PacketEffect::Restart => return EntryVisit::Replace,
-                PacketEffect::Invalid => {
-                    *state = nat_flags(*state)
-                        .with(CtState::INVALID)
-                        .with(CtState::TRACKED);
-                    self.table.counters.add(CtCounter::InvalidPacket, 1);
-                    return EntryVisit::Tracked;
+            let effect = entry.state.apply(&facts, direction, self.sequence_check());
+            let Some((flags, new)) = state_after(effect, direction) else {
+                if effect == PacketEffect::Restart {
+                    return EntryVisit::Replace;
                 }
-                PacketEffect::StillNew(new) => {
-                    *state = state.with(CtState::NEW);
-                    timeout = Some(new);
-                }
-                effect @ (PacketEffect::Tolerated | PacketEffect::Established(_)) => {
-                    *state = state.with(CtState::ESTABLISHED).without(CtState::NEW);
-                    if is_reply {
-                        *state = state.with(CtState::REPLY);
-                    }
-                    if let PacketEffect::Established(new) = effect {
-                        timeout = Some(new);
-                    }
-                }
-            }
+                *state = nat_flags(*state)
+                    .with(CtState::INVALID)
+                    .with(CtState::TRACKED);
+                self.table.counters.add(CtCounter::InvalidPacket, 1);
+                return EntryVisit::Tracked;
+            };
+            *state = state.with(flags);
+            timeout = new;
         }
         tracked.join(entry, direction);
         let policy = entry.policy();
@@ -463,6 +453,24 @@ impl TrackedPacket<'_> {
         {
             entry.skew_mut().grow(direction, segment.sequence, growth);
         }
+    }
+}
+
+/// Returns the flags of `ct_state` and the new timeout after an effect; none if the packet is
+/// invalid, or begins the connection anew.
+pub(crate) fn state_after(
+    effect: PacketEffect,
+    direction: TrafficDirection,
+) -> Option<(CtState, Option<CtTimeout>)> {
+    let established = match direction {
+        TrafficDirection::Original => CtState::ESTABLISHED,
+        TrafficDirection::Reply => CtState::ESTABLISHED.with(CtState::REPLY),
+    };
+    match effect {
+        PacketEffect::Restart | PacketEffect::Invalid => None,
+        PacketEffect::StillNew(timeout) => Some((CtState::NEW, Some(timeout))),
+        PacketEffect::Tolerated => Some((established, None)),
+        PacketEffect::Established(timeout) => Some((established, Some(timeout))),
     }
 }
 

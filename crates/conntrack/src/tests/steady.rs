@@ -122,6 +122,14 @@ fn track_new(tracker: &Conntrack, bytes: &[u8], now: Instant) -> Option<SteadyPa
     new
 }
 
+/// Tracks a packet of a connection that its shard has.
+fn track_changing(tracker: &Conntrack, bytes: &[u8], now: Instant) -> Option<SteadyPacket> {
+    let packet = PlainPacket::read(bytes, AddressFamily::V4)?;
+    let mut lookup = tracker.begin_steady(packet, CtZone(0), CtState::NONE);
+    tracker.begin_absent(&mut lookup);
+    tracker.track_changing(&lookup, ChecksumCheck::Verify, now)
+}
+
 /// Tracks a packet as the compiled path does. Returns the metadata, and whether the packet was one of
 /// a steady state.
 fn track_either(
@@ -133,7 +141,8 @@ fn track_either(
     let is_allowed = request.mark.is_none() && request.commit != CtCommit::Force;
     let steady = is_allowed.then(|| {
         let steady = track_steady(tracker, bytes, now);
-        steady.or_else(|| track_new(tracker, bytes, now))
+        let steady = steady.or_else(|| track_new(tracker, bytes, now));
+        steady.or_else(|| track_changing(tracker, bytes, now))
     });
     let Some(steady) = steady.flatten() else {
         return (track(tracker, bytes, request, now).metadata, false);

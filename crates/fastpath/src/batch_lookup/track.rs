@@ -1,5 +1,5 @@
-//! The action `ct` with a table in the batch: packets of connections in a steady state continue in
-//! that table, and all others are left to the executor.
+//! The action `ct` with a table in the batch: plain packets that are new or belong to a connection
+//! continue in that table, and all others are left to the executor.
 //!
 //! ```text
 //!   key and hash   p0 p1 ... p31     prefetch buckets of the index
@@ -7,9 +7,10 @@
 //!   state          p0 p1 ... p31     fields of the connection; next tables
 //! ```
 
-use base::TableId;
+use base::{Instant, TableId};
 use conntrack::{
-    AddressFamily, ChecksumCheck, Conntrack, CtZone, PlainPacket, SteadyLookup, SteadyNat,
+    AddressFamily, ChecksumCheck, Conntrack, CtState, CtZone, PlainPacket, SteadyLookup, SteadyNat,
+    SteadyPacket,
 };
 use flow::{Action, ConntrackAction, ConntrackFlags, ConntrackZone, Extension};
 use packet::wire::ethernet::{self, EtherType};
@@ -137,26 +138,25 @@ impl<'a> BatchLookup<'a> {
         let nat = steady_nat(action);
         // The connections that earlier packets of the batch commit do not exist yet: packets with
         // their keys are deferred. Other keys of connections are those of translations.
-        let may_be_new = all_are_plain
-            && nat == SteadyNat::Ignore
-            && !action.flags.contains(ConntrackFlags::COMMIT);
+        let may_be_new = nat == SteadyNat::Ignore && !action.flags.contains(ConntrackFlags::COMMIT);
         let mut steady = BatchMask::EMPTY;
         let mut translations = [PlainEnds::default(); LOOKUP_BATCH];
         let mut translated = BatchMask::EMPTY;
         let mut deferred = DeferredConnections::default();
         for index in packets {
             let check = checksum_check(&frames[first + index]);
-            let Some(lookup) = &lookups[index % LOOKUP_BATCH] else {
+            let Some(lookup) = &mut lookups[index % LOOKUP_BATCH] else {
                 continue;
             };
-            let tracked = match (deferred.contains(lookup), lookup.is_absent()) {
+            let settings = (check, nat);
+            let tracked = match (deferred.contains(lookup), all_are_plain) {
                 (true, _) => None,
-                (false, true) if may_be_new => tracker.track_absent(lookup, check),
-                (false, true) => None,
-                (false, false) => tracker.track_steady(lookup, (check, nat), now),
+                (false, true) => track_plain(tracker, lookup, settings, may_be_new, now),
+                (false, false) => tracker.track_steady(lookup, settings, now),
             };
             // A later packet may belong to the connection that this one begins.
-            if tracked.is_none() || lookup.is_absent() {
+            let begins = |packet: &SteadyPacket| packet.state.intersects(CtState::NEW);
+            if tracked.is_none_or(|packet| lookup.is_absent() && begins(&packet)) {
                 deferred.insert(lookup);
             }
             let Some(packet) = tracked else {
@@ -176,6 +176,29 @@ impl<'a> BatchLookup<'a> {
         }
         steady
     }
+}
+
+/// Tracks a packet; one without a connection only if it `may_be_new`. Returns none, without a
+/// change, if the executor must do it.
+#[inline]
+fn track_plain(
+    tracker: &Conntrack,
+    lookup: &mut SteadyLookup<'_>,
+    (check, nat): (ChecksumCheck, SteadyNat),
+    may_be_new: bool,
+    now: Instant,
+) -> Option<SteadyPacket> {
+    let frequent = match lookup.is_absent() {
+        true if may_be_new => tracker.track_absent(lookup, check),
+        true => None,
+        false => tracker.track_steady(lookup, (check, nat), now),
+    };
+    frequent.or_else(|| {
+        if !lookup.is_absent() {
+            tracker.begin_absent(lookup);
+        }
+        tracker.track_changing(lookup, check, now)
+    })
 }
 
 /// Prefetches the memory of the shards that is read for packets without an entry: those that begin

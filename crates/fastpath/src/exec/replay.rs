@@ -1,8 +1,8 @@
 //! Replay of walks from the [walk cache](crate::walk_cache): effects without lookups. A packet whose
 //! connection leads where no walk was recorded continues in the tables.
 
-use base::PortNo;
-use conntrack::{Conntrack, CtCommit, SteadyNat, SteadyPacket};
+use base::{Instant, PortNo};
+use conntrack::{ChecksumCheck, Conntrack, CtCommit, SteadyLookup, SteadyNat, SteadyPacket};
 use flow::{ConnectionFields, PipelineFields};
 use packet::{Frame, PlainHop, Pool, set_plain_hop};
 use pipeline::{
@@ -225,8 +225,8 @@ impl<'b, 'a> Executor<'b, 'a> {
         self.contain(result, DropReason::drops_all)
     }
 
-    /// Tracks a packet of a connection in a steady state, or one that begins a connection. Returns
-    /// `None`, without a change, for others.
+    /// Tracks a plain packet of a connection, or one that begins a connection. Returns `None`,
+    /// without a change, for others.
     #[inline]
     fn track_plainly(
         &mut self,
@@ -246,24 +246,12 @@ impl<'b, 'a> Executor<'b, 'a> {
             return Ok(None);
         };
         let check = checksum_check(frame);
-        if tracker.find_steady(&mut lookup).is_none() {
-            return Ok(match (track.steady, &track.next) {
-                // Without `commit`, a packet without a connection is not translated.
-                (SteadyCall::Plain | SteadyCall::Nat, _)
-                    if track.request.commit == CtCommit::No =>
-                {
-                    tracker.begin_absent(&mut lookup);
-                    let tracked = tracker.track_absent(&lookup, check);
-                    tracked.map(TrackedFields::Steady)
-                }
-                (SteadyCall::PlainCommit, None) if tracker.commit_absent(&lookup, check, now) => {
-                    Some(TrackedFields::None)
-                }
-                _ => None,
-            });
-        }
-        let Some(packet) = tracker.track_steady(&lookup, (check, nat), now) else {
-            return Ok(None);
+        let steady = match tracker.find_steady(&mut lookup).is_some() {
+            false => None,
+            true => tracker.track_steady(&lookup, (check, nat), now),
+        };
+        let Some(packet) = steady else {
+            return Ok(track_unsteady(tracker, track, (&mut lookup, check), now));
         };
         if let Some(ends) = packet.translation {
             self.copy_before_rewrite(frame, pool)
@@ -410,6 +398,32 @@ impl<'b, 'a> Executor<'b, 'a> {
         self.is_malformed = false;
         self.key_is_stale = true;
     }
+}
+
+/// Tracks a plain packet whose connection is in no steady state, or does not exist. Returns `None`,
+/// without a change, for others.
+fn track_unsteady(
+    tracker: &Conntrack,
+    track: &TrackEffect,
+    (lookup, check): (&mut SteadyLookup<'_>, ChecksumCheck),
+    now: Instant,
+) -> Option<TrackedFields> {
+    tracker.begin_absent(lookup);
+    let new = match (track.steady, &track.next) {
+        // Without `commit`, a packet without a connection is not translated.
+        (SteadyCall::Plain | SteadyCall::Nat, _) if track.request.commit == CtCommit::No => {
+            let tracked = tracker.track_absent(lookup, check);
+            tracked.map(TrackedFields::Steady)
+        }
+        (SteadyCall::PlainCommit, None) if tracker.commit_absent(lookup, check, now) => {
+            Some(TrackedFields::None)
+        }
+        _ => None,
+    };
+    new.or_else(|| {
+        let tracked = tracker.track_changing(lookup, check, now);
+        tracked.map(TrackedFields::Steady)
+    })
 }
 
 /// Splits effects at the end of the copy that has begun before them.

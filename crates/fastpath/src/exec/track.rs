@@ -88,8 +88,8 @@ impl<'a> Executor<'_, 'a> {
         self.track(frame, rule, (action, is_last), pool)
     }
 
-    /// Tracks a packet of a connection in a steady state, or one that begins a connection, by a `ct`
-    /// without a table. Returns false, without a change, if it is another one.
+    /// Tracks a plain packet of a connection, or one that begins a connection, by a `ct` without a
+    /// table. Returns false, without a change, if it is another one.
     fn track_steady(
         &mut self,
         frame: &mut Frame,
@@ -109,16 +109,23 @@ impl<'a> Executor<'_, 'a> {
             return Ok(false);
         };
         let check = checksum_check(frame);
-        if tracker.find_steady(&mut lookup).is_none() {
-            let is_tracked =
-                is_plain_commit(action) && tracker.commit_absent(&lookup, check, context.now);
-            if is_tracked {
-                self.untrack();
-            }
-            return Ok(is_tracked);
-        }
         let settings = (check, steady_nat(action));
-        let Some(packet) = tracker.track_steady(&lookup, settings, context.now) else {
+        let packet = match tracker.find_steady(&mut lookup).is_some() {
+            false
+                if is_plain_commit(action)
+                    && tracker.commit_absent(&lookup, check, context.now) =>
+            {
+                self.untrack();
+                return Ok(true);
+            }
+            false => None,
+            true => tracker.track_steady(&lookup, settings, context.now),
+        };
+        let packet = packet.or_else(|| {
+            tracker.begin_absent(&mut lookup);
+            tracker.track_changing(&lookup, check, context.now)
+        });
+        let Some(packet) = packet else {
             return Ok(false);
         };
         if let Some(ends) = packet.translation {
