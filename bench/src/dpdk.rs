@@ -19,10 +19,13 @@ use testkit::workload::Workload;
 use crate::sample::Sample;
 use crate::select::select;
 use crate::steady::warm_up;
-use crate::switch::{BenchSwitch, BridgeTarget, Site};
+use crate::switch::{BenchSwitch, BridgeTarget, PEER_SOCKET, Site};
 use crate::{Failure, Programs, Rounds};
 use feed::{FeedTrace, ReplyTrace};
-use tables::{CT_TABLES, MILLION_TABLES, REAL_TABLES, StartState, TABLES, TrafficTable};
+use tables::{
+    CONNECTIONS_MAX, CT_TABLES, FrameSource, MILLION_TABLES, REAL_TABLES, StartState, TABLES,
+    TrafficTable,
+};
 
 /// The core of the data path, and the core of everything else.
 const FORWARDING: usize = 1;
@@ -91,7 +94,11 @@ fn measure_tables(
     let site = Site::new(programs)?;
     for table in selected {
         let workload = (table.workload)();
-        let trace = FeedTrace::write(&site, table, &shuffled(workload.frames()))?;
+        let frames = match table.source {
+            FrameSource::Sessions { .. } => workload.frames(),
+            _ => shuffled(workload.frames()),
+        };
+        let trace = FeedTrace::write(&site, table, &frames)?;
         let replies = match workload.replies() {
             frames if frames.is_empty() => None,
             frames => Some(ReplyTrace::write(&site, &shuffled(frames))?),
@@ -192,6 +199,9 @@ impl DataPath<'_> {
             switch.bridge.set_port(port, "down")?;
         }
         self.add_rules(&switch.bridge)?;
+        switch
+            .bridge
+            .set_connections_max("br0.ctl", CONNECTIONS_MAX)?;
         for port in inputs {
             switch.bridge.set_port(port, "up")?;
         }
@@ -228,6 +238,7 @@ impl DataPath<'_> {
             directory,
         };
         self.add_rules(&bridge)?;
+        bridge.set_connections_max(PEER_SOCKET, CONNECTIONS_MAX)?;
         peer.vsctl(&format!("set Open_vSwitch . {}", settings[0]))?;
         // After the rules: packets without a rule would occupy the daemon.
         peer.vsctl(&device(1, &format!("net_pcap1,{}", feed.words)))?;

@@ -37,6 +37,10 @@ pub(crate) struct Stream {
     /// The number of frames after which the sequence repeats; it never does by default.
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
     cycle: Option<u64>,
+    /// The frames are one session: random fields are the same in all frames of it, and those of the
+    /// sender are the receiver's in replies.
+    #[arg(long, conflicts_with = "cycle")]
+    sessions: bool,
     /// Longest duration of the stream, and of the wait for a reader, in seconds.
     #[arg(long, default_value_t = 60)]
     seconds: u64,
@@ -56,7 +60,10 @@ const PAUSE: Duration = Duration::from_micros(100);
 /// Writes until the reader closes the FIFO or the time is over.
 pub(crate) fn run(stream: &Stream) -> Result<(), Failure> {
     let frames = pcap::read(&stream.frames)?;
-    let mut source = RandomStream::new(&frames, &stream.anew, stream.cycle)?;
+    let mut source = match stream.sessions {
+        true => RandomStream::sessions(&frames, &stream.anew)?,
+        false => RandomStream::new(&frames, &stream.anew, stream.cycle)?,
+    };
     let (clock, limit) = (Clock::start(), Duration::from_secs(stream.seconds));
     let end = clock.now() + limit;
     let mut pipe = clock.wait_for("a reader", limit, || Ok(opened(&stream.fifo)))??;

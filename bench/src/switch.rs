@@ -13,6 +13,9 @@ const START: Duration = Duration::from_secs(20);
 /// Maximum time of a tool: a hundred thousand flows take seconds on an idle core.
 const TOOL: Duration = Duration::from_secs(120);
 
+/// The control socket of an Open vSwitch in its directory.
+pub(crate) const PEER_SOCKET: &str = "vswitchd.ctl";
+
 /// Version of the protocol: rules of OVN need 1.5.
 const VERSION: &str = "OpenFlow15";
 
@@ -199,17 +202,23 @@ impl BridgeTarget<'_> {
     /// Returns the number of flows in the data path of the Open vSwitch that this bridge
     /// belongs to.
     pub(crate) fn cached_flows(&self) -> Result<Option<f64>, Failure> {
-        let socket = self.directory.join("vswitchd.ctl");
+        let output = self.appctl(PEER_SOCKET, &["upcall/show"])?;
+        Ok(number_after("(current ", &output))
+    }
+
+    /// Sets the limit of tracked connections, by a control socket of this name.
+    pub(crate) fn set_connections_max(&self, socket: &str, limit: u32) -> Result<(), Failure> {
+        self.appctl(socket, &["dpctl/ct-set-maxconns", &limit.to_string()])
+            .map(drop)
+    }
+
+    fn appctl(&self, socket: &str, words: &[&str]) -> Result<String, Failure> {
         let program = Program::new("ovs-appctl")
-            .args(["--target", &word(&socket), "upcall/show"])
+            .args(["--target", &word(&self.directory.join(socket))])
+            .args(words)
             .log(self.directory.join("ovs-appctl.log"))
             .output(self.directory.join("ovs-appctl.txt"));
-        let mut process = self.site.spawner.start(program)?;
-        let status = process.wait(TOOL)?;
-        if !status.success() {
-            return Err(process.failed(status).into());
-        }
-        Ok(number_after("(current ", &process.written()?))
+        self.output_of(program)
     }
 
     fn ofctl(&self, command: &str, arguments: &[&str]) -> Result<String, Failure> {
@@ -220,6 +229,11 @@ impl BridgeTarget<'_> {
             .args(arguments)
             .log(self.directory.join("ovs-ofctl.log"))
             .output(self.directory.join("ovs-ofctl.txt"));
+        self.output_of(program)
+    }
+
+    /// Runs a tool to its end.
+    fn output_of(&self, program: Program<'_>) -> Result<String, Failure> {
         let mut process = self.site.spawner.start(program)?;
         let status = process.wait(TOOL)?;
         if !status.success() {

@@ -78,6 +78,9 @@ impl<'a> FeedTrace<'a> {
             FrameSource::Streamed { fields, cycle } => {
                 (0, RandomStream::new(frames, fields, cycle)?.mean_len())
             }
+            FrameSource::Sessions { fields } => {
+                (0, RandomStream::sessions(frames, fields)?.mean_len())
+            }
         };
         Ok(Self {
             site,
@@ -89,24 +92,30 @@ impl<'a> FeedTrace<'a> {
 
     /// Returns true if the frames are streamed.
     pub(super) const fn is_streamed(&self) -> bool {
-        matches!(self.source, FrameSource::Streamed { .. })
+        !matches!(self.source, FrameSource::Repeated)
     }
 
     /// Prepares the input of a device.
     pub(super) fn feed(&self) -> Result<Feed, Failure> {
-        match self.source {
-            FrameSource::Repeated => Ok(Feed {
-                words: format!("rx_pcap={},infinite_rx=1", self.path(FILE)),
-                _writer: None,
-            }),
-            FrameSource::Streamed { fields, cycle } => {
-                let writer = self.stream(fields, cycle)?;
-                Ok(Feed {
-                    words: format!("rx_pcap={}", self.path(FIFO)),
-                    _writer: Some(writer),
-                })
+        let writer = match self.source {
+            FrameSource::Repeated => {
+                return Ok(Feed {
+                    words: format!("rx_pcap={},infinite_rx=1", self.path(FILE)),
+                    _writer: None,
+                });
             }
-        }
+            FrameSource::Streamed { fields, cycle } => {
+                let cycle = cycle.map(|cycle| ["--cycle".to_owned(), cycle.to_string()]);
+                self.stream(fields, cycle.into_iter().flatten().collect())?
+            }
+            FrameSource::Sessions { fields } => {
+                self.stream(fields, vec!["--sessions".to_owned()])?
+            }
+        };
+        Ok(Feed {
+            words: format!("rx_pcap={}", self.path(FIFO)),
+            _writer: Some(writer),
+        })
     }
 
     /// Measures for `millis` milliseconds the frames a second that a stream delivers to a reader
@@ -133,7 +142,7 @@ impl<'a> FeedTrace<'a> {
     }
 
     /// Starts the process that writes the stream into a new FIFO.
-    fn stream(&self, fields: &[Field], cycle: Option<u64>) -> Result<Process, Failure> {
+    fn stream(&self, fields: &[Field], options: Vec<String>) -> Result<Process, Failure> {
         let fifo = self.site.directory.join(FIFO);
         match fs::remove_file(&fifo) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error.into()),
@@ -143,12 +152,11 @@ impl<'a> FeedTrace<'a> {
         let own: PathBuf = std::env::current_exe()?;
         let fields = fields.iter().filter_map(Field::to_possible_value);
         let fields: Vec<String> = fields.map(|value| value.get_name().to_owned()).collect();
-        let cycle = cycle.map(|cycle| ["--cycle".to_owned(), cycle.to_string()]);
         let program = Program::new(own)
             .arg("stream")
             .args([self.path(FIFO), self.path(FILE)])
             .args(["--seconds", SECONDS, "--anew", &fields.join(",")])
-            .args(cycle.into_iter().flatten())
+            .args(options)
             .on_cores(&[OTHERS])
             .log(self.site.directory.join("stream.log"));
         Ok(self.site.spawner.start(program)?)

@@ -34,7 +34,13 @@ pub(super) enum FrameSource {
         fields: &'static [Field],
         cycle: Option<u64>,
     },
+    /// A stream of sessions. The frames of the workload are one of them, in order; each has other
+    /// `fields` of its sender.
+    Sessions { fields: &'static [Field] },
 }
+
+/// The limit of connections of all devices: more than any makes during a cold measurement.
+pub(super) const CONNECTIONS_MAX: u32 = 30_000_000;
 
 /// Each frame belongs to a new flow: all fields of the flow are random, or only the destination if
 /// rules match the others.
@@ -131,17 +137,22 @@ pub(super) const TABLES: [TrafficTable; 17] = {
     ]
 };
 
-/// The tables of the group `ct`.
+/// The tables of the group `ct`. New connections are measured from the first packet, with
+/// [`CONNECTIONS_MAX`]: a full table refuses them, and makes none.
 #[rustfmt::skip]
-pub(super) const CT_TABLES: [TrafficTable; 5] = {
+pub(super) const CT_TABLES: [TrafficTable; 6] = {
     use FrameSource::Repeated;
+    const SESSIONS: FrameSource = FrameSource::Sessions {
+        fields: &[Field::Source, Field::SourcePort],
+    };
     use TrafficTable as Table;
     [
         Table::new("stateless-1000",     || Workload::stateless("no tracking", 1000), Repeated),
         Table::new("established-1000",   || Workload::stateful("a firewall", 1000), Repeated),
         Table::new("established-100000", || Workload::stateful("a firewall", 100_000), Repeated),
         Table::new("nat-1000",           || Workload::translated("a load balancer", 1000), Repeated),
-        Table::new("new",                || Workload::stateful("a firewall", 1), NEW),
+        Table::new("new",                || Workload::stateful("a firewall", 1), NEW).cold(),
+        Table::new("new-tcp",            || Workload::sessions("a firewall"), SESSIONS).cold(),
     ]
 };
 

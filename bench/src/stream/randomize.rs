@@ -70,14 +70,16 @@ struct FrameModel {
     fixed_bits: u128,
     /// The mask of the randomized bits.
     random_bits: u128,
+    /// True for a frame of the receiver: what is random of the sender is so in the other place.
+    is_reply: bool,
     /// The checksum over the addresses, and the one over addresses and ports.
     ipv4: PartialChecksum,
     transport: Option<PartialChecksum>,
 }
 
 impl FrameModel {
-    /// Prepares a frame.
-    fn new(frame: &[u8], fields: &[Field]) -> Result<Self, Failure> {
+    /// Prepares a frame; of a reply, `fields` are those of the frames it answers.
+    fn new(frame: &[u8], fields: &[Field], is_reply: bool) -> Result<Self, Failure> {
         let refused = || "only IPv4 frames without options can be randomized".to_owned();
         let is_ipv4 = frame.get(12..15) == Some(&[0x08, 0x00, 0x45]);
         let flow = frame.get(FLOW..FLOW + FLOW_LEN).filter(|_| is_ipv4);
@@ -90,6 +92,10 @@ impl FrameModel {
         };
         let fields = fields.iter().filter(|field| has_ports || !field.is_port());
         let random_bits = fields.fold(0, |bits, field| bits | field.bits());
+        let random_bits = match is_reply {
+            true => reversed(random_bits),
+            false => random_bits,
+        };
         // Subtracts the changing words from a checksum (RFC 1624): adding the complement subtracts
         // in one's complement arithmetic.
         let checksum = |at: usize, places: &[u32]| -> Option<PartialChecksum> {
@@ -104,6 +110,7 @@ impl FrameModel {
             record,
             fixed_bits: flow & !random_bits,
             random_bits,
+            is_reply,
             ipv4: checksum(OF_IPV4, &ADDRESSES).ok_or_else(refused)?,
             transport: at
                 .map(|at| checksum(at, &ALL_WORDS).ok_or_else(refused))
@@ -114,6 +121,10 @@ impl FrameModel {
     /// Appends the frame with fields from `random`.
     fn write(&self, random: u128, bytes: &mut Vec<u8>) {
         let start = bytes.len();
+        let random = match self.is_reply {
+            true => reversed(random),
+            false => random,
+        };
         bytes.extend_from_slice(&self.record);
         let frame = &mut bytes[start + PACKET_HEADER_LEN..];
         let flow = self.fixed_bits | random & self.random_bits;
@@ -129,6 +140,16 @@ impl FrameModel {
 /// The indices of the words of the four fields, from the last one on.
 const ALL_WORDS: [u32; 6] = [0, 1, 2, 3, 4, 5];
 const ADDRESSES: [u32; 4] = [2, 3, 4, 5];
+
+/// The four fields of a frame in the other direction.
+const fn reversed(flow: u128) -> u128 {
+    const ADDRESS: u128 = 0xffff_ffff;
+    const PORT: u128 = 0xffff;
+    (flow >> 32 & ADDRESS) << 64
+        | (flow >> 64 & ADDRESS) << 32
+        | (flow & PORT) << 16
+        | flow >> 16 & PORT
+}
 
 /// A 16-bit word of the four fields.
 const fn word(flow: u128, place: u32) -> u64 {
@@ -156,15 +177,18 @@ fn put(frame: &mut [u8], checksum: PartialChecksum, sum: u64) {
     frame[checksum.at..checksum.at + 2].copy_from_slice(&[upper, lower]);
 }
 
+/// Sessions that take turns: each sends a frame before the first one sends its next.
+const IN_FLIGHT: u64 = 256;
+
 /// An endless source of frames.
 pub(crate) struct RandomStream {
     models: Vec<FrameModel>,
     /// The number of frames after which the sequence repeats.
     cycle: u64,
+    /// True if the models are the frames of one session.
+    has_sessions: bool,
     /// The number of the next frame.
     next: u64,
-    /// The index of its model.
-    model: usize,
 }
 
 impl RandomStream {
@@ -178,27 +202,63 @@ impl RandomStream {
         if frames.is_empty() {
             return Err("no frame to randomize".into());
         }
-        let models = frames.iter().map(|frame| FrameModel::new(frame, fields));
+        let models = frames.iter();
+        let models = models.map(|frame| FrameModel::new(frame, fields, false));
         Ok(Self {
             models: models.collect::<Result<_, _>>()?,
             cycle: cycle.unwrap_or(u64::MAX),
+            has_sessions: false,
             next: 0,
-            model: 0,
         })
+    }
+
+    /// A source of sessions, [`IN_FLIGHT`] at a time. `frames` are one of them; `fields` of its
+    /// sender, which are random in each session, are in its replies those of the receiver.
+    pub(crate) fn sessions(frames: &[Vec<u8>], fields: &[Field]) -> Result<Self, Failure> {
+        let flow = |frame: &Vec<u8>| frame.get(FLOW..FLOW + FLOW_LEN).map(number);
+        let sender = frames.first().and_then(flow).ok_or("no IPv4 frame")?;
+        let models = frames.iter().map(|frame| match flow(frame) {
+            Some(same) if same == sender => FrameModel::new(frame, fields, false),
+            Some(reply) if reply == reversed(sender) => FrameModel::new(frame, fields, true),
+            _ => Err("a session has frames of two ends only".into()),
+        });
+        Ok(Self {
+            models: models.collect::<Result<_, _>>()?,
+            cycle: u64::MAX,
+            has_sessions: true,
+            next: 0,
+        })
+    }
+
+    /// Returns the number of the random fields of the next frame, and its model.
+    fn place(&self) -> (u64, &FrameModel) {
+        let count = self.models.len() as u64;
+        let (number, model) = match self.has_sessions {
+            false => (self.next, self.next % count),
+            true => {
+                let (round, at) = (
+                    self.next / (count * IN_FLIGHT),
+                    self.next % (count * IN_FLIGHT),
+                );
+                (round * IN_FLIGHT + at % IN_FLIGHT, at / IN_FLIGHT)
+            }
+        };
+        (
+            number,
+            &self.models[usize::try_from(model).unwrap_or_default()],
+        )
     }
 
     /// Appends all frames, with record headers, that begin within `len` bytes.
     pub(crate) fn fill(&mut self, len: usize, bytes: &mut Vec<u8>) {
         while bytes.len() < len {
-            let [upper, lower] = [0, 1].map(|half| splitmix64(2 * self.next + half));
+            let (number, model) = self.place();
+            let [upper, lower] = [0, 1].map(|half| splitmix64(2 * number + half));
             let random = u128::from(upper) << 64 | u128::from(lower);
-            self.models[self.model].write(random, bytes);
-            self.model += 1;
+            model.write(random, bytes);
             self.next += 1;
             if self.next == self.cycle {
-                (self.next, self.model) = (0, 0);
-            } else if self.model == self.models.len() {
-                self.model = 0;
+                self.next = 0;
             }
         }
     }

@@ -32,6 +32,7 @@ impl Directory {
             frames: self.0.join("frames.pcap"),
             anew: anew.to_vec(),
             cycle,
+            sessions: false,
             seconds: 60,
         }
     }
@@ -160,6 +161,33 @@ fn cycle_repeats_and_other_streams_do_not() {
     assert_eq!(frames[..1000], frames[2000..]);
     let flows: BTreeSet<_> = frames.iter().map(|frame| flow(frame)).collect();
     assert_eq!(flows.len(), 1000);
+}
+
+#[test]
+fn session_frames_have_one_client_and_sessions_do_not_share_it() {
+    let stacks = [
+        "eth / ipv4(src=10.0.0.1,dst=10.0.0.2) / tcp(src=7,dst=80)",
+        "eth / ipv4(src=10.0.0.2,dst=10.0.0.1) / tcp(src=80,dst=7)",
+        "eth / ipv4(src=10.0.0.1,dst=10.0.0.2) / tcp(src=7,dst=80)",
+    ];
+    let random = [Field::Source, Field::SourcePort];
+    let mut source = RandomStream::sessions(&stacks.map(frame), &random).unwrap();
+    let mut clients = BTreeSet::new();
+    for _ in 0..4 {
+        let frames = next_frames(&mut source, 3 * 256);
+        for session in 0..256 {
+            let [sent, answered, last] = [0, 1, 2].map(|turn| &frames[256 * turn + session]);
+            let (client, server, client_port, server_port) = flow(sent);
+            assert_eq!((server, server_port), ([10, 0, 0, 2], 80));
+            assert_eq!(flow(answered), (server, client, server_port, client_port));
+            assert_eq!(last, sent);
+            assert!([sent, answered].iter().all(|frame| **frame == built(frame)));
+            clients.insert((client, client_port));
+        }
+    }
+    assert_eq!(clients.len(), 4 * 256);
+    let other = frame("eth / ipv4(src=10.0.0.3,dst=10.0.0.1) / tcp(src=80,dst=7)");
+    assert!(RandomStream::sessions(&[frame(stacks[0]), other], &random).is_err());
 }
 
 #[test]

@@ -17,6 +17,37 @@ impl Workload {
         }
     }
 
+    /// A firewall that tracks TCP connections. The frames are one connection: handshake, a request
+    /// with its answer, and the close.
+    #[must_use]
+    pub fn sessions(name: &'static str) -> Self {
+        let flows = [
+            "table=0,tcp,actions=ct(table=1)",
+            "table=1,tcp,ct_state=+trk+new,actions=ct(commit),output:2",
+            "table=1,tcp,ct_state=+trk+est,actions=output:2",
+        ];
+        let sent = |segment: &str| {
+            format!("eth / ipv4(src=10.0.0.1,dst=192.168.0.1) / tcp(src=1000,dst=80,{segment})")
+        };
+        let answered = |segment: &str| {
+            format!("eth / ipv4(src=192.168.0.1,dst=10.0.0.1) / tcp(src=80,dst=1000,{segment})")
+        };
+        let frames = vec![
+            sent("seq=100,flags=S"),
+            answered("seq=500,ack=101,flags=SA"),
+            sent("seq=101,ack=501,flags=A"),
+            sent("seq=101,ack=501,flags=PA") + " / data(18)",
+            answered("seq=501,ack=119,flags=PA") + " / data(18)",
+            sent("seq=119,ack=519,flags=FA"),
+            answered("seq=519,ack=120,flags=FA"),
+            sent("seq=120,ack=520,flags=A"),
+        ];
+        Self {
+            frames,
+            ..Self::new(name, &flows)
+        }
+    }
+
     /// A load balancer that translates the destination of `connections` UDP connections, with a
     /// frame of each direction.
     #[must_use]
