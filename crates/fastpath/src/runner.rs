@@ -56,6 +56,12 @@ impl Runner {
         runner
     }
 
+    /// Limits the rules that are examined one by one for a walk, for tests: those of larger tables
+    /// are examined together.
+    pub const fn limit_examined_rules(&mut self, rules: usize) {
+        self.memory.walk_cache.recorder.limit_examined(rules);
+    }
+
     /// Begins a batch of frames. They stay in the slice until their outcome is returned.
     pub fn begin<'a>(
         &'a mut self,

@@ -58,6 +58,9 @@
 //! assert_eq!(description.cost, Some(110));
 //! ```
 
+mod common_bits;
+mod segment_directory;
+
 use std::collections::BTreeMap;
 use std::hint::black_box;
 use std::sync::Arc;
@@ -74,53 +77,17 @@ use crate::segment::{
     CAPACITY_MAX, CAPACITY_MIN, HotEntry, LiveEntry, SearchKey, Segment, SegmentFull,
 };
 
+use common_bits::CommonBits;
+pub(crate) use common_bits::CommonWord;
+use segment_directory::{DIRECTORY_BITS_MAX, SegmentDirectory};
+
 /// Most entries of a segment whose hashes are all equal, so that no split separates them: the
 /// number of an entry has sixteen bits.
 const EQUAL_HASHES_MAX: usize = 32_768;
 
-/// Most bits of the hash that select a segment: all bits of that part.
-const DIRECTORY_BITS_MAX: u32 = u16::BITS;
-
 /// Too many rules differ only in their priority.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct DuplicateLimit;
-
-/// Segments by the upper bits of the hash. A segment that was split less often than others is in
-/// several adjacent slots.
-#[derive(Clone, Debug)]
-struct SegmentDirectory {
-    bits: u32,
-    segments: Vec<Arc<Segment>>,
-}
-
-impl SegmentDirectory {
-    #[inline]
-    fn slot(&self, hash: KeyHash) -> usize {
-        let upper = u32::from(hash.segment()) >> (DIRECTORY_BITS_MAX - self.bits);
-        usize::try_from(upper).expect("the slot has at most sixteen bits")
-    }
-
-    #[inline]
-    fn segment(&self, hash: KeyHash) -> &Arc<Segment> {
-        &self.segments[self.slot(hash)]
-    }
-
-    /// Slots of the segment in `slot`.
-    fn slots_of(&self, slot: usize) -> std::ops::Range<usize> {
-        let segment = &self.segments[slot];
-        let same = |other: &&Arc<Segment>| Arc::ptr_eq(other, segment);
-        let before = self.segments[..slot].iter().rev().take_while(same).count();
-        let after = self.segments[slot..].iter().take_while(same).count();
-        slot - before..slot + after
-    }
-
-    /// Doubles the number of slots; each segment is in twice as many.
-    fn double(&mut self) {
-        let twice = |segment: &Arc<Segment>| [Arc::clone(segment), Arc::clone(segment)];
-        self.segments = self.segments.iter().flat_map(twice).collect();
-        self.bits += 1;
-    }
-}
 
 /// A tuple as workers read it.
 #[derive(Clone, Debug)]
@@ -132,6 +99,8 @@ pub(crate) struct TupleView {
     has_one_priority: bool,
     /// True if rules are clauses of conjunctions.
     pub(crate) has_clauses: bool,
+    /// Bits that all rules have in common, or fewer.
+    common: CommonBits,
     directory: Arc<SegmentDirectory>,
 }
 
@@ -274,6 +243,11 @@ impl TupleView {
         self.mask.words()
     }
 
+    /// Bits that all rules have in common.
+    pub(crate) fn common(&self) -> &[CommonWord] {
+        self.common.words()
+    }
+
     /// Parts of a key that the mask reads.
     pub(crate) fn parts(&self) -> KeyParts {
         self.mask.parts()
@@ -316,6 +290,8 @@ pub(crate) struct Tuple {
     priorities: BTreeMap<u16, usize>,
     /// Number of rules that are clauses of conjunctions.
     clauses: usize,
+    /// Bits that all rules have in common that were added since the tuple was empty.
+    common: CommonBits,
 }
 
 impl Tuple {
@@ -330,6 +306,7 @@ impl Tuple {
             }),
             priorities: BTreeMap::new(),
             clauses: 0,
+            common: CommonBits::default(),
         }
     }
 
@@ -391,6 +368,7 @@ impl Tuple {
             highest: self.highest(),
             has_one_priority: self.priorities.len() == 1,
             has_clauses: self.clauses > 0,
+            common: self.common.clone(),
             directory: Arc::clone(&self.directory),
         }
     }
@@ -429,10 +407,17 @@ impl Tuple {
             self.replace_segment(hash, 1, epoch)?;
             is_replaced = true;
         }
+        let is_narrowed = match self.is_empty() {
+            true => {
+                self.common = CommonBits::of_rule(&self.mask, rule);
+                true
+            }
+            false => self.common.narrow(&self.mask, key, rule),
+        };
         *self.priorities.entry(rule.priority()).or_default() += 1;
         self.clauses += usize::from(rule.is_clause());
         let has_second_priority = count == 1 && self.priorities.len() == 2;
-        Ok(is_replaced || rule.priority() > highest || has_second_priority)
+        Ok(is_replaced || is_narrowed || rule.priority() > highest || has_second_priority)
     }
 
     /// Removes a rule as of `epoch`. Returns true if the view of the tuple has changed, or `None`

@@ -285,6 +285,9 @@ fn play_few_flows(
     }
 }
 
+/// Rules that are examined one by one for a walk: with few, tables are examined as large ones.
+const EXAMINED_RULES: &[usize] = &[0, 3, 1024];
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(1000))]
 
@@ -296,8 +299,10 @@ proptest! {
             1..=PORTS,
             vec(any::<prop::sample::Index>(), 1..40),
         ), 1..5),
+        examined in select(EXAMINED_RULES),
     ) {
         let mut bench = OracleBench::with_walk_cache();
+        bench.runner_mut().limit_examined_rules(examined);
         events.iter().for_each(|event| bench.change(event));
         play_few_flows(&mut bench, &flows, &batches);
         WALK_HITS.with(|hits| hits.set(hits.get() + bench.runner_mut().walk_cache_hits()));
@@ -307,8 +312,10 @@ proptest! {
         events in vec(chain_rule(), 15..90),
         flows in vec(received_frame(), 1..6),
         batches in vec((rare_events(), 1..=3_u32, vec(any::<prop::sample::Index>(), 1..60)), 1..5),
+        examined in select(EXAMINED_RULES),
     ) {
         let mut bench = OracleBench::with_walk_cache();
+        bench.runner_mut().limit_examined_rules(examined);
         events.iter().for_each(|event| bench.change(event));
         play_few_flows(&mut bench, &flows, &batches);
         WALK_HITS.with(|hits| hits.set(hits.get() + bench.runner_mut().walk_cache_hits()));

@@ -112,9 +112,9 @@ impl TableView {
         if self.fallback == Some(LookupFallback::Interpreter) {
             return OptionalBits::ALL;
         }
-        let of_sets = self.compiled_sets.iter().flat_map(|set| set.mask());
-        for (word, mask) in of_sets.chain(self.tuples.iter().flat_map(TupleView::mask)) {
-            bits.insert_bits(*word, *mask);
+        let of_sets = self.compiled_sets.iter().map(|set| set.mask());
+        for mask in of_sets.chain(self.tuples.iter().map(TupleView::mask)) {
+            bits.insert(&OptionalBits::of_mask(mask));
         }
         bits
     }

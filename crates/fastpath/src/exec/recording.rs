@@ -94,7 +94,7 @@ impl<'b> Executor<'b, '_> {
     }
 
     /// Records the optional bits on which a result depends: those that tell which of the rules the
-    /// packet matches. If there are too many, all that rules of the table read.
+    /// packet matches. If there are too many, its structures are examined.
     fn record_examined(&mut self, table: TableId, examined: ExaminedRules<'_>) {
         let (context, memory) = (self.batch.context, &mut *self.batch.memory);
         let Some(view) = context.view.table(table) else {
@@ -112,9 +112,15 @@ impl<'b> Executor<'b, '_> {
                 !std::mem::replace(&mut is_after, std::ptr::eq(*rule, last))
             }
         });
-        let is_complete = recorder.examine(&memory.keys[self.key_index], rules);
-        if !is_complete || !view.is_compiled() {
+        let key = &memory.keys[self.key_index];
+        if !view.is_compiled() {
             recorder.add_table(&view.optional_bits());
+        } else if !recorder.examine(key, rules) {
+            let least = match examined {
+                ExaminedRules::All => 0,
+                ExaminedRules::UpTo(last) => last.priority(),
+            };
+            recorder.examine_structures(key, (view, context.view.epoch()), least);
         }
     }
 

@@ -7,6 +7,7 @@ use flow::{Field, Match};
 use packet::wire::ethernet::EtherType;
 
 use super::{PackedKey, position, presence, word};
+use crate::tuple::CommonWord;
 
 /// Words of a key whose optional bits are chosen one by one, and these bits.
 const BITWISE: [(usize, u64); 6] = [
@@ -74,6 +75,49 @@ pub(crate) enum MatchEvidence {
     All(OptionalBits),
 }
 
+/// Comparison of a packet with conditions, word by word.
+#[derive(Default)]
+struct KeyComparison {
+    /// Optional bits in which they differ.
+    differing: OptionalBits,
+    /// Optional bits of the conditions.
+    all: OptionalBits,
+    /// True if other fields or known bits differ.
+    is_shown: bool,
+}
+
+impl KeyComparison {
+    /// Adds the condition on these bits of a word. Keys have the bits `known`.
+    #[inline]
+    fn add(&mut self, known: &OptionalBits, (index, mask): (u8, u64), difference: u64) {
+        match OptionalPart::of_word(index) {
+            OptionalPart::Bits(word, optional) => {
+                self.all.words[word] |= mask & optional;
+                self.differing.words[word] |= difference & optional;
+                self.is_shown |= difference & (known.words[word] | !optional) != 0;
+            }
+            OptionalPart::Wide(field) => {
+                self.all.wide |= if mask != 0 { field } else { 0 };
+                self.differing.wide |= if difference != 0 { field } else { 0 };
+                self.is_shown |= difference != 0 && known.wide & field != 0;
+            }
+            OptionalPart::None => self.is_shown |= difference != 0,
+        }
+    }
+
+    fn evidence(&self, preferred: &[OptionalBits]) -> MatchEvidence {
+        match self.differing.is_empty() {
+            _ if self.is_shown => MatchEvidence::Known,
+            true => MatchEvidence::All(self.all),
+            false => {
+                let common = preferred.iter().map(|bits| bits.common(&self.differing));
+                let common = common.into_iter().find(|common| !common.is_empty());
+                MatchEvidence::Bit(common.unwrap_or(self.differing).one())
+            }
+        }
+    }
+}
+
 /// Part of an optional field.
 enum OptionalPart {
     /// Bits of a word in [`BITWISE`], and of these the optional ones.
@@ -132,6 +176,15 @@ impl OptionalBits {
 
     fn is_empty(&self) -> bool {
         *self == Self::NONE
+    }
+
+    /// Returns the optional bits of a mask.
+    pub(crate) fn of_mask(mask: &[(u8, u64)]) -> Self {
+        let mut bits = Self::NONE;
+        for (index, mask) in mask {
+            bits.insert_bits(*index, *mask);
+        }
+        bits
     }
 
     /// Adds those of these bits of a key's word that are optional.
@@ -196,34 +249,29 @@ impl OptionalBits {
         matching: &Match,
         preferred: &[Self],
     ) -> MatchEvidence {
-        let (mut differing, mut all, mut is_shown) = (Self::NONE, Self::NONE, false);
-        let is_compiled =
-            key.compare_terms(
-                matching,
-                |index, mask, difference| match OptionalPart::of_word(index) {
-                    OptionalPart::Bits(word, optional) => {
-                        all.words[word] |= mask & optional;
-                        differing.words[word] |= difference & optional;
-                        is_shown |= difference & (self.words[word] | !optional) != 0;
-                    }
-                    OptionalPart::Wide(field) => {
-                        all.wide |= if mask != 0 { field } else { 0 };
-                        differing.wide |= if difference != 0 { field } else { 0 };
-                        is_shown |= difference != 0 && self.wide & field != 0;
-                    }
-                    OptionalPart::None => is_shown |= difference != 0,
-                },
-            );
-        match differing.is_empty() {
-            _ if !is_compiled => MatchEvidence::All(Self::ALL),
-            _ if is_shown => MatchEvidence::Known,
-            true => MatchEvidence::All(all),
-            false => {
-                let common = preferred.iter().map(|bits| bits.common(&differing));
-                let common = common.into_iter().find(|common| !common.is_empty());
-                MatchEvidence::Bit(common.unwrap_or(differing).one())
-            }
+        let mut comparison = KeyComparison::default();
+        let is_compiled = key.compare_terms(matching, |index, mask, difference| {
+            comparison.add(self, (index, mask), difference);
+        });
+        match is_compiled {
+            true => comparison.evidence(preferred),
+            false => MatchEvidence::All(Self::ALL),
         }
+    }
+
+    /// Returns why a packet does not have the bits that all rules of a tuple have in common.
+    pub(crate) fn examined_by_words(
+        &self,
+        key: &PackedKey,
+        words: &[CommonWord],
+        preferred: &[Self],
+    ) -> MatchEvidence {
+        let mut comparison = KeyComparison::default();
+        for word in words {
+            let difference = (key.word(word.index) ^ word.value) & word.mask;
+            comparison.add(self, (word.index, word.mask), difference);
+        }
+        comparison.evidence(preferred)
     }
 
     /// Clears optional bits that are not in the set in words of [`PackedKey::copy_ip_words`].

@@ -9,7 +9,10 @@ use pipeline::{Counters, Rule};
 use super::rewrites::simplify;
 use super::walk::{Walk, WalkEffect, WalkLookup};
 use super::walk_key::{NeededBits, StartBits, WalkWords};
+use crate::classifier::TableView;
+use crate::epoch::Epoch;
 use crate::packed_key::{MatchEvidence, OptionalBits, PackedKey};
+use crate::tuple::TupleView;
 
 /// Walks that are recorded in a lookup batch, so that the cost is low if no flow repeats.
 const RECORDED_MAX: u32 = 4;
@@ -22,7 +25,8 @@ const LARGE_EFFECTS_MAX: usize = 8;
 const LOOKUPS_MAX: usize = 256;
 const SAVED_MAX: usize = 4;
 
-/// Rules that are examined for a walk, so that its recording takes some tens of microseconds.
+/// Rules that are examined for a walk one by one, so that its recording takes some tens of
+/// microseconds: in tables, and in the compiled sets of tables with more rules.
 const RULES_EXAMINED_MAX: usize = 1024;
 
 /// A walk that is being recorded.
@@ -34,10 +38,50 @@ struct Recording {
     known: StartBits,
     /// Optional bits on which it depends, besides those of the first level.
     needed: NeededBits,
-    /// Rules that may still be examined for it.
+    /// Rules of tables, and of compiled sets of tables, that may still be examined for it.
     rules_left: usize,
+    set_rules_left: usize,
     effects: Vec<WalkEffect>,
     lookups: Vec<WalkLookup>,
+}
+
+impl Recording {
+    /// The optional bits that keys of the walk have.
+    fn known_bits(&self) -> OptionalBits {
+        let [mut known, ..] = self.known.levels;
+        known.insert(&self.needed.all);
+        known
+    }
+
+    /// Adds the optional bits that tell whether the packet satisfies the matches of these rules.
+    /// Returns false, without a change, if they are more than are `left`.
+    fn examine<'r>(
+        &mut self,
+        key: &PackedKey,
+        left: &mut usize,
+        rules: impl Iterator<Item = &'r Rule>,
+    ) -> bool {
+        let [_, later @ ..] = &self.known.levels;
+        let (mut known, mut needed) = (self.known_bits(), self.needed);
+        for rule in rules {
+            let Some(fewer) = left.checked_sub(1) else {
+                return false;
+            };
+            *left = fewer;
+            let bits = match known.examined_by(key, rule.matching(), later) {
+                MatchEvidence::Known => continue,
+                MatchEvidence::Bit(bit) => {
+                    needed.evidence.insert(&bit);
+                    bit
+                }
+                MatchEvidence::All(bits) => bits,
+            };
+            known.insert(&bits);
+            needed.all.insert(&bits);
+        }
+        self.needed = needed;
+        true
+    }
 }
 
 /// A walk, the packet that it was recorded for, and the optional bits on which it depends.
@@ -51,6 +95,8 @@ pub(crate) struct WalkRecorder {
     finished: Vec<FinishedWalk>,
     /// Number of walks that the lookup batch may still record.
     left: u32,
+    /// Number of rules that are examined for a walk one by one.
+    examined_max: usize,
     last_id: u64,
 }
 
@@ -60,8 +106,13 @@ impl WalkRecorder {
             open: Vec::new(),
             finished: Vec::new(),
             left: 0,
+            examined_max: RULES_EXAMINED_MAX,
             last_id: super::walk_key::FROM_PORT,
         }
+    }
+
+    pub(crate) const fn limit_examined(&mut self, rules: usize) {
+        self.examined_max = rules;
     }
 
     pub(super) const fn begin_batch(&mut self) {
@@ -81,7 +132,8 @@ impl WalkRecorder {
             words,
             known,
             needed: NeededBits::default(),
-            rules_left: RULES_EXAMINED_MAX,
+            rules_left: self.examined_max,
+            set_rules_left: self.examined_max,
             effects: Vec::new(),
             lookups: Vec::new(),
         });
@@ -145,36 +197,69 @@ impl WalkRecorder {
         }
     }
 
-    /// Adds the optional bits that tell whether the packet satisfies the matches of these rules.
-    /// Returns false if the walk has examined too many.
+    /// Adds the optional bits that tell whether the packet satisfies the matches of these rules of a
+    /// table. Returns false, without a change, if the walk has examined too many.
     pub(crate) fn examine<'r>(
         &mut self,
         key: &PackedKey,
         rules: impl Iterator<Item = &'r Rule>,
     ) -> bool {
-        let Some(recording) = self.open.last_mut() else {
-            return true;
-        };
-        let [first, later @ ..] = &recording.known.levels;
-        let mut known = *first;
-        known.insert(&recording.needed.all);
-        for rule in rules {
-            let Some(left) = recording.rules_left.checked_sub(1) else {
-                return false;
-            };
+        self.open.last_mut().is_none_or(|recording| {
+            let mut left = recording.rules_left;
+            let is_complete = recording.examine(key, &mut left, rules);
             recording.rules_left = left;
-            let bits = match known.examined_by(key, rule.matching(), later) {
-                MatchEvidence::Known => continue,
-                MatchEvidence::Bit(bit) => {
-                    recording.needed.evidence.insert(&bit);
-                    bit
-                }
-                MatchEvidence::All(bits) => bits,
-            };
-            known.insert(&bits);
-            recording.needed.all.insert(&bits);
+            is_complete
+        })
+    }
+
+    /// Adds the optional bits on which the result of a table depends that has found a rule of this
+    /// priority or a higher one, structure by structure.
+    pub(crate) fn examine_structures(
+        &mut self,
+        key: &PackedKey,
+        (view, epoch): (&TableView, Epoch),
+        least: u16,
+    ) {
+        for compiled in view.compiled_sets() {
+            let rules = compiled.visible_rules(epoch).map(|(_, rule)| rule);
+            let rules = rules.take_while(|rule| rule.priority() >= least);
+            if !self.examine_set(key, rules) {
+                self.add_table(&OptionalBits::of_mask(compiled.mask()));
+            }
         }
-        true
+        let tuples = view.tuples().iter();
+        for tuple in tuples.filter(|tuple| tuple.highest >= least) {
+            self.examine_tuple(key, tuple);
+        }
+    }
+
+    /// Examines rules of a compiled set. Returns false, without a change, if the walk has examined
+    /// too many.
+    fn examine_set<'r>(&mut self, key: &PackedKey, rules: impl Iterator<Item = &'r Rule>) -> bool {
+        self.open.last_mut().is_none_or(|recording| {
+            let mut left = recording.set_rules_left;
+            let is_complete = recording.examine(key, &mut left, rules);
+            recording.set_rules_left = left;
+            is_complete
+        })
+    }
+
+    /// Adds an optional bit that shows that the packet matches no rule of a tuple, if the bits that
+    /// its rules have in common show it, and else all optional bits of its mask.
+    fn examine_tuple(&mut self, key: &PackedKey, tuple: &TupleView) {
+        let Some(recording) = self.open.last_mut() else {
+            return;
+        };
+        let [_, later @ ..] = &recording.known.levels;
+        let known = recording.known_bits();
+        match known.examined_by_words(key, tuple.common(), later) {
+            MatchEvidence::Known => {}
+            MatchEvidence::Bit(bit) => {
+                recording.needed.evidence.insert(&bit);
+                recording.needed.all.insert(&bit);
+            }
+            MatchEvidence::All(_) => self.add_table(&OptionalBits::of_mask(tuple.mask())),
+        }
     }
 
     /// Records a lookup: the counters of the rule that matched, if one did.
