@@ -20,6 +20,8 @@
 
 use sys::cache::prefetch;
 
+use crate::timer_wheel::TIMERS_MAX;
+
 /// No item.
 const NIL: u32 = u32::MAX;
 /// Items of a block.
@@ -221,7 +223,7 @@ impl<T> HashChains<T> {
             return Ok(index);
         }
         let index = self.index_end();
-        if index == NIL {
+        if index >= TIMERS_MAX {
             return Err(item);
         }
         let (block, at) = position(index);
