@@ -124,7 +124,7 @@ pub use metadata::{CtMetadata, CtState, MaskedWrite};
 pub use nat::{CtNat, NatPersistence, NatPortChoice, NatRange, NatSide};
 pub use plain_packet::PlainPacket;
 pub use protocol::{SctpPhase, SequenceCheck, TcpEnd, TcpEndState};
-pub use request::{CtCommit, CtOutcome, CtPacket, CtRequest, NatTranslation};
+pub use request::{ConnectionWrites, CtCommit, CtOutcome, CtPacket, CtRequest, NatTranslation};
 pub use siphash::HashSeed;
 pub use snapshot::{ConnectionInfo, DumpCursor, ProtocolInfo};
 pub use steady_lookup::{SteadyLookup, SteadyNat, SteadyPacket};

@@ -23,6 +23,7 @@ use crate::metadata::CtState;
 use crate::plain_packet::PlainBody;
 use crate::protocol::tcp::TcpConnection;
 use crate::protocol::{OtherState, ProtocolState};
+use crate::request::ConnectionWrites;
 use crate::steady_lookup::{SteadyLookup, SteadyPacket};
 use crate::timeout::CtTimeout;
 use crate::tracker::Conntrack;
@@ -96,20 +97,22 @@ impl Conntrack {
     }
 
     /// Commits the connection of a packet without one, by a `ct` with `commit` and no other argument
-    /// but a zone. Returns false if [`Conntrack::track`] must do it; nothing has changed then.
+    /// but a zone and `writes`. Returns false if [`Conntrack::track`] must do it; nothing has changed then.
     pub fn commit_absent(
         &self,
         lookup: &SteadyLookup<'_>,
         check: ChecksumCheck,
+        writes: &ConnectionWrites,
         now: Instant,
     ) -> bool {
-        self.try_commit(lookup, check, now).is_some()
+        self.try_commit(lookup, check, writes, now).is_some()
     }
 
     fn try_commit(
         &self,
         lookup: &SteadyLookup<'_>,
         check: ChecksumCheck,
+        writes: &ConnectionWrites,
         now: Instant,
     ) -> Option<()> {
         let SteadyLookup { packet, key, .. } = lookup;
@@ -124,6 +127,12 @@ impl Conntrack {
         let expires = now + self.policies.duration(policy, timeout);
         let mut entry = ConnectionEntry::new(&key.to_key(), state, expires);
         entry.set_policy(policy);
+        if let Some(write) = writes.mark {
+            entry.mark = write.apply(0);
+        }
+        if let Some(write) = writes.label {
+            entry.set_label(write.apply(0));
+        }
         // Nothing is given up for a packet of a connection that exists.
         if !self
             .table

@@ -39,6 +39,26 @@ pub struct CtRequest {
     pub policy: CtPolicyId,
 }
 
+/// Writes of `exec` to a connection.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ConnectionWrites {
+    /// Writes of `ct_mark`.
+    pub mark: Option<MaskedWrite<u32>>,
+    /// Writes of `ct_label`.
+    pub label: Option<MaskedWrite<u128>>,
+}
+
+impl CtRequest {
+    /// Writes of `exec`.
+    #[must_use]
+    pub const fn writes(&self) -> ConnectionWrites {
+        ConnectionWrites {
+            mark: self.mark,
+            label: self.label,
+        }
+    }
+}
+
 /// A packet that `ct` tracks.
 #[derive(Clone, Copy, Debug)]
 pub struct CtPacket<'a> {

@@ -1,13 +1,20 @@
 //! Packets of a steady state have the outcome of [`Conntrack::track`].
 
 use super::*;
-use crate::PlainPacket;
+use crate::entry::label_words;
 use crate::extract::{ChecksumCheck, extract, sum};
 use crate::key::AddressFamily;
 use crate::steady::KeyWords;
 use crate::steady_lookup::{SteadyNat, SteadyPacket};
+use crate::{ConnectionWrites, PlainPacket};
 use packet::PlainEnds;
 use packet::wire::tcp::URG;
+
+/// Writes of a `ct` without `exec`.
+const NO_WRITES: ConnectionWrites = ConnectionWrites {
+    mark: None,
+    label: None,
+};
 
 /// A segment or datagram between two hosts.
 #[derive(Clone, Copy, Debug)]
@@ -110,14 +117,19 @@ fn track_steady_again(
 }
 
 /// Commits the connection of a packet that has none.
-fn track_new(tracker: &Conntrack, bytes: &[u8], now: Instant) -> Option<SteadyPacket> {
+fn track_new(
+    tracker: &Conntrack,
+    bytes: &[u8],
+    writes: &ConnectionWrites,
+    now: Instant,
+) -> Option<SteadyPacket> {
     let packet = PlainPacket::read(bytes, AddressFamily::V4)?;
     let mut lookup = tracker.begin_steady(packet, CtZone(0), CtState::NONE);
     tracker.begin_absent(&mut lookup);
     tracker.prefetch_head(&lookup);
     tracker.prefetch_link(&lookup);
     let new = tracker.track_absent(&lookup, ChecksumCheck::Verify);
-    let is_committed = tracker.commit_absent(&lookup, ChecksumCheck::Verify, now);
+    let is_committed = tracker.commit_absent(&lookup, ChecksumCheck::Verify, writes, now);
     assert_eq!(new.is_some(), is_committed);
     new
 }
@@ -138,13 +150,24 @@ fn track_either(
     request: &CtRequest,
     now: Instant,
 ) -> (CtMetadata, bool) {
-    let is_allowed = request.mark.is_none() && request.commit != CtCommit::Force;
-    let steady = is_allowed.then(|| {
-        let steady = track_steady(tracker, bytes, now);
-        let steady = steady.or_else(|| track_new(tracker, bytes, now));
-        steady.or_else(|| track_changing(tracker, bytes, now))
-    });
-    let Some(steady) = steady.flatten() else {
+    let writes = request.writes();
+    let steady = match (request.commit, writes == NO_WRITES) {
+        (CtCommit::Force, _) => None,
+        (_, true) => {
+            let steady = track_steady(tracker, bytes, now);
+            let steady = steady.or_else(|| track_new(tracker, bytes, &writes, now));
+            steady.or_else(|| track_changing(tracker, bytes, now))
+        }
+        (_, false) => {
+            // The packet continues without the fields of its connection.
+            track_new(tracker, bytes, &writes, now).map(|new| SteadyPacket {
+                mark: writes.mark.map_or(0, |write| write.apply(0)),
+                label: label_words(writes.label.map_or(0, |write| write.apply(0))),
+                ..new
+            })
+        }
+    };
+    let Some(steady) = steady else {
         return (track(tracker, bytes, request, now).metadata, false);
     };
     let facts = extract(bytes, AddressFamily::V4, ChecksumCheck::Verify).expect("it is valid");
@@ -234,11 +257,7 @@ proptest! {
             }
             let bytes = packet.bytes();
             let expected = track(&plain, &bytes, &request, now).metadata;
-            let allowed = request.label.is_none();
-            let actual = match allowed {
-                true => track_either(&steady, &bytes, &request, now).0,
-                false => track(&steady, &bytes, &request, now).metadata,
-            };
+            let actual = track_either(&steady, &bytes, &request, now).0;
             prop_assert_eq!(actual, expected, "{:?}", packet);
             prop_assert_eq!(steady.connections(now), plain.connections(now));
             plain.expire(now, 100);
@@ -253,7 +272,7 @@ fn new_packets_are_left_to_the_tracker_at_a_limit() {
     let [first, mut second] = [packet(false, false, 0), packet(false, false, 0)];
     second.is_translated = true;
     tracker.set_connections_max(1);
-    assert!(track_new(&tracker, &first.bytes(), START).is_some());
+    assert!(track_new(&tracker, &first.bytes(), &NO_WRITES, START).is_some());
     assert_eq!(
         (tracker.len(), tracker.counter(CtCounter::Committed)),
         (1, 1)
@@ -261,11 +280,14 @@ fn new_packets_are_left_to_the_tracker_at_a_limit() {
     let bytes = second.bytes();
     let packet = PlainPacket::read(&bytes, AddressFamily::V4).expect("plain");
     let lookup = tracker.begin_steady(packet, CtZone(0), CtState::NONE);
-    assert!(!tracker.commit_absent(&lookup, ChecksumCheck::Verify, START));
+    assert!(!tracker.commit_absent(&lookup, ChecksumCheck::Verify, &NO_WRITES, START));
     assert_eq!(tracker.len(), 1);
     tracker.set_connections_max(2);
-    assert!(tracker.commit_absent(&lookup, ChecksumCheck::Verify, START));
-    assert!(track_new(&tracker, &bytes, START).is_none(), "it exists");
+    assert!(tracker.commit_absent(&lookup, ChecksumCheck::Verify, &NO_WRITES, START));
+    assert!(
+        track_new(&tracker, &bytes, &NO_WRITES, START).is_none(),
+        "it exists"
+    );
 }
 
 #[test]

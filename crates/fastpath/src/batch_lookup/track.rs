@@ -347,3 +347,13 @@ pub(crate) fn is_plain_commit(action: &ConntrackAction) -> bool {
     let is_commit = action.flags.contains(ConntrackFlags::COMMIT);
     is_commit && action.actions.is_empty() && action.alg == 0
 }
+
+/// True if `ct` commits connections with writes of mark or label, and has no other argument but a
+/// zone.
+pub(crate) fn is_writing_commit(action: &ConntrackAction) -> bool {
+    let is_nat = |action: &Action| matches!(action, Action::Extended(Extension::Nat(_)));
+    let is_commit = action.flags.contains(ConntrackFlags::COMMIT)
+        && !action.flags.contains(ConntrackFlags::FORCE);
+    let writes = !action.actions.is_empty() && !action.actions.iter().any(is_nat);
+    is_commit && writes && action.alg == 0
+}

@@ -246,7 +246,15 @@ impl<'b, 'a> Executor<'b, 'a> {
             return Ok(None);
         };
         let check = checksum_check(frame);
-        let steady = match tracker.find_steady(&mut lookup).is_some() {
+        let is_found = tracker.find_steady(&mut lookup).is_some();
+        if track.steady == SteadyCall::WritingCommit {
+            let writes = track.request.writes();
+            let is_new = !is_found
+                && track.next.is_none()
+                && tracker.commit_absent(&lookup, check, &writes, now);
+            return Ok(is_new.then_some(TrackedFields::None));
+        }
+        let steady = match is_found {
             false => None,
             true => tracker.track_steady(&lookup, (check, nat), now),
         };
@@ -415,9 +423,9 @@ fn track_unsteady(
             let tracked = tracker.track_absent(lookup, check);
             tracked.map(TrackedFields::Steady)
         }
-        (SteadyCall::PlainCommit, None) if tracker.commit_absent(lookup, check, now) => {
-            Some(TrackedFields::None)
-        }
+        (SteadyCall::PlainCommit, None) => tracker
+            .commit_absent(lookup, check, &track.request.writes(), now)
+            .then_some(TrackedFields::None),
         _ => None,
     };
     new.or_else(|| {

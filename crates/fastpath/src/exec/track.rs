@@ -10,7 +10,7 @@
 //! ```
 
 use base::TableId;
-use conntrack::{CtRequest, SteadyNat};
+use conntrack::{ConnectionWrites, CtRequest, SteadyNat};
 use flow::{Action, ConnectionFields, ConntrackAction, ConntrackFlags, Extension, Subfield};
 use packet::wire::Fragment;
 use packet::{Frame, Headers, Pool};
@@ -23,7 +23,8 @@ use super::ops::stop_at;
 use super::{Executor, Interruption};
 use crate::action_program::{ActionProgram, SlowPathReason, is_readable};
 use crate::batch_lookup::track::{
-    begin_lookup, checksum_check, is_plain_commit, is_steady_action, steady_nat, write_ends,
+    begin_lookup, checksum_check, is_plain_commit, is_steady_action, is_writing_commit, steady_nat,
+    write_ends,
 };
 
 /// The arguments of `ct`.
@@ -38,19 +39,28 @@ pub(super) struct TrackCall {
 /// The kind of a `ct`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SteadyCall {
-    /// It writes mark or label, or replaces connections.
+    /// It replaces connections, or writes mark or label without `commit`.
     None,
     /// It has no other argument but a zone and a table.
     Plain,
     /// It commits, and has no other argument but a zone and a table.
     PlainCommit,
+    /// It commits, and writes mark or label.
+    WritingCommit,
     /// It translates.
     Nat,
 }
 
+/// Writes of a `ct` without `exec`.
+const NO_WRITES: ConnectionWrites = ConnectionWrites {
+    mark: None,
+    label: None,
+};
+
 impl SteadyCall {
     fn of(action: &ConntrackAction) -> Self {
         match steady_nat(action) {
+            _ if is_writing_commit(action) => Self::WritingCommit,
             _ if !is_steady_action(action) => Self::None,
             SteadyNat::Apply => Self::Nat,
             SteadyNat::Ignore if is_plain_commit(action) => Self::PlainCommit,
@@ -113,7 +123,7 @@ impl<'a> Executor<'_, 'a> {
         let packet = match tracker.find_steady(&mut lookup).is_some() {
             false
                 if is_plain_commit(action)
-                    && tracker.commit_absent(&lookup, check, context.now) =>
+                    && tracker.commit_absent(&lookup, check, &NO_WRITES, context.now) =>
             {
                 self.untrack();
                 return Ok(true);
