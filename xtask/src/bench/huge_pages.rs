@@ -27,6 +27,9 @@ impl HugePages {
         }
         println!("bench: setting {count} huge pages of 2 MB apart, for as long as it takes");
         let wanted = before - free + count;
+        // Files in the cache are scattered over the memory: then no page of 2 MB is left.
+        let _ = fs::write("/proc/sys/vm/drop_caches", "1");
+        let _ = fs::write("/proc/sys/vm/compact_memory", "1");
         let set = write(wanted);
         if !set || read("free_hugepages").is_none_or(|free| free < count) {
             println!("bench: the kernel has not so many: everybody has ordinary pages");
