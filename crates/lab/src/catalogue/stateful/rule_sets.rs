@@ -65,6 +65,8 @@ impl StatefulRules {
             "priority=60,ct_state=+trk+est,ip,in_port=1,actions=output:2",
             "priority=60,ct_state=+trk+est,ip,in_port=2,actions=output:1",
             "priority=60,ct_state=+trk+rel-new,ip,in_port=2,actions=output:1",
+            // A last segment of a connection that has ended in the device.
+            "priority=40,ct_state=+trk+new,ip,in_port=2,actions=drop",
             "priority=10,arp,in_port=1,actions=output:2",
             "priority=10,arp,in_port=2,actions=output:1",
         ];
