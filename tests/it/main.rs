@@ -38,11 +38,17 @@ const FOLDERS: &[&[&[SystemTest]]] = &[
     lab::TESTS,
 ];
 
+/// Separates alternatives of the filter: the harness takes one word.
+const OR: char = '|';
+
 fn main() -> ExitCode {
-    let arguments = Arguments::from_args();
+    let mut arguments = Arguments::from_args();
     capture_panics();
     let files = FOLDERS.concat();
-    let trials: Vec<Trial> = files.concat().into_iter().map(SystemTest::trial).collect();
+    let mut trials: Vec<Trial> = files.concat().into_iter().map(SystemTest::trial).collect();
+    if let Some(words) = arguments.filter.take_if(|words| words.contains(OR)) {
+        trials.retain(|trial| words.split(OR).any(|word| trial.name().contains(word)));
+    }
     let conclusion = libtest_mimic::run(&arguments, trials);
     remove_run_directory();
     conclusion.exit_code()

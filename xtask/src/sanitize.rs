@@ -110,7 +110,9 @@ fn sanitize(shell: &mut Shell, sanitizer: Sanitizer, tests: &[&str]) -> Result<b
         _ => return Ok(false),
     }
     let mut command = with(&["test", "--package", PACKAGE]);
-    command.args(["--", "--test-threads", "2"]).args(tests);
+    command
+        .args(["--", "--test-threads", "2"])
+        .arg(tests.join("|"));
     Ok(matches!(shell.run(&mut command)?, ProgramOutcome::Success))
 }
 

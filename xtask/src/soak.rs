@@ -54,7 +54,7 @@ fn run_hostile(shell: &mut Shell, minutes: u32) -> Result<ExitCode, TaskError> {
     let program = programs.iter().find(|program| program.package == PACKAGE);
     let mut test = program.ok_or("the build has no system tests")?.command();
     let limit = SECONDS + 2.0 * 60.0 * f64::from(minutes);
-    test.args(HOSTILE)
+    test.arg(HOSTILE.join("|"))
         .args(["--test-threads", "1", "--nocapture"])
         .env("COMPORTA_HOSTILE_SECONDS", (60 * minutes).to_string())
         .env("COMPORTA_HOSTILE_PEERS", PEERS.to_string())
