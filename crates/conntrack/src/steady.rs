@@ -26,6 +26,8 @@ mod key_words;
 #[cfg(all(test, feature = "model"))]
 mod model;
 mod table;
+#[cfg(all(test, not(feature = "model")))]
+mod weak_memory;
 
 pub(crate) use entry::{SteadyKind, SteadySnapshot, SteadyState, SteadyWriter};
 pub(crate) use key_words::KeyWords;

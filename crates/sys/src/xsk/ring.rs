@@ -51,7 +51,9 @@ impl Mapping {
     /// Maps zeroed memory, aligned to a page.
     pub(super) fn anonymous(len: usize) -> io::Result<Self> {
         let access = ProtFlags::READ | ProtFlags::WRITE;
-        let flags = MapFlags::PRIVATE | MapFlags::POPULATE;
+        let mut flags = MapFlags::PRIVATE;
+        // Miri maps no memory in advance.
+        flags.set(MapFlags::POPULATE, !cfg!(miri));
         // SAFETY: the kernel chooses an unused address.
         Self::at_start(
             unsafe { mmap_anonymous(ptr::null_mut(), len, access, flags) }?,
@@ -125,12 +127,20 @@ unsafe impl<T: RingEntry> Send for XskRing<T> {}
 
 impl<T: RingEntry> XskRing<T> {
     fn new(socket: &OwnedFd, area: &RingArea) -> io::Result<Self> {
+        Self::in_mapping(area, |len| Mapping::of(socket, len, area.offset))
+    }
+
+    /// Creates a ring in the memory of this length that `map` returns.
+    fn in_mapping(
+        area: &RingArea,
+        map: impl FnOnce(usize) -> io::Result<Mapping>,
+    ) -> io::Result<Self> {
         let entries = area.entries.get();
         assert!(entries.is_power_of_two(), "the kernel takes no other");
         let offset = |offset: u64| usize::try_from(offset).map_err(io::Error::other);
         let first = offset(area.layout.desc)?;
         let entries_len = entries as usize * size_of::<T>();
-        let mapping = Mapping::of(socket, first + entries_len, area.offset)?;
+        let mapping = map(first + entries_len)?;
         let index = |at: u64| {
             let at = offset(at)?;
             if !at.is_multiple_of(align_of::<AtomicU32>()) || at + 4 > first {
@@ -186,13 +196,16 @@ pub(super) struct Producer<T> {
 
 impl<T: RingEntry> Producer<T> {
     pub(super) fn new(socket: &OwnedFd, area: &RingArea) -> io::Result<Self> {
-        let ring = XskRing::new(socket, area)?;
+        XskRing::new(socket, area).map(Self::of)
+    }
+
+    fn of(ring: XskRing<T>) -> Self {
         let next = ring.load(ring.producer);
-        Ok(Self {
+        Self {
             ring,
             next,
             published: next,
-        })
+        }
     }
 
     /// Number of published or pending entries that the kernel has not consumed.
@@ -237,14 +250,17 @@ pub(super) struct Consumer<T> {
 
 impl<T: RingEntry> Consumer<T> {
     pub(super) fn new(socket: &OwnedFd, area: &RingArea) -> io::Result<Self> {
-        let ring = XskRing::new(socket, area)?;
+        XskRing::new(socket, area).map(Self::of)
+    }
+
+    fn of(ring: XskRing<T>) -> Self {
         let next = ring.load(ring.consumer);
-        Ok(Self {
+        Self {
             ring,
             next,
             end: next,
             published: next,
-        })
+        }
     }
 
     /// Returns the number of readable entries. Reads memory only.
@@ -301,5 +317,83 @@ impl<T: RingEntry> Consumer<T> {
         }
         let end = self.next.wrapping_add(count);
         self.ring.store(self.ring.producer, end);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::mem::{ManuallyDrop, offset_of};
+    use std::{hint, thread};
+
+    use super::*;
+
+    /// Entries of the ring, and entries that pass it. Miri is slow.
+    const ENTRIES: u32 = 4;
+    const COUNT: u64 = if cfg!(miri) { 40 } else { 20_000 };
+
+    /// Indices in front of the entries, each in a cache line.
+    #[repr(C, align(64))]
+    struct IndexLine(u32);
+
+    #[repr(C)]
+    struct RingHeader {
+        producer: IndexLine,
+        consumer: IndexLine,
+        flags: IndexLine,
+    }
+
+    /// Returns both sides of a ring in the same memory, which belongs to the producer.
+    fn pair() -> (Producer<u64>, ManuallyDrop<Consumer<u64>>) {
+        let layout = libc::xdp_ring_offset {
+            producer: offset_of!(RingHeader, producer) as u64,
+            consumer: offset_of!(RingHeader, consumer) as u64,
+            flags: offset_of!(RingHeader, flags) as u64,
+            desc: size_of::<RingHeader>() as u64,
+        };
+        let area = RingArea {
+            offset: 0,
+            layout,
+            entries: NonZeroU32::new(ENTRIES).expect("not zero"),
+        };
+        let ring = XskRing::in_mapping(&area, Mapping::anonymous).expect("memory");
+        let (start, len) = (ring.mapping.start, ring.mapping.len);
+        let other = XskRing::in_mapping(&area, |_| Ok(Mapping { start, len }));
+        let other = other.expect("the same layout");
+        (Producer::of(ring), ManuallyDrop::new(Consumer::of(other)))
+    }
+
+    #[test]
+    fn ring_entry_is_never_accessed_by_both_sides() {
+        let (mut producer, mut consumer) = pair();
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                for value in 0..COUNT {
+                    while producer.unread().expect("indices are correct") == ENTRIES {
+                        producer.publish();
+                        hint::spin_loop();
+                    }
+                    producer.push(value);
+                    // Batches of one to three.
+                    if value % 5 % 2 == 0 {
+                        producer.publish();
+                    }
+                }
+                producer.publish();
+            });
+            scope.spawn(|| {
+                for value in 0..COUNT {
+                    let popped = loop {
+                        if let Some(popped) = consumer.pop().expect("indices are correct") {
+                            break popped;
+                        }
+                        consumer.publish();
+                        hint::spin_loop();
+                    };
+                    assert_eq!(popped, value);
+                }
+                consumer.publish();
+            });
+        });
+        assert_eq!(producer.unread().expect("indices are correct"), 0);
     }
 }

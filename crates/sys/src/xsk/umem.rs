@@ -436,3 +436,53 @@ unsafe fn check_in(umem: NonNull<Umem>, count: usize) {
         unsafe { Arc::decrement_strong_count(umem.as_ptr()) };
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use super::*;
+
+    /// Detached frames, and rounds. Miri is slow.
+    const FRAMES: usize = 3;
+    const ROUNDS: usize = if cfg!(miri) { 4 } else { 1_000 };
+
+    fn number(number: u32) -> NonZeroU32 {
+        NonZeroU32::new(number).expect("not zero")
+    }
+
+    #[test]
+    fn last_frame_on_any_thread_frees_the_umem() {
+        let layout = UmemLayout {
+            chunk_len: number(2048),
+            rx_chunks: number(4),
+            tx_chunks: number(2),
+        };
+        for _ in 0..ROUNDS {
+            let umem = Umem::new(layout, number(1)).expect("memory");
+            let mut chunks = Vec::new();
+            assert_eq!(umem.take(FRAMES, &mut chunks), FRAMES);
+            let frames = chunks.iter().map(|chunk| {
+                umem.set_owner(*chunk, ChunkOwner::DETACHED);
+                // SAFETY: the chunk was taken just now, and each is detached once.
+                unsafe { umem.detach(*chunk) }
+            });
+            let frames: Vec<_> = frames.collect();
+            let kept = Arc::downgrade(&umem);
+            thread::scope(|scope| {
+                for (number, mut frame) in (1..).zip(frames) {
+                    scope.spawn(move || {
+                        frame.fill(number);
+                        assert!(frame.iter().all(|byte| *byte == number));
+                    });
+                }
+                // A batch of the socket, which takes chunks that the threads return.
+                let mut batch = Vec::new();
+                umem.take(CACHE_MAX, &mut batch);
+                umem.free(&batch);
+                drop(umem);
+            });
+            assert!(kept.upgrade().is_none(), "no frame refers to the UMEM");
+        }
+    }
+}
