@@ -57,10 +57,17 @@ impl TestProgram {
 pub(crate) fn build(
     shell: &mut Shell,
 ) -> Result<Result<Vec<TestProgram>, ProgramOutcome>, TaskError> {
-    let mut command = Command::new(cargo());
-    command.arg("build").args(SELECTION);
+    build_with(shell, Command::new(cargo()).arg("build").args(SELECTION))
+}
+
+/// Builds the selection of a cargo command that prints messages as JSON. Returns the test programs,
+/// or the outcome of a failed build.
+pub(crate) fn build_with(
+    shell: &mut Shell,
+    command: &mut Command,
+) -> Result<Result<Vec<TestProgram>, ProgramOutcome>, TaskError> {
     let mut programs = Vec::new();
-    let outcome = shell.run_taken(&mut command, &mut |line| programs.extend(parse(line)))?;
+    let outcome = shell.run_taken(command, &mut |line| programs.extend(parse(line)))?;
     Ok(match outcome {
         ProgramOutcome::Success => Ok(programs),
         outcome => Err(outcome),
