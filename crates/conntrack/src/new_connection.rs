@@ -97,7 +97,8 @@ impl Conntrack {
     }
 
     /// Commits the connection of a packet without one, by a `ct` with `commit` and no other argument
-    /// but a zone and `writes`. Returns false if [`Conntrack::track`] must do it; nothing has changed then.
+    /// but a zone and `writes`. Returns false if [`Conntrack::track`] must do it; nothing has changed
+    /// then.
     pub fn commit_absent(
         &self,
         lookup: &SteadyLookup<'_>,
