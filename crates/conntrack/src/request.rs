@@ -48,6 +48,14 @@ pub struct ConnectionWrites {
     pub label: Option<MaskedWrite<u128>>,
 }
 
+impl ConnectionWrites {
+    /// Those of a `ct` without `exec`.
+    pub const NONE: Self = Self {
+        mark: None,
+        label: None,
+    };
+}
+
 impl CtRequest {
     /// Writes of `exec`.
     #[must_use]

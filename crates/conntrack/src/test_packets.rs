@@ -2,10 +2,14 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
+use base::Instant;
+
 use crate::facts::{PacketFacts, PacketTuple, TcpFacts, TransportFacts};
 use crate::key::{AddressFamily, ConnectionKey, CtZone, Endpoint, KeyProtocol};
 use crate::metadata::CtMetadata;
 use crate::request::CtPacket;
+use crate::steady::{KeyWords, SteadyKind, SteadyState};
+use crate::timeout::CtPolicyId;
 
 /// Returns the end of a host with a port.
 pub(crate) fn endpoint(host: u8, port: u16) -> Endpoint {
@@ -105,5 +109,19 @@ pub(crate) fn untracked(facts: PacketFacts) -> CtPacket<'static> {
         facts: Some(facts),
         payload: &[],
         metadata: CtMetadata::default(),
+    }
+}
+
+/// Returns a connection of a client whose numbers are all `number`.
+pub(crate) fn steady_state(client: u8, number: u32) -> SteadyState {
+    SteadyState {
+        key: KeyWords::of(&udp_key(client, 9)).expect("UDP"),
+        kind: SteadyKind::Datagrams,
+        expires: Instant::from_nanos(number.into()),
+        mark: number,
+        label: [u64::from(number); 2],
+        policy: CtPolicyId::DEFAULT,
+        tcp: None,
+        nat: None,
     }
 }

@@ -3,49 +3,32 @@
 
 use std::sync::Arc;
 
-use base::Instant;
 use base::sync::{explore, thread};
 
-use super::entry::{SteadyEntry, SteadyKind, SteadyLine, SteadyState};
-use super::key_words::KeyWords;
-use crate::test_packets::udp_key;
-use crate::timeout::CtPolicyId;
+use super::entry::{SteadyEntry, SteadyLine};
+use crate::test_packets::steady_state;
 
 /// Orders that each scheduler explores.
 const ORDERS: usize = 1_000;
-
-/// Returns a connection whose numbers are all `number`.
-fn state(client: u8, number: u32) -> SteadyState {
-    SteadyState {
-        key: KeyWords::of(&udp_key(client, 9)).expect("UDP"),
-        kind: SteadyKind::Datagrams,
-        expires: Instant::from_nanos(number.into()),
-        mark: number,
-        label: [u64::from(number); 2],
-        policy: CtPolicyId::DEFAULT,
-        tcp: None,
-        nat: None,
-    }
-}
 
 #[test]
 fn packets_read_the_numbers_of_one_writer() {
     explore(ORDERS, || {
         let lines = Arc::new([SteadyLine::default(), SteadyLine::default()]);
         let entry = SteadyEntry::new(&lines[0], lines.get(1));
-        entry.write().fill(&state(1, 1));
+        entry.write().fill(&steady_state(1, 1));
         let writers = [2, 3].map(|number| {
             let lines = Arc::clone(&lines);
             thread::spawn(move || {
                 let entry = SteadyEntry::new(&lines[0], lines.get(1));
-                entry.write().fill(&state(1, number));
+                entry.write().fill(&steady_state(1, number));
                 entry.write().clear();
                 // The slot belongs to another connection now.
-                entry.write().fill(&state(2, 10 + number));
+                entry.write().fill(&steady_state(2, 10 + number));
             })
         });
         for client in [1, 2, 1] {
-            let key = state(client, 0).key;
+            let key = steady_state(client, 0).key;
             if let Some(read) = entry.read(&key) {
                 assert_eq!(read.label, [u64::from(read.mark); 2]);
                 assert_eq!(read.expires.as_nanos(), u64::from(read.mark));

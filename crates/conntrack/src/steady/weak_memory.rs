@@ -5,33 +5,16 @@
 
 use std::thread;
 
-use base::Instant;
-
-use super::entry::{SteadyEntry, SteadyKind, SteadyLine, SteadyState};
-use super::key_words::KeyWords;
-use crate::test_packets::udp_key;
-use crate::timeout::CtPolicyId;
+use super::entry::{SteadyEntry, SteadyLine, SteadyState};
+use crate::test_packets::steady_state;
 
 /// Rounds of a writer, and the number of writers. Miri is slow.
 const ROUNDS: u32 = if cfg!(miri) { 30 } else { 20_000 };
 const WRITERS: u32 = 2;
 
-fn key(client: u8) -> KeyWords {
-    KeyWords::of(&udp_key(client, 9)).expect("UDP")
-}
-
 /// Returns a connection whose numbers are all `number`. Those of the second client are even.
 fn state(number: u32) -> SteadyState {
-    SteadyState {
-        key: key(if number.is_multiple_of(2) { 2 } else { 1 }),
-        kind: SteadyKind::Datagrams,
-        expires: Instant::from_nanos(number.into()),
-        mark: number,
-        label: [u64::from(number); 2],
-        policy: CtPolicyId::DEFAULT,
-        tcp: None,
-        nat: None,
-    }
+    steady_state(if number.is_multiple_of(2) { 2 } else { 1 }, number)
 }
 
 #[test]
@@ -50,7 +33,7 @@ fn packets_on_other_threads_read_the_numbers_of_one_writer() {
         for client in [1, 2] {
             scope.spawn(move || {
                 for _ in 0..WRITERS * ROUNDS {
-                    let Some(read) = entry().read(&key(client)) else {
+                    let Some(read) = entry().read(&steady_state(client, 0).key) else {
                         continue;
                     };
                     assert_eq!(read.label, [u64::from(read.mark); 2]);

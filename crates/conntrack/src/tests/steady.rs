@@ -10,12 +10,6 @@ use crate::{ConnectionWrites, PlainPacket};
 use packet::PlainEnds;
 use packet::wire::tcp::URG;
 
-/// Writes of a `ct` without `exec`.
-const NO_WRITES: ConnectionWrites = ConnectionWrites {
-    mark: None,
-    label: None,
-};
-
 /// A segment or datagram between two hosts.
 #[derive(Clone, Copy, Debug)]
 struct TestPacket {
@@ -151,7 +145,7 @@ fn track_either(
     now: Instant,
 ) -> (CtMetadata, bool) {
     let writes = request.writes();
-    let steady = match (request.commit, writes == NO_WRITES) {
+    let steady = match (request.commit, writes == ConnectionWrites::NONE) {
         (CtCommit::Force, _) => None,
         (_, true) => {
             let steady = track_steady(tracker, bytes, now);
@@ -272,7 +266,7 @@ fn new_packets_are_left_to_the_tracker_at_a_limit() {
     let [first, mut second] = [packet(false, false, 0), packet(false, false, 0)];
     second.is_translated = true;
     tracker.set_connections_max(1);
-    assert!(track_new(&tracker, &first.bytes(), &NO_WRITES, START).is_some());
+    assert!(track_new(&tracker, &first.bytes(), &ConnectionWrites::NONE, START).is_some());
     assert_eq!(
         (tracker.len(), tracker.counter(CtCounter::Committed)),
         (1, 1)
@@ -280,12 +274,22 @@ fn new_packets_are_left_to_the_tracker_at_a_limit() {
     let bytes = second.bytes();
     let packet = PlainPacket::read(&bytes, AddressFamily::V4).expect("plain");
     let lookup = tracker.begin_steady(packet, CtZone(0), CtState::NONE);
-    assert!(!tracker.commit_absent(&lookup, ChecksumCheck::Verify, &NO_WRITES, START));
+    assert!(!tracker.commit_absent(
+        &lookup,
+        ChecksumCheck::Verify,
+        &ConnectionWrites::NONE,
+        START
+    ));
     assert_eq!(tracker.len(), 1);
     tracker.set_connections_max(2);
-    assert!(tracker.commit_absent(&lookup, ChecksumCheck::Verify, &NO_WRITES, START));
+    assert!(tracker.commit_absent(
+        &lookup,
+        ChecksumCheck::Verify,
+        &ConnectionWrites::NONE,
+        START
+    ));
     assert!(
-        track_new(&tracker, &bytes, &NO_WRITES, START).is_none(),
+        track_new(&tracker, &bytes, &ConnectionWrites::NONE, START).is_none(),
         "it exists"
     );
 }

@@ -336,9 +336,12 @@ pub(crate) fn steady_nat(action: &ConntrackAction) -> SteadyNat {
     }
 }
 
+fn is_nat(action: &Action) -> bool {
+    matches!(action, Action::Extended(Extension::Nat(_)))
+}
+
 /// True if `ct` neither writes mark or label nor replaces connections.
 pub(crate) fn is_steady_action(action: &ConntrackAction) -> bool {
-    let is_nat = |action: &Action| matches!(action, Action::Extended(Extension::Nat(_)));
     !action.flags.contains(ConntrackFlags::FORCE) && action.actions.iter().all(is_nat)
 }
 
@@ -351,7 +354,6 @@ pub(crate) fn is_plain_commit(action: &ConntrackAction) -> bool {
 /// True if `ct` commits connections with writes of mark or label, and has no other argument but a
 /// zone.
 pub(crate) fn is_writing_commit(action: &ConntrackAction) -> bool {
-    let is_nat = |action: &Action| matches!(action, Action::Extended(Extension::Nat(_)));
     let is_commit = action.flags.contains(ConntrackFlags::COMMIT)
         && !action.flags.contains(ConntrackFlags::FORCE);
     let writes = !action.actions.is_empty() && !action.actions.iter().any(is_nat);

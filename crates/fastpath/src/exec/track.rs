@@ -51,12 +51,6 @@ pub(crate) enum SteadyCall {
     Nat,
 }
 
-/// Writes of a `ct` without `exec`.
-const NO_WRITES: ConnectionWrites = ConnectionWrites {
-    mark: None,
-    label: None,
-};
-
 impl SteadyCall {
     fn of(action: &ConntrackAction) -> Self {
         match steady_nat(action) {
@@ -123,7 +117,12 @@ impl<'a> Executor<'_, 'a> {
         let packet = match tracker.find_steady(&mut lookup).is_some() {
             false
                 if is_plain_commit(action)
-                    && tracker.commit_absent(&lookup, check, &NO_WRITES, context.now) =>
+                    && tracker.commit_absent(
+                        &lookup,
+                        check,
+                        &ConnectionWrites::NONE,
+                        context.now,
+                    ) =>
             {
                 self.untrack();
                 return Ok(true);
