@@ -144,10 +144,8 @@ mod tests {
     #[test]
     fn stateful_rules_are_expressible_in_the_versions_of_setups() {
         for rules in [StatefulRules::Firewall, StatefulRules::LoadBalancer] {
-            let flows = rules.flows();
-            assert_eq!(flows.len(), 8);
             for version in [Version::V10, Version::V13] {
-                for flow in &flows {
+                for flow in &rules.flows() {
                     let message = Message::FlowMod(flow.clone());
                     let encoded = message.encode(Xid(1), version, &mut Vec::new());
                     assert!(encoded.is_ok(), "{version:?}: {flow:?}");
