@@ -42,7 +42,7 @@ mod view;
 pub(crate) use conjunction::ConjunctiveMatch;
 pub use describe::TableDescription;
 use uncompiled::{UncompiledRules, may_match_without_options};
-pub(crate) use view::{ContentId, LookupFallback, SingleForm, TableView, TableViews};
+pub(crate) use view::{ContentId, LookupFallback, SingleForm, TableView, TableViews, first_tried};
 pub use view::{LookupScratch, View, ViewLookup};
 
 /// A table as the writer holds it.

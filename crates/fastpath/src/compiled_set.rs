@@ -127,6 +127,8 @@ pub(crate) struct CompiledSet {
     pub(crate) highest: u16,
     /// True if rules are clauses of conjunctions.
     pub(crate) has_clauses: bool,
+    /// True if all rules are clauses.
+    has_only_clauses: bool,
     /// Words of the key that the rules read, and the bits of each.
     mask: Box<[(u8, u64)]>,
     /// Parts of the key that these words are in.
@@ -163,6 +165,7 @@ impl CompiledSet {
             form,
             highest: rules.first().map_or(0, |first| first.priority()),
             has_clauses: rules.iter().any(|rule| rule.is_clause()),
+            has_only_clauses: rules.iter().all(|rule| rule.is_clause()),
             parts: KeyParts::of_mask(&mask),
             mask,
             rules: rules.into(),
@@ -197,7 +200,15 @@ impl CompiledSet {
         rank.map(|rank| &self.rules[rank])
     }
 
-    /// Rank of the same rule.
+    /// Returns the rule that the packet matches first among those that are no clauses.
+    pub(crate) fn find_plain(&self, key: &PackedKey, epoch: Epoch) -> Option<&Arc<Rule>> {
+        if self.has_only_clauses {
+            return None;
+        }
+        self.find(key, epoch, |rule| !rule.is_clause())
+    }
+
+    /// Returns the rank of the rule that the packet matches first among the eligible ones.
     #[inline]
     fn rank(
         &self,

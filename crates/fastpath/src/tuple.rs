@@ -99,6 +99,8 @@ pub(crate) struct TupleView {
     has_one_priority: bool,
     /// True if rules are clauses of conjunctions.
     pub(crate) has_clauses: bool,
+    /// True if all rules are clauses.
+    pub(crate) has_only_clauses: bool,
     /// Bits that all rules have in common, or fewer.
     common: CommonBits,
     directory: Arc<SegmentDirectory>,
@@ -290,6 +292,8 @@ pub(crate) struct Tuple {
     priorities: BTreeMap<u16, usize>,
     /// Number of rules that are clauses of conjunctions.
     clauses: usize,
+    /// Number of the others.
+    plain: usize,
     /// Bits that all rules have in common that were added since the tuple was empty.
     common: CommonBits,
 }
@@ -306,6 +310,7 @@ impl Tuple {
             }),
             priorities: BTreeMap::new(),
             clauses: 0,
+            plain: 0,
             common: CommonBits::default(),
         }
     }
@@ -368,6 +373,7 @@ impl Tuple {
             highest: self.highest(),
             has_one_priority: self.priorities.len() == 1,
             has_clauses: self.clauses > 0,
+            has_only_clauses: self.plain == 0,
             common: self.common.clone(),
             directory: Arc::clone(&self.directory),
         }
@@ -415,9 +421,13 @@ impl Tuple {
             false => self.common.narrow(&self.mask, key, rule),
         };
         *self.priorities.entry(rule.priority()).or_default() += 1;
-        self.clauses += usize::from(rule.is_clause());
+        let (clauses, plain) = (self.clauses, self.plain);
+        *self.count_of(rule) += 1;
+        let has_new_kind =
+            (clauses == 0) != (self.clauses == 0) || (plain == 0) != (self.plain == 0);
         let has_second_priority = count == 1 && self.priorities.len() == 2;
-        Ok(is_replaced || is_narrowed || rule.priority() > highest || has_second_priority)
+        let is_higher = rule.priority() > highest;
+        Ok(is_replaced || is_narrowed || is_higher || has_second_priority || has_new_kind)
     }
 
     /// Removes a rule as of `epoch`. Returns true if the view of the tuple has changed, or `None`
@@ -433,7 +443,7 @@ impl Tuple {
         let segment = Arc::clone(self.directory.segment(hash));
         let dead = segment.remove(hash, rule, epoch)?;
         let highest = self.highest();
-        self.clauses -= usize::from(rule.is_clause());
+        *self.count_of(rule) -= 1;
         if let Some(count) = self.priorities.get_mut(&rule.priority()) {
             *count -= 1;
             if *count == 0 {
@@ -443,6 +453,14 @@ impl Tuple {
         let is_worn = dead > DEAD_OF_MATCH_MAX || segment.is_mostly_dead();
         let is_compacted = is_worn && self.replace_segment(hash, 0, epoch).is_ok();
         Some(was_old || is_compacted || self.highest() != highest)
+    }
+
+    /// Number of rules that are clauses as this rule is, or are none as it is.
+    fn count_of(&mut self, rule: &Rule) -> &mut usize {
+        match rule.is_clause() {
+            true => &mut self.clauses,
+            false => &mut self.plain,
+        }
     }
 
     /// Number of entries in the longest list of one match.

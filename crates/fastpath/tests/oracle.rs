@@ -482,6 +482,57 @@ fn runner_agrees_with_interpreter_for_large_tuples() {
     bench.run(PortNo(1), &frames);
 }
 
+/// Tuples of clauses only, to which other rules come and from which they go.
+#[test]
+fn runner_agrees_with_interpreter_for_tuples_of_clauses() {
+    let change = |bench: &mut OracleBench, command, line: &str| {
+        bench.change(&OracleEvent::Flow(command, line.to_owned()));
+    };
+    let stack = |n: u32| {
+        format!(
+            "eth / ipv4(src=10.0.0.{}) / udp(dst={})",
+            n % 50,
+            1000 + n % 70
+        )
+    };
+    let frames: Vec<_> = (0..160)
+        .map(|n| ReceivedFrame::plain(stack(n).leak()))
+        .collect();
+    let mut bench = OracleBench::new();
+    for n in 0..40 {
+        for line in [
+            format!("priority=9,ip,nw_src=10.0.0.{n},actions=conjunction(1,1/2)"),
+            format!(
+                "priority=9,udp,tp_dst={},actions=conjunction(1,2/2)",
+                1000 + n
+            ),
+        ] {
+            change(&mut bench, FlowModCommand::Add, &line);
+        }
+    }
+    change(
+        &mut bench,
+        FlowModCommand::Add,
+        "priority=5,conj_id=1,actions=output:2",
+    );
+    bench.run(PortNo(1), &frames);
+    for priority in [7, 9, 11] {
+        let matches = [
+            format!("priority={priority},ip,nw_src=10.0.0.3"),
+            format!("priority={priority},udp,tp_dst=1003"),
+        ];
+        for each in &matches {
+            let line = format!("{each},actions=output:3");
+            change(&mut bench, FlowModCommand::Add, &line);
+            bench.run(PortNo(1), &frames);
+        }
+        for each in &matches {
+            change(&mut bench, FlowModCommand::DeleteStrict, each);
+            bench.run(PortNo(1), &frames);
+        }
+    }
+}
+
 /// Packets enter the slow path only for actions that are not compiled, and are counted by reason.
 #[test]
 fn slow_path_packets_are_counted_by_reason() {

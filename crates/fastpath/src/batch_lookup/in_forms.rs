@@ -19,7 +19,7 @@ use sys::cache::prefetch;
 
 use super::{BatchLookup, NextTables, PacketGroup, TableResult};
 use crate::batch_mask::{BatchMask, LOOKUP_BATCH};
-use crate::classifier::TableView;
+use crate::classifier::{TableView, first_tried};
 use crate::compiled_set::CompiledSet;
 use crate::key_hash::KeyHash;
 use crate::mask::masked_words;
@@ -59,8 +59,8 @@ struct Candidates<'a> {
     ranks: [u32; LOOKUP_BATCH],
     /// Packets with several rules of one priority, which are looked up alone.
     ambiguous: BatchMask,
-    /// Packets that satisfy a clause.
-    in_clauses: BatchMask,
+    /// The first clause that each packet satisfies.
+    clauses: [Option<&'a Arc<Rule>>; LOOKUP_BATCH],
 }
 
 impl<'a> Candidates<'a> {
@@ -69,7 +69,7 @@ impl<'a> Candidates<'a> {
             best: [Candidate::None; LOOKUP_BATCH],
             ranks: [0; LOOKUP_BATCH],
             ambiguous: BatchMask::EMPTY,
-            in_clauses: BatchMask::EMPTY,
+            clauses: [None; LOOKUP_BATCH],
         }
     }
 
@@ -141,7 +141,7 @@ impl<'a> BatchLookup<'a> {
                 continue;
             };
             let key = &keys[index % LOOKUP_BATCH];
-            let find_plain = || compiled.find(key, epoch, |rule| !rule.is_clause());
+            let find_plain = || compiled.find_plain(key, epoch);
             match compiled.hot_rule(rank, epoch) {
                 Some(_) if compiled.has_clauses => {
                     offer_rule(index, Some(rule), find_plain, candidates);
@@ -238,14 +238,14 @@ impl<'a> BatchLookup<'a> {
         if candidates.ambiguous.contains(index) {
             return self.apply_alone(index, table, result);
         }
-        if candidates.in_clauses.contains(index) {
+        if let Some(clause) = candidates.clauses[index % LOOKUP_BATCH] {
             let rank = candidates.ranks[index % LOOKUP_BATCH];
             let priority = rank
                 .checked_sub(1)
                 .and_then(|rank| u16::try_from(rank).ok());
             let key = &self.state.memory.keys[index % LOOKUP_BATCH];
             let view = self.state.context.view;
-            if let Some(found) = view.look_up_conjunction(table, key, priority) {
+            if let Some(found) = view.look_up_conjunction(table, key, priority, clause) {
                 let found = conjunctive_result(found);
                 return self.stop(BatchMask::single(index), found, &result.group);
             }
@@ -298,12 +298,14 @@ fn offer_rule<'a>(
     find_plain: impl FnOnce() -> Option<&'a Arc<Rule>>,
     candidates: &mut Candidates<'a>,
 ) {
-    let is_clause = rule.is_some_and(|rule| rule.is_clause());
-    candidates
-        .in_clauses
-        .insert(BatchMask::single_if(index, is_clause));
-    let rule = if is_clause { find_plain() } else { rule };
-    if let Some(rule) = rule {
-        candidates.offer(index, rule.priority(), Candidate::Rule(rule));
+    let Some(mut rule) = rule else { return };
+    if rule.is_clause() {
+        let clause = &mut candidates.clauses[index % LOOKUP_BATCH];
+        *clause = first_tried(*clause, Some(rule));
+        match find_plain() {
+            Some(plain) => rule = plain,
+            None => return,
+        }
     }
+    candidates.offer(index, rule.priority(), Candidate::Rule(rule));
 }

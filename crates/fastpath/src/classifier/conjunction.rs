@@ -83,36 +83,37 @@ impl View {
     ) -> ConjunctiveMatch<'a> {
         let plain = self.look_up_eligible(table, key, |rule| !rule.is_clause());
         let priority = plain.map(|plain| plain.priority());
-        match self.look_up_conjunction(table, key, priority) {
-            Some(found) => found,
-            None => ConjunctiveMatch::Rule(plain),
-        }
+        let clause = self.look_up_clause(table, key, |_| true);
+        let found =
+            clause.and_then(|clause| self.look_up_conjunction(table, key, priority, clause));
+        found.unwrap_or(ConjunctiveMatch::Rule(plain))
     }
 
     /// Returns the conjunction that a packet satisfies, if its clauses precede a rule of this
-    /// priority, the highest of those that the packet matches and that are no clauses.
+    /// priority, the highest of those that the packet matches and that are no clauses. `clause` is
+    /// the first that the packet satisfies.
     pub(crate) fn look_up_conjunction<'a>(
         &self,
         table: &'a TableView,
         key: &PackedKey,
         plain: Option<u16>,
+        clause: &'a Arc<Rule>,
     ) -> Option<ConjunctiveMatch<'a>> {
+        let precedes_plain = |rule: &Rule| plain.is_none_or(|plain| rule.priority() > plain);
+        if !precedes_plain(clause) {
+            return None;
+        }
         let mut conjunctions = PartialConjunctions::default();
-        let mut last: Option<&Arc<Rule>> = None;
+        let mut last = clause;
         for _ in 0..CLAUSES_MAX {
-            let is_next = |rule: &Rule| {
-                plain.is_none_or(|plain| rule.priority() > plain)
-                    && last.is_none_or(|last| last.precedes(rule))
-            };
+            conjunctions.add(last);
+            let is_next = |rule: &Rule| precedes_plain(rule) && last.precedes(rule);
             let next = self.look_up_clause(table, key, is_next);
-            let priority_ends =
-                last.is_some_and(|last| next.is_none_or(|next| next.priority() != last.priority()));
+            let priority_ends = next.is_none_or(|next| next.priority() != last.priority());
             if priority_ends && let Some((rule, id)) = self.resolve(&mut conjunctions, table, key) {
                 return Some(ConjunctiveMatch::Conjunction(rule, id));
             }
-            let rule = next?;
-            conjunctions.add(rule);
-            last = Some(rule);
+            last = next?;
         }
         Some(ConjunctiveMatch::TooMany)
     }

@@ -103,7 +103,7 @@ impl TableView {
         let of_tuples = tuples.filter_map(|tuple| tuple.find(key, hasher, epoch, is_eligible));
         of_sets
             .chain(of_tuples)
-            .fold(None, |best, rule| first(best, Some(rule)))
+            .fold(None, |best, rule| first_tried(best, Some(rule)))
     }
 
     /// Optional bits that rules of the table read.
@@ -135,13 +135,13 @@ impl TableView {
             if best.is_some_and(|best| best.priority() > compiled.highest) {
                 break;
             }
-            best = first(best, compiled.find(key, epoch, &is_eligible));
+            best = first_tried(best, compiled.find(key, epoch, &is_eligible));
         }
         for tuple in &self.tuples {
             if best.is_some_and(|best| best.priority() > tuple.highest) {
                 break;
             }
-            best = first(best, tuple.find(key, hasher, epoch, &is_eligible));
+            best = first_tried(best, tuple.find(key, hasher, epoch, &is_eligible));
         }
         best
     }
@@ -149,7 +149,10 @@ impl TableView {
 
 /// The one of two rules that is tried first.
 #[inline]
-fn first<'a>(one: Option<&'a Arc<Rule>>, other: Option<&'a Arc<Rule>>) -> Option<&'a Arc<Rule>> {
+pub(crate) fn first_tried<'a>(
+    one: Option<&'a Arc<Rule>>,
+    other: Option<&'a Arc<Rule>>,
+) -> Option<&'a Arc<Rule>> {
     match (one, other) {
         (Some(rule), Some(before)) if before.precedes(rule) => other,
         (Some(_), _) => one,
@@ -242,6 +245,9 @@ impl View {
         tuple: &'a TupleView,
         key: &PackedKey,
     ) -> Option<&'a Arc<Rule>> {
+        if tuple.has_only_clauses {
+            return None;
+        }
         tuple.find(key, self.hasher, self.epoch, |rule| !rule.is_clause())
     }
 
