@@ -29,11 +29,12 @@ pub fn set_plain_hop(frame: &mut [u8], hop: &PlainHop) -> bool {
     let Some(link) = frame.first_chunk_mut::<{ ethernet::TYPE }>() else {
         return false;
     };
-    let (dst, src) = link.split_at_mut(ethernet::SRC);
-    for (field, address) in [(dst, hop.eth_dst), (src, hop.eth_src)] {
-        if let Some(address) = address {
-            field.copy_from_slice(&address.0);
-        }
+    // Arrays, since the length of a slice is no constant and would cost a call.
+    if let (Some(address), Some(field)) = (hop.eth_dst, link.first_chunk_mut()) {
+        *field = address.0;
+    }
+    if let (Some(address), Some(field)) = (hop.eth_src, link.last_chunk_mut()) {
+        *field = address.0;
     }
     true
 }
