@@ -4,6 +4,10 @@
 /// A cache stays enabled if at least one packet in so many hits.
 const HIT_SHARE: u64 = 2;
 
+/// With fewer hits it stays enabled as long as it learns: as long as each window has more hits than
+/// the one before by at least one packet in so many.
+const GROWTH_SHARE: u64 = 16;
+
 /// Windows for which a cache is disabled at first; the number doubles each time.
 pub(crate) const DISABLED_MIN: u32 = 32;
 
@@ -20,10 +24,30 @@ pub(crate) enum CacheState {
     Forced,
 }
 
+/// Packets of a window by what the cache did for them.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct WindowHits {
+    /// Packets that were looked up in the cache.
+    pub(crate) packets: u64,
+    /// Packets for which it replaced all lookups in tables.
+    pub(crate) full: u64,
+    /// Entries that were found, of which a packet may need several.
+    pub(crate) found: u64,
+}
+
+impl WindowHits {
+    /// Measure of what the cache has learned: some entries of a packet are found before all are.
+    const fn learned(self) -> u64 {
+        self.full + self.found
+    }
+}
+
 /// State of a cache, and the time for which it is disabled next.
 #[derive(Debug)]
 pub(crate) struct CachePolicy {
     pub(crate) state: CacheState,
+    /// What it had learned in the window before.
+    learned: u64,
     pub(crate) disabled_windows: u32,
     /// Most windows for which it is disabled.
     disabled_max: u32,
@@ -34,6 +58,7 @@ impl CachePolicy {
     pub(crate) const fn new(disabled_max: u32) -> Self {
         Self {
             state: CacheState::Disabled(0),
+            learned: 0,
             disabled_windows: DISABLED_MIN,
             disabled_max,
         }
@@ -42,6 +67,11 @@ impl CachePolicy {
     /// Uses the cache in any case.
     pub(crate) const fn force(&mut self) {
         self.state = CacheState::Forced;
+    }
+
+    /// Lets the cache learn anew, since it was emptied.
+    pub(crate) const fn restart_learning(&mut self) {
+        self.learned = 0;
     }
 
     #[inline]
@@ -55,15 +85,18 @@ impl CachePolicy {
 
     /// Decides the state for the next window. `is_promising` is true if the tables suggest that the
     /// cache helps. Returns true if the cache is disabled now, and was used before.
-    pub(crate) fn end_window(&mut self, is_promising: bool, packets: u64, hits: u64) -> bool {
+    pub(crate) fn end_window(&mut self, is_promising: bool, hits: WindowHits) -> bool {
+        let learned = std::mem::replace(&mut self.learned, hits.learned());
+        let grows = hits.learned() >= learned + hits.packets / GROWTH_SHARE;
         self.state = match self.state {
             CacheState::Disabled(0) if is_promising => CacheState::Learning,
             CacheState::Disabled(left) => CacheState::Disabled(left.saturating_sub(1)),
             CacheState::Learning => CacheState::Enabled,
-            CacheState::Enabled if packets < HIT_SHARE * hits => {
+            CacheState::Enabled if hits.packets < HIT_SHARE * hits.full => {
                 self.disabled_windows = DISABLED_MIN;
                 CacheState::Enabled
             }
+            CacheState::Enabled if grows && hits.packets > 0 => CacheState::Enabled,
             CacheState::Enabled => return self.disable(),
             CacheState::Forced => CacheState::Forced,
         };
@@ -77,5 +110,56 @@ impl CachePolicy {
         self.disabled_windows = (2 * windows).min(self.disabled_max);
         self.state = CacheState::Disabled(windows);
         was_used
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A cache that is used, with the hits of its windows so far.
+    fn cache_with(windows: &[(u64, u64)]) -> CachePolicy {
+        let mut policy = CachePolicy::new(64);
+        policy.end_window(true, WindowHits::default());
+        assert_eq!(policy.state, CacheState::Learning);
+        for &(full, found) in windows {
+            let packets = 1600;
+            let hits = WindowHits {
+                packets,
+                full,
+                found,
+            };
+            policy.end_window(true, hits);
+        }
+        policy
+    }
+
+    #[test]
+    fn cache_is_enabled_while_it_learns() {
+        let growing = [(0, 800), (0, 1600), (0, 1800), (200, 1900), (700, 2200)];
+        assert_eq!(cache_with(&growing).state, CacheState::Enabled);
+        let learned = [&growing[..], &[(900, 2500), (900, 2500)]].concat();
+        assert_eq!(cache_with(&learned).state, CacheState::Enabled);
+    }
+
+    #[test]
+    fn cache_that_learns_no_more_is_disabled() {
+        let constant = [(0, 1600), (0, 1600)];
+        assert_eq!(cache_with(&constant).state, CacheState::Disabled(32));
+        let slow = [(50, 50), (74, 74)];
+        assert_eq!(cache_with(&slow).state, CacheState::Disabled(32));
+    }
+
+    #[test]
+    fn emptied_cache_learns_anew() {
+        let mut policy = cache_with(&[(1600, 1600)]);
+        policy.restart_learning();
+        let hits = WindowHits {
+            packets: 1600,
+            full: 400,
+            found: 400,
+        };
+        policy.end_window(true, hits);
+        assert_eq!(policy.state, CacheState::Enabled);
     }
 }

@@ -87,7 +87,7 @@ use base::Instant;
 use pipeline::Pipeline;
 
 use crate::batch_mask::BatchMask;
-use crate::cache_policy::CachePolicy;
+use crate::cache_policy::{CachePolicy, WindowHits};
 use crate::classifier::View;
 
 mod cache_key;
@@ -224,10 +224,12 @@ impl FlowCache {
         let window = std::mem::take(&mut self.window);
         self.hits_before += window.hits;
         let has_many_tables = window.tables >= TABLES_MIN * window.batches;
-        if self
-            .policy
-            .end_window(has_many_tables, window.packets, window.hits)
-        {
+        let hits = WindowHits {
+            packets: window.packets,
+            full: window.hits,
+            found: window.hits,
+        };
+        if self.policy.end_window(has_many_tables, hits) {
             self.clear();
         }
     }

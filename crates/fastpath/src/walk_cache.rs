@@ -26,7 +26,8 @@
 //!
 //! **The cache is used where it pays**, decided by the same [policy](crate::cache_policy) as that of
 //! the flow cache: it is tried when packets are looked up in four tables on average, and
-//! disabled for a while when less than half of the packets hit.
+//! disabled for a while when less than half of the packets hit, unless the number of hits grows from
+//! window to window.
 //!
 //! **Statistics are deferred**: a hit adds to the totals of its walk, which are added to the
 //! counters of its rules and tables some walks at a time, or all together when exact counts are
@@ -40,7 +41,7 @@ use base::Instant;
 use pipeline::{Pipeline, Totals};
 
 use crate::batch_mask::BatchMask;
-use crate::cache_policy::CachePolicy;
+use crate::cache_policy::{CachePolicy, WindowHits};
 use crate::classifier::View;
 use crate::packed_key::PackedKey;
 
@@ -100,7 +101,8 @@ struct WalkWindow {
     /// Packets that were looked up in the cache, and hits.
     candidates: u64,
     hits: u64,
-    /// Continuations of hits in the tables.
+    /// Continuations of hits by a walk, and in the tables.
+    continued: u64,
     left: u64,
     changes: u32,
 }
@@ -180,6 +182,12 @@ impl WalkCache {
     pub(crate) const fn count_candidates(&mut self, packets: u64, hits: u64) {
         self.window.candidates += packets;
         self.window.hits += hits;
+    }
+
+    /// Counts a packet that has hit and continues by another walk after `ct`.
+    #[inline]
+    pub(crate) const fn count_continued(&mut self) {
+        self.window.continued += 1;
     }
 
     /// Counts a packet that has hit and continues in the tables after `ct`.
@@ -282,11 +290,12 @@ impl WalkCache {
             false => 0,
         };
         let is_promising = self.busy_windows >= BUSY_WINDOWS_MIN;
-        let replayed = window.hits.saturating_sub(window.left);
-        if self
-            .policy
-            .end_window(is_promising, window.candidates, replayed)
-        {
+        let hits = WindowHits {
+            packets: window.candidates,
+            full: window.hits.saturating_sub(window.left),
+            found: window.hits + window.continued,
+        };
+        if self.policy.end_window(is_promising, hits) {
             self.clear();
         }
     }
@@ -303,6 +312,7 @@ impl WalkCache {
     #[cold]
     fn reset(&mut self, view: &View, pipeline: &Pipeline) {
         self.window.changes += 1;
+        self.policy.restart_learning();
         self.recorder.discard();
         if self.window.changes > CHANGES_MAX && !self.policy.is_forced() {
             self.policy.disable();

@@ -320,7 +320,10 @@ impl<'b, 'a> Executor<'b, 'a> {
                 .find(&memory.keys[self.key_index], next.id),
         };
         match search {
-            WalkSearch::Found(walk) => self.replay(frame, walk, pool),
+            WalkSearch::Found(walk) => {
+                self.batch.memory.walk_cache.count_continued();
+                self.replay(frame, walk, pool)
+            }
             _ => self.leave_walk(frame, next, pool),
         }
     }
