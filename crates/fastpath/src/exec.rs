@@ -235,6 +235,8 @@ impl<'b, 'a> Executor<'b, 'a> {
         pool: &mut Pool,
     ) -> Result<(), Interruption<'a>> {
         if let ExecPoint::Table(_, MatchResult::Standalone) = point {
+            // It depends on the connections of controllers.
+            self.give_up_recording();
             self.send_to(Destination::Normal);
             return Ok(());
         }

@@ -420,8 +420,10 @@ impl<'a> Executor<'_, 'a> {
 
     /// Adds an output of the current state of the frame to the verdict.
     pub(super) fn send_to(&mut self, to: Destination) {
-        if !matches!(to, Destination::Port(_)) {
-            self.give_up_recording();
+        match to {
+            Destination::Port(_) => {}
+            Destination::Normal if !self.has_own_fields => self.record(|| WalkEffect::SendNormal),
+            _ => self.give_up_recording(),
         }
         self.use_verdict();
         self.is_output = true;

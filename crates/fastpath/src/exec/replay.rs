@@ -61,11 +61,16 @@ impl<'b, 'a> Executor<'b, 'a> {
             effects = match effect {
                 WalkEffect::Rewrite(_) => self.replay_rewrites(frame, effects, pool)?,
                 WalkEffect::Hop(hop) => {
-                    self.replay_hop(frame, hop, pool)?;
+                    let reads_key = rest.iter().any(WalkEffect::reads_key);
+                    self.replay_hop(frame, (hop, reads_key), pool)?;
                     rest
                 }
                 WalkEffect::Send(port) => {
                     self.send(*port);
+                    rest
+                }
+                WalkEffect::SendNormal => {
+                    self.send_to(Destination::Normal);
                     rest
                 }
                 WalkEffect::SendWith(port, fields) => {
@@ -115,17 +120,19 @@ impl<'b, 'a> Executor<'b, 'a> {
         Ok(effects)
     }
 
-    /// Applies the rewrites of a router.
+    /// Applies the rewrites of a router; `reads_key` is true if a later effect reads the key.
     fn replay_hop(
         &mut self,
         frame: &mut Frame,
-        hop: &PlainHop,
+        (hop, reads_key): (&PlainHop, bool),
         pool: &mut Pool,
     ) -> Result<(), Interruption<'a>> {
         self.copy_before_rewrite(frame, pool)
             .map_err(Interruption::Drop)?;
+        let keeps_key = reads_key && !self.key_is_stale;
+        self.key_is_stale = !keeps_key;
         if set_plain_hop(frame.bytes_mut(), hop) {
-            if !self.key_is_stale {
+            if keeps_key {
                 self.key().set_hop(hop);
             }
             return Ok(());

@@ -18,7 +18,9 @@ pub(crate) enum WalkEffect {
     Hop(PlainHop),
     /// Output to a port, which may be the ingress port.
     Send(PortNo),
-    /// The same with the fields of a tunnel, if the port is one.
+    /// Forwarding as a learning switch.
+    SendNormal,
+    /// Output to a port with the fields of a tunnel, if the port is one.
     SendWith(PortNo, Box<PipelineFields>),
     SetInPort(PortNo),
     Drop(DropReason),
@@ -32,6 +34,12 @@ impl WalkEffect {
     /// True if it has memory of its own.
     pub(super) const fn is_large(&self) -> bool {
         matches!(self, Self::SendWith(..) | Self::Track(_))
+    }
+
+    /// True if it reads the key of the packet.
+    #[inline]
+    pub(crate) const fn reads_key(&self) -> bool {
+        matches!(self, Self::Track(_))
     }
 
     /// Number of actions and stack entries that it holds.
