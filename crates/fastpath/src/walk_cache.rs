@@ -29,6 +29,9 @@
 //! disabled for a while when less than half of the packets hit, unless the number of hits grows from
 //! window to window.
 //!
+//! A walk that only sends the packet, or rewrites it as a router does and sends it, leaves with its
+//! batch; the executor replays others.
+//!
 //! **Statistics are deferred**: a hit adds to the totals of its walk, which are added to the
 //! counters of its rules and tables some walks at a time, or all together when exact counts are
 //! required.
@@ -51,7 +54,7 @@ mod walk_entries;
 mod walk_key;
 mod walk_recorder;
 
-pub(crate) use walk::{ResumeState, TrackEffect, TrackedWalk, WalkEffect};
+pub(crate) use walk::{ResumeState, ShortWalk, TrackEffect, TrackedWalk, WalkEffect};
 use walk_entries::WalkEntries;
 pub(crate) use walk_entries::WalkSearch;
 pub(crate) use walk_key::{FROM_PORT, WalkKey};
@@ -228,6 +231,20 @@ impl WalkCache {
         match self.entries.as_ref().filter(|_| self.is_active) {
             Some(entries) => entries.find(key, start),
             None => WalkSearch::NoKey,
+        }
+    }
+
+    /// Returns the effects of a walk, if it needs no executor.
+    #[inline]
+    pub(crate) fn short_walk(&self, walk: u16) -> Option<&ShortWalk> {
+        self.entries.as_ref().and_then(|all| all.short_walk(walk))
+    }
+
+    /// Counts a packet of a walk whose effects are done.
+    #[inline]
+    pub(crate) fn count(&mut self, walk: u16, weight: Totals, now: Instant) {
+        if let Some(entries) = &mut self.entries {
+            entries.count(walk, weight, now);
         }
     }
 

@@ -1,9 +1,13 @@
 //! Use of the walk cache by the batch lookup: packets whose walk is cached, and packets whose walk is
 //! recorded, leave the batch for the executor.
 
+use base::PortNo;
+use packet::{Frame, set_plain_hop};
+
 use super::{BatchLookup, PacketGroup};
 use crate::batch_mask::{BatchMask, LOOKUP_BATCH};
-use crate::walk_cache::{FROM_PORT, WalkKey, WalkSearch};
+use crate::egress_cache::EgressCache;
+use crate::walk_cache::{FROM_PORT, ShortWalk, WalkKey, WalkSearch};
 
 /// Packets of a lookup batch that leave it before the first table.
 #[derive(Debug)]
@@ -69,10 +73,22 @@ impl BatchLookup<'_> {
         let cache = &mut memory.walk_cache;
         let (mut candidates, mut cached) = (BatchMask::EMPTY, BatchMask::EMPTY);
         let (mut recorded, mut first) = (BatchMask::EMPTY, None);
+        let mut forwarded = BatchMask::EMPTY;
+        let frames = &mut self.state.frames[self.first..];
         for index in group.packets {
             let key = &memory.keys[index % LOOKUP_BATCH];
             match cache.find(key, FROM_PORT) {
                 WalkSearch::NoKey => continue,
+                WalkSearch::Found(number)
+                    if let Some(port) = cache.short_walk(number).and_then(|short| {
+                        forward(&mut frames[index], short, &mut self.state.egress)
+                    }) =>
+                {
+                    let progress = &mut self.progress[index % LOOKUP_BATCH];
+                    progress.egress = Some(port);
+                    cache.count(number, progress.weight, self.state.context.now);
+                    forwarded.insert(BatchMask::single(index));
+                }
                 WalkSearch::Found(number) => {
                     cached.insert(BatchMask::single(index));
                     self.walks.numbers[index % LOOKUP_BATCH] = number;
@@ -91,14 +107,28 @@ impl BatchLookup<'_> {
             }
             candidates.insert(BatchMask::single(index));
         }
-        let counts = [candidates, cached].map(|packets| packets.len() as u64);
+        let counts = [candidates, cached.union(forwarded)].map(|packets| packets.len() as u64);
         memory.walk_cache.count_candidates(counts[0], counts[1]);
         (self.walks.cached, self.walks.recorded) = (cached, recorded);
-        let packets = group.packets.difference(cached.union(recorded));
+        let left = cached.union(recorded).union(forwarded);
+        let packets = group.packets.difference(left);
         PacketGroup {
             packets,
             totals: self.weigh_in(packets, &group),
             ..group
         }
+    }
+}
+
+/// Does the effects of a walk to a frame. Returns the port by which it leaves; `None`, without a
+/// change, if the executor must decide.
+#[inline]
+fn forward(frame: &mut Frame, short: &ShortWalk, egress: &mut EgressCache<'_>) -> Option<PortNo> {
+    if !egress.may_egress(short.port) {
+        return None;
+    }
+    match &short.hop {
+        Some(hop) if !set_plain_hop(frame.bytes_mut(), hop) => None,
+        _ => Some(short.port),
     }
 }

@@ -55,6 +55,30 @@ impl WalkEffect {
     }
 }
 
+/// The effects of a walk that needs no executor: the rewrites of a router, if any, and one output.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ShortWalk {
+    pub(crate) hop: Option<PlainHop>,
+    pub(crate) port: PortNo,
+}
+
+impl ShortWalk {
+    /// Returns the effects as such, if they are no more.
+    pub(super) fn of(effects: &[WalkEffect]) -> Option<Self> {
+        match effects {
+            [WalkEffect::Send(port)] => Some(Self {
+                hop: None,
+                port: *port,
+            }),
+            [WalkEffect::Hop(hop), WalkEffect::Send(port)] => Some(Self {
+                hop: Some(*hop),
+                port: *port,
+            }),
+            _ => None,
+        }
+    }
+}
+
 /// The effect of `ct`.
 #[derive(Debug)]
 pub(crate) struct TrackEffect {

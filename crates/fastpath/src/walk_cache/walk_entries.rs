@@ -7,7 +7,7 @@ use base::{Instant, TableId};
 use pipeline::{Counters, Pipeline, Totals};
 use sys::cache::prefetch;
 
-use super::walk::{WalkEffect, WalkLookup};
+use super::walk::{ShortWalk, WalkEffect, WalkLookup};
 use super::walk_key::{KeyBits, StartBits, WalkKey, WalkWords};
 use super::walk_recorder::FinishedWalk;
 use crate::batch_stats::{TableBatchStats, add};
@@ -46,6 +46,8 @@ struct EntryWords([u64; IP_WORDS]);
 struct WalkEntry {
     effects: Box<[WalkEffect]>,
     lookups: Box<[WalkLookup]>,
+    /// The effects, if they are that simple.
+    short: Option<ShortWalk>,
     totals: Totals,
     /// Time of the last of them.
     used: Instant,
@@ -187,6 +189,24 @@ impl WalkEntries {
         None
     }
 
+    /// Returns the effects of an entry, if they are simple.
+    #[inline]
+    pub(super) fn short_walk(&self, index: u16) -> Option<&ShortWalk> {
+        self.walks[usize::from(index) % ENTRIES].short.as_ref()
+    }
+
+    /// Counts a packet of an entry.
+    #[inline]
+    pub(super) fn count(&mut self, index: u16, weight: Totals, now: Instant) {
+        let entry = &mut self.walks[usize::from(index) % ENTRIES];
+        add(&mut entry.totals, weight);
+        entry.used = now;
+        if !entry.is_listed {
+            entry.is_listed = true;
+            self.fresh.push(index);
+        }
+    }
+
     /// Takes the effects of an entry, and counts a packet.
     #[inline]
     pub(super) fn take_effects(
@@ -195,14 +215,8 @@ impl WalkEntries {
         weight: Totals,
         now: Instant,
     ) -> Box<[WalkEffect]> {
-        let entry = &mut self.walks[usize::from(index) % ENTRIES];
-        add(&mut entry.totals, weight);
-        entry.used = now;
-        if !entry.is_listed {
-            entry.is_listed = true;
-            self.fresh.push(index);
-        }
-        std::mem::take(&mut entry.effects)
+        self.count(index, weight, now);
+        std::mem::take(&mut self.walks[usize::from(index) % ENTRIES].effects)
     }
 
     /// Returns the effects of an entry.
@@ -231,6 +245,7 @@ impl WalkEntries {
         self.tags[set][way] = key.tag;
         self.words[index] = EntryWords(key.words);
         let entry = &mut self.walks[index];
+        entry.short = ShortWalk::of(&walk.effects);
         (entry.effects, entry.lookups) = (walk.effects, walk.lookups);
     }
 
