@@ -41,6 +41,7 @@
 //! kilobytes, at most some twenty.
 
 use base::Instant;
+use conntrack::CtZone;
 use pipeline::{Pipeline, Totals};
 
 use crate::batch_mask::BatchMask;
@@ -77,6 +78,9 @@ const DISABLED_MAX: u32 = 64;
 /// Table changes in a window that the cache tolerates; each empties it.
 const CHANGES_MAX: u32 = 8;
 
+/// Connections from which on their memory is prefetched: so many exceed a second-level cache.
+const FAR_CONNECTIONS: u32 = 8192;
+
 /// The walk cache of a worker.
 #[derive(Debug)]
 pub(crate) struct WalkCache {
@@ -90,6 +94,8 @@ pub(crate) struct WalkCache {
     window: WalkWindow,
     /// Windows with many lookups until now.
     busy_windows: u32,
+    /// Connections from which on their memory is prefetched.
+    far_connections: u32,
     /// Hits of all windows before the current one.
     hits_before: u64,
 }
@@ -121,13 +127,21 @@ impl WalkCache {
             recorder: WalkRecorder::new(),
             window: WalkWindow::default(),
             busy_windows: 0,
+            far_connections: FAR_CONNECTIONS,
             hits_before: 0,
         }
     }
 
-    /// Uses the cache in any case.
+    /// Uses the cache in any case, with all that it does for many connections.
     pub(crate) const fn force(&mut self) {
         self.policy.force();
+        self.far_connections = 0;
+    }
+
+    /// True if the memory of so many connections is prefetched.
+    #[inline]
+    pub(crate) const fn is_far(&self, connections: u32) -> bool {
+        connections >= self.far_connections
     }
 
     /// Begins a batch. Returns true if it uses the cache, which `is_usable` permits.
@@ -238,6 +252,15 @@ impl WalkCache {
     #[inline]
     pub(crate) fn short_walk(&self, walk: u16) -> Option<&ShortWalk> {
         self.entries.as_ref().and_then(|all| all.short_walk(walk))
+    }
+
+    /// Returns the zones in which a packet of a walk is tracked first, and is likely tracked next.
+    #[inline]
+    pub(crate) fn zones(&self, walk: u16) -> [Option<CtZone>; 2] {
+        let entries = self.entries.as_ref();
+        let track = entries.and_then(|all| all.first_track(walk));
+        let later = track.and_then(|track| track.next.as_ref()?.later_zone.get());
+        [track.map(|track| track.request.zone), later]
     }
 
     /// Counts a packet of a walk whose effects are done.

@@ -2,8 +2,11 @@
 //! recorded, leave the batch for the executor.
 
 use base::PortNo;
+use conntrack::{Conntrack, SteadyNat};
 use packet::{Frame, set_plain_hop};
+use sys::cache::prefetch;
 
+use super::track::begin_lookup_in;
 use super::{BatchLookup, PacketGroup};
 use crate::batch_mask::{BatchMask, LOOKUP_BATCH};
 use crate::egress_cache::EgressCache;
@@ -107,6 +110,11 @@ impl BatchLookup<'_> {
             }
             candidates.insert(BatchMask::single(index));
         }
+        let tracker = self.state.context.pipeline.tracker();
+        if let Some(tracker) = tracker.filter(|all| cache.is_far(all.len())) {
+            self.prefetch_connections(cached, tracker);
+        }
+        let memory = &mut *self.state.memory;
         let counts = [candidates, cached.union(forwarded)].map(|packets| packets.len() as u64);
         memory.walk_cache.count_candidates(counts[0], counts[1]);
         (self.walks.cached, self.walks.recorded) = (cached, recorded);
@@ -116,6 +124,27 @@ impl BatchLookup<'_> {
             packets,
             totals: self.weigh_in(packets, &group),
             ..group
+        }
+    }
+
+    /// Prefetches the connections of packets with walks, those of their first `ct` and of the next.
+    #[inline(never)]
+    fn prefetch_connections(&self, packets: BatchMask, tracker: &Conntrack) {
+        let memory = &self.state.memory;
+        let mut lookups = [const { [None; 2] }; LOOKUP_BATCH];
+        for index in packets {
+            let (key, frame) = (&memory.keys[index], &self.state.frames[self.first + index]);
+            let zones = memory.walk_cache.zones(self.walks.numbers[index]);
+            for (lookup, zone) in lookups[index].iter_mut().zip(zones) {
+                *lookup = zone.and_then(|zone| {
+                    begin_lookup_in(tracker, key, frame, (zone, SteadyNat::Ignore))
+                });
+                let bucket = lookup.as_ref().and_then(|one| tracker.steady_bucket(one));
+                bucket.into_iter().for_each(prefetch);
+            }
+        }
+        for lookup in lookups.as_flattened_mut().iter_mut().flatten() {
+            tracker.find_steady(lookup).into_iter().for_each(prefetch);
         }
     }
 }

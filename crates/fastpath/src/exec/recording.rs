@@ -3,6 +3,8 @@
 //! Each effect on the frame is recorded where it happens. What a walk cannot repeat ends the
 //! recording, and the packet is executed as always.
 
+use std::cell::Cell;
+
 use base::{PortNo, TableId};
 use flow::{Action, Extension, Field};
 use packet::{Depth, Frame, Pool};
@@ -268,6 +270,7 @@ impl<'b> Executor<'b, '_> {
                 table,
                 is_last,
                 resume,
+                later_zone: Cell::default(),
             }),
         })));
         Some(id)

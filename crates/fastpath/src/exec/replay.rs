@@ -328,7 +328,10 @@ impl<'b, 'a> Executor<'b, 'a> {
         };
         match search {
             WalkSearch::Found(walk) => {
-                self.batch.memory.walk_cache.count_continued();
+                let cache = &mut self.batch.memory.walk_cache;
+                cache.count_continued();
+                let [later_zone, _] = cache.zones(walk);
+                next.later_zone.set(later_zone);
                 self.replay(frame, walk, pool)
             }
             _ => self.leave_walk(frame, next, pool),

@@ -1,7 +1,9 @@
 //! A walk: the effects of the rules that a packet matches, and what they count.
 
+use std::cell::Cell;
+
 use base::{PortNo, TableId};
-use conntrack::CtRequest;
+use conntrack::{CtRequest, CtZone};
 use flow::{ConnectionFields, PipelineFields};
 use packet::PlainHop;
 use pipeline::{Counters, DropReason, SavedMemory};
@@ -100,6 +102,8 @@ pub(crate) struct TrackedWalk {
     pub(crate) is_last: bool,
     /// The state in which the tables are executed if there is no walk.
     pub(crate) resume: ResumeState,
+    /// Zone in which the last packet was tracked next, to prefetch its connection.
+    pub(crate) later_zone: Cell<Option<CtZone>>,
 }
 
 /// State of a packet, with which the executor continues.

@@ -7,11 +7,12 @@ use base::{Instant, TableId};
 use pipeline::{Counters, Pipeline, Totals};
 use sys::cache::prefetch;
 
-use super::walk::{ShortWalk, WalkEffect, WalkLookup};
+use super::walk::{ShortWalk, TrackEffect, WalkEffect, WalkLookup};
 use super::walk_key::{KeyBits, StartBits, WalkKey, WalkWords};
 use super::walk_recorder::FinishedWalk;
 use crate::batch_stats::{TableBatchStats, add};
 use crate::classifier::{ContentId, View};
+use crate::exec::SteadyCall;
 use crate::flow_cache::{WAYS, boxed_array, equal_tags};
 use crate::packed_key::{IP_WORDS, PackedKey};
 
@@ -193,6 +194,17 @@ impl WalkEntries {
     #[inline]
     pub(super) fn short_walk(&self, index: u16) -> Option<&ShortWalk> {
         self.walks[usize::from(index) % ENTRIES].short.as_ref()
+    }
+
+    /// Returns the first `ct` of an entry, if it has one that may be on the short path.
+    #[inline]
+    pub(super) fn first_track(&self, index: u16) -> Option<&TrackEffect> {
+        let effects = &self.walks[usize::from(index) % ENTRIES].effects;
+        let track = effects.iter().find_map(|effect| match effect {
+            WalkEffect::Track(track) => Some(&**track),
+            _ => None,
+        });
+        track.filter(|track| track.steady != SteadyCall::None)
     }
 
     /// Counts a packet of an entry.
