@@ -24,7 +24,7 @@ pub(crate) enum CacheState {
     Forced,
 }
 
-/// Packets of a window by what the cache did for them.
+/// Packets of a window, and hits of the cache.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct WindowHits {
     /// Packets that were looked up in the cache.
@@ -36,7 +36,7 @@ pub(crate) struct WindowHits {
 }
 
 impl WindowHits {
-    /// Measure of what the cache has learned: some entries of a packet are found before all are.
+    /// Measure of learning: some entries of a packet are found before all are.
     const fn learned(self) -> u64 {
         self.full + self.found
     }
@@ -46,7 +46,7 @@ impl WindowHits {
 #[derive(Debug)]
 pub(crate) struct CachePolicy {
     pub(crate) state: CacheState,
-    /// What it had learned in the window before.
+    /// Measure of learning of the window before.
     learned: u64,
     pub(crate) disabled_windows: u32,
     /// Most windows for which it is disabled.
