@@ -59,8 +59,8 @@ struct Candidates<'a> {
     ranks: [u32; LOOKUP_BATCH],
     /// Packets with several rules of one priority, which are looked up alone.
     ambiguous: BatchMask,
-    /// The first clause that each packet satisfies.
-    clauses: [Option<&'a Arc<Rule>>; LOOKUP_BATCH],
+    /// The first clause that each packet satisfies, once one does.
+    clauses: Option<[Option<&'a Arc<Rule>>; LOOKUP_BATCH]>,
 }
 
 impl<'a> Candidates<'a> {
@@ -69,7 +69,7 @@ impl<'a> Candidates<'a> {
             best: [Candidate::None; LOOKUP_BATCH],
             ranks: [0; LOOKUP_BATCH],
             ambiguous: BatchMask::EMPTY,
-            clauses: [None; LOOKUP_BATCH],
+            clauses: None,
         }
     }
 
@@ -238,7 +238,8 @@ impl<'a> BatchLookup<'a> {
         if candidates.ambiguous.contains(index) {
             return self.apply_alone(index, table, result);
         }
-        if let Some(clause) = candidates.clauses[index % LOOKUP_BATCH] {
+        let clauses = candidates.clauses.as_ref();
+        if let Some(clause) = clauses.and_then(|all| all[index % LOOKUP_BATCH]) {
             let rank = candidates.ranks[index % LOOKUP_BATCH];
             let priority = rank
                 .checked_sub(1)
@@ -300,7 +301,8 @@ fn offer_rule<'a>(
 ) {
     let Some(mut rule) = rule else { return };
     if rule.is_clause() {
-        let clause = &mut candidates.clauses[index % LOOKUP_BATCH];
+        let clauses = candidates.clauses.get_or_insert([None; LOOKUP_BATCH]);
+        let clause = &mut clauses[index % LOOKUP_BATCH];
         *clause = first_tried(*clause, Some(rule));
         match find_plain() {
             Some(plain) => rule = plain,
