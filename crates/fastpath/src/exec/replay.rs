@@ -330,8 +330,10 @@ impl<'b, 'a> Executor<'b, 'a> {
             WalkSearch::Found(walk) => {
                 let cache = &mut self.batch.memory.walk_cache;
                 cache.count_continued();
-                let [later_zone, _] = cache.zones(walk);
-                next.later_zone.set(later_zone);
+                if next.later_zone.get().is_none() {
+                    let [later_zone, _] = cache.zones(walk);
+                    next.later_zone.set(later_zone);
+                }
                 self.replay(frame, walk, pool)
             }
             _ => self.leave_walk(frame, next, pool),

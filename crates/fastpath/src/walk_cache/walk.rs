@@ -102,7 +102,7 @@ pub(crate) struct TrackedWalk {
     pub(crate) is_last: bool,
     /// The state in which the tables are executed if there is no walk.
     pub(crate) resume: ResumeState,
-    /// Zone in which the last packet was tracked next, to prefetch its connection.
+    /// Zone in which a packet was tracked next, to prefetch the connections of later ones.
     pub(crate) later_zone: Cell<Option<CtZone>>,
 }
 
