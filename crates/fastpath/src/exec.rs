@@ -53,7 +53,7 @@ pub(crate) const PENDING_MAX: usize = 32;
 /// Outcome of one frame, or of several that leave together.
 #[derive(Debug)]
 pub enum FrameOutcome<'a> {
-    /// These frames leave unmodified by this port, which exists and may send; nothing else is to
+    /// These frames leave as they are by this port, which exists and may send; nothing else is to
     /// be done. The caller takes them out of the batch.
     Forward(&'a mut [Frame], PortNo),
     /// The verdict for one frame.

@@ -16,7 +16,7 @@ pub(crate) const BATCH_RESUBMITS_MAX: usize = 12;
 pub(crate) struct FrameProgress<'a> {
     /// Result of the last lookup.
     pub(crate) result: MatchResult<'a>,
-    /// Port by which the frame leaves unmodified, if nothing else is to be done; the egress check
+    /// Port by which the frame leaves as it is, if nothing else is to be done; the egress check
     /// has passed.
     pub(crate) egress: Option<PortNo>,
     /// Packets and bytes that the frame counts for.

@@ -299,7 +299,7 @@ impl BatchRun<'_> {
         Some((self.parsed, port))
     }
 
-    /// Returns the port if all frames leave unmodified by the same port and nothing else is to be
+    /// Returns the port if all frames leave as they are by the same port and nothing else is to be
     /// done; [`BatchRun::next`] returns `None` then. Called before any other method, so that the
     /// caller can send the frames without moving them.
     #[inline]

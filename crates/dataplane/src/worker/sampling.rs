@@ -113,7 +113,7 @@ impl SamplingState {
         any
     }
 
-    /// Records that frames leave unmodified, by this port only.
+    /// Records that frames leave as they are, by this port only.
     pub(super) fn note_leaving(&mut self, port: PortNo, frames: &[Frame]) {
         self.flow_meters.set_output(port, frames.len());
         self.observer.note(port, frames);

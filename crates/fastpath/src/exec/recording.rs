@@ -195,7 +195,6 @@ impl<'b> Executor<'b, '_> {
         let effects: Option<Vec<_>> = added
             .map(|egress| match (&egress.to, &egress.registers) {
                 (Destination::Port(port), None) => Some(WalkEffect::Send(*port)),
-                (Destination::Normal, None) => Some(WalkEffect::SendNormal),
                 (Destination::Port(port), Some(fields)) => {
                     Some(WalkEffect::SendWith(*port, fields.clone()))
                 }
