@@ -17,21 +17,22 @@ use crate::tracker::{Conntrack, state_after};
 
 impl Conntrack {
     /// Tracks a packet of a connection that its shard has, by a `ct` that writes neither mark nor
-    /// label and does not force a commit, after [`Conntrack::begin_absent`]. Returns none if
-    /// [`Conntrack::track`] must do it; nothing has changed then.
+    /// label and does not force a commit, after [`Conntrack::begin_absent`], and writes its fields.
+    /// Returns false if [`Conntrack::track`] must do it; nothing has changed then.
     pub fn track_changing(
         &self,
         lookup: &SteadyLookup<'_>,
         check: ChecksumCheck,
         now: Instant,
-    ) -> Option<SteadyPacket> {
+        fields: &mut SteadyPacket,
+    ) -> bool {
         if lookup.translated != CtState::NONE || !lookup.packet.has_valid_checksums(check) {
-            return None;
+            return false;
         }
         let (at, hash) = lookup.position;
         let key = lookup.key.to_key();
         let steady = &self.table.steady;
-        self.table.with_shard(at, |shard| {
+        let changed = self.table.with_shard(at, |shard| {
             let ShardMatch::Entry(index, direction) = shard.find(hash, &key, now) else {
                 return None;
             };
@@ -40,7 +41,11 @@ impl Conntrack {
             let packet = self.change(shard, (index, direction), lookup, now);
             shard.check_in(index, steady, writer);
             packet
-        })
+        });
+        if let Some(packet) = changed {
+            *fields = packet;
+        }
+        changed.is_some()
     }
 
     /// Applies a packet to its connection.
@@ -60,7 +65,7 @@ impl Conntrack {
             state: state.with(CtState::TRACKED),
             zone: original.zone(),
             mark: entry.mark,
-            label: entry.label_words(),
+            label: entry.label(),
             addresses: original.addresses,
             ports: original.ports(),
             protocol: lookup.packet.protocol,

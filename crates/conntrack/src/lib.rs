@@ -122,7 +122,6 @@ pub use key::{
 };
 pub use metadata::{CtMetadata, CtState, MaskedWrite};
 pub use nat::{CtNat, NatPersistence, NatPortChoice, NatRange, NatSide};
-pub use plain_packet::PlainPacket;
 pub use protocol::{SctpPhase, SequenceCheck, TcpEnd, TcpEndState};
 pub use request::{ConnectionWrites, CtCommit, CtOutcome, CtPacket, CtRequest, NatTranslation};
 pub use siphash::HashSeed;

@@ -63,37 +63,39 @@ impl Conntrack {
     }
 
     /// Tracks a packet without a connection by a `ct` without `commit`, after
-    /// [`Conntrack::begin_absent`]. Returns none if [`Conntrack::track`] must do it; nothing has
-    /// changed then.
+    /// [`Conntrack::begin_absent`], and writes its fields. Returns false if [`Conntrack::track`] must
+    /// do it; nothing has changed then.
     #[inline]
     pub fn track_absent(
         &self,
         lookup: &SteadyLookup<'_>,
         check: ChecksumCheck,
-    ) -> Option<SteadyPacket> {
+        fields: &mut SteadyPacket,
+    ) -> bool {
         let SteadyLookup { packet, key, .. } = lookup;
         let (at, hash) = lookup.position;
         let is_plain = lookup.is_absent() && lookup.translated == CtState::NONE;
         if !is_plain || !self.table.expectations.is_empty() || first_state(packet).is_none() {
-            return None;
+            return false;
         }
         let is_absent = self
             .table
             .with_shard(at, |shard| shard.is_hash_absent(hash));
         if !is_absent || !packet.has_valid_checksums(check) {
-            return None;
+            return false;
         }
-        Some(SteadyPacket {
+        *fields = SteadyPacket {
             state: CtState::NEW.with(CtState::TRACKED),
             zone: key.zone(),
             mark: 0,
-            label: [0; 2],
+            label: 0,
             addresses: key.addresses,
             ports: key.ports(),
             protocol: packet.protocol,
             family: packet.family,
             translation: None,
-        })
+        };
+        true
     }
 
     /// Commits the connection of a packet without one, by a `ct` with `commit` and no other argument

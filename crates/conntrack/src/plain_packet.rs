@@ -28,7 +28,7 @@ pub(crate) type AddressWords = [u64; 4];
 
 /// A packet whose facts are at fixed offsets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PlainPacket<'a> {
+pub(crate) struct PlainPacket<'a> {
     pub(crate) addresses: AddressWords,
     /// Source port, then destination port; neither is zero.
     pub(crate) ports: u32,
@@ -46,19 +46,10 @@ pub(crate) struct PlainBody<'a> {
 }
 
 impl<'a> PlainPacket<'a> {
-    /// Reads a packet. `bytes` begin with the IP header and may end with padding. Returns none for
-    /// packets of any other kind, malformed ones included.
+    /// Reads a packet over IPv4. `bytes` begin with the IP header and may end with padding. Returns
+    /// none for packets of any other kind, malformed ones included.
     #[inline]
-    #[must_use]
-    pub fn read(bytes: &'a [u8], family: AddressFamily) -> Option<Self> {
-        match family {
-            AddressFamily::V4 => Self::read_v4(bytes),
-            AddressFamily::V6 => Self::read_v6(bytes),
-        }
-    }
-
-    #[inline]
-    fn read_v4(bytes: &'a [u8]) -> Option<Self> {
+    pub(crate) fn read_v4(bytes: &'a [u8]) -> Option<Self> {
         let (header, _) = bytes.split_first_chunk::<{ ipv4::LEN_MIN }>()?;
         let fragment = u16_of(header, ipv4::FRAGMENT) & FRAGMENT_BITS;
         if header[0] != PLAIN_V4 || fragment != 0 {
@@ -70,8 +61,9 @@ impl<'a> PlainPacket<'a> {
         Self::with_transport((addresses, AddressFamily::V4), protocol, header, upper)
     }
 
+    /// Reads a packet over IPv6, as [`PlainPacket::read_v4`] does.
     #[inline]
-    fn read_v6(bytes: &'a [u8]) -> Option<Self> {
+    pub(crate) fn read_v6(bytes: &'a [u8]) -> Option<Self> {
         let (header, _) = bytes.split_first_chunk::<{ ipv6::LEN }>()?;
         if header[0] >> 4 != VERSION_6 {
             return None;
@@ -259,7 +251,11 @@ mod tests {
 
     /// Compares a packet with the facts that `extract` returns. Returns whether it is plain.
     fn compare(bytes: &[u8], family: AddressFamily) -> bool {
-        let Some(plain) = PlainPacket::read(bytes, family) else {
+        let plain = match family {
+            AddressFamily::V4 => PlainPacket::read_v4(bytes),
+            AddressFamily::V6 => PlainPacket::read_v6(bytes),
+        };
+        let Some(plain) = plain else {
             return false;
         };
         let facts = extract(bytes, family, ChecksumCheck::Skip).map(|packet| packet.facts);

@@ -30,5 +30,5 @@ mod table;
 mod weak_memory;
 
 pub(crate) use entry::{SteadyKind, SteadySnapshot, SteadyState, SteadyWriter};
-pub(crate) use key_words::KeyWords;
+pub(crate) use key_words::{KeyWords, KeyWordsV4};
 pub(crate) use table::{FreeSlots, SteadyTable, WIDE, is_wide};

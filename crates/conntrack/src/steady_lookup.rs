@@ -11,7 +11,7 @@ use crate::metadata::CtState;
 use crate::nat::NatSide;
 use crate::plain_packet::{PlainBody, PlainPacket};
 use crate::protocol::PacketEffect;
-use crate::steady::{KeyWords, SteadyKind, SteadySnapshot, SteadyWriter};
+use crate::steady::{KeyWords, KeyWordsV4, SteadyKind, SteadySnapshot, SteadyWriter};
 use crate::table::KeyPosition;
 use crate::timeout::CtTimeout;
 use crate::tracker::Conntrack;
@@ -64,8 +64,8 @@ pub struct SteadyPacket {
     pub zone: CtZone,
     /// `ct_mark`.
     pub mark: u32,
-    /// `ct_label`, the upper word first.
-    pub label: [u64; 2],
+    /// `ct_label`.
+    pub label: u128,
     /// Addresses of the original direction. Of IPv4 the first word holds both, the source in its
     /// upper half; of IPv6 each address has two words.
     pub addresses: [u64; 4],
@@ -75,8 +75,23 @@ pub struct SteadyPacket {
     pub protocol: KeyProtocol,
     /// Version of IP.
     pub family: AddressFamily,
-    /// New addresses and ports of the packet, which is one over IPv4.
+    /// New addresses and ports of the packet, which is one over IPv4, if they are others.
     pub translation: Option<PlainEnds>,
+}
+
+impl SteadyPacket {
+    /// A packet without a connection, for the functions that write the fields.
+    pub const NONE: Self = Self {
+        state: CtState::NONE,
+        zone: CtZone(0),
+        mark: 0,
+        label: 0,
+        addresses: [0; 4],
+        ports: 0,
+        protocol: KeyProtocol(0),
+        family: AddressFamily::V4,
+        translation: None,
+    };
 }
 
 /// Whether `ct` has the argument `nat`.
@@ -89,13 +104,35 @@ pub enum SteadyNat {
 }
 
 impl Conntrack {
-    /// Begins the lookup of a packet in a zone. `translated` has the flags of the translation that an
-    /// earlier `ct` in this zone has made.
+    /// Begins the lookup of a packet in a zone. `bytes` begin with its IP header and may end with
+    /// padding; `translated` has the flags of the translation that an earlier `ct` in this zone has
+    /// made. Returns none if its facts are not at fixed offsets, as those of TCP and UDP without
+    /// options of IP are.
     #[inline]
     #[must_use]
     pub fn begin_steady<'a>(
         &self,
-        packet: PlainPacket<'a>,
+        (bytes, family): (&'a [u8], AddressFamily),
+        zone: CtZone,
+        translated: CtState,
+    ) -> Option<SteadyLookup<'a>> {
+        // Each family apart, so that the key of IPv4 stays in registers.
+        match family {
+            AddressFamily::V4 => {
+                let packet = PlainPacket::read_v4(bytes)?;
+                Some(self.begin_plain(&packet, zone, translated))
+            }
+            AddressFamily::V6 => {
+                let packet = PlainPacket::read_v6(bytes)?;
+                Some(self.begin_plain(&packet, zone, translated))
+            }
+        }
+    }
+
+    #[inline]
+    fn begin_plain<'a>(
+        &self,
+        packet: &PlainPacket<'a>,
         zone: CtZone,
         translated: CtState,
     ) -> SteadyLookup<'a> {
@@ -130,15 +167,27 @@ impl Conntrack {
         }
     }
 
-    /// Tracks a packet by a `ct` that writes neither mark nor label and does not force a commit.
-    /// Returns none if [`Conntrack::track`] must do it; nothing has changed then.
+    /// Tracks a packet by a `ct` that writes neither mark nor label and does not force a commit, and
+    /// writes its fields. Returns false if [`Conntrack::track`] must do it; nothing has changed then.
     #[inline]
     pub fn track_steady(
         &self,
         lookup: &SteadyLookup<'_>,
+        settings: (ChecksumCheck, SteadyNat),
+        now: Instant,
+        fields: &mut SteadyPacket,
+    ) -> bool {
+        self.try_track(lookup, settings, now, fields).is_some()
+    }
+
+    #[inline]
+    fn try_track(
+        &self,
+        lookup: &SteadyLookup<'_>,
         (check, nat): (ChecksumCheck, SteadyNat),
         now: Instant,
-    ) -> Option<SteadyPacket> {
+        fields: &mut SteadyPacket,
+    ) -> Option<()> {
         let SteadyLookup { packet, key, .. } = lookup;
         if lookup.slot == 0 || !packet.is_ordinary() {
             return None;
@@ -166,13 +215,18 @@ impl Conntrack {
         } else if let Some(expires) = expires {
             entry.try_write(snapshot.sequence)?.set_expires(expires);
         }
-        let mut fields = fields_of(&snapshot, direction, packet);
-        fields.state = fields.state.with(lookup.translated);
+        fields.state = state_of(snapshot.kind, direction).with(lookup.translated);
+        fields.zone = key.zone();
+        fields.mark = snapshot.mark;
+        fields.label = snapshot.label;
+        (fields.protocol, fields.family) = (packet.protocol, packet.family);
+        fields.set_original(key, &snapshot);
+        fields.translation = None;
         if let (SteadyNat::Apply, Some(nat), CtState::NONE) = (nat, snapshot.nat, lookup.translated)
         {
-            translate(&snapshot, nat, &mut fields);
+            fields.translate(key, snapshot.direction, nat);
         }
-        Some(fields)
+        Some(())
     }
 
     /// Returns the new expiry of a connection if it is to be written. Returns none if it would be
@@ -209,41 +263,60 @@ impl Conntrack {
 }
 
 #[inline]
-fn fields_of(
-    snapshot: &SteadySnapshot,
-    direction: TrafficDirection,
-    packet: &PlainBody<'_>,
-) -> SteadyPacket {
-    let is_reply = direction == TrafficDirection::Reply;
-    let state = match (snapshot.kind, is_reply) {
+fn state_of(kind: SteadyKind, direction: TrafficDirection) -> CtState {
+    let state = match (kind, direction) {
         (SteadyKind::OneWay, _) => CtState::NEW,
-        (_, false) => CtState::ESTABLISHED,
-        (_, true) => CtState::ESTABLISHED.with(CtState::REPLY),
+        (_, TrafficDirection::Original) => CtState::ESTABLISHED,
+        (_, TrafficDirection::Reply) => CtState::ESTABLISHED.with(CtState::REPLY),
     };
-    let original = &snapshot.original;
-    SteadyPacket {
-        state: state.with(CtState::TRACKED),
-        zone: original.zone(),
-        mark: snapshot.mark,
-        label: snapshot.label,
-        addresses: original.addresses,
-        ports: original.ports(),
-        protocol: packet.protocol,
-        family: packet.family,
-        translation: None,
-    }
+    state.with(CtState::TRACKED)
 }
 
-/// Adds the translation of a connection.
-fn translate(snapshot: &SteadySnapshot, nat: (NatSide, KeyWords), fields: &mut SteadyPacket) {
-    let (side, reply) = nat;
-    let (side, header) = match snapshot.direction {
-        TrafficDirection::Original => (side, reply.reversed()),
-        TrafficDirection::Reply => (side.reversed(), snapshot.original.reversed()),
-    };
-    fields.state = fields.state.with(side.flag());
-    fields.translation = Some(PlainEnds {
-        addresses: header.addresses[0],
-        ports: header.ports(),
-    });
+impl SteadyPacket {
+    /// Sets the addresses and ports of the original direction, for a packet with this key.
+    #[inline]
+    fn set_original(&mut self, key: &KeyWords, snapshot: &SteadySnapshot) {
+        if key.is_v6() {
+            return self.set_original_v6(key, snapshot.direction);
+        }
+        let original = match (snapshot.direction, snapshot.nat) {
+            (TrafficDirection::Original, _) => key.v4(),
+            (TrafficDirection::Reply, Some((_, original))) => original,
+            (TrafficDirection::Reply, None) => key.v4().reversed(),
+        };
+        self.addresses = [original.addresses, 0, 0, 0];
+        self.ports = original.ports();
+    }
+
+    fn set_original_v6(&mut self, key: &KeyWords, direction: TrafficDirection) {
+        let original = match direction {
+            TrafficDirection::Original => *key,
+            TrafficDirection::Reply => key.reversed(),
+        };
+        (self.addresses, self.ports) = (original.addresses, original.ports());
+    }
+
+    /// Adds the translation of a connection to a packet with this key. `other` is the key of packets
+    /// in the other direction.
+    #[inline]
+    fn translate(
+        &mut self,
+        key: &KeyWords,
+        direction: TrafficDirection,
+        (side, other): (NatSide, KeyWordsV4),
+    ) {
+        let side = match direction {
+            TrafficDirection::Original => side,
+            TrafficDirection::Reply => side.reversed(),
+        };
+        self.state = self.state.with(side.flag());
+        let header = other.reversed();
+        // A translation without a range mostly finds the packet's own ends free.
+        if !header.are(key) {
+            self.translation = Some(PlainEnds {
+                addresses: header.addresses,
+                ports: header.ports(),
+            });
+        }
+    }
 }

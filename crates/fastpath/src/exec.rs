@@ -60,6 +60,14 @@ pub enum FrameOutcome<'a> {
     Verdict(&'a mut Verdict),
 }
 
+/// The end of a frame.
+enum FrameEnd {
+    /// It is in the batch again, and leaves by this port.
+    Forward(PortNo),
+    /// Its outputs are in the verdict of the worker.
+    Verdict,
+}
+
 /// Pending rule of each nested resubmission after which something is executed.
 pub(crate) type ResubmitStack<'a> = [Option<PendingRule<'a>>; PENDING_MAX];
 
@@ -125,6 +133,8 @@ pub(crate) struct Executor<'b, 'a> {
     holds_set: bool,
     /// True if an action has exposed a malformed header.
     is_malformed: bool,
+    /// True if `ct` has verified the checksums of the frame, which rewrites keep right.
+    is_verified: bool,
     /// True if a walk is recorded.
     is_recording: bool,
 }
@@ -180,6 +190,7 @@ impl<'b, 'a> Executor<'b, 'a> {
             uses_interpreter: false,
             holds_set: false,
             is_malformed: false,
+            is_verified: false,
             is_recording: false,
         }
     }
@@ -194,17 +205,30 @@ impl<'b, 'a> Executor<'b, 'a> {
         let mut frame = std::mem::take(&mut self.batch.frames[self.frame_index]);
         self.priority = frame.priority;
         let result = self.run_tables(&mut frame, ExecPoint::Table(table, result), pool);
-        self.complete(frame, result, pool)
+        let end = self.complete(frame, result, pool);
+        self.outcome(end)
+    }
+
+    /// Returns the outcome of the frame.
+    #[inline]
+    fn outcome(self, end: FrameEnd) -> FrameOutcome<'b> {
+        match end {
+            FrameEnd::Forward(port) => {
+                let frame = &mut self.batch.frames[self.frame_index];
+                FrameOutcome::Forward(std::slice::from_mut(frame), port)
+            }
+            FrameEnd::Verdict => FrameOutcome::Verdict(&mut self.batch.memory.verdict),
+        }
     }
 
     /// Completes a frame after its tables.
     #[inline(always)]
     fn complete(
-        mut self,
+        &mut self,
         frame: Frame,
         result: Result<(), Interruption<'a>>,
         pool: &mut Pool,
-    ) -> FrameOutcome<'b> {
+    ) -> FrameEnd {
         match result {
             Ok(()) | Err(Interruption::Exit) => {}
             Err(Interruption::Drop(_)) if self.is_over_limit() => {}
@@ -406,7 +430,7 @@ impl<'b, 'a> Executor<'b, 'a> {
 
     /// Returns the outcome of a frame that is complete.
     #[inline(always)]
-    fn finish(mut self, frame: Frame, pool: &mut Pool) -> FrameOutcome<'b> {
+    fn finish(&mut self, frame: Frame, pool: &mut Pool) -> FrameEnd {
         if self.is_recording {
             self.end_recording();
         }
@@ -414,9 +438,8 @@ impl<'b, 'a> Executor<'b, 'a> {
             self.reset_pipeline_fields();
         }
         if let Some(port) = self.pending_output {
-            let slot = &mut self.batch.frames[self.frame_index];
-            *slot = frame;
-            return FrameOutcome::Forward(std::slice::from_mut(slot), port);
+            self.batch.frames[self.frame_index] = frame;
+            return FrameEnd::Forward(port);
         }
         self.use_verdict();
         let verdict = &mut self.batch.memory.verdict;
@@ -436,7 +459,7 @@ impl<'b, 'a> Executor<'b, 'a> {
         if self.uses_interpreter && self.batch.memory.interpreter.has_released_fragments() {
             self.finish_fragments(pool);
         }
-        FrameOutcome::Verdict(&mut self.batch.memory.verdict)
+        FrameEnd::Verdict
     }
 
     /// True if the frame has more results than are permitted.

@@ -17,7 +17,7 @@ use base::Instant;
 use base::sync::atomic::{AtomicU64, Ordering, fence};
 use base::sync::thread;
 
-use super::key_words::KeyWords;
+use super::key_words::{KeyWords, KeyWordsV4};
 use crate::key::TrafficDirection;
 use crate::nat::NatSide;
 use crate::protocol::tcp::{TcpConnection, TcpWords};
@@ -95,12 +95,10 @@ pub(crate) struct SteadySnapshot {
     pub(crate) kind: SteadyKind,
     pub(crate) expires: Instant,
     pub(crate) mark: u32,
-    pub(crate) label: [u64; 2],
+    pub(crate) label: u128,
     pub(crate) policy: CtPolicyId,
-    /// Key of the original direction.
-    pub(crate) original: KeyWords,
-    /// Side and reply key of a translation.
-    pub(crate) nat: Option<(NatSide, KeyWords)>,
+    /// Side of a translation, and the key of the other direction.
+    pub(crate) nat: Option<(NatSide, KeyWordsV4)>,
 }
 
 /// A line of an entry.
@@ -156,16 +154,24 @@ impl<'a> SteadyEntry<'a> {
     pub(crate) fn read(&self, key: &KeyWords) -> Option<SteadySnapshot> {
         let sequence = self.first.words[word::SEQUENCE].load(Ordering::Acquire);
         let details = self.load(word::DETAILS);
-        let nat = nat_of(details).map(|side| (side, self.reply_v4()));
-        let (direction, original) = match nat {
-            None => self.direction_of(key)?,
-            Some((_, reply)) if reply == *key => (TrafficDirection::Reply, self.original_v4()),
-            Some(_) if self.has_key(key) => (TrafficDirection::Original, *key),
-            Some(_) => return None,
+        let (direction, nat) = match nat_of(details) {
+            None => (self.direction_of(key)?, None),
+            Some(side) => {
+                let (original, reply) = (self.original_v4(), self.reply_v4());
+                let (direction, other) = match (reply.are(key), original.are(key)) {
+                    (true, _) => (TrafficDirection::Reply, original),
+                    (_, true) => (TrafficDirection::Original, reply),
+                    _ => return None,
+                };
+                (direction, Some((side, other)))
+            }
         };
         let label = match has_label(details) {
-            true => [0, 1].map(|at| self.load_second(word::LABEL + at)),
-            false => [0; 2],
+            true => {
+                let [high, low] = [0, 1].map(|at| self.load_second(word::LABEL + at));
+                u128::from(high) << 64 | u128::from(low)
+            }
+            false => 0,
         };
         let snapshot = SteadySnapshot {
             sequence,
@@ -175,7 +181,6 @@ impl<'a> SteadyEntry<'a> {
             mark: mark_of(details),
             label,
             policy: policy_of(details),
-            original,
             nat,
         };
         fence(Ordering::Acquire);
@@ -183,41 +188,43 @@ impl<'a> SteadyEntry<'a> {
         (is_same && sequence & 1 == 0).then_some(snapshot)
     }
 
-    /// Returns the direction of packets with a key, and the key of the original direction, unless
-    /// the connection is translated.
+    /// Returns the direction of packets with a key, unless the connection is translated.
     #[inline]
-    fn direction_of(&self, key: &KeyWords) -> Option<(TrafficDirection, KeyWords)> {
-        if self.has_key(key) {
-            return Some((TrafficDirection::Original, *key));
+    fn direction_of(&self, key: &KeyWords) -> Option<TrafficDirection> {
+        if key.is_v6() {
+            return self.direction_of_v6(key);
         }
-        let reversed = key.reversed();
-        self.has_key(&reversed)
-            .then_some((TrafficDirection::Reply, reversed))
+        let (original, key) = (self.original_v4(), key.v4());
+        if original == key {
+            return Some(TrafficDirection::Original);
+        }
+        (original == key.reversed()).then_some(TrafficDirection::Reply)
     }
 
-    fn original_v4(&self) -> KeyWords {
-        KeyWords {
-            addresses: [self.load(word::ADDRESSES), 0, 0, 0],
+    fn direction_of_v6(&self, key: &KeyWords) -> Option<TrafficDirection> {
+        let has_key = |key: &KeyWords| {
+            self.load(word::PORTS) == key.ports
+                && (0..4).all(|at| self.load_second(word::ADDRESSES_V6 + at) == key.addresses[at])
+        };
+        if has_key(key) {
+            return Some(TrafficDirection::Original);
+        }
+        has_key(&key.reversed()).then_some(TrafficDirection::Reply)
+    }
+
+    #[inline]
+    fn original_v4(&self) -> KeyWordsV4 {
+        KeyWordsV4 {
+            addresses: self.load(word::ADDRESSES),
             ports: self.load(word::PORTS),
         }
     }
 
-    fn reply_v4(&self) -> KeyWords {
-        KeyWords {
-            addresses: [self.load_second(word::REPLY_ADDRESSES), 0, 0, 0],
-            ports: self.load_second(word::REPLY_PORTS),
-        }
-    }
-
     #[inline]
-    fn has_key(&self, key: &KeyWords) -> bool {
-        let [first, ..] = key.addresses;
-        if self.load(word::PORTS) != key.ports {
-            return false;
-        }
-        match key.is_v6() {
-            false => self.load(word::ADDRESSES) == first,
-            true => (0..4).all(|at| self.load_second(word::ADDRESSES_V6 + at) == key.addresses[at]),
+    fn reply_v4(&self) -> KeyWordsV4 {
+        KeyWordsV4 {
+            addresses: self.load_second(word::REPLY_ADDRESSES),
+            ports: self.load_second(word::REPLY_PORTS),
         }
     }
 
@@ -427,7 +434,7 @@ mod tests {
         let nat = Some((NatSide::Source, key));
         assert!(SteadyState { nat, ..plain }.is_wide());
         entry.write().fill(&plain);
-        assert_eq!(entry.read(&key).map(|read| read.label), Some(label));
+        assert_eq!(entry.read(&key).map(|read| read.label), Some(0));
         first.reset();
         assert_eq!(entry.read(&key), None);
     }
@@ -438,6 +445,7 @@ mod tests {
         let entry = SteadyEntry::new(&lines[0], lines.get(1));
         let v6 = udp_v6(1, 2).tuple.in_zone(CtZone(3));
         for (key, label) in [(udp_key(1, 2), [0; 2]), (v6, [5, 6])] {
+            let read_label = u128::from(label[0]) << 64 | u128::from(label[1]);
             let key = KeyWords::of(&key).expect("UDP");
             let state = state(key, label);
             assert_eq!(entry.read(&key), None);
@@ -445,7 +453,7 @@ mod tests {
             let read = entry.read(&key).expect("its key");
             assert_eq!(
                 (read.mark, read.label, read.policy),
-                (state.mark, label, state.policy)
+                (state.mark, read_label, state.policy)
             );
             assert_eq!((read.expires, read.kind), (state.expires, state.kind));
             assert_eq!(read.direction, TrafficDirection::Original);
@@ -468,16 +476,11 @@ mod tests {
             ..state(key, [0; 2])
         });
         let read = entry.read(&reply).expect("its reply key");
-        assert_eq!(
-            (read.direction, read.original),
-            (TrafficDirection::Reply, key)
-        );
-        assert_eq!(read.nat, nat);
+        assert_eq!(read.direction, TrafficDirection::Reply);
+        assert_eq!(read.nat, Some((NatSide::Source, key.v4())));
         let read = entry.read(&key).expect("its key");
-        assert_eq!(
-            (read.direction, read.original),
-            (TrafficDirection::Original, key)
-        );
+        assert_eq!(read.direction, TrafficDirection::Original);
+        assert_eq!(read.nat, Some((NatSide::Source, reply.v4())));
         assert_eq!(entry.read(&key.reversed()), None);
         entry.write().clear();
         assert_eq!((entry.read(&key), entry.read(&reply)), (None, None));

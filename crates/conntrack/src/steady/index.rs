@@ -31,16 +31,16 @@ const LOAD_MAX: usize = 4;
 pub(crate) struct SteadyBucket([AtomicU64; WAYS]);
 
 impl SteadyBucket {
-    /// Returns the slot of the first way with a tag, or zero.
+    /// Returns the slot of a way with a tag, or zero. All ways are compared: which one it is cannot be
+    /// predicted.
     #[inline]
     fn find(&self, tag: u64) -> u32 {
-        for way in &self.0 {
+        let found = self.0.iter().fold(0, |found, way| {
             let word = way.load(Ordering::Relaxed);
-            if word >> 32 == tag {
-                return slot_of(word);
-            }
-        }
-        0
+            let is_equal = word >> 32 == tag;
+            if is_equal { word } else { found }
+        });
+        slot_of(found)
     }
 
     /// Replaces the first way that is `old`. Returns false if there is none.

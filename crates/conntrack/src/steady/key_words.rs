@@ -20,6 +20,37 @@ pub(crate) struct KeyWords {
     pub(crate) ports: u64,
 }
 
+/// The words of a key over IPv4.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct KeyWordsV4 {
+    pub(crate) addresses: u64,
+    pub(crate) ports: u64,
+}
+
+impl KeyWordsV4 {
+    /// Returns the words of the reversed key.
+    #[inline]
+    pub(crate) const fn reversed(self) -> Self {
+        Self {
+            addresses: self.addresses.rotate_left(32),
+            ports: reversed_ports(self.ports),
+        }
+    }
+
+    /// True if these are the words of `key`.
+    #[inline]
+    pub(crate) const fn are(self, key: &KeyWords) -> bool {
+        let [addresses, ..] = key.addresses;
+        self.ports == key.ports && self.addresses == addresses
+    }
+
+    /// Source port, then destination port.
+    #[inline]
+    pub(crate) const fn ports(self) -> u32 {
+        upper_half(self.ports)
+    }
+}
+
 impl KeyWords {
     const V4: u64 = 4;
     const V6: u64 = 6;
@@ -84,8 +115,17 @@ impl KeyWords {
     /// Source port, then destination port.
     #[inline]
     pub(crate) const fn ports(&self) -> u32 {
-        let [a, b, c, d, ..] = self.ports.to_be_bytes();
-        u32::from_be_bytes([a, b, c, d])
+        upper_half(self.ports)
+    }
+
+    /// The words of a key over IPv4.
+    #[inline]
+    pub(crate) const fn v4(&self) -> KeyWordsV4 {
+        let [addresses, ..] = self.addresses;
+        KeyWordsV4 {
+            addresses,
+            ports: self.ports,
+        }
     }
 
     /// Returns the words of the reversed key.
@@ -97,10 +137,9 @@ impl KeyWords {
         } else {
             [a.rotate_left(32), 0, 0, 0]
         };
-        let ports = self.ports << 16 & (0xffff << 48) | self.ports >> 16 & (0xffff << 32);
         Self {
             addresses,
-            ports: ports | self.ports & COMMON,
+            ports: reversed_ports(self.ports),
         }
     }
 
@@ -152,6 +191,18 @@ impl PlainPacket<'_> {
             ports: ports | common_of(zone, self.body.protocol, self.body.family),
         }
     }
+}
+
+/// Swaps the ports.
+#[inline]
+const fn reversed_ports(ports: u64) -> u64 {
+    ports << 16 & (0xffff << 48) | ports >> 16 & (0xffff << 32) | ports & COMMON
+}
+
+#[inline]
+const fn upper_half(word: u64) -> u32 {
+    let [a, b, c, d, ..] = word.to_be_bytes();
+    u32::from_be_bytes([a, b, c, d])
 }
 
 /// Secret numbers of the hash.

@@ -30,7 +30,8 @@ fn packets_read_the_numbers_of_one_writer() {
         for client in [1, 2, 1] {
             let key = steady_state(client, 0).key;
             if let Some(read) = entry.read(&key) {
-                assert_eq!(read.label, [u64::from(read.mark); 2]);
+                let mark = u128::from(read.mark);
+                assert_eq!(read.label, mark << 64 | mark);
                 assert_eq!(read.expires.as_nanos(), u64::from(read.mark));
                 assert_eq!(read.mark > 10, client == 2, "never another connection");
                 if let Some(writer) = entry.try_write(read.sequence) {

@@ -1,12 +1,11 @@
 //! Packets of a steady state have the outcome of [`Conntrack::track`].
 
 use super::*;
-use crate::entry::label_words;
 use crate::extract::{ChecksumCheck, extract, sum};
 use crate::key::AddressFamily;
 use crate::steady::KeyWords;
 use crate::steady_lookup::{SteadyNat, SteadyPacket};
-use crate::{ConnectionWrites, PlainPacket};
+use crate::{ConnectionWrites, SteadyLookup};
 use packet::PlainEnds;
 use packet::wire::tcp::URG;
 
@@ -93,6 +92,21 @@ fn track(tracker: &Conntrack, bytes: &[u8], request: &CtRequest, now: Instant) -
     tracker.track(&packet, request, now)
 }
 
+/// Begins the lookup of a packet over IPv4 in the default zone.
+fn begin_steady<'a>(
+    tracker: &Conntrack,
+    bytes: &'a [u8],
+    translated: CtState,
+) -> Option<SteadyLookup<'a>> {
+    tracker.begin_steady((bytes, AddressFamily::V4), CtZone(0), translated)
+}
+
+/// Returns the fields that `track` writes, if it tracks the packet.
+fn fields_if(track: impl FnOnce(&mut SteadyPacket) -> bool) -> Option<SteadyPacket> {
+    let mut fields = SteadyPacket::NONE;
+    track(&mut fields).then_some(fields)
+}
+
 fn track_steady(tracker: &Conntrack, bytes: &[u8], now: Instant) -> Option<SteadyPacket> {
     track_steady_again(tracker, bytes, CtState::NONE, now)
 }
@@ -104,10 +118,10 @@ fn track_steady_again(
     translated: CtState,
     now: Instant,
 ) -> Option<SteadyPacket> {
-    let packet = PlainPacket::read(bytes, AddressFamily::V4)?;
-    let mut lookup = tracker.begin_steady(packet, CtZone(0), translated);
+    let mut lookup = begin_steady(tracker, bytes, translated)?;
     tracker.find_steady(&mut lookup)?;
-    tracker.track_steady(&lookup, (ChecksumCheck::Verify, SteadyNat::Apply), now)
+    let settings = (ChecksumCheck::Verify, SteadyNat::Apply);
+    fields_if(|fields| tracker.track_steady(&lookup, settings, now, fields))
 }
 
 /// Commits the connection of a packet that has none.
@@ -117,12 +131,11 @@ fn track_new(
     writes: &ConnectionWrites,
     now: Instant,
 ) -> Option<SteadyPacket> {
-    let packet = PlainPacket::read(bytes, AddressFamily::V4)?;
-    let mut lookup = tracker.begin_steady(packet, CtZone(0), CtState::NONE);
+    let mut lookup = begin_steady(tracker, bytes, CtState::NONE)?;
     tracker.begin_absent(&mut lookup);
     tracker.prefetch_head(&lookup);
     tracker.prefetch_link(&lookup);
-    let new = tracker.track_absent(&lookup, ChecksumCheck::Verify);
+    let new = fields_if(|fields| tracker.track_absent(&lookup, ChecksumCheck::Verify, fields));
     let is_committed = tracker.commit_absent(&lookup, ChecksumCheck::Verify, writes, now);
     assert_eq!(new.is_some(), is_committed);
     new
@@ -130,10 +143,9 @@ fn track_new(
 
 /// Tracks a packet of a connection that its shard has.
 fn track_changing(tracker: &Conntrack, bytes: &[u8], now: Instant) -> Option<SteadyPacket> {
-    let packet = PlainPacket::read(bytes, AddressFamily::V4)?;
-    let mut lookup = tracker.begin_steady(packet, CtZone(0), CtState::NONE);
+    let mut lookup = begin_steady(tracker, bytes, CtState::NONE)?;
     tracker.begin_absent(&mut lookup);
-    tracker.track_changing(&lookup, ChecksumCheck::Verify, now)
+    fields_if(|fields| tracker.track_changing(&lookup, ChecksumCheck::Verify, now, fields))
 }
 
 /// Tracks a packet as the compiled path does. Returns the metadata, and whether the packet was one of
@@ -156,7 +168,7 @@ fn track_either(
             // The packet continues without the fields of its connection.
             track_new(tracker, bytes, &writes, now).map(|new| SteadyPacket {
                 mark: writes.mark.map_or(0, |write| write.apply(0)),
-                label: label_words(writes.label.map_or(0, |write| write.apply(0))),
+                label: writes.label.map_or(0, |write| write.apply(0)),
                 ..new
             })
         }
@@ -168,12 +180,11 @@ fn track_either(
     let key = facts.facts.tuple.in_zone(steady.zone);
     let words = KeyWords::of(&key).expect("TCP or UDP");
     let is_original = words.addresses == steady.addresses && words.ports() == steady.ports;
-    let [high, low] = steady.label.map(u128::from);
     let metadata = CtMetadata {
         state: steady.state,
         zone: steady.zone,
         mark: steady.mark,
-        label: high << 64 | low,
+        label: steady.label,
         original: Some(if is_original { key } else { key.reversed() }),
     };
     (metadata, true)
@@ -272,8 +283,7 @@ fn new_packets_are_left_to_the_tracker_at_a_limit() {
         (1, 1)
     );
     let bytes = second.bytes();
-    let packet = PlainPacket::read(&bytes, AddressFamily::V4).expect("plain");
-    let lookup = tracker.begin_steady(packet, CtZone(0), CtState::NONE);
+    let lookup = begin_steady(&tracker, &bytes, CtState::NONE).expect("plain");
     assert!(!tracker.commit_absent(
         &lookup,
         ChecksumCheck::Verify,

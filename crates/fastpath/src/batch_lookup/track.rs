@@ -9,8 +9,7 @@
 
 use base::{Instant, TableId};
 use conntrack::{
-    AddressFamily, ChecksumCheck, Conntrack, CtState, CtZone, PlainPacket, SteadyLookup, SteadyNat,
-    SteadyPacket,
+    AddressFamily, ChecksumCheck, Conntrack, CtState, CtZone, SteadyLookup, SteadyNat, SteadyPacket,
 };
 use flow::{Action, ConntrackAction, ConntrackFlags, ConntrackZone, Extension};
 use packet::wire::ethernet::{self, EtherType};
@@ -120,12 +119,12 @@ impl<'a> BatchLookup<'a> {
         let mut all_are_plain = true;
         for index in packets {
             let key = &keys[index % LOOKUP_BATCH];
-            let lookup = begin_lookup(tracker, key, &frames[first + index], action);
-            match &lookup {
+            let lookup = &mut lookups[index % LOOKUP_BATCH];
+            *lookup = begin_lookup(tracker, key, &frames[first + index], action);
+            match lookup {
                 Some(lookup) => tracker.steady_bucket(lookup).into_iter().for_each(prefetch),
                 None => all_are_plain = false,
             }
-            lookups[index % LOOKUP_BATCH] = lookup;
         }
         let mut any_is_absent = false;
         for lookup in lookups.iter_mut().flatten() {
@@ -143,26 +142,26 @@ impl<'a> BatchLookup<'a> {
         let mut translations = [PlainEnds::default(); LOOKUP_BATCH];
         let mut translated = BatchMask::EMPTY;
         let mut deferred = DeferredConnections::default();
+        let mut packet = SteadyPacket::NONE;
         for index in packets {
-            let check = checksum_check(&frames[first + index]);
-            let Some(lookup) = &mut lookups[index % LOOKUP_BATCH] else {
+            let (Some(lookup), packet) = (&mut lookups[index % LOOKUP_BATCH], &mut packet) else {
                 continue;
             };
-            let settings = (check, nat);
-            let tracked = match (deferred.contains(lookup), all_are_plain) {
-                (true, _) => None,
-                (false, true) => track_plain(tracker, lookup, settings, may_be_new, now),
-                (false, false) => tracker.track_steady(lookup, settings, now),
+            let settings = (checksum_check(&frames[first + index]), nat);
+            let is_tracked = match (deferred.contains(lookup), all_are_plain) {
+                (true, _) => false,
+                (false, true) => track_plain(tracker, lookup, (settings, may_be_new, now), packet),
+                (false, false) => tracker.track_steady(lookup, settings, now, packet),
             };
             // A later packet may belong to the connection that this one begins.
-            let begins = |packet: &SteadyPacket| packet.state.intersects(CtState::NEW);
-            if tracked.is_none_or(|packet| lookup.is_absent() && begins(&packet)) {
+            let begins = lookup.is_absent() && packet.state.intersects(CtState::NEW);
+            if !is_tracked || begins {
                 deferred.insert(lookup);
             }
-            let Some(packet) = tracked else {
+            if !is_tracked {
                 continue;
-            };
-            keys[index % LOOKUP_BATCH].set_steady_connection(&packet);
+            }
+            keys[index % LOOKUP_BATCH].set_steady_connection(packet);
             if let Some(ends) = packet.translation {
                 translations[index % LOOKUP_BATCH] = ends;
                 translated.insert(BatchMask::single(index));
@@ -178,27 +177,26 @@ impl<'a> BatchLookup<'a> {
     }
 }
 
-/// Tracks a packet; one without a connection only if it `may_be_new`. Returns none, without a
-/// change, if the executor must do it.
+/// Tracks a packet, and writes its fields; one without a connection only if it `may_be_new`. Returns
+/// false, without a change, if the executor must do it.
 #[inline]
 fn track_plain(
     tracker: &Conntrack,
     lookup: &mut SteadyLookup<'_>,
-    (check, nat): (ChecksumCheck, SteadyNat),
-    may_be_new: bool,
-    now: Instant,
-) -> Option<SteadyPacket> {
-    let frequent = match lookup.is_absent() {
-        true if may_be_new => tracker.track_absent(lookup, check),
-        true => None,
-        false => tracker.track_steady(lookup, (check, nat), now),
+    ((check, nat), may_be_new, now): ((ChecksumCheck, SteadyNat), bool, Instant),
+    packet: &mut SteadyPacket,
+) -> bool {
+    let is_tracked = match lookup.is_absent() {
+        true => may_be_new && tracker.track_absent(lookup, check, packet),
+        false => tracker.track_steady(lookup, (check, nat), now, packet),
     };
-    frequent.or_else(|| {
-        if !lookup.is_absent() {
-            tracker.begin_absent(lookup);
-        }
-        tracker.track_changing(lookup, check, now)
-    })
+    if is_tracked {
+        return true;
+    }
+    if !lookup.is_absent() {
+        tracker.begin_absent(lookup);
+    }
+    tracker.track_changing(lookup, check, now, packet)
 }
 
 /// Prefetches the memory of the shards that is read for packets without an entry: those that begin
@@ -275,8 +273,7 @@ pub(crate) fn begin_lookup_in<'f>(
         6 => AddressFamily::V6,
         _ => return None,
     };
-    let packet = PlainPacket::read(bytes, family)?;
-    Some(tracker.begin_steady(packet, zone, key.translated_in(zone)))
+    tracker.begin_steady((bytes, family), zone, key.translated_in(zone))
 }
 
 /// Returns the offset of the IP header in a frame with at most one VLAN tag.

@@ -36,7 +36,8 @@ impl<'b> Executor<'b, '_> {
         let result = self.batch.look_up(self.key_index, TableId::FIRST);
         let point = ExecPoint::Table(TableId::FIRST, result);
         let result = self.run_tables(&mut frame, point, pool);
-        self.complete(frame, result, pool)
+        let end = self.complete(frame, result, pool);
+        self.outcome(end)
     }
 
     /// Records an effect, if a walk is recorded.

@@ -19,12 +19,12 @@ use crate::egress_cache::EgressCheck;
 use crate::header_rewrite::RewriteFailure;
 use crate::walk_cache::{ResumeState, TrackEffect, TrackedWalk, WalkEffect, WalkSearch};
 
-/// Fields that a packet has after `ct`.
-enum TrackedFields {
-    /// The packet does not continue with them.
-    None,
-    Steady(SteadyPacket),
-    Any(ConnectionFields),
+/// Fields that a packet has after `ct`. They are written in place: to copy them takes longer than
+/// the lookup.
+struct TrackedFields {
+    plain: SteadyPacket,
+    /// The fields instead of `plain`, if any.
+    other: Option<ConnectionFields>,
 }
 
 impl<'b, 'a> Executor<'b, 'a> {
@@ -33,7 +33,8 @@ impl<'b, 'a> Executor<'b, 'a> {
         let mut frame = std::mem::take(&mut self.batch.frames[self.frame_index]);
         self.priority = frame.priority;
         let result = self.replay(&mut frame, walk, pool);
-        self.complete(frame, result, pool)
+        let end = self.complete(frame, result, pool);
+        self.outcome(end)
     }
 
     /// Replays a walk.
@@ -212,63 +213,69 @@ impl<'b, 'a> Executor<'b, 'a> {
             None => self.untrack(),
             Some(fields) => self.key().set_connection(fields),
         }
-        let tracked = match self.track_plainly(frame, tracker, track, pool)? {
-            Some(tracked) => tracked,
-            None => self.track_fully(frame, tracker, track, pool)?,
+        let mut fields = TrackedFields {
+            plain: SteadyPacket::NONE,
+            other: None,
         };
+        if !self.track_plainly(frame, (tracker, track), pool, &mut fields.plain)? {
+            fields.other = Some(self.track_fully(frame, tracker, track, pool)?);
+        }
         let Some(next) = &track.next else {
             return Ok(());
         };
         if next.is_last {
-            self.enter_connection(frame, &tracked);
+            self.enter_connection(frame, &fields);
             return self.continue_walk(frame, next, pool);
         }
         let mut copy = self.copy_frame(frame, pool)?;
         let in_port = self.in_port;
-        self.enter_connection(&copy, &tracked);
+        self.enter_connection(&copy, &fields);
         let result = self.continue_walk(&mut copy, next, pool);
         self.end_replayed_copy(copy, pool);
         self.set_in_port(in_port);
         self.contain(result, DropReason::drops_all)
     }
 
-    /// Tracks a plain packet of a connection, or one that begins a connection. Returns `None`,
-    /// without a change, for others.
+    /// Tracks a plain packet of a connection, or one that begins a connection, and writes its fields
+    /// if it continues. Returns false, without a change, for others.
     #[inline]
     fn track_plainly(
         &mut self,
         frame: &mut Frame,
-        tracker: &Conntrack,
-        track: &TrackEffect,
+        (tracker, track): (&Conntrack, &TrackEffect),
         pool: &mut Pool,
-    ) -> Result<Option<TrackedFields>, Interruption<'a>> {
+        fields: &mut SteadyPacket,
+    ) -> Result<bool, Interruption<'a>> {
         let (nat, now) = match track.steady {
-            SteadyCall::None => return Ok(None),
+            SteadyCall::None => return Ok(false),
             SteadyCall::Nat => (SteadyNat::Apply, self.batch.context.now),
             _ => (SteadyNat::Ignore, self.batch.context.now),
         };
         let key = &self.batch.memory.keys[self.key_index];
         let zone = track.request.zone;
-        let Some(mut lookup) = begin_lookup_in(tracker, key, frame, (zone, nat)) else {
-            return Ok(None);
+        let mut lookup = begin_lookup_in(tracker, key, frame, (zone, nat));
+        // By reference: to move it takes as long as the lookup.
+        let Some(lookup) = &mut lookup else {
+            return Ok(false);
         };
-        let check = checksum_check(frame);
-        let is_found = tracker.find_steady(&mut lookup).is_some();
+        let check = match self.is_verified {
+            true => ChecksumCheck::Skip,
+            false => checksum_check(frame),
+        };
+        let is_found = tracker.find_steady(lookup).is_some();
         if track.steady == SteadyCall::WritingCommit {
             let writes = track.request.writes();
             let is_new = !is_found
                 && track.next.is_none()
-                && tracker.commit_absent(&lookup, check, &writes, now);
-            return Ok(is_new.then_some(TrackedFields::None));
+                && tracker.commit_absent(lookup, check, &writes, now);
+            return Ok(is_new);
         }
-        let steady = match is_found {
-            false => None,
-            true => tracker.track_steady(&lookup, (check, nat), now),
-        };
-        let Some(packet) = steady else {
-            return Ok(track_unsteady(tracker, track, (&mut lookup, check), now));
-        };
-        if let Some(ends) = packet.translation {
+        if !is_found || !tracker.track_steady(lookup, (check, nat), now, fields) {
+            let settings = (check, now);
+            return Ok(track_unsteady(tracker, track, (lookup, settings), fields));
+        }
+        self.is_verified = true;
+        if let Some(ends) = fields.translation {
             self.copy_before_rewrite(frame, pool)
                 .map_err(Interruption::Drop)?;
             write_ends(frame, ends);
@@ -276,7 +283,7 @@ impl<'b, 'a> Executor<'b, 'a> {
                 self.key().set_ends_v4(ends);
             }
         }
-        Ok(Some(TrackedFields::Steady(packet)))
+        Ok(true)
     }
 
     /// Tracks any packet.
@@ -287,7 +294,7 @@ impl<'b, 'a> Executor<'b, 'a> {
         tracker: &Conntrack,
         track: &TrackEffect,
         pool: &mut Pool,
-    ) -> Result<TrackedFields, Interruption<'a>> {
+    ) -> Result<ConnectionFields, Interruption<'a>> {
         let (earlier, now) = (track.earlier.as_ref(), self.batch.context.now);
         let packet = self.parse(frame)?;
         let outcome = track_packet(tracker, &packet, earlier, &track.request, now);
@@ -299,16 +306,15 @@ impl<'b, 'a> Executor<'b, 'a> {
             let mut packet = self.parse(frame)?;
             write_outcome(&mut packet, &outcome).map_err(Interruption::Drop)?;
         }
-        Ok(TrackedFields::Any(fields))
+        Ok(fields)
     }
 
     /// Gives the packet the fields of its connection.
-    fn enter_connection(&mut self, frame: &Frame, tracked: &TrackedFields) {
+    fn enter_connection(&mut self, frame: &Frame, fields: &TrackedFields) {
         self.refresh_key(frame);
-        match tracked {
-            TrackedFields::None => self.untrack(),
-            TrackedFields::Steady(packet) => self.key().set_steady_connection(packet),
-            TrackedFields::Any(fields) => self.key().set_connection(fields),
+        match &fields.other {
+            None => self.key().set_steady_connection(&fields.plain),
+            Some(other) => self.key().set_connection(other),
         }
     }
 
@@ -423,30 +429,26 @@ impl<'b, 'a> Executor<'b, 'a> {
     }
 }
 
-/// Tracks a plain packet whose connection is in no steady state, or does not exist. Returns `None`,
-/// without a change, for others.
+/// Tracks a plain packet whose connection is in no steady state, or does not exist, and writes its
+/// fields if it continues. Returns false, without a change, for others.
 fn track_unsteady(
     tracker: &Conntrack,
     track: &TrackEffect,
-    (lookup, check): (&mut SteadyLookup<'_>, ChecksumCheck),
-    now: Instant,
-) -> Option<TrackedFields> {
+    (lookup, (check, now)): (&mut SteadyLookup<'_>, (ChecksumCheck, Instant)),
+    fields: &mut SteadyPacket,
+) -> bool {
     tracker.begin_absent(lookup);
-    let new = match (track.steady, &track.next) {
+    let is_new = match (track.steady, &track.next) {
         // Without `commit`, a packet without a connection is not translated.
         (SteadyCall::Plain | SteadyCall::Nat, _) if track.request.commit == CtCommit::No => {
-            let tracked = tracker.track_absent(lookup, check);
-            tracked.map(TrackedFields::Steady)
+            tracker.track_absent(lookup, check, fields)
         }
-        (SteadyCall::PlainCommit, None) => tracker
-            .commit_absent(lookup, check, &track.request.writes(), now)
-            .then_some(TrackedFields::None),
-        _ => None,
+        (SteadyCall::PlainCommit, None) => {
+            tracker.commit_absent(lookup, check, &track.request.writes(), now)
+        }
+        _ => false,
     };
-    new.or_else(|| {
-        let tracked = tracker.track_changing(lookup, check, now);
-        tracked.map(TrackedFields::Steady)
-    })
+    is_new || tracker.track_changing(lookup, check, now, fields)
 }
 
 /// Splits effects at the end of the copy that has begun before them.

@@ -10,7 +10,7 @@
 //! ```
 
 use base::TableId;
-use conntrack::{ConnectionWrites, CtRequest, SteadyNat};
+use conntrack::{ConnectionWrites, CtRequest, SteadyNat, SteadyPacket};
 use flow::{Action, ConnectionFields, ConntrackAction, ConntrackFlags, Extension, Subfield};
 use packet::wire::Fragment;
 use packet::{Frame, Headers, Pool};
@@ -114,7 +114,8 @@ impl<'a> Executor<'_, 'a> {
         };
         let check = checksum_check(frame);
         let settings = (check, steady_nat(action));
-        let packet = match tracker.find_steady(&mut lookup).is_some() {
+        let mut packet = SteadyPacket::NONE;
+        let is_steady = match tracker.find_steady(&mut lookup).is_some() {
             false
                 if is_plain_commit(action)
                     && tracker.commit_absent(
@@ -127,16 +128,15 @@ impl<'a> Executor<'_, 'a> {
                 self.untrack();
                 return Ok(true);
             }
-            false => None,
-            true => tracker.track_steady(&lookup, settings, context.now),
+            false => false,
+            true => tracker.track_steady(&lookup, settings, context.now, &mut packet),
         };
-        let packet = packet.or_else(|| {
+        if !is_steady {
             tracker.begin_absent(&mut lookup);
-            tracker.track_changing(&lookup, check, context.now)
-        });
-        let Some(packet) = packet else {
-            return Ok(false);
-        };
+            if !tracker.track_changing(&lookup, check, context.now, &mut packet) {
+                return Ok(false);
+            }
+        }
         if let Some(ends) = packet.translation {
             self.copy_before_rewrite(frame, pool)
                 .map_err(Interruption::Drop)?;

@@ -10,7 +10,7 @@ use pipeline::{
 };
 
 use super::ops::stop_at;
-use super::{Executor, FrameOutcome, Interruption};
+use super::{Executor, FrameEnd, Interruption};
 use crate::action_program::{ActionSetUpdate, Op, SlowPathReason};
 use crate::batch_state::fields_at_ingress;
 use crate::classifier::ViewLookup;
@@ -225,11 +225,11 @@ impl<'b, 'a> Executor<'b, 'a> {
     /// Lets the interpreter execute the rest of the frame.
     #[inline(never)]
     pub(super) fn resume_in_interpreter(
-        mut self,
+        &mut self,
         frame: Frame,
         at: ResumeAt<'a>,
         pool: &mut Pool,
-    ) -> FrameOutcome<'b> {
+    ) -> FrameEnd {
         self.give_up_recording();
         if self.is_recording {
             self.end_recording();
@@ -243,23 +243,21 @@ impl<'b, 'a> Executor<'b, 'a> {
             outermost: self.level.outermost,
             base_nesting: self.level.base_nesting.into(),
         };
-        let batch = self.batch;
-        let context = batch.context;
-        let memory = &mut *batch.memory;
+        let context = self.batch.context;
+        let memory = &mut *self.batch.memory;
         let tables = LookupTables {
             pipeline: context.pipeline,
             lookup: &ViewLookup::new(context.view, &memory.scratch),
         };
-        let verdict = &mut memory.verdict;
         memory.interpreter.resume_slow_path(
             tables,
             (frame, context.now),
             (state, point),
             pool,
             &mut (),
-            verdict,
+            &mut memory.verdict,
         );
-        FrameOutcome::Verdict(verdict)
+        FrameEnd::Verdict
     }
 
     /// Lets the interpreter execute the rest of this level: of a resubmission, or with the action

@@ -208,7 +208,7 @@ impl PackedKey {
         }
     }
 
-    fn fill_wide(&mut self, word: usize, value: u128) {
+    pub(super) fn fill_wide(&mut self, word: usize, value: u128) {
         (self.0[word], self.0[word + 1]) = halves(value);
     }
 }

@@ -163,13 +163,18 @@ impl PackedKey {
             | u64::from(packet.zone.0) << 16
             | u64::from(packet.protocol.0) << 8
             | u64::from(packet.state.0);
-        [self.0[word::CT_LABEL], self.0[word::CT_LABEL + 1]] = packet.label;
-        let (v4, v6) = match packet.family {
-            AddressFamily::V4 => (packet.addresses[0], [0; 4]),
-            AddressFamily::V6 => (0, packet.addresses),
-        };
-        self.0[word::CT_V4] = v4;
-        self.0[word::CT_V6_SRC..word::CT_PORTS].copy_from_slice(&v6);
+        self.fill_wide(word::CT_LABEL, packet.label);
+        let wide = word::CT_V6_SRC..word::CT_PORTS;
+        match packet.family {
+            AddressFamily::V4 => {
+                self.0[word::CT_V4] = packet.addresses[0];
+                self.0[wide].fill(0);
+            }
+            AddressFamily::V6 => {
+                self.0[word::CT_V4] = 0;
+                self.0[wide].copy_from_slice(&packet.addresses);
+            }
+        }
         self.0[word::CT_PORTS] = u64::from(self.eth_type().0) << 32 | u64::from(packet.ports);
     }
 

@@ -6,7 +6,7 @@ use base::Instant;
 use conntrack::{
     AddressFamily, AlgHelper, ChecksumCheck, Conntrack, CtAddress, CtCommit, CtMetadata, CtNat,
     CtPacket, CtRequest, CtState, CtZone, FragmentOutcome, FragmentTable, HashSeed,
-    IpfFamilySettings, IpfSettings, NatRange, NatSide, PlainPacket, SteadyNat, extract,
+    IpfFamilySettings, IpfSettings, NatRange, NatSide, SteadyNat, SteadyPacket, extract,
 };
 
 /// The largest number of packets. More only cost time.
@@ -78,12 +78,15 @@ fn track(tracker: &Conntrack, options: u8, bytes: &[u8], now: Instant) {
         payload,
         metadata: CtMetadata::default(),
     };
-    if let Some(plain) = PlainPacket::read(bytes, family(options)) {
+    let packet_of = (bytes, family(options));
+    let lookup = tracker.begin_steady(packet_of, CtZone::default(), CtState::NONE);
+    if let Some(mut lookup) = lookup {
         assert!(extracted.is_ok(), "plain packets have facts");
-        let mut lookup = tracker.begin_steady(plain, CtZone::default(), CtState::NONE);
         let is_found = tracker.find_steady(&mut lookup).is_some();
-        let steady = tracker.track_steady(&lookup, (ChecksumCheck::Skip, SteadyNat::Apply), now);
-        assert!(is_found || steady.is_none());
+        let settings = (ChecksumCheck::Skip, SteadyNat::Apply);
+        let mut fields = SteadyPacket::NONE;
+        let is_steady = tracker.track_steady(&lookup, settings, now, &mut fields);
+        assert!(is_found || !is_steady);
     }
     let outcome = tracker.track(&packet, &request(options), now);
     let state = outcome.metadata.state;
