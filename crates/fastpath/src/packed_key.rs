@@ -35,7 +35,9 @@ mod parse;
 mod pipeline_fields;
 
 pub(crate) use field_conditions::{BitRange, FieldCondition, field_conditions};
-pub(crate) use optional_bits::{FIRST_OF_IPV6, FREE_WORD, IP_WORDS, MatchEvidence, OptionalBits};
+pub(crate) use optional_bits::{
+    FIRST_OF_IPV6, FREE_WORD, IP_WORDS, IpVersion, MatchEvidence, OptionalBits,
+};
 pub(crate) use packed_match::MatchReader;
 pub(crate) use parse::{UncommonFrame, is_untagged_frame};
 pub(crate) use pipeline_fields::FieldWrite;

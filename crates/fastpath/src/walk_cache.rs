@@ -248,6 +248,12 @@ impl WalkCache {
         }
     }
 
+    /// Returns the first key of a packet whose walk begins at `start`.
+    pub(crate) fn first_key_of(&self, key: &PackedKey, start: u64) -> Option<WalkKey> {
+        let entries = self.entries.as_ref();
+        entries.and_then(|all| all.first_key_of(key, start))
+    }
+
     /// Returns the effects of a walk, if it needs no executor.
     #[inline]
     pub(crate) fn short_walk(&self, walk: u16) -> Option<&ShortWalk> {

@@ -97,16 +97,17 @@ impl BatchLookup<'_> {
                     self.walks.numbers[index % LOOKUP_BATCH] = number;
                     cache.prefetch_walk(number);
                 }
-                // Mostly the packets of a flow follow each other.
-                WalkSearch::Absent(key)
-                    if first.as_ref().is_none_or(|one: &WalkKey| !one.is(&key)) =>
-                {
-                    if cache.recorder.may_record(recorded.len()) {
+                WalkSearch::Absent if cache.recorder.may_record(recorded.len()) => {
+                    let key = cache.first_key_of(key, FROM_PORT);
+                    // Mostly the packets of a flow follow each other.
+                    if let Some(key) = key
+                        && first.as_ref().is_none_or(|one: &WalkKey| !one.is(&key))
+                    {
                         first = Some(key);
                         recorded.insert(BatchMask::single(index));
                     }
                 }
-                WalkSearch::Absent(_) => {}
+                WalkSearch::Absent => {}
             }
             candidates.insert(BatchMask::single(index));
         }

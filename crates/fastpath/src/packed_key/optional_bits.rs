@@ -54,6 +54,13 @@ pub(crate) const IP_WORDS: usize = 20;
 pub(crate) const FREE_WORD: usize = 11;
 pub(crate) const FIRST_OF_IPV6: usize = 12;
 
+/// Version of IP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum IpVersion {
+    V4,
+    V6,
+}
+
 /// A set of bits of optional fields.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(align(64))]
@@ -309,6 +316,38 @@ impl PackedKey {
         self.0[word::INGRESS] >> u32::BITS
     }
 
+    /// Version of a packet of IP, fragments and neighbour discovery excepted.
+    #[inline]
+    pub(crate) fn ip_version(&self) -> Option<IpVersion> {
+        let is_fragment = self.0[word::TRANSPORT] & u64::from(frag::ANY) << 32 != 0;
+        match self.eth_type() {
+            _ if is_fragment => None,
+            EtherType::IPV4 => Some(IpVersion::V4),
+            EtherType::IPV6 if self.0[word::INGRESS] & presence::ND == 0 => Some(IpVersion::V6),
+            _ => None,
+        }
+    }
+
+    /// Returns the words of [`PackedKey::copy_ip_words`] that a packet of IPv4 has, without a copy in
+    /// memory.
+    #[inline]
+    pub(crate) fn ipv4_words(&self, details: u64, bits: &OptionalBits) -> [u64; FIRST_OF_IPV6] {
+        [
+            self.0[word::INGRESS],
+            self.0[word::ETH_DST] & (bits.words[ETH_DST] | !ADDRESS),
+            self.0[word::ETH_SRC] & (bits.words[ETH_SRC] | !ADDRESS),
+            self.0[word::TRANSPORT] & (bits.words[TRANSPORT] | !PORTS),
+            self.0[word::DETAILS] & details,
+            self.0[word::CONNECTION],
+            self.0[word::CT_LABEL],
+            self.0[word::CT_LABEL + 1],
+            self.0[word::CT_PORTS] & bits.words[CT_PORTS],
+            self.0[word::NETWORK] & bits.words[NETWORK],
+            self.0[word::CT_V4] & bits.words[CT_V4],
+            0,
+        ]
+    }
+
     /// Copies the words that an IP packet has, and those of its connection, without optional bits
     /// that are not in `bits`; `None` for packets of other types, fragments, and neighbour discovery.
     #[inline]
@@ -318,28 +357,12 @@ impl PackedKey {
         details: u64,
         bits: &OptionalBits,
     ) -> Option<()> {
-        let is_fragment = self.0[word::TRANSPORT] & u64::from(frag::ANY) << 32 != 0;
-        let is_ipv6 = match self.eth_type() {
-            _ if is_fragment => return None,
-            EtherType::IPV4 => false,
-            EtherType::IPV6 if self.0[word::INGRESS] & presence::ND == 0 => true,
-            _ => return None,
-        };
-        to[0] = self.0[word::INGRESS];
-        to[1] = self.0[word::ETH_DST] & (bits.words[ETH_DST] | !ADDRESS);
-        to[2] = self.0[word::ETH_SRC] & (bits.words[ETH_SRC] | !ADDRESS);
-        to[3] = self.0[word::TRANSPORT] & (bits.words[TRANSPORT] | !PORTS);
-        to[4] = self.0[word::DETAILS] & details;
-        to[5] = self.0[word::CONNECTION];
-        to[6] = self.0[word::CT_LABEL];
-        to[7] = self.0[word::CT_LABEL + 1];
-        to[8] = self.0[word::CT_PORTS] & bits.words[CT_PORTS];
-        match is_ipv6 {
-            false => {
-                to[9] = self.0[word::NETWORK] & bits.words[NETWORK];
-                to[10] = self.0[word::CT_V4] & bits.words[CT_V4];
-            }
-            true => {
+        let version = self.ip_version()?;
+        to[..FIRST_OF_IPV6].copy_from_slice(&self.ipv4_words(details, bits));
+        match version {
+            IpVersion::V4 => {}
+            IpVersion::V6 => {
+                (to[9], to[10]) = (0, 0);
                 for (number, first) in WIDE.iter().enumerate() {
                     if bits.wide & 1 << number != 0 {
                         let at = FIRST_OF_IPV6 + 2 * number;

@@ -8,13 +8,13 @@ use pipeline::{Counters, Pipeline, Totals};
 use sys::cache::prefetch;
 
 use super::walk::{ShortWalk, TrackEffect, WalkEffect, WalkLookup};
-use super::walk_key::{KeyBits, StartBits, WalkKey, WalkWords};
+use super::walk_key::{KeyBits, KeyPlace, StartBits, WalkKey, WalkWords};
 use super::walk_recorder::FinishedWalk;
 use crate::batch_stats::{TableBatchStats, add};
 use crate::classifier::{ContentId, View};
 use crate::exec::SteadyCall;
 use crate::flow_cache::{WAYS, boxed_array, equal_tags};
-use crate::packed_key::{IP_WORDS, PackedKey};
+use crate::packed_key::{IP_WORDS, IpVersion, PackedKey};
 
 /// Number of sets.
 const SETS: u16 = 2048;
@@ -61,8 +61,8 @@ struct WalkEntry {
 pub(crate) enum WalkSearch {
     /// The number of the walk.
     Found(u16),
-    /// The first key of the packet, which has no walk.
-    Absent(WalkKey),
+    /// The packet has no walk.
+    Absent,
     /// Packets like this one have no walks.
     NoKey,
 }
@@ -146,24 +146,27 @@ impl WalkEntries {
 
     /// Returns the optional bits that keys of these words have.
     pub(super) fn bits_of(&self, words: &WalkWords) -> Option<StartBits> {
-        self.bits.as_ref().map(|bits| *bits.bits_of(words))
+        self.bits.as_ref().map(|bits| bits.bits_of(words).clone())
     }
 
     /// Returns the walk of a packet, or its key without a walk in the first level.
     #[inline]
     pub(super) fn find(&self, key: &PackedKey, start: u64) -> WalkSearch {
-        let Some(bits) = &self.bits else {
+        let (Some(bits), Some(version)) = (&self.bits, key.ip_version()) else {
             return WalkSearch::NoKey;
         };
-        let Some(first) = bits.key_of(key, start, 0) else {
-            return WalkSearch::NoKey;
+        let found = match version {
+            IpVersion::V4 => bits.find_v4(key, start, |words, place| self.find_words(words, place)),
+            IpVersion::V6 => bits
+                .keys_of(key, start)
+                .find_map(|key| self.find_words(&key.words, key.place)),
         };
-        let found = self.find_key(&first).or_else(|| {
-            let later =
-                (1..bits.used_levels(key, start)).map(|level| bits.key_of(key, start, level));
-            later.flatten().find_map(|key| self.find_key(&key))
-        });
-        found.map_or(WalkSearch::Absent(first), WalkSearch::Found)
+        found.map_or(WalkSearch::Absent, WalkSearch::Found)
+    }
+
+    /// Returns the key of a packet in the first level.
+    pub(super) fn first_key_of(&self, key: &PackedKey, start: u64) -> Option<WalkKey> {
+        self.bits.as_ref()?.first_key_of(key, start)
     }
 
     /// Prefetches the effects of an entry.
@@ -173,16 +176,17 @@ impl WalkEntries {
         first.into_iter().for_each(prefetch);
     }
 
-    /// Returns the number of the entry with this key.
+    /// Returns the number of the entry with these words: all of them, or those that a packet of IPv4
+    /// has.
     #[inline]
-    fn find_key(&self, key: &WalkKey) -> Option<u16> {
-        let set = set_of(key);
-        let mut likely = equal_tags(self.tags[set], key.tag);
+    fn find_words<const N: usize>(&self, words: &[u64; N], place: KeyPlace) -> Option<u16> {
+        let set = set_of(place);
+        let mut likely = equal_tags(self.tags[set], place.tag);
         while likely != 0 {
             let index = (set * WAYS + likely.trailing_zeros() as usize / TAG_BITS) % ENTRIES;
-            let EntryWords(words) = &self.words[index];
-            let words = words.iter().zip(&key.words);
-            if words.fold(0, |differing, (one, other)| differing | one ^ other) == 0 {
+            // Word by word: they were just computed, and a wider load would wait for their stores.
+            let EntryWords(of_entry) = &self.words[index];
+            if of_entry.iter().zip(words).all(|(one, other)| one == other) {
                 return u16::try_from(index).ok();
             }
             likely &= likely - 1;
@@ -243,10 +247,10 @@ impl WalkEntries {
             return;
         };
         let key = all.add(&words, &needed);
-        if self.find_key(&key).is_some() {
+        if self.find_words(&key.words, key.place).is_some() {
             return;
         }
-        let set = set_of(&key);
+        let set = set_of(key.place);
         let free = self.tags[set].iter().position(|tag| *tag == 0);
         // Walks after a walk that was replaced are never used again.
         let oldest = (0..WAYS).min_by_key(|way| self.walks[set * WAYS + way].used);
@@ -254,7 +258,7 @@ impl WalkEntries {
         let index = set * WAYS + way;
         self.flush_entry(index);
         self.flush_tables();
-        self.tags[set][way] = key.tag;
+        self.tags[set][way] = key.place.tag;
         self.words[index] = EntryWords(key.words);
         let entry = &mut self.walks[index];
         entry.short = ShortWalk::of(&walk.effects);
@@ -351,6 +355,6 @@ impl WalkEntries {
 
 /// Number of a key's set.
 #[inline]
-fn set_of(key: &WalkKey) -> usize {
-    usize::from(key.bucket % SETS)
+fn set_of(place: KeyPlace) -> usize {
+    usize::from(place.bucket % SETS)
 }

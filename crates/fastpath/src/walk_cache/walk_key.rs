@@ -1,11 +1,20 @@
 //! Key of a walk: the headers of an IP packet, the walk before, and the fields of the connection.
 
+use std::cell::Cell;
+
+use packet::wire::ethernet::EtherType;
+
 use crate::classifier::View;
 use crate::key_hash::KeyHasher;
 use crate::packed_key::{FIRST_OF_IPV6, FREE_WORD, IP_WORDS, OptionalBits, PackedKey};
 
 /// Index of the start of the walk.
 const START_WORD: usize = FREE_WORD;
+
+/// Index of the word with the type of the packet in its lowest bits.
+const ETH_DST_WORD: usize = 1;
+const TYPE_BITS: u64 = 0xffff;
+const IPV4: u64 = EtherType::IPV4.0 as u64;
 
 /// Index of the word with the VLAN tag in its lowest bits, which are zero without a tag.
 const ETH_SRC_WORD: usize = 2;
@@ -18,10 +27,16 @@ pub(crate) const FROM_PORT: u64 = 0;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct WalkWords([u64; IP_WORDS]);
 
-/// Key of a walk, with its hash.
+/// Key of a walk, with its place.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WalkKey {
     pub(super) words: [u64; IP_WORDS],
+    pub(super) place: KeyPlace,
+}
+
+/// Place of a key in the cache, from its hash.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct KeyPlace {
     /// The lowest bits select the set.
     pub(super) bucket: u16,
     /// Never zero.
@@ -54,11 +69,13 @@ pub(super) struct NeededBits {
 }
 
 /// The optional bits of keys with one start, by level. A level has the bits of the levels before.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct StartBits {
     pub(super) levels: [OptionalBits; LEVELS],
     /// Number of levels that have walks.
     used: usize,
+    /// The level of the last walk that was found: mostly that of the next one.
+    last_found: Cell<usize>,
     evidence: [OptionalBits; LEVELS],
 }
 
@@ -117,18 +134,49 @@ impl KeyBits {
         Some(WalkWords(words))
     }
 
-    /// Number of levels that have walks with this start.
+    /// Searches the keys of a packet of IPv4 whose walk begins at `start`, level by level. `find`
+    /// searches one of them.
     #[inline]
-    pub(super) fn used_levels(&self, key: &PackedKey, start: u64) -> usize {
-        self.sets[set_at(start, key.in_port_number()) % BIT_SETS].used
+    pub(super) fn find_v4(
+        &self,
+        key: &PackedKey,
+        start: u64,
+        find: impl Fn(&[u64; FIRST_OF_IPV6], KeyPlace) -> Option<u16>,
+    ) -> Option<u16> {
+        let bits = &self.sets[set_at(start, key.in_port_number()) % BIT_SETS];
+        let find_in = |level: usize| {
+            let mut words = key.ipv4_words(self.details, &bits.levels[level % LEVELS]);
+            words[START_WORD] = start;
+            find(&words, self.place_of(&words))
+        };
+        let last = bits.last_found.get();
+        if last < bits.used
+            && let Some(found) = find_in(last)
+        {
+            return Some(found);
+        }
+        let mut others = (0..bits.used).filter(|level| *level != last);
+        let (level, found) = others.find_map(|level| Some((level, find_in(level)?)))?;
+        bits.last_found.set(level);
+        Some(found)
     }
 
-    /// Returns the key of a packet whose walk begins at `start`, in one of the levels.
-    #[inline]
-    pub(super) fn key_of(&self, key: &PackedKey, start: u64, level: usize) -> Option<WalkKey> {
-        let mut words = [0; IP_WORDS];
+    /// Returns the keys of a packet whose walk begins at `start`, for each level with walks.
+    pub(super) fn keys_of(&self, key: &PackedKey, start: u64) -> impl Iterator<Item = WalkKey> {
         let bits = &self.sets[set_at(start, key.in_port_number()) % BIT_SETS];
-        key.copy_ip_words(&mut words, self.details, &bits.levels[level % LEVELS])?;
+        let levels = bits.levels[..bits.used.min(LEVELS)].iter();
+        levels.filter_map(move |bits| self.key_with(bits, key, start))
+    }
+
+    /// Returns the key of a packet whose walk begins at `start`, in the first level.
+    pub(super) fn first_key_of(&self, key: &PackedKey, start: u64) -> Option<WalkKey> {
+        let bits = &self.sets[set_at(start, key.in_port_number()) % BIT_SETS];
+        self.key_with(&bits.levels[0], key, start)
+    }
+
+    fn key_with(&self, bits: &OptionalBits, key: &PackedKey, start: u64) -> Option<WalkKey> {
+        let mut words = [0; IP_WORDS];
+        key.copy_ip_words(&mut words, self.details, bits)?;
         words[START_WORD] = start;
         Some(self.hashed(words))
     }
@@ -147,15 +195,20 @@ impl KeyBits {
         self.hashed(words)
     }
 
-    #[inline]
     fn hashed(&self, words: [u64; IP_WORDS]) -> WalkKey {
-        let hash = match words[FIRST_OF_IPV6..] == [0; IP_WORDS - FIRST_OF_IPV6] {
-            true => self.hasher.hash_pairs(&words[..FIRST_OF_IPV6]),
-            false => self.hasher.hash_pairs(&words),
+        let place = match words.first_chunk::<FIRST_OF_IPV6>() {
+            Some(words) if words[ETH_DST_WORD] & TYPE_BITS == IPV4 => self.place_of(words),
+            _ => self.place_of(&words),
         };
+        WalkKey { words, place }
+    }
+
+    /// Returns the place of a key with these words.
+    #[inline]
+    fn place_of<const N: usize>(&self, words: &[u64; N]) -> KeyPlace {
+        let hash = self.hasher.hash_fours(words);
         let [tag, _] = hash.tag().to_le_bytes();
-        WalkKey {
-            words,
+        KeyPlace {
             bucket: hash.bucket(),
             tag: tag.max(1),
         }
