@@ -43,9 +43,11 @@ impl BatchForwarder {
                     self.outputs.exits.clear();
                     self.normal(bridge, from, (0, priority), &frame, now);
                     let exits = std::mem::take(&mut self.outputs.exits);
-                    match exits.is_empty() {
-                        true => self.pool.put(frame),
-                        false => self.send_copies(from, frame, exits.iter().copied()),
+                    match exits.split_last() {
+                        None => self.pool.put(frame),
+                        Some((last, others)) => {
+                            self.send_copies(from, frame, others.iter(), last);
+                        }
                     }
                     self.outputs.exits = exits;
                 }
@@ -80,6 +82,6 @@ impl BatchForwarder {
             retag: TagRewrite::KEEP,
             priority: Priority::default(),
         };
-        self.send_copies(from, copy, std::iter::once(here));
+        self.send_copies(from, copy, std::iter::empty(), &here);
     }
 }

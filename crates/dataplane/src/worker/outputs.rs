@@ -34,46 +34,42 @@ impl BatchForwarder {
     pub(super) fn send_all(&mut self, from: PortKey, verdict: &mut Verdict) {
         let exits = std::mem::take(&mut self.outputs.exits);
         for (index, frame) in verdict.frames.drain(..).enumerate() {
-            let mut waiting = exits.iter().filter(|exit| exit.frame == index).peekable();
-            if waiting.peek().is_none() {
-                self.pool.put(frame);
-                continue;
+            let is_waiting = |exit: &&PortOutput| exit.frame == index;
+            match exits.iter().rposition(|exit| is_waiting(&exit)) {
+                None => self.pool.put(frame),
+                Some(last) => {
+                    let others = exits[..last].iter().filter(is_waiting);
+                    self.send_copies(from, frame, others, &exits[last]);
+                }
             }
-            self.send_copies(from, frame, waiting.copied());
         }
         self.outputs.exits = exits;
     }
 
-    /// Sends the frame to each of these outputs.
-    pub(super) fn send_copies(
+    /// Sends a copy of the frame to each of the `others`, and then the frame to its last output.
+    pub(super) fn send_copies<'e>(
         &mut self,
         from: PortKey,
         frame: Frame,
-        exits: impl Iterator<Item = PortOutput>,
+        others: impl Iterator<Item = &'e PortOutput>,
+        last: &PortOutput,
     ) {
-        let mut exits = exits.peekable();
-        let mut frame = Some(frame);
-        while let Some(exit) = exits.next() {
-            let PortOutput {
-                port,
-                retag,
-                priority,
-                ..
-            } = exit;
-            let leaving = match exits.peek() {
-                Some(_) => frame.as_ref().and_then(|frame| self.pool.duplicate(frame)),
-                None => frame.take(),
-            };
-            match leaving {
-                Some(mut leaving) => match retag.change(&mut leaving) {
-                    true => {
-                        leaving.priority = priority;
-                        self.send(PortKey { port, ..from }, leaving);
-                    }
-                    false => self.drop_frame(leaving, WorkerDrop::Tag),
-                },
+        for exit in others {
+            match self.pool.duplicate(&frame) {
+                Some(copy) => self.send_to(from, copy, exit),
                 None => self.reporter.count(WorkerDrop::NoBuffer),
             }
         }
+        self.send_to(from, frame, last);
+    }
+
+    /// Sends a frame to an output, with its tags.
+    fn send_to(&mut self, from: PortKey, mut leaving: Frame, exit: &PortOutput) {
+        if !exit.retag.change(&mut leaving) {
+            return self.drop_frame(leaving, WorkerDrop::Tag);
+        }
+        leaving.priority = exit.priority;
+        let port = exit.port;
+        self.send(PortKey { port, ..from }, leaving);
     }
 }
