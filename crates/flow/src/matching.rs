@@ -180,6 +180,12 @@ impl Match {
         Ok(builder.build())
     }
 
+    /// Returns the match without its term on `field`. No other term may require it.
+    #[must_use]
+    pub fn without(&self, field: Field) -> Self {
+        MatchBuilder::without(self, field).build()
+    }
+
     /// True if the terms imply the prerequisite `prerequisite`.
     #[must_use]
     pub fn satisfies(&self, prerequisite: Prerequisite) -> bool {

@@ -79,6 +79,7 @@ use crate::matching::Match;
 use crate::meter::MeterMod;
 use crate::statistics::FlowStatsRequest;
 
+pub use address::Ipv6Text;
 pub use error::ParseError;
 pub use flow_write::{DEFAULT_PRIORITY, FlowWithoutStats};
 pub use name_map::{NameMap, WithNames};

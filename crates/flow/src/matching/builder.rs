@@ -89,17 +89,27 @@ impl Default for MatchBuilder {
 
 impl From<&Match> for MatchBuilder {
     fn from(matching: &Match) -> Self {
-        let mut builder = Self::default();
-        let mut terms = matching.terms();
-        for term in terms.by_ref() {
-            builder.push(&term);
-        }
-        builder.options = terms.options().collect();
-        builder
+        Self::filtered(matching, |_| true)
     }
 }
 
 impl MatchBuilder {
+    /// The terms of a match, except for that on `field`.
+    pub(super) fn without(matching: &Match, field: Field) -> Self {
+        Self::filtered(matching, |of| of != field)
+    }
+
+    /// The terms of a match on the fields for which `keep` is true.
+    fn filtered(matching: &Match, keep: impl Fn(Field) -> bool) -> Self {
+        let mut builder = Self::default();
+        let mut terms = matching.terms();
+        for term in terms.by_ref().filter(|term| keep(term.field)) {
+            builder.push(&term);
+        }
+        builder.options = terms.options().filter(|term| keep(term.field)).collect();
+        builder
+    }
+
     /// The match as it is now.
     #[must_use]
     pub fn build(&self) -> Match {

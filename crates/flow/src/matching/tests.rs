@@ -158,6 +158,20 @@ fn zero_mask_is_wildcard() {
 }
 
 #[test]
+fn match_without_a_field_keeps_the_other_terms() {
+    let both = tcp_port(80).with(Field::PacketType, 0).expect("legal");
+    assert_eq!(both.without(Field::PacketType), tcp_port(80));
+    assert_eq!(both.without(Field::InPort), both);
+    let option = Match::any()
+        .with(Field::TunMetadata0, 5)
+        .and_then(|m| m.with(Field::PacketType, 0))
+        .expect("legal");
+    let rest = option.without(Field::PacketType);
+    assert_eq!(rest.terms().count(), 0);
+    assert_eq!(rest.terms().options().count(), 1);
+}
+
+#[test]
 fn covering_and_overlapping() {
     let net = |value, mask| {
         Match::any()

@@ -112,23 +112,35 @@ pub(super) fn write_ipv4(f: &mut fmt::Formatter<'_>, (value, mask): MaskedValue)
 
 /// Writes an IPv6 address with its prefix length or mask.
 pub(super) fn write_ipv6(f: &mut fmt::Formatter<'_>, (value, mask): MaskedValue) -> fmt::Result {
-    write_ipv6_address(f, value)?;
+    write!(f, "{}", Ipv6Text(Ipv6Addr::from_bits(value)))?;
     match prefix_length(mask, 128) {
         Some(128) => Ok(()),
         Some(length) => write!(f, "/{length}"),
-        None => {
-            f.write_str("/")?;
-            write_ipv6_address(f, mask)
-        }
+        None => write!(f, "/{}", Ipv6Text(Ipv6Addr::from_bits(mask))),
     }
 }
 
-/// Writes an IPv6 address like `inet_ntop`: like Rust, except that an IPv4-compatible address (RFC
-/// 4291, 2.5.5.1) ends in dotted decimal.
-fn write_ipv6_address(f: &mut fmt::Formatter<'_>, bits: u128) -> fmt::Result {
-    match u32::try_from(bits) {
-        Ok(low) if low > 0xffff => write!(f, "::{}", Ipv4Addr::from_bits(low)),
-        _ => write!(f, "{}", Ipv6Addr::from_bits(bits)),
+/// An IPv6 address in the text form of `inet_ntop`, which Open vSwitch prints: the form of
+/// [`Ipv6Addr`], except that an IPv4-compatible address (RFC 4291, 2.5.5.1) ends in dotted decimal.
+///
+/// ```
+/// use flow::text::Ipv6Text;
+///
+/// assert_eq!(Ipv6Text("::2:6".parse().unwrap()).to_string(), "::0.2.0.6");
+/// assert_eq!(Ipv6Text("::6".parse().unwrap()).to_string(), "::6");
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ipv6Text(
+    /// The address.
+    pub Ipv6Addr,
+);
+
+impl fmt::Display for Ipv6Text {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match u32::try_from(self.0.to_bits()) {
+            Ok(low) if low > 0xffff => write!(f, "::{}", Ipv4Addr::from_bits(low)),
+            _ => write!(f, "{}", self.0),
+        }
     }
 }
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use base::TableId;
 
+use super::address::Ipv6Text;
 use super::error::ParseError;
 use super::lexer::{KeyValue, KeyValues, Token};
 use super::match_write::CommaList;
@@ -258,8 +259,8 @@ struct InBrackets(Ipv6Addr, bool);
 impl fmt::Display for InBrackets {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self(address, true) => write!(f, "[{address}]"),
-            Self(address, false) => write!(f, "{address}"),
+            Self(address, true) => write!(f, "[{}]", Ipv6Text(*address)),
+            Self(address, false) => write!(f, "{}", Ipv6Text(*address)),
         }
     }
 }
@@ -282,6 +283,8 @@ mod tests {
             "ct(commit,nat(src=10.0.0.240-10.0.0.254:32768-65535,persistent,random))",
             "ct(commit,nat(dst=fd00::1))",
             "ct(commit,nat(dst=[fd00::1]-[fd00::9]:80))",
+            "ct(commit,nat(dst=[::0.2.0.6]-[::0.2.0.9]:80))",
+            "ct(commit,nat(src=::0.2.0.6-::0.2.0.9))",
             "ct(commit,nat(src=10.0.0.1),exec(set_field:0x1/0x3->ct_mark,set_field:0x2->ct_label))",
             "ct(commit,exec(load:0x1->NXM_NX_CT_LABEL[0],move:NXM_NX_REG0[]->NXM_NX_CT_MARK[]))",
             "ct_clear",
