@@ -163,8 +163,7 @@ fn matches_tuple(key: &ConnectionKey, tuple: &ConntrackTuple, protocol: KeyProto
         && has_address(&key.dst, tuple.dst)
         && if protocol.is_icmp() {
             // The code of a query is zero.
-            let [message_type, code] = tuple.dst_port.to_be_bytes();
-            let message = (tuple.src_port, message_type, code);
+            let message = (tuple.src_port, tuple.icmp_type(), tuple.icmp_code());
             message == (key.src.port, key.src.message_type, 0)
         } else {
             has_port(&key.src, tuple.src_port) && has_port(&key.dst, tuple.dst_port)
@@ -301,11 +300,16 @@ mod tests {
                 src: mapped(2),
                 dst: mapped(1),
                 src_port: 7,
-                dst_port: 0x0800,
+                dst_port: 0,
             },
             ..ConntrackFlush::default()
         };
-        assert_eq!(removed(&echo), Some(1));
+        let mut request = echo;
+        request.original.set_icmp_code(8);
+        assert_eq!(removed(&request), None);
+        let mut request = echo;
+        request.original.set_icmp_type(8);
+        assert_eq!(removed(&request), Some(1));
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::fmt;
 use std::net::Ipv6Addr;
 
 use flow::Refusal;
+use flow::text::Ipv6Text;
 
 use super::{WireFormat, property};
 use crate::codec::{EncodeError, Malformed, Reader, Writer};
@@ -48,8 +49,36 @@ pub struct ConntrackTuple {
     pub dst: Ipv6Addr,
     /// Source port, or the id of ICMP.
     pub src_port: u16,
-    /// Destination port; of ICMP the type in the upper, the code in the lower byte.
+    /// Destination port, or the code and the type of ICMP.
     pub dst_port: u16,
+}
+
+/// The parts of ICMP are in the bytes of the destination port as in Open vSwitch (`ofp-ct.h`), so
+/// that a request with these parts and another protocol selects the same port.
+impl ConntrackTuple {
+    /// Type of ICMP: the lower byte of the destination port.
+    #[must_use]
+    pub const fn icmp_type(&self) -> u8 {
+        let [_, kind] = self.dst_port.to_be_bytes();
+        kind
+    }
+
+    /// Code of ICMP: the upper byte of the destination port.
+    #[must_use]
+    pub const fn icmp_code(&self) -> u8 {
+        let [code, _] = self.dst_port.to_be_bytes();
+        code
+    }
+
+    /// Sets the type of ICMP.
+    pub const fn set_icmp_type(&mut self, kind: u8) {
+        self.dst_port = u16::from_be_bytes([self.icmp_code(), kind]);
+    }
+
+    /// Sets the code of ICMP.
+    pub const fn set_icmp_code(&mut self, code: u8) {
+        self.dst_port = u16::from_be_bytes([code, self.icmp_type()]);
+    }
 }
 
 impl Default for ConntrackTuple {
@@ -83,29 +112,16 @@ impl WireFormat for ConntrackFlush {
             ..Self::default()
         };
         r.zeros(7, Refusal::RequestMustBeZero)?;
+        let mut is_v4 = None;
         while !r.is_empty() {
             let mut property = property::next(r)?;
+            let value = &mut property.value;
             match property.kind {
-                ORIGINAL => decode_tuple(&mut property.value, &mut flush.original)?,
-                REPLY => decode_tuple(&mut property.value, &mut flush.reply)?,
-                ZONE => flush.zone = Some(value_of(&property.value, |r| r.u16())?),
+                ORIGINAL => decode_tuple(value, &mut flush.original, &mut is_v4)?,
+                REPLY => decode_tuple(value, &mut flush.reply, &mut is_v4)?,
+                ZONE => flush.zone = Some(value_of(value, |r| r.u16())?),
                 _ => {}
             }
-        }
-        let addresses = [
-            flush.original.src,
-            flush.original.dst,
-            flush.reply.src,
-            flush.reply.dst,
-        ];
-        let mut given = addresses.iter().filter(|address| !address.is_unspecified());
-        let families = |is_v4: bool| {
-            addresses
-                .iter()
-                .any(|address| !address.is_unspecified() && is_mapped(*address) == is_v4)
-        };
-        if given.next().is_some() && families(true) && families(false) {
-            return Err(r.fail(Refusal::PropertyBadValue));
         }
         Ok(flush)
     }
@@ -141,13 +157,22 @@ fn value_of<T>(
     read(&mut value)
 }
 
-/// Decodes the properties of a tuple, which follow padding.
-fn decode_tuple(r: &mut Reader<'_>, tuple: &mut ConntrackTuple) -> Result<(), Malformed> {
+/// Decodes the properties of a tuple, which follow padding. `is_v4` is the family of the addresses
+/// so far: all have the same, including those that a later property replaces.
+fn decode_tuple(
+    r: &mut Reader<'_>,
+    tuple: &mut ConntrackTuple,
+    is_v4: &mut Option<bool>,
+) -> Result<(), Malformed> {
     value_of(r, |r| r.skip(4))?;
     r.skip(4)?;
-    let address = |r: &Reader<'_>| {
-        let bits = value_of(r, |r| r.number(16))?;
-        Ok::<_, Malformed>(Ipv6Addr::from_bits(bits))
+    let mut address = |r: &Reader<'_>| {
+        let address = Ipv6Addr::from_bits(value_of(r, |r| r.number(16))?);
+        let family = is_mapped(address);
+        if !address.is_unspecified() && *is_v4.get_or_insert(family) != family {
+            return Err(r.fail(Refusal::PropertyBadValue));
+        }
+        Ok(address)
     };
     while !r.is_empty() {
         let property = property::next(r)?;
@@ -157,14 +182,8 @@ fn decode_tuple(r: &mut Reader<'_>, tuple: &mut ConntrackTuple) -> Result<(), Ma
             DST => tuple.dst = address(value)?,
             SRC_PORT | ICMP_ID => tuple.src_port = value_of(value, |r| r.u16())?,
             DST_PORT => tuple.dst_port = value_of(value, |r| r.u16())?,
-            ICMP_TYPE => {
-                let [_, code] = tuple.dst_port.to_be_bytes();
-                tuple.dst_port = u16::from_be_bytes([value_of(value, |r| r.u8())?, code]);
-            }
-            ICMP_CODE => {
-                let [kind, _] = tuple.dst_port.to_be_bytes();
-                tuple.dst_port = u16::from_be_bytes([kind, value_of(value, |r| r.u8())?]);
-            }
+            ICMP_TYPE => tuple.set_icmp_type(value_of(value, |r| r.u8())?),
+            ICMP_CODE => tuple.set_icmp_code(value_of(value, |r| r.u8())?),
             _ => {}
         }
     }
@@ -189,10 +208,9 @@ fn encode_tuple(
         }
     }
     if ICMP.contains(&protocol) {
-        let [kind, code] = tuple.dst_port.to_be_bytes();
         put(ICMP_ID, &tuple.src_port.to_be_bytes())?;
-        put(ICMP_TYPE, &[kind])?;
-        return put(ICMP_CODE, &[code]);
+        put(ICMP_TYPE, &[tuple.icmp_type()])?;
+        return put(ICMP_CODE, &[tuple.icmp_code()]);
     }
     for (kind, port) in [(SRC_PORT, tuple.src_port), (DST_PORT, tuple.dst_port)] {
         if port != 0 {
@@ -234,12 +252,12 @@ fn write_tuple(
         write!(f, "{comma}ct_{family}_{side}=")?;
         match address.to_ipv4_mapped() {
             Some(address) => write!(f, "{address}")?,
-            None => write!(f, "{address}")?,
+            None => write!(f, "{}", Ipv6Text(address))?,
         }
     }
     let (src, dst) = (tuple.src_port, tuple.dst_port);
     if ICMP.contains(&protocol) {
-        let [kind, code] = dst.to_be_bytes();
+        let (kind, code) = (tuple.icmp_type(), tuple.icmp_code());
         return write!(f, ",icmp_id={src},icmp_type={kind},icmp_code={code}");
     }
     write!(f, ",ct_tp_src={src},ct_tp_dst={dst}")

@@ -125,11 +125,10 @@ impl TupleParser {
         if !KeyProtocol(self.protocol).is_icmp() {
             return Err("invalid L4 fields".to_owned());
         }
-        let [message_type, code] = self.tuple.dst_port.to_be_bytes();
         match key {
             "icmp_id" => self.tuple.src_port = number(key, value)?,
-            "icmp_type" => self.tuple.dst_port = u16::from_be_bytes([number(key, value)?, code]),
-            _ => self.tuple.dst_port = u16::from_be_bytes([message_type, number(key, value)?]),
+            "icmp_type" => self.tuple.set_icmp_type(number(key, value)?),
+            _ => self.tuple.set_icmp_code(number(key, value)?),
         }
         Ok(())
     }
@@ -149,12 +148,13 @@ mod tests {
     fn flush_request_has_zone_and_tuples() {
         assert_eq!(parse_request(&[]), Ok(ConntrackFlush::default()));
         let icmp =
-            "ct_nw_src=10.1.1.2,ct_nw_dst=10.1.1.1,ct_nw_proto=1,icmp_id=7,icmp_type=8,icmp_code=0";
+            "ct_nw_src=10.1.1.2,ct_nw_dst=10.1.1.1,ct_nw_proto=1,icmp_id=7,icmp_type=8,icmp_code=3";
         let request = parse_request(&["zone=5", icmp]).expect(icmp);
         assert_eq!((request.zone, request.protocol), (Some(5), 1));
         let tuple = request.original;
         assert_eq!(tuple.src.to_ipv4_mapped(), Some(Ipv4Addr::new(10, 1, 1, 2)));
-        assert_eq!((tuple.src_port, tuple.dst_port), (7, 0x0800));
+        let message = (tuple.src_port, tuple.icmp_type(), tuple.icmp_code());
+        assert_eq!(message, (7, 8, 3));
         let request = parse_request(&["", "ct_ipv6_src=fd00::1"]).expect("a reply tuple");
         assert_eq!(request.original, ConntrackTuple::default());
         assert_eq!(
