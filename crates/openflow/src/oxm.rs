@@ -6,7 +6,7 @@
 //! the whole ToS byte) and are converted here. The fixed match structure of 1.0 is in `match10`.
 
 use base::{Cookie, PortNo};
-use flow::field::{EXPERIMENTER, ONF, WireId};
+use flow::field::{EXPERIMENTER, Maskable, ONF, WireId};
 use flow::{Field, Match, MatchBuilder, OptionTerm, Refusal, Term, Wide};
 
 use crate::codec::{EncodeError, Malformed, Reader, Writer};
@@ -271,7 +271,18 @@ fn add(
     if field == Field::InPort && !is_port(value, payload) {
         return Err(refused(Refusal::MatchBadValue));
     }
-    building.add(field, value, mask).map_err(refused)
+    building.add(field, value, mask).map_err(refused)?;
+    if header.masked && !is_possible_mask(field, mask) {
+        return Err(refused(Refusal::MatchBadMask));
+    }
+    Ok(())
+}
+
+/// Returns true if the field may have this mask, unused bits included: that of a field that cannot
+/// be masked consists of zeros or of ones, as in Open vSwitch.
+fn is_possible_mask(field: Field, mask: u128) -> bool {
+    let ones = u128::MAX >> (128 - 8 * field.bytes());
+    field.info().maskable != Maskable::No || mask == 0 || mask == ones
 }
 
 /// Returns true if a port can have this number in the version of `r`.
