@@ -14,7 +14,7 @@ use crate::port_no;
 use crate::version::Version;
 
 /// Nicira's `OFPGC_ADD_OR_MOD`, which `ovs-ofctl --may-create mod-group` uses in every version.
-const ADD_OR_MODIFY: u16 = 0x8000;
+pub(crate) const ADD_OR_MODIFY: u16 = 0x8000;
 
 /// Bytes of a bucket before its actions; in 1.5 before its actions and properties.
 const BUCKET_HEAD: usize = 16;

@@ -1,7 +1,7 @@
 //! Actions and instructions in their wire form: of two forms with one meaning, the text shows the
 //! one in the message (`mod_dl_src` of 1.0 is a `set_field`).
 
-use ::flow::{Action, Refusal};
+use ::flow::{Action, Refusal, writes_connection};
 use packet::MacAddr;
 
 use flow::text::{NameMap, WithNames};
@@ -70,6 +70,10 @@ fn format_action(
         ActionItem::PopQueue => return Ok("pop_queue".to_owned()),
         ActionItem::Metadata(write) => return Ok(metadata(write.value, write.mask)),
     };
+    // Only `ct`, whose inner actions are formatted with it, may have these.
+    if kind == ActionKind::Nat || writes_connection(action) {
+        return Err(whole.fail(Refusal::ActionBadSetArgument).into());
+    }
     if kind == ActionKind::Clone {
         whole.skip(CLONE_HEAD)?;
         return Ok(format!("clone({})", list(whole, names)?));

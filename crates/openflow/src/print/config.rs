@@ -45,17 +45,41 @@ pub(super) fn print_set(
     print(r, text)
 }
 
-/// Writes a role request or reply.
-pub(super) fn print_role(
+/// Writes a role request. Without a change of the role its generation id has no meaning.
+pub(super) fn print_role_request(
     r: &mut Reader<'_>,
     text: &mut PrintBuffer<'_>,
 ) -> Result<(), DecodeErrorName> {
     let nicira = r.version() < Version::V12;
     let (name, unchanged) = role(r, nicira)?;
     write!(text, " role={name}");
-    if !nicira && !unchanged {
-        r.skip(4)?;
-        write!(text, " generation_id={}", r.u64()?);
+    if nicira || unchanged {
+        return Ok(());
+    }
+    r.skip(4)?;
+    write_generation(r, text)
+}
+
+/// Writes a role reply.
+pub(super) fn print_role_reply(
+    r: &mut Reader<'_>,
+    text: &mut PrintBuffer<'_>,
+) -> Result<(), DecodeErrorName> {
+    let nicira = r.version() < Version::V12;
+    let (name, _) = role(r, nicira)?;
+    write!(text, " role={name}");
+    if nicira {
+        return Ok(());
+    }
+    r.skip(4)?;
+    write_generation(r, text)
+}
+
+/// Writes a generation id; all ones is none.
+fn write_generation(r: &mut Reader<'_>, text: &mut PrintBuffer<'_>) -> Result<(), DecodeErrorName> {
+    match r.u64()? {
+        u64::MAX => {}
+        generation => write!(text, " generation_id={generation}"),
     }
     Ok(())
 }
@@ -84,10 +108,7 @@ pub(super) fn print_role_status(
     let reason = r.u8()?;
     r.skip(3)?;
     write!(text, " role={role}");
-    match r.u64()? {
-        u64::MAX => {}
-        generation => write!(text, " generation_id={generation}"),
-    }
+    write_generation(r, text)?;
     write!(
         text,
         " reason={}",

@@ -1,7 +1,9 @@
 //! Changes and removals of rules. `flow_stats` prints their statistics.
 
+use std::borrow::Cow;
+
 use ::flow::text::DEFAULT_PRIORITY;
-use ::flow::{Match, Refusal};
+use ::flow::{Field, Match, PacketType, Refusal};
 use base::{BufferId, PortNo, TableId};
 
 use super::Detail;
@@ -260,27 +262,36 @@ pub(super) fn flags(bits: u16) -> String {
     set.map(|(_, name)| format!("{name} ")).collect()
 }
 
-/// Formats a rule's priority and match. In OpenFlow 1.0 and 1.1 "no tag" fixes all bits of the tag,
-/// which a match of later versions cannot express.
+/// Formats a rule's priority and match.
 pub(super) fn fields(r: &Reader<'_>, priority: u16, matching: &Match) -> String {
     let mut members = String::new();
     if priority != DEFAULT_PRIORITY {
         members = format!("priority={priority}");
     }
-    let matching = matching.to_string();
+    let matching = match_fields(r.version(), matching);
     if !members.is_empty() && !matching.is_empty() {
         members.push(',');
     }
-    members + &untagged(r.version(), matching)
+    members + &matching
 }
 
-pub(super) fn untagged(version: Version, matching: String) -> String {
+/// Formats a match. In OpenFlow 1.0 and 1.1 "no tag" fixes all bits of the tag, which a match of
+/// later versions cannot express.
+pub(super) fn match_fields(version: Version, matching: &Match) -> String {
+    let fields = without_default_packet_type(matching).to_string();
     match version {
-        Version::V10 | Version::V11 => {
-            matching.replace("vlan_tci=0x0000/0x1fff", "vlan_tci=0x0000")
-        }
-        _ => matching,
+        Version::V10 | Version::V11 => fields.replace("vlan_tci=0x0000/0x1fff", "vlan_tci=0x0000"),
+        _ => fields,
     }
+}
+
+/// The match without a term on the packet type of Ethernet, which a match without that term has as
+/// well (OF 1.5.1, 7.2.3.11). Open vSwitch does not print it.
+pub(super) fn without_default_packet_type(matching: &Match) -> Cow<'_, Match> {
+    if matching.exact(Field::PacketType) != Some(PacketType::ETHERNET.0.into()) {
+        return Cow::Borrowed(matching);
+    }
+    Cow::Owned(matching.without(Field::PacketType))
 }
 
 /// The members of a flow-removed.

@@ -4,7 +4,7 @@ use ::flow::{Match, Refusal};
 use base::{PortNo, TableId};
 
 use super::action;
-use super::flow::{fields, flags, untagged};
+use super::flow::{fields, flags, match_fields};
 use super::refusal_names::DecodeErrorName;
 use super::text::{OptionalCount, PrintBuffer, Seconds};
 use crate::codec::Reader;
@@ -62,7 +62,7 @@ fn write_request(
     if port != PortNo::ANY {
         write!(text, " out_port={port}");
     }
-    match untagged(version, matching.to_string()) {
+    match match_fields(version, matching) {
         fields if fields.is_empty() => {}
         fields => write!(text, " {fields}"),
     }

@@ -6,14 +6,22 @@ use base::{BucketId, GroupId, PortNo};
 
 use super::refusal_names::DecodeErrorName;
 use super::text::{AlternateHex, PrintBuffer, Seconds};
-use super::{action, table};
-use crate::codec::Reader;
+use super::{action, port, table};
+use crate::codec::{Malformed, Reader};
+use crate::message::group_mod::ADD_OR_MODIFY;
 use crate::message::{property, selection};
 use crate::port_no;
 use crate::version::Version;
 
-/// The commands of a group-mod by number.
-const COMMANDS: [&str; 6] = ["ADD", "MOD", "DEL", "INSERT_BUCKET", "", "REMOVE_BUCKET"];
+/// The commands of a group-mod.
+const COMMANDS: [(u16, &str); 6] = [
+    (0, "ADD"),
+    (1, "MOD"),
+    (2, "DEL"),
+    (3, "INSERT_BUCKET"),
+    (5, "REMOVE_BUCKET"),
+    (ADD_OR_MODIFY, "ADD_OR_MOD"),
+];
 
 /// The group types by number.
 const KINDS: [&str; 4] = ["all", "select", "indirect", "ff"];
@@ -32,8 +40,9 @@ pub(super) fn print_mod(
     text: &mut PrintBuffer<'_>,
 ) -> Result<(), DecodeErrorName> {
     let unknown = r.fail(Refusal::GroupModBadCommand);
-    let command = COMMANDS.get(usize::from(r.u16()?)).copied();
-    let command = command.filter(|name| !name.is_empty()).ok_or(unknown)?;
+    let number = r.u16()?;
+    let command = COMMANDS.iter().find(|(known, _)| *known == number);
+    let (_, command) = *command.ok_or(unknown)?;
     let one_by_one = command.ends_with("BUCKET");
     let bad_kind = r.fail(Refusal::GroupModBadType);
     let kind = r.u8()?;
@@ -110,6 +119,13 @@ fn buckets(kind: u8, names: &NameMap, r: &mut Reader<'_>) -> Result<String, Deco
         } else {
             bucket_v11(names, &mut r)?
         };
+        if !port::fits_sixteen_bits(bucket.watch_port) {
+            return Err(Malformed {
+                refusal: Refusal::GroupModBadWatch,
+                at: bad.at,
+            }
+            .into());
+        }
         text_of_buckets += ",bucket=";
         if let Some(id) = bucket.id {
             text_of_buckets += &format!("bucket_id:{id},");

@@ -170,7 +170,7 @@ fn write_monitor(monitor: &MonitorMembers, version: Version, text: &mut PrintBuf
 }
 
 fn write_match(matching: &Match, text: &mut PrintBuffer<'_>) {
-    match matching.to_string() {
+    match flow::without_default_packet_type(matching).to_string() {
         fields if fields.is_empty() => {}
         fields => write!(text, " {fields}"),
     }

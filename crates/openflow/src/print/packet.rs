@@ -6,7 +6,7 @@ use base::BufferId;
 
 use super::refusal_names::DecodeErrorName;
 use super::text::PrintBuffer;
-use super::{action, config, frame, port};
+use super::{action, config, flow, frame, port};
 use crate::codec::Reader;
 use crate::message::WireFormat;
 use crate::oxm;
@@ -58,7 +58,8 @@ pub(super) fn write_head(
     if head.cookie != u64::MAX {
         write!(text, " cookie=0x{:x}", head.cookie);
     }
-    write!(text, " total_len={} {}", head.total_len, head.matching);
+    let matching = flow::without_default_packet_type(&head.matching);
+    write!(text, " total_len={} {matching}", head.total_len);
     write!(
         text,
         " (via {})",
@@ -151,7 +152,7 @@ pub(super) fn print_out(
     write!(
         text,
         " {} actions={}",
-        matching,
+        flow::without_default_packet_type(&matching),
         action::list(actions, NameMap::empty())?
     );
     if buffer != BufferId::NONE {

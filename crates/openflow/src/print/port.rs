@@ -118,10 +118,16 @@ const RESERVED: u32 = 0xffff_ff00;
 /// Reads a port, which Open vSwitch accepts only if it has sixteen bits or is reserved.
 pub(super) fn read_number(r: &mut Reader<'_>) -> Result<PortNo, DecodeErrorName> {
     let port = port_no::decode(r)?;
-    if port.0 > PORT_MAX && port.0 < RESERVED {
-        return Err(DecodeErrorName("OFPBAC_BAD_OUT_PORT"));
+    if fits_sixteen_bits(port) {
+        Ok(port)
+    } else {
+        Err(DecodeErrorName("OFPBAC_BAD_OUT_PORT"))
     }
-    Ok(port)
+}
+
+/// Returns true if Open vSwitch has a number of sixteen bits for the port.
+pub(super) const fn fits_sixteen_bits(port: PortNo) -> bool {
+    port.0 <= PORT_MAX || port.0 >= RESERVED
 }
 
 /// The name or number of a port. Unnamed reserved ports are printed in the sixteen bits of 1.0.
@@ -295,7 +301,7 @@ pub(super) fn print_mod(
     text.push("\n     mask:   ");
     text.bits(mask, &CONFIG);
     text.push("\n     advertise: ");
-    match advertise {
+    match advertise & KNOWN_FEATURES {
         0 => text.push("UNCHANGED"),
         bits => text.bits(bits, &FEATURES),
     }

@@ -97,7 +97,9 @@ fn read_custom(r: &mut Reader<'_>) -> Result<Vec<(String, u64)>, DecodeErrorName
     for _ in 0..r.u16()? {
         let length = usize::from(r.u8()?);
         let name = r.bytes(length)?;
-        let name = String::from_utf8_lossy(&name[..length.min(NAME_MAX)]);
+        // As in C, a zero ends the name.
+        let name = name.split(|byte| *byte == 0).next().unwrap_or_default();
+        let name = String::from_utf8_lossy(&name[..name.len().min(NAME_MAX)]);
         custom.push((name.into_owned(), r.u64()?));
     }
     Ok(custom)

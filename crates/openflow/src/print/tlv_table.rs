@@ -20,7 +20,7 @@ pub(super) fn print_mod(
 ) -> Result<(), DecodeErrorName> {
     let at = r.fail(Refusal::TlvBadField).at;
     let change = TlvTableMod::decode(r)?;
-    check(&change.mappings, at)?;
+    check(&change.mappings, FIELDS, at)?;
     let word = match change.command {
         TlvCommand::Add => "ADD",
         TlvCommand::Delete => "DEL",
@@ -41,7 +41,7 @@ pub(super) fn print_reply(
 ) -> Result<(), DecodeErrorName> {
     let at = r.fail(Refusal::TlvBadField).at;
     let table = TlvTable::decode(r)?;
-    check(&table.mappings, at)?;
+    check(&table.mappings, table.fields_max, at)?;
     let lengths = table.mappings.iter().map(|one| u32::from(one.length));
     write!(text, "\n max option space={}", table.space_max);
     write!(text, " max fields={}", table.fields_max);
@@ -54,12 +54,12 @@ pub(super) fn print_reply(
     Ok(())
 }
 
-/// Refuses mappings that no switch supports.
-fn check(mappings: &[TlvMapping], at: usize) -> Result<(), Malformed> {
+/// Refuses mappings that a switch with this number of option fields does not support.
+fn check(mappings: &[TlvMapping], fields: u16, at: usize) -> Result<(), Malformed> {
     for mapping in mappings {
         let refusal = if !mapping.length.is_multiple_of(4) || mapping.length > LENGTH_MAX {
             Refusal::TlvBadLength
-        } else if mapping.index >= FIELDS {
+        } else if mapping.index >= fields {
             Refusal::TlvBadField
         } else {
             continue;
