@@ -292,10 +292,11 @@ pub(super) fn packet_type(token: Token<'_>) -> Result<u128, ParseError> {
     Ok(u128::from(space) << 16 | u128::from(kind))
 }
 
-/// Writes `packet_type` as `ovs-ofctl` does.
+/// Writes `packet_type` as `ovs-ofctl` does: numbers of more than one decimal digit in hexadecimal.
 pub(super) fn write_packet_type(f: &mut fmt::Formatter<'_>, value: u128) -> fmt::Result {
-    match (value >> 16, value & 0xffff) {
-        (space, 0) => write!(f, "({space},0)"),
-        (space, kind) => write!(f, "({space},0x{kind:x})"),
-    }
+    let number = |number: u128| match number {
+        ..10 => number.to_string(),
+        _ => format!("0x{number:x}"),
+    };
+    write!(f, "({},{})", number(value >> 16), number(value & 0xffff))
 }
