@@ -116,7 +116,9 @@ pub(crate) fn decode_with_kind(r: &mut Reader<'_>) -> Result<(ActionKind, Action
         BodyError::Shape(malformed) => malformed,
     };
     match row.kind {
-        ActionKind::Controller2 => body.zeros(row.skip, Refusal::RequestMustBeZero)?,
+        ActionKind::Controller2 | ActionKind::WriteMetadata => {
+            body.zeros(row.skip, Refusal::RequestMustBeZero)?;
+        }
         _ => body.skip(row.skip)?,
     }
     let item = decode_body(row.kind, &mut body).map_err(wrong)?;

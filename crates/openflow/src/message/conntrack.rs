@@ -120,7 +120,7 @@ impl WireFormat for ConntrackFlush {
                 ORIGINAL => decode_tuple(value, &mut flush.original, &mut is_v4)?,
                 REPLY => decode_tuple(value, &mut flush.reply, &mut is_v4)?,
                 ZONE => flush.zone = Some(value_of(value, |r| r.u16())?),
-                _ => {}
+                _ => property.check_skipped()?,
             }
         }
         Ok(flush)
@@ -184,7 +184,7 @@ fn decode_tuple(
             DST_PORT => tuple.dst_port = value_of(value, |r| r.u16())?,
             ICMP_TYPE => tuple.set_icmp_type(value_of(value, |r| r.u8())?),
             ICMP_CODE => tuple.set_icmp_code(value_of(value, |r| r.u8())?),
-            _ => {}
+            _ => property.check_skipped()?,
         }
     }
     Ok(())

@@ -35,6 +35,19 @@ impl Property<'_> {
             _ => Refusal::PropertyBadType,
         })
     }
+
+    /// Checks a property that is skipped: that of an experimenter has the experimenter's id, which
+    /// is not zero, and a type.
+    pub(crate) fn check_skipped(&self) -> Result<(), Malformed> {
+        if self.kind != EXPERIMENTER {
+            return Ok(());
+        }
+        let mut head = self.value.clone().on_short(Refusal::PropertyBadLength);
+        match (head.u32()?, head.u32()?) {
+            (0, _) => Err(self.fail(Refusal::PropertyBadExperimenter)),
+            _ => Ok(()),
+        }
+    }
 }
 
 /// Reads the next property and its padding.
