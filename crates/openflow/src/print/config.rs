@@ -13,15 +13,15 @@ use crate::version::Version;
 /// The modes of fragment handling by number.
 const FRAGMENTS: [&str; 4] = ["normal", "drop", "reassemble", "nx-match"];
 
-/// The flag of 1.1 and 1.2 that enables packet-ins for an invalid TTL; Open vSwitch accepts it in
-/// every version.
+/// The flag of 1.1 and 1.2 that enables packet-ins for an invalid TTL; Open vSwitch has it in 1.0
+/// as well.
 const INVALID_TTL: u16 = 1 << 2;
 
 /// Writes a configuration.
 pub(super) fn print(r: &mut Reader<'_>, text: &mut PrintBuffer<'_>) -> Result<(), DecodeErrorName> {
     let flags = r.u16()?;
     write!(text, " frags={}", FRAGMENTS[usize::from(flags & 3)]);
-    if flags & INVALID_TTL != 0 {
+    if flags & INVALID_TTL != 0 && r.version() < Version::V13 {
         text.push(" invalid_ttl_to_controller");
     }
     write!(text, " miss_send_len={}", r.u16()?);
@@ -34,7 +34,6 @@ pub(super) fn print_set(
     text: &mut PrintBuffer<'_>,
 ) -> Result<(), DecodeErrorName> {
     let unknown = r.fail(Refusal::ConfigBadFlags);
-    // From 1.3 on the flag is not part of the switch configuration.
     let known = match r.version() {
         Version::V10 | Version::V11 | Version::V12 => 3 | INVALID_TTL,
         Version::V13 | Version::V14 | Version::V15 => 3,

@@ -167,7 +167,7 @@ fn command(r: &mut Reader<'_>) -> Result<u16, DecodeErrorName> {
 }
 
 /// Refuses flags that the version does not have.
-fn check_flags(start: &Reader<'_>, flags: u16) -> Result<(), DecodeErrorName> {
+pub(super) fn check_flags(start: &Reader<'_>, flags: u16) -> Result<(), DecodeErrorName> {
     let known = match start.version() {
         Version::V10 | Version::V11 => 0x03,
         Version::V12 => 0x07,
@@ -186,12 +186,16 @@ fn print_mod_later(r: &mut Reader<'_>, text: &mut PrintBuffer<'_>) -> Result<(),
     let start = r.clone();
     members.table = r.u8()?;
     members.command = command(r)?;
-    if members.command == ADD {
+    // A modification of 1.1 for any cookie adds the rule if there is none.
+    let may_add = r.version() == Version::V11 && members.command < DELETE && mask == 0;
+    if members.command == ADD || may_add {
         members.cookie = cookie;
     } else {
         (members.cookie_match, members.mask) = (cookie, mask);
     }
-    if members.table == TableId::ALL.0 && members.command < DELETE {
+    // 1.1 does not have the table, later versions only for deletions.
+    let has_all = r.version() != Version::V11 && members.command >= DELETE;
+    if members.table == TableId::ALL.0 && !has_all {
         return Err(start.fail(Refusal::FlowModBadTable).into());
     }
     (members.idle_s, members.hard_s) = (r.u16()?, r.u16()?);
@@ -203,7 +207,7 @@ fn print_mod_later(r: &mut Reader<'_>, text: &mut PrintBuffer<'_>) -> Result<(),
     members.flags = r.u16()?;
     check_flags(&start, members.flags)?;
     let importance = r.u16()?;
-    if r.version() >= Version::V14 {
+    if r.version() >= Version::V14 && members.command == ADD {
         members.importance = importance;
     }
     let matching = oxm::decode_structure(r)?;

@@ -3,10 +3,10 @@
 use ::flow::{Match, Refusal};
 use base::{PortNo, TableId};
 
-use super::action;
-use super::flow::{fields, flags, match_fields};
+use super::flow::{check_flags, fields, flags, match_fields};
 use super::refusal_names::DecodeErrorName;
 use super::text::{OptionalCount, PrintBuffer, Seconds};
+use super::{action, port};
 use crate::codec::Reader;
 use crate::match10;
 use crate::oxm;
@@ -19,7 +19,7 @@ pub(super) fn print_request(
     r: &mut Reader<'_>,
     text: &mut PrintBuffer<'_>,
 ) -> Result<(), DecodeErrorName> {
-    let (table, port, matching) = if r.version() == Version::V10 {
+    let (table, out_port, matching) = if r.version() == Version::V10 {
         let matching = match10::decode(r)?.matching;
         let table = r.u8()?;
         r.skip(1)?;
@@ -27,11 +27,11 @@ pub(super) fn print_request(
     } else {
         let table = r.u8()?;
         r.skip(3)?;
-        let port = port_no::decode(r)?;
+        let out_port = port::read_number(r)?;
         r.skip(8 + 16)?;
-        (table, port, oxm::decode_structure(r)?)
+        (table, out_port, oxm::decode_structure(r)?)
     };
-    write_request(r.version(), table, port, &matching, text);
+    write_request(r.version(), table, out_port, &matching, text);
     Ok(())
 }
 
@@ -40,27 +40,27 @@ pub(super) fn print_request_nicira(
     r: &mut Reader<'_>,
     text: &mut PrintBuffer<'_>,
 ) -> Result<(), DecodeErrorName> {
-    let port = port_no::decode(r)?;
+    let out_port = port_no::decode(r)?;
     let length = usize::from(r.u16()?);
     let table = r.u8()?;
     r.skip(3)?;
     let matching = oxm::decode_nxm(r, length)?.matching;
-    write_request(r.version(), table, port, &matching, text);
+    write_request(r.version(), table, out_port, &matching, text);
     Ok(())
 }
 
 fn write_request(
     version: Version,
     table: u8,
-    port: PortNo,
+    out_port: PortNo,
     matching: &Match,
     text: &mut PrintBuffer<'_>,
 ) {
     if table != TableId::ALL.0 {
         write!(text, " table={table}");
     }
-    if port != PortNo::ANY {
-        write!(text, " out_port={port}");
+    if out_port != PortNo::ANY {
+        write!(text, " out_port={}", port::name(out_port));
     }
     match match_fields(version, matching) {
         fields if fields.is_empty() => {}
@@ -177,8 +177,10 @@ fn read(r: &mut Reader<'_>) -> Result<FlowStatsEntry, DecodeErrorName> {
         matching
     } else {
         read_times(r, &mut stats)?;
+        let start = r.clone();
         let (flags, importance) = (r.u16()?, r.u16()?);
         if r.version() >= Version::V13 {
+            check_flags(&start, flags)?;
             stats.flags = flags;
         }
         if r.version() >= Version::V14 {
@@ -212,7 +214,9 @@ fn read_v15(r: &mut Reader<'_>) -> Result<FlowStatsEntry, DecodeErrorName> {
     r.skip(1)?;
     stats.priority = r.u16()?;
     (stats.idle_s, stats.hard_s) = (r.u16()?, r.u16()?);
+    let start = r.clone();
     (stats.flags, stats.importance) = (r.u16()?, r.u16()?);
+    check_flags(&start, stats.flags)?;
     stats.cookie = r.u64()?;
     let matching = oxm::decode_structure(r)?;
     let counts = oxs::decode(r)?;

@@ -1,7 +1,7 @@
 //! Groups: their changes, descriptions and counters.
 
 use ::flow::Refusal;
-use ::flow::text::{NameMap, WithNames};
+use ::flow::text::NameMap;
 use base::{BucketId, GroupId, PortNo};
 
 use super::refusal_names::DecodeErrorName;
@@ -134,7 +134,7 @@ fn buckets(kind: u8, names: &NameMap, r: &mut Reader<'_>) -> Result<String, Deco
             text_of_buckets += &format!("weight:{},", bucket.weight);
         }
         if bucket.watch_port != PortNo::ANY {
-            text_of_buckets += &format!("watch_port:{},", WithNames(&bucket.watch_port, names));
+            text_of_buckets += &format!("watch_port:{},", port::name_of(bucket.watch_port, names));
         }
         if bucket.watch_group != GroupId::ANY {
             text_of_buckets += &format!("watch_group:{},", bucket.watch_group.0);

@@ -7,7 +7,8 @@ use super::refusal_names::DecodeErrorName;
 use super::text::{PrintBuffer, Seconds};
 use crate::codec::Reader;
 
-const COMMANDS: [&str; 3] = ["ADD", "MOD", "DEL"];
+const COMMANDS: [&str; 3] = ["ADD", "MOD", DELETE];
+const DELETE: &str = "DEL";
 
 const FLAGS: [(u32, &str); 4] = [(1, "kbps"), (2, "pktps"), (4, "burst"), (8, "stats")];
 
@@ -42,11 +43,13 @@ pub(super) fn print_mod(
     let command = COMMANDS.get(usize::from(r.u16()?)).ok_or(unknown)?;
     let bad_flags = r.fail(Refusal::MeterModBadFlags);
     let flags = r.u16()?;
-    if flags & 3 == 3 {
-        return Err(bad_flags.into());
-    }
     let meter = MeterId(r.u32()?);
-    let bands = bands(flags, r)?;
+    let (flags, bands) = match *command {
+        // Flags and bands have no meaning.
+        DELETE => (0, String::new()),
+        _ if flags & 3 == 3 => return Err(bad_flags.into()),
+        _ => (flags, bands(flags, r)?),
+    };
     write!(text, " {command} ");
     write_meter(meter, flags, &bands, text);
     Ok(())

@@ -123,15 +123,20 @@ fn read_onf(r: &mut Reader<'_>) -> Result<MonitorMembers, DecodeErrorName> {
 
 /// Reads a monitor of 1.4 or later; none for a removal, the other members of which are ignored.
 fn read_standard(r: &mut Reader<'_>) -> Result<Option<MonitorMembers>, DecodeErrorName> {
-    let (out_port, out_group) = (port::read_number(r)?, r.u32()?);
+    let mut number = r.clone();
+    r.skip(4)?;
+    let out_group = r.u32()?;
     let (flags, table, command) = (r.u16()?, r.u8()?, r.u8()?);
-    let matching = oxm::decode_structure(r)?;
-    Ok((command != DELETE).then_some(MonitorMembers {
+    if command == DELETE {
+        oxm::decode_structure(r)?;
+        return Ok(None);
+    }
+    Ok(Some(MonitorMembers {
         flags,
-        out_port,
+        out_port: port::read_number(&mut number)?,
         out_group,
         table,
-        matching,
+        matching: oxm::decode_structure(r)?,
     }))
 }
 
@@ -269,12 +274,16 @@ fn read_change(r: &mut Reader<'_>) -> Result<FlowChangeMembers, DecodeErrorName>
     let match_len = usize::from(r.u16()?);
     let table = r.u8()?;
     r.skip(1)?;
+    let cookie = r.u64()?;
+    if match_len > r.len() {
+        return Err(r.fail(Refusal::RequestBadLength).into());
+    }
     Ok(FlowChangeMembers {
         reason,
         table,
         idle_s,
         hard_s,
-        cookie: r.u64()?,
+        cookie,
         matching: match r.version() {
             Version::V13 => oxm::decode_structure(r)?,
             _ => oxm::decode_nxm(r, match_len)?.matching,

@@ -1,7 +1,7 @@
 //! Ports: their descriptions, status and counters; and the features of their switch.
 
 use base::{DatapathId, PortNo};
-use flow::text::WithNames;
+use flow::text::{NameMap, WithNames};
 use flow::{PortConfig, PortDesc, PortFeatures, PortState, Refusal};
 use packet::MacAddr;
 
@@ -128,6 +128,14 @@ pub(super) fn read_number(r: &mut Reader<'_>) -> Result<PortNo, DecodeErrorName>
 /// Returns true if Open vSwitch has a number of sixteen bits for the port.
 pub(super) const fn fits_sixteen_bits(port: PortNo) -> bool {
     port.0 <= PORT_MAX || port.0 >= RESERVED
+}
+
+/// The name of a port in `names`, or its name or number.
+pub(super) fn name_of(port: PortNo, names: &NameMap) -> String {
+    match port {
+        port if port.0 < RESERVED => WithNames(&port, names).to_string(),
+        port => name(port),
+    }
 }
 
 /// The name or number of a port. Unnamed reserved ports are printed in the sixteen bits of 1.0.
@@ -452,10 +460,7 @@ fn write_counts(counts: &PortCounts, text: &mut PrintBuffer<'_>) {
         coll,
     ] = counts.numbers.map(OptionalCount);
     let space = if counts.port.0 < 10 { " " } else { "" };
-    let port = match counts.port {
-        port if port.0 < RESERVED => WithNames(&port, text.context.names).to_string(),
-        port => name(port),
-    };
+    let port = name_of(counts.port, text.context.names);
     write!(
         text,
         "  port {space}{port}: rx pkts={rx}, bytes={rx_bytes}, "

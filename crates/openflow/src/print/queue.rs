@@ -1,5 +1,7 @@
 //! Queues: their configuration and counters.
 
+use std::fmt;
+
 use base::{PortNo, QueueId};
 use flow::Refusal;
 
@@ -10,11 +12,17 @@ use crate::codec::Reader;
 use crate::message::property;
 use crate::version::Version;
 
-/// The rates of a queue by the type of their property.
-const RATES: [(u16, &str); 2] = [(1, "min_rate"), (2, "max_rate")];
+/// The names of a queue's rates.
+const RATES: [&str; 2] = ["min_rate", "max_rate"];
 
-/// The maximum rate, in tenths of a percent; a higher value is "not set".
+/// The type of the first rate's property.
+const FIRST_RATE: u16 = 1;
+
+/// The maximum rate, in tenths of a percent; a higher value disables the rate.
 const RATE_MAX: u16 = 1000;
+
+/// The value of a rate that is not set.
+const NO_RATE: u16 = u16::MAX;
 
 /// Writes the requested port.
 pub(super) fn print_config_request(
@@ -50,13 +58,14 @@ pub(super) fn print_config_reply(
     })?;
     let mut queues = Vec::new();
     while !r.is_empty() {
-        queues.push(read_config(r)?);
+        let (queue, rates) = read_config(r)?;
+        queues.push(QueueEntry { port, queue, rates });
     }
-    write_queues(port, queues, text);
+    write_queues(queues, text);
     Ok(())
 }
 
-fn read_config(r: &mut Reader<'_>) -> Result<(u32, String), DecodeErrorName> {
+fn read_config(r: &mut Reader<'_>) -> Result<(u32, QueueRates), DecodeErrorName> {
     // Later versions repeat the port in each queue.
     let (port, padding) = match r.version() {
         Version::V10 | Version::V11 => (0, 2),
@@ -69,11 +78,13 @@ fn read_config(r: &mut Reader<'_>) -> Result<(u32, String), DecodeErrorName> {
     let bad = r.fail(Refusal::RequestBadLength);
     let mut r = r.sub_or(length, Refusal::RequestBadLength)?;
     r.skip(4 + port + 2 + padding)?;
-    let mut rates = String::new();
+    let mut rates = QueueRates::default();
     while !r.is_empty() {
         let mut property = property::next(&mut r).map_err(|_| bad)?;
-        property.value.skip(4)?;
-        rates += &rate(property.kind, property.value.u16()?);
+        if let Some(rate) = rates.of(property.kind) {
+            property.value.skip(4)?;
+            *rate = property.value.u16()?;
+        }
     }
     Ok((queue, rates))
 }
@@ -83,42 +94,76 @@ pub(super) fn print_desc_reply(
     r: &mut Reader<'_>,
     text: &mut PrintBuffer<'_>,
 ) -> Result<(), DecodeErrorName> {
-    let (mut port, mut queues) = (PortNo::ANY, Vec::new());
+    let mut queues = Vec::new();
     while !r.is_empty() {
-        port = port::read_number(&mut r.clone())?;
+        let port = port::read_number(&mut r.clone())?;
         let mut head = r.clone();
         head.skip(4)?;
         let (queue, length) = (head.u32()?, usize::from(head.u16()?));
         let mut r = r.sub_or(length, Refusal::RequestBadLength)?;
         r.skip(16)?;
-        let mut rates = String::new();
+        let mut rates = QueueRates::default();
         while !r.is_empty() {
             let mut property = property::next(&mut r)?;
-            rates += &rate(property.kind, property.value.u16()?);
+            if let Some(rate) = rates.of(property.kind) {
+                *rate = property.value.u16()?;
+            }
         }
-        queues.push((queue, rates));
+        queues.push(QueueEntry { port, queue, rates });
     }
-    write_queues(port, queues, text);
+    write_queues(queues, text);
     Ok(())
 }
 
-/// Formats a rate, if it is set.
-fn rate(kind: u16, tenths: u16) -> String {
-    let known = RATES.iter().find(|(known, _)| *known == kind);
-    match known {
-        Some((_, name)) if tenths <= RATE_MAX => {
-            format!(" {name}:{}.{}%", tenths / 10, tenths % 10)
-        }
-        _ => String::new(),
+/// The rates of a queue, in tenths of a percent.
+struct QueueRates([u16; RATES.len()]);
+
+impl Default for QueueRates {
+    fn default() -> Self {
+        Self([NO_RATE; RATES.len()])
     }
 }
 
-fn write_queues(port: PortNo, mut queues: Vec<(u32, String)>, text: &mut PrintBuffer<'_>) {
-    if !queues.is_empty() {
-        writeln!(text, " port={}", port::name(port));
+impl QueueRates {
+    /// The rate that a property of this type sets, if it sets one.
+    fn of(&mut self, kind: u16) -> Option<&mut u16> {
+        let index = kind.checked_sub(FIRST_RATE).map(usize::from);
+        index.and_then(|index| self.0.get_mut(index))
     }
-    queues.sort_by_key(|(queue, _)| *queue);
-    for (queue, rates) in queues {
+}
+
+impl fmt::Display for QueueRates {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (name, tenths) in RATES.iter().zip(self.0) {
+            match tenths {
+                NO_RATE => {}
+                0..=RATE_MAX => write!(f, " {name}:{}.{}%", tenths / 10, tenths % 10)?,
+                _ => write!(f, " {name}:(disabled)")?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A queue and its rates.
+struct QueueEntry {
+    port: PortNo,
+    queue: u32,
+    rates: QueueRates,
+}
+
+/// Writes queues by their ports and numbers, and each port before its queues.
+fn write_queues(mut queues: Vec<QueueEntry>, text: &mut PrintBuffer<'_>) {
+    if !queues.is_empty() {
+        text.push(" ");
+    }
+    queues.sort_by_key(|entry| (entry.port, entry.queue));
+    let mut last = PortNo(0);
+    for QueueEntry { port, queue, rates } in queues {
+        if port != last {
+            writeln!(text, "port={}", port::name(port));
+            last = port;
+        }
         writeln!(text, "queue {queue}:{rates}");
     }
 }

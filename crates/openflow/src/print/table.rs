@@ -4,7 +4,7 @@ use base::TableId;
 
 use super::refusal_names::DecodeErrorName;
 use super::table_features::{self, MISS, PrintedTable, TableFeatureSet};
-use super::text::PrintBuffer;
+use super::text::{AlternateHex, PrintBuffer};
 use crate::codec::{Malformed, Reader};
 use crate::message::property;
 use crate::version::Version;
@@ -28,6 +28,9 @@ const STATUS_REASONS: [&str; 5] = ["", "", "", "VACANCY_DOWN", "VACANCY_UP"];
 
 /// The eviction criteria by the bit.
 const EVICTION_REASONS: [(u32, &str); 3] = [(1, "OTHER"), (2, "IMPORTANCE"), (4, "LIFETIME")];
+
+/// The eviction criteria of a table that does not name them.
+const DEFAULT_REASONS: u32 = u32::MAX;
 
 /// Actions by the bit of their number in 1.0, in the order of the output.
 const ACTIONS_V10: [(u32, &str); 12] = [
@@ -182,7 +185,7 @@ fn print_desc(r: &mut Reader<'_>, text: &mut PrintBuffer<'_>) -> Result<(), Deco
     let table = r.u8()?;
     r.skip(1)?;
     let config = r.u32()?;
-    let (mut reasons, mut vacancy) = (0, [0; 3]);
+    let (mut reasons, mut vacancy) = (DEFAULT_REASONS, [0; 3]);
     while !r.is_empty() {
         let mut property = property::next(&mut r)?;
         match property.kind {
@@ -221,13 +224,17 @@ pub(super) fn print_status(
 
 /// Formats the eviction criteria.
 fn eviction_reasons(bits: u32) -> String {
-    let set = EVICTION_REASONS.iter().filter(|(bit, _)| bits & bit != 0);
-    let names: Vec<_> = set.map(|(_, name)| *name).collect();
-    if names.is_empty() {
-        "(default)".to_owned()
-    } else {
-        names.join("|")
+    if bits == DEFAULT_REASONS {
+        return "(default)".to_owned();
     }
+    let set = EVICTION_REASONS.iter().filter(|(bit, _)| bits & bit != 0);
+    let mut names: Vec<_> = set.map(|(_, name)| (*name).to_owned()).collect();
+    let known = EVICTION_REASONS.iter().fold(0, |all, (bit, _)| all | bit);
+    let rest = bits & !known;
+    if rest != 0 || names.is_empty() {
+        names.push(AlternateHex(rest.into()).to_string());
+    }
+    names.join("|")
 }
 
 /// Writes the counters of tables, and their capabilities if the version has them here.
