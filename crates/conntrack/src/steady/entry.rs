@@ -1,5 +1,5 @@
 //! The entry of a connection in a steady state: eight atomic words in a cache line. Connections over
-//! IPv6, with a label or a translation have a second line.
+//! IPv6, with a label or with other ends after a translation have a second line.
 //!
 //! ```text
 //!  line 0   sequence | addresses | ports, zone, protocol | expiry
@@ -83,7 +83,15 @@ impl SteadyState {
     /// True if the entry needs a second line.
     pub(crate) const fn is_wide(&self) -> bool {
         let [high, low] = self.label;
-        self.key.is_v6() || self.nat.is_some() || high | low != 0
+        self.key.is_v6() || self.has_reply_key() || high | low != 0
+    }
+
+    /// True if the reply key is not the reversed key: a translation has changed it.
+    const fn has_reply_key(&self) -> bool {
+        match &self.nat {
+            Some((_, reply)) => !reply.v4().reversed().are(&self.key),
+            None => false,
+        }
     }
 }
 
@@ -157,7 +165,11 @@ impl<'a> SteadyEntry<'a> {
         let (direction, nat) = match nat_of(details) {
             None => (self.direction_of(key)?, None),
             Some(side) => {
-                let (original, reply) = (self.original_v4(), self.reply_v4());
+                let original = self.original_v4();
+                let reply = match has_reply_key(details) {
+                    true => self.reply_v4(),
+                    false => original.reversed(),
+                };
                 let (direction, other) = match (reply.are(key), original.are(key)) {
                     (true, _) => (TrafficDirection::Reply, original),
                     (_, true) => (TrafficDirection::Original, reply),
@@ -304,6 +316,7 @@ impl SteadyWriter<'_> {
             u64::from(state.mark) << 32
                 | u64::from(state.policy.number()) << 16
                 | nat_bits(state.nat.map(|(side, _)| side))
+                | u64::from(state.has_reply_key()) << 11
                 | u64::from(has_label) << 8
                 | state.kind as u64,
         );
@@ -311,7 +324,7 @@ impl SteadyWriter<'_> {
             entry.store_second(word::LABEL, state.label[0]);
             entry.store_second(word::LABEL + 1, state.label[1]);
         }
-        if let Some((_, reply)) = &state.nat {
+        if let Some((_, reply)) = state.nat.as_ref().filter(|_| state.has_reply_key()) {
             entry.store_second(word::REPLY_ADDRESSES, reply.addresses[0]);
             entry.store_second(word::REPLY_PORTS, reply.ports);
         }
@@ -368,6 +381,11 @@ const fn nat_of(details: u64) -> Option<NatSide> {
         2 => Some(NatSide::Destination),
         _ => None,
     }
+}
+
+#[inline]
+const fn has_reply_key(details: u64) -> bool {
+    details >> 11 & 1 == 1
 }
 
 const fn nat_bits(side: Option<NatSide>) -> u64 {
@@ -431,8 +449,23 @@ mod tests {
         let entry = SteadyEntry::new(&first, None);
         let plain = state(key, label);
         assert!(!plain.is_wide() && state(key, [0, 1]).is_wide());
-        let nat = Some((NatSide::Source, key));
-        assert!(SteadyState { nat, ..plain }.is_wide());
+        let nat = |reply| Some((NatSide::Source, reply));
+        let translated = SteadyState {
+            nat: nat(key),
+            ..plain
+        };
+        assert!(translated.is_wide());
+        // The translation has found the ends of the packet free.
+        let same_ends = SteadyState {
+            nat: nat(key.reversed()),
+            ..plain
+        };
+        assert!(!same_ends.is_wide());
+        entry.write().fill(&same_ends);
+        for (key, other) in [(key, key.reversed()), (key.reversed(), key)] {
+            let read = entry.read(&key).expect("its key");
+            assert_eq!(read.nat, Some((NatSide::Source, other.v4())));
+        }
         entry.write().fill(&plain);
         assert_eq!(entry.read(&key).map(|read| read.label), Some(0));
         first.reset();
