@@ -49,14 +49,10 @@ pub(super) fn print_role_request(
     r: &mut Reader<'_>,
     text: &mut PrintBuffer<'_>,
 ) -> Result<(), DecodeErrorName> {
-    let nicira = r.version() < Version::V12;
-    let (name, unchanged) = role(r, nicira)?;
-    write!(text, " role={name}");
-    if nicira || unchanged {
-        return Ok(());
+    match write_role(r, text)? {
+        true => Ok(()),
+        false => write_generation_of_role(r, text),
     }
-    r.skip(4)?;
-    write_generation(r, text)
 }
 
 /// Writes a role reply.
@@ -64,10 +60,24 @@ pub(super) fn print_role_reply(
     r: &mut Reader<'_>,
     text: &mut PrintBuffer<'_>,
 ) -> Result<(), DecodeErrorName> {
+    write_role(r, text)?;
+    write_generation_of_role(r, text)
+}
+
+/// Writes the role. Returns true if it is to stay unchanged.
+fn write_role(r: &mut Reader<'_>, text: &mut PrintBuffer<'_>) -> Result<bool, DecodeErrorName> {
     let nicira = r.version() < Version::V12;
-    let (name, _) = role(r, nicira)?;
+    let (name, unchanged) = role(r, nicira)?;
     write!(text, " role={name}");
-    if nicira {
+    Ok(unchanged)
+}
+
+/// Writes the generation id behind a role; messages of Nicira have none.
+fn write_generation_of_role(
+    r: &mut Reader<'_>,
+    text: &mut PrintBuffer<'_>,
+) -> Result<(), DecodeErrorName> {
+    if r.version() < Version::V12 {
         return Ok(());
     }
     r.skip(4)?;
